@@ -1,0 +1,127 @@
+package resource
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Object is a decoded object of any kind. It exists only while a request
+// needs it: the stored and cached form is bytes.
+type Object interface {
+	runtime.Object
+	metav1.Object
+}
+
+// Resource describes one endpoint of the API: a resource of one group and
+// version. It is immutable once it is served.
+type Resource struct {
+	Group, Version string
+	Kind           string // "Pod"
+	ListKind       string // "PodList"
+	Plural         string // "pods"; the name in URLs
+	Singular       string // "pod"
+	ShortNames     []string
+	Categories     []string
+	Namespaced     bool
+
+	// Verbs lists what may be done; nil means everything Kubernetes offers
+	// (create delete deletecollection get list patch update watch). Kinds
+	// that are only posted (reviews) are not Resources.
+	Verbs []string
+
+	// StorePrefix is where objects live, with a slash at its end:
+	// "/registry/pods/". Kubernetes' own layout, exceptions included
+	// ("/registry/services/specs/", "/registry/minions/").
+	StorePrefix string
+
+	// TTL after which the store forgets an object; zero for ever.
+	TTL time.Duration
+
+	// Storage is the resource whose objects this one shows in another shape
+	// (autoscaling/v1 over autoscaling/v2, events.k8s.io over core events).
+	// nil: this resource is itself what is stored and cached.
+	Storage *Resource
+	// FromStorage and ToStorage convert between the two shapes. Both return
+	// new objects and never modify their argument. nil if Storage is nil.
+	FromStorage func(stored Object) (Object, error)
+	ToStorage   func(obj Object) (Object, error)
+
+	// New returns an empty object; NewList an empty list.
+	New     func() Object
+	NewList func() runtime.Object
+
+	// Fields are what a fieldSelector may name beside metadata.name and, if
+	// namespaced, metadata.namespace.
+	Fields []Field
+
+	// Columns and Row make the table that kubectl get prints. Row must give
+	// one cell per column.
+	Columns []metav1.TableColumnDefinition
+	Row     func(obj Object) []any
+
+	// Status: the kind has a status subresource. Writes to the main endpoint
+	// then leave the status alone, and writes to it change nothing else.
+	Status bool
+	// Scale is nil if there is no scale subresource.
+	Scale *Scale
+
+	Strategy Strategy
+}
+
+// Field is one selectable field: the value at one of the paths, the first
+// that is present and not empty, or Default.
+type Field struct {
+	Name    string     // as in the selector: "spec.nodeName"
+	Paths   [][]string // in the JSON form: {{"spec", "nodeName"}}
+	Default string     // value of an absent field: "", or "false" for a boolean
+}
+
+// Scale says where a kind keeps what autoscaling/v1 Scale shows.
+type Scale struct {
+	// Get reads replicas wanted, replicas observed, and the label selector in
+	// string form.
+	Get func(obj Object) (spec, status int32, selector string, err error)
+	// Set changes the replicas wanted.
+	Set func(obj Object, replicas int32) error
+}
+
+// GroupVersion returns the API group and version.
+func (r *Resource) GroupVersion() schema.GroupVersion {
+	return schema.GroupVersion{Group: r.Group, Version: r.Version}
+}
+
+// GroupVersionKind returns the kind with its group and version.
+func (r *Resource) GroupVersionKind() schema.GroupVersionKind {
+	return r.GroupVersion().WithKind(r.Kind)
+}
+
+// GroupVersionResource returns the resource with its group and version.
+func (r *Resource) GroupVersionResource() schema.GroupVersionResource {
+	return r.GroupVersion().WithResource(r.Plural)
+}
+
+// GroupResource returns the resource with its group, as errors name it.
+func (r *Resource) GroupResource() schema.GroupResource {
+	return schema.GroupResource{Group: r.Group, Resource: r.Plural}
+}
+
+// Stored returns the resource whose objects are in the store: Storage, or r
+// itself.
+func (r *Resource) Stored() *Resource {
+	if r.Storage != nil {
+		return r.Storage
+	}
+	return r
+}
+
+// Key returns the cache key of an object: "namespace/name", or "name" for a
+// cluster-scoped kind. StorePrefix+Key is the store's key.
+func (r *Resource) Key(namespace, name string) string {
+	if !r.Namespaced {
+		return name
+	}
+	return namespace + "/" + name
+}

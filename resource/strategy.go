@@ -1,0 +1,45 @@
+package resource
+
+import "k8s.io/apimachinery/pkg/util/validation/field"
+
+// Strategy is what a kind adds to the write path that all kinds share. Every
+// member may be nil. The functions are pure: no I/O, no clock, no retained
+// references. They may modify the object they are given to prepare, never the
+// old one.
+//
+// What all kinds share is done by the registry and needs no strategy: names
+// and generateName, uid, creationTimestamp, generation, status reset and
+// status/spec separation, finalizers, preconditions, label and annotation
+// validation.
+type Strategy struct {
+	// Default fills in absent fields, on every decode of a request body and
+	// before validation.
+	Default func(obj Object)
+	// PrepareForCreate and PrepareForUpdate clear or set fields that clients
+	// do not own.
+	PrepareForCreate func(obj Object)
+	PrepareForUpdate func(obj, old Object)
+	// PrepareForStatusUpdate is PrepareForUpdate for the status subresource.
+	PrepareForStatusUpdate func(obj, old Object)
+	// Validate checks a new object, ValidateUpdate a change (Validate is run
+	// for both; ValidateUpdate adds immutability).
+	Validate       func(obj Object) field.ErrorList
+	ValidateUpdate func(obj, old Object) field.ErrorList
+	// NoGeneration: metadata.generation is not kept for this kind, as in
+	// Kubernetes for those without a controller-observed spec.
+	NoGeneration bool
+	// UpsertOnUpdate: a PUT of an object that does not exist creates it.
+	UpsertOnUpdate bool
+	// UnconditionalUpdate: a PUT without resourceVersion overwrites. False
+	// means it is refused, as Kubernetes does for a few kinds.
+	UnconditionalUpdate bool
+	// Graceful: DELETE first marks the object and waits (pods). It returns the grace
+	// period in seconds that applies to obj when the request asked for
+	// requested (nil: it did not say); 0 means remove at once.
+	Graceful func(obj Object, requested *int64) int64
+	// ReturnDeleted: DELETE answers with the object instead of a Status.
+	ReturnDeleted bool
+	// OrphanByDefault: a DELETE without a propagation policy orphans the
+	// dependents.
+	OrphanByDefault bool
+}

@@ -1,0 +1,119 @@
+package storage
+
+import (
+	"context"
+	"time"
+)
+
+// Revision counts the writes of a store. Every write gets a greater one than
+// all writes before it, whatever the key. Zero is "no revision": the first
+// write of an empty store has at least 1.
+type Revision int64
+
+// KeyValue is one key's state. Value is shared and must not be modified.
+type KeyValue struct {
+	Key      string
+	Value    []byte
+	Modified Revision // of the write that made this state
+}
+
+// Page is a part of a key range as it was at Revision.
+type Page struct {
+	Items    []KeyValue // ascending by Key
+	Revision Revision   // of the snapshot that was read
+	More     bool       // the range goes on after the last item
+}
+
+// ListOptions bounds a List.
+type ListOptions struct {
+	At    Revision // snapshot to read; 0 means the most recent one
+	From  string   // first key to return; "" means the prefix itself
+	Limit int      // most items to return; 0 means all
+}
+
+// Event is one change of one key.
+type Event struct {
+	Key      string
+	Value    []byte // the new state, shared, not to be modified; nil if deleted
+	Revision Revision
+	Deleted  bool
+}
+
+// Batch is a run of events in ascending order of revision. All events of a
+// revision are in the same batch.
+type Batch struct {
+	Events []Event
+	// Revision is how far the stream has surely come: every event up to and
+	// including it has been delivered with this batch or before it. A batch
+	// without events only reports progress.
+	Revision Revision
+}
+
+// Reader reads consistently. Reads at revision 0 are linearizable: they see
+// every write that was acknowledged before they began.
+type Reader interface {
+	// Get returns the state of a key at a revision (0: now). It fails with
+	// ErrNotFound, ErrCompacted or ErrFutureRevision.
+	Get(ctx context.Context, key string, at Revision) (KeyValue, error)
+	// List returns the keys that start with prefix. It fails with
+	// ErrCompacted or ErrFutureRevision.
+	List(ctx context.Context, prefix string, opts ListOptions) (Page, error)
+	// Current returns the revision of the most recent acknowledged write.
+	Current(ctx context.Context) (Revision, error)
+}
+
+// Writer changes one key per call, and one key per revision. A write whose
+// outcome is unknown (a cancelled context, a lost connection) may have taken
+// effect.
+type Writer interface {
+	// Create writes a key that must not exist; a *ConflictError carries the
+	// state that does. With a ttl above zero the key is deleted by the store
+	// itself, as a change like any other, some time after that duration.
+	Create(ctx context.Context, key string, value []byte, ttl time.Duration) (Revision, error)
+	// Update replaces a key whose last change must be expect. It fails with
+	// a *ConflictError otherwise, with a nil Current if the key is gone. The
+	// ttl starts anew; zero removes it.
+	Update(ctx context.Context, key string, value []byte, expect Revision, ttl time.Duration) (Revision, error)
+	// Delete removes a key whose last change must be expect, with the errors
+	// of Update.
+	Delete(ctx context.Context, key string, expect Revision) (Revision, error)
+}
+
+// Stream delivers the changes of a range in order, without gaps.
+type Stream interface {
+	// Next blocks for the next batch. It fails with the error of the context
+	// that Watch was given when that has ended, with ErrCompacted when the
+	// stream fell behind a compaction, and with ErrClosed when the store was
+	// closed. An error is final. Next must not be called concurrently. The
+	// slice is the caller's until the next call; the values are shared.
+	Next() (Batch, error)
+}
+
+// Watcher streams changes.
+type Watcher interface {
+	// Watch streams the changes of keys that start with prefix whose revision
+	// is greater than after. It fails with ErrCompacted if history before
+	// after+1 is gone. A future revision is waited for. The stream lives
+	// until ctx ends; that releases everything it holds.
+	Watch(ctx context.Context, prefix string, after Revision) (Stream, error)
+}
+
+// Compactor forgets history.
+type Compactor interface {
+	// Compact makes reads at revisions below at, and watches from before at,
+	// fail with ErrCompacted. Current state is never touched. Compacting to
+	// an earlier revision than before, or to a future one, fails with
+	// ErrCompacted or ErrFutureRevision.
+	Compact(ctx context.Context, at Revision) error
+}
+
+// Store is the whole contract. All methods may be called concurrently.
+type Store interface {
+	Reader
+	Writer
+	Watcher
+	Compactor
+	// Close ends all streams with ErrClosed and releases the engine. Calls
+	// after it fail with ErrClosed.
+	Close() error
+}
