@@ -1,0 +1,43 @@
+# `make up` runs a whole cluster in one process; `make test` runs all tests.
+# Everything else is for people who change the code. Go is all you need.
+
+GO       ?= go
+NODES    ?= 3
+DATA_DIR ?= levelwire-data
+MODULES  := . tests
+
+.DEFAULT_GOAL := help
+.PHONY: help build up test test-race test-peers bench lint fmt ci clean
+
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+build: ## build bin/levelwire
+	$(GO) build -trimpath -o bin/levelwire ./cmd/levelwire
+
+up: build ## run server, controllers, scheduler and NODES kubelets; data in DATA_DIR
+	exec bin/levelwire up --nodes $(NODES) --data-dir $(DATA_DIR)
+
+test: ## all tests of the product
+	$(GO) test ./...
+
+test-race: ## the core under the race detector
+	$(GO) test -race ./storage/... ./watchcache/... ./client/... ./internal/...
+
+test-peers: ## tests against the upstream libraries and real kubectl (a module of its own; compiles for minutes)
+	cd tests && $(GO) test ./...
+
+bench: ## benchmarks of the core
+	$(GO) test -run '^$$' -bench . -benchmem ./watchcache ./apiserver ./client/cache ./client/informer ./storage/...
+
+fmt: ## format all Go files
+	gofmt -w $$(git ls-files '*.go')
+
+lint: ## static analysis; installs golangci-lint below bin/
+	.ci/lint
+
+ci: ## what continuous integration runs
+	.ci/run
+
+clean: ## remove binaries (data stays)
+	rm -rf bin
