@@ -1,0 +1,3 @@
+// Package atomicfile replaces whole files so that a crash never leaves half
+// of one.
+package atomicfile
