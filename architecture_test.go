@@ -1,0 +1,190 @@
+package levelwire_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/levelwire/levelwire"
+
+// layers says, for each part of the tree, which parts of ours it may import.
+// "x/..." covers x and everything below it. A folder not covered here fails
+// the test: somebody has to decide where it belongs.
+var layers = map[string][]string{
+	".":                      {},
+	"internal/...":           {"internal/..."},
+	"storage":                {"internal/..."},
+	"storage/memory":         {"storage", "internal/..."},
+	"storage/etcd":           {"storage", "internal/..."},
+	"storage/storagetest":    {"storage", "internal/..."},
+	"resource":               {"internal/..."},
+	"resource/columns":       {"resource", "internal/..."},
+	"resource/builtin/...":   {"resource/...", "internal/..."},
+	"watchcache/...":         {"storage", "resource", "internal/..."},
+	"registry/...":           {"storage", "resource/...", "watchcache", "internal/..."},
+	"apiserver/...":          {"storage", "resource/...", "watchcache", "registry/...", "internal/..."},
+	"server/...":             {"storage/...", "resource/...", "watchcache", "registry/...", "apiserver/...", "internal/..."},
+	"client":                 {},
+	"client/cache":           {"internal/..."},
+	"client/workqueue":       {"internal/..."},
+	"client/rest":            {"internal/..."},
+	"client/reflector":       {"client/rest", "client/cache", "internal/..."},
+	"client/informer":        {"client/rest", "client/cache", "client/reflector", "client/workqueue", "internal/..."},
+	"controller/...":         {"client/...", "controller/...", "internal/..."},
+	"scheduler/...":          {"client/...", "internal/..."},
+	"kubelet/...":            {"client/...", "internal/..."},
+	"proxy/...":              {"client/...", "internal/..."},
+	"cmd/levelwire":          {"..."},
+	"cmd/levelwire/internal": {"..."},
+}
+
+// forbidden lists what must not be imported from elsewhere, and by whom.
+// Only the product is checked: tests in these packages may use what they
+// need, and the peers are compared against in modules of their own.
+var forbidden = []struct {
+	within, importing, because string
+}{
+	{"...", "k8s.io/apiserver/...", "it is the peer Levelwire is measured against"},
+	{"...", "k8s.io/client-go/tools/cache/...", "it is the peer Levelwire is measured against"},
+	{"...", "k8s.io/client-go/informers/...", "it is the peer Levelwire is measured against"},
+	{"...", "k8s.io/client-go/util/workqueue", "it is the peer Levelwire is measured against"},
+	{"...", "k8s.io/client-go/kubernetes", "client/rest is our own client"},
+	{"storage/...", "net/http", "storage serves no one over HTTP"},
+	{"client/cache", "net/...", "stores and queues do no I/O"},
+	{"client/workqueue", "net/...", "stores and queues do no I/O"},
+	{"watchcache/...", "net/...", "a cursor is read the same way whoever sends its events"},
+}
+
+func TestImportsGoOneWay(t *testing.T) {
+	for dir, files := range packages(t) {
+		allowed, known := layerOf(dir)
+		if !known {
+			t.Errorf("%s is in no layer: say in architecture_test.go what it may import", dir)
+			continue
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file.path, "_test.go") {
+				continue
+			}
+			for _, spec := range file.ast.Imports {
+				checkImport(t, dir, file.path, strings.Trim(spec.Path.Value, `"`), allowed)
+			}
+		}
+	}
+}
+
+func checkImport(t *testing.T, dir, file, path string, allowed []string) {
+	t.Helper()
+	if ours, ok := strings.CutPrefix(path, module+"/"); ok {
+		if !slices.ContainsFunc(allowed, func(pattern string) bool { return covers(pattern, ours) }) {
+			t.Errorf("%s imports %s, which lies above it or beside it", file, ours)
+		}
+		return
+	}
+	for _, rule := range forbidden {
+		if covers(rule.within, dir) && covers(rule.importing, path) {
+			t.Errorf("%s imports %s: %s", file, path, rule.because)
+		}
+	}
+}
+
+func TestEveryPackageHasOneComment(t *testing.T) {
+	for dir, files := range packages(t) {
+		var commented []string
+		for _, file := range files {
+			if file.ast.Doc != nil && !strings.HasSuffix(file.path, "_test.go") {
+				commented = append(commented, file.path)
+			}
+		}
+		if len(commented) != 1 {
+			t.Errorf("%s has %d package comments (%v), want 1", dir, len(commented), commented)
+		}
+	}
+}
+
+func TestSourceFilesStayReadable(t *testing.T) {
+	const most = 600
+	for _, files := range packages(t) {
+		for _, file := range files {
+			if !strings.HasSuffix(file.path, "_test.go") && file.lines > most {
+				t.Errorf("%s has %d lines; a file is one idea of at most %d", file.path, file.lines, most)
+			}
+		}
+	}
+}
+
+type sourceFile struct {
+	path  string
+	ast   *ast.File
+	lines int
+}
+
+// packages parses the Go files of this module, by folder. Modules below it
+// and folders the go tool ignores are left out.
+func packages(t *testing.T) map[string][]sourceFile {
+	t.Helper()
+	found := map[string][]sourceFile{}
+	fset := token.NewFileSet()
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			return skipFolder(path, entry)
+		}
+		if !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		parsed, err := parser.ParseFile(fset, path, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		dir := filepath.ToSlash(filepath.Dir(path))
+		lines := fset.Position(parsed.FileEnd).Line
+		found[dir] = append(found[dir], sourceFile{path, parsed, lines})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func skipFolder(path string, entry fs.DirEntry) error {
+	name := entry.Name()
+	if path != "." && (strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || name == "testdata" || name == "bin") {
+		return filepath.SkipDir
+	}
+	if _, err := os.Stat(filepath.Join(path, "go.mod")); path != "." && err == nil {
+		return filepath.SkipDir
+	}
+	return nil
+}
+
+// layerOf finds the most specific entry for a folder.
+func layerOf(dir string) (allowed []string, known bool) {
+	best := -1
+	for pattern, imports := range layers {
+		if covers(pattern, dir) && len(pattern) > best {
+			best, allowed, known = len(pattern), imports, true
+		}
+	}
+	return allowed, known
+}
+
+func covers(pattern, path string) bool {
+	if pattern == "..." {
+		return true
+	}
+	if prefix, ok := strings.CutSuffix(pattern, "/..."); ok {
+		return path == prefix || strings.HasPrefix(path, prefix+"/")
+	}
+	return pattern == path
+}
