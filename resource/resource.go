@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,6 +70,9 @@ type Resource struct {
 	Scale *Scale
 
 	Strategy Strategy
+
+	plan   atomic.Pointer[extraction] // Fields compiled, on first use
+	prefix atomic.Pointer[[]byte]     // see Prefix, on first use
 }
 
 // Field is one selectable field: the value at one of the paths, the first
@@ -77,6 +81,9 @@ type Field struct {
 	Name    string     // as in the selector: "spec.nodeName"
 	Paths   [][]string // in the JSON form: {{"spec", "nodeName"}}
 	Default string     // value of an absent field: "", or "false" for a boolean
+	// Stored is, for a resource that is shown over another one, the name of
+	// the field there; empty if it is the same. Paths and Default are then not used.
+	Stored string
 }
 
 // Scale says where a kind keeps what autoscaling/v1 Scale shows.

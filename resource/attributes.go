@@ -1,0 +1,302 @@
+package resource
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Attributes are what selectors look at and what the cache indexes by. They
+// are extracted once, when an object enters the cache. Their strings share
+// the memory of the JSON they were extracted from, which must never change
+// and lives as long as they do; clone a string to keep it longer.
+type Attributes struct {
+	Namespace string // "" if cluster-scoped
+	Name      string
+	UID       string
+	Labels    Labels
+	// Fields are the values of the stored resource's Fields, in their order.
+	Fields []string
+}
+
+// Attributes extracts the attributes of an object from its stored or cached
+// JSON form, in one pass and without decoding the rest. It fails if the JSON
+// is malformed as far as it had to be read, or if there is no name. That
+// namespace and name agree with the key is for the caller to check. The
+// result shares json's memory. For a resource that is shown over another
+// one, json and the result are the stored one's.
+func (r *Resource) Attributes(json []byte) (Attributes, error) {
+	stored := r.Stored()
+	plan := stored.extraction()
+	x := extractor{scanner: scanner{data: json}, plan: plan}
+	if n := len(stored.Fields); n > 0 {
+		x.out.Fields = make([]string, n)
+	}
+	if plan.ranked {
+		x.ranks = make([]int, len(stored.Fields))
+	}
+	if err := x.root(); err != nil {
+		return Attributes{}, fmt.Errorf("extract attributes of %s: %w", stored.GroupResource(), err)
+	}
+	if x.out.Name == "" {
+		return Attributes{}, fmt.Errorf("extract attributes of %s: metadata.name is missing", stored.GroupResource())
+	}
+	for i := range stored.Fields {
+		if x.out.Fields[i] == "" {
+			x.out.Fields[i] = stored.Fields[i].Default
+		}
+	}
+	return x.out, nil
+}
+
+// FieldIndex returns where Attributes.Fields holds the named field. It is
+// false for fields that cannot be selected, and for metadata.name and
+// metadata.namespace, which are Attributes of their own.
+func (r *Resource) FieldIndex(name string) (int, bool) {
+	i := slices.IndexFunc(r.Fields, func(f Field) bool { return f.Name == name })
+	if i < 0 || r.Storage == nil {
+		return i, i >= 0
+	}
+	stored := r.Fields[i].Stored
+	if stored == "" {
+		stored = name
+	}
+	return r.Storage.FieldIndex(stored)
+}
+
+// target is what a value found at a place of the JSON is for.
+type target struct {
+	field int // index in Resource.Fields, or one of the constants
+	rank  int // position among the field's paths; the lowest that is not empty wins
+}
+
+const (
+	targetName = -1 - iota
+	targetNamespace
+	targetUID
+	targetLabels
+)
+
+// fieldNode is one object of the JSON on the way to the targets.
+type fieldNode struct {
+	name     string
+	children []*fieldNode
+	targets  []target
+}
+
+// extraction is the compiled form of a resource's Fields.
+type extraction struct {
+	root   *fieldNode
+	ranked bool // some field has several paths
+}
+
+// extraction returns the compiled Fields. It is made on first use; racing
+// first users make the same thing twice, which does no harm.
+func (r *Resource) extraction() *extraction {
+	if plan := r.plan.Load(); plan != nil {
+		return plan
+	}
+	plan := &extraction{root: &fieldNode{}}
+	plan.add([]string{"metadata", "name"}, target{field: targetName})
+	if r.Namespaced {
+		plan.add([]string{"metadata", "namespace"}, target{field: targetNamespace})
+	}
+	plan.add([]string{"metadata", "uid"}, target{field: targetUID})
+	plan.add([]string{"metadata", "labels"}, target{field: targetLabels})
+	for i, f := range r.Fields {
+		for rank, path := range f.Paths {
+			plan.add(path, target{field: i, rank: rank})
+			plan.ranked = plan.ranked || rank > 0
+		}
+	}
+	r.plan.Store(plan)
+	return plan
+}
+
+// add enters one path.
+func (e *extraction) add(path []string, t target) {
+	node := e.root
+	for _, name := range path {
+		child := node.child([]byte(name))
+		if child == nil {
+			child = &fieldNode{name: name}
+			node.children = append(node.children, child)
+		}
+		node = child
+	}
+	node.targets = append(node.targets, t)
+}
+
+func (n *fieldNode) child(name []byte) *fieldNode {
+	for _, c := range n.children {
+		if c.name == string(name) {
+			return c
+		}
+	}
+	return nil
+}
+
+// extractor is one run over one object.
+type extractor struct {
+	scanner
+	plan  *extraction
+	out   Attributes
+	ranks []int // rank+1 of the path that Fields[i] came from; nil if no field has several
+}
+
+// root walks the top level, and stops as soon as nothing that is left can
+// matter.
+func (x *extractor) root() error {
+	if err := x.expect('{'); err != nil {
+		return err
+	}
+	missing := len(x.plan.root.children)
+	for first := true; missing > 0; first = false {
+		key, escaped, ok, err := x.member(first)
+		if err != nil || !ok {
+			return err
+		}
+		child, err := x.find(x.plan.root, key, escaped)
+		if err != nil {
+			return err
+		}
+		if child != nil {
+			missing--
+		}
+		if err := x.value(child); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// find returns the child that a key stands for, or nil.
+func (x *extractor) find(node *fieldNode, key []byte, escaped bool) (*fieldNode, error) {
+	if escaped {
+		plain, err := text(key, true)
+		if err != nil {
+			return nil, err
+		}
+		key = []byte(plain)
+	}
+	return node.child(key), nil
+}
+
+// value consumes one value, of which node says what is wanted.
+func (x *extractor) value(node *fieldNode) error {
+	if node == nil {
+		return x.skip()
+	}
+	c, err := x.next()
+	if err != nil {
+		return err
+	}
+	switch c {
+	case '{':
+		if len(node.targets) == 1 && node.targets[0].field == targetLabels {
+			return x.labels()
+		}
+		if len(node.children) > 0 {
+			return x.object(node)
+		}
+		return x.skip()
+	case '[':
+		return x.skip()
+	case '"':
+		raw, escaped, err := x.str()
+		if err != nil || len(raw) == 0 || len(node.targets) == 0 {
+			return err
+		}
+		value, err := text(raw, escaped)
+		if err != nil {
+			return err
+		}
+		x.found(node, value)
+		return nil
+	}
+	start := x.pos
+	if err := x.skip(); err != nil {
+		return err
+	}
+	if c != 'n' { // null is as good as absent
+		value, _ := text(x.data[start:x.pos], false)
+		x.found(node, value)
+	}
+	return nil
+}
+
+// object consumes an object some of whose members are wanted.
+func (x *extractor) object(node *fieldNode) error {
+	if err := x.expect('{'); err != nil {
+		return err
+	}
+	for first := true; ; first = false {
+		key, escaped, ok, err := x.member(first)
+		if err != nil || !ok {
+			return err
+		}
+		child, err := x.find(node, key, escaped)
+		if err != nil {
+			return err
+		}
+		if err := x.value(child); err != nil {
+			return err
+		}
+	}
+}
+
+// found records a value that is not empty.
+func (x *extractor) found(node *fieldNode, value string) {
+	for _, t := range node.targets {
+		switch t.field {
+		case targetName:
+			x.out.Name = value
+		case targetNamespace:
+			x.out.Namespace = value
+		case targetUID:
+			x.out.UID = value
+		case targetLabels: // not an object: no labels
+		default:
+			if x.ranks != nil {
+				if had := x.ranks[t.field]; had != 0 && had < t.rank+1 {
+					continue
+				}
+				x.ranks[t.field] = t.rank + 1
+			}
+			x.out.Fields[t.field] = value
+		}
+	}
+}
+
+// labels consumes the object metadata.labels.
+func (x *extractor) labels() error {
+	if err := x.expect('{'); err != nil {
+		return err
+	}
+	var found Labels
+	for first := true; ; first = false {
+		key, escaped, ok, err := x.member(first)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			break
+		}
+		var l Label
+		if l.Key, err = text(key, escaped); err != nil {
+			return err
+		}
+		raw, escaped, err := x.str()
+		if err != nil {
+			return err
+		}
+		if l.Value, err = text(raw, escaped); err != nil {
+			return err
+		}
+		if found == nil {
+			found = make(Labels, 0, linearLabels/2)
+		}
+		found = append(found, l)
+	}
+	x.out.Labels = slices.Clip(found.sorted())
+	return nil
+}

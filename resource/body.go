@@ -1,0 +1,167 @@
+package resource
+
+import (
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// Media types of request and response bodies.
+const (
+	MediaTypeJSON     = "application/json"
+	MediaTypeYAML     = "application/yaml"
+	MediaTypeProtobuf = "application/vnd.kubernetes.protobuf"
+)
+
+// UnsupportedMediaTypeError is returned for a body of a type that is not
+// understood. HTTP says 415.
+type UnsupportedMediaTypeError struct {
+	MediaType string
+}
+
+// Error names the type and those that can be sent instead.
+func (e *UnsupportedMediaTypeError) Error() string {
+	return fmt.Sprintf("the body's media type %q is not supported, send %s, %s or %s", e.MediaType, MediaTypeJSON, MediaTypeYAML, MediaTypeProtobuf)
+}
+
+// KindMismatchError is returned for a body that says it is something else
+// than the endpoint it was sent to takes. HTTP says 400.
+type KindMismatchError struct {
+	Got, Want schema.GroupVersionKind
+}
+
+// Error names both kinds.
+func (e *KindMismatchError) Error() string {
+	if e.Got.GroupVersion() != e.Want.GroupVersion() {
+		return fmt.Sprintf("the API version in the body (%s) does not match the endpoint's (%s)", e.Got.GroupVersion(), e.Want.GroupVersion())
+	}
+	return fmt.Sprintf("the kind in the body (%s) does not match the endpoint's (%s)", e.Got.Kind, e.Want.Kind)
+}
+
+// DecodeBody decodes a request body into an object of the resource's own
+// shape. mediaType is without parameters. A missing kind or apiVersion is
+// taken from the resource; another one is a *KindMismatchError; a media type
+// that is not understood an *UnsupportedMediaTypeError; any other error means
+// that the body is malformed. strictErrs are unknown and duplicate fields:
+// what to do about them is the request's fieldValidation. gvk is what the
+// body said, completed. Defaults are not applied.
+func (r *Resource) DecodeBody(mediaType string, body []byte) (obj Object, gvk schema.GroupVersionKind, strictErrs []error, err error) {
+	obj = r.New()
+	gvk, strictErrs, err = DecodeInto(mediaType, body, r.GroupVersionKind(), obj)
+	if err != nil {
+		return nil, gvk, nil, err
+	}
+	return obj, gvk, strictErrs, nil
+}
+
+// DecodeInto is DecodeBody for bodies that are not a resource's own objects: Binding,
+// Scale, Eviction, reviews. want is the kind that into is.
+func DecodeInto(mediaType string, body []byte, want schema.GroupVersionKind, into runtime.Object) (gvk schema.GroupVersionKind, strictErrs []error, err error) {
+	gvk, strictErrs, err = decode(mediaType, body, into)
+	if err != nil {
+		return gvk, nil, err
+	}
+	if gvk.Kind == "" {
+		gvk.Kind = want.Kind
+	}
+	if gvk.Version == "" {
+		gvk.Group, gvk.Version = want.Group, want.Version
+	}
+	if gvk != want {
+		return gvk, nil, &KindMismatchError{Got: gvk, Want: want}
+	}
+	into.GetObjectKind().SetGroupVersionKind(gvk)
+	return gvk, strictErrs, nil
+}
+
+// DecodeDeleteOptions decodes the body of a DELETE. An empty body gives empty
+// options. Clients name the group-version of what they delete, or v1, or
+// meta.k8s.io/v1: any is accepted as long as the kind is DeleteOptions.
+func DecodeDeleteOptions(mediaType string, body []byte) (options *metav1.DeleteOptions, strictErrs []error, err error) {
+	options = &metav1.DeleteOptions{}
+	if len(body) == 0 {
+		return options, nil, nil
+	}
+	gvk, strictErrs, err := decode(mediaType, body, options)
+	if err != nil {
+		return nil, nil, err
+	}
+	if gvk.Kind != "" && gvk.Kind != "DeleteOptions" {
+		return nil, nil, &KindMismatchError{Got: gvk, Want: gvk.GroupVersion().WithKind("DeleteOptions")}
+	}
+	return options, strictErrs, nil
+}
+
+// decode decodes a body of any kind and returns the kind it claims to be of.
+func decode(mediaType string, body []byte, into runtime.Object) (gvk schema.GroupVersionKind, strictErrs []error, err error) {
+	switch mediaType {
+	case MediaTypeJSON, "":
+	case MediaTypeYAML:
+		if body, strictErrs, err = yamlToJSON(body); err != nil {
+			return gvk, nil, err
+		}
+	case MediaTypeProtobuf:
+		gvk, raw, err := UnwrapProtobuf(body)
+		if err != nil {
+			return gvk, nil, err
+		}
+		return gvk, nil, unmarshalProtobuf(raw, into)
+	default:
+		return gvk, nil, &UnsupportedMediaTypeError{MediaType: mediaType}
+	}
+	more, err := unmarshalStrict(body, into)
+	if err != nil {
+		return gvk, nil, err
+	}
+	gvk, err = kindOf(body)
+	return gvk, append(strictErrs, more...), err
+}
+
+// unmarshalStrict decodes JSON that a client wrote.
+func unmarshalStrict(body []byte, into runtime.Object) (strictErrs []error, err error) {
+	target := any(into)
+	u, custom := into.(*unstructured.Unstructured)
+	if custom {
+		target = &u.Object
+	}
+	strictErrs, err = kjson.UnmarshalStrict(body, target)
+	if err != nil {
+		return nil, fmt.Errorf("malformed JSON body: %w", err)
+	}
+	if custom && u.Object == nil {
+		return nil, errors.New("malformed JSON body: it must be an object")
+	}
+	return strictErrs, nil
+}
+
+// yamlToJSON converts a YAML body. Keys that occur twice are strict errors.
+func yamlToJSON(body []byte) (json []byte, strictErrs []error, err error) {
+	json, err = yaml.YAMLToJSONStrict(body)
+	if err == nil {
+		return json, nil, nil
+	}
+	strict := err
+	if json, err = yaml.YAMLToJSON(body); err != nil {
+		return nil, nil, fmt.Errorf("malformed YAML body: %w", err)
+	}
+	return json, []error{strict}, nil
+}
+
+// kindOf reads kind and apiVersion from the top level of a JSON object.
+func kindOf(data []byte) (schema.GroupVersionKind, error) {
+	var meta metav1.TypeMeta
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &meta); err != nil {
+		return schema.GroupVersionKind{}, fmt.Errorf("kind and apiVersion cannot be read: %w", err)
+	}
+	gv, err := schema.ParseGroupVersion(meta.APIVersion)
+	if err != nil {
+		return schema.GroupVersionKind{}, fmt.Errorf("apiVersion %q: %w", meta.APIVersion, err)
+	}
+	return gv.WithKind(meta.Kind), nil
+}

@@ -1,0 +1,111 @@
+package resource
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	kjson "sigs.k8s.io/json"
+)
+
+// Prefix returns how the JSON of every stored and cached object of the
+// resource begins: `{"kind":"Pod","apiVersion":"v1",`. After it comes
+// `"metadata":{`. What follows the prefix, behind a `{`, is the object as an
+// item of a JSON list of a built-in kind, where Kubernetes leaves out kind and
+// apiVersion. The slice is shared and must not be modified.
+func (r *Resource) Prefix() []byte {
+	if p := r.prefix.Load(); p != nil {
+		return *p
+	}
+	kind, _ := json.Marshal(r.Kind)
+	apiVersion, _ := json.Marshal(r.GroupVersion().String())
+	p := fmt.Appendf(nil, `{"kind":%s,"apiVersion":%s,`, kind, apiVersion)
+	p = p[:len(p):len(p)]
+	r.prefix.Store(&p)
+	return p
+}
+
+// Encode returns the stored form of obj: JSON of the stored resource's shape,
+// kind and apiVersion first, then metadata, without resourceVersion. obj is not
+// modified and may be shared; what its TypeMeta says does not matter. The result belongs to the caller.
+func (r *Resource) Encode(obj Object) ([]byte, error) {
+	if r.Storage == nil {
+		return r.marshal(obj, dropRevision)
+	}
+	stored, err := r.ToStorage(obj)
+	if err != nil {
+		return nil, fmt.Errorf("convert %s to its stored form: %w", r.Kind, err)
+	}
+	return r.Storage.marshal(stored, dropRevision)
+}
+
+// Marshal returns obj as JSON of the resource's own shape, kind and
+// apiVersion first, then metadata with the resourceVersion that obj carries.
+// For a stored resource that is the cached form. obj is not modified.
+func (r *Resource) Marshal(obj Object) ([]byte, error) {
+	return r.marshal(obj, keepRevision)
+}
+
+// Decode returns the object whose stored or cached JSON is given, in the
+// resource's own shape: typed for built-in kinds, *unstructured.Unstructured
+// for custom ones. The object shares no memory with json.
+func (r *Resource) Decode(json []byte) (Object, error) {
+	if r.Storage != nil {
+		stored, err := r.Storage.Decode(json)
+		if err != nil {
+			return nil, err
+		}
+		obj, err := r.FromStorage(stored)
+		if err != nil {
+			return nil, fmt.Errorf("convert stored %s to %s: %w", r.Storage.GroupVersionKind(), r.GroupVersionKind(), err)
+		}
+		obj.GetObjectKind().SetGroupVersionKind(r.GroupVersionKind())
+		return obj, nil
+	}
+	obj := r.New()
+	if err := unmarshal(json, obj); err != nil {
+		return nil, fmt.Errorf("decode stored %s: %w", r.Kind, err)
+	}
+	return obj, nil
+}
+
+// unmarshal decodes JSON that our own encoder, or a kube-apiserver, wrote.
+func unmarshal(data []byte, into runtime.Object) error {
+	if u, ok := into.(*unstructured.Unstructured); ok {
+		u.Object = nil
+		return kjson.UnmarshalCaseSensitivePreserveInts(data, &u.Object)
+	}
+	return kjson.UnmarshalCaseSensitivePreserveInts(data, into)
+}
+
+type revisionRule bool
+
+const (
+	keepRevision revisionRule = false
+	dropRevision revisionRule = true
+)
+
+// buffers are reused between encodes, so that each allocates only its result.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// marshal encodes obj in canonical member order.
+func (r *Resource) marshal(obj Object, rule revisionRule) ([]byte, error) {
+	buf := buffers.Get().(*bytes.Buffer)
+	defer func() {
+		buf.Reset()
+		buffers.Put(buf)
+	}()
+	var value any = obj
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		value = u.Object
+	}
+	encoder := json.NewEncoder(buf)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return nil, fmt.Errorf("encode %s: %w", r.Kind, err)
+	}
+	return r.canonical(buf.Bytes(), rule)
+}

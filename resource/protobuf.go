@@ -1,0 +1,184 @@
+package resource
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/bits"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// protobufMagic begins every protobuf value and body of Kubernetes; after it
+// comes a runtime.Unknown message.
+const protobufMagic = "k8s\x00"
+
+// ErrNoProtobuf is returned for kinds that have no protobuf form: custom
+// resources. Serve them as JSON.
+var ErrNoProtobuf = errors.New("this kind has no protobuf form, use JSON")
+
+// protobufMessage is what generated Kubernetes types offer.
+type protobufMessage interface {
+	Size() int
+	MarshalToSizedBuffer(data []byte) (int, error)
+	Unmarshal(data []byte) error
+	Reset()
+}
+
+// IsProtobuf reports whether a value or body is in Kubernetes' protobuf
+// envelope.
+func IsProtobuf(data []byte) bool {
+	return bytes.HasPrefix(data, []byte(protobufMagic))
+}
+
+// MarshalProtobuf returns obj in the protobuf envelope, with the given kind.
+func MarshalProtobuf(obj runtime.Object, gvk schema.GroupVersionKind) ([]byte, error) {
+	raw, err := MarshalProtobufMessage(obj)
+	if err != nil {
+		return nil, err
+	}
+	return AppendProtobufEnvelope(nil, gvk, raw), nil
+}
+
+// MarshalProtobufMessage returns the bare protobuf message of obj, as it
+// stands in the envelope and as an item of a list.
+func MarshalProtobufMessage(obj runtime.Object) ([]byte, error) {
+	message, ok := obj.(protobufMessage)
+	if !ok {
+		return nil, fmt.Errorf("%T: %w", obj, ErrNoProtobuf)
+	}
+	raw := make([]byte, message.Size())
+	n, err := message.MarshalToSizedBuffer(raw)
+	if err != nil {
+		return nil, fmt.Errorf("encode %T as protobuf: %w", obj, err)
+	}
+	return raw[len(raw)-n:], nil
+}
+
+// AppendProtobufEnvelope appends the envelope around a bare message.
+func AppendProtobufEnvelope(dst []byte, gvk schema.GroupVersionKind, raw []byte) []byte {
+	dst = appendEnvelopeHead(dst, gvk, len(raw))
+	dst = append(dst, raw...)
+	return appendEnvelopeTail(dst)
+}
+
+// AppendProtobufListHead appends what comes before the items of a list in the
+// envelope: gvk is the list's kind, items the total length of the items as
+// AppendProtobufListItem writes them. After the items comes ProtobufListTail.
+func AppendProtobufListHead(dst []byte, gvk schema.GroupVersionKind, meta *metav1.ListMeta, items int) ([]byte, error) {
+	metadata, err := meta.Marshal()
+	if err != nil {
+		return nil, fmt.Errorf("encode list metadata as protobuf: %w", err)
+	}
+	size := fieldSize(len(metadata)) + items
+	dst = appendEnvelopeHead(dst, gvk, size)
+	return appendField(dst, 1, metadata), nil
+}
+
+// AppendProtobufListItem appends a bare message as an item of a list. Every
+// list kind of Kubernetes has metadata as field 1 and items as field 2.
+func AppendProtobufListItem(dst, raw []byte) []byte {
+	return appendField(dst, 2, raw)
+}
+
+// ProtobufListTail ends a list in the envelope.
+func ProtobufListTail() []byte {
+	return appendEnvelopeTail(nil)
+}
+
+// AppendProtobufWatchEvent appends one frame of a protobuf watch stream: a
+// length of four bytes, big-endian, and a bare WatchEvent, in which only the
+// object has an envelope. object is that envelope.
+func AppendProtobufWatchEvent(dst []byte, eventType string, object []byte) []byte {
+	rawExtension := fieldSize(len(object))
+	size := fieldSize(len(eventType)) + fieldSize(rawExtension)
+	dst = binary.BigEndian.AppendUint32(dst, uint32(size))
+	dst = appendField(dst, 1, []byte(eventType))
+	dst = appendFieldHead(dst, 2, rawExtension)
+	return appendField(dst, 1, object)
+}
+
+// UnwrapProtobuf opens the envelope. raw shares data's memory.
+func UnwrapProtobuf(data []byte) (gvk schema.GroupVersionKind, raw []byte, err error) {
+	if !IsProtobuf(data) {
+		return gvk, nil, errors.New("not a Kubernetes protobuf body: it does not begin with k8s\\0")
+	}
+	var unknown runtime.Unknown
+	if err := unknown.Unmarshal(data[len(protobufMagic):]); err != nil {
+		return gvk, nil, fmt.Errorf("malformed protobuf envelope: %w", err)
+	}
+	if unknown.ContentEncoding != "" || unknown.ContentType != "" && unknown.ContentType != MediaTypeProtobuf {
+		return gvk, nil, fmt.Errorf("protobuf envelope holds content of type %q, encoding %q: only plain protobuf is understood", unknown.ContentType, unknown.ContentEncoding)
+	}
+	gv, err := schema.ParseGroupVersion(unknown.APIVersion)
+	if err != nil {
+		return gvk, nil, fmt.Errorf("protobuf envelope: %w", err)
+	}
+	return gv.WithKind(unknown.Kind), unknown.Raw, nil
+}
+
+// unmarshalProtobuf decodes a bare message.
+func unmarshalProtobuf(raw []byte, into runtime.Object) error {
+	message, ok := into.(protobufMessage)
+	if !ok {
+		return fmt.Errorf("%T: %w", into, ErrNoProtobuf)
+	}
+	message.Reset()
+	if err := message.Unmarshal(raw); err != nil {
+		return fmt.Errorf("malformed protobuf: %w", err)
+	}
+	return nil
+}
+
+// decodeStoredProtobuf decodes a value that a kube-apiserver stored.
+func (r *Resource) decodeStoredProtobuf(value []byte) (Object, error) {
+	gvk, raw, err := UnwrapProtobuf(value)
+	if err != nil {
+		return nil, fmt.Errorf("stored value of %s: %w", r.GroupResource(), err)
+	}
+	if want := r.GroupVersionKind(); gvk != want {
+		return nil, fmt.Errorf("stored value of %s is a %s, not a %s: rewrite it in that version with the server that wrote it", r.GroupResource(), gvk, want)
+	}
+	obj := r.New()
+	if err := unmarshalProtobuf(raw, obj); err != nil {
+		return nil, fmt.Errorf("stored value of %s: %w", r.GroupResource(), err)
+	}
+	return obj, nil
+}
+
+// appendEnvelopeHead appends the magic and the Unknown message up to and
+// without the raw bytes.
+func appendEnvelopeHead(dst []byte, gvk schema.GroupVersionKind, raw int) []byte {
+	apiVersion, kind := gvk.GroupVersion().String(), gvk.Kind
+	dst = append(dst, protobufMagic...)
+	dst = appendFieldHead(dst, 1, fieldSize(len(apiVersion))+fieldSize(len(kind)))
+	dst = appendField(dst, 1, []byte(apiVersion))
+	dst = appendField(dst, 2, []byte(kind))
+	return appendFieldHead(dst, 2, raw)
+}
+
+// appendEnvelopeTail appends the empty contentEncoding and contentType, which
+// kube-apiserver sends too.
+func appendEnvelopeTail(dst []byte) []byte {
+	return append(dst, 3<<3|2, 0, 4<<3|2, 0)
+}
+
+// appendField appends a length-delimited field with its content.
+func appendField(dst []byte, number int, content []byte) []byte {
+	return append(appendFieldHead(dst, number, len(content)), content...)
+}
+
+// appendFieldHead appends tag and length. Field numbers are below 16, so the
+// tag is one byte.
+func appendFieldHead(dst []byte, number, length int) []byte {
+	dst = append(dst, byte(number<<3|2))
+	return binary.AppendUvarint(dst, uint64(length))
+}
+
+// fieldSize is how long a length-delimited field with one byte of tag is.
+func fieldSize(content int) int {
+	return 1 + (bits.Len64(uint64(content)|1)+6)/7 + content
+}
