@@ -1,0 +1,188 @@
+package btree
+
+import "slices"
+
+// Batch makes many changes to a Tree at less cost than one by one: nodes that
+// it has copied once are modified in place. It must not be used concurrently.
+// Trees taken from it are as immutable as all others.
+type Batch[V any] struct {
+	tree  Tree[V]
+	owner *token // nil: copy always, as Tree.Set and Tree.Delete do
+}
+
+// Batch starts changes on top of t, which stays as it is.
+func (t Tree[V]) Batch() *Batch[V] {
+	return &Batch[V]{tree: t, owner: new(token)}
+}
+
+// Tree returns the map with all changes made so far. The batch may go on: it
+// gives up the nodes it has made and copies them again when needed.
+func (b *Batch[V]) Tree() Tree[V] {
+	b.owner = new(token)
+	return b.tree
+}
+
+// Len returns the number of entries.
+func (b *Batch[V]) Len() int { return b.tree.len }
+
+// Get returns the value of a key, changes included.
+func (b *Batch[V]) Get(key string) (V, bool) { return b.tree.Get(key) }
+
+// Set sets key to value.
+func (b *Batch[V]) Set(key string, value V) {
+	if b.tree.root == nil {
+		b.tree.root = &node[V]{owner: b.owner, entries: []entry[V]{{key, value}}}
+		b.tree.len = 1
+		return
+	}
+	root, right, added := b.set(b.tree.root, key, value)
+	if right != nil {
+		root = &node[V]{owner: b.owner, kids: []child[V]{ref(root), ref(right)}}
+	}
+	b.tree.root = root
+	if added {
+		b.tree.len++
+	}
+}
+
+// Delete removes key and reports whether it was there.
+func (b *Batch[V]) Delete(key string) bool {
+	if b.tree.root == nil {
+		return false
+	}
+	if _, ok := b.tree.Get(key); !ok {
+		return false // before any node is copied
+	}
+	root := b.remove(b.tree.root, key)
+	for !root.leaf() && len(root.kids) == 1 {
+		root = root.kids[0].node
+	}
+	if root.size() == 0 {
+		root = nil
+	}
+	b.tree.root = root
+	b.tree.len--
+	return true
+}
+
+func (b *Batch[V]) mine(n *node[V]) bool { return b.owner != nil && n.owner == b.owner }
+
+// set returns the node that takes n's place, its new right neighbour if it
+// had to be split, and whether the key is new.
+func (b *Batch[V]) set(n *node[V], key string, value V) (left, right *node[V], added bool) {
+	if n.leaf() {
+		return b.setLeaf(n, key, value)
+	}
+	i := n.route(key)
+	kid, split, added := b.set(n.kids[i].node, key, value)
+	n = b.editable(n)
+	c := &n.kids[i]
+	c.node = kid
+	if split == nil {
+		if added {
+			c.count++
+		}
+		return n, nil, added
+	}
+	c.count = kid.count()
+	n.kids = slices.Insert(n.kids, i+1, ref(split))
+	if len(n.kids) <= maxFill {
+		return n, nil, added
+	}
+	at := splitPoint(len(n.kids), i+1)
+	right = &node[V]{owner: b.owner, kids: slices.Clone(n.kids[at:])}
+	clear(n.kids[at:])
+	n.kids = n.kids[:at]
+	return n, right, added
+}
+
+func (b *Batch[V]) setLeaf(n *node[V], key string, value V) (left, right *node[V], added bool) {
+	i, found := n.find(key)
+	if found {
+		n = b.editable(n)
+		n.entries[i] = entry[V]{key, value}
+		return n, nil, false
+	}
+	if b.mine(n) {
+		n.entries = slices.Insert(n.entries, i, entry[V]{key, value})
+	} else {
+		n = &node[V]{owner: b.owner, entries: withInsert(n.entries, i, entry[V]{key, value})}
+	}
+	if len(n.entries) <= maxFill {
+		return n, nil, true
+	}
+	at := splitPoint(len(n.entries), i)
+	right = &node[V]{owner: b.owner, entries: slices.Clone(n.entries[at:])}
+	left = &node[V]{owner: b.owner, entries: slices.Clone(n.entries[:at])}
+	return left, right, true
+}
+
+// splitPoint halves a full node, except when it grew at its end: keys that
+// arrive in order then leave full nodes behind instead of half-empty ones.
+func splitPoint(size, grewAt int) int {
+	if grewAt == size-1 {
+		return size - minFill
+	}
+	return size / 2
+}
+
+// editable returns n itself if this batch made it, else a copy.
+func (b *Batch[V]) editable(n *node[V]) *node[V] {
+	if b.mine(n) {
+		return n
+	}
+	return &node[V]{owner: b.owner, entries: slices.Clone(n.entries), kids: slices.Clone(n.kids)}
+}
+
+// remove returns the node that takes n's place, which may be too small. The
+// key must be there.
+func (b *Batch[V]) remove(n *node[V], key string) *node[V] {
+	if n.leaf() {
+		i, _ := n.find(key)
+		if b.mine(n) {
+			n.entries = slices.Delete(n.entries, i, i+1)
+			return n
+		}
+		return &node[V]{owner: b.owner, entries: without(n.entries, i)}
+	}
+	i := n.route(key)
+	kid := b.remove(n.kids[i].node, key)
+	n = b.editable(n)
+	n.kids[i].node = kid
+	n.kids[i].count--
+	if kid.size() < minFill && len(n.kids) > 1 {
+		b.join(n, max(0, i-1))
+	}
+	return n
+}
+
+// join merges children i and i+1 of n, which is editable, or shares their
+// content evenly if it does not fit in one node.
+func (b *Batch[V]) join(n *node[V], i int) {
+	left, right := n.kids[i].node, n.kids[i+1].node
+	all := &node[V]{
+		owner:   b.owner,
+		entries: slices.Concat(left.entries, right.entries),
+		kids:    slices.Concat(left.kids, right.kids),
+	}
+	if !left.leaf() {
+		// The lower bound of a first child may lie above what it holds; as an inner
+		// child it must be the true bound, which the parent knows.
+		all.kids[len(left.kids)].key = n.kids[i+1].key
+	}
+	lower := n.kids[i].key
+	if all.size() <= maxFill {
+		n.kids[i] = child[V]{key: lower, count: n.kids[i].count + n.kids[i+1].count, node: all}
+		n.kids = slices.Delete(n.kids, i+1, i+2)
+		return
+	}
+	at := all.size() / 2
+	low, high := &node[V]{owner: b.owner}, &node[V]{owner: b.owner}
+	if all.leaf() {
+		low.entries, high.entries = slices.Clone(all.entries[:at]), slices.Clone(all.entries[at:])
+	} else {
+		low.kids, high.kids = slices.Clone(all.kids[:at]), slices.Clone(all.kids[at:])
+	}
+	n.kids[i] = child[V]{key: lower, count: low.count(), node: low}
+	n.kids[i+1] = ref(high)
+}
