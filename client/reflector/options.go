@@ -1,0 +1,99 @@
+package reflector
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+)
+
+// Options configures a Reflector. The zero value of every member is its
+// documented default.
+type Options struct {
+	// Name stands in logs. Default: none.
+	Name string
+	// Logger is told of lists, resumes and errors. Default: nobody.
+	Logger *slog.Logger
+
+	// ResumeFrom is the version that the store already holds, as one restored
+	// from disk does: the reflector starts with a watch from it and lists only
+	// if the server has forgotten it. Default "": list first.
+	ResumeFrom string
+
+	// PagedList asks for pages at once and never for a streaming list.
+	PagedList bool
+	// PageSize is the limit of one page. Default 500; negative: one page.
+	PageSize int64
+	// InitialEventsTimeout is how long a streaming list may make no progress
+	// before pages are asked for instead. Default 30 s; negative: for ever,
+	// which a server that never sends the closing bookmark makes true.
+	InitialEventsTimeout time.Duration
+
+	// WatchTimeout is how long the server is asked to keep a watch open: each
+	// time a random value in [1,2) times it. Default 5 minutes.
+	WatchTimeout time.Duration
+	// SilenceTimeout is how long an open watch may say nothing, not even a
+	// bookmark, before it is replaced by another from the same version.
+	// Servers send bookmarks about once a minute. Default 3 minutes; negative:
+	// for ever.
+	SilenceTimeout time.Duration
+
+	// Backoff spaces attempts that fail.
+	Backoff Backoff
+	// Rand returns a random number in [0,1); it is called from one goroutine.
+	// Default: math/rand/v2.
+	Rand func() float64
+
+	// OnError is told of each error that the reflector recovers from, before
+	// it waits. Default: nobody. It must return quickly.
+	OnError func(error)
+	// OnProgress is told of each new version that the store has surely
+	// reached: after lists, events and bookmarks. Default: nobody. It must
+	// return quickly.
+	OnProgress func(resourceVersion string)
+}
+
+// Backoff says how long to wait after failures: a random part ("full jitter")
+// of a limit that starts at Base and doubles.
+type Backoff struct {
+	Base  time.Duration // default 800 ms
+	Max   time.Duration // default 30 s
+	Reset time.Duration // the limit is Base again after so long without failures; default 2 min
+}
+
+func (o Options) withDefaults() Options {
+	setDefault(&o.PageSize, 500)
+	setDefault(&o.InitialEventsTimeout, 30*time.Second)
+	setDefault(&o.WatchTimeout, 5*time.Minute)
+	setDefault(&o.SilenceTimeout, 3*time.Minute)
+	setDefault(&o.Backoff.Base, 800*time.Millisecond)
+	setDefault(&o.Backoff.Max, 30*time.Second)
+	setDefault(&o.Backoff.Reset, 2*time.Minute)
+	if o.Rand == nil {
+		o.Rand = rand.Float64
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Name != "" {
+		o.Logger = o.Logger.With("reflector", o.Name)
+	}
+	return o
+}
+
+func setDefault[V comparable](v *V, value V) {
+	var zero V
+	if *v == zero {
+		*v = value
+	}
+}
+
+func (o Options) validate() error {
+	if o.WatchTimeout < 0 {
+		return fmt.Errorf("watch timeout %v is negative", o.WatchTimeout)
+	}
+	if o.Backoff.Base < 0 || o.Backoff.Max < 0 || o.Backoff.Reset < 0 {
+		return fmt.Errorf("back-off %+v has negative times", o.Backoff)
+	}
+	return nil
+}

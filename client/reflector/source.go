@@ -1,0 +1,70 @@
+package reflector
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/client/rest"
+)
+
+// ListerWatcher is where a Reflector gets its objects from. [Resource] adapts a
+// rest.Resource.
+type ListerWatcher[T rest.Object] interface {
+	List(ctx context.Context, opts metav1.ListOptions) (*rest.List[T], error)
+	// Watch returns an open stream. It ends when ctx does.
+	Watch(ctx context.Context, opts metav1.ListOptions) (Stream[T], error)
+}
+
+// Stream is an open watch. *rest.Watch is one.
+type Stream[T rest.Object] interface {
+	// Next waits for the next event. io.EOF is a clean end; an in-stream ERROR
+	// is an *apierrors.StatusError; a *rest.DecodeError is an event that could
+	// not be understood.
+	Next() (rest.WatchEvent[T], error)
+	// Close ends the stream. It may be called while Next waits.
+	Close()
+}
+
+// Store is what a Reflector writes to; it is declared here and implemented by
+// the consumer (a DeltaFIFO, an Indexer). Calls come from one goroutine, in
+// order. An error ends [Reflector.Run]: a store that cannot take an object has
+// lost it.
+type Store[T rest.Object] interface {
+	Add(obj T) error
+	Update(obj T) error
+	// Delete is given the last state that the server sent.
+	Delete(obj T) error
+	// Replace makes list everything there is. The slice then belongs to the
+	// store.
+	Replace(list []T, resourceVersion string) error
+}
+
+// Resource makes an endpoint a ListerWatcher. tweak, unless nil, changes the
+// options of each request before it is sent: selectors, for instance.
+func Resource[T rest.Object](r rest.Resource[T], tweak func(*metav1.ListOptions)) ListerWatcher[T] {
+	return endpoint[T]{resource: r, tweak: tweak}
+}
+
+type endpoint[T rest.Object] struct {
+	resource rest.Resource[T]
+	tweak    func(*metav1.ListOptions)
+}
+
+func (e endpoint[T]) List(ctx context.Context, opts metav1.ListOptions) (*rest.List[T], error) {
+	if e.tweak != nil {
+		e.tweak(&opts)
+	}
+	return e.resource.List(ctx, opts)
+}
+
+func (e endpoint[T]) Watch(ctx context.Context, opts metav1.ListOptions) (Stream[T], error) {
+	if e.tweak != nil {
+		e.tweak(&opts)
+	}
+	w, err := e.resource.Watch(ctx, opts)
+	if err != nil {
+		return nil, err // not w: a nil *rest.Watch would be a Stream that is not nil
+	}
+	return w, nil
+}

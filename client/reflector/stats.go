@@ -1,0 +1,74 @@
+package reflector
+
+import "time"
+
+// ListCause says why a Reflector listed.
+type ListCause string
+
+// The causes of a list.
+const (
+	ListInitial  ListCause = "initial"  // nothing was known
+	ListExpired  ListCause = "expired"  // the server no longer has the version to resume from (410)
+	ListRejected ListCause = "rejected" // the server does not accept the version to resume from (400, 422)
+	ListDecode   ListCause = "decode"   // the events after the version cannot be decoded
+	ListRewound  ListCause = "rewound"  // the server's versions went backwards
+	ListRepeated ListCause = "repeated" // the list before this one failed
+)
+
+// ResumeReason says why a watch was opened from the last version.
+type ResumeReason string
+
+// The reasons of a resume.
+const (
+	ResumeEnded   ResumeReason = "ended"   // the stream ended cleanly, as after its timeout
+	ResumeCut     ResumeReason = "cut"     // the connection broke within the stream
+	ResumeRefused ResumeReason = "refused" // no connection could be made
+	ResumeBusy    ResumeReason = "busy"    // 429
+	ResumeServer  ResumeReason = "server"  // 5xx, as an answer or within the stream
+	ResumeDenied  ResumeReason = "denied"  // another 4xx: 401, 403, 404
+	ResumeSilent  ResumeReason = "silent"  // nothing came for Options.SilenceTimeout
+	ResumeShort   ResumeReason = "short"   // the stream ended within a second, without an event
+	ResumeDecode  ResumeReason = "decode"  // an event could not be decoded
+)
+
+// Stats counts what a Reflector did. It is a copy and shares no memory.
+type Stats struct {
+	// Lists counts lists begun by cause, streaming or in pages.
+	Lists map[ListCause]int64
+	// StreamingLists and PagedLists count lists completed, by kind; Pages the
+	// answers the latter were made of.
+	StreamingLists, PagedLists, Pages int64
+	// StreamingFallbacks counts streaming lists given up for pages.
+	StreamingFallbacks int64
+	// Watches counts streams opened, those of streaming lists included.
+	Watches int64
+	// Resumes counts watches tried again from the last version, by reason.
+	Resumes map[ResumeReason]int64
+	// Events counts events that reached the store; Bookmarks are apart.
+	Events, Bookmarks int64
+	// Stale counts events and lists that were older than what had been seen,
+	// and were dropped.
+	Stale int64
+	// DecodeErrors counts events and lists that could not be understood.
+	DecodeErrors int64
+	// LastContact is when the server last said anything; zero if never.
+	LastContact time.Time
+}
+
+// ListCount is the number of lists begun, whatever the cause.
+func (s Stats) ListCount() int64 {
+	var n int64
+	for _, v := range s.Lists {
+		n += v
+	}
+	return n
+}
+
+// ResumeCount is the number of resumes, whatever the reason.
+func (s Stats) ResumeCount() int64 {
+	var n int64
+	for _, v := range s.Resumes {
+		n += v
+	}
+	return n
+}
