@@ -1,0 +1,188 @@
+package apiserver
+
+import (
+	"cmp"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// media is a wire encoding.
+type media uint8
+
+const (
+	mediaJSON media = iota
+	mediaYAML
+	mediaProtobuf
+)
+
+var mediaNames = [...]string{
+	mediaJSON:     "application/json",
+	mediaYAML:     "application/yaml",
+	mediaProtobuf: "application/vnd.kubernetes.protobuf",
+}
+
+// shape is what an object or a list is turned into before it is encoded.
+type shape uint8
+
+const (
+	asObject shape = iota
+	asTable
+	asMetadata // PartialObjectMetadata, or its list
+)
+
+// accepted is the form of an answer that client and server agree on.
+type accepted struct {
+	media   media
+	as      shape
+	version string // of meta.k8s.io, for tables and metadata: "v1" or "v1beta1"
+	pretty  bool
+}
+
+// contentType names the form of an answer that is not a stream.
+func (a accepted) contentType() string { return mediaNames[a.media] }
+
+// streamType names the form of a watch. JSON documents delimit themselves;
+// protobuf says that it is framed.
+func (a accepted) streamType() string {
+	if a.media == mediaProtobuf {
+		return mediaNames[a.media] + ";stream=watch"
+	}
+	return mediaNames[a.media]
+}
+
+// forms is what an endpoint can answer in.
+type forms struct {
+	media  []media
+	shapes bool // tables and metadata, too
+	list   bool // the answer is a collection: PartialObjectMetadataList
+	stream bool
+}
+
+var (
+	anyForm    = forms{media: []media{mediaJSON, mediaYAML, mediaProtobuf}}
+	objectForm = forms{media: []media{mediaJSON, mediaYAML, mediaProtobuf}, shapes: true}
+	listForm   = forms{media: []media{mediaJSON, mediaYAML, mediaProtobuf}, shapes: true, list: true}
+	streamForm = forms{media: []media{mediaJSON, mediaProtobuf}, shapes: true, stream: true}
+)
+
+// negotiate picks the first form of the Accept header, best quality first,
+// that the endpoint offers. No header means JSON. The error is a 406.
+func negotiate(r *http.Request, offer forms) (accepted, error) {
+	header := strings.Join(r.Header.Values("Accept"), ",")
+	pretty := isTrue(r.URL.Query().Get("pretty"))
+	if strings.TrimSpace(header) == "" {
+		return accepted{media: mediaJSON, pretty: pretty}, nil
+	}
+	for _, clause := range parseAccept(header) {
+		if form, ok := offer.match(clause); ok {
+			if clause.params["pretty"] == "1" {
+				pretty = true
+			}
+			form.pretty = pretty
+			return form, nil
+		}
+	}
+	return accepted{}, errNotAcceptable(offer.describe())
+}
+
+// clause is one alternative of an Accept header.
+type clause struct {
+	kind    string // "application/json"
+	quality float64
+	params  map[string]string // lower-case keys, without q
+}
+
+// maxAcceptClauses bounds the work that a header can ask for. Real clients
+// send up to five.
+const maxAcceptClauses = 32
+
+// parseAccept returns the alternatives, the preferred ones first. Clauses that
+// cannot be parsed, or that have quality zero, are left out.
+func parseAccept(header string) []clause {
+	var clauses []clause
+	for part := range strings.SplitSeq(header, ",") {
+		if len(clauses) == maxAcceptClauses {
+			break
+		}
+		kind, params, err := mime.ParseMediaType(part)
+		if err != nil || kind == "" {
+			continue
+		}
+		c := clause{kind: kind, quality: 1, params: params}
+		if q, ok := params["q"]; ok {
+			c.quality, err = strconv.ParseFloat(q, 64)
+			if err != nil || !(c.quality > 0 && c.quality <= 1) {
+				continue
+			}
+			delete(params, "q")
+		}
+		clauses = append(clauses, c)
+	}
+	slices.SortStableFunc(clauses, func(a, b clause) int { return cmp.Compare(b.quality, a.quality) })
+	return clauses
+}
+
+// match returns the form that a clause asks for, if it is offered.
+func (f forms) match(c clause) (accepted, bool) {
+	form := accepted{}
+	switch c.kind {
+	case "*/*":
+		// Kubernetes answers application/* with 406; only */* is any.
+		form.media = f.media[0]
+	case "text/yaml", "application/x-yaml":
+		form.media = mediaYAML
+	default:
+		i := slices.Index(mediaNames[:], c.kind)
+		if i < 0 {
+			return form, false
+		}
+		form.media = media(i)
+	}
+	if !slices.Contains(f.media, form.media) || form.media == mediaProtobuf && c.params["as"] == "Table" {
+		return form, false
+	}
+	if stream, ok := c.params["stream"]; ok && !(f.stream && (stream == "" || stream == "watch")) {
+		return form, false
+	}
+	return form, f.matchShape(c.params, &form)
+}
+
+// matchShape reads as, g and v. A shape that is unknown here, an APIGroupList
+// of aggregated discovery for example, does not match.
+func (f forms) matchShape(params map[string]string, form *accepted) bool {
+	as, ok := params["as"]
+	if !ok {
+		return true
+	}
+	if !f.shapes || params["g"] != "meta.k8s.io" {
+		return false
+	}
+	form.version = params["v"]
+	if form.version != "v1" && form.version != "v1beta1" {
+		return false
+	}
+	switch {
+	case as == "Table":
+		form.as = asTable
+	case as == "PartialObjectMetadataList" && f.list, as == "PartialObjectMetadata" && !f.list:
+		form.as = asMetadata
+	default:
+		return false
+	}
+	return true
+}
+
+func (f forms) describe() string {
+	var names []string
+	for _, m := range f.media {
+		name := mediaNames[m]
+		if f.stream && m == mediaProtobuf {
+			name += ";stream=watch"
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, ", ")
+}
