@@ -58,21 +58,24 @@ type Reader interface {
 	// List returns the keys that start with prefix. It fails with
 	// ErrCompacted or ErrFutureRevision.
 	List(ctx context.Context, prefix string, opts ListOptions) (Page, error)
-	// Current returns the revision of the most recent acknowledged write.
+	// Current returns the revision of the most recent acknowledged write. Once
+	// it has returned, every open stream that is behind the returned revision
+	// reaches it soon, with an empty batch if nothing in its range has changed.
 	Current(ctx context.Context) (Revision, error)
 }
 
 // Writer changes one key per call, and one key per revision. A write whose
 // outcome is unknown (a cancelled context, a lost connection) may have taken
-// effect.
+// effect. The store keeps value: the caller must not modify it afterwards.
 type Writer interface {
 	// Create writes a key that must not exist; a *ConflictError carries the
 	// state that does. With a ttl above zero the key is deleted by the store
-	// itself, as a change like any other, some time after that duration.
+	// itself, as a change like any other, some time after that duration (an
+	// engine may let keys that are due at about the same time go together).
 	Create(ctx context.Context, key string, value []byte, ttl time.Duration) (Revision, error)
-	// Update replaces a key whose last change must be expect. It fails with
-	// a *ConflictError otherwise, with a nil Current if the key is gone. The
-	// ttl starts anew; zero removes it.
+	// Update replaces a key whose last change must be expect, which is above
+	// zero. It fails with a *ConflictError otherwise, with a nil Current if the
+	// key is gone. The ttl starts anew; zero removes it.
 	Update(ctx context.Context, key string, value []byte, expect Revision, ttl time.Duration) (Revision, error)
 	// Delete removes a key whose last change must be expect, with the errors
 	// of Update.
@@ -100,10 +103,11 @@ type Watcher interface {
 
 // Compactor forgets history.
 type Compactor interface {
-	// Compact makes reads at revisions below at, and watches from before at,
-	// fail with ErrCompacted. Current state is never touched. Compacting to
-	// an earlier revision than before, or to a future one, fails with
-	// ErrCompacted or ErrFutureRevision.
+	// Compact makes reads at revisions below at fail with ErrCompacted, and
+	// watches that would need an event from before at. Reads at at itself, and
+	// watches after it, go on working, and current state is never touched.
+	// Compacting no further than an earlier call fails with ErrCompacted,
+	// compacting to a future revision with ErrFutureRevision.
 	Compact(ctx context.Context, at Revision) error
 }
 

@@ -1,0 +1,167 @@
+package storagetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/levelwire/levelwire/storage"
+)
+
+var listCases = []testCase{
+	{"EmptyRange", listEmpty},
+	{"OnlyThePrefixInKeyOrder", listPrefix},
+	{"EmptyPrefixIsEverything", listEverything},
+	{"From", listFrom},
+	{"PagesOfOneSnapshot", listPages},
+	{"AtRevision", listAt},
+	{"FutureRevision", listFuture},
+	{"ManyKeys", listMany},
+}
+
+func listEmpty(s *session) {
+	rev := s.create("/a", "x")
+	page := s.list("/b/", storage.ListOptions{Limit: 10})
+	if len(page.Items) != 0 || page.More || page.Revision != rev {
+		s.Fatalf("List of an empty range: %v, more %v, revision %d; want nothing at %d", items(page), page.More, page.Revision, rev)
+	}
+}
+
+func listPrefix(s *session) {
+	var want []string
+	for _, key := range []string{"/p/b", "/p/a", "/p", "/p/", "/p/c/d", "/p0", "/o/z", "/q", "/p/\xff", "/p/\xff\xff"} {
+		rev := s.create(key, "v")
+		if len(key) >= 3 && key[:3] == "/p/" {
+			want = append(want, put(key, "v", rev))
+		}
+	}
+	slices.Sort(want)
+	got := items(s.list("/p/", storage.ListOptions{}))
+	if !slices.Equal(got, want) {
+		s.Fatalf("got %q, want %q", got, want)
+	}
+}
+
+func listEverything(s *session) {
+	a, b := s.create("/a", "x"), s.create("z", "y")
+	want := []string{put("/a", "x", a), put("z", "y", b)}
+	if got := items(s.list("", storage.ListOptions{})); !slices.Equal(got, want) {
+		s.Fatalf("got %q, want %q", got, want)
+	}
+}
+
+func listFrom(s *session) {
+	revs := map[string]storage.Revision{}
+	for _, key := range []string{"/f/a", "/f/b", "/f/c"} {
+		revs[key] = s.create(key, "v")
+	}
+	s.create("/g", "v")
+	b, c := put("/f/b", "v", revs["/f/b"]), put("/f/c", "v", revs["/f/c"])
+	for _, test := range []struct {
+		from string
+		want []string
+	}{
+		{"/f/b", []string{b, c}},
+		{"/f/a\x00", []string{b, c}},
+		{"/f/c\x00", []string{}},
+		{"/a", []string{put("/f/a", "v", revs["/f/a"]), b, c}},
+		{"/z", []string{}},
+	} {
+		page := s.list("/f/", storage.ListOptions{From: test.from})
+		if got := items(page); !slices.Equal(got, test.want) || page.More {
+			s.Errorf("from %q: %q, more %v; want %q", test.from, got, page.More, test.want)
+		}
+	}
+}
+
+func listPages(s *session) {
+	const count = 25
+	var want []string
+	for i := range count {
+		key := fmt.Sprintf("/pages/%02d", i)
+		want = append(want, put(key, "v", s.create(key, "v")))
+	}
+	for _, limit := range []int{1, 7, 24, 25, 26} {
+		opts := storage.ListOptions{Limit: limit}
+		var got []string
+		for {
+			page := s.list("/pages/", opts)
+			if len(page.Items) > limit {
+				s.Fatalf("limit %d: a page of %d", limit, len(page.Items))
+			}
+			got = append(got, items(page)...)
+			if opts.At != 0 && page.Revision != opts.At {
+				s.Fatalf("a page at %d reports revision %d", opts.At, page.Revision)
+			}
+			if !page.More {
+				break
+			}
+			// A write between two pages must not show in the later one.
+			s.create(fmt.Sprintf("/pages/24/%d/%d", limit, len(got)), "late")
+			opts.At, opts.From = page.Revision, page.Items[len(page.Items)-1].Key+"\x00"
+		}
+		if !slices.Equal(got, want) {
+			s.Fatalf("limit %d: %q, want %q", limit, got, want)
+		}
+		for _, kv := range s.list("/pages/24/", storage.ListOptions{}).Items {
+			s.delete(kv.Key, kv.Modified)
+		}
+	}
+}
+
+func listAt(s *session) {
+	a := s.create("/at/a", "1")
+	b := s.create("/at/b", "1")
+	a2 := s.update("/at/a", "2", a)
+	s.create("/elsewhere", "x")
+	gone := s.delete("/at/b", b)
+	c := s.create("/at/c", "1")
+	for _, test := range []struct {
+		at   storage.Revision
+		want []string
+	}{
+		{a, []string{put("/at/a", "1", a)}},
+		{b, []string{put("/at/a", "1", a), put("/at/b", "1", b)}},
+		{a2, []string{put("/at/a", "2", a2), put("/at/b", "1", b)}},
+		{a2 + 1, []string{put("/at/a", "2", a2), put("/at/b", "1", b)}},
+		{gone, []string{put("/at/a", "2", a2)}},
+		{c, []string{put("/at/a", "2", a2), put("/at/c", "1", c)}},
+	} {
+		page := s.list("/at/", storage.ListOptions{At: test.at})
+		if got := items(page); !slices.Equal(got, test.want) || page.Revision != test.at {
+			s.Errorf("at %d: %q at %d, want %q", test.at, got, page.Revision, test.want)
+		}
+	}
+}
+
+func listFuture(s *session) {
+	rev := s.create("/a", "x")
+	if _, err := s.List(s.ctx, "/", storage.ListOptions{At: rev + 1}); !errors.Is(err, storage.ErrFutureRevision) {
+		s.Fatalf("List at a future revision: %v, want %v", err, storage.ErrFutureRevision)
+	}
+}
+
+// listMany reads more than an engine is likely to return in one piece, while
+// the range changes.
+func listMany(s *session) {
+	const count = 3000
+	revs := s.fill("/many/", count)
+	at := s.current()
+	s.delete("/many/00000", revs[0])
+	page := s.list("/many/", storage.ListOptions{At: at})
+	if len(page.Items) != count || page.More {
+		s.Fatalf("got %d items, more %v; want %d", len(page.Items), page.More, count)
+	}
+	for i, kv := range page.Items {
+		if kv.Key != fmt.Sprintf("/many/%05d", i) || kv.Modified != revs[i] {
+			s.Fatalf("item %d is %s, want revision %d", i, put(kv.Key, string(kv.Value), kv.Modified), revs[i])
+		}
+	}
+	if now := s.list("/many/", storage.ListOptions{}); len(now.Items) != count-1 {
+		s.Fatalf("now: %d items, want %d", len(now.Items), count-1)
+	}
+	limited := s.list("/many/", storage.ListOptions{Limit: count - 2})
+	if len(limited.Items) != count-2 || !limited.More {
+		s.Fatalf("limit %d: %d items, more %v", count-2, len(limited.Items), limited.More)
+	}
+}
