@@ -1,0 +1,95 @@
+package watchcache
+
+import (
+	"sync/atomic"
+
+	"github.com/levelwire/levelwire/storage"
+)
+
+// EventType says what happened to an object, as the watcher sees it.
+type EventType uint8
+
+// Added, Modified and Deleted are the types of events.
+const (
+	Added EventType = iota + 1
+	Modified
+	Deleted
+)
+
+// String returns the type as it is on the wire.
+func (t EventType) String() string {
+	switch t {
+	case Added:
+		return "ADDED"
+	case Modified:
+		return "MODIFIED"
+	case Deleted:
+		return "DELETED"
+	}
+	return "UNKNOWN"
+}
+
+// Event is one change as one watcher sees it, after its selectors.
+type Event struct {
+	Type EventType
+	// Object is the new state; for Deleted the last state that the watcher
+	// could see, whose JSON and Revision carry the event's revision. It is
+	// shared with all watchers.
+	Object *Object
+	// Revision of the change. For initial events that of the object, so that
+	// it does not ascend.
+	Revision storage.Revision
+}
+
+// Change is one change of one key, as a source reports it to a cache.
+type Change struct {
+	Key      string
+	Object   *Object // the new state; nil if the key was deleted
+	Revision storage.Revision
+}
+
+// entry is one event of the history, before any selector.
+type entry struct {
+	revision storage.Revision
+	sequence uint64  // position in the cache's log
+	object   *Object // new state; nil if deleted
+	previous *Object // state before; nil if created
+	departed atomic.Pointer[Object]
+	buckets  []*bucket // whose logs hold this entry too
+}
+
+// last returns the previous content with the revision of this event: what a
+// watcher is shown from whose view the object is gone. It is made on first
+// demand and shared from then on. The entry must have a previous state.
+func (e *entry) last(a *account) *Object {
+	if o := e.departed.Load(); o != nil {
+		return o
+	}
+	o := e.previous.at(e.revision)
+	o.account.Store(a)
+	if e.departed.CompareAndSwap(nil, o) {
+		return o
+	}
+	return e.departed.Load()
+}
+
+// size is what the entry adds to the memory of the history: the state that
+// only the history keeps alive, and its own bookkeeping.
+func (e *entry) size() int64 {
+	const overhead = 256
+	size := int64(overhead)
+	if e.object != nil {
+		size += int64(len(e.object.JSON))
+	}
+	return size
+}
+
+// release takes the forms out of the account that go with the entry.
+func (e *entry) release() {
+	if e.previous != nil {
+		e.previous.release()
+	}
+	if o := e.departed.Load(); o != nil {
+		o.release()
+	}
+}

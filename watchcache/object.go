@@ -1,0 +1,171 @@
+package watchcache
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/levelwire/levelwire/resource"
+	"github.com/levelwire/levelwire/storage"
+)
+
+// Object is one state of one object. It is immutable and shared by the
+// snapshots, the log and all watchers; its slices must never be modified.
+type Object struct {
+	// Key is "namespace/name", or "name" for a cluster-scoped kind.
+	Key string
+	// Revision of the write that made this state. Of the last state of a deleted object,
+	// as a Deleted event carries it, that of the event.
+	Revision storage.Revision
+	// Attributes are what selectors look at. Their strings share JSON.
+	Attributes resource.Attributes
+	// JSON is the cached form: the stored object with
+	// metadata.resourceVersion in front of the other metadata.
+	JSON []byte
+
+	forms   atomic.Pointer[form]
+	account atomic.Pointer[account] // nil: forms are not counted
+}
+
+// FormID names one way to encode objects that is shared by all who need it.
+type FormID uint32
+
+var (
+	formsMu   sync.Mutex
+	formNames []string
+)
+
+// NewForm registers a form. Call it once for each form, when the package that
+// makes the form is initialised: ids are never freed. The name is for people.
+func NewForm(name string) FormID {
+	formsMu.Lock()
+	defer formsMu.Unlock()
+	formNames = append(formNames, name)
+	return FormID(len(formNames) - 1)
+}
+
+// String returns the name the form was registered with.
+func (id FormID) String() string {
+	formsMu.Lock()
+	defer formsMu.Unlock()
+	if int(id) >= len(formNames) {
+		return "form " + strconv.Itoa(int(id))
+	}
+	return formNames[id]
+}
+
+// form is one made form in an object's list of them. Few objects have more
+// than one, so a list is smaller and quicker than a map.
+type form struct {
+	id      FormID
+	next    *form
+	once    sync.Once
+	bytes   []byte
+	err     error
+	counted atomic.Bool
+}
+
+// Form returns the object's form with the given id. The first caller makes it
+// with encode; concurrent callers wait for that one, later ones get the same bytes, or
+// the same error. The bytes are shared and must not be modified. encode must
+// depend on nothing but the object.
+func (o *Object) Form(id FormID, encode func(*Object) ([]byte, error)) ([]byte, error) {
+	f := o.form(id)
+	f.once.Do(func() {
+		f.bytes, f.err = encode(o)
+		o.count(f)
+	})
+	return f.bytes, f.err
+}
+
+// form finds the list element of an id, or puts a new one in front.
+func (o *Object) form(id FormID) *form {
+	var fresh *form
+	for {
+		head := o.forms.Load()
+		for f := head; f != nil; f = f.next {
+			if f.id == id {
+				return f
+			}
+		}
+		if fresh == nil {
+			fresh = &form{id: id}
+		}
+		fresh.next = head
+		if o.forms.CompareAndSwap(head, fresh) {
+			return fresh
+		}
+	}
+}
+
+// account counts the bytes of the forms made of a cache's objects.
+type account struct{ bytes atomic.Int64 }
+
+// count enters a form that has just been made. A release may run at the same
+// time: whichever of the two swaps counted back takes the bytes out again.
+func (o *Object) count(f *form) {
+	a := o.account.Load()
+	if a == nil || len(f.bytes) == 0 {
+		return
+	}
+	a.bytes.Add(int64(len(f.bytes)))
+	f.counted.Store(true)
+	if o.account.Load() == nil && f.counted.Swap(false) {
+		a.bytes.Add(-int64(len(f.bytes)))
+	}
+}
+
+// release takes the object's forms out of the account: the cache does not
+// hold it any more, though a reader may for a while.
+func (o *Object) release() {
+	a := o.account.Swap(nil)
+	if a == nil {
+		return
+	}
+	for f := o.forms.Load(); f != nil; f = f.next {
+		if f.counted.Swap(false) {
+			a.bytes.Add(-int64(len(f.bytes)))
+		}
+	}
+}
+
+const revisionMember = `"metadata":{"resourceVersion":"`
+
+// revisionDigits returns where the digits of metadata.resourceVersion are in
+// a cached form.
+func revisionDigits(json []byte, revision storage.Revision) (start, end int, ok bool) {
+	start = bytes.Index(json, []byte(revisionMember))
+	if start < 0 {
+		return 0, 0, false
+	}
+	start += len(revisionMember)
+	var digits [20]byte
+	want := strconv.AppendInt(digits[:0], int64(revision), 10)
+	end = start + len(want)
+	ok = end < len(json) && bytes.Equal(json[start:end], want) && json[end] == '"'
+	return start, end, ok
+}
+
+// NewObject makes an object from its cached form and the attributes that were
+// extracted from it. It fails if the revision is not where the cached form
+// has it, because the last state of a deleted object could then not be made.
+func NewObject(key string, revision storage.Revision, attributes resource.Attributes, json []byte) (*Object, error) {
+	if _, _, ok := revisionDigits(json, revision); !ok {
+		return nil, fmt.Errorf("object %q: its JSON does not begin its metadata with resourceVersion %d", key, revision)
+	}
+	return &Object{Key: key, Revision: revision, Attributes: attributes, JSON: json}, nil
+}
+
+// at returns the same content with another revision.
+func (o *Object) at(revision storage.Revision) *Object {
+	out := &Object{Key: o.Key, Revision: revision, Attributes: o.Attributes, JSON: o.JSON}
+	if start, end, ok := revisionDigits(o.JSON, o.Revision); ok {
+		json := make([]byte, 0, len(o.JSON)+4)
+		json = append(json, o.JSON[:start]...)
+		json = strconv.AppendInt(json, int64(revision), 10)
+		out.JSON = append(json, o.JSON[end:]...)
+	}
+	return out
+}
