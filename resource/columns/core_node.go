@@ -1,0 +1,73 @@
+package columns
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// The two forms of a label that gives a node a role: the first with the role
+// in the key, the second with the role as the value.
+const (
+	nodeRolePrefix = "node-role.kubernetes.io/"
+	nodeRoleLabel  = "kubernetes.io/role"
+)
+
+func nodes() layout {
+	return table(func(n *corev1.Node, now time.Time) []any {
+		info := &n.Status.NodeInfo
+		return []any{
+			n.Name, nodeStatus(n), or(nodeRoles(n.Labels), none), since(n.CreationTimestamp, now), info.KubeletVersion,
+			nodeAddress(n, corev1.NodeInternalIP), nodeAddress(n, corev1.NodeExternalIP),
+			or(info.OSImage, unknown), or(info.KernelVersion, unknown), or(info.ContainerRuntimeVersion, unknown),
+		}
+	},
+		nameColumn,
+		text("Status", "Whether the node is ready, and open for new pods."),
+		text("Roles", "What the node is for."),
+		ageColumn,
+		text("Version", "The version of the node's kubelet."),
+		wide(text("Internal-IP", "The node's first address within the cluster.")),
+		wide(text("External-IP", "The node's first address outside the cluster.")),
+		wide(text("OS-Image", "The operating system, as the node reports it.")),
+		wide(text("Kernel-Version", "The kernel, as the node reports it.")),
+		wide(text("Container-Runtime", "The container runtime and its version.")),
+	)
+}
+
+func nodeStatus(n *corev1.Node) string {
+	typeOf := func(c *corev1.NodeCondition) corev1.NodeConditionType { return c.Type }
+	status := "Unknown"
+	if ready := condition(n.Status.Conditions, typeOf, corev1.NodeReady); ready != nil {
+		status = "NotReady"
+		if ready.Status == corev1.ConditionTrue {
+			status = "Ready"
+		}
+	}
+	if n.Spec.Unschedulable {
+		status += ",SchedulingDisabled"
+	}
+	return status
+}
+
+func nodeRoles(labels map[string]string) string {
+	var roles []string
+	for key, value := range labels {
+		if role, ok := strings.CutPrefix(key, nodeRolePrefix); ok {
+			roles = append(roles, role)
+		} else if key == nodeRoleLabel {
+			roles = append(roles, value)
+		}
+	}
+	return sortedSet(roles)
+}
+
+func nodeAddress(n *corev1.Node, want corev1.NodeAddressType) string {
+	for _, a := range n.Status.Addresses {
+		if a.Type == want {
+			return a.Address
+		}
+	}
+	return none
+}

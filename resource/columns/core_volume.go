@@ -1,0 +1,98 @@
+package columns
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func persistentVolumes() layout {
+	return table(func(v *corev1.PersistentVolume, now time.Time) []any {
+		claim := ""
+		if ref := v.Spec.ClaimRef; ref != nil {
+			claim = ref.Namespace + "/" + ref.Name
+		}
+		size := v.Spec.Capacity[corev1.ResourceStorage]
+		return []any{
+			v.Name, size.String(), accessModes(v.Spec.AccessModes), string(v.Spec.PersistentVolumeReclaimPolicy),
+			phaseOrTerminating(v.DeletionTimestamp, string(v.Status.Phase)), claim,
+			storageClassName(v.Annotations, v.Spec.StorageClassName), value(v.Spec.VolumeAttributesClassName, unset),
+			v.Status.Reason, since(v.CreationTimestamp, now), string(value(v.Spec.VolumeMode, unset)),
+		}
+	},
+		nameColumn,
+		text("Capacity", "The volume's size."),
+		text("Access Modes", "How the volume may be mounted."),
+		text("Reclaim Policy", "What happens to the volume when its claim goes."),
+		text("Status", "Whether the volume is bound."),
+		text("Claim", "The claim that the volume is bound to."),
+		text("StorageClass", "The storage class of the volume."),
+		text("VolumeAttributesClass", "The volume attributes class of the volume."),
+		text("Reason", "Why the volume is in this status."),
+		ageColumn,
+		wide(text("VolumeMode", "Whether the volume is a file system or a block device.")),
+	)
+}
+
+func persistentVolumeClaims() layout {
+	return table(func(c *corev1.PersistentVolumeClaim, now time.Time) []any {
+		capacity, modes := "", ""
+		if c.Spec.VolumeName != "" { // what it asks for is not what it has
+			size := c.Status.Capacity[corev1.ResourceStorage]
+			capacity, modes = size.String(), accessModes(c.Status.AccessModes)
+		}
+		return []any{
+			c.Name, phaseOrTerminating(c.DeletionTimestamp, string(c.Status.Phase)), c.Spec.VolumeName, capacity, modes,
+			storageClassName(c.Annotations, value(c.Spec.StorageClassName, "")),
+			value(c.Spec.VolumeAttributesClassName, unset), since(c.CreationTimestamp, now),
+			string(value(c.Spec.VolumeMode, unset)),
+		}
+	},
+		nameColumn,
+		text("Status", "Whether the claim is bound."),
+		text("Volume", "The volume that the claim is bound to."),
+		text("Capacity", "The size of the volume."),
+		text("Access Modes", "How the volume may be mounted."),
+		text("StorageClass", "The storage class of the claim."),
+		text("VolumeAttributesClass", "The volume attributes class of the claim."),
+		ageColumn,
+		wide(text("VolumeMode", "Whether the volume is a file system or a block device.")),
+	)
+}
+
+func phaseOrTerminating(deleted *metav1.Time, phase string) string {
+	if deleted != nil {
+		return "Terminating"
+	}
+	return phase
+}
+
+// storageClassName prefers the annotation that came before the field.
+func storageClassName(annotations map[string]string, field string) string {
+	if class, ok := annotations[corev1.BetaStorageClassAnnotation]; ok {
+		return class
+	}
+	return field
+}
+
+// accessModes returns the short names of modes, always in the same order.
+func accessModes(modes []corev1.PersistentVolumeAccessMode) string {
+	var list []string
+	for _, known := range []struct {
+		mode  corev1.PersistentVolumeAccessMode
+		short string
+	}{
+		{corev1.ReadWriteOnce, "RWO"},
+		{corev1.ReadOnlyMany, "ROX"},
+		{corev1.ReadWriteMany, "RWX"},
+		{corev1.ReadWriteOncePod, "RWOP"},
+	} {
+		if slices.Contains(modes, known.mode) {
+			list = append(list, known.short)
+		}
+	}
+	return strings.Join(list, ",")
+}
