@@ -1,0 +1,70 @@
+package scheduler
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/levelwire/levelwire/client/events"
+)
+
+const bindTimeout = 30 * time.Second
+
+// bind posts the decision. On failure the room is given back and the pod is
+// tried again: the binding may have reached the server all the same, and then
+// its watch event charges the pod anew.
+func (s *Scheduler) bind(ctx context.Context, pod *corev1.Pod, node string) {
+	key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
+	bindCtx, cancel := context.WithTimeout(ctx, bindTimeout)
+	defer cancel()
+	err := s.binding.Namespace(pod.Namespace).CreateSubresource(bindCtx, pod.Name, "binding", &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
+		Target:     corev1.ObjectReference{Kind: "Node", Name: node},
+	}, metav1.CreateOptions{})
+	about := events.About(corev1.SchemeGroupVersion.WithKind("Pod"), pod)
+	if err == nil {
+		s.queue.Forget(key)
+		s.events.Normal(about, "Scheduled", "Successfully assigned %s to %s", key, node)
+		return
+	}
+	s.ledger.releaseAssumed(pod.UID)
+	if ctx.Err() != nil || apierrors.IsNotFound(err) {
+		return // shutting down, or the pod went away
+	}
+	s.log.Warn("binding failed", "pod", key, "node", node, "error", err)
+	s.events.Warning(about, "FailedScheduling", "binding to %s failed: %v", node, err)
+	s.queue.AddRateLimited(key)
+}
+
+// reportUnschedulable says on the pod, and in an event, why it has no node.
+// A pod that says so already is left alone.
+func (s *Scheduler) reportUnschedulable(ctx context.Context, pod *corev1.Pod, why string) error {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && condition.Message == why {
+			return nil
+		}
+	}
+	s.events.Warning(events.About(corev1.SchemeGroupVersion.WithKind("Pod"), pod), "FailedScheduling", "%s", why)
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": map[string]any{
+		"conditions": []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+			Reason: corev1.PodReasonUnschedulable, Message: why,
+			LastTransitionTime: metav1.Now(), ObservedGeneration: pod.Generation,
+		}},
+	}})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, bindTimeout)
+	defer cancel()
+	_, err = s.binding.Namespace(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // gone, or replaced by another of the same name
+	}
+	return err
+}

@@ -1,0 +1,105 @@
+package scheduler
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+)
+
+// request is one pod's demands, worked out once and held against every node.
+type request struct {
+	pod      *corev1.Pod
+	amounts  amounts
+	affinity nodeaffinity.RequiredNodeAffinity
+}
+
+func newRequest(pod *corev1.Pod) request {
+	return request{pod: pod, amounts: amountsOf(pod), affinity: nodeaffinity.GetRequiredNodeAffinity(pod)}
+}
+
+// refusal returns why the pod cannot run on the node, in the words people
+// know from kubectl describe, or "" if it can.
+func (r *request) refusal(node *corev1.Node, taken *amounts) string {
+	if node.DeletionTimestamp != nil {
+		return "node(s) were being deleted"
+	}
+	if node.Spec.Unschedulable && !r.tolerates(&corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}) {
+		return "node(s) were unschedulable"
+	}
+	for i := range node.Spec.Taints {
+		taint := &node.Spec.Taints[i]
+		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !r.tolerates(taint) {
+			return fmt.Sprintf("node(s) had untolerated taint {%s: %s}", taint.Key, taint.Value)
+		}
+	}
+	if matches, err := r.affinity.Match(node); err != nil || !matches {
+		return "node(s) didn't match Pod's node affinity/selector"
+	}
+	return r.lacking(node, taken)
+}
+
+func (r *request) tolerates(taint *corev1.Taint) bool {
+	return slices.ContainsFunc(r.pod.Spec.Tolerations, func(t corev1.Toleration) bool {
+		if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
+			return false
+		}
+		switch t.Operator {
+		case corev1.TolerationOpExists:
+			return true
+		case "", corev1.TolerationOpEqual:
+			return t.Key != "" && t.Value == taint.Value
+		}
+		return false
+	})
+}
+
+// lacking names the first resource the node does not have enough of.
+func (r *request) lacking(node *corev1.Node, taken *amounts) string {
+	allocatable := node.Status.Allocatable
+	if limit := allocatable.Pods().Value(); taken.pods+1 > limit {
+		return "Too many pods"
+	}
+	if r.amounts.milliCPU > 0 && taken.milliCPU+r.amounts.milliCPU > allocatable.Cpu().MilliValue() {
+		return "Insufficient cpu"
+	}
+	if r.amounts.memory > 0 && taken.memory+r.amounts.memory > allocatable.Memory().Value() {
+		return "Insufficient memory"
+	}
+	if r.amounts.ephemeral > 0 && taken.ephemeral+r.amounts.ephemeral > allocatable.StorageEphemeral().Value() {
+		return "Insufficient ephemeral-storage"
+	}
+	for name, want := range r.amounts.extended {
+		have := allocatable[name]
+		if want > 0 && taken.extended[name]+want > have.Value() {
+			return "Insufficient " + string(name)
+		}
+	}
+	for _, port := range r.amounts.ports {
+		if slices.ContainsFunc(taken.ports, port.collides) {
+			return "node(s) didn't have free ports for the requested pod ports"
+		}
+	}
+	return ""
+}
+
+func (p hostPort) collides(o hostPort) bool {
+	everywhere := func(ip string) bool { return ip == "" || ip == "0.0.0.0" }
+	return p.port == o.port && p.protocol == o.protocol && (p.ip == o.ip || everywhere(p.ip) || everywhere(o.ip))
+}
+
+// summarize turns refusals by reason into the message of a FailedScheduling
+// event: "0/3 nodes are available: 2 Insufficient cpu, 1 ...".
+func summarize(nodes int, refusals map[string]int) string {
+	if nodes == 0 {
+		return "no nodes available to schedule pods"
+	}
+	parts := make([]string, 0, len(refusals))
+	for reason, count := range refusals {
+		parts = append(parts, fmt.Sprintf("%d %s", count, reason))
+	}
+	slices.Sort(parts)
+	return fmt.Sprintf("0/%d nodes are available: %s.", nodes, strings.Join(parts, ", "))
+}

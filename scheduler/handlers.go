@@ -1,0 +1,75 @@
+package scheduler
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/levelwire/levelwire/client/informer"
+)
+
+// podHandler keeps the ledger up to date with bound pods and queues those
+// that need a node.
+func (s *Scheduler) podHandler() informer.Handler[*corev1.Pod] {
+	return informer.HandlerFuncs[*corev1.Pod]{
+		Add: func(pod *corev1.Pod, _ bool) { s.podChanged(nil, pod) },
+		Update: func(old, pod *corev1.Pod) {
+			if old.UID != pod.UID {
+				s.podGone(old) // deleted and created anew while nobody looked
+				old = nil
+			}
+			s.podChanged(old, pod)
+		},
+		Delete: func(pod *corev1.Pod, _ bool) { s.podGone(pod) },
+	}
+}
+
+func (s *Scheduler) podChanged(old, pod *corev1.Pod) {
+	if pod.Spec.NodeName != "" {
+		s.ledger.observe(pod)
+		if ended(pod) && (old == nil || !ended(old)) {
+			s.retryWaiting()
+		}
+		return
+	}
+	// A pod's own status updates do not change where it fits.
+	if s.responsible(pod) && (old == nil || !equality.Semantic.DeepEqual(old.Spec, pod.Spec)) {
+		s.queue.Add(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
+	}
+}
+
+func (s *Scheduler) podGone(pod *corev1.Pod) {
+	key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
+	s.queue.Forget(key)
+	s.mu.Lock()
+	delete(s.waiting, key)
+	s.mu.Unlock()
+	s.ledger.release(pod.UID)
+	if pod.Spec.NodeName != "" {
+		s.retryWaiting()
+	}
+}
+
+func (s *Scheduler) nodeHandler() informer.Handler[*corev1.Node] {
+	return informer.HandlerFuncs[*corev1.Node]{
+		Add: func(node *corev1.Node, _ bool) {
+			s.ledger.setNode(node)
+			s.retryWaiting()
+		},
+		Update: func(old, node *corev1.Node) {
+			s.ledger.setNode(node)
+			if offersOtherwise(old, node) {
+				s.retryWaiting()
+			}
+		},
+		Delete: func(node *corev1.Node, _ bool) { s.ledger.removeNode(node.Name) },
+	}
+}
+
+// offersOtherwise tells whether the change could let a pod in that did not
+// fit before. Heartbeats do not.
+func offersOtherwise(old, node *corev1.Node) bool {
+	return !equality.Semantic.DeepEqual(old.Spec, node.Spec) ||
+		!equality.Semantic.DeepEqual(old.Labels, node.Labels) ||
+		!equality.Semantic.DeepEqual(old.Status.Allocatable, node.Status.Allocatable)
+}

@@ -1,0 +1,244 @@
+package scheduler
+
+import (
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	resourcehelper "k8s.io/component-helpers/resource"
+)
+
+// ledger knows every node and what the pods bound to it have taken. A pod
+// counts from the moment it is assumed, before the API server has confirmed
+// the binding, so that two pods never get the same room.
+//
+// It is safe for concurrent use.
+type ledger struct {
+	mu    sync.Mutex
+	nodes map[string]*account
+	pods  map[types.UID]charge
+}
+
+// account is one node's page. Pods may be charged to a node that is not
+// known yet: events of different kinds have no order.
+type account struct {
+	node  *corev1.Node // nil while the node is unknown
+	taken amounts
+}
+
+// charge is what one pod takes, and where.
+type charge struct {
+	node    string
+	amounts amounts
+	// assumed: the binding has been decided here but not been observed yet.
+	assumed bool
+}
+
+// amounts of what the filter compares, in millicores, bytes and pods.
+type amounts struct {
+	milliCPU, memory, ephemeral, pods int64
+	ports                             []hostPort
+	extended                          map[corev1.ResourceName]int64
+}
+
+type hostPort struct {
+	ip       string
+	protocol corev1.Protocol
+	port     int32
+}
+
+func newLedger() *ledger {
+	return &ledger{nodes: map[string]*account{}, pods: map[types.UID]charge{}}
+}
+
+func (l *ledger) account(name string) *account {
+	a := l.nodes[name]
+	if a == nil {
+		a = &account{}
+		l.nodes[name] = a
+	}
+	return a
+}
+
+// setNode records a node's present state.
+func (l *ledger) setNode(node *corev1.Node) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.account(node.Name).node = node
+}
+
+// removeNode forgets a node; the charges of its pods stay until they go.
+func (l *ledger) removeNode(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if a := l.nodes[name]; a != nil {
+		a.node = nil
+		l.dropIfEmpty(name, a)
+	}
+}
+
+// assume charges a pod to a node before its binding is known to have
+// succeeded.
+func (l *ledger) assume(pod *corev1.Pod, node string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.put(pod.UID, charge{node: node, amounts: amountsOf(pod), assumed: true})
+}
+
+// observe records a bound pod as the API server shows it. A pod that has
+// ended holds nothing.
+func (l *ledger) observe(pod *corev1.Pod) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ended(pod) {
+		l.drop(pod.UID)
+		return
+	}
+	l.put(pod.UID, charge{node: pod.Spec.NodeName, amounts: amountsOf(pod)})
+}
+
+// release forgets a pod.
+func (l *ledger) release(uid types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.drop(uid)
+}
+
+// releaseAssumed takes an assumption back after a binding failed. What has
+// been observed meanwhile stays: then the binding did succeed.
+func (l *ledger) releaseAssumed(uid types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.pods[uid].assumed {
+		l.drop(uid)
+	}
+}
+
+// charged reports whether the pod has a node already.
+func (l *ledger) charged(uid types.UID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, ok := l.pods[uid]
+	return ok
+}
+
+func (l *ledger) put(uid types.UID, c charge) {
+	if old, ok := l.pods[uid]; ok {
+		if old.node == c.node && !old.assumed && !c.assumed && old.amounts.equal(c.amounts) {
+			return
+		}
+		l.drop(uid)
+	}
+	l.pods[uid] = c
+	l.account(c.node).taken.add(c.amounts, 1)
+}
+
+func (l *ledger) drop(uid types.UID) {
+	c, ok := l.pods[uid]
+	if !ok {
+		return
+	}
+	delete(l.pods, uid)
+	a := l.account(c.node)
+	a.taken.add(c.amounts, -1)
+	l.dropIfEmpty(c.node, a)
+}
+
+func (l *ledger) dropIfEmpty(name string, a *account) {
+	if a.node == nil && a.taken.pods == 0 {
+		delete(l.nodes, name)
+	}
+}
+
+// each calls fn with every known node and what is taken on it, under the
+// ledger's lock: fn must not call back.
+func (l *ledger) each(fn func(node *corev1.Node, taken *amounts)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, a := range l.nodes {
+		if a.node != nil {
+			fn(a.node, &a.taken)
+		}
+	}
+}
+
+// amountsOf sums what the pod requests, init containers and overhead
+// included.
+func amountsOf(pod *corev1.Pod) amounts {
+	want := amounts{pods: 1}
+	for name, quantity := range resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}) {
+		switch name {
+		case corev1.ResourceCPU:
+			want.milliCPU = quantity.MilliValue()
+		case corev1.ResourceMemory:
+			want.memory = quantity.Value()
+		case corev1.ResourceEphemeralStorage:
+			want.ephemeral = quantity.Value()
+		default:
+			if want.extended == nil {
+				want.extended = map[corev1.ResourceName]int64{}
+			}
+			want.extended[name] = quantity.Value()
+		}
+	}
+	for i := range pod.Spec.Containers {
+		for _, port := range pod.Spec.Containers[i].Ports {
+			if port.HostPort != 0 {
+				want.ports = append(want.ports, hostPort{port.HostIP, port.Protocol, port.HostPort})
+			}
+		}
+	}
+	return want
+}
+
+// add adds sign times o.
+func (a *amounts) add(o amounts, sign int64) {
+	a.milliCPU += sign * o.milliCPU
+	a.memory += sign * o.memory
+	a.ephemeral += sign * o.ephemeral
+	a.pods += sign * o.pods
+	for name, value := range o.extended {
+		if a.extended == nil {
+			a.extended = map[corev1.ResourceName]int64{}
+		}
+		a.extended[name] += sign * value
+	}
+	if sign > 0 {
+		a.ports = append(a.ports, o.ports...)
+		return
+	}
+	for _, port := range o.ports {
+		a.removePort(port)
+	}
+}
+
+func (a *amounts) removePort(port hostPort) {
+	for i, have := range a.ports {
+		if have == port {
+			a.ports[i] = a.ports[len(a.ports)-1]
+			a.ports = a.ports[:len(a.ports)-1]
+			return
+		}
+	}
+}
+
+func (a amounts) equal(o amounts) bool {
+	if a.milliCPU != o.milliCPU || a.memory != o.memory || a.ephemeral != o.ephemeral || len(a.ports) != len(o.ports) || len(a.extended) != len(o.extended) {
+		return false
+	}
+	for i := range a.ports {
+		if a.ports[i] != o.ports[i] {
+			return false
+		}
+	}
+	for name, value := range a.extended {
+		if o.extended[name] != value {
+			return false
+		}
+	}
+	return true
+}
+
+func ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
