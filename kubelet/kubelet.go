@@ -1,0 +1,150 @@
+package kubelet
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/levelwire/levelwire/client/events"
+	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client/workqueue"
+)
+
+// Kubelet simulates one node.
+type Kubelet struct {
+	opts    Options
+	log     *slog.Logger
+	factory *informer.Factory
+	pods    *informer.SharedInformer[*corev1.Pod]
+	node    *informer.SharedInformer[*corev1.Node]
+	podAPI  rest.Resource[*corev1.Pod]
+	nodeAPI rest.Resource[*corev1.Node]
+	leases  rest.Resource[*coordinationv1.Lease]
+	events  *events.Recorder
+	queue   *workqueue.Queue[types.NamespacedName]
+	ips     *addresses
+
+	mu sync.Mutex
+	// remembered is bounded by the pods bound to the node.
+	remembered map[types.UID]times
+}
+
+// New makes a kubelet that reaches the API server through client.
+func New(client *rest.Client, opts Options) (*Kubelet, error) {
+	if err := opts.ensureDefaults(); err != nil {
+		return nil, err
+	}
+	log := opts.Logger.With("node", opts.NodeName)
+	k := &Kubelet{
+		opts:       opts,
+		log:        log,
+		factory:    informer.NewFactory(client, informer.Options{Logger: log}),
+		podAPI:     rest.For[*corev1.Pod](client),
+		nodeAPI:    rest.For[*corev1.Node](client),
+		leases:     rest.For[*coordinationv1.Lease](client).Namespace(corev1.NamespaceNodeLease),
+		events:     events.New(client, "kubelet", opts.NodeName, log),
+		queue:      workqueue.New(workqueue.Options[types.NamespacedName]{}),
+		ips:        newAddresses(opts.PodCIDR),
+		remembered: map[types.UID]times{},
+	}
+	k.pods = informer.For[*corev1.Pod](k.factory, informer.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", opts.NodeName).String(),
+	})
+	k.node = informer.For[*corev1.Node](k.factory, informer.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("metadata.name", opts.NodeName).String(),
+	})
+	_, err := k.pods.AddHandler(informer.HandlerFuncs[*corev1.Pod]{
+		Add: func(pod *corev1.Pod, _ bool) { k.podChanged(pod) },
+		Update: func(old, pod *corev1.Pod) {
+			if old.UID != pod.UID {
+				k.podGone(old)
+			}
+			k.podChanged(pod)
+		},
+		Delete: func(pod *corev1.Pod, _ bool) { k.podGone(pod) },
+	}, informer.HandlerOptions{})
+	return k, err
+}
+
+// Run registers the node and plays its pods until ctx ends. It blocks. The
+// node stays registered: its lease runs out, as that of a machine that was
+// switched off does.
+func (k *Kubelet) Run(ctx context.Context) error {
+	var group sync.WaitGroup
+	defer group.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+
+	group.Go(func() { k.events.Run(ctx) })
+	if err := k.register(ctx); err != nil {
+		return err
+	}
+	k.factory.Start(ctx)
+	defer k.factory.Shutdown()
+	if err := k.factory.WaitForSync(ctx); err != nil {
+		return err
+	}
+	k.log.Info("kubelet is running", "pods", len(k.pods.Lister().List("", nil)), "podCIDR", k.opts.PodCIDR)
+	defer k.queue.ShutDown()
+	group.Go(func() { k.heartbeat(ctx) })
+	for range k.opts.Workers {
+		group.Go(func() { k.work(ctx) })
+	}
+	<-ctx.Done()
+	return nil
+}
+
+func (k *Kubelet) work(ctx context.Context) {
+	for {
+		key, ok := k.queue.Get(ctx)
+		if !ok {
+			return
+		}
+		if err := k.sync(ctx, key); err != nil && ctx.Err() == nil {
+			k.log.Warn("pod not brought forward, trying again", "pod", key, "error", err)
+			k.queue.AddRateLimited(key)
+		} else {
+			k.queue.Forget(key)
+		}
+		k.queue.Done(key)
+	}
+}
+
+func (k *Kubelet) podChanged(pod *corev1.Pod) {
+	if pod.Status.PodIP != "" {
+		k.ips.claim(pod.UID, pod.Status.PodIP)
+	}
+	k.queue.Add(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
+}
+
+func (k *Kubelet) podGone(pod *corev1.Pod) {
+	k.ips.release(pod.UID)
+	k.mu.Lock()
+	delete(k.remembered, pod.UID)
+	k.mu.Unlock()
+	k.queue.Forget(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
+}
+
+// remember notes when each stage of the pod's life was first seen.
+func (k *Kubelet) remember(pod *corev1.Pod, now time.Time) times {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	seen := k.remembered[pod.UID]
+	setOnce := func(t *time.Time, when bool) {
+		if when && t.IsZero() {
+			*t = now
+		}
+	}
+	setOnce(&seen.accepted, pod.Status.StartTime != nil)
+	setOnce(&seen.started, pod.Status.Phase == corev1.PodRunning)
+	setOnce(&seen.deleting, pod.DeletionTimestamp != nil)
+	k.remembered[pod.UID] = seen
+	return seen
+}

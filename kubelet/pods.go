@@ -1,0 +1,101 @@
+package kubelet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/levelwire/levelwire/client/events"
+)
+
+// sync brings one pod a step forward.
+func (k *Kubelet) sync(ctx context.Context, key types.NamespacedName) error {
+	pod, ok := k.pods.Lister().Get(key.Namespace, key.Name)
+	if !ok {
+		return nil
+	}
+	now := time.Now()
+	next := k.opts.next(pod, k.remember(pod, now), now)
+	if next.wait > 0 {
+		k.queue.AddAfter(key, next.wait)
+		return nil
+	}
+	switch next.stage {
+	case stageAccept:
+		return k.patchStatus(ctx, pod, accepted(pod, k.opts.NodeIP, now))
+	case stageStart:
+		return k.start(ctx, pod, now)
+	case stageEnd:
+		phase := corev1.PodSucceeded
+		code := exitCode(pod)
+		if code != 0 {
+			phase = corev1.PodFailed
+		}
+		return k.patchStatus(ctx, pod, finished(pod, code, phase, now))
+	case stageStop:
+		return k.stop(ctx, pod, now)
+	}
+	return nil
+}
+
+func (k *Kubelet) start(ctx context.Context, pod *corev1.Pod, now time.Time) error {
+	ip, ok := k.opts.NodeIP, true
+	if !pod.Spec.HostNetwork {
+		ip, ok = k.ips.assign(pod.UID)
+	}
+	if !ok {
+		return errors.New("no pod address is free in " + k.opts.PodCIDR.String())
+	}
+	if err := k.patchStatus(ctx, pod, running(pod, ip, now)); err != nil {
+		return err
+	}
+	about := events.About(corev1.SchemeGroupVersion.WithKind("Pod"), pod)
+	for i := range pod.Spec.Containers {
+		container := &pod.Spec.Containers[i]
+		k.events.Normal(about, "Started", "Started container %s (simulated: the image %q is not pulled)", container.Name, container.Image)
+	}
+	return nil
+}
+
+// stop reports the containers of a deleted pod as ended and then removes it,
+// for good: only the kubelet knows that nothing runs any more.
+func (k *Kubelet) stop(ctx context.Context, pod *corev1.Pod, now time.Time) error {
+	if pod.Status.Phase == corev1.PodRunning {
+		status := finished(pod, 0, corev1.PodRunning, now)
+		if err := k.patchStatus(ctx, pod, status); err != nil {
+			return err
+		}
+	}
+	var immediately int64
+	err := k.podAPI.Namespace(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
+		GracePeriodSeconds: &immediately,
+		Preconditions:      &metav1.Preconditions{UID: &pod.UID},
+	})
+	return unlessGone(err)
+}
+
+// patchStatus writes a pod's status. The uid guards against another pod of
+// the same name; merging by key keeps what others say in the status.
+func (k *Kubelet) patchStatus(ctx context.Context, pod *corev1.Pod, status corev1.PodStatus) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": status})
+	if err != nil {
+		return err
+	}
+	_, err = k.podAPI.Namespace(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	return unlessGone(err)
+}
+
+// unlessGone forgives that the pod has gone, or made way for another: the
+// watch will tell.
+func unlessGone(err error) error {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}

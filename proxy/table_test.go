@@ -1,0 +1,94 @@
+package proxy
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func service(name, ip string, ports ...corev1.ServicePort) *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+		Spec:       corev1.ServiceSpec{ClusterIP: ip, ClusterIPs: []string{ip}, Ports: ports},
+	}
+}
+
+func endpoints(name, service, portName string, port int32, ready bool, addresses ...string) *discoveryv1.EndpointSlice {
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: service}},
+		Ports:      []discoveryv1.EndpointPort{{Name: &portName, Port: &port}},
+	}
+	for _, address := range addresses {
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
+			Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: &ready},
+		})
+	}
+	return slice
+}
+
+func tcp(name string, port int32) corev1.ServicePort {
+	return corev1.ServicePort{Name: name, Port: port, Protocol: corev1.ProtocolTCP}
+}
+
+func backends(t *testing.T, table *Table, ip string, port int32) []string {
+	t.Helper()
+	rule, ok := table.Lookup(Frontend{ip, port, corev1.ProtocolTCP})
+	if !ok {
+		t.Fatalf("no rule for %s:%d in %v", ip, port, table.Rules())
+	}
+	return rule.Backends
+}
+
+func TestTableJoinsSlicesInAnyOrder(t *testing.T) {
+	table := NewTable()
+	table.SetSlice(endpoints("web-b", "web", "http", 8080, true, "10.0.0.3"))
+	table.SetService(service("web", "10.96.0.7", tcp("http", 80)))
+	table.SetSlice(endpoints("web-a", "web", "http", 8080, true, "10.0.0.2", "10.0.0.1"))
+	table.SetSlice(endpoints("web-c", "web", "http", 8080, false, "10.0.0.9"))
+	table.SetSlice(endpoints("other", "db", "http", 8080, true, "10.0.0.8"))
+
+	want := []string{"10.0.0.1:8080", "10.0.0.2:8080", "10.0.0.3:8080"}
+	if got := backends(t, table, "10.96.0.7", 80); !slices.Equal(got, want) {
+		t.Errorf("backends %v, want %v", got, want)
+	}
+	table.RemoveSlice(endpoints("web-a", "web", "http", 8080, true))
+	if got := backends(t, table, "10.96.0.7", 80); !slices.Equal(got, []string{"10.0.0.3:8080"}) {
+		t.Errorf("after a slice went: %v", got)
+	}
+}
+
+func TestTableFollowsServices(t *testing.T) {
+	table := NewTable()
+	web := service("web", "10.96.0.7", tcp("http", 80), tcp("admin", 81))
+	web.Spec.Ports[0].NodePort = 30080
+	table.SetService(web)
+	if got := len(table.Rules()); got != 3 {
+		t.Fatalf("%d rules, want two ports and a node port: %v", got, table.Rules())
+	}
+	// A headless service has no frontend.
+	table.SetService(service("web", "None", tcp("http", 80)))
+	if got := table.Rules(); len(got) != 0 {
+		t.Fatalf("rules of a headless service: %v", got)
+	}
+	table.SetService(service("web", "10.96.0.8", tcp("http", 80)))
+	table.RemoveService(types.NamespacedName{Namespace: "shop", Name: "web"})
+	if got := table.Rules(); len(got) != 0 {
+		t.Fatalf("rules of a deleted service: %v", got)
+	}
+}
+
+func TestAddressTakenOverByAnotherService(t *testing.T) {
+	table := NewTable()
+	table.SetService(service("old", "10.96.0.7", tcp("", 80)))
+	table.SetService(service("new", "10.96.0.7", tcp("", 80)))
+	// The events of two services have no order: the old one's end comes last.
+	table.RemoveService(types.NamespacedName{Namespace: "shop", Name: "old"})
+	rule, ok := table.Lookup(Frontend{"10.96.0.7", 80, corev1.ProtocolTCP})
+	if !ok || rule.Service.Name != "new" {
+		t.Fatalf("rule %v, %v; want that of the new service", rule, ok)
+	}
+}
