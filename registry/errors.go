@@ -1,0 +1,69 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/levelwire/levelwire/storage"
+)
+
+// errModified is the text that clients know an optimistic lock by.
+var errModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
+
+func (r Registry) notFound(name string) error {
+	return apierrors.NewNotFound(r.res.GroupResource(), name)
+}
+
+func (r Registry) alreadyExists(name string) error {
+	return apierrors.NewAlreadyExists(r.res.GroupResource(), name)
+}
+
+func (r Registry) conflict(name string, err error) error {
+	return apierrors.NewConflict(r.res.GroupResource(), name, err)
+}
+
+func (r Registry) invalid(name string, errs field.ErrorList) error {
+	return apierrors.NewInvalid(r.res.GroupVersionKind().GroupKind(), name, errs)
+}
+
+func badRequest(format string, args ...any) error {
+	return apierrors.NewBadRequest(fmt.Sprintf(format, args...))
+}
+
+func unsupportedMediaType(message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType,
+		Reason: metav1.StatusReasonUnsupportedMediaType, Message: message,
+	}}
+}
+
+// storeError turns what the store says into what a client is told. Conflicts
+// are decided by the caller and do not come here.
+func (r Registry) storeError(name string, err error) error {
+	var status *apierrors.StatusError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &status):
+		return err
+	case errors.Is(err, storage.ErrNotFound):
+		return r.notFound(name)
+	case errors.Is(err, storage.ErrTooLarge):
+		return apierrors.NewRequestEntityTooLargeError(err.Error())
+	case errors.Is(err, context.DeadlineExceeded):
+		return apierrors.NewTimeoutError("the store did not answer within the request's time limit; whether a write took effect is unknown", 1)
+	case errors.Is(err, context.Canceled):
+		return apierrors.NewServiceUnavailable("the request was abandoned or the server is shutting down")
+	case errors.Is(err, storage.ErrUnavailable), errors.Is(err, storage.ErrClosed):
+		unavailable := apierrors.NewServiceUnavailable(err.Error())
+		unavailable.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
+		return unavailable
+	}
+	return apierrors.NewInternalError(err)
+}
