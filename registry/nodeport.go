@@ -1,0 +1,178 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/levelwire/levelwire/storage"
+)
+
+// nodePortPrefix is where claims of node ports are, one key for each. They
+// are no API objects.
+const nodePortPrefix = "/registry/ranges/levelwire.io/nodeports/"
+
+var errPortClaimed = errors.New("provided port is already allocated")
+
+// portClaim is the record of one node port.
+type portClaim struct {
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	Claimed   time.Time `json:"claimed"`
+}
+
+func (c portClaim) owner() types.NamespacedName {
+	return types.NamespacedName{Namespace: c.Namespace, Name: c.Name}
+}
+
+func portKey(port int32) string { return nodePortPrefix + strconv.Itoa(int(port)) }
+
+// allocatePorts claims the node ports that the Service names, and then free
+// ones for the rest.
+func (a *allocation) allocatePorts(ctx context.Context) error {
+	ports := a.svc.Spec.Ports
+	var done []int32
+	for _, named := range []bool{true, false} {
+		if !named && !wantsPorts(a.svc) {
+			return nil
+		}
+		for i := range ports {
+			if (ports[i].NodePort != 0) != named || slices.Contains(done, ports[i].NodePort) {
+				continue
+			}
+			at := field.NewPath("spec", "ports").Index(i).Child("nodePort")
+			if err := a.allocatePort(ctx, &ports[i].NodePort, at); err != nil {
+				return err
+			}
+			done = append(done, ports[i].NodePort)
+		}
+	}
+	return nil
+}
+
+// allocatePort claims *port, or sets it to a free one that it has claimed.
+func (a *allocation) allocatePort(ctx context.Context, port *int32, at *field.Path) error {
+	switch {
+	case *port == 0:
+		free, err := a.claimFreePort(ctx)
+		*port = free
+		return err
+	case slices.Contains(a.had.ports, *port):
+		return nil
+	case *port < a.opts.FirstNodePort || *port > a.opts.LastNodePort:
+		return a.invalid(field.Invalid(at, *port, fmt.Sprintf(
+			"provided port is not in the valid range. The range of valid ports is %d-%d", a.opts.FirstNodePort, a.opts.LastNodePort)))
+	}
+	err := a.claimPort(ctx, *port)
+	if errors.Is(err, errPortClaimed) {
+		return a.invalid(field.Invalid(at, *port, err.Error()))
+	}
+	return err
+}
+
+func (a *allocation) claimFreePort(ctx context.Context) (int32, error) {
+	size := a.opts.LastNodePort - a.opts.FirstNodePort + 1
+	for range randomTries {
+		port := a.opts.FirstNodePort + rand.Int32N(size)
+		if err := a.claimPort(ctx, port); !errors.Is(err, errPortClaimed) {
+			return port, err
+		}
+	}
+	start := rand.Int32N(size)
+	for i := range size {
+		port := a.opts.FirstNodePort + (start+i)%size
+		if err := a.claimPort(ctx, port); !errors.Is(err, errPortClaimed) {
+			return port, err
+		}
+	}
+	return 0, apierrors.NewInternalError(fmt.Errorf("failed to allocate a nodePort: %w", errRangeFull))
+}
+
+// claimPort creates the record, or fails with errPortClaimed.
+func (a *allocation) claimPort(ctx context.Context, port int32) error {
+	if slices.Contains(claimsOf(a.svc).ports, port) && a.svc.Spec.HealthCheckNodePort == port && usesPort(a.svc, port) {
+		return errPortClaimed
+	}
+	store := a.set.config.Store
+	if a.q.DryRun {
+		_, err := store.Get(ctx, portKey(port), 0)
+		switch {
+		case err == nil:
+			return errPortClaimed
+		case errors.Is(err, storage.ErrNotFound):
+			return nil
+		}
+		return apierrors.NewServiceUnavailable(err.Error())
+	}
+	owner := a.owner()
+	value, err := json.Marshal(portClaim{Namespace: owner.Namespace, Name: owner.Name, Claimed: a.set.now().Time})
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	for attempt := 0; ; attempt++ {
+		_, err = store.Create(ctx, portKey(port), value, 0)
+		if err == nil {
+			a.claimed(claims{ports: []int32{port}})
+			return nil
+		}
+		var conflict *storage.ConflictError
+		if !errors.As(err, &conflict) {
+			return apierrors.NewServiceUnavailable(err.Error())
+		}
+		if attempt > 0 || conflict.Current == nil {
+			return errPortClaimed
+		}
+		dropped, err := a.dropStalePort(ctx, port, conflict.Current)
+		if err != nil {
+			return err
+		}
+		if !dropped {
+			return errPortClaimed
+		}
+	}
+}
+
+// dropStalePort is dropStaleIP for a port.
+func (s *Services) dropStalePort(ctx context.Context, port int32, kv *storage.KeyValue) (bool, error) {
+	var claim portClaim
+	if err := json.Unmarshal(kv.Value, &claim); err == nil {
+		if s.set.now().Sub(claim.Claimed) < claimGrace {
+			return false, nil
+		}
+		held, err := s.holds(ctx, claim.owner(), func(c claims) bool { return slices.Contains(c.ports, port) })
+		if held || err != nil {
+			return false, err
+		}
+	}
+	_, err := s.set.config.Store.Delete(ctx, kv.Key, kv.Modified)
+	return err == nil, nil
+}
+
+// releasePort removes the record of a port if it is the owner's.
+func (s *Services) releasePort(ctx context.Context, port int32, owner types.NamespacedName) error {
+	kv, err := s.set.config.Store.Get(ctx, portKey(port), 0)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var claim portClaim
+	if err := json.Unmarshal(kv.Value, &claim); err != nil || claim.owner() != owner {
+		return nil
+	}
+	_, err = s.set.config.Store.Delete(ctx, kv.Key, kv.Modified)
+	if errors.Is(err, storage.ErrConflict) {
+		return nil
+	}
+	return err
+}
