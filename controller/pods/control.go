@@ -1,0 +1,190 @@
+package pods
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/levelwire/levelwire/client/events"
+	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/controller/reconcile"
+)
+
+// Burst is the most pods that one reconciliation creates or deletes, so that
+// a mistaken count of a million does its harm slowly.
+const Burst = 500
+
+// Control creates and deletes pods on behalf of owners of one kind, and keeps
+// the expectations about them.
+type Control struct {
+	api          rest.Resource[*corev1.Pod]
+	events       *events.Recorder
+	kind         schema.GroupVersionKind
+	Expectations *reconcile.Expectations
+}
+
+// NewControl returns a Control for owners of a kind.
+func NewControl(client *rest.Client, recorder *events.Recorder, kind schema.GroupVersionKind) *Control {
+	return &Control{api: rest.For[*corev1.Pod](client), events: recorder, kind: kind, Expectations: reconcile.NewExpectations()}
+}
+
+// Watch makes handlers for a pod informer that keep the expectations up to
+// date and add the owner of each changed pod to the loop. Pods without an
+// owner are given to orphan, which may be nil: somebody may want to adopt
+// them.
+func (c *Control) Watch(add func(reconcile.Key), orphan func(*corev1.Pod)) informer.Handler[*corev1.Pod] {
+	owner := func(pod *corev1.Pod) {
+		ref := metav1.GetControllerOfNoCopy(pod)
+		switch {
+		case ref == nil && orphan != nil && pod.DeletionTimestamp == nil:
+			orphan(pod)
+		case c.owns(ref):
+			add(reconcile.Key{Namespace: pod.Namespace, Name: ref.Name})
+		}
+	}
+	return informer.HandlerFuncs[*corev1.Pod]{
+		Add: func(pod *corev1.Pod, _ bool) {
+			if pod.DeletionTimestamp != nil {
+				c.Expectations.Observed(pod.UID)
+			} else if c.owns(metav1.GetControllerOfNoCopy(pod)) {
+				c.Expectations.Created(pod.UID)
+			}
+			owner(pod)
+		},
+		Update: func(old, pod *corev1.Pod) {
+			if old.UID != pod.UID {
+				c.Expectations.Observed(old.UID)
+				if c.owns(metav1.GetControllerOfNoCopy(pod)) {
+					c.Expectations.Created(pod.UID)
+				}
+			}
+			if pod.DeletionTimestamp != nil {
+				c.Expectations.Observed(pod.UID)
+			}
+			// A pod that changed hands concerns both owners.
+			if was := metav1.GetControllerOfNoCopy(old); was != nil && !sameOwner(was, metav1.GetControllerOfNoCopy(pod)) {
+				owner(old)
+			}
+			owner(pod)
+		},
+		Delete: func(pod *corev1.Pod, _ bool) {
+			c.Expectations.Observed(pod.UID)
+			owner(pod)
+		},
+	}
+}
+
+func (c *Control) owns(ref *metav1.OwnerReference) bool {
+	return ref != nil && ref.Kind == c.kind.Kind && groupOf(ref.APIVersion) == c.kind.Group
+}
+
+func sameOwner(a, b *metav1.OwnerReference) bool { return b != nil && a.UID == b.UID }
+
+func groupOf(apiVersion string) string {
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return ""
+	}
+	return gv.Group
+}
+
+// Create makes n pods from a template, first one, then twice as many at a
+// time: if creation is refused, by a quota say, few calls are wasted. change,
+// if not nil, sees each pod before it is sent. Creation ends at the first
+// failure.
+func (c *Control) Create(ctx context.Context, owner metav1.Object, template *corev1.PodTemplateSpec, n int, change func(i int, pod *corev1.Pod)) error {
+	for done, batch := 0, 1; done < n; batch *= 2 {
+		batch = min(batch, n-done)
+		group, groupCtx := errgroup.WithContext(ctx)
+		for i := done; i < done+batch; i++ {
+			group.Go(func() error {
+				pod := c.fromTemplate(owner, template)
+				if change != nil {
+					change(i, pod)
+				}
+				return c.createOne(groupCtx, owner, pod)
+			})
+		}
+		if err := group.Wait(); err != nil {
+			return err
+		}
+		done += batch
+	}
+	return nil
+}
+
+func (c *Control) createOne(ctx context.Context, owner metav1.Object, pod *corev1.Pod) error {
+	about := events.About(c.kind, owner)
+	created, err := c.api.Namespace(owner.GetNamespace()).Create(ctx, pod, metav1.CreateOptions{})
+	if err != nil {
+		if !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) && ctx.Err() == nil {
+			c.events.Warning(about, "FailedCreate", "Error creating: %v", err)
+		}
+		return fmt.Errorf("create pod: %w", err)
+	}
+	c.Expectations.ExpectCreated(reconcile.KeyOf(owner), created.UID)
+	c.events.Normal(about, "SuccessfulCreate", "Created pod: %s", created.Name)
+	return nil
+}
+
+func (c *Control) fromTemplate(owner metav1.Object, template *corev1.PodTemplateSpec) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:       owner.GetNamespace(),
+			GenerateName:    owner.GetName() + "-",
+			Labels:          maps.Clone(template.Labels),
+			Annotations:     maps.Clone(template.Annotations),
+			Finalizers:      slices.Clone(template.Finalizers),
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(owner, c.kind)},
+		},
+		Spec: *template.Spec.DeepCopy(),
+	}
+}
+
+// deletionsAtOnce bounds the concurrent deletions of one reconciliation.
+const deletionsAtOnce = 16
+
+// Delete removes pods gracefully. A pod that is gone already is not an error.
+func (c *Control) Delete(ctx context.Context, owner metav1.Object, pods []*corev1.Pod) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(deletionsAtOnce)
+	for _, pod := range pods {
+		group.Go(func() error { return c.deleteOne(ctx, owner, pod) })
+	}
+	return group.Wait()
+}
+
+func (c *Control) deleteOne(ctx context.Context, owner metav1.Object, pod *corev1.Pod) error {
+	c.Expectations.ExpectDeleted(reconcile.KeyOf(owner), pod.UID)
+	err := c.api.Namespace(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}})
+	about := events.About(c.kind, owner)
+	switch {
+	case err == nil:
+		c.events.Normal(about, "SuccessfulDelete", "Deleted pod: %s", pod.Name)
+		return nil
+	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
+		c.Expectations.Observed(pod.UID)
+		return nil
+	}
+	c.Expectations.Observed(pod.UID)
+	if ctx.Err() == nil {
+		c.events.Warning(about, "FailedDelete", "Error deleting: %v", err)
+	}
+	return fmt.Errorf("delete pod %s: %w", pod.Name, err)
+}
+
+// patchOwner replaces the pod's owner references; the resource version and
+// uid guard against a pod that changed meanwhile.
+func (c *Control) patchOwner(ctx context.Context, pod *corev1.Pod, patch []byte) error {
+	_, err := c.api.Namespace(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
+}
