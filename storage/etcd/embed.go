@@ -1,0 +1,176 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
+	"go.etcd.io/etcd/server/v3/proxy/grpcproxy/adapter"
+)
+
+// Defaults of EmbedConfig.
+const (
+	DefaultQuotaBytes    = 8 << 30
+	DefaultMaxValueBytes = 8 << 20
+)
+
+const (
+	// A member without peers elects itself; short ticks make that quick.
+	tickMillis     = 10
+	electionMillis = 100
+	// Nobody ever catches up from this member's log, so it keeps few entries
+	// in memory, and takes its snapshots, which replay starts from, often.
+	snapshotEvery  = 10_000
+	catchUpEntries = 100
+	// nominalURL is what the member calls itself. Nothing listens there.
+	nominalURL = "http://127.0.0.1:2380"
+)
+
+// EmbedConfig says how to run etcd in this process.
+type EmbedConfig struct {
+	// Dir is etcd's data directory, made if it does not exist. One process at
+	// a time may use it.
+	Dir string
+	// Logger hears what etcd has to say: errors, warnings, and the rest at
+	// debug level. Nil means silence.
+	Logger *slog.Logger
+	// QuotaBytes bounds the database; writes fail with storage.ErrUnavailable
+	// beyond it. 0 means DefaultQuotaBytes.
+	QuotaBytes int64
+	// MaxValueBytes bounds one value; larger ones fail with
+	// storage.ErrTooLarge. 0 means DefaultMaxValueBytes.
+	MaxValueBytes int
+	// ListenClientURL, if set, serves etcd's own API there, without
+	// authentication, for etcdctl and the like. Empty means that nothing
+	// listens at all. A port of 0 picks one, see Store.ClientURL.
+	ListenClientURL string
+}
+
+// Embed starts a one-member etcd in this process, on the data in config.Dir, and
+// waits until it serves. Writes are on disk when they are acknowledged. An
+// error names the directory.
+func Embed(ctx context.Context, config EmbedConfig) (*Store, error) {
+	if config.Dir == "" {
+		return nil, errors.New("no data directory given")
+	}
+	dir, err := filepath.Abs(config.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("data directory %s: %w", config.Dir, err)
+	}
+	config.Dir = dir
+	lock, err := lockDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	store, err := config.start(ctx)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("etcd in data directory %s: %w", dir, err), lock.Close())
+	}
+	stop := store.shutdown
+	store.shutdown = func() error { return errors.Join(stop(), lock.Close()) }
+	return store, nil
+}
+
+// start runs etcd on a directory that is locked already.
+func (c EmbedConfig) start(ctx context.Context) (*Store, error) {
+	logger := orSilent(c.Logger)
+	etcdLog := newZap(logger)
+	config, err := c.server(etcdLog)
+	if err != nil {
+		return nil, err
+	}
+	begin := time.Now()
+	server, err := startGuarded(config, etcdLog)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-server.Server.ReadyNotify():
+	case err := <-server.Err():
+		server.Close()
+		return nil, fmt.Errorf("stopped while starting: %w", err)
+	case <-ctx.Done():
+		server.Close()
+		return nil, fmt.Errorf("not ready after %v: %w", time.Since(begin).Round(time.Millisecond), context.Cause(ctx))
+	}
+	etcdLog.started()
+
+	client := v3client.New(server.Server)
+	store := newStore(client, adapter.WatchServerToWatchClient(v3rpc.NewWatchServer(server.Server)), logger)
+	store.local = &localMember{revision: server.Server.KV().Rev}
+	if len(server.Clients) > 0 {
+		store.local.clientURL = "http://" + server.Clients[0].Addr().String()
+	}
+	store.shutdown = func() error {
+		err := client.Close()
+		if errors.Is(err, context.Canceled) {
+			err = nil // how this client says that it was open until now
+		}
+		server.Close()
+		return err
+	}
+	return store, nil
+}
+
+// startGuarded turns the panics, by which etcd reports data that it cannot use,
+// into errors.
+func startGuarded(config *embed.Config, etcdLog *zapLog) (server *embed.Etcd, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("cannot use the data: %v", etcdLog.describe(p))
+		}
+	}()
+	return embed.StartEtcd(config)
+}
+
+// server translates the configuration into etcd's.
+func (c EmbedConfig) server(etcdLog *zapLog) (*embed.Config, error) {
+	nominal, err := url.Parse(nominalURL)
+	if err != nil {
+		return nil, err
+	}
+	config := embed.NewConfig()
+	config.Dir = c.Dir
+	config.ListenPeerUrls, config.ListenClientUrls = nil, nil
+	config.AdvertisePeerUrls, config.AdvertiseClientUrls = []url.URL{*nominal}, []url.URL{*nominal}
+	config.InitialCluster = config.Name + "=" + nominalURL
+	if c.ListenClientURL != "" {
+		listen, err := url.Parse(c.ListenClientURL)
+		if err != nil {
+			return nil, fmt.Errorf("client URL: %w", err)
+		}
+		config.ListenClientUrls = []url.URL{*listen}
+		config.EnableGRPCGateway = false
+	}
+	config.TickMs, config.ElectionMs = tickMillis, electionMillis
+	config.SnapshotCount, config.SnapshotCatchUpEntries = snapshotEvery, catchUpEntries
+	config.QuotaBackendBytes = c.QuotaBytes
+	if c.QuotaBytes == 0 {
+		config.QuotaBackendBytes = DefaultQuotaBytes
+	}
+	config.MaxRequestBytes = uint(c.MaxValueBytes)
+	if c.MaxValueBytes == 0 {
+		config.MaxRequestBytes = DefaultMaxValueBytes
+	}
+	config.MaxRequestBytes += requestOverhead
+	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(etcdLog.logger)
+	return config, nil
+}
+
+// requestOverhead is room for the key and the guard around a value.
+const requestOverhead = 4 << 10
+
+// ClientURL returns where etcd's own API is served, "" if it is not.
+func (s *Store) ClientURL() string {
+	if s.local == nil {
+		return ""
+	}
+	return s.local.clientURL
+}

@@ -1,0 +1,74 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/levelwire/levelwire/storage"
+)
+
+// fail turns an error of a call with ctx into one of the contract.
+func (s *Store) fail(ctx context.Context, err error) error {
+	switch {
+	case s.closed.Load():
+		return storage.ErrClosed
+	case ctx.Err() != nil:
+		return ctx.Err()
+	default:
+		return translate(err)
+	}
+}
+
+// translate turns an error of etcd's client into one of the contract.
+func translate(err error) error {
+	switch err = rpctypes.Error(err); {
+	case errors.Is(err, rpctypes.ErrCompacted):
+		return storage.ErrCompacted
+	case errors.Is(err, rpctypes.ErrFutureRev):
+		return storage.ErrFutureRevision
+	case errors.Is(err, rpctypes.ErrRequestTooLarge):
+		return fmt.Errorf("%w: %w", storage.ErrTooLarge, err)
+	case errors.Is(err, rpctypes.ErrNoSpace):
+		return fmt.Errorf("%w: etcd's database has reached its quota: compact and defragment it, raise the quota, then clear the alarm: %w", storage.ErrUnavailable, err)
+	}
+	switch code := codeOf(err); {
+	case code == codes.ResourceExhausted && strings.Contains(err.Error(), "larger than max"):
+		// gRPC's own limit, refused before etcd saw the request.
+		return fmt.Errorf("%w: %w", storage.ErrTooLarge, err)
+	case passes(code):
+		return fmt.Errorf("%w: %w", storage.ErrUnavailable, err)
+	default:
+		return fmt.Errorf("etcd: %w", err)
+	}
+}
+
+// passes says whether the same request may succeed later.
+func passes(code codes.Code) bool {
+	switch code {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Aborted, codes.Internal, codes.Canceled:
+		return true
+	default:
+		return false
+	}
+}
+
+// codeOf returns the gRPC code of an error of etcd, of gRPC or of a context.
+func codeOf(err error) codes.Code {
+	var etcdError rpctypes.EtcdError
+	switch {
+	case errors.As(err, &etcdError):
+		return etcdError.Code()
+	case errors.Is(err, context.DeadlineExceeded):
+		return codes.DeadlineExceeded
+	case errors.Is(err, context.Canceled):
+		return codes.Canceled
+	default:
+		return status.Code(err)
+	}
+}

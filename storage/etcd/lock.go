@@ -1,0 +1,77 @@
+package etcd
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/bbolt"
+	bbolterrors "go.etcd.io/bbolt/errors"
+	"go.etcd.io/etcd/client/pkg/v3/fileutil"
+)
+
+// lockName is the file in the data directory that says by its lock, not by its
+// existence, that a process uses the directory.
+const lockName = "levelwire.lock"
+
+// lockDir makes the directory, checks that this process can use what is in it,
+// and locks it until the result is closed. All that etcd would do about another
+// process is wait without a word, and about a lack of permission, panic.
+func lockDir(dir string) (io.Closer, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("data directory %s cannot be made: %w", dir, reason(err))
+	}
+	lock, err := fileutil.TryLockFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	if errors.Is(err, fileutil.ErrLocked) {
+		return nil, inUse(dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("data directory %s cannot be written to: %w", dir, reason(err))
+	}
+	if err := probe(dir); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return lock, nil
+}
+
+// probe opens the database as etcd will, and closes it again. Another etcd that
+// knows nothing of our lock holds the database's own.
+func probe(dir string) error {
+	path := filepath.Join(dir, "member", "snap", "db")
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("data directory %s: the database cannot be opened: %w", dir, reason(err))
+	}
+	if err := file.Close(); err != nil {
+		return fmt.Errorf("data directory %s: %w", dir, err)
+	}
+	// Read-only, because that needs no scan of the free pages.
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Nanosecond})
+	switch {
+	case errors.Is(err, bbolterrors.ErrTimeout):
+		return inUse(dir)
+	case err != nil:
+		return fmt.Errorf("data directory %s: %s is not a usable etcd database, restore it from a backup: %w", dir, path, err)
+	}
+	return db.Close()
+}
+
+func inUse(dir string) error {
+	return fmt.Errorf("data directory %s is in use by another process: stop it, or choose another directory", dir)
+}
+
+// reason drops the path from a file error, for messages that have named it.
+func reason(err error) error {
+	var pathError *fs.PathError
+	if errors.As(err, &pathError) {
+		return pathError.Err
+	}
+	return err
+}

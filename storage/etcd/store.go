@@ -1,0 +1,139 @@
+package etcd
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/levelwire/levelwire/storage"
+)
+
+// Store is a storage.Store in etcd. Open or Embed makes one.
+type Store struct {
+	client  *clientv3.Client
+	watches etcdserverpb.WatchClient
+	logger  *slog.Logger
+	leases  *leases
+	streams streams
+
+	// local is set if this process is the whole cluster: an acknowledged
+	// write has then been applied here, so local reads are linearizable.
+	local *localMember
+	// shutdown ends the engine, or the connection to it.
+	shutdown func() error
+
+	closed atomic.Bool
+	// calls is held for reading by each call, so that Close can wait for them:
+	// an engine in this process must not be stopped under a read.
+	calls sync.RWMutex
+}
+
+// localMember is the etcd member in this process.
+type localMember struct {
+	// revision returns the newest applied revision.
+	revision func() int64
+	// clientURL is where it serves its own API, if it does.
+	clientURL string
+}
+
+var _ storage.Store = (*Store)(nil)
+
+func newStore(client *clientv3.Client, watches etcdserverpb.WatchClient, logger *slog.Logger) *Store {
+	return &Store{client: client, watches: watches, logger: logger, leases: newLeases(client)}
+}
+
+// enter begins a call; the caller must call s.calls.RUnlock if it succeeds.
+func (s *Store) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.calls.RLock()
+	if s.closed.Load() {
+		s.calls.RUnlock()
+		return storage.ErrClosed
+	}
+	return nil
+}
+
+// Close ends all streams and stops the embedded member, or closes the
+// connections to the external ones. It waits for calls in progress.
+func (s *Store) Close() error {
+	if s.closed.Swap(true) {
+		return nil
+	}
+	s.streams.closeAll()
+	if s.local == nil {
+		// Calls may wait for a cluster that does not answer: this ends them.
+		err := s.shutdown()
+		s.calls.Lock()
+		defer s.calls.Unlock()
+		return err
+	}
+	s.calls.Lock()
+	defer s.calls.Unlock()
+	return s.shutdown()
+}
+
+// Current implements storage.Reader.
+func (s *Store) Current(ctx context.Context) (storage.Revision, error) {
+	if err := s.enter(ctx); err != nil {
+		return 0, err
+	}
+	defer s.calls.RUnlock()
+	var rev storage.Revision
+	if s.local != nil {
+		rev = storage.Revision(s.local.revision())
+	} else {
+		// Any linearizable read tells the revision; this one finds no key.
+		resp, err := s.client.Get(ctx, "\x00", clientv3.WithCountOnly())
+		if err != nil {
+			return 0, s.fail(ctx, err)
+		}
+		rev = storage.Revision(resp.Header.Revision)
+	}
+	s.streams.nudge(rev)
+	return rev, nil
+}
+
+// Get implements storage.Reader.
+func (s *Store) Get(ctx context.Context, key string, at storage.Revision) (storage.KeyValue, error) {
+	if err := s.enter(ctx); err != nil {
+		return storage.KeyValue{}, err
+	}
+	defer s.calls.RUnlock()
+	resp, err := s.client.Get(ctx, key, s.readOptions(at)...)
+	if err != nil {
+		return storage.KeyValue{}, s.fail(ctx, err)
+	}
+	if len(resp.Kvs) == 0 {
+		return storage.KeyValue{}, storage.ErrNotFound
+	}
+	return keyValue(resp.Kvs[0]), nil
+}
+
+// readOptions asks for a revision, 0 meaning now.
+func (s *Store) readOptions(at storage.Revision, more ...clientv3.OpOption) []clientv3.OpOption {
+	if at != 0 {
+		more = append(more, clientv3.WithRev(int64(at)))
+	}
+	if s.local != nil {
+		more = append(more, clientv3.WithSerializable())
+	}
+	return more
+}
+
+// Compact implements storage.Compactor.
+func (s *Store) Compact(ctx context.Context, at storage.Revision) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.calls.RUnlock()
+	if _, err := s.client.Compact(ctx, int64(at)); err != nil {
+		return s.fail(ctx, err)
+	}
+	return nil
+}
