@@ -38,6 +38,13 @@ type Options struct {
 	// for ever.
 	SilenceTimeout time.Duration
 
+	// OpenTimeout is how long a watch may take to begin to answer. Default 30 s;
+	// negative: for ever.
+	OpenTimeout time.Duration
+	// ListTimeout bounds one request for a page. Default 2 minutes; negative:
+	// no bound.
+	ListTimeout time.Duration
+
 	// Backoff spaces attempts that fail.
 	Backoff Backoff
 	// Rand returns a random number in [0,1); it is called from one goroutine.
@@ -66,9 +73,16 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.InitialEventsTimeout, 30*time.Second)
 	setDefault(&o.WatchTimeout, 5*time.Minute)
 	setDefault(&o.SilenceTimeout, 3*time.Minute)
+	setDefault(&o.OpenTimeout, 30*time.Second)
+	setDefault(&o.ListTimeout, 2*time.Minute)
 	setDefault(&o.Backoff.Base, 800*time.Millisecond)
 	setDefault(&o.Backoff.Max, 30*time.Second)
 	setDefault(&o.Backoff.Reset, 2*time.Minute)
+	for _, d := range []*time.Duration{&o.OpenTimeout, &o.ListTimeout} {
+		if *d < 0 {
+			*d = forEver
+		}
+	}
 	if o.Rand == nil {
 		o.Rand = rand.Float64
 	}
@@ -80,6 +94,9 @@ func (o Options) withDefaults() Options {
 	}
 	return o
 }
+
+// forEver is far beyond any process's life, and can be added to a time.
+const forEver = 100 * 365 * 24 * time.Hour
 
 func setDefault[V comparable](v *V, value V) {
 	var zero V

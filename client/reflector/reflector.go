@@ -2,33 +2,178 @@ package reflector
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
 
 	"github.com/levelwire/levelwire/client/rest"
 )
 
-// Reflector keeps one Store in step. Its methods are safe for concurrent use.
+// Reflector keeps one Store in step. Its exported methods are safe for
+// concurrent use.
 type Reflector[T rest.Object] struct {
 	source ListerWatcher[T]
 	store  Store[T]
 	opts   Options
+
+	started atomic.Bool
+	version atomic.Pointer[string] // what LastSyncResourceVersion says
+	counts  counts
+
+	// What follows belongs to the goroutine of Run.
+
+	backoff backoff
+	// synced: the store holds the state of version, and a watch from there is
+	// enough. Otherwise a list is due, because of cause.
+	synced bool
+	cause  ListCause
+	// fresh: ask the next list of pages for the most recent state, not merely
+	// for one that is not older than version.
+	fresh bool
+	// streaming: the server has not shown that it has no streaming lists.
+	streaming bool
+	// missed and broken count streaming lists in a row that lacked their
+	// closing bookmark, and that ended before it.
+	missed, broken int
+	// undecodable is the version after which the last stream could not be
+	// decoded, if that is how it ended.
+	undecodable *string
 }
 
 // New makes a reflector that has not started.
 func New[T rest.Object](source ListerWatcher[T], store Store[T], opts Options) (*Reflector[T], error) {
+	if source == nil || store == nil {
+		return nil, errors.New("a reflector needs a source and a store")
+	}
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
-	return &Reflector[T]{source: source, store: store, opts: opts.withDefaults()}, nil
+	opts = opts.withDefaults()
+	r := &Reflector[T]{source: source, store: store, opts: opts,
+		backoff: backoff{Backoff: opts.Backoff, rand: opts.Rand},
+		cause:   ListInitial, streaming: !opts.PagedList}
+	r.version.Store(&opts.ResumeFrom)
+	r.synced = opts.ResumeFrom != ""
+	return r, nil
 }
 
 // Run lists and watches until ctx is done, and then returns nil. Errors of the
 // server and of the network are recovered from; the only error returned is the
 // store's. It may be called once.
-func (r *Reflector[T]) Run(ctx context.Context) error { <-ctx.Done(); return nil }
+func (r *Reflector[T]) Run(ctx context.Context) error {
+	if !r.started.CompareAndSwap(false, true) {
+		return errors.New("the reflector has already been run: make a new one")
+	}
+	for ctx.Err() == nil {
+		s, err := r.connect(ctx)
+		if s != nil {
+			err = r.follow(s)
+			s.close()
+		}
+		var fatal *storeError
+		if errors.As(err, &fatal) {
+			return fatal.err
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		r.recover(ctx, s, err)
+	}
+	return nil
+}
+
+// connect opens the stream to follow: after a list if one is due. A list of
+// pages has no stream; nil and no error means that the next call opens it.
+func (r *Reflector[T]) connect(ctx context.Context) (*session[T], error) {
+	if r.synced {
+		return r.resume(ctx)
+	}
+	r.counts.list(r.cause)
+	if !r.streaming {
+		return nil, r.listPages(ctx)
+	}
+	s, err := r.listStream(ctx)
+	if err == nil || !r.fallBack(ctx, err) {
+		return s, err
+	}
+	r.opts.Logger.Info("asking for pages in place of a streaming list", "error", err)
+	r.counts.fallback()
+	return nil, r.listPages(ctx)
+}
+
+// recover decides what follows a stream, or an attempt at one, that ended. s is
+// nil if it was not opened.
+func (r *Reflector[T]) recover(ctx context.Context, s *session[T], err error) {
+	if err == nil {
+		return // a list of pages is done
+	}
+	v := r.judge(s, err)
+	switch {
+	case !r.synced: // a list failed
+		r.cause = ListRepeated
+		r.fresh = r.fresh || v.relist != ""
+	case v.relist != "":
+		r.synced, r.cause, r.fresh = false, v.relist, true
+	default:
+		r.counts.resume(v.reason)
+	}
+	if v.quietly {
+		r.opts.Logger.Debug("opening the watch again", "reason", v.reason, "version", r.LastSyncResourceVersion())
+		return
+	}
+	delay := max(r.backoff.next(time.Now()), v.after)
+	r.opts.Logger.Info("list or watch failed", "error", err, "reason", v.reason, "relist", v.relist,
+		"version", r.LastSyncResourceVersion(), "delay", delay)
+	if r.opts.OnError != nil {
+		r.opts.OnError(err)
+	}
+	sleep(ctx, delay)
+}
 
 // LastSyncResourceVersion is the version that the store has surely reached;
-// "" before the first list.
-func (r *Reflector[T]) LastSyncResourceVersion() string { return "" }
+// "" before the first list. It moves backwards only if the server's own
+// versions do, as after the restore of a backup, and a list of its most recent
+// state shows that.
+func (r *Reflector[T]) LastSyncResourceVersion() string { return *r.version.Load() }
 
 // Stats returns what the reflector did so far.
-func (r *Reflector[T]) Stats() Stats { return Stats{} }
+func (r *Reflector[T]) Stats() Stats { return r.counts.stats() }
+
+// reached moves the version.
+func (r *Reflector[T]) reached(version string) {
+	if version == *r.version.Load() {
+		return
+	}
+	r.version.Store(&version)
+	if r.opts.OnProgress != nil {
+		r.opts.OnProgress(version)
+	}
+}
+
+// replace gives the store a complete list.
+func (r *Reflector[T]) replace(items []T, version string) error {
+	if err := r.store.Replace(items, version); err != nil {
+		return &storeError{fmt.Errorf("store: replace with %d objects of version %q: %w", len(items), version, err)}
+	}
+	r.synced, r.fresh, r.missed, r.broken = true, false, 0, 0
+	r.undecodable = nil
+	r.reached(version)
+	r.opts.Logger.Debug("listed", "cause", r.cause, "objects", len(items), "version", version)
+	return nil
+}
+
+// storeError ends Run.
+type storeError struct{ err error }
+
+func (e *storeError) Error() string { return e.err.Error() }
+
+// sleep waits for d or for ctx.
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

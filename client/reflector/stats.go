@@ -1,6 +1,11 @@
 package reflector
 
-import "time"
+import (
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+)
 
 // ListCause says why a Reflector listed.
 type ListCause string
@@ -71,4 +76,62 @@ func (s Stats) ResumeCount() int64 {
 		n += v
 	}
 	return n
+}
+
+// counts is what Stats is a copy of. What happens for each event is atomic,
+// the rest is rare.
+type counts struct {
+	events, bookmarks atomic.Int64
+	contacted         atomic.Int64 // Unix nanoseconds; 0: never
+
+	mu sync.Mutex
+	s  Stats // without the members above
+}
+
+func (c *counts) event()              { c.events.Add(1) }
+func (c *counts) bookmark()           { c.bookmarks.Add(1) }
+func (c *counts) contact(t time.Time) { c.contacted.Store(t.UnixNano()) }
+
+func (c *counts) list(cause ListCause) {
+	c.change(func(s *Stats) {
+		if s.Lists == nil {
+			s.Lists = map[ListCause]int64{}
+		}
+		s.Lists[cause]++
+	})
+}
+
+func (c *counts) resume(reason ResumeReason) {
+	c.change(func(s *Stats) {
+		if s.Resumes == nil {
+			s.Resumes = map[ResumeReason]int64{}
+		}
+		s.Resumes[reason]++
+	})
+}
+
+func (c *counts) streamed()    { c.change(func(s *Stats) { s.StreamingLists++ }) }
+func (c *counts) paged()       { c.change(func(s *Stats) { s.PagedLists++ }) }
+func (c *counts) page()        { c.change(func(s *Stats) { s.Pages++ }) }
+func (c *counts) fallback()    { c.change(func(s *Stats) { s.StreamingFallbacks++ }) }
+func (c *counts) watch()       { c.change(func(s *Stats) { s.Watches++ }) }
+func (c *counts) stale()       { c.change(func(s *Stats) { s.Stale++ }) }
+func (c *counts) decodeError() { c.change(func(s *Stats) { s.DecodeErrors++ }) }
+
+func (c *counts) change(f func(*Stats)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f(&c.s)
+}
+
+func (c *counts) stats() Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.s
+	s.Lists, s.Resumes = maps.Clone(s.Lists), maps.Clone(s.Resumes)
+	s.Events, s.Bookmarks = c.events.Load(), c.bookmarks.Load()
+	if t := c.contacted.Load(); t != 0 {
+		s.LastContact = time.Unix(0, t)
+	}
+	return s
 }

@@ -1,0 +1,98 @@
+package reflector
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+
+	"github.com/levelwire/levelwire/client/rest"
+)
+
+// resume opens a watch from the version that the store has reached.
+func (r *Reflector[T]) resume(ctx context.Context) (*session[T], error) {
+	version := r.LastSyncResourceVersion()
+	s, err := r.open(ctx, metav1.ListOptions{ResourceVersion: version}, r.opts.SilenceTimeout)
+	if err != nil {
+		return nil, err
+	}
+	s.synthetic = unset(version)
+	return s, nil
+}
+
+// follow writes a stream's events to the store until the stream ends, and
+// returns why it did.
+func (r *Reflector[T]) follow(s *session[T]) error {
+	for {
+		ev, err := s.next()
+		if err != nil {
+			return err
+		}
+		if err := r.apply(s, ev); err != nil {
+			return err
+		}
+	}
+}
+
+// apply writes one event to the store and moves the version.
+func (r *Reflector[T]) apply(s *session[T], ev rest.WatchEvent[T]) error {
+	version := ev.Object.GetResourceVersion()
+	if !s.synthetic && older(version, r.LastSyncResourceVersion()) {
+		return r.stale(ev.Type, version)
+	}
+	if ev.Type == apiwatch.Bookmark {
+		r.counts.bookmark()
+	} else if err := r.write(ev); err != nil {
+		return err
+	}
+	if s.synthetic {
+		if ev.Type == apiwatch.Added {
+			return nil
+		}
+		s.synthetic = false // changes follow the state, and bookmarks both
+	}
+	if version != "" {
+		r.reached(version)
+	}
+	return nil
+}
+
+// stale drops an event from the past: the state up to the version has been
+// seen, so it tells nothing new. A bookmark from the past is a server that
+// itself went back, as one restored from a backup does; then only a list can
+// tell what there is.
+func (r *Reflector[T]) stale(typ apiwatch.EventType, version string) error {
+	r.counts.stale()
+	if typ != apiwatch.Bookmark {
+		return nil
+	}
+	return &rewoundError{from: r.LastSyncResourceVersion(), to: version}
+}
+
+// write gives one event to the store.
+func (r *Reflector[T]) write(ev rest.WatchEvent[T]) error {
+	var err error
+	switch ev.Type {
+	case apiwatch.Added:
+		err = r.store.Add(ev.Object)
+	case apiwatch.Modified:
+		err = r.store.Update(ev.Object)
+	case apiwatch.Deleted:
+		err = r.store.Delete(ev.Object)
+	default:
+		return &rest.DecodeError{What: "event", Err: fmt.Errorf("type %q is not known", ev.Type)}
+	}
+	if err != nil {
+		return &storeError{fmt.Errorf("store: %s %s/%s: %w", ev.Type, ev.Object.GetNamespace(), ev.Object.GetName(), err)}
+	}
+	r.counts.event()
+	return nil
+}
+
+// rewoundError is a server whose versions went backwards.
+type rewoundError struct{ from, to string }
+
+func (e *rewoundError) Error() string {
+	return fmt.Sprintf("the server's version went back from %s to %s", e.from, e.to)
+}

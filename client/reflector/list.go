@@ -1,0 +1,109 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/client/rest"
+)
+
+// listPages lists everything and replaces the store's content with it.
+func (r *Reflector[T]) listPages(ctx context.Context) error {
+	items, version, err := r.pages(ctx, max(r.opts.PageSize, 0))
+	if err != nil {
+		r.fresh = r.fresh || expired(err) || tooLarge(err)
+		return err
+	}
+	if older(version, r.LastSyncResourceVersion()) {
+		// Only the most recent state may be older than what has been seen: then
+		// the server itself went back. Anything else is a replica that lags.
+		if !r.fresh {
+			r.fresh = true
+			r.counts.stale()
+			return errOlder
+		}
+		r.cause = ListRewound
+	}
+	r.counts.paged()
+	return r.replace(items, version)
+}
+
+// pages reads all pages of one list, and returns the version of the first,
+// which all have in common. When its snapshot is forgotten between two pages,
+// everything is asked for at once.
+func (r *Reflector[T]) pages(ctx context.Context, limit int64) ([]T, string, error) {
+	opts := r.firstPage(limit)
+	var items []T
+	var version string
+	for {
+		list, err := r.page(ctx, opts)
+		if err != nil {
+			if opts.Continue != "" && expired(err) {
+				r.fresh = true
+				return r.pages(ctx, 0)
+			}
+			return nil, "", err
+		}
+		if opts.Continue == "" {
+			version, items = list.ResourceVersion, list.Items
+		} else {
+			items = append(items, list.Items...)
+		}
+		if list.Continue == "" {
+			break
+		}
+		if list.Continue == opts.Continue {
+			return nil, "", errors.New("the server gave the same continue token twice")
+		}
+		opts = metav1.ListOptions{Limit: limit, Continue: list.Continue}
+	}
+	if version == "" {
+		return nil, "", errNoVersion
+	}
+	return items, version, nil
+}
+
+// firstPage asks for any state at first (which the server has at hand, and for
+// which it ignores the limit), for one that is not older than what has been
+// seen later, and for the most recent when neither will do.
+func (r *Reflector[T]) firstPage(limit int64) metav1.ListOptions {
+	opts := metav1.ListOptions{Limit: limit}
+	version := r.LastSyncResourceVersion()
+	switch {
+	case r.fresh:
+	case version == "":
+		opts.ResourceVersion = "0"
+	default:
+		// Without a match a version with a limit means exactly that version.
+		opts.ResourceVersion, opts.ResourceVersionMatch = version, metav1.ResourceVersionMatchNotOlderThan
+	}
+	return opts
+}
+
+// page reads one page.
+func (r *Reflector[T]) page(ctx context.Context, opts metav1.ListOptions) (*rest.List[T], error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.opts.ListTimeout, errSilent)
+	defer cancel()
+	list, err := r.source.List(ctx, opts)
+	if err != nil {
+		return nil, because(ctx, err)
+	}
+	r.counts.page()
+	r.counts.contact(time.Now())
+	return list, nil
+}
+
+// expired tells that the server has forgotten the version, or the snapshot.
+func expired(err error) bool {
+	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
+}
+
+// tooLarge tells that the server has not reached the version, and would not in
+// the time it was ready to wait.
+func tooLarge(err error) bool {
+	return apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
+}

@@ -1,0 +1,89 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/client/rest"
+)
+
+var (
+	errSilent    = errors.New("the server said nothing for too long")
+	errUnopened  = errors.New("the server did not begin to answer in time")
+	errNoVersion = errors.New("the list has no resourceVersion")
+	errOlder     = errors.New("the list is older than what has been seen")
+)
+
+// session is one open stream, with what limits it in time.
+type session[T rest.Object] struct {
+	stream Stream[T]
+	ctx    context.Context // of the request
+	cancel context.CancelCauseFunc
+	dog    *watchdog
+	opened time.Time
+	events int // received, bookmarks included
+	// synthetic: the stream may begin with ADDED events that tell of the state
+	// and not of a change, in no order; no version can be told from them.
+	synthetic bool
+	contact   func()
+}
+
+// open opens a stream that is given up if it is silent for limit.
+func (r *Reflector[T]) open(ctx context.Context, opts metav1.ListOptions, limit time.Duration) (*session[T], error) {
+	opts.AllowWatchBookmarks = true
+	seconds := int64((1 + r.opts.Rand()) * r.opts.WatchTimeout.Seconds())
+	opts.TimeoutSeconds = &seconds
+	ctx, cancel := context.WithCancelCause(ctx)
+	r.counts.watch()
+	giveUp := time.AfterFunc(r.opts.OpenTimeout, func() { cancel(errUnopened) })
+	stream, err := r.source.Watch(ctx, opts)
+	giveUp.Stop()
+	if err != nil {
+		err = because(ctx, err)
+		cancel(nil)
+		return nil, err
+	}
+	r.counts.contact(time.Now())
+	s := &session[T]{stream: stream, ctx: ctx, cancel: cancel, opened: time.Now(),
+		contact: func() { r.counts.contact(time.Now()) }}
+	s.limit(limit)
+	return s, nil
+}
+
+// limit gives the stream up when it is silent for d; negative: never.
+func (s *session[T]) limit(d time.Duration) {
+	s.dog.stop()
+	s.dog = watch(d, func() { s.cancel(errSilent) })
+}
+
+// next waits for an event.
+func (s *session[T]) next() (rest.WatchEvent[T], error) {
+	s.dog.waiting()
+	ev, err := s.stream.Next()
+	s.dog.working()
+	if err != nil {
+		return ev, because(s.ctx, err)
+	}
+	s.events++
+	s.contact()
+	return ev, nil
+}
+
+func (s *session[T]) close() {
+	s.dog.stop()
+	s.cancel(nil)
+	s.stream.Close()
+}
+
+// because adds why the request was ended, if we ended it.
+func because(ctx context.Context, err error) error {
+	cause := context.Cause(ctx)
+	if cause == nil || errors.Is(err, cause) {
+		return err
+	}
+	return fmt.Errorf("%w (%w)", cause, err)
+}

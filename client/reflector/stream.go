@@ -1,0 +1,105 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+)
+
+// listStream lists by a watch (KEP-3157): ADDED for everything, then a
+// bookmark. Only then is the store's content replaced, and the same stream
+// goes on with changes.
+func (r *Reflector[T]) listStream(ctx context.Context) (*session[T], error) {
+	yes := true
+	s, err := r.open(ctx, metav1.ListOptions{
+		SendInitialEvents:    &yes,
+		ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+	}, r.opts.InitialEventsTimeout)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.fill(s); err != nil {
+		s.close()
+		return nil, err
+	}
+	s.limit(r.opts.SilenceTimeout)
+	return s, nil
+}
+
+// fill collects the initial events and gives them to the store.
+func (r *Reflector[T]) fill(s *session[T]) error {
+	var initial collection[T]
+	for {
+		ev, err := s.next()
+		if err != nil {
+			return err
+		}
+		switch {
+		case ev.InitialEventsEnd():
+			version := ev.Object.GetResourceVersion()
+			if version == "" {
+				return errNoVersion
+			}
+			if older(version, r.LastSyncResourceVersion()) {
+				r.cause = ListRewound
+			}
+			r.counts.streamed()
+			return r.replace(initial.list(), version)
+		case ev.Type == apiwatch.Deleted:
+			initial.remove(ev.Object)
+		case ev.Type != apiwatch.Bookmark:
+			initial.put(ev.Object)
+		}
+	}
+}
+
+// patience is how many streaming lists in a row may fail before pages are
+// asked for.
+const patience = 3
+
+// fallBack decides whether a streaming list that failed is followed by pages
+// at once, and remembers what was learned about the server.
+func (r *Reflector[T]) fallBack(ctx context.Context, err error) bool {
+	var fatal *storeError
+	if ctx.Err() != nil || errors.As(err, &fatal) {
+		return false
+	}
+	var status *apierrors.StatusError
+	switch {
+	case errors.Is(err, errSilent):
+		// One bookmark may be lost with a stalled connection; a second one is
+		// a server that does not send them.
+		r.missed++
+		r.streaming = r.missed < 2
+		return true
+	case errors.Is(err, errNoVersion):
+		r.streaming = false
+		return true
+	case errors.As(err, &status):
+		return r.fallBackFrom(status)
+	case unreachable(err):
+		return false
+	}
+	r.broken++
+	return r.broken%patience == 0
+}
+
+// fallBackFrom is fallBack for what the server itself said.
+func (r *Reflector[T]) fallBackFrom(err *apierrors.StatusError) bool {
+	switch code := err.Status().Code; {
+	case expired(err) || tooLarge(err):
+		return false
+	case code == http.StatusBadRequest || code == http.StatusUnprocessableEntity:
+		r.streaming = false
+		return true
+	case code == http.StatusServiceUnavailable || code == http.StatusGatewayTimeout:
+		r.broken++
+		return r.broken%patience == 0
+	default:
+		return code >= http.StatusInternalServerError
+	}
+}

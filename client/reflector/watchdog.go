@@ -1,0 +1,74 @@
+package reflector
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// watchdog notices that a goroutine has waited for a stream for too long. Time
+// spent on the store does not count, and an event costs two atomic adds: it is
+// the watchdog that looks, four times in its limit, so it barks after one to
+// one and a quarter limits.
+type watchdog struct {
+	beats atomic.Uint64 // odd while the goroutine waits
+
+	mu      sync.Mutex
+	timer   *time.Timer // nil: the limit is none, or stop was called
+	period  time.Duration
+	seen    uint64
+	quiet   int
+	tooLong func()
+}
+
+const looks = 4
+
+// watch starts a watchdog; a negative limit never barks. tooLong is called
+// once at most, from a goroutine of its own.
+func watch(limit time.Duration, tooLong func()) *watchdog {
+	w := &watchdog{period: max(limit/looks, 1), tooLong: tooLong}
+	if limit < 0 {
+		return w
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.timer = time.AfterFunc(w.period, w.look)
+	return w
+}
+
+func (w *watchdog) waiting() { w.beats.Add(1) }
+func (w *watchdog) working() { w.beats.Add(1) }
+
+// look runs at each period.
+func (w *watchdog) look() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.timer == nil {
+		return
+	}
+	now := w.beats.Load()
+	if now%2 == 1 && now == w.seen {
+		w.quiet++
+	} else {
+		w.seen, w.quiet = now, 0
+	}
+	if w.quiet == looks {
+		w.timer = nil
+		w.tooLong()
+		return
+	}
+	w.timer.Reset(w.period)
+}
+
+// stop ends the watchdog. A nil one is stopped.
+func (w *watchdog) stop() {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.timer != nil {
+		w.timer.Stop()
+		w.timer = nil
+	}
+}
