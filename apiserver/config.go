@@ -6,8 +6,10 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/levelwire/levelwire/registry"
 	"github.com/levelwire/levelwire/resource"
 	"github.com/levelwire/levelwire/storage"
+	"github.com/levelwire/levelwire/watchcache"
 )
 
 // Resources is the table of what is served. It may change while the server
@@ -26,6 +28,14 @@ type Config struct {
 	Resources Resources
 	// Store tells the revision that a consistent read must reach. Required.
 	Store storage.Reader
+
+	// Cache returns the cache of a stored resource; nil if there is none yet.
+	// It is called for every request. Required.
+	Cache func(stored *resource.Resource) *watchcache.Cache
+	// Registry performs the writes. Without it the server is read-only.
+	Registry *registry.Set
+	// HealthChecks are added to those that the server has by itself.
+	HealthChecks []HealthCheck
 
 	// ClientCAs verifies client certificates; nil accepts none.
 	ClientCAs *x509.CertPool
@@ -93,6 +103,8 @@ func (c *Config) validate() error {
 	switch {
 	case c.Resources == nil:
 		return errors.New("apiserver: Config.Resources is missing: give it the table of served resources")
+	case c.Cache == nil:
+		return errors.New("apiserver: Config.Cache is missing: give it the watch caches of the stored resources")
 	case c.Store == nil:
 		return errors.New("apiserver: Config.Store is missing: give it the store behind the caches")
 	}

@@ -61,7 +61,7 @@ func (s *Server) subresourceHandler(q *request) handler {
 		return refuse(err)
 	}
 	switch {
-	case q.verb == verbGet && q.subresource == "status":
+	case q.verb == verbGet && q.subresource == "status" && q.resource.Status:
 		return s.get
 	case q.verb == verbGet:
 		return s.getSubresource

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/levelwire/levelwire/resource"
 )
 
 // media is a wire encoding.
@@ -58,7 +60,14 @@ type forms struct {
 	media  []media
 	shapes bool // tables and metadata, too
 	list   bool // the answer is a collection: PartialObjectMetadataList
-	stream bool
+	stream bool // a watch
+	custom bool // of a custom resource
+}
+
+// offerFor narrows an offer to what a resource can be encoded as.
+func offerFor(offer forms, res *resource.Resource) forms {
+	offer.custom = isCustom(res)
+	return offer
 }
 
 var (
@@ -141,13 +150,22 @@ func (f forms) match(c clause) (accepted, bool) {
 		}
 		form.media = media(i)
 	}
-	if !slices.Contains(f.media, form.media) || form.media == mediaProtobuf && c.params["as"] == "Table" {
+	if !slices.Contains(f.media, form.media) || !f.encodes(form.media, c.params["as"]) {
 		return form, false
 	}
 	if stream, ok := c.params["stream"]; ok && !(f.stream && (stream == "" || stream == "watch")) {
 		return form, false
 	}
 	return form, f.matchShape(c.params, &form)
+}
+
+// encodes says whether there is an encoding of a shape: tables, whose cells may be
+// anything, exist only as JSON, and custom resources have no protobuf.
+func (f forms) encodes(m media, as string) bool {
+	if as == "Table" {
+		return m == mediaJSON
+	}
+	return m != mediaProtobuf || !f.custom || as != ""
 }
 
 // matchShape reads as, g and v. A shape that is unknown here, an APIGroupList

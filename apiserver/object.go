@@ -110,3 +110,10 @@ func addWarning(w http.ResponseWriter, message string) {
 	}
 	w.Header().Add("Warning", "299 - "+strconv.Quote(string(clean)))
 }
+
+// respond is writeObject for handlers that have nobody to return an error to.
+func (s *Server) respond(w http.ResponseWriter, r *http.Request, obj runtime.Object) {
+	if err := writeObject(w, r, http.StatusOK, obj); err != nil {
+		writeError(w, r, err)
+	}
+}

@@ -2,6 +2,10 @@ package apiserver
 
 import (
 	"net/http"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Server answers the Kubernetes API. It is an http.Handler; all methods may
@@ -10,11 +14,15 @@ type Server struct {
 	config   Config
 	metrics  *metrics
 	verified verifiedCertificates
+	watchdog *watchdog
 
 	readSlots, writeSlots chan struct{}
 
 	// stopping is closed when the server drains: watches end then.
 	stopping chan struct{}
+	stopOnce sync.Once
+
+	documents documentCache
 }
 
 // New returns a server, or what is wrong with its configuration. It starts
@@ -27,6 +35,7 @@ func New(config Config) (*Server, error) {
 	s := &Server{
 		config:     config,
 		metrics:    newMetrics(),
+		watchdog:   newWatchdog(config.WriteTimeout),
 		readSlots:  make(chan struct{}, config.MaxReadsInFlight),
 		writeSlots: make(chan struct{}, config.MaxWritesInFlight),
 		stopping:   make(chan struct{}),
@@ -40,5 +49,49 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 		s.serveResource(w, r, t)
 		return
 	}
-	writeError(w, r, errNoSuchPath())
+	user, _ := userFrom(r.Context())
+	if err := s.authorizePath(r, user); err != nil {
+		writeError(w, r, err)
+		return
+	}
+	serve := s.documentHandler(strings.TrimSuffix(r.URL.Path, "/"))
+	switch {
+	case serve == nil:
+		writeError(w, r, errNoSuchPath())
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		writeError(w, r, failure(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed,
+			"the server does not allow this method on the requested resource"))
+	default:
+		serve(w, r)
+	}
+}
+
+// documentHandler returns who answers a path that is not about objects, or
+// nil.
+func (s *Server) documentHandler(path string) http.HandlerFunc {
+	switch path {
+	case "":
+		return s.serveIndex
+	case "/version":
+		return s.serveVersion
+	case "/metrics":
+		return s.metrics.handler().ServeHTTP
+	case "/healthz", "/livez", "/readyz":
+		return s.serveHealth
+	case "/api", "/apis":
+		return s.serveGroups
+	case "/openapi/v2":
+		return s.serveOpenAPIv2
+	case "/openapi/v3":
+		return s.serveOpenAPIv3Index
+	}
+	switch first, _, _ := strings.Cut(path[1:], "/"); first {
+	case "healthz", "livez", "readyz":
+		return s.serveHealth
+	case "api", "apis":
+		return s.serveGroup
+	case "openapi":
+		return s.serveOpenAPIv3
+	}
+	return nil
 }

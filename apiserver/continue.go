@@ -1,0 +1,90 @@
+package apiserver
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"path"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/levelwire/levelwire/storage"
+)
+
+// continueToken says where the next page of a list begins. Its wire form is
+// that of Kubernetes, so that a client may move between servers: base64 of
+// JSON. It holds no state of this process and survives a restart.
+type continueToken struct {
+	APIVersion string `json:"v"`
+	// Revision of the snapshot that the list is from; inconsistent asks for
+	// the rest as it is now.
+	Revision storage.Revision `json:"rv"`
+	// Start is the first key that may be returned, without the prefix that
+	// all keys of the list share.
+	Start string `json:"start"`
+}
+
+const (
+	continueVersion                  = "meta.k8s.io/v1"
+	inconsistent    storage.Revision = -1
+	// maxContinueLength bounds what is decoded: a key has a namespace of 63
+	// and a name of 253 bytes at most.
+	maxContinueLength = 2048
+)
+
+// encodeContinue returns the token of the page after the object with key
+// last.
+func encodeContinue(rev storage.Revision, prefix, last string) (string, error) {
+	// The smallest key that is greater than last is last and a zero byte.
+	return encodeToken(continueToken{
+		APIVersion: continueVersion, Revision: rev, Start: strings.TrimPrefix(last, prefix) + "\x00",
+	})
+}
+
+func encodeToken(t continueToken) (string, error) {
+	data, err := json.Marshal(t)
+	if err != nil {
+		return "", err
+	}
+	return base64.RawURLEncoding.EncodeToString(data), nil
+}
+
+// decodeContinue reads a token. Every error is a 400.
+func decodeContinue(token string) (continueToken, error) {
+	var t continueToken
+	if len(token) > maxContinueLength {
+		return t, badRequest("continue key is not valid: it is too long")
+	}
+	data, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil {
+		return t, badRequest("continue key is not valid: %v", err)
+	}
+	if err := json.Unmarshal(data, &t); err != nil {
+		return t, badRequest("continue key is not valid: %v", err)
+	}
+	switch {
+	case t.APIVersion != continueVersion:
+		return t, badRequest("continue key is not valid: server does not recognize this encoded version %q", t.APIVersion)
+	case t.Revision == 0 || t.Revision < inconsistent:
+		return t, badRequest("continue key is not valid: incorrect encoded start resourceVersion")
+	case t.Start == "":
+		return t, badRequest("continue key is not valid: no start key")
+	// A key that leaves the prefix it is appended to is an attack.
+	case path.Clean("/"+t.Start) != "/"+t.Start:
+		return t, badRequest("continue key is not valid: %q", t.Start)
+	}
+	return t, nil
+}
+
+// continueExpired is the answer to a token whose snapshot is gone. It carries
+// another token, with which the client may have the rest as it is now.
+func continueExpired(start string) error {
+	err := apierrors.NewResourceExpired(
+		"the snapshot that this continue token belongs to is no longer kept: list again from the beginning, " +
+			"or go on with the token in this answer, which shows the remaining objects as they are now")
+	token, encodeErr := encodeToken(continueToken{APIVersion: continueVersion, Revision: inconsistent, Start: start})
+	if encodeErr == nil {
+		err.ErrStatus.Continue = token
+	}
+	return err
+}

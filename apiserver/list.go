@@ -1,0 +1,120 @@
+package apiserver
+
+import (
+	"iter"
+	"net/http"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/resource"
+	"github.com/levelwire/levelwire/watchcache"
+)
+
+// list answers with the objects of a collection, all of one snapshot. Nothing
+// is locked, copied or decoded to hold it: its JSON is the concatenation of
+// the cached objects.
+func (s *Server) list(w http.ResponseWriter, r *http.Request, q *request) error {
+	form, err := negotiate(r, offerFor(listForm, q.resource))
+	if err != nil {
+		return err
+	}
+	include, err := includeObject(q.query)
+	if err != nil {
+		return err
+	}
+	page, err := s.page(r, q)
+	if err != nil {
+		return err
+	}
+	a := s.newAnswer(w, r, form.contentType())
+	writer := listWriter{answer: a, presenter: s.presenter(q.resource, form), include: include}
+	err = writer.write(page)
+	if err == nil {
+		err = a.finish()
+	}
+	return a.release(err)
+}
+
+// page is what one list request is answered with. Iterating items again gives
+// the same objects.
+type page struct {
+	items iter.Seq[*watchcache.Object]
+	meta  metav1.ListMeta
+}
+
+// page reads the options of a list, chooses the snapshot and selects.
+func (s *Server) page(r *http.Request, q *request) (page, error) {
+	o, err := parseListOptions(q)
+	if err == nil {
+		err = o.validateList()
+	}
+	if err != nil {
+		return page{}, err
+	}
+	selection, err := o.selection(q)
+	if err != nil {
+		return page{}, err
+	}
+	cache, err := s.cacheOf(q.resource)
+	if err != nil {
+		return page{}, err
+	}
+	snapshot, start, err := s.snapshotForList(r.Context(), cache, &o)
+	if err != nil {
+		return page{}, err
+	}
+	prefix := keyPrefix(q.resource, selection)
+	items := snapshot.Select(selection, prefix+start)
+	out := page{items: items, meta: metav1.ListMeta{ResourceVersion: formatVersion(snapshot.Revision())}}
+	if o.limit > 0 {
+		err = out.cut(snapshot, selection, prefix, o.limit)
+	}
+	return out, err
+}
+
+// selection compiles what the request selects.
+func (o *listOptions) selection(q *request) (*watchcache.Selection, error) {
+	selection, err := watchcache.NewSelection(q.resource, q.namespace, q.name, o.labels, o.fields)
+	if err != nil {
+		return nil, badRequest("%v", err)
+	}
+	return selection, nil
+}
+
+// keyPrefix is what the keys of all selected objects begin with.
+func keyPrefix(res *resource.Resource, selection *watchcache.Selection) string {
+	if res.Namespaced && selection.Namespace != "" {
+		return selection.Namespace + "/"
+	}
+	return ""
+}
+
+// cut keeps the first limit items and, if any may follow, says where to go
+// on. How many follow is only known without selectors.
+func (p *page) cut(snapshot watchcache.Snapshot, selection *watchcache.Selection, prefix string, limit int64) error {
+	var kept []*watchcache.Object
+	more := false
+	for object := range p.items {
+		if int64(len(kept)) == limit {
+			more = true
+			break
+		}
+		kept = append(kept, object)
+	}
+	p.items = slices.Values(kept)
+	if !more {
+		return nil
+	}
+	last := kept[len(kept)-1].Key
+	token, err := encodeContinue(snapshot.Revision(), prefix, last)
+	if err != nil {
+		return err
+	}
+	p.meta.Continue = token
+	if !selection.Filters() && selection.Name == "" {
+		remaining := int64(snapshot.Count(prefix, last+"\x00"))
+		p.meta.RemainingItemCount = &remaining
+	}
+	return nil
+}

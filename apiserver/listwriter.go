@@ -1,0 +1,234 @@
+package apiserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/bits"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/levelwire/levelwire/resource"
+	"github.com/levelwire/levelwire/watchcache"
+)
+
+// listWriter writes a page in the negotiated form, item by item.
+type listWriter struct {
+	*answer
+	presenter
+	include metav1.IncludeObjectPolicy
+	out     io.Writer // where JSON goes: the answer, perhaps through an indenter
+}
+
+func (l *listWriter) write(p page) error {
+	l.out = l.answer
+	if l.form.media == mediaProtobuf {
+		return l.writeProtobuf(p)
+	}
+	meta, err := json.Marshal(p.meta)
+	if err != nil {
+		return fmt.Errorf("encode list metadata: %w", err)
+	}
+	if l.form.media == mediaYAML {
+		return l.writeYAML(p, meta)
+	}
+	if l.form.pretty {
+		l.out = &indenter{out: l.answer}
+	}
+	return l.writeJSON(p, meta)
+}
+
+// writeJSON joins the head, the items and the tail.
+func (l *listWriter) writeJSON(p page, meta []byte) error {
+	head, err := l.head(meta)
+	if err != nil {
+		return err
+	}
+	if _, err := l.out.Write(head); err != nil {
+		return err
+	}
+	item := l.itemWriter()
+	first := true
+	for object := range p.items {
+		if !first {
+			if _, err := l.out.Write(comma); err != nil {
+				return err
+			}
+		}
+		first = false
+		if err := item(object); err != nil {
+			return err
+		}
+	}
+	_, err = l.out.Write([]byte(tableTail))
+	return err
+}
+
+var comma, brace = []byte{','}, []byte{'{'}
+
+// head is everything before the first item.
+func (l *listWriter) head(meta []byte) ([]byte, error) {
+	if l.form.as == asTable {
+		return appendTableHead(nil, l.form.version, meta, l.res.Columns)
+	}
+	gvk := l.listKind()
+	return fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,"metadata":%s,"items":[`, gvk.Kind, gvk.GroupVersion().String(), meta), nil
+}
+
+func (l *listWriter) listKind() schema.GroupVersionKind {
+	if l.form.as == asMetadata {
+		return schema.GroupVersionKind{Group: "meta.k8s.io", Version: l.form.version, Kind: "PartialObjectMetadataList"}
+	}
+	return l.res.GroupVersion().WithKind(l.res.ListKind)
+}
+
+// itemWriter returns the function that writes one item, chosen once per list.
+func (l *listWriter) itemWriter() func(*watchcache.Object) error {
+	switch {
+	case l.form.as == asTable:
+		return l.writeRow
+	case l.form.as == asMetadata:
+		return l.writeMetadata
+	case isCustom(l.res):
+		return l.writeWhole
+	}
+	prefix := len(l.res.Prefix())
+	return func(o *watchcache.Object) error {
+		shown, err := l.json(o)
+		if err != nil {
+			return err
+		}
+		if _, err := l.out.Write(brace); err != nil {
+			return err
+		}
+		_, err = l.out.Write(shown[prefix:])
+		return err
+	}
+}
+
+func (l *listWriter) writeWhole(o *watchcache.Object) error {
+	shown, err := l.json(o)
+	if err == nil {
+		_, err = l.out.Write(shown)
+	}
+	return err
+}
+
+func (l *listWriter) writeMetadata(o *watchcache.Object) error {
+	partial, err := l.metadata(o, false)
+	if err == nil {
+		_, err = l.out.Write(partial)
+	}
+	return err
+}
+
+func (l *listWriter) writeRow(o *watchcache.Object) error {
+	row, err := l.row(o, l.include)
+	if err == nil {
+		_, err = l.out.Write(row)
+	}
+	return err
+}
+
+// row makes a table row anew: its ages are those of this moment.
+func (p presenter) row(o *watchcache.Object, include metav1.IncludeObjectPolicy) ([]byte, error) {
+	p.encodes("table row")
+	obj, err := p.res.Decode(o.JSON)
+	if err != nil {
+		return nil, err
+	}
+	shown, err := p.json(o)
+	if err != nil {
+		return nil, err
+	}
+	return appendRow(nil, p.res, p.form.version, include, obj, shown)
+}
+
+// writeProtobuf writes the envelope of a list. Its length comes first, so the
+// items are visited twice; they are encoded once, and then shared.
+func (l *listWriter) writeProtobuf(p page) error {
+	size := 0
+	for object := range p.items {
+		if err := l.ctx.Err(); err != nil {
+			return err
+		}
+		envelope, err := l.envelope(object)
+		if err != nil {
+			return err
+		}
+		size += protobufItemSize(len(envelopeContent(envelope)))
+	}
+	buf, err := resource.AppendProtobufListHead(nil, l.listKind(), &p.meta, size)
+	if err != nil {
+		return err
+	}
+	if _, err := l.out.Write(buf); err != nil {
+		return err
+	}
+	for object := range p.items {
+		envelope, err := l.envelope(object)
+		if err != nil {
+			return err
+		}
+		buf = resource.AppendProtobufListItem(buf[:0], envelopeContent(envelope))
+		if _, err := l.out.Write(buf); err != nil {
+			return err
+		}
+	}
+	_, err = l.out.Write(resource.ProtobufListTail())
+	return err
+}
+
+// protobufItemSize is how long AppendProtobufListItem makes a message: a tag
+// of one byte, the length, the message.
+func protobufItemSize(message int) int {
+	return 1 + (bits.Len64(uint64(message)|1)+6)/7 + message
+}
+
+// writeYAML writes the items one by one, as a list of any length would be too
+// much to convert at once.
+func (l *listWriter) writeYAML(p page, meta []byte) error {
+	gvk := l.listKind()
+	head, err := yaml.JSONToYAML(fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,"metadata":%s}`, gvk.Kind, gvk.GroupVersion().String(), meta))
+	if err != nil {
+		return err
+	}
+	if _, err := l.out.Write(append(head, "items:"...)); err != nil {
+		return err
+	}
+	empty := true
+	for object := range p.items {
+		empty = false
+		if err := l.writeYAMLItem(object); err != nil {
+			return err
+		}
+	}
+	tail := "\n"
+	if empty {
+		tail = " []\n"
+	}
+	_, err = io.WriteString(l.out, tail)
+	return err
+}
+
+// writeYAMLItem writes one item behind a dash, its lines indented below it.
+func (l *listWriter) writeYAMLItem(o *watchcache.Object) error {
+	shown, err := l.json(o)
+	if err == nil && l.form.as == asMetadata {
+		shown, err = l.metadata(o, false)
+	}
+	if err != nil {
+		return err
+	}
+	text, err := yaml.JSONToYAML(shown)
+	if err != nil {
+		return err
+	}
+	text = bytes.TrimSuffix(text, []byte{'\n'})
+	text = bytes.ReplaceAll(text, []byte{'\n'}, []byte("\n  "))
+	_, err = l.out.Write(append([]byte("\n- "), text...))
+	return err
+}
