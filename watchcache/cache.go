@@ -2,96 +2,280 @@ package watchcache
 
 import (
 	"context"
-	"log/slog"
-	"time"
+	"errors"
+	"sync"
+	"sync/atomic"
 
+	"github.com/levelwire/levelwire/internal/btree"
 	"github.com/levelwire/levelwire/resource"
 	"github.com/levelwire/levelwire/storage"
 )
 
-type bucket struct{}
+// Cache holds the state and the recent history of one stored resource. Reads
+// take no lock and never wait for writers or for each other. One source at a
+// time drives it, through Fill, Apply and Advance: a Feed from a store, or a relay from
+// another server. All methods may be called concurrently.
+type Cache struct {
+	res      *resource.Resource
+	opts     Options
+	ready    chan struct{}
+	progress atomic.Pointer[Progress]
 
-// Options tunes a Cache.
-type Options struct {
-	HistoryEvents int
-	HistoryBytes  int64
-	FreshnessWait time.Duration
-	Decode        func(key string, value []byte, revision storage.Revision) (*Object, error)
-	Logger        *slog.Logger
+	// state is what readers see. It is published after the events that led to
+	// it are in the logs, and before Progress says so.
+	state      atomic.Pointer[state]
+	base       atomic.Int64  // a watch may start after this revision or any later one
+	generation atomic.Uint64 // grows when the history is given up as a whole
+	account    atomic.Pointer[account]
+	counters   counters
+
+	mu          sync.Mutex // the writer's, and that of watchers that come and go
+	log         *log
+	all         *bucket // of the watchers that want everything; its log is the cache's
+	index       index
+	checkpoints []checkpoint
+	exact       storage.Revision // the state at every revision from here on can be told
+	touched     []*bucket        // by the batch that is being applied
+	filled      bool
+	closed      bool
 }
 
-// Cache holds one resource.
-type Cache struct{ ready chan struct{} }
+// state is what the cache holds at one moment.
+type state struct {
+	tree     btree.Tree[*Object]
+	revision storage.Revision // of the last change, or of the fill
+}
 
-// New returns an empty cache.
-func New(res *resource.Resource, opts Options) *Cache { return &Cache{ready: make(chan struct{})} }
+// New returns an empty cache of res, or of the resource that res is stored
+// as.
+func New(res *resource.Resource, opts Options) *Cache {
+	res = res.Stored()
+	c := &Cache{
+		res:   res,
+		opts:  opts.withDefaults(res),
+		ready: make(chan struct{}),
+		log:   &log{shift: mainShift},
+	}
+	c.all = newBucket(interest{kind: byNothing}, 0)
+	c.all.log = c.log
+	c.progress.Store(new(Progress))
+	c.state.Store(new(state))
+	c.account.Store(new(account))
+	return c
+}
 
 // Resource returns what is cached.
-func (c *Cache) Resource() *resource.Resource { return nil }
+func (c *Cache) Resource() *resource.Resource { return c.res }
 
-// Ready is closed when the cache has been filled.
+// Decode makes an object of this cache from a value of the store.
+func (c *Cache) Decode(key string, value []byte, revision storage.Revision) (*Object, error) {
+	return c.opts.Decode(key, value, revision)
+}
+
+// Ready is closed when the cache has been filled for the first time.
 func (c *Cache) Ready() <-chan struct{} { return c.ready }
 
-// WaitReady waits for the fill.
-func (c *Cache) WaitReady(ctx context.Context) error { return ErrNotReady }
+// WaitReady waits until the cache has been filled. It fails with ErrNotReady
+// when ctx ends first.
+func (c *Cache) WaitReady(ctx context.Context) error {
+	select {
+	case <-c.ready:
+		return nil
+	default:
+	}
+	select {
+	case <-c.ready:
+		return nil
+	case <-ctx.Done():
+		return errors.Join(ErrNotReady, ctx.Err())
+	}
+}
 
-// Current returns what the cache holds now.
-func (c *Cache) Current() Snapshot { return Snapshot{} }
+func (c *Cache) isReady() bool {
+	select {
+	case <-c.ready:
+		return true
+	default:
+		return false
+	}
+}
 
-// NotOlderThan waits for a revision.
+// reached returns how far the cache has come. Every event up to it is in the
+// logs.
+func (c *Cache) reached() storage.Revision {
+	return max(c.progress.Load().Reached(), c.state.Load().revision)
+}
+
+// Current returns what the cache holds now: the empty Snapshot before it has
+// been filled.
+func (c *Cache) Current() Snapshot {
+	if !c.isReady() {
+		return Snapshot{namespaced: c.res.Namespaced}
+	}
+	// The order matters: the state read after the progress includes all that
+	// the progress promises.
+	progress := c.progress.Load().Reached()
+	s := c.state.Load()
+	return c.snapshot(s.tree, max(progress, s.revision))
+}
+
+func (c *Cache) snapshot(tree btree.Tree[*Object], revision storage.Revision) Snapshot {
+	return Snapshot{tree: tree, revision: revision, namespaced: c.res.Namespaced}
+}
+
+// NotOlderThan returns the state at the given revision or a later one. It
+// waits for the cache to get there, at most Options.FreshnessWait, and then
+// fails with a *TooLargeError, or with ErrNotReady if the cache has never
+// been filled. If ctx ends first it fails with ctx's error.
 func (c *Cache) NotOlderThan(ctx context.Context, revision storage.Revision) (Snapshot, error) {
-	return Snapshot{}, ErrNotReady
+	if c.isReady() && c.reached() >= revision {
+		return c.Current(), nil
+	}
+	wait, cancel := context.WithTimeout(ctx, c.opts.FreshnessWait)
+	defer cancel()
+	if err := c.WaitReady(wait); err != nil {
+		if ctx.Err() != nil {
+			return Snapshot{}, ctx.Err()
+		}
+		return Snapshot{}, ErrNotReady
+	}
+	if c.reached() < revision {
+		if err := c.progress.Load().Wait(wait, revision); err != nil {
+			if ctx.Err() != nil {
+				return Snapshot{}, ctx.Err()
+			}
+			return Snapshot{}, &TooLargeError{Requested: revision, Current: c.reached()}
+		}
+	}
+	return c.Current(), nil
 }
 
-// Exact returns the state at a revision.
-func (c *Cache) Exact(ctx context.Context, revision storage.Revision) (Snapshot, error) {
-	return Snapshot{}, ErrNotReady
+// Advance says that every change up to revision has been applied to this
+// cache, for sources that do not share a Progress among caches.
+func (c *Cache) Advance(revision storage.Revision) { c.progress.Load().Publish(revision) }
+
+// follow makes the cache share a Progress. It must be called before the cache
+// is filled.
+func (c *Cache) follow(p *Progress) { c.progress.Store(p) }
+
+// Watch starts a watcher. It fails with ErrNotReady before the first fill,
+// with an *ExpiredError if history from there is gone, and with ErrClosed.
+// The caller must Close the watcher.
+func (c *Cache) Watch(opts WatchOptions) (*Watcher, error) {
+	w := &Watcher{
+		cache:     c,
+		selection: opts.Selection,
+		ready:     make(chan struct{}, 1),
+		after:     opts.After,
+		reached:   opts.After,
+		initial:   opts.Initial,
+	}
+	if opts.Selection.Everything() {
+		w.selection = nil
+	}
+	if w.initial != nil {
+		w.after, w.reached = w.initial.revision, 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch base := storage.Revision(c.base.Load()); {
+	case c.closed:
+		return nil, ErrClosed
+	case !c.filled:
+		return nil, ErrNotReady
+	case w.after < base:
+		c.counters.expired.Add(1)
+		return nil, &ExpiredError{Requested: w.after, Oldest: base}
+	}
+	c.attach(w)
+	return w, nil
 }
 
-// WatchOptions says what to watch.
-type WatchOptions struct {
-	After     storage.Revision
-	Selection *Selection
-	Initial   *Snapshot
+// attach puts the watcher's cursor where its history begins. The lock is held.
+func (c *Cache) attach(w *Watcher) {
+	first := c.log.search(func(e *entry) bool { return e.revision > w.after })
+	b := c.bucketFor(w.selection)
+	b.watchers++
+	w.bucket = b
+	w.generation = c.generation.Load()
+	switch {
+	case b == c.all:
+		w.position = first
+	case b.start <= first:
+		w.position = b.log.search(func(e *entry) bool { return e.sequence >= first })
+	default:
+		// The bucket is younger than the history that is wanted.
+		w.behind, w.until, w.position = first, c.log.end.Load(), b.log.end.Load()
+	}
+	c.counters.watchers.Add(1)
+	w.signal() // so that waiting before the first Read does not hang
 }
 
-// Watch starts a watcher.
-func (c *Cache) Watch(opts WatchOptions) (*Watcher, error) { return nil, ErrNotReady }
-
-// Watcher is a cursor.
-type Watcher struct{ ready chan struct{} }
-
-// Ready wakes.
-func (w *Watcher) Ready() <-chan struct{} { return w.ready }
-
-// Read reads.
-func (w *Watcher) Read(buf []Event) (int, error) { return 0, ErrClosed }
-
-// Initial reports whether initial events are left.
-func (w *Watcher) Initial() bool { return false }
-
-// Reached is for bookmarks.
-func (w *Watcher) Reached() storage.Revision { return 0 }
-
-// Close ends the watcher.
-func (w *Watcher) Close() {}
-
-// Feed drives caches.
-type Feed struct{}
-
-// FeedOptions tunes a Feed.
-type FeedOptions struct {
-	Logger *slog.Logger
+// bucketFor returns the bucket of the narrowest interest in the selection,
+// making it if it is the first. The lock is held.
+func (c *Cache) bucketFor(s *Selection) *bucket {
+	candidates := s.interests(c.res.Namespaced)
+	if len(candidates) == 0 {
+		return c.all
+	}
+	i := c.narrowest(candidates)
+	table := c.index.table(&i)
+	b := table[i.value]
+	if b == nil {
+		b = newBucket(i, c.log.end.Load())
+		table[i.value] = b
+	}
+	return b
 }
 
-// NewFeed returns a feed.
-func NewFeed(store storage.Store, caches []*Cache, opts FeedOptions) *Feed { return &Feed{} }
+// narrowest picks the interest that the fewest of the latest events touched;
+// of equals the one that is listed first.
+func (c *Cache) narrowest(candidates []interest) interest {
+	if len(candidates) == 1 {
+		return candidates[0]
+	}
+	const sample = 128
+	end := c.log.end.Load()
+	start := max(c.log.oldest.Load(), end-min(end, sample))
+	best, fewest := 0, sample+1
+	for i := range candidates {
+		touched := 0
+		for p := start; p < end; p++ {
+			if candidates[i].touches(c.log.at(p)) {
+				touched++
+			}
+		}
+		if touched < fewest {
+			best, fewest = i, touched
+		}
+	}
+	return candidates[best]
+}
 
-// Run feeds until ctx ends.
-func (f *Feed) Run(ctx context.Context) error { return nil }
+// detach is the end of a watcher. A bucket goes with its last one.
+func (c *Cache) detach(w *Watcher) {
+	w.bucket.forget(w)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.counters.watchers.Add(-1)
+	w.bucket.watchers--
+	if w.bucket.watchers == 0 && w.bucket != c.all {
+		c.index.remove(w.bucket)
+	}
+}
 
-// Add adds a cache at runtime.
-func (f *Feed) Add(c *Cache) {}
+// Close ends all watchers with ErrClosed: the resource is no longer served.
+// Reads go on showing the last state.
+func (c *Cache) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	c.generation.Add(1)
+	c.wakeAll()
+}
 
-// Remove stops feeding a cache.
-func (f *Feed) Remove(c *Cache) {}
+// wakeAll wakes the watchers of every bucket. The lock is held.
+func (c *Cache) wakeAll() {
+	c.all.wake()
+	c.index.each(func(b *bucket) { b.wake() })
+}

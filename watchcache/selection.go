@@ -206,6 +206,11 @@ func (c *labelCondition) holds(set resource.Labels) bool {
 	return false
 }
 
+// isEquality reports whether the condition wants exactly one value.
+func (c *labelCondition) isEquality() bool {
+	return c.values == nil && (c.operator == selection.Equals || c.operator == selection.In)
+}
+
 func (c *labelCondition) among(value string) bool {
 	if c.values == nil {
 		return value == c.one

@@ -1,0 +1,181 @@
+package watchcache
+
+import (
+	"github.com/levelwire/levelwire/internal/btree"
+	"github.com/levelwire/levelwire/storage"
+)
+
+// Apply enters changes, which must be in ascending order of revision, into
+// history and state. Changes up to the last revision applied, or that of the
+// fill, are known already and left out, as are deletions of what is not
+// there. Readers see all of the batch at once; watchers are woken once. The
+// cache keeps the objects but not the slice. It returns how many were
+// entered.
+func (c *Cache) Apply(changes []Change) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.state.Load()
+	revision, tree, entered := before.revision, before.tree.Batch(), 0
+	for i := range changes {
+		change := &changes[i]
+		if change.Revision <= revision {
+			continue
+		}
+		previous, _ := tree.Get(change.Key)
+		if change.Object == nil && previous == nil {
+			continue
+		}
+		revision = change.Revision
+		c.enter(change, previous, tree)
+		entered++
+	}
+	if entered == 0 {
+		return 0
+	}
+	c.state.Store(&state{tree: tree.Tree(), revision: revision})
+	c.evict()
+	for i, b := range c.touched {
+		b.touched = false
+		c.counters.wakes.Add(int64(b.wake()))
+		c.touched[i] = nil
+	}
+	c.touched = c.touched[:0]
+	return entered
+}
+
+// enter appends one event to the logs it belongs to and changes the tree.
+func (c *Cache) enter(change *Change, previous *Object, tree *btree.Batch[*Object]) {
+	e := &entry{revision: change.Revision, sequence: c.log.end.Load(), object: change.Object, previous: previous}
+	if e.sequence&(1<<mainShift-1) == 0 {
+		c.checkpoints = append(c.checkpoints, checkpoint{e.sequence, tree.Tree()})
+	}
+	if o := e.object; o != nil {
+		o.account.Store(c.account.Load())
+		c.counters.objectBytes.Add(int64(len(o.JSON)))
+		tree.Set(change.Key, o)
+	} else {
+		tree.Delete(change.Key)
+	}
+	if previous != nil {
+		c.counters.objectBytes.Add(-int64(len(previous.JSON)))
+	}
+	var buckets [8]*bucket
+	if found := c.index.find(e, buckets[:0]); len(found) > 0 {
+		e.buckets = append(e.buckets, found...)
+	}
+	c.log.append(e)
+	c.touch(c.all)
+	for _, b := range e.buckets {
+		b.log.append(e)
+		c.touch(b)
+	}
+	c.counters.events.Add(1)
+	c.counters.historyBytes.Add(e.size())
+}
+
+func (c *Cache) touch(b *bucket) {
+	if !b.touched {
+		b.touched = true
+		c.touched = append(c.touched, b)
+	}
+}
+
+// evict drops history until it is within its limits.
+func (c *Cache) evict() {
+	for n := c.log.len(); n > c.opts.HistoryEvents || n > 1 && c.counters.historyBytes.Load() > c.opts.HistoryBytes; n-- {
+		c.drop()
+	}
+}
+
+// drop evicts the oldest event, from the buckets too. What they hold oldest is the same
+// event: a bucket that has it has none from before.
+func (c *Cache) drop() {
+	e := c.log.evict()
+	c.base.Store(int64(e.revision))
+	for _, b := range e.buckets {
+		b.log.evict()
+	}
+	e.release()
+	c.counters.evicted.Add(1)
+	c.counters.historyBytes.Add(-e.size())
+	kept := 0
+	for kept < len(c.checkpoints) && c.checkpoints[kept].position <= e.sequence {
+		kept++
+	}
+	if kept > 0 {
+		c.checkpoints = append(c.checkpoints[:0:0], c.checkpoints[kept:]...)
+	}
+}
+
+// Fill makes the cache hold exactly the given objects, in ascending order of
+// their keys, as they were at revision. The first Fill makes the cache ready.
+// A later one, after the source has lost its place, enters the differences as
+// events, so that watchers lose nothing: they see, in an order of revisions
+// that the true history could have had, what changed in between. Only if
+// there are no revisions left for that, because the source has gone back in
+// time, is the history given up and do watchers expire. It returns the number
+// of differences.
+func (c *Cache) Fill(objects []*Object, revision storage.Revision) (int, error) {
+	tree, err := btree.Load(len(objects), func(i int) (string, *Object) { return objects[i].Key, objects[i] })
+	if err != nil {
+		return 0, err
+	}
+	c.mu.Lock()
+	first := !c.filled
+	c.mu.Unlock()
+	if first {
+		c.replace(tree, revision)
+		return 0, nil
+	}
+	differences := c.differences(tree)
+	if revision >= c.reached() {
+		changes, rest := schedule(nil, differences, c.reached(), revision)
+		if len(rest) == 0 {
+			c.mu.Lock()
+			c.exact = revision // what happened on the way is not known
+			c.mu.Unlock()
+			c.Apply(changes)
+			c.settle(revision)
+			return len(differences), nil
+		}
+	}
+	c.replace(tree, revision)
+	c.counters.resets.Add(1)
+	return len(differences), nil
+}
+
+// settle raises the state's revision: nothing more comes up to it.
+func (c *Cache) settle(revision storage.Revision) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.state.Load(); s.revision < revision {
+		c.state.Store(&state{tree: s.tree, revision: revision})
+	}
+}
+
+// replace starts anew with a state and no history.
+func (c *Cache) replace(tree btree.Tree[*Object], revision storage.Revision) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.log.len() > 0 {
+		c.drop()
+	}
+	accounts, size := new(account), 0
+	for _, o := range tree.Range("", "") {
+		o.account.Store(accounts)
+		size += len(o.JSON)
+	}
+	c.account.Store(accounts)
+	c.counters.objectBytes.Store(int64(size))
+	c.checkpoints = nil
+	c.exact = revision
+	c.base.Store(int64(revision))
+	c.state.Store(&state{tree: tree, revision: revision})
+	if !c.filled {
+		c.filled = true
+		close(c.ready)
+		return
+	}
+	c.generation.Add(1)
+	c.wakeAll()
+}

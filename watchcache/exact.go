@@ -1,0 +1,71 @@
+package watchcache
+
+import (
+	"context"
+	"slices"
+
+	"github.com/levelwire/levelwire/internal/btree"
+	"github.com/levelwire/levelwire/storage"
+)
+
+// checkpoint is the state before the entry at a position of the log. One is
+// kept for each chunk of the log: the states in between are made by undoing
+// at most a chunk of entries, which costs microseconds, while keeping a root
+// for each entry would keep a path of nodes for each alive.
+type checkpoint struct {
+	position uint64
+	tree     btree.Tree[*Object]
+}
+
+// Exact returns the state at exactly the given revision. It waits for a
+// future one as NotOlderThan does, and fails with an *ExpiredError if the
+// history no longer tells.
+func (c *Cache) Exact(ctx context.Context, revision storage.Revision) (Snapshot, error) {
+	current, err := c.NotOlderThan(ctx, revision)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	if s := c.state.Load(); s.revision <= revision {
+		// Nothing has happened since; what happens after this load is later
+		// than what NotOlderThan has seen.
+		return c.snapshot(s.tree, revision), nil
+	}
+	if current.revision == revision {
+		return current, nil
+	}
+	return c.rewind(revision)
+}
+
+// rewind undoes the entries after revision, from the nearest state that was
+// kept.
+func (c *Cache) rewind(revision storage.Revision) (Snapshot, error) {
+	c.mu.Lock()
+	if oldest := max(c.exact, storage.Revision(c.base.Load())); revision < oldest {
+		c.mu.Unlock()
+		c.counters.expired.Add(1)
+		return Snapshot{}, &ExpiredError{Requested: revision, Oldest: oldest}
+	}
+	first := c.log.search(func(e *entry) bool { return e.revision > revision })
+	from := checkpoint{c.log.end.Load(), c.state.Load().tree}
+	i, _ := slices.BinarySearchFunc(c.checkpoints, first, func(p checkpoint, position uint64) int {
+		return int(int64(p.position) - int64(position))
+	})
+	if i < len(c.checkpoints) {
+		from = c.checkpoints[i]
+	}
+	undo := make([]*entry, 0, from.position-first)
+	for p := first; p < from.position; p++ {
+		undo = append(undo, c.log.at(p))
+	}
+	c.mu.Unlock()
+
+	tree := from.tree.Batch()
+	for _, e := range slices.Backward(undo) {
+		if e.previous == nil {
+			tree.Delete(e.object.Key)
+		} else {
+			tree.Set(e.previous.Key, e.previous)
+		}
+	}
+	return c.snapshot(tree.Tree(), revision), nil
+}
