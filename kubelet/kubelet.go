@@ -148,3 +148,6 @@ func (k *Kubelet) remember(pod *corev1.Pod, now time.Time) times {
 	k.remembered[pod.UID] = seen
 	return seen
 }
+
+// Name is the node's name.
+func (k *Kubelet) Name() string { return k.opts.NodeName }

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/controller"
+	"github.com/levelwire/levelwire/kubelet"
+	"github.com/levelwire/levelwire/proxy"
+	"github.com/levelwire/levelwire/scheduler"
+)
+
+// clientFlags are the flags of the commands that talk to an API server.
+type clientFlags struct {
+	kubeconfig string
+	log        logging
+}
+
+func (f *clientFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the API server (default: $KUBECONFIG, then levelwire-data/admin.kubeconfig)")
+	f.log.register(cmd, "info")
+}
+
+// connect makes the client. It sends nothing yet.
+func (f *clientFlags) connect(cmd *cobra.Command, component string) (*rest.Client, *slog.Logger, error) {
+	log, err := f.log.logger(cmd.ErrOrStderr())
+	if err != nil {
+		return nil, nil, err
+	}
+	path, err := findKubeconfig(f.kubeconfig)
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := newClient(path, component)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--kubeconfig %s: %w", path, err)
+	}
+	return client, log.With("component", component), nil
+}
+
+func newClient(kubeconfig, component string) (*rest.Client, error) {
+	return rest.FromKubeconfig(kubeconfig, rest.Options{
+		UserAgent: "levelwire-" + component + "/" + version(), ContentType: rest.Protobuf,
+	})
+}
+
+func newControllers() *cobra.Command {
+	var flags clientFlags
+	cmd := &cobra.Command{
+		Use:   "controllers",
+		Short: "Run the controller manager against an API server",
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, log, err := flags.connect(cmd, "controllers")
+			if err != nil {
+				return err
+			}
+			manager, err := controller.NewManager(client, controller.Options{Logger: log})
+			if err != nil {
+				return err
+			}
+			return manager.Run(cmd.Context())
+		},
+	}
+	flags.register(cmd)
+	return cmd
+}
+
+func newScheduler() *cobra.Command {
+	var flags clientFlags
+	var opts scheduler.Options
+	cmd := &cobra.Command{
+		Use:   "scheduler",
+		Short: "Run the scheduler against an API server",
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, log, err := flags.connect(cmd, "scheduler")
+			if err != nil {
+				return err
+			}
+			opts.Logger = log
+			s, err := scheduler.New(client, opts)
+			if err != nil {
+				return err
+			}
+			return s.Run(cmd.Context())
+		},
+	}
+	flags.register(cmd)
+	cmd.Flags().StringVar(&opts.Name, "scheduler-name", "default-scheduler", "schedulerName of the pods to bind")
+	return cmd
+}
+
+func newKubelet() *cobra.Command {
+	var flags clientFlags
+	var opts kubelet.Options
+	var podCIDR string
+	cmd := &cobra.Command{
+		Use:   "kubelet",
+		Short: "Simulate a node and its pods against an API server",
+		Long: `Simulate a node: register it, keep its lease, and report the pods bound to it as
+Pending, Running and, for those of Jobs, Succeeded. No container runs.`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if podCIDR != "" {
+				network, err := netip.ParsePrefix(podCIDR)
+				if err != nil {
+					return usageError{fmt.Errorf("--pod-cidr %q is not a network such as 10.244.1.0/24", podCIDR)}
+				}
+				opts.PodCIDR = network
+			}
+			client, log, err := flags.connect(cmd, "kubelet")
+			if err != nil {
+				return err
+			}
+			opts.Logger = log
+			k, err := kubelet.New(client, opts)
+			if err != nil {
+				return err
+			}
+			return k.Run(cmd.Context())
+		},
+	}
+	flags.register(cmd)
+	cmd.Flags().StringVar(&opts.NodeName, "node-name", "", "name of the node (default: the host's)")
+	cmd.Flags().StringVar(&podCIDR, "pod-cidr", "", "network of the pods' addresses (default: a /24 that follows from the node's name)")
+	cmd.Flags().DurationVar(&opts.StartAfter, "start-after", 0, "how long containers take to start (default 500ms)")
+	cmd.Flags().DurationVar(&opts.StopAfter, "stop-after", 0, "how long they take to stop, within the grace period (default 200ms)")
+	cmd.Flags().DurationVar(&opts.RunFor, "run-for", 0, "how long a Job's containers run (default 2s)")
+	return cmd
+}
+
+func newProxy() *cobra.Command {
+	var flags clientFlags
+	cmd := &cobra.Command{
+		Use:   "proxy",
+		Short: "Keep a table of Services and their endpoints, and print its changes",
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, log, err := flags.connect(cmd, "proxy")
+			if err != nil {
+				return err
+			}
+			printer := &rulePrinter{shown: map[proxy.Frontend]string{}, print: func(line string) { fmt.Fprintln(cmd.OutOrStdout(), line) }}
+			p, err := proxy.New(client, proxy.Options{Logger: log, Changed: printer.changed})
+			if err != nil {
+				return err
+			}
+			return p.Run(cmd.Context())
+		},
+	}
+	flags.register(cmd)
+	return cmd
+}
+
+// rulePrinter prints the lines of a table that have changed.
+type rulePrinter struct {
+	mu    sync.Mutex
+	shown map[proxy.Frontend]string
+	print func(string)
+}
+
+func (p *rulePrinter) changed(table *proxy.Table) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	present := map[proxy.Frontend]string{}
+	for _, rule := range table.Rules() {
+		line := rule.String()
+		present[rule.Frontend] = line
+		if p.shown[rule.Frontend] != line {
+			p.print(line)
+		}
+	}
+	for frontend, line := range p.shown {
+		if _, ok := present[frontend]; !ok {
+			p.print("gone: " + line)
+		}
+	}
+	p.shown = present
+}

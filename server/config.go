@@ -1,0 +1,154 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Storage names where objects are kept.
+type Storage string
+
+// The kinds of storage.
+const (
+	// Embedded is etcd in this process, durable in the data directory.
+	Embedded Storage = "embedded"
+	// Memory forgets everything when the server stops.
+	Memory Storage = "memory"
+	// Etcd is a cluster of etcd servers.
+	Etcd Storage = "etcd"
+)
+
+// Storages lists all kinds.
+var Storages = []Storage{Embedded, Memory, Etcd}
+
+// Config says how a server runs. The zero value of every member but DataDir
+// is its documented default.
+type Config struct {
+	// DataDir holds certificates, the admin's kubeconfig and, with embedded
+	// storage, the objects. It is made if it does not exist. Required.
+	DataDir string
+	// BindAddress is the IP address to listen on. Default 127.0.0.1.
+	BindAddress string
+	// SecurePort is the HTTPS port; AnyPort lets the system choose. Default
+	// 6443.
+	SecurePort int
+	// Hosts are further names and addresses that the serving certificate is
+	// valid for.
+	Hosts []string
+
+	// Storage is where objects are kept. Default Embedded.
+	Storage Storage
+	// EtcdServers are the URLs of an etcd cluster, for Storage Etcd.
+	EtcdServers []string
+	// EtcdCAFile, EtcdCertFile and EtcdKeyFile are for etcd over TLS.
+	EtcdCAFile, EtcdCertFile, EtcdKeyFile string
+
+	// CompactionInterval is how often history is forgotten; negative: never.
+	// Default 5 min.
+	CompactionInterval time.Duration
+	// CompactionRetention is how much history is kept at least. Default 5 min.
+	CompactionRetention time.Duration
+	// SelfCheckInterval is how often the caches are compared with the store.
+	// Default 10 min; negative: never.
+	SelfCheckInterval time.Duration
+
+	// ServiceCIDR is where Services get their cluster IPs from. Default
+	// 10.96.0.0/16.
+	ServiceCIDR netip.Prefix
+
+	// Version is reported by /version.
+	Version string
+	// Logger receives what operators should see. Default: slog.Default().
+	Logger *slog.Logger
+}
+
+// AnyPort as SecurePort lets the system choose a free port.
+const AnyPort = -1
+
+const (
+	defaultPort       = 6443
+	defaultInterval   = 5 * time.Minute
+	defaultSelfCheck  = 10 * time.Minute
+	defaultRetention  = 5 * time.Minute
+	defaultBind       = "127.0.0.1"
+	defaultServiceNet = "10.96.0.0/16"
+)
+
+// ensureDefaults fills absent members and refuses impossible ones, naming the
+// command's flag, as that is what nearly everybody has at hand.
+func (c *Config) ensureDefaults() error {
+	if c.DataDir == "" {
+		return errors.New("--data-dir must not be empty")
+	}
+	if c.BindAddress == "" {
+		c.BindAddress = defaultBind
+	}
+	if net.ParseIP(c.BindAddress) == nil {
+		return fmt.Errorf("--bind-address %q is not an IP address", c.BindAddress)
+	}
+	if c.SecurePort == 0 {
+		c.SecurePort = defaultPort
+	}
+	if c.SecurePort < AnyPort || c.SecurePort > 65535 {
+		return fmt.Errorf("--secure-port %d is not a port number", c.SecurePort)
+	}
+	if c.Storage == "" {
+		c.Storage = Embedded
+	}
+	if !c.ServiceCIDR.IsValid() {
+		c.ServiceCIDR = netip.MustParsePrefix(defaultServiceNet)
+	}
+	setDefault(&c.CompactionInterval, defaultInterval)
+	setDefault(&c.CompactionRetention, defaultRetention)
+	setDefault(&c.SelfCheckInterval, defaultSelfCheck)
+	if c.CompactionRetention < 0 {
+		return fmt.Errorf("--compaction-retention %s is negative", c.CompactionRetention)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c.validateStorage()
+}
+
+func setDefault(d *time.Duration, value time.Duration) {
+	if *d == 0 {
+		*d = value
+	}
+}
+
+func (c *Config) validateStorage() error {
+	switch {
+	case !slices.Contains(Storages, c.Storage):
+		return fmt.Errorf("--storage %q is unknown: it is embedded, memory or etcd", c.Storage)
+	case c.Storage == Etcd && len(c.EtcdServers) == 0:
+		return errors.New("--storage=etcd needs --etcd-servers")
+	case c.Storage != Etcd && len(c.EtcdServers) > 0:
+		return fmt.Errorf("--etcd-servers goes with --storage=etcd, not with %s", c.Storage)
+	case (c.EtcdCertFile == "") != (c.EtcdKeyFile == ""):
+		return errors.New("--etcd-certfile and --etcd-keyfile go together")
+	}
+	for _, url := range c.EtcdServers {
+		if !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://") {
+			return fmt.Errorf("--etcd-servers: %q must start with http:// or https://", url)
+		}
+	}
+	files := []struct{ flag, path string }{
+		{"--etcd-cafile", c.EtcdCAFile}, {"--etcd-certfile", c.EtcdCertFile}, {"--etcd-keyfile", c.EtcdKeyFile},
+	}
+	for _, file := range files {
+		if file.path == "" {
+			continue
+		}
+		if _, err := os.ReadFile(file.path); err != nil {
+			return fmt.Errorf("%s: %w", file.flag, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,196 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/levelwire/levelwire/apiserver"
+	"github.com/levelwire/levelwire/registry"
+	"github.com/levelwire/levelwire/resource"
+	"github.com/levelwire/levelwire/resource/builtin"
+	"github.com/levelwire/levelwire/storage"
+	"github.com/levelwire/levelwire/watchcache"
+)
+
+// Server is an API server. Make it with Listen, which takes the socket, and
+// let it live with Run.
+type Server struct {
+	config   Config
+	listener net.Listener
+	identity *identity
+	ready    chan struct{}
+	once     sync.Once
+}
+
+// Listen checks the configuration, prepares the data directory and takes the
+// port. It opens no storage yet. An error is one line that names the flag or
+// the file.
+func Listen(config Config) (*Server, error) {
+	if err := config.ensureDefaults(); err != nil {
+		return nil, err
+	}
+	if err := prepareDir(config.DataDir); err != nil {
+		return nil, err
+	}
+	listener, err := config.listen()
+	if err != nil {
+		return nil, err
+	}
+	identity, err := config.prepareIdentity(listener.Addr().(*net.TCPAddr))
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	return &Server{config: config, listener: listener, identity: identity, ready: make(chan struct{})}, nil
+}
+
+// prepareDir makes the data directory and finds out whether it can be used.
+func prepareDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("--data-dir: %w", err)
+	}
+	probe, err := os.CreateTemp(dir, ".writable-*")
+	if err != nil {
+		return fmt.Errorf("--data-dir %s cannot be written: %w", dir, err)
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name()))
+}
+
+func (c *Config) listen() (net.Listener, error) {
+	port := max(c.SecurePort, 0)
+	address := net.JoinHostPort(c.BindAddress, strconv.Itoa(port))
+	listener, err := net.Listen("tcp", address) //nolint:noctx // Binding a socket does not block.
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("--secure-port: %s is in use by another process; choose another port", address)
+	case err != nil:
+		return nil, fmt.Errorf("--bind-address and --secure-port: %w", err)
+	}
+	return listener, nil
+}
+
+// URL is where the server is reached from this machine.
+func (s *Server) URL() string { return urlOf(s.listener.Addr().(*net.TCPAddr)) }
+
+// Kubeconfig is the path of the admin's kubeconfig.
+func (s *Server) Kubeconfig() string {
+	if path, err := filepath.Abs(s.config.kubeconfigPath()); err == nil {
+		return path
+	}
+	return s.config.kubeconfigPath()
+}
+
+// Ready is closed when everything is served. Until then /readyz fails, and
+// reads wait.
+func (s *Server) Ready() <-chan struct{} { return s.ready }
+
+// Run serves until ctx ends, and then drains: watches end, requests that are
+// under way finish, the storage is closed. It may be called once. It returns
+// nil after an orderly end.
+func (s *Server) Run(ctx context.Context) error {
+	store, err := s.config.openStore(ctx)
+	if err != nil {
+		return errors.Join(ignoreEnd(ctx, err), s.listener.Close())
+	}
+	err = s.serve(ctx, store)
+	return errors.Join(ignoreEnd(ctx, err), store.Close())
+}
+
+// ignoreEnd drops the error that the end of ctx itself causes.
+func ignoreEnd(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
+	}
+	return err
+}
+
+// serve wires the parts together and runs them until one fails or ctx ends.
+func (s *Server) serve(ctx context.Context, store storage.Store) error {
+	table := builtin.Table()
+	caches := newCaches(table)
+	feed := watchcache.NewFeed(store, caches.list, watchcache.FeedOptions{
+		Logger: s.config.Logger, CheckInterval: s.config.SelfCheckInterval,
+	})
+	set, services, err := newRegistry(store, table, caches, s.config.ServiceCIDR)
+	if err != nil {
+		return err
+	}
+	api, err := apiserver.New(apiserver.Config{
+		Resources: table, Store: store, Cache: caches.of, Registry: set,
+		ClientCAs: s.identity.clientCAs, Version: s.config.Version, Logger: s.config.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	// The caches outlive the requests: the feed ends when the server has
+	// drained, not when it is asked to.
+	feedCtx, stopFeed := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopFeed()
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		defer stopFeed()
+		return api.Serve(groupCtx, s.listener, &tls.Config{Certificates: []tls.Certificate{s.identity.serving}, MinVersion: tls.VersionTLS12})
+	})
+	group.Go(func() error { return ignoreEnd(feedCtx, feed.Run(feedCtx)) })
+	group.Go(func() error { return s.prepare(groupCtx, set, services, caches) })
+	if s.config.CompactionInterval > 0 {
+		group.Go(func() error { return s.compact(groupCtx, store) })
+	}
+	return group.Wait()
+}
+
+// prepare makes what every cluster has, waits for the caches and says that
+// the server is ready.
+func (s *Server) prepare(ctx context.Context, set *registry.Set, services *registry.Services, caches *caches) error {
+	begin := time.Now()
+	if err := registry.Bootstrap(ctx, set, services, s.endpoint()); err != nil {
+		return ignoreEnd(ctx, err)
+	}
+	if err := caches.wait(ctx); err != nil {
+		return ignoreEnd(ctx, err)
+	}
+	s.once.Do(func() { close(s.ready) })
+	s.config.Logger.Info("ready", "url", s.URL(), "storage", s.config.Storage, "took", time.Since(begin).Round(time.Millisecond))
+	return nil
+}
+
+// endpoint is what default/kubernetes points at.
+func (s *Server) endpoint() netip.AddrPort {
+	address := s.listener.Addr().(*net.TCPAddr).AddrPort()
+	ip := address.Addr().Unmap()
+	if ip.IsUnspecified() {
+		ip = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	return netip.AddrPortFrom(ip, address.Port())
+}
+
+func (s *Server) compact(ctx context.Context, store storage.Store) error {
+	return ignoreEnd(ctx, storage.CompactLoop(ctx, store, storage.CompactionOptions{
+		Interval: s.config.CompactionInterval, Retention: s.config.CompactionRetention,
+	}))
+}
+
+// newRegistry makes the write path with the admission that every server has.
+func newRegistry(store storage.Store, table *resource.Table, caches *caches, cidr netip.Prefix) (*registry.Set, *registry.Services, error) {
+	set, err := registry.NewSet(registry.Config{Store: store, Resources: table, Cache: caches.of})
+	if err != nil {
+		return nil, nil, err
+	}
+	services, err := registry.NewServices(set, registry.ServiceOptions{CIDR: cidr})
+	if err != nil {
+		return nil, nil, fmt.Errorf("--service-cidr: %w", err)
+	}
+	set.Admit(registry.NamespaceLifecycle(set), services.Admit)
+	return set, services, nil
+}
