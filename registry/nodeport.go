@@ -99,9 +99,6 @@ func (a *allocation) claimFreePort(ctx context.Context) (int32, error) {
 
 // claimPort creates the record, or fails with errPortClaimed.
 func (a *allocation) claimPort(ctx context.Context, port int32) error {
-	if slices.Contains(claimsOf(a.svc).ports, port) && a.svc.Spec.HealthCheckNodePort == port && usesPort(a.svc, port) {
-		return errPortClaimed
-	}
 	store := a.set.config.Store
 	if a.q.DryRun {
 		_, err := store.Get(ctx, portKey(port), 0)
