@@ -28,6 +28,7 @@ type Cache struct {
 	generation atomic.Uint64 // grows when the history is given up as a whole
 	account    atomic.Pointer[account]
 	counters   counters
+	closed     atomic.Bool // written under the lock
 
 	mu          sync.Mutex // the writer's, and that of watchers that come and go
 	log         *log
@@ -37,7 +38,6 @@ type Cache struct {
 	exact       storage.Revision // the state at every revision from here on can be told
 	touched     []*bucket        // by the batch that is being applied
 	filled      bool
-	closed      bool
 }
 
 // state is what the cache holds at one moment.
@@ -179,7 +179,7 @@ func (c *Cache) Watch(opts WatchOptions) (*Watcher, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch base := storage.Revision(c.base.Load()); {
-	case c.closed:
+	case c.closed.Load():
 		return nil, ErrClosed
 	case !c.filled:
 		return nil, ErrNotReady
@@ -269,7 +269,7 @@ func (c *Cache) detach(w *Watcher) {
 func (c *Cache) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.closed = true
+	c.closed.Store(true)
 	c.generation.Add(1)
 	c.wakeAll()
 }

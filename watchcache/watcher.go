@@ -66,7 +66,7 @@ func (w *Watcher) Read(buf []Event) (int, error) {
 		return 0, ErrClosed
 	}
 	if w.generation != w.cache.generation.Load() {
-		return 0, w.expired()
+		return 0, w.ended()
 	}
 	if len(buf) == 0 {
 		return 0, nil
@@ -80,13 +80,21 @@ func (w *Watcher) Read(buf []Event) (int, error) {
 			return n, err
 		}
 		w.bucket.sleep(w)
-		if w.position == w.bucket.log.end.Load() && w.generation == w.cache.generation.Load() {
+		if w.generation != w.cache.generation.Load() {
+			return 0, w.ended()
+		}
+		if w.position == w.bucket.log.end.Load() {
 			return 0, nil
 		}
-		if w.generation != w.cache.generation.Load() {
-			return 0, w.expired()
-		}
 	}
+}
+
+// ended says why the whole history of the watcher is no more.
+func (w *Watcher) ended() error {
+	if w.cache.closed.Load() {
+		return ErrClosed
+	}
+	return w.expired()
 }
 
 // expired counts a watcher that cannot go on.
