@@ -16,7 +16,8 @@ type Strategy struct {
 	// before validation.
 	Default func(obj Object)
 	// PrepareForCreate and PrepareForUpdate clear or set fields that clients
-	// do not own.
+	// do not own. A new object has its name, uid and creationTimestamp by
+	// then; validation comes after.
 	PrepareForCreate func(obj Object)
 	PrepareForUpdate func(obj, old Object)
 	// PrepareForStatusUpdate is PrepareForUpdate for the status subresource.
@@ -39,6 +40,10 @@ type Strategy struct {
 	Graceful func(obj Object, requested *int64) int64
 	// ReturnDeleted: DELETE answers with the object instead of a Status.
 	ReturnDeleted bool
+	// CreateWithStatus: a POST may bring a status (nodes, which kubelets
+	// register with theirs). Otherwise a new object begins with an empty status, or what PrepareForCreate puts there: it runs
+	// after the reset.
+	CreateWithStatus bool
 	// OrphanByDefault: a DELETE without a propagation policy orphans the
 	// dependents.
 	OrphanByDefault bool

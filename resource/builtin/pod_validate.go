@@ -1,0 +1,279 @@
+package builtin
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// validatePodTemplate checks the template of a workload.
+func validatePodTemplate(path *field.Path, template *corev1.PodTemplateSpec) field.ErrorList {
+	errs := metavalidation.ValidateLabels(template.Labels, path.Child("metadata", "labels"))
+	errs = append(errs, apivalidation.ValidateAnnotations(template.Annotations, path.Child("metadata", "annotations"))...)
+	errs = append(errs, validatePodSpec(path.Child("spec"), &template.Spec)...)
+	if len(template.Spec.EphemeralContainers) > 0 {
+		errs = append(errs, field.Forbidden(path.Child("spec", "ephemeralContainers"), "ephemeral containers not allowed in pod template"))
+	}
+	return errs
+}
+
+// validatePodSpec checks a pod's spec, in a pod or in a template.
+func validatePodSpec(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
+	errs, volumes := validateVolumes(path.Child("volumes"), spec.Volumes)
+	errs = append(errs, validateContainers(path, spec, volumes)...)
+	errs = append(errs, oneOf(path.Child("restartPolicy"), spec.RestartPolicy,
+		corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever)...)
+	errs = append(errs, oneOf(path.Child("dnsPolicy"), spec.DNSPolicy,
+		corev1.DNSClusterFirstWithHostNet, corev1.DNSClusterFirst, corev1.DNSDefault, corev1.DNSNone)...)
+	errs = append(errs, notNegative(path.Child("terminationGracePeriodSeconds"), spec.TerminationGracePeriodSeconds)...)
+	errs = append(errs, atLeast(path.Child("activeDeadlineSeconds"), spec.ActiveDeadlineSeconds, 1)...)
+	errs = append(errs, metavalidation.ValidateLabels(spec.NodeSelector, path.Child("nodeSelector"))...)
+	errs = append(errs, validatePodNames(path, spec)...)
+	errs = append(errs, validateTolerations(path.Child("tolerations"), spec.Tolerations)...)
+	errs = append(errs, validateAffinity(path.Child("affinity"), spec.Affinity)...)
+	errs = append(errs, validateSpread(path.Child("topologySpreadConstraints"), spec.TopologySpreadConstraints)...)
+	errs = append(errs, validateDNSConfig(path, spec)...)
+	errs = append(errs, validateGates(path.Child("schedulingGates"), spec)...)
+	if p := spec.PreemptionPolicy; p != nil {
+		errs = append(errs, oneOf(path.Child("preemptionPolicy"), *p, corev1.PreemptLowerPriority, corev1.PreemptNever)...)
+	}
+	return errs
+}
+
+// validatePodNames checks the fields that name other things.
+func validatePodNames(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
+	var errs field.ErrorList
+	check := func(name, value string, syntax func(string) []string) {
+		if value != "" {
+			errs = append(errs, invalid(path.Child(name), value, syntax(value))...)
+		}
+	}
+	check("nodeName", spec.NodeName, validation.IsDNS1123Subdomain)
+	check("serviceAccountName", spec.ServiceAccountName, validation.IsDNS1123Subdomain)
+	check("hostname", spec.Hostname, validation.IsDNS1123Label)
+	check("subdomain", spec.Subdomain, validation.IsDNS1123Label)
+	check("priorityClassName", spec.PriorityClassName, validation.IsDNS1123Subdomain)
+	check("schedulerName", spec.SchedulerName, validation.IsDNS1123Subdomain)
+	if spec.RuntimeClassName != nil {
+		check("runtimeClassName", *spec.RuntimeClassName, validation.IsDNS1123Subdomain)
+	}
+	for i, alias := range spec.HostAliases {
+		at := path.Child("hostAliases").Index(i)
+		errs = append(errs, validation.IsValidIP(at.Child("ip"), alias.IP)...)
+		for j, name := range alias.Hostnames {
+			errs = append(errs, invalid(at.Child("hostnames").Index(j), name, validation.IsDNS1123Subdomain(name))...)
+		}
+	}
+	return errs
+}
+
+func validateTolerations(path *field.Path, tolerations []corev1.Toleration) field.ErrorList {
+	var errs field.ErrorList
+	for i, t := range tolerations {
+		at := path.Index(i)
+		if t.Key != "" {
+			errs = append(errs, metavalidation.ValidateLabelName(t.Key, at.Child("key"))...)
+		} else if t.Operator != corev1.TolerationOpExists {
+			errs = append(errs, field.Invalid(at.Child("operator"), t.Operator, "operator must be Exists when `key` is empty, which means \"match all values and all keys\""))
+		}
+		if t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute {
+			errs = append(errs, field.Invalid(at.Child("effect"), t.Effect, "effect must be 'NoExecute' when `tolerationSeconds` is set"))
+		}
+		switch t.Operator {
+		case corev1.TolerationOpEqual, "":
+			errs = append(errs, invalid(at.Child("value"), t.Value, validation.IsValidLabelValue(t.Value))...)
+		case corev1.TolerationOpExists:
+			if t.Value != "" {
+				errs = append(errs, field.Invalid(at.Child("value"), t.Value, "value must be empty when `operator` is 'Exists'"))
+			}
+		case "Lt", "Gt": // numeric comparison, KEP-5471
+		default:
+			errs = append(errs, field.NotSupported(at.Child("operator"), t.Operator, []corev1.TolerationOperator{corev1.TolerationOpEqual, corev1.TolerationOpExists}))
+		}
+		if t.Effect != "" {
+			errs = append(errs, taintEffect(at.Child("effect"), t.Effect)...)
+		}
+	}
+	return errs
+}
+
+func taintEffect(path *field.Path, effect corev1.TaintEffect) field.ErrorList {
+	return oneOf(path, effect, corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute)
+}
+
+func validateSpread(path *field.Path, constraints []corev1.TopologySpreadConstraint) field.ErrorList {
+	var errs field.ErrorList
+	seen := sets.New[string]()
+	for i, c := range constraints {
+		at := path.Index(i)
+		if c.MaxSkew <= 0 {
+			errs = append(errs, field.Invalid(at.Child("maxSkew"), c.MaxSkew, "must be greater than zero"))
+		}
+		if c.TopologyKey == "" {
+			errs = append(errs, field.Required(at.Child("topologyKey"), "can not be empty"))
+		}
+		errs = append(errs, oneOf(at.Child("whenUnsatisfiable"), c.WhenUnsatisfiable, corev1.DoNotSchedule, corev1.ScheduleAnyway)...)
+		if pair := c.TopologyKey + "/" + string(c.WhenUnsatisfiable); seen.Has(pair) {
+			errs = append(errs, field.Duplicate(at.Child("{topologyKey, whenUnsatisfiable}"), "{"+c.TopologyKey+", "+string(c.WhenUnsatisfiable)+"}"))
+		} else {
+			seen.Insert(pair)
+		}
+		errs = append(errs, atLeast(at.Child("minDomains"), c.MinDomains, 1)...)
+		errs = append(errs, labelSelector(at.Child("labelSelector"), c.LabelSelector)...)
+	}
+	return errs
+}
+
+func validateDNSConfig(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
+	const maxNameservers, maxSearches = 3, 32
+	at := path.Child("dnsConfig")
+	if spec.DNSConfig == nil {
+		if spec.DNSPolicy == corev1.DNSNone {
+			return field.ErrorList{field.Required(at, "must provide `dnsConfig` when `dnsPolicy` is None")}
+		}
+		return nil
+	}
+	var errs field.ErrorList
+	if n := len(spec.DNSConfig.Nameservers); n > maxNameservers {
+		errs = append(errs, field.TooMany(at.Child("nameservers"), n, maxNameservers))
+	} else if n == 0 && spec.DNSPolicy == corev1.DNSNone {
+		errs = append(errs, field.Required(at.Child("nameservers"), "must provide at least one DNS nameserver when `dnsPolicy` is None"))
+	}
+	for i, server := range spec.DNSConfig.Nameservers {
+		errs = append(errs, validation.IsValidIP(at.Child("nameservers").Index(i), server)...)
+	}
+	if n := len(spec.DNSConfig.Searches); n > maxSearches {
+		errs = append(errs, field.TooMany(at.Child("searches"), n, maxSearches))
+	}
+	for i, option := range spec.DNSConfig.Options {
+		errs = append(errs, required(at.Child("options").Index(i).Child("name"), option.Name)...)
+	}
+	return errs
+}
+
+func validateGates(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
+	var errs field.ErrorList
+	seen := sets.New[string]()
+	for i, gate := range spec.SchedulingGates {
+		errs = append(errs, metavalidation.ValidateLabelName(gate.Name, path.Index(i).Child("name"))...)
+		if seen.Has(gate.Name) {
+			errs = append(errs, field.Duplicate(path.Index(i), gate.Name))
+		}
+		seen.Insert(gate.Name)
+	}
+	if len(spec.SchedulingGates) > 0 && spec.NodeName != "" {
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "nodeName"), "cannot be set until all schedulingGates have been cleared"))
+	}
+	return errs
+}
+
+func validateAffinity(path *field.Path, affinity *corev1.Affinity) field.ErrorList {
+	if affinity == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if node := affinity.NodeAffinity; node != nil {
+		at := path.Child("nodeAffinity")
+		if node.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+			errs = append(errs, validateNodeSelector(at.Child("requiredDuringSchedulingIgnoredDuringExecution"), node.RequiredDuringSchedulingIgnoredDuringExecution)...)
+		}
+		for i, preferred := range node.PreferredDuringSchedulingIgnoredDuringExecution {
+			term := at.Child("preferredDuringSchedulingIgnoredDuringExecution").Index(i)
+			errs = append(errs, affinityWeight(term, preferred.Weight)...)
+			errs = append(errs, validateNodeTerm(term.Child("preference"), &preferred.Preference)...)
+		}
+	}
+	if pod := affinity.PodAffinity; pod != nil {
+		errs = append(errs, validatePodTerms(path.Child("podAffinity"), pod.RequiredDuringSchedulingIgnoredDuringExecution, pod.PreferredDuringSchedulingIgnoredDuringExecution)...)
+	}
+	if pod := affinity.PodAntiAffinity; pod != nil {
+		errs = append(errs, validatePodTerms(path.Child("podAntiAffinity"), pod.RequiredDuringSchedulingIgnoredDuringExecution, pod.PreferredDuringSchedulingIgnoredDuringExecution)...)
+	}
+	return errs
+}
+
+func affinityWeight(path *field.Path, weight int32) field.ErrorList {
+	if weight < 1 || weight > 100 {
+		return field.ErrorList{field.Invalid(path.Child("weight"), weight, "must be in the range 1-100")}
+	}
+	return nil
+}
+
+func validatePodTerms(path *field.Path, require []corev1.PodAffinityTerm, prefer []corev1.WeightedPodAffinityTerm) field.ErrorList {
+	var errs field.ErrorList
+	for i := range require {
+		errs = append(errs, validatePodTerm(path.Child("requiredDuringSchedulingIgnoredDuringExecution").Index(i), &require[i])...)
+	}
+	for i := range prefer {
+		at := path.Child("preferredDuringSchedulingIgnoredDuringExecution").Index(i)
+		errs = append(errs, affinityWeight(at, prefer[i].Weight)...)
+		errs = append(errs, validatePodTerm(at.Child("podAffinityTerm"), &prefer[i].PodAffinityTerm)...)
+	}
+	return errs
+}
+
+func validatePodTerm(path *field.Path, term *corev1.PodAffinityTerm) field.ErrorList {
+	errs := labelSelector(path.Child("labelSelector"), term.LabelSelector)
+	errs = append(errs, labelSelector(path.Child("namespaceSelector"), term.NamespaceSelector)...)
+	for i, ns := range term.Namespaces {
+		errs = append(errs, invalid(path.Child("namespaces").Index(i), ns, validation.IsDNS1123Label(ns))...)
+	}
+	if term.TopologyKey == "" {
+		return append(errs, field.Required(path.Child("topologyKey"), "can not be empty"))
+	}
+	return append(errs, metavalidation.ValidateLabelName(term.TopologyKey, path.Child("topologyKey"))...)
+}
+
+// validateNodeSelector checks a node selector of an affinity or of a volume.
+func validateNodeSelector(path *field.Path, selector *corev1.NodeSelector) field.ErrorList {
+	at := path.Child("nodeSelectorTerms")
+	if len(selector.NodeSelectorTerms) == 0 {
+		return field.ErrorList{field.Required(at, "must have at least one node selector term")}
+	}
+	var errs field.ErrorList
+	for i := range selector.NodeSelectorTerms {
+		errs = append(errs, validateNodeTerm(at.Index(i), &selector.NodeSelectorTerms[i])...)
+	}
+	return errs
+}
+
+func validateNodeTerm(path *field.Path, term *corev1.NodeSelectorTerm) field.ErrorList {
+	var errs field.ErrorList
+	for i, r := range term.MatchExpressions {
+		at := path.Child("matchExpressions").Index(i)
+		errs = append(errs, metavalidation.ValidateLabelName(r.Key, at.Child("key"))...)
+		errs = append(errs, validateNodeRequirement(at, r)...)
+	}
+	for i, r := range term.MatchFields {
+		at := path.Child("matchFields").Index(i)
+		if r.Key != metav1.ObjectNameField {
+			errs = append(errs, field.Invalid(at.Child("key"), r.Key, "not a valid field selector key"))
+		}
+		errs = append(errs, validateNodeRequirement(at, r)...)
+	}
+	return errs
+}
+
+func validateNodeRequirement(path *field.Path, r corev1.NodeSelectorRequirement) field.ErrorList {
+	switch r.Operator {
+	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
+		if len(r.Values) == 0 {
+			return field.ErrorList{field.Required(path.Child("values"), "must be specified when `operator` is 'In' or 'NotIn'")}
+		}
+	case corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist:
+		if len(r.Values) > 0 {
+			return field.ErrorList{field.Forbidden(path.Child("values"), "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")}
+		}
+	case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt:
+		if len(r.Values) != 1 {
+			return field.ErrorList{field.Required(path.Child("values"), "must be specified single value when `operator` is 'Lt' or 'Gt'")}
+		}
+	default:
+		return field.ErrorList{field.Invalid(path.Child("operator"), r.Operator, "not a valid selector operator")}
+	}
+	return nil
+}

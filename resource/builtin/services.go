@@ -1,0 +1,271 @@
+package builtin
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// affinitySeconds is how long ClientIP affinity lasts by default: 3 hours.
+const affinitySeconds int32 = 10800
+
+func serviceRules() rules[*corev1.Service] {
+	return rules[*corev1.Service]{
+		Default:          defaultService,
+		PrepareForUpdate: prepareServiceForUpdate,
+		Validate:         validateService,
+		ValidateUpdate:   validateServiceUpdate,
+	}
+}
+
+func defaultService(svc *corev1.Service) {
+	spec := &svc.Spec
+	setDefault(&spec.Type, corev1.ServiceTypeClusterIP)
+	setDefault(&spec.SessionAffinity, corev1.ServiceAffinityNone)
+	if spec.SessionAffinity == corev1.ServiceAffinityNone {
+		spec.SessionAffinityConfig = nil
+	}
+	if spec.SessionAffinity == corev1.ServiceAffinityClientIP {
+		setDefaultPtr(&spec.SessionAffinityConfig, corev1.SessionAffinityConfig{})
+		setDefaultPtr(&spec.SessionAffinityConfig.ClientIP, corev1.ClientIPConfig{})
+		setDefaultPtr(&spec.SessionAffinityConfig.ClientIP.TimeoutSeconds, affinitySeconds)
+	}
+	for i := range spec.Ports {
+		p := &spec.Ports[i]
+		setDefault(&p.Protocol, corev1.ProtocolTCP)
+		if p.TargetPort == intstr.FromInt32(0) || p.TargetPort == intstr.FromString("") {
+			p.TargetPort = intstr.FromInt32(p.Port)
+		}
+	}
+	if hasOutsidePorts(spec.Type) {
+		setDefault(&spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster)
+	}
+	if spec.Type == corev1.ServiceTypeLoadBalancer {
+		setDefaultPtr(&spec.AllocateLoadBalancerNodePorts, true)
+	}
+	if spec.Type == corev1.ServiceTypeExternalName {
+		return
+	}
+	setDefaultPtr(&spec.InternalTrafficPolicy, corev1.ServiceInternalTrafficPolicyCluster)
+	setDefaultPtr(&spec.IPFamilyPolicy, corev1.IPFamilyPolicySingleStack)
+	if len(spec.IPFamilies) == 0 {
+		spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
+	}
+	if len(spec.ClusterIPs) == 0 && spec.ClusterIP != "" {
+		spec.ClusterIPs = []string{spec.ClusterIP}
+	}
+	if spec.ClusterIP == "" && len(spec.ClusterIPs) > 0 {
+		spec.ClusterIP = spec.ClusterIPs[0]
+	}
+}
+
+// hasOutsidePorts reports whether a service can be reached from outside the
+// cluster.
+func hasOutsidePorts(t corev1.ServiceType) bool {
+	return t == corev1.ServiceTypeNodePort || t == corev1.ServiceTypeLoadBalancer
+}
+
+// prepareServiceForUpdate keeps what was allocated when the update does not
+// mention it, so that a manifest without it can be applied again.
+func prepareServiceForUpdate(svc, old *corev1.Service) {
+	if svc.Spec.Type == corev1.ServiceTypeExternalName || old.Spec.Type == corev1.ServiceTypeExternalName {
+		return
+	}
+	if svc.Spec.ClusterIP == "" && len(svc.Spec.ClusterIPs) == 0 {
+		svc.Spec.ClusterIP = old.Spec.ClusterIP
+		svc.Spec.ClusterIPs = slices.Clone(old.Spec.ClusterIPs)
+	}
+	if !hasOutsidePorts(svc.Spec.Type) || !hasOutsidePorts(old.Spec.Type) {
+		return
+	}
+	for i := range svc.Spec.Ports {
+		p := &svc.Spec.Ports[i]
+		for _, was := range old.Spec.Ports {
+			if p.NodePort == 0 && was.Port == p.Port && was.Protocol == p.Protocol && was.Name == p.Name {
+				p.NodePort = was.NodePort
+			}
+		}
+	}
+}
+
+func validateService(svc *corev1.Service) field.ErrorList {
+	spec := &svc.Spec
+	errs := oneOf(specPath.Child("type"), spec.Type,
+		corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeExternalName)
+	errs = append(errs, metavalidation.ValidateLabels(spec.Selector, specPath.Child("selector"))...)
+	errs = append(errs, oneOf(specPath.Child("sessionAffinity"), spec.SessionAffinity, corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone)...)
+	errs = append(errs, validateServicePorts(spec)...)
+	errs = append(errs, validateClusterIPs(spec)...)
+	errs = append(errs, validateTrafficPolicies(spec)...)
+	for i, ip := range spec.ExternalIPs {
+		errs = append(errs, validation.IsValidIP(specPath.Child("externalIPs").Index(i), ip)...)
+	}
+	if spec.Type == corev1.ServiceTypeExternalName {
+		errs = append(errs, requiredSyntax(specPath.Child("externalName"), spec.ExternalName, validation.IsDNS1123Subdomain)...)
+	}
+	if c := spec.SessionAffinityConfig; c != nil && c.ClientIP != nil {
+		if seconds := valueOr(c.ClientIP.TimeoutSeconds, 0); seconds <= 0 || seconds > 86400 {
+			errs = append(errs, field.Invalid(specPath.Child("sessionAffinityConfig", "clientIP", "timeoutSeconds"), seconds, "must be greater than 0 and less than 86400"))
+		}
+	}
+	return errs
+}
+
+func validateServicePorts(spec *corev1.ServiceSpec) field.ErrorList {
+	path := specPath.Child("ports")
+	headless := spec.ClusterIP == corev1.ClusterIPNone
+	if len(spec.Ports) == 0 && !headless && spec.Type != corev1.ServiceTypeExternalName {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	type numbered struct {
+		protocol corev1.Protocol
+		port     int32
+	}
+	names, ports, nodePorts := sets.New[string](), sets.New[numbered](), sets.New[numbered]()
+	var errs field.ErrorList
+	for i, p := range spec.Ports {
+		at := path.Index(i)
+		if p.Name == "" {
+			if len(spec.Ports) > 1 {
+				errs = append(errs, field.Required(at.Child("name"), ""))
+			}
+		} else {
+			errs = append(errs, invalid(at.Child("name"), p.Name, validation.IsDNS1123Label(p.Name))...)
+			if names.Has(p.Name) {
+				errs = append(errs, field.Duplicate(at.Child("name"), p.Name))
+			}
+			names.Insert(p.Name)
+		}
+		errs = append(errs, portNumber(at.Child("port"), p.Port)...)
+		errs = append(errs, protocol(at.Child("protocol"), p.Protocol)...)
+		errs = append(errs, portReference(at.Child("targetPort"), p.TargetPort)...)
+		if n := (numbered{p.Protocol, p.Port}); ports.Has(n) {
+			errs = append(errs, field.Duplicate(at, p))
+		} else {
+			ports.Insert(n)
+		}
+		if p.NodePort == 0 {
+			continue
+		}
+		if !hasOutsidePorts(spec.Type) {
+			errs = append(errs, field.Forbidden(at.Child("nodePort"), "may not be used when `type` is '"+string(spec.Type)+"'"))
+		}
+		if n := (numbered{p.Protocol, p.NodePort}); nodePorts.Has(n) {
+			errs = append(errs, field.Duplicate(at.Child("nodePort"), p.NodePort))
+		} else {
+			nodePorts.Insert(n)
+		}
+	}
+	return errs
+}
+
+func validateClusterIPs(spec *corev1.ServiceSpec) field.ErrorList {
+	path := specPath.Child("clusterIPs")
+	if spec.Type == corev1.ServiceTypeExternalName {
+		if len(spec.ClusterIPs) > 0 {
+			return field.ErrorList{field.Forbidden(path, "may not be set for ExternalName services")}
+		}
+		return nil
+	}
+	if spec.ClusterIP == corev1.ClusterIPNone && spec.Type != corev1.ServiceTypeClusterIP {
+		return field.ErrorList{field.Invalid(path.Index(0), spec.ClusterIP, "may not be set to 'None' for "+string(spec.Type)+" services")}
+	}
+	var errs field.ErrorList
+	for i, ip := range spec.ClusterIPs {
+		if ip == corev1.ClusterIPNone {
+			continue
+		}
+		errs = append(errs, validation.IsValidIP(path.Index(i), ip)...)
+	}
+	if len(spec.ClusterIPs) > 0 && spec.ClusterIPs[0] != spec.ClusterIP {
+		errs = append(errs, field.Invalid(path, spec.ClusterIPs, "first value must match `clusterIP`"))
+	}
+	for i, family := range spec.IPFamilies {
+		errs = append(errs, oneOf(specPath.Child("ipFamilies").Index(i), family, corev1.IPv4Protocol, corev1.IPv6Protocol)...)
+	}
+	if spec.IPFamilyPolicy != nil {
+		errs = append(errs, oneOf(specPath.Child("ipFamilyPolicy"), *spec.IPFamilyPolicy,
+			corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack)...)
+	}
+	return errs
+}
+
+func validateTrafficPolicies(spec *corev1.ServiceSpec) field.ErrorList {
+	var errs field.ErrorList
+	if p := spec.InternalTrafficPolicy; p != nil {
+		errs = append(errs, oneOf(specPath.Child("internalTrafficPolicy"), *p, corev1.ServiceInternalTrafficPolicyCluster, corev1.ServiceInternalTrafficPolicyLocal)...)
+	}
+	at := specPath.Child("externalTrafficPolicy")
+	switch {
+	case spec.ExternalTrafficPolicy == "":
+	case !hasOutsidePorts(spec.Type) && len(spec.ExternalIPs) == 0:
+		errs = append(errs, field.Invalid(at, spec.ExternalTrafficPolicy, "may only be set for externally-accessible services"))
+	default:
+		errs = append(errs, oneOf(at, spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)...)
+	}
+	if spec.LoadBalancerClass != nil && spec.Type != corev1.ServiceTypeLoadBalancer {
+		errs = append(errs, field.Forbidden(specPath.Child("loadBalancerClass"), "may only be used when `type` is 'LoadBalancer'"))
+	}
+	return errs
+}
+
+// validateServiceUpdate: the cluster IP stays for as long as the service has
+// one.
+func validateServiceUpdate(svc, old *corev1.Service) field.ErrorList {
+	if svc.Spec.Type == corev1.ServiceTypeExternalName || old.Spec.Type == corev1.ServiceTypeExternalName || old.Spec.ClusterIP == "" {
+		return nil
+	}
+	if svc.Spec.ClusterIP != old.Spec.ClusterIP {
+		return field.ErrorList{field.Invalid(specPath.Child("clusterIPs").Index(0), svc.Spec.ClusterIP, "may not change once set")}
+	}
+	return nil
+}
+
+func serviceAccountRules() rules[*corev1.ServiceAccount] {
+	return rules[*corev1.ServiceAccount]{}
+}
+
+func endpointsRules() rules[*corev1.Endpoints] {
+	return rules[*corev1.Endpoints]{
+		Default: func(e *corev1.Endpoints) {
+			for i := range e.Subsets {
+				for j := range e.Subsets[i].Ports {
+					setDefault(&e.Subsets[i].Ports[j].Protocol, corev1.ProtocolTCP)
+				}
+			}
+		},
+		Validate: validateEndpoints,
+	}
+}
+
+func validateEndpoints(e *corev1.Endpoints) field.ErrorList {
+	var errs field.ErrorList
+	for i, subset := range e.Subsets {
+		at := field.NewPath("subsets").Index(i)
+		if len(subset.Addresses)+len(subset.NotReadyAddresses) == 0 {
+			errs = append(errs, field.Required(at, "must specify `addresses` or `notReadyAddresses`"))
+		}
+		for j, address := range subset.Addresses {
+			errs = append(errs, validation.IsValidIP(at.Child("addresses").Index(j).Child("ip"), address.IP)...)
+		}
+		for j, address := range subset.NotReadyAddresses {
+			errs = append(errs, validation.IsValidIP(at.Child("notReadyAddresses").Index(j).Child("ip"), address.IP)...)
+		}
+		for j, port := range subset.Ports {
+			portAt := at.Child("ports").Index(j)
+			if port.Name == "" && len(subset.Ports) > 1 {
+				errs = append(errs, field.Required(portAt.Child("name"), ""))
+			} else if port.Name != "" {
+				errs = append(errs, invalid(portAt.Child("name"), port.Name, validation.IsDNS1123Label(port.Name))...)
+			}
+			errs = append(errs, portNumber(portAt.Child("port"), port.Port)...)
+			errs = append(errs, protocol(portAt.Child("protocol"), port.Protocol)...)
+		}
+	}
+	return errs
+}
