@@ -1,0 +1,154 @@
+package endpoints
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/controller/reconcile"
+)
+
+const workers = 8
+
+// Controller is the EndpointSlice controller.
+type Controller struct {
+	services    *informer.SharedInformer[*corev1.Service]
+	pods        *informer.SharedInformer[*corev1.Pod]
+	slices      *informer.SharedInformer[*discoveryv1.EndpointSlice]
+	nodes       *informer.SharedInformer[*corev1.Node]
+	sliceAPI    rest.Resource[*discoveryv1.EndpointSlice]
+	legacyAPI   rest.Resource[*corev1.Endpoints] //nolint:staticcheck // Older clients read them.
+	expectation *reconcile.Expectations
+	informed    []*informer.Registration
+	loop        *reconcile.Loop
+}
+
+// New registers the controller with the factory's informers.
+func New(client *rest.Client, factory *informer.Factory, log *slog.Logger) (*Controller, error) {
+	c := &Controller{
+		services:    informer.For[*corev1.Service](factory, informer.ListOptions{}),
+		pods:        informer.For[*corev1.Pod](factory, informer.ListOptions{}),
+		slices:      informer.For[*discoveryv1.EndpointSlice](factory, informer.ListOptions{}),
+		nodes:       informer.For[*corev1.Node](factory, informer.ListOptions{}),
+		sliceAPI:    rest.For[*discoveryv1.EndpointSlice](client),
+		legacyAPI:   rest.For[*corev1.Endpoints](client), //nolint:staticcheck // As above.
+		expectation: reconcile.NewExpectations(),
+	}
+	c.loop = reconcile.NewLoop("endpoints", workers, log, c.reconcile)
+	services, err := c.services.AddHandler(c.serviceHandler(), informer.HandlerOptions{})
+	if err != nil {
+		return nil, err
+	}
+	pods, err := c.pods.AddHandler(c.podHandler(), informer.HandlerOptions{})
+	if err != nil {
+		return nil, err
+	}
+	slices, err := c.slices.AddHandler(c.sliceHandler(), informer.HandlerOptions{})
+	if err != nil {
+		return nil, err
+	}
+	c.informed = []*informer.Registration{services, pods, slices}
+	return c, nil
+}
+
+// Run reconciles until ctx ends, once the caches are filled. It blocks.
+func (c *Controller) Run(ctx context.Context) error {
+	for _, registration := range c.informed {
+		select {
+		case <-registration.Synced():
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	c.loop.Run(ctx)
+	return nil
+}
+
+func (c *Controller) serviceHandler() informer.Handler[*corev1.Service] {
+	add := func(service *corev1.Service) { c.loop.Add(reconcile.KeyOf(service)) }
+	return informer.HandlerFuncs[*corev1.Service]{
+		Add:    func(service *corev1.Service, _ bool) { add(service) },
+		Update: func(_, service *corev1.Service) { add(service) },
+		Delete: func(service *corev1.Service, _ bool) {
+			c.expectation.Forget(reconcile.KeyOf(service))
+			add(service)
+		},
+	}
+}
+
+func (c *Controller) podHandler() informer.Handler[*corev1.Pod] {
+	return informer.HandlerFuncs[*corev1.Pod]{
+		Add: func(pod *corev1.Pod, _ bool) { c.podChanged(pod) },
+		Update: func(old, pod *corev1.Pod) {
+			if !sameEndpoint(old, pod) {
+				c.podChanged(pod)
+				if !labels.Equals(old.Labels, pod.Labels) {
+					c.podChanged(old)
+				}
+			}
+		},
+		Delete: func(pod *corev1.Pod, _ bool) { c.podChanged(pod) },
+	}
+}
+
+// sameEndpoint tells whether a pod's change leaves its endpoints as they are.
+func sameEndpoint(old, pod *corev1.Pod) bool {
+	return old.UID == pod.UID && old.Status.PodIP == pod.Status.PodIP && old.Spec.NodeName == pod.Spec.NodeName &&
+		stateOf(old) == stateOf(pod) && labels.Equals(old.Labels, pod.Labels) &&
+		equality.Semantic.DeepEqual(old.Spec.Containers, pod.Spec.Containers)
+}
+
+// podChanged queues the services that select the pod.
+func (c *Controller) podChanged(pod *corev1.Pod) {
+	for _, service := range c.services.Lister().List(pod.Namespace, nil) {
+		if len(service.Spec.Selector) > 0 && labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels)) {
+			c.loop.Add(reconcile.KeyOf(service))
+		}
+	}
+}
+
+func (c *Controller) sliceHandler() informer.Handler[*discoveryv1.EndpointSlice] {
+	add := func(slice *discoveryv1.EndpointSlice) {
+		if slice.Labels[discoveryv1.LabelManagedBy] == managedBy {
+			c.loop.Add(reconcile.Key{Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]})
+		}
+	}
+	return informer.HandlerFuncs[*discoveryv1.EndpointSlice]{
+		Add: func(slice *discoveryv1.EndpointSlice, _ bool) {
+			if slice.Labels[discoveryv1.LabelManagedBy] == managedBy {
+				c.expectation.Created(slice.UID)
+			}
+			add(slice)
+		},
+		Update: func(old, slice *discoveryv1.EndpointSlice) {
+			add(old)
+			add(slice)
+		},
+		Delete: func(slice *discoveryv1.EndpointSlice, _ bool) {
+			c.expectation.Observed(slice.UID)
+			add(slice)
+		},
+	}
+}
+
+func (c *Controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
+	if !c.expectation.Settled(key) {
+		return 0, nil // the slices that are still to be seen bring us back
+	}
+	service, ok := c.services.Lister().Get(key.Namespace, key.Name)
+	if !ok || len(service.Spec.Selector) == 0 || service.Spec.Type == corev1.ServiceTypeExternalName || service.DeletionTimestamp != nil {
+		return 0, nil // the garbage collector removes the slices of what is gone
+	}
+	pods := c.pods.Lister().List(service.Namespace, labels.SelectorFromSet(service.Spec.Selector))
+	wanted := c.desired(service, pods)
+	err := c.fit(ctx, service, wanted)
+	return 0, errors.Join(err, c.writeLegacy(ctx, service, wanted))
+}

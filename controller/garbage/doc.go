@@ -1,0 +1,9 @@
+// Package garbage deletes what nobody owns any more. It watches the metadata
+// of everything the server can delete, keeps the graph of who owns whom, and
+// carries out the two deletion policies that need it: foreground (dependents
+// go first) and orphan (dependents are let go).
+//
+// graph.go is the graph; process.go decides what to do about one object and
+// never trusts the graph alone: before something is deleted because its owner
+// is gone, the API server itself is asked.
+package garbage

@@ -1,0 +1,142 @@
+package garbage
+
+import (
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// object is what the graph knows of one object.
+type object struct {
+	resource        schema.GroupVersionResource
+	namespace, name string
+	uid             types.UID
+	owners          []metav1.OwnerReference
+	deleting        bool
+	foreground      bool // has the finalizer that waits for dependents
+	orphan          bool // has the finalizer that lets dependents go
+}
+
+// node is an object with its dependents. A node may stand for an owner that
+// has not been seen: only its uid and its dependents are known then.
+type node struct {
+	object     object
+	seen       bool
+	dependents map[types.UID]struct{}
+}
+
+// graph is safe for concurrent use.
+type graph struct {
+	mu    sync.Mutex
+	nodes map[types.UID]*node
+}
+
+func newGraph() *graph { return &graph{nodes: map[types.UID]*node{}} }
+
+func describe(resource schema.GroupVersionResource, obj *metav1.PartialObjectMetadata) object {
+	return object{
+		resource: resource, namespace: obj.Namespace, name: obj.Name, uid: obj.UID,
+		owners:     obj.OwnerReferences,
+		deleting:   obj.DeletionTimestamp != nil,
+		foreground: slices.Contains(obj.Finalizers, metav1.FinalizerDeleteDependents),
+		orphan:     slices.Contains(obj.Finalizers, metav1.FinalizerOrphanDependents),
+	}
+}
+
+// put records an object's present state and returns the owners whose
+// dependents it has left, or whose dependents' state it changed.
+func (g *graph) put(o object) (affected []types.UID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := g.node(o.uid)
+	for _, ref := range n.object.owners {
+		if !owned(o.owners, ref.UID) {
+			g.unlink(ref.UID, o.uid)
+			affected = append(affected, ref.UID)
+		}
+	}
+	for _, ref := range o.owners {
+		g.node(ref.UID).dependents[o.uid] = struct{}{}
+		affected = append(affected, ref.UID)
+	}
+	n.object, n.seen = o, true
+	return affected
+}
+
+func owned(owners []metav1.OwnerReference, uid types.UID) bool {
+	return slices.ContainsFunc(owners, func(ref metav1.OwnerReference) bool { return ref.UID == uid })
+}
+
+// remove forgets an object and returns the dependents it leaves behind and
+// the owners that may have waited for it.
+func (g *graph) remove(uid types.UID) (dependents, owners []types.UID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := g.nodes[uid]
+	if n == nil {
+		return nil, nil
+	}
+	for dependent := range n.dependents {
+		dependents = append(dependents, dependent)
+	}
+	for _, ref := range n.object.owners {
+		g.unlink(ref.UID, uid)
+		owners = append(owners, ref.UID)
+	}
+	n.object, n.seen = object{}, false
+	g.dropIfEmpty(uid, n)
+	return dependents, owners
+}
+
+// get returns what is known of an object.
+func (g *graph) get(uid types.UID) (object, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := g.nodes[uid]
+	if n == nil || !n.seen {
+		return object{}, false
+	}
+	return n.object, true
+}
+
+// dependents returns the known dependents of an object.
+func (g *graph) dependents(uid types.UID) []object {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := g.nodes[uid]
+	if n == nil {
+		return nil
+	}
+	var found []object
+	for dependent := range n.dependents {
+		if d := g.nodes[dependent]; d != nil && d.seen {
+			found = append(found, d.object)
+		}
+	}
+	return found
+}
+
+func (g *graph) node(uid types.UID) *node {
+	n := g.nodes[uid]
+	if n == nil {
+		n = &node{dependents: map[types.UID]struct{}{}}
+		g.nodes[uid] = n
+	}
+	return n
+}
+
+func (g *graph) unlink(owner, dependent types.UID) {
+	if n := g.nodes[owner]; n != nil {
+		delete(n.dependents, dependent)
+		g.dropIfEmpty(owner, n)
+	}
+}
+
+func (g *graph) dropIfEmpty(uid types.UID, n *node) {
+	if !n.seen && len(n.dependents) == 0 {
+		delete(g.nodes, uid)
+	}
+}

@@ -1,0 +1,246 @@
+package garbage
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/controller/reconcile"
+)
+
+func (c *Controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
+	o, ok := c.graph.get(types.UID(key.Name))
+	if !ok {
+		return 0, nil
+	}
+	switch {
+	case o.deleting && o.orphan:
+		return 0, c.orphan(ctx, o)
+	case o.deleting && o.foreground:
+		return 0, c.deleteDependents(ctx, o)
+	case o.deleting || len(o.owners) == 0:
+		return 0, nil
+	}
+	return 0, c.judge(ctx, o)
+}
+
+// judge deletes an object all of whose owners are gone. If some still exist,
+// references to the others are cut; an object whose last owners are being
+// deleted in the foreground goes in the foreground too, so that they wait for
+// all below it.
+func (c *Controller) judge(ctx context.Context, o object) error {
+	var solid, waiting, dangling []metav1.OwnerReference
+	for _, ref := range o.owners {
+		state, err := c.ownerState(ctx, o, ref)
+		if err != nil {
+			return err
+		}
+		switch state {
+		case ownerExists:
+			solid = append(solid, ref)
+		case ownerWaits:
+			waiting = append(waiting, ref)
+		case ownerGone:
+			dangling = append(dangling, ref)
+		}
+	}
+	switch {
+	case len(solid) > 0 && len(dangling)+len(waiting) > 0:
+		return c.cutReferences(ctx, o, append(dangling, waiting...))
+	case len(solid) > 0:
+		return nil
+	case len(waiting) > 0 && c.hasDependents(o):
+		return c.delete(ctx, o, metav1.DeletePropagationForeground)
+	default:
+		return c.delete(ctx, o, metav1.DeletePropagationBackground)
+	}
+}
+
+func (c *Controller) hasDependents(o object) bool { return len(c.graph.dependents(o.uid)) > 0 }
+
+type ownerState int
+
+const (
+	ownerExists ownerState = iota
+	ownerWaits             // it is being deleted and waits for its dependents
+	ownerGone
+)
+
+// ownerState believes the graph when it shows the owner, for an owner that is
+// there is not mourned for long; that it is gone only the server can say.
+func (c *Controller) ownerState(ctx context.Context, o object, ref metav1.OwnerReference) (ownerState, error) {
+	if owner, ok := c.graph.get(ref.UID); ok && sameScope(owner, o) {
+		if owner.deleting && owner.foreground {
+			return ownerWaits, nil
+		}
+		return ownerExists, nil
+	}
+	k, ok := c.kindOf(ref)
+	if !ok {
+		// A kind that is not served (any more) says nothing about its objects.
+		return ownerExists, nil
+	}
+	namespace := ""
+	if k.namespaced {
+		namespace = o.namespace
+	}
+	live, err := rest.Metadata(c.client, k.resource).Namespace(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return ownerGone, nil
+	case err != nil:
+		return ownerExists, fmt.Errorf("look for owner %s %s: %w", ref.Kind, ref.Name, err)
+	case live.UID != ref.UID:
+		return ownerGone, nil
+	}
+	if owner := describe(k.resource, live); owner.deleting && owner.foreground {
+		return ownerWaits, nil
+	}
+	return ownerExists, nil
+}
+
+// sameScope: an owner is cluster-scoped or in the dependent's namespace.
+func sameScope(owner, dependent object) bool {
+	return owner.namespace == "" || owner.namespace == dependent.namespace
+}
+
+// deleteDependents carries out a foreground deletion: dependents that block
+// their owner are deleted, and when none is left the finalizer goes.
+func (c *Controller) deleteDependents(ctx context.Context, o object) error {
+	blocked := false
+	var failed []error
+	for _, d := range c.graph.dependents(o.uid) {
+		if blocks(d, o.uid) {
+			blocked = true
+		}
+		if !d.deleting {
+			c.enqueue(d.uid) // judge deletes it, unless it has other owners
+		}
+	}
+	if !blocked {
+		failed = append(failed, c.removeFinalizer(ctx, o, metav1.FinalizerDeleteDependents))
+	}
+	return errors.Join(failed...)
+}
+
+func blocks(dependent object, owner types.UID) bool {
+	return slices.ContainsFunc(dependent.owners, func(ref metav1.OwnerReference) bool {
+		return ref.UID == owner && ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion
+	})
+}
+
+// orphan cuts the references of all dependents and then lets the owner go.
+func (c *Controller) orphan(ctx context.Context, o object) error {
+	for _, d := range c.graph.dependents(o.uid) {
+		if err := c.cutReferences(ctx, d, []metav1.OwnerReference{{UID: o.uid}}); err != nil {
+			return err
+		}
+	}
+	return c.removeFinalizer(ctx, o, metav1.FinalizerOrphanDependents)
+}
+
+func (c *Controller) endpoint(o object) rest.Resource[*metav1.PartialObjectMetadata] {
+	return rest.Metadata(c.client, o.resource).Namespace(o.namespace)
+}
+
+func (c *Controller) delete(ctx context.Context, o object, policy metav1.DeletionPropagation) error {
+	live, err := c.endpoint(o).Get(ctx, o.name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && live.UID != o.uid {
+		return nil // the watch will tell
+	}
+	if err != nil {
+		return fmt.Errorf("read %s %s: %w", o.resource.Resource, o.name, err)
+	}
+	// The references were judged as the graph showed them. If they are others
+	// by now, that state must be judged, when it arrives.
+	if !sameOwners(live.OwnerReferences, o.owners) {
+		return nil
+	}
+	// An orphan finalizer asked for by somebody else stays in force.
+	if slices.Contains(live.Finalizers, metav1.FinalizerOrphanDependents) {
+		policy = metav1.DeletePropagationOrphan
+	}
+	err = c.endpoint(o).Delete(ctx, o.name, metav1.DeleteOptions{
+		PropagationPolicy: &policy,
+		Preconditions:     &metav1.Preconditions{UID: &o.uid, ResourceVersion: &live.ResourceVersion},
+	})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("delete %s %s: %w", o.resource.Resource, o.name, err)
+	}
+	c.log.Debug("deleted", "resource", o.resource.Resource, "namespace", o.namespace, "name", o.name, "policy", policy)
+	return nil
+}
+
+func sameOwners(a, b []metav1.OwnerReference) bool {
+	return slices.EqualFunc(a, b, func(x, y metav1.OwnerReference) bool { return x.UID == y.UID })
+}
+
+func (c *Controller) cutReferences(ctx context.Context, o object, refs []metav1.OwnerReference) error {
+	return c.change(ctx, o, func(live *metav1.PartialObjectMetadata) map[string]any {
+		kept := []metav1.OwnerReference{}
+		for _, ref := range live.OwnerReferences {
+			if !owned(refs, ref.UID) {
+				kept = append(kept, ref)
+			}
+		}
+		if len(kept) == len(live.OwnerReferences) {
+			return nil
+		}
+		return map[string]any{"ownerReferences": kept}
+	})
+}
+
+func (c *Controller) removeFinalizer(ctx context.Context, o object, finalizer string) error {
+	return c.change(ctx, o, func(live *metav1.PartialObjectMetadata) map[string]any {
+		kept := []string{}
+		for _, f := range live.Finalizers {
+			if f != finalizer {
+				kept = append(kept, f)
+			}
+		}
+		if len(kept) == len(live.Finalizers) {
+			return nil
+		}
+		return map[string]any{"finalizers": kept}
+	})
+}
+
+// change patches the metadata of the live object, guarded by its version.
+// decide returns the fields to replace, or nil if there is nothing to do.
+func (c *Controller) change(ctx context.Context, o object, decide func(live *metav1.PartialObjectMetadata) map[string]any) error {
+	live, err := c.endpoint(o).Get(ctx, o.name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && live.UID != o.uid {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read %s %s: %w", o.resource.Resource, o.name, err)
+	}
+	fields := decide(live)
+	if fields == nil {
+		return nil
+	}
+	fields["uid"], fields["resourceVersion"] = live.UID, live.ResourceVersion
+	patch, err := json.Marshal(map[string]any{"metadata": fields})
+	if err != nil {
+		return err
+	}
+	_, err = c.endpoint(o).Patch(ctx, o.name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("patch %s %s: %w", o.resource.Resource, o.name, err)
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package namespace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/controller/reconcile"
+)
+
+const workers = 4
+
+// recheck is when a namespace that is not empty yet is looked at again: its
+// pods end when their kubelets say so.
+const recheck = 250 * time.Millisecond
+
+// Controller is the namespace controller.
+type Controller struct {
+	client     *rest.Client
+	api        rest.Resource[*corev1.Namespace]
+	namespaces *informer.SharedInformer[*corev1.Namespace]
+	informed   *informer.Registration
+	loop       *reconcile.Loop
+}
+
+// New registers the controller with the factory's informers.
+func New(client *rest.Client, factory *informer.Factory, log *slog.Logger) (*Controller, error) {
+	c := &Controller{
+		client:     client,
+		api:        rest.For[*corev1.Namespace](client),
+		namespaces: informer.For[*corev1.Namespace](factory, informer.ListOptions{}),
+	}
+	c.loop = reconcile.NewLoop("namespace", workers, log, c.reconcile)
+	enqueue := func(namespace *corev1.Namespace) {
+		if namespace.DeletionTimestamp != nil {
+			c.loop.Add(reconcile.KeyOf(namespace))
+		}
+	}
+	var err error
+	c.informed, err = c.namespaces.AddHandler(informer.HandlerFuncs[*corev1.Namespace]{
+		Add:    func(namespace *corev1.Namespace, _ bool) { enqueue(namespace) },
+		Update: func(_, namespace *corev1.Namespace) { enqueue(namespace) },
+	}, informer.HandlerOptions{})
+	return c, err
+}
+
+// Run reconciles until ctx ends, once the cache is filled. It blocks.
+func (c *Controller) Run(ctx context.Context) error {
+	select {
+	case <-c.informed.Synced():
+	case <-ctx.Done():
+		return nil
+	}
+	c.loop.Run(ctx)
+	return nil
+}
+
+func (c *Controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
+	namespace, ok := c.namespaces.Lister().Get("", key.Name)
+	if !ok || namespace.DeletionTimestamp == nil || !slices.Contains(namespace.Spec.Finalizers, corev1.FinalizerKubernetes) {
+		return 0, nil
+	}
+	left, err := c.empty(ctx, namespace.Name)
+	if err != nil {
+		return 0, errors.Join(err, c.report(ctx, namespace, left, err))
+	}
+	if len(left) > 0 {
+		return recheck, c.report(ctx, namespace, left, nil)
+	}
+	return 0, c.finalize(ctx, namespace)
+}
+
+// empty deletes everything in a namespace and returns what is still there,
+// as "3 pods". A resource that cannot be read keeps the namespace alive.
+func (c *Controller) empty(ctx context.Context, namespace string) (left []string, err error) {
+	resources, err := c.client.Discover(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var failed []error
+	for _, r := range resources {
+		if !r.Namespaced || !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "delete") {
+			continue
+		}
+		remaining, err := c.emptyOf(ctx, r, namespace)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", r.GroupVersionResource.Resource, err))
+		}
+		if remaining > 0 {
+			left = append(left, fmt.Sprintf("%d %s", remaining, r.GroupVersionResource.GroupResource()))
+		}
+	}
+	return left, errors.Join(failed...)
+}
+
+func (c *Controller) emptyOf(ctx context.Context, r rest.APIResource, namespace string) (remaining int, err error) {
+	endpoint := rest.Metadata(c.client, r.GroupVersionResource).Namespace(namespace)
+	list, err := endpoint.List(ctx, metav1.ListOptions{})
+	if err != nil || len(list.Items) == 0 {
+		return 0, err
+	}
+	background := metav1.DeletePropagationBackground
+	opts := metav1.DeleteOptions{PropagationPolicy: &background}
+	if slices.Contains(r.Verbs, "deletecollection") {
+		err = endpoint.DeleteCollection(ctx, opts, metav1.ListOptions{})
+	} else {
+		err = c.deleteEach(ctx, endpoint, list.Items, opts)
+	}
+	if err != nil {
+		return len(list.Items), err
+	}
+	list, err = endpoint.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return 0, err
+	}
+	return len(list.Items), nil
+}
+
+func (c *Controller) deleteEach(ctx context.Context, endpoint rest.Resource[*metav1.PartialObjectMetadata], items []*metav1.PartialObjectMetadata, opts metav1.DeleteOptions) error {
+	for _, item := range items {
+		if err := endpoint.Delete(ctx, item.Name, opts); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// report says in the namespace's conditions what keeps it.
+func (c *Controller) report(ctx context.Context, namespace *corev1.Namespace, left []string, failure error) error {
+	update := namespace.DeepCopy()
+	setCondition(update, corev1.NamespaceContentRemaining, len(left) > 0, "SomeResourcesRemain", "Some resources are remaining: "+strings.Join(left, ", "))
+	message := ""
+	if failure != nil {
+		message = failure.Error()
+	}
+	setCondition(update, corev1.NamespaceDeletionContentFailure, failure != nil, "ContentDeletionFailed", message)
+	if equality.Semantic.DeepEqual(namespace.Status, update.Status) {
+		return nil
+	}
+	_, err := c.api.UpdateStatus(ctx, update, metav1.UpdateOptions{})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+func setCondition(namespace *corev1.Namespace, kind corev1.NamespaceConditionType, holds bool, reason, message string) {
+	condition := corev1.NamespaceCondition{Type: kind, Status: corev1.ConditionFalse, Reason: "ContentDeleted", LastTransitionTime: metav1.Now()}
+	if holds {
+		condition.Status, condition.Reason, condition.Message = corev1.ConditionTrue, reason, message
+	}
+	for i := range namespace.Status.Conditions {
+		if old := &namespace.Status.Conditions[i]; old.Type == kind {
+			if old.Status == condition.Status {
+				condition.LastTransitionTime = old.LastTransitionTime
+			}
+			*old = condition
+			return
+		}
+	}
+	namespace.Status.Conditions = append(namespace.Status.Conditions, condition)
+}
+
+// finalize takes the finalizer out, upon which the server removes the
+// namespace.
+func (c *Controller) finalize(ctx context.Context, namespace *corev1.Namespace) error {
+	update := namespace.DeepCopy()
+	update.Spec.Finalizers = slices.DeleteFunc(update.Spec.Finalizers, func(f corev1.FinalizerName) bool {
+		return f == corev1.FinalizerKubernetes
+	})
+	err := c.api.WriteSubresource(ctx, namespace.Name, "finalize", update, metav1.UpdateOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,3 @@
+// Package namespace empties a namespace that is being deleted and then lets
+// it go.
+package namespace
