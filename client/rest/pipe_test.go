@@ -2,7 +2,6 @@ package rest
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/http"
 	"sync"
@@ -10,58 +9,30 @@ import (
 	"time"
 
 	clientrest "k8s.io/client-go/rest"
+
+	"github.com/levelwire/levelwire/internal/faultnet"
 )
 
-// network is an in-memory one: synctest knows when everybody on it waits.
+// network is one in memory whose connections can be made half-open.
 type network struct {
-	accept chan net.Conn
-	closed chan struct{}
-	once   sync.Once
+	*faultnet.Pipe
 
 	mu    sync.Mutex
 	conns []*deafConn // the client's ends
-	dials int
 }
 
-func newNetwork() *network {
-	return &network{accept: make(chan net.Conn), closed: make(chan struct{})}
-}
+func newNetwork() *network { return &network{Pipe: faultnet.NewPipe()} }
 
-func (n *network) Accept() (net.Conn, error) {
-	select {
-	case c := <-n.accept:
-		return c, nil
-	case <-n.closed:
-		return nil, net.ErrClosed
+func (n *network) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := n.Dial(ctx, network, address)
+	if err != nil {
+		return nil, err
 	}
-}
-
-func (n *network) Close() error {
-	n.once.Do(func() { close(n.closed) })
-	return nil
-}
-
-func (n *network) Addr() net.Addr { return pipeAddr{} }
-
-type pipeAddr struct{}
-
-func (pipeAddr) Network() string { return "pipe" }
-func (pipeAddr) String() string  { return "pipe" }
-
-func (n *network) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	client, server := net.Pipe()
-	c := &deafConn{Conn: client, deaf: make(chan struct{}), closed: make(chan struct{})}
+	c := &deafConn{Conn: conn, deaf: make(chan struct{}), closed: make(chan struct{})}
 	n.mu.Lock()
-	n.conns, n.dials = append(n.conns, c), n.dials+1
-	n.mu.Unlock()
-	select {
-	case n.accept <- server:
-		return c, nil
-	case <-n.closed:
-		return nil, &net.OpError{Op: "dial", Net: "pipe", Err: errors.New("connection refused")}
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	defer n.mu.Unlock()
+	n.conns = append(n.conns, c)
+	return c, nil
 }
 
 // goDeaf makes all connections half-open: what is written vanishes, and
@@ -74,10 +45,19 @@ func (n *network) goDeaf() {
 	}
 }
 
+// cut closes all connections.
+func (n *network) cut() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, c := range n.conns {
+		_ = c.Close()
+	}
+}
+
 func (n *network) dialed() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.dials
+	return len(n.conns)
 }
 
 // deafConn can be made half-open.
@@ -144,16 +124,10 @@ func serve(t testing.TB, opts Options, handler http.Handler) (*Client, *network)
 	t.Cleanup(func() {
 		_ = server.Close()
 		client.CloseIdleConnections()
+		n.cut()
 		<-done
 	})
 	return client, n
-}
-
-// context5s bounds a test that waits for something real.
-func context5s(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	t.Cleanup(cancel)
-	return ctx
 }
 
 func contextTimeout(t testing.TB, d time.Duration) (context.Context, context.CancelFunc) {

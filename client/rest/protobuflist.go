@@ -31,9 +31,10 @@ func (c *codec[T]) decodeProtobufList(src *source) (*List[T], error) {
 		return nil, err
 	}
 	list := &List[T]{Items: []T{}}
+	complete := false // a list without its message was cut
 	for {
 		number, wire, err := r.tag()
-		if errors.Is(err, io.EOF) {
+		if complete && errors.Is(err, io.EOF) {
 			return list, nil
 		}
 		if err != nil {
@@ -44,6 +45,7 @@ func (c *codec[T]) decodeProtobufList(src *source) (*List[T], error) {
 			err = r.skipScalar(wire)
 		case number == unknownRaw:
 			err = c.decodeProtobufItems(r, list)
+			complete = true
 		default:
 			err = r.checkEnvelope(number)
 		}
