@@ -47,11 +47,21 @@ func (z *zapLog) describe(panicked any) string {
 	return fmt.Sprint(panicked)
 }
 
-func (z *zapLog) level(level zapcore.Level) slog.Level {
+// harmless are complaints of etcd about a new database: it looks for the raft
+// term a moment before the first one is stored, and again four seconds later.
+var harmless = map[string]bool{
+	"Failed to detect schema version":  true,
+	"failed to update storage version": true,
+}
+
+// level is the level at which an entry of etcd is shown.
+func (z *zapLog) level(entry zapcore.Level, message string) slog.Level {
 	switch {
-	case level >= zapcore.ErrorLevel:
+	case harmless[message]:
+		return slog.LevelDebug
+	case entry >= zapcore.ErrorLevel:
 		return slog.LevelError
-	case level == zapcore.WarnLevel && !z.quiet.Load():
+	case entry == zapcore.WarnLevel && !z.quiet.Load():
 		return slog.LevelWarn
 	default:
 		return slog.LevelDebug
@@ -66,7 +76,7 @@ type zapCore struct {
 
 // Enabled implements zapcore.LevelEnabler.
 func (c *zapCore) Enabled(level zapcore.Level) bool {
-	return level >= zapcore.ErrorLevel || c.log.slog.Enabled(context.Background(), c.log.level(level))
+	return level >= zapcore.ErrorLevel || c.log.slog.Enabled(context.Background(), c.log.level(level, ""))
 }
 
 // With implements zapcore.Core.
@@ -100,7 +110,8 @@ func (c *zapCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 		}
 		c.log.mu.Unlock()
 	}
-	c.log.slog.LogAttrs(context.Background(), c.log.level(entry.Level), entry.Message, attrs...)
+	level := c.log.level(entry.Level, entry.Message)
+	c.log.slog.LogAttrs(context.Background(), level, entry.Message, attrs...)
 	return nil
 }
 

@@ -1,0 +1,155 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// Defaults of CompactionOptions.
+const (
+	DefaultCompactionInterval  = time.Minute
+	DefaultCompactionRetention = 5 * time.Minute
+)
+
+// CompactionOptions says how much history CompactLoop leaves.
+type CompactionOptions struct {
+	// Interval is how often history is compacted. 0 means
+	// DefaultCompactionInterval.
+	Interval time.Duration
+	// Retention is how long every revision stays readable at least; it may
+	// stay up to an Interval longer. 0 means DefaultCompactionRetention.
+	Retention time.Duration
+	// Logger hears of compactions that failed and will be tried again at the
+	// next interval. Nil means silence.
+	Logger *slog.Logger
+}
+
+// EnsureDefaults returns the options with defaults in place of zeros.
+func (o CompactionOptions) EnsureDefaults() CompactionOptions {
+	if o.Interval == 0 {
+		o.Interval = DefaultCompactionInterval
+	}
+	if o.Retention == 0 {
+		o.Retention = DefaultCompactionRetention
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// Validate reports options that cannot be kept.
+func (o CompactionOptions) Validate() error {
+	if o.Interval < 0 || o.Retention < 0 {
+		return fmt.Errorf("compaction interval %v and retention %v must not be negative", o.Interval, o.Retention)
+	}
+	return nil
+}
+
+// Compactable is what CompactLoop needs of a Store.
+type Compactable interface {
+	Current(ctx context.Context) (Revision, error)
+	Compactor
+}
+
+// CompactLoop compacts store every interval to the revision that was current a
+// retention ago, until ctx ends or the store is closed; it returns why. Several
+// servers may do so on one store: each only ever drops what is old by its own
+// measure, and finding the work done is not an error.
+//
+// Ages are counted from when the loop first saw a revision. After a restart the
+// whole history counts as new, so nothing goes before one retention has passed.
+func CompactLoop(ctx context.Context, store Compactable, opts CompactionOptions) error {
+	if err := opts.Validate(); err != nil {
+		return err
+	}
+	opts = opts.EnsureDefaults()
+	ages := revisionAges{}
+	ticker := time.NewTicker(opts.Interval)
+	defer ticker.Stop()
+	for {
+		err := compactOnce(ctx, store, &ages, opts.Retention)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, ErrClosed):
+			return err
+		case err != nil:
+			opts.Logger.Warn("history was not compacted, trying again", "in", opts.Interval, "error", err)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// compactOnce records the current revision and compacts to the newest one that
+// has reached the retention.
+func compactOnce(ctx context.Context, store Compactable, ages *revisionAges, retention time.Duration) error {
+	current, err := store.Current(ctx)
+	if err != nil {
+		return fmt.Errorf("current revision: %w", err)
+	}
+	now := time.Now()
+	ages.record(now, current)
+	target, ok := ages.due(now.Add(-retention))
+	if !ok {
+		return nil
+	}
+	err = store.Compact(ctx, target)
+	if err != nil && !errors.Is(err, ErrCompacted) {
+		return fmt.Errorf("compaction to revision %d: %w", target, err)
+	}
+	ages.done(target)
+	return nil
+}
+
+// revisionAges remembers when revisions were first seen: one sample per interval
+// in which something was written, no older than the retention but for one.
+type revisionAges struct {
+	samples   []revisionAge // ascending
+	compacted Revision      // the last one that was compacted to
+}
+
+type revisionAge struct {
+	seen     time.Time
+	revision Revision
+}
+
+// record notes that revision is current now.
+func (a *revisionAges) record(now time.Time, revision Revision) {
+	if last := len(a.samples) - 1; last >= 0 && a.samples[last].revision == revision {
+		return
+	}
+	a.samples = append(a.samples, revisionAge{now, revision})
+}
+
+// due returns the newest revision that was seen at the time limit or before,
+// unless it was the last one compacted to. All revisions below it had been
+// replaced by then.
+func (a *revisionAges) due(limit time.Time) (target Revision, ok bool) {
+	for _, sample := range a.samples {
+		if sample.seen.After(limit) {
+			break
+		}
+		target = sample.revision
+	}
+	return target, target > a.compacted
+}
+
+// done notes a compaction and drops the samples that are of no more use.
+func (a *revisionAges) done(target Revision) {
+	a.compacted = target
+	kept := a.samples[:0]
+	for _, sample := range a.samples {
+		if sample.revision >= target {
+			kept = append(kept, sample)
+		}
+	}
+	a.samples = kept
+}

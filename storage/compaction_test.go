@@ -1,0 +1,205 @@
+package storage_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/levelwire/levelwire/storage"
+	"github.com/levelwire/levelwire/storage/memory"
+)
+
+// rig is a store with a compaction loop on synthetic time.
+type rig struct {
+	*testing.T
+	*memory.Store
+	stop   context.CancelFunc
+	done   chan error
+	writes int
+}
+
+func newRig(t *testing.T, store storage.Compactable, memoryStore *memory.Store, opts storage.CompactionOptions) *rig {
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &rig{T: t, Store: memoryStore, stop: cancel, done: make(chan error, 1)}
+	go func() { r.done <- storage.CompactLoop(ctx, store, opts) }()
+	synctest.Wait()
+	return r
+}
+
+func newMemory(t *testing.T) *memory.Store {
+	store, err := memory.Open(memory.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return store
+}
+
+func (r *rig) write() storage.Revision {
+	r.Helper()
+	r.writes++
+	rev, err := r.Create(r.Context(), fmt.Sprintf("/%d", r.writes), nil, 0)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return rev
+}
+
+// pass lets time go by and the loop settle.
+func (r *rig) pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func (r *rig) readable(rev storage.Revision, want bool) {
+	r.Helper()
+	_, err := r.List(r.Context(), "", storage.ListOptions{At: rev})
+	if want && err != nil || !want && !errors.Is(err, storage.ErrCompacted) {
+		r.Errorf("a read at %d: %v, want it readable: %v", rev, err, want)
+	}
+}
+
+func (r *rig) end(want error) {
+	r.Helper()
+	r.stop()
+	if err := <-r.done; !errors.Is(err, want) {
+		r.Errorf("the loop ended with %v, want %v", err, want)
+	}
+}
+
+func TestCompactLoopKeepsTheRetention(t *testing.T) {
+	for _, test := range []struct {
+		interval, retention time.Duration
+	}{
+		{0, 0},
+		{time.Minute, time.Hour},
+		{10 * time.Second, 10 * time.Second},
+		{time.Minute, time.Second},
+	} {
+		t.Run(fmt.Sprint(test.interval, test.retention), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opts := storage.CompactionOptions{Interval: test.interval, Retention: test.retention}
+				store := newMemory(t)
+				r := newRig(t, store, store, opts)
+				opts = opts.EnsureDefaults()
+				r.pass(opts.Interval / 2)
+				replaced := r.write()
+				next := r.write()
+				r.pass(opts.Retention)
+				r.readable(replaced, true)
+				r.pass(2*opts.Interval + opts.Retention)
+				r.readable(replaced, false)
+				r.readable(next, true)
+				r.end(context.Canceled)
+			})
+		})
+	}
+}
+
+// counter counts compactions and fails them on demand.
+type counter struct {
+	*memory.Store
+	calls, failures atomic.Int64
+	failing         atomic.Bool
+}
+
+func (c *counter) Compact(ctx context.Context, at storage.Revision) error {
+	c.calls.Add(1)
+	if c.failing.Load() {
+		c.failures.Add(1)
+		return storage.ErrUnavailable
+	}
+	return c.Store.Compact(ctx, at)
+}
+
+func TestCompactLoopLeavesAnIdleStoreAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &counter{Store: newMemory(t)}
+		r := newRig(t, store, store.Store, storage.CompactionOptions{})
+		r.write()
+		r.pass(time.Hour)
+		settled := store.calls.Load()
+		if settled == 0 || settled > 2 {
+			t.Errorf("%d compactions in an hour with one write", settled)
+		}
+		r.pass(24 * time.Hour)
+		if store.calls.Load() != settled {
+			t.Errorf("%d compactions in a day without writes", store.calls.Load()-settled)
+		}
+		r.end(context.Canceled)
+	})
+}
+
+func TestCompactLoopTriesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		store := &counter{Store: newMemory(t)}
+		store.failing.Store(true)
+		r := newRig(t, store, store.Store, storage.CompactionOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		old := r.write()
+		r.write()
+		r.pass(10 * time.Minute)
+		if store.failures.Load() < 2 || !strings.Contains(log.String(), storage.ErrUnavailable.Error()) {
+			t.Errorf("%d attempts failed, log %q", store.failures.Load(), &log)
+		}
+		r.readable(old, true)
+		store.failing.Store(false)
+		r.pass(time.Minute)
+		r.readable(old, false)
+		r.end(context.Canceled)
+	})
+}
+
+// TestCompactLoopsShareAStore runs two loops whose ticks interleave.
+func TestCompactLoopsShareAStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		opts := storage.CompactionOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		store := newMemory(t)
+		first := newRig(t, store, store, opts)
+		first.pass(17 * time.Second)
+		second := newRig(t, store, store, opts)
+		var revs []storage.Revision
+		for range 60 {
+			revs = append(revs, first.write())
+			first.pass(20 * time.Second)
+		}
+		first.readable(revs[0], false)
+		first.readable(revs[len(revs)-15], true) // 280 s ago
+		if log.Len() > 0 {
+			t.Errorf("the loops complain of each other: %s", &log)
+		}
+		first.end(context.Canceled)
+		second.end(context.Canceled)
+	})
+}
+
+func TestCompactLoopEndsWithTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newMemory(t)
+		r := newRig(t, store, store, storage.CompactionOptions{})
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		r.pass(time.Minute)
+		r.end(storage.ErrClosed)
+	})
+}
+
+func TestCompactionOptionsValidate(t *testing.T) {
+	for _, opts := range []storage.CompactionOptions{{Interval: -1}, {Retention: -1}} {
+		if err := storage.CompactLoop(t.Context(), newMemory(t), opts); err == nil || errors.Is(err, context.Canceled) {
+			t.Errorf("CompactLoop with %+v: %v", opts, err)
+		}
+	}
+}
