@@ -63,8 +63,8 @@ func (l *log) evict() *entry {
 		return nil
 	}
 	d := l.directory.Load()
+	l.oldest.Store(position + 1) // first, so that an empty slot is always known to be old
 	e := d.chunks[position>>l.shift-d.first][l.slot(position)].Swap(nil)
-	l.oldest.Store(position + 1)
 	if l.slot(position+1) == 0 {
 		l.directory.Store(&directory{first: d.first + 1, chunks: d.chunks[1:]})
 	}

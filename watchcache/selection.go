@@ -197,13 +197,23 @@ func (c *labelCondition) holds(set resource.Labels) bool {
 	case selection.DoesNotExist:
 		return !ok
 	case selection.GreaterThan, selection.LessThan:
-		number, err := strconv.ParseInt(value, 10, 64)
-		if !ok || err != nil {
+		number, isNumber := integer(value)
+		if !ok || !isNumber {
 			return false
 		}
 		return c.operator == selection.GreaterThan && number > c.bound || c.operator == selection.LessThan && number < c.bound
 	}
 	return false
+}
+
+// integer parses a label value. Most that are no numbers are told apart
+// without making an error.
+func integer(value string) (int64, bool) {
+	if value == "" || (value[0] < '0' || value[0] > '9') && value[0] != '-' && value[0] != '+' {
+		return 0, false
+	}
+	number, err := strconv.ParseInt(value, 10, 64)
+	return number, err == nil
 }
 
 // isEquality reports whether the condition wants exactly one value.
