@@ -114,7 +114,8 @@ func (r *Reflector[T]) recover(ctx context.Context, s *session[T], err error) {
 		r.cause = ListRepeated
 		r.fresh = r.fresh || v.relist != ""
 	case v.relist != "":
-		r.synced, r.cause, r.fresh = false, v.relist, true
+		r.synced, r.cause = false, v.relist
+		r.fresh = v.relist != ListDecode // which says nothing against the version
 	default:
 		r.counts.resume(v.reason)
 	}
@@ -156,8 +157,7 @@ func (r *Reflector[T]) replace(items []T, version string) error {
 	if err := r.store.Replace(items, version); err != nil {
 		return &storeError{fmt.Errorf("store: replace with %d objects of version %q: %w", len(items), version, err)}
 	}
-	r.synced, r.fresh, r.missed, r.broken = true, false, 0, 0
-	r.undecodable = nil
+	r.synced, r.fresh, r.undecodable = true, false, nil
 	r.reached(version)
 	r.opts.Logger.Debug("listed", "cause", r.cause, "objects", len(items), "version", version)
 	return nil

@@ -57,7 +57,7 @@ func (r *Reflector[T]) open(ctx context.Context, opts metav1.ListOptions, limit 
 // limit gives the stream up when it is silent for d; negative: never.
 func (s *session[T]) limit(d time.Duration) {
 	s.dog.stop()
-	s.dog = watch(d, func() { s.cancel(errSilent) })
+	s.dog = newWatchdog(d, func() { s.cancel(errSilent) })
 }
 
 // next waits for an event.

@@ -47,6 +47,7 @@ func (r *Reflector[T]) fill(s *session[T]) error {
 			if older(version, r.LastSyncResourceVersion()) {
 				r.cause = ListRewound
 			}
+			r.missed, r.broken = 0, 0
 			r.counts.streamed()
 			return r.replace(initial.list(), version)
 		case ev.Type == apiwatch.Deleted:

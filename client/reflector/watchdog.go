@@ -23,9 +23,9 @@ type watchdog struct {
 
 const looks = 4
 
-// watch starts a watchdog; a negative limit never barks. tooLong is called
+// newWatchdog starts a watchdog; a negative limit never barks. tooLong is called
 // once at most, from a goroutine of its own.
-func watch(limit time.Duration, tooLong func()) *watchdog {
+func newWatchdog(limit time.Duration, tooLong func()) *watchdog {
 	w := &watchdog{period: max(limit/looks, 1), tooLong: tooLong}
 	if limit < 0 {
 		return w

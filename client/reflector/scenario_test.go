@@ -1,0 +1,263 @@
+package reflector
+
+import (
+	"testing"
+	"time"
+)
+
+// at checks when requests came, in milliseconds since the start.
+func at(want ...int64) func(*testing.T, *script, Stats) {
+	return func(t *testing.T, s *script, _ Stats) {
+		t.Helper()
+		for i, ms := range want {
+			if got := s.at[i].Milliseconds(); got != ms {
+				t.Errorf("request %d came after %d ms, want %d: %v", i+1, got, ms, s.at)
+				return
+			}
+		}
+	}
+}
+
+// initial is a streaming list of one object at version 5.
+const initial = "ADDED a 3,END 5"
+
+func TestListing(t *testing.T) {
+	for _, sc := range []scenario{
+		{name: "a streaming list goes on as a watch",
+			steps: []step{{"stream", events("ADDED a 3,ADDED b 4,END 5,MODIFIED a 6,DELETED b 7,ADDED c 8", hold)}},
+			store: "a:6 c:8", version: "8",
+			check: func(t *testing.T, _ *script, s Stats) {
+				if s.StreamingLists != 1 || s.PagedLists != 0 || s.Watches != 1 || s.Events != 3 {
+					t.Errorf("%+v", s)
+				}
+			}},
+		{name: "initial events come in the order of keys, not of versions",
+			steps: []step{{"stream", events("ADDED a 900,ADDED b 4,END 5", after(time.Minute, end))}, {"watch 5", hold}},
+			store: "a:900 b:4", version: "5", resumes: map[ResumeReason]int64{ResumeEnded: 1}},
+		{name: "changes among the initial events",
+			steps: []step{{"stream", events("ADDED b 1,ADDED a 2,MODIFIED b 3,ADDED a 2,DELETED a 4,BOOKMARK 4,END 5", hold)}},
+			store: "b:3", version: "5"},
+		{name: "a server without streaming lists is asked once",
+			steps: []step{{"stream", refusal("422")}, {"list 0", list("5", "a 3")}, {"watch 5", events("ERROR 410", end)},
+				{"list -", list("9", "a 8")}, {"watch 9", hold}},
+			store: "a:8", version: "9", lists: map[ListCause]int64{ListInitial: 1, ListExpired: 1},
+			check: func(t *testing.T, _ *script, s Stats) {
+				if s.StreamingFallbacks != 1 || s.PagedLists != 2 || s.Pages != 2 {
+					t.Errorf("%+v", s)
+				}
+			}},
+		{name: "streaming lists are switched off", opts: Options{PagedList: true, PageSize: 7},
+			steps: []step{{"list 0 limit=7", list("5")}, {"watch 5", hold}}, version: "5"},
+		{name: "no pages", opts: Options{PagedList: true, PageSize: -1},
+			steps: []step{{"list 0 limit=", list("5")}, {"watch 5", hold}}, version: "5"},
+		{name: "pages", opts: Options{PagedList: true},
+			steps: []step{{"list 0", list("5 c1", "a 1")}, {"list - c1", list("5 c2", "b 2")}, {"list - c2", list("5", "c 3")}, {"watch 5", hold}},
+			store: "a:1 b:2 c:3", version: "5"},
+		{name: "the snapshot is forgotten between pages", opts: Options{PagedList: true},
+			steps: []step{{"list 0", list("5 c1", "a 1")}, {"list - c1", refusal("410")}, {"list - limit=", list("9", "b 2")}, {"watch 9", hold}},
+			store: "b:2", version: "9"},
+		{name: "a continue token that does not move", opts: Options{PagedList: true},
+			steps:   []step{{"list 0", list("5 c1", "a 1")}, {"list - c1", list("5 c1", "a 1")}, {"list 0", list("6")}, {"watch 6", hold}},
+			version: "6", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 1}},
+		{name: "the list's version is too large", opts: Options{PagedList: true},
+			steps:   []step{{"list 0", refusal("504large")}, {"list -", list("6")}, {"watch 6", hold}},
+			version: "6", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 1}, check: at(0, 1000)},
+		{name: "null items", opts: Options{PagedList: true},
+			steps:   []step{{"list 0", raw(`{"metadata":{"resourceVersion":"5"},"items":null}`)}, {"watch 5", hold}},
+			version: "5"},
+		{name: "a list without a version is none", opts: Options{PagedList: true},
+			steps:   []step{{"list 0", list("")}, {"list 0", list("5")}, {"watch 5", hold}},
+			version: "5", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 1}},
+		{name: "a list that cannot be decoded", opts: Options{PagedList: true},
+			steps:   []step{{"list 0", raw(`{"metadata":{"resourceVersion":"5"},"items":[1]}`)}, {"list 0", list("5")}, {"watch 5", hold}},
+			version: "5", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 1},
+			check: func(t *testing.T, _ *script, s Stats) {
+				if s.DecodeErrors != 1 {
+					t.Errorf("%+v", s)
+				}
+			}},
+		{name: "the store is one that was saved", opts: Options{ResumeFrom: "40"},
+			steps: []step{{"watch 40", events("ADDED a 41", hold)}},
+			store: "a:41", version: "41", lists: map[ListCause]int64{}},
+		{name: "the saved version is forgotten", opts: Options{ResumeFrom: "40"},
+			steps: []step{{"watch 40", refusal("410")}, {"stream", events("ADDED a 60,END 70", hold)}},
+			store: "a:60", version: "70", lists: map[ListCause]int64{ListExpired: 1}},
+	} {
+		sc.play(t)
+	}
+}
+
+func TestStreamingListsThatFail(t *testing.T) {
+	for _, sc := range []scenario{
+		{name: "the closing bookmark never comes", opts: Options{SilenceTimeout: -1},
+			steps: []step{{"stream", events("ADDED a 3", hold)}, {"list 0", list("5", "b 4")}, {"watch 5", events("ERROR 410", end)},
+				// The second time is not an accident any more.
+				{"stream", events("ADDED a 3", hold)}, {"list -", list("6")}, {"watch 6", events("ERROR 410", end)},
+				{"list -", list("7")}, {"watch 7", hold}},
+			version: "7", lists: map[ListCause]int64{ListInitial: 1, ListExpired: 2},
+			check: func(t *testing.T, s *script, stats Stats) {
+				if stats.StreamingFallbacks != 2 || s.at[1] < 30*time.Second || s.at[1] > 40*time.Second {
+					t.Errorf("%+v, %v", stats, s.at)
+				}
+			}},
+		{name: "the deadline is an option", opts: Options{InitialEventsTimeout: 4 * time.Second},
+			steps: []step{{"stream", events("ADDED a 3", hold)}, {"list 0", list("5", "b 4")}, {"watch 5", hold}},
+			store: "b:4", version: "5", check: at(0, 5000)},
+		{name: "no deadline", opts: Options{InitialEventsTimeout: -1},
+			steps: []step{{"stream", events("ADDED a 3", after(time.Hour, events("END 5", hold)))}},
+			store: "a:3", version: "5"},
+		{name: "slow is not silent", opts: Options{InitialEventsTimeout: 4 * time.Second},
+			steps: []step{{"stream", events("ADDED a 1", after(3*time.Second, events("ADDED b 2", after(3*time.Second, events("END 5", hold)))))}},
+			store: "a:1 b:2", version: "5"},
+		{name: "cut among the initial events",
+			steps: []step{{"stream", events("ADDED a 3", cut(0))}, {"stream", events("ADDED b 3,END 5", hold)}},
+			store: "b:3", version: "5", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 1}},
+		{name: "three cuts are a reason to ask for pages",
+			steps: []step{{"stream", events("ADDED a 3", end)}, {"stream", events("ADDED a 3", end)}, {"stream", events("ADDED a 3", end)},
+				{"list 0", list("5")}, {"watch 5", hold}},
+			version: "5", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 2}},
+		{name: "an error among the initial events",
+			steps:   []step{{"stream", events("ADDED a 3,ERROR 500", end)}, {"list 0", list("5")}, {"watch 5", hold}},
+			version: "5"},
+		{name: "expired among the initial events",
+			steps:   []step{{"stream", events("ADDED a 3,ERROR 410", end)}, {"stream", events("END 5", hold)}},
+			version: "5", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 1}},
+		{name: "busy",
+			steps:   []step{{"stream", refusal("429 3")}, {"stream", events("END 5", hold)}},
+			version: "5", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 1}, check: at(0, 3000)},
+		{name: "a bookmark without a version",
+			steps:   []step{{"stream", events("ADDED a 3,END", hold)}, {"list 0", list("5")}, {"watch 5", hold}},
+			version: "5"},
+		{name: "nobody may see it",
+			steps:   []step{{"stream", refusal("403")}, {"stream", events("END 5", hold)}},
+			version: "5", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 1}},
+	} {
+		sc.play(t)
+	}
+}
+
+func TestResumingWithoutAList(t *testing.T) {
+	for _, sc := range []scenario{
+		{name: "clean end, at once", resumes: map[ResumeReason]int64{ResumeEnded: 2},
+			steps: []step{{"stream", events(initial+",BOOKMARK 9", after(time.Minute, end))},
+				{"watch 9", events("", after(time.Minute, end))}, {"watch 9", hold}},
+			store: "a:3", version: "9", check: at(0, 60_000, 120_000)},
+		{name: "cut, at once", resumes: map[ResumeReason]int64{ResumeCut: 1},
+			steps: []step{{"stream", events(initial+",MODIFIED a 7", after(time.Minute, cut(0)))}, {"watch 7", events("MODIFIED a 8", hold)}},
+			store: "a:8", version: "8", check: at(0, 60_000)},
+		{name: "cut, then refused", resumes: map[ResumeReason]int64{ResumeCut: 1, ResumeRefused: 3},
+			steps: []step{{"stream", events(initial, after(time.Minute, cut(3)))}, {"watch 5", hold}},
+			// 400, 800 and 1600 ms: half of the limit each time.
+			store: "a:3", version: "5", check: at(0, 62_800)},
+		{name: "busy, with Retry-After", resumes: map[ResumeReason]int64{ResumeEnded: 1, ResumeBusy: 1},
+			steps: []step{{"stream", events(initial, after(time.Minute, end))}, {"watch 5", refusal("429 20")}, {"watch 5", hold}},
+			store: "a:3", version: "5", check: at(0, 60_000, 80_000)},
+		{name: "server errors", resumes: map[ResumeReason]int64{ResumeServer: 3},
+			steps: []step{{"stream", events(initial+",ERROR 500", end)}, {"watch 5", refusal("503")}, {"watch 5", refusal("504large")}, {"watch 5", hold}},
+			store: "a:3", version: "5"},
+		{name: "denied and gone resources", resumes: map[ResumeReason]int64{ResumeEnded: 1, ResumeDenied: 2},
+			steps: []step{{"stream", events(initial, after(time.Minute, end))}, {"watch 5", refusal("403")}, {"watch 5", refusal("404")}, {"watch 5", hold}},
+			store: "a:3", version: "5"},
+		{name: "very short watches", resumes: map[ResumeReason]int64{ResumeEnded: 1, ResumeShort: 3},
+			steps: []step{{"stream", events(initial, after(time.Minute, end))}, {"watch 5", end}, {"watch 5", end}, {"watch 5", end}, {"watch 5", hold}},
+			store: "a:3", version: "5", check: at(0, 60_000, 60_400, 61_200, 62_800)},
+		{name: "short watches that do say something", resumes: map[ResumeReason]int64{ResumeEnded: 2},
+			steps: []step{{"stream", events(initial, end)}, {"watch 5", events("MODIFIED a 6", end)}, {"watch 6", hold}},
+			store: "a:6", version: "6", check: at(0, 400, 1200)},
+		{name: "silence", resumes: map[ResumeReason]int64{ResumeSilent: 1},
+			steps: []step{{"stream", events(initial, hold)}, {"watch 5", hold}},
+			store: "a:3", version: "5",
+			check: func(t *testing.T, s *script, _ Stats) {
+				if s.at[1] < 3*time.Minute || s.at[1] > 4*time.Minute {
+					t.Errorf("replaced after %v", s.at[1])
+				}
+			}},
+		{name: "bookmarks break the silence", resumes: map[ResumeReason]int64{ResumeEnded: 1},
+			steps: []step{{"stream", events(initial, after(2*time.Minute, events("BOOKMARK 6", after(2*time.Minute, events("BOOKMARK 7", after(2*time.Minute, end))))))},
+				{"watch 7", hold}},
+			store: "a:3", version: "7", check: at(0, 360_000)},
+		{name: "silence is allowed", opts: Options{SilenceTimeout: -1}, resumes: map[ResumeReason]int64{ResumeEnded: 1},
+			steps: []step{{"stream", events(initial, after(time.Hour, end))}, {"watch 5", hold}},
+			store: "a:3", version: "5", check: at(0, 3600_000)},
+		{name: "an answer that does not begin", opts: Options{OpenTimeout: 10 * time.Second}, resumes: map[ResumeReason]int64{ResumeEnded: 1, ResumeRefused: 1},
+			steps: []step{{"stream", events(initial, after(time.Minute, end))}, {"watch 5", hold}, {"watch 5", events("BOOKMARK 6", hold)}},
+			store: "a:3", version: "6", check: at(0, 60_000, 70_400)},
+		{name: "one event that cannot be decoded", resumes: map[ResumeReason]int64{ResumeDecode: 1},
+			steps: []step{{"stream", events(initial+",GARBAGE", hold)}, {"watch 5", events("ADDED b 6", hold)}},
+			store: "a:3 b:6", version: "6"},
+		{name: "versions that are not numbers", resumes: map[ResumeReason]int64{ResumeEnded: 1},
+			steps: []step{{"stream", events("ADDED a x9,END x5,MODIFIED a x2", after(time.Minute, end))}, {"watch x2", hold}},
+			store: "a:x2", version: "x2"},
+		{name: "a watch from nowhere does not learn from its first events", opts: Options{PagedList: true}, resumes: map[ResumeReason]int64{ResumeCut: 1},
+			steps: []step{{"list 0", list("0")}, {"watch 0", events("ADDED a 9,ADDED b 7", after(time.Minute, cut(0)))},
+				{"watch 0", events("ADDED a 9,ADDED b 7,BOOKMARK 9,ADDED c 10", hold)}},
+			store: "a:9 b:7 c:10", version: "10"},
+	} {
+		sc.play(t)
+	}
+}
+
+func TestListingAgain(t *testing.T) {
+	for _, sc := range []scenario{
+		{name: "expired within the stream", lists: map[ListCause]int64{ListInitial: 1, ListExpired: 1},
+			steps: []step{{"stream", events(initial+",ERROR 410", end)}, {"stream", events("ADDED b 8,END 9", hold)}},
+			store: "b:8", version: "9"},
+		{name: "expired as an answer", lists: map[ListCause]int64{ListInitial: 1, ListExpired: 1},
+			resumes: map[ResumeReason]int64{ResumeEnded: 1},
+			steps:   []step{{"stream", events(initial, after(time.Minute, end))}, {"watch 5", refusal("410")}, {"stream", events("ADDED b 8,END 9", hold)}},
+			store:   "b:8", version: "9"},
+		{name: "a version the server does not accept", lists: map[ListCause]int64{ListInitial: 1, ListRejected: 1},
+			resumes: map[ResumeReason]int64{ResumeEnded: 1},
+			steps:   []step{{"stream", events(initial, after(time.Minute, end))}, {"watch 5", refusal("400")}, {"stream", events("ADDED b 8,END 9", hold)}},
+			store:   "b:8", version: "9"},
+		{name: "events that cannot be decoded twice", opts: Options{PagedList: true}, lists: map[ListCause]int64{ListInitial: 1, ListDecode: 1},
+			resumes: map[ResumeReason]int64{ResumeDecode: 1},
+			steps: []step{{"list 0", list("5", "a 3")}, {"watch 5", events("GARBAGE", hold)}, {"watch 5", events("GARBAGE", hold)},
+				{"list 5 NotOlderThan", list("8", "b 7")}, {"watch 8", hold}},
+			store: "b:7", version: "8"},
+		{name: "a list older than what has been seen", opts: Options{PagedList: true},
+			lists:   map[ListCause]int64{ListInitial: 1, ListDecode: 1, ListRepeated: 1},
+			resumes: map[ResumeReason]int64{ResumeDecode: 1},
+			steps: []step{{"list 0", list("5", "a 3")}, {"watch 5", events("GARBAGE", hold)}, {"watch 5", events("GARBAGE", hold)},
+				{"list 5 NotOlderThan", list("4", "old 1")}, {"list -", list("8", "b 7")}, {"watch 8", hold}},
+			store: "b:7", version: "8",
+			check: func(t *testing.T, _ *script, s Stats) {
+				if s.Stale != 1 {
+					t.Errorf("%+v", s)
+				}
+			}},
+		{name: "events from the past are dropped, duplicates are not",
+			steps: []step{{"stream", events(initial+",MODIFIED a 8,MODIFIED a 7,ADDED old 2,ADDED b 8", hold)}},
+			store: "a:8 b:8", version: "8",
+			check: func(t *testing.T, _ *script, s Stats) {
+				if s.Stale != 2 {
+					t.Errorf("%+v", s)
+				}
+			}},
+		{name: "a server that was restored from a backup", lists: map[ListCause]int64{ListInitial: 1, ListRewound: 1},
+			steps: []step{{"stream", events("ADDED a 90,END 95,BOOKMARK 20", hold)}, {"stream", events("ADDED b 15,END 21,ADDED c 22", hold)}},
+			store: "b:15 c:22", version: "22"},
+	} {
+		sc.play(t)
+	}
+}
+
+// The server is asked for five to ten minutes, at random.
+func TestWatchTimeoutIsRandom(t *testing.T) {
+	for random, want := range map[float64]string{0: "300", 0.5: "450", 0.999999: "599"} {
+		scenario{name: want, opts: Options{Rand: func() float64 { return random }},
+			steps: []step{{"stream", events(initial, hold)}}, store: "a:3", version: "5",
+			check: func(t *testing.T, s *script, _ Stats) {
+				if q := s.queries[0]; q.Get("timeoutSeconds") != want || q.Get("allowWatchBookmarks") != "true" {
+					t.Errorf("asked for %v", q)
+				}
+			}}.play(t)
+	}
+	scenario{name: "an option", opts: Options{WatchTimeout: time.Minute, Rand: func() float64 { return 0 }},
+		steps: []step{{"stream", events(initial, hold)}}, store: "a:3", version: "5",
+		check: func(t *testing.T, s *script, _ Stats) {
+			if got := s.queries[0].Get("timeoutSeconds"); got != "60" {
+				t.Errorf("asked for %s", got)
+			}
+		}}.play(t)
+}
