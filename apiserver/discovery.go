@@ -32,7 +32,9 @@ func subresourcesOf(res *resource.Resource) []subresource {
 	case coreResource("pods"):
 		list = append(list,
 			subresource{"binding", coreKind("Binding"), []string{verbCreate}},
-			subresource{"eviction", schema.GroupVersionKind{Group: "policy", Version: "v1", Kind: "Eviction"}, []string{verbCreate}})
+			subresource{"ephemeralcontainers", coreKind("Pod"), readWrite},
+			subresource{"eviction", schema.GroupVersionKind{Group: "policy", Version: "v1", Kind: "Eviction"}, []string{verbCreate}},
+			subresource{"resize", coreKind("Pod"), readWrite})
 	case coreResource("namespaces"):
 		list = append(list, subresource{"finalize", coreKind("Namespace"), []string{verbUpdate}})
 	}

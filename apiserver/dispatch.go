@@ -41,6 +41,9 @@ func (s *Server) handlerOf(q *request) handler {
 	case verbWatch:
 		return s.watch
 	case verbCreate:
+		if isPosted(q.resource) {
+			return s.post
+		}
 		return s.create
 	case verbUpdate:
 		return s.update

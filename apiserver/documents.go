@@ -51,7 +51,7 @@ func (c *documentCache) get(all []*resource.Resource) *documents {
 	if d := c.current; d != nil && len(d.all) == len(all) && (len(all) == 0 || &d.all[0] == &all[0]) {
 		return d
 	}
-	c.current = &documents{all: all, groups: groupsOf(all)}
+	c.current = &documents{all: all, groups: groupsOf(withPosted(all))}
 	return c.current
 }
 

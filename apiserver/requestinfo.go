@@ -95,7 +95,7 @@ func namespaceSubresource(group string, rest []string) bool {
 // resolve asks the table what the path means and the method what is wanted.
 // Its errors are a 404 or a 405 as Status.
 func (s *Server) resolve(r *http.Request, t target) (*request, error) {
-	res := s.config.Resources.Lookup(t.group, t.version, t.plural)
+	res := s.lookup(t.group, t.version, t.plural)
 	if res == nil {
 		return nil, errNoSuchPath()
 	}

@@ -59,6 +59,11 @@ func (s *Server) bind(w http.ResponseWriter, r *http.Request, q *request) error 
 	if err != nil {
 		return err
 	}
+	pods, ok := s.config.Registry.Lookup("", "v1", "pods")
+	if !ok {
+		return errNoSuchPath()
+	}
+	x.Registry = pods
 	binding := &corev1.Binding{}
 	if err := x.decodeAs(bindingKind, binding); err != nil {
 		return err
