@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/storage/etcd"
@@ -122,4 +123,23 @@ func killAfter(t *testing.T, dir string, count int) []string {
 		t.Fatalf("the child reported %d writes, want at least %d\n%s", len(reports), count, &stderr)
 	}
 	return reports
+}
+
+// TestKillDuringFirstStart kills a process at moments of its first start, and
+// expects the next one to come up on what is left.
+func TestKillDuringFirstStart(t *testing.T) {
+	for delay := 5 * time.Millisecond; delay < 160*time.Millisecond; delay += 15 * time.Millisecond {
+		dir := t.TempDir()
+		ctx, cancel := context.WithTimeout(t.Context(), delay)
+		child := exec.CommandContext(ctx, os.Args[0])
+		child.Env = append(os.Environ(), childVariable+"="+dir)
+		err := child.Run()
+		cancel()
+		if err == nil {
+			t.Fatalf("after %v the child had ended by itself", delay)
+		}
+		if err := start(t, etcd.EmbedConfig{Dir: dir}).Close(); err != nil {
+			t.Errorf("killed after %v: %v", delay, err)
+		}
+	}
 }

@@ -31,6 +31,8 @@ const (
 	catchUpEntries = 100
 	// nominalURL is what the member calls itself. Nothing listens there.
 	nominalURL = "http://127.0.0.1:2380"
+	// stillWaiting is how often a slow start is mentioned in the log.
+	stillWaiting = 5 * time.Second
 )
 
 // EmbedConfig says how to run etcd in this process.
@@ -86,19 +88,20 @@ func (c EmbedConfig) start(ctx context.Context) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	begin := time.Now()
+	if err := prepareBirth(c.Dir); err != nil {
+		return nil, err
+	}
 	server, err := startGuarded(config, etcdLog)
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case <-server.Server.ReadyNotify():
-	case err := <-server.Err():
+	err = awaitReady(ctx, server, logger)
+	if err == nil {
+		err = finishBirth(c.Dir)
+	}
+	if err != nil {
 		server.Close()
-		return nil, fmt.Errorf("stopped while starting: %w", err)
-	case <-ctx.Done():
-		server.Close()
-		return nil, fmt.Errorf("not ready after %v: %w", time.Since(begin).Round(time.Millisecond), context.Cause(ctx))
+		return nil, err
 	}
 	etcdLog.started()
 
@@ -117,6 +120,26 @@ func (c EmbedConfig) start(ctx context.Context) (*Store, error) {
 		return err
 	}
 	return store, nil
+}
+
+// awaitReady returns once the member serves, and says so if that takes long.
+func awaitReady(ctx context.Context, server *embed.Etcd, logger *slog.Logger) error {
+	begin := time.Now()
+	ticker := time.NewTicker(stillWaiting)
+	defer ticker.Stop()
+	for {
+		waited := func() time.Duration { return time.Since(begin).Round(time.Millisecond) }
+		select {
+		case <-server.Server.ReadyNotify():
+			return nil
+		case err := <-server.Err():
+			return fmt.Errorf("stopped while starting: %w", err)
+		case <-ticker.C:
+			logger.Warn("etcd is still starting", "dir", server.Config().Dir, "waited", waited())
+		case <-ctx.Done():
+			return fmt.Errorf("not ready after %v: %w", waited(), context.Cause(ctx))
+		}
+	}
 }
 
 // startGuarded turns the panics, by which etcd reports data that it cannot use,

@@ -139,18 +139,29 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
+// TestEmbedEndsWithItsContext ends the context at several moments of a first
+// start, and expects what is left behind not to be in the way of the next.
 func TestEmbedEndsWithItsContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	dir := t.TempDir()
-	store, err := etcd.Embed(ctx, etcd.EmbedConfig{Dir: dir})
-	if err == nil {
-		// It may have been ready before the context was looked at.
-		err = store.Close()
-	} else if !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want %v", err, context.Canceled)
+	for _, patience := range []time.Duration{0, time.Millisecond, 10 * time.Millisecond, 40 * time.Millisecond, time.Minute} {
+		t.Run(patience.String(), func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			dir := t.TempDir()
+			store, err := etcd.Embed(ctx, etcd.EmbedConfig{Dir: dir})
+			if err == nil {
+				err = store.Close()
+			} else if errors.Is(err, context.DeadlineExceeded) {
+				err = nil
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			next := start(t, etcd.EmbedConfig{Dir: dir})
+			if _, err := next.Create(t.Context(), "/a", nil, 0); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
-	start(t, etcd.EmbedConfig{Dir: dir}) // nothing holds the directory
 }
 
 func TestEmbedLimits(t *testing.T) {

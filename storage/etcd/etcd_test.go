@@ -1,8 +1,10 @@
 package etcd_test
 
 import (
+	"context"
 	"log/slog"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -32,7 +34,9 @@ func start(t testing.TB, config etcd.EmbedConfig) *etcd.Store {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	}
-	store, err := etcd.Embed(t.Context(), config)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	store, err := etcd.Embed(ctx, config)
 	if err != nil {
 		t.Fatal(err)
 	}
