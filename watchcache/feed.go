@@ -186,24 +186,26 @@ func (f *Feed) Run(ctx context.Context) error {
 func (f *Feed) follow(ctx context.Context) error {
 	delay := retryFirst
 	for {
-		began, err := f.at(), f.session(ctx)
+		began := f.at()
+		err := f.session(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case errors.Is(err, storage.ErrClosed):
 			return err
-		case errors.Is(err, storage.ErrCompacted):
-			f.opts.Logger.Warn("the store's history does not reach back to the last change: listing again", "error", err)
-			f.unplace()
-			continue
 		case errors.Is(err, errInterrupted):
 			continue
 		}
 		if f.at() > began {
 			delay = retryFirst
 		}
-		f.opts.Logger.Warn("the store's change stream broke: resuming", "error", err, "delay", delay)
-		f.resumes.Add(1)
+		if errors.Is(err, storage.ErrCompacted) {
+			f.opts.Logger.Warn("the store's history does not reach back to the last change: listing again", "error", err, "delay", delay)
+			f.unplace()
+		} else {
+			f.opts.Logger.Warn("the store's change stream broke: resuming", "error", err, "delay", delay)
+			f.resumes.Add(1)
+		}
 		if err := sleep(ctx, delay); err != nil {
 			return err
 		}

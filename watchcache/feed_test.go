@@ -267,6 +267,7 @@ func TestProgressWaitsForTheRefill(t *testing.T) {
 		write(t, store, podB)
 		synctest.Wait()
 		source.mend()
+		time.Sleep(time.Second)
 		after := writeKey(t, store, "/registry/minions/n", nodeValue("n"))
 		synctest.Wait()
 		if got := r.feed.Stats().Revision; got != before {
