@@ -9,7 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/rest"
@@ -27,7 +30,7 @@ type Controller struct {
 	sliceAPI    rest.Resource[*discoveryv1.EndpointSlice]
 	legacyAPI   rest.Resource[*corev1.Endpoints] //nolint:staticcheck // Older clients read them.
 	expectation *reconcile.Expectations
-	informed    []*informer.Registration
+	informed    []reconcile.Source
 	loop        *reconcile.Loop
 }
 
@@ -55,21 +58,13 @@ func New(client *rest.Client, factory *informer.Factory, log *slog.Logger) (*Con
 	if err != nil {
 		return nil, err
 	}
-	c.informed = []*informer.Registration{services, pods, slices}
+	c.informed = []reconcile.Source{services, pods, slices}
 	return c, nil
 }
 
 // Run reconciles until ctx ends, once the caches are filled. It blocks.
 func (c *Controller) Run(ctx context.Context) error {
-	for _, registration := range c.informed {
-		select {
-		case <-registration.Synced():
-		case <-ctx.Done():
-			return nil
-		}
-	}
-	c.loop.Run(ctx)
-	return nil
+	return c.loop.RunAfter(ctx, c.informed...)
 }
 
 func (c *Controller) serviceHandler() informer.Handler[*corev1.Service] {
@@ -140,8 +135,8 @@ func (c *Controller) sliceHandler() informer.Handler[*discoveryv1.EndpointSlice]
 }
 
 func (c *Controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
-	if !c.expectation.Settled(key) {
-		return 0, nil // the slices that are still to be seen bring us back
+	if settled, again := c.expectation.Ask(ctx, key, c.sliceUID(key.Namespace)); !settled {
+		return again, nil
 	}
 	service, ok := c.services.Lister().Get(key.Namespace, key.Name)
 	if !ok || len(service.Spec.Selector) == 0 || service.Spec.Type == corev1.ServiceTypeExternalName || service.DeletionTimestamp != nil {
@@ -151,4 +146,17 @@ func (c *Controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 	wanted := c.desired(service, pods)
 	err := c.fit(ctx, service, wanted)
 	return 0, errors.Join(err, c.writeLegacy(ctx, service, wanted))
+}
+
+func (c *Controller) sliceUID(namespace string) func(context.Context, string) (types.UID, error) {
+	return func(ctx context.Context, name string) (types.UID, error) {
+		slice, err := c.sliceAPI.Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		return slice.UID, nil
+	}
 }

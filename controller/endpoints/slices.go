@@ -135,7 +135,7 @@ func (c *Controller) create(ctx context.Context, service *corev1.Service, ports 
 	if err != nil {
 		return fmt.Errorf("create slice: %w", err)
 	}
-	c.expectation.ExpectCreated(reconcile.KeyOf(service), created.UID)
+	c.expectation.ExpectCreated(reconcile.KeyOf(service), created.Name, created.UID)
 	return nil
 }
 

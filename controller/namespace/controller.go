@@ -57,13 +57,7 @@ func New(client *rest.Client, factory *informer.Factory, log *slog.Logger) (*Con
 
 // Run reconciles until ctx ends, once the cache is filled. It blocks.
 func (c *Controller) Run(ctx context.Context) error {
-	select {
-	case <-c.informed.Synced():
-	case <-ctx.Done():
-		return nil
-	}
-	c.loop.Run(ctx)
-	return nil
+	return c.loop.RunAfter(ctx, c.informed)
 }
 
 func (c *Controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {

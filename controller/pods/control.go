@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -97,6 +98,22 @@ func groupOf(apiVersion string) string {
 	return gv.Group
 }
 
+// Settled tells whether the informer has shown everything that was done for
+// an owner, and if not, when to look again at the latest. Ask before reading
+// the informer's pods.
+func (c *Control) Settled(ctx context.Context, key reconcile.Key) (settled bool, again time.Duration) {
+	return c.Expectations.Ask(ctx, key, func(ctx context.Context, name string) (types.UID, error) {
+		pod, err := c.api.Namespace(key.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		return pod.UID, nil
+	})
+}
+
 // Create makes n pods from a template, first one, then twice as many at a
 // time: if creation is refused, by a quota say, few calls are wasted. change,
 // if not nil, sees each pod before it is sent. Creation ends at the first
@@ -131,7 +148,7 @@ func (c *Control) createOne(ctx context.Context, owner metav1.Object, pod *corev
 		}
 		return fmt.Errorf("create pod: %w", err)
 	}
-	c.Expectations.ExpectCreated(reconcile.KeyOf(owner), created.UID)
+	c.Expectations.ExpectCreated(reconcile.KeyOf(owner), created.Name, created.UID)
 	c.events.Normal(about, "SuccessfulCreate", "Created pod: %s", created.Name)
 	return nil
 }
@@ -180,11 +197,4 @@ func (c *Control) deleteOne(ctx context.Context, owner metav1.Object, pod *corev
 		c.events.Warning(about, "FailedDelete", "Error deleting: %v", err)
 	}
 	return fmt.Errorf("delete pod %s: %w", pod.Name, err)
-}
-
-// patchOwner replaces the pod's owner references; the resource version and
-// uid guard against a pod that changed meanwhile.
-func (c *Control) patchOwner(ctx context.Context, pod *corev1.Pod, patch []byte) error {
-	_, err := c.api.Namespace(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-	return err
 }

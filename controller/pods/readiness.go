@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Active tells whether the pod counts for its owner: it has not ended and is
@@ -120,10 +119,4 @@ func deletionCost(pod *corev1.Pod) int {
 		cost = cost*10 + int(c-'0')
 	}
 	return sign * cost
-}
-
-// ControlledBy tells whether obj's controller is the owner with this uid.
-func ControlledBy(obj, owner metav1.Object) bool {
-	ref := metav1.GetControllerOfNoCopy(obj)
-	return ref != nil && ref.UID == owner.GetUID()
 }

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -17,7 +18,7 @@ const expectationTimeout = 5 * time.Minute
 // concurrent use.
 type Expectations struct {
 	mu      sync.Mutex
-	pending map[Key]map[types.UID]time.Time
+	pending map[Key]map[types.UID]pending
 	// owners finds the key of an object that has been observed.
 	owners map[types.UID]Key
 	// early holds objects observed before the call that created them
@@ -26,25 +27,32 @@ type Expectations struct {
 	now   func() time.Time
 }
 
+type pending struct {
+	since time.Time
+	// created is the name of an object that was created; empty for one that
+	// was deleted.
+	created string
+}
+
 // NewExpectations returns an empty set.
 func NewExpectations() *Expectations {
 	return &Expectations{
-		pending: map[Key]map[types.UID]time.Time{},
+		pending: map[Key]map[types.UID]pending{},
 		owners:  map[types.UID]Key{},
 		early:   map[types.UID]time.Time{},
 		now:     time.Now,
 	}
 }
 
-// ExpectCreated notes that key's controller created an object.
-func (e *Expectations) ExpectCreated(key Key, uid types.UID) {
+// ExpectCreated notes that key's controller created an object of this name.
+func (e *Expectations) ExpectCreated(key Key, name string, uid types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if _, seen := e.early[uid]; seen {
 		delete(e.early, uid)
 		return
 	}
-	e.expect(key, uid)
+	e.expect(key, uid, name)
 }
 
 // ExpectDeleted notes that key's controller is about to delete an object. Call
@@ -52,14 +60,14 @@ func (e *Expectations) ExpectCreated(key Key, uid types.UID) {
 func (e *Expectations) ExpectDeleted(key Key, uid types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.expect(key, uid)
+	e.expect(key, uid, "")
 }
 
-func (e *Expectations) expect(key Key, uid types.UID) {
+func (e *Expectations) expect(key Key, uid types.UID, created string) {
 	if e.pending[key] == nil {
-		e.pending[key] = map[types.UID]time.Time{}
+		e.pending[key] = map[types.UID]pending{}
 	}
-	e.pending[key][uid] = e.now()
+	e.pending[key][uid] = pending{e.now(), created}
 	e.owners[uid] = key
 }
 
@@ -120,12 +128,46 @@ func (e *Expectations) Settled(key Key) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	limit := e.now().Add(-expectationTimeout)
-	for uid, at := range e.pending[key] {
-		if at.Before(limit) {
+	for uid, p := range e.pending[key] {
+		if p.since.Before(limit) {
 			e.fulfil(uid)
 		}
 	}
 	return len(e.pending[key]) == 0
+}
+
+// askAfter is when the server is asked about a creation that the informer has
+// not shown.
+const askAfter = 3 * time.Second
+
+// Ask is Settled for a controller that can look on the server itself. An
+// object that was created and deleted again while the watch was cut is never
+// shown; uidOf, which returns "" for a name that does not exist, finds that
+// out. again is when to come back if nothing else happens.
+func (e *Expectations) Ask(ctx context.Context, key Key, uidOf func(ctx context.Context, name string) (types.UID, error)) (settled bool, again time.Duration) {
+	if e.Settled(key) {
+		return true, 0
+	}
+	for uid, name := range e.overdue(key) {
+		if found, err := uidOf(ctx, name); err == nil && found != uid {
+			e.Observed(uid)
+		}
+	}
+	return e.Settled(key), askAfter
+}
+
+// overdue returns the creations, uid to name, that should have been shown.
+func (e *Expectations) overdue(key Key) map[types.UID]string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	limit := e.now().Add(-askAfter)
+	names := map[types.UID]string{}
+	for uid, p := range e.pending[key] {
+		if p.created != "" && p.since.Before(limit) {
+			names[uid] = p.created
+		}
+	}
+	return names
 }
 
 // Forget drops what is pending for a key that no longer exists.

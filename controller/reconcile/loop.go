@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -39,10 +40,20 @@ type Loop struct {
 func NewLoop(name string, workers int, log *slog.Logger, fn Func) *Loop {
 	return &Loop{
 		name: name, workers: max(workers, 1), fn: fn,
-		log:   log.With("controller", name),
-		queue: workqueue.New(workqueue.Options[Key]{}),
+		log: log.With("controller", name),
+		queue: workqueue.New(workqueue.Options[Key]{
+			RateLimiter: workqueue.Exponential[Key](firstRetry, longestRetry),
+		}),
 	}
 }
+
+// The back-off of a key that fails. The longest is short enough that a server
+// that was away for an hour finds its controllers back at once; there is no
+// common token bucket because it would make each key wait for all others.
+const (
+	firstRetry   = 5 * time.Millisecond
+	longestRetry = 30 * time.Second
+)
 
 // Add asks for a reconciliation soon.
 func (l *Loop) Add(key Key) { l.queue.Add(key) }
@@ -76,6 +87,9 @@ func (l *Loop) reconcile(ctx context.Context, key Key) {
 	again, err := l.contained(ctx, key)
 	switch {
 	case ctx.Err() != nil:
+	case apierrors.IsConflict(err):
+		// Somebody else was faster; what they wrote is on its way to us.
+		l.queue.AddRateLimited(key)
 	case err != nil:
 		l.log.Warn("not reconciled, trying again", "key", key, "tries", l.queue.NumRequeues(key), "error", err)
 		l.queue.AddRateLimited(key)

@@ -20,10 +20,10 @@ import (
 type Controller struct {
 	loop     *reconcile.Loop
 	sets     *informer.SharedInformer[*appsv1.ReplicaSet]
-	pods     *informer.SharedInformer[*corev1.Pod]
+	pods     *pods.Source
 	api      rest.Resource[*appsv1.ReplicaSet]
 	control  *pods.Control
-	informed []*informer.Registration
+	informed []reconcile.Source
 }
 
 const workers = 8
@@ -31,10 +31,10 @@ const workers = 8
 var kind = appsv1.SchemeGroupVersion.WithKind("ReplicaSet")
 
 // New registers the controller with the factory's informers.
-func New(client *rest.Client, factory *informer.Factory, recorder *events.Recorder, log *slog.Logger) (*Controller, error) {
+func New(client *rest.Client, factory *informer.Factory, source *pods.Source, recorder *events.Recorder, log *slog.Logger) (*Controller, error) {
 	c := &Controller{
 		sets:    informer.For[*appsv1.ReplicaSet](factory, informer.ListOptions{}),
-		pods:    informer.For[*corev1.Pod](factory, informer.ListOptions{}),
+		pods:    source,
 		api:     rest.For[*appsv1.ReplicaSet](client),
 		control: pods.NewControl(client, recorder, kind),
 	}
@@ -57,7 +57,7 @@ func New(client *rest.Client, factory *informer.Factory, recorder *events.Record
 		return nil, err
 	}
 	c.informed = append(c.informed, registration)
-	registration, err = c.pods.AddHandler(c.control.Watch(c.loop.Add, c.offerOrphan), informer.HandlerOptions{})
+	registration, err = c.pods.Informer.AddHandler(c.control.Watch(c.loop.Add, c.offerOrphan), informer.HandlerOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -67,15 +67,7 @@ func New(client *rest.Client, factory *informer.Factory, recorder *events.Record
 
 // Run reconciles until ctx ends, once the caches are filled. It blocks.
 func (c *Controller) Run(ctx context.Context) error {
-	for _, registration := range c.informed {
-		select {
-		case <-registration.Synced():
-		case <-ctx.Done():
-			return nil
-		}
-	}
-	c.loop.Run(ctx)
-	return nil
+	return c.loop.RunAfter(ctx, c.informed...)
 }
 
 // offerOrphan queues the sets that might adopt a pod without an owner.

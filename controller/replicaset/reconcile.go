@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/levelwire/levelwire/controller/ownership"
 	"github.com/levelwire/levelwire/controller/pods"
 	"github.com/levelwire/levelwire/controller/reconcile"
 )
@@ -28,8 +29,8 @@ func (c *Controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 	}
 	// Decided before the pods are read: a settled key stays settled only if
 	// what is read afterwards is at least as new.
-	settled := c.control.Expectations.Settled(key)
-	mine, err := c.claim(ctx, set, selector)
+	settled, recheck := c.control.Settled(ctx, key)
+	mine, err := c.control.Claim(ctx, set, selector, c.pods, ownership.StillThere(c.api, set))
 	if err != nil {
 		return 0, err
 	}
@@ -44,20 +45,7 @@ func (c *Controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 		scaled = c.scale(ctx, set, active)
 	}
 	again, err := c.writeStatus(ctx, set, active, scaled, time.Now())
-	return again, errors.Join(scaled, err)
-}
-
-func (c *Controller) claim(ctx context.Context, set *appsv1.ReplicaSet, selector labels.Selector) ([]*corev1.Pod, error) {
-	return c.control.Claim(ctx, set, selector, c.pods.Lister().List(set.Namespace, nil), func(ctx context.Context) (bool, error) {
-		fresh, err := c.api.Namespace(set.Namespace).Get(ctx, set.Name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return false, nil
-		}
-		if err != nil {
-			return false, fmt.Errorf("check the set before it adopts: %w", err)
-		}
-		return fresh.UID == set.UID && fresh.DeletionTimestamp == nil, nil
-	})
+	return reconcile.Sooner(again, recheck), errors.Join(scaled, err)
 }
 
 // scale creates or deletes the difference.

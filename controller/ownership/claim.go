@@ -1,0 +1,129 @@
+package ownership
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/levelwire/levelwire/client/rest"
+)
+
+// Alive says, from the API server itself, whether an owner may still adopt.
+type Alive func(context.Context) (bool, error)
+
+// Claimer claims objects of type T for owners of one kind. It is safe for
+// concurrent use.
+type Claimer[T rest.Object] struct {
+	// API is where the objects are.
+	API rest.Resource[T]
+	// Kind is the owners' kind.
+	Kind schema.GroupVersionKind
+	// Adoptable tells which orphans may be adopted, besides matching. nil is
+	// all that are not being deleted.
+	Adoptable func(T) bool
+}
+
+// Claim returns the objects among candidates that belong to owner. alive is
+// asked once, before the first adoption: a cache that is behind must not
+// adopt for the dead.
+func (c Claimer[T]) Claim(ctx context.Context, owner metav1.Object, selector labels.Selector, candidates []T, alive Alive) ([]T, error) {
+	var mine, orphans []T
+	for _, obj := range candidates {
+		ref := metav1.GetControllerOfNoCopy(obj)
+		matches := selector.Matches(labels.Set(obj.GetLabels()))
+		switch {
+		case ref == nil && matches && c.adoptable(obj):
+			orphans = append(orphans, obj)
+		case ref == nil || ref.UID != owner.GetUID():
+		case matches:
+			mine = append(mine, obj)
+		case owner.GetDeletionTimestamp() == nil:
+			if err := c.release(ctx, owner, obj); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(orphans) == 0 || owner.GetDeletionTimestamp() != nil {
+		return mine, nil
+	}
+	if ok, err := alive(ctx); !ok || err != nil {
+		return mine, err
+	}
+	for _, obj := range orphans {
+		adopted, err := c.adopt(ctx, owner, obj)
+		if err != nil {
+			return nil, err
+		}
+		if adopted {
+			mine = append(mine, obj)
+		}
+	}
+	return mine, nil
+}
+
+func (c Claimer[T]) adoptable(obj T) bool {
+	if c.Adoptable != nil {
+		return c.Adoptable(obj)
+	}
+	return obj.GetDeletionTimestamp() == nil
+}
+
+// StillThere asks the API server whether owner exists, is the same object and
+// is not being deleted.
+func StillThere[T rest.Object](api rest.Resource[T], owner metav1.Object) Alive {
+	return func(ctx context.Context) (bool, error) {
+		fresh, err := api.Namespace(owner.GetNamespace()).Get(ctx, owner.GetName(), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("check the owner before it adopts: %w", err)
+		}
+		return fresh.GetUID() == owner.GetUID() && fresh.GetDeletionTimestamp() == nil, nil
+	}
+}
+
+func (c Claimer[T]) adopt(ctx context.Context, owner metav1.Object, obj T) (bool, error) {
+	refs := append(append([]metav1.OwnerReference(nil), obj.GetOwnerReferences()...), *metav1.NewControllerRef(owner, c.Kind))
+	err := c.writeOwners(ctx, obj, refs)
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
+		return false, nil // gone, changed, or taken by another controller: the watch tells
+	}
+	if err != nil {
+		return false, fmt.Errorf("adopt %s: %w", obj.GetName(), err)
+	}
+	return true, nil
+}
+
+func (c Claimer[T]) release(ctx context.Context, owner metav1.Object, obj T) error {
+	refs := []metav1.OwnerReference{}
+	for _, ref := range obj.GetOwnerReferences() {
+		if ref.UID != owner.GetUID() {
+			refs = append(refs, ref)
+		}
+	}
+	err := c.writeOwners(ctx, obj, refs)
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("release %s: %w", obj.GetName(), err)
+	}
+	return nil
+}
+
+// writeOwners replaces the owner references; the resource version and uid
+// guard against an object that changed meanwhile.
+func (c Claimer[T]) writeOwners(ctx context.Context, obj T, refs []metav1.OwnerReference) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": obj.GetUID(), "resourceVersion": obj.GetResourceVersion(), "ownerReferences": refs,
+	}})
+	if err != nil {
+		return err
+	}
+	_, err = c.API.Namespace(obj.GetNamespace()).Patch(ctx, obj.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
+}

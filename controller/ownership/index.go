@@ -1,0 +1,56 @@
+package ownership
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/levelwire/levelwire/client/cache"
+	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/client/rest"
+)
+
+// byOwner is the index of objects by their controller's uid. Objects without
+// a controller are under their namespace, marked so that it is no uid.
+const byOwner = "controller"
+
+func orphansOf(namespace string) string { return "orphans/" + namespace }
+
+// Index finds objects by owner, so that looking after an owner costs what it
+// owns and not what its namespace holds. It is safe for concurrent use.
+type Index[T rest.Object] struct {
+	// Informer is what is indexed.
+	Informer *informer.SharedInformer[T]
+}
+
+// NewIndex adds the index to an informer that has not started. An informer
+// can have it once: share the Index.
+func NewIndex[T rest.Object](inf *informer.SharedInformer[T]) (*Index[T], error) {
+	err := inf.AddIndexers(cache.Indexers[T]{byOwner: func(obj T) ([]string, error) {
+		if ref := metav1.GetControllerOfNoCopy(obj); ref != nil {
+			return []string{string(ref.UID)}, nil
+		}
+		return []string{orphansOf(obj.GetNamespace())}, nil
+	}})
+	return &Index[T]{inf}, err
+}
+
+// Owned returns the objects whose controller has the uid. The slice is the
+// caller's; the objects are shared and must not be changed.
+func (x *Index[T]) Owned(uid types.UID) ([]T, error) {
+	return x.Informer.Lister().ByIndex(byOwner, string(uid))
+}
+
+// Orphans returns the objects of a namespace that have no controller.
+func (x *Index[T]) Orphans(namespace string) ([]T, error) {
+	return x.Informer.Lister().ByIndex(byOwner, orphansOf(namespace))
+}
+
+// Candidates returns the objects that owner has or could adopt.
+func (x *Index[T]) Candidates(owner metav1.Object) ([]T, error) {
+	owned, err := x.Owned(owner.GetUID())
+	if err != nil {
+		return nil, err
+	}
+	orphans, err := x.Orphans(owner.GetNamespace())
+	return append(owned, orphans...), err
+}
