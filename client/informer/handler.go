@@ -1,0 +1,121 @@
+package informer
+
+import (
+	"errors"
+	"time"
+)
+
+// Handler is told what happens to objects. Calls come one at a time, from the
+// handler's own goroutine. For one object they come in order, and each starts
+// from the state that the one before it left; between objects there is no
+// order. A handler that is slow is told less: states that newer ones have
+// replaced are skipped, but never the end of an object.
+//
+// Objects are shared with everybody else: a handler must not change them.
+type Handler[T any] interface {
+	// OnAdd tells of an object the handler did not know. initial: it was there
+	// before the handler, or before the informer had its first complete list.
+	OnAdd(obj T, initial bool)
+	// OnUpdate tells of a new state. If the UIDs differ, the old object was
+	// deleted and another of its name created while nobody looked. With
+	// HandlerOptions.Resync both may be the same.
+	OnUpdate(old, obj T)
+	// OnDelete tells of the end of an object. If finalStateKnown is false,
+	// the end itself was missed and obj is only the last state that was seen.
+	OnDelete(obj T, finalStateKnown bool)
+}
+
+// HandlerFuncs is a Handler made of functions, each of which may be nil.
+type HandlerFuncs[T any] struct {
+	Add    func(obj T, initial bool)
+	Update func(old, obj T)
+	Delete func(obj T, finalStateKnown bool)
+}
+
+// OnAdd implements Handler.
+func (h HandlerFuncs[T]) OnAdd(obj T, initial bool) {
+	if h.Add != nil {
+		h.Add(obj, initial)
+	}
+}
+
+// OnUpdate implements Handler.
+func (h HandlerFuncs[T]) OnUpdate(old, obj T) {
+	if h.Update != nil {
+		h.Update(old, obj)
+	}
+}
+
+// OnDelete implements Handler.
+func (h HandlerFuncs[T]) OnDelete(obj T, finalStateKnown bool) {
+	if h.Delete != nil {
+		h.Delete(obj, finalStateKnown)
+	}
+}
+
+// HandlerOptions configures one handler.
+type HandlerOptions struct {
+	// Name stands in logs. Default: none.
+	Name string
+	// Resync is how often the handler is given every object again, as an
+	// update whose old and new state are the same. Default: never.
+	Resync time.Duration
+	// KeepEvery, if above zero, keeps every single event until the handler has
+	// seen it, but no more than that many: when they are exceeded the handler
+	// is removed and Registration.Err says so. Default: a slow handler sees
+	// fewer, newer states, and its queue is bounded by the number of objects.
+	KeepEvery int
+}
+
+var (
+	// ErrStopped is returned for an informer that has been stopped: it is not
+	// started again.
+	ErrStopped = errors.New("the informer has been stopped")
+	// ErrOverflow ends a handler with HandlerOptions.KeepEvery that fell too
+	// far behind.
+	ErrOverflow = errors.New("the handler fell behind by more events than KeepEvery allows")
+)
+
+// Registration is one handler of one informer. All methods may be called
+// concurrently, from the handler too.
+type Registration struct {
+	synced  <-chan struct{}
+	remove  func() <-chan struct{}
+	err     func() error
+	metrics func() HandlerStats
+}
+
+// HandlerStats is what a handler's queue did so far.
+type HandlerStats struct {
+	Queued    int   // objects that wait to be told about
+	Delivered int64 // calls that returned
+	Coalesced int64 // events that newer ones have replaced
+	Panics    int64 // calls that panicked
+}
+
+// HasSynced tells whether the handler has been called for every object of the
+// informer's first complete list or, if it came later, of what was there then.
+func (r *Registration) HasSynced() bool {
+	select {
+	case <-r.synced:
+		return true
+	default:
+		return false
+	}
+}
+
+// Synced is closed when HasSynced becomes true. It never is for a handler that
+// was removed before.
+func (r *Registration) Synced() <-chan struct{} { return r.synced }
+
+// Remove ends the calls: none begins after it has returned. The channel it
+// returns is closed when the call that is perhaps running has returned, too; a
+// handler that removes itself must not wait for that. Removing twice is
+// harmless.
+func (r *Registration) Remove() <-chan struct{} { return r.remove() }
+
+// Err is ErrOverflow if that is why the handler was removed.
+func (r *Registration) Err() error { return r.err() }
+
+// Stats returns what the handler's queue did so far.
+func (r *Registration) Stats() HandlerStats { return r.metrics() }

@@ -1,0 +1,169 @@
+package informer
+
+import "github.com/levelwire/levelwire/internal/ring"
+
+// kind of a notification.
+type kind uint8
+
+const (
+	added kind = iota
+	updated
+	deleted
+	mark // not about an object: everything before it has been delivered
+)
+
+// notification is one call of a handler.
+type notification[T any] struct {
+	kind     kind
+	initial  bool // of added
+	unknown  bool // of deleted: the final state is not known
+	resync   bool // of updated: nothing changed
+	old, obj T    // old: of updated
+}
+
+// handlerQueue holds what a handler is still to be told. It is not safe for
+// concurrent use; its listener locks.
+type handlerQueue[T any] interface {
+	// push returns how many events it merged away, or ErrOverflow.
+	push(key string, n notification[T]) (merged int, err error)
+	pop() (notification[T], bool)
+	len() int
+}
+
+// coalescing is the queue that is bounded by the number of objects. Each has
+// at most three notifications, by these rules:
+//
+//   - a state replaces the state before it: the handler sees the newer one,
+//     with the old one it really saw last;
+//   - an end is kept, and so is what begins after it under the same name;
+//   - a whole life that began and ended after an end still in the queue leaves
+//     no trace: the handler knows neither.
+type coalescing[T any] struct {
+	order ring.Ring[*waiting[T]]
+	byKey map[string]*waiting[T]
+	free  []*waiting[T]
+}
+
+// waiting is what one object's handler call is about: up to three
+// notifications, oldest first.
+type waiting[T any] struct {
+	key   string
+	queue [3]notification[T]
+	n     int
+	next  int // the first that has not been popped
+}
+
+func newCoalescing[T any]() *coalescing[T] {
+	return &coalescing[T]{byKey: map[string]*waiting[T]{}}
+}
+
+func (q *coalescing[T]) len() int { return q.order.Len() }
+
+func (q *coalescing[T]) push(key string, n notification[T]) (merged int, err error) {
+	w := q.byKey[key]
+	if n.kind == mark || w == nil {
+		w = q.place(key)
+		w.queue[0], w.n = n, 1
+		if n.kind != mark {
+			q.byKey[key] = w
+		}
+		q.order.Push(w)
+		return 0, nil
+	}
+	return w.merge(n), nil
+}
+
+func (q *coalescing[T]) place(key string) *waiting[T] {
+	if n := len(q.free); n > 0 {
+		w := q.free[n-1]
+		q.free = q.free[:n-1]
+		w.key = key
+		return w
+	}
+	return &waiting[T]{key: key}
+}
+
+// merge adds a notification to those of the same object and returns how many
+// were merged away.
+func (w *waiting[T]) merge(n notification[T]) int {
+	last := &w.queue[w.n-1]
+	switch {
+	case n.resync:
+		return 1 // what waits already tells more
+	case n.kind == updated && last.kind != deleted:
+		last.obj, last.resync = n.obj, false
+		return 1
+	case n.kind == deleted && last.kind == updated:
+		*last = n
+		return 1
+	case n.kind == deleted && last.kind == deleted:
+		*last = n
+		return 1
+	case w.n < len(w.queue):
+		w.queue[w.n] = n
+		w.n++
+		return 0
+	case n.kind == added: // deleted, added, deleted: the middle life goes
+		w.queue[1], w.queue[2] = n, notification[T]{}
+		w.n = 2
+		return 2
+	default: // added, deleted, added: the first life goes
+		w.queue[0], w.queue[1], w.queue[2] = w.queue[2], n, notification[T]{}
+		w.n = 2
+		return 2
+	}
+}
+
+// pop takes the oldest object's oldest notification. The others of that
+// object keep its place.
+func (q *coalescing[T]) pop() (n notification[T], ok bool) {
+	if q.order.Len() == 0 {
+		return n, false
+	}
+	w := q.order.Front()
+	n = w.queue[0]
+	copy(w.queue[:], w.queue[1:w.n])
+	w.queue[w.n-1] = notification[T]{}
+	w.n--
+	if w.n == 0 {
+		q.order.Pop()
+		if n.kind != mark {
+			delete(q.byKey, w.key)
+		}
+		q.recycle(w)
+	}
+	return n, true
+}
+
+// freeMost bounds the emptied places that are kept.
+const freeMost = 1024
+
+func (q *coalescing[T]) recycle(w *waiting[T]) {
+	w.key = ""
+	if len(q.free) < freeMost {
+		q.free = append(q.free, w)
+	}
+}
+
+// complete is the queue that keeps every event, up to a limit.
+type complete[T any] struct {
+	events ring.Ring[notification[T]]
+	limit  int
+}
+
+func (q *complete[T]) len() int { return q.events.Len() }
+
+func (q *complete[T]) push(_ string, n notification[T]) (merged int, err error) {
+	if q.events.Len() >= q.limit && n.kind != mark {
+		return 0, ErrOverflow
+	}
+	q.events.Push(n)
+	return 0, nil
+}
+
+func (q *complete[T]) pop() (n notification[T], ok bool) {
+	if q.events.Len() == 0 {
+		return n, false
+	}
+	return q.events.Pop(), true
+}

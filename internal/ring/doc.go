@@ -1,0 +1,2 @@
+// Package ring is a queue that reuses its memory.
+package ring
