@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 
+	jsonv2 "github.com/go-json-experiment/json"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	kjson "sigs.k8s.io/json"
@@ -72,13 +74,19 @@ func (r *Resource) Decode(json []byte) (Object, error) {
 	return obj, nil
 }
 
+// storedJSON is how stored objects are read: as encoding/json would, but
+// member names are matched exactly. It takes a third to a half of the time of
+// the decoder for bodies, which also has to find what is wrong with them.
+var storedJSON = jsonv2.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv2.MatchCaseInsensitiveNames(false))
+
 // unmarshal decodes JSON that our own encoder, or a kube-apiserver, wrote.
 func unmarshal(data []byte, into runtime.Object) error {
 	if u, ok := into.(*unstructured.Unstructured); ok {
 		u.Object = nil
+		// Integers stay integers, which matters to patches.
 		return kjson.UnmarshalCaseSensitivePreserveInts(data, &u.Object)
 	}
-	return kjson.UnmarshalCaseSensitivePreserveInts(data, into)
+	return jsonv2.Unmarshal(data, into, storedJSON)
 }
 
 type revisionRule bool

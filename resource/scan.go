@@ -1,7 +1,6 @@
 package resource
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"unsafe"
@@ -51,61 +50,63 @@ func (s *scanner) str() (raw []byte, escaped bool, err error) {
 		return nil, false, err
 	}
 	start := s.pos
-	for {
-		i := bytes.IndexByte(s.data[s.pos:], '"')
-		if i < 0 {
-			return nil, false, errTruncated
-		}
-		if backslash := bytes.IndexByte(s.data[s.pos:s.pos+i], '\\'); backslash >= 0 {
+	for i := start; i < len(s.data); i++ {
+		switch s.data[i] {
+		case '"':
+			s.pos = i + 1
+			return s.data[start:i], escaped, nil
+		case '\\':
 			escaped = true
-			s.pos += backslash + 2
-			if s.pos > len(s.data) {
-				return nil, false, errTruncated
-			}
-			continue
+			i++
 		}
-		s.pos += i + 1
-		return s.data[start : s.pos-1], escaped, nil
 	}
+	s.pos = len(s.data)
+	return nil, false, errTruncated
 }
 
-// skip consumes one value of any type.
+// skip consumes one value of any type. Inside objects and arrays it only
+// looks for what ends them: strings and brackets.
 func (s *scanner) skip() error {
-	depth := 0
-	for {
-		c, err := s.next()
-		if err != nil {
-			return err
-		}
-		switch c {
-		case '"':
-			if _, _, err := s.str(); err != nil {
-				return err
-			}
+	c, err := s.next()
+	if err != nil {
+		return err
+	}
+	switch c {
+	case '"':
+		_, _, err := s.str()
+		return err
+	case '{', '[':
+		return s.skipNested()
+	}
+	if len(s.literal()) == 0 {
+		return fmt.Errorf("invalid JSON at byte %d: found %q", s.pos, c)
+	}
+	return nil
+}
+
+// skipNested consumes an object or array. It is where the time goes, so the
+// loop works on locals and leaves strings without calling anything.
+func (s *scanner) skipNested() error {
+	data, depth := s.data, 0
+	for i := s.pos; i < len(data); i++ {
+		switch data[i] {
 		case '{', '[':
 			depth++
-			s.pos++
 		case '}', ']':
-			depth--
-			s.pos++
-		case ',', ':':
-			if depth == 0 {
-				return fmt.Errorf("invalid JSON at byte %d: a value is missing", s.pos)
+			if depth--; depth == 0 {
+				s.pos = i + 1
+				return nil
 			}
-			s.pos++
-			continue
-		default:
-			if len(s.literal()) == 0 {
-				return fmt.Errorf("invalid JSON at byte %d: found %q", s.pos, c)
+		case '"':
+			for i++; i < len(data) && data[i] != '"'; i++ {
+				if data[i] == '\\' {
+					i++
+				}
 			}
-		}
-		if depth == 0 {
-			return nil
-		}
-		if depth < 0 {
-			return fmt.Errorf("invalid JSON at byte %d: a bracket too many", s.pos-1)
 		}
 	}
+	s.pos = len(data)
+	return errTruncated
 }
 
 // literal consumes a number, true, false or null, and returns its text. Empty
