@@ -369,3 +369,50 @@ func FuzzBody(f *testing.F) {
 		}
 	})
 }
+
+func TestNamespaceIsDeletedInTwoSteps(t *testing.T) {
+	c := newWritable(t)
+	const path = "/api/v1/namespaces/work"
+	var ns corev1.Namespace
+	c.send(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"work"}}`).into(t, &ns)
+	if fmt.Sprint(ns.Spec.Finalizers) != "[kubernetes]" || ns.Status.Phase != corev1.NamespaceActive {
+		t.Errorf("a new namespace is %+v %+v", ns.Spec, ns.Status)
+	}
+	c.send(200, "DELETE", path, "").into(t, &ns)
+	if ns.Status.Phase != corev1.NamespaceTerminating || ns.DeletionTimestamp == nil {
+		t.Errorf("a namespace that is being deleted is %+v", ns.Status)
+	}
+	s := c.send(403, "POST", path+"/configmaps", `{"metadata":{"name":"a"}}`).status(t)
+	if len(s.Details.Causes) != 1 || s.Details.Causes[0].Type != corev1.NamespaceTerminatingCause {
+		t.Errorf("causes %+v", s.Details)
+	}
+	ns.Spec.Finalizers = nil
+	body, err := json.Marshal(ns)
+	must(t, err)
+	c.send(200, "PUT", path+"/finalize", string(body))
+	c.send(404, "GET", path, "")
+}
+
+func TestServicesOverHTTP(t *testing.T) {
+	c := newWritable(t)
+	const path = "/api/v1/namespaces/default/services"
+	var svc corev1.Service
+	c.send(200, "GET", path+"/kubernetes", "").into(t, &svc)
+	if svc.Spec.ClusterIP != "10.96.0.1" {
+		t.Errorf("default/kubernetes has %s", svc.Spec.ClusterIP)
+	}
+	body := `{"metadata":{"name":"web"},"spec":{"type":"NodePort","selector":{"app":"web"},"ports":[{"port":80}]}}`
+	c.send(201, "POST", path, body).into(t, &svc)
+	if !strings.HasPrefix(svc.Spec.ClusterIP, "10.96.") || svc.Spec.Ports[0].NodePort < 30000 || svc.Spec.Ports[0].NodePort > 32767 {
+		t.Errorf("a new service has %+v", svc.Spec)
+	}
+	var replaced corev1.Service
+	c.send(200, "PUT", path+"/web", body).into(t, &replaced)
+	if replaced.Spec.ClusterIP != svc.Spec.ClusterIP || replaced.Spec.Ports[0].NodePort != svc.Spec.Ports[0].NodePort {
+		t.Errorf("a PUT moved the service to %+v", replaced.Spec)
+	}
+	c.send(422, "PATCH", path+"/web", `{"spec":{"clusterIP":"10.96.7.7","clusterIPs":["10.96.7.7"]}}`, merge)
+	c.send(404, "GET", "/apis/networking.k8s.io/v1/ipaddresses/10.96.7.7", "")
+	c.send(200, "DELETE", path+"/web", "")
+	c.send(404, "GET", "/apis/networking.k8s.io/v1/ipaddresses/"+svc.Spec.ClusterIP, "")
+}

@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/levelwire/levelwire/resource"
 	"github.com/levelwire/levelwire/storage"
@@ -74,12 +75,16 @@ func (s *Set) admit(ctx context.Context, q *Request) error {
 	return nil
 }
 
+// finishTimeout bounds what hooks do after the write.
+const finishTimeout = 10 * time.Second
+
 func (q *Request) finish(ctx context.Context, outcome Outcome) {
 	if q == nil || len(q.finally) == 0 {
 		return
 	}
 	// A client that went away must not keep claims from being given back.
-	ctx = context.WithoutCancel(ctx)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+	defer cancel()
 	for i := len(q.finally) - 1; i >= 0; i-- {
 		q.finally[i](ctx, outcome)
 	}

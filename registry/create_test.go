@@ -154,14 +154,13 @@ func TestDryRunChangesNothing(t *testing.T) {
 	if err != nil || !deleted.Deleted {
 		t.Errorf("dry delete: %+v, %v", deleted, err)
 	}
-	if pods := f.of(t, "pods"); true {
-		f.create(t, "pods", pod("p", ""))
-		if _, err := pods.Delete(t.Context(), "default", "p", &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
-			t.Error(err)
-		}
-		if len(f.events(t, "/registry/pods/", created.Revision)) != 1 {
-			t.Error("a dry delete wrote the pod's mark")
-		}
+	f.create(t, "pods", pod("p", ""))
+	gone, err := f.of(t, "pods").Delete(t.Context(), "default", "p", &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+	if err != nil || !gone.Deleted || gone.Object.GetDeletionTimestamp() == nil {
+		t.Errorf("dry delete of a pod: %+v, %v", gone, err)
+	}
+	if n := len(f.events(t, "/registry/pods/", created.Revision)); n != 1 {
+		t.Errorf("a dry delete of a pod made %d events beside its creation", n-1)
 	}
 	if n := len(f.events(t, "/registry/configmaps/", created.Revision)); n != 0 {
 		t.Errorf("dry runs made %d events", n)

@@ -96,6 +96,7 @@ func (r Registry) budgetOf(ctx context.Context, pod *corev1.Pod) (string, error)
 			continue
 		}
 		if found != "" {
+			//nolint:revive,staticcheck // clients know this text, capital letter and full stop included
 			return "", apierrors.NewInternalError(errors.New(
 				"This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."))
 		}

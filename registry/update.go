@@ -129,6 +129,7 @@ func (c *change) decideCreate(ctx context.Context, obj resource.Object) (decisio
 // and gives obj the version that it replaces.
 func (c *change) checkPreconditions(obj resource.Object, cur *state) error {
 	if uid := obj.GetUID(); uid != "" && uid != cur.object.GetUID() {
+		//nolint:revive,staticcheck // clients know this text, capital letter included
 		return c.conflict(c.name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, cur.object.GetUID()))
 	}
 	current := formatRevision(cur.revision)
