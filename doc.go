@@ -1,0 +1,33 @@
+// Package levelwire is the root of Kubernetes' list-watch machinery as one
+// small server and one library. It holds no code; this is the order in which
+// to read what is below it.
+//
+// The server, from the bottom up:
+//
+//   - storage: the contract with the engine that keeps objects; storage/memory
+//     and storage/etcd implement it, storage/storagetest is their suite.
+//   - resource: what a served kind is; resource/builtin is the table of those
+//     that Kubernetes ships, resource/columns what kubectl get prints of them.
+//   - watchcache: state and recent history of each resource. The heart.
+//   - registry: the verbs on objects, without HTTP.
+//   - apiserver: the HTTP handlers.
+//   - server: all of these assembled into something that runs.
+//
+// The client library:
+//
+//   - client/rest: typed and dynamic REST client.
+//   - client/cache: DeltaFIFO and Indexer.
+//   - client/reflector: lists, watches, resumes.
+//   - client/informer: shared informers, listers and their factory.
+//   - client/workqueue and client/events: what controllers need besides.
+//
+// The components, ordinary users of that library: controller and the packages
+// below it, scheduler, kubelet, proxy. Command cmd/levelwire runs any of them,
+// or all of them in one process.
+//
+// Follow one event: registry.Registry.Create writes it, storage.Stream
+// delivers it, watchcache.Feed applies it, watchcache.Watcher is the cursor
+// that reads it, apiserver writes it to a socket, reflector.Reflector decodes
+// it, cache.DeltaFIFO holds it, and informer.SharedInformer tells a
+// Handler. ARCHITECTURE.md draws this journey.
+package levelwire
