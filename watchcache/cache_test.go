@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/levelwire/levelwire/resource"
+	"github.com/levelwire/levelwire/storage"
 )
 
 var (
@@ -318,4 +322,76 @@ func TestCloseEndsWatchers(t *testing.T) {
 func isExpired(err error, requested, oldest int) bool {
 	var expired *ExpiredError
 	return errors.As(err, &expired) && errors.Is(err, ErrExpired) && int(expired.Requested) == requested && int(expired.Oldest) == oldest
+}
+
+func TestDecodeOption(t *testing.T) {
+	c := New(podResource(), Options{Decode: func(key string, value []byte, revision storage.Revision) (*Object, error) {
+		return NewObject(key, revision, resource.Attributes{Name: string(value)}, fmt.Appendf(nil, `{"metadata":{"resourceVersion":"%d"}}`, revision))
+	}})
+	if o, err := c.Decode("k", []byte("mine"), 3); err != nil || o.Attributes.Name != "mine" {
+		t.Errorf("decoded %+v, %v", o, err)
+	}
+}
+
+// TestWatchersComeAndGoDuringWrites is for the race detector, and for what must be
+// left when all are gone: nothing.
+func TestWatchersComeAndGoDuringWrites(t *testing.T) {
+	c := filled(t, Options{HistoryEvents: 50})
+	var group sync.WaitGroup
+	stop := make(chan struct{})
+	for i := range 6 {
+		group.Go(func() {
+			s := []*Selection{nil, selecting(t, "one", "", "", ""), selecting(t, "", "", "", "spec.nodeName=n1"), selecting(t, "", "", "app=web", "")}
+			buf := make([]Event, 7)
+			for round := i; ; round++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				snapshot := c.Current()
+				w, err := c.Watch(WatchOptions{Initial: &snapshot, Selection: s[round%len(s)]})
+				if errors.Is(err, ErrExpired) {
+					continue // 50 events went by in between
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				last := snapshot.Revision()
+				for range 20 {
+					initial := w.Initial()
+					n, err := w.Read(buf)
+					if errors.Is(err, ErrExpired) {
+						break
+					}
+					for _, e := range buf[:n] {
+						if !initial && e.Revision <= last {
+							t.Errorf("%d after %d", e.Revision, last)
+						}
+						if !initial {
+							last = e.Revision
+						}
+					}
+					if reached := w.Reached(); reached != 0 && reached < last {
+						t.Errorf("reached %d after an event at %d", reached, last)
+					}
+				}
+				w.Close()
+			}
+		})
+	}
+	for i := range 3000 {
+		p := pod{namespace: "one", name: fmt.Sprint("p", i%30), node: fmt.Sprint("n", i%3)}
+		if i%4 == 0 {
+			p.labels = map[string]string{"app": "web"}
+		}
+		c.Apply([]Change{put(t, c, p, rev(11+i))})
+		c.Advance(rev(11 + i))
+	}
+	close(stop)
+	group.Wait()
+	if got := c.Stats(); got.Watchers != 0 || got.Buckets != 0 || len(c.all.sleepers) != 0 {
+		t.Errorf("left behind: %+v, %d sleepers", got, len(c.all.sleepers))
+	}
 }

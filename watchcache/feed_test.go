@@ -78,10 +78,9 @@ func TestFeedSkipsWhatItCannotDecode(t *testing.T) {
 			t.Errorf("the check counts %d values that nobody can decode as differences, %v", n, err)
 		}
 		a := write(t, store, podA)
-		gone := erase(t, store, "/registry/pods/one/broken")
+		erase(t, store, "/registry/pods/one/broken")
 		synctest.Wait()
 		expect(t, drain(t, w), fmt.Sprintf("MODIFIED one/a@%d", a))
-		_ = gone
 	})
 }
 
@@ -93,6 +92,7 @@ func TestFeedAddAndRemove(t *testing.T) {
 		res.Plural, res.StorePrefix = "widgets", "/registry/example.com/widgets/"
 		key := res.StorePrefix + podA.key()
 		writeKey(t, store, key, podA.value())
+		synctest.Wait()
 		widgets := New(res, Options{})
 		r.feed.Add(widgets)
 		if err := widgets.WaitReady(t.Context()); err != nil {
@@ -109,8 +109,11 @@ func TestFeedAddAndRemove(t *testing.T) {
 		}
 		writeKey(t, store, key, podA.value())
 		synctest.Wait()
-		if got := widgets.Current(); got.Len() != 1 || r.feed.Stats().Unrouted != 1 {
-			t.Errorf("a removed cache is still fed: %s", content(got))
+		if got := content(widgets.Current()); got != fmt.Sprintf("one/a@%d ", at) {
+			t.Errorf("a removed cache is still fed: %s", got)
+		}
+		if got := r.feed.Stats().Unrouted; got != 2 { // before Add and after Remove
+			t.Errorf("%d changes had no cache, want 2", got)
 		}
 	})
 }
@@ -447,4 +450,52 @@ func TestRunEndsWithTheStore(t *testing.T) {
 			t.Errorf("ended with %v", err)
 		}
 	})
+}
+
+func TestFeedPrefixLeavesTheRestAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := openStore(t)
+		r := startRig(t, store, nil, FeedOptions{Prefix: "/registry/pods/"})
+		writeKey(t, store, "/registry/minions/n", nodeValue("n"))
+		write(t, store, podA)
+		synctest.Wait()
+		if r.pods.Current().Len() != 1 || r.nodes.Current().Len() != 0 {
+			t.Errorf("%d pods and %d nodes, want only what is below the prefix", r.pods.Current().Len(), r.nodes.Current().Len())
+		}
+	})
+}
+
+func TestFillConcurrencyIsBounded(t *testing.T) {
+	for _, limit := range []int{1, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			source := &faulty{Store: openStore(t)}
+			var running, most atomic.Int64
+			source.listing.Store(new(func(storage.ListOptions) error {
+				most.Store(max(most.Load(), running.Add(1)))
+				time.Sleep(time.Second) // of the bubble: the others get to where they can
+				running.Add(-1)
+				return nil
+			}))
+			var caches []*Cache
+			for i := range 6 {
+				res := podResource()
+				res.StorePrefix = fmt.Sprintf("/registry/kind%d/", i)
+				caches = append(caches, New(res, Options{}))
+			}
+			feed := NewFeed(source, caches, FeedOptions{FillConcurrency: limit})
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error)
+			go func() { done <- feed.Run(ctx) }()
+			for _, c := range caches {
+				if err := c.WaitReady(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := most.Load(); got != int64(limit) {
+				t.Errorf("%d fills at the same time, want %d", got, limit)
+			}
+			cancel()
+			<-done
+		})
+	}
 }

@@ -80,6 +80,10 @@ func (w *Watcher) Read(buf []Event) (int, error) {
 			return n, err
 		}
 		w.bucket.sleep(w)
+		if w.closed.Load() {
+			w.bucket.forget(w) // Close may have looked before it was on the list
+			return 0, ErrClosed
+		}
 		if w.generation != w.cache.generation.Load() {
 			return 0, w.ended()
 		}

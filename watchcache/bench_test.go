@@ -1,0 +1,204 @@
+package watchcache
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/levelwire/levelwire/storage"
+	"github.com/levelwire/levelwire/storage/memory"
+)
+
+// benchObjects are n decoded pods that differ in name and node.
+func benchObjects(b *testing.B, c *Cache, n int) []*Object {
+	b.Helper()
+	objects := make([]*Object, n)
+	for i := range objects {
+		p := pod{namespace: "one", name: fmt.Sprintf("pod-%07d", i), node: fmt.Sprint("node-", i), phase: "Running"}
+		objects[i] = p.object(b, c, 1)
+	}
+	return objects
+}
+
+// sleepers makes n watchers that have read everything and sleep, and
+// goroutines that read on whenever they are woken until the benchmark ends.
+func sleepers(b *testing.B, c *Cache, n int, selection func(i int) *Selection, delivered *atomic.Int64) {
+	b.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var group sync.WaitGroup
+	for i := range n {
+		w, err := c.Watch(WatchOptions{After: c.Current().Revision(), Selection: selection(i)})
+		if err != nil {
+			b.Fatal(err)
+		}
+		group.Go(func() {
+			defer w.Close()
+			buf := make([]Event, 16)
+			for {
+				select {
+				case <-w.Ready():
+				case <-ctx.Done():
+					return
+				}
+				for {
+					got, err := w.Read(buf)
+					if err != nil {
+						b.Error(err)
+						return
+					}
+					if delivered.Add(int64(got)); got == 0 {
+						break
+					}
+				}
+			}
+		})
+	}
+	b.Cleanup(func() { cancel(); group.Wait() })
+}
+
+// BenchmarkAppend is the cost of one event with watchers that wait for it:
+// 5,000 watchers each with its own node have one delivery per
+// event, as the one watcher of everything has, and should cost about as much.
+func BenchmarkAppend(b *testing.B) {
+	everything := func(int) *Selection { return nil }
+	node := func(i int) *Selection { return selecting(b, "", "", "", fmt.Sprint("spec.nodeName=node-", i)) }
+	namespace := func(i int) *Selection { return selecting(b, fmt.Sprint("ns-", i), "", "", "") }
+	for _, bench := range []struct {
+		name      string
+		watchers  int
+		selection func(int) *Selection
+	}{
+		{"watchers=0", 0, everything},
+		{"watchers=1/own-node", 1, node},
+		{"watchers=5000/own-node", 5000, node},
+		{"watchers=5000/other-namespace", 5000, namespace},
+		{"watchers=1/all", 1, everything},
+		{"watchers=5000/all", 5000, everything},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			c := filled(b, Options{})
+			objects := benchObjects(b, c, 5000)
+			if _, err := c.Fill(objects, 10); err != nil {
+				b.Fatal(err)
+			}
+			var delivered atomic.Int64
+			sleepers(b, c, bench.watchers, bench.selection, &delivered)
+			b.ReportAllocs()
+			next := storage.Revision(100_000)
+			for i := 0; b.Loop(); i++ {
+				next++
+				same := objects[i%len(objects)]
+				o := &Object{Key: same.Key, Revision: next, Attributes: same.Attributes, JSON: same.JSON}
+				c.Apply([]Change{{Key: o.Key, Object: o, Revision: next}})
+			}
+			b.ReportMetric(float64(delivered.Load())/float64(b.N), "delivered/op")
+		})
+	}
+}
+
+// BenchmarkFanOut is the cost of one delivery when watchers keep up with a
+// stream of batches.
+func BenchmarkFanOut(b *testing.B) {
+	for _, watchers := range []int{100, 1000, 5000} {
+		b.Run(fmt.Sprint(watchers), func(b *testing.B) {
+			c := filled(b, Options{})
+			objects := benchObjects(b, c, 1000)
+			var delivered atomic.Int64
+			sleepers(b, c, watchers, func(int) *Selection { return nil }, &delivered)
+			b.ReportAllocs()
+			next := storage.Revision(100_000)
+			batch := make([]Change, 10)
+			b.ResetTimer()
+			for n := int64(0); n < int64(b.N); n += int64(len(batch) * watchers) {
+				for i := range batch {
+					next++
+					same := objects[int(next)%len(objects)]
+					o := &Object{Key: same.Key, Revision: next, Attributes: same.Attributes, JSON: same.JSON}
+					batch[i] = Change{Key: o.Key, Object: o, Revision: next}
+				}
+				c.Apply(batch)
+				for delivered.Load() < n+int64(len(batch)*watchers) {
+					runtime.Gosched()
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	c := New(podResource(), Options{})
+	objects := benchObjects(b, c, 200_000)
+	if _, err := c.Fill(objects, 10); err != nil {
+		b.Fatal(err)
+	}
+	for i := range 1000 {
+		c.Apply([]Change{put(b, c, pod{namespace: "one", name: fmt.Sprintf("pod-%07d", i*7)}, rev(11+i))})
+	}
+	b.Run("snapshot+range/200000", func(b *testing.B) {
+		for b.Loop() {
+			total := 0
+			for o := range c.Current().Range("", "") {
+				total += len(o.JSON)
+			}
+		}
+	})
+	b.Run("select-field/200000", func(b *testing.B) {
+		s := selecting(b, "", "", "", "spec.nodeName=node-77")
+		for b.Loop() {
+			for range c.Current().Select(s, "") {
+			}
+		}
+	})
+	b.Run("exact", func(b *testing.B) {
+		for i := 0; b.Loop(); i++ {
+			if _, err := c.Exact(b.Context(), rev(11+i%1000)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func BenchmarkDecode(b *testing.B) {
+	c := New(podResource(), Options{})
+	p := pod{namespace: "one", name: "pod", node: "node", phase: "Running", labels: map[string]string{"app": "web", "tier": "front"}}
+	value := p.value()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := c.Decode(p.key(), value, 5); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkFill is a start with many objects in the store.
+func BenchmarkFill(b *testing.B) {
+	store, err := memory.Open(memory.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer store.Close()
+	const n = 100_000
+	for i := range n {
+		p := pod{namespace: fmt.Sprint("ns-", i%50), name: fmt.Sprintf("pod-%07d", i), node: "node", phase: "Running"}
+		if _, err := store.Create(b.Context(), "/registry/pods/"+p.key(), p.value(), 0); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		c := New(podResource(), Options{})
+		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
+		done := make(chan error)
+		feed := NewFeed(store, []*Cache{c}, FeedOptions{})
+		go func() { done <- feed.Run(ctx) }()
+		if err := c.WaitReady(ctx); err != nil || c.Current().Len() != n {
+			b.Fatal(err, c.Current().Len())
+		}
+		cancel()
+		<-done
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/object")
+}
