@@ -43,7 +43,9 @@ type cluster struct {
 	url    string
 	http2  *http.Client
 	http1  *http.Client
-	stop   func() // drains the server and waits for it
+	// authority is whose certificates the clients trust.
+	authority *x509.Certificate
+	stop      func() // drains the server and waits for it
 }
 
 const testToken = "a-token-for-tests"
@@ -95,7 +97,8 @@ func (c *cluster) start(all []*watchcache.Cache, unfed bool) {
 	serving, err := authority.Serving(c.t.TempDir(), []string{"127.0.0.1"})
 	must(c.t, err)
 	c.url = "https://" + listener.Addr().String()
-	c.http2, c.http1 = clients(authority.Certificate())
+	c.authority = authority.Certificate()
+	c.http2, c.http1 = clients(c.authority)
 	fed, served := make(chan error, 1), make(chan error, 1)
 	go func() {
 		if unfed {
