@@ -119,8 +119,34 @@ func decode(mediaType string, body []byte, into runtime.Object) (gvk schema.Grou
 	if err != nil {
 		return gvk, nil, err
 	}
-	gvk, err = kindOf(body)
+	gvk, err = claimedKind(into)
 	return gvk, append(strictErrs, more...), err
+}
+
+// claimedKind returns the kind that a decoded body says it is of.
+func claimedKind(obj runtime.Object) (schema.GroupVersionKind, error) {
+	switch o := obj.(type) {
+	case *unstructured.Unstructured:
+		for _, name := range []string{"kind", "apiVersion"} {
+			if _, _, err := unstructured.NestedString(o.Object, name); err != nil {
+				return schema.GroupVersionKind{}, fmt.Errorf("malformed body: %w", err)
+			}
+		}
+		return parseKind(o.GetAPIVersion(), o.GetKind())
+	default:
+		if meta, ok := obj.GetObjectKind().(*metav1.TypeMeta); ok {
+			return parseKind(meta.APIVersion, meta.Kind)
+		}
+		return obj.GetObjectKind().GroupVersionKind(), nil
+	}
+}
+
+func parseKind(apiVersion, kind string) (schema.GroupVersionKind, error) {
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return schema.GroupVersionKind{}, fmt.Errorf("apiVersion %q: %w", apiVersion, err)
+	}
+	return gv.WithKind(kind), nil
 }
 
 // unmarshalStrict decodes JSON that a client wrote.
@@ -132,10 +158,10 @@ func unmarshalStrict(body []byte, into runtime.Object) (strictErrs []error, err 
 	}
 	strictErrs, err = kjson.UnmarshalStrict(body, target)
 	if err != nil {
-		return nil, fmt.Errorf("malformed JSON body: %w", err)
+		return nil, fmt.Errorf("malformed body: %w", err)
 	}
 	if custom && u.Object == nil {
-		return nil, errors.New("malformed JSON body: it must be an object")
+		return nil, errors.New("malformed body: it must be an object")
 	}
 	return strictErrs, nil
 }
@@ -159,9 +185,5 @@ func kindOf(data []byte) (schema.GroupVersionKind, error) {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &meta); err != nil {
 		return schema.GroupVersionKind{}, fmt.Errorf("kind and apiVersion cannot be read: %w", err)
 	}
-	gv, err := schema.ParseGroupVersion(meta.APIVersion)
-	if err != nil {
-		return schema.GroupVersionKind{}, fmt.Errorf("apiVersion %q: %w", meta.APIVersion, err)
-	}
-	return gv.WithKind(meta.Kind), nil
+	return parseKind(meta.APIVersion, meta.Kind)
 }

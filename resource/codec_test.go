@@ -109,6 +109,8 @@ func TestWithRevisionOfForeignValues(t *testing.T) {
 	for _, tt := range []struct{ name, value, want string }{
 		{"another order", `{"apiVersion":"example.com/v1","kind":"Widget","spec":{},"metadata":{"name":"n","resourceVersion":"1"}}` + "\n",
 			`{"kind":"Widget","apiVersion":"example.com/v1","metadata":{"resourceVersion":"9","name":"n"},"spec":{}}`},
+		{"keys that need escapes", `{"kind":"Widget","a\u0000\u007f\"":1,"\u006detadata":{"name":"n"},"apiVersion":"example.com/v1"}`,
+			`{"kind":"Widget","apiVersion":"example.com/v1","metadata":{"resourceVersion":"9","name":"n"},"a\u0000\u007f\"":1}`},
 		{"empty metadata", `{"kind":"Widget","apiVersion":"example.com/v1","metadata":{}}`,
 			`{"kind":"Widget","apiVersion":"example.com/v1","metadata":{"resourceVersion":"9"}}`},
 		{"a revision that should not be there", `{"kind":"Widget","apiVersion":"example.com/v1","metadata":{"resourceVersion":"1","name":"n"}}`,

@@ -63,8 +63,8 @@ func (s *Resource) restore(value []byte) ([]byte, error) {
 // member is one member of an object, as it stands in the input.
 type member struct {
 	key        string
-	start, end int // from the key's quote to the end of the value
-	value      int // where the value begins
+	rawKey     []byte // between its quotes
+	value, end int    // where the value begins and ends
 }
 
 // members lists the members of the object that data consists of.
@@ -82,7 +82,7 @@ func members(data []byte) ([]member, error) {
 		if !ok {
 			break
 		}
-		var m member
+		m := member{rawKey: key}
 		if m.key, err = text(key, escaped); err != nil {
 			return nil, err
 		}
@@ -161,7 +161,6 @@ func appendMetadata(out, metadata []byte, rule revisionRule) ([]byte, error) {
 
 // appendMember appends one member with its key.
 func appendMember(out, data []byte, m member) []byte {
-	out = strconv.AppendQuote(out, m.key)
-	out = append(out, ':')
+	out = append(append(append(out, '"'), m.rawKey...), `":`...)
 	return append(out, data[m.value:m.end]...)
 }

@@ -10,8 +10,8 @@ func leaseRules() rules[*coordinationv1.Lease] {
 		Validate: func(l *coordinationv1.Lease) field.ErrorList {
 			errs := atLeast(specPath.Child("leaseDurationSeconds"), l.Spec.LeaseDurationSeconds, 1)
 			errs = append(errs, notNegative(specPath.Child("leaseTransitions"), l.Spec.LeaseTransitions)...)
-			if holder := l.Spec.HolderIdentity; holder != nil && *holder == "" && l.Spec.Strategy != nil {
-				errs = append(errs, field.Invalid(specPath.Child("holderIdentity"), *holder, "must not be empty"))
+			if valueOr(l.Spec.PreferredHolder, "") != "" && valueOr(l.Spec.Strategy, "") == "" {
+				errs = append(errs, field.Forbidden(specPath.Child("preferredHolder"), "may only be specified if `strategy` is defined"))
 			}
 			return errs
 		},
