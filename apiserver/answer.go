@@ -134,3 +134,12 @@ func (a *answer) release(err error) error {
 	}
 	return err
 }
+
+// WriteString is Write without a copy for short strings.
+func (a *answer) WriteString(s string) (int, error) {
+	if a.err == nil && len(*a.buf)+len(s) <= writeSize {
+		*a.buf = append(*a.buf, s...)
+		return len(s), nil
+	}
+	return a.Write([]byte(s))
+}

@@ -60,7 +60,7 @@ type presenter struct {
 func (s *Server) presenter(res *resource.Resource, form accepted) presenter {
 	return presenter{
 		res: res, ids: formsOf(res.GroupVersionResource()), form: form,
-		encodes: func(form string) { s.metrics.encodes.WithLabelValues(form).Inc() },
+		encodes: s.metrics.countEncode,
 	}
 }
 

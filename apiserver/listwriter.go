@@ -19,12 +19,13 @@ import (
 type listWriter struct {
 	*answer
 	presenter
-	include metav1.IncludeObjectPolicy
-	out     io.Writer // where JSON goes: the answer, perhaps through an indenter
+	include  metav1.IncludeObjectPolicy
+	itemHead string    // of a PartialObjectMetadata
+	out      io.Writer // where JSON goes: the answer, perhaps through an indenter
 }
 
 func (l *listWriter) write(p page) error {
-	l.out = l.answer
+	l.out, l.itemHead = l.answer, metadataHead(l.form.version)
 	if l.form.media == mediaProtobuf {
 		return l.writeProtobuf(p)
 	}
@@ -67,7 +68,7 @@ func (l *listWriter) writeJSON(p page, meta []byte) error {
 	return err
 }
 
-var comma, brace = []byte{','}, []byte{'{'}
+var comma, brace, closingBrace = []byte{','}, []byte{'{'}, []byte{'}'}
 
 // head is everything before the first item.
 func (l *listWriter) head(meta []byte) ([]byte, error) {
@@ -117,11 +118,20 @@ func (l *listWriter) writeWhole(o *watchcache.Object) error {
 	return err
 }
 
+// writeMetadata copies an object's metadata into another envelope, piece by
+// piece.
 func (l *listWriter) writeMetadata(o *watchcache.Object) error {
-	partial, err := l.metadata(o, false)
-	if err == nil {
-		_, err = l.out.Write(partial)
+	shown, err := l.json(o)
+	if err != nil {
+		return err
 	}
+	if _, err := io.WriteString(l.out, l.itemHead); err != nil {
+		return err
+	}
+	if _, err := l.out.Write(metadataOf(l.res, shown)); err != nil {
+		return err
+	}
+	_, err = l.out.Write(closingBrace)
 	return err
 }
 

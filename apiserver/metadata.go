@@ -21,19 +21,17 @@ func metadataOf(res *resource.Resource, shown []byte) []byte {
 }
 
 // valueEnd returns the length of the JSON object that data begins with. The
-// data is known to be well-formed: our own encoder wrote it.
+// data is known to be well-formed: our own encoder wrote it. Strings, which
+// are most of it, are skipped at the speed of memory.
 func valueEnd(data []byte) int {
-	depth, quoted := 0, false
+	depth := 0
 	for i := 0; i < len(data); i++ {
-		switch c := data[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
+		switch data[i] {
+		case '"':
+			i += stringEnd(data[i+1:])
+		case '{', '[':
 			depth++
-		case c == '}' || c == ']':
+		case '}', ']':
 			if depth--; depth == 0 {
 				return i + 1
 			}
@@ -42,15 +40,38 @@ func valueEnd(data []byte) int {
 	return len(data)
 }
 
+// stringEnd returns the length of a JSON string without its opening quote:
+// up to the next quote that no odd number of backslashes precedes.
+func stringEnd(data []byte) int {
+	for end := 0; ; end++ {
+		i := bytes.IndexByte(data[end:], '"')
+		if i < 0 {
+			return len(data)
+		}
+		end += i
+		slashes := 0
+		for slashes < end && data[end-1-slashes] == '\\' {
+			slashes++
+		}
+		if slashes%2 == 0 {
+			return end + 1
+		}
+	}
+}
+
 // metadataJSON returns the PartialObjectMetadata of an object: its metadata
 // bytes in another envelope, without decoding.
 func metadataJSON(res *resource.Resource, shown []byte, version string) []byte {
 	metadata := metadataOf(res, shown)
-	head := `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/` + version + `","metadata":`
+	head := metadataHead(version)
 	out := make([]byte, 0, len(head)+len(metadata)+1)
 	out = append(out, head...)
 	out = append(out, metadata...)
 	return append(out, '}')
+}
+
+func metadataHead(version string) string {
+	return `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/` + version + `","metadata":`
 }
 
 // metadataProtobuf returns a PartialObjectMetadata, given as JSON, in the

@@ -20,11 +20,15 @@ type metrics struct {
 	events   *prometheus.CounterVec
 	bytes    *prometheus.CounterVec
 	encodes  *prometheus.CounterVec
+	// encodesOf holds the counters of encodes: looking them up by label costs
+	// as much as a small encode.
+	encodesOf map[string]prometheus.Counter
 }
 
 func newMetrics() *metrics {
 	m := &metrics{
-		registry: prometheus.NewRegistry(),
+		registry:  prometheus.NewRegistry(),
+		encodesOf: make(map[string]prometheus.Counter),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "apiserver_request_total", Help: "Requests by verb, resource and HTTP code.",
 		}, []string{"verb", "group", "version", "resource", "subresource", "code"}),
@@ -48,6 +52,9 @@ func newMetrics() *metrics {
 			Name: "levelwire_encodes_total", Help: "Objects encoded into a form that was not cached yet.",
 		}, []string{"form"}),
 	}
+	for _, form := range []string{"json", "protobuf", "metadata", "metadata protobuf", "table row"} {
+		m.encodesOf[form] = m.encodes.WithLabelValues(form)
+	}
 	m.registry.MustRegister(m.requests, m.duration, m.rejected, m.watches, m.events, m.bytes, m.encodes)
 	return m
 }
@@ -70,3 +77,5 @@ func (m *metrics) observe(r *http.Request, info *requestInfo, elapsed time.Durat
 func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
+
+func (m *metrics) countEncode(form string) { m.encodesOf[form].Inc() }
