@@ -25,6 +25,7 @@ func gaugeValue(t testing.TB, g prometheus.Gauge) float64 {
 
 func TestMetricsCountRequests(t *testing.T) {
 	c := newCluster(t)
+	seed(c)
 	c.get("/api/v1/pods")
 	c.get("/api/v1/namespaces/a/pods/none")
 	c.do(http.MethodPost, "/healthz", "")
@@ -34,6 +35,8 @@ func TestMetricsCountRequests(t *testing.T) {
 		`apiserver_request_total{code="404",group="",resource="pods",subresource="",verb="get",version="v1"} 1`,
 		`apiserver_request_total{code="405",group="",resource="",subresource="",verb="POST",version=""} 1`,
 		`apiserver_request_duration_seconds_count{group="",resource="pods",verb="list",version="v1"} 1`,
+		`levelwire_cache_objects{group="",resource="pods"} 3`,
+		`levelwire_cache_events_total{group="",resource="pods"} 3`,
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("metrics lack %s", want)

@@ -40,6 +40,7 @@ func New(config Config) (*Server, error) {
 		writeSlots: make(chan struct{}, config.MaxWritesInFlight),
 		stopping:   make(chan struct{}),
 	}
+	s.metrics.registry.MustRegister(cacheCollector{resources: config.Resources, cache: config.Cache})
 	return s, nil
 }
 
