@@ -35,6 +35,9 @@ func New(cfg *clientrest.Config, opts Options) (*Client, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
+	if cfg.Transport != nil {
+		return nil, fmt.Errorf("a rest.Config with a Transport of its own is not supported: use Options.WrapTransport or Options.Dial")
+	}
 	opts = opts.withDefaults()
 	if opts.ContentType == "" {
 		opts.ContentType = JSON

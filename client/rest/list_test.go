@@ -145,7 +145,7 @@ func TestOddLists(t *testing.T) {
 // A list that ends too early is a cut connection, never a shorter list.
 func TestCutLists(t *testing.T) {
 	for _, protobuf := range []bool{false, true} {
-		body, contentType, err := encode(podList(5), protobuf)
+		body, contentType, err := encode(podList(2), protobuf)
 		if err != nil {
 			t.Fatal(err)
 		}

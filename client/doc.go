@@ -1,0 +1,13 @@
+// Package client holds no code; it names the packages below it in reading
+// order.
+//
+//   - rest talks to an API server: typed, dynamic or metadata-only lists,
+//     watches and writes.
+//   - cache keeps objects and what happened to them: Indexer and DeltaFIFO. It
+//     knows nothing of the network.
+//   - reflector keeps a store in step with a server: list once, then watch and
+//     resume.
+//   - informer puts the three together: shared informers, handlers, listers
+//     and the factory that most programs begin with.
+//   - workqueue is what a controller's handlers feed and its workers drain.
+package client
