@@ -54,12 +54,13 @@ func New[T rest.Object](name string, source reflector.ListerWatcher[T], opts ref
 	}
 	opts.Name = name
 	indexer := cache.NewIndexer(nil, cache.Indexers[T]{cache.NamespaceIndex: cache.MetaNamespaceIndex[T]})
-	return &SharedInformer[T]{
+	i := &SharedInformer[T]{
 		name: name, log: opts.Logger.With("informer", name), source: source, opts: opts,
 		indexer: indexer,
-		fifo:    cache.NewDeltaFIFO[T](nil, indexer),
 		synced:  make(chan struct{}),
 	}
+	i.fifo = cache.NewDeltaFIFO(cache.FIFOOptions[T]{Known: indexer, OnSynced: i.declareSynced})
+	return i
 }
 
 // Name says what is looked at.
@@ -134,7 +135,6 @@ func (i *SharedInformer[T]) Run(ctx context.Context) error {
 	}
 	var loop sync.WaitGroup
 	loop.Go(func() { i.loop(ctx) })
-	loop.Go(func() { i.awaitSync(ctx) })
 	err := i.reflector.Run(ctx)
 	cancel()
 	loop.Wait()
@@ -196,17 +196,8 @@ func (i *SharedInformer[T]) loop(ctx context.Context) {
 	}
 }
 
-// awaitSync ends when the first list, which may be empty, has been applied.
-func (i *SharedInformer[T]) awaitSync(ctx context.Context) {
-	select {
-	case <-i.fifo.Synced():
-		i.declareSynced()
-	case <-ctx.Done():
-	}
-}
-
 // declareSynced closes Synced and tells the listeners where the first list
-// ends.
+// ends, once that has been applied.
 func (i *SharedInformer[T]) declareSynced() {
 	i.mu.Lock()
 	defer i.mu.Unlock()

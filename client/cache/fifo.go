@@ -1,0 +1,294 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// ErrClosed is returned by a DeltaFIFO after Close.
+var ErrClosed = errors.New("delta queue is closed")
+
+// DefaultMaxDeltas is the default of FIFOOptions.MaxDeltas.
+const DefaultMaxDeltas = 16
+
+// FIFOOptions configure a DeltaFIFO.
+type FIFOOptions[T any] struct {
+	// KeyFunc names objects. Default: MetaNamespaceKey.
+	KeyFunc KeyFunc[T]
+	// Known is where processed objects end up, usually an Indexer: Replace
+	// makes tombstones for the objects in it that are gone, Resync deltas for
+	// all of them. Default: nothing is known.
+	Known Known[T]
+	// MaxDeltas is how many deltas of one object are kept apart before they
+	// are compressed. Default: DefaultMaxDeltas; at least 4.
+	MaxDeltas int
+	// OnSynced is called once, when HasSynced becomes true, without locks and
+	// by the goroutine that made it so: that of Pop, or that of Replace if the
+	// first list was empty. Default: nobody is called.
+	OnSynced func()
+}
+
+// Known is what a DeltaFIFO asks of the store behind it. Both methods are
+// called with the DeltaFIFO's lock held.
+type Known[T any] interface {
+	Get(key string) (T, bool)
+	// Range calls visit for every object until it returns false.
+	Range(visit func(key string, obj T) bool)
+}
+
+// DeltaFIFO is a queue of objects that have changed, each with the list of its
+// changes, in the order in which the objects first changed. Whoever pops an
+// object gets everything that happened to it since it was popped before.
+//
+// Its size is bounded by the number of distinct objects: beyond MaxDeltas the
+// changes of one object are compressed, so that its state before, its last
+// state, and the end of an object whose name was taken by another remain
+// visible.
+//
+// Producers never wait for the consumer. All methods may be called
+// concurrently; calls of Pop take turns.
+type DeltaFIFO[T any] struct {
+	keyOf     KeyFunc[T]
+	known     Known[T]
+	maxDeltas int
+	onSynced  func()
+
+	// popping is held by the one Pop that is handing out an object. It is
+	// taken before mu.
+	popping chan struct{}
+
+	mu    sync.Mutex
+	items map[string]*pending[T]
+	head  *pending[T] // a list through pending.next, oldest first
+	tail  *pending[T]
+	free  *pending[T] // recycled, through next as well
+	nfree int
+	// current is the object that Pop hands out at this moment: it is in no
+	// list any more and not yet in known.
+	current *pending[T]
+
+	reached string // every change up to this version is in the queue or was popped
+
+	replaced bool          // Replace was called
+	initial  int           // objects of the first Replace that were not popped
+	synced   chan struct{} // closed when replaced and initial is 0
+	wake     chan struct{} // holds a token while Pop may have missed an object
+	closed   chan struct{}
+}
+
+// pending is one object in the queue.
+type pending[T any] struct {
+	key     string
+	deltas  Deltas[T]
+	before  string // reached when it was queued
+	initial bool
+	next    *pending[T]
+}
+
+// NewDeltaFIFO returns an empty queue.
+func NewDeltaFIFO[T any](opts FIFOOptions[T]) *DeltaFIFO[T] {
+	f := &DeltaFIFO[T]{
+		keyOf:     opts.KeyFunc,
+		known:     opts.Known,
+		maxDeltas: opts.MaxDeltas,
+		onSynced:  opts.OnSynced,
+		popping:   make(chan struct{}, 1),
+		items:     make(map[string]*pending[T]),
+		synced:    make(chan struct{}),
+		wake:      make(chan struct{}, 1),
+		closed:    make(chan struct{}),
+	}
+	if f.keyOf == nil {
+		f.keyOf = MetaNamespaceKey[T]
+	}
+	if f.maxDeltas == 0 {
+		f.maxDeltas = DefaultMaxDeltas
+	}
+	f.maxDeltas = max(f.maxDeltas, 4)
+	return f
+}
+
+// Add queues obj as Added.
+func (f *DeltaFIFO[T]) Add(obj T) error { return f.queue(Added, obj) }
+
+// Update queues obj as Updated.
+func (f *DeltaFIFO[T]) Update(obj T) error { return f.queue(Updated, obj) }
+
+// Delete queues obj, the last state of an object, as Deleted, unless nothing
+// is known of the object, or its deletion is queued already.
+func (f *DeltaFIFO[T]) Delete(obj T) error { return f.queue(Deleted, obj) }
+
+func (f *DeltaFIFO[T]) queue(kind DeltaType, obj T) error {
+	key, err := f.keyOf(obj)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.isClosed() {
+		return ErrClosed
+	}
+	if kind == Deleted && f.unheardOf(key) {
+		return nil
+	}
+	f.push(key, Delta[T]{Type: kind, Object: obj})
+	return nil
+}
+
+// unheardOf needs f.mu. Without a Known everything may have been heard of.
+func (f *DeltaFIFO[T]) unheardOf(key string) bool {
+	if f.known == nil || f.items[key] != nil || f.current != nil && f.current.key == key {
+		return false
+	}
+	_, known := f.known.Get(key)
+	return !known
+}
+
+// push appends d to the deltas of key. It needs f.mu.
+func (f *DeltaFIFO[T]) push(key string, d Delta[T]) *pending[T] {
+	p := f.items[key]
+	if p != nil {
+		p.deltas = appendDelta(p.deltas, d)
+		if len(p.deltas) > f.maxDeltas {
+			p.deltas = compress(p.deltas)
+		}
+		return p
+	}
+	p = f.take()
+	p.key, p.before = key, f.reached
+	p.deltas = append(p.deltas, d)
+	f.items[key] = p
+	if f.tail == nil {
+		f.head = p
+	} else {
+		f.tail.next = p
+	}
+	f.tail = p
+	f.signal()
+	return p
+}
+
+// signal leaves a token for a waiting Pop.
+func (f *DeltaFIFO[T]) signal() {
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Pop waits for an object and calls process with it, without locks held, so
+// producers go on meanwhile. Its error is returned; the object is not queued
+// again. Pop returns the cause of ctx when it is done, and ErrClosed after
+// Close, without handing out what is left.
+func (f *DeltaFIFO[T]) Pop(ctx context.Context, process func(Item[T]) error) error {
+	select {
+	case f.popping <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-f.closed:
+		return ErrClosed
+	}
+	defer func() { <-f.popping }()
+	for {
+		p, err := f.next(ctx)
+		if err != nil {
+			return err
+		}
+		if p != nil {
+			defer f.finish(p)
+			return process(Item[T]{Key: p.key, Deltas: p.deltas, Initial: p.initial})
+		}
+		select {
+		case <-f.wake:
+		case <-ctx.Done():
+		case <-f.closed:
+		}
+	}
+}
+
+// next takes the first object off the queue and makes it the current one; nil
+// if there is none.
+func (f *DeltaFIFO[T]) next(ctx context.Context) (*pending[T], error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.isClosed() {
+		return nil, ErrClosed
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	p := f.head
+	if p == nil {
+		return nil, nil
+	}
+	f.head = p.next
+	if f.head == nil {
+		f.tail = nil
+	}
+	p.next = nil
+	delete(f.items, p.key)
+	f.current = p
+	return p, nil
+}
+
+// finish is called when the consumer has processed the current object.
+func (f *DeltaFIFO[T]) finish(p *pending[T]) {
+	f.mu.Lock()
+	f.current = nil
+	justSynced := false
+	if p.initial {
+		f.initial--
+		justSynced = f.checkSynced()
+	}
+	f.recycle(p)
+	f.mu.Unlock()
+	if justSynced && f.onSynced != nil {
+		f.onSynced()
+	}
+}
+
+// Close makes all further calls fail and wakes those that wait. What is
+// queued is dropped.
+func (f *DeltaFIFO[T]) Close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.isClosed() {
+		return
+	}
+	close(f.closed)
+	f.items, f.head, f.tail, f.free, f.nfree = nil, nil, nil, nil, 0
+}
+
+func (f *DeltaFIFO[T]) isClosed() bool {
+	select {
+	case <-f.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// maxFree bounds the recycled entries: enough for a steady stream, and a burst
+// does not pin its memory.
+const maxFree = 1024
+
+func (f *DeltaFIFO[T]) take() *pending[T] {
+	p := f.free
+	if p == nil {
+		return &pending[T]{}
+	}
+	f.free, p.next = p.next, nil
+	f.nfree--
+	return p
+}
+
+func (f *DeltaFIFO[T]) recycle(p *pending[T]) {
+	if f.nfree >= maxFree {
+		return
+	}
+	clear(p.deltas) // let the objects go
+	*p = pending[T]{deltas: p.deltas[:0], next: f.free}
+	f.free = p
+	f.nfree++
+}
