@@ -3,6 +3,7 @@ package apiserver
 import (
 	"encoding/json"
 	"fmt"
+	"mime"
 	"net/http"
 	"slices"
 	"strings"
@@ -137,7 +138,10 @@ func TestOpenAPIOffersFieldValidation(t *testing.T) {
 	binary := c.get("/openapi/v2", "Accept: "+openAPIv2Protobuf)
 	var d openapi_v2.Document
 	must(t, proto.Unmarshal(binary.body, &d))
-	if len(d.Paths.Path) != len(v2) || binary.header.Get("Content-Type") != openAPIv2Protobuf {
+	if _, _, err := mime.ParseMediaType(binary.header.Get("Content-Type")); err != nil {
+		t.Errorf("clients cannot parse the content type: %v", err)
+	}
+	if len(d.Paths.Path) != len(v2) || binary.header.Get("Content-Type") != openAPIv2ProtobufAnswer {
 		t.Errorf("%d paths in protobuf, %d in JSON", len(d.Paths.Path), len(v2))
 	}
 	if got := c.get("/openapi/v3/apis/none/v1"); got.code != 404 {

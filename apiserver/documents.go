@@ -89,7 +89,6 @@ func (s *Server) described() *documents { return s.documents.get(s.config.Resour
 func (s *Server) serveGroups(w http.ResponseWriter, r *http.Request) {
 	d := s.described()
 	core := strings.Trim(r.URL.Path, "/") == "api"
-	w.Header().Add("Vary", "Accept")
 	if wantsAggregated(parseAccept(strings.Join(r.Header.Values("Accept"), ","))) {
 		s.serveAggregated(w, r, d, core)
 		return
@@ -195,6 +194,7 @@ func writeTagged(w http.ResponseWriter, r *http.Request, contentType string, bod
 	sum := sha256.Sum256(body)
 	tag := `"` + strings.ToUpper(hex.EncodeToString(sum[:16])) + `"`
 	w.Header().Set("ETag", tag)
+	w.Header().Set("Vary", "Accept")
 	if r.Header.Get("If-None-Match") == tag {
 		w.WriteHeader(http.StatusNotModified)
 		return

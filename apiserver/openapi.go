@@ -20,8 +20,13 @@ type node = map[string]any
 
 const gvkExtension = "x-kubernetes-group-version-kind"
 
-// openAPIv2Protobuf is what old kubectl reads version 2 as.
-const openAPIv2Protobuf = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+// openAPIv2Protobuf is what old kubectl asks for version 2 as. An @ may not be
+// in a media type, and clients choke on an answer that has it, so that the
+// answer is named with a dot, as Kubernetes does.
+const (
+	openAPIv2Protobuf       = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+	openAPIv2ProtobufAnswer = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+)
 
 // build makes all OpenAPI documents, once.
 func (d *documents) build() error {
@@ -217,8 +222,9 @@ func (s *Server) serveOpenAPIv2(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	for part := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
-		if strings.HasPrefix(strings.TrimSpace(part), openAPIv2Protobuf) {
-			writeTagged(w, r, openAPIv2Protobuf, d.v2pb)
+		kind, _, _ := strings.Cut(strings.TrimSpace(part), ";")
+		if kind == openAPIv2Protobuf || kind == openAPIv2ProtobufAnswer {
+			writeTagged(w, r, openAPIv2ProtobufAnswer, d.v2pb)
 			return
 		}
 	}
