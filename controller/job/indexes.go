@@ -1,0 +1,100 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// span is a range of indexes, both ends included.
+type span struct{ first, last int }
+
+// indexSet is a set of completion indexes as sorted, disjoint, non-adjacent
+// ranges: a finished job of a million indexes is one of them.
+type indexSet []span
+
+// parseIndexes reads the form of a status: "0,2-4,9". What lies beyond limit
+// or is not in that form is left out: it would only be run again.
+func parseIndexes(text string, limit int) indexSet {
+	var set indexSet
+	for part := range strings.SplitSeq(text, ",") {
+		from, to, ranged := strings.Cut(part, "-")
+		first, err := strconv.Atoi(from)
+		last := first
+		if err == nil && ranged {
+			last, err = strconv.Atoi(to)
+		}
+		if err != nil || first < 0 || last < first || first >= limit {
+			continue
+		}
+		set = set.add(span{first, min(last, limit-1)})
+	}
+	return set
+}
+
+// add returns the set with a range more. The receiver's memory may be used.
+func (s indexSet) add(n span) indexSet {
+	at, _ := slices.BinarySearchFunc(s, n, func(a, b span) int { return a.first - b.first })
+	if at > 0 && s[at-1].last+1 >= n.first {
+		at--
+		n.first = s[at].first
+	}
+	end := at
+	for end < len(s) && s[end].first <= n.last+1 {
+		n.last = max(n.last, s[end].last)
+		end++
+	}
+	return slices.Replace(s, at, end, n)
+}
+
+func (s indexSet) has(index int) bool {
+	at, found := slices.BinarySearchFunc(s, index, func(a span, i int) int { return a.first - i })
+	return found || at > 0 && s[at-1].last >= index
+}
+
+func (s indexSet) len() (n int) {
+	for _, r := range s {
+		n += r.last - r.first + 1
+	}
+	return n
+}
+
+func (s indexSet) String() string {
+	parts := make([]string, len(s))
+	for i, r := range s {
+		switch {
+		case r.last == r.first:
+			parts[i] = strconv.Itoa(r.first)
+		case r.last == r.first+1:
+			parts[i] = fmt.Sprintf("%d,%d", r.first, r.last)
+		default:
+			parts[i] = fmt.Sprintf("%d-%d", r.first, r.last)
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+// missing returns the first n indexes below limit that are in neither set.
+func (s indexSet) missing(also indexSet, limit, n int) []int {
+	var found []int
+	for i := 0; i < limit && len(found) < n; i++ {
+		if !s.has(i) && !also.has(i) {
+			found = append(found, i)
+		}
+	}
+	return found
+}
+
+func indexed(job *batchv1.Job) bool {
+	return job.Spec.CompletionMode != nil && *job.Spec.CompletionMode == batchv1.IndexedCompletion
+}
+
+// indexOf reads the completion index of a pod.
+func indexOf(pod *corev1.Pod) (int, bool) {
+	i, err := strconv.Atoi(pod.Annotations[batchv1.JobCompletionIndexAnnotation])
+	return i, err == nil && i >= 0
+}

@@ -1,0 +1,70 @@
+package nodelifecycle
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// evictionTime is when the pod must leave its node because of taints with
+// effect NoExecute: at once if it does not tolerate one, or when the shortest
+// of the toleration times it has been given is over. ok is false if it may
+// stay for ever. since is when a taint without a time was seen first.
+func evictionTime(pod *corev1.Pod, taints []corev1.Taint, since time.Time) (at time.Time, ok bool) {
+	for i := range taints {
+		taint := &taints[i]
+		if taint.Effect != corev1.TaintEffectNoExecute {
+			continue
+		}
+		added := since
+		if taint.TimeAdded != nil {
+			added = taint.TimeAdded.Time
+		}
+		left, forever := toleration(pod, taint)
+		if forever {
+			continue
+		}
+		if due := added.Add(left); !ok || due.Before(at) {
+			at, ok = due, true
+		}
+	}
+	return at, ok
+}
+
+// toleration is how long the pod tolerates the taint: the shortest time of the
+// tolerations that match, for ever if none of them has one.
+func toleration(pod *corev1.Pod, taint *corev1.Taint) (left time.Duration, forever bool) {
+	matched := false
+	forever = true
+	for i := range pod.Spec.Tolerations {
+		t := &pod.Spec.Tolerations[i]
+		if !tolerates(t, taint) {
+			continue
+		}
+		matched = true
+		if t.TolerationSeconds == nil {
+			continue
+		}
+		seconds := time.Duration(max(*t.TolerationSeconds, 0)) * time.Second
+		if forever || seconds < left {
+			left, forever = seconds, false
+		}
+	}
+	if !matched {
+		return 0, false
+	}
+	return left, forever
+}
+
+func tolerates(t *corev1.Toleration, taint *corev1.Taint) bool {
+	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
+		return false
+	}
+	switch t.Operator {
+	case corev1.TolerationOpExists:
+		return true
+	case "", corev1.TolerationOpEqual:
+		return t.Key != "" && t.Value == taint.Value
+	}
+	return false
+}
