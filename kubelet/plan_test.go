@@ -1,0 +1,188 @@
+package kubelet
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var noon = time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
+
+func options(t *testing.T) Options {
+	t.Helper()
+	opts := Options{NodeName: "n", StartAfter: time.Second, StopAfter: 2 * time.Second, RunFor: 5 * time.Second}
+	if err := opts.ensureDefaults(); err != nil {
+		t.Fatal(err)
+	}
+	return opts
+}
+
+func TestNextStep(t *testing.T) {
+	started := metav1.NewTime(noon)
+	grace := func(seconds int64) *int64 { return &seconds }
+	jobOwner := []metav1.OwnerReference{{Kind: "Job", Name: "j", Controller: new(bool)}}
+	*jobOwner[0].Controller = true
+	cases := map[string]struct {
+		pod  corev1.Pod
+		seen times
+		want step
+	}{
+		"just bound": {
+			want: step{stage: stageAccept},
+		},
+		"containers are starting": {
+			pod:  corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending, StartTime: &started}},
+			seen: times{accepted: noon.Add(-400 * time.Millisecond)},
+			want: step{stageStart, 600 * time.Millisecond},
+		},
+		"containers have started": {
+			pod:  corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending, StartTime: &started}},
+			seen: times{accepted: noon.Add(-time.Second)},
+			want: step{stage: stageStart},
+		},
+		"a service runs for ever": {
+			pod:  corev1.Pod{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways}, Status: corev1.PodStatus{Phase: corev1.PodRunning}},
+			seen: times{started: noon.Add(-time.Hour)},
+			want: step{stage: stageNothing},
+		},
+		"a pod of its own that may end does not by itself": {
+			pod:  corev1.Pod{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever}, Status: corev1.PodStatus{Phase: corev1.PodRunning}},
+			seen: times{started: noon.Add(-time.Hour)},
+			want: step{stage: stageNothing},
+		},
+		"a Job's pod ends": {
+			pod: corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{OwnerReferences: jobOwner},
+				Spec:       corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
+			},
+			seen: times{started: noon.Add(-3 * time.Second)},
+			want: step{stageEnd, 2 * time.Second},
+		},
+		"an annotation says how long": {
+			pod: corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{AnnotationRunFor: "10s"}},
+				Spec:       corev1.PodSpec{RestartPolicy: corev1.RestartPolicyOnFailure}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
+			},
+			seen: times{started: noon.Add(-3 * time.Second)},
+			want: step{stageEnd, 7 * time.Second},
+		},
+		"a deleted pod stops in its own time": {
+			pod: corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &started, DeletionGracePeriodSeconds: grace(30)},
+				Status:     corev1.PodStatus{Phase: corev1.PodRunning},
+			},
+			seen: times{deleting: noon.Add(-time.Second)},
+			want: step{stageStop, time.Second},
+		},
+		"but not beyond its grace": {
+			pod: corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{
+					DeletionTimestamp: &started, DeletionGracePeriodSeconds: grace(3), Annotations: map[string]string{AnnotationStopAfter: "1h"},
+				},
+			},
+			seen: times{deleting: noon.Add(-2 * time.Second)},
+			want: step{stageStop, time.Second},
+		},
+		"an ended pod has nothing to come": {
+			pod:  corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodFailed}},
+			want: step{stage: stageNothing},
+		},
+	}
+	opts := options(t)
+	for name, c := range cases {
+		if got := opts.next(&c.pod, c.seen, noon); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+func TestStatusesAgreeWithThemselves(t *testing.T) {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{UID: "u"},
+		Spec: corev1.PodSpec{
+			InitContainers: []corev1.Container{{Name: "init"}},
+			Containers:     []corev1.Container{{Name: "a", Image: "img"}, {Name: "b"}},
+		},
+	}
+	condition := func(kind corev1.PodConditionType) corev1.ConditionStatus {
+		for _, c := range pod.Status.Conditions {
+			if c.Type == kind {
+				return c.Status
+			}
+		}
+		return "absent"
+	}
+	check := func(what string, phase corev1.PodPhase, ready corev1.ConditionStatus) {
+		t.Helper()
+		if pod.Status.Phase != phase || condition(corev1.PodReady) != ready || len(pod.Status.ContainerStatuses) != 2 {
+			t.Errorf("%s: phase %s, ready %s, %d containers", what, pod.Status.Phase, condition(corev1.PodReady), len(pod.Status.ContainerStatuses))
+		}
+	}
+	pod.Status = accepted(pod, netip.MustParseAddr("10.0.0.1"), noon)
+	check("accepted", corev1.PodPending, corev1.ConditionFalse)
+	if pod.Status.ContainerStatuses[0].State.Waiting == nil {
+		t.Error("accepted: the container does not wait")
+	}
+	pod.Status = running(pod, netip.MustParseAddr("10.1.0.2"), noon.Add(time.Second))
+	check("running", corev1.PodRunning, corev1.ConditionTrue)
+	if pod.Status.PodIP != "10.1.0.2" || pod.Status.InitContainerStatuses[0].State.Terminated == nil {
+		t.Errorf("running: %+v", pod.Status)
+	}
+	pod.Status = finished(pod, 3, corev1.PodFailed, noon.Add(2*time.Second))
+	check("finished", corev1.PodFailed, corev1.ConditionFalse)
+	ended := pod.Status.ContainerStatuses[0].State.Terminated
+	if ended == nil || ended.ExitCode != 3 || !ended.StartedAt.Time.Equal(noon.Add(time.Second)) {
+		t.Errorf("finished: %+v", ended)
+	}
+}
+
+func TestReadinessGatesAreOthersToOpen(t *testing.T) {
+	pod := &corev1.Pod{Spec: corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: "lb"}}}}
+	if gatesOpen(pod) != corev1.ConditionFalse {
+		t.Error("a gate nobody spoke of is open")
+	}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: "lb", Status: corev1.ConditionTrue}}
+	if gatesOpen(pod) != corev1.ConditionTrue {
+		t.Error("the gate stays closed")
+	}
+}
+
+func TestAddressesAreUniqueUntilReleased(t *testing.T) {
+	a := newAddresses(netip.MustParsePrefix("10.0.0.0/29"))
+	a.claim("old", "10.0.0.3") // of a pod from before a restart
+	seen := map[netip.Addr]bool{netip.MustParseAddr("10.0.0.3"): true}
+	pods := []types.UID{"p1", "p2", "p3", "p4", "p5"}
+	for _, pod := range pods {
+		ip, ok := a.assign(pod)
+		if !ok || seen[ip] {
+			t.Fatalf("%s: %v, %v", pod, ip, ok)
+		}
+		seen[ip] = true
+		if again, _ := a.assign(pod); again != ip {
+			t.Errorf("%s: %v and then %v", pod, ip, again)
+		}
+	}
+	if ip, ok := a.assign("p6"); ok {
+		t.Fatalf("a full network gave %v", ip)
+	}
+	a.release("old")
+	if ip, ok := a.assign("p6"); !ok || ip != netip.MustParseAddr("10.0.0.3") {
+		t.Errorf("after a release: %v, %v", ip, ok)
+	}
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	for name, opts := range map[string]Options{
+		"node name":      {NodeName: "Not A Name"},
+		"pod CIDR":       {NodeName: "n", PodCIDR: netip.MustParsePrefix("10.0.0.0/31")},
+		"lease duration": {NodeName: "n", LeaseDuration: time.Millisecond},
+	} {
+		if err := opts.ensureDefaults(); err == nil {
+			t.Errorf("a bad %s was accepted", name)
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package scheduler
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func newNode(name string, change func(*corev1.Node)) *corev1.Node {
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}},
+		Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourcePods: resource.MustParse("4"),
+		}},
+	}
+	if change != nil {
+		change(node)
+	}
+	return node
+}
+
+func newPod(name, cpu string, change func(*corev1.Pod)) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}},
+	}
+	if cpu != "" {
+		pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+	}
+	if change != nil {
+		change(pod)
+	}
+	return pod
+}
+
+func schedulerOver(nodes ...*corev1.Node) *Scheduler {
+	s := &Scheduler{ledger: newLedger()}
+	for _, node := range nodes {
+		s.ledger.setNode(node)
+	}
+	return s
+}
+
+func TestPlaceRefusesWithTheReason(t *testing.T) {
+	tainted := func(node *corev1.Node) {
+		node.Spec.Taints = []corev1.Taint{{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}}
+	}
+	cases := map[string]struct {
+		node *corev1.Node
+		pod  *corev1.Pod
+		want string // "" for: it fits
+	}{
+		"fits":              {newNode("n", nil), newPod("p", "2", nil), ""},
+		"too little cpu":    {newNode("n", nil), newPod("p", "2001m", nil), "0/1 nodes are available: 1 Insufficient cpu."},
+		"cordoned":          {newNode("n", func(n *corev1.Node) { n.Spec.Unschedulable = true }), newPod("p", "", nil), "0/1 nodes are available: 1 node(s) were unschedulable."},
+		"untolerated taint": {newNode("n", tainted), newPod("p", "", nil), "0/1 nodes are available: 1 node(s) had untolerated taint {gpu: yes}."},
+		"tolerated taint": {newNode("n", tainted), newPod("p", "", func(p *corev1.Pod) {
+			p.Spec.Tolerations = []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}}
+		}), ""},
+		"tolerated for another value": {newNode("n", tainted), newPod("p", "", func(p *corev1.Pod) {
+			p.Spec.Tolerations = []corev1.Toleration{{Key: "gpu", Value: "no"}}
+		}), "0/1 nodes are available: 1 node(s) had untolerated taint {gpu: yes}."},
+		"node selector": {newNode("n", nil), newPod("p", "", func(p *corev1.Pod) {
+			p.Spec.NodeSelector = map[string]string{"disk": "fast"}
+		}), "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."},
+		"extended resource": {newNode("n", nil), newPod("p", "", func(p *corev1.Pod) {
+			p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"example.com/gpu": resource.MustParse("1")}
+		}), "0/1 nodes are available: 1 Insufficient example.com/gpu."},
+	}
+	for name, c := range cases {
+		node, why := schedulerOver(c.node).place(c.pod)
+		if why != c.want || (node == "n") != (c.want == "") {
+			t.Errorf("%s: %q, %q; want %q", name, node, why, c.want)
+		}
+	}
+	if _, why := schedulerOver().place(newPod("p", "", nil)); why != "no nodes available to schedule pods" {
+		t.Errorf("without nodes: %q", why)
+	}
+}
+
+func TestPlaceSpreadsAndNeverOverfills(t *testing.T) {
+	s := schedulerOver(newNode("a", nil), newNode("b", nil))
+	perNode := map[string]int{}
+	for i := range 8 {
+		pod := newPod(fmt.Sprint(i), "400m", nil)
+		node, why := s.place(pod)
+		if node == "" {
+			t.Fatalf("pod %d: %s", i, why)
+		}
+		s.ledger.assume(pod, node)
+		perNode[node]++
+	}
+	if perNode["a"] != 4 || perNode["b"] != 4 {
+		t.Errorf("placed %v", perNode)
+	}
+	if node, why := s.place(newPod("last", "100m", nil)); why != "0/2 nodes are available: 2 Too many pods." {
+		t.Errorf("a ninth pod: %q, %q", node, why)
+	}
+	s.ledger.release("0")
+	if node, why := s.place(newPod("last", "400m", nil)); node == "" {
+		t.Errorf("after a release: %s", why)
+	}
+}
+
+func TestHostPortsCollide(t *testing.T) {
+	s := schedulerOver(newNode("a", nil))
+	withPort := func(name, ip string) *corev1.Pod {
+		return newPod(name, "", func(p *corev1.Pod) {
+			p.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80, HostIP: ip, Protocol: corev1.ProtocolTCP}}
+		})
+	}
+	s.ledger.assume(withPort("first", "10.0.0.1"), "a")
+	if node, _ := s.place(withPort("other address", "10.0.0.2")); node == "" {
+		t.Error("another address collides")
+	}
+	if node, _ := s.place(withPort("every address", "")); node != "" {
+		t.Error("every address does not collide with one")
+	}
+	s.ledger.release("first")
+	if node, _ := s.place(withPort("every address", "")); node == "" {
+		t.Error("the port was not given back")
+	}
+}
+
+func TestFailedBindingGivesTheRoomBackOnce(t *testing.T) {
+	l := newLedger()
+	l.setNode(newNode("a", nil))
+	pod := newPod("p", "1", nil)
+	bound := pod.DeepCopy()
+	bound.Spec.NodeName = "a"
+
+	l.assume(pod, "a")
+	l.observe(bound) // the binding did reach the server
+	l.releaseAssumed(pod.UID)
+	if !l.charged(pod.UID) {
+		t.Error("an observed pod was given back")
+	}
+	bound.Status.Phase = corev1.PodSucceeded
+	l.observe(bound)
+	if l.charged(pod.UID) {
+		t.Error("a pod that has ended holds room")
+	}
+}
+
+// Whatever comes in whatever order, the ledger's sums are those of its pods.
+func TestLedgerSumsStayTrue(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	l := newLedger()
+	for range 20_000 {
+		pod := newPod(fmt.Sprint(random.IntN(50)), fmt.Sprintf("%dm", random.IntN(500)), nil)
+		node := fmt.Sprint("n", random.IntN(4))
+		switch random.IntN(7) {
+		case 0:
+			l.assume(pod, node)
+		case 1, 2:
+			pod.Spec.NodeName = node
+			l.observe(pod)
+		case 3:
+			l.release(pod.UID)
+		case 4:
+			l.releaseAssumed(pod.UID)
+		case 5:
+			l.setNode(newNode(node, nil))
+		case 6:
+			l.removeNode(node)
+		}
+	}
+	sums := map[string]int64{}
+	for _, c := range l.pods {
+		sums[c.node] += c.amounts.milliCPU
+	}
+	for name, a := range l.nodes {
+		if a.taken.milliCPU != sums[name] {
+			t.Errorf("%s: %d taken, its pods sum up to %d", name, a.taken.milliCPU, sums[name])
+		}
+	}
+}
