@@ -103,7 +103,7 @@ func (p presenter) protobuf(o *watchcache.Object) ([]byte, error) {
 // scan of the metadata and a copy, so it is kept only for events, which many
 // watchers share.
 func (p presenter) metadata(o *watchcache.Object, keep bool) ([]byte, error) {
-	make := func(o *watchcache.Object) ([]byte, error) {
+	encode := func(o *watchcache.Object) ([]byte, error) {
 		p.encodes("metadata")
 		shown, err := p.json(o)
 		if err != nil {
@@ -112,15 +112,15 @@ func (p presenter) metadata(o *watchcache.Object, keep bool) ([]byte, error) {
 		return metadataJSON(p.res, shown, p.form.version), nil
 	}
 	if !keep || p.form.version != "v1" {
-		return make(o)
+		return encode(o)
 	}
-	return o.Form(p.ids.metadata, make)
+	return o.Form(p.ids.metadata, encode)
 }
 
 // metadataProtobuf returns an object's PartialObjectMetadata in the protobuf
 // envelope.
 func (p presenter) metadataProtobuf(o *watchcache.Object) ([]byte, error) {
-	make := func(o *watchcache.Object) ([]byte, error) {
+	encode := func(o *watchcache.Object) ([]byte, error) {
 		p.encodes("metadata protobuf")
 		shown, err := p.json(o)
 		if err != nil {
@@ -129,9 +129,9 @@ func (p presenter) metadataProtobuf(o *watchcache.Object) ([]byte, error) {
 		return metadataProtobuf(metadataJSON(p.res, shown, p.form.version))
 	}
 	if p.form.version != "v1" {
-		return make(o)
+		return encode(o)
 	}
-	return o.Form(p.ids.metadataProtobuf, make)
+	return o.Form(p.ids.metadataProtobuf, encode)
 }
 
 // envelope returns what an object looks like in protobuf in the negotiated

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	openapi_v2 "github.com/google/gnostic-models/openapiv2"
@@ -87,21 +88,12 @@ func openAPIv3(place string, resources []*resource.Resource) node {
 		paths[collection] = pathItem(res, ref, verbGet, verbCreate)
 		paths[single] = pathItem(res, ref, verbGet, verbUpdate, verbPatch, verbDelete)
 		for _, sub := range subresourcesOf(res) {
-			if sub.kind == res.GroupVersionKind() && offersAll(sub.verbs, verbPatch) {
+			if sub.kind == res.GroupVersionKind() && slices.Contains(sub.verbs, verbPatch) {
 				paths[single+"/"+sub.name] = pathItem(res, ref, verbGet, verbUpdate, verbPatch)
 			}
 		}
 	}
 	return node{"openapi": "3.0.0", "info": openAPIInfo(), "paths": paths, "components": node{"schemas": schemas}}
-}
-
-func offersAll(verbs []string, verb string) bool {
-	for _, v := range verbs {
-		if v == verb {
-			return true
-		}
-	}
-	return false
 }
 
 func resourcePaths(place string, res *resource.Resource) (collection, single string) {

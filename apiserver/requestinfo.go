@@ -3,6 +3,7 @@ package apiserver
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/levelwire/levelwire/resource"
@@ -166,12 +167,7 @@ func verbsOf(res *resource.Resource) []string {
 }
 
 func offers(res *resource.Resource, verb string) bool {
-	for _, v := range verbsOf(res) {
-		if v == verb {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(verbsOf(res), verb)
 }
 
 // isTrue reads a boolean query parameter as Kubernetes does: anything but
