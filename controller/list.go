@@ -7,14 +7,17 @@ import (
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/controller/daemonset"
 	"github.com/levelwire/levelwire/controller/deployment"
 	"github.com/levelwire/levelwire/controller/endpoints"
 	"github.com/levelwire/levelwire/controller/garbage"
+	"github.com/levelwire/levelwire/controller/history"
 	"github.com/levelwire/levelwire/controller/job"
 	"github.com/levelwire/levelwire/controller/namespace"
 	"github.com/levelwire/levelwire/controller/nodelifecycle"
 	"github.com/levelwire/levelwire/controller/pods"
 	"github.com/levelwire/levelwire/controller/replicaset"
+	"github.com/levelwire/levelwire/controller/statefulset"
 )
 
 // shared is what the controllers of a process have in common.
@@ -22,6 +25,7 @@ type shared struct {
 	client   *rest.Client
 	factory  *informer.Factory
 	pods     *pods.Source
+	history  *history.History
 	recorder *events.Recorder
 	log      *slog.Logger
 }
@@ -42,6 +46,12 @@ var controllers = []struct {
 	}},
 	{"replicaset", func(s *shared) (runner, error) {
 		return replicaset.New(s.client, s.factory, s.pods, s.recorder, s.log)
+	}},
+	{"statefulset", func(s *shared) (runner, error) {
+		return statefulset.New(s.client, s.factory, s.pods, s.history, s.recorder, s.log)
+	}},
+	{"daemonset", func(s *shared) (runner, error) {
+		return daemonset.New(s.client, s.factory, s.pods, s.history, s.recorder, s.log)
 	}},
 	{"job", func(s *shared) (runner, error) {
 		return job.New(s.client, s.factory, s.pods, s.recorder, s.log)

@@ -12,6 +12,7 @@ import (
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/controller/history"
 	"github.com/levelwire/levelwire/controller/pods"
 )
 
@@ -44,8 +45,12 @@ func NewManager(client *rest.Client, opts Options) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	revisions, err := history.New(client, factory)
+	if err != nil {
+		return nil, err
+	}
 	s := &shared{
-		client: client, factory: factory, pods: source, log: opts.Logger,
+		client: client, factory: factory, pods: source, history: revisions, log: opts.Logger,
 		recorder: events.New(client, "controller-manager", "", opts.Logger),
 	}
 	m := &Manager{factory: factory, recorder: s.recorder, log: opts.Logger}

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/levelwire/levelwire/controller/pods"
 )
 
 // evictionTime is when the pod must leave its node because of taints with
@@ -38,7 +40,7 @@ func toleration(pod *corev1.Pod, taint *corev1.Taint) (left time.Duration, forev
 	forever = true
 	for i := range pod.Spec.Tolerations {
 		t := &pod.Spec.Tolerations[i]
-		if !tolerates(t, taint) {
+		if !pods.Tolerates(t, taint) {
 			continue
 		}
 		matched = true
@@ -54,17 +56,4 @@ func toleration(pod *corev1.Pod, taint *corev1.Taint) (left time.Duration, forev
 		return 0, false
 	}
 	return left, forever
-}
-
-func tolerates(t *corev1.Toleration, taint *corev1.Taint) bool {
-	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
-		return false
-	}
-	switch t.Operator {
-	case corev1.TolerationOpExists:
-		return true
-	case "", corev1.TolerationOpEqual:
-		return t.Key != "" && t.Value == taint.Value
-	}
-	return false
 }

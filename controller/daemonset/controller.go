@@ -1,0 +1,100 @@
+package daemonset
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/levelwire/levelwire/client/events"
+	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/controller/history"
+	"github.com/levelwire/levelwire/controller/pods"
+	"github.com/levelwire/levelwire/controller/reconcile"
+)
+
+const workers = 4
+
+var kind = appsv1.SchemeGroupVersion.WithKind("DaemonSet")
+
+// Controller is the DaemonSet controller.
+type Controller struct {
+	loop     *reconcile.Loop
+	sets     *informer.SharedInformer[*appsv1.DaemonSet]
+	nodes    *informer.SharedInformer[*corev1.Node]
+	pods     *pods.Source
+	history  *history.History
+	api      rest.Resource[*appsv1.DaemonSet]
+	control  *pods.Control
+	informed []reconcile.Source
+	now      func() time.Time
+}
+
+// New registers the controller with the factory's informers.
+func New(client *rest.Client, factory *informer.Factory, source *pods.Source, revisions *history.History, recorder *events.Recorder, log *slog.Logger) (*Controller, error) {
+	c := &Controller{
+		sets:    informer.For[*appsv1.DaemonSet](factory, informer.ListOptions{}),
+		nodes:   informer.For[*corev1.Node](factory, informer.ListOptions{}),
+		pods:    source,
+		history: revisions,
+		api:     rest.For[*appsv1.DaemonSet](client),
+		control: pods.NewControl(client, recorder, kind),
+		now:     time.Now,
+	}
+	c.loop = reconcile.NewLoop("daemonset", workers, log, c.reconcile)
+	sets, err := c.sets.AddHandler(reconcile.Each(func(set *appsv1.DaemonSet) { c.loop.Add(reconcile.KeyOf(set)) }), informer.HandlerOptions{})
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := c.nodes.AddHandler(c.nodeHandler(), informer.HandlerOptions{})
+	if err != nil {
+		return nil, err
+	}
+	podHandler, err := source.Informer.AddHandler(c.control.Watch(c.loop.Add, c.offerOrphan), informer.HandlerOptions{})
+	if err != nil {
+		return nil, err
+	}
+	c.informed = []reconcile.Source{sets, nodes, podHandler, revisions}
+	return c, nil
+}
+
+// Run reconciles until ctx ends, once the caches are filled. It blocks.
+func (c *Controller) Run(ctx context.Context) error { return c.loop.RunAfter(ctx, c.informed...) }
+
+// nodeHandler queues all sets when the nodes, or what decides where pods may
+// run, have changed. A kubelet's heartbeat is no such change.
+func (c *Controller) nodeHandler() informer.Handler[*corev1.Node] {
+	all := func() {
+		for _, set := range c.sets.Lister().List("", nil) {
+			c.loop.Add(reconcile.KeyOf(set))
+		}
+	}
+	return informer.HandlerFuncs[*corev1.Node]{
+		Add: func(*corev1.Node, bool) { all() },
+		Update: func(old, node *corev1.Node) {
+			same := maps.Equal(old.Labels, node.Labels) && slices.EqualFunc(old.Spec.Taints, node.Spec.Taints, func(a, b corev1.Taint) bool {
+				return a.MatchTaint(&b) && a.Value == b.Value
+			})
+			if !same {
+				all()
+			}
+		},
+		Delete: func(*corev1.Node, bool) { all() },
+	}
+}
+
+func (c *Controller) offerOrphan(pod *corev1.Pod) {
+	for _, set := range c.sets.Lister().List(pod.Namespace, nil) {
+		selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+		if err == nil && !selector.Empty() && selector.Matches(labels.Set(pod.Labels)) {
+			c.loop.Add(reconcile.KeyOf(set))
+		}
+	}
+}
