@@ -79,7 +79,18 @@ const (
 	defaultRetention  = 5 * time.Minute
 	defaultBind       = "127.0.0.1"
 	defaultServiceNet = "10.96.0.0/16"
+	// minServiceBits leaves two addresses between a network's first and last.
+	minServiceBits = 2
 )
+
+// ConfigError is a configuration that no surroundings could make work: what
+// the command line says is wrong, not the machine.
+type ConfigError struct{ Err error }
+
+func (e *ConfigError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (e *ConfigError) Unwrap() error { return e.Err }
 
 // ensureDefaults fills absent members and refuses impossible ones, naming the
 // command's flag, as that is what nearly everybody has at hand.
@@ -104,6 +115,9 @@ func (c *Config) ensureDefaults() error {
 	}
 	if !c.ServiceCIDR.IsValid() {
 		c.ServiceCIDR = netip.MustParsePrefix(defaultServiceNet)
+	}
+	if c.ServiceCIDR.Addr().BitLen()-c.ServiceCIDR.Bits() < minServiceBits {
+		return fmt.Errorf("--service-cidr %s has no room for services", c.ServiceCIDR)
 	}
 	setDefault(&c.CompactionInterval, defaultInterval)
 	setDefault(&c.CompactionRetention, defaultRetention)

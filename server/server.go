@@ -36,10 +36,10 @@ type Server struct {
 
 // Listen checks the configuration, prepares the data directory and takes the
 // port. It opens no storage yet. An error is one line that names the flag or
-// the file.
+// the file; a *ConfigError says that it is the configuration's own fault.
 func Listen(config Config) (*Server, error) {
 	if err := config.ensureDefaults(); err != nil {
-		return nil, err
+		return nil, &ConfigError{err}
 	}
 	if err := prepareDir(config.DataDir); err != nil {
 		return nil, err
@@ -138,9 +138,17 @@ func (s *Server) serve(ctx context.Context, store storage.Store) error {
 	feedCtx, stopFeed := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopFeed()
 	group, groupCtx := errgroup.WithContext(ctx)
+	serveCtx, stopServing := context.WithCancel(feedCtx)
+	defer stopServing()
+	group.Go(func() error {
+		defer stopServing()
+		<-groupCtx.Done()
+		s.withdraw(feedCtx, set)
+		return nil
+	})
 	group.Go(func() error {
 		defer stopFeed()
-		return api.Serve(groupCtx, s.listener, &tls.Config{Certificates: []tls.Certificate{s.identity.serving}, MinVersion: tls.VersionTLS12})
+		return api.Serve(serveCtx, s.listener, &tls.Config{Certificates: []tls.Certificate{s.identity.serving}, MinVersion: tls.VersionTLS12})
 	})
 	group.Go(func() error { return ignoreEnd(feedCtx, feed.Run(feedCtx)) })
 	group.Go(func() error { return s.prepare(groupCtx, set, services, caches) })
@@ -165,6 +173,25 @@ func (s *Server) prepare(ctx context.Context, set *registry.Set, services *regis
 	return nil
 }
 
+// withdrawTimeout bounds what withdraw adds to the time of stopping.
+const withdrawTimeout = time.Second
+
+// withdraw tells whoever finds the server by default/kubernetes that it goes,
+// while they can still hear it. A store that fails does not hold up the end:
+// the address is taken over when a server starts there again.
+func (s *Server) withdraw(ctx context.Context, set *registry.Set) {
+	select {
+	case <-s.ready:
+	default:
+		return // never announced, or not all of it
+	}
+	ctx, cancel := context.WithTimeout(ctx, withdrawTimeout)
+	defer cancel()
+	if err := registry.Withdraw(ctx, set, s.endpoint()); err != nil {
+		s.config.Logger.Warn("the server could not be taken out of default/kubernetes", "error", err)
+	}
+}
+
 // endpoint is what default/kubernetes points at.
 func (s *Server) endpoint() netip.AddrPort {
 	address := s.listener.Addr().(*net.TCPAddr).AddrPort()
@@ -177,7 +204,7 @@ func (s *Server) endpoint() netip.AddrPort {
 
 func (s *Server) compact(ctx context.Context, store storage.Store) error {
 	return ignoreEnd(ctx, storage.CompactLoop(ctx, store, storage.CompactionOptions{
-		Interval: s.config.CompactionInterval, Retention: s.config.CompactionRetention,
+		Interval: s.config.CompactionInterval, Retention: s.config.CompactionRetention, Logger: s.config.Logger,
 	}))
 }
 

@@ -3,6 +3,7 @@ package watchcache
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"runtime"
 	"sync"
 
@@ -100,7 +101,11 @@ func (f *Feed) join(m *member, epoch int, objects []*Object, revision storage.Re
 	m.filling = false
 	f.publish()
 	if first {
-		f.opts.Logger.Info("cache filled", "resource", m.cache.res.GroupResource(), "objects", len(objects), "revision", revision)
+		level := slog.LevelInfo
+		if len(objects) == 0 {
+			level = slog.LevelDebug // most kinds have none, and nobody waits for those
+		}
+		f.opts.Logger.Log(f.ctx, level, "cache filled", "resource", m.cache.res.GroupResource(), "objects", len(objects), "revision", revision)
 	} else {
 		f.opts.Logger.Info("cache brought up to date from a list", "resource", m.cache.res.GroupResource(), "differences", differences, "revision", revision)
 	}

@@ -54,7 +54,12 @@ func newControllers() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "controllers",
 		Short: "Run the controller manager against an API server",
-		Args:  noArguments,
+		Long: `Run the controllers: they create and delete pods for ReplicaSets, Deployments and
+the other workloads, keep EndpointSlices, collect garbage, empty deleted
+namespaces and watch over nodes. All of them share one set of watches. They wait
+for an API server that is not there yet, and go on after one that was away.`,
+		Example: `  levelwire controllers --kubeconfig levelwire-data/admin.kubeconfig`,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, log, err := flags.connect(cmd, "controllers")
 			if err != nil {
@@ -77,7 +82,11 @@ func newScheduler() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scheduler",
 		Short: "Run the scheduler against an API server",
-		Args:  noArguments,
+		Long: `Run the scheduler: it watches pods that have no node yet and binds each to one
+that is ready, has the resources they request, and agrees with their node
+selectors, affinities and tolerations.`,
+		Example: `  levelwire scheduler --kubeconfig levelwire-data/admin.kubeconfig`,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, log, err := flags.connect(cmd, "scheduler")
 			if err != nil {
@@ -105,6 +114,8 @@ func newKubelet() *cobra.Command {
 		Short: "Simulate a node and its pods against an API server",
 		Long: `Simulate a node: register it, keep its lease, and report the pods bound to it as
 Pending, Running and, for those of Jobs, Succeeded. No container runs.`,
+		Example: `  levelwire kubelet --node-name node-1
+  levelwire kubelet --node-name slow --start-after 20s --pod-cidr 10.244.7.0/24`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if podCIDR != "" {
@@ -140,7 +151,12 @@ func newProxy() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "proxy",
 		Short: "Keep a table of Services and their endpoints, and print its changes",
-		Args:  noArguments,
+		Long: `Keep what a node's service proxy would program: for each address and port of a
+Service, the ready endpoints behind it. Each line of the table is printed when
+it appears or changes, and again after "gone: " when it goes. No packet is
+forwarded.`,
+		Example: `  levelwire proxy --kubeconfig levelwire-data/admin.kubeconfig`,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, log, err := flags.connect(cmd, "proxy")
 			if err != nil {

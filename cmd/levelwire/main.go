@@ -9,6 +9,8 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+
+	"github.com/levelwire/levelwire/server"
 )
 
 // Exit codes: 1 for what failed while running, 2 for a command line that
@@ -39,7 +41,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	fmt.Fprintf(stderr, "levelwire: %s\n", oneLine(err))
 	var usage usageError
-	if errors.As(err, &usage) {
+	var config *server.ConfigError
+	if errors.As(err, &usage) || errors.As(err, &config) {
 		return exitUsage
 	}
 	return exitFailed

@@ -30,6 +30,9 @@ func newUp() *cobra.Command {
 		Long: `Run the API server, the controllers, the scheduler, a service proxy and a number
 of simulated nodes in this process. The components talk to the server over
 HTTPS like everybody else. Objects survive a restart, unless --storage=memory.`,
+		Example: `  levelwire up
+  levelwire up --nodes 10 --storage=memory
+  levelwire up --secure-port=0 --data-dir /tmp/cluster`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if nodes < 0 || nodes > maxNodes {
