@@ -42,22 +42,22 @@ func (r *Resource) WithRevision(stored []byte, revision int64) ([]byte, error) {
 
 // restore turns a value from the store that Encode did not write into what it
 // would have written.
-func (s *Resource) restore(value []byte) ([]byte, error) {
+func (r *Resource) restore(value []byte) ([]byte, error) {
 	if IsProtobuf(value) {
-		obj, err := s.decodeStoredProtobuf(value)
+		obj, err := r.decodeStoredProtobuf(value)
 		if err != nil {
 			return nil, err
 		}
-		return s.Encode(obj)
+		return r.Encode(obj)
 	}
 	kind, err := kindOf(value)
 	if err != nil {
-		return nil, fmt.Errorf("stored value of %s: %w", s.GroupResource(), err)
+		return nil, fmt.Errorf("stored value of %s: %w", r.GroupResource(), err)
 	}
-	if want := s.GroupVersionKind(); kind != want {
-		return nil, fmt.Errorf("stored value of %s is a %s, not a %s: rewrite it in that version with the server that wrote it", s.GroupResource(), kind, want)
+	if want := r.GroupVersionKind(); kind != want {
+		return nil, fmt.Errorf("stored value of %s is a %s, not a %s: rewrite it in that version with the server that wrote it", r.GroupResource(), kind, want)
 	}
-	return s.canonical(value, dropRevision)
+	return r.canonical(value, dropRevision)
 }
 
 // member is one member of an object, as it stands in the input.

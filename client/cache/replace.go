@@ -22,7 +22,7 @@ func (f *DeltaFIFO[T]) Replace(objs []T, version string) error {
 	}
 	first := !f.replaced
 	f.replaced = true
-	if f.items == nil || len(f.items) == 0 {
+	if len(f.items) == 0 {
 		f.items = make(map[string]*pending[T], len(objs))
 	}
 	present := make(map[string]struct{}, len(keys))

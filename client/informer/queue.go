@@ -50,7 +50,6 @@ type waiting[T any] struct {
 	key   string
 	queue [3]notification[T]
 	n     int
-	next  int // the first that has not been popped
 }
 
 func newCoalescing[T any]() *coalescing[T] {

@@ -88,7 +88,7 @@ func TestForKnowsTheEndpoint(t *testing.T) {
 	if got := r.GroupVersionResource(); got != corev1.SchemeGroupVersion.WithResource("pods") {
 		t.Errorf("got %v", got)
 	}
-	if r.New() == nil || r.New() == r.New() {
+	if first, second := r.New(), r.New(); first == nil || first == second {
 		t.Error("New must give a new object each time")
 	}
 }

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bufio"
+	"errors"
 	"io"
 )
 
@@ -65,7 +66,7 @@ func (s *source) tooLarge() error {
 // is what a decoder met within a list or an event.
 func (s *source) cause(what string, err error) error {
 	switch {
-	case s.err == io.EOF:
+	case errors.Is(s.err, io.EOF):
 		return io.ErrUnexpectedEOF
 	case s.err != nil:
 		return s.err

@@ -59,8 +59,9 @@ func (c *Controller) fitGroup(ctx context.Context, service *corev1.Service, g gr
 	for _, endpoint := range g.endpoints {
 		missing[endpoint.Addresses[0]] = endpoint
 	}
-	contents := make([][]discoveryv1.Endpoint, len(existing))
+	contents := make([][]discoveryv1.Endpoint, 0, len(existing))
 	for i, slice := range existing {
+		contents = append(contents, nil)
 		for _, old := range slice.Endpoints {
 			if endpoint, ok := missing[old.Addresses[0]]; ok {
 				contents[i] = append(contents[i], endpoint)

@@ -94,7 +94,6 @@ func (s *session) randomWrites(seed, count int) ([]write, error) {
 		if err != nil {
 			return nil, fmt.Errorf("writer %d, %s: %w", seed, key, err)
 		}
-		known = rev
 		event := storage.Event{Key: key, Value: []byte(value), Revision: rev, Deleted: deleted}
 		if deleted {
 			event.Value = nil
@@ -102,7 +101,7 @@ func (s *session) randomWrites(seed, count int) ([]write, error) {
 		acknowledged = append(acknowledged, write{event, before})
 		read, err := s.Current(s.ctx)
 		if err != nil || read < rev {
-			return nil, fmt.Errorf("Current is %d, %w after the write of %d", read, err, rev)
+			return nil, fmt.Errorf("after the write of %d the current revision is %d (%v)", rev, read, err)
 		}
 		known = read
 	}
