@@ -6,8 +6,8 @@
 //	reflector -> DeltaFIFO -> informer loop -> Indexer
 //	                                        -> one bounded queue per handler -> handler
 //
-// Two goroutines run per informer (reflector and loop) and one per handler.
-// None polls.
+// Two goroutines run per informer (reflector and loop), and one per handler
+// while it has something to be told. None polls.
 //
 // Start with [NewFactory] and [For]; handler.go says what handlers may rely
 // on, and queue.go how a slow one is kept from costing the others anything.

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,6 +22,9 @@ import (
 type Options struct {
 	// Namespace limits all informers that do not say otherwise. Default: all.
 	Namespace string
+	// Resync is HandlerOptions.Resync for handlers that do not say. Default:
+	// never.
+	Resync time.Duration
 	// Reflector is how the informers list and watch; Name and Logger are set
 	// for each.
 	Reflector reflector.Options
@@ -57,6 +61,7 @@ type shared interface {
 	Name() string
 	Run(ctx context.Context) error
 	Synced() <-chan struct{}
+	Done() <-chan struct{}
 }
 
 type informerKey struct {
@@ -111,7 +116,7 @@ func of[T rest.Object](f *Factory, endpoint rest.Resource[T], opts ListOptions) 
 	source := reflector.Resource(endpoint.Namespace(opts.Namespace), func(o *metav1.ListOptions) {
 		o.LabelSelector, o.FieldSelector = opts.LabelSelector, opts.FieldSelector
 	})
-	i := New(nameOf(gvr, opts), source, f.opts.Reflector)
+	i := newInformer(nameOf(gvr, opts), source, f.opts.Reflector, f.opts.Resync)
 	f.informers[key] = i
 	f.order = append(f.order, i)
 	return i
@@ -164,7 +169,8 @@ func (f *Factory) Start(ctx context.Context) {
 }
 
 // WaitForSync waits until every informer that has been started holds a
-// complete list. If ctx ends before, the error names those that do not.
+// complete list. If ctx ends before, or an informer stops without, the error
+// names those that do not.
 func (f *Factory) WaitForSync(ctx context.Context) error {
 	f.mu.Lock()
 	var waiting []shared
@@ -177,6 +183,10 @@ func (f *Factory) WaitForSync(ctx context.Context) error {
 	for n, i := range waiting {
 		select {
 		case <-i.Synced():
+		case <-i.Done():
+			if missing := unsynced(waiting[n : n+1]); len(missing) > 0 {
+				return fmt.Errorf("informer %s stopped before it had a complete list: %w", missing[0], ErrStopped)
+			}
 		case <-ctx.Done():
 			return fmt.Errorf("no complete list yet of %s: %w", strings.Join(unsynced(waiting[n:]), ", "), ctx.Err())
 		}

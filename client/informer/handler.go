@@ -16,9 +16,9 @@ type Handler[T any] interface {
 	// OnAdd tells of an object the handler did not know. initial: it was there
 	// before the handler, or before the informer had its first complete list.
 	OnAdd(obj T, initial bool)
-	// OnUpdate tells of a new state. If the UIDs differ, the old object was
-	// deleted and another of its name created while nobody looked. With
-	// HandlerOptions.Resync both may be the same.
+	// OnUpdate tells of a new state of the same object: an object that took
+	// the name of another is told of by OnDelete and OnAdd, even if nobody saw
+	// the deletion. With HandlerOptions.Resync old and obj may be the same.
 	OnUpdate(old, obj T)
 	// OnDelete tells of the end of an object. If finalStateKnown is false,
 	// the end itself was missed and obj is only the last state that was seen.
@@ -55,15 +55,17 @@ func (h HandlerFuncs[T]) OnDelete(obj T, finalStateKnown bool) {
 
 // HandlerOptions configures one handler.
 type HandlerOptions struct {
-	// Name stands in logs. Default: none.
+	// Name stands in logs and statistics. Default: none.
 	Name string
 	// Resync is how often the handler is given every object again, as an
-	// update whose old and new state are the same. Default: never.
+	// update whose old and new state are the same. It costs the server
+	// nothing. Default: Options.Resync of the factory; negative: never.
 	Resync time.Duration
 	// KeepEvery, if above zero, keeps every single event until the handler has
-	// seen it, but no more than that many: when they are exceeded the handler
-	// is removed and Registration.Err says so. Default: a slow handler sees
-	// fewer, newer states, and its queue is bounded by the number of objects.
+	// seen it, but no more than that many, not counting what there was when
+	// the handler was added: when they are exceeded the handler is removed and
+	// Registration.Err says so. Default: a slow handler sees fewer, newer
+	// states, and its queue is bounded by the number of objects.
 	KeepEvery int
 }
 
@@ -79,18 +81,20 @@ var (
 // Registration is one handler of one informer. All methods may be called
 // concurrently, from the handler too.
 type Registration struct {
-	synced  <-chan struct{}
-	remove  func() <-chan struct{}
-	err     func() error
-	metrics func() HandlerStats
+	synced, ended <-chan struct{}
+	remove        func()
+	err           func() error
+	stats         func() HandlerStats
 }
 
 // HandlerStats is what a handler's queue did so far.
 type HandlerStats struct {
-	Queued    int   // objects that wait to be told about
-	Delivered int64 // calls that returned
-	Coalesced int64 // events that newer ones have replaced
-	Panics    int64 // calls that panicked
+	Name      string
+	Queued    int           // objects that wait to be told of; events with KeepEvery
+	Lag       time.Duration // for how long there has always been something to tell; 0 when idle
+	Delivered int64         // calls that returned
+	Coalesced int64         // events that newer ones have replaced
+	Panics    int64         // calls that panicked
 }
 
 // HasSynced tells whether the handler has been called for every object of the
@@ -112,10 +116,17 @@ func (r *Registration) Synced() <-chan struct{} { return r.synced }
 // returns is closed when the call that is perhaps running has returned, too; a
 // handler that removes itself must not wait for that. Removing twice is
 // harmless.
-func (r *Registration) Remove() <-chan struct{} { return r.remove() }
+func (r *Registration) Remove() <-chan struct{} {
+	r.remove()
+	return r.ended
+}
+
+// Done is closed when no call runs any more and none will: after Remove, after
+// ErrOverflow, and after the informer has stopped.
+func (r *Registration) Done() <-chan struct{} { return r.ended }
 
 // Err is ErrOverflow if that is why the handler was removed.
 func (r *Registration) Err() error { return r.err() }
 
 // Stats returns what the handler's queue did so far.
-func (r *Registration) Stats() HandlerStats { return r.metrics() }
+func (r *Registration) Stats() HandlerStats { return r.stats() }

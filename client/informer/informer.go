@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/levelwire/levelwire/client/cache"
 	"github.com/levelwire/levelwire/client/reflector"
@@ -27,15 +29,17 @@ type SharedInformer[T rest.Object] struct {
 	// belong together: the loop holds it while it applies the deltas of an
 	// object. It is never held while a handler runs. Lock order: mu, then a
 	// listener's, then the Indexer's and the DeltaFIFO's.
-	mu        sync.Mutex
-	phase     phase
-	transform func(T) (T, error)
-	listeners []*listener[T]
-	reflector *reflector.Reflector[T]
-	ctx       context.Context // of run; nil before
-	handlers  sync.WaitGroup
+	mu          sync.Mutex
+	phase       phase
+	transform   func(T) (T, error)
+	listeners   []*listener[T]
+	resyncEvery time.Duration // of handlers that do not say; constant
+	reflector   *reflector.Reflector[T]
+	handlers    sync.WaitGroup // goroutines that call handlers
 
-	synced chan struct{}
+	synced, done chan struct{}
+
+	events, unindexed, untransformed atomic.Int64
 }
 
 type phase int
@@ -49,6 +53,10 @@ const (
 // New returns an informer that has not started, around any source of objects.
 // Most programs use [For] with a [Factory] instead.
 func New[T rest.Object](name string, source reflector.ListerWatcher[T], opts reflector.Options) *SharedInformer[T] {
+	return newInformer(name, source, opts, 0)
+}
+
+func newInformer[T rest.Object](name string, source reflector.ListerWatcher[T], opts reflector.Options, resync time.Duration) *SharedInformer[T] {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -56,8 +64,8 @@ func New[T rest.Object](name string, source reflector.ListerWatcher[T], opts ref
 	indexer := cache.NewIndexer(nil, cache.Indexers[T]{cache.NamespaceIndex: cache.MetaNamespaceIndex[T]})
 	i := &SharedInformer[T]{
 		name: name, log: opts.Logger.With("informer", name), source: source, opts: opts,
-		indexer: indexer,
-		synced:  make(chan struct{}),
+		indexer: indexer, resyncEvery: resync,
+		synced:  make(chan struct{}), done: make(chan struct{}),
 	}
 	i.fifo = cache.NewDeltaFIFO(cache.FIFOOptions[T]{Known: indexer, OnSynced: i.declareSynced})
 	return i
@@ -103,26 +111,39 @@ func (i *SharedInformer[T]) HasSynced() bool {
 	}
 }
 
-// LastSyncResourceVersion is the version that has surely reached the queue in
-// front of the local copy; "" before the first list.
-func (i *SharedInformer[T]) LastSyncResourceVersion() string {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.reflector == nil {
-		return ""
-	}
-	return i.reflector.LastSyncResourceVersion()
+// Done is closed when the informer has stopped and no handler call runs.
+func (i *SharedInformer[T]) Done() <-chan struct{} { return i.done }
+
+// LastSyncResourceVersion is the version up to which the local copy surely
+// shows every change; "" before the first list. Bookmarks move it too.
+func (i *SharedInformer[T]) LastSyncResourceVersion() string { return i.fifo.Processed() }
+
+// Stats is how an informer stands and what it did so far.
+type Stats struct {
+	Objects       int   // in the local copy
+	Queued        int   // objects with changes that the local copy does not show yet
+	Events        int64 // changes that handlers were told of, or are being
+	Unindexed     int64 // states for which an index function failed
+	Untransformed int64 // states for which the transform failed
+	Reflector     reflector.Stats
+	Handlers      []HandlerStats
 }
 
-// ReflectorStats tells how the copy was kept in step: lists by cause, resumes
-// by reason.
-func (i *SharedInformer[T]) ReflectorStats() reflector.Stats {
+// Stats returns the counters and gauges of this moment.
+func (i *SharedInformer[T]) Stats() Stats {
+	s := Stats{
+		Objects: i.indexer.Len(), Queued: i.fifo.Len(),
+		Events: i.events.Load(), Unindexed: i.unindexed.Load(), Untransformed: i.untransformed.Load(),
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.reflector == nil {
-		return reflector.Stats{}
+	for _, l := range i.listeners {
+		s.Handlers = append(s.Handlers, l.stats())
 	}
-	return i.reflector.Stats()
+	if i.reflector != nil {
+		s.Reflector = i.reflector.Stats()
+	}
+	return s
 }
 
 // Run keeps the copy in step until ctx ends, and then waits for the handler
@@ -130,7 +151,7 @@ func (i *SharedInformer[T]) ReflectorStats() reflector.Stats {
 func (i *SharedInformer[T]) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := i.start(ctx); err != nil {
+	if err := i.start(); err != nil {
 		return err
 	}
 	var loop sync.WaitGroup
@@ -142,45 +163,47 @@ func (i *SharedInformer[T]) Run(ctx context.Context) error {
 	return err
 }
 
-func (i *SharedInformer[T]) start(ctx context.Context) error {
+func (i *SharedInformer[T]) start() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.phase != idle {
-		return fmt.Errorf("informer %s: %w, or runs already", i.name, ErrStopped)
+	switch i.phase {
+	case running:
+		return fmt.Errorf("informer %s runs already", i.name)
+	case stopped:
+		return fmt.Errorf("informer %s: %w", i.name, ErrStopped)
 	}
-	r, err := reflector.New(i.source, reflector.Store[T](sink[T]{i.fifo, i.transform, i.log}), i.opts)
+	opts, told := i.opts, i.opts.OnProgress
+	opts.OnProgress = func(version string) {
+		i.fifo.Reached(version)
+		if told != nil {
+			told(version)
+		}
+	}
+	r, err := reflector.New(i.source, reflector.Store[T](sink[T]{i}), opts)
 	if err != nil {
 		return fmt.Errorf("informer %s: %w", i.name, err)
 	}
-	i.phase, i.ctx, i.reflector = running, ctx, r
+	i.phase, i.reflector = running, r
 	for _, l := range i.listeners {
-		i.launch(l)
+		i.scheduleResync(l)
 	}
 	return nil
 }
 
-// launch starts a listener's goroutine and its resyncs. The lock is held.
-func (i *SharedInformer[T]) launch(l *listener[T]) {
-	if l.stopped() {
-		return
-	}
-	l.started.Store(true)
-	ctx := i.ctx
-	i.handlers.Go(func() { l.run(ctx) })
-	i.scheduleResync(l)
-}
-
 func (i *SharedInformer[T]) stop() {
+	i.fifo.Close()
 	i.mu.Lock()
 	i.phase = stopped
 	for _, l := range i.listeners {
+		l.end()
 		if l.timer != nil {
 			l.timer.Stop()
 		}
 	}
 	i.mu.Unlock()
-	i.fifo.Close()
+	// Nothing is pushed any more, so no goroutine is started any more.
 	i.handlers.Wait()
+	close(i.done)
 }
 
 // loop moves deltas into the Indexer and to the listeners.
@@ -202,9 +225,7 @@ func (i *SharedInformer[T]) declareSynced() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	close(i.synced)
-	for _, l := range i.listeners {
-		l.push("", notification[T]{kind: mark})
-	}
+	i.tell("", notification[T]{kind: marker})
 }
 
 // apply moves one object's deltas.
@@ -213,47 +234,52 @@ func (i *SharedInformer[T]) apply(item cache.Item[T]) {
 	defer i.mu.Unlock()
 	for n := range item.Deltas {
 		d := &item.Deltas[n]
-		if d.Type == cache.Deleted {
-			if _, existed := i.indexer.Remove(item.Key); existed {
-				i.distribute(item.Key, notification[T]{kind: deleted, obj: d.Object, unknown: d.FinalStateUnknown})
-			}
-			continue
+		if d.Type != cache.Deleted {
+			i.store(item, d)
+		} else if _, existed := i.indexer.Remove(item.Key); existed {
+			i.distribute(item.Key, notification[T]{kind: deleted, obj: d.Object, unknown: d.FinalStateUnknown})
 		}
-		i.store(item, d)
 	}
 }
 
 func (i *SharedInformer[T]) store(item cache.Item[T], d *cache.Delta[T]) {
 	old, existed, err := i.indexer.Swap(item.Key, d.Object)
 	if err != nil {
+		i.unindexed.Add(1)
 		i.log.Warn("object is not in all indexes", "key", item.Key, "error", err)
 	}
 	switch {
 	case !existed:
 		i.distribute(item.Key, notification[T]{kind: added, obj: d.Object, initial: item.Initial})
-	case d.Type == cache.Replaced && sameState(old, d.Object):
+	case old.GetUID() != d.Object.GetUID():
+		// Nobody saw the end of the old object.
+		i.distribute(item.Key, notification[T]{kind: deleted, obj: old, unknown: true})
+		i.distribute(item.Key, notification[T]{kind: added, obj: d.Object})
+	case d.Type == cache.Replaced && old.GetResourceVersion() == d.Object.GetResourceVersion():
 		// A new list that shows what was known: nothing has happened.
 	default:
 		i.distribute(item.Key, notification[T]{kind: updated, old: old, obj: d.Object})
 	}
 }
 
-func sameState[T rest.Object](a, b T) bool {
-	return a.GetUID() == b.GetUID() && a.GetResourceVersion() == b.GetResourceVersion()
+func (i *SharedInformer[T]) distribute(key string, n notification[T]) {
+	i.events.Add(1)
+	i.tell(key, n)
 }
 
-func (i *SharedInformer[T]) distribute(key string, n notification[T]) {
-	for _, l := range i.listeners {
-		l.push(key, n)
+// tell pushes to all listeners and forgets those that have ended.
+func (i *SharedInformer[T]) tell(key string, n notification[T]) {
+	for at := 0; at < len(i.listeners); {
+		if l := i.listeners[at]; !l.push(key, n) {
+			i.drop(l)
+			continue
+		}
+		at++
 	}
 }
 
 // sink is where the reflector writes: the DeltaFIFO, behind the transform.
-type sink[T rest.Object] struct {
-	fifo      *cache.DeltaFIFO[T]
-	transform func(T) (T, error)
-	log       *slog.Logger
-}
+type sink[T rest.Object] struct{ *SharedInformer[T] }
 
 func (s sink[T]) transformed(obj T) T {
 	if s.transform == nil {
@@ -261,6 +287,7 @@ func (s sink[T]) transformed(obj T) T {
 	}
 	changed, err := s.transform(obj)
 	if err != nil {
+		s.untransformed.Add(1)
 		s.log.Warn("object is stored as it came", "namespace", obj.GetNamespace(), "name", obj.GetName(), "error", err)
 		return obj
 	}

@@ -1,46 +1,45 @@
 package informer
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
 // listener stands between the informer's loop and one handler. The loop
-// pushes and never waits; run calls the handler.
+// pushes and never waits; a goroutine that lives while there is something to
+// tell calls the handler, so an idle handler costs no goroutine.
 type listener[T any] struct {
 	handler Handler[T]
 	opts    HandlerOptions
 	log     *slog.Logger
+	// spawn runs a function in a goroutine that the informer waits for.
+	spawn func(func())
+	timer *time.Timer // of resyncs; guarded by the informer's lock
 
-	mu    sync.Mutex
-	queue handlerQueue[T]
-	wake  chan struct{} // holds a token while there may be something to pop
-	err   error
+	synced chan struct{} // closed by the goroutine, at the mark
+	ended  chan struct{} // closed when no call runs and none will
 
-	synced  chan struct{}
-	removed chan struct{} // closed by stop
-	ended   chan struct{} // closed when run has returned
-	once    sync.Once
-	started atomic.Bool
-	timer   *time.Timer // of resyncs; guarded by the informer's lock
-
-	delivered, coalesced, panics atomic.Int64
+	mu      sync.Mutex
+	initial []T // what there was when the handler came; told before the queue
+	queue   handlerQueue[T]
+	active  bool // the goroutine runs, or is about to
+	stopped bool
+	err     error
+	since   time.Time // when active became true
+	counts  HandlerStats
 }
 
-func newListener[T any](handler Handler[T], opts HandlerOptions, log *slog.Logger) *listener[T] {
+func newListener[T any](handler Handler[T], opts HandlerOptions, log *slog.Logger, spawn func(func())) *listener[T] {
 	if opts.Name != "" {
 		log = log.With("handler", opts.Name)
 	}
 	l := &listener[T]{
-		handler: handler, opts: opts, log: log,
+		handler: handler, opts: opts, log: log, spawn: spawn,
 		queue:  newCoalescing[T](),
-		wake:   make(chan struct{}, 1),
-		synced: make(chan struct{}), removed: make(chan struct{}), ended: make(chan struct{}),
+		synced: make(chan struct{}), ended: make(chan struct{}),
 	}
 	if opts.KeepEvery > 0 {
 		l.queue = &complete[T]{limit: opts.KeepEvery}
@@ -48,74 +47,115 @@ func newListener[T any](handler Handler[T], opts HandlerOptions, log *slog.Logge
 	return l
 }
 
-// push queues a notification. It never blocks.
-func (l *listener[T]) push(key string, n notification[T]) {
-	if l.stopped() {
-		return
-	}
+// begin hands over what there is when the handler is added: one slice, told
+// object by object when their turn comes. mark says that this is all of it.
+func (l *listener[T]) begin(objs []T, mark bool) {
 	l.mu.Lock()
-	merged, err := l.queue.push(key, n)
-	if err != nil && l.err == nil {
-		l.err = err
-	}
+	l.initial = objs
+	start := len(objs) > 0 && l.activate()
 	l.mu.Unlock()
-	if err != nil {
-		l.log.Error("handler removed", "error", err, "limit", l.opts.KeepEvery)
-		l.stop()
-		return
+	if start {
+		l.spawn(l.run)
 	}
-	l.coalesced.Add(int64(merged))
-	select {
-	case l.wake <- struct{}{}:
-	default:
+	if mark {
+		l.push("", notification[T]{kind: marker})
 	}
 }
 
-// run calls the handler until ctx ends or the listener is stopped.
-func (l *listener[T]) run(ctx context.Context) {
-	defer close(l.ended)
-	for {
-		n, ok := l.pop()
-		if !ok {
-			select {
-			case <-l.wake:
-				continue
-			case <-l.removed:
-				return
-			case <-ctx.Done():
-				return
-			}
+// push queues a notification and never blocks. It returns false when the
+// listener wants no more.
+func (l *listener[T]) push(key string, n notification[T]) bool {
+	l.mu.Lock()
+	if l.stopped {
+		l.mu.Unlock()
+		return false
+	}
+	merged, err := l.queue.push(key, n)
+	if err != nil {
+		l.err = err
+		l.endLocked()
+		l.mu.Unlock()
+		l.log.Error("handler removed", "error", err, "limit", l.opts.KeepEvery)
+		return false
+	}
+	l.counts.Coalesced += int64(merged)
+	start := l.activate()
+	l.mu.Unlock()
+	if start {
+		l.spawn(l.run)
+	}
+	return true
+}
+
+// activate reports whether the caller has to start the goroutine. It needs
+// l.mu.
+func (l *listener[T]) activate() bool {
+	if l.active || l.stopped {
+		return false
+	}
+	l.active, l.since = true, time.Now()
+	return true
+}
+
+// run calls the handler until nothing is left to tell.
+func (l *listener[T]) run() {
+	finished := false
+	defer func() {
+		if !finished {
+			// The handler ended the goroutine (runtime.Goexit, as FailNow of
+			// a test does), which is a panic in other words.
+			l.panicked("it called runtime.Goexit", nil)
+			l.spawn(l.run)
 		}
-		if ctx.Err() != nil {
+	}()
+	for delivered := false; ; {
+		n, ok := l.next(delivered)
+		if !ok {
+			finished = true
 			return
 		}
-		if n.kind == mark {
+		if n.kind == marker {
 			close(l.synced)
+			delivered = false
 			continue
 		}
-		l.call(n)
+		delivered = l.call(n)
 	}
 }
 
-// pop takes the next notification, unless the listener has been stopped.
-func (l *listener[T]) pop() (n notification[T], ok bool) {
-	select {
-	case <-l.removed:
-		return n, false
-	default:
-	}
+// next counts the call before, and takes what is to be told next. If it
+// returns false the goroutine has to end.
+func (l *listener[T]) next(delivered bool) (n notification[T], ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.queue.pop()
+	if delivered {
+		l.counts.Delivered++
+	}
+	if l.stopped {
+		l.active = false
+		close(l.ended)
+		return n, false
+	}
+	if len(l.initial) > 0 {
+		n = notification[T]{kind: added, obj: l.initial[0], initial: true}
+		var none T
+		l.initial[0] = none
+		l.initial = l.initial[1:]
+		return n, true
+	}
+	l.initial = nil
+	if n, ok = l.queue.pop(); !ok {
+		l.active = false
+	}
+	return n, ok
 }
 
-// call contains a panic: it is this handler's and this object's misfortune,
-// nobody else's.
-func (l *listener[T]) call(n notification[T]) {
+// call reports whether the handler returned. A panic is contained: it is this
+// handler's and this object's misfortune, nobody else's.
+func (l *listener[T]) call(n notification[T]) (returned bool) {
 	defer func() {
 		if r := recover(); r != nil {
-			l.panics.Add(1)
-			l.log.Error("handler panicked", "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			l.panicked(r, debug.Stack())
 		}
 	}()
 	switch n.kind {
@@ -126,28 +166,45 @@ func (l *listener[T]) call(n notification[T]) {
 	case deleted:
 		l.handler.OnDelete(n.obj, !n.unknown)
 	}
-	l.delivered.Add(1)
+	return true
 }
 
-// stop ends the calls. It does not wait.
-func (l *listener[T]) stop() {
-	l.once.Do(func() { close(l.removed) })
+func (l *listener[T]) panicked(with any, stack []byte) {
+	l.mu.Lock()
+	l.counts.Panics++
+	l.mu.Unlock()
+	l.log.Error("handler panicked", "panic", fmt.Sprint(with), "stack", string(stack))
 }
 
-func (l *listener[T]) stopped() bool {
-	select {
-	case <-l.removed:
-		return true
-	default:
-		return false
+// end stops the calls: none begins afterwards. It does not wait for the one
+// that is perhaps running; ended is closed when that has returned.
+func (l *listener[T]) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.stopped {
+		l.endLocked()
+	}
+}
+
+// endLocked needs l.mu, and must be called once.
+func (l *listener[T]) endLocked() {
+	l.stopped = true
+	l.initial, l.queue = nil, &complete[T]{} // let the objects go
+	if !l.active {
+		close(l.ended)
 	}
 }
 
 func (l *listener[T]) stats() HandlerStats {
 	l.mu.Lock()
-	queued := l.queue.len()
-	l.mu.Unlock()
-	return HandlerStats{Queued: queued, Delivered: l.delivered.Load(), Coalesced: l.coalesced.Load(), Panics: l.panics.Load()}
+	defer l.mu.Unlock()
+	s := l.counts
+	s.Name = l.opts.Name
+	s.Queued = l.queue.len() + len(l.initial)
+	if l.active {
+		s.Lag = time.Since(l.since)
+	}
+	return s
 }
 
 func (l *listener[T]) failure() error {

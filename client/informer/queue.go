@@ -9,7 +9,7 @@ const (
 	added kind = iota
 	updated
 	deleted
-	mark // not about an object: everything before it has been delivered
+	marker // not about an object: everything before it has been delivered
 )
 
 // notification is one call of a handler.
@@ -60,10 +60,10 @@ func (q *coalescing[T]) len() int { return q.order.Len() }
 
 func (q *coalescing[T]) push(key string, n notification[T]) (merged int, err error) {
 	w := q.byKey[key]
-	if n.kind == mark || w == nil {
+	if n.kind == marker || w == nil {
 		w = q.place(key)
 		w.queue[0], w.n = n, 1
-		if n.kind != mark {
+		if n.kind != marker {
 			q.byKey[key] = w
 		}
 		q.order.Push(w)
@@ -126,7 +126,7 @@ func (q *coalescing[T]) pop() (n notification[T], ok bool) {
 	w.n--
 	if w.n == 0 {
 		q.order.Pop()
-		if n.kind != mark {
+		if n.kind != marker {
 			delete(q.byKey, w.key)
 		}
 		q.recycle(w)
@@ -153,7 +153,7 @@ type complete[T any] struct {
 func (q *complete[T]) len() int { return q.events.Len() }
 
 func (q *complete[T]) push(_ string, n notification[T]) (merged int, err error) {
-	if q.events.Len() >= q.limit && n.kind != mark {
+	if q.events.Len() >= q.limit && n.kind != marker {
 		return 0, ErrOverflow
 	}
 	q.events.Push(n)

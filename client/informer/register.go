@@ -13,48 +13,45 @@ func (i *SharedInformer[T]) AddHandler(handler Handler[T], opts HandlerOptions) 
 	switch {
 	case handler == nil:
 		return nil, fmt.Errorf("informer %s: the handler is nil", i.name)
-	case opts.Resync < 0 || opts.KeepEvery < 0:
-		return nil, fmt.Errorf("informer %s: handler options must not be negative: %+v", i.name, opts)
+	case opts.KeepEvery < 0:
+		return nil, fmt.Errorf("informer %s: KeepEvery must not be negative: %d", i.name, opts.KeepEvery)
+	}
+	if opts.Resync == 0 {
+		opts.Resync = i.resyncEvery
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.phase == stopped {
 		return nil, fmt.Errorf("informer %s: %w", i.name, ErrStopped)
 	}
-	l := newListener(handler, opts, i.log)
-	i.indexer.Range(func(key string, obj T) bool {
-		l.push(key, notification[T]{kind: added, obj: obj, initial: true})
-		return true
-	})
-	if i.HasSynced() {
-		l.push("", notification[T]{kind: mark})
-	}
+	l := newListener(handler, opts, i.log, i.handlers.Go)
+	l.begin(i.indexer.List(), i.HasSynced())
 	i.listeners = append(i.listeners, l)
 	if i.phase == running {
-		i.launch(l)
+		i.scheduleResync(l)
 	}
 	return &Registration{
-		synced: l.synced, err: l.failure, metrics: l.stats,
-		remove: func() <-chan struct{} { return i.remove(l) },
+		synced: l.synced, ended: l.ended, err: l.failure, stats: l.stats,
+		remove: func() { i.remove(l) },
 	}, nil
 }
 
-// remove takes the listener out and ends it. It must not take mu while a
-// handler runs under it: none ever does.
-func (i *SharedInformer[T]) remove(l *listener[T]) <-chan struct{} {
-	l.stop()
+// remove takes the listener out and ends it.
+func (i *SharedInformer[T]) remove(l *listener[T]) {
+	l.end()
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	i.drop(l)
+}
+
+// drop forgets a listener that has ended. The lock is held.
+func (i *SharedInformer[T]) drop(l *listener[T]) {
 	if n := slices.Index(i.listeners, l); n >= 0 {
 		i.listeners = slices.Delete(i.listeners, n, n+1)
-		if l.timer != nil {
-			l.timer.Stop()
-		}
-		if !l.started.Load() {
-			close(l.ended) // nobody will run it
-		}
 	}
-	return l.ended
+	if l.timer != nil {
+		l.timer.Stop()
+	}
 }
 
 // scheduleResync has the listener told of every object again after its
@@ -69,23 +66,18 @@ func (i *SharedInformer[T]) scheduleResync(l *listener[T]) {
 func (i *SharedInformer[T]) resync(l *listener[T]) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.phase != running || l.stopped() {
+	if i.phase != running || !slices.Contains(i.listeners, l) {
 		return
 	}
+	alive := true
 	i.indexer.Range(func(key string, obj T) bool {
-		l.push(key, notification[T]{kind: updated, old: obj, obj: obj, resync: true})
-		return true
+		alive = l.push(key, notification[T]{kind: updated, old: obj, obj: obj, resync: true})
+		return alive
 	})
+	if !alive {
+		i.drop(l)
+		return
+	}
 	i.scheduleResync(l)
 }
 
-// Handlers returns what each handler's queue did so far.
-func (i *SharedInformer[T]) Handlers() []HandlerStats {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	stats := make([]HandlerStats, len(i.listeners))
-	for n, l := range i.listeners {
-		stats[n] = l.stats()
-	}
-	return stats
-}

@@ -1,0 +1,112 @@
+package informer
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func versioned(name string, version int) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: fmt.Sprint(version)}}
+}
+
+// Whatever happens to objects and whenever the handler looks, it is told a
+// consistent story that ends with the truth, and the queue stays within three
+// notifications per object.
+func TestCoalescedStoriesAreConsistentAndEndWithTheTruth(t *testing.T) {
+	for seed := range uint64(50) {
+		random := rand.New(rand.NewPCG(seed, 3))
+		queue := newCoalescing[*corev1.Pod]()
+		truth := map[string]*corev1.Pod{}
+		v := &view{objects: map[string]string{}}
+		ends, told := 0, 0
+		tell := func() bool {
+			n, ok := queue.pop()
+			if !ok {
+				return false
+			}
+			switch n.kind {
+			case added:
+				v.OnAdd(n.obj, n.initial)
+			case updated:
+				v.OnUpdate(n.old, n.obj)
+			case deleted:
+				told++
+				v.OnDelete(n.obj, !n.unknown)
+			}
+			return true
+		}
+		for version := 1; version < 5000; version++ {
+			name := fmt.Sprint(random.IntN(5))
+			old := truth[name]
+			next := versioned(name, version)
+			n := notification[*corev1.Pod]{kind: added, obj: next}
+			switch {
+			case old != nil && random.IntN(3) == 0:
+				n = notification[*corev1.Pod]{kind: deleted, obj: next}
+				next = nil
+				ends++
+			case old != nil && random.IntN(4) == 0:
+				n, next = notification[*corev1.Pod]{kind: updated, old: old, obj: old, resync: true}, old
+			case old != nil:
+				n = notification[*corev1.Pod]{kind: updated, old: old, obj: next}
+			}
+			if next == nil {
+				delete(truth, name)
+			} else {
+				truth[name] = next
+			}
+			if _, err := queue.push(name, n); err != nil {
+				t.Fatal(err)
+			}
+			if queue.len() > 5 {
+				t.Fatalf("%d objects are queued, there are 5", queue.len())
+			}
+			// Sometimes the handler is fast, sometimes it is not there.
+			for version%1000 < 500 && random.IntN(3) > 0 && tell() {
+			}
+		}
+		for tell() {
+		}
+		if v.failure != "" {
+			t.Fatalf("seed %d: %s", seed, v.failure)
+		}
+		if len(v.objects) != len(truth) {
+			t.Fatalf("seed %d: the handler ended with %v", seed, v.objects)
+		}
+		for name, pod := range truth {
+			if v.objects[name] != pod.ResourceVersion {
+				t.Fatalf("seed %d: the handler ended with %s at %s, want %s", seed, name, v.objects[name], pod.ResourceVersion)
+			}
+		}
+		if told == 0 || told > ends {
+			t.Fatalf("seed %d: %d ends were told of %d", seed, told, ends)
+		}
+	}
+}
+
+func BenchmarkEventsThroughHandlers(b *testing.B) {
+	for _, handlers := range []int{1, 10} {
+		b.Run(fmt.Sprintf("handlers=%d", handlers), func(b *testing.B) {
+			queues := make([]*coalescing[*corev1.Pod], handlers)
+			for n := range queues {
+				queues[n] = newCoalescing[*corev1.Pod]()
+			}
+			pods := make([]*corev1.Pod, 1000)
+			for n := range pods {
+				pods[n] = versioned(fmt.Sprint(n), n)
+			}
+			b.ReportAllocs()
+			for n := 0; b.Loop(); n++ {
+				pod := pods[n%len(pods)]
+				for _, q := range queues {
+					_, _ = q.push(pod.Name, notification[*corev1.Pod]{kind: updated, old: pod, obj: pod})
+					q.pop()
+				}
+			}
+		})
+	}
+}
