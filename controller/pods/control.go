@@ -131,7 +131,11 @@ func (c *Control) Create(ctx context.Context, owner metav1.Object, template *cor
 				return c.createOne(groupCtx, owner, pod)
 			})
 		}
-		if err := group.Wait(); err != nil {
+		err := group.Wait()
+		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			return nil // the owner is about to go too
+		}
+		if err != nil {
 			return err
 		}
 		done += batch

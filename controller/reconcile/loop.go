@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -87,8 +88,9 @@ func (l *Loop) reconcile(ctx context.Context, key Key) {
 	again, err := l.contained(ctx, key)
 	switch {
 	case ctx.Err() != nil:
-	case apierrors.IsConflict(err):
-		// Somebody else was faster; what they wrote is on its way to us.
+	case apierrors.IsConflict(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		// Somebody else was faster, and what they wrote is on its way to us; or
+		// the whole namespace goes, and the object with it.
 		l.queue.AddRateLimited(key)
 	case err != nil:
 		l.log.Warn("not reconciled, trying again", "key", key, "tries", l.queue.NumRequeues(key), "error", err)
