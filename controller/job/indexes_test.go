@@ -1,0 +1,68 @@
+package job
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+func TestIndexesReadAndWrite(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		limit int
+		want  string
+		n     int
+	}{
+		{"", 5, "", 0}, {"0", 5, "0", 1}, {"0,1", 5, "0,1", 2}, {"0,1,2", 5, "0-2", 3}, {"3-4,0", 5, "0,3,4", 3},
+		{"2-9", 5, "2-4", 3}, {"7", 5, "", 0}, {"x,1,-3,4-2", 5, "1", 1}, {"0-2,1-3", 9, "0-3", 4},
+	} {
+		got := parseIndexes(c.text, c.limit)
+		if got.String() != c.want || got.len() != c.n {
+			t.Errorf("%q below %d: %q with %d; want %q with %d", c.text, c.limit, got, got.len(), c.want, c.n)
+		}
+	}
+}
+
+// TestIndexSetAgainstAMap adds indexes in any order.
+func TestIndexSetAgainstAMap(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		var set indexSet
+		model := map[int]bool{}
+		for range random.IntN(40) {
+			i := random.IntN(50)
+			set = set.add(span{i, i})
+			model[i] = true
+		}
+		if set.len() != len(model) || parseIndexes(set.String(), 50).String() != set.String() {
+			t.Fatalf("%s has %d, the model %d", set, set.len(), len(model))
+		}
+		for i := range 50 {
+			if set.has(i) != model[i] {
+				t.Fatalf("%s: index %d", set, i)
+			}
+		}
+		for _, i := range set.missing(nil, 50, 50) {
+			if model[i] {
+				t.Fatalf("%s: %d is not missing", set, i)
+			}
+		}
+	}
+	if got := parseIndexes("0,2", 6).missing(parseIndexes("3", 6), 6, 2); !slices.Equal(got, []int{1, 4}) {
+		t.Errorf("missing %v", got)
+	}
+}
+
+func FuzzParseIndexes(f *testing.F) {
+	f.Add("0,2-4,9", 10)
+	f.Fuzz(func(t *testing.T, text string, limit int) {
+		limit &= 1<<20 - 1
+		set := parseIndexes(text, limit)
+		if n := set.len(); n < 0 || n > limit {
+			t.Fatalf("%d indexes below %d", n, limit)
+		}
+		if again := parseIndexes(set.String(), limit); again.String() != set.String() {
+			t.Fatalf("%s is read as %s", set, again)
+		}
+	})
+}
