@@ -65,7 +65,7 @@ func newInformer[T rest.Object](name string, source reflector.ListerWatcher[T], 
 	i := &SharedInformer[T]{
 		name: name, log: opts.Logger.With("informer", name), source: source, opts: opts,
 		indexer: indexer, resyncEvery: resync,
-		synced:  make(chan struct{}), done: make(chan struct{}),
+		synced: make(chan struct{}), done: make(chan struct{}),
 	}
 	i.fifo = cache.NewDeltaFIFO(cache.FIFOOptions[T]{Known: indexer, OnSynced: i.declareSynced})
 	return i
@@ -312,3 +312,7 @@ func ended(err error) error {
 	}
 	return err
 }
+
+// ReflectorStats tells how the copy was kept in step: lists by cause, resumes
+// by reason.
+func (i *SharedInformer[T]) ReflectorStats() reflector.Stats { return i.Stats().Reflector }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -429,9 +430,124 @@ func TestHandlersAreChecked(t *testing.T) {
 	if _, err := i.AddHandler(nil, HandlerOptions{}); err == nil {
 		t.Error("no handler was accepted")
 	}
-	for _, opts := range []HandlerOptions{{Resync: -1}, {KeepEvery: -1}} {
-		if _, err := i.AddHandler(&record{}, opts); err == nil {
-			t.Errorf("%+v was accepted", opts)
-		}
+	if _, err := i.AddHandler(&record{}, HandlerOptions{KeepEvery: -1}); err == nil {
+		t.Error("a negative limit was accepted")
 	}
+}
+
+func TestHandlersHaveTheFactorysResyncUnlessTheySay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript()
+		s.set("a", 1, nil)
+		i := newInformer[*corev1.Pod]("pods", s, reflector.Options{PagedList: true}, time.Minute)
+		var silent, often, never record
+		add(t, i, &silent, HandlerOptions{})
+		add(t, i, &often, HandlerOptions{Resync: 20 * time.Second})
+		add(t, i, &never, HandlerOptions{Resync: -1})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- i.Run(ctx) }()
+		time.Sleep(70 * time.Second)
+		silent.expect(t, "+a1!", "*a1>1")
+		often.expect(t, "+a1!", "*a1>1", "*a1>1", "*a1>1")
+		never.expect(t, "+a1!")
+		cancel()
+		<-done
+	})
+}
+
+// A name that was taken by another object while nobody watched is an end and
+// a beginning, never a change.
+func TestUnseenReplacementIsAnEndAndABeginning(t *testing.T) {
+	in(t, func(t *testing.T, s *script, i *SharedInformer[*corev1.Pod]) {
+		var r record
+		add(t, i, &r, HandlerOptions{})
+		s.set("a", 1, nil)
+		r.expect(t, "+a1")
+		s.set("a", 2, nil)
+		r.expect(t, "-a1?", "+a2")
+	})
+}
+
+func TestLimitOfKeepEveryDoesNotCountWhatWasThere(t *testing.T) {
+	in(t, func(t *testing.T, s *script, i *SharedInformer[*corev1.Pod]) {
+		for n := range 10 {
+			s.set(fmt.Sprint(n), n, nil)
+		}
+		synctest.Wait()
+		var r record
+		registration := add(t, i, &r, HandlerOptions{KeepEvery: 1})
+		synctest.Wait()
+		if got := r.take(); len(got) != 10 || registration.Err() != nil || !registration.HasSynced() {
+			t.Errorf("told %v, %v", got, registration.Err())
+		}
+	})
+}
+
+func TestHandlerThatEndsItsGoroutineGoesOn(t *testing.T) {
+	in(t, func(t *testing.T, s *script, i *SharedInformer[*corev1.Pod]) {
+		calls := 0
+		registration := add(t, i, HandlerFuncs[*corev1.Pod]{Add: func(*corev1.Pod, bool) {
+			if calls++; calls == 1 {
+				runtime.Goexit()
+			}
+		}}, HandlerOptions{})
+		s.set("a", 1, nil)
+		s.set("b", 2, nil)
+		synctest.Wait()
+		if stats := registration.Stats(); calls != 2 || stats.Panics != 1 || stats.Delivered != 1 || stats.Lag != 0 {
+			t.Errorf("%d calls, %+v", calls, stats)
+		}
+		<-registration.Remove()
+	})
+}
+
+func TestLagIsHowLongThereHasBeenSomethingToTell(t *testing.T) {
+	in(t, func(t *testing.T, s *script, i *SharedInformer[*corev1.Pod]) {
+		slow := &record{gate: make(chan struct{})}
+		registration := add(t, i, slow, HandlerOptions{Name: "slow"})
+		s.set("a", 1, nil)
+		synctest.Wait()
+		time.Sleep(time.Minute)
+		if stats := i.Stats(); len(stats.Handlers) != 1 || stats.Handlers[0].Lag != time.Minute || stats.Handlers[0].Name != "slow" {
+			t.Errorf("while it works: %+v", stats)
+		}
+		close(slow.gate)
+		synctest.Wait()
+		if stats := registration.Stats(); stats.Lag != 0 {
+			t.Errorf("when idle: %+v", stats)
+		}
+	})
+}
+
+// The version an informer has reached is that of its local copy, and it moves
+// with changes as with lists.
+func TestLastSyncResourceVersionIsThatOfTheLocalCopy(t *testing.T) {
+	in(t, func(t *testing.T, s *script, i *SharedInformer[*corev1.Pod]) {
+		for want := range 3 {
+			if got := i.LastSyncResourceVersion(); got != fmt.Sprint(want) {
+				t.Errorf("reached %q, want %d", got, want)
+			}
+			s.set("a", 1, nil)
+			synctest.Wait()
+		}
+	})
+}
+
+func TestFailingIndexFunctionLosesNoObject(t *testing.T) {
+	in(t, func(t *testing.T, s *script, i *SharedInformer[*corev1.Pod]) {
+		err := i.AddIndexers(cache.Indexers[*corev1.Pod]{"broken": func(*corev1.Pod) ([]string, error) {
+			return nil, errors.New("cannot")
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r record
+		add(t, i, &r, HandlerOptions{})
+		s.set("a", 1, nil)
+		r.expect(t, "+a1")
+		if _, ok := i.Lister().Get("ns", "a"); !ok || i.Stats().Unindexed != 1 {
+			t.Errorf("there: %v, %+v", ok, i.Stats())
+		}
+	})
 }

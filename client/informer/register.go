@@ -80,4 +80,3 @@ func (i *SharedInformer[T]) resync(l *listener[T]) {
 	}
 	i.scheduleResync(l)
 }
-

@@ -1,0 +1,124 @@
+package informer_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/client/cache"
+	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client/workqueue"
+)
+
+// exampleServer is an API server in this process. A program has
+// rest.FromKubeconfig in its place.
+func exampleServer() (*rest.Client, func()) {
+	dir, err := os.MkdirTemp("", "levelwire-example-*")
+	check(err)
+	client, stop, err := serve(dir)
+	check(err)
+	return client, func() {
+		stop()
+		check(os.RemoveAll(dir))
+	}
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// A first informer: wait until the local copy is complete, then read it.
+func Example() {
+	client, stop := exampleServer()
+	defer stop()
+	ctx := context.Background()
+
+	factory := informer.NewFactory(client, informer.Options{})
+	defer factory.Shutdown()
+	namespaces := informer.For[*corev1.Namespace](factory, informer.ListOptions{})
+	factory.Start(ctx)
+	check(factory.WaitForSync(ctx))
+
+	namespace, ok := namespaces.Lister().Get("", "kube-system")
+	fmt.Println(namespace.Name, namespace.Status.Phase, ok)
+	// Output: kube-system Active true
+}
+
+// An index finds objects by what a function makes of them.
+func ExampleSharedInformer_AddIndexers() {
+	client, stop := exampleServer()
+	defer stop()
+	ctx := context.Background()
+
+	factory := informer.NewFactory(client, informer.Options{})
+	defer factory.Shutdown()
+	services := informer.For[*corev1.Service](factory, informer.ListOptions{})
+	check(services.AddIndexers(cache.Indexers[*corev1.Service]{
+		"port": func(service *corev1.Service) (ports []string, err error) {
+			for _, port := range service.Spec.Ports {
+				ports = append(ports, fmt.Sprint(port.Port))
+			}
+			return ports, nil
+		},
+	}))
+	factory.Start(ctx)
+	check(factory.WaitForSync(ctx))
+
+	found, err := services.Lister().ByIndex("port", "443")
+	check(err)
+	fmt.Println(found[0].Name)
+	// Output: kubernetes
+}
+
+// A controller: handlers put keys into a queue, a worker brings each object to
+// the state that is wanted, from the present state and never from the event.
+func Example_controller() {
+	client, stop := exampleServer()
+	defer stop()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+
+	factory := informer.NewFactory(client, informer.Options{})
+	defer factory.Shutdown()
+	configMaps := informer.For[*corev1.ConfigMap](factory, informer.ListOptions{Namespace: "default"})
+	queue := workqueue.New(workqueue.Options[string]{})
+	enqueue := func(cm *corev1.ConfigMap) { queue.Add(cm.Name) }
+	_, err := configMaps.AddHandler(informer.HandlerFuncs[*corev1.ConfigMap]{
+		Add:    func(cm *corev1.ConfigMap, _ bool) { enqueue(cm) },
+		Update: func(_, cm *corev1.ConfigMap) { enqueue(cm) },
+		Delete: func(cm *corev1.ConfigMap, _ bool) { enqueue(cm) },
+	}, informer.HandlerOptions{})
+	check(err)
+	factory.Start(ctx)
+	check(factory.WaitForSync(ctx))
+
+	api := rest.For[*corev1.ConfigMap](client).Namespace("default")
+	_, err = api.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "greeting"}}, metav1.CreateOptions{})
+	check(err)
+
+	for {
+		name, ok := queue.Get(ctx)
+		if !ok {
+			return // ctx has ended, or the queue was shut down
+		}
+		cm, exists := configMaps.Lister().Get("default", name)
+		if exists && cm.Data["text"] == "" {
+			cm = cm.DeepCopy() // what a lister returns is shared
+			cm.Data = map[string]string{"text": "hello"}
+			if _, err := api.Update(ctx, cm, metav1.UpdateOptions{}); err != nil {
+				queue.AddRateLimited(name) // somebody else wrote: look again later
+			}
+		} else if exists {
+			fmt.Println(cm.Name, "says", cm.Data["text"])
+			queue.ShutDown()
+		}
+		queue.Done(name)
+	}
+	// Output: greeting says hello
+}
