@@ -63,10 +63,12 @@ func ready(n int32) func(*appsv1.ReplicaSet) bool {
 
 func TestReplicaSetKeepsItsPods(t *testing.T) {
 	c := newCluster(t, 2)
-	c.startManager()
 	sets, pods := in[*appsv1.ReplicaSet](c), in[*corev1.Pod](c)
 	orphan := create(c, pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "orphan", Labels: selectWeb().MatchLabels}, Spec: podTemplate("web:1").Spec})
 	create(c, sets, newSet("web", 3))
+	// Started when both exist: an orphan that is seen after the set has all its
+	// pods is adopted too, but may be the one that is then too many.
+	c.startManager()
 	await(c, sets, "web", "3 ready", ready(3))
 	adopted := await(c, pods, "orphan", "adopted", func(p *corev1.Pod) bool { return metav1.GetControllerOf(p) != nil })
 	if adopted.UID != orphan.UID {

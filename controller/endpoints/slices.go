@@ -55,28 +55,7 @@ func (c *Controller) fit(ctx context.Context, service *corev1.Service, wanted []
 }
 
 func (c *Controller) fitGroup(ctx context.Context, service *corev1.Service, g group, existing []*discoveryv1.EndpointSlice) error {
-	missing := map[string]discoveryv1.Endpoint{}
-	for _, endpoint := range g.endpoints {
-		missing[endpoint.Addresses[0]] = endpoint
-	}
-	contents := make([][]discoveryv1.Endpoint, 0, len(existing))
-	for i, slice := range existing {
-		contents = append(contents, nil)
-		for _, old := range slice.Endpoints {
-			if endpoint, ok := missing[old.Addresses[0]]; ok {
-				contents[i] = append(contents[i], endpoint)
-				delete(missing, old.Addresses[0])
-			}
-		}
-	}
-	for _, endpoint := range g.endpoints { // in order, so that the result can be repeated
-		if _, ok := missing[endpoint.Addresses[0]]; ok {
-			contents = place(contents, endpoint)
-		}
-	}
-	if len(contents) == 0 {
-		contents = append(contents, nil)
-	}
+	contents := arrange(existing, g.endpoints)
 	var failed []error
 	kept := 0
 	for i, endpoints := range contents {
@@ -93,6 +72,34 @@ func (c *Controller) fitGroup(ctx context.Context, service *corev1.Service, g gr
 		kept++
 	}
 	return errors.Join(failed...)
+}
+
+// arrange says what each slice should hold: first the existing ones, in their
+// order, then new ones. An endpoint stays where it is.
+func arrange(existing []*discoveryv1.EndpointSlice, wanted []discoveryv1.Endpoint) [][]discoveryv1.Endpoint {
+	missing := map[string]discoveryv1.Endpoint{}
+	for _, endpoint := range wanted {
+		missing[endpoint.Addresses[0]] = endpoint
+	}
+	contents := make([][]discoveryv1.Endpoint, len(existing))
+	for i, slice := range existing {
+		for _, old := range slice.Endpoints {
+			if endpoint, ok := missing[old.Addresses[0]]; ok {
+				contents[i] = append(contents[i], endpoint)
+				delete(missing, old.Addresses[0])
+			}
+		}
+	}
+	for _, endpoint := range wanted { // in order, so that the result can be repeated
+		if _, ok := missing[endpoint.Addresses[0]]; ok {
+			contents = place(contents, endpoint)
+			delete(missing, endpoint.Addresses[0])
+		}
+	}
+	if len(contents) == 0 {
+		contents = append(contents, nil)
+	}
+	return contents
 }
 
 // place puts an endpoint into the first slice with room.

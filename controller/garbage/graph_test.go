@@ -1,0 +1,73 @@
+package garbage
+
+import (
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func thing(uid types.UID, owners ...types.UID) object {
+	o := object{uid: uid, name: string(uid)}
+	for _, owner := range owners {
+		o.owners = append(o.owners, metav1.OwnerReference{UID: owner})
+	}
+	return o
+}
+
+func uids(objects []object) (list []types.UID) {
+	for _, o := range objects {
+		list = append(list, o.uid)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func TestGraphInAnyOrder(t *testing.T) {
+	things := []object{thing("owner"), thing("a", "owner"), thing("b", "owner", "other")}
+	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}} {
+		g := newGraph()
+		for _, i := range order {
+			g.put(things[i])
+		}
+		if got := uids(g.dependents("owner")); !slices.Equal(got, []types.UID{"a", "b"}) {
+			t.Errorf("order %v: dependents %v", order, got)
+		}
+		if _, ok := g.get("other"); ok {
+			t.Errorf("order %v: an owner that nobody has seen is there", order)
+		}
+		dependents, _ := g.remove("owner")
+		slices.Sort(dependents)
+		if !slices.Equal(dependents, []types.UID{"a", "b"}) {
+			t.Errorf("order %v: the owner leaves %v behind", order, dependents)
+		}
+	}
+}
+
+func TestGraphFollowsReferences(t *testing.T) {
+	g := newGraph()
+	g.put(thing("x"))
+	g.put(thing("y"))
+	g.put(thing("a", "x"))
+	affected := g.put(thing("a", "y"))
+	slices.Sort(affected)
+	if !slices.Equal(affected, []types.UID{"x", "y"}) {
+		t.Errorf("a change of owner concerns %v", affected)
+	}
+	if len(g.dependents("x")) != 0 || len(g.dependents("y")) != 1 {
+		t.Error("the dependent is not where its reference points")
+	}
+}
+
+func TestGraphForgetsEverything(t *testing.T) {
+	g := newGraph()
+	g.put(thing("owner"))
+	g.put(thing("a", "owner", "never-seen"))
+	g.remove("owner")
+	g.remove("a")
+	g.remove("a")
+	if len(g.nodes) != 0 {
+		t.Errorf("%d nodes are left of nothing", len(g.nodes))
+	}
+}
