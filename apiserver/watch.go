@@ -110,6 +110,7 @@ func (t *watchStream) serve(deadline time.Time) {
 		case <-t.ctx.Done():
 			return
 		case <-t.server.stopping:
+			_ = t.pump() // what happened before the end; if it fails, the stream ends anyway
 			return
 		}
 	}

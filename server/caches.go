@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/levelwire/levelwire/resource"
+	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/watchcache"
 )
 
@@ -32,6 +33,20 @@ func (c *caches) of(stored *resource.Resource) *watchcache.Cache { return c.by[s
 func (c *caches) wait(ctx context.Context) error {
 	for _, cache := range c.list {
 		if err := cache.WaitReady(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// overtake returns when all caches have come as far as the store is now.
+func (c *caches) overtake(ctx context.Context, store storage.Store) error {
+	current, err := store.Current(ctx)
+	if err != nil {
+		return err
+	}
+	for _, cache := range c.list {
+		if _, err := cache.NotOlderThan(ctx, current); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/levelwire/levelwire/apiserver"
@@ -28,6 +30,7 @@ import (
 // let it live with Run.
 type Server struct {
 	config   Config
+	lock     io.Closer
 	listener net.Listener
 	identity *identity
 	ready    chan struct{}
@@ -41,30 +44,40 @@ func Listen(config Config) (*Server, error) {
 	if err := config.ensureDefaults(); err != nil {
 		return nil, &ConfigError{err}
 	}
-	if err := prepareDir(config.DataDir); err != nil {
+	lock, err := lockDir(config.DataDir)
+	if err != nil {
 		return nil, err
 	}
 	listener, err := config.listen()
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, lock.Close())
 	}
 	identity, err := config.prepareIdentity(listener.Addr().(*net.TCPAddr))
 	if err != nil {
-		return nil, errors.Join(err, listener.Close())
+		return nil, errors.Join(err, listener.Close(), lock.Close())
 	}
-	return &Server{config: config, listener: listener, identity: identity, ready: make(chan struct{})}, nil
+	return &Server{config: config, lock: lock, listener: listener, identity: identity, ready: make(chan struct{})}, nil
 }
 
-// prepareDir makes the data directory and finds out whether it can be used.
-func prepareDir(dir string) error {
+// lockName is the file in the data directory that a running server locks. Its
+// existence means nothing.
+const lockName = "server.lock"
+
+// lockDir makes the data directory, finds out whether it can be written to, and
+// keeps other servers out of it until the result is closed: a second one would
+// overwrite the kubeconfig of the first.
+func lockDir(dir string) (io.Closer, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("--data-dir: %w", err)
+		return nil, fmt.Errorf("--data-dir: %w", err)
 	}
-	probe, err := os.CreateTemp(dir, ".writable-*")
+	lock, err := fileutil.TryLockFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	if errors.Is(err, fileutil.ErrLocked) {
+		return nil, fmt.Errorf("--data-dir %s is in use by another process; stop it, or choose another directory", dir)
+	}
 	if err != nil {
-		return fmt.Errorf("--data-dir %s cannot be written: %w", dir, err)
+		return nil, fmt.Errorf("--data-dir %s cannot be written: %w", dir, err)
 	}
-	return errors.Join(probe.Close(), os.Remove(probe.Name()))
+	return lock, nil
 }
 
 func (c *Config) listen() (net.Listener, error) {
@@ -99,12 +112,13 @@ func (s *Server) Ready() <-chan struct{} { return s.ready }
 // under way finish, the storage is closed. It may be called once. It returns
 // nil after an orderly end.
 func (s *Server) Run(ctx context.Context) error {
+	defer s.listener.Close() // for ends that come before anything is served
 	store, err := s.config.openStore(ctx)
 	if err != nil {
-		return errors.Join(ignoreEnd(ctx, err), s.listener.Close())
+		return errors.Join(ignoreEnd(ctx, err), s.lock.Close())
 	}
 	err = s.serve(ctx, store)
-	return errors.Join(ignoreEnd(ctx, err), store.Close())
+	return errors.Join(ignoreEnd(ctx, err), store.Close(), s.lock.Close())
 }
 
 // ignoreEnd drops the error that the end of ctx itself causes.
@@ -143,7 +157,7 @@ func (s *Server) serve(ctx context.Context, store storage.Store) error {
 	group.Go(func() error {
 		defer stopServing()
 		<-groupCtx.Done()
-		s.withdraw(feedCtx, set)
+		s.withdraw(feedCtx, set, store, caches)
 		return nil
 	})
 	group.Go(func() error {
@@ -162,11 +176,15 @@ func (s *Server) serve(ctx context.Context, store storage.Store) error {
 // the server is ready.
 func (s *Server) prepare(ctx context.Context, set *registry.Set, services *registry.Services, caches *caches) error {
 	begin := time.Now()
-	if err := registry.Bootstrap(ctx, set, services, s.endpoint()); err != nil {
-		return ignoreEnd(ctx, err)
+	err := registry.Bootstrap(ctx, set, services, s.endpoint())
+	if err == nil {
+		err = caches.wait(ctx)
 	}
-	if err := caches.wait(ctx); err != nil {
-		return ignoreEnd(ctx, err)
+	switch {
+	case ctx.Err() != nil:
+		return nil // whatever failed, that is why, or another part has said it already
+	case err != nil:
+		return err
 	}
 	s.once.Do(func() { close(s.ready) })
 	s.config.Logger.Info("ready", "url", s.URL(), "storage", s.config.Storage, "took", time.Since(begin).Round(time.Millisecond))
@@ -179,7 +197,7 @@ const withdrawTimeout = time.Second
 // withdraw tells whoever finds the server by default/kubernetes that it goes,
 // while they can still hear it. A store that fails does not hold up the end:
 // the address is taken over when a server starts there again.
-func (s *Server) withdraw(ctx context.Context, set *registry.Set) {
+func (s *Server) withdraw(ctx context.Context, set *registry.Set, store storage.Store, caches *caches) {
 	select {
 	case <-s.ready:
 	default:
@@ -187,7 +205,11 @@ func (s *Server) withdraw(ctx context.Context, set *registry.Set) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, withdrawTimeout)
 	defer cancel()
-	if err := registry.Withdraw(ctx, set, s.endpoint()); err != nil {
+	err := registry.Withdraw(ctx, set, s.endpoint())
+	if err == nil {
+		err = caches.overtake(ctx, store) // so that the watches that end now have heard of it
+	}
+	if err != nil {
 		s.config.Logger.Warn("the server could not be taken out of default/kubernetes", "error", err)
 	}
 }

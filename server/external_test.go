@@ -1,0 +1,131 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/server"
+	"github.com/levelwire/levelwire/storage"
+	"github.com/levelwire/levelwire/storage/etcd"
+)
+
+func prefix(text string) netip.Prefix { return netip.MustParsePrefix(text) }
+
+// unusedAddress returns an address that nobody listens on.
+func unusedAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// startEtcd runs an etcd that others can reach at url.
+func startEtcd(t *testing.T, url string) *etcd.Store {
+	t.Helper()
+	store, err := etcd.Embed(deadline(t), etcd.EmbedConfig{Dir: t.TempDir(), ListenClientURL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return store
+}
+
+// TestExternalEtcd: while etcd is down the server waits and says so; once it
+// is up it serves, and a second server on the same etcd sees the same objects.
+func TestExternalEtcd(t *testing.T) {
+	ctx := deadline(t)
+	url := "http://" + unusedAddress(t)
+	log := newJournal()
+	config := func() server.Config {
+		return server.Config{DataDir: t.TempDir(), Storage: server.Etcd, EtcdServers: []string{url}, Logger: log.logger()}
+	}
+	first := launch(t, config())
+	log.await(ctx, t, "waiting for etcd")
+	log.await(ctx, t, url)
+	select {
+	case <-first.Ready():
+		t.Fatal("ready without a store")
+	default:
+	}
+	startEtcd(t, url)
+	first.awaitReady(ctx, t)
+	create(ctx, t, first.client(t), "shared")
+
+	second := start(t, config())
+	if _, err := configMaps(second.client(t)).Get(ctx, "shared", metav1.GetOptions{}); err != nil {
+		t.Error(err)
+	}
+	first.stop(t)
+	create(ctx, t, second.client(t), "after-the-first-has-gone")
+}
+
+// TestCompaction: history goes when the flags say so, and not before.
+func TestCompaction(t *testing.T) {
+	for name, test := range map[string]struct {
+		interval, retention time.Duration
+		goes                bool
+	}{
+		"short":           {20 * time.Millisecond, 20 * time.Millisecond, true},
+		"long retention":  {20 * time.Millisecond, time.Hour, false},
+		"long interval":   {time.Hour, 20 * time.Millisecond, false},
+		"no compaction":   {-1, 20 * time.Millisecond, false},
+		"both as default": {0, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := deadline(t)
+			store := startEtcd(t, "http://127.0.0.1:0")
+			s := start(t, server.Config{
+				DataDir: t.TempDir(), Storage: server.Etcd, EtcdServers: []string{store.ClientURL()},
+				CompactionInterval: test.interval, CompactionRetention: test.retention,
+			})
+			client := s.client(t)
+			old := storage.Revision(number(t, create(ctx, t, client, "old").ResourceVersion))
+			create(ctx, t, client, "new")
+			gone := func() bool {
+				_, err := store.List(ctx, "/registry/configmaps/", storage.ListOptions{At: old})
+				if err != nil && !errors.Is(err, storage.ErrCompacted) {
+					t.Fatal(err)
+				}
+				return err != nil
+			}
+			if got := within(ctx, test.goes, gone); got != test.goes {
+				t.Errorf("the old version is compacted: %v", got)
+			}
+		})
+	}
+}
+
+// within asks until the answer is what is hoped for. For what must not happen
+// it asks for as long as twenty of the short intervals.
+func within(ctx context.Context, hope bool, ask func() bool) bool {
+	if !hope {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, 400*time.Millisecond)
+		defer cancel()
+	}
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		if ask() {
+			return true
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/server"
+)
+
+func TestMain(m *testing.M) {
+	// etcd leaves these behind; they belong to files that are closed.
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreTopFunction("go.etcd.io/etcd/server/v3/storage/backend.(*backend).run"),
+		goleak.IgnoreTopFunction("go.etcd.io/etcd/server/v3/storage/wal.(*filePipeline).run"))
+}
+
+// patience is how long anything here may take, on the slowest machine.
+const patience = 30 * time.Second
+
+func deadline(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// journal keeps what is logged, and tells when there is more.
+type journal struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	changed chan struct{}
+}
+
+func newJournal() *journal { return &journal{changed: make(chan struct{})} }
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	close(j.changed)
+	j.changed = make(chan struct{})
+	return j.text.Write(p)
+}
+
+func (j *journal) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
+
+// await waits until the log contains text.
+func (j *journal) await(ctx context.Context, t *testing.T, text string) {
+	t.Helper()
+	for {
+		j.mu.Lock()
+		logged, changed := j.text.String(), j.changed
+		j.mu.Unlock()
+		if strings.Contains(logged, text) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			t.Fatalf("the log does not say %q:\n%s", text, logged)
+		}
+	}
+}
+
+// running is a server that runs.
+type running struct {
+	*server.Server
+	cancel context.CancelFunc
+	ended  chan error
+	once   sync.Once
+	err    error
+}
+
+// launch starts a server without waiting for it.
+func launch(t *testing.T, config server.Config) *running {
+	t.Helper()
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	if config.SecurePort == 0 {
+		config.SecurePort = server.AnyPort
+	}
+	s, err := server.Listen(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &running{Server: s, cancel: cancel, ended: make(chan error, 1)}
+	go func() { r.ended <- s.Run(ctx) }()
+	t.Cleanup(func() { r.stop(t) })
+	return r
+}
+
+// start starts a server and waits until it is ready.
+func start(t *testing.T, config server.Config) *running {
+	t.Helper()
+	r := launch(t, config)
+	r.awaitReady(deadline(t), t)
+	return r
+}
+
+func (r *running) awaitReady(ctx context.Context, t *testing.T) {
+	t.Helper()
+	select {
+	case <-r.Ready():
+	case err := <-r.ended:
+		t.Fatalf("the server ended: %v", err)
+	case <-ctx.Done():
+		t.Fatal("the server does not get ready")
+	}
+}
+
+// stop ends the server in order.
+func (r *running) stop(t *testing.T) {
+	t.Helper()
+	r.once.Do(func() {
+		r.cancel()
+		select {
+		case r.err = <-r.ended:
+		case <-time.After(patience):
+			t.Error("the server does not stop")
+		}
+	})
+	if r.err != nil {
+		t.Errorf("the server ended with %v", r.err)
+	}
+}
+
+// client returns a client of the server's kubeconfig.
+func (r *running) client(t *testing.T) *rest.Client {
+	t.Helper()
+	client, err := rest.FromKubeconfig(r.Kubeconfig(), rest.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.CloseIdleConnections)
+	return client
+}
+
+func configMaps(client *rest.Client) rest.Resource[*corev1.ConfigMap] {
+	return rest.For[*corev1.ConfigMap](client).Namespace(metav1.NamespaceDefault)
+}
+
+func create(ctx context.Context, t *testing.T, client *rest.Client, name string) *corev1.ConfigMap {
+	t.Helper()
+	obj, err := configMaps(client).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return obj
+}

@@ -1,0 +1,202 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/server"
+)
+
+// TestReady: a server is ready within moments, has what every cluster has,
+// and says which version it is.
+func TestReady(t *testing.T) {
+	log := newJournal()
+	begin := time.Now()
+	s := start(t, server.Config{DataDir: t.TempDir(), Version: "v9.9.9-test", Logger: log.logger()})
+	if took := time.Since(begin); took > 10*time.Second {
+		t.Errorf("ready after %v", took)
+	}
+	ctx, client := deadline(t), s.client(t)
+	log.await(ctx, t, `msg=ready url=`+s.URL())
+	for _, name := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
+		if _, err := rest.For[*corev1.Namespace](client).Get(ctx, name, metav1.GetOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+	service, err := rest.For[*corev1.Service](client).Namespace("default").Get(ctx, "kubernetes", metav1.GetOptions{})
+	if err != nil || service.Spec.ClusterIP != "10.96.0.1" {
+		t.Errorf("default/kubernetes: %+v, %v", service, err)
+	}
+}
+
+// TestServiceCIDR: services get their addresses where the flag says.
+func TestServiceCIDR(t *testing.T) {
+	s := start(t, server.Config{DataDir: t.TempDir(), Storage: server.Memory, ServiceCIDR: prefix("172.30.0.0/24")})
+	service, err := rest.For[*corev1.Service](s.client(t)).Namespace("default").Get(deadline(t), "kubernetes", metav1.GetOptions{})
+	if err != nil || service.Spec.ClusterIP != "172.30.0.1" {
+		t.Errorf("default/kubernetes: %+v, %v", service, err)
+	}
+}
+
+// TestRestart: a server on the data of another that has ended is the same
+// server: its objects, identity, certificates and kubeconfig.
+func TestRestart(t *testing.T) {
+	ctx, dir := deadline(t), t.TempDir()
+	first := start(t, server.Config{DataDir: dir})
+	client := first.client(t) // as it was before the restart
+	before := create(ctx, t, client, "kept")
+	kubeconfig := read(t, first.Kubeconfig())
+	files := map[string]string{}
+	for _, pattern := range []string{"*.crt", "*.key"} {
+		paths, err := filepath.Glob(filepath.Join(dir, "pki", pattern))
+		if err != nil || len(paths) < 3 {
+			t.Fatalf("%s: %v, %v", pattern, paths, err)
+		}
+		for _, path := range paths {
+			files[path] = read(t, path)
+		}
+	}
+	first.stop(t)
+
+	second := start(t, server.Config{DataDir: dir, SecurePort: portOf(t, first)})
+	after, err := configMaps(client).Get(ctx, "kept", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after.UID != before.UID || after.ResourceVersion != before.ResourceVersion {
+		t.Errorf("the object was %v, and is %v", before.ObjectMeta, after.ObjectMeta)
+	}
+	if got := read(t, second.Kubeconfig()); got != kubeconfig {
+		t.Errorf("the kubeconfig has changed:\n%s\n%s", kubeconfig, got)
+	}
+	for path, content := range files {
+		if read(t, path) != content {
+			t.Errorf("%s has changed", path)
+		}
+	}
+	if written := create(ctx, t, client, "new"); number(t, written.ResourceVersion) <= number(t, before.ResourceVersion) {
+		t.Errorf("version %s was given after %s", written.ResourceVersion, before.ResourceVersion)
+	}
+}
+
+// TestMemoryForgets is what the name of that storage promises.
+func TestMemoryForgets(t *testing.T) {
+	ctx, dir := deadline(t), t.TempDir()
+	first := start(t, server.Config{DataDir: dir, Storage: server.Memory})
+	create(ctx, t, first.client(t), "forgotten")
+	first.stop(t)
+	second := start(t, server.Config{DataDir: dir, Storage: server.Memory})
+	list, err := configMaps(second.client(t)).List(ctx, metav1.ListOptions{})
+	if err != nil || len(list.Items) != 0 {
+		t.Errorf("%d objects, %v", len(list.Items), err)
+	}
+}
+
+// TestDrain: a server that is asked to end tells its watchers first that it
+// leaves default/kubernetes, ends their watches without an error, and is gone
+// well before the time that requests may take.
+func TestDrain(t *testing.T) {
+	ctx := deadline(t)
+	for name, options := range map[string]rest.Options{"HTTP/2": {}, "HTTP/1.1": {ForceHTTP1: true}} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, server.Config{DataDir: t.TempDir(), Storage: server.Memory})
+			client, err := rest.FromKubeconfig(s.Kubeconfig(), options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.CloseIdleConnections()
+			slices := openWatch(ctx, t, rest.For[*discoveryv1.EndpointSlice](client).Namespace("default"))
+			idle := openWatch(ctx, t, rest.For[*corev1.Pod](client))
+
+			begin := time.Now()
+			s.stop(t)
+			if took := time.Since(begin); took > 5*time.Second {
+				t.Errorf("the drain took %v", took)
+			}
+			var last rest.WatchEvent[*discoveryv1.EndpointSlice]
+			for err = error(nil); err == nil; {
+				var event rest.WatchEvent[*discoveryv1.EndpointSlice]
+				if event, err = slices.Next(); err == nil && event.Type != watch.Bookmark {
+					last = event
+				}
+			}
+			if !errors.Is(err, io.EOF) {
+				t.Errorf("the watch ended with %v", err)
+			}
+			if last.Type != watch.Modified || len(last.Object.Endpoints) != 0 {
+				t.Errorf("the last of default/kubernetes was %s with %v", last.Type, last.Object.Endpoints)
+			}
+			for err = error(nil); err == nil; {
+				_, err = idle.Next()
+			}
+			if !errors.Is(err, io.EOF) {
+				t.Errorf("the idle watch ended with %v", err)
+			}
+		})
+	}
+}
+
+// openWatch opens a watch and waits until it has begun.
+func openWatch[T rest.Object](ctx context.Context, t *testing.T, resource rest.Resource[T]) *rest.Watch[T] {
+	t.Helper()
+	list, err := resource.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := resource.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion, AllowWatchBookmarks: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Close)
+	return w
+}
+
+// TestHosts: the serving certificate is valid for the names that were asked
+// for, and the one that is on disk is made anew when they change.
+func TestHosts(t *testing.T) {
+	dir := t.TempDir()
+	start(t, server.Config{DataDir: dir, Storage: server.Memory}).stop(t)
+	s := start(t, server.Config{DataDir: dir, Storage: server.Memory, Hosts: []string{"levelwire.example"}})
+	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.ServerName = "levelwire.example"
+	client, err := rest.New(config, rest.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.CloseIdleConnections()
+	create(deadline(t), t, client, "by-name")
+}
+
+func portOf(t *testing.T, s *running) int {
+	t.Helper()
+	address, err := url.Parse(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(number(t, address.Port()))
+}
+
+func number(t *testing.T, text string) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

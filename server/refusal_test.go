@@ -1,0 +1,163 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/levelwire/levelwire/server"
+)
+
+// TestImpossibleConfigurations: each is refused before anything is touched,
+// with one line that names the flag.
+func TestImpossibleConfigurations(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*server.Config)
+		names  string
+	}{
+		"no data directory":     {func(c *server.Config) { c.DataDir = "" }, "--data-dir"},
+		"address":               {func(c *server.Config) { c.BindAddress = "localhost" }, "--bind-address"},
+		"port too high":         {func(c *server.Config) { c.SecurePort = 65536 }, "--secure-port"},
+		"port too low":          {func(c *server.Config) { c.SecurePort = -2 }, "--secure-port"},
+		"storage":               {func(c *server.Config) { c.Storage = "disk" }, "--storage"},
+		"etcd without servers":  {func(c *server.Config) { c.Storage = server.Etcd }, "--etcd-servers"},
+		"servers without etcd":  {func(c *server.Config) { c.EtcdServers = []string{"http://127.0.0.1:1"} }, "--storage=etcd"},
+		"servers without a URL": {func(c *server.Config) { c.Storage, c.EtcdServers = server.Etcd, []string{"127.0.0.1:1"} }, "--etcd-servers"},
+		"half a key pair":       {func(c *server.Config) { c.EtcdCertFile = "x" }, "--etcd-keyfile"},
+		"no such file":          {func(c *server.Config) { c.EtcdCAFile = "no/such/file" }, "--etcd-cafile"},
+		"retention":             {func(c *server.Config) { c.CompactionRetention = -1 }, "--compaction-retention"},
+		"service network":       {func(c *server.Config) { c.ServiceCIDR = netip.MustParsePrefix("10.0.0.0/31") }, "--service-cidr"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "data")
+			config := server.Config{DataDir: dir, SecurePort: server.AnyPort}
+			test.change(&config)
+			_, err := server.Listen(config)
+			var refusal *server.ConfigError
+			if !errors.As(err, &refusal) {
+				t.Fatalf("error %v is no ConfigError", err)
+			}
+			mustBeOneLine(t, err, test.names)
+			if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("the data directory was touched: %v", err)
+			}
+		})
+	}
+}
+
+func mustBeOneLine(t *testing.T, err error, names string) {
+	t.Helper()
+	if err == nil {
+		t.Fatal("no error")
+	}
+	if text := err.Error(); strings.Contains(text, "\n") || !strings.Contains(text, names) {
+		t.Errorf("error %q is not one line that names %s", text, names)
+	}
+}
+
+// TestUnusableSurroundings: what is wrong with the machine, not with the flags.
+func TestUnusableSurroundings(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	taken := listener.Addr().(*net.TCPAddr)
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte("no certificate"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	broken := t.TempDir()
+	if err := os.Mkdir(filepath.Join(broken, "pki"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(file, filepath.Join(broken, "pki", "ca.crt")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		config server.Config
+		names  string
+	}{
+		"the port is in use":           {server.Config{DataDir: t.TempDir(), SecurePort: taken.Port}, taken.String() + " is in use"},
+		"the address is another's":     {server.Config{DataDir: t.TempDir(), BindAddress: "192.0.2.1"}, "--bind-address"},
+		"the data directory is a file": {server.Config{DataDir: file}, file},
+		"it is below a file":           {server.Config{DataDir: filepath.Join(file, "below")}, file},
+		"the certificates are broken":  {server.Config{DataDir: broken, SecurePort: server.AnyPort}, filepath.Join("pki", "ca.crt")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := server.Listen(test.config)
+			mustBeOneLine(t, err, test.names)
+			var refusal *server.ConfigError
+			if errors.As(err, &refusal) {
+				t.Errorf("%v is the machine's fault, and reported as the configuration's", err)
+			}
+		})
+	}
+}
+
+func TestUnwritableDataDirectory(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("permissions do not bind root")
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	_, err := server.Listen(server.Config{DataDir: dir, SecurePort: server.AnyPort})
+	mustBeOneLine(t, err, "--data-dir "+dir)
+}
+
+// TestDataDirectoryInUse: the second server on a directory gives up at once,
+// and the first one does not notice.
+func TestDataDirectoryInUse(t *testing.T) {
+	dir := t.TempDir()
+	first := start(t, server.Config{DataDir: dir})
+	kubeconfig := read(t, first.Kubeconfig())
+
+	second, err := server.Listen(server.Config{DataDir: dir, SecurePort: server.AnyPort})
+	if err == nil {
+		err = second.Run(deadline(t))
+	}
+	mustBeOneLine(t, err, "in use by another process")
+	if got := read(t, first.Kubeconfig()); got != kubeconfig {
+		t.Error("the kubeconfig of the server that runs was overwritten by the one that was refused")
+	}
+	create(deadline(t), t, first.client(t), "still-served")
+}
+
+// TestEndBeforeReady: a server that is asked to end while it starts does so
+// without complaint.
+func TestEndBeforeReady(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, storage := range server.Storages {
+		config := server.Config{DataDir: t.TempDir(), SecurePort: server.AnyPort, Storage: storage}
+		if storage == server.Etcd {
+			config.EtcdServers = []string{"http://" + unusedAddress(t)}
+		}
+		s, err := server.Listen(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Run(ctx); err != nil {
+			t.Errorf("%s: %v", storage, err)
+		}
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
