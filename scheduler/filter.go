@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
 )
 
 // request is one pod's demands, worked out once and held against every node.
@@ -42,18 +44,7 @@ func (r *request) refusal(node *corev1.Node, taken *amounts) string {
 }
 
 func (r *request) tolerates(taint *corev1.Taint) bool {
-	return slices.ContainsFunc(r.pod.Spec.Tolerations, func(t corev1.Toleration) bool {
-		if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
-			return false
-		}
-		switch t.Operator {
-		case corev1.TolerationOpExists:
-			return true
-		case "", corev1.TolerationOpEqual:
-			return t.Key != "" && t.Value == taint.Value
-		}
-		return false
-	})
+	return corev1helpers.TolerationsTolerateTaint(klog.Background(), r.pod.Spec.Tolerations, taint, false)
 }
 
 // lacking names the first resource the node does not have enough of.
