@@ -23,7 +23,8 @@ type account struct {
 	taken       indexSet // indexes that active pods, or ones that still stop, work on
 	// free are the pods whose finalizer may go once the status is written.
 	free []*corev1.Pod
-	// uncounted says that ended pods are still to become numbers.
+	// uncounted says that ended pods are still to become numbers, or to be let
+	// go: a job that is over holds no pod back.
 	uncounted bool
 	failures  []time.Time // when pods failed that have not been deleted
 	lastGood  time.Time   // when the last of them succeeded
@@ -75,7 +76,7 @@ func settle(job *batchv1.Job, owned []*corev1.Pod, status *batchv1.JobStatus) *a
 		status.CompletedIndexes = a.completed.String()
 		status.Succeeded = int32(a.completed.len())
 	}
-	a.uncounted = len(books.Succeeded)+len(books.Failed) > 0
+	a.uncounted = len(books.Succeeded)+len(books.Failed)+len(a.free) > 0
 	ready := a.ready
 	terminating := a.terminating
 	status.Active, status.Ready, status.Terminating = int32(len(a.active)), &ready, &terminating
