@@ -22,7 +22,7 @@ func (q *Queue[K]) Metrics() Metrics {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	m := q.counts
-	m.Depth, m.Delayed, m.Working = q.ready.len(), q.delayed.Len(), q.working
+	m.Depth, m.Delayed, m.Working = q.ready.Len(), q.delayed.Len(), q.working
 	if q.working > 0 {
 		now := time.Now()
 		for _, e := range q.entries {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/levelwire/levelwire/internal/ring"
 )
 
 // Options configure a [Queue]. The zero value is ready to use.
@@ -20,8 +22,8 @@ type Queue[K comparable] struct {
 	limiter RateLimiter[K]
 
 	mu      sync.Mutex
-	entries map[K]entry // every key that waits or is being worked on
-	ready   fifo[K]     // the keys that wait, each once
+	entries map[K]entry  // every key that waits or is being worked on
+	ready   ring.Ring[K] // the keys that wait, each once
 	working int
 	delayed delayHeap[K]
 	timer   *time.Timer
@@ -87,7 +89,7 @@ func (q *Queue[K]) add(key K, now time.Time) {
 	}
 	e.since = now
 	q.entries[key] = e
-	q.ready.push(key)
+	q.ready.Push(key)
 	q.signal()
 }
 
@@ -123,15 +125,15 @@ func (q *Queue[K]) Get(ctx context.Context) (key K, ok bool) {
 func (q *Queue[K]) take(ctx context.Context) (key K, ok, end bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.ready.len() == 0 {
+	if q.ready.Len() == 0 {
 		return key, false, q.closing || ctx.Err() != nil
 	}
 	if ctx.Err() != nil {
 		q.signal() // this caller may have swallowed the token
 		return key, false, true
 	}
-	key = q.ready.pop()
-	if q.ready.len() > 0 {
+	key = q.ready.Pop()
+	if q.ready.Len() > 0 {
 		q.signal()
 	}
 	now := time.Now()
@@ -155,7 +157,7 @@ func (q *Queue[K]) Done(key K) {
 	q.counts.Worked += time.Since(e.since)
 	if e.waiting {
 		q.entries[key] = entry{waiting: true, since: e.again}
-		q.ready.push(key)
+		q.ready.Push(key)
 		q.signal()
 		return
 	}
@@ -168,7 +170,7 @@ func (q *Queue[K]) Done(key K) {
 func (q *Queue[K]) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.ready.len()
+	return q.ready.Len()
 }
 
 // signal needs q.mu, or that keys cannot vanish.

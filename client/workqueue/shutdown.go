@@ -46,7 +46,7 @@ func (q *Queue[K]) ShuttingDown() bool {
 func (q *Queue[K]) unfinished() string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return fmt.Sprintf("%d keys wait, %d are being worked on", q.ready.len(), q.working)
+	return fmt.Sprintf("%d keys wait, %d are being worked on", q.ready.Len(), q.working)
 }
 
 // close needs q.mu.
