@@ -55,6 +55,9 @@ type setup struct {
 	config Config
 	cache  watchcache.Options
 	unfed  bool // caches are never filled
+	// history is written to the store before the server starts, as by one
+	// that ran before it.
+	history func(*cluster)
 }
 
 func newCluster(t testing.TB, change ...func(*setup)) *cluster {
@@ -83,6 +86,9 @@ func newCluster(t testing.TB, change ...func(*setup)) *cluster {
 	build.config.Registry = set
 	c.server, err = New(build.config)
 	must(t, err)
+	if build.history != nil {
+		build.history(c)
+	}
 	c.start(all, build.unfed)
 	return c
 }

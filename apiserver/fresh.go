@@ -74,50 +74,67 @@ func (s *Server) snapshotForGet(ctx context.Context, cache *watchcache.Cache, ve
 	return notOlderThan(ctx, cache, revision)
 }
 
-// snapshotForList is the grid of list semantics. o has been validated. start
-// is where a continued list goes on, relative to the list's prefix.
-func (s *Server) snapshotForList(ctx context.Context, cache *watchcache.Cache, o *listOptions) (snapshot watchcache.Snapshot, start string, err error) {
+// place is where a list is read from.
+type place struct {
+	snapshot watchcache.Snapshot
+	// start is where a continued list goes on, relative to the list's prefix.
+	start string
+	// past, if not zero, is a revision that the cache has forgotten and the
+	// store may still have; snapshot is empty then. forgotten is what to
+	// answer if the store has not.
+	past      storage.Revision
+	forgotten error
+}
+
+// placeOfList is the grid of list semantics. o has been validated.
+func (s *Server) placeOfList(ctx context.Context, cache *watchcache.Cache, o *listOptions) (at place, err error) {
 	revision, err := parseVersion(o.version)
 	if err != nil {
-		return snapshot, "", err
+		return at, err
 	}
 	if o.version != "" && revision == 0 {
 		o.limit = 0 // Kubernetes ignores the limit at "0", and clients rely on it
 	}
 	if o.token != "" {
-		return s.snapshotForToken(ctx, cache, o.token, revision)
+		return s.placeOfToken(ctx, cache, o.token, revision)
 	}
 	switch {
 	case o.version == "":
-		snapshot, err = s.latest(ctx, cache)
+		at.snapshot, err = s.latest(ctx, cache)
 	case revision == 0:
-		snapshot = cache.Current()
+		at.snapshot = cache.Current()
 	case o.match == metav1.ResourceVersionMatchExact, o.match == "" && o.limit > 0:
-		snapshot, err = cache.Exact(ctx, revision)
-		err = cacheError(err)
+		return exactly(ctx, cache, revision)
 	default:
-		snapshot, err = notOlderThan(ctx, cache, revision)
+		at.snapshot, err = notOlderThan(ctx, cache, revision)
 	}
-	return snapshot, "", err
+	return at, err
 }
 
-func (s *Server) snapshotForToken(ctx context.Context, cache *watchcache.Cache, token string, revision storage.Revision) (snapshot watchcache.Snapshot, start string, err error) {
+func (s *Server) placeOfToken(ctx context.Context, cache *watchcache.Cache, token string, revision storage.Revision) (at place, err error) {
 	t, err := decodeContinue(token)
 	if err != nil {
-		return snapshot, "", err
+		return at, err
 	}
 	if revision != 0 {
-		return snapshot, "", badRequest("specifying resource version is not allowed when using continue")
+		return at, badRequest("specifying resource version is not allowed when using continue")
 	}
 	if t.Revision == inconsistent {
-		snapshot, err = s.latest(ctx, cache)
-		return snapshot, t.Start, err
+		at.snapshot, err = s.latest(ctx, cache)
+	} else if at, err = exactly(ctx, cache, t.Revision); at.past != 0 {
+		at.forgotten = continueExpired(t.Start)
 	}
-	snapshot, err = cache.Exact(ctx, t.Revision)
+	at.start = t.Start
+	return at, err
+}
+
+// exactly is the state at one revision: from the cache if it remembers.
+func exactly(ctx context.Context, cache *watchcache.Cache, revision storage.Revision) (at place, err error) {
+	at.snapshot, err = cache.Exact(ctx, revision)
 	if errors.Is(err, watchcache.ErrExpired) {
-		return snapshot, "", continueExpired(t.Start)
+		return place{past: revision, forgotten: cacheError(err)}, nil
 	}
-	return snapshot, t.Start, cacheError(err)
+	return at, cacheError(err)
 }
 
 func errNotFound(q *request) error {

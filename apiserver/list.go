@@ -60,15 +60,18 @@ func (s *Server) page(r *http.Request, q *request) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	snapshot, start, err := s.snapshotForList(r.Context(), cache, &o)
+	at, err := s.placeOfList(r.Context(), cache, &o)
 	if err != nil {
 		return page{}, err
 	}
 	prefix := keyPrefix(q.resource, selection)
-	items := snapshot.Select(selection, prefix+start)
-	out := page{items: items, meta: metav1.ListMeta{ResourceVersion: formatVersion(snapshot.Revision())}}
+	if at.past != 0 {
+		return s.pastPage(r.Context(), cache, at, selection, prefix, o.limit)
+	}
+	items := at.snapshot.Select(selection, prefix+at.start)
+	out := page{items: items, meta: metav1.ListMeta{ResourceVersion: formatVersion(at.snapshot.Revision())}}
 	if o.limit > 0 {
-		err = out.cut(snapshot, selection, prefix, o.limit)
+		err = out.cut(at.snapshot, selection, prefix, o.limit)
 	}
 	return out, err
 }

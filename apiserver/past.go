@@ -1,0 +1,79 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/storage"
+	"github.com/levelwire/levelwire/watchcache"
+)
+
+// pastBatch is how many keys are asked of the store at a time. What is
+// selected from them is kept, the rest is not.
+const pastBatch = 500
+
+// pastPage reads a page from the store at a revision that the cache has
+// forgotten: after a restart, or because more has happened since than the
+// cache remembers. Objects are decoded anew, so this costs what a list costs
+// elsewhere; as long as the store has the revision it does not fail.
+func (s *Server) pastPage(ctx context.Context, cache *watchcache.Cache, at place, selection *watchcache.Selection, prefix string, limit int64) (page, error) {
+	past := pastReader{store: s.config.Store, cache: cache, revision: at.past, selection: selection}
+	// One more than is wanted tells whether there is more.
+	objects, err := past.read(ctx, prefix, prefix+at.start, limit+1)
+	if errors.Is(err, storage.ErrCompacted) {
+		return page{}, at.forgotten
+	}
+	if err != nil {
+		return page{}, err
+	}
+	out := page{meta: metav1.ListMeta{ResourceVersion: formatVersion(at.past)}}
+	if limit > 0 && int64(len(objects)) > limit {
+		objects = objects[:limit]
+		// How many remain is not told: it would take reading them.
+		if out.meta.Continue, err = encodeContinue(at.past, prefix, objects[limit-1].Key); err != nil {
+			return page{}, err
+		}
+	}
+	out.items = slices.Values(objects)
+	return out, nil
+}
+
+// pastReader reads the selected objects of a collection as they once were.
+type pastReader struct {
+	store     storage.Reader
+	cache     *watchcache.Cache
+	revision  storage.Revision
+	selection *watchcache.Selection
+}
+
+// read returns the selected objects whose keys have the prefix, from the given
+// key on; want of them, or all if it is 1 or less.
+func (p *pastReader) read(ctx context.Context, prefix, from string, want int64) ([]*watchcache.Object, error) {
+	root := p.cache.Resource().StorePrefix
+	var found []*watchcache.Object
+	for {
+		got, err := p.store.List(ctx, root+prefix, storage.ListOptions{At: p.revision, From: root + from, Limit: pastBatch})
+		if err != nil {
+			return nil, err
+		}
+		for _, kv := range got.Items {
+			object, err := p.cache.Decode(kv.Key[len(root):], kv.Value, kv.Modified)
+			if err != nil {
+				return nil, err
+			}
+			if !p.selection.Matches(object) {
+				continue
+			}
+			if found = append(found, object); want > 1 && int64(len(found)) == want {
+				return found, nil
+			}
+		}
+		if !got.More || len(got.Items) == 0 {
+			return found, nil
+		}
+		from = got.Items[len(got.Items)-1].Key[len(root):] + "\x00"
+	}
+}
