@@ -318,20 +318,3 @@ func TestRandomHistoriesConverge(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkDeltaFIFO(b *testing.B) {
-	pods := make([]*corev1.Pod, 1000)
-	for i := range pods {
-		pods[i] = pod(fmt.Sprint(i), i, i)
-	}
-	c := newConsumer()
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		if err := c.fifo.Update(pods[i%len(pods)]); err != nil {
-			b.Fatal(err)
-		}
-		if err := c.fifo.Pop(b.Context(), func(Item[*corev1.Pod]) error { return nil }); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
