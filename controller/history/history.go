@@ -36,11 +36,9 @@ func New(client *rest.Client, factory *informer.Factory) (*History, error) {
 	return &History{rest.For[*appsv1.ControllerRevision](client), index}, err
 }
 
-// Informed is for waiting until the revisions are known.
-func (h *History) Informed() <-chan struct{} { return h.index.Informer.Synced() }
-
-// Synced implements reconcile.Source.
-func (h *History) Synced() <-chan struct{} { return h.Informed() }
+// Synced is closed when the revisions are known; it makes History a
+// reconcile.Source.
+func (h *History) Synced() <-chan struct{} { return h.index.Informer.Synced() }
 
 // Of returns an owner's revisions, oldest first.
 func (h *History) Of(owner metav1.Object) ([]*appsv1.ControllerRevision, error) {

@@ -43,8 +43,8 @@ func ordinalOf(set *appsv1.StatefulSet, pod *corev1.Pod) (int, bool) {
 	return n, ok && err == nil && n >= 0 && strconv.Itoa(n) == text
 }
 
-// next decides the step. current and update are the names of the revision
-// that all pods had and of the one they are to get.
+// next decides the step. update is the name of the revision that all pods are
+// to get.
 func next(set *appsv1.StatefulSet, owned []*corev1.Pod, update string, now time.Time) plan {
 	first := firstOrdinal(set)
 	slots := make([]*corev1.Pod, replicas(set))
