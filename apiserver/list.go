@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/resource"
+	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/watchcache"
 )
 
@@ -66,10 +67,11 @@ func (s *Server) page(r *http.Request, q *request) (page, error) {
 	}
 	prefix := keyPrefix(q.resource, selection)
 	if at.past != 0 {
-		return s.pastPage(r.Context(), cache, at, selection, prefix, o.limit)
+		past := pastReader{store: s.config.Store, cache: cache, revision: at.past, selection: selection}
+		return past.page(r.Context(), at, prefix, &o)
 	}
 	items := at.snapshot.Select(selection, prefix+at.start)
-	out := page{items: items, meta: metav1.ListMeta{ResourceVersion: formatVersion(at.snapshot.Revision())}}
+	out := page{items: items, meta: o.meta(at.snapshot.Revision())}
 	if o.limit > 0 {
 		err = out.cut(at.snapshot, selection, prefix, o.limit)
 	}
@@ -82,7 +84,17 @@ func (o *listOptions) selection(q *request) (*watchcache.Selection, error) {
 	if err != nil {
 		return nil, badRequest("%v", err)
 	}
-	return selection, nil
+	return selection.Within(o.shard), nil
+}
+
+// meta is the metadata of a list at a revision. A part of a collection says
+// which part it is, so that nobody takes it for the whole (KEP-5866).
+func (o *listOptions) meta(revision storage.Revision) metav1.ListMeta {
+	meta := metav1.ListMeta{ResourceVersion: formatVersion(revision)}
+	if o.shard != nil {
+		meta.ShardInfo = &metav1.ShardInfo{Selector: o.shard.String()}
+	}
+	return meta
 }
 
 // keyPrefix is what the keys of all selected objects begin with.

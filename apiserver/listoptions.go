@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/levelwire/levelwire/internal/shard"
 	"github.com/levelwire/levelwire/resource"
 	"github.com/levelwire/levelwire/storage"
 )
@@ -19,6 +20,7 @@ import (
 type listOptions struct {
 	labels  labels.Selector // never nil
 	fields  fields.Selector // never nil
+	shard   *shard.Selector // nil for the whole collection
 	version string          // resourceVersion as it was sent
 	match   metav1.ResourceVersionMatch
 	limit   int64
@@ -67,6 +69,11 @@ func (o *listOptions) parseSelectors(q *request) (err error) {
 	for _, requirement := range o.fields.Requirements() {
 		if !selectable(q.resource, requirement.Field) {
 			return badRequest("field label not supported: %s", requirement.Field)
+		}
+	}
+	if text := q.query.Get("shardSelector"); text != "" {
+		if o.shard, err = shard.Parse(text); err != nil {
+			return badRequest("unable to parse shardSelector: %v", err)
 		}
 	}
 	if q.name == "" {

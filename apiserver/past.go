@@ -5,8 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/watchcache"
 )
@@ -15,38 +13,37 @@ import (
 // selected from them is kept, the rest is not.
 const pastBatch = 500
 
-// pastPage reads a page from the store at a revision that the cache has
-// forgotten: after a restart, or because more has happened since than the
-// cache remembers. Objects are decoded anew, so this costs what a list costs
-// elsewhere; as long as the store has the revision it does not fail.
-func (s *Server) pastPage(ctx context.Context, cache *watchcache.Cache, at place, selection *watchcache.Selection, prefix string, limit int64) (page, error) {
-	past := pastReader{store: s.config.Store, cache: cache, revision: at.past, selection: selection}
+// pastReader reads from the store what a collection was at a revision that the
+// cache has forgotten: after a restart, or because more has happened since
+// than the cache remembers. Objects are decoded anew, so this costs what a
+// list costs elsewhere; as long as the store has the revision it does not fail.
+type pastReader struct {
+	store     storage.Reader
+	cache     *watchcache.Cache
+	revision  storage.Revision
+	selection *watchcache.Selection
+}
+
+// page reads the part of the collection that the options ask for.
+func (p *pastReader) page(ctx context.Context, at place, prefix string, o *listOptions) (page, error) {
 	// One more than is wanted tells whether there is more.
-	objects, err := past.read(ctx, prefix, prefix+at.start, limit+1)
+	objects, err := p.read(ctx, prefix, prefix+at.start, o.limit+1)
 	if errors.Is(err, storage.ErrCompacted) {
 		return page{}, at.forgotten
 	}
 	if err != nil {
 		return page{}, err
 	}
-	out := page{meta: metav1.ListMeta{ResourceVersion: formatVersion(at.past)}}
-	if limit > 0 && int64(len(objects)) > limit {
-		objects = objects[:limit]
+	out := page{meta: o.meta(p.revision)}
+	if o.limit > 0 && int64(len(objects)) > o.limit {
+		objects = objects[:o.limit]
 		// How many remain is not told: it would take reading them.
-		if out.meta.Continue, err = encodeContinue(at.past, prefix, objects[limit-1].Key); err != nil {
+		if out.meta.Continue, err = encodeContinue(p.revision, prefix, objects[o.limit-1].Key); err != nil {
 			return page{}, err
 		}
 	}
 	out.items = slices.Values(objects)
 	return out, nil
-}
-
-// pastReader reads the selected objects of a collection as they once were.
-type pastReader struct {
-	store     storage.Reader
-	cache     *watchcache.Cache
-	revision  storage.Revision
-	selection *watchcache.Selection
 }
 
 // read returns the selected objects whose keys have the prefix, from the given

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/levelwire/levelwire/internal/shard"
 	"github.com/levelwire/levelwire/resource"
 )
 
@@ -27,6 +28,7 @@ type Selection struct {
 	names      []condition // beside Name
 	fields     []fieldCondition
 	labels     []labelCondition
+	shard      *shard.Selector // nil for all
 }
 
 // condition compares a string.
@@ -69,6 +71,15 @@ func NewSelection(res *resource.Resource, namespace, name string, ls labels.Sele
 		return nil, err
 	}
 	return s, s.compileLabels()
+}
+
+// Within returns the part of the selection that falls into a shard; nil is
+// the whole. An object changes shards only if another of its name takes its
+// place, and that is a transition like any other.
+func (s *Selection) Within(part *shard.Selector) *Selection {
+	out := *s
+	out.shard = part
+	return &out
 }
 
 func (s *Selection) compileFields(res *resource.Resource) error {
@@ -142,15 +153,15 @@ func (s *Selection) compileLabels() error {
 
 // Everything reports whether no object is left out.
 func (s *Selection) Everything() bool {
-	return s == nil || s.Namespace == "" && s.Name == "" && !s.nothing &&
+	return s == nil || s.Namespace == "" && s.Name == "" && !s.nothing && s.shard == nil &&
 		len(s.namespaces)+len(s.names)+len(s.fields)+len(s.labels) == 0
 }
 
-// Filters reports whether a label or field selector, rather than only the
+// Filters reports whether a label, field or shard selector, rather than only the
 // namespace and name, decides what is selected: how many objects remain after
 // a page can then not be known without reading them.
 func (s *Selection) Filters() bool {
-	return s != nil && (s.nothing || len(s.namespaces)+len(s.names)+len(s.fields)+len(s.labels) > 0)
+	return s != nil && (s.nothing || s.shard != nil || len(s.namespaces)+len(s.names)+len(s.fields)+len(s.labels) > 0)
 }
 
 // Matches reports whether the object is selected.
@@ -182,7 +193,7 @@ func (s *Selection) Matches(o *Object) bool {
 			return false
 		}
 	}
-	return true
+	return s.shard.Matches(a.UID, a.Namespace)
 }
 
 func (c *labelCondition) holds(set resource.Labels) bool {
