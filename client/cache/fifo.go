@@ -73,7 +73,9 @@ type DeltaFIFO[T any] struct {
 	replaced bool          // Replace was called
 	initial  int           // objects of the first Replace that were not popped
 	synced   chan struct{} // closed when replaced and initial is 0
-	wake     chan struct{} // holds a token while Pop may have missed an object
+	sleeping bool          // Pop waits, or is about to, for a token in wake
+	wake     chan struct{}
+	ended    bool // Close was called
 	closed   chan struct{}
 }
 
@@ -126,7 +128,7 @@ func (f *DeltaFIFO[T]) queue(kind DeltaType, obj T) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.isClosed() {
+	if f.ended {
 		return ErrClosed
 	}
 	if kind == Deleted && f.unheardOf(key) {
@@ -169,8 +171,12 @@ func (f *DeltaFIFO[T]) push(key string, d Delta[T]) *pending[T] {
 	return p
 }
 
-// signal leaves a token for a waiting Pop.
+// signal leaves a token for a waiting Pop. It needs f.mu.
 func (f *DeltaFIFO[T]) signal() {
+	if !f.sleeping {
+		return
+	}
+	f.sleeping = false
 	select {
 	case f.wake <- struct{}{}:
 	default:
@@ -182,12 +188,8 @@ func (f *DeltaFIFO[T]) signal() {
 // again. Pop returns the cause of ctx when it is done, and ErrClosed after
 // Close, without handing out what is left.
 func (f *DeltaFIFO[T]) Pop(ctx context.Context, process func(Item[T]) error) error {
-	select {
-	case f.popping <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-f.closed:
-		return ErrClosed
+	if err := f.takeTurn(ctx); err != nil {
+		return err
 	}
 	defer func() { <-f.popping }()
 	for {
@@ -196,8 +198,7 @@ func (f *DeltaFIFO[T]) Pop(ctx context.Context, process func(Item[T]) error) err
 			return err
 		}
 		if p != nil {
-			defer f.finish(p)
-			return process(Item[T]{Key: p.key, Deltas: p.deltas, Initial: p.initial})
+			return f.handOut(p, process)
 		}
 		select {
 		case <-f.wake:
@@ -207,12 +208,35 @@ func (f *DeltaFIFO[T]) Pop(ctx context.Context, process func(Item[T]) error) err
 	}
 }
 
+// takeTurn waits until no other Pop hands out an object.
+func (f *DeltaFIFO[T]) takeTurn(ctx context.Context) error {
+	select {
+	case f.popping <- struct{}{}: // the usual case: there is no other
+		return nil
+	default:
+	}
+	select {
+	case f.popping <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-f.closed:
+		return ErrClosed
+	}
+}
+
+// handOut calls process, and finish even if it panics.
+func (f *DeltaFIFO[T]) handOut(p *pending[T], process func(Item[T]) error) error {
+	defer f.finish(p)
+	return process(Item[T]{Key: p.key, Deltas: p.deltas, Initial: p.initial})
+}
+
 // next takes the first object off the queue and makes it the current one; nil
 // if there is none.
 func (f *DeltaFIFO[T]) next(ctx context.Context) (*pending[T], error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.isClosed() {
+	if f.ended {
 		return nil, ErrClosed
 	}
 	if ctx.Err() != nil {
@@ -220,6 +244,7 @@ func (f *DeltaFIFO[T]) next(ctx context.Context) (*pending[T], error) {
 	}
 	p := f.head
 	if p == nil {
+		f.sleeping = true
 		return nil, nil
 	}
 	f.head = p.next
@@ -253,20 +278,12 @@ func (f *DeltaFIFO[T]) finish(p *pending[T]) {
 func (f *DeltaFIFO[T]) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.isClosed() {
+	if f.ended {
 		return
 	}
+	f.ended = true
 	close(f.closed)
 	f.items, f.head, f.tail, f.free, f.nfree = nil, nil, nil, nil, 0
-}
-
-func (f *DeltaFIFO[T]) isClosed() bool {
-	select {
-	case <-f.closed:
-		return true
-	default:
-		return false
-	}
 }
 
 // maxFree bounds the recycled entries: enough for a steady stream, and a burst

@@ -16,7 +16,7 @@ func (f *DeltaFIFO[T]) Replace(objs []T, version string) error {
 		keys[i] = key
 	}
 	f.mu.Lock()
-	if f.isClosed() {
+	if f.ended {
 		f.mu.Unlock()
 		return ErrClosed
 	}
@@ -112,7 +112,7 @@ func (f *DeltaFIFO[T]) Synced() <-chan struct{} { return f.synced }
 func (f *DeltaFIFO[T]) Resync() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.isClosed() {
+	if f.ended {
 		return ErrClosed
 	}
 	if f.known == nil {
