@@ -10,7 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
 
 	"github.com/levelwire/levelwire/controller/pods"
 )
@@ -105,9 +107,7 @@ func eligible(set *appsv1.DaemonSet, node *corev1.Node) (run, keep bool) {
 	}
 	untolerated := func(effects ...corev1.TaintEffect) bool {
 		return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
-			return slices.Contains(effects, taint.Effect) && !slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
-				return pods.Tolerates(&t, &taint)
-			})
+			return slices.Contains(effects, taint.Effect) && !corev1helpers.TolerationsTolerateTaint(klog.Background(), pod.Spec.Tolerations, &taint, false)
 		})
 	}
 	keep = !untolerated(corev1.TaintEffectNoExecute)

@@ -4,8 +4,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/levelwire/levelwire/controller/pods"
+	"k8s.io/klog/v2"
 )
 
 // evictionTime is when the pod must leave its node because of taints with
@@ -40,7 +39,7 @@ func toleration(pod *corev1.Pod, taint *corev1.Taint) (left time.Duration, forev
 	forever = true
 	for i := range pod.Spec.Tolerations {
 		t := &pod.Spec.Tolerations[i]
-		if !pods.Tolerates(t, taint) {
+		if !t.ToleratesTaint(klog.Background(), taint, false) {
 			continue
 		}
 		matched = true
