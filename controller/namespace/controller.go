@@ -65,29 +65,36 @@ func (c *Controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 	if !ok || namespace.DeletionTimestamp == nil || !slices.Contains(namespace.Spec.Finalizers, corev1.FinalizerKubernetes) {
 		return 0, nil
 	}
-	left, err := c.empty(ctx, namespace.Name)
-	if err != nil {
+	found, left, err := c.empty(ctx, namespace.Name)
+	switch {
+	case err != nil:
 		return 0, errors.Join(err, c.report(ctx, namespace, left, err))
-	}
-	if len(left) > 0 {
+	case len(left) > 0:
 		return recheck, c.report(ctx, namespace, left, nil)
+	case found:
+		// Everything could be deleted at once. A create that was under way
+		// when the deletion began may have come after its kind was looked at:
+		// only a pass that finds nothing ends the namespace.
+		return time.Millisecond, nil
 	}
 	return 0, c.finalize(ctx, namespace)
 }
 
-// empty deletes everything in a namespace and returns what is still there,
-// as "3 pods". A resource that cannot be read keeps the namespace alive.
-func (c *Controller) empty(ctx context.Context, namespace string) (left []string, err error) {
+// empty deletes everything in a namespace. It tells whether there was
+// anything, and what is still there, as "3 pods". A resource that cannot be
+// read keeps the namespace alive.
+func (c *Controller) empty(ctx context.Context, namespace string) (found bool, left []string, err error) {
 	resources, err := c.client.Discover(ctx)
 	if err != nil {
-		return nil, err
+		return false, nil, err
 	}
 	var failed []error
 	for _, r := range resources {
 		if !r.Namespaced || !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "delete") {
 			continue
 		}
-		remaining, err := c.emptyOf(ctx, r, namespace)
+		before, remaining, err := c.emptyOf(ctx, r, namespace)
+		found = found || before > 0
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", r.GroupVersionResource.Resource, err))
 		}
@@ -95,15 +102,18 @@ func (c *Controller) empty(ctx context.Context, namespace string) (left []string
 			left = append(left, fmt.Sprintf("%d %s", remaining, r.GroupVersionResource.GroupResource()))
 		}
 	}
-	return left, errors.Join(failed...)
+	return found, left, errors.Join(failed...)
 }
 
-func (c *Controller) emptyOf(ctx context.Context, r rest.APIResource, namespace string) (remaining int, err error) {
+// emptyOf deletes what there is of one resource, and counts it before and
+// after.
+func (c *Controller) emptyOf(ctx context.Context, r rest.APIResource, namespace string) (before, remaining int, err error) {
 	endpoint := rest.Metadata(c.client, r.GroupVersionResource).Namespace(namespace)
 	list, err := endpoint.List(ctx, metav1.ListOptions{})
 	if err != nil || len(list.Items) == 0 {
-		return 0, err
+		return 0, 0, err
 	}
+	before = len(list.Items)
 	background := metav1.DeletePropagationBackground
 	opts := metav1.DeleteOptions{PropagationPolicy: &background}
 	if slices.Contains(r.Verbs, "deletecollection") {
@@ -112,13 +122,13 @@ func (c *Controller) emptyOf(ctx context.Context, r rest.APIResource, namespace 
 		err = c.deleteEach(ctx, endpoint, list.Items, opts)
 	}
 	if err != nil {
-		return len(list.Items), err
+		return before, before, err
 	}
 	list, err = endpoint.List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return 0, err
+		return before, 0, err
 	}
-	return len(list.Items), nil
+	return before, len(list.Items), nil
 }
 
 func (c *Controller) deleteEach(ctx context.Context, endpoint rest.Resource[*metav1.PartialObjectMetadata], items []*metav1.PartialObjectMetadata, opts metav1.DeleteOptions) error {
