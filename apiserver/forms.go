@@ -18,6 +18,8 @@ type formIDs struct {
 	protobuf         watchcache.FormID // the protobuf envelope
 	metadata         watchcache.FormID // JSON of the PartialObjectMetadata, v1
 	metadataProtobuf watchcache.FormID
+	cbor             watchcache.FormID // CBOR as in a list; see presenter.cbor
+	metadataCBOR     watchcache.FormID
 	row              watchcache.FormID // table row with metadata, v1
 }
 
@@ -40,6 +42,8 @@ func formsOf(gvr schema.GroupVersionResource) *formIDs {
 		protobuf:         watchcache.NewForm(name + "protobuf"),
 		metadata:         watchcache.NewForm(name + "metadata json"),
 		metadataProtobuf: watchcache.NewForm(name + "metadata protobuf"),
+		cbor:             watchcache.NewForm(name + "cbor"),
+		metadataCBOR:     watchcache.NewForm(name + "metadata cbor"),
 		row:              watchcache.NewForm(name + "table row"),
 	}
 	knownForms.Store(gvr, ids)

@@ -39,6 +39,9 @@ func (f *framer) event(dst []byte, e watchcache.Event, live bool) ([]byte, error
 		}
 		return resource.AppendProtobufWatchEvent(dst, e.Type.String(), envelope), nil
 	}
+	if f.form.media == mediaCBOR {
+		return f.appendCBOR(cborFrameHead(dst, e.Type.String()), e.Object)
+	}
 	mark := len(dst)
 	dst, err := f.object(frameHead(dst, e.Type.String()), e.Object, live)
 	if err != nil {
@@ -107,6 +110,9 @@ func (f *framer) bookmark(dst []byte, revision storage.Revision, initialEnd bool
 		}
 		return resource.AppendProtobufWatchEvent(dst, string(watch.Bookmark), envelope), nil
 	}
+	if f.form.media == mediaCBOR {
+		return f.bookmarkCBOR(cborFrameHead(dst, string(watch.Bookmark)), shown)
+	}
 	mark := len(dst)
 	dst, err := f.bookmarkObject(frameHead(dst, string(watch.Bookmark)), shown, revision)
 	if err != nil {
@@ -161,6 +167,9 @@ func (f *framer) failure(dst []byte, err error) ([]byte, error) {
 	}
 	if f.form.media == mediaProtobuf {
 		return resource.AppendProtobufWatchEvent(dst, string(watch.Error), body), nil
+	}
+	if f.form.media == mediaCBOR {
+		return append(cborFrameHead(dst, string(watch.Error)), body[len(resource.CBORTag):]...), nil
 	}
 	dst = frameHead(dst, string(watch.Error))
 	dst = append(dst, body...)

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"net/http"
 
+	"github.com/levelwire/levelwire/resource"
 	"github.com/levelwire/levelwire/watchcache"
 )
 
@@ -33,11 +34,14 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, q *request) error {
 }
 
 // presentOne encodes a cached object. Only tables need it decoded, and
-// protobuf the first time.
+// protobuf and CBOR the first time.
 func (s *Server) presentOne(q *request, form accepted, object *watchcache.Object) ([]byte, error) {
 	p := s.presenter(q.resource, form)
 	if form.media == mediaProtobuf {
 		return p.envelope(object)
+	}
+	if form.media == mediaCBOR {
+		return p.appendCBOR([]byte(resource.CBORTag), object)
 	}
 	shown, err := p.json(object)
 	if err != nil {

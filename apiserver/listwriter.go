@@ -29,6 +29,9 @@ func (l *listWriter) write(p page) error {
 	if l.form.media == mediaProtobuf {
 		return l.writeProtobuf(p)
 	}
+	if l.form.media == mediaCBOR {
+		return l.writeCBOR(p)
+	}
 	meta, err := json.Marshal(p.meta)
 	if err != nil {
 		return fmt.Errorf("encode list metadata: %w", err)

@@ -52,7 +52,7 @@ func newMetrics() *metrics {
 			Name: "levelwire_encodes_total", Help: "Objects encoded into a form that was not cached yet.",
 		}, []string{"form"}),
 	}
-	for _, form := range []string{"json", "protobuf", "metadata", "metadata protobuf", "table row"} {
+	for _, form := range []string{"json", "protobuf", "cbor", "metadata", "metadata protobuf", "metadata cbor", "table row"} {
 		m.encodesOf[form] = m.encodes.WithLabelValues(form)
 	}
 	m.registry.MustRegister(m.requests, m.duration, m.rejected, m.watches, m.events, m.bytes, m.encodes)

@@ -18,13 +18,19 @@ const (
 	mediaJSON media = iota
 	mediaYAML
 	mediaProtobuf
+	mediaCBOR
 )
 
 var mediaNames = [...]string{
 	mediaJSON:     "application/json",
 	mediaYAML:     "application/yaml",
 	mediaProtobuf: "application/vnd.kubernetes.protobuf",
+	mediaCBOR:     "application/cbor",
 }
+
+// cborSequence names a watch in CBOR (RFC 8742). Clients ask for it by either
+// name.
+const cborSequence = "application/cbor-seq"
 
 // shape is what an object or a list is turned into before it is encoded.
 type shape uint8
@@ -46,13 +52,19 @@ type accepted struct {
 // contentType names the form of an answer that is not a stream.
 func (a accepted) contentType() string { return mediaNames[a.media] }
 
-// streamType names the form of a watch. JSON documents delimit themselves;
-// protobuf says that it is framed.
-func (a accepted) streamType() string {
-	if a.media == mediaProtobuf {
-		return mediaNames[a.media] + ";stream=watch"
+// streamType names the form of a watch.
+func (a accepted) streamType() string { return streamTypeOf(a.media) }
+
+// streamTypeOf names a stream of documents. Those of JSON delimit themselves;
+// protobuf says that they are framed.
+func streamTypeOf(m media) string {
+	switch m {
+	case mediaProtobuf:
+		return mediaNames[m] + ";stream=watch"
+	case mediaCBOR:
+		return cborSequence
 	}
-	return mediaNames[a.media]
+	return mediaNames[m]
 }
 
 // forms is what an endpoint can answer in.
@@ -71,10 +83,10 @@ func offerFor(offer forms, res *resource.Resource) forms {
 }
 
 var (
-	anyForm    = forms{media: []media{mediaJSON, mediaYAML, mediaProtobuf}}
-	objectForm = forms{media: []media{mediaJSON, mediaYAML, mediaProtobuf}, shapes: true}
-	listForm   = forms{media: []media{mediaJSON, mediaYAML, mediaProtobuf}, shapes: true, list: true}
-	streamForm = forms{media: []media{mediaJSON, mediaProtobuf}, shapes: true, stream: true}
+	anyForm    = forms{media: []media{mediaJSON, mediaYAML, mediaProtobuf, mediaCBOR}}
+	objectForm = forms{media: []media{mediaJSON, mediaYAML, mediaProtobuf, mediaCBOR}, shapes: true}
+	listForm   = forms{media: []media{mediaJSON, mediaYAML, mediaProtobuf, mediaCBOR}, shapes: true, list: true}
+	streamForm = forms{media: []media{mediaJSON, mediaProtobuf, mediaCBOR}, shapes: true, stream: true}
 )
 
 // negotiate picks the first form of the Accept header, best quality first,
@@ -143,6 +155,10 @@ func (f forms) match(c clause) (accepted, bool) {
 		form.media = f.media[0]
 	case "text/yaml", "application/x-yaml":
 		form.media = mediaYAML
+	case cborSequence:
+		if form.media = mediaCBOR; !f.stream {
+			return form, false
+		}
 	default:
 		i := slices.Index(mediaNames[:], c.kind)
 		if i < 0 {
@@ -197,8 +213,8 @@ func (f forms) describe() string {
 	var names []string
 	for _, m := range f.media {
 		name := mediaNames[m]
-		if f.stream && m == mediaProtobuf {
-			name += ";stream=watch"
+		if f.stream {
+			name = streamTypeOf(m)
 		}
 		names = append(names, name)
 	}

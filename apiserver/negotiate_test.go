@@ -54,7 +54,11 @@ func TestNegotiate(t *testing.T) {
 		{"application/json;stream=watch", streamForm, accepted{}, false},
 		{"application/json;stream=watch", objectForm, accepted{}, true},
 		{"application/yaml", streamForm, accepted{}, true},
-		{"application/cbor", objectForm, accepted{}, true},
+		{"application/cbor", objectForm, accepted{media: mediaCBOR}, false},
+		{"application/cbor", streamForm, accepted{media: mediaCBOR}, false},
+		{"application/cbor-seq", streamForm, accepted{media: mediaCBOR}, false},
+		{"application/cbor-seq", listForm, accepted{}, true},
+		{"application/msgpack", objectForm, accepted{}, true},
 		{";;;,,,=", objectForm, accepted{}, true},
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)

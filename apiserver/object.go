@@ -44,6 +44,10 @@ func encodeObject(form accepted, obj runtime.Object) ([]byte, error) {
 		}
 		return body, err
 	}
+	if form.media == mediaCBOR {
+		body, err := resource.MarshalCBOR(obj)
+		return append([]byte(resource.CBORTag), body...), err
+	}
 	body, err := json.Marshal(obj)
 	if err != nil {
 		return nil, fmt.Errorf("encode %T as JSON: %w", obj, err)

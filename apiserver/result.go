@@ -46,6 +46,13 @@ func encodeShape(form accepted, q *request, obj resource.Object, shown []byte) (
 		if form.media == mediaProtobuf {
 			return metadataProtobuf(shown)
 		}
+		if form.media == mediaCBOR {
+			body, err := metadataCBOR(shown)
+			return append([]byte(resource.CBORTag), body...), err
+		}
+	}
+	if form.media == mediaCBOR {
+		return cborDocument(q.resource, obj)
 	}
 	if form.media == mediaProtobuf {
 		return resource.MarshalProtobuf(obj, q.resource.GroupVersionKind())

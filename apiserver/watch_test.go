@@ -304,6 +304,8 @@ func TestEventsAreEncodedOnce(t *testing.T) {
 		{"application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", "metadata protobuf"},
 		{"application/json;as=Table;v=v1;g=meta.k8s.io", "table row"},
 		{"application/json", "json"},
+		{"application/cbor", "cbor"},
+		{"application/cbor;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", "metadata cbor"},
 	} {
 		t.Run(tt.form, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

@@ -17,6 +17,7 @@ const (
 	MediaTypeJSON     = "application/json"
 	MediaTypeYAML     = "application/yaml"
 	MediaTypeProtobuf = "application/vnd.kubernetes.protobuf"
+	MediaTypeCBOR     = "application/cbor"
 )
 
 // UnsupportedMediaTypeError is returned for a body of a type that is not
@@ -112,6 +113,8 @@ func decode(mediaType string, body []byte, into runtime.Object) (gvk schema.Grou
 			return gvk, nil, err
 		}
 		return gvk, nil, unmarshalProtobuf(raw, into)
+	case MediaTypeCBOR:
+		return decodeCBOR(body, into)
 	default:
 		return gvk, nil, &UnsupportedMediaTypeError{MediaType: mediaType}
 	}

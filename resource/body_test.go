@@ -161,7 +161,12 @@ func FuzzDecodeBody(f *testing.F) {
 	f.Add(0, []byte(podJSON))
 	f.Add(1, []byte("kind: Pod\nmetadata: {name: a}"))
 	f.Add(2, encoded)
-	types := []string{resource.MediaTypeJSON, resource.MediaTypeYAML, resource.MediaTypeProtobuf}
+	inCBOR, err := resource.MarshalCBOR(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(3, inCBOR)
+	types := []string{resource.MediaTypeJSON, resource.MediaTypeYAML, resource.MediaTypeProtobuf, resource.MediaTypeCBOR}
 	f.Fuzz(func(t *testing.T, kind int, body []byte) {
 		mediaType := types[uint(kind)%uint(len(types))]
 		for _, r := range []*resource.Resource{pods, widget} {
