@@ -35,7 +35,7 @@ ReplicaSet become running pods.
 		return usageError{fmt.Errorf("%w (see '%s --help')", err, cmd.CommandPath())}
 	})
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newUp(), newServe(), newControllers(), newScheduler(), newKubelet(), newProxy(), newVersion())
+	root.AddCommand(newUp(), newServe(), newControllers(), newScheduler(), newKubelet(), newProxy(), newVerify(), newVersion())
 	return root
 }
 

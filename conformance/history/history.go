@@ -1,0 +1,186 @@
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// The types of events, as they are on the wire.
+const (
+	Added    = "ADDED"
+	Modified = "MODIFIED"
+	Deleted  = "DELETED"
+	Bookmark = "BOOKMARK"
+)
+
+// State is what an object consists of, as far as the checks look.
+type State struct {
+	Labels  map[string]string
+	Content string
+}
+
+func (s State) equal(other State) bool {
+	return s.Content == other.Content && maps.Equal(s.Labels, other.Labels)
+}
+
+func (s State) String() string { return fmt.Sprintf("%q%v", s.Content, s.Labels) }
+
+// Write is a write that the server acknowledged. All writes to one key come
+// from one writer, one after the other.
+type Write struct {
+	Key     string
+	Deletes bool
+	State   State // what was written; of a deletion, nothing
+	// Revision is what the server said. Kubernetes does not say it for most
+	// deletions; then it is 0, and After is the key's revision before, which
+	// the deletion's has to exceed.
+	Revision, After uint64
+}
+
+func (w Write) String() string {
+	what := "write " + w.State.String()
+	if w.Deletes {
+		what = "delete"
+	}
+	return fmt.Sprintf("@%d %s %s", w.Revision, what, w.Key)
+}
+
+// Event is what a watcher was shown.
+type Event struct {
+	Type     string
+	Key      string // "" for bookmarks
+	Revision uint64
+	State    State
+}
+
+func (e Event) String() string {
+	if e.Type == Bookmark {
+		return fmt.Sprintf("@%d BOOKMARK", e.Revision)
+	}
+	return fmt.Sprintf("@%d %s %s %s", e.Revision, e.Type, e.Key, e.State)
+}
+
+// Item is an object in a list.
+type Item struct {
+	Key      string
+	Revision uint64
+	State    State
+}
+
+// Segment is one watch stream, from its opening to its end.
+type Segment struct {
+	// From is the revision after which the stream begins.
+	From uint64
+	// Listed says that the state at From was read first, by a list or by a
+	// streaming list: Items. Otherwise the segment resumes the one before it;
+	// the first one of a view may also begin somewhere without a list.
+	Listed bool
+	Items  []Item
+	Events []Event
+}
+
+// View is what one watcher saw.
+type View struct {
+	Name string
+	// Selects says whether the watcher asked for objects like this one. Nil
+	// is everything.
+	Selects  func(key string, s State) bool
+	Segments []Segment
+}
+
+// History is everything that was written and seen.
+type History struct {
+	Writes []Write
+	Views  []View
+	// Until is the revision that every view was waited for to show, or had
+	// long enough to.
+	Until uint64
+}
+
+// chain is a run of segments without a gap: each one but the first resumes.
+type chain struct {
+	view     *View
+	segments []Segment
+	end      uint64 // everything up to here should have been shown
+}
+
+func (h *History) chains() []chain {
+	var all []chain
+	for i := range h.Views {
+		view := &h.Views[i]
+		first := len(all)
+		for j, segment := range view.Segments {
+			if j == 0 || segment.Listed {
+				all = append(all, chain{view: view})
+			}
+			last := &all[len(all)-1]
+			last.segments = append(last.segments, segment)
+			last.end = max(last.end, segment.From)
+			for _, e := range segment.Events {
+				last.end = max(last.end, e.Revision)
+			}
+		}
+		if len(all) > first {
+			last := &all[len(all)-1]
+			last.end = max(last.end, h.Until)
+		}
+	}
+	return all
+}
+
+// delivered returns the chain's events without bookmarks.
+func (c chain) delivered() []Event {
+	var all []Event
+	for _, segment := range c.segments {
+		for _, e := range segment.Events {
+			if e.Type != Bookmark {
+				all = append(all, e)
+			}
+		}
+	}
+	return all
+}
+
+// resolve returns the writes in the order of their revisions. Deletions whose
+// revision the server did not say get the one that most watchers were shown;
+// those shown to nobody are returned as lost.
+func (h *History) resolve() (writes, lost []Write) {
+	next := map[string]uint64{} // of the key's write after this one
+	for _, w := range slices.Backward(h.Writes) {
+		if w.Revision == 0 && w.Deletes {
+			limit := next[w.Key]
+			if w.Revision = h.shownDeletion(w, limit); w.Revision == 0 {
+				lost = append(lost, w)
+				continue
+			}
+		}
+		next[w.Key] = w.Revision
+		writes = append(writes, w)
+	}
+	slices.SortStableFunc(writes, func(a, b Write) int { return cmp.Compare(a.Revision, b.Revision) })
+	slices.Reverse(lost)
+	return writes, lost
+}
+
+// shownDeletion returns the revision at which most views show a deletion of
+// w's key after w.After and before limit (0: none), 0 if none does.
+func (h *History) shownDeletion(w Write, limit uint64) (best uint64) {
+	votes := map[uint64]int{}
+	for _, view := range h.Views {
+		for _, segment := range view.Segments {
+			for _, e := range segment.Events {
+				if e.Type == Deleted && e.Key == w.Key && e.Revision > w.After && (limit == 0 || e.Revision < limit) {
+					votes[e.Revision]++
+				}
+			}
+		}
+	}
+	for revision, n := range votes {
+		if n > votes[best] || n == votes[best] && revision < best {
+			best = revision
+		}
+	}
+	return best
+}

@@ -1,0 +1,131 @@
+package conformance
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// cleanupTimeout bounds what is left to do when a run ends, also by a signal.
+const cleanupTimeout = 20 * time.Second
+
+// runName returns what the names of a run's namespaces begin with.
+func runName() string { return "levelwire-verify-" + strings.ToLower(rand.Text()[:6]) }
+
+// newEnv returns what checks in a namespace work with.
+func newEnv(ctx context.Context, t *target, namespace string) *Env {
+	return &Env{ctx: ctx, target: t, namespace: namespace, made: map[string]bool{}}
+}
+
+// prepareNamespace makes a namespace and waits until what a cluster puts into
+// each is there. Servers without namespaces need none: made is false.
+func (e *Env) prepareNamespace() (made bool, err error) {
+	body := `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"` + e.namespace + `"}}`
+	a, err := e.exchange(e.ctx, request{method: http.MethodPost, path: "/api/v1/namespaces", body: body})
+	switch {
+	case err != nil:
+		return false, err
+	case a.code == http.StatusNotFound:
+		return false, nil
+	case a.code != http.StatusCreated:
+		return false, fmt.Errorf("the namespace %s cannot be created: %s", e.namespace, a)
+	}
+	a, err = e.exchange(e.ctx, request{path: "/api/v1/namespaces/default/configmaps/kube-root-ca.crt"})
+	if err != nil || a.code != http.StatusOK {
+		return true, err
+	}
+	return true, e.until(func() (bool, error) {
+		a, err := e.exchange(e.ctx, request{path: e.configMaps() + "/kube-root-ca.crt"})
+		return err == nil && a.code == http.StatusOK, err
+	})
+}
+
+// until asks now and then whether something has come true.
+func (e *Env) until(ask func() (bool, error)) error {
+	deadline := time.Now().Add(patience)
+	for {
+		ok, err := ask()
+		switch {
+		case ok || err != nil:
+			return err
+		case time.Now().After(deadline):
+			return fmt.Errorf("waited %s in vain", patience)
+		}
+		if err := sleep(e.ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// empty deletes what a check has made and left.
+func (e *Env) empty(ctx context.Context) error {
+	e.mu.Lock()
+	paths := slices.Sorted(maps.Keys(e.made))
+	e.mu.Unlock()
+	var errs []error
+	for _, path := range paths {
+		a, err := e.exchange(ctx, request{method: http.MethodDelete, path: path + "?gracePeriodSeconds=0"})
+		if err == nil && a.code >= 300 && a.code != http.StatusNotFound {
+			err = fmt.Errorf("%s cannot be deleted: %s", path, a)
+		}
+		errs = append(errs, err)
+		e.forget(path)
+	}
+	return errors.Join(errs...)
+}
+
+// namespaceGone is how long a cluster has to delete an empty namespace before
+// it is taken for one without a controller that does.
+const namespaceGone = 3 * time.Second
+
+// removeNamespace deletes the namespace, and finishes the deletion itself on
+// servers where nobody else does. It uses ctx, as the check's has ended.
+func (e *Env) removeNamespace(ctx context.Context) error {
+	e.ctx = ctx
+	path := "/api/v1/namespaces/" + e.namespace
+	a, err := e.exchange(ctx, request{method: http.MethodDelete, path: path})
+	if err != nil || a.code == http.StatusNotFound {
+		return err
+	}
+	var now map[string]any
+	deadline := time.Now().Add(namespaceGone)
+	for {
+		a, err := e.exchange(ctx, request{path: path})
+		if err != nil || a.code == http.StatusNotFound {
+			return err
+		}
+		if err := a.decode(&now); err != nil {
+			return err
+		}
+		if time.Now().After(deadline) || !e.hasController() {
+			break
+		}
+		if err := sleep(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	now["spec"] = map[string]any{}
+	body, err := json.Marshal(now)
+	if err != nil {
+		return err
+	}
+	a, err = e.exchange(ctx, request{method: http.MethodPut, path: path + "/finalize", body: string(body)})
+	if err == nil && a.code != http.StatusOK && a.code != http.StatusNotFound && a.code != http.StatusConflict {
+		err = fmt.Errorf("the namespace %s cannot be removed: %s", e.namespace, a)
+	}
+	return err
+}
+
+// hasController says whether this looks like a cluster in which somebody
+// empties namespaces: one that puts an account into each.
+func (e *Env) hasController() bool {
+	a, err := e.exchange(e.ctx, request{path: "/api/v1/namespaces/default/serviceaccounts/default"})
+	return err == nil && a.code == http.StatusOK
+}
