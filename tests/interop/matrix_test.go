@@ -19,22 +19,21 @@ const patience = 45 * time.Second
 // TestScenarios plays every scenario with every combination of server,
 // informer, encoding and way of listing.
 func TestScenarios(t *testing.T) {
-	for maker := range makes {
-		t.Run(maker, func(t *testing.T) {
-			config := serve(t, maker, server.Memory)
-			for _, streaming := range []bool{true, false} {
-				t.Run(word(streaming, "streaming list", "paged list"), func(t *testing.T) {
-					// The gate is client-go's and the process's, so the two
-					// ways cannot be played at the same time.
-					clientfeaturestesting.SetFeatureDuringTest(t, clientfeatures.WatchListClient, streaming)
-					for informer := range subjects {
-						for _, protobuf := range []bool{true, false} {
-							t.Run(informer+", "+word(protobuf, "protobuf", "JSON"), func(t *testing.T) {
-								playAll(t, config, informer, settings{streaming: streaming, protobuf: protobuf})
-							})
-						}
+	configs := serveAll(t, server.Memory)
+	for _, streaming := range []bool{true, false} {
+		t.Run(word(streaming, "streaming list", "paged list"), func(t *testing.T) {
+			// The gate is client-go's and the process's, so the two ways cannot
+			// be played at the same time; everything else can.
+			clientfeaturestesting.SetFeatureDuringTest(t, clientfeatures.WatchListClient, streaming)
+			for maker, config := range configs {
+				for informer := range subjects {
+					for _, protobuf := range []bool{true, false} {
+						t.Run(maker+", "+informer+", "+word(protobuf, "protobuf", "JSON"), func(t *testing.T) {
+							t.Parallel()
+							playAll(t, config, informer, settings{streaming: streaming, protobuf: protobuf})
+						})
 					}
-				})
+				}
 			}
 		})
 	}
@@ -43,15 +42,13 @@ func TestScenarios(t *testing.T) {
 // TestScenariosOverHTTP1 plays every scenario without HTTP/2, where each watch
 // has a connection of its own, and on the durable storage.
 func TestScenariosOverHTTP1(t *testing.T) {
-	for maker := range makes {
-		t.Run(maker, func(t *testing.T) {
-			config := serve(t, maker, server.Embedded)
-			for informer := range subjects {
-				t.Run(informer, func(t *testing.T) {
-					playAll(t, config, informer, settings{streaming: true, http1: true})
-				})
-			}
-		})
+	for maker, config := range serveAll(t, server.Embedded) {
+		for informer := range subjects {
+			t.Run(maker+", "+informer, func(t *testing.T) {
+				t.Parallel()
+				playAll(t, config, informer, settings{streaming: true, http1: true})
+			})
+		}
 	}
 }
 

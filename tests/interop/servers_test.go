@@ -65,6 +65,16 @@ func serve(t *testing.T, name string, storage server.Storage) *clientrest.Config
 	return config
 }
 
+// serveAll starts one server of each make.
+func serveAll(t *testing.T, storage server.Storage) map[string]*clientrest.Config {
+	t.Helper()
+	configs := map[string]*clientrest.Config{}
+	for name := range makes {
+		configs[name] = serve(t, name, storage)
+	}
+	return configs
+}
+
 type ourHost struct {
 	dir     string
 	storage server.Storage
