@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/resource"
+	"github.com/levelwire/levelwire/resource/columns"
 )
 
 // includeObject reads which part of an object a table's rows carry. The
@@ -24,22 +25,22 @@ func includeObject(query url.Values) (metav1.IncludeObjectPolicy, error) {
 }
 
 // appendTableHead appends a table up to the bracket that opens its rows.
-// columns nil leaves the definitions out, as in all but the first event of a
+// definitions nil leaves the definitions out, as in all but the first event of a
 // watch.
-func appendTableHead(dst []byte, version string, meta []byte, columns []metav1.TableColumnDefinition) ([]byte, error) {
+func appendTableHead(dst []byte, version string, meta []byte, definitions []metav1.TableColumnDefinition) ([]byte, error) {
 	dst = append(dst, `{"kind":"Table","apiVersion":"meta.k8s.io/`...)
 	dst = append(dst, version...)
 	dst = append(dst, `","metadata":`...)
 	dst = append(dst, meta...)
 	dst = append(dst, `,"columnDefinitions":`...)
-	if columns == nil {
-		columns = []metav1.TableColumnDefinition{}
+	if definitions == nil {
+		definitions = []metav1.TableColumnDefinition{}
 	}
-	definitions, err := json.Marshal(columns)
+	encoded, err := json.Marshal(definitions)
 	if err != nil {
 		return nil, fmt.Errorf("encode table columns: %w", err)
 	}
-	dst = append(dst, definitions...)
+	dst = append(dst, encoded...)
 	return append(dst, `,"rows":[`...), nil
 }
 
@@ -53,6 +54,14 @@ func appendRow(dst []byte, res *resource.Resource, version string, include metav
 	}
 	dst = append(dst, `{"cells":`...)
 	dst = append(dst, cells...)
+	if conditions := columns.Conditions(obj); len(conditions) > 0 {
+		encoded, err := json.Marshal(conditions)
+		if err != nil {
+			return nil, fmt.Errorf("encode the table row's conditions of %s: %w", res.Kind, err)
+		}
+		dst = append(dst, `,"conditions":`...)
+		dst = append(dst, encoded...)
+	}
 	dst = append(dst, `,"object":`...)
 	switch include {
 	case metav1.IncludeNone:

@@ -69,6 +69,53 @@ func TestServiceKeepsItsAddress(t *testing.T) {
 	}
 }
 
+// TestServiceTypeChanges: what a patch of the type alone carries along from the
+// old type is dropped; what the update itself asks for is refused.
+func TestServiceTypeChanges(t *testing.T) {
+	change := func(to corev1.ServiceType, more ...func(*corev1.ServiceSpec)) (*corev1.Service, []string) {
+		r, obj := manifest(t, "service-balanced")
+		old := obj.(*corev1.Service)
+		old.Spec.ClusterIP, old.Spec.ClusterIPs = "10.0.0.7", []string{"10.0.0.7"}
+		old.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+		old.Spec.Ports[0].NodePort, old.Spec.HealthCheckNodePort = 30001, 30002
+		old.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
+		svc := old.DeepCopy()
+		svc.Spec.Type, svc.Spec.ExternalName = to, "example.com"
+		for _, f := range more {
+			f(&svc.Spec)
+		}
+		r.Strategy.Default(svc)
+		r.Strategy.PrepareForUpdate(svc, old)
+		return svc, complaints(append(r.Strategy.Validate(svc), r.Strategy.ValidateUpdate(svc, old)...))
+	}
+	for _, to := range []corev1.ServiceType{corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeExternalName} {
+		svc, errs := change(to)
+		spec := svc.Spec
+		if len(errs) > 0 || spec.AllocateLoadBalancerNodePorts != nil || len(svc.Status.LoadBalancer.Ingress) > 0 {
+			t.Errorf("to %s: %v, %+v", to, errs, svc)
+		}
+		if outside := to == corev1.ServiceTypeNodePort; (spec.ExternalTrafficPolicy != "") != outside || (spec.Ports[0].NodePort != 0) != outside {
+			t.Errorf("to %s: traffic policy %q, node port %d", to, spec.ExternalTrafficPolicy, spec.Ports[0].NodePort)
+		}
+		if inside := to != corev1.ServiceTypeExternalName; (spec.ClusterIP != "") != inside || (len(spec.ClusterIPs) > 0) != inside || (len(spec.IPFamilies) > 0) != inside {
+			t.Errorf("to %s: addresses %v of %v", to, spec.ClusterIPs, spec.IPFamilies)
+		}
+	}
+	svc, errs := change(corev1.ServiceTypeClusterIP, func(s *corev1.ServiceSpec) { s.ExternalIPs = []string{"192.0.2.9"} })
+	if len(errs) > 0 || svc.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal {
+		t.Errorf("external IPs keep the traffic policy: %v, %+v", errs, svc.Spec)
+	}
+	for want, f := range map[string]func(*corev1.ServiceSpec){
+		"Invalid spec.externalTrafficPolicy": func(s *corev1.ServiceSpec) { s.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster },
+		"Forbidden spec.ports[0].nodePort":   func(s *corev1.ServiceSpec) { s.Ports[0].NodePort = 30009 },
+		"Invalid spec.clusterIPs[0]":         func(s *corev1.ServiceSpec) { s.ClusterIP, s.ClusterIPs = "10.0.0.8", []string{"10.0.0.8"} },
+	} {
+		if _, errs := change(corev1.ServiceTypeClusterIP, f); !slices.Contains(errs, want) {
+			t.Errorf("want %q, got %v", want, errs)
+		}
+	}
+}
+
 func TestScaleSelector(t *testing.T) {
 	r, obj := manifest(t, "deployment", "spec.replicas=4")
 	spec, status, selector, err := r.Scale.Get(obj)

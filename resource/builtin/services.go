@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -42,7 +43,7 @@ func defaultService(svc *corev1.Service) {
 			p.TargetPort = intstr.FromInt32(p.Port)
 		}
 	}
-	if hasOutsidePorts(spec.Type) {
+	if fromOutside(spec) {
 		setDefault(&spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster)
 	}
 	if spec.Type == corev1.ServiceTypeLoadBalancer {
@@ -70,9 +71,71 @@ func hasOutsidePorts(t corev1.ServiceType) bool {
 	return t == corev1.ServiceTypeNodePort || t == corev1.ServiceTypeLoadBalancer
 }
 
+// fromOutside reports whether a service says what becomes of traffic that
+// comes from outside the cluster.
+func fromOutside(spec *corev1.ServiceSpec) bool {
+	return hasOutsidePorts(spec.Type) || spec.Type == corev1.ServiceTypeClusterIP && len(spec.ExternalIPs) > 0
+}
+
+// dropForType clears what only the old type had and the update carried along
+// unchanged, as a patch of the type alone does. What the update itself sets is
+// left for validation to refuse.
+func dropForType(svc, old *corev1.Service) {
+	spec, was := &svc.Spec, &old.Spec
+	if fromOutside(was) && !fromOutside(spec) && spec.ExternalTrafficPolicy == was.ExternalTrafficPolicy {
+		spec.ExternalTrafficPolicy = ""
+	}
+	if hasOutsidePorts(was.Type) && !hasOutsidePorts(spec.Type) {
+		dropNodePorts(spec, was)
+	}
+	if was.Type == corev1.ServiceTypeExternalName {
+		return
+	}
+	if was.Type == corev1.ServiceTypeLoadBalancer && spec.Type != was.Type {
+		if equality.Semantic.DeepEqual(spec.AllocateLoadBalancerNodePorts, was.AllocateLoadBalancerNodePorts) {
+			spec.AllocateLoadBalancerNodePorts = nil
+		}
+		if equality.Semantic.DeepEqual(spec.LoadBalancerClass, was.LoadBalancerClass) {
+			spec.LoadBalancerClass = nil
+		}
+		svc.Status.LoadBalancer = corev1.LoadBalancerStatus{}
+	}
+	if spec.Type == corev1.ServiceTypeExternalName {
+		dropClusterIPs(spec, was)
+	}
+}
+
+// dropNodePorts clears the node ports that the old service had.
+func dropNodePorts(spec, was *corev1.ServiceSpec) {
+	for i := range spec.Ports {
+		had := slices.ContainsFunc(was.Ports, func(p corev1.ServicePort) bool { return p.NodePort == spec.Ports[i].NodePort })
+		if had {
+			spec.Ports[i].NodePort = 0
+		}
+	}
+	if spec.HealthCheckNodePort == was.HealthCheckNodePort {
+		spec.HealthCheckNodePort = 0
+	}
+}
+
+// dropClusterIPs clears the addresses and their families, each if it is the
+// old service's.
+func dropClusterIPs(spec, was *corev1.ServiceSpec) {
+	if spec.ClusterIP == was.ClusterIP && (len(spec.ClusterIPs) == 0 || slices.Equal(spec.ClusterIPs, was.ClusterIPs)) {
+		spec.ClusterIP, spec.ClusterIPs = "", nil
+	}
+	if slices.Equal(spec.IPFamilies, was.IPFamilies) {
+		spec.IPFamilies = nil
+	}
+	if equality.Semantic.DeepEqual(spec.IPFamilyPolicy, was.IPFamilyPolicy) {
+		spec.IPFamilyPolicy = nil
+	}
+}
+
 // prepareServiceForUpdate keeps what was allocated when the update does not
 // mention it, so that a manifest without it can be applied again.
 func prepareServiceForUpdate(svc, old *corev1.Service) {
+	dropForType(svc, old)
 	if svc.Spec.Type == corev1.ServiceTypeExternalName || old.Spec.Type == corev1.ServiceTypeExternalName {
 		return
 	}
@@ -203,7 +266,7 @@ func validateTrafficPolicies(spec *corev1.ServiceSpec) field.ErrorList {
 	at := specPath.Child("externalTrafficPolicy")
 	switch {
 	case spec.ExternalTrafficPolicy == "":
-	case !hasOutsidePorts(spec.Type) && len(spec.ExternalIPs) == 0:
+	case !fromOutside(spec):
 		errs = append(errs, field.Invalid(at, spec.ExternalTrafficPolicy, "may only be set for externally-accessible services"))
 	default:
 		errs = append(errs, oneOf(at, spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)...)
