@@ -39,4 +39,7 @@ type Item[T any] struct {
 	Deltas Deltas[T]
 	// Initial is set for the objects of the first Replace.
 	Initial bool
+	// Compressed is set if there were more changes than Deltas shows, see
+	// FIFOOptions.MaxDeltas.
+	Compressed bool
 }

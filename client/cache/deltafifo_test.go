@@ -174,6 +174,59 @@ func TestQueueIsBoundedByTheNumberOfObjects(t *testing.T) {
 	}
 }
 
+func TestCompressionIsAdmittedAndItsLimitCanBeRaised(t *testing.T) {
+	c := newConsumer()
+	c.fifo.RaiseMaxDeltas(50)
+	c.fifo.RaiseMaxDeltas(10) // it is never lowered
+	for i, want := range []struct {
+		updates, deltas int
+		compressed      bool
+	}{{50, 50, false}, {51, 1, true}, {2, 2, false}} {
+		for n := range want.updates {
+			must(t, c.fifo.Update(pod("a", 1, n)))
+		}
+		must(t, c.fifo.Pop(t.Context(), func(item Item[*corev1.Pod]) error {
+			if len(item.Deltas) != want.deltas || item.Compressed != want.compressed {
+				t.Errorf("case %d: %d deltas, compressed %v", i, len(item.Deltas), item.Compressed)
+			}
+			return nil
+		}))
+	}
+}
+
+// What the consumer has surely processed never runs ahead of what it has in
+// hand, and bookmarks count once nothing before them waits.
+func TestProcessedIsTheVersionOfTheConsumer(t *testing.T) {
+	c := newConsumer()
+	expect := func(when, want string) {
+		t.Helper()
+		if got := c.fifo.Processed(); got != want {
+			t.Errorf("%s: %q, want %q", when, got, want)
+		}
+	}
+	expect("at first", "")
+	must(t, c.fifo.Replace([]*corev1.Pod{pod("a", 1, 3)}, "5"))
+	expect("with the list queued", "")
+	c.pop(t)
+	expect("with the list processed", "5")
+	c.fifo.Reached("6")
+	expect("after a bookmark", "6")
+	must(t, c.fifo.Update(pod("a", 1, 7)))
+	c.fifo.Reached("7")
+	must(t, c.fifo.Add(pod("b", 2, 8)))
+	c.fifo.Reached("8")
+	must(t, c.fifo.Update(pod("a", 1, 9)))
+	c.fifo.Reached("9")
+	expect("with two queued", "6")
+	must(t, c.fifo.Pop(t.Context(), func(Item[*corev1.Pod]) error {
+		expect("with the first in hand", "6")
+		return nil
+	}))
+	expect("with the second queued", "7")
+	c.pop(t)
+	expect("with none", "9")
+}
+
 func TestCloseEndsEverything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newConsumer()

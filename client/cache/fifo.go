@@ -81,11 +81,12 @@ type DeltaFIFO[T any] struct {
 
 // pending is one object in the queue.
 type pending[T any] struct {
-	key     string
-	deltas  Deltas[T]
-	before  string // reached when it was queued
-	initial bool
-	next    *pending[T]
+	key        string
+	deltas     Deltas[T]
+	before     string // reached when it was queued
+	initial    bool
+	compressed bool
+	next       *pending[T]
 }
 
 // NewDeltaFIFO returns an empty queue.
@@ -109,6 +110,14 @@ func NewDeltaFIFO[T any](opts FIFOOptions[T]) *DeltaFIFO[T] {
 	}
 	f.maxDeltas = max(f.maxDeltas, 4)
 	return f
+}
+
+// RaiseMaxDeltas keeps n deltas of one object apart, if that is more than
+// MaxDeltas so far.
+func (f *DeltaFIFO[T]) RaiseMaxDeltas(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.maxDeltas = max(f.maxDeltas, n)
 }
 
 // Add queues obj as Added.
@@ -153,7 +162,7 @@ func (f *DeltaFIFO[T]) push(key string, d Delta[T]) *pending[T] {
 	if p != nil {
 		p.deltas = appendDelta(p.deltas, d)
 		if len(p.deltas) > f.maxDeltas {
-			p.deltas = compress(p.deltas)
+			p.deltas, p.compressed = compress(p.deltas), true
 		}
 		return p
 	}
@@ -228,7 +237,7 @@ func (f *DeltaFIFO[T]) takeTurn(ctx context.Context) error {
 // handOut calls process, and finish even if it panics.
 func (f *DeltaFIFO[T]) handOut(p *pending[T], process func(Item[T]) error) error {
 	defer f.finish(p)
-	return process(Item[T]{Key: p.key, Deltas: p.deltas, Initial: p.initial})
+	return process(Item[T]{Key: p.key, Deltas: p.deltas, Initial: p.initial, Compressed: p.compressed})
 }
 
 // next takes the first object off the queue and makes it the current one; nil
@@ -288,7 +297,10 @@ func (f *DeltaFIFO[T]) Close() {
 
 // maxFree bounds the recycled entries: enough for a steady stream, and a burst
 // does not pin its memory.
-const maxFree = 1024
+const (
+	maxFree       = 1024
+	maxFreeDeltas = 32
+)
 
 func (f *DeltaFIFO[T]) take() *pending[T] {
 	p := f.free
@@ -301,7 +313,7 @@ func (f *DeltaFIFO[T]) take() *pending[T] {
 }
 
 func (f *DeltaFIFO[T]) recycle(p *pending[T]) {
-	if f.nfree >= maxFree {
+	if f.nfree >= maxFree || cap(p.deltas) > maxFreeDeltas {
 		return
 	}
 	clear(p.deltas) // let the objects go

@@ -76,6 +76,35 @@ func ExampleSharedInformer_AddIndexers() {
 	// Output: kubernetes
 }
 
+// Many handlers share one watch and one local copy. Each is called in a
+// goroutine of its own, knows when it has seen everything there was, and may
+// leave.
+func ExampleSharedInformer_AddHandler() {
+	client, stop := exampleServer()
+	defer stop()
+	ctx := context.Background()
+
+	factory := informer.NewFactory(client, informer.Options{})
+	defer factory.Shutdown()
+	services := informer.For[*corev1.Service](factory, informer.ListOptions{Namespace: "default"})
+	factory.Start(ctx)
+	check(factory.WaitForSync(ctx))
+
+	for _, handler := range []string{"first", "second"} {
+		registration, err := services.AddHandler(informer.HandlerFuncs[*corev1.Service]{
+			Add: func(service *corev1.Service, initial bool) {
+				fmt.Println(handler, "sees", service.Name, "that was there:", initial)
+			},
+		}, informer.HandlerOptions{Name: handler})
+		check(err)
+		<-registration.Synced()
+		<-registration.Remove()
+	}
+	// Output:
+	// first sees kubernetes that was there: true
+	// second sees kubernetes that was there: true
+}
+
 // A controller: handlers put keys into a queue, a worker brings each object to
 // the state that is wanted, from the present state and never from the event.
 func Example_controller() {

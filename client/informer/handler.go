@@ -63,7 +63,8 @@ type HandlerOptions struct {
 	Resync time.Duration
 	// KeepEvery, if above zero, keeps every single event until the handler has
 	// seen it, but no more than that many, not counting what there was when
-	// the handler was added: when they are exceeded the handler is removed and
+	// the handler was added, and no more of one object in front of the local
+	// copy: when they are exceeded the handler is removed and
 	// Registration.Err says so. Default: a slow handler sees fewer, newer
 	// states, and its queue is bounded by the number of objects.
 	KeepEvery int

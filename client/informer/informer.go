@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -232,6 +233,9 @@ func (i *SharedInformer[T]) declareSynced() {
 func (i *SharedInformer[T]) apply(item cache.Item[T]) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	if item.Compressed {
+		i.failThoseWhoKeepEvery()
+	}
 	for n := range item.Deltas {
 		d := &item.Deltas[n]
 		if d.Type != cache.Deleted {
@@ -275,6 +279,17 @@ func (i *SharedInformer[T]) tell(key string, n notification[T]) {
 			continue
 		}
 		at++
+	}
+}
+
+// failThoseWhoKeepEvery: the loop itself was so far behind that states were
+// merged before any handler could be told.
+func (i *SharedInformer[T]) failThoseWhoKeepEvery() {
+	for _, l := range slices.Clone(i.listeners) {
+		if l.opts.KeepEvery > 0 {
+			l.fail(ErrOverflow)
+			i.drop(l)
+		}
 	}
 }
 

@@ -22,6 +22,13 @@ import (
 
 func expiredError() error { return apierrors.NewResourceExpired("too old resource version") }
 
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestManyHandlersShareOneWatch(t *testing.T) {
 	in(t, func(t *testing.T, s *script, i *SharedInformer[*corev1.Pod]) {
 		var first, second record
@@ -483,6 +490,35 @@ func TestLimitOfKeepEveryDoesNotCountWhatWasThere(t *testing.T) {
 			t.Errorf("told %v, %v", got, registration.Err())
 		}
 	})
+}
+
+// The informer's own loop may fall behind, too, if an index function is slow.
+// A handler that wants every event gets them, or learns that it did not.
+func TestKeepEveryCountsWhatWaitsForTheLocalCopy(t *testing.T) {
+	for limit, want := range map[int]error{100: nil, 30: ErrOverflow} {
+		in(t, func(t *testing.T, s *script, i *SharedInformer[*corev1.Pod]) {
+			gate := make(chan struct{})
+			must(t, i.AddIndexers(cache.Indexers[*corev1.Pod]{"slow": func(pod *corev1.Pod) ([]string, error) {
+				if pod.Name == "blocks" {
+					<-gate
+				}
+				return nil, nil
+			}}))
+			var r record
+			registration := add(t, i, &r, HandlerOptions{KeepEvery: limit})
+			s.set("blocks", 1, nil)
+			synctest.Wait()
+			for range 59 {
+				s.set("a", 2, nil)
+			}
+			synctest.Wait()
+			close(gate)
+			synctest.Wait()
+			if got := r.take(); !errors.Is(registration.Err(), want) || (len(got) == 60) != (want == nil) {
+				t.Errorf("limit %d: told %d, %v", limit, len(got), registration.Err())
+			}
+		})
+	}
 }
 
 func TestHandlerThatEndsItsGoroutineGoesOn(t *testing.T) {

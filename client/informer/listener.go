@@ -72,10 +72,8 @@ func (l *listener[T]) push(key string, n notification[T]) bool {
 	}
 	merged, err := l.queue.push(key, n)
 	if err != nil {
-		l.err = err
-		l.endLocked()
 		l.mu.Unlock()
-		l.log.Error("handler removed", "error", err, "limit", l.opts.KeepEvery)
+		l.fail(err)
 		return false
 	}
 	l.counts.Coalesced += int64(merged)
@@ -184,6 +182,18 @@ func (l *listener[T]) end() {
 	if !l.stopped {
 		l.endLocked()
 	}
+}
+
+// fail ends the calls because of err.
+func (l *listener[T]) fail(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stopped {
+		return
+	}
+	l.err = err
+	l.endLocked()
+	l.log.Error("handler removed", "error", err, "limit", l.opts.KeepEvery)
 }
 
 // endLocked needs l.mu, and must be called once.
