@@ -70,6 +70,9 @@ func (s *Server) authenticate(r *http.Request) (User, error) {
 		}
 		return s.userOfToken(strings.TrimSpace(token))
 	}
+	if token, ok := tokenOfSocket(r); ok {
+		return s.userOfToken(token)
+	}
 	if openToAll(r.URL.Path) {
 		return User{Name: userAnonymous, Groups: []string{groupUnauthenticated}}, nil
 	}

@@ -11,10 +11,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -351,6 +353,16 @@ func (e frame) String() string {
 		return fmt.Sprintf("%s end@%s", e.Type, o.Metadata.ResourceVersion)
 	}
 	return strings.TrimSpace(fmt.Sprintf("%s %s@%s", e.Type, o.Metadata.Name, o.Metadata.ResourceVersion))
+}
+
+// untilIdle waits until a gauge of open watches is at zero.
+func untilIdle(t testing.TB, gauge prometheus.Gauge) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); gaugeValue(t, gauge) > 0; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatal("a watch whose client has gone is still open")
+		}
+	}
 }
 
 func compact(t testing.TB, data []byte) string {

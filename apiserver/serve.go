@@ -51,6 +51,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, tlsConfig *tl
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.ShutdownTimeout)
 	defer cancel()
 	err := server.Shutdown(drain)
+	s.sockets.drain(drain)
 	if errors.Is(err, context.DeadlineExceeded) {
 		s.config.Logger.Warn("requests were still under way when the time to drain was over", "timeout", s.config.ShutdownTimeout)
 		err = server.Close()

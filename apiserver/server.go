@@ -21,6 +21,7 @@ type Server struct {
 	// stopping is closed when the server drains: watches end then.
 	stopping chan struct{}
 	stopOnce sync.Once
+	sockets  sockets
 
 	documents documentCache
 }

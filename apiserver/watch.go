@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gorilla/websocket"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/levelwire/levelwire/watchcache"
@@ -40,27 +41,28 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, q *request) error
 	open.Inc()
 	defer open.Dec()
 	stream := &watchStream{
-		server: s, w: w, plan: &plan, ctx: r.Context(),
-		control: http.NewResponseController(w),
-		framer:  framer{presenter: s.presenter(q.resource, plan.form), include: plan.include},
-		guard:   s.watchdog.guard(w),
-		sent:    s.metrics.events.With(labels),
+		server: s, plan: &plan, ctx: r.Context(),
+		framer: framer{presenter: s.presenter(q.resource, plan.form), include: plan.include},
+		sent:   s.metrics.events.With(labels),
 	}
-	defer s.watchdog.release(stream.guard)
+	if websocket.IsWebSocketUpgrade(r) {
+		return s.watchSocket(w, r, stream)
+	}
+	body := s.newBody(w)
+	defer body.release()
+	stream.out = body
 	stream.run()
 	return nil
 }
 
 // watchStream is one open watch. It belongs to its request's goroutine.
 type watchStream struct {
-	server  *Server
-	w       http.ResponseWriter
-	control *http.ResponseController
-	ctx     context.Context
-	plan    *watchPlan
-	framer  framer
-	guard   *guarded
-	sent    prometheus.Counter
+	server *Server
+	out    outlet
+	ctx    context.Context
+	plan   *watchPlan
+	framer framer
+	sent   prometheus.Counter
 
 	watcher   *watchcache.Watcher
 	bookmarks watchcache.Bookmarks
@@ -72,13 +74,11 @@ type watchStream struct {
 func (t *watchStream) run() {
 	deadline := time.Now().Add(t.plan.lifetime)
 	t.bookmarks = watchcache.NewBookmarks(time.Now(), deadline, rand.Float64())
-	t.w.Header().Set("Content-Type", t.plan.form.streamType())
-	t.w.Header().Set("Cache-Control", "no-cache, private")
 
 	open, cancel := context.WithDeadline(t.ctx, deadline)
 	watcher, err := t.server.openWatch(open, t.plan)
 	cancel()
-	t.w.WriteHeader(http.StatusOK)
+	t.out.begin(t.plan.form.streamType())
 	if err != nil {
 		t.fail(err)
 		return
@@ -86,7 +86,7 @@ func (t *watchStream) run() {
 	t.watcher = watcher
 	defer watcher.Close()
 	t.owed = t.plan.initial && t.plan.bookmarks
-	if t.flush() != nil {
+	if t.out.flush() != nil {
 		return
 	}
 	t.serve(deadline)
@@ -153,8 +153,8 @@ func (t *watchStream) pump() error {
 			if out, err = t.framer.event(out, event, live); err != nil {
 				return t.end(out, err)
 			}
-			if len(out) >= writeSize {
-				if err := t.write(out); err != nil {
+			if len(out) >= writeSize || t.out.single() {
+				if err := t.out.write(out); err != nil {
 					return err
 				}
 				out, wrote = out[:0], true
@@ -178,14 +178,14 @@ func (t *watchStream) pump() error {
 	}
 	if len(out) > 0 {
 		wrote = true
-		if err := t.write(out); err != nil {
+		if err := t.out.write(out); err != nil {
 			return err
 		}
 	}
 	if !wrote {
 		return nil
 	}
-	return t.flush()
+	return t.out.flush()
 }
 
 // appendBookmark appends the bookmark that ends the initial events, or a
@@ -217,7 +217,7 @@ func (t *watchStream) appendBookmark(out []byte) ([]byte, error) {
 // end sends what has been collected and the reason why nothing follows.
 func (t *watchStream) end(out []byte, reason error) error {
 	if len(out) > 0 {
-		if err := t.write(out); err != nil {
+		if err := t.out.write(out); err != nil {
 			return err
 		}
 	}
@@ -233,20 +233,7 @@ func (t *watchStream) fail(reason error) {
 		t.server.config.Logger.Error("a watch cannot say why it ends", "reason", reason, "error", err)
 		return
 	}
-	if t.write(out) == nil {
-		_ = t.flush()
+	if t.out.write(out) == nil {
+		_ = t.out.flush()
 	}
-}
-
-func (t *watchStream) write(p []byte) error {
-	t.guard.begin()
-	defer t.guard.end()
-	_, err := t.w.Write(p)
-	return err
-}
-
-func (t *watchStream) flush() error {
-	t.guard.begin()
-	defer t.guard.end()
-	return t.control.Flush()
 }
