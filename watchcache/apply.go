@@ -6,33 +6,36 @@ import (
 )
 
 // Apply enters changes, which must be in ascending order of revision, into
-// history and state. Changes up to the last revision applied, or that of the
-// fill, are known already and left out, as are deletions of what is not
-// there. Readers see all of the batch at once; watchers are woken once. The
-// cache keeps the objects but not the slice. It returns how many were
-// entered.
+// history and state. Changes up to the last revision of the batch before, or that
+// of the fill, are known already and left out, as are deletions of what is not
+// there. Several changes may share a revision, if they are all in one batch.
+// Readers see all of the batch at once; watchers are woken once. The cache keeps
+// the objects but not the slice. It returns how many were entered.
 func (c *Cache) Apply(changes []Change) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := c.state.Load()
-	revision, tree, entered := before.revision, before.tree.Batch(), 0
+	tree, entered := before.tree.Batch(), 0
 	for i := range changes {
 		change := &changes[i]
-		if change.Revision <= revision {
+		if change.Revision <= before.revision {
 			continue
 		}
 		previous, _ := tree.Get(change.Key)
 		if change.Object == nil && previous == nil {
 			continue
 		}
-		revision = change.Revision
-		c.enter(change, previous, tree)
+		through := change.Revision
+		if i+1 < len(changes) && changes[i+1].Revision == through {
+			through--
+		}
+		c.enter(change, previous, through, tree)
 		entered++
 	}
 	if entered == 0 {
 		return 0
 	}
-	c.state.Store(&state{tree: tree.Tree(), revision: revision})
+	c.state.Store(&state{tree: tree.Tree(), revision: changes[len(changes)-1].Revision})
 	c.evict()
 	for i, b := range c.touched {
 		b.touched = false
@@ -44,8 +47,8 @@ func (c *Cache) Apply(changes []Change) int {
 }
 
 // enter appends one event to the logs it belongs to and changes the tree.
-func (c *Cache) enter(change *Change, previous *Object, tree *btree.Batch[*Object]) {
-	e := &entry{revision: change.Revision, sequence: c.log.end.Load(), object: change.Object, previous: previous}
+func (c *Cache) enter(change *Change, previous *Object, through storage.Revision, tree *btree.Batch[*Object]) {
+	e := &entry{revision: change.Revision, through: through, sequence: c.log.end.Load(), object: change.Object, previous: previous}
 	if e.sequence&(1<<mainShift-1) == 0 {
 		c.checkpoints = append(c.checkpoints, checkpoint{e.sequence, tree.Tree()})
 	}

@@ -84,6 +84,6 @@ func schedule(changes []Change, differences []difference, after, through storage
 		merged = append(merged, Change{Key: d.key, Object: d.object, Revision: free})
 		free--
 	}
-	slices.SortFunc(merged, func(a, b Change) int { return cmp.Compare(a.Revision, b.Revision) })
+	slices.SortStableFunc(merged, func(a, b Change) int { return cmp.Compare(a.Revision, b.Revision) })
 	return merged, rest
 }

@@ -36,8 +36,9 @@ type Event struct {
 	// could see, whose JSON and Revision carry the event's revision. It is
 	// shared with all watchers.
 	Object *Object
-	// Revision of the change. For initial events that of the object, so that
-	// it does not ascend.
+	// Revision of the change, as the object carries it. It does not descend, and
+	// a watch that starts after it misses nothing; see entry.through. For initial
+	// events it is that of the object, in the order of keys.
 	Revision storage.Revision
 }
 
@@ -51,6 +52,12 @@ type Change struct {
 // entry is one event of the history, before any selector.
 type entry struct {
 	revision storage.Revision
+	// through is up to where somebody has seen everything who has read this
+	// entry and those before it: revision, or, if more entries of the same
+	// revision follow, the one before it. A store changes one key in a revision,
+	// but etcd deletes all keys of an expired lease in one, and others who write
+	// to the same etcd may use transactions.
+	through  storage.Revision
 	sequence uint64  // position in the cache's log
 	object   *Object // new state; nil if deleted
 	previous *Object // state before; nil if created
@@ -58,14 +65,16 @@ type entry struct {
 	buckets  []*bucket // whose logs hold this entry too
 }
 
-// last returns the previous content with the revision of this event: what a
-// watcher is shown from whose view the object is gone. It is made on first
-// demand and shared from then on. The entry must have a previous state.
+// last returns the previous content with the revision that the entry leads
+// through: what a watcher is shown from whose view the object is gone. A client
+// that resumes from it gets the rest of the revision, and what it had of it once
+// more: it has forgotten that object already. It is made on first demand and
+// shared from then on. The entry must have a previous state.
 func (e *entry) last(a *account) *Object {
 	if o := e.departed.Load(); o != nil {
 		return o
 	}
-	o := e.previous.at(e.revision)
+	o := e.previous.at(e.through)
 	o.account.Store(a)
 	if e.departed.CompareAndSwap(nil, o) {
 		return o

@@ -27,7 +27,7 @@ func (s *Selection) project(e *entry, a *account) (Event, bool) {
 	t := s.transition(e)
 	event := Event{Type: t, Object: e.object, Revision: e.revision}
 	if t == Deleted {
-		event.Object = e.last(a)
+		event.Object, event.Revision = e.last(a), e.through
 	}
 	return event, t != 0
 }

@@ -168,7 +168,7 @@ func (w *Watcher) advance(e *entry) {
 	} else {
 		w.position++
 	}
-	w.reached = max(w.reached, e.revision)
+	w.reached = max(w.reached, e.through)
 }
 
 // Initial reports whether events of the initial snapshot remain to be Read.

@@ -1,0 +1,72 @@
+package watchcache
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// deletedTogether is a cache in which four pods have gone at revision 20, as
+// etcd deletes the keys of one expired lease.
+func deletedTogether(t *testing.T, opts Options) *Cache {
+	t.Helper()
+	d := pod{namespace: "two", name: "d"}
+	c := filled(t, opts, podA, podB, podC, d)
+	if n := c.Apply([]Change{put(t, c, podB, 15), gone(podA.key(), 20), gone(podB.key(), 20), gone(podC.key(), 20), gone(d.key(), 20)}); n != 5 {
+		t.Fatalf("%d of 5 changes were entered", n)
+	}
+	return c
+}
+
+// TestNobodyResumesInTheMiddleOfARevision interrupts a client after each event,
+// and has it resume from the revision that the event carried, and from what was
+// reached: nothing is ever missing.
+func TestNobodyResumesInTheMiddleOfARevision(t *testing.T) {
+	for _, wish := range []*Selection{nil, selecting(t, "one", "", "", ""), selecting(t, "", "", "", "spec.nodeName=n1")} {
+		c := deletedTogether(t, Options{})
+		c.Advance(30)
+		w := watching(t, c, WatchOptions{After: 10, Selection: wish})
+		all := drain(t, watching(t, c, WatchOptions{After: 10, Selection: wish}))
+		buf := make([]Event, 1)
+		for read := range len(all) {
+			if n, err := w.Read(buf); n != 1 || err != nil {
+				t.Fatal(n, err)
+			}
+			e := buf[0]
+			if carried := fmt.Sprintf(`"resourceVersion":"%d"`, e.Revision); !strings.Contains(string(e.Object.JSON), carried) || e.Object.Revision != e.Revision {
+				t.Errorf("the event at %d shows %s", e.Revision, e.Object.JSON)
+			}
+			missing := told(all[read+1:])
+			if last := len(missing) == 0; (w.Reached() >= 20) != last {
+				t.Errorf("after %d of %d events %d is reached", read+1, len(all), w.Reached())
+			}
+			for _, from := range []Event{e, {Revision: w.Reached()}} {
+				again := told(drain(t, watching(t, c, WatchOptions{After: from.Revision, Selection: wish})))
+				if !strings.HasSuffix(fmt.Sprint(again), strings.TrimPrefix(fmt.Sprint(missing), "[")) {
+					t.Errorf("resumed from %d after %d events: %q, want at least %q", from.Revision, read+1, again, missing)
+				}
+			}
+		}
+	}
+}
+
+func TestExactReadsAroundAWholeRevision(t *testing.T) {
+	c := deletedTogether(t, Options{})
+	for revision, want := range map[int]int{10: 4, 19: 4, 20: 0} {
+		if s, err := c.Exact(t.Context(), rev(revision)); err != nil || s.Len() != want {
+			t.Errorf("at %d: %d objects, %v; want %d", revision, s.Len(), err, want)
+		}
+	}
+}
+
+// TestHalfARevisionIsNoHistory evicts the first of the events of a revision.
+func TestHalfARevisionIsNoHistory(t *testing.T) {
+	c := deletedTogether(t, Options{HistoryEvents: 3})
+	if _, err := c.Watch(WatchOptions{After: 19}); !isExpired(err, 19, 20) {
+		t.Errorf("watch from before the revision: %v", err)
+	}
+	if _, err := c.Exact(t.Context(), 19); !isExpired(err, 19, 20) {
+		t.Errorf("read from before the revision: %v", err)
+	}
+	expect(t, drain(t, watching(t, c, WatchOptions{After: 20})))
+}
