@@ -2,6 +2,7 @@ package informer_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"strings"
@@ -117,6 +118,22 @@ func TestWaitForSyncNamesWhoIsMissing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := f.WaitForSync(ctx); err == nil || !strings.Contains(err.Error(), "pods (namespace x)") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestWaitForSyncDoesNotWaitForWhatHasStopped(t *testing.T) {
+	client, stop, err := serve(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	f := informer.NewFactory(client, informer.Options{})
+	pods := informer.For[*corev1.Pod](f, informer.ListOptions{})
+	f.Start(t.Context())
+	f.Shutdown()
+	<-pods.Done()
+	if err := f.WaitForSync(t.Context()); !errors.Is(err, informer.ErrStopped) || !strings.Contains(err.Error(), "pods") {
 		t.Errorf("error %v", err)
 	}
 }
