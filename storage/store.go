@@ -29,6 +29,9 @@ type ListOptions struct {
 	At    Revision // snapshot to read; 0 means the most recent one
 	From  string   // first key to return; "" means the prefix itself
 	Limit int      // most items to return; 0 means all
+	// KeysOnly leaves the values out, so that a comparison of names and
+	// revisions costs no more than those.
+	KeysOnly bool
 }
 
 // Event is one change of one key.

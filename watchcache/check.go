@@ -3,6 +3,7 @@ package watchcache
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -30,7 +31,8 @@ func (f *Feed) checkRegularly(ctx context.Context) error {
 // the store's, both at the same revision, and returns how many differ. The
 // feed mends differences as events along with the next changes of the store,
 // because only then is there a revision that watchers have not been told has
-// passed. It reads everything from the store, page by page.
+// passed. It reads the keys from the store, page by page, and the values of those
+// that differ.
 func (f *Feed) Check(ctx context.Context) (int, error) {
 	now, err := f.store.Current(ctx)
 	if err != nil {
@@ -81,13 +83,17 @@ func (f *Feed) check(ctx context.Context, m *member) ([]difference, error) {
 	var found []difference
 	var snapshot Snapshot
 	from := ""
-	err := f.pages(ctx, m.prefix, func(page storage.Page) (err error) {
+	err := f.pages(ctx, m.prefix, true, func(page storage.Page) (err error) {
 		if snapshot.revision == 0 {
 			if snapshot, err = m.cache.Exact(ctx, page.Revision); err != nil {
 				return err
 			}
 		}
-		found = f.compare(m, snapshot, from, page, found)
+		for _, d := range compare(m.prefix, snapshot, from, page) {
+			if found, err = f.differs(ctx, m, d, page.Revision, found); err != nil {
+				return err
+			}
+		}
 		if n := len(page.Items); n > 0 {
 			from = page.Items[n-1].Key[len(m.prefix):] + "\x00"
 		}
@@ -96,45 +102,60 @@ func (f *Feed) check(ctx context.Context, m *member) ([]difference, error) {
 	return found, err
 }
 
+// suspect is a key at which a cache and its store differ.
+type suspect struct {
+	key  string           // of the cache
+	is   storage.Revision // in the store; 0 if it is not there
+	seen storage.Revision // in the cache; 0 if it is not there
+}
+
 // compare walks a page of the store and what the cache holds in the same
 // range of keys side by side.
-func (f *Feed) compare(m *member, snapshot Snapshot, from string, page storage.Page, found []difference) []difference {
+func compare(prefix string, snapshot Snapshot, from string, page storage.Page) []suspect {
+	var found []suspect
 	items := page.Items
+	key := func() string { return items[0].Key[len(prefix):] }
 	for held := range snapshot.Range("", from) {
-		for len(items) > 0 && items[0].Key[len(m.prefix):] < held.Key {
-			found = f.differs(m, &items[0], 0, found)
+		for len(items) > 0 && key() < held.Key {
+			found = append(found, suspect{key: key(), is: items[0].Modified})
 			items = items[1:]
 		}
 		switch {
-		case len(items) > 0 && items[0].Key[len(m.prefix):] == held.Key:
+		case len(items) > 0 && key() == held.Key:
 			if items[0].Modified != held.Revision {
-				found = f.differs(m, &items[0], held.Revision, found)
+				found = append(found, suspect{key: held.Key, is: items[0].Modified, seen: held.Revision})
 			}
 			items = items[1:]
 		case len(items) == 0 && page.More:
 			return found // of the next page
 		default:
-			found = append(found, difference{key: held.Key, seen: held.Revision})
+			found = append(found, suspect{key: held.Key, seen: held.Revision})
 		}
 	}
-	for i := range items {
-		found = f.differs(m, &items[i], 0, found)
+	for ; len(items) > 0; items = items[1:] {
+		found = append(found, suspect{key: key(), is: items[0].Modified})
 	}
 	return found
 }
 
-// differs appends the difference, unless it is a value that nobody can
-// decode, which is known.
-func (f *Feed) differs(m *member, item *storage.KeyValue, seen storage.Revision, found []difference) []difference {
-	key := item.Key[len(m.prefix):]
-	o, err := m.cache.Decode(key, item.Value, item.Modified)
+// differs reads what the store holds at revision and appends the difference,
+// unless it is a value that nobody can decode, which is known.
+func (f *Feed) differs(ctx context.Context, m *member, s suspect, revision storage.Revision, found []difference) ([]difference, error) {
+	d := difference{key: s.key, seen: s.seen}
+	if s.is == 0 {
+		return append(found, d), nil
+	}
+	item, err := f.store.Get(ctx, m.prefix+s.key, revision)
 	if err != nil {
+		return nil, fmt.Errorf("read of %s, which differs from the cache: %w", m.prefix+s.key, err)
+	}
+	if d.object, err = m.cache.Decode(s.key, item.Value, item.Modified); err != nil {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.skip(item.Key, item.Modified, err)
-		return found
+		return found, nil
 	}
-	return append(found, difference{key, o, seen})
+	return append(found, d), nil
 }
 
 // repair adds the member's waiting differences to the changes of a batch

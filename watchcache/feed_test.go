@@ -403,6 +403,28 @@ func TestSelfCheckMends(t *testing.T) {
 	})
 }
 
+// TestCheckListsNoValues: what the check costs must not depend on how large the
+// objects are.
+func TestCheckListsNoValues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := openStore(t)
+		source := &faulty{Store: store}
+		write(t, store, podA)
+		r := startRig(t, store, source, FeedOptions{})
+		lists := 0
+		source.listing.Store(new(func(opts storage.ListOptions) error {
+			lists++
+			if !opts.KeysOnly {
+				t.Error("a list with values")
+			}
+			return nil
+		}))
+		if n, err := r.feed.Check(t.Context()); n != 0 || err != nil || lists != 2 {
+			t.Errorf("%d differences, %v, %d lists of two caches", n, err, lists)
+		}
+	})
+}
+
 // TestStoreThatWentBack: after a restore from a backup nothing can go on;
 // watchers expire, and the caches show what the store now holds.
 func TestStoreThatWentBack(t *testing.T) {

@@ -120,7 +120,7 @@ func (f *Feed) load(ctx context.Context, m *member) ([]*Object, storage.Revision
 	pages := make(chan storage.Page, 1)
 	group.Go(func() error {
 		defer close(pages)
-		return f.pages(ctx, m.prefix, func(p storage.Page) error {
+		return f.pages(ctx, m.prefix, false, func(p storage.Page) error {
 			select {
 			case pages <- p:
 				return nil
@@ -140,9 +140,10 @@ func (f *Feed) load(ctx context.Context, m *member) ([]*Object, storage.Revision
 	return objects, revision, group.Wait()
 }
 
-// pages lists a prefix at one revision and calls visit with every page.
-func (f *Feed) pages(ctx context.Context, prefix string, visit func(storage.Page) error) error {
-	opts := storage.ListOptions{Limit: f.opts.PageSize}
+// pages lists a prefix at one revision, with or without the values, and calls
+// visit with every page.
+func (f *Feed) pages(ctx context.Context, prefix string, keysOnly bool, visit func(storage.Page) error) error {
+	opts := storage.ListOptions{Limit: f.opts.PageSize, KeysOnly: keysOnly}
 	for {
 		page, err := f.store.List(ctx, prefix, opts)
 		if err != nil {

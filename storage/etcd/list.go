@@ -34,7 +34,11 @@ func (s *Store) List(ctx context.Context, prefix string, opts storage.ListOption
 		if opts.Limit > 0 {
 			limit = min(piece, opts.Limit-len(page.Items))
 		}
-		resp, err := s.client.Get(ctx, from, s.readOptions(page.Revision, clientv3.WithRange(end), clientv3.WithLimit(int64(limit)))...)
+		read := []clientv3.OpOption{clientv3.WithRange(end), clientv3.WithLimit(int64(limit))}
+		if opts.KeysOnly {
+			read = append(read, clientv3.WithKeysOnly())
+		}
+		resp, err := s.client.Get(ctx, from, s.readOptions(page.Revision, read...)...)
 		if err != nil {
 			return storage.Page{}, s.fail(ctx, err)
 		}

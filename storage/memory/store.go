@@ -118,7 +118,11 @@ func (s *Store) List(ctx context.Context, prefix string, opts storage.ListOption
 		return page, nil
 	}
 	for key, r := range state.root.Range(prefix, opts.From) {
-		page.Items = append(page.Items, storage.KeyValue{Key: key, Value: r.value, Modified: r.modified})
+		kv := storage.KeyValue{Key: key, Value: r.value, Modified: r.modified}
+		if opts.KeysOnly {
+			kv.Value = nil
+		}
+		page.Items = append(page.Items, kv)
 		if len(page.Items) == size {
 			break
 		}

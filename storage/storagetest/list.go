@@ -15,6 +15,7 @@ var listCases = []testCase{
 	{"From", listFrom},
 	{"PagesOfOneSnapshot", listPages},
 	{"AtRevision", listAt},
+	{"KeysOnly", listKeysOnly},
 	{"FutureRevision", listFuture},
 	{"ManyKeys", listMany},
 }
@@ -130,6 +131,26 @@ func listAt(s *session) {
 		page := s.list("/at/", storage.ListOptions{At: test.at})
 		if got := items(page); !slices.Equal(got, test.want) || page.Revision != test.at {
 			s.Errorf("at %d: %q at %d, want %q", test.at, got, page.Revision, test.want)
+		}
+	}
+}
+
+// listKeysOnly wants everything but the values, of now and of the past, and
+// the values still there for those who ask for them.
+func listKeysOnly(s *session) {
+	a, b := s.create("/k/a", "x"), s.create("/k/b", "y")
+	latest := s.update("/k/a", "z", a)
+	for _, test := range []struct {
+		opts storage.ListOptions
+		want []string
+	}{
+		{storage.ListOptions{KeysOnly: true}, []string{put("/k/a", "", latest), put("/k/b", "", b)}},
+		{storage.ListOptions{KeysOnly: true, At: b}, []string{put("/k/a", "", a), put("/k/b", "", b)}},
+		{storage.ListOptions{KeysOnly: true, From: "/k/b", Limit: 1}, []string{put("/k/b", "", b)}},
+		{storage.ListOptions{}, []string{put("/k/a", "z", latest), put("/k/b", "y", b)}},
+	} {
+		if got := items(s.list("/k/", test.opts)); !slices.Equal(got, test.want) {
+			s.Errorf("%+v: %q, want %q", test.opts, got, test.want)
 		}
 	}
 }
