@@ -38,6 +38,15 @@ type Options struct {
 	// for ever.
 	SilenceTimeout time.Duration
 
+	// PollTimeout, if not zero, reads changes by long polling in place of
+	// streams: each request is a watch that the server is asked to end after
+	// this time, in whole seconds, and its answer is used when it is complete.
+	// It works through proxies that hold an answer back until its end, at the
+	// price of a delay of up to this time. Lists are then pages, and
+	// SilenceTimeout has no effect: OpenTimeout bounds how long an answer may
+	// be overdue. Default 0: streams.
+	PollTimeout time.Duration
+
 	// OpenTimeout is how long a watch may take to begin to answer. Default 30 s;
 	// negative: for ever.
 	OpenTimeout time.Duration
@@ -74,6 +83,9 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.WatchTimeout, 5*time.Minute)
 	setDefault(&o.SilenceTimeout, 3*time.Minute)
 	setDefault(&o.OpenTimeout, 30*time.Second)
+	if o.PollTimeout > 0 {
+		o.PagedList, o.SilenceTimeout = true, -1
+	}
 	setDefault(&o.ListTimeout, 2*time.Minute)
 	setDefault(&o.Backoff.Base, 800*time.Millisecond)
 	setDefault(&o.Backoff.Max, 30*time.Second)
@@ -108,6 +120,9 @@ func setDefault[V comparable](v *V, value V) {
 func (o Options) validate() error {
 	if o.WatchTimeout < 0 {
 		return fmt.Errorf("watch timeout %v is negative", o.WatchTimeout)
+	}
+	if o.PollTimeout != 0 && o.PollTimeout < time.Second {
+		return fmt.Errorf("poll timeout %v is not at least a second, which is the least that servers can be asked for", o.PollTimeout)
 	}
 	if o.Backoff.Base < 0 || o.Backoff.Max < 0 || o.Backoff.Reset < 0 {
 		return fmt.Errorf("back-off %+v has negative times", o.Backoff)

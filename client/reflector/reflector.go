@@ -53,6 +53,9 @@ func New[T rest.Object](source ListerWatcher[T], store Store[T], opts Options) (
 	r := &Reflector[T]{source: source, store: store, opts: opts,
 		backoff: backoff{Backoff: opts.Backoff, rand: opts.Rand},
 		cause:   ListInitial, streaming: !opts.PagedList}
+	if opts.PollTimeout > 0 {
+		r.source = &poller[T]{ListerWatcher: source, wait: opts.PollTimeout, grace: opts.OpenTimeout, count: r.counts.poll}
+	}
 	r.version.Store(&opts.ResumeFrom)
 	r.synced = opts.ResumeFrom != ""
 	return r, nil

@@ -47,6 +47,9 @@ type Stats struct {
 	StreamingFallbacks int64
 	// Watches counts streams opened, those of streaming lists included.
 	Watches int64
+	// Polls counts the requests of long polling, of which one of Watches makes
+	// many.
+	Polls int64
 	// Resumes counts watches tried again from the last version, by reason.
 	Resumes map[ResumeReason]int64
 	// Events counts events that reached the store; Bookmarks are apart.
@@ -115,6 +118,7 @@ func (c *counts) paged()       { c.change(func(s *Stats) { s.PagedLists++ }) }
 func (c *counts) page()        { c.change(func(s *Stats) { s.Pages++ }) }
 func (c *counts) fallback()    { c.change(func(s *Stats) { s.StreamingFallbacks++ }) }
 func (c *counts) watch()       { c.change(func(s *Stats) { s.Watches++ }) }
+func (c *counts) poll()        { c.change(func(s *Stats) { s.Polls++ }) }
 func (c *counts) stale()       { c.change(func(s *Stats) { s.Stale++ }) }
 func (c *counts) decodeError() { c.change(func(s *Stats) { s.DecodeErrors++ }) }
 

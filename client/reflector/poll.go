@@ -1,0 +1,105 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/client/rest"
+)
+
+// maxPolled is how many events of one answer are held. A longer answer is
+// left, and the next poll goes on from where it was.
+const maxPolled = 4096
+
+var errPollOverdue = errors.New("the answer to a poll did not come in time")
+
+// poller reads changes by long polling: each request is a watch that the server
+// ends soon, and its answer is used when it is complete.
+type poller[T rest.Object] struct {
+	ListerWatcher[T]
+	wait  time.Duration // for how long the server collects changes, in whole seconds
+	grace time.Duration // for the answer to arrive after that
+	count func()        // is told of each poll
+}
+
+// Watch returns a stream that polls. It must be told a version: the state of
+// the moment is not a series of changes.
+func (p *poller[T]) Watch(ctx context.Context, opts metav1.ListOptions) (Stream[T], error) {
+	if unset(opts.ResourceVersion) || opts.SendInitialEvents != nil {
+		return nil, errors.New("polling needs the version of a list to begin with")
+	}
+	seconds := int64(p.wait / time.Second)
+	opts.TimeoutSeconds = &seconds
+	ctx, cancel := context.WithCancel(ctx)
+	return &polls[T]{poller: p, ctx: ctx, cancel: cancel, opts: opts}, nil
+}
+
+// polls is the stream of one poller. Next is for one goroutine.
+type polls[T rest.Object] struct {
+	*poller[T]
+	ctx    context.Context
+	cancel context.CancelFunc
+	opts   metav1.ListOptions // of the next poll
+	events []rest.WatchEvent[T]
+	err    error // follows the events; final
+}
+
+// Next returns the next event of the last answer, or polls until there is one.
+func (s *polls[T]) Next() (rest.WatchEvent[T], error) {
+	for len(s.events) == 0 {
+		if s.err != nil {
+			return rest.WatchEvent[T]{}, s.err
+		}
+		s.err = s.poll()
+	}
+	ev := s.events[0]
+	s.events[0] = rest.WatchEvent[T]{} // so that the rest of the answer does not hold it
+	s.events = s.events[1:]
+	return ev, nil
+}
+
+// Close ends the stream.
+func (s *polls[T]) Close() { s.cancel() }
+
+// poll makes one request. What an answer that breaks off has brought is
+// complete events, and is kept.
+func (s *polls[T]) poll() error {
+	ctx, cancel := context.WithTimeoutCause(s.ctx, s.wait+s.grace, errPollOverdue)
+	defer cancel()
+	s.count()
+	begun := time.Now()
+	stream, err := s.ListerWatcher.Watch(ctx, s.opts)
+	if err != nil {
+		return because(ctx, err)
+	}
+	defer stream.Close()
+	s.events = nil
+	for len(s.events) < maxPolled {
+		ev, err := stream.Next()
+		if errors.Is(err, io.EOF) {
+			return s.complete(time.Since(begun))
+		}
+		if err != nil {
+			return because(ctx, err)
+		}
+		if version := ev.Object.GetResourceVersion(); version != "" {
+			s.opts.ResourceVersion = version
+		}
+		s.events = append(s.events, ev)
+	}
+	return nil
+}
+
+// complete judges an answer that has ended as it should. One that says nothing
+// and has not waited either would be asked for again at once, and for ever.
+func (s *polls[T]) complete(took time.Duration) error {
+	if len(s.events) == 0 && took < s.wait/2 {
+		return fmt.Errorf("a poll of %v was answered after %v: %w", s.wait, took.Round(time.Millisecond), io.EOF)
+	}
+	return nil
+}

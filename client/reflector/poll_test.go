@@ -1,0 +1,76 @@
+package reflector
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestPolling(t *testing.T) {
+	polling := Options{PollTimeout: 10 * time.Second}
+	var many []string
+	for i := range maxPolled + 10 {
+		many = append(many, fmt.Sprint("MODIFIED a ", 6+i))
+	}
+	middle, last := fmt.Sprint(5+maxPolled), fmt.Sprint(5+len(many))
+	for _, sc := range []scenario{
+		{name: "each answer begins where the last ended", opts: polling,
+			steps: []step{{"list 0", list("5", "a 3")},
+				{"watch 5", events("ADDED b 6,BOOKMARK 8", after(10*time.Second, end))},
+				{"watch 8", after(10*time.Second, end)},
+				{"watch 8", events("MODIFIED a 9,DELETED b 10", after(10*time.Second, end))},
+				{"watch 10", hold}},
+			store: "a:9", version: "10",
+			check: func(t *testing.T, s *script, stats Stats) {
+				if stats.Polls != 4 || stats.Watches != 1 || stats.PagedLists != 1 || stats.Events != 3 || stats.Bookmarks != 1 {
+					t.Errorf("%+v", stats)
+				}
+				for _, q := range s.queries[1:] {
+					if q.Get("timeoutSeconds") != "10" || q.Get("allowWatchBookmarks") != "true" {
+						t.Errorf("polled with %v", q)
+					}
+				}
+				at(0, 0, 10_000, 20_000, 30_000)(t, s, stats)
+			}},
+		{name: "a forgotten version", opts: polling,
+			steps: []step{{"list 0", list("5")}, {"watch 5", events("ADDED a 6,ERROR 410", end)},
+				{"list -", list("9", "c 7")}, {"watch 9", hold}},
+			store: "c:7", version: "9", lists: map[ListCause]int64{ListInitial: 1, ListExpired: 1}},
+		{name: "what came before a cut is kept", opts: polling,
+			steps: []step{{"list 0", list("5")}, {"watch 5", events("ADDED a 6", after(time.Second, cut(0)))}, {"watch 6", hold}},
+			store: "a:6", version: "6", resumes: map[ResumeReason]int64{ResumeCut: 1}},
+		{name: "a refusal", opts: polling,
+			steps:   []step{{"list 0", list("5")}, {"watch 5", refusal("429 3")}, {"watch 5", hold}},
+			version: "5", resumes: map[ResumeReason]int64{ResumeBusy: 1}, check: at(0, 0, 3000)},
+		{name: "a server that does not wait is not asked in a loop", opts: polling,
+			steps: []step{{"list 0", list("5")}, {"watch 5", end}, {"watch 5", end}, {"watch 5", hold}}, version: "5",
+			resumes: map[ResumeReason]int64{ResumeShort: 2}, check: at(0, 0, 400, 1200)},
+		{name: "an answer that does not come", opts: polling,
+			steps: []step{{"list 0", list("5")}, {"watch 5", hold}, {"watch 5", hold}}, version: "5",
+			resumes: map[ResumeReason]int64{ResumeCut: 1}, check: at(0, 0, 40_000)},
+		{name: "a long answer is read in parts", opts: polling,
+			steps: []step{{"list 0", list("5")}, {"watch 5", events(strings.Join(many, ","), after(10*time.Second, end))},
+				{"watch " + middle, events(strings.Join(many[maxPolled:], ","), after(10*time.Second, end))}, {"watch " + last, hold}},
+			store: "a:" + last, version: last},
+	} {
+		sc.play(t)
+	}
+}
+
+func TestPollingNeedsAVersion(t *testing.T) {
+	p := &poller[*corev1.ConfigMap]{wait: time.Second}
+	send := true
+	for _, opts := range []metav1.ListOptions{{}, {ResourceVersion: "0"}, {ResourceVersion: "5", SendInitialEvents: &send}} {
+		if s, err := p.Watch(context.Background(), opts); err == nil {
+			t.Errorf("polls %+v", s)
+		}
+	}
+	if err := (Options{PollTimeout: time.Millisecond}).validate(); err == nil {
+		t.Error("polls of a millisecond are taken for possible")
+	}
+}
