@@ -171,6 +171,9 @@ func unmarshalStrict(body []byte, into runtime.Object) (strictErrs []error, err 
 
 // yamlToJSON converts a YAML body. Keys that occur twice are strict errors.
 func yamlToJSON(body []byte) (json []byte, strictErrs []error, err error) {
+	if err := checkAliases(body); err != nil {
+		return nil, nil, fmt.Errorf("malformed YAML body: %w", err)
+	}
 	json, err = yaml.YAMLToJSONStrict(body)
 	if err == nil {
 		return json, nil, nil
