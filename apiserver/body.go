@@ -1,27 +1,41 @@
 package apiserver
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"os"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // readBody returns the whole body of a request. A body over the limit is a
-// 413, one that breaks off a 400.
+// 413, one that breaks off a 400, and one that does not end within the
+// request's time a 504: a client that sends nothing keeps no slot for ever.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	limit := s.config.MaxBodyBytes
 	if r.ContentLength > limit {
 		return nil, bodyTooLarge(limit)
+	}
+	// Without a body nothing is waited for, and the server's own look-out for
+	// the end of the connection must not be disturbed.
+	if deadline, ok := r.Context().Deadline(); ok && r.ContentLength != 0 {
+		control := http.NewResponseController(w)
+		if control.SetReadDeadline(deadline) == nil {
+			defer func() { _ = control.SetReadDeadline(time.Time{}) }()
+		}
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):
 		return nil, bodyTooLarge(limit)
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+		return nil, apierrors.NewTimeoutError("the request body did not arrive in time", 0)
 	case err != nil:
 		return nil, badRequest("the request body cannot be read: %v", err)
 	}
