@@ -148,13 +148,17 @@ func (d *deletion) mark(obj resource.Object) mark {
 	return mark{}
 }
 
+// maxGraceSeconds is a century: as good as for ever, and neither a Duration nor
+// a timestamp of four-digit years overflows.
+const maxGraceSeconds = 100 * 365 * 24 * 3600
+
 // gracePeriod returns the grace period that obj has from now on, in seconds,
 // and whether that is news. An object that is being deleted can only be given
 // less time.
 func (d *deletion) gracePeriod(obj resource.Object) (seconds int64, changed bool) {
 	requested := d.opts.GracePeriodSeconds
 	if obj.GetDeletionTimestamp() == nil {
-		return max(0, d.res.Strategy.Graceful(obj, requested)), true
+		return min(max(0, d.res.Strategy.Graceful(obj, requested)), maxGraceSeconds), true
 	}
 	left := obj.GetDeletionGracePeriodSeconds()
 	if left == nil {

@@ -3,6 +3,7 @@ package registry_test
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -87,6 +88,21 @@ func TestDeletePodsIsSeenTwice(t *testing.T) {
 				t.Error("the answer does not show the deletion")
 			}
 		})
+	}
+}
+
+// TestEndlessGraceDoesNotOverflow: a pod that is given for ever is marked in
+// the future, not in the past.
+func TestEndlessGraceDoesNotOverflow(t *testing.T) {
+	f := newFixture(t)
+	f.create(t, "pods", pod("p", "n"))
+	grace := int64(math.MaxInt64)
+	result, err := f.of(t, "pods").Delete(t.Context(), "default", "p", &metav1.DeleteOptions{GracePeriodSeconds: &grace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at := result.Object.GetDeletionTimestamp(); at.Time.Before(f.clock.Now().AddDate(90, 0, 0)) {
+		t.Errorf("the pod's time ends at %v", at)
 	}
 }
 

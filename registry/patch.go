@@ -34,6 +34,8 @@ type Patch struct {
 	kind types.PatchType
 	body []byte
 	ops  jsonpatch.Patch
+
+	shape jsonShape
 }
 
 // ParsePatch checks what can be checked of a patch without knowing what it is
@@ -42,7 +44,10 @@ func ParsePatch(kind types.PatchType, body []byte) (*Patch, error) {
 	p := &Patch{kind: kind, body: body}
 	switch kind {
 	case types.JSONPatchType:
-		return p, p.parseOperations()
+		if err := p.parseOperations(); err != nil {
+			return nil, err
+		}
+		return p, p.checkDepth()
 	case types.MergePatchType, types.StrategicMergePatchType:
 		var doc map[string]json.RawMessage
 		if err := json.Unmarshal(body, &doc); err != nil {
@@ -51,7 +56,7 @@ func ParsePatch(kind types.PatchType, body []byte) (*Patch, error) {
 		if doc == nil {
 			return nil, badRequest("the patch must be a JSON object, and is null")
 		}
-		return p, nil
+		return p, p.checkDepth()
 	}
 	return nil, unsupportedMediaType(fmt.Sprintf(
 		"the body of the request was in an unknown format - accepted media types include: %s, %s, %s",
@@ -120,6 +125,9 @@ func (p *Patch) Apply(doc []byte, like any) (out []byte, err error) {
 	default:
 		if _, custom := like.(*unstructured.Unstructured); custom {
 			return nil, unsupportedMediaType("strategic merge patch is not supported for custom resources: send " + string(types.MergePatchType))
+		}
+		if err := p.checkElements(doc); err != nil {
+			return nil, err
 		}
 		out, err = strategicpatch.StrategicMergePatch(doc, p.body, like)
 		err = strategicError(err)

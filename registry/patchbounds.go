@@ -1,0 +1,84 @@
+package registry
+
+import (
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Bounds of what applying a patch may cost. The patch libraries parse the rest
+// of a document anew on each level, and a strategic merge puts a list in order
+// by comparing each of its elements with each other.
+const (
+	maxPatchDepth     = 200
+	maxMergedElements = 10_000
+)
+
+// jsonShape is what a JSON document costs to work on.
+type jsonShape struct {
+	depth    int // deepest nesting of objects and lists
+	elements int // elements of all lists together
+}
+
+// shapeOf measures a document that is known to be well-formed. It ends early
+// in one that nests deeper than maxPatchDepth.
+func shapeOf(doc []byte) jsonShape {
+	var s jsonShape
+	var inList [maxPatchDepth + 1]bool
+	depth, opened := 0, false
+	for i := 0; i < len(doc); i++ {
+		c := doc[i]
+		switch c {
+		case ' ', '\t', '\r', '\n':
+			continue
+		case ']', '}':
+			depth--
+			opened = false
+			continue
+		}
+		if opened {
+			s.elements++ // a list's first
+		}
+		opened = false
+		switch c {
+		case '"':
+			for i++; i < len(doc) && doc[i] != '"'; i++ {
+				if doc[i] == '\\' {
+					i++
+				}
+			}
+		case '{', '[':
+			depth++
+			if s.depth = max(s.depth, depth); depth > maxPatchDepth {
+				return s
+			}
+			inList[depth], opened = c == '[', c == '['
+		case ',':
+			if inList[depth] {
+				s.elements++
+			}
+		}
+	}
+	return s
+}
+
+// checkDepth refuses a patch that nests deeper than any object does.
+func (p *Patch) checkDepth() error {
+	if p.shape = shapeOf(p.body); p.shape.depth > maxPatchDepth {
+		return badRequest("the patch nests deeper than %d levels", maxPatchDepth)
+	}
+	return nil
+}
+
+// checkElements refuses a strategic merge of lists so long that it would take
+// the time of many requests.
+func (p *Patch) checkElements(doc []byte) error {
+	if p.shape.elements == 0 {
+		return nil
+	}
+	if n := p.shape.elements + shapeOf(doc).elements; n > maxMergedElements {
+		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf(
+			"a strategic merge of %d list elements, the limit is %d: send a JSON patch, or the whole object", n, maxMergedElements))
+	}
+	return nil
+}
