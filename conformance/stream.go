@@ -177,6 +177,7 @@ func (s *scenario) record(ctx context.Context, e *Env) (*recording, error) {
 func (s *scenario) collect(writers []*writer, watchers []*viewer) *recording {
 	r := &recording{}
 	for _, w := range writers {
+		boundDeletions(w.done)
 		r.Writes = append(r.Writes, w.done...)
 		for _, done := range w.done {
 			r.Until = max(r.Until, done.Revision)
@@ -191,6 +192,18 @@ func (s *scenario) collect(writers []*writer, watchers []*viewer) *recording {
 		}
 	}
 	return r
+}
+
+// boundDeletions tells each deletion of one writer what came next.
+func boundDeletions(writes []history.Write) {
+	next := uint64(0)
+	for i := len(writes) - 1; i >= 0; i-- {
+		if writes[i].Deletes {
+			writes[i].Before = next
+			continue
+		}
+		next = writes[i].Revision
+	}
 }
 
 // stableVersion returns the collection's version.

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -89,11 +90,13 @@ func Unique(h *History) *Violation {
 
 // Reliable: nothing that was written is missing.
 func Reliable(h *History) *Violation {
-	writes, lost := h.resolve()
-	for _, w := range lost {
-		return &Violation{"", fmt.Sprintf("the deletion of %s after version %d was shown to nobody", w.Key, w.After), nil}
-	}
+	writes, unseen := h.resolve()
 	for _, c := range h.chains() {
+		for _, w := range unseen {
+			if before := cmp.Or(w.Before, h.Until); c.view.Selects == nil && c.segments[0].From < before && c.end >= before {
+				return &Violation{c.view.Name, fmt.Sprintf("the deletion of %s between the versions %d and %d was not shown", w.Key, w.After, before), nil}
+			}
+		}
 		shown := revisions(c.delivered())
 		for _, e := range window(Project(writes, c.view.Selects), c.segments[0].From, c.end) {
 			if !shown[e.Revision] {

@@ -20,7 +20,7 @@ func good() *History {
 		{Key: "a", State: blue("a2"), Revision: 12},
 		{Key: "b", State: red("b2"), Revision: 14},
 		{Key: "b", State: red("b3"), Revision: 15},
-		{Key: "b", Deletes: true, After: 15},
+		{Key: "b", Deletes: true, After: 15, Before: 18},
 		{Key: "a", State: red("a3"), Revision: 18},
 	}
 	a1 := Event{Added, "a", 10, red("a1")}
@@ -92,7 +92,7 @@ func TestBadHistories(t *testing.T) {
 			e := events(h, 0, 0)
 			*e = (*e)[:6]
 		}},
-		{"a deletion nobody saw", "reliable", "the deletion of b after version 15", func(h *History) {
+		{"a deletion nobody saw", "reliable", "the deletion of b between the versions 15 and 18", func(h *History) {
 			for i := range h.Views {
 				for j := range h.Views[i].Segments {
 					e := events(h, i, j)
@@ -192,5 +192,27 @@ func TestRelistIsNoGap(t *testing.T) {
 		if v := property.Check(h); v != nil {
 			t.Errorf("%s: %s", property.Name, v)
 		}
+	}
+}
+
+// TestDeletionInAGap: when all watchers had to list again, nobody may have
+// been shown a deletion; the lists tell that it happened.
+func TestDeletionInAGap(t *testing.T) {
+	h := &History{Until: 13, Writes: []Write{
+		{Key: "a", State: red("a1"), Revision: 10},
+		{Key: "a", Deletes: true, After: 10, Before: 13},
+		{Key: "b", State: red("b1"), Revision: 13},
+	}, Views: []View{{Name: "cut off", Segments: []Segment{
+		{From: 9, Events: []Event{{Added, "a", 10, red("a1")}}},
+		{From: 12, Listed: true, Events: []Event{{Added, "b", 13, red("b1")}}},
+	}}}}
+	for _, property := range Properties() {
+		if v := property.Check(h); v != nil {
+			t.Errorf("%s: %s", property.Name, v)
+		}
+	}
+	h.Views[0].Segments = []Segment{{From: 9, Events: []Event{{Added, "a", 10, red("a1")}, {Added, "b", 13, red("b1")}}}}
+	if v := Reliable(h); v == nil || !strings.Contains(v.What, "the deletion of a") {
+		t.Errorf("without a gap the deletion is missing: %v", v)
 	}
 }

@@ -34,9 +34,10 @@ type Write struct {
 	Deletes bool
 	State   State // what was written; of a deletion, nothing
 	// Revision is what the server said. Kubernetes does not say it for most
-	// deletions; then it is 0, and After is the key's revision before, which
-	// the deletion's has to exceed.
-	Revision, After uint64
+	// deletions; then it is 0, and the deletion's is greater than After, the
+	// key's revision before, and less than Before, that of its writer's next
+	// write (0 if there is none).
+	Revision, After, Before uint64
 }
 
 func (w Write) String() string {
@@ -144,15 +145,19 @@ func (c chain) delivered() []Event {
 }
 
 // resolve returns the writes in the order of their revisions. Deletions whose
-// revision the server did not say get the one that most watchers were shown;
-// those shown to nobody are returned as lost.
-func (h *History) resolve() (writes, lost []Write) {
+// revision the server did not say get the one that most watchers were shown,
+// or else that of the first list without the object. Those that nobody has
+// seen are returned as unseen.
+func (h *History) resolve() (writes, unseen []Write) {
 	next := map[string]uint64{} // of the key's write after this one
 	for _, w := range slices.Backward(h.Writes) {
 		if w.Revision == 0 && w.Deletes {
-			limit := next[w.Key]
-			if w.Revision = h.shownDeletion(w, limit); w.Revision == 0 {
-				lost = append(lost, w)
+			w.Revision = h.shownDeletion(w, next[w.Key])
+			if w.Revision == 0 {
+				w.Revision = h.listedWithout(w, next[w.Key])
+			}
+			if w.Revision == 0 {
+				unseen = append(unseen, w)
 				continue
 			}
 		}
@@ -160,8 +165,25 @@ func (h *History) resolve() (writes, lost []Write) {
 		writes = append(writes, w)
 	}
 	slices.SortStableFunc(writes, func(a, b Write) int { return cmp.Compare(a.Revision, b.Revision) })
-	slices.Reverse(lost)
-	return writes, lost
+	slices.Reverse(unseen)
+	return writes, unseen
+}
+
+// listedWithout returns the first revision after w.After and before limit (0:
+// none) at which a list of everything lacks w's key, 0 if none does.
+func (h *History) listedWithout(w Write, limit uint64) (first uint64) {
+	for _, view := range h.Views {
+		for _, segment := range view.Segments {
+			at := segment.From
+			if view.Selects != nil || !segment.Listed || at <= w.After || limit != 0 && at >= limit || first != 0 && at >= first {
+				continue
+			}
+			if !slices.ContainsFunc(segment.Items, func(item Item) bool { return item.Key == w.Key }) {
+				first = at
+			}
+		}
+	}
+	return first
 }
 
 // shownDeletion returns the revision at which most views show a deletion of

@@ -1,0 +1,273 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/levelwire/levelwire/conformance/history"
+	"github.com/levelwire/levelwire/internal/faultnet"
+	"github.com/levelwire/levelwire/server"
+	"github.com/levelwire/levelwire/storage/etcd"
+)
+
+// childDir, in the environment, makes this test binary an API server on the
+// data in that directory, at the port in childPort, until it is killed.
+const (
+	childDir  = "LEVELWIRE_CONFORMANCE_DIR"
+	childPort = "LEVELWIRE_CONFORMANCE_PORT"
+)
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childDir); dir != "" {
+		os.Exit(serveChild(dir, os.Getenv(childPort)))
+	}
+	os.Exit(m.Run())
+}
+
+func serveChild(dir, port string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	number, err := strconv.Atoi(port)
+	if err == nil {
+		var s *server.Server
+		config := server.Config{DataDir: dir, SecurePort: number, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+		if s, err = server.Listen(config); err == nil {
+			err = s.Run(ctx)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// faultScenario is the standard one with more writes in less time, as faults
+// take time of their own.
+func faultScenario(between func(ctx context.Context) error) scenario {
+	s := standardScenario()
+	s.writes, s.pause, s.patience, s.between = 150, 20*time.Millisecond, 20*time.Second, between
+	return s
+}
+
+// recordFaults records a history while between does its worst, and demands
+// every property of it.
+func recordFaults(t *testing.T, config *rest.Config, s scenario) *recording {
+	t.Helper()
+	behind, err := connect(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer behind.close()
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	defer cancel()
+	e := newEnv(ctx, behind, "default")
+	recorded, err := s.record(ctx, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(recorded.summary())
+	for _, property := range history.Properties() {
+		if v := property.Check(&recorded.History); v != nil {
+			t.Errorf("%s: %s", property.Name, v)
+		}
+	}
+	return recorded
+}
+
+func portOf(t *testing.T, address string) int {
+	t.Helper()
+	parsed, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(parsed.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// TestServerStopsAndStarts: a server that is restarted on its data, twice,
+// loses nothing for anybody.
+func TestServerStopsAndStarts(t *testing.T) {
+	config := server.Config{DataDir: t.TempDir()}
+	s := start(t, config)
+	config.SecurePort = portOf(t, s.URL())
+	recorded := recordFaults(t, s.config, faultScenario(func(ctx context.Context) error {
+		for range 2 {
+			if err := sleep(ctx, time.Second); err != nil {
+				return err
+			}
+			s.stop()
+			s = start(t, config)
+		}
+		return nil
+	}))
+	if recorded.segments <= len(recorded.Views)*2 {
+		t.Errorf("%d streams for %d watchers: the restarts were not noticed", recorded.segments, len(recorded.Views))
+	}
+}
+
+// TestServerIsKilled: what was acknowledged survives SIGKILL, and watchers see
+// one history across it.
+func TestServerIsKilled(t *testing.T) {
+	config := server.Config{DataDir: t.TempDir()}
+	s := start(t, config)
+	port := portOf(t, s.URL())
+	s.stop()
+	child := startChild(t, config.DataDir, port)
+	clientConfig, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitReady(t, clientConfig)
+	recorded := recordFaults(t, clientConfig, faultScenario(func(ctx context.Context) error {
+		for range 2 {
+			if err := sleep(ctx, time.Second); err != nil {
+				return err
+			}
+			child.Process.Kill()
+			child.Wait()
+			child = startChild(t, config.DataDir, port)
+		}
+		return nil
+	}))
+	if recorded.segments <= len(recorded.Views)*2 {
+		t.Errorf("%d streams for %d watchers: the kills were not noticed", recorded.segments, len(recorded.Views))
+	}
+}
+
+func startChild(t *testing.T, dir string, port int) *exec.Cmd {
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), childDir+"="+dir, childPort+"="+strconv.Itoa(port))
+	child.Stderr = os.Stderr
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		child.Process.Kill()
+		child.Wait()
+	})
+	return child
+}
+
+func awaitReady(t *testing.T, config *rest.Config) {
+	t.Helper()
+	behind, err := connect(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer behind.close()
+	e := newEnv(t.Context(), behind, "default")
+	err = e.until(func() (bool, error) {
+		a, err := e.exchange(e.ctx, request{path: "/readyz"})
+		return err == nil && a.code == 200, nil
+	})
+	if err != nil {
+		t.Fatalf("the child does not serve: %v", err)
+	}
+}
+
+// TestConnectionsAreCut: connections that break again and again, between
+// bytes of events and of answers, cost nobody an event.
+func TestConnectionsAreCut(t *testing.T) {
+	s := start(t, server.Config{DataDir: t.TempDir(), Storage: server.Memory})
+	proxy, err := faultnet.New(strings.TrimPrefix(s.URL(), "https://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer proxy.Close()
+	config := rest.CopyConfig(s.config)
+	config.Host = "https://" + proxy.Addr()
+	cuts := 0
+	recorded := recordFaults(t, config, faultScenario(func(ctx context.Context) error {
+		for i := range 12 {
+			if err := sleep(ctx, 150*time.Millisecond); err != nil {
+				return err
+			}
+			switch i % 3 {
+			case 0:
+				cuts += proxy.Cut()
+			case 1:
+				proxy.CutAfter(faultnet.ToClient, int64(1000*i))
+			default:
+				proxy.Stall(faultnet.ToClient, true)
+				if err := sleep(ctx, 100*time.Millisecond); err != nil {
+					return err
+				}
+				proxy.Heal()
+				cuts += proxy.Cut()
+			}
+		}
+		proxy.Heal()
+		return nil
+	}))
+	if cuts < 8 || recorded.relists > 0 {
+		t.Errorf("%d connections were cut, and %d lists were needed: the history was there all the time", cuts, recorded.relists)
+	}
+}
+
+// TestCompactionRaces: a store that forgets everything as soon as it may takes
+// nothing from watchers that are slow or that resume.
+func TestCompactionRaces(t *testing.T) {
+	for _, storage := range []server.Storage{server.Memory, server.Embedded} {
+		t.Run(string(storage), func(t *testing.T) {
+			s := start(t, server.Config{
+				DataDir: t.TempDir(), Storage: storage,
+				CompactionInterval: 20 * time.Millisecond, CompactionRetention: time.Nanosecond,
+			})
+			recordFaults(t, s.config, faultScenario(nil))
+		})
+	}
+}
+
+// TestEtcdIsCompactedFromOutside: somebody else compacts etcd up to now again
+// and again, and the server is restarted on what is left.
+func TestEtcdIsCompactedFromOutside(t *testing.T) {
+	endpoint := startEtcd(t)
+	config := server.Config{DataDir: t.TempDir(), Storage: server.Etcd, EtcdServers: []string{endpoint}}
+	s := start(t, config)
+	config.SecurePort = portOf(t, s.URL())
+	outsider, err := etcd.Open(t.Context(), etcd.Config{Endpoints: []string{endpoint}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer outsider.Close()
+	recorded := recordFaults(t, s.config, faultScenario(func(ctx context.Context) error {
+		for i := range 20 {
+			if err := sleep(ctx, 100*time.Millisecond); err != nil {
+				return err
+			}
+			current, err := outsider.Current(ctx)
+			if err != nil {
+				return err
+			}
+			if err := outsider.Compact(ctx, current); err != nil {
+				return err
+			}
+			if i == 10 {
+				s.stop()
+				s = start(t, config)
+			}
+		}
+		return nil
+	}))
+	if recorded.segments <= len(recorded.Views) {
+		t.Errorf("%d streams for %d watchers", recorded.segments, len(recorded.Views))
+	}
+}
