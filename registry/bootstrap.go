@@ -19,15 +19,18 @@ import (
 // kubernetesService is how programs in the cluster find the API.
 const kubernetesService = "kubernetes"
 
-// Bootstrap makes what every cluster has: the system's namespaces, and the
-// Service default/kubernetes with endpoint among its endpoints. It changes
-// nothing that is there already, and several servers may do it at once. It
+// Bootstrap makes what every cluster has: the system's namespaces, the claims of
+// the Services that are there, and the Service default/kubernetes with endpoint
+// among its endpoints. It changes nothing that is there already, and several servers may do it at once. It
 // asks the store, not the caches, and so can run while they fill.
 func Bootstrap(ctx context.Context, set *Set, services *Services, endpoint netip.AddrPort) error {
 	for _, name := range systemNamespaces {
 		if err := set.ensure(ctx, "namespaces", "", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 			return fmt.Errorf("create namespace %s: %w", name, err)
 		}
+	}
+	if err := services.Repair(ctx); err != nil {
+		return err
 	}
 	if err := set.ensure(ctx, "services", metav1.NamespaceDefault, apiService(services.FirstIP(), endpoint.Port())); err != nil {
 		return fmt.Errorf("create service default/kubernetes: %w", err)

@@ -7,8 +7,8 @@
 // guard.go is the loop in which a write is decided on a state, guarded by that
 // state's revision, and decided anew if another write came first. create.go,
 // update.go, patch.go and delete.go are the decisions. admission.go is where
-// others have a say; namespaces.go, serviceip.go and nodeport.go are those who
-// do. scale.go, binding.go and eviction.go are the subresources, bootstrap.go
+// others have a say; namespaces.go and service.go, with serviceip.go,
+// nodeport.go and repair.go, are those who do. scale.go, binding.go and eviction.go are the subresources, bootstrap.go
 // the objects that every cluster has.
 //
 // Nothing half written is ever visible: an object changes in one write of the

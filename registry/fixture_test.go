@@ -30,6 +30,7 @@ type fixture struct {
 	*registry.Set
 	store    storage.Store
 	services *registry.Services
+	table    *resource.Table
 	clock    *clock
 }
 
@@ -67,7 +68,7 @@ func newFixtureOver(t testing.TB, store storage.Store, change ...func(*registry.
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{store: store, clock: &clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}}
+	f := &fixture{store: store, table: table, clock: &clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}}
 	config := registry.Config{Store: store, Resources: table, Now: f.clock.Now}
 	for _, fn := range change {
 		fn(&config)

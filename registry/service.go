@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +26,8 @@ type ServiceOptions struct {
 	// FirstNodePort and LastNodePort bound the node ports. Default 30000 to
 	// 32767.
 	FirstNodePort, LastNodePort int32
+	// Logger hears what Repair has done and could not do. Default: nobody does.
+	Logger *slog.Logger
 }
 
 func (o *ServiceOptions) setDefaults() {
@@ -37,6 +41,9 @@ func (o *ServiceOptions) setDefaults() {
 	if o.LastNodePort < o.FirstNodePort {
 		o.LastNodePort = max(32767, o.FirstNodePort)
 	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
 }
 
 // claimGrace is how old a claim must be before it can be taken for one whose
@@ -48,13 +55,17 @@ const claimGrace = 2 * time.Minute
 // key: an IPAddress object for an IP, as Kubernetes does since 1.33, a small
 // record for a port. A claim comes before the write that needs it and is given
 // back when that is refused, or once the Service no longer has it. A claim that
-// a crash left behind is found and dropped when somebody needs it.
+// a crash left behind is found and dropped when somebody needs it; one that is
+// missing is made by Repair.
 type Services struct {
-	set  *Set
-	opts ServiceOptions
+	set      *Set
+	opts     ServiceOptions
+	once     sync.Once
+	repaired chan struct{} // closed by once
 }
 
-// NewServices returns the allocator. Its Admit is to be among the Set's hooks.
+// NewServices returns the allocator. Its Admit is to be among the Set's hooks,
+// and lets no Service be written before Repair has succeeded.
 func NewServices(set *Set, opts ServiceOptions) (*Services, error) {
 	opts.setDefaults()
 	if bits := opts.CIDR.Addr().BitLen() - opts.CIDR.Bits(); bits < 2 {
@@ -64,7 +75,7 @@ func NewServices(set *Set, opts ServiceOptions) (*Services, error) {
 	if _, ok := set.Lookup("networking.k8s.io", "v1", "ipaddresses"); !ok {
 		return nil, errors.New("services need the resource ipaddresses.networking.k8s.io: add it to the table")
 	}
-	return &Services{set: set, opts: opts}, nil
+	return &Services{set: set, opts: opts, repaired: make(chan struct{})}, nil
 }
 
 // FirstIP is the cluster IP of the Service default/kubernetes.
@@ -85,6 +96,9 @@ func (s *Services) Admit(ctx context.Context, q *Request) error {
 	svc, ok := q.Object.(*corev1.Service)
 	if !ok {
 		return nil
+	}
+	if err := s.awaitRepair(ctx); err != nil {
+		return err
 	}
 	if old != nil {
 		keepAllocated(svc, old)

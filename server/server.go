@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -136,7 +137,7 @@ func (s *Server) serve(ctx context.Context, store storage.Store) error {
 	feed := watchcache.NewFeed(store, caches.list, watchcache.FeedOptions{
 		Logger: s.config.Logger, CheckInterval: s.config.SelfCheckInterval,
 	})
-	set, services, err := newRegistry(store, table, caches, s.config.ServiceCIDR)
+	set, services, err := newRegistry(store, table, caches, s.config.ServiceCIDR, s.config.Logger)
 	if err != nil {
 		return err
 	}
@@ -231,12 +232,12 @@ func (s *Server) compact(ctx context.Context, store storage.Store) error {
 }
 
 // newRegistry makes the write path with the admission that every server has.
-func newRegistry(store storage.Store, table *resource.Table, caches *caches, cidr netip.Prefix) (*registry.Set, *registry.Services, error) {
+func newRegistry(store storage.Store, table *resource.Table, caches *caches, cidr netip.Prefix, logger *slog.Logger) (*registry.Set, *registry.Services, error) {
 	set, err := registry.NewSet(registry.Config{Store: store, Resources: table, Cache: caches.of})
 	if err != nil {
 		return nil, nil, err
 	}
-	services, err := registry.NewServices(set, registry.ServiceOptions{CIDR: cidr})
+	services, err := registry.NewServices(set, registry.ServiceOptions{CIDR: cidr, Logger: logger})
 	if err != nil {
 		return nil, nil, fmt.Errorf("--service-cidr: %w", err)
 	}
