@@ -137,7 +137,9 @@ func (s *Server) observe(r *http.Request, info *requestInfo, start time.Time) {
 	elapsed := time.Since(start)
 	s.metrics.observe(r, info, elapsed)
 	log := s.config.Logger
-	if info.err != nil {
+	// A client that has gone away is the reason for what failed then, and it is
+	// nothing for operators.
+	if info.err != nil && r.Context().Err() == nil {
 		log.Error("request failed", "method", r.Method, "uri", r.URL.RequestURI(), "code", info.code, "error", info.err)
 	}
 	log.Debug("request", "method", r.Method, "uri", r.URL.RequestURI(), "code", info.code,

@@ -54,10 +54,10 @@ func newControllers() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "controllers",
 		Short: "Run the controller manager against an API server",
-		Long: `Run the controllers: they create and delete pods for ReplicaSets, Deployments and
-the other workloads, keep EndpointSlices, collect garbage, empty deleted
-namespaces and watch over nodes. All of them share one set of watches. They wait
-for an API server that is not there yet, and go on after one that was away.`,
+		Long: `Run the controllers: they create and delete pods for ReplicaSets, Deployments
+and the other workloads, keep EndpointSlices, collect garbage, empty deleted
+namespaces and watch over nodes. All of them share one set of watches. They
+wait for an API server that is not there yet, and go on after one was away.`,
 		Example: `  levelwire controllers --kubeconfig levelwire-data/admin.kubeconfig`,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -69,7 +69,7 @@ for an API server that is not there yet, and go on after one that was away.`,
 			if err != nil {
 				return err
 			}
-			return manager.Run(cmd.Context())
+			return component{"controllers", client, manager.Run}.keepRunning(cmd.Context())
 		},
 	}
 	flags.register(cmd)
@@ -97,7 +97,7 @@ selectors, affinities and tolerations.`,
 			if err != nil {
 				return err
 			}
-			return s.Run(cmd.Context())
+			return component{"scheduler", client, s.Run}.keepRunning(cmd.Context())
 		},
 	}
 	flags.register(cmd)
@@ -134,7 +134,7 @@ Pending, Running and, for those of Jobs, Succeeded. No container runs.`,
 			if err != nil {
 				return err
 			}
-			return k.Run(cmd.Context())
+			return component{k.Name(), client, k.Run}.keepRunning(cmd.Context())
 		},
 	}
 	flags.register(cmd)
@@ -167,7 +167,7 @@ forwarded.`,
 			if err != nil {
 				return err
 			}
-			return p.Run(cmd.Context())
+			return component{"proxy", client, p.Run}.keepRunning(cmd.Context())
 		},
 	}
 	flags.register(cmd)

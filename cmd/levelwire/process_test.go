@@ -153,3 +153,12 @@ func (p *process) logTail() string {
 	}
 	return string(log[max(0, len(log)-most):])
 }
+
+// logged returns an error unless the log contains text.
+func (p *process) logged(text string) error {
+	log, err := os.ReadFile(p.logPath)
+	if err == nil && !strings.Contains(string(log), text) {
+		err = fmt.Errorf("%s does not log %q", p.name, text)
+	}
+	return err
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/controller"
 	"github.com/levelwire/levelwire/kubelet"
 	"github.com/levelwire/levelwire/proxy"
@@ -58,56 +60,78 @@ HTTPS like everybody else. Objects survive a restart, unless --storage=memory.`,
 	return cmd
 }
 
-// component is a part that runs beside the server.
+// component is a part that is not the server: a client of it that runs for as
+// long as its process.
 type component struct {
-	name string
-	run  func(context.Context) error
+	name   string
+	client *rest.Client
+	run    func(context.Context) error
 }
 
-// up runs the server and the components. When it is asked to end, the
-// components go first, so that the server does not drain against them.
+// up runs the server and the components until the command's context ends or
+// one of them fails. The components end first, so that the server does not
+// drain against them.
 func up(cmd *cobra.Command, s *server.Server, nodes int, log *slog.Logger) error {
-	begin := time.Now()
 	serverCtx, stopServer := context.WithCancel(context.WithoutCancel(cmd.Context()))
 	defer stopServer()
-	served := make(chan error, 1)
-	go func() { served <- s.Run(serverCtx) }()
-
 	ctx, stop := context.WithCancel(cmd.Context())
 	defer stop()
-	group, groupCtx := errgroup.WithContext(ctx)
-	select {
-	case err := <-served:
-		return err
-	case <-ctx.Done():
-	case <-s.Ready():
-		components, err := newComponents(s.Kubeconfig(), nodes, log)
-		if err != nil {
-			return err
-		}
-		for _, c := range components {
-			group.Go(func() error { return c.keepRunning(groupCtx) })
-		}
-		announce(cmd.OutOrStdout(), s,
-			fmt.Sprintf("Levelwire is ready at %s after %s, with %d nodes.", s.URL(), time.Since(begin).Round(time.Millisecond), nodes),
-			"  kubectl get nodes", "", "Ctrl-C stops it.")
+	served := make(chan error, 1)
+	go func() {
+		defer stop() // a server that failed takes the components with it
+		served <- s.Run(serverCtx)
+	}()
+	components, err := newComponents(s.Kubeconfig(), nodes, log)
+	if err == nil {
+		err = runComponents(ctx, s, components, func(took time.Duration) {
+			announce(cmd.OutOrStdout(), s,
+				fmt.Sprintf("Levelwire is ready at %s after %s, with %d nodes.", s.URL(), took.Round(time.Millisecond), nodes),
+				"  kubectl get nodes", "", "Ctrl-C stops it.")
+		})
 	}
-	select {
-	case err := <-served: // the server failed on its own
-		stop()
-		_ = group.Wait()
-		return err
-	case <-groupCtx.Done():
-	}
-	err := group.Wait()
 	stopServer()
-	if serverErr := <-served; err == nil {
-		err = serverErr
-	}
-	return err
+	return errors.Join(err, awaitDrain(served, components))
 }
 
-// keepRunning runs the component; that it ends before ctx is a failure.
+// runComponents waits for the server and runs the components until ctx ends.
+func runComponents(ctx context.Context, s *server.Server, components []component, ready func(took time.Duration)) error {
+	begin := time.Now()
+	select {
+	case <-s.Ready():
+	case <-ctx.Done():
+		return nil
+	}
+	group, groupCtx := errgroup.WithContext(ctx)
+	for _, c := range components {
+		group.Go(func() error { return c.keepRunning(groupCtx) })
+	}
+	ready(time.Since(begin))
+	return group.Wait()
+}
+
+// hangUpInterval is how often connections of components that have ended are
+// looked at: their streams end a moment after those who read them.
+const hangUpInterval = 5 * time.Millisecond
+
+// awaitDrain waits for the server's end. Meanwhile it closes the components'
+// connections: the server gives each that is open a second.
+func awaitDrain(served <-chan error, components []component) error {
+	ticker := time.NewTicker(hangUpInterval)
+	defer ticker.Stop()
+	for {
+		for _, c := range components {
+			c.client.CloseIdleConnections()
+		}
+		select {
+		case err := <-served:
+			return err
+		case <-ticker.C:
+		}
+	}
+}
+
+// keepRunning runs the component; that it ends before ctx is a failure. What it
+// says after the end of ctx is that it was interrupted, which is no failure.
 func (c component) keepRunning(ctx context.Context) error {
 	err := c.run(ctx)
 	if ctx.Err() != nil {
@@ -120,43 +144,42 @@ func (c component) keepRunning(ctx context.Context) error {
 }
 
 func newComponents(kubeconfig string, nodes int, log *slog.Logger) ([]component, error) {
-	client, err := newClient(kubeconfig, "controllers")
-	if err != nil {
-		return nil, err
-	}
-	manager, err := controller.NewManager(client, controller.Options{Logger: log})
-	if err != nil {
-		return nil, err
-	}
-	if client, err = newClient(kubeconfig, "scheduler"); err != nil {
-		return nil, err
-	}
-	sched, err := scheduler.New(client, scheduler.Options{Logger: log})
-	if err != nil {
-		return nil, err
-	}
-	if client, err = newClient(kubeconfig, "proxy"); err != nil {
-		return nil, err
-	}
-	table, err := proxy.New(client, proxy.Options{Logger: log})
-	if err != nil {
-		return nil, err
-	}
-	components := []component{{"controllers", manager.Run}, {"scheduler", sched.Run}, {"proxy", table.Run}}
-	for i := range nodes {
-		if client, err = newClient(kubeconfig, "kubelet"); err != nil {
-			return nil, err
-		}
-		node, err := kubelet.New(client, kubelet.Options{
-			NodeName: fmt.Sprintf("node-%d", i+1),
-			PodCIDR:  netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, byte(i + 1), 0}), 24),
-			NodeIP:   netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}),
-			Logger:   log,
-		})
+	var components []component
+	add := func(name, agent string, make func(*rest.Client) (runner, error)) error {
+		client, err := newClient(kubeconfig, agent)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		components = append(components, component{node.Name(), node.Run})
+		made, err := make(client)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		components = append(components, component{name, client, made.Run})
+		return nil
 	}
-	return components, nil
+	err := errors.Join(
+		add("controllers", "controllers", func(client *rest.Client) (runner, error) {
+			return controller.NewManager(client, controller.Options{Logger: log})
+		}),
+		add("scheduler", "scheduler", func(client *rest.Client) (runner, error) {
+			return scheduler.New(client, scheduler.Options{Logger: log})
+		}),
+		add("proxy", "proxy", func(client *rest.Client) (runner, error) {
+			return proxy.New(client, proxy.Options{Logger: log})
+		}))
+	for i := range nodes {
+		name := fmt.Sprintf("node-%d", i+1)
+		err = errors.Join(err, add(name, "kubelet", func(client *rest.Client) (runner, error) {
+			return kubelet.New(client, kubelet.Options{
+				NodeName: name,
+				PodCIDR:  netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, byte(i + 1), 0}), 24),
+				NodeIP:   netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}),
+				Logger:   log,
+			})
+		}))
+	}
+	return components, err
 }
+
+// runner is what all components are.
+type runner interface{ Run(context.Context) error }

@@ -27,11 +27,12 @@ func newVerify() *cobra.Command {
 		Use:   "verify",
 		Short: "Check what an API server promises about lists and watches",
 		Long: `Try each guarantee that Kubernetes gives about lists and watches on any API
-server, over raw HTTP. Everything happens in namespaces named levelwire-verify-...
-that are removed in the end, also after Ctrl-C. It takes about half a minute.
+server, over raw HTTP. Everything happens in namespaces whose names begin with
+levelwire-verify- and that are removed in the end, also after Ctrl-C. It takes
+about half a minute.
 
-The exit code is 1 if a guarantee is not kept. What cannot be told on this server
-is skipped, with the reason.`,
+The exit code is 1 if a guarantee is not kept. What cannot be told on this
+server is skipped, with the reason.`,
 		Example: `  levelwire verify --kubeconfig levelwire-data/admin.kubeconfig
   levelwire verify --run '^watch/|^stream/'
   levelwire verify -o junit > report.xml`,

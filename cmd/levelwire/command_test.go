@@ -1,0 +1,315 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/proxy"
+)
+
+// mustFail checks for an exit code and for one line that names what is wrong.
+func mustFail(t *testing.T, got result, code int, names string) {
+	t.Helper()
+	if got.code != code {
+		t.Errorf("exit code %d, want %d", got.code, code)
+	}
+	if got.stdout != "" {
+		t.Errorf("stdout is not for errors: %q", got.stdout)
+	}
+	line, rest, _ := strings.Cut(got.stderr, "\n")
+	if rest != "" || !strings.HasPrefix(line, "levelwire: ") || !strings.Contains(line, names) {
+		t.Errorf("stderr %q is not one line that names %s", got.stderr, names)
+	}
+}
+
+// TestUsageErrors: what cannot be understood names the flag and exits with 2.
+func TestUsageErrors(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for command, names := range map[string]string{
+		"frobnicate":                                  `"frobnicate"`,
+		"serve now":                                   `"now"`,
+		"serve --nope":                                "--nope",
+		"serve --secure-port=https":                   "--secure-port",
+		"serve --secure-port=-1":                      "--secure-port",
+		"serve --secure-port=70000":                   "--secure-port",
+		"serve --bind-address=here":                   "--bind-address",
+		"serve --data-dir=":                           "--data-dir",
+		"serve --storage=cloud":                       "--storage",
+		"serve --storage=etcd":                        "--etcd-servers",
+		"serve --etcd-servers=127.0.0.1:2379":         "--etcd-servers",
+		"serve --etcd-certfile=x":                     "--etcd-keyfile",
+		"serve --etcd-cafile=no-such-file":            "--etcd-cafile",
+		"serve --compaction-interval=5":               "--compaction-interval",
+		"serve --compaction-retention=-1s":            "--compaction-retention",
+		"serve --self-check-interval=soon":            "--self-check-interval",
+		"serve --service-cidr=10.96.0.0":              "--service-cidr",
+		"serve --service-cidr=10.96.0.0/31":           "--service-cidr",
+		"serve --log-level=loud":                      "--log-level",
+		"serve --log-format=xml":                      "--log-format",
+		"up --nodes=-1":                               "--nodes",
+		"up --nodes=251":                              "--nodes",
+		"up --nodes=many":                             "--nodes",
+		"controllers --log-level=loud":                "--log-level",
+		"scheduler --kubeconfig":                      "--kubeconfig",
+		"kubelet --pod-cidr=10.244":                   "--pod-cidr",
+		"kubelet --start-after=fast":                  "--start-after",
+		"proxy everything":                            `"everything"`,
+		"version --short":                             "--short",
+		"up --etcd-servers=http://a --storage=memory": "--etcd-servers",
+	} {
+		t.Run(command, func(t *testing.T) {
+			got := invoke(t.Context(), strings.Fields(command)...)
+			mustFail(t, got, exitUsage, names)
+			if entries, err := os.ReadDir("."); err != nil || len(entries) > 0 {
+				t.Errorf("something was written: %v, %v", entries, err)
+			}
+		})
+	}
+}
+
+// TestFailures: what is wrong with the machine exits with 1.
+func TestFailures(t *testing.T) {
+	t.Setenv("KUBECONFIG", "")
+	t.Chdir(t.TempDir())
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"file", "broken"} {
+		if err := os.WriteFile(name, []byte("no kubeconfig: ["), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for command, names := range map[string]string{
+		"serve --secure-port=" + port:                    listener.Addr().String() + " is in use",
+		"up --secure-port=" + port:                       listener.Addr().String() + " is in use",
+		"serve --secure-port=0 --data-dir=file":          "--data-dir",
+		"serve --secure-port=0 --bind-address=192.0.2.1": "--bind-address",
+		"controllers":                                 "--kubeconfig",
+		"scheduler --kubeconfig=none":                 "none",
+		"kubelet --kubeconfig=broken":                 "broken",
+		"proxy --kubeconfig=broken --log-level=debug": "broken",
+	} {
+		t.Run(command, func(t *testing.T) {
+			mustFail(t, invoke(t.Context(), strings.Fields(command)...), exitFailed, names)
+		})
+	}
+}
+
+// TestHelp: every command and flag says what it is for, and --help of a
+// command that runs something shows how.
+func TestHelp(t *testing.T) {
+	root := newRoot()
+	overview := invoke(t.Context(), "--help")
+	if bare := invoke(t.Context()); bare != overview || bare.code != exitOK {
+		t.Errorf("levelwire without arguments: %+v", bare)
+	}
+	commands := slices.DeleteFunc(root.Commands(), func(c *cobra.Command) bool { return !c.IsAvailableCommand() || c.Name() == "help" })
+	if len(commands) < 7 {
+		t.Fatalf("%d commands", len(commands))
+	}
+	for _, c := range commands {
+		t.Run(c.Name(), func(t *testing.T) {
+			if !strings.Contains(overview.stdout, c.Name()+" ") || !strings.Contains(overview.stdout, c.Short) {
+				t.Error("it is not in the overview")
+			}
+			got := invoke(t.Context(), c.Name(), "--help")
+			if got.code != exitOK || got.stderr != "" {
+				t.Fatalf("exit code %d, stderr %q", got.code, got.stderr)
+			}
+			if c.HasAvailableLocalFlags() && (len(c.Long) < 2*len(c.Short) || !strings.Contains(got.stdout, "levelwire "+c.Name()+"\n") && c.Example == "") {
+				t.Errorf("it neither explains itself nor gives an example:\n%s", got.stdout)
+			}
+			c.Flags().VisitAll(func(f *pflag.Flag) {
+				if len(f.Usage) < 10 || !strings.Contains(got.stdout, "--"+f.Name) {
+					t.Errorf("--%s says only %q", f.Name, f.Usage)
+				}
+			})
+			for line := range strings.Lines(c.Long) {
+				if len(line) > 81 {
+					t.Errorf("wider than a terminal: %q", line)
+				}
+			}
+		})
+	}
+}
+
+// TestExamplesParse: the command lines that --help shows are accepted.
+func TestExamplesParse(t *testing.T) {
+	for _, c := range newRoot().Commands() {
+		for line := range strings.Lines(c.Example) {
+			words := strings.Fields(line)
+			if len(words) < 2 || words[0] != "levelwire" || words[1] != c.Name() {
+				t.Errorf("%s: example %q is of another command", c.Name(), line)
+				continue
+			}
+			if err := c.ParseFlags(words[2:]); err != nil {
+				t.Errorf("%s: %v", line, err)
+			}
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	release = "v1.2.3"
+	defer func() { release = "" }()
+	if got := invoke(t.Context(), "version"); got != (result{exitOK, "levelwire v1.2.3\n", ""}) {
+		t.Errorf("%+v", got)
+	}
+	release = ""
+	if got := invoke(t.Context(), "version"); got.code != exitOK || len(strings.Fields(got.stdout)) != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestFindKubeconfig(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	write := func(name string) string {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	first, second := write("first"), write("second")
+	find := func(flag, env string) string {
+		t.Setenv("KUBECONFIG", env)
+		path, err := findKubeconfig(flag)
+		if err != nil {
+			return "error: " + err.Error()
+		}
+		return path
+	}
+	if got := find("", ""); !strings.HasPrefix(got, "error: ") || !strings.Contains(got, "--kubeconfig") {
+		t.Errorf("without any: %s", got)
+	}
+	beside := filepath.Join("levelwire-data", "admin.kubeconfig")
+	write(beside)
+	for _, test := range []struct{ flag, env, want string }{
+		{"", "", beside},
+		{"", first, first},
+		{second, first, second},
+		{"", first + string(filepath.ListSeparator) + second, first},
+	} {
+		if got := find(test.flag, test.env); got != test.want {
+			t.Errorf("--kubeconfig=%s KUBECONFIG=%s: %s, want %s", test.flag, test.env, got, test.want)
+		}
+	}
+	for from, got := range map[string]string{"--kubeconfig": find("none", first), "KUBECONFIG": find("", "none")} {
+		if !strings.HasPrefix(got, "error: "+from) {
+			t.Errorf("a file that is not there: %q does not name %s", got, from)
+		}
+	}
+}
+
+// TestShellQuote asks a shell.
+func TestShellQuote(t *testing.T) {
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("there is no sh to ask")
+	}
+	for _, path := range []string{"/plain/path", "/with space", "/it's", `/$HOME/"quoted"`, "/semi;colon&more", "/star*"} {
+		out, err := exec.Command(shell, "-c", "printf %s "+shellQuote(path)).Output()
+		if err != nil || string(out) != path {
+			t.Errorf("%s is quoted as %s, which is %s (%v)", path, shellQuote(path), out, err)
+		}
+	}
+	if got := shellQuote("/plain/path"); got != "/plain/path" {
+		t.Errorf("a plain path became %s", got)
+	}
+}
+
+// TestRulePrinter: a line for what appears or changes, one for what goes, and
+// none for what stays.
+func TestRulePrinter(t *testing.T) {
+	var lines []string
+	p := &rulePrinter{shown: map[proxy.Frontend]string{}, print: func(line string) { lines = append(lines, line) }}
+	table := proxy.NewTable()
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"}, Spec: corev1.ServiceSpec{
+		ClusterIPs: []string{"10.96.0.7"}, Ports: []corev1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP}},
+	}}
+	number := int32(8080)
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web-1", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
+		Ports:      []discoveryv1.EndpointPort{{Port: &number}},
+		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.244.0.2"}}},
+	}
+	for _, step := range []struct {
+		change func()
+		want   []string
+	}{
+		{func() { table.SetService(service) }, []string{"ns/web 10.96.0.7:80/TCP -> no endpoints"}},
+		{func() { table.SetSlice(slice) }, []string{"ns/web 10.96.0.7:80/TCP -> 10.244.0.2:8080"}},
+		{func() { table.SetSlice(slice) }, nil},
+		{func() { table.RemoveService(typesName(service)) }, []string{"gone: ns/web 10.96.0.7:80/TCP -> 10.244.0.2:8080"}},
+	} {
+		lines = nil
+		step.change()
+		p.changed(table)
+		if !slices.Equal(lines, step.want) {
+			t.Errorf("printed %q, want %q", lines, step.want)
+		}
+	}
+}
+
+// TestLogging: the level and the format are what the flags say.
+func TestLogging(t *testing.T) {
+	for _, test := range []struct {
+		level, format string
+		lines         int
+	}{{"debug", "text", 3}, {"info", "json", 2}, {"warn", "json", 1}, {"error", "text", 0}} {
+		var out bytes.Buffer
+		log, err := (&logging{level: test.level, format: test.format}).logger(&out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.Debug("d")
+		log.Info("i")
+		log.Warn("w")
+		lines := bytes.Count(out.Bytes(), []byte("\n"))
+		if lines != test.lines {
+			t.Errorf("%s: %d lines, want %d", test.level, lines, test.lines)
+		}
+		if isJSON := json.Valid(bytes.SplitN(out.Bytes(), []byte("\n"), 2)[0]); isJSON != (test.format == "json") && lines > 0 {
+			t.Errorf("--log-format=%s: %s", test.format, out.String())
+		}
+	}
+}
+
+// TestEndedComponent: a part of `up` that ends by itself is named.
+func TestEndedComponent(t *testing.T) {
+	c := component{name: "some", run: func(context.Context) error { return nil }}
+	if err := c.keepRunning(t.Context()); err == nil || !strings.Contains(err.Error(), "some: ") {
+		t.Errorf("%v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	c.run = func(context.Context) error { return fmt.Errorf("interrupted") }
+	if err := c.keepRunning(ctx); err != nil {
+		t.Errorf("asked to end: %v", err)
+	}
+}

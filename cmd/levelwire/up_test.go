@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/levelwire/levelwire/client/rest"
+)
+
+func typesName(obj metav1.Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}
+}
+
+// patience is how long anything may take that a test waits for.
+const patience = time.Minute
+
+// screen is a terminal to write to, and to wait at.
+type screen struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	changed chan struct{}
+}
+
+func newScreen() *screen { return &screen{changed: make(chan struct{})} }
+
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.changed)
+	s.changed = make(chan struct{})
+	return s.text.Write(p)
+}
+
+func (s *screen) read() (string, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String(), s.changed
+}
+
+func (s *screen) await(ctx context.Context, t *testing.T, text string) string {
+	t.Helper()
+	for {
+		shown, changed := s.read()
+		if strings.Contains(shown, text) {
+			return shown
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			t.Fatalf("it does not say %q:\n%s", text, shown)
+		}
+	}
+}
+
+// upInProcess is a whole cluster within the test.
+type upInProcess struct {
+	kubeconfig string
+	stdout     string // when it was ready
+	stop       func() // must end it with exit code 0, and without anything on stderr
+}
+
+// startUp runs `levelwire up` with storage in memory until the test ends.
+func startUp(t *testing.T, args ...string) *upInProcess {
+	t.Helper()
+	dir := t.TempDir()
+	stdout, stderr := newScreen(), newScreen()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan int, 1)
+	args = append([]string{"up", "--storage=memory", "--secure-port=0", "--data-dir", dir}, args...)
+	go func() { ended <- run(ctx, args, stdout, stderr) }()
+	up := &upInProcess{kubeconfig: filepath.Join(dir, "admin.kubeconfig")}
+	up.stop = sync.OnceFunc(func() {
+		cancel()
+		select {
+		case code := <-ended:
+			if shown, _ := stderr.read(); code != exitOK || shown != "" {
+				t.Errorf("exit code %d, stderr:\n%s", code, shown)
+			}
+		case <-time.After(patience):
+			t.Error("up does not end")
+		}
+	})
+	t.Cleanup(up.stop)
+	waiting, enough := context.WithTimeout(t.Context(), patience)
+	defer enough()
+	up.stdout = stdout.await(waiting, t, "stops it.")
+	return up
+}
+
+// TestUp: it says how to reach it, that works, the nodes become ready, and
+// the end comes quickly.
+func TestUp(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	up := startUp(t, "--nodes=2")
+	for _, text := range []string{"ready at https://127.0.0.1:", "with 2 nodes", "\n  export KUBECONFIG=" + up.kubeconfig + "\n", "\n  kubectl get nodes\n"} {
+		if !strings.Contains(up.stdout, text) {
+			t.Errorf("it does not say %q:\n%s", text, up.stdout)
+		}
+	}
+	client, err := rest.FromKubeconfig(up.kubeconfig, rest.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.CloseIdleConnections()
+	if err := awaitReadyNodes(ctx, client, 2); err != nil {
+		t.Fatal(err)
+	}
+	client.CloseIdleConnections()
+	begin := time.Now()
+	up.stop()
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("the end took %v", took)
+	}
+}
+
+// awaitReadyNodes watches until so many nodes are ready.
+func awaitReadyNodes(ctx context.Context, client *rest.Client, want int) error {
+	nodes := rest.For[*corev1.Node](client)
+	w, err := nodes.Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	for ready := map[string]bool{}; len(ready) < want; {
+		event, err := w.Next()
+		if err != nil {
+			return err
+		}
+		for _, condition := range event.Object.Status.Conditions {
+			if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
+				ready[event.Object.Name] = true
+			}
+		}
+	}
+	return nil
+}
+
+// TestSignals: as processes, too, commands end with 0 when they are asked to,
+// also those that wait for a server.
+func TestSignals(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	dir := t.TempDir()
+	up := startProcess(t, dir, "up", "up", "--storage=memory", "--secure-port=0", "--nodes=1", "--data-dir", filepath.Join(dir, "data"))
+	if err := up.awaitLine(ctx, "Ctrl-C stops it."); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	if err := up.terminate(ctx); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("the end took %v", took)
+	}
+	kubeconfig := filepath.Join(dir, "data", "admin.kubeconfig")
+	for _, name := range components[1:] {
+		waiting := startProcess(t, dir, name, name, "--kubeconfig", kubeconfig, "--log-level=debug")
+		converge(ctx, t, func() error { return waiting.logged("connection refused") })
+		if err := waiting.terminate(ctx); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
