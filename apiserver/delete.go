@@ -99,7 +99,7 @@ func addDeleteQuery(opts *metav1.DeleteOptions, q *request) error {
 			opts.PropagationPolicy = &policy
 		}
 		if q.query.Has("orphanDependents") {
-			orphan := isTrue(q.query.Get("orphanDependents"))
+			orphan := isTrue(q.query, "orphanDependents")
 			opts.OrphanDependents = &orphan
 		}
 	}

@@ -45,6 +45,7 @@ type cluster struct {
 	url    string
 	http2  *http.Client
 	http1  *http.Client
+	client *http.Client // of get, do and watch: http2 unless a test says otherwise
 	// authority is whose certificates the clients trust.
 	authority *x509.Certificate
 	stop      func() // drains the server and waits for it
@@ -107,6 +108,7 @@ func (c *cluster) start(all []*watchcache.Cache, unfed bool) {
 	c.url = "https://" + listener.Addr().String()
 	c.authority = authority.Certificate()
 	c.http2, c.http1 = clients(c.authority)
+	c.client = c.http2
 	fed, served := make(chan error, 1), make(chan error, 1)
 	go func() {
 		if unfed {
@@ -156,6 +158,16 @@ func clients(ca *x509.Certificate) (h2, h1 *http.Client) {
 	return both("h2", "http/1.1"), both("http/1.1")
 }
 
+// overBoth runs a test over either version of HTTP.
+func (c *cluster) overBoth(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	for name, client := range map[string]*http.Client{"HTTP/1.1": c.http1, "HTTP/2": c.http2} {
+		c.client = client
+		t.Run(name, test)
+	}
+	c.client = c.http2
+}
+
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -173,7 +185,7 @@ type reply struct {
 // do sends a request with the test's token. Headers are "Name: value".
 func (c *cluster) do(method, path, body string, headers ...string) reply {
 	c.t.Helper()
-	resp := c.open(context.Background(), c.http2, method, path, body, headers...)
+	resp := c.open(context.Background(), c.client, method, path, body, headers...)
 	defer resp.Body.Close()
 	data, err := io.ReadAll(resp.Body)
 	must(c.t, err)
@@ -288,7 +300,7 @@ type frame struct {
 func (c *cluster) watch(path string, headers ...string) *frames {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	resp := c.open(ctx, c.http2, http.MethodGet, path, "", headers...)
+	resp := c.open(ctx, c.client, http.MethodGet, path, "", headers...)
 	if resp.StatusCode != http.StatusOK {
 		body, _ := io.ReadAll(resp.Body)
 		cancel()

@@ -7,7 +7,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/levelwire/levelwire/resource"
 	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/watchcache"
 )
@@ -65,7 +64,7 @@ func (s *Server) page(r *http.Request, q *request) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	prefix := keyPrefix(q.resource, selection)
+	prefix := keyPrefix(q)
 	if at.past != 0 {
 		past := pastReader{store: s.config.Store, cache: cache, revision: at.past, selection: selection}
 		return past.page(r.Context(), at, prefix, &o)
@@ -97,16 +96,17 @@ func (o *listOptions) meta(revision storage.Revision) metav1.ListMeta {
 	return meta
 }
 
-// keyPrefix is what the keys of all selected objects begin with.
-func keyPrefix(res *resource.Resource, selection *watchcache.Selection) string {
-	if res.Namespaced && selection.Namespace != "" {
-		return selection.Namespace + "/"
+// keyPrefix is what the keys of a collection begin with. Continue tokens leave
+// it out; it depends on the path alone, so that they are those of Kubernetes.
+func keyPrefix(q *request) string {
+	if q.resource.Namespaced && q.namespace != "" {
+		return q.namespace + "/"
 	}
 	return ""
 }
 
 // cut keeps the first limit items and, if any may follow, says where to go
-// on. How many follow is only known without selectors.
+// on. How many follow is only told without selectors.
 func (p *page) cut(snapshot watchcache.Snapshot, selection *watchcache.Selection, prefix string, limit int64) error {
 	var kept []*watchcache.Object
 	more := false
@@ -127,7 +127,7 @@ func (p *page) cut(snapshot watchcache.Snapshot, selection *watchcache.Selection
 		return err
 	}
 	p.meta.Continue = token
-	if !selection.Filters() && selection.Name == "" {
+	if !selection.Filters() && selection.Fields.Empty() {
 		remaining := int64(snapshot.Count(prefix, last+"\x00"))
 		p.meta.RemainingItemCount = &remaining
 	}

@@ -29,7 +29,7 @@ func TestListGrid(t *testing.T) {
 	token, err := encodeContinue(revs["third"], "", "a/one")
 	must(t, err)
 	pods := "/api/v1/pods?"
-	for _, tt := range []struct {
+	rows := []struct {
 		query  string
 		code   int
 		reason metav1.StatusReason
@@ -48,6 +48,8 @@ func TestListGrid(t *testing.T) {
 		{"resourceVersion={second}&resourceVersionMatch=Exact", 200, "", "a/one a/two"},
 		{"resourceVersion={second}&resourceVersionMatch=Exact&limit=1", 200, "", "a/one"},
 		{"resourceVersion={second}&resourceVersionMatch=NotOlderThan&limit=10", 200, "", "a/one a/two b/three"},
+		{"resourceVersion={second}&resourceVersionMatch=NotOlderThan&limit=2", 200, "", "a/one a/two"},
+		{"resourceVersion=0&resourceVersionMatch=NotOlderThan", 200, "", "a/one a/two b/three"},
 		{"resourceVersion={second}&resourceVersionMatch=Sometimes", 422, metav1.StatusReasonInvalid, ""},
 		{"resourceVersion={future}", 504, metav1.StatusReasonTimeout, ""},
 		{"resourceVersion={future}&resourceVersionMatch=NotOlderThan", 504, metav1.StatusReasonTimeout, ""},
@@ -61,8 +63,15 @@ func TestListGrid(t *testing.T) {
 		{"continue=" + token + "&resourceVersion={third}", 400, metav1.StatusReasonBadRequest, ""},
 		{"continue=" + token + "&resourceVersion=x", 400, metav1.StatusReasonBadRequest, ""},
 		{"continue=" + token + "&resourceVersionMatch=Exact&resourceVersion={third}", 422, metav1.StatusReasonInvalid, ""},
+		{"continue=" + token + "&resourceVersionMatch=NotOlderThan", 422, metav1.StatusReasonInvalid, ""},
+		{"continue=" + token + "&sendInitialEvents=true", 422, metav1.StatusReasonInvalid, ""},
+		{"continue=" + token + "&labelSelector=app%3Dx", 200, "", "b/three"},
 		{"continue=garbage", 400, metav1.StatusReasonBadRequest, ""},
 		{"sendInitialEvents=true", 422, metav1.StatusReasonInvalid, ""},
+		{"sendInitialEvents=false", 422, metav1.StatusReasonInvalid, ""},
+		{"resourceVersion=007", 400, metav1.StatusReasonBadRequest, ""},
+		{"resourceVersion=1.0", 400, metav1.StatusReasonBadRequest, ""},
+		{"resourceVersion=340282366920938463463374607431768211455", 400, metav1.StatusReasonBadRequest, ""},
 		{"limit=many", 400, metav1.StatusReasonBadRequest, ""},
 		{"limit=-1", 422, metav1.StatusReasonInvalid, ""},
 		{"labelSelector=app%3Dx", 200, "", "a/one b/three"},
@@ -71,24 +80,29 @@ func TestListGrid(t *testing.T) {
 		{"fieldSelector=spec.nodeName%3Dn1", 200, "", "a/one b/three"},
 		{"fieldSelector=metadata.namespace%3Da,spec.nodeName!%3Dn2", 200, "", "a/one"},
 		{"fieldSelector=metadata.name%3Dtwo", 200, "", "a/two"},
+		{"fieldSelector=metadata.namespace%3Da,metadata.namespace%3Db", 200, "", ""},
+		{"fieldSelector=metadata.namespace%3Da&limit=1", 200, "", "a/one"},
 		{"fieldSelector=spec.nothing%3Dn1", 400, metav1.StatusReasonBadRequest, ""},
-	} {
-		t.Run(tt.query, func(t *testing.T) {
-			got := c.get(pods + expand(tt.query, revs))
-			if got.code != tt.code {
-				t.Fatalf("code %d, want %d: %s", got.code, tt.code, got.body)
-			}
-			if tt.code != 200 {
-				if status := got.status(t); status.Reason != tt.reason || int(status.Code) != tt.code {
-					t.Errorf("got reason %s code %d, want %s", status.Reason, status.Code, tt.reason)
-				}
-				return
-			}
-			if got := names(got.podList(t)); got != tt.items {
-				t.Errorf("items %q, want %q", got, tt.items)
-			}
-		})
 	}
+	c.overBoth(t, func(t *testing.T) {
+		for _, tt := range rows {
+			t.Run(tt.query, func(t *testing.T) {
+				got := c.get(pods + expand(tt.query, revs))
+				if got.code != tt.code {
+					t.Fatalf("code %d, want %d: %s", got.code, tt.code, got.body)
+				}
+				if tt.code != 200 {
+					if status := got.status(t); status.Reason != tt.reason || int(status.Code) != tt.code {
+						t.Errorf("got reason %s code %d, want %s", status.Reason, status.Code, tt.reason)
+					}
+					return
+				}
+				if got := names(got.podList(t)); got != tt.items {
+					t.Errorf("items %q, want %q", got, tt.items)
+				}
+			})
+		}
+	})
 }
 
 func TestTooLargeRevisionSaysSo(t *testing.T) {
@@ -122,9 +136,15 @@ func TestPagesAreOneSnapshot(t *testing.T) {
 	if first.ResourceVersion != want || second.ResourceVersion != want || second.Continue != "" {
 		t.Errorf("versions %s and %s, want %s; continue %q", first.ResourceVersion, second.ResourceVersion, want, second.Continue)
 	}
-	filtered := c.get("/api/v1/pods?limit=1&labelSelector=app").podList(t)
-	if filtered.RemainingItemCount != nil || filtered.Continue == "" {
-		t.Errorf("with a selector: remainingItemCount %v, continue %q", filtered.RemainingItemCount, filtered.Continue)
+	for _, selector := range []string{"labelSelector=app", "fieldSelector=metadata.namespace%3Da", "fieldSelector=metadata.name!%3Dx"} {
+		filtered := c.get("/api/v1/pods?limit=1&" + selector).podList(t)
+		if filtered.RemainingItemCount != nil || filtered.Continue == "" {
+			t.Errorf("with %s: remainingItemCount %v, continue %q", selector, filtered.RemainingItemCount, filtered.Continue)
+		}
+	}
+	within := c.get("/api/v1/namespaces/a/pods?limit=1").podList(t)
+	if within.RemainingItemCount == nil || *within.RemainingItemCount != 1 {
+		t.Errorf("within a namespace: remainingItemCount %v, want 1", within.RemainingItemCount)
 	}
 }
 
@@ -178,7 +198,7 @@ func TestListIsTheCachedBytes(t *testing.T) {
 func TestGetGrid(t *testing.T) {
 	c := newCluster(t)
 	revs := seed(c)
-	for _, tt := range []struct {
+	rows := []struct {
 		path   string
 		code   int
 		reason metav1.StatusReason
@@ -189,26 +209,33 @@ func TestGetGrid(t *testing.T) {
 		{"/api/v1/namespaces/a/pods/one?resourceVersion={third}", 200, ""},
 		{"/api/v1/namespaces/a/pods/one?resourceVersion={future}", 504, metav1.StatusReasonTimeout},
 		{"/api/v1/namespaces/a/pods/one?resourceVersion=x", 400, metav1.StatusReasonBadRequest},
+		{"/api/v1/namespaces/a/pods/one?resourceVersion=0&resourceVersionMatch=Exact", 200, ""}, // not a parameter of GET
+		{"/api/v1/namespaces/a/pods/one?resourceVersion=-1", 400, metav1.StatusReasonBadRequest},
+		{"/api/v1/namespaces/a/pods/three?resourceVersion=0", 404, metav1.StatusReasonNotFound},
+		{"/api/v1/namespaces/nowhere/pods/one", 404, metav1.StatusReasonNotFound},
 		{"/api/v1/namespaces/a/pods/three", 404, metav1.StatusReasonNotFound},
 		{"/api/v1/namespaces/a/pods/one?as=nonsense", 200, ""},
-	} {
-		got := c.get(expand(tt.path, revs))
-		if got.code != tt.code {
-			t.Errorf("%s: %d %s, want %d", tt.path, got.code, got.body, tt.code)
-			continue
-		}
-		if tt.code != 200 {
-			if status := got.status(t); status.Reason != tt.reason {
-				t.Errorf("%s: reason %s, want %s", tt.path, status.Reason, tt.reason)
-			}
-			continue
-		}
-		var pod corev1.Pod
-		must(t, json.Unmarshal(got.body, &pod))
-		if pod.Kind != "Pod" || pod.APIVersion != "v1" || pod.ResourceVersion != fmt.Sprint(revs["first"]) {
-			t.Errorf("%s: got %s", tt.path, got.body)
-		}
 	}
+	c.overBoth(t, func(t *testing.T) {
+		for _, tt := range rows {
+			got := c.get(expand(tt.path, revs))
+			if got.code != tt.code {
+				t.Errorf("%s: %d %s, want %d", tt.path, got.code, got.body, tt.code)
+				continue
+			}
+			if tt.code != 200 {
+				if status := got.status(t); status.Reason != tt.reason {
+					t.Errorf("%s: reason %s, want %s", tt.path, status.Reason, tt.reason)
+				}
+				continue
+			}
+			var pod corev1.Pod
+			must(t, json.Unmarshal(got.body, &pod))
+			if pod.Kind != "Pod" || pod.APIVersion != "v1" || pod.ResourceVersion != fmt.Sprint(revs["first"]) {
+				t.Errorf("%s: got %s", tt.path, got.body)
+			}
+		}
+	})
 	status := c.get("/api/v1/namespaces/a/pods/three").status(t)
 	if status.Message != `pods "three" not found` || status.Details.Kind != "pods" || status.Details.Name != "three" {
 		t.Errorf("not found says %+v", status)

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"fmt"
+	"math"
 	"net/url"
 	"strconv"
 	"time"
@@ -38,10 +39,10 @@ func parseListOptions(q *request) (listOptions, error) {
 		version:   q.query.Get("resourceVersion"),
 		match:     metav1.ResourceVersionMatch(q.query.Get("resourceVersionMatch")),
 		token:     q.query.Get("continue"),
-		bookmarks: isTrue(q.query.Get("allowWatchBookmarks")),
+		bookmarks: isTrue(q.query, "allowWatchBookmarks"),
 	}
 	if q.query.Has("sendInitialEvents") {
-		send := isTrue(q.query.Get("sendInitialEvents"))
+		send := isTrue(q.query, "sendInitialEvents")
 		o.sendInitialEvents = &send
 	}
 	seconds, err := intParameter(q.query, "timeoutSeconds")
@@ -87,7 +88,7 @@ func (o *listOptions) parseSelectors(q *request) (err error) {
 }
 
 func selectable(res *resource.Resource, field string) bool {
-	if field == "metadata.name" || field == "metadata.namespace" && res.Namespaced {
+	if field == "metadata.name" || field == "metadata.namespace" {
 		return true
 	}
 	_, ok := res.FieldIndex(field)
@@ -107,13 +108,13 @@ func intParameter(query url.Values, name string) (int64, error) {
 }
 
 // parseVersion reads a resourceVersion: "" is 0, and anything that is not a
-// decimal number a 400.
+// decimal number without leading zeros (KEP-5504) a 400.
 func parseVersion(text string) (storage.Revision, error) {
 	if text == "" {
 		return 0, nil
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || n > 1<<63-1 {
+	if err != nil || n > math.MaxInt64 || text[0] == '0' && len(text) > 1 {
 		return 0, badRequest("resourceVersion: Invalid value: %q: must be a decimal number", text)
 	}
 	return storage.Revision(n), nil

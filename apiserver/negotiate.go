@@ -93,7 +93,7 @@ var (
 // that the endpoint offers. No header means JSON. The error is a 406.
 func negotiate(r *http.Request, offer forms) (accepted, error) {
 	header := strings.Join(r.Header.Values("Accept"), ",")
-	pretty := isTrue(r.URL.Query().Get("pretty"))
+	pretty := isTrue(r.URL.Query(), "pretty")
 	if strings.TrimSpace(header) == "" {
 		return accepted{media: mediaJSON, pretty: pretty}, nil
 	}

@@ -55,7 +55,7 @@ func force(q *request) *bool {
 	if !q.query.Has("force") {
 		return nil
 	}
-	forced := isTrue(q.query.Get("force"))
+	forced := isTrue(q.query, "force")
 	return &forced
 }
 

@@ -131,7 +131,7 @@ func verbOf(method string, t target, query url.Values) string {
 	switch {
 	case method == http.MethodGet || method == http.MethodHead:
 		switch {
-		case t.subresource == "" && (t.watch || isTrue(query.Get("watch"))):
+		case t.subresource == "" && (t.watch || isTrue(query, "watch")):
 			return verbWatch
 		case one:
 			return verbGet
@@ -170,8 +170,9 @@ func offers(res *resource.Resource, verb string) bool {
 	return slices.Contains(verbsOf(res), verb)
 }
 
-// isTrue reads a boolean query parameter as Kubernetes does: anything but
-// "", "0" and "false" is true.
-func isTrue(value string) bool {
-	return value != "" && value != "0" && !strings.EqualFold(value, "false")
+// isTrue reads a boolean query parameter as Kubernetes does: if it is there,
+// anything but "0" and "false" is true, even nothing.
+func isTrue(query url.Values, name string) bool {
+	value := query.Get(name)
+	return query.Has(name) && value != "0" && !strings.EqualFold(value, "false")
 }

@@ -20,7 +20,15 @@ import (
 const initialEnd = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
 
 func TestWatchGrid(t *testing.T) {
-	c := newCluster(t)
+	t.Run("HTTP/1.1", func(t *testing.T) {
+		c := newCluster(t)
+		c.client = c.http1
+		testWatchGrid(t, c)
+	})
+	t.Run("HTTP/2", func(t *testing.T) { testWatchGrid(t, newCluster(t)) })
+}
+
+func testWatchGrid(t *testing.T, c *cluster) {
 	revs := seed(c)
 	one, two, three := fmt.Sprint("ADDED one@", revs["first"]), fmt.Sprint("ADDED two@", revs["second"]), fmt.Sprint("ADDED three@", revs["third"])
 	end := fmt.Sprint("BOOKMARK end@", revs["third"])
@@ -46,6 +54,9 @@ func TestWatchGrid(t *testing.T) {
 		{"&sendInitialEvents=false&resourceVersionMatch=NotOlderThan", nil},
 		{"&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&resourceVersion=0", nil},
 		{"&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&resourceVersion={second}", []string{three}},
+		{"&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&resourceVersion={third}&allowWatchBookmarks=true", nil},
+		{"&allowWatchBookmarks=true", []string{one, two, three, end}},
+		{initialEnd + "&limit=1&continue=ignored", []string{one, two, three, end}},
 		{initialEnd + "&labelSelector=app%3Dx", []string{one, three, end}},
 		{initialEnd + "&fieldSelector=spec.nodeName%3Dn2", []string{two, end}},
 		{"&limit=1&continue=ignored&resourceVersion=0", []string{one, two, three}},
@@ -161,6 +172,105 @@ func TestWatchFromTheFutureIsSilent(t *testing.T) {
 	c.put(testPod("a", "skipped", nil, ""))
 	seen := c.put(testPod("a", "seen", nil, ""))
 	stream.want(fmt.Sprint("ADDED seen@", seen))
+}
+
+func TestWatchOfTheFutureWithoutInitialEventsIsSilent(t *testing.T) {
+	c := newCluster(t)
+	revs := seed(c)
+	stream := c.watch(fmt.Sprintf("/api/v1/pods?watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&resourceVersion=%d", revs["third"]+1))
+	c.put(testPod("a", "skipped", nil, ""))
+	seen := c.put(testPod("a", "seen", nil, ""))
+	stream.want(fmt.Sprint("ADDED seen@", seen))
+}
+
+// The state of the future is an error in the stream, with the cause that lets
+// a reflector tell it from a slow server.
+func TestInitialStateOfTheFuture(t *testing.T) {
+	c := newCluster(t)
+	revs := seed(c)
+	c.overBoth(t, func(t *testing.T) {
+		stream := c.watch(expand("/api/v1/pods?watch=1&resourceVersion={future}"+initialEnd, revs))
+		e := stream.next()
+		var status metav1.Status
+		must(t, json.Unmarshal(e.Object, &status))
+		want := fmt.Sprintf("Timeout: Too large resource version: %d, current: %d", revs["future"], revs["third"])
+		d := status.Details
+		if e.Type != "ERROR" || status.Kind != "Status" || status.Code != 504 || status.Message != want || d == nil ||
+			len(d.Causes) != 1 || d.Causes[0].Type != metav1.CauseTypeResourceVersionTooLarge || d.RetryAfterSeconds != 1 {
+			t.Errorf("got %s %s", e.Type, e.Object)
+		}
+		stream.wantEnd()
+	})
+}
+
+func TestWatchLifetimes(t *testing.T) {
+	c := newCluster(t, func(s *setup) { s.config.MinWatchTimeout = time.Hour })
+	if got := c.server.watchLifetime(7 * time.Second); got != 7*time.Second {
+		t.Errorf("a watch that asked for 7 s gets %s", got)
+	}
+	seen := map[time.Duration]bool{}
+	for range 100 {
+		got := c.server.watchLifetime(0)
+		if got < time.Hour || got >= 2*time.Hour {
+			t.Fatalf("a watch that asked for nothing gets %s", got)
+		}
+		seen[got] = true
+	}
+	if len(seen) < 50 {
+		t.Errorf("100 watches end at %d different times", len(seen))
+	}
+}
+
+func TestWatchPaths(t *testing.T) {
+	c := newWritable(t)
+	c.send(201, "POST", "/api/v1/nodes", `{"metadata":{"name":"n1"}}`)
+	c.send(201, "POST", "/api/v1/nodes", `{"metadata":{"name":"n2"}}`)
+	c.send(201, "POST", "/apis/apps/v1/namespaces/default/deployments", deploymentBody)
+	for path, name := range map[string]string{
+		"/api/v1/watch/nodes/n2":                                                     "n2",
+		"/api/v1/nodes/n2?watch=1":                                                   "n2",
+		"/api/v1/nodes?watch=1&fieldSelector=metadata.name%3Dn2":                     "n2",
+		"/api/v1/watch/nodes?fieldSelector=metadata.name!%3Dn1":                      "n2",
+		"/apis/apps/v1/watch/deployments":                                            "web",
+		"/apis/apps/v1/watch/namespaces/default/deployments":                         "web",
+		"/apis/apps/v1/watch/namespaces/default/deployments/web":                     "web",
+		"/apis/apps/v1/deployments?watch&resourceVersion=0":                          "web",
+		"/apis/apps/v1/watch/deployments?fieldSelector=metadata.namespace%3Ddefault": "web",
+	} {
+		var object metav1.PartialObjectMetadata
+		e := c.watch(path).next()
+		must(t, json.Unmarshal(e.Object, &object))
+		if e.Type != "ADDED" || object.Name != name {
+			t.Errorf("%s begins with %s %s, want %s", path, e.Type, object.Name, name)
+		}
+	}
+	if got := c.get("/api/v1/nodes?fieldSelector=metadata.namespace%3Dx"); !strings.Contains(string(got.body), `"items":[]`) {
+		t.Errorf("nodes in a namespace: %s", got.body)
+	}
+	if got := c.get("/api/v1/watch/nodes/n2?fieldSelector=metadata.name%3Dn1").status(t); got.Code != 400 {
+		t.Errorf("contradicting names: %+v", got)
+	}
+}
+
+func TestMetadataWatchInProtobuf(t *testing.T) {
+	c := newCluster(t)
+	revs := seed(c)
+	resp := c.open(context.Background(), c.http2, http.MethodGet, "/api/v1/pods?watch=1&timeoutSeconds=1"+initialEnd, "",
+		"Accept: application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;v=v1;g=meta.k8s.io")
+	defer resp.Body.Close()
+	types, objects := protobufEvents(t, resp.Body)
+	if got := strings.Join(types[:4], " "); got != "ADDED ADDED ADDED BOOKMARK" {
+		t.Fatalf("events %s", got)
+	}
+	var one, end metav1.PartialObjectMetadata
+	must(t, one.Unmarshal(objects[0].Raw))
+	must(t, end.Unmarshal(objects[3].Raw))
+	if one.Name != "one" || objects[0].Kind != "PartialObjectMetadata" || objects[0].APIVersion != "meta.k8s.io/v1" {
+		t.Errorf("first object: %+v", one)
+	}
+	if end.ResourceVersion != fmt.Sprint(revs["third"]) || end.Annotations[metav1.InitialEventsAnnotationKey] != "true" {
+		t.Errorf("bookmark: %+v", end)
+	}
 }
 
 func TestWatchFromForgottenHistory(t *testing.T) {

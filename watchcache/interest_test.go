@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/levelwire/levelwire/resource"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -123,8 +125,17 @@ func TestUnknownFieldNamesTheAlternatives(t *testing.T) {
 	if !errors.As(err, &unknown) || err.Error() != `field label not supported: "spec.image" is not selectable for pods: use one of metadata.name, metadata.namespace, spec.nodeName, status.phase` {
 		t.Errorf("error is %v", err)
 	}
-	if _, err := NewSelection(nodeResource(), "", "", nil, fields.ParseSelectorOrDie("metadata.namespace=x")); !errors.As(err, &unknown) {
-		t.Errorf("a cluster-scoped kind has no namespace to select: %v", err)
+}
+
+func TestClusterScopedObjectsAreInNoNamespace(t *testing.T) {
+	for field, want := range map[string]bool{"metadata.namespace=x": false, "metadata.namespace=": true, "metadata.namespace!=x": true} {
+		s, err := NewSelection(nodeResource(), "", "", nil, fields.ParseSelectorOrDie(field))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Matches(&Object{Key: "n", Attributes: resource.Attributes{Name: "n"}}); got != want || s.Everything() {
+			t.Errorf("%s: %v, want %v; everything: %v", field, got, want, s.Everything())
+		}
 	}
 }
 

@@ -90,6 +90,8 @@ func (s *Selection) compileFields(res *resource.Resource) error {
 			s.Name = narrow(s.Name, c, &s.names)
 		case r.Field == "metadata.namespace" && res.Namespaced:
 			s.Namespace = narrow(s.Namespace, c, &s.namespaces)
+		case r.Field == "metadata.namespace":
+			s.namespaces = append(s.namespaces, c) // of objects that have none
 		default:
 			index, ok := res.FieldIndex(r.Field)
 			if !ok {
@@ -112,10 +114,7 @@ func narrow(have string, c condition, conditions *[]condition) string {
 }
 
 func selectable(res *resource.Resource) []string {
-	names := []string{"metadata.name"}
-	if res.Namespaced {
-		names = append(names, "metadata.namespace")
-	}
+	names := []string{"metadata.name", "metadata.namespace"}
 	for _, f := range res.Fields {
 		names = append(names, f.Name)
 	}
