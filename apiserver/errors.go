@@ -119,6 +119,12 @@ func tooLargeUnknown(err error) error {
 	return timeout
 }
 
+// asksTooMuch says that it is the client who named a version that does not
+// exist yet: nothing that operators could mend.
+func asksTooMuch(s *metav1.Status) bool {
+	return s.Details != nil && len(s.Details.Causes) > 0 && s.Details.Causes[0].Type == metav1.CauseTypeResourceVersionTooLarge
+}
+
 func completeStatus(s *metav1.Status) *metav1.Status {
 	s.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
 	if s.Code == 0 {
@@ -132,7 +138,7 @@ func completeStatus(s *metav1.Status) *metav1.Status {
 // met must still learn why.
 func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	status := statusOf(err)
-	if info := infoFrom(r.Context()); info != nil && status.Code >= 500 {
+	if info := infoFrom(r.Context()); info != nil && status.Code >= 500 && !asksTooMuch(status) {
 		info.err = err
 	}
 	if d := status.Details; d != nil && d.RetryAfterSeconds > 0 {

@@ -1,0 +1,37 @@
+package apiserver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+)
+
+// TestWhatIsLogged: failures of the server are logged; a version that only the
+// client believes in is not.
+func TestWhatIsLogged(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err    error
+		logged bool
+	}{
+		"a bug":                  {errors.New("a bug"), true},
+		"a time-out":             {context.DeadlineExceeded, true},
+		"a version too large":    {tooLarge(9, 3), false},
+		"not the server's fault": {badRequest("no"), false},
+	} {
+		var log bytes.Buffer
+		s := &Server{config: Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, metrics: newMetrics()}
+		info := &requestInfo{}
+		r := httptest.NewRequest(http.MethodGet, "/api/v1/pods", nil)
+		r = r.WithContext(context.WithValue(r.Context(), infoKey{}, info))
+		writeError(&recorder{ResponseWriter: httptest.NewRecorder(), info: info}, r, tt.err)
+		s.observe(r, info, time.Now())
+		if logged := log.Len() > 0; logged != tt.logged {
+			t.Errorf("%s: logged %q", name, log.String())
+		}
+	}
+}
