@@ -3,7 +3,6 @@ package interop
 import (
 	"context"
 	"flag"
-	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -28,8 +27,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "16"); err != nil {
 		panic(err)
 	}
-	klog.LogToStderr(false)
-	klog.SetOutput(io.Discard)
+	klog.SetLogger(klog.Logger{})
 	os.Exit(m.Run())
 }
 
@@ -52,7 +50,7 @@ var makes = map[string]func(t *testing.T, storage server.Storage) host{
 			t.Fatal(err)
 		}
 		t.Cleanup(etcd.Close)
-		return &upstreamHost{options: upstream.Options{Etcd: etcd.Endpoint(), Protobuf: true}}
+		return &upstreamHost{options: upstream.Options{Etcd: etcd.Endpoint(), CertDir: t.TempDir(), Protobuf: true}}
 	},
 }
 

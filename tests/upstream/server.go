@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -33,6 +34,9 @@ type Options struct {
 	// Address is where to listen, as host:port. Default: a free port of the
 	// loopback interface.
 	Address string
+	// CertDir keeps the serving certificate, so that clients know the server
+	// after a restart. Default: a new one, in memory only.
+	CertDir string
 	// Protobuf stores objects in protobuf, as a kube-apiserver does, and not in
 	// JSON.
 	Protobuf bool
@@ -58,7 +62,10 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	certificate, _ := serving.ServerCert.GeneratedCert.CurrentCertKeyContent()
+	certificate, err := servingCertificate(serving)
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
 	ctx, stop := context.WithCancel(ctx)
 	s := &Server{
 		address: listener.Addr().String(),
@@ -149,7 +156,8 @@ func build(
 	serving := options.NewSecureServingOptions()
 	serving.Listener = listener
 	serving.BindPort = listener.Addr().(*net.TCPAddr).Port
-	serving.ServerCert.CertDirectory = "" // the certificate stays in memory
+	serving.ServerCert.CertDirectory = opts.CertDir
+	serving.ServerCert.PairName = "apiserver"
 	loopback := net.IPv4(127, 0, 0, 1)
 	if err := serving.MaybeDefaultWithSelfSignedCerts("localhost", nil, []net.IP{loopback}); err != nil {
 		return nil, nil, err
@@ -168,6 +176,15 @@ func build(
 	}
 	server.ShutdownTimeout = time.Second
 	return server, serving, install(server, scheme, codecs, config.RESTOptionsGetter)
+}
+
+// servingCertificate returns what clients verify the server by.
+func servingCertificate(serving *options.SecureServingOptions) ([]byte, error) {
+	if serving.ServerCert.GeneratedCert != nil {
+		certificate, _ := serving.ServerCert.GeneratedCert.CurrentCertKeyContent()
+		return certificate, nil
+	}
+	return os.ReadFile(serving.ServerCert.CertKey.CertFile)
 }
 
 // storageOptions is what a kube-apiserver uses: etcd3 behind a watch cache.

@@ -1,7 +1,6 @@
 package upstream_test
 
 import (
-	"io"
 	"os"
 	"testing"
 
@@ -18,8 +17,7 @@ import (
 
 // TestMain keeps the libraries' chatter out of the tests' output.
 func TestMain(m *testing.M) {
-	klog.LogToStderr(false)
-	klog.SetOutput(io.Discard)
+	klog.SetLogger(klog.Logger{})
 	os.Exit(m.Run())
 }
 
