@@ -67,10 +67,12 @@ func start(t testing.TB, config server.Config) *running {
 	return &running{Server: s, config: clientConfig, stop: stop}
 }
 
-// startAged runs a server whose first versions are forgotten: the store has
-// been compacted, and the server restarted.
+// startAged runs a server whose first versions are forgotten. It has been
+// started before, as its caches remember what they have seen themselves, and
+// its store has been compacted.
 func startAged(t testing.TB, config server.Config) *running {
 	t.Helper()
+	start(t, config).stop()
 	young := config
 	young.CompactionInterval, young.CompactionRetention = 20*time.Millisecond, time.Nanosecond
 	s := start(t, young)
