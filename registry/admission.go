@@ -96,7 +96,7 @@ func outcomeOf(err error) Outcome {
 	switch {
 	case err == nil:
 		return Committed
-	case errors.Is(err, storage.ErrConflict), errors.Is(err, storage.ErrTooLarge), errors.Is(err, storage.ErrClosed):
+	case errors.Is(err, storage.ErrConflict), errors.Is(err, storage.ErrTooLarge):
 		return Refused
 	}
 	return Unknown

@@ -116,9 +116,9 @@ func (a *allocation) claimPort(ctx context.Context, port int32) error {
 		return apierrors.NewInternalError(err)
 	}
 	for attempt := 0; ; attempt++ {
-		_, err = store.Create(ctx, portKey(port), value, 0)
+		rev, err := store.Create(ctx, portKey(port), value, 0)
 		if err == nil {
-			a.claimed(claims{ports: []int32{port}})
+			a.claimed(a.releasePort(port, rev))
 			return nil
 		}
 		var conflict *storage.ConflictError
@@ -154,22 +154,24 @@ func (s *Services) dropStalePort(ctx context.Context, port int32, kv *storage.Ke
 	return err == nil, nil
 }
 
-// releasePort removes the record of a port if it is the owner's.
-func (s *Services) releasePort(ctx context.Context, port int32, owner types.NamespacedName) error {
+// releasePort removes the record of a port as it was written at a revision. One
+// that cannot be removed now is dropped when somebody needs it.
+func (s *Services) releasePort(port int32, rev storage.Revision) release {
+	return func(ctx context.Context) { _, _ = s.set.config.Store.Delete(ctx, portKey(port), rev) }
+}
+
+// claimOfPort finds the record of a port if it is the owner's.
+func (s *Services) claimOfPort(ctx context.Context, port int32, owner types.NamespacedName) (release, error) {
 	kv, err := s.set.config.Store.Get(ctx, portKey(port), 0)
 	if errors.Is(err, storage.ErrNotFound) {
-		return nil
+		return nothing, nil
 	}
 	if err != nil {
-		return err
+		return nil, apierrors.NewServiceUnavailable(err.Error())
 	}
 	var claim portClaim
 	if err := json.Unmarshal(kv.Value, &claim); err != nil || claim.owner() != owner {
-		return nil
+		return nothing, nil
 	}
-	_, err = s.set.config.Store.Delete(ctx, kv.Key, kv.Modified)
-	if errors.Is(err, storage.ErrConflict) {
-		return nil
-	}
-	return err
+	return s.releasePort(port, kv.Modified), nil
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/levelwire/levelwire/registry"
 	"github.com/levelwire/levelwire/resource"
 	"github.com/levelwire/levelwire/storage"
-	"github.com/levelwire/levelwire/storage/memory"
 )
 
 // restore writes a Service past the registry, as a backup's restore does.
@@ -40,11 +39,7 @@ func restore(t *testing.T, store storage.Store, svc *corev1.Service) {
 // TestRestoredServicesKeepTheirAddresses starts a server on Services without
 // claims: nobody else may be given what they hold.
 func TestRestoredServicesKeepTheirAddresses(t *testing.T) {
-	store, err := memory.Open(memory.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := openMemory(t)
 	restore(t, store, service("restored", withIP("10.0.0.5"), withNodePort(30004)))
 	restore(t, store, service("elsewhere", withIP("192.168.7.7")))
 	restore(t, store, service("headless", withIP(corev1.ClusterIPNone)))

@@ -88,9 +88,9 @@ func (s *Services) Admit(ctx context.Context, q *Request) error {
 	}
 	old, _ := q.Old.(*corev1.Service)
 	if q.Operation == Remove {
-		if old != nil {
-			s.releaseFinally(q, claimsOf(old), Committed)
-		}
+		// A removal is not refused. Claims that cannot be found now are dropped
+		// when somebody needs them.
+		_ = s.releaseFinally(ctx, q, claimsOf(old))
 		return nil
 	}
 	svc, ok := q.Object.(*corev1.Service)
@@ -107,39 +107,55 @@ func (s *Services) Admit(ctx context.Context, q *Request) error {
 	if err := a.allocate(ctx); err != nil {
 		return err
 	}
-	if gone := a.had.without(claimsOf(svc)); !gone.empty() {
-		s.releaseFinally(q, gone, Committed)
+	return s.releaseFinally(ctx, q, a.had.without(claimsOf(svc)))
+}
+
+// release gives one claim back, as long as it is the one that was meant: by then
+// the Service may have claimed the same again.
+type release func(ctx context.Context)
+
+// releaseFinally gives what the Service of q has claimed back once it is written
+// that it no longer needs it. Which claims those are is found now, while nobody
+// else can have made others in their place.
+func (s *Services) releaseFinally(ctx context.Context, q *Request, c claims) error {
+	if q.DryRun {
+		return nil
 	}
+	owner := types.NamespacedName{Namespace: q.Namespace, Name: q.Name}
+	var found []release
+	for _, ip := range c.ips {
+		give, err := s.claimOfIP(ctx, ip, owner)
+		if err != nil {
+			return err
+		}
+		found = append(found, give)
+	}
+	for _, port := range c.ports {
+		give, err := s.claimOfPort(ctx, port, owner)
+		if err != nil {
+			return err
+		}
+		found = append(found, give)
+	}
+	q.Finally(func(ctx context.Context, outcome Outcome) {
+		if outcome != Committed {
+			return
+		}
+		for _, give := range found {
+			give(ctx)
+		}
+	})
 	return nil
 }
 
-// releaseFinally gives claims back if the write ends as wanted.
-func (s *Services) releaseFinally(q *Request, c claims, when Outcome) {
-	if q.DryRun {
-		return
-	}
-	q.Finally(func(ctx context.Context, outcome Outcome) {
-		if outcome != when {
-			return
-		}
-		// A claim that cannot be given back now is dropped when somebody
-		// needs it.
-		for _, ip := range c.ips {
-			_ = s.releaseIP(ctx, ip, types.NamespacedName{Namespace: q.Namespace, Name: q.Name})
-		}
-		for _, port := range c.ports {
-			_ = s.releasePort(ctx, port, types.NamespacedName{Namespace: q.Namespace, Name: q.Name})
-		}
-	})
-}
+// nothing is the release of a claim that is not there.
+func nothing(context.Context) {}
 
 // claims is what a Service holds.
 type claims struct {
 	ips   []string
 	ports []int32
 }
-
-func (c claims) empty() bool { return len(c.ips) == 0 && len(c.ports) == 0 }
 
 func (c claims) without(kept claims) claims {
 	var out claims
@@ -290,7 +306,16 @@ func (a *allocation) allocate(ctx context.Context) error {
 }
 
 // claimed makes a claim be given back if the write is refused.
-func (a *allocation) claimed(c claims) { a.releaseFinally(a.q, c, Refused) }
+func (a *allocation) claimed(give release) {
+	if a.q.DryRun {
+		return
+	}
+	a.q.Finally(func(ctx context.Context, outcome Outcome) {
+		if outcome == Refused {
+			give(ctx)
+		}
+	})
+}
 
 func (a *allocation) invalid(err *field.Error) error {
 	return apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, a.q.Name, field.ErrorList{err})

@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/levelwire/levelwire/resource"
 )
 
 // randomTries is how often a free address or port is guessed before the range
@@ -142,9 +144,9 @@ func (a *allocation) claimIP(ctx context.Context, addr netip.Addr) error {
 		return apierrors.NewInternalError(errors.New("ipaddresses.networking.k8s.io is no longer served"))
 	}
 	for attempt := 0; ; attempt++ {
-		_, err := addresses.Create(ctx, "", newIPAddress(addr, a.owner()), WriteOptions{DryRun: a.q.DryRun})
+		created, err := addresses.Create(ctx, "", newIPAddress(addr, a.owner()), WriteOptions{DryRun: a.q.DryRun})
 		if err == nil {
-			a.claimed(claims{ips: []string{addr.String()}})
+			a.claimed(releaseIP(addresses, created.Object))
 			return nil
 		}
 		if !apierrors.IsAlreadyExists(err) {
@@ -199,7 +201,7 @@ func (s *Services) dropStaleIP(ctx context.Context, addresses Registry, ip strin
 			return false, err
 		}
 	}
-	return true, s.deleteIP(ctx, addresses, address)
+	return true, deleteIP(ctx, addresses, address)
 }
 
 // holds asks the store whether a Service exists and holds something.
@@ -216,32 +218,38 @@ func (s *Services) holds(ctx context.Context, name types.NamespacedName, what fu
 	return ok && what(claimsOf(svc)), nil
 }
 
-func (s *Services) deleteIP(ctx context.Context, addresses Registry, address *networkingv1.IPAddress) error {
-	_, err := addresses.Delete(ctx, "", address.Name, &metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: &address.UID},
-	})
+// deleteIP removes this IPAddress, not another of its name.
+func deleteIP(ctx context.Context, addresses Registry, address resource.Object) error {
+	uid := address.GetUID()
+	_, err := addresses.Delete(ctx, "", address.GetName(), &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}
 	return err
 }
 
-// releaseIP removes an IPAddress if it is the owner's.
-func (s *Services) releaseIP(ctx context.Context, ip string, owner types.NamespacedName) error {
+// releaseIP removes an IPAddress. One that cannot be removed now is dropped when
+// somebody needs it.
+func releaseIP(addresses Registry, address resource.Object) release {
+	return func(ctx context.Context) { _ = deleteIP(ctx, addresses, address) }
+}
+
+// claimOfIP finds the IPAddress if it is the owner's.
+func (s *Services) claimOfIP(ctx context.Context, ip string, owner types.NamespacedName) (release, error) {
 	addresses, ok := s.set.Lookup("networking.k8s.io", "v1", "ipaddresses")
 	if !ok {
-		return nil
+		return nothing, nil
 	}
 	cur, err := addresses.read(ctx, "", ip, true)
-	if err != nil || cur.object == nil {
-		return err
+	if err != nil {
+		return nil, err
 	}
 	address, ok := cur.object.(*networkingv1.IPAddress)
 	if !ok {
-		return nil
+		return nothing, nil
 	}
 	if ref := address.Spec.ParentRef; ref == nil || ref.Namespace != owner.Namespace || ref.Name != owner.Name {
-		return nil
+		return nothing, nil
 	}
-	return s.deleteIP(ctx, addresses, address)
+	return releaseIP(addresses, address), nil
 }
