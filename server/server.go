@@ -113,10 +113,9 @@ func (s *Server) Ready() <-chan struct{} { return s.ready }
 // under way finish, the storage is closed. It may be called once. It returns
 // nil after an orderly end.
 func (s *Server) Run(ctx context.Context) error {
-	defer s.listener.Close() // for ends that come before anything is served
 	store, err := s.config.openStore(ctx)
 	if err != nil {
-		return errors.Join(ignoreEnd(ctx, err), s.lock.Close())
+		return errors.Join(ignoreEnd(ctx, err), s.listener.Close(), s.lock.Close())
 	}
 	err = s.serve(ctx, store)
 	return errors.Join(ignoreEnd(ctx, err), store.Close(), s.lock.Close())
@@ -139,14 +138,14 @@ func (s *Server) serve(ctx context.Context, store storage.Store) error {
 	})
 	set, services, err := newRegistry(store, table, caches, s.config.ServiceCIDR, s.config.Logger)
 	if err != nil {
-		return err
+		return errors.Join(err, s.listener.Close())
 	}
 	api, err := apiserver.New(apiserver.Config{
 		Resources: table, Store: store, Cache: caches.of, Registry: set,
 		ClientCAs: s.identity.clientCAs, Version: s.config.Version, Logger: s.config.Logger,
 	})
 	if err != nil {
-		return err
+		return errors.Join(err, s.listener.Close())
 	}
 	// The caches outlive the requests: the feed ends when the server has
 	// drained, not when it is asked to.
