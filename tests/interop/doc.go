@@ -5,5 +5,8 @@
 //
 // A scenario is written once, in scenarios_test.go, as a script of writes and
 // what a handler must be told; matrix_test.go runs each with every combination
-// of informer, server, encoding and way of listing.
+// of informer, server, encoding and way of listing. The other files hold one
+// question each: what both informers are told side by side, what cut
+// connections and restarts do to them, dynamic and metadata informers,
+// client-go's other clients, and refusals.
 package interop

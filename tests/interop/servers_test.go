@@ -3,6 +3,7 @@ package interop
 import (
 	"context"
 	"flag"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -25,7 +26,8 @@ import (
 // their time they wait for periods that cannot be shorter than a second.
 func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "16"); err != nil {
-		panic(err)
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	klog.SetLogger(klog.Logger{})
 	os.Exit(m.Run())

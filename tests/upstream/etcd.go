@@ -30,8 +30,6 @@ func StartEtcd(ctx context.Context, opts EtcdOptions) (*Etcd, error) {
 	config.Dir = opts.DataDir
 	config.UnsafeNoFsync = !opts.Fsync
 	config.LogLevel = "fatal"
-	config.AutoCompactionMode = "periodic"
-	config.AutoCompactionRetention = "0"
 	config.MaxRequestBytes = 1536 * 1024
 	config.QuotaBackendBytes = 8 << 30
 	// What kube-apiserver's documentation asks for: its watch cache learns of
