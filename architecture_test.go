@@ -33,11 +33,13 @@ var layers = map[string][]string{
 	"server/...":           {"storage/...", "resource/...", "watchcache", "registry/...", "apiserver/...", "internal/..."},
 	"client":               {},
 	"client/cache":         {"internal/..."},
+	"client/diskcache":     {"internal/..."},
 	"client/workqueue":     {"internal/..."},
 	"client/rest":          {"internal/..."},
 	"client/reflector":     {"client/rest", "client/cache", "internal/..."},
 	"client/events":        {"client/rest", "internal/..."},
-	"client/informer":      {"client/rest", "client/cache", "client/reflector", "client/workqueue", "internal/..."},
+	"client/informer":      {"client/rest", "client/cache", "client/diskcache", "client/reflector", "client/workqueue", "internal/..."},
+	"client/metrics":       {"client/...", "internal/..."},
 	"controller/...":       {"client/...", "controller/...", "internal/..."},
 	"scheduler/...":        {"client/...", "internal/..."},
 	"kubelet/...":          {"client/...", "internal/..."},
@@ -60,6 +62,7 @@ var forbidden = []struct {
 	{"storage/...", "net/http", "storage serves no one over HTTP"},
 	{"client/cache", "net/...", "stores and queues do no I/O"},
 	{"client/workqueue", "net/...", "stores and queues do no I/O"},
+	{"client/diskcache", "net/...", "a cache file knows nothing of servers"},
 	{"watchcache/...", "net/...", "a cursor is read the same way whoever sends its events"},
 }
 
