@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/levelwire/levelwire/resource"
+	"github.com/levelwire/levelwire/watchcache"
 )
 
 // nodeLeaseNamespace holds the leases that nodes renew.
@@ -26,10 +27,14 @@ var systemNamespaces = []string{
 // that do not exist or are being deleted, and the system's namespaces from
 // being deleted.
 //
-// What it knows about a namespace comes from the cache, which may be behind
-// the store by an instant: an object can still be created in a namespace
-// whose deletion was asked for just now. The namespace controller lists what is
-// left after that, and finds it.
+// A namespace may begin to be deleted, and even end, between the moment that an
+// object is admitted to it and that in which the object is written. So it is
+// looked at again then, and the object deleted with its namespace if need be.
+// The cache is enough for that: the namespace controller, which ends the
+// namespace when it finds nothing in it, knows of the deletion from the cache's
+// watch, so that what it can overlook is written after the cache knows. Only
+// with several servers, of which the writing one is behind the controller's by
+// the whole deletion of a namespace, can an object be left.
 func NamespaceLifecycle(set *Set) Admission {
 	return func(ctx context.Context, q *Request) error {
 		switch {
@@ -38,7 +43,12 @@ func NamespaceLifecycle(set *Set) Admission {
 				return apierrors.NewForbidden(q.Resource.GroupResource(), q.Name, errors.New("this namespace may not be deleted"))
 			}
 		case q.Operation == Create && q.Namespace != "":
-			return set.requireNamespace(ctx, q)
+			if err := set.requireNamespace(ctx, q); err != nil {
+				return err
+			}
+			if !q.DryRun {
+				q.Finally(func(ctx context.Context, outcome Outcome) { set.followNamespace(ctx, q, outcome) })
+			}
 		}
 		return nil
 	}
@@ -48,21 +58,77 @@ func isNamespaces(res *resource.Resource) bool {
 	return res.GroupResource() == schema.GroupResource{Resource: "namespaces"}
 }
 
-// requireNamespace asks the store if the cache does not know the namespace:
-// it may have been created just now.
+// phase is what there is to know about a namespace here.
+type phase uint8
+
+const (
+	absent phase = iota
+	active
+	ending
+)
+
+// endingForm keeps with a cached namespace whether it is being deleted, so that
+// a create need not decode it.
+var endingForm = watchcache.NewForm("namespace is being deleted")
+
+// phaseOf takes it from the cache that a namespace is active, and asks the store
+// for everything else: the namespace may have been created just now, also in the
+// place of one that the cache still shows.
+func (s *Set) phaseOf(ctx context.Context, namespaces Registry, name string) (phase, error) {
+	if cache := s.config.Cache(namespaces.stored); cache != nil {
+		if cached, ok := cache.Current().Get(name); ok { // empty until it is filled
+			isEnding, err := cached.Form(endingForm, namespaces.encodeEnding)
+			if err == nil && len(isEnding) == 0 {
+				return active, nil
+			}
+		}
+	}
+	cur, err := namespaces.read(ctx, "", name, true)
+	switch {
+	case err != nil || cur.object == nil:
+		return absent, err
+	case terminating(cur.object):
+		return ending, nil
+	}
+	return active, nil
+}
+
+// encodeEnding makes the endingForm: not empty if the namespace is being deleted.
+func (r Registry) encodeEnding(o *watchcache.Object) ([]byte, error) {
+	st, err := r.decode(o.JSON, o.Revision, false)
+	if err != nil || !terminating(st.object) {
+		return nil, err
+	}
+	return []byte{1}, nil
+}
+
+// followNamespace deletes what has just been created if its namespace is going
+// or gone. Whoever created it sees what would have happened an instant later.
+func (s *Set) followNamespace(ctx context.Context, q *Request, outcome Outcome) {
+	namespaces, ok := s.Lookup("", "v1", "namespaces")
+	if !ok || outcome == Refused {
+		return
+	}
+	// Where the store fails, the object stays: as it does if the server dies here.
+	if found, err := s.phaseOf(ctx, namespaces, q.Namespace); err != nil || found == active {
+		return
+	}
+	uid := q.Object.GetUID()
+	_, _ = s.For(q.Resource).Delete(ctx, q.Namespace, q.Name, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+}
+
+// requireNamespace refuses what cannot be created in its namespace.
 func (s *Set) requireNamespace(ctx context.Context, q *Request) error {
 	namespaces, ok := s.Lookup("", "v1", "namespaces")
 	if !ok {
 		return nil
 	}
-	cur, err := namespaces.read(ctx, "", q.Namespace, false)
-	if err != nil {
+	switch found, err := s.phaseOf(ctx, namespaces, q.Namespace); {
+	case err != nil:
 		return err
-	}
-	if cur.object == nil {
+	case found == absent:
 		return namespaces.notFound(q.Namespace)
-	}
-	if !terminating(cur.object) {
+	case found == active:
 		return nil
 	}
 	refused := apierrors.NewForbidden(q.Resource.GroupResource(), q.Name,
