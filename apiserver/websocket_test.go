@@ -180,7 +180,8 @@ func TestWebSocketsEnd(t *testing.T) {
 	})
 	t.Run("when the client says too much", func(t *testing.T) {
 		conn := c.mustDial(expand("/api/v1/pods?watch=1&resourceVersion={third}", revs), "")
-		must(t, conn.WriteMessage(websocket.BinaryMessage, make([]byte, 2*socketRead)))
+		// The server may hang up before it has read all of it.
+		_ = conn.WriteMessage(websocket.BinaryMessage, make([]byte, 2*socketRead))
 		untilIdle(t, gauge)
 	})
 	t.Run("when the server drains", func(t *testing.T) {
