@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
@@ -55,7 +56,8 @@ func newMetrics() *metrics {
 	for _, form := range []string{"json", "protobuf", "cbor", "metadata", "metadata protobuf", "metadata cbor", "table row"} {
 		m.encodesOf[form] = m.encodes.WithLabelValues(form)
 	}
-	m.registry.MustRegister(m.requests, m.duration, m.rejected, m.watches, m.events, m.bytes, m.encodes)
+	m.registry.MustRegister(m.requests, m.duration, m.rejected, m.watches, m.events, m.bytes, m.encodes,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
