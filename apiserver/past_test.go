@@ -109,3 +109,29 @@ func wantForgotten(t *testing.T, c *cluster, token string, revision storage.Revi
 		t.Errorf("message %q, want it to begin with %q", status.Message, want)
 	}
 }
+
+// A page of the past may take several reads of the store.
+func TestLongPast(t *testing.T) {
+	const total = 2*pastBatch + 10
+	var revision storage.Revision
+	c := newCluster(t, func(s *setup) {
+		s.history = func(c *cluster) {
+			for i := range total {
+				revision = c.put(testPod("a", fmt.Sprintf("pod-%04d", i), map[string]string{"even": fmt.Sprint(i%2 == 0)}, ""))
+			}
+			c.remove("a", "pod-0000")
+		}
+	})
+	exact := fmt.Sprintf("/api/v1/pods?resourceVersionMatch=Exact&resourceVersion=%d", revision)
+	if got := len(c.get(exact).podList(t).Items); got != total {
+		t.Errorf("%d objects of %d", got, total)
+	}
+	even := c.get(exact + "&labelSelector=even%3Dtrue&limit=504").podList(t)
+	if len(even.Items) != 504 || even.Items[503].Name != "pod-1006" || even.Continue == "" {
+		t.Fatalf("%d objects up to the middle, continue %q", len(even.Items), even.Continue)
+	}
+	last := c.get("/api/v1/pods?labelSelector=even%3Dtrue&limit=504&continue=" + even.Continue).podList(t)
+	if names(last) != "a/pod-1008" || last.Continue != "" {
+		t.Errorf("the last page is %q, continue %q", names(last), last.Continue)
+	}
+}
