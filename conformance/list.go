@@ -42,10 +42,10 @@ var listGuarantees = []Guarantee{
 const consistentRounds = 20
 
 func checkListConsistent(e *Env) {
-	made := e.create("a")
+	e.create("a")
 	for i := range consistentRounds {
 		content := strconv.Itoa(i)
-		made = e.update("a", content)
+		made := e.update("a", content)
 		seen := e.list("")
 		item := seen.find("a")
 		if item == nil || item.Data["content"] != content || item.version() != made.version() {

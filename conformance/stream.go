@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -171,7 +172,7 @@ func (s *scenario) record(ctx context.Context, e *Env) (*recording, error) {
 	timer := time.AfterFunc(s.patience, stopWatching)
 	defer timer.Stop()
 	watching.Wait()
-	return s.collect(append(writers, last), watchers), nil
+	return s.collect(slices.Concat(writers, []*writer{last}), watchers), nil
 }
 
 func (s *scenario) collect(writers []*writer, watchers []*viewer) *recording {

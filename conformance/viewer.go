@@ -162,10 +162,13 @@ func (v *viewer) follow(ctx context.Context, w *watcher, segment *history.Segmen
 			e = next
 		}
 		if e.Type == "ERROR" {
-			if s, err := e.status(); err != nil || s.Code != http.StatusGone {
-				return false, fmt.Errorf("ERROR %s: %v", excerpt(e.Raw), err)
+			s, err := e.status()
+			if err == nil && s.Code == http.StatusGone {
+				err = errHistoryGone
+			} else if err == nil {
+				err = fmt.Errorf("the stream ended with %s", excerpt(e.Raw))
 			}
-			return false, errHistoryGone
+			return false, err
 		}
 		revision, err := parseVersion(e.Object.version())
 		if err != nil {

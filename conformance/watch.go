@@ -121,7 +121,7 @@ func checkWatchOne(e *Env) {
 		w := e.watchAt(path)
 		e.update("b", e.unique())
 		content := e.unique()
-		at = e.update("a", content).version()
+		e.update("a", content)
 		for v := w.next(); ; v = w.next() {
 			if v.Object.Metadata.Name != "a" {
 				e.failf("a watch of a shows %s", v)

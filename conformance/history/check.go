@@ -49,7 +49,7 @@ func Properties() []Property {
 	}
 }
 
-// Ordered: within one stream revisions never go back.
+// Ordered demands that revisions never go back within one stream.
 func Ordered(h *History) *Violation {
 	for _, view := range h.Views {
 		for _, segment := range view.Segments {
@@ -68,8 +68,8 @@ func Ordered(h *History) *Violation {
 	return nil
 }
 
-// Unique: a revision is shown to a watcher once, and means the same object to
-// all of them.
+// Unique demands that a revision is shown to a watcher once, and means the
+// same object to all of them.
 func Unique(h *History) *Violation {
 	owner := map[uint64]Event{}
 	for _, c := range h.chains() {
@@ -88,7 +88,7 @@ func Unique(h *History) *Violation {
 	return nil
 }
 
-// Reliable: nothing that was written is missing.
+// Reliable demands that nothing that was written is missing.
 func Reliable(h *History) *Violation {
 	writes, unseen := h.resolve()
 	for _, c := range h.chains() {
@@ -107,14 +107,14 @@ func Reliable(h *History) *Violation {
 	return nil
 }
 
-// Resumable: segments that resume begin with the first event behind the point
-// that they resume from.
+// Resumable demands that segments that resume begin with the first event
+// behind the point that they resume from.
 func Resumable(h *History) *Violation {
 	return h.beginnings(false, "a resumed watch")
 }
 
-// Atomic: lists show the state at their version, and the watch behind them
-// begins with the first event behind it.
+// Atomic demands that lists show the state at their version, and that the
+// watch behind them begins with the first event behind it.
 func Atomic(h *History) *Violation {
 	writes, _ := h.resolve()
 	for _, view := range h.Views {
@@ -180,7 +180,8 @@ func (h *History) beginnings(listed bool, what string) *Violation {
 	return nil
 }
 
-// Bookmarkable: a bookmark separates what was shown from what will be.
+// Bookmarkable demands that a bookmark separates what was shown from what
+// will be.
 func Bookmarkable(h *History) *Violation {
 	writes, _ := h.resolve()
 	for _, c := range h.chains() {
@@ -211,13 +212,14 @@ func Bookmarkable(h *History) *Violation {
 	return nil
 }
 
-// Faithful: events of watchers without a selector are what was written.
+// Faithful demands that events of watchers without a selector are what was
+// written.
 func Faithful(h *History) *Violation {
 	return h.compare(func(v *View) bool { return v.Selects == nil })
 }
 
-// Filtered: events of watchers with a selector are the projection, and
-// nothing of the projection is missing.
+// Filtered demands that events of watchers with a selector are the projection,
+// and that nothing of the projection is missing.
 func Filtered(h *History) *Violation {
 	if v := h.compare(func(v *View) bool { return v.Selects != nil }); v != nil {
 		return v
