@@ -64,7 +64,7 @@ func (c *Cache) enter(change *Change, previous *Object, through storage.Revision
 	}
 	var buckets [8]*bucket
 	if found := c.index.find(e, buckets[:0]); len(found) > 0 {
-		e.buckets = append(e.buckets, found...)
+		e.buckets = append(e.few[:0], found...)
 	}
 	c.log.append(e)
 	c.touch(c.all)

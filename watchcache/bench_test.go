@@ -13,12 +13,18 @@ import (
 	"github.com/levelwire/levelwire/storage/memory"
 )
 
-// benchObjects are n decoded pods that differ in name and node.
+// benchObjects are n decoded pods that differ in name, on as many nodes.
 func benchObjects(b *testing.B, c *Cache, n int) []*Object {
+	b.Helper()
+	return benchObjectsOn(b, c, n, n)
+}
+
+// benchObjectsOn are n decoded pods that differ in name.
+func benchObjectsOn(b *testing.B, c *Cache, n, nodes int) []*Object {
 	b.Helper()
 	objects := make([]*Object, n)
 	for i := range objects {
-		p := pod{namespace: "one", name: fmt.Sprintf("pod-%07d", i), node: fmt.Sprint("node-", i), phase: "Running"}
+		p := pod{namespace: "one", name: fmt.Sprintf("pod-%07d", i), node: fmt.Sprint("node-", i%nodes), phase: "Running"}
 		objects[i] = p.object(b, c, 1)
 	}
 	return objects
@@ -61,8 +67,8 @@ func sleepers(b *testing.B, c *Cache, n int, selection func(i int) *Selection, d
 }
 
 // BenchmarkAppend is the cost of one event with watchers that wait for it:
-// 5,000 watchers each with its own node have one delivery per
-// event, as the one watcher of everything has, and should cost about as much.
+// 5,000 watchers each with its own node have one delivery per event, as one
+// watcher with the only node has, and should cost about as much.
 func BenchmarkAppend(b *testing.B) {
 	everything := func(int) *Selection { return nil }
 	node := func(i int) *Selection { return selecting(b, "", "", "", fmt.Sprint("spec.nodeName=node-", i)) }
@@ -70,18 +76,19 @@ func BenchmarkAppend(b *testing.B) {
 	for _, bench := range []struct {
 		name      string
 		watchers  int
+		nodes     int
 		selection func(int) *Selection
 	}{
-		{"watchers=0", 0, everything},
-		{"watchers=1/own-node", 1, node},
-		{"watchers=5000/own-node", 5000, node},
-		{"watchers=5000/other-namespace", 5000, namespace},
-		{"watchers=1/all", 1, everything},
-		{"watchers=5000/all", 5000, everything},
+		{"watchers=0", 0, 5000, everything},
+		{"watchers=1/only-node", 1, 1, node},
+		{"watchers=5000/own-node", 5000, 5000, node},
+		{"watchers=5000/other-namespace", 5000, 5000, namespace},
+		{"watchers=1/all", 1, 5000, everything},
+		{"watchers=5000/all", 5000, 5000, everything},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
 			c := filled(b, Options{})
-			objects := benchObjects(b, c, 5000)
+			objects := benchObjectsOn(b, c, 5000, bench.nodes)
 			if _, err := c.Fill(objects, 10); err != nil {
 				b.Fatal(err)
 			}

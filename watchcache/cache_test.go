@@ -133,6 +133,27 @@ func TestHistoryIsBoundedByBytes(t *testing.T) {
 	}
 }
 
+// TestReadingAllocatesNothing: what happens for every delivery to every watcher
+// must not feed the garbage collector.
+func TestReadingAllocatesNothing(t *testing.T) {
+	const runs = 100
+	c := filled(t, Options{}, podA)
+	w := watching(t, c, WatchOptions{After: 10, Selection: selecting(t, "one", "", "", "spec.nodeName=n1")})
+	drain(t, w)
+	for i := range runs + 1 { // one to warm up
+		c.Apply([]Change{put(t, c, podA, 11+rev(i))})
+	}
+	buf := make([]Event, 1)
+	if n := testing.AllocsPerRun(runs, func() {
+		if n, err := w.Read(buf); n != 1 || err != nil {
+			t.Error(n, err)
+		}
+		w.Reached()
+	}); n != 0 {
+		t.Errorf("%v allocations for each event read", n)
+	}
+}
+
 // TestBookmarkNeverRunsAhead: what is reached grows with the feed's progress,
 // but not past an event that has not been read.
 func TestBookmarkNeverRunsAhead(t *testing.T) {

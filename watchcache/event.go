@@ -62,7 +62,8 @@ type entry struct {
 	object   *Object // new state; nil if deleted
 	previous *Object // state before; nil if created
 	departed atomic.Pointer[Object]
-	buckets  []*bucket // whose logs hold this entry too
+	buckets  []*bucket  // whose logs hold this entry too
+	few      [2]*bucket // room for most of them
 }
 
 // last returns the previous content with the revision that the entry leads

@@ -71,8 +71,10 @@ func (w *Watcher) Read(buf []Event) (int, error) {
 	if len(buf) == 0 {
 		return 0, nil
 	}
-	if n := w.readInitial(buf); n > 0 {
-		return n, nil
+	if w.initial != nil {
+		if n := w.readInitial(buf); n > 0 {
+			return n, nil
+		}
 	}
 	for {
 		n, err := w.readLog(buf)
@@ -107,11 +109,9 @@ func (w *Watcher) expired() error {
 	return &ExpiredError{Requested: w.reached, Oldest: storage.Revision(w.cache.base.Load())}
 }
 
-// readInitial delivers the next part of the initial snapshot.
+// readInitial delivers the next part of the initial snapshot, which must be set.
+// The iteration allocates, which is why other reads do not come here.
 func (w *Watcher) readInitial(buf []Event) int {
-	if w.initial == nil {
-		return 0
-	}
 	n := 0
 	for o := range w.initial.Select(w.selection, w.from) {
 		if n == len(buf) {
