@@ -62,6 +62,7 @@ type entry struct {
 	object   *Object // new state; nil if deleted
 	previous *Object // state before; nil if created
 	departed atomic.Pointer[Object]
+	evicted  atomic.Bool
 	buckets  []*bucket  // whose logs hold this entry too
 	few      [2]*bucket // room for most of them
 }
@@ -77,10 +78,13 @@ func (e *entry) last(a *account) *Object {
 	}
 	o := e.previous.at(e.through)
 	o.account.Store(a)
-	if e.departed.CompareAndSwap(nil, o) {
-		return o
+	if !e.departed.CompareAndSwap(nil, o) {
+		return e.departed.Load()
 	}
-	return e.departed.Load()
+	if e.evicted.Load() {
+		o.release() // a reader that found the entry just before came too late for it
+	}
+	return o
 }
 
 // size is what the entry adds to the memory of the history: the state that
@@ -96,6 +100,7 @@ func (e *entry) size() int64 {
 
 // release takes the forms out of the account that go with the entry.
 func (e *entry) release() {
+	e.evicted.Store(true) // before departed is looked at: last does it the other way round
 	if e.previous != nil {
 		e.previous.release()
 	}

@@ -167,19 +167,29 @@ func (f *Feed) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	f.mu.Lock()
 	f.group, f.ctx, f.placed = group, ctx, false
-	group.Go(func() error { return f.follow(ctx) })
+	group.Go(func() error {
+		defer f.stopFills()
+		return f.follow(ctx)
+	})
 	if f.opts.CheckInterval > 0 {
 		group.Go(func() error { return f.checkRegularly(ctx) })
 	}
 	f.mu.Unlock()
 	err := group.Wait()
 	f.mu.Lock()
-	f.group, f.ctx = nil, nil
 	for _, m := range f.order {
 		m.filling, m.pending = false, nil
 	}
 	f.mu.Unlock()
 	return err
+}
+
+// stopFills lets no more fills begin: a group must not grow while its end is
+// waited for.
+func (f *Feed) stopFills() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.group, f.ctx = nil, nil
 }
 
 // follow reads the stream, again and again when it breaks.
@@ -348,6 +358,7 @@ func (f *Feed) collect(m *member, e *storage.Event) {
 		}
 		change.Object = o
 	}
+	delete(f.unreadable, e.Key)
 	m.changes = append(m.changes, change)
 }
 

@@ -81,6 +81,12 @@ func TestFeedSkipsWhatItCannotDecode(t *testing.T) {
 		erase(t, store, "/registry/pods/one/broken")
 		synctest.Wait()
 		expect(t, drain(t, w), fmt.Sprintf("MODIFIED one/a@%d", a))
+
+		writeKey(t, store, "/registry/pods/one/broken", []byte(`once more {`))
+		synctest.Wait()
+		if n := strings.Count(logged.String(), "key=/registry/pods/one/broken"); n != 2 {
+			t.Errorf("a key that broke, was deleted and broke again is logged %d times", n)
+		}
 	})
 }
 
@@ -519,5 +525,23 @@ func TestFillConcurrencyIsBounded(t *testing.T) {
 			cancel()
 			<-done
 		})
+	}
+}
+
+// TestAddWhileTheFeedEnds adds caches while Run returns.
+func TestAddWhileTheFeedEnds(t *testing.T) {
+	for range 50 {
+		store := openStore(t)
+		feed := NewFeed(store, nil, FeedOptions{})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- feed.Run(ctx) }()
+		go cancel()
+		for range 20 {
+			feed.Add(New(podResource(), Options{}))
+		}
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("the feed ended: %v", err)
+		}
 	}
 }

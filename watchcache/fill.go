@@ -56,7 +56,7 @@ func (f *Feed) fill(ctx context.Context, m *member) error {
 			delay = min(2*delay, retryLast)
 			continue
 		}
-		done, err := f.join(m, epoch, objects, revision)
+		done, err := f.join(ctx, m, epoch, objects, revision)
 		if done || err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func (f *Feed) beginFill(m *member) (epoch int, removed bool) {
 // join makes the list the member's state and applies what the stream has
 // brought in the meantime. It is false if something is missing between the
 // two, and the list has to be made again.
-func (f *Feed) join(m *member, epoch int, objects []*Object, revision storage.Revision) (bool, error) {
+func (f *Feed) join(ctx context.Context, m *member, epoch int, objects []*Object, revision storage.Revision) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if m.removed {
@@ -105,7 +105,7 @@ func (f *Feed) join(m *member, epoch int, objects []*Object, revision storage.Re
 		if len(objects) == 0 {
 			level = slog.LevelDebug // most kinds have none, and nobody waits for those
 		}
-		f.opts.Logger.Log(f.ctx, level, "cache filled", "resource", m.cache.res.GroupResource(), "objects", len(objects), "revision", revision)
+		f.opts.Logger.Log(ctx, level, "cache filled", "resource", m.cache.res.GroupResource(), "objects", len(objects), "revision", revision)
 	} else {
 		f.opts.Logger.Info("cache brought up to date from a list", "resource", m.cache.res.GroupResource(), "differences", differences, "revision", revision)
 	}

@@ -134,3 +134,20 @@ func ExampleNewForm() {
 	// HELLO
 	// HELLO
 }
+
+// TestLateDepartedStateIsNotCounted: a reader that holds an entry while it is
+// evicted still gets the last state, but its forms belong to nobody.
+func TestLateDepartedStateIsNotCounted(t *testing.T) {
+	id := NewForm("late")
+	encode := func(*Object) ([]byte, error) { return []byte("twelve bytes"), nil }
+	c := filled(t, Options{HistoryEvents: 1}, podA)
+	c.Apply([]Change{gone(podA.key(), 11)})
+	held := c.log.at(0)
+	c.Apply([]Change{put(t, c, podB, 12)})
+	if _, err := held.last(c.account.Load()).Form(id, encode); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Stats().FormBytes; got != 0 {
+		t.Errorf("%d bytes are counted for ever", got)
+	}
+}
