@@ -3,4 +3,9 @@
 // strategy that writes follow. Everything above it (watch cache, registry,
 // API server) treats kinds as data; package builtin is the table of those
 // that Kubernetes ships.
+//
+// Reading order: resource.go, strategy.go and table.go (what a kind is),
+// codec.go and splice.go (the bytes that are stored, cached and sent), scan.go,
+// attributes.go and labels.go (what is read from them in one pass), body.go,
+// protobuf.go and cbor.go (what clients send and may ask for).
 package resource

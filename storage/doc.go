@@ -6,4 +6,7 @@
 // resourceVersion is etcd's revision. storage/memory and storage/etcd
 // implement it; storage/storagetest is the suite that every implementation
 // passes.
+//
+// store.go is the contract, errors.go its errors; compaction.go is the loop that
+// forgets old history, for any engine.
 package storage

@@ -119,6 +119,11 @@ func (c *Cache) drop() {
 // time, is the history given up and do watchers expire. It returns the number
 // of differences.
 func (c *Cache) Fill(objects []*Object, revision storage.Revision) (int, error) {
+	return c.fill(objects, revision, false)
+}
+
+// fill is Fill; anew gives the history up in any case.
+func (c *Cache) fill(objects []*Object, revision storage.Revision, anew bool) (int, error) {
 	tree, err := btree.Load(len(objects), func(i int) (string, *Object) { return objects[i].Key, objects[i] })
 	if err != nil {
 		return 0, err
@@ -131,7 +136,7 @@ func (c *Cache) Fill(objects []*Object, revision storage.Revision) (int, error) 
 		return 0, nil
 	}
 	differences := c.differences(tree)
-	if revision >= c.reached() {
+	if revision >= c.reached() && !anew {
 		changes, rest := schedule(nil, differences, c.reached(), revision)
 		if len(rest) == 0 {
 			c.mu.Lock()

@@ -11,7 +11,9 @@
 // longer holds what it has not read.
 //
 // Reading order: object.go and event.go (what is kept), log.go (history),
-// interest.go (who is woken), watcher.go and transition.go (what a watcher
-// sees), cache.go and snapshot.go (state), progress.go (freshness), feed.go,
-// fill.go and check.go (how the store drives it all).
+// selection.go, interest.go and bucket.go (who is woken), watcher.go and
+// transition.go (what a watcher sees), cache.go, snapshot.go and apply.go
+// (state), exact.go (the past), progress.go (freshness), feed.go, fill.go,
+// difference.go and check.go (how the store drives it all). bookmark.go stands
+// alone.
 package watchcache

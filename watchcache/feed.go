@@ -91,6 +91,7 @@ type member struct {
 	prefix   string
 	filling  bool
 	removed  bool
+	distrust bool            // what the cache holds is not of the store's history
 	epoch    int             // of the stream; a fill from before a break is worthless
 	pending  []storage.Event // held back while filling
 	overflow bool            // pending was too long and was dropped
@@ -295,12 +296,14 @@ func (f *Feed) place(ctx context.Context, cancel context.CancelCauseFunc) error 
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if now < f.progress.Reached() {
+	wentBack := now < f.progress.Reached()
+	if wentBack {
 		f.opts.Logger.Warn("the store has gone back in time: all watchers start over", "was", f.progress.Reached(), "is", now)
 		f.progress.restart(now)
 	}
 	f.position, f.placed = now, true
 	for _, m := range f.order {
+		m.distrust = m.distrust || wentBack
 		f.startFill(m)
 	}
 	return nil

@@ -442,10 +442,15 @@ func TestStoreThatWentBack(t *testing.T) {
 		w := watching(t, r.pods, WatchOptions{After: r.pods.Current().Revision()})
 		drain(t, w)
 		<-w.Ready()
+		idle := watching(t, r.nodes, WatchOptions{After: r.nodes.Current().Revision()})
 
 		// What the feed believes is ahead of what the store has.
 		r.feed.progress.Publish(500)
-		r.pods.state.Store(&state{tree: r.pods.state.Load().tree.Set(podB.key(), podB.object(t, r.pods, 400)), revision: 400})
+		elsewhere := podA
+		elsewhere.node = "another history"
+		a, _ := r.pods.Current().Get(podA.key())
+		tree := r.pods.state.Load().tree.Set(podB.key(), podB.object(t, r.pods, 400))
+		r.pods.state.Store(&state{tree: tree.Set(podA.key(), elsewhere.object(t, r.pods, a.Revision)), revision: 400})
 		if _, err := r.feed.Check(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -454,9 +459,15 @@ func TestStoreThatWentBack(t *testing.T) {
 		if _, err := w.Read(make([]Event, 1)); !errors.Is(err, ErrExpired) {
 			t.Errorf("watcher: %v", err)
 		}
+		if _, err := idle.Read(make([]Event, 1)); !errors.Is(err, ErrExpired) {
+			t.Errorf("watcher of what has not changed since: %v", err)
+		}
 		now, _ := store.Current(t.Context())
 		if s := r.pods.Current(); s.Len() != 1 || s.Revision() != now || r.pods.Stats().Resets != 1 {
 			t.Errorf("holds %s at %d, want a at %d", content(s), s.Revision(), now)
+		}
+		if got, _ := r.pods.Current().Get(podA.key()); got == nil || got.Attributes.Fields[fieldNode] != podA.node {
+			t.Errorf("a is %v, of a history that the store does not have", got)
 		}
 		at := write(t, store, podC)
 		synctest.Wait()

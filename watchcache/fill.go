@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/levelwire/levelwire/internal/btree"
 	"github.com/levelwire/levelwire/storage"
 )
 
@@ -36,11 +37,11 @@ func (f *Feed) fill(ctx context.Context, m *member) error {
 	}
 	delay := retryFirst
 	for {
-		epoch, removed := f.beginFill(m)
+		epoch, held, removed := f.beginFill(m)
 		if removed {
 			return nil
 		}
-		objects, revision, err := f.load(ctx, m)
+		objects, revision, err := f.load(ctx, m, held)
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -63,7 +64,10 @@ func (f *Feed) fill(ctx context.Context, m *member) error {
 	}
 }
 
-func (f *Feed) beginFill(m *member) (epoch int, removed bool) {
+// beginFill also returns which objects may be taken over as they are. After the
+// store has gone back in time that is none: another write than the one that is
+// known may have had their revision.
+func (f *Feed) beginFill(m *member) (epoch int, held btree.Tree[*Object], removed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	m.loaded.Store(0)
@@ -71,7 +75,10 @@ func (f *Feed) beginFill(m *member) (epoch int, removed bool) {
 		// What was dropped is older than the list that is made now.
 		m.pending, m.overflow = nil, false
 	}
-	return m.epoch, m.removed
+	if !m.distrust {
+		held = m.cache.state.Load().tree
+	}
+	return m.epoch, held, m.removed
 }
 
 // join makes the list the member's state and applies what the stream has
@@ -87,7 +94,7 @@ func (f *Feed) join(ctx context.Context, m *member, epoch int, objects []*Object
 		return false, nil
 	}
 	first := !m.cache.isReady()
-	differences, err := m.cache.Fill(objects, revision)
+	differences, err := m.cache.fill(objects, revision, m.distrust)
 	if err != nil {
 		return false, err
 	}
@@ -98,7 +105,7 @@ func (f *Feed) join(ctx context.Context, m *member, epoch int, objects []*Object
 	}
 	m.cache.Apply(m.changes)
 	m.changes, m.pending = nil, nil
-	m.filling = false
+	m.filling, m.distrust = false, false
 	f.publish()
 	if first {
 		level := slog.LevelInfo
@@ -114,7 +121,7 @@ func (f *Feed) join(ctx context.Context, m *member, epoch int, objects []*Object
 
 // load reads all of a member's objects at one revision. The next page is
 // fetched while one is decoded on all cores.
-func (f *Feed) load(ctx context.Context, m *member) ([]*Object, storage.Revision, error) {
+func (f *Feed) load(ctx context.Context, m *member, held btree.Tree[*Object]) ([]*Object, storage.Revision, error) {
 	f.relists.Add(1)
 	group, ctx := errgroup.WithContext(ctx)
 	pages := make(chan storage.Page, 1)
@@ -131,7 +138,6 @@ func (f *Feed) load(ctx context.Context, m *member) ([]*Object, storage.Revision
 	})
 	var objects []*Object
 	var revision storage.Revision
-	held := m.cache.state.Load().tree
 	for page := range pages {
 		revision = page.Revision
 		objects = f.decodePage(m, page.Items, held.Get, objects)
