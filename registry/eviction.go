@@ -21,8 +21,10 @@ const budgetRetrySeconds = 10
 
 // Evict deletes a pod if the PodDisruptionBudget that covers it allows one more
 // disruption, which it takes. Otherwise the answer is 429 with the cause
-// DisruptionBudget. The deletion takes place under the resourceVersion that
-// was looked at, so that a pod recreated meanwhile is not evicted.
+// DisruptionBudget. A pod that is not covered any more, because it has not
+// started or has ended, goes in the state in which that was seen or not at all;
+// any other only if it is still the pod that was looked at and not another of
+// its name.
 func (r Registry) Evict(ctx context.Context, namespace, name string, eviction *policyv1.Eviction) (*Result, error) {
 	if eviction.Name != "" && eviction.Name != name {
 		return nil, badRequest("name in URL does not match name in Eviction object: %q != %q", name, eviction.Name)
@@ -34,25 +36,25 @@ func (r Registry) Evict(ctx context.Context, namespace, name string, eviction *p
 	if opts == nil {
 		opts = &metav1.DeleteOptions{}
 	}
+	for range maxAttempts {
+		result, moved, err := r.evictOnce(ctx, namespace, name, opts)
+		if !moved {
+			return result, err
+		}
+	}
+	return nil, apierrors.NewServerTimeout(r.res.GroupResource(), "evict", 1)
+}
+
+// evictOnce decides on the pod's current state. moved: that has changed before
+// the pod was deleted, and what was decided no longer holds.
+func (r Registry) evictOnce(ctx context.Context, namespace, name string, opts *metav1.DeleteOptions) (result *Result, moved bool, err error) {
 	cur, err := r.read(ctx, namespace, name, true)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	pod, ok := cur.object.(*corev1.Pod)
 	if cur.object == nil || !ok {
-		return nil, r.notFound(name)
-	}
-	if !needsBudget(pod) {
-		return r.Delete(ctx, namespace, name, opts)
-	}
-	budget, err := r.budgetOf(ctx, pod)
-	if err != nil {
-		return nil, err
-	}
-	if budget != "" {
-		if err := r.takeDisruption(ctx, pod, budget, len(opts.DryRun) > 0); err != nil {
-			return nil, err
-		}
+		return nil, false, r.notFound(name)
 	}
 	opts = opts.DeepCopy()
 	if opts.Preconditions == nil {
@@ -61,7 +63,25 @@ func (r Registry) Evict(ctx context.Context, namespace, name string, eviction *p
 	if opts.Preconditions.UID == nil {
 		opts.Preconditions.UID = &pod.UID
 	}
-	return r.Delete(ctx, namespace, name, opts)
+	if !needsBudget(pod) {
+		mayRetry := opts.Preconditions.ResourceVersion == nil
+		if mayRetry {
+			opts.Preconditions.ResourceVersion = &pod.ResourceVersion
+		}
+		result, err = r.Delete(ctx, namespace, name, opts)
+		return result, mayRetry && apierrors.IsConflict(err) && *opts.Preconditions.UID == pod.UID, err
+	}
+	budget, err := r.budgetOf(ctx, pod)
+	if err != nil {
+		return nil, false, err
+	}
+	if budget != "" {
+		if err := r.takeDisruption(ctx, pod, budget, len(opts.DryRun) > 0); err != nil {
+			return nil, false, err
+		}
+	}
+	result, err = r.Delete(ctx, namespace, name, opts)
+	return result, false, err
 }
 
 // needsBudget is false for pods that no workload counts on: finished, never
