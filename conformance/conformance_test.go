@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/levelwire/levelwire/server"
 )
 
@@ -198,9 +200,11 @@ func TestChoice(t *testing.T) {
 }
 
 // TestInterrupted: a run that is cancelled reports what it has not done, and
-// leaves nothing behind.
+// leaves nothing behind, neither objects nor goroutines.
 func TestInterrupted(t *testing.T) {
 	s := start(t, server.Config{DataDir: t.TempDir(), Storage: server.Memory})
+	checkNothingLeft(t, s) // the server serves: its own goroutines are there
+	before := goleak.IgnoreCurrent()
 	ctx, cancel := context.WithCancel(t.Context())
 	report, err := Run(ctx, s.config, Options{Parallel: 2, Done: func(Result) { cancel() }})
 	if err != nil {
@@ -210,4 +214,5 @@ func TestInterrupted(t *testing.T) {
 		t.Errorf("%d failed, %d were skipped", report.Count(Fail), report.Count(Skip))
 	}
 	checkNothingLeft(t, s)
+	goleak.VerifyNone(t, before)
 }

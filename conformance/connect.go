@@ -1,12 +1,17 @@
 package conformance
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
+	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
@@ -45,10 +50,11 @@ func connect(config *rest.Config) (*target, error) {
 		return nil, err
 	}
 	t := &target{base: strings.TrimSuffix(base, "/"), secure: parsed.Scheme == "https"}
-	var plain []*http.Transport
+	open := &connections{open: map[net.Conn]struct{}{}}
+	t.close = open.close
 	make := func(protocols ...string) (*http.Client, error) {
 		wire := newTransport(settings, tlsConfig, protocols)
-		plain = append(plain, wire)
+		wire.DialContext = open.dialer(wire.DialContext)
 		wrapped, err := transport.HTTPWrappersForConfig(settings, wire)
 		return &http.Client{Transport: wrapped, CheckRedirect: noRedirect}, err
 	}
@@ -61,12 +67,54 @@ func connect(config *rest.Config) (*target, error) {
 			return nil, err
 		}
 	}
-	t.close = func() {
-		for _, wire := range plain {
-			wire.CloseIdleConnections()
-		}
-	}
 	return t, nil
+}
+
+// connections are all that were opened. A transport can close only those that
+// are idle, and one is not right after a watch on it was given up.
+type connections struct {
+	mu   sync.Mutex
+	open map[net.Conn]struct{}
+}
+
+type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+func (c *connections) dialer(dial dialFunc) dialFunc {
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		counted := &countedConn{conn, c}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.open[counted] = struct{}{}
+		return counted, nil
+	}
+}
+
+func (c *connections) close() {
+	c.mu.Lock()
+	open := slices.Collect(maps.Keys(c.open))
+	c.mu.Unlock()
+	for _, conn := range open {
+		_ = conn.Close() // nothing is under way on it that anybody waits for
+	}
+}
+
+type countedConn struct {
+	net.Conn
+	in *connections
+}
+
+func (c *countedConn) Close() error {
+	c.in.mu.Lock()
+	delete(c.in.open, c)
+	c.in.mu.Unlock()
+	return c.Conn.Close()
 }
 
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

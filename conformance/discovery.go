@@ -26,8 +26,8 @@ func checkDiscoveryVersions(e *Env) {
 	}
 	var groups metav1.APIGroupList
 	e.must(e.get("/apis").decode(&groups))
-	if groups.Kind != "APIGroupList" || groups.APIVersion != "v1" {
-		e.failf("/apis is a %s of %s", groups.Kind, groups.APIVersion)
+	if groups.Kind != "APIGroupList" {
+		e.failf("/apis is a %q", groups.Kind)
 	}
 	for _, group := range groups.Groups {
 		if group.Name == "" || len(group.Versions) == 0 || !slices.Contains(group.Versions, group.PreferredVersion) {

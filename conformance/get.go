@@ -169,7 +169,7 @@ func checkFieldOfKind(e *Env) {
 }
 
 func checkFieldUnknown(e *Env) {
-	w := want{code: 400, reason: metav1.StatusReasonBadRequest, says: "field label not supported"}
+	w := want{code: 400, reason: metav1.StatusReasonBadRequest}
 	e.refuses(request{path: e.configMaps() + "?fieldSelector=spec.nodeName%3Dx"}, w)
-	e.refuses(request{path: e.configMaps() + "?watch=true&fieldSelector=spec.nodeName%3Dx"}, w)
+	e.refuses(request{path: e.configMaps() + "?watch=true&timeoutSeconds=1&fieldSelector=spec.nodeName%3Dx"}, w)
 }

@@ -24,23 +24,23 @@ func newEnv(ctx context.Context, t *target, namespace string) *Env {
 }
 
 // prepareNamespace makes a namespace and waits until what a cluster puts into
-// each is there. Servers without namespaces need none: made is false.
-func (e *Env) prepareNamespace() (made bool, err error) {
+// each is there. Servers without namespaces need none.
+func (e *Env) prepareNamespace() error {
 	body := `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"` + e.namespace + `"}}`
 	a, err := e.exchange(e.ctx, request{method: http.MethodPost, path: "/api/v1/namespaces", body: body})
 	switch {
 	case err != nil:
-		return false, err
+		return err
 	case a.code == http.StatusNotFound:
-		return false, nil
+		return nil
 	case a.code != http.StatusCreated:
-		return false, fmt.Errorf("the namespace %s cannot be created: %s", e.namespace, a)
+		return fmt.Errorf("the namespace %s cannot be created: %s", e.namespace, a)
 	}
 	a, err = e.exchange(e.ctx, request{path: "/api/v1/namespaces/default/configmaps/kube-root-ca.crt"})
 	if err != nil || a.code != http.StatusOK {
-		return true, err
+		return err
 	}
-	return true, e.until(func() (bool, error) {
+	return e.until(func() (bool, error) {
 		a, err := e.exchange(e.ctx, request{path: e.configMaps() + "/kube-root-ca.crt"})
 		return err == nil && a.code == http.StatusOK, err
 	})

@@ -80,7 +80,7 @@ type runner struct {
 	scenario func() (*recording, error)
 
 	mu         sync.Mutex // guards what follows
-	namespaces []*Env     // what to remove in the end
+	namespaces []*Env     // what to remove in the end, if it is there
 }
 
 func (r *runner) run(ctx context.Context, chosen []Guarantee) (*Report, error) {
@@ -98,7 +98,7 @@ func (r *runner) run(ctx context.Context, chosen []Guarantee) (*Report, error) {
 		workers.Go(func() {
 			namespace, err := r.namespace(ctx, strconv.Itoa(i))
 			for n := range queue {
-				if err != nil {
+				if err != nil && ctx.Err() == nil {
 					reporting.Lock()
 					failure = err
 					reporting.Unlock()
@@ -144,16 +144,14 @@ func slowestFirst(chosen []Guarantee) []int {
 	return append(first, rest...)
 }
 
-// namespace makes a namespace for one worker.
+// namespace makes a namespace for one worker. It will be removed even if the
+// answer to its creation never arrives.
 func (r *runner) namespace(ctx context.Context, suffix string) (string, error) {
 	e := newEnv(ctx, r.target, r.name+"-"+suffix)
-	made, err := e.prepareNamespace()
-	if made {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.namespaces = append(r.namespaces, e)
-	}
-	return e.namespace, err
+	r.mu.Lock()
+	r.namespaces = append(r.namespaces, e)
+	r.mu.Unlock()
+	return e.namespace, e.prepareNamespace()
 }
 
 // cleanup removes the namespaces, even if ctx has ended.

@@ -27,7 +27,7 @@ var watchGuarantees = []Guarantee{
 	{Name: "watch/http1", Source: sourceConcepts, check: checkWatchHTTP1,
 		Sentence: "Watches work over HTTP/1.1: events arrive as they happen."},
 	{Name: "watch/one-object", Source: sourceConcepts, check: checkWatchOne,
-		Sentence: "A watch of one object's path, or by metadata.name, shows that object only."},
+		Sentence: "A watch of one object, by metadata.name or by its old path, shows that object only."},
 	{Name: "watch/all-namespaces", Source: sourceConcepts, check: checkWatchAll,
 		Sentence: "A watch of the collection of all namespaces shows the events of each."},
 	{Name: "watch/legacy-path", Source: sourceObserved, check: checkLegacyPath,
@@ -115,7 +115,7 @@ func checkWatchOne(e *Env) {
 	e.create("a")
 	at := e.create("b").version()
 	for _, path := range []string{
-		e.configMaps() + "/a?watch=true&resourceVersion=" + at,
+		e.legacy() + "/a?resourceVersion=" + at,
 		e.configMaps() + "?watch=true&fieldSelector=metadata.name%3Da&resourceVersion=" + at,
 	} {
 		w := e.watchAt(path)
@@ -141,9 +141,12 @@ func checkWatchAll(e *Env) {
 	w.expect("ADDED", "b")
 }
 
+// legacy is the path of the collection that always means a watch.
+func (e *Env) legacy() string { return "/api/v1/watch/namespaces/" + e.namespace + "/configmaps" }
+
 func checkLegacyPath(e *Env) {
 	at := e.create("a", "only="+e.namespace).version()
-	prefix := "/api/v1/watch/namespaces/" + e.namespace + "/configmaps"
+	prefix := e.legacy()
 	streams := []*watcher{
 		e.watchAt(prefix + "?resourceVersion=" + at),
 		e.watchAt(prefix + "/a?resourceVersion=" + at),
@@ -179,10 +182,10 @@ var watchErrorGuarantees = []Guarantee{
 			e.refuses(request{path: e.configMaps() + "?watch=true&timeoutSeconds=1&labelSelector=a+in+%28"}, wantBad)
 		}},
 	{Name: "watch/name-contradiction", Source: sourceObserved,
-		Sentence: "A selector of metadata.name that contradicts the name in the path is a 400.",
+		Sentence: "A selector of metadata.name that contradicts the name in a watch's path is a 400.",
 		check: func(e *Env) {
 			e.create("a")
-			e.refuses(request{path: e.configMaps() + "/a?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3Db"}, wantBad)
+			e.refuses(request{path: e.legacy() + "/a?timeoutSeconds=1&fieldSelector=metadata.name%3Db"}, wantBad)
 		}},
 	{Name: "watch/expired-in-stream", Source: sourceObserved, check: checkWatchExpired,
 		Sentence: "A watch at a version whose history is gone opens with 200 and says so in the stream: ERROR 410 Expired, then the end."},
