@@ -81,6 +81,7 @@ func initialList(t *testing.T, a arrangement) {
 	w.create("gone", "1", "x")
 	w.update("b", "2", "")
 	w.delete("gone")
+	w.visible()
 	r := newRecorder()
 	s := a.subject(asIs)
 	s.handle(t, r, 0)

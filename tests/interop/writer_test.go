@@ -74,6 +74,15 @@ func (w *writer) get(name string) *corev1.Pod {
 	return pod
 }
 
+// visible waits until the server's cache shows what has been written: a list
+// at version 0, as an informer's first, may be of any state before that.
+func (w *writer) visible() {
+	w.t.Helper()
+	if _, err := w.pods.List(w.ctx, metav1.ListOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // sameAsServer wants an informer's copy to be what the server lists, in full.
 func (w *writer) sameAsServer(s subject, opts metav1.ListOptions) {
 	w.t.Helper()

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"fmt"
+	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -31,12 +32,15 @@ type resource struct {
 	indexers   cache.Indexers
 	// withStatus adds the status subresource.
 	withStatus bool
+	// returnDeleted: DELETE answers with the object, as for pods, and not with
+	// a Status.
+	returnDeleted bool
 }
 
 func resources() []resource {
 	return []resource{
 		{
-			version: corev1.SchemeGroupVersion, plural: "pods", singular: "pod", namespaced: true, withStatus: true,
+			version: corev1.SchemeGroupVersion, plural: "pods", singular: "pod", namespaced: true, withStatus: true, returnDeleted: true,
 			newObject:  func() runtime.Object { return &corev1.Pod{} },
 			newList:    func() runtime.Object { return &corev1.PodList{} },
 			attributes: podAttributes,
@@ -79,7 +83,7 @@ func (r resource) install(into map[string]rest.Storage, scheme *runtime.Scheme, 
 		CreateStrategy:            spec,
 		UpdateStrategy:            spec,
 		DeleteStrategy:            deletion(scheme, r.newObject()),
-		ReturnDeletedObject:       true,
+		ReturnDeletedObject:       r.returnDeleted,
 		TableConvertor:            rest.NewDefaultTableConvertor(group),
 	}
 	if r.attributes != nil {
@@ -115,10 +119,16 @@ func podAttributes(obj runtime.Object) (labels.Set, fields.Set, error) {
 		return nil, nil, fmt.Errorf("%T is not a pod", obj)
 	}
 	return pod.Labels, fields.Set{
-		"metadata.name":      pod.Name,
-		"metadata.namespace": pod.Namespace,
-		"spec.nodeName":      pod.Spec.NodeName,
-		"status.phase":       string(pod.Status.Phase),
+		"metadata.name":            pod.Name,
+		"metadata.namespace":       pod.Namespace,
+		"spec.nodeName":            pod.Spec.NodeName,
+		"spec.restartPolicy":       string(pod.Spec.RestartPolicy),
+		"spec.schedulerName":       pod.Spec.SchedulerName,
+		"spec.serviceAccountName":  pod.Spec.ServiceAccountName,
+		"spec.hostNetwork":         strconv.FormatBool(pod.Spec.HostNetwork),
+		"status.phase":             string(pod.Status.Phase),
+		"status.podIP":             pod.Status.PodIP,
+		"status.nominatedNodeName": pod.Status.NominatedNodeName,
 	}, nil
 }
 

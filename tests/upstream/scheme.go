@@ -43,7 +43,8 @@ func newScheme() *runtime.Scheme {
 // podFieldLabel lists the fields that pods can be selected by.
 func podFieldLabel(label, value string) (string, string, error) {
 	switch label {
-	case "metadata.name", "metadata.namespace", "spec.nodeName", "status.phase":
+	case "metadata.name", "metadata.namespace", "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName",
+		"spec.hostNetwork", "status.phase", "status.podIP", "status.nominatedNodeName":
 		return label, value, nil
 	}
 	return "", "", fmt.Errorf("field label not supported: %s", label)
