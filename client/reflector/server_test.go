@@ -62,7 +62,7 @@ func (r *replica) Replace(list []*corev1.ConfigMap, _ string) error {
 }
 
 // await waits until the store holds exactly want.
-func (r *replica) await(ctx context.Context, t *testing.T, want map[string]string) {
+func (r *replica) await(ctx context.Context, t testing.TB, want map[string]string) {
 	t.Helper()
 	for {
 		r.mu.Lock()
@@ -113,7 +113,7 @@ func (w *writer) write(ctx context.Context, objects int) {
 }
 
 // startServer runs a server until the test ends.
-func startServer(ctx context.Context, t *testing.T) *server.Server {
+func startServer(ctx context.Context, t testing.TB) *server.Server {
 	t.Helper()
 	s, err := server.Listen(server.Config{DataDir: t.TempDir(), SecurePort: server.AnyPort, Storage: server.Memory,
 		Logger: slog.New(slog.DiscardHandler)})
@@ -141,7 +141,7 @@ func startServer(ctx context.Context, t *testing.T) *server.Server {
 
 // clients returns one client that talks to the server directly, and one that
 // does through a proxy.
-func clients(t *testing.T, s *server.Server, opts rest.Options) (direct, proxied *rest.Client, proxy *faultnet.Proxy) {
+func clients(t testing.TB, s *server.Server, opts rest.Options) (direct, proxied *rest.Client, proxy *faultnet.Proxy) {
 	t.Helper()
 	cfg, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig())
 	if err != nil {
