@@ -64,7 +64,7 @@ func (s *Server) cachesReady(context.Context) error {
 		}
 	}
 	if n := len(waiting); n > 0 {
-		return fmt.Errorf("%d caches are not filled yet: %s ...", n, strings.Join(waiting[:min(n, 3)], ", "))
+		return fmt.Errorf("%d caches are not filled yet, among them %s", n, strings.Join(waiting[:min(n, 3)], ", "))
 	}
 	return nil
 }

@@ -84,15 +84,6 @@ func metadataProtobuf(partial []byte) ([]byte, error) {
 	return resource.MarshalProtobuf(obj, obj.GroupVersionKind())
 }
 
-// metadataMessage is the bare protobuf message, as it stands in a list.
-func metadataMessage(partial []byte) ([]byte, error) {
-	obj, err := decodePartial(partial)
-	if err != nil {
-		return nil, err
-	}
-	return resource.MarshalProtobufMessage(obj)
-}
-
 func decodePartial(partial []byte) (*metav1.PartialObjectMetadata, error) {
 	obj := &metav1.PartialObjectMetadata{}
 	if err := json.Unmarshal(partial, obj); err != nil {

@@ -349,13 +349,13 @@ func TestWatchShapes(t *testing.T) {
 func protobufEvents(t *testing.T, body io.Reader) (types []string, objects []runtime.Unknown) {
 	for {
 		var size [4]byte
-		if _, err := io.ReadFull(body, size[:]); err == io.EOF {
+		_, err := io.ReadFull(body, size[:])
+		if err == io.EOF {
 			return types, objects
-		} else {
-			must(t, err)
 		}
+		must(t, err)
 		data := make([]byte, binary.BigEndian.Uint32(size[:]))
-		_, err := io.ReadFull(body, data)
+		_, err = io.ReadFull(body, data)
 		must(t, err)
 		var event metav1.WatchEvent
 		must(t, event.Unmarshal(data))

@@ -256,7 +256,7 @@ func (f *Feed) session(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	err := f.stream(ctx, cancel)
-	if context.Cause(ctx) == errInterrupted {
+	if errors.Is(context.Cause(ctx), errInterrupted) {
 		return errInterrupted
 	}
 	return err

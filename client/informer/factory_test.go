@@ -55,7 +55,8 @@ func start(t *testing.T) *rest.Client {
 func TestFactorySharesInformersByTypeAndOptions(t *testing.T) {
 	f := informer.NewFactory(start(t), informer.Options{})
 	all := informer.ListOptions{}
-	if informer.For[*corev1.Pod](f, all) != informer.For[*corev1.Pod](f, all) {
+	first, second := informer.For[*corev1.Pod](f, all), informer.For[*corev1.Pod](f, all)
+	if first != second {
 		t.Error("two informers of one resource")
 	}
 	if informer.For[*corev1.Pod](f, all) == informer.For[*corev1.Pod](f, informer.ListOptions{Namespace: "a"}) {

@@ -81,8 +81,9 @@ func arrange(existing []*discoveryv1.EndpointSlice, wanted []discoveryv1.Endpoin
 	for _, endpoint := range wanted {
 		missing[endpoint.Addresses[0]] = endpoint
 	}
-	contents := make([][]discoveryv1.Endpoint, len(existing))
+	contents := make([][]discoveryv1.Endpoint, 0, len(existing))
 	for i, slice := range existing {
+		contents = append(contents, nil)
 		for _, old := range slice.Endpoints {
 			if endpoint, ok := missing[old.Addresses[0]]; ok {
 				contents[i] = append(contents[i], endpoint)

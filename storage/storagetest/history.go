@@ -100,8 +100,11 @@ func (s *session) randomWrites(seed, count int) ([]write, error) {
 		}
 		acknowledged = append(acknowledged, write{event, before})
 		read, err := s.Current(s.ctx)
-		if err != nil || read < rev {
-			return nil, fmt.Errorf("after the write of %d the current revision is %d (%v)", rev, read, err)
+		if err != nil {
+			return nil, fmt.Errorf("current revision after the write of %d: %w", rev, err)
+		}
+		if read < rev {
+			return nil, fmt.Errorf("after the write of %d the current revision is %d", rev, read)
 		}
 		known = read
 	}
