@@ -30,6 +30,9 @@ type Kubelet struct {
 	events  *events.Recorder
 	queue   *workqueue.Queue[types.NamespacedName]
 	ips     *addresses
+	// handler claims the addresses that pods have from before a restart; no
+	// other is given out until it has seen them all.
+	handler *informer.Registration
 
 	mu sync.Mutex
 	// remembered is bounded by the pods bound to the node.
@@ -60,7 +63,8 @@ func New(client *rest.Client, opts Options) (*Kubelet, error) {
 	k.node = informer.For[*corev1.Node](k.factory, informer.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("metadata.name", opts.NodeName).String(),
 	})
-	_, err := k.pods.AddHandler(informer.HandlerFuncs[*corev1.Pod]{
+	var err error
+	k.handler, err = k.pods.AddHandler(informer.HandlerFuncs[*corev1.Pod]{
 		Add: func(pod *corev1.Pod, _ bool) { k.podChanged(pod) },
 		Update: func(old, pod *corev1.Pod) {
 			if old.UID != pod.UID {
@@ -91,6 +95,11 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	if err := k.factory.WaitForSync(ctx); err != nil {
 		return err
 	}
+	select {
+	case <-k.handler.Synced():
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	k.log.Info("kubelet is running", "pods", len(k.pods.Lister().List("", nil)), "podCIDR", k.opts.PodCIDR)
 	defer k.queue.ShutDown()
 	group.Go(func() { k.heartbeat(ctx) })
@@ -118,18 +127,36 @@ func (k *Kubelet) work(ctx context.Context) {
 }
 
 func (k *Kubelet) podChanged(pod *corev1.Pod) {
-	if pod.Status.PodIP != "" {
+	switch {
+	case ended(pod):
+		// It goes on showing its address, but others may have it: pods that
+		// have ended can be any number.
+		k.ips.release(pod.UID)
+	case pod.Status.PodIP != "":
 		k.ips.claim(pod.UID, pod.Status.PodIP)
 	}
 	k.queue.Add(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
 }
 
 func (k *Kubelet) podGone(pod *corev1.Pod) {
-	k.ips.release(pod.UID)
-	k.mu.Lock()
-	delete(k.remembered, pod.UID)
-	k.mu.Unlock()
+	k.forget(pod.UID)
 	k.queue.Forget(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
+}
+
+func (k *Kubelet) forget(pod types.UID) {
+	k.ips.release(pod)
+	k.mu.Lock()
+	delete(k.remembered, pod)
+	k.mu.Unlock()
+}
+
+// forgetIfGone takes back what a worker may have noted about a pod after
+// podGone was called for it. The local copy is changed before podGone is
+// called, so one of the two comes last.
+func (k *Kubelet) forgetIfGone(pod *corev1.Pod) {
+	if now, ok := k.pods.Lister().Get(pod.Namespace, pod.Name); !ok || now.UID != pod.UID {
+		k.forget(pod.UID)
+	}
 }
 
 // remember notes when each stage of the pod's life was first seen.

@@ -14,6 +14,7 @@ type stage int
 const (
 	stageAccept  stage = iota // just bound: report it as Pending, creating
 	stageStart                // containers start: report Running
+	stageReady                // runs, but shows another readiness than it has: report the true one
 	stageEnd                  // containers ended: report Succeeded or Failed
 	stageStop                 // deletion: report the containers as stopped, then delete
 	stageNothing              // nothing to do until it changes
@@ -36,10 +37,13 @@ func (o *Options) next(pod *corev1.Pod, seen times, now time.Time) step {
 	if pod.DeletionTimestamp != nil {
 		return until(stageStop, seen.deleting.Add(o.stopAfter(pod)), now)
 	}
-	switch pod.Status.Phase {
-	case corev1.PodSucceeded, corev1.PodFailed:
+	if ended(pod) {
 		return step{stage: stageNothing}
-	case corev1.PodRunning:
+	}
+	if pod.Status.Phase == corev1.PodRunning {
+		if readinessMoved(pod) {
+			return step{stage: stageReady}
+		}
 		runFor, ends := o.runFor(pod)
 		if !ends {
 			return step{stage: stageNothing}
@@ -57,6 +61,10 @@ func until(s stage, due, now time.Time) step {
 		return step{stage: s, wait: wait}
 	}
 	return step{stage: s}
+}
+
+func ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // stopAfter is how long a deleted pod takes to stop: never longer than its

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/levelwire/levelwire/client/events"
@@ -20,6 +21,7 @@ func (k *Kubelet) sync(ctx context.Context, key types.NamespacedName) error {
 	if !ok {
 		return nil
 	}
+	defer k.forgetIfGone(pod)
 	now := time.Now()
 	next := k.opts.next(pod, k.remember(pod, now), now)
 	if next.wait > 0 {
@@ -31,6 +33,8 @@ func (k *Kubelet) sync(ctx context.Context, key types.NamespacedName) error {
 		return k.patchStatus(ctx, pod, accepted(pod, k.opts.NodeIP, now))
 	case stageStart:
 		return k.start(ctx, pod, now)
+	case stageReady:
+		return k.patchStatus(ctx, pod, readied(pod, now))
 	case stageEnd:
 		phase := corev1.PodSucceeded
 		code := exitCode(pod)
@@ -83,12 +87,31 @@ func (k *Kubelet) stop(ctx context.Context, pod *corev1.Pod, now time.Time) erro
 // patchStatus writes a pod's status. The uid guards against another pod of
 // the same name; merging by key keeps what others say in the status.
 func (k *Kubelet) patchStatus(ctx context.Context, pod *corev1.Pod, status corev1.PodStatus) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": status})
+	patch, err := statusPatch(pod.UID, status)
 	if err != nil {
 		return err
 	}
 	_, err = k.podAPI.Namespace(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	return unlessGone(err)
+}
+
+// statusPatch is a strategic merge patch for a pod's status. Conditions are
+// merged by type, and what a patch leaves out of one stays: a reason that does
+// not hold any more must be taken away in so many words.
+func statusPatch(pod types.UID, status corev1.PodStatus) ([]byte, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
+	if err != nil {
+		return nil, err
+	}
+	for i := range status.Conditions {
+		condition := fields["conditions"].([]any)[i].(map[string]any)
+		for _, name := range []string{"reason", "message"} {
+			if _, given := condition[name]; !given {
+				condition[name] = nil
+			}
+		}
+	}
+	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod}, "status": fields})
 }
 
 // unlessGone forgives that the pod has gone, or made way for another: the

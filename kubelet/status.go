@@ -57,6 +57,19 @@ func running(pod *corev1.Pod, ip netip.Addr, now time.Time) corev1.PodStatus {
 	return status
 }
 
+// readied is the status of a running pod that shows another readiness than it
+// has.
+func readied(pod *corev1.Pod, now time.Time) corev1.PodStatus {
+	status := *pod.Status.DeepCopy()
+	setConditions(&status, pod, metav1.NewTime(now), map[corev1.PodConditionType]corev1.ConditionStatus{
+		corev1.PodScheduled:    corev1.ConditionTrue,
+		corev1.PodInitialized:  corev1.ConditionTrue,
+		corev1.ContainersReady: corev1.ConditionTrue,
+		corev1.PodReady:        gatesOpen(pod),
+	}, "ReadinessGatesNotReady")
+	return status
+}
+
 // finished is the status of a pod whose containers have ended, by themselves
 // (phase Succeeded or Failed) or because it was deleted (phase kept).
 func finished(pod *corev1.Pod, code int32, phase corev1.PodPhase, now time.Time) corev1.PodStatus {
@@ -125,6 +138,18 @@ func gatesOpen(pod *corev1.Pod) corev1.ConditionStatus {
 		}
 	}
 	return corev1.ConditionTrue
+}
+
+// readinessMoved tells whether a running pod shows another readiness than it
+// has: a gate was opened or closed, or the node was silent for so long that
+// its pods were marked not ready.
+func readinessMoved(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status != gatesOpen(pod)
+		}
+	}
+	return false
 }
 
 // conditionOrder is the order in which kubectl describe lists them.
