@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -13,16 +14,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/levelwire/levelwire/client/rest"
 )
 
 // Limits of a Recorder's memory. An event beyond the queue's length is
 // dropped and counted; an occurrence of an event that has been forgotten
-// starts a new Event object.
+// starts a new Event object; longer messages are cut.
 const (
 	queueLength    = 1024
 	rememberedMost = 4096
+	messageMost    = 1024
 	writeTimeout   = 10 * time.Second
 )
 
@@ -52,8 +55,9 @@ type Recorder struct {
 	log       *slog.Logger
 	queue     chan occurrence
 	dropped   atomic.Int64
-	// seen is touched by Run only.
-	seen map[identity]written
+	// seen and lastName are touched by Run only.
+	seen     map[identity]written
+	lastName int64
 }
 
 type occurrence struct {
@@ -98,6 +102,9 @@ func (r *Recorder) Warning(about Regarding, reason, format string, args ...any) 
 func (r *Recorder) Dropped() int64 { return r.dropped.Load() }
 
 func (r *Recorder) enqueue(about Regarding, kind, reason, message string) {
+	if len(message) > messageMost {
+		message = strings.ToValidUTF8(message[:messageMost-len("...")], "") + "..."
+	}
 	o := occurrence{
 		identity: identity{about.GVK, about.Namespace, about.Name, about.UID, kind, reason, message},
 		version:  about.ResourceVersion,
@@ -163,12 +170,25 @@ func (r *Recorder) count(ctx context.Context, o occurrence, earlier written) err
 	return err
 }
 
+// nameFor returns a name that no other event about the object has: the time in
+// nanoseconds tells them apart, moved on where two came in the same one. Names
+// of objects may be as long as those of events, so they are cut.
+func (r *Recorder) nameFor(o occurrence) string {
+	r.lastName = max(r.lastName+1, o.at.UnixNano())
+	suffix := fmt.Sprintf(".%x", r.lastName)
+	about := o.name
+	if most := validation.DNS1123SubdomainMaxLength - len(suffix); len(about) > most {
+		about = strings.TrimRight(about[:most], ".-")
+	}
+	return about + suffix
+}
+
 func (r *Recorder) object(o occurrence) *corev1.Event {
 	at := metav1.NewTime(o.at)
 	return &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: eventNamespace(o.namespace),
-			Name:      fmt.Sprintf("%s.%x", o.name, o.at.UnixNano()),
+			Name:      r.nameFor(o),
 		},
 		InvolvedObject: corev1.ObjectReference{
 			APIVersion: o.gvk.GroupVersion().String(), Kind: o.gvk.Kind,
