@@ -371,3 +371,45 @@ func TestRandomHistoriesConverge(t *testing.T) {
 		}
 	}
 }
+
+func TestSettledAndIdleWhenEverythingIsProcessed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newConsumer()
+		idle := 0
+		c.fifo.onIdle = func() { idle++ }
+		if err := c.fifo.Replace([]*corev1.Pod{pod("a", 1, 1)}, "1"); err != nil {
+			t.Fatal(err)
+		}
+		if version, ok := c.fifo.Settled(); ok {
+			t.Errorf("settled at %q with an object queued", version)
+		}
+		c.pop(t)
+		if version, ok := c.fifo.Settled(); !ok || version != "1" {
+			t.Errorf("settled: %q, %v", version, ok)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _ = c.fifo.Pop(ctx, func(Item[*corev1.Pod]) error { return nil }) }()
+		synctest.Wait()
+		if idle != 1 {
+			t.Errorf("idle %d times, want 1", idle)
+		}
+		cancel()
+	})
+}
+
+func TestBuryLeavesWhatIsQueuedAlone(t *testing.T) {
+	c := newConsumer()
+	if err := c.fifo.Replace([]*corev1.Pod{pod("a", 1, 1), pod("b", 2, 1)}, "1"); err != nil {
+		t.Fatal(err)
+	}
+	c.pop(t)
+	for key, want := range map[string]bool{"ns/a": true, "ns/b": false, "ns/unknown": false} {
+		if buried, err := c.fifo.Bury(key); err != nil || buried != want {
+			t.Errorf("%s: %v, %v", key, buried, err)
+		}
+	}
+	c.pop(t)
+	if key, deltas, _ := c.pop(t); key != "a" || deltas != "Deleted 1?" {
+		t.Errorf("%s: %s", key, deltas)
+	}
+}

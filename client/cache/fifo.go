@@ -27,6 +27,10 @@ type FIFOOptions[T any] struct {
 	// by the goroutine that made it so: that of Pop, or that of Replace if the
 	// first list was empty. Default: nobody is called.
 	OnSynced func()
+	// OnIdle is called, without locks and by the goroutine of Pop, each time
+	// that everything queued has been processed and Pop is about to wait. It
+	// must return quickly. Default: nobody is called.
+	OnIdle func()
 }
 
 // Known is what a DeltaFIFO asks of the store behind it. Both methods are
@@ -53,6 +57,7 @@ type DeltaFIFO[T any] struct {
 	known     Known[T]
 	maxDeltas int
 	onSynced  func()
+	onIdle    func()
 
 	// popping is held by the one Pop that is handing out an object. It is
 	// taken before mu.
@@ -96,6 +101,7 @@ func NewDeltaFIFO[T any](opts FIFOOptions[T]) *DeltaFIFO[T] {
 		known:     opts.Known,
 		maxDeltas: opts.MaxDeltas,
 		onSynced:  opts.OnSynced,
+		onIdle:    opts.OnIdle,
 		popping:   make(chan struct{}, 1),
 		items:     make(map[string]*pending[T]),
 		synced:    make(chan struct{}),
@@ -208,6 +214,9 @@ func (f *DeltaFIFO[T]) Pop(ctx context.Context, process func(Item[T]) error) err
 		}
 		if p != nil {
 			return f.handOut(p, process)
+		}
+		if f.onIdle != nil {
+			f.onIdle()
 		}
 		select {
 		case <-f.wake:

@@ -168,3 +168,30 @@ func (f *DeltaFIFO[T]) Processed() string {
 		return f.reached
 	}
 }
+
+// Settled returns the version that everything queued so far leads to, if all
+// of it was popped and processed: Known then shows exactly that version.
+func (f *DeltaFIFO[T]) Settled() (version string, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.reached, f.current == nil && f.head == nil
+}
+
+// Bury queues a tombstone for the object with this key, as Replace does for
+// those that are missing, unless nothing is known of it or changes of it are
+// queued. It reports whether it did.
+func (f *DeltaFIFO[T]) Bury(key string) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ended {
+		return false, ErrClosed
+	}
+	if f.known == nil || f.items[key] != nil || f.current != nil && f.current.key == key {
+		return false, nil
+	}
+	last, known := f.known.Get(key)
+	if known {
+		f.push(key, Delta[T]{Type: Deleted, Object: last, FinalStateUnknown: true})
+	}
+	return known, nil
+}

@@ -30,6 +30,9 @@ type Options struct {
 	Reflector reflector.Options
 	// Logger receives what happens. Default: discard.
 	Logger *slog.Logger
+	// Disk keeps the objects of all informers in files. Its zero value does
+	// not.
+	Disk DiskOptions
 }
 
 // ListOptions says which objects of a resource an informer looks at. Each
@@ -62,6 +65,7 @@ type shared interface {
 	Run(ctx context.Context) error
 	Synced() <-chan struct{}
 	Done() <-chan struct{}
+	Healthy(limit time.Duration) error
 }
 
 type informerKey struct {
@@ -76,6 +80,9 @@ func NewFactory(client *rest.Client, opts Options) *Factory {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	opts.Reflector.Logger = opts.Logger
+	if opts.Disk.Identify == nil {
+		opts.Disk.Identify = clusterOf(client)
+	}
 	return &Factory{client: client, opts: opts, informers: map[informerKey]shared{}, started: map[shared]bool{}}
 }
 
@@ -117,6 +124,9 @@ func of[T rest.Object](f *Factory, endpoint rest.Resource[T], opts ListOptions) 
 		o.LabelSelector, o.FieldSelector = opts.LabelSelector, opts.FieldSelector
 	})
 	i := newInformer(nameOf(gvr, opts), source, f.opts.Reflector, f.opts.Resync)
+	if f.opts.Disk.Directory != "" {
+		i.invalid = i.keepOnDisk(f.opts.Disk, gvr.Group+"/"+gvr.Version+"/"+gvr.Resource, opts.describe())
+	}
 	f.informers[key] = i
 	f.order = append(f.order, i)
 	return i
@@ -125,6 +135,15 @@ func of[T rest.Object](f *Factory, endpoint rest.Resource[T], opts ListOptions) 
 // nameOf is how an informer is called in logs: "pods", "deployments.apps
 // (namespace x, labels app=y)".
 func nameOf(gvr schema.GroupVersionResource, opts ListOptions) string {
+	name := gvr.GroupResource().String()
+	if limits := opts.describe(); limits != "" {
+		name += " (" + limits + ")"
+	}
+	return name
+}
+
+// describe says what is selected; "" for everything.
+func (opts ListOptions) describe() string {
 	var limits []string
 	for _, limit := range []struct{ what, value string }{
 		{"namespace", opts.Namespace}, {"labels", opts.LabelSelector}, {"fields", opts.FieldSelector},
@@ -133,11 +152,7 @@ func nameOf(gvr schema.GroupVersionResource, opts ListOptions) string {
 			limits = append(limits, limit.what+" "+limit.value)
 		}
 	}
-	name := gvr.GroupResource().String()
-	if len(limits) > 0 {
-		name += " (" + strings.Join(limits, ", ") + ")"
-	}
-	return name
+	return strings.Join(limits, ", ")
 }
 
 // Start runs the informers that have not been started, each until ctx ends or

@@ -32,6 +32,9 @@ type script struct {
 	changed chan struct{}                  // closed by the next change
 	cut     chan struct{}                  // closed by cutAll
 	watches int
+	lists   int
+	// down, while not nil, keeps watches from opening; it is closed by up.
+	down chan struct{}
 }
 
 func newScript() *script {
@@ -68,6 +71,31 @@ func (s *script) note(kind watch.EventType, pod *corev1.Pod) {
 	s.changed = make(chan struct{})
 }
 
+// bookmark says that there is a newer version, and no change.
+func (s *script) bookmark() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.note(watch.Bookmark, &corev1.Pod{})
+}
+
+// setDown keeps watches from opening, or lets them.
+func (s *script) setDown(down bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if down {
+		s.down = make(chan struct{})
+	} else if s.down != nil {
+		close(s.down)
+		s.down = nil
+	}
+}
+
+func (s *script) listCount() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lists
+}
+
 // forget makes the server answer watches from before now with 410, and ends
 // those that are open.
 func (s *script) forget() {
@@ -81,6 +109,7 @@ func (s *script) forget() {
 func (s *script) List(context.Context, metav1.ListOptions) (*rest.List[*corev1.Pod], error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.lists++
 	list := &rest.List[*corev1.Pod]{}
 	list.ResourceVersion = strconv.Itoa(s.version)
 	for _, pod := range s.pods {
@@ -92,6 +121,18 @@ func (s *script) List(context.Context, metav1.ListOptions) (*rest.List[*corev1.P
 func (s *script) Watch(ctx context.Context, opts metav1.ListOptions) (reflector.Stream[*corev1.Pod], error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for s.down != nil {
+		down := s.down
+		s.mu.Unlock()
+		select {
+		case <-down:
+		case <-ctx.Done():
+		}
+		s.mu.Lock()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
 	s.watches++
 	after, err := strconv.Atoi(opts.ResourceVersion)
 	if err != nil {

@@ -37,6 +37,17 @@ type SharedInformer[T rest.Object] struct {
 	resyncEvery time.Duration // of handlers that do not say; constant
 	reflector   *reflector.Reflector[T]
 	handlers    sync.WaitGroup // goroutines that call handlers
+	disk        *disk[T]       // nil: nothing is kept on disk; constant after the start
+	invalid     error          // what Run fails with
+
+	// restoredAsOf is when the state that was read from disk was current; zero
+	// if none was. confirmed: the server has shown a complete state, or gone on
+	// from the restored one; resuming: it is being asked to.
+	restoredAsOf        time.Time
+	confirmed, resuming bool
+
+	waits   waits
+	moments moments
 
 	synced, done chan struct{}
 
@@ -68,7 +79,7 @@ func newInformer[T rest.Object](name string, source reflector.ListerWatcher[T], 
 		indexer: indexer, resyncEvery: resync,
 		synced: make(chan struct{}), done: make(chan struct{}),
 	}
-	i.fifo = cache.NewDeltaFIFO(cache.FIFOOptions[T]{Known: indexer, OnSynced: i.declareSynced})
+	i.fifo = cache.NewDeltaFIFO(cache.FIFOOptions[T]{Known: indexer, OnSynced: i.declareSynced, OnIdle: i.settled})
 	return i
 }
 
@@ -126,6 +137,7 @@ type Stats struct {
 	Events        int64 // changes that handlers were told of, or are being
 	Unindexed     int64 // states for which an index function failed
 	Untransformed int64 // states for which the transform failed
+	Disk          DiskStats
 	Reflector     reflector.Stats
 	Handlers      []HandlerStats
 }
@@ -144,6 +156,9 @@ func (i *SharedInformer[T]) Stats() Stats {
 	if i.reflector != nil {
 		s.Reflector = i.reflector.Stats()
 	}
+	if i.disk != nil {
+		s.Disk = i.disk.stats()
+	}
 	return s
 }
 
@@ -155,11 +170,17 @@ func (i *SharedInformer[T]) Run(ctx context.Context) error {
 	if err := i.start(); err != nil {
 		return err
 	}
-	var loop sync.WaitGroup
-	loop.Go(func() { i.loop(ctx) })
+	if err := i.resumeFrom(i.restore(ctx)); err != nil {
+		i.stop()
+		return err
+	}
+	var background sync.WaitGroup
+	background.Go(func() { i.loop(ctx) })
+	i.keepSaved(ctx, &background)
 	err := i.reflector.Run(ctx)
 	cancel()
-	loop.Wait()
+	background.Wait()
+	i.saveLast(ctx)
 	i.stop()
 	return err
 }
@@ -173,21 +194,37 @@ func (i *SharedInformer[T]) start() error {
 	case stopped:
 		return fmt.Errorf("informer %s: %w", i.name, ErrStopped)
 	}
+	if i.invalid != nil {
+		return fmt.Errorf("informer %s: %w", i.name, i.invalid)
+	}
+	i.phase = running
+	for _, l := range i.listeners {
+		i.scheduleResync(l)
+	}
+	return nil
+}
+
+// resumeFrom makes the reflector, which goes on from a version that the local
+// copy shows already; "": it lists.
+func (i *SharedInformer[T]) resumeFrom(version string) error {
 	opts, told := i.opts, i.opts.OnProgress
+	if version != "" {
+		opts.ResumeFrom = version
+	}
 	opts.OnProgress = func(version string) {
 		i.fifo.Reached(version)
+		i.advanced()
 		if told != nil {
 			told(version)
 		}
 	}
-	r, err := reflector.New(i.source, reflector.Store[T](sink[T]{i}), opts)
+	r, err := reflector.New(reflector.ListerWatcher[T](witness[T]{i}), reflector.Store[T](sink[T]{i}), opts)
 	if err != nil {
 		return fmt.Errorf("informer %s: %w", i.name, err)
 	}
-	i.phase, i.reflector = running, r
-	for _, l := range i.listeners {
-		i.scheduleResync(l)
-	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.reflector, i.resuming = r, version != ""
 	return nil
 }
 
@@ -209,14 +246,25 @@ func (i *SharedInformer[T]) stop() {
 
 // loop moves deltas into the Indexer and to the listeners.
 func (i *SharedInformer[T]) loop(ctx context.Context) {
-	for {
-		err := i.fifo.Pop(ctx, func(item cache.Item[T]) error {
-			i.apply(item)
-			return nil
-		})
-		if err != nil {
-			return
-		}
+	for i.applyNext(ctx) == nil {
+		i.advanced()
+	}
+}
+
+// applyNext waits for the next object with changes, and applies them.
+func (i *SharedInformer[T]) applyNext(ctx context.Context) error {
+	return i.fifo.Pop(ctx, func(item cache.Item[T]) error {
+		i.apply(item)
+		return nil
+	})
+}
+
+// settled is called when everything queued has been applied.
+func (i *SharedInformer[T]) settled() {
+	i.moments.settled()
+	i.advanced()
+	if i.disk != nil {
+		i.disk.settled()
 	}
 }
 
@@ -225,6 +273,15 @@ func (i *SharedInformer[T]) loop(ctx context.Context) {
 func (i *SharedInformer[T]) declareSynced() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	i.declareSyncedLocked()
+}
+
+// declareSyncedLocked needs mu.
+func (i *SharedInformer[T]) declareSyncedLocked() {
+	i.confirmed = true
+	if i.HasSynced() {
+		return // the first list after a restored state that was gone on from
+	}
 	close(i.synced)
 	i.tell("", notification[T]{kind: marker})
 }
@@ -254,7 +311,7 @@ func (i *SharedInformer[T]) store(item cache.Item[T], d *cache.Delta[T]) {
 	}
 	switch {
 	case !existed:
-		i.distribute(item.Key, notification[T]{kind: added, obj: d.Object, initial: item.Initial})
+		i.distribute(item.Key, notification[T]{kind: added, obj: d.Object, initial: item.Initial && !i.HasSynced()})
 	case old.GetUID() != d.Object.GetUID():
 		// Nobody saw the end of the old object.
 		i.distribute(item.Key, notification[T]{kind: deleted, obj: old, unknown: true})
@@ -317,6 +374,8 @@ func (s sink[T]) Replace(list []T, version string) error {
 	for n := range list {
 		list[n] = s.transformed(list[n])
 	}
+	s.replacing()
+	defer s.moments.thaw()
 	return ended(s.fifo.Replace(list, version))
 }
 

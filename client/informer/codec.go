@@ -1,0 +1,125 @@
+package informer
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"io"
+	"reflect"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/levelwire/levelwire/client/rest"
+)
+
+// codec turns objects into the bytes of a cache file and back.
+type codec[T rest.Object] struct {
+	name   string // of the encoding and the type's shape
+	append func(dst []byte, obj T) ([]byte, error)
+	decode func(data []byte) (T, error)
+}
+
+// message is what the generated code of built-in types offers.
+type message interface {
+	Size() int
+	MarshalToSizedBuffer(data []byte) (int, error)
+	Unmarshal(data []byte) error
+}
+
+// newCodec uses protobuf for built-in types, whose Go type says their kind,
+// and JSON for all others.
+func newCodec[T rest.Object]() (codec[T], error) {
+	typ := reflect.TypeFor[T]()
+	if typ.Kind() != reflect.Pointer {
+		return codec[T]{}, fmt.Errorf("objects of type %v cannot be kept on disk: only pointers can", typ)
+	}
+	newT := func() T { return reflect.New(typ.Elem()).Interface().(T) }
+	c := codec[T]{append: appendJSON[T], decode: func(data []byte) (T, error) {
+		obj := newT()
+		return obj, decodeJSON(data, obj)
+	}}
+	encoding := "json"
+	if _, ok := any(newT()).(message); ok && builtin(newT()) {
+		encoding = "protobuf"
+		c.append = func(dst []byte, obj T) ([]byte, error) { return appendMessage(dst, any(obj).(message)) }
+		c.decode = func(data []byte) (T, error) {
+			obj := newT()
+			return obj, any(obj).(message).Unmarshal(data)
+		}
+	}
+	c.name = fmt.Sprintf("%s %v %s", encoding, typ, shape(typ))
+	return c, nil
+}
+
+// builtin tells that a type is of client-go's scheme. Metadata is, but its
+// kind tells something.
+func builtin(obj rest.Object) bool {
+	if _, ok := obj.(*metav1.PartialObjectMetadata); ok {
+		return false
+	}
+	kinds, _, err := scheme.Scheme.ObjectKinds(obj)
+	return err == nil && len(kinds) == 1
+}
+
+func appendMessage(dst []byte, m message) ([]byte, error) {
+	start, size := len(dst), m.Size()
+	dst = slices.Grow(dst, size)[:start+size]
+	n, err := m.MarshalToSizedBuffer(dst[start:])
+	if err == nil && n != size {
+		err = fmt.Errorf("a message of %d bytes has %d", size, n)
+	}
+	return dst, err
+}
+
+func appendJSON[T rest.Object](dst []byte, obj T) ([]byte, error) {
+	var value any = obj
+	if u, ok := value.(*unstructured.Unstructured); ok {
+		value = u.Object
+	}
+	data, err := json.Marshal(value)
+	return append(dst, data...), err
+}
+
+func decodeJSON(data []byte, into any) error {
+	if u, ok := into.(*unstructured.Unstructured); ok {
+		return utiljson.Unmarshal(data, &u.Object) // keeps integers exact
+	}
+	return json.Unmarshal(data, into)
+}
+
+// shape is a hash of everything in a type that decides what an encoding of it
+// can hold: a program with a newer type must not take what an older one
+// stored, which lacks fields, for complete.
+func shape(typ reflect.Type) string {
+	h := sha256.New()
+	describe(h, typ, map[reflect.Type]bool{})
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+func describe(h hash.Hash, typ reflect.Type, seen map[reflect.Type]bool) {
+	_, _ = io.WriteString(h, typ.String()+typ.Kind().String()+"(") // a hash never fails
+	switch typ.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		describe(h, typ.Elem(), seen)
+	case reflect.Map:
+		describe(h, typ.Key(), seen)
+		describe(h, typ.Elem(), seen)
+	case reflect.Struct:
+		if seen[typ] {
+			break
+		}
+		seen[typ] = true
+		for i := range typ.NumField() {
+			field := typ.Field(i)
+			_, _ = io.WriteString(h, field.Name+" "+string(field.Tag)+" ")
+			describe(h, field.Type, seen)
+		}
+	}
+	_, _ = io.WriteString(h, ")")
+}

@@ -1,0 +1,144 @@
+package informer
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+)
+
+// Freshness says how old an informer's view is.
+type Freshness struct {
+	// Version is that of LastSyncResourceVersion: the local copy surely shows
+	// every change up to it.
+	Version string
+	// AsOf is a moment by which the local copy showed everything that the
+	// server had said: when it last said anything, be it a bookmark, or, while
+	// changes are queued, when none were. Zero: the copy never was complete.
+	//
+	// Servers send bookmarks about once a minute, so a quiet view of a minute's
+	// age is usual. When a watch is opened again, what was missed is still on
+	// its way for a moment.
+	AsOf time.Time
+	// Age is the time since AsOf; the longest there is if AsOf is zero.
+	Age time.Duration
+	// Queued is how many objects have changes that the local copy does not
+	// show yet.
+	Queued int
+	// Synced: the server has shown, or confirmed, a complete state.
+	Synced bool
+	// Restored: the copy was read from disk and the server has not confirmed
+	// that it can be gone on from.
+	Restored bool
+	// Listing: the server has forgotten the version, and the list that
+	// replaces the copy is not complete yet.
+	Listing bool
+}
+
+// Freshness returns how old the view is at this moment.
+func (i *SharedInformer[T]) Freshness() Freshness {
+	f := Freshness{Version: i.fifo.Processed(), Queued: i.fifo.Len(), Synced: i.HasSynced(), Age: math.MaxInt64}
+	i.mu.Lock()
+	saved, confirmed := i.restoredAsOf, i.confirmed
+	i.mu.Unlock()
+	f.Restored = !saved.IsZero() && !confirmed
+	before, listing := i.moments.listing()
+	f.Listing = listing && f.Synced
+	switch {
+	case f.Restored:
+		f.AsOf = saved
+	case !f.Synced:
+		return f
+	case listing:
+		f.AsOf = before
+	default:
+		f.AsOf = i.Stats().Reflector.LastContact
+	}
+	if f.Queued > 0 {
+		f.AsOf = earlier(f.AsOf, i.moments.idleAt())
+	}
+	if !f.AsOf.IsZero() {
+		f.Age = time.Since(f.AsOf)
+	}
+	return f
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// Healthy returns nil if the informer's view is complete, confirmed by the
+// server and not older than limit, and otherwise says what is wrong. A limit
+// below a few minutes alarms without need: see Freshness.AsOf.
+func (i *SharedInformer[T]) Healthy(limit time.Duration) error {
+	f := i.Freshness()
+	switch {
+	case f.Restored:
+		return fmt.Errorf("informer %s: the view was read from disk, is %v old, and the server has not confirmed it", i.name, f.Age.Round(time.Second))
+	case !f.Synced:
+		return fmt.Errorf("informer %s: there is no complete list yet", i.name)
+	case f.Age > limit && f.AsOf.IsZero():
+		return fmt.Errorf("informer %s: the first list is still being applied", i.name)
+	case f.Age > limit:
+		return fmt.Errorf("informer %s: the view is %v old (limit %v), at version %s, %d changes queued", i.name, f.Age.Round(time.Second), limit, f.Version, f.Queued)
+	default:
+		return nil
+	}
+}
+
+// Healthy joins what [SharedInformer.Healthy] says of all informers that were
+// started.
+func (f *Factory) Healthy(limit time.Duration) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var all []error
+	for _, i := range f.order {
+		if f.started[i] {
+			all = append(all, i.Healthy(limit))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// moments holds two moments that Freshness needs, in Unix nanoseconds; 0: none.
+type moments struct {
+	idle atomic.Int64 // nothing was queued
+	// frozen is when the server had last spoken before the list that is now
+	// under way; 1 if it never had.
+	frozen atomic.Int64
+}
+
+func (m *moments) settled() { m.idle.Store(time.Now().UnixNano()) }
+
+func (m *moments) idleAt() time.Time { return moment(m.idle.Load()) }
+
+// freeze is called when a list begins: until it is complete the server's words
+// do not make the view newer.
+func (m *moments) freeze(lastContact time.Time) {
+	at := int64(1)
+	if !lastContact.IsZero() {
+		at = lastContact.UnixNano()
+	}
+	m.frozen.CompareAndSwap(0, at)
+}
+
+func (m *moments) thaw() { m.frozen.Store(0) }
+
+func (m *moments) listing() (before time.Time, yes bool) {
+	at := m.frozen.Load()
+	if at == 1 {
+		return time.Time{}, true
+	}
+	return moment(at), at != 0
+}
+
+func moment(nanoseconds int64) time.Time {
+	if nanoseconds == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, nanoseconds)
+}

@@ -1,0 +1,68 @@
+package informer
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/client/reflector"
+	"github.com/levelwire/levelwire/client/rest"
+)
+
+// witness is the source as the reflector sees it. It notes what the reflector
+// does not tell: that a list has begun, and that the server goes on from a
+// version that came from disk.
+type witness[T rest.Object] struct{ *SharedInformer[T] }
+
+func (w witness[T]) List(ctx context.Context, opts metav1.ListOptions) (*rest.List[T], error) {
+	w.listBegins()
+	return w.source.List(ctx, opts)
+}
+
+func (w witness[T]) Watch(ctx context.Context, opts metav1.ListOptions) (reflector.Stream[T], error) {
+	initial := opts.SendInitialEvents != nil && *opts.SendInitialEvents
+	if initial {
+		w.listBegins()
+	}
+	stream, err := w.source.Watch(ctx, opts)
+	if err != nil || initial || !w.isResuming() {
+		return stream, err
+	}
+	s := &confirming[T]{Stream: stream, confirm: w.confirm}
+	s.timer = time.AfterFunc(graceOfResume, w.confirm)
+	return s, nil
+}
+
+func (w witness[T]) listBegins() { w.moments.freeze(w.Stats().Reflector.LastContact) }
+
+// graceOfResume is how long a watch from a restored version must stay open to
+// count as accepted if it says nothing: a server that has forgotten the
+// version says so at once, though within the stream.
+const graceOfResume = 500 * time.Millisecond
+
+// confirming is the first stream from a restored version.
+type confirming[T rest.Object] struct {
+	reflector.Stream[T]
+	confirm func()
+	timer   *time.Timer
+	told    bool
+}
+
+func (s *confirming[T]) Next() (rest.WatchEvent[T], error) {
+	event, err := s.Stream.Next()
+	switch {
+	case err != nil:
+		s.timer.Stop()
+	case !s.told:
+		s.timer.Stop()
+		s.told = true
+		s.confirm()
+	}
+	return event, err
+}
+
+func (s *confirming[T]) Close() {
+	s.timer.Stop()
+	s.Stream.Close()
+}

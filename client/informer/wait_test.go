@@ -1,0 +1,183 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/levelwire/levelwire/client/reflector"
+)
+
+func TestWaitForWakesWhenTheVersionIsShown(t *testing.T) {
+	in(t, func(t *testing.T, s *script, i *SharedInformer[*corev1.Pod]) {
+		result := make(chan error, 1)
+		wait := func(version string) {
+			t.Helper()
+			go func() { result <- i.WaitFor(t.Context(), version) }()
+			synctest.Wait()
+		}
+		expectWaiting := func() {
+			t.Helper()
+			select {
+			case err := <-result:
+				t.Fatalf("did not wait: %v", err)
+			default:
+			}
+		}
+		expectDone := func() {
+			t.Helper()
+			synctest.Wait()
+			select {
+			case err := <-result:
+				if err != nil {
+					t.Error(err)
+				}
+			default:
+				t.Fatal("still waiting")
+			}
+		}
+		wait("")
+		expectDone()
+		wait("2")
+		expectWaiting()
+		s.set("a", 1, nil)
+		synctest.Wait()
+		expectWaiting()
+		s.set("a", 1, nil)
+		expectDone()
+		wait("1")
+		expectDone()
+		wait("10") // which is before 9 as a string
+		for range 7 {
+			s.set("b", 1, nil)
+		}
+		synctest.Wait()
+		expectWaiting()
+		s.bookmark() // no object changes, and the version is reached
+		expectDone()
+		if n := i.waits.count.Load(); n != 0 || len(i.waits.all) != 0 {
+			t.Errorf("%d are still noted", n)
+		}
+	})
+}
+
+func TestListerAfterShowsTheWrite(t *testing.T) {
+	in(t, func(t *testing.T, s *script, i *SharedInformer[*corev1.Pod]) {
+		s.set("a", 1, nil)
+		written := s.set("a", 1, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		lister, err := i.ListerAfter(ctx, written.ResourceVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pod, ok := lister.Get("ns", "a"); !ok || pod.ResourceVersion != written.ResourceVersion {
+			t.Errorf("%v, %v", pod, ok)
+		}
+	})
+}
+
+func TestWaitForEndsWithItsContextAndWithTheInformer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript()
+		s.set("a", 1, nil)
+		i := New[*corev1.Pod]("pods", s, reflector.Options{PagedList: true})
+		early, cancelEarly := context.WithTimeout(context.Background(), time.Second)
+		defer cancelEarly()
+		if err := i.WaitFor(early, "0"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("before the start: %v", err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- i.Run(ctx) }()
+		limited, cancelLimited := context.WithTimeout(context.Background(), time.Second)
+		defer cancelLimited()
+		if err := i.WaitFor(limited, "2"); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), `"1"`) {
+			t.Errorf("with a deadline: %v", err)
+		}
+		result := make(chan error, 1)
+		go func() { result <- i.WaitFor(context.Background(), "2") }()
+		synctest.Wait()
+		cancel()
+		if err := <-result; !errors.Is(err, ErrStopped) {
+			t.Errorf("stopped: %v", err)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestCoversComparesNumbersAndElseEquality(t *testing.T) {
+	for _, test := range []struct {
+		reached, wanted string
+		want            bool
+	}{
+		{"10", "9", true}, {"9", "10", false}, {"9", "9", true}, {"", "1", false},
+		{"x9", "x9", true}, {"x9", "x8", false}, {"99999999999999999999999", "99999999999999999999998", true},
+	} {
+		if got := covers(test.reached, test.wanted); got != test.want {
+			t.Errorf("%q covers %q: %v", test.reached, test.wanted, got)
+		}
+	}
+}
+
+func TestFreshnessOfAWatchThatSaysNothing(t *testing.T) {
+	in(t, func(t *testing.T, s *script, i *SharedInformer[*corev1.Pod]) {
+		s.set("a", 1, nil)
+		s.set("a", 1, nil)
+		synctest.Wait()
+		if f := i.Freshness(); f.Age != 0 || f.Version != "2" || f.Queued != 0 || !f.Synced || f.Restored || f.Listing {
+			t.Errorf("at first: %+v", f)
+		}
+		time.Sleep(2 * time.Minute)
+		if f := i.Freshness(); f.Age != 2*time.Minute {
+			t.Errorf("two silent minutes: %+v", f)
+		}
+		if err := i.Healthy(time.Minute); err == nil || !strings.Contains(err.Error(), "2m0s old") {
+			t.Errorf("healthy: %v", err)
+		}
+		s.bookmark()
+		synctest.Wait()
+		if f := i.Freshness(); f.Age != 0 || f.Version != "3" {
+			t.Errorf("after a bookmark: %+v", f)
+		}
+		if err := i.Healthy(time.Minute); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestFreshnessDuringAListAfterTheFirst(t *testing.T) {
+	in(t, func(t *testing.T, s *script, i *SharedInformer[*corev1.Pod]) {
+		s.set("a", 1, nil)
+		synctest.Wait()
+		began := time.Now()
+		i.moments.freeze(began) // as a list that lasts does
+		time.Sleep(time.Minute)
+		if f := i.Freshness(); !f.Listing || f.Age != time.Minute {
+			t.Errorf("while it lasts: %+v", f)
+		}
+		s.forget()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if f := i.Freshness(); f.Listing || f.Age > time.Minute {
+			t.Errorf("when it is complete: %+v", f)
+		}
+	})
+}
+
+func TestNoViewIsInfinitelyOld(t *testing.T) {
+	i := New[*corev1.Pod]("pods", newScript(), reflector.Options{})
+	if f := i.Freshness(); !f.AsOf.IsZero() || f.Age < 1000*time.Hour || f.Synced {
+		t.Errorf("%+v", f)
+	}
+	if err := i.Healthy(time.Hour); err == nil {
+		t.Error("an informer that has not started is healthy")
+	}
+}
