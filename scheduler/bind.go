@@ -32,7 +32,9 @@ func (s *Scheduler) bind(ctx context.Context, pod *corev1.Pod, node string) {
 		s.events.Normal(about, "Scheduled", "Successfully assigned %s to %s", key, node)
 		return
 	}
-	s.ledger.releaseAssumed(pod.UID)
+	if s.ledger.releaseAssumed(pod.UID) {
+		s.retryWaiting()
+	}
 	if ctx.Err() != nil || apierrors.IsNotFound(err) {
 		return // shutting down, or the pod went away
 	}
@@ -44,9 +46,13 @@ func (s *Scheduler) bind(ctx context.Context, pod *corev1.Pod, node string) {
 // reportUnschedulable says on the pod, and in an event, why it has no node.
 // A pod that says so already is left alone.
 func (s *Scheduler) reportUnschedulable(ctx context.Context, pod *corev1.Pod, why string) error {
+	since := metav1.Now()
 	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && condition.Message == why {
-			return nil
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+			if condition.Message == why {
+				return nil
+			}
+			since = condition.LastTransitionTime
 		}
 	}
 	s.events.Warning(events.About(corev1.SchemeGroupVersion.WithKind("Pod"), pod), "FailedScheduling", "%s", why)
@@ -54,7 +60,7 @@ func (s *Scheduler) reportUnschedulable(ctx context.Context, pod *corev1.Pod, wh
 		"conditions": []corev1.PodCondition{{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
 			Reason: corev1.PodReasonUnschedulable, Message: why,
-			LastTransitionTime: metav1.Now(), ObservedGeneration: pod.Generation,
+			LastTransitionTime: since, ObservedGeneration: pod.Generation,
 		}},
 	}})
 	if err != nil {

@@ -26,8 +26,7 @@ func (s *Scheduler) podHandler() informer.Handler[*corev1.Pod] {
 
 func (s *Scheduler) podChanged(old, pod *corev1.Pod) {
 	if pod.Spec.NodeName != "" {
-		s.ledger.observe(pod)
-		if ended(pod) && (old == nil || !ended(old)) {
+		if s.ledger.observe(pod) {
 			s.retryWaiting()
 		}
 		return
@@ -44,8 +43,7 @@ func (s *Scheduler) podGone(pod *corev1.Pod) {
 	s.mu.Lock()
 	delete(s.waiting, key)
 	s.mu.Unlock()
-	s.ledger.release(pod.UID)
-	if pod.Spec.NodeName != "" {
+	if s.ledger.release(pod.UID) {
 		s.retryWaiting()
 	}
 }

@@ -78,40 +78,44 @@ func (l *ledger) removeNode(name string) {
 }
 
 // assume charges a pod to a node before its binding is known to have
-// succeeded.
-func (l *ledger) assume(pod *corev1.Pod, node string) {
+// succeeded. It reports false, and changes nothing, if the pod has a node
+// already: what was observed while the decision was made is the truth, and
+// must not be taken back as an assumption later.
+func (l *ledger) assume(pod *corev1.Pod, node string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if _, ok := l.pods[pod.UID]; ok {
+		return false
+	}
 	l.put(pod.UID, charge{node: node, amounts: amountsOf(pod), assumed: true})
+	return true
 }
 
 // observe records a bound pod as the API server shows it. A pod that has
-// ended holds nothing.
-func (l *ledger) observe(pod *corev1.Pod) {
+// ended holds nothing. It reports whether room may have been given back.
+func (l *ledger) observe(pod *corev1.Pod) (freed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if ended(pod) {
-		l.drop(pod.UID)
-		return
+		return l.drop(pod.UID)
 	}
-	l.put(pod.UID, charge{node: pod.Spec.NodeName, amounts: amountsOf(pod)})
+	return l.put(pod.UID, charge{node: pod.Spec.NodeName, amounts: amountsOf(pod)})
 }
 
-// release forgets a pod.
-func (l *ledger) release(uid types.UID) {
+// release forgets a pod, and reports whether it held room.
+func (l *ledger) release(uid types.UID) (freed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.drop(uid)
+	return l.drop(uid)
 }
 
-// releaseAssumed takes an assumption back after a binding failed. What has
-// been observed meanwhile stays: then the binding did succeed.
-func (l *ledger) releaseAssumed(uid types.UID) {
+// releaseAssumed takes an assumption back after a binding failed, and reports
+// whether it did. What has been observed meanwhile stays: then the binding
+// did succeed.
+func (l *ledger) releaseAssumed(uid types.UID) (freed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.pods[uid].assumed {
-		l.drop(uid)
-	}
+	return l.pods[uid].assumed && l.drop(uid)
 }
 
 // charged reports whether the pod has a node already.
@@ -122,26 +126,31 @@ func (l *ledger) charged(uid types.UID) bool {
 	return ok
 }
 
-func (l *ledger) put(uid types.UID, c charge) {
+// put replaces a pod's charge and reports whether another one was taken back
+// for it.
+func (l *ledger) put(uid types.UID, c charge) (freed bool) {
 	if old, ok := l.pods[uid]; ok {
-		if old.node == c.node && !old.assumed && !c.assumed && old.amounts.equal(c.amounts) {
-			return
+		if old.node == c.node && old.amounts.equal(c.amounts) {
+			l.pods[uid] = c
+			return false
 		}
-		l.drop(uid)
+		freed = l.drop(uid)
 	}
 	l.pods[uid] = c
 	l.account(c.node).taken.add(c.amounts, 1)
+	return freed
 }
 
-func (l *ledger) drop(uid types.UID) {
+func (l *ledger) drop(uid types.UID) bool {
 	c, ok := l.pods[uid]
 	if !ok {
-		return
+		return false
 	}
 	delete(l.pods, uid)
 	a := l.account(c.node)
 	a.taken.add(c.amounts, -1)
 	l.dropIfEmpty(c.node, a)
+	return true
 }
 
 func (l *ledger) dropIfEmpty(name string, a *account) {

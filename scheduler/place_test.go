@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/levelwire/levelwire/client/workqueue"
 )
 
 func newNode(name string, change func(*corev1.Node)) *corev1.Node {
@@ -144,6 +146,67 @@ func TestFailedBindingGivesTheRoomBackOnce(t *testing.T) {
 	l.observe(bound)
 	if l.charged(pod.UID) {
 		t.Error("a pod that has ended holds room")
+	}
+}
+
+// A binding that was observed while another decision was made about the same
+// pod is not replaced by that decision, nor taken back when it fails.
+func TestObservedPodIsNotAssumed(t *testing.T) {
+	l := newLedger()
+	l.setNode(newNode("a", nil))
+	l.setNode(newNode("b", nil))
+	pod := newPod("p", "1", nil)
+	bound := pod.DeepCopy()
+	bound.Spec.NodeName = "a"
+	l.observe(bound)
+	if l.assume(pod, "b") {
+		t.Error("a pod that has a node was given another")
+	}
+	if l.releaseAssumed(pod.UID) || l.pods[pod.UID].node != "a" {
+		t.Errorf("%+v, want it on a", l.pods[pod.UID])
+	}
+}
+
+// Room that appears between the decision about a pod and its waiting must
+// not be missed: nothing else may happen for a long time.
+func TestRoomThatAppearsMeanwhileIsNotMissed(t *testing.T) {
+	s := &Scheduler{
+		ledger: newLedger(), waiting: map[types.NamespacedName]struct{}{},
+		queue: workqueue.New(workqueue.Options[types.NamespacedName]{}),
+	}
+	defer s.queue.ShutDown()
+	pod := newPod("p", "1", nil)
+	key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
+	rooms := s.roomsSeen()
+	_, why := s.place(pod)
+	s.retryWaiting() // a node came
+	s.postpone(t.Context(), key, pod, why, rooms)
+	if s.queue.Len() != 1 {
+		t.Error("the pod sleeps although there is room")
+	}
+}
+
+// Whatever takes a pod off a node says that there is room.
+func TestRoomIsAnnounced(t *testing.T) {
+	bound := newPod("p", "1", func(p *corev1.Pod) { p.Spec.NodeName = "a" })
+	done := newPod("p", "1", func(p *corev1.Pod) { p.Spec.NodeName, p.Status.Phase = "a", corev1.PodSucceeded })
+	smaller := newPod("p", "500m", func(p *corev1.Pod) { p.Spec.NodeName = "a" })
+	for name, c := range map[string]struct {
+		do   func(*ledger) bool
+		want bool
+	}{
+		"ends":           {func(l *ledger) bool { return l.observe(done) }, true},
+		"goes":           {func(l *ledger) bool { return l.release(bound.UID) }, true},
+		"shrinks":        {func(l *ledger) bool { return l.observe(smaller) }, true},
+		"shown again":    {func(l *ledger) bool { return l.observe(bound) }, false},
+		"another goes":   {func(l *ledger) bool { return l.release("another") }, false},
+		"a late failure": {func(l *ledger) bool { return l.releaseAssumed(bound.UID) }, false},
+	} {
+		l := newLedger()
+		l.observe(bound)
+		if got := c.do(l); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
 	}
 }
 

@@ -52,8 +52,14 @@ type Scheduler struct {
 	queue   *workqueue.Queue[types.NamespacedName]
 	ledger  *ledger
 	binders chan struct{} // one slot per binding on its way
+	// handlers fill the ledger. Nothing is decided before they have seen all
+	// there is: room that is taken would look free.
+	handlers []*informer.Registration
 
 	mu sync.Mutex
+	// rooms counts the times room has appeared, so that a decision made
+	// meanwhile is not taken for one about the present.
+	rooms uint64
 	// waiting are the pods that fit nowhere, to be tried again when room
 	// appears. Bounded by the pods that exist.
 	waiting map[types.NamespacedName]struct{}
@@ -75,12 +81,15 @@ func New(client *rest.Client, opts Options) (*Scheduler, error) {
 	}
 	s.pods = informer.For[*corev1.Pod](s.factory, informer.ListOptions{})
 	s.nodes = informer.For[*corev1.Node](s.factory, informer.ListOptions{})
-	if _, err := s.pods.AddHandler(s.podHandler(), informer.HandlerOptions{}); err != nil {
+	pods, err := s.pods.AddHandler(s.podHandler(), informer.HandlerOptions{})
+	if err != nil {
 		return nil, err
 	}
-	if _, err := s.nodes.AddHandler(s.nodeHandler(), informer.HandlerOptions{}); err != nil {
+	nodes, err := s.nodes.AddHandler(s.nodeHandler(), informer.HandlerOptions{})
+	if err != nil {
 		return nil, err
 	}
+	s.handlers = []*informer.Registration{pods, nodes}
 	return s, nil
 }
 
@@ -96,6 +105,13 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	defer s.factory.Shutdown()
 	if err := s.factory.WaitForSync(ctx); err != nil {
 		return err
+	}
+	for _, handler := range s.handlers {
+		select {
+		case <-handler.Synced():
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	s.log.Info("scheduler is running", "pods", len(s.pods.Lister().List("", nil)), "nodes", len(s.nodes.Lister().List("", nil)))
 	defer s.queue.ShutDown()
@@ -118,12 +134,15 @@ func (s *Scheduler) schedule(ctx context.Context, key types.NamespacedName, bind
 	if len(pod.Spec.SchedulingGates) > 0 {
 		return // an update that removes the gates brings the pod back
 	}
+	rooms := s.roomsSeen()
 	node, why := s.place(pod)
 	if node == "" {
-		s.postpone(ctx, key, pod, why)
+		s.postpone(ctx, key, pod, why, rooms)
 		return
 	}
-	s.ledger.assume(pod, node)
+	if !s.ledger.assume(pod, node) {
+		return
+	}
 	select {
 	case s.binders <- struct{}{}:
 	case <-ctx.Done():
@@ -162,8 +181,15 @@ func (s *Scheduler) place(pod *corev1.Pod) (node, why string) {
 // case an event that made room did not look like one.
 const retryUnschedulable = time.Minute
 
-func (s *Scheduler) postpone(ctx context.Context, key types.NamespacedName, pod *corev1.Pod, why string) {
+// postpone lets a pod wait for room. If some has appeared since rooms, the
+// pod is tried again at once: whoever made it did not find the pod waiting.
+func (s *Scheduler) postpone(ctx context.Context, key types.NamespacedName, pod *corev1.Pod, why string, rooms uint64) {
 	s.mu.Lock()
+	if s.rooms != rooms {
+		s.mu.Unlock()
+		s.queue.Add(key)
+		return
+	}
 	s.waiting[key] = struct{}{}
 	s.mu.Unlock()
 	s.queue.AddAfter(key, retryUnschedulable)
@@ -172,9 +198,16 @@ func (s *Scheduler) postpone(ctx context.Context, key types.NamespacedName, pod 
 	}
 }
 
-// retryWaiting queues every pod that fitted nowhere.
+func (s *Scheduler) roomsSeen() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rooms
+}
+
+// retryWaiting queues every pod that fitted nowhere, as room has appeared.
 func (s *Scheduler) retryWaiting() {
 	s.mu.Lock()
+	s.rooms++
 	waiting := s.waiting
 	s.waiting = map[types.NamespacedName]struct{}{}
 	s.mu.Unlock()
