@@ -93,6 +93,16 @@ func (o *Options) runFor(pod *corev1.Pod) (d time.Duration, ends bool) {
 	return o.RunFor, owner != nil && owner.Kind == "Job"
 }
 
+// killed is how a pod ends that is deleted while it runs: a server stops in
+// good order; what should have come to an end by itself was interrupted
+// (128 and SIGTERM).
+func killed(pod *corev1.Pod) (code int32, phase corev1.PodPhase) {
+	if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || pod.Spec.RestartPolicy == "" {
+		return 0, corev1.PodSucceeded
+	}
+	return 128 + 15, corev1.PodFailed
+}
+
 func exitCode(pod *corev1.Pod) int32 {
 	code, err := strconv.ParseInt(pod.Annotations[AnnotationExitCode], 10, 32)
 	if err != nil {

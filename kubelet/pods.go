@@ -68,11 +68,12 @@ func (k *Kubelet) start(ctx context.Context, pod *corev1.Pod, now time.Time) err
 }
 
 // stop reports the containers of a deleted pod as ended and then removes it,
-// for good: only the kubelet knows that nothing runs any more.
+// for good: only the kubelet knows that nothing runs any more. With finalizers
+// the pod stays for a while, and those who hold it see what became of it.
 func (k *Kubelet) stop(ctx context.Context, pod *corev1.Pod, now time.Time) error {
 	if pod.Status.Phase == corev1.PodRunning {
-		status := finished(pod, 0, corev1.PodRunning, now)
-		if err := k.patchStatus(ctx, pod, status); err != nil {
+		code, phase := killed(pod)
+		if err := k.patchStatus(ctx, pod, finished(pod, code, phase, now)); err != nil {
 			return err
 		}
 	}

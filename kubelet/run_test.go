@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -241,6 +242,31 @@ func TestPodsEndAsTheyAreTold(t *testing.T) {
 		if ended := pod.Status.ContainerStatuses[0].State.Terminated; ended == nil || fmt.Sprint(ended.ExitCode) != c.code {
 			t.Errorf("%s: %+v", name, pod.Status.ContainerStatuses)
 		}
+	}
+}
+
+// Who holds a deleted pod by a finalizer sees how it ended: a Job counts by
+// that (KEP-3329).
+func TestDeletedPodEndsBeforeItGoes(t *testing.T) {
+	s := newStation(t)
+	s.startNode(nil)
+	for policy, phase := range map[corev1.RestartPolicy]corev1.PodPhase{
+		corev1.RestartPolicyAlways: corev1.PodSucceeded, corev1.RestartPolicyNever: corev1.PodFailed,
+	} {
+		name := strings.ToLower(string(policy))
+		s.create(name, func(pod *corev1.Pod) {
+			pod.Finalizers = []string{"example.com/hold"}
+			pod.Spec.RestartPolicy = policy
+		})
+		s.awaitPod(name, "ready", ready)
+		if err := s.pods.Delete(s.ctx, name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		s.awaitPod(name, string(phase), inPhase(phase))
+		if _, err := s.pods.Patch(s.ctx, name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		s.awaitGone(name)
 	}
 }
 

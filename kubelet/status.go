@@ -71,7 +71,7 @@ func readied(pod *corev1.Pod, now time.Time) corev1.PodStatus {
 }
 
 // finished is the status of a pod whose containers have ended, by themselves
-// (phase Succeeded or Failed) or because it was deleted (phase kept).
+// or because it was deleted.
 func finished(pod *corev1.Pod, code int32, phase corev1.PodPhase, now time.Time) corev1.PodStatus {
 	status := *pod.Status.DeepCopy()
 	at := metav1.NewTime(now)
