@@ -17,9 +17,13 @@
 //
 //   - client/rest: typed and dynamic REST client.
 //   - client/cache: DeltaFIFO and Indexer.
+//   - client/diskcache: the file an informer resumes from after a restart.
 //   - client/reflector: lists, watches, resumes.
 //   - client/informer: shared informers, listers and their factory.
 //   - client/workqueue and client/events: what controllers need besides.
+//
+// The checks: conformance tries what list and watch promise on any API server,
+// over raw HTTP; levelwire verify runs it.
 //
 // The components, ordinary users of that library: controller and the packages
 // below it, scheduler, kubelet, proxy. Command cmd/levelwire runs any of them,

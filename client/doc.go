@@ -9,5 +9,7 @@
 //     resume.
 //   - informer puts the three together: shared informers, handlers, listers
 //     and the factory that most programs begin with.
+//   - diskcache is the file in which an informer may keep its objects.
 //   - workqueue is what a controller's handlers feed and its workers drain.
+//   - events reports what a component did, for kubectl describe to show.
 package client
