@@ -255,6 +255,39 @@ func TestJobsCountWhatTheirPodsDid(t *testing.T) {
 		func(all map[string]*corev1.Pod) bool { return len(all) == 0 })
 }
 
+// A job that replaces only what has failed waits for the end of a pod that
+// somebody deleted, and goes on when it has come.
+func TestJobGoesOnAfterItsPodWasDeleted(t *testing.T) {
+	c := newCluster(t, 1)
+	c.startManager()
+	jobs, podAPI := in[*batchv1.Job](c), in[*corev1.Pod](c)
+	patient := newJob("patient", 1, 1, batchv1.NonIndexedCompletion, "0")
+	patient.Spec.Template.Annotations[kubelet.AnnotationRunFor] = "1h"
+	policy, retries := batchv1.Failed, int32(3)
+	patient.Spec.PodReplacementPolicy, patient.Spec.BackoffLimit = &policy, &retries
+	create(c, jobs, patient)
+	first := ""
+	awaitEach(c, podAPI, metav1.ListOptions{}, "its pod running", func(all map[string]*corev1.Pod) bool {
+		for name, pod := range all {
+			first = name
+			return pod.Status.Phase == corev1.PodRunning
+		}
+		return false
+	})
+	remove(c, podAPI, first, metav1.DeleteOptions{})
+	await(c, jobs, "patient", "one failure", func(job *batchv1.Job) bool {
+		return job.Status.Failed == 1 && job.Status.Terminating != nil && *job.Status.Terminating == 0
+	})
+	awaitEach(c, podAPI, metav1.ListOptions{}, "a second pod running, the first gone", func(all map[string]*corev1.Pod) bool {
+		for name, pod := range all {
+			if name != first && pod.Status.Phase == corev1.PodRunning {
+				return all[first] == nil
+			}
+		}
+		return false
+	})
+}
+
 func TestStatefulSetKeepsNamesAndOrder(t *testing.T) {
 	c := newCluster(t, 2)
 	c.startManager()

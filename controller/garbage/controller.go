@@ -72,7 +72,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		}
 	}
 	if err := c.factory.WaitForSync(ctx); err != nil {
-		return nil
+		return err
 	}
 	var group sync.WaitGroup
 	defer group.Wait()

@@ -3,7 +3,6 @@ package garbage
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -116,7 +115,6 @@ func sameScope(owner, dependent object) bool {
 // their owner are deleted, and when none is left the finalizer goes.
 func (c *Controller) deleteDependents(ctx context.Context, o object) error {
 	blocked := false
-	var failed []error
 	for _, d := range c.graph.dependents(o.uid) {
 		if blocks(d, o.uid) {
 			blocked = true
@@ -125,10 +123,10 @@ func (c *Controller) deleteDependents(ctx context.Context, o object) error {
 			c.enqueue(d.uid) // judge deletes it, unless it has other owners
 		}
 	}
-	if !blocked {
-		failed = append(failed, c.removeFinalizer(ctx, o, metav1.FinalizerDeleteDependents))
+	if blocked {
+		return nil
 	}
-	return errors.Join(failed...)
+	return c.removeFinalizer(ctx, o, metav1.FinalizerDeleteDependents)
 }
 
 func blocks(dependent object, owner types.UID) bool {
