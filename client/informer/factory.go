@@ -33,6 +33,9 @@ type Options struct {
 	// Disk keeps the objects of all informers in files. Its zero value does
 	// not.
 	Disk DiskOptions
+	// RepairInterval is how often each informer compares names and versions
+	// with the server, and mends what differs. Default: never.
+	RepairInterval time.Duration
 }
 
 // ListOptions says which objects of a resource an informer looks at. Each
@@ -127,9 +130,27 @@ func of[T rest.Object](f *Factory, endpoint rest.Resource[T], opts ListOptions) 
 	if f.opts.Disk.Directory != "" {
 		i.invalid = i.keepOnDisk(f.opts.Disk, gvr.Group+"/"+gvr.Version+"/"+gvr.Resource, opts.describe())
 	}
+	if f.opts.RepairInterval != 0 && i.invalid == nil {
+		i.invalid = i.Repair(repairWith(f.opts.RepairInterval, f.client, endpoint, opts))
+	}
 	f.informers[key] = i
 	f.order = append(f.order, i)
 	return i
+}
+
+// repairWith compares by what the endpoint's metadata says.
+func repairWith[T rest.Object](interval time.Duration, client *rest.Client, endpoint rest.Resource[T], selected ListOptions) RepairOptions[T] {
+	metadata := rest.Metadata(client, endpoint.GroupVersionResource()).Namespace(selected.Namespace)
+	return RepairOptions[T]{
+		Interval: interval,
+		List: func(ctx context.Context, opts metav1.ListOptions) (*rest.List[*metav1.PartialObjectMetadata], error) {
+			opts.LabelSelector, opts.FieldSelector = selected.LabelSelector, selected.FieldSelector
+			return metadata.List(ctx, opts)
+		},
+		Get: func(ctx context.Context, namespace, name string) (T, error) {
+			return endpoint.Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+		},
+	}
 }
 
 // nameOf is how an informer is called in logs: "pods", "deployments.apps

@@ -38,6 +38,7 @@ type SharedInformer[T rest.Object] struct {
 	reflector   *reflector.Reflector[T]
 	handlers    sync.WaitGroup // goroutines that call handlers
 	disk        *disk[T]       // nil: nothing is kept on disk; constant after the start
+	repairer    *repairer[T]   // nil: nothing is compared; constant after the start
 	invalid     error          // what Run fails with
 
 	// restoredAsOf is when the state that was read from disk was current; zero
@@ -138,6 +139,7 @@ type Stats struct {
 	Unindexed     int64 // states for which an index function failed
 	Untransformed int64 // states for which the transform failed
 	Disk          DiskStats
+	Repair        RepairStats
 	Reflector     reflector.Stats
 	Handlers      []HandlerStats
 }
@@ -159,6 +161,9 @@ func (i *SharedInformer[T]) Stats() Stats {
 	if i.disk != nil {
 		s.Disk = i.disk.stats()
 	}
+	if i.repairer != nil {
+		s.Repair = i.repairer.stats()
+	}
 	return s
 }
 
@@ -177,6 +182,9 @@ func (i *SharedInformer[T]) Run(ctx context.Context) error {
 	var background sync.WaitGroup
 	background.Go(func() { i.loop(ctx) })
 	i.keepSaved(ctx, &background)
+	if i.repairer != nil {
+		background.Go(func() { i.repairer.run(ctx) })
+	}
 	err := i.reflector.Run(ctx)
 	cancel()
 	background.Wait()
@@ -366,15 +374,20 @@ func (s sink[T]) transformed(obj T) T {
 	return changed
 }
 
-func (s sink[T]) Add(obj T) error    { return ended(s.fifo.Add(s.transformed(obj))) }
-func (s sink[T]) Update(obj T) error { return ended(s.fifo.Update(s.transformed(obj))) }
-func (s sink[T]) Delete(obj T) error { return ended(s.fifo.Delete(s.transformed(obj))) }
+func (s sink[T]) Add(obj T) error { return ended(s.repairer.noting(s.transformed(obj), s.fifo.Add)) }
+func (s sink[T]) Update(obj T) error {
+	return ended(s.repairer.noting(s.transformed(obj), s.fifo.Update))
+}
+func (s sink[T]) Delete(obj T) error {
+	return ended(s.repairer.noting(s.transformed(obj), s.fifo.Delete))
+}
 
 func (s sink[T]) Replace(list []T, version string) error {
 	for n := range list {
 		list[n] = s.transformed(list[n])
 	}
 	s.replacing()
+	s.repairer.notingList()
 	defer s.moments.thaw()
 	return ended(s.fifo.Replace(list, version))
 }

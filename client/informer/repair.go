@@ -1,0 +1,322 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/client/cache"
+	"github.com/levelwire/levelwire/client/rest"
+)
+
+// RepairOptions has an informer compare its local copy with the server from
+// time to time, and mend it: a lost event would otherwise be wrong for ever.
+type RepairOptions[T rest.Object] struct {
+	// Interval is the time between two comparisons, varied by a tenth. At least
+	// a second.
+	Interval time.Duration
+	// List lists the metadata of what the informer selects.
+	List func(ctx context.Context, opts metav1.ListOptions) (*rest.List[*metav1.PartialObjectMetadata], error)
+	// Get reads one object.
+	Get func(ctx context.Context, namespace, name string) (T, error)
+}
+
+// RepairStats is what comparisons with the server found.
+type RepairStats struct {
+	Rounds    int64 // comparisons completed
+	Abandoned int64 // given up: the server failed, a list came in between, or the version was not reached in time
+	// Missing, Changed and Extra count objects that were mended: those that
+	// the copy lacked, had in another state, or had and the server had not.
+	Missing, Changed, Extra int64
+}
+
+// Repair has the informer mend itself; a Factory with Options.Repair does it.
+// It must be called before the start.
+//
+// A round lists names and versions in pages, waits until the local copy has
+// reached the version of that list, and compares. Objects with an event since
+// the round began are left to their events, so it never goes back behind them.
+// What differs is read and goes the way of all changes, so that handlers hear
+// of it.
+func (i *SharedInformer[T]) Repair(opts RepairOptions[T]) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	switch {
+	case i.phase != idle:
+		return fmt.Errorf("informer %s: repair must be asked for before the start", i.name)
+	case opts.Interval < time.Second:
+		return fmt.Errorf("informer %s: repair interval %v is below a second", i.name, opts.Interval)
+	case opts.List == nil || opts.Get == nil:
+		return fmt.Errorf("informer %s: repair needs List and Get", i.name)
+	}
+	i.repairer = &repairer[T]{SharedInformer: i, opts: opts, seed: maphash.MakeSeed()}
+	return nil
+}
+
+const (
+	// digestPage is the limit of a page of names and versions.
+	digestPage = 1000
+	// digestPatience is how long the local copy may take to reach the digest's
+	// version; bookmarks come about once a minute.
+	digestPatience = 3 * time.Minute
+	// mendMost bounds the objects that one round reads; the next goes on.
+	mendMost = 1000
+)
+
+// repairer is the goroutine that compares, and what the reflector's tells it.
+type repairer[T rest.Object] struct {
+	*SharedInformer[T]
+	opts RepairOptions[T]
+	seed maphash.Seed
+
+	// mu makes a change that is queued and the note of it one. It is taken
+	// before the DeltaFIFO's.
+	mu       sync.Mutex
+	touched  map[string]struct{} // keys with events since the round began; nil: none is under way
+	replaced bool                // a list came in between
+	counts   RepairStats
+}
+
+func (r *repairer[T]) stats() RepairStats {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.counts
+}
+
+// run compares until ctx ends.
+func (r *repairer[T]) run(ctx context.Context) {
+	if r.waitForSync(ctx) != nil {
+		return
+	}
+	for {
+		timer := time.NewTimer(time.Duration(float64(r.opts.Interval) * (0.9 + 0.2*rand.Float64())))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		for r.round(ctx) {
+		}
+	}
+}
+
+// round reports whether it has mended as much as a round may and more is left.
+func (r *repairer[T]) round(ctx context.Context) (more bool) {
+	r.watchKeys()
+	defer r.forgetKeys()
+	found, err := r.compare(ctx)
+	mended := 0
+	if err == nil {
+		mended, err = r.mend(ctx, found)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		r.counts.Abandoned++
+		if ctx.Err() == nil {
+			r.log.Info("comparison with the server abandoned", "error", err)
+		}
+		return false
+	}
+	r.counts.Rounds++
+	if mended > 0 {
+		r.log.Warn("the local copy differed from the server and was mended", "objects", mended)
+	}
+	return mended > 0 && len(found.differ) > mendMost
+}
+
+func (r *repairer[T]) watchKeys() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.touched, r.replaced = map[string]struct{}{}, false
+}
+
+func (r *repairer[T]) forgetKeys() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.touched = nil
+}
+
+// noting notes that there is an event for obj and queues it. A nil repairer
+// only queues.
+func (r *repairer[T]) noting(obj T, queue func(T) error) error {
+	if r == nil {
+		return queue(obj)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.touched != nil {
+		r.touched[cache.ObjectKey(obj.GetNamespace(), obj.GetName())] = struct{}{}
+	}
+	return queue(obj)
+}
+
+// notingList is noting for a list, which ends the round.
+func (r *repairer[T]) notingList() {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.replaced = true
+}
+
+// untouched calls queue unless there is an event for key since the round
+// began, or a list.
+func (r *repairer[T]) untouched(key string, queue func() error) (done bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, touched := r.touched[key]; touched || r.replaced {
+		return false, nil
+	}
+	return true, queue()
+}
+
+// difference is what the server has otherwise than the local copy.
+type difference struct {
+	differ map[string]string // key to the version at the server
+	extra  []string          // keys that the server does not have
+}
+
+// compare lists, waits until the local copy is as far, and compares. Of
+// objects that agree it holds a hash of the key only.
+func (r *repairer[T]) compare(ctx context.Context) (d difference, err error) {
+	d.differ = map[string]string{}
+	seen := map[uint64]struct{}{}
+	version, err := r.digest(ctx, func(key, version string) {
+		seen[maphash.String(r.seed, key)] = struct{}{}
+		if obj, ok := r.indexer.Get(key); !ok || obj.GetResourceVersion() != version {
+			d.differ[key] = version
+		}
+	})
+	if err != nil {
+		return d, err
+	}
+	limited, cancel := context.WithTimeout(ctx, digestPatience)
+	defer cancel()
+	if err := r.WaitFor(limited, version); err != nil {
+		return d, err
+	}
+	for key, version := range d.differ {
+		if obj, ok := r.indexer.Get(key); ok && obj.GetResourceVersion() == version {
+			delete(d.differ, key)
+		}
+	}
+	r.indexer.Range(func(key string, _ T) bool {
+		if _, ok := seen[maphash.String(r.seed, key)]; !ok {
+			d.extra = append(d.extra, key)
+		}
+		return true
+	})
+	return d, nil
+}
+
+// digest calls visit for every object of one consistent list.
+func (r *repairer[T]) digest(ctx context.Context, visit func(key, version string)) (version string, err error) {
+	opts := metav1.ListOptions{Limit: digestPage}
+	for {
+		page, err := r.opts.List(ctx, opts)
+		if err != nil {
+			return "", fmt.Errorf("list of metadata: %w", err)
+		}
+		if version == "" {
+			version = page.ResourceVersion
+		}
+		for _, item := range page.Items {
+			visit(cache.ObjectKey(item.Namespace, item.Name), item.ResourceVersion)
+		}
+		if page.Continue == "" {
+			break
+		}
+		if page.Continue == opts.Continue {
+			return "", errors.New("the server gave the same continue token twice")
+		}
+		opts.Continue = page.Continue
+	}
+	if version == "" {
+		return "", errors.New("the list of metadata has no resourceVersion")
+	}
+	return version, nil
+}
+
+// mend queues what differs, as far as no event has told of it meanwhile.
+func (r *repairer[T]) mend(ctx context.Context, d difference) (mended int, err error) {
+	for _, key := range d.extra {
+		buried := false
+		_, err := r.untouched(key, func() (err error) {
+			buried, err = r.fifo.Bury(key)
+			return err
+		})
+		if err != nil {
+			return mended, err
+		}
+		if buried {
+			mended++
+			r.count(func(s *RepairStats) { s.Extra++ })
+		}
+	}
+	reads := 0
+	for key, version := range d.differ {
+		if reads++; reads > mendMost {
+			break
+		}
+		done, err := r.mendOne(ctx, key, version)
+		if err != nil {
+			return mended, err
+		}
+		if done {
+			mended++
+		}
+	}
+	return mended, nil
+}
+
+// mendOne reads one object. Only the state that the digest saw is used: if
+// there is another by now, an event tells of it.
+func (r *repairer[T]) mendOne(ctx context.Context, key, version string) (done bool, err error) {
+	namespace, name, err := cache.SplitObjectKey(key)
+	if err != nil {
+		return false, err
+	}
+	if done, _ := r.untouched(key, func() error { return nil }); !done {
+		return false, nil
+	}
+	obj, err := r.opts.Get(ctx, namespace, name)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("get %s: %w", key, err)
+	}
+	if obj.GetResourceVersion() != version {
+		return false, nil
+	}
+	_, had := r.indexer.Get(key)
+	done, err = r.untouched(key, func() error {
+		return ended(r.fifo.Update(sink[T]{r.SharedInformer}.transformed(obj)))
+	})
+	if done && err == nil {
+		r.count(func(s *RepairStats) {
+			if had {
+				s.Changed++
+			} else {
+				s.Missing++
+			}
+		})
+	}
+	return done, err
+}
+
+func (r *repairer[T]) count(f func(*RepairStats)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f(&r.counts)
+}

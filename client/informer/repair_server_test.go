@@ -1,0 +1,40 @@
+package informer_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/levelwire/levelwire/client/informer"
+)
+
+// A real server's metadata is compared: of a copy that is right nothing is
+// mended.
+func TestRepairAgreesWithARealServer(t *testing.T) {
+	client := start(t)
+	f := informer.NewFactory(client, informer.Options{RepairInterval: time.Second})
+	defer f.Shutdown()
+	configMaps := informer.For[*corev1.ConfigMap](f, informer.ListOptions{Namespace: "default"})
+	f.Start(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := f.WaitForSync(ctx); err != nil {
+		t.Fatal(err)
+	}
+	often := time.NewTicker(50 * time.Millisecond)
+	defer often.Stop()
+	for configMaps.Stats().Repair.Rounds < 2 {
+		<-often.C
+		// Each write is an event, without which the version would move with the
+		// next bookmark only.
+		written := createConfigMap(t, client, "c"+time.Now().Format("150405.000000000"))
+		if err := configMaps.WaitFor(ctx, written.ResourceVersion); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s := configMaps.Stats().Repair; s.Changed+s.Missing+s.Extra+s.Abandoned != 0 {
+		t.Errorf("%+v", s)
+	}
+}

@@ -1,0 +1,148 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/levelwire/levelwire/client/reflector"
+	"github.com/levelwire/levelwire/client/rest"
+)
+
+// digest is the metadata of all pods of the script.
+func (s *script) digest(context.Context, metav1.ListOptions) (*rest.List[*metav1.PartialObjectMetadata], error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := &rest.List[*metav1.PartialObjectMetadata]{}
+	list.ResourceVersion = strconv.Itoa(s.version)
+	for _, pod := range s.pods {
+		list.Items = append(list.Items, &metav1.PartialObjectMetadata{ObjectMeta: pod.ObjectMeta})
+	}
+	return list, nil
+}
+
+func (s *script) get(_ context.Context, _, name string) (*corev1.Pod, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if pod, ok := s.pods[name]; ok {
+		return pod, nil
+	}
+	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, name)
+}
+
+// repairing runs a test with an informer of pods a, b and c that compares once
+// an hour.
+func repairing(t *testing.T, change func(s *script, o *RepairOptions[*corev1.Pod]), test func(s *script, i *SharedInformer[*corev1.Pod], r *record)) {
+	synctest.Test(t, func(t *testing.T) {
+		s, r := newScript(), &record{}
+		for n, name := range []string{"a", "b", "c"} {
+			s.set(name, n+1, nil)
+		}
+		i := New[*corev1.Pod]("pods", s, reflector.Options{PagedList: true, SilenceTimeout: -1})
+		opts := RepairOptions[*corev1.Pod]{Interval: time.Hour, List: s.digest, Get: s.get}
+		if change != nil {
+			change(s, &opts)
+		}
+		if err := i.Repair(opts); err != nil {
+			t.Fatal(err)
+		}
+		add(t, i, r, HandlerOptions{})
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- i.Run(ctx) }()
+		r.expectUnordered(t, "+a1!", "+b2!", "+c3!")
+		test(s, i, r)
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// diverge makes the local copy wrong in every way: a has an old state, b is
+// missing, and x does not exist.
+func diverge(t *testing.T, i *SharedInformer[*corev1.Pod]) {
+	t.Helper()
+	old := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "1", ResourceVersion: "0"}}
+	extra := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "x", UID: "9", ResourceVersion: "2"}}
+	if err := errors.Join(i.indexer.Update(old), i.indexer.Update(extra)); err != nil {
+		t.Fatal(err)
+	}
+	i.indexer.Remove("ns/b")
+}
+
+func TestDivergedCopyIsMendedAndHandlersHearOfIt(t *testing.T) {
+	repairing(t, nil, func(_ *script, i *SharedInformer[*corev1.Pod], r *record) {
+		diverge(t, i)
+		time.Sleep(2 * time.Hour)
+		r.expectUnordered(t, "*a0>1", "+b2", "-x2?")
+		if s := i.Stats().Repair; s.Rounds == 0 || s.Changed != 1 || s.Missing != 1 || s.Extra != 1 || s.Abandoned != 0 {
+			t.Errorf("%+v", s)
+		}
+		time.Sleep(2 * time.Hour)
+		r.expect(t) // nothing is left to mend
+	})
+}
+
+func TestRepairLeavesObjectsWithEventsToTheirEvents(t *testing.T) {
+	change := func(s *script, o *RepairOptions[*corev1.Pod]) {
+		// While the digest travels, everything that differs changes.
+		o.List = func(ctx context.Context, opts metav1.ListOptions) (*rest.List[*metav1.PartialObjectMetadata], error) {
+			list, err := s.digest(ctx, opts)
+			s.set("a", 1, nil)
+			s.remove("b")
+			s.set("x", 9, nil)
+			time.Sleep(time.Second) // the events are faster
+			return list, err
+		}
+	}
+	repairing(t, change, func(s *script, i *SharedInformer[*corev1.Pod], r *record) {
+		diverge(t, i)
+		time.Sleep(80 * time.Minute)
+		synctest.Wait()
+		if got := i.Stats().Repair; got.Rounds != 1 || got.Changed+got.Missing+got.Extra != 0 {
+			t.Errorf("%+v", got)
+		}
+		// The event of b's deletion told nobody anything: b was unknown.
+		r.expectUnordered(t, "*a0>4", "*x2>6")
+	})
+}
+
+func TestRepairIsAbandonedWhenTheServerFails(t *testing.T) {
+	change := func(_ *script, o *RepairOptions[*corev1.Pod]) {
+		o.List = func(context.Context, metav1.ListOptions) (*rest.List[*metav1.PartialObjectMetadata], error) {
+			return nil, errors.New("no")
+		}
+	}
+	repairing(t, change, func(_ *script, i *SharedInformer[*corev1.Pod], r *record) {
+		diverge(t, i)
+		time.Sleep(90 * time.Minute)
+		r.expect(t)
+		if s := i.Stats().Repair; s.Rounds != 0 || s.Abandoned != 1 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+func TestRepairOptionsAreChecked(t *testing.T) {
+	s := newScript()
+	for want, opts := range map[string]RepairOptions[*corev1.Pod]{
+		"interval": {Interval: time.Millisecond, List: s.digest, Get: s.get},
+		"List":     {Interval: time.Hour, Get: s.get},
+		"Get":      {Interval: time.Hour, List: s.digest},
+	} {
+		i := New[*corev1.Pod]("pods", s, reflector.Options{})
+		if err := i.Repair(opts); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
