@@ -33,8 +33,10 @@ type Authority struct {
 }
 
 // LoadOrCreateAuthority reads ca.crt and ca.key below dir, or makes them if
-// both are absent. One without the other is an error: making a new authority
-// would silently invalidate every kubeconfig in use.
+// both are absent. A key without its certificate is what a crash at the first
+// start leaves: it is certified again, and whatever it signed stays valid. A
+// certificate without its key is an error: making a new authority would
+// silently invalidate every kubeconfig in use.
 func LoadOrCreateAuthority(dir string, now func() time.Time) (*Authority, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -46,19 +48,21 @@ func LoadOrCreateAuthority(dir string, now func() time.Time) (*Authority, error)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	for _, name := range []string{"ca.crt", "ca.key"} {
-		if _, statErr := os.Stat(filepath.Join(dir, name)); statErr == nil {
-			return nil, fmt.Errorf("%w; restore it, or remove %s as well to start with a new authority", err, filepath.Join(dir, name))
-		}
+	certificate := filepath.Join(dir, "ca.crt")
+	if _, statErr := os.Stat(certificate); statErr == nil {
+		return nil, fmt.Errorf("%w; restore it, or remove %s as well to start with a new authority", err, certificate)
 	}
-	return createAuthority(dir, now)
-}
-
-func createAuthority(dir string, now func() time.Time) (*Authority, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	key, err := loadKey(filepath.Join(dir, "ca.key"))
+	if errors.Is(err, fs.ErrNotExist) {
+		key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	}
 	if err != nil {
 		return nil, err
 	}
+	return createAuthority(dir, key, now)
+}
+
+func createAuthority(dir string, key *ecdsa.PrivateKey, now func() time.Time) (*Authority, error) {
 	serial, err := newSerial()
 	if err != nil {
 		return nil, err
@@ -124,11 +128,12 @@ func (a *Authority) Client(dir, name, user string, groups ...string) (*Pair, err
 }
 
 // loadOrIssue keeps a pair that was signed by this authority, is not about to
-// expire and satisfies fits; otherwise it issues and saves another.
+// expire and satisfies fits; otherwise it issues and saves another, also for
+// the two halves of different pairs that a crash during a renewal leaves.
 func (a *Authority) loadOrIssue(dir, name string, fits func(*x509.Certificate) bool, fill func(*x509.Certificate)) (*Pair, error) {
 	pair, err := loadPair(dir, name)
 	switch {
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
+	case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errMismatched):
 		return nil, err
 	case err == nil && a.stillGood(pair.Leaf) && fits(pair.Leaf):
 		return pair, nil

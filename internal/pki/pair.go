@@ -43,7 +43,7 @@ func newPair(der []byte, key *ecdsa.PrivateKey) (*Pair, error) {
 }
 
 // save writes the key first: a crash in between leaves a key without a
-// certificate, which the next start replaces.
+// certificate, or with that of an older pair, which the next start replaces.
 func (p *Pair) save(dir, name string) error {
 	if err := atomicfile.Write(filepath.Join(dir, name+".key"), p.KeyPEM, 0o600); err != nil {
 		return err
@@ -57,7 +57,7 @@ func loadPair(dir, name string) (*Pair, error) {
 	if err != nil {
 		return nil, err
 	}
-	keyPEM, err := os.ReadFile(keyPath)
+	key, err := loadKey(keyPath)
 	if err != nil {
 		return nil, err
 	}
@@ -69,14 +69,24 @@ func loadPair(dir, name string) (*Pair, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", certPath, err)
 	}
+	if !key.PublicKey.Equal(leaf.PublicKey) {
+		return nil, fmt.Errorf("%s and %s: %w", keyPath, certPath, errMismatched)
+	}
+	return newPair(leaf.Raw, key)
+}
+
+var errMismatched = errors.New("the key does not belong to the certificate")
+
+func loadKey(path string) (*ecdsa.PrivateKey, error) {
+	keyPEM, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
 	key, err := parseKey(keyPEM)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", keyPath, err)
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if !key.PublicKey.Equal(leaf.PublicKey) {
-		return nil, fmt.Errorf("%s does not belong to %s", keyPath, certPath)
-	}
-	return &Pair{CertPEM: certPEM, KeyPEM: keyPEM, Leaf: leaf, key: key}, nil
+	return key, nil
 }
 
 func parseKey(keyPEM []byte) (*ecdsa.PrivateKey, error) {

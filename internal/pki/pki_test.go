@@ -82,6 +82,53 @@ func TestHalfAnAuthorityIsRefused(t *testing.T) {
 	}
 }
 
+// A crash at the first start may leave a key without its certificate.
+func TestKeyWithoutCertificateIsCertifiedAgain(t *testing.T) {
+	dir, now := t.TempDir(), time.Now()
+	old := authority(t, dir, now)
+	pair, err := old.Serving(dir, []string{"localhost"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "ca.crt")); err != nil {
+		t.Fatal(err)
+	}
+	again := authority(t, dir, now)
+	for _, a := range []*Authority{old, again} {
+		roots := x509.NewCertPool()
+		roots.AddCert(a.Certificate())
+		if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: "localhost", CurrentTime: now}); err != nil {
+			t.Error(err)
+		}
+	}
+	kept, err := again.Serving(dir, []string{"localhost"})
+	if err != nil || string(kept.CertPEM) != string(pair.CertPEM) {
+		t.Errorf("what the key had signed was replaced, %v", err)
+	}
+}
+
+// A crash during a renewal may leave the new key beside the old certificate.
+func TestHalvesOfTwoPairsAreReplaced(t *testing.T) {
+	dir, now := t.TempDir(), time.Now()
+	a := authority(t, dir, now)
+	if _, err := a.Serving(dir, []string{"localhost"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Client(dir, "admin", "admin"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(dir, "admin.key"), filepath.Join(dir, "server.key")); err != nil {
+		t.Fatal(err)
+	}
+	pair, err := a.Serving(dir, []string{"localhost"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := a.Serving(dir, []string{"localhost"}); err != nil || string(kept.CertPEM) != string(pair.CertPEM) {
+		t.Errorf("the new pair was not kept, %v", err)
+	}
+}
+
 func TestBrokenFilesAreNamed(t *testing.T) {
 	for _, name := range []string{"ca.crt", "ca.key"} {
 		dir := t.TempDir()
