@@ -56,7 +56,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, tlsConfig *tl
 		s.config.Logger.Warn("requests were still under way when the time to drain was over", "timeout", s.config.ShutdownTimeout)
 		err = server.Close()
 	}
-	_ = <-served // http.ErrServerClosed, now that it was shut down
+	<-served //nolint:errcheck // It is http.ErrServerClosed, now that the server was shut down.
 	return err
 }
 
