@@ -4,7 +4,6 @@
 GO       ?= go
 NODES    ?= 3
 DATA_DIR ?= levelwire-data
-MODULES  := . tests
 
 .DEFAULT_GOAL := help
 .PHONY: help build up test test-race test-peers bench lint fmt ci clean
@@ -24,7 +23,7 @@ test: ## all tests of the product
 test-race: ## the product, without its command, under the race detector
 	$(GO) test -race ./storage/... ./watchcache/... ./registry/... ./apiserver/... ./server/... ./client/... ./controller/... ./scheduler ./kubelet ./proxy ./internal/...
 
-test-peers: ## tests against the upstream libraries and real kubectl (a module of its own; compiles for minutes)
+test-peers: ## tests against the upstream libraries (a module of its own; compiles for minutes)
 	cd tests && $(GO) test ./...
 
 bench: ## benchmarks of the core
