@@ -43,6 +43,7 @@ var layers = map[string][]string{
 	"scheduler/...":        {"client/...", "internal/..."},
 	"kubelet/...":          {"client/...", "internal/..."},
 	"proxy/...":            {"client/...", "internal/..."},
+	"levelwiretest":        {"server", "client/rest"},
 	"conformance/...":      {"conformance/...", "internal/..."},
 	"cmd/levelwire":        {"..."},
 }

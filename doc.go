@@ -29,6 +29,8 @@
 // below it, scheduler, kubelet, proxy. Command cmd/levelwire runs any of them,
 // or all of them in one process.
 //
+// Package levelwiretest runs a server in the process of a test.
+//
 // Follow one event: registry.Registry.Create writes it, storage.Stream
 // delivers it, watchcache.Feed applies it, watchcache.Watcher is the cursor
 // that reads it, apiserver writes it to a socket, reflector.Reflector decodes

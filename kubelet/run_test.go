@@ -19,7 +19,7 @@ import (
 
 	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/kubelet"
-	"github.com/levelwire/levelwire/server"
+	"github.com/levelwire/levelwire/levelwiretest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -31,35 +31,16 @@ const patience = 30 * time.Second
 type station struct {
 	t      *testing.T
 	ctx    context.Context
-	server *server.Server
+	server *levelwiretest.Server
 	pods   rest.Resource[*corev1.Pod]
 	nodes  rest.Resource[*corev1.Node]
 }
 
 func newStation(t *testing.T) *station {
 	t.Helper()
-	srv, err := server.Listen(server.Config{
-		DataDir: t.TempDir(), Storage: server.Memory, SecurePort: server.AnyPort, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	serverCtx, stop := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- srv.Run(serverCtx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-served; err != nil {
-			t.Errorf("server: %v", err)
-		}
-	})
+	srv := levelwiretest.Start(t)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
-	select {
-	case <-srv.Ready():
-	case <-ctx.Done():
-		t.Fatal("the server does not become ready")
-	}
 	s := &station{t: t, ctx: ctx, server: srv}
 	client := s.connect()
 	s.pods, s.nodes = rest.For[*corev1.Pod](client).Namespace("default"), rest.For[*corev1.Node](client)
@@ -68,12 +49,7 @@ func newStation(t *testing.T) *station {
 
 func (s *station) connect() *rest.Client {
 	s.t.Helper()
-	client, err := rest.FromKubeconfig(s.server.Kubeconfig(), rest.Options{ContentType: rest.Protobuf})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(client.CloseIdleConnections)
-	return client
+	return s.server.Client(rest.Options{ContentType: rest.Protobuf})
 }
 
 // startNode runs a kubelet, and returns what stops it without a goodbye.

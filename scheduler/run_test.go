@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/levelwiretest"
 	"github.com/levelwire/levelwire/scheduler"
-	"github.com/levelwire/levelwire/server"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -29,35 +29,16 @@ const patience = 30 * time.Second
 type bench struct {
 	t      *testing.T
 	ctx    context.Context
-	server *server.Server
+	server *levelwiretest.Server
 	client *rest.Client
 	pods   rest.Resource[*corev1.Pod]
 }
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	srv, err := server.Listen(server.Config{
-		DataDir: t.TempDir(), Storage: server.Memory, SecurePort: server.AnyPort, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	serverCtx, stop := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- srv.Run(serverCtx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-served; err != nil {
-			t.Errorf("server: %v", err)
-		}
-	})
+	srv := levelwiretest.Start(t)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
-	select {
-	case <-srv.Ready():
-	case <-ctx.Done():
-		t.Fatal("the server does not become ready")
-	}
 	b := &bench{t: t, ctx: ctx, server: srv}
 	b.client = b.connect()
 	b.pods = rest.For[*corev1.Pod](b.client).Namespace("default")
@@ -66,12 +47,7 @@ func newBench(t *testing.T) *bench {
 
 func (b *bench) connect() *rest.Client {
 	b.t.Helper()
-	client, err := rest.FromKubeconfig(b.server.Kubeconfig(), rest.Options{ContentType: rest.Protobuf})
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	b.t.Cleanup(client.CloseIdleConnections)
-	return client
+	return b.server.Client(rest.Options{ContentType: rest.Protobuf})
 }
 
 // startScheduler returns what stops it without a goodbye.

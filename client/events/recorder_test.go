@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/levelwire/levelwire/client/rest"
-	"github.com/levelwire/levelwire/server"
+	"github.com/levelwire/levelwire/levelwiretest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -25,34 +25,10 @@ const patience = 30 * time.Second
 // connect starts a server and returns a client of it.
 func connect(t *testing.T) (context.Context, *rest.Client) {
 	t.Helper()
-	srv, err := server.Listen(server.Config{
-		DataDir: t.TempDir(), Storage: server.Memory, SecurePort: server.AnyPort, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	serverCtx, stop := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- srv.Run(serverCtx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-served; err != nil {
-			t.Errorf("server: %v", err)
-		}
-	})
+	srv := levelwiretest.Start(t)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
-	select {
-	case <-srv.Ready():
-	case <-ctx.Done():
-		t.Fatal("the server does not become ready")
-	}
-	client, err := rest.FromKubeconfig(srv.Kubeconfig(), rest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.CloseIdleConnections)
-	return ctx, client
+	return ctx, srv.Client(rest.Options{})
 }
 
 // run writes what is reported, until the test ends.

@@ -1,0 +1,81 @@
+package levelwiretest
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/server"
+)
+
+// patience is how long a server may take to become ready.
+const patience = 30 * time.Second
+
+// Server is a running API server. It ends with its test.
+type Server struct {
+	*server.Server
+	t testing.TB
+}
+
+// Start starts a server and waits until it is ready. change, if given, changes
+// its configuration: by default it stores in memory, takes any free port, keeps
+// its files in the test's temporary directory and logs nothing. Whatever fails
+// ends the test.
+func Start(t testing.TB, change ...func(*server.Config)) *Server {
+	t.Helper()
+	config := server.Config{
+		DataDir: t.TempDir(), Storage: server.Memory, SecurePort: server.AnyPort, Logger: slog.New(slog.DiscardHandler),
+	}
+	for _, f := range change {
+		f(&config)
+	}
+	s, err := server.Listen(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-served; err != nil {
+			t.Errorf("the API server ended with %v", err)
+		}
+	})
+	select {
+	case <-s.Ready():
+	case err := <-served:
+		served <- nil
+		t.Fatalf("the API server did not start: %v", err)
+	case <-time.After(patience):
+		t.Fatalf("the API server was not ready after %v", patience)
+	}
+	return &Server{Server: s, t: t}
+}
+
+// Config returns client-go's configuration of an administrator.
+func (s *Server) Config() *clientrest.Config {
+	s.t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return config
+}
+
+// Client returns a client of an administrator. Its idle connections are closed
+// when the test ends.
+func (s *Server) Client(opts rest.Options) *rest.Client {
+	s.t.Helper()
+	client, err := rest.New(s.Config(), opts)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(client.CloseIdleConnections)
+	return client
+}
