@@ -47,6 +47,13 @@ func prepareBirth(dir string) error {
 	return errors.Join(syncDir(member), syncDir(dir))
 }
 
+// birthInterrupted tells whether the member's first start has not succeeded,
+// so that nothing in its folder is of any worth.
+func birthInterrupted(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "member", birthName))
+	return err == nil
+}
+
 // finishBirth removes the mark, on disk too: it must not come back once a write
 // has been acknowledged.
 func finishBirth(dir string) error {

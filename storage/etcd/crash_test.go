@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -140,6 +141,30 @@ func TestKillDuringFirstStart(t *testing.T) {
 		}
 		if err := start(t, etcd.EmbedConfig{Dir: dir}).Close(); err != nil {
 			t.Errorf("killed after %v: %v", delay, err)
+		}
+	}
+}
+
+// TestHalfMadeDatabase: a process that died after it had made the database's
+// file and before it had written to it.
+func TestHalfMadeDatabase(t *testing.T) {
+	for _, content := range []string{"", "half a page"} {
+		dir := t.TempDir()
+		snap := filepath.Join(dir, "member", "snap")
+		if err := os.MkdirAll(snap, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for path, data := range map[string]string{filepath.Join(dir, "member", "first-start"): "", filepath.Join(snap, "db"): content} {
+			if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		store, err := etcd.Embed(t.Context(), etcd.EmbedConfig{Dir: dir})
+		if err != nil {
+			t.Fatalf("database %q: %v", content, err)
+		}
+		if err := store.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -57,6 +57,8 @@ func probe(dir string) error {
 	switch {
 	case errors.Is(err, bbolterrors.ErrTimeout):
 		return inUse(dir)
+	case err != nil && birthInterrupted(dir):
+		return nil // half made, and about to be made anew
 	case err != nil:
 		return fmt.Errorf("data directory %s: %s is not a usable etcd database, restore it from a backup: %w", dir, path, err)
 	}
