@@ -42,6 +42,7 @@ func TestThePastIsReadFromTheStore(t *testing.T) {
 			if build.history == nil {
 				revs = seed(c)
 				bury(c)
+				c.get("/api/v1/pods") // returns when the cache has come this far
 			}
 			token, err := encodeContinue(revs["third"], "", "a/one")
 			must(t, err)
