@@ -1,5 +1,5 @@
 # `make up` runs a whole cluster in one process; `make test` runs the
-# tests. # Everything else is for people who change the code. Go is all you need.
+# tests. Everything else is for people who change the code. Go is all you need.
 
 GO       ?= go
 NODES    ?= 3
