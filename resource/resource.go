@@ -7,6 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
 // Object is a decoded object of any kind. It exists only while a request
@@ -70,6 +72,21 @@ type Resource struct {
 	Scale *Scale
 
 	Strategy Strategy
+
+	// OpenAPI returns the schema that is published for the kind, in the form
+	// of OpenAPI v3 and without references to other schemas. nil for built-in
+	// kinds, whose schema is read off their Go type. The result is shared.
+	OpenAPI func() *spec.Schema
+	// TypeConverter returns what field ownership (KEP-555) needs to know of the
+	// kind's lists and maps. nil for built-in kinds, which share one.
+	TypeConverter func() (managedfields.TypeConverter, error)
+	// Prune removes from a decoded body what the kind's schema does not know
+	// and returns an error for each removed field, naming its path. nil for
+	// built-in kinds, whose Go type knows no other fields.
+	Prune func(obj Object) []error
+	// Deprecation is the warning that every request for the resource is
+	// answered with; empty if it is not deprecated.
+	Deprecation string
 
 	plan   atomic.Pointer[extraction] // Fields compiled, on first use
 	prefix atomic.Pointer[[]byte]     // see Prefix, on first use
