@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/levelwire/levelwire/storage"
 )
 
 // Storage names where objects are kept.
@@ -45,6 +48,10 @@ type Config struct {
 
 	// Storage is where objects are kept. Default Embedded.
 	Storage Storage
+	// OpenStore, if not nil, opens the storage in place of what Storage names,
+	// once, when the server runs; the server closes it. It is for programs that
+	// fill a store, or wrap one, themselves.
+	OpenStore func(ctx context.Context) (storage.Store, error)
 	// EtcdServers are the URLs of an etcd cluster, for Storage Etcd.
 	EtcdServers []string
 	// EtcdCAFile, EtcdCertFile and EtcdKeyFile are for etcd over TLS.

@@ -14,6 +14,9 @@ import (
 // is waited for until ctx ends, with a line in the log now and then; what
 // waiting cannot mend fails at once.
 func (c *Config) openStore(ctx context.Context) (storage.Store, error) {
+	if c.OpenStore != nil {
+		return c.OpenStore(ctx)
+	}
 	switch c.Storage {
 	case Memory:
 		return memory.Open(memory.Options{})
