@@ -54,6 +54,14 @@ type Options struct {
 	// no bound.
 	ListTimeout time.Duration
 
+	// GoneAfter is how long the server must say, to each request that it
+	// answers, that it has no such resource (404) until that is believed: when
+	// the CustomResourceDefinition was deleted, for instance. Then the store is
+	// emptied, and asking goes on quietly, spaced as by Backoff, until the
+	// resource is back and is listed anew. Default 1 minute, which outlasts a
+	// server that starts; negative: never, and the store keeps what it held.
+	GoneAfter time.Duration
+
 	// Backoff spaces attempts that fail.
 	Backoff Backoff
 	// Rand returns a random number in [0,1); it is called from one goroutine.
@@ -87,6 +95,7 @@ func (o Options) withDefaults() Options {
 		o.PagedList, o.SilenceTimeout = true, -1
 	}
 	setDefault(&o.ListTimeout, 2*time.Minute)
+	setDefault(&o.GoneAfter, time.Minute)
 	setDefault(&o.Backoff.Base, 800*time.Millisecond)
 	setDefault(&o.Backoff.Max, 30*time.Second)
 	setDefault(&o.Backoff.Reset, 2*time.Minute)
@@ -117,15 +126,16 @@ func setDefault[V comparable](v *V, value V) {
 	}
 }
 
-func (o Options) validate() error {
+// Validate returns an error that names the first option which cannot be used.
+func (o Options) Validate() error {
 	if o.WatchTimeout < 0 {
-		return fmt.Errorf("watch timeout %v is negative", o.WatchTimeout)
+		return fmt.Errorf("Options.WatchTimeout %v is negative: leave it 0 for the default", o.WatchTimeout)
 	}
 	if o.PollTimeout != 0 && o.PollTimeout < time.Second {
-		return fmt.Errorf("poll timeout %v is not at least a second, which is the least that servers can be asked for", o.PollTimeout)
+		return fmt.Errorf("Options.PollTimeout %v is not at least a second, which is the least that servers can be asked for", o.PollTimeout)
 	}
 	if o.Backoff.Base < 0 || o.Backoff.Max < 0 || o.Backoff.Reset < 0 {
-		return fmt.Errorf("back-off %+v has negative times", o.Backoff)
+		return fmt.Errorf("Options.Backoff %+v has negative times: leave them 0 for the defaults", o.Backoff)
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func TestPollingNeedsAVersion(t *testing.T) {
 			t.Errorf("polls %+v", s)
 		}
 	}
-	if err := (Options{PollTimeout: time.Millisecond}).validate(); err == nil {
+	if err := (Options{PollTimeout: time.Millisecond}).Validate(); err == nil {
 		t.Error("polls of a millisecond are taken for possible")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -39,6 +40,7 @@ type Reflector[T rest.Object] struct {
 	// undecodable is the version after which the last stream could not be
 	// decoded, if that is how it ended.
 	undecodable *string
+	absence     absence
 }
 
 // New makes a reflector that has not started.
@@ -46,7 +48,7 @@ func New[T rest.Object](source ListerWatcher[T], store Store[T], opts Options) (
 	if source == nil || store == nil {
 		return nil, errors.New("a reflector needs a source and a store")
 	}
-	if err := opts.validate(); err != nil {
+	if err := opts.Validate(); err != nil {
 		return nil, err
 	}
 	opts = opts.withDefaults()
@@ -70,6 +72,9 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 	}
 	for ctx.Err() == nil {
 		s, err := r.connect(ctx)
+		if err == nil {
+			r.present()
+		}
 		if s != nil {
 			err = r.follow(s)
 			s.close()
@@ -81,7 +86,9 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		r.recover(ctx, s, err)
+		if err := r.recover(ctx, s, err); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -92,7 +99,9 @@ func (r *Reflector[T]) connect(ctx context.Context) (*session[T], error) {
 	if r.synced {
 		return r.resume(ctx)
 	}
-	r.counts.list(r.cause)
+	if !r.absence.gone { // otherwise it is a probe, until it succeeds
+		r.counts.list(r.cause)
+	}
 	if !r.streaming {
 		return nil, r.listPages(ctx)
 	}
@@ -105,11 +114,12 @@ func (r *Reflector[T]) connect(ctx context.Context) (*session[T], error) {
 	return nil, r.listPages(ctx)
 }
 
-// recover decides what follows a stream, or an attempt at one, that ended. s is
-// nil if it was not opened.
-func (r *Reflector[T]) recover(ctx context.Context, s *session[T], err error) {
+// recover decides what follows a stream, or an attempt at one, that ended, and
+// waits for as long as that demands. s is nil if it was not opened. The only
+// error returned is the store's.
+func (r *Reflector[T]) recover(ctx context.Context, s *session[T], err error) error {
 	if err == nil {
-		return // a list of pages is done
+		return nil // a list of pages is done
 	}
 	v := r.judge(s, err)
 	switch {
@@ -124,21 +134,38 @@ func (r *Reflector[T]) recover(ctx context.Context, s *session[T], err error) {
 	}
 	if v.quietly {
 		r.opts.Logger.Debug("opening the watch again", "reason", v.reason, "version", r.LastSyncResourceVersion())
-		return
+		return nil
+	}
+	wasGone := r.absence.gone
+	if err := r.absent(err); err != nil {
+		return err
 	}
 	delay := max(r.backoff.next(time.Now()), v.after)
-	r.opts.Logger.Info("list or watch failed", "error", err, "reason", v.reason, "relist", v.relist,
+	r.report(err, v, delay, wasGone)
+	sleep(ctx, delay)
+	return nil
+}
+
+// report tells of an error that is recovered from. That a resource which is
+// known to be gone is still gone is no news.
+func (r *Reflector[T]) report(err error, v verdict, delay time.Duration, wasGone bool) {
+	level := slog.LevelInfo
+	if wasGone && notServed(err) {
+		level = slog.LevelDebug
+	}
+	r.counts.failed(err)
+	r.opts.Logger.Log(context.Background(), level, "list or watch failed", "error", err, "reason", v.reason, "relist", v.relist,
 		"version", r.LastSyncResourceVersion(), "delay", delay)
 	if r.opts.OnError != nil {
 		r.opts.OnError(err)
 	}
-	sleep(ctx, delay)
 }
 
 // LastSyncResourceVersion is the version that the store has surely reached;
 // "" before the first list. It moves backwards only if the server's own
 // versions do, as after the restore of a backup, and a list of its most recent
-// state shows that.
+// state shows that, and it is "" while the resource is gone (see
+// Options.GoneAfter).
 func (r *Reflector[T]) LastSyncResourceVersion() string { return *r.version.Load() }
 
 // Stats returns what the reflector did so far.

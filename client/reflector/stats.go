@@ -18,6 +18,7 @@ const (
 	ListDecode   ListCause = "decode"   // the events after the version cannot be decoded
 	ListRewound  ListCause = "rewound"  // the server's versions went backwards
 	ListRepeated ListCause = "repeated" // the list before this one failed
+	ListReturned ListCause = "returned" // the resource was gone, and is back
 )
 
 // ResumeReason says why a watch was opened from the last version.
@@ -61,6 +62,12 @@ type Stats struct {
 	DecodeErrors int64
 	// LastContact is when the server last said anything; zero if never.
 	LastContact time.Time
+	// LastError is what the reflector recovered from last; nil once a list or
+	// a watch has been opened since.
+	LastError error
+	// GoneSince is since when the server has said that it has no such
+	// resource, once Options.GoneAfter has passed; zero while it has.
+	GoneSince time.Time
 }
 
 // ListCount is the number of lists begun, whatever the cause.
@@ -121,6 +128,9 @@ func (c *counts) watch()       { c.change(func(s *Stats) { s.Watches++ }) }
 func (c *counts) poll()        { c.change(func(s *Stats) { s.Polls++ }) }
 func (c *counts) stale()       { c.change(func(s *Stats) { s.Stale++ }) }
 func (c *counts) decodeError() { c.change(func(s *Stats) { s.DecodeErrors++ }) }
+
+func (c *counts) failed(err error)     { c.change(func(s *Stats) { s.LastError = err }) }
+func (c *counts) gone(since time.Time) { c.change(func(s *Stats) { s.GoneSince = since }) }
 
 func (c *counts) change(f func(*Stats)) {
 	c.mu.Lock()

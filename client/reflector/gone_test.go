@@ -1,0 +1,98 @@
+package reflector
+
+import (
+	"testing"
+	"time"
+)
+
+// goneAt checks whether the resource counts as gone at the script's end.
+func goneAt(want bool) func(*testing.T, *script, Stats) {
+	return func(t *testing.T, _ *script, s Stats) {
+		t.Helper()
+		if s.GoneSince.IsZero() == want {
+			t.Errorf("gone since %v, want gone: %v", s.GoneSince, want)
+		}
+	}
+}
+
+// times repeats a step.
+func times(n int, s step) (steps []step) {
+	for range n {
+		steps = append(steps, s)
+	}
+	return steps
+}
+
+func join(parts ...[]step) (steps []step) {
+	for _, part := range parts {
+		steps = append(steps, part...)
+	}
+	return steps
+}
+
+// Half of a limit of 800 ms, doubling, is 400, 800, 1600, 3200, 6400, 12800 and
+// 15000 ms: the eighth 404 comes 40.2 s after the first.
+func TestResourcesThatAreGone(t *testing.T) {
+	lost := events(initial, after(time.Minute, end))
+	missing := step{"watch 5", refusal("404")}
+	for _, sc := range []scenario{
+		{name: "gone after a while, and back", opts: Options{GoneAfter: 30 * time.Second},
+			steps: join([]step{{"stream", lost}}, times(8, missing),
+				[]step{{"stream", refusal("404")}, {"stream", refusal("404")}, {"stream", events("ADDED b 2,END 7,ADDED c 8", hold)}}),
+			store: "b:2 c:8", version: "8", lists: map[ListCause]int64{ListInitial: 1, ListReturned: 1},
+			resumes: map[ResumeReason]int64{ResumeEnded: 1, ResumeDenied: 8}, check: goneAt(false)},
+		{name: "gone, and what was known with it", opts: Options{GoneAfter: 30 * time.Second},
+			steps:   join([]step{{"stream", lost}}, times(8, missing), []step{{"stream", refusal("404")}}),
+			version: "", resumes: map[ResumeReason]int64{ResumeEnded: 1, ResumeDenied: 8}, check: goneAt(true)},
+		{name: "not for long enough", opts: Options{GoneAfter: time.Hour},
+			steps: join([]step{{"stream", lost}}, times(8, missing), []step{{"watch 5", hold}}),
+			store: "a:3", version: "5", resumes: map[ResumeReason]int64{ResumeEnded: 1, ResumeDenied: 8}, check: goneAt(false)},
+		{name: "never, if so asked", opts: Options{GoneAfter: -1},
+			steps: join([]step{{"stream", lost}}, times(20, missing), []step{{"watch 5", hold}}),
+			store: "a:3", version: "5", resumes: map[ResumeReason]int64{ResumeEnded: 1, ResumeDenied: 20}, check: goneAt(false)},
+		{name: "not if it was there in between", opts: Options{GoneAfter: 30 * time.Second},
+			steps: join([]step{{"stream", lost}}, times(6, missing), []step{{"watch 5", events("MODIFIED a 6", end)}},
+				times(2, step{"watch 6", refusal("404")}), []step{{"watch 6", hold}}),
+			store: "a:6", version: "6", resumes: map[ResumeReason]int64{ResumeEnded: 2, ResumeDenied: 8}, check: goneAt(false)},
+		{name: "other refusals do not mean it", opts: Options{GoneAfter: 30 * time.Second},
+			steps: join([]step{{"stream", lost}}, times(10, step{"watch 5", refusal("403")}), []step{{"watch 5", hold}}),
+			store: "a:3", version: "5", resumes: map[ResumeReason]int64{ResumeEnded: 1, ResumeDenied: 10}, check: goneAt(false)},
+		{name: "it never was there", opts: Options{GoneAfter: 30 * time.Second, PagedList: true},
+			steps: join(times(8, step{"list 0", refusal("404")}),
+				[]step{{"list -", refusal("404")}, {"list -", list("9", "a 8")}, {"watch 9", hold}}),
+			store: "a:8", version: "9", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 7, ListReturned: 1}, check: goneAt(false)},
+		{name: "a replica that lags cannot bring back what was", opts: Options{GoneAfter: 30 * time.Second, PagedList: true},
+			steps: join([]step{{"list 0", list("5", "a 3")}}, times(8, missing), []step{{"list -", list("9", "b 8")}, {"watch 9", hold}}),
+			store: "b:8", version: "9", lists: map[ListCause]int64{ListInitial: 1, ListReturned: 1},
+			resumes: map[ResumeReason]int64{ResumeDenied: 8}},
+	} {
+		sc.play(t)
+	}
+}
+
+func TestLastErrorIsForgottenWhenThingsGoWell(t *testing.T) {
+	last := func(want bool) func(*testing.T, *script, Stats) {
+		return func(t *testing.T, _ *script, s Stats) {
+			t.Helper()
+			if (s.LastError != nil) != want {
+				t.Errorf("last error %v", s.LastError)
+			}
+		}
+	}
+	scenario{name: "well again", steps: []step{{"stream", refusal("403")}, {"stream", events("END 5", hold)}},
+		version: "5", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 1}, check: last(false)}.play(t)
+	scenario{name: "not well", steps: []step{{"stream", refusal("403")}},
+		version: "", check: last(true)}.play(t)
+}
+
+func TestOptionsThatCannotBeUsedAreNamed(t *testing.T) {
+	for name, opts := range map[string]Options{
+		"Options.WatchTimeout": {WatchTimeout: -1},
+		"Options.PollTimeout":  {PollTimeout: time.Millisecond},
+		"Options.Backoff":      {Backoff: Backoff{Max: -1}},
+	} {
+		if err := opts.Validate(); err == nil || err.Error()[:len(name)] != name {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
