@@ -1,49 +1,16 @@
 package apiserver
 
 import (
-	"context"
-	"crypto/subtle"
 	"crypto/x509"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-)
 
-// User is who sends a request.
-type User struct {
-	Name   string
-	UID    string
-	Groups []string
-}
-
-// Authorizer decides whether a user may do something. It is called
-// concurrently, once per request.
-type Authorizer interface {
-	// Authorize returns nil to allow, or why not.
-	Authorize(ctx context.Context, a Attributes) error
-}
-
-// Attributes is what an Authorizer decides about. For paths that are not
-// resources only User, Verb and Path are set.
-type Attributes struct {
-	User                         User
-	Verb                         string
-	Path                         string
-	Group, Version, Resource     string
-	Subresource, Namespace, Name string
-}
-
-type allowAll struct{}
-
-func (allowAll) Authorize(context.Context, Attributes) error { return nil }
-
-const (
-	groupAuthenticated   = "system:authenticated"
-	groupUnauthenticated = "system:unauthenticated"
-	userAnonymous        = "system:anonymous"
+	"github.com/levelwire/levelwire/auth"
 )
 
 // openToAll says whether a path is answered without credentials: what load
@@ -59,32 +26,35 @@ func openToAll(path string) bool {
 // authenticate returns the user of a request: by client certificate (common
 // name is the user, organizations are the groups), or by bearer token. A
 // request without credentials is anonymous; wrong credentials are an error.
-func (s *Server) authenticate(r *http.Request) (User, error) {
+func (s *Server) authenticate(r *http.Request) (auth.User, error) {
 	if user, ok := s.userOfCertificate(r); ok {
 		return user, nil
 	}
 	if header := r.Header.Get("Authorization"); header != "" {
 		token, ok := strings.CutPrefix(header, "Bearer ")
 		if !ok {
-			return User{}, apierrors.NewUnauthorized("Unauthorized")
+			return auth.User{}, unauthorized()
 		}
-		return s.userOfToken(strings.TrimSpace(token))
+		return s.userOfToken(r, strings.TrimSpace(token))
 	}
 	if token, ok := tokenOfSocket(r); ok {
-		return s.userOfToken(token)
+		return s.userOfToken(r, token)
 	}
 	if openToAll(r.URL.Path) {
-		return User{Name: userAnonymous, Groups: []string{groupUnauthenticated}}, nil
+		return auth.User{Name: auth.Anonymous, Groups: []string{auth.Unauthenticated}}, nil
 	}
-	return User{}, apierrors.NewUnauthorized("Unauthorized")
+	return auth.User{}, unauthorized()
 }
+
+// unauthorized is all that somebody with wrong credentials is told.
+func unauthorized() error { return apierrors.NewUnauthorized("Unauthorized") }
 
 // userOfCertificate verifies here rather than in the handshake, so that a
 // certificate of a strange authority is a 401 that clients can read instead of
 // a broken connection.
-func (s *Server) userOfCertificate(r *http.Request) (User, bool) {
+func (s *Server) userOfCertificate(r *http.Request) (auth.User, bool) {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 || s.config.ClientCAs == nil {
-		return User{}, false
+		return auth.User{}, false
 	}
 	leaf := r.TLS.PeerCertificates[0]
 	if user, ok := s.verified.lookup(leaf, time.Now()); ok {
@@ -99,43 +69,33 @@ func (s *Server) userOfCertificate(r *http.Request) (User, bool) {
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
 	if err != nil || leaf.Subject.CommonName == "" {
-		return User{}, false
+		return auth.User{}, false
 	}
-	user := User{
-		Name:   leaf.Subject.CommonName,
-		Groups: withAuthenticated(leaf.Subject.Organization),
-	}
+	user := auth.User{Name: leaf.Subject.CommonName, Groups: slices.Clone(leaf.Subject.Organization)}.AsAuthenticated()
 	s.verified.add(leaf, user)
 	return user, true
 }
 
-func (s *Server) userOfToken(token string) (User, error) {
-	for known, user := range s.config.Tokens {
-		if subtle.ConstantTimeCompare([]byte(known), []byte(token)) == 1 {
-			user.Groups = withAuthenticated(user.Groups)
-			return user, nil
+// userOfToken returns whom a bearer token that is for this server stands for.
+// Why another is refused is for the log: it would help those who guess.
+func (s *Server) userOfToken(r *http.Request, token string) (auth.User, error) {
+	identity, err := s.identify(r, token, s.config.Audiences)
+	if err != nil {
+		if !errors.Is(err, auth.ErrUnknownToken) {
+			s.config.Logger.Debug("a token was refused", "error", err)
 		}
+		return auth.User{}, unauthorized()
 	}
-	return User{}, apierrors.NewUnauthorized("Unauthorized")
+	return identity.User, nil
 }
 
-func withAuthenticated(groups []string) []string {
-	if slices.Contains(groups, groupAuthenticated) {
-		return groups
+// identify asks who knows the token. The user is in the group of those with
+// valid credentials.
+func (s *Server) identify(r *http.Request, token string, audiences []string) (auth.Identity, error) {
+	if s.config.Tokens == nil || token == "" {
+		return auth.Identity{}, auth.ErrUnknownToken
 	}
-	return append(slices.Clone(groups), groupAuthenticated)
-}
-
-func (s *Server) authorize(r *http.Request, q *request) error {
-	return s.config.Authorizer.Authorize(r.Context(), Attributes{
-		User: q.user, Verb: q.verb, Path: r.URL.Path,
-		Group: q.resource.Group, Version: q.resource.Version, Resource: q.resource.Plural,
-		Subresource: q.subresource, Namespace: q.namespace, Name: q.name,
-	})
-}
-
-func (s *Server) authorizePath(r *http.Request, user User) error {
-	return s.config.Authorizer.Authorize(r.Context(), Attributes{
-		User: user, Verb: strings.ToLower(r.Method), Path: r.URL.Path,
-	})
+	identity, err := s.config.Tokens.AuthenticateToken(r.Context(), token, audiences)
+	identity.User = identity.User.AsAuthenticated()
+	return identity, err
 }

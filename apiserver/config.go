@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/levelwire/levelwire/auth"
 	"github.com/levelwire/levelwire/registry"
 	"github.com/levelwire/levelwire/resource"
 	"github.com/levelwire/levelwire/storage"
@@ -39,10 +40,19 @@ type Config struct {
 
 	// ClientCAs verifies client certificates; nil accepts none.
 	ClientCAs *x509.CertPool
-	// Tokens are bearer tokens and the users they stand for.
-	Tokens map[string]User
-	// Authorizer decides about authenticated users; nil allows them everything.
-	Authorizer Authorizer
+	// Tokens knows what bearer tokens stand for; nil accepts none.
+	Tokens auth.TokenAuthenticator
+	// Audiences are what this server calls itself in tokens that are for
+	// somebody in particular.
+	Audiences []string
+	// Issuer answers requests for tokens of service accounts; nil refuses them.
+	Issuer TokenIssuer
+	// Authorizer decides about users, except that the group system:masters may
+	// do everything. If it is a RuleLister, it is asked for rules, too. Default
+	// auth.AlwaysAllow.
+	Authorizer auth.Authorizer
+	// Documents are served as they are, by their paths.
+	Documents map[string]Document
 
 	// Version is what /version reports as the program's own version, after
 	// the Kubernetes version it is compatible with. Default "dev".
@@ -70,8 +80,9 @@ type Config struct {
 
 func (c *Config) setDefaults() {
 	if c.Authorizer == nil {
-		c.Authorizer = allowAll{}
+		c.Authorizer = auth.AlwaysAllow{}
 	}
+	c.Authorizer = auth.MastersFirst(c.Authorizer)
 	if c.Version == "" {
 		c.Version = "dev"
 	}

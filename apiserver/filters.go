@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/levelwire/levelwire/auth"
 )
 
 // requestInfo collects what the outermost filter reports when a request is
 // done. It belongs to the request's goroutine.
 type requestInfo struct {
-	user    User
+	user    auth.User
 	request *request // nil unless the request is for a resource
 	err     error    // the cause of a 5xx answer
 	code    int
@@ -28,10 +30,10 @@ func infoFrom(ctx context.Context) *requestInfo {
 	return info
 }
 
-func userFrom(ctx context.Context) (User, bool) {
+func userFrom(ctx context.Context) (auth.User, bool) {
 	info := infoFrom(ctx)
 	if info == nil {
-		return User{}, false
+		return auth.User{}, false
 	}
 	return info.user, true
 }
@@ -61,7 +63,8 @@ func (w *recorder) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// ServeHTTP answers one request: observe, recover, authenticate, limit, route.
+// ServeHTTP answers one request: observe, recover, authenticate,
+// impersonate, limit, route.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	info := &requestInfo{}
@@ -77,6 +80,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	info.user = user
+	if info.user, err = s.impersonate(r, user); err != nil {
+		writeError(rec, r, err)
+		return
+	}
+	if r.Method != http.MethodGet {
+		// For admission, which reads do not meet.
+		r = r.WithContext(auth.WithUser(r.Context(), info.user))
+	}
 	s.limited(rec, r)
 }
 

@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/levelwire/levelwire/auth"
 	"github.com/levelwire/levelwire/internal/pki"
 	"github.com/levelwire/levelwire/registry"
 	"github.com/levelwire/levelwire/resource"
@@ -71,7 +72,7 @@ func newCluster(t testing.TB, change ...func(*setup)) *cluster {
 	c.pods = c.table.Lookup("", "v1", "pods")
 	build := setup{cache: watchcache.Options{FreshnessWait: 50 * time.Millisecond}}
 	build.config = Config{
-		Resources: c.table, Store: store, Tokens: map[string]User{testToken: {Name: "tester", Groups: []string{"testers"}}},
+		Resources: c.table, Store: store, Tokens: auth.NewStaticTokens(map[string]auth.User{testToken: {Name: "tester", Groups: []string{"testers"}}}),
 		Cache: func(stored *resource.Resource) *watchcache.Cache { return c.caches[stored] },
 	}
 	for _, f := range change {

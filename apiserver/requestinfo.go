@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/levelwire/levelwire/auth"
 	"github.com/levelwire/levelwire/resource"
 )
 
@@ -30,7 +31,7 @@ type request struct {
 	subresource string // "status", "scale", "binding", ...
 	rest        string // the path after the subresource, without a leading slash
 	query       url.Values
-	user        User
+	user        auth.User
 }
 
 // key is the cache key of the object that is named.

@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/auth"
 	"github.com/levelwire/levelwire/internal/pki"
 	"github.com/levelwire/levelwire/resource"
 	"github.com/levelwire/levelwire/storage"
@@ -31,12 +32,12 @@ func TestCredentials(t *testing.T) {
 	must(t, err)
 	pool := x509.NewCertPool()
 	pool.AddCert(authority.Certificate())
-	seen := make(chan Attributes, 10)
+	seen := make(chan auth.Attributes, 10)
 	c := newCluster(t, func(s *setup) {
 		s.config.ClientCAs = pool
-		s.config.Authorizer = authorizerFunc(func(a Attributes) error { seen <- a; return nil })
+		s.config.Authorizer = authorizerFunc(func(a auth.Attributes) (auth.Decision, string) { seen <- a; return auth.Allow, "" })
 	})
-	good, err := authority.Client(t.TempDir(), "good", "alice", "system:masters")
+	good, err := authority.Client(t.TempDir(), "good", "alice", "painters")
 	must(t, err)
 	bad, err := stranger.Client(t.TempDir(), "bad", "mallory", "system:masters")
 	must(t, err)
@@ -54,7 +55,7 @@ func TestCredentials(t *testing.T) {
 		resp := c.open(t.Context(), withCertificate(good), http.MethodGet, path, "", "Authorization: ")
 		resp.Body.Close()
 		if a := <-seen; resp.StatusCode != 200 || a.User.Name != "alice" || a.Verb != "list" || a.Namespace != "a" || a.Resource != "pods" ||
-			fmt.Sprint(a.User.Groups) != "[system:masters system:authenticated]" {
+			fmt.Sprint(a.User.Groups) != "[painters system:authenticated]" {
 			t.Errorf("certificate: %d, %+v", resp.StatusCode, a)
 		}
 	}
@@ -83,17 +84,20 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-type authorizerFunc func(Attributes) error
+type authorizerFunc func(auth.Attributes) (auth.Decision, string)
 
-func (f authorizerFunc) Authorize(_ context.Context, a Attributes) error { return f(a) }
+func (f authorizerFunc) Authorize(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
+	decision, reason := f(a)
+	return decision, reason, nil
+}
 
 func TestAuthorizerDecides(t *testing.T) {
 	c := newCluster(t, func(s *setup) {
-		s.config.Authorizer = authorizerFunc(func(a Attributes) error {
+		s.config.Authorizer = authorizerFunc(func(a auth.Attributes) (auth.Decision, string) {
 			if a.Verb == "watch" || a.Path == "/metrics" {
-				return apierrors.NewForbidden(corePods, "", errors.New("not today"))
+				return auth.NoOpinion, "not today"
 			}
-			return nil
+			return auth.Allow, ""
 		})
 	})
 	for path, code := range map[string]int{"/api/v1/pods": 200, "/api/v1/pods?watch=1": 403, "/metrics": 403, "/version": 200} {

@@ -87,6 +87,9 @@ func (s *Server) documentHandler(path string) http.HandlerFunc {
 	case "/openapi/v3":
 		return s.serveOpenAPIv3Index
 	}
+	if d, ok := s.config.Documents[path]; ok {
+		return serveDocument(d)
+	}
 	switch first, _, _ := strings.Cut(path[1:], "/"); first {
 	case "healthz", "livez", "readyz":
 		return s.serveHealth

@@ -44,7 +44,7 @@ func (s *Server) createSubresource(w http.ResponseWriter, r *http.Request, q *re
 	case "pods/eviction":
 		return s.evict(w, r, q)
 	case "serviceaccounts/token":
-		return failure(http.StatusNotImplemented, "NotImplemented", "this server issues no service account tokens: use a client certificate or a static token")
+		return s.requestToken(w, r, q)
 	}
 	if s.config.Registry != nil && s.config.Registry.For(q.resource).HasSubresource(q.subresource) {
 		return errMethod(q.resource, q.verb)

@@ -5,6 +5,8 @@ import (
 	"crypto/x509"
 	"sync"
 	"time"
+
+	"github.com/levelwire/levelwire/auth"
 )
 
 // maxVerified bounds the certificates whose verification is remembered. Over
@@ -16,14 +18,14 @@ const maxVerified = 4096
 // thousands of requests with the same certificate.
 type verifiedCertificates struct {
 	mu    sync.RWMutex
-	users map[[sha256.Size]byte]User
+	users map[[sha256.Size]byte]auth.User
 }
 
 // lookup returns the user of a certificate that was verified before and is
 // still within its time of validity.
-func (v *verifiedCertificates) lookup(leaf *x509.Certificate, now time.Time) (User, bool) {
+func (v *verifiedCertificates) lookup(leaf *x509.Certificate, now time.Time) (auth.User, bool) {
 	if now.Before(leaf.NotBefore) || now.After(leaf.NotAfter) {
-		return User{}, false
+		return auth.User{}, false
 	}
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -31,11 +33,11 @@ func (v *verifiedCertificates) lookup(leaf *x509.Certificate, now time.Time) (Us
 	return user, ok
 }
 
-func (v *verifiedCertificates) add(leaf *x509.Certificate, user User) {
+func (v *verifiedCertificates) add(leaf *x509.Certificate, user auth.User) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.users == nil || len(v.users) >= maxVerified {
-		v.users = make(map[[sha256.Size]byte]User)
+		v.users = make(map[[sha256.Size]byte]auth.User)
 	}
 	v.users[sha256.Sum256(leaf.Raw)] = user
 }

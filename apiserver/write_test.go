@@ -159,7 +159,7 @@ func TestBadWritesAreRefused(t *testing.T) {
 		{"POST", pods + "/a/nonsense", `{}`, nil, 404, metav1.StatusReasonNotFound},
 		{"POST", pods + "/a/status", `{}`, nil, 405, metav1.StatusReasonMethodNotAllowed},
 		{"GET", "/apis/authorization.k8s.io/v1/subjectaccessreviews", ``, nil, 405, metav1.StatusReasonMethodNotAllowed},
-		{"POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", `{"spec":{}}`, nil, 400, metav1.StatusReasonBadRequest},
+		{"POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", `{"spec":{}}`, nil, 422, metav1.StatusReasonInvalid},
 	}
 	before, err := c.store.Current(t.Context())
 	must(t, err)

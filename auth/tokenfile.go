@@ -1,0 +1,68 @@
+package auth
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// minTokenColumns are token, user name and uid; groups may follow.
+const minTokenColumns = 3
+
+// ReadTokenFile reads a file of static tokens, in the form that Kubernetes
+// gives it: lines of token, user name and uid, and optionally a fourth column
+// with the groups, quoted and separated by commas.
+func ReadTokenFile(path string) (*StaticTokens, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	users, err := parseTokens(file)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return NewStaticTokens(users), nil
+}
+
+func parseTokens(r io.Reader) (map[string]User, error) {
+	lines := csv.NewReader(r)
+	lines.FieldsPerRecord = -1
+	lines.Comment = '#'
+	lines.TrimLeadingSpace = true
+	users := map[string]User{}
+	for {
+		fields, err := lines.Read()
+		if errors.Is(err, io.EOF) {
+			return users, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		line, _ := lines.FieldPos(0)
+		switch {
+		case len(fields) < minTokenColumns:
+			return nil, fmt.Errorf("line %d has %d columns; it needs token, user name and uid, and may have groups", line, len(fields))
+		case fields[0] == "":
+			return nil, fmt.Errorf("line %d has an empty token", line)
+		}
+		if _, twice := users[fields[0]]; twice {
+			return nil, fmt.Errorf("line %d repeats a token", line)
+		}
+		users[fields[0]] = userOf(fields)
+	}
+}
+
+func userOf(fields []string) User {
+	user := User{Name: fields[1], UID: fields[2]}
+	if len(fields) > minTokenColumns {
+		for group := range strings.SplitSeq(fields[minTokenColumns], ",") {
+			if group = strings.TrimSpace(group); group != "" {
+				user.Groups = append(user.Groups, group)
+			}
+		}
+	}
+	return user
+}
