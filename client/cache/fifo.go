@@ -23,6 +23,9 @@ type FIFOOptions[T any] struct {
 	// MaxDeltas is how many deltas of one object are kept apart before they
 	// are compressed. Default: DefaultMaxDeltas; at least 4.
 	MaxDeltas int
+	// Namespaces, if not empty, are listed apart: HasSynced then waits for a
+	// first ReplaceNamespace of each. Default: one list is everything.
+	Namespaces []string
 	// OnSynced is called once, when HasSynced becomes true, without locks and
 	// by the goroutine that made it so: that of Pop, or that of Replace if the
 	// first list was empty. Default: nobody is called.
@@ -75,9 +78,11 @@ type DeltaFIFO[T any] struct {
 
 	reached string // every change up to this version is in the queue or was popped
 
-	replaced bool          // Replace was called
-	initial  int           // objects of the first Replace that were not popped
-	synced   chan struct{} // closed when replaced and initial is 0
+	// unlisted are the namespaces whose first list is due; "" is that of
+	// everything.
+	unlisted map[string]struct{}
+	initial  int           // objects of first lists that were not popped
+	synced   chan struct{} // closed when nothing is unlisted and initial is 0
 	sleeping bool          // Pop waits, or is about to, for a token in wake
 	wake     chan struct{}
 	ended    bool // Close was called
@@ -107,6 +112,13 @@ func NewDeltaFIFO[T any](opts FIFOOptions[T]) *DeltaFIFO[T] {
 		synced:    make(chan struct{}),
 		wake:      make(chan struct{}, 1),
 		closed:    make(chan struct{}),
+		unlisted:  map[string]struct{}{},
+	}
+	for _, namespace := range opts.Namespaces {
+		f.unlisted[namespace] = struct{}{}
+	}
+	if len(opts.Namespaces) == 0 {
+		f.unlisted[""] = struct{}{}
 	}
 	if f.keyOf == nil {
 		f.keyOf = MetaNamespaceKey[T]

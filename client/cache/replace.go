@@ -1,5 +1,7 @@
 package cache
 
+import "strings"
+
 // Replace makes objs everything there is: it queues each as Replaced, and a
 // tombstone (Deleted with FinalStateUnknown) for every object that is queued
 // or known and missing from objs. version is that of the list; see Reached.
@@ -7,6 +9,23 @@ package cache
 // The slice belongs to the DeltaFIFO afterwards. On an error, which is that of
 // the KeyFunc, nothing has changed.
 func (f *DeltaFIFO[T]) Replace(objs []T, version string) error {
+	return f.replace(part{}, objs, func() { f.reached = version })
+}
+
+// ReplaceNamespace is Replace for the objects of one of FIFOOptions.Namespaces,
+// and for objects whose keys are those of MetaNamespaceKey. The version that
+// all namespaces have reached is left to Reached.
+func (f *DeltaFIFO[T]) ReplaceNamespace(namespace string, objs []T) error {
+	return f.replace(part{namespace: namespace, prefix: ObjectKey(namespace, "")}, objs, func() {})
+}
+
+// part is what a list is a list of: everything, or a namespace.
+type part struct{ namespace, prefix string }
+
+func (p part) has(key string) bool { return strings.HasPrefix(key, p.prefix) }
+
+// replace calls done under the lock.
+func (f *DeltaFIFO[T]) replace(of part, objs []T, done func()) error {
 	keys := make([]string, len(objs))
 	for i, obj := range objs {
 		key, err := f.keyOf(obj)
@@ -20,8 +39,8 @@ func (f *DeltaFIFO[T]) Replace(objs []T, version string) error {
 		f.mu.Unlock()
 		return ErrClosed
 	}
-	first := !f.replaced
-	f.replaced = true
+	_, first := f.unlisted[of.namespace]
+	delete(f.unlisted, of.namespace)
 	if len(f.items) == 0 {
 		f.items = make(map[string]*pending[T], len(objs))
 	}
@@ -30,8 +49,8 @@ func (f *DeltaFIFO[T]) Replace(objs []T, version string) error {
 		present[key] = struct{}{}
 		f.markInitial(f.push(key, Delta[T]{Type: Replaced, Object: objs[i]}), first)
 	}
-	f.bury(present, first)
-	f.reached = version
+	f.bury(of, present, first)
+	done()
 	justSynced := first && f.checkSynced()
 	f.mu.Unlock()
 	if justSynced && f.onSynced != nil {
@@ -40,14 +59,14 @@ func (f *DeltaFIFO[T]) Replace(objs []T, version string) error {
 	return nil
 }
 
-// bury queues tombstones for what is not present. It needs f.mu.
-func (f *DeltaFIFO[T]) bury(present map[string]struct{}, first bool) {
+// bury queues tombstones for what is of a part and not present. It needs f.mu.
+func (f *DeltaFIFO[T]) bury(of part, present map[string]struct{}, first bool) {
 	gone := func(key string, last T) {
 		f.markInitial(f.push(key, Delta[T]{Type: Deleted, Object: last, FinalStateUnknown: true}), first)
 	}
 	missing := func(key string) bool {
 		_, ok := present[key]
-		return !ok
+		return !ok && of.has(key)
 	}
 	for p := f.head; p != nil; p = p.next {
 		if last := p.deltas.Newest(); missing(p.key) {
@@ -86,15 +105,15 @@ func (f *DeltaFIFO[T]) markInitial(p *pending[T], first bool) {
 
 // checkSynced reports whether it has just made HasSynced true. It needs f.mu.
 func (f *DeltaFIFO[T]) checkSynced() bool {
-	if !f.replaced || f.initial > 0 || f.HasSynced() {
+	if len(f.unlisted) > 0 || f.initial > 0 || f.HasSynced() {
 		return false
 	}
 	close(f.synced)
 	return true
 }
 
-// HasSynced reports whether everything that the first Replace queued was
-// popped and processed.
+// HasSynced reports whether everything that the first Replace queued, or that
+// of each namespace, was popped and processed.
 func (f *DeltaFIFO[T]) HasSynced() bool {
 	select {
 	case <-f.synced:
