@@ -9,6 +9,7 @@ import (
 	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/controller/daemonset"
 	"github.com/levelwire/levelwire/controller/deployment"
+	"github.com/levelwire/levelwire/controller/disruption"
 	"github.com/levelwire/levelwire/controller/endpoints"
 	"github.com/levelwire/levelwire/controller/garbage"
 	"github.com/levelwire/levelwire/controller/history"
@@ -55,6 +56,9 @@ var controllers = []struct {
 	}},
 	{"job", func(s *shared) (runner, error) {
 		return job.New(s.client, s.factory, s.pods, s.recorder, s.log)
+	}},
+	{"disruption", func(s *shared) (runner, error) {
+		return disruption.New(s.client, s.factory, s.pods, s.recorder, s.log)
 	}},
 	{"endpoints", func(s *shared) (runner, error) { return endpoints.New(s.client, s.factory, s.log) }},
 	{"namespace", func(s *shared) (runner, error) { return namespace.New(s.client, s.factory, s.log) }},

@@ -73,7 +73,7 @@ func (d *deletion) decide(ctx context.Context, cur *state) (decision, error) {
 	if cur.object == nil {
 		return decision{}, d.notFound(d.name)
 	}
-	if err := d.checkPreconditions(cur); err != nil {
+	if err := d.checkPreconditions(d.name, d.opts.Preconditions, cur.object); err != nil {
 		return decision{}, err
 	}
 	q := &Request{
@@ -92,18 +92,18 @@ func (d *deletion) decide(ctx context.Context, cur *state) (decision, error) {
 	return decision{action: write, object: obj, admitted: q}, nil
 }
 
-func (d *deletion) checkPreconditions(cur *state) error {
-	p := d.opts.Preconditions
+// checkPreconditions compares what a DELETE demands with the object.
+func (r Registry) checkPreconditions(name string, p *metav1.Preconditions, obj resource.Object) error {
 	if p == nil {
 		return nil
 	}
-	if p.UID != nil && *p.UID != cur.object.GetUID() {
-		return d.conflict(d.name, fmt.Errorf(
+	if p.UID != nil && *p.UID != obj.GetUID() {
+		return r.conflict(name, fmt.Errorf(
 			"the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated",
-			*p.UID, cur.object.GetUID()))
+			*p.UID, obj.GetUID()))
 	}
-	if version := formatRevision(cur.revision); p.ResourceVersion != nil && *p.ResourceVersion != version {
-		return d.conflict(d.name, fmt.Errorf(
+	if version := obj.GetResourceVersion(); p.ResourceVersion != nil && *p.ResourceVersion != version {
+		return r.conflict(name, fmt.Errorf(
 			"the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified",
 			*p.ResourceVersion, version))
 	}

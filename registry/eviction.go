@@ -68,7 +68,7 @@ func (r Registry) evictOnce(ctx context.Context, namespace, name string, opts *m
 		if mayRetry {
 			opts.Preconditions.ResourceVersion = &pod.ResourceVersion
 		}
-		result, err = r.Delete(ctx, namespace, name, opts)
+		result, err = r.deleteEvicted(ctx, pod, opts)
 		return result, mayRetry && apierrors.IsConflict(err) && *opts.Preconditions.UID == pod.UID, err
 	}
 	budget, err := r.budgetOf(ctx, pod)
@@ -80,8 +80,49 @@ func (r Registry) evictOnce(ctx context.Context, namespace, name string, opts *m
 			return nil, false, err
 		}
 	}
-	result, err = r.Delete(ctx, namespace, name, opts)
+	result, err = r.deleteEvicted(ctx, pod, opts)
 	return result, false, err
+}
+
+// deleteEvicted says in the pod's status why it ends, for those who ask when it
+// has (KEP-3329), and deletes it.
+func (r Registry) deleteEvicted(ctx context.Context, pod *corev1.Pod, opts *metav1.DeleteOptions) (*Result, error) {
+	if len(opts.DryRun) > 0 {
+		return r.Delete(ctx, pod.Namespace, pod.Name, opts)
+	}
+	marked, err := r.UpdateStatus(ctx, pod.Namespace, pod.Name, func(current resource.Object) (resource.Object, error) {
+		if err := r.checkPreconditions(pod.Name, opts.Preconditions, current); err != nil {
+			return nil, err
+		}
+		pod := current.(*corev1.Pod).DeepCopy()
+		markEvicted(pod, r.set.now())
+		return pod, nil
+	}, UpdateOptions{Unconditional: true})
+	if err != nil {
+		return nil, err
+	}
+	if opts.Preconditions.ResourceVersion != nil {
+		opts = opts.DeepCopy()
+		opts.Preconditions.ResourceVersion = new(marked.Object.GetResourceVersion())
+	}
+	return r.Delete(ctx, pod.Namespace, pod.Name, opts)
+}
+
+func markEvicted(pod *corev1.Pod, now metav1.Time) {
+	condition := corev1.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, ObservedGeneration: pod.Generation,
+		Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting", LastTransitionTime: now,
+	}
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == condition.Type {
+			if c.Status == condition.Status {
+				condition.LastTransitionTime = c.LastTransitionTime
+			}
+			*c = condition
+			return
+		}
+	}
+	pod.Status.Conditions = append(pod.Status.Conditions, condition)
 }
 
 // needsBudget is false for pods that no workload counts on: finished, never
@@ -145,8 +186,11 @@ func (r Registry) takeDisruption(ctx context.Context, pod *corev1.Pod, name stri
 			return nil, overBudget(fmt.Sprintf("The disruption budget %s is still being processed by the server.", name), budgetRetrySeconds)
 		}
 		if budget.Status.DisruptionsAllowed <= 0 {
-			return nil, overBudget(fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently",
-				name, budget.Status.DesiredHealthy, budget.Status.CurrentHealthy), 0)
+			return nil, overBudget(whyClosed(budget), 0)
+		}
+		if len(budget.Status.DisruptedPods) > maxUnconfirmed {
+			return nil, apierrors.NewForbidden(policyv1.Resource("poddisruptionbudget"), name,
+				errors.New("DisruptedPods map too big - too many evictions not confirmed by PDB controller"))
 		}
 		budget.Status.DisruptionsAllowed--
 		if budget.Status.DisruptedPods == nil {
@@ -159,6 +203,21 @@ func (r Registry) takeDisruption(ctx context.Context, pod *corev1.Pod, name stri
 		return nil
 	}
 	return err
+}
+
+// maxUnconfirmed bounds the evictions that a budget notes before the disruption
+// controller has seen their pods go.
+const maxUnconfirmed = 2000
+
+// whyClosed says what a budget without allowance lacks.
+func whyClosed(budget *policyv1.PodDisruptionBudget) string {
+	for _, c := range budget.Status.Conditions {
+		if c.Type == policyv1.DisruptionAllowedCondition && c.Reason == policyv1.SyncFailedReason {
+			return fmt.Sprintf("The disruption budget %s does not allow evicting pods currently because it failed sync: %v", budget.Name, c.Message)
+		}
+	}
+	return fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently",
+		budget.Name, budget.Status.DesiredHealthy, budget.Status.CurrentHealthy)
 }
 
 func ready(pod *corev1.Pod) bool {

@@ -1,0 +1,111 @@
+package controller_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/levelwire/levelwire/client/rest"
+)
+
+func newBudget(name string, spec policyv1.PodDisruptionBudgetSpec) *policyv1.PodDisruptionBudget {
+	spec.Selector = selectWeb()
+	return &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
+}
+
+// stands is a budget's status in short: allowed, healthy of desired, expected.
+func stands(b *policyv1.PodDisruptionBudget) string {
+	s := b.Status
+	return fmt.Sprintf("%d allowed, %d of %d healthy, %d expected", s.DisruptionsAllowed, s.CurrentHealthy, s.DesiredHealthy, s.ExpectedPods)
+}
+
+func awaitBudget(c *cluster, name, want string) {
+	c.t.Helper()
+	await(c, in[*policyv1.PodDisruptionBudget](c), name, want, func(b *policyv1.PodDisruptionBudget) bool {
+		return stands(b) == want && b.Status.ObservedGeneration == b.Generation
+	})
+}
+
+func podNames(c *cluster) []string {
+	c.t.Helper()
+	list, err := in[*corev1.Pod](c).List(c.ctx, metav1.ListOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var names []string
+	for _, pod := range list.Items {
+		names = append(names, pod.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func TestBudgetsFollowTheirPods(t *testing.T) {
+	c := newCluster(t, 2)
+	c.startManager()
+	deployments, budgets := in[*appsv1.Deployment](c), in[*policyv1.PodDisruptionBudget](c)
+	create(c, deployments, newDeployment("web", 4))
+	create(c, budgets, newBudget("half", policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromString("50%"))}))
+	create(c, budgets, newBudget("three", policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(3))}))
+	create(c, budgets, newBudget("one", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt32(1))}))
+	awaitBudget(c, "half", "2 allowed, 4 of 2 healthy, 4 expected")
+	awaitBudget(c, "three", "1 allowed, 4 of 3 healthy, 4 expected")
+	awaitBudget(c, "one", "1 allowed, 4 of 3 healthy, 4 expected")
+	change(c, deployments, "web", func(d *appsv1.Deployment) { *d.Spec.Replicas = 2 })
+	awaitBudget(c, "half", "1 allowed, 2 of 1 healthy, 2 expected")
+	awaitBudget(c, "three", "0 allowed, 2 of 3 healthy, 2 expected")
+	change(c, budgets, "three", func(b *policyv1.PodDisruptionBudget) { *b.Spec.MinAvailable = intstr.FromInt32(1) })
+	awaitBudget(c, "three", "1 allowed, 2 of 1 healthy, 2 expected")
+}
+
+func evict(c *cluster, name string) error {
+	eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	return in[*corev1.Pod](c).CreateSubresource(c.ctx, name, "eviction", eviction, metav1.CreateOptions{})
+}
+
+// One of three pods may go, and the next only when there is another in its
+// place, which there cannot be while the node is cordoned.
+func TestEvictionsWaitForTheirBudget(t *testing.T) {
+	c := newCluster(t, 1)
+	c.startManager()
+	nodes := rest.For[*corev1.Node](c.client)
+	create(c, in[*appsv1.ReplicaSet](c), newSet("web", 3))
+	create(c, in[*policyv1.PodDisruptionBudget](c), newBudget("web", policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(2))}))
+	awaitBudget(c, "web", "1 allowed, 3 of 2 healthy, 3 expected")
+	change(c, nodes, "node-1", func(n *corev1.Node) { n.Spec.Unschedulable = true })
+	names := podNames(c)
+	if err := evict(c, names[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := evict(c, names[1]); !apierrors.IsTooManyRequests(err) || !apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) {
+		t.Fatalf("the second of three: %v", err)
+	}
+	awaitBudget(c, "web", "0 allowed, 2 of 2 healthy, 3 expected")
+	change(c, nodes, "node-1", func(n *corev1.Node) { n.Spec.Unschedulable = false })
+	awaitBudget(c, "web", "1 allowed, 3 of 2 healthy, 3 expected")
+	if err := evict(c, names[1]); err != nil {
+		t.Errorf("with another in place of the first: %v", err)
+	}
+}
+
+// The pods of an owner that has no scale have nothing to take a part of: the
+// budget says so and closes.
+func TestBudgetOfUnscalablePods(t *testing.T) {
+	c := newCluster(t, 1)
+	c.startManager()
+	daemons := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.DaemonSetSpec{Selector: selectWeb(), Template: podTemplate("web:1")}}
+	create(c, in[*appsv1.DaemonSet](c), daemons)
+	create(c, in[*policyv1.PodDisruptionBudget](c), newBudget("one", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt32(1))}))
+	await(c, in[*policyv1.PodDisruptionBudget](c), "one", "failed", func(b *policyv1.PodDisruptionBudget) bool {
+		return slices.ContainsFunc(b.Status.Conditions, func(c metav1.Condition) bool {
+			return c.Reason == policyv1.SyncFailedReason && c.Message == "daemonsets.apps does not implement the scale subresource"
+		})
+	})
+}
