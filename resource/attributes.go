@@ -28,11 +28,11 @@ func (r *Resource) Attributes(json []byte) (Attributes, error) {
 	stored := r.Stored()
 	plan := stored.extraction()
 	x := extractor{scanner: scanner{data: json}, plan: plan}
-	if n := len(stored.Fields); n > 0 {
+	if n := len(plan.fields); n > 0 {
 		x.out.Fields = make([]string, n)
 	}
 	if plan.ranked {
-		x.ranks = make([]int, len(stored.Fields))
+		x.ranks = make([]int, len(plan.fields))
 	}
 	if err := x.root(); err != nil {
 		return Attributes{}, fmt.Errorf("extract attributes of %s: %w", stored.GroupResource(), err)
@@ -40,19 +40,52 @@ func (r *Resource) Attributes(json []byte) (Attributes, error) {
 	if x.out.Name == "" {
 		return Attributes{}, fmt.Errorf("extract attributes of %s: metadata.name is missing", stored.GroupResource())
 	}
-	for i := range stored.Fields {
+	for i := range plan.fields {
 		if x.out.Fields[i] == "" {
-			x.out.Fields[i] = stored.Fields[i].Default
+			x.out.Fields[i] = plan.fields[i].Default
 		}
 	}
 	return x.out, nil
+}
+
+// Select makes more fields of a mixed resource selectable, while it is served.
+// Those it has keep their places; those it has already are left out. Objects
+// whose Attributes were extracted before have fewer Fields: see LateField.
+func (r *Resource) Select(fields ...Field) {
+	for {
+		old := r.extraction()
+		all := slices.Clip(slices.Clone(old.fields))
+		for _, f := range fields {
+			if !slices.ContainsFunc(all, func(has Field) bool { return has.Name == f.Name }) {
+				all = append(all, f)
+			}
+		}
+		if len(all) == len(old.fields) || r.plan.CompareAndSwap(old, r.compile(all)) {
+			return
+		}
+	}
+}
+
+// LateField returns the value of a field for an object whose Attributes are
+// older than the field, from its stored or cached JSON. It costs a pass over
+// the object.
+func (r *Resource) LateField(json []byte, index int) string {
+	late, err := r.Attributes(json)
+	if err != nil || index >= len(late.Fields) {
+		return "" // it could be read when it entered the cache
+	}
+	return late.Fields[index]
 }
 
 // FieldIndex returns where Attributes.Fields holds the named field. It is
 // false for fields that cannot be selected, and for metadata.name and
 // metadata.namespace, which are Attributes of their own.
 func (r *Resource) FieldIndex(name string) (int, bool) {
-	i := slices.IndexFunc(r.Fields, func(f Field) bool { return f.Name == name })
+	fields := r.Fields
+	if r.Mixed {
+		fields = r.extraction().fields
+	}
+	i := slices.IndexFunc(fields, func(f Field) bool { return f.Name == name })
 	if i < 0 || r.Storage == nil {
 		return i, i >= 0
 	}
@@ -86,6 +119,7 @@ type fieldNode struct {
 // extraction is the compiled form of a resource's Fields.
 type extraction struct {
 	root   *fieldNode
+	fields []Field
 	ranked bool // some field has several paths
 }
 
@@ -95,20 +129,24 @@ func (r *Resource) extraction() *extraction {
 	if plan := r.plan.Load(); plan != nil {
 		return plan
 	}
-	plan := &extraction{root: &fieldNode{}}
+	r.plan.CompareAndSwap(nil, r.compile(r.Fields))
+	return r.plan.Load()
+}
+
+func (r *Resource) compile(fields []Field) *extraction {
+	plan := &extraction{root: &fieldNode{}, fields: fields}
 	plan.add([]string{"metadata", "name"}, target{field: targetName})
 	if r.Namespaced {
 		plan.add([]string{"metadata", "namespace"}, target{field: targetNamespace})
 	}
 	plan.add([]string{"metadata", "uid"}, target{field: targetUID})
 	plan.add([]string{"metadata", "labels"}, target{field: targetLabels})
-	for i, f := range r.Fields {
+	for i, f := range fields {
 		for rank, path := range f.Paths {
 			plan.add(path, target{field: i, rank: rank})
 			plan.ranked = plan.ranked || rank > 0
 		}
 	}
-	r.plan.Store(plan)
 	return plan
 }
 

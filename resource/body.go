@@ -58,6 +58,13 @@ func (r *Resource) DecodeBody(mediaType string, body []byte) (obj Object, gvk sc
 	if err != nil {
 		return nil, gvk, nil, err
 	}
+	if r.Prune != nil {
+		unknown, err := r.Prune(obj)
+		if err != nil {
+			return nil, gvk, nil, err
+		}
+		strictErrs = append(strictErrs, unknown...)
+	}
 	return obj, gvk, strictErrs, nil
 }
 

@@ -17,7 +17,8 @@ import (
 // resource begins: `{"kind":"Pod","apiVersion":"v1",`. After it comes
 // `"metadata":{`. What follows the prefix, behind a `{`, is the object as an
 // item of a JSON list of a built-in kind, where Kubernetes leaves out kind and
-// apiVersion. The slice is shared and must not be modified.
+// apiVersion. For a mixed resource it is cut off behind the group, as the
+// version differs. The slice is shared and must not be modified.
 func (r *Resource) Prefix() []byte {
 	if p := r.prefix.Load(); p != nil {
 		return *p
@@ -25,6 +26,9 @@ func (r *Resource) Prefix() []byte {
 	kind, _ := json.Marshal(r.Kind)
 	apiVersion, _ := json.Marshal(r.GroupVersion().String())
 	p := fmt.Appendf(nil, `{"kind":%s,"apiVersion":%s,`, kind, apiVersion)
+	if r.Mixed {
+		p = fmt.Appendf(nil, `{"kind":%s,"apiVersion":"%s/`, kind, r.Group)
+	}
 	p = p[:len(p):len(p)]
 	r.prefix.Store(&p)
 	return p
@@ -67,6 +71,12 @@ func (r *Resource) Decode(json []byte) (Object, error) {
 		obj.GetObjectKind().SetGroupVersionKind(r.GroupVersionKind())
 		return obj, nil
 	}
+	return r.DecodeShown(json)
+}
+
+// DecodeShown is Decode for JSON that is in the resource's own shape already,
+// as Marshal made it.
+func (r *Resource) DecodeShown(json []byte) (Object, error) {
 	obj := r.New()
 	if err := unmarshal(json, obj); err != nil {
 		return nil, fmt.Errorf("decode stored %s: %w", r.Kind, err)

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
 
@@ -19,7 +20,7 @@ type Object interface {
 }
 
 // Resource describes one endpoint of the API: a resource of one group and
-// version. It is immutable once it is served.
+// version. It is immutable once it is served, but for Select.
 type Resource struct {
 	Group, Version string
 	Kind           string // "Pod"
@@ -47,10 +48,28 @@ type Resource struct {
 	// (autoscaling/v1 over autoscaling/v2, events.k8s.io over core events).
 	// nil: this resource is itself what is stored and cached.
 	Storage *Resource
-	// FromStorage and ToStorage convert between the two shapes. Both return
-	// new objects and never modify their argument. nil if Storage is nil.
+	// FromStorage and ToStorage convert between the two shapes. FromStorage
+	// may take its argument apart and even return it; ToStorage never modifies
+	// its own. nil if Storage is nil.
 	FromStorage func(stored Object) (Object, error)
 	ToStorage   func(obj Object) (Object, error)
+	// FromStorageBatch is FromStorage for many objects at once, in their order,
+	// where one call for each would cost much more: a conversion webhook. nil
+	// elsewhere.
+	FromStorageBatch func(ctx context.Context, stored []Object) ([]Object, error)
+	// AsStored reports whether a cached object of Storage, last written at the
+	// given revision, is what this resource shows as it is, so that its bytes
+	// may be sent. nil: never.
+	AsStored func(json []byte, revision int64) bool
+
+	// Mixed: the stored objects are of several versions of the kind, and each
+	// says in its apiVersion of which (custom resources, whose storage version
+	// may change). A mixed resource is what others are shown over; it is not
+	// served, and so not in a Table, itself.
+	Mixed bool
+	// Generation grows when the definition of a custom resource changes what
+	// its objects look like; see watchcache.Object.FormAt. 0 for built-in kinds.
+	Generation uint64
 
 	// New returns an empty object; NewList an empty list.
 	New     func() Object
@@ -81,9 +100,10 @@ type Resource struct {
 	// kind's lists and maps. nil for built-in kinds, which share one.
 	TypeConverter func() (managedfields.TypeConverter, error)
 	// Prune removes from a decoded body what the kind's schema does not know
-	// and returns an error for each removed field, naming its path. nil for
-	// built-in kinds, whose Go type knows no other fields.
-	Prune func(obj Object) []error
+	// and returns an error for each removed field, naming its path. It fails
+	// if the metadata is not what metadata has to be. nil for built-in kinds,
+	// whose Go type knows no other fields. DecodeBody calls it.
+	Prune func(obj Object) (unknown []error, err error)
 	// Deprecation is the warning that every request for the resource is
 	// answered with; empty if it is not deprecated.
 	Deprecation string

@@ -18,16 +18,17 @@ const (
 // The result is new and stored stays as it is.
 func (r *Resource) WithRevision(stored []byte, revision int64) ([]byte, error) {
 	s := r.Stored()
-	prefix := s.Prefix()
-	if !bytes.HasPrefix(stored, prefix) || !bytes.HasPrefix(stored[len(prefix):], []byte(metadataOpen)) ||
-		bytes.HasPrefix(stored[len(prefix)+len(metadataOpen):], []byte(revisionOpen)) {
+	prefix, ok := s.prefixOf(stored)
+	if !ok || !bytes.HasPrefix(stored[prefix:], []byte(metadataOpen)) ||
+		bytes.HasPrefix(stored[prefix+len(metadataOpen):], []byte(revisionOpen)) {
 		canonical, err := s.restore(stored)
 		if err != nil {
 			return nil, err
 		}
 		stored = canonical
+		prefix, _ = s.prefixOf(stored)
 	}
-	head := len(prefix) + len(metadataOpen)
+	head := prefix + len(metadataOpen)
 	const maxDigits = 20
 	out := make([]byte, 0, len(stored)+len(revisionOpen)+maxDigits+len(`",`))
 	out = append(out, stored[:head]...)
@@ -38,6 +39,21 @@ func (r *Resource) WithRevision(stored []byte, revision int64) ([]byte, error) {
 		out = append(out, ',')
 	}
 	return append(out, stored[head:]...), nil
+}
+
+// prefixOf returns the length of what precedes the metadata in what Encode
+// writes, if value begins like that.
+func (r *Resource) prefixOf(value []byte) (length int, ok bool) {
+	prefix := r.Prefix()
+	if !bytes.HasPrefix(value, prefix) {
+		return 0, false
+	}
+	if !r.Mixed {
+		return len(prefix), true
+	}
+	version := bytes.IndexByte(value[len(prefix):], '"')
+	length = len(prefix) + version + len(`",`)
+	return length, version >= 0 && bytes.HasPrefix(value[length-1:], []byte{','})
 }
 
 // restore turns a value from the store that Encode did not write into what it
@@ -54,7 +70,11 @@ func (r *Resource) restore(value []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("stored value of %s: %w", r.GroupResource(), err)
 	}
-	if want := r.GroupVersionKind(); kind != want {
+	want := r.GroupVersionKind()
+	if r.Mixed {
+		want.Version = kind.Version
+	}
+	if kind != want {
 		return nil, fmt.Errorf("stored value of %s is a %s, not a %s: rewrite it in that version with the server that wrote it", r.GroupResource(), kind, want)
 	}
 	return r.canonical(value, dropRevision)
@@ -111,7 +131,9 @@ func (r *Resource) canonical(data []byte, rule revisionRule) ([]byte, error) {
 		return nil, fmt.Errorf("encoded %s: %w", r.Kind, err)
 	}
 	out := make([]byte, 0, len(data)+len(r.Prefix())+len(metadataOpen)+2)
-	out = append(out, r.Prefix()...)
+	if out, err = r.appendPrefix(out, data, list); err != nil {
+		return nil, err
+	}
 	out = append(out, metadataOpen...)
 	for _, m := range list {
 		if m.key == "metadata" {
@@ -130,6 +152,25 @@ func (r *Resource) canonical(data []byte, rule revisionRule) ([]byte, error) {
 		out = appendMember(out, data, m)
 	}
 	return append(out, '}'), nil
+}
+
+// appendPrefix appends what the encoded object begins with.
+func (r *Resource) appendPrefix(out, data []byte, list []member) ([]byte, error) {
+	out = append(out, r.Prefix()...)
+	if !r.Mixed {
+		return out, nil
+	}
+	for _, m := range list {
+		if m.key != "apiVersion" {
+			continue
+		}
+		version, ok := bytes.CutPrefix(data[m.value:m.end], []byte(`"`+r.Group+`/`))
+		if !ok || bytes.IndexByte(version, '\\') >= 0 {
+			return nil, fmt.Errorf("encoded %s: its apiVersion is %s, which is not of group %s", r.Kind, data[m.value:m.end], r.Group)
+		}
+		return append(append(out, version...), ','), nil
+	}
+	return nil, fmt.Errorf("encoded %s: it has no apiVersion", r.Kind)
 }
 
 // appendMetadata appends the members of a metadata object, without braces.

@@ -133,7 +133,7 @@ func newTableView(resources []*Resource) (*tableView, error) {
 		}
 	}
 	for _, r := range v.all {
-		if s := r.Storage; s != nil && v.byName[s.GroupVersionResource()] != s {
+		if s := r.Storage; s != nil && !s.Mixed && v.byName[s.GroupVersionResource()] != s {
 			return nil, fmt.Errorf("resource %s is shown over %s, which is not in the table", r.GroupVersionResource(), s.GroupVersionResource())
 		}
 	}
