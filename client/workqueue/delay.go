@@ -6,103 +6,108 @@ import (
 )
 
 // AddAfter adds key once delay has passed; at once if delay is not positive.
-// A key that is delayed twice is added once, at the earlier time. A shutdown
+// If a worker has the key, it keeps the priority that it was taken with, and
+// else has priority 0. AddWith says what delaying twice means. A shutdown
 // drops delayed keys.
 func (q *Queue[K]) AddAfter(key K, delay time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.closing {
-		q.counts.Rejected++
-		return
+	opts := AddOptions{After: delay}
+	if i, ok := q.items[key]; ok && i.working {
+		opts.Priority = i.priority
 	}
-	now := time.Now()
-	if delay <= 0 {
-		q.add(key, now)
-		return
-	}
+	q.enter(key, opts)
+}
+
+// delay needs q.mu, and that the queue is not closing.
+func (q *Queue[K]) delay(key K, opts AddOptions, now time.Time) {
 	q.counts.Retries++
-	if q.delayed.set(key, now.Add(delay)) {
+	i, due := q.item(key), now.Add(opts.After)
+	switch {
+	case i.place == 0:
+		i.due, i.duePriority = due, opts.Priority
+		heap.Push(&q.delayed, i)
+	case due.Before(i.due):
+		i.due, i.duePriority = due, max(i.duePriority, opts.Priority)
+		heap.Fix(&q.delayed, i.place-1)
+	default:
+		i.duePriority = max(i.duePriority, opts.Priority)
+		return
+	}
+	if q.delayed[0] == i {
 		q.armTimer(now)
 	}
 }
 
-// release moves the keys that are due into the queue. It runs on the timer's
+// expire moves the keys that are due into the queue. It runs on the timer's
 // own goroutine, which lives only for this call.
-func (q *Queue[K]) release() {
+func (q *Queue[K]) expire() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closing {
 		return
 	}
 	now := time.Now()
-	for q.delayed.Len() > 0 && !q.delayed.items[0].due.After(now) {
-		q.add(heap.Pop(&q.delayed).(delayed[K]).key, now)
+	for len(q.delayed) > 0 && !q.delayed[0].due.After(now) {
+		i := heap.Pop(&q.delayed).(*item[K])
+		q.add(i, i.duePriority, now)
 	}
 	q.armTimer(now)
 }
 
 // armTimer sets the one timer to the first due key. It needs q.mu.
 func (q *Queue[K]) armTimer(now time.Time) {
-	if q.delayed.Len() == 0 {
+	if len(q.delayed) == 0 {
 		return
 	}
-	wait := q.delayed.items[0].due.Sub(now)
+	wait := q.delayed[0].due.Sub(now)
 	if q.timer == nil {
-		q.timer = time.AfterFunc(wait, q.release)
+		q.timer = time.AfterFunc(wait, q.expire)
 		return
 	}
 	q.timer.Reset(wait)
 }
 
-type delayed[K comparable] struct {
-	key K
-	due time.Time
-}
-
-// delayHeap is a heap of keys by due time; index finds a key's place in it.
-type delayHeap[K comparable] struct {
-	items []delayed[K]
-	index map[K]int
-}
-
-// set delays key until due unless it is due earlier already, and returns
-// whether the head of the heap has changed.
-func (h *delayHeap[K]) set(key K, due time.Time) bool {
-	i, ok := h.index[key]
-	switch {
-	case !ok:
-		heap.Push(h, delayed[K]{key, due})
-	case due.Before(h.items[i].due):
-		h.items[i].due = due
-		heap.Fix(h, i)
-	default:
-		return false
+// dropDelayed forgets all delayed keys and stops the timer. It needs q.mu.
+func (q *Queue[K]) dropDelayed() {
+	for _, i := range q.delayed {
+		i.place = 0
+		q.release(i)
 	}
-	return h.items[0].key == key
+	q.delayed = nil
+	if q.timer != nil {
+		q.timer.Stop()
+	}
 }
 
-func (h *delayHeap[K]) Len() int           { return len(h.items) }
-func (h *delayHeap[K]) Less(i, j int) bool { return h.items[i].due.Before(h.items[j].due) }
+// delayHeap is a heap of keys by due time; an item's place says where it is.
+type delayHeap[K comparable] []*item[K]
 
-func (h *delayHeap[K]) Swap(i, j int) {
-	h.items[i], h.items[j] = h.items[j], h.items[i]
-	h.index[h.items[i].key] = i
-	h.index[h.items[j].key] = j
+// Len is for container/heap.
+func (h delayHeap[K]) Len() int { return len(h) }
+
+// Less is for container/heap.
+func (h delayHeap[K]) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
+
+// Swap is for container/heap.
+func (h delayHeap[K]) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].place, h[j].place = i+1, j+1
 }
 
 // Push is for container/heap.
 func (h *delayHeap[K]) Push(x any) {
-	d := x.(delayed[K])
-	h.index[d.key] = len(h.items)
-	h.items = append(h.items, d)
+	i := x.(*item[K])
+	*h = append(*h, i)
+	i.place = len(*h)
 }
 
 // Pop is for container/heap.
 func (h *delayHeap[K]) Pop() any {
-	last := len(h.items) - 1
-	d := h.items[last]
-	h.items[last] = delayed[K]{}
-	h.items = h.items[:last]
-	delete(h.index, d.key)
-	return d
+	last := len(*h) - 1
+	i := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	i.place = 0
+	return i
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/levelwire/levelwire/internal/ring"
 )
 
 // Options configure a [Queue]. The zero value is ready to use.
@@ -13,18 +11,40 @@ type Options[K comparable] struct {
 	// RateLimiter decides the delay of AddRateLimited. Default:
 	// DefaultRateLimiter.
 	RateLimiter RateLimiter[K]
+	// FairShare keeps low priorities from starving: of every FairShare keys
+	// that are handed out while several priorities wait, one is of the priority
+	// whose first key has waited longest. Default 0: a lower priority waits for
+	// as long as a higher one does.
+	FairShare int
 }
 
-// Queue hands out keys in the order in which they were first added. All
-// methods may be called concurrently. It starts no goroutine; a timer runs
-// only while delayed keys wait.
+// AddOptions say how a key is added. The zero value is what Add does.
+type AddOptions struct {
+	// Priority decides who comes first: higher before lower, and within one
+	// priority the key that has it for longest. The cost of Add and Get grows
+	// with the number of different priorities that wait, not with the number of
+	// keys.
+	Priority int
+	// After is how long the key is delayed first; not at all if not positive.
+	After time.Duration
+}
+
+// Queue hands out keys by priority, and within one in the order in which they
+// were added. All methods may be called concurrently. It starts no goroutine;
+// a timer runs only while delayed keys wait. Time is the monotonic clock's: a
+// wall clock that is set back delays nobody.
 type Queue[K comparable] struct {
 	limiter RateLimiter[K]
+	share   int
 
 	mu      sync.Mutex
-	entries map[K]entry  // every key that waits or is being worked on
-	ready   ring.Ring[K] // the keys that wait, each once
-	working int
+	items   map[K]*item[K] // every key that waits, is delayed or is worked on
+	peak    int            // the most items since the map was made
+	free    spares[K]
+	ready   levels[K]
+	turn    int     // keys handed out while several priorities waited
+	working list[K] // the key worked on for longest is the first
+	busy    int     // the length of working
 	delayed delayHeap[K]
 	timer   *time.Timer
 	counts  Metrics
@@ -38,13 +58,6 @@ type Queue[K comparable] struct {
 	closed, halted, drained chan struct{}
 }
 
-type entry struct {
-	waiting bool // in ready, or to be put there by Done
-	working bool
-	since   time.Time // when it began to wait; while working: when work began
-	again   time.Time // while working: when it was added again
-}
-
 // New returns an empty queue. A queue that is dropped without a shutdown leaks
 // nothing once its delayed keys are due.
 func New[K comparable](opts Options[K]) *Queue[K] {
@@ -53,8 +66,8 @@ func New[K comparable](opts Options[K]) *Queue[K] {
 	}
 	return &Queue[K]{
 		limiter: opts.RateLimiter,
-		entries: make(map[K]entry),
-		delayed: delayHeap[K]{index: make(map[K]int)},
+		share:   opts.FairShare,
+		items:   make(map[K]*item[K]),
 		wake:    make(chan struct{}, 1),
 		closed:  make(chan struct{}),
 		halted:  make(chan struct{}),
@@ -62,38 +75,64 @@ func New[K comparable](opts Options[K]) *Queue[K] {
 	}
 }
 
-// Add puts key in the queue unless it already waits. If a worker has it, it is
-// queued when that worker calls Done. After a shutdown Add does nothing.
-func (q *Queue[K]) Add(key K) {
+// Add puts key in the queue, with priority 0, unless it already waits. If a
+// worker has it, it is queued when that worker calls Done. After a shutdown
+// Add does nothing.
+func (q *Queue[K]) Add(key K) { q.AddWith(key, AddOptions{}) }
+
+// AddWith is Add with a priority or a delay. A key that waits already goes to
+// the end of the higher of both priorities; its priority never falls while it
+// waits. A key that is delayed twice is added once, at the earlier time and
+// with the higher priority. That a key is delayed does not keep it from being
+// added meanwhile, and it is added again when it is due.
+func (q *Queue[K]) AddWith(key K, opts AddOptions) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.add(key, time.Now())
+	q.enter(key, opts)
 }
 
-// add needs q.mu.
-func (q *Queue[K]) add(key K, now time.Time) {
+// enter needs q.mu.
+func (q *Queue[K]) enter(key K, opts AddOptions) {
 	if q.closing {
 		q.counts.Rejected++
 		return
 	}
-	e := q.entries[key]
-	if e.waiting {
+	now := time.Now()
+	if opts.After > 0 {
+		q.delay(key, opts, now)
+		return
+	}
+	q.add(q.item(key), opts.Priority, now)
+}
+
+// add needs q.mu, and that the queue is not closing.
+func (q *Queue[K]) add(i *item[K], priority int, now time.Time) {
+	switch {
+	case i.waiting && i.working:
+		i.nextPriority = max(i.nextPriority, priority)
+		return
+	case i.waiting:
+		if priority > i.priority {
+			q.ready.remove(i)
+			i.priority = priority
+			q.ready.push(i)
+		}
 		return
 	}
 	q.counts.Adds++
-	e.waiting = true
-	if e.working {
-		e.again = now
-		q.entries[key] = e
+	i.waiting = true
+	if i.working {
+		i.again, i.nextPriority = now, priority
 		return
 	}
-	e.since = now
-	q.entries[key] = e
-	q.ready.Push(key)
+	i.since, i.priority = now, priority
+	q.ready.push(i)
 	q.signal()
 }
 
-// AddRateLimited adds key after the delay its rate limiter asks for.
+// AddRateLimited adds key after the delay its rate limiter asks for. If a
+// worker has the key, it keeps the priority that it was taken with: a key that
+// fails again and again stays as important as it was.
 func (q *Queue[K]) AddRateLimited(key K) {
 	q.AddAfter(key, q.limiter.When(key))
 }
@@ -125,22 +164,38 @@ func (q *Queue[K]) Get(ctx context.Context) (key K, ok bool) {
 func (q *Queue[K]) take(ctx context.Context) (key K, ok, end bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.ready.Len() == 0 {
+	if q.ready.n == 0 {
 		return key, false, q.closing || ctx.Err() != nil
 	}
 	if ctx.Err() != nil {
 		q.signal() // this caller may have swallowed the token
 		return key, false, true
 	}
-	key = q.ready.Pop()
-	if q.ready.Len() > 0 {
+	i := q.pick()
+	q.ready.remove(i)
+	if q.ready.n > 0 {
 		q.signal()
 	}
 	now := time.Now()
-	q.counts.Waited += now.Sub(q.entries[key].since)
-	q.entries[key] = entry{working: true, since: now}
-	q.working++
-	return key, true, false
+	waited := now.Sub(i.since)
+	q.counts.Taken++
+	q.counts.Waited += waited
+	q.counts.WaitedWithin[bucketOf(waited)]++
+	i.waiting, i.working, i.since = false, true, now
+	q.working.push(i)
+	q.busy++
+	return i.key, true, false
+}
+
+// pick returns whose turn it is. Something must be ready.
+func (q *Queue[K]) pick() *item[K] {
+	if q.share > 0 && len(q.ready.all) > 1 {
+		if q.turn++; q.turn >= q.share {
+			q.turn = 0
+			return q.ready.oldest()
+		}
+	}
+	return q.ready.all[0].first
 }
 
 // Done says that the caller of Get has finished with key. A key that was added
@@ -148,20 +203,24 @@ func (q *Queue[K]) take(ctx context.Context) (key K, ok, end bool) {
 func (q *Queue[K]) Done(key K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	e, ok := q.entries[key]
-	if !ok || !e.working {
+	i, ok := q.items[key]
+	if !ok || !i.working {
 		return
 	}
-	q.working--
+	worked := time.Since(i.since)
 	q.counts.Done++
-	q.counts.Worked += time.Since(e.since)
-	if e.waiting {
-		q.entries[key] = entry{waiting: true, since: e.again}
-		q.ready.Push(key)
+	q.counts.Worked += worked
+	q.counts.WorkedWithin[bucketOf(worked)]++
+	q.working.remove(i)
+	q.busy--
+	i.working = false
+	if i.waiting {
+		i.since, i.priority = i.again, i.nextPriority
+		q.ready.push(i)
 		q.signal()
 		return
 	}
-	delete(q.entries, key)
+	q.release(i)
 	q.checkDrained()
 }
 
@@ -170,7 +229,7 @@ func (q *Queue[K]) Done(key K) {
 func (q *Queue[K]) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.ready.Len()
+	return q.ready.n
 }
 
 // signal needs q.mu, or that keys cannot vanish.

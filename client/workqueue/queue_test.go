@@ -235,6 +235,37 @@ func TestRateLimitedKeysBackOffUntilForgotten(t *testing.T) {
 	})
 }
 
+func TestBucketsReachToTheirBounds(t *testing.T) {
+	bounds := BucketBounds()
+	for n, bound := range bounds {
+		if bucketOf(bound) != n || bucketOf(bound+1) != n+1 {
+			t.Errorf("%v is in bucket %d, a little more in %d; want %d and the next", bound, bucketOf(bound), bucketOf(bound+1), n)
+		}
+	}
+	if bounds[0] != time.Microsecond || bounds[len(bounds)-1] != 1000*time.Second {
+		t.Errorf("bounds %v", bounds)
+	}
+}
+
+func TestUnfinishedIsOfAllWorkersTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New(Options[string]{})
+		q.Add("a")
+		get(t, q, "a")
+		time.Sleep(time.Minute)
+		q.Add("b")
+		get(t, q, "b")
+		time.Sleep(time.Second)
+		if m := q.Metrics(); m.Unfinished != 62*time.Second || m.Longest != 61*time.Second || m.Working != 2 {
+			t.Errorf("%+v", m)
+		}
+		q.Done("a")
+		if m := q.Metrics(); m.Unfinished != time.Second || m.Longest != time.Second || m.Working != 1 {
+			t.Errorf("after the oldest is done: %+v", m)
+		}
+	})
+}
+
 func TestMetricsTellHowLongKeysWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(Options[string]{})
@@ -244,7 +275,8 @@ func TestMetricsTellHowLongKeysWait(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		get(t, q, "a")
 		time.Sleep(3 * time.Second)
-		want := Metrics{Delayed: 1, Working: 1, Adds: 1, Retries: 1, Waited: 2 * time.Second, Longest: 3 * time.Second}
+		want := Metrics{Delayed: 1, Working: 1, Adds: 1, Retries: 1, Taken: 1, Waited: 2 * time.Second, Longest: 3 * time.Second, Unfinished: 3 * time.Second}
+		want.WaitedWithin[bucketOf(2*time.Second)] = 1
 		if m := q.Metrics(); m != want {
 			t.Errorf("while working: %+v, want %+v", m, want)
 		}
@@ -255,7 +287,11 @@ func TestMetricsTellHowLongKeysWait(t *testing.T) {
 		q.Done("a")
 		q.ShutDown()
 		q.Add("late")
-		want = Metrics{Adds: 2, Retries: 1, Done: 2, Waited: 3 * time.Second, Worked: 4 * time.Second, Rejected: 1}
+		want = Metrics{Adds: 2, Retries: 1, Taken: 2, Done: 2, Waited: 3 * time.Second, Worked: 4 * time.Second, Rejected: 1}
+		want.WaitedWithin[bucketOf(2*time.Second)]++
+		want.WaitedWithin[bucketOf(time.Second)]++
+		want.WorkedWithin[bucketOf(4*time.Second)]++
+		want.WorkedWithin[bucketOf(0)]++
 		if m := q.Metrics(); m != want {
 			t.Errorf("at the end: %+v, want %+v", m, want)
 		}

@@ -6,8 +6,9 @@ import (
 )
 
 // ShutDown makes the queue take no more keys. Workers get the keys that still
-// wait, then false. Delayed keys are dropped. It does not wait, and it ends a
-// ShutDownWithDrain that does.
+// wait, then false; a worker whose context has ended gets false at once, which
+// is how to drop them. Delayed keys are dropped. It does not wait, and it ends
+// a ShutDownWithDrain that does.
 func (q *Queue[K]) ShutDown() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -46,7 +47,7 @@ func (q *Queue[K]) ShuttingDown() bool {
 func (q *Queue[K]) unfinished() string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return fmt.Sprintf("%d keys wait, %d are being worked on", q.ready.Len(), q.working)
+	return fmt.Sprintf("%d keys wait, %d are being worked on", q.ready.n, q.busy)
 }
 
 // close needs q.mu.
@@ -55,18 +56,15 @@ func (q *Queue[K]) close() {
 		return
 	}
 	q.closing = true
-	q.delayed = delayHeap[K]{}
-	if q.timer != nil {
-		q.timer.Stop()
-	}
+	q.dropDelayed()
 	close(q.closed)
 	q.checkDrained()
 }
 
 // checkDrained needs q.mu. It closes drained once: after closing begins the
-// number of entries only falls, and reaches 0 once.
+// number of items only falls, and reaches 0 once.
 func (q *Queue[K]) checkDrained() {
-	if q.closing && len(q.entries) == 0 {
+	if q.closing && len(q.items) == 0 {
 		close(q.drained)
 	}
 }
