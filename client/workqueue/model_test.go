@@ -165,6 +165,8 @@ func play(t *testing.T, script []byte) {
 // consistent compares the queue's own books with each other.
 func consistent(t *testing.T, q *Queue[byte]) {
 	t.Helper()
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	held := map[byte]bool{}
 	for _, in := range q.ready.all {
 		if in.first == nil {

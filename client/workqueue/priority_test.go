@@ -152,6 +152,8 @@ func TestBurstLeavesNoMemoryBehind(t *testing.T) {
 			key, _ := q.Get(t.Context())
 			q.Done(key)
 		}
+		q.mu.Lock()
+		defer q.mu.Unlock()
 		if len(q.items) != 0 || q.peak != 0 || q.free.n != sparesMost || len(q.ready.all) != 0 || q.working.first != nil {
 			t.Errorf("%d items, peak %d, %d spares, %d levels", len(q.items), q.peak, q.free.n, len(q.ready.all))
 		}
