@@ -55,6 +55,7 @@ func New(res *resource.Resource, opts Options) *Cache {
 		opts:  opts.withDefaults(res),
 		ready: make(chan struct{}),
 		log:   &log{shift: mainShift},
+		index: index{stored: res},
 	}
 	c.all = newBucket(interest{kind: byNothing}, 0)
 	c.all.log = c.log
@@ -241,7 +242,7 @@ func (c *Cache) narrowest(candidates []interest) interest {
 	for i := range candidates {
 		touched := 0
 		for p := start; p < end; p++ {
-			if candidates[i].touches(c.log.at(p)) {
+			if candidates[i].touches(c.log.at(p), c.res) {
 				touched++
 			}
 		}
@@ -264,13 +265,20 @@ func (c *Cache) detach(w *Watcher) {
 	}
 }
 
-// Close ends all watchers with ErrClosed: the resource is no longer served.
-// Reads go on showing the last state.
+// Close ends all watchers with ErrClosed, each when it has read all there is:
+// the resource is no longer served. Reads go on showing the last state.
 func (c *Cache) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed.Store(true)
-	c.generation.Add(1)
+	c.wakeAll()
+}
+
+// Wake makes every watcher's Ready receive, though nothing has happened to its
+// objects: what they are shown as has.
+func (c *Cache) Wake() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.wakeAll()
 }
 

@@ -1,6 +1,10 @@
 package watchcache
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/levelwire/levelwire/resource"
+)
 
 // An interest is one equality that an event can be found by. Watchers whose
 // selections contain it share a bucket.
@@ -55,18 +59,18 @@ func (s *Selection) interests(namespaced bool) []interest {
 }
 
 // touches reports whether the event is in the interest's bucket: whether its old or its new state is.
-func (i *interest) touches(e *entry) bool {
-	return e.object != nil && i.holds(e.object) || e.previous != nil && i.holds(e.previous)
+func (i *interest) touches(e *entry, stored *resource.Resource) bool {
+	return e.object != nil && i.holds(e.object, stored) || e.previous != nil && i.holds(e.previous, stored)
 }
 
-func (i *interest) holds(o *Object) bool {
+func (i *interest) holds(o *Object, stored *resource.Resource) bool {
 	switch i.kind {
 	case byKey:
 		return o.Key == i.value
 	case byName:
 		return o.Attributes.Name == i.value
 	case byField:
-		return i.index < len(o.Attributes.Fields) && o.Attributes.Fields[i.index] == i.value
+		return fieldOf(stored, o, i.index) == i.value
 	case byLabel:
 		value, ok := o.Attributes.Labels.Lookup(i.label)
 		return ok && value == i.value
@@ -79,6 +83,7 @@ func (i *interest) holds(o *Object) bool {
 // index finds the buckets that an event belongs to at a cost that does not
 // depend on how many there are. The cache's lock guards it.
 type index struct {
+	stored     *resource.Resource
 	keys       map[string]*bucket
 	names      map[string]*bucket
 	namespaces map[string]*bucket
@@ -143,7 +148,7 @@ func (x *index) find(e *entry, found []*bucket) []*bucket {
 	}
 	for i, table := range x.fields {
 		if len(table) > 0 {
-			found = findBoth(e, found, func(o *Object) *bucket { return table[o.Attributes.Fields[i]] })
+			found = findBoth(e, found, func(o *Object) *bucket { return table[fieldOf(x.stored, o, i)] })
 		}
 	}
 	if len(x.labels) > 0 {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/levelwire/levelwire/resource"
 	"github.com/levelwire/levelwire/storage"
@@ -59,43 +60,101 @@ func (id FormID) String() string {
 // form is one made form in an object's list of them. Few objects have more
 // than one, so a list is smaller and quicker than a map.
 type form struct {
-	id      FormID
-	next    *form
-	once    sync.Once
-	bytes   []byte
-	err     error
-	counted atomic.Bool
+	id         FormID
+	generation uint64
+	next       *form
+	making     sync.Mutex // held while it is made
+	made       atomic.Bool
+	bytes      []byte // valid once made
+	counted    atomic.Bool
+	dropped    atomic.Bool // no longer in the object's list
 }
 
 // Form returns the object's form with the given id. The first caller makes it
-// with encode; concurrent callers wait for that one, later ones get the same bytes, or
-// the same error. The bytes are shared and must not be modified. encode must
-// depend on nothing but the object.
+// with encode; concurrent callers wait for that one, later ones get the same
+// bytes. An error is not kept: the next caller tries again. The bytes are
+// shared and must not be modified. encode must depend on nothing but the
+// object.
 func (o *Object) Form(id FormID, encode func(*Object) ([]byte, error)) ([]byte, error) {
-	f := o.form(id)
-	f.once.Do(func() {
-		f.bytes, f.err = encode(o)
-		o.count(f)
-	})
-	return f.bytes, f.err
+	return o.FormAt(id, 0, encode)
 }
 
-// form finds the list element of an id, or puts a new one in front.
-func (o *Object) form(id FormID) *form {
+// FormAt is Form for forms that depend on the object and on something that
+// changes seldom, whose generations are numbered in ascending order. The first
+// form of a later generation makes the object drop its others; callers of an
+// earlier one get theirs unshared.
+func (o *Object) FormAt(id FormID, generation uint64, encode func(*Object) ([]byte, error)) ([]byte, error) {
+	f := o.form(id, generation)
+	if f == nil {
+		return encode(o)
+	}
+	if f.made.Load() {
+		return f.bytes, nil
+	}
+	f.making.Lock()
+	defer f.making.Unlock()
+	if f.made.Load() {
+		return f.bytes, nil
+	}
+	made, err := encode(o)
+	if err != nil {
+		return nil, err
+	}
+	f.bytes = made
+	f.made.Store(true)
+	o.count(f)
+	return made, nil
+}
+
+// HasForm reports whether FormAt has it at hand.
+func (o *Object) HasForm(id FormID, generation uint64) bool {
+	for f := o.forms.Load(); f != nil; f = f.next {
+		if f.id == id && f.generation == generation {
+			return f.made.Load()
+		}
+	}
+	return false
+}
+
+// form finds the list element of an id, or puts a new one in front. It is nil
+// if there is one of a later generation.
+func (o *Object) form(id FormID, generation uint64) *form {
 	var fresh *form
 	for {
 		head := o.forms.Load()
+		rest := head
 		for f := head; f != nil; f = f.next {
-			if f.id == id {
+			switch {
+			case f.id != id:
+			case f.generation == generation:
 				return f
+			case f.generation > generation:
+				return nil
+			default:
+				rest = nil
 			}
 		}
 		if fresh == nil {
-			fresh = &form{id: id}
+			fresh = &form{id: id, generation: generation}
 		}
-		fresh.next = head
-		if o.forms.CompareAndSwap(head, fresh) {
-			return fresh
+		fresh.next = rest
+		if !o.forms.CompareAndSwap(head, fresh) {
+			continue
+		}
+		if rest != head {
+			o.discard(head)
+		}
+		return fresh
+	}
+}
+
+// discard takes forms out of the account that the object has dropped.
+func (o *Object) discard(list *form) {
+	a := o.account.Load()
+	for f := list; f != nil; f = f.next {
+		f.dropped.Store(true)
+		if f.counted.Swap(false) && a != nil {
+			a.bytes.Add(-int64(len(f.bytes)))
 		}
 	}
 }
@@ -107,12 +166,12 @@ type account struct{ bytes atomic.Int64 }
 // time: whichever of the two swaps counted back takes the bytes out again.
 func (o *Object) count(f *form) {
 	a := o.account.Load()
-	if a == nil || len(f.bytes) == 0 {
+	if a == nil || len(f.bytes) == 0 || unsafe.SliceData(f.bytes) == unsafe.SliceData(o.JSON) {
 		return
 	}
 	a.bytes.Add(int64(len(f.bytes)))
 	f.counted.Store(true)
-	if o.account.Load() == nil && f.counted.Swap(false) {
+	if (o.account.Load() == nil || f.dropped.Load()) && f.counted.Swap(false) {
 		a.bytes.Add(-int64(len(f.bytes)))
 	}
 }

@@ -23,6 +23,7 @@ type Selection struct {
 	Labels    labels.Selector // never nil
 	Fields    fields.Selector // never nil
 
+	stored     *resource.Resource
 	nothing    bool
 	namespaces []condition // beside Namespace
 	names      []condition // beside Name
@@ -66,7 +67,7 @@ func NewSelection(res *resource.Resource, namespace, name string, ls labels.Sele
 	if fs == nil {
 		fs = fields.Everything()
 	}
-	s := &Selection{Namespace: namespace, Name: name, Labels: ls, Fields: fs}
+	s := &Selection{Namespace: namespace, Name: name, Labels: ls, Fields: fs, stored: res.Stored()}
 	if err := s.compileFields(res); err != nil {
 		return nil, err
 	}
@@ -173,7 +174,7 @@ func (s *Selection) Matches(o *Object) bool {
 		return false
 	}
 	for i := range s.fields {
-		if c := &s.fields[i]; c.index >= len(a.Fields) || !c.holds(a.Fields[c.index]) {
+		if c := &s.fields[i]; !c.holds(fieldOf(s.stored, o, c.index)) {
 			return false
 		}
 	}
@@ -193,6 +194,15 @@ func (s *Selection) Matches(o *Object) bool {
 		}
 	}
 	return s.shard.Matches(a.UID, a.Namespace)
+}
+
+// fieldOf returns the value of a selectable field. It is at hand unless the
+// field became selectable after the object had entered the cache.
+func fieldOf(stored *resource.Resource, o *Object, index int) string {
+	if index < len(o.Attributes.Fields) {
+		return o.Attributes.Fields[index]
+	}
+	return stored.LateField(o.JSON, index)
 }
 
 func (c *labelCondition) holds(set resource.Labels) bool {

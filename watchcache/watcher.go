@@ -66,7 +66,7 @@ func (w *Watcher) Read(buf []Event) (int, error) {
 		return 0, ErrClosed
 	}
 	if w.generation != w.cache.generation.Load() {
-		return 0, w.ended()
+		return 0, w.expired()
 	}
 	if len(buf) == 0 {
 		return 0, nil
@@ -82,25 +82,24 @@ func (w *Watcher) Read(buf []Event) (int, error) {
 			return n, err
 		}
 		w.bucket.sleep(w)
+		// The order matters: what was entered before the cache was closed is
+		// in the log.
+		over := w.cache.closed.Load()
 		if w.closed.Load() {
 			w.bucket.forget(w) // Close may have looked before it was on the list
 			return 0, ErrClosed
 		}
 		if w.generation != w.cache.generation.Load() {
-			return 0, w.ended()
+			return 0, w.expired()
 		}
 		if w.position == w.bucket.log.end.Load() {
+			if over {
+				w.bucket.forget(w)
+				return 0, ErrClosed
+			}
 			return 0, nil
 		}
 	}
-}
-
-// ended says why the whole history of the watcher is no more.
-func (w *Watcher) ended() error {
-	if w.cache.closed.Load() {
-		return ErrClosed
-	}
-	return w.expired()
 }
 
 // expired counts a watcher that cannot go on.
