@@ -6,7 +6,7 @@ NODES    ?= 3
 DATA_DIR ?= levelwire-data
 
 .DEFAULT_GOAL := help
-.PHONY: help build up test test-race test-peers bench lint fmt ci clean
+.PHONY: help build up test test-race test-peers bench bench-client lint fmt ci clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -28,6 +28,14 @@ test-peers: ## tests against the upstream libraries (a module of its own; compil
 
 bench: ## benchmarks of the core
 	$(GO) test -run '^$$' -bench . -benchmem ./watchcache ./apiserver ./client/cache ./client/informer ./storage/...
+
+PODS   ?= 200000
+EVENTS ?= 100000
+REPEAT ?= 3
+
+bench-client: ## the client library beside client-go, into docs/benchmarks-client.md (PODS=5000 EVENTS=10000 REPEAT=1: a minute)
+	cd benchmarks && $(GO) build -o ../bin/clientbench ./clientbench
+	bin/clientbench -pods $(PODS) -events $(EVENTS) -repeat $(REPEAT) -report docs/benchmarks-client.md
 
 fmt: ## format all Go files
 	gofmt -w $$(git ls-files '*.go')
