@@ -56,10 +56,7 @@ func (c cacheCollector) Describe(out chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c cacheCollector) Collect(out chan<- prometheus.Metric) {
-	for _, res := range c.resources.All() {
-		if res.Storage != nil {
-			continue
-		}
+	for _, res := range storedResources(c.resources) {
 		cache := c.cache(res)
 		if cache == nil {
 			continue
@@ -69,4 +66,18 @@ func (c cacheCollector) Collect(out chan<- prometheus.Metric) {
 			out <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(stats), res.Group, res.Plural)
 		}
 	}
+}
+
+// storedResources returns what has a cache: every stored resource once, those
+// of custom resources, which are not served themselves, included.
+func storedResources(table Resources) []*resource.Resource {
+	var list []*resource.Resource
+	seen := map[*resource.Resource]bool{}
+	for _, res := range table.All() {
+		if stored := res.Stored(); !seen[stored] {
+			seen[stored] = true
+			list = append(list, stored)
+		}
+	}
+	return list
 }

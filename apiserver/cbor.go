@@ -11,9 +11,9 @@ import (
 // cbor returns an object's CBOR as it stands in a list: without the tag of a
 // document, and without kind and apiVersion unless it is a custom resource.
 func (p presenter) cbor(o *watchcache.Object) ([]byte, error) {
-	return o.Form(p.ids.cbor, func(o *watchcache.Object) ([]byte, error) {
+	return o.FormAt(p.ids.cbor, p.res.Generation, func(o *watchcache.Object) ([]byte, error) {
 		p.encodes("cbor")
-		obj, err := p.res.Decode(o.JSON)
+		obj, err := p.decode(o)
 		if err != nil {
 			return nil, err
 		}
@@ -44,7 +44,7 @@ func (p presenter) metadataCBOR(o *watchcache.Object) ([]byte, error) {
 	if p.form.version != "v1" {
 		return encode(o)
 	}
-	return o.Form(p.ids.metadataCBOR, encode)
+	return o.FormAt(p.ids.metadataCBOR, p.res.Generation, encode)
 }
 
 // appendCBOR appends an object in the negotiated shape, with its kind.

@@ -23,6 +23,9 @@ func (s *Server) serveResource(w http.ResponseWriter, r *http.Request, t target)
 		writeError(w, r, err)
 		return
 	}
+	if q.resource.Deprecation != "" {
+		addWarning(w, q.resource.Deprecation)
+	}
 	if err := s.handlerOf(q)(w, r, q); err != nil {
 		writeError(w, r, err)
 	}

@@ -1,7 +1,10 @@
 package apiserver
 
 import (
+	"bytes"
+	"context"
 	"encoding/binary"
+	"iter"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,10 +27,15 @@ type formIDs struct {
 }
 
 // knownForms holds formIDs by schema.GroupVersionResource. Ids are never freed,
-// so a custom resource that comes back gets its old ones.
+// so those of custom resources, which come and go, are shared by all resources
+// of a version's name: an object is only ever shown in versions of one kind.
 var knownForms sync.Map
 
-func formsOf(gvr schema.GroupVersionResource) *formIDs {
+func formsOf(res *resource.Resource) *formIDs {
+	gvr := res.GroupVersionResource()
+	if res.Stored().Mixed {
+		gvr = schema.GroupVersionResource{Version: res.Version}
+	}
 	if ids, ok := knownForms.Load(gvr); ok {
 		return ids.(*formIDs)
 	}
@@ -63,7 +71,7 @@ type presenter struct {
 
 func (s *Server) presenter(res *resource.Resource, form accepted) presenter {
 	return presenter{
-		res: res, ids: formsOf(res.GroupVersionResource()), form: form,
+		res: res, ids: formsOf(res), form: form,
 		encodes: s.metrics.countEncode,
 	}
 }
@@ -78,24 +86,106 @@ func isCustom(res *resource.Resource) bool {
 // json returns an object's JSON in the shape of the resource: the cached
 // bytes themselves wherever the shape is the stored one.
 func (p presenter) json(o *watchcache.Object) ([]byte, error) {
-	if p.res.Storage == nil {
+	if p.asStored(o) {
 		return o.JSON, nil
 	}
-	return o.Form(p.ids.shown, func(o *watchcache.Object) ([]byte, error) {
+	return o.FormAt(p.ids.shown, p.res.Generation, func(o *watchcache.Object) ([]byte, error) {
 		p.encodes("json")
 		obj, err := p.res.Decode(o.JSON)
 		if err != nil {
 			return nil, err
 		}
-		return p.res.Marshal(obj)
+		return p.shownAs(o, obj)
 	})
+}
+
+// asStored says that the cached bytes are what the resource shows.
+func (p presenter) asStored(o *watchcache.Object) bool {
+	return p.res.Storage == nil || p.res.AsStored != nil && p.res.AsStored(o.JSON, int64(o.Written()))
+}
+
+// shownAs encodes what was made of a cached object. If nothing was changed the
+// cached bytes themselves serve, and need no further memory.
+func (p presenter) shownAs(o *watchcache.Object, obj resource.Object) ([]byte, error) {
+	shown, err := p.res.Marshal(obj)
+	if err == nil && bytes.Equal(shown, o.JSON) {
+		return o.JSON, nil
+	}
+	return shown, err
+}
+
+// decode returns an object in the shape of the resource. What is shown is at
+// hand already if a webhook had to make it.
+func (p presenter) decode(o *watchcache.Object) (resource.Object, error) {
+	if p.res.FromStorageBatch == nil {
+		return p.res.Decode(o.JSON)
+	}
+	shown, err := p.json(o)
+	if err != nil {
+		return nil, err
+	}
+	return p.res.DecodeShown(shown)
+}
+
+// convertAtOnce is how many objects one call of a webhook is asked to convert
+// at most.
+const convertAtOnce = 500
+
+// prepare makes the JSON of many objects with few calls of a webhook, if it
+// takes one at all.
+func (p presenter) prepare(ctx context.Context, objects iter.Seq[*watchcache.Object]) error {
+	if p.res.FromStorageBatch == nil {
+		return nil
+	}
+	var waiting []*watchcache.Object
+	for o := range objects {
+		if p.asStored(o) || o.HasForm(p.ids.shown, p.res.Generation) {
+			continue
+		}
+		if waiting = append(waiting, o); len(waiting) == convertAtOnce {
+			if err := p.convert(ctx, waiting); err != nil {
+				return err
+			}
+			waiting = waiting[:0]
+		}
+	}
+	return p.convert(ctx, waiting)
+}
+
+// convert makes the JSON of a batch of objects.
+func (p presenter) convert(ctx context.Context, objects []*watchcache.Object) error {
+	if len(objects) == 0 {
+		return nil
+	}
+	stored := make([]resource.Object, len(objects))
+	for i, o := range objects {
+		obj, err := p.res.Storage.Decode(o.JSON)
+		if err != nil {
+			return err
+		}
+		stored[i] = obj
+	}
+	converted, err := p.res.FromStorageBatch(ctx, stored)
+	if err != nil {
+		return err
+	}
+	for i, o := range objects {
+		_, err := o.FormAt(p.ids.shown, p.res.Generation, func(o *watchcache.Object) ([]byte, error) {
+			p.encodes("json")
+			return p.shownAs(o, converted[i])
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // protobuf returns an object's protobuf envelope.
 func (p presenter) protobuf(o *watchcache.Object) ([]byte, error) {
-	return o.Form(p.ids.protobuf, func(o *watchcache.Object) ([]byte, error) {
+	return o.FormAt(p.ids.protobuf, p.res.Generation, func(o *watchcache.Object) ([]byte, error) {
 		p.encodes("protobuf")
-		obj, err := p.res.Decode(o.JSON)
+		obj, err := p.decode(o)
 		if err != nil {
 			return nil, err
 		}
@@ -118,7 +208,7 @@ func (p presenter) metadata(o *watchcache.Object, keep bool) ([]byte, error) {
 	if !keep || p.form.version != "v1" {
 		return encode(o)
 	}
-	return o.Form(p.ids.metadata, encode)
+	return o.FormAt(p.ids.metadata, p.res.Generation, encode)
 }
 
 // metadataProtobuf returns an object's PartialObjectMetadata in the protobuf
@@ -135,7 +225,7 @@ func (p presenter) metadataProtobuf(o *watchcache.Object) ([]byte, error) {
 	if p.form.version != "v1" {
 		return encode(o)
 	}
-	return o.Form(p.ids.metadataProtobuf, encode)
+	return o.FormAt(p.ids.metadataProtobuf, p.res.Generation, encode)
 }
 
 // envelope returns what an object looks like in protobuf in the negotiated

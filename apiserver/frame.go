@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"context"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,6 +51,20 @@ func (f *framer) event(dst []byte, e watchcache.Event, live bool) ([]byte, error
 	return append(dst, frameTail...), nil
 }
 
+// prepareEvents makes what the events show with few calls of a webhook.
+func (f *framer) prepareEvents(ctx context.Context, events []watchcache.Event) error {
+	if f.res.FromStorageBatch == nil {
+		return nil
+	}
+	return f.prepare(ctx, func(yield func(*watchcache.Object) bool) {
+		for _, e := range events {
+			if !yield(e.Object) {
+				return
+			}
+		}
+	})
+}
+
 // object appends an object's JSON in the negotiated shape.
 func (f *framer) object(dst []byte, o *watchcache.Object, live bool) ([]byte, error) {
 	switch f.form.as {
@@ -73,7 +88,7 @@ func (f *framer) eventRow(o *watchcache.Object, live bool) ([]byte, error) {
 	if !live || f.include != metav1.IncludeMetadata || f.form.version != "v1" {
 		return f.row(o, f.include)
 	}
-	return o.Form(f.ids.row, func(o *watchcache.Object) ([]byte, error) {
+	return o.FormAt(f.ids.row, f.res.Generation, func(o *watchcache.Object) ([]byte, error) {
 		return f.row(o, metav1.IncludeMetadata)
 	})
 }

@@ -50,7 +50,7 @@ func (s *Server) presentOne(q *request, form accepted, object *watchcache.Object
 	if form.as != asTable {
 		return encodeShape(form, q, nil, shown)
 	}
-	obj, err := q.resource.Decode(object.JSON)
+	obj, err := q.resource.DecodeShown(shown)
 	if err != nil {
 		return nil, err
 	}

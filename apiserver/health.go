@@ -48,10 +48,7 @@ func (s *Server) notStopping(context.Context) error {
 // cachesReady fails, with the names of some, while caches are being filled.
 func (s *Server) cachesReady(context.Context) error {
 	var waiting []string
-	for _, res := range s.config.Resources.All() {
-		if res.Storage != nil {
-			continue
-		}
+	for _, res := range storedResources(s.config.Resources) {
 		cache := s.config.Cache(res)
 		if cache == nil {
 			waiting = append(waiting, res.GroupResource().String())

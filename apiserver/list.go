@@ -27,8 +27,12 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, q *request) error 
 	if err != nil {
 		return err
 	}
+	presenter := s.presenter(q.resource, form)
+	if err := presenter.prepare(r.Context(), page.items); err != nil {
+		return err
+	}
 	a := s.newAnswer(w, r, form.contentType())
-	writer := listWriter{answer: a, presenter: s.presenter(q.resource, form), include: include}
+	writer := listWriter{answer: a, presenter: presenter, include: include}
 	err = writer.write(page)
 	if err == nil {
 		err = a.finish()

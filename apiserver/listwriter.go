@@ -149,7 +149,7 @@ func (l *listWriter) writeRow(o *watchcache.Object) error {
 // row makes a table row anew: its ages are those of this moment.
 func (p presenter) row(o *watchcache.Object, include metav1.IncludeObjectPolicy) ([]byte, error) {
 	p.encodes("table row")
-	obj, err := p.res.Decode(o.JSON)
+	obj, err := p.decode(o)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"net/http"
 	"sync"
@@ -132,9 +133,43 @@ func (t *watchStream) untilDue(deadline time.Time) time.Duration {
 	return max(wait, 0)
 }
 
+// errNotServed ends a stream whose resource is no longer served. The client
+// sees an ordinary end, as when the time is up, and a 404 when it comes back.
+var errNotServed = errors.New("the resource is not served any more")
+
 // pump writes everything that is ready now, and a bookmark if one is due. An
 // error ends the stream; the client has been told, if it can be.
 func (t *watchStream) pump() error {
+	served := t.followDefinition()
+	if err := t.pumpReady(); err != nil {
+		return err
+	}
+	if !served {
+		return errNotServed
+	}
+	return nil
+}
+
+// followDefinition makes the stream show objects as the definition of a custom
+// resource says now: its watches outlive its changes. It is false if the
+// version is not served any more, or another definition has taken its place.
+func (t *watchStream) followDefinition() bool {
+	res := t.framer.res
+	if !res.Stored().Mixed {
+		return true
+	}
+	now := t.server.config.Resources.Lookup(res.Group, res.Version, res.Plural)
+	if now == nil || now.Stored() != res.Stored() {
+		return false
+	}
+	if now != res {
+		t.framer.res = now
+		t.framer.columns = false // they may be others
+	}
+	return true
+}
+
+func (t *watchStream) pumpReady() error {
 	buffers := watchBufferPool.Get().(*watchBuffers)
 	defer func() {
 		clear(buffers.events[:])
@@ -148,6 +183,9 @@ func (t *watchStream) pump() error {
 	for {
 		live := !t.watcher.Initial()
 		n, readErr := t.watcher.Read(buffers.events[:])
+		if err := t.framer.prepareEvents(t.ctx, buffers.events[:n]); err != nil {
+			return t.end(out, err)
+		}
 		for _, event := range buffers.events[:n] {
 			var err error
 			if out, err = t.framer.event(out, event, live); err != nil {
@@ -161,6 +199,9 @@ func (t *watchStream) pump() error {
 			}
 		}
 		t.sent.Add(float64(n))
+		if errors.Is(readErr, watchcache.ErrClosed) {
+			return t.last(out)
+		}
 		if readErr != nil {
 			return t.end(out, cacheError(readErr))
 		}
@@ -212,6 +253,17 @@ func (t *watchStream) appendBookmark(out []byte) ([]byte, error) {
 	}
 	t.owed = false
 	return out, nil
+}
+
+// last sends what has been collected before an ordinary end.
+func (t *watchStream) last(out []byte) error {
+	if len(out) > 0 {
+		if err := t.out.write(out); err != nil {
+			return err
+		}
+	}
+	_ = t.out.flush() // the stream ends in any case
+	return errNotServed
 }
 
 // end sends what has been collected and the reason why nothing follows.

@@ -26,8 +26,18 @@ type Object struct {
 	// metadata.resourceVersion in front of the other metadata.
 	JSON []byte
 
+	written storage.Revision // 0: Revision
 	forms   atomic.Pointer[form]
 	account atomic.Pointer[account] // nil: forms are not counted
+}
+
+// Written returns the revision of the write that made the content. It differs
+// from Revision only in the last state of a deleted object.
+func (o *Object) Written() storage.Revision {
+	if o.written != 0 {
+		return o.written
+	}
+	return o.Revision
 }
 
 // FormID names one way to encode objects that is shared by all who need it.
@@ -219,7 +229,7 @@ func NewObject(key string, revision storage.Revision, attributes resource.Attrib
 
 // at returns the same content with another revision.
 func (o *Object) at(revision storage.Revision) *Object {
-	out := &Object{Key: o.Key, Revision: revision, Attributes: o.Attributes, JSON: o.JSON}
+	out := &Object{Key: o.Key, Revision: revision, Attributes: o.Attributes, JSON: o.JSON, written: o.Written()}
 	if start, end, ok := revisionDigits(o.JSON, o.Revision); ok {
 		json := make([]byte, 0, len(o.JSON)+4)
 		json = append(json, o.JSON[:start]...)
