@@ -37,7 +37,10 @@ func (s *Server) newPatcher(w http.ResponseWriter, r *http.Request, q *request) 
 		return nil, nil, err
 	}
 	patch, err := registry.ParsePatch(kind, x.body)
-	return x, patch, err
+	if err != nil {
+		return nil, nil, err
+	}
+	return x, patch, x.judge(patch.StrictErrors())
 }
 
 // patchType returns what the Content-Type says, known or not.
@@ -63,7 +66,8 @@ func force(q *request) *bool {
 // a body. A warning is given once, however often the patch is applied.
 func (x *writer) patchOptions() registry.PatchOptions {
 	warned := false
-	return registry.PatchOptions{WriteOptions: x.opts, Decode: func(patched []byte) (resource.Object, error) {
+	forced := force(x.q)
+	return registry.PatchOptions{WriteOptions: x.opts, Force: forced != nil && *forced, Decode: func(patched []byte) (resource.Object, error) {
 		obj, gvk, strict, err := x.q.resource.DecodeBody(resource.MediaTypeJSON, patched)
 		if err != nil {
 			return nil, bodyError(err, gvk, x.q.resource.GroupVersionKind())

@@ -190,7 +190,7 @@ func (x *writer) patchScale(patch *registry.Patch) error {
 		}
 		return wanted, x.judge(strict)
 	}
-	scale, err := x.PatchScale(x.r.Context(), x.q.namespace, x.q.name, patch, decode, x.opts)
+	scale, err := x.PatchScale(x.r.Context(), x.q.namespace, x.q.name, patch, decode, x.patchOptions())
 	if err != nil {
 		return err
 	}

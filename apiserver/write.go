@@ -2,6 +2,9 @@ package apiserver
 
 import (
 	"net/http"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,9 +61,29 @@ func (x *writer) readOptions(validate func(metav1.UpdateOptions) (string, field.
 	if kind, errs := validate(o); len(errs) > 0 {
 		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
 	}
-	x.opts = registry.WriteOptions{DryRun: len(o.DryRun) > 0, FieldManager: o.FieldManager}
+	x.opts = registry.WriteOptions{DryRun: len(o.DryRun) > 0, FieldManager: manager(o.FieldManager, x.r.UserAgent())}
 	x.fieldValidation = fieldValidation(o.FieldValidation)
 	return nil
+}
+
+// manager returns who owns what a request writes: who it says, or else the
+// program that sends it, whose name is what its User-Agent begins with.
+func manager(stated, userAgent string) string {
+	if stated != "" {
+		return stated
+	}
+	name, _, _ := strings.Cut(userAgent, "/")
+	printable := make([]byte, 0, min(len(name), validation.FieldManagerMaxLength))
+	for _, r := range name {
+		if !unicode.IsPrint(r) {
+			continue
+		}
+		if len(printable)+utf8.RuneLen(r) > validation.FieldManagerMaxLength {
+			break
+		}
+		printable = utf8.AppendRune(printable, r)
+	}
+	return string(printable)
 }
 
 func createOptions(o metav1.UpdateOptions) (string, field.ErrorList) {

@@ -40,7 +40,9 @@ func (r Registry) Bind(ctx context.Context, namespace, name string, binding *cor
 		r.markScheduled(bound)
 		return bound, nil
 	}
-	return r.update(ctx, namespace, name, partAssigned, "binding", updater, UpdateOptions{WriteOptions: opts, Unconditional: true})
+	c := &change{Registry: r, namespace: namespace, name: name, of: partAssigned, subresource: "binding", update: updater, rule: ownersKept}
+	c.opts = UpdateOptions{WriteOptions: opts, Unconditional: true}
+	return c.run(ctx)
 }
 
 func checkBinding(namespace, name string, binding *corev1.Binding) error {

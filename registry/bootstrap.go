@@ -53,7 +53,7 @@ func (s *Set) ensure(ctx context.Context, plural, namespace string, obj resource
 	if err != nil || cur.object != nil {
 		return err
 	}
-	_, err = r.Create(ctx, namespace, obj, WriteOptions{})
+	_, err = r.Create(ctx, namespace, obj, serverWrites)
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
@@ -104,7 +104,7 @@ func (r Registry) publish(ctx context.Context, empty resource.Object, create boo
 		obj := current.DeepCopyObject().(resource.Object)
 		change(obj)
 		return obj, nil
-	}, UpdateOptions{MayCreate: create, Unconditional: true})
+	}, UpdateOptions{WriteOptions: serverWrites, MayCreate: create, Unconditional: true})
 	if apierrors.IsNotFound(err) && !create {
 		return nil
 	}

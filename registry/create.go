@@ -77,7 +77,7 @@ func (r Registry) matchNamespace(obj resource.Object, namespace string) error {
 }
 
 func (r Registry) createOnce(ctx context.Context, obj resource.Object, opts WriteOptions) (*Result, error) {
-	admitted, err := r.admitCreate(ctx, obj, opts)
+	admitted, err := r.admitCreate(ctx, obj, opts, ownership{manager: opts.FieldManager})
 	if err != nil {
 		return nil, err
 	}
@@ -111,8 +111,8 @@ func (r Registry) createOnce(ctx context.Context, obj resource.Object, opts Writ
 }
 
 // admitCreate makes obj ready to be written.
-func (r Registry) admitCreate(ctx context.Context, obj resource.Object, opts WriteOptions) (*Request, error) {
-	r.prepareCreate(obj)
+func (r Registry) admitCreate(ctx context.Context, obj resource.Object, opts WriteOptions, own ownership) (*Request, error) {
+	r.prepareCreate(obj, own)
 	q := &Request{
 		Operation: Create, Resource: r.res, Namespace: obj.GetNamespace(), Name: obj.GetName(),
 		Object: obj, DryRun: opts.DryRun,

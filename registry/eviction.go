@@ -198,7 +198,7 @@ func (r Registry) takeDisruption(ctx context.Context, pod *corev1.Pod, name stri
 		}
 		budget.Status.DisruptedPods[pod.Name] = r.set.now()
 		return budget, nil
-	}, UpdateOptions{WriteOptions: WriteOptions{DryRun: dryRun}, Unconditional: true})
+	}, UpdateOptions{WriteOptions: WriteOptions{DryRun: dryRun, FieldManager: serverManager}, Unconditional: true})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -102,7 +102,7 @@ func keepAllButStatus(obj, old resource.Object) {
 }
 
 func keepAllButStatusOfMap(u, old *unstructured.Unstructured) {
-	version := u.GetResourceVersion()
+	version, managed := u.GetResourceVersion(), u.GetManagedFields()
 	whole := make(map[string]any, len(old.Object)+1)
 	for key, value := range old.Object {
 		whole[key] = value
@@ -120,6 +120,7 @@ func keepAllButStatusOfMap(u, old *unstructured.Unstructured) {
 	}
 	u.Object = whole
 	u.SetResourceVersion(version)
+	u.SetManagedFields(managed)
 }
 
 // sameSpec reports whether nothing but metadata and status differs.

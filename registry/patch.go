@@ -29,13 +29,18 @@ const (
 func init() { jsonpatch.AccumulatedCopySizeLimit = maxPatchedBytes }
 
 // Patch is a parsed patch: something that turns one JSON document into
-// another. It is immutable.
+// another, or (server-side apply) what a manager wants of an object. It is
+// immutable.
 type Patch struct {
 	kind types.PatchType
 	body []byte
 	ops  jsonpatch.Patch
 
 	shape jsonShape
+
+	// Of server-side apply: what is wanted, and the fields that the body names twice.
+	wanted *unstructured.Unstructured
+	strict []error
 }
 
 // ParsePatch checks what can be checked of a patch without knowing what it is
@@ -57,11 +62,17 @@ func ParsePatch(kind types.PatchType, body []byte) (*Patch, error) {
 			return nil, badRequest("the patch must be a JSON object, and is null")
 		}
 		return p, p.checkDepth()
+	case types.ApplyYAMLPatchType, types.ApplyCBORPatchType:
+		return p, p.parseApply()
 	}
 	return nil, unsupportedMediaType(fmt.Sprintf(
-		"the body of the request was in an unknown format - accepted media types include: %s, %s, %s",
-		types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType))
+		"the body of the request was in an unknown format - accepted media types include: %s, %s, %s, %s, %s",
+		types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType, types.ApplyYAMLPatchType, types.ApplyCBORPatchType))
 }
+
+// StrictErrors are the fields that the body of a server-side apply names twice.
+// What other patches say twice shows in what they make of the object.
+func (p *Patch) StrictErrors() []error { return p.strict }
 
 func (p *Patch) parseOperations() error {
 	var err error
@@ -122,6 +133,8 @@ func (p *Patch) Apply(doc []byte, like any) (out []byte, err error) {
 		if out, err = jsonpatch.MergePatch(doc, p.body); err != nil {
 			err = badRequest("the merge patch cannot be applied: %v", err)
 		}
+	case types.ApplyYAMLPatchType, types.ApplyCBORPatchType:
+		return nil, badRequest("what is applied is merged into an object, not into a document")
 	default:
 		if _, custom := like.(*unstructured.Unstructured); custom {
 			return nil, unsupportedMediaType("strategic merge patch is not supported for custom resources: send " + string(types.MergePatchType))
@@ -169,6 +182,8 @@ func unprocessable(err error) error {
 // PatchOptions are the options of a patch.
 type PatchOptions struct {
 	WriteOptions
+	// Force lets a server-side apply take fields from other managers.
+	Force bool
 	// Decode turns the patched JSON into an object of the endpoint, and says
 	// what it thinks of unknown fields.
 	Decode func(patched []byte) (resource.Object, error)
@@ -190,6 +205,9 @@ func (r Registry) PatchStatus(ctx context.Context, namespace, name string, patch
 }
 
 func (r Registry) patch(ctx context.Context, namespace, name string, of part, subresource string, patch *Patch, opts PatchOptions) (*Result, error) {
+	if isApply(patch.kind) {
+		return r.apply(ctx, namespace, name, of, subresource, patch, opts)
+	}
 	like := r.res.New()
 	c := &change{Registry: r, namespace: namespace, name: name, of: of, subresource: subresource}
 	c.opts = UpdateOptions{WriteOptions: opts.WriteOptions, Unconditional: true}

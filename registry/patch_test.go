@@ -93,7 +93,7 @@ func TestPatchRefuses(t *testing.T) {
 		{"configmaps", "a", types.MergePatchType, `{"metadata":{"resourceVersion":"1"}}`, 409, metav1.StatusReasonConflict},
 		{"configmaps", "a", types.MergePatchType, `{"metadata":{"labels":{"a b":"c"}}}`, 422, metav1.StatusReasonInvalid},
 		{"configmaps", "a", types.StrategicMergePatchType, `{"$patch":"nonsense"}`, 422, metav1.StatusReasonInvalid},
-		{"configmaps", "a", types.ApplyYAMLPatchType, `{}`, 415, metav1.StatusReasonUnsupportedMediaType},
+		{"configmaps", "a", types.ApplyYAMLPatchType, `{}`, 400, metav1.StatusReasonBadRequest},
 		{"configmaps", "a", "text/plain", `{}`, 415, metav1.StatusReasonUnsupportedMediaType},
 		{"widgets", "a", types.StrategicMergePatchType, `{}`, 415, metav1.StatusReasonUnsupportedMediaType},
 	}
@@ -141,7 +141,7 @@ func TestScale(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scale, err := r.PatchScale(t.Context(), "default", "a", patch, decodeScale, registry.WriteOptions{})
+	scale, err := r.PatchScale(t.Context(), "default", "a", patch, decodeScale, registry.PatchOptions{})
 	if err != nil || scale.Spec.Replicas != 5 || scale.Status.Selector != "app=web" || scale.UID != first.Object.GetUID() {
 		t.Errorf("patched scale %+v, %v", scale, err)
 	}

@@ -11,12 +11,12 @@ import (
 var metadataPath = field.NewPath("metadata")
 
 // prepareCreate sets what clients do not own in a new object and fills in
-// what they left out.
-func (r Registry) prepareCreate(obj resource.Object) {
+// what they left out. What the client sent, and its defaults, are the client's
+// fields; what the kind adds is nobody's.
+func (r Registry) prepareCreate(obj resource.Object, own ownership) {
 	obj.SetDeletionTimestamp(nil)
 	obj.SetDeletionGracePeriodSeconds(nil)
 	obj.SetSelfLink("")
-	obj.SetManagedFields(nil)
 	obj.SetUID(r.set.config.NewUID())
 	obj.SetCreationTimestamp(r.set.now())
 	obj.SetGeneration(1)
@@ -27,6 +27,7 @@ func (r Registry) prepareCreate(obj resource.Object) {
 		clearStatus(obj)
 	}
 	call(r.res.Strategy.Default, obj)
+	own.track(r, nil, obj)
 	call(r.res.Strategy.PrepareForCreate, obj)
 }
 
@@ -56,10 +57,10 @@ func (r Registry) refuse(obj resource.Object, errs field.ErrorList) error {
 func anyName(string, bool) []string { return nil }
 
 // prepareUpdate takes from the old object what an update cannot change. of is
-// the part of the object that the endpoint changes.
-func (r Registry) prepareUpdate(obj, old resource.Object, of part) {
+// the part of the object that the endpoint changes, own what becomes of the
+// ownership of its fields.
+func (r Registry) prepareUpdate(obj, old resource.Object, of part, own ownership) {
 	obj.SetSelfLink("")
-	obj.SetManagedFields(nil)
 	obj.SetCreationTimestamp(old.GetCreationTimestamp())
 	obj.SetDeletionTimestamp(old.GetDeletionTimestamp())
 	obj.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
@@ -73,11 +74,15 @@ func (r Registry) prepareUpdate(obj, old resource.Object, of part) {
 			copyStatus(obj, old)
 		}
 		call(r.res.Strategy.Default, obj)
+		own.track(r, old, obj)
 		call2(r.res.Strategy.PrepareForUpdate, obj, old)
 	case partStatus:
 		keepAllButStatus(obj, old)
 		call(r.res.Strategy.Default, obj)
+		own.track(r, old, obj)
 		call2(r.res.Strategy.PrepareForStatusUpdate, obj, old)
+	default:
+		own.track(r, old, obj)
 	}
 	// Binding a pod, which sets its spec, is not a change of what is wanted.
 	if of != partStatus && of != partAssigned && !r.res.Strategy.NoGeneration && !sameSpec(obj, old) {

@@ -124,7 +124,8 @@ func (r Registry) Resource() *resource.Resource { return r.res }
 type WriteOptions struct {
 	// DryRun does everything but change anything.
 	DryRun bool
-	// FieldManager names who writes, for field ownership.
+	// FieldManager names who writes: the owner, in metadata.managedFields, of
+	// the fields that the write changes. Default "unknown".
 	FieldManager string
 }
 

@@ -33,22 +33,23 @@ func (r Registry) GetScale(ctx context.Context, namespace, name string) (*autosc
 // UpdateScale sets how many replicas the object wants to what update makes of
 // the current scale, which it must not change.
 func (r Registry) UpdateScale(ctx context.Context, namespace, name string, update func(*autoscalingv1.Scale) (*autoscalingv1.Scale, error), opts WriteOptions) (*autoscalingv1.Scale, error) {
-	if err := r.scalable(); err != nil {
-		return nil, err
-	}
-	updater := func(current resource.Object) (resource.Object, error) {
-		return r.scaled(name, current, update)
-	}
-	result, err := r.update(ctx, namespace, name, partMain, "scale", updater, UpdateOptions{WriteOptions: opts, Unconditional: true})
-	if err != nil {
-		return nil, err
-	}
-	return r.scaleOf(result.Object, result.Object.GetResourceVersion())
+	return r.changeScale(ctx, namespace, name, opts, func(owners scaleOwners, current *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
+		wanted, err := update(current)
+		if err != nil {
+			return nil, err
+		}
+		wanted = wanted.DeepCopy()
+		owners.manager().Update(current, wanted, opts.FieldManager)
+		return wanted, nil
+	})
 }
 
 // PatchScale applies a patch to the object's Scale. decode turns the patched
 // JSON into one and says what it thinks of unknown fields.
-func (r Registry) PatchScale(ctx context.Context, namespace, name string, patch *Patch, decode func([]byte) (*autoscalingv1.Scale, error), opts WriteOptions) (*autoscalingv1.Scale, error) {
+func (r Registry) PatchScale(ctx context.Context, namespace, name string, patch *Patch, decode func([]byte) (*autoscalingv1.Scale, error), opts PatchOptions) (*autoscalingv1.Scale, error) {
+	if isApply(patch.kind) {
+		return r.applyScale(ctx, namespace, name, patch, opts)
+	}
 	return r.UpdateScale(ctx, namespace, name, func(current *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
 		doc, err := json.Marshal(current)
 		if err != nil {
@@ -59,7 +60,39 @@ func (r Registry) PatchScale(ctx context.Context, namespace, name string, patch 
 			return nil, r.about(name, err)
 		}
 		return decode(patched)
-	}, opts)
+	}, opts.WriteOptions)
+}
+
+// applyScale merges what a manager wants into the object's Scale.
+func (r Registry) applyScale(ctx context.Context, namespace, name string, patch *Patch, opts PatchOptions) (*autoscalingv1.Scale, error) {
+	return r.changeScale(ctx, namespace, name, opts.WriteOptions, func(owners scaleOwners, current *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
+		merged, err := owners.manager().Apply(current, patch.wanted, opts.FieldManager, opts.Force)
+		if err != nil {
+			return nil, unapplied(err)
+		}
+		return merged.(*autoscalingv1.Scale), nil
+	})
+}
+
+// changeScale sets the replicas, and who owns them, to what decide makes of the
+// current scale.
+func (r Registry) changeScale(ctx context.Context, namespace, name string, opts WriteOptions, decide func(scaleOwners, *autoscalingv1.Scale) (*autoscalingv1.Scale, error)) (*autoscalingv1.Scale, error) {
+	if err := r.scalable(); err != nil {
+		return nil, err
+	}
+	c := &change{Registry: r, namespace: namespace, name: name, subresource: "scale", rule: ownersDecided}
+	c.opts = UpdateOptions{WriteOptions: opts, Unconditional: true}
+	c.update = func(current resource.Object) (resource.Object, error) {
+		if current == nil {
+			return nil, r.notFound(name)
+		}
+		return r.scaled(name, current, decide)
+	}
+	result, err := c.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.scaleOf(result.Object, result.Object.GetResourceVersion())
 }
 
 func (r Registry) scalable() error {
@@ -69,14 +102,15 @@ func (r Registry) scalable() error {
 	return nil
 }
 
-// scaled returns the object with the replicas that update wants. The other
+// scaled returns the object with the replicas that decide wants. The other
 // fields of a Scale are preconditions or not the client's.
-func (r Registry) scaled(name string, current resource.Object, update func(*autoscalingv1.Scale) (*autoscalingv1.Scale, error)) (resource.Object, error) {
+func (r Registry) scaled(name string, current resource.Object, decide func(scaleOwners, *autoscalingv1.Scale) (*autoscalingv1.Scale, error)) (resource.Object, error) {
 	scale, err := r.scaleOf(current, current.GetResourceVersion())
 	if err != nil {
 		return nil, err
 	}
-	wanted, err := update(scale)
+	owners := r.scaleOwners(current, scale)
+	wanted, err := decide(owners, scale)
 	if err != nil {
 		return nil, err
 	}
@@ -97,6 +131,7 @@ func (r Registry) scaled(name string, current resource.Object, update func(*auto
 	if err := r.res.Scale.Set(obj, wanted.Spec.Replicas); err != nil {
 		return nil, badRequest("%v", err)
 	}
+	owners.giveTo(obj, wanted)
 	return obj, nil
 }
 

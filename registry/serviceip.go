@@ -144,7 +144,7 @@ func (a *allocation) claimIP(ctx context.Context, addr netip.Addr) error {
 		return apierrors.NewInternalError(errors.New("ipaddresses.networking.k8s.io is no longer served"))
 	}
 	for attempt := 0; ; attempt++ {
-		created, err := addresses.Create(ctx, "", newIPAddress(addr, a.owner()), WriteOptions{DryRun: a.q.DryRun})
+		created, err := addresses.Create(ctx, "", newIPAddress(addr, a.owner()), WriteOptions{DryRun: a.q.DryRun, FieldManager: serverManager})
 		if err == nil {
 			a.claimed(releaseIP(addresses, created.Object))
 			return nil

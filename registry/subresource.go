@@ -82,6 +82,7 @@ func (r Registry) merging(subresource string, update Updater) (Updater, error) {
 		obj.SetNamespace(wanted.GetNamespace())
 		obj.SetUID(wanted.GetUID())
 		obj.SetResourceVersion(wanted.GetResourceVersion())
+		obj.SetManagedFields(wanted.GetManagedFields())
 		if !merge(obj, wanted) {
 			return nil, r.noSubresource(subresource)
 		}

@@ -49,13 +49,22 @@ type change struct {
 	subresource     string
 	update          Updater
 	opts            UpdateOptions
+	rule            ownershipRule
 }
 
 func (r Registry) update(ctx context.Context, namespace, name string, of part, subresource string, update Updater, opts UpdateOptions) (*Result, error) {
 	c := &change{Registry: r, namespace: namespace, name: name, of: of, subresource: subresource, update: update, opts: opts}
-	return r.guarded(ctx, namespace, name, opts.DryRun, func(cur *state) (decision, error) {
+	return c.run(ctx)
+}
+
+func (c *change) run(ctx context.Context) (*Result, error) {
+	return c.guarded(ctx, c.namespace, c.name, c.opts.DryRun, func(cur *state) (decision, error) {
 		return c.decide(ctx, cur)
 	})
+}
+
+func (c *change) ownership() ownership {
+	return ownership{rule: c.rule, manager: c.opts.FieldManager, subresource: c.subresource}
 }
 
 func (c *change) mayCreate() bool {
@@ -79,7 +88,7 @@ func (c *change) decide(ctx context.Context, cur *state) (decision, error) {
 	if err := c.checkVersion(obj, cur); err != nil {
 		return decision{}, err
 	}
-	c.prepareUpdate(obj, cur.object, c.of)
+	c.prepareUpdate(obj, cur.object, c.of, c.ownership())
 	q := &Request{
 		Operation: Update, Resource: c.res, Subresource: c.subresource,
 		Namespace: c.namespace, Name: c.name, Object: obj, Old: cur.object, DryRun: c.opts.DryRun,
@@ -94,6 +103,10 @@ func (c *change) decide(ctx context.Context, cur *state) (decision, error) {
 	if finished(obj, cur.object) {
 		q.finish(ctx, Refused)
 		return c.decideRemove(ctx, obj, cur.object, c.opts.DryRun)
+	}
+	if c.rule == ownersDecided && sameButTimes(obj, cur.object) {
+		q.finish(ctx, Refused)
+		return decision{action: keep}, nil
 	}
 	return decision{action: write, object: obj, admitted: q}, nil
 }
@@ -113,12 +126,16 @@ func (c *change) matchRequest(obj resource.Object) error {
 }
 
 func (c *change) decideCreate(ctx context.Context, obj resource.Object) (decision, error) {
+	if obj.GetUID() != "" && c.rule == ownersDecided {
+		return decision{}, c.conflict(c.name, fmt.Errorf(
+			"uid mismatch: the provided object specified uid %s, and no existing object was found", obj.GetUID()))
+	}
 	if obj.GetResourceVersion() != "" && obj.GetResourceVersion() != "0" || obj.GetUID() != "" {
 		// It was about an object that is gone.
 		return decision{}, c.notFound(c.name)
 	}
 	obj.SetResourceVersion("")
-	q, err := c.admitCreate(ctx, obj, c.opts.WriteOptions)
+	q, err := c.admitCreate(ctx, obj, c.opts.WriteOptions, c.ownership())
 	if err != nil {
 		return decision{}, err
 	}

@@ -106,6 +106,12 @@ func DecodeDeleteOptions(mediaType string, body []byte) (options *metav1.DeleteO
 	return options, strictErrs, nil
 }
 
+// DecodeAny is DecodeInto for a body of any kind. gvk is what the body says, as
+// much as it says.
+func DecodeAny(mediaType string, body []byte, into runtime.Object) (gvk schema.GroupVersionKind, strictErrs []error, err error) {
+	return decode(mediaType, body, into)
+}
+
 // decode decodes a body of any kind and returns the kind it claims to be of.
 func decode(mediaType string, body []byte, into runtime.Object) (gvk schema.GroupVersionKind, strictErrs []error, err error) {
 	switch mediaType {

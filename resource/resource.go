@@ -130,6 +130,9 @@ type Scale struct {
 	Get func(obj Object) (spec, status int32, selector string, err error)
 	// Set changes the replicas wanted.
 	Set func(obj Object, replicas int32) error
+	// ReplicasPath is where the replicas wanted are, for their ownership:
+	// {"spec", "size"}. Default {"spec", "replicas"}.
+	ReplicasPath []string
 }
 
 // GroupVersion returns the API group and version.
