@@ -132,7 +132,8 @@ func (c *Client) readAll(ctx context.Context, q *request) ([]byte, encoding, err
 }
 
 // repeat decides whether a refused request is sent again, and after how long.
-// A 429 says that nothing was done, whatever the verb. A 503 may come from
+// A 429 says that nothing was done, whatever the verb; one that does not say
+// when to come back, as of an eviction over its budget, is the answer. A 503 may come from
 // something between us and a server that did act, so only reads are repeated.
 // A server that refuses protobuf is spoken to in JSON from then on.
 func (c *Client) repeat(q *request, resp *http.Response, attempts int) (bool, time.Duration) {
@@ -141,6 +142,9 @@ func (c *Client) repeat(q *request, resp *http.Response, attempts int) (bool, ti
 		usedProtobuf := c.opts.ContentType == Protobuf && q.protobuf
 		return usedProtobuf && c.jsonOnly.CompareAndSwap(false, true), 0
 	case http.StatusTooManyRequests:
+		if resp.Header.Get("Retry-After") == "" {
+			return false, 0
+		}
 	case http.StatusServiceUnavailable:
 		if q.method != http.MethodGet || resp.Header.Get("Retry-After") == "" {
 			return false, 0

@@ -254,7 +254,7 @@ func TestRetryOnlyWhereItIsSafe(t *testing.T) {
 	}{
 		{"429 for a read", 429, "2", get, RetryOptions{Max: 3}, 4, 6 * time.Second},
 		{"429 for a write", 429, "1", create, RetryOptions{Max: 2}, 3, 2 * time.Second},
-		{"429 without a time", 429, "", get, RetryOptions{Max: 1}, 2, time.Second},
+		{"429 without a time", 429, "", get, RetryOptions{Max: 1}, 1, 0},
 		{"429 with a very long time", 429, "9999", get, RetryOptions{Max: 1, MaxWait: 4 * time.Second}, 2, 4 * time.Second},
 		{"503 for a read", 503, "1", get, RetryOptions{Max: 2}, 3, 2 * time.Second},
 		{"503 for a write may have been done", 503, "1", create, RetryOptions{}, 1, 0},
