@@ -52,6 +52,9 @@ type rules[T resource.Object] struct {
 	PrepareForStatusUpdate func(obj, old T)
 	Validate               func(obj T) field.ErrorList
 	ValidateUpdate         func(obj, old T) field.ErrorList
+	ValidateCreate         func(obj T) field.ErrorList
+	ValidateStatus         func(obj, old T) field.ErrorList
+	PrepareForDelete       func(obj T)
 	Graceful               func(obj T, requested *int64) int64
 }
 
@@ -100,6 +103,9 @@ func strategy[T resource.Object](k kind, s rules[T]) resource.Strategy {
 		PrepareForStatusUpdate: two(s.PrepareForStatusUpdate),
 		Validate:               check(k.NameRule, s.Validate),
 		ValidateUpdate:         checkChange(s.ValidateUpdate),
+		ValidateCreate:         checkNew(s.ValidateCreate),
+		ValidateStatus:         checkChange(s.ValidateStatus),
+		PrepareForDelete:       one(s.PrepareForDelete),
 		Graceful:               grace(s.Graceful),
 		NoGeneration:           k.NoGeneration,
 		UnconditionalUpdate:    !k.ConditionalOnly,
@@ -143,6 +149,13 @@ func check[T resource.Object](rule apivalidation.ValidateNameFunc, f func(T) fie
 		}
 		return errs
 	}
+}
+
+func checkNew[T resource.Object](f func(T) field.ErrorList) func(resource.Object) field.ErrorList {
+	if f == nil {
+		return nil
+	}
+	return func(obj resource.Object) field.ErrorList { return f(obj.(T)) }
 }
 
 func checkChange[T resource.Object](f func(obj, old T) field.ErrorList) func(obj, old resource.Object) field.ErrorList {

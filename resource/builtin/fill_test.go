@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,6 +25,11 @@ func fillFuncs() []any {
 		},
 		func(v *intstr.IntOrString, c randfill.Continue) { *v = intstr.FromInt32(int32(c.Intn(100))) },
 		func(r *runtime.RawExtension, c randfill.Continue) { r.Raw = []byte(`{"a":1}`) },
+		func(v *apiextensionsv1.JSON, c randfill.Continue) { v.Raw = []byte(`{"a":1}`) },
+		func(v *apiextensionsv1.JSONSchemaPropsOrBool, c randfill.Continue) { v.Allows = true },
+		func(v *apiextensionsv1.JSONSchemaPropsOrArray, c randfill.Continue) {
+			v.Schema = &apiextensionsv1.JSONSchemaProps{Type: "string"}
+		},
 		func(b *[]byte, c randfill.Continue) { *b = []byte{byte(c.Intn(256))} },
 		func(m *metav1.TypeMeta, c randfill.Continue) {}, // not in protobuf, where it is nested
 		func(f *metav1.FieldsV1, c randfill.Continue) { *f = metav1.FieldsV1{} },

@@ -28,6 +28,7 @@ func Resources() []*resource.Resource {
 		nodeResources(),
 		flowcontrolResources(),
 		dynamicResources(),
+		extensionsResources(),
 	)
 	for _, r := range all {
 		r.Columns, r.Row = columns.For(r.GroupVersionKind())

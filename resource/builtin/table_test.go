@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -28,6 +29,9 @@ func each(t *testing.T, f func(t *testing.T, r *resource.Resource)) {
 		t.Run(strings.Trim(r.Group+"."+r.Version+"."+r.Plural, "."), func(t *testing.T) { f(t, r) })
 	}
 }
+
+// The definitions of custom resources are in a scheme of their own.
+var _ = apiextensionsv1.AddToScheme(scheme.Scheme)
 
 func TestNewMatchesScheme(t *testing.T) {
 	each(t, func(t *testing.T, r *resource.Resource) {

@@ -58,7 +58,7 @@ var builtin = func() layouts {
 		admissionregistrationGroup, apiserverinternalGroup, appsGroup, autoscalingGroup, batchGroup,
 		certificatesGroup, coordinationGroup, coreGroup, discoveryGroup, eventsGroup, flowcontrolGroup,
 		networkingGroup, nodeGroup, policyGroup, rbacGroup, deviceGroup, schedulingGroup, storageGroup,
-		storagemigrationGroup,
+		storagemigrationGroup, extensionsGroup,
 	} {
 		group(all)
 	}

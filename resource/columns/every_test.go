@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/apitesting/fuzzer"
 	metafuzzer "k8s.io/apimachinery/pkg/apis/meta/fuzzer"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,6 +87,7 @@ storage.k8s.io/v1 CSIStorageCapacity: Name, StorageClassName, Capacity
 storage.k8s.io/v1 StorageClass: Name, Provisioner, ReclaimPolicy, VolumeBindingMode, AllowVolumeExpansion, Age
 storage.k8s.io/v1 VolumeAttachment: Name, Attacher, PV, Node, Attached, Age
 storage.k8s.io/v1 VolumeAttributesClass: Name, DriverName, Age
+apiextensions.k8s.io/v1 CustomResourceDefinition: Name, Created At
 storagemigration.k8s.io/v1 StorageVersionMigration: Name, Resource
 `
 
@@ -119,6 +121,9 @@ func TestHeaders(t *testing.T) {
 		}
 	}
 }
+
+// The definitions of custom resources are in a scheme of their own.
+var _ = apiextensionsv1.AddToScheme(scheme.Scheme)
 
 func TestColumnDefinitions(t *testing.T) {
 	for gvk, l := range builtin {
