@@ -80,6 +80,8 @@ func (i *SharedInformer[T]) KeepOnDisk(opts DiskOptions) error {
 
 func (i *SharedInformer[T]) keepOnDisk(opts DiskOptions, resource, selection string) error {
 	switch {
+	case len(i.parts) > 1:
+		return errors.New("DiskOptions and ListOptions.Namespaces exclude each other: several watches cannot be resumed from one version; use an informer for each namespace")
 	case opts.Directory == "":
 		return errors.New("DiskOptions.Directory is empty: name a directory for the cache files")
 	case opts.Identify == nil:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,8 +23,8 @@ import (
 type Options struct {
 	// Namespace limits all informers that do not say otherwise. Default: all.
 	Namespace string
-	// Resync is HandlerOptions.Resync for handlers that do not say. Default:
-	// never.
+	// Resync is HandlerOptions.Resync for handlers that do not say. Default, or
+	// negative: never.
 	Resync time.Duration
 	// Reflector is how the informers list and watch; Name and Logger are set
 	// for each.
@@ -38,15 +39,6 @@ type Options struct {
 	RepairInterval time.Duration
 }
 
-// ListOptions says which objects of a resource an informer looks at. Each
-// different value is another informer with a watch of its own.
-type ListOptions struct {
-	// Namespace limits the informer. Default: the factory's.
-	Namespace string
-	// LabelSelector and FieldSelector are applied by the server.
-	LabelSelector, FieldSelector string
-}
-
 // Factory holds one informer per resource and ListOptions. All methods may be
 // called concurrently.
 type Factory struct {
@@ -54,27 +46,36 @@ type Factory struct {
 	opts   Options
 
 	mu        sync.Mutex
-	informers map[informerKey]shared
-	order     []shared
-	started   map[shared]bool
+	informers map[informerKey]runnable
+	order     []runnable
+	started   map[runnable]bool
 	stop      []context.CancelFunc
 	closed    bool
 	running   sync.WaitGroup
 }
 
-// shared is what a Factory does with an informer of any type.
-type shared interface {
+// Informer is a SharedInformer of any type, for those who look after many.
+type Informer interface {
+	// Name is one of its own among the informers of a Factory.
 	Name() string
-	Run(ctx context.Context) error
+	Stats() Stats
+	Freshness() Freshness
+	Healthy(limit time.Duration) error
+	Err() error
 	Synced() <-chan struct{}
 	Done() <-chan struct{}
-	Healthy(limit time.Duration) error
+}
+
+// runnable is what a Factory does with an informer of any type.
+type runnable interface {
+	Informer
+	Run(ctx context.Context) error
 }
 
 type informerKey struct {
 	typ  reflect.Type
 	gvr  schema.GroupVersionResource
-	opts ListOptions
+	opts string
 }
 
 // NewFactory returns a factory without informers.
@@ -86,7 +87,7 @@ func NewFactory(client *rest.Client, opts Options) *Factory {
 	if opts.Disk.Identify == nil {
 		opts.Disk.Identify = clusterOf(client)
 	}
-	return &Factory{client: client, opts: opts, informers: map[informerKey]shared{}, started: map[shared]bool{}}
+	return &Factory{client: client, opts: opts, informers: map[informerKey]runnable{}, started: map[runnable]bool{}}
 }
 
 // For returns the factory's informer of a built-in type, making it if it is
@@ -113,39 +114,63 @@ func Metadata(f *Factory, gvr schema.GroupVersionResource, opts ListOptions) *Sh
 }
 
 func of[T rest.Object](f *Factory, endpoint rest.Resource[T], opts ListOptions) *SharedInformer[T] {
-	if opts.Namespace == "" {
-		opts.Namespace = f.opts.Namespace
-	}
-	gvr := endpoint.GroupVersionResource()
-	key := informerKey{reflect.TypeFor[T](), gvr, opts}
+	opts = opts.in(f.opts)
+	key := informerKey{reflect.TypeFor[T](), endpoint.GroupVersionResource(), opts.key()}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if known, ok := f.informers[key]; ok {
 		return known.(*SharedInformer[T])
 	}
-	source := reflector.Resource(endpoint.Namespace(opts.Namespace), func(o *metav1.ListOptions) {
-		o.LabelSelector, o.FieldSelector = opts.LabelSelector, opts.FieldSelector
-	})
-	i := newInformer(nameOf(gvr, opts), source, f.opts.Reflector, f.opts.Resync)
-	if f.opts.Disk.Directory != "" {
-		i.invalid = i.keepOnDisk(f.opts.Disk, gvr.Group+"/"+gvr.Version+"/"+gvr.Resource, opts.describe())
-	}
-	if f.opts.RepairInterval != 0 && i.invalid == nil {
-		i.invalid = i.Repair(repairWith(f.opts.RepairInterval, f.client, endpoint, opts))
-	}
+	i := assemble(f, endpoint, opts)
 	f.informers[key] = i
 	f.order = append(f.order, i)
 	return i
 }
 
-// repairWith compares by what the endpoint's metadata says.
+// assemble makes an informer. What is wrong with the options is what its Err
+// says.
+func assemble[T rest.Object](f *Factory, endpoint rest.Resource[T], opts ListOptions) *SharedInformer[T] {
+	gvr := endpoint.GroupVersionResource()
+	var origins []origin[T]
+	for _, namespace := range opts.namespaces() {
+		from := origin[T]{source: reflector.Resource(endpoint.Namespace(namespace), opts.apply)}
+		if len(opts.Namespaces) > 0 {
+			from.namespace = namespace
+		}
+		origins = append(origins, from)
+	}
+	i := newInformer(f.nameFor(gvr, reflect.TypeFor[T](), opts), origins, f.opts.Reflector, f.opts.Resync)
+	i.invalidBecause(opts.validate())
+	if f.opts.Disk.Directory != "" {
+		i.invalidBecause(i.keepOnDisk(f.opts.Disk, gvr.Group+"/"+gvr.Version+"/"+gvr.Resource, opts.describe()))
+	}
+	if f.opts.RepairInterval != 0 {
+		i.invalidBecause(i.repairWith(repairWith(f.opts.RepairInterval, f.client, endpoint, opts)))
+	}
+	return i
+}
+
+// repairWith compares by what the endpoint's metadata says: the lists of
+// several namespaces one after another, as if they were pages of one.
 func repairWith[T rest.Object](interval time.Duration, client *rest.Client, endpoint rest.Resource[T], selected ListOptions) RepairOptions[T] {
-	metadata := rest.Metadata(client, endpoint.GroupVersionResource()).Namespace(selected.Namespace)
+	metadata := rest.Metadata(client, endpoint.GroupVersionResource())
+	namespaces := selected.namespaces()
 	return RepairOptions[T]{
 		Interval: interval,
 		List: func(ctx context.Context, opts metav1.ListOptions) (*rest.List[*metav1.PartialObjectMetadata], error) {
-			opts.LabelSelector, opts.FieldSelector = selected.LabelSelector, selected.FieldSelector
-			return metadata.List(ctx, opts)
+			selected.apply(&opts)
+			n, token := splitToken(opts.Continue)
+			opts.Continue = token
+			page, err := metadata.Namespace(namespaces[min(n, len(namespaces)-1)]).List(ctx, opts)
+			switch {
+			case err != nil:
+				return nil, err
+			case page.Continue != "":
+				page.Continue = joinToken(n, page.Continue)
+			case n+1 < len(namespaces):
+				page.Continue = joinToken(n+1, "")
+			}
+			return page, nil
 		},
 		Get: func(ctx context.Context, namespace, name string) (T, error) {
 			return endpoint.Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
@@ -153,27 +178,38 @@ func repairWith[T rest.Object](interval time.Duration, client *rest.Client, endp
 	}
 }
 
-// nameOf is how an informer is called in logs: "pods", "deployments.apps
-// (namespace x, labels app=y)".
-func nameOf(gvr schema.GroupVersionResource, opts ListOptions) string {
-	name := gvr.GroupResource().String()
-	if limits := opts.describe(); limits != "" {
-		name += " (" + limits + ")"
+// nameFor is how an informer is called in logs and metrics: "pods",
+// "deployments.apps (namespace x, labels app=y)". It needs f.mu.
+func (f *Factory) nameFor(gvr schema.GroupVersionResource, typ reflect.Type, opts ListOptions) string {
+	limits := opts.describe()
+	name := func(limits string) string {
+		if limits == "" {
+			return gvr.GroupResource().String()
+		}
+		return gvr.GroupResource().String() + " (" + limits + ")"
 	}
-	return name
+	switch typ {
+	case reflect.TypeFor[*metav1.PartialObjectMetadata]():
+		limits = strings.TrimPrefix(limits+", metadata", ", ")
+	case reflect.TypeFor[*unstructured.Unstructured]():
+		limits = strings.TrimPrefix(limits+", dynamic", ", ")
+	}
+	plain := name(limits)
+	if !slices.ContainsFunc(f.order, func(other runnable) bool { return other.Name() == plain }) {
+		return plain
+	}
+	return name(strings.TrimPrefix(fmt.Sprintf("%s, %s as %v", limits, gvr.Version, typ), ", "))
 }
 
-// describe says what is selected; "" for everything.
-func (opts ListOptions) describe() string {
-	var limits []string
-	for _, limit := range []struct{ what, value string }{
-		{"namespace", opts.Namespace}, {"labels", opts.LabelSelector}, {"fields", opts.FieldSelector},
-	} {
-		if limit.value != "" {
-			limits = append(limits, limit.what+" "+limit.value)
-		}
+// Informers returns all informers, in the order in which they were made.
+func (f *Factory) Informers() []Informer {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := make([]Informer, len(f.order))
+	for n, i := range f.order {
+		all[n] = i
 	}
-	return strings.Join(limits, ", ")
+	return all
 }
 
 // Start runs the informers that have not been started, each until ctx ends or
@@ -204,12 +240,12 @@ func (f *Factory) Start(ctx context.Context) {
 	f.stop = append(f.stop, cancel)
 }
 
-// WaitForSync waits until every informer that has been started holds a
-// complete list. If ctx ends before, or an informer stops without, the error
-// names those that do not.
+// WaitForSync waits, without polling, until every informer that has been
+// started holds a complete list. If ctx ends before, or an informer stops
+// without, the error names those that do not, and why.
 func (f *Factory) WaitForSync(ctx context.Context) error {
 	f.mu.Lock()
-	var waiting []shared
+	var waiting []Informer
 	for _, i := range f.order {
 		if f.started[i] {
 			waiting = append(waiting, i)
@@ -220,22 +256,34 @@ func (f *Factory) WaitForSync(ctx context.Context) error {
 		select {
 		case <-i.Synced():
 		case <-i.Done():
-			if missing := unsynced(waiting[n : n+1]); len(missing) > 0 {
-				return fmt.Errorf("informer %s stopped before it had a complete list: %w", missing[0], ErrStopped)
+			if len(unsynced(waiting[n:n+1])) > 0 {
+				return stoppedEarly(i)
 			}
 		case <-ctx.Done():
-			return fmt.Errorf("no complete list yet of %s: %w", strings.Join(unsynced(waiting[n:]), ", "), ctx.Err())
+			return fmt.Errorf("no complete list yet of %s: %w", strings.Join(unsynced(waiting[n:]), ", "), context.Cause(ctx))
 		}
 	}
 	return nil
 }
 
-func unsynced(informers []shared) (names []string) {
+func stoppedEarly(i Informer) error {
+	if err := i.Err(); err != nil {
+		return fmt.Errorf("%w before there was a complete list: %w", ErrStopped, err)
+	}
+	return fmt.Errorf("informer %s stopped before it had a complete list: %w", i.Name(), ErrStopped)
+}
+
+// unsynced names those that have no complete list yet, with the last error.
+func unsynced(informers []Informer) (names []string) {
 	for _, i := range informers {
 		select {
 		case <-i.Synced():
 		default:
-			names = append(names, i.Name())
+			name := i.Name()
+			if err := i.Stats().Reflector.LastError; err != nil {
+				name += fmt.Sprintf(" (last error: %v)", err)
+			}
+			names = append(names, name)
 		}
 	}
 	return names

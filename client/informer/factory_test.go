@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/client/reflector"
 	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/server"
 )
@@ -63,7 +64,7 @@ func TestFactorySharesInformersByTypeAndOptions(t *testing.T) {
 		t.Error("one informer for two selections")
 	}
 	gvr := corev1.SchemeGroupVersion.WithResource("pods")
-	if informer.Metadata(f, gvr, all).Name() != "pods" || informer.Dynamic(f, gvr, all).Name() != "pods" {
+	if informer.Metadata(f, gvr, all).Name() != "pods (metadata)" || informer.Dynamic(f, gvr, all).Name() != "pods (dynamic)" {
 		t.Error("metadata and dynamic informers have names of their own")
 	}
 	if name := informer.For[*appsv1.Deployment](f, informer.ListOptions{Namespace: "a", LabelSelector: "b=c"}).Name(); name != "deployments.apps (namespace a, labels b=c)" {
@@ -180,3 +181,5 @@ func expect(t *testing.T, events <-chan string, err error, want string) {
 		t.Errorf("told %q, want %q", got, want)
 	}
 }
+
+func negative() reflector.Options { return reflector.Options{WatchTimeout: -1} }

@@ -34,6 +34,10 @@ type Freshness struct {
 	// Listing: the server has forgotten the version, and the list that
 	// replaces the copy is not complete yet.
 	Listing bool
+	// GoneSince is since when the server says that it has no such resource, once
+	// that is believed (reflector.Options.GoneAfter): the copy is empty, and
+	// everything is listed anew when the resource is back. Zero while it has.
+	GoneSince time.Time
 }
 
 // Freshness returns how old the view is at this moment.
@@ -43,8 +47,10 @@ func (i *SharedInformer[T]) Freshness() Freshness {
 	saved, confirmed := i.restoredAsOf, i.confirmed
 	i.mu.Unlock()
 	f.Restored = !saved.IsZero() && !confirmed
-	before, listing := i.moments.listing()
-	f.Listing = listing && f.Synced
+	before, listing := i.listing()
+	contact := i.Stats().Reflector
+	f.GoneSince = contact.GoneSince
+	f.Listing = listing && f.Synced && f.GoneSince.IsZero()
 	switch {
 	case f.Restored:
 		f.AsOf = saved
@@ -53,7 +59,7 @@ func (i *SharedInformer[T]) Freshness() Freshness {
 	case listing:
 		f.AsOf = before
 	default:
-		f.AsOf = i.Stats().Reflector.LastContact
+		f.AsOf = contact.LastContact
 	}
 	if f.Queued > 0 {
 		f.AsOf = earlier(f.AsOf, i.moments.idleAt())
@@ -72,13 +78,16 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // Healthy returns nil if the informer's view is complete, confirmed by the
-// server and not older than limit, and otherwise says what is wrong. A limit
+// server, which has the resource, and not older than limit. Otherwise it says
+// what is wrong. A limit
 // below a few minutes alarms without need: see Freshness.AsOf.
 func (i *SharedInformer[T]) Healthy(limit time.Duration) error {
 	f := i.Freshness()
 	switch {
 	case f.Restored:
 		return fmt.Errorf("informer %s: the view was read from disk, is %v old, and the server has not confirmed it", i.name, f.Age.Round(time.Second))
+	case !f.GoneSince.IsZero():
+		return fmt.Errorf("informer %s: the server has not had the resource since %s", i.name, f.GoneSince.UTC().Format(time.RFC3339))
 	case !f.Synced:
 		return fmt.Errorf("informer %s: there is no complete list yet", i.name)
 	case f.Age > limit && f.AsOf.IsZero():
@@ -104,37 +113,14 @@ func (f *Factory) Healthy(limit time.Duration) error {
 	return errors.Join(all...)
 }
 
-// moments holds two moments that Freshness needs, in Unix nanoseconds; 0: none.
+// moments holds a moment that Freshness needs, in Unix nanoseconds; 0: none.
 type moments struct {
 	idle atomic.Int64 // nothing was queued
-	// frozen is when the server had last spoken before the list that is now
-	// under way; 1 if it never had.
-	frozen atomic.Int64
 }
 
 func (m *moments) settled() { m.idle.Store(time.Now().UnixNano()) }
 
 func (m *moments) idleAt() time.Time { return moment(m.idle.Load()) }
-
-// freeze is called when a list begins: until it is complete the server's words
-// do not make the view newer.
-func (m *moments) freeze(lastContact time.Time) {
-	at := int64(1)
-	if !lastContact.IsZero() {
-		at = lastContact.UnixNano()
-	}
-	m.frozen.CompareAndSwap(0, at)
-}
-
-func (m *moments) thaw() { m.frozen.Store(0) }
-
-func (m *moments) listing() (before time.Time, yes bool) {
-	at := m.frozen.Load()
-	if at == 1 {
-		return time.Time{}, true
-	}
-	return moment(at), at != 0
-}
 
 func moment(nanoseconds int64) time.Time {
 	if nanoseconds == 0 {

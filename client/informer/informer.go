@@ -21,7 +21,7 @@ import (
 type SharedInformer[T rest.Object] struct {
 	name    string
 	log     *slog.Logger
-	source  reflector.ListerWatcher[T]
+	parts   []*part[T] // one, or one for each namespace of several; constant
 	opts    reflector.Options
 	indexer *cache.Indexer[T]
 	fifo    *cache.DeltaFIFO[T]
@@ -34,12 +34,11 @@ type SharedInformer[T rest.Object] struct {
 	phase       phase
 	transform   func(T) (T, error)
 	listeners   []*listener[T]
-	resyncEvery time.Duration // of handlers that do not say; constant
-	reflector   *reflector.Reflector[T]
+	resyncEvery time.Duration  // of handlers that do not say; constant
 	handlers    sync.WaitGroup // goroutines that call handlers
 	disk        *disk[T]       // nil: nothing is kept on disk; constant after the start
 	repairer    *repairer[T]   // nil: nothing is compared; constant after the start
-	invalid     error          // what Run fails with
+	failed      error          // what Err says
 
 	// restoredAsOf is when the state that was read from disk was current; zero
 	// if none was. confirmed: the server has shown a complete state, or gone on
@@ -47,8 +46,9 @@ type SharedInformer[T rest.Object] struct {
 	restoredAsOf        time.Time
 	confirmed, resuming bool
 
-	waits   waits
-	moments moments
+	waits    waits
+	moments  moments
+	progress progress
 
 	synced, done chan struct{}
 
@@ -66,21 +66,40 @@ const (
 // New returns an informer that has not started, around any source of objects.
 // Most programs use [For] with a [Factory] instead.
 func New[T rest.Object](name string, source reflector.ListerWatcher[T], opts reflector.Options) *SharedInformer[T] {
-	return newInformer(name, source, opts, 0)
+	return newInformer(name, []origin[T]{{source: source}}, opts, 0)
 }
 
-func newInformer[T rest.Object](name string, source reflector.ListerWatcher[T], opts reflector.Options, resync time.Duration) *SharedInformer[T] {
+// origin is where the objects of a namespace come from; "": all objects.
+type origin[T rest.Object] struct {
+	namespace string
+	source    reflector.ListerWatcher[T]
+}
+
+func newInformer[T rest.Object](name string, origins []origin[T], opts reflector.Options, resync time.Duration) *SharedInformer[T] {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	opts.Name = name
 	indexer := cache.NewIndexer(nil, cache.Indexers[T]{cache.NamespaceIndex: cache.MetaNamespaceIndex[T]})
 	i := &SharedInformer[T]{
-		name: name, log: opts.Logger.With("informer", name), source: source, opts: opts,
+		name: name, log: opts.Logger.With("informer", name), opts: opts,
 		indexer: indexer, resyncEvery: resync,
 		synced: make(chan struct{}), done: make(chan struct{}),
 	}
-	i.fifo = cache.NewDeltaFIFO(cache.FIFOOptions[T]{Known: indexer, OnSynced: i.declareSynced, OnIdle: i.settled})
+	i.invalidBecause(opts.Validate())
+	var namespaces []string
+	for _, from := range origins {
+		if from.source == nil {
+			i.invalidBecause(errors.New("there is no source of objects"))
+		}
+		i.parts = append(i.parts, &part[T]{SharedInformer: i, namespace: from.namespace, source: from.source})
+		if from.namespace != "" {
+			namespaces = append(namespaces, from.namespace)
+		}
+	}
+	i.fifo = cache.NewDeltaFIFO(cache.FIFOOptions[T]{
+		Known: indexer, Namespaces: namespaces, OnSynced: i.declareSynced, OnIdle: i.settled,
+	})
 	return i
 }
 
@@ -155,9 +174,7 @@ func (i *SharedInformer[T]) Stats() Stats {
 	for _, l := range i.listeners {
 		s.Handlers = append(s.Handlers, l.stats())
 	}
-	if i.reflector != nil {
-		s.Reflector = i.reflector.Stats()
-	}
+	s.Reflector = i.reflectorStats()
 	if i.disk != nil {
 		s.Disk = i.disk.stats()
 	}
@@ -175,9 +192,13 @@ func (i *SharedInformer[T]) Run(ctx context.Context) error {
 	if err := i.start(); err != nil {
 		return err
 	}
-	if err := i.resumeFrom(i.restore(ctx)); err != nil {
-		i.stop()
+	if err := i.Err(); err != nil {
+		i.stop(nil)
 		return err
+	}
+	if err := i.equip(i.restore(ctx)); err != nil {
+		i.stop(err)
+		return i.Err()
 	}
 	var background sync.WaitGroup
 	background.Go(func() { i.loop(ctx) })
@@ -185,12 +206,12 @@ func (i *SharedInformer[T]) Run(ctx context.Context) error {
 	if i.repairer != nil {
 		background.Go(func() { i.repairer.run(ctx) })
 	}
-	err := i.reflector.Run(ctx)
+	err := i.follow(ctx)
 	cancel()
 	background.Wait()
 	i.saveLast(ctx)
-	i.stop()
-	return err
+	i.stop(err)
+	return i.Err()
 }
 
 func (i *SharedInformer[T]) start() error {
@@ -202,9 +223,6 @@ func (i *SharedInformer[T]) start() error {
 	case stopped:
 		return fmt.Errorf("informer %s: %w", i.name, ErrStopped)
 	}
-	if i.invalid != nil {
-		return fmt.Errorf("informer %s: %w", i.name, i.invalid)
-	}
 	i.phase = running
 	for _, l := range i.listeners {
 		i.scheduleResync(l)
@@ -212,34 +230,12 @@ func (i *SharedInformer[T]) start() error {
 	return nil
 }
 
-// resumeFrom makes the reflector, which goes on from a version that the local
-// copy shows already; "": it lists.
-func (i *SharedInformer[T]) resumeFrom(version string) error {
-	opts, told := i.opts, i.opts.OnProgress
-	if version != "" {
-		opts.ResumeFrom = version
-	}
-	opts.OnProgress = func(version string) {
-		i.fifo.Reached(version)
-		i.advanced()
-		if told != nil {
-			told(version)
-		}
-	}
-	r, err := reflector.New(reflector.ListerWatcher[T](witness[T]{i}), reflector.Store[T](sink[T]{i}), opts)
-	if err != nil {
-		return fmt.Errorf("informer %s: %w", i.name, err)
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.reflector, i.resuming = r, version != ""
-	return nil
-}
-
-func (i *SharedInformer[T]) stop() {
+// stop ends everything; err is why, if that is not the context.
+func (i *SharedInformer[T]) stop(err error) {
 	i.fifo.Close()
 	i.mu.Lock()
 	i.phase = stopped
+	i.invalidBecause(err)
 	for _, l := range i.listeners {
 		l.end()
 		if l.timer != nil {
@@ -356,48 +352,6 @@ func (i *SharedInformer[T]) failThoseWhoKeepEvery() {
 			i.drop(l)
 		}
 	}
-}
-
-// sink is where the reflector writes: the DeltaFIFO, behind the transform.
-type sink[T rest.Object] struct{ *SharedInformer[T] }
-
-func (s sink[T]) transformed(obj T) T {
-	if s.transform == nil {
-		return obj
-	}
-	changed, err := s.transform(obj)
-	if err != nil {
-		s.untransformed.Add(1)
-		s.log.Warn("object is stored as it came", "namespace", obj.GetNamespace(), "name", obj.GetName(), "error", err)
-		return obj
-	}
-	return changed
-}
-
-func (s sink[T]) Add(obj T) error { return ended(s.repairer.noting(s.transformed(obj), s.fifo.Add)) }
-func (s sink[T]) Update(obj T) error {
-	return ended(s.repairer.noting(s.transformed(obj), s.fifo.Update))
-}
-func (s sink[T]) Delete(obj T) error {
-	return ended(s.repairer.noting(s.transformed(obj), s.fifo.Delete))
-}
-
-func (s sink[T]) Replace(list []T, version string) error {
-	for n := range list {
-		list[n] = s.transformed(list[n])
-	}
-	s.replacing()
-	s.repairer.notingList()
-	defer s.moments.thaw()
-	return ended(s.fifo.Replace(list, version))
-}
-
-// ended forgives a write after the end: nobody is left to miss it.
-func ended(err error) error {
-	if errors.Is(err, cache.ErrClosed) {
-		return nil
-	}
-	return err
 }
 
 // ReflectorStats tells how the copy was kept in step: lists by cause, resumes

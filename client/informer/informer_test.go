@@ -447,7 +447,7 @@ func TestHandlersHaveTheFactorysResyncUnlessTheySay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript()
 		s.set("a", 1, nil)
-		i := newInformer[*corev1.Pod]("pods", s, reflector.Options{PagedList: true}, time.Minute)
+		i := newInformer("pods", []origin[*corev1.Pod]{{source: s}}, reflector.Options{PagedList: true}, time.Minute)
 		var silent, often, never record
 		add(t, i, &silent, HandlerOptions{})
 		add(t, i, &often, HandlerOptions{Resync: 20 * time.Second})

@@ -24,6 +24,9 @@ func (i *SharedInformer[T]) AddHandler(handler Handler[T], opts HandlerOptions) 
 	if i.phase == stopped {
 		return nil, fmt.Errorf("informer %s: %w", i.name, ErrStopped)
 	}
+	if i.failed != nil {
+		return nil, i.failed
+	}
 	i.fifo.RaiseMaxDeltas(opts.KeepEvery)
 	l := newListener(handler, opts, i.log, i.handlers.Go)
 	l.begin(i.indexer.List(), i.HasSynced())

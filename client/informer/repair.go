@@ -48,13 +48,21 @@ type RepairStats struct {
 func (i *SharedInformer[T]) Repair(opts RepairOptions[T]) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	switch {
-	case i.phase != idle:
+	if i.phase != idle {
 		return fmt.Errorf("informer %s: repair must be asked for before the start", i.name)
+	}
+	if err := i.repairWith(opts); err != nil {
+		return fmt.Errorf("informer %s: %w", i.name, err)
+	}
+	return nil
+}
+
+func (i *SharedInformer[T]) repairWith(opts RepairOptions[T]) error {
+	switch {
 	case opts.Interval < time.Second:
-		return fmt.Errorf("informer %s: repair interval %v is below a second", i.name, opts.Interval)
+		return fmt.Errorf("the interval of repairs, %v, is below a second", opts.Interval)
 	case opts.List == nil || opts.Get == nil:
-		return fmt.Errorf("informer %s: repair needs List and Get", i.name)
+		return errors.New("RepairOptions.List and RepairOptions.Get are both needed")
 	}
 	i.repairer = &repairer[T]{SharedInformer: i, opts: opts, seed: maphash.MakeSeed()}
 	return nil
@@ -219,7 +227,8 @@ func (r *repairer[T]) compare(ctx context.Context) (d difference, err error) {
 	return d, nil
 }
 
-// digest calls visit for every object of one consistent list.
+// digest calls visit for every object of one consistent list, or of one for
+// each namespace, and returns the version by which all of them were seen.
 func (r *repairer[T]) digest(ctx context.Context, visit func(key, version string)) (version string, err error) {
 	opts := metav1.ListOptions{Limit: digestPage}
 	for {
@@ -227,9 +236,7 @@ func (r *repairer[T]) digest(ctx context.Context, visit func(key, version string
 		if err != nil {
 			return "", fmt.Errorf("list of metadata: %w", err)
 		}
-		if version == "" {
-			version = page.ResourceVersion
-		}
+		version = latest(version, page.ResourceVersion)
 		for _, item := range page.Items {
 			visit(cache.ObjectKey(item.Namespace, item.Name), item.ResourceVersion)
 		}
@@ -301,7 +308,7 @@ func (r *repairer[T]) mendOne(ctx context.Context, key, version string) (done bo
 	}
 	_, had := r.indexer.Get(key)
 	done, err = r.untouched(key, func() error {
-		return ended(r.fifo.Update(sink[T]{r.SharedInformer}.transformed(obj)))
+		return ended(r.fifo.Update(r.transformed(obj)))
 	})
 	if done && err == nil {
 		r.count(func(s *RepairStats) {

@@ -10,10 +10,10 @@ import (
 	"github.com/levelwire/levelwire/client/rest"
 )
 
-// witness is the source as the reflector sees it. It notes what the reflector
+// witness is a part's source as its reflector sees it. It notes what the reflector
 // does not tell: that a list has begun, and that the server goes on from a
 // version that came from disk.
-type witness[T rest.Object] struct{ *SharedInformer[T] }
+type witness[T rest.Object] struct{ *part[T] }
 
 func (w witness[T]) List(ctx context.Context, opts metav1.ListOptions) (*rest.List[T], error) {
 	w.listBegins()
@@ -33,8 +33,6 @@ func (w witness[T]) Watch(ctx context.Context, opts metav1.ListOptions) (reflect
 	s.timer = time.AfterFunc(graceOfResume, w.confirm)
 	return s, nil
 }
-
-func (w witness[T]) listBegins() { w.moments.freeze(w.Stats().Reflector.LastContact) }
 
 // graceOfResume is how long a watch from a restored version must stay open to
 // count as accepted if it says nothing: a server that has forgotten the

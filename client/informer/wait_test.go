@@ -157,8 +157,7 @@ func TestFreshnessDuringAListAfterTheFirst(t *testing.T) {
 	in(t, func(t *testing.T, s *script, i *SharedInformer[*corev1.Pod]) {
 		s.set("a", 1, nil)
 		synctest.Wait()
-		began := time.Now()
-		i.moments.freeze(began) // as a list that lasts does
+		i.parts[0].listBegins() // as a list that lasts does
 		time.Sleep(time.Minute)
 		if f := i.Freshness(); !f.Listing || f.Age != time.Minute {
 			t.Errorf("while it lasts: %+v", f)

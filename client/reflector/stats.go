@@ -1,6 +1,7 @@
 package reflector
 
 import (
+	"errors"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -86,6 +87,42 @@ func (s Stats) ResumeCount() int64 {
 		n += v
 	}
 	return n
+}
+
+// Plus returns what two Reflectors did together. LastContact is that of the
+// one which has heard nothing for longer, and GoneSince that of the one whose
+// resource has been gone for longer.
+func (s Stats) Plus(o Stats) Stats {
+	s.Lists, s.Resumes = sum(s.Lists, o.Lists), sum(s.Resumes, o.Resumes)
+	s.StreamingLists += o.StreamingLists
+	s.PagedLists += o.PagedLists
+	s.Pages += o.Pages
+	s.StreamingFallbacks += o.StreamingFallbacks
+	s.Watches += o.Watches
+	s.Polls += o.Polls
+	s.Events += o.Events
+	s.Bookmarks += o.Bookmarks
+	s.Stale += o.Stale
+	s.DecodeErrors += o.DecodeErrors
+	if o.LastContact.Before(s.LastContact) {
+		s.LastContact = o.LastContact
+	}
+	if s.GoneSince.IsZero() || !o.GoneSince.IsZero() && o.GoneSince.Before(s.GoneSince) {
+		s.GoneSince = o.GoneSince
+	}
+	s.LastError = errors.Join(s.LastError, o.LastError)
+	return s
+}
+
+func sum[K comparable](a, b map[K]int64) map[K]int64 {
+	if a == nil {
+		return maps.Clone(b)
+	}
+	a = maps.Clone(a)
+	for k, n := range b {
+		a[k] += n
+	}
+	return a
 }
 
 // counts is what Stats is a copy of. What happens for each event is atomic,

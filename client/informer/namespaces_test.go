@@ -1,0 +1,198 @@
+package informer_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/levelwiretest"
+)
+
+// patience is how long anything may take before a test fails.
+const patience = 30 * time.Second
+
+func bounded(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// namespaces makes namespaces, each with a ConfigMap of its name.
+func namespaces(ctx context.Context, t *testing.T, client *rest.Client, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		meta := metav1.ObjectMeta{Name: name}
+		if _, err := rest.For[*corev1.Namespace](client).Create(ctx, &corev1.Namespace{ObjectMeta: meta}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := rest.For[*corev1.ConfigMap](client).Namespace(name).Create(ctx, &corev1.ConfigMap{ObjectMeta: meta}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func keys(configMaps []*corev1.ConfigMap) []string {
+	var keys []string
+	for _, cm := range configMaps {
+		keys = append(keys, cm.Namespace+"/"+cm.Name)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func TestSeveralNamespacesAreOneInformer(t *testing.T) {
+	ctx, client := bounded(t), levelwiretest.Start(t).Client(rest.Options{})
+	namespaces(ctx, t, client, "a", "ab", "other")
+	f := informer.NewFactory(client, informer.Options{RepairInterval: time.Second})
+	defer f.Shutdown()
+	configMaps := informer.For[*corev1.ConfigMap](f, informer.ListOptions{Namespaces: []string{"ab", "a", "ab"}})
+	if same := informer.For[*corev1.ConfigMap](f, informer.ListOptions{Namespaces: []string{"a", "ab"}}); same != configMaps {
+		t.Error("order and repetitions make another informer")
+	}
+	if name := configMaps.Name(); name != "configmaps (namespaces a ab)" {
+		t.Errorf("name %q", name)
+	}
+	var mu sync.Mutex
+	var told []string
+	registration, err := configMaps.AddHandler(informer.HandlerFuncs[*corev1.ConfigMap]{
+		Add: func(cm *corev1.ConfigMap, initial bool) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, fmt.Sprintf("%s %t", cm.Namespace, initial))
+		},
+	}, informer.HandlerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Start(ctx)
+	if err := f.WaitForSync(ctx); err != nil {
+		t.Fatal(err)
+	}
+	<-registration.Synced()
+	mu.Lock()
+	slices.Sort(told)
+	if !slices.Equal(told, []string{"a true", "ab true"}) {
+		t.Errorf("told %q", told)
+	}
+	mu.Unlock()
+	if got := keys(configMaps.Lister().List("", nil)); !slices.Equal(got, []string{"a/a", "ab/ab"}) {
+		t.Errorf("holds %v", got)
+	}
+
+	// A write to either is read, and the version is that which both have
+	// reached: it comes with a write to each.
+	var last *corev1.ConfigMap
+	for _, namespace := range []string{"ab", "a", "ab"} {
+		last, err = rest.For[*corev1.ConfigMap](client).Namespace(namespace).Create(ctx,
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "n-"}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := rest.For[*corev1.ConfigMap](client).Namespace("a").Create(ctx,
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "n-"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := configMaps.WaitFor(ctx, last.ResourceVersion); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := configMaps.Lister().Get("ab", last.Name); !ok {
+		t.Error("the version of a write was reached, but not the write")
+	}
+	if s := configMaps.Stats().Reflector; s.StreamingLists != 2 || s.Watches != 2 {
+		t.Errorf("%+v", s)
+	}
+	if err := configMaps.Healthy(time.Minute); err != nil {
+		t.Error(err)
+	}
+	// The digest is that of both namespaces, and finds nothing to mend.
+	for configMaps.Stats().Repair.Rounds == 0 && ctx.Err() == nil {
+		if _, err := rest.For[*corev1.ConfigMap](client).Namespace("a").Create(ctx,
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "n-"}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		last, err = rest.For[*corev1.ConfigMap](client).Namespace("ab").Create(ctx,
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "n-"}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s := configMaps.Stats().Repair; s.Missing+s.Changed+s.Extra != 0 || s.Rounds == 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestTweakChangesWhatIsAskedFor(t *testing.T) {
+	ctx, client := bounded(t), levelwiretest.Start(t).Client(rest.Options{})
+	f := informer.NewFactory(client, informer.Options{})
+	defer f.Shutdown()
+	tweaked := informer.For[*corev1.Namespace](f, informer.ListOptions{
+		Tweak: func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=default" }, TweakName: "default only"})
+	all := informer.For[*corev1.Namespace](f, informer.ListOptions{})
+	f.Start(ctx)
+	if err := f.WaitForSync(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if tweaked.Lister().Len() != 1 || all.Lister().Len() != 4 {
+		t.Errorf("%d and %d namespaces", tweaked.Lister().Len(), all.Lister().Len())
+	}
+	if tweaked.Name() != "namespaces (tweak default only)" {
+		t.Errorf("name %q", tweaked.Name())
+	}
+}
+
+// What is wrong with an informer's options is known when it is made, and
+// everybody who waits for it is told.
+func TestOptionsThatCannotBeUsedAreNamed(t *testing.T) {
+	client := levelwiretest.Start(t).Client(rest.Options{})
+	for want, opts := range map[string]struct {
+		factory informer.Options
+		list    informer.ListOptions
+	}{
+		"ListOptions.Namespaces exclude each other": {list: informer.ListOptions{Namespace: "a", Namespaces: []string{"b"}}},
+		"ListOptions.Namespaces has an empty name":  {list: informer.ListOptions{Namespaces: []string{""}}},
+		"ListOptions.Namespaces: \"a/b\"":           {list: informer.ListOptions{Namespaces: []string{"a/b"}}},
+		"ListOptions.LabelSelector":                 {list: informer.ListOptions{LabelSelector: "a=b=c"}},
+		"ListOptions.FieldSelector":                 {list: informer.ListOptions{FieldSelector: "a"}},
+		"ListOptions.TweakName":                     {list: informer.ListOptions{Tweak: func(*metav1.ListOptions) {}}},
+		"ListOptions.Tweak and":                     {list: informer.ListOptions{TweakName: "x"}},
+		"DiskOptions and ListOptions.Namespaces":    {factory: informer.Options{Disk: informer.DiskOptions{Directory: "d"}}, list: informer.ListOptions{Namespaces: []string{"a", "b"}}},
+		"interval of repairs":                       {factory: informer.Options{RepairInterval: time.Millisecond}},
+		"Options.WatchTimeout -1ns is negative":     {factory: informer.Options{Reflector: negative()}},
+	} {
+		f := informer.NewFactory(client, opts.factory)
+		i := informer.For[*corev1.ConfigMap](f, opts.list)
+		_, addErr := i.AddHandler(informer.HandlerFuncs[*corev1.ConfigMap]{}, informer.HandlerOptions{})
+		f.Start(t.Context())
+		for where, err := range map[string]error{"Err": i.Err(), "AddHandler": addErr, "WaitForSync": f.WaitForSync(t.Context())} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", where, err, want)
+			}
+		}
+		f.Shutdown()
+	}
+}
+
+func TestFactoryListsItsInformers(t *testing.T) {
+	f := informer.NewFactory(levelwiretest.Start(t).Client(rest.Options{}), informer.Options{})
+	all := informer.ListOptions{}
+	informer.For[*corev1.Pod](f, all)
+	informer.Metadata(f, corev1.SchemeGroupVersion.WithResource("pods"), all)
+	informer.ForResource(f, corev1.SchemeGroupVersion.WithResource("pods"), func() *corev1.ConfigMap { return &corev1.ConfigMap{} }, all)
+	var names []string
+	for _, i := range f.Informers() {
+		names = append(names, i.Name())
+	}
+	if want := []string{"pods", "pods (metadata)", "pods (v1 as *v1.ConfigMap)"}; !slices.Equal(names, want) {
+		t.Errorf("names %q, want %q", names, want)
+	}
+}

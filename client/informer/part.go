@@ -1,0 +1,232 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/levelwire/levelwire/client/cache"
+	"github.com/levelwire/levelwire/client/reflector"
+	"github.com/levelwire/levelwire/client/rest"
+)
+
+// part is one list and watch that the local copy is kept by: of everything
+// there is, or of one namespace of several.
+type part[T rest.Object] struct {
+	*SharedInformer[T]
+	namespace string // "": everything
+	source    reflector.ListerWatcher[T]
+	reflector *reflector.Reflector[T] // set before the start ends, under mu
+	version   string                  // that it has reached; guarded by progress.mu
+	// frozen is when the server had last spoken before the list that is now
+	// under way, in Unix nanoseconds; 0: there is none, 1: it never had.
+	frozen atomic.Int64
+}
+
+// listBegins is called when a list begins: until it is complete the server's
+// words do not make the view newer.
+func (p *part[T]) listBegins() {
+	at := int64(1)
+	if contact := p.reflector.Stats().LastContact; !contact.IsZero() {
+		at = contact.UnixNano()
+	}
+	p.frozen.CompareAndSwap(0, at)
+}
+
+// listing tells that a list is under way, and when the server had last spoken
+// before it.
+func (p *part[T]) listing() (before time.Time, yes bool) {
+	at := p.frozen.Load()
+	if at == 1 {
+		return time.Time{}, true
+	}
+	return moment(at), at != 0
+}
+
+// progress joins the versions that the parts have reached. Its mu is taken
+// before the DeltaFIFO's.
+type progress struct{ mu sync.Mutex }
+
+// reached notes what a part has reached, and that the informer has reached the
+// least of all. It is called from the part's goroutine.
+func (p *part[T]) reached(version string) {
+	if len(p.parts) == 1 {
+		p.fifo.Reached(version)
+	} else {
+		version = p.joined(version)
+	}
+	p.advanced()
+	if told := p.opts.OnProgress; told != nil {
+		told(version)
+	}
+}
+
+func (p *part[T]) joined(version string) string {
+	p.progress.mu.Lock()
+	defer p.progress.mu.Unlock()
+	p.version = version
+	for _, other := range p.parts {
+		version = least(version, other.version)
+	}
+	p.fifo.Reached(version)
+	return version
+}
+
+// least is the earlier of two versions; "" if one is none, or they cannot be
+// compared.
+func least(a, b string) string {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	switch {
+	case err != nil:
+		return ""
+	case order < 0:
+		return a
+	default:
+		return b
+	}
+}
+
+// latest is the later of two versions; b if they cannot be compared.
+func latest(a, b string) string {
+	if order, err := resourceversion.CompareResourceVersion(a, b); err == nil && order > 0 {
+		return a
+	}
+	return b
+}
+
+// equip makes the reflectors. They go on from a version that the local copy
+// shows already; "": they list.
+func (i *SharedInformer[T]) equip(version string) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, p := range i.parts {
+		opts := i.opts
+		if version != "" {
+			opts.ResumeFrom = version
+		}
+		opts.OnProgress = p.reached
+		if p.namespace != "" {
+			opts.Name += " in " + p.namespace
+		}
+		r, err := reflector.New(reflector.ListerWatcher[T](witness[T]{p}), reflector.Store[T](sink[T]{p}), opts)
+		if err != nil {
+			return err
+		}
+		p.reflector = r
+	}
+	i.resuming = version != ""
+	return nil
+}
+
+// follow runs the reflectors until ctx ends, or one of them fails.
+func (i *SharedInformer[T]) follow(ctx context.Context) error {
+	if len(i.parts) == 1 {
+		return i.parts[0].reflector.Run(ctx)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var all sync.WaitGroup
+	failed := make([]error, len(i.parts))
+	for n, p := range i.parts {
+		all.Go(func() {
+			defer cancel()
+			failed[n] = p.reflector.Run(ctx)
+		})
+	}
+	all.Wait()
+	return errors.Join(failed...)
+}
+
+// reflectorStats needs mu.
+func (i *SharedInformer[T]) reflectorStats() (s reflector.Stats) {
+	for n, p := range i.parts {
+		switch {
+		case p.reflector == nil:
+			return reflector.Stats{}
+		case n == 0:
+			s = p.reflector.Stats()
+		default:
+			s = s.Plus(p.reflector.Stats())
+		}
+	}
+	return s
+}
+
+// listing is that of the part whose list began first.
+func (i *SharedInformer[T]) listing() (before time.Time, yes bool) {
+	for _, p := range i.parts {
+		if at, listing := p.listing(); listing {
+			if !yes || at.Before(before) {
+				before = at
+			}
+			yes = true
+		}
+	}
+	return before, yes
+}
+
+// sink is where a part's reflector writes: the DeltaFIFO, behind the transform.
+type sink[T rest.Object] struct{ *part[T] }
+
+func (s sink[T]) Add(obj T) error { return ended(s.repairer.noting(s.transformed(obj), s.fifo.Add)) }
+func (s sink[T]) Update(obj T) error {
+	return ended(s.repairer.noting(s.transformed(obj), s.fifo.Update))
+}
+func (s sink[T]) Delete(obj T) error {
+	return ended(s.repairer.noting(s.transformed(obj), s.fifo.Delete))
+}
+
+func (s sink[T]) Replace(list []T, version string) error {
+	for n := range list {
+		list[n] = s.transformed(list[n])
+	}
+	s.replacing()
+	s.repairer.notingList()
+	defer s.frozen.Store(0)
+	if s.namespace != "" {
+		return ended(s.fifo.ReplaceNamespace(s.namespace, list))
+	}
+	return ended(s.fifo.Replace(list, version))
+}
+
+// ended forgives a write after the end: nobody is left to miss it.
+func ended(err error) error {
+	if errors.Is(err, cache.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// transformed returns what is stored in obj's place.
+func (i *SharedInformer[T]) transformed(obj T) T {
+	if i.transform == nil {
+		return obj
+	}
+	changed, err := i.transform(obj)
+	if err != nil {
+		i.untransformed.Add(1)
+		i.log.Warn("object is stored as it came", "namespace", obj.GetNamespace(), "name", obj.GetName(), "error", err)
+		return obj
+	}
+	return changed
+}
+
+// invalidBecause keeps the first reason for which the informer cannot run.
+func (i *SharedInformer[T]) invalidBecause(err error) {
+	if err != nil && i.failed == nil {
+		i.failed = fmt.Errorf("informer %s: %w", i.name, err)
+	}
+}
+
+// Err says why the informer cannot run, from its construction on, or why it
+// ended; nil if it can, or has ended with its context.
+func (i *SharedInformer[T]) Err() error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.failed
+}
