@@ -4,6 +4,11 @@ import (
 	"slices"
 	"strings"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -13,30 +18,40 @@ import (
 // subresource is one entry of discovery below a resource.
 type subresource struct {
 	name  string
-	kind  schema.GroupVersionKind // of the bodies, if not the resource's own
+	kind  schema.GroupVersionKind // of the bodies
+	body  any                     // an empty one, if they are not the resource's own
 	verbs []string
 }
 
 var readWrite = []string{verbGet, verbPatch, verbUpdate}
 
-// subresourcesOf lists what is served below a resource, by name.
+// subresourcesOf lists what is served below a resource, by name. What the
+// kubelets of real nodes would answer (pods/log, pods/exec, nodes/proxy) is
+// refused here, and so not offered.
 func subresourcesOf(res *resource.Resource) []subresource {
+	own := func(name string, verbs ...string) subresource {
+		return subresource{name: name, kind: res.GroupVersionKind(), verbs: verbs}
+	}
 	var list []subresource
 	if res.Status {
-		list = append(list, subresource{"status", res.GroupVersionKind(), readWrite})
+		list = append(list, own("status", readWrite...))
 	}
 	if res.Scale != nil {
-		list = append(list, subresource{"scale", scaleKind, readWrite})
+		list = append(list, subresource{"scale", scaleKind, &autoscalingv1.Scale{}, readWrite})
 	}
-	switch (schema.GroupVersionResource{Group: res.Group, Version: res.Version, Resource: res.Plural}) {
+	switch res.GroupVersionResource() {
 	case coreResource("pods"):
 		list = append(list,
-			subresource{"binding", coreKind("Binding"), []string{verbCreate}},
-			subresource{"ephemeralcontainers", coreKind("Pod"), readWrite},
-			subresource{"eviction", schema.GroupVersionKind{Group: "policy", Version: "v1", Kind: "Eviction"}, []string{verbCreate}},
-			subresource{"resize", coreKind("Pod"), readWrite})
+			subresource{"binding", bindingKind, &corev1.Binding{}, []string{verbCreate}},
+			own("ephemeralcontainers", readWrite...),
+			subresource{"eviction", evictionKind, &policyv1.Eviction{}, []string{verbCreate}},
+			own("resize", readWrite...))
 	case coreResource("namespaces"):
-		list = append(list, subresource{"finalize", coreKind("Namespace"), []string{verbUpdate}})
+		list = append(list, own("finalize", verbUpdate))
+	case coreResource("serviceaccounts"):
+		list = append(list, subresource{"token", tokenRequestKind, &authenticationv1.TokenRequest{}, []string{verbCreate}})
+	case certificatesv1.SchemeGroupVersion.WithResource("certificatesigningrequests"):
+		list = append(list, own("approval", readWrite...))
 	}
 	slices.SortFunc(list, func(a, b subresource) int { return strings.Compare(a.name, b.name) })
 	return list
@@ -44,10 +59,6 @@ func subresourcesOf(res *resource.Resource) []subresource {
 
 func coreResource(plural string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: plural}
-}
-
-func coreKind(kind string) schema.GroupVersionKind {
-	return schema.GroupVersionKind{Version: "v1", Kind: kind}
 }
 
 // apiResources is the plain discovery of one group and version: resources and
@@ -73,13 +84,13 @@ func apiResources(resources []*resource.Resource) []metav1.APIResource {
 }
 
 // apiGroup is the plain discovery of one group.
-func apiGroup(name string, versions []string) metav1.APIGroup {
-	group := metav1.APIGroup{Name: name}
-	for _, v := range versions {
-		group.Versions = append(group.Versions, metav1.GroupVersionForDiscovery{
-			GroupVersion: schema.GroupVersion{Group: name, Version: v}.String(), Version: v,
+func apiGroup(g *group) metav1.APIGroup {
+	plain := metav1.APIGroup{Name: g.name}
+	for _, v := range g.versions {
+		plain.Versions = append(plain.Versions, metav1.GroupVersionForDiscovery{
+			GroupVersion: v.String(), Version: v.Version,
 		})
 	}
-	group.PreferredVersion = group.Versions[0]
-	return group
+	plain.PreferredVersion = plain.Versions[0]
+	return plain
 }

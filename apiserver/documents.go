@@ -1,41 +1,46 @@
 package apiserver
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 
-	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/levelwire/levelwire/openapi"
 	"github.com/levelwire/levelwire/resource"
 )
 
-// group is one API group as the table has it: versions in order of
-// preference, and their resources.
-type group struct {
-	name      string
-	versions  []string
-	resources map[string][]*resource.Resource
-}
-
 // documents describe what is served: everything that discovery and OpenAPI
 // answer with. They are made when the first client asks, and anew when the
-// table has changed.
+// table has changed; what is described the same way as before is kept.
 type documents struct {
-	all    []*resource.Resource
-	groups []group
+	all    []*resource.Resource // as the table had it
+	groups []*group             // core first
+	byName map[string]*group
 
-	openAPI   sync.Once
-	v3        map[string][]byte // by the path below /openapi/v3/
-	v3Index   []byte
-	v2, v2pb  []byte
-	openError error
+	aggregated [2]aggregatedDocument // of the core group, of the others
+	openAPI    openAPIDocuments
+}
+
+// group is one API group: its versions in order of preference.
+type group struct {
+	name     string
+	versions []*groupVersion
+}
+
+// groupVersion is one version of a group with its resources. It is kept from
+// one state of the table to the next as long as they are the same, and with it
+// what has been made of it.
+type groupVersion struct {
+	schema.GroupVersion
+	resources []*resource.Resource
+
+	discovery func() ([]byte, error) // one element of an aggregated document
+	openAPI   openAPIDocument
 }
 
 type documentCache struct {
@@ -51,35 +56,66 @@ func (c *documentCache) get(all []*resource.Resource) *documents {
 	if d := c.current; d != nil && len(d.all) == len(all) && (len(all) == 0 || &d.all[0] == &all[0]) {
 		return d
 	}
-	c.current = &documents{all: all, groups: groupsOf(withPosted(all))}
-	return c.current
-}
-
-// groupsOf collects groups from the table's order, in which the preferred
-// version comes first.
-func groupsOf(all []*resource.Resource) []group {
-	var groups []group
-	for _, res := range all {
-		i := slices.IndexFunc(groups, func(g group) bool { return g.name == res.Group })
-		if i < 0 {
-			i = len(groups)
-			groups = append(groups, group{name: res.Group, resources: map[string][]*resource.Resource{}})
-		}
-		g := &groups[i]
-		if g.resources[res.Version] == nil {
-			g.versions = append(g.versions, res.Version)
-		}
-		g.resources[res.Version] = append(g.resources[res.Version], res)
+	d := &documents{all: all, byName: make(map[string]*group)}
+	for _, res := range withPosted(all) {
+		d.add(res)
 	}
-	return groups
+	d.keep(c.current)
+	c.current = d
+	return d
 }
 
-func (d *documents) group(name string) *group {
-	i := slices.IndexFunc(d.groups, func(g group) bool { return g.name == name })
+// add enters a resource. The table's order is that of preference, so that the
+// first version of a group that comes is the preferred one.
+func (d *documents) add(res *resource.Resource) {
+	g := d.byName[res.Group]
+	if g == nil {
+		g = &group{name: res.Group}
+		d.byName[res.Group] = g
+		d.groups = append(d.groups, g)
+	}
+	v := g.version(res.Version)
+	if v == nil {
+		v = newGroupVersion(res.GroupVersion())
+		g.versions = append(g.versions, v)
+	}
+	v.resources = append(v.resources, res)
+}
+
+// keep takes over every version that has the same resources as before.
+func (d *documents) keep(before *documents) {
+	if before == nil {
+		return
+	}
+	for _, g := range d.groups {
+		for i, v := range g.versions {
+			if old := before.version(v.GroupVersion); old != nil && slices.Equal(old.resources, v.resources) {
+				g.versions[i] = old
+			}
+		}
+	}
+}
+
+func newGroupVersion(gv schema.GroupVersion) *groupVersion {
+	v := &groupVersion{GroupVersion: gv}
+	v.discovery = sync.OnceValues(func() ([]byte, error) { return json.Marshal(aggregatedVersion(v)) })
+	return v
+}
+
+func (g *group) version(name string) *groupVersion {
+	i := slices.IndexFunc(g.versions, func(v *groupVersion) bool { return v.Version == name })
 	if i < 0 {
 		return nil
 	}
-	return &d.groups[i]
+	return g.versions[i]
+}
+
+// version returns one version of a group, or nil.
+func (d *documents) version(gv schema.GroupVersion) *groupVersion {
+	if g := d.byName[gv.Group]; g != nil {
+		return g.version(gv.Version)
+	}
+	return nil
 }
 
 func (s *Server) described() *documents { return s.documents.get(s.config.Resources.All()) }
@@ -90,7 +126,7 @@ func (s *Server) serveGroups(w http.ResponseWriter, r *http.Request) {
 	d := s.described()
 	core := strings.Trim(r.URL.Path, "/") == "api"
 	if wantsAggregated(parseAccept(strings.Join(r.Header.Values("Accept"), ","))) {
-		s.serveAggregated(w, r, d, core)
+		serveAggregated(w, r, d, core)
 		return
 	}
 	if core {
@@ -103,32 +139,10 @@ func (s *Server) serveGroups(w http.ResponseWriter, r *http.Request) {
 	list := &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{}}
 	for _, g := range d.groups {
 		if g.name != "" {
-			list.Groups = append(list.Groups, apiGroup(g.name, g.versions))
+			list.Groups = append(list.Groups, apiGroup(g))
 		}
 	}
 	s.respond(w, r, list)
-}
-
-func (s *Server) serveAggregated(w http.ResponseWriter, r *http.Request, d *documents, core bool) {
-	groups := []apidiscoveryv2.APIGroupDiscovery{}
-	for _, g := range d.groups {
-		if (g.name == "") != core {
-			continue
-		}
-		entry := apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g.name}}
-		for _, v := range g.versions {
-			entry.Versions = append(entry.Versions, apidiscoveryv2.APIVersionDiscovery{
-				Version: v, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent, Resources: aggregatedResources(g.resources[v]),
-			})
-		}
-		groups = append(groups, entry)
-	}
-	body, err := json.Marshal(aggregatedList(groups))
-	if err != nil {
-		writeError(w, r, err)
-		return
-	}
-	writeTagged(w, r, aggregatedType, body)
 }
 
 // serveGroup answers /api/v1, /apis/GROUP and /apis/GROUP/VERSION.
@@ -140,8 +154,8 @@ func (s *Server) serveGroup(w http.ResponseWriter, r *http.Request) {
 	case parts[0] == "api" && len(parts) == 2:
 		gv.Version = parts[1]
 	case parts[0] == "apis" && len(parts) == 2:
-		if g := d.group(parts[1]); g != nil && g.name != "" {
-			group := apiGroup(g.name, g.versions)
+		if g := d.byName[parts[1]]; g != nil && g.name != "" {
+			group := apiGroup(g)
 			group.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
 			s.respond(w, r, &group)
 			return
@@ -149,14 +163,14 @@ func (s *Server) serveGroup(w http.ResponseWriter, r *http.Request) {
 	case parts[0] == "apis" && len(parts) == 3 && parts[1] != "":
 		gv = schema.GroupVersion{Group: parts[1], Version: parts[2]}
 	}
-	g := d.group(gv.Group)
-	if gv.Version == "" || g == nil || g.resources[gv.Version] == nil {
+	v := d.version(gv)
+	if v == nil {
 		writeError(w, r, errNoSuchPath())
 		return
 	}
 	list := &metav1.APIResourceList{
 		TypeMeta:     metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
-		GroupVersion: gv.String(), APIResources: apiResources(g.resources[gv.Version]),
+		GroupVersion: gv.String(), APIResources: apiResources(v.resources),
 	}
 	s.respond(w, r, list)
 }
@@ -165,13 +179,11 @@ func (s *Server) serveGroup(w http.ResponseWriter, r *http.Request) {
 func (s *Server) serveIndex(w http.ResponseWriter, r *http.Request) {
 	paths := []string{"/api", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"}
 	for _, g := range s.described().groups {
-		base := "/api"
 		if g.name != "" {
-			base = "/apis/" + g.name
-			paths = append(paths, base)
+			paths = append(paths, "/apis/"+g.name)
 		}
 		for _, v := range g.versions {
-			paths = append(paths, base+"/"+v)
+			paths = append(paths, "/"+openapi.Place(v.GroupVersion))
 		}
 	}
 	slices.Sort(paths)
@@ -186,18 +198,4 @@ func writeJSON(w http.ResponseWriter, r *http.Request, document any) {
 		return
 	}
 	writeBody(w, r, http.StatusOK, mediaNames[mediaJSON], body)
-}
-
-// writeTagged answers with a document that clients keep: if the one they have
-// is the same, it is not sent again.
-func writeTagged(w http.ResponseWriter, r *http.Request, contentType string, body []byte) {
-	sum := sha256.Sum256(body)
-	tag := `"` + strings.ToUpper(hex.EncodeToString(sum[:16])) + `"`
-	w.Header().Set("ETag", tag)
-	w.Header().Set("Vary", "Accept")
-	if r.Header.Get("If-None-Match") == tag {
-		w.WriteHeader(http.StatusNotModified)
-		return
-	}
-	writeBody(w, r, http.StatusOK, contentType, body)
 }

@@ -1,247 +1,277 @@
 package apiserver
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"bytes"
 	"encoding/json"
-	"fmt"
 	"net/http"
-	"slices"
+	"net/url"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
 
-	openapi_v2 "github.com/google/gnostic-models/openapiv2"
-	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/levelwire/levelwire/openapi"
 	"github.com/levelwire/levelwire/resource"
 )
 
-// node is a piece of an OpenAPI document.
-type node = map[string]any
-
-const gvkExtension = "x-kubernetes-group-version-kind"
-
-// openAPIv2Protobuf is what old kubectl asks for version 2 as. An @ may not be
-// in a media type, and clients choke on an answer that has it, so that the
-// answer is named with a dot, as Kubernetes does.
+// What clients ask for protobuf as. An @ may not be in a media type, and
+// clients choke on an answer that has it, so that both are named with a dot
+// there, as Kubernetes does.
 const (
-	openAPIv2Protobuf       = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-	openAPIv2ProtobufAnswer = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+	openAPIv2Protobuf = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+	openAPIv3Protobuf = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
 )
 
-// build makes all OpenAPI documents, once.
-func (d *documents) build() error {
-	d.openAPI.Do(func() { d.openError = d.buildOpenAPI() })
-	return d.openError
+// openAPIDocument is one description in both encodings, each made when it is
+// first asked for. Readers take no lock.
+type openAPIDocument struct {
+	json, protobuf atomic.Pointer[openapi.Document]
 }
 
-func (d *documents) buildOpenAPI() error {
-	d.v3 = make(map[string][]byte)
-	index := node{}
-	allPaths, definitions := node{}, node{}
+// openAPIDocuments are those that are about several groups.
+type openAPIDocuments struct {
+	index, v2 openAPIDocument
+}
+
+// openAPIBuild lets one request build at a time: those that wait find their
+// document made.
+type openAPIBuild struct{ mu sync.Mutex }
+
+// described returns what the OpenAPI of a version is made of.
+func (v *groupVersion) described() openapi.Group {
+	g := openapi.Group{Version: v.GroupVersion}
+	for _, res := range v.resources {
+		g.Endpoints = append(g.Endpoints, endpointOf(res))
+	}
+	return g
+}
+
+func endpointOf(res *resource.Resource) openapi.Endpoint {
+	e := openapi.Endpoint{Resource: res, Verbs: verbsOf(res)}
+	for _, sub := range subresourcesOf(res) {
+		e.Subresources = append(e.Subresources, openapi.Subresource{
+			Name: sub.name, Kind: sub.kind, Body: sub.body, Verbs: sub.verbs,
+		})
+	}
+	return e
+}
+
+// v3 makes the documents of the given versions that have not been made yet.
+func (b *openAPIBuild) v3(versions ...*groupVersion) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var builder *openapi.Builder
+	for _, v := range versions {
+		if v.openAPI.json.Load() != nil {
+			continue
+		}
+		if builder == nil {
+			var err error
+			if builder, err = openapi.NewBuilder(kubernetesVersion); err != nil {
+				return err
+			}
+		}
+		document, err := builder.V3Document(v.described())
+		if err != nil {
+			return err
+		}
+		v.openAPI.json.Store(document)
+	}
+	return nil
+}
+
+// index makes the list of all documents of version 3, with the hashes that
+// let clients keep them, and so makes all of them.
+func (b *openAPIBuild) index(d *documents) error {
+	var versions []*groupVersion
+	for _, g := range d.groups {
+		versions = append(versions, g.versions...)
+	}
+	if err := b.v3(versions...); err != nil {
+		return err
+	}
+	type entry struct {
+		ServerRelativeURL string `json:"serverRelativeURL"`
+	}
+	paths := make(map[string]entry, len(versions))
+	for _, v := range versions {
+		place := openapi.Place(v.GroupVersion)
+		paths[place] = entry{openAPIURL(place, v.openAPI.json.Load().Hash)}
+	}
+	body, err := json.Marshal(map[string]any{"paths": paths})
+	if err != nil {
+		return err
+	}
+	document, err := openapi.NewDocument(body)
+	if err != nil {
+		return err
+	}
+	d.openAPI.index.json.Store(document)
+	return nil
+}
+
+func openAPIURL(place, hash string) string {
+	return (&url.URL{Path: "/openapi/v3/" + place, RawQuery: "hash=" + hash}).String()
+}
+
+// v2 makes the one document of version 2.
+func (b *openAPIBuild) v2(d *documents) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if d.openAPI.v2.json.Load() != nil {
+		return nil
+	}
+	builder, err := openapi.NewBuilder(kubernetesVersion)
+	if err != nil {
+		return err
+	}
+	var groups []openapi.Group
 	for _, g := range d.groups {
 		for _, v := range g.versions {
-			place := "api/" + v
-			if g.name != "" {
-				place = "apis/" + g.name + "/" + v
-			}
-			body, err := json.Marshal(openAPIv3(place, g.resources[v]))
-			if err != nil {
-				return fmt.Errorf("make OpenAPI of %s: %w", place, err)
-			}
-			sum := sha256.Sum256(body)
-			d.v3[place] = body
-			index[place] = node{"serverRelativeURL": "/openapi/v3/" + place + "?hash=" + strings.ToUpper(hex.EncodeToString(sum[:16]))}
-			addOpenAPIv2(allPaths, definitions, place, g.resources[v])
+			groups = append(groups, v.described())
 		}
 	}
-	var err error
-	if d.v3Index, err = json.Marshal(node{"paths": index}); err != nil {
-		return err
-	}
-	d.v2, err = json.Marshal(node{
-		"swagger": "2.0", "info": openAPIInfo(), "paths": allPaths, "definitions": definitions,
-	})
+	document, err := builder.V2Document(groups)
 	if err != nil {
 		return err
 	}
-	document, err := openapi_v2.ParseDocument(d.v2)
+	d.openAPI.v2.json.Store(document)
+	return nil
+}
+
+// protobuf makes the other encoding of a document that has been made.
+func (b *openAPIBuild) protobuf(d *openAPIDocument, encode func(*openapi.Document) (*openapi.Document, error)) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if d.protobuf.Load() != nil {
+		return nil
+	}
+	document, err := encode(d.json.Load())
 	if err != nil {
-		return fmt.Errorf("turn OpenAPI version 2 into protobuf: %w", err)
+		return err
 	}
-	d.v2pb, err = proto.Marshal(document)
-	return err
-}
-
-func openAPIInfo() node { return node{"title": "Kubernetes", "version": kubernetesVersion} }
-
-// openAPIv3 is the document of one group and version. Its schemas say which
-// kinds there are and let every field pass: fields are checked when an object
-// is written, and clients of this age leave that to the server.
-func openAPIv3(place string, resources []*resource.Resource) node {
-	paths, schemas := node{}, node{}
-	for _, res := range resources {
-		name := schemaName(res)
-		schemas[name] = openSchema(res.GroupVersionKind())
-		ref := node{"$ref": "#/components/schemas/" + name}
-		collection, single := resourcePaths(place, res)
-		paths[collection] = pathItem(res, ref, verbGet, verbCreate)
-		paths[single] = pathItem(res, ref, verbGet, verbUpdate, verbPatch, verbDelete)
-		for _, sub := range subresourcesOf(res) {
-			if sub.kind == res.GroupVersionKind() && slices.Contains(sub.verbs, verbPatch) {
-				paths[single+"/"+sub.name] = pathItem(res, ref, verbGet, verbUpdate, verbPatch)
-			}
-		}
-	}
-	return node{"openapi": "3.0.0", "info": openAPIInfo(), "paths": paths, "components": node{"schemas": schemas}}
-}
-
-func resourcePaths(place string, res *resource.Resource) (collection, single string) {
-	collection = "/" + place + "/"
-	if res.Namespaced {
-		collection += "namespaces/{namespace}/"
-	}
-	collection += res.Plural
-	return collection, collection + "/{name}"
-}
-
-var httpMethods = map[string]string{
-	verbGet: "get", verbCreate: "post", verbUpdate: "put", verbPatch: "patch", verbDelete: "delete",
-}
-
-// pathItem describes the verbs of one path in version 3.
-func pathItem(res *resource.Resource, ref node, verbs ...string) node {
-	item := node{}
-	for _, verb := range verbs {
-		if !offers(res, verb) {
-			continue
-		}
-		operation := node{
-			"operationId": verb + res.GroupVersion().String() + res.Kind,
-			"parameters": queryParameters(verb, func(name, kind string) node {
-				return node{"name": name, "in": "query", "schema": node{"type": kind, "uniqueItems": true}}
-			}),
-			"responses": node{"200": node{"description": "OK", "content": node{
-				mediaNames[mediaJSON]: node{"schema": ref}}}},
-			"x-kubernetes-action": verb,
-			gvkExtension:          kindNode(res.GroupVersionKind()),
-		}
-		switch verb {
-		case verbCreate, verbUpdate:
-			operation["requestBody"] = node{"required": true, "content": node{"*/*": node{"schema": ref}}}
-		case verbPatch:
-			// Without a word about strategic merge clients take the merge
-			// keys that are compiled into them, which are right for built-in kinds.
-			operation["requestBody"] = node{"required": true, "content": node{
-				"application/merge-patch+json": node{"schema": node{"type": "object"}},
-				"application/json-patch+json":  node{"schema": node{"type": "array", "items": node{"type": "object"}}},
-			}}
-		}
-		item[httpMethods[verb]] = operation
-	}
-	return item
-}
-
-// queryParameters lists what clients look for before they use it: server-side
-// dry run and field validation.
-func queryParameters(verb string, parameter func(name, kind string) node) []node {
-	list := []node{parameter("pretty", "string")}
-	if verb == verbGet {
-		return list
-	}
-	list = append(list, parameter("dryRun", "string"))
-	if verb == verbDelete {
-		return append(list, parameter("gracePeriodSeconds", "integer"), parameter("propagationPolicy", "string"))
-	}
-	list = append(list, parameter("fieldManager", "string"), parameter("fieldValidation", "string"))
-	if verb == verbPatch {
-		list = append(list, parameter("force", "boolean"))
-	}
-	return list
-}
-
-// addOpenAPIv2 adds a group and version to the one document of version 2.
-func addOpenAPIv2(paths, definitions node, place string, resources []*resource.Resource) {
-	for _, res := range resources {
-		definitions[schemaName(res)] = openSchema(res.GroupVersionKind())
-		_, single := resourcePaths(place, res)
-		if !offers(res, verbPatch) {
-			continue
-		}
-		paths[single] = node{verbPatch: node{
-			"operationId": verbPatch + res.GroupVersion().String() + res.Kind,
-			"consumes":    []string{"application/json-patch+json", "application/merge-patch+json"},
-			"produces":    []string{mediaNames[mediaJSON]},
-			"parameters": queryParameters(verbPatch, func(name, kind string) node {
-				return node{"name": name, "in": "query", "type": kind}
-			}),
-			"responses":           node{"200": node{"description": "OK"}},
-			"x-kubernetes-action": verbPatch,
-			gvkExtension:          kindNode(res.GroupVersionKind()),
-		}}
-	}
-}
-
-// openSchema accepts any object of a kind.
-func openSchema(gvk schema.GroupVersionKind) node {
-	return node{
-		"type": "object", "x-kubernetes-preserve-unknown-fields": true,
-		gvkExtension: []node{kindNode(gvk)},
-	}
-}
-
-func kindNode(gvk schema.GroupVersionKind) node {
-	return node{"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind}
-}
-
-// schemaName is the model's name as Kubernetes publishes it, for types that
-// know theirs.
-func schemaName(res *resource.Resource) string {
-	if named, ok := res.New().(interface{ OpenAPIModelName() string }); ok {
-		return named.OpenAPIModelName()
-	}
-	labels := strings.Split(res.Group, ".")
-	for i, j := 0, len(labels)-1; i < j; i, j = i+1, j-1 {
-		labels[i], labels[j] = labels[j], labels[i]
-	}
-	return strings.Join(append(labels, res.Version, res.Kind), ".")
+	d.protobuf.Store(document)
+	return nil
 }
 
 func (s *Server) serveOpenAPIv2(w http.ResponseWriter, r *http.Request) {
 	d := s.described()
-	if err := d.build(); err != nil {
-		writeError(w, r, err)
-		return
-	}
-	for part := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
-		kind, _, _ := strings.Cut(strings.TrimSpace(part), ";")
-		if kind == openAPIv2Protobuf || kind == openAPIv2ProtobufAnswer {
-			writeTagged(w, r, openAPIv2ProtobufAnswer, d.v2pb)
+	if d.openAPI.v2.json.Load() == nil {
+		if err := s.openAPI.v2(d); err != nil {
+			writeError(w, r, err)
 			return
 		}
 	}
-	writeTagged(w, r, mediaNames[mediaJSON], d.v2)
+	s.serveOpenAPI(w, r, &d.openAPI.v2, openAPIv2Protobuf, openapi.V2Protobuf)
 }
 
 func (s *Server) serveOpenAPIv3Index(w http.ResponseWriter, r *http.Request) {
 	d := s.described()
-	if err := d.build(); err != nil {
-		writeError(w, r, err)
-		return
+	if d.openAPI.index.json.Load() == nil {
+		if err := s.openAPI.index(d); err != nil {
+			writeError(w, r, err)
+			return
+		}
 	}
-	writeTagged(w, r, mediaNames[mediaJSON], d.v3Index)
+	writeDocument(w, r, mediaNames[mediaJSON], d.openAPI.index.json.Load())
 }
 
+// serveOpenAPIv3 answers /openapi/v3/api/v1 and /openapi/v3/apis/GROUP/VERSION.
+// With the hash of the content in the URL the answer may be kept for ever; with
+// another hash the client is sent to the right one.
 func (s *Server) serveOpenAPIv3(w http.ResponseWriter, r *http.Request) {
-	d := s.described()
-	if err := d.build(); err != nil {
-		writeError(w, r, err)
-		return
-	}
-	body, ok := d.v3[strings.TrimPrefix(strings.TrimSuffix(r.URL.Path, "/"), "/openapi/v3/")]
-	if !ok {
+	place := strings.TrimPrefix(strings.TrimSuffix(r.URL.Path, "/"), "/openapi/v3/")
+	v := s.described().place(place)
+	if v == nil {
 		writeError(w, r, errNoSuchPath())
 		return
 	}
-	writeTagged(w, r, mediaNames[mediaJSON], body)
+	if v.openAPI.json.Load() == nil {
+		if err := s.openAPI.v3(v); err != nil {
+			writeError(w, r, err)
+			return
+		}
+	}
+	document := v.openAPI.json.Load()
+	if hash := r.URL.Query().Get("hash"); hash != "" {
+		if hash != document.Hash {
+			http.Redirect(w, r, openAPIURL(place, document.Hash), http.StatusMovedPermanently)
+			return
+		}
+		w.Header().Set("Cache-Control", "public, immutable")
+		w.Header().Set("Expires", time.Now().AddDate(1, 0, 0).UTC().Format(http.TimeFormat))
+	}
+	s.serveOpenAPI(w, r, &v.openAPI, openAPIv3Protobuf, openapi.V3Protobuf)
+}
+
+// place finds the version whose document is at a path below /openapi/v3/, or
+// nil.
+func (d *documents) place(path string) *groupVersion {
+	parts := strings.Split(path, "/")
+	switch {
+	case len(parts) == 2 && parts[0] == "api":
+		return d.version(schema.GroupVersion{Version: parts[1]})
+	case len(parts) == 3 && parts[0] == "apis" && parts[1] != "":
+		return d.version(schema.GroupVersion{Group: parts[1], Version: parts[2]})
+	}
+	return nil
+}
+
+// serveOpenAPI answers with a document in the encoding that the client
+// prefers. Its JSON has been made.
+func (s *Server) serveOpenAPI(w http.ResponseWriter, r *http.Request, d *openAPIDocument, binary string, encode func(*openapi.Document) (*openapi.Document, error)) {
+	switch documentType(r, binary) {
+	case mediaNames[mediaJSON]:
+		writeDocument(w, r, mediaNames[mediaJSON], d.json.Load())
+	case binary:
+		if d.protobuf.Load() == nil {
+			if err := s.openAPI.protobuf(d, encode); err != nil {
+				writeError(w, r, err)
+				return
+			}
+		}
+		writeDocument(w, r, binary, d.protobuf.Load())
+	default:
+		writeError(w, r, errNotAcceptable(mediaNames[mediaJSON]+", "+binary))
+	}
+}
+
+// documentType returns the media type to answer with: JSON, binary, or "" if
+// the client accepts neither.
+func documentType(r *http.Request, binary string) string {
+	header := strings.Join(r.Header.Values("Accept"), ",")
+	if strings.TrimSpace(header) == "" {
+		return mediaNames[mediaJSON]
+	}
+	for _, clause := range parseAccept(strings.ReplaceAll(header, "@", ".")) {
+		switch clause.kind {
+		case mediaNames[mediaJSON], "application/*", "*/*":
+			return mediaNames[mediaJSON]
+		case binary:
+			return binary
+		}
+	}
+	return ""
+}
+
+// writeDocument answers with a document that clients keep. To those who have
+// it already it is not sent again.
+func writeDocument(w http.ResponseWriter, r *http.Request, contentType string, d *openapi.Document) {
+	header := w.Header()
+	header.Set("Content-Type", contentType)
+	header.Set("ETag", `"`+d.Hash+`"`)
+	header.Set("Vary", "Accept, Accept-Encoding")
+	if readsGzip(r) {
+		header.Set("Content-Encoding", "gzip")
+		http.ServeContent(w, r, "", d.Made, bytes.NewReader(d.Gzip))
+		return
+	}
+	content, err := d.Content()
+	if err != nil {
+		writeError(w, r, err)
+		return
+	}
+	http.ServeContent(w, r, "", d.Made, bytes.NewReader(content))
 }

@@ -24,6 +24,7 @@ type Server struct {
 	sockets  sockets
 
 	documents documentCache
+	openAPI   openAPIBuild
 }
 
 // New returns a server, or what is wrong with its configuration. It starts

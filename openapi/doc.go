@@ -1,0 +1,17 @@
+// Package openapi describes the served kinds in OpenAPI: version 3, one
+// document per group and version, and version 2, one document of everything.
+// Clients take from them what a field means and whether it exists (kubectl
+// explain, validation), which query parameters a verb knows, and how lists of a
+// strategic merge patch are merged.
+//
+// Schemas of built-in kinds are read off their Go types, when somebody asks
+// and not before: names and presence from the json tags, descriptions from the
+// SwaggerDoc methods, merge keys from the patch tags, list types and defaults
+// from the schema that server-side apply uses. What the types do not say is in
+// two tables, presence.go and enums.go; a test holds them against the sources
+// of k8s.io/api. Schemas of custom kinds come with their resource.
+//
+// Reading order: endpoint.go (what is described), models.go and fields.go
+// (schemas), custom.go, paths.go, operations.go and parameters.go (verbs),
+// document.go (version 3), swagger.go (version 2).
+package openapi

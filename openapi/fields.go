@@ -1,0 +1,254 @@
+package openapi
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	smd "sigs.k8s.io/structured-merge-diff/v6/schema"
+)
+
+// structReader turns the fields of one struct type into properties.
+type structReader struct {
+	models *models
+	name   string // of the model
+	docs   map[string]string
+	merge  *smd.Map // nil if server-side apply does not know the type
+	schema spec.Schema
+	uses   []string
+}
+
+// fields adds the fields of t, which is the model's own type or one that is
+// embedded in it; docs describe them.
+func (s *structReader) fields(t reflect.Type, docs map[string]string) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		tag, tagged := f.Tag.Lookup("json")
+		name, options, _ := strings.Cut(tag, ",")
+		switch {
+		case tag == "-" || !f.IsExported() && !f.Anonymous || !tagged && !f.Anonymous:
+			continue
+		case f.Anonymous && name == "":
+			embedded := indirect(f.Type)
+			s.fields(embedded, docsOf(embedded))
+			continue
+		}
+		s.schema.SetProperty(name, s.property(f, name, docs[name]))
+		if !s.isOptional(name, options) {
+			s.schema.Required = append(s.schema.Required, name)
+		}
+	}
+}
+
+// isOptional follows the rule of the published schemas: what the source marks
+// as optional or required, and otherwise what may be left out of the JSON.
+func (s *structReader) isOptional(field, options string) bool {
+	if marked, ok := presence[s.name+"."+field]; ok {
+		return marked == optional
+	}
+	return strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero")
+}
+
+func (s *structReader) property(f reflect.StructField, name, doc string) spec.Schema {
+	p := s.value(f.Type)
+	p.Description = describe(doc)
+	if s.merge != nil {
+		if field, ok := s.merge.FindField(name); ok {
+			p.Default = defaultOf(field.Default)
+			addListType(p, field.Type.Inlined)
+			if r := field.Type.ElementRelationship; r != nil && *r == smd.Atomic {
+				p.AddExtension("x-kubernetes-map-type", "atomic")
+			}
+		}
+	}
+	if key := f.Tag.Get("patchMergeKey"); key != "" {
+		p.AddExtension("x-kubernetes-patch-merge-key", key)
+	}
+	if strategy := f.Tag.Get("patchStrategy"); strategy != "" {
+		p.AddExtension("x-kubernetes-patch-strategy", strategy)
+	}
+	return *p
+}
+
+// value returns the schema of a type's JSON form: a new one, whose members may
+// be set.
+func (s *structReader) value(t reflect.Type) *spec.Schema {
+	t = indirect(t)
+	switch t.Kind() {
+	case reflect.Struct:
+		if schema, ok := s.inlineLeaf(t); ok {
+			return schema
+		}
+		name := s.models.add(t)
+		s.uses = append(s.uses, name)
+		return refTo(name)
+	case reflect.Slice, reflect.Array:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return typed("string", "byte")
+		}
+		return spec.ArrayProperty(s.element(t.Elem()))
+	case reflect.Map:
+		p := typed("object", "")
+		p.AdditionalProperties = &spec.SchemaOrBool{Allows: true, Schema: s.element(t.Elem())}
+		return p
+	}
+	p := scalar(t.Kind())
+	p.Enum = s.models.enums[t]
+	return p
+}
+
+// element is value for what lists and maps hold. Their elements exist, so the
+// zero value is what a client sees that does not set one.
+func (s *structReader) element(t reflect.Type) *spec.Schema {
+	p := s.value(t)
+	if t.Kind() == reflect.Pointer || p.Default != nil {
+		return p
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		if p.Ref.String() != "" {
+			p.Default = map[string]any{}
+		}
+	case reflect.String:
+		p.Default = ""
+	case reflect.Int32, reflect.Int64, reflect.Int:
+		p.Default = 0
+	}
+	return p
+}
+
+// inlineLeaf answers for structs that are no model of their own where they
+// are used.
+func (s *structReader) inlineLeaf(t reflect.Type) (*spec.Schema, bool) {
+	if t.Name() == "" {
+		return typed("object", ""), true
+	}
+	return nil, false
+}
+
+func indirect(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
+}
+
+func typed(kind, format string) *spec.Schema {
+	return &spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{kind}, Format: format}}
+}
+
+func scalar(kind reflect.Kind) *spec.Schema {
+	switch kind {
+	case reflect.Bool:
+		return typed("boolean", "")
+	case reflect.Int8, reflect.Int16, reflect.Int32, reflect.Uint8, reflect.Uint16, reflect.Uint32:
+		return typed("integer", "int32")
+	case reflect.Int, reflect.Int64, reflect.Uint, reflect.Uint64:
+		return typed("integer", "int64")
+	case reflect.Float32:
+		return typed("number", "float")
+	case reflect.Float64:
+		return typed("number", "double")
+	case reflect.Interface:
+		return &spec.Schema{}
+	}
+	return typed("string", "")
+}
+
+// leaf is a struct type that is written as something else than an object. Its
+// methods are apimachinery's convention.
+type leaf interface {
+	OpenAPISchemaType() []string
+	OpenAPISchemaFormat() string
+}
+
+// leafSchema returns the schema of a type that says itself how it is written.
+func leafSchema(t reflect.Type) (spec.Schema, bool) {
+	l, ok := reflect.Zero(t).Interface().(leaf)
+	if !ok {
+		return spec.Schema{}, false
+	}
+	s := spec.Schema{SchemaProps: spec.SchemaProps{
+		Type: l.OpenAPISchemaType(), Format: l.OpenAPISchemaFormat(), Description: leafDocs[t.Name()],
+	}}
+	if one, ok := l.(interface{ OpenAPIV3OneOfTypes() []string }); ok {
+		// Version 2 cannot say it, and keeps the type instead.
+		for _, kind := range one.OpenAPIV3OneOfTypes() {
+			s.OneOf = append(s.OneOf, *typed(kind, ""))
+		}
+	}
+	return s, true
+}
+
+// leafDocs describe types that have no descriptions of their own.
+var leafDocs = map[string]string{
+	"Time":                         "A moment as in RFC 3339, to the second: 2006-01-02T15:04:05Z.",
+	"MicroTime":                    "A moment as in RFC 3339, to the microsecond: 2006-01-02T15:04:05.000000Z.",
+	"Duration":                     "A span of time, as Go writes it: 1h30m.",
+	"Quantity":                     "A number with an optional suffix: decimal (n, u, m, k, M, G, T, P, E), binary (Ki, Mi, Gi, Ti, Pi, Ei) or a decimal exponent (e3). 0.5 and 500m are equal.",
+	"IntOrString":                  "Either a number or a string.",
+	"JSON":                         "Any JSON value: a boolean, a number, a string, null, an array or an object.",
+	"JSONSchemaPropsOrArray":       "One schema, or an array of schemas.",
+	"JSONSchemaPropsOrBool":        "One schema, or a boolean.",
+	"JSONSchemaPropsOrStringArray": "One schema, or an array of strings.",
+}
+
+// addListType says how the elements of a list are told apart, in the words of
+// the extensions that KEP-555 defines.
+func addListType(p *spec.Schema, atom smd.Atom) {
+	switch list := atom.List; {
+	case list == nil || p.Items == nil:
+	case list.ElementRelationship == smd.Atomic:
+		p.AddExtension("x-kubernetes-list-type", "atomic")
+	case len(list.Keys) > 0:
+		p.AddExtension("x-kubernetes-list-type", "map")
+		p.AddExtension("x-kubernetes-list-map-keys", slices.Clone(list.Keys))
+	default:
+		p.AddExtension("x-kubernetes-list-type", "set")
+	}
+	if atom.Map != nil && p.AdditionalProperties != nil && atom.Map.ElementRelationship == smd.Atomic {
+		p.AddExtension("x-kubernetes-map-type", "atomic")
+	}
+}
+
+// defaultOf returns a default in the types of JSON.
+func defaultOf(value any) any {
+	if m, ok := value.(map[any]any); ok {
+		converted := make(map[string]any, len(m))
+		for k, v := range m {
+			if name, ok := k.(string); ok {
+				converted[name] = defaultOf(v)
+			}
+		}
+		return converted
+	}
+	return value
+}
+
+// unionsOf describes the fields of which one excludes the others.
+func unionsOf(m *smd.Map) []any {
+	if m == nil {
+		return nil
+	}
+	var unions []any
+	for _, u := range m.Unions {
+		fields := make(map[string]any, len(u.Fields))
+		for _, f := range u.Fields {
+			fields[f.FieldName] = f.DiscriminatorValue
+		}
+		union := map[string]any{"fields-to-discriminateBy": fields}
+		if u.Discriminator != nil {
+			union["discriminator"] = *u.Discriminator
+		}
+		unions = append(unions, union)
+	}
+	return unions
+}
+
+// describe drops what a description holds for generators, and not for readers.
+func describe(doc string) string { return strings.TrimSpace(doc) }
+
+// sortedNames returns the keys of a set in order.
+func sortedNames(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }

@@ -1,0 +1,208 @@
+package openapi
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/applyconfigurations"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	smd "sigs.k8s.io/structured-merge-diff/v6/schema"
+)
+
+const definitions = "#/definitions/"
+
+// models are schemas read off Go types, by the name under which Kubernetes
+// publishes them. They refer to each other the way of version 2. A schema is
+// never changed once it is in the map, but is shared by the documents that are
+// made from it. Not safe for concurrent use: one build owns them, and drops
+// them, because the documents are kept encoded.
+type models struct {
+	byName map[string]*model
+	merge  *smd.Schema
+	enums  map[reflect.Type][]any
+}
+
+type model struct {
+	schema spec.Schema
+	uses   []string // names of the models it refers to
+	kinds  []schema.GroupVersionKind
+	leaf   bool         // a type that says itself how it is written
+	v3     *spec.Schema // converted, on first use
+}
+
+func newModels() (*models, error) {
+	merge, err := mergeSchema()
+	if err != nil {
+		return nil, err
+	}
+	return &models{byName: make(map[string]*model), merge: merge, enums: enums()}, nil
+}
+
+// mergeSchema returns the schema of server-side apply for the built-in types.
+// It takes a tenth of a second to parse, once per process.
+var mergeSchema = sync.OnceValues(func() (*smd.Schema, error) {
+	pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}}
+	typed, err := applyconfigurations.NewTypeConverter(scheme.Scheme).ObjectToTyped(pod)
+	if err != nil {
+		return nil, fmt.Errorf("reach the schema of server-side apply: %w", err)
+	}
+	return typed.Schema(), nil
+})
+
+// named is a type that knows its published name.
+type named interface{ OpenAPIModelName() string }
+
+// modelName returns the name under which a struct type is published.
+func modelName(t reflect.Type) string {
+	if n, ok := reflect.Zero(t).Interface().(named); ok {
+		return n.OpenAPIModelName()
+	}
+	// The rule behind the names: the domain of the import path reversed, the
+	// rest with dots.
+	domain, path, _ := strings.Cut(t.PkgPath(), "/")
+	return strings.ReplaceAll(reversed(domain)+"/"+path, "/", ".") + "." + t.Name()
+}
+
+// reversed turns "apps.example.com" into "com.example.apps".
+func reversed(domain string) string {
+	labels := strings.Split(domain, ".")
+	for i, j := 0, len(labels)-1; i < j; i, j = i+1, j-1 {
+		labels[i], labels[j] = labels[j], labels[i]
+	}
+	return strings.Join(labels, ".")
+}
+
+// add makes the model of a struct type, and of all that it refers to, and
+// returns its name.
+func (m *models) add(t reflect.Type) string {
+	name := modelName(t)
+	if m.byName[name] != nil {
+		return name
+	}
+	entry := &model{}
+	m.byName[name] = entry // before its fields, which may refer back to it
+	if leaf, ok := leafSchema(t); ok {
+		entry.schema, entry.leaf = leaf, true
+		return name
+	}
+	entry.kinds = kindsOf(t)
+	s := structReader{models: m, name: name, docs: docsOf(t), merge: m.mergeMap(name)}
+	s.schema.Type = spec.StringOrArray{"object"}
+	s.schema.Description = describe(s.docs[""])
+	s.fields(t, s.docs)
+	if s.merge != nil && s.merge.ElementRelationship == smd.Atomic {
+		s.schema.AddExtension("x-kubernetes-map-type", "atomic")
+	}
+	if unions := unionsOf(s.merge); unions != nil {
+		s.schema.AddExtension("x-kubernetes-unions", unions)
+	}
+	entry.schema, entry.uses = s.schema, s.uses
+	return name
+}
+
+// kindsOf returns the kinds that a type stands for: none for a part of an
+// object, many for those that every group version shares (DeleteOptions).
+func kindsOf(t reflect.Type) []schema.GroupVersionKind {
+	obj, ok := reflect.New(t).Interface().(runtime.Object)
+	if !ok {
+		return nil
+	}
+	kinds, _, err := scheme.Scheme.ObjectKinds(obj)
+	if err != nil {
+		return nil // not registered: whoever serves it says its kind
+	}
+	kinds = slices.DeleteFunc(kinds, func(k schema.GroupVersionKind) bool { return k.Version == runtime.APIVersionInternal })
+	slices.SortFunc(kinds, func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) })
+	return kinds
+}
+
+// is adds a kind that a model stands for.
+func (m *models) is(name string, kind schema.GroupVersionKind) {
+	if entry := m.byName[name]; !slices.Contains(entry.kinds, kind) {
+		entry.kinds, entry.v3 = append(entry.kinds, kind), nil
+	}
+}
+
+// definition returns a model as it is published: with its kinds.
+func (m *models) definition(name string) spec.Schema {
+	entry := m.byName[name]
+	s := entry.schema
+	if len(entry.kinds) == 0 {
+		return s
+	}
+	s.Extensions = maps.Clone(s.Extensions) // those of the model are shared
+	list := make([]any, 0, len(entry.kinds))
+	for _, kind := range entry.kinds {
+		list = append(list, kindValue(kind))
+	}
+	s.AddExtension(kindExtension, list)
+	return s
+}
+
+// kindExtension names the kind of a model (a list) or of an operation.
+const kindExtension = "x-kubernetes-group-version-kind"
+
+func kindValue(kind schema.GroupVersionKind) map[string]any {
+	return map[string]any{"group": kind.Group, "version": kind.Version, "kind": kind.Kind}
+}
+
+// ref returns a reference to the model of a struct type.
+func (m *models) ref(t reflect.Type) *spec.Schema { return refTo(m.add(t)) }
+
+func refTo(name string) *spec.Schema { return spec.RefSchema(definitions + name) }
+
+// mergeMap returns what server-side apply knows of a model, or nil.
+func (m *models) mergeMap(name string) *smd.Map {
+	def, ok := m.merge.FindNamedType(name)
+	if !ok {
+		return nil
+	}
+	return def.Map
+}
+
+// reach adds to found the names of all models that a name needs, itself
+// included.
+func (m *models) reach(name string, found map[string]bool) {
+	if found[name] {
+		return
+	}
+	found[name] = true
+	if entry := m.byName[name]; entry != nil {
+		for _, used := range entry.uses {
+			m.reach(used, found)
+		}
+	}
+}
+
+// docsOf returns a type's descriptions by JSON name, its own under "". A
+// method that was promoted from an embedded type describes that one, and is
+// not taken.
+func docsOf(t reflect.Type) map[string]string {
+	docs := swaggerDoc(t)
+	for i := range t.NumField() {
+		if f := t.Field(i); f.Anonymous && sameMap(docs, swaggerDoc(f.Type)) {
+			return nil
+		}
+	}
+	return docs
+}
+
+func swaggerDoc(t reflect.Type) map[string]string {
+	if d, ok := reflect.Zero(t).Interface().(interface{ SwaggerDoc() map[string]string }); ok {
+		return d.SwaggerDoc()
+	}
+	return nil
+}
+
+func sameMap(a, b map[string]string) bool {
+	return a != nil && b != nil && reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
+}
