@@ -126,6 +126,9 @@ func (d *deletion) mark(obj resource.Object) mark {
 	if !slices.Equal(finalizers, obj.GetFinalizers()) {
 		obj.SetFinalizers(finalizers)
 	}
+	if obj.GetDeletionTimestamp() == nil {
+		call(d.res.Strategy.PrepareForDelete, obj)
+	}
 	pending := len(obj.GetFinalizers()) > 0 || hasSpecFinalizers(obj)
 	if d.res.Strategy.Graceful == nil {
 		if pending {

@@ -123,10 +123,16 @@ func keepAllButStatusOfMap(u, old *unstructured.Unstructured) {
 	u.SetManagedFields(managed)
 }
 
-// sameSpec reports whether nothing but metadata and status differs.
-func sameSpec(obj, old resource.Object) bool {
+// sameSpec reports whether nothing but metadata and status differs. The status
+// of a custom resource is like any other part of it unless it has the
+// subresource.
+func (r Registry) sameSpec(obj, old resource.Object) bool {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
-		return sameSpecOfMaps(u.Object, old.(*unstructured.Unstructured).Object)
+		from := old.(*unstructured.Unstructured)
+		if !r.res.Status && !equality.Semantic.DeepEqual(u.Object["status"], from.Object["status"]) {
+			return false
+		}
+		return sameSpecOfMaps(u.Object, from.Object)
 	}
 	v, l := structOf(obj)
 	from, _ := structOf(old)

@@ -36,6 +36,9 @@ func (r Registry) validateCreate(obj resource.Object) error {
 	if f := r.res.Strategy.Validate; f != nil {
 		errs = append(errs, f(obj)...)
 	}
+	if f := r.res.Strategy.ValidateCreate; f != nil {
+		errs = append(errs, f(obj)...)
+	}
 	return r.refuse(obj, errs)
 }
 
@@ -85,7 +88,7 @@ func (r Registry) prepareUpdate(obj, old resource.Object, of part, own ownership
 		own.track(r, old, obj)
 	}
 	// Binding a pod, which sets its spec, is not a change of what is wanted.
-	if of != partStatus && of != partAssigned && !r.res.Strategy.NoGeneration && !sameSpec(obj, old) {
+	if of != partStatus && of != partAssigned && !r.res.Strategy.NoGeneration && !r.sameSpec(obj, old) {
 		obj.SetGeneration(old.GetGeneration() + 1)
 	}
 }
@@ -112,6 +115,9 @@ func (r Registry) validateUpdate(obj, old resource.Object, of part) error {
 		if f := r.res.Strategy.ValidateUpdate; f != nil {
 			errs = append(errs, f(obj, old)...)
 		}
+	}
+	if f := r.res.Strategy.ValidateStatus; of == partStatus && f != nil {
+		errs = append(errs, f(obj, old)...)
 	}
 	return r.refuse(obj, errs)
 }

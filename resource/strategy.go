@@ -29,11 +29,9 @@ type Strategy struct {
 	// ValidateCreate checks new objects only, for kinds whose changes need not
 	// mend what was wrong before.
 	ValidateCreate func(obj Object) field.ErrorList
-	// ValidateStatus checks a change that came through the status subresource,
-	// ValidateScale one through scale. Without them such changes are not
-	// checked beyond their metadata.
+	// ValidateStatus checks a change that came through the status subresource.
+	// Without it such changes are not checked beyond their metadata.
 	ValidateStatus func(obj, old Object) field.ErrorList
-	ValidateScale  func(obj, old Object) field.ErrorList
 	// PrepareForDelete gives an object whose deletion begins the finalizers
 	// that the kind's own machinery takes off again.
 	PrepareForDelete func(obj Object)
