@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -19,23 +21,93 @@ import (
 // kubernetesService is how programs in the cluster find the API.
 const kubernetesService = "kubernetes"
 
-// Bootstrap makes what every cluster has: the system's namespaces, the claims of
-// the Services that are there, and the Service default/kubernetes with endpoint
-// among its endpoints. It changes nothing that is there already, and several servers may do it at once. It
-// asks the store, not the caches, and so can run while they fill.
-func Bootstrap(ctx context.Context, set *Set, services *Services, endpoint netip.AddrPort) error {
+// Content makes more of what every namespace has, and may be called for
+// several at the same time.
+type Content func(ctx context.Context, namespace string) error
+
+// Bootstrap makes what every cluster has: the system's namespaces with their
+// content, the system's priority classes, the claims of the Services that are
+// there, and the Service default/kubernetes with endpoint among its endpoints.
+// It changes nothing that is there already, and several servers may do it at
+// once. It asks the store, not the caches, and so can run while they fill. What
+// does not depend on each other is made at the same time, so that a store which
+// makes writes durable together has them together.
+func Bootstrap(ctx context.Context, set *Set, services *Services, endpoint netip.AddrPort, contents ...Content) error {
+	group, ctx := errgroup.WithContext(ctx)
+	inDefault := make(chan struct{}) // closed when there is a namespace default
 	for _, name := range systemNamespaces {
-		if err := set.ensure(ctx, "namespaces", "", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
-			return fmt.Errorf("create namespace %s: %w", name, err)
+		group.Go(func() error {
+			if err := set.EnsureNamespace(ctx, name); err != nil {
+				return err
+			}
+			if name == metav1.NamespaceDefault {
+				close(inDefault)
+			}
+			for _, content := range contents {
+				group.Go(func() error { return content(ctx, name) })
+			}
+			return nil
+		})
+	}
+	group.Go(func() error { return set.ensurePriorities(ctx) })
+	group.Go(func() error {
+		if err := services.Repair(ctx); err != nil {
+			return err
 		}
+		select {
+		case <-inDefault:
+		case <-ctx.Done():
+			return nil // another part has failed
+		}
+		group.Go(func() error { return set.publish(ctx, endpoint, true) })
+		if err := set.ensure(ctx, "services", metav1.NamespaceDefault, apiService(services.FirstIP(), endpoint.Port())); err != nil {
+			return fmt.Errorf("create service default/kubernetes: %w", err)
+		}
+		return nil
+	})
+	return group.Wait()
+}
+
+// IsSystemNamespace says whether a namespace is one that every cluster has.
+func IsSystemNamespace(name string) bool { return slices.Contains(systemNamespaces, name) }
+
+// EnsureNamespace makes a namespace that does not exist.
+func (s *Set) EnsureNamespace(ctx context.Context, name string) error {
+	if err := s.ensure(ctx, "namespaces", "", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+		return fmt.Errorf("create namespace %s: %w", name, err)
 	}
-	if err := services.Repair(ctx); err != nil {
-		return err
+	return nil
+}
+
+// systemPriorities are the classes of what a cluster cannot do without.
+var systemPriorities = []*schedulingv1.PriorityClass{
+	{
+		ObjectMeta:  metav1.ObjectMeta{Name: "system-node-critical"},
+		Value:       2_000_001_000,
+		Description: "Used for system critical pods that must not be moved from their current node.",
+	},
+	{
+		ObjectMeta:  metav1.ObjectMeta{Name: "system-cluster-critical"},
+		Value:       2_000_000_000,
+		Description: "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+	},
+}
+
+func (s *Set) ensurePriorities(ctx context.Context) error {
+	classes, ok := s.Lookup(schedulingv1.GroupName, "v1", "priorityclasses")
+	if !ok {
+		return nil
 	}
-	if err := set.ensure(ctx, "services", metav1.NamespaceDefault, apiService(services.FirstIP(), endpoint.Port())); err != nil {
-		return fmt.Errorf("create service default/kubernetes: %w", err)
+	group, ctx := errgroup.WithContext(ctx)
+	for _, class := range systemPriorities {
+		group.Go(func() error {
+			if err := classes.Ensure(ctx, "", class.DeepCopy()); err != nil {
+				return fmt.Errorf("create priority class %s: %w", class.Name, err)
+			}
+			return nil
+		})
 	}
-	return set.publish(ctx, endpoint, true)
+	return group.Wait()
 }
 
 // Withdraw takes endpoint out of the endpoints of default/kubernetes: the
@@ -49,6 +121,12 @@ func (s *Set) ensure(ctx context.Context, plural, namespace string, obj resource
 	if !ok {
 		return nil
 	}
+	return r.Ensure(ctx, namespace, obj)
+}
+
+// Ensure makes an object unless there is one of its name, whatever that is
+// like.
+func (r Registry) Ensure(ctx context.Context, namespace string, obj resource.Object) error {
 	cur, err := r.read(ctx, namespace, obj.GetName(), false)
 	if err != nil || cur.object != nil {
 		return err

@@ -232,7 +232,7 @@ func TestPropagationPolicyBecomesAFinalizer(t *testing.T) {
 func TestNamespaceLifecycle(t *testing.T) {
 	f := newFixture(t)
 	namespaces := f.of(t, "namespaces")
-	for _, name := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
+	for _, name := range []string{"default", "kube-system", "kube-public"} {
 		_, err := namespaces.Delete(t.Context(), "", name, nil)
 		wantStatus(t, name, err, 403, metav1.StatusReasonForbidden, "this namespace may not be deleted")
 	}

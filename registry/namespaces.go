@@ -18,10 +18,12 @@ import (
 // nodeLeaseNamespace holds the leases that nodes renew.
 const nodeLeaseNamespace = "kube-node-lease"
 
-// systemNamespaces exist in every cluster and cannot be deleted.
-var systemNamespaces = []string{
-	metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, nodeLeaseNamespace,
-}
+var (
+	// immortalNamespaces cannot be deleted.
+	immortalNamespaces = []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic}
+	// systemNamespaces exist in every cluster.
+	systemNamespaces = append(slices.Clip(immortalNamespaces), nodeLeaseNamespace)
+)
 
 // NamespaceLifecycle is the Admission that keeps objects out of namespaces
 // that do not exist or are being deleted, and the system's namespaces from
@@ -39,7 +41,7 @@ func NamespaceLifecycle(set *Set) Admission {
 	return func(ctx context.Context, q *Request) error {
 		switch {
 		case q.Operation == Delete && isNamespaces(q.Resource):
-			if slices.Contains(systemNamespaces, q.Name) {
+			if slices.Contains(immortalNamespaces, q.Name) {
 				return apierrors.NewForbidden(q.Resource.GroupResource(), q.Name, errors.New("this namespace may not be deleted"))
 			}
 		case q.Operation == Create && q.Namespace != "":
