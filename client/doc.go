@@ -11,5 +11,6 @@
 //     and the factory that most programs begin with.
 //   - diskcache is the file in which an informer may keep its objects.
 //   - workqueue is what a controller's handlers feed and its workers drain.
+//   - metrics shows to Prometheus what informers and queues count.
 //   - events reports what a component did, for kubectl describe to show.
 package client

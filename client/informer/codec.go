@@ -32,28 +32,38 @@ type message interface {
 	Unmarshal(data []byte) error
 }
 
-// newCodec uses protobuf for built-in types, whose Go type says their kind,
-// and JSON for all others.
+// newCodec is encodingOf, with a name that tells apart types that hold
+// different things.
 func newCodec[T rest.Object]() (codec[T], error) {
+	c, err := encodingOf[T]()
+	if err != nil {
+		return c, fmt.Errorf("objects cannot be kept on disk: %w", err)
+	}
+	typ := reflect.TypeFor[T]()
+	c.name = fmt.Sprintf("%s %v %s", c.name, typ, shape(typ))
+	return c, nil
+}
+
+// encodingOf uses protobuf for built-in types, whose Go type says their kind,
+// and JSON for all others.
+func encodingOf[T rest.Object]() (codec[T], error) {
 	typ := reflect.TypeFor[T]()
 	if typ.Kind() != reflect.Pointer {
-		return codec[T]{}, fmt.Errorf("objects of type %v cannot be kept on disk: only pointers can", typ)
+		return codec[T]{}, fmt.Errorf("%v is no pointer", typ)
 	}
 	newT := func() T { return reflect.New(typ.Elem()).Interface().(T) }
-	c := codec[T]{append: appendJSON[T], decode: func(data []byte) (T, error) {
+	c := codec[T]{name: "json", append: appendJSON[T], decode: func(data []byte) (T, error) {
 		obj := newT()
 		return obj, decodeJSON(data, obj)
 	}}
-	encoding := "json"
 	if _, ok := any(newT()).(message); ok && builtin(newT()) {
-		encoding = "protobuf"
+		c.name = "protobuf"
 		c.append = func(dst []byte, obj T) ([]byte, error) { return appendMessage(dst, any(obj).(message)) }
 		c.decode = func(data []byte) (T, error) {
 			obj := newT()
 			return obj, any(obj).(message).Unmarshal(data)
 		}
 	}
-	c.name = fmt.Sprintf("%s %v %s", encoding, typ, shape(typ))
 	return c, nil
 }
 

@@ -59,6 +59,7 @@ type Informer interface {
 	// Name is one of its own among the informers of a Factory.
 	Name() string
 	Stats() Stats
+	EstimateBytes() int64
 	Freshness() Freshness
 	Healthy(limit time.Duration) error
 	Err() error

@@ -93,6 +93,7 @@ type HandlerStats struct {
 	Name      string
 	Queued    int           // objects that wait to be told of; events with KeepEvery
 	Lag       time.Duration // for how long there has always been something to tell; 0 when idle
+	Busy      time.Duration // for how long there has been something to tell, in all: what calls took
 	Delivered int64         // calls that returned
 	Coalesced int64         // events that newer ones have replaced
 	Panics    int64         // calls that panicked

@@ -130,7 +130,7 @@ func (l *listener[T]) next(delivered bool) (n notification[T], ok bool) {
 		l.counts.Delivered++
 	}
 	if l.stopped {
-		l.active = false
+		l.rest()
 		close(l.ended)
 		return n, false
 	}
@@ -143,9 +143,16 @@ func (l *listener[T]) next(delivered bool) (n notification[T], ok bool) {
 	}
 	l.initial = nil
 	if n, ok = l.queue.pop(); !ok {
-		l.active = false
+		l.rest()
 	}
 	return n, ok
+}
+
+// rest is called when the goroutine ends. It needs l.mu. The clock is read
+// here and not for each call, which would cost as much as a quick call does.
+func (l *listener[T]) rest() {
+	l.active = false
+	l.counts.Busy += time.Since(l.since)
 }
 
 // call reports whether the handler returned. A panic is contained: it is this
@@ -213,6 +220,7 @@ func (l *listener[T]) stats() HandlerStats {
 	s.Queued = l.queue.len() + len(l.initial)
 	if l.active {
 		s.Lag = time.Since(l.since)
+		s.Busy += s.Lag
 	}
 	return s
 }

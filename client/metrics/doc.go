@@ -1,0 +1,7 @@
+// Package metrics shows to Prometheus what informers and work queues count. It
+// registers nothing by itself: the collectors it makes go into whatever
+// registry the program has. Counting costs nothing more than it does without
+// them; the numbers are read when somebody scrapes.
+//
+//	registry.MustRegister(metrics.Informers(factory), metrics.Queue("pods", queue.Metrics))
+package metrics

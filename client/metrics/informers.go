@@ -1,0 +1,136 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/client/reflector"
+)
+
+// Source is where a collector finds informers; an informer.Factory is one.
+// Those that are made later are found, too.
+type Source interface {
+	Informers() []informer.Informer
+}
+
+// Informers returns a collector of all informers of a source, by name. It is
+// safe for concurrent use. Registering two sources whose informers share names
+// in one registry needs a label for each: prometheus.WrapRegistererWith.
+func Informers(source Source) prometheus.Collector { return informers{source} }
+
+type informers struct{ source Source }
+
+// view is what one scrape reads of one informer.
+type view struct {
+	informer.Stats
+	informer.Freshness
+	of informer.Informer
+}
+
+// number is one number of each informer.
+type number struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(view) float64
+}
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("levelwire_informer_"+name, help, append([]string{"informer"}, labels...), nil)
+}
+
+func gauge(name, help string, value func(view) float64) number {
+	return number{describe(name, help), prometheus.GaugeValue, value}
+}
+
+func counter(name, help string, value func(view) int64) number {
+	return number{describe(name, help), prometheus.CounterValue, func(v view) float64 { return float64(value(v)) }}
+}
+
+var numbers = []number{
+	gauge("objects", "Objects in the local copy.", func(v view) float64 { return float64(v.Objects) }),
+	gauge("object_bytes", "Bytes that those take when encoded, estimated from a sample.", func(v view) float64 { return float64(v.of.EstimateBytes()) }),
+	gauge("queue_length", "Objects with changes that the local copy does not show yet.", func(v view) float64 { return float64(v.Stats.Queued) }),
+	gauge("synced", "1 if the server has shown or confirmed a complete state.", func(v view) float64 { return truth(v.Synced) }),
+	gauge("restored", "1 while the copy is what was read from disk and the server has not confirmed it.", func(v view) float64 { return truth(v.Restored) }),
+	gauge("gone", "1 while the server does not have the resource.", func(v view) float64 { return truth(!v.GoneSince.IsZero()) }),
+	gauge("age_seconds", "How old the view is; -1 if there never was a complete one.", age),
+
+	counter("events_total", "Changes that handlers were told of, or are being.", func(v view) int64 { return v.Events }),
+	counter("watches_total", "Watches opened, those of streaming lists included.", func(v view) int64 { return v.Reflector.Watches }),
+	counter("bookmarks_total", "Bookmarks received.", func(v view) int64 { return v.Reflector.Bookmarks }),
+	counter("stale_total", "Events and lists dropped because they were older than what had been seen.", func(v view) int64 { return v.Reflector.Stale }),
+	counter("decode_errors_total", "Events and lists that could not be understood.", func(v view) int64 { return v.Reflector.DecodeErrors }),
+	counter("streaming_fallbacks_total", "Streaming lists given up for pages.", func(v view) int64 { return v.Reflector.StreamingFallbacks }),
+	counter("unindexed_total", "States for which an index function failed.", func(v view) int64 { return v.Unindexed }),
+	counter("untransformed_total", "States for which the transform failed.", func(v view) int64 { return v.Untransformed }),
+	counter("repair_rounds_total", "Comparisons with the server that were completed.", func(v view) int64 { return v.Repair.Rounds }),
+	counter("repair_abandoned_total", "Comparisons with the server that were given up.", func(v view) int64 { return v.Repair.Abandoned }),
+	counter("disk_saves_total", "Times that the copy was written to its file.", func(v view) int64 { return v.Disk.Saves + v.Disk.Advances }),
+	counter("disk_failures_total", "Times that it could not be.", func(v view) int64 { return v.Disk.Failures }),
+}
+
+var (
+	listsTotal   = describe("lists_total", "Lists begun, by cause.", "cause")
+	resumesTotal = describe("resumes_total", "Watches opened again from the last version, by reason.", "reason")
+	repairsTotal = describe("repairs_total", "Objects of the copy that differed from the server and were mended, by how.", "difference")
+)
+
+// These causes and reasons are there from the start, as 0: a rate needs a
+// number before the first increase.
+var (
+	causes = []reflector.ListCause{reflector.ListInitial, reflector.ListExpired, reflector.ListRejected, reflector.ListDecode,
+		reflector.ListRewound, reflector.ListRepeated, reflector.ListReturned}
+	reasons = []reflector.ResumeReason{reflector.ResumeEnded, reflector.ResumeCut, reflector.ResumeRefused, reflector.ResumeBusy,
+		reflector.ResumeServer, reflector.ResumeDenied, reflector.ResumeSilent, reflector.ResumeShort, reflector.ResumeDecode}
+)
+
+func truth(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+func age(v view) float64 {
+	if v.AsOf.IsZero() {
+		return -1
+	}
+	return v.Age.Seconds()
+}
+
+// Describe implements prometheus.Collector.
+func (c informers) Describe(out chan<- *prometheus.Desc) {
+	for _, n := range numbers {
+		out <- n.desc
+	}
+	for _, desc := range []*prometheus.Desc{listsTotal, resumesTotal, repairsTotal} {
+		out <- desc
+	}
+	for _, n := range handlerNumbers {
+		out <- n.desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c informers) Collect(out chan<- prometheus.Metric) {
+	for _, i := range c.source.Informers() {
+		v := view{Stats: i.Stats(), Freshness: i.Freshness(), of: i}
+		for _, n := range numbers {
+			out <- prometheus.MustNewConstMetric(n.desc, n.kind, n.value(v), i.Name())
+		}
+		for _, cause := range causes {
+			out <- count(listsTotal, v.Reflector.Lists[cause], i.Name(), string(cause))
+		}
+		for _, reason := range reasons {
+			out <- count(resumesTotal, v.Reflector.Resumes[reason], i.Name(), string(reason))
+		}
+		out <- count(repairsTotal, v.Repair.Missing, i.Name(), "missing")
+		out <- count(repairsTotal, v.Repair.Changed, i.Name(), "changed")
+		out <- count(repairsTotal, v.Repair.Extra, i.Name(), "extra")
+		collectHandlers(out, i.Name(), v.Handlers)
+	}
+}
+
+func count(desc *prometheus.Desc, n int64, labels ...string) prometheus.Metric {
+	return prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(n), labels...)
+}
