@@ -33,14 +33,9 @@ var layers = map[string][]string{
 	"admission":             {"storage", "auth", "resource", "watchcache", "registry", "internal/..."},
 	"serviceaccount":        {"storage", "auth", "resource", "watchcache", "registry", "internal/..."},
 	"registry/fieldmanager": {"resource", "internal/..."},
-<<<<<<< architecture_test.go
-	"apiserver/...":         {"storage", "auth", "resource/...", "watchcache", "registry/...", "internal/..."},
-	"server/...":            {"auth", "admission", "serviceaccount", "storage/...", "resource/...", "watchcache", "registry/...", "apiserver/...", "internal/..."},
-=======
 	"openapi":               {"resource", "internal/..."},
 	"apiserver/...":         {"storage", "auth", "resource/...", "watchcache", "registry/...", "openapi", "internal/..."},
-	"server/...":            {"auth", "storage/...", "resource/...", "watchcache", "registry/...", "apiserver/...", "internal/..."},
->>>>>>> /tmp/lw/D/other.tmp
+	"server/...":            {"auth", "admission", "serviceaccount", "storage/...", "resource/...", "watchcache", "registry/...", "apiserver/...", "internal/..."},
 	"client":                {},
 	"client/cache":          {"internal/..."},
 	"client/diskcache":      {"internal/..."},
