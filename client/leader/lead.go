@@ -1,0 +1,116 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// lead calls work and renews until it has returned or leadership is lost.
+func (e *Elector) lead(ctx context.Context, work func(ctx context.Context) error) error {
+	// The Lease is kept for as long as work runs, also when ctx has ended.
+	keeping, stopKeeping := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stopKeeping(nil)
+	leading, stopLeading := context.WithCancelCause(ctx)
+	defer stopLeading(nil)
+	lose := func(why error) {
+		e.lose(why)
+		stopLeading(why)
+		stopKeeping(why)
+	}
+	// The timer ends the work even while a renewal hangs.
+	deadline := time.AfterFunc(e.remaining(), func() { lose(e.overdue()) })
+	defer deadline.Stop()
+
+	result := make(chan error, 1)
+	go func() {
+		defer close(result) // also if work ends its goroutine
+		result <- work(leading)
+	}()
+	returned := make(chan struct{})
+	var err error
+	go func() {
+		err = <-result
+		close(returned)
+		stopKeeping(nil)
+	}()
+	e.keep(keeping, deadline, lose)
+	<-returned
+	return e.stop(ctx, err, context.Cause(keeping))
+}
+
+// keep renews until ctx ends or leadership is lost.
+func (e *Elector) keep(ctx context.Context, deadline *time.Timer, lose func(error)) {
+	ticker := time.NewTicker(e.opts.RetryPeriod)
+	defer ticker.Stop()
+	for failed := false; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if e.remaining() <= 0 { // the timer stood still with the machine
+			lose(e.overdue())
+			return
+		}
+		held, err := e.claim(ctx, true)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case held:
+			deadline.Reset(e.remaining())
+		case errors.Is(err, ErrLost):
+			lose(err)
+			return
+		case !failed:
+			e.opts.Logger.Warn("the lease was not renewed, trying again", "error", err)
+		}
+		failed = !held
+	}
+}
+
+// remaining is for how long this candidate may lead without another renewal:
+// counted from before the last one was sent, because the others may have seen
+// it no sooner.
+func (e *Elector) remaining() time.Duration {
+	e.mu.Lock()
+	at := e.renewed
+	e.mu.Unlock()
+	return e.opts.RenewDeadline - e.since(at)
+}
+
+func (e *Elector) overdue() error {
+	return fmt.Errorf("%w: the lease was not renewed for %v", ErrLost, e.opts.RenewDeadline)
+}
+
+func (e *Elector) lose(why error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.leading {
+		return
+	}
+	e.leading, e.lostAt = false, e.now()
+	e.stats.Lost++
+	e.opts.Logger.Warn("not leading any more", "error", why)
+}
+
+// stop ends the leadership after the work has returned with err. cause is why
+// renewing ended.
+func (e *Elector) stop(ctx context.Context, err, cause error) error {
+	e.mu.Lock()
+	e.leading = false
+	e.mu.Unlock()
+	if errors.Is(cause, ErrLost) {
+		if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, ErrLost) {
+			return errors.Join(cause, err)
+		}
+		return cause
+	}
+	if e.opts.KeepOnStop {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.opts.RetryPeriod)
+	defer cancel()
+	return errors.Join(err, e.release(ctx))
+}
