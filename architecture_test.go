@@ -44,6 +44,7 @@ var layers = map[string][]string{
 	"client/reflector":      {"client/rest", "client/cache", "internal/..."},
 	"client/events":         {"client/rest", "internal/..."},
 	"client/informer":       {"client/rest", "client/cache", "client/diskcache", "client/reflector", "client/workqueue", "internal/..."},
+	"client/metrics":        {"client/informer", "client/reflector", "client/workqueue"},
 	"controller/...":        {"client/...", "controller/...", "internal/..."},
 	"scheduler/...":         {"client/...", "internal/..."},
 	"kubelet/...":           {"client/...", "internal/..."},
