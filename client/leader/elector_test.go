@@ -318,7 +318,7 @@ func TestLeaseThatCannotBeReleasedRunsOut(t *testing.T) {
 		e := candidate(t, "a", line{&store{}, func() trouble { requests++; return trouble{hangs: requests > 2} }})
 		start := time.Now()
 		err := e.Run(t.Context(), func(context.Context) error { return nil })
-		if !errors.Is(err, ErrNotReleased) || time.Since(start) != DefaultRetryPeriod {
+		if !errors.Is(err, ErrNotReleased) || time.Since(start) != releaseTimeout {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}
 	})

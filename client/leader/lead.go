@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// releaseTimeout bounds what releasing adds to a stop when the server is away.
+const releaseTimeout = 2 * time.Second
+
 // lead calls work and renews until it has returned or leadership is lost.
 func (e *Elector) lead(ctx context.Context, work func(ctx context.Context) error) error {
 	// The Lease is kept for as long as work runs, also when ctx has ended.
@@ -110,7 +113,7 @@ func (e *Elector) stop(ctx context.Context, err, cause error) error {
 	if e.opts.KeepOnStop {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.opts.RetryPeriod)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	return errors.Join(err, e.release(ctx))
 }
