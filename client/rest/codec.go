@@ -30,6 +30,8 @@ type codec[T Object] struct {
 	gvk schema.GroupVersionKind
 	// protobuf: the type can be decoded from protobuf.
 	protobuf bool
+	// sharing: see Resource.Sharing.
+	sharing bool
 }
 
 func newCodec[T Object](gvk schema.GroupVersionKind, f form, newT func() T) *codec[T] {

@@ -58,7 +58,7 @@ func newJSONReader(r io.Reader) *jsonReader {
 
 func (dec *jsonReader) unstructured(u *unstructured.Unstructured) error {
 	if dec.values == nil {
-		dec.values = &valueDecoder{dec: dec.Decoder, shared: newStringTable()}
+		dec.values = &valueDecoder{dec: dec.Decoder, shared: &stringTable{}}
 	}
 	object, err := dec.values.object()
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 // protoReader reads a protobuf message from a stream, field by field, so that
 // a list need not be in memory as a whole.
 type protoReader struct {
-	src *source
-	buf []byte // of the field read last
+	src   *source
+	buf   []byte // of the field read last
+	share *sharer
 	// left is what remains of the message that is being read.
 	left int64
 }
@@ -26,7 +27,7 @@ const (
 
 // decodeProtobufList reads a list from a stream, item by item.
 func (c *codec[T]) decodeProtobufList(src *source) (*List[T], error) {
-	r := &protoReader{src: src, left: wholeStream}
+	r := &protoReader{src: src, left: wholeStream, share: c.newSharer()}
 	if err := r.magic(); err != nil {
 		return nil, err
 	}
@@ -86,7 +87,7 @@ func (c *codec[T]) decodeProtobufItems(r *protoReader, list *List[T]) error {
 		case listMeta:
 			err = list.ListMeta.Unmarshal(data)
 		case listItems:
-			err = c.appendProtobufItem(list, data)
+			err = c.appendProtobufItem(r.share, list, data)
 		}
 		if err != nil {
 			return err
@@ -96,13 +97,13 @@ func (c *codec[T]) decodeProtobufItems(r *protoReader, list *List[T]) error {
 	return nil
 }
 
-func (c *codec[T]) appendProtobufItem(list *List[T], data []byte) error {
+func (c *codec[T]) appendProtobufItem(share *sharer, list *List[T], data []byte) error {
 	obj := c.newT()
 	m, ok := any(obj).(protoUnmarshaler)
 	if !ok {
 		return fmt.Errorf("%T cannot be decoded from protobuf", obj)
 	}
-	if err := m.Unmarshal(data); err != nil {
+	if err := share.unmarshalShared(data, m); err != nil {
 		return fmt.Errorf("items[%d]: %w", len(list.Items), err)
 	}
 	c.finish(obj)

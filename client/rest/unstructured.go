@@ -3,7 +3,6 @@ package rest
 import (
 	"bytes"
 	"fmt"
-	"hash/maphash"
 	"strconv"
 	"unicode/utf8"
 
@@ -108,27 +107,4 @@ func number(s string) (any, error) {
 		return nil, fmt.Errorf("number %s: %w", s, err)
 	}
 	return f, nil
-}
-
-// stringTable shares equal short strings of one stream: names of members,
-// namespaces, labels repeat in every object. It forgets what collides, so its
-// size is fixed.
-type stringTable struct {
-	seed    maphash.Seed
-	strings [1024]string
-}
-
-const longestShared = 64
-
-func newStringTable() *stringTable { return &stringTable{seed: maphash.MakeSeed()} }
-
-func (t *stringTable) string(b []byte) string {
-	if len(b) == 0 || len(b) > longestShared {
-		return string(b)
-	}
-	slot := &t.strings[maphash.Bytes(t.seed, b)%uint64(len(t.strings))]
-	if *slot != string(b) {
-		*slot = string(b)
-	}
-	return *slot
 }

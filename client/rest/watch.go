@@ -61,7 +61,7 @@ func (r Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (*Watch
 	case encodingJSON:
 		w.events = &jsonEvents[T]{codec: r.codec, src: w.src, dec: newJSONReader(w.src)}
 	case encodingProtobuf:
-		w.events = &protobufEvents[T]{codec: r.codec, src: w.src}
+		w.events = &protobufEvents[T]{codec: r.codec, src: w.src, share: r.codec.newSharer()}
 	default:
 		cancel(nil)
 		ans.close()

@@ -339,7 +339,7 @@ func TestPingsFindHalfOpenConnections(t *testing.T) {
 func readerFor[T Object](c *codec[T], protobuf bool, r io.Reader) eventReader[T] {
 	src := newSource(r, 1<<20, watchBuffer)
 	if protobuf {
-		return &protobufEvents[T]{codec: c, src: src}
+		return &protobufEvents[T]{codec: c, src: src, share: c.newSharer()}
 	}
 	return &jsonEvents[T]{codec: c, src: src, dec: newJSONReader(src)}
 }

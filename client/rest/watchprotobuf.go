@@ -14,6 +14,7 @@ import (
 type protobufEvents[T Object] struct {
 	codec *codec[T]
 	src   *source
+	share *sharer
 	buf   []byte
 }
 
@@ -70,7 +71,7 @@ func (e *protobufEvents[T]) decode(frame []byte) (WatchEvent[T], *metav1.Status,
 	if !ok {
 		return none, nil, fmt.Errorf("%T cannot be decoded from protobuf", ev.Object)
 	}
-	if err := m.Unmarshal(raw); err != nil {
+	if err := e.share.unmarshalShared(raw, m); err != nil {
 		return none, nil, fmt.Errorf("%s event: %w", ev.Type, unexpected(err))
 	}
 	e.codec.finish(ev.Object)

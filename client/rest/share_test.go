@@ -1,0 +1,185 @@
+package rest
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// filler makes values of any API type.
+type filler struct{ *rand.Rand }
+
+func (f filler) fill(v reflect.Value, depth int) {
+	switch p := v.Addr().Interface().(type) {
+	case *resource.Quantity:
+		*p = *resource.NewMilliQuantity(int64(f.IntN(5)), resource.DecimalSI)
+		return
+	case *metav1.Time:
+		*p = metav1.Unix(int64(f.IntN(1e9)+1), 0)
+		return
+	case *metav1.MicroTime:
+		*p = metav1.NewMicroTime(time.Unix(int64(f.IntN(1e9)+1), 1000))
+		return
+	case *metav1.FieldsV1:
+		*p = *metav1.NewFieldsV1(fmt.Sprintf(`{"f:%d":{}}`, f.IntN(3)))
+		return
+	case *runtime.RawExtension:
+		p.Raw = fmt.Appendf(nil, `{"a":%d}`, f.IntN(3))
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if field := v.Type().Field(i); field.IsExported() && field.Name != "TypeMeta" {
+				f.fill(v.Field(i), depth)
+			}
+		}
+	case reflect.Pointer:
+		if depth > 0 && f.IntN(3) > 0 {
+			v.Set(reflect.New(v.Type().Elem()))
+			f.fill(v.Elem(), depth-1)
+		}
+	case reflect.Slice:
+		if n := f.IntN(3); depth > 0 && n > 0 {
+			v.Set(reflect.MakeSlice(v.Type(), n, n))
+			for i := range n {
+				f.fill(v.Index(i), depth-1)
+			}
+		}
+	case reflect.Map:
+		if n := f.IntN(3); depth > 0 && n > 0 {
+			v.Set(reflect.MakeMap(v.Type()))
+			for range n {
+				key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+				f.fill(key, depth-1)
+				f.fill(value, depth-1)
+				v.SetMapIndex(key, value)
+			}
+		}
+	case reflect.String:
+		v.SetString([]string{"", "a", "some longer text"}[f.IntN(3)])
+	case reflect.Bool:
+		v.SetBool(f.IntN(2) == 0)
+	case reflect.Int32, reflect.Int64:
+		v.SetInt([]int64{0, 1, -1, 1 << 30}[f.IntN(4)])
+	case reflect.Uint8:
+		v.SetUint(uint64(f.IntN(256)))
+	}
+}
+
+// TestShapesReadWhatGeneratedCodeReads: every built-in type, decoded by its
+// shape, is what its generated code decodes; twice, as the second time parts
+// are shared.
+func TestShapesReadWhatGeneratedCodeReads(t *testing.T) {
+	f := filler{rand.New(rand.NewPCG(1, 2))}
+	shaped := 0
+	for gvk, typ := range scheme.Scheme.AllKnownTypes() {
+		made, ok := reflect.New(typ).Interface().(interface {
+			protoUnmarshaler
+			protoMarshaler
+		})
+		if _, isObject := made.(metav1.Object); !ok || !isObject {
+			continue
+		}
+		if shapeOf(typ) != nil {
+			shaped++
+		} else {
+			t.Errorf("%v has no shape", gvk)
+		}
+		share := &sharer{strings: &stringTable{}, parts: &partTable{}}
+		for range 20 {
+			f.fill(reflect.ValueOf(made).Elem(), 9)
+			encoded, err := made.Marshal()
+			if err != nil {
+				t.Fatalf("%v: %v", gvk, err)
+			}
+			want := reflect.New(typ).Interface().(protoUnmarshaler)
+			if err := want.Unmarshal(encoded); err != nil {
+				t.Fatalf("%v: %v", gvk, err)
+			}
+			got := reflect.New(typ).Interface().(protoUnmarshaler)
+			if err := share.message(shapeOf(typ), reflect.ValueOf(got).Elem(), encoded); err != nil {
+				t.Fatalf("%v: %v", gvk, err)
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Fatalf("%v: got %+v\nwant %+v", gvk, got, want)
+			}
+		}
+	}
+	if shaped < 50 {
+		t.Errorf("only %d types have a shape", shaped)
+	}
+}
+
+// FuzzShapes: whatever the generated code makes of a message, so does the
+// decoder that shares, and it keeps nothing of the buffer.
+func FuzzShapes(f *testing.F) {
+	for i := range 3 {
+		encoded, err := samplePod(i).Marshal()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(encoded)
+		f.Add(append(encoded, encoded...)) // everything twice: merged
+		f.Add(encoded[:len(encoded)-1])
+	}
+	share := &sharer{strings: &stringTable{}, parts: &partTable{}}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		want := &corev1.Pod{}
+		wantErr := want.Unmarshal(data)
+		for range 3 { // the third time, everything has been seen
+			buffer := append([]byte(nil), data...)
+			got := &corev1.Pod{}
+			err := share.unmarshalShared(buffer, got)
+			clear(buffer)
+			if (err == nil) != (wantErr == nil) || err == nil && !reflect.DeepEqual(got, want) {
+				t.Fatalf("got %+v, %v\nwant %+v, %v", got, err, want, wantErr)
+			}
+		}
+	})
+}
+
+// TestSharing: equal parts of a stream's objects are one with Sharing and
+// apart without, in every encoding.
+func TestSharing(t *testing.T) {
+	same := func(a, b *corev1.Pod) map[string]bool {
+		return map[string]bool{
+			"labels":     reflect.ValueOf(a.Labels).Pointer() == reflect.ValueOf(b.Labels).Pointer(),
+			"owners":     &a.OwnerReferences[0] == &b.OwnerReferences[0],
+			"containers": &a.Spec.Containers[0] == &b.Spec.Containers[0],
+		}
+	}
+	for _, protobuf := range []bool{true} {
+		body, contentType, err := encode(podList(10), protobuf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, sharing := range []bool{false, true} {
+			r := For[*corev1.Pod](nil)
+			if sharing {
+				r = r.Sharing()
+			}
+			list, err := decodeList(r.codec, encodingOf(contentType), newSource(bytes.NewReader(body), 1<<20, listBuffer))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for part, shared := range same(list.Items[8], list.Items[9]) {
+				if shared != sharing {
+					t.Errorf("%s, sharing %v: %s are shared: %v", contentType, sharing, part, shared)
+				}
+			}
+			if list.Items[8].Name == list.Items[9].Name || list.Items[8].Status.PodIP == list.Items[9].Status.PodIP {
+				t.Errorf("%s: objects are mixed up: %v %v", contentType, list.Items[8], list.Items[9])
+			}
+		}
+	}
+}
