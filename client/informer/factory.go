@@ -134,7 +134,11 @@ func assemble[T rest.Object](f *Factory, endpoint rest.Resource[T], opts ListOpt
 	gvr := endpoint.GroupVersionResource()
 	var origins []origin[T]
 	for _, namespace := range opts.namespaces() {
-		from := origin[T]{source: reflector.Resource(endpoint.Namespace(namespace), opts.apply)}
+		endpoint := endpoint.Namespace(namespace)
+		from := origin[T]{
+			source: reflector.Resource(endpoint.Sharing(), opts.apply),
+			apart:  reflector.Resource(endpoint, opts.apply),
+		}
 		if len(opts.Namespaces) > 0 {
 			from.namespace = namespace
 		}

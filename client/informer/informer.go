@@ -73,6 +73,9 @@ func New[T rest.Object](name string, source reflector.ListerWatcher[T], opts ref
 type origin[T rest.Object] struct {
 	namespace string
 	source    reflector.ListerWatcher[T]
+	// apart is the same without rest.Resource.Sharing, for a transform that
+	// changes objects in place; nil: source does not share.
+	apart reflector.ListerWatcher[T]
 }
 
 func newInformer[T rest.Object](name string, origins []origin[T], opts reflector.Options, resync time.Duration) *SharedInformer[T] {
@@ -92,7 +95,7 @@ func newInformer[T rest.Object](name string, origins []origin[T], opts reflector
 		if from.source == nil {
 			i.invalidBecause(errors.New("there is no source of objects"))
 		}
-		i.parts = append(i.parts, &part[T]{SharedInformer: i, namespace: from.namespace, source: from.source})
+		i.parts = append(i.parts, &part[T]{SharedInformer: i, namespace: from.namespace, source: from.source, apart: from.apart})
 		if from.namespace != "" {
 			namespaces = append(namespaces, from.namespace)
 		}
@@ -123,6 +126,11 @@ func (i *SharedInformer[T]) SetTransform(transform func(T) (T, error)) error {
 		return fmt.Errorf("informer %s: a transform must be set before the start", i.name)
 	}
 	i.transform = transform
+	for _, p := range i.parts {
+		if p.apart != nil {
+			p.source = p.apart
+		}
+	}
 	return nil
 }
 

@@ -21,8 +21,9 @@ type part[T rest.Object] struct {
 	*SharedInformer[T]
 	namespace string // "": everything
 	source    reflector.ListerWatcher[T]
-	reflector *reflector.Reflector[T] // set before the start ends, under mu
-	version   string                  // that it has reached; guarded by progress.mu
+	apart     reflector.ListerWatcher[T] // see origin
+	reflector *reflector.Reflector[T]    // set before the start ends, under mu
+	version   string                     // that it has reached; guarded by progress.mu
 	// frozen is when the server had last spoken before the list that is now
 	// under way, in Unix nanoseconds; 0: there is none, 1: it never had.
 	frozen atomic.Int64
