@@ -7,6 +7,7 @@ import (
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/controller/cronjob"
 	"github.com/levelwire/levelwire/controller/daemonset"
 	"github.com/levelwire/levelwire/controller/deployment"
 	"github.com/levelwire/levelwire/controller/disruption"
@@ -56,6 +57,9 @@ var controllers = []struct {
 	}},
 	{"job", func(s *shared) (runner, error) {
 		return job.New(s.client, s.factory, s.pods, s.recorder, s.log)
+	}},
+	{"cronjob", func(s *shared) (runner, error) {
+		return cronjob.New(s.client, s.factory, s.recorder, cronjob.Options{Logger: s.log})
 	}},
 	{"disruption", func(s *shared) (runner, error) {
 		return disruption.New(s.client, s.factory, s.pods, s.recorder, s.log)

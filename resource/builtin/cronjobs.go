@@ -1,11 +1,10 @@
 package builtin
 
 import (
-	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/robfig/cron/v3"
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -33,16 +32,7 @@ func validateCronJob(c *batchv1.CronJob) field.ErrorList {
 	if len(c.Name) > maxCronJobName {
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), c.Name, "must be no more than 52 characters"))
 	}
-	if c.Spec.Schedule == "" {
-		errs = append(errs, field.Required(specPath.Child("schedule"), ""))
-	} else if err := checkSchedule(c.Spec.Schedule); err != nil {
-		errs = append(errs, field.Invalid(specPath.Child("schedule"), c.Spec.Schedule, err.Error()))
-	}
-	if zone := c.Spec.TimeZone; zone != nil {
-		if _, err := time.LoadLocation(*zone); err != nil || *zone == "" || *zone == "Local" {
-			errs = append(errs, field.Invalid(specPath.Child("timeZone"), *zone, "unknown time zone "+*zone))
-		}
-	}
+	errs = append(errs, validateSchedule(c)...)
 	errs = append(errs, notNegative(specPath.Child("startingDeadlineSeconds"), c.Spec.StartingDeadlineSeconds)...)
 	errs = append(errs, notNegative(specPath.Child("successfulJobsHistoryLimit"), c.Spec.SuccessfulJobsHistoryLimit)...)
 	errs = append(errs, notNegative(specPath.Child("failedJobsHistoryLimit"), c.Spec.FailedJobsHistoryLimit)...)
@@ -56,82 +46,32 @@ func validateCronJob(c *batchv1.CronJob) field.ErrorList {
 	return errs
 }
 
-// cronField is one of the five fields of a schedule.
-type cronField struct {
-	name     string
-	min, max int
-	names    []string // for months and days of the week, the first standing for min
-}
-
-var cronFields = []cronField{
-	{name: "minute", min: 0, max: 59},
-	{name: "hour", min: 0, max: 23},
-	{name: "day of month", min: 1, max: 31},
-	{name: "month", min: 1, max: 12, names: []string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}},
-	{name: "day of week", min: 0, max: 6, names: []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}},
-}
-
-// checkSchedule checks a schedule in standard cron syntax, a descriptor like
-// @daily, or "@every 1h30m".
-func checkSchedule(schedule string) error {
-	switch schedule {
-	case "@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly":
-		return nil
+// validateSchedule checks the schedule and its zone. A zone within the schedule
+// was never supported, and is refused.
+func validateSchedule(c *batchv1.CronJob) field.ErrorList {
+	var errs field.ErrorList
+	at, schedule := specPath.Child("schedule"), c.Spec.Schedule
+	if schedule == "" {
+		errs = append(errs, field.Required(at, ""))
+	} else if _, err := cron.ParseStandard(schedule); err != nil {
+		errs = append(errs, field.Invalid(at, schedule, err.Error()))
 	}
-	if every, ok := strings.CutPrefix(schedule, "@every "); ok {
-		_, err := time.ParseDuration(every)
-		return err
+	if strings.Contains(schedule, "TZ") {
+		errs = append(errs, field.Invalid(at, schedule, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"))
 	}
-	parts := strings.Fields(schedule)
-	if len(parts) != len(cronFields) {
-		return fmt.Errorf("expected exactly %d fields, found %d: %q", len(cronFields), len(parts), parts)
+	if c.Spec.TimeZone == nil {
+		return errs
 	}
-	for i, f := range cronFields {
-		for item := range strings.SplitSeq(parts[i], ",") {
-			if err := f.check(item); err != nil {
-				return fmt.Errorf("%s: %w", f.name, err)
-			}
+	at = specPath.Child("timeZone")
+	switch zone := *c.Spec.TimeZone; {
+	case zone == "":
+		errs = append(errs, field.Invalid(at, zone, "timeZone must be nil or non-empty string"))
+	case strings.EqualFold(zone, "Local"):
+		errs = append(errs, field.Invalid(at, zone, "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"))
+	default:
+		if _, err := time.LoadLocation(zone); err != nil {
+			errs = append(errs, field.Invalid(at, zone, err.Error()))
 		}
 	}
-	return nil
-}
-
-// check checks one item of a field's list: *, n, n-m, and each with a step.
-func (f cronField) check(item string) error {
-	span, step, stepped := strings.Cut(item, "/")
-	if n, err := strconv.Atoi(step); stepped && (err != nil || n <= 0) {
-		return fmt.Errorf("step %q must be a positive number", step)
-	}
-	if span == "*" || span == "?" {
-		return nil
-	}
-	low, high, ranged := strings.Cut(span, "-")
-	from, err := f.number(low)
-	if err != nil || !ranged {
-		return err
-	}
-	to, err := f.number(high)
-	if err != nil {
-		return err
-	}
-	if from > to {
-		return fmt.Errorf("beginning of range (%d) beyond end of range (%d)", from, to)
-	}
-	return nil
-}
-
-func (f cronField) number(text string) (int, error) {
-	for i, name := range f.names {
-		if strings.EqualFold(text, name) {
-			return f.min + i, nil
-		}
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		return 0, fmt.Errorf("%q is not a number", text)
-	}
-	if n < f.min || n > f.max {
-		return 0, fmt.Errorf("%d is not between %d and %d", n, f.min, f.max)
-	}
-	return n, nil
+	return errs
 }
