@@ -30,7 +30,7 @@ func benchList[T Object](b *testing.B, c *codec[T], enc encoding, body []byte) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		list, err := decodeList(c, enc, newSource(bytes.NewReader(body), defaultMaxFrameBytes, listBuffer))
+		list, err := decodeList(c, enc, newSource(bytes.NewReader(body), defaultMaxFrameBytes))
 		if err != nil || len(list.Items) != 10_000 {
 			b.Fatal(err)
 		}

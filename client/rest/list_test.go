@@ -151,11 +151,11 @@ func TestCutLists(t *testing.T) {
 		}
 		enc := encodingOf(contentType)
 		codec := For[*corev1.Pod](nil).codec
-		if _, err := decodeList(codec, enc, newSource(strings.NewReader(string(body)), -1, listBuffer)); err != nil {
+		if _, err := decodeList(codec, enc, newSource(strings.NewReader(string(body)), -1)); err != nil {
 			t.Fatal(err)
 		}
 		for cut := range body {
-			_, err := decodeList(codec, enc, newSource(strings.NewReader(string(body[:cut])), -1, listBuffer))
+			_, err := decodeList(codec, enc, newSource(strings.NewReader(string(body[:cut])), -1))
 			if !errors.Is(err, io.ErrUnexpectedEOF) {
 				t.Fatalf("%s cut after %d of %d bytes: %v", contentType, cut, len(body), err)
 			}
@@ -212,8 +212,8 @@ func FuzzListProtobuf(f *testing.F) {
 // holes, and the same one however the bytes are cut into reads.
 func fuzzList[T Object](t *testing.T, c *codec[T], enc encoding, data []byte) {
 	const limit = 1 << 20
-	list, err := decodeList(c, enc, newSource(strings.NewReader(string(data)), limit, listBuffer))
-	slow, slowErr := decodeList(c, enc, newSource(&oneByte{data: data}, limit, 16))
+	list, err := decodeList(c, enc, newSource(strings.NewReader(string(data)), limit))
+	slow, slowErr := decodeList(c, enc, newSource(&oneByte{data: data}, limit))
 	if (err == nil) != (slowErr == nil) {
 		t.Fatalf("at once: %v; byte by byte: %v", err, slowErr)
 	}

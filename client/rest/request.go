@@ -199,16 +199,13 @@ func (r Resource[T]) List(ctx context.Context, opts metav1.ListOptions) (*List[T
 		return nil, err
 	}
 	defer ans.close()
-	list, err := decodeList(r.codec, ans.encoding(), newSource(ans, r.client.opts.MaxFrameBytes, listBuffer))
+	list, err := decodeList(r.codec, ans.encoding(), newSource(ans, r.client.opts.MaxFrameBytes))
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", r.gvr.Resource, contextError(ctx, err))
 	}
 	ans.drain()
 	return list, nil
 }
-
-// listBuffer is how much of a list is asked of the connection at a time.
-const listBuffer = 64 << 10
 
 func decodeList[T Object](c *codec[T], enc encoding, src *source) (*List[T], error) {
 	var list *List[T]

@@ -168,7 +168,7 @@ func TestSharing(t *testing.T) {
 			if sharing {
 				r = r.Sharing()
 			}
-			list, err := decodeList(r.codec, encodingOf(contentType), newSource(bytes.NewReader(body), 1<<20, listBuffer))
+			list, err := decodeList(r.codec, encodingOf(contentType), newSource(bytes.NewReader(body), 1<<20))
 			if err != nil {
 				t.Fatal(err)
 			}

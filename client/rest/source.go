@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"bufio"
 	"errors"
 	"io"
 )
@@ -10,14 +9,30 @@ import (
 // object may take, and remembers how reading ended, because decoders dress an
 // error up in their own words.
 type source struct {
-	r     *bufio.Reader
-	limit int64 // bytes of one frame; negative: no bound
-	left  int64
-	err   error // of the underlying reader, io.EOF included; sticky
+	in         io.Reader
+	buf        []byte
+	start, end int   // of what buf holds
+	grow       bool  // the last read filled buf
+	idle       int   // reads in a row that a small buffer would have done for
+	limit      int64 // bytes of one frame; negative: no bound
+	left       int64
+	pending    error // came with the last bytes of buf
+	err        error // of the underlying reader, io.EOF included; sticky
 }
 
-func newSource(r io.Reader, limit int64, buffer int) *source {
-	s := &source{r: bufio.NewReaderSize(r, buffer), limit: limit}
+// A source begins with a small buffer, as watches are many and mostly idle,
+// and goes on with a large one while there is much to read: each read of an
+// HTTP/2 body is answered with a frame for flow control, which is a system
+// call and a record of TLS, and for a list in a watch was a sixth of the time.
+const (
+	smallBuffer = 4 << 10
+	largeBuffer = 64 << 10
+	// idleReads small ones in a row give the large buffer back.
+	idleReads = 64
+)
+
+func newSource(r io.Reader, limit int64) *source {
+	s := &source{in: r, limit: limit}
 	s.frame()
 	return s
 }
@@ -34,12 +49,13 @@ func (s *source) Read(p []byte) (int, error) {
 		}
 		p = p[:min(int64(len(p)), s.left)]
 	}
-	n, err := s.r.Read(p)
-	s.left -= int64(n)
-	if err != nil {
-		s.err = err
+	if err := s.fill(); err != nil {
+		return 0, err
 	}
-	return n, err
+	n := copy(p, s.buf[s.start:s.end])
+	s.start += n
+	s.left -= int64(n)
+	return n, nil
 }
 
 // ReadByte implements io.ByteReader.
@@ -47,13 +63,59 @@ func (s *source) ReadByte() (byte, error) {
 	if s.limit >= 0 && s.left <= 0 {
 		return 0, s.tooLarge()
 	}
-	b, err := s.r.ReadByte()
-	if err != nil {
-		s.err = err
+	if err := s.fill(); err != nil {
 		return 0, err
 	}
+	b := s.buf[s.start]
+	s.start++
 	s.left--
 	return b, nil
+}
+
+// fill reads if nothing is buffered.
+func (s *source) fill() error {
+	if s.start < s.end {
+		return nil
+	}
+	if s.err == nil {
+		s.err = s.pending
+	}
+	if s.err != nil {
+		return s.err
+	}
+	s.resize()
+	s.start, s.end = 0, 0
+	for range maxEmptyReads {
+		n, err := s.in.Read(s.buf)
+		if n > 0 {
+			s.end, s.pending = n, err
+			s.grow = n == len(s.buf)
+			if s.idle++; n > smallBuffer {
+				s.idle = 0
+			}
+			return nil
+		}
+		if err != nil {
+			s.err = err
+			return err
+		}
+	}
+	s.err = io.ErrNoProgress
+	return s.err
+}
+
+// maxEmptyReads is how often a reader may return nothing and no error.
+const maxEmptyReads = 100
+
+// resize is called when nothing is buffered.
+func (s *source) resize() {
+	switch {
+	case s.buf == nil, len(s.buf) > smallBuffer && s.idle > idleReads:
+		s.buf = make([]byte, smallBuffer)
+	case s.grow && len(s.buf) == smallBuffer:
+		s.buf = make([]byte, largeBuffer)
+		s.idle = 0
+	}
 }
 
 // tooLarge ends reading.

@@ -32,10 +32,6 @@ type eventReader[T Object] interface {
 	next() (WatchEvent[T], *metav1.Status, error)
 }
 
-// watchBuffer is small because there are many watches and events are small
-// and rare; a large event costs a few more reads.
-const watchBuffer = 4 << 10
-
 // Watch opens a stream of events and returns when the server has answered. The
 // stream ends with ctx, or with [Watch.Close], one of which must happen unless
 // Next has returned an error. A refusal is not repeated here.
@@ -56,7 +52,7 @@ func (r Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (*Watch
 		return nil, err
 	}
 	w := &Watch[T]{answer: ans, ctx: ctx, cancel: cancel, what: "watch " + r.gvr.Resource}
-	w.src = newSource(ans, r.client.opts.MaxFrameBytes, watchBuffer)
+	w.src = newSource(ans, r.client.opts.MaxFrameBytes)
 	switch ans.encoding() {
 	case encodingJSON:
 		w.events = &jsonEvents[T]{codec: r.codec, src: w.src, dec: newJSONReader(w.src)}

@@ -337,7 +337,7 @@ func TestPingsFindHalfOpenConnections(t *testing.T) {
 }
 
 func readerFor[T Object](c *codec[T], protobuf bool, r io.Reader) eventReader[T] {
-	src := newSource(r, 1<<20, watchBuffer)
+	src := newSource(r, 1<<20)
 	if protobuf {
 		return &protobufEvents[T]{codec: c, src: src, share: c.newSharer()}
 	}
