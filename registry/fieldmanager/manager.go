@@ -44,6 +44,11 @@ func (m Manager) Update(live, obj resource.Object, manager string) {
 		manager = unknown
 	}
 	obj.GetObjectKind().SetGroupVersionKind(m.Resource.GroupVersionKind())
+	if _, custom := obj.(*unstructured.Unstructured); !custom {
+		if live == nil && m.createByType(obj, manager) || live != nil && m.updateByType(live, obj, manager) {
+			return
+		}
+	}
 	m.updateByLibrary(live, obj, manager)
 }
 

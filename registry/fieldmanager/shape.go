@@ -42,6 +42,14 @@ type field struct {
 	omitEmpty bool
 	omitZero  func(reflect.Value) bool
 	shape     *shape
+	// unowned members of ObjectMeta are nobody's, in the metadata of an object
+	// itself.
+	unowned bool
+}
+
+// unowned are the members of ObjectMeta that nobody can own.
+var unowned = []string{
+	"creationTimestamp", "generation", "managedFields", "name", "namespace", "resourceVersion", "selfLink", "uid",
 }
 
 // key is one of the members that tell the elements of a keyed list apart.
@@ -127,7 +135,7 @@ func (b *shapeBuilder) addFields(s *shape, t reflect.Type, index []int) {
 		case name == "":
 			name = f.Name
 		}
-		added := field{name: name, index: at, omitEmpty: hasOption(options, "omitempty")}
+		added := field{name: name, index: at, omitEmpty: hasOption(options, "omitempty"), unowned: slices.Contains(unowned, name)}
 		if hasOption(options, "omitzero") {
 			added.omitZero = value.OmitZeroFunc(f.Type)
 		}
