@@ -26,11 +26,13 @@ type recorder interface {
 }
 
 // step is one element of a path: a member or map entry, or an element of a list,
-// which its key is only read from if somebody asks.
+// whose key is only read from it if somebody asks.
 type step struct {
-	name    string
+	name    *string
 	list    *shape        // nil for a member
 	element reflect.Value // of list
+
+	made fieldpath.PathElement // see pathElement
 }
 
 // differ compares two objects as structured-merge-diff does, without making a
@@ -53,7 +55,7 @@ func (d *differ) objects(s *shape, before, after reflect.Value) {
 		case f.name == "apiVersion" || f.name == "kind" || f.name == "status" && d.ignoreStatus:
 			continue
 		case f.name == "metadata" && f.shape.kind == structure:
-			d.push(step{name: f.name})
+			d.push(step{name: &f.name})
 			d.metadata(f.shape, before.FieldByIndex(f.index), after.FieldByIndex(f.index))
 			d.pop()
 		default:
@@ -77,7 +79,7 @@ func (d *differ) member(f *field, before, after reflect.Value) bool {
 	if !a.IsValid() && !b.IsValid() {
 		return false
 	}
-	d.push(step{name: f.name})
+	d.push(step{name: &f.name})
 	d.compare(f.shape, a, b)
 	d.pop()
 	return true
@@ -191,9 +193,9 @@ func (d *differ) entries(s *shape, before, after reflect.Value) bool {
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
-	for _, name := range names {
-		d.push(step{name: name})
-		d.compare(s.elem, entry(before, name), entry(after, name))
+	for i := range names {
+		d.push(step{name: &names[i]})
+		d.compare(s.elem, entry(before, names[i]), entry(after, names[i]))
 		d.pop()
 	}
 	return len(names) > 0

@@ -13,10 +13,13 @@ import (
 
 // pathElement returns a step as structured-merge-diff has it.
 func (s *step) pathElement() fieldpath.PathElement {
-	if s.list == nil {
-		return fieldpath.FieldNameElement(s.name)
+	switch {
+	case s.list == nil:
+		return fieldpath.PathElement{FieldName: s.name}
+	case s.made.Key == nil && s.made.Value == nil:
+		s.made = elementOf(s.list, s.element)
 	}
-	return elementOf(s.list, s.element)
+	return s.made
 }
 
 // elementOf returns what tells an element of a list from the others.
@@ -62,7 +65,7 @@ func appendStep(dst []byte, s *step) []byte {
 	inner := scratch[:0]
 	switch {
 	case s.list == nil:
-		inner = append(append(inner, "f:"...), s.name...)
+		inner = append(append(inner, "f:"...), *s.name...)
 	case s.list.kind == setList:
 		inner = appendPlain(append(inner, "v:"...), plain(s.element))
 	default:

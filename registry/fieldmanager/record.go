@@ -8,6 +8,7 @@ import (
 // has otherwise, gone what it has no more; either may be nil.
 type changes struct {
 	set, gone *fieldpath.Set
+	path      fieldpath.Path // scratch
 }
 
 func (c *changes) record(path []step, what change) {
@@ -18,11 +19,11 @@ func (c *changes) record(path []step, what change) {
 	if *to == nil {
 		*to = &fieldpath.Set{}
 	}
-	elements := make(fieldpath.Path, len(path))
+	c.path = c.path[:0]
 	for i := range path {
-		elements[i] = path[i].pathElement()
+		c.path = append(c.path, path[i].pathElement())
 	}
-	(*to).Insert(elements)
+	(*to).Insert(c.path) // which keeps the elements, but not the slice
 }
 
 func (c *changes) leave([]step) {}
