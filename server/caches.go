@@ -2,36 +2,72 @@ package server
 
 import (
 	"context"
+	"maps"
+	"sync"
+	"sync/atomic"
 
 	"github.com/levelwire/levelwire/resource"
 	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/watchcache"
 )
 
-// caches has one watch cache for each stored resource.
+// caches has one watch cache for each stored resource. Those of built-in kinds
+// are there from the start, those of custom resources come and go. Readers
+// never block.
 type caches struct {
-	list []*watchcache.Cache
-	by   map[*resource.Resource]*watchcache.Cache
+	changing sync.Mutex // held while a new map is made
+	by       atomic.Pointer[map[*resource.Resource]*watchcache.Cache]
+	feed     *watchcache.Feed
 }
 
-func newCaches(table *resource.Table) *caches {
-	c := &caches{by: map[*resource.Resource]*watchcache.Cache{}}
+// newCaches makes the caches of a table and the feed that fills them.
+func newCaches(table *resource.Table, store watchcache.Source, opts watchcache.FeedOptions) *caches {
+	by := map[*resource.Resource]*watchcache.Cache{}
+	var list []*watchcache.Cache
 	for _, res := range table.All() {
 		stored := res.Stored()
-		if c.by[stored] == nil {
-			cache := watchcache.New(stored, watchcache.Options{})
-			c.by[stored] = cache
-			c.list = append(c.list, cache)
+		if by[stored] == nil {
+			by[stored] = watchcache.New(stored, watchcache.Options{})
+			list = append(list, by[stored])
 		}
 	}
+	c := &caches{feed: watchcache.NewFeed(store, list, opts)}
+	c.by.Store(&by)
 	return c
 }
 
-func (c *caches) of(stored *resource.Resource) *watchcache.Cache { return c.by[stored] }
+// Of returns the cache of a stored resource, or nil.
+func (c *caches) Of(stored *resource.Resource) *watchcache.Cache { return (*c.by.Load())[stored] }
 
-// wait returns when all caches have been filled.
+// Add implements customresource.Caches.
+func (c *caches) Add(stored *resource.Resource) *watchcache.Cache {
+	cache := watchcache.New(stored, watchcache.Options{})
+	c.change(func(by map[*resource.Resource]*watchcache.Cache) { by[stored] = cache })
+	c.feed.Add(cache)
+	return cache
+}
+
+// Remove implements customresource.Caches.
+func (c *caches) Remove(stored *resource.Resource) {
+	cache := c.Of(stored)
+	if cache == nil {
+		return
+	}
+	c.change(func(by map[*resource.Resource]*watchcache.Cache) { delete(by, stored) })
+	c.feed.Remove(cache)
+}
+
+func (c *caches) change(f func(by map[*resource.Resource]*watchcache.Cache)) {
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	by := maps.Clone(*c.by.Load())
+	f(by)
+	c.by.Store(&by)
+}
+
+// wait returns when all caches that there are now have been filled.
 func (c *caches) wait(ctx context.Context) error {
-	for _, cache := range c.list {
+	for _, cache := range *c.by.Load() {
 		if err := cache.WaitReady(ctx); err != nil {
 			return err
 		}
@@ -45,7 +81,7 @@ func (c *caches) overtake(ctx context.Context, store storage.Store) error {
 	if err != nil {
 		return err
 	}
-	for _, cache := range c.list {
+	for _, cache := range *c.by.Load() {
 		if _, err := cache.NotOlderThan(ctx, current); err != nil {
 			return err
 		}

@@ -18,8 +18,10 @@ import (
 
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"golang.org/x/sync/errgroup"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/levelwire/levelwire/apiserver"
+	"github.com/levelwire/levelwire/customresource"
 	"github.com/levelwire/levelwire/registry"
 	"github.com/levelwire/levelwire/resource"
 	"github.com/levelwire/levelwire/resource/builtin"
@@ -132,16 +134,16 @@ func ignoreEnd(ctx context.Context, err error) error {
 // serve wires the parts together and runs them until one fails or ctx ends.
 func (s *Server) serve(ctx context.Context, store storage.Store) error {
 	table := builtin.Table()
-	caches := newCaches(table)
-	feed := watchcache.NewFeed(store, caches.list, watchcache.FeedOptions{
+	caches := newCaches(table, store, watchcache.FeedOptions{
 		Logger: s.config.Logger, CheckInterval: s.config.SelfCheckInterval,
 	})
 	set, services, err := newRegistry(store, table, caches, s.config.ServiceCIDR, s.config.Logger)
 	if err != nil {
 		return errors.Join(err, s.listener.Close())
 	}
+	customs := s.newCustomResources(store, table, caches, set)
 	api, err := apiserver.New(apiserver.Config{
-		Resources: table, Store: store, Cache: caches.of, Registry: set,
+		Resources: table, Store: store, Cache: caches.Of, Registry: set,
 		ClientCAs: s.identity.clientCAs, Version: s.config.Version, Logger: s.config.Logger,
 	})
 	if err != nil {
@@ -164,8 +166,9 @@ func (s *Server) serve(ctx context.Context, store storage.Store) error {
 		defer stopFeed()
 		return api.Serve(serveCtx, s.listener, &tls.Config{Certificates: []tls.Certificate{s.identity.serving}, MinVersion: tls.VersionTLS12})
 	})
-	group.Go(func() error { return ignoreEnd(feedCtx, feed.Run(feedCtx)) })
-	group.Go(func() error { return s.prepare(groupCtx, set, services, caches) })
+	group.Go(func() error { return ignoreEnd(feedCtx, caches.feed.Run(feedCtx)) })
+	group.Go(func() error { return customs.Run(groupCtx) })
+	group.Go(func() error { return s.prepare(groupCtx, set, services, caches, customs) })
 	if s.config.CompactionInterval > 0 {
 		group.Go(func() error { return s.compact(groupCtx, store) })
 	}
@@ -174,9 +177,12 @@ func (s *Server) serve(ctx context.Context, store storage.Store) error {
 
 // prepare makes what every cluster has, waits for the caches and says that
 // the server is ready.
-func (s *Server) prepare(ctx context.Context, set *registry.Set, services *registry.Services, caches *caches) error {
+func (s *Server) prepare(ctx context.Context, set *registry.Set, services *registry.Services, caches *caches, customs *customresource.Lifecycle) error {
 	begin := time.Now()
 	err := registry.Bootstrap(ctx, set, services, s.endpoint())
+	if err == nil {
+		err = restored(ctx, customs)
+	}
 	if err == nil {
 		err = caches.wait(ctx)
 	}
@@ -189,6 +195,27 @@ func (s *Server) prepare(ctx context.Context, set *registry.Set, services *regis
 	s.once.Do(func() { close(s.ready) })
 	s.config.Logger.Info("ready", "url", s.URL(), "storage", s.config.Storage, "took", time.Since(begin).Round(time.Millisecond))
 	return nil
+}
+
+// restored returns when all custom resources that are defined are served.
+func restored(ctx context.Context, customs *customresource.Lifecycle) error {
+	select {
+	case <-customs.Restored():
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// newCustomResources makes what serves custom resources as they are defined.
+func (s *Server) newCustomResources(store storage.Store, table *resource.Table, caches *caches, set *registry.Set) *customresource.Lifecycle {
+	definitions := table.Lookup(apiextensionsv1.GroupName, "v1", "customresourcedefinitions")
+	customs := customresource.New(customresource.Options{
+		Registry: set, Table: table, Caches: caches, Store: store,
+		Definitions: definitions, DefinitionCache: caches.Of(definitions), Logger: s.config.Logger,
+	})
+	set.Admit(customs.Admit)
+	return customs
 }
 
 // withdrawTimeout bounds what withdraw adds to the time of stopping.
@@ -232,7 +259,7 @@ func (s *Server) compact(ctx context.Context, store storage.Store) error {
 
 // newRegistry makes the write path with the admission that every server has.
 func newRegistry(store storage.Store, table *resource.Table, caches *caches, cidr netip.Prefix, logger *slog.Logger) (*registry.Set, *registry.Services, error) {
-	set, err := registry.NewSet(registry.Config{Store: store, Resources: table, Cache: caches.of})
+	set, err := registry.NewSet(registry.Config{Store: store, Resources: table, Cache: caches.Of})
 	if err != nil {
 		return nil, nil, err
 	}

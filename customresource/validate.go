@@ -1,0 +1,174 @@
+package customresource
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/common"
+)
+
+// validateCreate checks a new object.
+func (v *version) validateCreate(u *unstructured.Unstructured) field.ErrorList {
+	nodes, checks, errs := v.ready(u)
+	if len(errs) > 0 {
+		return errs
+	}
+	if name := u.GetName(); name != "" { // a missing name is the registry's affair
+		for _, message := range apivalidation.NameIsDNSSubdomain(name, false) {
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), name, message))
+		}
+	}
+	errs = append(errs, validation.ValidateCustomResource(nil, u.Object, orNil(checks.whole))...)
+	errs = append(errs, v.validateScale(u, true)...)
+	errs = append(errs, objectmeta.Validate(context.Background(), nil, u.Object, nodes, false)...)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, nodes, u.Object)...)
+	return append(errs, v.runRules(checks, nodes, u, nil, errs)...)
+}
+
+// validateUpdate checks a change. What was wrong before and has not been
+// touched may stay (KEP-4008).
+func (v *version) validateUpdate(u, old *unstructured.Unstructured) field.ErrorList {
+	nodes, checks, errs := v.ready(u)
+	if len(errs) > 0 {
+		return errs
+	}
+	correlated := common.NewCorrelatedObject(u.Object, old.Object, &model.Structural{Structural: nodes})
+	errs = append(errs, validation.ValidateCustomResourceUpdate(nil, u.Object, old.Object, checks.whole, validation.WithRatcheting(correlated))...)
+	errs = append(errs, v.validateScale(u, true)...)
+	errs = append(errs, objectmeta.Validate(context.Background(), nil, u.Object, nodes, false)...)
+	errs = append(errs, listErrors(nodes, u, old)...)
+	return append(errs, v.runRules(checks, nodes, u, old, errs, cel.WithRatcheting(correlated))...)
+}
+
+// validateStatus checks a change of the status, which is all that it can be.
+func (v *version) validateStatus(u, old *unstructured.Unstructured) field.ErrorList {
+	nodes, checks, errs := v.ready(u)
+	if len(errs) > 0 {
+		return errs
+	}
+	correlated := common.NewCorrelatedObject(u.Object, old.Object, &model.Structural{Structural: nodes})
+	var options []validation.ValidationOption
+	if nodes != nil {
+		options = append(options, validation.WithRatcheting(correlated.Key("status")))
+	}
+	if status, ok := u.Object["status"]; ok {
+		errs = append(errs, validation.ValidateCustomResourceUpdate(field.NewPath("status"), status, old.Object["status"], checks.status, options...)...)
+	}
+	errs = append(errs, v.validateScale(u, false)...)
+	errs = append(errs, listErrors(nodes, u, old)...)
+	return append(errs, v.runRules(checks, nodes, u, old, errs, cel.WithRatcheting(correlated))...)
+}
+
+// ready compiles what the checks need, and compares kind and version.
+func (v *version) ready(u *unstructured.Unstructured) (*structuralschema.Structural, checks, field.ErrorList) {
+	var errs field.ErrorList
+	if kind := u.GetKind(); kind != v.kind.Kind {
+		errs = append(errs, field.Invalid(field.NewPath("kind"), kind, "must be "+v.kind.Kind))
+	}
+	if is := u.GetAPIVersion(); is != v.apiVersion() {
+		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), is, "must be "+v.apiVersion()))
+	}
+	if len(errs) > 0 {
+		return nil, checks{}, errs
+	}
+	nodes, err := v.schema.structural()
+	if err != nil {
+		return nil, checks{}, field.ErrorList{field.InternalError(nil, err)}
+	}
+	compiled, err := v.schema.validators()
+	if err != nil {
+		return nil, checks{}, field.ErrorList{field.InternalError(nil, err)}
+	}
+	return nodes, compiled, nil
+}
+
+// orNil keeps a nil validator from becoming an interface that is not nil.
+func orNil(v validation.SchemaValidator) validation.SchemaCreateValidator {
+	if v == nil {
+		return nil
+	}
+	return v
+}
+
+// listErrors checks that sets hold nothing twice and maps no key twice. A list
+// that was wrong before does not have to be mended first.
+func listErrors(nodes *structuralschema.Structural, u, old *unstructured.Unstructured) field.ErrorList {
+	errs := listtype.ValidateListSetsAndMaps(nil, nodes, u.Object)
+	if len(errs) > 0 && len(listtype.ValidateListSetsAndMaps(nil, nodes, old.Object)) > 0 {
+		return nil
+	}
+	return errs
+}
+
+// runRules evaluates x-kubernetes-validations, unless the object is so wrong
+// that rules could not rely on anything.
+func (v *version) runRules(c checks, nodes *structuralschema.Structural, u, old *unstructured.Unstructured, found field.ErrorList, options ...cel.Option) field.ErrorList {
+	if c.rules == nil {
+		return nil
+	}
+	for _, err := range found {
+		switch err.Type {
+		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+			return field.ErrorList{field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation")}
+		}
+	}
+	var before any
+	if old != nil {
+		before = old.Object
+	}
+	errs, _ := c.rules.Validate(context.Background(), nil, nodes, u.Object, before, celconfig.RuntimeCELCostBudget, options...)
+	return errs
+}
+
+// validateScale checks what the scale subresource shows. spec says that the
+// replicas wanted are checked, too.
+func (v *version) validateScale(u *unstructured.Unstructured, spec bool) field.ErrorList {
+	s := v.scaleSpec()
+	if s == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if spec {
+		errs = append(errs, validateReplicas(u, s.SpecReplicasPath)...)
+	}
+	errs = append(errs, validateReplicas(u, s.StatusReplicasPath)...)
+	if path := s.LabelSelectorPath; path != nil && *path != "" {
+		if selector, _, err := unstructured.NestedString(u.Object, splitPath(*path)...); err != nil {
+			errs = append(errs, field.Invalid(field.NewPath(*path), selector, err.Error()))
+		}
+	}
+	return errs
+}
+
+func (v *version) scaleSpec() *apiextensionsv1.CustomResourceSubresourceScale {
+	if v.head.Subresources == nil {
+		return nil
+	}
+	return v.head.Subresources.Scale
+}
+
+func validateReplicas(u *unstructured.Unstructured, path string) field.ErrorList {
+	replicas, _, err := unstructured.NestedInt64(u.Object, splitPath(path)...)
+	at := field.NewPath(path)
+	switch {
+	case err != nil:
+		return field.ErrorList{field.Invalid(at, replicas, err.Error())}
+	case replicas < 0:
+		return field.ErrorList{field.Invalid(at, replicas, "should be a non-negative integer")}
+	case replicas > math.MaxInt32:
+		return field.ErrorList{field.Invalid(at, replicas, fmt.Sprintf("should be less than or equal to %v", math.MaxInt32))}
+	}
+	return nil
+}

@@ -1,0 +1,275 @@
+package customresource
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Bounds of one call of a conversion webhook.
+const (
+	conversionTimeout  = 30 * time.Second
+	maxConvertedBytes  = 256 << 20
+	maxQuotedBytes     = 500 // of an answer that is no ConversionReview
+	webhookIdleTimeout = time.Minute
+)
+
+// Webhooks makes the connections to conversion webhooks.
+type Webhooks struct {
+	// Resolve returns the address, host:port, at which a Service is reached.
+	// Default: its name in the cluster's DNS, NAME.NAMESPACE.svc, and the port.
+	Resolve func(ctx context.Context, namespace, name string, port int32) (string, error)
+}
+
+// hook calls one definition's conversion webhook.
+type hook struct {
+	kind    string
+	url     string
+	version string // of ConversionReview
+	client  *http.Client
+	broken  error // what makes calls impossible
+}
+
+// caller returns the converter of a definition whose strategy is Webhook. What
+// is wrong with its configuration is told to those who need a conversion.
+func (w *Webhooks) caller(h *head) *hook {
+	c := &hook{kind: h.Spec.Names.Kind}
+	config := h.Spec.Conversion.Webhook
+	if config == nil || config.ClientConfig == nil {
+		c.broken = errors.New("spec.conversion.webhook.clientConfig is missing")
+		return c
+	}
+	known := slices.IndexFunc(config.ConversionReviewVersions, func(v string) bool { return v == "v1" || v == "v1beta1" })
+	if known < 0 {
+		c.broken = fmt.Errorf("none of its conversionReviewVersions %v is supported: use v1", config.ConversionReviewVersions)
+		return c
+	}
+	c.version = config.ConversionReviewVersions[known]
+	transport := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, IdleConnTimeout: webhookIdleTimeout,
+		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+	}
+	if ca := bytes.TrimSpace(config.ClientConfig.CABundle); len(ca) > 0 {
+		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
+		if !transport.TLSClientConfig.RootCAs.AppendCertsFromPEM(ca) {
+			c.broken = errors.New("its caBundle holds no certificate")
+		}
+	}
+	c.client = &http.Client{Transport: transport}
+	switch at := config.ClientConfig; {
+	case at.URL != nil:
+		c.url = *at.URL
+	case at.Service != nil:
+		w.reach(c, transport, at.Service)
+	}
+	return c
+}
+
+// reach makes a hook call a Service, whose certificate has to be for its name.
+func (w *Webhooks) reach(c *hook, transport *http.Transport, s *apiextensionsv1.ServiceReference) {
+	host, port := s.Name+"."+s.Namespace+".svc", int32(443)
+	if s.Port != nil {
+		port = *s.Port
+	}
+	u := url.URL{Scheme: "https", Host: net.JoinHostPort(host, strconv.Itoa(int(port))), Path: "/"}
+	if s.Path != nil {
+		u.Path = *s.Path
+	}
+	c.url = u.String()
+	if w == nil || w.Resolve == nil {
+		return
+	}
+	transport.Proxy = nil
+	transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		address, err := w.Resolve(ctx, s.Namespace, s.Name, port)
+		if err != nil {
+			return nil, err
+		}
+		return (&net.Dialer{}).DialContext(ctx, network, address)
+	}
+}
+
+// close drops connections that nobody uses.
+func (c *hook) close() {
+	if c.client != nil {
+		c.client.CloseIdleConnections()
+	}
+}
+
+// review is a ConversionReview. v1 and v1beta1 look the same.
+type review struct {
+	APIVersion string          `json:"apiVersion"`
+	Kind       string          `json:"kind"`
+	Request    *reviewRequest  `json:"request,omitempty"`
+	Response   *reviewResponse `json:"response,omitempty"`
+}
+
+type reviewRequest struct {
+	UID               string           `json:"uid"`
+	DesiredAPIVersion string           `json:"desiredAPIVersion"`
+	Objects           []map[string]any `json:"objects"`
+}
+
+type reviewResponse struct {
+	UID              string            `json:"uid"`
+	ConvertedObjects []json.RawMessage `json:"convertedObjects"`
+	Result           struct {
+		Status  string `json:"status"`
+		Message string `json:"message"`
+	} `json:"result"`
+}
+
+// convert implements converter with one call for all objects.
+func (c *hook) convert(ctx context.Context, objects []*unstructured.Unstructured, apiVersion string) ([]*unstructured.Unstructured, error) {
+	converted, err := c.call(ctx, objects, apiVersion)
+	if err != nil {
+		return nil, fmt.Errorf("conversion webhook for %s, Kind=%s failed: %w", objects[0].GetAPIVersion(), c.kind, err)
+	}
+	if len(converted) != len(objects) {
+		return nil, fmt.Errorf("conversion webhook for %s, Kind=%s returned %d objects, expected %d",
+			objects[0].GetAPIVersion(), c.kind, len(converted), len(objects))
+	}
+	out := make([]*unstructured.Unstructured, len(objects))
+	for i, raw := range converted {
+		u := &unstructured.Unstructured{}
+		err := u.UnmarshalJSON(raw)
+		if err == nil {
+			err = checkConverted(objects[i], u, apiVersion)
+		}
+		if err == nil {
+			err = restoreMeta(objects[i], u)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("conversion webhook for %s, Kind=%s returned an invalid object at index %d: %w",
+				objects[0].GetAPIVersion(), c.kind, i, err)
+		}
+		out[i] = u
+	}
+	return out, nil
+}
+
+func (c *hook) call(ctx context.Context, objects []*unstructured.Unstructured, apiVersion string) ([]json.RawMessage, error) {
+	if c.broken != nil {
+		return nil, c.broken
+	}
+	request := review{APIVersion: apiextensionsv1.GroupName + "/" + c.version, Kind: "ConversionReview", Request: &reviewRequest{
+		UID: uuid.NewString(), DesiredAPIVersion: apiVersion, Objects: make([]map[string]any, len(objects)),
+	}}
+	for i, u := range objects {
+		request.Request.Objects[i] = u.Object
+	}
+	body, err := json.Marshal(request)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := c.post(ctx, body)
+	if err != nil {
+		return nil, err
+	}
+	var got review
+	if err := json.Unmarshal(answer, &got); err != nil {
+		return nil, fmt.Errorf("its answer is no ConversionReview: %w", err)
+	}
+	switch r := got.Response; {
+	case got.APIVersion != request.APIVersion || got.Kind != request.Kind:
+		return nil, fmt.Errorf("expected webhook response of %s, Kind=ConversionReview, got %s, Kind=%s", request.APIVersion, got.APIVersion, got.Kind)
+	case r == nil:
+		return nil, errors.New("no response provided")
+	case r.UID != request.Request.UID:
+		return nil, fmt.Errorf("expected response.uid=%q, got %q", request.Request.UID, r.UID)
+	case r.Result.Status != "Success" && r.Result.Message != "":
+		return nil, errors.New(r.Result.Message)
+	case r.Result.Status != "Success":
+		return nil, fmt.Errorf("response.result.status was '%s', not 'Success'", r.Result.Status)
+	}
+	return got.Response.ConvertedObjects, nil
+}
+
+func (c *hook) post(ctx context.Context, body []byte) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "application/json")
+	response, err := c.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxConvertedBytes+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read its answer: %w", err)
+	case len(answer) > maxConvertedBytes:
+		return nil, fmt.Errorf("its answer has more than %d bytes", maxConvertedBytes)
+	case response.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("it answered %s: %q", response.Status, answer[:min(len(answer), maxQuotedBytes)])
+	}
+	return answer, nil
+}
+
+// checkConverted compares what a webhook must not change.
+func checkConverted(in, out *unstructured.Unstructured, apiVersion string) error {
+	for _, part := range []struct{ name, want, got string }{
+		{"apiVersion", apiVersion, out.GetAPIVersion()},
+		{"kind", in.GetKind(), out.GetKind()},
+		{"metadata.name", in.GetName(), out.GetName()},
+		{"metadata.namespace", in.GetNamespace(), out.GetNamespace()},
+		{"metadata.uid", string(in.GetUID()), string(out.GetUID())},
+	} {
+		if part.want != part.got {
+			return fmt.Errorf("%s must be %q, and is %q", part.name, part.want, part.got)
+		}
+	}
+	return nil
+}
+
+// restoreMeta gives the converted object the metadata of the original. Only
+// labels and annotations are the webhook's to change.
+func restoreMeta(in, out *unstructured.Unstructured) error {
+	changed, ok := out.Object["metadata"].(map[string]any)
+	if !ok {
+		return errors.New("it has no metadata")
+	}
+	restored := map[string]any{}
+	if original, ok := in.Object["metadata"].(map[string]any); ok {
+		for name, value := range original {
+			restored[name] = value
+		}
+	}
+	for _, name := range []string{"labels", "annotations"} {
+		delete(restored, name)
+		value, found := changed[name]
+		if !found || value == nil {
+			continue
+		}
+		pairs, ok := value.(map[string]any)
+		if !ok {
+			return fmt.Errorf("metadata.%s must be an object, and is a %T", name, value)
+		}
+		for key, v := range pairs {
+			if _, ok := v.(string); !ok {
+				return fmt.Errorf("metadata.%s[%s] must be a string, and is a %T", name, key, v)
+			}
+		}
+		restored[name] = pairs
+	}
+	out.Object["metadata"] = restored
+	return nil
+}
