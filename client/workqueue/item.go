@@ -151,11 +151,11 @@ func (l *levels[K]) find(priority int) (at int, found bool) {
 }
 
 // oldest returns the first key of the level whose first key has waited
-// longest. There must be one.
+// longest; of several the lowest. There must be one.
 func (l *levels[K]) oldest() *item[K] {
 	found := l.all[0].first
 	for _, in := range l.all[1:] {
-		if in.first.since.Before(found.since) {
+		if !in.first.since.After(found.since) {
 			found = in.first
 		}
 	}

@@ -1,0 +1,181 @@
+package controller
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// expectationTimeout is when a write that was never observed is given up: the
+// watch would have shown it long before, or relisted.
+const expectationTimeout = 5 * time.Minute
+
+// Expectations remember, for each key, the writes whose effects the informer
+// has not shown yet. A controller that counts its objects must not count
+// while some are pending: it would create what exists already. It is safe for
+// concurrent use.
+type Expectations struct {
+	mu      sync.Mutex
+	pending map[Key]map[types.UID]pending
+	// owners finds the key of an object that has been observed.
+	owners map[types.UID]Key
+	// early holds objects observed before the call that created them
+	// returned: the watch may be faster than the answer.
+	early map[types.UID]time.Time
+	now   func() time.Time
+}
+
+type pending struct {
+	since time.Time
+	// created is the name of an object that was created; empty for one that
+	// was deleted.
+	created string
+}
+
+// NewExpectations returns an empty set.
+func NewExpectations() *Expectations {
+	return &Expectations{
+		pending: map[Key]map[types.UID]pending{},
+		owners:  map[types.UID]Key{},
+		early:   map[types.UID]time.Time{},
+		now:     time.Now,
+	}
+}
+
+// ExpectCreated notes that key's controller created an object of this name.
+func (e *Expectations) ExpectCreated(key Key, name string, uid types.UID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, seen := e.early[uid]; seen {
+		delete(e.early, uid)
+		return
+	}
+	e.expect(key, uid, name)
+}
+
+// ExpectDeleted notes that key's controller is about to delete an object. Call
+// it before the deletion, and Observed if the deletion fails.
+func (e *Expectations) ExpectDeleted(key Key, uid types.UID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.expect(key, uid, "")
+}
+
+func (e *Expectations) expect(key Key, uid types.UID, created string) {
+	if e.pending[key] == nil {
+		e.pending[key] = map[types.UID]pending{}
+	}
+	e.pending[key][uid] = pending{e.now(), created}
+	e.owners[uid] = key
+}
+
+// Created notes that the informer has shown an object for the first time.
+func (e *Expectations) Created(uid types.UID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.fulfil(uid) {
+		e.early[uid] = e.now()
+		e.forgetEarly()
+	}
+}
+
+// Observed notes that the informer has shown the end, or the beginning of
+// the end, of an object.
+func (e *Expectations) Observed(uid types.UID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.fulfil(uid)
+	delete(e.early, uid)
+}
+
+func (e *Expectations) fulfil(uid types.UID) bool {
+	key, ok := e.owners[uid]
+	if !ok {
+		return false
+	}
+	delete(e.owners, uid)
+	delete(e.pending[key], uid)
+	if len(e.pending[key]) == 0 {
+		delete(e.pending, key)
+	}
+	return true
+}
+
+// earlyMost and earlyFor bound what is remembered of objects created by
+// others: only those whose creating call is still under way matter.
+const (
+	earlyMost = 1024
+	earlyFor  = time.Minute
+)
+
+func (e *Expectations) forgetEarly() {
+	if len(e.early) <= earlyMost {
+		return
+	}
+	limit := e.now().Add(-earlyFor)
+	for uid, at := range e.early {
+		if at.Before(limit) || len(e.early) > 2*earlyMost {
+			delete(e.early, uid)
+		}
+	}
+}
+
+// Settled tells whether the informer has shown the effect of everything that
+// key's controller did. Writes too long ago are forgotten.
+func (e *Expectations) Settled(key Key) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	limit := e.now().Add(-expectationTimeout)
+	for uid, p := range e.pending[key] {
+		if p.since.Before(limit) {
+			e.fulfil(uid)
+		}
+	}
+	return len(e.pending[key]) == 0
+}
+
+// askAfter is when the server is asked about a creation that the informer has
+// not shown.
+const askAfter = 3 * time.Second
+
+// Ask is Settled for a controller that can look on the server itself. An
+// object that was created and deleted again while the watch was cut is never
+// shown; uidOf, which returns "" for a name that does not exist, finds that
+// out. again is when to come back if nothing else happens.
+func (e *Expectations) Ask(ctx context.Context, key Key, uidOf func(ctx context.Context, name string) (types.UID, error)) (settled bool, again time.Duration) {
+	if e.Settled(key) {
+		return true, 0
+	}
+	for uid, name := range e.overdue(key) {
+		if found, err := uidOf(ctx, name); err == nil && found != uid {
+			e.Observed(uid)
+		}
+	}
+	return e.Settled(key), askAfter
+}
+
+// overdue returns the creations, uid to name, that should have been shown.
+func (e *Expectations) overdue(key Key) map[types.UID]string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	limit := e.now().Add(-askAfter)
+	names := map[types.UID]string{}
+	for uid, p := range e.pending[key] {
+		if p.created != "" && p.since.Before(limit) {
+			names[uid] = p.created
+		}
+	}
+	return names
+}
+
+// Forget drops what is pending for a key that no longer exists.
+func (e *Expectations) Forget(key Key) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for uid := range e.pending[key] {
+		delete(e.owners, uid)
+	}
+	delete(e.pending, key)
+}

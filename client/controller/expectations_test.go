@@ -1,0 +1,98 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var key = Key{Namespace: "ns", Name: "owner"}
+
+func TestExpectationsSettleWhenEverythingWasSeen(t *testing.T) {
+	e := NewExpectations()
+	e.ExpectCreated(key, "a", "1")
+	e.ExpectDeleted(key, "2")
+	if e.Settled(key) {
+		t.Fatal("settled with two pending")
+	}
+	if !e.Settled(Key{Name: "another"}) {
+		t.Fatal("another owner waits too")
+	}
+	e.Created("1")
+	if e.Settled(key) {
+		t.Fatal("settled with a deletion pending")
+	}
+	e.Observed("2")
+	if !e.Settled(key) {
+		t.Fatal("not settled")
+	}
+}
+
+func TestWatchFasterThanTheAnswer(t *testing.T) {
+	e := NewExpectations()
+	e.Created("1") // shown by the watch before the create call returned
+	e.ExpectCreated(key, "a", "1")
+	if !e.Settled(key) {
+		t.Fatal("waits for what was shown")
+	}
+}
+
+func TestForgottenOwnerStartsAnew(t *testing.T) {
+	e := NewExpectations()
+	e.ExpectCreated(key, "a", "1")
+	e.Forget(key)
+	if !e.Settled(key) || len(e.owners) != 0 {
+		t.Fatal("the end of an owner leaves something behind")
+	}
+}
+
+func TestEarlyObjectsAreBounded(t *testing.T) {
+	e := NewExpectations()
+	for i := range 10 * earlyMost {
+		e.Created(types.UID(fmt.Sprint(i)))
+	}
+	if len(e.early) > 2*earlyMost {
+		t.Fatalf("remembers %d objects of others", len(e.early))
+	}
+}
+
+// TestMissedCreation is about an object that was created and deleted again
+// while the watch was cut: nothing will ever show it.
+func TestMissedCreation(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		found   types.UID
+		err     error
+		settled bool
+	}{
+		{"gone", "", nil, true},
+		{"another has the name", "9", nil, true},
+		{"there, and the informer is late", "1", nil, false},
+		{"the server does not answer", "", errors.New("cut"), false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := NewExpectations()
+				asked := 0
+				ask := func(context.Context, string) (types.UID, error) { asked++; return c.found, c.err }
+				e.ExpectCreated(key, "a", "1")
+				if settled, again := e.Ask(t.Context(), key, ask); settled || again <= 0 || asked != 0 {
+					t.Fatalf("at once: settled %v, again in %s, asked %d times", settled, again, asked)
+				}
+				time.Sleep(askAfter + time.Millisecond)
+				if settled, _ := e.Ask(t.Context(), key, ask); settled != c.settled || asked != 1 {
+					t.Fatalf("later: settled %v, asked %d times", settled, asked)
+				}
+				time.Sleep(expectationTimeout)
+				if settled, _ := e.Ask(t.Context(), key, ask); !settled {
+					t.Fatal("waits for ever")
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,94 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/levelwire/levelwire/client/workqueue"
+)
+
+// Options configures a Controller.
+type Options struct {
+	// Name stands in logs, errors and statistics. Required.
+	Name string
+	// Workers is how many keys are reconciled at once. Default 1.
+	Workers int
+	// Backoff is how long a key waits after its first failure; the wait doubles
+	// with each further one, up to MaxBackoff. Defaults: 5 ms and 30 s, short
+	// enough that a server which was away for an hour finds its controllers back
+	// at once. Success ends the history.
+	Backoff, MaxBackoff time.Duration
+	// RateLimiter replaces the exponential back-off. Default: no overall limit,
+	// which would make each key that fails wait for all others.
+	RateLimiter workqueue.RateLimiter[Key]
+	// Timeout ends the context of one call. Default: none.
+	Timeout time.Duration
+	// StopGrace is for how long calls that run when Run's context ends may go
+	// on before their own context ends. When leadership is lost it does at
+	// once. Default: none.
+	StopGrace time.Duration
+	// SyncTimeout is how long Run waits until everything that is watched has
+	// been listed. Default: as long as it takes, for a server that is not there
+	// yet.
+	SyncTimeout time.Duration
+	// StuckAfter is how long one call may take before Healthy complains.
+	// Default 10 min; negative: it never does.
+	StuckAfter time.Duration
+	// FairShare gives, while fresh changes keep coming, one turn of so many to
+	// what the first lists held. Default 16; negative: fresh changes always go
+	// first.
+	FairShare int
+	// Logger receives what fails. Default: discard.
+	Logger *slog.Logger
+}
+
+// Defaults of Options.
+const (
+	DefaultBackoff    = 5 * time.Millisecond
+	DefaultMaxBackoff = 30 * time.Second
+	DefaultStuckAfter = 10 * time.Minute
+	DefaultFairShare  = 16
+)
+
+func (o *Options) complete() error {
+	if o.Name == "" {
+		return errors.New("a controller needs a name")
+	}
+	for _, option := range []struct {
+		name  string
+		value time.Duration
+	}{{"Backoff", o.Backoff}, {"MaxBackoff", o.MaxBackoff}, {"Timeout", o.Timeout}, {"StopGrace", o.StopGrace}, {"SyncTimeout", o.SyncTimeout}} {
+		if option.value < 0 {
+			return fmt.Errorf("controller %s: %s must not be negative: %v", o.Name, option.name, option.value)
+		}
+	}
+	if o.Workers < 0 {
+		return fmt.Errorf("controller %s: Workers must not be negative: %d", o.Name, o.Workers)
+	}
+	o.Workers = max(o.Workers, 1)
+	if o.Backoff == 0 {
+		o.Backoff = DefaultBackoff
+	}
+	if o.MaxBackoff == 0 {
+		o.MaxBackoff = max(DefaultMaxBackoff, o.Backoff)
+	}
+	if o.MaxBackoff < o.Backoff {
+		return fmt.Errorf("controller %s: MaxBackoff %v is shorter than Backoff %v", o.Name, o.MaxBackoff, o.Backoff)
+	}
+	if o.RateLimiter == nil {
+		o.RateLimiter = workqueue.Exponential[Key](o.Backoff, o.MaxBackoff)
+	}
+	if o.StuckAfter == 0 {
+		o.StuckAfter = DefaultStuckAfter
+	}
+	if o.FairShare == 0 {
+		o.FairShare = DefaultFairShare
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	o.Logger = o.Logger.With("controller", o.Name)
+	return nil
+}

@@ -1,0 +1,86 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Permanent marks an error that trying again does not mend: the object is
+// wrong, say, and a change of it comes as a key anyway. It is logged and
+// counted, and the key's back-off ends. Permanent(nil) is nil.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return permanent{err}
+}
+
+type permanent struct{ error }
+
+func (p permanent) Unwrap() error { return p.error }
+
+// reconcile calls the Func with one key, and decides when to do so again.
+func (c *Controller) reconcile(ctx context.Context, key Key) {
+	defer c.queue.Done(key)
+	c.counts.calls.Add(1)
+	result, err := c.call(ctx, key)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		c.failed(key, err)
+	default:
+		c.queue.Forget(key)
+		if result.RequeueAfter > 0 {
+			c.counts.requeues.Add(1)
+			c.queue.AddAfter(key, result.RequeueAfter)
+		}
+	}
+}
+
+func (c *Controller) failed(key Key, err error) {
+	c.counts.failures.Add(1)
+	switch {
+	case errors.As(err, new(permanent)):
+		c.opts.Logger.Warn("not reconciled, waiting for a change", "key", key, "error", err)
+		c.queue.Forget(key)
+		return
+	case apierrors.IsConflict(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		// Somebody else was faster, and what they wrote is on its way to us; or
+		// the whole namespace goes, and the object with it.
+		c.counts.conflicts.Add(1)
+		c.opts.Logger.Debug("not reconciled, trying again", "key", key, "error", err)
+	default:
+		c.opts.Logger.Warn("not reconciled, trying again", "key", key, "tries", c.queue.NumRequeues(key), "error", err)
+	}
+	c.queue.AddRateLimited(key)
+}
+
+// call contains what goes wrong over one object, so that the others go on
+// being taken care of: a panic becomes an error, and the end of the goroutine,
+// which cannot be stopped, a failure that is tried again.
+func (c *Controller) call(ctx context.Context, key Key) (result Result, err error) {
+	if c.opts.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, c.opts.Timeout, fmt.Errorf("controller %s: a call may take %v", c.opts.Name, c.opts.Timeout))
+		defer cancel()
+	}
+	returned := false
+	defer func() {
+		switch r := recover(); {
+		case r != nil:
+			c.counts.panics.Add(1)
+			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
+		case !returned:
+			c.counts.panics.Add(1)
+			c.failed(key, errors.New("it called runtime.Goexit"))
+		}
+	}()
+	result, err = c.fn(ctx, key)
+	returned = true
+	return result, err
+}

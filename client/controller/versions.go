@@ -1,0 +1,62 @@
+package controller
+
+import (
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+// Versions remember what a controller wrote last of each object, so that it
+// does not decide on a state from before its own write. A write guarded by
+// the object's version needs no such memory; a decision that looks at several
+// objects and writes one of them does. It is safe for concurrent use.
+type Versions struct {
+	mu      sync.Mutex
+	written map[types.UID]version
+	now     func() time.Time
+}
+
+type version struct {
+	resource string
+	at       time.Time
+}
+
+// NewVersions returns an empty memory.
+func NewVersions() *Versions {
+	return &Versions{written: map[types.UID]version{}, now: time.Now}
+}
+
+// Wrote notes the answer to a write.
+func (v *Versions) Wrote(obj metav1.Object) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.written[obj.GetUID()] = version{obj.GetResourceVersion(), v.now()}
+}
+
+// Behind tells whether obj, out of an informer, is from before what was
+// written. It forgets the write when it has been seen, and when it is older
+// than any watch is late.
+func (v *Versions) Behind(obj metav1.Object) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	last, ok := v.written[obj.GetUID()]
+	if !ok {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(obj.GetResourceVersion(), last.resource)
+	if err == nil && order < 0 && v.now().Sub(last.at) < expectationTimeout {
+		return true
+	}
+	delete(v.written, obj.GetUID())
+	return false
+}
+
+// Forget drops what is remembered of an object that is gone.
+func (v *Versions) Forget(uid types.UID) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.written, uid)
+}

@@ -1,0 +1,161 @@
+package controller
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/client/rest"
+)
+
+// Source is anything that has to be complete before the workers begin: an
+// informer that is read but not watched, for instance.
+type Source interface {
+	// Synced is closed when it is.
+	Synced() <-chan struct{}
+}
+
+// source is what Run starts and waits for.
+type source struct {
+	name string
+	// start registers the handler, which Run removes; nil if there is none.
+	start  func() (*informer.Registration, error)
+	synced func() <-chan struct{} // if there is no handler
+}
+
+// Map calls add with the key of each object that has to be looked at when obj
+// has changed.
+type Map[T any] func(obj T, add func(Key))
+
+// For has the controller called with the key of each object of the informer
+// that is added, changed or deleted, as far as all predicates agree. As with
+// Owns, Watch, Handle and WaitFor it has to be said before Run, which fails if
+// somebody still adds to what it watches.
+func For[T rest.Object](c *Controller, inf *informer.SharedInformer[T], when ...Predicate[T]) {
+	watch(c, inf, mapping[T]{keys: func(obj T, add func(Key)) { add(KeyOf(obj)) }, when: when})
+}
+
+// Owns has the controller called with the key of the object that an object of
+// the informer belongs to: that of its controller owner reference, if it is of
+// the kind. An object that changes hands concerns both owners. The owner is
+// looked for in the object's namespace; owners of a cluster-scoped kind need
+// Watch with a Map.
+func Owns[T rest.Object](c *Controller, inf *informer.SharedInformer[T], owner schema.GroupVersionKind, when ...Predicate[T]) {
+	Watch(c, inf, func(obj T, add func(Key)) {
+		if ref := metav1.GetControllerOfNoCopy(obj); ref != nil && IsOwner(ref, owner) {
+			add(Key{Namespace: obj.GetNamespace(), Name: ref.Name})
+		}
+	}, when...)
+}
+
+// IsOwner tells whether a reference is to an object of the kind, in whatever
+// version of its group.
+func IsOwner(ref *metav1.OwnerReference, kind schema.GroupVersionKind) bool {
+	if ref.Kind != kind.Kind {
+		return false
+	}
+	gv, err := schema.ParseGroupVersion(ref.APIVersion)
+	return err == nil && gv.Group == kind.Group
+}
+
+// Watch has the controller called with the keys that keys makes of each object
+// of the informer that is added or deleted, and of the old and the new state of
+// one that is changed, as far as all predicates agree.
+func Watch[T rest.Object](c *Controller, inf *informer.SharedInformer[T], keys Map[T], when ...Predicate[T]) {
+	watch(c, inf, mapping[T]{keys: keys, both: true, when: when})
+}
+
+func watch[T rest.Object](c *Controller, inf *informer.SharedInformer[T], m mapping[T]) {
+	m.controller = c
+	Handle(c, inf, m)
+}
+
+// Handle has a handler called by the informer for as long as the controller
+// runs. It is for handlers that do more than adding keys, which they do with
+// Add.
+func Handle[T rest.Object](c *Controller, inf *informer.SharedInformer[T], handler informer.Handler[T]) {
+	c.addSource(source{name: inf.Name(), start: func() (*informer.Registration, error) {
+		return inf.AddHandler(handler, informer.HandlerOptions{Name: c.opts.Name})
+	}})
+}
+
+// WaitFor has Run wait for a source, called name in errors, before the workers
+// begin.
+func (c *Controller) WaitFor(name string, s Source) {
+	c.addSource(source{name: name, synced: s.Synced})
+}
+
+func (c *Controller) addSource(s source) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.phase == running {
+		c.end(s.failed(errLate))
+		return
+	}
+	c.sources = append(c.sources, s)
+}
+
+// mapping is the handler that turns changes into keys.
+type mapping[T rest.Object] struct {
+	controller *Controller
+	keys       Map[T]
+	both       bool // the old state may have other keys than the new one
+	when       []Predicate[T]
+}
+
+// OnAdd implements informer.Handler.
+func (m mapping[T]) OnAdd(obj T, initial bool) {
+	change := Change[T]{Kind: Added, Object: obj, Initial: initial}
+	if m.wanted(change) {
+		m.keys(obj, m.add(initial))
+	}
+}
+
+// OnUpdate implements informer.Handler.
+func (m mapping[T]) OnUpdate(old, obj T) {
+	change := Change[T]{Kind: Updated, Old: old, Object: obj}
+	if !m.wanted(change) {
+		return
+	}
+	resync := change.Resync()
+	if m.both && !resync {
+		m.keys(old, m.add(false))
+	}
+	m.keys(obj, m.add(resync))
+}
+
+// OnDelete implements informer.Handler.
+func (m mapping[T]) OnDelete(obj T, finalStateKnown bool) {
+	change := Change[T]{Kind: Deleted, Object: obj, FinalStateUnknown: !finalStateKnown}
+	if m.wanted(change) {
+		m.keys(obj, m.add(false))
+	}
+}
+
+func (m mapping[T]) add(low bool) func(Key) {
+	if low {
+		return func(key Key) { m.controller.AddPriority(key, Low) }
+	}
+	return m.controller.Add
+}
+
+func (m mapping[T]) wanted(change Change[T]) bool {
+	for _, wanted := range m.when {
+		if !wanted(change) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s source) ready(r *informer.Registration) <-chan struct{} {
+	if r != nil {
+		return r.Synced()
+	}
+	return s.synced()
+}
+
+// failed is the error of a source.
+func (s source) failed(err error) error { return fmt.Errorf("%s: %w", s.name, err) }
