@@ -6,7 +6,7 @@ NODES    ?= 3
 DATA_DIR ?= levelwire-data
 
 .DEFAULT_GOAL := help
-.PHONY: help build up test test-race test-peers bench bench-client lint fmt ci clean
+.PHONY: help build up test test-race test-peers test-adapters bench bench-client lint fmt ci clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -25,6 +25,9 @@ test-race: ## the product, without its command, under the race detector
 
 test-peers: ## tests against the upstream libraries (a module of its own; compiles for minutes)
 	cd tests && $(GO) test ./...
+
+test-adapters: ## the adapter for code that expects client-go's informers (a module of its own)
+	cd adapters/clientgo && $(GO) vet ./... && $(GO) test -race ./...
 
 bench: ## benchmarks of the core
 	$(GO) test -run '^$$' -bench . -benchmem ./watchcache ./apiserver ./client/cache ./client/informer ./storage/...

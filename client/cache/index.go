@@ -259,3 +259,15 @@ func (x *Indexer[T]) HasIndex(name string) bool {
 	defer x.mu.RUnlock()
 	return x.index[name] != nil
 }
+
+// Indexers returns the index functions by the name of their index. The map is
+// the caller's.
+func (x *Indexer[T]) Indexers() Indexers[T] {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	functions := make(Indexers[T], len(x.order))
+	for _, ix := range x.order {
+		functions[ix.name] = ix.valuesOf
+	}
+	return functions
+}

@@ -372,3 +372,18 @@ func TestKeys(t *testing.T) {
 		t.Error("a number has a namespace")
 	}
 }
+
+func TestIndexersAreThoseThatWereAdded(t *testing.T) {
+	x := NewIndexer[*corev1.Pod](nil, Indexers[*corev1.Pod]{NamespaceIndex: MetaNamespaceIndex[*corev1.Pod]})
+	if err := x.AddIndexers(Indexers[*corev1.Pod]{"name": func(p *corev1.Pod) ([]string, error) { return []string{p.Name}, nil }}); err != nil {
+		t.Fatal(err)
+	}
+	functions := x.Indexers()
+	if values, err := functions["name"](pod("a", 1, 1)); len(functions) != 2 || err != nil || !slices.Equal(values, []string{"a"}) {
+		t.Errorf("%d index functions; of the name: %v, %v", len(functions), values, err)
+	}
+	delete(functions, "name")
+	if !x.HasIndex("name") {
+		t.Error("the caller's map is the Indexer's own")
+	}
+}

@@ -44,5 +44,27 @@ func (l Lister[T]) ByIndex(name, value string) ([]T, error) {
 	return l.indexer.ByIndex(name, value)
 }
 
+// Index returns the objects that share a value with obj in an index.
+func (l Lister[T]) Index(name string, obj T) ([]T, error) { return l.indexer.Index(name, obj) }
+
+// IndexKeys returns the keys of the objects that an index function gave this
+// value: "namespace/name", or the name of a cluster-scoped object.
+func (l Lister[T]) IndexKeys(name, value string) ([]string, error) {
+	return l.indexer.IndexKeys(name, value)
+}
+
+// IndexValues returns every value that an index has objects under.
+func (l Lister[T]) IndexValues(name string) ([]string, error) { return l.indexer.IndexValues(name) }
+
+// Indexers returns the index functions by name, those that every informer has
+// included. The map is the caller's.
+func (l Lister[T]) Indexers() cache.Indexers[T] { return l.indexer.Indexers() }
+
+// Keys returns the keys of all objects, in no particular order.
+func (l Lister[T]) Keys() []string { return l.indexer.Keys() }
+
+// ByKey is Get with a key.
+func (l Lister[T]) ByKey(key string) (T, bool) { return l.indexer.Get(key) }
+
 // Len is the number of objects.
 func (l Lister[T]) Len() int { return l.indexer.Len() }
