@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -35,7 +36,7 @@ func (s *structReader) fields(t reflect.Type, docs map[string]string) {
 			s.fields(embedded, docsOf(embedded))
 			continue
 		}
-		s.schema.SetProperty(name, s.property(f, name, docs[name]))
+		s.schema.SetProperty(name, s.property(f, name, options, docs[name]))
 		if !s.isOptional(name, options) {
 			s.schema.Required = append(s.schema.Required, name)
 		}
@@ -51,16 +52,22 @@ func (s *structReader) isOptional(field, options string) bool {
 	return strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero")
 }
 
-func (s *structReader) property(f reflect.StructField, name, doc string) spec.Schema {
+func (s *structReader) property(f reflect.StructField, name, options, doc string) spec.Schema {
 	p := s.value(f.Type)
-	p.Description = describe(doc)
-	if s.merge != nil {
-		if field, ok := s.merge.FindField(name); ok {
-			p.Default = defaultOf(field.Default)
-			addListType(p, field.Type.Inlined)
-			if r := field.Type.ElementRelationship; r != nil && *r == smd.Atomic {
-				p.AddExtension("x-kubernetes-map-type", "atomic")
-			}
+	p.Description = describe(doc, p.Enum)
+	switch field, ok := s.mergeField(name); {
+	case ok:
+		p.Default = defaultOf(field.Default)
+		addListType(p, field.Type.Inlined)
+		if r := field.Type.ElementRelationship; r != nil && *r == smd.Atomic {
+			p.AddExtension("x-kubernetes-map-type", "atomic")
+		}
+	default:
+		if !strings.Contains(options, "omitempty") || f.Type.Kind() == reflect.Struct {
+			p.Default = zero(f.Type)
+		}
+		if keys := listKeys[s.name+"."+name]; keys != nil {
+			addListType(p, smd.Atom{List: &smd.List{ElementRelationship: smd.Associative, Keys: keys}})
 		}
 	}
 	if key := f.Tag.Get("patchMergeKey"); key != "" {
@@ -78,9 +85,6 @@ func (s *structReader) value(t reflect.Type) *spec.Schema {
 	t = indirect(t)
 	switch t.Kind() {
 	case reflect.Struct:
-		if schema, ok := s.inlineLeaf(t); ok {
-			return schema
-		}
 		name := s.models.add(t)
 		s.uses = append(s.uses, name)
 		return refTo(name)
@@ -99,33 +103,45 @@ func (s *structReader) value(t reflect.Type) *spec.Schema {
 	return p
 }
 
-// element is value for what lists and maps hold. Their elements exist, so the
-// zero value is what a client sees that does not set one.
+// mergeField returns what server-side apply knows of a field.
+func (s *structReader) mergeField(name string) (smd.StructField, bool) {
+	if s.merge == nil {
+		return smd.StructField{}, false
+	}
+	return s.merge.FindField(name)
+}
+
+// listKeys are the keys of lists in types that the apply schema of the
+// built-in kinds leaves out. By model name and field.
+var listKeys = map[string][]string{
+	"io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionStatus.conditions": {"type"},
+	"io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps.x-kubernetes-validations":  {"rule"},
+}
+
+// element is value for what lists and maps hold.
 func (s *structReader) element(t reflect.Type) *spec.Schema {
 	p := s.value(t)
-	if t.Kind() == reflect.Pointer || p.Default != nil {
-		return p
-	}
-	switch t.Kind() {
-	case reflect.Struct:
-		if p.Ref.String() != "" {
-			p.Default = map[string]any{}
-		}
-	case reflect.String:
-		p.Default = ""
-	case reflect.Int32, reflect.Int64, reflect.Int:
-		p.Default = 0
-	}
+	p.Default = zero(t)
 	return p
 }
 
-// inlineLeaf answers for structs that are no model of their own where they
-// are used.
-func (s *structReader) inlineLeaf(t reflect.Type) (*spec.Schema, bool) {
-	if t.Name() == "" {
-		return typed("object", ""), true
+// zero returns the default of a value that is always there: what a client sees
+// that does not set it. nil if there is none.
+func zero(t reflect.Type) any {
+	switch t.Kind() {
+	case reflect.Struct:
+		if _, isLeaf := reflect.Zero(t).Interface().(leaf); !isLeaf {
+			return map[string]any{}
+		}
+	case reflect.String:
+		return ""
+	case reflect.Bool:
+		return false
+	case reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int, reflect.Int64,
+		reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint, reflect.Uint64:
+		return 0
 	}
-	return nil, false
+	return nil
 }
 
 func indirect(t reflect.Type) reflect.Type {
@@ -247,8 +263,20 @@ func unionsOf(m *smd.Map) []any {
 	return unions
 }
 
-// describe drops what a description holds for generators, and not for readers.
-func describe(doc string) string { return strings.TrimSpace(doc) }
+// describe returns a description with the values that are allowed, for clients
+// that show nothing else.
+func describe(doc string, values []any) string {
+	doc = strings.TrimSpace(doc)
+	if len(values) == 0 {
+		return doc
+	}
+	var b strings.Builder
+	b.WriteString(doc + "\n\nPossible enum values:")
+	for _, v := range values {
+		fmt.Fprintf(&b, "\n - `%q`", v)
+	}
+	return b.String()
+}
 
 // sortedNames returns the keys of a set in order.
 func sortedNames(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }

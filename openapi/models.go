@@ -97,7 +97,7 @@ func (m *models) add(t reflect.Type) string {
 	entry.kinds = kindsOf(t)
 	s := structReader{models: m, name: name, docs: docsOf(t), merge: m.mergeMap(name)}
 	s.schema.Type = spec.StringOrArray{"object"}
-	s.schema.Description = describe(s.docs[""])
+	s.schema.Description = describe(s.docs[""], nil)
 	s.fields(t, s.docs)
 	if s.merge != nil && s.merge.ElementRelationship == smd.Atomic {
 		s.schema.AddExtension("x-kubernetes-map-type", "atomic")
