@@ -6,7 +6,7 @@ NODES    ?= 3
 DATA_DIR ?= levelwire-data
 
 .DEFAULT_GOAL := help
-.PHONY: help build up test test-race test-peers test-adapters bench bench-client lint fmt ci clean
+.PHONY: help build up test test-race test-peers test-adapters bench bench-client soak lint fmt ci clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -31,6 +31,12 @@ test-adapters: ## the adapter for code that expects client-go's informers (a mod
 
 bench: ## benchmarks of the core
 	$(GO) test -run '^$$' -bench . -benchmem ./watchcache ./apiserver ./client/cache ./client/informer ./storage/...
+
+SOAK ?= 30m
+SEED ?= 1
+
+soak: ## informers under faults, kills and compaction for SOAK (30m), with SEED, under the race detector
+	$(GO) test -race -count=1 -v -timeout 24h -run TestSoak ./soak -soak.duration $(SOAK) -soak.seed $(SEED)
 
 PODS   ?= 200000
 EVENTS ?= 100000

@@ -1,0 +1,111 @@
+package soak
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/client/rest"
+)
+
+// checker is a handler that knows what it has been told, and notices when it
+// is told something that does not follow from that.
+type checker[T rest.Object] struct {
+	ctx          context.Context // its end makes a slow handler quick
+	slow         time.Duration
+	panicEvery   int
+	registration *informer.Registration
+
+	mu    sync.Mutex
+	known state
+	calls int
+	wrong []error // the first few
+}
+
+func (c *checker[T]) note(key string, format string, args ...any) {
+	if len(c.wrong) < 5 {
+		c.wrong = append(c.wrong, fmt.Errorf("call %d, %s: %s", c.calls, key, fmt.Sprintf(format, args...)))
+	}
+}
+
+// told runs f with what was known of the object, and then does what makes this
+// handler special.
+func (c *checker[T]) told(obj T, f func(key string, last stamp, known bool)) {
+	c.mu.Lock()
+	c.calls++
+	key := keyOf(obj)
+	last, known := c.known[key]
+	f(key, last, known)
+	panics := c.panicEvery > 0 && c.calls%c.panicEvery == 0
+	c.mu.Unlock()
+	if c.slow > 0 {
+		wait(c.ctx, c.slow)
+	}
+	if panics {
+		panic("on purpose")
+	}
+}
+
+// OnAdd implements informer.Handler.
+func (c *checker[T]) OnAdd(obj T, _ bool) {
+	c.told(obj, func(key string, last stamp, known bool) {
+		if known {
+			c.note(key, "added as %v, but known as %v", stampOf(obj), last)
+		}
+		c.known[key] = stampOf(obj)
+	})
+}
+
+// OnUpdate implements informer.Handler.
+func (c *checker[T]) OnUpdate(old, obj T) {
+	c.told(obj, func(key string, last stamp, known bool) {
+		from, to := stampOf(old), stampOf(obj)
+		if !known || last != from {
+			c.note(key, "updated from %v, but known as %v, %v", from, last, known)
+		}
+		if from.uid != to.uid || to.version < from.version {
+			c.note(key, "updated from %v to %v", from, to)
+		}
+		c.known[key] = to
+	})
+}
+
+// OnDelete implements informer.Handler.
+func (c *checker[T]) OnDelete(obj T, _ bool) {
+	c.told(obj, func(key string, last stamp, known bool) {
+		if gone := stampOf(obj); !known || gone.uid != last.uid || gone.version < last.version {
+			c.note(key, "deleted as %v, but known as %v, %v", gone, last, known)
+		}
+		delete(c.known, key)
+	})
+}
+
+// compare says what the handler was told wrongly, or has not been told.
+func (c *checker[T]) compare(want state) error {
+	if err := c.registration.Err(); err != nil {
+		return fmt.Errorf("it was removed: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.wrong) > 0 {
+		return fmt.Errorf("%w: %v", errWrong, c.wrong)
+	}
+	return difference(c.known, want)
+}
+
+// difference names one object that differs.
+func difference(got, want state) error {
+	for key, w := range want {
+		if g, ok := got[key]; !ok || g != w {
+			return fmt.Errorf("%s is %v, %v; the server has %v (%d objects, the server %d)", key, g, ok, w, len(got), len(want))
+		}
+	}
+	for key, g := range got {
+		if _, ok := want[key]; !ok {
+			return fmt.Errorf("%s is %v; the server has none (%d objects, the server %d)", key, g, len(got), len(want))
+		}
+	}
+	return nil
+}

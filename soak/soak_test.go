@@ -1,0 +1,153 @@
+package soak
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientrest "k8s.io/client-go/rest"
+
+	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/internal/faultnet"
+)
+
+var (
+	duration = flag.Duration("soak.duration", 20*time.Second, "how long to make trouble")
+	seed     = flag.Uint64("soak.seed", 1, "what decides on the trouble; two runs with one seed are alike, but not the same")
+	round    = flag.Duration("soak.round", 8*time.Second, "how long between two moments of quiet")
+)
+
+// patience is how long anything here may take once there is no trouble.
+const patience = 90 * time.Second
+
+// remarkable is how long it usually takes much less than to agree.
+const remarkable = 5 * time.Second
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(serverDir); dir != "" {
+		if err := runServer(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func TestSoak(t *testing.T) {
+	t.Logf("-soak.seed=%d -soak.duration=%v", *seed, *duration)
+	random := rand.New(rand.NewPCG(*seed, 0))
+	h := newHost(t)
+	h.start(t)
+	proxy, err := faultnet.New(h.config.Host[len("https://"):])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := proxy.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	direct := newClient(t, h.config, rest.Options{ContentType: rest.Protobuf})
+	defer direct.CloseIdleConnections()
+	journal := newJournal(direct)
+	stopWriting := journal.write(t, *seed)
+	defer stopWriting()
+
+	behind := clientrest.CopyConfig(h.config)
+	behind.Host = "https://" + proxy.Addr()
+	subjects := makeSubjects(t, behind)
+	defer func() {
+		for _, s := range subjects {
+			s.stop()
+		}
+	}()
+	trouble := &chaos{host: h, proxy: proxy, subjects: subjects, random: random}
+	limits := bounds{}
+	for end, n := time.Now().Add(*duration), 1; time.Now().Before(end) && !t.Failed(); n++ {
+		begun := time.Now()
+		trouble.make(t, min(*round, time.Until(end)))
+		release := journal.quiet()
+		quiet := time.Now()
+		agree(t, direct, journal, subjects)
+		limits.check(t)
+		t.Logf("round %d: trouble for %.1fs, agreed after %.1fs; %d writes; %v; %s",
+			n, quiet.Sub(begun).Seconds(), time.Since(quiet).Seconds(), journal.writes.Load(), trouble.counts, limits)
+		release()
+	}
+}
+
+func newClient(t *testing.T, config *clientrest.Config, opts rest.Options) *rest.Client {
+	t.Helper()
+	client, err := rest.New(config, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// agree compares the server with what its writers were told, and then every
+// informer and every handler with the server.
+func agree(t *testing.T, direct *rest.Client, j *journal, subjects []subject) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	list, err := rest.For[*corev1.ConfigMap](direct).List(ctx, metav1.ListOptions{LabelSelector: ours})
+	if err != nil {
+		t.Fatalf("the server does not list: %v", err)
+	}
+	want := state{}
+	for _, obj := range list.Items {
+		want[keyOf(obj)] = stampOf(obj)
+	}
+	if err := j.compare(want); err != nil {
+		t.Errorf("the server and its writers: %v", err)
+	}
+	for _, s := range subjects {
+		begun := time.Now()
+		if err := s.agree(ctx, want); err != nil {
+			t.Errorf("%s, while the server is at %s: %v", s.describe(), list.ResourceVersion, err)
+		}
+		if took := time.Since(begun); took > remarkable {
+			t.Logf("%s agreed after %v", s.describe(), took)
+		}
+	}
+}
+
+// bounds watches what must not grow.
+type bounds struct {
+	goroutines, most int
+	heap, mostHeap   uint64
+}
+
+// check compares with the first time, of which nothing can be known but that
+// it was not yet after long.
+func (b *bounds) check(t *testing.T) {
+	t.Helper()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	goroutines := runtime.NumGoroutine()
+	if b.goroutines == 0 {
+		b.goroutines, b.heap = goroutines, m.HeapAlloc
+	}
+	b.most, b.mostHeap = max(b.most, goroutines), max(b.mostHeap, m.HeapAlloc)
+	if most := 2*b.goroutines + 100; goroutines > most {
+		t.Errorf("%d goroutines, after %d at first", goroutines, b.goroutines)
+	}
+	if most := 2*b.heap + 32<<20; m.HeapAlloc > most {
+		t.Errorf("%d bytes of heap, after %d at first", m.HeapAlloc, b.heap)
+	}
+}
+
+func (b bounds) String() string {
+	return fmt.Sprintf("goroutines: %d at first, %d at most; heap: %d MB at first, %d at most", b.goroutines, b.most, b.heap>>20, b.mostHeap>>20)
+}

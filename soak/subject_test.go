@@ -1,0 +1,203 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientrest "k8s.io/client-go/rest"
+
+	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/client/reflector"
+	"github.com/levelwire/levelwire/client/rest"
+)
+
+// subject is an informer that the soak is about, with its handlers.
+type subject interface {
+	describe() string
+	// agree waits until the local copy and every handler show what the
+	// subject should see of want.
+	agree(ctx context.Context, want state) error
+	// disturb adds a handler or removes one.
+	disturb(t *testing.T, random *rand.Rand)
+	// restart stops the informer and starts another in its place.
+	restart(t *testing.T)
+	stop()
+}
+
+// errWrong is what no waiting mends.
+var errWrong = errors.New("told wrongly")
+
+// quick finds connections that went silent much sooner than usual.
+var quick = rest.Options{ReadIdleTimeout: 500 * time.Millisecond, PingTimeout: 500 * time.Millisecond}
+
+// impatient tries again much sooner than usual.
+var impatient = reflector.Options{
+	InitialEventsTimeout: 5 * time.Second, WatchTimeout: 5 * time.Second, OpenTimeout: 3 * time.Second, ListTimeout: 5 * time.Second,
+	Backoff: reflector.Backoff{Base: 50 * time.Millisecond, Max: 500 * time.Millisecond},
+}
+
+// makeSubjects starts an informer of each kind.
+func makeSubjects(t *testing.T, config *clientrest.Config) []subject {
+	typed := func(f *informer.Factory, o informer.ListOptions) *informer.SharedInformer[*corev1.ConfigMap] {
+		return informer.For[*corev1.ConfigMap](f, o)
+	}
+	all := func(string, stamp) bool { return true }
+	everything := informer.ListOptions{LabelSelector: ours}
+	pages, polls := impatient, impatient
+	pages.PagedList, pages.PageSize = true, 30
+	polls.PollTimeout = time.Second
+	disk := informer.DiskOptions{Directory: t.TempDir(), Interval: time.Second}
+	protobuf, http1 := quick, quick
+	protobuf.ContentType, http1.ForceHTTP1 = rest.Protobuf, true
+	inDefault := func(key string, _ stamp) bool { return strings.HasPrefix(key, "default/") }
+	return []subject{
+		begin(t, "protobuf", config, protobuf, informer.Options{Reflector: impatient}, everything, all, typed),
+		begin(t, "JSON in pages, repaired", config, quick, informer.Options{Reflector: pages, RepairInterval: 3 * time.Second}, everything, all, typed),
+		begin(t, "on disk", config, protobuf, informer.Options{Reflector: impatient, Disk: disk, Resync: time.Second}, everything, all, typed),
+		begin(t, "filtered", config, protobuf, informer.Options{Reflector: impatient},
+			informer.ListOptions{LabelSelector: ours + ",color=red"}, func(_ string, s stamp) bool { return s.red }, typed),
+		begin(t, "polling, one namespace", config, http1, informer.Options{Reflector: polls},
+			informer.ListOptions{Namespace: "default", LabelSelector: ours}, inDefault, typed),
+		begin(t, "two namespaces", config, quick, informer.Options{Reflector: impatient},
+			informer.ListOptions{Namespaces: namespaces, LabelSelector: ours}, all, typed),
+		begin(t, "metadata", config, protobuf, informer.Options{Reflector: impatient}, everything, all,
+			func(f *informer.Factory, o informer.ListOptions) *informer.SharedInformer[*metav1.PartialObjectMetadata] {
+				return informer.Metadata(f, corev1.SchemeGroupVersion.WithResource("configmaps"), o)
+			}),
+	}
+}
+
+// shared is an informer of any type of object.
+type shared[T rest.Object] struct {
+	name    string
+	connect func() *rest.Client
+	opts    informer.Options
+	make    func(*informer.Factory) *informer.SharedInformer[T]
+	selects func(key string, s stamp) bool
+
+	client   *rest.Client
+	factory  *informer.Factory
+	informer *informer.SharedInformer[T]
+	handlers []*checker[T]
+	ctx      context.Context
+	cancel   context.CancelFunc
+}
+
+func begin[T rest.Object](t *testing.T, name string, config *clientrest.Config, connect rest.Options, opts informer.Options, list informer.ListOptions,
+	selects func(string, stamp) bool, of func(*informer.Factory, informer.ListOptions) *informer.SharedInformer[T]) subject {
+	s := &shared[T]{name: name, selects: selects, opts: opts,
+		connect: func() *rest.Client { return newClient(t, config, connect) },
+		make:    func(f *informer.Factory) *informer.SharedInformer[T] { return of(f, list) },
+	}
+	s.run(t)
+	return s
+}
+
+// run starts an informer with the handlers that each has.
+func (s *shared[T]) run(t *testing.T) {
+	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(t.Context()))
+	s.client = s.connect()
+	s.factory = informer.NewFactory(s.client, s.opts)
+	s.informer = s.make(s.factory)
+	s.handlers = nil
+	s.handle(t, &checker[T]{}, informer.HandlerOptions{})
+	s.handle(t, &checker[T]{}, informer.HandlerOptions{KeepEvery: 1 << 20})
+	s.handle(t, &checker[T]{slow: 5 * time.Millisecond}, informer.HandlerOptions{})
+	s.handle(t, &checker[T]{panicEvery: 50}, informer.HandlerOptions{})
+	s.factory.Start(s.ctx)
+}
+
+func (s *shared[T]) handle(t *testing.T, c *checker[T], opts informer.HandlerOptions) {
+	t.Helper()
+	c.ctx, c.known = s.ctx, state{}
+	var err error
+	if c.registration, err = s.informer.AddHandler(c, opts); err != nil {
+		t.Fatal(err)
+	}
+	s.handlers = append(s.handlers, c)
+}
+
+func (s *shared[T]) describe() string { return fmt.Sprintf("%s: %+v", s.name, s.informer.Stats()) }
+
+func (s *shared[T]) agree(ctx context.Context, want state) error {
+	selected := state{}
+	for key, stamp := range want {
+		if s.selects(key, stamp) {
+			selected[key] = stamp
+		}
+	}
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		err := s.compare(selected)
+		if err == nil || errors.Is(err, errWrong) {
+			return err
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+func (s *shared[T]) compare(want state) error {
+	got := state{}
+	for _, obj := range s.informer.Lister().List("", nil) {
+		got[keyOf(obj)] = stampOf(obj)
+	}
+	if err := difference(got, want); err != nil {
+		return fmt.Errorf("local copy: %w", err)
+	}
+	for n, c := range s.handlers {
+		if err := c.compare(want); err != nil {
+			return fmt.Errorf("handler %d (slow: %v, panics: %v): %w", n, c.slow > 0, c.panicEvery > 0, err)
+		}
+	}
+	return nil
+}
+
+// most is how many handlers an informer has at a time.
+const most = 8
+
+func (s *shared[T]) disturb(t *testing.T, random *rand.Rand) {
+	t.Helper()
+	if n := len(s.handlers); n < most && random.IntN(2) == 0 {
+		c, opts := &checker[T]{}, informer.HandlerOptions{KeepEvery: random.IntN(2) << 20}
+		if opts.KeepEvery == 0 { // who must see everything must keep up, too
+			c.slow = time.Duration(random.IntN(5)) * time.Millisecond
+		}
+		s.handle(t, c, opts)
+		return
+	}
+	n := random.IntN(len(s.handlers))
+	removed := s.handlers[n]
+	s.handlers = slices.Delete(s.handlers, n, n+1)
+	select {
+	case <-removed.registration.Remove():
+	case <-time.After(patience):
+		t.Error("a handler's call does not end")
+	}
+	if len(s.handlers) == 0 {
+		s.handle(t, &checker[T]{}, informer.HandlerOptions{})
+	}
+}
+
+func (s *shared[T]) restart(t *testing.T) {
+	s.stop()
+	s.run(t)
+}
+
+func (s *shared[T]) stop() {
+	s.cancel()
+	s.factory.Shutdown()
+	s.client.CloseIdleConnections()
+}
