@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/levelwire/levelwire/admission"
 	"github.com/levelwire/levelwire/storage"
 )
 
@@ -70,6 +71,35 @@ type Config struct {
 	// 10.96.0.0/16.
 	ServiceCIDR netip.Prefix
 
+	// TLSCertFile and TLSKeyFile are a serving certificate in place of the one
+	// that the server makes for itself. They go together.
+	TLSCertFile, TLSKeyFile string
+	// ClientCAFile is a further authority, in PEM, that certifies users.
+	ClientCAFile string
+	// TokenAuthFile has bearer tokens: lines of token, user, uid and, quoted,
+	// groups.
+	TokenAuthFile string
+	// ServiceAccountIssuers name who issues the tokens of service accounts: the
+	// first is in new ones, all are accepted. Default
+	// https://kubernetes.default.svc.cluster.local.
+	ServiceAccountIssuers []string
+	// ServiceAccountSigningKeyFile is the private key that signs these tokens.
+	// Default: a key that the server makes for itself.
+	ServiceAccountSigningKeyFile string
+	// ServiceAccountKeyFiles are further keys, or certificates, that verify
+	// them.
+	ServiceAccountKeyFiles []string
+	// APIAudiences are what the server calls itself in tokens. Default: the
+	// first issuer.
+	APIAudiences []string
+
+	// AuthorizationModes say who decides what users may do: AlwaysAllow, which
+	// is the default, allows everybody who is authenticated everything.
+	AuthorizationModes []string
+	// DisableAdmissionPlugins names admission plugins that have no say. Without
+	// ServiceAccount, no accounts are made either.
+	DisableAdmissionPlugins []string
+
 	// Version is reported by /version.
 	Version string
 	// Logger receives what operators should see. Default: slog.Default().
@@ -86,6 +116,8 @@ const (
 	defaultRetention  = 5 * time.Minute
 	defaultBind       = "127.0.0.1"
 	defaultServiceNet = "10.96.0.0/16"
+	defaultIssuer     = "https://kubernetes.default.svc.cluster.local"
+	alwaysAllow       = "AlwaysAllow"
 	// minServiceBits leaves two addresses between a network's first and last.
 	minServiceBits = 2
 )
@@ -135,7 +167,32 @@ func (c *Config) ensureDefaults() error {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	return c.validateStorage()
+	if err := c.validateStorage(); err != nil {
+		return err
+	}
+	return c.completeIdentity()
+}
+
+// completeIdentity does for who is who and who may do what.
+func (c *Config) completeIdentity() error {
+	if len(c.ServiceAccountIssuers) == 0 {
+		c.ServiceAccountIssuers = []string{defaultIssuer}
+	}
+	if slices.Contains(c.ServiceAccountIssuers, "") {
+		return errors.New("--service-account-issuer must not be empty")
+	}
+	if (c.TLSCertFile == "") != (c.TLSKeyFile == "") {
+		return errors.New("--tls-cert-file and --tls-private-key-file go together")
+	}
+	for _, mode := range c.AuthorizationModes {
+		if mode != alwaysAllow {
+			return fmt.Errorf("--authorization-mode %q is not available: it is %s", mode, alwaysAllow)
+		}
+	}
+	if err := admission.CheckNames(c.DisableAdmissionPlugins); err != nil {
+		return fmt.Errorf("--disable-admission-plugins: %w", err)
+	}
+	return nil
 }
 
 func setDefault(d *time.Duration, value time.Duration) {

@@ -1,8 +1,10 @@
 package server
 
 import (
+	"crypto"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"net"
 	"os"
@@ -10,20 +12,26 @@ import (
 	"slices"
 	"time"
 
+	"github.com/levelwire/levelwire/auth"
 	"github.com/levelwire/levelwire/internal/pki"
+	"github.com/levelwire/levelwire/serviceaccount"
 )
-
-// adminGroup may do everything, whatever the authorizer says.
-const adminGroup = "system:masters"
 
 // identity is what the server proves who it is with, and what it asks of
 // clients.
 type identity struct {
 	serving   tls.Certificate
 	clientCAs *x509.CertPool
+	// rootCA, in PEM, is what verifies serving.
+	rootCA []byte
+	// tokenKey signs the tokens of service accounts, tokenKeys verify them, too.
+	tokenKey  crypto.Signer
+	tokenKeys []crypto.PublicKey
+	// tokens are those of a file.
+	tokens auth.TokenAuthenticator
 }
 
-// prepareIdentity loads or makes the certificates and writes the admin's
+// prepareIdentity loads or makes certificates and keys and writes the admin's
 // kubeconfig for the address that the server listens on.
 func (c *Config) prepareIdentity(address *net.TCPAddr) (*identity, error) {
 	dir := filepath.Join(c.DataDir, "pki")
@@ -31,20 +39,91 @@ func (c *Config) prepareIdentity(address *net.TCPAddr) (*identity, error) {
 	if err != nil {
 		return nil, fmt.Errorf("certificates: %w", err)
 	}
-	serving, err := authority.Serving(dir, c.servingHosts())
+	id := &identity{clientCAs: x509.NewCertPool()}
+	id.clientCAs.AddCert(authority.Certificate())
+	if err := id.prepareServing(c, dir, authority); err != nil {
+		return nil, err
+	}
+	if err := id.readClients(c); err != nil {
+		return nil, err
+	}
+	if err := id.prepareTokenKeys(c, dir); err != nil {
+		return nil, err
+	}
+	admin, err := authority.Client(dir, "admin", "levelwire-admin", auth.Masters)
 	if err != nil {
 		return nil, fmt.Errorf("certificates: %w", err)
 	}
-	admin, err := authority.Client(dir, "admin", "levelwire-admin", adminGroup)
-	if err != nil {
-		return nil, fmt.Errorf("certificates: %w", err)
-	}
-	if err := pki.WriteKubeconfig(c.kubeconfigPath(), urlOf(address), authority, admin); err != nil {
+	if err := pki.WriteKubeconfig(c.kubeconfigPath(), urlOf(address), id.rootCA, admin); err != nil {
 		return nil, fmt.Errorf("admin kubeconfig: %w", err)
 	}
-	pool := x509.NewCertPool()
-	pool.AddCert(authority.Certificate())
-	return &identity{serving: serving.TLS(), clientCAs: pool}, nil
+	return id, nil
+}
+
+// prepareServing takes the configured certificate, or one of the server's own
+// authority. Who signed a configured one is not known, and so clients are told
+// to trust the last one of its chain.
+func (id *identity) prepareServing(c *Config, dir string, authority *pki.Authority) error {
+	if c.TLSCertFile == "" {
+		serving, err := authority.Serving(dir, c.servingHosts())
+		if err != nil {
+			return fmt.Errorf("certificates: %w", err)
+		}
+		id.serving, id.rootCA = serving.TLS(), authority.CertificatePEM()
+		return nil
+	}
+	serving, err := tls.LoadX509KeyPair(c.TLSCertFile, c.TLSKeyFile)
+	if err != nil {
+		return fmt.Errorf("--tls-cert-file and --tls-private-key-file: %w", err)
+	}
+	last := serving.Certificate[len(serving.Certificate)-1]
+	id.serving, id.rootCA = serving, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: last})
+	return nil
+}
+
+// readClients reads who else is let in: with certificates of another authority,
+// and with the tokens of a file.
+func (id *identity) readClients(c *Config) error {
+	if c.ClientCAFile != "" {
+		data, err := os.ReadFile(c.ClientCAFile)
+		if err != nil {
+			return fmt.Errorf("--client-ca-file: %w", err)
+		}
+		if !id.clientCAs.AppendCertsFromPEM(data) {
+			return fmt.Errorf("--client-ca-file: %s: no PEM certificate in the file", c.ClientCAFile)
+		}
+	}
+	if c.TokenAuthFile == "" {
+		return nil
+	}
+	tokens, err := auth.ReadTokenFile(c.TokenAuthFile)
+	if err != nil {
+		return fmt.Errorf("--token-auth-file: %w", err)
+	}
+	id.tokens = tokens
+	return nil
+}
+
+// prepareTokenKeys reads the configured keys; without one to sign with, the
+// server has its own.
+func (id *identity) prepareTokenKeys(c *Config, dir string) (err error) {
+	if c.ServiceAccountSigningKeyFile == "" {
+		key, err := pki.LoadOrCreateKey(dir, "service-account")
+		if err != nil {
+			return fmt.Errorf("key of service account tokens: %w", err)
+		}
+		id.tokenKey = key
+	} else if id.tokenKey, err = serviceaccount.ReadSigningKey(c.ServiceAccountSigningKeyFile); err != nil {
+		return fmt.Errorf("--service-account-signing-key-file: %w", err)
+	}
+	for _, path := range c.ServiceAccountKeyFiles {
+		keys, err := serviceaccount.ReadPublicKeys(path)
+		if err != nil {
+			return fmt.Errorf("--service-account-key-file: %w", err)
+		}
+		id.tokenKeys = append(id.tokenKeys, keys...)
+	}
+	return nil
 }
 
 // servingHosts are the names under which clients may reach the server.

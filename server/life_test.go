@@ -99,7 +99,7 @@ func TestMemoryForgets(t *testing.T) {
 	create(ctx, t, first.client(t), "forgotten")
 	first.stop(t)
 	second := start(t, server.Config{DataDir: dir, Storage: server.Memory})
-	list, err := configMaps(second.client(t)).List(ctx, metav1.ListOptions{})
+	list, err := configMaps(second.client(t)).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=forgotten"})
 	if err != nil || len(list.Items) != 0 {
 		t.Errorf("%d objects, %v", len(list.Items), err)
 	}

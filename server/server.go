@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -20,7 +19,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/levelwire/levelwire/apiserver"
 	"github.com/levelwire/levelwire/customresource"
 	"github.com/levelwire/levelwire/registry"
 	"github.com/levelwire/levelwire/resource"
@@ -137,15 +135,13 @@ func (s *Server) serve(ctx context.Context, store storage.Store) error {
 	caches := newCaches(table, store, watchcache.FeedOptions{
 		Logger: s.config.Logger, CheckInterval: s.config.SelfCheckInterval,
 	})
-	set, services, err := newRegistry(store, table, caches, s.config.ServiceCIDR, s.config.Logger)
+	writes, err := s.newWritePath(store, table, caches)
 	if err != nil {
 		return errors.Join(err, s.listener.Close())
 	}
+	set := writes.set
 	customs := s.newCustomResources(store, table, caches, set)
-	api, err := apiserver.New(apiserver.Config{
-		Resources: table, Store: store, Cache: caches.Of, Registry: set,
-		ClientCAs: s.identity.clientCAs, Version: s.config.Version, Logger: s.config.Logger,
-	})
+	api, err := s.newAPI(store, table, caches, writes)
 	if err != nil {
 		return errors.Join(err, s.listener.Close())
 	}
@@ -168,7 +164,10 @@ func (s *Server) serve(ctx context.Context, store storage.Store) error {
 	})
 	group.Go(func() error { return ignoreEnd(feedCtx, caches.feed.Run(feedCtx)) })
 	group.Go(func() error { return customs.Run(groupCtx) })
-	group.Go(func() error { return s.prepare(groupCtx, set, services, caches, customs) })
+	group.Go(func() error { return s.prepare(groupCtx, writes, caches, customs) })
+	if keeper := writes.keeper; keeper != nil {
+		group.Go(func() error { return ignoreEnd(groupCtx, keeper.Run(groupCtx)) })
+	}
 	if s.config.CompactionInterval > 0 {
 		group.Go(func() error { return s.compact(groupCtx, store) })
 	}
@@ -177,9 +176,9 @@ func (s *Server) serve(ctx context.Context, store storage.Store) error {
 
 // prepare makes what every cluster has, waits for the caches and says that
 // the server is ready.
-func (s *Server) prepare(ctx context.Context, set *registry.Set, services *registry.Services, caches *caches, customs *customresource.Lifecycle) error {
+func (s *Server) prepare(ctx context.Context, writes *writePath, caches *caches, customs *customresource.Lifecycle) error {
 	begin := time.Now()
-	err := registry.Bootstrap(ctx, set, services, s.endpoint())
+	err := registry.Bootstrap(ctx, writes.set, writes.services, s.endpoint(), writes.contents...)
 	if err == nil {
 		err = restored(ctx, customs)
 	}
@@ -255,18 +254,4 @@ func (s *Server) compact(ctx context.Context, store storage.Store) error {
 	return ignoreEnd(ctx, storage.CompactLoop(ctx, store, storage.CompactionOptions{
 		Interval: s.config.CompactionInterval, Retention: s.config.CompactionRetention, Logger: s.config.Logger,
 	}))
-}
-
-// newRegistry makes the write path with the admission that every server has.
-func newRegistry(store storage.Store, table *resource.Table, caches *caches, cidr netip.Prefix, logger *slog.Logger) (*registry.Set, *registry.Services, error) {
-	set, err := registry.NewSet(registry.Config{Store: store, Resources: table, Cache: caches.Of})
-	if err != nil {
-		return nil, nil, err
-	}
-	services, err := registry.NewServices(set, registry.ServiceOptions{CIDR: cidr, Logger: logger})
-	if err != nil {
-		return nil, nil, fmt.Errorf("--service-cidr: %w", err)
-	}
-	set.Admit(registry.NamespaceLifecycle(set), services.Admit)
-	return set, services, nil
 }

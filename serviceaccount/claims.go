@@ -16,8 +16,18 @@ import (
 // is kept in.
 type claims struct {
 	jwt.Claims
-	Kubernetes *bound `json:"kubernetes.io,omitempty"`
+	Audience   audiences `json:"aud,omitempty"`
+	Kubernetes *bound    `json:"kubernetes.io,omitempty"`
 	legacy
+}
+
+// audiences is written as a list even if it is one, as Kubernetes does, and read
+// in both forms.
+type audiences []string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (a *audiences) UnmarshalJSON(data []byte) error {
+	return (*jwt.Audience)(a).UnmarshalJSON(data)
 }
 
 // bound is whom a token stands for, and the object that it lives as long as.
@@ -79,7 +89,7 @@ func (c *claims) check(now time.Time) error {
 // audiencesAmong are those that the token is for. A token of the older kind is
 // for the server alone, whose audiences own are.
 func (c *claims) audiencesAmong(asked, own []string) []string {
-	has := []string(c.Audience)
+	var has []string = c.Audience
 	if c.Kubernetes == nil {
 		has = own
 	}

@@ -29,14 +29,22 @@ const (
 // for its pods: the account DefaultName and the ConfigMap RootCAName. Whoever
 // needs one of them before it is there makes it. It is safe for concurrent use.
 type Accounts struct {
-	set    *registry.Set
-	rootCA string
+	set      *registry.Set
+	rootCA   string
+	makeNone bool
 }
 
-// NewAccounts returns the accounts of a set. rootCA, in PEM, verifies the
-// server's certificate.
-func NewAccounts(set *registry.Set, rootCA []byte) *Accounts {
-	return &Accounts{set: set, rootCA: string(bytes.TrimSpace(rootCA)) + "\n"}
+// AccountOptions says what namespaces have.
+type AccountOptions struct {
+	// RootCA, in PEM, verifies the server's certificate.
+	RootCA []byte
+	// MakeNone: an account that nobody has made is missed by those who need it.
+	MakeNone bool
+}
+
+// NewAccounts returns the accounts of a set.
+func NewAccounts(set *registry.Set, opts AccountOptions) *Accounts {
+	return &Accounts{set: set, rootCA: string(bytes.TrimSpace(opts.RootCA)) + "\n", makeNone: opts.MakeNone}
 }
 
 // Ensure makes or mends what a namespace has for its pods. A namespace that is
@@ -95,7 +103,7 @@ func (a *Accounts) ensureRootCA(ctx context.Context, namespace string) error {
 // token may be asked for right after the namespace was made.
 func (a *Accounts) get(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error) {
 	account, err := lookup[*corev1.ServiceAccount](ctx, a.set, "serviceaccounts", namespace, name)
-	if !apierrors.IsNotFound(err) || name != DefaultName {
+	if !apierrors.IsNotFound(err) || name != DefaultName || a.makeNone {
 		return account, err
 	}
 	if err := a.ensureDefault(ctx, namespace); err != nil {

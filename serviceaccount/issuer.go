@@ -105,10 +105,10 @@ func (t *Tokens) IssueToken(ctx context.Context, namespace, name string, request
 	expiry := now.Add(time.Duration(*spec.ExpirationSeconds) * time.Second)
 	request.Status.Token, err = t.signer.sign(&claims{
 		Claims: jwt.Claims{
-			Issuer: t.opts.Issuers[0], Subject: auth.ServiceAccountName(namespace, name), Audience: spec.Audiences,
+			Issuer: t.opts.Issuers[0], Subject: auth.ServiceAccountName(namespace, name),
 			ID: uuid.NewString(), IssuedAt: jwt.NewNumericDate(now), NotBefore: jwt.NewNumericDate(now), Expiry: jwt.NewNumericDate(expiry),
 		},
-		Kubernetes: c,
+		Audience: spec.Audiences, Kubernetes: c,
 	})
 	if err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("sign a token: %w", err))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/levelwire/levelwire/admission"
 	"github.com/levelwire/levelwire/server"
 )
 
@@ -33,7 +34,24 @@ func (f *serverFlags) register(cmd *cobra.Command) {
 	flags.DurationVar(&c.CompactionInterval, "compaction-interval", 0, "how often old versions are forgotten; negative: never (default 5m)")
 	flags.DurationVar(&c.CompactionRetention, "compaction-retention", 0, "for how long old versions are kept at least (default 5m)")
 	flags.DurationVar(&c.SelfCheckInterval, "self-check-interval", 0, "how often the caches are compared with the store; negative: never (default 10m)")
+	f.registerIdentity(cmd)
 	flags.StringVar(&f.serviceCIDR, "service-cidr", "10.96.0.0/16", "network that Services get their addresses from")
+}
+
+// registerIdentity adds the flags about who is who and who may do what, under
+// the names that Kubernetes gives them.
+func (f *serverFlags) registerIdentity(cmd *cobra.Command) {
+	flags, c := cmd.Flags(), &f.config
+	flags.StringVar(&c.TLSCertFile, "tls-cert-file", "", "PEM file of the serving certificate (default: one that the server makes)")
+	flags.StringVar(&c.TLSKeyFile, "tls-private-key-file", "", "PEM file of that certificate's key")
+	flags.StringVar(&c.ClientCAFile, "client-ca-file", "", "PEM file of a further authority that certifies users: common name is the user, organizations are the groups")
+	flags.StringVar(&c.TokenAuthFile, "token-auth-file", "", "file of bearer tokens: lines of token,user,uid and, quoted, groups")
+	flags.StringArrayVar(&c.ServiceAccountIssuers, "service-account-issuer", nil, "who issues the tokens of service accounts; several are accepted, the first is in new tokens (default https://kubernetes.default.svc.cluster.local)")
+	flags.StringVar(&c.ServiceAccountSigningKeyFile, "service-account-signing-key-file", "", "PEM file of the private key that signs these tokens (default: a key that the server makes)")
+	flags.StringSliceVar(&c.ServiceAccountKeyFiles, "service-account-key-file", nil, "PEM files of further keys or certificates that verify these tokens")
+	flags.StringSliceVar(&c.APIAudiences, "api-audiences", nil, "what the server calls itself in tokens (default: the first issuer)")
+	flags.StringSliceVar(&c.AuthorizationModes, "authorization-mode", []string{"AlwaysAllow"}, "who decides what users may do; AlwaysAllow is the only one")
+	flags.StringSliceVar(&c.DisableAdmissionPlugins, "disable-admission-plugins", nil, "admission plugins that have no say: "+strings.Join(admission.Names(), ", "))
 }
 
 // complete checks what the server does not see.

@@ -8,12 +8,12 @@ import (
 )
 
 // WriteKubeconfig writes a kubeconfig that reaches server, trusts the
-// authority and authenticates with the client certificate, all embedded. It
+// authority, in PEM, and authenticates with the client certificate, all embedded. It
 // is readable by its owner only, for it holds a private key.
-func WriteKubeconfig(path, server string, authority *Authority, client *Pair) error {
+func WriteKubeconfig(path, server string, authority []byte, client *Pair) error {
 	const name = "levelwire"
 	config := clientcmdapi.NewConfig()
-	config.Clusters[name] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: authority.CertificatePEM()}
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: authority}
 	config.AuthInfos["admin"] = &clientcmdapi.AuthInfo{ClientCertificateData: client.CertPEM, ClientKeyData: client.KeyPEM}
 	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: "admin"}
 	config.CurrentContext = name

@@ -1,0 +1,87 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/levelwire/levelwire/admission"
+	"github.com/levelwire/levelwire/apiserver"
+	"github.com/levelwire/levelwire/auth"
+	"github.com/levelwire/levelwire/registry"
+	"github.com/levelwire/levelwire/resource"
+	"github.com/levelwire/levelwire/serviceaccount"
+	"github.com/levelwire/levelwire/storage"
+)
+
+// writePath is the verbs on objects, with those who have a say in them.
+type writePath struct {
+	set      *registry.Set
+	services *registry.Services
+	tokens   *serviceaccount.Tokens
+	// contents are what a namespace has from its beginning, and keeper keeps
+	// it; none and nil if namespaces have nothing.
+	contents []registry.Content
+	keeper   *serviceaccount.Keeper
+}
+
+// newWritePath makes the write path with the admission that is configured.
+func (s *Server) newWritePath(store storage.Store, table *resource.Table, caches *caches) (*writePath, error) {
+	set, err := registry.NewSet(registry.Config{Store: store, Resources: table, Cache: caches.Of})
+	if err != nil {
+		return nil, err
+	}
+	services, err := registry.NewServices(set, registry.ServiceOptions{CIDR: s.config.ServiceCIDR, Logger: s.config.Logger})
+	if err != nil {
+		return nil, fmt.Errorf("--service-cidr: %w", err)
+	}
+	without := slices.Contains(s.config.DisableAdmissionPlugins, admission.ServiceAccount)
+	accounts := serviceaccount.NewAccounts(set, serviceaccount.AccountOptions{RootCA: s.identity.rootCA, MakeNone: without})
+	tokens, err := serviceaccount.NewTokens(set, accounts, serviceaccount.Options{
+		Issuers: s.config.ServiceAccountIssuers, Audiences: s.config.APIAudiences,
+		SigningKey: s.identity.tokenKey, PublicKeys: s.identity.tokenKeys,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("service account tokens: %w", err)
+	}
+	w := &writePath{set: set, services: services, tokens: tokens}
+	if !without {
+		w.contents = []registry.Content{accounts.Ensure}
+		w.keeper = serviceaccount.NewKeeper(accounts, tokens, s.config.Logger)
+	}
+	set.Admit(admission.Chain(set, registry.NamespaceLifecycle(set), accounts.Admit, s.config.DisableAdmissionPlugins)...)
+	set.Admit(services.Admit)
+	return w, nil
+}
+
+// newAPI makes the server of HTTP, and tells it who knows whom.
+func (s *Server) newAPI(store storage.Store, table *resource.Table, caches *caches, writes *writePath) (*apiserver.Server, error) {
+	documents, err := s.tokenDocuments(writes.tokens)
+	if err != nil {
+		return nil, err
+	}
+	tokens := auth.Union{writes.tokens}
+	if s.identity.tokens != nil {
+		tokens = auth.Union{s.identity.tokens, writes.tokens}
+	}
+	return apiserver.New(apiserver.Config{
+		Resources: table, Store: store, Cache: caches.Of, Registry: writes.set,
+		ClientCAs: s.identity.clientCAs, Tokens: tokens, Audiences: writes.tokens.Audiences(), Issuer: writes.tokens,
+		Documents: documents, Version: s.config.Version, Logger: s.config.Logger,
+	})
+}
+
+// tokenDocuments let others verify the tokens of service accounts.
+func (s *Server) tokenDocuments(tokens *serviceaccount.Tokens) (map[string]apiserver.Document, error) {
+	keys, err := tokens.Keys()
+	if err != nil {
+		return nil, fmt.Errorf("service account tokens: %w", err)
+	}
+	configuration, err := tokens.Configuration(s.URL() + serviceaccount.KeysPath)
+	if err != nil {
+		return nil, fmt.Errorf("service account tokens: %w", err)
+	}
+	return map[string]apiserver.Document{
+		serviceaccount.KeysPath:          {ContentType: "application/jwk-set+json", Body: keys},
+		serviceaccount.ConfigurationPath: {ContentType: "application/json", Body: configuration},
+	}, nil
+}
