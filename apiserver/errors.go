@@ -125,6 +125,10 @@ func asksTooMuch(s *metav1.Status) bool {
 	return s.Details != nil && len(s.Details.Causes) > 0 && s.Details.Causes[0].Type == metav1.CauseTypeResourceVersionTooLarge
 }
 
+// ofUnknownSchema says that a client applied what the schema does not know, which
+// Kubernetes answers with a 500 that has no reason.
+func ofUnknownSchema(s *metav1.Status) bool { return s.Reason == metav1.StatusReasonUnknown }
+
 func completeStatus(s *metav1.Status) *metav1.Status {
 	s.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
 	if s.Code == 0 {
@@ -138,7 +142,7 @@ func completeStatus(s *metav1.Status) *metav1.Status {
 // met must still learn why.
 func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	status := statusOf(err)
-	if info := infoFrom(r.Context()); info != nil && status.Code >= 500 && !asksTooMuch(status) {
+	if info := infoFrom(r.Context()); info != nil && status.Code >= 500 && !asksTooMuch(status) && !ofUnknownSchema(status) {
 		info.err = err
 	}
 	if d := status.Details; d != nil && d.RetryAfterSeconds > 0 {

@@ -91,7 +91,9 @@ func (r Registry) createOnce(ctx context.Context, obj resource.Object, opts Writ
 		return nil, r.unencodable(name, err)
 	}
 	key := r.stored.StorePrefix + r.stored.Key(obj.GetNamespace(), name)
-	rev, err := r.set.config.Store.Create(ctx, key, value, r.stored.TTL)
+	rev, value, err := r.commit(obj, value, func(value []byte) (storage.Revision, error) {
+		return r.set.config.Store.Create(ctx, key, value, r.stored.TTL)
+	})
 	admitted.finish(ctx, outcomeOf(err))
 	if err != nil {
 		if errors.Is(err, storage.ErrConflict) {

@@ -114,11 +114,12 @@ func (r Registry) carryOut(ctx context.Context, namespace, name string, dryRun b
 	}
 	var rev storage.Revision
 	key := r.stored.StorePrefix + r.stored.Key(namespace, name)
-	if d.action == create {
-		rev, err = r.set.config.Store.Create(ctx, key, value, r.stored.TTL)
-	} else {
-		rev, err = r.set.config.Store.Update(ctx, key, value, cur.revision, r.stored.TTL)
-	}
+	rev, value, err = r.commit(d.object, value, func(value []byte) (storage.Revision, error) {
+		if d.action == create {
+			return r.set.config.Store.Create(ctx, key, value, r.stored.TTL)
+		}
+		return r.set.config.Store.Update(ctx, key, value, cur.revision, r.stored.TTL)
+	})
 	d.admitted.finish(ctx, outcomeOf(err))
 	if err != nil {
 		next, err := r.superseded(name, err)
@@ -133,6 +134,23 @@ func (r Registry) carryOut(ctx context.Context, namespace, name string, dryRun b
 		result.Created = d.action == create
 	}
 	return result, nil, err
+}
+
+// commit writes obj, of which value is the encoded form. An object that its
+// managedFields make too large for the store is written without them: they are
+// not what the client sent.
+func (r Registry) commit(obj resource.Object, value []byte, write func([]byte) (storage.Revision, error)) (storage.Revision, []byte, error) {
+	rev, err := write(value)
+	if !errors.Is(err, storage.ErrTooLarge) || len(obj.GetManagedFields()) == 0 {
+		return rev, value, err
+	}
+	obj.SetManagedFields(nil)
+	smaller, encodeErr := r.res.Encode(obj)
+	if encodeErr != nil {
+		return 0, value, err
+	}
+	rev, err = write(smaller)
+	return rev, smaller, err
 }
 
 // unchanged answers a write of what is there already. Nothing is written, but

@@ -216,7 +216,7 @@ func (r Registry) patch(ctx context.Context, namespace, name string, of part, su
 			return decision{}, r.notFound(name)
 		}
 		patched := func(resource.Object) (resource.Object, error) {
-			doc, err := r.document(cur)
+			doc, err := r.document(cur, patch)
 			if err != nil {
 				return nil, err
 			}
@@ -237,12 +237,17 @@ func (r Registry) patch(ctx context.Context, namespace, name string, of part, su
 	})
 }
 
-// document returns a state as JSON of the endpoint's shape.
-func (r Registry) document(cur *state) ([]byte, error) {
-	if r.res == r.stored {
-		return cur.json, nil
+// document returns a state as the JSON, in the endpoint's shape, that a patch
+// is applied to. Of managedFields, which most patches say nothing of, it has
+// none then: an object that comes without keeps those that it has.
+func (r Registry) document(cur *state, patch *Patch) ([]byte, error) {
+	json, err := cur.json, error(nil)
+	if r.res != r.stored {
+		json, err = r.res.Marshal(cur.object)
 	}
-	json, err := r.res.Marshal(cur.object)
+	if err == nil && patch.kind != types.JSONPatchType && !bytes.Contains(patch.body, []byte("managedFields")) {
+		json, err = resource.WithoutManagedFields(json)
+	}
 	if err != nil {
 		return nil, r.storeError(cur.object.GetName(), err)
 	}

@@ -3,6 +3,7 @@ package resource
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -198,6 +199,43 @@ func appendMetadata(out, metadata []byte, rule revisionRule) ([]byte, error) {
 		out = appendMember(out, metadata, m)
 	}
 	return out, nil
+}
+
+// WithoutManagedFields returns an encoded object without its managedFields,
+// which are a large part of many objects. An object without any is returned
+// itself; json is not modified.
+func WithoutManagedFields(json []byte) ([]byte, error) {
+	top, err := members(json)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range top {
+		if m.key != "metadata" {
+			continue
+		}
+		metadata := json[m.value:m.end]
+		list, err := members(metadata)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(list, func(m member) bool { return m.key == "managedFields" })
+		if i < 0 {
+			return json, nil
+		}
+		out := append(make([]byte, 0, len(json)), json[:m.value]...)
+		out = append(out, '{')
+		for j, kept := range list {
+			if j == i {
+				continue
+			}
+			if out[len(out)-1] != '{' {
+				out = append(out, ',')
+			}
+			out = appendMember(out, metadata, kept)
+		}
+		return append(append(out, '}'), json[m.end:]...), nil
+	}
+	return json, nil
 }
 
 // appendMember appends one member with its key.
