@@ -84,6 +84,9 @@ func (r Registry) prepareUpdate(obj, old resource.Object, of part, own ownership
 		call(r.res.Strategy.Default, obj)
 		own.track(r, old, obj)
 		call2(r.res.Strategy.PrepareForStatusUpdate, obj, old)
+	case partChosen:
+		call(r.res.Strategy.Default, obj)
+		own.track(r, old, obj)
 	default:
 		own.track(r, old, obj)
 	}
@@ -105,7 +108,7 @@ func call2(f func(obj, old resource.Object), obj, old resource.Object) {
 	}
 }
 
-func (r Registry) validateUpdate(obj, old resource.Object, of part) error {
+func (r Registry) validateUpdate(obj, old resource.Object, of part, subresource string) error {
 	errs := validation.ValidateObjectMetaAccessorUpdate(obj, old, metadataPath)
 	errs = append(errs, validation.ValidateObjectMetaAccessor(obj, r.res.Namespaced, anyName, metadataPath)...)
 	if of == partMain {
@@ -118,6 +121,9 @@ func (r Registry) validateUpdate(obj, old resource.Object, of part) error {
 	}
 	if f := r.res.Strategy.ValidateStatus; of == partStatus && f != nil {
 		errs = append(errs, f(obj, old)...)
+	}
+	if f := r.res.Strategy.ValidateSubresource; of == partChosen && f != nil {
+		errs = append(errs, f(subresource, obj, old)...)
 	}
 	return r.refuse(obj, errs)
 }

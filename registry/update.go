@@ -96,7 +96,7 @@ func (c *change) decide(ctx context.Context, cur *state) (decision, error) {
 	if err := c.set.admit(ctx, q); err != nil {
 		return decision{}, err
 	}
-	if err := c.validateUpdate(obj, cur.object, c.of); err != nil {
+	if err := c.validateUpdate(obj, cur.object, c.of, c.subresource); err != nil {
 		q.finish(ctx, Refused)
 		return decision{}, err
 	}

@@ -32,6 +32,9 @@ type Strategy struct {
 	// ValidateStatus checks a change that came through the status subresource.
 	// Without it such changes are not checked beyond their metadata.
 	ValidateStatus func(obj, old Object) field.ErrorList
+	// ValidateSubresource checks a change that came through another
+	// subresource than status and scale, named as in its URL.
+	ValidateSubresource func(subresource string, obj, old Object) field.ErrorList
 	// PrepareForDelete gives an object whose deletion begins the finalizers
 	// that the kind's own machinery takes off again.
 	PrepareForDelete func(obj Object)

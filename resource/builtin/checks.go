@@ -2,6 +2,8 @@ package builtin
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -126,6 +128,18 @@ func countOrPercent(path *field.Path, value *intstr.IntOrString) field.ErrorList
 		return invalid(path, value.StrVal, validation.IsValidPercent(value.StrVal))
 	case value.IntVal < 0:
 		return field.ErrorList{field.Invalid(path, value.IntVal, "must be greater than or equal to 0")}
+	}
+	return nil
+}
+
+// notAll complains about a percentage above 100 of what cannot be more than
+// all.
+func notAll(path *field.Path, value *intstr.IntOrString) field.ErrorList {
+	if value == nil || value.Type != intstr.String || len(validation.IsValidPercent(value.StrVal)) > 0 {
+		return nil
+	}
+	if n, err := strconv.Atoi(strings.TrimSuffix(value.StrVal, "%")); err != nil || n > 100 {
+		return field.ErrorList{field.Invalid(path, value.StrVal, "must not be greater than 100%")}
 	}
 	return nil
 }

@@ -7,8 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	apiresource "k8s.io/apimachinery/pkg/api/resource"
 )
 
 // validateContainers checks all containers of a pod, and what must be unique
@@ -39,9 +37,28 @@ func validateContainers(path *field.Path, spec *corev1.PodSpec, volumes sets.Set
 		errs = append(errs, validateLifecycle(at, c)...)
 		errs = append(errs, claimHostPorts(at.Child("ports"), c.Ports, hostPorts)...)
 	}
+	errs = append(errs, hostNetworkPorts(path, spec)...)
+	targets := names.Clone()
 	for i := range spec.EphemeralContainers {
-		c := corev1.Container(spec.EphemeralContainers[i].EphemeralContainerCommon)
-		check(path.Child("ephemeralContainers").Index(i), &c)
+		at, c := path.Child("ephemeralContainers").Index(i), corev1.Container(spec.EphemeralContainers[i].EphemeralContainerCommon)
+		check(at, &c)
+		errs = append(errs, validateEphemeralContainer(at, &spec.EphemeralContainers[i], targets)...)
+	}
+	return errs
+}
+
+// hostNetworkPorts: a pod in the host's network has the host's ports.
+func hostNetworkPorts(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
+	if !spec.HostNetwork {
+		return nil
+	}
+	var errs field.ErrorList
+	for i := range spec.Containers {
+		for j, p := range spec.Containers[i].Ports {
+			if p.HostPort != p.ContainerPort {
+				errs = append(errs, field.Invalid(path.Child("containers").Index(i).Child("ports").Index(j).Child("hostPort"), p.HostPort, "must match `containerPort` when `hostNetwork` is true"))
+			}
+		}
 	}
 	return errs
 }
@@ -59,6 +76,12 @@ func validateContainer(path *field.Path, c *corev1.Container, volumes sets.Set[s
 	errs = append(errs, validateContainerPorts(path.Child("ports"), c.Ports)...)
 	errs = append(errs, validateEnv(path, c)...)
 	errs = append(errs, validateMounts(path, c, volumes)...)
+	errs = append(errs, validateSecurity(path.Child("securityContext"), c.SecurityContext)...)
+	for i, p := range c.ResizePolicy {
+		at := path.Child("resizePolicy").Index(i)
+		errs = append(errs, oneOf(at.Child("resourceName"), p.ResourceName, corev1.ResourceCPU, corev1.ResourceMemory)...)
+		errs = append(errs, oneOf(at.Child("restartPolicy"), p.RestartPolicy, corev1.NotRequired, corev1.RestartContainer)...)
+	}
 	return append(errs, validateResources(path.Child("resources"), &c.Resources)...)
 }
 
@@ -133,65 +156,6 @@ func claimHostPorts(path *field.Path, ports []corev1.ContainerPort, taken sets.S
 	return errs
 }
 
-func validateEnv(path *field.Path, c *corev1.Container) field.ErrorList {
-	var errs field.ErrorList
-	for i, e := range c.Env {
-		at := path.Child("env").Index(i)
-		errs = append(errs, requiredSyntax(at.Child("name"), e.Name, validation.IsRelaxedEnvVarName)...)
-		if e.ValueFrom != nil {
-			errs = append(errs, validateEnvSource(at.Child("valueFrom"), &e)...)
-		}
-	}
-	for i, from := range c.EnvFrom {
-		at := path.Child("envFrom").Index(i)
-		switch {
-		case from.ConfigMapRef != nil && from.SecretRef != nil:
-			errs = append(errs, field.Invalid(at, "", "may not have more than one field specified at a time"))
-		case from.ConfigMapRef != nil:
-			errs = append(errs, required(at.Child("configMapRef", "name"), from.ConfigMapRef.Name)...)
-		case from.SecretRef != nil:
-			errs = append(errs, required(at.Child("secretRef", "name"), from.SecretRef.Name)...)
-		default:
-			errs = append(errs, field.Invalid(at, "", "must specify one of: `configMapRef` or `secretRef`"))
-		}
-	}
-	return errs
-}
-
-func validateEnvSource(path *field.Path, e *corev1.EnvVar) field.ErrorList {
-	var errs field.ErrorList
-	from, sources := e.ValueFrom, 0
-	if from.FieldRef != nil {
-		sources++
-		errs = append(errs, required(path.Child("fieldRef", "fieldPath"), from.FieldRef.FieldPath)...)
-	}
-	if from.ResourceFieldRef != nil {
-		sources++
-		errs = append(errs, required(path.Child("resourceFieldRef", "resource"), from.ResourceFieldRef.Resource)...)
-	}
-	if from.ConfigMapKeyRef != nil {
-		sources++
-		errs = append(errs, requiredSyntax(path.Child("configMapKeyRef", "key"), from.ConfigMapKeyRef.Key, validation.IsConfigMapKey)...)
-	}
-	if from.SecretKeyRef != nil {
-		sources++
-		errs = append(errs, requiredSyntax(path.Child("secretKeyRef", "key"), from.SecretKeyRef.Key, validation.IsConfigMapKey)...)
-	}
-	if from.FileKeyRef != nil {
-		sources++
-		errs = append(errs, required(path.Child("fileKeyRef", "path"), from.FileKeyRef.Path)...)
-	}
-	switch {
-	case sources == 0:
-		errs = append(errs, field.Invalid(path, "", "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"))
-	case e.Value != "":
-		errs = append(errs, field.Invalid(path, "", "may not be specified when `value` is not empty"))
-	case sources > 1:
-		errs = append(errs, field.Invalid(path, "", "may not have more than one field specified at a time"))
-	}
-	return errs
-}
-
 func validateMounts(path *field.Path, c *corev1.Container, volumes sets.Set[string]) field.ErrorList {
 	var errs field.ErrorList
 	points := sets.New[string]()
@@ -207,6 +171,11 @@ func validateMounts(path *field.Path, c *corev1.Container, volumes sets.Set[stri
 			errs = append(errs, field.Invalid(at.Child("mountPath"), m.MountPath, "must be unique"))
 		}
 		points.Insert(m.MountPath)
+		errs = append(errs, descendingPath(at.Child("subPath"), m.SubPath)...)
+		errs = append(errs, descendingPath(at.Child("subPathExpr"), m.SubPathExpr)...)
+		if p := m.MountPropagation; p != nil {
+			errs = append(errs, mountPropagation(at.Child("mountPropagation"), *p, c)...)
+		}
 		if m.SubPath != "" && m.SubPathExpr != "" {
 			errs = append(errs, field.Invalid(at.Child("subPathExpr"), m.SubPathExpr, "subPathExpr and subPath are mutually exclusive"))
 		}
@@ -221,33 +190,13 @@ func validateMounts(path *field.Path, c *corev1.Container, volumes sets.Set[stri
 	return errs
 }
 
-// validateResources checks quantities: none negative, and no request above
-// its limit.
-func validateResources(path *field.Path, r *corev1.ResourceRequirements) field.ErrorList {
-	errs := validateQuantities(path.Child("limits"), r.Limits)
-	errs = append(errs, validateQuantities(path.Child("requests"), r.Requests)...)
-	for name, request := range r.Requests {
-		if limit, ok := r.Limits[name]; ok && request.Cmp(limit) > 0 {
-			errs = append(errs, field.Invalid(path.Child("requests"), request.String(), "must be less than or equal to "+string(name)+" limit of "+limit.String()))
-		}
+// mountPropagation: only a privileged container may show its mounts to its
+// host.
+func mountPropagation(path *field.Path, mode corev1.MountPropagationMode, c *corev1.Container) field.ErrorList {
+	errs := oneOf(path, mode, corev1.MountPropagationBidirectional, corev1.MountPropagationHostToContainer, corev1.MountPropagationNone)
+	privileged := c.SecurityContext != nil && valueOr(c.SecurityContext.Privileged, false)
+	if mode == corev1.MountPropagationBidirectional && !privileged {
+		errs = append(errs, field.Forbidden(path, "Bidirectional mount propagation is available only to privileged containers"))
 	}
 	return errs
-}
-
-// validateQuantities checks a list of amounts by resource name.
-func validateQuantities(path *field.Path, list corev1.ResourceList) field.ErrorList {
-	var errs field.ErrorList
-	for name, amount := range list {
-		at := path.Key(string(name))
-		errs = append(errs, invalid(at, name, validation.IsQualifiedName(string(name)))...)
-		errs = append(errs, notNegativeQuantity(at, amount)...)
-	}
-	return errs
-}
-
-func notNegativeQuantity(path *field.Path, amount apiresource.Quantity) field.ErrorList {
-	if amount.Sign() < 0 {
-		return field.ErrorList{field.Invalid(path, amount.String(), "must be greater than or equal to 0")}
-	}
-	return nil
 }

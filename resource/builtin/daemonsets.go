@@ -44,8 +44,13 @@ func validateDaemonSet(d *appsv1.DaemonSet) field.ErrorList {
 	at := path.Child("rollingUpdate")
 	errs = append(errs, countOrPercent(at.Child("maxUnavailable"), rolling.MaxUnavailable)...)
 	errs = append(errs, countOrPercent(at.Child("maxSurge"), rolling.MaxSurge)...)
-	if isZero(rolling.MaxUnavailable) && isZero(rolling.MaxSurge) {
+	errs = append(errs, notAll(at.Child("maxUnavailable"), rolling.MaxUnavailable)...)
+	errs = append(errs, notAll(at.Child("maxSurge"), rolling.MaxSurge)...)
+	switch surges, pauses := !isZero(rolling.MaxSurge), !isZero(rolling.MaxUnavailable); {
+	case !surges && !pauses:
 		errs = append(errs, field.Required(at.Child("maxUnavailable"), "cannot be 0 when maxSurge is 0"))
+	case surges && pauses:
+		errs = append(errs, field.Invalid(at.Child("maxSurge"), rolling.MaxSurge, "may not be set when maxUnavailable is non-zero"))
 	}
 	return errs
 }

@@ -54,6 +54,7 @@ type rules[T resource.Object] struct {
 	ValidateUpdate         func(obj, old T) field.ErrorList
 	ValidateCreate         func(obj T) field.ErrorList
 	ValidateStatus         func(obj, old T) field.ErrorList
+	ValidateSubresource    func(subresource string, obj, old T) field.ErrorList
 	PrepareForDelete       func(obj T)
 	Graceful               func(obj T, requested *int64) int64
 }
@@ -106,6 +107,7 @@ func strategy[T resource.Object](k kind, s rules[T]) resource.Strategy {
 		ValidateCreate:         checkNew(s.ValidateCreate),
 		ValidateStatus:         checkChange(s.ValidateStatus),
 		PrepareForDelete:       one(s.PrepareForDelete),
+		ValidateSubresource:    checkSubresource(s.ValidateSubresource),
 		Graceful:               grace(s.Graceful),
 		NoGeneration:           k.NoGeneration,
 		UnconditionalUpdate:    !k.ConditionalOnly,
@@ -163,6 +165,15 @@ func checkChange[T resource.Object](f func(obj, old T) field.ErrorList) func(obj
 		return nil
 	}
 	return func(obj, old resource.Object) field.ErrorList { return f(obj.(T), old.(T)) }
+}
+
+func checkSubresource[T resource.Object](f func(string, T, T) field.ErrorList) func(string, resource.Object, resource.Object) field.ErrorList {
+	if f == nil {
+		return nil
+	}
+	return func(subresource string, obj, old resource.Object) field.ErrorList {
+		return f(subresource, obj.(T), old.(T))
+	}
 }
 
 func grace[T resource.Object](f func(T, *int64) int64) func(resource.Object, *int64) int64 {

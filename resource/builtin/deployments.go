@@ -76,6 +76,7 @@ func validateDeploymentStrategy(s *appsv1.DeploymentStrategy) field.ErrorList {
 		errs = append(errs, field.Forbidden(rolling, "may not be specified when strategy `type` is 'Recreate'"))
 	default:
 		errs = append(errs, countOrPercent(rolling.Child("maxUnavailable"), s.RollingUpdate.MaxUnavailable)...)
+		errs = append(errs, notAll(rolling.Child("maxUnavailable"), s.RollingUpdate.MaxUnavailable)...)
 		errs = append(errs, countOrPercent(rolling.Child("maxSurge"), s.RollingUpdate.MaxSurge)...)
 		if isZero(s.RollingUpdate.MaxUnavailable) && isZero(s.RollingUpdate.MaxSurge) {
 			errs = append(errs, field.Invalid(rolling.Child("maxUnavailable"), s.RollingUpdate.MaxUnavailable, "may not be 0 when `maxSurge` is 0"))

@@ -14,6 +14,8 @@ func podDisruptionBudgetRules() rules[*policyv1.PodDisruptionBudget] {
 			}
 			errs = append(errs, countOrPercent(specPath.Child("minAvailable"), b.Spec.MinAvailable)...)
 			errs = append(errs, countOrPercent(specPath.Child("maxUnavailable"), b.Spec.MaxUnavailable)...)
+			errs = append(errs, notAll(specPath.Child("minAvailable"), b.Spec.MinAvailable)...)
+			errs = append(errs, notAll(specPath.Child("maxUnavailable"), b.Spec.MaxUnavailable)...)
 			errs = append(errs, labelSelector(specPath.Child("selector"), b.Spec.Selector)...)
 			if p := b.Spec.UnhealthyPodEvictionPolicy; p != nil {
 				errs = append(errs, oneOf(specPath.Child("unhealthyPodEvictionPolicy"), *p, policyv1.IfHealthyBudget, policyv1.AlwaysAllow)...)

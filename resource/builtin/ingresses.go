@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"net/netip"
 	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
@@ -10,7 +11,8 @@ import (
 
 func ingressRules() rules[*networkingv1.Ingress] {
 	return rules[*networkingv1.Ingress]{
-		Validate: validateIngress,
+		Validate:       validateIngress,
+		ValidateCreate: validateNewIngress,
 	}
 }
 
@@ -49,7 +51,24 @@ func validateIngress(ing *networkingv1.Ingress) field.ErrorList {
 	return errs
 }
 
+// validateNewIngress: a new ingress names its class in one way. Old ones may
+// have both.
+func validateNewIngress(ing *networkingv1.Ingress) field.ErrorList {
+	class, annotated := ing.Annotations[ingressClassAnnotation]
+	if !annotated || ing.Spec.IngressClassName == nil {
+		return nil
+	}
+	at := field.NewPath("metadata", "annotations").Child(ingressClassAnnotation)
+	return field.ErrorList{field.Invalid(at, class, "can not be set when the class field is also set")}
+}
+
+// ingressClassAnnotation named the class before the spec did.
+const ingressClassAnnotation = "kubernetes.io/ingress.class"
+
 func ingressHost(path *field.Path, host string) field.ErrorList {
+	if _, err := netip.ParseAddr(host); err == nil {
+		return field.ErrorList{field.Invalid(path, host, "must be a DNS name, not an IP address")}
+	}
 	if strings.Contains(host, "*") {
 		return invalid(path, host, validation.IsWildcardDNS1123Subdomain(host))
 	}

@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"fmt"
 	"maps"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -82,8 +83,12 @@ func prepareJobForCreate(j *batchv1.Job) {
 func validateJob(j *batchv1.Job) field.ErrorList {
 	errs := validateJobSpec(specPath, &j.Spec)
 	errs = append(errs, workloadSelector(j.Spec.Selector, j.Spec.Template.Labels)...)
-	if valueOr(j.Spec.CompletionMode, "") == batchv1.IndexedCompletion {
-		errs = append(errs, invalid(field.NewPath("metadata", "name"), j.Name, validation.IsDNS1123Label(j.Name))...)
+	if valueOr(j.Spec.CompletionMode, "") == batchv1.IndexedCompletion && valueOr(j.Spec.Completions, 0) > 0 {
+		// The longest of the pods' hostnames must be one, too.
+		last := fmt.Sprintf("%s-%d", j.Name, *j.Spec.Completions-1)
+		for _, message := range validation.IsDNS1123Label(last) {
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), j.Name, "will not able to create pod with invalid DNS label: "+last+": "+message))
+		}
 	}
 	return errs
 }
@@ -109,6 +114,12 @@ func validateJobSpec(path *field.Path, spec *batchv1.JobSpec) field.ErrorList {
 	if policy := spec.PodReplacementPolicy; policy != nil {
 		errs = append(errs, oneOf(path.Child("podReplacementPolicy"), *policy, batchv1.TerminatingOrFailed, batchv1.Failed)...)
 	}
+	if by := spec.ManagedBy; by != nil {
+		errs = append(errs, validation.IsDomainPrefixedPath(path.Child("managedBy"), *by)...)
+	}
+	errs = append(errs, validateIndexes(path, spec)...)
+	errs = append(errs, validateFailurePolicy(path.Child("podFailurePolicy"), spec)...)
+	errs = append(errs, validateSuccessPolicy(path.Child("successPolicy"), spec)...)
 	template := path.Child("template")
 	errs = append(errs, validatePodTemplate(template, &spec.Template)...)
 	restart := template.Child("spec", "restartPolicy")
@@ -131,6 +142,7 @@ func validateJobUpdate(j, old *batchv1.Job) field.ErrorList {
 	errs := unchanged(specPath.Child("selector"), j.Spec.Selector, old.Spec.Selector)
 	errs = append(errs, unchanged(specPath.Child("completionMode"), j.Spec.CompletionMode, old.Spec.CompletionMode)...)
 	errs = append(errs, unchanged(specPath.Child("podFailurePolicy"), j.Spec.PodFailurePolicy, old.Spec.PodFailurePolicy)...)
+	errs = append(errs, unchanged(specPath.Child("successPolicy"), j.Spec.SuccessPolicy, old.Spec.SuccessPolicy)...)
 	errs = append(errs, unchanged(specPath.Child("backoffLimitPerIndex"), j.Spec.BackoffLimitPerIndex, old.Spec.BackoffLimitPerIndex)...)
 	errs = append(errs, unchanged(specPath.Child("managedBy"), j.Spec.ManagedBy, old.Spec.ManagedBy)...)
 	errs = append(errs, validateCompletionsChange(j, old)...)

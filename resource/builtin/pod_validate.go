@@ -38,6 +38,15 @@ func validatePodSpec(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
 	errs = append(errs, validateSpread(path.Child("topologySpreadConstraints"), spec.TopologySpreadConstraints)...)
 	errs = append(errs, validateDNSConfig(path, spec)...)
 	errs = append(errs, validateGates(path.Child("schedulingGates"), spec)...)
+	errs = append(errs, validatePodSecurity(path, spec)...)
+	errs = append(errs, validateReadinessGates(path.Child("readinessGates"), spec.ReadinessGates)...)
+	errs = append(errs, validateQuantities(path.Child("overhead"), spec.Overhead)...)
+	for i, secret := range spec.ImagePullSecrets {
+		errs = append(errs, required(path.Child("imagePullSecrets").Index(i).Child("name"), secret.Name)...)
+	}
+	if spec.OS != nil {
+		errs = append(errs, oneOf(path.Child("os", "name"), spec.OS.Name, corev1.Linux, corev1.Windows)...)
+	}
 	if p := spec.PreemptionPolicy; p != nil {
 		errs = append(errs, oneOf(path.Child("preemptionPolicy"), *p, corev1.PreemptLowerPriority, corev1.PreemptNever)...)
 	}
@@ -123,7 +132,24 @@ func validateSpread(path *field.Path, constraints []corev1.TopologySpreadConstra
 			seen.Insert(pair)
 		}
 		errs = append(errs, atLeast(at.Child("minDomains"), c.MinDomains, 1)...)
+		if c.MinDomains != nil && c.WhenUnsatisfiable != corev1.DoNotSchedule {
+			errs = append(errs, field.Invalid(at.Child("minDomains"), *c.MinDomains, "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not "+string(c.WhenUnsatisfiable)))
+		}
+		for name, policy := range map[string]*corev1.NodeInclusionPolicy{"nodeAffinityPolicy": c.NodeAffinityPolicy, "nodeTaintsPolicy": c.NodeTaintsPolicy} {
+			if policy != nil {
+				errs = append(errs, oneOf(at.Child(name), *policy, corev1.NodeInclusionPolicyIgnore, corev1.NodeInclusionPolicyHonor)...)
+			}
+		}
 		errs = append(errs, labelSelector(at.Child("labelSelector"), c.LabelSelector)...)
+	}
+	return errs
+}
+
+func validateReadinessGates(path *field.Path, gates []corev1.PodReadinessGate) field.ErrorList {
+	var errs field.ErrorList
+	for i, gate := range gates {
+		at := path.Index(i).Child("conditionType")
+		errs = append(errs, invalid(at, gate.ConditionType, validation.IsQualifiedName(string(gate.ConditionType)))...)
 	}
 	return errs
 }

@@ -19,8 +19,9 @@ func podRules() rules[*corev1.Pod] {
 		Validate: func(pod *corev1.Pod) field.ErrorList {
 			return validatePodSpec(specPath, &pod.Spec)
 		},
-		ValidateUpdate: validatePodUpdate,
-		Graceful:       podGrace,
+		ValidateUpdate:      validatePodUpdate,
+		ValidateSubresource: validatePodSubresource,
+		Graceful:            podGrace,
 	}
 }
 

@@ -1,19 +1,58 @@
 package builtin
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 func resourceQuotaRules() rules[*corev1.ResourceQuota] {
 	return rules[*corev1.ResourceQuota]{
-		Validate: func(q *corev1.ResourceQuota) field.ErrorList {
-			return validateQuantities(specPath.Child("hard"), q.Spec.Hard)
-		},
+		Validate: validateQuota,
 		ValidateUpdate: func(q, old *corev1.ResourceQuota) field.ErrorList {
 			return unchanged(specPath.Child("scopes"), q.Spec.Scopes, old.Spec.Scopes)
 		},
 	}
+}
+
+// quotaNames are the amounts without a domain that a quota can limit, besides
+// requests. and limits. of anything and count/ of any kind.
+var quotaNames = sets.New("cpu", "memory", "ephemeral-storage", "requests.cpu", "requests.memory", "requests.storage",
+	"requests.ephemeral-storage", "limits.cpu", "limits.memory", "limits.ephemeral-storage", "pods", "resourcequotas", "services",
+	"replicationcontrollers", "secrets", "persistentvolumeclaims", "configmaps", "services.nodeports", "services.loadbalancers")
+
+func validateQuota(q *corev1.ResourceQuota) field.ErrorList {
+	hard := specPath.Child("hard")
+	errs := validateQuantities(hard, q.Spec.Hard)
+	for _, name := range sortedNames(q.Spec.Hard) {
+		if text := string(name); !strings.Contains(text, "/") && !quotaNames.Has(text) &&
+			!strings.HasPrefix(text, "requests.hugepages-") && !isHugePages(name) {
+			errs = append(errs, field.Invalid(hard.Key(text), name, "must be a standard resource for quota"))
+		}
+	}
+	seen := sets.New[corev1.ResourceQuotaScope]()
+	for _, scope := range q.Spec.Scopes {
+		at := specPath.Child("scopes")
+		switch scope {
+		case corev1.ResourceQuotaScopeTerminating, corev1.ResourceQuotaScopeNotTerminating, corev1.ResourceQuotaScopeBestEffort,
+			corev1.ResourceQuotaScopeNotBestEffort, corev1.ResourceQuotaScopePriorityClass, corev1.ResourceQuotaScopeCrossNamespacePodAffinity,
+			corev1.ResourceQuotaScopeVolumeAttributesClass:
+		default:
+			errs = append(errs, field.Invalid(at, q.Spec.Scopes, "unsupported scope"))
+		}
+		seen.Insert(scope)
+	}
+	for _, pair := range [][2]corev1.ResourceQuotaScope{
+		{corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopeNotBestEffort},
+		{corev1.ResourceQuotaScopeTerminating, corev1.ResourceQuotaScopeNotTerminating},
+	} {
+		if seen.HasAll(pair[0], pair[1]) {
+			errs = append(errs, field.Invalid(specPath.Child("scopes"), q.Spec.Scopes, "conflicting scopes"))
+		}
+	}
+	return errs
 }
 
 func limitRangeRules() rules[*corev1.LimitRange] {
@@ -50,13 +89,41 @@ func defaultLimitRange(l *corev1.LimitRange) {
 
 func validateLimitRange(l *corev1.LimitRange) field.ErrorList {
 	var errs field.ErrorList
+	types := sets.New[corev1.LimitType]()
 	for i, item := range l.Spec.Limits {
 		at := specPath.Child("limits").Index(i)
 		errs = append(errs, required(at.Child("type"), string(item.Type))...)
+		if types.Has(item.Type) {
+			errs = append(errs, field.Duplicate(at.Child("type"), item.Type))
+		}
+		types.Insert(item.Type)
+		errs = append(errs, validateLimitsOfType(at, &item)...)
 		errs = append(errs, notAbove(at, "min", item.Min, "max", item.Max)...)
 		errs = append(errs, notAbove(at, "defaultRequest", item.DefaultRequest, "default", item.Default)...)
 		errs = append(errs, notAbove(at, "default", item.Default, "max", item.Max)...)
 		errs = append(errs, notAbove(at, "min", item.Min, "default", item.Default)...)
+	}
+	return errs
+}
+
+// validateLimitsOfType: pods have no defaults of their own, and claims have a
+// size.
+func validateLimitsOfType(path *field.Path, item *corev1.LimitRangeItem) field.ErrorList {
+	var errs field.ErrorList
+	switch item.Type {
+	case corev1.LimitTypePod:
+		if len(item.Default) > 0 {
+			errs = append(errs, field.Forbidden(path.Child("default"), "may not be specified when `type` is 'Pod'"))
+		}
+		if len(item.DefaultRequest) > 0 {
+			errs = append(errs, field.Forbidden(path.Child("defaultRequest"), "may not be specified when `type` is 'Pod'"))
+		}
+	case corev1.LimitTypePersistentVolumeClaim:
+		_, least := item.Min[corev1.ResourceStorage]
+		_, most := item.Max[corev1.ResourceStorage]
+		if !least && !most {
+			errs = append(errs, field.Required(path, "either minimum or maximum storage value is required, but neither was provided"))
+		}
 	}
 	return errs
 }

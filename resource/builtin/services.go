@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -85,6 +86,9 @@ func dropForType(svc, old *corev1.Service) {
 	if fromOutside(was) && !fromOutside(spec) && spec.ExternalTrafficPolicy == was.ExternalTrafficPolicy {
 		spec.ExternalTrafficPolicy = ""
 	}
+	if healthChecked(was) && !healthChecked(spec) && spec.HealthCheckNodePort == was.HealthCheckNodePort {
+		spec.HealthCheckNodePort = 0
+	}
 	if hasOutsidePorts(was.Type) && !hasOutsidePorts(spec.Type) {
 		dropNodePorts(spec, was)
 	}
@@ -113,9 +117,12 @@ func dropNodePorts(spec, was *corev1.ServiceSpec) {
 			spec.Ports[i].NodePort = 0
 		}
 	}
-	if spec.HealthCheckNodePort == was.HealthCheckNodePort {
-		spec.HealthCheckNodePort = 0
-	}
+}
+
+// healthChecked reports whether a service has a node port of its own for the
+// load balancer's health checks.
+func healthChecked(spec *corev1.ServiceSpec) bool {
+	return spec.Type == corev1.ServiceTypeLoadBalancer && spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }
 
 // dropClusterIPs clears the addresses and their families, each if it is the
@@ -207,6 +214,9 @@ func validateServicePorts(spec *corev1.ServiceSpec) field.ErrorList {
 		errs = append(errs, portNumber(at.Child("port"), p.Port)...)
 		errs = append(errs, protocol(at.Child("protocol"), p.Protocol)...)
 		errs = append(errs, portReference(at.Child("targetPort"), p.TargetPort)...)
+		if p.AppProtocol != nil {
+			errs = append(errs, invalid(at.Child("appProtocol"), *p.AppProtocol, validation.IsQualifiedName(*p.AppProtocol))...)
+		}
 		if n := (numbered{p.Protocol, p.Port}); ports.Has(n) {
 			errs = append(errs, field.Duplicate(at, p))
 		} else {
@@ -270,6 +280,25 @@ func validateTrafficPolicies(spec *corev1.ServiceSpec) field.ErrorList {
 		errs = append(errs, field.Invalid(at, spec.ExternalTrafficPolicy, "may only be set for externally-accessible services"))
 	default:
 		errs = append(errs, oneOf(at, spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)...)
+	}
+	if p := spec.TrafficDistribution; p != nil {
+		errs = append(errs, oneOf(specPath.Child("trafficDistribution"), *p, corev1.ServiceTrafficDistributionPreferClose,
+			corev1.ServiceTrafficDistributionPreferSameZone, corev1.ServiceTrafficDistributionPreferSameNode)...)
+	}
+	if spec.Type != corev1.ServiceTypeLoadBalancer {
+		if len(spec.LoadBalancerSourceRanges) > 0 {
+			errs = append(errs, field.Forbidden(specPath.Child("loadBalancerSourceRanges"), "may only be used when `type` is 'LoadBalancer'"))
+		}
+		if spec.AllocateLoadBalancerNodePorts != nil {
+			errs = append(errs, field.Forbidden(specPath.Child("allocateLoadBalancerNodePorts"), "may only be used when `type` is 'LoadBalancer'"))
+		}
+	}
+	for i, cidr := range spec.LoadBalancerSourceRanges {
+		errs = append(errs, validation.IsValidCIDR(specPath.Child("loadBalancerSourceRanges").Index(i), strings.TrimSpace(cidr))...)
+	}
+	if spec.HealthCheckNodePort != 0 && !healthChecked(spec) {
+		errs = append(errs, field.Invalid(specPath.Child("healthCheckNodePort"), spec.HealthCheckNodePort,
+			"may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"))
 	}
 	if spec.LoadBalancerClass != nil && spec.Type != corev1.ServiceTypeLoadBalancer {
 		errs = append(errs, field.Forbidden(specPath.Child("loadBalancerClass"), "may only be used when `type` is 'LoadBalancer'"))

@@ -21,6 +21,16 @@ import (
 // removes one. Numbers in a path index lists.
 func manifest(t *testing.T, name string, edits ...string) (*resource.Resource, resource.Object) {
 	t.Helper()
+	r, obj := manifestAsIs(t, name, edits...)
+	if r.Strategy.PrepareForCreate != nil {
+		r.Strategy.PrepareForCreate(obj)
+	}
+	return r, obj
+}
+
+// manifestAsIs is manifest with what only a stored object has, a status say.
+func manifestAsIs(t *testing.T, name string, edits ...string) (*resource.Resource, resource.Object) {
+	t.Helper()
 	body, err := os.ReadFile(filepath.Join("testdata", name+".yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -49,9 +59,6 @@ func manifest(t *testing.T, name string, edits ...string) (*resource.Resource, r
 	}
 	if r.Strategy.Default != nil {
 		r.Strategy.Default(obj)
-	}
-	if r.Strategy.PrepareForCreate != nil {
-		r.Strategy.PrepareForCreate(obj)
 	}
 	return r, obj
 }
@@ -200,6 +207,75 @@ func TestValidate(t *testing.T) {
 		{"rolebinding", []string{"roleRef.kind=User"}, "NotSupported roleRef.kind"},
 		{"rolebinding", []string{"subjects.0.kind=Robot"}, "NotSupported subjects[0].kind"},
 		{"rolebinding", []string{"metadata.name=a/b"}, "Invalid metadata.name"},
+		{"pod", []string{pod + "resources.limits.tpu=1"}, "Invalid spec.containers[0].resources.limits[tpu]"},
+		{"pod", []string{pod + "resources={requests: {example.com/gpu: 1}}"}, "Required spec.containers[0].resources.limits"},
+		{"pod", []string{pod + "resources={requests: {example.com/gpu: 1}, limits: {example.com/gpu: 2}}"}, "Invalid spec.containers[0].resources.requests"},
+		{"pod", []string{pod + "resources={limits: {example.com/gpu: 1500m}}"}, "Invalid spec.containers[0].resources.limits[example.com/gpu]"},
+		{"pod", []string{pod + "securityContext={privileged: true, allowPrivilegeEscalation: false}"}, "Invalid spec.containers[0].securityContext"},
+		{"pod", []string{pod + "securityContext={runAsUser: -1}"}, "Invalid spec.containers[0].securityContext.runAsUser"},
+		{"pod", []string{pod + "securityContext={seccompProfile: {type: Localhost}}"}, "Required spec.containers[0].securityContext.seccompProfile.localhostProfile"},
+		{"pod", []string{pod + "securityContext={seccompProfile: {type: Mine}}"}, "NotSupported spec.containers[0].securityContext.seccompProfile.type"},
+		{"pod", []string{"spec.securityContext={sysctls: [{name: 'a b', value: x}]}"}, "Invalid spec.securityContext.sysctls[0].name"},
+		{"pod", []string{"spec.securityContext={fsGroupChangePolicy: Never}"}, "NotSupported spec.securityContext.fsGroupChangePolicy"},
+		{"pod", []string{"spec.hostPID=true", "spec.shareProcessNamespace=true"}, "Invalid spec.shareProcessNamespace"},
+		{"pod", []string{"spec.hostNetwork=true", pod + "ports=[{containerPort: 80, hostPort: 81}]"}, "Invalid spec.containers[0].ports[0].hostPort"},
+		{"pod", []string{pod + "env=[{name: a, valueFrom: {fieldRef: {fieldPath: spec.nothing}}}]"}, "Invalid spec.containers[0].env[0].valueFrom.fieldRef.fieldPath"},
+		{"pod", []string{pod + "env=[{name: a, valueFrom: {fieldRef: {fieldPath: metadata.labels}}}]"}, "NotSupported spec.containers[0].env[0].valueFrom.fieldRef.fieldPath"},
+		{"pod", []string{pod + "env=[{name: a, valueFrom: {fieldRef: {fieldPath: \"metadata.labels['a b']\"}}}]"}, "Invalid spec.containers[0].env[0].valueFrom.fieldRef.fieldPath"},
+		{"pod", []string{pod + "env=[{name: a, valueFrom: {resourceFieldRef: {resource: limits.tpu}}}]"}, "NotSupported spec.containers[0].env[0].valueFrom.resourceFieldRef.resource"},
+		{"pod", []string{pod + "volumeMounts.0.subPath=/abs"}, "Invalid spec.containers[0].volumeMounts[0].subPath"},
+		{"pod", []string{pod + "volumeMounts.0.mountPropagation=Bidirectional"}, "Forbidden spec.containers[0].volumeMounts[0].mountPropagation"},
+		{"pod", []string{"spec.volumes.0.configMap.items=[{key: a, path: ../b}]"}, "Invalid spec.volumes[0].configMap.items[0].path"},
+		{"pod", []string{"spec.volumes.2.hostPath.type=Sometimes"}, "NotSupported spec.volumes[2].hostPath.type"},
+		{"pod", []string{"spec.volumes.1={name: p, projected: {sources: [{}]}}"}, "Required spec.volumes[1].projected.sources[0]"},
+		{"pod", []string{"spec.volumes.1={name: p, projected: {sources: [{serviceAccountToken: {path: t, expirationSeconds: 5}}]}}"}, "Invalid spec.volumes[1].projected.sources[0].serviceAccountToken.expirationSeconds"},
+		{"pod", []string{"spec.volumes.1={name: p, downwardAPI: {items: [{path: x}]}}"}, "Required spec.volumes[1].downwardAPI.items[0].fieldRef"},
+		{"pod", []string{"spec.volumes.1={name: p, nfs: {server: s, path: rel}}"}, "Invalid spec.volumes[1].nfs.path"},
+		{"pod", []string{"spec.ephemeralContainers=[{name: d, image: i, targetContainerName: none}]"}, "NotFound spec.ephemeralContainers[0].targetContainerName"},
+		{"pod", []string{"spec.ephemeralContainers=[{name: d, image: i, ports: [{containerPort: 1}]}]"}, "Forbidden spec.ephemeralContainers[0].ports"},
+		{"pod", []string{"spec.os={name: plan9}"}, "NotSupported spec.os.name"},
+		{"pod", []string{"spec.readinessGates=[{conditionType: 'a b'}]"}, "Invalid spec.readinessGates[0].conditionType"},
+		{"deployment", []string{"spec.strategy={rollingUpdate: {maxUnavailable: 101%}}"}, "Invalid spec.strategy.rollingUpdate.maxUnavailable"},
+		{"daemonset", []string{"spec.updateStrategy={rollingUpdate: {maxUnavailable: 1, maxSurge: 1}}"}, "Invalid spec.updateStrategy.rollingUpdate.maxSurge"},
+		{"job", []string{"spec.managedBy=me"}, "Invalid spec.managedBy"},
+		{"job", []string{"spec.maxFailedIndexes=1"}, "Required spec.backoffLimitPerIndex"},
+		{"job", []string{"spec.podFailurePolicy={rules: [{action: Explode, onPodConditions: [{type: DisruptionTarget}]}]}"}, "NotSupported spec.podFailurePolicy.rules[0].action"},
+		{"job", []string{"spec.podFailurePolicy={rules: [{action: FailJob}]}"}, "Invalid spec.podFailurePolicy.rules[0]"},
+		{"job", []string{"spec.podFailurePolicy={rules: [{action: FailIndex, onPodConditions: [{type: DisruptionTarget}]}]}"}, "Invalid spec.podFailurePolicy.rules[0].action"},
+		{"job", []string{"spec.podFailurePolicy={rules: [{action: FailJob, onExitCodes: {operator: In, values: [0]}}]}"}, "Invalid spec.podFailurePolicy.rules[0].onExitCodes.values[0]"},
+		{"job", []string{"spec.podFailurePolicy={rules: [{action: FailJob, onExitCodes: {operator: In, values: [3, 2]}}]}"}, "Invalid spec.podFailurePolicy.rules[0].onExitCodes.values"},
+		{"job", []string{"spec.podFailurePolicy={rules: [{action: FailJob, onExitCodes: {containerName: none, operator: In, values: [3]}}]}"}, "Invalid spec.podFailurePolicy.rules[0].onExitCodes.containerName"},
+		{"job", []string{"spec.completionMode=Indexed", "spec.completions=3", "spec.successPolicy={rules: []}"}, "Required spec.successPolicy.rules"},
+		{"job", []string{"spec.completionMode=Indexed", "spec.completions=3", "spec.successPolicy={rules: [{succeededIndexes: '0-3'}]}"}, "Invalid spec.successPolicy.rules[0].succeededIndexes"},
+		{"job", []string{"spec.completionMode=Indexed", "spec.completions=3", "spec.successPolicy={rules: [{succeededIndexes: '0,2', succeededCount: 3}]}"}, "Invalid spec.successPolicy.rules[0].succeededCount"},
+		{"job", []string{"spec.completionMode=NonIndexed", "spec.successPolicy={rules: [{succeededCount: 1}]}"}, "Invalid spec.successPolicy"},
+		{"ingress", []string{"spec.rules.0.host=10.0.0.1"}, "Invalid spec.rules[0].host"},
+		{"ingress", []string{"spec.rules.0.http.paths.0.pathType-"}, "Required spec.rules[0].http.paths[0].pathType"},
+		{"ingress", []string{"spec.rules-"}, "Invalid spec"},
+		{"budget", []string{"spec.minAvailable=101%"}, "Invalid spec.minAvailable"},
+		{"budget", []string{"spec.maxUnavailable=1"}, "Invalid spec"},
+		{"budget", []string{"spec.unhealthyPodEvictionPolicy=Never"}, "NotSupported spec.unhealthyPodEvictionPolicy"},
+		{"quota", []string{"spec.hard.tpu=1"}, "Invalid spec.hard[tpu]"},
+		{"quota", []string{"spec.scopes=[Sometimes]"}, "Invalid spec.scopes"},
+		{"quota", []string{"spec.scopes=[BestEffort, NotBestEffort]"}, "Invalid spec.scopes"},
+		{"limitrange", []string{"spec.limits=[{type: Container}, {type: Container}]"}, "Duplicate spec.limits[1].type"},
+		{"limitrange", []string{"spec.limits=[{type: Pod, default: {cpu: 1}}]"}, "Forbidden spec.limits[0].default"},
+		{"limitrange", []string{"spec.limits=[{type: PersistentVolumeClaim}]"}, "Required spec.limits[0]"},
+		{"volume", []string{"spec.capacity-"}, "Required spec.capacity"},
+		{"volume", []string{"spec.hostPath-"}, "Required spec"},
+		{"storageclass", []string{"volumeBindingMode=Later"}, "NotSupported volumeBindingMode"},
+		{"priorityclass", []string{"value=1000000001"}, "Forbidden value"},
+		{"priorityclass", []string{"metadata.name=system-mine"}, "Forbidden metadata.name"},
+		{"endpointslice", []string{"endpoints.0.addresses=[]"}, "Required endpoints[0].addresses"},
+		{"signingrequest", []string{"spec.signerName=mine"}, "Invalid spec.signerName"},
+		{"signingrequest", []string{"spec.signerName=mine/x"}, "Invalid spec.signerName"},
+		{"signingrequest", []string{"spec.usages=[]"}, "Required spec.usages"},
+		{"signingrequest", []string{"spec.request=eA=="}, "Invalid spec.request"},
+		{"service-balanced", []string{"spec.ports.0.appProtocol='a b'"}, "Invalid spec.ports[0].appProtocol"},
+		{"service-balanced", []string{"spec.trafficDistribution=Far"}, "NotSupported spec.trafficDistribution"},
+		{"service-balanced", []string{"spec.loadBalancerSourceRanges=[10.0.0.0]"}, "Invalid spec.loadBalancerSourceRanges[0]"},
+		{"service-balanced", []string{"spec.type=ClusterIP", "spec.loadBalancerSourceRanges=[10.0.0.0/8]"}, "Forbidden spec.loadBalancerSourceRanges"},
+		{"service-balanced", []string{"spec.type=ClusterIP", "spec.healthCheckNodePort=30000"}, "Invalid spec.healthCheckNodePort"},
 		{"webhook", []string{"webhooks.0.sideEffects=Some"}, "NotSupported webhooks[0].sideEffects"},
 		{"webhook", []string{"webhooks.0.clientConfig={url: 'http://x'}"}, "Invalid webhooks[0].clientConfig.url"},
 		{"webhook", []string{"webhooks.0.timeoutSeconds=31"}, "Invalid webhooks[0].timeoutSeconds"},
@@ -251,5 +327,54 @@ func TestValidateUpdate(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestValidateSubresource: what a subresource may change, and into what.
+func TestValidateSubresource(t *testing.T) {
+	debugger := "spec.ephemeralContainers=[{name: d, image: i}]"
+	resources := func(cpu string) string {
+		return "spec.containers.0.resources={requests: {cpu: " + cpu + ", memory: 1Mi}}"
+	}
+	approved, denied := "status.conditions=[{type: Approved, status: 'True'}]", "status.conditions=[{type: Denied, status: 'True'}]"
+	for _, tt := range []struct {
+		manifest, subresource string
+		before, after         []string
+		want                  string
+	}{
+		{"pod", "ephemeralcontainers", nil, []string{debugger}, ""},
+		{"pod", "ephemeralcontainers", nil, []string{"spec.ephemeralContainers=[{name: d}]"}, "Required spec.ephemeralContainers[0].image"},
+		{"pod", "ephemeralcontainers", []string{debugger}, nil, "Forbidden spec.ephemeralContainers"},
+		{"pod", "ephemeralcontainers", []string{debugger}, []string{"spec.ephemeralContainers=[{name: d, image: other}]"}, "Forbidden spec.ephemeralContainers"},
+		{"pod", "resize", []string{resources("1")}, []string{resources("2")}, ""},
+		{"pod", "resize", []string{resources("1")}, []string{resources("-2")}, "Invalid spec.containers[0].resources.requests[cpu]"},
+		{"pod", "resize", []string{resources("1")}, []string{"spec.containers.0.resources={requests: {cpu: 1}}"}, "Forbidden spec.containers[0].resources.requests"},
+		{"pod", "resize", []string{resources("1")}, []string{"spec.containers.0.resources={requests: {cpu: 1, memory: 1Mi, ephemeral-storage: 1}}"}, "Forbidden spec.containers[0].resources.requests"},
+		{"pod-guaranteed", "resize", nil, []string{"spec.containers.0.resources.requests.cpu=1m"}, "Invalid spec"},
+		{"signingrequest", "approval", nil, []string{approved}, ""},
+		{"signingrequest", "approval", []string{approved}, []string{denied}, "Forbidden status.conditions"},
+		{"signingrequest", "approval", nil, []string{"status.conditions=[{type: Approved, status: 'False'}]"}, "NotSupported status.conditions[0].status"},
+		{"signingrequest", "approval", []string{approved}, []string{"status.conditions=[{type: Approved, status: 'True'}, {type: Denied, status: 'True'}]"}, "Invalid status.conditions"},
+	} {
+		t.Run(tt.subresource+" "+strings.Join(tt.after, " "), func(t *testing.T) {
+			r, old := manifestAsIs(t, tt.manifest, tt.before...)
+			_, obj := manifestAsIs(t, tt.manifest, tt.after...)
+			got := complaints(r.Strategy.ValidateSubresource(tt.subresource, obj, old))
+			if tt.want == "" && len(got) > 0 || tt.want != "" && !slices.Contains(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestSignersDoNotJudge(t *testing.T) {
+	r, old := manifestAsIs(t, "signingrequest")
+	_, obj := manifestAsIs(t, "signingrequest", "status.conditions=[{type: Approved, status: 'True'}]")
+	if got := complaints(r.Strategy.ValidateStatus(obj, old)); !slices.Contains(got, "Forbidden status.conditions") {
+		t.Errorf("a signer approved: %v", got)
+	}
+	_, obj = manifestAsIs(t, "signingrequest", "status.certificate=eA==")
+	if got := r.Strategy.ValidateStatus(obj, old); len(got) > 0 {
+		t.Errorf("a signer may not sign: %v", got)
 	}
 }
