@@ -52,6 +52,7 @@ var layers = map[string][]string{
 	"kubelet/...":                  {"client/...", "internal/..."},
 	"proxy/...":                    {"client/...", "internal/..."},
 	"levelwiretest":                {"server", "client/rest"},
+	"soak":                         {}, // tests only
 	"conformance/...":              {"conformance/...", "internal/..."},
 	"cmd/levelwire":                {"..."},
 }
