@@ -66,7 +66,7 @@ var controllers = []struct {
 	}},
 	{"endpoints", func(s *shared) (runner, error) { return endpoints.New(s.client, s.factory, s.log) }},
 	{"namespace", func(s *shared) (runner, error) { return namespace.New(s.client, s.factory, s.log) }},
-	{"garbage", func(s *shared) (runner, error) { return garbage.New(s.client, s.log), nil }},
+	{"garbage", func(s *shared) (runner, error) { return garbage.New(s.client, s.log) }},
 	{"nodelifecycle", func(s *shared) (runner, error) {
 		return nodelifecycle.New(s.client, s.factory, s.pods, s.recorder, nodelifecycle.Options{Logger: s.log})
 	}},

@@ -34,6 +34,17 @@ type Result struct {
 	RequeueAfter time.Duration
 }
 
+// After is a Result that asks for another call after d.
+func After(d time.Duration) Result { return Result{RequeueAfter: d} }
+
+// Sooner returns the earlier of two times to come back, where 0 is never.
+func Sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
 // Low is the priority of keys from the first lists and from resyncs; that of
 // fresh changes is 0.
 const Low = -100

@@ -152,6 +152,14 @@ func TestComesBackWhenAsked(t *testing.T) {
 	}
 }
 
+func TestSooner(t *testing.T) {
+	for _, c := range [][3]time.Duration{{0, 0, 0}, {0, 5, 5}, {5, 0, 5}, {3, 5, 3}, {5, 3, 3}} {
+		if got := Sooner(c[0], c[1]); got != c[2] {
+			t.Errorf("Sooner(%d, %d) = %d", c[0], c[1], got)
+		}
+	}
+}
+
 func TestTimeoutEndsACall(t *testing.T) {
 	var cause error
 	stats := runFor(t, 2*time.Second, Options{Timeout: time.Second, Backoff: time.Hour}, func(ctx context.Context, _ Key) (Result, error) {

@@ -12,11 +12,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/controller/ownership"
-	"github.com/levelwire/levelwire/controller/reconcile"
 )
 
 const workers = 4
@@ -36,15 +36,14 @@ type Options struct {
 
 // Controller is the CronJob controller.
 type Controller struct {
-	loop     *reconcile.Loop
-	crons    *informer.SharedInformer[*batchv1.CronJob]
-	jobs     *ownership.Index[*batchv1.Job]
-	api      rest.Resource[*batchv1.CronJob]
-	jobAPI   rest.Resource[*batchv1.Job]
-	events   *events.Recorder
-	written  *reconcile.Versions
-	informed []reconcile.Source
-	now      func() time.Time
+	*controller.Controller
+	crons   *informer.SharedInformer[*batchv1.CronJob]
+	jobs    *ownership.Index[*batchv1.Job]
+	api     rest.Resource[*batchv1.CronJob]
+	jobAPI  rest.Resource[*batchv1.Job]
+	events  *events.Recorder
+	written *controller.Versions
+	now     func() time.Time
 }
 
 // New registers the controller with the factory's informers.
@@ -65,47 +64,37 @@ func New(client *rest.Client, factory *informer.Factory, recorder *events.Record
 		api:     rest.For[*batchv1.CronJob](client),
 		jobAPI:  rest.For[*batchv1.Job](client),
 		events:  recorder,
-		written: reconcile.NewVersions(),
+		written: controller.NewVersions(),
 		now:     opts.Now,
 	}
-	c.loop = reconcile.NewLoop("cronjob", workers, opts.Logger, c.reconcile)
-	crons, err := c.crons.AddHandler(informer.HandlerFuncs[*batchv1.CronJob]{
-		Add:    func(cron *batchv1.CronJob, _ bool) { c.loop.Add(reconcile.KeyOf(cron)) },
-		Update: func(_, cron *batchv1.CronJob) { c.loop.Add(reconcile.KeyOf(cron)) },
-		Delete: func(cron *batchv1.CronJob, _ bool) { c.written.Forget(cron.UID) },
-	}, informer.HandlerOptions{})
+	c.Controller, err = controller.New(c.reconcile, controller.Options{Name: "cronjob", Workers: workers, Logger: opts.Logger})
 	if err != nil {
 		return nil, err
 	}
-	ended, err := jobs.Informer.AddHandler(reconcile.Each(func(job *batchv1.Job) {
-		if ref := metav1.GetControllerOfNoCopy(job); ref != nil && ref.Kind == kind.Kind {
-			c.loop.Add(reconcile.Key{Namespace: job.Namespace, Name: ref.Name})
-		}
-	}), informer.HandlerOptions{})
-	c.informed = []reconcile.Source{crons, ended}
-	return c, err
+	controller.Handle(c.Controller, c.crons, informer.HandlerFuncs[*batchv1.CronJob]{
+		Add:    func(cron *batchv1.CronJob, _ bool) { c.Add(controller.KeyOf(cron)) },
+		Update: func(_, cron *batchv1.CronJob) { c.Add(controller.KeyOf(cron)) },
+		Delete: func(cron *batchv1.CronJob, _ bool) { c.written.Forget(cron.UID) },
+	})
+	controller.Owns(c.Controller, jobs.Informer, kind)
+	return c, nil
 }
 
-// Run reconciles until ctx ends, once the caches are filled. It blocks.
-func (c *Controller) Run(ctx context.Context) error {
-	return c.loop.RunAfter(ctx, c.informed...)
-}
-
-func (c *Controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
+func (c *Controller) reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	cron, ok := c.crons.Lister().Get(key.Namespace, key.Name)
 	if !ok {
-		return 0, nil
+		return controller.Result{}, nil
 	}
 	if c.written.Behind(cron) {
-		return behind, nil
+		return controller.After(behind), nil
 	}
 	owned, err := c.jobs.Owned(cron.UID)
 	if err != nil {
-		return 0, err
+		return controller.Result{}, err
 	}
 	update := cron.DeepCopy()
 	if err := c.account(ctx, update, owned); err != nil {
-		return 0, err
+		return controller.Result{}, err
 	}
 	var again time.Duration
 	var failed error
@@ -113,7 +102,7 @@ func (c *Controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 		again, failed = c.start(ctx, update, c.now())
 		failed = errors.Join(failed, c.forgetOldest(ctx, update, owned))
 	}
-	return again, errors.Join(failed, c.writeStatus(ctx, cron, update))
+	return controller.After(again), errors.Join(failed, c.writeStatus(ctx, cron, update))
 }
 
 func (c *Controller) writeStatus(ctx context.Context, cron, update *batchv1.CronJob) error {

@@ -1,7 +1,6 @@
 package daemonset
 
 import (
-	"context"
 	"log/slog"
 	"maps"
 	"slices"
@@ -12,12 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/controller/history"
 	"github.com/levelwire/levelwire/controller/pods"
-	"github.com/levelwire/levelwire/controller/reconcile"
 )
 
 const workers = 4
@@ -26,15 +25,14 @@ var kind = appsv1.SchemeGroupVersion.WithKind("DaemonSet")
 
 // Controller is the DaemonSet controller.
 type Controller struct {
-	loop     *reconcile.Loop
-	sets     *informer.SharedInformer[*appsv1.DaemonSet]
-	nodes    *informer.SharedInformer[*corev1.Node]
-	pods     *pods.Source
-	history  *history.History
-	api      rest.Resource[*appsv1.DaemonSet]
-	control  *pods.Control
-	informed []reconcile.Source
-	now      func() time.Time
+	*controller.Controller
+	sets    *informer.SharedInformer[*appsv1.DaemonSet]
+	nodes   *informer.SharedInformer[*corev1.Node]
+	pods    *pods.Source
+	history *history.History
+	api     rest.Resource[*appsv1.DaemonSet]
+	control *pods.Control
+	now     func() time.Time
 }
 
 // New registers the controller with the factory's informers.
@@ -48,32 +46,24 @@ func New(client *rest.Client, factory *informer.Factory, source *pods.Source, re
 		control: pods.NewControl(client, recorder, kind),
 		now:     time.Now,
 	}
-	c.loop = reconcile.NewLoop("daemonset", workers, log, c.reconcile)
-	sets, err := c.sets.AddHandler(reconcile.Each(func(set *appsv1.DaemonSet) { c.loop.Add(reconcile.KeyOf(set)) }), informer.HandlerOptions{})
+	var err error
+	c.Controller, err = controller.New(c.reconcile, controller.Options{Name: "daemonset", Workers: workers, Logger: log})
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := c.nodes.AddHandler(c.nodeHandler(), informer.HandlerOptions{})
-	if err != nil {
-		return nil, err
-	}
-	podHandler, err := source.Informer.AddHandler(c.control.Watch(c.loop.Add, c.offerOrphan), informer.HandlerOptions{})
-	if err != nil {
-		return nil, err
-	}
-	c.informed = []reconcile.Source{sets, nodes, podHandler, revisions}
+	controller.For(c.Controller, c.sets)
+	controller.Handle(c.Controller, c.nodes, c.nodeHandler())
+	controller.Handle(c.Controller, source.Informer, c.control.Watch(c.Add, c.offerOrphan))
+	c.WaitFor("revisions", revisions)
 	return c, nil
 }
-
-// Run reconciles until ctx ends, once the caches are filled. It blocks.
-func (c *Controller) Run(ctx context.Context) error { return c.loop.RunAfter(ctx, c.informed...) }
 
 // nodeHandler queues all sets when the nodes, or what decides where pods may
 // run, have changed. A kubelet's heartbeat is no such change.
 func (c *Controller) nodeHandler() informer.Handler[*corev1.Node] {
 	all := func() {
 		for _, set := range c.sets.Lister().List("", nil) {
-			c.loop.Add(reconcile.KeyOf(set))
+			c.Add(controller.KeyOf(set))
 		}
 	}
 	return informer.HandlerFuncs[*corev1.Node]{
@@ -94,7 +84,7 @@ func (c *Controller) offerOrphan(pod *corev1.Pod) {
 	for _, set := range c.sets.Lister().List(pod.Namespace, nil) {
 		selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 		if err == nil && !selector.Empty() && selector.Matches(labels.Set(pod.Labels)) {
-			c.loop.Add(reconcile.KeyOf(set))
+			c.Add(controller.KeyOf(set))
 		}
 	}
 }

@@ -12,29 +12,29 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/controller/ownership"
 	"github.com/levelwire/levelwire/controller/pods"
-	"github.com/levelwire/levelwire/controller/reconcile"
 )
 
-func (c *Controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
+func (c *Controller) reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	set, ok := c.sets.Lister().Get(key.Namespace, key.Name)
 	if !ok {
 		c.control.Expectations.Forget(key)
-		return 0, nil
+		return controller.Result{}, nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	if err != nil || selector.Empty() {
-		return 0, nil // validation refuses such sets; one that slipped through owns nothing
+		return controller.Result{}, nil // validation refuses such sets; one that slipped through owns nothing
 	}
 	settled, recheck := c.control.Settled(ctx, key)
 	owned, err := c.control.Claim(ctx, set, selector, c.pods, ownership.StillThere(c.api, set))
 	if err != nil || set.DeletionTimestamp != nil {
-		return 0, err
+		return controller.Result{}, err
 	}
 	revision, all, err := c.history.Ensure(ctx, set, kind, &set.Spec.Template)
 	if err != nil {
-		return 0, err
+		return controller.Result{}, err
 	}
 	hash := revision.Labels[appsv1.ControllerRevisionHashLabelKey]
 	nodes, now := c.nodes.Lister().List("", nil), c.now()
@@ -47,7 +47,7 @@ func (c *Controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 	if err == nil && failed == nil {
 		failed = c.trim(ctx, set, owned, all)
 	}
-	return reconcile.Sooner(again, recheck), errors.Join(failed, err)
+	return controller.After(controller.Sooner(again, recheck)), errors.Join(failed, err)
 }
 
 // carryOut places pods, and only when nothing is to be placed goes on with an
@@ -129,7 +129,7 @@ func count(set *appsv1.DaemonSet, nodes []*corev1.Node, groups map[string][]*cor
 			if available {
 				status.NumberAvailable++
 			}
-			again = reconcile.Sooner(again, in)
+			again = controller.Sooner(again, in)
 		}
 	}
 	status.NumberUnavailable = status.DesiredNumberScheduled - status.NumberAvailable

@@ -1,7 +1,6 @@
 package deployment
 
 import (
-	"context"
 	"log/slog"
 	"time"
 
@@ -10,12 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/controller/ownership"
 	"github.com/levelwire/levelwire/controller/pods"
-	"github.com/levelwire/levelwire/controller/reconcile"
 )
 
 const workers = 8
@@ -24,7 +23,7 @@ var kind = appsv1.SchemeGroupVersion.WithKind("Deployment")
 
 // Controller is the Deployment controller.
 type Controller struct {
-	loop        *reconcile.Loop
+	*controller.Controller
 	deployments *informer.SharedInformer[*appsv1.Deployment]
 	sets        *ownership.Index[*appsv1.ReplicaSet]
 	pods        *pods.Source
@@ -33,10 +32,9 @@ type Controller struct {
 	claimer     ownership.Claimer[*appsv1.ReplicaSet]
 	// written keeps a rollout from deciding on sets as they were before its
 	// own last step.
-	written  *reconcile.Versions
-	events   *events.Recorder
-	informed []reconcile.Source
-	now      func() time.Time
+	written *controller.Versions
+	events  *events.Recorder
+	now     func() time.Time
 }
 
 // New registers the controller with the factory's informers.
@@ -51,34 +49,22 @@ func New(client *rest.Client, factory *informer.Factory, source *pods.Source, re
 		pods:        source,
 		api:         rest.For[*appsv1.Deployment](client),
 		setAPI:      rest.For[*appsv1.ReplicaSet](client),
-		written:     reconcile.NewVersions(),
+		written:     controller.NewVersions(),
 		events:      recorder,
 		now:         time.Now,
 	}
 	c.claimer = ownership.Claimer[*appsv1.ReplicaSet]{API: c.setAPI, Kind: kind}
-	c.loop = reconcile.NewLoop("deployment", workers, log, c.reconcile)
-	deployments, err := c.deployments.AddHandler(reconcile.Each(func(d *appsv1.Deployment) {
-		c.loop.Add(reconcile.KeyOf(d))
-	}), informer.HandlerOptions{})
+	c.Controller, err = controller.New(c.reconcile, controller.Options{Name: "deployment", Workers: workers, Logger: log})
 	if err != nil {
 		return nil, err
 	}
-	setHandler, err := sets.Informer.AddHandler(c.setHandler(), informer.HandlerOptions{})
-	if err != nil {
-		return nil, err
-	}
-	podHandler, err := source.Informer.AddHandler(informer.HandlerFuncs[*corev1.Pod]{
+	controller.For(c.Controller, c.deployments)
+	controller.Handle(c.Controller, sets.Informer, c.setHandler())
+	controller.Handle(c.Controller, source.Informer, informer.HandlerFuncs[*corev1.Pod]{
 		Delete: func(pod *corev1.Pod, _ bool) { c.podGone(pod) },
-	}, informer.HandlerOptions{})
-	if err != nil {
-		return nil, err
-	}
-	c.informed = []reconcile.Source{deployments, setHandler, podHandler}
+	})
 	return c, nil
 }
-
-// Run reconciles until ctx ends, once the caches are filled. It blocks.
-func (c *Controller) Run(ctx context.Context) error { return c.loop.RunAfter(ctx, c.informed...) }
 
 func (c *Controller) setHandler() informer.Handler[*appsv1.ReplicaSet] {
 	return informer.HandlerFuncs[*appsv1.ReplicaSet]{
@@ -100,14 +86,14 @@ func (c *Controller) setHandler() informer.Handler[*appsv1.ReplicaSet] {
 func (c *Controller) setChanged(set *appsv1.ReplicaSet) {
 	if ref := metav1.GetControllerOfNoCopy(set); ref != nil {
 		if ref.Kind == kind.Kind {
-			c.loop.Add(reconcile.Key{Namespace: set.Namespace, Name: ref.Name})
+			c.Add(controller.Key{Namespace: set.Namespace, Name: ref.Name})
 		}
 		return
 	}
 	for _, d := range c.deployments.Lister().List(set.Namespace, nil) {
 		selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
 		if err == nil && !selector.Empty() && selector.Matches(labels.Set(set.Labels)) {
-			c.loop.Add(reconcile.KeyOf(d))
+			c.Add(controller.KeyOf(d))
 		}
 	}
 }
@@ -127,6 +113,6 @@ func (c *Controller) podGone(pod *corev1.Pod) {
 		return
 	}
 	if d, ok := c.deployments.Lister().Get(pod.Namespace, ref.Name); ok && d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
-		c.loop.Add(reconcile.KeyOf(d))
+		c.Add(controller.KeyOf(d))
 	}
 }

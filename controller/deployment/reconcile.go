@@ -10,9 +10,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/controller/ownership"
-	"github.com/levelwire/levelwire/controller/reconcile"
 )
 
 // rollout is what one reconciliation knows of a deployment. d and the sets are
@@ -28,38 +28,39 @@ type rollout struct {
 	made *appsv1.DeploymentCondition
 }
 
-func (c *Controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
+func (c *Controller) reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	d, ok := c.deployments.Lister().Get(key.Namespace, key.Name)
 	if !ok {
-		return 0, nil
+		return controller.Result{}, nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
 	if err != nil || selector.Empty() {
-		return 0, nil // validation refuses such deployments; one that slipped through owns nothing
+		return controller.Result{}, nil // validation refuses such deployments; one that slipped through owns nothing
 	}
 	candidates, err := c.sets.Candidates(d)
 	if err != nil {
-		return 0, err
+		return controller.Result{}, err
 	}
 	sets, err := c.claimer.Claim(ctx, d, selector, candidates, ownership.StillThere(c.api, d))
 	if err != nil {
-		return 0, err
+		return controller.Result{}, err
 	}
 	if c.written.Behind(d) || slices.ContainsFunc(sets, func(set *appsv1.ReplicaSet) bool { return c.written.Behind(set) }) {
-		return behind, nil // the newer states bring us back
+		return controller.After(behind), nil // the newer states bring us back
 	}
 	lim, err := limitsOf(d)
 	if err != nil {
-		return 0, err
+		return controller.Result{}, err
 	}
 	r := &rollout{Controller: c, d: d, lim: lim}
 	r.sort(sets)
 	if d.DeletionTimestamp == nil {
 		if err := r.step(ctx); err != nil {
-			return 0, err
+			return controller.Result{}, err
 		}
 	}
-	return r.writeStatus(ctx)
+	again, err := r.writeStatus(ctx)
+	return controller.After(again), err
 }
 
 // behind is when to look again at the latest if the informer is late.

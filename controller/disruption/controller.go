@@ -16,11 +16,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/controller/pods"
-	"github.com/levelwire/levelwire/controller/reconcile"
 )
 
 const workers = 4
@@ -29,6 +29,7 @@ var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
 
 // Controller is the disruption controller.
 type Controller struct {
+	*controller.Controller
 	client       *rest.Client
 	api          rest.Resource[*policyv1.PodDisruptionBudget]
 	budgets      *informer.SharedInformer[*policyv1.PodDisruptionBudget]
@@ -38,8 +39,6 @@ type Controller struct {
 	statefulSets *informer.SharedInformer[*appsv1.StatefulSet]
 	resources    sync.Map // schema.GroupKind -> schema.GroupVersionResource
 	events       *events.Recorder
-	loop         *reconcile.Loop
-	informed     []reconcile.Source
 	now          func() time.Time
 }
 
@@ -56,31 +55,17 @@ func New(client *rest.Client, factory *informer.Factory, source *pods.Source, re
 		events:       recorder,
 		now:          time.Now,
 	}
-	c.loop = reconcile.NewLoop("disruption", workers, log, c.reconcile)
-	budgets, err := c.budgets.AddHandler(reconcile.Each(func(b *policyv1.PodDisruptionBudget) { c.loop.Add(reconcile.KeyOf(b)) }), informer.HandlerOptions{})
+	var err error
+	c.Controller, err = controller.New(c.reconcile, controller.Options{Name: "disruption", Workers: workers, Logger: log})
 	if err != nil {
 		return nil, err
 	}
-	podChanges, err := source.Informer.AddHandler(c.podHandler(), informer.HandlerOptions{})
-	if err != nil {
-		return nil, err
-	}
-	sets, err := c.sets.AddHandler(scaled(c, func(s *appsv1.ReplicaSet) *int32 { return s.Spec.Replicas }), informer.HandlerOptions{})
-	if err != nil {
-		return nil, err
-	}
-	deployments, err := c.deployments.AddHandler(scaled(c, func(d *appsv1.Deployment) *int32 { return d.Spec.Replicas }), informer.HandlerOptions{})
-	if err != nil {
-		return nil, err
-	}
-	statefulSets, err := c.statefulSets.AddHandler(scaled(c, func(s *appsv1.StatefulSet) *int32 { return s.Spec.Replicas }), informer.HandlerOptions{})
-	c.informed = []reconcile.Source{budgets, podChanges, sets, deployments, statefulSets}
-	return c, err
-}
-
-// Run reconciles until ctx ends, once the caches are filled. It blocks.
-func (c *Controller) Run(ctx context.Context) error {
-	return c.loop.RunAfter(ctx, c.informed...)
+	controller.For(c.Controller, c.budgets)
+	controller.Handle(c.Controller, source.Informer, c.podHandler())
+	controller.Handle(c.Controller, c.sets, scaled(c, func(s *appsv1.ReplicaSet) *int32 { return s.Spec.Replicas }))
+	controller.Handle(c.Controller, c.deployments, scaled(c, func(d *appsv1.Deployment) *int32 { return d.Spec.Replicas }))
+	controller.Handle(c.Controller, c.statefulSets, scaled(c, func(s *appsv1.StatefulSet) *int32 { return s.Spec.Replicas }))
+	return c, nil
 }
 
 // podHandler queues the budgets of a pod when what they count has changed.
@@ -111,7 +96,7 @@ func (c *Controller) podChanged(pod *corev1.Pod) {
 	for _, budget := range c.budgets.Lister().List(pod.Namespace, nil) {
 		selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
 		if err == nil && selector.Matches(labels.Set(pod.Labels)) {
-			c.loop.Add(reconcile.KeyOf(budget))
+			c.Add(controller.KeyOf(budget))
 		}
 	}
 }
@@ -121,7 +106,7 @@ func (c *Controller) podChanged(pod *corev1.Pod) {
 func scaled[T rest.Object](c *Controller, replicas func(T) *int32) informer.Handler[T] {
 	queue := func(obj T) {
 		for _, budget := range c.budgets.Lister().List(obj.GetNamespace(), nil) {
-			c.loop.Add(reconcile.KeyOf(budget))
+			c.Add(controller.KeyOf(budget))
 		}
 	}
 	return informer.HandlerFuncs[T]{
@@ -135,16 +120,16 @@ func scaled[T rest.Object](c *Controller, replicas func(T) *int32) informer.Hand
 	}
 }
 
-func (c *Controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
+func (c *Controller) reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	budget, ok := c.budgets.Lister().Get(key.Namespace, key.Name)
 	if !ok {
-		return 0, nil
+		return controller.Result{}, nil
 	}
 	status, again, err := c.compute(ctx, budget)
 	if err != nil {
-		return 0, errors.Join(err, c.write(ctx, budget, failedStatus(budget, err)))
+		return controller.Result{}, errors.Join(err, c.write(ctx, budget, failedStatus(budget, err)))
 	}
-	return again, c.write(ctx, budget, status)
+	return controller.After(again), c.write(ctx, budget, status)
 }
 
 func (c *Controller) compute(ctx context.Context, budget *policyv1.PodDisruptionBudget) (status policyv1.PodDisruptionBudgetStatus, again time.Duration, err error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -14,24 +13,23 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/rest"
-	"github.com/levelwire/levelwire/controller/reconcile"
 )
 
 const workers = 8
 
 // Controller is the EndpointSlice controller.
 type Controller struct {
+	*controller.Controller
 	services    *informer.SharedInformer[*corev1.Service]
 	pods        *informer.SharedInformer[*corev1.Pod]
 	slices      *informer.SharedInformer[*discoveryv1.EndpointSlice]
 	nodes       *informer.SharedInformer[*corev1.Node]
 	sliceAPI    rest.Resource[*discoveryv1.EndpointSlice]
 	legacyAPI   rest.Resource[*corev1.Endpoints] //nolint:staticcheck // Older clients read them.
-	expectation *reconcile.Expectations
-	informed    []reconcile.Source
-	loop        *reconcile.Loop
+	expectation *controller.Expectations
 }
 
 // New registers the controller with the factory's informers.
@@ -43,37 +41,26 @@ func New(client *rest.Client, factory *informer.Factory, log *slog.Logger) (*Con
 		nodes:       informer.For[*corev1.Node](factory, informer.ListOptions{}),
 		sliceAPI:    rest.For[*discoveryv1.EndpointSlice](client),
 		legacyAPI:   rest.For[*corev1.Endpoints](client), //nolint:staticcheck // As above.
-		expectation: reconcile.NewExpectations(),
+		expectation: controller.NewExpectations(),
 	}
-	c.loop = reconcile.NewLoop("endpoints", workers, log, c.reconcile)
-	services, err := c.services.AddHandler(c.serviceHandler(), informer.HandlerOptions{})
+	var err error
+	c.Controller, err = controller.New(c.reconcile, controller.Options{Name: "endpoints", Workers: workers, Logger: log})
 	if err != nil {
 		return nil, err
 	}
-	pods, err := c.pods.AddHandler(c.podHandler(), informer.HandlerOptions{})
-	if err != nil {
-		return nil, err
-	}
-	slices, err := c.slices.AddHandler(c.sliceHandler(), informer.HandlerOptions{})
-	if err != nil {
-		return nil, err
-	}
-	c.informed = []reconcile.Source{services, pods, slices}
+	controller.Handle(c.Controller, c.services, c.serviceHandler())
+	controller.Handle(c.Controller, c.pods, c.podHandler())
+	controller.Handle(c.Controller, c.slices, c.sliceHandler())
 	return c, nil
 }
 
-// Run reconciles until ctx ends, once the caches are filled. It blocks.
-func (c *Controller) Run(ctx context.Context) error {
-	return c.loop.RunAfter(ctx, c.informed...)
-}
-
 func (c *Controller) serviceHandler() informer.Handler[*corev1.Service] {
-	add := func(service *corev1.Service) { c.loop.Add(reconcile.KeyOf(service)) }
+	add := func(service *corev1.Service) { c.Add(controller.KeyOf(service)) }
 	return informer.HandlerFuncs[*corev1.Service]{
 		Add:    func(service *corev1.Service, _ bool) { add(service) },
 		Update: func(_, service *corev1.Service) { add(service) },
 		Delete: func(service *corev1.Service, _ bool) {
-			c.expectation.Forget(reconcile.KeyOf(service))
+			c.expectation.Forget(controller.KeyOf(service))
 			add(service)
 		},
 	}
@@ -105,7 +92,7 @@ func sameEndpoint(old, pod *corev1.Pod) bool {
 func (c *Controller) podChanged(pod *corev1.Pod) {
 	for _, service := range c.services.Lister().List(pod.Namespace, nil) {
 		if len(service.Spec.Selector) > 0 && labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels)) {
-			c.loop.Add(reconcile.KeyOf(service))
+			c.Add(controller.KeyOf(service))
 		}
 	}
 }
@@ -113,7 +100,7 @@ func (c *Controller) podChanged(pod *corev1.Pod) {
 func (c *Controller) sliceHandler() informer.Handler[*discoveryv1.EndpointSlice] {
 	add := func(slice *discoveryv1.EndpointSlice) {
 		if slice.Labels[discoveryv1.LabelManagedBy] == managedBy {
-			c.loop.Add(reconcile.Key{Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]})
+			c.Add(controller.Key{Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]})
 		}
 	}
 	return informer.HandlerFuncs[*discoveryv1.EndpointSlice]{
@@ -134,18 +121,18 @@ func (c *Controller) sliceHandler() informer.Handler[*discoveryv1.EndpointSlice]
 	}
 }
 
-func (c *Controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
+func (c *Controller) reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	if settled, again := c.expectation.Ask(ctx, key, c.sliceUID(key.Namespace)); !settled {
-		return again, nil
+		return controller.After(again), nil
 	}
 	service, ok := c.services.Lister().Get(key.Namespace, key.Name)
 	if !ok || len(service.Spec.Selector) == 0 || service.Spec.Type == corev1.ServiceTypeExternalName || service.DeletionTimestamp != nil {
-		return 0, nil // the garbage collector removes the slices of what is gone
+		return controller.Result{}, nil // the garbage collector removes the slices of what is gone
 	}
 	pods := c.pods.Lister().List(service.Namespace, labels.SelectorFromSet(service.Spec.Selector))
 	wanted := c.desired(service, pods)
 	err := c.fit(ctx, service, wanted)
-	return 0, errors.Join(err, c.writeLegacy(ctx, service, wanted))
+	return controller.Result{}, errors.Join(err, c.writeLegacy(ctx, service, wanted))
 }
 
 func (c *Controller) sliceUID(namespace string) func(context.Context, string) (types.UID, error) {

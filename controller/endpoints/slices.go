@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/levelwire/levelwire/controller/reconcile"
+	"github.com/levelwire/levelwire/client/controller"
 )
 
 const (
@@ -144,7 +144,7 @@ func (c *Controller) create(ctx context.Context, service *corev1.Service, ports 
 	if err != nil {
 		return fmt.Errorf("create slice: %w", err)
 	}
-	c.expectation.ExpectCreated(reconcile.KeyOf(service), created.Name, created.UID)
+	c.expectation.ExpectCreated(controller.KeyOf(service), created.Name, created.UID)
 	return nil
 }
 
@@ -170,7 +170,7 @@ func (c *Controller) update(ctx context.Context, service *corev1.Service, slice 
 }
 
 func (c *Controller) remove(ctx context.Context, slice *discoveryv1.EndpointSlice) error {
-	c.expectation.ExpectDeleted(reconcile.Key{Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}, slice.UID)
+	c.expectation.ExpectDeleted(controller.Key{Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}, slice.UID)
 	err := c.sliceAPI.Namespace(slice.Namespace).Delete(ctx, slice.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &slice.UID}})
 	if err != nil {
 		c.expectation.Observed(slice.UID)

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/rest"
-	"github.com/levelwire/levelwire/controller/reconcile"
 )
 
 // workers is how many objects are looked at concurrently.
@@ -25,11 +25,11 @@ const rediscover = 30 * time.Second
 
 // Controller is the garbage collector.
 type Controller struct {
+	*controller.Controller
 	client  *rest.Client
 	factory *informer.Factory
 	log     *slog.Logger
 	graph   *graph
-	loop    *reconcile.Loop
 
 	mu       sync.Mutex
 	watching map[schema.GroupVersionResource]bool
@@ -43,7 +43,7 @@ type kind struct {
 }
 
 // New returns a collector. It has informers of its own, for metadata only.
-func New(client *rest.Client, log *slog.Logger) *Controller {
+func New(client *rest.Client, log *slog.Logger) (*Controller, error) {
 	c := &Controller{
 		client:   client,
 		factory:  informer.NewFactory(client, informer.Options{Logger: log}),
@@ -52,8 +52,9 @@ func New(client *rest.Client, log *slog.Logger) *Controller {
 		watching: map[schema.GroupVersionResource]bool{},
 		kinds:    map[schema.GroupKind]kind{},
 	}
-	c.loop = reconcile.NewLoop("garbage", workers, log, c.reconcile)
-	return c
+	var err error
+	c.Controller, err = controller.New(c.reconcile, controller.Options{Name: "garbage", Workers: workers, Logger: log})
+	return c, err
 }
 
 // Run collects until ctx ends. It blocks.
@@ -77,8 +78,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	var group sync.WaitGroup
 	defer group.Wait()
 	group.Go(func() { c.keepDiscovering(ctx) })
-	c.loop.Run(ctx)
-	return nil
+	return c.Controller.Run(ctx)
 }
 
 func (c *Controller) keepDiscovering(ctx context.Context) {
@@ -169,7 +169,7 @@ func (c *Controller) gone(obj *metav1.PartialObjectMetadata) {
 }
 
 // enqueue uses the uid as the key's name: names may be used again.
-func (c *Controller) enqueue(uid types.UID) { c.loop.Add(reconcile.Key{Name: string(uid)}) }
+func (c *Controller) enqueue(uid types.UID) { c.Add(controller.Key{Name: string(uid)}) }
 
 // kindOf says where objects of an owner's kind are reached.
 func (c *Controller) kindOf(ref metav1.OwnerReference) (kind, bool) {

@@ -5,30 +5,29 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/rest"
-	"github.com/levelwire/levelwire/controller/reconcile"
 )
 
-func (c *Controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
+func (c *Controller) reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	o, ok := c.graph.get(types.UID(key.Name))
 	if !ok {
-		return 0, nil
+		return controller.Result{}, nil
 	}
 	switch {
 	case o.deleting && o.orphan:
-		return 0, c.orphan(ctx, o)
+		return controller.Result{}, c.orphan(ctx, o)
 	case o.deleting && o.foreground:
-		return 0, c.deleteDependents(ctx, o)
+		return controller.Result{}, c.deleteDependents(ctx, o)
 	case o.deleting || len(o.owners) == 0:
-		return 0, nil
+		return controller.Result{}, nil
 	}
-	return 0, c.judge(ctx, o)
+	return controller.Result{}, c.judge(ctx, o)
 }
 
 // judge deletes an object all of whose owners are gone. If some still exist,

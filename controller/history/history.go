@@ -37,7 +37,7 @@ func New(client *rest.Client, factory *informer.Factory) (*History, error) {
 }
 
 // Synced is closed when the revisions are known; it makes History a
-// reconcile.Source.
+// controller.Source.
 func (h *History) Synced() <-chan struct{} { return h.index.Informer.Synced() }
 
 // Of returns an owner's revisions, oldest first.

@@ -1,7 +1,6 @@
 package job
 
 import (
-	"context"
 	"log/slog"
 	"time"
 
@@ -11,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/levelwire/levelwire/client/cache"
+	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/controller/pods"
-	"github.com/levelwire/levelwire/controller/reconcile"
 )
 
 const workers = 8
@@ -28,16 +27,15 @@ const byJob = "tracked-job"
 
 // Controller is the Job controller.
 type Controller struct {
-	loop     *reconcile.Loop
-	jobs     *informer.SharedInformer[*batchv1.Job]
-	pods     *pods.Source
-	api      rest.Resource[*batchv1.Job]
-	podAPI   rest.Resource[*corev1.Pod]
-	control  *pods.Control
-	events   *events.Recorder
-	written  *reconcile.Versions
-	informed []reconcile.Source
-	now      func() time.Time
+	*controller.Controller
+	jobs    *informer.SharedInformer[*batchv1.Job]
+	pods    *pods.Source
+	api     rest.Resource[*batchv1.Job]
+	podAPI  rest.Resource[*corev1.Pod]
+	control *pods.Control
+	events  *events.Recorder
+	written *controller.Versions
+	now     func() time.Time
 }
 
 // New registers the controller with the factory's informers.
@@ -49,10 +47,9 @@ func New(client *rest.Client, factory *informer.Factory, source *pods.Source, re
 		podAPI:  rest.For[*corev1.Pod](client),
 		control: pods.NewControl(client, recorder, kind),
 		events:  recorder,
-		written: reconcile.NewVersions(),
+		written: controller.NewVersions(),
 		now:     time.Now,
 	}
-	c.loop = reconcile.NewLoop("job", workers, log, c.reconcile)
 	err := source.Informer.AddIndexers(cache.Indexers[*corev1.Pod]{byJob: func(pod *corev1.Pod) ([]string, error) {
 		ref := metav1.GetControllerOfNoCopy(pod)
 		if ref == nil || ref.Kind != kind.Kind || !tracked(pod) {
@@ -63,35 +60,29 @@ func New(client *rest.Client, factory *informer.Factory, source *pods.Source, re
 	if err != nil {
 		return nil, err
 	}
-	jobs, err := c.jobs.AddHandler(informer.HandlerFuncs[*batchv1.Job]{
-		Add: func(job *batchv1.Job, _ bool) { c.loop.Add(reconcile.KeyOf(job)) },
+	c.Controller, err = controller.New(c.reconcile, controller.Options{Name: "job", Workers: workers, Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	controller.Handle(c.Controller, c.jobs, informer.HandlerFuncs[*batchv1.Job]{
+		Add: func(job *batchv1.Job, _ bool) { c.Add(controller.KeyOf(job)) },
 		Update: func(old, job *batchv1.Job) {
 			if old.UID != job.UID {
 				c.forget(old)
 			}
-			c.loop.Add(reconcile.KeyOf(job))
+			c.Add(controller.KeyOf(job))
 		},
 		Delete: func(job *batchv1.Job, _ bool) {
 			c.forget(job)
-			c.loop.Add(reconcile.KeyOf(job))
+			c.Add(controller.KeyOf(job))
 		},
-	}, informer.HandlerOptions{})
-	if err != nil {
-		return nil, err
-	}
-	podHandler, err := source.Informer.AddHandler(c.control.Watch(c.loop.Add, c.offerOrphan), informer.HandlerOptions{})
-	if err != nil {
-		return nil, err
-	}
-	c.informed = []reconcile.Source{jobs, podHandler}
+	})
+	controller.Handle(c.Controller, source.Informer, c.control.Watch(c.Add, c.offerOrphan))
 	return c, nil
 }
 
-// Run reconciles until ctx ends, once the caches are filled. It blocks.
-func (c *Controller) Run(ctx context.Context) error { return c.loop.RunAfter(ctx, c.informed...) }
-
 func (c *Controller) forget(job *batchv1.Job) {
-	c.control.Expectations.Forget(reconcile.KeyOf(job))
+	c.control.Expectations.Forget(controller.KeyOf(job))
 	c.written.Forget(job.UID)
 }
 
@@ -99,7 +90,7 @@ func (c *Controller) offerOrphan(pod *corev1.Pod) {
 	for _, job := range c.jobs.Lister().List(pod.Namespace, nil) {
 		selector, err := metav1.LabelSelectorAsSelector(job.Spec.Selector)
 		if err == nil && !selector.Empty() && selector.Matches(labels.Set(pod.Labels)) {
-			c.loop.Add(reconcile.KeyOf(job))
+			c.Add(controller.KeyOf(job))
 		}
 	}
 }

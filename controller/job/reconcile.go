@@ -13,39 +13,40 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/client/cache"
+	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/controller/ownership"
-	"github.com/levelwire/levelwire/controller/reconcile"
 )
 
 // behind is when to look again at the latest if an informer is late.
 const behind = time.Second
 
-func (c *Controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
+func (c *Controller) reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	job, ok := c.jobs.Lister().Get(key.Namespace, key.Name)
 	if err := c.freeStrays(ctx, key, job, ok); err != nil || !ok {
-		return 0, err
+		return controller.Result{}, err
 	}
 	if job.Spec.ManagedBy != nil && *job.Spec.ManagedBy != batchv1.JobControllerName {
-		return 0, nil // another controller's
+		return controller.Result{}, nil // another controller's
 	}
 	if c.written.Behind(job) {
-		return behind, nil
+		return controller.After(behind), nil
 	}
 	if finished(&job.Status) {
-		return c.expire(ctx, job)
+		again, err := c.expire(ctx, job)
+		return controller.After(again), err
 	}
 	selector, err := metav1.LabelSelectorAsSelector(job.Spec.Selector)
 	if err != nil || selector.Empty() {
-		return 0, nil // validation refuses such jobs; one that slipped through owns nothing
+		return controller.Result{}, nil // validation refuses such jobs; one that slipped through owns nothing
 	}
 	settled, recheck := c.control.Settled(ctx, key)
 	owned, err := c.control.Claim(ctx, job, selector, c.pods, ownership.StillThere(c.api, job))
 	if err != nil {
-		return 0, err
+		return controller.Result{}, err
 	}
 	again, err := c.advance(ctx, job, owned, settled)
-	return reconcile.Sooner(again, recheck), err
+	return controller.After(controller.Sooner(again, recheck)), err
 }
 
 // advance makes one step: the books, the verdict, then pods, in that order,
@@ -65,7 +66,7 @@ func (c *Controller) advance(ctx context.Context, job *batchv1.Job, owned []*cor
 		return again, failed
 	}
 	wait, err := c.scale(ctx, job, status, books, now)
-	return reconcile.Sooner(again, wait), errors.Join(failed, err)
+	return controller.Sooner(again, wait), errors.Join(failed, err)
 }
 
 func (c *Controller) writeStatus(ctx context.Context, job *batchv1.Job, status *batchv1.JobStatus) error {
@@ -102,7 +103,7 @@ func (c *Controller) announce(job *batchv1.Job, status *batchv1.JobStatus) {
 
 // freeStrays takes the finalizer from pods whose job is gone or going: nobody
 // will count them.
-func (c *Controller) freeStrays(ctx context.Context, key reconcile.Key, job *batchv1.Job, exists bool) error {
+func (c *Controller) freeStrays(ctx context.Context, key controller.Key, job *batchv1.Job, exists bool) error {
 	waiting, err := c.pods.Informer.Lister().ByIndex(byJob, cache.ObjectKey(key.Namespace, key.Name))
 	if err != nil {
 		return err

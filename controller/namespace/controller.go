@@ -14,9 +14,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/rest"
-	"github.com/levelwire/levelwire/controller/reconcile"
 )
 
 const workers = 4
@@ -27,11 +27,10 @@ const recheck = 250 * time.Millisecond
 
 // Controller is the namespace controller.
 type Controller struct {
+	*controller.Controller
 	client     *rest.Client
 	api        rest.Resource[*corev1.Namespace]
 	namespaces *informer.SharedInformer[*corev1.Namespace]
-	informed   *informer.Registration
-	loop       *reconcile.Loop
 }
 
 // New registers the controller with the factory's informers.
@@ -41,43 +40,35 @@ func New(client *rest.Client, factory *informer.Factory, log *slog.Logger) (*Con
 		api:        rest.For[*corev1.Namespace](client),
 		namespaces: informer.For[*corev1.Namespace](factory, informer.ListOptions{}),
 	}
-	c.loop = reconcile.NewLoop("namespace", workers, log, c.reconcile)
-	enqueue := func(namespace *corev1.Namespace) {
-		if namespace.DeletionTimestamp != nil {
-			c.loop.Add(reconcile.KeyOf(namespace))
-		}
-	}
 	var err error
-	c.informed, err = c.namespaces.AddHandler(informer.HandlerFuncs[*corev1.Namespace]{
-		Add:    func(namespace *corev1.Namespace, _ bool) { enqueue(namespace) },
-		Update: func(_, namespace *corev1.Namespace) { enqueue(namespace) },
-	}, informer.HandlerOptions{})
-	return c, err
+	c.Controller, err = controller.New(c.reconcile, controller.Options{Name: "namespace", Workers: workers, Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	controller.For(c.Controller, c.namespaces, func(change controller.Change[*corev1.Namespace]) bool {
+		return change.Kind != controller.Deleted && change.Object.DeletionTimestamp != nil
+	})
+	return c, nil
 }
 
-// Run reconciles until ctx ends, once the cache is filled. It blocks.
-func (c *Controller) Run(ctx context.Context) error {
-	return c.loop.RunAfter(ctx, c.informed)
-}
-
-func (c *Controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
+func (c *Controller) reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	namespace, ok := c.namespaces.Lister().Get("", key.Name)
 	if !ok || namespace.DeletionTimestamp == nil || !slices.Contains(namespace.Spec.Finalizers, corev1.FinalizerKubernetes) {
-		return 0, nil
+		return controller.Result{}, nil
 	}
 	found, left, err := c.empty(ctx, namespace.Name)
 	switch {
 	case err != nil:
-		return 0, errors.Join(err, c.report(ctx, namespace, left, err))
+		return controller.Result{}, errors.Join(err, c.report(ctx, namespace, left, err))
 	case len(left) > 0:
-		return recheck, c.report(ctx, namespace, left, nil)
+		return controller.After(recheck), c.report(ctx, namespace, left, nil)
 	case found:
 		// Everything could be deleted at once. A create that was under way
 		// when the deletion began may have come after its kind was looked at:
 		// only a pass that finds nothing ends the namespace.
-		return time.Millisecond, nil
+		return controller.After(time.Millisecond), nil
 	}
-	return 0, c.finalize(ctx, namespace)
+	return controller.Result{}, c.finalize(ctx, namespace)
 }
 
 // empty deletes everything in a namespace. It tells whether there was

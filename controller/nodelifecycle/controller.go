@@ -8,11 +8,11 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/controller/pods"
-	"github.com/levelwire/levelwire/controller/reconcile"
 )
 
 const workers = 4
@@ -21,16 +21,15 @@ var kind = corev1.SchemeGroupVersion.WithKind("Node")
 
 // Controller is the node lifecycle controller.
 type Controller struct {
-	opts     Options
-	loop     *reconcile.Loop
-	nodes    *informer.SharedInformer[*corev1.Node]
-	leases   *informer.SharedInformer[*coordinationv1.Lease]
-	pods     *pods.Source
-	nodeAPI  rest.Resource[*corev1.Node]
-	podAPI   rest.Resource[*corev1.Pod]
-	events   *events.Recorder
-	beats    heartbeats
-	informed []reconcile.Source
+	*controller.Controller
+	opts    Options
+	nodes   *informer.SharedInformer[*corev1.Node]
+	leases  *informer.SharedInformer[*coordinationv1.Lease]
+	pods    *pods.Source
+	nodeAPI rest.Resource[*corev1.Node]
+	podAPI  rest.Resource[*corev1.Pod]
+	events  *events.Recorder
+	beats   heartbeats
 
 	mu sync.Mutex
 	// missing is since when a node with pods has not existed. It holds only
@@ -53,28 +52,18 @@ func New(client *rest.Client, factory *informer.Factory, source *pods.Source, re
 		beats:   heartbeats{seen: map[string]heartbeat{}},
 		missing: map[string]time.Time{},
 	}
-	c.loop = reconcile.NewLoop("nodelifecycle", workers, opts.Logger, c.reconcile)
-	nodes, err := c.nodes.AddHandler(reconcile.Each(func(node *corev1.Node) { c.check(node.Name) }), informer.HandlerOptions{})
+	var err error
+	c.Controller, err = controller.New(c.reconcile, controller.Options{Name: "nodelifecycle", Workers: workers, Logger: opts.Logger})
 	if err != nil {
 		return nil, err
 	}
-	leases, err := c.leases.AddHandler(c.leaseHandler(), informer.HandlerOptions{})
-	if err != nil {
-		return nil, err
-	}
-	pods, err := source.Informer.AddHandler(c.podHandler(), informer.HandlerOptions{})
-	if err != nil {
-		return nil, err
-	}
-	c.informed = []reconcile.Source{nodes, leases, pods}
+	controller.For(c.Controller, c.nodes)
+	controller.Handle(c.Controller, c.leases, c.leaseHandler())
+	controller.Handle(c.Controller, source.Informer, c.podHandler())
 	return c, nil
 }
 
-// Run watches over the nodes until ctx ends, once the caches are filled. It
-// blocks.
-func (c *Controller) Run(ctx context.Context) error { return c.loop.RunAfter(ctx, c.informed...) }
-
-func (c *Controller) check(node string) { c.loop.Add(reconcile.Key{Name: node}) }
+func (c *Controller) check(node string) { c.Add(controller.Key{Name: node}) }
 
 // leaseHandler looks at a node again only if its lease speaks for one that is
 // taken for dead: renewals of the living are timed at the next check.
@@ -135,12 +124,14 @@ func (c *Controller) sign(node *corev1.Node) string {
 	return signOf(renewal, node)
 }
 
-func (c *Controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
+func (c *Controller) reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	node, ok := c.nodes.Lister().Get("", key.Name)
 	if !ok {
 		c.beats.forget(key.Name)
-		return c.buryPods(ctx, key.Name)
+		again, err := c.buryPods(ctx, key.Name)
+		return controller.After(again), err
 	}
 	c.found(key.Name)
-	return c.lookAt(ctx, node)
+	again, err := c.lookAt(ctx, node)
+	return controller.After(again), err
 }

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/events"
-	"github.com/levelwire/levelwire/controller/reconcile"
 )
 
 // lookAt judges one node and does what follows for its taints and pods.
@@ -37,7 +37,7 @@ func (c *Controller) lookAt(ctx context.Context, node *corev1.Node) (time.Durati
 		failed = append(failed, c.markPodsNotReady(ctx, node.Name, now))
 	}
 	again, err := c.evict(ctx, node, now)
-	next := reconcile.Sooner(c.opts.CheckInterval, again)
+	next := controller.Sooner(c.opts.CheckInterval, again)
 	return next, errors.Join(append(failed, err)...)
 }
 

@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/controller/pods"
-	"github.com/levelwire/levelwire/controller/reconcile"
 )
 
 var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
@@ -72,7 +72,7 @@ func (c *Controller) evict(ctx context.Context, node *corev1.Node, now time.Time
 		switch left := at.Sub(now); {
 		case !leaves:
 		case left > 0:
-			again = reconcile.Sooner(again, left)
+			again = controller.Sooner(again, left)
 		default:
 			c.events.Normal(events.About(podKind, pod), "TaintManagerEviction", "Deleting pod %s/%s", pod.Namespace, pod.Name)
 			failed = append(failed, c.remove(ctx, pod, metav1.DeleteOptions{}))

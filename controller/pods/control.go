@@ -14,10 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/rest"
-	"github.com/levelwire/levelwire/controller/reconcile"
 )
 
 // Burst is the most pods that one reconciliation creates or deletes, so that
@@ -30,26 +30,26 @@ type Control struct {
 	api          rest.Resource[*corev1.Pod]
 	events       *events.Recorder
 	kind         schema.GroupVersionKind
-	Expectations *reconcile.Expectations
+	Expectations *controller.Expectations
 }
 
 // NewControl returns a Control for owners of a kind.
 func NewControl(client *rest.Client, recorder *events.Recorder, kind schema.GroupVersionKind) *Control {
-	return &Control{api: rest.For[*corev1.Pod](client), events: recorder, kind: kind, Expectations: reconcile.NewExpectations()}
+	return &Control{api: rest.For[*corev1.Pod](client), events: recorder, kind: kind, Expectations: controller.NewExpectations()}
 }
 
 // Watch makes handlers for a pod informer that keep the expectations up to
 // date and add the owner of each changed pod to the loop. Pods without an
 // owner are given to orphan, which may be nil: somebody may want to adopt
 // them.
-func (c *Control) Watch(add func(reconcile.Key), orphan func(*corev1.Pod)) informer.Handler[*corev1.Pod] {
+func (c *Control) Watch(add func(controller.Key), orphan func(*corev1.Pod)) informer.Handler[*corev1.Pod] {
 	owner := func(pod *corev1.Pod) {
 		ref := metav1.GetControllerOfNoCopy(pod)
 		switch {
 		case ref == nil && orphan != nil && pod.DeletionTimestamp == nil:
 			orphan(pod)
 		case c.owns(ref):
-			add(reconcile.Key{Namespace: pod.Namespace, Name: ref.Name})
+			add(controller.Key{Namespace: pod.Namespace, Name: ref.Name})
 		}
 	}
 	return informer.HandlerFuncs[*corev1.Pod]{
@@ -101,7 +101,7 @@ func groupOf(apiVersion string) string {
 // Settled tells whether the informer has shown everything that was done for
 // an owner, and if not, when to look again at the latest. Ask before reading
 // the informer's pods.
-func (c *Control) Settled(ctx context.Context, key reconcile.Key) (settled bool, again time.Duration) {
+func (c *Control) Settled(ctx context.Context, key controller.Key) (settled bool, again time.Duration) {
 	return c.Expectations.Ask(ctx, key, func(ctx context.Context, name string) (types.UID, error) {
 		pod, err := c.api.Namespace(key.Namespace).Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
@@ -152,7 +152,7 @@ func (c *Control) createOne(ctx context.Context, owner metav1.Object, pod *corev
 		}
 		return fmt.Errorf("create pod: %w", err)
 	}
-	c.Expectations.ExpectCreated(reconcile.KeyOf(owner), created.Name, created.UID)
+	c.Expectations.ExpectCreated(controller.KeyOf(owner), created.Name, created.UID)
 	c.events.Normal(about, "SuccessfulCreate", "Created pod: %s", created.Name)
 	return nil
 }
@@ -185,7 +185,7 @@ func (c *Control) Delete(ctx context.Context, owner metav1.Object, pods []*corev
 }
 
 func (c *Control) deleteOne(ctx context.Context, owner metav1.Object, pod *corev1.Pod) error {
-	c.Expectations.ExpectDeleted(reconcile.KeyOf(owner), pod.UID)
+	c.Expectations.ExpectDeleted(controller.KeyOf(owner), pod.UID)
 	err := c.api.Namespace(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}})
 	about := events.About(c.kind, owner)
 	switch {

@@ -13,26 +13,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/controller/ownership"
 	"github.com/levelwire/levelwire/controller/pods"
-	"github.com/levelwire/levelwire/controller/reconcile"
 )
 
-func (c *Controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
+func (c *Controller) reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	set, ok := c.sets.Lister().Get(key.Namespace, key.Name)
 	if !ok {
-		return 0, nil
+		return controller.Result{}, nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	if err != nil || selector.Empty() {
-		return 0, nil // validation refuses such sets; one that slipped through owns nothing
+		return controller.Result{}, nil // validation refuses such sets; one that slipped through owns nothing
 	}
 	// Decided before the pods are read: a settled key stays settled only if
 	// what is read afterwards is at least as new.
 	settled, recheck := c.control.Settled(ctx, key)
 	mine, err := c.control.Claim(ctx, set, selector, c.pods, ownership.StillThere(c.api, set))
 	if err != nil {
-		return 0, err
+		return controller.Result{}, err
 	}
 	var active []*corev1.Pod
 	for _, pod := range mine {
@@ -45,7 +45,7 @@ func (c *Controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 		scaled = c.scale(ctx, set, active)
 	}
 	again, err := c.writeStatus(ctx, set, active, scaled, time.Now())
-	return reconcile.Sooner(again, recheck), errors.Join(scaled, err)
+	return controller.After(controller.Sooner(again, recheck)), errors.Join(scaled, err)
 }
 
 // scale creates or deletes the difference.

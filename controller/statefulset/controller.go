@@ -1,19 +1,18 @@
 package statefulset
 
 import (
-	"context"
 	"log/slog"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/controller/history"
 	"github.com/levelwire/levelwire/controller/pods"
-	"github.com/levelwire/levelwire/controller/reconcile"
 )
 
 const workers = 4
@@ -22,14 +21,13 @@ var kind = appsv1.SchemeGroupVersion.WithKind("StatefulSet")
 
 // Controller is the StatefulSet controller.
 type Controller struct {
-	loop     *reconcile.Loop
+	*controller.Controller
 	sets     *informer.SharedInformer[*appsv1.StatefulSet]
 	pods     *pods.Source
 	history  *history.History
 	api      rest.Resource[*appsv1.StatefulSet]
 	claimAPI rest.Resource[*corev1.PersistentVolumeClaim]
 	control  *pods.Control
-	informed []reconcile.Source
 	now      func() time.Time
 }
 
@@ -44,20 +42,13 @@ func New(client *rest.Client, factory *informer.Factory, source *pods.Source, re
 		control:  pods.NewControl(client, recorder, kind),
 		now:      time.Now,
 	}
-	c.loop = reconcile.NewLoop("statefulset", workers, log, c.reconcile)
-	sets, err := c.sets.AddHandler(reconcile.Each(func(set *appsv1.StatefulSet) {
-		c.loop.Add(reconcile.KeyOf(set))
-	}), informer.HandlerOptions{})
+	var err error
+	c.Controller, err = controller.New(c.reconcile, controller.Options{Name: "statefulset", Workers: workers, Logger: log})
 	if err != nil {
 		return nil, err
 	}
-	podHandler, err := source.Informer.AddHandler(c.control.Watch(c.loop.Add, nil), informer.HandlerOptions{})
-	if err != nil {
-		return nil, err
-	}
-	c.informed = []reconcile.Source{sets, podHandler, revisions}
+	controller.For(c.Controller, c.sets)
+	controller.Handle(c.Controller, source.Informer, c.control.Watch(c.Add, nil))
+	c.WaitFor("revisions", revisions)
 	return c, nil
 }
-
-// Run reconciles until ctx ends, once the caches are filled. It blocks.
-func (c *Controller) Run(ctx context.Context) error { return c.loop.RunAfter(ctx, c.informed...) }
