@@ -111,7 +111,8 @@ func (m Manager) library() (*managedfields.FieldManager, error) {
 	}
 	// The hub is the endpoint's own version, from which each other is one step
 	// away; the one for custom resources is right for kinds in two groups, too.
-	return managedfields.NewDefaultCRDFieldManager(everyVersion{v}, v, v, v, m.Resource.GroupVersionKind(), gv, m.Subresource, ignored)
+	types := everyVersion{v, map[*resource.Resource]managedfields.TypeConverter{}}
+	return managedfields.NewDefaultCRDFieldManager(types, v, v, v, m.Resource.GroupVersionKind(), gv, m.Subresource, ignored)
 }
 
 // stamp replaces the time that the library took from the system's clock, in the

@@ -111,8 +111,12 @@ func (versions) ConvertFieldLabel(schema.GroupVersionKind, string, string) (labe
 
 var errNotConverted = fmt.Errorf("only whole objects are converted")
 
-// everyVersion finds the types of each version where it is served.
-type everyVersion struct{ versions }
+// everyVersion finds the types of each version where it is served, once: what is
+// compared must be of the same schema. It is not safe for concurrent use.
+type everyVersion struct {
+	versions
+	found map[*resource.Resource]managedfields.TypeConverter
+}
 
 // ObjectToTyped returns obj with the type that its version has.
 func (e everyVersion) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptions) (*typed.TypedValue, error) {
@@ -120,9 +124,13 @@ func (e everyVersion) ObjectToTyped(obj runtime.Object, opts ...typed.Validation
 	if res == nil {
 		return nil, runtime.NewNotRegisteredErrForKind("levelwire", obj.GetObjectKind().GroupVersionKind())
 	}
-	types, err := typesOf(res)
-	if err != nil {
-		return nil, err
+	types, ok := e.found[res]
+	if !ok {
+		var err error
+		if types, err = typesOf(res); err != nil {
+			return nil, err
+		}
+		e.found[res] = types
 	}
 	return types.ObjectToTyped(obj, opts...)
 }
