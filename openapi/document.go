@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	openapi_v2 "github.com/google/gnostic-models/openapiv2"
@@ -35,12 +36,18 @@ func NewDocument(content []byte) (*Document, error) {
 	return compressed(content, strings.ToUpper(hex.EncodeToString(sum[:])), time.Now().Truncate(time.Second))
 }
 
+// compressors are kept between documents: one is 800 kB, many documents are
+// small.
+var compressors = sync.Pool{New: func() any {
+	z, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is valid: no error
+	return z
+}}
+
 func compressed(content []byte, hash string, made time.Time) (*Document, error) {
 	var out bytes.Buffer
-	z, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
-	if err != nil {
-		return nil, err
-	}
+	z := compressors.Get().(*gzip.Writer)
+	defer compressors.Put(z)
+	z.Reset(&out)
 	if _, err := z.Write(content); err != nil {
 		return nil, err
 	}

@@ -80,7 +80,7 @@ func filler() *randfill.Filler {
 		func(t *metav1.MicroTime, c randfill.Continue) { *t = metav1.MicroTime{Time: time.Unix(1, 1000)} },
 		func(v *intstr.IntOrString, c randfill.Continue) { *v = intstr.FromInt32(1) },
 		func(r *runtime.RawExtension, c randfill.Continue) { r.Raw = []byte(`{}`) },
-		func(f *metav1.FieldsV1, c randfill.Continue) { *f = metav1.FieldsV1{Raw: []byte(`{}`)} },
+		func(f *metav1.FieldsV1, c randfill.Continue) { f.SetRawString(`{}`) },
 		// It holds itself, without end.
 		func(v *apiextensionsv1.JSONSchemaProps, c randfill.Continue) { v.Type = "string" },
 	)

@@ -155,9 +155,7 @@ func kindValue(kind schema.GroupVersionKind) map[string]any {
 	return map[string]any{"group": kind.Group, "version": kind.Version, "kind": kind.Kind}
 }
 
-// ref returns a reference to the model of a struct type.
-func (m *models) ref(t reflect.Type) *spec.Schema { return refTo(m.add(t)) }
-
+// refTo returns a reference to a model.
 func refTo(name string) *spec.Schema { return spec.RefSchema(definitions + name) }
 
 // mergeMap returns what server-side apply knows of a model, or nil.
