@@ -25,7 +25,7 @@ var jsonOptions = jsonv2.JoinOptions(
 // unmarshalJSON reads a whole document into a new object.
 func unmarshalJSON(data []byte, into any) error {
 	if u, ok := into.(*unstructured.Unstructured); ok {
-		dec := newJSONReader(bytes.NewReader(data))
+		dec := newJSONReader(bytes.NewReader(data), &sharer{strings: &stringTable{}})
 		if err := dec.unstructured(u); err != nil {
 			return err
 		}
@@ -49,16 +49,17 @@ func marshalJSON(obj any) ([]byte, error) {
 // jsonReader reads objects from a stream of JSON, straight from the tokens.
 type jsonReader struct {
 	*jsontext.Decoder
+	typed  jsonDecoder
 	values *valueDecoder // made for the first object without a Go type
 }
 
-func newJSONReader(r io.Reader) *jsonReader {
-	return &jsonReader{Decoder: jsontext.NewDecoder(r, jsonOptions)}
+func newJSONReader(r io.Reader, share *sharer) *jsonReader {
+	return &jsonReader{Decoder: jsontext.NewDecoder(r, jsonOptions), typed: jsonDecoder{share: share}}
 }
 
 func (dec *jsonReader) unstructured(u *unstructured.Unstructured) error {
 	if dec.values == nil {
-		dec.values = &valueDecoder{dec: dec.Decoder, shared: &stringTable{}}
+		dec.values = &valueDecoder{dec: dec.Decoder, shared: dec.typed.share.strings}
 	}
 	object, err := dec.values.object()
 	if err != nil {
@@ -77,7 +78,10 @@ func (c *codec[T]) decodeItem(dec *jsonReader) (T, error) {
 	} else if u, ok := any(obj).(*unstructured.Unstructured); ok {
 		err = dec.unstructured(u)
 	} else {
-		err = jsonv2.UnmarshalDecode(dec.Decoder, obj)
+		var doc jsontext.Value
+		if doc, err = dec.ReadValue(); err == nil {
+			err = dec.typed.unmarshal(doc, obj)
+		}
 	}
 	if err != nil {
 		var none T

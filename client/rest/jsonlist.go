@@ -11,7 +11,7 @@ import (
 // decodeJSONList reads a list from a stream, item by item: of the encoded form
 // a few kilobytes exist at a time.
 func (c *codec[T]) decodeJSONList(src *source) (*List[T], error) {
-	dec := newJSONReader(src)
+	dec := newJSONReader(src, c.newSharer())
 	list := &List[T]{Items: []T{}}
 	var kind, apiVersion string
 	err := eachMember(dec.Decoder, func(name string) error {

@@ -63,11 +63,9 @@ const (
 )
 
 var (
-	shapes             sync.Map // reflect.Type -> *protoShape
-	unmarshalerType    = reflect.TypeFor[protoUnmarshaler]()
-	shapesBeingMade    sync.Mutex
-	goldenRatio        = uint64(0x9E3779B97F4A7C15)
-	typeSaltsByPointer = func(t reflect.Type) uint64 { return uint64(reflect.ValueOf(t).Pointer()) * goldenRatio }
+	shapes          sync.Map // reflect.Type -> *protoShape
+	shapesBeingMade sync.Mutex
+	unmarshalerType = reflect.TypeFor[protoUnmarshaler]()
 )
 
 // shapeOf returns the shape of a struct's type, which is made once.
@@ -136,7 +134,7 @@ func makeMember(f reflect.StructField, index int, made map[reflect.Type]*protoSh
 	if err != nil || number < 1 || number > 1000 {
 		return nil, false
 	}
-	m := &protoMember{number: number, index: index, typ: f.Type, salt: typeSaltsByPointer(f.Type)}
+	m := &protoMember{number: number, index: index, typ: f.Type, salt: typeSalt(f.Type)}
 	elem := f.Type
 	switch custom := reflect.PointerTo(f.Type).Implements(unmarshalerType); {
 	case custom, f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Uint8:

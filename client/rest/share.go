@@ -126,6 +126,13 @@ func (t *partTable) get(typ reflect.Type, salt uint64, encoded []byte) (value re
 	return value, false, slot
 }
 
+// typeSalt tells equal bytes of different types apart: a hash is combined with
+// it. A type's descriptor has one address.
+func typeSalt(typ reflect.Type) uint64 {
+	const goldenRatio = 0x9E3779B97F4A7C15
+	return uint64(reflect.ValueOf(typ).Pointer()) * goldenRatio
+}
+
 // put keeps a value in a slot that get returned.
 func (slot *partSlot) put(typ reflect.Type, encoded []byte, value reflect.Value) {
 	if slot != nil {

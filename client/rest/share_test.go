@@ -2,16 +2,20 @@ package rest
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"testing"
 	"time"
 
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
@@ -28,6 +32,9 @@ func (f filler) fill(v reflect.Value, depth int) {
 		return
 	case *metav1.MicroTime:
 		*p = metav1.NewMicroTime(time.Unix(int64(f.IntN(1e9)+1), 1000))
+		return
+	case *intstr.IntOrString:
+		*p = []intstr.IntOrString{intstr.FromInt32(7), intstr.FromString("http")}[f.IntN(2)]
 		return
 	case *metav1.FieldsV1:
 		*p = *metav1.NewFieldsV1(fmt.Sprintf(`{"f:%d":{}}`, f.IntN(3)))
@@ -95,6 +102,9 @@ func TestShapesReadWhatGeneratedCodeReads(t *testing.T) {
 		} else {
 			t.Errorf("%v has no shape", gvk)
 		}
+		if jsonShapeOf(typ) == nil {
+			t.Errorf("%v has no shape in JSON", gvk)
+		}
 		share := &sharer{strings: &stringTable{}, parts: &partTable{}}
 		for range 20 {
 			f.fill(reflect.ValueOf(made).Elem(), 9)
@@ -113,11 +123,72 @@ func TestShapesReadWhatGeneratedCodeReads(t *testing.T) {
 			if !reflect.DeepEqual(got, want) {
 				t.Fatalf("%v: got %+v\nwant %+v", gvk, got, want)
 			}
+			compareJSON(t, share, made)
 		}
 	}
 	if shaped < 50 {
 		t.Errorf("only %d types have a shape", shaped)
 	}
+}
+
+// compareJSON compares what is read by shape with what jsonv2 reads.
+func compareJSON(t *testing.T, share *sharer, obj any) {
+	t.Helper()
+	doc, err := json.Marshal(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	typ := reflect.TypeOf(obj).Elem()
+	want, got := reflect.New(typ), reflect.New(typ)
+	if err := jsonv2.Unmarshal(doc, want.Interface(), jsonOptions); err != nil {
+		t.Fatalf("%s: %v", doc, err)
+	}
+	d := &jsonDecoder{share: share, doc: doc}
+	d.index(doc)
+	if err := d.object(jsonShapeOf(typ), got.Elem()); err != nil {
+		t.Fatalf("%s: %v", doc, err)
+	}
+	if !reflect.DeepEqual(got.Interface(), want.Interface()) {
+		t.Fatalf("%s: got %+v\nwant %+v", doc, got, want)
+	}
+}
+
+// FuzzJSONShapes: whatever jsonv2 makes of a document, so does the decoder that
+// shares, and it keeps nothing of the buffer.
+func FuzzJSONShapes(f *testing.F) {
+	doc, err := json.Marshal(samplePod(1))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(doc)
+	for _, doc := range []string{
+		`{}`, `{"metadata":null,"spec":{"priority":12}}`, ` { "metadata" : { "name" : "a\"b\\" , "labels" : { } } } `,
+		`{"spec":{"priority":1.0,"containers":[]}}`, `{"spec":{"containers":[{"name":"a"}],"containers":null}}`,
+		`{"metadata":{"labels":{"a":"b","a":"c"}},"metadata":{"uid":"1"}}`, `{"spec":{"priority":123456789012345678901}}`,
+		`{"spec":[]}`, `{"spec":{"hostNetwork":1}}`, `{"metadata":{"creationTimestamp":"2026-01-02T03:04:05Z","n\u0061me":"x"}}`,
+		`{"metadata":{"managedFields":[{"fieldsV1": {"f:a" : {}} }]}}`, `{"spec":{"containers":[null,{"ports":[{"hostPort":-1}]}]}}`,
+		"{\"metadata\":{\"name\":\"\xff\"}}", `{"kind":"Pod","unknown":[{"a":["b"]},{}],"apiVersion":"v1"}`,
+	} {
+		f.Add([]byte(doc))
+	}
+	share := &sharer{strings: &stringTable{}, parts: &partTable{}}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		doc := jsontext.Value(data)
+		if !doc.IsValid(jsonOptions) {
+			return // it does not come this far
+		}
+		doc = bytes.TrimSpace(doc)
+		want := &corev1.Pod{}
+		wantErr := jsonv2.Unmarshal(doc, want, jsonOptions)
+		for range 3 {
+			buffer, got := bytes.Clone(doc), &corev1.Pod{}
+			err := (&jsonDecoder{share: share}).unmarshal(buffer, got)
+			clear(buffer)
+			if (err == nil) != (wantErr == nil) || err == nil && !reflect.DeepEqual(got, want) {
+				t.Fatalf("got %+v, %v\nwant %+v, %v", got, err, want, wantErr)
+			}
+		}
+	})
 }
 
 // FuzzShapes: whatever the generated code makes of a message, so does the
@@ -158,7 +229,7 @@ func TestSharing(t *testing.T) {
 			"containers": &a.Spec.Containers[0] == &b.Spec.Containers[0],
 		}
 	}
-	for _, protobuf := range []bool{true} {
+	for _, protobuf := range []bool{false, true} {
 		body, contentType, err := encode(podList(10), protobuf)
 		if err != nil {
 			t.Fatal(err)

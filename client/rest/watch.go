@@ -55,7 +55,7 @@ func (r Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (*Watch
 	w.src = newSource(ans, r.client.opts.MaxFrameBytes)
 	switch ans.encoding() {
 	case encodingJSON:
-		w.events = &jsonEvents[T]{codec: r.codec, src: w.src, dec: newJSONReader(w.src)}
+		w.events = &jsonEvents[T]{codec: r.codec, src: w.src, dec: newJSONReader(w.src, r.codec.newSharer())}
 	case encodingProtobuf:
 		w.events = &protobufEvents[T]{codec: r.codec, src: w.src, share: r.codec.newSharer()}
 	default:

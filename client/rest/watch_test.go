@@ -341,7 +341,7 @@ func readerFor[T Object](c *codec[T], protobuf bool, r io.Reader) eventReader[T]
 	if protobuf {
 		return &protobufEvents[T]{codec: c, src: src, share: c.newSharer()}
 	}
-	return &jsonEvents[T]{codec: c, src: src, dec: newJSONReader(src)}
+	return &jsonEvents[T]{codec: c, src: src, dec: newJSONReader(src, c.newSharer())}
 }
 
 func FuzzWatchJSON(f *testing.F) {

@@ -117,7 +117,7 @@ func (e *jsonEvents[T]) complete(ev *jsonEvent[T]) error {
 		return errors.New("the event has no type")
 	}
 	if ev.pending != nil {
-		inner := &jsonEvents[T]{codec: e.codec, dec: newJSONReader(bytes.NewReader(ev.pending))}
+		inner := &jsonEvents[T]{codec: e.codec, dec: newJSONReader(bytes.NewReader(ev.pending), e.dec.typed.share)}
 		ev.pending = nil
 		return inner.readObject(ev)
 	}
