@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -51,40 +52,55 @@ func newClient(kubeconfig, component string) (*rest.Client, error) {
 
 func newControllers() *cobra.Command {
 	var flags clientFlags
+	var election electionFlags
 	cmd := &cobra.Command{
 		Use:   "controllers",
 		Short: "Run the controller manager against an API server",
 		Long: `Run the controllers: they create and delete pods for ReplicaSets, Deployments
 and the other workloads, keep EndpointSlices, collect garbage, empty deleted
 namespaces and watch over nodes. All of them share one set of watches. They
-wait for an API server that is not there yet, and go on after one was away.`,
-		Example: `  levelwire controllers --kubeconfig levelwire-data/admin.kubeconfig`,
-		Args:    noArguments,
+wait for an API server that is not there yet, and go on after one was away.
+
+Of several such processes one at a time acts; see --leader-elect.`,
+		Example: `  levelwire controllers --kubeconfig levelwire-data/admin.kubeconfig
+  levelwire controllers --leader-elect-identity "$POD_NAME"`,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, log, err := flags.connect(cmd, "controllers")
 			if err != nil {
 				return err
 			}
-			manager, err := controller.NewManager(client, controller.Options{Logger: log})
+			run, err := election.elected(client, log, func(ctx context.Context) error {
+				manager, err := controller.NewManager(client, controller.Options{Logger: log})
+				if err != nil {
+					return err
+				}
+				return manager.Run(ctx)
+			})
 			if err != nil {
 				return err
 			}
-			return component{"controllers", client, manager.Run}.keepRunning(cmd.Context())
+			return component{"controllers", client, run}.keepRunning(cmd.Context())
 		},
 	}
 	flags.register(cmd)
+	election.register(cmd, "kube-controller-manager")
 	return cmd
 }
 
 func newScheduler() *cobra.Command {
 	var flags clientFlags
+	var election electionFlags
 	var opts scheduler.Options
 	cmd := &cobra.Command{
 		Use:   "scheduler",
 		Short: "Run the scheduler against an API server",
 		Long: `Run the scheduler: it watches pods that have no node yet and binds each to one
 that is ready, has the resources they request, and agrees with their node
-selectors, affinities and tolerations.`,
+selectors, affinities and tolerations.
+
+Of several such processes one at a time acts; see --leader-elect. Schedulers of
+different names need leases of different names.`,
 		Example: `  levelwire scheduler --kubeconfig levelwire-data/admin.kubeconfig`,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -93,14 +109,21 @@ selectors, affinities and tolerations.`,
 				return err
 			}
 			opts.Logger = log
-			s, err := scheduler.New(client, opts)
+			run, err := election.elected(client, log, func(ctx context.Context) error {
+				s, err := scheduler.New(client, opts)
+				if err != nil {
+					return err
+				}
+				return s.Run(ctx)
+			})
 			if err != nil {
 				return err
 			}
-			return component{"scheduler", client, s.Run}.keepRunning(cmd.Context())
+			return component{"scheduler", client, run}.keepRunning(cmd.Context())
 		},
 	}
 	flags.register(cmd)
+	election.register(cmd, "kube-scheduler")
 	cmd.Flags().StringVar(&opts.Name, "scheduler-name", "default-scheduler", "schedulerName of the pods to bind")
 	return cmd
 }

@@ -40,12 +40,14 @@ func newCluster(t *testing.T) *cluster {
 	data := filepath.Join(dir, "data")
 	kubeconfig := filepath.Join(data, "admin.kubeconfig")
 	client := []string{"--kubeconfig", kubeconfig, "--log-level=warn"}
+	// Who is killed is dead, and its successor may take its place at once.
+	elected := func(name string) []string { return append([]string{"--leader-elect-identity=" + name}, client...) }
 	return &cluster{
 		t: t, dir: dir, kubeconfig: kubeconfig, processes: map[string]*process{},
 		args: map[string][]string{
 			serve:         {"--data-dir", data, "--secure-port", strconv.Itoa(freePort(t)), "--log-level=warn"},
-			"controllers": client,
-			"scheduler":   client,
+			"controllers": elected("controllers"),
+			"scheduler":   elected("scheduler"),
 			"proxy":       client,
 			"kubelet":     append([]string{"--node-name=node-1", "--start-after=50ms", "--stop-after=50ms"}, client...),
 		},
