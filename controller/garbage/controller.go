@@ -2,7 +2,6 @@ package garbage
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -20,20 +19,23 @@ import (
 // workers is how many objects are looked at concurrently.
 const workers = 16
 
-// rediscover is how often the server is asked whether it serves new kinds.
-const rediscover = 30 * time.Second
-
 // Controller is the garbage collector.
 type Controller struct {
 	*controller.Controller
-	client  *rest.Client
-	factory *informer.Factory
-	log     *slog.Logger
-	graph   *graph
+	client *rest.Client
+	log    *slog.Logger
+	graph  *graph
+	// served is told, without waiting, that what the server serves may have
+	// changed.
+	served chan struct{}
 
-	mu       sync.Mutex
-	watching map[schema.GroupVersionResource]bool
-	kinds    map[schema.GroupKind]kind
+	mu sync.Mutex
+	// watching holds a factory for each resource, so that one that is served
+	// no more can be given up alone.
+	watching map[schema.GroupVersionResource]*informer.Factory
+	// kinds keeps those that are served no more, too: their objects are gone,
+	// which is what the server then answers.
+	kinds map[schema.GroupKind]kind
 }
 
 // kind is where objects of a kind are reached.
@@ -46,10 +48,10 @@ type kind struct {
 func New(client *rest.Client, log *slog.Logger) (*Controller, error) {
 	c := &Controller{
 		client:   client,
-		factory:  informer.NewFactory(client, informer.Options{Logger: log}),
 		log:      log.With("controller", "garbage"),
 		graph:    newGraph(),
-		watching: map[schema.GroupVersionResource]bool{},
+		served:   make(chan struct{}, 1),
+		watching: map[schema.GroupVersionResource]*informer.Factory{},
 		kinds:    map[schema.GroupKind]kind{},
 	}
 	var err error
@@ -59,7 +61,7 @@ func New(client *rest.Client, log *slog.Logger) (*Controller, error) {
 
 // Run collects until ctx ends. It blocks.
 func (c *Controller) Run(ctx context.Context) error {
-	defer c.factory.Shutdown()
+	defer c.stopWatching()
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		err := c.discover(ctx)
 		if err == nil {
@@ -72,68 +74,19 @@ func (c *Controller) Run(ctx context.Context) error {
 		case <-time.After(wait):
 		}
 	}
-	if err := c.factory.WaitForSync(ctx); err != nil {
-		return err
-	}
 	var group sync.WaitGroup
 	defer group.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	group.Go(func() { c.keepDiscovering(ctx) })
+	if err := c.waitForSync(ctx); err != nil {
+		return err
+	}
 	return c.Controller.Run(ctx)
 }
 
-func (c *Controller) keepDiscovering(ctx context.Context) {
-	ticker := time.NewTicker(rediscover)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			if err := c.discover(ctx); err != nil && ctx.Err() == nil {
-				c.log.Warn("kinds not discovered, trying again later", "error", err)
-			}
-		}
-	}
-}
-
-// discover starts informers for what is served and not watched yet.
-func (c *Controller) discover(ctx context.Context) error {
-	resources, err := c.client.Discover(ctx)
-	if len(resources) == 0 && err != nil {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, r := range resources {
-		c.kinds[schema.GroupKind{Group: r.GroupVersionResource.Group, Kind: r.Kind}] = kind{r.GroupVersionResource, r.Namespaced}
-		if c.watching[r.GroupVersionResource] || !collectable(r) {
-			continue
-		}
-		if err := c.watch(r.GroupVersionResource); err != nil {
-			return fmt.Errorf("watch %s: %w", r.GroupVersionResource.Resource, err)
-		}
-		c.watching[r.GroupVersionResource] = true
-	}
-	c.factory.Start(ctx)
-	return err
-}
-
-// collectable leaves out what cannot be followed and deleted, and events,
-// which own nothing, are owned by nothing and are many.
-func collectable(r rest.APIResource) bool {
-	if r.Kind == "Event" {
-		return false
-	}
-	for _, verb := range []string{"list", "watch", "delete"} {
-		if !slices.Contains(r.Verbs, verb) {
-			return false
-		}
-	}
-	return true
-}
-
-func (c *Controller) watch(resource schema.GroupVersionResource) error {
-	inf := informer.Metadata(c.factory, resource, informer.ListOptions{})
+func (c *Controller) watch(resource schema.GroupVersionResource, factory *informer.Factory) error {
+	inf := informer.Metadata(factory, resource, informer.ListOptions{})
 	_, err := inf.AddHandler(informer.HandlerFuncs[*metav1.PartialObjectMetadata]{
 		Add: func(obj *metav1.PartialObjectMetadata, _ bool) { c.changed(resource, obj) },
 		Update: func(old, obj *metav1.PartialObjectMetadata) {
@@ -142,12 +95,16 @@ func (c *Controller) watch(resource schema.GroupVersionResource) error {
 			}
 			c.changed(resource, obj)
 		},
-		Delete: func(obj *metav1.PartialObjectMetadata, _ bool) { c.gone(obj) },
+		Delete: func(obj *metav1.PartialObjectMetadata, _ bool) {
+			c.gone(obj)
+			c.definitionChanged(resource)
+		},
 	}, informer.HandlerOptions{})
 	return err
 }
 
 func (c *Controller) changed(resource schema.GroupVersionResource, obj *metav1.PartialObjectMetadata) {
+	c.definitionChanged(resource)
 	o := describe(resource, obj)
 	affected := c.graph.put(o)
 	if len(o.owners) > 0 || o.deleting {
@@ -161,8 +118,12 @@ func (c *Controller) changed(resource schema.GroupVersionResource, obj *metav1.P
 	}
 }
 
-func (c *Controller) gone(obj *metav1.PartialObjectMetadata) {
-	dependents, owners := c.graph.remove(obj.UID)
+func (c *Controller) gone(obj *metav1.PartialObjectMetadata) { c.forget(obj.UID) }
+
+// forget drops an object from the graph and has those looked at that it
+// concerns.
+func (c *Controller) forget(uid types.UID) {
+	dependents, owners := c.graph.remove(uid)
 	for _, uid := range slices.Concat(dependents, owners) {
 		c.enqueue(uid)
 	}

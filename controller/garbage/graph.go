@@ -119,6 +119,19 @@ func (g *graph) dependents(uid types.UID) []object {
 	return found
 }
 
+// of returns the uids of the seen objects of some resources.
+func (g *graph) of(wanted func(schema.GroupVersionResource) bool) []types.UID {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var found []types.UID
+	for uid, n := range g.nodes {
+		if n.seen && wanted(n.object.resource) {
+			found = append(found, uid)
+		}
+	}
+	return found
+}
+
 func (g *graph) node(uid types.UID) *node {
 	n := g.nodes[uid]
 	if n == nil {

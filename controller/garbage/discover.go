@@ -1,0 +1,156 @@
+package garbage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/client/rest"
+)
+
+const (
+	// rediscover is how often the server is asked whether it serves other
+	// kinds, although nothing says so.
+	rediscover = 30 * time.Second
+	// settle is when it is asked once more after a definition has changed: what
+	// is defined is served a little later.
+	settle = time.Second
+)
+
+// definitions are what custom resources are made of. They are watched like
+// everything else, and tell when to look what is served.
+var definitions = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+
+func (c *Controller) definitionChanged(resource schema.GroupVersionResource) {
+	if resource.GroupResource() != definitions {
+		return
+	}
+	select {
+	case c.served <- struct{}{}:
+	default:
+	}
+}
+
+func (c *Controller) keepDiscovering(ctx context.Context) {
+	timer := time.NewTimer(rediscover)
+	defer timer.Stop()
+	for {
+		next := rediscover
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.served:
+			next = settle
+		case <-timer.C:
+		}
+		if err := c.discover(ctx); err != nil && ctx.Err() == nil {
+			c.log.Warn("kinds not discovered, trying again later", "error", err)
+		}
+		timer.Reset(next)
+	}
+}
+
+// discover starts informers for what is served and not watched yet, and gives
+// those up whose resource is served no more. A group that cannot be asked
+// leaves everything that is watched as it is.
+func (c *Controller) discover(ctx context.Context) error {
+	resources, err := c.client.Discover(ctx)
+	if len(resources) == 0 && err != nil {
+		return err
+	}
+	served := map[schema.GroupVersionResource]bool{}
+	c.mu.Lock()
+	for _, r := range resources {
+		c.kinds[schema.GroupKind{Group: r.GroupVersionResource.Group, Kind: r.Kind}] = kind{r.GroupVersionResource, r.Namespaced}
+		if !collectable(r) {
+			continue
+		}
+		served[r.GroupVersionResource] = true
+		if c.watching[r.GroupVersionResource] != nil {
+			continue
+		}
+		factory := informer.NewFactory(c.client, informer.Options{Logger: c.log})
+		if err := c.watch(r.GroupVersionResource, factory); err != nil {
+			c.mu.Unlock()
+			return fmt.Errorf("watch %s: %w", r.GroupVersionResource.Resource, err)
+		}
+		c.watching[r.GroupVersionResource] = factory
+		factory.Start(ctx)
+	}
+	c.mu.Unlock()
+	if err == nil {
+		c.giveUp(served)
+	}
+	return err
+}
+
+// giveUp stops watching what is not served. The graph forgets the objects that
+// were seen there; what they own is judged by what the server says then, which
+// may serve them in another version.
+func (c *Controller) giveUp(served map[schema.GroupVersionResource]bool) {
+	var ended []*informer.Factory
+	c.mu.Lock()
+	for resource, factory := range c.watching {
+		if !served[resource] {
+			delete(c.watching, resource)
+			ended = append(ended, factory)
+		}
+	}
+	c.mu.Unlock()
+	for _, factory := range ended {
+		factory.Shutdown()
+	}
+	if len(ended) == 0 {
+		return
+	}
+	for _, uid := range c.graph.of(func(resource schema.GroupVersionResource) bool { return !served[resource] }) {
+		c.forget(uid)
+	}
+}
+
+func (c *Controller) factories() []*informer.Factory {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := make([]*informer.Factory, 0, len(c.watching))
+	for _, factory := range c.watching {
+		list = append(list, factory)
+	}
+	return list
+}
+
+// waitForSync waits for the first lists: a graph without the owners would make
+// the server answer for each of them. A resource that is given up meanwhile is
+// not waited for.
+func (c *Controller) waitForSync(ctx context.Context) error {
+	for _, factory := range c.factories() {
+		if err := factory.WaitForSync(ctx); err != nil && !errors.Is(err, informer.ErrStopped) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Controller) stopWatching() {
+	for _, factory := range c.factories() {
+		factory.Shutdown()
+	}
+}
+
+// collectable leaves out what cannot be followed and deleted, and events,
+// which own nothing, are owned by nothing and are many.
+func collectable(r rest.APIResource) bool {
+	if r.Kind == "Event" {
+		return false
+	}
+	for _, verb := range []string{"list", "watch", "delete"} {
+		if !slices.Contains(r.Verbs, verb) {
+			return false
+		}
+	}
+	return true
+}
