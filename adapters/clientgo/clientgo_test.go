@@ -45,7 +45,7 @@ func prepare(t *testing.T, opts informer.Options) *fixture {
 	client := levelwiretest.Start(t).Client(rest.Options{})
 	f := &fixture{ctx: ctx, api: rest.For[*corev1.ConfigMap](client).Namespace("default"), factory: informer.NewFactory(client, opts)}
 	t.Cleanup(f.factory.Shutdown)
-	f.ours = informer.For[*corev1.ConfigMap](f.factory, informer.ListOptions{Namespace: "default"})
+	f.ours = informer.For[*corev1.ConfigMap](f.factory, informer.ListOptions{Namespace: "default", LabelSelector: "color"})
 	f.theirs = SharedIndexInformer(f.ours)
 	return f
 }

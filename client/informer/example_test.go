@@ -115,7 +115,7 @@ func Example_controller() {
 
 	factory := informer.NewFactory(client, informer.Options{})
 	defer factory.Shutdown()
-	configMaps := informer.For[*corev1.ConfigMap](factory, informer.ListOptions{Namespace: "default"})
+	configMaps := informer.For[*corev1.ConfigMap](factory, informer.ListOptions{Namespace: "default", LabelSelector: "greets"})
 	queue := workqueue.New(workqueue.Options[string]{})
 	enqueue := func(cm *corev1.ConfigMap) { queue.Add(cm.Name) }
 	_, err := configMaps.AddHandler(informer.HandlerFuncs[*corev1.ConfigMap]{
@@ -128,7 +128,7 @@ func Example_controller() {
 	check(factory.WaitForSync(ctx))
 
 	api := rest.For[*corev1.ConfigMap](client).Namespace("default")
-	_, err = api.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "greeting"}}, metav1.CreateOptions{})
+	_, err = api.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "greeting", Labels: map[string]string{"greets": "yes"}}}, metav1.CreateOptions{})
 	check(err)
 
 	for {

@@ -138,7 +138,7 @@ func (s *script) Watch(ctx context.Context, opts metav1.ListOptions) (reflector.
 	if err != nil {
 		return nil, err
 	}
-	if after < s.expired {
+	if after < s.expired || after > s.version {
 		return nil, expiredError()
 	}
 	return &stream{script: s, ctx: ctx, next: after, cut: s.cut, closed: make(chan struct{})}, nil

@@ -65,7 +65,7 @@ func (i *SharedInformer[T]) Freshness() Freshness {
 		f.AsOf = earlier(f.AsOf, i.moments.idleAt())
 	}
 	if !f.AsOf.IsZero() {
-		f.Age = time.Since(f.AsOf)
+		f.Age = max(0, time.Since(f.AsOf)) // what was saved may be of a clock that was ahead
 	}
 	return f
 }
@@ -113,18 +113,22 @@ func (f *Factory) Healthy(limit time.Duration) error {
 	return errors.Join(all...)
 }
 
-// moments holds a moment that Freshness needs, in Unix nanoseconds; 0: none.
+// moments holds moments that Freshness needs, as the time since begun plus one;
+// 0: none. Counted like that they cannot jump when somebody sets the clock.
 type moments struct {
-	idle atomic.Int64 // nothing was queued
+	begun time.Time    // constant
+	idle  atomic.Int64 // nothing was queued
 }
 
-func (m *moments) settled() { m.idle.Store(time.Now().UnixNano()) }
+func (m *moments) settled() { m.idle.Store(m.offset(time.Now())) }
 
-func (m *moments) idleAt() time.Time { return moment(m.idle.Load()) }
+func (m *moments) idleAt() time.Time { return m.at(m.idle.Load()) }
 
-func moment(nanoseconds int64) time.Time {
-	if nanoseconds == 0 {
+func (m *moments) offset(t time.Time) int64 { return int64(t.Sub(m.begun)) + 1 }
+
+func (m *moments) at(offset int64) time.Time {
+	if offset == 0 {
 		return time.Time{}
 	}
-	return time.Unix(0, nanoseconds)
+	return m.begun.Add(time.Duration(offset - 1))
 }

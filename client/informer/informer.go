@@ -88,6 +88,7 @@ func newInformer[T rest.Object](name string, origins []origin[T], opts reflector
 		name: name, log: opts.Logger.With("informer", name), opts: opts,
 		indexer: indexer, resyncEvery: resync,
 		synced: make(chan struct{}), done: make(chan struct{}),
+		moments: moments{begun: time.Now()},
 	}
 	i.invalidBecause(opts.Validate())
 	var namespaces []string

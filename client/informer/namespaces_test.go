@@ -26,6 +26,12 @@ func bounded(t *testing.T) context.Context {
 	return ctx
 }
 
+// mine labels an object, to tell it from those that the server makes.
+func mine(meta metav1.ObjectMeta) metav1.ObjectMeta {
+	meta.Labels = map[string]string{"mine": "yes"}
+	return meta
+}
+
 // namespaces makes namespaces, each with a ConfigMap of its name.
 func namespaces(ctx context.Context, t *testing.T, client *rest.Client, names ...string) {
 	t.Helper()
@@ -34,7 +40,7 @@ func namespaces(ctx context.Context, t *testing.T, client *rest.Client, names ..
 		if _, err := rest.For[*corev1.Namespace](client).Create(ctx, &corev1.Namespace{ObjectMeta: meta}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := rest.For[*corev1.ConfigMap](client).Namespace(name).Create(ctx, &corev1.ConfigMap{ObjectMeta: meta}, metav1.CreateOptions{}); err != nil {
+		if _, err := rest.For[*corev1.ConfigMap](client).Namespace(name).Create(ctx, &corev1.ConfigMap{ObjectMeta: mine(meta)}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -54,11 +60,11 @@ func TestSeveralNamespacesAreOneInformer(t *testing.T) {
 	namespaces(ctx, t, client, "a", "ab", "other")
 	f := informer.NewFactory(client, informer.Options{RepairInterval: time.Second})
 	defer f.Shutdown()
-	configMaps := informer.For[*corev1.ConfigMap](f, informer.ListOptions{Namespaces: []string{"ab", "a", "ab"}})
-	if same := informer.For[*corev1.ConfigMap](f, informer.ListOptions{Namespaces: []string{"a", "ab"}}); same != configMaps {
+	configMaps := informer.For[*corev1.ConfigMap](f, informer.ListOptions{Namespaces: []string{"ab", "a", "ab"}, LabelSelector: "mine"})
+	if same := informer.For[*corev1.ConfigMap](f, informer.ListOptions{Namespaces: []string{"a", "ab"}, LabelSelector: "mine"}); same != configMaps {
 		t.Error("order and repetitions make another informer")
 	}
-	if name := configMaps.Name(); name != "configmaps (namespaces a ab)" {
+	if name := configMaps.Name(); name != "configmaps (namespaces a ab, labels mine)" {
 		t.Errorf("name %q", name)
 	}
 	var mu sync.Mutex
@@ -93,13 +99,13 @@ func TestSeveralNamespacesAreOneInformer(t *testing.T) {
 	var last *corev1.ConfigMap
 	for _, namespace := range []string{"ab", "a", "ab"} {
 		last, err = rest.For[*corev1.ConfigMap](client).Namespace(namespace).Create(ctx,
-			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "n-"}}, metav1.CreateOptions{})
+			&corev1.ConfigMap{ObjectMeta: mine(metav1.ObjectMeta{GenerateName: "n-"})}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	if _, err := rest.For[*corev1.ConfigMap](client).Namespace("a").Create(ctx,
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "n-"}}, metav1.CreateOptions{}); err != nil {
+		&corev1.ConfigMap{ObjectMeta: mine(metav1.ObjectMeta{GenerateName: "n-"})}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := configMaps.WaitFor(ctx, last.ResourceVersion); err != nil {
@@ -117,11 +123,11 @@ func TestSeveralNamespacesAreOneInformer(t *testing.T) {
 	// The digest is that of both namespaces, and finds nothing to mend.
 	for configMaps.Stats().Repair.Rounds == 0 && ctx.Err() == nil {
 		if _, err := rest.For[*corev1.ConfigMap](client).Namespace("a").Create(ctx,
-			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "n-"}}, metav1.CreateOptions{}); err != nil {
+			&corev1.ConfigMap{ObjectMeta: mine(metav1.ObjectMeta{GenerateName: "n-"})}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		last, err = rest.For[*corev1.ConfigMap](client).Namespace("ab").Create(ctx,
-			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "n-"}}, metav1.CreateOptions{})
+			&corev1.ConfigMap{ObjectMeta: mine(metav1.ObjectMeta{GenerateName: "n-"})}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

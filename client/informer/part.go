@@ -25,28 +25,24 @@ type part[T rest.Object] struct {
 	reflector *reflector.Reflector[T]    // set before the start ends, under mu
 	version   string                     // that it has reached; guarded by progress.mu
 	// frozen is when the server had last spoken before the list that is now
-	// under way, in Unix nanoseconds; 0: there is none, 1: it never had.
-	frozen atomic.Int64
+	// under way; nil: there is none. Zero: it never had.
+	frozen atomic.Pointer[time.Time]
 }
 
 // listBegins is called when a list begins: until it is complete the server's
 // words do not make the view newer.
 func (p *part[T]) listBegins() {
-	at := int64(1)
-	if contact := p.reflector.Stats().LastContact; !contact.IsZero() {
-		at = contact.UnixNano()
-	}
-	p.frozen.CompareAndSwap(0, at)
+	contact := p.reflector.Stats().LastContact
+	p.frozen.CompareAndSwap(nil, &contact)
 }
 
 // listing tells that a list is under way, and when the server had last spoken
 // before it.
 func (p *part[T]) listing() (before time.Time, yes bool) {
-	at := p.frozen.Load()
-	if at == 1 {
-		return time.Time{}, true
+	if at := p.frozen.Load(); at != nil {
+		return *at, true
 	}
-	return moment(at), at != 0
+	return time.Time{}, false
 }
 
 // progress joins the versions that the parts have reached. Its mu is taken
@@ -188,7 +184,7 @@ func (s sink[T]) Replace(list []T, version string) error {
 	}
 	s.replacing()
 	s.repairer.notingList()
-	defer s.frozen.Store(0)
+	defer s.frozen.Store(nil)
 	if s.namespace != "" {
 		return ended(s.fifo.ReplaceNamespace(s.namespace, list))
 	}

@@ -76,7 +76,7 @@ func TestPollingThroughABufferingProxy(t *testing.T) {
 	}
 	w.write(ctx, 5)
 	store := newReplica()
-	r, err := reflector.New(reflector.Resource(rest.For[*corev1.ConfigMap](proxied).Namespace("default"), nil),
+	r, err := reflector.New(reflector.Resource(rest.For[*corev1.ConfigMap](proxied).Namespace("default"), written),
 		reflector.Store[*corev1.ConfigMap](store), reflector.Options{PollTimeout: time.Second})
 	if err != nil {
 		t.Fatal(err)

@@ -54,7 +54,7 @@ func New[T rest.Object](source ListerWatcher[T], store Store[T], opts Options) (
 	opts = opts.withDefaults()
 	r := &Reflector[T]{source: source, store: store, opts: opts,
 		backoff: backoff{Backoff: opts.Backoff, rand: opts.Rand},
-		cause:   ListInitial, streaming: !opts.PagedList}
+		cause:   ListInitial, streaming: !opts.PagedList, counts: counts{begun: time.Now()}}
 	if opts.PollTimeout > 0 {
 		r.source = &poller[T]{ListerWatcher: source, wait: opts.PollTimeout, grace: opts.OpenTimeout, count: r.counts.poll}
 	}

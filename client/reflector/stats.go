@@ -129,7 +129,10 @@ func sum[K comparable](a, b map[K]int64) map[K]int64 {
 // the rest is rare.
 type counts struct {
 	events, bookmarks atomic.Int64
-	contacted         atomic.Int64 // Unix nanoseconds; 0: never
+	// contacted is when, counted from begun, plus one; 0: never. Counted so it
+	// cannot jump when somebody sets the clock.
+	contacted atomic.Int64
+	begun     time.Time
 
 	mu sync.Mutex
 	s  Stats // without the members above
@@ -137,7 +140,7 @@ type counts struct {
 
 func (c *counts) event()              { c.events.Add(1) }
 func (c *counts) bookmark()           { c.bookmarks.Add(1) }
-func (c *counts) contact(t time.Time) { c.contacted.Store(t.UnixNano()) }
+func (c *counts) contact(t time.Time) { c.contacted.Store(int64(t.Sub(c.begun)) + 1) }
 
 func (c *counts) list(cause ListCause) {
 	c.change(func(s *Stats) {
@@ -182,7 +185,7 @@ func (c *counts) stats() Stats {
 	s.Lists, s.Resumes = maps.Clone(s.Lists), maps.Clone(s.Resumes)
 	s.Events, s.Bookmarks = c.events.Load(), c.bookmarks.Load()
 	if t := c.contacted.Load(); t != 0 {
-		s.LastContact = time.Unix(0, t)
+		s.LastContact = c.begun.Add(time.Duration(t - 1))
 	}
 	return s
 }

@@ -103,7 +103,7 @@ var gaps = []Guarantee{
 			var asked url.Values
 			e.network.await(e, "the watch of the quiet informer", func(watches []url.Values) bool {
 				asked = watches[len(watches)-1]
-				return len(watches) > known && asked.Get("labelSelector") != ""
+				return len(watches) > known && asked.Get("labelSelector") == "nobody=has-this"
 			})
 			from := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ResourceVersion: asked.Get("resourceVersion")}}
 			if !notOlder(from, obj) {

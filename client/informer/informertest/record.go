@@ -79,22 +79,11 @@ func (r *record) OnDelete(obj *corev1.ConfigMap, known bool) {
 	r.note(call{kind: "delete", obj: obj, known: known})
 }
 
-// said returns the calls so far. Those that kube-apiserver's own controllers
-// cause are left out: a new namespace gets a ConfigMap of certificates.
+// said returns the calls so far.
 func (r *record) said() []call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.saidLocked()
-}
-
-func (r *record) saidLocked() []call {
-	var calls []call
-	for _, c := range r.calls {
-		if c.obj.Name != "kube-root-ca.crt" {
-			calls = append(calls, c)
-		}
-	}
-	return calls
+	return slices.Clone(r.calls)
 }
 
 // until waits until the calls are as wanted, and returns them.
@@ -102,7 +91,7 @@ func (r *record) until(what string, enough func([]call) bool) []call {
 	r.e.Helper()
 	for {
 		r.mu.Lock()
-		calls, changed := r.saidLocked(), r.changed
+		calls, changed := slices.Clone(r.calls), r.changed
 		r.mu.Unlock()
 		if enough(calls) {
 			return calls

@@ -97,7 +97,7 @@ var store = []Guarantee{
 		}
 	}},
 	{Name: "SeveralNamespacesAreOneView", Says: "An informer of several namespaces is synced when all are, shows all, and misses nothing of any when connections are cut.", check: func(e *env) {
-		second := informer.For[*corev1.ConfigMap](e.factory, informer.ListOptions{Namespaces: []string{e.namespace, e.namespace + "-none"}})
+		second := informer.For[*corev1.ConfigMap](e.factory, informer.ListOptions{Namespaces: []string{e.namespace, e.namespace + "-none"}, LabelSelector: ours})
 		e.create("a", "1")
 		e.informer = second
 		r, _ := e.handle(informer.HandlerOptions{}, nil)

@@ -60,6 +60,10 @@ func Run(t *testing.T, start func(t *testing.T) Server, bubble func(*testing.T, 
 // patience is how long anything may take before a guarantee counts as broken.
 const patience = time.Minute
 
+// ours selects what the suite writes: a kube-apiserver puts a ConfigMap of its
+// own into every namespace.
+const ours = "value"
+
 // env is what a guarantee is tried in: a namespace of its own, an informer of
 // its ConfigMaps that talks through a faulty network, and a client that writes
 // through a sound one.
@@ -83,6 +87,9 @@ func (g Guarantee) try(t *testing.T, server Server) {
 	defer watching.CloseIdleConnections()
 	e.writer = rest.For[*corev1.ConfigMap](writing)
 	e.namespace = e.newNamespace(writing)
+	if g.list.LabelSelector == "" {
+		g.list.LabelSelector = ours
+	}
 	g.reflector.Backoff = reflector.Backoff{Base: 5 * time.Millisecond, Max: 20 * time.Millisecond}
 	e.factory = informer.NewFactory(watching, informer.Options{Namespace: e.namespace, Reflector: g.reflector})
 	defer e.factory.Shutdown()
