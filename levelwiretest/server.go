@@ -13,6 +13,10 @@ import (
 	"github.com/levelwire/levelwire/server"
 )
 
+// shutdownTimeout is short: what a test still asks for when it ends is of no use
+// to anybody.
+const shutdownTimeout = 100 * time.Millisecond
+
 // patience is how long a server may take to become ready.
 const patience = 30 * time.Second
 
@@ -29,7 +33,8 @@ type Server struct {
 func Start(t testing.TB, change ...func(*server.Config)) *Server {
 	t.Helper()
 	config := server.Config{
-		DataDir: t.TempDir(), Storage: server.Memory, SecurePort: server.AnyPort, Logger: slog.New(slog.DiscardHandler),
+		DataDir: t.TempDir(), Storage: server.Memory, SecurePort: server.AnyPort,
+		ShutdownTimeout: shutdownTimeout, Logger: slog.New(slog.DiscardHandler),
 	}
 	for _, f := range change {
 		f(&config)

@@ -100,6 +100,10 @@ type Config struct {
 	// ServiceAccount, no accounts are made either.
 	DisableAdmissionPlugins []string
 
+	// ShutdownTimeout is how long requests that are under way, and connections
+	// that clients keep, may hold up the end. Default 10 s.
+	ShutdownTimeout time.Duration
+
 	// Version is reported by /version.
 	Version string
 	// Logger receives what operators should see. Default: slog.Default().
@@ -161,6 +165,9 @@ func (c *Config) ensureDefaults() error {
 	setDefault(&c.CompactionInterval, defaultInterval)
 	setDefault(&c.CompactionRetention, defaultRetention)
 	setDefault(&c.SelfCheckInterval, defaultSelfCheck)
+	if c.ShutdownTimeout < 0 {
+		return fmt.Errorf("the time to shut down, %s, is negative", c.ShutdownTimeout)
+	}
 	if c.CompactionRetention < 0 {
 		return fmt.Errorf("--compaction-retention %s is negative", c.CompactionRetention)
 	}

@@ -66,7 +66,7 @@ func (s *Server) newAPI(store storage.Store, table *resource.Table, caches *cach
 	return apiserver.New(apiserver.Config{
 		Resources: table, Store: store, Cache: caches.Of, Registry: writes.set,
 		ClientCAs: s.identity.clientCAs, Tokens: tokens, Audiences: writes.tokens.Audiences(), Issuer: writes.tokens,
-		Documents: documents, Version: s.config.Version, Logger: s.config.Logger,
+		Documents: documents, Version: s.config.Version, Logger: s.config.Logger, ShutdownTimeout: s.config.ShutdownTimeout,
 	})
 }
 

@@ -26,16 +26,17 @@ func main() {
 	defer stop()
 	// A second signal kills: whoever presses Ctrl-C twice means it.
 	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(run(ctx, os.Args, os.Stdout, os.Stderr))
 }
 
-// run is the whole command with its surroundings as arguments.
+// run is the whole program with its surroundings as arguments; the first of
+// args is its name, which may make it another command.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	root := newRoot()
-	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
+	cmd := commandOf(args[0])
+	cmd.SetArgs(args[1:])
+	cmd.SetOut(stdout)
+	cmd.SetErr(stderr)
+	err := cmd.ExecuteContext(ctx)
 	if err == nil {
 		return exitOK
 	}

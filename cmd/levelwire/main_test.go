@@ -32,6 +32,6 @@ type result struct {
 // invoke runs the command in this process, to its end.
 func invoke(ctx context.Context, args ...string) result {
 	var stdout, stderr bytes.Buffer
-	code := run(ctx, args, &stdout, &stderr)
+	code := run(ctx, append([]string{"levelwire"}, args...), &stdout, &stderr)
 	return result{code, stdout.String(), stderr.String()}
 }

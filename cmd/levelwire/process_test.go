@@ -37,6 +37,12 @@ func startProcess(t *testing.T, dir, name string, args ...string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return startProgram(t, dir, name, binary, args...)
+}
+
+// startProgram is startProcess for this program under another name.
+func startProgram(t *testing.T, dir, name, binary string, args ...string) *process {
+	t.Helper()
 	log, err := os.CreateTemp(dir, name+"-*.log")
 	if err != nil {
 		t.Fatal(err)

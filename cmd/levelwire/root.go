@@ -20,7 +20,8 @@ ReplicaSet become running pods.
   levelwire up                      everything in one process, to try things out
   levelwire serve                   the API server alone
   levelwire controllers, scheduler, kubelet, proxy
-                                    the components, as processes of their own`,
+                                    the components, as processes of their own
+  levelwire envtest-assets DIR      what envtest starts, for tests of controllers`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -35,7 +36,7 @@ ReplicaSet become running pods.
 		return usageError{fmt.Errorf("%w (see '%s --help')", err, cmd.CommandPath())}
 	})
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newUp(), newServe(), newControllers(), newScheduler(), newKubelet(), newProxy(), newVerify(), newVersion())
+	root.AddCommand(newUp(), newServe(), newControllers(), newScheduler(), newKubelet(), newProxy(), newVerify(), newEnvtestAssets(), newVersion())
 	return root
 }
 

@@ -76,7 +76,7 @@ func startUp(t *testing.T, args ...string) *upInProcess {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan int, 1)
 	args = append([]string{"up", "--storage=memory", "--secure-port=0", "--data-dir", dir}, args...)
-	go func() { ended <- run(ctx, args, stdout, stderr) }()
+	go func() { ended <- run(ctx, append([]string{"levelwire"}, args...), stdout, stderr) }()
 	up := &upInProcess{kubeconfig: filepath.Join(dir, "admin.kubeconfig")}
 	up.stop = sync.OnceFunc(func() {
 		cancel()

@@ -8,10 +8,9 @@ import (
 )
 
 const (
-	defaultGraceSeconds   int64 = 30
-	defaultVolumeMode     int32 = 0o644
-	defaultTokenSeconds   int64 = 3600
-	defaultServiceAccount       = "default"
+	defaultGraceSeconds int64 = 30
+	defaultVolumeMode   int32 = 0o644
+	defaultTokenSeconds int64 = 3600
 )
 
 // defaultPod completes a pod: its spec as in a template, and what only pods

@@ -2,13 +2,8 @@ package builtin
 
 import (
 	corev1 "k8s.io/api/core/v1"
-
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
-
-// tolerationSeconds is how long a pod stays on a node that is not ready or
-// not reachable, unless it says otherwise.
-const tolerationSeconds int64 = 300
 
 func podRules() rules[*corev1.Pod] {
 	return rules[*corev1.Pod]{
@@ -25,26 +20,14 @@ func podRules() rules[*corev1.Pod] {
 	}
 }
 
-// preparePodForCreate does what API server and default admission do to every
-// new pod.
+// preparePodForCreate computes what a new pod's status begins with. The account,
+// the priority and the tolerations that every pod has are admission's part.
 func preparePodForCreate(pod *corev1.Pod) {
-	setDefault(&pod.Spec.ServiceAccountName, defaultServiceAccount)
-	pod.Spec.DeprecatedServiceAccount = pod.Spec.ServiceAccountName
-	// Priorities of other classes are looked up, which is not for a strategy.
-	if value, system := systemPriorities[pod.Spec.PriorityClassName]; system || pod.Spec.PriorityClassName == "" {
-		setDefaultPtr(&pod.Spec.Priority, value)
-	}
-	setDefaultPtr(&pod.Spec.PreemptionPolicy, corev1.PreemptLowerPriority)
-	tolerateUnreadyNodes(pod)
 	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: qosClass(&pod.Spec)}
 }
 
-// preparePodForUpdate repeats what admission does on updates, and keeps what
-// nobody may write.
+// preparePodForUpdate keeps what nobody may write.
 func preparePodForUpdate(pod, old *corev1.Pod) {
-	tolerateUnreadyNodes(pod)
-	setDefaultPtr(&pod.Spec.Priority, valueOr(old.Spec.Priority, 0))
-	setDefaultPtr(&pod.Spec.PreemptionPolicy, valueOr(old.Spec.PreemptionPolicy, corev1.PreemptLowerPriority))
 	pod.Status.QOSClass = old.Status.QOSClass
 }
 
@@ -54,31 +37,6 @@ func preparePodForStatusUpdate(pod, old *corev1.Pod) {
 		pod.Status.QOSClass = old.Status.QOSClass
 	}
 	pod.Spec = *old.Spec.DeepCopy()
-}
-
-// tolerateUnreadyNodes lets a pod stay for a while on a node that is not
-// ready or not reachable, unless it has its own opinion about that.
-func tolerateUnreadyNodes(pod *corev1.Pod) {
-	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
-		if toleratesEviction(pod.Spec.Tolerations, key) {
-			continue
-		}
-		seconds := tolerationSeconds
-		pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{
-			Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds,
-		})
-	}
-}
-
-// toleratesEviction reports whether a toleration covers the NoExecute effect
-// of a taint.
-func toleratesEviction(tolerations []corev1.Toleration, key string) bool {
-	for _, t := range tolerations {
-		if (t.Key == key || t.Key == "") && (t.Effect == corev1.TaintEffectNoExecute || t.Effect == "") {
-			return true
-		}
-	}
-	return false
 }
 
 // podGrace says how long a pod that is being deleted may take. A pod that no

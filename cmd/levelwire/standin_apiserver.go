@@ -1,0 +1,112 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/levelwire/levelwire/admission"
+	"github.com/levelwire/levelwire/server"
+)
+
+// apiServerFlags are those of kube-apiserver that mean something here.
+type apiServerFlags struct {
+	config      server.Config
+	certDir     string
+	serviceCIDR string
+	disabled    []string
+	enabled     []string
+}
+
+// standInShutdown is short: what a test still asks for when it stops its server
+// is of no use to anybody, and every package of tests has a server to stop.
+const standInShutdown = 100 * time.Millisecond
+
+func newAPIServerStandIn() *cobra.Command {
+	var flags apiServerFlags
+	cmd := lenient(&cobra.Command{
+		Use:   "kube-apiserver",
+		Short: "Levelwire's API server, in place of kube-apiserver",
+		Long: `Levelwire's API server with kube-apiserver's flags, for tests. Objects live in
+memory and are gone when it stops, whatever --etcd-servers says. Whoever is
+authenticated may do everything, whatever --authorization-mode says. Flags that
+it does not know are ignored.`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return flags.serve(cmd) },
+	})
+	f, c := cmd.Flags(), &flags.config
+	f.StringVar(&c.BindAddress, "bind-address", "127.0.0.1", "IP address to listen on")
+	f.IntVar(&c.SecurePort, "secure-port", 6443, "port for HTTPS")
+	f.StringVar(&flags.certDir, "cert-dir", "", "directory of apiserver.crt and apiserver.key")
+	f.StringVar(&c.TLSCertFile, "tls-cert-file", "", "serving certificate")
+	f.StringVar(&c.TLSKeyFile, "tls-private-key-file", "", "key of the serving certificate")
+	f.StringVar(&c.ClientCAFile, "client-ca-file", "", "authority that certifies users")
+	f.StringVar(&c.TokenAuthFile, "token-auth-file", "", "file of bearer tokens")
+	f.StringArrayVar(&c.ServiceAccountIssuers, "service-account-issuer", nil, "who issues the tokens of service accounts")
+	f.StringVar(&c.ServiceAccountSigningKeyFile, "service-account-signing-key-file", "", "key that signs these tokens")
+	f.StringSliceVar(&c.ServiceAccountKeyFiles, "service-account-key-file", nil, "keys or certificates that verify these tokens")
+	f.StringSliceVar(&c.APIAudiences, "api-audiences", nil, "what the server calls itself in tokens")
+	f.StringVar(&flags.serviceCIDR, "service-cluster-ip-range", "10.96.0.0/16", "network that Services get their addresses from")
+	f.StringSliceVar(&flags.disabled, "disable-admission-plugins", nil, "admission plugins that have no say")
+	f.StringSliceVar(&flags.enabled, "enable-admission-plugins", nil, "admission plugins that have a say although they are disabled")
+	return cmd
+}
+
+func (f *apiServerFlags) serve(cmd *cobra.Command) (err error) {
+	c, err := f.complete()
+	if err != nil {
+		return err
+	}
+	// The folder of the certificates is the test's own, and goes with it.
+	if c.DataDir, err = os.MkdirTemp(f.certDir, "levelwire-*"); err != nil {
+		return err
+	}
+	defer func() {
+		if removed := os.RemoveAll(c.DataDir); err == nil {
+			err = removed
+		}
+	}()
+	log := logging{level: "error", format: "text"}
+	if c.Logger, err = log.logger(cmd.ErrOrStderr()); err != nil {
+		return err
+	}
+	s, err := server.Listen(c)
+	if err != nil {
+		return err
+	}
+	return s.Run(cmd.Context())
+}
+
+// complete makes the configuration that the flags mean.
+func (f *apiServerFlags) complete() (server.Config, error) {
+	c := f.config
+	c.Storage, c.Version, c.ShutdownTimeout = server.Memory, version(), standInShutdown
+	// Dual-stack clusters name two networks, of which the first is the main one.
+	first, _, _ := strings.Cut(f.serviceCIDR, ",")
+	cidr, err := netip.ParsePrefix(first)
+	if err != nil {
+		return c, usageError{fmt.Errorf("--service-cluster-ip-range %q is not a network such as 10.0.0.0/24", f.serviceCIDR)}
+	}
+	c.ServiceCIDR = cidr
+	certificate, key := filepath.Join(f.certDir, "apiserver.crt"), filepath.Join(f.certDir, "apiserver.key")
+	if f.certDir != "" && c.TLSCertFile == "" && isFile(certificate) && isFile(key) {
+		c.TLSCertFile, c.TLSKeyFile = certificate, key
+	}
+	for _, name := range f.disabled {
+		if slices.Contains(admission.Names(), name) && !slices.Contains(f.enabled, name) {
+			c.DisableAdmissionPlugins = append(c.DisableAdmissionPlugins, name)
+		}
+	}
+	return c, nil
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode()&fs.ModeType == 0
+}
