@@ -22,14 +22,15 @@ import (
 type codec[T rest.Object] struct {
 	name   string // of the encoding and the type's shape
 	append func(dst []byte, obj T) ([]byte, error)
-	decode func(data []byte) (T, error)
+	// decoder returns a function for one goroutine, whose objects share what
+	// they have in common.
+	decoder func() func(data []byte) (T, error)
 }
 
 // message is what the generated code of built-in types offers.
 type message interface {
 	Size() int
 	MarshalToSizedBuffer(data []byte) (int, error)
-	Unmarshal(data []byte) error
 }
 
 // newCodec is encodingOf, with a name that tells apart types that hold
@@ -52,16 +53,17 @@ func encodingOf[T rest.Object]() (codec[T], error) {
 		return codec[T]{}, fmt.Errorf("%v is no pointer", typ)
 	}
 	newT := func() T { return reflect.New(typ.Elem()).Interface().(T) }
-	c := codec[T]{name: "json", append: appendJSON[T], decode: func(data []byte) (T, error) {
+	fromJSON := func(data []byte) (T, error) {
 		obj := newT()
 		return obj, decodeJSON(data, obj)
-	}}
+	}
+	c := codec[T]{name: "json", append: appendJSON[T], decoder: func() func([]byte) (T, error) { return fromJSON }}
 	if _, ok := any(newT()).(message); ok && builtin(newT()) {
 		c.name = "protobuf"
 		c.append = func(dst []byte, obj T) ([]byte, error) { return appendMessage(dst, any(obj).(message)) }
-		c.decode = func(data []byte) (T, error) {
-			obj := newT()
-			return obj, any(obj).(message).Unmarshal(data)
+		c.decoder = func() func([]byte) (T, error) {
+			decode, _ := rest.MessageDecoder(newT) // it can: it is a message
+			return decode
 		}
 	}
 	return c, nil

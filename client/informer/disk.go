@@ -190,6 +190,7 @@ func (d *disk[T]) refused(err error) {
 // load reads all objects. Only when it returns no error is the file sound.
 func (d *disk[T]) load(ctx context.Context, r *diskcache.Reader) ([]T, error) {
 	var objects []T
+	decode := d.codec.decoder()
 	for {
 		data, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -198,7 +199,7 @@ func (d *disk[T]) load(ctx context.Context, r *diskcache.Reader) ([]T, error) {
 		if err != nil {
 			return nil, err
 		}
-		obj, err := d.codec.decode(data)
+		obj, err := decode(data)
 		if err != nil {
 			return nil, &diskcache.RefusedError{Path: d.path, Reason: diskcache.Corrupt, Detail: fmt.Sprintf("object %d: %v", len(objects), err)}
 		}

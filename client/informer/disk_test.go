@@ -384,11 +384,11 @@ func roundTrip[T rest.Object](t *testing.T, encoding string, obj T) {
 	if err != nil || !bytes.HasPrefix(data, []byte("before")) {
 		t.Fatalf("%T: %q, %v", obj, data, err)
 	}
-	back, err := c.decode(data[len("before"):])
+	back, err := c.decoder()(data[len("before"):])
 	if err != nil || !reflect.DeepEqual(back, obj) {
 		t.Errorf("%T came back as %+v, %v; want %+v", obj, back, err, obj)
 	}
-	if _, err := c.decode([]byte{0xff, 0xff, 0xff}); err == nil {
+	if _, err := c.decoder()([]byte{0xff, 0xff, 0xff}); err == nil {
 		t.Errorf("%T: rubbish was decoded", obj)
 	}
 }

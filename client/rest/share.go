@@ -20,6 +20,21 @@ func (r Resource[T]) Sharing() Resource[T] {
 	return r
 }
 
+// MessageDecoder returns a function that decodes protobuf messages of a built-in
+// type, without the envelope that they have on the wire, into objects that
+// share what is equal, as with [Resource.Sharing]. It is for objects that were
+// stored by their generated Marshal, and for one goroutine at a time. It returns
+// false for a type that cannot be decoded from protobuf.
+func MessageDecoder[T Object](newT func() T) (decode func(message []byte) (T, error), ok bool) {
+	share := &sharer{strings: &stringTable{}, parts: &partTable{}}
+	_, ok = any(newT()).(protoUnmarshaler)
+	return func(message []byte) (T, error) {
+		obj := newT()
+		err := share.unmarshalShared(message, any(obj).(protoUnmarshaler))
+		return obj, err
+	}, ok
+}
+
 // sharer is what the decoder of one stream shares between objects. It is not
 // safe for concurrent use.
 type sharer struct {
