@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/rest"
-	"github.com/levelwire/levelwire/client/workqueue"
 )
 
 // Kubelet simulates one node.
@@ -28,11 +28,8 @@ type Kubelet struct {
 	nodeAPI rest.Resource[*corev1.Node]
 	leases  rest.Resource[*coordinationv1.Lease]
 	events  *events.Recorder
-	queue   *workqueue.Queue[types.NamespacedName]
+	loop    *controller.Controller
 	ips     *addresses
-	// handler claims the addresses that pods have from before a restart; no
-	// other is given out until it has seen them all.
-	handler *informer.Registration
 
 	mu sync.Mutex
 	// remembered is bounded by the pods bound to the node.
@@ -53,7 +50,6 @@ func New(client *rest.Client, opts Options) (*Kubelet, error) {
 		nodeAPI:    rest.For[*corev1.Node](client),
 		leases:     rest.For[*coordinationv1.Lease](client).Namespace(corev1.NamespaceNodeLease),
 		events:     events.New(client, "kubelet", opts.NodeName, log),
-		queue:      workqueue.New(workqueue.Options[types.NamespacedName]{}),
 		ips:        newAddresses(opts.PodCIDR),
 		remembered: map[types.UID]times{},
 	}
@@ -64,7 +60,13 @@ func New(client *rest.Client, opts Options) (*Kubelet, error) {
 		FieldSelector: fields.OneTermEqualSelector("metadata.name", opts.NodeName).String(),
 	})
 	var err error
-	k.handler, err = k.pods.AddHandler(informer.HandlerFuncs[*corev1.Pod]{
+	k.loop, err = controller.New(k.sync, controller.Options{Name: "kubelet", Workers: opts.Workers, Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	// The handler claims the addresses that pods have from before a restart; no
+	// other is given out until it has seen them all.
+	controller.Handle(k.loop, k.pods, informer.HandlerFuncs[*corev1.Pod]{
 		Add: func(pod *corev1.Pod, _ bool) { k.podChanged(pod) },
 		Update: func(old, pod *corev1.Pod) {
 			if old.UID != pod.UID {
@@ -73,8 +75,9 @@ func New(client *rest.Client, opts Options) (*Kubelet, error) {
 			k.podChanged(pod)
 		},
 		Delete: func(pod *corev1.Pod, _ bool) { k.podGone(pod) },
-	}, informer.HandlerOptions{})
-	return k, err
+	})
+	k.loop.WaitFor("the node", k.node)
+	return k, nil
 }
 
 // Run registers the node and plays its pods until ctx ends. It blocks. The
@@ -90,40 +93,15 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	if err := k.register(ctx); err != nil {
 		return err
 	}
-	k.factory.Start(ctx)
-	defer k.factory.Shutdown()
-	if err := k.factory.WaitForSync(ctx); err != nil {
-		return err
-	}
-	select {
-	case <-k.handler.Synced():
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	k.log.Info("kubelet is running", "pods", len(k.pods.Lister().List("", nil)), "podCIDR", k.opts.PodCIDR)
-	defer k.queue.ShutDown()
-	group.Go(func() { k.heartbeat(ctx) })
-	for range k.opts.Workers {
-		group.Go(func() { k.work(ctx) })
-	}
-	<-ctx.Done()
-	return nil
-}
-
-func (k *Kubelet) work(ctx context.Context) {
-	for {
-		key, ok := k.queue.Get(ctx)
-		if !ok {
-			return
+	group.Go(func() {
+		select {
+		case <-k.loop.Synced():
+			k.log.Info("kubelet is running", "pods", k.pods.Lister().Len(), "podCIDR", k.opts.PodCIDR)
+			k.heartbeat(ctx)
+		case <-ctx.Done():
 		}
-		if err := k.sync(ctx, key); err != nil && ctx.Err() == nil {
-			k.log.Warn("pod not brought forward, trying again", "pod", key, "error", err)
-			k.queue.AddRateLimited(key)
-		} else {
-			k.queue.Forget(key)
-		}
-		k.queue.Done(key)
-	}
+	})
+	return controller.Run(ctx, controller.RunOptions{Factory: k.factory}, k.loop)
 }
 
 func (k *Kubelet) podChanged(pod *corev1.Pod) {
@@ -135,12 +113,12 @@ func (k *Kubelet) podChanged(pod *corev1.Pod) {
 	case pod.Status.PodIP != "":
 		k.ips.claim(pod.UID, pod.Status.PodIP)
 	}
-	k.queue.Add(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
+	k.loop.Add(controller.KeyOf(pod))
 }
 
 func (k *Kubelet) podGone(pod *corev1.Pod) {
 	k.forget(pod.UID)
-	k.queue.Forget(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
+	k.loop.Forget(controller.KeyOf(pod))
 }
 
 func (k *Kubelet) forget(pod types.UID) {

@@ -12,23 +12,28 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/events"
 )
 
 // sync brings one pod a step forward.
-func (k *Kubelet) sync(ctx context.Context, key types.NamespacedName) error {
+func (k *Kubelet) sync(ctx context.Context, key controller.Key) (controller.Result, error) {
 	pod, ok := k.pods.Lister().Get(key.Namespace, key.Name)
 	if !ok {
-		return nil
+		return controller.Result{}, nil
 	}
 	defer k.forgetIfGone(pod)
 	now := time.Now()
 	next := k.opts.next(pod, k.remember(pod, now), now)
 	if next.wait > 0 {
-		k.queue.AddAfter(key, next.wait)
-		return nil
+		return controller.After(next.wait), nil
 	}
-	switch next.stage {
+	return controller.Result{}, k.enter(ctx, pod, next.stage, now)
+}
+
+// enter does what a stage of the pod's life begins with.
+func (k *Kubelet) enter(ctx context.Context, pod *corev1.Pod, stage stage, now time.Time) error {
+	switch stage {
 	case stageAccept:
 		return k.patchStatus(ctx, pod, accepted(pod, k.opts.NodeIP, now))
 	case stageStart:

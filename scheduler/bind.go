@@ -22,13 +22,13 @@ func (s *Scheduler) bind(ctx context.Context, pod *corev1.Pod, node string) {
 	key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 	bindCtx, cancel := context.WithTimeout(ctx, bindTimeout)
 	defer cancel()
-	err := s.binding.Namespace(pod.Namespace).CreateSubresource(bindCtx, pod.Name, "binding", &corev1.Binding{
+	err := s.podAPI.Namespace(pod.Namespace).CreateSubresource(bindCtx, pod.Name, "binding", &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
 		Target:     corev1.ObjectReference{Kind: "Node", Name: node},
 	}, metav1.CreateOptions{})
 	about := events.About(corev1.SchemeGroupVersion.WithKind("Pod"), pod)
 	if err == nil {
-		s.queue.Forget(key)
+		s.loop.Forget(key)
 		s.events.Normal(about, "Scheduled", "Successfully assigned %s to %s", key, node)
 		return
 	}
@@ -40,7 +40,7 @@ func (s *Scheduler) bind(ctx context.Context, pod *corev1.Pod, node string) {
 	}
 	s.log.Warn("binding failed", "pod", key, "node", node, "error", err)
 	s.events.Warning(about, "FailedScheduling", "binding to %s failed: %v", node, err)
-	s.queue.AddRateLimited(key)
+	s.loop.Retry(key)
 }
 
 // reportUnschedulable says on the pod, and in an event, why it has no node.
@@ -68,7 +68,7 @@ func (s *Scheduler) reportUnschedulable(ctx context.Context, pod *corev1.Pod, wh
 	}
 	ctx, cancel := context.WithTimeout(ctx, bindTimeout)
 	defer cancel()
-	_, err = s.binding.Namespace(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	_, err = s.podAPI.Namespace(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // gone, or replaced by another of the same name
 	}

@@ -33,13 +33,13 @@ func (s *Scheduler) podChanged(old, pod *corev1.Pod) {
 	}
 	// A pod's own status updates do not change where it fits.
 	if s.responsible(pod) && (old == nil || !equality.Semantic.DeepEqual(old.Spec, pod.Spec)) {
-		s.queue.Add(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
+		s.loop.AddPriority(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, priority(pod))
 	}
 }
 
 func (s *Scheduler) podGone(pod *corev1.Pod) {
 	key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
-	s.queue.Forget(key)
+	s.loop.Forget(key)
 	s.mu.Lock()
 	delete(s.waiting, key)
 	s.mu.Unlock()

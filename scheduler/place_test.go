@@ -9,8 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/levelwire/levelwire/client/workqueue"
 )
 
 func newNode(name string, change func(*corev1.Node)) *corev1.Node {
@@ -170,18 +168,18 @@ func TestObservedPodIsNotAssumed(t *testing.T) {
 // Room that appears between the decision about a pod and its waiting must
 // not be missed: nothing else may happen for a long time.
 func TestRoomThatAppearsMeanwhileIsNotMissed(t *testing.T) {
-	s := &Scheduler{
-		ledger: newLedger(), waiting: map[types.NamespacedName]struct{}{},
-		queue: workqueue.New(workqueue.Options[types.NamespacedName]{}),
+	s, err := New(nil, Options{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	defer s.queue.ShutDown()
 	pod := newPod("p", "1", nil)
-	key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 	rooms := s.roomsSeen()
 	_, why := s.place(pod)
 	s.retryWaiting() // a node came
-	s.postpone(t.Context(), key, pod, why, rooms)
-	if s.queue.Len() != 1 {
+	if _, err := s.postpone(t.Context(), pod, why, rooms); err != nil {
+		t.Fatal(err)
+	}
+	if s.loop.Stats().Queue.Depth != 1 {
 		t.Error("the pod sleeps although there is room")
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -83,15 +84,19 @@ func (b *bench) createNode(name, cpu string) {
 	}
 }
 
-func (b *bench) createPod(name, cpu string) {
+func (b *bench) createPod(name, cpu string, change ...func(*corev1.Pod)) {
 	b.t.Helper()
-	_, err := b.pods.Create(b.ctx, &corev1.Pod{
+	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{
 			Name: "c", Image: "c:1",
 			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}},
 		}}},
-	}, metav1.CreateOptions{})
+	}
+	for _, f := range change {
+		f(pod)
+	}
+	_, err := b.pods.Create(b.ctx, pod, metav1.CreateOptions{})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -254,5 +259,33 @@ func TestRestartedSchedulerNeverOverfills(t *testing.T) {
 			t.Fatalf("%d pods on a node for %d", bound(all), room)
 		}
 		return bound(all) == room && refused == 60-room
+	})
+}
+
+// Of pods that wait together the most important gets the only room, however
+// late it came.
+func TestImportantPodsGoFirst(t *testing.T) {
+	b := newBench(t)
+	classes := rest.For[*schedulingv1.PriorityClass](b.client)
+	for i := range 5 {
+		name := fmt.Sprint("pod-", i)
+		class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: int32(i)}
+		if _, err := classes.Create(b.ctx, class, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		b.createPod(name, "1", func(pod *corev1.Pod) { pod.Spec.PriorityClassName = name })
+	}
+	b.createNode("small", "1")
+	b.startScheduler()
+	b.await("one bound", func(all map[string]*corev1.Pod) bool {
+		for name, pod := range all {
+			if pod.Spec.NodeName != "" {
+				if name != "pod-4" {
+					t.Fatalf("%s got the room", name)
+				}
+				return true
+			}
+		}
+		return false
 	})
 }

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -9,10 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/rest"
-	"github.com/levelwire/levelwire/client/workqueue"
 )
 
 // Options configures a Scheduler.
@@ -38,8 +39,9 @@ func (o *Options) ensureDefaults() {
 	}
 }
 
-// Scheduler binds pods to nodes, one decision at a time: decisions are cheap
-// and each sees the room that the one before it took. Bindings travel to the
+// Scheduler binds pods to nodes, one decision at a time and the more important
+// pod first: decisions are cheap and each sees the room that the one before it
+// took. Bindings travel to the
 // API server concurrently.
 type Scheduler struct {
 	opts    Options
@@ -47,22 +49,20 @@ type Scheduler struct {
 	factory *informer.Factory
 	pods    *informer.SharedInformer[*corev1.Pod]
 	nodes   *informer.SharedInformer[*corev1.Node]
-	binding rest.Resource[*corev1.Pod]
+	podAPI  rest.Resource[*corev1.Pod]
 	events  *events.Recorder
-	queue   *workqueue.Queue[types.NamespacedName]
+	loop    *controller.Controller
 	ledger  *ledger
 	binders chan struct{} // one slot per binding on its way
-	// handlers fill the ledger. Nothing is decided before they have seen all
-	// there is: room that is taken would look free.
-	handlers []*informer.Registration
+	binding sync.WaitGroup
 
 	mu sync.Mutex
 	// rooms counts the times room has appeared, so that a decision made
 	// meanwhile is not taken for one about the present.
 	rooms uint64
-	// waiting are the pods that fit nowhere, to be tried again when room
-	// appears. Bounded by the pods that exist.
-	waiting map[types.NamespacedName]struct{}
+	// waiting are the pods that fit nowhere and their priorities, to be tried
+	// again when room appears. Bounded by the pods that exist.
+	waiting map[types.NamespacedName]int
 }
 
 // New makes a scheduler that reaches the API server through client.
@@ -72,24 +72,24 @@ func New(client *rest.Client, opts Options) (*Scheduler, error) {
 		opts:    opts,
 		log:     opts.Logger,
 		factory: informer.NewFactory(client, informer.Options{Logger: opts.Logger}),
-		binding: rest.For[*corev1.Pod](client),
+		podAPI:  rest.For[*corev1.Pod](client),
 		events:  events.New(client, opts.Name, "", opts.Logger),
-		queue:   workqueue.New(workqueue.Options[types.NamespacedName]{}),
 		ledger:  newLedger(),
 		binders: make(chan struct{}, opts.Binders),
-		waiting: map[types.NamespacedName]struct{}{},
+		waiting: map[types.NamespacedName]int{},
 	}
 	s.pods = informer.For[*corev1.Pod](s.factory, informer.ListOptions{})
 	s.nodes = informer.For[*corev1.Node](s.factory, informer.ListOptions{})
-	pods, err := s.pods.AddHandler(s.podHandler(), informer.HandlerOptions{})
+	var err error
+	// One worker, and the more important pod always first. Nothing is decided
+	// before the handlers have filled the ledger: room that is taken would look
+	// free.
+	s.loop, err = controller.New(s.schedule, controller.Options{Name: opts.Name, FairShare: -1, Logger: opts.Logger})
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := s.nodes.AddHandler(s.nodeHandler(), informer.HandlerOptions{})
-	if err != nil {
-		return nil, err
-	}
-	s.handlers = []*informer.Registration{pods, nodes}
+	controller.Handle(s.loop, s.pods, s.podHandler())
+	controller.Handle(s.loop, s.nodes, s.nodeHandler())
 	return s, nil
 }
 
@@ -101,57 +101,44 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	defer cancel()
 
 	group.Go(func() { s.events.Run(ctx) })
-	s.factory.Start(ctx)
-	defer s.factory.Shutdown()
-	if err := s.factory.WaitForSync(ctx); err != nil {
-		return err
-	}
-	for _, handler := range s.handlers {
+	group.Go(func() {
 		select {
-		case <-handler.Synced():
+		case <-s.loop.Synced():
+			s.log.Info("scheduler is running", "pods", s.pods.Lister().Len(), "nodes", s.nodes.Lister().Len())
 		case <-ctx.Done():
-			return ctx.Err()
 		}
-	}
-	s.log.Info("scheduler is running", "pods", len(s.pods.Lister().List("", nil)), "nodes", len(s.nodes.Lister().List("", nil)))
-	defer s.queue.ShutDown()
-	for {
-		key, ok := s.queue.Get(ctx)
-		if !ok {
-			return nil
-		}
-		s.schedule(ctx, key, &group)
-		s.queue.Done(key)
-	}
+	})
+	defer s.binding.Wait()
+	return controller.Run(ctx, controller.RunOptions{Factory: s.factory}, s.loop)
 }
 
 // schedule decides where one pod goes and starts its binding.
-func (s *Scheduler) schedule(ctx context.Context, key types.NamespacedName, bindings *sync.WaitGroup) {
+func (s *Scheduler) schedule(ctx context.Context, key controller.Key) (controller.Result, error) {
 	pod, ok := s.pods.Lister().Get(key.Namespace, key.Name)
 	if !ok || !s.responsible(pod) || s.ledger.charged(pod.UID) {
-		return
+		return controller.Result{Pending: true}, nil
 	}
 	if len(pod.Spec.SchedulingGates) > 0 {
-		return // an update that removes the gates brings the pod back
+		return controller.Result{}, nil // an update that removes the gates brings the pod back
 	}
 	rooms := s.roomsSeen()
 	node, why := s.place(pod)
 	if node == "" {
-		s.postpone(ctx, key, pod, why, rooms)
-		return
+		return s.postpone(ctx, pod, why, rooms)
 	}
 	if !s.ledger.assume(pod, node) {
-		return
+		return controller.Result{Pending: true}, nil
 	}
 	select {
 	case s.binders <- struct{}{}:
 	case <-ctx.Done():
-		return
+		return controller.Result{}, ctx.Err()
 	}
-	bindings.Go(func() {
+	s.binding.Go(func() {
 		defer func() { <-s.binders }()
 		s.bind(ctx, pod, node)
 	})
+	return controller.Result{Pending: true}, nil
 }
 
 // place returns the best node, or why there is none.
@@ -183,19 +170,28 @@ const retryUnschedulable = time.Minute
 
 // postpone lets a pod wait for room. If some has appeared since rooms, the
 // pod is tried again at once: whoever made it did not find the pod waiting.
-func (s *Scheduler) postpone(ctx context.Context, key types.NamespacedName, pod *corev1.Pod, why string, rooms uint64) {
+func (s *Scheduler) postpone(ctx context.Context, pod *corev1.Pod, why string, rooms uint64) (controller.Result, error) {
+	key := controller.KeyOf(pod)
 	s.mu.Lock()
 	if s.rooms != rooms {
 		s.mu.Unlock()
-		s.queue.Add(key)
-		return
+		s.loop.AddPriority(key, priority(pod))
+		return controller.Result{Pending: true}, nil
 	}
-	s.waiting[key] = struct{}{}
+	s.waiting[key] = priority(pod)
 	s.mu.Unlock()
-	s.queue.AddAfter(key, retryUnschedulable)
-	if err := s.reportUnschedulable(ctx, pod, why); err != nil && ctx.Err() == nil {
-		s.log.Warn("pod condition not written", "pod", key, "error", err)
+	if err := s.reportUnschedulable(ctx, pod, why); err != nil {
+		return controller.Result{}, fmt.Errorf("write the pod's condition: %w", err)
 	}
+	return controller.After(retryUnschedulable), nil
+}
+
+// priority is a pod's importance, which admission has looked up.
+func priority(pod *corev1.Pod) int {
+	if pod.Spec.Priority == nil {
+		return 0
+	}
+	return int(*pod.Spec.Priority)
 }
 
 func (s *Scheduler) roomsSeen() uint64 {
@@ -209,10 +205,10 @@ func (s *Scheduler) retryWaiting() {
 	s.mu.Lock()
 	s.rooms++
 	waiting := s.waiting
-	s.waiting = map[types.NamespacedName]struct{}{}
+	s.waiting = map[types.NamespacedName]int{}
 	s.mu.Unlock()
-	for key := range waiting {
-		s.queue.Add(key)
+	for key, priority := range waiting {
+		s.loop.AddPriority(key, priority)
 	}
 }
 

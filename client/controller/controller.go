@@ -32,6 +32,9 @@ type Result struct {
 	// changes, unless it is not positive. Of several requests that wait for one
 	// key the earliest counts.
 	RequeueAfter time.Duration
+	// Pending keeps the key's back-off: the call has begun what ends later, and
+	// Forget or Retry will be called then.
+	Pending bool
 }
 
 // After is a Result that asks for another call after d.

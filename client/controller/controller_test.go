@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -237,7 +238,8 @@ func TestWhatWasThereBeforeWaitsForWhatChanges(t *testing.T) {
 	}
 }
 
-func TestRetryAndForgetFromOutside(t *testing.T) {
+// What a call has begun fails after it has returned, twice, and then succeeds.
+func TestPendingCallsKeepTheirBackOff(t *testing.T) {
 	var at []time.Duration
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -247,8 +249,8 @@ func TestRetryAndForgetFromOutside(t *testing.T) {
 		var later sync.WaitGroup
 		c = made(t, func(_ context.Context, key Key) (Result, error) {
 			at = append(at, time.Since(start))
-			if n := len(at); n < 4 {
-				later.Go(func() { // what the call has begun fails after it
+			if n := len(at); n < 5 {
+				later.Go(func() {
 					time.Sleep(time.Millisecond)
 					if n == 3 {
 						c.Forget(key)
@@ -256,7 +258,7 @@ func TestRetryAndForgetFromOutside(t *testing.T) {
 					c.Retry(key)
 				})
 			}
-			return Result{}, nil
+			return Result{Pending: true}, nil
 		}, Options{Backoff: time.Second})
 		c.Add(key)
 		if err := c.Run(ctx); err != nil {
@@ -264,8 +266,9 @@ func TestRetryAndForgetFromOutside(t *testing.T) {
 		}
 		later.Wait()
 	})
-	if len(at) != 4 || at[1] != 1001*time.Millisecond {
-		t.Errorf("called at %v", at)
+	want := []time.Duration{0, 1001 * time.Millisecond, 3002 * time.Millisecond, 4003 * time.Millisecond, 6004 * time.Millisecond}
+	if !slices.Equal(at, want) {
+		t.Errorf("called at %v, want %v", at, want)
 	}
 }
 

@@ -34,7 +34,9 @@ func (c *Controller) reconcile(ctx context.Context, key Key) {
 	case err != nil:
 		c.failed(key, err)
 	default:
-		c.queue.Forget(key)
+		if !result.Pending {
+			c.queue.Forget(key)
+		}
 		if result.RequeueAfter > 0 {
 			c.counts.requeues.Add(1)
 			c.queue.AddAfter(key, result.RequeueAfter)
