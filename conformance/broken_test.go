@@ -78,6 +78,15 @@ func answering(part string, code int) *fault {
 	}}
 }
 
+// patching changes the answers to patches.
+func patching(change func(a *answer)) *fault {
+	return &fault{answer: func(r *http.Request, a *answer) {
+		if r.Method == http.MethodPatch {
+			change(a)
+		}
+	}}
+}
+
 // stale answers every GET of a path as the first one.
 func stale() *fault {
 	var mu sync.Mutex
@@ -325,6 +334,22 @@ var broken = []struct {
 		return &fault{request: func(r *http.Request, _ url.Values) {
 			r.URL.Path = strings.Replace(r.URL.Path, "/api/v1/watch/", "/api/v1/nothing/", 1)
 		}}
+	}},
+
+	{"created, but not said", "apply/creates", func() *fault { return patching(func(a *answer) { a.code = http.StatusOK }) }},
+	{"every apply is a write", "apply/same-again", func() *fault {
+		return patching(func(a *answer) {
+			if a.code == http.StatusOK {
+				a.edit(func(body doc) { at(body, "metadata")["resourceVersion"] = "9" })
+			}
+		})
+	}},
+	{"conflicts without causes", "apply/conflict", func() *fault { return editingStatus(dropDetails("causes")) }},
+	{"force is ignored", "apply/force", func() *fault { return without("force") }},
+	{"everybody is one manager", "apply/left-out", func() *fault { return with("fieldManager", "fieldManager=all") }},
+	{"somebody is always the manager", "apply/needs-manager", func() *fault { return with("fieldManager", "fieldManager=all") }},
+	{"nobody owns anything", "apply/updates-own", func() *fault {
+		return editing(func(body doc) { delete(at(body, "metadata"), "managedFields") })
 	}},
 
 	{"a match alone is ignored", "watch/match-needs-initial-events", func() *fault { return without("resourceVersionMatch") }},

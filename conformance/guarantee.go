@@ -58,6 +58,7 @@ const (
 	sourceCBOR      = "KEP-4222 (CBOR)"
 	sourceDiscovery = "KEP-3352 (aggregated discovery)"
 	sourceTables    = "Kubernetes API Concepts: receiving resources as tables"
+	sourceApply     = "KEP-555 (server-side apply)"
 	sourceObserved  = "behaviour of kube-apiserver that clients rely on"
 )
 
@@ -67,7 +68,7 @@ func Guarantees() []Guarantee {
 		listGuarantees, listErrorGuarantees, pageGuarantees, fieldGuarantees, getGuarantees,
 		watchGuarantees, watchErrorGuarantees, initialGuarantees, bookmarkGuarantees,
 		selectionGuarantees, deletionGuarantees, formGuarantees, watchFormGuarantees,
-		writeErrorGuarantees, discoveryGuarantees, shardGuarantees, streamGuarantees,
+		writeErrorGuarantees, applyGuarantees, discoveryGuarantees, shardGuarantees, streamGuarantees,
 	)
 }
 

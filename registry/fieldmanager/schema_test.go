@@ -60,11 +60,11 @@ func (c *comparison) compare(path string, ours, theirs schema.TypeRef) {
 		if strings.HasPrefix(name, "__") || strings.HasSuffix(name, ".RawExtension") || strings.HasSuffix(name, ".FieldsV1") {
 			return
 		}
-		if id := fmt.Sprint(name, theirs.ElementRelationship); c.seen[id] {
+		id := fmt.Sprint(name, theirs.ElementRelationship)
+		if c.seen[id] {
 			return
-		} else {
-			c.seen[id] = true
 		}
+		c.seen[id] = true
 	}
 	a, _ := c.ours.Resolve(ours)
 	b, _ := c.theirs.Resolve(theirs)
