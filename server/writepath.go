@@ -49,7 +49,7 @@ func (s *Server) newWritePath(store storage.Store, table *resource.Table, caches
 		w.keeper = serviceaccount.NewKeeper(accounts, tokens, s.config.Logger)
 	}
 	set.Admit(admission.Chain(set, registry.NamespaceLifecycle(set), accounts.Admit, s.config.DisableAdmissionPlugins)...)
-	set.Admit(services.Admit)
+	set.Admit(services.Admit, set.RequestedBy)
 	return w, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	_ "time/tzdata" // the zones of CronJobs, on machines that have none
 
 	"github.com/levelwire/levelwire/server"
 )
