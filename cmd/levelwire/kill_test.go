@@ -166,11 +166,16 @@ func TestKilledComponents(t *testing.T) {
 // in five rounds.
 func (c *cluster) killRounds(ctx context.Context, work *writers, rounds int, random *rand.Rand) {
 	c.t.Helper()
-	await := func(acked, failed int) {
+	reach := func(acked, failed int) {
 		c.t.Helper()
-		if err := work.await(ctx, acked, failed); err != nil {
+		if err := work.reach(ctx, acked, failed); err != nil {
 			c.t.Fatal(err)
 		}
+	}
+	more := func(n int) {
+		c.t.Helper()
+		acked, failed := work.counts()
+		reach(acked+n, failed)
 	}
 	var order []int
 	for range rounds {
@@ -182,24 +187,27 @@ func (c *cluster) killRounds(ctx context.Context, work *writers, rounds int, ran
 			victims = append(victims, other)
 		}
 		order = order[1:]
-		await(1+random.IntN(50), 0)
+		more(1 + random.IntN(50))
 		c.intact()
+		// Counted before the kill: all writers may have noticed it by the time it
+		// returns, and then none fails again.
+		acked, failed := work.counts()
 		down := false
 		for _, name := range victims {
 			c.processes[name].kill()
 			down = down || name == serve
 		}
 		if down {
-			await(0, 1)
+			reach(acked, failed+1)
 		} else {
-			await(1+random.IntN(100), 0)
+			more(1 + random.IntN(100))
 		}
 		for _, i := range random.Perm(len(victims)) {
 			c.start(ctx, victims[i])
 		}
 		c.t.Logf("killed and restarted: %v", victims)
 	}
-	await(1, 0)
+	more(1)
 }
 
 // writers are all that write in the test.
@@ -237,8 +245,8 @@ func startWriters(ctx context.Context, client *rest.Client, seed uint64) *writer
 	return w
 }
 
-// await is traffic.await, but ends when a writer has failed.
-func (w *writers) await(ctx context.Context, acked, failed int) error {
+// reach is traffic.reach, but ends when a writer has failed.
+func (w *writers) reach(ctx context.Context, acked, failed int) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -248,7 +256,7 @@ func (w *writers) await(ctx context.Context, acked, failed int) error {
 		case <-ctx.Done():
 		}
 	}()
-	err := w.traffic.await(ctx, acked, failed)
+	err := w.traffic.reach(ctx, acked, failed)
 	select {
 	case <-w.ended:
 		return w.finish()

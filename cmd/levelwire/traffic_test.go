@@ -49,10 +49,8 @@ func (t *traffic) counts() (acked, failed int) {
 	return t.acked, t.failed
 }
 
-// await waits until that many more writes were acknowledged and failed.
-func (t *traffic) await(ctx context.Context, acked, failed int) error {
-	haveAcked, haveFailed := t.counts()
-	acked, failed = acked+haveAcked, failed+haveFailed
+// reach waits until that many writes were acknowledged and failed, all in all.
+func (t *traffic) reach(ctx context.Context, acked, failed int) error {
 	for {
 		t.mu.Lock()
 		reached, changed := t.acked >= acked && t.failed >= failed, t.changed
