@@ -296,6 +296,7 @@ func (i *SharedInformer[T]) declareSyncedLocked() {
 		return // the first list after a restored state that was gone on from
 	}
 	close(i.synced)
+	i.log.Info("synced", "objects", i.indexer.Len(), "version", i.fifo.Processed())
 	i.tell("", notification[T]{kind: marker})
 }
 

@@ -46,7 +46,7 @@ func (r *Reflector[T]) absent(err error) error {
 	}
 	r.absence.gone = true
 	r.counts.gone(r.absence.since)
-	r.opts.Logger.Warn("the server does not have the resource any more; it is asked on until it has",
+	r.opts.Logger.Warn("the server does not have the resource; it is asked on until it has",
 		"since", r.absence.since, "version", r.LastSyncResourceVersion())
 	known := r.LastSyncResourceVersion() != ""
 	r.synced, r.fresh, r.undecodable = false, true, nil

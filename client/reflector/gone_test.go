@@ -1,8 +1,14 @@
 package reflector
 
 import (
+	"context"
+	"log/slog"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/levelwire/levelwire/client/rest"
 )
 
 // goneAt checks whether the resource counts as gone at the script's end.
@@ -95,4 +101,50 @@ func TestOptionsThatCannotBeUsedAreNamed(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// Each log line has the level that tells whether somebody has to look.
+func TestLogLevels(t *testing.T) {
+	const failed = "list or watch failed"
+	for _, c := range []struct {
+		name    string
+		opts    Options
+		steps   []step
+		want    []string
+		version string
+	}{
+		{"what passes by itself", Options{}, []step{{"stream", events("END 5", after(time.Minute, cut(1)))}, {"watch 5", hold}},
+			[]string{"DEBUG listed", "DEBUG opening the watch again", "INFO " + failed}, "5"},
+		{"no list", Options{}, []step{{"stream", refusal("429")}, {"stream", events("END 5", hold)}},
+			[]string{"WARN " + failed, "DEBUG listed"}, "5"},
+		{"another list", Options{}, []step{{"stream", events("END 5,ERROR 410", end)}, {"stream", events("END 6", hold)}},
+			[]string{"DEBUG listed", "WARN " + failed, "DEBUG listed"}, "6"},
+		{"denied", Options{}, []step{{"stream", events("END 5", after(time.Minute, end))}, {"watch 5", refusal("403")}, {"watch 5", hold}},
+			[]string{"DEBUG listed", "DEBUG opening the watch again", "WARN " + failed}, "5"},
+		{"gone", Options{GoneAfter: time.Millisecond}, []step{{"stream", refusal("404")}, {"stream", refusal("404")}, {"stream", refusal("404")}, {"stream", events("END 5", hold)}},
+			[]string{"WARN " + failed, "WARN the server does not have the resource; it is asked on until it has", "WARN " + failed, "DEBUG " + failed,
+				"DEBUG listed", "INFO the resource is back"}, "5"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log lines
+				c.opts.Logger = slog.New(&log)
+				scenario{name: c.name, opts: c.opts, steps: c.steps, version: c.version, any: true}.run(t, rest.Options{ForceHTTP1: true})
+				if !slices.Equal(log.said, c.want) {
+					t.Errorf("logged\n got %q\nwant %q", log.said, c.want)
+				}
+			})
+		})
+	}
+}
+
+// lines keeps level and message of each line; it is written by one goroutine.
+type lines struct{ said []string }
+
+func (l *lines) Enabled(context.Context, slog.Level) bool { return true }
+func (l *lines) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l *lines) WithGroup(string) slog.Handler            { return l }
+func (l *lines) Handle(_ context.Context, r slog.Record) error {
+	l.said = append(l.said, r.Level.String()+" "+r.Message)
+	return nil
 }

@@ -146,18 +146,28 @@ func (r *Reflector[T]) recover(ctx context.Context, s *session[T], err error) er
 	return nil
 }
 
-// report tells of an error that is recovered from. That a resource which is
-// known to be gone is still gone is no news.
+// report tells of an error that is recovered from.
 func (r *Reflector[T]) report(err error, v verdict, delay time.Duration, wasGone bool) {
-	level := slog.LevelInfo
-	if wasGone && notServed(err) {
-		level = slog.LevelDebug
-	}
 	r.counts.failed(err)
-	r.opts.Logger.Log(context.Background(), level, "list or watch failed", "error", err, "reason", v.reason, "relist", v.relist,
+	r.opts.Logger.Log(context.Background(), r.gravity(err, v, wasGone), "list or watch failed", "error", err, "reason", v.reason, "relist", v.relist,
 		"version", r.LastSyncResourceVersion(), "delay", delay)
 	if r.opts.OnError != nil {
 		r.opts.OnError(err)
+	}
+}
+
+// gravity is Info for what passes by itself, Warn for what somebody may have to
+// look at: there is no list, or there will be another, or the server denies or
+// says what cannot be understood. That a resource which is known to be gone is
+// still gone is no news.
+func (r *Reflector[T]) gravity(err error, v verdict, wasGone bool) slog.Level {
+	switch {
+	case wasGone && notServed(err):
+		return slog.LevelDebug
+	case !r.synced, v.reason == ResumeDenied, v.reason == ResumeDecode:
+		return slog.LevelWarn
+	default:
+		return slog.LevelInfo
 	}
 }
 

@@ -299,6 +299,7 @@ type scenario struct {
 	lists   map[ListCause]int64
 	resumes map[ResumeReason]int64
 	check   func(t *testing.T, s *script, stats Stats)
+	any     bool // whatever lists and resumes there were
 }
 
 // play runs a scenario with each version of HTTP.
@@ -373,10 +374,10 @@ func (sc scenario) verify(t *testing.T, s *script, store *mirror, r *Reflector[*
 	if sc.lists == nil {
 		sc.lists = map[ListCause]int64{ListInitial: 1}
 	}
-	if !maps.Equal(stats.Lists, sc.lists) {
+	if !sc.any && !maps.Equal(stats.Lists, sc.lists) {
 		t.Errorf("lists: got %v, want %v", stats.Lists, sc.lists)
 	}
-	if !maps.Equal(stats.Resumes, sc.resumes) {
+	if !sc.any && !maps.Equal(stats.Resumes, sc.resumes) {
 		t.Errorf("resumes: got %v, want %v", stats.Resumes, sc.resumes)
 	}
 	if sc.check != nil {
