@@ -242,6 +242,9 @@ func (s *stream) expect(kind, name string) object {
 func (c *cluster) until(name string, done func(crd object) bool) object {
 	c.t.Helper()
 	s := c.watch(definitions + "?watch=1&fieldSelector=metadata.name%3D" + name)
+	if c.get(definitions+"/"+name).code == http.StatusNotFound && done(nil) {
+		return nil // it went before the watch began
+	}
 	for {
 		event := s.next()
 		if event == nil {

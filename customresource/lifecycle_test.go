@@ -85,7 +85,7 @@ func TestDefinitionsAreChecked(t *testing.T) {
 		"group":          {func(crd object) { crd["spec"].(object)["group"] = "example" }, "should be a domain with at least one dot"},
 		"scope":          {func(crd object) { crd["spec"].(object)["scope"] = "Galaxy" }, "spec.scope: Unsupported value"},
 		"no storage":     {func(crd object) { version(crd)["storage"] = false }, "must have exactly one version marked as storage version"},
-		"no schema":      {func(crd object) { delete(version(crd), "schema") }, "schemas are required"},
+		"no schema":      {func(crd object) { delete(version(crd), "schema") }, "spec.versions[0].schema.openAPIV3Schema: Required value"},
 		"not structural": {func(crd object) { schema(crd)["properties"] = object{"a": object{}} }, "openAPIV3Schema.properties[a].type: Required value: must not be empty for specified object fields"},
 		"bad default":    {func(crd object) { schema(crd)["properties"] = object{"a": object{"type": "integer", "default": "x"}} }, "must be of type integer"},
 		"bad rule": {func(crd object) {
