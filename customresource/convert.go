@@ -3,7 +3,6 @@ package customresource
 import (
 	"context"
 	"errors"
-	"maps"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -92,8 +91,9 @@ func (d *definition) fromStorage(v *version, stored resource.Object) (resource.O
 
 var errNoStorageVersion = errors.New("the CustomResourceDefinition has no storage version")
 
-// toStorage makes of an object of any version what is written. obj is not
-// modified.
+// toStorage makes of an object of any version what is written: complete by the
+// schema of the storage version, so that it can be sent as it is to those who
+// ask for that. obj is not modified.
 func (d *definition) toStorage(obj resource.Object) (resource.Object, error) {
 	u := obj.(*unstructured.Unstructured)
 	storage := d.storage()
@@ -103,23 +103,14 @@ func (d *definition) toStorage(obj resource.Object) (resource.Object, error) {
 	if u.GetAPIVersion() == storage.apiVersion() {
 		return u, nil
 	}
-	if !d.byWebhook() {
-		whole := maps.Clone(u.Object)
-		whole["apiVersion"] = storage.apiVersion()
-		relabelled := &unstructured.Unstructured{Object: whole}
-		if d.head.Spec.PreserveUnknownFields {
-			return relabelled, nil
-		}
-		relabelled = relabelled.DeepCopy() // pruning by the other schema takes it apart
-		_, err := storage.prune(relabelled, fromWebhook)
-		return relabelled, err
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), conversionTimeout)
 	defer cancel()
 	converted, err := d.convert.convert(ctx, []*unstructured.Unstructured{u.DeepCopy()}, storage.apiVersion())
 	if err != nil {
 		return nil, err
 	}
-	_, err = storage.prune(converted[0], fromWebhook)
-	return converted[0], err
+	if _, err := storage.prune(converted[0], fromWebhook); err != nil {
+		return nil, err
+	}
+	return converted[0], storage.defaults(converted[0])
 }
