@@ -28,6 +28,9 @@ type account struct {
 	uncounted bool
 	failures  []time.Time // when pods failed that have not been deleted
 	lastGood  time.Time   // when the last of them succeeded
+	// condemned says which failure ends the job at once, by its policy; "" is
+	// none.
+	condemned string
 }
 
 func tracked(pod *corev1.Pod) bool {
@@ -116,6 +119,14 @@ func (a *account) look(job *batchv1.Job, pod *corev1.Pod, books *batchv1.Uncount
 		a.lastGood = latest(a.lastGood, endOf(pod))
 		a.succeed(job, pod, books, index)
 	case failed(job, pod):
+		action, what := failureRule(job, pod)
+		if action == batchv1.PodFailurePolicyActionIgnore {
+			a.release(pod) // it is replaced as if it had never been
+			return
+		}
+		if action == batchv1.PodFailurePolicyActionFailJob && a.condemned == "" {
+			a.condemned = what
+		}
 		if tracked(pod) || ended(pod) { // else it was removed by us
 			a.failures = append(a.failures, endOf(pod))
 		}

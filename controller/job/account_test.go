@@ -164,3 +164,79 @@ func TestHowManyPodsAreWanted(t *testing.T) {
 		}
 	}
 }
+
+func failedPod(uid, container string, code int32) *corev1.Pod {
+	pod := podOf(uid, corev1.PodFailed)
+	pod.Namespace = "default"
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: container, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}}}}
+	return pod
+}
+
+func TestFailurePolicy(t *testing.T) {
+	in, out := batchv1.PodFailurePolicyOnExitCodesOpIn, batchv1.PodFailurePolicyOnExitCodesOpNotIn
+	disrupted := failedPod("d", "c", 143)
+	disrupted.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}
+	onCodes := func(action batchv1.PodFailurePolicyAction, name *string, op batchv1.PodFailurePolicyOnExitCodesOperator, codes ...int32) batchv1.PodFailurePolicyRule {
+		return batchv1.PodFailurePolicyRule{Action: action, OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{ContainerName: name, Operator: op, Values: codes}}
+	}
+	ignoreDisruptions := batchv1.PodFailurePolicyRule{Action: batchv1.PodFailurePolicyActionIgnore,
+		OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}}
+	for _, c := range []struct {
+		name   string
+		rules  []batchv1.PodFailurePolicyRule
+		pod    *corev1.Pod
+		counts int
+		fails  string
+	}{
+		{"no rule", nil, failedPod("a", "c", 3), 1, ""},
+		{"fatal", []batchv1.PodFailurePolicyRule{onCodes("FailJob", nil, in, 3)}, failedPod("a", "c", 3), 1,
+			"Container c for pod default/a failed with exit code 3 matching FailJob rule at index 0"},
+		{"not that code", []batchv1.PodFailurePolicyRule{onCodes("FailJob", nil, in, 4)}, failedPod("a", "c", 3), 1, ""},
+		{"any but that code", []batchv1.PodFailurePolicyRule{onCodes("FailJob", nil, out, 4)}, failedPod("a", "c", 3), 1,
+			"Container c for pod default/a failed with exit code 3 matching FailJob rule at index 0"},
+		{"not that container", []batchv1.PodFailurePolicyRule{onCodes("FailJob", new("other"), in, 3)}, failedPod("a", "c", 3), 1, ""},
+		{"a container that ended well", []batchv1.PodFailurePolicyRule{onCodes("FailJob", nil, out, 4)}, failedPod("a", "c", 0), 1, ""},
+		{"disruptions are nobody's fault", []batchv1.PodFailurePolicyRule{ignoreDisruptions, onCodes("FailJob", nil, in, 143)}, disrupted, 0, ""},
+		{"the first rule counts", []batchv1.PodFailurePolicyRule{onCodes("Count", nil, in, 143), ignoreDisruptions}, disrupted, 1, ""},
+	} {
+		job := jobOf(2, 2)
+		job.Spec.PodFailurePolicy = &batchv1.PodFailurePolicy{Rules: c.rules}
+		status := &batchv1.JobStatus{}
+		books := settle(job, []*corev1.Pod{c.pod}, status)
+		if n := len(status.UncountedTerminatedPods.Failed); n != c.counts || len(books.free) != 1 {
+			t.Errorf("%s: %d failures, %d let go", c.name, n, len(books.free))
+		}
+		judge(job, status, books, epoch)
+		verdict := conditionOf(status, batchv1.JobFailureTarget)
+		if (verdict != nil) != (c.fails != "") || verdict != nil && (verdict.Message != c.fails || verdict.Reason != batchv1.JobReasonPodFailurePolicy) {
+			t.Errorf("%s: %+v", c.name, verdict)
+		}
+	}
+}
+
+func TestSuccessPolicy(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		indexes   *string
+		count     *int32
+		completed string
+		ok        bool
+	}{
+		{"the leader is done", new("0"), nil, "0", true},
+		{"others are", new("0"), nil, "1-4", false},
+		{"some of some", new("0,2-4"), new(int32(2)), "1,3,4", true},
+		{"too few of those", new("0,2-4"), new(int32(2)), "1,3", false},
+		{"any two", nil, new(int32(2)), "1,3", true},
+		{"any three", nil, new(int32(3)), "1,3", false},
+	} {
+		job := jobOf(5, 5)
+		job.Spec.CompletionMode = new(batchv1.IndexedCompletion)
+		job.Spec.SuccessPolicy = &batchv1.SuccessPolicy{Rules: []batchv1.SuccessPolicyRule{{SucceededIndexes: c.indexes, SucceededCount: c.count}}}
+		status := &batchv1.JobStatus{}
+		judge(job, status, &account{completed: parseIndexes(c.completed, 5)}, epoch)
+		verdict := conditionOf(status, batchv1.JobSuccessCriteriaMet)
+		if (verdict != nil) != c.ok || c.ok && (verdict.Reason != batchv1.JobReasonSuccessPolicy || verdict.Message != "Matched rules at index 0") {
+			t.Errorf("%s: %+v", c.name, status.Conditions)
+		}
+	}
+}

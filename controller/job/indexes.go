@@ -63,6 +63,21 @@ func (s indexSet) len() (n int) {
 	return n
 }
 
+// common counts the indexes that are in both sets.
+func (s indexSet) common(other indexSet) (n int) {
+	for i, j := 0, 0; i < len(s) && j < len(other); {
+		if first, last := max(s[i].first, other[j].first), min(s[i].last, other[j].last); first <= last {
+			n += last - first + 1
+		}
+		if s[i].last < other[j].last {
+			i++
+		} else {
+			j++
+		}
+	}
+	return n
+}
+
 func (s indexSet) String() string {
 	parts := make([]string, len(s))
 	for i, r := range s {

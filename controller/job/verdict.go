@@ -71,7 +71,14 @@ func judge(job *batchv1.Job, status *batchv1.JobStatus, a *account, now time.Tim
 		setCondition(status, batchv1.JobFailureTarget, corev1.ConditionTrue, reason, message, now)
 	}
 	left, hasDeadline := deadline(job, status, now)
+	satisfied, early := successRule(job, a.completed)
 	switch {
+	case a.condemned != "":
+		fail(batchv1.JobReasonPodFailurePolicy, a.condemned)
+		return 0
+	case early:
+		setCondition(status, batchv1.JobSuccessCriteriaMet, corev1.ConditionTrue, batchv1.JobReasonSuccessPolicy, satisfied, now)
+		return 0
 	case enough(job, succeeded, len(a.active)):
 		setCondition(status, batchv1.JobSuccessCriteriaMet, corev1.ConditionTrue,
 			batchv1.JobReasonCompletionsReached, "Reached expected number of succeeded pods", now)
