@@ -47,6 +47,8 @@ var layers = map[string][]string{
 	"client/informer":              {"client/rest", "client/cache", "client/diskcache", "client/reflector", "client/workqueue", "internal/..."},
 	"client/informer/informertest": {"client/rest", "client/cache", "client/reflector", "client/informer"},
 	"client/metrics":               {"client/informer", "client/reflector", "client/workqueue"},
+	"client/leader":                {"client/rest", "internal/..."},
+	"client/controller":            {"client/rest", "client/cache", "client/informer", "client/workqueue", "client/leader", "internal/..."},
 	"controller/...":               {"client/...", "controller/...", "internal/..."},
 	"scheduler/...":                {"client/...", "internal/..."},
 	"kubelet/...":                  {"client/...", "internal/..."},
@@ -76,6 +78,7 @@ var forbidden = []struct {
 	{"client/cache", "net/...", "stores and queues do no I/O"},
 	{"client/workqueue", "net/...", "stores and queues do no I/O"},
 	{"client/diskcache", "net/...", "a cache file knows nothing of servers"},
+	{"client/controller", "net/...", "a controller works on informers and keys"},
 	{"watchcache/...", "net/...", "a cursor is read the same way whoever sends its events"},
 }
 

@@ -20,7 +20,8 @@
 //   - client/diskcache: the file an informer resumes from after a restart.
 //   - client/reflector: lists, watches, resumes.
 //   - client/informer: shared informers, listers and their factory.
-//   - client/workqueue and client/events: what controllers need besides.
+//   - client/workqueue, client/controller, client/leader and client/events: what
+//     controllers need besides.
 //
 // The checks: conformance tries what list and watch promise on any API server,
 // over raw HTTP; levelwire verify runs it.

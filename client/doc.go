@@ -11,6 +11,9 @@
 //     and the factory that most programs begin with.
 //   - diskcache is the file in which an informer may keep its objects.
 //   - workqueue is what a controller's handlers feed and its workers drain.
+//   - controller is the frame of a controller around both: say what is watched,
+//     reconcile keys.
+//   - leader lets one of several processes act, by a Lease.
 //   - metrics shows to Prometheus what informers and queues count.
 //   - events reports what a component did, for kubectl describe to show.
 package client
