@@ -22,6 +22,7 @@ type jsonValue struct {
 	salt  uint64     // of typ, for hashes
 	shape *jsonShape // of an object
 	elem  *jsonValue // of a pointer, an array or a map
+	body  bool       // see bodyOf
 }
 
 type jsonKind uint8
@@ -84,6 +85,7 @@ func makeJSONShape(typ reflect.Type, made map[reflect.Type]*jsonShape) *jsonShap
 // add adds the fields of typ, which lies at index, and of what is embedded in
 // it. It returns false if there is one that is not known how to read.
 func (s *jsonShape) add(typ reflect.Type, index []int, made map[reflect.Type]*jsonShape) bool {
+	body := bodyOf(typ)
 	for i := range typ.NumField() {
 		field := typ.Field(i)
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
@@ -103,7 +105,7 @@ func (s *jsonShape) add(typ reflect.Type, index []int, made map[reflect.Type]*js
 		if !ok {
 			return false
 		}
-		v.index = at
+		v.index, v.body = at, len(index) == 0 && i == body
 		s.members[name] = v
 	}
 	return true

@@ -20,7 +20,9 @@ func (s *sharer) unmarshalShared(msg []byte, into protoUnmarshaler) error {
 	if shape == nil {
 		return into.Unmarshal(msg)
 	}
+	s.lives.begin(into)
 	if s.message(shape, v, msg) == nil {
+		s.lives.end()
 		return nil
 	}
 	v.SetZero()
@@ -53,7 +55,7 @@ func (s *sharer) message(shape *protoShape, v reflect.Value, msg []byte) error {
 			return errUnusual
 		} else if m.form == pointer {
 			err = s.pointer(m, v.Field(m.index), data)
-		} else {
+		} else if !m.body || !s.lives.unchanged(v, m.index, data) {
 			err = s.value(&m.elem, v.Field(m.index), data)
 		}
 		if err != nil {
@@ -67,6 +69,11 @@ func (s *sharer) message(shape *protoShape, v reflect.Value, msg []byte) error {
 // splitField takes a field off the front of a message. data is its content
 // without length, or its varint.
 func splitField(msg []byte) (number, wire int, data, rest []byte, err error) {
+	if len(msg) > 1 && msg[0]&0x87 == wireBytes && msg[0] > 7 && int(msg[1]) <= min(len(msg)-2, 0x7f) {
+		// Nearly every field has a number below 16 and less than 128 bytes.
+		end := 2 + int(msg[1])
+		return int(msg[0] >> 3), wireBytes, msg[2:end], msg[end:], nil
+	}
 	tag, n := binary.Uvarint(msg)
 	if n <= 0 || tag>>3 == 0 || tag>>3 > 1<<29 {
 		return 0, 0, nil, nil, errUnusual

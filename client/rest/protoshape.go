@@ -32,6 +32,7 @@ type protoMember struct {
 	salt   uint64       // of typ, for hashes
 	elem   protoValue   // of the field, what it points to, or what it has many of
 	key    protoValue   // of a map
+	body   bool         // see bodyOf
 }
 
 type memberForm uint8
@@ -96,6 +97,7 @@ func makeShape(typ reflect.Type, made map[reflect.Type]*protoShape) *protoShape 
 	}
 	s := &protoShape{}
 	made[typ] = s
+	body := bodyOf(typ)
 	for i := range typ.NumField() {
 		m, ok := makeMember(typ.Field(i), i, made)
 		if !ok {
@@ -108,6 +110,7 @@ func makeShape(typ reflect.Type, made map[reflect.Type]*protoShape) *protoShape 
 		for len(s.members) <= m.number {
 			s.members = append(s.members, nil)
 		}
+		m.body = i == body
 		s.members[m.number] = m
 	}
 	if len(s.members) == 0 {

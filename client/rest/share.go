@@ -4,6 +4,8 @@ import (
 	"hash/maphash"
 	"reflect"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Sharing returns the same endpoint whose lists and watches give equal parts
@@ -18,6 +20,15 @@ func (r Resource[T]) Sharing() Resource[T] {
 	c.sharing = true
 	r.codec = &c
 	return r
+}
+
+// newWatchSharer is newSharer for a stream in which objects come again.
+func (c *codec[T]) newWatchSharer() *sharer {
+	s := c.newSharer()
+	if c.sharing && c.form == formTyped {
+		s.lives = &lives{last: map[types.UID]life{}}
+	}
+	return s
 }
 
 // MessageDecoder returns a function that decodes protobuf messages of a built-in
@@ -40,6 +51,7 @@ func MessageDecoder[T Object](newT func() T) (decode func(message []byte) (T, er
 type sharer struct {
 	strings *stringTable
 	parts   *partTable // nil: only strings are shared
+	lives   *lives     // nil: objects come once each
 }
 
 func (c *codec[T]) newSharer() *sharer {

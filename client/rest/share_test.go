@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
@@ -105,7 +106,7 @@ func TestShapesReadWhatGeneratedCodeReads(t *testing.T) {
 		if jsonShapeOf(typ) == nil {
 			t.Errorf("%v has no shape in JSON", gvk)
 		}
-		share := &sharer{strings: &stringTable{}, parts: &partTable{}}
+		share := For[*corev1.Pod](nil).Sharing().codec.newWatchSharer()
 		for range 20 {
 			f.fill(reflect.ValueOf(made).Elem(), 9)
 			encoded, err := made.Marshal()
@@ -117,9 +118,11 @@ func TestShapesReadWhatGeneratedCodeReads(t *testing.T) {
 				t.Fatalf("%v: %v", gvk, err)
 			}
 			got := reflect.New(typ).Interface().(protoUnmarshaler)
+			share.lives.begin(got)
 			if err := share.message(shapeOf(typ), reflect.ValueOf(got).Elem(), encoded); err != nil {
 				t.Fatalf("%v: %v", gvk, err)
 			}
+			share.lives.end()
 			if !reflect.DeepEqual(got, want) {
 				t.Fatalf("%v: got %+v\nwant %+v", gvk, got, want)
 			}
@@ -165,13 +168,13 @@ func FuzzJSONShapes(f *testing.F) {
 		`{}`, `{"metadata":null,"spec":{"priority":12}}`, ` { "metadata" : { "name" : "a\"b\\" , "labels" : { } } } `,
 		`{"spec":{"priority":1.0,"containers":[]}}`, `{"spec":{"containers":[{"name":"a"}],"containers":null}}`,
 		`{"metadata":{"labels":{"a":"b","a":"c"}},"metadata":{"uid":"1"}}`, `{"spec":{"priority":123456789012345678901}}`,
-		`{"spec":[]}`, `{"spec":{"hostNetwork":1}}`, `{"metadata":{"creationTimestamp":"2026-01-02T03:04:05Z","n\u0061me":"x"}}`,
+		`{"spec":[]}`, `{"metadata":{"uid":"7"},"spec":{"nodeName":"a"},"spec":{"hostname":"b"}}`, `{"metadata":{"uid":"7"},"spec":{"hostname":"b"}}`, `{"spec":{"hostNetwork":1}}`, `{"metadata":{"creationTimestamp":"2026-01-02T03:04:05Z","n\u0061me":"x"}}`,
 		`{"metadata":{"managedFields":[{"fieldsV1": {"f:a" : {}} }]}}`, `{"spec":{"containers":[null,{"ports":[{"hostPort":-1}]}]}}`,
 		"{\"metadata\":{\"name\":\"\xff\"}}", `{"kind":"Pod","unknown":[{"a":["b"]},{}],"apiVersion":"v1"}`,
 	} {
 		f.Add([]byte(doc))
 	}
-	share := &sharer{strings: &stringTable{}, parts: &partTable{}}
+	share := For[*corev1.Pod](nil).Sharing().codec.newWatchSharer()
 	f.Fuzz(func(t *testing.T, data []byte) {
 		doc := jsontext.Value(data)
 		if !doc.IsValid(jsonOptions) {
@@ -201,9 +204,10 @@ func FuzzShapes(f *testing.F) {
 		}
 		f.Add(encoded)
 		f.Add(append(encoded, encoded...)) // everything twice: merged
+		f.Add(append(encoded, 18, 0))      // a second, empty body
 		f.Add(encoded[:len(encoded)-1])
 	}
-	share := &sharer{strings: &stringTable{}, parts: &partTable{}}
+	share := For[*corev1.Pod](nil).Sharing().codec.newWatchSharer()
 	f.Fuzz(func(t *testing.T, data []byte) {
 		want := &corev1.Pod{}
 		wantErr := want.Unmarshal(data)
@@ -251,6 +255,44 @@ func TestSharing(t *testing.T) {
 			if list.Items[8].Name == list.Items[9].Name || list.Items[8].Status.PodIP == list.Items[9].Status.PodIP {
 				t.Errorf("%s: objects are mixed up: %v %v", contentType, list.Items[8], list.Items[9])
 			}
+		}
+	}
+}
+
+// TestChangesShareWhatHasNotChanged: of an object that comes again on a watch,
+// the new state has the old one's body if that is the same.
+func TestChangesShareWhatHasNotChanged(t *testing.T) {
+	for _, protobuf := range []bool{false, true} {
+		first, second, third := samplePod(1), samplePod(1), samplePod(1)
+		second.Status.Phase = corev1.PodFailed
+		third.Status.Phase, third.Spec.Containers[0].Image = corev1.PodFailed, "another"
+		var stream []byte
+		for _, pod := range []*corev1.Pod{first, second, third} {
+			stream = append(stream, frame(t, watch.Modified, pod, protobuf)...)
+		}
+		c := For[*corev1.Pod](nil).Sharing().codec
+		share := c.newWatchSharer()
+		src := newSource(bytes.NewReader(stream), 1<<20)
+		var events eventReader[*corev1.Pod] = &jsonEvents[*corev1.Pod]{codec: c, src: src, dec: newJSONReader(src, share)}
+		if protobuf {
+			events = &protobufEvents[*corev1.Pod]{codec: c, src: src, share: share}
+		}
+		var got []*corev1.Pod
+		for _, want := range []*corev1.Pod{first, second, third} {
+			ev, _, err := events.next()
+			if err != nil || !reflect.DeepEqual(ev.Object, want) {
+				t.Fatalf("protobuf %v: got %+v, %v; want %+v", protobuf, ev.Object, err, want)
+			}
+			got = append(got, ev.Object)
+		}
+		if &got[0].Spec.Containers[0] != &got[1].Spec.Containers[0] {
+			t.Errorf("protobuf %v: a change of the status has made another spec", protobuf)
+		}
+		if &got[1].Spec.Containers[0] == &got[2].Spec.Containers[0] {
+			t.Errorf("protobuf %v: a change of the spec has changed the old state", protobuf)
+		}
+		if share.lives.forget(first.UID); len(share.lives.last) != 0 {
+			t.Errorf("protobuf %v: a deleted object is remembered", protobuf)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 )
 
 // Watch is an open stream of events. Next is for one goroutine at a time;
@@ -18,6 +19,7 @@ type Watch[T Object] struct {
 	answer *answer
 	events eventReader[T]
 	src    *source
+	lives  *lives
 	ctx    context.Context // of the request; ended by cancel, and its end closes answer
 	cancel context.CancelCauseFunc
 	err    error // what ended the stream; sticky
@@ -53,11 +55,13 @@ func (r Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (*Watch
 	}
 	w := &Watch[T]{answer: ans, ctx: ctx, cancel: cancel, what: "watch " + r.gvr.Resource}
 	w.src = newSource(ans, r.client.opts.MaxFrameBytes)
+	share := r.codec.newWatchSharer()
+	w.lives = share.lives
 	switch ans.encoding() {
 	case encodingJSON:
-		w.events = &jsonEvents[T]{codec: r.codec, src: w.src, dec: newJSONReader(w.src, r.codec.newSharer())}
+		w.events = &jsonEvents[T]{codec: r.codec, src: w.src, dec: newJSONReader(w.src, share)}
 	case encodingProtobuf:
-		w.events = &protobufEvents[T]{codec: r.codec, src: w.src, share: r.codec.newSharer()}
+		w.events = &protobufEvents[T]{codec: r.codec, src: w.src, share: share}
 	default:
 		cancel(nil)
 		ans.close()
@@ -83,6 +87,9 @@ func (w *Watch[T]) Next() (WatchEvent[T], error) {
 	ev, status, err := w.events.next()
 	switch {
 	case err == nil && status == nil:
+		if ev.Type == watch.Deleted {
+			w.lives.forget(ev.Object.GetUID())
+		}
 		return ev, nil
 	case w.closed.Load():
 		err = ErrClosed
