@@ -132,6 +132,7 @@ func TestKubectl(t *testing.T) {
 			k.shows([]string{`^node-1 +Ready `, `^node-2 +Ready `, `^node-3 +Ready `}, "get", "nodes")
 			t.Run("ReplicaSet", func(t *testing.T) { k.in(t).replicaSetTour() })
 			t.Run("Deployments", func(t *testing.T) { k.in(t).deploymentTour() })
+			t.Run("ServerSideApply", func(t *testing.T) { k.in(t).applyTour() })
 			t.Run("Rollouts", func(t *testing.T) { k.in(t).rolloutTour() })
 			t.Run("Job", func(t *testing.T) { k.in(t).jobTour() })
 			k.run("delete", "namespace", k.namespace)
@@ -213,6 +214,41 @@ func (k *kubectl) deploymentTour() {
 		}
 		return err
 	})
+}
+
+// applyTour applies on the server's side: alone, against another manager, and
+// in the place of what was applied on kubectl's side.
+func (k *kubectl) applyTour() {
+	k.t.Helper()
+	file := filepath.Join(k.t.TempDir(), "settings.yaml")
+	write := func(size string) {
+		manifest := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, labels: {app: tour}}\ndata: {size: " + size + "}\n"
+		if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
+			k.t.Fatal(err)
+		}
+	}
+	write("small")
+	version := []string{"get", "configmap", "settings", "-o", "jsonpath={.metadata.resourceVersion}"}
+	k.shows([]string{`^configmap/settings serverside-applied$`}, "apply", "--server-side", "-f", file)
+	before := k.run(version...)
+	k.shows([]string{`^configmap/settings serverside-applied$`}, "apply", "--server-side", "-f", file)
+	if after := k.run(version...); after != before {
+		k.t.Errorf("applying the same again made version %s of %s", after, before)
+	}
+	write("large")
+	k.refused(`Apply failed with 1 conflict: conflict with "kubectl": .data.size`, "apply", "--server-side", "--field-manager=other", "-f", file)
+	k.shows([]string{`serverside-applied \(server dry run\)$`}, "apply", "--server-side", "--dry-run=server", "-f", file)
+	k.shows([]string{`^small$`}, "get", "configmap", "settings", "-o", `jsonpath={.data.size}{"\n"}`)
+	k.run("apply", "--server-side", "--force-conflicts", "--field-manager=other", "-f", file)
+	k.shows([]string{`^ +f:size: `, `manager: other$`, `operation: Apply$`}, "get", "configmap", "settings", "-o", "yaml", "--show-managed-fields")
+	k.run("delete", "configmap", "settings")
+
+	k.run("apply", "-f", file)
+	write("small")
+	k.run("apply", "--server-side", "-f", file)
+	k.shows([]string{`manager: kubectl$`, `"size":"small"`}, "get", "configmap", "settings", "-o", "yaml", "--show-managed-fields")
+	k.run("apply", "-f", file)
+	k.run("delete", "-f", file)
 }
 
 // servicesHaveEndpoints looks for an EndpointSlice with ready endpoints for

@@ -68,7 +68,7 @@ func TestByTypeIsWhatTheLibrarySays(t *testing.T) {
 	}
 	slices.Sort(names)
 	sure, all := 0, 0
-	for seed := range uint64(3) {
+	for seed := range uint64(2) {
 		r := filler{rand.New(rand.NewPCG(seed, 7))}
 		for _, name := range names {
 			a, b := differential(t, r, name, byName[name], examples[name])
