@@ -257,6 +257,34 @@ func TestReplicasAreOwnedThroughTheScale(t *testing.T) {
 	wantOwners(t, f.get(t, "deployments", "d"), `b Apply/scale {"f:spec":{"f:replicas":{}}}`, selector)
 }
 
+// TestReplicasMayBeElsewhere: a custom resource says where they are.
+func TestReplicasMayBeElsewhere(t *testing.T) {
+	f := newFixture(t, func(c *registry.Config) {
+		c.Resources.(*resource.Table).Lookup("example.com", "v1", "widgets").Scale = &resource.Scale{
+			Get: func(obj resource.Object) (int32, int32, string, error) {
+				size, _, err := unstructured.NestedInt64(obj.(*unstructured.Unstructured).Object, "spec", "size")
+				return int32(size), 0, "", err
+			},
+			Set: func(obj resource.Object, replicas int32) error {
+				return unstructured.SetNestedField(obj.(*unstructured.Unstructured).Object, int64(replicas), "spec", "size")
+			},
+			ReplicasPath: []string{"spec", "size"},
+		}
+	})
+	if _, err := f.apply(t, "widgets", "w", "a", "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\nspec: {size: 1}"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := f.of(t, "widgets").UpdateScale(t.Context(), "default", "w", func(current *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
+		wanted := current.DeepCopy()
+		wanted.Spec.Replicas = 5
+		return wanted, nil
+	}, by("scaler"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantOwners(t, f.get(t, "widgets", "w"), `a Apply {"f:spec":{}}`, `scaler Update/scale {"f:spec":{"f:size":{}}}`)
+}
+
 // TestOldUpdatersAreMerged once there are more than ten.
 func TestOldUpdatersAreMerged(t *testing.T) {
 	f := newFixture(t)

@@ -26,26 +26,28 @@ func managerOf(obj resource.Object, subresource string) Manager {
 	}}
 }
 
-func randomObject(r filler, t reflect.Type, like resource.Object) resource.Object {
-	obj := reflect.New(t).Interface().(resource.Object)
+func randomObject(t *testing.T, r filler, goType reflect.Type, like resource.Object) resource.Object {
+	t.Helper()
+	obj := reflect.New(goType).Interface().(resource.Object)
 	r.fill(reflect.ValueOf(obj).Elem(), 0)
 	obj.GetObjectKind().SetGroupVersionKind(like.GetObjectKind().GroupVersionKind())
 	obj.SetManagedFields(nil)
 	obj.SetUID("u")
 	obj.SetName("n")
-	return decoded(obj)
+	return decoded(t, obj)
 }
 
 // decoded returns what a client reads of the object: the library tells apart
 // what has the same JSON form.
-func decoded(obj resource.Object) resource.Object {
+func decoded(t *testing.T, obj resource.Object) resource.Object {
+	t.Helper()
 	out := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(resource.Object)
 	data, err := json.Marshal(obj)
 	if err == nil {
 		err = json.Unmarshal(data, out)
 	}
 	if err != nil {
-		panic(err)
+		t.Fatal(err)
 	}
 	return out
 }
@@ -85,7 +87,7 @@ func TestByTypeIsWhatTheLibrarySays(t *testing.T) {
 func differential(t *testing.T, r filler, name string, goType reflect.Type, like resource.Object) (sure, all int) {
 	t.Helper()
 	m := managerOf(like, "")
-	live := randomObject(r, goType, like)
+	live := randomObject(t, r, goType, like)
 	live.SetUID("")
 	long := live.DeepCopyObject().(resource.Object)
 	m.updateByLibrary(nil, long, "first")
@@ -99,14 +101,14 @@ func differential(t *testing.T, r filler, name string, goType reflect.Type, like
 	for i := range 6 {
 		m.Now = m.Now.Add(time.Second)
 		m.Subresource = []string{"", "status"}[r.IntN(2)]
-		next := randomObject(r, goType, like)
+		next := randomObject(t, r, goType, like)
 		if r.IntN(2) == 0 {
 			next = live.DeepCopyObject().(resource.Object)
 			v := reflect.ValueOf(next).Elem()
 			r.fill(v.Field(r.IntN(v.NumField()-1)+1), 0)
 			next.SetManagedFields(nil)
 			next.SetUID("u")
-			next = decoded(next)
+			next = decoded(t, next)
 		}
 		manager := []string{"first", "second", "third"}[r.IntN(3)]
 		long := next.DeepCopyObject().(resource.Object)

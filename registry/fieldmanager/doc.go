@@ -1,13 +1,19 @@
 // Package fieldmanager keeps account of who set which field of an object:
 // metadata.managedFields, and the merge that server-side apply is (KEP-555).
 //
-// A Manager does it for one endpoint, the objects of a resource or one of its
-// subresources. Apply merges what a manager wants into an object, with
-// structured-merge-diff and apimachinery's managedfields. Update notes what any
-// other write changed. Every write pays for that, so for kinds with a Go type it
-// is read off the type: paths.go knows once per type which fields there are and
-// which lists have keys, diff.go compares two objects along that, and what did
-// not change is neither decoded nor encoded. Custom resources, and objects whose
-// managedFields a client sent, go the long way, which is the same one with the
-// field's own libraries; a test holds the two against each other.
+// A Manager (manager.go) does it for one endpoint, the objects of a resource or
+// one of its subresources. Apply merges what a manager wants into an object,
+// with structured-merge-diff and apimachinery's managedfields, over the versions
+// in which the object is served (versions.go). Update notes what any other write
+// changed.
+//
+// Every write pays for Update, so for kinds with a Go type it is read off the
+// type. shape.go knows, once per type, which fields there are and, from the table
+// of relations.go, which lists have keys; schema.go tells the library the same.
+// diff.go compares two objects along a shape, with equal.go for what has no
+// parts; update.go makes entries of that, and neither decodes nor encodes those
+// that the change does not touch. Custom resources, and objects whose
+// managedFields a client sent, go the long way, with the library. A test holds
+// the two ways against each other, and another one the schema against
+// client-go's.
 package fieldmanager

@@ -78,7 +78,8 @@ func (c *comparison) compare(path string, ours, theirs schema.TypeRef) {
 			c.t.Errorf("%s: %s, want %s", path, *a.Scalar, *b.Scalar)
 		}
 	case a.List != nil && b.List != nil:
-		if a.List.ElementRelationship != b.List.ElementRelationship || !slices.Equal(a.List.Keys, b.List.Keys) && !slices.Equal(slices.Sorted(slices.Values(a.List.Keys)), slices.Sorted(slices.Values(b.List.Keys))) {
+		sorted := func(keys []string) []string { return slices.Sorted(slices.Values(keys)) }
+		if a.List.ElementRelationship != b.List.ElementRelationship || !slices.Equal(sorted(a.List.Keys), sorted(b.List.Keys)) {
 			c.t.Errorf("%s: %s %v, want %s %v", path, a.List.ElementRelationship, a.List.Keys, b.List.ElementRelationship, b.List.Keys)
 		}
 		c.compare(path+"[]", a.List.ElementType, b.List.ElementType)
@@ -106,7 +107,7 @@ func (c *comparison) compareMaps(path string, a, b *schema.Map) {
 	if (a.ElementRelationship == schema.Atomic) != (b.ElementRelationship == schema.Atomic) {
 		c.t.Errorf("%s: %q, want %q", path, a.ElementRelationship, b.ElementRelationship)
 	}
-	if (len(a.Fields) == 0) != (len(b.Fields) == 0) || len(a.Fields) != len(b.Fields) {
+	if len(a.Fields) != len(b.Fields) {
 		c.t.Errorf("%s: %d fields, want %d", path, len(a.Fields), len(b.Fields))
 	}
 	for _, f := range b.Fields {
@@ -117,10 +118,7 @@ func (c *comparison) compareMaps(path string, a, b *schema.Map) {
 		}
 		c.compare(path+"."+f.Name, g.Type, f.Type)
 	}
-	if len(b.Fields) == 0 && b.ElementType.NamedType == nil && b.ElementType.Inlined == (schema.Atom{}) {
-		return
-	}
-	if len(b.Fields) == 0 {
+	if len(b.Fields) == 0 && (b.ElementType.NamedType != nil || b.ElementType.Inlined != (schema.Atom{})) {
 		c.compare(path+"{}", a.ElementType, b.ElementType)
 	}
 }
