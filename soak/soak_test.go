@@ -100,21 +100,21 @@ func agree(t *testing.T, direct *rest.Client, j *journal, subjects []subject) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	list, err := rest.For[*corev1.ConfigMap](direct).List(ctx, metav1.ListOptions{LabelSelector: ours})
-	if err != nil {
-		t.Fatalf("the server does not list: %v", err)
-	}
-	want := state{}
-	for _, obj := range list.Items {
-		want[keyOf(obj)] = stampOf(obj)
-	}
-	if err := j.compare(want); err != nil {
-		t.Errorf("the server and its writers: %v", err)
+	now := func() (state, error) {
+		list, err := rest.For[*corev1.ConfigMap](direct).List(ctx, metav1.ListOptions{LabelSelector: ours})
+		if err != nil {
+			return nil, fmt.Errorf("the server does not list: %w", err)
+		}
+		all := state{}
+		for _, obj := range list.Items {
+			all[keyOf(obj)] = stampOf(obj)
+		}
+		return all, j.compare(all)
 	}
 	for _, s := range subjects {
 		begun := time.Now()
-		if err := s.agree(ctx, want); err != nil {
-			t.Errorf("%s, while the server is at %s: %v", s.describe(), list.ResourceVersion, err)
+		if err := s.agree(ctx, now); err != nil {
+			t.Errorf("%s: %v", s.describe(), err)
 		}
 		if took := time.Since(begun); took > remarkable {
 			t.Logf("%s agreed after %v", s.describe(), took)

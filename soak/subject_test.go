@@ -23,8 +23,8 @@ import (
 type subject interface {
 	describe() string
 	// agree waits until the local copy and every handler show what the
-	// subject should see of want.
-	agree(ctx context.Context, want state) error
+	// subject should see of what the server has now.
+	agree(ctx context.Context, now func() (state, error)) error
 	// disturb adds a handler or removes one.
 	disturb(t *testing.T, random *rand.Rand)
 	// restart stops the informer and starts another in its place.
@@ -127,26 +127,38 @@ func (s *shared[T]) handle(t *testing.T, c *checker[T], opts informer.HandlerOpt
 
 func (s *shared[T]) describe() string { return fmt.Sprintf("%s: %+v", s.name, s.informer.Stats()) }
 
-func (s *shared[T]) agree(ctx context.Context, want state) error {
-	selected := state{}
-	for key, stamp := range want {
-		if s.selects(key, stamp) {
-			selected[key] = stamp
-		}
-	}
+func (s *shared[T]) agree(ctx context.Context, now func() (state, error)) error {
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
-	for {
-		err := s.compare(selected)
-		if err == nil || errors.Is(err, errWrong) {
+	for n := 0; ; n++ {
+		// A write whose answer was lost may take effect later, so the server
+		// is asked again and again.
+		want, err := now()
+		if err != nil {
 			return err
 		}
-		select {
-		case <-again.C:
-		case <-ctx.Done():
+		if err = s.compare(s.selected(want)); err == nil || errors.Is(err, errWrong) {
 			return err
+		}
+		for range min(n, 25) {
+			select {
+			case <-again.C:
+			case <-ctx.Done():
+				return err
+			}
 		}
 	}
+}
+
+// selected is what the subject should see.
+func (s *shared[T]) selected(all state) state {
+	seen := state{}
+	for key, stamp := range all {
+		if s.selects(key, stamp) {
+			seen[key] = stamp
+		}
+	}
+	return seen
 }
 
 func (s *shared[T]) compare(want state) error {
