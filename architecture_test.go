@@ -56,6 +56,7 @@ var layers = map[string][]string{
 	"levelwiretest":                {"server", "client/rest"},
 	"soak":                         {}, // tests only
 	"conformance/...":              {"conformance/...", "internal/..."},
+	"examples/...":                 {"client/..."},
 	"cmd/levelwire":                {"..."},
 }
 

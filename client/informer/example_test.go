@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -105,8 +106,76 @@ func ExampleSharedInformer_AddHandler() {
 	// second sees kubernetes that was there: true
 }
 
-// A controller: handlers put keys into a queue, a worker brings each object to
-// the state that is wanted, from the present state and never from the event.
+// The server leaves out what a program does not look at. Several namespaces are
+// one informer.
+func ExampleFor() {
+	client, stop := exampleServer()
+	defer stop()
+	ctx := context.Background()
+
+	factory := informer.NewFactory(client, informer.Options{})
+	defer factory.Shutdown()
+	one := informer.For[*corev1.Namespace](factory, informer.ListOptions{FieldSelector: "metadata.name=default"})
+	labelled := informer.For[*corev1.Namespace](factory, informer.ListOptions{LabelSelector: "team in (red, blue)"})
+	several := informer.For[*corev1.Service](factory, informer.ListOptions{Namespaces: []string{"default", "kube-system"}})
+	factory.Start(ctx)
+	check(factory.WaitForSync(ctx))
+
+	fmt.Println(one.Name(), one.Lister().Len())
+	fmt.Println(labelled.Name(), labelled.Lister().Len())
+	fmt.Println(several.Name(), several.Lister().Len())
+	// Output:
+	// namespaces (fields metadata.name=default) 1
+	// namespaces (labels team in (red, blue)) 0
+	// services (namespaces default kube-system) 1
+}
+
+// A transform drops what nobody reads before it is kept.
+func ExampleSharedInformer_SetTransform() {
+	client, stop := exampleServer()
+	defer stop()
+	ctx := context.Background()
+
+	factory := informer.NewFactory(client, informer.Options{})
+	defer factory.Shutdown()
+	namespaces := informer.For[*corev1.Namespace](factory, informer.ListOptions{})
+	check(namespaces.SetTransform(func(namespace *corev1.Namespace) (*corev1.Namespace, error) {
+		namespace.ManagedFields, namespace.Spec = nil, corev1.NamespaceSpec{}
+		return namespace, nil
+	}))
+	factory.Start(ctx)
+	check(factory.WaitForSync(ctx))
+
+	namespace, _ := namespaces.Lister().Get("", "default")
+	fmt.Println(namespace.Name, namespace.Spec.Finalizers)
+	// Output: default []
+}
+
+// Shutdown waits until no handler runs and no watch is open: what a handler
+// uses may be given up after it.
+func ExampleFactory_Shutdown() {
+	client, stop := exampleServer()
+	defer stop()
+
+	factory := informer.NewFactory(client, informer.Options{})
+	namespaces := informer.For[*corev1.Namespace](factory, informer.ListOptions{})
+	var names []string
+	registration, err := namespaces.AddHandler(informer.HandlerFuncs[*corev1.Namespace]{
+		Add: func(namespace *corev1.Namespace, _ bool) { names = append(names, namespace.Name) },
+	}, informer.HandlerOptions{})
+	check(err)
+	factory.Start(context.Background()) // or with a context: its end stops the informers, too
+	<-registration.Synced()
+	factory.Shutdown()
+
+	slices.Sort(names) // no handler runs any more
+	fmt.Println(names, client.Stats().ActiveWatches)
+	// Output: [default kube-node-lease kube-public kube-system] 0
+}
+
+// A controller by hand: handlers put keys into a queue, a worker brings each
+// object to the state that is wanted, from the present state and never from the
+// event. Package controller does it for you.
 func Example_controller() {
 	client, stop := exampleServer()
 	defer stop()

@@ -1,0 +1,95 @@
+package informer_test
+
+import (
+	"context"
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/client/rest"
+)
+
+// Gadget is the Go type of a custom resource. DeepCopyObject is usually
+// generated.
+type Gadget struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              GadgetSpec `json:"spec"`
+}
+
+// GadgetSpec is what is wanted of a Gadget.
+type GadgetSpec struct {
+	Color string `json:"color"`
+}
+
+// DeepCopyObject implements runtime.Object.
+func (g *Gadget) DeepCopyObject() runtime.Object {
+	copied := *g
+	g.ObjectMeta.DeepCopyInto(&copied.ObjectMeta)
+	return &copied
+}
+
+var gadgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gadgets"}
+
+// Custom resources have the same informers: with a Go type, without one, or of
+// the metadata only. They need not be defined yet: an informer begins when its
+// resource is there, empties when the definition goes, and begins anew.
+func ExampleForResource() {
+	client, stop := exampleServer()
+	defer stop()
+	ctx := context.Background()
+
+	factory := informer.NewFactory(client, informer.Options{})
+	defer factory.Shutdown()
+	typed := informer.ForResource(factory, gadgets, func() *Gadget { return new(Gadget) }, informer.ListOptions{})
+	dynamic := informer.Dynamic(factory, gadgets, informer.ListOptions{})
+	metadata := informer.Metadata(factory, gadgets, informer.ListOptions{})
+	factory.Start(ctx)
+
+	defineGadgets(ctx, client)
+	check(factory.WaitForSync(ctx))
+	created, err := rest.ForResource(client, gadgets, func() *Gadget { return new(Gadget) }).Namespace("default").Create(ctx, &Gadget{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "example.com/v1", Kind: "Gadget"},
+		ObjectMeta: metav1.ObjectMeta{Name: "lamp"}, Spec: GadgetSpec{Color: "red"},
+	}, metav1.CreateOptions{})
+	check(err)
+
+	check(typed.WaitFor(ctx, created.ResourceVersion))
+	gadget, _ := typed.Lister().Get("default", "lamp")
+	fmt.Println(gadget.Spec.Color)
+	check(dynamic.WaitFor(ctx, created.ResourceVersion))
+	object, _ := dynamic.Lister().Get("default", "lamp")
+	color, _, err := unstructured.NestedString(object.Object, "spec", "color")
+	check(err)
+	fmt.Println(color)
+	check(metadata.WaitFor(ctx, created.ResourceVersion))
+	meta, _ := metadata.Lister().Get("default", "lamp")
+	fmt.Println(meta.Name, meta.UID == created.UID)
+	// Output:
+	// red
+	// red
+	// lamp true
+}
+
+// defineGadgets tells the server what a Gadget is.
+func defineGadgets(ctx context.Context, client *rest.Client) {
+	color := apiextensionsv1.JSONSchemaProps{Type: "string"}
+	spec := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"color": color}}
+	_, err := definitions(client).Create(ctx, &apiextensionsv1.CustomResourceDefinition{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},
+		ObjectMeta: metav1.ObjectMeta{Name: "gadgets.example.com"},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: gadgets.Group, Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "gadgets", Singular: "gadget", Kind: "Gadget", ListKind: "GadgetList"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: gadgets.Version, Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+					Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": spec}}}}},
+		},
+	}, metav1.CreateOptions{})
+	check(err)
+}
