@@ -38,8 +38,8 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 		return controller.Result{}, err
 	}
 	now := c.now()
-	var failed error
-	if settled {
+	failed := c.ownClaims(ctx, set, owned)
+	if settled && failed == nil {
 		failed = c.carryOut(ctx, set, next(set, owned, update.Name, now), update, all)
 	}
 	again, err := c.writeStatus(ctx, set, owned, update.Name, now)
