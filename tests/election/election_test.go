@@ -1,4 +1,4 @@
-package interop
+package election
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 
 	"github.com/levelwire/levelwire/client/leader"
 	"github.com/levelwire/levelwire/client/rest"
-	"github.com/levelwire/levelwire/server"
+	"github.com/levelwire/levelwire/levelwiretest"
 )
 
 // The durations of an election that a test can wait for.
@@ -86,13 +86,8 @@ func ours(t *testing.T, client *rest.Client, identity string) term {
 // ours and back, and lets each lead for several lease durations beside the
 // other.
 func TestCandidatesExcludeEachOther(t *testing.T) {
-	t.Parallel()
-	config := serve(t, "our server", server.Memory)
-	client, err := rest.New(config, rest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.CloseIdleConnections()
+	server := levelwiretest.Start(t)
+	config, client := server.Config(), server.Client(rest.Options{})
 
 	first := theirs(t, config, "theirs")
 	leads(t, first)
