@@ -1,5 +1,5 @@
 // Package controller runs the controllers: the loops that make what is match
-// what is asked for. Each is an ordinary user of client/informer and lives in
+// what is asked for. Each runs in the frame of client/controller and lives in
 // a package below this one; this package only starts them, on one shared set
 // of informers.
 //

@@ -159,7 +159,7 @@ func (e *Elector) observe(lease *coordinationv1.Lease) {
 	e.observed.lease = lease
 	e.mu.Unlock()
 	if is := holder(lease); is != "" && is != holder(before) {
-		e.opts.Logger.Info("the leader is another", "leader", is)
+		e.opts.Logger.Info("the lease has another holder", "holder", is)
 		e.opts.OnNewLeader(is)
 	}
 }
