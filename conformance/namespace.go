@@ -106,6 +106,12 @@ func (e *Env) removeNamespace(ctx context.Context) error {
 			return err
 		}
 	}
+	// What the cluster puts into each namespace is nobody's to delete but ours.
+	for _, put := range []string{"/configmaps/kube-root-ca.crt", "/serviceaccounts/default"} {
+		if _, err := e.exchange(ctx, request{method: http.MethodDelete, path: path + put}); err != nil {
+			return err
+		}
+	}
 	body := `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"` + e.namespace + `"},"spec":{"finalizers":[]}}`
 	a, err = e.exchange(ctx, request{method: http.MethodPut, path: path + "/finalize", body: body})
 	if err == nil && a.code != http.StatusOK && a.code != http.StatusNotFound && a.code != http.StatusConflict {

@@ -34,12 +34,12 @@ func randomObject(t *testing.T, r filler, goType reflect.Type, like resource.Obj
 	obj.SetManagedFields(nil)
 	obj.SetUID("u")
 	obj.SetName("n")
-	return decoded(t, obj)
+	return readBack(t, obj)
 }
 
-// decoded returns what a client reads of the object: the library tells apart
+// readBack returns what a client reads of the object: the library tells apart
 // what has the same JSON form.
-func decoded(t *testing.T, obj resource.Object) resource.Object {
+func readBack(t *testing.T, obj resource.Object) resource.Object {
 	t.Helper()
 	out := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(resource.Object)
 	data, err := json.Marshal(obj)
@@ -108,7 +108,7 @@ func differential(t *testing.T, r filler, name string, goType reflect.Type, like
 			r.fill(v.Field(r.IntN(v.NumField()-1)+1), 0)
 			next.SetManagedFields(nil)
 			next.SetUID("u")
-			next = decoded(t, next)
+			next = readBack(t, next)
 		}
 		manager := []string{"first", "second", "third"}[r.IntN(3)]
 		long := next.DeepCopyObject().(resource.Object)

@@ -1,9 +1,9 @@
 package fieldmanager
 
 import (
+	"bytes"
 	"reflect"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -143,12 +143,12 @@ func (m Manager) reassign(before []metav1.ManagedFieldsEntry, c *changes, manage
 
 // in returns an entry's fields after the changes, nil if there are none left.
 func (c *changes) in(fields *metav1.FieldsV1, self bool) (*metav1.FieldsV1, bool) {
-	raw := fields.GetRawString()
+	raw := fields.GetRawBytes()
 	if !c.touches(raw) && (!self || c.set == nil) {
 		return fields, true
 	}
-	set := &fieldpath.Set{}
-	if err := set.FromJSON(strings.NewReader(raw)); err != nil {
+	set, err := decoded.of(raw)
+	if err != nil {
 		return nil, false
 	}
 	now := set
@@ -172,17 +172,17 @@ func (c *changes) in(fields *metav1.FieldsV1, self bool) (*metav1.FieldsV1, bool
 
 // touches is false if an entry surely has none of the changed fields: it has
 // nothing in the parts of the object that changed.
-func (c *changes) touches(raw string) bool {
+func (c *changes) touches(raw []byte) bool {
 	return touches(c.set, raw) || touches(c.gone, raw)
 }
 
-func touches(set *fieldpath.Set, raw string) bool {
+func touches(set *fieldpath.Set, raw []byte) bool {
 	if set == nil {
 		return false
 	}
 	found := false
 	top := func(e fieldpath.PathElement) {
-		if e.FieldName != nil && strings.Contains(raw, `"f:`+*e.FieldName+`"`) {
+		if e.FieldName != nil && bytes.Contains(raw, []byte(`"f:`+*e.FieldName+`"`)) {
 			found = true
 		}
 	}
