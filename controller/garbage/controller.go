@@ -129,8 +129,11 @@ func (c *Controller) forget(uid types.UID) {
 	}
 }
 
-// enqueue uses the uid as the key's name: names may be used again.
-func (c *Controller) enqueue(uid types.UID) { c.Add(controller.Key{Name: string(uid)}) }
+// enqueue uses the uid as the key's name: names may be used again. What the
+// first lists held is as urgent as what is new: the one belongs to the other.
+func (c *Controller) enqueue(uid types.UID) {
+	c.AddPriority(controller.Key{Name: string(uid)}, 0)
+}
 
 // kindOf says where objects of an owner's kind are reached.
 func (c *Controller) kindOf(ref metav1.OwnerReference) (kind, bool) {
