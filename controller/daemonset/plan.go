@@ -135,24 +135,27 @@ func byNode(owned []*corev1.Pod) map[string][]*corev1.Pod {
 }
 
 // place says where pods are missing and which are too many: one pod stays on
-// a node, the oldest that lives; ended ones make room for another.
-func place(set *appsv1.DaemonSet, nodes []*corev1.Node, groups map[string][]*corev1.Pod) plan {
+// a node, the oldest that lives; ended ones make room for another. In an update
+// that surges, one of the old revisions may live beside one of the new.
+func place(set *appsv1.DaemonSet, nodes []*corev1.Node, groups map[string][]*corev1.Pod, revision string) plan {
 	var p plan
 	for _, node := range nodes {
 		run, keep := eligible(set, node)
-		living, stopping := 0, 0
+		stopping := 0
+		living := map[bool]int{} // by whether they are new, if that matters
 		for _, pod := range groups[node.Name] {
+			fresh := surges(set) && current(pod, revision)
 			switch {
 			case pod.DeletionTimestamp != nil:
 				stopping++
-			case !pods.Active(pod) || !keep || living > 0:
+			case !pods.Active(pod) || !keep || living[fresh] > 0:
 				p.delete = append(p.delete, pod)
 				stopping++
 			default:
-				living++
+				living[fresh]++
 			}
 		}
-		if run && living == 0 && stopping == 0 {
+		if run && len(living) == 0 && stopping == 0 {
 			p.create = append(p.create, node.Name)
 		}
 	}
@@ -181,7 +184,7 @@ func outdated(set *appsv1.DaemonSet, nodes []*corev1.Node, groups map[string][]*
 			available, _ := pods.Available(pod, set.Spec.MinReadySeconds, now)
 			available = available && pods.Active(pod)
 			served = served || available
-			old := pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] != revision && pods.Active(pod)
+			old := !current(pod, revision) && pods.Active(pod)
 			if old && available {
 				alive = append(alive, pod)
 			} else if old {

@@ -87,7 +87,7 @@ func TestPlaces(t *testing.T) {
 	failed := podOn("n3", "f", "r", false)
 	failed.Status.Phase = corev1.PodFailed
 	nodes := []*corev1.Node{nodeOfName("n1", nil), nodeOfName("n2", nil), nodeOfName("n3", nil), nodeOfName("n4", nil)}
-	p := place(&appsv1.DaemonSet{}, nodes, byNode([]*corev1.Pod{podOn("n2", "a", "r", true), podOn("n2", "b", "r", true), failed, deleting}))
+	p := place(&appsv1.DaemonSet{}, nodes, byNode([]*corev1.Pod{podOn("n2", "a", "r", true), podOn("n2", "b", "r", true), failed, deleting}), "r")
 	if !slices.Equal(p.create, []string{"n1"}) {
 		t.Errorf("creates on %v; where a pod stops, the next one waits", p.create)
 	}

@@ -53,10 +53,15 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 // carryOut places pods, and only when nothing is to be placed goes on with an
 // update: the deleted pod's place is filled by the next reconciliation.
 func (c *Controller) carryOut(ctx context.Context, set *appsv1.DaemonSet, nodes []*corev1.Node, groups map[string][]*corev1.Pod, hash string, now time.Time) error {
-	p := place(set, nodes, groups)
+	p := place(set, nodes, groups, hash)
 	if len(p.create)+len(p.delete) == 0 {
 		var err error
-		if p.delete, err = outdated(set, nodes, groups, hash, now); err != nil {
+		if surges(set) {
+			p, err = surge(set, nodes, groups, hash, now)
+		} else {
+			p.delete, err = outdated(set, nodes, groups, hash, now)
+		}
+		if err != nil {
 			return err
 		}
 	}
