@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -154,6 +156,44 @@ func TestConversionByWebhook(t *testing.T) {
 	}
 	c.do(http.MethodDelete, oldCerts+"/z", nil).is(http.StatusOK)
 	watch.expect("DELETED", "z")
+}
+
+// TestWebhooksBehindServices: a Service is found by its endpoints, and the
+// webhook's certificate has to be for the Service's name.
+func TestWebhooksBehindServices(t *testing.T) {
+	hook := startConverter(t)
+	host, port, err := net.SplitHostPort(strings.TrimPrefix(hook.URL, "https://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := start(t)
+	crd := load(t, "certs.yaml")
+	client := at(crd, "spec.conversion.webhook.clientConfig").(object)
+	delete(client, "url")
+	client["service"], client["caBundle"] = object{"namespace": "default", "name": "hook", "path": "/convert"}, hook.bundle()
+	c.do(http.MethodPost, definitions, crd).is(http.StatusCreated)
+	c.do(http.MethodPost, certs, cert("v1", "a", object{"names": []any{"a.org"}})).is(http.StatusCreated)
+	c.get(oldCerts + "/a").is(http.StatusInternalServerError).says("there is no services default/hook")
+
+	c.do(http.MethodPost, "/api/v1/namespaces/default/services", object{
+		"apiVersion": "v1", "kind": "Service", "metadata": object{"name": "hook"}, "spec": object{"ports": []any{object{"port": 443}}},
+	}).is(http.StatusCreated)
+	c.get(oldCerts + "/a").is(http.StatusInternalServerError).says("has no endpoint that is ready")
+	c.do(http.MethodPost, "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", object{
+		"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+		"metadata":  object{"name": "hook-1", "labels": object{"kubernetes.io/service-name": "hook"}},
+		"endpoints": []any{object{"addresses": []any{host}}}, "ports": []any{object{"name": "", "port": number}},
+	}).is(http.StatusCreated)
+	// httptest's certificate is for another name: that it was reached is what
+	// the error says.
+	c.get(oldCerts + "/a").is(http.StatusInternalServerError).says("certificate is valid for example.com").says("hook.default.svc")
+	if calls := hook.called(); calls != nil {
+		t.Errorf("called with a certificate for another name: %v", calls)
+	}
 }
 
 // TestFailuresOfWebhooks: each is told, nothing is written, and nothing of it is

@@ -212,6 +212,7 @@ func (s *Server) newCustomResources(store storage.Store, table *resource.Table, 
 	customs := customresource.New(customresource.Options{
 		Registry: set, Table: table, Caches: caches, Store: store,
 		Definitions: definitions, DefinitionCache: caches.Of(definitions), Logger: s.config.Logger,
+		Webhooks: customresource.Webhooks{Resolve: serviceAddresses{table, caches}.Resolve},
 	})
 	set.Admit(customs.Admit)
 	return customs
