@@ -68,7 +68,7 @@ func Watch[T rest.Object](c *Controller, inf *informer.SharedInformer[T], keys M
 }
 
 func watch[T rest.Object](c *Controller, inf *informer.SharedInformer[T], m mapping[T]) {
-	m.controller = c
+	m.fresh, m.low = c.Add, func(key Key) { c.AddPriority(key, Low) }
 	Handle(c, inf, m)
 }
 
@@ -99,7 +99,7 @@ func (c *Controller) addSource(s source) {
 
 // mapping is the handler that turns changes into keys.
 type mapping[T rest.Object] struct {
-	controller *Controller
+	fresh, low func(Key) // add a key that has changed, or that is only shown
 	keys       Map[T]
 	both       bool // the old state may have other keys than the new one
 	when       []Predicate[T]
@@ -121,7 +121,7 @@ func (m mapping[T]) OnUpdate(old, obj T) {
 	}
 	resync := change.Resync()
 	if m.both && !resync {
-		m.keys(old, m.add(false))
+		m.keys(old, m.fresh)
 	}
 	m.keys(obj, m.add(resync))
 }
@@ -130,15 +130,15 @@ func (m mapping[T]) OnUpdate(old, obj T) {
 func (m mapping[T]) OnDelete(obj T, finalStateKnown bool) {
 	change := Change[T]{Kind: Deleted, Object: obj, FinalStateUnknown: !finalStateKnown}
 	if m.wanted(change) {
-		m.keys(obj, m.add(false))
+		m.keys(obj, m.fresh)
 	}
 }
 
 func (m mapping[T]) add(low bool) func(Key) {
 	if low {
-		return func(key Key) { m.controller.AddPriority(key, Low) }
+		return m.low
 	}
-	return m.controller.Add
+	return m.fresh
 }
 
 func (m mapping[T]) wanted(change Change[T]) bool {
