@@ -409,3 +409,21 @@ func TestShapeChangesWithTheTypeOnly(t *testing.T) {
 		t.Error("shapes are not told apart as types are")
 	}
 }
+
+// Two servers may share a directory: neither looks at the other's file.
+func TestServersHaveFilesOfTheirOwn(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := oneLife(t, dir)
+		l := begin(t, s, dir, func(o *DiskOptions) { o.Server = "other" })
+		if d := l.Stats().Disk; d.Restored != 0 || d.Refused != nil {
+			t.Errorf("the other server: %+v", d)
+		}
+		l.stop()
+		l = begin(t, s, dir, nil)
+		defer l.stop()
+		if d := l.Stats().Disk; d.Restored != 2 {
+			t.Errorf("the first server: %+v", d)
+		}
+	})
+}

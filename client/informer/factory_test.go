@@ -72,6 +72,41 @@ func TestFactorySharesInformersByTypeAndOptions(t *testing.T) {
 	}
 }
 
+// The reason is the server's own words.
+func TestWaitForSyncSaysWhy(t *testing.T) {
+	failed := make(chan struct{}, 1)
+	f := informer.NewFactory(start(t), informer.Options{Reflector: reflector.Options{OnError: func(error) {
+		select {
+		case failed <- struct{}{}:
+		default:
+		}
+	}}})
+	defer f.Shutdown()
+	informer.Dynamic(f, corev1.SchemeGroupVersion.WithResource("nothings"), informer.ListOptions{})
+	f.Start(t.Context())
+	<-failed
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := f.WaitForSync(ctx); err == nil || !strings.Contains(err.Error(), "could not find the requested resource") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestFactorysNamespaceIsTheDefault(t *testing.T) {
+	f := informer.NewFactory(start(t), informer.Options{Namespace: "default"})
+	defer f.Shutdown()
+	gvr := corev1.SchemeGroupVersion.WithResource("services")
+	limited, other := informer.Metadata(f, gvr, informer.ListOptions{}), informer.Metadata(f, gvr, informer.ListOptions{Namespace: "kube-system"})
+	several := informer.Metadata(f, gvr, informer.ListOptions{Namespaces: []string{"kube-system"}})
+	f.Start(t.Context())
+	if err := f.WaitForSync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if a, b, c := limited.Lister().Len(), other.Lister().Len(), several.Lister().Len(); a != 1 || b != 0 || c != 0 {
+		t.Errorf("%d, %d and %d services", a, b, c)
+	}
+}
+
 func TestFactoryStartsWhatCameLater(t *testing.T) {
 	client := start(t)
 	f := informer.NewFactory(client, informer.Options{})
@@ -117,9 +152,9 @@ func TestWaitForSyncNamesWhoIsMissing(t *testing.T) {
 	defer f.Shutdown()
 	informer.For[*corev1.Pod](f, informer.ListOptions{Namespace: "x"})
 	f.Start(t.Context())
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := f.WaitForSync(ctx); err == nil || !strings.Contains(err.Error(), "pods (namespace x)") {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("had enough"))
+	if err := f.WaitForSync(ctx); err == nil || !strings.Contains(err.Error(), "pods (namespace x)") || !strings.Contains(err.Error(), "had enough") {
 		t.Errorf("error %v", err)
 	}
 }

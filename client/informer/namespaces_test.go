@@ -126,9 +126,8 @@ func TestSeveralNamespacesAreOneInformer(t *testing.T) {
 			&corev1.ConfigMap{ObjectMeta: mine(metav1.ObjectMeta{GenerateName: "n-"})}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		last, err = rest.For[*corev1.ConfigMap](client).Namespace("ab").Create(ctx,
-			&corev1.ConfigMap{ObjectMeta: mine(metav1.ObjectMeta{GenerateName: "n-"})}, metav1.CreateOptions{})
-		if err != nil {
+		if _, err := rest.For[*corev1.ConfigMap](client).Namespace("ab").Create(ctx,
+			&corev1.ConfigMap{ObjectMeta: mine(metav1.ObjectMeta{GenerateName: "n-"})}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -19,7 +19,9 @@ import (
 // for literally. The version of a write to an object that is in the informer's
 // selection comes with the event of that write; any other is known to be
 // reached only when a later event or a bookmark says so, which may take about
-// a minute. "" and "0" are any version: WaitFor then waits for Synced.
+// a minute. An informer of several namespaces has reached a version when each
+// of its watches has. "" and "0" are any version: WaitFor then waits for
+// Synced.
 //
 // It must not be called with a version of another cluster.
 func (i *SharedInformer[T]) WaitFor(ctx context.Context, version string) error {
