@@ -9,7 +9,9 @@
 //   - resource: what a served kind is; resource/builtin is the table of those
 //     that Kubernetes ships, resource/columns what kubectl get prints of them.
 //   - watchcache: state and recent history of each resource. The heart.
+//   - auth: who sends a request and what they may do, as values and interfaces.
 //   - registry: the verbs on objects, without HTTP.
+//   - serviceaccount, admission: who has a say in what is written; tokens.
 //   - apiserver: the HTTP handlers.
 //   - server: all of these assembled into something that runs.
 //

@@ -31,6 +31,11 @@ func TestImpossibleConfigurations(t *testing.T) {
 		"half a key pair":       {func(c *server.Config) { c.EtcdCertFile = "x" }, "--etcd-keyfile"},
 		"no such file":          {func(c *server.Config) { c.EtcdCAFile = "no/such/file" }, "--etcd-cafile"},
 		"retention":             {func(c *server.Config) { c.CompactionRetention = -1 }, "--compaction-retention"},
+		"authorization":         {func(c *server.Config) { c.AuthorizationModes = []string{"RBAC"} }, "--authorization-mode"},
+		"admission plugin":      {func(c *server.Config) { c.DisableAdmissionPlugins = []string{"ServiceAccounts"} }, "--disable-admission-plugins"},
+		"issuer":                {func(c *server.Config) { c.ServiceAccountIssuers = []string{""} }, "--service-account-issuer"},
+		"half a certificate":    {func(c *server.Config) { c.TLSCertFile = "x" }, "--tls-private-key-file"},
+		"negative time":         {func(c *server.Config) { c.ShutdownTimeout = -1 }, "time to shut down"},
 		"service network":       {func(c *server.Config) { c.ServiceCIDR = netip.MustParsePrefix("10.0.0.0/31") }, "--service-cidr"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,6 +92,11 @@ func TestUnusableSurroundings(t *testing.T) {
 		names  string
 	}{
 		"the port is in use":           {server.Config{DataDir: t.TempDir(), SecurePort: taken.Port}, taken.String() + " is in use"},
+		"no client authority":          {server.Config{DataDir: t.TempDir(), ClientCAFile: file}, "--client-ca-file"},
+		"no tokens":                    {server.Config{DataDir: t.TempDir(), TokenAuthFile: "no/such/file"}, "--token-auth-file"},
+		"no serving certificate":       {server.Config{DataDir: t.TempDir(), TLSCertFile: file, TLSKeyFile: file}, "--tls-cert-file"},
+		"no signing key":               {server.Config{DataDir: t.TempDir(), ServiceAccountSigningKeyFile: file}, "--service-account-signing-key-file"},
+		"no token key":                 {server.Config{DataDir: t.TempDir(), ServiceAccountKeyFiles: []string{file}}, "--service-account-key-file"},
 		"the address is another's":     {server.Config{DataDir: t.TempDir(), BindAddress: "192.0.2.1"}, "--bind-address"},
 		"the data directory is a file": {server.Config{DataDir: file}, file},
 		"it is below a file":           {server.Config{DataDir: filepath.Join(file, "below")}, file},

@@ -1,0 +1,195 @@
+package server_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/internal/pki"
+	"github.com/levelwire/levelwire/server"
+)
+
+// as returns a client of the server that trusts what the kubeconfig trusts and
+// shows what change gives it.
+func (r *running) as(t *testing.T, change func(*clientrest.Config)) *rest.Client {
+	t.Helper()
+	admin, err := clientcmd.BuildConfigFromFlags("", r.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := &clientrest.Config{Host: admin.Host, TLSClientConfig: clientrest.TLSClientConfig{CAData: admin.CAData}}
+	change(config)
+	client, err := rest.New(config, rest.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.CloseIdleConnections)
+	return client
+}
+
+// whoami asks the server whom it takes a client for.
+func whoami(t *testing.T, client *rest.Client) (authenticationv1.UserInfo, error) {
+	t.Helper()
+	review, err := rest.For[*authenticationv1.SelfSubjectReview](client).Create(deadline(t), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		return authenticationv1.UserInfo{}, err
+	}
+	return review.Status.UserInfo, nil
+}
+
+func mustWrite(t *testing.T, name string, data []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestWhoIsLetIn: a token of the file, a certificate of the further authority,
+// the administrator, and nobody else. All of them see the configured
+// certificate.
+func TestWhoIsLetIn(t *testing.T) {
+	authority, err := pki.LoadOrCreateAuthority(t.TempDir(), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serving, err := authority.Serving(t.TempDir(), []string{"127.0.0.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	jane, err := authority.Client(t.TempDir(), "jane", "jane", "dev")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, server.Config{
+		DataDir: t.TempDir(), Storage: server.Memory,
+		TLSCertFile: mustWrite(t, "tls.crt", serving.CertPEM), TLSKeyFile: mustWrite(t, "tls.key", serving.KeyPEM),
+		ClientCAFile:  mustWrite(t, "ca.crt", authority.CertificatePEM()),
+		TokenAuthFile: mustWrite(t, "tokens.csv", []byte("secret,robot,u1,\"ci,dev\"\n")),
+	})
+	for name, test := range map[string]struct {
+		client *rest.Client
+		want   string // user and groups; "" for nobody
+	}{
+		"administrator": {s.client(t), "levelwire-admin system:masters system:authenticated"},
+		"certificate":   {s.as(t, func(c *clientrest.Config) { c.CertData, c.KeyData = jane.CertPEM, jane.KeyPEM }), "jane dev system:authenticated"},
+		"token":         {s.as(t, func(c *clientrest.Config) { c.BearerToken = "secret" }), "robot ci dev system:authenticated"},
+		"wrong token":   {s.as(t, func(c *clientrest.Config) { c.BearerToken = "secreT" }), ""},
+		"nobody":        {s.as(t, func(*clientrest.Config) {}), ""},
+		"impersonated": {s.as(t, func(c *clientrest.Config) {
+			c.BearerToken = "secret"
+			c.Impersonate = clientrest.ImpersonationConfig{UserName: "eve", Groups: []string{"ops"}, UID: "7", Extra: map[string][]string{"team": {"a", "b"}}}
+		}), "eve ops system:authenticated"},
+		"impersonated account": {s.as(t, func(c *clientrest.Config) {
+			c.BearerToken = "secret"
+			c.Impersonate = clientrest.ImpersonationConfig{UserName: "system:serviceaccount:ns:sa"}
+		}), "system:serviceaccount:ns:sa system:serviceaccounts system:serviceaccounts:ns system:authenticated"},
+	} {
+		user, err := whoami(t, test.client)
+		got := strings.TrimSpace(user.Username + " " + strings.Join(user.Groups, " "))
+		if got != test.want || (test.want == "") != apierrors.IsUnauthorized(err) {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, test.want)
+		}
+		if name == "impersonated" && (user.UID != "7" || len(user.Extra["team"]) != 2) {
+			t.Errorf("%s: %+v", name, user)
+		}
+	}
+}
+
+// requestToken asks for a token of the account default/default.
+func (r *running) requestToken(t *testing.T, audiences ...string) string {
+	t.Helper()
+	admin, err := clientcmd.BuildConfigFromFlags("", r.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := clientrest.HTTPClientFor(admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.CloseIdleConnections()
+	body, err := json.Marshal(&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: audiences}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(deadline(t), http.MethodPost,
+		r.URL()+"/api/v1/namespaces/default/serviceaccounts/default/token", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var answer authenticationv1.TokenRequest
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil || response.StatusCode != http.StatusCreated {
+		t.Fatalf("%s, %v", response.Status, err)
+	}
+	return answer.Status.Token
+}
+
+// TestAccountTokens: what the server issues lets in, after a restart, too, and
+// with the audiences and the issuer that are configured.
+func TestAccountTokens(t *testing.T) {
+	config := server.Config{
+		DataDir: t.TempDir(), ServiceAccountIssuers: []string{"https://new.example", "https://old.example"}, APIAudiences: []string{"me"},
+	}
+	first := start(t, config)
+	token, other := first.requestToken(t), first.requestToken(t, "vault")
+	first.stop(t)
+	second := start(t, config)
+	user, err := whoami(t, second.as(t, func(c *clientrest.Config) { c.BearerToken = token }))
+	if err != nil || user.Username != "system:serviceaccount:default:default" {
+		t.Errorf("%+v, %v", user, err)
+	}
+	if _, err := whoami(t, second.as(t, func(c *clientrest.Config) { c.BearerToken = other })); !apierrors.IsUnauthorized(err) {
+		t.Errorf("a token for somebody else: %v", err)
+	}
+	// Whom it is for can ask what it stands for.
+	review, err := rest.For[*authenticationv1.TokenReview](second.client(t)).Create(deadline(t), &authenticationv1.TokenReview{
+		Spec: authenticationv1.TokenReviewSpec{Token: other, Audiences: []string{"vault", "me"}},
+	}, metav1.CreateOptions{})
+	if err != nil || !review.Status.Authenticated || strings.Join(review.Status.Audiences, " ") != "vault" {
+		t.Errorf("%+v, %v", review, err)
+	}
+}
+
+func TestReviewsOfOthers(t *testing.T) {
+	client := start(t, server.Config{DataDir: t.TempDir(), Storage: server.Memory}).client(t)
+	attributes := &authorizationv1.ResourceAttributes{Namespace: "default", Verb: "get", Resource: "pods"}
+	subject, err := rest.For[*authorizationv1.SubjectAccessReview](client).Create(deadline(t), &authorizationv1.SubjectAccessReview{
+		Spec: authorizationv1.SubjectAccessReviewSpec{User: "jane", ResourceAttributes: attributes},
+	}, metav1.CreateOptions{})
+	if err != nil || !subject.Status.Allowed {
+		t.Errorf("%+v, %v", subject, err)
+	}
+	local := rest.For[*authorizationv1.LocalSubjectAccessReview](client).Namespace("kube-system")
+	_, err = local.Create(deadline(t), &authorizationv1.LocalSubjectAccessReview{
+		Spec: authorizationv1.SubjectAccessReviewSpec{User: "jane", ResourceAttributes: attributes},
+	}, metav1.CreateOptions{})
+	if !apierrors.IsBadRequest(err) {
+		t.Errorf("a review of another namespace: %v", err)
+	}
+	_, err = rest.For[*authorizationv1.SubjectAccessReview](client).Create(deadline(t), &authorizationv1.SubjectAccessReview{
+		Spec: authorizationv1.SubjectAccessReviewSpec{ResourceAttributes: attributes},
+	}, metav1.CreateOptions{})
+	if !apierrors.IsInvalid(err) {
+		t.Errorf("a review of nobody: %v", err)
+	}
+}
