@@ -47,7 +47,8 @@ func validateContainers(path *field.Path, spec *corev1.PodSpec, volumes sets.Set
 	return errs
 }
 
-// hostNetworkPorts: a pod in the host's network has the host's ports.
+// hostNetworkPorts: a pod in the host's network has the host's ports. A
+// template may leave that to its pods.
 func hostNetworkPorts(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
 	if !spec.HostNetwork {
 		return nil
@@ -55,7 +56,7 @@ func hostNetworkPorts(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
 	var errs field.ErrorList
 	for i := range spec.Containers {
 		for j, p := range spec.Containers[i].Ports {
-			if p.HostPort != p.ContainerPort {
+			if p.HostPort != 0 && p.HostPort != p.ContainerPort {
 				errs = append(errs, field.Invalid(path.Child("containers").Index(i).Child("ports").Index(j).Child("hostPort"), p.HostPort, "must match `containerPort` when `hostNetwork` is true"))
 			}
 		}

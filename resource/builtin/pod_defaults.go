@@ -18,11 +18,15 @@ const (
 func defaultPod(pod *corev1.Pod) {
 	defaultPodSpec(&pod.Spec)
 	setDefaultPtr(&pod.Spec.EnableServiceLinks, true)
-	for i := range pod.Spec.InitContainers {
-		requestLimits(&pod.Spec.InitContainers[i].Resources)
-	}
-	for i := range pod.Spec.Containers {
-		requestLimits(&pod.Spec.Containers[i].Resources)
+	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range containers {
+			requestLimits(&containers[i].Resources)
+			for j := range containers[i].Ports {
+				if p := &containers[i].Ports[j]; pod.Spec.HostNetwork {
+					setDefault(&p.HostPort, p.ContainerPort)
+				}
+			}
+		}
 	}
 	if len(pod.Status.PodIPs) == 0 && pod.Status.PodIP != "" {
 		pod.Status.PodIPs = []corev1.PodIP{{IP: pod.Status.PodIP}}
@@ -64,14 +68,14 @@ func defaultPodSpec(spec *corev1.PodSpec) {
 		defaultVolume(&spec.Volumes[i])
 	}
 	for i := range spec.InitContainers {
-		defaultContainer(&spec.InitContainers[i], spec.HostNetwork)
+		defaultContainer(&spec.InitContainers[i])
 	}
 	for i := range spec.Containers {
-		defaultContainer(&spec.Containers[i], spec.HostNetwork)
+		defaultContainer(&spec.Containers[i])
 	}
 	for i := range spec.EphemeralContainers {
 		c := corev1.Container(spec.EphemeralContainers[i].EphemeralContainerCommon)
-		defaultContainer(&c, spec.HostNetwork)
+		defaultContainer(&c)
 		spec.EphemeralContainers[i].EphemeralContainerCommon = corev1.EphemeralContainerCommon(c)
 	}
 	for i := range spec.TopologySpreadConstraints {
@@ -79,15 +83,12 @@ func defaultPodSpec(spec *corev1.PodSpec) {
 	}
 }
 
-func defaultContainer(c *corev1.Container, hostNetwork bool) {
+func defaultContainer(c *corev1.Container) {
 	setDefault(&c.ImagePullPolicy, defaultPullPolicy(c.Image))
 	setDefault(&c.TerminationMessagePath, corev1.TerminationMessagePathDefault)
 	setDefault(&c.TerminationMessagePolicy, corev1.TerminationMessageReadFile)
 	for i := range c.Ports {
 		setDefault(&c.Ports[i].Protocol, corev1.ProtocolTCP)
-		if hostNetwork {
-			setDefault(&c.Ports[i].HostPort, c.Ports[i].ContainerPort)
-		}
 	}
 	for i := range c.Env {
 		if from := c.Env[i].ValueFrom; from != nil && from.FieldRef != nil {

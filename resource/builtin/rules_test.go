@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -121,5 +122,19 @@ func TestScaleSelector(t *testing.T) {
 	spec, status, selector, err := r.Scale.Get(obj)
 	if err != nil || spec != 4 || status != 0 || selector != "app=web" {
 		t.Errorf("got %d %d %q %v", spec, status, selector, err)
+	}
+}
+
+// TestHostPortsOfTemplates: a template in the host's network leaves its ports
+// to the pods made of it, which have them.
+func TestHostPortsOfTemplates(t *testing.T) {
+	network, ports := "hostNetwork=true", "containers.0.ports=[{containerPort: 80}]"
+	_, obj := manifest(t, "deployment", "spec.template.spec."+network, "spec.template.spec."+ports)
+	if p := obj.(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Ports[0]; p.HostPort != 0 {
+		t.Errorf("the template has %+v", p)
+	}
+	_, obj = manifest(t, "pod", "spec."+network, "spec."+ports)
+	if p := obj.(*corev1.Pod).Spec.Containers[0].Ports[0]; p.HostPort != 80 {
+		t.Errorf("the pod has %+v", p)
 	}
 }
