@@ -24,6 +24,8 @@ func FuzzApply(f *testing.F) {
 		f.Add(seed, false)
 		f.Add(seed, true)
 	}
+	fix := newFixture(f)
+	key := "/registry/pods/default/p"
 	f.Fuzz(func(t *testing.T, body string, cbor bool) {
 		kind := types.ApplyYAMLPatchType
 		if cbor {
@@ -34,8 +36,16 @@ func FuzzApply(f *testing.F) {
 			wantStatusError(t, err)
 			return
 		}
-		fix := newFixture(t)
 		fix.create(t, "pods", pod("p", ""))
+		defer func() {
+			kv, err := fix.store.Get(t.Context(), key, 0)
+			if err == nil {
+				_, err = fix.store.Delete(t.Context(), key, kv.Modified)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}()
 		opts := registry.PatchOptions{WriteOptions: by("fuzz"), Force: true}
 		first, err := fix.of(t, "pods").Patch(t.Context(), "default", "p", patch, opts)
 		if err != nil {
