@@ -11,6 +11,7 @@
 //   - watchcache: state and recent history of each resource. The heart.
 //   - auth: who sends a request and what they may do, as values and interfaces.
 //   - registry: the verbs on objects, without HTTP.
+//   - customresource: what CustomResourceDefinitions define.
 //   - serviceaccount, admission: who has a say in what is written; tokens.
 //   - apiserver: the HTTP handlers.
 //   - server: all of these assembled into something that runs.

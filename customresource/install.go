@@ -76,7 +76,7 @@ func (l *Lifecycle) plan() []*change {
 		if e == nil {
 			continue
 		}
-		c := &change{name: name, entry: e, says: judge(e.head, e.accepted, l.taken(name, e.head.Spec.Group))}
+		c := &change{name: name, entry: e, says: judge(e.head, e.accepted, l.taken(name, e))}
 		e.accepted = c.says.names // for the next in line to see
 		if c.says.served() && (e.installed == nil || !e.installed.sameAs(e.head, c.says.names)) {
 			c.next = define(e.head, c.says.names, e.installed, &l.opts.Webhooks)
@@ -87,8 +87,13 @@ func (l *Lifecycle) plan() []*change {
 }
 
 // taken collects the names of a group that are not for the definition to take.
-func (l *Lifecycle) taken(name, group string) takenNames {
+// For one that has all it wants, as after a restart, it need not know.
+func (l *Lifecycle) taken(name string, wants *entry) takenNames {
 	t := takenNames{resources: sets.New[string](), kinds: sets.New[string]()}
+	if sameNames(wants.head.Spec.Names, wants.accepted) {
+		return t
+	}
+	group := wants.head.Spec.Group
 	for other, e := range l.entries {
 		if other != name && e.head.Spec.Group == group {
 			t.take(e.accepted)
