@@ -187,7 +187,7 @@ func (l *Lifecycle) settleIn(c *change) {
 			if old.convert != c.next.convert {
 				old.close()
 			}
-			if l.settles.IsZero() && c.next.unsettled() {
+			if c.next.unsettled() {
 				l.settles = l.opts.Now().Add(l.opts.SettleTime)
 			}
 			l.wake(c.next.stored)
