@@ -91,6 +91,27 @@ func (c *codec[T]) decodeItem(dec *jsonReader) (T, error) {
 	return obj, nil
 }
 
+// decodeBookmark is decodeItem for an object that has nothing to share.
+func (c *codec[T]) decodeBookmark(dec *jsonReader) (T, error) {
+	if c.form == formUnstructured {
+		return c.decodeItem(dec)
+	}
+	var none T
+	doc, err := dec.ReadValue()
+	if err != nil {
+		return none, err
+	}
+	if doc.Kind() != '{' {
+		return none, fmt.Errorf("want an object, got %v", doc.Kind())
+	}
+	obj := c.newT()
+	if err := jsonv2.Unmarshal(doc, obj, jsonOptions); err != nil {
+		return none, err
+	}
+	c.finish(obj)
+	return obj, nil
+}
+
 // notAnObject says what is at the decoder's place instead: an error of the
 // stream, or a value of another type.
 func notAnObject(dec *jsontext.Decoder) error {

@@ -190,7 +190,7 @@ func (d *jsonDecoder) part(p *jsonValue, v reflect.Value) error {
 		return errUnusualJSON // a name that stood twice
 	}
 	raw := d.extent()
-	shared, found, slot := d.share.parts.get(p.typ, p.salt, raw)
+	shared, found, at := d.share.parts.get(p.typ, p.salt, raw)
 	if found {
 		v.Set(shared)
 		d.skip()
@@ -211,7 +211,7 @@ func (d *jsonDecoder) part(p *jsonValue, v reflect.Value) error {
 		return err
 	}
 	v.Set(made)
-	slot.put(p.typ, raw, made)
+	at.put(p.typ, raw, made)
 	return nil
 }
 

@@ -115,7 +115,7 @@ func (s *sharer) pointer(m *protoMember, field reflect.Value, data []byte) error
 	if !field.IsNil() {
 		return errUnusual // twice: the second is merged into the first
 	}
-	shared, found, slot := s.parts.get(m.typ, m.salt, data)
+	shared, found, at := s.parts.get(m.typ, m.salt, data)
 	if found {
 		field.Set(shared)
 		return nil
@@ -125,7 +125,7 @@ func (s *sharer) pointer(m *protoMember, field reflect.Value, data []byte) error
 		return err
 	}
 	field.Set(target)
-	slot.put(m.typ, data, target)
+	at.put(m.typ, data, target)
 	return nil
 }
 
@@ -134,7 +134,7 @@ func (s *sharer) many(m *protoMember, field reflect.Value, encoded []byte, n int
 	if !field.IsNil() {
 		return errUnusual // some of it came before
 	}
-	shared, found, slot := s.parts.get(m.typ, m.salt, encoded)
+	shared, found, at := s.parts.get(m.typ, m.salt, encoded)
 	if found {
 		field.Set(shared)
 		return nil
@@ -150,7 +150,7 @@ func (s *sharer) many(m *protoMember, field reflect.Value, encoded []byte, n int
 		return err
 	}
 	field.Set(made)
-	slot.put(m.typ, encoded, made)
+	at.put(m.typ, encoded, made)
 	return nil
 }
 

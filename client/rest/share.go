@@ -66,14 +66,20 @@ func (c *codec[T]) newSharer() *sharer {
 // namespaces, labels repeat in every object. It forgets what collides, so its
 // size is fixed.
 type stringTable struct {
-	strings []string
+	strings []string // as many as a power of four
+	misses  int      // since it grew
 	// chunk is what new strings are cut from: many small allocations cost more
 	// to make and to mark than their bytes do.
 	chunk strings.Builder
 }
 
 const (
-	stringSlots   = 1024
+	// Tables begin small, as most watches are idle but for a bookmark a minute,
+	// and grow when much is missed.
+	firstSlots  = 16
+	stringSlots = 1024
+	partSlots   = 4096
+
 	longestShared = 128
 	// chunkBytes bounds what a surviving string keeps from being freed: the
 	// strings of two or three objects.
@@ -89,18 +95,34 @@ func (t *stringTable) string(b []byte) string {
 		return ""
 	case len(b) > longestShared:
 		return string(b)
-	case t.strings == nil: // not before there is a string: idle watches are many
-		t.strings = make([]string, stringSlots)
+	case t.strings == nil:
+		t.strings = make([]string, firstSlots)
 	}
-	slot := &t.strings[maphash.Bytes(hashSeed, b)%stringSlots]
-	if *slot != string(b) {
-		*slot = t.cut(b)
+	slot := &t.strings[maphash.Bytes(hashSeed, b)%uint64(len(t.strings))]
+	if *slot == string(b) {
+		return *slot
 	}
-	return *slot
+	s := t.cut(b)
+	*slot = s
+	if t.misses++; t.misses > 4*len(t.strings) && len(t.strings) < stringSlots {
+		t.grow()
+	}
+	return s
+}
+
+func (t *stringTable) grow() {
+	old := t.strings
+	t.strings, t.misses = make([]string, 4*len(old)), 0
+	for _, s := range old {
+		t.strings[maphash.String(hashSeed, s)%uint64(len(t.strings))] = s
+	}
 }
 
 // cut returns a new string.
 func (t *stringTable) cut(b []byte) string {
+	if len(t.strings) == firstSlots {
+		return string(b) // little comes here, which must not keep much
+	}
 	if t.chunk.Cap()-t.chunk.Len() < len(b) {
 		t.chunk = strings.Builder{}
 		t.chunk.Grow(chunkBytes)
@@ -114,7 +136,10 @@ func (t *stringTable) cut(b []byte) string {
 // stringTable it forgets what collides. A value enters it when it is met for
 // the second time, so that the many that are met once cost a comparison of two
 // numbers and nothing more.
-type partTable struct{ slots []partSlot }
+type partTable struct {
+	slots  []partSlot // as many as a power of four
+	misses int        // since it grew
+}
 
 type partSlot struct {
 	seen uint64 // the hash of what was met last
@@ -125,32 +150,47 @@ type part struct {
 	typ     reflect.Type
 	encoded string
 	value   reflect.Value
+	hash    uint64
 }
 
-const (
-	partSlots   = 2048
-	largestPart = 4 << 10
-)
+const largestPart = 4 << 10
+
+// place is where a part is to be put, if anywhere.
+type place struct {
+	slot *partSlot
+	hash uint64
+}
 
 // get returns the value that was decoded from equal bytes. If there is none, it
-// returns the slot to put it into, or nil if it is not to be shared.
-func (t *partTable) get(typ reflect.Type, salt uint64, encoded []byte) (value reflect.Value, found bool, slot *partSlot) {
+// returns the place to put it.
+func (t *partTable) get(typ reflect.Type, salt uint64, encoded []byte) (value reflect.Value, found bool, at place) {
 	if t == nil || len(encoded) > largestPart {
-		return value, false, nil
+		return value, false, at
 	}
-	if t.slots == nil {
-		t.slots = make([]partSlot, partSlots)
+	if t.misses > 4*len(t.slots) && len(t.slots) < partSlots || t.slots == nil {
+		t.grow()
 	}
 	hash := maphash.Bytes(hashSeed, encoded) ^ salt
-	slot = &t.slots[hash%partSlots]
+	slot := &t.slots[hash%uint64(len(t.slots))]
 	if p := slot.part; p != nil && p.typ == typ && p.encoded == string(encoded) {
-		return p.value, true, nil
+		return p.value, true, at
 	}
+	t.misses++
 	if slot.seen != hash {
 		slot.seen = hash
-		return value, false, nil
+		return value, false, at
 	}
-	return value, false, slot
+	return value, false, place{slot, hash}
+}
+
+func (t *partTable) grow() {
+	old := t.slots
+	t.slots, t.misses = make([]partSlot, max(4*len(old), firstSlots)), 0
+	for _, slot := range old {
+		if slot.part != nil {
+			t.slots[slot.part.hash%uint64(len(t.slots))].part = slot.part
+		}
+	}
 }
 
 // typeSalt tells equal bytes of different types apart: a hash is combined with
@@ -160,9 +200,9 @@ func typeSalt(typ reflect.Type) uint64 {
 	return uint64(reflect.ValueOf(typ).Pointer()) * goldenRatio
 }
 
-// put keeps a value in a slot that get returned.
-func (slot *partSlot) put(typ reflect.Type, encoded []byte, value reflect.Value) {
-	if slot != nil {
-		slot.part = &part{typ: typ, encoded: string(encoded), value: value}
+// put keeps a value where get said. If the table has grown since, it is lost.
+func (at place) put(typ reflect.Type, encoded []byte, value reflect.Value) {
+	if at.slot != nil {
+		at.slot.part = &part{typ: typ, encoded: string(encoded), value: value, hash: at.hash}
 	}
 }

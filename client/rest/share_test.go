@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -234,7 +235,7 @@ func TestSharing(t *testing.T) {
 		}
 	}
 	for _, protobuf := range []bool{false, true} {
-		body, contentType, err := encode(podList(10), protobuf)
+		body, contentType, err := encode(podList(100), protobuf)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -247,13 +248,13 @@ func TestSharing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for part, shared := range same(list.Items[8], list.Items[9]) {
+			for part, shared := range same(list.Items[98], list.Items[99]) {
 				if shared != sharing {
 					t.Errorf("%s, sharing %v: %s are shared: %v", contentType, sharing, part, shared)
 				}
 			}
-			if list.Items[8].Name == list.Items[9].Name || list.Items[8].Status.PodIP == list.Items[9].Status.PodIP {
-				t.Errorf("%s: objects are mixed up: %v %v", contentType, list.Items[8], list.Items[9])
+			if list.Items[98].Name == list.Items[99].Name || list.Items[98].Status.PodIP == list.Items[99].Status.PodIP {
+				t.Errorf("%s: objects are mixed up: %v %v", contentType, list.Items[98], list.Items[99])
 			}
 		}
 	}
@@ -294,5 +295,61 @@ func TestChangesShareWhatHasNotChanged(t *testing.T) {
 		if share.lives.forget(first.UID); len(share.lives.last) != 0 {
 			t.Errorf("protobuf %v: a deleted object is remembered", protobuf)
 		}
+	}
+}
+
+// TestBookmarksNeedNoTables: most watches are idle.
+func TestBookmarksNeedNoTables(t *testing.T) {
+	for _, protobuf := range []bool{false, true} {
+		c := For[*corev1.Pod](nil).Sharing().codec
+		share := c.newWatchSharer()
+		src := newSource(bytes.NewReader(append(frame(t, watch.Bookmark, bookmark("7", true), protobuf), frame(t, watch.Bookmark, bookmark("8", false), protobuf)...)), 1<<20)
+		var events eventReader[*corev1.Pod] = &jsonEvents[*corev1.Pod]{codec: c, src: src, dec: newJSONReader(src, share)}
+		if protobuf {
+			events = &protobufEvents[*corev1.Pod]{codec: c, src: src, share: share}
+		}
+		for _, version := range []string{"7", "8"} {
+			if ev, _, err := events.next(); err != nil || ev.Object.ResourceVersion != version {
+				t.Errorf("protobuf %v: %+v, %v", protobuf, ev, err)
+			}
+		}
+		if share.parts.slots != nil || share.strings.strings != nil {
+			t.Errorf("protobuf %v: bookmarks made tables", protobuf)
+		}
+	}
+}
+
+// TestTablesGrow: what little comes needs is small, and what many objects have
+// in common is found though others come between.
+func TestTablesGrow(t *testing.T) {
+	share := For[*corev1.Pod](nil).Sharing().codec.newWatchSharer()
+	decode := func(pod *corev1.Pod) *corev1.Pod {
+		encoded, err := pod.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := &corev1.Pod{}
+		if err := share.unmarshalShared(encoded, got); err != nil || !reflect.DeepEqual(got, pod) {
+			t.Fatalf("got %+v, %v; want %+v", got, err, pod)
+		}
+		return got
+	}
+	if decode(samplePod(1)); len(share.parts.slots) != firstSlots || len(share.strings.strings) != firstSlots {
+		t.Errorf("after one pod there are %d and %d slots", len(share.parts.slots), len(share.strings.strings))
+	}
+	var last *corev1.Pod
+	for n := range 2000 {
+		pod := samplePod(n)
+		pod.UID = types.UID(fmt.Sprint(n))
+		pod.Annotations["mine"] = fmt.Sprint(n)
+		if got := decode(pod); n%500 == 499 {
+			if last != nil && &got.Spec.Containers[0] != &last.Spec.Containers[0] {
+				t.Errorf("pod %d: its containers are new", n)
+			}
+			last = got
+		}
+	}
+	if len(share.parts.slots) <= firstSlots || len(share.strings.strings) != stringSlots {
+		t.Errorf("after 2000 pods there are %d and %d slots", len(share.parts.slots), len(share.strings.strings))
 	}
 }

@@ -103,6 +103,8 @@ func (e *jsonEvents[T]) readObject(ev *jsonEvent[T]) error {
 	case watch.Error:
 		ev.status = &metav1.Status{}
 		err = jsonv2.UnmarshalDecode(e.dec.Decoder, ev.status)
+	case watch.Bookmark: // so that an idle watch has no tables
+		ev.object, err = e.codec.decodeBookmark(e.dec)
 	default:
 		ev.object, err = e.codec.decodeItem(e.dec)
 	}

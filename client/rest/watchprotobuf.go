@@ -71,7 +71,11 @@ func (e *protobufEvents[T]) decode(frame []byte) (WatchEvent[T], *metav1.Status,
 	if !ok {
 		return none, nil, fmt.Errorf("%T cannot be decoded from protobuf", ev.Object)
 	}
-	if err := e.share.unmarshalShared(raw, m); err != nil {
+	decode := e.share.unmarshalShared
+	if ev.Type == watch.Bookmark { // so that an idle watch has no tables
+		decode = func(message []byte, into protoUnmarshaler) error { return into.Unmarshal(message) }
+	}
+	if err := decode(raw, m); err != nil {
 		return none, nil, fmt.Errorf("%s event: %w", ev.Type, unexpected(err))
 	}
 	e.codec.finish(ev.Object)
