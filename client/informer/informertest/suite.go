@@ -29,7 +29,7 @@ type Guarantee struct {
 	// Says is the promise in one sentence.
 	Says  string
 	check func(e *env)
-	// list, reflector and before, if set, change what check finds.
+	// list and reflector are the options of the informer that check finds.
 	list      informer.ListOptions
 	reflector reflector.Options
 }
