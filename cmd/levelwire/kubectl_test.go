@@ -35,6 +35,7 @@ type kubectl struct {
 	t         *testing.T
 	ctx       context.Context
 	path      string
+	version   string // its own, such as v1.27.1
 	namespace string
 	env       []string
 }
@@ -124,22 +125,49 @@ func TestKubectl(t *testing.T) {
 	up := startUp(t, "--nodes=3")
 	for i, path := range paths {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*patience)
 			defer cancel()
 			k := &kubectl{t: t, ctx: ctx, path: path, namespace: "tour-" + strconv.Itoa(i), env: append(os.Environ(),
 				"KUBECONFIG="+up.kubeconfig, "HOME="+t.TempDir())}
+			k.version = regexp.MustCompile(`v\d+\.\d+\.\S+`).FindString(k.run("version", "--client"))
 			k.run("create", "namespace", k.namespace)
 			k.shows([]string{`^node-1 +Ready `, `^node-2 +Ready `, `^node-3 +Ready `}, "get", "nodes")
-			t.Run("ReplicaSet", func(t *testing.T) { k.in(t).replicaSetTour() })
-			t.Run("Deployments", func(t *testing.T) { k.in(t).deploymentTour() })
-			t.Run("ServerSideApply", func(t *testing.T) { k.in(t).applyTour() })
-			t.Run("Rollouts", func(t *testing.T) { k.in(t).rolloutTour() })
-			t.Run("Job", func(t *testing.T) { k.in(t).jobTour() })
+			for _, tour := range tours {
+				t.Run(tour.name, func(t *testing.T) { tour.take(k.in(t)) })
+			}
 			k.run("delete", "namespace", k.namespace)
 			k.refused("not found", "get", "namespace", k.namespace)
 		})
 	}
 }
+
+// tours are the parts of the tour, in order; each leaves nothing behind that the
+// next would stumble over.
+var tours = []struct {
+	name string
+	take func(*kubectl)
+}{
+	{"Discovery", (*kubectl).discoveryTour},
+	{"ReplicaSet", (*kubectl).replicaSetTour},
+	{"Deployments", (*kubectl).deploymentTour},
+	{"ClientSideApply", (*kubectl).clientApplyTour},
+	{"ServerSideApply", (*kubectl).applyTour},
+	{"Validation", (*kubectl).validationTour},
+	{"Kustomize", (*kubectl).kustomizeTour},
+	{"Wait", (*kubectl).waitTour},
+	{"Rollouts", (*kubectl).rolloutTour},
+	{"Sets", (*kubectl).setsTour},
+	{"Changes", (*kubectl).changeTour},
+	{"Nodes", (*kubectl).nodeTour},
+	{"Identity", (*kubectl).identityTour},
+	{"CustomResources", (*kubectl).customTour},
+	{"NotHere", (*kubectl).notHereTour},
+	{"Job", (*kubectl).jobTour},
+	{"Generators", (*kubectl).generatorTour},
+}
+
+// is says whether this is a kubectl of a minor version such as 1.27.
+func (k *kubectl) is(minor string) bool { return strings.HasPrefix(k.version, "v"+minor+".") }
 
 // in is the same kubectl for a subtest.
 func (k *kubectl) in(t *testing.T) *kubectl {
@@ -202,8 +230,6 @@ func (k *kubectl) deploymentTour() {
 	if err != nil || len(pods) != 1 {
 		k.t.Fatalf("%v, %v", pods, err)
 	}
-	k.refused("logs are not available", "logs", pods[0])
-	k.refused("exec is not available", "exec", pods[0], "--", "ls")
 
 	k.run("delete", "-f", example("guestbook.yaml"))
 	k.run("delete", "--wait=false", "-f", example("shop.yaml"), "-f", example("web.yaml"))
@@ -276,7 +302,6 @@ func (k *kubectl) servicesHaveEndpoints() error {
 // rolloutTour restarts a Deployment, changes its image and goes back.
 func (k *kubectl) rolloutTour() {
 	k.t.Helper()
-	done := []string{`successfully rolled out`}
 	k.run("apply", "-f", example("web.yaml"))
 	k.shows(done, "rollout", "status", "deployment", "web", "--timeout=20s")
 	k.run("rollout", "restart", "deployment", "web")
