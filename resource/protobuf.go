@@ -127,7 +127,11 @@ func unmarshalProtobuf(raw []byte, into runtime.Object) error {
 		return fmt.Errorf("%T: %w", into, ErrNoProtobuf)
 	}
 	message.Reset()
-	if err := message.Unmarshal(raw); err != nil {
+	err := checkProtobufDepth(raw)
+	if err == nil {
+		err = message.Unmarshal(raw)
+	}
+	if err != nil {
 		return fmt.Errorf("malformed protobuf: %w", err)
 	}
 	return nil
