@@ -172,12 +172,17 @@ func (c *cluster) define(name string) object {
 	return c.do(http.MethodPost, definitions, load(c.t, name)).is(http.StatusCreated).object()
 }
 
-// redefine changes a definition.
+// redefine changes a definition. The server writes its status at the same
+// time, which is a conflict like any other.
 func (c *cluster) redefine(name string, change func(crd object)) answer {
 	c.t.Helper()
-	crd := c.get(definitions + "/" + name).is(http.StatusOK).object()
-	change(crd)
-	return c.do(http.MethodPut, definitions+"/"+name, crd)
+	for {
+		crd := c.get(definitions + "/" + name).is(http.StatusOK).object()
+		change(crd)
+		if put := c.do(http.MethodPut, definitions+"/"+name, crd); put.code != http.StatusConflict {
+			return put
+		}
+	}
 }
 
 // stream is an open watch.
