@@ -27,7 +27,7 @@ type FeedOptions struct {
 	Prefix string
 	// PageSize is how many objects a fill asks the store for at a time; 1000.
 	PageSize int
-	// FillConcurrency is how many caches are filled at the same time; 2.
+	// FillConcurrency is how many caches are filled at the same time; 8.
 	FillConcurrency int
 	// Backlog is how many changes are held back for a cache while it is
 	// filled; a fill that takes longer than that starts over; 100000.
@@ -42,7 +42,7 @@ type FeedOptions struct {
 func (o FeedOptions) withDefaults() FeedOptions {
 	o.Prefix = cmp.Or(o.Prefix, "/registry/")
 	o.PageSize = cmp.Or(o.PageSize, 1000)
-	o.FillConcurrency = cmp.Or(o.FillConcurrency, 2)
+	o.FillConcurrency = cmp.Or(o.FillConcurrency, 8)
 	o.Backlog = cmp.Or(o.Backlog, 100_000)
 	o.CheckInterval = cmp.Or(o.CheckInterval, 10*time.Minute)
 	if o.Logger == nil {
