@@ -14,12 +14,30 @@ import (
 // memory, and what has been decoded once need not be decoded again.
 //
 // Such objects must not be changed, not even one that nobody else has: copy
-// them with DeepCopy first. Without Sharing only strings are shared.
+// them with DeepCopy first. A watch holds the last state of each object until
+// the object is deleted or the watch ends. Without Sharing only strings are
+// shared.
 func (r Resource[T]) Sharing() Resource[T] {
 	c := *r.codec
 	c.sharing = true
 	r.codec = &c
 	return r
+}
+
+// sharer is what the decoder of one stream shares between objects. It is not
+// safe for concurrent use.
+type sharer struct {
+	strings *stringTable
+	parts   *partTable // nil: only strings are shared
+	lives   *lives     // nil: objects come once each
+}
+
+func (c *codec[T]) newSharer() *sharer {
+	s := &sharer{strings: &stringTable{}}
+	if c.sharing {
+		s.parts = &partTable{}
+	}
+	return s
 }
 
 // newWatchSharer is newSharer for a stream in which objects come again.
@@ -46,25 +64,9 @@ func MessageDecoder[T Object](newT func() T) (decode func(message []byte) (T, er
 	}, ok
 }
 
-// sharer is what the decoder of one stream shares between objects. It is not
-// safe for concurrent use.
-type sharer struct {
-	strings *stringTable
-	parts   *partTable // nil: only strings are shared
-	lives   *lives     // nil: objects come once each
-}
-
-func (c *codec[T]) newSharer() *sharer {
-	s := &sharer{strings: &stringTable{}}
-	if c.sharing {
-		s.parts = &partTable{}
-	}
-	return s
-}
-
 // stringTable shares equal short strings of one stream: names of members,
 // namespaces, labels repeat in every object. It forgets what collides, so its
-// size is fixed.
+// size is bounded.
 type stringTable struct {
 	strings []string // as many as a power of four
 	misses  int      // since it grew
