@@ -2,6 +2,7 @@ package customresource
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"sync"
@@ -141,17 +142,45 @@ func (l *Lifecycle) follow(ctx context.Context) error {
 	if err := l.opts.DefinitionCache.WaitReady(ctx); err != nil {
 		return err
 	}
-	snapshot := l.opts.DefinitionCache.Current()
-	for object := range snapshot.Range("", "") {
-		l.observe(object, false)
+	for restored := false; ; {
+		watcher, err := l.begin(ctx)
+		if err == nil {
+			if !restored {
+				close(l.restored)
+				restored = true
+			}
+			err = l.followWatch(ctx, watcher)
+			watcher.Close()
+		}
+		if !errors.Is(err, watchcache.ErrExpired) {
+			return err
+		}
+		// It was so slow that changes were forgotten: begin with what there is.
 	}
+}
+
+// begin takes in all definitions that there are now, and returns the watch of
+// what changes then.
+func (l *Lifecycle) begin(ctx context.Context) (*watchcache.Watcher, error) {
+	snapshot := l.opts.DefinitionCache.Current()
 	watcher, err := l.opts.DefinitionCache.Watch(watchcache.WatchOptions{After: snapshot.Revision()})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer watcher.Close()
+	for name, e := range l.entries {
+		if _, ok := snapshot.Get(name); !ok {
+			l.gone(name, e)
+		}
+	}
+	for object := range snapshot.Range("", "") {
+		l.observe(object)
+	}
 	l.reconcile(ctx, snapshot.Revision())
-	close(l.restored)
+	return watcher, nil
+}
+
+// followWatch installs every change until the watch or ctx ends.
+func (l *Lifecycle) followWatch(ctx context.Context, watcher *watchcache.Watcher) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
@@ -180,22 +209,25 @@ func (l *Lifecycle) read(watcher *watchcache.Watcher) error {
 			return err
 		}
 		for _, event := range events[:n] {
-			l.observe(event.Object, event.Type == watchcache.Deleted)
+			if event.Type != watchcache.Deleted {
+				l.observe(event.Object)
+			} else if e := l.entries[event.Object.Key]; e != nil {
+				l.gone(event.Object.Key, e)
+			}
 		}
 	}
 }
 
+// gone takes in that a definition is no more.
+func (l *Lifecycle) gone(name string, e *entry) {
+	l.uninstall(name, e)
+	l.reconsider(e.head.Spec.Group)
+}
+
 // observe notes one state of a definition.
-func (l *Lifecycle) observe(object *watchcache.Object, deleted bool) {
+func (l *Lifecycle) observe(object *watchcache.Object) {
 	name := object.Key
 	e := l.entries[name]
-	if deleted {
-		if e != nil {
-			l.uninstall(name, e)
-			l.reconsider(e.head.Spec.Group)
-		}
-		return
-	}
 	h, err := readHead(object)
 	if err != nil {
 		l.opts.Logger.Error("a CustomResourceDefinition is not served: repair or delete it in the store", "name", name, "error", err)
