@@ -46,7 +46,7 @@ func (s *sharer) message(shape *protoShape, v reflect.Value, msg []byte) error {
 			if wire != wireBytes && wire != m.elem.wire {
 				return errUnusual
 			}
-			n := 1
+			var n int
 			if rest, n, err = m.run(rest); err != nil {
 				return err
 			}
