@@ -15,7 +15,7 @@ import (
 // discoveryTour asks what there is, and what it means.
 func (k *kubectl) discoveryTour() {
 	k.t.Helper()
-	k.shows([]string{`^Server Version: v1\.\d+\.\d+`}, "version")
+	k.shows([]string{`^Server Version: .*v1\.\d+\.\d+`}, "version")
 	k.shows([]string{`control plane`}, "cluster-info")
 	k.shows([]string{`^apps/v1$`, `^v1$`, `^batch/v1$`}, "api-versions")
 	k.shows([]string{`^deployments +deploy +apps/v1 +true +Deployment`}, "api-resources", "--api-group=apps")
