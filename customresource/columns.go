@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"strings"
 	"sync"
 	"time"
 
@@ -50,13 +51,14 @@ func columnsOf(added []apiextensionsv1.CustomResourceColumnDefinition) ([]metav1
 	}
 }
 
-// parsePaths returns nil where a path cannot be parsed, which validation of the
-// definition does not let happen.
+// parsePaths returns nil where a path cannot be parsed, and for one that leaves
+// its braces: it could begin a range, and paths with a range must not be
+// evaluated by two requests at once.
 func parsePaths(added []apiextensionsv1.CustomResourceColumnDefinition) []*jsonpath.JSONPath {
 	paths := make([]*jsonpath.JSONPath, len(added))
 	for i, c := range added {
 		path := jsonpath.New(c.Name).AllowMissingKeys(true)
-		if path.Parse("{"+c.JSONPath+"}") == nil {
+		if !strings.ContainsAny(c.JSONPath, "{}") && path.Parse("{"+c.JSONPath+"}") == nil {
 			paths[i] = path
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -108,6 +109,19 @@ func TestDefinitionsThatAreBroken(t *testing.T) {
 	u.SetAPIVersion("example.com/v9")
 	if _, err := d.restore(u); err == nil {
 		t.Error("an object of a version that is not in the definition was shown")
+	}
+}
+
+// TestColumnsAreSinglePaths: a column cannot be a template.
+func TestColumnsAreSinglePaths(t *testing.T) {
+	_, row := columnsOf([]apiextensionsv1.CustomResourceColumnDefinition{
+		{Name: "A", Type: "string", JSONPath: ".a[0]"},
+		{Name: "Ready", Type: "string", JSONPath: `.a[?(@=="x")]`},
+		{Name: "Each", Type: "string", JSONPath: `.a[0]}{range .a[*]}{@`},
+	})
+	u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "n"}, "a": []any{"x", "y"}}}
+	if got := row(u); !slices.Equal(got, []any{"n", "x", "x", nil}) {
+		t.Errorf("got %v", got)
 	}
 }
 
