@@ -30,7 +30,7 @@ func (v *version) validateCreate(u *unstructured.Unstructured) field.ErrorList {
 			errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), name, message))
 		}
 	}
-	errs = append(errs, validation.ValidateCustomResource(nil, u.Object, orNil(checks.whole))...)
+	errs = append(errs, validation.ValidateCustomResource(nil, u.Object, checks.whole)...)
 	errs = append(errs, v.validateScale(u, true)...)
 	errs = append(errs, objectmeta.Validate(context.Background(), nil, u.Object, nodes, false)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, nodes, u.Object)...)
@@ -92,14 +92,6 @@ func (v *version) ready(u *unstructured.Unstructured) (*structuralschema.Structu
 		return nil, checks{}, field.ErrorList{field.InternalError(nil, err)}
 	}
 	return nodes, compiled, nil
-}
-
-// orNil keeps a nil validator from becoming an interface that is not nil.
-func orNil(v validation.SchemaValidator) validation.SchemaCreateValidator {
-	if v == nil {
-		return nil
-	}
-	return v
 }
 
 // listErrors checks that sets hold nothing twice and maps no key twice. A list
