@@ -163,13 +163,10 @@ func (c cursor) read(ctx context.Context) error {
 	}
 }
 
-func (k *Keeper) namespaceChanged(ctx context.Context, event watchcache.Event) error {
+func (k *Keeper) namespaceChanged(_ context.Context, event watchcache.Event) error {
 	name := event.Object.Attributes.Name
-	switch {
-	case event.Type == watchcache.Added:
+	if event.Type == watchcache.Added || event.Type == watchcache.Deleted && registry.IsSystemNamespace(name) {
 		k.pending[task{namespace: name}] = struct{}{}
-	case event.Type == watchcache.Deleted && registry.IsSystemNamespace(name):
-		return k.accounts.set.EnsureNamespace(ctx, name)
 	}
 	return nil
 }
@@ -236,6 +233,12 @@ func (k *Keeper) tasks() []task {
 func (k *Keeper) do(ctx context.Context, t task) error {
 	if t.secret != "" {
 		return k.keepSecret(ctx, t.namespace, t.secret)
+	}
+	if registry.IsSystemNamespace(t.namespace) {
+		// One of them can be deleted, and is there again then.
+		if err := k.accounts.set.EnsureNamespace(ctx, t.namespace); err != nil {
+			return err
+		}
 	}
 	return k.accounts.Ensure(ctx, t.namespace)
 }
