@@ -7,8 +7,12 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// maxDecoded bounds how many sets are remembered.
-const maxDecoded = 256
+// maxDecoded bounds how many sets are remembered, and maxDecodedBytes how long
+// what they stand for may be: the sets take several times as much.
+const (
+	maxDecoded      = 256
+	maxDecodedBytes = 16 << 10
+)
 
 // decodedSets remembers the sets that FieldsV1 stands for. Objects of one shape,
 // as the pods of a controller are, have the same entries, and decoding one costs
@@ -32,6 +36,9 @@ func (d *decodedSets) of(raw []byte) (*fieldpath.Set, error) {
 	set = &fieldpath.Set{}
 	if err := set.FromJSON(bytes.NewReader(raw)); err != nil {
 		return nil, err
+	}
+	if len(raw) > maxDecodedBytes {
+		return set, nil
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

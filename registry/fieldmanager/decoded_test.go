@@ -2,6 +2,7 @@ package fieldmanager
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -22,6 +23,13 @@ func TestDecodedSetsAreBounded(t *testing.T) {
 		if len(d.sets) > maxDecoded {
 			t.Fatalf("%d sets are remembered, the limit is %d", len(d.sets), maxDecoded)
 		}
+	}
+	large := `{"f:data":{"f:` + strings.Repeat("k", maxDecodedBytes) + `":{}}}`
+	if set, err := d.of([]byte(large)); err != nil || set.Empty() {
+		t.Errorf("%v, %v", set, err)
+	}
+	if _, ok := d.sets[large]; ok {
+		t.Error("what is large is remembered")
 	}
 	if _, err := d.of([]byte(`{"f:`)); err == nil {
 		t.Error("half a set was decoded")
