@@ -97,7 +97,7 @@ func (r Registry) deleteEvicted(ctx context.Context, pod *corev1.Pod, opts *meta
 		pod := current.(*corev1.Pod).DeepCopy()
 		markEvicted(pod, r.set.now())
 		return pod, nil
-	}, UpdateOptions{Unconditional: true})
+	}, UpdateOptions{WriteOptions: serverWrites, Unconditional: true})
 	if err != nil {
 		return nil, err
 	}
