@@ -2,6 +2,7 @@ package cronjob
 
 import (
 	"fmt"
+	"math"
 	"sort"
 	"strings"
 	"time"
@@ -40,10 +41,10 @@ func unservedTimes(schedule cron.Schedule, c *batchv1.CronJob, now time.Time) un
 	if served := c.Status.LastScheduleTime; served != nil {
 		since = served.Time
 	}
-	if d := c.Spec.StartingDeadlineSeconds; d != nil {
+	if d, ok := startingDeadline(&c.Spec); ok {
 		// What is older than the deadline is not started any more. Those that
 		// have just become too old are still found, to be reported.
-		since = later(since, now.Add(-time.Duration(*d)*time.Second-deadlineGrace))
+		since = later(since, now.Add(-d-deadlineGrace))
 	}
 	var u unserved
 	for t := schedule.Next(since); u.missed <= missedMost && !t.IsZero() && !t.After(now); t = schedule.Next(t) {
@@ -54,6 +55,16 @@ func unservedTimes(schedule cron.Schedule, c *batchv1.CronJob, now time.Time) un
 		u.last = latestBefore(schedule, since, now)
 	}
 	return u
+}
+
+// startingDeadline is how late a Job may start; false: there is no limit. A
+// deadline that does not fit into a time.Duration with the grace is none.
+func startingDeadline(spec *batchv1.CronJobSpec) (time.Duration, bool) {
+	s := spec.StartingDeadlineSeconds
+	if s == nil || *s >= int64((math.MaxInt64-deadlineGrace)/time.Second) {
+		return 0, false
+	}
+	return time.Duration(*s) * time.Second, true
 }
 
 // deadlineGrace is for how long a missed start is reported.

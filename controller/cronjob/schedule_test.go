@@ -1,6 +1,7 @@
 package cronjob
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -38,6 +39,7 @@ func TestUnservedTimes(t *testing.T) {
 		{"served already", "*/5 * * * *", "", minutes(15), 0, minutes(17), time.Time{}, 0},
 		{"older than the deadline", "*/5 * * * *", "", time.Time{}, 30, minutes(9), time.Time{}, 0},
 		{"just older than the deadline, to be reported", "*/5 * * * *", "", time.Time{}, 30, minutes(6), minutes(5), 1},
+		{"a deadline of ages is none", "*/5 * * * *", "", time.Time{}, math.MaxInt64, minutes(5), minutes(5), 1},
 		{"a hundred and more", "* * * * *", "", time.Time{}, 0, minutes(500.5), minutes(500), missedMost + 1},
 		{"a descriptor", "@hourly", "", time.Time{}, 0, minutes(90), minutes(60), 1},
 		{"an interval counts from the last", "@every 7m", "", minutes(1), 0, minutes(20), minutes(15), 2},

@@ -56,8 +56,8 @@ func (c *Controller) start(ctx context.Context, cron *batchv1.CronJob, now time.
 }
 
 func tooLate(cron *batchv1.CronJob, scheduled, now time.Time) bool {
-	d := cron.Spec.StartingDeadlineSeconds
-	return d != nil && scheduled.Add(time.Duration(*d)*time.Second).Before(now)
+	d, ok := startingDeadline(&cron.Spec)
+	return ok && scheduled.Add(d).Before(now)
 }
 
 // create makes the Job of a time. One that is there already was made by us
