@@ -241,7 +241,7 @@ func measureIdle(ctx context.Context, t task) (result, error) {
 		return nil, err
 	}
 	before := goroutines()
-	stop := func() {}
+	var stop func()
 	if t.Library == clientGo {
 		stop, err = t.theirIdle(ctx, cfg)
 	} else {

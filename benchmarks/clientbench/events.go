@@ -40,7 +40,11 @@ func measureEvents(ctx context.Context, t task) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	response, err := http.Get(fmt.Sprintf("%s/begin?n=%d", t.Canned, t.Count))
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/begin?n=%d", t.Canned, t.Count), nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return nil, err
 	}

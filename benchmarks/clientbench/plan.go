@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -25,12 +26,9 @@ type plan struct {
 
 // comparison is one measurement of both libraries.
 type comparison struct {
-	group, name string
-	task        task
-	// libraries: the second is what the first is compared with.
-	first  task
-	second task
-	got    [2][]result
+	group, name   string
+	first, second task // the second is what the first is compared with
+	got           [2][]result
 }
 
 // compare adds to what is to be measured: t with each library; change makes
@@ -78,7 +76,7 @@ func (p *plan) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }() // the system clears its temporary files
 	files := filepath.Join(dir, "files")
 	if err := os.Mkdir(files, 0o700); err != nil {
 		return err
@@ -96,7 +94,7 @@ func (p *plan) run(ctx context.Context) error {
 			}
 		}
 	}
-	return p.write(all)
+	return p.write(ctx, all)
 }
 
 // measure runs both libraries once, the first and the second in turn.
@@ -206,7 +204,7 @@ func (p *plan) startServer(ctx context.Context, dir string) (where task, stop fu
 		_ = cmd.Wait()
 	}
 	line, err := bufio.NewReader(out).ReadBytes('\n')
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		stop()
 		return where, nil, err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -28,9 +29,9 @@ var titles = []struct{ group, title string }{
 }
 
 // write puts the results into the report.
-func (p *plan) write(all []*comparison) error {
+func (p *plan) write(ctx context.Context, all []*comparison) error {
 	var b bytes.Buffer
-	p.describe(&b)
+	p.describe(ctx, &b)
 	for _, t := range titles {
 		written := false
 		for _, c := range all {
@@ -61,9 +62,9 @@ func (p *plan) write(all []*comparison) error {
 	return os.WriteFile(p.report, page, 0o644)
 }
 
-func (p *plan) describe(b *bytes.Buffer) {
+func (p *plan) describe(ctx context.Context, b *bytes.Buffer) {
 	commit := "unknown"
-	if out, err := exec.Command("git", "describe", "--always", "--dirty", "--exclude=*").Output(); err == nil {
+	if out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--exclude=*").Output(); err == nil {
 		commit = strings.TrimSpace(string(out))
 	}
 	peer := "unknown"

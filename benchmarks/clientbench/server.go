@@ -56,11 +56,11 @@ func serve(ctx context.Context, t task) error {
 	if err != nil {
 		return err
 	}
-	canned, err := listen(stub)
+	canned, err := listen(ctx, stub)
 	if err != nil {
 		return err
 	}
-	control, err := listen(f)
+	control, err := listen(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -73,8 +73,8 @@ func serve(ctx context.Context, t task) error {
 }
 
 // listen serves h until the process ends.
-func listen(h http.Handler) (address string, err error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func listen(ctx context.Context, h http.Handler) (address string, err error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
 	}
