@@ -23,9 +23,9 @@ const (
 	extraNodeUID    = "authentication.kubernetes.io/node-uid"
 )
 
-// lastMinute is for how long a token stays valid after the deletion of its
+// afterDeletion is for how long a token stays valid after the deletion of its
 // account or its object was marked: its holder has to come to an end.
-const lastMinute = time.Minute
+const afterDeletion = time.Minute
 
 // AuthenticateToken implements auth.TokenAuthenticator. A token is valid while
 // its account and the object that it is bound to are the same as when it was
@@ -81,7 +81,7 @@ func unchanged[T resource.Object](ctx context.Context, t *Tokens, plural, namesp
 	if obj.GetUID() != ref.UID {
 		return fmt.Errorf("%s %q is not the one that the token was issued for: its uid is %s, not %s", plural, ref.Name, obj.GetUID(), ref.UID)
 	}
-	if at := obj.GetDeletionTimestamp(); at != nil && t.opts.Now().After(at.Add(lastMinute)) {
+	if at := obj.GetDeletionTimestamp(); at != nil && t.opts.Now().After(at.Add(afterDeletion)) {
 		return fmt.Errorf("%s %q has been deleted", plural, ref.Name)
 	}
 	return nil

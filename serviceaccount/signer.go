@@ -85,7 +85,7 @@ func (v *verifier) verifySignature(token string) (*claims, error) {
 	if err := parsed.UnsafeClaimsWithoutVerification(unverified); err != nil || !v.issued(unverified) {
 		return nil, auth.ErrUnknownToken
 	}
-	var failed error = errors.New("there are no keys to verify it with")
+	failed := errors.New("there are no keys to verify it with")
 	for _, key := range v.keys.candidates(parsed.Headers[0].KeyID) {
 		c := &claims{}
 		if failed = parsed.Claims(key.Key, c); failed == nil {
