@@ -10,9 +10,11 @@
 //     that Kubernetes ships, resource/columns what kubectl get prints of them.
 //   - watchcache: state and recent history of each resource. The heart.
 //   - auth: who sends a request and what they may do, as values and interfaces.
-//   - registry: the verbs on objects, without HTTP.
-//   - customresource: what CustomResourceDefinitions define.
+//   - registry: the verbs on objects, without HTTP; registry/fieldmanager is
+//     who owns which field, and the merge of server-side apply.
 //   - serviceaccount, admission: who has a say in what is written; tokens.
+//   - customresource: what CustomResourceDefinitions define.
+//   - openapi: what is served, as schemas and paths.
 //   - apiserver: the HTTP handlers.
 //   - server: all of these assembled into something that runs.
 //
@@ -25,6 +27,10 @@
 //   - client/informer: shared informers, listers and their factory.
 //   - client/workqueue, client/controller, client/leader and client/events: what
 //     controllers need besides.
+//   - client/metrics: all of them for Prometheus.
+//
+// client/informer/informertest is what informers promise, as a suite, and soak
+// has them live under faults.
 //
 // The checks: conformance tries what list and watch promise on any API server,
 // over raw HTTP; levelwire verify runs it.
