@@ -52,9 +52,18 @@ type Server struct {
 func Start(t testing.TB, binary string, args ...string) *Server {
 	t.Helper()
 	dir := t.TempDir()
-	s := &Server{ended: make(chan struct{})}
-	s.cmd = exec.Command(binary, append(args, "--secure-port=0", "--data-dir="+dir, "--log-level=warn")...)
-	s.cmd.Env = append(os.Environ(), "KUBECONFIG=")
+	cmd := exec.Command(binary, append(args, "--secure-port=0", "--data-dir="+dir, "--log-level=error")...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG=")
+	s := Run(t, cmd)
+	s.Kubeconfig = filepath.Join(dir, "admin.kubeconfig")
+	return s
+}
+
+// Run is Start for any command that says "... is ready at ..." and ends well
+// after SIGTERM. It leaves Kubeconfig empty.
+func Run(t testing.TB, cmd *exec.Cmd) *Server {
+	t.Helper()
+	s := &Server{cmd: cmd, ended: make(chan struct{})}
 	s.cmd.Stderr = os.Stderr
 	stdout, err := s.cmd.StdoutPipe()
 	if err != nil {
@@ -78,15 +87,14 @@ func Start(t testing.TB, binary string, args ...string) *Server {
 	}()
 	t.Cleanup(func() {
 		if err := s.Stop(); err != nil {
-			t.Errorf("levelwire %s: %v", strings.Join(args, " "), err)
+			t.Errorf("%s: %v", strings.Join(cmd.Args, " "), err)
 		}
 	})
 	select {
 	case <-ready:
 	case <-time.After(patience):
-		t.Fatalf("levelwire %s is not ready after %v", strings.Join(args, " "), patience)
+		t.Fatalf("%s is not ready after %v", strings.Join(cmd.Args, " "), patience)
 	}
-	s.Kubeconfig = filepath.Join(dir, "admin.kubeconfig")
 	return s
 }
 
