@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authenticationv1beta1 "k8s.io/api/authentication/v1beta1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,6 +18,9 @@ var posted = []*resource.Resource{
 	postedKind(corev1.SchemeGroupVersion, "Binding", "bindings", true, func() resource.Object { return &corev1.Binding{} }),
 	postedKind(authenticationv1.SchemeGroupVersion, "SelfSubjectReview", "selfsubjectreviews", false,
 		func() resource.Object { return &authenticationv1.SelfSubjectReview{} }),
+	// What kubectl before 1.28 asks for its "auth whoami".
+	postedKind(authenticationv1beta1.SchemeGroupVersion, "SelfSubjectReview", "selfsubjectreviews", false,
+		func() resource.Object { return &authenticationv1beta1.SelfSubjectReview{} }),
 	postedKind(authenticationv1.SchemeGroupVersion, "TokenReview", "tokenreviews", false,
 		func() resource.Object { return &authenticationv1.TokenReview{} }),
 	postedKind(authorizationv1.SchemeGroupVersion, "LocalSubjectAccessReview", "localsubjectaccessreviews", true,

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authenticationv1beta1 "k8s.io/api/authentication/v1beta1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -43,6 +44,8 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, q *request) error 
 func (s *Server) review(r *http.Request, q *request, review resource.Object) error {
 	switch v := review.(type) {
 	case *authenticationv1.SelfSubjectReview:
+		v.Status.UserInfo = userInfo(q.user)
+	case *authenticationv1beta1.SelfSubjectReview:
 		v.Status.UserInfo = userInfo(q.user)
 	case *authenticationv1.TokenReview:
 		return s.reviewToken(r, v)

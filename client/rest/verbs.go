@@ -61,6 +61,13 @@ func (r Resource[T]) CreateSubresource(ctx context.Context, name, subresource st
 		subresource: subresource, query: &opts, body: body})
 }
 
+// PostSubresource is CreateSubresource for a body that the server completes:
+// the answer, such as the token of a TokenRequest, is stored in obj.
+func (r Resource[T]) PostSubresource(ctx context.Context, name, subresource string, obj runtime.Object, opts metav1.CreateOptions) error {
+	return r.into(ctx, call{verb: "create", method: http.MethodPost, name: name, named: true,
+		subresource: subresource, query: &opts, body: obj}, obj)
+}
+
 // ReadSubresource reads a subresource of another type, such as
 // autoscaling/v1 Scale, into a value of that type.
 func (r Resource[T]) ReadSubresource(ctx context.Context, name, subresource string, into runtime.Object, opts metav1.GetOptions) error {
