@@ -31,8 +31,9 @@ func (s *Server) authenticate(r *http.Request) (auth.User, error) {
 		return user, nil
 	}
 	if header := r.Header.Get("Authorization"); header != "" {
-		token, ok := strings.CutPrefix(header, "Bearer ")
-		if !ok {
+		// The scheme's case does not matter (RFC 9110, section 11.1).
+		scheme, token, ok := strings.Cut(strings.TrimSpace(header), " ")
+		if !ok || !strings.EqualFold(scheme, "Bearer") {
 			return auth.User{}, unauthorized()
 		}
 		return s.userOfToken(r, strings.TrimSpace(token))

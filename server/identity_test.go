@@ -59,6 +59,18 @@ func mustWrite(t *testing.T, name string, data []byte) string {
 	return path
 }
 
+// authorizing sends requests with a header of its own.
+type authorizing struct {
+	http.RoundTripper
+	header string
+}
+
+func (a authorizing) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", a.header)
+	return a.RoundTripper.RoundTrip(r)
+}
+
 // TestWhoIsLetIn: a token of the file, a certificate of the further authority,
 // the administrator, and nobody else. All of them see the configured
 // certificate.
@@ -88,8 +100,14 @@ func TestWhoIsLetIn(t *testing.T) {
 		"administrator": {s.client(t), "levelwire-admin system:masters system:authenticated"},
 		"certificate":   {s.as(t, func(c *clientrest.Config) { c.CertData, c.KeyData = jane.CertPEM, jane.KeyPEM }), "jane dev system:authenticated"},
 		"token":         {s.as(t, func(c *clientrest.Config) { c.BearerToken = "secret" }), "robot ci dev system:authenticated"},
-		"wrong token":   {s.as(t, func(c *clientrest.Config) { c.BearerToken = "secreT" }), ""},
-		"nobody":        {s.as(t, func(*clientrest.Config) {}), ""},
+		"another case of the scheme": {s.as(t, func(c *clientrest.Config) {
+			c.Wrap(func(next http.RoundTripper) http.RoundTripper { return authorizing{next, "bearer secret"} })
+		}), "robot ci dev system:authenticated"},
+		"another scheme": {s.as(t, func(c *clientrest.Config) {
+			c.Wrap(func(next http.RoundTripper) http.RoundTripper { return authorizing{next, "Basic secret"} })
+		}), ""},
+		"wrong token": {s.as(t, func(c *clientrest.Config) { c.BearerToken = "secreT" }), ""},
+		"nobody":      {s.as(t, func(*clientrest.Config) {}), ""},
 		"impersonated": {s.as(t, func(c *clientrest.Config) {
 			c.BearerToken = "secret"
 			c.Impersonate = clientrest.ImpersonationConfig{UserName: "eve", Groups: []string{"ops"}, UID: "7", Extra: map[string][]string{"team": {"a", "b"}}}
