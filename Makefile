@@ -4,12 +4,14 @@
 GO       ?= go
 NODES    ?= 3
 DATA_DIR ?= levelwire-data
+# What kubectl calls itself that is built from k8s.io/kubectl 0.37.2.
+KUBECTL_VERSION ?= v1.37.2
 
 .DEFAULT_GOAL := help
-.PHONY: help build up test test-race test-peers test-adapters bench bench-client soak lint fmt ci clean
+.PHONY: help build up test test-race test-peers test-kubectl test-adapters bench bench-client bench-startup soak lint fmt ci clean
 
 help: ## show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 build: ## build bin/levelwire
 	$(GO) build -trimpath -o bin/levelwire ./cmd/levelwire
@@ -26,11 +28,18 @@ test-race: ## the product, without its command, under the race detector
 test-peers: ## tests against the upstream libraries (a module of its own; compiles for minutes)
 	cd tests && $(GO) test ./...
 
+test-kubectl: ## a tour of every command of kubectl, with the one that is built from k8s.io/kubectl
+	cd tests && $(GO) build -ldflags "-X k8s.io/component-base/version.gitVersion=$(KUBECTL_VERSION)" -o ../bin/kubectl ./kubectl
+	LEVELWIRE_KUBECTL=$(CURDIR)/bin/kubectl $(GO) test -count=1 -run '^TestKubectl$$' ./cmd/levelwire
+
 test-adapters: ## the adapter for code that expects client-go's informers (a module of its own)
 	cd adapters/clientgo && $(GO) vet ./... && $(GO) test -race ./...
 
 bench: ## benchmarks of the core
 	$(GO) test -run '^$$' -bench . -benchmem ./watchcache ./apiserver ./client/cache ./client/informer ./storage/...
+
+bench-startup: ## a cold start of the server, beside one of the upstream libraries
+	cd tests && $(GO) test -run '^$$' -bench . -benchtime 20x ./startup
 
 SOAK ?= 30m
 SEED ?= 1

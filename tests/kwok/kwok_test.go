@@ -30,7 +30,7 @@ var (
 const (
 	// leaseDuration is how long a node's lease holds; KWOK renews it four times
 	// as often.
-	leaseDuration = 20 * time.Second
+	leaseDuration = 40 * time.Second
 	// patience is for everything to come to life, and to go.
 	patience = 10 * time.Minute
 	// writers share the creating and deleting.

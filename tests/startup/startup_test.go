@@ -3,11 +3,13 @@ package startup
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"os/signal"
 	"syscall"
 	"testing"
+	"time"
 
 	"k8s.io/klog/v2"
 
@@ -51,8 +53,9 @@ func serveUpstream(dir string) error {
 }
 
 // BenchmarkServe starts a process with empty data, waits until it is ready and
-// ends it. ms/ready is the time from the start of the process, cpu-ms the
-// processor time that it has used by its end, MiB what it held in RAM at most.
+// ends it. ms/ready is the time from the start of the process on average,
+// ms/best the shortest, which tells more on a machine that has other work, cpu-ms
+// the processor time that it has used by its end, MiB what it held in RAM at most.
 func BenchmarkServe(b *testing.B) {
 	binary := program.Build(b)
 	self, err := os.Executable()
@@ -70,6 +73,7 @@ func BenchmarkServe(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			var ready, cpu, resident float64
+			best := math.Inf(1)
 			for b.Loop() {
 				server := start(b)
 				usage, err := server.Usage()
@@ -79,11 +83,13 @@ func BenchmarkServe(b *testing.B) {
 				if err := server.Stop(); err != nil {
 					b.Fatal(err)
 				}
-				ready += server.Took.Seconds() * 1000
+				took := server.Took.Seconds() * 1000
+				ready, best = ready+took, min(best, took)
 				cpu += server.CPU().Seconds() * 1000
 				resident += float64(usage.Peak) / (1 << 20)
 			}
 			b.ReportMetric(ready/float64(b.N), "ms/ready")
+			b.ReportMetric(best, "ms/best")
 			b.ReportMetric(cpu/float64(b.N), "cpu-ms")
 			b.ReportMetric(resident/float64(b.N), "MiB")
 			b.ReportMetric(0, "ns/op")
@@ -93,8 +99,15 @@ func BenchmarkServe(b *testing.B) {
 
 // BenchmarkTestServer starts the server of a test, in its process, and ends it.
 func BenchmarkTestServer(b *testing.B) {
-	levelwiretest.Start(b) // the first decodes and hashes what the others share
-	for b.Loop() {
+	start := func() float64 {
+		begin := time.Now()
 		levelwiretest.Start(b)
+		return time.Since(begin).Seconds() * 1000
 	}
+	first, best := start(), math.Inf(1) // the first makes what the others share
+	for b.Loop() {
+		best = min(best, start())
+	}
+	b.ReportMetric(first, "ms/first")
+	b.ReportMetric(best, "ms/best")
 }
