@@ -38,8 +38,9 @@ func define(h *head, names apiextensionsv1.CustomResourceDefinitionNames, old *d
 		d.stored = storedResource(h, names)
 	}
 	d.convert = converterOf(h, old, hooks)
+	same := d.readsAs(old)
 	for i := range h.Spec.Versions {
-		d.versions = append(d.versions, d.newVersion(&h.Spec.Versions[i], old))
+		d.versions = append(d.versions, d.newVersion(&h.Spec.Versions[i], old, same))
 	}
 	for _, v := range d.versions {
 		if v.head.Served {
@@ -62,8 +63,9 @@ func storedResource(h *head, names apiextensionsv1.CustomResourceDefinitionNames
 	}
 }
 
-// newVersion takes over from old what the change does not touch.
-func (d *definition) newVersion(h *headVersion, old *definition) *version {
+// newVersion takes over from old what the change does not touch. same is what
+// readsAs says of it.
+func (d *definition) newVersion(h *headVersion, old *definition, same bool) *version {
 	v := &version{
 		head: h, kind: schema.GroupVersionKind{Group: d.head.Spec.Group, Version: h.Name, Kind: d.names.Kind},
 		generation: generations.Add(1),
@@ -83,22 +85,27 @@ func (d *definition) newVersion(h *headVersion, old *definition) *version {
 		return v
 	}
 	v.schema, v.sure = before.schema, before.sure
-	if d.looksAs(before, v, old) {
+	if same && equality.Semantic.DeepEqual(before.head.AdditionalPrinterColumns, h.AdditionalPrinterColumns) {
 		v.generation = before.generation
 	}
 	return v
 }
 
-// looksAs says that the forms that were made for before are those of v: that
-// nothing but what is written, or what is new, can look different.
-func (d *definition) looksAs(before, v *version, old *definition) bool {
-	if !equality.Semantic.DeepEqual(before.head.AdditionalPrinterColumns, v.head.AdditionalPrinterColumns) ||
-		!equality.Semantic.DeepEqual(old.head.Spec.Conversion, d.head.Spec.Conversion) {
+// readsAs says that stored objects are read as by old, columns aside: all its
+// versions are still there with their schemas, and conversion is the same. It
+// is asked once per change, as a definition may have thousands of versions.
+func (d *definition) readsAs(old *definition) bool {
+	if old == nil || !equality.Semantic.DeepEqual(old.head.Spec.Conversion, d.head.Spec.Conversion) {
 		return false
 	}
-	return !slices.ContainsFunc(old.versions, func(other *version) bool {
-		now := slices.IndexFunc(d.head.Spec.Versions, func(h headVersion) bool { return h.Name == other.head.Name })
-		return now < 0 || d.head.Spec.Versions[now].Schema != other.head.Schema
+	schemas := make(map[string]digest, len(d.head.Spec.Versions))
+	for i := range d.head.Spec.Versions {
+		h := &d.head.Spec.Versions[i]
+		schemas[h.Name] = h.Schema
+	}
+	return !slices.ContainsFunc(old.versions, func(v *version) bool {
+		now, there := schemas[v.head.Name]
+		return !there || now != v.head.Schema
 	})
 }
 

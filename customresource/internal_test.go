@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -37,6 +38,35 @@ func headOf(t testing.TB, name string, revision storage.Revision, replace ...str
 		t.Fatal(err)
 	}
 	return h
+}
+
+// TestManyVersions: what a change takes over is found in a time that does not
+// depend on how the versions are compared: all definitions wait for it.
+func TestManyVersions(t *testing.T) {
+	const count = 3000
+	h := headOf(t, "gadgets.yaml", 10)
+	for range count {
+		v := h.Spec.Versions[0]
+		v.Name, v.Storage = "v1beta"+strconv.Itoa(len(h.Spec.Versions)+1), false
+		h.Spec.Versions = append(h.Spec.Versions, v)
+	}
+	first := define(h, apiextensionsv1.CustomResourceDefinitionNames{Plural: "gadgets", Kind: "Gadget"}, nil, nil)
+	changed := *h
+	changed.Spec.Versions = slices.Clone(h.Spec.Versions)
+	changed.Spec.Versions[count].Deprecated = true
+	second := define(&changed, first.names, first, nil)
+	if len(second.versions) != len(first.versions) {
+		t.Fatalf("%d versions became %d", len(first.versions), len(second.versions))
+	}
+	for i, v := range second.versions {
+		if v.schema != first.versions[i].schema || v.generation != first.versions[i].generation {
+			t.Fatalf("version %s was not taken over", v.head.Name)
+		}
+	}
+	changed.Spec.Versions = changed.Spec.Versions[:count]
+	if third := define(&changed, first.names, second, nil); third.versions[0].generation == second.versions[0].generation {
+		t.Error("forms from before a version went are still taken for those of now")
+	}
 }
 
 // TestWhatAChangeTakesOver: compiled schemas, generations and trust stay for

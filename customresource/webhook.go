@@ -24,8 +24,9 @@ import (
 // Bounds of one call of a conversion webhook.
 const (
 	conversionTimeout  = 30 * time.Second
-	maxConvertedBytes  = 256 << 20
-	maxQuotedBytes     = 500 // of an answer that is no ConversionReview
+	maxConvertedBytes  = 4 << 20   // of one object; a request may have 3 MiB
+	maxAnswerBytes     = 256 << 20 // of all objects of a call
+	maxQuotedBytes     = 500       // of an answer that is no ConversionReview
 	webhookIdleTimeout = time.Minute
 )
 
@@ -177,7 +178,7 @@ func (c *hook) call(ctx context.Context, objects []*unstructured.Unstructured, a
 	if err != nil {
 		return nil, err
 	}
-	answer, err := c.post(ctx, body)
+	answer, err := c.post(ctx, body, min(len(objects)*maxConvertedBytes, maxAnswerBytes))
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +201,8 @@ func (c *hook) call(ctx context.Context, objects []*unstructured.Unstructured, a
 	return got.Response.ConvertedObjects, nil
 }
 
-func (c *hook) post(ctx context.Context, body []byte) ([]byte, error) {
+// post returns an answer of at most limit bytes.
+func (c *hook) post(ctx context.Context, body []byte, limit int) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -212,12 +214,12 @@ func (c *hook) post(ctx context.Context, body []byte) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	answer, err := io.ReadAll(io.LimitReader(response.Body, maxConvertedBytes+1))
+	answer, err := io.ReadAll(io.LimitReader(response.Body, int64(limit)+1))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read its answer: %w", err)
-	case len(answer) > maxConvertedBytes:
-		return nil, fmt.Errorf("its answer has more than %d bytes", maxConvertedBytes)
+	case len(answer) > limit:
+		return nil, fmt.Errorf("its answer has more than %d bytes", limit)
 	case response.StatusCode != http.StatusOK:
 		return nil, fmt.Errorf("it answered %s: %q", response.Status, answer[:min(len(answer), maxQuotedBytes)])
 	}

@@ -196,6 +196,9 @@ func TestWebhooksBehindServices(t *testing.T) {
 	}
 }
 
+// maxAnswer is what a webhook may answer for one object.
+const maxAnswer = 4 << 20
+
 // TestFailuresOfWebhooks: each is told, nothing is written, and nothing of it is
 // kept: when the webhook is well again so are the reads.
 func TestFailuresOfWebhooks(t *testing.T) {
@@ -217,6 +220,7 @@ func TestFailuresOfWebhooks(t *testing.T) {
 		"too few":     {func(r object) { response(r)["convertedObjects"] = []any{} }, "returned 0 objects, expected 1"},
 		"version":     {func(r object) { first(r)["apiVersion"] = "example.com/v9" }, `apiVersion must be "example.com/v1alpha1", and is "example.com/v9"`},
 		"name":        {func(r object) { at(first(r), "metadata").(object)["name"] = "b" }, `metadata.name must be "a", and is "b"`},
+		"too much":    {func(r object) { first(r)["spec"].(object)["host"] = strings.Repeat("x", maxAnswer) }, "its answer has more than"},
 		"labels":      {func(r object) { at(first(r), "metadata").(object)["labels"] = object{"a": 1} }, "metadata.labels[a] must be a string"},
 	} {
 		hook.spoiled(test.spoil)
@@ -227,6 +231,8 @@ func TestFailuresOfWebhooks(t *testing.T) {
 		c.get(oldCerts).is(http.StatusInternalServerError).says(test.want)
 	}
 	c.merge(oldCerts+"/a", object{"spec": object{"host": "new"}}).is(http.StatusInternalServerError)
+	// It is not the client's fault either if what it sends cannot be stored.
+	c.do(http.MethodPost, oldCerts, cert("v1alpha1", "b", object{"host": "b.org"})).is(http.StatusInternalServerError)
 	if event := c.watch(oldCerts + "?watch=1").next(); event["type"] != "ERROR" || at(event, "object.code") != 500. {
 		t.Errorf("a watch says %v", event)
 	}

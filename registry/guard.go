@@ -213,7 +213,10 @@ func (r Registry) superseded(name string, err error) (*state, error) {
 }
 
 // unencodable is an object that decoded but cannot be written as JSON, which
-// only what a client sent can be the reason for.
+// only what a client sent can be the reason for, or that could not be converted.
 func (r Registry) unencodable(name string, err error) error {
+	if conversion := (*resource.ConversionError)(nil); errors.As(err, &conversion) {
+		return err
+	}
 	return badRequest("%s %s cannot be encoded: %v", r.res.GroupResource(), strconv.Quote(name), err)
 }

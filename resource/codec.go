@@ -34,16 +34,27 @@ func (r *Resource) Prefix() []byte {
 	return p
 }
 
+// ConversionError is a conversion to the stored version that failed: not the
+// object is at fault, but who converts it, as a webhook.
+type ConversionError struct{ cause error }
+
+// Error implements error.
+func (e *ConversionError) Error() string { return e.cause.Error() }
+
+// Unwrap returns what the converter said.
+func (e *ConversionError) Unwrap() error { return e.cause }
+
 // Encode returns the stored form of obj: JSON of the stored resource's shape,
 // kind and apiVersion first, then metadata, without resourceVersion. obj is not
 // modified and may be shared; what its TypeMeta says does not matter. The result belongs to the caller.
+// An error is a *ConversionError unless it is the object that cannot be written.
 func (r *Resource) Encode(obj Object) ([]byte, error) {
 	if r.Storage == nil {
 		return r.marshal(obj, dropRevision)
 	}
 	stored, err := r.ToStorage(obj)
 	if err != nil {
-		return nil, fmt.Errorf("convert %s to its stored form: %w", r.Kind, err)
+		return nil, &ConversionError{fmt.Errorf("convert %s to its stored form: %w", r.Kind, err)}
 	}
 	return r.Storage.marshal(stored, dropRevision)
 }
