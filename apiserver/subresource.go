@@ -11,6 +11,7 @@ import (
 
 	"github.com/levelwire/levelwire/registry"
 	"github.com/levelwire/levelwire/resource"
+	"github.com/levelwire/levelwire/resource/columns"
 )
 
 var (
@@ -29,11 +30,20 @@ func (s *Server) getSubresource(w http.ResponseWriter, r *http.Request, q *reque
 		if err != nil {
 			return err
 		}
-		return writeObject(w, r, http.StatusOK, scale)
+		return writeResult(w, r, q.ofScale(), http.StatusOK, scale, nil)
 	case s.config.Registry.For(q.resource).HasSubresource(q.subresource) && q.subresource != "finalize":
 		return s.get(w, r, q)
 	}
 	return errNoSuchPath()
+}
+
+// ofScale is q for the Scale of its object, which has columns of its own.
+func (q *request) ofScale() *request {
+	scale := &resource.Resource{Group: scaleKind.Group, Version: scaleKind.Version, Kind: scaleKind.Kind}
+	scale.Columns, scale.Row = columns.For(scaleKind)
+	of := *q
+	of.resource = scale
+	return &of
 }
 
 // createSubresource answers POST to a subresource.
