@@ -35,7 +35,6 @@ type kubectl struct {
 	t         *testing.T
 	ctx       context.Context
 	path      string
-	version   string // its own, such as v1.27.1
 	namespace string
 	env       []string
 }
@@ -129,7 +128,6 @@ func TestKubectl(t *testing.T) {
 			defer cancel()
 			k := &kubectl{t: t, ctx: ctx, path: path, namespace: "tour-" + strconv.Itoa(i), env: append(os.Environ(),
 				"KUBECONFIG="+up.kubeconfig, "HOME="+t.TempDir())}
-			k.version = regexp.MustCompile(`v\d+\.\d+\.\S+`).FindString(k.run("version", "--client"))
 			k.run("create", "namespace", k.namespace)
 			k.shows([]string{`^node-1 +Ready `, `^node-2 +Ready `, `^node-3 +Ready `}, "get", "nodes")
 			for _, tour := range tours {
@@ -165,9 +163,6 @@ var tours = []struct {
 	{"Job", (*kubectl).jobTour},
 	{"Generators", (*kubectl).generatorTour},
 }
-
-// is says whether this is a kubectl of a minor version such as 1.27.
-func (k *kubectl) is(minor string) bool { return strings.HasPrefix(k.version, "v"+minor+".") }
 
 // in is the same kubectl for a subtest.
 func (k *kubectl) in(t *testing.T) *kubectl {

@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
+	"path/filepath"
 	"strings"
 )
 
@@ -34,10 +35,8 @@ func (k *kubectl) identityTour() {
 	k.t.Helper()
 	k.shows([]string{`^yes$`}, "auth", "can-i", "create", "pods")
 	k.shows([]string{`\*\.\*`}, "auth", "can-i", "--list")
-	if !k.is("1.27") { // it asks for a version of the review that Kubernetes has given up
-		k.shows([]string{`system:masters`}, "auth", "whoami")
-		k.shows([]string{`^Username +bob$`}, "auth", "whoami", "--as=bob")
-	}
+	k.shows([]string{`system:masters`}, "auth", "whoami")
+	k.shows([]string{`^Username +bob$`}, "auth", "whoami", "--as=bob")
 	role := "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: reconciled, namespace: %s}\nrules: [{apiGroups: [''], resources: [pods], verbs: [%s]}]\n"
 	k.shows([]string{`reconciled$`}, "auth", "reconcile", "-f", k.file("role.yaml", fmt.Sprintf(role, k.namespace, "get")))
 	k.shows([]string{`reconciled$`}, "auth", "reconcile", "-f", k.file("role.yaml", fmt.Sprintf(role, k.namespace, "list")))
@@ -47,9 +46,7 @@ func (k *kubectl) identityTour() {
 	token := strings.TrimSpace(k.run("create", "token", "visitor", "--duration=1h"))
 	visitor := []string{"--token=" + token, "--server=" + k.server(), "--insecure-skip-tls-verify", "--kubeconfig=/dev/null"}
 	k.shows([]string{`^yes$`}, append([]string{"auth", "can-i", "get", "pods"}, visitor...)...)
-	if !k.is("1.27") {
-		k.shows([]string{`^Username +system:serviceaccount:` + k.namespace + `:visitor$`}, append([]string{"auth", "whoami"}, visitor...)...)
-	}
+	k.shows([]string{`^Username +system:serviceaccount:` + k.namespace + `:visitor$`}, append([]string{"auth", "whoami"}, visitor...)...)
 
 	name := "wanted-by-" + k.namespace
 	k.run("create", "-f", k.file("csr.yaml", signingRequest(k, name)))
@@ -113,7 +110,7 @@ func (k *kubectl) notHereTour() {
 	k.run("wait", "--for=condition=Ready", "pod/simulated", "--timeout=60s")
 	k.refused("logs are not available", "logs", "simulated")
 	k.refused("exec is not available", "exec", "simulated", "--", "ls")
-	k.refused("exec is not available", "cp", "simulated:/etc/hosts", filepathIn(k, "hosts"))
+	k.refused("exec is not available", "cp", "simulated:/etc/hosts", filepath.Join(k.t.TempDir(), "hosts"))
 	k.refused("attach is not available", "attach", "simulated")
 	k.refused("portforward is not available", "port-forward", "simulated", ":80")
 	k.refused("Metrics API not available", "top", "nodes")
@@ -123,8 +120,6 @@ func (k *kubectl) notHereTour() {
 	k.shows([]string{`^debugger$`}, "get", "pod", "simulated", "-o", `jsonpath={.spec.ephemeralContainers[*].name}{"\n"}`)
 	k.run("delete", "pod", "simulated")
 }
-
-func filepathIn(k *kubectl, name string) string { return k.t.TempDir() + "/" + name }
 
 // setsTour rolls out and back what is no Deployment.
 func (k *kubectl) setsTour() {

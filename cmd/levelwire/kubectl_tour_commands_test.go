@@ -89,6 +89,7 @@ func (k *kubectl) changeTour() {
 	k.refused(`The deployments "app" is invalid`, "patch", "deployment", "app", "--type=json", "-p", `[{"op":"test","path":"/spec/replicas","value":4}]`)
 	k.shows([]string{`patched$`}, "patch", "deployment", "app", "--subresource=scale", "--type=merge", "-p", `{"spec":{"replicas":2}}`)
 	replicas("2")
+	k.shows([]string{`^NAME +DESIRED +AVAILABLE +AGE$`}, "get", "deployment", "app", "--subresource=scale")
 	k.shows([]string{`^2 2$`}, "get", "deployment", "app", "--subresource=scale", "-o", `jsonpath={.spec.replicas} {.status.replicas}{"\n"}`)
 	k.refused("Expected replicas to be 7", "scale", "deployment", "app", "--current-replicas=7", "--replicas=3")
 	k.run("scale", "deployment", "app", "--current-replicas=2", "--replicas=3")
