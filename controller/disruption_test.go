@@ -8,8 +8,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/levelwire/levelwire/client/rest"
@@ -108,4 +110,38 @@ func TestBudgetOfUnscalablePods(t *testing.T) {
 			return c.Reason == policyv1.SyncFailedReason && c.Message == "daemonsets.apps does not implement the scale subresource"
 		})
 	})
+}
+
+// Pods of a custom resource are counted by its scale, also when its kind has
+// moved to another version since it was first asked for.
+func TestBudgetOfCustomOwner(t *testing.T) {
+	c := newCluster(t, 1)
+	c.startManager()
+	defineWidgets(c)
+	change(c, definitions(c), "widgets.example.com", func(d *apiextensionsv1.CustomResourceDefinition) {
+		d.Spec.Versions[0].Subresources = &apiextensionsv1.CustomResourceSubresources{
+			Scale: &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas"},
+		}
+	})
+	widget := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(2)}}}
+	widget.SetGroupVersionKind(widgetKind)
+	widget.SetName("w")
+	widget = create(c, rest.Dynamic(c.client, widgets).Namespace("default"), widget)
+	for _, name := range []string{"a", "b"} {
+		template := podTemplate("web:1")
+		pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+		pod.Name, pod.OwnerReferences = name, []metav1.OwnerReference{*metav1.NewControllerRef(widget, widgetKind)}
+		create(c, in[*corev1.Pod](c), pod)
+	}
+	budgets := in[*policyv1.PodDisruptionBudget](c)
+	create(c, budgets, newBudget("one", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt32(1))}))
+	awaitBudget(c, "one", "1 allowed, 2 of 1 healthy, 2 expected")
+	change(c, definitions(c), "widgets.example.com", func(d *apiextensionsv1.CustomResourceDefinition) {
+		next := *d.Spec.Versions[0].DeepCopy()
+		next.Name = "v2"
+		d.Spec.Versions[0].Served, d.Spec.Versions[0].Storage = false, false
+		d.Spec.Versions = append(d.Spec.Versions, next)
+	})
+	change(c, budgets, "one", func(b *policyv1.PodDisruptionBudget) { *b.Spec.MaxUnavailable = intstr.FromInt32(2) })
+	awaitBudget(c, "one", "2 allowed, 2 of 0 healthy, 2 expected")
 }

@@ -79,45 +79,63 @@ func replicas(n *int32) int32 {
 // askScale reads the scale subresource of an owner of any kind. A controller
 // that is gone wants nothing.
 func (c *Controller) askScale(ctx context.Context, namespace string, gv schema.GroupVersion, ref *metav1.OwnerReference) (types.UID, int32, error) {
-	resource, err := c.resourceOf(ctx, gv.WithKind(ref.Kind))
+	kind := gv.WithKind(ref.Kind)
+	resource, remembered, err := c.resourceOf(ctx, kind)
 	if err != nil {
 		return "", 0, err
 	}
+	replicas, err := c.scaleAt(ctx, resource, namespace, ref)
+	if remembered && apierrors.IsNotFound(err) {
+		// The kind may be served in another version by now.
+		c.resources.Delete(kind.GroupKind())
+		if resource, _, err = c.resourceOf(ctx, kind); err == nil {
+			replicas, err = c.scaleAt(ctx, resource, namespace, ref)
+		}
+	}
+	if apierrors.IsNotFound(err) {
+		return ref.UID, 0, nil
+	}
+	return ref.UID, replicas, err
+}
+
+// scaleAt is askScale at one place. An owner that is not there, or is another
+// one by that name, is an error that says it was not found.
+func (c *Controller) scaleAt(ctx context.Context, resource schema.GroupVersionResource, namespace string, ref *metav1.OwnerReference) (int32, error) {
 	endpoint := rest.Metadata(c.client, resource).Namespace(namespace)
 	scale := &autoscalingv1.Scale{}
-	err = endpoint.ReadSubresource(ctx, ref.Name, "scale", scale, metav1.GetOptions{})
+	err := endpoint.ReadSubresource(ctx, ref.Name, "scale", scale, metav1.GetOptions{})
 	switch {
 	case err == nil && scale.UID == ref.UID:
-		return scale.UID, scale.Spec.Replicas, nil
+		return scale.Spec.Replicas, nil
 	case err != nil && !apierrors.IsNotFound(err):
-		return "", 0, fmt.Errorf("scale of %s %s: %w", ref.Kind, ref.Name, err)
+		return 0, fmt.Errorf("scale of %s %s: %w", ref.Kind, ref.Name, err)
 	}
 	// That something was not found may mean the object or its scale.
 	owner, err := endpoint.Get(ctx, ref.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || err == nil && owner.UID != ref.UID {
-		return ref.UID, 0, nil
+	if err == nil && owner.UID != ref.UID {
+		err = apierrors.NewNotFound(resource.GroupResource(), ref.Name)
 	}
 	if err != nil {
-		return "", 0, fmt.Errorf("controller %s %s of pods: %w", ref.Kind, ref.Name, err)
+		return 0, fmt.Errorf("controller %s %s of pods: %w", ref.Kind, ref.Name, err)
 	}
-	return "", 0, fmt.Errorf("%s does not implement the scale subresource", resource.GroupResource())
+	return 0, fmt.Errorf("%s does not implement the scale subresource", resource.GroupResource())
 }
 
 // resourceOf finds where a kind is served, and asks the server only for kinds
-// that it was not asked for before.
-func (c *Controller) resourceOf(ctx context.Context, gvk schema.GroupVersionKind) (schema.GroupVersionResource, error) {
+// that it was not asked for before; remembered says that it was.
+func (c *Controller) resourceOf(ctx context.Context, gvk schema.GroupVersionKind) (resource schema.GroupVersionResource, remembered bool, err error) {
 	if known, ok := c.resources.Load(gvk.GroupKind()); ok {
-		return known.(schema.GroupVersionResource), nil
+		return known.(schema.GroupVersionResource), true, nil
 	}
 	served, err := c.client.Discover(ctx)
 	for _, r := range served {
 		c.resources.Store(schema.GroupKind{Group: r.GroupVersionResource.Group, Kind: r.Kind}, r.GroupVersionResource)
 	}
 	if known, ok := c.resources.Load(gvk.GroupKind()); ok {
-		return known.(schema.GroupVersionResource), nil
+		return known.(schema.GroupVersionResource), false, nil
 	}
 	if err != nil {
-		return schema.GroupVersionResource{}, fmt.Errorf("find the kind of the controller of pods: %w", err)
+		return schema.GroupVersionResource{}, false, fmt.Errorf("find the kind of the controller of pods: %w", err)
 	}
-	return schema.GroupVersionResource{}, fmt.Errorf("the server does not serve %s, which controls pods", gvk)
+	return schema.GroupVersionResource{}, false, fmt.Errorf("the server does not serve %s, which controls pods", gvk)
 }
