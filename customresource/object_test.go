@@ -230,6 +230,31 @@ func TestTables(t *testing.T) {
 	}
 }
 
+// TestWritesThroughSeveralVersions: managers that write an object in different
+// versions do not get in each other's way, whichever of them is stored. The
+// store's version has to stay what it is while fields are attributed.
+func TestWritesThroughSeveralVersions(t *testing.T) {
+	c := start(t)
+	c.define("gadgets.yaml")
+	const old, now = "/apis/example.com/v1beta1/gadgets", "/apis/example.com/v1/gadgets"
+	c.do(http.MethodPost, now, object{"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": object{"name": "a"}, "spec": object{"port": 0}}).is(http.StatusCreated)
+	port := 0.
+	for range 3 {
+		for path, version := range map[string]string{old: "example.com/v1beta1", now: "example.com/v1"} {
+			port++
+			got := c.merge(path+"/a", object{"spec": object{"port": port}}).is(http.StatusOK).object()
+			if got["apiVersion"] != version || at(got, "spec.port") != port {
+				t.Errorf("%s: got %v", path, got)
+			}
+		}
+		c.redefine("gadgets.example.com", func(crd object) {
+			for _, v := range at(crd, "spec.versions").([]any) {
+				v.(object)["storage"] = v.(object)["storage"] != true
+			}
+		}).is(http.StatusOK)
+	}
+}
+
 // TestApply: ownership follows the schema's lists and maps.
 func TestApply(t *testing.T) {
 	c := start(t)

@@ -2,7 +2,12 @@ package server_test
 
 import (
 	"context"
+	"crypto/tls"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -24,5 +29,62 @@ func TestOpenStore(t *testing.T) {
 	s := start(t, server.Config{DataDir: t.TempDir(), OpenStore: func(context.Context) (storage.Store, error) { return store, nil }})
 	if _, err := configMaps(s.client(t)).Get(deadline(t), "mine", metav1.GetOptions{}); err != nil {
 		t.Error(err)
+	}
+}
+
+// held is a store that creates nothing before it is let go.
+type held struct {
+	storage.Store
+	free chan struct{}
+}
+
+func (h held) Create(ctx context.Context, key string, value []byte, ttl time.Duration) (storage.Revision, error) {
+	select {
+	case <-h.free:
+		return h.Store.Create(ctx, key, value, ttl)
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// TestNotReadyBeforeAllIsServed: filled caches alone do not make a server ready.
+func TestNotReadyBeforeAllIsServed(t *testing.T) {
+	store, err := memory.Open(memory.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := held{store, make(chan struct{})}
+	s := launch(t, server.Config{DataDir: t.TempDir(), OpenStore: func(context.Context) (storage.Store, error) { return h, nil }})
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // Nothing is trusted here.
+	t.Cleanup(transport.CloseIdleConnections)
+	ctx := deadline(t)
+	readyz := func() (code int, report string) {
+		t.Helper()
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL()+"/readyz?verbose", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := transport.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = response.Body.Close() }()
+		body, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return response.StatusCode, string(body)
+	}
+	code, report := readyz()
+	for !strings.Contains(report, "[+]caches ok") {
+		code, report = readyz()
+	}
+	if code != http.StatusInternalServerError || !strings.Contains(report, "[-]startup failed") {
+		t.Errorf("before all is there: %d %s", code, report)
+	}
+	close(h.free)
+	s.awaitReady(ctx, t)
+	if code, report = readyz(); code != http.StatusOK {
+		t.Errorf("when all is there: %d %s", code, report)
 	}
 }

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -67,7 +69,21 @@ func (s *Server) newAPI(store storage.Store, table *resource.Table, caches *cach
 		Resources: table, Store: store, Cache: caches.Of, Registry: writes.set,
 		ClientCAs: s.identity.clientCAs, Tokens: tokens, Audiences: writes.tokens.Audiences(), Issuer: writes.tokens,
 		Documents: documents, Version: s.config.Version, Logger: s.config.Logger, ShutdownTimeout: s.config.ShutdownTimeout,
+		HealthChecks: []apiserver.HealthCheck{{Name: "startup", Check: s.startedUp}},
 	})
+}
+
+var errStarting = errors.New("the server is starting: namespaces, services or custom resources are not all there yet")
+
+// startedUp has /readyz fail until custom resources are served. That caches are
+// filled does not say it: a restarted server has those of built-in kinds first.
+func (s *Server) startedUp(context.Context) error {
+	select {
+	case <-s.ready:
+		return nil
+	default:
+		return errStarting
+	}
 }
 
 // tokenDocuments let others verify the tokens of service accounts.

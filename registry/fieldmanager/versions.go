@@ -58,6 +58,9 @@ func (v versions) ConvertToVersion(in runtime.Object, target runtime.GroupVersio
 		}
 	}
 	if to.Storage != nil {
+		if runtime.Object(obj) == in { // which was in its stored form, and is still needed as it is
+			obj = obj.DeepCopyObject().(resource.Object)
+		}
 		if obj, err = to.FromStorage(obj); err != nil {
 			return nil, fmt.Errorf("convert %s to %s: %w", gvk, wanted, err)
 		}
