@@ -121,7 +121,9 @@ func (k *kubectl) awaitPods(label string, count int, without string) []string {
 // each kubectl that there is.
 func TestKubectl(t *testing.T) {
 	paths := kubectls(t)
-	up := startUp(t, "--nodes=3")
+	// Warnings are to be expected of one who applies pods before their account
+	// and takes kinds away that are watched.
+	up := startUp(t, "--nodes=3", "--log-level=error")
 	for i, path := range paths {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*patience)

@@ -2,6 +2,7 @@ package program
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -20,12 +21,12 @@ const patience = time.Minute
 // path. Call it once in a test: it links the whole program.
 func Build(t testing.TB) string {
 	t.Helper()
-	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/levelwire/levelwire").Output()
+	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/levelwire/levelwire").Output()
 	if err != nil {
 		t.Fatalf("where the product's module is: %v", err)
 	}
 	path := filepath.Join(t.TempDir(), "levelwire")
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", path, "./cmd/levelwire")
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", path, "./cmd/levelwire")
 	build.Dir = strings.TrimSpace(string(dir))
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build levelwire: %v\n%s", err, out)
@@ -52,7 +53,8 @@ type Server struct {
 func Start(t testing.TB, binary string, args ...string) *Server {
 	t.Helper()
 	dir := t.TempDir()
-	cmd := exec.Command(binary, append(args, "--secure-port=0", "--data-dir="+dir, "--log-level=error")...)
+	// Not of the test's context, which ends before it is asked to stop.
+	cmd := exec.CommandContext(context.Background(), binary, append(args, "--secure-port=0", "--data-dir="+dir, "--log-level=error")...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG=")
 	s := Run(t, cmd)
 	s.Kubeconfig = filepath.Join(dir, "admin.kubeconfig")
