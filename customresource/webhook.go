@@ -71,7 +71,7 @@ func (w *Webhooks) caller(h *head) *hook {
 			c.broken = errors.New("its caBundle holds no certificate")
 		}
 	}
-	c.client = &http.Client{Transport: transport}
+	c.client = &http.Client{Transport: transport, CheckRedirect: stay}
 	switch at := config.ClientConfig; {
 	case at.URL != nil:
 		c.url = *at.URL
@@ -80,6 +80,10 @@ func (w *Webhooks) caller(h *head) *hook {
 	}
 	return c
 }
+
+// stay takes a redirection for the answer, which it cannot be: whoever runs a
+// webhook does not choose whom the server calls next.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // reach makes a hook call a Service, whose certificate has to be for its name.
 func (w *Webhooks) reach(c *hook, transport *http.Transport, s *apiextensionsv1.ServiceReference) {

@@ -32,6 +32,10 @@ func startConverter(t *testing.T) *converter {
 }
 
 func (c *converter) serve(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/elsewhere" {
+		http.Redirect(w, r, "/", http.StatusTemporaryRedirect)
+		return
+	}
 	var review object
 	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -239,6 +243,10 @@ func TestFailuresOfWebhooks(t *testing.T) {
 	c.get(certs + "/a").is(http.StatusOK) // nothing to convert
 	hook.spoiled(nil)
 	c.get(oldCerts + "/a").is(http.StatusOK).says("a.org")
+	c.redefine("certs.example.com", func(crd object) {
+		at(crd, "spec.conversion.webhook.clientConfig").(object)["url"] = hook.URL + "/elsewhere"
+	}).is(http.StatusOK)
+	c.get(oldCerts + "/a").is(http.StatusInternalServerError).says("307")
 
 	hook.Close()
 	c.redefine("certs.example.com", func(crd object) {
