@@ -282,6 +282,28 @@ func TestReleasedLeaseIsTakenWithoutWaiting(t *testing.T) {
 	}
 }
 
+// A renewal whose answer nobody waits for any more has still been written.
+func TestReleaseOvertakesARenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{}
+		e := candidate(t, "a", line{store: s, trouble: func() trouble { return trouble{back: time.Second / 2} }})
+		release := make(chan struct{})
+		started, ended := campaign(t.Context(), e, func(context.Context) error { <-release; return nil })
+		<-started
+		before, _ := s.get()
+		for now := before; now.ResourceVersion == before.ResourceVersion; now, _ = s.get() {
+			time.Sleep(DefaultRetryPeriod / 100)
+		}
+		close(release) // the server has renewed, and its answer is on the way
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if lease, _ := s.get(); holder(lease) != "" {
+			t.Errorf("%q still holds the lease", holder(lease))
+		}
+	})
+}
+
 // The Lease is kept until the work has stopped, and released only then.
 func TestLeaseIsHeldUntilTheWorkHasStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

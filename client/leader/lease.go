@@ -123,23 +123,35 @@ func (e *Elector) sign(lease *coordinationv1.Lease, at instant) {
 	spec.RenewTime, spec.LeaseDurationSeconds, spec.LeaseTransitions = &now, &seconds, &transitions
 }
 
-// release takes the name out, so that the others need not wait. The duration
-// is the shortest that a Lease can have.
+// release takes the name out, so that the others need not wait. A renewal that
+// was under way when the work ended may have been written although its answer
+// was not waited for: then the Lease is read again, until ctx ends.
 func (e *Elector) release(ctx context.Context) error {
-	lease := e.own()
-	if lease == nil {
-		return nil
+	for lease := e.own(); holder(lease) == e.opts.Identity; {
+		released, err := e.leases.Update(ctx, e.unsigned(lease), metav1.UpdateOptions{})
+		if err == nil {
+			e.observe(released)
+			return nil
+		}
+		if !apierrors.IsConflict(err) {
+			return fmt.Errorf("%w: %w", ErrNotReleased, e.failed("release", err))
+		}
+		if lease, err = e.leases.Get(ctx, e.opts.Name, metav1.GetOptions{}); err != nil {
+			return fmt.Errorf("%w: %w", ErrNotReleased, e.failed("read", err))
+		}
+		e.observe(lease)
 	}
-	lease = lease.DeepCopy()
+	return nil
+}
+
+// unsigned is the Lease in nobody's name. The duration is the shortest that a
+// Lease can have.
+func (e *Elector) unsigned(seen *coordinationv1.Lease) *coordinationv1.Lease {
+	lease := seen.DeepCopy()
 	now, second := metav1.NewMicroTime(e.wall()), int32(1)
 	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = nil, &second
 	lease.Spec.AcquireTime, lease.Spec.RenewTime = &now, &now
-	released, err := e.leases.Update(ctx, lease, metav1.UpdateOptions{})
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrNotReleased, e.failed("release", err))
-	}
-	e.observe(released)
-	return nil
+	return lease
 }
 
 func (e *Elector) wrote(lease *coordinationv1.Lease, sent instant) {
