@@ -87,6 +87,11 @@ func (l line) request(ctx context.Context, do func() (*coordinationv1.Lease, err
 }
 
 func wait(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		// A timer that is due when a bubble selects on it can end the process
+		// under the race detector (in Go 1.26's runtime.maybeRunChan).
+		return context.Cause(ctx)
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
