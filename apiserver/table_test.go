@@ -32,7 +32,7 @@ func TestRowsOfFinishedPods(t *testing.T) {
 func TestTableOfScale(t *testing.T) {
 	c := newWriteTargets(t)
 	var table metav1.Table
-	must(t, json.Unmarshal([]byte(c.send(200, "GET", deployments+"/web/scale", "", "Accept: "+tableType).body), &table))
+	must(t, json.Unmarshal(c.send(200, "GET", deployments+"/web/scale", "", "Accept: "+tableType).body, &table))
 	var columns []string
 	for _, column := range table.ColumnDefinitions {
 		columns = append(columns, column.Name)
@@ -41,7 +41,7 @@ func TestTableOfScale(t *testing.T) {
 		t.Errorf("columns %s, rows %+v", got, table.Rows)
 	}
 	var scale autoscalingv1.Scale
-	must(t, json.Unmarshal([]byte(c.send(200, "GET", deployments+"/web/scale", "").body), &scale))
+	must(t, json.Unmarshal(c.send(200, "GET", deployments+"/web/scale", "").body, &scale))
 	if scale.Kind != "Scale" || scale.APIVersion != "autoscaling/v1" || scale.Name != "web" {
 		t.Errorf("the scale itself is %+v", scale)
 	}

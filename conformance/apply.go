@@ -3,6 +3,7 @@ package conformance
 import (
 	"fmt"
 	"net/http"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -56,6 +57,18 @@ func (o object) manages(manager string, operation metav1.ManagedFieldsOperationT
 	return false
 }
 
+// owns says whether an entry of the manager has the key of data. What is left
+// of an entry that has lost its last key, data itself or nothing, is the server's
+// affair.
+func (o object) owns(manager, key string) bool {
+	for _, entry := range o.Metadata.ManagedFields {
+		if entry.Manager == manager && entry.FieldsV1 != nil && strings.Contains(string(entry.FieldsV1.Raw), `"f:`+key+`"`) {
+			return true
+		}
+	}
+	return false
+}
+
 func checkApplyCreates(e *Env) {
 	made := e.applied(http.StatusCreated, e.apply("a", "one", "k: '1'", ""))
 	if made.Data["k"] != "1" || !made.manages("one", metav1.ManagedFieldsOperationApply) {
@@ -88,7 +101,7 @@ func checkApplyConflict(e *Env) {
 func checkApplyForce(e *Env) {
 	e.applied(http.StatusCreated, e.apply("a", "one", "k: '1'", ""))
 	taken := e.applied(http.StatusOK, e.apply("a", "two", "k: '2'", "&force=true"))
-	if taken.Data["k"] != "2" || taken.manages("one", metav1.ManagedFieldsOperationApply) {
+	if taken.Data["k"] != "2" || taken.owns("one", "k") || !taken.owns("two", "k") {
 		e.failf("forced: %v, managedFields %v", taken.Data, taken.Metadata.ManagedFields)
 	}
 }
