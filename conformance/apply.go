@@ -62,7 +62,7 @@ func (o object) manages(manager string, operation metav1.ManagedFieldsOperationT
 // affair.
 func (o object) owns(manager, key string) bool {
 	for _, entry := range o.Metadata.ManagedFields {
-		if entry.Manager == manager && entry.FieldsV1 != nil && strings.Contains(string(entry.FieldsV1.Raw), `"f:`+key+`"`) {
+		if entry.Manager == manager && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:`+key+`"`) {
 			return true
 		}
 	}
