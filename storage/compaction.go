@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 )
 
@@ -22,6 +23,14 @@ type CompactionOptions struct {
 	// Retention is how long every revision stays readable at least; it may
 	// stay up to an Interval longer. 0 means DefaultCompactionRetention.
 	Retention time.Duration
+	// Revisions is how many revisions stay readable beyond that, whatever their
+	// age; up to a tenth more may, so that compaction, which writes itself, does
+	// not lead to the next. 0 means none.
+	Revisions int
+	// Before, if set, is called before each compaction, to save what it will
+	// forget. If it returns false there is nothing worth forgetting, and the
+	// compaction is left out; if it fails it is tried again at the next interval.
+	Before func(ctx context.Context, at Revision) (bool, error)
 	// Logger hears of compactions that failed and will be tried again at the
 	// next interval. Nil means silence.
 	Logger *slog.Logger
@@ -43,8 +52,8 @@ func (o CompactionOptions) EnsureDefaults() CompactionOptions {
 
 // Validate reports options that cannot be kept.
 func (o CompactionOptions) Validate() error {
-	if o.Interval < 0 || o.Retention < 0 {
-		return fmt.Errorf("compaction interval %v and retention %v must not be negative", o.Interval, o.Retention)
+	if o.Interval < 0 || o.Retention < 0 || o.Revisions < 0 {
+		return fmt.Errorf("compaction interval %v, retention %v and %d revisions must not be negative", o.Interval, o.Retention, o.Revisions)
 	}
 	return nil
 }
@@ -71,7 +80,7 @@ func CompactLoop(ctx context.Context, store Compactable, opts CompactionOptions)
 	ticker := time.NewTicker(opts.Interval)
 	defer ticker.Stop()
 	for {
-		err := compactOnce(ctx, store, &ages, opts.Retention)
+		err := compactOnce(ctx, store, &ages, opts)
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -90,16 +99,30 @@ func CompactLoop(ctx context.Context, store Compactable, opts CompactionOptions)
 
 // compactOnce records the current revision and compacts to the newest one that
 // has reached the retention.
-func compactOnce(ctx context.Context, store Compactable, ages *revisionAges, retention time.Duration) error {
+func compactOnce(ctx context.Context, store Compactable, ages *revisionAges, opts CompactionOptions) error {
 	current, err := store.Current(ctx)
 	if err != nil {
 		return fmt.Errorf("current revision: %w", err)
 	}
 	now := time.Now()
 	ages.record(now, current)
-	target, ok := ages.due(now.Add(-retention))
+	target, ok := ages.due(now.Add(-opts.Retention))
+	if keep := Revision(opts.Revisions); ok && keep > 0 {
+		target = min(target, current-keep)
+		ok = target > ages.compacted+keep/10
+	}
 	if !ok {
 		return nil
+	}
+	if opts.Before != nil {
+		worth, err := opts.Before(ctx, target)
+		if err != nil {
+			return fmt.Errorf("before the compaction to revision %d: %w", target, err)
+		}
+		if !worth {
+			ages.done(target)
+			return nil
+		}
 	}
 	err = store.Compact(ctx, target)
 	if err != nil && !errors.Is(err, ErrCompacted) {
@@ -131,14 +154,16 @@ func (a *revisionAges) record(now time.Time, revision Revision) {
 
 // due returns the newest revision that was seen at the time limit or before,
 // unless it was the last one compacted to. All revisions below it had been
-// replaced by then.
+// replaced by then. Older samples are of no more use, and dropped.
 func (a *revisionAges) due(limit time.Time) (target Revision, ok bool) {
-	for _, sample := range a.samples {
+	drop := 0
+	for i, sample := range a.samples {
 		if sample.seen.After(limit) {
 			break
 		}
-		target = sample.revision
+		target, drop = sample.revision, i
 	}
+	a.samples = slices.Delete(a.samples, 0, drop)
 	return target, target > a.compacted
 }
 

@@ -160,6 +160,87 @@ func TestCompactLoopTriesAgain(t *testing.T) {
 	})
 }
 
+func TestCompactLoopKeepsRevisions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &counter{Store: newMemory(t)}
+		r := newRig(t, store, store.Store, storage.CompactionOptions{Revisions: 100})
+		var revs []storage.Revision
+		for range 50 {
+			for range 10 {
+				revs = append(revs, r.write())
+			}
+			r.pass(time.Hour)
+			if n := len(revs); n > 100 {
+				r.readable(revs[n-101], true)
+			}
+		}
+		r.readable(revs[len(revs)-130], false)
+		settled := store.calls.Load()
+		if settled < 5 || settled > 50 {
+			t.Errorf("%d compactions", settled)
+		}
+		for range 10 { // each by a compaction, say
+			r.write()
+			r.pass(time.Hour)
+		}
+		if got := store.calls.Load() - settled; got > 1 {
+			t.Errorf("%d compactions because of ten revisions", got)
+		}
+		// What is young is kept however much it is.
+		for range 500 {
+			revs = append(revs, r.write())
+		}
+		r.pass(time.Minute)
+		r.readable(revs[len(revs)-500], true)
+		r.pass(time.Hour)
+		r.readable(revs[len(revs)-500], false)
+		r.end(context.Canceled)
+	})
+}
+
+// TestCompactLoopAsksBefore: what is to be forgotten can be saved, and a compaction
+// that is not worth it is left out.
+func TestCompactLoopAsksBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		var asked []storage.Revision
+		worth, failure := true, error(nil)
+		store := &counter{Store: newMemory(t)}
+		r := newRig(t, store, store.Store, storage.CompactionOptions{
+			Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Before: func(_ context.Context, at storage.Revision) (bool, error) {
+				asked = append(asked, at)
+				if oldest, err := store.Oldest(t.Context()); err != nil || oldest > at {
+					t.Errorf("asked about %d when %d is the oldest revision, %v", at, oldest, err)
+				}
+				return worth, failure
+			},
+		})
+		for _, round := range []struct {
+			worth     bool
+			failure   error
+			compacted bool
+		}{
+			{true, nil, true}, {false, nil, false}, {true, storage.ErrUnavailable, false}, {true, nil, true},
+		} {
+			worth, failure = round.worth, round.failure
+			asked = nil
+			old := r.write()
+			at := r.write()
+			r.pass(10 * time.Minute)
+			if n := len(asked); n == 0 || asked[n-1] != at || round.failure != nil && n < 2 {
+				t.Errorf("%+v: asked about %v, want %d in the end", round, asked, at)
+			}
+			r.readable(old, !round.compacted)
+			if failed := strings.Contains(log.String(), storage.ErrUnavailable.Error()); failed != (round.failure != nil) {
+				t.Errorf("%+v: the log says %q", round, &log)
+			}
+			log.Reset()
+		}
+		r.end(context.Canceled)
+	})
+}
+
 // TestCompactLoopsShareAStore runs two loops whose ticks interleave.
 func TestCompactLoopsShareAStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -197,7 +278,7 @@ func TestCompactLoopEndsWithTheStore(t *testing.T) {
 }
 
 func TestCompactionOptionsValidate(t *testing.T) {
-	for _, opts := range []storage.CompactionOptions{{Interval: -1}, {Retention: -1}} {
+	for _, opts := range []storage.CompactionOptions{{Interval: -1}, {Retention: -1}, {Revisions: -1}} {
 		if err := storage.CompactLoop(t.Context(), newMemory(t), opts); err == nil || errors.Is(err, context.Canceled) {
 			t.Errorf("CompactLoop with %+v: %v", opts, err)
 		}

@@ -15,6 +15,10 @@ var (
 	// ErrUnavailable wraps failures of the engine that may pass: no leader, no
 	// connection, a full disk.
 	ErrUnavailable = errors.New("storage is unavailable")
+	// ErrFull says that the engine's database has reached its limit: what makes it
+	// larger is refused until it has been compacted and more. It matches
+	// ErrUnavailable.
+	ErrFull = fmt.Errorf("%w: the database is full", ErrUnavailable)
 	// ErrTooLarge is a value over the engine's limit. Nothing was written.
 	ErrTooLarge = errors.New("value is too large for the store")
 )

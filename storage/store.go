@@ -15,6 +15,7 @@ type KeyValue struct {
 	Key      string
 	Value    []byte
 	Modified Revision // of the write that made this state
+	Created  Revision // of the write that made the key, since when it has existed
 }
 
 // Page is a part of a key range as it was at Revision.
@@ -104,6 +105,23 @@ type Watcher interface {
 	Watch(ctx context.Context, prefix string, after Revision) (Stream, error)
 }
 
+// Historian tells the past.
+type Historian interface {
+	// Oldest returns the smallest revision that can be read, and after which a
+	// watch can begin. It is 1 or more, and grows with compactions.
+	Oldest(ctx context.Context) (Revision, error)
+	// Replay calls visit with the changes of keys that start with prefix whose
+	// revision is greater than after and at most through, in ascending order
+	// and in runs of a bounded size, all events of a revision in one run. The
+	// slice is the visitor's until it returns. It fails with visit's error, with
+	// ErrCompacted if what follows after is gone, or goes meanwhile, and with
+	// ErrFutureRevision if through is not reached.
+	//
+	// It is a stream of the past that ends, and unlike a Watch that starts
+	// there it holds up nobody: engines serve the present first.
+	Replay(ctx context.Context, prefix string, after, through Revision, visit func([]Event) error) error
+}
+
 // Compactor forgets history.
 type Compactor interface {
 	// Compact makes reads at revisions below at fail with ErrCompacted, and
@@ -119,6 +137,7 @@ type Store interface {
 	Reader
 	Writer
 	Watcher
+	Historian
 	Compactor
 	// Close ends all streams with ErrClosed and releases the engine. Calls
 	// after it fail with ErrClosed.

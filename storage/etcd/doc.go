@@ -7,5 +7,6 @@
 //
 // Start reading at Store in store.go; then write.go, list.go, watch.go (one
 // stream), progress.go (how streams keep up with Current), lease.go (ttl) and
-// errors.go. open.go and embed.go are the two beginnings.
+// errors.go. open.go and embed.go are the two beginnings; local.go, localwatch.go
+// and segments.go are what is different, and cheaper, within the process.
 package etcd

@@ -35,7 +35,7 @@ func translate(err error) error {
 	case errors.Is(err, rpctypes.ErrRequestTooLarge):
 		return fmt.Errorf("%w: %w", storage.ErrTooLarge, err)
 	case errors.Is(err, rpctypes.ErrNoSpace):
-		return fmt.Errorf("%w: etcd's database has reached its quota: compact and defragment it, raise the quota, then clear the alarm: %w", storage.ErrUnavailable, err)
+		return fmt.Errorf("%w: etcd has reached its quota: compact and defragment it, raise the quota, then clear the alarm: %w", storage.ErrFull, err)
 	}
 	switch code := codeOf(err); {
 	case code == codes.ResourceExhausted && strings.Contains(err.Error(), "larger than max"):

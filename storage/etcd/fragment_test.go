@@ -123,7 +123,7 @@ func TestTranslate(t *testing.T) {
 		{rpctypes.ErrGRPCFutureRev, storage.ErrFutureRevision},
 		{rpctypes.ErrGRPCRequestTooLarge, storage.ErrTooLarge},
 		{status.Error(codes.ResourceExhausted, "trying to send message larger than max (3 vs. 2)"), storage.ErrTooLarge},
-		{rpctypes.ErrGRPCNoSpace, storage.ErrUnavailable},
+		{rpctypes.ErrGRPCNoSpace, storage.ErrUnavailable}, {rpctypes.ErrGRPCNoSpace, storage.ErrFull},
 		{rpctypes.ErrGRPCNoLeader, storage.ErrUnavailable},
 		{rpctypes.ErrGRPCTimeout, storage.ErrUnavailable},
 		{rpctypes.ErrGRPCRequestTooManyRequests, storage.ErrUnavailable},

@@ -28,6 +28,13 @@ func (s *Store) List(ctx context.Context, prefix string, opts storage.ListOption
 	if end != "\x00" && from >= end {
 		return s.emptyPage(ctx, opts.At)
 	}
+	if s.local != nil {
+		page, err := s.local.list(ctx, from, end, opts)
+		if err != nil && ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return page, err
+	}
 	page := storage.Page{Revision: opts.At}
 	for piece := firstPiece; ; {
 		limit := piece

@@ -41,7 +41,7 @@ func lockDir(dir string) (io.Closer, error) {
 // probe opens the database as etcd will, and closes it again. Another etcd that
 // knows nothing of our lock holds the database's own.
 func probe(dir string) error {
-	path := filepath.Join(dir, "member", "snap", "db")
+	path := databaseOf(dir)
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

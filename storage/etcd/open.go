@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 )
 
 // DefaultDialTimeout is how long one attempt to reach a cluster may take.
@@ -71,9 +73,19 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	if err := config.await(ctx, client); err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
-	store := newStore(client, pb.NewWatchClient(client.ActiveConnection()), orSilent(config.Logger))
+	watches := pb.NewWatchClient(client.ActiveConnection())
+	store := newStore(client, remoteCommitter(client), func(ctx context.Context) (watchCall, error) { return watches.Watch(ctx) }, orSilent(config.Logger))
 	store.shutdown = client.Close
 	return store, nil
+}
+
+// remoteCommitter sends transactions as the client would: with its credentials,
+// and not again when it is unknown what became of one.
+func remoteCommitter(client *clientv3.Client) committer {
+	kv := clientv3.RetryKVClient(client)
+	return func(ctx context.Context, request *pb.TxnRequest) (*pb.TxnResponse, error) {
+		return kv.Txn(ctx, request, grpc.MaxCallSendMsgSize(maxSendBytes), grpc.MaxCallRecvMsgSize(math.MaxInt32))
+	}
 }
 
 // await returns once a linearizable read has succeeded.

@@ -15,7 +15,8 @@ import (
 // Store is a storage.Store in etcd. Open or Embed makes one.
 type Store struct {
 	client  *clientv3.Client
-	watches etcdserverpb.WatchClient
+	commit  committer
+	watches watchCaller
 	logger  *slog.Logger
 	leases  *leases
 	streams streams
@@ -32,18 +33,22 @@ type Store struct {
 	calls sync.RWMutex
 }
 
-// localMember is the etcd member in this process.
-type localMember struct {
-	// revision returns the newest applied revision.
-	revision func() int64
-	// clientURL is where it serves its own API, if it does.
-	clientURL string
+// committer carries out a transaction, once.
+type committer func(context.Context, *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, error)
+
+// watchCall is what a stream does with a watch RPC.
+type watchCall interface {
+	Send(*etcdserverpb.WatchRequest) error
+	Recv() (*etcdserverpb.WatchResponse, error)
 }
+
+// watchCaller begins one, which ends with ctx.
+type watchCaller func(ctx context.Context) (watchCall, error)
 
 var _ storage.Store = (*Store)(nil)
 
-func newStore(client *clientv3.Client, watches etcdserverpb.WatchClient, logger *slog.Logger) *Store {
-	return &Store{client: client, watches: watches, logger: logger, leases: newLeases(client)}
+func newStore(client *clientv3.Client, commit committer, watches watchCaller, logger *slog.Logger) *Store {
+	return &Store{client: client, commit: commit, watches: watches, logger: logger, leases: newLeases(client)}
 }
 
 // enter begins a call; the caller must call s.calls.RUnlock if it succeeds.
@@ -86,7 +91,7 @@ func (s *Store) Current(ctx context.Context) (storage.Revision, error) {
 	defer s.calls.RUnlock()
 	var rev storage.Revision
 	if s.local != nil {
-		rev = storage.Revision(s.local.revision())
+		rev = storage.Revision(s.local.kv.Rev())
 	} else {
 		// Any linearizable read tells the revision; this one finds no key.
 		resp, err := s.client.Get(ctx, "\x00", clientv3.WithCountOnly())

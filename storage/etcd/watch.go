@@ -44,7 +44,7 @@ type stream struct {
 	// sending guards Send on rpc, which Next and the progress timer share,
 	// and rpc itself against the timer. Next alone replaces it.
 	sending sync.Mutex
-	rpc     pb.Watch_WatchClient
+	rpc     watchCall
 	hangUp  context.CancelFunc // ends rpc
 	pause   time.Duration      // before the next attempt to open
 
@@ -119,7 +119,7 @@ func (st *stream) receive() (*pb.WatchResponse, error) {
 // open starts a watch RPC after the last revision that was delivered.
 func (st *stream) open() error {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(st.ctx))
-	rpc, err := st.store.watches.Watch(ctx)
+	rpc, err := st.store.watches(ctx)
 	if err != nil {
 		cancel()
 		return err

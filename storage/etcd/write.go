@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/levelwire/levelwire/storage"
 )
@@ -35,7 +35,8 @@ func (s *Store) Delete(ctx context.Context, key string, expect storage.Revision)
 		return 0, err
 	}
 	defer s.calls.RUnlock()
-	return s.guarded(ctx, key, expect, clientv3.OpDelete(key))
+	request := &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{Key: []byte(key)}}}
+	return s.guarded(ctx, key, expect, request)
 }
 
 func (s *Store) put(ctx context.Context, key string, value []byte, expect storage.Revision, ttl time.Duration) (storage.Revision, error) {
@@ -43,15 +44,18 @@ func (s *Store) put(ctx context.Context, key string, value []byte, expect storag
 		return 0, err
 	}
 	defer s.calls.RUnlock()
+	put := &pb.PutRequest{Key: []byte(key), Value: value}
+	request := &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: put}}
 	if ttl <= 0 {
-		return s.guarded(ctx, key, expect, clientv3.OpPut(key, string(value)))
+		return s.guarded(ctx, key, expect, request)
 	}
 	for attempt := 0; ; attempt++ {
 		lease, err := s.leases.covering(ctx, ttl)
 		if err != nil {
 			return 0, s.fail(ctx, err)
 		}
-		rev, err := s.guarded(ctx, key, expect, clientv3.OpPut(key, string(value), clientv3.WithLease(lease)))
+		put.Lease = int64(lease)
+		rev, err := s.guarded(ctx, key, expect, request)
 		if !errors.Is(err, rpctypes.ErrLeaseNotFound) || attempt > 0 {
 			return rev, err
 		}
@@ -62,12 +66,15 @@ func (s *Store) put(ctx context.Context, key string, value []byte, expect storag
 
 // guarded does op on key if the key's last change is expect, 0 meaning that it
 // does not exist; and reads the key if not, in the same transaction.
-func (s *Store) guarded(ctx context.Context, key string, expect storage.Revision, op clientv3.Op) (storage.Revision, error) {
-	resp, err := s.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.ModRevision(key), "=", int64(expect))).
-		Then(op).
-		Else(clientv3.OpGet(key)).
-		Commit()
+func (s *Store) guarded(ctx context.Context, key string, expect storage.Revision, op *pb.RequestOp) (storage.Revision, error) {
+	resp, err := s.commit(ctx, &pb.TxnRequest{
+		Compare: []*pb.Compare{{
+			Key: []byte(key), Target: pb.Compare_MOD, Result: pb.Compare_EQUAL,
+			TargetUnion: &pb.Compare_ModRevision{ModRevision: int64(expect)},
+		}},
+		Success: []*pb.RequestOp{op},
+		Failure: []*pb.RequestOp{{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: []byte(key)}}}},
+	})
 	if err != nil {
 		return 0, s.fail(ctx, err)
 	}
@@ -83,5 +90,7 @@ func (s *Store) guarded(ctx context.Context, key string, expect storage.Revision
 }
 
 func keyValue(kv *mvccpb.KeyValue) storage.KeyValue {
-	return storage.KeyValue{Key: string(kv.Key), Value: kv.Value, Modified: storage.Revision(kv.ModRevision)}
+	return storage.KeyValue{
+		Key: string(kv.Key), Value: kv.Value, Modified: storage.Revision(kv.ModRevision), Created: storage.Revision(kv.CreateRevision),
+	}
 }

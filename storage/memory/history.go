@@ -117,13 +117,27 @@ func (h *history) after(revision storage.Revision) ([]storage.Event, error) {
 	return segment.events[offset%segmentSize : segment.used], nil
 }
 
+// next is the record after an event that writes it; the zero record is that of
+// a key that does not exist.
+func (r record) next(e storage.Event) record {
+	created := r.created
+	if created == 0 {
+		created = e.Revision
+	}
+	return record{value: e.Value, modified: e.Revision, created: created}
+}
+
+// oldest returns the smallest revision that can be read.
+func (h *history) oldest() storage.Revision { return max(h.compacted, 1) }
+
 // apply returns the state after an event.
 func apply(root btree.Tree[record], e storage.Event) btree.Tree[record] {
 	if e.Deleted {
 		root, _ = root.Delete(e.Key)
 		return root
 	}
-	return root.Set(e.Key, record{value: e.Value, modified: e.Revision})
+	before, _ := root.Get(e.Key)
+	return root.Set(e.Key, before.next(e))
 }
 
 // applyAll returns the state after events, which are in order.
@@ -133,7 +147,8 @@ func applyAll(root btree.Tree[record], events []storage.Event) btree.Tree[record
 		if e.Deleted {
 			batch.Delete(e.Key)
 		} else {
-			batch.Set(e.Key, record{value: e.Value, modified: e.Revision})
+			before, _ := batch.Get(e.Key)
+			batch.Set(e.Key, before.next(e))
 		}
 	}
 	return batch.Tree()

@@ -13,6 +13,7 @@ import (
 type record struct {
 	value    []byte
 	modified storage.Revision
+	created  storage.Revision
 }
 
 // snapshot is the whole state at a revision. It never changes.
@@ -99,7 +100,7 @@ func (s *Store) Get(ctx context.Context, key string, at storage.Revision) (stora
 	if !ok {
 		return storage.KeyValue{}, storage.ErrNotFound
 	}
-	return storage.KeyValue{Key: key, Value: r.value, Modified: r.modified}, nil
+	return storage.KeyValue{Key: key, Value: r.value, Modified: r.modified, Created: r.created}, nil
 }
 
 // List implements storage.Reader.
@@ -118,7 +119,7 @@ func (s *Store) List(ctx context.Context, prefix string, opts storage.ListOption
 		return page, nil
 	}
 	for key, r := range state.root.Range(prefix, opts.From) {
-		kv := storage.KeyValue{Key: key, Value: r.value, Modified: r.modified}
+		kv := storage.KeyValue{Key: key, Value: r.value, Modified: r.modified, Created: r.created}
 		if opts.KeysOnly {
 			kv.Value = nil
 		}
@@ -149,6 +150,16 @@ func (s *Store) at(ctx context.Context, at storage.Revision) (*snapshot, error) 
 		return nil, err
 	}
 	return &snapshot{root: applyAll(base.root, events), revision: at}, nil
+}
+
+// Oldest implements storage.Historian.
+func (s *Store) Oldest(ctx context.Context) (storage.Revision, error) {
+	if err := s.usable(ctx); err != nil {
+		return 0, err
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.history.oldest(), nil
 }
 
 // Compact implements storage.Compactor.

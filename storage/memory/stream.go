@@ -86,3 +86,32 @@ func (s *Store) eventsAfter(revision storage.Revision) ([]storage.Event, <-chan 
 	}
 	return events, s.wake, err
 }
+
+// Replay implements storage.Historian.
+func (s *Store) Replay(ctx context.Context, prefix string, after, through storage.Revision, visit func([]storage.Event) error) error {
+	if current := s.current.Load().revision; through > current {
+		return storage.ErrFutureRevision
+	}
+	for cursor := (&stream{store: s, ctx: ctx, prefix: prefix, after: after}); cursor.after < through; {
+		if err := s.usable(ctx); err != nil {
+			return err
+		}
+		s.mu.RLock()
+		events, err := s.history.after(cursor.after)
+		s.mu.RUnlock()
+		if err != nil {
+			return err
+		}
+		if over := int(events[len(events)-1].Revision - through); over >= len(events) {
+			return nil // the first event that there is comes later
+		} else if over > 0 {
+			events = events[:len(events)-over] // one event for each revision
+		}
+		if batch := cursor.deliver(events); len(batch.Events) > 0 {
+			if err := visit(batch.Events); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

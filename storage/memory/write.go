@@ -44,7 +44,7 @@ func (s *Store) write(ctx context.Context, e storage.Event, expect storage.Revis
 	if found, ok := now.root.Get(e.Key); found.modified != expect {
 		conflict := &storage.ConflictError{Key: e.Key, Expect: expect}
 		if ok {
-			conflict.Current = &storage.KeyValue{Key: e.Key, Value: found.value, Modified: found.modified}
+			conflict.Current = &storage.KeyValue{Key: e.Key, Value: found.value, Modified: found.modified, Created: found.created}
 		}
 		return 0, conflict
 	}

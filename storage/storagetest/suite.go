@@ -29,6 +29,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"Lifetime", lifetimeCases},
 		{"Expiry", expiryCases},
 		{"History", historyCases},
+		{"Replay", replayCases},
 	}
 	for _, group := range groups {
 		t.Run(group.name, func(t *testing.T) {
