@@ -8,6 +8,7 @@ import "slices"
 type Batch[V any] struct {
 	tree  Tree[V]
 	owner *token // nil: copy always, as Tree.Set and Tree.Delete do
+	gone  func(identity uint64)
 }
 
 // Batch starts changes on top of t, which stays as it is.
@@ -15,10 +16,20 @@ func (t Tree[V]) Batch() *Batch[V] {
 	return &Batch[V]{tree: t, owner: new(token)}
 }
 
+// Succeed says that what the batch makes takes the place of the tree it began
+// with: its leaves get identities, and those it replaces lose theirs; gone is
+// called with what somebody had asked for, while the batch is being changed.
+// Without it the batch makes a tree that lives beside the other, and whose own
+// leaves have none. It must be called before the first change.
+func (b *Batch[V]) Succeed(gone func(identity uint64)) {
+	b.gone = gone
+	b.owner = &token{lasting: true}
+}
+
 // Tree returns the map with all changes made so far. The batch may go on: it
 // gives up the nodes it has made and copies them again when needed.
 func (b *Batch[V]) Tree() Tree[V] {
-	b.owner = new(token)
+	b.owner = &token{lasting: b.owner.lasting}
 	return b.tree
 }
 
@@ -67,6 +78,14 @@ func (b *Batch[V]) Delete(key string) bool {
 
 func (b *Batch[V]) mine(n *node[V]) bool { return b.owner != nil && n.owner == b.owner }
 
+// replaces is called with every node that the batch's tree does without from
+// now on.
+func (b *Batch[V]) replaces(n *node[V]) {
+	if b.gone != nil && n.leaf() {
+		n.retire(b.gone)
+	}
+}
+
 // set returns the node that takes n's place, its new right neighbour if it
 // had to be split, and whether the key is new.
 func (b *Batch[V]) set(n *node[V], key string, value V) (left, right *node[V], added bool) {
@@ -106,6 +125,7 @@ func (b *Batch[V]) setLeaf(n *node[V], key string, value V) (left, right *node[V
 	if b.mine(n) {
 		n.entries = slices.Insert(n.entries, i, entry[V]{key, value})
 	} else {
+		b.replaces(n)
 		n = &node[V]{owner: b.owner, entries: withInsert(n.entries, i, entry[V]{key, value})}
 	}
 	if len(n.entries) <= maxFill {
@@ -131,6 +151,7 @@ func (b *Batch[V]) editable(n *node[V]) *node[V] {
 	if b.mine(n) {
 		return n
 	}
+	b.replaces(n)
 	return &node[V]{owner: b.owner, entries: slices.Clone(n.entries), kids: slices.Clone(n.kids)}
 }
 
@@ -143,6 +164,7 @@ func (b *Batch[V]) remove(n *node[V], key string) *node[V] {
 			n.entries = slices.Delete(n.entries, i, i+1)
 			return n
 		}
+		b.replaces(n)
 		return &node[V]{owner: b.owner, entries: without(n.entries, i)}
 	}
 	i := n.route(key)
@@ -160,6 +182,8 @@ func (b *Batch[V]) remove(n *node[V], key string) *node[V] {
 // content evenly if it does not fit in one node.
 func (b *Batch[V]) join(n *node[V], i int) {
 	left, right := n.kids[i].node, n.kids[i+1].node
+	b.replaces(left)
+	b.replaces(right)
 	all := &node[V]{
 		owner:   b.owner,
 		entries: slices.Concat(left.entries, right.entries),

@@ -1,6 +1,9 @@
 package btree
 
-import "strings"
+import (
+	"strings"
+	"sync/atomic"
+)
 
 // Node sizes. A node holds at most maxFill entries or children; one that
 // falls below minFill is joined with a neighbour. Thirty-two keeps a copied
@@ -14,7 +17,12 @@ const (
 
 // token marks the nodes that one Batch made and may still modify. It has a
 // size so that two tokens never share an address.
-type token struct{ _ byte }
+type token struct {
+	lasting bool // leaves have identities; see Run.Identity
+}
+
+// loadedNodes marks the nodes of a bulk load. No batch owns them.
+var loadedNodes = &token{lasting: true}
 
 // entry is a key with its value.
 type entry[V any] struct {
@@ -31,11 +39,13 @@ type child[V any] struct {
 }
 
 // node is a leaf (entries) or an inner node (kids), never both. It is
-// immutable to everybody but the Batch that holds its owner.
+// immutable to everybody but the Batch that holds its owner, except for its
+// identity.
 type node[V any] struct {
-	owner   *token
-	entries []entry[V]
-	kids    []child[V]
+	owner    *token
+	entries  []entry[V]
+	kids     []child[V]
+	identity atomic.Uint64 // of a leaf; see Run.Identity
 }
 
 func (n *node[V]) leaf() bool { return n.kids == nil }

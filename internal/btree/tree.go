@@ -121,7 +121,7 @@ func loadLeaves[V any](n int, at func(i int) (string, V)) ([]child[V], error) {
 			entries[i] = entry[V]{key, value}
 			next, last = next+1, key
 		}
-		leaves = append(leaves, ref(&node[V]{entries: entries}))
+		leaves = append(leaves, ref(&node[V]{owner: loadedNodes, entries: entries}))
 	}
 	return leaves, nil
 }
