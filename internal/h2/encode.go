@@ -1,0 +1,172 @@
+package h2
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// headerTable is the largest compression table that we keep for a peer that
+// allows one.
+const headerTable = 4096
+
+// fieldList are the fields of an answer as they are to be sent. They are copied
+// out of the handler's map when it calls WriteHeader: later changes do not count.
+type fieldList struct {
+	list             []hpack.HeaderField
+	hasType, hasDate bool
+}
+
+var fieldLists = sync.Pool{New: func() any { return &fieldList{list: make([]hpack.HeaderField, 0, 16)} }}
+
+func getFields() *fieldList { return fieldLists.Get().(*fieldList) }
+
+func (f *fieldList) put() {
+	clear(f.list)
+	*f = fieldList{list: f.list[:0]}
+	fieldLists.Put(f)
+}
+
+func (f *fieldList) add(name, value string) {
+	// What is different every time would only push other fields out of the
+	// compression's table.
+	unique := name == "content-length" || name == "audit-id" || name == "etag"
+	f.list = append(f.list, hpack.HeaderField{Name: name, Value: value, Sensitive: unique})
+}
+
+// addHeader adds a handler's fields, except those that HTTP/2 forbids and the
+// content-length, which needs a look.
+func (f *fieldList) addHeader(header http.Header) {
+	for key, values := range header {
+		name := lowerName(key)
+		switch name {
+		case "", "connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade", "content-length":
+			continue
+		case "content-type":
+			f.hasType = true
+		case "date":
+			f.hasDate = true
+		}
+		for _, value := range values {
+			if httpguts.ValidHeaderFieldValue(value) {
+				f.add(name, value)
+			}
+		}
+	}
+}
+
+// lowerName returns a field's name as HTTP/2 spells it, or "" if it is none.
+func lowerName(key string) string {
+	switch key {
+	case "Content-Type":
+		return "content-type"
+	case "Content-Length":
+		return "content-length"
+	case "Cache-Control":
+		return "cache-control"
+	case "Content-Encoding":
+		return "content-encoding"
+	case "Audit-Id":
+		return "audit-id"
+	case "Date":
+		return "date"
+	case "Vary":
+		return "vary"
+	case "Warning":
+		return "warning"
+	}
+	if !httpguts.ValidHeaderFieldName(key) {
+		return ""
+	}
+	return strings.ToLower(key)
+}
+
+// headerSink is where the encoder writes: the output that is open.
+type headerSink output
+
+// Write implements io.Writer.
+func (s *headerSink) Write(p []byte) (int, error) {
+	b := (*output)(s).open()
+	*b = append(*b, p...)
+	return len(p), nil
+}
+
+// appendHeaders appends a HEADERS frame, and CONTINUATION frames if it is too
+// long for one. c.mu is held: blocks must be sent in the order in which they
+// were encoded.
+func (st *stream) appendHeaders(code int, fields *fieldList, end bool) {
+	c := st.conn
+	b := c.out.open()
+	start := len(*b)
+	*b = appendFrameHead(*b, 0, http2.FrameHeaders, 0, st.id)
+	c.encode(hpack.HeaderField{Name: ":status", Value: statusText(code)})
+	if fields != nil {
+		for _, f := range fields.list {
+			c.encode(f)
+		}
+	}
+	size := len(*b) - start - frameHeadSize
+	flags := http2.FlagHeadersEndHeaders
+	if end {
+		flags |= http2.FlagHeadersEndStream
+	}
+	if size <= c.peerFrameSize {
+		appendFrameHead((*b)[:start], size, http2.FrameHeaders, flags, st.id)
+		return
+	}
+	block := append([]byte(nil), (*b)[start+frameHeadSize:]...)
+	*b = (*b)[:start]
+	kind := http2.FrameHeaders
+	flags &^= http2.FlagHeadersEndHeaders
+	for len(block) > 0 {
+		n := min(len(block), c.peerFrameSize)
+		if n == len(block) {
+			flags |= http2.FlagHeadersEndHeaders
+		}
+		*b = append(appendFrameHead(*b, n, kind, flags, st.id), block[:n]...)
+		kind, flags, block = http2.FrameContinuation, 0, block[n:]
+	}
+}
+
+func (c *conn) encode(f hpack.HeaderField) {
+	_ = c.encoder.WriteField(f) // a headerSink does not fail
+}
+
+func statusText(code int) string {
+	switch code {
+	case http.StatusOK:
+		return "200"
+	case http.StatusCreated:
+		return "201"
+	case http.StatusNotFound:
+		return "404"
+	case http.StatusConflict:
+		return "409"
+	}
+	return strconv.Itoa(code)
+}
+
+// dateText is the Date of answers of one second.
+type dateText struct {
+	second int64
+	text   string
+}
+
+var lastDate atomic.Pointer[dateText]
+
+func date() string {
+	now := time.Now()
+	if d := lastDate.Load(); d != nil && d.second == now.Unix() {
+		return d.text
+	}
+	d := &dateText{second: now.Unix(), text: now.UTC().Format(http.TimeFormat)}
+	lastDate.Store(d)
+	return d.text
+}

@@ -1,0 +1,210 @@
+package h2
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// Why a stream's body cannot be read and nothing can be sent on it.
+var (
+	errReset  = errors.New("h2: the client has reset the stream")
+	errBroken = errors.New("h2: the client broke the rules of HTTP/2 on the stream, which was reset")
+)
+
+// frame handles one frame whose head has been read. Its error ends the
+// connection; what is wrong with a stream only, it has answered itself.
+func (c *conn) frame(h frameHead) error {
+	switch h.kind {
+	case http2.FrameData:
+		return c.dataFrame(h)
+	case http2.FrameHeaders:
+		return c.headersFrame(h)
+	case http2.FrameRSTStream:
+		return c.resetFrame(h)
+	case http2.FrameSettings:
+		return c.settingsFrame(h)
+	case http2.FramePing:
+		return c.pingFrame(h)
+	case http2.FrameWindowUpdate:
+		return c.windowUpdateFrame(h)
+	case http2.FrameGoAway:
+		// The client opens no streams that we start, so that there is nothing
+		// to take back. It closes the connection when it is done.
+		if h.stream != 0 || h.length < 8 {
+			return connError{http2.ErrCodeProtocol, "a bad GOAWAY frame"}
+		}
+		return c.in.skip(int(h.length))
+	case http2.FramePriority:
+		return c.priorityFrame(h)
+	case http2.FrameContinuation:
+		return connError{http2.ErrCodeProtocol, "a CONTINUATION frame without HEADERS before it"}
+	case http2.FramePushPromise:
+		return connError{http2.ErrCodeProtocol, "a client must not send PUSH_PROMISE"}
+	}
+	if err := c.useless(); err != nil { // unknown types are ignored, RFC 9113 section 4.1
+		return err
+	}
+	return c.in.skip(int(h.length))
+}
+
+// useless counts a frame that costs its sender nothing and brings nobody
+// further, or makes us work for nothing.
+func (c *conn) useless() error {
+	if !c.flood.take() {
+		return connError{http2.ErrCodeEnhanceYourCalm, "too many frames that serve nothing"}
+	}
+	return nil
+}
+
+// payload returns the payload of a frame of fixed size.
+func (c *conn) payload(h frameHead, size uint32) ([]byte, error) {
+	if h.length != size {
+		return nil, connError{http2.ErrCodeFrameSize, fmt.Sprintf("a frame of type %d with %d bytes", h.kind, h.length)}
+	}
+	b, err := c.in.next(int(size))
+	return b, noEOF(err)
+}
+
+// control appends an acknowledgement. c.mu is not held.
+func (c *conn) control(appendTo func([]byte) []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return c.err
+	}
+	b := c.out.open()
+	before := len(*b)
+	*b = appendTo(*b)
+	c.out.control += len(*b) - before
+	if c.out.control > controlLimit {
+		return connError{http2.ErrCodeEnhanceYourCalm, "too many frames that want an answer that is not read"}
+	}
+	c.writeSoon()
+	return nil
+}
+
+func (c *conn) pingFrame(h frameHead) error {
+	if h.stream != 0 {
+		return connError{http2.ErrCodeProtocol, "a PING frame on a stream"}
+	}
+	data, err := c.payload(h, 8)
+	if err != nil {
+		return err
+	}
+	if h.has(http2.FlagPingAck) {
+		c.pingAnswered(data)
+		return nil
+	}
+	return c.control(func(b []byte) []byte {
+		return append(appendFrameHead(b, 8, http2.FramePing, http2.FlagPingAck, 0), data...)
+	})
+}
+
+func (c *conn) priorityFrame(h frameHead) error {
+	if h.stream == 0 {
+		return connError{http2.ErrCodeProtocol, "a PRIORITY frame on no stream"}
+	}
+	if err := c.useless(); err != nil {
+		return err
+	}
+	if h.length != 5 {
+		return c.streamFailed(h.stream, streamError{http2.ErrCodeFrameSize, "a PRIORITY frame of the wrong size"}, int(h.length))
+	}
+	return c.in.skip(5)
+}
+
+func (c *conn) resetFrame(h frameHead) error {
+	if _, err := c.payload(h, 4); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h.stream == 0 || c.neverOpened(h.stream) {
+		return connError{http2.ErrCodeProtocol, "RST_STREAM on a stream that was never opened"}
+	}
+	if st := c.streams[h.stream]; st != nil {
+		delete(c.streams, h.stream)
+		st.abandon(errReset)
+		c.finishIfDone()
+	}
+	// A client that opens streams only to reset them makes us work for nothing
+	// (CVE-2023-44487).
+	return c.useless()
+}
+
+func (c *conn) windowUpdateFrame(h frameHead) error {
+	b, err := c.payload(h, 4)
+	if err != nil {
+		return err
+	}
+	increment := int64(binary.BigEndian.Uint32(b) & maxWindow)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h.stream == 0 {
+		if increment == 0 {
+			return connError{http2.ErrCodeProtocol, "a WINDOW_UPDATE of 0"}
+		}
+		if c.sendWindow += increment; c.sendWindow > maxWindow {
+			return connError{http2.ErrCodeFlowControl, "the connection's window is too large"}
+		}
+		c.granted = time.Now()
+		c.wakeNext()
+		return nil
+	}
+	if c.neverOpened(h.stream) {
+		return connError{http2.ErrCodeProtocol, "WINDOW_UPDATE on a stream that was never opened"}
+	}
+	st := c.streams[h.stream]
+	switch {
+	case st == nil: // it may have crossed our end of the stream
+	case increment == 0:
+		c.refuse(h.stream, http2.ErrCodeProtocol)
+		return c.useless()
+	case st.sendWindow+increment > maxWindow:
+		c.refuse(h.stream, http2.ErrCodeFlowControl)
+		return c.useless()
+	default:
+		st.sendWindow += increment
+		st.canSend.wake()
+	}
+	return nil
+}
+
+// streamFailed resets a stream after a frame of n bytes was passed.
+func (c *conn) streamFailed(id uint32, why streamError, n int) error {
+	if err := c.in.skip(n); err != nil {
+		return err
+	}
+	if err := c.useless(); err != nil {
+		return err
+	}
+	c.server.options.Logger.Debug("HTTP/2 stream reset: the client broke the protocol", "remote", c.remote, "stream", id, "error", why)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refuse(id, why.code)
+	return nil
+}
+
+// refuse resets a stream, also one that is not open. c.mu is held.
+func (c *conn) refuse(id uint32, code http2.ErrCode) {
+	if st := c.streams[id]; st != nil {
+		st.reset(code, errBroken)
+	} else if c.err == nil {
+		b := c.out.open()
+		*b = appendReset(*b, id, code)
+	}
+	c.writeSoon()
+}
+
+// neverOpened says whether a stream is idle (RFC 9113 section 5.1). c.mu is held.
+func (c *conn) neverOpened(id uint32) bool {
+	if id%2 == 0 {
+		return true
+	}
+	// After the last GOAWAY the client may have opened some that we ignore.
+	return id > c.lastID && !c.closing
+}

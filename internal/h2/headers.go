@@ -1,0 +1,152 @@
+package h2
+
+import (
+	"strings"
+
+	"golang.org/x/net/http2"
+)
+
+// maxFragments is how many CONTINUATION frames one header block may take.
+// Ordinary clients need none for less than 16 kB.
+const maxFragments = 64
+
+// readBlock decodes a header block: what is left of a HEADERS frame, which ends
+// with padding, and its CONTINUATION frames.
+func (c *conn) readBlock(h frameHead, size, padding int) error {
+	c.fields.reset()
+	for fragments := 0; ; fragments++ {
+		if c.fields.wire += size; c.fields.wire > 2*c.fields.limit || fragments > maxFragments {
+			// Decoding it would be work for nothing (CVE-2024-27316).
+			return connError{http2.ErrCodeEnhanceYourCalm, "too large a header block"}
+		}
+		for size > 0 {
+			b, err := c.in.next(min(size, smallBuffer))
+			if err != nil {
+				return noEOF(err)
+			}
+			size -= len(b)
+			if _, err := c.decoder.Write(b); err != nil {
+				return connError{http2.ErrCodeCompression, "a header block cannot be decoded: " + err.Error()}
+			}
+		}
+		if err := c.in.skip(padding); err != nil {
+			return err
+		}
+		padding = 0
+		if h.has(http2.FlagHeadersEndHeaders) {
+			break
+		}
+		next, err := c.in.head()
+		if err != nil {
+			return noEOF(err)
+		}
+		if next.kind != http2.FrameContinuation || next.stream != h.stream {
+			return connError{http2.ErrCodeProtocol, "a header block was not continued"}
+		}
+		h.flags, size = next.flags, int(next.length)
+	}
+	if err := c.decoder.Close(); err != nil {
+		return connError{http2.ErrCodeCompression, "a header block is not complete: " + err.Error()}
+	}
+	return nil
+}
+
+// headersFrame opens a stream, or ends a request's body with trailers.
+func (c *conn) headersFrame(h frameHead) error {
+	if h.stream == 0 || h.stream%2 == 0 {
+		return connError{http2.ErrCodeProtocol, "HEADERS on a stream that a client cannot open"}
+	}
+	size, padding, err := c.headersPrefix(h)
+	if err != nil {
+		return err
+	}
+	if err := c.readBlock(h, size, padding); err != nil {
+		return err
+	}
+	if h.stream <= c.lastID { // only this goroutine changes it
+		return c.trailers(h)
+	}
+	return c.open(h)
+}
+
+// headersPrefix passes what precedes the header block in a HEADERS frame, and
+// returns how long the block and the padding behind it are.
+func (c *conn) headersPrefix(h frameHead) (size, padding int, err error) {
+	size = int(h.length)
+	prefix := 0
+	if h.has(http2.FlagHeadersPadded) {
+		prefix++
+	}
+	if h.has(http2.FlagHeadersPriority) {
+		prefix += 5 // RFC 9113 section 5.3.2: it says nothing any more
+	}
+	if prefix > size {
+		return 0, 0, connError{http2.ErrCodeFrameSize, "a HEADERS frame that is too short for its flags"}
+	}
+	if prefix == 0 {
+		return size, 0, nil
+	}
+	b, err := c.in.next(prefix)
+	if err != nil {
+		return 0, 0, noEOF(err)
+	}
+	size -= prefix
+	if h.has(http2.FlagHeadersPadded) {
+		padding = int(b[0])
+	}
+	if padding > size {
+		return 0, 0, connError{http2.ErrCodeProtocol, "a HEADERS frame with more padding than payload"}
+	}
+	return size - padding, padding, nil
+}
+
+// trailers ends a request's body. What the trailers say, no handler asks for.
+func (c *conn) trailers(h frameHead) error {
+	f := &c.fields
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	st := c.streams[h.stream]
+	if st == nil || st.remoteClosed {
+		c.refuse(h.stream, http2.ErrCodeStreamClosed)
+		return c.useless()
+	}
+	pseudo := len(f.fields) > 0 && strings.HasPrefix(f.fields[0].Name, ":")
+	if !h.has(http2.FlagHeadersEndStream) || f.wrong != "" || pseudo || st.body.left > 0 {
+		c.refuse(h.stream, http2.ErrCodeProtocol)
+		return c.useless()
+	}
+	st.closeRemote()
+	return nil
+}
+
+// open starts a handler for a new stream.
+func (c *conn) open(h frameHead) error {
+	r, wrong := c.request(h)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return c.err
+	}
+	if c.closing {
+		return nil // the GOAWAY told the client that this stream is too late
+	}
+	c.lastID = h.stream
+	switch {
+	case c.running >= c.server.options.MaxConcurrentStreams:
+		c.refuse(h.stream, http2.ErrCodeRefusedStream)
+		return c.useless()
+	case wrong != "":
+		c.server.options.Logger.Debug("HTTP/2 request refused", "remote", c.remote, "error", wrong)
+		c.refuse(h.stream, http2.ErrCodeProtocol)
+		return c.useless()
+	}
+	st := c.newStream(h, r)
+	c.running++
+	c.handlers.Add(1)
+	if c.fields.tooMany {
+		go st.serveTooLarge(r.request)
+		return nil
+	}
+	go st.serve(r.request)
+	return nil
+}

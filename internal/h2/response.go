@@ -1,0 +1,264 @@
+package h2
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// stageSize is how much small writes collect before they become a frame.
+const stageSize = 4 << 10
+
+// response is the http.ResponseWriter of a stream. Besides what net/http's
+// writers can do, it writes several slices at once, see WriteBuffers. It belongs
+// to the handler's goroutine, except for the deadlines, which anybody may set
+// while the handler runs.
+type response struct {
+	st     *stream
+	method string
+	header http.Header
+	fields *fieldList // what WriteHeader has decided and what was not sent yet
+	stage  *buffer    // small writes that wait for more
+	code   int        // 0 until WriteHeader
+	length int64      // the content-length that the handler has set; -1: none
+	wrote  int64
+	sent   bool // the header fields have been sent
+}
+
+// Header implements http.ResponseWriter.
+func (w *response) Header() http.Header {
+	if w.header == nil {
+		w.header = make(http.Header)
+	}
+	return w.header
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *response) WriteHeader(code int) {
+	if w.code != 0 {
+		return
+	}
+	if code < 100 || code > 999 {
+		panic(fmt.Sprintf("h2: invalid status code %d", code)) // as net/http does
+	}
+	if code < 200 {
+		w.inform(code)
+		return
+	}
+	w.code, w.length = code, -1
+	w.fields = getFields()
+	w.fields.addHeader(w.header)
+	if value := w.header.Get("Content-Length"); value != "" {
+		if n, err := strconv.ParseUint(value, 10, 63); err == nil {
+			w.length = int64(n)
+			w.fields.add("content-length", strconv.FormatUint(n, 10))
+		}
+	}
+	if strings.EqualFold(w.header.Get("Connection"), "close") {
+		w.st.conn.drain()
+	}
+}
+
+// inform sends an interim answer (RFC 9110 section 15.2).
+func (w *response) inform(code int) {
+	c := w.st.conn
+	fields := getFields()
+	defer fields.put()
+	if code != http.StatusContinue {
+		fields.addHeader(w.header)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w.st.err == nil && code != http.StatusSwitchingProtocols {
+		w.st.appendHeaders(code, fields, false)
+		c.write()
+	}
+}
+
+// bodyAllowed says whether an answer with this status has a body.
+func bodyAllowed(code int) bool {
+	return code != http.StatusNoContent && code != http.StatusNotModified
+}
+
+// Write implements http.ResponseWriter. What is small is collected until Flush
+// or the handler's end.
+func (w *response) Write(p []byte) (int, error) {
+	if err := w.account(len(p)); err != nil {
+		return 0, err
+	}
+	staged := 0
+	if w.stage != nil {
+		staged = len(w.stage.bytes)
+	}
+	if staged+len(p) <= stageSize {
+		if w.stage == nil {
+			w.stage = getBuffer()
+		}
+		w.stage.bytes = append(w.stage.bytes, p...)
+		return len(p), nil
+	}
+	if err := w.push(false, p); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// WriteString implements io.StringWriter.
+func (w *response) WriteString(s string) (int, error) { return w.Write([]byte(s)) }
+
+// WriteBuffers writes all parts as if they were joined, without collecting them
+// first: they are copied once, into what the connection writes. It does not keep
+// them. Nothing is left for Flush to do.
+func (w *response) WriteBuffers(list ...[]byte) (int64, error) {
+	p := join(list...)
+	n := p.left
+	if err := w.account(n); err != nil {
+		return 0, err
+	}
+	if err := w.push(false, list...); err != nil {
+		return 0, err
+	}
+	return int64(n), nil
+}
+
+// account decides the header if that has not been done, and counts n bytes.
+func (w *response) account(n int) error {
+	if w.code == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	if !bodyAllowed(w.code) {
+		return http.ErrBodyNotAllowed
+	}
+	w.wrote += int64(n)
+	if w.length >= 0 && w.wrote > w.length {
+		return http.ErrContentLength
+	}
+	return nil
+}
+
+// push sends what was collected and list behind it, with the header before it.
+// Of an answer to HEAD only the header is sent.
+func (w *response) push(end bool, list ...[]byte) error {
+	p := join(list...)
+	if w.stage != nil {
+		p = join(append([][]byte{w.stage.bytes}, list...)...)
+	}
+	err := w.sendHeader(p, end)
+	if w.method == http.MethodHead {
+		p = parts{}
+	}
+	if err == nil && (p.left > 0 || end) {
+		err = w.st.send(p, end)
+	}
+	if w.stage != nil {
+		w.stage.put()
+		w.stage = nil
+	}
+	return err
+}
+
+// sendHeader appends the header, if that has not been done, for a body that
+// begins with p and, if end says so, ends with it.
+func (w *response) sendHeader(p parts, end bool) error {
+	if w.sent {
+		return nil
+	}
+	w.sent = true
+	f := w.fields
+	w.fields = nil
+	defer f.put()
+	if end && w.length < 0 && bodyAllowed(w.code) && (w.wrote > 0 || w.method != http.MethodHead) {
+		f.add("content-length", strconv.FormatInt(w.wrote, 10))
+	}
+	if !f.hasType && p.left > 0 && w.header.Get("Content-Encoding") == "" {
+		f.add("content-type", http.DetectContentType(p.list[0]))
+	}
+	if !f.hasDate {
+		f.add("date", date())
+	}
+	st := w.st
+	c := st.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waitBelow(outputLimit) // a client may go on asking for what it does not read
+	if st.err != nil {
+		return st.err
+	}
+	st.headersSent = true
+	closes := end && (p.left == 0 || w.method == http.MethodHead)
+	st.appendHeaders(w.code, f, closes)
+	if closes {
+		st.ended()
+	}
+	return nil
+}
+
+// FlushError sends what has been written; http.ResponseController calls it.
+func (w *response) FlushError() error {
+	if w.code == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	if err := w.push(false); err != nil {
+		return err
+	}
+	c := w.st.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.write() // the header, if there was no data
+	return w.st.err
+}
+
+// Flush implements http.Flusher.
+func (w *response) Flush() { _ = w.FlushError() } // the next write reports it
+
+// SetReadDeadline limits how long reading the body may take; it fails with
+// os.ErrDeadlineExceeded then. The zero time means no limit.
+func (w *response) SetReadDeadline(t time.Time) error {
+	c := w.st.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w.st.body.readable.setDeadline(t)
+	return nil
+}
+
+// SetWriteDeadline limits how long writes may wait for the client. After it they
+// fail with os.ErrDeadlineExceeded, and the stream is reset.
+func (w *response) SetWriteDeadline(t time.Time) error {
+	c := w.st.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w.st.canSend.setDeadline(t)
+	return nil
+}
+
+// EnableFullDuplex does nothing: HTTP/2 always is.
+func (w *response) EnableFullDuplex() error { return nil }
+
+var errTooShort = errors.New("h2: the handler wrote less than the content-length that it had set")
+
+// end completes the answer after the handler has returned.
+func (w *response) end() {
+	if w.code == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	if w.length >= 0 && w.wrote < w.length && w.method != http.MethodHead && bodyAllowed(w.code) {
+		w.st.fail(errTooShort)
+		return
+	}
+	_ = w.push(true) // if it fails, the client is gone
+}
+
+// release gives back what the answer holds.
+func (w *response) release() {
+	if w.fields != nil {
+		w.fields.put()
+		w.fields = nil
+	}
+	if w.stage != nil {
+		w.stage.put()
+		w.stage = nil
+	}
+}

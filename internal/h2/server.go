@@ -1,0 +1,162 @@
+package h2
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// Options are the limits of a server. Zero values mean the defaults named.
+type Options struct {
+	// MaxConcurrentStreams is how many requests a connection may have under
+	// way; 250 by default. Handlers whose stream the client has reset count
+	// until they return.
+	MaxConcurrentStreams int
+	// MaxHeaderBytes limits the header fields of a request, as RFC 9113 section
+	// 6.5.2 counts them; 64 kB by default. A request above it is a 431.
+	MaxHeaderBytes int
+	// MaxReadFrameSize is the largest frame that is received; 256 kB by default.
+	MaxReadFrameSize int
+	// StreamWindow and ConnWindow are how many bytes of request bodies may wait
+	// for their handlers, for each stream and for a connection; 512 kB and 2 MB
+	// by default.
+	StreamWindow, ConnWindow int
+	// HandshakeTimeout is how long a client may take to begin to speak HTTP/2
+	// after the TLS handshake; 15 s by default.
+	HandshakeTimeout time.Duration
+	// IdleTimeout is how long a connection without requests is kept; 3 min by
+	// default.
+	IdleTimeout time.Duration
+	// A connection that has been silent for PingAfter (15 s by default) is asked
+	// for a sign of life, and closed if there is none within PingTimeout (10 s
+	// by default).
+	PingAfter, PingTimeout time.Duration
+	// WriteTimeout is how long a client may leave everything unread that was
+	// written to its connection, on connections of NewListener; 30 s by default. A
+	// stream that has waited as long for the client's windows is reset, at the next
+	// ping or when one would be due.
+	WriteTimeout time.Duration
+	// Logger learns of panics in handlers (Error) and of what peers did wrong
+	// (Debug). By default nobody does.
+	Logger *slog.Logger
+}
+
+func (o *Options) setDefaults() {
+	setDefault(&o.MaxConcurrentStreams, 250)
+	setDefault(&o.MaxHeaderBytes, 64<<10)
+	setDefault(&o.MaxReadFrameSize, 256<<10)
+	setDefault(&o.StreamWindow, 512<<10)
+	setDefault(&o.ConnWindow, 2<<20)
+	setDefault(&o.HandshakeTimeout, 15*time.Second)
+	setDefault(&o.IdleTimeout, 3*time.Minute)
+	setDefault(&o.PingAfter, 15*time.Second)
+	setDefault(&o.PingTimeout, 10*time.Second)
+	setDefault(&o.WriteTimeout, 30*time.Second)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Server serves the HTTP/2 connections of an http.Server. Its methods may be
+// called concurrently.
+type Server struct {
+	options Options
+
+	mu       sync.Mutex
+	conns    map[*conn]struct{}
+	draining bool
+	empty    chan struct{} // closed when no connection is left; nil while nobody waits for that
+}
+
+// New returns a server. It starts nothing.
+func New(options Options) *Server {
+	options.setDefaults()
+	return &Server{options: options, conns: make(map[*conn]struct{})}
+}
+
+// Attach makes an http.Server give its HTTP/2 connections to s. It must be
+// called before that server serves, and the TLS configuration must offer "h2".
+// http.Server.Shutdown then tells clients to go away and waits until their last
+// requests are done; http.Server.Close breaks their connections.
+func (s *Server) Attach(server *http.Server) {
+	if server.TLSNextProto == nil {
+		server.TLSNextProto = make(map[string]func(*http.Server, *tls.Conn, http.Handler))
+	}
+	server.TLSNextProto[http2.NextProtoTLS] = s.serve
+	server.RegisterOnShutdown(s.drain)
+}
+
+// serve returns when the connection is closed and the handlers of its requests
+// have returned.
+func (s *Server) serve(_ *http.Server, tc *tls.Conn, handler http.Handler) {
+	c := newConn(s, tc, handler)
+	s.mu.Lock()
+	s.conns[c] = struct{}{}
+	draining := s.draining
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.conns, c)
+		s.left()
+	}()
+	if draining {
+		c.drain()
+	}
+	c.serve()
+}
+
+// left wakes Shutdown after the last connection. s.mu is held.
+func (s *Server) left() {
+	if len(s.conns) == 0 && s.empty != nil {
+		close(s.empty)
+		s.empty = nil
+	}
+}
+
+// Shutdown tells all clients to go away and waits until the last request is done
+// and the last connection closed, or until ctx ends, whose error it returns.
+// http.Server.Shutdown does the same, but only looks twice a second whether it is
+// done. Connections that are still being opened are left to that one.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.drain()
+	s.mu.Lock()
+	if s.empty == nil {
+		s.empty = make(chan struct{})
+	}
+	empty := s.empty
+	s.left()
+	s.mu.Unlock()
+	select {
+	case <-empty:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// drain tells all clients to go away (RFC 9113 section 6.8).
+func (s *Server) drain() {
+	s.mu.Lock()
+	s.draining = true
+	conns := make([]*conn, 0, len(s.conns))
+	for c := range s.conns {
+		conns = append(conns, c)
+	}
+	s.mu.Unlock()
+	for _, c := range conns {
+		c.drain()
+	}
+}
