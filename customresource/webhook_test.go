@@ -236,7 +236,7 @@ func TestFailuresOfWebhooks(t *testing.T) {
 	}
 	c.merge(oldCerts+"/a", object{"spec": object{"host": "new"}}).is(http.StatusInternalServerError)
 	// It is not the client's fault either if what it sends cannot be stored.
-	c.do(http.MethodPost, oldCerts, cert("v1alpha1", "b", object{"host": "b.org"})).is(http.StatusInternalServerError)
+	c.do(http.MethodPost, oldCerts, cert("v1alpha1", "c", object{"host": "b.org"})).is(http.StatusInternalServerError)
 	if event := c.watch(oldCerts + "?watch=1").next(); event["type"] != "ERROR" || at(event, "object.code") != 500. {
 		t.Errorf("a watch says %v", event)
 	}

@@ -125,6 +125,7 @@ func (r Registry) carryOut(ctx context.Context, namespace, name string, dryRun b
 		next, err := r.superseded(name, err)
 		return nil, next, err
 	}
+	r.wrote(rev)
 	json, err := r.stored.WithRevision(value, int64(rev))
 	if err != nil {
 		return nil, nil, r.storeError(name, err)
@@ -190,6 +191,7 @@ func (r Registry) carryOutRemove(ctx context.Context, namespace, name string, dr
 		next, err := r.superseded(name, err)
 		return nil, next, err
 	}
+	r.wrote(rev)
 	// The answer carries the revision of the deletion, as the event does.
 	result, err := r.tried(obj, rev)
 	if result != nil {

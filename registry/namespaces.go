@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/levelwire/levelwire/resource"
+	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/watchcache"
 )
 
@@ -73,12 +74,27 @@ const (
 // a create need not decode it.
 var endingForm = watchcache.NewForm("namespace is being deleted")
 
-// phaseOf takes it from the cache that a namespace is active, and asks the store
-// for everything else: the namespace may have been created just now, also in the
-// place of one that the cache still shows.
+// wrote notes a change of a namespace, so that no cache is believed that has not
+// seen it.
+func (r Registry) wrote(revision storage.Revision) {
+	if !isNamespaces(r.stored) {
+		return
+	}
+	written := &r.set.namespaceWritten
+	for known := written.Load(); known < int64(revision) && !written.CompareAndSwap(known, int64(revision)); {
+		known = written.Load()
+	}
+}
+
+// phaseOf takes it from the cache that a namespace is active, if the cache has
+// seen what was done to namespaces here, and asks the store for everything else:
+// the namespace may have been created just now, also in the place of one that the
+// cache still shows.
 func (s *Set) phaseOf(ctx context.Context, namespaces Registry, name string) (phase, error) {
 	if cache := s.config.Cache(namespaces.stored); cache != nil {
-		if cached, ok := cache.Current().Get(name); ok { // empty until it is filled
+		current := cache.Current()
+		upToDate := int64(current.Revision()) >= s.namespaceWritten.Load()
+		if cached, ok := current.Get(name); ok && upToDate { // empty until it is filled
 			isEnding, err := cached.Form(endingForm, namespaces.encodeEnding)
 			if err == nil && len(isEnding) == 0 {
 				return active, nil

@@ -62,6 +62,26 @@ func TestNothingIsLeftOfANamespace(t *testing.T) {
 	}
 }
 
+// TestNamespaceIsClosedAtOnce: whoever has been told that a namespace is being
+// deleted creates nothing in it, though the cache shows it as it was.
+func TestNamespaceIsClosedAtOnce(t *testing.T) {
+	for what, test := range map[string]struct {
+		wholly bool
+		code   int32
+		reason metav1.StatusReason
+	}{"is ending": {false, 403, metav1.StatusReasonForbidden}, "has ended": {true, 404, metav1.StatusReasonNotFound}} {
+		t.Run(what, func(t *testing.T) {
+			all, configure, _ := withCaches(t)
+			f := newFixture(t, configure)
+			f.create(t, "namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
+			fillOnce(t, f.store, all["namespaces"])
+			endNamespace(t, f, "n", test.wholly)
+			_, err := f.of(t, "configmaps").Create(t.Context(), "n", configMap("late", "x"), registry.WriteOptions{})
+			wantStatus(t, what, err, test.code, test.reason, "")
+		})
+	}
+}
+
 // TestNamespaceMadeAnewIsOpen: the cache still shows the namespace of that name
 // that is gone.
 func TestNamespaceMadeAnewIsOpen(t *testing.T) {

@@ -32,7 +32,7 @@ func (r Registry) prepareCreate(obj resource.Object, own ownership) {
 }
 
 func (r Registry) validateCreate(obj resource.Object) error {
-	errs := validation.ValidateObjectMetaAccessor(obj, r.res.Namespaced, anyName, metadataPath)
+	errs := r.validateMetadata(obj)
 	if f := r.res.Strategy.Validate; f != nil {
 		errs = append(errs, f(obj)...)
 	}
@@ -110,7 +110,7 @@ func call2(f func(obj, old resource.Object), obj, old resource.Object) {
 
 func (r Registry) validateUpdate(obj, old resource.Object, of part, subresource string) error {
 	errs := validation.ValidateObjectMetaAccessorUpdate(obj, old, metadataPath)
-	errs = append(errs, validation.ValidateObjectMetaAccessor(obj, r.res.Namespaced, anyName, metadataPath)...)
+	errs = append(errs, r.validateMetadata(obj)...)
 	if of == partMain {
 		if f := r.res.Strategy.Validate; f != nil {
 			errs = append(errs, f(obj)...)

@@ -3,6 +3,7 @@ package registry
 import (
 	"errors"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -73,6 +74,9 @@ func (c *Config) setDefaults() {
 // concurrent use.
 type Set struct {
 	config Config
+	// namespaceWritten is the newest revision in which a namespace was changed
+	// or deleted through this Set: a cache from before does not know of it.
+	namespaceWritten atomic.Int64
 }
 
 // NewSet returns a Set. It does no I/O.

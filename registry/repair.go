@@ -27,22 +27,31 @@ const repairPage = 500
 // calls it. What two Services hold stays as it is, and is logged. Several servers
 // may repair at once.
 func (s *Services) Repair(ctx context.Context) error {
+	err := s.claimHeld(ctx)
+	for errors.Is(err, storage.ErrCompacted) {
+		// Between two pages. What has been claimed so far stays claimed.
+		err = s.claimHeld(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("claim what services hold: %w", err)
+	}
+	s.once.Do(func() { close(s.repaired) })
+	return nil
+}
+
+// claimHeld is one attempt at Repair.
+func (s *Services) claimHeld(ctx context.Context) error {
 	held, revision, err := s.owners(ctx)
 	if err != nil {
 		return err
 	}
-	err = s.scan(ctx, "", "services", revision, func(obj resource.Object) error {
+	return s.scan(ctx, "", "services", revision, func(obj resource.Object) error {
 		svc, ok := obj.(*corev1.Service)
 		if !ok {
 			return nil
 		}
 		return s.repair(ctx, svc, held)
 	})
-	if err != nil {
-		return fmt.Errorf("claim what services hold: %w", err)
-	}
-	s.once.Do(func() { close(s.repaired) })
-	return nil
 }
 
 // awaitRepair returns once the claims are complete.

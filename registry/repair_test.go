@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -57,6 +58,37 @@ func TestRestoredServicesKeepTheirAddresses(t *testing.T) {
 	}
 	if _, err := r.Create(t.Context(), "default", service("a", withIP("10.0.0.5"), withNodePort(30004)), registry.WriteOptions{}); err != nil {
 		t.Errorf("what a deleted service held: %v", err)
+	}
+}
+
+// forgetful is a store that forgets the revision of the first list that names
+// one, just before it answers.
+type forgetful struct {
+	storage.Store
+	forgot atomic.Bool
+}
+
+func (f *forgetful) List(ctx context.Context, prefix string, opts storage.ListOptions) (storage.Page, error) {
+	if opts.At != 0 && !f.forgot.Swap(true) {
+		after, err := f.Create(ctx, "/elsewhere", []byte("{}"), 0)
+		if err == nil {
+			err = f.Compact(ctx, after)
+		}
+		if err != nil {
+			return storage.Page{}, err
+		}
+	}
+	return f.Store.List(ctx, prefix, opts)
+}
+
+// TestCompactionDuringTheRepair: other servers of the same etcd compact when they
+// like.
+func TestCompactionDuringTheRepair(t *testing.T) {
+	store := &forgetful{Store: openMemory(t)}
+	restore(t, store, service("restored", withIP("10.0.0.5")))
+	f := newFixtureOver(t, store)
+	if !store.forgot.Load() || f.addresses(t) != 2 { // with that of default/kubernetes
+		t.Errorf("compacted: %v; %d addresses are claimed, want 2", store.forgot.Load(), f.addresses(t))
 	}
 }
 

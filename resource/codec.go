@@ -102,6 +102,9 @@ var storedJSON = jsonv2.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv2.MatchCaseI
 
 // unmarshal decodes JSON that our own encoder, or a kube-apiserver, wrote.
 func unmarshal(data []byte, into runtime.Object) error {
+	if readByShape(data, into) {
+		return nil
+	}
 	if u, ok := into.(*unstructured.Unstructured); ok {
 		u.Object = nil
 		// Integers stay integers, which matters to patches.
@@ -118,20 +121,38 @@ const (
 )
 
 // buffers are reused between encodes, so that each allocates only its result.
-var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// mostPooled bounds what a pooled buffer keeps.
+const mostPooled = 64 << 10
 
 // marshal encodes obj in canonical member order.
 func (r *Resource) marshal(obj Object, rule revisionRule) ([]byte, error) {
-	buf := buffers.Get().(*bytes.Buffer)
-	defer func() {
-		buf.Reset()
+	buf := buffers.Get().(*[]byte)
+	out, ok, err := r.writeByShape((*buf)[:0], obj, rule)
+	if ok && err == nil {
+		result := bytes.Clone(out)
+		if cap(out) <= mostPooled {
+			*buf = out
+		}
 		buffers.Put(buf)
-	}()
+		return result, nil
+	}
+	buffers.Put(buf)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", r.Kind, err)
+	}
+	return r.marshalGeneral(obj, rule)
+}
+
+// marshalGeneral is marshal for every type.
+func (r *Resource) marshalGeneral(obj Object, rule revisionRule) ([]byte, error) {
 	var value any = obj
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		value = u.Object
 	}
-	encoder := json.NewEncoder(buf)
+	var buf bytes.Buffer
+	encoder := json.NewEncoder(&buf)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(value); err != nil {
 		return nil, fmt.Errorf("encode %s: %w", r.Kind, err)

@@ -101,6 +101,40 @@ func AppendProtobufWatchEvent(dst []byte, eventType string, object []byte) []byt
 	return appendField(dst, 1, object)
 }
 
+// ProtobufFrames puts bare messages of one kind into frames of a protobuf watch
+// stream, as AppendProtobufWatchEvent writes them, without collecting the parts:
+// the head, the message, the tail. It is immutable.
+type ProtobufFrames struct {
+	event    []byte // the event's type
+	envelope []byte // up to the length of the message
+	tail     []byte
+}
+
+// NewProtobufFrames returns the frames of events of one type.
+func NewProtobufFrames(eventType string, gvk schema.GroupVersionKind) *ProtobufFrames {
+	envelope := appendEnvelopeHead(nil, gvk, 0)
+	return &ProtobufFrames{
+		event:    appendField(nil, 1, []byte(eventType)),
+		envelope: envelope[:len(envelope)-1],
+		tail:     appendEnvelopeTail(nil),
+	}
+}
+
+// AppendHead appends what comes before a message of the given length.
+func (f *ProtobufFrames) AppendHead(dst []byte, message int) []byte {
+	object := len(f.envelope) + fieldSize(message) - 1 + len(f.tail)
+	rawExtension := fieldSize(object)
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(f.event)+fieldSize(rawExtension)))
+	dst = append(dst, f.event...)
+	dst = appendFieldHead(dst, 2, rawExtension)
+	dst = appendFieldHead(dst, 1, object)
+	dst = append(dst, f.envelope...)
+	return binary.AppendUvarint(dst, uint64(message))
+}
+
+// Tail returns what comes after every message. It is shared and must not be modified.
+func (f *ProtobufFrames) Tail() []byte { return f.tail }
+
 // UnwrapProtobuf opens the envelope. raw shares data's memory.
 func UnwrapProtobuf(data []byte) (gvk schema.GroupVersionKind, raw []byte, err error) {
 	if !IsProtobuf(data) {

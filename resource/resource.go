@@ -108,8 +108,9 @@ type Resource struct {
 	// answered with; empty if it is not deprecated.
 	Deprecation string
 
-	plan   atomic.Pointer[extraction] // Fields compiled, on first use
-	prefix atomic.Pointer[[]byte]     // see Prefix, on first use
+	plan   atomic.Pointer[extraction]  // Fields compiled, on first use
+	prefix atomic.Pointer[[]byte]      // see Prefix, on first use
+	shape  atomic.Pointer[messagePlan] // see AppendProtobuf, on first use
 }
 
 // Field is one selectable field: the value at one of the paths, the first

@@ -29,6 +29,7 @@ type recorder interface {
 // whose key is only read from it if somebody asks.
 type step struct {
 	name    *string
+	quoted  string        // of a struct's member
 	list    *shape        // nil for a member
 	element reflect.Value // of list
 
@@ -55,7 +56,7 @@ func (d *differ) objects(s *shape, before, after reflect.Value) {
 		case f.name == "apiVersion" || f.name == "kind" || f.name == "status" && d.ignoreStatus:
 			continue
 		case f.name == "metadata" && f.shape.kind == structure:
-			d.push(step{name: &f.name})
+			d.push(step{name: &f.name, quoted: f.quoted})
 			d.metadata(f.shape, before.FieldByIndex(f.index), after.FieldByIndex(f.index))
 			d.pop()
 		default:
@@ -79,7 +80,7 @@ func (d *differ) member(f *field, before, after reflect.Value) bool {
 	if !a.IsValid() && !b.IsValid() {
 		return false
 	}
-	d.push(step{name: &f.name})
+	d.push(step{name: &f.name, quoted: f.quoted})
 	d.compare(f.shape, a, b)
 	d.pop()
 	return true
@@ -216,6 +217,9 @@ func (d *differ) elements(s *shape, before, after reflect.Value) bool {
 			d.compare(s.elem, before.Index(i), after.Index(i))
 			d.pop()
 		}
+		return after.Len() > 0
+	}
+	if !before.IsValid() && d.added(s, after) {
 		return after.Len() > 0
 	}
 	a, b := d.index(s, before), d.index(s, after)

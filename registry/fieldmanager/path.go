@@ -61,6 +61,9 @@ func plain(v reflect.Value) any {
 
 // appendStep appends a step as a member name of FieldsV1, quoted.
 func appendStep(dst []byte, s *step) []byte {
+	if s.quoted != "" {
+		return append(dst, s.quoted...)
+	}
 	var scratch [96]byte
 	inner := scratch[:0]
 	switch {

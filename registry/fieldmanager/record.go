@@ -1,6 +1,8 @@
 package fieldmanager
 
 import (
+	"sync"
+
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -35,6 +37,7 @@ func (c *changes) none() bool { return c.set == nil && c.gone == nil }
 type fieldsWriter struct {
 	buf   []byte
 	nodes []node // those that are open; the first is the root
+	path  []step // for the differ
 }
 
 type node struct {
@@ -42,8 +45,28 @@ type node struct {
 	children bool
 }
 
+// mostPooled bounds what a writer keeps, in bytes.
+const mostPooled = 64 << 10
+
+// fieldsWriters are used again: what one holds is larger than what it makes.
+var fieldsWriters = sync.Pool{New: func() any {
+	return &fieldsWriter{buf: make([]byte, 0, 2048), nodes: make([]node, 0, 16), path: make([]step, 0, 16)}
+}}
+
 func newFieldsWriter() *fieldsWriter {
-	return &fieldsWriter{buf: make([]byte, 0, 2048), nodes: append(make([]node, 0, 16), node{})}
+	w := fieldsWriters.Get().(*fieldsWriter)
+	w.buf, w.nodes = w.buf[:0], append(w.nodes[:0], node{})
+	return w
+}
+
+// release gives the writer back, with the path of a differ that used it.
+func (w *fieldsWriter) release(path []step) {
+	if cap(w.buf) > mostPooled {
+		return
+	}
+	clear(path[:cap(path)]) // it refers to the object
+	w.path = path[:0]
+	fieldsWriters.Put(w)
 }
 
 func (w *fieldsWriter) record(path []step, what change) {
@@ -87,11 +110,11 @@ func (w *fieldsWriter) end() {
 	w.nodes = w.nodes[:last]
 }
 
-// finish returns the set, or "" if it is empty.
-func (w *fieldsWriter) finish() string {
+// finish returns the set, until the release, or nothing if it is empty.
+func (w *fieldsWriter) finish() []byte {
 	if !w.nodes[0].children {
-		return ""
+		return nil
 	}
 	w.end()
-	return string(w.buf)
+	return w.buf
 }

@@ -38,7 +38,8 @@ const (
 // field is one member of a struct's JSON form.
 type field struct {
 	name      string
-	index     []int // as for reflect.Value.FieldByIndex; embedded structs are not pointers
+	quoted    string // as a member name of FieldsV1
+	index     []int  // as for reflect.Value.FieldByIndex; embedded structs are not pointers
 	omitEmpty bool
 	omitZero  func(reflect.Value) bool
 	shape     *shape
@@ -135,7 +136,7 @@ func (b *shapeBuilder) addFields(s *shape, t reflect.Type, index []int) {
 		case name == "":
 			name = f.Name
 		}
-		added := field{name: name, index: at, omitEmpty: hasOption(options, "omitempty"), unowned: slices.Contains(unowned, name)}
+		added := field{name: name, quoted: `"f:` + name + `"`, index: at, omitEmpty: hasOption(options, "omitempty"), unowned: slices.Contains(unowned, name)}
 		if hasOption(options, "omitzero") {
 			added.omitZero = value.OmitZeroFunc(f.Type)
 		}

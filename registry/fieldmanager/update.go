@@ -29,21 +29,24 @@ func (m Manager) createByType(obj resource.Object, manager string) bool {
 		return false
 	}
 	w := newFieldsWriter()
-	d := m.differ(w)
+	d := m.differ(w, w.path)
+	defer func() { w.release(d.path) }()
 	d.objects(s, reflect.Zero(v.Type()), v)
 	if d.unsure {
 		return false
 	}
-	if fields := w.finish(); fields != "" {
+	if fields := w.finish(); fields != nil {
 		entry := m.entry(manager)
-		entry.Time, entry.FieldsV1 = m.time(), metav1.NewFieldsV1(fields)
+		entry.Time, entry.FieldsV1 = m.time(), &metav1.FieldsV1{}
+		entry.FieldsV1.SetRawBytes(fields)
 		obj.SetManagedFields([]metav1.ManagedFieldsEntry{entry})
 	}
 	return true
 }
 
-func (m Manager) differ(to recorder) differ {
-	return differ{to: to, path: make([]step, 0, 16), ignoreStatus: m.Ignored != nil && m.Ignored.Has(statusPath)}
+// differ uses path, which is empty.
+func (m Manager) differ(to recorder, path []step) differ {
+	return differ{to: to, path: path, ignoreStatus: m.Ignored != nil && m.Ignored.Has(statusPath)}
 }
 
 // entry is that of an update of the endpoint, without its fields.
@@ -70,7 +73,7 @@ func (m Manager) updateByType(live, obj resource.Object, manager string) bool {
 		return true
 	}
 	var c changes
-	d := m.differ(&c)
+	d := m.differ(&c, make([]step, 0, 16))
 	v := reflect.ValueOf(obj).Elem()
 	s := shapeOf(v.Type())
 	if s.kind != structure {
