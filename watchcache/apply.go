@@ -1,6 +1,8 @@
 package watchcache
 
 import (
+	"time"
+
 	"github.com/levelwire/levelwire/internal/btree"
 	"github.com/levelwire/levelwire/storage"
 )
@@ -16,6 +18,7 @@ func (c *Cache) Apply(changes []Change) int {
 	defer c.mu.Unlock()
 	before := c.state.Load()
 	tree, entered := before.tree.Batch(), 0
+	tree.Succeed(c.blocks.drop)
 	for i := range changes {
 		change := &changes[i]
 		if change.Revision <= before.revision {
@@ -53,6 +56,7 @@ func (c *Cache) enter(change *Change, previous *Object, through storage.Revision
 		c.checkpoints = append(c.checkpoints, checkpoint{e.sequence, tree.Tree()})
 	}
 	if o := e.object; o != nil {
+		o.succeed(previous)
 		o.account.Store(c.account.Load())
 		c.counters.objectBytes.Add(int64(len(o.JSON)))
 		tree.Set(change.Key, o)
@@ -88,6 +92,9 @@ func (c *Cache) evict() {
 	for n := c.log.len(); n > c.opts.HistoryEvents || n > 1 && c.counters.historyBytes.Load() > c.opts.HistoryBytes; n-- {
 		c.drop()
 	}
+	if c.summary != nil && !c.recent(c.summary) {
+		c.summary = nil // it keeps the objects alive that were there when it was made
+	}
 }
 
 // drop evicts the oldest event, from the buckets too. What they hold oldest is the same
@@ -95,8 +102,15 @@ func (c *Cache) evict() {
 func (c *Cache) drop() {
 	e := c.log.evict()
 	c.base.Store(int64(e.revision))
+	c.foundation = nil
 	for _, b := range e.buckets {
 		b.log.evict()
+	}
+	if e.object == nil && !c.opts.ExactHistory {
+		now := time.Now()
+		c.graves.bury(e, now)
+		c.graves.trim(&c.opts, c.residue, now)
+		e.previous.dropForms()
 	}
 	e.release()
 	c.counters.evicted.Add(1)
@@ -168,6 +182,7 @@ func (c *Cache) replace(tree btree.Tree[*Object], revision storage.Revision) {
 	for c.log.len() > 0 {
 		c.drop()
 	}
+	c.state.Load().tree.Retire(c.blocks.drop)
 	accounts, size := new(account), 0
 	for _, o := range tree.Range("", "") {
 		o.account.Store(accounts)
@@ -176,8 +191,11 @@ func (c *Cache) replace(tree btree.Tree[*Object], revision storage.Revision) {
 	c.account.Store(accounts)
 	c.counters.objectBytes.Store(int64(size))
 	c.checkpoints = nil
+	c.summary = nil
+	c.graves.forget(revision)
 	c.exact = revision
 	c.base.Store(int64(revision))
+	c.foundation = &tree
 	c.state.Store(&state{tree: tree, revision: revision})
 	if !c.filled {
 		c.filled = true

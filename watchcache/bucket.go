@@ -18,6 +18,7 @@ type bucket struct {
 	mu       sync.Mutex   // guards sleepers; nothing else is locked while it is held
 	sleepers []*Watcher
 	spare    []*Watcher // the writer's: the list it woke last, to be filled again
+	starters []Starter  // the writer's: of those it is waking
 }
 
 const (
@@ -26,7 +27,7 @@ const (
 )
 
 func newBucket(i interest, start uint64) *bucket {
-	return &bucket{interest: i, start: start, log: &log{shift: bucketShift}}
+	return &bucket{interest: i, start: start, log: newLog(bucketShift)}
 }
 
 // sleep makes the next event wake the watcher. The caller has to look at the
@@ -58,10 +59,16 @@ func (b *bucket) wake() int {
 		// First the mark, then the signal: a watcher that still finds the mark
 		// relies on the signal that follows.
 		w.asleep.Store(false)
-		w.signal()
+		if starter := w.signal(); starter != nil {
+			b.starters = append(b.starters, starter)
+		}
 	}
+	for _, starter := range b.starters {
+		starter.Start()
+	}
+	clear(b.starters)
 	clear(list)
-	b.spare = list
+	b.spare, b.starters = list, b.starters[:0]
 	return len(list)
 }
 

@@ -27,16 +27,22 @@ type Cache struct {
 	base       atomic.Int64  // a watch may start after this revision or any later one
 	generation atomic.Uint64 // grows when the history is given up as a whole
 	account    atomic.Pointer[account]
+	blocks     *blocks
 	counters   counters
 	closed     atomic.Bool // written under the lock
 
+	summarizing sync.Mutex // held while a summary is made; taken before mu
 	mu          sync.Mutex // the writer's, and that of watchers that come and go
 	log         *log
 	all         *bucket // of the watchers that want everything; its log is the cache's
 	index       index
 	checkpoints []checkpoint
-	exact       storage.Revision // the state at every revision from here on can be told
-	touched     []*bucket        // by the batch that is being applied
+	exact       storage.Revision     // the state at every revision from here on can be told
+	touched     []*bucket            // by the batch that is being applied
+	foundation  *btree.Tree[*Object] // the state at base; nil once history has been dropped
+	graves      graves               // what the log has dropped that the state does not tell
+	summary     *summary             // the one made last
+	recalling   chan struct{}        // closed when the past has been put in front of the log; nil: not expected
 	filled      bool
 }
 
@@ -54,7 +60,7 @@ func New(res *resource.Resource, opts Options) *Cache {
 		res:   res,
 		opts:  opts.withDefaults(res),
 		ready: make(chan struct{}),
-		log:   &log{shift: mainShift},
+		log:   newLog(mainShift),
 		index: index{stored: res},
 	}
 	c.all = newBucket(interest{kind: byNothing}, 0)
@@ -62,6 +68,7 @@ func New(res *resource.Resource, opts Options) *Cache {
 	c.progress.Store(new(Progress))
 	c.state.Store(new(state))
 	c.account.Store(new(account))
+	c.blocks = newBlocks(c.opts.BlockBytes)
 	return c
 }
 
@@ -121,7 +128,7 @@ func (c *Cache) Current() Snapshot {
 }
 
 func (c *Cache) snapshot(tree btree.Tree[*Object], revision storage.Revision) Snapshot {
-	return Snapshot{tree: tree, revision: revision, namespaced: c.res.Namespaced}
+	return Snapshot{tree: tree, revision: revision, namespaced: c.res.Namespaced, blocks: c.blocks}
 }
 
 // NotOlderThan returns the state at the given revision or a later one. It
@@ -159,47 +166,25 @@ func (c *Cache) Advance(revision storage.Revision) { c.progress.Load().Publish(r
 // is filled.
 func (c *Cache) follow(p *Progress) { c.progress.Store(p) }
 
-// Watch starts a watcher. It fails with ErrNotReady before the first fill,
-// with an *ExpiredError if history from there is gone, and with ErrClosed.
-// The caller must Close the watcher.
-func (c *Cache) Watch(opts WatchOptions) (*Watcher, error) {
-	w := &Watcher{
-		cache:     c,
-		selection: opts.Selection,
-		ready:     make(chan struct{}, 1),
-		after:     opts.After,
-		reached:   opts.After,
-		initial:   opts.Initial,
-	}
-	if opts.Selection.Everything() {
-		w.selection = nil
-	}
-	if w.initial != nil {
-		w.after, w.reached = w.initial.revision, 0
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch base := storage.Revision(c.base.Load()); {
-	case c.closed.Load():
-		return nil, ErrClosed
-	case !c.filled:
-		return nil, ErrNotReady
-	case w.after < base:
-		c.counters.expired.Add(1)
-		return nil, &ExpiredError{Requested: w.after, Oldest: base}
-	}
-	c.attach(w)
-	return w, nil
-}
-
 // attach puts the watcher's cursor where its history begins. The lock is held.
 func (c *Cache) attach(w *Watcher) {
-	first := c.log.search(func(e *entry) bool { return e.revision > w.after })
-	b := c.bucketFor(w.selection)
-	b.watchers++
-	w.bucket = b
+	w.bucket = c.bucketFor(w.selection)
+	w.bucket.watchers++
 	w.generation = c.generation.Load()
-	switch {
+	c.seek(w)
+	c.counters.watchers.Add(1)
+	if w.waker == nil {
+		w.ready = make(chan struct{}, 1)
+		w.signal() // so that waiting before the first Read does not hang
+	}
+}
+
+// seek puts the cursor behind the revision that the watcher is to start after.
+// The lock is held.
+func (c *Cache) seek(w *Watcher) {
+	first := c.log.search(func(e *entry) bool { return e.revision > w.after })
+	w.behind, w.until = 0, 0
+	switch b := w.bucket; {
 	case b == c.all:
 		w.position = first
 	case b.start <= first:
@@ -208,8 +193,6 @@ func (c *Cache) attach(w *Watcher) {
 		// The bucket is younger than the history that is wanted.
 		w.behind, w.until, w.position = first, c.log.end.Load(), b.log.end.Load()
 	}
-	c.counters.watchers.Add(1)
-	w.signal() // so that waiting before the first Read does not hang
 }
 
 // bucketFor returns the bucket of the narrowest interest in the selection,
@@ -271,6 +254,7 @@ func (c *Cache) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed.Store(true)
+	c.recalled()
 	c.wakeAll()
 }
 

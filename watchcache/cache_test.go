@@ -97,7 +97,7 @@ func TestWatchFromTheFutureIsSilentUntilThen(t *testing.T) {
 }
 
 func TestWatchFromForgottenHistoryExpires(t *testing.T) {
-	c := filled(t, Options{HistoryEvents: 3}, podA)
+	c := filled(t, Options{HistoryEvents: 3, ExactHistory: true}, podA)
 	if _, err := c.Watch(WatchOptions{After: 9}); !isExpired(err, 9, 10) {
 		t.Errorf("before the fill: %v", err)
 	}
@@ -357,7 +357,7 @@ func TestDecodeOption(t *testing.T) {
 // TestWatchersComeAndGoDuringWrites is for the race detector, and for what must be
 // left when all are gone: nothing.
 func TestWatchersComeAndGoDuringWrites(t *testing.T) {
-	c := filled(t, Options{HistoryEvents: 50})
+	c := filled(t, Options{HistoryEvents: 50, ExactHistory: true})
 	var group sync.WaitGroup
 	stop := make(chan struct{})
 	for i := range 6 {

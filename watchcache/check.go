@@ -155,6 +155,7 @@ func (f *Feed) differs(ctx context.Context, m *member, s suspect, revision stora
 		f.skip(item.Key, item.Modified, err)
 		return found, nil
 	}
+	d.object.created, d.object.steady = item.Created, item.Modified
 	return append(found, d), nil
 }
 

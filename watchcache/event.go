@@ -98,9 +98,12 @@ func (e *entry) size() int64 {
 	return size
 }
 
-// release takes the forms out of the account that go with the entry.
+// release drops or takes out of the account the forms that go with the entry.
 func (e *entry) release() {
 	e.evicted.Store(true) // before departed is looked at: last does it the other way round
+	if e.object != nil {
+		e.object.dropForms()
+	}
 	if e.previous != nil {
 		e.previous.release()
 	}

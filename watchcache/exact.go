@@ -42,7 +42,7 @@ func (c *Cache) rewind(revision storage.Revision) (Snapshot, error) {
 	c.mu.Lock()
 	if oldest := max(c.exact, storage.Revision(c.base.Load())); revision < oldest {
 		c.mu.Unlock()
-		c.counters.expired.Add(1)
+		c.counters.expiredRead.Add(1)
 		return Snapshot{}, &ExpiredError{Requested: revision, Oldest: oldest}
 	}
 	first := c.log.search(func(e *entry) bool { return e.revision > revision })
@@ -61,11 +61,7 @@ func (c *Cache) rewind(revision storage.Revision) (Snapshot, error) {
 
 	tree := from.tree.Batch()
 	for _, e := range slices.Backward(undo) {
-		if e.previous == nil {
-			tree.Delete(e.object.Key)
-		} else {
-			tree.Set(e.previous.Key, e.previous)
-		}
+		e.undo(tree)
 	}
 	return c.snapshot(tree.Tree(), revision), nil
 }

@@ -19,6 +19,7 @@ import (
 type Source interface {
 	storage.Reader
 	storage.Watcher
+	storage.Historian
 }
 
 // FeedOptions tunes a Feed. The zero value of every member means its default.
@@ -32,6 +33,13 @@ type FeedOptions struct {
 	// Backlog is how many changes are held back for a cache while it is
 	// filled; a fill that takes longer than that starts over; 100000.
 	Backlog int
+	// ReplayRevisions is how much of the store's history is read at a start, at
+	// most, to fill the caches' own; 500000. Negative: none.
+	ReplayRevisions int
+	// Tombstones is how many deletions are kept in the store, of all resources,
+	// when it is compacted; 50000. TombstoneAge is for how long; 24 h.
+	Tombstones   int
+	TombstoneAge time.Duration
 	// CheckInterval is how often every cache is compared with the store; 10
 	// minutes. Negative: never.
 	CheckInterval time.Duration
@@ -44,6 +52,9 @@ func (o FeedOptions) withDefaults() FeedOptions {
 	o.PageSize = cmp.Or(o.PageSize, 1000)
 	o.FillConcurrency = cmp.Or(o.FillConcurrency, 8)
 	o.Backlog = cmp.Or(o.Backlog, 100_000)
+	o.ReplayRevisions = cmp.Or(o.ReplayRevisions, 500_000)
+	o.Tombstones = cmp.Or(o.Tombstones, 50_000)
+	o.TombstoneAge = cmp.Or(o.TombstoneAge, 24*time.Hour)
 	o.CheckInterval = cmp.Or(o.CheckInterval, 10*time.Minute)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -69,6 +80,7 @@ type Feed struct {
 	opts     FeedOptions
 	progress *Progress
 	slots    chan struct{} // one for each fill that may run
+	filled   chan struct{} // receives when a member wants its past; of length 1
 
 	resumes, relists, checks, differences, unrouted, undecodable atomic.Int64
 
@@ -87,17 +99,18 @@ type Feed struct {
 // member is one cache with what the feed knows about it. The feed's lock
 // guards it.
 type member struct {
-	cache    *Cache
-	prefix   string
-	filling  bool
-	removed  bool
-	distrust bool            // what the cache holds is not of the store's history
-	epoch    int             // of the stream; a fill from before a break is worthless
-	pending  []storage.Event // held back while filling
-	overflow bool            // pending was too long and was dropped
-	changes  []Change        // of the batch that is being applied
-	repairs  []difference    // found by the check, waiting for a revision
-	loaded   atomic.Int64    // objects so far in this fill
+	cache     *Cache
+	prefix    string
+	filling   bool
+	removed   bool
+	wantsPast bool            // it has been filled anew, and not been told what was before
+	distrust  bool            // what the cache holds is not of the store's history
+	epoch     int             // of the stream; a fill from before a break is worthless
+	pending   []storage.Event // held back while filling
+	overflow  bool            // pending was too long and was dropped
+	changes   []Change        // of the batch that is being applied
+	repairs   []difference    // found by the check, waiting for a revision
+	loaded    atomic.Int64    // objects so far in this fill
 }
 
 // NewFeed returns a feed of the given caches. None of them may have another
@@ -109,6 +122,7 @@ func NewFeed(store Source, caches []*Cache, opts FeedOptions) *Feed {
 		opts:       opts,
 		progress:   new(Progress),
 		slots:      make(chan struct{}, opts.FillConcurrency),
+		filled:     make(chan struct{}, 1),
 		members:    map[string]*member{},
 		unreadable: map[string]storage.Revision{},
 	}
@@ -131,6 +145,9 @@ func (f *Feed) Add(c *Cache) {
 		f.drop(old)
 	}
 	c.follow(f.progress)
+	if f.opts.ReplayRevisions > 0 {
+		c.expectPast()
+	}
 	m := &member{cache: c, prefix: prefix}
 	f.members[prefix] = m
 	f.order = append(f.order, m)
@@ -159,6 +176,7 @@ func (f *Feed) drop(m *member) {
 	}
 	m.cache.Close()
 	f.publish()
+	f.askForPast() // of others, which may have waited for its fill
 }
 
 // Run feeds the caches until ctx ends or the store is closed, and returns the
@@ -172,6 +190,9 @@ func (f *Feed) Run(ctx context.Context) error {
 		defer f.stopFills()
 		return f.follow(ctx)
 	})
+	if f.opts.ReplayRevisions > 0 {
+		group.Go(func() error { return f.replayer(ctx) })
+	}
 	if f.opts.CheckInterval > 0 {
 		group.Go(func() error { return f.checkRegularly(ctx) })
 	}

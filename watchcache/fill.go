@@ -93,7 +93,7 @@ func (f *Feed) join(ctx context.Context, m *member, epoch int, objects []*Object
 	if m.epoch != epoch || m.overflow {
 		return false, nil
 	}
-	first := !m.cache.isReady()
+	first, generation := !m.cache.isReady(), m.cache.generation.Load()
 	differences, err := m.cache.fill(objects, revision, m.distrust)
 	if err != nil {
 		return false, err
@@ -106,6 +106,11 @@ func (f *Feed) join(ctx context.Context, m *member, epoch int, objects []*Object
 	m.cache.Apply(m.changes)
 	m.changes, m.pending = nil, nil
 	m.filling, m.distrust = false, false
+	if first || m.cache.generation.Load() != generation {
+		f.wantPast(m)
+	} else {
+		f.askForPast() // of others, which wait for this fill
+	}
 	f.publish()
 	if first {
 		level := slog.LevelInfo
@@ -205,5 +210,6 @@ func (f *Feed) decodeItem(m *member, item *storage.KeyValue, held func(string) (
 		f.mu.Unlock()
 		return had
 	}
+	o.created, o.steady = item.Created, item.Modified
 	return o
 }

@@ -90,7 +90,7 @@ func TestAwakeWatchersAreNotWoken(t *testing.T) {
 // TestBucketYoungerThanHistory: a watcher that starts in the past reads it from
 // the cache's own log and goes on in its bucket's, without gap or duplicate.
 func TestBucketYoungerThanHistory(t *testing.T) {
-	c := filled(t, Options{HistoryEvents: 20})
+	c := filled(t, Options{HistoryEvents: 20, ExactHistory: true})
 	next := 11
 	apply := func(n int) {
 		for range n {

@@ -24,6 +24,43 @@ type directory struct {
 
 type chunk []atomic.Pointer[entry]
 
+// firstPosition is where logs begin, so that the past can be put in front.
+const firstPosition = 1 << 40
+
+func newLog(shift uint8) *log {
+	l := &log{shift: shift}
+	l.oldest.Store(firstPosition)
+	l.end.Store(firstPosition)
+	return l
+}
+
+// prepend puts entries, which must be in order, in front of the oldest. Only
+// the writer calls it. Readers see all of them or none.
+func (l *log) prepend(entries []*entry) {
+	if len(entries) == 0 {
+		return
+	}
+	old, oldest := l.directory.Load(), l.oldest.Load()
+	start := oldest - uint64(len(entries))
+	d := &directory{first: start >> l.shift}
+	var chunks []chunk
+	behind := oldest >> l.shift // number of the first chunk that may be there
+	if old != nil && len(old.chunks) > 0 {
+		chunks, behind = old.chunks, old.first
+	}
+	for number := d.first; number < behind || number == behind && len(chunks) == 0 && l.slot(oldest) > 0; number++ {
+		d.chunks = append(d.chunks, make(chunk, 1<<l.shift))
+	}
+	d.chunks = append(d.chunks, chunks...)
+	for i, e := range entries {
+		position := start + uint64(i)
+		e.sequence = position
+		d.chunks[position>>l.shift-d.first][l.slot(position)].Store(e)
+	}
+	l.directory.Store(d)
+	l.oldest.Store(start)
+}
+
 // append adds an entry at the end. Only the writer calls it.
 func (l *log) append(e *entry) {
 	position := l.end.Load()

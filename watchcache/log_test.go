@@ -52,7 +52,7 @@ func TestLogReadersWithoutLocks(t *testing.T) {
 }
 
 func TestEmptyLog(t *testing.T) {
-	l := &log{shift: 4}
+	l := &log{shift: 4} // from position 0
 	if l.evict() != nil || l.at(0) != nil || l.search(func(*entry) bool { return true }) != 0 {
 		t.Error("an empty log is not empty")
 	}
@@ -60,6 +60,47 @@ func TestEmptyLog(t *testing.T) {
 		l.append(&entry{})
 		if l.evict() == nil || l.evict() != nil || l.len() != 0 {
 			t.Fatal("append and evict do not balance")
+		}
+	}
+}
+
+// TestLogPrepend puts entries in front of logs of all lengths, with and without
+// evicted ones, and goes on as if they had always been there.
+func TestLogPrepend(t *testing.T) {
+	for appended := range 40 {
+		for evicted := range appended + 1 {
+			for _, count := range []int{0, 1, 15, 16, 17, 33} {
+				l := newLog(4)
+				for i := range appended {
+					l.append(&entry{sequence: firstPosition + uint64(i)})
+				}
+				for range evicted {
+					l.evict()
+				}
+				before := make([]*entry, count)
+				for i := range before {
+					before[i] = &entry{}
+				}
+				l.prepend(before)
+				l.append(&entry{sequence: l.end.Load()})
+				if want := count + appended - evicted + 1; l.len() != want {
+					t.Fatalf("%d entries, want %d", l.len(), want)
+				}
+				for p := l.oldest.Load(); p < l.end.Load(); p++ {
+					if e := l.at(p); e == nil || e.sequence != p {
+						t.Fatalf("appended %d, evicted %d, prepended %d: position %d holds %v", appended, evicted, count, p, e)
+					}
+				}
+				for p := l.oldest.Load(); p < l.end.Load(); p++ {
+					if e := l.evict(); e == nil || e.sequence != p {
+						t.Fatalf("appended %d, evicted %d, prepended %d: evicted %v at %d", appended, evicted, count, e, p)
+					}
+				}
+				l.append(&entry{sequence: l.end.Load()})
+				if e := l.at(l.oldest.Load()); e == nil || e.sequence != l.oldest.Load() {
+					t.Fatal("the log does not go on")
+				}
+			}
 		}
 	}
 }

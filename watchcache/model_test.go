@@ -42,6 +42,22 @@ func (w wish) parsed() wish {
 	return w
 }
 
+// randomWish is one of many kinds.
+func randomWish(random *rand.Rand) wish {
+	pick := func(choices ...string) string { return choices[random.IntN(len(choices))] }
+	return wish{
+		namespace: pick("", "", "ns0", "ns1"),
+		name:      pick("", "", "", "p3", "p4"),
+		label:     pick("", "", "app=1", "app in (1,2)", "!app", "app!=2"),
+		field:     pick("", "", "spec.nodeName=n1", "spec.nodeName=", "status.phase=Running,spec.nodeName!=n2", "metadata.namespace=ns1"),
+	}.parsed()
+}
+
+func (w wish) selection(t testing.TB) *Selection {
+	t.Helper()
+	return selecting(t, w.namespace, w.name, w.label, w.field)
+}
+
 func (w wish) String() string {
 	return fmt.Sprintf("%s/%s labels %q fields %q", w.namespace, w.name, w.label, w.field)
 }
@@ -282,15 +298,8 @@ func (h *truth) write(t *testing.T, store storage.Store, random *rand.Rand) {
 func startClient(ctx context.Context, t *testing.T, cache *Cache, random *rand.Rand, filledAt storage.Revision) *client {
 	t.Helper()
 	c := &client{initial: map[string]storage.Revision{}}
-	pick := func(choices ...string) string { return choices[random.IntN(len(choices))] }
-	c.wish = wish{
-		namespace: pick("", "", "ns0", "ns1"),
-		name:      pick("", "", "", "p3", "p4"),
-		label:     pick("", "", "app=1", "app in (1,2)", "!app", "app!=2"),
-		field:     pick("", "", "spec.nodeName=n1", "spec.nodeName=", "status.phase=Running,spec.nodeName!=n2", "metadata.namespace=ns1"),
-	}
-	c.wish = c.wish.parsed()
-	opts := WatchOptions{Selection: selecting(t, c.wish.namespace, c.wish.name, c.wish.label, c.wish.field)}
+	c.wish = randomWish(random)
+	opts := WatchOptions{Selection: c.wish.selection(t)}
 	current := cache.Current()
 	switch random.IntN(3) {
 	case 0:

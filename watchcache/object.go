@@ -3,6 +3,7 @@ package watchcache
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -27,8 +28,12 @@ type Object struct {
 	JSON []byte
 
 	written storage.Revision // 0: Revision
-	forms   atomic.Pointer[form]
-	account atomic.Pointer[account] // nil: forms are not counted
+	// created is the revision since when the object has existed, and steady one
+	// since when its attributes have been as they are; 0 means that it is not
+	// known. Set before the object is shared.
+	created, steady storage.Revision
+	forms           atomic.Pointer[form]
+	account         atomic.Pointer[account] // nil: forms are not counted
 }
 
 // Written returns the revision of the write that made the content. It differs
@@ -186,6 +191,10 @@ func (o *Object) count(f *form) {
 	}
 }
 
+// dropForms forgets the object's forms. Who needs one again makes it again;
+// otherwise what was made for an event would stay for as long as the object.
+func (o *Object) dropForms() { o.discard(o.forms.Swap(nil)) }
+
 // release takes the object's forms out of the account: the cache does not
 // hold it any more, though a reader may for a while.
 func (o *Object) release() {
@@ -225,6 +234,23 @@ func NewObject(key string, revision storage.Revision, attributes resource.Attrib
 		return nil, fmt.Errorf("object %q: its JSON does not begin its metadata with resourceVersion %d", key, revision)
 	}
 	return &Object{Key: key, Revision: revision, Attributes: attributes, JSON: json}, nil
+}
+
+// succeed sets what o has from the state before it, if there was one.
+func (o *Object) succeed(previous *Object) {
+	if o.created == 0 && previous == nil {
+		o.created = o.Revision
+	} else if o.created == 0 {
+		o.created = previous.created
+	}
+	if o.steady != 0 {
+		return
+	}
+	o.steady = o.Revision
+	if previous != nil && previous.steady != 0 && previous.created == o.created && slices.Equal(o.Attributes.Labels, previous.Attributes.Labels) &&
+		slices.Equal(o.Attributes.Fields, previous.Attributes.Fields) {
+		o.steady = previous.steady
+	}
 }
 
 // at returns the same content with another revision.

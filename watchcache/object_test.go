@@ -101,6 +101,29 @@ func TestFormMemoryIsCounted(t *testing.T) {
 	}
 }
 
+// TestFormsGoWithTheEvent: an object that is not written again keeps no forms
+// that were made for its event, once that has left the history.
+func TestFormsGoWithTheEvent(t *testing.T) {
+	id := NewForm("of the event")
+	c := filled(t, Options{HistoryEvents: 2, ExactHistory: true})
+	c.Apply([]Change{put(t, c, podA, 11)})
+	o, _ := c.Current().Get(podA.key())
+	made := 0
+	encode := func(*Object) ([]byte, error) { made++; return []byte("twelve bytes"), nil }
+	for _, change := range []Change{put(t, c, podB, 12), put(t, c, podB, 13)} {
+		if _, err := o.Form(id, encode); err != nil || made != 1 || c.Stats().FormBytes != 12 {
+			t.Fatalf("made %d times, %d bytes are counted, error %v", made, c.Stats().FormBytes, err)
+		}
+		c.Apply([]Change{change})
+	}
+	if now, _ := c.Current().Get(podA.key()); now != o || o.HasForm(id, 0) || c.Stats().FormBytes != 0 {
+		t.Errorf("the form is held: %v, and counted with %d bytes", o.HasForm(id, 0), c.Stats().FormBytes)
+	}
+	if _, err := o.Form(id, encode); err != nil || made != 2 || c.Stats().FormBytes != 12 {
+		t.Errorf("made %d times, %d bytes are counted, error %v", made, c.Stats().FormBytes, err)
+	}
+}
+
 func TestObjectsMustCarryTheirRevisionInFront(t *testing.T) {
 	for json, want := range map[string]bool{
 		`{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"7","name":"a"}}`:  true,
@@ -140,9 +163,9 @@ func ExampleNewForm() {
 func TestLateDepartedStateIsNotCounted(t *testing.T) {
 	id := NewForm("late")
 	encode := func(*Object) ([]byte, error) { return []byte("twelve bytes"), nil }
-	c := filled(t, Options{HistoryEvents: 1}, podA)
+	c := filled(t, Options{HistoryEvents: 1, ExactHistory: true}, podA)
 	c.Apply([]Change{gone(podA.key(), 11)})
-	held := c.log.at(0)
+	held := c.log.at(firstPosition)
 	c.Apply([]Change{put(t, c, podB, 12)})
 	if _, err := held.last(c.account.Load()).Form(id, encode); err != nil {
 		t.Fatal(err)

@@ -16,6 +16,20 @@ type Options struct {
 	// HistoryBytes is how much memory, in bytes, the history may hold; 64 MiB.
 	// At least one event is kept whatever its size.
 	HistoryBytes int64
+	// BlockBytes is how much memory, in bytes, the blocks may hold that lists
+	// share; 160 MiB. Beyond it the least recently used go. Negative: none is kept.
+	BlockBytes int64
+	// ExactHistory refuses to answer from compacted history: a watch from before
+	// the log is expired, as is one that is slower than the log. By default it is
+	// told the latest change of each object, and the deletions.
+	ExactHistory bool
+	// Tombstones is how many deletions are remembered when the log has dropped
+	// them; 50000. A watch from before the oldest one is expired.
+	Tombstones int
+	// TombstoneBytes is how much memory, in bytes, they may hold; 32 MiB.
+	TombstoneBytes int64
+	// TombstoneAge is for how long they are remembered; 24 h.
+	TombstoneAge time.Duration
 	// FreshnessWait is how long reads wait for a revision that has not been reached; 3 s,
 	// as Kubernetes' clients expect.
 	FreshnessWait time.Duration
@@ -28,6 +42,10 @@ type Options struct {
 func (o Options) withDefaults(res *resource.Resource) Options {
 	o.HistoryEvents = cmp.Or(o.HistoryEvents, 32768)
 	o.HistoryBytes = cmp.Or(o.HistoryBytes, 64<<20)
+	o.BlockBytes = cmp.Or(o.BlockBytes, 160<<20)
+	o.Tombstones = cmp.Or(o.Tombstones, 50_000)
+	o.TombstoneBytes = cmp.Or(o.TombstoneBytes, 32<<20)
+	o.TombstoneAge = cmp.Or(o.TombstoneAge, 24*time.Hour)
 	o.FreshnessWait = cmp.Or(o.FreshnessWait, 3*time.Second)
 	if o.Decode == nil {
 		o.Decode = decoder(res)

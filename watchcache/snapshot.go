@@ -14,6 +14,7 @@ type Snapshot struct {
 	tree       btree.Tree[*Object]
 	revision   storage.Revision
 	namespaced bool
+	blocks     *blocks
 }
 
 // Revision is what the snapshot shows the state at: every change up to it is
@@ -66,4 +67,46 @@ func (s Snapshot) Select(sel *Selection, from string) iter.Seq[*Object] {
 			}
 		}
 	}
+}
+
+// Run is a stretch of a snapshot's objects that lie together. What a whole one
+// looks like can be shared for as long as none of its objects changes; see Block. It
+// is a small value and immutable.
+type Run struct {
+	entries btree.Run[*Object]
+	blocks  *blocks
+}
+
+// Len returns how many objects the run has: a few dozen at most.
+func (r Run) Len() int { return r.entries.Len() }
+
+// Object returns object i, 0 <= i < Len.
+func (r Run) Object(i int) *Object {
+	_, o := r.entries.At(i)
+	return o
+}
+
+// Head returns the first n objects, or all if there are no more.
+func (r Run) Head(n int) Run { return Run{r.entries.Head(n), r.blocks} }
+
+// Whole reports whether the run can share blocks with other readers.
+func (r Run) Whole() bool { return r.entries.Whole() }
+
+// Runs yields what Select does, run by run. It is false, and there are no
+// runs, if a selector decides what is selected, object by object.
+func (s Snapshot) Runs(sel *Selection, from string) (iter.Seq[Run], bool) {
+	prefix := ""
+	if !sel.Everything() {
+		if sel.Filters() || sel.Name != "" || !s.namespaced {
+			return nil, false
+		}
+		prefix = sel.Namespace + "/"
+	}
+	return func(yield func(Run) bool) {
+		for run := range s.tree.Runs(prefix, from) {
+			if !yield(Run{run, s.blocks}) {
+				return
+			}
+		}
+	}, true
 }

@@ -4,25 +4,47 @@ import "sync/atomic"
 
 // counters are what a cache counts.
 type counters struct {
-	events, evicted, wakes, expired, resets, repaired atomic.Int64
-	watchers, objectBytes, historyBytes               atomic.Int64
+	events, evicted, wakes, resets, repaired           atomic.Int64
+	resumedExactly, resumedCompacted, continued        atomic.Int64
+	expiredOld, expiredSlow, expiredReset, expiredRead atomic.Int64
+	watchers, objectBytes, historyBytes                atomic.Int64
 }
 
 // Stats is a cache's counters at one moment, for metrics and tests.
 type Stats struct {
-	Objects      int   // now held
-	ObjectBytes  int64 // of their JSON
-	HistoryLen   int   // events now in the history
-	HistoryBytes int64 // that they hold, an estimate
-	FormBytes    int64 // of the forms made of objects that the cache holds
-	Watchers     int   // now open
-	Buckets      int   // interests that those share
-	Events       int64 // applied since the start
-	Evicted      int64 // events dropped from the history
-	Wakes        int64 // watchers woken
-	Expired      int64 // watchers and reads refused because history was gone
-	Resets       int64 // times that the whole history was given up
-	Repaired     int64 // differences to the store found and mended
+	Objects        int   // now held
+	ObjectBytes    int64 // of their JSON
+	HistoryLen     int   // events now in the history
+	HistoryBytes   int64 // that they hold, an estimate
+	FormBytes      int64 // of the forms made of objects that the cache holds, blocks included
+	BlockBytes     int64 // of the blocks among them, which lists share
+	Watchers       int   // now open
+	Buckets        int   // interests that those share
+	Events         int64 // applied since the start
+	Evicted        int64 // events dropped from the history
+	Wakes          int64 // watchers woken
+	Resumes        Resumes
+	Tombstones     int   // deletions that are remembered though the log has dropped them
+	TombstoneBytes int64 // that they hold, an estimate
+	Expired        int64 // watchers and reads refused because history was gone
+	ExpiredBy      Expiries
+	Resets         int64 // times that the whole history was given up
+	Repaired       int64 // differences to the store found and mended
+}
+
+// Resumes counts watchers by where they were told what they had missed.
+type Resumes struct {
+	Exact     int64 // started at a revision that the log reaches back to
+	Compacted int64 // started before that, with compacted history
+	Continued int64 // fell out of the log while they were read, and went on with that
+}
+
+// Expiries counts what was refused because history was gone, by reason.
+type Expiries struct {
+	Old   int64 // watchers that were to start before it
+	Slow  int64 // watchers that were slower than it
+	Reset int64 // watchers whose cache has given its history up
+	Read  int64 // exact reads
 }
 
 // Stats returns the counters.
@@ -30,21 +52,27 @@ func (c *Cache) Stats() Stats {
 	buckets := 0
 	c.mu.Lock()
 	c.index.each(func(*bucket) { buckets++ })
+	tombstones, tombstoneBytes := len(c.graves.list), c.graves.bytes
 	c.mu.Unlock()
-	n := &c.counters
+	n, blockBytes := &c.counters, c.blocks.held()
 	return Stats{
-		Objects:      c.state.Load().tree.Len(),
-		ObjectBytes:  n.objectBytes.Load(),
-		HistoryLen:   c.log.len(),
-		HistoryBytes: n.historyBytes.Load(),
-		FormBytes:    c.account.Load().bytes.Load(),
-		Watchers:     int(n.watchers.Load()),
-		Buckets:      buckets,
-		Events:       n.events.Load(),
-		Evicted:      n.evicted.Load(),
-		Wakes:        n.wakes.Load(),
-		Expired:      n.expired.Load(),
-		Resets:       n.resets.Load(),
-		Repaired:     n.repaired.Load(),
+		Objects:        c.state.Load().tree.Len(),
+		ObjectBytes:    n.objectBytes.Load(),
+		HistoryLen:     c.log.len(),
+		HistoryBytes:   n.historyBytes.Load(),
+		FormBytes:      c.account.Load().bytes.Load() + blockBytes,
+		BlockBytes:     blockBytes,
+		Watchers:       int(n.watchers.Load()),
+		Buckets:        buckets,
+		Events:         n.events.Load(),
+		Evicted:        n.evicted.Load(),
+		Wakes:          n.wakes.Load(),
+		Resumes:        Resumes{Exact: n.resumedExactly.Load(), Compacted: n.resumedCompacted.Load(), Continued: n.continued.Load()},
+		Tombstones:     tombstones,
+		TombstoneBytes: tombstoneBytes,
+		Expired:        n.expiredOld.Load() + n.expiredSlow.Load() + n.expiredReset.Load() + n.expiredRead.Load(),
+		ExpiredBy:      Expiries{Old: n.expiredOld.Load(), Slow: n.expiredSlow.Load(), Reset: n.expiredReset.Load(), Read: n.expiredRead.Load()},
+		Resets:         n.resets.Load(),
+		Repaired:       n.repaired.Load(),
 	}
 }

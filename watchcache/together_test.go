@@ -61,7 +61,7 @@ func TestExactReadsAroundAWholeRevision(t *testing.T) {
 
 // TestHalfARevisionIsNoHistory evicts the first of the events of a revision.
 func TestHalfARevisionIsNoHistory(t *testing.T) {
-	c := deletedTogether(t, Options{HistoryEvents: 3})
+	c := deletedTogether(t, Options{HistoryEvents: 3, ExactHistory: true})
 	if _, err := c.Watch(WatchOptions{After: 19}); !isExpired(err, 19, 20) {
 		t.Errorf("watch from before the revision: %v", err)
 	}

@@ -1,6 +1,7 @@
 package watchcache
 
 import (
+	"errors"
 	"sync/atomic"
 
 	"github.com/levelwire/levelwire/storage"
@@ -17,7 +18,21 @@ type WatchOptions struct {
 	// Initial, if set, is delivered first, as Added events in the order of
 	// keys; changes after it follow without gap or duplicate.
 	Initial *Snapshot
+	// Waker, if set, is told in place of Ready, which then never receives.
+	Waker Waker
 }
+
+// Waker learns that its Watcher may have something to Read, after a Read that
+// returned 0 and at most once for each such Read. Its methods are called by the
+// cache's writer: they must neither block nor call the cache.
+type Waker interface {
+	// Wake returns nil, or who has to be started when all those have been told
+	// who wait for the same.
+	Wake() Starter
+}
+
+// Starter goes to work for a number of watchers.
+type Starter interface{ Start() }
 
 // Watcher is a cursor in the history of a cache. Read, Initial and Reached
 // are for one goroutine at a time; Ready and Close may be called by any. A
@@ -28,7 +43,8 @@ type Watcher struct {
 	bucket     *bucket
 	selection  *Selection
 	generation uint64
-	ready      chan struct{}
+	waker      Waker         // nil: ready is used
+	ready      chan struct{} // nil: waker is used
 	closed     atomic.Bool
 
 	asleep atomic.Bool
@@ -42,6 +58,13 @@ type Watcher struct {
 	position uint64    // in the bucket's log
 	after    storage.Revision
 	reached  storage.Revision
+
+	// The compacted history that comes before the log's, nil if there is none or
+	// it has been told; see readSummary.
+	summary  *summary
+	since    storage.Revision // what the client has had before it
+	cursor   int              // of the next change
+	sweeping bool             // in its first part
 }
 
 // Ready receives when there may be something to Read, at the latest after the
@@ -49,24 +72,30 @@ type Watcher struct {
 // receive without reason.
 func (w *Watcher) Ready() <-chan struct{} { return w.ready }
 
-func (w *Watcher) signal() {
+// signal tells whoever waits, and returns who is to be started.
+func (w *Watcher) signal() Starter {
+	if w.waker != nil {
+		return w.waker.Wake()
+	}
 	select {
 	case w.ready <- struct{}{}:
 	default:
 	}
+	return nil
 }
 
 // Read fills buf with the next events and returns how many there were; 0
-// means that nothing is there now and Ready will tell. It never blocks, and
-// the events' objects are shared. It fails with an *ExpiredError when the
-// watcher was so slow that history it has not read is gone, and with
-// ErrClosed. Events that were returned along with an earlier call stay valid.
+// means that nothing is there now and Ready will tell. It waits for nobody, and
+// the events' objects are shared. A watcher that was so slow that the log has
+// dropped what it has not read is told compacted history instead, and fails
+// with an *ExpiredError only if that is gone, too, or with ErrClosed. Events
+// that were returned along with an earlier call stay valid.
 func (w *Watcher) Read(buf []Event) (int, error) {
 	if w.closed.Load() {
 		return 0, ErrClosed
 	}
 	if w.generation != w.cache.generation.Load() {
-		return 0, w.expired()
+		return 0, w.reset()
 	}
 	if len(buf) == 0 {
 		return 0, nil
@@ -77,7 +106,15 @@ func (w *Watcher) Read(buf []Event) (int, error) {
 		}
 	}
 	for {
+		if w.summary != nil {
+			if n := w.readSummary(buf); n > 0 {
+				return n, nil
+			}
+		}
 		n, err := w.readLog(buf)
+		if errors.Is(err, errSummary) {
+			continue
+		}
 		if n > 0 || err != nil {
 			return n, err
 		}
@@ -90,7 +127,7 @@ func (w *Watcher) Read(buf []Event) (int, error) {
 			return 0, ErrClosed
 		}
 		if w.generation != w.cache.generation.Load() {
-			return 0, w.expired()
+			return 0, w.reset()
 		}
 		if w.position == w.bucket.log.end.Load() {
 			if over {
@@ -102,10 +139,16 @@ func (w *Watcher) Read(buf []Event) (int, error) {
 	}
 }
 
-// expired counts a watcher that cannot go on.
-func (w *Watcher) expired() error {
-	w.cache.counters.expired.Add(1)
-	return &ExpiredError{Requested: w.reached, Oldest: storage.Revision(w.cache.base.Load())}
+// reset is the end of a watcher whose cache has given its history up.
+func (w *Watcher) reset() error {
+	w.cache.counters.expiredReset.Add(1)
+	return w.cache.expired(w.reached)
+}
+
+// late is the end of a watcher that was too slow.
+func (w *Watcher) late() error {
+	w.cache.counters.expiredSlow.Add(1)
+	return w.cache.expired(w.reached)
 }
 
 // readInitial delivers the next part of the initial snapshot, which must be set.
@@ -120,9 +163,15 @@ func (w *Watcher) readInitial(buf []Event) int {
 		buf[n] = Event{Type: Added, Object: o, Revision: o.Revision}
 		n++
 	}
-	w.initial, w.from = nil, ""
-	w.reached = max(w.reached, w.after)
+	w.toldInitial()
 	return n
+}
+
+// toldInitial is the end of the initial snapshot: what follows begins at its
+// revision.
+func (w *Watcher) toldInitial() {
+	w.reached = max(w.reached, w.initial.revision)
+	w.initial, w.from = nil, ""
 }
 
 // readLog delivers from the cache's log until the position from which the
@@ -132,7 +181,10 @@ func (w *Watcher) readLog(buf []Event) (int, error) {
 	for n < len(buf) {
 		e, ok := w.next()
 		if !ok && n == 0 {
-			return 0, w.expired()
+			if !w.goOn() {
+				return 0, w.late()
+			}
+			return 0, errSummary
 		}
 		if e == nil {
 			return n, nil // at the end, or the next Read will say that the rest is gone
@@ -174,6 +226,15 @@ func (w *Watcher) advance(e *entry) {
 // When it turns false the end-of-initial bookmark is due, at Reached.
 func (w *Watcher) Initial() bool { return w.initial != nil }
 
+// TakeInitial hands the initial snapshot, which must not have been Read from,
+// and what is selected of it, to a reader that delivers it by other means. Read
+// goes on with the changes after it.
+func (w *Watcher) TakeInitial() (Snapshot, *Selection) {
+	snapshot := *w.initial
+	w.toldInitial()
+	return snapshot, w.selection
+}
+
 // Reached returns the greatest revision of which it is sure that every event
 // of the watcher up to it has been returned by Read: what a bookmark may say.
 // It is 0 until the initial events have been read, and never less than
@@ -184,6 +245,9 @@ func (w *Watcher) Reached() storage.Revision {
 	}
 	if w.generation != w.cache.generation.Load() {
 		return w.reached
+	}
+	if w.summary != nil {
+		return w.reachedInSummary()
 	}
 	// The order matters: what is published as reached is in the logs before.
 	through := w.cache.reached()
@@ -209,6 +273,8 @@ func (w *Watcher) Reached() storage.Revision {
 func (w *Watcher) Close() {
 	if !w.closed.Swap(true) {
 		w.cache.detach(w)
-		w.signal()
+		if w.waker == nil {
+			w.signal()
+		}
 	}
 }

@@ -1,0 +1,97 @@
+package watchcache
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+)
+
+// TestInitialStateOfAPastThatHasGone: between the snapshot and the watch the log
+// has moved on.
+func TestInitialStateOfAPastThatHasGone(t *testing.T) {
+	for name, take := range map[string]bool{"read": false, "taken": true} {
+		t.Run(name, func(t *testing.T) {
+			c := filled(t, Options{HistoryEvents: 2}, podA, podB)
+			snapshot := c.Current()
+			revision := rev(11)
+			for ; revision < 20; revision++ {
+				c.Apply([]Change{put(t, c, podB, revision)})
+			}
+			c.Apply([]Change{gone(podA.key(), revision)})
+			c.Apply([]Change{put(t, c, podB, revision+1)})
+			c.Apply([]Change{put(t, c, podB, revision+2)})
+			w := watching(t, c, WatchOptions{Initial: &snapshot})
+			if got := w.Reached(); got != 0 {
+				t.Errorf("%d is reached before the initial state", got)
+			}
+			if take {
+				w.TakeInitial()
+			} else {
+				var buf [2]Event
+				if n, err := w.Read(buf[:]); n != 2 || err != nil {
+					t.Fatal(n, err)
+				}
+			}
+			if got := w.Reached(); got >= revision {
+				t.Errorf("%d is reached after the initial state at 10", got)
+			}
+			expect(t, drain(t, w), fmt.Sprintf("DELETED %s@%d", podA.key(), revision), fmt.Sprintf("MODIFIED %s@%d", podB.key(), revision+2))
+			if got := w.Reached(); got != revision+2 {
+				t.Errorf("%d is reached in the end", got)
+			}
+		})
+	}
+}
+
+// TestSummariesAreNotKept beyond their use: one keeps a whole state alive.
+func TestSummariesAreNotKept(t *testing.T) {
+	c := filled(t, Options{HistoryEvents: 40}, podA, podB)
+	revision := rev(11)
+	write := func(count int) {
+		for range count {
+			c.Apply([]Change{put(t, c, podA, revision)})
+			revision++
+		}
+	}
+	write(60)
+	w := watching(t, c, WatchOptions{After: 11})
+	if c.summary == nil {
+		t.Fatal("there is no summary")
+	}
+	write(11)
+	if c.summary != nil {
+		t.Error("a summary is kept that nobody will be told")
+	}
+	expect(t, drain(t, w)[:1], fmt.Sprintf("MODIFIED %s@70", podA.key()))
+}
+
+// TestScarceRoomIsForResidues: before a deletion is forgotten, all but its residue
+// is.
+func TestScarceRoomIsForResidues(t *testing.T) {
+	large := pod{namespace: "one", name: "a", node: "n1", phase: "Running"}
+	value := bytes.Replace(large.value(), []byte(`"spec":{`), []byte(`"spec":{"more":"`+strings.Repeat("x", 10_000)+`",`), 1)
+	synctest.Test(t, func(t *testing.T) {
+		store := openStore(t)
+		caches, _ := startCaches(t, store, Options{HistoryEvents: 1, TombstoneBytes: 100_000})
+		for range 50 {
+			writeKey(t, store, "/registry/pods/one/a", value)
+			erase(t, store, "/registry/pods/one/a")
+		}
+		writeKey(t, store, "/registry/pods/one/b", podB.value())
+		synctest.Wait()
+		c := caches[0]
+		stats, list := c.Stats(), c.graves.list
+		if stats.Tombstones != 50 || stats.TombstoneBytes > 100_000 {
+			t.Errorf("%d tombstones of %d bytes, want 50 of at most 100000", stats.Tombstones, stats.TombstoneBytes)
+		}
+		first, last := list[0].last, list[len(list)-1].last
+		if len(first.JSON) > 1000 || len(last.JSON) < 10_000 {
+			t.Errorf("the oldest has %d bytes, the newest %d", len(first.JSON), len(last.JSON))
+		}
+		if got := c.res.Fields[fieldNode]; first.Attributes.Fields[fieldNode] != "n1" {
+			t.Errorf("%s is %q", got.Name, first.Attributes.Fields[fieldNode])
+		}
+	})
+}
