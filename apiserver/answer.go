@@ -1,12 +1,13 @@
 package apiserver
 
 import (
-	"compress/gzip"
 	"context"
-	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
+
+	"github.com/levelwire/levelwire/internal/gzipblock"
 )
 
 // writeSize is how much is collected before it is written to a client: large
@@ -21,7 +22,8 @@ var answerBuffers = sync.Pool{New: func() any {
 
 // answer writes a long body in pieces of writeSize. Headers go out with the
 // first piece, so that up to then an error can still become a Status. A short
-// body is written at once, with its length. It is not safe for concurrent use.
+// body is written at once, with its length; a long one is compressed if the client
+// reads that. It is not safe for concurrent use.
 type answer struct {
 	w           http.ResponseWriter
 	r           *http.Request
@@ -29,24 +31,77 @@ type answer struct {
 	guard       *guarded
 	dog         *watchdog
 	contentType string
-	buf         *[]byte
+	buf         *[]byte // what goes out next
 	started     bool
-	sink        io.Writer // w, or z
-	z           *gzip.Writer
+	z           *gzipblock.Writer // compresses into buf; nil: nothing is compressed
 	err         error
 }
 
 func (s *Server) newAnswer(w http.ResponseWriter, r *http.Request, contentType string) *answer {
-	a := &answer{w: w, r: r, ctx: r.Context(), dog: s.watchdog, contentType: contentType, sink: w}
+	a := &answer{w: w, r: r, ctx: r.Context(), dog: s.watchdog, contentType: contentType}
 	a.buf = answerBuffers.Get().(*[]byte)
 	a.guard = a.dog.guard(w)
 	return a
 }
 
-// Write collects p. Its error is the connection's or the context's, and final.
+// Write adds p to the body. Its error is the connection's or the context's, and final.
 func (a *answer) Write(p []byte) (int, error) {
+	a.expect(len(p))
+	if a.z != nil && a.err == nil {
+		_, a.err = a.z.Write(p)
+	} else {
+		a.emit(p)
+	}
+	return len(p), a.err
+}
+
+// expect says that at least n bytes follow, and so whether the body is long.
+func (a *answer) expect(n int) {
+	if a.err == nil && !a.started && len(*a.buf)+n > compressFrom {
+		a.start()
+	}
+}
+
+// compresses reports whether what is written from now on is compressed.
+func (a *answer) compresses() bool { return a.z != nil }
+
+// join adds a block to a body that is being compressed.
+func (a *answer) join(b gzipblock.Block) error {
+	if a.err == nil {
+		a.err = a.z.Join(b)
+	}
+	return a.err
+}
+
+// fill adds n bytes to a body that is not compressed. write is given that much
+// of the answer's own buffer if it has room.
+func (a *answer) fill(n int, write func(room []byte) error) error {
+	a.expect(n)
 	if a.err != nil {
-		return 0, a.err
+		return a.err
+	}
+	if cap(*a.buf)-len(*a.buf) < n {
+		a.flush()
+	}
+	if a.err != nil {
+		return a.err
+	}
+	filled := len(*a.buf)
+	*a.buf = slices.Grow(*a.buf, n)
+	if err := write((*a.buf)[filled : filled+n]); err != nil {
+		return err
+	}
+	*a.buf = (*a.buf)[:filled+n]
+	if len(*a.buf) >= writeSize && a.started {
+		a.flush()
+	}
+	return a.err
+}
+
+// emit collects what goes out as it is.
+func (a *answer) emit(p []byte) {
+	if a.err != nil {
+		return
 	}
 	limit := writeSize
 	if !a.started {
@@ -57,10 +112,9 @@ func (a *answer) Write(p []byte) (int, error) {
 	}
 	if a.started && len(p) > writeSize {
 		a.write(p)
-		return len(p), a.err
+		return
 	}
 	*a.buf = append(*a.buf, p...)
-	return len(p), a.err
 }
 
 func (a *answer) flush() {
@@ -71,16 +125,34 @@ func (a *answer) flush() {
 	*a.buf = (*a.buf)[:0]
 }
 
-// start sends the headers of a body that is long.
+// emitter is where the compressor of an answer writes to.
+type emitter struct{ *answer }
+
+// Write implements io.Writer.
+func (e emitter) Write(p []byte) (int, error) {
+	e.emit(p)
+	return len(p), e.err
+}
+
+// start sends the headers of a body that is long. What has been collected
+// then still has to be compressed.
 func (a *answer) start() {
 	a.started = true
 	a.setHeaders()
-	if readsGzip(a.r) {
+	gzips := readsGzip(a.r)
+	if gzips {
 		startGzip(a.w)
-		a.z = borrowGzip(a.w)
-		a.sink = a.z
 	}
 	a.w.WriteHeader(http.StatusOK)
+	if !gzips || a.r.Method == http.MethodHead {
+		return
+	}
+	a.z = gzipblock.NewWriter(emitter{a})
+	if collected := a.buf; len(*collected) > 0 {
+		a.buf = answerBuffers.Get().(*[]byte)
+		_, a.err = a.z.Write(*collected)
+		giveBack(collected)
+	}
 }
 
 func (a *answer) setHeaders() {
@@ -89,11 +161,11 @@ func (a *answer) setHeaders() {
 }
 
 func (a *answer) write(p []byte) {
-	if a.err = a.ctx.Err(); a.err != nil || a.r.Method == http.MethodHead {
+	if a.err = a.ctx.Err(); a.err != nil || a.r.Method == http.MethodHead || len(p) == 0 {
 		return
 	}
 	a.guard.begin()
-	_, a.err = a.sink.Write(p)
+	_, a.err = a.w.Write(p)
 	a.guard.end()
 }
 
@@ -108,11 +180,11 @@ func (a *answer) finish() error {
 		a.w.Header().Set("Content-Length", strconv.Itoa(len(*a.buf)))
 		a.w.WriteHeader(http.StatusOK)
 	}
-	a.write(*a.buf)
-	if a.z != nil && a.err == nil {
-		a.guard.begin()
+	if a.z != nil {
 		a.err = a.z.Close()
-		a.guard.end()
+	}
+	if a.err == nil {
+		a.write(*a.buf)
 	}
 	return a.err
 }
@@ -122,12 +194,9 @@ func (a *answer) finish() error {
 // client does not take a part for the whole.
 func (a *answer) release(err error) error {
 	a.dog.release(a.guard)
-	if cap(*a.buf) <= 4*compressFrom {
-		*a.buf = (*a.buf)[:0]
-		answerBuffers.Put(a.buf)
-	}
+	giveBack(a.buf)
 	if a.z != nil {
-		gzipWriters.Put(a.z)
+		a.z.Release()
 	}
 	if err != nil && a.started {
 		panic(http.ErrAbortHandler)
@@ -135,11 +204,11 @@ func (a *answer) release(err error) error {
 	return err
 }
 
-// WriteString is Write without a copy for short strings.
-func (a *answer) WriteString(s string) (int, error) {
-	if a.err == nil && len(*a.buf)+len(s) <= writeSize {
-		*a.buf = append(*a.buf, s...)
-		return len(s), nil
+// giveBack takes a buffer that is not used any more; one that has grown large
+// is not kept.
+func giveBack(buf *[]byte) {
+	if cap(*buf) <= 4*compressFrom {
+		*buf = (*buf)[:0]
+		answerBuffers.Put(buf)
 	}
-	return a.Write([]byte(s))
 }

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,7 +31,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 			defer func() { _ = control.SetReadDeadline(time.Time{}) }()
 		}
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	body, err := readAll(http.MaxBytesReader(w, r.Body, limit), r.ContentLength)
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):
@@ -40,6 +42,26 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 		return nil, badRequest("the request body cannot be read: %v", err)
 	}
 	return body, nil
+}
+
+// readAll is io.ReadAll with room for length bytes from the beginning, unless
+// that is unknown: it grows in steps, each of which copies what was read so far.
+func readAll(body io.Reader, length int64) ([]byte, error) {
+	const mostAtOnce = 256 << 10 // a client that only says so gets no more
+	buf := make([]byte, 0, min(max(length, 0), mostAtOnce)+bytes.MinRead)
+	for {
+		n, err := body.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		switch {
+		case errors.Is(err, io.EOF):
+			return buf, nil
+		case err != nil:
+			return buf, err
+		}
+		if len(buf) == cap(buf) {
+			buf = slices.Grow(buf, len(buf))
+		}
+	}
 }
 
 func bodyTooLarge(limit int64) error {

@@ -33,6 +33,8 @@ var cacheMetrics = []cacheMetric{
 		func(s watchcache.Stats) float64 { return float64(s.ObjectBytes) }),
 	describeCache("form_bytes", "Bytes of the other encodings that are kept with objects.", prometheus.GaugeValue,
 		func(s watchcache.Stats) float64 { return float64(s.FormBytes) }),
+	describeCache("block_bytes", "Bytes of those that are encoded parts of lists, which are kept within a budget.", prometheus.GaugeValue,
+		func(s watchcache.Stats) float64 { return float64(s.BlockBytes) }),
 	describeCache("history_events", "Events from which watches can be resumed.", prometheus.GaugeValue,
 		func(s watchcache.Stats) float64 { return float64(s.HistoryLen) }),
 	describeCache("history_bytes", "Bytes that those events hold, an estimate.", prometheus.GaugeValue,
@@ -41,14 +43,43 @@ var cacheMetrics = []cacheMetric{
 		func(s watchcache.Stats) float64 { return float64(s.Events) }),
 	describeCache("wakes_total", "Watchers woken by events.", prometheus.CounterValue,
 		func(s watchcache.Stats) float64 { return float64(s.Wakes) }),
-	describeCache("expired_total", "Reads and watches refused because their history was gone.", prometheus.CounterValue,
-		func(s watchcache.Stats) float64 { return float64(s.Expired) }),
+	describeCache("tombstones", "Deletions that are remembered after their events have gone.", prometheus.GaugeValue,
+		func(s watchcache.Stats) float64 { return float64(s.Tombstones) }),
+	describeCache("tombstone_bytes", "Bytes of the objects kept with them, an estimate.", prometheus.GaugeValue,
+		func(s watchcache.Stats) float64 { return float64(s.TombstoneBytes) }),
 	describeCache("repaired_total", "Differences to the store that were found and mended.", prometheus.CounterValue,
 		func(s watchcache.Stats) float64 { return float64(s.Repaired) }),
 }
 
+// kindMetric is a counter of each cache that tells several kinds apart.
+type kindMetric struct {
+	desc   *prometheus.Desc
+	values func(watchcache.Stats) map[string]int64
+}
+
+func describeKinds(name, help, label string, values func(watchcache.Stats) map[string]int64) kindMetric {
+	return kindMetric{prometheus.NewDesc("levelwire_cache_"+name, help, []string{"group", "resource", label}, nil), values}
+}
+
+var kindMetrics = []kindMetric{
+	describeKinds("resumes_total", "Watches that began at a version, by the history that they were told: exact from there, compacted because the events had gone, "+
+		"or continued with compacted history because they were slower than the events.", "history",
+		func(s watchcache.Stats) map[string]int64 {
+			return map[string]int64{"exact": s.Resumes.Exact, "compacted": s.Resumes.Compacted, "continued": s.Resumes.Continued}
+		}),
+	describeKinds("expired_total", "Reads and watches refused (410) because their history was gone: a watch from too old a version, one that was too slow, "+
+		"one whose cache had to begin anew, or a read that the store may still answer.", "reason",
+		func(s watchcache.Stats) map[string]int64 {
+			by := s.ExpiredBy
+			return map[string]int64{"old": by.Old, "slow": by.Slow, "reset": by.Reset, "read": by.Read}
+		}),
+}
+
 // Describe implements prometheus.Collector.
 func (c cacheCollector) Describe(out chan<- *prometheus.Desc) {
+	for _, m := range kindMetrics {
+		out <- m.desc
+	}
 	for _, m := range cacheMetrics {
 		out <- m.desc
 	}
@@ -64,6 +95,11 @@ func (c cacheCollector) Collect(out chan<- prometheus.Metric) {
 		stats := cache.Stats()
 		for _, m := range cacheMetrics {
 			out <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(stats), res.Group, res.Plural)
+		}
+		for _, m := range kindMetrics {
+			for kind, value := range m.values(stats) {
+				out <- prometheus.MustNewConstMetric(m.desc, prometheus.CounterValue, float64(value), res.Group, res.Plural, kind)
+			}
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/levelwire/levelwire/internal/gzipblock"
 	"github.com/levelwire/levelwire/resource"
 	"github.com/levelwire/levelwire/watchcache"
 )
@@ -11,7 +12,7 @@ import (
 // cbor returns an object's CBOR as it stands in a list: without the tag of a
 // document, and without kind and apiVersion unless it is a custom resource.
 func (p presenter) cbor(o *watchcache.Object) ([]byte, error) {
-	return o.FormAt(p.ids.cbor, p.res.Generation, func(o *watchcache.Object) ([]byte, error) {
+	return p.formOf(o, p.ids.cbor, func(o *watchcache.Object) ([]byte, error) {
 		p.encodes("cbor")
 		obj, err := p.decode(o)
 		if err != nil {
@@ -44,7 +45,7 @@ func (p presenter) metadataCBOR(o *watchcache.Object) ([]byte, error) {
 	if p.form.version != "v1" {
 		return encode(o)
 	}
-	return o.FormAt(p.ids.metadataCBOR, p.res.Generation, encode)
+	return p.formOf(o, p.ids.metadataCBOR, encode)
 }
 
 // appendCBOR appends an object in the negotiated shape, with its kind.
@@ -80,8 +81,8 @@ func cborDocument(res *resource.Resource, obj resource.Object) ([]byte, error) {
 	return append([]byte(resource.CBORTag), body...), err
 }
 
-// writeCBOR writes a list. Its length comes first, so the items are visited
-// twice; they are encoded once, and then shared.
+// writeCBOR writes a list. How many items it has comes first, so they are
+// visited twice; they are encoded once.
 func (l *listWriter) writeCBOR(p page) error {
 	meta, err := resource.MarshalCBOR(p.meta)
 	if err != nil {
@@ -104,6 +105,9 @@ func (l *listWriter) writeCBOR(p page) error {
 	encode := l.cbor
 	if l.form.as == asMetadata {
 		encode = l.metadataCBOR
+	}
+	if ids, ok := l.itemBlocks(); ok && p.runs != nil {
+		return l.writeRuns(p.runs, ids, gzipblock.Block{})
 	}
 	for object := range p.items {
 		item, err := encode(object)

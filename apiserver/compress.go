@@ -1,24 +1,16 @@
 package apiserver
 
 import (
-	"compress/gzip"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
+
+	"github.com/levelwire/levelwire/internal/gzipblock"
 )
 
 // compressFrom is the size in bytes from which answers to GET are compressed,
 // as in Kubernetes: below it the client's time is better spent otherwise.
 const compressFrom = 128 << 10
-
-// gzipWriters keeps compressors, which are 800 kB each, between requests.
-// Speed is worth more here than the last percents of size.
-var gzipWriters = sync.Pool{New: func() any {
-	z, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is valid: no error
-	return z
-}}
 
 // readsGzip says whether the client accepts gzip. Only an explicit mention
 // counts.
@@ -41,8 +33,8 @@ func readsGzip(r *http.Request) bool {
 func writeGzip(w http.ResponseWriter, code int, body []byte) {
 	startGzip(w)
 	w.WriteHeader(code)
-	z := borrowGzip(w)
-	defer gzipWriters.Put(z)
+	z := gzipblock.NewWriter(w)
+	defer z.Release()
 	if _, err := z.Write(body); err == nil {
 		_ = z.Close() // fails only with the connection
 	}
@@ -53,10 +45,4 @@ func startGzip(w http.ResponseWriter) {
 	w.Header().Set("Content-Encoding", "gzip")
 	w.Header().Add("Vary", "Accept-Encoding")
 	w.Header().Del("Content-Length")
-}
-
-func borrowGzip(w io.Writer) *gzip.Writer {
-	z := gzipWriters.Get().(*gzip.Writer)
-	z.Reset(w)
-	return z
 }

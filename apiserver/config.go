@@ -54,6 +54,9 @@ type Config struct {
 	// Documents are served as they are, by their paths.
 	Documents map[string]Document
 
+	// Profiling serves the process's own profiles at /debug/pprof/.
+	Profiling bool
+
 	// Version is what /version reports as the program's own version, after
 	// the Kubernetes version it is compatible with. Default "dev".
 	Version string

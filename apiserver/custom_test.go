@@ -2,14 +2,19 @@ package apiserver
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/levelwire/levelwire/resource"
 	"github.com/levelwire/levelwire/resource/columns"
+	"github.com/levelwire/levelwire/storage"
+	"github.com/levelwire/levelwire/watchcache"
 )
 
 // newThing is a custom resource: unstructured, as those of definitions are.
@@ -60,5 +65,79 @@ func TestCustomResourcesAreJSON(t *testing.T) {
 	stream.next()
 	if end := stream.next().String(); !strings.HasPrefix(end, "BOOKMARK end@") {
 		t.Errorf("got %s", end)
+	}
+}
+
+// shownBy is a version of things over what is stored, whose objects say which
+// generation of the definition shows them.
+func shownBy(stored *resource.Resource, generation uint64) *resource.Resource {
+	res := newThing()
+	res.Storage, res.Generation = stored, generation
+	res.ToStorage = func(obj resource.Object) (resource.Object, error) { return obj, nil }
+	res.FromStorage = func(obj resource.Object) (resource.Object, error) {
+		obj.(*unstructured.Unstructured).Object["generation"] = int64(generation)
+		return obj, nil
+	}
+	return res
+}
+
+// interrupted is a connection on which something happens between the first
+// write and the next.
+type interrupted struct {
+	written []byte
+	between func()
+}
+
+func (i *interrupted) Connection() interface{ Push() } { return i }
+func (i *interrupted) Push()                           {}
+func (i *interrupted) TryWrite(parts ...[]byte) bool {
+	i.written = append(i.written, slices.Concat(parts...)...)
+	if i.between != nil {
+		i.between()
+		i.between = nil
+	}
+	return true
+}
+
+// TestADefinitionThatChangesDuringATurn: a client that has read an event may
+// change the definition, and write by it, before the turn that has sent the event
+// reads on.
+func TestADefinitionThatChangesDuringATurn(t *testing.T) {
+	stored := newThing()
+	stored.Mixed = true
+	first, second := shownBy(stored, 1), shownBy(stored, 2)
+	c := newCluster(t, func(s *setup) { must(t, s.config.Resources.(*resource.Table).Add(first)) })
+	cache := watchcache.New(stored, watchcache.Options{})
+	_, err := cache.Fill(nil, 1)
+	must(t, err)
+	put := func(name string, revision storage.Revision) {
+		object, err := cache.Decode("a/"+name, fmt.Appendf(nil, `{"kind":"Thing","apiVersion":"example.com/v1","metadata":{"name":%q,"namespace":"a"}}`, name), revision)
+		must(t, err)
+		cache.Apply([]watchcache.Change{{Key: object.Key, Object: object, Revision: object.Revision}})
+	}
+	connection := &interrupted{between: func() {
+		must(t, c.table.Replace([]schema.GroupVersionResource{first.GroupVersionResource()}, second))
+		put("after", 3)
+	}}
+	watcher, err := cache.Watch(watchcache.WatchOptions{After: 1})
+	must(t, err)
+	defer watcher.Close()
+	put("before", 2)
+	stream := &watchStream{
+		server: c.server, plan: &watchPlan{}, ctx: t.Context(), framer: framer{presenter: c.server.presenter(first, accepted{})},
+		sent:    c.server.metrics.events.WithLabelValues("example.com", "v1", "things"),
+		watcher: watcher, shared: connection, convoy: &convoy{connection: connection}, possession: newPossession(),
+	}
+	if got := stream.collect(new(watchBuffers)); got != asleep {
+		t.Errorf("the turn ended with %d", got)
+	}
+	var shown []string
+	for line := range strings.Lines(string(connection.written)) {
+		_, name, _ := strings.Cut(line, `"name":"`)
+		_, generation, _ := strings.Cut(line, `"generation":`)
+		shown = append(shown, name[:6]+" by "+generation[:1])
+	}
+	if want := []string{`before by 1`, `after" by 2`}; !slices.Equal(shown, want) {
+		t.Errorf("shown were %q, want %q: %s", shown, want, connection.written)
 	}
 }

@@ -117,7 +117,7 @@ func (s *Server) limited(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	slots := s.readSlots
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+	if _, reads := differencePath(r.URL.Path); !reads && r.Method != http.MethodGet && r.Method != http.MethodHead {
 		slots = s.writeSlots
 	}
 	if !openToAll(r.URL.Path) {

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -32,7 +33,16 @@ import (
 	"github.com/levelwire/levelwire/watchcache"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if args := os.Getenv(fanOutChild); args != "" {
+		if err := fanOutClients(args); err != nil {
+			fmt.Fprintln(os.Stderr, "clients of the benchmark:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // cluster is a whole read path over a store in memory: caches, their feed, and
 // a server that listens with TLS on the loopback.

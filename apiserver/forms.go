@@ -24,6 +24,7 @@ type formIDs struct {
 	cbor             watchcache.FormID // CBOR as in a list; see presenter.cbor
 	metadataCBOR     watchcache.FormID
 	row              watchcache.FormID // table row with metadata, v1
+	items            [2 * len(mediaNames)]blockIDs
 }
 
 // knownForms holds formIDs by schema.GroupVersionResource. Ids are never freed,
@@ -54,6 +55,9 @@ func formsOf(res *resource.Resource) *formIDs {
 		metadataCBOR:     watchcache.NewForm(name + "metadata cbor"),
 		row:              watchcache.NewForm(name + "table row"),
 	}
+	for i := range ids.items {
+		ids.items[i] = newBlockIDs(name, i)
+	}
 	knownForms.Store(gvr, ids)
 	return ids
 }
@@ -67,11 +71,15 @@ type presenter struct {
 	ids     *formIDs
 	form    accepted
 	encodes func(form string) // called for each encode that is not shared yet
+	// passing: what is encoded is not kept with the objects, where it would stay
+	// for as long as they do. What they have is used. Only forms of events are kept:
+	// they go with the history.
+	passing bool
 }
 
 func (s *Server) presenter(res *resource.Resource, form accepted) presenter {
 	return presenter{
-		res: res, ids: formsOf(res), form: form,
+		res: res, ids: formsOf(res), form: form, passing: true,
 		encodes: s.metrics.countEncode,
 	}
 }
@@ -83,13 +91,24 @@ func isCustom(res *resource.Resource) bool {
 	return custom
 }
 
+// formOf returns a form of an object, and keeps it there unless it is passing.
+func (p presenter) formOf(o *watchcache.Object, id watchcache.FormID, encode func(*watchcache.Object) ([]byte, error)) ([]byte, error) {
+	if p.passing && !o.HasForm(id, p.res.Generation) {
+		return encode(o)
+	}
+	return o.FormAt(id, p.res.Generation, encode)
+}
+
 // json returns an object's JSON in the shape of the resource: the cached
-// bytes themselves wherever the shape is the stored one.
+// bytes themselves wherever the shape is the stored one. What a webhook has made
+// is kept in any case, and so is, because that takes no memory, that an object
+// looks as it is stored.
 func (p presenter) json(o *watchcache.Object) ([]byte, error) {
 	if p.asStored(o) {
 		return o.JSON, nil
 	}
-	return o.FormAt(p.ids.shown, p.res.Generation, func(o *watchcache.Object) ([]byte, error) {
+	p.passing = p.passing && p.res.FromStorageBatch == nil
+	shown, err := p.formOf(o, p.ids.shown, func(o *watchcache.Object) ([]byte, error) {
 		p.encodes("json")
 		obj, err := p.res.Decode(o.JSON)
 		if err != nil {
@@ -97,6 +116,15 @@ func (p presenter) json(o *watchcache.Object) ([]byte, error) {
 		}
 		return p.shownAs(o, obj)
 	})
+	if err != nil || !p.passing || !isCached(o, shown) {
+		return shown, err
+	}
+	return o.FormAt(p.ids.shown, p.res.Generation, func(o *watchcache.Object) ([]byte, error) { return o.JSON, nil })
+}
+
+// isCached reports whether what an object is shown as are its cached bytes.
+func isCached(o *watchcache.Object, shown []byte) bool {
+	return len(shown) > 0 && len(o.JSON) > 0 && &shown[0] == &o.JSON[0]
 }
 
 // asStored says that the cached bytes are what the resource shows.
@@ -183,14 +211,27 @@ func (p presenter) convert(ctx context.Context, objects []*watchcache.Object) er
 
 // protobuf returns an object's protobuf envelope.
 func (p presenter) protobuf(o *watchcache.Object) ([]byte, error) {
-	return o.FormAt(p.ids.protobuf, p.res.Generation, func(o *watchcache.Object) ([]byte, error) {
-		p.encodes("protobuf")
-		obj, err := p.decode(o)
+	return p.formOf(o, p.ids.protobuf, func(o *watchcache.Object) ([]byte, error) {
+		raw, err := p.message(nil, o)
 		if err != nil {
 			return nil, err
 		}
-		return resource.MarshalProtobuf(obj, p.res.GroupVersionKind())
+		return resource.AppendProtobufEnvelope(nil, p.res.GroupVersionKind(), raw), nil
 	})
+}
+
+// message appends an object's bare protobuf message.
+func (p presenter) message(dst []byte, o *watchcache.Object) ([]byte, error) {
+	p.encodes("protobuf")
+	if p.res.Storage == nil {
+		return p.res.AppendProtobuf(dst, o.JSON)
+	}
+	obj, err := p.decode(o)
+	if err != nil {
+		return dst, err
+	}
+	raw, err := resource.MarshalProtobufMessage(obj)
+	return append(dst, raw...), err
 }
 
 // metadata returns the JSON of an object's PartialObjectMetadata. It costs a
@@ -208,7 +249,7 @@ func (p presenter) metadata(o *watchcache.Object, keep bool) ([]byte, error) {
 	if !keep || p.form.version != "v1" {
 		return encode(o)
 	}
-	return o.FormAt(p.ids.metadata, p.res.Generation, encode)
+	return p.formOf(o, p.ids.metadata, encode)
 }
 
 // metadataProtobuf returns an object's PartialObjectMetadata in the protobuf
@@ -220,12 +261,12 @@ func (p presenter) metadataProtobuf(o *watchcache.Object) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		return metadataProtobuf(metadataJSON(p.res, shown, p.form.version))
+		return metadataProtobuf(metadataJSON(p.res, shown, p.form.version), p.form.version)
 	}
 	if p.form.version != "v1" {
 		return encode(o)
 	}
-	return o.FormAt(p.ids.metadataProtobuf, p.res.Generation, encode)
+	return p.formOf(o, p.ids.metadataProtobuf, encode)
 }
 
 // envelope returns what an object looks like in protobuf in the negotiated

@@ -24,6 +24,8 @@ type framer struct {
 
 const frameTail = "}\n"
 
+var frameEnd = []byte(frameTail)
+
 func frameHead(dst []byte, kind string) []byte {
 	dst = append(dst, `{"type":"`...)
 	dst = append(dst, kind...)
@@ -33,6 +35,7 @@ func frameHead(dst []byte, kind string) []byte {
 // event appends one event. live says that it is a change that other watchers
 // get too, rather than a part of the initial state.
 func (f *framer) event(dst []byte, e watchcache.Event, live bool) ([]byte, error) {
+	f.passing = !live // forms of events go with the history; others would stay
 	if f.form.media == mediaProtobuf {
 		envelope, err := f.envelope(e.Object)
 		if err != nil {
@@ -49,6 +52,37 @@ func (f *framer) event(dst []byte, e watchcache.Event, live bool) ([]byte, error
 		return dst[:mark], err
 	}
 	return append(dst, frameTail...), nil
+}
+
+// frameHeads are what precedes an object in a JSON stream, by event type.
+var frameHeads = [...][]byte{
+	watchcache.Added:    frameHead(nil, watchcache.Added.String()),
+	watchcache.Modified: frameHead(nil, watchcache.Modified.String()),
+	watchcache.Deleted:  frameHead(nil, watchcache.Deleted.String()),
+}
+
+// collect is event for changes, in parts that are not copied wherever an object
+// is shown as its cached bytes.
+func (f *framer) collect(b *watchBuffers, e watchcache.Event) error {
+	f.passing = false
+	if f.form.media == mediaJSON && f.form.as == asObject {
+		shown, err := f.json(e.Object)
+		if err != nil {
+			return err
+		}
+		b.add(frameHeads[e.Type])
+		b.add(shown)
+		b.add(frameEnd)
+		return nil
+	}
+	mark := len(b.bytes)
+	grown, err := f.event(b.bytes, e, true)
+	if err != nil {
+		return err
+	}
+	b.bytes = grown // parts that lie in what it was before stay valid
+	b.add(grown[mark:])
+	return nil
 }
 
 // prepareEvents makes what the events show with few calls of a webhook.

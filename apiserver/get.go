@@ -33,8 +33,7 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, q *request) error {
 	return nil
 }
 
-// presentOne encodes a cached object. Only tables need it decoded, and
-// protobuf and CBOR the first time.
+// presentOne encodes a cached object. Only tables and CBOR need it decoded.
 func (s *Server) presentOne(q *request, form accepted, object *watchcache.Object) ([]byte, error) {
 	p := s.presenter(q.resource, form)
 	if form.media == mediaProtobuf {

@@ -44,7 +44,22 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, q *request) error 
 // the same objects.
 type page struct {
 	items iter.Seq[*watchcache.Object]
+	runs  iter.Seq[watchcache.Run] // the same, in runs; nil if they do not lie together
 	meta  metav1.ListMeta
+}
+
+// inRuns makes a page of runs.
+func (p *page) inRuns(runs iter.Seq[watchcache.Run]) {
+	p.runs = runs
+	p.items = func(yield func(*watchcache.Object) bool) {
+		for run := range runs {
+			for i := range run.Len() {
+				if !yield(run.Object(i)) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // page reads the options of a list, chooses the snapshot and selects.
@@ -73,8 +88,10 @@ func (s *Server) page(r *http.Request, q *request) (page, error) {
 		past := pastReader{store: s.config.Store, cache: cache, revision: at.past, selection: selection}
 		return past.page(r.Context(), at, prefix, &o)
 	}
-	items := at.snapshot.Select(selection, prefix+at.start)
-	out := page{items: items, meta: o.meta(at.snapshot.Revision())}
+	out := page{items: at.snapshot.Select(selection, prefix+at.start), meta: o.meta(at.snapshot.Revision())}
+	if runs, ok := at.snapshot.Runs(selection, prefix+at.start); ok {
+		out.inRuns(runs)
+	}
 	if o.limit > 0 {
 		err = out.cut(at.snapshot, selection, prefix, o.limit)
 	}
@@ -112,20 +129,15 @@ func keyPrefix(q *request) string {
 // cut keeps the first limit items and, if any may follow, says where to go
 // on. How many follow is only told without selectors.
 func (p *page) cut(snapshot watchcache.Snapshot, selection *watchcache.Selection, prefix string, limit int64) error {
-	var kept []*watchcache.Object
-	more := false
-	for object := range p.items {
-		if int64(len(kept)) == limit {
-			more = true
-			break
-		}
-		kept = append(kept, object)
+	last, more := "", false
+	if p.runs != nil {
+		last, more = p.cutRuns(limit)
+	} else {
+		last, more = p.cutItems(limit)
 	}
-	p.items = slices.Values(kept)
 	if !more {
 		return nil
 	}
-	last := kept[len(kept)-1].Key
 	token, err := encodeContinue(snapshot.Revision(), prefix, last)
 	if err != nil {
 		return err
@@ -136,4 +148,41 @@ func (p *page) cut(snapshot watchcache.Snapshot, selection *watchcache.Selection
 		p.meta.RemainingItemCount = &remaining
 	}
 	return nil
+}
+
+// cutItems keeps the first limit items, and returns the key of the last one
+// and whether there are more.
+func (p *page) cutItems(limit int64) (last string, more bool) {
+	var kept []*watchcache.Object
+	for object := range p.items {
+		if int64(len(kept)) == limit {
+			more = true
+			break
+		}
+		kept = append(kept, object)
+		last = object.Key
+	}
+	p.items = slices.Values(kept)
+	return last, more
+}
+
+// cutRuns is cutItems, run by run.
+func (p *page) cutRuns(limit int64) (last string, more bool) {
+	var kept []watchcache.Run
+	for run := range p.runs {
+		if limit == 0 {
+			more = true
+			break
+		}
+		head := run.Head(int(min(limit, int64(run.Len()))))
+		kept = append(kept, head)
+		last = head.Object(head.Len() - 1).Key
+		if head.Len() < run.Len() {
+			more = true
+			break
+		}
+		limit -= int64(head.Len())
+	}
+	p.inRuns(slices.Values(kept))
+	return last, more
 }

@@ -5,13 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/bits"
+	"iter"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
-	"github.com/levelwire/levelwire/resource"
 	"github.com/levelwire/levelwire/watchcache"
 )
 
@@ -20,12 +19,13 @@ type listWriter struct {
 	*answer
 	presenter
 	include  metav1.IncludeObjectPolicy
+	custom   bool      // items carry kind and apiVersion
 	itemHead string    // of a PartialObjectMetadata
 	out      io.Writer // where JSON goes: the answer, perhaps through an indenter
 }
 
 func (l *listWriter) write(p page) error {
-	l.out, l.itemHead = l.answer, metadataHead(l.form.version)
+	l.out, l.itemHead, l.custom = l.answer, metadataHead(l.form.version), isCustom(l.res)
 	if l.form.media == mediaProtobuf {
 		return l.writeProtobuf(p)
 	}
@@ -51,12 +51,39 @@ func (l *listWriter) writeJSON(p page, meta []byte) error {
 	if err != nil {
 		return err
 	}
+	if p.runs != nil && l.form.as == asObject {
+		l.expect(len(head) + atLeast(p.runs, compressFrom))
+	}
 	if _, err := l.out.Write(head); err != nil {
 		return err
 	}
+	if ids, ok := l.itemBlocks(); ok && p.runs != nil && !l.form.pretty {
+		err = l.writeRuns(p.runs, ids, commaBlock)
+	} else {
+		err = l.writeItems(p.items)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = l.out.Write([]byte(tableTail))
+	return err
+}
+
+// atLeast adds up how long the JSON of runs is until it is more than enough.
+func atLeast(runs iter.Seq[watchcache.Run], enough int) int {
+	size := 0
+	for run := range runs {
+		if size += itemsSize(run); size > enough {
+			break
+		}
+	}
+	return size
+}
+
+func (l *listWriter) writeItems(items iter.Seq[*watchcache.Object]) error {
 	item := l.itemWriter()
 	first := true
-	for object := range p.items {
+	for object := range items {
 		if !first {
 			if _, err := l.out.Write(comma); err != nil {
 				return err
@@ -67,8 +94,7 @@ func (l *listWriter) writeJSON(p page, meta []byte) error {
 			return err
 		}
 	}
-	_, err = l.out.Write([]byte(tableTail))
-	return err
+	return nil
 }
 
 var comma, brace, closingBrace = []byte{','}, []byte{'{'}, []byte{'}'}
@@ -96,7 +122,7 @@ func (l *listWriter) itemWriter() func(*watchcache.Object) error {
 		return l.writeRow
 	case l.form.as == asMetadata:
 		return l.writeMetadata
-	case isCustom(l.res):
+	case l.custom:
 		return l.writeWhole
 	}
 	prefix := len(l.res.Prefix())
@@ -158,47 +184,6 @@ func (p presenter) row(o *watchcache.Object, include metav1.IncludeObjectPolicy)
 		return nil, err
 	}
 	return appendRow(nil, p.res, p.form.version, include, obj, shown)
-}
-
-// writeProtobuf writes the envelope of a list. Its length comes first, so the
-// items are visited twice; they are encoded once, and then shared.
-func (l *listWriter) writeProtobuf(p page) error {
-	size := 0
-	for object := range p.items {
-		if err := l.ctx.Err(); err != nil {
-			return err
-		}
-		envelope, err := l.envelope(object)
-		if err != nil {
-			return err
-		}
-		size += protobufItemSize(len(envelopeContent(envelope)))
-	}
-	buf, err := resource.AppendProtobufListHead(nil, l.listKind(), &p.meta, size)
-	if err != nil {
-		return err
-	}
-	if _, err := l.out.Write(buf); err != nil {
-		return err
-	}
-	for object := range p.items {
-		envelope, err := l.envelope(object)
-		if err != nil {
-			return err
-		}
-		buf = resource.AppendProtobufListItem(buf[:0], envelopeContent(envelope))
-		if _, err := l.out.Write(buf); err != nil {
-			return err
-		}
-	}
-	_, err = l.out.Write(resource.ProtobufListTail())
-	return err
-}
-
-// protobufItemSize is how long AppendProtobufListItem makes a message: a tag
-// of one byte, the length, the message.
-func protobufItemSize(message int) int {
-	return 1 + (bits.Len64(uint64(message)|1)+6)/7 + message
 }
 
 // writeYAML writes the items one by one, as a list of any length would be too

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/levelwire/levelwire/resource"
 )
@@ -76,12 +77,16 @@ func metadataHead(version string) string {
 
 // metadataProtobuf returns a PartialObjectMetadata, given as JSON, in the
 // protobuf envelope.
-func metadataProtobuf(partial []byte) ([]byte, error) {
-	obj, err := decodePartial(partial)
+func metadataProtobuf(partial []byte, version string) ([]byte, error) {
+	raw, err := resource.AppendPartialProtobuf(nil, partial)
 	if err != nil {
 		return nil, err
 	}
-	return resource.MarshalProtobuf(obj, obj.GroupVersionKind())
+	return resource.AppendProtobufEnvelope(nil, partialKind(version), raw), nil
+}
+
+func partialKind(version string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "meta.k8s.io", Version: version, Kind: "PartialObjectMetadata"}
 }
 
 func decodePartial(partial []byte) (*metav1.PartialObjectMetadata, error) {

@@ -23,13 +23,15 @@ type metrics struct {
 	encodes  *prometheus.CounterVec
 	// encodesOf holds the counters of encodes: looking them up by label costs
 	// as much as a small encode.
-	encodesOf map[string]prometheus.Counter
+	encodesOf  map[string]prometheus.Counter
+	difference differenceMetrics
 }
 
 func newMetrics() *metrics {
 	m := &metrics{
-		registry:  prometheus.NewRegistry(),
-		encodesOf: make(map[string]prometheus.Counter),
+		registry:   prometheus.NewRegistry(),
+		encodesOf:  make(map[string]prometheus.Counter),
+		difference: newDifferenceMetrics(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "apiserver_request_total", Help: "Requests by verb, resource and HTTP code.",
 		}, []string{"verb", "group", "version", "resource", "subresource", "code"}),
@@ -56,7 +58,7 @@ func newMetrics() *metrics {
 	for _, form := range []string{"json", "protobuf", "cbor", "metadata", "metadata protobuf", "metadata cbor", "table row"} {
 		m.encodesOf[form] = m.encodes.WithLabelValues(form)
 	}
-	m.registry.MustRegister(m.requests, m.duration, m.rejected, m.watches, m.events, m.bytes, m.encodes,
+	m.registry.MustRegister(m.requests, m.duration, m.rejected, m.watches, m.events, m.bytes, m.encodes, m.difference.results, m.difference.objects,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

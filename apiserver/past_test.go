@@ -10,11 +10,13 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// Two ways for a cache not to know a revision that the store still has: it was
-// filled later, as after a restart, and it has seen too much since.
+// Two ways for a cache not to know a revision that the store still has: too
+// much had happened since when it was filled, as after a restart, or has since.
 var forgetful = map[string]func(revs *map[string]storage.Revision) *setup{
 	"restarted": func(revs *map[string]storage.Revision) *setup {
-		return &setup{history: func(c *cluster) { *revs = seed(c); bury(c) }}
+		s := &setup{history: func(c *cluster) { *revs = seed(c); bury(c) }}
+		s.cache.HistoryEvents = 4
+		return s
 	},
 	"busy": func(revs *map[string]storage.Revision) *setup {
 		s := &setup{}

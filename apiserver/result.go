@@ -44,7 +44,7 @@ func encodeShape(form accepted, q *request, obj resource.Object, shown []byte) (
 	case asMetadata:
 		shown = metadataJSON(q.resource, shown, form.version)
 		if form.media == mediaProtobuf {
-			return metadataProtobuf(shown)
+			return metadataProtobuf(shown, form.version)
 		}
 		if form.media == mediaCBOR {
 			body, err := metadataCBOR(shown)

@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/levelwire/levelwire/internal/h2"
 )
 
 const (
@@ -35,9 +37,9 @@ const (
 // HTTP/2. Serve may be called for several listeners; once one of them drains,
 // the whole server does.
 func (s *Server) Serve(ctx context.Context, listener net.Listener, tlsConfig *tls.Config) error {
-	server := s.httpServer()
+	server, streams := s.httpServer()
 	if tlsConfig != nil {
-		listener = tls.NewListener(listener, s.prepareTLS(tlsConfig))
+		listener = h2.NewListener(listener, s.prepareTLS(tlsConfig))
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
@@ -50,37 +52,51 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, tlsConfig *tl
 	// The context has ended, but draining needs time of its own.
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.ShutdownTimeout)
 	defer cancel()
-	err := server.Shutdown(drain)
+	_ = listener.Close()               // nobody new; an error means that it is closed already
+	<-served                           //nolint:errcheck // It says so; and until it does, Shutdown would fail to close it again.
+	server.SetKeepAlivesEnabled(false) // HTTP/1.1 ends with the request under way, however long HTTP/2 takes
+	err := streams.Shutdown(drain)
+	if e := server.Shutdown(drain); err == nil {
+		err = e
+	}
 	s.sockets.drain(drain)
 	if errors.Is(err, context.DeadlineExceeded) {
 		s.config.Logger.Warn("requests were still under way when the time to drain was over", "timeout", s.config.ShutdownTimeout)
 		err = server.Close()
 	}
-	<-served //nolint:errcheck // It is http.ErrServerClosed, now that the server was shut down.
 	return err
 }
 
-func (s *Server) httpServer() *http.Server {
-	return &http.Server{
+// httpServer returns the server of all connections, and that of those among them
+// that speak HTTP/2.
+func (s *Server) httpServer() (*http.Server, *h2.Server) {
+	server := &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug),
-		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams: maxStreams,
-			MaxReadFrameSize:     maxFrame,
-			SendPingTimeout:      pingAfter,
-			PingTimeout:          pingTimeout,
-			WriteByteTimeout:     s.config.WriteTimeout,
-		},
 	}
+	streams := h2.New(h2.Options{
+		MaxConcurrentStreams: maxStreams,
+		MaxHeaderBytes:       maxHeaderBytes,
+		MaxReadFrameSize:     maxFrame,
+		HandshakeTimeout:     readHeaderTimeout,
+		IdleTimeout:          idleTimeout,
+		PingAfter:            pingAfter,
+		PingTimeout:          pingTimeout,
+		WriteTimeout:         s.config.WriteTimeout,
+		Logger:               s.config.Logger,
+	})
+	streams.Attach(server)
+	return server, streams
 }
 
 // prepareTLS returns a copy that asks for client certificates without judging
 // them: that is authenticate.go's part, which can say why.
 func (s *Server) prepareTLS(config *tls.Config) *tls.Config {
 	config = config.Clone()
+	config.DynamicRecordSizingDisabled = true // records are for throughput here, not for the first paint of a page
 	if config.MinVersion == 0 {
 		config.MinVersion = tls.VersionTLS12
 	}

@@ -1,12 +1,14 @@
 package apiserver
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -213,7 +215,43 @@ func TestDrainIsBounded(t *testing.T) {
 	}
 }
 
-// recovered is a table that panics on one name.
+// TestDrainDoesNotKeepHTTP1 has a request over HTTP/2 outlast everything else: an
+// idle connection of HTTP/1.1 is closed meanwhile, and not kept for more requests.
+func TestDrainDoesNotKeepHTTP1(t *testing.T) {
+	g := &gate{entered: make(chan struct{}, 8), open: make(chan struct{})}
+	c := newCluster(t, func(s *setup) { g.Reader, s.config.Store = s.config.Store, g })
+	roots := x509.NewCertPool()
+	roots.AddCert(c.authority)
+	idle, err := tls.Dial("tcp", strings.TrimPrefix(c.url, "https://"), &tls.Config{RootCAs: roots})
+	must(t, err)
+	defer idle.Close()
+	must(t, idle.SetDeadline(time.Now().Add(5*time.Second))) // before the drain is over
+	_, err = io.WriteString(idle, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+	must(t, err)
+	answers := bufio.NewReader(idle)
+	resp, err := http.ReadResponse(answers, nil)
+	must(t, err)
+	_, err = io.Copy(io.Discard, resp.Body)
+	must(t, err)
+	done := make(chan reply)
+	go func() { done <- c.get("/api/v1/pods") }()
+	<-g.entered
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		c.stop()
+	}()
+	if _, err := answers.ReadByte(); !errors.Is(err, io.EOF) {
+		t.Errorf("the idle connection was not closed: %v", err)
+	}
+	close(g.open)
+	if got := <-done; got.code != 200 {
+		t.Errorf("the request that was under way: %d", got.code)
+	}
+	<-stopped
+}
+
+// panicking is a table that panics on one name.
 type panicking struct{ *resource.Table }
 
 func (p panicking) Lookup(group, version, plural string) *resource.Resource {

@@ -22,6 +22,7 @@ type Server struct {
 	stopping chan struct{}
 	stopOnce sync.Once
 	sockets  sockets
+	convoys  convoys
 
 	documents documentCache
 	openAPI   openAPIBuild
@@ -50,6 +51,10 @@ func New(config Config) (*Server, error) {
 func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	if t, ok := parsePath(r.URL.Path); ok {
 		s.serveResource(w, r, t)
+		return
+	}
+	if collection, ok := differencePath(r.URL.Path); ok {
+		s.serveDifference(w, r, collection)
 		return
 	}
 	user, _ := userFrom(r.Context())
@@ -90,6 +95,9 @@ func (s *Server) documentHandler(path string) http.HandlerFunc {
 	}
 	if d, ok := s.config.Documents[path]; ok {
 		return serveDocument(d)
+	}
+	if name, ok := strings.CutPrefix(path, profilingPath); ok && s.config.Profiling {
+		return s.profileHandler(strings.TrimPrefix(name, "/"))
 	}
 	switch first, _, _ := strings.Cut(path[1:], "/"); first {
 	case "healthz", "livez", "readyz":

@@ -2,10 +2,8 @@ package apiserver
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -14,37 +12,27 @@ import (
 	"github.com/levelwire/levelwire/watchcache"
 )
 
-// eventsPerRead is how many events a stream takes from its cursor at a time.
-const eventsPerRead = 64
-
-// watchBuffers are what a stream needs while it has something to write. An
-// idle watch holds none.
-type watchBuffers struct {
-	events [eventsPerRead]watchcache.Event
-	bytes  []byte
-}
-
-var watchBufferPool = sync.Pool{New: func() any {
-	return &watchBuffers{bytes: make([]byte, 0, writeSize)}
-}}
-
-// watch answers with the changes of a collection as they happen. The
-// request's own goroutine reads a cursor in the cache's log, joins what is
-// ready into one write, and sleeps until there is more: nothing is queued for
-// a client, so a slow one lags at its own expense.
+// watch answers with the changes of a collection as they happen. The request's
+// own goroutine writes what the stream begins with, and sleeps. Whoever holds
+// the stream when there is more, it or the convoy of its connection, reads a
+// cursor in the cache's log and writes all that is ready at once: nothing is
+// queued for a client, so a slow one lags at its own expense.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, q *request) error {
 	plan, err := s.planWatch(r, q)
 	if err != nil {
 		return err
 	}
 	labels := prometheus.Labels{"group": q.resource.Group, "version": q.resource.Version, "resource": q.resource.Plural}
+	q.query = nil // what has been read of it need not be held for as long as the watch is open
 	open := s.metrics.watches.With(labels)
 	open.Inc()
 	defer open.Dec()
 	stream := &watchStream{
 		server: s, plan: &plan, ctx: r.Context(),
-		framer: framer{presenter: s.presenter(q.resource, plan.form), include: plan.include},
-		sent:   s.metrics.events.With(labels),
+		framer:     framer{presenter: s.presenter(q.resource, plan.form), include: plan.include},
+		sent:       s.metrics.events.With(labels),
+		info:       infoFrom(r.Context()),
+		possession: newPossession(),
 	}
 	if websocket.IsWebSocketUpgrade(r) {
 		return s.watchSocket(w, r, stream)
@@ -52,22 +40,32 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, q *request) error
 	body := s.newBody(w)
 	defer body.release()
 	stream.out = body
+	if shared, ok := multiplexedOf(w); ok {
+		stream.shared, stream.convoy = shared, s.convoys.join(shared.Connection())
+		defer s.convoys.leave(stream.convoy)
+	}
 	stream.run()
 	return nil
 }
 
-// watchStream is one open watch. It belongs to its request's goroutine.
+// watchStream is one open watch. Who holds its possession may use it.
 type watchStream struct {
+	possession
+
 	server *Server
 	out    outlet
+	shared multiplexed // what out writes to, if that can be done for several at once
+	convoy *convoy     // nil unless shared is set
 	ctx    context.Context
 	plan   *watchPlan
 	framer framer
 	sent   prometheus.Counter
+	info   *requestInfo
 
 	watcher   *watchcache.Watcher
-	bookmarks watchcache.Bookmarks
-	owed      bool // the end of the initial events has to be announced
+	bookmarks watchcache.Bookmarks // the request's goroutine's alone
+	owed      bool                 // the end of the initial events has to be announced
+	left      leftover
 }
 
 // run opens the stream, serves it until somebody has had enough, and closes
@@ -76,9 +74,8 @@ func (t *watchStream) run() {
 	deadline := time.Now().Add(t.plan.lifetime)
 	t.bookmarks = watchcache.NewBookmarks(time.Now(), deadline, rand.Float64())
 
-	open, cancel := context.WithDeadline(t.ctx, deadline)
-	watcher, err := t.server.openWatch(open, t.plan)
-	cancel()
+	watcher, err := t.server.openWatch(t.ctx, deadline, t.plan, t)
+	t.plan.selection = nil // the watcher has what it needs of it
 	t.out.begin(t.plan.form.streamType())
 	if err != nil {
 		t.fail(err)
@@ -90,29 +87,51 @@ func (t *watchStream) run() {
 	if t.out.flush() != nil {
 		return
 	}
-	t.serve(deadline)
+	if t.writeInitial() == nil {
+		t.serve(deadline)
+	}
 }
 
-// serve alternates between writing what is ready and waiting for more.
+// serve writes what the convoy cannot, or everything if there is none, and
+// what only time brings.
 func (t *watchStream) serve(deadline time.Time) {
+	if t.pumpAll() != nil {
+		return
+	}
 	timer := time.NewTimer(t.untilDue(deadline))
 	defer timer.Stop()
 	for {
-		if err := t.pump(); err != nil {
-			return
-		}
-		timer.Reset(t.untilDue(deadline))
 		select {
-		case <-t.watcher.Ready():
+		case <-t.handed:
 		case <-timer.C:
+			t.take()
 			if !time.Now().Before(deadline) {
 				return
 			}
 		case <-t.ctx.Done():
+			t.take()
 			return
 		case <-t.server.stopping:
+			t.take()
 			_ = t.pump() // what happened before the end; if it fails, the stream ends anyway
 			return
+		}
+		if t.pumpAll() != nil {
+			return
+		}
+		timer.Reset(t.untilDue(deadline))
+	}
+}
+
+// pumpAll pumps until nothing is left to do, and gives the stream out of its
+// hands then.
+func (t *watchStream) pumpAll() error {
+	for {
+		if err := t.pump(); err != nil {
+			return err
+		}
+		if t.release() {
+			return nil
 		}
 	}
 }
@@ -131,161 +150,4 @@ func (t *watchStream) untilDue(deadline time.Time) time.Duration {
 		wait = min(wait, time.Until(t.bookmarks.Next()))
 	}
 	return max(wait, 0)
-}
-
-// errNotServed ends a stream whose resource is no longer served. The client
-// sees an ordinary end, as when the time is up, and a 404 when it comes back.
-var errNotServed = errors.New("the resource is not served any more")
-
-// pump writes everything that is ready now, and a bookmark if one is due. An
-// error ends the stream; the client has been told, if it can be.
-func (t *watchStream) pump() error {
-	served := t.followDefinition()
-	if err := t.pumpReady(); err != nil {
-		return err
-	}
-	if !served {
-		return errNotServed
-	}
-	return nil
-}
-
-// followDefinition makes the stream show objects as the definition of a custom
-// resource says now: its watches outlive its changes. It is false if the
-// version is not served any more, or another definition has taken its place.
-func (t *watchStream) followDefinition() bool {
-	res := t.framer.res
-	if !res.Stored().Mixed {
-		return true
-	}
-	now := t.server.config.Resources.Lookup(res.Group, res.Version, res.Plural)
-	if now == nil || now.Stored() != res.Stored() {
-		return false
-	}
-	if now != res {
-		t.framer.res = now
-		t.framer.columns = false // they may be others
-	}
-	return true
-}
-
-func (t *watchStream) pumpReady() error {
-	buffers := watchBufferPool.Get().(*watchBuffers)
-	defer func() {
-		clear(buffers.events[:])
-		if cap(buffers.bytes) > 16*writeSize {
-			buffers.bytes = make([]byte, 0, writeSize)
-		}
-		watchBufferPool.Put(buffers)
-	}()
-	out := buffers.bytes[:0]
-	wrote := false
-	for {
-		live := !t.watcher.Initial()
-		n, readErr := t.watcher.Read(buffers.events[:])
-		if err := t.framer.prepareEvents(t.ctx, buffers.events[:n]); err != nil {
-			return t.end(out, err)
-		}
-		for _, event := range buffers.events[:n] {
-			var err error
-			if out, err = t.framer.event(out, event, live); err != nil {
-				return t.end(out, err)
-			}
-			if len(out) >= writeSize || t.out.single() {
-				if err := t.out.write(out); err != nil {
-					return err
-				}
-				out, wrote = out[:0], true
-			}
-		}
-		t.sent.Add(float64(n))
-		if errors.Is(readErr, watchcache.ErrClosed) {
-			return t.last(out)
-		}
-		if readErr != nil {
-			return t.end(out, cacheError(readErr))
-		}
-		if n == 0 {
-			break
-		}
-		if err := t.ctx.Err(); err != nil {
-			return err
-		}
-	}
-	out, err := t.appendBookmark(out)
-	buffers.bytes = out
-	if err != nil {
-		return t.end(out, err)
-	}
-	if len(out) > 0 {
-		wrote = true
-		if err := t.out.write(out); err != nil {
-			return err
-		}
-	}
-	if !wrote {
-		return nil
-	}
-	return t.out.flush()
-}
-
-// appendBookmark appends the bookmark that ends the initial events, or a
-// periodic one, if it is due and there is a revision to tell.
-func (t *watchStream) appendBookmark(out []byte) ([]byte, error) {
-	if !t.plan.bookmarks || t.watcher.Initial() {
-		return out, nil
-	}
-	now := time.Now()
-	if !t.owed && !t.bookmarks.Due(now) {
-		return out, nil
-	}
-	reached := t.watcher.Reached()
-	if reached == 0 || t.owed && reached < t.plan.revision {
-		return out, nil
-	}
-	out, err := t.framer.bookmark(out, reached, t.owed)
-	if err != nil {
-		return out, err
-	}
-	t.sent.Inc()
-	if !t.owed {
-		t.bookmarks.Sent(now)
-	}
-	t.owed = false
-	return out, nil
-}
-
-// last sends what has been collected before an ordinary end.
-func (t *watchStream) last(out []byte) error {
-	if len(out) > 0 {
-		if err := t.out.write(out); err != nil {
-			return err
-		}
-	}
-	_ = t.out.flush() // the stream ends in any case
-	return errNotServed
-}
-
-// end sends what has been collected and the reason why nothing follows.
-func (t *watchStream) end(out []byte, reason error) error {
-	if len(out) > 0 {
-		if err := t.out.write(out); err != nil {
-			return err
-		}
-	}
-	t.fail(reason)
-	return reason
-}
-
-// fail sends an error event. Whether it arrives makes no difference: the
-// stream ends.
-func (t *watchStream) fail(reason error) {
-	out, err := t.framer.failure(nil, reason)
-	if err != nil {
-		t.server.config.Logger.Error("a watch cannot say why it ends", "reason", reason, "error", err)
-		return
-	}
-	if t.out.write(out) == nil {
-		_ = t.out.flush()
-	}
 }

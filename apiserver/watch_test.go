@@ -274,7 +274,7 @@ func TestMetadataWatchInProtobuf(t *testing.T) {
 }
 
 func TestWatchFromForgottenHistory(t *testing.T) {
-	c := newCluster(t, func(s *setup) { s.cache.HistoryEvents = 4 })
+	c := newCluster(t, func(s *setup) { s.cache.HistoryEvents, s.cache.ExactHistory = 4, true })
 	revs := seed(c)
 	for i := range 20 {
 		c.put(testPod("b", fmt.Sprint("more-", i), nil, ""))

@@ -11,8 +11,8 @@ import (
 // answer notes when a write begins; one goroutine looks at all of them now and
 // then, and breaks the connections of those that have been stuck for longer
 // than the limit. A deadline set anew before every write would cost each of
-// them a hand-over to the HTTP/2 connection's goroutine. The goroutine exists
-// only while somebody writes.
+// them a change of a timer, or a lock that it shares with all of its HTTP/2
+// connection. The goroutine exists only while somebody writes.
 type watchdog struct {
 	limit time.Duration
 

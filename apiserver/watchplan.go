@@ -71,10 +71,17 @@ func (s *Server) watchLifetime(asked time.Duration) time.Duration {
 	return time.Duration(float64(s.config.MinWatchTimeout) * (1 + rand.Float64()))
 }
 
-// open places the cursor where the grid of watch semantics says. Its errors
+// openWatch places the cursor where the grid of watch semantics says. Its errors
 // are for the stream.
-func (s *Server) openWatch(ctx context.Context, p *watchPlan) (*watchcache.Watcher, error) {
-	opts := watchcache.WatchOptions{Selection: p.selection, After: p.revision}
+func (s *Server) openWatch(ctx context.Context, deadline time.Time, p *watchPlan, waker watchcache.Waker) (*watchcache.Watcher, error) {
+	opts := watchcache.WatchOptions{Selection: p.selection, After: p.revision, Waker: waker}
+	if p.initial || p.version == "" {
+		// Others, most of those that a restarted server gets, wait for nothing: a
+		// deadline would leave a part of itself in the request's context.
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, deadline)
+		defer cancel()
+	}
 	switch {
 	case p.initial:
 		snapshot, err := s.initialState(ctx, p)
@@ -91,7 +98,7 @@ func (s *Server) openWatch(ctx context.Context, p *watchPlan) (*watchcache.Watch
 	case p.revision == 0:
 		opts.After = p.cache.Current().Revision()
 	}
-	watcher, err := p.cache.Watch(opts)
+	watcher, err := p.cache.Resume(ctx, opts)
 	return watcher, cacheError(err)
 }
 

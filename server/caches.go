@@ -2,9 +2,12 @@ package server
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"maps"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/levelwire/levelwire/resource"
 	"github.com/levelwire/levelwire/storage"
@@ -18,20 +21,21 @@ type caches struct {
 	changing sync.Mutex // held while a new map is made
 	by       atomic.Pointer[map[*resource.Resource]*watchcache.Cache]
 	feed     *watchcache.Feed
+	opts     watchcache.Options // of each cache
 }
 
 // newCaches makes the caches of a table and the feed that fills them.
-func newCaches(table *resource.Table, store watchcache.Source, opts watchcache.FeedOptions) *caches {
+func newCaches(table *resource.Table, store watchcache.Source, opts watchcache.Options, feed watchcache.FeedOptions) *caches {
 	by := map[*resource.Resource]*watchcache.Cache{}
 	var list []*watchcache.Cache
 	for _, res := range table.All() {
 		stored := res.Stored()
 		if by[stored] == nil {
-			by[stored] = watchcache.New(stored, watchcache.Options{})
+			by[stored] = watchcache.New(stored, opts)
 			list = append(list, by[stored])
 		}
 	}
-	c := &caches{feed: watchcache.NewFeed(store, list, opts)}
+	c := &caches{feed: watchcache.NewFeed(store, list, feed), opts: opts}
 	c.by.Store(&by)
 	return c
 }
@@ -41,7 +45,7 @@ func (c *caches) Of(stored *resource.Resource) *watchcache.Cache { return (*c.by
 
 // Add implements customresource.Caches.
 func (c *caches) Add(stored *resource.Resource) *watchcache.Cache {
-	cache := watchcache.New(stored, watchcache.Options{})
+	cache := watchcache.New(stored, c.opts)
 	c.change(func(by map[*resource.Resource]*watchcache.Cache) { by[stored] = cache })
 	c.feed.Add(cache)
 	return cache
@@ -65,11 +69,27 @@ func (c *caches) change(f func(by map[*resource.Resource]*watchcache.Cache)) {
 	c.by.Store(&by)
 }
 
+// fillReports is how often the log says how far the caches have been filled,
+// when that takes longer.
+const fillReports = 2 * time.Second
+
 // wait returns when all caches that there are now have been filled.
-func (c *caches) wait(ctx context.Context) error {
+func (c *caches) wait(ctx context.Context, log *slog.Logger) error {
+	ticker := time.NewTicker(fillReports)
+	defer ticker.Stop()
+	begin := time.Now()
 	for _, cache := range *c.by.Load() {
-		if err := cache.WaitReady(ctx); err != nil {
-			return err
+		for waiting := true; waiting; {
+			select {
+			case <-cache.Ready():
+				waiting = false
+			case <-ticker.C:
+				for _, fill := range c.feed.Stats().Fills {
+					log.Info("filling a cache", "resource", fill.Resource, "objects", fill.Objects, "waited", time.Since(begin).Round(time.Millisecond))
+				}
+			case <-ctx.Done():
+				return errors.Join(watchcache.ErrNotReady, ctx.Err())
+			}
 		}
 	}
 	return nil

@@ -63,6 +63,20 @@ type Config struct {
 	CompactionInterval time.Duration
 	// CompactionRetention is how much history is kept at least. Default 5 min.
 	CompactionRetention time.Duration
+	// CompactionRevisions is how many revisions of history are kept beyond that,
+	// whatever their age; negative: none. Default 32768, as many as the cache of
+	// one resource tells, with embedded storage if CompactionRetention is not set;
+	// otherwise none.
+	CompactionRevisions int
+	// ExactHistory refuses watches from before the events that are kept, as
+	// kube-apiserver does (410 Expired). By default they are told the compacted
+	// history: the latest change of each object, and the deletions.
+	ExactHistory bool
+	// TombstoneLimit is how many deletions of each resource are remembered for
+	// that. Default 50000.
+	TombstoneLimit int
+	// TombstoneAge is for how long. Default 24 h.
+	TombstoneAge time.Duration
 	// SelfCheckInterval is how often the caches are compared with the store.
 	// Default 10 min; negative: never.
 	SelfCheckInterval time.Duration
@@ -104,6 +118,9 @@ type Config struct {
 	// that clients keep, may hold up the end. Default 10 s.
 	ShutdownTimeout time.Duration
 
+	// Profiling serves profiles of the whole process at /debug/pprof/, as
+	// Kubernetes' servers do, to users who may read that path.
+	Profiling bool
 	// Version is reported by /version.
 	Version string
 	// Logger receives what operators should see. Default: slog.Default().
@@ -118,6 +135,7 @@ const (
 	defaultInterval   = 5 * time.Minute
 	defaultSelfCheck  = 10 * time.Minute
 	defaultRetention  = 5 * time.Minute
+	defaultRevisions  = 32768
 	defaultBind       = "127.0.0.1"
 	defaultServiceNet = "10.96.0.0/16"
 	defaultIssuer     = "https://kubernetes.default.svc.cluster.local"
@@ -162,11 +180,18 @@ func (c *Config) ensureDefaults() error {
 	if c.ServiceCIDR.Addr().BitLen()-c.ServiceCIDR.Bits() < minServiceBits {
 		return fmt.Errorf("--service-cidr %s has no room for services", c.ServiceCIDR)
 	}
+	if c.CompactionRevisions == 0 && c.CompactionRetention == 0 && c.Storage == Embedded {
+		c.CompactionRevisions = defaultRevisions
+	}
+	c.CompactionRevisions = max(c.CompactionRevisions, 0)
 	setDefault(&c.CompactionInterval, defaultInterval)
 	setDefault(&c.CompactionRetention, defaultRetention)
 	setDefault(&c.SelfCheckInterval, defaultSelfCheck)
 	if c.ShutdownTimeout < 0 {
 		return fmt.Errorf("the time to shut down, %s, is negative", c.ShutdownTimeout)
+	}
+	if c.TombstoneLimit < 0 || c.TombstoneAge < 0 {
+		return fmt.Errorf("--tombstone-limit %d and --tombstone-age %s must not be negative", c.TombstoneLimit, c.TombstoneAge)
 	}
 	if c.CompactionRetention < 0 {
 		return fmt.Errorf("--compaction-retention %s is negative", c.CompactionRetention)

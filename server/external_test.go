@@ -76,20 +76,22 @@ func TestExternalEtcd(t *testing.T) {
 func TestCompaction(t *testing.T) {
 	for name, test := range map[string]struct {
 		interval, retention time.Duration
+		revisions           int
 		goes                bool
 	}{
-		"short":           {20 * time.Millisecond, 20 * time.Millisecond, true},
-		"long retention":  {20 * time.Millisecond, time.Hour, false},
-		"long interval":   {time.Hour, 20 * time.Millisecond, false},
-		"no compaction":   {-1, 20 * time.Millisecond, false},
-		"both as default": {0, 0, false},
+		"short":           {20 * time.Millisecond, 20 * time.Millisecond, 0, true},
+		"long retention":  {20 * time.Millisecond, time.Hour, 0, false},
+		"many revisions":  {20 * time.Millisecond, 20 * time.Millisecond, 1000, false},
+		"long interval":   {time.Hour, 20 * time.Millisecond, 0, false},
+		"no compaction":   {-1, 20 * time.Millisecond, 0, false},
+		"both as default": {0, 0, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := deadline(t)
 			store := startEtcd(t, "http://127.0.0.1:0")
 			s := start(t, server.Config{
 				DataDir: t.TempDir(), Storage: server.Etcd, EtcdServers: []string{store.ClientURL()},
-				CompactionInterval: test.interval, CompactionRetention: test.retention,
+				CompactionInterval: test.interval, CompactionRetention: test.retention, CompactionRevisions: test.revisions,
 			})
 			client := s.client(t)
 			old := storage.Revision(number(t, create(ctx, t, client, "old").ResourceVersion))

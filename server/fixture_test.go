@@ -113,6 +113,7 @@ func (r *running) awaitReady(ctx context.Context, t *testing.T) {
 	select {
 	case <-r.Ready():
 	case err := <-r.ended:
+		r.ended <- nil // for stop
 		t.Fatalf("the server ended: %v", err)
 	case <-ctx.Done():
 		t.Fatal("the server does not get ready")

@@ -88,3 +88,36 @@ func TestNotReadyBeforeAllIsServed(t *testing.T) {
 		t.Errorf("when all is there: %d %s", code, report)
 	}
 }
+
+// slow is a store that lists no pods before it is let go.
+type slow struct {
+	storage.Store
+	free chan struct{}
+}
+
+func (s slow) List(ctx context.Context, prefix string, opts storage.ListOptions) (storage.Page, error) {
+	if prefix == "/registry/pods/" {
+		select {
+		case <-s.free:
+		case <-ctx.Done():
+			return storage.Page{}, ctx.Err()
+		}
+	}
+	return s.Store.List(ctx, prefix, opts)
+}
+
+// TestSlowFillsAreReported: who waits for a large store sees in the log that it goes on.
+func TestSlowFillsAreReported(t *testing.T) {
+	store, err := memory.Open(memory.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, h := newJournal(), slow{store, make(chan struct{})}
+	s := launch(t, server.Config{
+		DataDir: t.TempDir(), Logger: log.logger(), OpenStore: func(context.Context) (storage.Store, error) { return h, nil },
+	})
+	ctx := deadline(t)
+	log.await(ctx, t, `msg="filling a cache" resource=pods objects=0`)
+	close(h.free)
+	s.awaitReady(ctx, t)
+}

@@ -132,8 +132,10 @@ func ignoreEnd(ctx context.Context, err error) error {
 // serve wires the parts together and runs them until one fails or ctx ends.
 func (s *Server) serve(ctx context.Context, store storage.Store) error {
 	table := builtin.Table()
-	caches := newCaches(table, store, watchcache.FeedOptions{
-		Logger: s.config.Logger, CheckInterval: s.config.SelfCheckInterval,
+	caches := newCaches(table, store, watchcache.Options{
+		ExactHistory: s.config.ExactHistory, Tombstones: s.config.TombstoneLimit, TombstoneAge: s.config.TombstoneAge,
+	}, watchcache.FeedOptions{
+		Logger: s.config.Logger, CheckInterval: s.config.SelfCheckInterval, Tombstones: s.config.TombstoneLimit, TombstoneAge: s.config.TombstoneAge,
 	})
 	writes, err := s.newWritePath(store, table, caches)
 	if err != nil {
@@ -169,7 +171,7 @@ func (s *Server) serve(ctx context.Context, store storage.Store) error {
 		group.Go(func() error { return ignoreEnd(groupCtx, keeper.Run(groupCtx)) })
 	}
 	if s.config.CompactionInterval > 0 {
-		group.Go(func() error { return s.compact(groupCtx, store) })
+		group.Go(func() error { return s.compact(groupCtx, store, caches) })
 	}
 	return group.Wait()
 }
@@ -183,7 +185,7 @@ func (s *Server) prepare(ctx context.Context, writes *writePath, caches *caches,
 		err = restored(ctx, customs)
 	}
 	if err == nil {
-		err = caches.wait(ctx)
+		err = caches.wait(ctx, s.config.Logger)
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -251,8 +253,19 @@ func (s *Server) endpoint() netip.AddrPort {
 	return netip.AddrPortFrom(ip, address.Port())
 }
 
-func (s *Server) compact(ctx context.Context, store storage.Store) error {
-	return ignoreEnd(ctx, storage.CompactLoop(ctx, store, storage.CompactionOptions{
-		Interval: s.config.CompactionInterval, Retention: s.config.CompactionRetention, Logger: s.config.Logger,
-	}))
+// compact forgets history, as soon as all resources are known whose deletions have
+// to be written down before.
+func (s *Server) compact(ctx context.Context, store storage.Store, caches *caches) error {
+	select {
+	case <-s.ready:
+	case <-ctx.Done():
+		return nil
+	}
+	opts := storage.CompactionOptions{Interval: s.config.CompactionInterval, Retention: s.config.CompactionRetention, Revisions: s.config.CompactionRevisions, Logger: s.config.Logger}
+	if s.config.Storage != Memory && !s.config.ExactHistory {
+		opts.Before = func(ctx context.Context, at storage.Revision) (bool, error) {
+			return caches.feed.BeforeCompaction(ctx, store, at)
+		}
+	}
+	return ignoreEnd(ctx, storage.CompactLoop(ctx, store, opts))
 }
