@@ -26,13 +26,9 @@ func (p part) has(key string) bool { return strings.HasPrefix(key, p.prefix) }
 
 // replace calls done under the lock.
 func (f *DeltaFIFO[T]) replace(of part, objs []T, done func()) error {
-	keys := make([]string, len(objs))
-	for i, obj := range objs {
-		key, err := f.keyOf(obj)
-		if err != nil {
-			return err
-		}
-		keys[i] = key
+	keys, err := f.keysOf(objs)
+	if err != nil {
+		return err
 	}
 	f.mu.Lock()
 	if f.ended {

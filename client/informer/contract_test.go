@@ -70,7 +70,11 @@ func scripted(t *testing.T) informertest.Server {
 
 func (m *memory) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	path := strings.TrimPrefix(r.URL.Path, "/api/v1/")
+	path, known := strings.CutPrefix(r.URL.Path, "/api/v1/")
+	if !known {
+		http.NotFound(w, r)
+		return
+	}
 	query := r.URL.Query()
 	switch {
 	case r.Method == http.MethodGet && query.Get("watch") == "true":

@@ -64,7 +64,7 @@ type DiskStats struct {
 // its identity. Until the server has gone on from the file's version, Synced is
 // not closed and Freshness says that the view is Restored. Then what was missed
 // arrives as changes, without a list. If the server has forgotten the version,
-// or the file is refused, a list follows; handlers are told of the differences
+// or the file is refused, a difference or a list follows; handlers are told of the differences
 // only.
 func (i *SharedInformer[T]) KeepOnDisk(opts DiskOptions) error {
 	i.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -112,8 +113,8 @@ func (s *script) List(context.Context, metav1.ListOptions) (*rest.List[*corev1.P
 	s.lists++
 	list := &rest.List[*corev1.Pod]{}
 	list.ResourceVersion = strconv.Itoa(s.version)
-	for _, pod := range s.pods {
-		list.Items = append(list.Items, pod)
+	for _, name := range slices.Sorted(maps.Keys(s.pods)) { // as servers order them
+		list.Items = append(list.Items, s.pods[name])
 	}
 	return list, nil
 }

@@ -191,6 +191,21 @@ func (s sink[T]) Replace(list []T, version string) error {
 	return ended(s.fifo.Replace(list, version))
 }
 
+// Held returns what the local copy has, or will have when what is queued has
+// been applied.
+func (s sink[T]) Held() []T { return s.fifo.State(s.namespace) }
+
+// Merge is Replace by what is different.
+func (s sink[T]) Merge(dropped, received []T, version string) error {
+	for n := range received {
+		received[n] = s.transformed(received[n])
+	}
+	s.replacing()
+	s.repairer.notingList()
+	defer s.frozen.Store(nil)
+	return ended(s.fifo.Merge(s.namespace, dropped, received, version))
+}
+
 // ended forgives a write after the end: nobody is left to miss it.
 func ended(err error) error {
 	if errors.Is(err, cache.ErrClosed) {

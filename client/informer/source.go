@@ -34,6 +34,16 @@ func (w witness[T]) Watch(ctx context.Context, opts metav1.ListOptions) (reflect
 	return s, nil
 }
 
+// Difference asks for one if the source can; it stands for a list.
+func (w witness[T]) Difference(ctx context.Context, held []T, opts metav1.ListOptions) (*rest.Difference[T], error) {
+	differ, ok := w.source.(reflector.Differ[T])
+	if !ok {
+		return nil, rest.ErrNoDifference
+	}
+	w.listBegins()
+	return differ.Difference(ctx, held, opts)
+}
+
 // graceOfResume is how long a watch from a restored version must stay open to
 // count as accepted if it says nothing: a server that has forgotten the
 // version says so at once, though within the stream.

@@ -61,6 +61,8 @@ var numbers = []number{
 	counter("stale_total", "Events and lists dropped because they were older than what had been seen.", func(v view) int64 { return v.Reflector.Stale }),
 	counter("decode_errors_total", "Events and lists that could not be understood.", func(v view) int64 { return v.Reflector.DecodeErrors }),
 	counter("streaming_fallbacks_total", "Streaming lists given up for pages.", func(v view) int64 { return v.Reflector.StreamingFallbacks }),
+	counter("difference_objects_total", "Objects received as differences, in place of lists.", func(v view) int64 { return v.Reflector.DifferenceObjects }),
+	counter("difference_bytes_total", "Bytes that differences took, questions included.", func(v view) int64 { return v.Reflector.DifferenceBytes }),
 	counter("unindexed_total", "States for which an index function failed.", func(v view) int64 { return v.Unindexed }),
 	counter("untransformed_total", "States for which the transform failed.", func(v view) int64 { return v.Untransformed }),
 	counter("repair_rounds_total", "Comparisons with the server that were completed.", func(v view) int64 { return v.Repair.Rounds }),
@@ -70,9 +72,10 @@ var numbers = []number{
 }
 
 var (
-	listsTotal   = describe("lists_total", "Lists begun, by cause.", "cause")
-	resumesTotal = describe("resumes_total", "Watches opened again from the last version, by reason.", "reason")
-	repairsTotal = describe("repairs_total", "Objects of the copy that differed from the server and were mended, by how.", "difference")
+	listsTotal       = describe("lists_total", "Lists begun, by cause.", "cause")
+	resumesTotal     = describe("resumes_total", "Watches opened again from the last version, by reason.", "reason")
+	differencesTotal = describe("differences_total", "Questions for a difference in place of a list, by result.", "result")
+	repairsTotal     = describe("repairs_total", "Objects of the copy that differed from the server and were mended, by how.", "difference")
 )
 
 // These causes and reasons are there from the start, as 0: a rate needs a
@@ -82,6 +85,7 @@ var (
 		reflector.ListRewound, reflector.ListRepeated, reflector.ListReturned}
 	reasons = []reflector.ResumeReason{reflector.ResumeEnded, reflector.ResumeCut, reflector.ResumeRefused, reflector.ResumeBusy,
 		reflector.ResumeServer, reflector.ResumeDenied, reflector.ResumeSilent, reflector.ResumeShort, reflector.ResumeDecode}
+	results = []reflector.DifferenceResult{reflector.DifferenceApplied, reflector.DifferenceListInstead, reflector.DifferenceUnsupported, reflector.DifferenceFailed}
 )
 
 func truth(yes bool) float64 {
@@ -103,7 +107,7 @@ func (c informers) Describe(out chan<- *prometheus.Desc) {
 	for _, n := range numbers {
 		out <- n.desc
 	}
-	for _, desc := range []*prometheus.Desc{listsTotal, resumesTotal, repairsTotal} {
+	for _, desc := range []*prometheus.Desc{listsTotal, resumesTotal, differencesTotal, repairsTotal} {
 		out <- desc
 	}
 	for _, n := range handlerNumbers {
@@ -123,6 +127,9 @@ func (c informers) Collect(out chan<- prometheus.Metric) {
 		}
 		for _, reason := range reasons {
 			out <- count(resumesTotal, v.Reflector.Resumes[reason], i.Name(), string(reason))
+		}
+		for _, result := range results {
+			out <- count(differencesTotal, v.Reflector.Differences[result], i.Name(), string(result))
 		}
 		out <- count(repairsTotal, v.Repair.Missing, i.Name(), "missing")
 		out <- count(repairsTotal, v.Repair.Changed, i.Name(), "changed")

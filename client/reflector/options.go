@@ -17,8 +17,14 @@ type Options struct {
 
 	// ResumeFrom is the version that the store already holds, as one restored
 	// from disk does: the reflector starts with a watch from it and lists only
-	// if the server has forgotten it. Default "": list first.
+	// if the server has forgotten it, and knows no differences either. Default "": list first.
 	ResumeFrom string
+
+	// NoDifferences lists when a version cannot be resumed from any more. Otherwise
+	// a server that can is told first what the store holds, and asked for what is
+	// different, if both the source and the store are made for it: see Differ and
+	// Holder. Other servers are asked once.
+	NoDifferences bool
 
 	// PagedList asks for pages at once and never for a streaming list.
 	PagedList bool

@@ -41,6 +41,7 @@ type Reflector[T rest.Object] struct {
 	// decoded, if that is how it ended.
 	undecodable *string
 	absence     absence
+	differing   differing[T]
 }
 
 // New makes a reflector that has not started.
@@ -60,6 +61,9 @@ func New[T rest.Object](source ListerWatcher[T], store Store[T], opts Options) (
 	}
 	r.version.Store(&opts.ResumeFrom)
 	r.synced = opts.ResumeFrom != ""
+	if !opts.NoDifferences {
+		r.differing = newDiffering(source, store)
+	}
 	return r, nil
 }
 
@@ -93,11 +97,15 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 	return nil
 }
 
-// connect opens the stream to follow: after a list if one is due. A list of
-// pages has no stream; nil and no error means that the next call opens it.
+// connect opens the stream to follow: after a list, or a difference, if one is
+// due. A list of pages has no stream, and a difference has none; nil and no error
+// means that the next call opens it.
 func (r *Reflector[T]) connect(ctx context.Context) (*session[T], error) {
 	if r.synced {
 		return r.resume(ctx)
+	}
+	if done, err := r.difference(ctx); done || err != nil {
+		return nil, err
 	}
 	if !r.absence.gone { // otherwise it is a probe, until it succeeds
 		r.counts.list(r.cause)
@@ -119,16 +127,18 @@ func (r *Reflector[T]) connect(ctx context.Context) (*session[T], error) {
 // error returned is the store's.
 func (r *Reflector[T]) recover(ctx context.Context, s *session[T], err error) error {
 	if err == nil {
-		return nil // a list of pages is done
+		return nil // a list of pages, or a difference, is done
 	}
 	v := r.judge(s, err)
 	switch {
+	case !r.synced && r.differing.due: // it is asked for again, and nothing was listed
 	case !r.synced: // a list failed
 		r.cause = ListRepeated
 		r.fresh = r.fresh || v.relist != ""
 	case v.relist != "":
 		r.synced, r.cause = false, v.relist
 		r.fresh = v.relist != ListDecode // which says nothing against the version
+		r.differing.expect(v.relist)
 	default:
 		r.counts.resume(v.reason)
 	}
@@ -197,10 +207,15 @@ func (r *Reflector[T]) replace(items []T, version string) error {
 	if err := r.store.Replace(items, version); err != nil {
 		return &storeError{fmt.Errorf("store: replace with %d objects of version %q: %w", len(items), version, err)}
 	}
-	r.synced, r.fresh, r.undecodable = true, false, nil
-	r.reached(version)
 	r.opts.Logger.Debug("listed", "cause", r.cause, "objects", len(items), "version", version)
+	r.complete(version)
 	return nil
+}
+
+// complete notes that the store holds the state of a version.
+func (r *Reflector[T]) complete(version string) {
+	r.synced, r.fresh, r.undecodable, r.differing.due = true, false, nil, false
+	r.reached(version)
 }
 
 // storeError ends Run.

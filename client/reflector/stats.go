@@ -47,6 +47,11 @@ type Stats struct {
 	StreamingLists, PagedLists, Pages int64
 	// StreamingFallbacks counts streaming lists given up for pages.
 	StreamingFallbacks int64
+	// Differences counts questions for a difference in place of a list, by what
+	// came of them. DifferenceObjects counts objects received in those that were
+	// applied, and DifferenceBytes what they took, both directions together.
+	Differences                        map[DifferenceResult]int64
+	DifferenceObjects, DifferenceBytes int64
 	// Watches counts streams opened, those of streaming lists included.
 	Watches int64
 	// Polls counts the requests of long polling, of which one of Watches makes
@@ -94,6 +99,9 @@ func (s Stats) ResumeCount() int64 {
 // resource has been gone for longer.
 func (s Stats) Plus(o Stats) Stats {
 	s.Lists, s.Resumes = sum(s.Lists, o.Lists), sum(s.Resumes, o.Resumes)
+	s.Differences = sum(s.Differences, o.Differences)
+	s.DifferenceObjects += o.DifferenceObjects
+	s.DifferenceBytes += o.DifferenceBytes
 	s.StreamingLists += o.StreamingLists
 	s.PagedLists += o.PagedLists
 	s.Pages += o.Pages
@@ -160,6 +168,23 @@ func (c *counts) resume(reason ResumeReason) {
 	})
 }
 
+func (c *counts) difference(result DifferenceResult) {
+	c.change(func(s *Stats) {
+		if s.Differences == nil {
+			s.Differences = map[DifferenceResult]int64{}
+		}
+		s.Differences[result]++
+	})
+}
+
+func (c *counts) merged(objects, bytes int64) {
+	c.difference(DifferenceApplied)
+	c.change(func(s *Stats) {
+		s.DifferenceObjects += objects
+		s.DifferenceBytes += bytes
+	})
+}
+
 func (c *counts) streamed()    { c.change(func(s *Stats) { s.StreamingLists++ }) }
 func (c *counts) paged()       { c.change(func(s *Stats) { s.PagedLists++ }) }
 func (c *counts) page()        { c.change(func(s *Stats) { s.Pages++ }) }
@@ -182,7 +207,7 @@ func (c *counts) stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.s
-	s.Lists, s.Resumes = maps.Clone(s.Lists), maps.Clone(s.Resumes)
+	s.Lists, s.Resumes, s.Differences = maps.Clone(s.Lists), maps.Clone(s.Resumes), maps.Clone(s.Differences)
 	s.Events, s.Bookmarks = c.events.Load(), c.bookmarks.Load()
 	if t := c.contacted.Load(); t != 0 {
 		s.LastContact = c.begun.Add(time.Duration(t - 1))

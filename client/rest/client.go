@@ -23,6 +23,8 @@ type Client struct {
 
 	// jsonOnly is set once the server has refused protobuf.
 	jsonOnly atomic.Bool
+	// noDifference is set once the server has not known what a difference is.
+	noDifference atomic.Bool
 }
 
 // New makes a client. cfg is client-go's: host, TLS, credentials,

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"reflect"
 	"strings"
-	"sync"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,38 +39,20 @@ const (
 	jsonCustom // by the type's own UnmarshalJSON
 )
 
-var (
-	jsonShapes          sync.Map // reflect.Type -> *jsonShape
-	jsonShapesBeingMade sync.Mutex
-)
+var jsonShapes shapeTable[jsonShape]
 
-// jsonShapeOf returns the shape of a struct's type, which is made once.
-func jsonShapeOf(typ reflect.Type) *jsonShape {
-	if s, ok := jsonShapes.Load(typ); ok {
-		return s.(*jsonShape)
-	}
-	jsonShapesBeingMade.Lock()
-	defer jsonShapesBeingMade.Unlock()
-	made := map[reflect.Type]*jsonShape{}
-	s := makeJSONShape(typ, made)
-	for t, s := range made {
-		jsonShapes.Store(t, s)
-	}
-	return s
-}
+// jsonShapeOf returns the shape of a struct's type; nil if it has none.
+func jsonShapeOf(typ reflect.Type) *jsonShape { return jsonShapes.of(typ, makeJSONShape) }
 
 func makeJSONShape(typ reflect.Type, made map[reflect.Type]*jsonShape) *jsonShape {
 	if typ.Kind() != reflect.Struct {
 		return nil
 	}
-	if s, ok := jsonShapes.Load(typ); ok {
-		return s.(*jsonShape)
-	}
-	if s, ok := made[typ]; ok {
+	s, ok := jsonShapes.begin(typ, made)
+	if ok {
 		return s
 	}
-	s := &jsonShape{members: map[string]*jsonValue{}}
-	made[typ] = s
+	s.members = map[string]*jsonValue{}
 	if !s.add(typ, nil, made) {
 		// Whoever holds s by now, as types can contain each other, must not
 		// use it either.

@@ -16,7 +16,7 @@ type Observer interface {
 
 // RequestInfo describes one finished request.
 type RequestInfo struct {
-	Verb     string // get, list, watch, create, update, patch, delete, deletecollection
+	Verb     string // get, list, watch, create, update, patch, delete, deletecollection, difference
 	Resource schema.GroupVersionResource
 	Code     int // HTTP status; 0 if there was no answer
 	Duration time.Duration

@@ -4,7 +4,6 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"sync"
 )
 
 // protoShape is how a struct of the API is laid out in protobuf, as the types
@@ -64,39 +63,21 @@ const (
 )
 
 var (
-	shapes          sync.Map // reflect.Type -> *protoShape
-	shapesBeingMade sync.Mutex
+	shapes          shapeTable[protoShape]
 	unmarshalerType = reflect.TypeFor[protoUnmarshaler]()
 )
 
-// shapeOf returns the shape of a struct's type, which is made once.
-func shapeOf(typ reflect.Type) *protoShape {
-	if s, ok := shapes.Load(typ); ok {
-		return s.(*protoShape)
-	}
-	shapesBeingMade.Lock()
-	defer shapesBeingMade.Unlock()
-	made := map[reflect.Type]*protoShape{}
-	s := makeShape(typ, made)
-	// Only now is none of them incomplete: types can contain each other.
-	for t, s := range made {
-		shapes.Store(t, s)
-	}
-	return s
-}
+// shapeOf returns the shape of a struct's type; nil if it has none.
+func shapeOf(typ reflect.Type) *protoShape { return shapes.of(typ, makeShape) }
 
 func makeShape(typ reflect.Type, made map[reflect.Type]*protoShape) *protoShape {
 	if typ.Kind() != reflect.Struct {
 		return nil
 	}
-	if s, ok := shapes.Load(typ); ok {
-		return s.(*protoShape)
-	}
-	if s, ok := made[typ]; ok {
+	s, ok := shapes.begin(typ, made)
+	if ok {
 		return s
 	}
-	s := &protoShape{}
-	made[typ] = s
 	body := bodyOf(typ)
 	for i := range typ.NumField() {
 		m, ok := makeMember(typ.Field(i), i, made)

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/reflector"
@@ -132,10 +133,14 @@ var delivery = []Guarantee{
 	{Name: "ListsInPagesShowTheSame", Says: "Without streaming lists, and in pages, handlers are told the same.",
 		reflector: reflector.Options{PagedList: true, PageSize: 2}, check: func(e *env) {
 			want := []string{"add x=1"}
+			var last *corev1.ConfigMap
 			for n := range 5 {
-				e.create(fmt.Sprint("p", n), "1")
+				last = e.create(fmt.Sprint("p", n), "1")
 				want = append(want, fmt.Sprintf("add p%d=1 initial", n))
 			}
+			// A list in pages takes what the server has at hand: it must have the last.
+			_, err := e.writer.Namespace(e.namespace).List(e.ctx, metav1.ListOptions{ResourceVersion: last.ResourceVersion})
+			e.must(err)
 			r, registration := e.handle(informer.HandlerOptions{}, nil)
 			e.start()
 			<-registration.Synced()

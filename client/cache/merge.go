@@ -1,0 +1,78 @@
+package cache
+
+// Merge is Replace, or ReplaceNamespace, told by what is otherwise than State
+// says: dropped are objects of it that do not exist any more, or not in this
+// state, and changed those that exist and are not among it. Each of changed is
+// queued as Replaced, and a tombstone for each of dropped whose key is not among
+// them; everything else costs nothing. version is that of the result; for a
+// namespace it is left to Reached.
+//
+// On an error, which is that of the KeyFunc, nothing has changed.
+func (f *DeltaFIFO[T]) Merge(namespace string, dropped, changed []T, version string) error {
+	changedKeys, err := f.keysOf(changed)
+	if err != nil {
+		return err
+	}
+	droppedKeys, err := f.keysOf(dropped)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	if f.ended {
+		f.mu.Unlock()
+		return ErrClosed
+	}
+	_, first := f.unlisted[namespace]
+	delete(f.unlisted, namespace)
+	present := make(map[string]struct{}, len(changedKeys))
+	for i, key := range changedKeys {
+		present[key] = struct{}{}
+		f.markInitial(f.push(key, Delta[T]{Type: Replaced, Object: changed[i]}), first)
+	}
+	for _, key := range droppedKeys {
+		if _, ok := present[key]; ok {
+			continue
+		}
+		if last, ok := f.newest(key); ok {
+			f.markInitial(f.push(key, Delta[T]{Type: Deleted, Object: last, FinalStateUnknown: true}), first)
+		}
+	}
+	if namespace == "" {
+		f.reached = version
+	}
+	justSynced := first && f.checkSynced()
+	f.mu.Unlock()
+	if justSynced && f.onSynced != nil {
+		f.onSynced()
+	}
+	return nil
+}
+
+func (f *DeltaFIFO[T]) keysOf(objs []T) ([]string, error) {
+	keys := make([]string, len(objs))
+	for i, obj := range objs {
+		key, err := f.keyOf(obj)
+		if err != nil {
+			return nil, err
+		}
+		keys[i] = key
+	}
+	return keys, nil
+}
+
+// newest returns the state of an object that everything queued leads to; false
+// if it is deleted, or never was. It needs f.mu.
+func (f *DeltaFIFO[T]) newest(key string) (obj T, ok bool) {
+	p := f.items[key]
+	if p == nil && f.current != nil && f.current.key == key {
+		p = f.current
+	}
+	if p != nil {
+		last := p.deltas.Newest()
+		return last.Object, last.Type != Deleted
+	}
+	if f.known == nil {
+		return obj, false
+	}
+	return f.known.Get(key)
+}

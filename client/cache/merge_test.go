@@ -1,0 +1,147 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// teller moves everything queued into its indexer, and notes what a handler
+// would be told.
+type teller struct {
+	indexer *Indexer[*metav1.PartialObjectMetadata]
+	fifo    *DeltaFIFO[*metav1.PartialObjectMetadata]
+	told    []string
+}
+
+func newTeller() *teller {
+	indexer := NewIndexer[*metav1.PartialObjectMetadata](nil, nil)
+	return &teller{indexer: indexer, fifo: NewDeltaFIFO(FIFOOptions[*metav1.PartialObjectMetadata]{Known: indexer})}
+}
+
+func (c *teller) drain(t *testing.T, most int) {
+	for ; most > 0 && c.fifo.Len() > 0; most-- {
+		err := c.fifo.Pop(context.Background(), func(item Item[*metav1.PartialObjectMetadata]) error {
+			for _, d := range item.Deltas {
+				old, existed := c.indexer.Get(item.Key)
+				switch {
+				case d.Type == Deleted:
+					if existed {
+						c.told = append(c.told, fmt.Sprintf("%s deleted at %s, unknown %v", item.Key, d.Object.ResourceVersion, d.FinalStateUnknown))
+					}
+					if err := c.indexer.Delete(d.Object); err != nil {
+						return err
+					}
+					continue
+				case !existed || old.ResourceVersion != d.Object.ResourceVersion:
+					c.told = append(c.told, item.Key+" is "+d.Object.ResourceVersion)
+				}
+				if err := c.indexer.Update(d.Object); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (c *teller) state() []string {
+	var all []string
+	for _, obj := range c.indexer.List() {
+		all = append(all, obj.Name+"@"+obj.ResourceVersion)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// TestMergeIsReplace: two queues with the same past, one of which is given the
+// list and the other what is otherwise, lead to the same state and tell the same.
+func TestMergeIsReplace(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	version := 0
+	object := func(name string) *metav1.PartialObjectMetadata {
+		version++
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, ResourceVersion: fmt.Sprint(version)}}
+	}
+	for round := range 200 {
+		one, other := newTeller(), newTeller()
+		both := func(f func(*DeltaFIFO[*metav1.PartialObjectMetadata]) error) {
+			for _, c := range []*teller{one, other} {
+				if err := f(c.fifo); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		list := map[string]*metav1.PartialObjectMetadata{} // what the server has
+		for range random.IntN(30) {
+			obj := object(fmt.Sprint(random.IntN(10)))
+			if random.IntN(3) == 0 {
+				delete(list, obj.Name)
+				both(func(f *DeltaFIFO[*metav1.PartialObjectMetadata]) error { return f.Delete(obj) })
+			} else {
+				list[obj.Name] = obj
+				both(func(f *DeltaFIFO[*metav1.PartialObjectMetadata]) error { return f.Update(obj) })
+			}
+			if random.IntN(4) == 0 {
+				one.drain(t, 3)
+				other.drain(t, 3)
+			}
+		}
+		for range random.IntN(10) { // unseen
+			obj := object(fmt.Sprint(random.IntN(12)))
+			if delete(list, obj.Name); random.IntN(2) == 0 {
+				list[obj.Name] = obj
+			}
+		}
+		var all, dropped, changed []*metav1.PartialObjectMetadata
+		for _, obj := range list {
+			all = append(all, obj)
+		}
+		state := other.fifo.State("")
+		for _, obj := range state {
+			if list[obj.Name] != obj {
+				dropped = append(dropped, obj)
+			}
+		}
+		for _, obj := range all {
+			if !slices.Contains(state, obj) {
+				changed = append(changed, obj)
+			}
+		}
+		if err := errors.Join(one.fifo.Replace(all, "7"), other.fifo.Merge("", dropped, changed, "7")); err != nil {
+			t.Fatal(err)
+		}
+		one.drain(t, 1000)
+		other.drain(t, 1000)
+		slices.Sort(one.told)
+		slices.Sort(other.told)
+		if !slices.Equal(one.state(), other.state()) || !slices.Equal(one.told, other.told) || other.fifo.Processed() != "7" || !other.fifo.HasSynced() {
+			t.Fatalf("round %d:\n%v told %v\n%v told %v", round, one.state(), one.told, other.state(), other.told)
+		}
+	}
+}
+
+func TestMergeOfNothingSyncs(t *testing.T) {
+	synced := 0
+	fifo := NewDeltaFIFO(FIFOOptions[*metav1.PartialObjectMetadata]{OnSynced: func() { synced++ }})
+	for range 2 {
+		if err := fifo.Merge("", nil, nil, "3"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !fifo.HasSynced() || synced != 1 {
+		t.Errorf("synced %d times", synced)
+	}
+	fifo.Close()
+	if err := fifo.Merge("", nil, nil, "4"); !errors.Is(err, ErrClosed) {
+		t.Errorf("after the end: %v", err)
+	}
+}

@@ -1,0 +1,140 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/client/rest"
+)
+
+// Differ is what a ListerWatcher implements, too, if its server can be told what
+// is held and answer with what is otherwise. [Resource] does.
+type Differ[T rest.Object] interface {
+	// Difference is that of rest.Resource.
+	Difference(ctx context.Context, held []T, opts metav1.ListOptions) (*rest.Difference[T], error)
+}
+
+// Holder is what a Store implements, too, if it can say what it holds. Both are
+// needed for a difference in place of a list.
+type Holder[T rest.Object] interface {
+	// Held returns the objects that all calls so far have led to. The slice
+	// belongs to the caller, the objects do not.
+	Held() []T
+	// Merge is Replace told by what is otherwise: the objects of Held that do not
+	// exist any more, or not in this state, and those that exist and are not in
+	// Held. Both slices then belong to the store.
+	Merge(dropped, received []T, resourceVersion string) error
+}
+
+// DifferenceResult says what came of the question for a difference.
+type DifferenceResult string
+
+// The results.
+const (
+	DifferenceApplied     DifferenceResult = "applied"
+	DifferenceListInstead DifferenceResult = "list-instead" // a list is better: nearly everything differs, for instance
+	DifferenceUnsupported DifferenceResult = "unsupported"  // the server does not know what it is
+	DifferenceFailed      DifferenceResult = "failed"       // it could not be had, or not be understood
+)
+
+// differing is what a Reflector knows of differences. It belongs to the
+// goroutine of Run.
+type differing[T rest.Object] struct {
+	differ Differ[T] // nil, as holder: a list is the only way
+	holder Holder[T]
+	due    bool // ask before the next list
+	failed int  // in a row
+}
+
+// newDiffering finds out whether both sides are able to.
+func newDiffering[T rest.Object](source ListerWatcher[T], store Store[T]) differing[T] {
+	differ, can := source.(Differ[T])
+	holder, holds := store.(Holder[T])
+	if !can || !holds {
+		return differing[T]{}
+	}
+	return differing[T]{differ: differ, holder: holder}
+}
+
+// expect notes that the version cannot be resumed from, because of cause. What
+// the store holds is only worth telling if nothing but time has passed: when
+// versions went back, they do not say what is the same.
+func (d *differing[T]) expect(cause ListCause) {
+	d.due, d.failed = d.differ != nil && cause == ListExpired, 0
+}
+
+// difference asks for one, if it is due, and gives the store the result. If it
+// says neither that it is done nor an error, a list has to follow.
+func (r *Reflector[T]) difference(ctx context.Context) (done bool, err error) {
+	if !r.differing.due {
+		return false, nil
+	}
+	version := r.LastSyncResourceVersion()
+	held := r.differing.holder.Held()
+	if len(held) == 0 || unset(version) {
+		r.differing.due = false
+		return false, nil
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, r.opts.ListTimeout, errSilent)
+	defer cancel()
+	d, err := r.differing.differ.Difference(limited, held, metav1.ListOptions{ResourceVersion: version})
+	if err == nil && older(d.ResourceVersion, version) {
+		err = errOlder
+	}
+	if err == nil {
+		r.counts.contact(time.Now())
+		return true, r.merge(d)
+	}
+	if ctx.Err() != nil {
+		return false, because(limited, err)
+	}
+	r.differing.failed++
+	result := resultOf(err)
+	r.counts.difference(result)
+	if result == DifferenceFailed && r.differing.failed < patience && mayPass(err) {
+		return false, because(limited, err) // and it is asked for again
+	}
+	r.differing.due = false
+	r.opts.Logger.Info("listing in place of a difference", "result", result, "error", err)
+	return false, nil
+}
+
+func resultOf(err error) DifferenceResult {
+	switch {
+	case errors.Is(err, rest.ErrNoDifference):
+		return DifferenceUnsupported
+	case errors.Is(err, rest.ErrListInstead):
+		return DifferenceListInstead
+	}
+	return DifferenceFailed
+}
+
+// mayPass tells that the same question may be answered later.
+func mayPass(err error) bool {
+	var decode *rest.DecodeError
+	return !errors.As(err, &decode) && !errors.Is(err, rest.ErrFrameTooLarge) && !errors.Is(err, errOlder) && !tooLarge(err)
+}
+
+// merge gives the store a difference.
+func (r *Reflector[T]) merge(d *rest.Difference[T]) error {
+	received := len(d.Received)
+	if err := r.differing.holder.Merge(d.Dropped, d.Received, d.ResourceVersion); err != nil {
+		return &storeError{fmt.Errorf("store: difference of %d objects to version %q: %w", received, d.ResourceVersion, err)}
+	}
+	r.counts.merged(int64(received), d.Bytes)
+	r.opts.Logger.Debug("merged a difference", "kept", len(d.Kept), "received", received, "bytes", d.Bytes, "version", d.ResourceVersion)
+	r.complete(d.ResourceVersion)
+	return nil
+}
+
+// Difference implements Differ.
+func (e endpoint[T]) Difference(ctx context.Context, held []T, opts metav1.ListOptions) (*rest.Difference[T], error) {
+	if e.tweak != nil {
+		e.tweak(&opts)
+	}
+	return e.resource.Difference(ctx, held, opts)
+}
