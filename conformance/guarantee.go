@@ -60,6 +60,7 @@ const (
 	sourceTables    = "Kubernetes API Concepts: receiving resources as tables"
 	sourceApply     = "KEP-555 (server-side apply)"
 	sourceObserved  = "behaviour of kube-apiserver that clients rely on"
+	sourceOurs      = "promise of Levelwire, beyond kube-apiserver's"
 )
 
 // Guarantees returns all guarantees, by topic. The slice is the caller's.

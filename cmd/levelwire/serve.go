@@ -18,6 +18,7 @@ type serverFlags struct {
 	config      server.Config
 	storage     string
 	serviceCIDR string
+	compacted   bool
 }
 
 func (f *serverFlags) register(cmd *cobra.Command) {
@@ -33,7 +34,12 @@ func (f *serverFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&c.EtcdKeyFile, "etcd-keyfile", "", "PEM file of that certificate's key")
 	flags.DurationVar(&c.CompactionInterval, "compaction-interval", 0, "how often old versions are forgotten; negative: never (default 5m)")
 	flags.DurationVar(&c.CompactionRetention, "compaction-retention", 0, "for how long old versions are kept at least (default 5m)")
+	flags.IntVar(&c.CompactionRevisions, "compaction-revisions", 0, "how many old versions are kept beyond that, whatever their age; negative: none (default 32768 with embedded storage, unless --compaction-retention is set)")
+	flags.BoolVar(&f.compacted, "compacted-history", true, "tell watches from versions whose events have gone the latest change of each object since, and the deletions; false: refuse them with 410, as kube-apiserver does")
+	flags.IntVar(&c.TombstoneLimit, "tombstone-limit", 0, "how many deletions of each resource are remembered for that (default 50000)")
+	flags.DurationVar(&c.TombstoneAge, "tombstone-age", 0, "for how long they are remembered (default 24h)")
 	flags.DurationVar(&c.SelfCheckInterval, "self-check-interval", 0, "how often the caches are compared with the store; negative: never (default 10m)")
+	flags.BoolVar(&c.Profiling, "profiling", false, "serve profiles of the process at /debug/pprof/: kubectl get --raw '/debug/pprof/profile?seconds=10' > cpu.pprof")
 	f.registerIdentity(cmd)
 	flags.StringVar(&f.serviceCIDR, "service-cidr", "10.96.0.0/16", "network that Services get their addresses from")
 }
@@ -71,6 +77,7 @@ func (f *serverFlags) complete(cmd *cobra.Command) (server.Config, error) {
 		return c, usageError{fmt.Errorf("--service-cidr %q is not a network such as 10.96.0.0/16", f.serviceCIDR)}
 	}
 	c.ServiceCIDR = cidr
+	c.ExactHistory = !f.compacted
 	c.Version = version()
 	return c, nil
 }
@@ -104,6 +111,7 @@ cluster. SIGTERM ends watches, lets requests finish and closes the storage.`,
 				select {
 				case <-s.Ready():
 					announce(cmd.OutOrStdout(), s, "The API server is ready at "+s.URL())
+					trim(cmd.Context())
 				case <-cmd.Context().Done():
 				}
 			}()

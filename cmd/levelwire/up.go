@@ -106,6 +106,7 @@ func runComponents(ctx context.Context, s *server.Server, components []component
 		group.Go(func() error { return c.keepRunning(groupCtx) })
 	}
 	ready(time.Since(begin))
+	group.Go(func() error { trim(groupCtx); return nil })
 	return group.Wait()
 }
 

@@ -135,6 +135,9 @@ func withoutVolume(volumes []corev1.Volume, name string) []corev1.Volume {
 }
 
 // ensureClaims creates the claims of a pod that do not exist. They outlive it.
+// Those that are to go with the set belong to it from the beginning: the set may
+// have been deleted already without this controller knowing, and nobody would
+// look at them again.
 func (c *Controller) ensureClaims(ctx context.Context, set *appsv1.StatefulSet, ordinal int) error {
 	for i := range set.Spec.VolumeClaimTemplates {
 		claim := set.Spec.VolumeClaimTemplates[i].DeepCopy()
@@ -145,6 +148,9 @@ func (c *Controller) ensureClaims(ctx context.Context, set *appsv1.StatefulSet, 
 		}
 		for key, value := range set.Spec.Selector.MatchLabels {
 			claim.Labels[key] = value
+		}
+		if retentionOf(set).withSet {
+			claim.OwnerReferences = append(claim.OwnerReferences, *metav1.NewControllerRef(set, kind))
 		}
 		_, err := c.claimAPI.Namespace(set.Namespace).Create(ctx, claim, metav1.CreateOptions{})
 		if err != nil && !apierrors.IsAlreadyExists(err) {
