@@ -1,4 +1,4 @@
-// Clientbench compares the client library with client-go, in one run: typed
+// Command clientbench compares the client library with client-go, in one run: typed
 // pods, JSON and protobuf, from one server.
 //
 // It starts itself as child processes: one is the server, and each measurement

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 
+	"github.com/levelwire/levelwire/benchmarks/workload"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/reflector"
 	"github.com/levelwire/levelwire/client/rest"
@@ -102,7 +103,7 @@ func (c *countdown) handler(n int) func() {
 func measureMachinery(ctx context.Context, t task) (result, error) {
 	states := make([]*corev1.Pod, 2*cannedPods)
 	for i := range states {
-		states[i] = pod(i%cannedPods, i >= cannedPods)
+		states[i] = workload.Pod(i%cannedPods, i >= cannedPods)
 	}
 	events := make([]*corev1.Pod, t.Count)
 	for i := range events {

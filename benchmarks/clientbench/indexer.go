@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 
+	"github.com/levelwire/levelwire/benchmarks/measure"
+	"github.com/levelwire/levelwire/benchmarks/workload"
 	"github.com/levelwire/levelwire/client/cache"
 )
 
@@ -60,7 +62,7 @@ func theirStore() store {
 // small is a pod with only what the indexes look at.
 func small(i int) *corev1.Pod {
 	p := &corev1.Pod{}
-	p.Namespace, p.Name, p.Spec.NodeName = namespaceOf(i), podName(i), nodeOf(i)
+	p.Namespace, p.Name, p.Spec.NodeName = workload.Namespace(i), workload.Name(i), workload.Node(i)
 	return p
 }
 
@@ -88,7 +90,7 @@ func measureIndexer(_ context.Context, t task) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n := s.byIndex(nodeIndex, nodeOf(0)); n == 0 || s.list() != len(pods) {
+	if n := s.byIndex(nodeIndex, workload.Node(0)); n == 0 || s.list() != len(pods) {
 		return nil, fmt.Errorf("%s has %d pods of a node and %d in all", t.Library, n, s.list())
 	}
 	r := result{"Add ns": float64(u.processor.Nanoseconds()) / float64(t.Count), "live bytes per object": m.live() / float64(t.Count)}
@@ -137,14 +139,14 @@ func (s store) operations(r result, pods []*corev1.Pod, keys []string) error {
 func processorTimeOf(f func(i int)) (float64, error) {
 	const enough = 500 * time.Millisecond
 	collect()
-	begun, err := processorTime()
+	begun, err := measure.OwnCPU()
 	for calls, more := 0, 1; err == nil; more *= 2 {
 		for range more {
 			f(calls)
 			calls++
 		}
 		var now time.Duration
-		if now, err = processorTime(); now-begun > enough {
+		if now, err = measure.OwnCPU(); now-begun > enough {
 			return float64((now - begun).Nanoseconds()) / float64(calls), err
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/levelwire/levelwire/benchmarks/measure"
 )
 
 // meter measures what this process uses from its start to its stop.
@@ -36,7 +38,7 @@ func start(profile string) (*meter, error) {
 	collect()
 	runtime.ReadMemStats(&m.memory)
 	var err error
-	if m.usage, err = processorTime(); err != nil {
+	if m.usage, err = measure.OwnCPU(); err != nil {
 		return nil, err
 	}
 	m.begun = time.Now()
@@ -51,7 +53,7 @@ type used struct {
 
 func (m *meter) stop() (used, error) {
 	u := used{wall: time.Since(m.begun)}
-	usage, err := processorTime()
+	usage, err := measure.OwnCPU()
 	if err != nil {
 		return u, err
 	}
@@ -81,15 +83,6 @@ func collect() {
 	for range 3 {
 		runtime.GC()
 	}
-}
-
-// processorTime is what the process and the kernel on its behalf have used.
-func processorTime() (time.Duration, error) {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0, fmt.Errorf("getrusage: %w", err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
 }
 
 // wire counts the bytes that connections receive.

@@ -12,10 +12,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/levelwire/levelwire/benchmarks/measure"
 )
 
 // plan is what the parent process has measured.
@@ -222,10 +223,5 @@ func median(results []result, name string) float64 {
 	for _, r := range results {
 		values = append(values, r[name])
 	}
-	slices.Sort(values)
-	n := len(values)
-	if n%2 == 1 {
-		return values[n/2]
-	}
-	return (values[n/2-1] + values[n/2]) / 2
+	return measure.Median(values)
 }

@@ -15,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/levelwire/levelwire/benchmarks/workload"
 	"github.com/levelwire/levelwire/server"
 	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/storage/memory"
@@ -94,7 +95,7 @@ type filled struct {
 
 // write puts the i-th pod into the store.
 func (f *filled) write(ctx context.Context, i int, ready bool) error {
-	p := pod(i, ready)
+	p := workload.Pod(i, ready)
 	p.Kind, p.APIVersion = "Pod", "v1"
 	value, err := stored(p)
 	if err != nil {

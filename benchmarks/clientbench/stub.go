@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/levelwire/levelwire/benchmarks/workload"
 )
 
 const (
@@ -44,7 +46,7 @@ func newStub() (*stub, error) {
 	s.json.contentType, s.protobuf.contentType = "application/json", "application/vnd.kubernetes.protobuf"
 	list := &corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(firstVersion)}}
 	for i := range cannedPods {
-		p := pod(i, true)
+		p := workload.Pod(i, true)
 		p.ResourceVersion = strconv.Itoa(firstVersion)
 		list.Items = append(list.Items, *p)
 	}
@@ -57,7 +59,7 @@ func newStub() (*stub, error) {
 	}
 	for _, ready := range []bool{false, true} {
 		for i := range cannedPods {
-			if err := s.can(pod(i, ready)); err != nil {
+			if err := s.can(workload.Pod(i, ready)); err != nil {
 				return nil, err
 			}
 		}

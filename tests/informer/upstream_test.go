@@ -2,8 +2,11 @@ package informer
 
 import (
 	"context"
+	"errors"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/levelwire/levelwire/client/informer/informertest"
@@ -34,4 +37,15 @@ func TestContractOnAnUpstreamServer(t *testing.T) {
 			}, nil)
 		})
 	}
+	t.Run("differences", func(t *testing.T) {
+		client, err := rest.New(server.Config(), rest.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.CloseIdleConnections()
+		_, err = rest.For[*corev1.ConfigMap](client).Difference(t.Context(), nil, metav1.ListOptions{})
+		if !errors.Is(err, rest.ErrNoDifference) {
+			t.Errorf("got %v", err)
+		}
+	})
 }

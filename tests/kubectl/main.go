@@ -1,4 +1,4 @@
-// Kubectl is the kubectl of k8s.io/kubectl, in the version that go.mod names:
+// Command kubectl is the kubectl of k8s.io/kubectl, in the version that go.mod names:
 // the one that the tour of kubectl is taken with where none is installed. From
 // this module's folder:
 //

@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apiserver/pkg/authentication/request/anonymous"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -147,7 +148,7 @@ func build(
 	config.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
 	config.SkipOpenAPIInstallation = true
 	config.OpenAPIV3Config = openAPI(scheme, resources())
-	config.Authentication.Authenticator = anonymous.NewAuthenticator(nil)
+	config.Authentication.Authenticator = authenticator.RequestFunc(anybody)
 	config.Authorization.Authorizer = authorizerfactory.NewAlwaysAllowAuthorizer()
 	config.MergedResourceConfig = serverstorage.NewResourceConfig()
 	// Also how long an orderly stop waits for watches, which never end.
@@ -176,6 +177,12 @@ func build(
 	}
 	server.ShutdownTimeout = time.Second
 	return server, serving, install(server, scheme, codecs, config.RESTOptionsGetter)
+}
+
+// anybody takes everybody for one administrator. Users without a name would not
+// do: their HTTP/2 connections are closed after each request, against abuse.
+func anybody(*http.Request) (*authenticator.Response, bool, error) {
+	return &authenticator.Response{User: &user.DefaultInfo{Name: "admin", Groups: []string{user.SystemPrivilegedGroup}}}, true, nil
 }
 
 // servingCertificate returns what clients verify the server by.

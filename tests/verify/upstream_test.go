@@ -76,7 +76,7 @@ Where both servers keep a guarantee, they may still differ within it. These diff
 |-|-|-|-|
 | a malformed resourceVersion on GET or WATCH | 500 InternalError | 400 BadRequest, as on LIST | it is the client's mistake |
 | creating an object that carries a resourceVersion | 500 InternalError | 400 BadRequest | the same |
-| watch from before a server's restart | 410 unless from the very last version | 410 once it is older than the cache's fill; exact reads and continue tokens go on from the store | the store still has them |
+| watch from before a server's restart | 410 unless from the very last version | goes on from the store's history, or from what has changed since | clients need not list again |
 | CBOR, sharded lists and watches | behind feature gates, off here | on | clients ask for them |
 
 `

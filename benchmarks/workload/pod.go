@@ -1,6 +1,9 @@
-package main
+package workload
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"strconv"
 	"time"
@@ -21,29 +24,42 @@ const (
 // epoch is when everything was made.
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// podName has the parts that a Deployment gives its pods.
-func podName(i int) string {
+// Name has the parts that a Deployment gives its pods.
+func Name(i int) string {
 	return fmt.Sprintf("service-%d-%s-%05x", i/replicas, templateHash(i), i)
 }
 
-func namespaceOf(i int) string  { return "team-" + strconv.Itoa(i/replicas%namespaces) }
+// Namespace is where the i-th pod is.
+func Namespace(i int) string    { return "team-" + strconv.Itoa(i/replicas%namespaces) }
 func templateHash(i int) string { return fmt.Sprintf("%010x", 0x5f3a91c07+i/replicas*7919) }
-func uid(kind, i int) types.UID { return types.UID(fmt.Sprintf("%08x-3c1d-4e5f-8a9b-%012x", kind, i)) }
-func address(i int) string      { return fmt.Sprintf("10.%d.%d.%d", 64+i>>16, i>>8&255, i&255) }
-func nodeOf(i int) string       { return "node-" + strconv.Itoa(i*7919%nodes) }
+func uid(kind, i int) types.UID {
+	d := digest(kind, i)
+	return types.UID(d[:8] + "-" + d[8:12] + "-4" + d[13:16] + "-8" + d[17:20] + "-" + d[20:32])
+}
+
+// digest is what looks like chance, and what compresses as badly, but is the
+// same each time.
+func digest(kind, i int) string {
+	sum := sha256.Sum256(binary.BigEndian.AppendUint64(nil, uint64(kind)<<32|uint64(i)))
+	return hex.EncodeToString(sum[:])
+}
+func address(i int) string { return fmt.Sprintf("10.%d.%d.%d", 64+i>>16, i>>8&255, i&255) }
+
+// Node is where the i-th pod runs.
+func Node(i int) string { return "node-" + strconv.Itoa(i*7919%nodes) }
 func at(seconds int) *metav1.Time {
 	return &metav1.Time{Time: epoch.Add(time.Duration(seconds) * time.Second)}
 }
 
-// pod is the i-th pod as it is found in clusters: made by a Deployment, with a
+// Pod is the i-th pod as it is found in clusters: made by a Deployment, with a
 // service account's token mounted, running, and with the field managers that
 // the controller manager and the kubelet leave behind. Its JSON has 4.4 kB,
 // its protobuf 2.6.
-func pod(i int, ready bool) *corev1.Pod {
+func Pod(i int, ready bool) *corev1.Pod {
 	workload, hash := i/replicas, templateHash(i)
 	name := "service-" + strconv.Itoa(workload)
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Name: podName(i), GenerateName: name + "-" + hash + "-", Namespace: namespaceOf(i), UID: uid(1, i),
+		Name: Name(i), GenerateName: name + "-" + hash + "-", Namespace: Namespace(i), UID: uid(1, i),
 		CreationTimestamp: *at(i % 100_000),
 		Labels:            map[string]string{"app.kubernetes.io/name": name, "app.kubernetes.io/part-of": "shop", "pod-template-hash": hash},
 		Annotations:       map[string]string{"prometheus.io/scrape": "true", "prometheus.io/port": "8080"},
@@ -81,7 +97,7 @@ func podSpec(i int, name string) corev1.PodSpec {
 			},
 		}}}},
 		RestartPolicy: corev1.RestartPolicyAlways, TerminationGracePeriodSeconds: new(int64(30)), DNSPolicy: corev1.DNSClusterFirst,
-		ServiceAccountName: "default", DeprecatedServiceAccount: "default", NodeName: nodeOf(i),
+		ServiceAccountName: "default", DeprecatedServiceAccount: "default", NodeName: Node(i),
 		SecurityContext: &corev1.PodSecurityContext{}, SchedulerName: corev1.DefaultSchedulerName,
 		Tolerations: []corev1.Toleration{
 			{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(300))},
@@ -108,8 +124,8 @@ func podStatus(i int, ready bool) corev1.PodStatus {
 		},
 		ContainerStatuses: []corev1.ContainerStatus{{
 			Name: "main", Ready: ready, Started: new(true), Image: "registry.example.com/shop/service-" + strconv.Itoa(i/replicas) + ":v1.2.3",
-			ImageID:     fmt.Sprintf("registry.example.com/shop/service-%d@sha256:%064x", i/replicas, i/replicas*7919),
-			ContainerID: fmt.Sprintf("containerd://%064x", i*104729), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: *at(i%100_000 + 3)}},
+			ImageID:     fmt.Sprintf("registry.example.com/shop/service-%d@sha256:%s", i/replicas, digest(3, i/replicas)),
+			ContainerID: "containerd://" + digest(4, i), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: *at(i%100_000 + 3)}},
 		}},
 	}
 }
@@ -123,4 +139,13 @@ func managers(i int) []metav1.ManagedFieldsEntry {
 		{Manager: "kubelet", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", Time: at(i%100_000 + 9),
 			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(kubelet), Subresource: "status"},
 	}
+}
+
+// Small is Pod without field managers and probe: 2.9 kB of JSON, 1.5 kB of
+// protobuf.
+func Small(i int) *corev1.Pod {
+	p := Pod(i, true)
+	p.ManagedFields = nil
+	p.Spec.Containers[0].ReadinessProbe = nil
+	return p
 }

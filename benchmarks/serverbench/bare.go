@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/util/cert"
+
+	"github.com/levelwire/levelwire/benchmarks/measure"
+)
+
+// bareWrite is how much the bare server gives to TLS at once: four records.
+const bareWrite = 64 << 10
+
+// bareBytes measures the limit for answers of so many bytes each: a TLS server
+// that writes them from memory and does nothing else.
+func (b *bench) bareBytes(ctx context.Context, bytes int64, clients int) (found result, err error) {
+	server, err := b.start(ctx, "bare", nil)
+	if server == nil {
+		return found, err
+	}
+	defer func() { err = errors.Join(err, server.stop()) }()
+	task := sinkTask{Bytes: bytes, Clients: clients}
+	if err := errors.Join(err, server.receive(&task.Access)); err != nil {
+		return found, err
+	}
+	before, err := server.cpu()
+	if err != nil {
+		return found, err
+	}
+	var sunk sinkResult
+	if err := b.runChild(ctx, "sink", task, &sunk); err != nil {
+		return found, err
+	}
+	after, err := server.cpu()
+	return result{Values: map[string]float64{
+		serverCPU: (after - before).Seconds(), clientCPU: sunk.CPU.Seconds(),
+		wallTime: sunk.Took.Seconds(), megabytes: mb(bytes * int64(clients)),
+	}}, err
+}
+
+// serveBare is a process that writes as many bytes to each connection as it is
+// asked for.
+func serveBare(ctx context.Context, p *parent) error {
+	var nothing any
+	if err := p.receive(&nothing); err != nil {
+		return err
+	}
+	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
+	if err != nil {
+		return err
+	}
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			socket, err := listener.Accept()
+			if err != nil {
+				return // it was closed
+			}
+			serving.Go(func() {
+				defer socket.Close()
+				// What a client does not get, it complains of.
+				_ = writeAsked(tls.Server(socket, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13}))
+			})
+		}
+	})
+	if err := p.send(access{URL: "https://" + listener.Addr().String(), CA: certificate}); err != nil {
+		return err
+	}
+	err = p.wait()
+	err = errors.Join(err, listener.Close())
+	serving.Wait()
+	return err
+}
+
+// writeAsked reads a number and writes as many bytes.
+func writeAsked(c net.Conn) error {
+	var asked [8]byte
+	if _, err := io.ReadFull(c, asked[:]); err != nil {
+		return err
+	}
+	left := binary.BigEndian.Uint64(asked[:])
+	block := make([]byte, bareWrite)
+	for left > 0 {
+		n, err := c.Write(block[:min(left, bareWrite)])
+		if err != nil {
+			return err
+		}
+		left -= uint64(n)
+	}
+	return nil
+}
+
+// sinkTask is how many bytes a process asks a bare server for.
+type sinkTask struct {
+	Access  access
+	Bytes   int64
+	Clients int
+}
+
+type sinkResult struct{ CPU, Took time.Duration }
+
+// sink is a process that reads from a bare server.
+func sink(ctx context.Context, p *parent) error {
+	var task sinkTask
+	if err := p.receive(&task); err != nil {
+		return err
+	}
+	config, err := task.Access.tls()
+	if err != nil {
+		return err
+	}
+	where, err := url.Parse(task.Access.URL)
+	if err != nil {
+		return err
+	}
+	begun := time.Now()
+	group, ctx := errgroup.WithContext(ctx)
+	for range task.Clients {
+		group.Go(func() error {
+			c, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", where.Host)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			if _, err := c.Write(binary.BigEndian.AppendUint64(nil, uint64(task.Bytes))); err != nil {
+				return err
+			}
+			n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, io.LimitReader(c, task.Bytes), make([]byte, 256<<10))
+			if err == nil && n < task.Bytes {
+				err = fmt.Errorf("the bare server sent %d bytes of %d", n, task.Bytes)
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	r := sinkResult{Took: time.Since(begun)}
+	if r.CPU, err = measure.OwnCPU(); err != nil {
+		return err
+	}
+	return p.send(r)
+}

@@ -1,0 +1,14 @@
+// Command serverbench compares Levelwire's server with one made of the upstream
+// libraries (tests/upstream), in one run: the same objects, the same load
+// clients, TLS and HTTP/2, etcd with fsync.
+//
+// Each server, the upstream server's etcd and each load client is a process of
+// its own, so that what the servers use in processor time and memory can be told
+// apart from everything else. docs/benchmarks.md says what is measured and what
+// came out.
+//
+// Reading order: row.go (what a measurement is), plan.go (what is measured, and
+// in which order), target.go and servers.go (what is measured on), child.go and
+// role.go (the processes), seed.go (what the servers hold), report.go. Every
+// other file is one group of measurements, with the work of its load clients.
+package main

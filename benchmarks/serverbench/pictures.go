@@ -1,0 +1,95 @@
+package main
+
+import (
+	"slices"
+
+	chart "github.com/levelwire/levelwire/benchmarks/plot"
+)
+
+// shown is a side as pictures name it.
+type shown struct{ side, name string }
+
+// shownSides are the sides that a group was measured on, its limit last.
+func (g *group) shownSides() (sides []shown) {
+	for _, s := range []shown{{ours, "Levelwire"}, {upstream, "upstream"}, {bare, g.limitName()}} {
+		if slices.ContainsFunc(g.rows, func(r *row) bool { return r.outcomes[s.side] != nil }) {
+			sides = append(sides, s)
+		}
+	}
+	return sides
+}
+
+// lines returns a series for each side: a quantity of each row that has it, at
+// the place that the row has.
+func (g *group) lines(quantity string, place func(r *row, side string) (float64, bool)) (all []chart.Series) {
+	for _, s := range g.shownSides() {
+		series := chart.Series{Name: s.name, Dashed: s.side == bare}
+		for _, r := range g.rows {
+			v, measured := r.median(s.side, quantity)
+			x, placed := place(r, s.side)
+			if measured && placed {
+				series.Points = append(series.Points, chart.Point{X: x, Y: v})
+			}
+		}
+		if len(series.Points) > 0 {
+			all = append(all, series)
+		}
+	}
+	return all
+}
+
+// bars draws a quantity of the rows named, as far as all sides have it.
+func (g *group) bars(title, quantity string, names ...string) ([]byte, error) {
+	bars := chart.Bars{Title: title, Y: quantity + ", logarithmic", LogY: true}
+	sides := g.shownSides()
+	for _, s := range sides {
+		bars.Series = append(bars.Series, chart.BarSeries{Name: s.name})
+	}
+	for _, r := range g.rows {
+		var values []float64
+		for _, s := range sides {
+			if v, ok := r.median(s.side, quantity); ok && v > 0 {
+				values = append(values, v)
+			}
+		}
+		if len(values) < len(sides) || !slices.Contains(names, r.name) {
+			continue
+		}
+		bars.Labels = append(bars.Labels, r.name)
+		for n, v := range values {
+			bars.Series[n].Values = append(bars.Series[n].Values, v)
+		}
+	}
+	return bars.SVG()
+}
+
+// listPlots show what a list costs beside its limit.
+func listPlots() []plot {
+	const title = "One list of all pods: processor time of the server"
+	return []plot{{file: "list", title: title, draw: func(g *group) ([]byte, error) {
+		return g.bars(title, serverCPU, "JSON", "protobuf, again", "JSON, gzip, again", "protobuf, gzip, again")
+	}}}
+}
+
+// writePlots show what more writers bring.
+func writePlots(writers map[string]float64) []plot {
+	const title = "Creates, durable"
+	place := func(r *row, _ string) (float64, bool) { n, ok := writers[r.name]; return n, ok }
+	return []plot{{file: "write", title: title, draw: func(g *group) ([]byte, error) {
+		return chart.Lines{Title: title, X: "writers", Y: createsPerSecond, LogX: true, Series: g.lines(createsPerSecond, place)}.SVG()
+	}}}
+}
+
+// scalingPlots show how cost grows with the number of pods.
+func scalingPlots() []plot {
+	place := func(r *row, side string) (float64, bool) { return r.median(side, podsHeld) }
+	growth := func(file, title, quantity string, logarithmic bool) plot {
+		return plot{file: file, title: title, draw: func(g *group) ([]byte, error) {
+			return chart.Lines{Title: title, X: "pods", Y: quantity, LogX: true, LogY: logarithmic, Series: g.lines(quantity, place)}.SVG()
+		}}
+	}
+	return []plot{
+		growth("scaling-list", "A JSON list grows with the pods", cpuPerList, true),
+		growth("scaling-write", "A create does not grow with the pods", cpuPerCreate, false),
+	}
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/levelwire/levelwire/benchmarks/measure"
+)
+
+// What is measured with more and more pods.
+const (
+	podsHeld       = "pods"
+	cpuPerList     = "list, server CPU s"
+	cpuPerPod      = "list, server CPU µs per pod"
+	startTime      = "start, wall s"
+	residentPerPod = "resident bytes per pod"
+)
+
+// scalingGroup is how cost grows with the number of objects: up to the plan's
+// number on both sides, and to five times as many on ours.
+func scalingGroup(p *plan) *group {
+	g := &group{name: "scaling", title: "Growing numbers of pods", servers: own, plots: scalingPlots()}
+	for _, objects := range []int{p.pods / 20, p.pods / 4, p.pods, 5 * p.pods} {
+		g.rows = append(g.rows, withPods(max(objects, 1), objects > p.pods))
+	}
+	return g
+}
+
+func withPods(objects int, oursOnly bool) *row {
+	return &row{
+		name: measure.Grouped(objects) + " pods", once: true, limit: 8 * time.Minute, oursOnly: oursOnly,
+		quantities: []quantity{
+			{name: cpuPerList}, {name: cpuPerPod}, {name: cpuPerCreate}, {name: createsPerSecond, more: true},
+			{name: startTime}, {name: residentPerPod},
+		},
+		measure: func(ctx context.Context, b *bench, on *target) (found result, err error) {
+			dir, err := b.seeded(ctx, on.side, objects)
+			if err != nil {
+				return found, err
+			}
+			// What is written now must be in nobody else's data.
+			defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+			err = b.withTarget(ctx, on.side, dir, objects, func(ctx context.Context, t *target) error {
+				found, err = b.scale(ctx, t)
+				return err
+			})
+			return found, err
+		},
+	}
+}
+
+// scale lists and writes on a server that holds some number of pods.
+func (b *bench) scale(ctx context.Context, t *target) (result, error) {
+	objects := float64(t.objects)
+	if err := t.settle(ctx); err != nil {
+		return result{}, err
+	}
+	memory, err := t.memory()
+	if err != nil {
+		return result{}, err
+	}
+	// What a first list prepares is not what is asked here.
+	list := getTask{Path: listPath, Accept: jsonType, Clients: 1}
+	if _, err := b.read(ctx, t, list); err != nil {
+		return result{}, fmt.Errorf("first list: %w", err)
+	}
+	if err := t.settle(ctx); err != nil {
+		return result{}, err
+	}
+	read, err := b.read(ctx, t, list)
+	if err != nil {
+		return result{}, err
+	}
+	if err := t.settle(ctx); err != nil {
+		return result{}, err
+	}
+	const writers = 16
+	written, err := b.create(ctx, t, writers, writeFor/2)
+	if err != nil {
+		return result{}, err
+	}
+	return result{Values: map[string]float64{
+		podsHeld: objects, cpuPerList: read.Values[serverCPU], cpuPerPod: read.Values[serverCPU] / objects * 1e6,
+		cpuPerCreate: written.Values[cpuPerCreate], createsPerSecond: written.Values[createsPerSecond],
+		startTime: t.ready.Seconds(), residentPerPod: float64(memory.Resident) / objects,
+	}}, nil
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/levelwire/levelwire/benchmarks/workload"
+	"github.com/levelwire/levelwire/resource"
+	"github.com/levelwire/levelwire/resource/builtin"
+	"github.com/levelwire/levelwire/storage/etcd"
+)
+
+// seeding is how many writes are under way at once while pods are put into a
+// store.
+const seeding = 512
+
+// etcdDir is where a side keeps etcd's files below its folder.
+func etcdDir(side, dir string) string {
+	if side == ours {
+		return filepath.Join(dir, "etcd") // as the server does
+	}
+	return filepath.Join(dir, "default.etcd")
+}
+
+// seedTask is which pods are put where.
+type seedTask struct {
+	Side, Dir string
+	From, To  int
+}
+
+// seeded returns the folder of a side's data with so many pods. Data are made
+// when they are first asked for, and stay for who asks again.
+func (b *bench) seeded(ctx context.Context, side string, objects int) (string, error) {
+	dir := filepath.Join(b.dir, fmt.Sprintf("%s-%d", side, objects))
+	if _, err := os.Stat(dir); err == nil {
+		return dir, nil
+	}
+	begun := time.Now()
+	var written int
+	err := b.runChild(ctx, "seed", seedTask{Side: side, Dir: etcdDir(side, dir), To: objects}, &written)
+	if err != nil {
+		return "", fmt.Errorf("put %d pods into the store: %w", objects, err)
+	}
+	b.progress("%s: %d pods in the store after %v", side, written, time.Since(begun).Round(100*time.Millisecond))
+	return dir, nil
+}
+
+// seed writes pods into a store before a server runs on it. The objects are the
+// same for all sides, each in the form in which the side's server stores it.
+func seed(ctx context.Context, p *parent) error {
+	var task seedTask
+	if err := p.receive(&task); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(task.Dir, 0o700); err != nil {
+		return err
+	}
+	store, err := etcd.Embed(ctx, etcd.EmbedConfig{Dir: task.Dir})
+	if err != nil {
+		return err
+	}
+	encode, err := encoding(task.Side)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for w := range seeding {
+		group.Go(func() error {
+			for i := task.From + w; i < task.To; i += seeding {
+				value, err := encode(i)
+				if err != nil {
+					return err
+				}
+				key := "/registry/pods/" + workload.Namespace(i) + "/" + workload.Name(i)
+				if _, err := store.Create(ctx, key, value, 0); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	if err := store.Close(); err != nil {
+		return err
+	}
+	return p.send(task.To - task.From)
+}
+
+// encoding returns the function that encodes the i-th pod as a side stores it.
+func encoding(side string) (func(i int) ([]byte, error), error) {
+	for _, r := range builtin.Resources() {
+		if r.Plural != "pods" || r.Group != "" {
+			continue
+		}
+		if side == ours {
+			return func(i int) ([]byte, error) { return r.Encode(workload.Small(i)) }, nil
+		}
+		return func(i int) ([]byte, error) {
+			return resource.MarshalProtobuf(workload.Small(i), r.GroupVersion().WithKind(r.Kind))
+		}, nil
+	}
+	return nil, fmt.Errorf("there are no pods among %s", strings.Join(os.Args, " "))
+}
