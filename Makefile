@@ -8,7 +8,7 @@ DATA_DIR ?= levelwire-data
 KUBECTL_VERSION ?= v1.37.2
 
 .DEFAULT_GOAL := help
-.PHONY: help build up test test-race test-peers test-kubectl test-adapters bench bench-client bench-startup soak lint fmt ci clean
+.PHONY: help build up test test-race test-peers test-kubectl test-adapters bench bench-client bench-server bench-startup soak lint fmt ci clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -54,6 +54,14 @@ REPEAT ?= 3
 bench-client: ## the client library beside client-go, into docs/benchmarks-client.md (PODS=5000 EVENTS=10000 REPEAT=1: a minute)
 	cd benchmarks && $(GO) build -o ../bin/clientbench ./clientbench
 	bin/clientbench -pods $(PODS) -events $(EVENTS) -repeat $(REPEAT) -report docs/benchmarks-client.md
+
+ROWS   ?=
+SIDES  ?= ours,upstream
+REPORT ?= docs/benchmarks.md
+
+bench-server: build ## the server beside one of the upstream libraries, into docs/benchmarks.md (ROWS=list SIDES=ours PODS=20000 REPEAT=1: seconds, printed only)
+	cd benchmarks && $(GO) build -o ../bin/serverbench ./serverbench
+	bin/serverbench -pods $(PODS) -repeat $(REPEAT) -rows "$(ROWS)" -sides "$(SIDES)" -report "$(REPORT)" -data bin/serverbench.json $(if $(PROFILES),-profiles "$(PROFILES)")
 
 fmt: ## format all Go files
 	gofmt -w $$(git ls-files '*.go')
