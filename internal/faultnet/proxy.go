@@ -44,7 +44,7 @@ type Stats struct {
 // waits for all of them.
 type Proxy struct {
 	listener net.Listener
-	target   string
+	route    route
 	rules    [2]*rules
 	refuse   atomic.Bool
 	accepted atomic.Int64
@@ -64,13 +64,30 @@ func New(target string) (*Proxy, error) {
 	if _, _, err := net.SplitHostPort(target); err != nil {
 		return nil, fmt.Errorf("faultnet: the target must be host:port: %w", err)
 	}
+	return listen(one(target))
+}
+
+// route finds the server of a new connection.
+type route interface {
+	dial(ctx context.Context, dialer *net.Dialer) (conn net.Conn, target string, err error)
+}
+
+// one is the route to a single server.
+type one string
+
+func (o one) dial(ctx context.Context, dialer *net.Dialer) (net.Conn, string, error) {
+	conn, err := dialer.DialContext(ctx, "tcp", string(o))
+	return conn, string(o), err
+}
+
+func listen(route route) (*Proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("faultnet: listen on the loopback interface: %w", err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	p := &Proxy{
-		listener: l, target: target, rules: [2]*rules{newRules(), newRules()},
+		listener: l, route: route, rules: [2]*rules{newRules(), newRules()},
 		stop: stop, conns: map[*pair]struct{}{},
 	}
 	p.tasks.Go(func() { p.accept(ctx) })
@@ -99,11 +116,15 @@ func (p *Proxy) Refuse(on bool) { p.refuse.Store(on) }
 // open from when the proxy has reached the server, which a client knows only
 // once it has an answer.
 func (p *Proxy) Cut() int {
+	return p.cut(func(*pair) bool { return true })
+}
+
+func (p *Proxy) cut(which func(*pair) bool) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := 0
 	for c := range p.conns {
-		if c.reset() {
+		if which(c) && c.reset() {
 			n++
 		}
 	}
@@ -194,13 +215,13 @@ func (p *Proxy) accept(ctx context.Context) {
 }
 
 func (p *Proxy) serve(ctx context.Context, client *net.TCPConn) {
-	server, err := p.dial(ctx)
+	server, target, err := p.dial(ctx)
 	if err != nil {
 		p.refused.Add(1)
 		reset(client)
 		return
 	}
-	c := &pair{client: client, server: server, cut: make(chan struct{})}
+	c := &pair{client: client, server: server, target: target, cut: make(chan struct{})}
 	p.mu.Lock()
 	if p.ended {
 		p.mu.Unlock()
@@ -224,22 +245,22 @@ func (p *Proxy) serve(ctx context.Context, client *net.TCPConn) {
 
 var errRefused = errors.New("faultnet: connections are refused")
 
-// dial connects to the target, and gives up when the proxy is closed.
-func (p *Proxy) dial(ctx context.Context) (*net.TCPConn, error) {
+// dial connects to a server, and gives up when the proxy is closed.
+func (p *Proxy) dial(ctx context.Context) (*net.TCPConn, string, error) {
 	if p.refuse.Load() {
-		return nil, errRefused
+		return nil, "", errRefused
 	}
-	dialer := net.Dialer{Timeout: dialTimeout}
-	server, err := dialer.DialContext(ctx, "tcp", p.target)
+	server, target, err := p.route.dial(ctx, &net.Dialer{Timeout: dialTimeout})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return server.(*net.TCPConn), nil
+	return server.(*net.TCPConn), target, nil
 }
 
 // pair is a client's connection and the one to the server that belongs to it.
 type pair struct {
 	client, server *net.TCPConn
+	target         string // of server
 	once           sync.Once
 	cut            chan struct{} // closed by reset, to wake who waits
 }
