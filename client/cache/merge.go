@@ -9,55 +9,23 @@ package cache
 //
 // On an error, which is that of the KeyFunc, nothing has changed.
 func (f *DeltaFIFO[T]) Merge(namespace string, dropped, changed []T, version string) error {
-	changedKeys, err := f.keysOf(changed)
-	if err != nil {
-		return err
-	}
 	droppedKeys, err := f.keysOf(dropped)
 	if err != nil {
 		return err
 	}
-	f.mu.Lock()
-	if f.ended {
-		f.mu.Unlock()
-		return ErrClosed
-	}
-	_, first := f.unlisted[namespace]
-	delete(f.unlisted, namespace)
-	present := make(map[string]struct{}, len(changedKeys))
-	for i, key := range changedKeys {
-		present[key] = struct{}{}
-		f.markInitial(f.push(key, Delta[T]{Type: Replaced, Object: changed[i]}), first)
-	}
-	for _, key := range droppedKeys {
-		if _, ok := present[key]; ok {
-			continue
+	return f.supersede(partOf(namespace), changed, func(present map[string]struct{}) {
+		for _, key := range droppedKeys {
+			if _, ok := present[key]; ok {
+				continue
+			}
+			if last, ok := f.newest(key); ok {
+				f.pushTombstone(key, last)
+			}
 		}
-		if last, ok := f.newest(key); ok {
-			f.markInitial(f.push(key, Delta[T]{Type: Deleted, Object: last, FinalStateUnknown: true}), first)
+		if namespace == "" {
+			f.reached = version
 		}
-	}
-	if namespace == "" {
-		f.reached = version
-	}
-	justSynced := first && f.checkSynced()
-	f.mu.Unlock()
-	if justSynced && f.onSynced != nil {
-		f.onSynced()
-	}
-	return nil
-}
-
-func (f *DeltaFIFO[T]) keysOf(objs []T) ([]string, error) {
-	keys := make([]string, len(objs))
-	for i, obj := range objs {
-		key, err := f.keyOf(obj)
-		if err != nil {
-			return nil, err
-		}
-		keys[i] = key
-	}
-	return keys, nil
+	})
 }
 
 // newest returns the state of an object that everything queued leads to; false

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -143,5 +144,28 @@ func TestMergeOfNothingSyncs(t *testing.T) {
 	fifo.Close()
 	if err := fifo.Merge("", nil, nil, "4"); !errors.Is(err, ErrClosed) {
 		t.Errorf("after the end: %v", err)
+	}
+}
+
+// TestMergeSyncsWhenTheWholeStateIsProcessed: what was queued before, and is in
+// hand, belongs to the first complete state, as after Replace.
+func TestMergeSyncsWhenTheWholeStateIsProcessed(t *testing.T) {
+	c := newConsumer()
+	must(t, c.fifo.Add(pod("in-hand", 1, 1)), c.fifo.Add(pod("queued", 2, 2)))
+	err := c.fifo.Pop(t.Context(), func(item Item[*corev1.Pod]) error {
+		must(t, c.fifo.Merge("", nil, []*corev1.Pod{pod("changed", 3, 3)}, "3"))
+		return c.indexer.Add(item.Deltas.Newest().Object)
+	})
+	must(t, err)
+	for _, want := range []string{"queued", "changed"} {
+		if c.fifo.HasSynced() {
+			t.Errorf("synced before %q was processed", want)
+		}
+		if key, _, initial := c.pop(t); key != want || !initial {
+			t.Errorf("popped %q, initial %v, want %q", key, initial, want)
+		}
+	}
+	if !c.fifo.HasSynced() {
+		t.Error("not synced after everything was processed")
 	}
 }

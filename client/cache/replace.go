@@ -9,23 +9,36 @@ import "strings"
 // The slice belongs to the DeltaFIFO afterwards. On an error, which is that of
 // the KeyFunc, nothing has changed.
 func (f *DeltaFIFO[T]) Replace(objs []T, version string) error {
-	return f.replace(part{}, objs, func() { f.reached = version })
+	all := part{}
+	return f.supersede(all, objs, func(present map[string]struct{}) {
+		f.bury(all, present)
+		f.reached = version
+	})
 }
 
 // ReplaceNamespace is Replace for the objects of one of FIFOOptions.Namespaces,
 // and for objects whose keys are those of MetaNamespaceKey. The version that
 // all namespaces have reached is left to Reached.
 func (f *DeltaFIFO[T]) ReplaceNamespace(namespace string, objs []T) error {
-	return f.replace(part{namespace: namespace, prefix: ObjectKey(namespace, "")}, objs, func() {})
+	of := partOf(namespace)
+	return f.supersede(of, objs, func(present map[string]struct{}) { f.bury(of, present) })
 }
 
 // part is what a list is a list of: everything, or a namespace.
 type part struct{ namespace, prefix string }
 
+func partOf(namespace string) part {
+	if namespace == "" {
+		return part{}
+	}
+	return part{namespace: namespace, prefix: ObjectKey(namespace, "")}
+}
+
 func (p part) has(key string) bool { return strings.HasPrefix(key, p.prefix) }
 
-// replace calls done under the lock.
-func (f *DeltaFIFO[T]) replace(of part, objs []T, done func()) error {
+// supersede queues objs as Replaced, then what rest queues, which is given their
+// keys, and all of that makes a part of the objects complete.
+func (f *DeltaFIFO[T]) supersede(of part, objs []T, rest func(present map[string]struct{})) error {
 	keys, err := f.keysOf(objs)
 	if err != nil {
 		return err
@@ -35,19 +48,16 @@ func (f *DeltaFIFO[T]) replace(of part, objs []T, done func()) error {
 		f.mu.Unlock()
 		return ErrClosed
 	}
-	_, first := f.unlisted[of.namespace]
-	delete(f.unlisted, of.namespace)
 	if len(f.items) == 0 {
 		f.items = make(map[string]*pending[T], len(objs))
 	}
 	present := make(map[string]struct{}, len(keys))
 	for i, key := range keys {
 		present[key] = struct{}{}
-		f.markInitial(f.push(key, Delta[T]{Type: Replaced, Object: objs[i]}), first)
+		f.push(key, Delta[T]{Type: Replaced, Object: objs[i]})
 	}
-	f.bury(of, present, first)
-	done()
-	justSynced := first && f.checkSynced()
+	rest(present)
+	justSynced := f.completed(of)
 	f.mu.Unlock()
 	if justSynced && f.onSynced != nil {
 		f.onSynced()
@@ -55,48 +65,72 @@ func (f *DeltaFIFO[T]) replace(of part, objs []T, done func()) error {
 	return nil
 }
 
-// bury queues tombstones for what is of a part and not present. It needs f.mu.
-func (f *DeltaFIFO[T]) bury(of part, present map[string]struct{}, first bool) {
-	gone := func(key string, last T) {
-		f.markInitial(f.push(key, Delta[T]{Type: Deleted, Object: last, FinalStateUnknown: true}), first)
+func (f *DeltaFIFO[T]) keysOf(objs []T) ([]string, error) {
+	keys := make([]string, len(objs))
+	for i, obj := range objs {
+		key, err := f.keyOf(obj)
+		if err != nil {
+			return nil, err
+		}
+		keys[i] = key
 	}
+	return keys, nil
+}
+
+// bury queues tombstones for what is of a part and not present. It needs f.mu.
+func (f *DeltaFIFO[T]) bury(of part, present map[string]struct{}) {
 	missing := func(key string) bool {
 		_, ok := present[key]
 		return !ok && of.has(key)
 	}
 	for p := f.head; p != nil; p = p.next {
-		if last := p.deltas.Newest(); missing(p.key) {
-			if last.Type == Deleted {
-				f.markInitial(p, first)
-				continue
-			}
-			gone(p.key, last.Object)
+		if last := p.deltas.Newest(); missing(p.key) && last.Type != Deleted {
+			f.pushTombstone(p.key, last.Object)
 		}
 	}
 	if c := f.current; c != nil && missing(c.key) && f.items[c.key] == nil {
 		// The consumer has it in hand and will have put it into known.
 		if last := c.deltas.Newest(); last.Type != Deleted {
-			gone(c.key, last.Object)
+			f.pushTombstone(c.key, last.Object)
 		}
 	}
 	if f.known == nil {
 		return
 	}
 	f.known.Range(func(key string, last T) bool {
-		if !missing(key) || f.items[key] != nil || f.current != nil && f.current.key == key {
-			return true
+		if missing(key) && f.items[key] == nil && (f.current == nil || f.current.key != key) {
+			f.pushTombstone(key, last)
 		}
-		gone(key, last)
 		return true
 	})
 }
 
-// markInitial makes p an object that HasSynced waits for. It needs f.mu.
-func (f *DeltaFIFO[T]) markInitial(p *pending[T], first bool) {
-	if first && !p.initial {
-		p.initial = true
-		f.initial++
+// pushTombstone needs f.mu.
+func (f *DeltaFIFO[T]) pushTombstone(key string, last T) {
+	f.push(key, Delta[T]{Type: Deleted, Object: last, FinalStateUnknown: true})
+}
+
+// completed notes that the state of a part is in the queue or behind it, and if
+// that is the first time, has HasSynced wait for what is still to be processed
+// of it. It reports whether HasSynced has just become true. It needs f.mu.
+func (f *DeltaFIFO[T]) completed(of part) bool {
+	if _, first := f.unlisted[of.namespace]; !first {
+		return false
 	}
+	delete(f.unlisted, of.namespace)
+	await := func(p *pending[T]) {
+		if of.has(p.key) && !p.initial {
+			p.initial = true
+			f.initial++
+		}
+	}
+	for p := f.head; p != nil; p = p.next {
+		await(p)
+	}
+	if f.current != nil {
+		await(f.current)
+	}
+	return f.checkSynced()
 }
 
 // checkSynced reports whether it has just made HasSynced true. It needs f.mu.
@@ -206,7 +240,7 @@ func (f *DeltaFIFO[T]) Bury(key string) (bool, error) {
 	}
 	last, known := f.known.Get(key)
 	if known {
-		f.push(key, Delta[T]{Type: Deleted, Object: last, FinalStateUnknown: true})
+		f.pushTombstone(key, last)
 	}
 	return known, nil
 }
