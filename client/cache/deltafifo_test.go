@@ -270,6 +270,7 @@ func TestNothingIsForgottenWhileItIsProcessed(t *testing.T) {
 	for name, end := range map[string]func(*DeltaFIFO[*corev1.Pod]) error{
 		"Delete":  func(f *DeltaFIFO[*corev1.Pod]) error { return f.Delete(pod("a", 1, 2)) },
 		"Replace": func(f *DeltaFIFO[*corev1.Pod]) error { return f.Replace(nil, "2") },
+		"Merge":   func(f *DeltaFIFO[*corev1.Pod]) error { return f.Merge("", []*corev1.Pod{pod("a", 1, 1)}, nil, "2") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newConsumer()

@@ -73,15 +73,16 @@ type DeltaFIFO[T any] struct {
 	free  *pending[T] // recycled, through next as well
 	nfree int
 	// current is the object that Pop hands out at this moment: it is in no
-	// list any more and not yet in known.
+	// list any more and not yet in known. It is only read as long as it is that.
 	current *pending[T]
+	awaited bool // initial counts current, although it was handed out as not initial
 
 	reached string // every change up to this version is in the queue or was popped
 
 	// unlisted are the namespaces whose first list is due; "" is that of
 	// everything.
 	unlisted map[string]struct{}
-	initial  int           // objects of first lists that were not popped
+	initial  int           // objects of first lists that were not processed
 	synced   chan struct{} // closed when nothing is unlisted and initial is 0
 	sleeping bool          // Pop waits, or is about to, for a token in wake
 	wake     chan struct{}
@@ -292,7 +293,8 @@ func (f *DeltaFIFO[T]) finish(p *pending[T]) {
 	f.mu.Lock()
 	f.current = nil
 	justSynced := false
-	if p.initial {
+	if p.initial || f.awaited {
+		f.awaited = false
 		f.initial--
 		justSynced = f.checkSynced()
 	}

@@ -118,17 +118,15 @@ func (f *DeltaFIFO[T]) completed(of part) bool {
 		return false
 	}
 	delete(f.unlisted, of.namespace)
-	await := func(p *pending[T]) {
+	for p := f.head; p != nil; p = p.next {
 		if of.has(p.key) && !p.initial {
 			p.initial = true
 			f.initial++
 		}
 	}
-	for p := f.head; p != nil; p = p.next {
-		await(p)
-	}
-	if f.current != nil {
-		await(f.current)
+	if c := f.current; c != nil && of.has(c.key) && !c.initial && !f.awaited {
+		f.awaited = true
+		f.initial++
 	}
 	return f.checkSynced()
 }
