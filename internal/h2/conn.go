@@ -43,7 +43,8 @@ type conn struct {
 	flood   bucket
 
 	handlers sync.WaitGroup
-	lastRead atomic.Int64 // Unix ns
+	began    time.Time
+	lastRead atomic.Int64 // ns after began, by the monotonic clock
 
 	// mu guards everything below, and all streams' shared part.
 	mu      sync.Mutex
@@ -78,8 +79,9 @@ func newConn(s *Server, tc secure, handler http.Handler) *conn {
 		initialWindow: defaultWindow,
 		peerFrameSize: defaultFrameSize,
 		recvWindow:    int64(s.options.ConnWindow),
-		idleSince:     time.Now(),
+		began:         time.Now(),
 	}
+	c.idleSince = c.began
 	if base, ok := handler.(interface{ BaseContext() context.Context }); ok {
 		c.ctx = base.BaseContext() // net/http's, with the server and the local address
 	}
@@ -96,7 +98,6 @@ func newConn(s *Server, tc secure, handler http.Handler) *conn {
 	c.decoder = hpack.NewDecoder(4096, c.fields.add)
 	c.decoder.SetMaxStringLength(s.options.MaxHeaderBytes)
 	c.encoder = hpack.NewEncoder((*headerSink)(&c.out))
-	c.lastRead.Store(time.Now().UnixNano())
 	return c
 }
 

@@ -82,6 +82,7 @@ func (c *conn) acceptData(h frameHead, size int) (*stream, error) {
 	}
 	b := &st.body
 	if b.window -= int64(h.length); b.window < 0 {
+		c.returnWindow(overhead)
 		c.refuse(h.stream, http2.ErrCodeFlowControl)
 		return nil, c.useless()
 	}

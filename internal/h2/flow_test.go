@@ -251,3 +251,17 @@ func counted(running *atomic.Int64, h http.HandlerFunc) http.HandlerFunc {
 		h(w, r)
 	}
 }
+
+// TestPaddingIsGivenBack has streams reset for what they sent too much, in frames
+// that are mostly padding: the connection's window must not shrink by it.
+func TestPaddingIsGivenBack(t *testing.T) {
+	f := start(t, readAll, func(o *Options) { o.StreamWindow, o.ConnWindow = 10, 100000 })
+	p := f.dial().greet()
+	for range 1000 {
+		id := p.open(false, post()...)
+		must(t, p.framer.WriteDataPadded(id, false, make([]byte, 11), make([]byte, 255)))
+		if got := p.outcome(); got != (outcome{code: http2.ErrCodeFlowControl, stream: id}) {
+			t.Fatalf("got %+v", got)
+		}
+	}
+}

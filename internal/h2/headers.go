@@ -106,11 +106,14 @@ func (c *conn) trailers(h frameHead) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	st := c.streams[h.stream]
-	if st == nil || st.remoteClosed {
+	pseudo := len(f.fields) > 0 && strings.HasPrefix(f.fields[0].Name, ":")
+	if pseudo && st == nil {
+		return connError{http2.ErrCodeProtocol, "a request on a stream that is older than others"} // RFC 9113 section 5.1.1
+	}
+	if st == nil || st.remoteClosed { // trailers may cross our end of the stream
 		c.refuse(h.stream, http2.ErrCodeStreamClosed)
 		return c.useless()
 	}
-	pseudo := len(f.fields) > 0 && strings.HasPrefix(f.fields[0].Name, ":")
 	if !h.has(http2.FlagHeadersEndStream) || f.wrong != "" || pseudo || st.body.left > 0 {
 		c.refuse(h.stream, http2.ErrCodeProtocol)
 		return c.useless()
@@ -121,7 +124,7 @@ func (c *conn) trailers(h frameHead) error {
 
 // open starts a handler for a new stream.
 func (c *conn) open(h frameHead) error {
-	r, wrong := c.request(h)
+	in, wrong := c.request(h)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
@@ -140,13 +143,13 @@ func (c *conn) open(h frameHead) error {
 		c.refuse(h.stream, http2.ErrCodeProtocol)
 		return c.useless()
 	}
-	st := c.newStream(h, r)
+	st, r := c.newStream(h, in)
 	c.running++
 	c.handlers.Add(1)
 	if c.fields.tooMany {
-		go st.serveTooLarge(r.request)
+		go st.serveTooLarge(r)
 		return nil
 	}
-	go st.serve(r.request)
+	go st.serve(r)
 	return nil
 }

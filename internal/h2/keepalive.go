@@ -26,7 +26,7 @@ func (c *conn) tick() {
 	o := &c.server.options
 	now := time.Now()
 	c.resetShut(now)
-	read := time.Unix(0, c.lastRead.Load())
+	read := c.began.Add(time.Duration(c.lastRead.Load()))
 	next := o.PingAfter - now.Sub(read)
 	switch {
 	case c.goAway && !c.closing:

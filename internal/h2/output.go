@@ -43,6 +43,7 @@ type output struct {
 	batch   uint64 // counts the buffers that were taken away to be written
 	control int    // bytes of acknowledgements in buf
 	last    bool   // the connection ends when everything is written
+	over    bool   // that has happened: nothing more can be said
 	queue   streamQueue
 	emptied *sync.Cond // told when buf was taken away; nil until waitBelow has waited
 }
@@ -141,7 +142,7 @@ func (c *conn) waitBelow(limit int) {
 // writeSoon is write for those who must not block: the reader, because a peer
 // that waits for us to read would wait for ever, and timers. c.mu is held.
 func (c *conn) writeSoon() {
-	if c.err != nil || c.out.state == writing {
+	if c.err != nil || c.out.over || c.out.state == writing {
 		return
 	}
 	c.out.state = writing
@@ -159,7 +160,7 @@ func (c *conn) writeAll(batch *buffer) {
 	}
 	c.out.state = nobody
 	if c.out.last && c.err == nil {
-		c.out.last = false
+		c.out.last, c.out.over = false, true
 		c.mu.Unlock()
 		// The reader ends with the peer's answer, or when the time is up.
 		_ = c.tls.CloseWrite() // the connection is closed in any case

@@ -95,7 +95,7 @@ func (r *reader) read(b []byte) error {
 	n, err := r.source.Read(b[len(b):cap(b)])
 	r.bytes = b[:len(b)+n]
 	if n > 0 {
-		r.conn.lastRead.Store(time.Now().UnixNano())
+		r.conn.lastRead.Store(int64(time.Since(r.conn.began)))
 		return nil
 	}
 	if err == nil {

@@ -14,10 +14,9 @@ import (
 
 // incoming is what a HEADERS frame says, for its stream.
 type incoming struct {
-	request *http.Request
-	cancel  context.CancelFunc
-	length  int64 // of the body; -1: unknown
-	expect  bool  // the client waits for "100 Continue"
+	request *http.Request // without a context of its own
+	length  int64         // of the body; -1: unknown
+	expect  bool          // the client waits for "100 Continue"
 }
 
 // target are the pseudo header fields of a request (RFC 9113 section 8.3.1).
@@ -84,7 +83,10 @@ func (c *conn) request(h frameHead) (in incoming, wrong string) {
 	if wrong != "" {
 		return in, wrong
 	}
-	header, host := makeHeader(f.fields)
+	header, host, wrong := makeHeader(f.fields)
+	if wrong != "" {
+		return in, wrong
+	}
 	r := &http.Request{
 		Method: t.method, Host: t.authority, Header: header, RemoteAddr: c.remote, TLS: c.state,
 		Proto: "HTTP/2.0", ProtoMajor: 2, RequestURI: t.path,
@@ -105,25 +107,22 @@ func (c *conn) request(h frameHead) (in incoming, wrong string) {
 	if wrong != "" {
 		return in, wrong
 	}
-	r.ContentLength = in.length
+	r.ContentLength, in.request = in.length, r
 	if values := header["Expect"]; values != nil {
 		in.expect = httpguts.HeaderValuesContainsToken(values, "100-continue")
 		delete(header, "Expect")
 	}
-	ctx, cancel := context.WithCancel(c.ctx)
-	in.request, in.cancel = r.WithContext(ctx), cancel
 	return in, ""
 }
 
 // tooLargeRequest stands for a request whose fields were too many to keep.
 func (c *conn) tooLargeRequest() incoming {
-	ctx, cancel := context.WithCancel(c.ctx)
-	r := &http.Request{URL: &url.URL{}, Header: make(http.Header), RemoteAddr: c.remote}
-	return incoming{request: r.WithContext(ctx), cancel: cancel, length: -1}
+	return incoming{request: &http.Request{URL: &url.URL{}, Header: make(http.Header), RemoteAddr: c.remote}, length: -1}
 }
 
-// makeHeader returns the regular fields, without the host.
-func makeHeader(fields []hpack.HeaderField) (header http.Header, host string) {
+// makeHeader returns the regular fields, without the host, or says what is wrong
+// with that.
+func makeHeader(fields []hpack.HeaderField) (header http.Header, host, wrong string) {
 	header = make(http.Header, len(fields))
 	values := make([]string, len(fields)) // one allocation for all
 	for i, f := range fields {
@@ -131,6 +130,9 @@ func makeHeader(fields []hpack.HeaderField) (header http.Header, host string) {
 			continue
 		}
 		if f.Name == "host" {
+			if host != "" || !httpguts.ValidHostHeader(f.Value) {
+				return nil, "", "a bad host"
+			}
 			host = f.Value
 			continue
 		}
@@ -146,7 +148,7 @@ func makeHeader(fields []hpack.HeaderField) (header http.Header, host string) {
 			header[name] = append(before, f.Value)
 		}
 	}
-	return header, host
+	return header, host, ""
 }
 
 // contentLength returns how long the body will be; -1: nobody knows.
@@ -173,20 +175,23 @@ func contentLength(header http.Header, end bool) (length int64, wrong string) {
 	return int64(n), ""
 }
 
-// newStream enters a stream. c.mu is held.
-func (c *conn) newStream(h frameHead, in incoming) *stream {
-	st := &stream{conn: c, id: h.stream, cancel: in.cancel, sendWindow: c.initialWindow}
-	st.answer = response{st: st, method: in.request.Method}
+// newStream enters a stream, and gives its request a context that ends with it.
+// c.mu is held.
+func (c *conn) newStream(h frameHead, in incoming) (*stream, *http.Request) {
+	ctx, cancel := context.WithCancel(c.ctx)
+	r := in.request.WithContext(ctx)
+	st := &stream{conn: c, id: h.stream, cancel: cancel, sendWindow: c.initialWindow}
+	st.answer = response{st: st, method: r.Method}
 	st.body = body{
 		st: st, left: in.length, expect: in.expect,
 		window: int64(c.server.options.StreamWindow),
 	}
-	in.request.Body = http.NoBody
+	r.Body = http.NoBody
 	if h.has(http2.FlagHeadersEndStream) {
 		st.remoteClosed = true
 	} else {
-		in.request.Body = &st.body
+		r.Body = &st.body
 	}
 	c.streams[st.id] = st
-	return st
+	return st, r
 }

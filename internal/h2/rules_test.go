@@ -144,6 +144,9 @@ func TestWhatBreaksTheRules(t *testing.T) {
 		{"empty path", "8.3.1", request(true, ":method", "GET", ":scheme", "https", ":path", ""), stream(http2.ErrCodeProtocol)},
 		{"two paths", "8.3.1", request(true, get(":path", "/")...), stream(http2.ErrCodeProtocol)},
 		{"user in the authority", "8.3.1", request(true, ":method", "GET", ":scheme", "https", ":path", "/", ":authority", "me@x"), stream(http2.ErrCodeProtocol)},
+		{"two hosts", "8.3.1", request(true, ":method", "GET", ":scheme", "https", ":path", "/", "host", "x", "host", "y"), stream(http2.ErrCodeProtocol)},
+		{"bad host", "8.3.1", request(true, get("host", "x/y")...), stream(http2.ErrCodeProtocol)},
+		{"host instead of authority", "8.3.1", request(true, ":method", "GET", ":scheme", "https", ":path", "/", "host", "x"), outcome{stream: 1, status: "200"}},
 		{"CONNECT with a path", "8.5", request(true, ":method", "CONNECT", ":authority", "x:1", ":path", "/"), stream(http2.ErrCodeProtocol)},
 		{"pseudo header field of answers", "8.3", request(true, get(":status", "200")...), stream(http2.ErrCodeProtocol)},
 		{"pseudo header field after others", "8.3", request(true, "a", "b", ":method", "GET", ":scheme", "https", ":path", "/"), stream(http2.ErrCodeProtocol)},
@@ -172,6 +175,12 @@ func TestWhatBreaksTheRules(t *testing.T) {
 			p.open(false, post()...)
 			p.next = 1
 			p.open(true, get()...)
+		}, conn(http2.ErrCodeProtocol)},
+		{"trailers on an old stream", "5.1", func(p *peer) {
+			p.next = 3
+			p.open(false, post()...)
+			p.next = 1
+			p.open(true, "checksum", "1")
 		}, stream(http2.ErrCodeStreamClosed)},
 		{"unknown frames are ignored", "4.1", func(p *peer) {
 			must(t, p.framer.WriteRawFrame(0xbe, 0xff, 7, []byte("what?")))

@@ -14,6 +14,7 @@ import (
 	"net/http/httptrace"
 	"net/textproto"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -102,6 +103,7 @@ func TestAnswers(t *testing.T) {
 		"date":               func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Date", "Sun, 01 Mar 2026 00:00:00 GMT") },
 		"abort":              func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 		"abort after a part": func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, long); panic(http.ErrAbortHandler) },
+		"exit":               func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "a part"); runtime.Goexit() },
 		"echo": func(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprintln(w, r.Method, r.URL, r.RequestURI, r.Proto, r.ProtoMajor, r.ProtoMinor, r.ContentLength, r.TLS.ServerName, r.TLS.NegotiatedProtocol)
 			for _, name := range []string{"Accept", "Cookie", "X-Two", "User-Agent", "Accept-Encoding"} {

@@ -19,7 +19,8 @@ type stream struct {
 	id     uint32
 	cancel context.CancelFunc
 
-	answer response
+	answer   response
+	returned bool // the handler has
 
 	err          error // why nothing more can be sent; nil while it can
 	remoteClosed bool  // the peer has sent END_STREAM
@@ -97,6 +98,7 @@ func (st *stream) serve(r *http.Request) {
 	defer c.handlers.Done()
 	defer st.finish(r)
 	c.handler.ServeHTTP(&st.answer, r)
+	st.returned = true
 }
 
 // serveTooLarge answers instead of a handler when the header fields were too
@@ -106,15 +108,17 @@ func (st *stream) serveTooLarge(r *http.Request) {
 	defer c.handlers.Done()
 	defer st.finish(r)
 	http.Error(&st.answer, "the header fields of the request are too large", http.StatusRequestHeaderFieldsTooLarge)
+	st.returned = true
 }
 
-// finish ends the answer after the handler has returned, or has panicked.
+// finish ends the answer after the handler has returned, has panicked, or has
+// called runtime.Goexit. Only in the first case is the answer complete.
 func (st *stream) finish(r *http.Request) {
 	c := st.conn
 	reason := recover()
-	if reason == nil {
+	if st.returned {
 		st.answer.end()
-	} else if reason != http.ErrAbortHandler { //nolint:errorlint // net/http defines it by identity.
+	} else if reason != nil && reason != http.ErrAbortHandler { //nolint:errorlint // net/http defines it by identity.
 		c.server.options.Logger.Error("handler panicked", "remote", c.remote, "method", r.Method,
 			"uri", r.RequestURI, "panic", fmt.Sprint(reason), "stack", string(debug.Stack()))
 	}
@@ -122,7 +126,7 @@ func (st *stream) finish(r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case reason != nil:
+	case !st.returned:
 		st.reset(http2.ErrCodeInternal, errConnClosed)
 	case st.err == nil && !st.remoteClosed:
 		// The answer is complete, whatever else the client wanted to send
