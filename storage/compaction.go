@@ -27,10 +27,16 @@ type CompactionOptions struct {
 	// age; up to a tenth more may, so that compaction, which writes itself, does
 	// not lead to the next. 0 means none.
 	Revisions int
+	// Meter, if not nil, bounds the bytes of history, whatever Retention and
+	// Revisions ask for: if they are too many, it is compacted at once, so that
+	// they are within the limit.
+	Meter *Meter
 	// Before, if set, is called before each compaction, to save what it will
 	// forget. If it returns false there is nothing worth forgetting, and the
 	// compaction is left out; if it fails it is tried again at the next interval.
 	Before func(ctx context.Context, at Revision) (bool, error)
+	// Now tells the time by which revisions age. Nil means time.Now.
+	Now func() time.Time
 	// Logger hears of compactions that failed and will be tried again at the
 	// next interval. Nil means silence.
 	Logger *slog.Logger
@@ -43,6 +49,9 @@ func (o CompactionOptions) EnsureDefaults() CompactionOptions {
 	}
 	if o.Retention == 0 {
 		o.Retention = DefaultCompactionRetention
+	}
+	if o.Now == nil {
+		o.Now = time.Now
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -67,7 +76,8 @@ type Compactable interface {
 // CompactLoop compacts store every interval to the revision that was current a
 // retention ago, until ctx ends or the store is closed; it returns why. Several
 // servers may do so on one store: each only ever drops what is old by its own
-// measure, and finding the work done is not an error.
+// measure, and finding the work done is not an error. So the store keeps what the
+// least generous of them keeps.
 //
 // Ages are counted from when the loop first saw a revision. After a restart the
 // whole history counts as new, so nothing goes before one retention has passed.
@@ -91,6 +101,7 @@ func CompactLoop(ctx context.Context, store Compactable, opts CompactionOptions)
 		}
 		select {
 		case <-ticker.C:
+		case <-opts.Meter.exceeded():
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -98,18 +109,21 @@ func CompactLoop(ctx context.Context, store Compactable, opts CompactionOptions)
 }
 
 // compactOnce records the current revision and compacts to the newest one that
-// has reached the retention.
+// has reached the retention, or further if that leaves too many bytes.
 func compactOnce(ctx context.Context, store Compactable, ages *revisionAges, opts CompactionOptions) error {
 	current, err := store.Current(ctx)
 	if err != nil {
 		return fmt.Errorf("current revision: %w", err)
 	}
-	now := time.Now()
+	now := opts.Now()
 	ages.record(now, current)
 	target, ok := ages.due(now.Add(-opts.Retention))
 	if keep := Revision(opts.Revisions); ok && keep > 0 {
 		target = min(target, current-keep)
 		ok = target > ages.compacted+keep/10
+	}
+	if least, over := opts.Meter.excess(); over && (!ok || least > target) {
+		target, ok = least, least > ages.compacted
 	}
 	if !ok {
 		return nil
@@ -121,6 +135,7 @@ func compactOnce(ctx context.Context, store Compactable, ages *revisionAges, opt
 		}
 		if !worth {
 			ages.done(target)
+			opts.Meter.forget(target)
 			return nil
 		}
 	}
@@ -129,6 +144,7 @@ func compactOnce(ctx context.Context, store Compactable, ages *revisionAges, opt
 		return fmt.Errorf("compaction to revision %d: %w", target, err)
 	}
 	ages.done(target)
+	opts.Meter.forget(target)
 	return nil
 }
 

@@ -8,5 +8,5 @@
 // passes.
 //
 // store.go is the contract, errors.go its errors; compaction.go is the loop that
-// forgets old history, for any engine.
+// forgets old history, for any engine, meter.go what tells it how many bytes that is.
 package storage

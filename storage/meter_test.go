@@ -1,0 +1,228 @@
+package storage_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/levelwire/levelwire/storage"
+)
+
+// follow reads a store's changes, as a feed does: those to come, and then those
+// before that.
+func (r *rig) follow(meter *storage.Meter) {
+	r.Helper()
+	source := meter.Counting(r.Store)
+	now, err := source.Current(r.Context())
+	if err != nil {
+		r.Fatal(err)
+	}
+	stream, err := source.Watch(r.Context(), "/", now)
+	if err != nil {
+		r.Fatal(err)
+	}
+	go func() {
+		for {
+			if _, err := stream.Next(); err != nil {
+				return
+			}
+		}
+	}()
+	r.replay(source, now)
+}
+
+func (r *rig) replay(source storage.Source, through storage.Revision) {
+	r.Helper()
+	oldest, err := source.Oldest(r.Context())
+	if err != nil {
+		r.Fatal(err)
+	}
+	if err := source.Replay(r.Context(), "/", oldest, through, func([]storage.Event) error { return nil }); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// writeBytes writes a key and a value that have so many bytes together.
+func (r *rig) writeBytes(n int) storage.Revision {
+	r.Helper()
+	r.writes++
+	key := fmt.Sprintf("/%07d", r.writes)
+	rev, err := r.Create(r.Context(), key, make([]byte, n-len(key)), 0)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return rev
+}
+
+// kept returns how many of the revisions can be read.
+func (r *rig) kept(revs []storage.Revision) int {
+	r.Helper()
+	oldest, err := r.Oldest(r.Context())
+	if err != nil {
+		r.Fatal(err)
+	}
+	n := 0
+	for _, rev := range revs {
+		if rev >= oldest {
+			n++
+		}
+	}
+	return n
+}
+
+const kilo = 1000
+
+// TestCompactLoopBoundsBytes: history that is neither old nor has many revisions is
+// forgotten as soon as it is too large, and the limit is used.
+func TestCompactLoopBoundsBytes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &counter{Store: newMemory(t)}
+		meter := storage.NewMeter("/", 100*kilo)
+		r := newRig(t, store, store.Store, storage.CompactionOptions{Interval: time.Hour, Retention: time.Hour, Revisions: 10_000, Meter: meter})
+		r.follow(meter)
+		var revs []storage.Revision
+		for i := range 1000 {
+			revs = append(revs, r.writeBytes(kilo))
+			synctest.Wait()
+			// A tenth and one mark may be too many, and one mark too few.
+			if got := r.kept(revs); i >= 112 && (got < 98 || got > 112) || i < 100 && got != i+1 {
+				t.Fatalf("%d revisions of 1 kB are kept after %d", got, i+1)
+			}
+		}
+		if got := store.calls.Load(); got < 50 || got > 100 {
+			t.Errorf("%d compactions, one for each 10 to 20 kB were to be expected", got)
+		}
+		// One change may be larger than all that is to be kept.
+		large := r.writeBytes(500 * kilo)
+		synctest.Wait()
+		if got := r.kept(append(revs, large)); got != 1 {
+			t.Errorf("%d revisions are kept after one that is too large", got)
+		}
+		r.end(context.Canceled)
+	})
+}
+
+// TestMeterCountsThePast: a server that starts on a large history forgets what is
+// too much of it, and counts nothing twice.
+func TestMeterCountsThePast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &counter{Store: newMemory(t)}
+		meter := storage.NewMeter("/", 100*kilo)
+		r := newRig(t, store, store.Store, storage.CompactionOptions{Interval: time.Hour, Retention: time.Hour, Meter: meter})
+		var revs []storage.Revision
+		for range 90 {
+			revs = append(revs, r.writeBytes(kilo))
+		}
+		r.follow(meter)
+		// Other caches ask for their past later, and a stream that was cut begins
+		// again where it was.
+		source := meter.Counting(r.Store)
+		r.replay(source, revs[89])
+		stream, err := source.Watch(t.Context(), "/", revs[79])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stream.Next(); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if store.calls.Load() != 0 {
+			t.Fatalf("compacted at 90 of 100 kB: %d revisions are left", r.kept(revs))
+		}
+		for range 25 {
+			revs = append(revs, r.writeBytes(kilo))
+		}
+		synctest.Wait()
+		if got := r.kept(revs); store.calls.Load() != 1 || got < 98 || got > 112 {
+			t.Errorf("%d compactions, %d of 115 revisions are kept", store.calls.Load(), got)
+		}
+		r.end(context.Canceled)
+	})
+}
+
+// TestMeterOfAnAlreadyLargeHistory: the excess is seen when the past is.
+func TestMeterOfAnAlreadyLargeHistory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newMemory(t)
+		meter := storage.NewMeter("/", 100*kilo)
+		r := newRig(t, store, store, storage.CompactionOptions{Interval: time.Hour, Retention: time.Hour, Meter: meter})
+		var revs []storage.Revision
+		for range 500 {
+			revs = append(revs, r.writeBytes(kilo))
+		}
+		r.follow(meter)
+		synctest.Wait()
+		if got := r.kept(revs); got < 98 || got > 101 {
+			t.Errorf("%d revisions are kept", got)
+		}
+		r.end(context.Canceled)
+	})
+}
+
+// TestMeterTriesAgain: a compaction that fails is tried again as more is written,
+// but not with every change.
+func TestMeterTriesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		store := &counter{Store: newMemory(t)}
+		store.failing.Store(true)
+		meter := storage.NewMeter("/", 640*kilo)
+		r := newRig(t, store, store.Store, storage.CompactionOptions{
+			Interval: time.Hour, Retention: time.Hour, Meter: meter, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		r.follow(meter)
+		var revs []storage.Revision
+		write := func(n int) {
+			for range n {
+				revs = append(revs, r.writeBytes(kilo))
+				synctest.Wait()
+			}
+		}
+		write(804)
+		if got := store.failures.Load(); got < 5 || got > 15 {
+			t.Errorf("%d attempts in 100 kB", got)
+		}
+		store.failing.Store(false)
+		write(20)
+		if got := r.kept(revs); got > 704 {
+			t.Errorf("%d revisions are kept", got)
+		}
+		r.end(context.Canceled)
+	})
+}
+
+// TestMetersOfSeveralServers: of two servers of a store, the less generous decides,
+// and neither complains of the other.
+func TestMetersOfSeveralServers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		store := newMemory(t)
+		var rigs []*rig
+		for _, limit := range []int64{100 * kilo, 100 * kilo, 300 * kilo} {
+			meter := storage.NewMeter("/", limit)
+			r := newRig(t, store, store, storage.CompactionOptions{
+				Interval: time.Minute, Retention: time.Hour, Meter: meter, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			})
+			r.follow(meter)
+			rigs = append(rigs, r)
+		}
+		var revs []storage.Revision
+		for range 1000 {
+			revs = append(revs, rigs[0].writeBytes(kilo))
+			rigs[0].pass(time.Second)
+		}
+		if got := rigs[0].kept(revs); got < 98 || got > 112 {
+			t.Errorf("%d revisions are kept", got)
+		}
+		if log.Len() > 0 {
+			t.Errorf("the loops complain of each other: %s", &log)
+		}
+		for _, r := range rigs {
+			r.end(context.Canceled)
+		}
+	})
+}
