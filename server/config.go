@@ -77,6 +77,9 @@ type Config struct {
 	TombstoneLimit int
 	// TombstoneAge is for how long. Default 24 h.
 	TombstoneAge time.Duration
+	// Now tells the time by which history and remembered deletions age. Default
+	// time.Now.
+	Now func() time.Time
 	// SelfCheckInterval is how often the caches are compared with the store.
 	// Default 10 min; negative: never.
 	SelfCheckInterval time.Duration

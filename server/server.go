@@ -133,9 +133,9 @@ func ignoreEnd(ctx context.Context, err error) error {
 func (s *Server) serve(ctx context.Context, store storage.Store) error {
 	table := builtin.Table()
 	caches := newCaches(table, store, watchcache.Options{
-		ExactHistory: s.config.ExactHistory, Tombstones: s.config.TombstoneLimit, TombstoneAge: s.config.TombstoneAge,
+		ExactHistory: s.config.ExactHistory, Tombstones: s.config.TombstoneLimit, TombstoneAge: s.config.TombstoneAge, Now: s.config.Now,
 	}, watchcache.FeedOptions{
-		Logger: s.config.Logger, CheckInterval: s.config.SelfCheckInterval, Tombstones: s.config.TombstoneLimit, TombstoneAge: s.config.TombstoneAge,
+		Logger: s.config.Logger, CheckInterval: s.config.SelfCheckInterval, Tombstones: s.config.TombstoneLimit, TombstoneAge: s.config.TombstoneAge, Now: s.config.Now,
 	})
 	writes, err := s.newWritePath(store, table, caches)
 	if err != nil {
@@ -261,7 +261,7 @@ func (s *Server) compact(ctx context.Context, store storage.Store, caches *cache
 	case <-ctx.Done():
 		return nil
 	}
-	opts := storage.CompactionOptions{Interval: s.config.CompactionInterval, Retention: s.config.CompactionRetention, Revisions: s.config.CompactionRevisions, Logger: s.config.Logger}
+	opts := storage.CompactionOptions{Interval: s.config.CompactionInterval, Retention: s.config.CompactionRetention, Revisions: s.config.CompactionRevisions, Now: s.config.Now, Logger: s.config.Logger}
 	if s.config.Storage != Memory && !s.config.ExactHistory {
 		opts.Before = func(ctx context.Context, at storage.Revision) (bool, error) {
 			return caches.feed.BeforeCompaction(ctx, store, at)

@@ -1,8 +1,6 @@
 package watchcache
 
 import (
-	"time"
-
 	"github.com/levelwire/levelwire/internal/btree"
 	"github.com/levelwire/levelwire/storage"
 )
@@ -107,7 +105,7 @@ func (c *Cache) drop() {
 		b.log.evict()
 	}
 	if e.object == nil && !c.opts.ExactHistory {
-		now := time.Now()
+		now := c.opts.Now()
 		c.graves.bury(e, now)
 		c.graves.trim(&c.opts, c.residue, now)
 		e.previous.dropForms()

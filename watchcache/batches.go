@@ -23,6 +23,7 @@ type batches struct {
 	// read. They are deleted, or written over by one that begins at the same
 	// revision.
 	stale []savedTombstones
+	now   func() time.Time
 }
 
 // savedTombstones are a batch with its place in the store.
@@ -39,7 +40,7 @@ func (f *Feed) loadTombstones(ctx context.Context, store storage.Reader) (*batch
 	if err != nil {
 		return nil, err
 	}
-	b := &batches{}
+	b := &batches{now: f.opts.Now}
 	for _, item := range page.Items {
 		saved := savedTombstones{key: item.Key, modified: item.Modified}
 		saved.tombstones, err = decodeTombstones(item.Value)
@@ -107,7 +108,7 @@ func (b *batches) add(t tombstone) {
 // with a storage.ConflictError if another server was quicker.
 func (b *batches) save(ctx context.Context, store storage.Writer, through storage.Revision) error {
 	last := &b.list[len(b.list)-1]
-	last.through, last.saved = through, time.Now()
+	last.through, last.saved = through, b.now()
 	value, err := last.encode()
 	if err != nil {
 		return err
@@ -139,7 +140,7 @@ func (b *batches) forget(ctx context.Context, store storage.Writer, opts *FeedOp
 	}
 	doomed := b.stale
 	for i := range b.list[:len(b.list)-1] {
-		if total <= opts.Tombstones && time.Since(b.list[i].saved) <= opts.TombstoneAge {
+		if total <= opts.Tombstones && opts.Now().Sub(b.list[i].saved) <= opts.TombstoneAge {
 			break
 		}
 		total -= len(b.list[i].list)

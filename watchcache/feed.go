@@ -40,6 +40,8 @@ type FeedOptions struct {
 	// when it is compacted; 50000. TombstoneAge is for how long; 24 h.
 	Tombstones   int
 	TombstoneAge time.Duration
+	// Now tells the time by which they age; time.Now.
+	Now func() time.Time
 	// CheckInterval is how often every cache is compared with the store; 10
 	// minutes. Negative: never.
 	CheckInterval time.Duration
@@ -56,6 +58,9 @@ func (o FeedOptions) withDefaults() FeedOptions {
 	o.Tombstones = cmp.Or(o.Tombstones, 50_000)
 	o.TombstoneAge = cmp.Or(o.TombstoneAge, 24*time.Hour)
 	o.CheckInterval = cmp.Or(o.CheckInterval, 10*time.Minute)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -30,6 +30,8 @@ type Options struct {
 	TombstoneBytes int64
 	// TombstoneAge is for how long they are remembered; 24 h.
 	TombstoneAge time.Duration
+	// Now tells the time by which they age; time.Now.
+	Now func() time.Time
 	// FreshnessWait is how long reads wait for a revision that has not been reached; 3 s,
 	// as Kubernetes' clients expect.
 	FreshnessWait time.Duration
@@ -47,6 +49,9 @@ func (o Options) withDefaults(res *resource.Resource) Options {
 	o.TombstoneBytes = cmp.Or(o.TombstoneBytes, 32<<20)
 	o.TombstoneAge = cmp.Or(o.TombstoneAge, 24*time.Hour)
 	o.FreshnessWait = cmp.Or(o.FreshnessWait, 3*time.Second)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	if o.Decode == nil {
 		o.Decode = decoder(res)
 	}

@@ -2,7 +2,6 @@ package watchcache
 
 import (
 	"slices"
-	"time"
 
 	"github.com/levelwire/levelwire/internal/btree"
 	"github.com/levelwire/levelwire/storage"
@@ -91,7 +90,7 @@ func (c *Cache) recallDead(p *past, early []*entry) {
 	if c.opts.ExactHistory || c.graves.since > p.through {
 		return
 	}
-	now := time.Now()
+	now := c.opts.Now()
 	for _, e := range early {
 		if e.object == nil {
 			p.dead = append(p.dead, grave{e.revision, e.through, e.previous, now})

@@ -3,7 +3,6 @@ package watchcache
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/levelwire/levelwire/internal/btree"
 	"github.com/levelwire/levelwire/storage"
@@ -108,7 +107,7 @@ func (m *recollection) drop() {
 // revision has told.
 func (m *recollection) recollect(ctx context.Context, store storage.Reader, from storage.Revision) (past, error) {
 	p := past{generation: m.generation, from: max(from, m.dropped), since: max(from, m.missing), through: m.through}
-	now := time.Now()
+	now := m.cache.opts.Now()
 	for i := range m.deaths {
 		e, err := m.entry(ctx, store, &m.deaths[i])
 		if err != nil {

@@ -3,7 +3,6 @@ package watchcache
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"github.com/levelwire/levelwire/storage"
 )
@@ -93,7 +92,7 @@ func (c *Cache) recent(s *summary) bool {
 func (c *Cache) prepareSummary(after storage.Revision) (*summary, *state, []*entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.graves.trim(&c.opts, c.residue, time.Now())
+	c.graves.trim(&c.opts, c.residue, c.opts.Now())
 	if after < c.graves.since {
 		return nil, nil, nil
 	}
