@@ -68,6 +68,11 @@ type Config struct {
 	// MinWatchTimeout is the shortest lifetime of a watch that asked for
 	// none; each gets a random one up to twice as long. Default 30 min.
 	MinWatchTimeout time.Duration
+	// CatchUpTimeout is how long a watch from a version that this server has not
+	// reached waits for it. Then it is refused: with 429 if the store has come so
+	// far, and only this server has not, otherwise with 504 and the cause
+	// ResourceVersionTooLarge. Default 5 s.
+	CatchUpTimeout time.Duration
 	// WriteTimeout is how long one write to a client may block before the
 	// client is given up. Default 30 s.
 	WriteTimeout time.Duration
@@ -97,6 +102,7 @@ func (c *Config) setDefaults() {
 	}
 	setDuration(&c.RequestTimeout, time.Minute)
 	setDuration(&c.MinWatchTimeout, 30*time.Minute)
+	setDuration(&c.CatchUpTimeout, 5*time.Second)
 	setDuration(&c.WriteTimeout, 30*time.Second)
 	setDuration(&c.ShutdownTimeout, 10*time.Second)
 	if c.MaxReadsInFlight <= 0 {

@@ -172,7 +172,7 @@ func (t *watchStream) count(n int) {
 // appendBookmark appends the bookmark that ends the initial events, or a
 // periodic one, if it is due and there is a revision to tell.
 func (t *watchStream) appendBookmark(out []byte) ([]byte, error) {
-	if !t.plan.bookmarks || t.watcher.Initial() {
+	if !t.plan.bookmarks || t.watcher.Initial() || t.ahead() {
 		return out, nil
 	}
 	now := time.Now()

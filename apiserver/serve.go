@@ -48,13 +48,16 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, tlsConfig *tl
 		return fmt.Errorf("serve %s: %w", listener.Addr(), err)
 	case <-ctx.Done():
 	}
-	s.stopOnce.Do(func() { close(s.stopping) })
 	// The context has ended, but draining needs time of its own.
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.ShutdownTimeout)
 	defer cancel()
 	_ = listener.Close()               // nobody new; an error means that it is closed already
 	<-served                           //nolint:errcheck // It says so; and until it does, Shutdown would fail to close it again.
 	server.SetKeepAlivesEnabled(false) // HTTP/1.1 ends with the request under way, however long HTTP/2 takes
+	// Clients are told to go before their watches end: they would open them again
+	// at once, on the connection that they have.
+	_ = streams.Shutdown(ctx) // which has ended, so that nothing is waited for
+	s.stopOnce.Do(func() { close(s.stopping) })
 	err := streams.Shutdown(drain)
 	if e := server.Shutdown(drain); err == nil {
 		err = e

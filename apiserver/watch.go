@@ -18,6 +18,9 @@ import (
 // cursor in the cache's log and writes all that is ready at once: nothing is
 // queued for a client, so a slow one lags at its own expense.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, q *request) error {
+	if s.notStopping(r.Context()) != nil {
+		return errStopping() // clients take a watch that ends at once for a reason to list
+	}
 	plan, err := s.planWatch(r, q)
 	if err != nil {
 		return err
@@ -65,6 +68,7 @@ type watchStream struct {
 	watcher   *watchcache.Watcher
 	bookmarks watchcache.Bookmarks // the request's goroutine's alone
 	owed      bool                 // the end of the initial events has to be announced
+	patience  time.Time            // until when the version that the client has must come; zero: it has
 	left      leftover
 }
 
@@ -84,6 +88,7 @@ func (t *watchStream) run() {
 	t.watcher = watcher
 	defer watcher.Close()
 	t.owed = t.plan.initial && t.plan.bookmarks
+	t.expectFrom(time.Now(), deadline)
 	if t.out.flush() != nil {
 		return
 	}
@@ -105,7 +110,12 @@ func (t *watchStream) serve(deadline time.Time) {
 		case <-t.handed:
 		case <-timer.C:
 			t.take()
-			if !time.Now().Before(deadline) {
+			now := time.Now()
+			if reason := t.overdue(now); reason != nil {
+				t.fail(reason)
+				return
+			}
+			if !now.Before(deadline) {
 				return
 			}
 		case <-t.ctx.Done():
@@ -113,7 +123,9 @@ func (t *watchStream) serve(deadline time.Time) {
 			return
 		case <-t.server.stopping:
 			t.take()
-			_ = t.pump() // what happened before the end; if it fails, the stream ends anyway
+			now := time.Now()
+			t.bookmarks = watchcache.NewBookmarks(now, now, 0) // one is due: from there the client goes on elsewhere
+			_ = t.pump()                                       // what happened before the end; if it fails, the stream ends anyway
 			return
 		}
 		if t.pumpAll() != nil {
@@ -146,7 +158,9 @@ func (t *watchStream) untilDue(deadline time.Time) time.Duration {
 	if t.owed {
 		wait = min(wait, owedCheck)
 	}
-	if t.plan.bookmarks {
+	if !t.patience.IsZero() {
+		wait = min(wait, time.Until(t.patience))
+	} else if t.plan.bookmarks {
 		wait = min(wait, time.Until(t.bookmarks.Next()))
 	}
 	return max(wait, 0)
