@@ -192,8 +192,13 @@ func (s sink[T]) Replace(list []T, version string) error {
 }
 
 // Held returns what the local copy has, or will have when what is queued has
-// been applied.
-func (s sink[T]) Held() []T { return s.fifo.State(s.namespace) }
+// been applied. A difference is about that and nothing else: until it, or a list,
+// has come, no repair changes anything.
+func (s sink[T]) Held() []T {
+	s.listBegins()
+	s.repairer.notingList()
+	return s.fifo.State(s.namespace)
+}
 
 // Merge is Replace by what is different.
 func (s sink[T]) Merge(dropped, received []T, version string) error {

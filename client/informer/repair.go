@@ -167,7 +167,8 @@ func (r *repairer[T]) noting(obj T, queue func(T) error) error {
 	return queue(obj)
 }
 
-// notingList is noting for a list, which ends the round.
+// notingList is noting for a list, or for the question for a difference, which
+// ends the round.
 func (r *repairer[T]) notingList() {
 	if r == nil {
 		return
@@ -178,11 +179,12 @@ func (r *repairer[T]) notingList() {
 }
 
 // untouched calls queue unless there is an event for key since the round
-// began, or a list.
+// began, or a list, or one is under way.
 func (r *repairer[T]) untouched(key string, queue func() error) (done bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, touched := r.touched[key]; touched || r.replaced {
+	_, touched := r.touched[key]
+	if _, listing := r.listing(); listing || touched || r.replaced {
 		return false, nil
 	}
 	return true, queue()

@@ -146,3 +146,53 @@ func TestRepairOptionsAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// differing is a script that answers the question for a difference with what the
+// test says.
+type differing struct {
+	*script
+	answer func(held []*corev1.Pod) *rest.Difference[*corev1.Pod]
+}
+
+func (d *differing) Difference(_ context.Context, held []*corev1.Pod, _ metav1.ListOptions) (*rest.Difference[*corev1.Pod], error) {
+	return d.answer(held), nil
+}
+
+// TestRepairWaitsForADifference: an object that a comparison would add, while
+// the server thinks about what was held before, might be gone in its answer, and
+// nothing would take it away again.
+func TestRepairWaitsForADifference(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, r := newScript(), &record{}
+		s.set("lost", 1, nil)
+		s.set("kept", 2, nil)
+		source := &differing{script: s, answer: func(held []*corev1.Pod) *rest.Difference[*corev1.Pod] {
+			time.Sleep(time.Minute) // rounds of comparison go by
+			s.remove("lost")
+			return &rest.Difference[*corev1.Pod]{ResourceVersion: strconv.Itoa(s.version), Kept: held}
+		}}
+		i := New[*corev1.Pod]("pods", source, reflector.Options{PagedList: true})
+		if err := i.Repair(RepairOptions[*corev1.Pod]{Interval: 10 * time.Second, List: s.digest, Get: s.get}); err != nil {
+			t.Fatal(err)
+		}
+		add(t, i, r, HandlerOptions{})
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- i.Run(ctx) }()
+		r.expectUnordered(t, "+lost1!", "+kept2!")
+		i.indexer.Remove("ns/lost")
+		s.forget()
+		s.mu.Lock()
+		s.expired++ // the version that the informer has, too
+		s.mu.Unlock()
+		time.Sleep(2 * time.Minute)
+		r.expect(t)
+		if keys := i.indexer.Keys(); len(keys) != 1 || i.Stats().Reflector.Differences[reflector.DifferenceApplied] != 1 {
+			t.Errorf("the copy has %v, %+v", keys, i.Stats().Reflector)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
