@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -136,10 +137,18 @@ func (l *localMember) changes(prefix string, after, through storage.Revision) ([
 	tx := l.database.ConcurrentReadTx()
 	tx.RLock()
 	defer tx.RUnlock()
-	// The values are the database's own memory, until the transaction ends.
+	// The values are the database's own memory, until the transaction ends. Behind
+	// what has been committed come the changes that have not. etcd may take those
+	// from a copy that is older than the last commit: then it tells some of the
+	// committed ones once more, which is all the same to its own reads of one key.
 	keys, values := tx.UnsafeRange(schema.Key, from, end, 0)
 	var events []storage.Event
+	var last []byte
 	for i := range values {
+		if bytes.Compare(keys[i], last) <= 0 {
+			continue
+		}
+		last = keys[i]
 		var kv mvccpb.KeyValue
 		if err := proto.Unmarshal(values[i], &kv); err != nil {
 			return nil, fmt.Errorf("the change at revision %d in etcd's database: %w", mvcc.BytesToRev(keys[i]).Main, err)
