@@ -38,6 +38,7 @@ func (r *Reflector[T]) follow(s *session[T]) error {
 // apply writes one event to the store and moves the version.
 func (r *Reflector[T]) apply(s *session[T], ev rest.WatchEvent[T]) error {
 	version := ev.Object.GetResourceVersion()
+	r.unknown = 0
 	if !s.synthetic && older(version, r.LastSyncResourceVersion()) {
 		return r.stale(ev.Type, version)
 	}

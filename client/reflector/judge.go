@@ -35,6 +35,8 @@ func (r *Reflector[T]) judge(s *session[T], err error) verdict {
 	var rewound *rewoundError
 	lasting := s != nil && time.Since(s.opened) >= tooShort
 	switch {
+	case errors.As(err, &status) && tooLarge(status):
+		return r.judgeUnknown(status)
 	case errors.As(err, &status):
 		return judgeStatus(status)
 	case errors.As(err, &decode):
@@ -60,6 +62,19 @@ func (r *Reflector[T]) judge(s *session[T], err error) verdict {
 	default:
 		return verdict{reason: ResumeCut, quietly: lasting}
 	}
+}
+
+// judgeUnknown is judge for a server that says that the version does not exist
+// yet. One of several servers may merely be behind the others, and will know it soon.
+// If it is said again and again, the version is not of this store: one that has
+// been restored from a backup, say, and would say nothing of what it has otherwise
+// until its versions come so far again.
+func (r *Reflector[T]) judgeUnknown(err *apierrors.StatusError) verdict {
+	v := judgeStatus(err)
+	if r.unknown++; r.unknown >= patience {
+		return verdict{relist: ListRewound, after: v.after}
+	}
+	return v
 }
 
 // judgeStatus is judge for what the server itself said, as an answer or within

@@ -40,8 +40,11 @@ type Reflector[T rest.Object] struct {
 	// undecodable is the version after which the last stream could not be
 	// decoded, if that is how it ended.
 	undecodable *string
-	absence     absence
-	differing   differing[T]
+	// unknown counts how often in a row a server said of the version that it does
+	// not exist yet.
+	unknown   int
+	absence   absence
+	differing differing[T]
 }
 
 // New makes a reflector that has not started.
@@ -214,7 +217,7 @@ func (r *Reflector[T]) replace(items []T, version string) error {
 
 // complete notes that the store holds the state of a version.
 func (r *Reflector[T]) complete(version string) {
-	r.synced, r.fresh, r.undecodable, r.differing.due = true, false, nil, false
+	r.synced, r.fresh, r.undecodable, r.unknown, r.differing.due = true, false, nil, 0, false
 	r.reached(version)
 }
 

@@ -155,6 +155,10 @@ func TestResumingWithoutAList(t *testing.T) {
 		{name: "server errors", resumes: map[ResumeReason]int64{ResumeServer: 3},
 			steps: []step{{"stream", events(initial+",ERROR 500", end)}, {"watch 5", refusal("503")}, {"watch 5", refusal("504large")}, {"watch 5", hold}},
 			store: "a:3", version: "5"},
+		{name: "servers that are behind", resumes: map[ResumeReason]int64{ResumeServer: 4, ResumeBusy: 1, ResumeEnded: 1},
+			steps: []step{{"stream", events(initial, after(time.Minute, end))}, {"watch 5", refusal("504large")}, {"watch 5", events("ERROR 504large", end)},
+				{"watch 5", events("BOOKMARK 6,ERROR 504large", end)}, {"watch 6", refusal("504large")}, {"watch 6", refusal("429 1")}, {"watch 6", hold}},
+			store: "a:3", version: "6"},
 		{name: "denied and gone resources", resumes: map[ResumeReason]int64{ResumeEnded: 1, ResumeDenied: 2},
 			steps: []step{{"stream", events(initial, after(time.Minute, end))}, {"watch 5", refusal("403")}, {"watch 5", refusal("404")}, {"watch 5", hold}},
 			store: "a:3", version: "5"},
@@ -237,6 +241,16 @@ func TestListingAgain(t *testing.T) {
 		{name: "a server that was restored from a backup", lists: map[ListCause]int64{ListInitial: 1, ListRewound: 1},
 			steps: []step{{"stream", events("ADDED a 90,END 95,BOOKMARK 20", hold)}, {"stream", events("ADDED b 15,END 21,ADDED c 22", hold)}},
 			store: "b:15 c:22", version: "22"},
+		{name: "another server, on a store that was restored", lists: map[ListCause]int64{ListInitial: 1, ListRewound: 1},
+			resumes: map[ResumeReason]int64{ResumeEnded: 1, ResumeServer: 3},
+			steps: []step{{"stream", events("ADDED a 90,END 95", after(time.Minute, end))}, {"watch 95", events("ERROR 504large", end)},
+				{"watch 95", refusal("503")}, {"watch 95", events("ERROR 504large", end)}, {"watch 95", refusal("504large")}, {"stream", events("ADDED b 15,END 21,ADDED c 22", hold)}},
+			store: "b:15 c:22", version: "22"},
+		{name: "pages of a store that was restored", opts: Options{PagedList: true}, lists: map[ListCause]int64{ListInitial: 1, ListRewound: 1},
+			resumes: map[ResumeReason]int64{ResumeServer: 2},
+			steps: []step{{"list 0", list("95", "a 90")}, {"watch 95", refusal("504large")}, {"watch 95", refusal("504large")}, {"watch 95", refusal("504large")},
+				{"list -", list("21", "b 15")}, {"watch 21", hold}},
+			store: "b:15", version: "21"},
 	} {
 		sc.play(t)
 	}
