@@ -77,6 +77,9 @@ func (t *watchStream) collect(buffers *watchBuffers) outcome {
 		return stuck
 	}
 	for total := 0; total < eventsPerRead; {
+		if t.watcher.Behind() {
+			return stuck
+		}
 		n, err := t.read(buffers)
 		if t.framer.res.FromStorageBatch != nil { // since this read
 			t.left.events, t.left.read = slices.Clone(buffers.events[:n]), err

@@ -55,9 +55,12 @@ func (c *Cache) enter(change *Change, previous *Object, through storage.Revision
 	}
 	if o := e.object; o != nil {
 		o.succeed(previous)
+		if o.Revision < e.revision {
+			o.steady = e.revision // until then readers have been shown the state before
+		}
 		o.account.Store(c.account.Load())
 		c.counters.objectBytes.Add(int64(len(o.JSON)))
-		tree.Set(change.Key, o)
+		tree.SetAt(change.Key, o, int64(e.revision))
 	} else {
 		tree.Delete(change.Key)
 	}
@@ -69,6 +72,9 @@ func (c *Cache) enter(change *Change, previous *Object, through storage.Revision
 		e.buckets = append(e.few[:0], found...)
 	}
 	c.log.append(e)
+	if e.object == nil {
+		c.deaths = append(c.deaths, e)
+	}
 	c.touch(c.all)
 	for _, b := range e.buckets {
 		b.log.append(e)
@@ -104,11 +110,10 @@ func (c *Cache) drop() {
 	for _, b := range e.buckets {
 		b.log.evict()
 	}
-	if e.object == nil && !c.opts.ExactHistory {
-		now := c.opts.Now()
-		c.graves.bury(e, now)
-		c.graves.trim(&c.opts, c.residue, now)
-		e.previous.dropForms()
+	if e.object == nil {
+		c.deaths[0] = nil
+		c.deaths = c.deaths[1:]
+		c.bury(e)
 	}
 	e.release()
 	c.counters.evicted.Add(1)
@@ -120,6 +125,17 @@ func (c *Cache) drop() {
 	if kept > 0 {
 		c.checkpoints = append(c.checkpoints[:0:0], c.checkpoints[kept:]...)
 	}
+}
+
+// bury remembers a deletion that the log has dropped.
+func (c *Cache) bury(e *entry) {
+	if c.opts.ExactHistory {
+		return
+	}
+	now := c.opts.Now()
+	c.graves.bury(e, now)
+	c.graves.trim(&c.opts, c.residue, now)
+	e.previous.dropForms()
 }
 
 // Fill makes the cache hold exactly the given objects, in ascending order of
@@ -136,7 +152,9 @@ func (c *Cache) Fill(objects []*Object, revision storage.Revision) (int, error) 
 
 // fill is Fill; anew gives the history up in any case.
 func (c *Cache) fill(objects []*Object, revision storage.Revision, anew bool) (int, error) {
-	tree, err := btree.Load(len(objects), func(i int) (string, *Object) { return objects[i].Key, objects[i] })
+	tree, err := btree.LoadAt(len(objects), func(i int) (string, *Object, int64) {
+		return objects[i].Key, objects[i], int64(objects[i].Revision)
+	})
 	if err != nil {
 		return 0, err
 	}

@@ -1,6 +1,8 @@
 package watchcache
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/levelwire/levelwire/storage"
@@ -78,6 +80,12 @@ func (g *graves) recall(list []grave, since storage.Revision) {
 	}
 	g.list = append(list[:len(list):len(list)], g.list...)
 	g.reduced, g.since = 0, since
+}
+
+// after returns the deletions after a revision. They change when the graves do.
+func (g *graves) after(revision storage.Revision) []grave {
+	first, _ := slices.BinarySearchFunc(g.list, revision+1, func(d grave, r storage.Revision) int { return cmp.Compare(d.revision, r) })
+	return g.list[first:]
 }
 
 // residue returns what is worth keeping of the last state of an object; all of

@@ -77,6 +77,7 @@ func (c *Cache) recall(p past) {
 		}
 	}
 	c.log.prepend(entries)
+	c.deaths = slices.Concat(deathsOf(entries), c.deaths)
 	c.layCheckpoints(entries)
 	if c.exact == p.through {
 		c.exact = base
@@ -132,6 +133,16 @@ func (c *Cache) layCheckpoints(entries []*entry) {
 	c.checkpoints = append(laid, c.checkpoints...)
 	base := tree.Tree()
 	c.foundation = &base
+}
+
+// deathsOf returns the deletions among entries.
+func deathsOf(entries []*entry) (deaths []*entry) {
+	for _, e := range entries {
+		if e.object == nil {
+			deaths = append(deaths, e)
+		}
+	}
+	return deaths
 }
 
 // undo takes the entry's change back.

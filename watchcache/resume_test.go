@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/levelwire/levelwire/storage"
 )
 
 // TestInitialStateOfAPastThatHasGone: between the snapshot and the watch the log
@@ -43,6 +45,54 @@ func TestInitialStateOfAPastThatHasGone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestBehind: whoever serves many watchers is told which of them to leave to
+// others.
+func TestBehind(t *testing.T) {
+	c := filled(t, Options{HistoryEvents: 2}, podA)
+	w := watching(t, c, WatchOptions{After: 10})
+	behind := func(want bool, when string) {
+		t.Helper()
+		if w.Behind() != want {
+			t.Errorf("%s, behind is %v", when, !want)
+		}
+	}
+	behind(false, "at the end of the log")
+	c.Apply([]Change{put(t, c, podA, 11)})
+	behind(false, "with the next event at hand")
+	for revision := rev(12); revision < 15; revision++ {
+		c.Apply([]Change{put(t, c, podA, revision)})
+	}
+	c.Apply([]Change{put(t, c, podB, 15)})
+	behind(true, "with the next event gone")
+	var one [1]Event
+	if n, err := w.Read(one[:]); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	behind(true, "in the middle of compacted history")
+	expect(t, drain(t, w), fmt.Sprintf("ADDED %s@15", podB.key()))
+	behind(false, "when all has been told")
+}
+
+// TestASummaryIsOfWhatWasMissed, and goes as far back as somebody has needed.
+func TestASummaryIsOfWhatWasMissed(t *testing.T) {
+	c := filled(t, Options{HistoryEvents: 1}, podA, podB)
+	c.Apply([]Change{put(t, c, podA, 11)})
+	c.Apply([]Change{gone(podA.key(), 12)})
+	c.Apply([]Change{put(t, c, podB, 13)})
+	c.Apply([]Change{put(t, c, podA, 14)})
+	resume := func(after, from storage.Revision, want ...string) {
+		t.Helper()
+		expect(t, drain(t, watching(t, c, WatchOptions{After: after})), want...)
+		if c.summary.from != from || len(c.summary.changes) != int(14-from) {
+			t.Errorf("the summary has %d changes after %d, want those after %d", len(c.summary.changes), c.summary.from, from)
+		}
+	}
+	deleted, modified, added := fmt.Sprintf("DELETED %s@12", podA.key()), fmt.Sprintf("MODIFIED %s@13", podB.key()), fmt.Sprintf("ADDED %s@14", podA.key())
+	resume(12, 12, modified, added)
+	resume(11, 11, deleted, modified, added)
+	resume(12, 11, modified, added)
 }
 
 // TestSummariesAreNotKept beyond their use: one keeps a whole state alive.

@@ -7,15 +7,14 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// A summary is the history before a revision with everything left out that
-// later changes have made void: one change for each object that there is, its
-// last, and the deletions that are remembered. It is made when somebody first
-// comes back from before the log, and shared by all who do until the log has
-// moved on from it: a tree in the order of revisions would cost every write as
-// much as the state's own, for a moment that most servers never see.
+// A summary is the history after a revision with everything left out that
+// later changes have made void: one change for each object that has changed, its
+// last, and the deletions that are remembered. It is made when somebody comes
+// back from before the log, in time that grows with the number of changes, and
+// shared by all who have missed no more, until the log has moved on from it.
 type summary struct {
 	generation uint64
-	since      storage.Revision // no deletion after this is missing
+	from       storage.Revision // nothing after this is missing
 	revision   storage.Revision // of the state; what follows is in the log
 	position   uint64           // there
 	changes    []lastChange     // ascending by revision; of one revision, deletions first
@@ -53,30 +52,46 @@ func (l lastChange) compare(other lastChange) int {
 	return cmp.Compare(l.deletion.through, other.deletion.through)
 }
 
-// summarize returns a summary that the log goes on from, or nil if the history
-// before it does not reach back to after. Making one takes as long as sorting the
-// objects; writers are not held up.
+// summarize returns a summary of what is after a revision, which the log goes on
+// from, or nil if the history before the log does not reach back that far. Writers
+// are not held up while one is made, but all wait who need one.
 func (c *Cache) summarize(after storage.Revision) *summary {
 	c.summarizing.Lock()
 	defer c.summarizing.Unlock()
-	s, state, dead := c.prepareSummary(after)
-	if state == nil {
+	s, m := c.prepareSummary(after)
+	if m == nil {
 		return s
 	}
-	s.changes = make([]lastChange, 0, state.tree.Len()+len(dead))
-	for _, e := range dead {
-		s.changes = append(s.changes, lastChange{revision: e.revision, deletion: e})
-	}
-	for _, o := range state.tree.Range("", "") {
-		s.changes = append(s.changes, lastChange{revision: o.Revision, object: o})
-	}
-	slices.SortFunc(s.changes, lastChange.compare)
+	s.changes = m.sorted(after)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.recent(s) {
 		c.summary = s
 	}
 	return s
+}
+
+// material is what a summary is made of.
+type material struct {
+	state  *state
+	buried []grave
+	dead   []*entry // later than those
+}
+
+// sorted returns the changes after a revision in their order.
+func (m *material) sorted(after storage.Revision) []lastChange {
+	changes := make([]lastChange, 0, len(m.buried)+len(m.dead))
+	for i := range m.buried {
+		changes = append(changes, lastChange{revision: m.buried[i].revision, deletion: m.buried[i].entry()})
+	}
+	for _, e := range m.dead {
+		changes = append(changes, lastChange{revision: e.revision, deletion: e})
+	}
+	for o, revision := range m.state.tree.Since(int64(after)) {
+		changes = append(changes, lastChange{revision: storage.Revision(revision), object: o})
+	}
+	slices.SortFunc(changes, lastChange.compare)
+	return changes
 }
 
 // recent reports whether the log goes on from the summary, and has not gone on
@@ -86,32 +101,23 @@ func (c *Cache) recent(s *summary) bool {
 		c.log.end.Load()-s.position <= uint64(c.opts.HistoryEvents/4)
 }
 
-// prepareSummary returns the summary that there is, if it is recent, and else an
-// empty one with what is to be in it. The summary is nil if history does not
-// reach back that far.
-func (c *Cache) prepareSummary(after storage.Revision) (*summary, *state, []*entry) {
+// prepareSummary returns the summary that there is, if it is recent and begins
+// early enough, and else an empty one with what is to be in it. The summary is nil
+// if history does not reach back that far.
+func (c *Cache) prepareSummary(after storage.Revision) (*summary, *material) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.graves.trim(&c.opts, c.residue, c.opts.Now())
 	if after < c.graves.since {
-		return nil, nil, nil
+		return nil, nil
 	}
-	if s := c.summary; s != nil && c.recent(s) && after >= s.since {
-		return s, nil, nil
+	if s := c.summary; s != nil && c.recent(s) && after >= s.from {
+		return s, nil
 	}
 	current := c.state.Load()
-	dead := make([]*entry, 0, len(c.graves.list))
-	for i := range c.graves.list {
-		dead = append(dead, c.graves.list[i].entry())
-	}
-	for p := c.log.oldest.Load(); p < c.log.end.Load(); p++ {
-		if e := c.log.at(p); e.object == nil {
-			dead = append(dead, e)
-		}
-	}
-	return &summary{
-		generation: c.generation.Load(), since: c.graves.since, revision: current.revision, position: c.log.end.Load(),
-	}, current, dead
+	buried := c.graves.after(after)
+	m := &material{state: current, buried: slices.Clone(buried), dead: slices.Clone(c.deaths)}
+	return &summary{generation: c.generation.Load(), from: after, revision: current.revision, position: c.log.end.Load()}, m
 }
 
 // after returns the position of the first change after a revision.

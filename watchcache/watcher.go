@@ -226,6 +226,20 @@ func (w *Watcher) advance(e *entry) {
 // When it turns false the end-of-initial bookmark is due, at Reached.
 func (w *Watcher) Initial() bool { return w.initial != nil }
 
+// Behind reports whether what comes next is compacted history: a Read may then
+// take as long as there are changes to be sorted or looked through, and is for a
+// goroutine that nobody else depends on. It is for the goroutine that reads.
+func (w *Watcher) Behind() bool {
+	switch {
+	case w.initial != nil:
+		return false
+	case w.summary != nil:
+		return true
+	}
+	_, ok := w.next()
+	return !ok
+}
+
 // TakeInitial hands the initial snapshot, which must not have been Read from,
 // and what is selected of it, to a reader that delivers it by other means. Read
 // goes on with the changes after it.

@@ -39,14 +39,18 @@ func (b *Batch[V]) Len() int { return b.tree.len }
 // Get returns the value of a key, changes included.
 func (b *Batch[V]) Get(key string) (V, bool) { return b.tree.Get(key) }
 
-// Set sets key to value.
-func (b *Batch[V]) Set(key string, value V) {
+// Set sets key to value, with stamp 0.
+func (b *Batch[V]) Set(key string, value V) { b.SetAt(key, value, 0) }
+
+// SetAt sets key to value, with a stamp that must not be negative; see Tree.Since.
+func (b *Batch[V]) SetAt(key string, value V, stamp int64) {
+	e := entry[V]{key, value, stamp}
 	if b.tree.root == nil {
-		b.tree.root = &node[V]{owner: b.owner, entries: []entry[V]{{key, value}}}
+		b.tree.root = &node[V]{owner: b.owner, entries: []entry[V]{e}}
 		b.tree.len = 1
 		return
 	}
-	root, right, added := b.set(b.tree.root, key, value)
+	root, right, added := b.set(b.tree.root, e)
 	if right != nil {
 		root = &node[V]{owner: b.owner, kids: []child[V]{ref(root), ref(right)}}
 	}
@@ -88,22 +92,22 @@ func (b *Batch[V]) replaces(n *node[V]) {
 
 // set returns the node that takes n's place, its new right neighbour if it
 // had to be split, and whether the key is new.
-func (b *Batch[V]) set(n *node[V], key string, value V) (left, right *node[V], added bool) {
+func (b *Batch[V]) set(n *node[V], e entry[V]) (left, right *node[V], added bool) {
 	if n.leaf() {
-		return b.setLeaf(n, key, value)
+		return b.setLeaf(n, e)
 	}
-	i := n.route(key)
-	kid, split, added := b.set(n.kids[i].node, key, value)
+	i := n.route(e.key)
+	kid, split, added := b.set(n.kids[i].node, e)
 	n = b.editable(n)
 	c := &n.kids[i]
-	c.node = kid
+	c.node, c.latest = kid, max(c.latest, e.stamp)
 	if split == nil {
 		if added {
 			c.count++
 		}
 		return n, nil, added
 	}
-	c.count = kid.count()
+	c.count, c.latest = kid.count(), kid.latest()
 	n.kids = slices.Insert(n.kids, i+1, ref(split))
 	if len(n.kids) <= maxFill {
 		return n, nil, added
@@ -115,18 +119,18 @@ func (b *Batch[V]) set(n *node[V], key string, value V) (left, right *node[V], a
 	return n, right, added
 }
 
-func (b *Batch[V]) setLeaf(n *node[V], key string, value V) (left, right *node[V], added bool) {
-	i, found := n.find(key)
+func (b *Batch[V]) setLeaf(n *node[V], e entry[V]) (left, right *node[V], added bool) {
+	i, found := n.find(e.key)
 	if found {
 		n = b.editable(n)
-		n.entries[i] = entry[V]{key, value}
+		n.entries[i] = e
 		return n, nil, false
 	}
 	if b.mine(n) {
-		n.entries = slices.Insert(n.entries, i, entry[V]{key, value})
+		n.entries = slices.Insert(n.entries, i, e)
 	} else {
 		b.replaces(n)
-		n = &node[V]{owner: b.owner, entries: withInsert(n.entries, i, entry[V]{key, value})}
+		n = &node[V]{owner: b.owner, entries: withInsert(n.entries, i, e)}
 	}
 	if len(n.entries) <= maxFill {
 		return n, nil, true
@@ -170,8 +174,9 @@ func (b *Batch[V]) remove(n *node[V], key string) *node[V] {
 	i := n.route(key)
 	kid := b.remove(n.kids[i].node, key)
 	n = b.editable(n)
-	n.kids[i].node = kid
-	n.kids[i].count--
+	c := &n.kids[i]
+	c.node, c.latest = kid, kid.latest()
+	c.count--
 	if kid.size() < minFill && len(n.kids) > 1 {
 		b.join(n, max(0, i-1))
 	}
@@ -196,7 +201,7 @@ func (b *Batch[V]) join(n *node[V], i int) {
 	}
 	lower := n.kids[i].key
 	if all.size() <= maxFill {
-		n.kids[i] = child[V]{key: lower, count: n.kids[i].count + n.kids[i+1].count, node: all}
+		n.kids[i] = child[V]{key: lower, count: n.kids[i].count + n.kids[i+1].count, latest: all.latest(), node: all}
 		n.kids = slices.Delete(n.kids, i+1, i+2)
 		return
 	}
@@ -207,6 +212,6 @@ func (b *Batch[V]) join(n *node[V], i int) {
 	} else {
 		low.kids, high.kids = slices.Clone(all.kids[:at]), slices.Clone(all.kids[at:])
 	}
-	n.kids[i] = child[V]{key: lower, count: low.count(), node: low}
+	n.kids[i] = child[V]{key: lower, count: low.count(), latest: low.latest(), node: low}
 	n.kids[i+1] = ref(high)
 }

@@ -24,18 +24,22 @@ type token struct {
 // loadedNodes marks the nodes of a bulk load. No batch owns them.
 var loadedNodes = &token{lasting: true}
 
-// entry is a key with its value.
+// entry is a key with its value, and the stamp that it was set with.
 type entry[V any] struct {
 	key   string
 	value V
+	stamp int64
 }
 
 // child is a subtree. The keys below it are at least key, except that
-// everything smaller than the second child belongs to the first.
+// everything smaller than the second child belongs to the first. No stamp
+// below it is greater than latest; as long as stamps ascend, latest is the
+// greatest of them.
 type child[V any] struct {
-	key   string
-	count int
-	node  *node[V]
+	key    string
+	count  int
+	latest int64
+	node   *node[V]
 }
 
 // node is a leaf (entries) or an inner node (kids), never both. It is
@@ -59,6 +63,18 @@ func (n *node[V]) count() int {
 		total += n.kids[i].count
 	}
 	return total
+}
+
+// latest is the greatest stamp in the subtree; it walks one node only, too.
+func (n *node[V]) latest() int64 {
+	var greatest int64
+	for i := range n.entries {
+		greatest = max(greatest, n.entries[i].stamp)
+	}
+	for i := range n.kids {
+		greatest = max(greatest, n.kids[i].latest)
+	}
+	return greatest
 }
 
 // first is the smallest key, or the lower bound of the first child.
@@ -138,6 +154,22 @@ func (n *node[V]) walk(from string, yield func(string, V) bool) bool {
 			return false
 		}
 		from = "" // only the first child can begin in its middle
+	}
+	return true
+}
+
+// since yields the entries that have a greater stamp. It reports whether the
+// consumer wants more.
+func (n *node[V]) since(stamp int64, yield func(V, int64) bool) bool {
+	for i := range n.entries {
+		if e := &n.entries[i]; e.stamp > stamp && !yield(e.value, e.stamp) {
+			return false
+		}
+	}
+	for i := range n.kids {
+		if c := &n.kids[i]; c.latest > stamp && !c.node.since(stamp, yield) {
+			return false
+		}
 	}
 	return true
 }

@@ -19,7 +19,7 @@ func runsOf(t *testing.T, tree Tree[int], prefix, from string) []entry[int] {
 		}
 		for i := range run.Len() {
 			key, value := run.At(i)
-			out = append(out, entry[int]{key, value})
+			out = append(out, entry[int]{key, value, int64(value)})
 		}
 	}
 	return out
@@ -102,7 +102,7 @@ func TestIdentities(t *testing.T) {
 			var entries []entry[int]
 			for i := range run.Len() {
 				key, value := run.At(i)
-				entries = append(entries, entry[int]{key, value})
+				entries = append(entries, entry[int]{key, value, int64(value)})
 			}
 			id, ok := run.Identity()
 			if !ok || present[id] {

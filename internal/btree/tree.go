@@ -59,6 +59,18 @@ func (t Tree[V]) Range(prefix, from string) iter.Seq2[string, V] {
 	}
 }
 
+// Since yields the values whose stamp is greater than the given one, with their
+// stamps, in no order that means anything. It visits only nodes that have such
+// entries below them: it costs in proportion to those, however many there are in
+// all.
+func (t Tree[V]) Since(stamp int64) iter.Seq2[V, int64] {
+	return func(yield func(V, int64) bool) {
+		if t.root != nil {
+			t.root.since(stamp, yield)
+		}
+	}
+}
+
 // Count returns how many entries Range would yield, in logarithmic time.
 func (t Tree[V]) Count(prefix, from string) int {
 	if t.root == nil {
@@ -89,6 +101,14 @@ func prefixEnd(prefix string) (string, bool) {
 // Load builds a map of n entries, which at must return in strictly ascending
 // order of their keys, in linear time. It fails if they are not.
 func Load[V any](n int, at func(i int) (string, V)) (Tree[V], error) {
+	return LoadAt(n, func(i int) (string, V, int64) {
+		key, value := at(i)
+		return key, value, 0
+	})
+}
+
+// LoadAt is Load of entries with stamps, which must not be negative.
+func LoadAt[V any](n int, at func(i int) (key string, value V, stamp int64)) (Tree[V], error) {
 	if n == 0 {
 		return Tree[V]{}, nil
 	}
@@ -108,17 +128,17 @@ func Load[V any](n int, at func(i int) (string, V)) (Tree[V], error) {
 	return Tree[V]{root: level[0].node, len: n}, nil
 }
 
-func loadLeaves[V any](n int, at func(i int) (string, V)) ([]child[V], error) {
+func loadLeaves[V any](n int, at func(i int) (string, V, int64)) ([]child[V], error) {
 	leaves := make([]child[V], 0, n/loadFill+1)
 	next, last := 0, ""
 	for _, size := range shares(n) {
 		entries := make([]entry[V], size)
 		for i := range entries {
-			key, value := at(next)
+			key, value, stamp := at(next)
 			if next > 0 && key <= last {
 				return nil, fmt.Errorf("bulk load: key %q follows %q: sort the input and remove duplicates", key, last)
 			}
-			entries[i] = entry[V]{key, value}
+			entries[i] = entry[V]{key, value, stamp}
 			next, last = next+1, key
 		}
 		leaves = append(leaves, ref(&node[V]{owner: loadedNodes, entries: entries}))
@@ -138,5 +158,5 @@ func shares(n int) []int {
 }
 
 func ref[V any](n *node[V]) child[V] {
-	return child[V]{key: n.first(), count: n.count(), node: n}
+	return child[V]{key: n.first(), count: n.count(), latest: n.latest(), node: n}
 }

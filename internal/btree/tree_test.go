@@ -19,10 +19,10 @@ func (m model) set(key string, value int) model {
 	i, found := m.find(key)
 	out := slices.Clone(m)
 	if found {
-		out[i].value = value
+		out[i] = entry[int]{key, value, int64(value)}
 		return out
 	}
-	return slices.Insert(out, i, entry[int]{key, value})
+	return slices.Insert(out, i, entry[int]{key, value, int64(value)})
 }
 
 func (m model) delete(key string) (model, bool) {
@@ -46,7 +46,7 @@ func (m model) span(prefix, from string) []entry[int] {
 func collect(t Tree[int], prefix, from string) []entry[int] {
 	var out []entry[int]
 	for k, v := range t.Range(prefix, from) {
-		out = append(out, entry[int]{k, v})
+		out = append(out, entry[int]{k, v, int64(v)})
 	}
 	return out
 }
@@ -62,6 +62,29 @@ func check(t *testing.T, tree Tree[int], m model) {
 	}
 	if tree.root != nil {
 		checkNode(t, tree.root, true, "", "")
+	}
+	checkSince(t, tree, m)
+}
+
+// checkSince asks for what is above a few stamps, which are the values.
+func checkSince(t *testing.T, tree Tree[int], m model) {
+	t.Helper()
+	for _, stamp := range []int{-1, 0, 100, 1000, 2500, 2900, 2990, 2999} {
+		var got, want []int
+		for v, at := range tree.Since(int64(stamp)) {
+			if got = append(got, v); at != int64(v) {
+				t.Fatalf("%d has the stamp %d", v, at)
+			}
+		}
+		for _, e := range m {
+			if e.value > stamp {
+				want = append(want, e.value)
+			}
+		}
+		slices.Sort(want)
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Fatalf("Since(%d) is %v, want %v", stamp, got, want)
+		}
 	}
 }
 
@@ -89,6 +112,9 @@ func checkNode(t *testing.T, n *node[int], root bool, low, high string) (depth, 
 		d, c := checkNode(t, kid.node, false, lower, upper)
 		if c != kid.count {
 			t.Fatalf("a child says it has %d entries, and has %d", kid.count, c)
+		}
+		if kid.latest != kid.node.latest() {
+			t.Fatalf("a child says its latest is %d, and has %d", kid.latest, kid.node.latest())
 		}
 		if depth != 0 && d != depth {
 			t.Fatalf("leaves lie at depths %d and %d", d, depth)
@@ -129,12 +155,16 @@ func TestAgainstModel(t *testing.T) {
 			if random.IntN(10) == 0 {
 				b := tree.Batch()
 				for range random.IntN(40) {
-					change(b.Set, b.Delete)
+					change(func(k string, v int) { b.SetAt(k, v, int64(v)) }, b.Delete)
 				}
 				tree = b.Tree()
-				b.Set("after", 1) // must not show in the tree that was taken
+				b.SetAt("after", 1, 1<<60) // must not show in the tree that was taken
 			} else {
-				change(func(k string, v int) { tree = tree.Set(k, v) }, func(k string) (ok bool) {
+				change(func(k string, v int) {
+					b := Batch[int]{tree: tree}
+					b.SetAt(k, v, int64(v))
+					tree = b.tree
+				}, func(k string) (ok bool) {
 					tree, ok = tree.Delete(k)
 					return ok
 				})
@@ -192,9 +222,9 @@ func TestLoad(t *testing.T) {
 	for _, n := range []int{0, 1, loadFill, loadFill + 1, maxFill + 1, 1000, 30_000} {
 		var m model
 		for i := range n {
-			m = append(m, entry[int]{fmt.Sprintf("%08d", i), i})
+			m = append(m, entry[int]{fmt.Sprintf("%08d", i), i, int64(i)})
 		}
-		tree, err := Load(n, func(i int) (string, int) { return m[i].key, m[i].value })
+		tree, err := LoadAt(n, func(i int) (string, int, int64) { return m[i].key, m[i].value, m[i].stamp })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -232,7 +262,7 @@ func FuzzTree(f *testing.F) {
 			key := strings.Repeat(string(script[i+1:i+2]), 1+int(script[i]>>6))
 			switch script[i] % 4 {
 			case 0, 3:
-				b.Set(key, i)
+				b.SetAt(key, i, int64(i))
 				m = m.set(key, i)
 			case 1:
 				b.Delete(key)

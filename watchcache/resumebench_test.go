@@ -1,0 +1,103 @@
+package watchcache
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/levelwire/levelwire/storage"
+)
+
+const manyPods = 200_000
+
+// manyCached is a cache of many pods, whose log has forgotten the fill's
+// revision, and that revision.
+func manyCached(b *testing.B, opts Options) (*Cache, storage.Revision) {
+	b.Helper()
+	c := New(podResource(), opts)
+	objects := make([]*Object, manyPods)
+	for i, o := range benchObjects(b, c, manyPods) {
+		objects[i] = o.at(rev(i + 1))
+		objects[i].written = 0
+	}
+	if _, err := c.Fill(objects, manyPods); err != nil {
+		b.Fatal(err)
+	}
+	return c, manyPods
+}
+
+// touchPods changes n pods, spread over all, one in each batch.
+func touchPods(c *Cache, random *rand.Rand, n int) {
+	next := c.Current().Revision()
+	state := c.Current()
+	for _, i := range random.Perm(manyPods)[:n] {
+		next++
+		old, _ := state.Get(fmt.Sprintf("one/pod-%07d", i))
+		o := old.at(next)
+		o.written = 0
+		c.Apply([]Change{{Key: o.Key, Object: o, Revision: next}})
+	}
+}
+
+// BenchmarkCompactedResume is the first of those who come back from before the
+// log, and one who follows, while more or fewer of 200,000 objects have changed.
+func BenchmarkCompactedResume(b *testing.B) {
+	for _, changed := range []int{manyPods / 10_000, manyPods / 100, manyPods} {
+		c, after := manyCached(b, Options{HistoryEvents: 16})
+		touchPods(c, rand.New(rand.NewPCG(1, 2)), changed)
+		buf := make([]Event, 256)
+		resume := func() {
+			w, err := c.Watch(WatchOptions{After: after})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer w.Close()
+			for told := 0; ; {
+				n, err := w.Read(buf)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if told += n; n == 0 {
+					if told < changed {
+						b.Fatalf("%d events, want %d", told, changed)
+					}
+					return
+				}
+			}
+		}
+		b.Run(fmt.Sprintf("first/changed=%d", changed), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				c.mu.Lock()
+				c.summary = nil
+				c.mu.Unlock()
+				resume()
+			}
+		})
+		b.Run(fmt.Sprintf("next/changed=%d", changed), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				resume()
+			}
+		})
+	}
+}
+
+// BenchmarkApply is one change of one of 200,000 objects.
+func BenchmarkApply(b *testing.B) {
+	c, _ := manyCached(b, Options{})
+	random := rand.New(rand.NewPCG(1, 2))
+	var objects []*Object
+	for o := range c.Current().Range("", "") {
+		objects = append(objects, o)
+	}
+	next := c.Current().Revision()
+	b.ReportAllocs()
+	b.ResetTimer()
+	for b.Loop() {
+		next++
+		same := objects[random.IntN(len(objects))]
+		o := &Object{Key: same.Key, Revision: next, Attributes: same.Attributes, JSON: same.JSON}
+		c.Apply([]Change{{Key: o.Key, Object: o, Revision: next}})
+	}
+}
