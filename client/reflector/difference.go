@@ -48,6 +48,9 @@ type differing[T rest.Object] struct {
 	holder Holder[T]
 	due    bool // ask before the next list
 	failed int  // in a row
+	// spare: the list that follows is only another attempt. If it fails, too,
+	// the next thing to ask for is a difference.
+	spare bool
 }
 
 // newDiffering finds out whether both sides are able to.
@@ -64,8 +67,12 @@ func newDiffering[T rest.Object](source ListerWatcher[T], store Store[T]) differ
 // the store holds is only worth telling if nothing but time has passed: when
 // versions went back, they do not say what is the same.
 func (d *differing[T]) expect(cause ListCause) {
-	d.due, d.failed = d.differ != nil && cause == ListExpired, 0
+	d.due, d.failed, d.spare = d.differ != nil && cause == ListExpired, 0, false
 }
+
+// listFailed is called when a list has failed, and not because it was wrong to
+// ask for it.
+func (d *differing[T]) listFailed() { d.due = d.spare }
 
 // difference asks for one, if it is due, and gives the store the result. If it
 // says neither that it is done nor an error, a list has to follow.
@@ -92,13 +99,17 @@ func (r *Reflector[T]) difference(ctx context.Context) (done bool, err error) {
 	if ctx.Err() != nil {
 		return false, because(limited, err)
 	}
-	r.differing.failed++
 	result := resultOf(err)
 	r.counts.difference(result)
-	if result == DifferenceFailed && r.differing.failed < patience && mayPass(err) {
-		return false, because(limited, err) // and it is asked for again
+	err = because(limited, err)
+	passing := result == DifferenceFailed && mayPass(err)
+	if !unreachable(err) { // which says nothing about differences
+		r.differing.failed++
 	}
-	r.differing.due = false
+	if passing && r.differing.failed < patience {
+		return false, err // and it is asked for again
+	}
+	r.differing.due, r.differing.spare = false, passing
 	r.opts.Logger.Info("listing in place of a difference", "result", result, "error", err)
 	return false, nil
 }

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"net"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,10 +27,15 @@ type differer struct {
 	asked   []string                                              // "watch 5", "list", "difference 5 of 2"
 	answers []func() (*rest.Difference[*corev1.ConfigMap], error) // of one question for a difference each
 	events  []rest.WatchEvent[*corev1.ConfigMap]                  // of the first watch, before it is told that its version has gone
+	lists   int                                                   // that fail
 }
 
 func (d *differer) List(context.Context, metav1.ListOptions) (*rest.List[*corev1.ConfigMap], error) {
 	d.asked = append(d.asked, "list")
+	if d.lists > 0 {
+		d.lists--
+		return nil, apierrors.NewServiceUnavailable("busy")
+	}
 	return &rest.List[*corev1.ConfigMap]{ListMeta: metav1.ListMeta{ResourceVersion: "90"}, Items: []*corev1.ConfigMap{configMap("listed", "80")}}, nil
 }
 
@@ -88,7 +95,7 @@ func TestDifferenceBeforeList(t *testing.T) {
 	failing := func(err error) func() (*rest.Difference[*corev1.ConfigMap], error) {
 		return func() (*rest.Difference[*corev1.ConfigMap], error) { return nil, err }
 	}
-	cut := failing(io.ErrUnexpectedEOF)
+	cut, away := failing(io.ErrUnexpectedEOF), failing(&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED})
 	type answers = []func() (*rest.Difference[*corev1.ConfigMap], error)
 	const byDifference, byList = "kept:3 new:55", "listed:80"
 	for _, test := range []struct {
@@ -97,36 +104,45 @@ func TestDifferenceBeforeList(t *testing.T) {
 		answers answers
 		empty   bool
 		events  []rest.WatchEvent[*corev1.ConfigMap]
+		lists   int // that fail
 		asked   string
 		store   string
 		results map[DifferenceResult]int64
 	}{
-		{"applied", Options{}, answers{applied}, false, nil, "watch 5, difference 5 of oo, watch 60", byDifference, map[DifferenceResult]int64{DifferenceApplied: 1}},
-		{"not known to the server", Options{}, answers{failing(rest.ErrNoDifference)}, false, nil,
+		{"applied", Options{}, answers{applied}, false, nil, 0, "watch 5, difference 5 of oo, watch 60", byDifference, map[DifferenceResult]int64{DifferenceApplied: 1}},
+		{"not known to the server", Options{}, answers{failing(rest.ErrNoDifference)}, false, nil, 0,
 			"watch 5, difference 5 of oo, list, watch 90", byList, map[DifferenceResult]int64{DifferenceUnsupported: 1}},
-		{"not worth it", Options{}, answers{failing(rest.ErrListInstead)}, false, nil,
+		{"not worth it", Options{}, answers{failing(rest.ErrListInstead)}, false, nil, 0,
 			"watch 5, difference 5 of oo, list, watch 90", byList, map[DifferenceResult]int64{DifferenceListInstead: 1}},
-		{"cut off twice", Options{}, answers{cut, failing(apierrors.NewServiceUnavailable("busy")), applied}, false, nil,
+		{"cut off twice", Options{}, answers{cut, failing(apierrors.NewServiceUnavailable("busy")), applied}, false, nil, 0,
 			"watch 5, difference 5 of oo, difference 5 of oo, difference 5 of oo, watch 60", byDifference, map[DifferenceResult]int64{DifferenceFailed: 2, DifferenceApplied: 1}},
-		{"cut off again and again", Options{}, answers{cut, cut, cut}, false, nil,
+		{"cut off again and again", Options{}, answers{cut, cut, cut}, false, nil, 0,
 			"watch 5, difference 5 of oo, difference 5 of oo, difference 5 of oo, list, watch 90", byList, map[DifferenceResult]int64{DifferenceFailed: 3}},
-		{"not understood", Options{}, answers{failing(&rest.DecodeError{What: "difference", Err: errStore})}, false, nil,
+		{"the server is away for longer", Options{}, answers{away, away, away, away, applied}, false, nil, 0,
+			"watch 5" + strings.Repeat(", difference 5 of oo", 5) + ", watch 60", byDifference, map[DifferenceResult]int64{DifferenceFailed: 4, DifferenceApplied: 1}},
+		{"lists fail, too", Options{}, answers{cut, cut, cut, cut, applied}, false, nil, 2,
+			"watch 5, difference 5 of oo, difference 5 of oo, difference 5 of oo, list, difference 5 of oo, list, difference 5 of oo, watch 60",
+			byDifference, map[DifferenceResult]int64{DifferenceFailed: 4, DifferenceApplied: 1}},
+		{"not known to a server whose lists fail", Options{}, answers{failing(rest.ErrNoDifference)}, false, nil, 1,
+			"watch 5, difference 5 of oo, list, list, watch 90", byList, map[DifferenceResult]int64{DifferenceUnsupported: 1}},
+		{"not understood", Options{}, answers{failing(&rest.DecodeError{What: "difference", Err: errStore})}, false, nil, 0,
 			"watch 5, difference 5 of oo, list, watch 90", byList, map[DifferenceResult]int64{DifferenceFailed: 1}},
 		{"from the past", Options{}, answers{func() (*rest.Difference[*corev1.ConfigMap], error) {
 			return &rest.Difference[*corev1.ConfigMap]{ResourceVersion: "4"}, nil
-		}}, false, nil, "watch 5, difference 5 of oo, list, watch 90", byList, map[DifferenceResult]int64{DifferenceFailed: 1}},
-		{"nothing is held", Options{}, nil, true, nil, "watch 5, list, watch 90", byList, nil},
-		{"switched off", Options{NoDifferences: true}, nil, false, nil, "watch 5, list, watch 90", byList, nil},
-		{"versions went back", Options{}, nil, false, []rest.WatchEvent[*corev1.ConfigMap]{{Type: watch.Bookmark, Object: configMap("", "3")}},
+		}}, false, nil, 0, "watch 5, difference 5 of oo, list, watch 90", byList, map[DifferenceResult]int64{DifferenceFailed: 1}},
+		{"nothing is held", Options{}, nil, true, nil, 0, "watch 5, list, watch 90", byList, nil},
+		{"switched off", Options{NoDifferences: true}, nil, false, nil, 0, "watch 5, list, watch 90", byList, nil},
+		{"versions went back", Options{}, nil, false, []rest.WatchEvent[*corev1.ConfigMap]{{Type: watch.Bookmark, Object: configMap("", "3")}}, 0,
 			"watch 5, list, watch 90", byList, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				server, store := &differer{answers: test.answers, events: test.events}, &holder{held: []*corev1.ConfigMap{kept, old}}
+				server, store := &differer{answers: test.answers, events: test.events, lists: test.lists}, &holder{held: []*corev1.ConfigMap{kept, old}}
 				if test.empty {
 					store.held = nil
 				}
 				test.opts.ResumeFrom, test.opts.PagedList = "5", true
+				test.opts.Backoff = Backoff{Base: time.Second, Max: time.Second}
 				r, err := New(ListerWatcher[*corev1.ConfigMap](server), Store[*corev1.ConfigMap](store), test.opts)
 				if err != nil {
 					t.Fatal(err)
@@ -151,10 +167,10 @@ func TestDifferenceBeforeList(t *testing.T) {
 					t.Errorf("results %v, want %v", stats.Differences, test.results)
 				}
 				if test.store == byDifference {
-					if stats.ListCount() != 0 || stats.DifferenceObjects != 1 || stats.DifferenceBytes != 123 || r.LastSyncResourceVersion() != "60" {
+					if stats.ListCount() != int64(test.lists) || stats.DifferenceObjects != 1 || stats.DifferenceBytes != 123 || r.LastSyncResourceVersion() != "60" {
 						t.Errorf("%+v, version %s", stats, r.LastSyncResourceVersion())
 					}
-				} else if stats.ListCount() != 1 || stats.DifferenceObjects != 0 {
+				} else if stats.ListCount() != int64(test.lists+1) || stats.DifferenceObjects != 0 {
 					t.Errorf("%+v", stats)
 				}
 			})

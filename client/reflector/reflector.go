@@ -138,6 +138,9 @@ func (r *Reflector[T]) recover(ctx context.Context, s *session[T], err error) er
 	case !r.synced: // a list failed
 		r.cause = ListRepeated
 		r.fresh = r.fresh || v.relist != ""
+		if v.relist == "" {
+			r.differing.listFailed()
+		}
 	case v.relist != "":
 		r.synced, r.cause = false, v.relist
 		r.fresh = v.relist != ListDecode // which says nothing against the version
