@@ -28,8 +28,6 @@ type answer struct {
 	w           http.ResponseWriter
 	r           *http.Request
 	ctx         context.Context
-	guard       *guarded
-	dog         *watchdog
 	contentType string
 	buf         *[]byte // what goes out next
 	started     bool
@@ -37,11 +35,8 @@ type answer struct {
 	err         error
 }
 
-func (s *Server) newAnswer(w http.ResponseWriter, r *http.Request, contentType string) *answer {
-	a := &answer{w: w, r: r, ctx: r.Context(), dog: s.watchdog, contentType: contentType}
-	a.buf = answerBuffers.Get().(*[]byte)
-	a.guard = a.dog.guard(w)
-	return a
+func newAnswer(w http.ResponseWriter, r *http.Request, contentType string) *answer {
+	return &answer{w: w, r: r, ctx: r.Context(), contentType: contentType, buf: answerBuffers.Get().(*[]byte)}
 }
 
 // Write adds p to the body. Its error is the connection's or the context's, and final.
@@ -164,9 +159,7 @@ func (a *answer) write(p []byte) {
 	if a.err = a.ctx.Err(); a.err != nil || a.r.Method == http.MethodHead || len(p) == 0 {
 		return
 	}
-	a.guard.begin()
 	_, a.err = a.w.Write(p)
-	a.guard.end()
 }
 
 // finish writes what is left. It must be followed by release.
@@ -193,7 +186,6 @@ func (a *answer) finish() error {
 // begun, an error can only be told by breaking the stream off, so that the
 // client does not take a part for the whole.
 func (a *answer) release(err error) error {
-	a.dog.release(a.guard)
 	giveBack(a.buf)
 	if a.z != nil {
 		a.z.Release()

@@ -23,15 +23,16 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 	if r.ContentLength > limit {
 		return nil, bodyTooLarge(limit)
 	}
-	// Without a body nothing is waited for, and the server's own look-out for
-	// the end of the connection must not be disturbed.
+	control := http.NewResponseController(w) // its errors mean that there are no deadlines, in tests
 	if deadline, ok := r.Context().Deadline(); ok && r.ContentLength != 0 {
-		control := http.NewResponseController(w)
-		if control.SetReadDeadline(deadline) == nil {
-			defer func() { _ = control.SetReadDeadline(time.Time{}) }()
-		}
+		_ = control.SetReadDeadline(deadline)
 	}
 	body, err := readAll(http.MaxBytesReader(w, r.Body, limit), r.ContentLength)
+	if err == nil && r.ContentLength != 0 {
+		// The server's own look-out for the end of the connection, which begins
+		// now, must not be disturbed. What did not come is still not waited for.
+		_ = control.SetReadDeadline(time.Time{})
+	}
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):

@@ -73,8 +73,8 @@ type Config struct {
 	// far, and only this server has not, otherwise with 504 and the cause
 	// ResourceVersionTooLarge. Default 5 s.
 	CatchUpTimeout time.Duration
-	// WriteTimeout is how long one write to a client may block before the
-	// client is given up. Default 30 s.
+	// WriteTimeout is how long one write to a client of Serve may block before
+	// the client is given up, or half as long again. Default 30 s.
 	WriteTimeout time.Duration
 	// ShutdownTimeout bounds how long Serve waits for requests that are
 	// under way. Default 10 s.

@@ -149,7 +149,7 @@ func (s *Server) deleteCollection(w http.ResponseWriter, r *http.Request, q *req
 	if err != nil {
 		return err
 	}
-	a := s.newAnswer(w, r, form.contentType())
+	a := newAnswer(w, r, form.contentType())
 	writer := listWriter{answer: a, presenter: s.presenter(q.resource, form), include: include}
 	err = writer.write(page{
 		items: slices.Values(deleted.Objects),

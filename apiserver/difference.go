@@ -110,7 +110,7 @@ func (s *Server) difference(w http.ResponseWriter, r *http.Request, q *request) 
 	if err := presenter.prepare(r.Context(), c.sent()); err != nil {
 		return err
 	}
-	answer := s.newAnswer(w, r, mime.FormatMediaType(difference.MediaType, map[string]string{"items": form.contentType()}))
+	answer := newAnswer(w, r, mime.FormatMediaType(difference.MediaType, map[string]string{"items": form.contentType()}))
 	err = c.write(answer, presenter)
 	if err == nil {
 		err = answer.finish()

@@ -71,6 +71,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(context.WithValue(r.Context(), infoKey{}, info))
 	rec := &recorder{ResponseWriter: w, info: info}
 	rec.Header().Set("Audit-Id", uuid.NewString())
+	if r.ProtoMajor == 1 && r.ContentLength != 0 {
+		// Before net/http answers, it waits for a body that nobody has read. Of
+		// HTTP/2 nobody does. An error means that there are no deadlines, in tests.
+		_ = http.NewResponseController(w).SetReadDeadline(start.Add(s.config.RequestTimeout))
+	}
 	defer s.observe(r, info, start)
 	defer s.recoverPanic(rec, r, info)
 

@@ -103,9 +103,7 @@ func (w *initialWriter) send() error {
 	}
 	var err error
 	if w.gather != nil {
-		w.body.guard.begin()
 		_, err = w.gather.WriteBuffers(w.parts...)
-		w.body.guard.end()
 		if w.info != nil {
 			w.info.written += int64(w.size)
 		}

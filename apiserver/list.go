@@ -31,7 +31,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, q *request) error 
 	if err := presenter.prepare(r.Context(), page.items); err != nil {
 		return err
 	}
-	a := s.newAnswer(w, r, form.contentType())
+	a := newAnswer(w, r, form.contentType())
 	writer := listWriter{answer: a, presenter: presenter, include: include}
 	err = writer.write(page)
 	if err == nil {

@@ -17,16 +17,7 @@ type outlet interface {
 type body struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	dog     *watchdog
-	guard   *guarded
 }
-
-// newBody returns the outlet of an answer. It must be released.
-func (s *Server) newBody(w http.ResponseWriter) *body {
-	return &body{w: w, control: http.NewResponseController(w), dog: s.watchdog, guard: s.watchdog.guard(w)}
-}
-
-func (b *body) release() { b.dog.release(b.guard) }
 
 // begin implements outlet.
 func (b *body) begin(contentType string) {
@@ -40,15 +31,11 @@ func (b *body) single() bool { return false }
 
 // write implements outlet.
 func (b *body) write(events []byte) error {
-	b.guard.begin()
-	defer b.guard.end()
 	_, err := b.w.Write(events)
 	return err
 }
 
 // flush implements outlet.
 func (b *body) flush() error {
-	b.guard.begin()
-	defer b.guard.end()
 	return b.control.Flush()
 }

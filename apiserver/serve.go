@@ -38,6 +38,7 @@ const (
 // the whole server does.
 func (s *Server) Serve(ctx context.Context, listener net.Listener, tlsConfig *tls.Config) error {
 	server, streams := s.httpServer()
+	listener = h2.LimitWrites(listener, s.config.WriteTimeout)
 	if tlsConfig != nil {
 		listener = h2.NewListener(listener, s.prepareTLS(tlsConfig))
 	}

@@ -14,7 +14,6 @@ type Server struct {
 	config   Config
 	metrics  *metrics
 	verified verifiedCertificates
-	watchdog *watchdog
 
 	readSlots, writeSlots chan struct{}
 
@@ -38,7 +37,6 @@ func New(config Config) (*Server, error) {
 	s := &Server{
 		config:     config,
 		metrics:    newMetrics(),
-		watchdog:   newWatchdog(config.WriteTimeout),
 		readSlots:  make(chan struct{}, config.MaxReadsInFlight),
 		writeSlots: make(chan struct{}, config.MaxWritesInFlight),
 		stopping:   make(chan struct{}),

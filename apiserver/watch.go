@@ -25,6 +25,11 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, q *request) error
 	if err != nil {
 		return err
 	}
+	if r.ProtoMajor == 1 {
+		if _, err := s.readBody(w, r); err != nil { // which ends the time for it
+			return err
+		}
+	}
 	labels := prometheus.Labels{"group": q.resource.Group, "version": q.resource.Version, "resource": q.resource.Plural}
 	q.query = nil // what has been read of it need not be held for as long as the watch is open
 	open := s.metrics.watches.With(labels)
@@ -40,9 +45,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, q *request) error
 	if websocket.IsWebSocketUpgrade(r) {
 		return s.watchSocket(w, r, stream)
 	}
-	body := s.newBody(w)
-	defer body.release()
-	stream.out = body
+	stream.out = &body{w: w, control: http.NewResponseController(w)}
 	if shared, ok := multiplexedOf(w); ok {
 		stream.shared, stream.convoy = shared, s.convoys.join(shared.Connection())
 		defer s.convoys.leave(stream.convoy)

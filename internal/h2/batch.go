@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"net"
 	"sync"
-	"time"
 )
 
 // batchSize is how many encrypted bytes are collected before a system call.
@@ -39,11 +38,9 @@ func (l *listener) Accept() (net.Conn, error) {
 type batchConn struct {
 	net.Conn
 
-	mu    sync.Mutex
-	open  bool
-	buf   *buffer
-	stall time.Duration // how long one write may take; 0: for ever
-	armed time.Time     // the write deadline that is set
+	mu   sync.Mutex
+	open bool
+	buf  *buffer
 }
 
 // Write implements net.Conn.
@@ -51,9 +48,6 @@ func (b *batchConn) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.open {
-		if err := b.arm(); err != nil {
-			return 0, err
-		}
 		return b.Conn.Write(p)
 	}
 	if b.buf == nil {
@@ -66,13 +60,6 @@ func (b *batchConn) Write(p []byte) (int, error) {
 		}
 	}
 	return len(p), nil
-}
-
-// setStall limits how long each write may take from now on.
-func (b *batchConn) setStall(limit time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.stall = limit
 }
 
 // begin opens a batch; the caller must end it.
@@ -100,25 +87,7 @@ func (b *batchConn) send() error {
 	if len(b.buf.bytes) == 0 {
 		return nil
 	}
-	if err := b.arm(); err != nil {
-		return err
-	}
 	_, err := b.Conn.Write(b.buf.bytes)
 	b.buf.bytes = b.buf.bytes[:0]
 	return err
-}
-
-// arm makes sure that a write fails that takes longer than the limit, and at
-// most half as long again. Setting a deadline costs as much as a small write, so
-// it is not set for every one.
-func (b *batchConn) arm() error {
-	if b.stall == 0 {
-		return nil
-	}
-	now := time.Now()
-	if b.armed.Sub(now) >= b.stall {
-		return nil
-	}
-	b.armed = now.Add(b.stall + b.stall/2)
-	return b.Conn.SetWriteDeadline(b.armed)
 }

@@ -88,7 +88,6 @@ func newConn(s *Server, tc secure, handler http.Handler) *conn {
 	state := tc.ConnectionState()
 	c.state = &state
 	if b, ok := tc.NetConn().(*batchConn); ok {
-		b.setStall(s.options.WriteTimeout)
 		c.batch = b
 	}
 	c.in.source = tc
@@ -130,7 +129,7 @@ func (c *conn) announce() {
 	)
 	*b = appendWindowUpdate(*b, 0, int64(o.ConnWindow)-defaultWindow)
 	c.writeSoon()
-	c.timer = time.AfterFunc(min(o.PingAfter, o.IdleTimeout), c.tick)
+	c.timer = time.AfterFunc(min(o.PingAfter, o.IdleTimeout, o.WriteTimeout), c.tick)
 	if c.goAway {
 		c.sendGoAway()
 	}

@@ -21,7 +21,8 @@
 // Nobody is there to write: see output.go. Everything that both sides share is
 // guarded by one mutex for each connection, which is never held during I/O or
 // while a handler runs. Lock order: a connection's mutex comes before its
-// server's, and both before the mutex of a [net.Conn] made by [NewListener].
+// server's, and both before those of a [net.Conn] made by [NewListener], which
+// comes before that of one made by [LimitWrites].
 //
 // Everything a peer can make the server hold is bounded: streams, bytes of
 // headers, bytes of bodies (the receive windows), bytes that wait to be written,

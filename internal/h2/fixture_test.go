@@ -89,6 +89,7 @@ func startOn(t testing.TB, listener net.Listener, handler http.HandlerFunc, chan
 		defer f.conns.Done()
 		serve(s, c, h)
 	}
+	listener = LimitWrites(listener, f.server.options.WriteTimeout)
 	go func() { f.served <- f.http.Serve(NewListener(listener, tlsConfig(pair))) }()
 	t.Cleanup(func() {
 		f.http.Close()

@@ -50,7 +50,7 @@ func (c *conn) tick() {
 		}
 		next = min(next, idle)
 	}
-	c.timer.Reset(max(next, time.Millisecond))
+	c.timer.Reset(max(min(next, o.WriteTimeout), time.Millisecond))
 }
 
 func (c *conn) appendPing(data [8]byte) {

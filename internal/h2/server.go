@@ -36,10 +36,9 @@ type Options struct {
 	// for a sign of life, and closed if there is none within PingTimeout (10 s
 	// by default).
 	PingAfter, PingTimeout time.Duration
-	// WriteTimeout is how long a client may leave everything unread that was
-	// written to its connection, on connections of NewListener; 30 s by default. A
-	// stream that has waited as long for the client's windows is reset, at the next
-	// ping or when one would be due.
+	// WriteTimeout is how long a stream may wait for the client's windows, 30 s by
+	// default. Then it is reset, at the next ping or when one would be due. That a
+	// client leaves the connection itself unread, LimitWrites notices.
 	WriteTimeout time.Duration
 	// Logger learns of panics in handlers (Error) and of what peers did wrong
 	// (Debug). By default nobody does.
