@@ -68,6 +68,11 @@ type Config struct {
 	// one resource tells, with embedded storage if CompactionRetention is not set;
 	// otherwise none.
 	CompactionRevisions int
+	// CompactionBytes is how many bytes of history are kept at most, whatever the
+	// other two ask for: the keys and values of all objects that were written. 1
+	// MiB at least; negative: no limit. Default 1 GiB with embedded storage, 256 MiB
+	// in memory, and none with an etcd cluster, whose room is others' affair.
+	CompactionBytes int64
 	// ExactHistory refuses watches from before the events that are kept, as
 	// kube-apiserver does (410 Expired). By default they are told the compacted
 	// history: the latest change of each object, and the deletions.
@@ -75,6 +80,9 @@ type Config struct {
 	// TombstoneLimit is how many deletions of each resource are remembered for
 	// that. Default 50000.
 	TombstoneLimit int
+	// TombstoneBytes is how much memory, in bytes, those of a resource may take.
+	// Default 32 MiB.
+	TombstoneBytes int64
 	// TombstoneAge is for how long. Default 24 h.
 	TombstoneAge time.Duration
 	// Now tells the time by which history and remembered deletions age. Default
@@ -135,10 +143,7 @@ const AnyPort = -1
 
 const (
 	defaultPort       = 6443
-	defaultInterval   = 5 * time.Minute
 	defaultSelfCheck  = 10 * time.Minute
-	defaultRetention  = 5 * time.Minute
-	defaultRevisions  = 32768
 	defaultBind       = "127.0.0.1"
 	defaultServiceNet = "10.96.0.0/16"
 	defaultIssuer     = "https://kubernetes.default.svc.cluster.local"
@@ -183,21 +188,12 @@ func (c *Config) ensureDefaults() error {
 	if c.ServiceCIDR.Addr().BitLen()-c.ServiceCIDR.Bits() < minServiceBits {
 		return fmt.Errorf("--service-cidr %s has no room for services", c.ServiceCIDR)
 	}
-	if c.CompactionRevisions == 0 && c.CompactionRetention == 0 && c.Storage == Embedded {
-		c.CompactionRevisions = defaultRevisions
-	}
-	c.CompactionRevisions = max(c.CompactionRevisions, 0)
-	setDefault(&c.CompactionInterval, defaultInterval)
-	setDefault(&c.CompactionRetention, defaultRetention)
 	setDefault(&c.SelfCheckInterval, defaultSelfCheck)
 	if c.ShutdownTimeout < 0 {
 		return fmt.Errorf("the time to shut down, %s, is negative", c.ShutdownTimeout)
 	}
-	if c.TombstoneLimit < 0 || c.TombstoneAge < 0 {
-		return fmt.Errorf("--tombstone-limit %d and --tombstone-age %s must not be negative", c.TombstoneLimit, c.TombstoneAge)
-	}
-	if c.CompactionRetention < 0 {
-		return fmt.Errorf("--compaction-retention %s is negative", c.CompactionRetention)
+	if err := c.completeHistory(); err != nil {
+		return err
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

@@ -132,10 +132,13 @@ func ignoreEnd(ctx context.Context, err error) error {
 // serve wires the parts together and runs them until one fails or ctx ends.
 func (s *Server) serve(ctx context.Context, store storage.Store) error {
 	table := builtin.Table()
-	caches := newCaches(table, store, watchcache.Options{
-		ExactHistory: s.config.ExactHistory, Tombstones: s.config.TombstoneLimit, TombstoneAge: s.config.TombstoneAge, Now: s.config.Now,
+	meter := s.config.meter()
+	caches := newCaches(table, meter.Counting(store), watchcache.Options{
+		ExactHistory: s.config.ExactHistory, Now: s.config.Now,
+		Tombstones: s.config.TombstoneLimit, TombstoneBytes: s.config.TombstoneBytes, TombstoneAge: s.config.TombstoneAge,
 	}, watchcache.FeedOptions{
-		Logger: s.config.Logger, CheckInterval: s.config.SelfCheckInterval, Tombstones: s.config.TombstoneLimit, TombstoneAge: s.config.TombstoneAge, Now: s.config.Now,
+		Prefix: resourcePrefix, Logger: s.config.Logger, CheckInterval: s.config.SelfCheckInterval, Now: s.config.Now,
+		Tombstones: s.config.TombstoneLimit, TombstoneAge: s.config.TombstoneAge,
 	})
 	writes, err := s.newWritePath(store, table, caches)
 	if err != nil {
@@ -171,7 +174,7 @@ func (s *Server) serve(ctx context.Context, store storage.Store) error {
 		group.Go(func() error { return ignoreEnd(groupCtx, keeper.Run(groupCtx)) })
 	}
 	if s.config.CompactionInterval > 0 {
-		group.Go(func() error { return s.compact(groupCtx, store, caches) })
+		group.Go(func() error { return s.compact(groupCtx, store, caches, meter) })
 	}
 	return group.Wait()
 }
@@ -251,21 +254,4 @@ func (s *Server) endpoint() netip.AddrPort {
 		ip = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
 	return netip.AddrPortFrom(ip, address.Port())
-}
-
-// compact forgets history, as soon as all resources are known whose deletions have
-// to be written down before.
-func (s *Server) compact(ctx context.Context, store storage.Store, caches *caches) error {
-	select {
-	case <-s.ready:
-	case <-ctx.Done():
-		return nil
-	}
-	opts := storage.CompactionOptions{Interval: s.config.CompactionInterval, Retention: s.config.CompactionRetention, Revisions: s.config.CompactionRevisions, Now: s.config.Now, Logger: s.config.Logger}
-	if s.config.Storage != Memory && !s.config.ExactHistory {
-		opts.Before = func(ctx context.Context, at storage.Revision) (bool, error) {
-			return caches.feed.BeforeCompaction(ctx, store, at)
-		}
-	}
-	return ignoreEnd(ctx, storage.CompactLoop(ctx, store, opts))
 }

@@ -32,16 +32,24 @@ func (f *serverFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&c.EtcdCAFile, "etcd-cafile", "", "PEM file of the authority that signed etcd's certificates")
 	flags.StringVar(&c.EtcdCertFile, "etcd-certfile", "", "PEM file of the certificate to show etcd")
 	flags.StringVar(&c.EtcdKeyFile, "etcd-keyfile", "", "PEM file of that certificate's key")
-	flags.DurationVar(&c.CompactionInterval, "compaction-interval", 0, "how often old versions are forgotten; negative: never (default 5m)")
-	flags.DurationVar(&c.CompactionRetention, "compaction-retention", 0, "for how long old versions are kept at least (default 5m)")
-	flags.IntVar(&c.CompactionRevisions, "compaction-revisions", 0, "how many old versions are kept beyond that, whatever their age; negative: none (default 32768 with embedded storage, unless --compaction-retention is set)")
-	flags.BoolVar(&f.compacted, "compacted-history", true, "tell watches from versions whose events have gone the latest change of each object since, and the deletions; false: refuse them with 410, as kube-apiserver does")
-	flags.IntVar(&c.TombstoneLimit, "tombstone-limit", 0, "how many deletions of each resource are remembered for that (default 50000)")
-	flags.DurationVar(&c.TombstoneAge, "tombstone-age", 0, "for how long they are remembered (default 24h)")
+	f.registerHistory(cmd)
 	flags.DurationVar(&c.SelfCheckInterval, "self-check-interval", 0, "how often the caches are compared with the store; negative: never (default 10m)")
 	flags.BoolVar(&c.Profiling, "profiling", false, "serve profiles of the process at /debug/pprof/: kubectl get --raw '/debug/pprof/profile?seconds=10' > cpu.pprof")
 	f.registerIdentity(cmd)
 	flags.StringVar(&f.serviceCIDR, "service-cidr", "10.96.0.0/16", "network that Services get their addresses from")
+}
+
+// registerHistory adds the flags about what is kept of the past: docs/history.md.
+func (f *serverFlags) registerHistory(cmd *cobra.Command) {
+	flags, c := cmd.Flags(), &f.config
+	flags.DurationVar(&c.CompactionInterval, "compaction-interval", 0, "how often old versions are forgotten; negative: never (default 5m)")
+	flags.DurationVar(&c.CompactionRetention, "compaction-retention", 0, "for how long old versions are kept at least (default 5m)")
+	flags.IntVar(&c.CompactionRevisions, "compaction-revisions", 0, "how many old versions are kept at least, whatever their age; negative: none (default 32768 with embedded storage, unless --compaction-retention is set)")
+	flags.Var((*byteSize)(&c.CompactionBytes), "compaction-bytes", "how large they may be together, whatever the other two ask for; negative: no limit (default 1Gi with embedded storage, 256Mi in memory, none with etcd)")
+	flags.BoolVar(&f.compacted, "compacted-history", true, "tell watches from versions that are forgotten the latest change of each object since, and the deletions; false: refuse them with 410, as kube-apiserver does")
+	flags.IntVar(&c.TombstoneLimit, "tombstone-limit", 0, "how many deletions of each resource are remembered for that (default 50000)")
+	flags.Var((*byteSize)(&c.TombstoneBytes), "tombstone-bytes", "how much memory they may take, for each resource (default 32Mi)")
+	flags.DurationVar(&c.TombstoneAge, "tombstone-age", 0, "for how long they are remembered (default 24h)")
 }
 
 // registerIdentity adds the flags about who is who and who may do what, under

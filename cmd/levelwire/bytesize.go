@@ -1,0 +1,35 @@
+package main
+
+import (
+	"errors"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// byteSize is a flag of so many bytes, written as Kubernetes writes memory: 64Mi.
+type byteSize int64
+
+// Set implements pflag.Value.
+func (b *byteSize) Set(text string) error {
+	quantity, err := resource.ParseQuantity(text)
+	if err != nil {
+		return errors.New("it is a number of bytes such as 500000, 64Mi or 1Gi")
+	}
+	n, whole := quantity.AsInt64()
+	if !whole {
+		return errors.New("it is no whole number of bytes, or too large a one")
+	}
+	*b = byteSize(n)
+	return nil
+}
+
+// String implements pflag.Value.
+func (b *byteSize) String() string {
+	if *b == 0 {
+		return "" // the server's default, which the usage tells
+	}
+	return resource.NewQuantity(int64(*b), resource.BinarySI).String()
+}
+
+// Type implements pflag.Value.
+func (b *byteSize) Type() string { return "bytes" }
