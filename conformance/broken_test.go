@@ -359,7 +359,7 @@ var broken = []struct {
 	{"broken selectors are ignored", "watch/selector-malformed", func() *fault { return without("labelSelector") }},
 	{"the path wins", "watch/name-contradiction", func() *fault { return without("fieldSelector") }},
 	{"HTTP 410 instead of an event", "watch/expired-in-stream", func() *fault { return &fault{plainErrors: true} }},
-	{"what is old is left out", "watch/compacted-history", func() *fault {
+	{"what is old is gone", "watch/compacted-history", func() *fault {
 		return each("ADDED", func(v, object doc) {
 			if at(object, "metadata")["name"] == "b" {
 				v["type"] = "DELETED"
@@ -531,11 +531,11 @@ func TestBrokenServersAreCaught(t *testing.T) {
 	var group errgroup.Group
 	group.SetLimit(brokenAtATime)
 	for i, row := range broken {
-		server := s
+		victim := s
 		if row.guarantee == "watch/expired-in-stream" {
-			server = exact
+			victim = exact
 		}
-		config := row.fault().breaks(t, server)
+		config := row.fault().breaks(t, victim)
 		group.Go(func() error {
 			only := regexp.MustCompile("^" + regexp.QuoteMeta(row.guarantee) + "$")
 			// What a broken server leaves behind is its own fault.
