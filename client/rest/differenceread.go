@@ -143,7 +143,7 @@ func (c *codec[T]) itemDecoder(enc encoding) (func(data []byte) (T, error), erro
 			in.Reset(data)
 			dec.Reset(in, jsonOptions)
 			obj, err := c.decodeItem(dec)
-			if err == nil && dec.InputOffset() != int64(len(data)) {
+			if err == nil && len(bytes.TrimRight(data[dec.InputOffset():], " \t\r\n")) > 0 {
 				err = errors.New("more than one JSON document")
 			}
 			return obj, err
