@@ -2,11 +2,16 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -139,5 +144,96 @@ func TestADefinitionThatChangesDuringATurn(t *testing.T) {
 	}
 	if want := []string{`before by 1`, `after" by 2`}; !slices.Equal(shown, want) {
 		t.Errorf("shown were %q, want %q: %s", shown, want, connection.written)
+	}
+}
+
+// TestEventsBeforeOneThatCannotBeShown are sent, counted, and followed by the
+// reason, whoever has read them.
+func TestEventsBeforeOneThatCannotBeShown(t *testing.T) {
+	stored := newThing()
+	stored.Mixed = true
+	things := shownBy(stored, 1)
+	things.FromStorage = func(obj resource.Object) (resource.Object, error) {
+		if obj.GetName() == "bad" {
+			return nil, errors.New("no such thing")
+		}
+		return obj, nil
+	}
+	c := newCluster(t, func(s *setup) { must(t, s.config.Resources.(*resource.Table).Add(things)) })
+	cache := watchcache.New(stored, watchcache.Options{})
+	_, err := cache.Fill(nil, 1)
+	must(t, err)
+	for i, name := range []string{"one", "two", "bad"} {
+		object, err := cache.Decode("a/"+name, fmt.Appendf(nil, `{"kind":"Thing","apiVersion":"example.com/v1","metadata":{"name":%q,"namespace":"a"}}`, name), storage.Revision(2+i))
+		must(t, err)
+		cache.Apply([]watchcache.Change{{Key: object.Key, Object: object, Revision: object.Revision}})
+	}
+	for _, together := range []bool{true, false} {
+		watcher, err := cache.Watch(watchcache.WatchOptions{After: 1})
+		must(t, err)
+		defer watcher.Close()
+		out, connection := new(outbox), new(interrupted)
+		sent := prometheus.NewCounter(prometheus.CounterOpts{Name: "sent"})
+		stream := &watchStream{
+			server: c.server, plan: &watchPlan{}, ctx: t.Context(), framer: framer{presenter: c.server.presenter(things, accepted{})},
+			sent: sent, out: out, watcher: watcher, shared: connection, convoy: &convoy{connection: connection}, possession: newPossession(),
+		}
+		if together {
+			if got := stream.collect(new(watchBuffers)); got != stuck {
+				t.Errorf("the turn ended with %d", got)
+			}
+		}
+		if err := stream.pump(); err == nil {
+			t.Error("the stream goes on")
+		}
+		shown := string(connection.written) + out.String()
+		if n := counterValue(t, sent); n != 2 || strings.Count(shown, `"ADDED"`) != 2 || strings.Count(shown, `"ERROR"`) != 1 || !strings.HasSuffix(shown, "}\n") {
+			t.Errorf("in a convoy: %v: %v events are counted, and sent is %s", together, n, shown)
+		}
+	}
+}
+
+// TestListsThatChangeTheirLength: the items of a protobuf list are shown twice,
+// the first time for the length that precedes them. Whoever converts them may
+// show another length the second time.
+func TestListsThatChangeTheirLength(t *testing.T) {
+	stored := newThing()
+	stored.Mixed = true
+	things := shownBy(stored, 1)
+	length := 100 << 10
+	things.FromStorage = func(obj resource.Object) (resource.Object, error) {
+		length++
+		obj.SetAnnotations(map[string]string{"fill": strings.Repeat("x", length)})
+		return obj, nil
+	}
+	c := newCluster(t, func(s *setup) { must(t, s.config.Resources.(*resource.Table).Add(things)) })
+	cache := watchcache.New(stored, watchcache.Options{})
+	_, err := cache.Fill(nil, 1)
+	must(t, err)
+	object, err := cache.Decode("a/it", []byte(`{"kind":"Thing","apiVersion":"example.com/v1","metadata":{"name":"it","namespace":"a"}}`), 2)
+	must(t, err)
+	for _, grows := range []bool{false, true} {
+		items := func(yield func(*watchcache.Object) bool) {
+			for range 20 {
+				if !grows {
+					length = 100 << 10
+				}
+				if !yield(object) {
+					return
+				}
+			}
+		}
+		w := httptest.NewRecorder()
+		answer := newAnswer(w, httptest.NewRequest(http.MethodGet, "/", nil), protobufType)
+		list := listWriter{answer: answer, presenter: c.server.presenter(things, accepted{media: mediaProtobuf, as: asMetadata, version: "v1"})}
+		err := list.write(page{items: items})
+		if (err != nil) != grows {
+			t.Errorf("a list that grows, %v, ends with %v", grows, err)
+		}
+		if err == nil {
+			must(t, answer.finish())
+			must(t, new(metav1.PartialObjectMetadataList).Unmarshal(envelopeContent(w.Body.Bytes())))
+		}
+		must(t, answer.release(nil))
 	}
 }

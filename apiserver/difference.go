@@ -106,7 +106,6 @@ func (s *Server) difference(w http.ResponseWriter, r *http.Request, q *request) 
 	}
 	c.header.Version = uint64(revision)
 	presenter := s.presenter(q.resource, form)
-	presenter.passing = q.resource.FromStorageBatch == nil
 	if err := presenter.prepare(r.Context(), c.sent()); err != nil {
 		return err
 	}

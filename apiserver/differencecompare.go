@@ -176,18 +176,7 @@ func (c *comparison) writeObjects(a *answer, p presenter) error {
 func (p presenter) differenceItem() func(*watchcache.Object) ([]byte, error) {
 	switch {
 	case p.form.media == mediaProtobuf:
-		var scratch []byte
-		return func(o *watchcache.Object) (_ []byte, err error) {
-			if p.form.as == asObject && p.passing && !o.HasForm(p.ids.protobuf, p.res.Generation) {
-				scratch, err = p.message(scratch[:0], o)
-				return scratch, err
-			}
-			envelope, err := p.envelope(o)
-			if err != nil {
-				return nil, err
-			}
-			return envelopeContent(envelope), nil
-		}
+		return p.bareMessages()
 	case p.form.as == asMetadata:
 		return func(o *watchcache.Object) ([]byte, error) { return p.metadata(o, false) }
 	}

@@ -136,17 +136,13 @@ func (p presenter) borrowItems(run watchcache.Run) (*[]byte, error) {
 func (p presenter) itemAppender() func([]byte, *watchcache.Object) ([]byte, error) {
 	switch {
 	case p.form.media == mediaProtobuf:
-		var raw []byte // scratch
-		return func(dst []byte, o *watchcache.Object) (_ []byte, err error) {
-			if p.form.as == asObject && p.passing && !o.HasForm(p.ids.protobuf, p.res.Generation) {
-				raw, err = p.message(raw[:0], o)
-				return resource.AppendProtobufListItem(dst, raw), err
-			}
-			envelope, err := p.envelope(o)
+		message := p.bareMessages()
+		return func(dst []byte, o *watchcache.Object) ([]byte, error) {
+			raw, err := message(o)
 			if err != nil {
 				return dst, err
 			}
-			return resource.AppendProtobufListItem(dst, envelopeContent(envelope)), nil
+			return resource.AppendProtobufListItem(dst, raw), nil
 		}
 	case p.form.media == mediaCBOR:
 		encode := p.cbor
@@ -180,5 +176,22 @@ func (p presenter) itemAppender() func([]byte, *watchcache.Object) ([]byte, erro
 		dst = append(dst, shown[skip:]...)
 		dst[from] = '{' // a built-in kind leaves out kind and apiVersion here
 		return dst, nil
+	}
+}
+
+// bareMessages returns the function that makes an object's protobuf message,
+// without an envelope. What it returns is valid until the next call.
+func (p presenter) bareMessages() func(*watchcache.Object) ([]byte, error) {
+	var scratch []byte
+	return func(o *watchcache.Object) (_ []byte, err error) {
+		if p.form.as == asObject && p.passing && !o.HasForm(p.ids.protobuf, p.res.Generation) {
+			scratch, err = p.message(scratch[:0], o)
+			return scratch, err
+		}
+		envelope, err := p.envelope(o)
+		if err != nil {
+			return nil, err
+		}
+		return envelopeContent(envelope), nil
 	}
 }

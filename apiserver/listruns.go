@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"errors"
 	"iter"
 
 	"github.com/levelwire/levelwire/internal/gzipblock"
@@ -269,7 +270,7 @@ func (l *listWriter) protobufItemsOneByOne(p page) (int, func() error, error) {
 		if _, err := l.answer.Write(kept); err != nil {
 			return err
 		}
-		n := 0
+		n, wrote := 0, len(kept)
 		for object := range p.items {
 			if n++; n <= first {
 				continue
@@ -278,9 +279,15 @@ func (l *listWriter) protobufItemsOneByOne(p page) (int, func() error, error) {
 			if buf, err = item(buf[:0], object); err != nil {
 				return err
 			}
+			if wrote += len(buf); wrote > size {
+				break
+			}
 			if _, err := l.answer.Write(buf); err != nil {
 				return err
 			}
+		}
+		if wrote != size { // a webhook has converted the same object otherwise
+			return errors.New("the objects of a list have changed their length while it was written")
 		}
 		return nil
 	}, nil

@@ -99,9 +99,10 @@ func (t *watchStream) pumpReady() error {
 		if err := t.framer.prepareEvents(t.ctx, buffers.events[:n]); err != nil {
 			return t.end(out, err)
 		}
-		for _, event := range buffers.events[:n] {
+		for i, event := range buffers.events[:n] {
 			var err error
 			if out, err = t.framer.event(out, event, live); err != nil {
+				t.count(i)
 				return t.end(out, err)
 			}
 			if len(out) >= writeSize || t.out.single() {

@@ -93,6 +93,7 @@ func (t *watchStream) collect(buffers *watchBuffers) outcome {
 				return stuck
 			}
 			if reason := t.framer.collect(buffers, event); reason != nil {
+				t.count(i)
 				t.left.bytes, t.left.reason = bytes.Join(buffers.parts, nil), reason
 				return stuck
 			}
