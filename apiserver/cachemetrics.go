@@ -47,6 +47,8 @@ var cacheMetrics = []cacheMetric{
 		func(s watchcache.Stats) float64 { return float64(s.Tombstones) }),
 	describeCache("tombstone_bytes", "Bytes of the objects kept with them, an estimate.", prometheus.GaugeValue,
 		func(s watchcache.Stats) float64 { return float64(s.TombstoneBytes) }),
+	describeCache("store_reads_total", "Lists, or parts of one, at a version that only the store may still tell.", prometheus.CounterValue,
+		func(s watchcache.Stats) float64 { return float64(s.Forgotten) }),
 	describeCache("repaired_total", "Differences to the store that were found and mended.", prometheus.CounterValue,
 		func(s watchcache.Stats) float64 { return float64(s.Repaired) }),
 }
@@ -62,16 +64,17 @@ func describeKinds(name, help, label string, values func(watchcache.Stats) map[s
 }
 
 var kindMetrics = []kindMetric{
-	describeKinds("resumes_total", "Watches that began at a version, by the history that they were told: exact from there, compacted because the events had gone, "+
-		"or continued with compacted history because they were slower than the events.", "history",
+	describeKinds("resumes_total", "Watches by what they were told first: exact, the events since their version; compacted, what has changed since, because the events "+
+		"had gone; continued, the same because they were slower than the events; or initial, the state, as they asked.", "history",
 		func(s watchcache.Stats) map[string]int64 {
-			return map[string]int64{"exact": s.Resumes.Exact, "compacted": s.Resumes.Compacted, "continued": s.Resumes.Continued}
+			by := s.Resumes
+			return map[string]int64{"exact": by.Exact, "compacted": by.Compacted, "continued": by.Continued, "initial": by.Initial}
 		}),
-	describeKinds("expired_total", "Reads and watches refused (410) because their history was gone: a watch from too old a version, one that was too slow, "+
-		"one whose cache had to begin anew, or a read that the store may still answer.", "reason",
+	describeKinds("expired_total", "Watches and lists refused with 410 because their history was gone: old, a watch from too old a version; slow, one that was too slow; "+
+		"reset, one whose cache had to begin anew; exact, a list at a version; or continue, the rest of a list.", "reason",
 		func(s watchcache.Stats) map[string]int64 {
 			by := s.ExpiredBy
-			return map[string]int64{"old": by.Old, "slow": by.Slow, "reset": by.Reset, "read": by.Read}
+			return map[string]int64{"old": by.Old, "slow": by.Slow, "reset": by.Reset, "exact": by.Exact, "continue": by.Rest}
 		}),
 }
 

@@ -29,6 +29,7 @@ func (p *pastReader) page(ctx context.Context, at place, prefix string, o *listO
 	// One more than is wanted tells whether there is more.
 	objects, err := p.read(ctx, prefix, prefix+at.start, o.limit+1)
 	if errors.Is(err, storage.ErrCompacted) {
+		p.cache.Refused(at.start != "")
 		return page{}, at.forgotten
 	}
 	if err != nil {

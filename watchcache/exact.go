@@ -42,7 +42,7 @@ func (c *Cache) rewind(revision storage.Revision) (Snapshot, error) {
 	c.mu.Lock()
 	if oldest := max(c.exact, storage.Revision(c.base.Load())); revision < oldest {
 		c.mu.Unlock()
-		c.counters.expiredRead.Add(1)
+		c.counters.forgotten.Add(1)
 		return Snapshot{}, &ExpiredError{Requested: revision, Oldest: oldest}
 	}
 	first := c.log.search(func(e *entry) bool { return e.revision > revision })

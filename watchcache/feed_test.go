@@ -251,7 +251,7 @@ func TestFeedTurnsALostGapIntoEvents(t *testing.T) {
 		if _, err := r.pods.Exact(t.Context(), a-1); !errors.Is(err, ErrExpired) {
 			t.Errorf("the state inside the gap is not known, yet: %v", err)
 		}
-		if got := r.pods.Stats(); got.Resets != 0 || got.Expired != 1 {
+		if got := r.pods.Stats(); got.Resets != 0 || got.Forgotten != 1 {
 			t.Errorf("stats %+v", got)
 		}
 		next := write(t, store, podB)

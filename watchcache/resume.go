@@ -64,13 +64,20 @@ func (c *Cache) watch(opts WatchOptions, patient bool) (*Watcher, error) {
 		w.after, w.reached = w.initial.revision, 0
 	}
 	exact, err := c.watchExactly(w, patient)
-	if exact || err != nil {
-		return w, err
+	if err == nil && !exact {
+		err = c.watchCompacted(w)
 	}
-	if err := c.watchCompacted(w); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	c.counters.resumedCompacted.Add(1)
+	switch {
+	case w.initial != nil:
+		c.counters.begunInitial.Add(1)
+	case exact:
+		c.counters.resumedExactly.Add(1)
+	default:
+		c.counters.resumedCompacted.Add(1)
+	}
 	return w, nil
 }
 
@@ -84,9 +91,6 @@ func (c *Cache) watchExactly(w *Watcher, patient bool) (bool, error) {
 	case !c.filled:
 		return false, ErrNotReady
 	case w.after >= storage.Revision(c.base.Load()):
-		if w.initial == nil {
-			c.counters.resumedExactly.Add(1)
-		}
 		c.attach(w)
 		return true, nil
 	case patient && c.recalling != nil:

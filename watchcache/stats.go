@@ -4,10 +4,12 @@ import "sync/atomic"
 
 // counters are what a cache counts.
 type counters struct {
-	events, evicted, wakes, resets, repaired           atomic.Int64
-	resumedExactly, resumedCompacted, continued        atomic.Int64
-	expiredOld, expiredSlow, expiredReset, expiredRead atomic.Int64
-	watchers, objectBytes, historyBytes                atomic.Int64
+	events, evicted, wakes, resets, repaired    atomic.Int64
+	resumedExactly, resumedCompacted, continued atomic.Int64
+	begunInitial, forgotten                     atomic.Int64
+	expiredOld, expiredSlow, expiredReset       atomic.Int64
+	refusedExact, refusedRest                   atomic.Int64
+	watchers, objectBytes, historyBytes         atomic.Int64
 }
 
 // Stats is a cache's counters at one moment, for metrics and tests.
@@ -26,14 +28,16 @@ type Stats struct {
 	Resumes        Resumes
 	Tombstones     int   // deletions that are remembered though the log has dropped them
 	TombstoneBytes int64 // that they hold, an estimate
+	Forgotten      int64 // reads of the past that only the store may still answer
 	Expired        int64 // watchers and reads refused because history was gone
 	ExpiredBy      Expiries
 	Resets         int64 // times that the whole history was given up
 	Repaired       int64 // differences to the store found and mended
 }
 
-// Resumes counts watchers by where they were told what they had missed.
+// Resumes counts watchers by what they were told to begin with.
 type Resumes struct {
+	Initial   int64 // the state as it was
 	Exact     int64 // started at a revision that the log reaches back to
 	Compacted int64 // started before that, with compacted history
 	Continued int64 // fell out of the log while they were read, and went on with that
@@ -44,7 +48,18 @@ type Expiries struct {
 	Old   int64 // watchers that were to start before it
 	Slow  int64 // watchers that were slower than it
 	Reset int64 // watchers whose cache has given its history up
-	Read  int64 // exact reads
+	Exact int64 // reads at a revision that the store has forgotten, too; see Refused
+	Rest  int64 // the same of the rest of a list
+}
+
+// Refused counts a read at a revision that neither the cache nor the store can tell
+// any more: of the rest of a list, or of all of one.
+func (c *Cache) Refused(rest bool) {
+	if rest {
+		c.counters.refusedRest.Add(1)
+	} else {
+		c.counters.refusedExact.Add(1)
+	}
 }
 
 // Stats returns the counters.
@@ -55,6 +70,9 @@ func (c *Cache) Stats() Stats {
 	tombstones, tombstoneBytes := len(c.graves.list), c.graves.bytes
 	c.mu.Unlock()
 	n, blockBytes := &c.counters, c.blocks.held()
+	expired := Expiries{
+		Old: n.expiredOld.Load(), Slow: n.expiredSlow.Load(), Reset: n.expiredReset.Load(), Exact: n.refusedExact.Load(), Rest: n.refusedRest.Load(),
+	}
 	return Stats{
 		Objects:        c.state.Load().tree.Len(),
 		ObjectBytes:    n.objectBytes.Load(),
@@ -67,11 +85,12 @@ func (c *Cache) Stats() Stats {
 		Events:         n.events.Load(),
 		Evicted:        n.evicted.Load(),
 		Wakes:          n.wakes.Load(),
-		Resumes:        Resumes{Exact: n.resumedExactly.Load(), Compacted: n.resumedCompacted.Load(), Continued: n.continued.Load()},
+		Resumes:        Resumes{Initial: n.begunInitial.Load(), Exact: n.resumedExactly.Load(), Compacted: n.resumedCompacted.Load(), Continued: n.continued.Load()},
 		Tombstones:     tombstones,
 		TombstoneBytes: tombstoneBytes,
-		Expired:        n.expiredOld.Load() + n.expiredSlow.Load() + n.expiredReset.Load() + n.expiredRead.Load(),
-		ExpiredBy:      Expiries{Old: n.expiredOld.Load(), Slow: n.expiredSlow.Load(), Reset: n.expiredReset.Load(), Read: n.expiredRead.Load()},
+		Forgotten:      n.forgotten.Load(),
+		Expired:        expired.Old + expired.Slow + expired.Reset + expired.Exact + expired.Rest,
+		ExpiredBy:      expired,
 		Resets:         n.resets.Load(),
 		Repaired:       n.repaired.Load(),
 	}
