@@ -76,5 +76,5 @@ func (s *Server) compact(ctx context.Context, store storage.Store, caches *cache
 			return caches.feed.BeforeCompaction(ctx, store, at)
 		}
 	}
-	return ignoreEnd(ctx, storage.CompactLoop(ctx, store, opts))
+	return ignoreEnd(ctx, storage.CompactLoop(ctx, caches.feed.Compactable(store), opts))
 }

@@ -46,6 +46,21 @@ func (f *Feed) BeforeCompaction(ctx context.Context, store Grounds, at storage.R
 	}
 }
 
+// Compactable returns the store as storage.CompactLoop is to see it: not newer than
+// the caches. So nothing is forgotten that they have yet to be told, however little
+// history is kept, and however busy the machine is.
+func (f *Feed) Compactable(store storage.Compactor) storage.Compactable {
+	return compactable{store, f.progress}
+}
+
+type compactable struct {
+	storage.Compactor
+	told *Progress
+}
+
+// Current implements storage.Compactable.
+func (c compactable) Current(context.Context) (storage.Revision, error) { return c.told.Reached(), nil }
+
 // burialAttempts is how often it is tried when other servers do the same.
 const burialAttempts = 3
 
