@@ -72,8 +72,11 @@ func (c *Cache) enter(change *Change, previous *Object, through storage.Revision
 		e.buckets = append(e.few[:0], found...)
 	}
 	c.log.append(e)
-	if e.object == nil {
+	switch {
+	case e.object == nil:
 		c.deaths = append(c.deaths, e)
+	case through < e.revision:
+		c.shared.add(e.revision)
 	}
 	c.touch(c.all)
 	for _, b := range e.buckets {
@@ -208,6 +211,7 @@ func (c *Cache) replace(tree btree.Tree[*Object], revision storage.Revision) {
 	c.counters.objectBytes.Store(int64(size))
 	c.checkpoints = nil
 	c.summary = nil
+	c.shared = nil
 	c.graves.forget(revision)
 	c.exact = revision
 	c.base.Store(int64(revision))

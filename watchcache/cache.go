@@ -34,8 +34,9 @@ type Cache struct {
 	summarizing sync.Mutex // held while a summary is made; taken before mu
 	mu          sync.Mutex // the writer's, and that of watchers that come and go
 	log         *log
-	deaths      []*entry // the deletions in it
-	all         *bucket  // of the watchers that want everything; its log is the cache's
+	deaths      []*entry        // the deletions in it
+	shared      sharedRevisions // of which a part may have been seen
+	all         *bucket         // of the watchers that want everything; its log is the cache's
 	index       index
 	checkpoints []checkpoint
 	exact       storage.Revision     // the state at every revision from here on can be told

@@ -70,6 +70,9 @@ func (c *Cache) recall(p past) {
 	entries := p.entries[first:]
 	for _, e := range entries {
 		c.counters.historyBytes.Add(e.size())
+		if e.object != nil && e.through < e.revision {
+			c.shared.add(e.revision)
+		}
 		for _, o := range []*Object{e.object, e.previous} {
 			if o != nil {
 				o.account.CompareAndSwap(nil, c.account.Load())

@@ -90,6 +90,12 @@ func (c *Cache) watchExactly(w *Watcher, patient bool) (bool, error) {
 		return false, ErrClosed
 	case !c.filled:
 		return false, ErrNotReady
+	}
+	if w.initial == nil {
+		w.after = c.shared.after(w.after)
+		w.reached = w.after
+	}
+	switch {
 	case w.after >= storage.Revision(c.base.Load()):
 		c.attach(w)
 		return true, nil

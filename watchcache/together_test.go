@@ -18,13 +18,35 @@ func deletedTogether(t *testing.T, opts Options) *Cache {
 	return c
 }
 
+// changedTogether is a cache in which a transaction of somebody else has changed
+// and created pods, and deleted some, at revision 20.
+func changedTogether(t *testing.T, opts Options) *Cache {
+	t.Helper()
+	d := pod{namespace: "two", name: "d", node: "n1"}
+	moved := podA
+	moved.node = "n2"
+	e := pod{namespace: "one", name: "e"}
+	c := filled(t, opts, podA, podB, podC, e)
+	if n := c.Apply([]Change{put(t, c, podB, 15), put(t, c, d, 20), put(t, c, podB, 20), gone(podC.key(), 20), put(t, c, moved, 20), gone(e.key(), 20)}); n != 6 {
+		t.Fatalf("%d of 6 changes were entered", n)
+	}
+	return c
+}
+
 // TestNobodyResumesInTheMiddleOfARevision interrupts a client after each event,
 // and has it resume from the revision that the event carried, and from what was
 // reached: nothing is ever missing.
 func TestNobodyResumesInTheMiddleOfARevision(t *testing.T) {
+	for name, together := range map[string]func(*testing.T, Options) *Cache{"deleted": deletedTogether, "changed": changedTogether} {
+		for _, opts := range []Options{{}, {HistoryEvents: 1}} {
+			t.Run(fmt.Sprint(name, opts.HistoryEvents), func(t *testing.T) { resumeInTheMiddle(t, together(t, opts)) })
+		}
+	}
+}
+
+func resumeInTheMiddle(t *testing.T, c *Cache) {
+	c.Advance(30)
 	for _, wish := range []*Selection{nil, selecting(t, "one", "", "", ""), selecting(t, "", "", "", "spec.nodeName=n1")} {
-		c := deletedTogether(t, Options{})
-		c.Advance(30)
 		w := watching(t, c, WatchOptions{After: 10, Selection: wish})
 		all := drain(t, watching(t, c, WatchOptions{After: 10, Selection: wish}))
 		buf := make([]Event, 1)

@@ -9,7 +9,8 @@ import (
 
 // WatchOptions says what a Watcher delivers.
 type WatchOptions struct {
-	// After: only changes with a greater revision are delivered. A future one
+	// After: only changes with a greater revision are delivered; if several
+	// objects have been written in that very revision, these as well. A future one
 	// is waited for in silence. Ignored if Initial is set.
 	After storage.Revision
 	// Selection leaves out what the watcher does not want; nil wants all. It
@@ -251,8 +252,8 @@ func (w *Watcher) TakeInitial() (Snapshot, *Selection) {
 
 // Reached returns the greatest revision of which it is sure that every event
 // of the watcher up to it has been returned by Read: what a bookmark may say.
-// It is 0 until the initial events have been read, and never less than
-// After.
+// It is 0 until the initial events have been read, and from then on never less
+// than After, or than the revision before if that is told once more.
 func (w *Watcher) Reached() storage.Revision {
 	if w.initial != nil {
 		return 0

@@ -46,13 +46,13 @@ func (b *Batch[V]) Set(key string, value V) { b.SetAt(key, value, 0) }
 func (b *Batch[V]) SetAt(key string, value V, stamp int64) {
 	e := entry[V]{key, value, stamp}
 	if b.tree.root == nil {
-		b.tree.root = &node[V]{owner: b.owner, entries: []entry[V]{e}}
+		b.tree.root = &node[V]{owner: b.owner, entries: []entry[V]{e}, latest: stamp}
 		b.tree.len = 1
 		return
 	}
 	root, right, added := b.set(b.tree.root, e)
 	if right != nil {
-		root = &node[V]{owner: b.owner, kids: []child[V]{ref(root), ref(right)}}
+		root = (&node[V]{owner: b.owner, kids: []child[V]{ref(root), ref(right)}}).stamped()
 	}
 	b.tree.root = root
 	if added {
@@ -100,14 +100,15 @@ func (b *Batch[V]) set(n *node[V], e entry[V]) (left, right *node[V], added bool
 	kid, split, added := b.set(n.kids[i].node, e)
 	n = b.editable(n)
 	c := &n.kids[i]
-	c.node, c.latest = kid, max(c.latest, e.stamp)
+	c.node = kid
+	n.latest = max(n.latest, e.stamp)
 	if split == nil {
 		if added {
 			c.count++
 		}
 		return n, nil, added
 	}
-	c.count, c.latest = kid.count(), kid.latest()
+	c.count = kid.count()
 	n.kids = slices.Insert(n.kids, i+1, ref(split))
 	if len(n.kids) <= maxFill {
 		return n, nil, added
@@ -116,21 +117,21 @@ func (b *Batch[V]) set(n *node[V], e entry[V]) (left, right *node[V], added bool
 	right = &node[V]{owner: b.owner, kids: slices.Clone(n.kids[at:])}
 	clear(n.kids[at:])
 	n.kids = n.kids[:at]
-	return n, right, added
+	return n.stamped(), right.stamped(), added
 }
 
 func (b *Batch[V]) setLeaf(n *node[V], e entry[V]) (left, right *node[V], added bool) {
 	i, found := n.find(e.key)
 	if found {
 		n = b.editable(n)
-		n.entries[i] = e
+		n.entries[i], n.latest = e, max(n.latest, e.stamp)
 		return n, nil, false
 	}
 	if b.mine(n) {
-		n.entries = slices.Insert(n.entries, i, e)
+		n.entries, n.latest = slices.Insert(n.entries, i, e), max(n.latest, e.stamp)
 	} else {
 		b.replaces(n)
-		n = &node[V]{owner: b.owner, entries: withInsert(n.entries, i, e)}
+		n = &node[V]{owner: b.owner, entries: withInsert(n.entries, i, e), latest: max(n.latest, e.stamp)}
 	}
 	if len(n.entries) <= maxFill {
 		return n, nil, true
@@ -138,7 +139,7 @@ func (b *Batch[V]) setLeaf(n *node[V], e entry[V]) (left, right *node[V], added 
 	at := splitPoint(len(n.entries), i)
 	right = &node[V]{owner: b.owner, entries: slices.Clone(n.entries[at:])}
 	left = &node[V]{owner: b.owner, entries: slices.Clone(n.entries[:at])}
-	return left, right, true
+	return left.stamped(), right.stamped(), true
 }
 
 // splitPoint halves a full node, except when it grew at its end: keys that
@@ -156,7 +157,7 @@ func (b *Batch[V]) editable(n *node[V]) *node[V] {
 		return n
 	}
 	b.replaces(n)
-	return &node[V]{owner: b.owner, entries: slices.Clone(n.entries), kids: slices.Clone(n.kids)}
+	return &node[V]{owner: b.owner, entries: slices.Clone(n.entries), kids: slices.Clone(n.kids), latest: n.latest}
 }
 
 // remove returns the node that takes n's place, which may be too small. The
@@ -169,14 +170,13 @@ func (b *Batch[V]) remove(n *node[V], key string) *node[V] {
 			return n
 		}
 		b.replaces(n)
-		return &node[V]{owner: b.owner, entries: without(n.entries, i)}
+		return &node[V]{owner: b.owner, entries: without(n.entries, i), latest: n.latest}
 	}
 	i := n.route(key)
 	kid := b.remove(n.kids[i].node, key)
 	n = b.editable(n)
-	c := &n.kids[i]
-	c.node, c.latest = kid, kid.latest()
-	c.count--
+	n.kids[i].node = kid
+	n.kids[i].count--
 	if kid.size() < minFill && len(n.kids) > 1 {
 		b.join(n, max(0, i-1))
 	}
@@ -201,7 +201,7 @@ func (b *Batch[V]) join(n *node[V], i int) {
 	}
 	lower := n.kids[i].key
 	if all.size() <= maxFill {
-		n.kids[i] = child[V]{key: lower, count: n.kids[i].count + n.kids[i+1].count, latest: all.latest(), node: all}
+		n.kids[i] = child[V]{key: lower, count: n.kids[i].count + n.kids[i+1].count, node: all.stamped()}
 		n.kids = slices.Delete(n.kids, i+1, i+2)
 		return
 	}
@@ -212,6 +212,6 @@ func (b *Batch[V]) join(n *node[V], i int) {
 	} else {
 		low.kids, high.kids = slices.Clone(all.kids[:at]), slices.Clone(all.kids[at:])
 	}
-	n.kids[i] = child[V]{key: lower, count: low.count(), latest: low.latest(), node: low}
-	n.kids[i+1] = ref(high)
+	n.kids[i] = child[V]{key: lower, count: low.count(), node: low.stamped()}
+	n.kids[i+1] = ref(high.stamped())
 }

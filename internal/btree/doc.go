@@ -3,6 +3,6 @@
 // changing one copies the path from the root to a leaf and shares the rest, so
 // that keeping an old version costs only the nodes that differ. Every node
 // knows how many entries are below it, which makes counting a range as cheap
-// as finding its ends, and the greatest stamp of an entry below it, which makes
-// finding what has changed as cheap as there is little of it.
+// as finding its ends, and a bound of the stamps below it, which makes finding
+// what has changed as cheap as there is little of it.
 package btree

@@ -32,14 +32,11 @@ type entry[V any] struct {
 }
 
 // child is a subtree. The keys below it are at least key, except that
-// everything smaller than the second child belongs to the first. No stamp
-// below it is greater than latest; as long as stamps ascend, latest is the
-// greatest of them.
+// everything smaller than the second child belongs to the first.
 type child[V any] struct {
-	key    string
-	count  int
-	latest int64
-	node   *node[V]
+	key   string
+	count int
+	node  *node[V]
 }
 
 // node is a leaf (entries) or an inner node (kids), never both. It is
@@ -49,6 +46,7 @@ type node[V any] struct {
 	owner    *token
 	entries  []entry[V]
 	kids     []child[V]
+	latest   int64         // no stamp below is greater
 	identity atomic.Uint64 // of a leaf; see Run.Identity
 }
 
@@ -65,16 +63,16 @@ func (n *node[V]) count() int {
 	return total
 }
 
-// latest is the greatest stamp in the subtree; it walks one node only, too.
-func (n *node[V]) latest() int64 {
-	var greatest int64
+// stamped sets latest by what is below, and returns the node.
+func (n *node[V]) stamped() *node[V] {
+	n.latest = 0
 	for i := range n.entries {
-		greatest = max(greatest, n.entries[i].stamp)
+		n.latest = max(n.latest, n.entries[i].stamp)
 	}
 	for i := range n.kids {
-		greatest = max(greatest, n.kids[i].latest)
+		n.latest = max(n.latest, n.kids[i].node.latest)
 	}
-	return greatest
+	return n
 }
 
 // first is the smallest key, or the lower bound of the first child.
@@ -167,7 +165,7 @@ func (n *node[V]) since(stamp int64, yield func(V, int64) bool) bool {
 		}
 	}
 	for i := range n.kids {
-		if c := &n.kids[i]; c.latest > stamp && !c.node.since(stamp, yield) {
+		if kid := n.kids[i].node; kid.latest > stamp && !kid.since(stamp, yield) {
 			return false
 		}
 	}

@@ -121,7 +121,7 @@ func LoadAt[V any](n int, at func(i int) (key string, value V, stamp int64)) (Tr
 		for _, size := range shares(len(level)) {
 			kids := append(make([]child[V], 0, size), level[:size]...)
 			level = level[size:]
-			parents = append(parents, ref(&node[V]{kids: kids}))
+			parents = append(parents, ref((&node[V]{kids: kids}).stamped()))
 		}
 		level = parents
 	}
@@ -141,7 +141,7 @@ func loadLeaves[V any](n int, at func(i int) (string, V, int64)) ([]child[V], er
 			entries[i] = entry[V]{key, value, stamp}
 			next, last = next+1, key
 		}
-		leaves = append(leaves, ref(&node[V]{owner: loadedNodes, entries: entries}))
+		leaves = append(leaves, ref((&node[V]{owner: loadedNodes, entries: entries}).stamped()))
 	}
 	return leaves, nil
 }
@@ -158,5 +158,5 @@ func shares(n int) []int {
 }
 
 func ref[V any](n *node[V]) child[V] {
-	return child[V]{key: n.first(), count: n.count(), latest: n.latest(), node: n}
+	return child[V]{key: n.first(), count: n.count(), node: n}
 }
