@@ -1,0 +1,147 @@
+package histories
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// scenario is a world and what happens in it, round by round. In each round all
+// clients are silenced, something happens, and they come back.
+type scenario struct {
+	name     string
+	servers  int
+	settings settings
+	// exact: history is never gone, nor compacted.
+	exact  bool
+	rounds []round
+}
+
+type round struct {
+	how silence
+	// away is what happens while the clients are.
+	away func(*testing.T, *world)
+	// gone: the history that they need is gone then.
+	gone bool
+}
+
+// scenarios are what issue after issue about list and watch is about.
+var scenarios = []scenario{
+	{name: "the server is killed", servers: 1, exact: true, rounds: []round{
+		{how: refused, away: func(t *testing.T, w *world) {
+			w.meanwhile(t, task{90, 12}, func() { w.restart(t, syscall.SIGKILL) })
+		}},
+		{how: stalled, away: func(t *testing.T, w *world) {
+			w.meanwhile(t, task{60, 6}, func() { w.restart(t, syscall.SIGKILL); w.restart(t, syscall.SIGTERM) })
+		}},
+	}},
+	{name: "the store is compacted, and a day passes", servers: 1, rounds: []round{
+		{how: hung, away: func(t *testing.T, w *world) {
+			w.write(t, task{90, 15})
+			w.compact(t)
+			w.restart(t, syscall.SIGKILL)
+			w.write(t, task{30, 3})
+		}},
+		{how: hung, away: func(t *testing.T, w *world) { // as long as it can be remembered
+			w.write(t, task{60, 15})
+			w.compact(t)
+			w.pass(t, tombstoneAge-time.Hour)
+			w.restart(t, syscall.SIGTERM)
+		}},
+		{how: hung, gone: true, away: func(t *testing.T, w *world) { // longer
+			w.write(t, task{60, 15})
+			w.compact(t)
+			w.pass(t, tombstoneAge+time.Hour)
+			w.restart(t, syscall.SIGKILL)
+			w.write(t, task{30, 3})
+		}},
+	}},
+	{name: "others compact the store", servers: 1, rounds: []round{
+		{how: stalled, away: func(t *testing.T, w *world) { // the server remembers
+			w.write(t, task{60, 9})
+			w.compactOutside(t)
+			w.write(t, task{30, 3})
+		}},
+		{how: hung, gone: true, away: func(t *testing.T, w *world) {
+			w.write(t, task{60, 9})
+			w.compactOutside(t)
+			w.restart(t, syscall.SIGKILL)
+			w.write(t, task{30, 3})
+		}},
+		{how: hung, away: func(t *testing.T, w *world) { // behind the gap all is as it was
+			w.write(t, task{60, 9})
+			w.compact(t)
+			w.restart(t, syscall.SIGTERM)
+		}},
+	}},
+	{name: "ten deletions are remembered", servers: 1, settings: settings{Tombstones: 10}, rounds: []round{
+		{how: hung, away: func(t *testing.T, w *world) {
+			w.write(t, task{60, 9})
+			w.compact(t)
+			w.restart(t, syscall.SIGKILL)
+		}},
+		{how: hung, gone: true, away: func(t *testing.T, w *world) {
+			w.write(t, task{60, 30})
+			w.compact(t)
+			w.restart(t, syscall.SIGKILL)
+		}},
+	}},
+	{name: "compacted history is turned off", servers: 1, settings: settings{ExactHistory: true}, rounds: []round{
+		{how: refused, away: func(t *testing.T, w *world) {
+			w.meanwhile(t, task{60, 9}, func() { w.restart(t, syscall.SIGKILL) })
+		}},
+		{how: hung, gone: true, away: func(t *testing.T, w *world) {
+			w.write(t, task{60, 9})
+			w.compact(t)
+			w.restart(t, syscall.SIGKILL)
+		}},
+	}},
+	{name: "three servers are restarted one by one", servers: 3, rounds: []round{
+		{how: open, away: func(t *testing.T, w *world) {
+			w.meanwhile(t, task{150, 21}, func() { w.roll(t) })
+		}},
+		{how: hung, away: func(t *testing.T, w *world) {
+			w.write(t, task{60, 12})
+			w.compact(t)
+			w.meanwhile(t, task{60, 9}, func() { w.roll(t) })
+		}},
+	}},
+}
+
+// TestHistories plays all scenarios, side by side.
+func TestHistories(t *testing.T) {
+	begin := time.Now()
+	for seed, first := *seed, true; first || time.Since(begin) < *duration && !t.Failed(); seed, first = seed+1, false {
+		t.Run(fmt.Sprintf("-histories.seed=%d", seed), func(t *testing.T) {
+			for _, s := range scenarios {
+				t.Run(s.name, func(t *testing.T) {
+					t.Parallel()
+					s.play(t, seed)
+				})
+			}
+		})
+	}
+}
+
+func (s scenario) play(t *testing.T, seed uint64) {
+	w := newWorld(t, seed, s.servers, s.settings)
+	for i, r := range s.rounds {
+		w.begin(t)
+		w.silence(r.how)
+		r.away(t, w)
+		w.heal()
+		w.judge(t, r.gone)
+		if t.Failed() {
+			t.Fatalf("in round %d; %v", i, w)
+		}
+	}
+	// And they go on.
+	w.begin(t)
+	w.write(t, task{30, 6})
+	w.judge(t, false)
+	if s.exact {
+		w.judgeExactly(t)
+	}
+	t.Log(w)
+}
