@@ -144,7 +144,7 @@ func (f *fixture) dial() *peer {
 	conn, err := tls.Dial("tcp", f.addr, config)
 	must(f.t, err)
 	f.t.Cleanup(func() { conn.Close() })
-	must(f.t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+	must(f.t, conn.SetDeadline(time.Now().Add(2*time.Minute))) // for what waits for ever
 	return newPeer(f.t, conn)
 }
 

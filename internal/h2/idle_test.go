@@ -38,6 +38,8 @@ func TestIdleStreamsAreSmall(t *testing.T) {
 			p.next += 2
 			must(t, p.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, EndHeaders: true, EndStream: true,
 				BlockFragment: p.encode(get("user-agent", "idle", "accept", "application/json", "authorization", "Bearer 1234")...)}))
+		}
+		for range streams {
 			<-opened
 		}
 	}
