@@ -125,6 +125,14 @@ type Config struct {
 	// ServiceAccount, no accounts are made either.
 	DisableAdmissionPlugins []string
 
+	// CatchUpTimeout is how long a watch from a version that another server on the
+	// same store has told, and this one has not reached, waits for it in silence,
+	// before it is sent to try again (429). Default 5 s.
+	CatchUpTimeout time.Duration
+	// ShutdownDelay is how long the server goes on serving when it is asked to
+	// end, while /readyz fails already: as long as a load balancer needs to notice.
+	// Default 0.
+	ShutdownDelay time.Duration
 	// ShutdownTimeout is how long requests that are under way, and connections
 	// that clients keep, may hold up the end. Default 10 s.
 	ShutdownTimeout time.Duration
@@ -189,6 +197,9 @@ func (c *Config) ensureDefaults() error {
 		return fmt.Errorf("--service-cidr %s has no room for services", c.ServiceCIDR)
 	}
 	setDefault(&c.SelfCheckInterval, defaultSelfCheck)
+	if c.ShutdownDelay < 0 {
+		return fmt.Errorf("--shutdown-delay-duration %s is negative", c.ShutdownDelay)
+	}
 	if c.ShutdownTimeout < 0 {
 		return fmt.Errorf("the time to shut down, %s, is negative", c.ShutdownTimeout)
 	}

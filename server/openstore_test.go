@@ -2,8 +2,6 @@ package server_test
 
 import (
 	"context"
-	"crypto/tls"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -55,36 +53,17 @@ func TestNotReadyBeforeAllIsServed(t *testing.T) {
 	}
 	h := held{store, make(chan struct{})}
 	s := launch(t, server.Config{DataDir: t.TempDir(), OpenStore: func(context.Context) (storage.Store, error) { return h, nil }})
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // Nothing is trusted here.
-	t.Cleanup(transport.CloseIdleConnections)
 	ctx := deadline(t)
-	readyz := func() (code int, report string) {
-		t.Helper()
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL()+"/readyz?verbose", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		response, err := transport.RoundTrip(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = response.Body.Close() }()
-		body, err := io.ReadAll(response.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return response.StatusCode, string(body)
-	}
-	code, report := readyz()
+	code, report := readiness(ctx, t, s)
 	for !strings.Contains(report, "[+]caches ok") {
-		code, report = readyz()
+		code, report = readiness(ctx, t, s)
 	}
 	if code != http.StatusInternalServerError || !strings.Contains(report, "[-]startup failed") {
 		t.Errorf("before all is there: %d %s", code, report)
 	}
 	close(h.free)
 	s.awaitReady(ctx, t)
-	if code, report = readyz(); code != http.StatusOK {
+	if code, report = readiness(ctx, t, s); code != http.StatusOK {
 		t.Errorf("when all is there: %d %s", code, report)
 	}
 }

@@ -36,6 +36,7 @@ type Server struct {
 	identity *identity
 	ready    chan struct{}
 	once     sync.Once
+	leaving  chan struct{} // closed when the server is asked to end
 }
 
 // Listen checks the configuration, prepares the data directory and takes the
@@ -57,7 +58,7 @@ func Listen(config Config) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, listener.Close(), lock.Close())
 	}
-	return &Server{config: config, lock: lock, listener: listener, identity: identity, ready: make(chan struct{})}, nil
+	return &Server{config: config, lock: lock, listener: listener, identity: identity, ready: make(chan struct{}), leaving: make(chan struct{})}, nil
 }
 
 // lockName is the file in the data directory that a running server locks. Its
@@ -109,8 +110,8 @@ func (s *Server) Kubeconfig() string {
 // reads wait.
 func (s *Server) Ready() <-chan struct{} { return s.ready }
 
-// Run serves until ctx ends, and then drains: watches end, requests that are
-// under way finish, the storage is closed. It may be called once. It returns
+// Run serves until ctx ends, and Config.ShutdownDelay longer, and then drains:
+// watches end, requests that are under way finish, the storage is closed. It may be called once. It returns
 // nil after an orderly end.
 func (s *Server) Run(ctx context.Context) error {
 	store, err := s.config.openStore(ctx)
@@ -151,16 +152,22 @@ func (s *Server) serve(ctx context.Context, store storage.Store) error {
 		return errors.Join(err, s.listener.Close())
 	}
 	// The caches outlive the requests: the feed ends when the server has
-	// drained, not when it is asked to.
+	// drained, not when it is asked to. The other parts end when it has left.
 	feedCtx, stopFeed := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopFeed()
-	group, groupCtx := errgroup.WithContext(ctx)
+	running, stopRunning := context.WithCancel(feedCtx)
+	defer stopRunning()
+	group, groupCtx := errgroup.WithContext(running)
 	serveCtx, stopServing := context.WithCancel(feedCtx)
 	defer stopServing()
 	group.Go(func() error {
 		defer stopServing()
-		<-groupCtx.Done()
-		s.withdraw(feedCtx, set, store, caches)
+		defer stopRunning()
+		select {
+		case <-ctx.Done():
+		case <-groupCtx.Done():
+		}
+		s.leave(groupCtx, set, store, caches)
 		return nil
 	})
 	group.Go(func() error {
@@ -221,29 +228,6 @@ func (s *Server) newCustomResources(store storage.Store, table *resource.Table, 
 	})
 	set.Admit(customs.Admit)
 	return customs
-}
-
-// withdrawTimeout bounds what withdraw adds to the time of stopping.
-const withdrawTimeout = time.Second
-
-// withdraw tells whoever finds the server by default/kubernetes that it goes,
-// while they can still hear it. A store that fails does not hold up the end:
-// the address is taken over when a server starts there again.
-func (s *Server) withdraw(ctx context.Context, set *registry.Set, store storage.Store, caches *caches) {
-	select {
-	case <-s.ready:
-	default:
-		return // never announced, or not all of it
-	}
-	ctx, cancel := context.WithTimeout(ctx, withdrawTimeout)
-	defer cancel()
-	err := registry.Withdraw(ctx, set, s.endpoint())
-	if err == nil {
-		err = caches.overtake(ctx, store) // so that the watches that end now have heard of it
-	}
-	if err != nil {
-		s.config.Logger.Warn("the server could not be taken out of default/kubernetes", "error", err)
-	}
 }
 
 // endpoint is what default/kubernetes points at.

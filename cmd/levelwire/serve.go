@@ -34,6 +34,7 @@ func (f *serverFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&c.EtcdKeyFile, "etcd-keyfile", "", "PEM file of that certificate's key")
 	f.registerHistory(cmd)
 	flags.DurationVar(&c.SelfCheckInterval, "self-check-interval", 0, "how often the caches are compared with the store; negative: never (default 10m)")
+	flags.DurationVar(&c.ShutdownDelay, "shutdown-delay-duration", 0, "how long to go on serving after SIGTERM, while /readyz fails: as long as a load balancer needs to send nobody new")
 	flags.BoolVar(&c.Profiling, "profiling", false, "serve profiles of the process at /debug/pprof/: kubectl get --raw '/debug/pprof/profile?seconds=10' > cpu.pprof")
 	f.registerIdentity(cmd)
 	flags.StringVar(&f.serviceCIDR, "service-cidr", "10.96.0.0/16", "network that Services get their addresses from")

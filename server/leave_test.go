@@ -1,0 +1,90 @@
+package server_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/server"
+	"github.com/levelwire/levelwire/storage"
+	"github.com/levelwire/levelwire/storage/memory"
+)
+
+// TestShutdownDelay: a server that has been asked to end says so at /readyz and
+// in default/kubernetes, and otherwise goes on as before. It does not wait for
+// the end of the delay when it cannot go on.
+func TestShutdownDelay(t *testing.T) {
+	ctx := deadline(t)
+	store, err := memory.Open(memory.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, server.Config{
+		DataDir: t.TempDir(), ShutdownDelay: time.Hour,
+		OpenStore: func(context.Context) (storage.Store, error) { return store, nil },
+	})
+	client := s.client(t)
+	pods := openWatch(ctx, t, rest.For[*corev1.ConfigMap](client))
+	s.cancel()
+	var report string
+	if !within(ctx, true, func() bool {
+		var code int
+		code, report = readiness(ctx, t, s)
+		return code != http.StatusOK
+	}) || !strings.Contains(report, "[-]leaving") {
+		t.Errorf("/readyz says %s", report)
+	}
+	if !within(ctx, true, func() bool {
+		slice, err := rest.For[*discoveryv1.EndpointSlice](client).Namespace("default").Get(ctx, "kubernetes", metav1.GetOptions{})
+		return err == nil && len(slice.Endpoints) == 0
+	}) {
+		t.Error("the server is still in default/kubernetes")
+	}
+	made := create(ctx, t, client, "late")
+	if event, err := pods.Next(); err != nil || event.Object.GetUID() != made.UID {
+		t.Errorf("a watch: %v, %v", event, err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-s.ended:
+		s.ended <- nil // for stop
+		if !errors.Is(err, storage.ErrClosed) {
+			t.Errorf("the server ended with %v", err)
+		}
+	case <-ctx.Done():
+		t.Error("the server waits for nothing")
+	}
+}
+
+// readiness returns what /readyz says, to anybody.
+func readiness(ctx context.Context, t *testing.T, s *running) (code int, report string) {
+	t.Helper()
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // Nothing is trusted here.
+	defer transport.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL()+"/readyz?verbose", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := transport.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(body)
+}
