@@ -57,11 +57,8 @@ func (r Resource[T]) Difference(ctx context.Context, held []T, opts metav1.ListO
 	d, err := r.differenceFrom(ctx, c, &opts)
 	if errors.Is(err, errNotHeld) && c.digest.Known != 0 {
 		// The copy is not what it was taken for: nothing of it is certain.
-		asked := c.bytes
 		c.digest.Known = 0
-		if d, err = r.differenceFrom(ctx, c, &opts); err == nil {
-			d.Bytes += asked
-		}
+		d, err = r.differenceFrom(ctx, c, &opts)
 	}
 	if errors.Is(err, errNotHeld) {
 		err = fmt.Errorf("%w: %w", ErrListInstead, err)
@@ -96,7 +93,7 @@ func (r Resource[T]) differenceFrom(ctx context.Context, c *claim[T], opts *meta
 	if err != nil {
 		return nil, fmt.Errorf("difference of %s: %w", r.gvr.Resource, contextError(ctx, err))
 	}
-	d.Bytes = int64(len(req.raw)) + ans.received.Load()
+	d.Bytes = c.bytes
 	return d, nil
 }
 
@@ -130,7 +127,7 @@ type claim[T Object] struct {
 	hashes  []uint64
 	digest  *difference.Digest
 	hasher  *difference.Hasher
-	bytes   int64 // that all questions took
+	bytes   int64 // that questions and answers took so far
 }
 
 func newClaim[T Object](seed difference.Seed, held []T, version string) (*claim[T], error) {

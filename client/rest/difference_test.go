@@ -286,6 +286,24 @@ func TestTruncatedDifferences(t *testing.T) {
 	}
 }
 
+// TestEmptyObjectsEndADifference: an object that is nothing takes a byte on the
+// wire and far more in memory, so the first one is the last.
+func TestEmptyObjectsEndADifference(t *testing.T) {
+	c, err := newClaim(difference.Seed{}, samplePods(40), "1020")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &difference.Header{Version: 5000, Sent: 1 << 40, Differing: difference.NewSet(c.digest.Bits)}
+	in := bytes.NewReader(append(h.Append(nil, c.digest.Bits), make([]byte, 1<<20)...))
+	var decode *DecodeError
+	if _, err := readDifference(For[*corev1.Pod](nil).codec, encodingProtobuf, newSource(in, 1<<20), c); !errors.As(err, &decode) {
+		t.Errorf("got %v", err)
+	}
+	if in.Len() < 1<<19 {
+		t.Errorf("it was read on for %d bytes", 1<<20-in.Len())
+	}
+}
+
 func flip(data []byte, at int) []byte {
 	data = bytes.Clone(data)
 	data[at] ^= 1

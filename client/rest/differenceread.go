@@ -17,34 +17,31 @@ func readDifference[T Object](codec *codec[T], enc encoding, src *source, c *cla
 		return nil, src.cause("difference", err)
 	}
 	d := &Difference[T]{ResourceVersion: formatVersion(header.Version)}
-	sum, err := d.keep(header, src, c)
-	if errors.Is(err, errNotHeld) {
+	sum, err := d.read(codec, enc, header, src, c)
+	n := uint64(len(d.Kept) + len(d.Received))
+	switch {
+	case errors.Is(err, errNotHeld):
 		return nil, err
-	}
-	if err == nil {
-		err = d.receive(codec, enc, header, src)
-	}
-	if err == nil {
-		src.frame()
-		err = difference.ReadEnd(src)
-	}
-	if err != nil {
+	case err != nil:
 		return nil, src.cause("difference", err)
-	}
-	for _, obj := range d.Received {
-		bucket, hash, err := c.of(obj)
-		if err == nil && !header.Differing.Has(bucket) {
-			err = fmt.Errorf("%s/%s is in a bucket that does not differ", obj.GetNamespace(), obj.GetName())
-		}
-		if err != nil {
-			return nil, &DecodeError{What: "difference", Err: err}
-		}
-		sum ^= hash
-	}
-	if n := uint64(len(d.Kept) + len(d.Received)); n != header.Selected || sum != header.Checksum {
+	case n != header.Selected || sum != header.Checksum:
 		return nil, &DecodeError{What: "difference", Err: fmt.Errorf("it leads to %d objects and the server has %d, or others", n, header.Selected)}
 	}
 	return d, nil
+}
+
+// read reads what follows the header, and returns the checksum of the result.
+func (d *Difference[T]) read(codec *codec[T], enc encoding, header *difference.Header, src *source, c *claim[T]) (sum uint64, err error) {
+	kept, err := d.keep(header, src, c)
+	if err != nil {
+		return 0, err
+	}
+	received, err := d.receive(codec, enc, header, src, c)
+	if err != nil {
+		return 0, err
+	}
+	src.frame()
+	return kept ^ received, difference.ReadEnd(src)
 }
 
 // keep reads the hashes, and finds what of the claim the server has, too. It
@@ -90,33 +87,47 @@ func (d *Difference[T]) keep(header *difference.Header, src *source, c *claim[T]
 	return sum, nil
 }
 
-// receive decodes the objects that were sent.
-func (d *Difference[T]) receive(codec *codec[T], enc encoding, header *difference.Header, src *source) error {
+// receive decodes the objects that were sent, and returns their checksum. Each is
+// looked at as soon as it is there: one that cannot be what was asked for ends it.
+func (d *Difference[T]) receive(codec *codec[T], enc encoding, header *difference.Header, src *source, c *claim[T]) (sum uint64, err error) {
 	decode, err := codec.itemDecoder(enc)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	var buf []byte
 	for range header.Sent {
-		src.frame()
-		size, err := difference.ReadSize(src)
-		if err != nil {
-			return err
-		}
-		if src.limit >= 0 && size > uint64(src.limit) || size > 1<<40 {
-			return src.tooLarge()
-		}
-		src.frame()
-		if buf, err = readSized(src, buf, int(size)); err != nil {
-			return err
+		if buf, err = readItem(src, buf); err != nil {
+			return 0, err
 		}
 		obj, err := decode(buf)
 		if err != nil {
-			return fmt.Errorf("objects[%d]: %w", len(d.Received), err)
+			return 0, fmt.Errorf("objects[%d]: %w", len(d.Received), err)
+		}
+		bucket, hash, err := c.of(obj)
+		if err != nil {
+			return 0, err
+		}
+		if !header.Differing.Has(bucket) {
+			return 0, fmt.Errorf("object %s/%s is in a bucket that does not differ", obj.GetNamespace(), obj.GetName())
 		}
 		d.Received = append(d.Received, obj)
+		sum ^= hash
 	}
-	return nil
+	return sum, nil
+}
+
+// readItem reads the bytes of one object into buf, or a larger one.
+func readItem(src *source, buf []byte) ([]byte, error) {
+	src.frame()
+	size, err := difference.ReadSize(src)
+	if err != nil {
+		return nil, err
+	}
+	if src.limit >= 0 && size > uint64(src.limit) || size > 1<<40 {
+		return nil, src.tooLarge()
+	}
+	src.frame()
+	return readSized(src, buf, int(size))
 }
 
 // itemDecoder returns the function that decodes one object after the other,
