@@ -106,10 +106,12 @@ func (f *Feed) writeDown(ctx context.Context, store Grounds, b *batches, found [
 			b.beginIfFull()
 		}
 		kept, err := f.complete(ctx, store, &found[i])
-		if err != nil {
+		switch {
+		case errors.Is(err, errUntold):
+			b.startAnew(found[i].revision)
+		case err != nil:
 			return err
-		}
-		if kept {
+		case kept:
 			b.add(found[i])
 		}
 	}
@@ -141,24 +143,17 @@ func (f *Feed) deletions(ctx context.Context, store storage.Historian, from, thr
 }
 
 // complete reads what is worth keeping of the object that was deleted. It is
-// false if there was none.
+// false if there was none, or if nobody can have been shown it; see lastGood.
 func (f *Feed) complete(ctx context.Context, store storage.Reader, t *tombstone) (bool, error) {
 	m := f.member(t.key)
 	if m == nil {
 		return false, nil // nobody serves it any more
 	}
-	item, err := store.Get(ctx, t.key, t.revision-1)
-	if errors.Is(err, storage.ErrNotFound) {
-		return false, nil // it was never there: others may write transactions
-	}
-	if err != nil {
+	o, err := m.cache.lastGood(ctx, store, m.prefix, t.key[len(m.prefix):], t.revision)
+	if o == nil || err != nil {
 		return false, err
 	}
-	o, err := m.cache.Decode(t.key[len(m.prefix):], item.Value, item.Modified)
-	if err != nil {
-		return false, nil //nolint:nilerr // Nobody has been shown it.
-	}
-	t.written, t.created, t.residue = item.Modified, item.Created, m.cache.residue(o).JSON
+	t.written, t.created, t.residue = o.Revision, o.created, m.cache.residue(o).JSON
 	return true, nil
 }
 
@@ -243,6 +238,6 @@ func (c *Cache) revive(t *tombstone, key string) (*Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.created, o.steady = t.created, t.written
+	o.residue, o.created, o.steady = true, t.created, t.written
 	return o, nil
 }

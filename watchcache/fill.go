@@ -145,7 +145,7 @@ func (f *Feed) load(ctx context.Context, m *member, held btree.Tree[*Object]) ([
 	var revision storage.Revision
 	for page := range pages {
 		revision = page.Revision
-		objects = f.decodePage(m, page.Items, held.Get, objects)
+		objects = f.decodePage(ctx, m, page.Items, held.Get, objects)
 		m.loaded.Store(int64(len(objects)))
 	}
 	return objects, revision, group.Wait()
@@ -173,8 +173,8 @@ func (f *Feed) pages(ctx context.Context, prefix string, keysOnly bool, visit fu
 
 // decodePage appends the page's objects. One that the cache holds at the same
 // revision is taken over as it is; so is the last good state of one that
-// cannot be decoded.
-func (f *Feed) decodePage(m *member, items []storage.KeyValue, held func(string) (*Object, bool), objects []*Object) []*Object {
+// cannot be decoded, or that is looked up in the store.
+func (f *Feed) decodePage(ctx context.Context, m *member, items []storage.KeyValue, held func(string) (*Object, bool), objects []*Object) []*Object {
 	start := len(objects)
 	objects = append(objects, make([]*Object, len(items))...)
 	decoded := objects[start:]
@@ -183,7 +183,7 @@ func (f *Feed) decodePage(m *member, items []storage.KeyValue, held func(string)
 	for n := range workers {
 		wait.Go(func() {
 			for i := n * len(items) / workers; i < (n+1)*len(items)/workers; i++ {
-				decoded[i] = f.decodeItem(m, &items[i], held)
+				decoded[i] = f.decodeItem(ctx, m, &items[i], held)
 			}
 		})
 	}
@@ -197,7 +197,7 @@ func (f *Feed) decodePage(m *member, items []storage.KeyValue, held func(string)
 	return objects[:start+len(kept)]
 }
 
-func (f *Feed) decodeItem(m *member, item *storage.KeyValue, held func(string) (*Object, bool)) *Object {
+func (f *Feed) decodeItem(ctx context.Context, m *member, item *storage.KeyValue, held func(string) (*Object, bool)) *Object {
 	key := item.Key[len(m.prefix):]
 	had, _ := held(key)
 	if had != nil && had.Revision == item.Modified {
@@ -208,6 +208,10 @@ func (f *Feed) decodeItem(m *member, item *storage.KeyValue, held func(string) (
 		f.mu.Lock()
 		f.skip(item.Key, item.Modified, err)
 		f.mu.Unlock()
+		if had == nil {
+			// If the store does not tell, the object is shown when it is well again.
+			had, _ = m.cache.lastGood(ctx, f.store, m.prefix, key, item.Modified)
+		}
 		return had
 	}
 	o.created, o.steady = item.Created, item.Modified

@@ -91,49 +91,81 @@ func TestWakeTellsSleepers(t *testing.T) {
 	<-w.Ready()
 }
 
-// TestFieldsThatBecomeSelectable: objects and events from before are found by
-// them, too.
-func TestFieldsThatBecomeSelectable(t *testing.T) {
-	res := &resource.Resource{
+// thingResource is a custom kind without selectable fields.
+func thingResource() *resource.Resource {
+	return &resource.Resource{
 		Group: "example.com", Version: "v1", Kind: "Thing", Plural: "things", Mixed: true, Namespaced: true, StorePrefix: "/registry/example.com/things/",
 		New:     func() resource.Object { return &unstructured.Unstructured{} },
 		NewList: func() runtime.Object { return &unstructured.UnstructuredList{} },
 	}
-	c := New(res, Options{})
-	thing := func(color string, revision int) *Object {
-		o, err := c.Decode("ns/it", []byte(`{"kind":"Thing","apiVersion":"example.com/v1","metadata":{"name":"it","namespace":"ns"},"spec":{"color":"`+color+`"}}`), rev(revision))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return o
-	}
-	if _, err := c.Fill([]*Object{thing("red", 10)}, 10); err != nil {
+}
+
+// thing is a change of a Thing of a color.
+func thing(t *testing.T, c *Cache, name, color string, revision int) Change {
+	t.Helper()
+	o, err := c.Decode("ns/"+name, []byte(`{"kind":"Thing","apiVersion":"example.com/v1","metadata":{"name":"`+name+`","namespace":"ns"},"spec":{"color":"`+color+`"}}`), rev(revision))
+	if err != nil {
 		t.Fatal(err)
 	}
-	c.Apply([]Change{{Key: "ns/it", Object: thing("blue", 11), Revision: 11}})
-	select1 := func(selector string) (*Selection, error) {
-		parsed, err := fields.ParseSelector(selector)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return NewSelection(res, "", "", nil, parsed)
+	return Change{Key: o.Key, Object: o, Revision: o.Revision}
+}
+
+// selectThings makes spec.color selectable and selects by it.
+func selectThings(t *testing.T, res *resource.Resource, color string) *Selection {
+	t.Helper()
+	res.Select(resource.Field{Name: "spec.color", Paths: [][]string{{"spec", "color"}}})
+	s, err := NewSelection(res, "", "", nil, fields.OneTermEqualSelector("spec.color", color))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if _, err := select1("spec.color=red"); err == nil {
+	return s
+}
+
+// TestCompactedHistoryOfFieldsThatBecomeSelectable: what such a field was cannot
+// always be told, and whoever may have been shown an object learns that it is gone.
+func TestCompactedHistoryOfFieldsThatBecomeSelectable(t *testing.T) {
+	res := thingResource()
+	c := New(res, Options{HistoryEvents: 1})
+	var objects []*Object
+	for _, name := range []string{"changed", "deleted", "unchanged"} {
+		objects = append(objects, thing(t, c, name, "red", 10).Object)
+	}
+	if _, err := c.Fill(objects, 10); err != nil {
+		t.Fatal(err)
+	}
+	c.Apply([]Change{thing(t, c, "changed", "blue", 11)})
+	c.Apply([]Change{thing(t, c, "young", "red", 12)})
+	c.Apply([]Change{gone("ns/deleted", 13)})
+	c.Apply([]Change{gone("ns/young", 14)})
+	c.Apply([]Change{thing(t, c, "unchanged", "red", 15)})
+	c.Apply([]Change{thing(t, c, "last", "red", 16)})
+	for i := range c.graves.list {
+		c.graves.list[i].last = c.residue(c.graves.list[i].last)
+	}
+	red := selectThings(t, res, "red")
+	expect(t, drain(t, watching(t, c, WatchOptions{After: 10, Selection: red})),
+		"DELETED ns/changed@10", "DELETED ns/deleted@10", "MODIFIED ns/unchanged@15", "ADDED ns/last@16")
+	expect(t, drain(t, watching(t, c, WatchOptions{After: 12, Selection: red})),
+		"DELETED ns/deleted@12", "DELETED ns/young@12", "MODIFIED ns/unchanged@15", "ADDED ns/last@16")
+}
+
+// TestFieldsThatBecomeSelectable: objects and events from before are found by
+// them, too.
+func TestFieldsThatBecomeSelectable(t *testing.T) {
+	res := thingResource()
+	c := New(res, Options{})
+	if _, err := c.Fill([]*Object{thing(t, c, "it", "red", 10).Object}, 10); err != nil {
+		t.Fatal(err)
+	}
+	c.Apply([]Change{thing(t, c, "it", "blue", 11)})
+	if _, err := NewSelection(res, "", "", nil, fields.OneTermEqualSelector("spec.color", "red")); err == nil {
 		t.Error("selected by a field that is none")
 	}
-	res.Select(resource.Field{Name: "spec.color", Paths: [][]string{{"spec", "color"}}})
-	red, err := select1("spec.color=red")
-	if err != nil {
-		t.Fatal(err)
-	}
-	blue, err := select1("spec.color=blue")
-	if err != nil {
-		t.Fatal(err)
-	}
+	red, blue := selectThings(t, res, "red"), selectThings(t, res, "blue")
 	wasRed, isBlue := watching(t, c, WatchOptions{After: 10, Selection: red}), watching(t, c, WatchOptions{After: 10, Selection: blue})
 	expect(t, drain(t, wasRed), "DELETED ns/it@11")
 	expect(t, drain(t, isBlue), "ADDED ns/it@11")
-	c.Apply([]Change{{Key: "ns/it", Object: thing("red", 12), Revision: 12}})
+	c.Apply([]Change{thing(t, c, "it", "red", 12)})
 	expect(t, drain(t, wasRed), "ADDED ns/it@12")
 	expect(t, drain(t, isBlue), "DELETED ns/it@12")
 	found := 0

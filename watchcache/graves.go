@@ -103,6 +103,6 @@ func (c *Cache) residue(o *Object) *Object {
 	if err != nil {
 		return o
 	}
-	out.created, out.steady, out.written = o.created, o.steady, o.written
+	out.residue, out.created, out.steady, out.written = true, o.created, o.steady, o.written
 	return out
 }

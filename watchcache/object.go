@@ -27,6 +27,7 @@ type Object struct {
 	// metadata.resourceVersion in front of the other metadata.
 	JSON []byte
 
+	residue bool             // only what is kept of a deleted object
 	written storage.Revision // 0: Revision
 	// created is the revision since when the object has existed, and steady one
 	// since when its attributes have been as they are; 0 means that it is not

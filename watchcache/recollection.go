@@ -33,6 +33,7 @@ type stored struct {
 	unread   bool    // value was dropped, and has to be read again
 	object   *Object // once it has been decoded
 	broken   bool    // it cannot be
+	absent   bool    // there was nothing, as the store says
 }
 
 // noted is one change. before is nil if the key did not exist, or if it has to be
@@ -110,6 +111,10 @@ func (m *recollection) recollect(ctx context.Context, store storage.Reader, from
 	now := m.cache.opts.Now()
 	for i := range m.deaths {
 		e, err := m.entry(ctx, store, &m.deaths[i])
+		if errors.Is(err, errUntold) {
+			p.dead, p.since = nil, m.deaths[i].revision
+			continue
+		}
 		if err != nil {
 			return past{}, err
 		}
@@ -122,6 +127,11 @@ func (m *recollection) recollect(ctx context.Context, store storage.Reader, from
 	}
 	for i := range m.kept {
 		e, err := m.entry(ctx, store, &m.kept[i])
+		if errors.Is(err, errUntold) {
+			p.dead, p.entries = nil, nil
+			p.from, p.since = m.kept[i].revision, m.kept[i].revision
+			continue
+		}
 		if err != nil {
 			return past{}, err
 		}
@@ -147,8 +157,10 @@ func (m *recollection) entry(ctx context.Context, store storage.Reader, n *noted
 	if e.previous, err = m.decode(ctx, store, n.key, n.before, nil); err != nil {
 		return nil, err
 	}
-	if e.previous == nil && n.before != nil {
-		e.previous = m.good[n.key]
+	if e.previous == nil && n.before != nil && !n.before.absent {
+		if e.previous, err = m.lastGood(ctx, store, n); err != nil {
+			return nil, err
+		}
 	}
 	held, _ := m.live.Get(n.key)
 	if e.object, err = m.decode(ctx, store, n.key, n.now, held); err != nil {
@@ -166,6 +178,15 @@ func (m *recollection) entry(ctx context.Context, store storage.Reader, n *noted
 	return e, nil
 }
 
+// lastGood returns what is shown of a key before a change because what was
+// written then cannot be decoded.
+func (m *recollection) lastGood(ctx context.Context, store storage.Reader, n *noted) (*Object, error) {
+	if o, known := m.good[n.key]; known {
+		return o, nil
+	}
+	return m.cache.lastGood(ctx, store, m.prefix, n.key, n.revision)
+}
+
 // decode makes the object of a state, or takes the one over that the cache
 // holds. It is nil if there is none, or if it cannot be decoded.
 func (m *recollection) decode(ctx context.Context, store storage.Reader, key string, s *stored, held *Object) (*Object, error) {
@@ -180,7 +201,7 @@ func (m *recollection) decode(ctx context.Context, store storage.Reader, key str
 	case s.unread:
 		item, err := store.Get(ctx, m.prefix+key, s.revision)
 		if errors.Is(err, storage.ErrNotFound) {
-			s.broken, s.unread = true, false
+			s.absent, s.broken, s.unread = true, true, false
 			return nil, nil
 		}
 		if err != nil {

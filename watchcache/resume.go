@@ -3,6 +3,7 @@ package watchcache
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/levelwire/levelwire/storage"
@@ -286,10 +287,14 @@ func (s *Selection) mayHaveMatched(o *Object, at storage.Revision) bool {
 
 // steadySince returns a revision since when what the selection looks at is as
 // it is in o. Fields that became selectable later than o are not compared when
-// objects enter the cache.
+// objects enter the cache. A residue lacks those that became selectable later than
+// it was made, and cannot tell: only custom resources have such fields.
 func (o *Object) steadySince(s *Selection) storage.Revision {
 	for i := range s.fields {
-		if s.fields[i].index >= len(o.Attributes.Fields) {
+		switch index := s.fields[i].index; {
+		case o.residue && s.stored.Mixed && fieldOf(s.stored, o, index) == "":
+			return math.MaxInt64
+		case index >= len(o.Attributes.Fields):
 			return o.Written()
 		}
 	}
