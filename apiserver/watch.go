@@ -25,7 +25,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, q *request) error
 	if err != nil {
 		return err
 	}
-	if r.ProtoMajor == 1 {
+	if r.ProtoMajor == 1 && r.ContentLength != 0 {
 		if _, err := s.readBody(w, r); err != nil { // which ends the time for it
 			return err
 		}
