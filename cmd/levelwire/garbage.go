@@ -29,21 +29,24 @@ func garbagePercent(live uint64) int {
 	return max(leastPercent, int(freeGarbage*100/live))
 }
 
-// boundGarbage adapts GOGC to the live heap after every collection, for the
-// rest of the process; unless the user has set GOGC or GOMEMLIMIT, and so has
-// decided. It belongs to the command and not to the server: the settings are
-// those of the process, and a program that embeds a server has its own.
-func boundGarbage() {
-	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
-		return
-	}
+// boundGarbage adapts GOGC to the live heap after every collection, until stop
+// is called; unless the user has set GOGC or GOMEMLIMIT, and so has decided. It
+// belongs to the command and not to the server: the settings are those of the
+// process, and a program that embeds a server has its own.
+func boundGarbage() (stop func()) {
 	adapter := &garbageAdapter{}
-	adapter.percent.Store(mostPercent)
-	adapter.afterNextCollection()
+	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
+		adapter.percent.Store(mostPercent)
+		adapter.afterNextCollection()
+	}
+	return func() { adapter.stopped.Store(true) }
 }
 
 // garbageAdapter holds what GOGC was set to last.
-type garbageAdapter struct{ percent atomic.Int64 }
+type garbageAdapter struct {
+	percent atomic.Int64
+	stopped atomic.Bool
+}
 
 // collected is unreachable as soon as it is made, so that its finalizer runs
 // after the next collection. It has a size, and a pointer, so that it shares
@@ -52,6 +55,9 @@ type collected struct{ adapter *garbageAdapter }
 
 func (a *garbageAdapter) afterNextCollection() {
 	runtime.SetFinalizer(&collected{a}, func(c *collected) {
+		if c.adapter.stopped.Load() {
+			return
+		}
 		c.adapter.adapt()
 		c.adapter.afterNextCollection()
 	})

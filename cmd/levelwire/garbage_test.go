@@ -63,7 +63,7 @@ func TestGOGCFollowsTheLiveHeap(t *testing.T) {
 	for _, name := range []string{"GOGC", "GOMEMLIMIT"} {
 		t.Run("not if the user set "+name, func(t *testing.T) {
 			t.Setenv(name, "100")
-			boundGarbage()
+			defer boundGarbage()()
 			rounds := 0
 			collect(t, func() bool { rounds++; return rounds > 2 || percentInForce() != mostPercent })
 			if got := percentInForce(); got != mostPercent {
@@ -73,7 +73,7 @@ func TestGOGCFollowsTheLiveHeap(t *testing.T) {
 	}
 	t.Setenv("GOGC", "")
 	t.Setenv("GOMEMLIMIT", "")
-	boundGarbage()
+	defer boundGarbage()()
 	if !collect(t, func() bool { return percentInForce() == leastPercent }) {
 		t.Errorf("GOGC is %d with %d MB live, want %d", percentInForce(), len(live)>>20, leastPercent)
 	}
