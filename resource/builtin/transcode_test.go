@@ -79,8 +79,8 @@ func TestTranscodingIsDecodingAndEncoding(t *testing.T) {
 	}
 }
 
-// FuzzTranscoding reads JSON that nobody of ours wrote: what is transcoded is
-// what is decoded, errors included.
+// FuzzTranscoding reads JSON that nobody of ours wrote: what can be decoded is
+// transcoded to the same. What cannot is not stored either.
 func FuzzTranscoding(f *testing.F) {
 	pods := builtin.Table().Lookup("", "v1", "pods")
 	for _, text := range []string{

@@ -1,0 +1,55 @@
+package controller_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/client/controller"
+	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/client/rest"
+)
+
+// A controller that gives every namespace a ConfigMap: a function from a key to
+// the state that is wanted, and what leads to keys.
+func Example() {
+	client, err := rest.FromKubeconfig("admin.kubeconfig", rest.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	factory := informer.NewFactory(client, informer.Options{})
+	namespaces := informer.For[*corev1.Namespace](factory, informer.ListOptions{})
+	configMaps := informer.For[*corev1.ConfigMap](factory, informer.ListOptions{FieldSelector: "metadata.name=welcome"})
+
+	reconcile := func(ctx context.Context, key controller.Key) (controller.Result, error) {
+		namespace, ok := namespaces.Lister().Get("", key.Name)
+		if !ok || namespace.DeletionTimestamp != nil {
+			return controller.Result{}, nil
+		}
+		if _, ok := configMaps.Lister().Get(key.Name, "welcome"); ok {
+			return controller.Result{}, nil
+		}
+		welcome := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "welcome"}, Data: map[string]string{"text": "hello " + key.Name}}
+		_, err := rest.For[*corev1.ConfigMap](client).Namespace(key.Name).Create(ctx, welcome, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) { // the local copy may be behind
+			return controller.Result{}, fmt.Errorf("welcome %s: %w", key.Name, err)
+		}
+		return controller.Result{}, nil
+	}
+
+	c, err := controller.New(reconcile, controller.Options{Name: "welcome", Workers: 2})
+	if err != nil {
+		log.Fatal(err)
+	}
+	controller.For(c, namespaces)
+	controller.Watch(c, configMaps, func(cm *corev1.ConfigMap, add func(controller.Key)) {
+		add(controller.Key{Name: cm.Namespace})
+	})
+	if err := controller.Run(context.Background(), controller.RunOptions{Factory: factory}, c); err != nil {
+		log.Println(err)
+	}
+}
