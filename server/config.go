@@ -78,9 +78,9 @@ type Config struct {
 	// history: the latest change of each object, and the deletions.
 	ExactHistory bool
 	// TombstoneLimit is how many deletions of each resource are remembered for
-	// that. Default 50000.
+	// that; and how many of all, when the store is compacted. Default 50000.
 	TombstoneLimit int
-	// TombstoneBytes is how much memory, in bytes, those of a resource may take.
+	// TombstoneBytes is how many bytes these may take, in memory as in the store.
 	// Default 32 MiB.
 	TombstoneBytes int64
 	// TombstoneAge is for how long. Default 24 h.

@@ -139,7 +139,7 @@ func (s *Server) serve(ctx context.Context, store storage.Store) error {
 		Tombstones: s.config.TombstoneLimit, TombstoneBytes: s.config.TombstoneBytes, TombstoneAge: s.config.TombstoneAge,
 	}, watchcache.FeedOptions{
 		Prefix: resourcePrefix, Logger: s.config.Logger, CheckInterval: s.config.SelfCheckInterval, Now: s.config.Now,
-		Tombstones: s.config.TombstoneLimit, TombstoneAge: s.config.TombstoneAge,
+		Tombstones: s.config.TombstoneLimit, TombstoneBytes: s.config.TombstoneBytes, TombstoneAge: s.config.TombstoneAge,
 	})
 	writes, err := s.newWritePath(store, table, caches)
 	if err != nil {

@@ -134,16 +134,18 @@ func (b *batches) save(ctx context.Context, store storage.Writer, through storag
 // forget deletes what is stale, and the oldest batches that are beyond the
 // limits. The last one stays.
 func (b *batches) forget(ctx context.Context, store storage.Writer, opts *FeedOptions) error {
-	total := 0
+	total, size := 0, int64(0)
 	for i := range b.list {
 		total += len(b.list[i].list)
+		size += int64(b.list[i].size)
 	}
 	doomed := b.stale
 	for i := range b.list[:len(b.list)-1] {
-		if total <= opts.Tombstones && opts.Now().Sub(b.list[i].saved) <= opts.TombstoneAge {
+		if total <= opts.Tombstones && size <= opts.TombstoneBytes && opts.Now().Sub(b.list[i].saved) <= opts.TombstoneAge {
 			break
 		}
 		total -= len(b.list[i].list)
+		size -= int64(b.list[i].size)
 		doomed = append(doomed, b.list[i])
 	}
 	for i := range doomed {

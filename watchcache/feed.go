@@ -37,9 +37,12 @@ type FeedOptions struct {
 	// most, to fill the caches' own; 500000. Negative: none.
 	ReplayRevisions int
 	// Tombstones is how many deletions are kept in the store, of all resources,
-	// when it is compacted; 50000. TombstoneAge is for how long; 24 h.
-	Tombstones   int
-	TombstoneAge time.Duration
+	// when it is compacted; 50000. TombstoneBytes is how many bytes of keys and
+	// residues; 32 MiB. TombstoneAge is for how long; 24 h. Up to a batch more may
+	// be kept.
+	Tombstones     int
+	TombstoneBytes int64
+	TombstoneAge   time.Duration
 	// Now tells the time by which they age; time.Now.
 	Now func() time.Time
 	// CheckInterval is how often every cache is compared with the store; 10
@@ -56,6 +59,7 @@ func (o FeedOptions) withDefaults() FeedOptions {
 	o.Backlog = cmp.Or(o.Backlog, 100_000)
 	o.ReplayRevisions = cmp.Or(o.ReplayRevisions, 500_000)
 	o.Tombstones = cmp.Or(o.Tombstones, 50_000)
+	o.TombstoneBytes = cmp.Or(o.TombstoneBytes, 32<<20)
 	o.TombstoneAge = cmp.Or(o.TombstoneAge, 24*time.Hour)
 	o.CheckInterval = cmp.Or(o.CheckInterval, 10*time.Minute)
 	if o.Now == nil {

@@ -49,7 +49,7 @@ func (f *serverFlags) registerHistory(cmd *cobra.Command) {
 	flags.Var((*byteSize)(&c.CompactionBytes), "compaction-bytes", "how large they may be together, whatever the other two ask for; negative: no limit (default 1Gi with embedded storage, 256Mi in memory, none with etcd)")
 	flags.BoolVar(&f.compacted, "compacted-history", true, "tell watches from versions that are forgotten the latest change of each object since, and the deletions; false: refuse them with 410, as kube-apiserver does")
 	flags.IntVar(&c.TombstoneLimit, "tombstone-limit", 0, "how many deletions of each resource are remembered for that (default 50000)")
-	flags.Var((*byteSize)(&c.TombstoneBytes), "tombstone-bytes", "how much memory they may take, for each resource (default 32Mi)")
+	flags.Var((*byteSize)(&c.TombstoneBytes), "tombstone-bytes", "how many bytes these may take (default 32Mi)")
 	flags.DurationVar(&c.TombstoneAge, "tombstone-age", 0, "for how long they are remembered (default 24h)")
 }
 
