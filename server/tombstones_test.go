@@ -1,0 +1,249 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	restclient "k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/server"
+	"github.com/levelwire/levelwire/storage/etcd"
+)
+
+// deleted makes objects and then deletes them, and returns the version of each
+// deletion. Whoever comes back from before the first has seen all of them.
+func deleted(ctx context.Context, t *testing.T, client *rest.Client, count int) []int64 {
+	t.Helper()
+	stream := openWatch(ctx, t, configMaps(client))
+	var at []int64
+	for i := range count {
+		create(ctx, t, client, fmt.Sprint("gone-", i))
+	}
+	for i := range count {
+		name := fmt.Sprint("gone-", i)
+		if err := configMaps(client).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		for len(at) == i {
+			event, err := stream.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if event.Type == watch.Deleted {
+				at = append(at, number(t, event.Object.ResourceVersion))
+			}
+		}
+	}
+	return at
+}
+
+// compactedBeyond waits until the store has been compacted beyond a version.
+func compactedBeyond(ctx context.Context, t *testing.T, store *etcd.Store, version int64) {
+	t.Helper()
+	if !within(ctx, true, func() bool {
+		oldest, err := store.Oldest(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return int64(oldest) > version
+	}) {
+		t.Fatalf("the store is not compacted beyond %d", version)
+	}
+}
+
+// toldSince returns the names of the first deletions that a watch from a version
+// is told, or that it is expired.
+func toldSince(ctx context.Context, t *testing.T, client *rest.Client, version int64, count int) string {
+	t.Helper()
+	w, err := configMaps(client).Watch(ctx, metav1.ListOptions{ResourceVersion: fmt.Sprint(version), AllowWatchBookmarks: true})
+	if apierrors.IsResourceExpired(err) {
+		return "expired"
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	var names []string
+	for len(names) < count {
+		event, err := w.Next()
+		switch {
+		case apierrors.IsResourceExpired(err):
+			return "expired"
+		case err != nil:
+			t.Fatal(err)
+		case event.Type == watch.Deleted:
+			names = append(names, event.Object.Name)
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// metric returns one number of configmaps' cache.
+func (r *running) metric(ctx context.Context, t *testing.T, name string) int64 {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", r.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := restclient.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL()+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(answer.Body)
+	if err := errors.Join(err, answer.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^levelwire_cache_` + name + `\{group="",resource="configmaps"\} (\S+)$`).FindSubmatch(body)
+	if found == nil {
+		t.Fatalf("/metrics has no %s of configmaps", name)
+	}
+	n, err := strconv.ParseFloat(string(found[1]), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int64(n)
+}
+
+// TestTombstonesAtTheirLimits: deletions are remembered across compaction and
+// restarts, by servers that did not see them, up to each of the limits and not
+// beyond. Several servers of one etcd may have different ones.
+func TestTombstonesAtTheirLimits(t *testing.T) {
+	ctx := deadline(t)
+	store := startEtcd(t, "http://127.0.0.1:0")
+	config := func() server.Config {
+		return server.Config{
+			DataDir: t.TempDir(), Storage: server.Etcd, EtcdServers: []string{store.ClientURL()},
+			CompactionInterval: -1, SelfCheckInterval: -1, DisableAdmissionPlugins: []string{"ServiceAccount"},
+		}
+	}
+	compacting := config()
+	compacting.CompactionInterval, compacting.CompactionRetention = 10*time.Millisecond, time.Millisecond
+	first := start(t, compacting)
+	at := deleted(ctx, t, first.client(t), 5)
+	create(ctx, t, first.client(t), "after-all")
+	compactedBeyond(ctx, t, store, at[4])
+	first.stop(t)
+
+	all := start(t, config())
+	if got := toldSince(ctx, t, all.client(t), at[0]-1, 5); got != "gone-0 gone-1 gone-2 gone-3 gone-4" {
+		t.Fatalf("with the default limits: %s", got)
+	}
+	bytes := all.metric(ctx, t, "tombstone_bytes")
+	all.stop(t)
+	const age = 24 * time.Hour
+	later := func(d time.Duration) func() time.Time { return func() time.Time { return time.Now().Add(d) } }
+	for name, test := range map[string]struct {
+		change func(*server.Config)
+		lost   int // the oldest, so many
+	}{
+		"as many as there are":   {func(c *server.Config) { c.TombstoneLimit = 5 }, 0},
+		"fewer":                  {func(c *server.Config) { c.TombstoneLimit = 3 }, 2},
+		"as large as they are":   {func(c *server.Config) { c.TombstoneBytes = bytes }, 0},
+		"a byte less":            {func(c *server.Config) { c.TombstoneBytes = bytes - 1 }, 1},
+		"shortly before the age": {func(c *server.Config) { c.Now = later(age - time.Hour) }, 0},
+		"when they are too old":  {func(c *server.Config) { c.Now = later(age + time.Second) }, 5},
+		"a higher age":           {func(c *server.Config) { c.Now, c.TombstoneAge = later(age+time.Second), age+time.Hour }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, config := deadline(t), config()
+			test.change(&config)
+			s := start(t, config)
+			client := s.client(t)
+			if test.lost > 0 {
+				// Who has seen the last one that is lost needs it not.
+				if got := toldSince(ctx, t, client, at[test.lost-1]-1, 1); got != "expired" {
+					t.Errorf("from before deletion %d: %s", test.lost-1, got)
+				}
+			}
+			if test.lost == len(at) {
+				return
+			}
+			since := at[0] - 1
+			if test.lost > 0 {
+				since = at[test.lost-1]
+			}
+			var want []string
+			for i := test.lost; i < len(at); i++ {
+				want = append(want, fmt.Sprint("gone-", i))
+			}
+			if got := toldSince(ctx, t, client, since, len(want)); got != strings.Join(want, " ") {
+				t.Errorf("told %q, want %q", got, want)
+			}
+			if got := s.metric(ctx, t, "tombstones"); got != int64(len(want)) {
+				t.Errorf("%d tombstones are counted, want %d", got, len(want))
+			}
+		})
+	}
+}
+
+// TestHistoryIsBoundedByBytes: what is neither old nor of too many revisions is
+// forgotten if it is too large, by a server that saw it written and by one that
+// finds it there.
+func TestHistoryIsBoundedByBytes(t *testing.T) {
+	store := startEtcd(t, "http://127.0.0.1:0")
+	config := server.Config{
+		DataDir: t.TempDir(), Storage: server.Etcd, EtcdServers: []string{store.ClientURL()}, CompactionInterval: time.Hour,
+		CompactionRetention: time.Hour, CompactionRevisions: 1 << 20, CompactionBytes: -1, DisableAdmissionPlugins: []string{"ServiceAccount"},
+	}
+	s := start(t, config)
+	ctx, client := deadline(t), s.client(t)
+	object := create(ctx, t, client, "large")
+	object.Data = map[string]string{"fill": strings.Repeat("x", 100_000)}
+	var last int64
+	change := func(n int) {
+		t.Helper()
+		for i := range n {
+			object.Data["n"] = fmt.Sprint(last, i)
+			changed, err := configMaps(client).Update(ctx, object, metav1.UpdateOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			object, last = changed, number(t, changed.ResourceVersion)
+		}
+	}
+	oldest := func() int64 {
+		t.Helper()
+		revision, err := store.Oldest(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return int64(revision)
+	}
+	change(15)
+	if got := oldest(); got > 1 {
+		t.Fatalf("without a limit of bytes all before %d was forgotten", got)
+	}
+	s.stop(t)
+
+	config.CompactionBytes, config.SecurePort = 1<<20, portOf(t, s)
+	start(t, config)
+	// Ten of the changes fit in.
+	if !within(ctx, true, func() bool { return oldest() > 1 }) || oldest() < last-12 || oldest() > last-8 {
+		t.Fatalf("a history of 1.5 MB was compacted to %d of %d", oldest(), last)
+	}
+	change(30)
+	if !within(ctx, true, func() bool { return oldest() >= last-16 }) {
+		t.Errorf("after 3 MB more the store's history begins at %d of %d", oldest(), last)
+	}
+}
