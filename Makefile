@@ -8,7 +8,7 @@ DATA_DIR ?= levelwire-data
 KUBECTL_VERSION ?= v1.37.2
 
 .DEFAULT_GOAL := help
-.PHONY: help build up test test-race test-peers test-kubectl test-adapters bench bench-client bench-server bench-startup soak lint fmt ci clean
+.PHONY: help build up test test-race test-peers test-kubectl test-adapters bench bench-client bench-server bench-storm bench-startup soak lint fmt ci clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -30,7 +30,7 @@ test-peers: ## tests against the upstream libraries (a module of its own; compil
 
 test-kubectl: ## a tour of every command of kubectl, with the one that is built from k8s.io/kubectl
 	cd tests && $(GO) build -ldflags "-X k8s.io/component-base/version.gitVersion=$(KUBECTL_VERSION)" -o ../bin/kubectl ./kubectl
-	LEVELWIRE_KUBECTL=$(CURDIR)/bin/kubectl $(GO) test -count=1 -run '^TestKubectl$$' ./cmd/levelwire
+	LEVELWIRE_KUBECTL=$(CURDIR)/bin/kubectl $(GO) test -count=1 -run '^TestKubectl' ./cmd/levelwire
 
 test-adapters: ## the adapter for code that expects client-go's informers (a module of its own)
 	cd adapters/clientgo && $(GO) vet ./... && $(GO) test -race ./...
@@ -62,6 +62,13 @@ REPORT ?= docs/benchmarks.md
 bench-server: build ## the server beside one of the upstream libraries, into docs/benchmarks.md (ROWS=list SIDES=ours PODS=20000 REPEAT=1: seconds, printed only)
 	cd benchmarks && $(GO) build -o ../bin/serverbench ./serverbench
 	bin/serverbench -pods $(PODS) -repeat $(REPEAT) -rows "$(ROWS)" -sides "$(SIDES)" -report "$(REPORT)" -data bin/serverbench.json $(if $(PROFILES),-profiles "$(PROFILES)")
+
+INFORMERS    ?= 2000
+STORM_REPORT ?= docs/benchmarks-storm.md
+
+bench-storm: build ## thousands of informers come back at once, on both servers, into docs/benchmarks-storm.md (PODS=5000 INFORMERS=200 STORM_REPORT=: two minutes, printed only)
+	cd benchmarks && $(GO) build -o ../bin/serverbench ./serverbench
+	bin/serverbench -pods $(PODS) -informers $(INFORMERS) -repeat 1 -rows storm -sides "$(SIDES)" -report "$(STORM_REPORT)" -data bin/storm.json
 
 fmt: ## format all Go files
 	gofmt -w $$(git ls-files '*.go')

@@ -29,6 +29,8 @@ type subject struct {
 	asked func() tally
 	// differs: it can be sent the difference in place of a list.
 	differs bool
+	// lists: it lists again after errors that are no reason to.
+	lists bool
 	// exact, unless nil, is what a watcher saw stream by stream.
 	exact *viewer
 }
@@ -136,7 +138,7 @@ func stockInformer(t *testing.T, config *clientrest.Config, v view, contentType 
 		v, manner{joins: true, strangers: true})
 	handleStock(t, pods, r)
 	return &subject{
-		record: r,
+		record: r, lists: true,
 		start: func(ctx context.Context, t *testing.T) func() {
 			t.Helper()
 			ctx, cancel := context.WithCancel(ctx)
@@ -204,7 +206,7 @@ func managersCache(t *testing.T, config *clientrest.Config, v view) *subject {
 		t.Fatal(err)
 	}
 	return &subject{
-		record: r,
+		record: r, lists: true,
 		start: func(ctx context.Context, t *testing.T) func() {
 			t.Helper()
 			ctx, cancel := context.WithCancel(ctx)

@@ -24,6 +24,9 @@ type round struct {
 	away func(*testing.T, *world)
 	// gone: the history that they need is gone then.
 	gone bool
+	// rough: they are cut off again and again when they come back, anywhere in
+	// what they are told. Client-go's reflectors list again then as they like.
+	rough bool
 }
 
 // scenarios are what issue after issue about list and watch is about.
@@ -107,6 +110,20 @@ var scenarios = []scenario{
 			w.meanwhile(t, task{60, 9}, func() { w.roll(t) })
 		}},
 	}},
+	{name: "servers remember differently", servers: 3, rounds: []round{
+		{how: hung, rough: true, away: func(t *testing.T, w *world) {
+			w.write(t, task{120, 18})
+			w.compact(t)
+			w.hosts[w.random.IntN(3)].restart(t, syscall.SIGKILL) // the others have seen it all
+			w.write(t, task{30, 3})
+		}},
+		{how: refused, rough: true, away: func(t *testing.T, w *world) {
+			w.write(t, task{90, 12})
+			w.compact(t)
+			w.restart(t, syscall.SIGKILL)
+			w.write(t, task{30, 3})
+		}},
+	}},
 }
 
 // TestHistories plays all scenarios, side by side.
@@ -131,7 +148,10 @@ func (s scenario) play(t *testing.T, seed uint64) {
 		w.silence(r.how)
 		r.away(t, w)
 		w.heal()
-		w.judge(t, r.gone)
+		if r.rough {
+			w.cutAnywhere()
+		}
+		w.judge(t, r)
 		if t.Failed() {
 			t.Fatalf("in round %d; %v", i, w)
 		}
@@ -139,7 +159,7 @@ func (s scenario) play(t *testing.T, seed uint64) {
 	// And they go on.
 	w.begin(t)
 	w.write(t, task{30, 6})
-	w.judge(t, false)
+	w.judge(t, round{})
 	if s.exact {
 		w.judgeExactly(t)
 	}

@@ -35,6 +35,7 @@ type world struct {
 	subjects []*subject
 	ahead    time.Duration // of the servers' clocks
 
+	rough  bool // clients have been cut off while they came back
 	agreed past // when everybody agreed last
 	asked  map[*subject]tally
 }
@@ -257,6 +258,16 @@ func (w *world) heal() {
 	w.gate.open()
 }
 
+// cutAnywhere cuts connections in the middle of what comes through them.
+func (w *world) cutAnywhere() {
+	w.rough = true
+	for range 15 {
+		w.way.CutAfter(faultnet.ToClient, w.random.Int64N(25_000))
+		wait(w.ctx, time.Duration(w.random.IntN(120))*time.Millisecond)
+	}
+	w.way.Heal()
+}
+
 // settled is how long all have to agree at least.
 const settled = 100 * time.Millisecond
 
@@ -302,9 +313,8 @@ func (w *world) begin(t *testing.T) {
 	}
 }
 
-// judge waits until everything is quiet and has every client checked. gone says
-// that the history which they came back to had to be gone.
-func (w *world) judge(t *testing.T, gone bool) {
+// judge waits until everything is quiet and has every client checked.
+func (w *world) judge(t *testing.T, r round) {
 	t.Helper()
 	all := w.settle(t)
 	if err := w.writes.kept(all); err != nil {
@@ -316,14 +326,14 @@ func (w *world) judge(t *testing.T, gone bool) {
 		notes, began := s.told()
 		e := &evidence{
 			name: s.name, view: s.view, manner: s.manner, past: all, from: w.agreed.until, notes: notes, began: began,
-			known: s.copy(), holds: s.holds(), asked: s.asked().since(w.asked[s]), expect: demand{lists: gone, differs: s.differs},
+			known: s.copy(), holds: s.holds(), asked: s.asked().since(w.asked[s]), expect: demand{lists: r.gone, differs: s.differs, free: r.rough && s.lists}, ahead: w.rough,
 		}
 		differences += e.asked.differences
 		for _, err := range e.verify() {
 			t.Error(err)
 		}
 	}
-	if gone && differences == 0 {
+	if r.gone && differences == 0 {
 		t.Error("nobody was sent a difference")
 	}
 }
