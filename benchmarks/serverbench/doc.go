@@ -11,4 +11,5 @@
 // in which order), target.go and servers.go (what is measured on), child.go and
 // role.go (the processes), seed.go (what the servers hold), report.go. Every
 // other file is one group of measurements, with the work of its load clients.
+// Storms have a page of their own, docs/benchmarks-storm.md.
 package main

@@ -17,6 +17,7 @@ func groups(p *plan) []*group {
 	return []*group{
 		fillGroup(), memoryGroup(), listGroup(), streamGroup(), concurrentGroup(), writeGroup(),
 		fanoutGroup(), sustainGroup(), slowGroup(), selectorsGroup(), dispatchGroup(), idleGroup(), scalingGroup(p),
+		stormGroup(p),
 	}
 }
 
@@ -31,6 +32,7 @@ var roles = map[string]func(context.Context, *parent) error{
 	"create": create,
 	"puts":   puts,
 	"crowd":  crowd, "writer": writer, "spread": spread, "drain": drain,
+	"herd": keepHerd, "library": library, "forget": forget,
 }
 
 func main() {
@@ -52,8 +54,10 @@ func run(ctx context.Context) error {
 	var sides, rows string
 	flag.IntVar(&p.pods, "pods", 200_000, "pods that the servers hold")
 	flag.IntVar(&p.repeat, "repeat", 3, "how often everything is measured; what takes upstream minutes is measured once")
+	flag.IntVar(&p.informers, "informers", 2000, "informers in storms")
+	flag.IntVar(&p.everything, "everything", 20, "how many of them watch all pods, and not those of a node")
 	flag.StringVar(&sides, "sides", ours+","+upstream, "the servers to measure")
-	flag.StringVar(&rows, "rows", "", "the groups to measure; empty: all")
+	flag.StringVar(&rows, "rows", "", "the groups to measure; empty: all but storm")
 	flag.StringVar(&p.report, "report", "", "the page whose results are replaced, of those groups that were measured with both servers; empty: none")
 	flag.StringVar(&p.data, "data", "", "a file for what was measured, as JSON; empty: none")
 	flag.StringVar(&p.levelwire, "levelwire", "bin/levelwire", "the program whose server is measured")

@@ -2,7 +2,9 @@ package main
 
 import (
 	"slices"
+	"time"
 
+	"github.com/levelwire/levelwire/benchmarks/herd"
 	chart "github.com/levelwire/levelwire/benchmarks/plot"
 )
 
@@ -92,4 +94,29 @@ func scalingPlots() []plot {
 		growth("scaling-list", "A JSON list grows with the pods", cpuPerList, true),
 		growth("scaling-write", "A create does not grow with the pods", cpuPerCreate, false),
 	}
+}
+
+// caughtUp shows which share of the informers had caught up when.
+func caughtUp(file string, r *row) plot {
+	title := "Caught up after: " + r.name
+	return plot{file: file, title: title, draw: func(g *group) ([]byte, error) {
+		l := chart.Lines{Title: title, X: "seconds after all were let go", Y: "informers that have caught up, %", LogX: true}
+		for _, s := range g.shownSides() {
+			if o := r.outcomes[s.side]; o != nil && len(o.Results[0].Curve) > 0 {
+				l.Series = append(l.Series, chart.Series{Name: s.name, Points: o.Results[0].Curve})
+			}
+		}
+		return l.SVG()
+	}}
+}
+
+// curve is when each twentieth of a herd had caught up, on a logarithmic axis.
+func curve(r herd.Report) (points []chart.Point) {
+	const soon = time.Millisecond // as early as the axis goes
+	for percent := 5; percent <= 100; percent += 5 {
+		if at, ok := r.At(percent); ok {
+			points = append(points, chart.Point{X: max(at, soon).Seconds(), Y: float64(percent)})
+		}
+	}
+	return points
 }

@@ -17,6 +17,7 @@ import (
 // plan is what is to be measured.
 type plan struct {
 	pods, repeat                      int
+	informers, everything             int // in storms: all, and those that watch all pods
 	sides, groups                     []string
 	report, data, levelwire, profiles string
 }
@@ -79,7 +80,7 @@ func (p *plan) chosen() (chosen []*group, err error) {
 	var names []string
 	for _, g := range groups(p) {
 		names = append(names, g.name)
-		if len(p.groups) == 0 || slices.Contains(p.groups, g.name) {
+		if len(p.groups) == 0 && !g.apart || slices.Contains(p.groups, g.name) {
 			chosen = append(chosen, g)
 		}
 	}

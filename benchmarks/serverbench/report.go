@@ -27,7 +27,11 @@ func (p *plan) write(ctx context.Context, chosen []*group) error {
 	both := slices.Contains(p.sides, ours) && slices.Contains(p.sides, upstream)
 	about := measure.Describe(ctx, measure.Module{Name: "k8s.io/apiserver", Path: "k8s.io/apiserver"}, measure.Module{Name: "etcd", Path: "go.etcd.io/etcd/server/v3"})
 	for _, g := range chosen {
-		text := g.text(fmt.Sprintf("%s; pods: %d; medians of %d.", about, p.pods, p.repeat))
+		how := fmt.Sprintf("medians of %d", p.repeat)
+		if g.apart {
+			how = fmt.Sprintf("informers: %d, %d of them of all pods; measured once", p.informers, p.everything)
+		}
+		text := g.text(fmt.Sprintf("%s; pods: %d; %s.", about, p.pods, how))
 		fmt.Printf("## %s\n%s\n", g.title, text)
 		if p.report == "" || !both {
 			continue
@@ -168,7 +172,7 @@ func (r *row) cells(q quantity, limits bool) []string {
 // hasRatio: for what both sides have equally, for what the client uses, and for
 // what may well be nothing, a ratio would say nothing about the server.
 func (q quantity) hasRatio() bool {
-	return !slices.Contains([]string{megabytes, clientCPU, finished, growthMB, eventBytes, clientPerEvent}, q.name)
+	return !slices.Contains([]string{megabytes, clientCPU, finished, growthMB, eventBytes, clientPerEvent, resumed, expiredAnswers}, q.name)
 }
 
 // ratio is how many times better ours is.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/levelwire/levelwire/benchmarks/measure"
+	chart "github.com/levelwire/levelwire/benchmarks/plot"
 )
 
 // group is a table of the report: rows that belong together, and that are asked
@@ -13,7 +14,9 @@ type group struct {
 	name, title string
 	// servers says what the group's rows are measured on.
 	servers servers
-	rows    []*row
+	// apart: it has a page of its own, and is measured only if it is named.
+	apart bool
+	rows  []*row
 	// limit is what the rows' bare measurements are; default "bare TLS".
 	limit string
 	// plots draws what the rows have found, into files of docs/benchmarks.
@@ -80,8 +83,18 @@ type aim struct {
 // result is what one measurement found.
 type result struct {
 	Values map[string]float64 `json:"values"`
+	// Curve is when shares of many were done, if a picture shows that.
+	Curve []chart.Point `json:"curve,omitempty"`
 	// Note is what a reader must know of it: "cut off after 60 s".
 	Note string `json:"note,omitempty"`
+}
+
+// add adds to the note.
+func (r *result) add(note string) {
+	if r.Note != "" && note != "" {
+		r.Note += "; "
+	}
+	r.Note += note
 }
 
 // outcome is all repetitions on one side.

@@ -37,7 +37,13 @@ type seedTask struct {
 // seeded returns the folder of a side's data with so many pods. Data are made
 // when they are first asked for, and stay for who asks again.
 func (b *bench) seeded(ctx context.Context, side string, objects int) (string, error) {
-	dir := filepath.Join(b.dir, fmt.Sprintf("%s-%d", side, objects))
+	return b.seededIn(ctx, fmt.Sprintf("%s-%d", side, objects), side, objects)
+}
+
+// seededIn is seeded for data that are written to, in a folder with a name of
+// its own.
+func (b *bench) seededIn(ctx context.Context, name, side string, objects int) (string, error) {
+	dir := filepath.Join(b.dir, name)
 	if _, err := os.Stat(dir); err == nil {
 		return dir, nil
 	}

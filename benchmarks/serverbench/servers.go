@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,9 +22,18 @@ import (
 // until its cache is filled.
 func (b *bench) startTarget(ctx context.Context, side, dir string, objects int) (*target, error) {
 	t := &target{side: side, objects: objects}
-	begin := map[string]func(context.Context, *target, string) (time.Time, error){ours: b.startOurs, upstream: b.startUpstream}[side]
+	if err := b.launch(ctx, t, dir); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// launch starts the processes of a target that are not running. If it fails,
+// none is.
+func (b *bench) launch(ctx context.Context, t *target, dir string) error {
+	begin := map[string]func(context.Context, *target, string) (time.Time, error){ours: b.startOurs, upstream: b.startUpstream}[t.side]
 	if begin == nil {
-		return nil, fmt.Errorf("there is no side %q, only %s and %s", side, ours, upstream)
+		return fmt.Errorf("there is no side %q, only %s and %s", t.side, ours, upstream)
 	}
 	begun, err := begin(ctx, t, dir)
 	if err == nil {
@@ -31,18 +41,15 @@ func (b *bench) startTarget(ctx context.Context, side, dir string, objects int) 
 		t.ready = time.Since(begun)
 	}
 	if err != nil {
-		for _, p := range t.processes {
-			p.kill()
-		}
-		return nil, err
+		t.kill()
 	}
-	return t, nil
+	return err
 }
 
 // startOurs runs `levelwire serve` with its defaults, which are embedded etcd,
 // fsync and TLS.
 func (b *bench) startOurs(ctx context.Context, t *target, dir string) (time.Time, error) {
-	args := []string{"serve", "--data-dir", dir, "--secure-port", "0", "--log-level", "warn"}
+	args := append([]string{"serve", "--data-dir", dir, "--secure-port", strconv.Itoa(t.port), "--log-level", "warn"}, t.flags...)
 	if b.plan.profiles != "" {
 		args = append(args, "--profiling")
 	}
@@ -73,25 +80,31 @@ func (b *bench) startOurs(ctx context.Context, t *target, dir string) (time.Time
 
 // peerTask is where the peer's data are; the etcd in use is an answer of its
 // process.
-type peerTask struct{ Dir, Etcd string }
+type peerTask struct {
+	Dir, Etcd string
+	Port      int // 0: any
+}
 
-// startUpstream runs the peer's etcd, and then its API server.
+// startUpstream runs the peer's etcd, unless it runs already, and then its API
+// server.
 func (b *bench) startUpstream(ctx context.Context, t *target, dir string) (time.Time, error) {
-	store, err := b.start(ctx, "etcd", peerTask{Dir: etcdDir(upstream, dir)})
-	if store == nil {
-		return time.Time{}, err
-	}
-	t.processes = append(t.processes, store)
-	var endpoint string
-	if err := errors.Join(err, store.receive(&endpoint)); err != nil {
-		return time.Time{}, err
+	if len(t.processes) == 0 {
+		store, err := b.start(ctx, "etcd", peerTask{Dir: etcdDir(upstream, dir)})
+		if store == nil {
+			return time.Time{}, err
+		}
+		t.processes = append(t.processes, store)
+		if err := errors.Join(err, store.receive(&t.etcd)); err != nil {
+			return time.Time{}, err
+		}
 	}
 	// What etcd needs for its own start is not counted against upstream.
-	if t.before, err = store.cpu(); err != nil {
+	var err error
+	if t.before, err = t.cpu(); err != nil {
 		return time.Time{}, err
 	}
 	begun := time.Now()
-	api, err := b.start(ctx, "peer", peerTask{Dir: filepath.Join(dir, "certificates"), Etcd: endpoint})
+	api, err := b.start(ctx, "peer", peerTask{Dir: filepath.Join(dir, "certificates"), Etcd: t.etcd, Port: t.port})
 	if api == nil {
 		return begun, err
 	}
@@ -126,7 +139,11 @@ func servePeer(ctx context.Context, p *parent) error {
 	if err := os.MkdirAll(task.Dir, 0o700); err != nil {
 		return err
 	}
-	s, err := peer.Start(ctx, peer.Options{Etcd: task.Etcd, CertDir: task.Dir, Protobuf: true})
+	options := peer.Options{Etcd: task.Etcd, CertDir: task.Dir, Protobuf: true}
+	if task.Port != 0 {
+		options.Address = fmt.Sprintf("127.0.0.1:%d", task.Port)
+	}
+	s, err := peer.Start(ctx, options)
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,9 @@ type target struct {
 	access    access
 	processes []*child // the API server first
 	objects   int      // pods that it held when it started
+	port      int      // of the API server; 0: any
+	flags     []string // of our server, besides those that all have
+	etcd      string   // the address of upstream's
 	// ready is how long it took from the start of the API server's process until
 	// it answered a list from its cache, and before the processor time that its
 	// other processes had used until that start.
@@ -126,6 +129,21 @@ func (t *target) stop() error {
 		errs = append(errs, p.stop())
 	}
 	return errors.Join(errs...)
+}
+
+// kill ends it at once.
+func (t *target) kill() {
+	for _, p := range t.processes {
+		p.kill()
+	}
+	t.processes = nil
+}
+
+// killServer ends the API server at once, and with our side its store. It can be
+// launched again.
+func (t *target) killServer() {
+	t.processes[0].kill()
+	t.processes = t.processes[1:]
 }
 
 // awaitCache asks for a list from the cache until it is answered. The list has

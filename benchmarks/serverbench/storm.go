@@ -1,0 +1,367 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/net/http2/hpack"
+
+	"github.com/levelwire/levelwire/benchmarks/load"
+	"github.com/levelwire/levelwire/benchmarks/measure"
+)
+
+// What storms are measured in.
+const (
+	untilAll       = "s until all had caught up"
+	untilMost      = "s until 99 % had"
+	untilHalf      = "s until half had"
+	listsBegun     = "lists begun"
+	expiredAnswers = "410s"
+	resumed        = "watches resumed"
+	sentMB         = "sent MB"
+	etcdCPU        = "of it etcd's"
+	restartWall    = "restart before it, wall s"
+	restartCPU     = "restart before it, server CPU s"
+)
+
+// storm is what happens to a server while all its clients are cut off, before
+// they come back at once.
+type storm struct {
+	changed, deleted int
+	compacted        compaction
+	number           int // storms after one another change different pods
+}
+
+// compaction is who makes the store forget, before the server starts again, what
+// was before the newest version.
+type compaction int
+
+const (
+	nobody    compaction = iota
+	whoShould            // our server itself; upstream's etcd is told to, as kube-apiserver tells it
+	stranger             // somebody who does not write down what will be forgotten
+)
+
+// stormGroup is how long it takes until thousands of informers are up to date
+// again, and what that costs the server.
+func stormGroup(p *plan) *group {
+	few, many := max(p.pods/2000, 1), max(p.pods/100, 4)
+	g := &group{name: "storm", title: "Storms", servers: own, apart: true}
+	add := func(name string, oursOnly bool, s storm) {
+		s.number = len(g.rows)
+		r := &row{name: name, once: true, oursOnly: oursOnly, limit: 30 * time.Minute, quantities: stormQuantities()}
+		r.measure = func(ctx context.Context, b *bench, on *target) (result, error) { return b.storm(ctx, on.side, s) }
+		g.rows = append(g.rows, r)
+		if !oursOnly {
+			g.plots = append(g.plots, caughtUp(fmt.Sprintf("storm-%d", len(g.rows)), r))
+		}
+	}
+	add(fmt.Sprintf("restart, %s changed", measure.Grouped(few)), false, storm{changed: few})
+	changed := fmt.Sprintf("restart, compacted, %s changed, %s of them deleted", measure.Grouped(many), measure.Grouped(many/4))
+	add(changed, false, storm{changed: many - many/4, deleted: many / 4, compacted: whoShould})
+	add(changed+", and nobody wrote down what was forgotten", true, storm{changed: many - many/4, deleted: many / 4, compacted: stranger})
+	return g
+}
+
+func stormQuantities() []quantity {
+	q := []quantity{
+		{name: finished, more: true}, {name: untilAll}, {name: untilMost}, {name: untilHalf},
+		{name: listsBegun}, {name: expiredAnswers}, {name: resumed, more: true}, {name: sentMB},
+		{name: serverCPU}, {name: etcdCPU}, {name: peakMB}, {name: clientCPU},
+	}
+	for _, l := range libraries {
+		for _, name := range []string{untilCaughtUp, listsBegun, differences, receivedMB, cpuSeconds} {
+			q = append(q, quantity{name: l + ": " + name})
+		}
+	}
+	return append(q, quantity{name: restartWall}, quantity{name: restartCPU})
+}
+
+// patience of storms.
+const (
+	stormLimit  = 10 * time.Minute
+	calm        = 2 * time.Second
+	memoryLimit = 15e9 // bytes that all processes of a server may have resident
+)
+
+// storm is one, from the start of a server to the last of its informers.
+func (b *bench) storm(ctx context.Context, side string, s storm) (found result, err error) {
+	dir, err := b.seededIn(ctx, "storm-"+side, side, b.plan.pods)
+	if err != nil {
+		return found, err
+	}
+	t := &target{side: side, objects: b.plan.pods}
+	if t.port, err = freePort(ctx); err != nil {
+		return found, err
+	}
+	if side == ours && s.compacted == whoShould {
+		t.flags = []string{"--compaction-interval=500ms", "--compaction-retention=1ms"}
+	}
+	if err := b.launch(ctx, t, dir); err != nil {
+		return found, err
+	}
+	defer t.kill()
+	f, err := b.populate(ctx, t)
+	if err != nil {
+		return found, err
+	}
+	defer f.kill()
+	// Pods change as they always do: most informers have seen something since
+	// their list, and none the same last version as all others.
+	if err := t.change(ctx, s.before(b.plan.pods)); err == nil {
+		err = f.catchUp(ctx)
+	}
+	if err != nil {
+		return found, fmt.Errorf("before the storm: %w", err)
+	}
+	b.progress("%s: %d informers watch, and are cut off", side, b.plan.informers)
+	if err := f.cut(); err != nil {
+		return found, err
+	}
+	if err := t.change(ctx, s.meanwhile(b.plan.pods)); err != nil {
+		return found, fmt.Errorf("while all were cut off: %w", err)
+	}
+	if err := f.expect(); err != nil {
+		return found, err
+	}
+	if err := b.replace(ctx, t, dir, s); err != nil {
+		return found, fmt.Errorf("restart: %w", err)
+	}
+	if err := t.settle(ctx); err != nil {
+		return found, err
+	}
+	b.progress("%s: started again in %v", side, t.ready.Round(10*time.Millisecond))
+	found, complete, err := b.letGo(ctx, t, f)
+	if err != nil || !complete {
+		return found, err
+	}
+	if err := s.verify(ctx, t); err != nil {
+		return found, err
+	}
+	// All of them hear what happens now, and have not only looked as if.
+	lists := found.Values[listsBegun]
+	if err := t.change(ctx, s.after(b.plan.pods)); err == nil {
+		err = f.catchUp(ctx)
+	}
+	if err != nil {
+		return found, fmt.Errorf("after the storm: %w", err)
+	}
+	if now, err := f.look(); err != nil {
+		return found, err
+	} else if more := float64(now.herd.Streams+now.herd.Lists) - lists; more > 0 {
+		found.add(fmt.Sprintf("%.0f lists more after all had caught up", more))
+	}
+	return found, nil
+}
+
+// replace ends the server with SIGKILL, has the store compacted, and starts
+// another server at the same address, with its defaults.
+func (b *bench) replace(ctx context.Context, t *target, dir string, s storm) error {
+	if s.compacted == whoShould && t.side == ours {
+		// It looks twice a second what is to be forgotten, and writes down some
+		// of it before.
+		if err := pause(ctx, 3*time.Second); err != nil {
+			return err
+		}
+	}
+	t.killServer()
+	var version int64
+	switch {
+	case s.compacted == nobody:
+	case t.side == upstream:
+		if err := b.runChild(ctx, "forget", forgetTask{Etcd: t.etcd}, &version); err != nil {
+			return err
+		}
+	case s.compacted == stranger:
+		if err := b.runChild(ctx, "forget", forgetTask{Dir: etcdDir(ours, dir)}, &version); err != nil {
+			return err
+		}
+	}
+	t.flags = nil
+	return b.launch(ctx, t, dir)
+}
+
+// letGo opens the gate and watches until all informers have caught up, or until
+// there is no point in waiting. Ours must not come to that.
+func (b *bench) letGo(ctx context.Context, t *target, f *field) (found result, complete bool, err error) {
+	used, err := t.cpu()
+	if err != nil {
+		return found, false, err
+	}
+	found.Values = map[string]float64{restartWall: t.ready.Seconds(), restartCPU: (used - t.before).Seconds()}
+	if err := t.resetPeak(); err != nil {
+		return found, false, err
+	}
+	others, err := t.storeCPU()
+	if err != nil {
+		return found, false, err
+	}
+	if err := f.open(); err != nil {
+		return found, false, err
+	}
+	seen, note, err := f.watch(ctx, t)
+	if err != nil {
+		return found, false, err
+	}
+	found.add(note)
+	now, err := t.cpu()
+	if err != nil {
+		return found, false, err
+	}
+	memory, err := t.memory()
+	if err != nil {
+		return found, false, err
+	}
+	found.Values[serverCPU], found.Values[peakMB] = (now - used).Seconds(), mb(memory.Peak)
+	if after, err := t.storeCPU(); err != nil {
+		return found, false, err
+	} else if t.side == upstream {
+		found.Values[etcdCPU] = (after - others).Seconds()
+	}
+	seen.describe(&found)
+	if note != "" && t.side == ours {
+		return found, false, errors.New(note)
+	}
+	return found, note == "", nil
+}
+
+// storeCPU is the processor time of what is not the API server.
+func (t *target) storeCPU() (sum time.Duration, err error) {
+	for _, p := range t.processes[1:] {
+		d, err := p.cpu()
+		if err != nil {
+			return 0, err
+		}
+		sum += d
+	}
+	return sum, nil
+}
+
+// verify checks that our server told the history that the storm is about.
+func (s storm) verify(ctx context.Context, t *target) error {
+	if t.side != ours {
+		return nil
+	}
+	told, err := t.resumes(ctx)
+	if err != nil {
+		return err
+	}
+	exact, compacted := told["exact"], told["compacted"]
+	switch {
+	case s.compacted == nobody && (exact == 0 || compacted > 0),
+		s.compacted == whoShould && compacted == 0,
+		s.compacted == stranger && compacted > 0:
+		return fmt.Errorf("this is not the storm that was meant: %d watches were told exact and %d compacted history", exact, compacted)
+	}
+	return nil
+}
+
+// resumes is how many watches of pods began at a version, by the history that
+// our server told them.
+func (t *target) resumes(ctx context.Context) (map[string]int, error) {
+	var text string
+	err := t.with(ctx, func(c *load.Conn) error {
+		answer := c.Do(ctx, load.Request{Path: "/metrics"})
+		text = string(answer.Body)
+		return answer.Check(200)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return parseResumes(text), nil
+}
+
+// parseResumes finds the resumes of pods among metrics.
+func parseResumes(metrics string) map[string]int {
+	told := map[string]int{}
+	for line := range strings.Lines(metrics) {
+		labels, ok := strings.CutPrefix(line, "levelwire_cache_resumes_total{")
+		if !ok || !strings.Contains(labels, `group=""`) || !strings.Contains(labels, `resource="pods"`) {
+			continue
+		}
+		_, rest, _ := strings.Cut(labels, `history="`)
+		history, rest, _ := strings.Cut(rest, `"`)
+		_, value, _ := strings.Cut(rest, "} ")
+		var n float64
+		if _, err := fmt.Sscan(value, &n); err == nil {
+			told[history] += int(n)
+		}
+	}
+	return told
+}
+
+// with does something over a connection of its own.
+func (t *target) with(ctx context.Context, do func(*load.Conn) error) error {
+	config, err := t.access.tls()
+	if err != nil {
+		return err
+	}
+	address, err := t.access.address()
+	if err != nil {
+		return err
+	}
+	c, err := load.Dial(ctx, address, config, load.Options{})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return do(c)
+}
+
+// change writes to pods.
+func (t *target) change(ctx context.Context, requests []load.Request) error {
+	return t.with(ctx, func(c *load.Conn) error {
+		return load.Post(ctx, c, 32, func(yield func(load.Request) bool) {
+			for _, r := range requests {
+				if !yield(r) {
+					return
+				}
+			}
+		})
+	})
+}
+
+// freePort is one that nobody listens on.
+func freePort(ctx context.Context) (int, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	return l.Addr().(*net.TCPAddr).Port, l.Close()
+}
+
+// describe adds what clients have seen to a result.
+func (s sight) describe(found *result) {
+	h := s.herd
+	found.Values[finished] = float64(h.Converged)
+	found.Values[listsBegun] = float64(h.Streams + h.Lists)
+	found.Values[expiredAnswers], found.Values[resumed] = float64(h.Expired), float64(h.Resumes)
+	found.Values[sentMB] = mb(h.Bytes)
+	found.Values[clientCPU] = s.herdCPU.Seconds()
+	for name, percent := range map[string]int{untilHalf: 50, untilMost: 99, untilAll: 100} {
+		if at, ok := h.At(percent); ok {
+			found.Values[name] = at.Seconds()
+		}
+	}
+	found.Curve = curve(h)
+	for name, l := range s.libraries {
+		found.Values[name+": "+listsBegun], found.Values[name+": "+differences] = float64(l.Lists), float64(l.Differences)
+		found.Values[name+": "+receivedMB], found.Values[name+": "+cpuSeconds] = mb(l.Bytes), l.CPU.Seconds()
+		if l.Equal {
+			found.Values[name+": "+untilCaughtUp] = l.After.Seconds()
+		}
+	}
+	for _, text := range slices.Sorted(maps.Keys(h.Errors)) {
+		found.add(fmt.Sprintf("informers met %q %d times", text, h.Errors[text]))
+	}
+}
+
+var patchHeader = []hpack.HeaderField{
+	{Name: "content-type", Value: "application/merge-patch+json"}, {Name: "accept", Value: jsonType}, {Name: "user-agent", Value: "load"},
+}
