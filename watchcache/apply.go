@@ -150,10 +150,15 @@ func (c *Cache) bury(e *entry) {
 // time, is the history given up and do watchers expire. It returns the number
 // of differences.
 func (c *Cache) Fill(objects []*Object, revision storage.Revision) (int, error) {
-	return c.fill(objects, revision, false)
+	differences, err := c.fill(objects, revision, false)
+	if err == nil {
+		c.open()
+	}
+	return differences, err
 }
 
-// fill is Fill; anew gives the history up in any case.
+// fill is Fill, and leaves it to the caller to open the cache; anew gives the
+// history up in any case.
 func (c *Cache) fill(objects []*Object, revision storage.Revision, anew bool) (int, error) {
 	tree, err := btree.LoadAt(len(objects), func(i int) (string, *Object, int64) {
 		return objects[i].Key, objects[i], int64(objects[i].Revision)
@@ -218,10 +223,19 @@ func (c *Cache) replace(tree btree.Tree[*Object], revision storage.Revision) {
 	c.foundation = &tree
 	c.state.Store(&state{tree: tree, revision: revision})
 	if !c.filled {
-		c.filled = true
-		close(c.ready)
 		return
 	}
 	c.generation.Add(1)
 	c.wakeAll()
+}
+
+// open makes the cache ready when it has been filled for the first time. Until
+// then nobody reads it: the progress that it shares may be ahead of it.
+func (c *Cache) open() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.filled {
+		c.filled = true
+		close(c.ready)
+	}
 }

@@ -104,6 +104,7 @@ func (f *Feed) join(ctx context.Context, m *member, epoch int, objects []*Object
 		}
 	}
 	m.cache.Apply(m.changes)
+	m.cache.open() // only now: the stream, and the feed's progress, may be ahead of the list
 	m.changes, m.pending = nil, nil
 	m.filling, m.distrust = false, false
 	if first || m.cache.generation.Load() != generation {
