@@ -31,8 +31,8 @@ type Freshness struct {
 	// Restored: the copy was read from disk and the server has not confirmed
 	// that it can be gone on from.
 	Restored bool
-	// Listing: the server has forgotten the version, and the list that
-	// replaces the copy is not complete yet.
+	// Listing: the server has forgotten the version, and the list, or the
+	// difference, that follows is not complete yet.
 	Listing bool
 	// GoneSince is since when the server says that it has no such resource, once
 	// that is believed (reflector.Options.GoneAfter): the copy is empty, and
