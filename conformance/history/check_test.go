@@ -216,3 +216,26 @@ func TestDeletionInAGap(t *testing.T) {
 		t.Errorf("without a gap the deletion is missing: %v", v)
 	}
 }
+
+// TestDeletionThatASelectionTells: nobody was shown the deletion, and the first
+// list after it is one that is not of everything.
+func TestDeletionThatASelectionTells(t *testing.T) {
+	isBlue := func(_ string, s State) bool { return s.Labels["color"] == "blue" }
+	h := &History{Until: 14, Writes: []Write{
+		{Key: "a", State: red("a1"), Revision: 10},
+		{Key: "a", Deletes: true, After: 10},
+		{Key: "b", State: red("b1"), Revision: 14},
+	}, Views: []View{
+		{Name: "blue", Selects: isBlue, Segments: []Segment{{From: 11, Listed: true}}},
+		{Name: "red", Selects: isRed, Segments: []Segment{{From: 12, Listed: true, Events: []Event{{Added, "b", 14, red("b1")}}}}},
+		{Name: "whole", Segments: []Segment{{From: 13, Listed: true, Events: []Event{{Added, "b", 14, red("b1")}}}}},
+	}}
+	for _, property := range Properties() {
+		if v := property.Check(h); v != nil {
+			t.Errorf("%s: %s", property.Name, v)
+		}
+	}
+	if writes, _ := h.resolve(); writes[1].Revision != 12 {
+		t.Errorf("the deletion is taken to be %s, want it at 12", writes[1])
+	}
+}

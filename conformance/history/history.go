@@ -145,8 +145,8 @@ func (c chain) delivered() []Event {
 }
 
 // resolve returns the writes in the order of their revisions. Deletions whose
-// revision the server did not say get the one that most watchers were shown,
-// or else that of the first list without the object. Those that nobody has
+// revision the server did not say get the one that most watchers were shown, or
+// else that of the first list without the object that would have it. Those that nobody has
 // seen are returned as unseen.
 func (h *History) resolve() (writes, unseen []Write) {
 	next := map[string]uint64{} // of the key's write after this one
@@ -170,12 +170,13 @@ func (h *History) resolve() (writes, unseen []Write) {
 }
 
 // listedWithout returns the first revision after w.After and before limit (0:
-// none) at which a list of everything lacks w's key, 0 if none does.
+// none) at which a list that would have w's key lacks it, 0 if none does.
 func (h *History) listedWithout(w Write, limit uint64) (first uint64) {
+	last := h.stateBefore(w)
 	for _, view := range h.Views {
 		for _, segment := range view.Segments {
 			at := segment.From
-			if view.Selects != nil || !segment.Listed || at <= w.After || limit != 0 && at >= limit || first != 0 && at >= first {
+			if !matches(view.Selects, w.Key, last) || !segment.Listed || at <= w.After || limit != 0 && at >= limit || first != 0 && at >= first {
 				continue
 			}
 			if !slices.ContainsFunc(segment.Items, func(item Item) bool { return item.Key == w.Key }) {
@@ -184,6 +185,15 @@ func (h *History) listedWithout(w Write, limit uint64) (first uint64) {
 		}
 	}
 	return first
+}
+
+// stateBefore returns what a deletion has deleted.
+func (h *History) stateBefore(w Write) State {
+	i := slices.IndexFunc(h.Writes, func(before Write) bool { return before.Key == w.Key && before.Revision == w.After })
+	if i < 0 {
+		return State{}
+	}
+	return h.Writes[i].State
 }
 
 // shownDeletion returns the revision at which most views show a deletion of
