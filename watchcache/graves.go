@@ -91,6 +91,9 @@ func (g *graves) after(revision storage.Revision) []grave {
 // residue returns what is worth keeping of the last state of an object; all of
 // it, if it cannot be told.
 func (c *Cache) residue(o *Object) *Object {
+	if o.residue {
+		return o
+	}
 	json, err := c.res.Residue(o.JSON)
 	if err != nil {
 		return o

@@ -11,7 +11,11 @@ import (
 // before that is in the store's own history, until it is compacted: it is
 // replayed once after a start, behind the caches' back, so that a client resumes
 // from any revision that the store still has, whichever server it comes from.
-// Readiness does not wait for it; only who needs it does, see Cache.Resume.
+// Readiness does not wait for it; only who needs it does, see Cache.Resume. Kinds
+// that are defined by objects come when those have been read, and all of them
+// together have history read once more. Holding on to what the first replay told
+// would take memory for as long as nobody knows whether such kinds will come, for
+// less than a third of the work: the rest is the decoding of what belongs to them.
 
 // replayer puts the past in front of caches that have been filled, when all
 // that wait for their first state have it.

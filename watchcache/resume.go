@@ -265,24 +265,7 @@ func (w *Watcher) sees(l *lastChange) EventType {
 // mayHaveMatched reports whether an object that does not match, but existed at a
 // revision, may have matched then.
 func (s *Selection) mayHaveMatched(o *Object, at storage.Revision) bool {
-	if o.steadySince(s) <= at {
-		return false
-	}
-	a := &o.Attributes
-	if s.nothing || s.Namespace != "" && a.Namespace != s.Namespace || s.Name != "" && a.Name != s.Name || !s.shard.Matches(a.UID, a.Namespace) {
-		return false
-	}
-	for _, c := range s.names {
-		if !c.holds(a.Name) {
-			return false
-		}
-	}
-	for _, c := range s.namespaces {
-		if !c.holds(a.Namespace) {
-			return false
-		}
-	}
-	return true
+	return o.steadySince(s) > at && s.matchesIdentity(&o.Attributes)
 }
 
 // steadySince returns a revision since when what the selection looks at is as

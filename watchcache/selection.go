@@ -170,7 +170,7 @@ func (s *Selection) Matches(o *Object) bool {
 		return true
 	}
 	a := &o.Attributes
-	if s.nothing || s.Namespace != "" && a.Namespace != s.Namespace || s.Name != "" && a.Name != s.Name {
+	if !s.matchesIdentity(a) {
 		return false
 	}
 	for i := range s.fields {
@@ -182,6 +182,15 @@ func (s *Selection) Matches(o *Object) bool {
 		if !s.labels[i].holds(a.Labels) {
 			return false
 		}
+	}
+	return true
+}
+
+// matchesIdentity reports whether an object is selected as far as its name,
+// namespace and UID go: what of it stays the same as long as it lives.
+func (s *Selection) matchesIdentity(a *resource.Attributes) bool {
+	if s.nothing || s.Namespace != "" && a.Namespace != s.Namespace || s.Name != "" && a.Name != s.Name {
+		return false
 	}
 	for _, c := range s.names {
 		if !c.holds(a.Name) {
