@@ -40,7 +40,15 @@ func NewBalancer(targets ...string) (*Balancer, error) {
 
 // Drain keeps new connections from a server while on; those that are open stay.
 // It is what a balancer does with a server whose /readyz fails.
-func (b *Balancer) Drain(target string, on bool) { b.group.drain(target, on) }
+func (b *Balancer) Drain(target string, on bool) {
+	b.group.change(target, func(s *backend) { s.drained = on })
+}
+
+// Replace puts another server in the place of one, which keeps the connections
+// that it has.
+func (b *Balancer) Replace(target, by string) {
+	b.group.change(target, func(s *backend) { s.target = by })
+}
 
 // Kill resets all connections to a server, as its crash would, and returns how
 // many there were. New ones still go there if it takes them; call Drain first
@@ -72,14 +80,14 @@ type backend struct {
 	drained bool
 }
 
-func (g *group) drain(target string, on bool) {
+func (g *group) change(target string, change func(*backend)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	i := slices.IndexFunc(g.all, func(b backend) bool { return b.target == target })
 	if i < 0 {
 		panic(fmt.Sprintf("faultnet: the balancer has no target %s", target))
 	}
-	g.all[i].drained = on
+	change(&g.all[i])
 }
 
 // turn returns the servers that take connections, the one whose turn it is

@@ -71,6 +71,19 @@ func TestBalancerKill(t *testing.T) {
 	waitFor(t, "the killed connections to be gone", func() bool { return b.Open()[targets[0]] == 0 })
 }
 
+func TestBalancerReplace(t *testing.T) {
+	b, targets := newBalancer(t, 2)
+	old := connect(t, b.Proxy) // to the first
+	third := echoServer(t)
+	b.Replace(targets[0], third)
+	for range 4 {
+		connect(t, b.Proxy)
+	}
+	send(t, old, "still here")
+	receive(t, old, "still here")
+	wantOpen(t, b, map[string]int{targets[0]: 1, targets[1]: 2, third: 2})
+}
+
 // A server that does not listen costs its clients nothing but the attempt.
 func TestBalancerSkipsWhoDoesNotListen(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
