@@ -310,7 +310,7 @@ type frame struct {
 
 func (c *cluster) watch(path string, headers ...string) *frames {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	resp := c.open(ctx, c.client, http.MethodGet, path, "", headers...)
 	if resp.StatusCode != http.StatusOK {
 		body, _ := io.ReadAll(resp.Body)
