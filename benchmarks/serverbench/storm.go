@@ -114,7 +114,7 @@ func (b *bench) storm(ctx context.Context, side string, s storm) (found result, 
 	defer f.kill()
 	// Pods change as they always do: most informers have seen something since
 	// their list, and none the same last version as all others.
-	if err := t.change(ctx, s.before(b.plan.pods)); err == nil {
+	if err = t.change(ctx, s.before(b.plan.pods)); err == nil {
 		err = f.catchUp(ctx)
 	}
 	if err != nil {
@@ -138,26 +138,34 @@ func (b *bench) storm(ctx context.Context, side string, s storm) (found result, 
 	}
 	b.progress("%s: started again in %v", side, t.ready.Round(10*time.Millisecond))
 	found, complete, err := b.letGo(ctx, t, f)
-	if err != nil || !complete {
-		return found, err
+	if err == nil && complete {
+		err = b.aftermath(ctx, t, f, s, &found)
 	}
+	if err != nil && side == upstream && ctx.Err() == nil {
+		found.add(err.Error()) // a result, too
+		err = nil
+	}
+	return found, err
+}
+
+// aftermath checks that it was the storm that was meant, and that all informers
+// hear what happens after it, and have not only looked as if.
+func (b *bench) aftermath(ctx context.Context, t *target, f *field, s storm, found *result) error {
 	if err := s.verify(ctx, t); err != nil {
-		return found, err
+		return err
 	}
-	// All of them hear what happens now, and have not only looked as if.
-	lists := found.Values[listsBegun]
-	if err := t.change(ctx, s.after(b.plan.pods)); err == nil {
+	err := t.change(ctx, s.after(b.plan.pods))
+	if err == nil {
 		err = f.catchUp(ctx)
 	}
 	if err != nil {
-		return found, fmt.Errorf("after the storm: %w", err)
+		return fmt.Errorf("after the storm: %w", err)
 	}
-	if now, err := f.look(); err != nil {
-		return found, err
-	} else if more := float64(now.herd.Streams+now.herd.Lists) - lists; more > 0 {
+	now, err := f.look()
+	if more := float64(now.herd.Streams+now.herd.Lists) - found.Values[listsBegun]; err == nil && more > 0 {
 		found.add(fmt.Sprintf("%.0f lists more after all had caught up", more))
 	}
-	return found, nil
+	return err
 }
 
 // replace ends the server with SIGKILL, has the store compacted, and starts
