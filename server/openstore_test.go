@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,6 +66,41 @@ func TestNotReadyBeforeAllIsServed(t *testing.T) {
 	s.awaitReady(ctx, t)
 	if code, report = readiness(ctx, t, s); code != http.StatusOK {
 		t.Errorf("when all is there: %d %s", code, report)
+	}
+}
+
+// severed is a store that does not say how far it is while it is cut off.
+type severed struct {
+	storage.Store
+	off *atomic.Bool
+}
+
+func (s severed) Current(ctx context.Context) (storage.Revision, error) {
+	if s.off.Load() {
+		return 0, storage.ErrUnavailable
+	}
+	return s.Store.Current(ctx)
+}
+
+// TestNotReadyWithoutStorage: a balancer is to send clients to servers that know
+// the present.
+func TestNotReadyWithoutStorage(t *testing.T) {
+	store, err := memory.Open(memory.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, off := deadline(t), new(atomic.Bool)
+	s := start(t, server.Config{DataDir: t.TempDir(), OpenStore: func(context.Context) (storage.Store, error) { return severed{store, off}, nil }})
+	if code, report := readiness(ctx, t, s); code != http.StatusOK || !strings.Contains(report, "[+]storage ok") {
+		t.Errorf("with its storage: %d %s", code, report)
+	}
+	off.Store(true)
+	if code, report := readiness(ctx, t, s); code != http.StatusInternalServerError || !strings.Contains(report, "[-]storage failed") {
+		t.Errorf("without: %d %s", code, report)
+	}
+	off.Store(false)
+	if code, report := readiness(ctx, t, s); code != http.StatusOK {
+		t.Errorf("with its storage again: %d %s", code, report)
 	}
 }
 

@@ -70,7 +70,9 @@ func (s *Server) newAPI(store storage.Store, table *resource.Table, caches *cach
 		ClientCAs: s.identity.clientCAs, Tokens: tokens, Audiences: writes.tokens.Audiences(), Issuer: writes.tokens,
 		Documents: documents, Version: s.config.Version, Logger: s.config.Logger, ShutdownTimeout: s.config.ShutdownTimeout,
 		Profiling: s.config.Profiling, CatchUpTimeout: s.config.CatchUpTimeout,
-		HealthChecks: []apiserver.HealthCheck{{Name: "startup", Check: s.startedUp}, {Name: "leaving", Check: s.staying}},
+		HealthChecks: []apiserver.HealthCheck{
+			{Name: "startup", Check: s.startedUp}, {Name: "leaving", Check: s.staying}, {Name: "storage", Check: reachable(store)},
+		},
 	})
 }
 
@@ -84,6 +86,15 @@ func (s *Server) startedUp(context.Context) error {
 		return nil
 	default:
 		return errStarting
+	}
+}
+
+// reachable has /readyz fail while the store does not answer: the caches can
+// still be read, but another server may know more.
+func reachable(store storage.Reader) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := store.Current(ctx)
+		return err
 	}
 }
 

@@ -20,6 +20,7 @@ type checker[T rest.Object] struct {
 
 	mu    sync.Mutex
 	known state
+	gone  map[string]uint64 // the version of an object's last deletion
 	calls int
 	wrong []error // the first few
 }
@@ -54,6 +55,9 @@ func (c *checker[T]) OnAdd(obj T, _ bool) {
 		if known {
 			c.note(key, "added as %v, but known as %v", stampOf(obj), last)
 		}
+		if deleted := c.gone[key]; stampOf(obj).version <= deleted {
+			c.note(key, "added as %v, but deleted at %d", stampOf(obj), deleted)
+		}
 		c.known[key] = stampOf(obj)
 	})
 }
@@ -79,6 +83,7 @@ func (c *checker[T]) OnDelete(obj T, _ bool) {
 			c.note(key, "deleted as %v, but known as %v, %v", gone, last, known)
 		}
 		delete(c.known, key)
+		c.gone[key] = stampOf(obj).version
 	})
 }
 

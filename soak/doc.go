@@ -5,4 +5,7 @@
 // becomes quiet, and then everything must agree with the server.
 //
 // `go test` runs it for twenty seconds; `make soak` for half an hour.
+//
+// The other tests have several servers on one etcd, behind a balancer: these are
+// restarted one after another, and no informer may list because of that.
 package soak

@@ -22,6 +22,7 @@ import (
 // subject is an informer that the soak is about, with its handlers.
 type subject interface {
 	describe() string
+	stats() reflector.Stats
 	// agree waits until the local copy and every handler show what the
 	// subject should see of what the server has now.
 	agree(ctx context.Context, now func() (state, error)) error
@@ -64,6 +65,8 @@ func makeSubjects(t *testing.T, config *clientrest.Config) []subject {
 		begin(t, "on disk", config, protobuf, informer.Options{Reflector: impatient, Disk: disk, Resync: time.Second}, everything, all, typed),
 		begin(t, "filtered", config, protobuf, informer.Options{Reflector: impatient},
 			informer.ListOptions{LabelSelector: ours + ",color=red"}, func(_ string, s stamp) bool { return s.red }, typed),
+		begin(t, "a namespace by its field", config, protobuf, informer.Options{Reflector: impatient},
+			informer.ListOptions{FieldSelector: "metadata.namespace=default", LabelSelector: ours}, inDefault, typed),
 		begin(t, "polling, one namespace", config, http1, informer.Options{Reflector: polls},
 			informer.ListOptions{Namespace: "default", LabelSelector: ours}, inDefault, typed),
 		begin(t, "two namespaces", config, quick, informer.Options{Reflector: impatient},
@@ -117,7 +120,7 @@ func (s *shared[T]) run(t *testing.T) {
 
 func (s *shared[T]) handle(t *testing.T, c *checker[T], opts informer.HandlerOptions) {
 	t.Helper()
-	c.ctx, c.known = s.ctx, state{}
+	c.ctx, c.known, c.gone = s.ctx, state{}, map[string]uint64{}
 	var err error
 	if c.registration, err = s.informer.AddHandler(c, opts); err != nil {
 		t.Fatal(err)
@@ -126,6 +129,8 @@ func (s *shared[T]) handle(t *testing.T, c *checker[T], opts informer.HandlerOpt
 }
 
 func (s *shared[T]) describe() string { return fmt.Sprintf("%s: %+v", s.name, s.informer.Stats()) }
+
+func (s *shared[T]) stats() reflector.Stats { return s.informer.Stats().Reflector }
 
 func (s *shared[T]) agree(ctx context.Context, now func() (state, error)) error {
 	again := time.NewTicker(20 * time.Millisecond)

@@ -1,0 +1,246 @@
+package soak
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientrest "k8s.io/client-go/rest"
+
+	"github.com/levelwire/levelwire/client/reflector"
+	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/server"
+	"github.com/levelwire/levelwire/storage"
+)
+
+var (
+	restarts = flag.Int("soak.restarts", 2, "how often several servers are all restarted, one after another")
+	absences = flag.Int("soak.absences", 2, "how often clients of several servers are away while history is compacted")
+)
+
+// catchUp is how long a watch waits for a server that is behind.
+const catchUp = 300 * time.Millisecond
+
+// TestServersRestart: whatever happens to the servers, as long as there is one
+// that can be reached, informers go on from where they are, and never list.
+func TestServersRestart(t *testing.T) {
+	t.Logf("-soak.seed=%d -soak.restarts=%d", *seed, *restarts)
+	random := rand.New(rand.NewPCG(*seed, 0))
+	f := newFleet(t, 3, func(c *server.Config) { c.CompactionInterval, c.CatchUpTimeout = -1, catchUp })
+	direct := newClient(t, f.config, rest.Options{ContentType: rest.Protobuf})
+	defer direct.CloseIdleConnections()
+	journal := newJournal(direct)
+	subjects := makeSubjects(t, f.config)
+	defer stopAll(subjects)
+	stopWriting := journal.write(t, *seed)
+	defer stopWriting()
+	settle := func() {
+		release := journal.quiet()
+		defer release()
+		agree(t, direct, journal, subjects)
+	}
+	settle()
+	first := listsOf(subjects)
+	for roll := range *restarts {
+		order := random.Perm(len(f.members))
+		for i, n := range order {
+			// The one that is restarted next is behind, so that its clients take
+			// with them what others know already, and come from there.
+			behind := f.members[order[(i+1)%len(order)]]
+			behind.lag.set(random.IntN(2) == 0)
+			f.restart(t, f.members[n], roll%2 == 1)
+			wait(t.Context(), time.Duration(random.IntN(100))*time.Millisecond)
+			behind.lag.set(false)
+		}
+		settle()
+		onlyThese(t, subjects, first)
+		t.Logf("restart %d: %d writes so far; connections %v", roll+1, journal.writes.Load(), f.balancer.Open())
+	}
+	for n, m := range f.members[:min(len(f.members), max(*restarts-1, 1))] {
+		t.Run(fmt.Sprintf("only server %d is left, and it is behind", n), func(t *testing.T) {
+			stayBehind(t, f, m, journal, subjects)
+			settle()
+			onlyThese(t, subjects, first)
+			f.all()
+		})
+	}
+}
+
+// stayBehind has everything come to a server that is behind, for longer than a
+// watch waits.
+func stayBehind(t *testing.T, f *fleet, m *member, j *journal, subjects []subject) {
+	t.Helper()
+	defer m.lag.set(false)
+	m.lag.set(true)
+	// Writes go on until everybody has seen one that this server is not told of.
+	release := j.quiet()
+	begun := make([]int64, len(subjects))
+	for i, s := range subjects {
+		begun[i] = s.stats().Events
+	}
+	release()
+	f.only(nextTo(f, m))
+	for i, s := range subjects {
+		await(t, s.describe, func() bool { return s.stats().Events > begun[i] })
+	}
+	busy := make([]int64, len(subjects))
+	for i, s := range subjects {
+		busy[i] = s.stats().Resumes[reflector.ResumeBusy]
+	}
+	f.only(m)
+	for i, s := range subjects {
+		await(t, s.describe, func() bool { return s.stats().Resumes[reflector.ResumeBusy] > busy[i] })
+	}
+}
+
+func nextTo(f *fleet, m *member) *member {
+	for i := range f.members {
+		if f.members[i] == m {
+			return f.members[(i+1)%len(f.members)]
+		}
+	}
+	panic("not of this fleet")
+}
+
+// TestServersAndCompaction: informers are away while objects are deleted, made
+// anew and changed, and all servers compact the history of that. They come back
+// to another server than they left, which has been started since, and are told
+// by what the servers have written down.
+func TestServersAndCompaction(t *testing.T) {
+	t.Logf("-soak.seed=%d -soak.absences=%d", *seed, *absences)
+	random := rand.New(rand.NewPCG(*seed, 0))
+	f := newFleet(t, 3, func(c *server.Config) {
+		c.CompactionInterval, c.CompactionRetention = 50*time.Millisecond, 50*time.Millisecond
+	})
+	subjects := makeSubjects(t, f.config)
+	defer stopAll(subjects)
+	j := &journal{known: state{}, unknown: map[string]bool{}}
+	// through has the writer, and whoever looks at the whole, use one address.
+	through := func(config *clientrest.Config, do func(direct *rest.Client)) {
+		direct := newClient(t, config, rest.Options{ContentType: rest.Protobuf})
+		defer direct.CloseIdleConnections()
+		j.objects = rest.For[*corev1.ConfigMap](direct)
+		do(direct)
+	}
+	churn := func() {
+		for range 150 {
+			namespace := namespaces[random.IntN(len(namespaces))]
+			j.once(t.Context(), random, namespace, fmt.Sprintf("object-%d", random.IntN(60)))
+		}
+	}
+	through(f.config, func(direct *rest.Client) {
+		churn()
+		agree(t, direct, j, subjects)
+	})
+	first := listsOf(subjects)
+	for round := range *absences {
+		writer, target := f.members[round%3], f.members[(round+1)%3]
+		f.balancer.Refuse(true)
+		f.balancer.Cut()
+		through(writer.client(t), func(direct *rest.Client) {
+			churn()
+			forgotten(t, f, direct)
+		})
+		f.restart(t, target, round%2 == 0)
+		f.only(target)
+		f.balancer.Refuse(false)
+		through(f.config, func(direct *rest.Client) { agree(t, direct, j, subjects) })
+		if n := compactedResumes(t, target); n == 0 {
+			t.Errorf("round %d: nobody was told compacted history", round)
+		}
+		f.all()
+	}
+	onlyThese(t, subjects, first)
+}
+
+// forgotten writes something, and waits until the store has compacted all that
+// came before.
+func forgotten(t *testing.T, f *fleet, direct *rest.Client) {
+	t.Helper()
+	last, err := rest.For[*corev1.ConfigMap](direct).Namespace("default").Create(t.Context(),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "last-"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := storage.Revision(stampOf(last).version - 1)
+	await(t, func() string { return fmt.Sprintf("history through %d", at) }, func() bool {
+		_, err := f.etcd.List(t.Context(), "/registry/configmaps/", storage.ListOptions{At: at, Limit: 1})
+		if err != nil && !errors.Is(err, storage.ErrCompacted) {
+			t.Fatal(err)
+		}
+		return err != nil
+	})
+}
+
+// compactedResumes is what a server counts of them for ConfigMaps.
+func compactedResumes(t *testing.T, m *member) (n int) {
+	t.Helper()
+	transport, err := clientrest.TransportFor(m.client(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := http.Client{Transport: transport}
+	defer client.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+m.address+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = io.Copy(io.Discard, answer.Body); _ = answer.Body.Close() }()
+	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
+		name, value, _ := strings.Cut(lines.Text(), "} ")
+		if strings.HasPrefix(name, "levelwire_cache_resumes_total{") && strings.Contains(name, `"compacted"`) && strings.Contains(name, `"configmaps"`) {
+			_, _ = fmt.Sscan(value, &n)
+		}
+	}
+	return n
+}
+
+func await(t *testing.T, what func() string, holds func() bool) {
+	t.Helper()
+	for begun := time.Now(); !holds(); wait(t.Context(), 10*time.Millisecond) {
+		if time.Since(begun) > patience {
+			t.Fatalf("waited in vain: %s", what())
+		}
+	}
+}
+
+func stopAll(subjects []subject) {
+	for _, s := range subjects {
+		s.stop()
+	}
+}
+
+func listsOf(subjects []subject) (lists []map[reflector.ListCause]int64) {
+	for _, s := range subjects {
+		lists = append(lists, s.stats().Lists)
+	}
+	return lists
+}
+
+// onlyThese fails if there were other lists, or differences.
+func onlyThese(t *testing.T, subjects []subject, first []map[reflector.ListCause]int64) {
+	t.Helper()
+	for i, s := range subjects {
+		stats := s.stats()
+		if !maps.Equal(stats.Lists, first[i]) || len(stats.Differences) > 0 {
+			t.Errorf("listed %v at first, and then %v, with differences %v: %s", first[i], stats.Lists, stats.Differences, s.describe())
+		}
+	}
+}
