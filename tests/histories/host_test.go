@@ -39,9 +39,10 @@ type settings struct {
 	Listen      string
 	EtcdServers []string
 
-	Ahead        time.Duration // of the machine's clock
-	Tombstones   int
-	ExactHistory bool
+	Ahead          time.Duration // of the machine's clock
+	Tombstones     int
+	TombstoneBytes int64
+	ExactHistory   bool
 }
 
 const (
@@ -68,7 +69,7 @@ func runHost(text string) error {
 	config := server.Config{
 		DataDir: s.Dir, SecurePort: s.Port, Storage: server.Etcd, EtcdServers: s.EtcdServers, Logger: slog.New(slog.DiscardHandler),
 		CompactionInterval: compactionInterval, CompactionRetention: retention, CompactionRevisions: -1,
-		TombstoneAge: tombstoneAge, TombstoneLimit: s.Tombstones, ExactHistory: s.ExactHistory,
+		TombstoneAge: tombstoneAge, TombstoneLimit: s.Tombstones, TombstoneBytes: s.TombstoneBytes, ExactHistory: s.ExactHistory,
 		Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
 	}
 	if len(s.EtcdServers) == 0 {

@@ -29,7 +29,7 @@ type round struct {
 	rough bool
 }
 
-// scenarios are what issue after issue about list and watch is about.
+// scenarios are the gaps that clients come back from.
 var scenarios = []scenario{
 	{name: "the server is killed", servers: 1, exact: true, rounds: []round{
 		{how: refused, away: func(t *testing.T, w *world) {
@@ -90,6 +90,18 @@ var scenarios = []scenario{
 			w.restart(t, syscall.SIGKILL)
 		}},
 	}},
+	{name: "sixteen kilobytes of deletions are remembered", servers: 1, settings: settings{TombstoneBytes: 16 << 10}, rounds: []round{
+		{how: hung, away: func(t *testing.T, w *world) {
+			w.write(t, task{60, 9})
+			w.compact(t)
+			w.restart(t, syscall.SIGKILL)
+		}},
+		{how: hung, gone: true, away: func(t *testing.T, w *world) {
+			w.write(t, task{60, 60})
+			w.compact(t)
+			w.restart(t, syscall.SIGTERM)
+		}},
+	}},
 	{name: "compacted history is turned off", servers: 1, settings: settings{ExactHistory: true}, rounds: []round{
 		{how: refused, away: func(t *testing.T, w *world) {
 			w.meanwhile(t, task{60, 9}, func() { w.restart(t, syscall.SIGKILL) })
@@ -117,7 +129,7 @@ var scenarios = []scenario{
 			w.hosts[w.random.IntN(3)].restart(t, syscall.SIGKILL) // the others have seen it all
 			w.write(t, task{30, 3})
 		}},
-		{how: refused, rough: true, away: func(t *testing.T, w *world) {
+		{how: hung, rough: true, away: func(t *testing.T, w *world) {
 			w.write(t, task{90, 12})
 			w.compact(t)
 			w.restart(t, syscall.SIGKILL)
@@ -126,7 +138,8 @@ var scenarios = []scenario{
 	}},
 }
 
-// TestHistories plays all scenarios, side by side.
+// TestHistories plays all scenarios, side by side. The first time clients are
+// silenced as it is written above; after that, in any way.
 func TestHistories(t *testing.T) {
 	begin := time.Now()
 	for seed, first := *seed, true; first || time.Since(begin) < *duration && !t.Failed(); seed, first = seed+1, false {
@@ -134,16 +147,22 @@ func TestHistories(t *testing.T) {
 			for _, s := range scenarios {
 				t.Run(s.name, func(t *testing.T) {
 					t.Parallel()
-					s.play(t, seed)
+					s.play(t, seed, first)
 				})
 			}
 		})
 	}
 }
 
-func (s scenario) play(t *testing.T, seed uint64) {
+func (s scenario) play(t *testing.T, seed uint64, asWritten bool) {
 	w := newWorld(t, seed, s.servers, s.settings)
 	for i, r := range s.rounds {
+		if r.how != open && !asWritten {
+			r.how = []silence{refused, hung, stalled}[w.random.IntN(3)]
+		}
+		if r.gone && r.how == stalled {
+			r.how = hung // what was on its way would still come
+		}
 		w.begin(t)
 		w.silence(r.how)
 		r.away(t, w)
