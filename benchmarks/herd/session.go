@@ -98,7 +98,7 @@ func (s *session) inflate(from *io.PipeReader) {
 		n, err = z.Read(buffer)
 		s.enter(buffer[:n])
 	}
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		err = nil
 	}
 	_ = from.CloseWithError(err) // what still comes is not looked at
