@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -272,12 +274,18 @@ func (c *Counts) error(err error) {
 	if c.Errors == nil {
 		c.Errors = map[string]int64{}
 	}
-	text := err.Error()
+	text, _, _ := strings.Cut(address.ReplaceAllString(err.Error(), "the server"), "\n")
+	if errors.Is(err, context.DeadlineExceeded) {
+		text = "no connection within 10 s"
+	}
 	if _, known := c.Errors[text]; !known && len(c.Errors) >= 5 {
 		text = "others"
 	}
 	c.Errors[text]++
 }
+
+// address is what makes errors differ that are the same.
+var address = regexp.MustCompile(`(\d+\.\d+\.\d+\.\d+:\d+->)?\d+\.\d+\.\d+\.\d+:\d+`)
 
 // gate holds informers up while it is closed.
 type gate struct {

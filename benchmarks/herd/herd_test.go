@@ -212,6 +212,18 @@ func TestHerd(t *testing.T) {
 	}
 }
 
+// TestErrors: errors that differ in addresses only are one.
+func TestErrors(t *testing.T) {
+	var c Counts
+	for port := range 9 {
+		c.error(fmt.Errorf("TLS with 127.0.0.1:99%d: %w\nmore", port, context.DeadlineExceeded))
+		c.error(fmt.Errorf("read tcp 127.0.0.1:%d->127.0.0.1:443: reset", port))
+	}
+	if len(c.Errors) != 2 || c.Errors["no connection within 10 s"] != 9 || c.Errors["read tcp the server: reset"] != 9 {
+		t.Errorf("%v", c.Errors)
+	}
+}
+
 func TestAt(t *testing.T) {
 	r := Report{Informers: 4, After: []time.Duration{1, 2, 3}}
 	for percent, want := range map[int]time.Duration{25: 1, 50: 2, 51: 3, 75: 3} {
