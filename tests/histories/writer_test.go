@@ -28,6 +28,10 @@ const (
 type ack struct {
 	state
 	deleted bool
+	// ending: the pod was to end already, because a server died between the two
+	// writes of a deletion. Whoever writes it next may end it, and is shown what
+	// he wrote, with the version of the end.
+	ending bool
 }
 
 // population is the pods that are written, and what was acknowledged.
@@ -243,7 +247,7 @@ func (p *population) acknowledge(key string, pod *corev1.Pod, err error) error {
 		p.learn(key, pod)
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.acks = append(p.acks, ack{state: stateOf(pod)})
+		p.acks = append(p.acks, ack{state: stateOf(pod), ending: pod.DeletionTimestamp != nil})
 		return nil
 	}
 	namespace, name, _ := strings.Cut(key, "/")
@@ -270,11 +274,11 @@ func (p *population) kept(all past) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, a := range p.acks {
-		if a.deleted {
-			if _, dead := all.death(a.uid); !dead {
-				return fmt.Errorf("the end of %v was acknowledged, and has not happened", a.state)
-			}
-		} else if !all.wrote(a.state) {
+		death, dead := all.death(a.uid)
+		switch {
+		case a.deleted && !dead:
+			return fmt.Errorf("the end of %v was acknowledged, and has not happened", a.state)
+		case !a.deleted && !all.wrote(a.state) && (!a.ending || death != a.version):
 			return fmt.Errorf("%v was acknowledged, and is not in the store's history: %v", a.state, all.lives[a.uid])
 		}
 	}
