@@ -119,6 +119,9 @@ type Field struct {
 	Name    string     // as in the selector: "spec.nodeName"
 	Paths   [][]string // in the JSON form: {{"spec", "nodeName"}}
 	Default string     // value of an absent field: "", or "false" for a boolean
+	// Final says that a value other than Default stays for as long as the object
+	// lives, so that one that has, say, a node has never been on another one.
+	Final bool
 	// Stored is, for a resource that is shown over another one, the name of
 	// the field there; empty if it is the same. Paths and Default are then not used.
 	Stored string

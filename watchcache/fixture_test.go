@@ -27,7 +27,7 @@ const (
 	fieldPhase = 1
 )
 
-// podResource is a kind with two selectable fields.
+// podResource is a kind with two selectable fields, of which one stays once it is set.
 func podResource() *resource.Resource {
 	return &resource.Resource{
 		Version: "v1", Kind: "Pod", ListKind: "PodList", Plural: "pods", Singular: "pod", Namespaced: true,
@@ -35,7 +35,7 @@ func podResource() *resource.Resource {
 		New:         func() resource.Object { return &corev1.Pod{} },
 		NewList:     func() runtime.Object { return &corev1.PodList{} },
 		Fields: []resource.Field{
-			fieldNode:  {Name: "spec.nodeName", Paths: [][]string{{"spec", "nodeName"}}},
+			fieldNode:  {Name: "spec.nodeName", Paths: [][]string{{"spec", "nodeName"}}, Final: true},
 			fieldPhase: {Name: "status.phase", Paths: [][]string{{"status", "phase"}}},
 		},
 	}

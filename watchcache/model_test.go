@@ -49,7 +49,7 @@ func randomWish(random *rand.Rand) wish {
 		namespace: pick("", "", "ns0", "ns1"),
 		name:      pick("", "", "", "p3", "p4"),
 		label:     pick("", "", "app=1", "app in (1,2)", "!app", "app!=2"),
-		field:     pick("", "", "spec.nodeName=n1", "spec.nodeName=", "status.phase=Running,spec.nodeName!=n2", "metadata.namespace=ns1"),
+		field:     pick("", "", "spec.nodeName=n1", "spec.nodeName=", "status.phase=Running", "status.phase=Running,spec.nodeName!=n2", "metadata.namespace=ns1"),
 	}.parsed()
 }
 
@@ -283,6 +283,9 @@ func (h *truth) write(t *testing.T, store storage.Store, random *rand.Rand) {
 	c := truthChange{key: p.key()}
 	if old, ok := h.states[p.key()]; ok {
 		c.old = &old
+		if old.node != "" {
+			p.node = old.node // a final field
+		}
 	}
 	if c.old != nil && random.IntN(4) == 0 {
 		c.revision = erase(t, store, "/registry/pods/"+p.key())

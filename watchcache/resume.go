@@ -263,9 +263,18 @@ func (w *Watcher) sees(l *lastChange) EventType {
 }
 
 // mayHaveMatched reports whether an object that does not match, but existed at a
-// revision, may have matched then.
+// revision, may have matched then. That a bound pod has never been on another
+// node spares each kubelet the changed pods of all others.
 func (s *Selection) mayHaveMatched(o *Object, at storage.Revision) bool {
-	return o.steadySince(s) > at && s.matchesIdentity(&o.Attributes)
+	if o.steadySince(s) <= at || !s.matchesIdentity(&o.Attributes) {
+		return false
+	}
+	for i := range s.fields {
+		if c := &s.fields[i]; c.never && !c.holds(fieldOf(s.stored, o, c.index)) {
+			return false
+		}
+	}
+	return true
 }
 
 // steadySince returns a revision since when what the selection looks at is as

@@ -145,3 +145,30 @@ func TestScarceRoomIsForResidues(t *testing.T) {
 		}
 	})
 }
+
+// TestAFinalFieldTellsOfThePast: who is bound has been waiting, and has never been
+// on another node.
+func TestAFinalFieldTellsOfThePast(t *testing.T) {
+	c := filled(t, Options{HistoryEvents: 1}, podA, podB, podC)
+	running := podA
+	running.phase = "Running"
+	c.Apply([]Change{put(t, c, running, 11)})
+	c.Apply([]Change{gone(podC.key(), 12)})
+	c.Apply([]Change{put(t, c, podB, 13)})
+	for field, want := range map[string][]string{
+		"spec.nodeName=n1":                       {"MODIFIED one/a@11", "DELETED two/c@12"},
+		"spec.nodeName=n2":                       {"MODIFIED one/b@13"},
+		"spec.nodeName=n3":                       nil,
+		"spec.nodeName=":                         {"DELETED one/a@10", "DELETED one/b@10"},
+		"spec.nodeName=,status.phase=Pending":    {"DELETED one/a@10", "DELETED one/b@10"},
+		"spec.nodeName!=n1":                      {"DELETED one/a@10", "MODIFIED one/b@13"},
+		"status.phase=Pending":                   {"DELETED one/a@10", "DELETED one/b@10"},
+		"status.phase=Pending,spec.nodeName=n1":  {"DELETED one/a@10"},
+		"status.phase=Pending,spec.nodeName=n2":  {"DELETED one/b@10"},
+		"status.phase=Running,spec.nodeName!=n3": {"MODIFIED one/a@11", "DELETED two/c@12", "MODIFIED one/b@13"},
+	} {
+		t.Run(field, func(t *testing.T) {
+			expect(t, drain(t, watching(t, c, WatchOptions{After: 10, Selection: selecting(t, "", "", "", field)})), want...)
+		})
+	}
+}

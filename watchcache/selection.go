@@ -44,6 +44,8 @@ func (c condition) holds(value string) bool { return (value == c.value) != c.dif
 type fieldCondition struct {
 	condition
 	index int
+	// never: an object for which it does not hold is one for which it never has.
+	never bool
 }
 
 // labelCondition is one requirement of a label selector.
@@ -98,7 +100,11 @@ func (s *Selection) compileFields(res *resource.Resource) error {
 			if !ok {
 				return &UnknownFieldError{Field: r.Field, Resource: res.GroupResource().String(), Selectable: selectable(res)}
 			}
-			s.fields = append(s.fields, fieldCondition{c, index})
+			c := fieldCondition{condition: c, index: index}
+			if field := s.stored.Fields; index < len(field) && field[index].Final {
+				c.never = !c.holds(field[index].Default)
+			}
+			s.fields = append(s.fields, c)
 		}
 	}
 	return nil

@@ -28,8 +28,8 @@ func podLike() []*resource.Resource {
 	return []*resource.Resource{
 		define[corev1.Pod, corev1.PodList](gv, kind{
 			Name: "Pod", Plural: "pods", ShortNames: []string{"po"}, Categories: inAll, Status: true, ReturnDeleted: true,
-			Fields: append(fields("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName",
-				"status.phase", "status.podIP", "status.nominatedNodeName"), selectableOr("spec.hostNetwork", "false")),
+			Fields: slices.Concat(final("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName"),
+				fields("status.phase", "status.podIP", "status.nominatedNodeName"), []resource.Field{selectableOr("spec.hostNetwork", "false")}),
 		}, podRules()),
 		define[corev1.ReplicationController, corev1.ReplicationControllerList](gv, kind{
 			Name: "ReplicationController", Plural: "replicationcontrollers", ShortNames: []string{"rc"}, Categories: inAll,

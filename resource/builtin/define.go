@@ -193,6 +193,15 @@ func selectableOr(name, absent string) resource.Field {
 	return resource.Field{Name: name, Paths: [][]string{strings.Split(name, ".")}, Default: absent}
 }
 
+// final makes selectable fields whose values stay once they are set.
+func final(names ...string) []resource.Field {
+	list := fields(names...)
+	for i := range list {
+		list[i].Final = true
+	}
+	return list
+}
+
 // fields makes several selectable fields at once.
 func fields(names ...string) []resource.Field {
 	list := make([]resource.Field, 0, len(names))
