@@ -20,7 +20,8 @@ func TestReplayTellsACommittedChangeOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rev, want := start, []storage.Revision{}
+	var rev storage.Revision
+	var want []storage.Revision
 	for _, key := range []string{"/a", "/b", "/c"} {
 		if rev, err = store.Create(t.Context(), key, []byte(key), 0); err != nil {
 			t.Fatal(err)
