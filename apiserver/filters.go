@@ -135,6 +135,11 @@ func (s *Server) limited(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	if r.ProtoMajor == 2 {
+		// A client that opens its window by a byte now and then would hold the slot
+		// for as long as it likes. What is said when the time is up still has its own.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.config.RequestTimeout + s.config.WriteTimeout))
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.config.RequestTimeout)
 	defer cancel()
 	s.route(w, r.WithContext(ctx))

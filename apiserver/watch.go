@@ -119,6 +119,7 @@ func (t *watchStream) serve(deadline time.Time) {
 				return
 			}
 			if !now.Before(deadline) {
+				_ = t.pump() // a bookmark may still be due, if it could not be told in time
 				return
 			}
 		case <-t.ctx.Done():
@@ -126,6 +127,10 @@ func (t *watchStream) serve(deadline time.Time) {
 			return
 		case <-t.server.stopping:
 			t.take()
+			if t.ahead() {
+				t.fail(errStopping())
+				return
+			}
 			now := time.Now()
 			t.bookmarks = watchcache.NewBookmarks(now, now, 0) // one is due: from there the client goes on elsewhere
 			_ = t.pump()                                       // what happened before the end; if it fails, the stream ends anyway
@@ -162,7 +167,7 @@ func (t *watchStream) untilDue(deadline time.Time) time.Duration {
 		wait = min(wait, owedCheck)
 	}
 	if !t.patience.IsZero() {
-		wait = min(wait, time.Until(t.patience))
+		wait = min(wait, time.Until(t.patience), aheadCheck)
 	} else if t.plan.bookmarks {
 		wait = min(wait, time.Until(t.bookmarks.Next()))
 	}
