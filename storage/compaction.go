@@ -123,7 +123,8 @@ func compactOnce(ctx context.Context, store Compactable, ages *revisionAges, opt
 		ok = target > ages.compacted+keep/10
 	}
 	if least, over := opts.Meter.excess(); over && (!ok || least > target) {
-		target, ok = least, least > ages.compacted
+		target = min(least, current)
+		ok = target > ages.compacted
 	}
 	if !ok {
 		return nil

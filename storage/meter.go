@@ -190,11 +190,14 @@ type countedSource struct {
 
 // Watch implements Watcher.
 func (c *countedSource) Watch(ctx context.Context, prefix string, after Revision) (Stream, error) {
-	stream, err := c.Source.Watch(ctx, prefix, after)
-	if err != nil || prefix != c.meter.prefix {
-		return stream, err
+	if prefix != c.meter.prefix {
+		return c.Source.Watch(ctx, prefix, after)
 	}
-	c.meter.begin(after)
+	c.meter.begin(after) // first: a replay may be asked for meanwhile, and must know up to where it counts
+	stream, err := c.Source.Watch(ctx, prefix, after)
+	if err != nil {
+		return nil, err
+	}
 	return &countedStream{stream, c.meter}, nil
 }
 
