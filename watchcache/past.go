@@ -16,6 +16,7 @@ type past struct {
 	entries    []*entry         // the newest, ascending and without gap
 	since      storage.Revision // dead has all earlier deletions after this
 	dead       []grave
+	shared     sharedRevisions // of what is in neither
 }
 
 // expectPast makes Resume wait for recall. The source promises to call recall
@@ -52,6 +53,14 @@ func (c *Cache) recall(p past) {
 	if p.generation != c.generation.Load() {
 		return // the history has been given up since
 	}
+	for _, revision := range p.shared {
+		c.shared.add(revision)
+	}
+	for _, e := range p.entries {
+		if e.object != nil && e.through < e.revision {
+			c.shared.add(e.revision)
+		}
+	}
 	first := len(p.entries)
 	base := storage.Revision(c.base.Load())
 	exact := base == p.through && c.foundation != nil // and has not grown beyond its limits
@@ -70,9 +79,6 @@ func (c *Cache) recall(p past) {
 	entries := p.entries[first:]
 	for _, e := range entries {
 		c.counters.historyBytes.Add(e.size())
-		if e.object != nil && e.through < e.revision {
-			c.shared.add(e.revision)
-		}
 		for _, o := range []*Object{e.object, e.previous} {
 			if o != nil {
 				o.account.CompareAndSwap(nil, c.account.Load())

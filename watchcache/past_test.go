@@ -297,3 +297,25 @@ func TestARecollectionRemembersOnlyWhatItKeeps(t *testing.T) {
 		t.Errorf("%d changes are kept, and the latest of %d keys", len(m.kept), len(m.latest))
 	}
 }
+
+// TestThePastTellsWhatSharesARevision, although the log has no room for it: who was
+// cut off in the middle of it is told the rest by compacted history.
+func TestThePastTellsWhatSharesARevision(t *testing.T) {
+	c := filled(t, Options{HistoryEvents: 1}, podA, podB, podC)
+	m := c.newRecollection("/registry/pods/")
+	for _, n := range []struct {
+		p        pod
+		revision storage.Revision
+	}{{podA, 5}, {podB, 5}, {podA, 6}, {podC, 7}, {podC, 8}} {
+		m.note(&storage.Event{Key: "/registry/pods/" + n.p.key(), Value: n.p.value(), Revision: n.revision})
+	}
+	if got := fmt.Sprint(m.shared); got != "[5]" {
+		t.Fatalf("%s are shared, want [5]", got)
+	}
+	c.recall(past{generation: m.generation, from: 7, through: m.through, shared: m.shared})
+	for revision, want := range map[storage.Revision]storage.Revision{4: 4, 5: 4, 6: 6, 7: 7} {
+		if got := c.shared.after(revision); got != want {
+			t.Errorf("who has %d goes on after %d, want %d", revision, got, want)
+		}
+	}
+}

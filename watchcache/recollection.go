@@ -22,6 +22,7 @@ type recollection struct {
 	dropped    storage.Revision   // all changes up to here are not kept
 	deaths     []noted            // deletions among them
 	missing    storage.Revision   // all deletions up to here are not even there
+	shared     sharedRevisions    // of changes that are not kept
 	good       map[string]*Object // the last state of a key whose later one cannot be decoded
 }
 
@@ -94,6 +95,9 @@ func (m *recollection) drop() {
 	}
 	m.kept[0] = noted{}
 	m.kept = m.kept[1:]
+	if oldest.now != nil && len(m.kept) > 0 && m.kept[0].revision == oldest.revision {
+		m.shared.add(oldest.revision)
+	}
 	if oldest.now != nil || m.cache.opts.ExactHistory {
 		return
 	}
@@ -107,7 +111,7 @@ func (m *recollection) drop() {
 // recollect makes the entries that the cache is to have of what a replay after a
 // revision has told.
 func (m *recollection) recollect(ctx context.Context, store storage.Reader, from storage.Revision) (past, error) {
-	p := past{generation: m.generation, from: max(from, m.dropped), since: max(from, m.missing), through: m.through}
+	p := past{generation: m.generation, from: max(from, m.dropped), since: max(from, m.missing), through: m.through, shared: m.shared}
 	now := m.cache.opts.Now()
 	for i := range m.deaths {
 		e, err := m.entry(ctx, store, &m.deaths[i])

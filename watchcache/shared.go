@@ -15,7 +15,8 @@ import (
 // revision that several objects have is told all of it once more.
 
 // sharedRevisions are revisions in which an object was written and more happened
-// behind it, ascending: the latest ones, should there be many.
+// behind it, ascending: the latest ones, should there be many. Of the time before
+// the cache was filled, those that the store's history still has.
 type sharedRevisions []storage.Revision
 
 // mostShared is how many are remembered: as many transactions as others have
