@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"testing"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 )
 
 // hurried makes watches wait but a moment for a version that does not come.
-func hurried(s *setup) { s.config.CatchUpTimeout = 50 * time.Millisecond }
+func hurried(s *setup) { s.config.CatchUpTimeout = 250 * time.Millisecond }
 
 // farther is a store that has come farther than the caches know.
 type farther struct {
@@ -69,7 +70,7 @@ func TestWatchFromAVersionThatDoesNotCome(t *testing.T) {
 
 // Once its version has come a watch goes on as any other.
 func TestWatchFromAVersionThatComes(t *testing.T) {
-	c := newCluster(t, hurried)
+	c := newCluster(t, func(s *setup) { s.config.CatchUpTimeout = 2 * time.Second })
 	revs := seed(c)
 	stream := c.watch(fmt.Sprintf("/api/v1/pods?watch=1&allowWatchBookmarks=true&resourceVersion=%d", revs["third"]+1))
 	c.put(testPod("a", "skipped", nil, ""))
@@ -78,6 +79,25 @@ func TestWatchFromAVersionThatComes(t *testing.T) {
 	// When the other has been refused, this one would have been.
 	c.watch(expand("/api/v1/pods?watch=1&resourceVersion={future}", revs)).want("ERROR 504 Timeout")
 	stream.want(fmt.Sprint("ADDED late@", c.put(testPod("a", "late", nil, ""))))
+}
+
+// A watch whose version has come has its bookmark before its end, however long
+// it would have waited for the version.
+func TestBookmarkOfAVersionThatComes(t *testing.T) {
+	c := newCluster(t, func(s *setup) { s.config.CatchUpTimeout = 3 * time.Second })
+	revs := seed(c)
+	stream := c.watch(fmt.Sprintf("/api/v1/pods?watch=1&allowWatchBookmarks=true&timeoutSeconds=3&resourceVersion=%d", revs["third"]+1))
+	c.put(testPod("a", "skipped", nil, ""))
+	seen := c.put(testPod("a", "seen", nil, ""))
+	stream.want(fmt.Sprint("ADDED seen@", seen))
+	var pod metav1.PartialObjectMetadata
+	e := stream.next()
+	must(t, json.Unmarshal(e.Object, &pod))
+	version, err := strconv.ParseInt(pod.ResourceVersion, 10, 64)
+	if e.Type != "BOOKMARK" || err != nil || version < int64(seen) {
+		t.Errorf("got %s, want a bookmark of %d or later", e, seen)
+	}
+	stream.wantEnd()
 }
 
 // A bookmark would say that the version exists. A watch that asked for one and
