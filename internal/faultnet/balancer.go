@@ -107,6 +107,13 @@ func (g *group) turn() []string {
 	return targets
 }
 
+// takes reports whether a server has been neither drained nor replaced.
+func (g *group) takes(target string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.ContainsFunc(g.all, func(b backend) bool { return b.target == target && !b.drained })
+}
+
 var errNoServer = errors.New("faultnet: all servers are drained")
 
 // dial connects to the first server in turn that can be reached.

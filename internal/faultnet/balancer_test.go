@@ -1,6 +1,7 @@
 package faultnet
 
 import (
+	"context"
 	"maps"
 	"net"
 	"testing"
@@ -86,13 +87,8 @@ func TestBalancerReplace(t *testing.T) {
 
 // A server that does not listen costs its clients nothing but the attempt.
 func TestBalancerSkipsWhoDoesNotListen(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close() // nobody listens there now
 	up := echoServer(t)
-	b, err := NewBalancer(l.Addr().String(), up)
+	b, err := NewBalancer("127.0.0.1:1", up)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,6 +100,48 @@ func TestBalancerSkipsWhoDoesNotListen(t *testing.T) {
 	if s := b.Stats(); s.Refused != 0 {
 		t.Errorf("%d connections were refused", s.Refused)
 	}
+}
+
+// slow lets a test do something between the dialing of a server and its connection.
+type slow struct {
+	route
+	dialed chan func()
+}
+
+func (s slow) dial(ctx context.Context, dialer *net.Dialer) (net.Conn, string, error) {
+	conn, target, err := s.route.dial(ctx, dialer)
+	if meanwhile, ok := <-s.dialed; ok {
+		meanwhile()
+	}
+	return conn, target, err
+}
+
+// A connection that is being made when its server is drained and killed, or all
+// are refused and cut, is none of those that stay.
+func TestBalancerSparesNoConnectionThatIsBeingMade(t *testing.T) {
+	targets := []string{echoServer(t), echoServer(t)}
+	servers := &group{all: []backend{{target: targets[0]}, {target: targets[1]}}}
+	dialed := make(chan func(), 2)
+	p, err := listen(slow{servers, dialed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	b := &Balancer{p, servers}
+	dialed <- func() {
+		b.Drain(targets[0], true)
+		b.Kill(targets[0])
+	}
+	dialed <- func() {} // as it goes to the other
+	connect(t, p)
+	wantOpen(t, b, map[string]int{targets[1]: 1})
+	dialed <- func() {
+		b.Refuse(true)
+		b.Cut()
+	}
+	wantRefused(t, p)
+	waitFor(t, "no connection", func() bool { return len(b.Open()) == 0 })
+	close(dialed)
 }
 
 func TestBalancerBadTarget(t *testing.T) {

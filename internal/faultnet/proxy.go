@@ -70,6 +70,8 @@ func New(target string) (*Proxy, error) {
 // route finds the server of a new connection.
 type route interface {
 	dial(ctx context.Context, dialer *net.Dialer) (conn net.Conn, target string, err error)
+	// takes reports whether a server that was dialed may be given the connection still.
+	takes(target string) bool
 }
 
 // one is the route to a single server.
@@ -79,6 +81,8 @@ func (o one) dial(ctx context.Context, dialer *net.Dialer) (net.Conn, string, er
 	conn, err := dialer.DialContext(ctx, "tcp", string(o))
 	return conn, string(o), err
 }
+
+func (one) takes(string) bool { return true }
 
 func listen(route route) (*Proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -215,23 +219,12 @@ func (p *Proxy) accept(ctx context.Context) {
 }
 
 func (p *Proxy) serve(ctx context.Context, client *net.TCPConn) {
-	server, target, err := p.dial(ctx)
+	c, err := p.open(ctx, client)
 	if err != nil {
 		p.refused.Add(1)
 		reset(client)
 		return
 	}
-	c := &pair{client: client, server: server, target: target, cut: make(chan struct{})}
-	p.mu.Lock()
-	if p.ended {
-		p.mu.Unlock()
-		c.reset()
-		return
-	}
-	p.conns[c] = struct{}{}
-	p.accepted.Add(1)
-	p.mu.Unlock()
-
 	var copies sync.WaitGroup
 	copies.Go(func() { p.rules[ToServer].copy(c, ToServer) })
 	p.rules[ToClient].copy(c, ToClient)
@@ -243,7 +236,47 @@ func (p *Proxy) serve(ctx context.Context, client *net.TCPConn) {
 	p.mu.Unlock()
 }
 
-var errRefused = errors.New("faultnet: connections are refused")
+var (
+	errRefused = errors.New("faultnet: connections are refused")
+	errEnded   = errors.New("faultnet: the proxy is closed")
+)
+
+// open connects a client to a server. One that was drained while it was dialed is
+// left for another: whoever kills its connections after that does not find this one.
+func (p *Proxy) open(ctx context.Context, client *net.TCPConn) (*pair, error) {
+	for {
+		server, target, err := p.dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c := &pair{client: client, server: server, target: target, cut: make(chan struct{})}
+		taken, err := p.enter(c)
+		if taken {
+			return c, nil
+		}
+		reset(server)
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// enter adds a connection, unless the faults of now forbid it.
+func (p *Proxy) enter(c *pair) (bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.ended:
+		return false, errEnded
+	case p.refuse.Load():
+		return false, errRefused
+	case !p.route.takes(c.target):
+		return false, nil
+	}
+	p.conns[c] = struct{}{}
+	p.accepted.Add(1)
+	return true, nil
+}
 
 // dial connects to a server, and gives up when the proxy is closed.
 func (p *Proxy) dial(ctx context.Context) (*net.TCPConn, string, error) {
