@@ -19,6 +19,9 @@ var (
 // patience is how long anything may take on a machine that has much else to do.
 const patience = 2 * time.Minute
 
+// lifetime is how long a scenario may take there, with everything in it.
+const lifetime = 8 * time.Minute
+
 func TestMain(m *testing.M) {
 	if text := os.Getenv(hostSettings); text != "" {
 		if err := runHost(text); err != nil {

@@ -53,7 +53,7 @@ const (
 // newWorld starts so many servers and all subjects.
 func newWorld(t *testing.T, seed uint64, servers int, s settings) *world {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), lifetime)
 	t.Cleanup(cancel)
 	w := &world{ctx: ctx, random: rand.New(rand.NewPCG(seed, 100)), gate: &gate{}, asked: map[*subject]tally{}}
 	w.startServers(t, servers, s)
@@ -190,12 +190,28 @@ func (w *world) restart(t *testing.T, with syscall.Signal) {
 func (w *world) roll(t *testing.T) {
 	t.Helper()
 	for _, h := range w.hosts {
+		before := w.connections()
 		with := []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL}[w.random.IntN(2)]
 		w.way.Drain(h.address(), true)
 		h.restart(t, with)
 		w.way.Drain(h.address(), false)
-		wait(w.ctx, longEnough)
+		// Everybody has a watch again that is old enough before the next server goes.
+		for begun := time.Now(); w.connections() < before && time.Since(begun) < comeBack && w.ctx.Err() == nil; {
+			wait(w.ctx, 20*time.Millisecond)
+		}
+		wait(w.ctx, 2*longEnough) // a connection is not a watch yet
 	}
+}
+
+// comeBack is how long clients may take until all are connected again.
+const comeBack = 20 * time.Second
+
+// connections returns how many the subjects have.
+func (w *world) connections() (n int) {
+	for _, open := range w.way.Open() {
+		n += open
+	}
+	return n
 }
 
 // compact lets so much time pass that the servers compact all that there is now.
