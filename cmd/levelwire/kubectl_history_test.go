@@ -20,7 +20,7 @@ import (
 func TestKubectlHistory(t *testing.T) {
 	for _, path := range kubectls(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*patience)
 			defer cancel()
 			s := &forgetful{t: t, dir: t.TempDir()}
 			k := &kubectl{t: t, ctx: ctx, path: path, namespace: "away", env: append(os.Environ(),
@@ -35,9 +35,9 @@ func TestKubectlHistory(t *testing.T) {
 			old := k.version("pods")
 			watches := k.sum("apiserver_longrunning_requests")
 			waits := []*waiting{
-				k.inBackground(`^pod/goes condition met$`, "wait", "--for=delete", "pod/goes", "--timeout=2m"),
-				k.inBackground(`^pod/ripens condition met$`, "wait", "--for=condition=Ready", "pod/ripens", "--timeout=2m"),
-				k.inBackground(`successfully rolled out$`, "rollout", "status", "deployment/web", "--timeout=2m"),
+				k.inBackground(`^pod/goes condition met$`, "wait", "--for=delete", "pod/goes", "--timeout=10m"),
+				k.inBackground(`^pod/ripens condition met$`, "wait", "--for=condition=Ready", "pod/ripens", "--timeout=10m"),
+				k.inBackground(`successfully rolled out$`, "rollout", "status", "deployment/web", "--timeout=10m"),
 			}
 			k.grows("apiserver_longrunning_requests", watches+len(waits))
 			// A watch that ends soon and without an event makes client-go list again.
