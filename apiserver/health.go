@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -37,11 +36,18 @@ func (s *Server) checks(ready bool) []HealthCheck {
 }
 
 func (s *Server) notStopping(context.Context) error {
+	if s.isStopping() {
+		return errStopping()
+	}
+	return nil
+}
+
+func (s *Server) isStopping() bool {
 	select {
 	case <-s.stopping:
-		return errors.New("the server is shutting down")
+		return true
 	default:
-		return nil
+		return false
 	}
 }
 

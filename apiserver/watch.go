@@ -18,7 +18,7 @@ import (
 // cursor in the cache's log and writes all that is ready at once: nothing is
 // queued for a client, so a slow one lags at its own expense.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, q *request) error {
-	if s.notStopping(r.Context()) != nil {
+	if s.isStopping() {
 		return errStopping() // clients take a watch that ends at once for a reason to list
 	}
 	plan, err := s.planWatch(r, q)

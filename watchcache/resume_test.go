@@ -47,14 +47,14 @@ func TestInitialStateOfAPastThatHasGone(t *testing.T) {
 	}
 }
 
-// TestBehind: whoever serves many watchers is told which of them to leave to
+// TestCompacted: whoever serves many watchers is told which of them to leave to
 // others.
-func TestBehind(t *testing.T) {
+func TestCompacted(t *testing.T) {
 	c := filled(t, Options{HistoryEvents: 2}, podA)
 	w := watching(t, c, WatchOptions{After: 10})
 	behind := func(want bool, when string) {
 		t.Helper()
-		if w.Behind() != want {
+		if w.Compacted() != want {
 			t.Errorf("%s, behind is %v", when, !want)
 		}
 	}

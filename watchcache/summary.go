@@ -75,7 +75,7 @@ func (c *Cache) summarize(after storage.Revision) *summary {
 type material struct {
 	state  *state
 	buried []grave
-	dead   []*entry // later than those
+	dead   []*entry // later than those; they may begin before what was asked for, which cursors leave out
 }
 
 // sorted returns the changes after a revision in their order.

@@ -227,10 +227,10 @@ func (w *Watcher) advance(e *entry) {
 // When it turns false the end-of-initial bookmark is due, at Reached.
 func (w *Watcher) Initial() bool { return w.initial != nil }
 
-// Behind reports whether what comes next is compacted history: a Read may then
+// Compacted reports whether what comes next is compacted history: a Read may then
 // take as long as there are changes to be sorted or looked through, and is for a
 // goroutine that nobody else depends on. It is for the goroutine that reads.
-func (w *Watcher) Behind() bool {
+func (w *Watcher) Compacted() bool {
 	switch {
 	case w.initial != nil:
 		return false
