@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,13 +53,16 @@ func written(i, padding int) (namespace string, body []byte, err error) {
 	return p.Namespace, body, err
 }
 
-// address is the host and port of a server.
-func (a access) address() (string, error) {
+// reach is what it takes to dial the server: as whom, and its host and port.
+func (a access) reach() (config *tls.Config, address string, err error) {
+	if config, err = a.tls(); err != nil {
+		return nil, "", err
+	}
 	u, err := url.Parse(a.URL)
 	if err != nil {
-		return "", err
+		return nil, "", err
 	}
-	return u.Host, nil
+	return config, u.Host, nil
 }
 
 // crowdTask is a crowd and whom it watches.
@@ -89,10 +93,7 @@ func crowd(ctx context.Context, p *parent) error {
 		return err
 	}
 	var err error
-	if task.Options.TLS, err = task.Access.tls(); err != nil {
-		return err
-	}
-	if task.Options.Address, err = task.Access.address(); err != nil {
+	if task.Options.TLS, task.Options.Address, err = task.Access.reach(); err != nil {
 		return err
 	}
 	c, err := load.Gather(ctx, task.Options)
@@ -159,11 +160,7 @@ func (w *watchers) report(total int64, within time.Duration, lap bool) (r crowdR
 
 // version is that of the target's pods now.
 func (t *target) version(ctx context.Context) (string, error) {
-	config, err := t.access.tls()
-	if err != nil {
-		return "", err
-	}
-	address, err := t.access.address()
+	config, address, err := t.access.reach()
 	if err != nil {
 		return "", err
 	}
@@ -235,10 +232,7 @@ func writer(ctx context.Context, p *parent) error {
 
 // prepare creates the pods that are written, where they are not there yet.
 func prepare(ctx context.Context, a access) (objects []load.Object, o load.WriterOptions, err error) {
-	if o.TLS, err = a.tls(); err != nil {
-		return nil, o, err
-	}
-	if o.Address, err = a.address(); err != nil {
+	if o.TLS, o.Address, err = a.reach(); err != nil {
 		return nil, o, err
 	}
 	o.Header = []hpack.HeaderField{{Name: "accept", Value: jsonType}, {Name: "user-agent", Value: "load"}}

@@ -306,11 +306,7 @@ func parseResumes(metrics string) map[string]int {
 
 // with does something over a connection of its own.
 func (t *target) with(ctx context.Context, do func(*load.Conn) error) error {
-	config, err := t.access.tls()
-	if err != nil {
-		return err
-	}
-	address, err := t.access.address()
+	config, address, err := t.access.reach()
 	if err != nil {
 		return err
 	}

@@ -55,10 +55,7 @@ func keepHerd(ctx context.Context, p *parent) error {
 		return err
 	}
 	var err error
-	if task.Options.TLS, err = task.Access.tls(); err != nil {
-		return err
-	}
-	if task.Options.Address, err = task.Access.address(); err != nil {
+	if task.Options.TLS, task.Options.Address, err = task.Access.reach(); err != nil {
 		return err
 	}
 	h, err := herd.Gather(ctx, task.Options)
