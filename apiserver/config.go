@@ -74,7 +74,7 @@ type Config struct {
 	// ResourceVersionTooLarge. Default 5 s.
 	CatchUpTimeout time.Duration
 	// WriteTimeout is how long one write to a client of Serve may block before
-	// the client is given up, or half as long again. Default 30 s.
+	// the client is given up; over HTTP/2 up to twice as long. Default 30 s.
 	WriteTimeout time.Duration
 	// ShutdownTimeout bounds how long Serve waits for requests that are
 	// under way. Default 10 s.

@@ -71,7 +71,8 @@ type Config struct {
 	// CompactionBytes is how many bytes of history are kept at most, whatever the
 	// other two ask for: the keys and values of all objects that were written. 1
 	// MiB at least; negative: no limit. Default 1 GiB with embedded storage, 256 MiB
-	// in memory, and none with an etcd cluster, whose room is others' affair.
+	// in memory, which never keeps more, and none with an etcd cluster, whose room is
+	// others' affair.
 	CompactionBytes int64
 	// ExactHistory refuses watches from before the events that are kept, as
 	// kube-apiserver does (410 Expired). By default they are told the compacted

@@ -40,8 +40,8 @@ type Reflector[T rest.Object] struct {
 	// undecodable is the version after which the last stream could not be
 	// decoded, if that is how it ended.
 	undecodable *string
-	// unknown counts how often in a row a server said of the version that it does
-	// not exist yet.
+	// unknown counts how often a server said of the version that it does not exist
+	// yet, since the last event or list.
 	unknown   int
 	absence   absence
 	differing differing[T]

@@ -27,7 +27,7 @@ func main() {
 	defer stop()
 	// A second signal kills: whoever presses Ctrl-C twice means it.
 	context.AfterFunc(ctx, stop)
-	boundGarbage()
+	boundGarbage() // for as long as the process lives
 	os.Exit(run(ctx, os.Args, os.Stdout, os.Stderr))
 }
 

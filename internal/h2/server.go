@@ -37,8 +37,9 @@ type Options struct {
 	// by default).
 	PingAfter, PingTimeout time.Duration
 	// WriteTimeout is how long a stream may wait for the client's windows, 30 s by
-	// default. Then it is reset, at the next ping or when one would be due. That a
-	// client leaves the connection itself unread, LimitWrites notices.
+	// default. Then it is reset, at the next look at the connection: there is one at
+	// least every WriteTimeout. That a client leaves the connection itself unread,
+	// LimitWrites notices.
 	WriteTimeout time.Duration
 	// Logger learns of panics in handlers (Error) and of what peers did wrong
 	// (Debug). By default nobody does.
