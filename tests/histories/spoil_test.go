@@ -220,7 +220,7 @@ func shortHistory(
 	t *testing.T, who func(*testing.T, *clientrest.Config) *subject, with func(kind, name string, event []byte) [][]byte,
 ) map[string]error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), lifetime)
 	t.Cleanup(cancel)
 	config, store := serveMemory(t)
 	history := follow(ctx, t, store)
