@@ -2,6 +2,8 @@
 # tests. Everything else is for people who change the code. Go is all you need.
 
 GO       ?= go
+# The packages of the modules that are the product.
+PRODUCT  := ./... ./client/... ./internal/...
 NODES    ?= 3
 DATA_DIR ?= levelwire-data
 # What kubectl calls itself that is built from k8s.io/kubectl 0.37.2.
@@ -20,32 +22,32 @@ up: build ## run server, controllers, scheduler and NODES kubelets; data in DATA
 	exec bin/levelwire up --nodes $(NODES) --data-dir $(DATA_DIR)
 
 test: ## all tests of the product
-	$(GO) test ./...
+	$(GO) test $(PRODUCT)
 
 test-race: ## the product, without its command, under the race detector
-	$(GO) test -race ./storage/... ./watchcache/... ./registry/... ./apiserver/... ./server/... ./client/... ./controller/... ./scheduler ./kubelet ./proxy ./internal/...
+	$(GO) test -race ./storage/... ./server/... ./client/... ./components/... ./internal/... ./tests/...
 
 test-peers: ## tests against the upstream libraries (a module of its own; compiles for minutes)
-	cd tests && $(GO) test -timeout 30m ./...
+	cd tests/peers && $(GO) test -timeout 30m ./...
 
 test-kubectl: ## a tour of every command of kubectl, with the one that is built from k8s.io/kubectl
-	cd tests && $(GO) build -ldflags "-X k8s.io/component-base/version.gitVersion=$(KUBECTL_VERSION)" -o ../bin/kubectl ./kubectl
+	cd tests/peers && $(GO) build -ldflags "-X k8s.io/component-base/version.gitVersion=$(KUBECTL_VERSION)" -o ../../bin/kubectl ./kubectl
 	LEVELWIRE_KUBECTL=$(CURDIR)/bin/kubectl $(GO) test -count=1 -run '^TestKubectl' ./cmd/levelwire
 
 test-adapters: ## the adapter for code that expects client-go's informers (a module of its own)
 	cd adapters/clientgo && $(GO) vet ./... && $(GO) test -race ./...
 
 bench: ## benchmarks of the core
-	$(GO) test -run '^$$' -bench . -benchmem ./watchcache ./apiserver ./client/cache ./client/informer ./storage/...
+	$(GO) test -run '^$$' -bench . -benchmem ./server/internal/watchcache ./server/internal/apiserver ./client/cache ./client/informer ./storage/...
 
 bench-startup: ## a cold start of the server, beside one of the upstream libraries
-	cd tests && $(GO) test -run '^$$' -bench . -benchtime 20x ./startup
+	cd tests/peers && $(GO) test -run '^$$' -bench . -benchtime 20x ./startup
 
 SOAK ?= 30m
 SEED ?= 1
 
 soak: ## informers under faults, kills and compaction for SOAK (30m), with SEED, under the race detector
-	$(GO) test -race -count=1 -v -timeout 24h -run TestSoak ./soak -soak.duration $(SOAK) -soak.seed $(SEED)
+	$(GO) test -race -count=1 -v -timeout 24h -run TestSoak ./tests/soak -soak.duration $(SOAK) -soak.seed $(SEED)
 
 PODS   ?= 200000
 EVENTS ?= 100000

@@ -18,26 +18,33 @@ const module = "github.com/levelwire/levelwire"
 // "x/..." covers x and everything below it. A folder not covered here fails
 // the test: somebody has to decide where it belongs.
 var layers = map[string][]string{
-	".":                            {},
-	"internal/...":                 {"internal/..."},
-	"storage":                      {"internal/..."},
-	"storage/memory":               {"storage", "internal/..."},
-	"storage/etcd":                 {"storage", "internal/..."},
-	"storage/storagetest":          {"storage", "internal/..."},
-	"resource":                     {"internal/..."},
-	"resource/columns":             {"resource", "internal/..."},
-	"resource/builtin/...":         {"resource/...", "internal/..."},
-	"watchcache/...":               {"storage", "resource", "internal/..."},
-	"auth":                         {"internal/..."},
-	"registry/...":                 {"storage", "auth", "resource/...", "watchcache", "registry/fieldmanager", "internal/..."},
-	"admission":                    {"storage", "auth", "resource", "watchcache", "registry", "internal/..."},
-	"serviceaccount":               {"storage", "auth", "resource", "watchcache", "registry", "internal/..."},
-	"registry/fieldmanager":        {"resource", "internal/..."},
-	"openapi":                      {"resource", "internal/..."},
-	"apiserver/...":                {"storage", "auth", "resource/...", "watchcache", "registry/...", "openapi", "internal/..."},
-	"customresource":               {"storage", "resource/...", "watchcache", "registry", "internal/..."},
-	"server/...":                   {"customresource", "auth", "admission", "serviceaccount", "storage/...", "resource/...", "watchcache", "registry/...", "apiserver/...", "internal/..."},
+	".":            {},
+	"internal/...": {"internal/..."},
+
+	"storage":             {"internal/..."},
+	"storage/memory":      {"storage", "internal/..."},
+	"storage/etcd/...":    {"storage", "storage/etcd/...", "internal/..."},
+	"storage/storagetest": {"storage", "internal/..."},
+
+	"server/internal/h2":                    {"internal/..."},
+	"server/internal/gzipblock":             {},
+	"server/internal/shard":                 {},
+	"server/internal/auth":                  {"internal/..."},
+	"server/internal/resource":              {"internal/..."},
+	"server/internal/resource/columns":      {"server/internal/resource", "internal/..."},
+	"server/internal/resource/builtin/...":  {"server/internal/resource/...", "internal/..."},
+	"server/internal/watchcache/...":        {"storage", "server/internal/resource", "server/internal/shard", "server/internal/watchcache/...", "internal/..."},
+	"server/internal/registry/fieldmanager": {"server/internal/resource", "internal/..."},
+	"server/internal/registry/...":          {"storage", "server/internal/auth", "server/internal/resource/...", "server/internal/watchcache/...", "server/internal/registry/...", "internal/..."},
+	"server/internal/admission":             {"storage", "server/internal/auth", "server/internal/resource", "server/internal/watchcache", "server/internal/registry", "internal/..."},
+	"server/internal/serviceaccount":        {"storage", "server/internal/auth", "server/internal/resource", "server/internal/watchcache", "server/internal/registry", "internal/..."},
+	"server/internal/customresource":        {"storage", "server/internal/resource/...", "server/internal/watchcache", "server/internal/registry", "internal/..."},
+	"server/internal/openapi":               {"server/internal/resource", "internal/..."},
+	"server/internal/apiserver/...":         {"storage", "server/internal/...", "internal/..."},
+	"server":                                {"storage/...", "server/internal/...", "internal/..."},
+
 	"client":                       {},
+	"client/internal/...":          {"client/internal/...", "internal/..."},
 	"client/cache":                 {"internal/..."},
 	"client/diskcache":             {"internal/..."},
 	"client/workqueue":             {"internal/..."},
@@ -49,15 +56,17 @@ var layers = map[string][]string{
 	"client/metrics":               {"client/informer", "client/reflector", "client/workqueue"},
 	"client/leader":                {"client/rest", "internal/..."},
 	"client/controller":            {"client/rest", "client/cache", "client/informer", "client/workqueue", "client/leader", "internal/..."},
-	"controller/...":               {"client/...", "controller/...", "internal/..."},
-	"scheduler/...":                {"client/...", "internal/..."},
-	"kubelet/...":                  {"client/...", "internal/..."},
-	"proxy/...":                    {"client/...", "internal/..."},
-	"levelwiretest":                {"server", "client/rest"},
-	"soak":                         {}, // tests only
-	"conformance/...":              {"conformance/...", "internal/..."},
-	"examples/...":                 {"client/..."},
-	"cmd/levelwire":                {"..."},
+
+	"components/controllermanager/...": {"client/...", "components/controllermanager/...", "internal/..."},
+	"components/scheduler/...":         {"client/...", "internal/..."},
+	"components/kubelet/...":           {"client/...", "internal/..."},
+	"components/proxy/...":             {"client/...", "internal/..."},
+
+	"levelwiretest":   {"server", "client/..."},
+	"tests/...":       {}, // tests only
+	"conformance/...": {"conformance/...", "internal/..."},
+	"examples/...":    {"client/..."},
+	"cmd/levelwire":   {"..."},
 }
 
 // exempt are parts of what is forbidden that are libraries of their own: the
@@ -80,7 +89,7 @@ var forbidden = []struct {
 	{"client/workqueue", "net/...", "stores and queues do no I/O"},
 	{"client/diskcache", "net/...", "a cache file knows nothing of servers"},
 	{"client/controller", "net/...", "a controller works on informers and keys"},
-	{"watchcache/...", "net/...", "a cursor is read the same way whoever sends its events"},
+	{"server/internal/watchcache/...", "net/...", "a cursor is read the same way whoever sends its events"},
 }
 
 func TestImportsGoOneWay(t *testing.T) {
@@ -150,8 +159,11 @@ type sourceFile struct {
 	lines int
 }
 
-// packages parses the Go files of this module, by folder. Modules below it
-// and folders the go tool ignores are left out.
+// product lists the folders of the modules that are the product.
+var product = []string{".", "client", "internal"}
+
+// packages parses the Go files of the product's modules, by folder. Other
+// modules and folders that the go tool ignores are left out.
 func packages(t *testing.T) map[string][]sourceFile {
 	t.Helper()
 	found := map[string][]sourceFile{}
@@ -186,7 +198,7 @@ func skipFolder(path string, entry fs.DirEntry) error {
 	if path != "." && (strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || name == "testdata" || name == "bin") {
 		return filepath.SkipDir
 	}
-	if _, err := os.Stat(filepath.Join(path, "go.mod")); path != "." && err == nil {
+	if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && !slices.Contains(product, path) {
 		return filepath.SkipDir
 	}
 	return nil

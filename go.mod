@@ -1,6 +1,6 @@
 module github.com/levelwire/levelwire
 
-go 1.26.8
+go 1.26.0
 
 require (
 	github.com/go-jose/go-jose/v4 v4.1.8
@@ -83,6 +83,8 @@ require (
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/jonboulle/clockwork v0.5.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
+	github.com/levelwire/levelwire/client v0.1.0
+	github.com/levelwire/levelwire/internal v0.1.0
 	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect
 	github.com/modern-go/reflect2 v1.0.3-0.20250322232337-35a7c28c31ee // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect

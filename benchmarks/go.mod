@@ -1,11 +1,13 @@
 module github.com/levelwire/levelwire/benchmarks
 
-go 1.26.8
+go 1.26.0
 
 require (
 	github.com/google/pprof v0.0.0-20260402051712-545e8a4df936
 	github.com/klauspost/compress v1.20.1
-	github.com/levelwire/levelwire v0.0.0
+	github.com/levelwire/levelwire v0.1.0
+	github.com/levelwire/levelwire/client v0.1.0
+	github.com/levelwire/levelwire/internal v0.1.0
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
 	k8s.io/client-go v0.37.2
@@ -65,7 +67,7 @@ require (
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/jonboulle/clockwork v0.5.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
-	github.com/levelwire/levelwire/tests v0.0.0
+	github.com/levelwire/levelwire/tests/peers v0.1.0
 	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect
 	github.com/modern-go/reflect2 v1.0.3-0.20250322232337-35a7c28c31ee // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
@@ -130,7 +132,3 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
-
-replace github.com/levelwire/levelwire => ../
-
-replace github.com/levelwire/levelwire/tests => ../tests

@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/levelwire/levelwire/resource"
+	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/watchcache"
 	"github.com/levelwire/levelwire/storage"
-	"github.com/levelwire/levelwire/watchcache"
 )
 
 // caches has one watch cache for each stored resource. Those of built-in kinds

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/levelwire/levelwire/admission"
+	"github.com/levelwire/levelwire/server/internal/admission"
 	"github.com/levelwire/levelwire/storage"
 )
 
@@ -31,6 +31,10 @@ const (
 
 // Storages lists all kinds.
 var Storages = []Storage{Embedded, Memory, Etcd}
+
+// AdmissionPlugins lists the names of the admission plugins of this server, in
+// the order in which they are asked.
+func AdmissionPlugins() []string { return admission.Names() }
 
 // Config says how a server runs. The zero value of every member but DataDir
 // is its documented default.

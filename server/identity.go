@@ -12,9 +12,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/levelwire/levelwire/auth"
 	"github.com/levelwire/levelwire/internal/pki"
-	"github.com/levelwire/levelwire/serviceaccount"
+	"github.com/levelwire/levelwire/server/internal/auth"
+	"github.com/levelwire/levelwire/server/internal/serviceaccount"
 )
 
 // identity is what the server proves who it is with, and what it asks of

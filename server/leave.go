@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/levelwire/levelwire/registry"
+	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/storage"
 )
 

@@ -19,12 +19,12 @@ import (
 	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/levelwire/levelwire/customresource"
-	"github.com/levelwire/levelwire/registry"
-	"github.com/levelwire/levelwire/resource"
-	"github.com/levelwire/levelwire/resource/builtin"
+	"github.com/levelwire/levelwire/server/internal/customresource"
+	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin"
+	"github.com/levelwire/levelwire/server/internal/watchcache"
 	"github.com/levelwire/levelwire/storage"
-	"github.com/levelwire/levelwire/watchcache"
 )
 
 // Server is an API server. Make it with Listen, which takes the socket, and

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
-	"github.com/levelwire/levelwire/resource"
+	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
 // serviceAddresses finds what is behind Services, for webhooks that are named

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/levelwire/levelwire/admission"
-	"github.com/levelwire/levelwire/apiserver"
-	"github.com/levelwire/levelwire/auth"
-	"github.com/levelwire/levelwire/registry"
-	"github.com/levelwire/levelwire/resource"
-	"github.com/levelwire/levelwire/serviceaccount"
+	"github.com/levelwire/levelwire/server/internal/admission"
+	"github.com/levelwire/levelwire/server/internal/apiserver"
+	"github.com/levelwire/levelwire/server/internal/auth"
+	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/serviceaccount"
 	"github.com/levelwire/levelwire/storage"
 )
 

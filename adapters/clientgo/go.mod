@@ -1,11 +1,11 @@
 module github.com/levelwire/levelwire/adapters/clientgo
 
-go 1.26.8
-
-replace github.com/levelwire/levelwire => ../../
+go 1.26.0
 
 require (
-	github.com/levelwire/levelwire v0.0.0-00010101000000-000000000000
+	github.com/levelwire/levelwire v0.1.0
+	github.com/levelwire/levelwire/client v0.1.0
+	github.com/levelwire/levelwire/internal v0.1.0
 	go.uber.org/goleak v1.3.0
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2

@@ -1,18 +1,21 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/levelwire/levelwire/benchmarks/workload"
-	"github.com/levelwire/levelwire/resource"
-	"github.com/levelwire/levelwire/resource/builtin"
 	"github.com/levelwire/levelwire/storage/etcd"
 )
 
@@ -71,10 +74,7 @@ func seed(ctx context.Context, p *parent) error {
 	if err != nil {
 		return err
 	}
-	encode, err := encoding(task.Side)
-	if err != nil {
-		return err
-	}
+	encode := encoding(task.Side)
 	group, ctx := errgroup.WithContext(ctx)
 	for w := range seeding {
 		group.Go(func() error {
@@ -100,18 +100,17 @@ func seed(ctx context.Context, p *parent) error {
 	return p.send(task.To - task.From)
 }
 
-// encoding returns the function that encodes the i-th pod as a side stores it.
-func encoding(side string) (func(i int) ([]byte, error), error) {
-	for _, r := range builtin.Resources() {
-		if r.Plural != "pods" || r.Group != "" {
-			continue
-		}
-		if side == ours {
-			return func(i int) ([]byte, error) { return r.Encode(workload.Small(i)) }, nil
-		}
-		return func(i int) ([]byte, error) {
-			return resource.MarshalProtobuf(workload.Small(i), r.GroupVersion().WithKind(r.Kind))
-		}, nil
+// encoding returns the function that encodes the i-th pod as a side stores it:
+// Levelwire in JSON, kube-apiserver in protobuf.
+func encoding(side string) func(i int) ([]byte, error) {
+	var serializer runtime.Encoder = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
+	if side == ours {
+		serializer = json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme.Scheme, scheme.Scheme, json.SerializerOptions{})
 	}
-	return nil, fmt.Errorf("there are no pods among %s", strings.Join(os.Args, " "))
+	return func(i int) ([]byte, error) {
+		pod := workload.Small(i)
+		pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+		value, err := runtime.Encode(serializer, pod)
+		return bytes.TrimSpace(value), err
+	}
 }

@@ -15,7 +15,7 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 
-	peer "github.com/levelwire/levelwire/tests/upstream"
+	peer "github.com/levelwire/levelwire/tests/peers/upstream"
 )
 
 // startTarget starts the server of a side on the data of a folder, and waits

@@ -11,9 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/levelwire/levelwire/benchmarks/workload"
-	"github.com/levelwire/levelwire/resource"
 )
 
 func count(t *testing.T, task getTask, answer string) (int, error) {
@@ -59,7 +61,8 @@ func TestProtobufIsCounted(t *testing.T) {
 	for i := range 3 {
 		list.Items = append(list.Items, *workload.Small(i))
 	}
-	encoded, err := resource.MarshalProtobuf(list, corev1.SchemeGroupVersion.WithKind("PodList"))
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	encoded, err := runtime.Encode(protobuf.NewSerializer(scheme.Scheme, scheme.Scheme), list)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/levelwire/levelwire/proxy"
+	"github.com/levelwire/levelwire/components/proxy"
 )
 
 // mustFail checks for an exit code and for one line that names what is wrong.

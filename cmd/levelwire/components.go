@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/levelwire/levelwire/client/rest"
-	"github.com/levelwire/levelwire/controller"
-	"github.com/levelwire/levelwire/kubelet"
-	"github.com/levelwire/levelwire/proxy"
-	"github.com/levelwire/levelwire/scheduler"
+	"github.com/levelwire/levelwire/components/controllermanager"
+	"github.com/levelwire/levelwire/components/kubelet"
+	"github.com/levelwire/levelwire/components/proxy"
+	"github.com/levelwire/levelwire/components/scheduler"
 )
 
 // clientFlags are the flags of the commands that talk to an API server.

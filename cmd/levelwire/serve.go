@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/levelwire/levelwire/admission"
 	"github.com/levelwire/levelwire/server"
 )
 
@@ -66,7 +65,7 @@ func (f *serverFlags) registerIdentity(cmd *cobra.Command) {
 	flags.StringSliceVar(&c.ServiceAccountKeyFiles, "service-account-key-file", nil, "PEM files of further keys or certificates that verify these tokens")
 	flags.StringSliceVar(&c.APIAudiences, "api-audiences", nil, "what the server calls itself in tokens (default: the first issuer)")
 	flags.StringSliceVar(&c.AuthorizationModes, "authorization-mode", []string{"AlwaysAllow"}, "who decides what users may do; AlwaysAllow is the only one")
-	flags.StringSliceVar(&c.DisableAdmissionPlugins, "disable-admission-plugins", nil, "admission plugins that have no say: "+strings.Join(admission.Names(), ", "))
+	flags.StringSliceVar(&c.DisableAdmissionPlugins, "disable-admission-plugins", nil, "admission plugins that have no say: "+strings.Join(server.AdmissionPlugins(), ", "))
 }
 
 // complete checks what the server does not see.

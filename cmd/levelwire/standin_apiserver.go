@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/levelwire/levelwire/admission"
 	"github.com/levelwire/levelwire/server"
 )
 
@@ -99,7 +98,7 @@ func (f *apiServerFlags) complete() (server.Config, error) {
 		c.TLSCertFile, c.TLSKeyFile = certificate, key
 	}
 	for _, name := range f.disabled {
-		if slices.Contains(admission.Names(), name) && !slices.Contains(f.enabled, name) {
+		if slices.Contains(server.AdmissionPlugins(), name) && !slices.Contains(f.enabled, name) {
 			c.DisableAdmissionPlugins = append(c.DisableAdmissionPlugins, name)
 		}
 	}

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/levelwire/levelwire/client/rest"
-	"github.com/levelwire/levelwire/controller"
-	"github.com/levelwire/levelwire/kubelet"
-	"github.com/levelwire/levelwire/proxy"
-	"github.com/levelwire/levelwire/scheduler"
+	"github.com/levelwire/levelwire/components/controllermanager"
+	"github.com/levelwire/levelwire/components/kubelet"
+	"github.com/levelwire/levelwire/components/proxy"
+	"github.com/levelwire/levelwire/components/scheduler"
 	"github.com/levelwire/levelwire/server"
 )
 

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/levelwire/levelwire/internal/mapped"
+	"github.com/levelwire/levelwire/storage/etcd/internal/mapped"
 )
 
 // etcd maps its database, and reads all of it at the start; every page that

@@ -1,0 +1,197 @@
+package controller_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"go.uber.org/goleak"
+
+	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/components/controllermanager"
+	"github.com/levelwire/levelwire/components/kubelet"
+	"github.com/levelwire/levelwire/components/scheduler"
+	"github.com/levelwire/levelwire/server"
+)
+
+// patience is how long anything may take before a test fails.
+const patience = 30 * time.Second
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// cluster is a whole one in this process: the real server, scheduler and
+// kubelets.
+type cluster struct {
+	t      *testing.T
+	ctx    context.Context
+	server *server.Server
+	client *rest.Client
+	group  sync.WaitGroup
+}
+
+// newCluster starts a server, a scheduler and nodes; what controls them is for
+// the test to start.
+func newCluster(t *testing.T, nodes int) *cluster {
+	t.Helper()
+	s, err := server.Listen(server.Config{
+		DataDir: t.TempDir(), Storage: server.Memory, SecurePort: server.AnyPort, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
+	serverCtx, stopServer := context.WithCancel(context.Background())
+	c := &cluster{t: t, ctx: ctx, server: s}
+	served := make(chan error, 1)
+	go func() { served <- s.Run(serverCtx) }()
+	t.Cleanup(func() {
+		cancel()
+		c.group.Wait()
+		stopServer()
+		if err := <-served; err != nil {
+			t.Errorf("server: %v", err)
+		}
+	})
+	select {
+	case <-s.Ready():
+	case <-ctx.Done():
+		t.Fatal("the server does not become ready")
+	}
+	c.client = c.connect()
+	sched, err := scheduler.New(c.connect(), scheduler.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.start(ctx, "scheduler", sched.Run)
+	for i := range nodes {
+		c.startNode(ctx, fmt.Sprintf("node-%d", i+1), 40*time.Second)
+	}
+	return c
+}
+
+func (c *cluster) connect() *rest.Client {
+	c.t.Helper()
+	client, err := rest.FromKubeconfig(c.server.Kubeconfig(), rest.Options{ContentType: rest.Protobuf})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(client.CloseIdleConnections)
+	return client
+}
+
+func (c *cluster) start(ctx context.Context, name string, run func(context.Context) error) {
+	c.group.Go(func() {
+		if err := run(ctx); err != nil && ctx.Err() == nil {
+			c.t.Errorf("%s: %v", name, err)
+		}
+	})
+}
+
+func (c *cluster) startNode(ctx context.Context, name string, lease time.Duration) {
+	c.t.Helper()
+	k, err := kubelet.New(c.connect(), kubelet.Options{
+		NodeName: name, LeaseDuration: lease, Logger: slog.New(slog.DiscardHandler),
+		StartAfter: time.Millisecond, StopAfter: time.Millisecond, RunFor: time.Millisecond,
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.start(ctx, name, k.Run)
+}
+
+// startManager runs the controllers and returns what kills them: no goodbye,
+// and what they were doing stays half done.
+func (c *cluster) startManager() (kill func()) {
+	c.t.Helper()
+	m, err := controller.NewManager(c.connect(), controller.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(c.ctx)
+	ended := make(chan struct{})
+	c.start(ctx, "controllers", func(ctx context.Context) error {
+		defer close(ended)
+		return m.Run(ctx)
+	})
+	return func() { cancel(); <-ended }
+}
+
+// await watches one object until it is as wanted. An object that does not
+// exist is nil.
+func await[T rest.Object](c *cluster, api rest.Resource[T], name, what string, wanted func(T) bool) T {
+	c.t.Helper()
+	var last T
+	awaitEach(c, api, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()},
+		fmt.Sprintf("%s: %s", name, what), func(objs map[string]T) bool {
+			for _, last = range objs {
+				if wanted(last) {
+					return true
+				}
+			}
+			return false
+		})
+	return last
+}
+
+// awaitEach watches objects until together they are as wanted.
+func awaitEach[T rest.Object](c *cluster, api rest.Resource[T], opts metav1.ListOptions, what string, wanted func(map[string]T) bool) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.ctx, patience)
+	defer cancel()
+	list, err := api.List(ctx, opts)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	objs := map[string]T{}
+	for _, obj := range list.Items {
+		objs[obj.GetName()] = obj
+	}
+	opts.ResourceVersion = list.ResourceVersion
+	w, err := api.Watch(ctx, opts)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer w.Close()
+	for !wanted(objs) {
+		ev, err := w.Next()
+		if err != nil {
+			for name, obj := range objs {
+				c.t.Logf("%s: %+v", name, obj)
+			}
+			c.t.Fatalf("waited in vain for %s: %v", what, err)
+		}
+		switch ev.Type {
+		case watch.Added, watch.Modified:
+			objs[ev.Object.GetName()] = ev.Object
+		case watch.Deleted:
+			delete(objs, ev.Object.GetName())
+		case watch.Bookmark, watch.Error:
+		}
+	}
+}
+
+// change applies fn to an object, again if somebody else was faster.
+func change[T rest.Object](c *cluster, api rest.Resource[T], name string, fn func(T)) {
+	c.t.Helper()
+	for {
+		obj, err := api.Get(c.ctx, name, metav1.GetOptions{})
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		fn(obj)
+		_, err = api.Update(c.ctx, obj, metav1.UpdateOptions{})
+		if err == nil {
+			return
+		}
+		if !isConflict(err) {
+			c.t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package controller_test
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/client/events"
+	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/components/controllermanager/internal/cronjob"
+)
+
+// clock is the controller's, which the test sets forward.
+type clock struct{ ahead atomic.Int64 }
+
+func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+
+// startCron runs a CronJob controller alone: the test says what becomes of the
+// Jobs.
+func startCron(c *cluster) *clock {
+	c.t.Helper()
+	client, quiet := c.connect(), slog.New(slog.DiscardHandler)
+	factory := informer.NewFactory(client, informer.Options{})
+	ahead := &clock{}
+	recorder := events.New(client, "test", "", quiet)
+	c.start(c.ctx, "events", func(ctx context.Context) error { recorder.Run(ctx); return nil })
+	controller, err := cronjob.New(client, factory, recorder, cronjob.Options{Now: ahead.now, Logger: quiet})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	factory.Start(c.ctx)
+	c.start(c.ctx, "cronjob", func(ctx context.Context) error {
+		defer factory.Shutdown()
+		return controller.Run(ctx)
+	})
+	return ahead
+}
+
+// forward lets time pass and has the controller look at the clock.
+func (c *clock) forward(t *cluster, name string, by time.Duration) {
+	t.t.Helper()
+	c.ahead.Add(int64(by))
+	change(t, in[*batchv1.CronJob](t), name, func(cron *batchv1.CronJob) {
+		cron.Annotations = map[string]string{"looked-at": c.now().String()}
+	})
+}
+
+func newCron(name string, policy batchv1.ConcurrencyPolicy) *batchv1.CronJob {
+	cron := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	cron.Spec.Schedule, cron.Spec.ConcurrencyPolicy = "* * * * *", policy
+	cron.Spec.JobTemplate.Labels = map[string]string{"cron": name}
+	cron.Spec.JobTemplate.Spec.Template = podTemplate("work:1")
+	cron.Spec.JobTemplate.Spec.Template.Spec.RestartPolicy = "Never"
+	return cron
+}
+
+func running(n int) func(*batchv1.CronJob) bool {
+	return func(cron *batchv1.CronJob) bool { return len(cron.Status.Active) == n }
+}
+
+func end(c *cluster, name string, as batchv1.JobConditionType) {
+	c.t.Helper()
+	jobs := in[*batchv1.Job](c)
+	job, err := jobs.Get(c.ctx, name, metav1.GetOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	now := metav1.Now()
+	job.Status.StartTime = &now
+	if as == batchv1.JobComplete {
+		job.Status.CompletionTime = &now
+		job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobSuccessCriteriaMet, Status: "True", LastTransitionTime: now}}
+	}
+	job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: as, Status: "True", LastTransitionTime: now})
+	if _, err := jobs.UpdateStatus(c.ctx, job, metav1.UpdateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func TestCronJobsPolicies(t *testing.T) {
+	c := newCluster(t, 0)
+	time := startCron(c)
+	crons := in[*batchv1.CronJob](c)
+	for name, want := range map[batchv1.ConcurrencyPolicy]int{batchv1.AllowConcurrent: 2, batchv1.ForbidConcurrent: 1, batchv1.ReplaceConcurrent: 1} {
+		name, policy := strings.ToLower(string(name)), name
+		time.ahead.Store(0)
+		create(c, crons, newCron(name, policy))
+		time.forward(c, name, 61e9)
+		first := await(c, crons, name, "one job", running(1))
+		ref := first.Status.Active[0]
+		job, err := in[*batchv1.Job](c).Get(c.ctx, ref.Name, metav1.GetOptions{})
+		if err != nil || !metav1.IsControlledBy(job, first) || job.Labels["cron"] != name {
+			t.Fatalf("%s: %+v, %v", name, job, err)
+		}
+		time.forward(c, name, 60e9)
+		if policy == batchv1.ForbidConcurrent {
+			awaitEach(c, in[*corev1.Event](c), metav1.ListOptions{FieldSelector: "reason=JobAlreadyActive"}, "the refusal",
+				func(all map[string]*corev1.Event) bool { return len(all) > 0 })
+		}
+		await(c, crons, name, "as its policy says", func(cron *batchv1.CronJob) bool {
+			moved := len(cron.Status.Active) > 0 && cron.Status.Active[0].UID != ref.UID
+			later := cron.Status.LastScheduleTime.After(first.Status.LastScheduleTime.Time)
+			return running(want)(cron) && later == (policy != batchv1.ForbidConcurrent) && moved == (policy == batchv1.ReplaceConcurrent) &&
+				cron.Annotations["looked-at"] != first.Annotations["looked-at"]
+		})
+	}
+}
+
+func TestCronJobKeepsSomeHistory(t *testing.T) {
+	c := newCluster(t, 0)
+	time := startCron(c)
+	crons, jobs := in[*batchv1.CronJob](c), in[*batchv1.Job](c)
+	cron := newCron("c", batchv1.ForbidConcurrent)
+	cron.Spec.SuccessfulJobsHistoryLimit, cron.Spec.FailedJobsHistoryLimit = new(int32(1)), new(int32(0))
+	create(c, crons, cron)
+	var names []string
+	for _, as := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed, batchv1.JobComplete} {
+		time.forward(c, "c", 61e9)
+		name := await(c, crons, "c", "a job", running(1)).Status.Active[0].Name
+		names = append(names, name)
+		end(c, name, as)
+		await(c, crons, "c", "the job's end seen", running(0))
+	}
+	awaitEach(c, jobs, metav1.ListOptions{}, "the last success alone", func(all map[string]*batchv1.Job) bool {
+		return slices.Equal(slices.Collect(maps.Keys(all)), names[2:])
+	})
+	if got := await(c, crons, "c", "there", running(0)); got.Status.LastSuccessfulTime == nil {
+		t.Error("nobody knows when it last succeeded")
+	}
+}
+
+func TestSuspendedCronJobRests(t *testing.T) {
+	c := newCluster(t, 0)
+	time := startCron(c)
+	crons := in[*batchv1.CronJob](c)
+	for _, name := range []string{"resting", "awake"} {
+		cron := newCron(name, batchv1.AllowConcurrent)
+		cron.Spec.Suspend = new(name == "resting")
+		create(c, crons, cron)
+	}
+	time.forward(c, "resting", 61e9)
+	time.forward(c, "awake", 0)
+	await(c, crons, "awake", "one job", running(1))
+	if cron := await(c, crons, "resting", "no job", running(0)); cron.Status.LastScheduleTime != nil {
+		t.Errorf("a suspended one was served: %+v", cron.Status)
+	}
+	change(c, crons, "resting", func(cron *batchv1.CronJob) { *cron.Spec.Suspend = false })
+	await(c, crons, "resting", "one job", running(1))
+}

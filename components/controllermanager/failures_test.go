@@ -1,0 +1,140 @@
+package controller_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/client/events"
+	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/components/controllermanager/internal/nodelifecycle"
+	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
+)
+
+func storageOf(size string) corev1.VolumeResourceRequirements {
+	return corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}}
+}
+
+// TestKilledControllersLeaveNothingTwice kills the manager again and again in
+// the middle of its work.
+func TestKilledControllersLeaveNothingTwice(t *testing.T) {
+	c := newCluster(t, 3)
+	deployments, jobs := in[*appsv1.Deployment](c), in[*batchv1.Job](c)
+	create(c, deployments, newDeployment("web", 12))
+	create(c, jobs, newJob("work", 20, 5, batchv1.NonIndexedCompletion, "0"))
+	for round := range 6 {
+		kill := c.startManager()
+		// Kill it as soon as it has got a little further.
+		awaitEach(c, in[*corev1.Pod](c), metav1.ListOptions{}, "some pods", func(all map[string]*corev1.Pod) bool { return len(all) > 2*round })
+		change(c, deployments, "web", func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec.Containers[0].Image = fmt.Sprintf("web:%d", round)
+		})
+		kill()
+	}
+	c.startManager()
+	await(c, deployments, "web", "rolled out", rolledOut)
+	job := await(c, jobs, "work", "ended", jobEnded)
+	if job.Status.Succeeded != 20 || job.Status.Failed != 0 {
+		t.Errorf("job: %+v", job.Status)
+	}
+	sets, err := in[*appsv1.ReplicaSet](c).List(c.ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	images := map[string]bool{}
+	for _, set := range sets.Items {
+		image := set.Spec.Template.Spec.Containers[0].Image
+		if images[image] {
+			t.Errorf("two sets for %s", image)
+		}
+		images[image] = true
+	}
+	list, err := in[*corev1.Pod](c).List(c.ctx, metav1.ListOptions{LabelSelector: batchv1.JobNameLabel + "=work"})
+	if err != nil || len(list.Items) != 20 {
+		t.Errorf("%d pods for 20 completions, %v", len(list.Items), err)
+	}
+}
+
+// TestSilentNodeLosesItsPods runs only the node lifecycle controller, with
+// short times.
+func TestSilentNodeLosesItsPods(t *testing.T) {
+	c := newCluster(t, 0)
+	nodes, podAPI := rest.For[*corev1.Node](c.client), in[*corev1.Pod](c)
+	startLifecycle(c, nodelifecycle.Options{
+		GracePeriod: 2 * time.Second, CheckInterval: 50 * time.Millisecond, Quarantine: 100 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+	})
+	ctx, stopNode := context.WithCancel(c.ctx)
+	c.startNode(ctx, "flaky", time.Second)
+	spec := podTemplate("web:1").Spec
+	second := int64(1)
+	spec.Tolerations = []corev1.Toleration{{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &second}}
+	create(c, podAPI, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: spec})
+	await(c, podAPI, "p", "ready", podReady)
+
+	change(c, nodes, "flaky", func(n *corev1.Node) { n.Spec.Unschedulable = true })
+	await(c, nodes, "flaky", "tainted unschedulable", func(n *corev1.Node) bool { return tainted(n, corev1.TaintNodeUnschedulable) })
+	change(c, nodes, "flaky", func(n *corev1.Node) { n.Spec.Unschedulable = false })
+	await(c, nodes, "flaky", "without taints", func(n *corev1.Node) bool { return len(n.Spec.Taints) == 0 })
+
+	stopNode()
+	await(c, nodes, "flaky", "unreachable", func(n *corev1.Node) bool {
+		return tainted(n, corev1.TaintNodeUnreachable) && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown && c.Reason == "NodeStatusUnknown"
+		})
+	})
+	await(c, podAPI, "p", "not ready", func(p *corev1.Pod) bool { return !podReady(p) })
+	await(c, podAPI, "p", "being deleted", func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil })
+
+	// Nobody can end the pod as long as the node is only silent; that it is
+	// gone says that nothing runs there any more.
+	remove(c, nodes, "flaky", metav1.DeleteOptions{})
+	awaitEach(c, podAPI, metav1.ListOptions{}, "the pod gone", func(all map[string]*corev1.Pod) bool { return len(all) == 0 })
+}
+
+func TestNodeThatComesBackIsTrustedAgain(t *testing.T) {
+	c := newCluster(t, 0)
+	nodes := rest.For[*corev1.Node](c.client)
+	startLifecycle(c, nodelifecycle.Options{
+		GracePeriod: 2 * time.Second, CheckInterval: 50 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+	})
+	ctx, stopNode := context.WithCancel(c.ctx)
+	c.startNode(ctx, "flaky", time.Second)
+	await(c, nodes, "flaky", "registered", func(n *corev1.Node) bool { return true })
+	stopNode()
+	await(c, nodes, "flaky", "unreachable", func(n *corev1.Node) bool { return tainted(n, corev1.TaintNodeUnreachable) })
+	c.startNode(c.ctx, "flaky", time.Second)
+	await(c, nodes, "flaky", "without taints", func(n *corev1.Node) bool { return len(n.Spec.Taints) == 0 })
+}
+
+func tainted(node *corev1.Node, key string) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == key })
+}
+
+func startLifecycle(c *cluster, opts nodelifecycle.Options) {
+	c.t.Helper()
+	client := c.connect()
+	factory := informer.NewFactory(client, informer.Options{})
+	source, err := pods.NewSource(factory)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	lifecycle, err := nodelifecycle.New(client, factory, source, events.New(client, "test", "", opts.Logger), opts)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	factory.Start(c.ctx)
+	c.start(c.ctx, "node lifecycle", func(ctx context.Context) error {
+		defer factory.Shutdown()
+		return lifecycle.Run(ctx)
+	})
+}

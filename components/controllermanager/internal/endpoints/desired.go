@@ -1,0 +1,128 @@
+package endpoints
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
+)
+
+// group is the endpoints that share their ports. A named target port may be
+// another number in another pod, and a slice has one list of ports.
+type group struct {
+	ports     []discoveryv1.EndpointPort
+	endpoints []discoveryv1.Endpoint // sorted by address
+}
+
+// state is what conditions an endpoint has because of its pod.
+type state struct{ ready, serving, terminating, ended bool }
+
+func stateOf(pod *corev1.Pod) state {
+	serving := pods.Ready(pod)
+	terminating := pod.DeletionTimestamp != nil
+	ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+	return state{ready: serving && !terminating, serving: serving, terminating: terminating, ended: ended}
+}
+
+// desired works out the endpoints of a service, grouped by their ports. A pod
+// without an address or that has ended has none.
+func (c *Controller) desired(service *corev1.Service, candidates []*corev1.Pod) []group {
+	groups := map[string]*group{}
+	for _, pod := range candidates {
+		s := stateOf(pod)
+		if pod.Status.PodIP == "" || s.ended {
+			continue
+		}
+		ports := portsOf(service, pod)
+		id := portsID(ports)
+		if groups[id] == nil {
+			groups[id] = &group{ports: ports}
+		}
+		groups[id].endpoints = append(groups[id].endpoints, c.endpoint(service, pod, s))
+	}
+	sorted := make([]group, 0, len(groups))
+	for _, g := range groups {
+		slices.SortFunc(g.endpoints, func(a, b discoveryv1.Endpoint) int { return cmp.Compare(a.Addresses[0], b.Addresses[0]) })
+		sorted = append(sorted, *g)
+	}
+	slices.SortFunc(sorted, func(a, b group) int { return cmp.Compare(portsID(a.ports), portsID(b.ports)) })
+	return sorted
+}
+
+func (c *Controller) endpoint(service *corev1.Service, pod *corev1.Pod, s state) discoveryv1.Endpoint {
+	ready := s.ready || service.Spec.PublishNotReadyAddresses
+	endpoint := discoveryv1.Endpoint{
+		Addresses:  []string{pod.Status.PodIP},
+		Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &s.serving, Terminating: &s.terminating},
+		TargetRef:  &corev1.ObjectReference{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
+	}
+	if pod.Spec.NodeName != "" {
+		node := pod.Spec.NodeName
+		endpoint.NodeName = &node
+		if n, ok := c.nodes.Lister().Get("", node); ok {
+			if zone := n.Labels[corev1.LabelTopologyZone]; zone != "" {
+				endpoint.Zone = &zone
+			}
+		}
+	}
+	if pod.Spec.Hostname != "" && pod.Spec.Subdomain == service.Name {
+		hostname := pod.Spec.Hostname
+		endpoint.Hostname = &hostname
+	}
+	return endpoint
+}
+
+// portsOf resolves the service's ports for one pod. A name that no container
+// has is left out.
+func portsOf(service *corev1.Service, pod *corev1.Pod) []discoveryv1.EndpointPort {
+	ports := []discoveryv1.EndpointPort{}
+	for i := range service.Spec.Ports {
+		port := &service.Spec.Ports[i]
+		number, ok := targetPort(port, pod)
+		if !ok {
+			continue
+		}
+		name, protocol := port.Name, port.Protocol
+		ports = append(ports, discoveryv1.EndpointPort{Name: &name, Protocol: &protocol, Port: &number, AppProtocol: port.AppProtocol})
+	}
+	return ports
+}
+
+func targetPort(port *corev1.ServicePort, pod *corev1.Pod) (int32, bool) {
+	if port.TargetPort.Type == intstr.Int {
+		if port.TargetPort.IntVal == 0 {
+			return port.Port, true
+		}
+		return port.TargetPort.IntVal, true
+	}
+	for i := range pod.Spec.Containers {
+		for _, p := range pod.Spec.Containers[i].Ports {
+			if p.Name == port.TargetPort.StrVal && p.Protocol == port.Protocol {
+				return p.ContainerPort, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// portsID is the same for equal lists of ports.
+func portsID(ports []discoveryv1.EndpointPort) string {
+	var b strings.Builder
+	for _, p := range ports {
+		fmt.Fprintf(&b, "%s/%s/%d/%s;", deref(p.Name), deref(p.Protocol), deref(p.Port), deref(p.AppProtocol))
+	}
+	return b.String()
+}
+
+func deref[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}

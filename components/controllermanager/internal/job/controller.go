@@ -1,0 +1,96 @@
+package job
+
+import (
+	"log/slog"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/levelwire/levelwire/client/cache"
+	"github.com/levelwire/levelwire/client/controller"
+	"github.com/levelwire/levelwire/client/events"
+	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
+)
+
+const workers = 8
+
+var kind = batchv1.SchemeGroupVersion.WithKind("Job")
+
+// byJob is the index of pods with the tracking finalizer by their job's
+// namespace and name, to find those whose job is gone.
+const byJob = "tracked-job"
+
+// Controller is the Job controller.
+type Controller struct {
+	*controller.Controller
+	jobs    *informer.SharedInformer[*batchv1.Job]
+	pods    *pods.Source
+	api     rest.Resource[*batchv1.Job]
+	podAPI  rest.Resource[*corev1.Pod]
+	control *pods.Control
+	events  *events.Recorder
+	written *controller.Versions
+	now     func() time.Time
+}
+
+// New registers the controller with the factory's informers.
+func New(client *rest.Client, factory *informer.Factory, source *pods.Source, recorder *events.Recorder, log *slog.Logger) (*Controller, error) {
+	c := &Controller{
+		jobs:    informer.For[*batchv1.Job](factory, informer.ListOptions{}),
+		pods:    source,
+		api:     rest.For[*batchv1.Job](client),
+		podAPI:  rest.For[*corev1.Pod](client),
+		control: pods.NewControl(client, recorder, kind),
+		events:  recorder,
+		written: controller.NewVersions(),
+		now:     time.Now,
+	}
+	err := source.Informer.AddIndexers(cache.Indexers[*corev1.Pod]{byJob: func(pod *corev1.Pod) ([]string, error) {
+		ref := metav1.GetControllerOfNoCopy(pod)
+		if ref == nil || ref.Kind != kind.Kind || !tracked(pod) {
+			return nil, nil
+		}
+		return []string{cache.ObjectKey(pod.Namespace, ref.Name)}, nil
+	}})
+	if err != nil {
+		return nil, err
+	}
+	c.Controller, err = controller.New(c.reconcile, controller.Options{Name: "job", Workers: workers, Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	controller.Handle(c.Controller, c.jobs, informer.HandlerFuncs[*batchv1.Job]{
+		Add: func(job *batchv1.Job, _ bool) { c.Add(controller.KeyOf(job)) },
+		Update: func(old, job *batchv1.Job) {
+			if old.UID != job.UID {
+				c.forget(old)
+			}
+			c.Add(controller.KeyOf(job))
+		},
+		Delete: func(job *batchv1.Job, _ bool) {
+			c.forget(job)
+			c.Add(controller.KeyOf(job))
+		},
+	})
+	controller.Handle(c.Controller, source.Informer, c.control.Watch(c.Add, c.offerOrphan))
+	return c, nil
+}
+
+func (c *Controller) forget(job *batchv1.Job) {
+	c.control.Expectations.Forget(controller.KeyOf(job))
+	c.written.Forget(job.UID)
+}
+
+func (c *Controller) offerOrphan(pod *corev1.Pod) {
+	for _, job := range c.jobs.Lister().List(pod.Namespace, nil) {
+		selector, err := metav1.LabelSelectorAsSelector(job.Spec.Selector)
+		if err == nil && !selector.Empty() && selector.Matches(labels.Set(pod.Labels)) {
+			c.Add(controller.KeyOf(job))
+		}
+	}
+}

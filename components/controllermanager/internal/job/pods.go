@@ -1,0 +1,156 @@
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
+)
+
+// patchesAtOnce bounds the concurrent requests of one reconciliation.
+const patchesAtOnce = 16
+
+// letGo takes the tracking finalizer from pods.
+func (c *Controller) letGo(ctx context.Context, free []*corev1.Pod) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(patchesAtOnce)
+	for _, pod := range free {
+		group.Go(func() error { return c.letOneGo(ctx, pod) })
+	}
+	return group.Wait()
+}
+
+func (c *Controller) letOneGo(ctx context.Context, pod *corev1.Pod) error {
+	if !tracked(pod) {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid":                                 pod.UID,
+		"$deleteFromPrimitiveList/finalizers": []string{batchv1.JobTrackingFinalizer},
+	}})
+	if err != nil {
+		return err
+	}
+	_, err = c.podAPI.Namespace(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("take the finalizer of pod %s: %w", pod.Name, err)
+	}
+	return nil
+}
+
+// scale creates or deletes the difference. It returns when to try again if
+// pods fail and the next one must wait.
+func (c *Controller) scale(ctx context.Context, job *batchv1.Job, status *batchv1.JobStatus, books *account, now time.Time) (time.Duration, error) {
+	active := slices.Clone(books.active)
+	want := wanted(job, status, len(active))
+	if indexed(job) {
+		surplus := slices.DeleteFunc(slices.Clone(active), func(pod *corev1.Pod) bool { return !c.redundant(job, books, pod) })
+		if len(surplus) > 0 {
+			return 0, c.remove(ctx, job, surplus)
+		}
+	}
+	switch missing := want - len(active); {
+	case missing < 0:
+		pods.SortForDeletion(active)
+		return 0, c.remove(ctx, job, active[:min(-missing, pods.Burst)])
+	case missing > 0:
+		if patient(job) {
+			missing -= int(books.terminating)
+		}
+		if wait := backOff(books, now); wait > 0 {
+			return wait, nil
+		}
+		return 0, c.create(ctx, job, books, min(missing, pods.Burst))
+	}
+	return 0, nil
+}
+
+func patient(job *batchv1.Job) bool {
+	return job.Spec.PodReplacementPolicy != nil && *job.Spec.PodReplacementPolicy == batchv1.Failed
+}
+
+// redundant: the pod works on an index that is done, that is not the job's,
+// or that an older pod works on.
+func (c *Controller) redundant(job *batchv1.Job, books *account, pod *corev1.Pod) bool {
+	index, ok := indexOf(pod)
+	if !ok || index >= int(*job.Spec.Completions) || books.completed.has(index) {
+		return true
+	}
+	return slices.ContainsFunc(books.active, func(other *corev1.Pod) bool {
+		i, ok := indexOf(other)
+		return ok && i == index && other.UID != pod.UID && older(other, pod)
+	})
+}
+
+func older(a, b *corev1.Pod) bool {
+	if order := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); order != 0 {
+		return order < 0
+	}
+	return a.Name < b.Name
+}
+
+// remove deletes active pods that are not wanted. They are let go first: they
+// have neither succeeded nor failed.
+func (c *Controller) remove(ctx context.Context, job *batchv1.Job, surplus []*corev1.Pod) error {
+	if err := c.letGo(ctx, surplus); err != nil {
+		return err
+	}
+	return c.control.Delete(ctx, job, surplus)
+}
+
+func (c *Controller) create(ctx context.Context, job *batchv1.Job, books *account, n int) error {
+	if n <= 0 {
+		return nil
+	}
+	template := job.Spec.Template.DeepCopy()
+	template.Finalizers = append(template.Finalizers, batchv1.JobTrackingFinalizer)
+	if !indexed(job) {
+		return c.control.Create(ctx, job, template, n, nil)
+	}
+	indexes := books.completed.missing(books.taken, int(*job.Spec.Completions), n)
+	return c.control.Create(ctx, job, template, len(indexes), func(i int, pod *corev1.Pod) { setIndex(job, pod, indexes[i]) })
+}
+
+// setIndex tells a pod its index in every way that programs look for it.
+func setIndex(job *batchv1.Job, pod *corev1.Pod, index int) {
+	text := strconv.Itoa(index)
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	if pod.Labels == nil {
+		pod.Labels = map[string]string{}
+	}
+	pod.Annotations[batchv1.JobCompletionIndexAnnotation] = text
+	pod.Labels[batchv1.JobCompletionIndexAnnotation] = text
+	pod.GenerateName = job.Name + "-" + text + "-"
+	if pod.Spec.Hostname == "" {
+		pod.Spec.Hostname = job.Name + "-" + text
+	}
+	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range containers {
+			addIndexVariable(&containers[i])
+		}
+	}
+}
+
+const indexVariable = "JOB_COMPLETION_INDEX"
+
+func addIndexVariable(container *corev1.Container) {
+	if slices.ContainsFunc(container.Env, func(v corev1.EnvVar) bool { return v.Name == indexVariable }) {
+		return
+	}
+	container.Env = append(container.Env, corev1.EnvVar{Name: indexVariable, ValueFrom: &corev1.EnvVarSource{
+		FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['" + batchv1.JobCompletionIndexAnnotation + "']"},
+	}})
+}

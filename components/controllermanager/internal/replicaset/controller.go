@@ -1,0 +1,69 @@
+package replicaset
+
+import (
+	"log/slog"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/levelwire/levelwire/client/controller"
+	"github.com/levelwire/levelwire/client/events"
+	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
+)
+
+// Controller is the ReplicaSet controller.
+type Controller struct {
+	*controller.Controller
+	sets    *informer.SharedInformer[*appsv1.ReplicaSet]
+	pods    *pods.Source
+	api     rest.Resource[*appsv1.ReplicaSet]
+	control *pods.Control
+}
+
+const workers = 8
+
+var kind = appsv1.SchemeGroupVersion.WithKind("ReplicaSet")
+
+// New registers the controller with the factory's informers.
+func New(client *rest.Client, factory *informer.Factory, source *pods.Source, recorder *events.Recorder, log *slog.Logger) (*Controller, error) {
+	c := &Controller{
+		sets:    informer.For[*appsv1.ReplicaSet](factory, informer.ListOptions{}),
+		pods:    source,
+		api:     rest.For[*appsv1.ReplicaSet](client),
+		control: pods.NewControl(client, recorder, kind),
+	}
+	var err error
+	c.Controller, err = controller.New(c.reconcile, controller.Options{Name: "replicaset", Workers: workers, Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	controller.Handle(c.Controller, c.sets, informer.HandlerFuncs[*appsv1.ReplicaSet]{
+		Add: func(set *appsv1.ReplicaSet, _ bool) { c.Add(controller.KeyOf(set)) },
+		Update: func(old, set *appsv1.ReplicaSet) {
+			if old.UID != set.UID {
+				c.control.Expectations.Forget(controller.KeyOf(old))
+			}
+			c.Add(controller.KeyOf(set))
+		},
+		Delete: func(set *appsv1.ReplicaSet, _ bool) {
+			c.control.Expectations.Forget(controller.KeyOf(set))
+			c.Add(controller.KeyOf(set))
+		},
+	})
+	controller.Handle(c.Controller, source.Informer, c.control.Watch(c.Add, c.offerOrphan))
+	return c, nil
+}
+
+// offerOrphan queues the sets that might adopt a pod without an owner.
+func (c *Controller) offerOrphan(pod *corev1.Pod) {
+	for _, set := range c.sets.Lister().List(pod.Namespace, nil) {
+		selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+		if err == nil && !selector.Empty() && selector.Matches(labels.Set(pod.Labels)) {
+			c.Add(controller.KeyOf(set))
+		}
+	}
+}

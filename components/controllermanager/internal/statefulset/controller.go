@@ -1,0 +1,54 @@
+package statefulset
+
+import (
+	"log/slog"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/levelwire/levelwire/client/controller"
+	"github.com/levelwire/levelwire/client/events"
+	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/components/controllermanager/internal/history"
+	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
+)
+
+const workers = 4
+
+var kind = appsv1.SchemeGroupVersion.WithKind("StatefulSet")
+
+// Controller is the StatefulSet controller.
+type Controller struct {
+	*controller.Controller
+	sets     *informer.SharedInformer[*appsv1.StatefulSet]
+	pods     *pods.Source
+	history  *history.History
+	api      rest.Resource[*appsv1.StatefulSet]
+	claimAPI rest.Resource[*corev1.PersistentVolumeClaim]
+	control  *pods.Control
+	now      func() time.Time
+}
+
+// New registers the controller with the factory's informers.
+func New(client *rest.Client, factory *informer.Factory, source *pods.Source, revisions *history.History, recorder *events.Recorder, log *slog.Logger) (*Controller, error) {
+	c := &Controller{
+		sets:     informer.For[*appsv1.StatefulSet](factory, informer.ListOptions{}),
+		pods:     source,
+		history:  revisions,
+		api:      rest.For[*appsv1.StatefulSet](client),
+		claimAPI: rest.For[*corev1.PersistentVolumeClaim](client),
+		control:  pods.NewControl(client, recorder, kind),
+		now:      time.Now,
+	}
+	var err error
+	c.Controller, err = controller.New(c.reconcile, controller.Options{Name: "statefulset", Workers: workers, Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	controller.For(c.Controller, c.sets)
+	controller.Handle(c.Controller, source.Informer, c.control.Watch(c.Add, nil))
+	c.WaitFor("revisions", revisions)
+	return c, nil
+}

@@ -1,0 +1,331 @@
+package kubelet_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/components/kubelet"
+	"github.com/levelwire/levelwire/levelwiretest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long anything may take before a test fails.
+const patience = 30 * time.Second
+
+// station is a server and a client; kubelets are for the test to start.
+type station struct {
+	t      *testing.T
+	ctx    context.Context
+	server *levelwiretest.Server
+	pods   rest.Resource[*corev1.Pod]
+	nodes  rest.Resource[*corev1.Node]
+}
+
+func newStation(t *testing.T) *station {
+	t.Helper()
+	srv := levelwiretest.Start(t)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	s := &station{t: t, ctx: ctx, server: srv}
+	client := s.connect()
+	s.pods, s.nodes = rest.For[*corev1.Pod](client).Namespace("default"), rest.For[*corev1.Node](client)
+	return s
+}
+
+func (s *station) connect() *rest.Client {
+	s.t.Helper()
+	return s.server.Client(rest.Options{ContentType: rest.Protobuf})
+}
+
+// startNode runs a kubelet, and returns what stops it without a goodbye.
+func (s *station) startNode(change func(*kubelet.Options)) (stop func()) {
+	s.t.Helper()
+	opts := kubelet.Options{
+		NodeName: "n", LeaseDuration: time.Second, Logger: slog.New(slog.DiscardHandler),
+		StartAfter: time.Millisecond, StopAfter: time.Millisecond, RunFor: time.Millisecond,
+	}
+	if change != nil {
+		change(&opts)
+	}
+	k, err := kubelet.New(s.connect(), opts)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := k.Run(ctx); err != nil && ctx.Err() == nil {
+			s.t.Errorf("kubelet: %v", err)
+		}
+	}()
+	stop = sync.OnceFunc(func() { cancel(); <-ended })
+	s.t.Cleanup(stop)
+	return stop
+}
+
+func (s *station) create(name string, change func(*corev1.Pod)) *corev1.Pod {
+	s.t.Helper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c", Image: "c:1"}}},
+	}
+	if change != nil {
+		change(pod)
+	}
+	created, err := s.pods.Create(s.ctx, pod, metav1.CreateOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return created
+}
+
+// await watches one object until it is as wanted or, with gone, until it does
+// not exist.
+func await[T rest.Object](s *station, api rest.Resource[T], name, what string, wanted func(T) bool, gone bool) T {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.ctx, patience)
+	defer cancel()
+	opts := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()}
+	list, err := api.List(ctx, opts)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var last T
+	for _, last = range list.Items {
+		if !gone && wanted(last) {
+			return last
+		}
+	}
+	if gone && len(list.Items) == 0 {
+		return last
+	}
+	opts.ResourceVersion = list.ResourceVersion
+	w, err := api.Watch(ctx, opts)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer w.Close()
+	for {
+		ev, err := w.Next()
+		if err != nil {
+			s.t.Fatalf("%s: waited in vain until %s: %v; last seen: %+v", name, what, err, last)
+		}
+		last = ev.Object
+		if gone && ev.Type == watch.Deleted || !gone && ev.Type != watch.Deleted && wanted(last) {
+			return last
+		}
+	}
+}
+
+func (s *station) awaitPod(name, what string, wanted func(*corev1.Pod) bool) *corev1.Pod {
+	s.t.Helper()
+	return await(s, s.pods, name, what, wanted, false)
+}
+
+func (s *station) awaitGone(name string) {
+	s.t.Helper()
+	await(s, s.pods, name, "gone", nil, true)
+}
+
+func condition(pod *corev1.Pod, kind corev1.PodConditionType) corev1.PodCondition {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return corev1.PodCondition{}
+}
+
+func ready(pod *corev1.Pod) bool {
+	return condition(pod, corev1.PodReady).Status == corev1.ConditionTrue
+}
+
+func inPhase(phase corev1.PodPhase) func(*corev1.Pod) bool {
+	return func(pod *corev1.Pod) bool { return pod.Status.Phase == phase }
+}
+
+func TestPodRunsAndGoes(t *testing.T) {
+	s := newStation(t)
+	s.startNode(nil)
+	first := s.create("p", nil)
+	pod := s.awaitPod("p", "ready", ready)
+	for _, c := range pod.Status.Conditions {
+		if c.Status == corev1.ConditionTrue && (c.Reason != "" || c.Message != "") {
+			t.Errorf("%s is true, and says why it is not: %q %q", c.Type, c.Reason, c.Message)
+		}
+	}
+	if err := s.pods.Delete(s.ctx, "p", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.awaitGone("p")
+	s.create("p", nil)
+	again := s.awaitPod("p", "ready", ready)
+	if again.UID == first.UID {
+		t.Error("the deleted pod is still there")
+	}
+}
+
+// A pod that takes its time to stop is there, Terminating, until it has
+// stopped; one that is deleted at once is not waited for.
+func TestGraceIsHonoured(t *testing.T) {
+	s := newStation(t)
+	s.startNode(nil)
+	slow := func(pod *corev1.Pod) {
+		pod.Annotations = map[string]string{kubelet.AnnotationStopAfter: "1h"}
+	}
+	s.create("slow", slow)
+	s.awaitPod("slow", "ready", ready)
+	grace := int64(1)
+	begin := time.Now()
+	if err := s.pods.Delete(s.ctx, "slow", metav1.DeleteOptions{GracePeriodSeconds: &grace}); err != nil {
+		t.Fatal(err)
+	}
+	s.awaitPod("slow", "being deleted", func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil })
+	s.awaitGone("slow")
+	if took := time.Since(begin); took < time.Second {
+		t.Errorf("gone after %s, with a second of grace", took)
+	}
+}
+
+func TestPodsEndAsTheyAreTold(t *testing.T) {
+	s := newStation(t)
+	s.startNode(nil)
+	for name, c := range map[string]struct {
+		code  string
+		phase corev1.PodPhase
+	}{"good": {"0", corev1.PodSucceeded}, "bad": {"3", corev1.PodFailed}} {
+		s.create(name, func(pod *corev1.Pod) {
+			pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+			pod.Annotations = map[string]string{kubelet.AnnotationRunFor: "1ms", kubelet.AnnotationExitCode: c.code}
+		})
+		pod := s.awaitPod(name, string(c.phase), inPhase(c.phase))
+		if ended := pod.Status.ContainerStatuses[0].State.Terminated; ended == nil || fmt.Sprint(ended.ExitCode) != c.code {
+			t.Errorf("%s: %+v", name, pod.Status.ContainerStatuses)
+		}
+	}
+}
+
+// Who holds a deleted pod by a finalizer sees how it ended: a Job counts by
+// that (KEP-3329).
+func TestDeletedPodEndsBeforeItGoes(t *testing.T) {
+	s := newStation(t)
+	s.startNode(nil)
+	for policy, phase := range map[corev1.RestartPolicy]corev1.PodPhase{
+		corev1.RestartPolicyAlways: corev1.PodSucceeded, corev1.RestartPolicyNever: corev1.PodFailed,
+	} {
+		name := strings.ToLower(string(policy))
+		s.create(name, func(pod *corev1.Pod) {
+			pod.Finalizers = []string{"example.com/hold"}
+			pod.Spec.RestartPolicy = policy
+		})
+		s.awaitPod(name, "ready", ready)
+		if err := s.pods.Delete(s.ctx, name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		s.awaitPod(name, string(phase), inPhase(phase))
+		if _, err := s.pods.Patch(s.ctx, name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		s.awaitGone(name)
+	}
+}
+
+// Pods that have ended do not use up the node's addresses.
+func TestEndedPodsGiveTheirAddressesBack(t *testing.T) {
+	s := newStation(t)
+	s.startNode(func(o *kubelet.Options) { o.PodCIDR = netip.MustParsePrefix("10.9.0.0/28") })
+	for i := range 20 {
+		name := fmt.Sprint("p", i)
+		s.create(name, func(pod *corev1.Pod) {
+			pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+			pod.Annotations = map[string]string{kubelet.AnnotationRunFor: "1ms"}
+		})
+		s.awaitPod(name, "succeeded", inPhase(corev1.PodSucceeded))
+	}
+}
+
+// TestRestart: what ran runs on, what was deleted meanwhile goes, what was
+// bound meanwhile starts, and no address is given twice.
+func TestRestart(t *testing.T) {
+	s := newStation(t)
+	stop := s.startNode(nil)
+	for _, name := range []string{"stays", "goes"} {
+		s.create(name, nil)
+	}
+	before := s.awaitPod("stays", "ready", ready)
+	s.awaitPod("goes", "ready", ready)
+	stop()
+	if err := s.pods.Delete(s.ctx, "goes", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.create("new", nil)
+	s.startNode(nil)
+	s.awaitGone("goes")
+	fresh := s.awaitPod("new", "ready", ready)
+	after := s.awaitPod("stays", "ready", ready)
+	if after.ResourceVersion != before.ResourceVersion {
+		t.Errorf("a pod that ran was written again: %+v", after.Status)
+	}
+	if fresh.Status.PodIP == after.Status.PodIP {
+		t.Errorf("two pods have %s", fresh.Status.PodIP)
+	}
+}
+
+// A node that was silent for long finds its pods marked not ready by others.
+func TestReadinessIsTheKubeletsToTell(t *testing.T) {
+	s := newStation(t)
+	s.startNode(nil)
+	s.create("p", nil)
+	s.awaitPod("p", "ready", ready)
+	mark := `{"status":{"conditions":[{"type":"Ready","status":"False","reason":"NodeNotReady","message":"Node is not ready"}]}}`
+	if _, err := s.pods.Patch(s.ctx, "p", types.StrategicMergePatchType, []byte(mark), metav1.PatchOptions{}, "status"); err != nil {
+		t.Fatal(err)
+	}
+	pod := s.awaitPod("p", "ready again", ready)
+	if c := condition(pod, corev1.PodReady); c.Reason != "" || c.Message != "" {
+		t.Errorf("ready, but %q %q", c.Reason, c.Message)
+	}
+}
+
+func TestReadinessGateIsFollowed(t *testing.T) {
+	s := newStation(t)
+	s.startNode(nil)
+	s.create("p", func(pod *corev1.Pod) {
+		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "lb"}}
+	})
+	s.awaitPod("p", "running and not ready", func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning && !ready(pod) })
+	for _, open := range []bool{true, false} {
+		status := map[bool]string{true: "True", false: "False"}[open]
+		patch := `{"status":{"conditions":[{"type":"lb","status":"` + status + `"}]}}`
+		if _, err := s.pods.Patch(s.ctx, "p", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status"); err != nil {
+			t.Fatal(err)
+		}
+		s.awaitPod("p", "ready by its gate", func(pod *corev1.Pod) bool { return ready(pod) == open })
+	}
+}
+
+func TestDeletedNodeComesBack(t *testing.T) {
+	s := newStation(t)
+	s.startNode(nil)
+	before := await(s, s.nodes, "n", "registered", func(*corev1.Node) bool { return true }, false)
+	if err := s.nodes.Delete(s.ctx, "n", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	await(s, s.nodes, "n", "registered anew", func(node *corev1.Node) bool { return node.UID != before.UID }, false)
+}

@@ -1,0 +1,238 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+
+	"github.com/levelwire/levelwire/server/internal/registry"
+)
+
+// limitAnnotation says in a pod what was set in it.
+const limitAnnotation = "kubernetes.io/limit-ranger"
+
+// limits fills in the requests and limits that a namespace's LimitRanges give
+// its containers, and refuses pods and claims that are outside of the ranges.
+type limits struct{ set *registry.Set }
+
+func (l limits) admit(ctx context.Context, q *registry.Request) error {
+	pod := podOf(q)
+	claim, isClaim := q.Object.(*corev1.PersistentVolumeClaim)
+	isClaim = isClaim && q.Resource.GroupResource() == claimsResource && q.Subresource == ""
+	// What a pod has is decided when it is created.
+	if (pod == nil || q.Operation != registry.Create) && !isClaim {
+		return nil
+	}
+	ranges, err := l.rangesOf(ctx, q.Namespace)
+	if err != nil || len(ranges) == 0 {
+		return err
+	}
+	var problems []error
+	for _, r := range ranges {
+		if pod != nil {
+			fillIn(pod, r)
+		}
+	}
+	for _, r := range ranges {
+		for i := range r.Spec.Limits {
+			item := &r.Spec.Limits[i]
+			if pod != nil {
+				problems = append(problems, checkPod(pod, item)...)
+			} else if item.Type == corev1.LimitTypePersistentVolumeClaim {
+				problems = append(problems, bounds{item}.checkRequests(claim.Spec.Resources.Requests)...)
+			}
+		}
+	}
+	if len(problems) > 0 {
+		return forbid(q, utilerrors.NewAggregate(problems))
+	}
+	return nil
+}
+
+func (l limits) rangesOf(ctx context.Context, namespace string) ([]*corev1.LimitRange, error) {
+	r, ok := l.set.Lookup("", "v1", "limitranges")
+	if !ok {
+		return nil, nil
+	}
+	snapshot, err := r.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var ranges []*corev1.LimitRange
+	for o := range snapshot.Range(namespace+"/", "") {
+		decoded, err := registry.DecodeAs[*corev1.LimitRange](r, o)
+		if err != nil {
+			return nil, err
+		}
+		ranges = append(ranges, decoded)
+	}
+	return ranges, nil
+}
+
+// fillIn gives the containers of a pod what a range has for those that say
+// nothing.
+func fillIn(pod *corev1.Pod, r *corev1.LimitRange) {
+	var set []string
+	for i := range r.Spec.Limits {
+		item := &r.Spec.Limits[i]
+		if item.Type != corev1.LimitTypeContainer {
+			continue
+		}
+		for j := range pod.Spec.Containers {
+			set = append(set, fillContainer(&pod.Spec.Containers[j], "container", item)...)
+		}
+		for j := range pod.Spec.InitContainers {
+			set = append(set, fillContainer(&pod.Spec.InitContainers[j], "init container", item)...)
+		}
+	}
+	if len(set) == 0 {
+		return
+	}
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	pod.Annotations[limitAnnotation] = "LimitRanger plugin set: " + strings.Join(set, "; ")
+}
+
+func fillContainer(c *corev1.Container, what string, item *corev1.LimitRangeItem) []string {
+	var set []string
+	note := func(names []string, of string) {
+		if len(names) > 0 {
+			set = append(set, fmt.Sprintf("%s %s for %s %s", strings.Join(names, ", "), of, what, c.Name))
+		}
+	}
+	note(fillList(&c.Resources.Requests, item.DefaultRequest), "request")
+	note(fillList(&c.Resources.Limits, item.Default), "limit")
+	return set
+}
+
+func fillList(list *corev1.ResourceList, defaults corev1.ResourceList) []string {
+	var set []string
+	for _, name := range slices.Sorted(maps.Keys(defaults)) {
+		if _, ok := (*list)[name]; ok {
+			continue
+		}
+		if *list == nil {
+			*list = corev1.ResourceList{}
+		}
+		(*list)[name] = defaults[name].DeepCopy()
+		set = append(set, string(name))
+	}
+	return set
+}
+
+func checkPod(pod *corev1.Pod, item *corev1.LimitRangeItem) []error {
+	var problems []error
+	check := bounds{item}
+	switch item.Type {
+	case corev1.LimitTypeContainer:
+		for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+			for i := range containers {
+				problems = append(problems, check.check(containers[i].Resources.Requests, containers[i].Resources.Limits)...)
+			}
+		}
+	case corev1.LimitTypePod:
+		requests, ceilings := corev1.ResourceList{}, corev1.ResourceList{}
+		for i := range pod.Spec.Containers {
+			add(requests, pod.Spec.Containers[i].Resources.Requests)
+			add(ceilings, pod.Spec.Containers[i].Resources.Limits)
+		}
+		for i := range pod.Spec.InitContainers {
+			atLeast(requests, pod.Spec.InitContainers[i].Resources.Requests)
+			atLeast(ceilings, pod.Spec.InitContainers[i].Resources.Limits)
+		}
+		problems = check.check(requests, ceilings)
+	}
+	return problems
+}
+
+func add(sum, more corev1.ResourceList) {
+	for name, quantity := range more {
+		total := sum[name]
+		total.Add(quantity)
+		sum[name] = total
+	}
+}
+
+func atLeast(list, other corev1.ResourceList) {
+	for name, quantity := range other {
+		if has, ok := list[name]; !ok || has.Cmp(quantity) < 0 {
+			list[name] = quantity
+		}
+	}
+}
+
+// bounds is the checks of one item of a range.
+type bounds struct{ *corev1.LimitRangeItem }
+
+func (b bounds) check(requests, ceilings corev1.ResourceList) []error {
+	problems := b.checkMin(requests, ceilings)
+	for _, name := range slices.Sorted(maps.Keys(b.Max)) {
+		most := b.Max[name]
+		limit, limited := ceilings[name]
+		request, requested := requests[name]
+		switch {
+		case !limited:
+			problems = append(problems, fmt.Errorf("maximum %s usage per %s is %s.  No limit is specified", name, b.Type, most.String()))
+		case limit.Cmp(most) > 0:
+			problems = append(problems, fmt.Errorf("maximum %s usage per %s is %s, but limit is %s", name, b.Type, most.String(), limit.String()))
+		case requested && request.Cmp(most) > 0:
+			problems = append(problems, fmt.Errorf("maximum %s usage per %s is %s, but request is %s", name, b.Type, most.String(), request.String()))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.MaxLimitRequestRatio)) {
+		problems = append(problems, b.checkRatio(name, requests, ceilings)...)
+	}
+	return problems
+}
+
+func (b bounds) checkMin(requests, ceilings corev1.ResourceList) []error {
+	var problems []error
+	for _, name := range slices.Sorted(maps.Keys(b.Min)) {
+		least := b.Min[name]
+		request, requested := requests[name]
+		limit, limited := ceilings[name]
+		switch {
+		case !requested:
+			problems = append(problems, fmt.Errorf("minimum %s usage per %s is %s.  No request is specified", name, b.Type, least.String()))
+		case request.Cmp(least) < 0:
+			problems = append(problems, fmt.Errorf("minimum %s usage per %s is %s, but request is %s", name, b.Type, least.String(), request.String()))
+		case limited && limit.Cmp(least) < 0:
+			problems = append(problems, fmt.Errorf("minimum %s usage per %s is %s, but limit is %s", name, b.Type, least.String(), limit.String()))
+		}
+	}
+	return problems
+}
+
+// checkRequests is check for what has no limits.
+func (b bounds) checkRequests(requests corev1.ResourceList) []error {
+	problems := b.checkMin(requests, nil)
+	for _, name := range slices.Sorted(maps.Keys(b.Max)) {
+		most := b.Max[name]
+		request, ok := requests[name]
+		switch {
+		case !ok:
+			problems = append(problems, fmt.Errorf("maximum %s usage per %s is %s.  No request is specified", name, b.Type, most.String()))
+		case request.Cmp(most) > 0:
+			problems = append(problems, fmt.Errorf("maximum %s usage per %s is %s, but request is %s", name, b.Type, most.String(), request.String()))
+		}
+	}
+	return problems
+}
+
+func (b bounds) checkRatio(name corev1.ResourceName, requests, ceilings corev1.ResourceList) []error {
+	most := b.MaxLimitRequestRatio[name]
+	request, limit := requests[name], ceilings[name]
+	if request.IsZero() || limit.IsZero() {
+		return []error{fmt.Errorf("%s max limit to request ratio per %s is %s, but no request is specified or request is 0", name, b.Type, most.String())}
+	}
+	if ratio := limit.AsApproximateFloat64() / request.AsApproximateFloat64(); ratio > most.AsApproximateFloat64() {
+		return []error{fmt.Errorf("%s max limit to request ratio per %s is %s, but provided ratio is %f", name, b.Type, most.String(), ratio)}
+	}
+	return nil
+}

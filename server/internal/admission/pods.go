@@ -1,0 +1,28 @@
+package admission
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/levelwire/levelwire/server/internal/registry"
+)
+
+var podsResource = schema.GroupResource{Resource: "pods"}
+
+// podOf returns the pod that is being created or replaced, and nil for
+// everything else. Subresources do not decide what plugins decide.
+func podOf(q *registry.Request) *corev1.Pod {
+	if q.Resource.GroupResource() != podsResource || q.Subresource != "" {
+		return nil
+	}
+	pod, ok := q.Object.(*corev1.Pod)
+	if !ok || (q.Operation != registry.Create && q.Operation != registry.Update) {
+		return nil
+	}
+	return pod
+}
+
+func forbid(q *registry.Request, err error) error {
+	return apierrors.NewForbidden(q.Resource.GroupResource(), q.Name, err)
+}

@@ -1,0 +1,206 @@
+package apiserver
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/levelwire/levelwire/server/internal/gzipblock"
+)
+
+// writeSize is how much is collected before it is written to a client: large
+// enough that TLS and system calls are a small part of the cost, small enough
+// that many lists at once need little memory.
+const writeSize = 64 << 10
+
+var answerBuffers = sync.Pool{New: func() any {
+	b := make([]byte, 0, compressFrom)
+	return &b
+}}
+
+// answer writes a long body in pieces of writeSize. Headers go out with the
+// first piece, so that up to then an error can still become a Status. A short
+// body is written at once, with its length; a long one is compressed if the client
+// reads that. It is not safe for concurrent use.
+type answer struct {
+	w           http.ResponseWriter
+	r           *http.Request
+	ctx         context.Context
+	contentType string
+	buf         *[]byte // what goes out next
+	started     bool
+	z           *gzipblock.Writer // compresses into buf; nil: nothing is compressed
+	err         error
+}
+
+func newAnswer(w http.ResponseWriter, r *http.Request, contentType string) *answer {
+	return &answer{w: w, r: r, ctx: r.Context(), contentType: contentType, buf: answerBuffers.Get().(*[]byte)}
+}
+
+// Write adds p to the body. Its error is the connection's or the context's, and final.
+func (a *answer) Write(p []byte) (int, error) {
+	a.expect(len(p))
+	if a.z != nil && a.err == nil {
+		_, a.err = a.z.Write(p)
+	} else {
+		a.emit(p)
+	}
+	return len(p), a.err
+}
+
+// expect says that at least n bytes follow, and so whether the body is long.
+func (a *answer) expect(n int) {
+	if a.err == nil && !a.started && len(*a.buf)+n > compressFrom {
+		a.start()
+	}
+}
+
+// compresses reports whether what is written from now on is compressed.
+func (a *answer) compresses() bool { return a.z != nil }
+
+// join adds a block to a body that is being compressed.
+func (a *answer) join(b gzipblock.Block) error {
+	if a.err == nil {
+		a.err = a.z.Join(b)
+	}
+	return a.err
+}
+
+// fill adds n bytes to a body that is not compressed. write is given that much
+// of the answer's own buffer if it has room.
+func (a *answer) fill(n int, write func(room []byte) error) error {
+	a.expect(n)
+	if a.err != nil {
+		return a.err
+	}
+	if cap(*a.buf)-len(*a.buf) < n {
+		a.flush()
+	}
+	if a.err != nil {
+		return a.err
+	}
+	filled := len(*a.buf)
+	*a.buf = slices.Grow(*a.buf, n)
+	if err := write((*a.buf)[filled : filled+n]); err != nil {
+		return err
+	}
+	*a.buf = (*a.buf)[:filled+n]
+	if len(*a.buf) >= writeSize && a.started {
+		a.flush()
+	}
+	return a.err
+}
+
+// emit collects what goes out as it is.
+func (a *answer) emit(p []byte) {
+	if a.err != nil {
+		return
+	}
+	limit := writeSize
+	if !a.started {
+		limit = compressFrom
+	}
+	if len(*a.buf)+len(p) > limit && len(*a.buf) > 0 {
+		a.flush()
+	}
+	if a.started && len(p) > writeSize {
+		a.write(p)
+		return
+	}
+	*a.buf = append(*a.buf, p...)
+}
+
+func (a *answer) flush() {
+	if !a.started {
+		a.start()
+	}
+	a.write(*a.buf)
+	*a.buf = (*a.buf)[:0]
+}
+
+// emitter is where the compressor of an answer writes to.
+type emitter struct{ *answer }
+
+// Write implements io.Writer.
+func (e emitter) Write(p []byte) (int, error) {
+	e.emit(p)
+	return len(p), e.err
+}
+
+// start sends the headers of a body that is long. What has been collected
+// then still has to be compressed.
+func (a *answer) start() {
+	a.started = true
+	a.setHeaders()
+	gzips := readsGzip(a.r)
+	if gzips {
+		startGzip(a.w)
+	}
+	a.w.WriteHeader(http.StatusOK)
+	if !gzips || a.r.Method == http.MethodHead {
+		return
+	}
+	a.z = gzipblock.NewWriter(emitter{a})
+	if collected := a.buf; len(*collected) > 0 {
+		a.buf = answerBuffers.Get().(*[]byte)
+		_, a.err = a.z.Write(*collected)
+		giveBack(collected)
+	}
+}
+
+func (a *answer) setHeaders() {
+	a.w.Header().Set("Content-Type", a.contentType)
+	a.w.Header().Set("Cache-Control", "no-cache, private")
+}
+
+func (a *answer) write(p []byte) {
+	if a.err = a.ctx.Err(); a.err != nil || a.r.Method == http.MethodHead || len(p) == 0 {
+		return
+	}
+	_, a.err = a.w.Write(p)
+}
+
+// finish writes what is left. It must be followed by release.
+func (a *answer) finish() error {
+	if a.err != nil {
+		return a.err
+	}
+	if !a.started {
+		a.setHeaders()
+		a.started = true
+		a.w.Header().Set("Content-Length", strconv.Itoa(len(*a.buf)))
+		a.w.WriteHeader(http.StatusOK)
+	}
+	if a.z != nil {
+		a.err = a.z.Close()
+	}
+	if a.err == nil {
+		a.write(*a.buf)
+	}
+	return a.err
+}
+
+// release gives everything back, and passes err on. If the body has already
+// begun, an error can only be told by breaking the stream off, so that the
+// client does not take a part for the whole.
+func (a *answer) release(err error) error {
+	giveBack(a.buf)
+	if a.z != nil {
+		a.z.Release()
+	}
+	if err != nil && a.started {
+		panic(http.ErrAbortHandler)
+	}
+	return err
+}
+
+// giveBack takes a buffer that is not used any more; one that has grown large
+// is not kept.
+func giveBack(buf *[]byte) {
+	if cap(*buf) <= 4*compressFrom {
+		*buf = (*buf)[:0]
+		answerBuffers.Put(buf)
+	}
+}

@@ -1,0 +1,104 @@
+package apiserver
+
+import (
+	"encoding/hex"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
+)
+
+const (
+	applyYAML = "Content-Type: application/apply-patch+yaml"
+	applyCBOR = "Content-Type: application/apply-patch+cbor"
+)
+
+// TestApplyOverHTTP creates, changes, and conflicts.
+func TestApplyOverHTTP(t *testing.T) {
+	c := newWritable(t)
+	body := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\ndata: {k: '1'}"
+	var made, again corev1.ConfigMap
+	c.send(201, "PATCH", configMaps+"/a?fieldManager=one", body, applyYAML).into(t, &made)
+	c.send(200, "PATCH", configMaps+"/a?fieldManager=one&force=false", body, applyYAML).into(t, &again)
+	if made.ResourceVersion != again.ResourceVersion || len(again.ManagedFields) != 1 {
+		t.Errorf("applied again: version %s after %s, %v", again.ResourceVersion, made.ResourceVersion, again.ManagedFields)
+	}
+	other := strings.Replace(body, "'1'", "'2'", 1)
+	var status metav1.Status
+	c.send(409, "PATCH", configMaps+"/a?fieldManager=two", other, applyYAML).into(t, &status)
+	want := metav1.StatusCause{Type: metav1.CauseTypeFieldManagerConflict, Message: `conflict with "one"`, Field: ".data.k"}
+	if status.Message != `Apply failed with 1 conflict: conflict with "one": .data.k` || status.Reason != metav1.StatusReasonConflict ||
+		len(status.Details.Causes) != 1 || status.Details.Causes[0] != want {
+		t.Errorf("%+v", status)
+	}
+	c.send(200, "PATCH", configMaps+"/a?fieldManager=two&force=true", other, applyYAML).into(t, &again)
+	if again.Data["k"] != "2" {
+		t.Errorf("forced: %v", again.Data)
+	}
+	wire, err := direct.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "b"}, "data": map[string]any{"k": "v"},
+	})
+	must(t, err)
+	c.send(201, "PATCH", configMaps+"/b?fieldManager=one", resource.CBORTag+string(wire), applyCBOR).into(t, &made)
+	if made.Data["k"] != "v" {
+		t.Errorf("of %s: %v", hex.EncodeToString(wire), made.Data)
+	}
+	scale := `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"web"},"spec":{"replicas":4}}`
+	c.send(404, "PATCH", deployments+"/web/scale?fieldManager=one", scale, applyYAML)
+}
+
+func TestApplyParameters(t *testing.T) {
+	c := newWritable(t)
+	body := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"1"}}`
+	twice := strings.Replace(body, `"k":"1"`, `"k":"1","k":"1"`, 1)
+	var status metav1.Status
+	c.send(422, "PATCH", configMaps+"/a", body, applyYAML).into(t, &status)
+	if !strings.Contains(status.Message, "is required for apply patch") {
+		t.Error(status.Message)
+	}
+	c.send(422, "PATCH", configMaps+"/a?fieldManager="+strings.Repeat("x", 129), body, applyYAML)
+	c.send(400, "PATCH", configMaps+"/a?fieldManager=one&fieldValidation=Strict", twice, applyYAML).into(t, &status)
+	if !strings.Contains(status.Message, `duplicate field "data.k"`) {
+		t.Error(status.Message)
+	}
+	c.send(404, "GET", configMaps+"/a", "")
+	if got := c.send(201, "PATCH", configMaps+"/a?fieldManager=one&dryRun=All&fieldValidation=Ignore", twice, applyYAML).header.Get("Warning"); got != "" {
+		t.Error(got)
+	}
+	c.send(404, "GET", configMaps+"/a", "")
+	if got := c.send(201, "PATCH", configMaps+"/a?fieldManager=one", twice, applyYAML).header.Get("Warning"); !strings.Contains(got, "data.k") {
+		t.Errorf("warning %q", got)
+	}
+	unknown := strings.Replace(body, `"data"`, `"dota"`, 1)
+	c.send(500, "PATCH", configMaps+"/a?fieldManager=one&fieldValidation=Ignore", unknown, applyYAML).into(t, &status)
+	if status.Message != "failed to create typed patch object (/a; /v1, Kind=ConfigMap): .dota: field not declared in schema" {
+		t.Error(status.Message)
+	}
+}
+
+// TestTheManagerIsWhoWrites: whom the request names, or the program that its
+// User-Agent begins with.
+func TestTheManagerIsWhoWrites(t *testing.T) {
+	for _, test := range []struct{ stated, agent, want string }{
+		{"me", "kubectl/v1.35 (linux/amd64)", "me"},
+		{"", "kubectl/v1.35 (linux/amd64)", "kubectl"},
+		{"", "a\x01b\u200b c", "ab c"},
+		{"", strings.Repeat("x", 127) + "üy/1", strings.Repeat("x", 127)},
+		{"", "/1", ""},
+	} {
+		if got := manager(test.stated, test.agent); got != test.want {
+			t.Errorf("%q, %q: %q, want %q", test.stated, test.agent, got, test.want)
+		}
+	}
+	c := newWritable(t)
+	var made corev1.ConfigMap
+	c.send(201, "POST", configMaps, `{"metadata":{"name":"a"},"data":{"k":"1"}}`, jsonBody, "User-Agent: editor/2").into(t, &made)
+	c.send(200, "PATCH", configMaps+"/a?fieldManager=stated", `{"data":{"l":"1"}}`, merge).into(t, &made)
+	if got := made.ManagedFields; len(got) != 2 || got[0].Manager != "editor" || got[1].Manager != "stated" {
+		t.Errorf("managers %+v", got)
+	}
+}

@@ -1,0 +1,122 @@
+package apiserver
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/watchcache"
+)
+
+// cacheCollector reads the counters of the watch caches when somebody asks
+// for metrics, so that counting costs the caches nothing more. The caches come
+// and go with the table of resources.
+type cacheCollector struct {
+	resources Resources
+	cache     func(*resource.Resource) *watchcache.Cache
+}
+
+// cacheMetric is one number of each cache.
+type cacheMetric struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(watchcache.Stats) float64
+}
+
+func describeCache(name, help string, kind prometheus.ValueType, value func(watchcache.Stats) float64) cacheMetric {
+	return cacheMetric{prometheus.NewDesc("levelwire_cache_"+name, help, []string{"group", "resource"}, nil), kind, value}
+}
+
+var cacheMetrics = []cacheMetric{
+	describeCache("objects", "Objects that the cache holds.", prometheus.GaugeValue,
+		func(s watchcache.Stats) float64 { return float64(s.Objects) }),
+	describeCache("object_bytes", "Bytes of their JSON.", prometheus.GaugeValue,
+		func(s watchcache.Stats) float64 { return float64(s.ObjectBytes) }),
+	describeCache("form_bytes", "Bytes of the other encodings that are kept with objects.", prometheus.GaugeValue,
+		func(s watchcache.Stats) float64 { return float64(s.FormBytes) }),
+	describeCache("block_bytes", "Bytes of those that are encoded parts of lists, which are kept within a budget.", prometheus.GaugeValue,
+		func(s watchcache.Stats) float64 { return float64(s.BlockBytes) }),
+	describeCache("history_events", "Events from which watches can be resumed.", prometheus.GaugeValue,
+		func(s watchcache.Stats) float64 { return float64(s.HistoryLen) }),
+	describeCache("history_bytes", "Bytes that those events hold, an estimate.", prometheus.GaugeValue,
+		func(s watchcache.Stats) float64 { return float64(s.HistoryBytes) }),
+	describeCache("events_total", "Events applied.", prometheus.CounterValue,
+		func(s watchcache.Stats) float64 { return float64(s.Events) }),
+	describeCache("wakes_total", "Watchers woken by events.", prometheus.CounterValue,
+		func(s watchcache.Stats) float64 { return float64(s.Wakes) }),
+	describeCache("tombstones", "Deletions that are remembered after their events have gone.", prometheus.GaugeValue,
+		func(s watchcache.Stats) float64 { return float64(s.Tombstones) }),
+	describeCache("tombstone_bytes", "Bytes of the objects kept with them, an estimate.", prometheus.GaugeValue,
+		func(s watchcache.Stats) float64 { return float64(s.TombstoneBytes) }),
+	describeCache("store_reads_total", "Lists, or parts of one, at a version that only the store may still tell.", prometheus.CounterValue,
+		func(s watchcache.Stats) float64 { return float64(s.Forgotten) }),
+	describeCache("repaired_total", "Differences to the store that were found and mended.", prometheus.CounterValue,
+		func(s watchcache.Stats) float64 { return float64(s.Repaired) }),
+}
+
+// kindMetric is a counter of each cache that tells several kinds apart.
+type kindMetric struct {
+	desc   *prometheus.Desc
+	values func(watchcache.Stats) map[string]int64
+}
+
+func describeKinds(name, help, label string, values func(watchcache.Stats) map[string]int64) kindMetric {
+	return kindMetric{prometheus.NewDesc("levelwire_cache_"+name, help, []string{"group", "resource", label}, nil), values}
+}
+
+var kindMetrics = []kindMetric{
+	describeKinds("resumes_total", "Watches by what they were told first: exact, the events since their version; compacted, what has changed since, because the events "+
+		"had gone; continued, the same because they were slower than the events; or initial, the state, as they asked.", "history",
+		func(s watchcache.Stats) map[string]int64 {
+			by := s.Resumes
+			return map[string]int64{"exact": by.Exact, "compacted": by.Compacted, "continued": by.Continued, "initial": by.Initial}
+		}),
+	describeKinds("expired_total", "Watches and lists refused with 410 because their history was gone: old, a watch from too old a version; slow, one that was too slow; "+
+		"reset, one whose cache had to begin anew; exact, a list at a version; or continue, the rest of a list.", "reason",
+		func(s watchcache.Stats) map[string]int64 {
+			by := s.ExpiredBy
+			return map[string]int64{"old": by.Old, "slow": by.Slow, "reset": by.Reset, "exact": by.Exact, "continue": by.Rest}
+		}),
+}
+
+// Describe implements prometheus.Collector.
+func (c cacheCollector) Describe(out chan<- *prometheus.Desc) {
+	for _, m := range kindMetrics {
+		out <- m.desc
+	}
+	for _, m := range cacheMetrics {
+		out <- m.desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c cacheCollector) Collect(out chan<- prometheus.Metric) {
+	for _, res := range storedResources(c.resources) {
+		cache := c.cache(res)
+		if cache == nil {
+			continue
+		}
+		stats := cache.Stats()
+		for _, m := range cacheMetrics {
+			out <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(stats), res.Group, res.Plural)
+		}
+		for _, m := range kindMetrics {
+			for kind, value := range m.values(stats) {
+				out <- prometheus.MustNewConstMetric(m.desc, prometheus.CounterValue, float64(value), res.Group, res.Plural, kind)
+			}
+		}
+	}
+}
+
+// storedResources returns what has a cache: every stored resource once, those
+// of custom resources, which are not served themselves, included.
+func storedResources(table Resources) []*resource.Resource {
+	var list []*resource.Resource
+	seen := map[*resource.Resource]bool{}
+	for _, res := range table.All() {
+		if stored := res.Stored(); !seen[stored] {
+			seen[stored] = true
+			list = append(list, stored)
+		}
+	}
+	return list
+}

@@ -1,0 +1,48 @@
+package apiserver
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/levelwire/levelwire/server/internal/gzipblock"
+)
+
+// compressFrom is the size in bytes from which answers to GET are compressed,
+// as in Kubernetes: below it the client's time is better spent otherwise.
+const compressFrom = 128 << 10
+
+// readsGzip says whether the client accepts gzip. Only an explicit mention
+// counts.
+func readsGzip(r *http.Request) bool {
+	for part := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
+		coding, params, _ := strings.Cut(part, ";")
+		if !strings.EqualFold(strings.TrimSpace(coding), "gzip") {
+			continue
+		}
+		q, weighted := strings.CutPrefix(strings.TrimSpace(params), "q=")
+		if !weighted {
+			return true
+		}
+		quality, err := strconv.ParseFloat(q, 64)
+		return err == nil && quality > 0
+	}
+	return false
+}
+
+func writeGzip(w http.ResponseWriter, code int, body []byte) {
+	startGzip(w)
+	w.WriteHeader(code)
+	z := gzipblock.NewWriter(w)
+	defer z.Release()
+	if _, err := z.Write(body); err == nil {
+		_ = z.Close() // fails only with the connection
+	}
+}
+
+// startGzip sets the headers of a compressed answer.
+func startGzip(w http.ResponseWriter) {
+	w.Header().Set("Content-Encoding", "gzip")
+	w.Header().Add("Vary", "Accept-Encoding")
+	w.Header().Del("Content-Length")
+}

@@ -1,0 +1,239 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/resource/columns"
+	"github.com/levelwire/levelwire/server/internal/watchcache"
+	"github.com/levelwire/levelwire/storage"
+)
+
+// newThing is a custom resource: unstructured, as those of definitions are.
+func newThing() *resource.Resource {
+	res := &resource.Resource{
+		Group: "example.com", Version: "v1", Kind: "Thing", ListKind: "ThingList", Plural: "things", Singular: "thing",
+		Namespaced: true, StorePrefix: "/registry/example.com/things/",
+		New:     func() resource.Object { return &unstructured.Unstructured{} },
+		NewList: func() runtime.Object { return &unstructured.UnstructuredList{} },
+	}
+	res.Columns, res.Row = columns.For(res.GroupVersionKind())
+	return res
+}
+
+func TestCustomResourcesAreJSON(t *testing.T) {
+	things := newThing()
+	c := newCluster(t, func(s *setup) {
+		table := s.config.Resources.(*resource.Table)
+		if err := table.Add(things); err != nil {
+			t.Fatal(err)
+		}
+	})
+	obj := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"name": "it", "namespace": "a"}, "extra": "yes",
+	}}
+	value, err := things.Encode(obj)
+	must(t, err)
+	_, err = c.store.Create(context.Background(), things.StorePrefix+"a/it", value, 0)
+	must(t, err)
+	path := "/apis/example.com/v1/things"
+	// Items of custom lists carry their kind; built-in ones do not.
+	if got := string(c.get(path).body); !strings.Contains(got, `"items":[{"kind":"Thing","apiVersion":"example.com/v1","metadata"`) {
+		t.Errorf("got %s", got)
+	}
+	if got := c.get(path, "Accept: "+protobufType+",application/json"); got.header.Get("Content-Type") != "application/json" {
+		t.Errorf("with JSON as the second choice: %v", got.header)
+	}
+	if got := c.get(path, "Accept: "+protobufType); got.code != 406 {
+		t.Errorf("protobuf only: %d", got.code)
+	}
+	if got := c.get(path, "Accept: "+protobufType+";as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"); got.code != 200 {
+		t.Errorf("metadata in protobuf: %d %s", got.code, got.body)
+	}
+	if got := c.get(path, "Accept: "+tableType); got.code != 200 {
+		t.Errorf("table: %d %s", got.code, got.body)
+	}
+	stream := c.watch(path + "?watch=1" + initialEnd)
+	stream.next()
+	if end := stream.next().String(); !strings.HasPrefix(end, "BOOKMARK end@") {
+		t.Errorf("got %s", end)
+	}
+}
+
+// shownBy is a version of things over what is stored, whose objects say which
+// generation of the definition shows them.
+func shownBy(stored *resource.Resource, generation uint64) *resource.Resource {
+	res := newThing()
+	res.Storage, res.Generation = stored, generation
+	res.ToStorage = func(obj resource.Object) (resource.Object, error) { return obj, nil }
+	res.FromStorage = func(obj resource.Object) (resource.Object, error) {
+		obj.(*unstructured.Unstructured).Object["generation"] = int64(generation)
+		return obj, nil
+	}
+	return res
+}
+
+// interrupted is a connection on which something happens between the first
+// write and the next.
+type interrupted struct {
+	written []byte
+	between func()
+}
+
+func (i *interrupted) Connection() interface{ Push() } { return i }
+func (i *interrupted) Push()                           {}
+func (i *interrupted) TryWrite(parts ...[]byte) bool {
+	i.written = append(i.written, slices.Concat(parts...)...)
+	if i.between != nil {
+		i.between()
+		i.between = nil
+	}
+	return true
+}
+
+// TestADefinitionThatChangesDuringATurn: a client that has read an event may
+// change the definition, and write by it, before the turn that has sent the event
+// reads on.
+func TestADefinitionThatChangesDuringATurn(t *testing.T) {
+	stored := newThing()
+	stored.Mixed = true
+	first, second := shownBy(stored, 1), shownBy(stored, 2)
+	c := newCluster(t, func(s *setup) { must(t, s.config.Resources.(*resource.Table).Add(first)) })
+	cache := watchcache.New(stored, watchcache.Options{})
+	_, err := cache.Fill(nil, 1)
+	must(t, err)
+	put := func(name string, revision storage.Revision) {
+		object, err := cache.Decode("a/"+name, fmt.Appendf(nil, `{"kind":"Thing","apiVersion":"example.com/v1","metadata":{"name":%q,"namespace":"a"}}`, name), revision)
+		must(t, err)
+		cache.Apply([]watchcache.Change{{Key: object.Key, Object: object, Revision: object.Revision}})
+	}
+	connection := &interrupted{between: func() {
+		must(t, c.table.Replace([]schema.GroupVersionResource{first.GroupVersionResource()}, second))
+		put("after", 3)
+	}}
+	watcher, err := cache.Watch(watchcache.WatchOptions{After: 1})
+	must(t, err)
+	defer watcher.Close()
+	put("before", 2)
+	stream := &watchStream{
+		server: c.server, plan: &watchPlan{}, ctx: t.Context(), framer: framer{presenter: c.server.presenter(first, accepted{})},
+		sent:    c.server.metrics.events.WithLabelValues("example.com", "v1", "things"),
+		watcher: watcher, shared: connection, convoy: &convoy{connection: connection}, possession: newPossession(),
+	}
+	if got := stream.collect(new(watchBuffers)); got != asleep {
+		t.Errorf("the turn ended with %d", got)
+	}
+	var shown []string
+	for line := range strings.Lines(string(connection.written)) {
+		_, name, _ := strings.Cut(line, `"name":"`)
+		_, generation, _ := strings.Cut(line, `"generation":`)
+		shown = append(shown, name[:6]+" by "+generation[:1])
+	}
+	if want := []string{`before by 1`, `after" by 2`}; !slices.Equal(shown, want) {
+		t.Errorf("shown were %q, want %q: %s", shown, want, connection.written)
+	}
+}
+
+// TestEventsBeforeOneThatCannotBeShown are sent, counted, and followed by the
+// reason, whoever has read them.
+func TestEventsBeforeOneThatCannotBeShown(t *testing.T) {
+	stored := newThing()
+	stored.Mixed = true
+	things := shownBy(stored, 1)
+	things.FromStorage = func(obj resource.Object) (resource.Object, error) {
+		if obj.GetName() == "bad" {
+			return nil, errors.New("no such thing")
+		}
+		return obj, nil
+	}
+	c := newCluster(t, func(s *setup) { must(t, s.config.Resources.(*resource.Table).Add(things)) })
+	cache := watchcache.New(stored, watchcache.Options{})
+	_, err := cache.Fill(nil, 1)
+	must(t, err)
+	for i, name := range []string{"one", "two", "bad"} {
+		object, err := cache.Decode("a/"+name, fmt.Appendf(nil, `{"kind":"Thing","apiVersion":"example.com/v1","metadata":{"name":%q,"namespace":"a"}}`, name), storage.Revision(2+i))
+		must(t, err)
+		cache.Apply([]watchcache.Change{{Key: object.Key, Object: object, Revision: object.Revision}})
+	}
+	for _, together := range []bool{true, false} {
+		watcher, err := cache.Watch(watchcache.WatchOptions{After: 1})
+		must(t, err)
+		defer watcher.Close()
+		out, connection := new(outbox), new(interrupted)
+		sent := prometheus.NewCounter(prometheus.CounterOpts{Name: "sent"})
+		stream := &watchStream{
+			server: c.server, plan: &watchPlan{}, ctx: t.Context(), framer: framer{presenter: c.server.presenter(things, accepted{})},
+			sent: sent, out: out, watcher: watcher, shared: connection, convoy: &convoy{connection: connection}, possession: newPossession(),
+		}
+		if together {
+			if got := stream.collect(new(watchBuffers)); got != stuck {
+				t.Errorf("the turn ended with %d", got)
+			}
+		}
+		if err := stream.pump(); err == nil {
+			t.Error("the stream goes on")
+		}
+		shown := string(connection.written) + out.String()
+		if n := counterValue(t, sent); n != 2 || strings.Count(shown, `"ADDED"`) != 2 || strings.Count(shown, `"ERROR"`) != 1 || !strings.HasSuffix(shown, "}\n") {
+			t.Errorf("in a convoy: %v: %v events are counted, and sent is %s", together, n, shown)
+		}
+	}
+}
+
+// TestListsThatChangeTheirLength: the items of a protobuf list are shown twice,
+// the first time for the length that precedes them. Whoever converts them may
+// show another length the second time.
+func TestListsThatChangeTheirLength(t *testing.T) {
+	stored := newThing()
+	stored.Mixed = true
+	things := shownBy(stored, 1)
+	length := 100 << 10
+	things.FromStorage = func(obj resource.Object) (resource.Object, error) {
+		length++
+		obj.SetAnnotations(map[string]string{"fill": strings.Repeat("x", length)})
+		return obj, nil
+	}
+	c := newCluster(t, func(s *setup) { must(t, s.config.Resources.(*resource.Table).Add(things)) })
+	cache := watchcache.New(stored, watchcache.Options{})
+	_, err := cache.Fill(nil, 1)
+	must(t, err)
+	object, err := cache.Decode("a/it", []byte(`{"kind":"Thing","apiVersion":"example.com/v1","metadata":{"name":"it","namespace":"a"}}`), 2)
+	must(t, err)
+	for _, grows := range []bool{false, true} {
+		items := func(yield func(*watchcache.Object) bool) {
+			for range 20 {
+				if !grows {
+					length = 100 << 10
+				}
+				if !yield(object) {
+					return
+				}
+			}
+		}
+		w := httptest.NewRecorder()
+		answer := newAnswer(w, httptest.NewRequest(http.MethodGet, "/", nil), protobufType)
+		list := listWriter{answer: answer, presenter: c.server.presenter(things, accepted{media: mediaProtobuf, as: asMetadata, version: "v1"})}
+		err := list.write(page{items: items})
+		if (err != nil) != grows {
+			t.Errorf("a list that grows, %v, ends with %v", grows, err)
+		}
+		if err == nil {
+			must(t, answer.finish())
+			must(t, new(metav1.PartialObjectMetadataList).Unmarshal(envelopeContent(w.Body.Bytes())))
+		}
+		must(t, answer.release(nil))
+	}
+}

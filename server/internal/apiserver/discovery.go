@@ -1,0 +1,96 @@
+package apiserver
+
+import (
+	"slices"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
+)
+
+// subresource is one entry of discovery below a resource.
+type subresource struct {
+	name  string
+	kind  schema.GroupVersionKind // of the bodies
+	body  any                     // an empty one, if they are not the resource's own
+	verbs []string
+}
+
+var readWrite = []string{verbGet, verbPatch, verbUpdate}
+
+// subresourcesOf lists what is served below a resource, by name. What the
+// kubelets of real nodes would answer (pods/log, pods/exec, nodes/proxy) is
+// refused here, and so not offered.
+func subresourcesOf(res *resource.Resource) []subresource {
+	own := func(name string, verbs ...string) subresource {
+		return subresource{name: name, kind: res.GroupVersionKind(), verbs: verbs}
+	}
+	var list []subresource
+	if res.Status {
+		list = append(list, own("status", readWrite...))
+	}
+	if res.Scale != nil {
+		list = append(list, subresource{"scale", scaleKind, &autoscalingv1.Scale{}, readWrite})
+	}
+	switch res.GroupVersionResource() {
+	case coreResource("pods"):
+		list = append(list,
+			subresource{"binding", bindingKind, &corev1.Binding{}, []string{verbCreate}},
+			own("ephemeralcontainers", readWrite...),
+			subresource{"eviction", evictionKind, &policyv1.Eviction{}, []string{verbCreate}},
+			own("resize", readWrite...))
+	case coreResource("namespaces"):
+		list = append(list, own("finalize", verbUpdate))
+	case coreResource("serviceaccounts"):
+		list = append(list, subresource{"token", tokenRequestKind, &authenticationv1.TokenRequest{}, []string{verbCreate}})
+	case certificatesv1.SchemeGroupVersion.WithResource("certificatesigningrequests"):
+		list = append(list, own("approval", readWrite...))
+	}
+	slices.SortFunc(list, func(a, b subresource) int { return strings.Compare(a.name, b.name) })
+	return list
+}
+
+func coreResource(plural string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Version: "v1", Resource: plural}
+}
+
+// apiResources is the plain discovery of one group and version: resources and
+// their subresources.
+func apiResources(resources []*resource.Resource) []metav1.APIResource {
+	list := make([]metav1.APIResource, 0, 2*len(resources))
+	for _, res := range resources {
+		list = append(list, metav1.APIResource{
+			Name: res.Plural, SingularName: res.Singular, Namespaced: res.Namespaced, Kind: res.Kind,
+			Verbs: verbsOf(res), ShortNames: res.ShortNames, Categories: res.Categories,
+		})
+		for _, sub := range subresourcesOf(res) {
+			entry := metav1.APIResource{
+				Name: res.Plural + "/" + sub.name, Namespaced: res.Namespaced, Kind: sub.kind.Kind, Verbs: sub.verbs,
+			}
+			if sub.kind.GroupVersion() != res.GroupVersion() {
+				entry.Group, entry.Version = sub.kind.Group, sub.kind.Version
+			}
+			list = append(list, entry)
+		}
+	}
+	return list
+}
+
+// apiGroup is the plain discovery of one group.
+func apiGroup(g *group) metav1.APIGroup {
+	plain := metav1.APIGroup{Name: g.name}
+	for _, v := range g.versions {
+		plain.Versions = append(plain.Versions, metav1.GroupVersionForDiscovery{
+			GroupVersion: v.String(), Version: v.Version,
+		})
+	}
+	plain.PreferredVersion = plain.Versions[0]
+	return plain
+}

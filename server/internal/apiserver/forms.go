@@ -1,0 +1,290 @@
+package apiserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"iter"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/watchcache"
+)
+
+// formIDs name the encodings of one resource that are made once per object
+// and then shared by all who read it.
+type formIDs struct {
+	shown            watchcache.FormID // JSON of a resource that is stored in another shape
+	protobuf         watchcache.FormID // the protobuf envelope
+	metadata         watchcache.FormID // JSON of the PartialObjectMetadata, v1
+	metadataProtobuf watchcache.FormID
+	cbor             watchcache.FormID // CBOR as in a list; see presenter.cbor
+	metadataCBOR     watchcache.FormID
+	row              watchcache.FormID // table row with metadata, v1
+	items            [2 * len(mediaNames)]blockIDs
+}
+
+// knownForms holds formIDs by schema.GroupVersionResource. Ids are never freed,
+// so those of custom resources, which come and go, are shared by all resources
+// of a version's name: an object is only ever shown in versions of one kind.
+var knownForms sync.Map
+
+func formsOf(res *resource.Resource) *formIDs {
+	gvr := res.GroupVersionResource()
+	if res.Stored().Mixed {
+		gvr = schema.GroupVersionResource{Version: res.Version}
+	}
+	if ids, ok := knownForms.Load(gvr); ok {
+		return ids.(*formIDs)
+	}
+	newFormsMu.Lock()
+	defer newFormsMu.Unlock()
+	if ids, ok := knownForms.Load(gvr); ok {
+		return ids.(*formIDs)
+	}
+	name := gvr.GroupVersion().String() + "/" + gvr.Resource + " "
+	ids := &formIDs{
+		shown:            watchcache.NewForm(name + "json"),
+		protobuf:         watchcache.NewForm(name + "protobuf"),
+		metadata:         watchcache.NewForm(name + "metadata json"),
+		metadataProtobuf: watchcache.NewForm(name + "metadata protobuf"),
+		cbor:             watchcache.NewForm(name + "cbor"),
+		metadataCBOR:     watchcache.NewForm(name + "metadata cbor"),
+		row:              watchcache.NewForm(name + "table row"),
+	}
+	for i := range ids.items {
+		ids.items[i] = newBlockIDs(name, i)
+	}
+	knownForms.Store(gvr, ids)
+	return ids
+}
+
+var newFormsMu sync.Mutex
+
+// presenter turns cached objects into the forms of one resource. It is made
+// per request and immutable.
+type presenter struct {
+	res     *resource.Resource
+	ids     *formIDs
+	form    accepted
+	encodes func(form string) // called for each encode that is not shared yet
+	// passing: what is encoded is not kept with the objects, where it would stay
+	// for as long as they do. What they have is used. Only forms of events are kept:
+	// they go with the history.
+	passing bool
+}
+
+func (s *Server) presenter(res *resource.Resource, form accepted) presenter {
+	return presenter{
+		res: res, ids: formsOf(res), form: form, passing: true,
+		encodes: s.metrics.countEncode,
+	}
+}
+
+// isCustom says that objects are unstructured: they have no protobuf form, and
+// carry kind and apiVersion as items of a list.
+func isCustom(res *resource.Resource) bool {
+	_, custom := res.New().(*unstructured.Unstructured)
+	return custom
+}
+
+// formOf returns a form of an object, and keeps it there unless it is passing.
+func (p presenter) formOf(o *watchcache.Object, id watchcache.FormID, encode func(*watchcache.Object) ([]byte, error)) ([]byte, error) {
+	if p.passing && !o.HasForm(id, p.res.Generation) {
+		return encode(o)
+	}
+	return o.FormAt(id, p.res.Generation, encode)
+}
+
+// json returns an object's JSON in the shape of the resource: the cached
+// bytes themselves wherever the shape is the stored one. What a webhook has made
+// is kept in any case, and so is, because that takes no memory, that an object
+// looks as it is stored.
+func (p presenter) json(o *watchcache.Object) ([]byte, error) {
+	if p.asStored(o) {
+		return o.JSON, nil
+	}
+	p.passing = p.passing && p.res.FromStorageBatch == nil
+	shown, err := p.formOf(o, p.ids.shown, func(o *watchcache.Object) ([]byte, error) {
+		p.encodes("json")
+		obj, err := p.res.Decode(o.JSON)
+		if err != nil {
+			return nil, err
+		}
+		return p.shownAs(o, obj)
+	})
+	if err != nil || !p.passing || !isCached(o, shown) {
+		return shown, err
+	}
+	return o.FormAt(p.ids.shown, p.res.Generation, func(o *watchcache.Object) ([]byte, error) { return o.JSON, nil })
+}
+
+// isCached reports whether what an object is shown as are its cached bytes.
+func isCached(o *watchcache.Object, shown []byte) bool {
+	return len(shown) > 0 && len(o.JSON) > 0 && &shown[0] == &o.JSON[0]
+}
+
+// asStored says that the cached bytes are what the resource shows.
+func (p presenter) asStored(o *watchcache.Object) bool {
+	return p.res.Storage == nil || p.res.AsStored != nil && p.res.AsStored(o.JSON, int64(o.Written()))
+}
+
+// shownAs encodes what was made of a cached object. If nothing was changed the
+// cached bytes themselves serve, and need no further memory.
+func (p presenter) shownAs(o *watchcache.Object, obj resource.Object) ([]byte, error) {
+	shown, err := p.res.Marshal(obj)
+	if err == nil && bytes.Equal(shown, o.JSON) {
+		return o.JSON, nil
+	}
+	return shown, err
+}
+
+// decode returns an object in the shape of the resource. What is shown is at
+// hand already if a webhook had to make it.
+func (p presenter) decode(o *watchcache.Object) (resource.Object, error) {
+	if p.res.FromStorageBatch == nil {
+		return p.res.Decode(o.JSON)
+	}
+	shown, err := p.json(o)
+	if err != nil {
+		return nil, err
+	}
+	return p.res.DecodeShown(shown)
+}
+
+// convertAtOnce is how many objects one call of a webhook is asked to convert
+// at most.
+const convertAtOnce = 500
+
+// prepare makes the JSON of many objects with few calls of a webhook, if it
+// takes one at all.
+func (p presenter) prepare(ctx context.Context, objects iter.Seq[*watchcache.Object]) error {
+	if p.res.FromStorageBatch == nil {
+		return nil
+	}
+	var waiting []*watchcache.Object
+	for o := range objects {
+		if p.asStored(o) || o.HasForm(p.ids.shown, p.res.Generation) {
+			continue
+		}
+		if waiting = append(waiting, o); len(waiting) == convertAtOnce {
+			if err := p.convert(ctx, waiting); err != nil {
+				return err
+			}
+			waiting = waiting[:0]
+		}
+	}
+	return p.convert(ctx, waiting)
+}
+
+// convert makes the JSON of a batch of objects.
+func (p presenter) convert(ctx context.Context, objects []*watchcache.Object) error {
+	if len(objects) == 0 {
+		return nil
+	}
+	stored := make([]resource.Object, len(objects))
+	for i, o := range objects {
+		obj, err := p.res.Storage.Decode(o.JSON)
+		if err != nil {
+			return err
+		}
+		stored[i] = obj
+	}
+	converted, err := p.res.FromStorageBatch(ctx, stored)
+	if err != nil {
+		return err
+	}
+	for i, o := range objects {
+		_, err := o.FormAt(p.ids.shown, p.res.Generation, func(o *watchcache.Object) ([]byte, error) {
+			p.encodes("json")
+			return p.shownAs(o, converted[i])
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// protobuf returns an object's protobuf envelope.
+func (p presenter) protobuf(o *watchcache.Object) ([]byte, error) {
+	return p.formOf(o, p.ids.protobuf, func(o *watchcache.Object) ([]byte, error) {
+		raw, err := p.message(nil, o)
+		if err != nil {
+			return nil, err
+		}
+		return resource.AppendProtobufEnvelope(nil, p.res.GroupVersionKind(), raw), nil
+	})
+}
+
+// message appends an object's bare protobuf message.
+func (p presenter) message(dst []byte, o *watchcache.Object) ([]byte, error) {
+	p.encodes("protobuf")
+	if p.res.Storage == nil {
+		return p.res.AppendProtobuf(dst, o.JSON)
+	}
+	obj, err := p.decode(o)
+	if err != nil {
+		return dst, err
+	}
+	raw, err := resource.MarshalProtobufMessage(obj)
+	return append(dst, raw...), err
+}
+
+// metadata returns the JSON of an object's PartialObjectMetadata. It costs a
+// scan of the metadata and a copy, so it is kept only for events, which many
+// watchers share.
+func (p presenter) metadata(o *watchcache.Object, keep bool) ([]byte, error) {
+	encode := func(o *watchcache.Object) ([]byte, error) {
+		p.encodes("metadata")
+		shown, err := p.json(o)
+		if err != nil {
+			return nil, err
+		}
+		return metadataJSON(p.res, shown, p.form.version), nil
+	}
+	if !keep || p.form.version != "v1" {
+		return encode(o)
+	}
+	return p.formOf(o, p.ids.metadata, encode)
+}
+
+// metadataProtobuf returns an object's PartialObjectMetadata in the protobuf
+// envelope.
+func (p presenter) metadataProtobuf(o *watchcache.Object) ([]byte, error) {
+	encode := func(o *watchcache.Object) ([]byte, error) {
+		p.encodes("metadata protobuf")
+		shown, err := p.json(o)
+		if err != nil {
+			return nil, err
+		}
+		return metadataProtobuf(metadataJSON(p.res, shown, p.form.version), p.form.version)
+	}
+	if p.form.version != "v1" {
+		return encode(o)
+	}
+	return p.formOf(o, p.ids.metadataProtobuf, encode)
+}
+
+// envelope returns what an object looks like in protobuf in the negotiated
+// shape.
+func (p presenter) envelope(o *watchcache.Object) ([]byte, error) {
+	if p.form.as == asMetadata {
+		return p.metadataProtobuf(o)
+	}
+	return p.protobuf(o)
+}
+
+// envelopeContent returns the bare message inside a protobuf envelope of our
+// own making, sharing its memory. Items of lists are bare.
+func envelopeContent(envelope []byte) []byte {
+	const magic = 4
+	rest := envelope[magic:]
+	typeMeta, n := binary.Uvarint(rest[1:])
+	rest = rest[1+n+int(typeMeta):]
+	size, n := binary.Uvarint(rest[1:])
+	return rest[1+n : 1+n+int(size)]
+}

@@ -1,0 +1,69 @@
+package apiserver
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/levelwire/levelwire/server/internal/auth"
+)
+
+// TestImpersonation: every part of somebody must be allowed, and what they may
+// do is then what counts.
+func TestImpersonation(t *testing.T) {
+	c := newCluster(t, func(s *setup) {
+		s.config.Authorizer = authorizerFunc(func(a auth.Attributes) (auth.Decision, string) {
+			switch {
+			case a.Verb == "impersonate":
+				allowed := a.User.Name == "tester" && a.Name != "root" && a.Name != "wheel" && a.Subresource != "scopes"
+				return map[bool]auth.Decision{true: auth.Allow}[allowed], ""
+			case a.User.Name == "jane", a.User.In("dev"), a.User.In(auth.ServiceAccounts + ":ns"):
+				return auth.Allow, ""
+			}
+			return auth.NoOpinion, "nobody you know"
+		})
+	})
+	const path = "/api/v1/namespaces/a/pods"
+	for name, test := range map[string]struct {
+		headers []string
+		code    int
+		says    string
+	}{
+		"oneself":        {nil, 403, `pods is forbidden: User \"tester\" cannot list resource \"pods\" in API group \"\" in the namespace \"a\": nobody you know`},
+		"a user":         {[]string{"Impersonate-User: jane"}, 200, ""},
+		"a group":        {[]string{"Impersonate-User: x", "Impersonate-Group: dev"}, 200, ""},
+		"an account":     {[]string{"Impersonate-User: system:serviceaccount:ns:sa"}, 200, ""},
+		"not allowed":    {[]string{"Impersonate-User: root"}, 403, `users \"root\" is forbidden: User \"tester\" cannot impersonate resource \"users\"`},
+		"not that group": {[]string{"Impersonate-User: jane", "Impersonate-Group: wheel"}, 403, `groups \"wheel\" is forbidden`},
+		"not that extra": {[]string{"Impersonate-User: jane", "Impersonate-Extra-Scopes: all"}, 403, `userextras/scopes`},
+		"nobody":         {[]string{"Impersonate-Group: dev"}, 400, "no user"},
+	} {
+		if got := c.get(path, test.headers...); got.code != test.code || !strings.Contains(string(got.body), test.says) {
+			t.Errorf("%s: %d %s", name, got.code, got.body)
+		}
+	}
+	if got := c.get("/version", "Authorization: ", "Impersonate-User: jane"); got.code != 403 {
+		t.Errorf("without credentials: %d %s", got.code, got.body)
+	}
+}
+
+// FuzzImpersonate: whatever the headers say, nobody is impersonated without a
+// name.
+func FuzzImpersonate(f *testing.F) {
+	f.Add("jane", "dev", "Scopes%2f", "v")
+	f.Add("", "dev", "", "")
+	f.Fuzz(func(t *testing.T, user, group, key, value string) {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Header["Impersonate-User"] = []string{user}
+		r.Header["Impersonate-Group"] = []string{group}
+		r.Header["Impersonate-Extra-"+key] = []string{value}
+		wanted, present, err := impersonated(r.Header)
+		if present != (wanted.Name != "") || present && err != nil {
+			t.Errorf("%+v, %v, %v", wanted, present, err)
+		}
+		if len(wanted.Extra) != 1 || len(impersonations(wanted)) < 2 {
+			t.Errorf("%+v", wanted)
+		}
+	})
+}

@@ -1,0 +1,197 @@
+package apiserver
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/klauspost/compress/s2"
+
+	"github.com/levelwire/levelwire/server/internal/gzipblock"
+	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/watchcache"
+)
+
+// blockIDs name the two ways in which the encoded items of a run are kept.
+type blockIDs struct {
+	packed   watchcache.FormID // S2: unpacked faster than they could be encrypted, a third of the memory
+	deflated watchcache.FormID // a part of a gzip stream
+}
+
+// newBlockIDs registers the blocks of a kind; see presenter.itemBlocks.
+func newBlockIDs(name string, kind int) blockIDs {
+	name += mediaNames[kind/2] + " items"
+	if kind%2 == 1 {
+		name += " of metadata"
+	}
+	return blockIDs{packed: watchcache.NewForm(name), deflated: watchcache.NewForm(name + ", deflated")}
+}
+
+// itemBlocks returns the ids of the blocks that hold runs of items as the
+// presenter shows them; false if there are none.
+func (p presenter) itemBlocks() (blockIDs, bool) {
+	kind := 2 * int(p.form.media)
+	switch {
+	case p.form.as == asTable, p.form.media == mediaYAML, p.res.FromStorageBatch != nil:
+		return blockIDs{}, false
+	case p.form.as == asMetadata && p.form.version != "v1":
+		return blockIDs{}, false // few ask for it
+	case p.form.as == asMetadata:
+		kind++
+	}
+	return p.ids.items[kind], true
+}
+
+// maxRun is how long the items of a run may be, in bytes, to be kept as a
+// block: a longer one would need as much memory at once for each that is made.
+const maxRun = 4 << 20
+
+// itemsSize is how long the JSON of a run's objects is.
+func itemsSize(run watchcache.Run) int {
+	size := 0
+	for i := range run.Len() {
+		size += len(run.Object(i).JSON)
+	}
+	return size
+}
+
+// packed returns the items of a run, packed.
+func (p presenter) packed(run watchcache.Run, ids blockIDs) (watchcache.Block, error) {
+	return run.Block(ids.packed, p.res.Generation, func(run watchcache.Run) (watchcache.Block, error) {
+		text, err := p.borrowItems(run)
+		if err != nil {
+			return watchcache.Block{}, err
+		}
+		defer returnItems(text)
+		scratch := itemBuffers.Get().(*[]byte)
+		defer returnItems(scratch)
+		*scratch = s2.Encode((*scratch)[:cap(*scratch)], *text)
+		return watchcache.Block{Bytes: append([]byte(nil), *scratch...), Size: len(*text)}, nil
+	})
+}
+
+// unpack writes the items of a packed block to dst, which has their length.
+func unpack(block watchcache.Block, dst []byte) error {
+	if _, err := s2.Decode(dst, block.Bytes); err != nil {
+		return fmt.Errorf("unpack %d bytes of a list: %w", block.Size, err)
+	}
+	return nil
+}
+
+// deflated returns the items of a run as a part of a gzip stream.
+func (p presenter) deflated(run watchcache.Run, ids blockIDs) (gzipblock.Block, error) {
+	block, err := run.Block(ids.deflated, p.res.Generation, func(run watchcache.Run) (watchcache.Block, error) {
+		text, err := p.borrowText(run, ids)
+		if err != nil {
+			return watchcache.Block{}, err
+		}
+		defer returnItems(text)
+		z, err := gzipblock.Compress(*text)
+		return watchcache.Block{Bytes: z.Deflated, Size: z.Size, CRC: z.CRC}, err
+	})
+	return gzipblock.Block{Deflated: block.Bytes, Size: block.Size, CRC: block.CRC}, err
+}
+
+// borrowText is borrowItems, from what is packed if that is at hand.
+func (p presenter) borrowText(run watchcache.Run, ids blockIDs) (*[]byte, error) {
+	block, ok := run.Kept(ids.packed, p.res.Generation)
+	if !ok {
+		return p.borrowItems(run)
+	}
+	buf := itemBuffers.Get().(*[]byte)
+	*buf = slices.Grow((*buf)[:0], block.Size)[:block.Size]
+	return buf, unpack(block, *buf)
+}
+
+// itemBuffers hold the items of a run while a block is made of them.
+var itemBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
+func returnItems(buf *[]byte) {
+	if cap(*buf) <= 1<<20 {
+		itemBuffers.Put(buf)
+	}
+}
+
+// borrowItems encodes the items of a run. The buffer must be returned.
+func (p presenter) borrowItems(run watchcache.Run) (*[]byte, error) {
+	buf := itemBuffers.Get().(*[]byte)
+	text := (*buf)[:0]
+	item := p.itemAppender()
+	for i := range run.Len() {
+		var err error
+		if i > 0 && p.form.media == mediaJSON {
+			text = append(text, ',')
+		}
+		if text, err = item(text, run.Object(i)); err != nil {
+			returnItems(buf)
+			return nil, err
+		}
+	}
+	*buf = text
+	return buf, nil
+}
+
+// itemAppender returns the function that appends an object as it stands in a
+// list, chosen once for many. Items of a JSON list are not separated by it.
+func (p presenter) itemAppender() func([]byte, *watchcache.Object) ([]byte, error) {
+	switch {
+	case p.form.media == mediaProtobuf:
+		message := p.bareMessages()
+		return func(dst []byte, o *watchcache.Object) ([]byte, error) {
+			raw, err := message(o)
+			if err != nil {
+				return dst, err
+			}
+			return resource.AppendProtobufListItem(dst, raw), nil
+		}
+	case p.form.media == mediaCBOR:
+		encode := p.cbor
+		if p.form.as == asMetadata {
+			encode = p.metadataCBOR
+		}
+		return func(dst []byte, o *watchcache.Object) ([]byte, error) {
+			item, err := encode(o)
+			return append(dst, item...), err
+		}
+	case p.form.as == asMetadata:
+		head := metadataHead(p.form.version)
+		return func(dst []byte, o *watchcache.Object) ([]byte, error) {
+			shown, err := p.json(o)
+			if err != nil {
+				return dst, err
+			}
+			return append(append(append(dst, head...), metadataOf(p.res, shown)...), '}'), nil
+		}
+	}
+	skip := len(p.res.Prefix()) - 1
+	if isCustom(p.res) {
+		skip = 0
+	}
+	return func(dst []byte, o *watchcache.Object) ([]byte, error) {
+		shown, err := p.json(o)
+		if err != nil {
+			return dst, err
+		}
+		from := len(dst)
+		dst = append(dst, shown[skip:]...)
+		dst[from] = '{' // a built-in kind leaves out kind and apiVersion here
+		return dst, nil
+	}
+}
+
+// bareMessages returns the function that makes an object's protobuf message,
+// without an envelope. What it returns is valid until the next call.
+func (p presenter) bareMessages() func(*watchcache.Object) ([]byte, error) {
+	var scratch []byte
+	return func(o *watchcache.Object) (_ []byte, err error) {
+		if p.form.as == asObject && p.passing && !o.HasForm(p.ids.protobuf, p.res.Generation) {
+			scratch, err = p.message(scratch[:0], o)
+			return scratch, err
+		}
+		envelope, err := p.envelope(o)
+		if err != nil {
+			return nil, err
+		}
+		return envelopeContent(envelope), nil
+	}
+}

@@ -1,0 +1,232 @@
+package apiserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/levelwire/levelwire/server/internal/watchcache"
+)
+
+// listWriter writes a page in the negotiated form, item by item.
+type listWriter struct {
+	*answer
+	presenter
+	include  metav1.IncludeObjectPolicy
+	custom   bool      // items carry kind and apiVersion
+	itemHead string    // of a PartialObjectMetadata
+	out      io.Writer // where JSON goes: the answer, perhaps through an indenter
+}
+
+func (l *listWriter) write(p page) error {
+	l.out, l.itemHead, l.custom = l.answer, metadataHead(l.form.version), isCustom(l.res)
+	if l.form.media == mediaProtobuf {
+		return l.writeProtobuf(p)
+	}
+	if l.form.media == mediaCBOR {
+		return l.writeCBOR(p)
+	}
+	meta, err := json.Marshal(p.meta)
+	if err != nil {
+		return fmt.Errorf("encode list metadata: %w", err)
+	}
+	if l.form.media == mediaYAML {
+		return l.writeYAML(p, meta)
+	}
+	if l.form.pretty {
+		l.out = &indenter{out: l.answer}
+	}
+	return l.writeJSON(p, meta)
+}
+
+// writeJSON joins the head, the items and the tail.
+func (l *listWriter) writeJSON(p page, meta []byte) error {
+	head, err := l.head(meta)
+	if err != nil {
+		return err
+	}
+	if p.runs != nil && l.form.as == asObject {
+		l.expect(len(head) + atLeast(p.runs, compressFrom))
+	}
+	if _, err := l.out.Write(head); err != nil {
+		return err
+	}
+	if ids, ok := l.itemBlocks(); ok && p.runs != nil && !l.form.pretty {
+		err = l.writeRuns(p.runs, ids, commaBlock)
+	} else {
+		err = l.writeItems(p.items)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = l.out.Write([]byte(tableTail))
+	return err
+}
+
+// atLeast adds up how long the JSON of runs is until it is more than enough.
+func atLeast(runs iter.Seq[watchcache.Run], enough int) int {
+	size := 0
+	for run := range runs {
+		if size += itemsSize(run); size > enough {
+			break
+		}
+	}
+	return size
+}
+
+func (l *listWriter) writeItems(items iter.Seq[*watchcache.Object]) error {
+	item := l.itemWriter()
+	first := true
+	for object := range items {
+		if !first {
+			if _, err := l.out.Write(comma); err != nil {
+				return err
+			}
+		}
+		first = false
+		if err := item(object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var comma, brace, closingBrace = []byte{','}, []byte{'{'}, []byte{'}'}
+
+// head is everything before the first item.
+func (l *listWriter) head(meta []byte) ([]byte, error) {
+	if l.form.as == asTable {
+		return appendTableHead(nil, l.form.version, meta, l.res.Columns)
+	}
+	gvk := l.listKind()
+	return fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,"metadata":%s,"items":[`, gvk.Kind, gvk.GroupVersion().String(), meta), nil
+}
+
+func (l *listWriter) listKind() schema.GroupVersionKind {
+	if l.form.as == asMetadata {
+		return schema.GroupVersionKind{Group: "meta.k8s.io", Version: l.form.version, Kind: "PartialObjectMetadataList"}
+	}
+	return l.res.GroupVersion().WithKind(l.res.ListKind)
+}
+
+// itemWriter returns the function that writes one item, chosen once per list.
+func (l *listWriter) itemWriter() func(*watchcache.Object) error {
+	switch {
+	case l.form.as == asTable:
+		return l.writeRow
+	case l.form.as == asMetadata:
+		return l.writeMetadata
+	case l.custom:
+		return l.writeWhole
+	}
+	prefix := len(l.res.Prefix())
+	return func(o *watchcache.Object) error {
+		shown, err := l.json(o)
+		if err != nil {
+			return err
+		}
+		if _, err := l.out.Write(brace); err != nil {
+			return err
+		}
+		_, err = l.out.Write(shown[prefix:])
+		return err
+	}
+}
+
+func (l *listWriter) writeWhole(o *watchcache.Object) error {
+	shown, err := l.json(o)
+	if err == nil {
+		_, err = l.out.Write(shown)
+	}
+	return err
+}
+
+// writeMetadata copies an object's metadata into another envelope, piece by
+// piece.
+func (l *listWriter) writeMetadata(o *watchcache.Object) error {
+	shown, err := l.json(o)
+	if err != nil {
+		return err
+	}
+	if _, err := io.WriteString(l.out, l.itemHead); err != nil {
+		return err
+	}
+	if _, err := l.out.Write(metadataOf(l.res, shown)); err != nil {
+		return err
+	}
+	_, err = l.out.Write(closingBrace)
+	return err
+}
+
+func (l *listWriter) writeRow(o *watchcache.Object) error {
+	row, err := l.row(o, l.include)
+	if err == nil {
+		_, err = l.out.Write(row)
+	}
+	return err
+}
+
+// row makes a table row anew: its ages are those of this moment.
+func (p presenter) row(o *watchcache.Object, include metav1.IncludeObjectPolicy) ([]byte, error) {
+	p.encodes("table row")
+	obj, err := p.decode(o)
+	if err != nil {
+		return nil, err
+	}
+	shown, err := p.json(o)
+	if err != nil {
+		return nil, err
+	}
+	return appendRow(nil, p.res, p.form.version, include, obj, shown)
+}
+
+// writeYAML writes the items one by one, as a list of any length would be too
+// much to convert at once.
+func (l *listWriter) writeYAML(p page, meta []byte) error {
+	gvk := l.listKind()
+	head, err := yaml.JSONToYAML(fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,"metadata":%s}`, gvk.Kind, gvk.GroupVersion().String(), meta))
+	if err != nil {
+		return err
+	}
+	if _, err := l.out.Write(append(head, "items:"...)); err != nil {
+		return err
+	}
+	empty := true
+	for object := range p.items {
+		empty = false
+		if err := l.writeYAMLItem(object); err != nil {
+			return err
+		}
+	}
+	tail := "\n"
+	if empty {
+		tail = " []\n"
+	}
+	_, err = io.WriteString(l.out, tail)
+	return err
+}
+
+// writeYAMLItem writes one item behind a dash, its lines indented below it.
+func (l *listWriter) writeYAMLItem(o *watchcache.Object) error {
+	shown, err := l.json(o)
+	if err == nil && l.form.as == asMetadata {
+		shown, err = l.metadata(o, false)
+	}
+	if err != nil {
+		return err
+	}
+	text, err := yaml.JSONToYAML(shown)
+	if err != nil {
+		return err
+	}
+	text = bytes.TrimSuffix(text, []byte{'\n'})
+	text = bytes.ReplaceAll(text, []byte{'\n'}, []byte("\n  "))
+	_, err = l.out.Write(append([]byte("\n- "), text...))
+	return err
+}

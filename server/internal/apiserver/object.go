@@ -1,0 +1,123 @@
+package apiserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
+)
+
+// writeObject answers with any object of the scheme (a Status, a Scale, a
+// TokenReview), in the media type that the client prefers. Objects without
+// kind and apiVersion get those of the scheme; obj itself is not modified.
+func writeObject(w http.ResponseWriter, r *http.Request, code int, obj runtime.Object) error {
+	form, err := negotiate(r, anyForm)
+	if err != nil {
+		return err
+	}
+	body, err := encodeObject(form, obj)
+	if err != nil {
+		return err
+	}
+	writeBody(w, r, code, form.contentType(), body)
+	return nil
+}
+
+// encodeObject returns obj in the given media type, whatever its shape.
+func encodeObject(form accepted, obj runtime.Object) ([]byte, error) {
+	obj, err := withKind(obj)
+	if err != nil {
+		return nil, err
+	}
+	if form.media == mediaProtobuf {
+		body, err := resource.MarshalProtobuf(obj, obj.GetObjectKind().GroupVersionKind())
+		if errors.Is(err, resource.ErrNoProtobuf) {
+			return nil, errNotAcceptable(mediaNames[mediaJSON])
+		}
+		return body, err
+	}
+	if form.media == mediaCBOR {
+		body, err := resource.MarshalCBOR(obj)
+		return append([]byte(resource.CBORTag), body...), err
+	}
+	body, err := json.Marshal(obj)
+	if err != nil {
+		return nil, fmt.Errorf("encode %T as JSON: %w", obj, err)
+	}
+	return presentJSON(form, body)
+}
+
+// presentJSON turns compact JSON into what form asks for: itself, indented, or
+// YAML. The input is not modified, and may be returned.
+func presentJSON(form accepted, body []byte) ([]byte, error) {
+	switch {
+	case form.media == mediaYAML:
+		return yaml.JSONToYAML(body)
+	case form.pretty:
+		var buf bytes.Buffer
+		if err := json.Indent(&buf, body, "", "  "); err != nil {
+			return nil, err
+		}
+		return buf.Bytes(), nil
+	}
+	return body, nil
+}
+
+// withKind returns obj, or a copy of it that says its kind.
+func withKind(obj runtime.Object) (runtime.Object, error) {
+	if !obj.GetObjectKind().GroupVersionKind().Empty() {
+		return obj, nil
+	}
+	kinds, _, err := scheme.Scheme.ObjectKinds(obj)
+	if err != nil {
+		return nil, fmt.Errorf("answer with %T: %w", obj, err)
+	}
+	obj = obj.DeepCopyObject()
+	obj.GetObjectKind().SetGroupVersionKind(kinds[0])
+	return obj, nil
+}
+
+// writeBody writes a complete answer, compressed if it is large and the
+// client reads gzip. What fails here is the client's connection; there is
+// nobody left to tell.
+func writeBody(w http.ResponseWriter, r *http.Request, code int, contentType string, body []byte) {
+	header := w.Header()
+	header.Set("Content-Type", contentType)
+	header.Set("Cache-Control", "no-cache, private")
+	if len(body) >= compressFrom && r.Method == http.MethodGet && readsGzip(r) {
+		writeGzip(w, code, body)
+		return
+	}
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(code)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(body)
+	}
+}
+
+// addWarning attaches a message that kubectl prints to stderr (RFC 7234
+// section 5.5, code 299).
+func addWarning(w http.ResponseWriter, message string) {
+	clean := make([]rune, 0, len(message))
+	for _, c := range message {
+		if c >= ' ' && c != 0x7f {
+			clean = append(clean, c)
+		}
+	}
+	w.Header().Add("Warning", "299 - "+strconv.Quote(string(clean)))
+}
+
+// respond is writeObject for handlers that have nobody to return an error to.
+func (s *Server) respond(w http.ResponseWriter, r *http.Request, obj runtime.Object) {
+	if err := writeObject(w, r, http.StatusOK, obj); err != nil {
+		writeError(w, r, err)
+	}
+}

@@ -1,0 +1,81 @@
+package apiserver
+
+import (
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/resource"
+)
+
+// patch answers PATCH of an object.
+func (s *Server) patch(w http.ResponseWriter, r *http.Request, q *request) error {
+	x, patch, err := s.newPatcher(w, r, q)
+	if err != nil {
+		return err
+	}
+	result, err := x.Patch(r.Context(), q.namespace, q.name, patch, x.patchOptions())
+	if err != nil {
+		return err
+	}
+	return x.answer(http.StatusOK, result)
+}
+
+// newPatcher reads options, body and patch.
+func (s *Server) newPatcher(w http.ResponseWriter, r *http.Request, q *request) (*writer, *registry.Patch, error) {
+	kind := patchType(r)
+	x, err := s.newWriter(w, r, q, func(o metav1.UpdateOptions) (string, field.ErrorList) {
+		return "PatchOptions", validation.ValidatePatchOptions(&metav1.PatchOptions{
+			DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation, Force: force(q),
+		}, kind)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	patch, err := registry.ParsePatch(kind, x.body)
+	if err != nil {
+		return nil, nil, err
+	}
+	return x, patch, x.judge(patch.StrictErrors())
+}
+
+// patchType returns what the Content-Type says, known or not.
+func patchType(r *http.Request) types.PatchType {
+	kind, err := bodyType(r)
+	if err != nil {
+		return types.PatchType(r.Header.Get("Content-Type"))
+	}
+	return types.PatchType(kind)
+}
+
+// force reads the parameter of server-side apply, which no other patch may
+// have.
+func force(q *request) *bool {
+	if !q.query.Has("force") {
+		return nil
+	}
+	forced := isTrue(q.query, "force")
+	return &forced
+}
+
+// patchOptions decodes what a patch made of the object, with the same care as
+// a body. A warning is given once, however often the patch is applied.
+func (x *writer) patchOptions() registry.PatchOptions {
+	warned := false
+	forced := force(x.q)
+	return registry.PatchOptions{WriteOptions: x.opts, Force: forced != nil && *forced, Decode: func(patched []byte) (resource.Object, error) {
+		obj, gvk, strict, err := x.q.resource.DecodeBody(resource.MediaTypeJSON, patched)
+		if err != nil {
+			return nil, bodyError(err, gvk, x.q.resource.GroupVersionKind())
+		}
+		if warned && x.fieldValidation != validationStrict {
+			return obj, nil
+		}
+		warned = true
+		return obj, x.judge(strict)
+	}}
+}

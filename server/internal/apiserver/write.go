@@ -1,0 +1,176 @@
+package apiserver
+
+import (
+	"net/http"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/resource"
+)
+
+// writer is one request that changes something: what its handler and the
+// decoding of its body share.
+type writer struct {
+	registry.Registry
+	w    http.ResponseWriter
+	r    *http.Request
+	q    *request
+	opts registry.WriteOptions
+	body []byte
+	kind string // media type of body
+	fieldValidation
+}
+
+// newWriter reads options and body. A server without a registry is read-only.
+func (s *Server) newWriter(w http.ResponseWriter, r *http.Request, q *request, validate func(metav1.UpdateOptions) (string, field.ErrorList)) (*writer, error) {
+	if s.config.Registry == nil {
+		return nil, errMethod(q.resource, q.verb)
+	}
+	// An answer that the client cannot read must be refused before anything
+	// is written.
+	if _, err := negotiate(r, objectForm); err != nil {
+		return nil, err
+	}
+	x := &writer{Registry: s.config.Registry.For(q.resource), w: w, r: r, q: q}
+	if err := x.readOptions(validate); err != nil {
+		return nil, err
+	}
+	var err error
+	if x.kind, err = bodyType(r); err != nil {
+		return nil, err
+	}
+	x.body, err = s.readBody(w, r)
+	return x, err
+}
+
+// readOptions reads what all writes but DELETE have in their query.
+func (x *writer) readOptions(validate func(metav1.UpdateOptions) (string, field.ErrorList)) error {
+	o := metav1.UpdateOptions{
+		DryRun:          x.q.query["dryRun"],
+		FieldManager:    x.q.query.Get("fieldManager"),
+		FieldValidation: x.q.query.Get("fieldValidation"),
+	}
+	if kind, errs := validate(o); len(errs) > 0 {
+		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
+	}
+	x.opts = registry.WriteOptions{DryRun: len(o.DryRun) > 0, FieldManager: manager(o.FieldManager, x.r.UserAgent())}
+	x.fieldValidation = fieldValidation(o.FieldValidation)
+	return nil
+}
+
+// manager returns who owns what a request writes: who it says, or else the
+// program that sends it, whose name is what its User-Agent begins with.
+func manager(stated, userAgent string) string {
+	if stated != "" {
+		return stated
+	}
+	name, _, _ := strings.Cut(userAgent, "/")
+	printable := make([]byte, 0, min(len(name), validation.FieldManagerMaxLength))
+	for _, r := range name {
+		if !unicode.IsPrint(r) {
+			continue
+		}
+		if len(printable)+utf8.RuneLen(r) > validation.FieldManagerMaxLength {
+			break
+		}
+		printable = utf8.AppendRune(printable, r)
+	}
+	return string(printable)
+}
+
+func createOptions(o metav1.UpdateOptions) (string, field.ErrorList) {
+	return "CreateOptions", validation.ValidateCreateOptions(&metav1.CreateOptions{
+		DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation,
+	})
+}
+
+func updateOptions(o metav1.UpdateOptions) (string, field.ErrorList) {
+	return "UpdateOptions", validation.ValidateUpdateOptions(&o)
+}
+
+// create answers POST to a collection.
+func (s *Server) create(w http.ResponseWriter, r *http.Request, q *request) error {
+	x, err := s.newWriter(w, r, q, createOptions)
+	if err != nil {
+		return err
+	}
+	obj, err := x.decode()
+	if err != nil {
+		return err
+	}
+	result, err := x.Create(r.Context(), q.namespace, obj, x.opts)
+	if err != nil {
+		return err
+	}
+	return x.answer(http.StatusCreated, result)
+}
+
+// update answers PUT of an object.
+func (s *Server) update(w http.ResponseWriter, r *http.Request, q *request) error {
+	x, err := s.newWriter(w, r, q, updateOptions)
+	if err != nil {
+		return err
+	}
+	replace, err := x.replacement()
+	if err != nil {
+		return err
+	}
+	result, err := x.Update(r.Context(), q.namespace, q.name, replace, registry.UpdateOptions{WriteOptions: x.opts})
+	if err != nil {
+		return err
+	}
+	return x.answer(http.StatusOK, result)
+}
+
+// replacement returns an Updater that ignores the current object. The body is
+// decoded at once, so that a bad one is refused whether or not the object
+// exists, and anew for each further attempt, because each consumes its object.
+func (x *writer) replacement() (registry.Updater, error) {
+	first, err := x.decode()
+	if err != nil {
+		return nil, err
+	}
+	if err := x.matchPath(first); err != nil {
+		return nil, err
+	}
+	return func(resource.Object) (resource.Object, error) {
+		if obj := first; obj != nil {
+			first = nil
+			return obj, nil
+		}
+		obj, _, _, err := x.q.resource.DecodeBody(x.kind, x.body)
+		return obj, err
+	}, nil
+}
+
+// matchPath compares an object with the path it was sent to.
+func (x *writer) matchPath(obj metav1.Object) error {
+	q := x.q
+	switch name := obj.GetName(); name {
+	case q.name:
+	case "":
+		return badRequest("the name of the object (%s based on URL) was undeterminable: name must be provided", q.name)
+	default:
+		return badRequest("the name of the object (%s) does not match the name on the URL (%s)", name, q.name)
+	}
+	if ns := obj.GetNamespace(); q.resource.Namespaced && ns != "" && ns != q.namespace {
+		return badRequest("the namespace of the object (%s) does not match the namespace on the request (%s)", ns, q.namespace)
+	}
+	return nil
+}
+
+// answer writes the result of a write that left an object.
+func (x *writer) answer(code int, result *registry.Result) error {
+	if result.Created {
+		code = http.StatusCreated
+	}
+	return writeResult(x.w, x.r, x.q, code, result.Object, result.JSON)
+}

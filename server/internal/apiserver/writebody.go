@@ -1,0 +1,85 @@
+package apiserver
+
+import (
+	"errors"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
+)
+
+// fieldValidation says what becomes of unknown and duplicate fields: Ignore,
+// Warn or Strict (KEP-2885). "" is Warn.
+type fieldValidation string
+
+const (
+	validationIgnore fieldValidation = "Ignore"
+	validationStrict fieldValidation = "Strict"
+)
+
+// maxWarnings bounds how many strict errors of one body are told: a body can
+// hold more than a header.
+const maxWarnings = 20
+
+// decode reads the body as an object of the endpoint.
+func (x *writer) decode() (resource.Object, error) {
+	obj, gvk, strict, err := x.q.resource.DecodeBody(x.kind, x.body)
+	if err != nil {
+		return nil, bodyError(err, gvk, x.q.resource.GroupVersionKind())
+	}
+	return obj, x.judge(strict)
+}
+
+// decodeAs reads the body as an object of another kind.
+func (x *writer) decodeAs(want schema.GroupVersionKind, into runtime.Object) error {
+	gvk, strict, err := resource.DecodeInto(x.kind, x.body, want, into)
+	if err != nil {
+		return bodyError(err, gvk, want)
+	}
+	return x.judge(strict)
+}
+
+// judge refuses, warns of or ignores what strict decoding found.
+func (x *writer) judge(strict []error) error {
+	if len(strict) == 0 || x.fieldValidation == validationIgnore {
+		return nil
+	}
+	if len(strict) > maxWarnings {
+		strict = append(strict[:maxWarnings:maxWarnings], errors.New("further fields are not listed"))
+	}
+	if x.fieldValidation == validationStrict {
+		texts := make([]string, len(strict))
+		for i, err := range strict {
+			texts[i] = err.Error()
+		}
+		kind := x.q.resource.GroupVersionKind()
+		return badRequest("%s in version %q cannot be handled as a %s: strict decoding error: %s",
+			kind.Kind, kind.Version, kind.Kind, strings.Join(texts, ", "))
+	}
+	for _, err := range strict {
+		addWarning(x.w, err.Error())
+	}
+	return nil
+}
+
+// bodyError is what Kubernetes says about a body that is not what it should
+// be. got is what the body says it is, as far as that is known.
+func bodyError(err error, got, want schema.GroupVersionKind) error {
+	var media *resource.UnsupportedMediaTypeError
+	var kind *resource.KindMismatchError
+	switch {
+	case errors.As(err, &media):
+		return errUnsupportedBody(media.MediaType)
+	case errors.As(err, &kind):
+		if kind.Got.GroupVersion() != kind.Want.GroupVersion() {
+			return badRequest("the API version in the data (%s) does not match the expected API version (%s)",
+				kind.Got.GroupVersion(), kind.Want.GroupVersion())
+		}
+		return badRequest("%s in version %q cannot be handled as a %s", kind.Got.Kind, kind.Got.GroupVersion(), kind.Want.Kind)
+	case got.Kind == "":
+		return badRequest("the object provided is unrecognized (must be of type %s): %v", want.Kind, err)
+	}
+	return badRequest("%s in version %q cannot be handled as a %s: %v", got.Kind, got.Version, want.Kind, err)
+}

@@ -1,0 +1,129 @@
+package customresource
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/client-go/util/jsonpath"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
+)
+
+// age is the column of definitions that name none.
+var age = apiextensionsv1.CustomResourceColumnDefinition{
+	Name: "Age", Type: "date", JSONPath: ".metadata.creationTimestamp",
+	Description: "The time since the object was created.",
+}
+
+// columnsOf returns the table of a version: the name, and what the definition
+// adds to it. Paths are parsed when the first row is made.
+func columnsOf(added []apiextensionsv1.CustomResourceColumnDefinition) ([]metav1.TableColumnDefinition, func(resource.Object) []any) {
+	if len(added) == 0 {
+		added = []apiextensionsv1.CustomResourceColumnDefinition{age}
+	}
+	columns := []metav1.TableColumnDefinition{{
+		Name: "Name", Type: "string", Format: "name", Description: "The object's name, unique within its namespace.",
+	}}
+	for _, c := range added {
+		description := c.Description
+		if description == "" {
+			description = "Custom resource definition column (in JSONPath format): " + c.JSONPath
+		}
+		columns = append(columns, metav1.TableColumnDefinition{
+			Name: c.Name, Type: c.Type, Format: c.Format, Description: description, Priority: c.Priority,
+		})
+	}
+	paths := sync.OnceValue(func() []*jsonpath.JSONPath { return parsePaths(added) })
+	return columns, func(obj resource.Object) []any {
+		cells := []any{obj.GetName()}
+		for i, path := range paths() {
+			cells = append(cells, cell(added[i].Type, path, obj.(*unstructured.Unstructured).Object))
+		}
+		return cells
+	}
+}
+
+// parsePaths returns nil where a path cannot be parsed, and for one that leaves
+// its braces: it could begin a range, and paths with a range must not be
+// evaluated by two requests at once.
+func parsePaths(added []apiextensionsv1.CustomResourceColumnDefinition) []*jsonpath.JSONPath {
+	paths := make([]*jsonpath.JSONPath, len(added))
+	for i, c := range added {
+		path := jsonpath.New(c.Name).AllowMissingKeys(true)
+		if !strings.ContainsAny(c.JSONPath, "{}") && path.Parse("{"+c.JSONPath+"}") == nil {
+			paths[i] = path
+		}
+	}
+	return paths
+}
+
+// cell returns what a column shows of an object; nil if it has nothing of the
+// column's type there.
+func cell(kind string, path *jsonpath.JSONPath, object map[string]any) any {
+	if path == nil {
+		return nil
+	}
+	results, err := path.FindResults(object)
+	if err != nil || len(results) == 0 || len(results[0]) == 0 || !results[0][0].IsValid() {
+		return nil
+	}
+	value := results[0][0].Interface()
+	if kind == "string" {
+		var text bytes.Buffer
+		if path.PrintResults(&text, []reflect.Value{reflect.ValueOf(value)}) != nil {
+			return nil
+		}
+		return text.String()
+	}
+	return typedCell(kind, value)
+}
+
+// typedCell converts a value to the column's type.
+func typedCell(kind string, value any) any {
+	switch kind {
+	case "integer":
+		switch n := value.(type) {
+		case int64:
+			return n
+		case float64:
+			return int64(n)
+		case json.Number:
+			if i, err := n.Int64(); err == nil {
+				return i
+			}
+		}
+	case "number":
+		switch n := value.(type) {
+		case int64:
+			return float64(n)
+		case float64:
+			return n
+		}
+	case "boolean":
+		if b, ok := value.(bool); ok {
+			return b
+		}
+	case "date":
+		if text, ok := value.(string); ok {
+			return since(text, time.Now())
+		}
+	}
+	return nil
+}
+
+// since says how long ago a point in time was, as kubectl shows ages.
+func since(text string, now time.Time) string {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return "<invalid>"
+	}
+	return duration.HumanDuration(now.Sub(at))
+}

@@ -1,0 +1,116 @@
+package customresource
+
+import (
+	"context"
+	"errors"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
+)
+
+// converter turns objects of any version of a definition into another one.
+type converter interface {
+	// convert returns the objects, which are its own to change, as of
+	// apiVersion, in their order.
+	convert(ctx context.Context, objects []*unstructured.Unstructured, apiVersion string) ([]*unstructured.Unstructured, error)
+}
+
+// relabel is conversion by strategy None: only the name of the version changes.
+type relabel struct{}
+
+func (relabel) convert(_ context.Context, objects []*unstructured.Unstructured, apiVersion string) ([]*unstructured.Unstructured, error) {
+	for _, u := range objects {
+		u.SetAPIVersion(apiVersion)
+	}
+	return objects, nil
+}
+
+// converterOf keeps the webhook's client while its configuration is the same.
+func converterOf(h *head, old *definition, hooks *Webhooks) converter {
+	if c := h.Spec.Conversion; c == nil || c.Strategy != apiextensionsv1.WebhookConverter {
+		return relabel{}
+	}
+	if old != nil && equality.Semantic.DeepEqual(old.head.Spec.Conversion, h.Spec.Conversion) {
+		return old.convert
+	}
+	return hooks.caller(h)
+}
+
+// byWebhook says that conversion asks somebody else.
+func (d *definition) byWebhook() bool {
+	_, local := d.convert.(relabel)
+	return !local
+}
+
+// show turns stored objects, which are its own to change, into those of a
+// version, with as few calls of a webhook as there can be.
+func (d *definition) show(ctx context.Context, v *version, stored []resource.Object) ([]resource.Object, error) {
+	shown := make([]resource.Object, len(stored))
+	var foreign []*unstructured.Unstructured
+	var places []int
+	for i, obj := range stored {
+		u := obj.(*unstructured.Unstructured)
+		is, err := d.restore(u)
+		if err != nil {
+			return nil, err
+		}
+		shown[i] = u
+		if is != v {
+			foreign, places = append(foreign, u), append(places, i)
+		}
+	}
+	if len(foreign) == 0 {
+		return shown, nil
+	}
+	converted, err := d.convert.convert(ctx, foreign, v.apiVersion())
+	if err != nil {
+		return nil, err
+	}
+	for i, u := range converted {
+		if _, err := v.prune(u, fromWebhook); err != nil {
+			return nil, err
+		}
+		shown[places[i]] = u
+	}
+	return shown, nil
+}
+
+// fromStorage is resource.Resource.FromStorage for a version.
+func (d *definition) fromStorage(v *version, stored resource.Object) (resource.Object, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), conversionTimeout)
+	defer cancel()
+	shown, err := d.show(ctx, v, []resource.Object{stored})
+	if err != nil {
+		return nil, err
+	}
+	return shown[0], nil
+}
+
+var errNoStorageVersion = errors.New("the CustomResourceDefinition has no storage version")
+
+// toStorage makes of an object of any version what is written: complete by the
+// schema of the storage version, so that it can be sent as it is to those who
+// ask for that. obj is not modified.
+func (d *definition) toStorage(obj resource.Object) (resource.Object, error) {
+	u := obj.(*unstructured.Unstructured)
+	storage := d.storage()
+	if storage == nil {
+		return nil, errNoStorageVersion
+	}
+	if u.GetAPIVersion() == storage.apiVersion() {
+		return u, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), conversionTimeout)
+	defer cancel()
+	converted, err := d.convert.convert(ctx, []*unstructured.Unstructured{u.DeepCopy()}, storage.apiVersion())
+	if err != nil {
+		return nil, err
+	}
+	if _, err := storage.prune(converted[0], fromWebhook); err != nil {
+		return nil, err
+	}
+	return converted[0], storage.defaults(converted[0])
+}

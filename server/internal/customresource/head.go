@@ -1,0 +1,102 @@
+package customresource
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/server/internal/watchcache"
+	"github.com/levelwire/levelwire/storage"
+)
+
+// head is a definition as far as it has to be known to serve it. Schemas, which
+// are nearly all of a definition, stay in the bytes that the cache of
+// definitions holds anyway; most are not needed before the first write.
+type head struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              headSpec                                       `json:"spec"`
+	Status            apiextensionsv1.CustomResourceDefinitionStatus `json:"status"`
+
+	revision storage.Revision
+	source   []byte // shared with the cache
+}
+
+type headSpec struct {
+	Group                 string                                        `json:"group"`
+	Names                 apiextensionsv1.CustomResourceDefinitionNames `json:"names"`
+	Scope                 apiextensionsv1.ResourceScope                 `json:"scope"`
+	Versions              []headVersion                                 `json:"versions"`
+	Conversion            *apiextensionsv1.CustomResourceConversion     `json:"conversion"`
+	PreserveUnknownFields bool                                          `json:"preserveUnknownFields"`
+}
+
+// headVersion is a version of which the schema is only known by its digest.
+type headVersion struct {
+	Name                     string                                           `json:"name"`
+	Served                   bool                                             `json:"served"`
+	Storage                  bool                                             `json:"storage"`
+	Deprecated               bool                                             `json:"deprecated"`
+	DeprecationWarning       *string                                          `json:"deprecationWarning"`
+	Schema                   digest                                           `json:"schema"`
+	Subresources             *apiextensionsv1.CustomResourceSubresources      `json:"subresources"`
+	AdditionalPrinterColumns []apiextensionsv1.CustomResourceColumnDefinition `json:"additionalPrinterColumns"`
+	SelectableFields         []apiextensionsv1.SelectableField                `json:"selectableFields"`
+}
+
+// digest stands for a part of a document: equal digests, equal parts.
+type digest [sha256.Size]byte
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (d *digest) UnmarshalJSON(data []byte) error {
+	*d = sha256.Sum256(data)
+	return nil
+}
+
+// readHead reads a definition out of its cache.
+func readHead(object *watchcache.Object) (*head, error) {
+	h := &head{revision: object.Revision, source: object.JSON}
+	if err := json.Unmarshal(object.JSON, h); err != nil {
+		return nil, fmt.Errorf("the stored CustomResourceDefinition %q cannot be read: %w", object.Key, err)
+	}
+	return h, nil
+}
+
+// storageVersion returns the version that objects are written in.
+func (h *head) storageVersion() string {
+	for i := range h.Spec.Versions {
+		if h.Spec.Versions[i].Storage {
+			return h.Spec.Versions[i].Name
+		}
+	}
+	return ""
+}
+
+// schemaOf reads the schema of a version out of the definition's bytes; nil if
+// it has none.
+func schemaOf(source []byte, version string) (*apiextensionsv1.JSONSchemaProps, error) {
+	var doc struct {
+		Spec struct {
+			Versions []struct {
+				Name   string          `json:"name"`
+				Schema json.RawMessage `json:"schema"`
+			} `json:"versions"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(source, &doc); err != nil {
+		return nil, err
+	}
+	for _, v := range doc.Spec.Versions {
+		if v.Name != version || len(v.Schema) == 0 {
+			continue
+		}
+		var validation apiextensionsv1.CustomResourceValidation
+		if err := json.Unmarshal(v.Schema, &validation); err != nil {
+			return nil, err
+		}
+		return validation.OpenAPIV3Schema, nil
+	}
+	return nil, nil
+}

@@ -1,0 +1,97 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
+)
+
+var groupless = schema.GroupResource{}
+
+// Bind assigns a pod to the node that the binding names. A pod is assigned
+// once: it is a Conflict if it is, or if it is being deleted.
+func (r Registry) Bind(ctx context.Context, namespace, name string, binding *corev1.Binding, opts WriteOptions) (*Result, error) {
+	if err := checkBinding(namespace, name, binding); err != nil {
+		return nil, err
+	}
+	updater := func(current resource.Object) (resource.Object, error) {
+		pod, ok := current.(*corev1.Pod)
+		if !ok {
+			return nil, badRequest("%s cannot be bound", r.res.GroupResource())
+		}
+		if err := bindable(pod); err != nil {
+			return nil, apierrors.NewConflict(schema.GroupResource{Resource: "pods/binding"}, name, err)
+		}
+		bound := pod.DeepCopy()
+		bound.UID, bound.ResourceVersion = binding.UID, binding.ResourceVersion
+		bound.Spec.NodeName = binding.Target.Name
+		for key, value := range binding.Annotations {
+			if bound.Annotations == nil {
+				bound.Annotations = make(map[string]string, len(binding.Annotations))
+			}
+			bound.Annotations[key] = value
+		}
+		r.markScheduled(bound)
+		return bound, nil
+	}
+	c := &change{Registry: r, namespace: namespace, name: name, of: partAssigned, subresource: "binding", update: updater, rule: ownersKept}
+	c.opts = UpdateOptions{WriteOptions: opts, Unconditional: true}
+	return c.run(ctx)
+}
+
+func checkBinding(namespace, name string, binding *corev1.Binding) error {
+	if binding.Name != "" && binding.Name != name {
+		return badRequest("the name of the object (%s) does not match the name on the URL (%s)", binding.Name, name)
+	}
+	if binding.Namespace != "" && binding.Namespace != namespace {
+		return badRequest("the namespace of the provided object does not match the namespace sent on the request")
+	}
+	target := field.NewPath("target")
+	var errs field.ErrorList
+	if kind := binding.Target.Kind; kind != "" && kind != "Node" {
+		errs = append(errs, field.NotSupported(target.Child("kind"), kind, []string{"Node", "<empty>"}))
+	}
+	if binding.Target.Name == "" {
+		errs = append(errs, field.Required(target.Child("name"), ""))
+	}
+	if len(errs) > 0 {
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "Binding"}, name, errs)
+	}
+	return nil
+}
+
+func bindable(pod *corev1.Pod) error {
+	switch {
+	case pod.DeletionTimestamp != nil:
+		return fmt.Errorf("pod %s is being deleted, cannot be assigned to a host", pod.Name)
+	case pod.Spec.NodeName != "":
+		return fmt.Errorf("pod %v is already assigned to node %q", pod.Name, pod.Spec.NodeName)
+	case len(pod.Spec.SchedulingGates) > 0:
+		return fmt.Errorf("pod %v has non-empty .spec.schedulingGates", pod.Name)
+	}
+	return nil
+}
+
+// markScheduled sets the condition PodScheduled.
+func (r Registry) markScheduled(pod *corev1.Pod) {
+	scheduled := corev1.PodCondition{
+		Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: r.set.now(),
+		ObservedGeneration: pod.Generation,
+	}
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled {
+			if c.Status == corev1.ConditionTrue {
+				scheduled.LastTransitionTime = c.LastTransitionTime
+			}
+			*c = scheduled
+			return
+		}
+	}
+	pod.Status.Conditions = append(pod.Status.Conditions, scheduled)
+}

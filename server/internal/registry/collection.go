@@ -1,0 +1,95 @@
+package registry
+
+import (
+	"context"
+	"errors"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/server/internal/watchcache"
+	"github.com/levelwire/levelwire/storage"
+)
+
+// Deleted is what DeleteCollection was about: the objects as they were when
+// they were listed, in key order.
+type Deleted struct {
+	Objects  []*watchcache.Object
+	Revision storage.Revision
+}
+
+// DeleteCollection deletes the objects that selection matches (nil: all) of one
+// namespace ("" for a cluster-scoped kind). An object that somebody else
+// deleted first counts as deleted. After the first error no further deletion
+// is begun; what was deleted until then stays so. selection is one of the
+// stored resource's.
+func (r Registry) DeleteCollection(ctx context.Context, namespace string, selection *watchcache.Selection, opts *metav1.DeleteOptions) (*Deleted, error) {
+	listed, err := r.listForDeletion(ctx, namespace, selection)
+	if err != nil {
+		return nil, err
+	}
+	if opts == nil {
+		opts = &metav1.DeleteOptions{}
+	}
+	workers, workCtx := errgroup.WithContext(ctx)
+	workers.SetLimit(r.set.config.DeleteWorkers)
+	for _, obj := range listed.Objects {
+		if workCtx.Err() != nil {
+			break
+		}
+		workers.Go(func() error {
+			_, err := r.Delete(workCtx, obj.Attributes.Namespace, obj.Attributes.Name, opts.DeepCopy())
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			return err
+		})
+	}
+	if err := workers.Wait(); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, r.storeError("", err)
+	}
+	return listed, nil
+}
+
+// listForDeletion lists at the store's revision of now.
+func (r Registry) listForDeletion(ctx context.Context, namespace string, selection *watchcache.Selection) (*Deleted, error) {
+	cache := r.set.config.Cache(r.stored)
+	if cache == nil {
+		return nil, apierrors.NewServiceUnavailable("the cache of " + r.res.GroupResource().String() + " is not there yet: try again")
+	}
+	if err := cache.WaitReady(ctx); err != nil {
+		return nil, r.storeError("", err)
+	}
+	now, err := r.set.config.Store.Current(ctx)
+	if err != nil {
+		return nil, r.storeError("", err)
+	}
+	snapshot, err := cache.NotOlderThan(ctx, now)
+	if err != nil {
+		return nil, r.cacheError(err)
+	}
+	prefix := ""
+	if r.stored.Namespaced && namespace != "" {
+		prefix = namespace + "/"
+	}
+	listed := &Deleted{Revision: snapshot.Revision()}
+	for obj := range snapshot.Range(prefix, "") {
+		if selection == nil || selection.Matches(obj) {
+			listed.Objects = append(listed.Objects, obj)
+		}
+	}
+	return listed, nil
+}
+
+// cacheError is a cache that did not reach the store's revision in time.
+func (r Registry) cacheError(err error) error {
+	var behind *watchcache.TooLargeError
+	if errors.As(err, &behind) {
+		return apierrors.NewTimeoutError(behind.Error(), 1)
+	}
+	return r.storeError("", err)
+}

@@ -1,0 +1,168 @@
+package registry_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/resource"
+)
+
+func TestCreateSetsWhatClientsDoNotOwn(t *testing.T) {
+	f := newFixture(t)
+	sent := pod("a", "")
+	sent.UID, sent.Generation = "mine", 7
+	sent.CreationTimestamp = metav1.Now()
+	sent.DeletionTimestamp = &metav1.Time{Time: f.clock.Now()}
+	sent.Status.Phase = corev1.PodRunning
+	result := f.create(t, "pods", sent)
+	got := result.Object.(*corev1.Pod)
+	if got.UID == "" || got.UID == "mine" || got.Generation != 1 || got.DeletionTimestamp != nil || got.Status.Phase != "" {
+		t.Errorf("the server's fields are %+v, status %+v", got.ObjectMeta, got.Status)
+	}
+	if !got.CreationTimestamp.Time.Equal(f.clock.Now()) || got.Namespace != "default" {
+		t.Errorf("created at %v in %q", got.CreationTimestamp, got.Namespace)
+	}
+	if got.ResourceVersion != fmt.Sprint(int64(result.Revision)) || !result.Created {
+		t.Errorf("resourceVersion %q, revision %d, created %v", got.ResourceVersion, result.Revision, result.Created)
+	}
+	var shown corev1.Pod
+	if err := json.Unmarshal(result.JSON, &shown); err != nil || shown.ResourceVersion != got.ResourceVersion || shown.Kind != "Pod" {
+		t.Errorf("JSON is %s (%v)", result.JSON, err)
+	}
+	kv, err := f.store.Get(t.Context(), "/registry/pods/default/a", 0)
+	if err != nil || kv.Modified != result.Revision || strings.Contains(string(kv.Value), "resourceVersion") {
+		t.Errorf("stored %s at %d (%v)", kv.Value, kv.Modified, err)
+	}
+}
+
+func TestCreateRefuses(t *testing.T) {
+	f := newFixture(t)
+	f.create(t, "configmaps", configMap("taken", ""))
+	long := strings.Repeat("x", 64)
+	yes := true
+	owner := func(name string) metav1.OwnerReference {
+		return metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: name, UID: "u", Controller: &yes}
+	}
+	tests := []struct {
+		name, namespace string
+		change          func(*corev1.ConfigMap)
+		code            int32
+		reason          metav1.StatusReason
+		message         string
+	}{
+		{"taken", "default", nil, 409, metav1.StatusReasonAlreadyExists, `configmaps "taken" already exists`},
+		{"a", "nowhere", nil, 404, metav1.StatusReasonNotFound, `namespaces "nowhere" not found`},
+		{"", "default", nil, 422, metav1.StatusReasonInvalid, "name or generateName is required"},
+		{"a/b", "default", nil, 422, metav1.StatusReasonInvalid, "metadata.name"},
+		{"..", "default", nil, 422, metav1.StatusReasonInvalid, "metadata.name"},
+		{"a", "default", func(c *corev1.ConfigMap) { c.Namespace = "other" }, 400, metav1.StatusReasonBadRequest,
+			"the namespace of the provided object does not match the namespace sent on the request"},
+		{"a", "default", func(c *corev1.ConfigMap) { c.ResourceVersion = "5" }, 400, metav1.StatusReasonBadRequest,
+			"resourceVersion should not be set on objects to be created"},
+		{"a", "default", func(c *corev1.ConfigMap) { c.Labels = map[string]string{"k": long} }, 422, metav1.StatusReasonInvalid, "metadata.labels"},
+		{"a", "default", func(c *corev1.ConfigMap) { c.Annotations = map[string]string{"k": strings.Repeat("x", 256<<10)} }, 422,
+			metav1.StatusReasonInvalid, "metadata.annotations"},
+		{"a", "default", func(c *corev1.ConfigMap) { c.Finalizers = []string{"not qualified"} }, 422, metav1.StatusReasonInvalid, "metadata.finalizers"},
+		{"a", "default", func(c *corev1.ConfigMap) { c.OwnerReferences = []metav1.OwnerReference{owner("x"), owner("y")} }, 422,
+			metav1.StatusReasonInvalid, "metadata.ownerReferences"},
+		{"a", "default", func(c *corev1.ConfigMap) { c.OwnerReferences = []metav1.OwnerReference{owner("")} }, 422,
+			metav1.StatusReasonInvalid, "metadata.ownerReferences"},
+	}
+	before, err := f.store.Current(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range tests {
+		obj := configMap(test.name, "")
+		if test.change != nil {
+			test.change(obj)
+		}
+		_, err := f.of(t, "configmaps").Create(t.Context(), test.namespace, obj, registry.WriteOptions{})
+		wantStatus(t, fmt.Sprintf("%q in %q", test.name, test.namespace), err, test.code, test.reason, test.message)
+	}
+	if after, err := f.store.Current(t.Context()); err != nil || after != before {
+		t.Errorf("refused creates moved the store from %d to %d (%v)", before, after, err)
+	}
+}
+
+func wantStatus(t *testing.T, what string, err error, code int32, reason metav1.StatusReason, message string) {
+	t.Helper()
+	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // every error of the package is one
+	if !ok {
+		t.Errorf("%s: error %v is no Status", what, err)
+		return
+	}
+	got := status.Status()
+	if got.Code != code || got.Reason != reason || !strings.Contains(got.Message, message) {
+		t.Errorf("%s: %d %s %q, want %d %s %q", what, got.Code, got.Reason, got.Message, code, reason, message)
+	}
+}
+
+func TestGenerateNameTriesOtherSuffixes(t *testing.T) {
+	suffixes := []string{"aaaaa", "aaaaa", "aaaaa", "bbbbb"}
+	f := newFixture(t, func(c *registry.Config) {
+		c.NameSuffix = func() string {
+			next := suffixes[0]
+			if len(suffixes) > 1 {
+				suffixes = suffixes[1:]
+			}
+			return next
+		}
+	})
+	generate := func() (*registry.Result, error) {
+		obj := configMap("", "")
+		obj.GenerateName = strings.Repeat("n", 60) + "-"
+		return f.of(t, "configmaps").Create(t.Context(), "default", obj, registry.WriteOptions{})
+	}
+	for _, want := range []string{"aaaaa", "bbbbb"} {
+		result, err := generate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name := result.Object.GetName(); name != strings.Repeat("n", 58)+want {
+			t.Errorf("generated %q, want a prefix of 58 and %s", name, want)
+		}
+	}
+	_, err := generate()
+	wantStatus(t, "no suffix is free", err, 409, metav1.StatusReasonAlreadyExists, "the server was not able to generate a unique name")
+}
+
+func TestDryRunChangesNothing(t *testing.T) {
+	f := newFixture(t)
+	created := f.create(t, "configmaps", configMap("a", "1"))
+	r, dry := f.of(t, "configmaps"), registry.WriteOptions{DryRun: true}
+	result, err := r.Create(t.Context(), "default", configMap("b", ""), dry)
+	if err != nil || result.Object.GetUID() == "" || result.Object.GetResourceVersion() != "" {
+		t.Errorf("dry create: %+v, %v", result, err)
+	}
+	_, err = r.Create(t.Context(), "default", configMap("a", ""), dry)
+	wantStatus(t, "dry create of what exists", err, 409, metav1.StatusReasonAlreadyExists, "already exists")
+	result, err = r.Update(t.Context(), "default", "a", func(resource.Object) (resource.Object, error) {
+		return configMap("a", "2"), nil
+	}, registry.UpdateOptions{WriteOptions: dry})
+	if err != nil || result.Object.(*corev1.ConfigMap).Data["key"] != "2" || result.Revision != created.Revision {
+		t.Errorf("dry update: %+v, %v", result, err)
+	}
+	deleted, err := r.Delete(t.Context(), "default", "a", &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+	if err != nil || !deleted.Deleted {
+		t.Errorf("dry delete: %+v, %v", deleted, err)
+	}
+	f.create(t, "pods", pod("p", ""))
+	gone, err := f.of(t, "pods").Delete(t.Context(), "default", "p", &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+	if err != nil || !gone.Deleted || gone.Object.GetDeletionTimestamp() == nil {
+		t.Errorf("dry delete of a pod: %+v, %v", gone, err)
+	}
+	if n := len(f.events(t, "/registry/pods/", created.Revision)); n != 1 {
+		t.Errorf("a dry delete of a pod made %d events beside its creation", n-1)
+	}
+	if n := len(f.events(t, "/registry/configmaps/", created.Revision)); n != 0 {
+		t.Errorf("dry runs made %d events", n)
+	}
+}

@@ -1,0 +1,178 @@
+package fieldmanager
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
+)
+
+// Manager keeps account of the writes to one endpoint. It is a small value, made
+// for a write, and safe for concurrent use.
+type Manager struct {
+	// Resource is what the endpoint shows.
+	Resource *resource.Resource
+	// Subresource is "" for the objects themselves. A write to a subresource
+	// owns fields of its own, and cannot change managedFields by hand.
+	Subresource string
+	// Version returns the resource that shows the same objects in another
+	// version, or nil if none does. nil: there are no others.
+	Version func(schema.GroupVersion) *resource.Resource
+	// Ignored are fields that the endpoint does not write: whoever sends them
+	// does not own them.
+	Ignored *fieldpath.Set
+	// Now is the time of the write, in whole seconds.
+	Now time.Time
+}
+
+// unknown is who writes without saying who.
+const unknown = "unknown"
+
+// Update notes in obj, which is about to replace live, what of it manager
+// changed. live nil means that obj is new. live is not changed, and may share
+// memory with obj. What cannot be worked out leaves the managedFields as they
+// were: that is never a reason to refuse a write.
+func (m Manager) Update(live, obj resource.Object, manager string) {
+	if manager == "" {
+		manager = unknown
+	}
+	obj.GetObjectKind().SetGroupVersionKind(m.Resource.GroupVersionKind())
+	if _, custom := obj.(*unstructured.Unstructured); !custom {
+		if live == nil && m.createByType(obj, manager) || live != nil && m.updateByType(live, obj, manager) {
+			return
+		}
+	}
+	m.updateByLibrary(live, obj, manager)
+}
+
+// updateByLibrary is Update for every kind and every case.
+func (m Manager) updateByLibrary(live, obj resource.Object, manager string) {
+	if live == nil {
+		live = empty(m.Resource)
+	}
+	before := live.GetManagedFields()
+	library, err := m.library()
+	if err == nil {
+		_, err = library.Update(live, obj, manager)
+	}
+	if err != nil {
+		obj.SetManagedFields(before)
+		return
+	}
+	m.stamp(obj, before, metav1.ManagedFieldsEntry{
+		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate,
+		APIVersion: m.Resource.GroupVersion().String(), Subresource: m.Subresource,
+	})
+}
+
+// Apply merges patch, which is in the endpoint's version and says its kind, into
+// live, nil if there is no such object. It returns a new object with the
+// managedFields that it has then, or a *apierrors.StatusError with a cause for
+// each field that is another manager's, unless force takes those over. Neither
+// argument is changed.
+func (m Manager) Apply(live resource.Object, patch *unstructured.Unstructured, manager string, force bool) (resource.Object, error) {
+	if live == nil {
+		live = empty(m.Resource)
+	}
+	library, err := m.library()
+	if err != nil {
+		return nil, err
+	}
+	before := live.GetManagedFields()
+	merged, err := library.Apply(live, patch, manager, force)
+	if err != nil {
+		return nil, err
+	}
+	obj, err := shaped(merged, m.Resource)
+	if err != nil {
+		return nil, err
+	}
+	m.stamp(obj, before, metav1.ManagedFieldsEntry{
+		Manager: manager, Operation: metav1.ManagedFieldsOperationApply, Subresource: m.Subresource,
+	})
+	return obj, nil
+}
+
+func (m Manager) library() (*managedfields.FieldManager, error) {
+	v := versions{own: m.Resource, other: m.Version}
+	gv := m.Resource.GroupVersion()
+	var ignored map[fieldpath.APIVersion]fieldpath.Filter
+	if m.Ignored != nil {
+		ignored = map[fieldpath.APIVersion]fieldpath.Filter{
+			fieldpath.APIVersion(gv.String()): fieldpath.NewExcludeSetFilter(m.Ignored),
+		}
+	}
+	// The hub is the endpoint's own version, from which each other is one step
+	// away; the one for custom resources is right for kinds in two groups, too.
+	types := everyVersion{v, map[*resource.Resource]managedfields.TypeConverter{}}
+	return managedfields.NewDefaultCRDFieldManager(types, v, v, v, m.Resource.GroupVersionKind(), gv, m.Subresource, ignored)
+}
+
+// stamp replaces the time that the library took from the system's clock, in the
+// one entry in which it sets a time.
+func (m Manager) stamp(obj resource.Object, before []metav1.ManagedFieldsEntry, self metav1.ManagedFieldsEntry) {
+	entries := obj.GetManagedFields()
+	i := slices.IndexFunc(entries, func(e metav1.ManagedFieldsEntry) bool { return same(&e, &self) })
+	if i < 0 || entries[i].Time == nil {
+		return
+	}
+	j := slices.IndexFunc(before, func(e metav1.ManagedFieldsEntry) bool { return same(&e, &self) })
+	if j >= 0 && before[j].Time.Equal(entries[i].Time) {
+		return
+	}
+	entries[i].Time = m.time()
+	slices.SortStableFunc(entries, order)
+	obj.SetManagedFields(entries)
+}
+
+func (m Manager) time() *metav1.Time {
+	t := metav1.NewTime(m.Now.UTC())
+	return &t
+}
+
+// same says whether two entries are the same manager's. One that applies has one
+// entry for all versions.
+func same(a, b *metav1.ManagedFieldsEntry) bool {
+	return a.Manager == b.Manager && a.Operation == b.Operation && a.Subresource == b.Subresource &&
+		(a.Operation == metav1.ManagedFieldsOperationApply || a.APIVersion == b.APIVersion)
+}
+
+// order is the order of the entries of an object.
+func order(a, b metav1.ManagedFieldsEntry) int {
+	return cmp.Or(
+		cmp.Compare(a.Operation, b.Operation),
+		cmp.Compare(seconds(a.Time), seconds(b.Time)),
+		cmp.Compare(a.Manager, b.Manager),
+		cmp.Compare(a.APIVersion, b.APIVersion),
+		cmp.Compare(a.Subresource, b.Subresource),
+	)
+}
+
+func seconds(t *metav1.Time) int64 {
+	if t == nil {
+		return 0
+	}
+	return t.Unix()
+}
+
+// EqualButTimes says whether two lists of entries differ in nothing but when
+// they were written.
+func EqualButTimes(a, b []metav1.ManagedFieldsEntry) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		j := slices.IndexFunc(b, func(e metav1.ManagedFieldsEntry) bool { return same(&e, &a[i]) })
+		if j < 0 || a[i].APIVersion != b[j].APIVersion || a[i].FieldsV1.GetRawString() != b[j].FieldsV1.GetRawString() {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,172 @@
+package registry_test
+
+import (
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/resource"
+)
+
+func binding(name, node string) *corev1.Binding {
+	return &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"by": "test"}},
+		Target:     corev1.ObjectReference{Kind: "Node", Name: node},
+	}
+}
+
+func TestBindOnce(t *testing.T) {
+	f := newFixture(t)
+	created := f.create(t, "pods", pod("p", "")).Object
+	r := f.of(t, "pods")
+	wrong := binding("p", "n")
+	wrong.UID = "other"
+	_, err := r.Bind(t.Context(), "default", "p", wrong, registry.WriteOptions{})
+	wantStatus(t, "another pod of that name", err, 409, metav1.StatusReasonConflict, "Precondition failed: UID")
+	_, err = r.Bind(t.Context(), "default", "p", binding("p", ""), registry.WriteOptions{})
+	wantStatus(t, "no node", err, 422, metav1.StatusReasonInvalid, "target.name")
+	odd := binding("p", "n")
+	odd.Target.Kind = "Minion"
+	_, err = r.Bind(t.Context(), "default", "p", odd, registry.WriteOptions{})
+	wantStatus(t, "not a node", err, 422, metav1.StatusReasonInvalid, "target.kind")
+
+	right := binding("p", "n")
+	right.UID = created.GetUID()
+	result, err := r.Bind(t.Context(), "default", "p", right, registry.WriteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := result.Object.(*corev1.Pod)
+	if got.Spec.NodeName != "n" || got.Annotations["by"] != "test" || got.Generation != created.GetGeneration() {
+		t.Errorf("bound pod: node %q, annotations %v, generation %d", got.Spec.NodeName, got.Annotations, got.Generation)
+	}
+	if c := got.Status.Conditions; len(c) != 1 || c[0].Type != corev1.PodScheduled || c[0].Status != corev1.ConditionTrue || !c[0].LastTransitionTime.Time.Equal(f.clock.Now()) {
+		t.Errorf("conditions %+v", c)
+	}
+	_, err = r.Bind(t.Context(), "default", "p", binding("p", "m"), registry.WriteOptions{})
+	wantStatus(t, "bound already", err, 409, metav1.StatusReasonConflict, `pod p is already assigned to node "n"`)
+	if _, err := r.Delete(t.Context(), "default", "p", nil); err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.Bind(t.Context(), "default", "p", binding("p", "m"), registry.WriteOptions{})
+	wantStatus(t, "being deleted", err, 409, metav1.StatusReasonConflict, "pod p is being deleted, cannot be assigned to a host")
+	_, err = r.Bind(t.Context(), "default", "none", binding("none", "m"), registry.WriteOptions{})
+	wantStatus(t, "no pod", err, 404, metav1.StatusReasonNotFound, "not found")
+}
+
+func TestBindersRace(t *testing.T) {
+	f := newFixture(t)
+	f.create(t, "pods", pod("p", ""))
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	won := 0
+	for _, node := range []string{"a", "b", "c", "d", "e", "f"} {
+		wg.Go(func() {
+			_, err := f.of(t, "pods").Bind(t.Context(), "default", "p", binding("p", node), registry.WriteOptions{})
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				won++
+			} else if !apierrors.IsConflict(err) {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if won != 1 {
+		t.Errorf("%d schedulers bound the pod", won)
+	}
+}
+
+func TestEvictionTakesFromTheBudget(t *testing.T) {
+	f := newFixture(t)
+	budget := &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+	}
+	f.create(t, "poddisruptionbudgets", budget)
+	allow := func(allowed int32, observed int64) {
+		t.Helper()
+		if _, err := f.of(t, "poddisruptionbudgets").UpdateStatus(t.Context(), "default", "web", changing(func(b *policyv1.PodDisruptionBudget) {
+			b.Status.DisruptionsAllowed, b.Status.ObservedGeneration = allowed, observed
+		}), registry.UpdateOptions{Unconditional: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"a", "b", "pending"} {
+		f.create(t, "pods", pod(name, "n"))
+		phase := corev1.PodRunning
+		if name == "pending" {
+			phase = corev1.PodPending
+		}
+		if _, err := f.of(t, "pods").UpdateStatus(t.Context(), "default", name, changing(func(p *corev1.Pod) { p.Status.Phase = phase }), registry.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	evict := func(name string) error {
+		_, err := f.of(t, "pods").Evict(t.Context(), "default", name, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		return err
+	}
+	wantStatus(t, "not looked at yet", evict("a"), 429, metav1.StatusReasonTooManyRequests, "violate the pod's disruption budget")
+	allow(1, 1)
+	if err := evict("a"); err != nil {
+		t.Errorf("the allowed eviction: %v", err)
+	}
+	err := evict("b")
+	wantStatus(t, "none left", err, 429, metav1.StatusReasonTooManyRequests, "violate the pod's disruption budget")
+	if !apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) {
+		t.Errorf("no cause in %v", err)
+	}
+	if err := evict("pending"); err != nil {
+		t.Errorf("a pod that never started: %v", err)
+	}
+	wantStatus(t, "no pod", evict("none"), 404, metav1.StatusReasonNotFound, "not found")
+	if c := f.current(t, "pods", "default", "a").(*corev1.Pod).Status.Conditions; len(c) != 1 || c[0].Type != corev1.DisruptionTarget || c[0].Reason != "EvictionByEvictionAPI" {
+		t.Errorf("the evicted pod does not say why it ends: %+v", c)
+	}
+	if b := f.current(t, "poddisruptionbudgets", "default", "web"); b == nil {
+		t.Error("no budget")
+	}
+}
+
+func TestPodSubresourcesChangeOnlyTheirPart(t *testing.T) {
+	f := newFixture(t)
+	f.create(t, "pods", pod("p", ""))
+	everything := changing(func(p *corev1.Pod) {
+		p.Labels = map[string]string{"changed": "yes"}
+		p.Spec.NodeName = "elsewhere"
+		p.Spec.Containers[0].Image = "other"
+		p.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: "cpu"}}
+		p.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug"}}}
+	})
+	for subresource, want := range map[string][2]int{"ephemeralcontainers": {1, -1}, "resize": {-1, 1}} {
+		result, err := f.of(t, "pods").UpdateSubresource(t.Context(), "default", "p", subresource, everything, registry.UpdateOptions{})
+		if err != nil {
+			t.Fatalf("%s: %v", subresource, err)
+		}
+		p := result.Object.(*corev1.Pod)
+		if p.Spec.NodeName != "" || p.Spec.Containers[0].Image != "i" || p.Labels["changed"] != "" {
+			t.Errorf("%s changed more than its part: %+v", subresource, p.Spec)
+		}
+		if got := len(p.Spec.EphemeralContainers); want[0] >= 0 && got != want[0] {
+			t.Errorf("%s: %d ephemeral containers", subresource, got)
+		}
+		if got := len(p.Spec.Containers[0].ResizePolicy); want[1] >= 0 && got != want[1] {
+			t.Errorf("%s: %d resize policies", subresource, got)
+		}
+	}
+	patch, err := registry.ParsePatch(types.MergePatchType, []byte(`{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.of(t, "pods").PatchSubresource(t.Context(), "default", "p", "nonsense", patch, registry.PatchOptions{})
+	wantStatus(t, "unknown subresource", err, 400, metav1.StatusReasonBadRequest, "no subresource")
+	_, err = f.of(t, "pods").UpdateSubresource(t.Context(), "default", "p", "nonsense", func(o resource.Object) (resource.Object, error) { return o, nil }, registry.UpdateOptions{})
+	wantStatus(t, "unknown subresource", err, 400, metav1.StatusReasonBadRequest, "no subresource")
+}

@@ -1,0 +1,79 @@
+package registry
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/watchcache"
+)
+
+// Get returns the state of an object that those need who decide about others:
+// what the cache holds, which may be an instant old, or, if the cache does not
+// know the object (yet), what the store holds. The result is the caller's.
+func (r Registry) Get(ctx context.Context, namespace, name string) (resource.Object, error) {
+	cur, err := r.read(ctx, namespace, name, false)
+	if err != nil {
+		return nil, err
+	}
+	if cur.object == nil {
+		return nil, r.notFound(name)
+	}
+	return cur.object, nil
+}
+
+// GetAs is Get for those who know the Go type. It fails if that is another.
+func GetAs[T resource.Object](ctx context.Context, r Registry, namespace, name string) (T, error) {
+	obj, err := r.Get(ctx, namespace, name)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return as[T](r, obj)
+}
+
+func as[T resource.Object](r Registry, obj resource.Object) (T, error) {
+	typed, ok := obj.(T)
+	if !ok {
+		return typed, apierrors.NewInternalError(badRequest("%s are kept as %T", r.res.GroupResource(), obj))
+	}
+	return typed, nil
+}
+
+// Snapshot returns what the cache holds of the kind, in its stored form. It
+// waits for a cache that is being filled, and is empty if there is none.
+func (r Registry) Snapshot(ctx context.Context) (watchcache.Snapshot, error) {
+	cache := r.set.config.Cache(r.stored)
+	if cache == nil {
+		return watchcache.Snapshot{}, nil
+	}
+	if err := cache.WaitReady(ctx); err != nil {
+		return watchcache.Snapshot{}, r.storeError("", err)
+	}
+	return cache.Current(), nil
+}
+
+// DecodeAs returns the object behind a cached one. The result is the caller's.
+func DecodeAs[T resource.Object](r Registry, o *watchcache.Object) (T, error) {
+	st, err := r.decode(o.JSON, o.Revision, false)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return as[T](r, st.object)
+}
+
+// Watch opens a cursor in the cache of the kind, beginning with everything that
+// is there. selection may be nil. It waits for a cache that is being filled.
+func (r Registry) Watch(ctx context.Context, selection *watchcache.Selection) (*watchcache.Watcher, error) {
+	cache := r.set.config.Cache(r.stored)
+	if cache == nil {
+		return nil, apierrors.NewInternalError(badRequest("%s have no cache", r.res.GroupResource()))
+	}
+	if err := cache.WaitReady(ctx); err != nil {
+		return nil, err
+	}
+	current := cache.Current()
+	return cache.Watch(watchcache.WatchOptions{Initial: &current, Selection: selection})
+}

@@ -1,0 +1,155 @@
+package registry
+
+import (
+	"errors"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/watchcache"
+	"github.com/levelwire/levelwire/storage"
+)
+
+// Resources is the table of what is served. It may change at any time; its
+// methods are called concurrently.
+type Resources interface {
+	// Lookup returns the resource with that name in URLs, or nil.
+	Lookup(group, version, plural string) *resource.Resource
+	// All returns every resource in a stable order.
+	All() []*resource.Resource
+}
+
+// Config is what a Set works with. Fields with a default may be left zero.
+type Config struct {
+	// Store holds the objects. Required.
+	Store storage.Store
+	// Resources is what is served. Required.
+	Resources Resources
+	// Cache returns the cache of a stored resource, or nil if it has none
+	// (yet). Default: there are none, and every read asks the store.
+	Cache func(stored *resource.Resource) *watchcache.Cache
+
+	// Admission is asked about every write, in this order, after the object
+	// was defaulted and before it is validated.
+	Admission []Admission
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// NameSuffix makes the random end of a generated name, five characters.
+	// Default: letters and digits that spell no words.
+	NameSuffix func() string
+	// NewUID makes an object's uid. Default: a random UUID.
+	NewUID func() types.UID
+	// DeleteWorkers bounds how many objects of a collection are deleted at
+	// the same time. Default 16.
+	DeleteWorkers int
+}
+
+const generatedSuffixLength = 5
+
+func (c *Config) setDefaults() {
+	if c.Cache == nil {
+		c.Cache = func(*resource.Resource) *watchcache.Cache { return nil }
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.NameSuffix == nil {
+		c.NameSuffix = func() string { return rand.String(generatedSuffixLength) }
+	}
+	if c.NewUID == nil {
+		c.NewUID = func() types.UID { return types.UID(uuid.NewString()) }
+	}
+	if c.DeleteWorkers <= 0 {
+		c.DeleteWorkers = 16
+	}
+}
+
+// Set gives the Registry of each resource over one store. It is safe for
+// concurrent use.
+type Set struct {
+	config Config
+	// namespaceWritten is the newest revision in which a namespace was changed
+	// or deleted through this Set: a cache from before does not know of it.
+	namespaceWritten atomic.Int64
+}
+
+// NewSet returns a Set. It does no I/O.
+func NewSet(config Config) (*Set, error) {
+	if config.Store == nil {
+		return nil, errors.New("registry: Config.Store is missing: give it the store that holds the objects")
+	}
+	if config.Resources == nil {
+		return nil, errors.New("registry: Config.Resources is missing: give it the table of served resources")
+	}
+	config.setDefaults()
+	return &Set{config: config}, nil
+}
+
+// Admit appends to the hooks of Config.Admission. It is for hooks that need
+// the Set itself, and must be called before the first write.
+func (s *Set) Admit(hooks ...Admission) {
+	s.config.Admission = append(s.config.Admission, hooks...)
+}
+
+// For returns the verbs on one resource. It is cheap.
+func (s *Set) For(res *resource.Resource) Registry {
+	return Registry{set: s, res: res, stored: res.Stored()}
+}
+
+// Lookup is For by name; ok is false if the resource is not served.
+func (s *Set) Lookup(group, version, plural string) (r Registry, ok bool) {
+	res := s.config.Resources.Lookup(group, version, plural)
+	if res == nil {
+		return Registry{}, false
+	}
+	return s.For(res), true
+}
+
+func (s *Set) now() metav1.Time { return metav1.NewTime(s.config.Now().UTC().Truncate(time.Second)) }
+
+// Registry is the verbs on the objects of one endpoint. It is a small value,
+// safe for concurrent use. Every error is a *apierrors.StatusError.
+type Registry struct {
+	set    *Set
+	res    *resource.Resource // as the endpoint shows it
+	stored *resource.Resource // as it is stored and cached
+}
+
+// Resource returns the resource that the registry is about.
+func (r Registry) Resource() *resource.Resource { return r.res }
+
+// WriteOptions apply to every write.
+type WriteOptions struct {
+	// DryRun does everything but change anything.
+	DryRun bool
+	// FieldManager names who writes: the owner, in metadata.managedFields, of
+	// the fields that the write changes. Default "unknown".
+	FieldManager string
+}
+
+// Result is the answer to a write.
+type Result struct {
+	// Object is the written (or, if it is gone, the last) state in the
+	// endpoint's shape. It belongs to the caller.
+	Object resource.Object
+	// JSON is the same, encoded with its resourceVersion: the cached form, if
+	// the endpoint is what is stored. Shared, not to be modified.
+	JSON []byte
+	// Revision is the object's resourceVersion; 0 for a create that was only
+	// tried.
+	Revision storage.Revision
+	// Created says that an update or patch made a new object.
+	Created bool
+	// Deleted says that the object is gone from the store.
+	Deleted bool
+	// Status, if not nil, is what a delete answers instead of the object.
+	Status *metav1.Status
+}
+
+func formatRevision(rev storage.Revision) string { return strconv.FormatInt(int64(rev), 10) }

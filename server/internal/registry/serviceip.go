@@ -1,0 +1,255 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
+)
+
+// randomTries is how often a free address or port is guessed before the range
+// is searched from an arbitrary place on.
+const randomTries = 32
+
+// searchLimit bounds that search.
+const searchLimit = 1 << 16
+
+var (
+	errClaimed   = errors.New("provided IP is already allocated")
+	errRangeFull = errors.New("range is full")
+	clusterIPsAt = field.NewPath("spec", "clusterIPs")
+)
+
+// allocateIPs claims the cluster IP that the Service names, or a free one.
+func (a *allocation) allocateIPs(ctx context.Context) error {
+	spec := &a.svc.Spec
+	if spec.ClusterIP == "" && len(spec.ClusterIPs) > 0 {
+		spec.ClusterIP = spec.ClusterIPs[0]
+	}
+	if spec.ClusterIP == corev1.ClusterIPNone {
+		spec.ClusterIPs = []string{corev1.ClusterIPNone}
+		return nil
+	}
+	ip := spec.ClusterIP
+	switch {
+	case ip == "":
+		var err error
+		if ip, err = a.claimFreeIP(ctx); err != nil {
+			return err
+		}
+	case !slices.Contains(a.had.ips, ip):
+		if err := a.claimNamedIP(ctx, ip); err != nil {
+			return err
+		}
+	}
+	spec.ClusterIP, spec.ClusterIPs = ip, []string{ip}
+	a.setFamily(ip)
+	return nil
+}
+
+// setFamily says what the address says: one family, the range's.
+func (a *allocation) setFamily(ip string) {
+	family := corev1.IPv4Protocol
+	if addr, err := netip.ParseAddr(ip); err == nil && addr.Is6() {
+		family = corev1.IPv6Protocol
+	}
+	if len(a.svc.Spec.IPFamilies) == 0 {
+		a.svc.Spec.IPFamilies = []corev1.IPFamily{family}
+	}
+	if a.svc.Spec.IPFamilyPolicy == nil {
+		single := corev1.IPFamilyPolicySingleStack
+		a.svc.Spec.IPFamilyPolicy = &single
+	}
+}
+
+func (a *allocation) claimNamedIP(ctx context.Context, ip string) error {
+	addr, err := netip.ParseAddr(ip)
+	if err != nil || addr.String() != ip {
+		return a.invalid(field.Invalid(clusterIPsAt.Index(0), ip, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"))
+	}
+	if !a.assignable(addr) {
+		return a.invalid(field.Invalid(clusterIPsAt, []string{ip},
+			fmt.Sprintf("failed to allocate IP %s: the provided IP is not in the valid range. The range of valid IPs is %s", ip, a.opts.CIDR)))
+	}
+	err = a.claimIP(ctx, addr)
+	if errors.Is(err, errClaimed) {
+		return a.invalid(field.Invalid(clusterIPsAt, []string{ip}, fmt.Sprintf("failed to allocate IP %s: %v", ip, err)))
+	}
+	return err
+}
+
+// assignable excludes the network's own address and, for IPv4, the broadcast
+// address.
+func (s *Services) assignable(addr netip.Addr) bool {
+	if !s.opts.CIDR.Contains(addr) || addr == s.opts.CIDR.Addr() {
+		return false
+	}
+	return addr.Is6() || s.opts.CIDR.Contains(addr.Next())
+}
+
+// claimFreeIP guesses, because in a range that is not nearly full a guess is
+// right, and then searches. The first address is left to default/kubernetes.
+func (a *allocation) claimFreeIP(ctx context.Context) (string, error) {
+	for range randomTries {
+		if addr := a.randomIP(); a.assignable(addr) && addr != a.FirstIP() {
+			err := a.claimIP(ctx, addr)
+			if !errors.Is(err, errClaimed) {
+				return addr.String(), err
+			}
+		}
+	}
+	addr := a.randomIP()
+	for range searchLimit {
+		if addr = addr.Next(); !a.opts.CIDR.Contains(addr) {
+			addr = a.FirstIP()
+		}
+		if !a.assignable(addr) || addr == a.FirstIP() {
+			continue
+		}
+		if err := a.claimIP(ctx, addr); !errors.Is(err, errClaimed) {
+			return addr.String(), err
+		}
+	}
+	return "", apierrors.NewInternalError(fmt.Errorf("failed to allocate a serviceIP: %w", errRangeFull))
+}
+
+// randomIP returns any address of the range, of the first 2^63 if it is larger.
+func (s *Services) randomIP() netip.Addr {
+	host := min(s.opts.CIDR.Addr().BitLen()-s.opts.CIDR.Bits(), 63)
+	offset := rand.Uint64N(1 << host)
+	bytes := s.opts.CIDR.Addr().AsSlice()
+	for i := len(bytes) - 1; i >= 0 && offset > 0; i-- {
+		bytes[i] |= byte(offset)
+		offset >>= 8
+	}
+	addr, _ := netip.AddrFromSlice(bytes)
+	return addr
+}
+
+// claimIP creates the IPAddress, or fails with errClaimed.
+func (a *allocation) claimIP(ctx context.Context, addr netip.Addr) error {
+	addresses, ok := a.set.Lookup("networking.k8s.io", "v1", "ipaddresses")
+	if !ok {
+		return apierrors.NewInternalError(errors.New("ipaddresses.networking.k8s.io is no longer served"))
+	}
+	for attempt := 0; ; attempt++ {
+		created, err := addresses.Create(ctx, "", newIPAddress(addr, a.owner()), WriteOptions{DryRun: a.q.DryRun, FieldManager: serverManager})
+		if err == nil {
+			a.claimed(releaseIP(addresses, created.Object))
+			return nil
+		}
+		if !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		if attempt > 0 || a.q.DryRun {
+			return errClaimed
+		}
+		dropped, err := a.dropStaleIP(ctx, addresses, addr.String())
+		if err != nil {
+			return err
+		}
+		if !dropped {
+			return errClaimed
+		}
+	}
+}
+
+func newIPAddress(addr netip.Addr, owner types.NamespacedName) *networkingv1.IPAddress {
+	family := "IPv4"
+	if addr.Is6() {
+		family = "IPv6"
+	}
+	return &networkingv1.IPAddress{
+		ObjectMeta: metav1.ObjectMeta{Name: addr.String(), Labels: map[string]string{
+			networkingv1.LabelIPAddressFamily: family,
+			networkingv1.LabelManagedBy:       "ipallocator.k8s.io",
+		}},
+		Spec: networkingv1.IPAddressSpec{ParentRef: &networkingv1.ParentReference{
+			Resource: "services", Namespace: owner.Namespace, Name: owner.Name,
+		}},
+	}
+}
+
+// dropStaleIP removes an IPAddress whose Service does not exist or does not
+// have it, if it is old enough that no request can still be about to write
+// that Service.
+func (s *Services) dropStaleIP(ctx context.Context, addresses Registry, ip string) (bool, error) {
+	cur, err := addresses.read(ctx, "", ip, true)
+	if err != nil || cur.object == nil {
+		return err == nil, err
+	}
+	address, ok := cur.object.(*networkingv1.IPAddress)
+	if !ok || s.set.now().Sub(address.CreationTimestamp.Time) < claimGrace {
+		return false, nil
+	}
+	if ref := address.Spec.ParentRef; ref != nil {
+		held, err := s.holds(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, func(c claims) bool {
+			return slices.Contains(c.ips, ip)
+		})
+		if held || err != nil {
+			return false, err
+		}
+	}
+	return true, deleteIP(ctx, addresses, address)
+}
+
+// holds asks the store whether a Service exists and holds something.
+func (s *Services) holds(ctx context.Context, name types.NamespacedName, what func(claims) bool) (bool, error) {
+	services, ok := s.set.Lookup("", "v1", "services")
+	if !ok {
+		return true, nil
+	}
+	cur, err := services.read(ctx, name.Namespace, name.Name, true)
+	if err != nil {
+		return true, err
+	}
+	svc, ok := cur.object.(*corev1.Service)
+	return ok && what(claimsOf(svc)), nil
+}
+
+// deleteIP removes this IPAddress, not another of its name.
+func deleteIP(ctx context.Context, addresses Registry, address resource.Object) error {
+	uid := address.GetUID()
+	_, err := addresses.Delete(ctx, "", address.GetName(), &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+// releaseIP removes an IPAddress. One that cannot be removed now is dropped when
+// somebody needs it.
+func releaseIP(addresses Registry, address resource.Object) release {
+	return func(ctx context.Context) { _ = deleteIP(ctx, addresses, address) }
+}
+
+// claimOfIP finds the IPAddress if it is the owner's.
+func (s *Services) claimOfIP(ctx context.Context, ip string, owner types.NamespacedName) (release, error) {
+	addresses, ok := s.set.Lookup("networking.k8s.io", "v1", "ipaddresses")
+	if !ok {
+		return nothing, nil
+	}
+	cur, err := addresses.read(ctx, "", ip, true)
+	if err != nil {
+		return nil, err
+	}
+	address, ok := cur.object.(*networkingv1.IPAddress)
+	if !ok {
+		return nothing, nil
+	}
+	if ref := address.Spec.ParentRef; ref == nil || ref.Namespace != owner.Namespace || ref.Name != owner.Name {
+		return nothing, nil
+	}
+	return releaseIP(addresses, address), nil
+}

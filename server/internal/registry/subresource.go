@@ -1,0 +1,141 @@
+package registry
+
+import (
+	"context"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
+)
+
+// subresourceName is a subresource of a kind.
+type subresourceName struct {
+	schema.GroupResource
+	subresource string
+}
+
+// merges are the subresources that show the whole object and change a part of
+// it: they make the new object from the current one and what a client sent.
+// They may modify the first, which is a copy.
+var merges = map[subresourceName]func(current, wanted resource.Object) bool{
+	{schema.GroupResource{Resource: "namespaces"}, "finalize"}:                                               mergeFinalize,
+	{schema.GroupResource{Resource: "pods"}, "ephemeralcontainers"}:                                          mergeEphemeralContainers,
+	{schema.GroupResource{Resource: "pods"}, "resize"}:                                                       mergeResize,
+	{schema.GroupResource{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"}, "approval"}: mergeApproval,
+}
+
+// HasSubresource says whether UpdateSubresource and PatchSubresource know a
+// subresource of the kind.
+func (r Registry) HasSubresource(subresource string) bool {
+	if subresource == "status" {
+		return r.res.Status
+	}
+	_, ok := merges[subresourceName{r.res.GroupResource(), subresource}]
+	return ok
+}
+
+// UpdateSubresource is Update for a subresource that shows the whole object:
+// status, namespaces/finalize, pods/ephemeralcontainers, pods/resize,
+// certificatesigningrequests/approval.
+func (r Registry) UpdateSubresource(ctx context.Context, namespace, name, subresource string, update Updater, opts UpdateOptions) (*Result, error) {
+	if subresource == "status" {
+		return r.UpdateStatus(ctx, namespace, name, update, opts)
+	}
+	merged, err := r.merging(subresource, update)
+	if err != nil {
+		return nil, err
+	}
+	return r.update(ctx, namespace, name, partChosen, subresource, merged, opts)
+}
+
+// PatchSubresource is Patch for those of UpdateSubresource.
+func (r Registry) PatchSubresource(ctx context.Context, namespace, name, subresource string, patch *Patch, opts PatchOptions) (*Result, error) {
+	if subresource == "status" {
+		return r.PatchStatus(ctx, namespace, name, patch, opts)
+	}
+	if !r.HasSubresource(subresource) {
+		return nil, r.noSubresource(subresource)
+	}
+	return r.patch(ctx, namespace, name, partChosen, subresource, patch, opts)
+}
+
+func (r Registry) noSubresource(subresource string) error {
+	return badRequest("%s have no subresource %q", r.res.GroupResource(), subresource)
+}
+
+// merging returns an Updater that takes from what update returns only what the
+// subresource is about.
+func (r Registry) merging(subresource string, update Updater) (Updater, error) {
+	merge, ok := merges[subresourceName{r.res.GroupResource(), subresource}]
+	if !ok {
+		return nil, r.noSubresource(subresource)
+	}
+	return func(current resource.Object) (resource.Object, error) {
+		wanted, err := update(current)
+		if err != nil {
+			return nil, err
+		}
+		obj := current.DeepCopyObject().(resource.Object)
+		obj.SetName(wanted.GetName())
+		obj.SetNamespace(wanted.GetNamespace())
+		obj.SetUID(wanted.GetUID())
+		obj.SetResourceVersion(wanted.GetResourceVersion())
+		obj.SetManagedFields(wanted.GetManagedFields())
+		if !merge(obj, wanted) {
+			return nil, r.noSubresource(subresource)
+		}
+		return obj, nil
+	}, nil
+}
+
+func mergeFinalize(current, wanted resource.Object) bool {
+	ns, ok := current.(*corev1.Namespace)
+	from, same := wanted.(*corev1.Namespace)
+	if ok = ok && same; ok {
+		ns.Spec.Finalizers = from.Spec.Finalizers
+	}
+	return ok
+}
+
+func mergeEphemeralContainers(current, wanted resource.Object) bool {
+	pod, ok := current.(*corev1.Pod)
+	from, same := wanted.(*corev1.Pod)
+	if ok = ok && same; ok {
+		pod.Spec.EphemeralContainers = from.Spec.EphemeralContainers
+	}
+	return ok
+}
+
+// mergeResize takes the resources of the containers that the pod has.
+func mergeResize(current, wanted resource.Object) bool {
+	pod, ok := current.(*corev1.Pod)
+	from, same := wanted.(*corev1.Pod)
+	if !ok || !same {
+		return false
+	}
+	resizeAll(pod.Spec.Containers, from.Spec.Containers)
+	resizeAll(pod.Spec.InitContainers, from.Spec.InitContainers)
+	return true
+}
+
+func resizeAll(containers, from []corev1.Container) {
+	for i := range containers {
+		for j := range from {
+			if from[j].Name == containers[i].Name {
+				containers[i].Resources = from[j].Resources
+				containers[i].ResizePolicy = from[j].ResizePolicy
+			}
+		}
+	}
+}
+
+func mergeApproval(current, wanted resource.Object) bool {
+	request, ok := current.(*certificatesv1.CertificateSigningRequest)
+	from, same := wanted.(*certificatesv1.CertificateSigningRequest)
+	if ok = ok && same; ok {
+		request.Status.Conditions = from.Status.Conditions
+	}
+	return ok
+}

@@ -1,0 +1,380 @@
+package builtin_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin"
+)
+
+// manifest decodes a manifest of testdata with some lines of JSON-pointer-like
+// edits: "spec.replicas=-1" sets a value given as YAML, "spec.selector-"
+// removes one. Numbers in a path index lists.
+func manifest(t *testing.T, name string, edits ...string) (*resource.Resource, resource.Object) {
+	t.Helper()
+	r, obj := manifestAsIs(t, name, edits...)
+	if r.Strategy.PrepareForCreate != nil {
+		r.Strategy.PrepareForCreate(obj)
+	}
+	return r, obj
+}
+
+// manifestAsIs is manifest with what only a stored object has, a status say.
+func manifestAsIs(t *testing.T, name string, edits ...string) (*resource.Resource, resource.Object) {
+	t.Helper()
+	body, err := os.ReadFile(filepath.Join("testdata", name+".yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tree any
+	if err := yaml.Unmarshal(body, &tree); err != nil {
+		t.Fatal(err)
+	}
+	for _, edit := range edits {
+		path, text, set := strings.Cut(edit, "=")
+		var value any
+		if err := yaml.Unmarshal([]byte(text), &value); err != nil {
+			t.Fatal(err)
+		}
+		change(t, tree, strings.Split(strings.TrimSuffix(path, "-"), "."), value, set)
+	}
+	if body, err = yaml.Marshal(tree); err != nil {
+		t.Fatal(err)
+	}
+	head := tree.(map[string]any)
+	gvk := schema.FromAPIVersionAndKind(head["apiVersion"].(string), head["kind"].(string))
+	r := builtin.Table().ByKind(gvk)
+	obj, _, strict, err := r.DecodeBody(resource.MediaTypeYAML, body)
+	if err != nil || len(strict) > 0 {
+		t.Fatal(strict, err)
+	}
+	if r.Strategy.Default != nil {
+		r.Strategy.Default(obj)
+	}
+	return r, obj
+}
+
+func change(t *testing.T, tree any, path []string, value any, set bool) {
+	t.Helper()
+	last := len(path) == 1
+	switch node := tree.(type) {
+	case map[string]any:
+		switch {
+		case !last:
+			if node[path[0]] == nil {
+				node[path[0]] = map[string]any{}
+			}
+			change(t, node[path[0]], path[1:], value, set)
+		case set:
+			node[path[0]] = value
+		default:
+			delete(node, path[0])
+		}
+	case []any:
+		var i int
+		if _, err := fmt.Sscan(path[0], &i); err != nil {
+			t.Fatal(err)
+		}
+		if last {
+			node[i] = value
+			return
+		}
+		change(t, node[i], path[1:], value, set)
+	default:
+		t.Fatalf("%v leads nowhere", path)
+	}
+}
+
+// complaints are the errors in the short form the tables use.
+func complaints(errs field.ErrorList) []string {
+	var list []string
+	for _, err := range errs {
+		list = append(list, string(err.Type)[len("FieldValue"):]+" "+err.Field)
+	}
+	return list
+}
+
+func TestValidate(t *testing.T) {
+	pod := "spec.containers.0."
+	for _, tt := range []struct {
+		manifest string
+		edits    []string
+		want     string // Type and path
+	}{
+		{"pod", []string{"metadata.name=Web"}, "Invalid metadata.name"},
+		{"pod", []string{"spec.containers-"}, "Required spec.containers"},
+		{"pod", []string{pod + "name-"}, "Required spec.containers[0].name"},
+		{"pod", []string{pod + "name=pinned"}, "Duplicate spec.containers[1].name"},
+		{"pod", []string{pod + "name=prepare"}, "Duplicate spec.containers[0].name"},
+		{"pod", []string{pod + "name=UPPER"}, "Invalid spec.containers[0].name"},
+		{"pod", []string{pod + "image-"}, "Required spec.containers[0].image"},
+		{"pod", []string{pod + "image=' x'"}, "Invalid spec.containers[0].image"},
+		{"pod", []string{pod + "imagePullPolicy=Sometimes"}, "NotSupported spec.containers[0].imagePullPolicy"},
+		{"pod", []string{pod + "ports.0.containerPort=70000"}, "Invalid spec.containers[0].ports[0].containerPort"},
+		{"pod", []string{pod + "ports.0.containerPort-"}, "Required spec.containers[0].ports[0].containerPort"},
+		{"pod", []string{pod + "ports.0.protocol=ICMP"}, "NotSupported spec.containers[0].ports[0].protocol"},
+		{"pod", []string{pod + "ports=[{name: a, containerPort: 1}, {name: a, containerPort: 2}]"}, "Duplicate spec.containers[0].ports[1].name"},
+		{"pod", []string{pod + "ports=[{hostPort: 5, containerPort: 1}, {hostPort: 5, containerPort: 2}]"}, "Duplicate spec.containers[0].ports[1].hostPort"},
+		{"pod", []string{pod + "volumeMounts.0.name=other"}, "NotFound spec.containers[0].volumeMounts[0].name"},
+		{"pod", []string{pod + "volumeMounts.0.mountPath-"}, "Required spec.containers[0].volumeMounts[0].mountPath"},
+		{"pod", []string{pod + "resources.requests.cpu=2"}, "Invalid spec.containers[0].resources.requests"},
+		{"pod", []string{pod + "resources.limits.memory=-1"}, "Invalid spec.containers[0].resources.limits[memory]"},
+		{"pod", []string{pod + "env.0.name=a=b"}, "Invalid spec.containers[0].env[0].name"},
+		{"pod", []string{pod + "env.0.value=x"}, "Invalid spec.containers[0].env[0].valueFrom"},
+		{"pod", []string{pod + "livenessProbe.exec={command: [x]}"}, "Forbidden spec.containers[0].livenessProbe.httpGet"},
+		{"pod", []string{pod + "livenessProbe.successThreshold=2"}, "Invalid spec.containers[0].livenessProbe.successThreshold"},
+		{"pod", []string{pod + "livenessProbe.httpGet-"}, "Required spec.containers[0].livenessProbe"},
+		{"pod", []string{pod + "lifecycle.preStop.httpGet.port=0"}, "Invalid spec.containers[0].lifecycle.preStop.httpGet.port"},
+		{"pod", []string{"spec.initContainers.0.readinessProbe={exec: {command: [x]}}"}, "Forbidden spec.initContainers[0].readinessProbe"},
+		{"pod", []string{"spec.volumes.1.name=config"}, "Duplicate spec.volumes[1].name"},
+		{"pod", []string{"spec.volumes.1.emptyDir={}", "spec.volumes.1.hostPath={path: /x}"}, "Forbidden spec.volumes[1].emptyDir"},
+		{"pod", []string{"spec.volumes.2.hostPath.path=/a/../b"}, "Invalid spec.volumes[2].hostPath.path"},
+		{"pod", []string{"spec.volumes.0.configMap.name-"}, "Required spec.volumes[0].configMap.name"},
+		{"pod", []string{"spec.volumes.0.configMap.defaultMode=5000"}, "Invalid spec.volumes[0].configMap.defaultMode"},
+		{"pod", []string{"spec.restartPolicy=Maybe"}, "NotSupported spec.restartPolicy"},
+		{"pod", []string{"spec.dnsPolicy=None"}, "Required spec.dnsConfig"},
+		{"pod", []string{"spec.dnsPolicy=Other"}, "NotSupported spec.dnsPolicy"},
+		{"pod", []string{"spec.nodeSelector={'a b': c}"}, "Invalid spec.nodeSelector"},
+		{"pod", []string{"spec.nodeName=A_B"}, "Invalid spec.nodeName"},
+		{"pod", []string{"spec.activeDeadlineSeconds=0"}, "Invalid spec.activeDeadlineSeconds"},
+		{"pod", []string{"spec.terminationGracePeriodSeconds=-5"}, "Invalid spec.terminationGracePeriodSeconds"},
+		{"pod", []string{"spec.tolerations=[{key: a, operator: Exists, value: b}]"}, "Invalid spec.tolerations[0].value"},
+		{"pod", []string{"spec.tolerations=[{key: a, operator: Exists, tolerationSeconds: 3}]"}, "Invalid spec.tolerations[0].effect"},
+		{"pod", []string{"spec.topologySpreadConstraints=[{maxSkew: 0, topologyKey: z}]"}, "Invalid spec.topologySpreadConstraints[0].maxSkew"},
+		{"pod", []string{"spec.affinity={podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{}]}}"}, "Required spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey"},
+		{"pod", []string{"spec.affinity={nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: In}]}]}}}"}, "Required spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].values"},
+		{"pod", []string{"spec.schedulingGates=[{name: a}]", "spec.nodeName=node"}, "Forbidden spec.nodeName"},
+		{"deployment", []string{"spec.replicas=-1"}, "Invalid spec.replicas"},
+		{"deployment", []string{"spec.selector-"}, "Required spec.selector"},
+		{"deployment", []string{"spec.selector={}"}, "Invalid spec.selector"},
+		{"deployment", []string{"spec.template.metadata.labels.app=other"}, "Invalid spec.template.metadata.labels"},
+		{"deployment", []string{"spec.template.spec.restartPolicy=Never"}, "NotSupported spec.template.spec.restartPolicy"},
+		{"deployment", []string{"spec.strategy={type: Recreate, rollingUpdate: {maxSurge: 1}}"}, "Forbidden spec.strategy.rollingUpdate"},
+		{"deployment", []string{"spec.strategy={rollingUpdate: {maxSurge: 0, maxUnavailable: 0}}"}, "Invalid spec.strategy.rollingUpdate.maxUnavailable"},
+		{"deployment", []string{"spec.strategy={rollingUpdate: {maxSurge: x}}"}, "Invalid spec.strategy.rollingUpdate.maxSurge"},
+		{"deployment", []string{"spec.progressDeadlineSeconds=5", "spec.minReadySeconds=5"}, "Invalid spec.progressDeadlineSeconds"},
+		{"replicaset", []string{"spec.template.spec.containers.0.name-"}, "Required spec.template.spec.containers[0].name"},
+		{"daemonset", []string{"spec.updateStrategy={rollingUpdate: {maxUnavailable: 0}}"}, "Required spec.updateStrategy.rollingUpdate.maxUnavailable"},
+		{"statefulset", []string{"spec.podManagementPolicy=Chaotic"}, "NotSupported spec.podManagementPolicy"},
+		{"statefulset", []string{"spec.volumeClaimTemplates.0.spec.accessModes-"}, "Required spec.volumeClaimTemplates[0].spec.accessModes"},
+		{"statefulset", []string{"spec.volumeClaimTemplates.0.metadata.name=other"}, "NotFound spec.template.spec.containers[0].volumeMounts[0].name"},
+		{"job", []string{"spec.template.spec.restartPolicy=Always"}, "Required spec.template.spec.restartPolicy"},
+		{"job", []string{"spec.completionMode=Indexed", "spec.parallelism=2"}, "Required spec.completions"},
+		{"job", []string{"spec.manualSelector=true"}, "Required spec.selector"},
+		{"job", []string{"spec.backoffLimit=-1"}, "Invalid spec.backoffLimit"},
+		{"cronjob", []string{"spec.schedule-"}, "Required spec.schedule"},
+		{"cronjob", []string{"spec.schedule='* * * *'"}, "Invalid spec.schedule"},
+		{"cronjob", []string{"spec.schedule='60 * * * *'"}, "Invalid spec.schedule"},
+		{"cronjob", []string{"spec.schedule='5-1 * * * *'"}, "Invalid spec.schedule"},
+		{"cronjob", []string{"spec.schedule='*/0 * * * *'"}, "Invalid spec.schedule"},
+		{"cronjob", []string{"spec.schedule='@every x'"}, "Invalid spec.schedule"},
+		{"cronjob", []string{"spec.timeZone=Mars/Olympus"}, "Invalid spec.timeZone"},
+		{"cronjob", []string{"spec.concurrencyPolicy=Any"}, "NotSupported spec.concurrencyPolicy"},
+		{"cronjob", []string{"metadata.name=" + strings.Repeat("a", 53)}, "Invalid metadata.name"},
+		{"service", []string{"metadata.name=1web"}, "Invalid metadata.name"},
+		{"service", []string{"spec.ports-"}, "Required spec.ports"},
+		{"service", []string{"spec.ports.0.port=0"}, "Invalid spec.ports[0].port"},
+		{"service", []string{"spec.ports.0.nodePort=30000"}, "Forbidden spec.ports[0].nodePort"},
+		{"service", []string{"spec.type=Other"}, "NotSupported spec.type"},
+		{"service", []string{"spec.type=ExternalName"}, "Required spec.externalName"},
+		{"service", []string{"spec.clusterIP=nowhere"}, "Invalid spec.clusterIPs[0]"},
+		{"service-balanced", []string{"spec.ports.1.name-"}, "Required spec.ports[1].name"},
+		{"service-balanced", []string{"spec.ports.1.name=a"}, "Duplicate spec.ports[1].name"},
+		{"service-balanced", []string{"spec.ports.1.port=80"}, "Duplicate spec.ports[1]"},
+		{"service-balanced", []string{"spec.externalTrafficPolicy=None"}, "NotSupported spec.externalTrafficPolicy"},
+		{"secret", []string{"data.a/b=YQ=="}, "Invalid data[a/b]"},
+		{"secret", []string{"type=kubernetes.io/tls"}, "Required data[tls.crt]"},
+		{"secret", []string{"type=kubernetes.io/dockerconfigjson"}, "Required data[.dockerconfigjson]"},
+		{"namespace", []string{"metadata.name=a.b"}, "Invalid metadata.name"},
+		{"claim", []string{"spec.accessModes=[Sometimes]"}, "NotSupported spec.accessModes[0]"},
+		{"claim", []string{"spec.resources-"}, "Required spec.resources[storage]"},
+		{"networkpolicy", []string{"spec.ingress.0.from.0.ipBlock.except=[11.0.0.0/16]"}, "Invalid spec.ingress[0].from[0].ipBlock.except[0]"},
+		{"networkpolicy", []string{"spec.ingress.0.from=[{}]"}, "Required spec.ingress[0].from[0]"},
+		{"networkpolicy", []string{"spec.policyTypes=[Other]"}, "NotSupported spec.policyTypes[0]"},
+		{"autoscaler", []string{"spec.maxReplicas=0"}, "Invalid spec.maxReplicas"},
+		{"autoscaler", []string{"spec.minReplicas=9"}, "Invalid spec.maxReplicas"},
+		{"autoscaler", []string{"spec.scaleTargetRef.name-"}, "Required spec.scaleTargetRef.name"},
+		{"limitrange", []string{"spec.limits.0.min.cpu=3"}, "Invalid spec.limits[0].min[cpu]"},
+		{"rolebinding", []string{"roleRef.kind=User"}, "NotSupported roleRef.kind"},
+		{"rolebinding", []string{"subjects.0.kind=Robot"}, "NotSupported subjects[0].kind"},
+		{"rolebinding", []string{"metadata.name=a/b"}, "Invalid metadata.name"},
+		{"pod", []string{pod + "resources.limits.tpu=1"}, "Invalid spec.containers[0].resources.limits[tpu]"},
+		{"pod", []string{pod + "resources={requests: {example.com/gpu: 1}}"}, "Required spec.containers[0].resources.limits"},
+		{"pod", []string{pod + "resources={requests: {example.com/gpu: 1}, limits: {example.com/gpu: 2}}"}, "Invalid spec.containers[0].resources.requests"},
+		{"pod", []string{pod + "resources={limits: {example.com/gpu: 1500m}}"}, "Invalid spec.containers[0].resources.limits[example.com/gpu]"},
+		{"pod", []string{pod + "securityContext={privileged: true, allowPrivilegeEscalation: false}"}, "Invalid spec.containers[0].securityContext"},
+		{"pod", []string{pod + "securityContext={runAsUser: -1}"}, "Invalid spec.containers[0].securityContext.runAsUser"},
+		{"pod", []string{pod + "securityContext={seccompProfile: {type: Localhost}}"}, "Required spec.containers[0].securityContext.seccompProfile.localhostProfile"},
+		{"pod", []string{pod + "securityContext={seccompProfile: {type: Mine}}"}, "NotSupported spec.containers[0].securityContext.seccompProfile.type"},
+		{"pod", []string{"spec.securityContext={sysctls: [{name: 'a b', value: x}]}"}, "Invalid spec.securityContext.sysctls[0].name"},
+		{"pod", []string{"spec.securityContext={fsGroupChangePolicy: Never}"}, "NotSupported spec.securityContext.fsGroupChangePolicy"},
+		{"pod", []string{"spec.hostPID=true", "spec.shareProcessNamespace=true"}, "Invalid spec.shareProcessNamespace"},
+		{"pod", []string{"spec.hostNetwork=true", pod + "ports=[{containerPort: 80, hostPort: 81}]"}, "Invalid spec.containers[0].ports[0].hostPort"},
+		{"pod", []string{pod + "env=[{name: a, valueFrom: {fieldRef: {fieldPath: spec.nothing}}}]"}, "Invalid spec.containers[0].env[0].valueFrom.fieldRef.fieldPath"},
+		{"pod", []string{pod + "env=[{name: a, valueFrom: {fieldRef: {fieldPath: metadata.labels}}}]"}, "NotSupported spec.containers[0].env[0].valueFrom.fieldRef.fieldPath"},
+		{"pod", []string{pod + "env=[{name: a, valueFrom: {fieldRef: {fieldPath: \"metadata.labels['a b']\"}}}]"}, "Invalid spec.containers[0].env[0].valueFrom.fieldRef.fieldPath"},
+		{"pod", []string{pod + "env=[{name: a, valueFrom: {resourceFieldRef: {resource: limits.tpu}}}]"}, "NotSupported spec.containers[0].env[0].valueFrom.resourceFieldRef.resource"},
+		{"pod", []string{pod + "volumeMounts.0.subPath=/abs"}, "Invalid spec.containers[0].volumeMounts[0].subPath"},
+		{"pod", []string{pod + "volumeMounts.0.mountPropagation=Bidirectional"}, "Forbidden spec.containers[0].volumeMounts[0].mountPropagation"},
+		{"pod", []string{"spec.volumes.0.configMap.items=[{key: a, path: ../b}]"}, "Invalid spec.volumes[0].configMap.items[0].path"},
+		{"pod", []string{"spec.volumes.2.hostPath.type=Sometimes"}, "NotSupported spec.volumes[2].hostPath.type"},
+		{"pod", []string{"spec.volumes.1={name: p, projected: {sources: [{}]}}"}, "Required spec.volumes[1].projected.sources[0]"},
+		{"pod", []string{"spec.volumes.1={name: p, projected: {sources: [{serviceAccountToken: {path: t, expirationSeconds: 5}}]}}"}, "Invalid spec.volumes[1].projected.sources[0].serviceAccountToken.expirationSeconds"},
+		{"pod", []string{"spec.volumes.1={name: p, downwardAPI: {items: [{path: x}]}}"}, "Required spec.volumes[1].downwardAPI.items[0].fieldRef"},
+		{"pod", []string{"spec.volumes.1={name: p, nfs: {server: s, path: rel}}"}, "Invalid spec.volumes[1].nfs.path"},
+		{"pod", []string{"spec.ephemeralContainers=[{name: d, image: i, targetContainerName: none}]"}, "NotFound spec.ephemeralContainers[0].targetContainerName"},
+		{"pod", []string{"spec.ephemeralContainers=[{name: d, image: i, ports: [{containerPort: 1}]}]"}, "Forbidden spec.ephemeralContainers[0].ports"},
+		{"pod", []string{"spec.os={name: plan9}"}, "NotSupported spec.os.name"},
+		{"pod", []string{"spec.readinessGates=[{conditionType: 'a b'}]"}, "Invalid spec.readinessGates[0].conditionType"},
+		{"deployment", []string{"spec.strategy={rollingUpdate: {maxUnavailable: 101%}}"}, "Invalid spec.strategy.rollingUpdate.maxUnavailable"},
+		{"daemonset", []string{"spec.updateStrategy={rollingUpdate: {maxUnavailable: 1, maxSurge: 1}}"}, "Invalid spec.updateStrategy.rollingUpdate.maxSurge"},
+		{"job", []string{"spec.managedBy=me"}, "Invalid spec.managedBy"},
+		{"job", []string{"spec.maxFailedIndexes=1"}, "Required spec.backoffLimitPerIndex"},
+		{"job", []string{"spec.podFailurePolicy={rules: [{action: Explode, onPodConditions: [{type: DisruptionTarget}]}]}"}, "NotSupported spec.podFailurePolicy.rules[0].action"},
+		{"job", []string{"spec.podFailurePolicy={rules: [{action: FailJob}]}"}, "Invalid spec.podFailurePolicy.rules[0]"},
+		{"job", []string{"spec.podFailurePolicy={rules: [{action: FailIndex, onPodConditions: [{type: DisruptionTarget}]}]}"}, "Invalid spec.podFailurePolicy.rules[0].action"},
+		{"job", []string{"spec.podFailurePolicy={rules: [{action: FailJob, onExitCodes: {operator: In, values: [0]}}]}"}, "Invalid spec.podFailurePolicy.rules[0].onExitCodes.values[0]"},
+		{"job", []string{"spec.podFailurePolicy={rules: [{action: FailJob, onExitCodes: {operator: In, values: [3, 2]}}]}"}, "Invalid spec.podFailurePolicy.rules[0].onExitCodes.values"},
+		{"job", []string{"spec.podFailurePolicy={rules: [{action: FailJob, onExitCodes: {containerName: none, operator: In, values: [3]}}]}"}, "Invalid spec.podFailurePolicy.rules[0].onExitCodes.containerName"},
+		{"job", []string{"spec.completionMode=Indexed", "spec.completions=3", "spec.successPolicy={rules: []}"}, "Required spec.successPolicy.rules"},
+		{"job", []string{"spec.completionMode=Indexed", "spec.completions=3", "spec.successPolicy={rules: [{succeededIndexes: '0-3'}]}"}, "Invalid spec.successPolicy.rules[0].succeededIndexes"},
+		{"job", []string{"spec.completionMode=Indexed", "spec.completions=3", "spec.successPolicy={rules: [{succeededIndexes: '0,2', succeededCount: 3}]}"}, "Invalid spec.successPolicy.rules[0].succeededCount"},
+		{"job", []string{"spec.completionMode=NonIndexed", "spec.successPolicy={rules: [{succeededCount: 1}]}"}, "Invalid spec.successPolicy"},
+		{"ingress", []string{"spec.rules.0.host=10.0.0.1"}, "Invalid spec.rules[0].host"},
+		{"ingress", []string{"spec.rules.0.http.paths.0.pathType-"}, "Required spec.rules[0].http.paths[0].pathType"},
+		{"ingress", []string{"spec.rules-"}, "Invalid spec"},
+		{"budget", []string{"spec.minAvailable=101%"}, "Invalid spec.minAvailable"},
+		{"budget", []string{"spec.maxUnavailable=1"}, "Invalid spec"},
+		{"budget", []string{"spec.unhealthyPodEvictionPolicy=Never"}, "NotSupported spec.unhealthyPodEvictionPolicy"},
+		{"quota", []string{"spec.hard.tpu=1"}, "Invalid spec.hard[tpu]"},
+		{"quota", []string{"spec.scopes=[Sometimes]"}, "Invalid spec.scopes"},
+		{"quota", []string{"spec.scopes=[BestEffort, NotBestEffort]"}, "Invalid spec.scopes"},
+		{"limitrange", []string{"spec.limits=[{type: Container}, {type: Container}]"}, "Duplicate spec.limits[1].type"},
+		{"limitrange", []string{"spec.limits=[{type: Pod, default: {cpu: 1}}]"}, "Forbidden spec.limits[0].default"},
+		{"limitrange", []string{"spec.limits=[{type: PersistentVolumeClaim}]"}, "Required spec.limits[0]"},
+		{"volume", []string{"spec.capacity-"}, "Required spec.capacity"},
+		{"volume", []string{"spec.hostPath-"}, "Required spec"},
+		{"storageclass", []string{"volumeBindingMode=Later"}, "NotSupported volumeBindingMode"},
+		{"priorityclass", []string{"value=1000000001"}, "Forbidden value"},
+		{"priorityclass", []string{"metadata.name=system-mine"}, "Forbidden metadata.name"},
+		{"endpointslice", []string{"endpoints.0.addresses=[]"}, "Required endpoints[0].addresses"},
+		{"signingrequest", []string{"spec.signerName=mine"}, "Invalid spec.signerName"},
+		{"signingrequest", []string{"spec.signerName=mine/x"}, "Invalid spec.signerName"},
+		{"signingrequest", []string{"spec.usages=[]"}, "Required spec.usages"},
+		{"signingrequest", []string{"spec.request=eA=="}, "Invalid spec.request"},
+		{"service-balanced", []string{"spec.ports.0.appProtocol='a b'"}, "Invalid spec.ports[0].appProtocol"},
+		{"service-balanced", []string{"spec.trafficDistribution=Far"}, "NotSupported spec.trafficDistribution"},
+		{"service-balanced", []string{"spec.loadBalancerSourceRanges=[10.0.0.0]"}, "Invalid spec.loadBalancerSourceRanges[0]"},
+		{"service-balanced", []string{"spec.type=ClusterIP", "spec.loadBalancerSourceRanges=[10.0.0.0/8]"}, "Forbidden spec.loadBalancerSourceRanges"},
+		{"service-balanced", []string{"spec.type=ClusterIP", "spec.healthCheckNodePort=30000"}, "Invalid spec.healthCheckNodePort"},
+		{"webhook", []string{"webhooks.0.sideEffects=Some"}, "NotSupported webhooks[0].sideEffects"},
+		{"webhook", []string{"webhooks.0.clientConfig={url: 'http://x'}"}, "Invalid webhooks[0].clientConfig.url"},
+		{"webhook", []string{"webhooks.0.timeoutSeconds=31"}, "Invalid webhooks[0].timeoutSeconds"},
+	} {
+		t.Run(tt.manifest+" "+strings.Join(tt.edits, " "), func(t *testing.T) {
+			r, obj := manifest(t, tt.manifest, tt.edits...)
+			if got := complaints(r.Strategy.Validate(obj)); !slices.Contains(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestValidateUpdate(t *testing.T) {
+	for _, tt := range []struct {
+		manifest string
+		edits    []string
+		want     string // "" if the change is allowed
+	}{
+		{"pod", []string{"spec.containers.0.image=nginx:1.30", "spec.containers.0.imagePullPolicy=IfNotPresent"}, ""},
+		{"pod", []string{"spec.activeDeadlineSeconds=5"}, ""},
+		{"pod", []string{"spec.tolerations=[{key: more, operator: Exists}]"}, ""},
+		{"pod", []string{"metadata.labels={a: b}"}, ""},
+		{"pod", []string{"spec.containers.0.command=[x]"}, "Forbidden spec"},
+		{"pod", []string{"spec.nodeName=other"}, "Forbidden spec"},
+		{"pod", []string{"spec.containers=[{name: a, image: a}]"}, "Forbidden spec.containers"},
+		{"deployment", []string{"spec.replicas=7", "spec.template.spec.containers.0.image=b"}, ""},
+		{"deployment", []string{"spec.selector.matchLabels.app=b"}, "Invalid spec.selector"},
+		{"replicaset", []string{"spec.selector.matchLabels.app=b"}, "Invalid spec.selector"},
+		{"daemonset", []string{"spec.selector.matchLabels.app=b"}, "Invalid spec.selector"},
+		{"statefulset", []string{"spec.replicas=3"}, ""},
+		{"statefulset", []string{"spec.serviceName=other"}, "Forbidden spec"},
+		{"job", []string{"spec.parallelism=3", "spec.completions=1"}, ""},
+		{"job", []string{"spec.completions=3", "spec.parallelism=1"}, "Invalid spec.completions"},
+		{"job", []string{"spec.template.spec.containers.0.image=b"}, "Invalid spec.template"},
+		{"secret", []string{"type=mine"}, "Invalid type"},
+		{"claim", []string{"spec.accessModes=[ReadWriteMany]"}, "Forbidden spec"},
+		{"claim", []string{"spec.resources.requests.storage=1Mi"}, "Forbidden spec.resources.requests.storage"},
+		{"rolebinding", []string{"roleRef.name=edit"}, "Invalid roleRef"},
+	} {
+		t.Run(tt.manifest+" "+strings.Join(tt.edits, " "), func(t *testing.T) {
+			r, old := manifest(t, tt.manifest)
+			_, obj := manifest(t, tt.manifest, tt.edits...)
+			if r.Strategy.PrepareForUpdate != nil {
+				r.Strategy.PrepareForUpdate(obj, old)
+			}
+			got := complaints(r.Strategy.ValidateUpdate(obj, old))
+			if tt.want == "" && len(got) > 0 || tt.want != "" && !slices.Contains(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestValidateSubresource: what a subresource may change, and into what.
+func TestValidateSubresource(t *testing.T) {
+	debugger := "spec.ephemeralContainers=[{name: d, image: i}]"
+	resources := func(cpu string) string {
+		return "spec.containers.0.resources={requests: {cpu: " + cpu + ", memory: 1Mi}}"
+	}
+	approved, denied := "status.conditions=[{type: Approved, status: 'True'}]", "status.conditions=[{type: Denied, status: 'True'}]"
+	for _, tt := range []struct {
+		manifest, subresource string
+		before, after         []string
+		want                  string
+	}{
+		{"pod", "ephemeralcontainers", nil, []string{debugger}, ""},
+		{"pod", "ephemeralcontainers", nil, []string{"spec.ephemeralContainers=[{name: d}]"}, "Required spec.ephemeralContainers[0].image"},
+		{"pod", "ephemeralcontainers", []string{debugger}, nil, "Forbidden spec.ephemeralContainers"},
+		{"pod", "ephemeralcontainers", []string{debugger}, []string{"spec.ephemeralContainers=[{name: d, image: other}]"}, "Forbidden spec.ephemeralContainers"},
+		{"pod", "resize", []string{resources("1")}, []string{resources("2")}, ""},
+		{"pod", "resize", []string{resources("1")}, []string{resources("-2")}, "Invalid spec.containers[0].resources.requests[cpu]"},
+		{"pod", "resize", []string{resources("1")}, []string{"spec.containers.0.resources={requests: {cpu: 1}}"}, "Forbidden spec.containers[0].resources.requests"},
+		{"pod", "resize", []string{resources("1")}, []string{"spec.containers.0.resources={requests: {cpu: 1, memory: 1Mi, ephemeral-storage: 1}}"}, "Forbidden spec.containers[0].resources.requests"},
+		{"pod-guaranteed", "resize", nil, []string{"spec.containers.0.resources.requests.cpu=1m"}, "Invalid spec"},
+		{"signingrequest", "approval", nil, []string{approved}, ""},
+		{"signingrequest", "approval", []string{approved}, []string{denied}, "Forbidden status.conditions"},
+		{"signingrequest", "approval", nil, []string{"status.conditions=[{type: Approved, status: 'False'}]"}, "NotSupported status.conditions[0].status"},
+		{"signingrequest", "approval", []string{approved}, []string{"status.conditions=[{type: Approved, status: 'True'}, {type: Denied, status: 'True'}]"}, "Invalid status.conditions"},
+	} {
+		t.Run(tt.subresource+" "+strings.Join(tt.after, " "), func(t *testing.T) {
+			r, old := manifestAsIs(t, tt.manifest, tt.before...)
+			_, obj := manifestAsIs(t, tt.manifest, tt.after...)
+			got := complaints(r.Strategy.ValidateSubresource(tt.subresource, obj, old))
+			if tt.want == "" && len(got) > 0 || tt.want != "" && !slices.Contains(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestSignersDoNotJudge(t *testing.T) {
+	r, old := manifestAsIs(t, "signingrequest")
+	_, obj := manifestAsIs(t, "signingrequest", "status.conditions=[{type: Approved, status: 'True'}]")
+	if got := complaints(r.Strategy.ValidateStatus(obj, old)); !slices.Contains(got, "Forbidden status.conditions") {
+		t.Errorf("a signer approved: %v", got)
+	}
+	_, obj = manifestAsIs(t, "signingrequest", "status.certificate=eA==")
+	if got := r.Strategy.ValidateStatus(obj, old); len(got) > 0 {
+		t.Errorf("a signer may not sign: %v", got)
+	}
+}

@@ -1,0 +1,133 @@
+package serviceaccount
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/levelwire/levelwire/server/internal/auth"
+	"github.com/levelwire/levelwire/server/internal/resource"
+)
+
+// The keys of what is known of a token's user beside the account.
+const (
+	extraCredential = "authentication.kubernetes.io/credential-id"
+	extraPodName    = "authentication.kubernetes.io/pod-name"
+	extraPodUID     = "authentication.kubernetes.io/pod-uid"
+	extraNodeName   = "authentication.kubernetes.io/node-name"
+	extraNodeUID    = "authentication.kubernetes.io/node-uid"
+)
+
+// afterDeletion is for how long a token stays valid after the deletion of its
+// account or its object was marked: its holder has to come to an end.
+const afterDeletion = time.Minute
+
+// AuthenticateToken implements auth.TokenAuthenticator. A token is valid while
+// its account and the object that it is bound to are the same as when it was
+// issued.
+func (t *Tokens) AuthenticateToken(ctx context.Context, token string, audiences []string) (auth.Identity, error) {
+	c, err := t.verifier.verify(token)
+	if err != nil {
+		return auth.Identity{}, err
+	}
+	if err := c.check(t.opts.Now()); err != nil {
+		return auth.Identity{}, err
+	}
+	common := c.audiencesAmong(audiences, t.opts.Audiences)
+	if len(common) == 0 {
+		return auth.Identity{}, fmt.Errorf("token audiences %q is invalid for the target audiences %q", c.Audience, audiences)
+	}
+	if err := t.stillStands(ctx, c, token); err != nil {
+		return auth.Identity{}, err
+	}
+	return auth.Identity{User: userOf(c), Audiences: common}, nil
+}
+
+// stillStands asks for the account and the objects that a token depends on.
+func (t *Tokens) stillStands(ctx context.Context, c *claims, token string) error {
+	namespace, ref := c.account()
+	err := unchanged[*corev1.ServiceAccount](ctx, t, "serviceaccounts", namespace, &ref)
+	if err == nil && c.Kubernetes == nil {
+		return t.inSecret(ctx, c, token)
+	}
+	if err == nil {
+		err = unchanged[*corev1.Secret](ctx, t, "secrets", namespace, c.Kubernetes.Secret)
+	}
+	if err == nil {
+		err = unchanged[*corev1.Pod](ctx, t, "pods", namespace, c.Kubernetes.Pod)
+	}
+	// The node of a pod is only for those who read the token.
+	if err == nil && c.Kubernetes.Pod == nil {
+		err = unchanged[*corev1.Node](ctx, t, "nodes", "", c.Kubernetes.Node)
+	}
+	return err
+}
+
+// unchanged is nil if the object is there, is the same, and is not being
+// deleted for long. A nil reference is to nothing.
+func unchanged[T resource.Object](ctx context.Context, t *Tokens, plural, namespace string, ref *reference) error {
+	if ref == nil {
+		return nil
+	}
+	obj, err := lookup[T](ctx, t.set, plural, namespace, ref.Name)
+	if err != nil {
+		return err
+	}
+	if obj.GetUID() != ref.UID {
+		return fmt.Errorf("%s %q is not the one that the token was issued for: its uid is %s, not %s", plural, ref.Name, obj.GetUID(), ref.UID)
+	}
+	if at := obj.GetDeletionTimestamp(); at != nil && t.opts.Now().After(at.Add(afterDeletion)) {
+		return fmt.Errorf("%s %q has been deleted", plural, ref.Name)
+	}
+	return nil
+}
+
+// inSecret is nil if a token of the older kind is still what its secret holds.
+func (t *Tokens) inSecret(ctx context.Context, c *claims, token string) error {
+	secret, err := lookup[*corev1.Secret](ctx, t.set, "secrets", c.LegacyNamespace, c.LegacySecret)
+	switch {
+	case err != nil:
+		return err
+	case secret.DeletionTimestamp != nil || string(secret.Data[corev1.ServiceAccountTokenKey]) != token:
+		return errors.New("token does not match server's copy")
+	}
+	return nil
+}
+
+func userOf(c *claims) auth.User {
+	namespace, ref := c.account()
+	user := auth.User{
+		Name: auth.ServiceAccountName(namespace, ref.Name), UID: string(ref.UID),
+		Groups: slices.Clip(auth.ServiceAccountGroups(namespace)), Extra: map[string][]string{},
+	}
+	add := func(key, value string) {
+		if value != "" {
+			user.Extra[key] = []string{value}
+		}
+	}
+	if c.ID != "" {
+		add(extraCredential, "JTI="+c.ID)
+	}
+	if c.Kubernetes != nil {
+		addReference(add, c.Kubernetes.Pod, extraPodName, extraPodUID)
+		addReference(add, c.Kubernetes.Node, extraNodeName, extraNodeUID)
+	}
+	return user
+}
+
+func addReference(add func(key, value string), ref *reference, name, uid string) {
+	if ref != nil {
+		add(name, ref.Name)
+		add(uid, string(ref.UID))
+	}
+}
+
+var _ auth.TokenAuthenticator = (*Tokens)(nil)
+
+// sameUID says whether a uid that a client may have left out is the one.
+func sameUID(noted string, uid types.UID) bool { return noted == "" || types.UID(noted) == uid }

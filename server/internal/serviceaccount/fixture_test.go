@@ -1,0 +1,123 @@
+package serviceaccount
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"go.uber.org/goleak"
+
+	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin"
+	"github.com/levelwire/levelwire/storage/memory"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const issuer = "https://issuer.example"
+
+// fixture is the tokens of the accounts in a store, at a time that tests set.
+type fixture struct {
+	*Tokens
+	t   *testing.T
+	set *registry.Set
+	now time.Time
+}
+
+func newFixture(t *testing.T, change ...func(*Options)) *fixture {
+	t.Helper()
+	store, err := memory.Open(memory.Options{})
+	must(t, err)
+	t.Cleanup(func() { must(t, store.Close()) })
+	f := &fixture{t: t, now: time.Now()}
+	f.set, err = registry.NewSet(registry.Config{Store: store, Resources: builtin.Table()})
+	must(t, err)
+	accounts := NewAccounts(f.set, AccountOptions{RootCA: []byte("a certificate")})
+	f.set.Admit(registry.NamespaceLifecycle(f.set), accounts.Admit)
+	opts := Options{Issuers: []string{issuer}, SigningKey: newKey(t), Now: func() time.Time { return f.now }}
+	for _, fn := range change {
+		fn(&opts)
+	}
+	f.Tokens, err = NewTokens(f.set, accounts, opts)
+	must(t, err)
+	must(t, f.set.EnsureNamespace(t.Context(), "ns"))
+	must(t, accounts.Ensure(t.Context(), "ns"))
+	return f
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newKey(t *testing.T) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	return key
+}
+
+func (f *fixture) of(plural string) registry.Registry {
+	f.t.Helper()
+	r, ok := f.set.Lookup("", "v1", plural)
+	if !ok {
+		f.t.Fatalf("%s are not served", plural)
+	}
+	return r
+}
+
+func (f *fixture) create(plural string, obj resource.Object) resource.Object {
+	f.t.Helper()
+	namespace := "ns"
+	if !f.of(plural).Resource().Namespaced {
+		namespace = ""
+	}
+	result, err := f.of(plural).Create(f.t.Context(), namespace, obj, registry.WriteOptions{})
+	must(f.t, err)
+	return result.Object
+}
+
+func (f *fixture) remove(plural, name string) {
+	f.t.Helper()
+	namespace := "ns"
+	if !f.of(plural).Resource().Namespaced {
+		namespace = ""
+	}
+	_, err := f.of(plural).Delete(f.t.Context(), namespace, name, nil)
+	must(f.t, err)
+}
+
+// token issues one for the default account.
+func (f *fixture) token(change ...func(*authenticationv1.TokenRequestSpec)) string {
+	f.t.Helper()
+	request := &authenticationv1.TokenRequest{}
+	for _, fn := range change {
+		fn(&request.Spec)
+	}
+	must(f.t, f.IssueToken(f.t.Context(), "ns", DefaultName, request))
+	return request.Status.Token
+}
+
+func boundTo(kind, name string) func(*authenticationv1.TokenRequestSpec) {
+	return func(spec *authenticationv1.TokenRequestSpec) {
+		spec.BoundObjectRef = &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: kind, Name: name}
+	}
+}
+
+func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
+
+func newPod(name string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: named(name), Spec: corev1.PodSpec{
+		Containers:     []corev1.Container{{Name: "c", Image: "i"}},
+		InitContainers: []corev1.Container{{Name: "i", Image: "i"}},
+	}}
+}

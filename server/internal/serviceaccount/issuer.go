@@ -1,0 +1,202 @@
+package serviceaccount
+
+import (
+	"context"
+	"crypto"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-jose/go-jose/v4/jwt"
+	"github.com/google/uuid"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/levelwire/levelwire/server/internal/auth"
+	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/resource"
+)
+
+const (
+	// defaultLifetime is what a request gets that asks for none.
+	defaultLifetime = time.Hour
+	// minLifetime and maxLifetime are Kubernetes' limits.
+	minLifetime = 10 * time.Minute
+	maxLifetime = (1 << 32) * time.Second
+)
+
+// Options is what Tokens are made with.
+type Options struct {
+	// Issuers are the names of who issues tokens: new ones bear the first, and
+	// those of the others are accepted as well. Required.
+	Issuers []string
+	// Audiences are what the server calls itself; tokens that are asked for
+	// without an audience are for them. Default: Issuers[:1].
+	Audiences []string
+	// SigningKey signs new tokens. Required.
+	SigningKey crypto.Signer
+	// PublicKeys verify tokens, beside the signing key's own.
+	PublicKeys []crypto.PublicKey
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+}
+
+// Tokens makes the tokens of service accounts and knows whom they stand for. It
+// is safe for concurrent use.
+type Tokens struct {
+	opts     Options
+	signer   *signer
+	verifier *verifier
+	set      *registry.Set
+	accounts *Accounts
+}
+
+// NewTokens returns the tokens of the accounts of a set.
+func NewTokens(set *registry.Set, accounts *Accounts, opts Options) (*Tokens, error) {
+	if len(opts.Issuers) == 0 || opts.SigningKey == nil {
+		return nil, errors.New("serviceaccount: Options.Issuers and Options.SigningKey are required")
+	}
+	if len(opts.Audiences) == 0 {
+		opts.Audiences = opts.Issuers[:1]
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	signer, err := newSigner(opts.SigningKey)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := newKeySet(append([]crypto.PublicKey{opts.SigningKey.Public()}, opts.PublicKeys...))
+	if err != nil {
+		return nil, err
+	}
+	return &Tokens{
+		opts: opts, signer: signer, verifier: &verifier{issuers: opts.Issuers, keys: keys}, set: set, accounts: accounts,
+	}, nil
+}
+
+// Audiences are what the server calls itself.
+func (t *Tokens) Audiences() []string { return t.opts.Audiences }
+
+// IssueToken answers a request for a token of a service account: it fills in
+// the status, and what the request left out. Every error is a
+// *apierrors.StatusError.
+func (t *Tokens) IssueToken(ctx context.Context, namespace, name string, request *authenticationv1.TokenRequest) error {
+	spec := &request.Spec
+	if err := t.complete(spec); err != nil {
+		return err
+	}
+	account, err := t.accounts.get(ctx, namespace, name)
+	if err != nil {
+		return err
+	}
+	c := &bound{Namespace: namespace, ServiceAccount: reference{account.Name, account.UID}}
+	if spec.BoundObjectRef != nil {
+		if err := t.bind(ctx, c, *spec.BoundObjectRef); err != nil {
+			return err
+		}
+	}
+	now := t.opts.Now()
+	expiry := now.Add(time.Duration(*spec.ExpirationSeconds) * time.Second)
+	request.Status.Token, err = t.signer.sign(&claims{
+		Claims: jwt.Claims{
+			Issuer: t.opts.Issuers[0], Subject: auth.ServiceAccountName(namespace, name),
+			ID: uuid.NewString(), IssuedAt: jwt.NewNumericDate(now), NotBefore: jwt.NewNumericDate(now), Expiry: jwt.NewNumericDate(expiry),
+		},
+		Audience: spec.Audiences, Kubernetes: c,
+	})
+	if err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("sign a token: %w", err))
+	}
+	request.Status.ExpirationTimestamp = metav1.NewTime(expiry.Truncate(time.Second))
+	return nil
+}
+
+// complete fills in what a request left out and refuses what cannot be had.
+func (t *Tokens) complete(spec *authenticationv1.TokenRequestSpec) error {
+	if spec.ExpirationSeconds == nil {
+		spec.ExpirationSeconds = new(int64(defaultLifetime / time.Second))
+	}
+	if len(spec.Audiences) == 0 {
+		spec.Audiences = t.opts.Audiences
+	}
+	var errs field.ErrorList
+	at := field.NewPath("spec")
+	switch seconds := *spec.ExpirationSeconds; {
+	case seconds < int64(minLifetime/time.Second):
+		errs = append(errs, field.Invalid(at.Child("expirationSeconds"), seconds, "may not specify a duration less than 10 minutes"))
+	case seconds > int64(maxLifetime/time.Second):
+		errs = append(errs, field.Invalid(at.Child("expirationSeconds"), seconds, "may not specify a duration larger than 2^32 seconds"))
+	}
+	if ref := spec.BoundObjectRef; ref != nil && ref.Name == "" {
+		errs = append(errs, field.Required(at.Child("boundObjectRef", "name"), ""))
+	}
+	if len(errs) > 0 {
+		return apierrors.NewInvalid(schema.GroupKind{Group: authenticationv1.GroupName, Kind: "TokenRequest"}, "", errs)
+	}
+	return nil
+}
+
+// bind makes the token live no longer than an object.
+func (t *Tokens) bind(ctx context.Context, c *bound, ref authenticationv1.BoundObjectReference) error {
+	var uid types.UID
+	switch {
+	case ref.APIVersion == "v1" && ref.Kind == "Pod":
+		pod, err := lookup[*corev1.Pod](ctx, t.set, "pods", c.Namespace, ref.Name)
+		if err != nil {
+			return err
+		}
+		if pod.Spec.ServiceAccountName != c.ServiceAccount.Name {
+			return apierrors.NewBadRequest(fmt.Sprintf("cannot bind token for serviceaccount %q to pod running with different serviceaccount name.", c.ServiceAccount.Name))
+		}
+		uid, c.Pod = pod.UID, &reference{pod.Name, pod.UID}
+		c.Node = t.nodeOf(ctx, pod)
+	case ref.APIVersion == "v1" && ref.Kind == "Secret":
+		secret, err := lookup[*corev1.Secret](ctx, t.set, "secrets", c.Namespace, ref.Name)
+		if err != nil {
+			return err
+		}
+		uid, c.Secret = secret.UID, &reference{secret.Name, secret.UID}
+	case ref.APIVersion == "v1" && ref.Kind == "Node":
+		node, err := lookup[*corev1.Node](ctx, t.set, "nodes", "", ref.Name)
+		if err != nil {
+			return err
+		}
+		uid, c.Node = node.UID, &reference{node.Name, node.UID}
+	default:
+		return apierrors.NewBadRequest(fmt.Sprintf("cannot bind token to object of type %s", schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).String()))
+	}
+	if ref.UID != "" && ref.UID != uid {
+		return apierrors.NewConflict(schema.GroupResource{Resource: ref.Kind}, ref.Name, fmt.Errorf(
+			"the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", ref.UID))
+	}
+	return nil
+}
+
+// nodeOf is where a pod runs, for whoever reads the token. A node that is not
+// there (any more) is named without a uid.
+func (t *Tokens) nodeOf(ctx context.Context, pod *corev1.Pod) *reference {
+	if pod.Spec.NodeName == "" {
+		return nil
+	}
+	ref := &reference{Name: pod.Spec.NodeName}
+	if node, err := lookup[*corev1.Node](ctx, t.set, "nodes", "", ref.Name); err == nil {
+		ref.UID = node.UID
+	}
+	return ref
+}
+
+// lookup gets an object of core/v1.
+func lookup[T resource.Object](ctx context.Context, set *registry.Set, plural, namespace, name string) (T, error) {
+	r, ok := set.Lookup("", "v1", plural)
+	if !ok {
+		var none T
+		return none, apierrors.NewNotFound(schema.GroupResource{Resource: plural}, name)
+	}
+	return registry.GetAs[T](ctx, r, namespace, name)
+}

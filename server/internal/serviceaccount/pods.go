@@ -1,0 +1,138 @@
+package serviceaccount
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	"github.com/levelwire/levelwire/server/internal/registry"
+)
+
+const (
+	// volumePrefix and a random end name the volume with the token.
+	volumePrefix = "kube-api-access-"
+	// mountPath is where client libraries look for it.
+	mountPath = "/var/run/secrets/kubernetes.io/serviceaccount"
+	// podTokenSeconds is how long a pod's token lives before the kubelet gets
+	// another; Kubernetes' own number, which others recognise it by.
+	podTokenSeconds = 3607
+	volumeMode      = 0o644
+)
+
+var podsResource = schema.GroupResource{Resource: "pods"}
+
+// Admit is the admission of pods: it gives each an account, which must exist,
+// and the volume with the account's token, unless pod or account do not want
+// it.
+func (a *Accounts) Admit(ctx context.Context, q *registry.Request) error {
+	if q.Operation != registry.Create || q.Resource.GroupResource() != podsResource || q.Subresource != "" {
+		return nil
+	}
+	pod, ok := q.Object.(*corev1.Pod)
+	if !ok {
+		return nil
+	}
+	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+		return refuseMirror(q, pod)
+	}
+	if pod.Spec.ServiceAccountName == "" {
+		pod.Spec.ServiceAccountName = DefaultName
+	}
+	pod.Spec.DeprecatedServiceAccount = pod.Spec.ServiceAccountName
+	account, err := a.get(ctx, q.Namespace, pod.Spec.ServiceAccountName)
+	switch {
+	case apierrors.IsNotFound(err):
+		return forbid(q, fmt.Errorf("error looking up service account %s/%s: serviceaccount %q not found",
+			q.Namespace, pod.Spec.ServiceAccountName, pod.Spec.ServiceAccountName))
+	case err != nil:
+		return err
+	}
+	if wantsToken(pod, account) {
+		mountToken(&pod.Spec)
+	}
+	if len(pod.Spec.ImagePullSecrets) == 0 {
+		pod.Spec.ImagePullSecrets = slices.Clone(account.ImagePullSecrets)
+	}
+	return nil
+}
+
+func forbid(q *registry.Request, err error) error {
+	return apierrors.NewForbidden(q.Resource.GroupResource(), q.Name, err)
+}
+
+// refuseMirror keeps a kubelet's picture of what it runs by itself from
+// referring to what it did not get from the server.
+func refuseMirror(q *registry.Request, pod *corev1.Pod) error {
+	if pod.Spec.ServiceAccountName != "" {
+		return forbid(q, errors.New("a mirror pod may not reference service accounts"))
+	}
+	for i := range pod.Spec.Volumes {
+		projected := pod.Spec.Volumes[i].Projected
+		if projected != nil && slices.ContainsFunc(projected.Sources, func(p corev1.VolumeProjection) bool { return p.ServiceAccountToken != nil }) {
+			return forbid(q, errors.New("a mirror pod may not use ServiceAccountToken volume projections"))
+		}
+	}
+	return nil
+}
+
+// wantsToken: the pod has the last word.
+func wantsToken(pod *corev1.Pod, account *corev1.ServiceAccount) bool {
+	switch {
+	case pod.Spec.AutomountServiceAccountToken != nil:
+		return *pod.Spec.AutomountServiceAccountToken
+	case account.AutomountServiceAccountToken != nil:
+		return *account.AutomountServiceAccountToken
+	}
+	return true
+}
+
+// mountToken gives the token to every container that has nothing else in its
+// place.
+func mountToken(spec *corev1.PodSpec) {
+	i := slices.IndexFunc(spec.Volumes, func(v corev1.Volume) bool { return strings.HasPrefix(v.Name, volumePrefix) })
+	name := volumePrefix + rand.String(5)
+	if i >= 0 {
+		name = spec.Volumes[i].Name
+	}
+	mounted := mountIn(spec.InitContainers, name)
+	mounted = mountIn(spec.Containers, name) || mounted
+	if mounted && i < 0 {
+		spec.Volumes = append(spec.Volumes, tokenVolume(name))
+	}
+}
+
+func mountIn(containers []corev1.Container, volume string) (mounted bool) {
+	for i := range containers {
+		c := &containers[i]
+		if !slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == mountPath }) {
+			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volume, ReadOnly: true, MountPath: mountPath})
+			mounted = true
+		}
+	}
+	return mounted
+}
+
+// tokenVolume is the token, the authority to verify the server with, and the
+// name of the namespace.
+func tokenVolume(name string) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+		DefaultMode: new(int32(volumeMode)),
+		Sources: []corev1.VolumeProjection{
+			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: corev1.ServiceAccountTokenKey, ExpirationSeconds: new(int64(podTokenSeconds))}},
+			{ConfigMap: &corev1.ConfigMapProjection{
+				LocalObjectReference: corev1.LocalObjectReference{Name: RootCAName},
+				Items:                []corev1.KeyToPath{{Key: corev1.ServiceAccountRootCAKey, Path: corev1.ServiceAccountRootCAKey}},
+			}},
+			{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{{
+				Path: corev1.ServiceAccountNamespaceKey, FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.namespace"},
+			}}}},
+		},
+	}}}
+}

@@ -1,0 +1,193 @@
+package serviceaccount
+
+import (
+	"crypto"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/levelwire/levelwire/server/internal/auth"
+)
+
+func TestTokenStandsForItsAccount(t *testing.T) {
+	f := newFixture(t)
+	identity, err := f.AuthenticateToken(t.Context(), f.token(), []string{"other", issuer})
+	must(t, err)
+	user := identity.User
+	if user.Name != "system:serviceaccount:ns:default" || user.UID == "" || !user.In("system:serviceaccounts:ns") || !user.In(auth.ServiceAccounts) ||
+		len(user.Extra[extraCredential]) != 1 || len(identity.Audiences) != 1 || identity.Audiences[0] != issuer {
+		t.Errorf("%+v", identity)
+	}
+}
+
+// TestTokenEnds: with its time, its account, and what it is bound to.
+func TestTokenEnds(t *testing.T) {
+	for name, test := range map[string]struct {
+		spec func(*authenticationv1.TokenRequestSpec)
+		end  func(*fixture)
+		says string
+	}{
+		"time":    {func(*authenticationv1.TokenRequestSpec) {}, func(f *fixture) { f.now = f.now.Add(time.Hour + leeway + time.Second) }, "has expired"},
+		"future":  {func(*authenticationv1.TokenRequestSpec) {}, func(f *fixture) { f.now = f.now.Add(-leeway - time.Second) }, "not valid yet"},
+		"account": {func(*authenticationv1.TokenRequestSpec) {}, func(f *fixture) { f.remove("serviceaccounts", "default") }, "not found"},
+		"another account": {func(*authenticationv1.TokenRequestSpec) {}, func(f *fixture) {
+			f.remove("serviceaccounts", "default")
+			must(f.t, f.accounts.Ensure(f.t.Context(), "ns"))
+		}, "its uid is"},
+		"pod":      {boundTo("Pod", "p"), func(f *fixture) { f.remove("pods", "p") }, "not found"},
+		"secret":   {boundTo("Secret", "s"), func(f *fixture) { f.remove("secrets", "s") }, "not found"},
+		"node":     {boundTo("Node", "n"), func(f *fixture) { f.remove("nodes", "n") }, "not found"},
+		"audience": {func(spec *authenticationv1.TokenRequestSpec) { spec.Audiences = []string{"vault"} }, func(*fixture) {}, "audiences"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.create("pods", newPod("p"))
+			f.create("secrets", &corev1.Secret{ObjectMeta: named("s")})
+			f.create("nodes", &corev1.Node{ObjectMeta: named("n")})
+			token := f.token(test.spec)
+			if name != "audience" {
+				_, err := f.AuthenticateToken(t.Context(), token, f.Audiences())
+				must(t, err)
+			}
+			test.end(f)
+			_, err := f.AuthenticateToken(t.Context(), token, f.Audiences())
+			if err == nil || errors.Is(err, auth.ErrUnknownToken) || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("%v, want %q", err, test.says)
+			}
+		})
+	}
+}
+
+func TestForgedTokens(t *testing.T) {
+	f, stranger := newFixture(t), newFixture(t)
+	foreign := newFixture(t, func(o *Options) { o.Issuers = []string{"https://elsewhere.example"} })
+	parts := strings.Split(f.token(), ".")
+	none := "eyJhbGciOiJub25lIn0." + parts[1] + "."
+	symmetric, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.HS256, Key: []byte("0123456789abcdef0123456789abcdef")}, nil)
+	must(t, err)
+	weak, err := jwt.Signed(symmetric).Claims(jwt.Claims{Issuer: issuer}).Serialize()
+	must(t, err)
+	for name, test := range map[string]struct {
+		token   string
+		unknown bool
+	}{
+		"another key":      {stranger.token(), false},
+		"another issuer":   {foreign.token(), true},
+		"changed":          {parts[0] + "." + parts[1] + "." + strings.Repeat("A", len(parts[2])), false},
+		"no signature":     {none, true},
+		"symmetric":        {weak, true},
+		"no token":         {"abc", true},
+		"nothing":          {"", true},
+		"the account gone": {strings.Join(parts[:2], "."), true},
+	} {
+		_, err := f.AuthenticateToken(t.Context(), test.token, f.Audiences())
+		if err == nil || errors.Is(err, auth.ErrUnknownToken) != test.unknown {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestOldKeysVerify(t *testing.T) {
+	old := newKey(t)
+	f := newFixture(t, func(o *Options) { o.SigningKey = old })
+	token := f.token()
+	rotated, err := NewTokens(f.set, f.accounts, Options{Issuers: []string{"https://new.example", issuer}, Audiences: []string{issuer}, SigningKey: newKey(t)})
+	must(t, err)
+	if _, err := rotated.AuthenticateToken(t.Context(), token, rotated.Audiences()); err == nil {
+		t.Error("a token of a key that is not known any more was accepted")
+	}
+	rotated, err = NewTokens(f.set, f.accounts, Options{
+		Issuers: []string{"https://new.example", issuer}, Audiences: []string{issuer}, SigningKey: newKey(t), PublicKeys: []crypto.PublicKey{old.Public()},
+	})
+	must(t, err)
+	_, err = rotated.AuthenticateToken(t.Context(), token, rotated.Audiences())
+	must(t, err)
+	data, err := rotated.Keys()
+	must(t, err)
+	var keys jose.JSONWebKeySet
+	must(t, json.Unmarshal(data, &keys))
+	parsed, err := jwt.ParseSigned(token, algorithms)
+	must(t, err)
+	found := keys.Key(parsed.Headers[0].KeyID)
+	if len(keys.Keys) != 2 || len(found) != 1 || !found[0].IsPublic() {
+		t.Fatalf("%s", data)
+	}
+	// Whoever has the document can verify the token.
+	must(t, parsed.Claims(found[0].Key, &claims{}))
+}
+
+func TestTokenRequestsAreChecked(t *testing.T) {
+	f := newFixture(t)
+	other := newPod("other")
+	other.Spec.ServiceAccountName = "builder"
+	f.create("serviceaccounts", &corev1.ServiceAccount{ObjectMeta: named("builder")})
+	f.create("pods", other)
+	seconds := func(n int64) authenticationv1.TokenRequestSpec {
+		return authenticationv1.TokenRequestSpec{ExpirationSeconds: &n}
+	}
+	ref := func(version, kind, name, uid string) authenticationv1.TokenRequestSpec {
+		return authenticationv1.TokenRequestSpec{BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: version, Kind: kind, Name: name, UID: types.UID(uid)}}
+	}
+	for name, test := range map[string]struct {
+		account string
+		spec    authenticationv1.TokenRequestSpec
+		is      func(error) bool
+	}{
+		"too short":             {"default", seconds(599), apierrors.IsInvalid},
+		"too long":              {"default", seconds(1<<32 + 1), apierrors.IsInvalid},
+		"no account":            {"nobody", authenticationv1.TokenRequestSpec{}, apierrors.IsNotFound},
+		"no pod":                {"default", ref("v1", "Pod", "p", ""), apierrors.IsNotFound},
+		"another account's pod": {"default", ref("v1", "Pod", "other", ""), apierrors.IsBadRequest},
+		"another uid":           {"builder", ref("v1", "Pod", "other", "x"), apierrors.IsConflict},
+		"another kind":          {"default", ref("apps/v1", "Deployment", "d", ""), apierrors.IsBadRequest},
+		"no name":               {"default", ref("v1", "Pod", "", ""), apierrors.IsInvalid},
+	} {
+		err := f.IssueToken(t.Context(), "ns", test.account, &authenticationv1.TokenRequest{Spec: test.spec})
+		if !test.is(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	request := &authenticationv1.TokenRequest{Spec: seconds(600)}
+	must(t, f.IssueToken(t.Context(), "ns", "builder", request))
+	if left := request.Status.ExpirationTimestamp.Sub(f.now); left > 10*time.Minute || left < 10*time.Minute-time.Second || request.Spec.Audiences[0] != issuer {
+		t.Errorf("%v, %v", left, request.Spec)
+	}
+}
+
+// TestDefaultAccountIsMadeWhenNeeded: a token can be had before the keeper
+// comes.
+func TestDefaultAccountIsMadeWhenNeeded(t *testing.T) {
+	f := newFixture(t)
+	must(t, f.set.EnsureNamespace(t.Context(), "fresh"))
+	must(t, f.IssueToken(t.Context(), "fresh", DefaultName, &authenticationv1.TokenRequest{}))
+	f.accounts.makeNone = true
+	f.remove("serviceaccounts", DefaultName)
+	if err := f.IssueToken(t.Context(), "ns", DefaultName, &authenticationv1.TokenRequest{}); !apierrors.IsNotFound(err) {
+		t.Errorf("with accounts switched off: %v", err)
+	}
+	f.accounts.makeNone = false
+	if err := f.IssueToken(t.Context(), "no-namespace", DefaultName, &authenticationv1.TokenRequest{}); !apierrors.IsNotFound(err) {
+		t.Errorf("in no namespace: %v", err)
+	}
+}
+
+// FuzzToken: nothing but what was issued is anybody.
+func FuzzToken(f *testing.F) {
+	f.Add("eyJhbGciOiJub25lIn0.e30.")
+	f.Add("a.b.c")
+	f.Fuzz(func(t *testing.T, token string) {
+		v := &verifier{issuers: []string{issuer}, keys: &keySet{}}
+		if c, err := v.verify(token); err == nil {
+			t.Errorf("%q says %+v", token, c)
+		}
+	})
+}

@@ -1,0 +1,90 @@
+package watchcache
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin"
+	"github.com/levelwire/levelwire/server/internal/resource/columns"
+)
+
+// TestClientsReadResidues: the last state of a deleted object, as far as it is kept
+// in the store, is shown in every version of every built-in kind, in JSON, in
+// protobuf and in a table, though members are missing that the kind requires. The
+// types and their decoders are those that client-go and kubectl use.
+func TestClientsReadResidues(t *testing.T) {
+	for _, res := range builtin.Table().All() {
+		t.Run(res.GroupVersionKind().String(), func(t *testing.T) {
+			obj, err := res.Decode(residueOf(t, res))
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept(t, res, obj)
+			shown, err := res.Marshal(obj)
+			if err != nil {
+				t.Fatal(err)
+			}
+			read := res.New()
+			if err := json.Unmarshal(shown, read); err != nil {
+				t.Errorf("%s: %v", shown, err)
+			}
+			kept(t, res, read)
+			if columns, row := columns.For(res.GroupVersionKind()); row != nil && len(row(obj)) != len(columns) {
+				t.Errorf("a row of %d cells for %d columns", len(row(obj)), len(columns))
+			}
+			message, err := res.AppendProtobuf(nil, shown)
+			if errors.Is(err, resource.ErrNoProtobuf) {
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			read = res.New()
+			if err := read.(interface{ Unmarshal([]byte) error }).Unmarshal(message); err != nil {
+				t.Error(err)
+			}
+			kept(t, res, read)
+		})
+	}
+}
+
+// residueOf is the cached form of what a tombstone revives as.
+func residueOf(t *testing.T, res *resource.Resource) []byte {
+	t.Helper()
+	c := New(res, Options{})
+	stored := c.Resource()
+	obj := stored.New()
+	obj.SetName("it")
+	obj.SetUID("some-uid")
+	obj.SetLabels(map[string]string{"app": "web"})
+	key := "it"
+	if stored.Namespaced {
+		obj.SetNamespace("ns")
+		key = "ns/it"
+	}
+	obj.GetObjectKind().SetGroupVersionKind(stored.GroupVersionKind())
+	value, err := stored.Encode(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := c.Decode(key, value, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	revived, err := c.revive(&tombstone{revision: 9, written: 7, created: 7, residue: c.residue(o).JSON}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return revived.JSON
+}
+
+// kept checks what every client needs to know of what is gone.
+func kept(t *testing.T, res *resource.Resource, obj resource.Object) {
+	t.Helper()
+	if obj.GetName() != "it" || (obj.GetNamespace() == "ns") != res.Namespaced || obj.GetUID() != "some-uid" ||
+		obj.GetResourceVersion() != "7" || obj.GetLabels()["app"] != "web" {
+		t.Errorf("%+v", obj)
+	}
+}

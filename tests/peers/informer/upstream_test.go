@@ -1,0 +1,51 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/levelwire/levelwire/client/informer/informertest"
+	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/tests/peers/upstream"
+)
+
+func TestContractOnAnUpstreamServer(t *testing.T) {
+	klog.SetLogger(klog.Logger{}) // the upstream libraries' chatter
+	etcd, err := upstream.StartEtcd(t.Context(), upstream.EtcdOptions{DataDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(etcd.Close)
+	server, err := upstream.Start(context.Background(), upstream.Options{Etcd: etcd.Endpoint(), CertDir: t.TempDir(), Protobuf: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+	})
+	for _, contentType := range []rest.ContentType{rest.JSON, rest.Protobuf} {
+		t.Run(string(contentType), func(t *testing.T) {
+			informertest.Run(t, func(*testing.T) informertest.Server {
+				return informertest.Server{Config: server.Config(), Options: rest.Options{ContentType: contentType}}
+			}, nil)
+		})
+	}
+	t.Run("differences", func(t *testing.T) {
+		client, err := rest.New(server.Config(), rest.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.CloseIdleConnections()
+		_, err = rest.For[*corev1.ConfigMap](client).Difference(t.Context(), nil, metav1.ListOptions{})
+		if !errors.Is(err, rest.ErrNoDifference) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
