@@ -197,11 +197,7 @@ func puts(ctx context.Context, p *parent) error {
 	if err := p.receive(&task); err != nil {
 		return err
 	}
-	encode, err := encoding(ours)
-	if err != nil {
-		return err
-	}
-	value, err := encode(123_456)
+	value, err := encoding(ours)(123_456)
 	if err != nil {
 		return err
 	}
