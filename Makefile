@@ -53,22 +53,22 @@ PODS   ?= 200000
 EVENTS ?= 100000
 REPEAT ?= 3
 
-bench-client: ## the client library beside client-go, into docs/benchmarks-client.md (PODS=5000 EVENTS=10000 REPEAT=1: a minute)
+bench-client: ## the client library beside client-go, into docs/contributors/benchmarks-client.md (PODS=5000 EVENTS=10000 REPEAT=1: a minute)
 	cd benchmarks && $(GO) build -o ../bin/clientbench ./clientbench
-	bin/clientbench -pods $(PODS) -events $(EVENTS) -repeat $(REPEAT) -report docs/benchmarks-client.md
+	bin/clientbench -pods $(PODS) -events $(EVENTS) -repeat $(REPEAT) -report docs/contributors/benchmarks-client.md
 
 ROWS   ?=
 SIDES  ?= ours,upstream
-REPORT ?= docs/benchmarks.md
+REPORT ?= docs/contributors/benchmarks.md
 
-bench-server: build ## the server beside one of the upstream libraries, into docs/benchmarks.md (ROWS=list SIDES=ours PODS=20000 REPEAT=1: seconds, printed only)
+bench-server: build ## the server beside one of the upstream libraries, into docs/contributors/benchmarks.md (ROWS=list SIDES=ours PODS=20000 REPEAT=1: seconds, printed only)
 	cd benchmarks && $(GO) build -o ../bin/serverbench ./serverbench
 	bin/serverbench -pods $(PODS) -repeat $(REPEAT) -rows "$(ROWS)" -sides "$(SIDES)" -report "$(REPORT)" -data bin/serverbench.json $(if $(PROFILES),-profiles "$(PROFILES)")
 
 INFORMERS    ?= 2000
-STORM_REPORT ?= docs/benchmarks-storm.md
+STORM_REPORT ?= docs/contributors/benchmarks-storm.md
 
-bench-storm: build ## thousands of informers come back at once, on both servers, into docs/benchmarks-storm.md (PODS=5000 INFORMERS=200 STORM_REPORT=: two minutes, printed only)
+bench-storm: build ## thousands of informers come back at once, on both servers, into docs/contributors/benchmarks-storm.md (PODS=5000 INFORMERS=200 STORM_REPORT=: two minutes, printed only)
 	cd benchmarks && $(GO) build -o ../bin/serverbench ./serverbench
 	bin/serverbench -pods $(PODS) -informers $(INFORMERS) -repeat 1 -rows storm -sides "$(SIDES)" -report "$(STORM_REPORT)" -data bin/storm.json
 

@@ -99,7 +99,7 @@ func checkNothingLeft(t *testing.T, s *running) {
 	}
 }
 
-// document is docs/verify.md.
+// document is docs/users/verify.md.
 func document(reports map[string]*Report) []byte {
 	var b bytes.Buffer
 	b.WriteString(docsHead)
@@ -149,7 +149,7 @@ one promise at a time, and demands that it is caught by name.
 This file is generated, on our own server with each kind of storage:
 
 ` + "```sh" + `
-go test ./conformance -run TestStorages -write-docs ../docs/verify.md
+go test ./conformance -run TestStorages -write-docs ../docs/users/verify.md
 ` + "```" + `
 
 `

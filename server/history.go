@@ -8,7 +8,7 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// What is kept of the past, and for how long: docs/history.md.
+// What is kept of the past, and for how long: docs/operators/history.md.
 const (
 	defaultInterval  = 5 * time.Minute
 	defaultRetention = 5 * time.Minute

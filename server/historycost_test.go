@@ -26,11 +26,11 @@ import (
 )
 
 var (
-	costObjects = flag.Int("history.objects", 0, "measure what history costs beside so many pods (docs/history.md)")
+	costObjects = flag.Int("history.objects", 0, "measure what history costs beside so many pods (docs/operators/history.md)")
 	costChanges = flag.Int("history.changes", 32768, "how many changes the history has")
 )
 
-// TestCostOfHistory measures for docs/history.md. It is no test.
+// TestCostOfHistory measures for docs/operators/history.md. It is no test.
 func TestCostOfHistory(t *testing.T) {
 	if *costObjects == 0 {
 		t.Skip("-history.objects is not set")

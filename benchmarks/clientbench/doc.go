@@ -5,5 +5,5 @@
 // is a process of its own, so that what it costs in processor time and memory
 // can be told apart from everything else. Measurements of the two libraries
 // take turns, each is repeated, and the medians are compared. See
-// docs/benchmarks-client.md for what is measured and what came out.
+// docs/contributors/benchmarks-client.md for what is measured and what came out.
 package main

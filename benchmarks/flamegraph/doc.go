@@ -1,4 +1,4 @@
-// Command flamegraph draws CPU profiles as flame graphs in SVG, for docs/benchmarks:
+// Command flamegraph draws CPU profiles as flame graphs in SVG, for docs/contributors/benchmarks:
 // what a server spends its time on can be seen there without a tool.
 //
 //	flamegraph -title "list, 200,000 pods" cpu.pprof > list.svg

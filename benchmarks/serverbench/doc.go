@@ -4,12 +4,12 @@
 //
 // Each server, the upstream server's etcd and each load client is a process of
 // its own, so that what the servers use in processor time and memory can be told
-// apart from everything else. docs/benchmarks.md says what is measured and what
+// apart from everything else. docs/contributors/benchmarks.md says what is measured and what
 // came out.
 //
 // Reading order: row.go (what a measurement is), plan.go (what is measured, and
 // in which order), target.go and servers.go (what is measured on), child.go and
 // role.go (the processes), seed.go (what the servers hold), report.go. Every
 // other file is one group of measurements, with the work of its load clients.
-// Storms have a page of their own, docs/benchmarks-storm.md.
+// Storms have a page of their own, docs/contributors/benchmarks-storm.md.
 package main

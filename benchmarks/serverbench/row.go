@@ -19,7 +19,7 @@ type group struct {
 	rows  []*row
 	// limit is what the rows' bare measurements are; default "bare TLS".
 	limit string
-	// plots draws what the rows have found, into files of docs/benchmarks.
+	// plots draws what the rows have found, into files of docs/contributors/benchmarks.
 	plots []plot
 }
 

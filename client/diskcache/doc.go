@@ -7,6 +7,6 @@
 // is written under another name and renamed when it is complete, read as a
 // stream, and checked from its first byte to its last: what is corrupt,
 // truncated, of another informer or of a newer format is refused with a
-// reason, never used in part. docs/disk-cache.md describes the format byte by
+// reason, never used in part. docs/users/disk-cache.md describes the format byte by
 // byte.
 package diskcache

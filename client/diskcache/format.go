@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The format; docs/disk-cache.md explains it.
+// The format; docs/users/disk-cache.md explains it.
 const (
 	magic         = "\x89LWC\r\n\x1a\n"
 	formatVersion = 1

@@ -20,7 +20,7 @@ import (
 
 // DiskOptions keeps an informer's objects in a file, so that a process that
 // starts again serves reads at once and resumes its watch in place of a list.
-// docs/disk-cache.md says what is in the file.
+// docs/users/disk-cache.md says what is in the file.
 type DiskOptions struct {
 	// Directory is where the files are; it must exist, belong to this process
 	// alone, and be as secret as the objects. Default: nothing is kept.

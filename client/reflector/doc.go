@@ -7,5 +7,5 @@
 // back later is opened again from the last version. The list is a streaming
 // one (KEP-3157) where the server offers it, with a deadline for the bookmark
 // that closes it, and pages otherwise. A Levelwire server is asked for the
-// difference to what the store holds before that (docs/difference.md).
+// difference to what the store holds before that (docs/users/difference.md).
 package reflector

@@ -20,7 +20,7 @@ import (
 )
 
 // differenceServer has the given pods at version 5000, and answers as
-// docs/difference.md says.
+// docs/users/difference.md says.
 type differenceServer struct {
 	pods  []*corev1.Pod
 	media ContentType

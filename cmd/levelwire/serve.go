@@ -39,7 +39,7 @@ func (f *serverFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.serviceCIDR, "service-cidr", "10.96.0.0/16", "network that Services get their addresses from")
 }
 
-// registerHistory adds the flags about what is kept of the past: docs/history.md.
+// registerHistory adds the flags about what is kept of the past: docs/operators/history.md.
 func (f *serverFlags) registerHistory(cmd *cobra.Command) {
 	flags, c := cmd.Flags(), &f.config
 	flags.DurationVar(&c.CompactionInterval, "compaction-interval", 0, "how often old versions are forgotten; negative: never (default 5m)")

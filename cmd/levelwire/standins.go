@@ -14,7 +14,7 @@ import (
 
 // A stand-in is this program under another name: what envtest, and whoever else
 // starts a control plane for a test from a folder of binaries, finds there. See
-// docs/testing.md for what they start them with.
+// docs/users/testing.md for what they start them with.
 var standIns = map[string]func() *cobra.Command{
 	"etcd":           newEtcdStandIn,
 	"kube-apiserver": newAPIServerStandIn,

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestHashIsAsSpecified holds the values of docs/difference.md.
+// TestHashIsAsSpecified holds the values of docs/users/difference.md.
 func TestHashIsAsSpecified(t *testing.T) {
 	seed := Seed{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
 	h := NewHasher(seed, 18)

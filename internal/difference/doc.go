@@ -1,5 +1,5 @@
 // Package difference is the format in which a client says what it holds of a
-// collection and a server answers with what is different. docs/difference.md
+// collection and a server answers with what is different. docs/users/difference.md
 // specifies it byte by byte; both sides are built from this package.
 package difference
 

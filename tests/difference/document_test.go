@@ -33,7 +33,7 @@ var documentedSeed = []byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
 // numbers, and behind a bar what they mean.
 func documented(t *testing.T, n int) []byte {
 	t.Helper()
-	document, err := os.ReadFile("../../docs/difference.md")
+	document, err := os.ReadFile("../../docs/users/difference.md")
 	if err != nil {
 		t.Fatal(err)
 	}

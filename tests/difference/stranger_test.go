@@ -12,7 +12,7 @@ import (
 	"slices"
 )
 
-// What follows in this file is written from docs/difference.md and nothing else: a
+// What follows in this file is written from docs/users/difference.md and nothing else: a
 // client and a server that share no code, and no constant, with the package.
 
 const (

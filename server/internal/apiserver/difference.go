@@ -24,7 +24,7 @@ const verbDifference = "difference"
 var differenceForm = forms{media: []media{mediaJSON, mediaProtobuf}, shapes: true, list: true}
 
 // serveDifference answers a client that says what it holds of a collection with
-// what is otherwise (docs/difference.md). path is that of the collection.
+// what is otherwise (docs/users/difference.md). path is that of the collection.
 func (s *Server) serveDifference(w http.ResponseWriter, r *http.Request, path string) {
 	q, err := s.resolveDifference(r, path)
 	if err == nil {

@@ -36,7 +36,7 @@ func (h holding) digest(known uint64) *difference.Digest {
 	return d
 }
 
-// apply is a client as docs/difference.md describes it, of objects in JSON.
+// apply is a client as docs/users/difference.md describes it, of objects in JSON.
 func (h holding) apply(d *difference.Digest, body []byte) (holding, *difference.Header, error) {
 	r := bufio.NewReader(bytes.NewReader(body))
 	header, err := difference.ReadHeader(r, d.Bits)

@@ -59,7 +59,7 @@ func TestUpstreamServer(t *testing.T) {
 
 // differences are the guarantees that a server built from the upstream
 // libraries does not give, with the reason. There are none at present; what
-// differs within a guarantee is in docs/verify.md.
+// differs within a guarantee is in docs/users/verify.md.
 var differences = map[string]string{}
 
 const preface = `# The same guarantees on a server built from the upstream libraries
@@ -68,7 +68,7 @@ What levelwire verify says of an API server made of k8s.io/apiserver's generic r
 package tests/upstream: Pods, ConfigMaps, Namespaces and a few others, no admission). [verify.md](verify.md) says what each
 guarantee is. This file is generated, in the folder tests:
 
-    go test ./verify -write-docs ../../../docs/verify-upstream.md
+    go test ./verify -write-docs ../../../docs/contributors/verify-upstream.md
 
 Where both servers keep a guarantee, they may still differ within it. These differences of ours are deliberate:
 

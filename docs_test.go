@@ -1,0 +1,57 @@
+package levelwire_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// link is the target of a Markdown link or picture.
+var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+
+// code is a fenced or inline piece of code, in which brackets are no links.
+var code = regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
+
+// TestDocumentsLinkToWhatExists follows every relative link of every document,
+// so that a file that moves takes its readers along.
+func TestDocumentsLinkToWhatExists(t *testing.T) {
+	for _, path := range documents(t) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range link.FindAllStringSubmatch(code.ReplaceAllString(string(text), ""), -1) {
+			target, _, _ := strings.Cut(match[1], "#")
+			if target == "" || strings.Contains(target, "://") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(filepath.Dir(path), target)); err != nil {
+				t.Errorf("%s links to %s, which does not exist", path, match[1])
+			}
+		}
+	}
+}
+
+func documents(t *testing.T) []string {
+	t.Helper()
+	var found []string
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if name := entry.Name(); entry.IsDir() && path != "." && (strings.HasPrefix(name, ".") || name == "bin" || name == "testdata") {
+			return filepath.SkipDir
+		}
+		if strings.HasSuffix(path, ".md") {
+			found = append(found, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
