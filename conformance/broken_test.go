@@ -359,7 +359,7 @@ var broken = []struct {
 	{"broken selectors are ignored", "watch/selector-malformed", func() *fault { return without("labelSelector") }},
 	{"the path wins", "watch/name-contradiction", func() *fault { return without("fieldSelector") }},
 	{"HTTP 410 instead of an event", "watch/expired-in-stream", func() *fault { return &fault{plainErrors: true} }},
-	{"what is old is gone", "watch/compacted-history", func() *fault {
+	{"what is old is gone", "watch/coalesced-history", func() *fault {
 		return each("ADDED", func(v, object doc) {
 			if at(object, "metadata")["name"] == "b" {
 				v["type"] = "DELETED"

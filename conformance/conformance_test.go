@@ -28,7 +28,7 @@ var storages = []struct {
 	// aged says that the server has forgotten its first version, so that
 	// guarantees about that can be told.
 	aged bool
-	// exact says that it has no compacted history.
+	// exact says that it has no coalesced history.
 	exact bool
 }{
 	{"memory", func(t *testing.T) *running {
@@ -40,7 +40,7 @@ var storages = []struct {
 	{"external etcd", func(t *testing.T) *running {
 		return startAged(t, server.Config{DataDir: t.TempDir(), Storage: server.Etcd, EtcdServers: []string{startEtcd(t)}})
 	}, true, false},
-	{"embedded etcd, --compacted-history=false", func(t *testing.T) *running {
+	{"embedded etcd, --coalesced-history=false", func(t *testing.T) *running {
 		return startAged(t, server.Config{DataDir: t.TempDir(), ExactHistory: true})
 	}, true, true},
 }
@@ -65,7 +65,7 @@ func TestStorages(t *testing.T) {
 			}
 			for _, result := range report.Results {
 				excused := strings.Contains(result.Reason, "--slow") || !storage.aged && result.Reason == reachesBack ||
-					result.Reason == tellsCompacted && !storage.exact || result.Reason == tellsNothing && storage.exact
+					result.Reason == tellsCoalesced && !storage.exact || result.Reason == tellsNothing && storage.exact
 				if result.Verdict == Skip && !excused {
 					t.Errorf("%s was skipped: %s", result.Name, result.Reason)
 				}

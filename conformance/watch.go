@@ -189,7 +189,7 @@ var watchErrorGuarantees = []Guarantee{
 		}},
 	{Name: "watch/expired-in-stream", Source: sourceObserved, check: checkWatchExpired,
 		Sentence: "A watch at a version whose history is gone opens with 200 and says so in the stream: ERROR 410 Expired, then the end."},
-	{Name: "watch/compacted-history", Source: sourceOurs, check: checkCompactedHistory,
+	{Name: "watch/coalesced-history", Source: sourceOurs, check: checkCoalescedHistory,
 		Sentence: "A watch at a version whose events are gone, but not the deletions since, tells what leads to the present state, in the order of versions, and goes on."},
 	{Name: "watch/future-with-initial-events", Source: sourceStreaming, check: checkFutureInitial,
 		Sentence: "Initial events not older than a version in the future: 200, then one ERROR 504 with the cause ResourceVersionTooLarge."},
@@ -212,7 +212,7 @@ func checkWatchExpired(e *Env) {
 		if e.remembersExactly() {
 			e.skipf("%s", reachesBack)
 		}
-		e.skipf("%s", tellsCompacted)
+		e.skipf("%s", tellsCoalesced)
 	}
 	s, err := events[0].status()
 	e.must(err)
@@ -226,8 +226,8 @@ func checkWatchExpired(e *Env) {
 
 // Why one of the two answers to a version whose events are gone is not to be seen.
 const (
-	tellsCompacted = "the server answers with compacted history"
-	tellsNothing   = "the server has no compacted history back to version 1"
+	tellsCoalesced = "the server answers with coalesced history"
+	tellsNothing   = "the server has no coalesced history back to version 1"
 )
 
 // remembersExactly reports whether the server still has the first version.
@@ -235,7 +235,7 @@ func (e *Env) remembersExactly() bool {
 	return e.get(e.configMaps()+"?resourceVersionMatch=Exact&resourceVersion=1").code == http.StatusOK
 }
 
-func checkCompactedHistory(e *Env) {
+func checkCoalescedHistory(e *Env) {
 	e.create("a")
 	b := e.create("b")
 	a := e.update("a", "2")

@@ -79,7 +79,7 @@ type Config struct {
 	// others' affair.
 	CompactionBytes int64
 	// ExactHistory refuses watches from before the events that are kept, as
-	// kube-apiserver does (410 Expired). By default they are told the compacted
+	// kube-apiserver does (410 Expired). By default they are told the coalesced
 	// history: the latest change of each object, and the deletions.
 	ExactHistory bool
 	// TombstoneLimit is how many deletions of each resource are remembered for

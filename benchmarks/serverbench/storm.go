@@ -260,12 +260,12 @@ func (s storm) verify(ctx context.Context, t *target) error {
 	if err != nil {
 		return err
 	}
-	exact, compacted := told["exact"], told["compacted"]
+	exact, coalesced := told["exact"], told["coalesced"]
 	switch {
-	case s.compacted == nobody && (exact == 0 || compacted > 0),
-		s.compacted == whoShould && compacted == 0,
-		s.compacted == stranger && compacted > 0:
-		return fmt.Errorf("this is not the storm that was meant: %d watches were told exact and %d compacted history", exact, compacted)
+	case s.compacted == nobody && (exact == 0 || coalesced > 0),
+		s.compacted == whoShould && coalesced == 0,
+		s.compacted == stranger && coalesced > 0:
+		return fmt.Errorf("this is not the storm that was meant: %d watches were told exact and %d coalesced history", exact, coalesced)
 	}
 	return nil
 }

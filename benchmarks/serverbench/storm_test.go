@@ -57,12 +57,12 @@ func TestNodesOf(t *testing.T) {
 
 func TestParseResumes(t *testing.T) {
 	const metrics = `# HELP levelwire_cache_resumes_total Watches.
-levelwire_cache_resumes_total{group="",history="compacted",resource="nodes"} 1
-levelwire_cache_resumes_total{group="",history="compacted",resource="pods"} 1.2e+03
+levelwire_cache_resumes_total{group="",history="coalesced",resource="nodes"} 1
+levelwire_cache_resumes_total{group="",history="coalesced",resource="pods"} 1.2e+03
 levelwire_cache_resumes_total{group="",history="exact",resource="pods"} 6
 levelwire_cache_resumes_total{group="example.org",history="exact",resource="pods"} 9
 `
-	if told := parseResumes(metrics); told["compacted"] != 1200 || told["exact"] != 6 || len(told) != 2 {
+	if told := parseResumes(metrics); told["coalesced"] != 1200 || told["exact"] != 6 || len(told) != 2 {
 		t.Errorf("%v", told)
 	}
 }

@@ -66,7 +66,7 @@ func TestUsageErrors(t *testing.T) {
 		"serve --tombstone-bytes=many":                "--tombstone-bytes",
 		"serve --tombstone-age=-1h":                   "--tombstone-age",
 		"serve --tombstone-age=24":                    "--tombstone-age",
-		"serve --compacted-history=maybe":             "--compacted-history",
+		"serve --coalesced-history=maybe":             "--coalesced-history",
 		"serve --shutdown-delay-duration=-1s":         "--shutdown-delay-duration",
 		"serve --self-check-interval=soon":            "--self-check-interval",
 		"serve --service-cidr=10.96.0.0":              "--service-cidr",

@@ -61,8 +61,8 @@ func TestKubectlHistory(t *testing.T) {
 				w.end()
 			}
 			k.shows([]string{
-				`^levelwire_cache_resumes_total\{group="",history="compacted",resource="pods"\} 2$`,
-				`^levelwire_cache_resumes_total\{group="apps",history="compacted",resource="deployments"\} 1$`,
+				`^levelwire_cache_resumes_total\{group="",history="coalesced",resource="pods"\} 2$`,
+				`^levelwire_cache_resumes_total\{group="apps",history="coalesced",resource="deployments"\} 1$`,
 				`^levelwire_cache_expired_total\{group="",reason="old",resource="pods"\} 0$`,
 			}, "get", "--raw", "/metrics")
 			k.comesBack(old)

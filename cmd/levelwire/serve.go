@@ -17,7 +17,7 @@ type serverFlags struct {
 	config      server.Config
 	storage     string
 	serviceCIDR string
-	compacted   bool
+	coalesced   bool
 }
 
 func (f *serverFlags) register(cmd *cobra.Command) {
@@ -46,7 +46,7 @@ func (f *serverFlags) registerHistory(cmd *cobra.Command) {
 	flags.DurationVar(&c.CompactionRetention, "compaction-retention", 0, "for how long old versions are kept at least (default 5m)")
 	flags.IntVar(&c.CompactionRevisions, "compaction-revisions", 0, "how many old versions are kept at least, whatever their age; negative: none (default 32768 with embedded storage, unless --compaction-retention is set)")
 	flags.Var((*byteSize)(&c.CompactionBytes), "compaction-bytes", "how large they may be together, whatever the other two ask for; negative: no limit (default 1Gi with embedded storage, 256Mi in memory, none with etcd)")
-	flags.BoolVar(&f.compacted, "compacted-history", true, "tell watches from versions that are forgotten the latest change of each object since, and the deletions; false: refuse them with 410, as kube-apiserver does")
+	flags.BoolVar(&f.coalesced, "coalesced-history", true, "answer a watch from before the kept events with the latest change of each object since, and the deletions; false: refuse it with 410, as kube-apiserver does")
 	flags.IntVar(&c.TombstoneLimit, "tombstone-limit", 0, "how many deletions of each resource are remembered for that (default 50000)")
 	flags.Var((*byteSize)(&c.TombstoneBytes), "tombstone-bytes", "how many bytes these may take (default 32Mi)")
 	flags.DurationVar(&c.TombstoneAge, "tombstone-age", 0, "for how long they are remembered (default 24h)")
@@ -85,7 +85,7 @@ func (f *serverFlags) complete(cmd *cobra.Command) (server.Config, error) {
 		return c, usageError{fmt.Errorf("--service-cidr %q is not a network such as 10.96.0.0/16", f.serviceCIDR)}
 	}
 	c.ServiceCIDR = cidr
-	c.ExactHistory = !f.compacted
+	c.ExactHistory = !f.coalesced
 	c.Version = version()
 	return c, nil
 }

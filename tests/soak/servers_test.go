@@ -158,8 +158,8 @@ func TestServersAndCompaction(t *testing.T) {
 		f.only(target)
 		f.balancer.Refuse(false)
 		through(f.config, func(direct *rest.Client) { agree(t, direct, j, subjects) })
-		if n := compactedResumes(t, target); n == 0 {
-			t.Errorf("round %d: nobody was told compacted history", round)
+		if n := coalescedResumes(t, target); n == 0 {
+			t.Errorf("round %d: nobody was told coalesced history", round)
 		}
 		f.all()
 	}
@@ -185,8 +185,8 @@ func forgotten(t *testing.T, f *fleet, direct *rest.Client) {
 	})
 }
 
-// compactedResumes is what a server counts of them for ConfigMaps.
-func compactedResumes(t *testing.T, m *member) (n int) {
+// coalescedResumes is what a server counts of them for ConfigMaps.
+func coalescedResumes(t *testing.T, m *member) (n int) {
 	t.Helper()
 	transport, err := clientrest.TransportFor(m.client(t))
 	if err != nil {
@@ -207,7 +207,7 @@ func compactedResumes(t *testing.T, m *member) (n int) {
 	defer func() { _, _ = io.Copy(io.Discard, answer.Body); _ = answer.Body.Close() }()
 	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
 		name, value, _ := strings.Cut(lines.Text(), "} ")
-		if strings.HasPrefix(name, "levelwire_cache_resumes_total{") && strings.Contains(name, `"compacted"`) && strings.Contains(name, `"configmaps"`) {
+		if strings.HasPrefix(name, "levelwire_cache_resumes_total{") && strings.Contains(name, `"coalesced"`) && strings.Contains(name, `"configmaps"`) {
 			_, _ = fmt.Sscan(value, &n)
 		}
 	}

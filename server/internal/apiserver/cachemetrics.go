@@ -64,11 +64,11 @@ func describeKinds(name, help, label string, values func(watchcache.Stats) map[s
 }
 
 var kindMetrics = []kindMetric{
-	describeKinds("resumes_total", "Watches by what they were told first: exact, the events since their version; compacted, what has changed since, because the events "+
+	describeKinds("resumes_total", "Watches by what they were told first: exact, the events since their version; coalesced, what has changed since, because the events "+
 		"had gone; continued, the same because they were slower than the events; or initial, the state, as they asked.", "history",
 		func(s watchcache.Stats) map[string]int64 {
 			by := s.Resumes
-			return map[string]int64{"exact": by.Exact, "compacted": by.Compacted, "continued": by.Continued, "initial": by.Initial}
+			return map[string]int64{"exact": by.Exact, "coalesced": by.Coalesced, "continued": by.Continued, "initial": by.Initial}
 		}),
 	describeKinds("expired_total", "Watches and lists refused with 410 because their history was gone: old, a watch from too old a version; slow, one that was too slow; "+
 		"reset, one whose cache had to begin anew; exact, a list at a version; or continue, the rest of a list.", "reason",

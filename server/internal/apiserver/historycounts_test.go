@@ -75,7 +75,7 @@ func TestWhatBecameOfHistoryIsCounted(t *testing.T) {
 		"from before the log": {compacted, func(_ *testing.T, c *cluster) {
 			since, _ := aged(c)
 			first(c, fmt.Sprint("&resourceVersion=", since))
-		}, map[string]string{"resumes compacted": "1"}},
+		}, map[string]string{"resumes coalesced": "1"}},
 		"slower than the log": {compacted, func(t *testing.T, c *cluster) {
 			c.lag(t, func() string {
 				return fmt.Sprintf(`"resourceVersion":"%d"`, c.put(testPod("a", "last", nil, "")))
@@ -159,7 +159,7 @@ func wantExpiredEvent(t *testing.T, e frame) {
 func TestHistoryCountersAreThereFromTheStart(t *testing.T) {
 	body := string(newCluster(t).get("/metrics").body)
 	for _, label := range []string{
-		`resumes_total{group="",history="exact"`, `resumes_total{group="",history="compacted"`, `resumes_total{group="",history="continued"`,
+		`resumes_total{group="",history="exact"`, `resumes_total{group="",history="coalesced"`, `resumes_total{group="",history="continued"`,
 		`resumes_total{group="",history="initial"`, `expired_total{group="",reason="old"`, `expired_total{group="",reason="slow"`,
 		`expired_total{group="",reason="reset"`, `expired_total{group="",reason="exact"`, `expired_total{group="",reason="continue"`,
 	} {

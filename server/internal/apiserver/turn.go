@@ -77,7 +77,7 @@ func (t *watchStream) collect(buffers *watchBuffers) outcome {
 		return stuck
 	}
 	for total := 0; total < eventsPerRead; {
-		if t.watcher.Compacted() {
+		if t.watcher.InCoalescedHistory() {
 			return stuck
 		}
 		n, err := t.read(buffers)

@@ -38,8 +38,8 @@ func TestSummariesAreMadeWhileObjectsAreWritten(t *testing.T) {
 			t.Errorf("a client holds %v, want %v", held, want)
 		}
 	}
-	if got := c.Stats().Resumes; got.Compacted+got.Continued == 0 {
-		t.Errorf("nobody was told compacted history: %+v", got)
+	if got := c.Stats().Resumes; got.Coalesced+got.Continued == 0 {
+		t.Errorf("nobody was told coalesced history: %+v", got)
 	}
 }
 

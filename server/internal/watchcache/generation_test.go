@@ -121,9 +121,9 @@ func selectThings(t *testing.T, res *resource.Resource, color string) *Selection
 	return s
 }
 
-// TestCompactedHistoryOfFieldsThatBecomeSelectable: what such a field was cannot
+// TestCoalescedHistoryOfFieldsThatBecomeSelectable: what such a field was cannot
 // always be told, and whoever may have been shown an object learns that it is gone.
-func TestCompactedHistoryOfFieldsThatBecomeSelectable(t *testing.T) {
+func TestCoalescedHistoryOfFieldsThatBecomeSelectable(t *testing.T) {
 	res := thingResource()
 	c := New(res, Options{HistoryEvents: 1})
 	var objects []*Object

@@ -19,7 +19,7 @@ type Options struct {
 	// BlockBytes is how much memory, in bytes, the blocks may hold that lists
 	// share; 160 MiB. Beyond it the least recently used go. Negative: none is kept.
 	BlockBytes int64
-	// ExactHistory refuses to answer from compacted history: a watch from before
+	// ExactHistory refuses to answer from coalesced history: a watch from before
 	// the log is expired, as is one that is slower than the log. By default it is
 	// told the latest change of each object, and the deletions.
 	ExactHistory bool

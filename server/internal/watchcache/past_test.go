@@ -299,7 +299,7 @@ func TestARecollectionRemembersOnlyWhatItKeeps(t *testing.T) {
 }
 
 // TestThePastTellsWhatSharesARevision, although the log has no room for it: who was
-// cut off in the middle of it is told the rest by compacted history.
+// cut off in the middle of it is told the rest by coalesced history.
 func TestThePastTellsWhatSharesARevision(t *testing.T) {
 	c := filled(t, Options{HistoryEvents: 1}, podA, podB, podC)
 	m := c.newRecollection("/registry/pods/")

@@ -9,14 +9,14 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// errSummary: there is compacted history to be read first.
-var errSummary = errors.New("compacted history comes first")
+// errSummary: there is coalesced history to be read first.
+var errSummary = errors.New("coalesced history comes first")
 
 // errRecalling: the past that is asked for is being read from the store.
 var errRecalling = errors.New("history is being read")
 
 // Watch starts a watcher. If it is to start before the log, it is told the
-// compacted history in between first; see Watcher.readSummary. It fails with
+// coalesced history in between first; see Watcher.readSummary. It fails with
 // ErrNotReady before the first fill, with an *ExpiredError if not even that
 // reaches back so far, and with ErrClosed. The caller must Close the watcher.
 func (c *Cache) Watch(opts WatchOptions) (*Watcher, error) { return c.watch(opts, false) }
@@ -64,9 +64,9 @@ func (c *Cache) watch(opts WatchOptions, patient bool) (*Watcher, error) {
 	if w.initial != nil {
 		w.after, w.reached = w.initial.revision, 0
 	}
-	exact, err := c.watchExactly(w, patient)
+	exact, err := c.attachToLog(w, patient)
 	if err == nil && !exact {
-		err = c.watchCompacted(w)
+		err = c.attachToSummary(w)
 	}
 	if err != nil {
 		return nil, err
@@ -75,15 +75,15 @@ func (c *Cache) watch(opts WatchOptions, patient bool) (*Watcher, error) {
 	case w.initial != nil:
 		c.counters.begunInitial.Add(1)
 	case exact:
-		c.counters.resumedExactly.Add(1)
+		c.counters.resumedExact.Add(1)
 	default:
-		c.counters.resumedCompacted.Add(1)
+		c.counters.resumedCoalesced.Add(1)
 	}
 	return w, nil
 }
 
-// watchExactly attaches the watcher if the log goes back far enough.
-func (c *Cache) watchExactly(w *Watcher, patient bool) (bool, error) {
+// attachToLog attaches the watcher if the log goes back far enough.
+func (c *Cache) attachToLog(w *Watcher, patient bool) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -110,9 +110,9 @@ func (c *Cache) watchExactly(w *Watcher, patient bool) (bool, error) {
 // before a cursor is on it.
 const summaryAttempts = 3
 
-// watchCompacted attaches the watcher to the log behind a summary, which it is
+// attachToSummary attaches the watcher to the log behind a summary, which it is
 // told first.
-func (c *Cache) watchCompacted(w *Watcher) error {
+func (c *Cache) attachToSummary(w *Watcher) error {
 	for range summaryAttempts {
 		s := c.summarizeUnlessExact(w.after)
 		if s == nil {
@@ -161,9 +161,9 @@ func (w *Watcher) summarized(s *summary) {
 // lives: by its labels or fields, which change, and not by its name.
 func (s *Selection) changes() bool { return s != nil && len(s.fields)+len(s.labels) > 0 }
 
-// goOn makes a watcher that was so slow that the log has moved past it go on
-// from the compacted history. It is false if there is none.
-func (w *Watcher) goOn() bool {
+// resumeFromSummary makes a watcher that was so slow that the log has moved past it go on
+// from the coalesced history. It is false if there is none.
+func (w *Watcher) resumeFromSummary() bool {
 	c := w.cache
 	for range summaryAttempts {
 		s := c.summarizeUnlessExact(w.reached)
@@ -184,7 +184,7 @@ func (w *Watcher) goOn() bool {
 	return false
 }
 
-// readSummary delivers the next part of the compacted history: what has changed
+// readSummary delivers the next part of the coalesced history: what has changed
 // since the revision that the client has.
 //
 // In the main part each object that is selected comes once, as it is now, and

@@ -54,7 +54,7 @@ func TestCompacted(t *testing.T) {
 	w := watching(t, c, WatchOptions{After: 10})
 	behind := func(want bool, when string) {
 		t.Helper()
-		if w.Compacted() != want {
+		if w.InCoalescedHistory() != want {
 			t.Errorf("%s, behind is %v", when, !want)
 		}
 	}
@@ -70,7 +70,7 @@ func TestCompacted(t *testing.T) {
 	if n, err := w.Read(one[:]); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
-	behind(true, "in the middle of compacted history")
+	behind(true, "in the middle of coalesced history")
 	expect(t, drain(t, w), fmt.Sprintf("ADDED %s@15", podB.key()))
 	behind(false, "when all has been told")
 }

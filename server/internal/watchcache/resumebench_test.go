@@ -45,9 +45,9 @@ func touchPods(c *Cache, random *rand.Rand, n int) {
 	}
 }
 
-// BenchmarkCompactedResume is the first of those who come back from before the
+// BenchmarkCoalescedResume is the first of those who come back from before the
 // log, and one who follows, while more or fewer of 200,000 objects have changed.
-func BenchmarkCompactedResume(b *testing.B) {
+func BenchmarkCoalescedResume(b *testing.B) {
 	for _, changed := range []int{manyPods / 10_000, manyPods / 100, manyPods} {
 		c, after := manyCached(b, Options{HistoryEvents: 16})
 		touchPods(c, rand.New(rand.NewPCG(1, 2)), changed)

@@ -4,12 +4,12 @@ import "sync/atomic"
 
 // counters are what a cache counts.
 type counters struct {
-	events, evicted, wakes, resets, repaired    atomic.Int64
-	resumedExactly, resumedCompacted, continued atomic.Int64
-	begunInitial, forgotten                     atomic.Int64
-	expiredOld, expiredSlow, expiredReset       atomic.Int64
-	refusedExact, refusedRest                   atomic.Int64
-	watchers, objectBytes, historyBytes         atomic.Int64
+	events, evicted, wakes, resets, repaired  atomic.Int64
+	resumedExact, resumedCoalesced, continued atomic.Int64
+	begunInitial, forgotten                   atomic.Int64
+	expiredOld, expiredSlow, expiredReset     atomic.Int64
+	refusedExact, refusedRest                 atomic.Int64
+	watchers, objectBytes, historyBytes       atomic.Int64
 }
 
 // Stats is a cache's counters at one moment, for metrics and tests.
@@ -39,7 +39,7 @@ type Stats struct {
 type Resumes struct {
 	Initial   int64 // the state as it was
 	Exact     int64 // started at a revision that the log reaches back to
-	Compacted int64 // started before that, with compacted history
+	Coalesced int64 // started before that, with coalesced history
 	Continued int64 // fell out of the log while they were read, and went on with that
 }
 
@@ -85,7 +85,7 @@ func (c *Cache) Stats() Stats {
 		Events:         n.events.Load(),
 		Evicted:        n.evicted.Load(),
 		Wakes:          n.wakes.Load(),
-		Resumes:        Resumes{Initial: n.begunInitial.Load(), Exact: n.resumedExactly.Load(), Compacted: n.resumedCompacted.Load(), Continued: n.continued.Load()},
+		Resumes:        Resumes{Initial: n.begunInitial.Load(), Exact: n.resumedExact.Load(), Coalesced: n.resumedCoalesced.Load(), Continued: n.continued.Load()},
 		Tombstones:     tombstones,
 		TombstoneBytes: tombstoneBytes,
 		Forgotten:      n.forgotten.Load(),

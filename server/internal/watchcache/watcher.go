@@ -60,7 +60,7 @@ type Watcher struct {
 	after    storage.Revision
 	reached  storage.Revision
 
-	// The compacted history that comes before the log's, nil if there is none or
+	// The coalesced history that comes before the log's, nil if there is none or
 	// it has been told; see readSummary.
 	summary  *summary
 	since    storage.Revision // what the client has had before it
@@ -88,7 +88,7 @@ func (w *Watcher) signal() Starter {
 // Read fills buf with the next events and returns how many there were; 0
 // means that nothing is there now and Ready will tell. It waits for nobody, and
 // the events' objects are shared. A watcher that was so slow that the log has
-// dropped what it has not read is told compacted history instead, and fails
+// dropped what it has not read is told coalesced history instead, and fails
 // with an *ExpiredError only if that is gone, too, or with ErrClosed. Events
 // that were returned along with an earlier call stay valid.
 func (w *Watcher) Read(buf []Event) (int, error) {
@@ -182,7 +182,7 @@ func (w *Watcher) readLog(buf []Event) (int, error) {
 	for n < len(buf) {
 		e, ok := w.next()
 		if !ok && n == 0 {
-			if !w.goOn() {
+			if !w.resumeFromSummary() {
 				return 0, w.late()
 			}
 			return 0, errSummary
@@ -227,10 +227,10 @@ func (w *Watcher) advance(e *entry) {
 // When it turns false the end-of-initial bookmark is due, at Reached.
 func (w *Watcher) Initial() bool { return w.initial != nil }
 
-// Compacted reports whether what comes next is compacted history: a Read may then
+// InCoalescedHistory reports whether what comes next is coalesced history: a Read may then
 // take as long as there are changes to be sorted or looked through, and is for a
 // goroutine that nobody else depends on. It is for the goroutine that reads.
-func (w *Watcher) Compacted() bool {
+func (w *Watcher) InCoalescedHistory() bool {
 	switch {
 	case w.initial != nil:
 		return false

@@ -102,7 +102,7 @@ var scenarios = []scenario{
 			w.restart(t, syscall.SIGTERM)
 		}},
 	}},
-	{name: "compacted history is turned off", servers: 1, settings: settings{ExactHistory: true}, rounds: []round{
+	{name: "coalesced history is turned off", servers: 1, settings: settings{ExactHistory: true}, rounds: []round{
 		{how: refused, away: func(t *testing.T, w *world) {
 			w.meanwhile(t, task{60, 9}, func() { w.restart(t, syscall.SIGKILL) })
 		}},

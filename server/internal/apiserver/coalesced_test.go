@@ -31,7 +31,7 @@ func forgotten(t *testing.T) (*cluster, map[string]storage.Revision) {
 	return c, revs
 }
 
-func TestWatchFromForgottenEventsTellsTheCompactedHistory(t *testing.T) {
+func TestWatchFromForgottenEventsTellsTheCoalescedHistory(t *testing.T) {
 	c, revs := forgotten(t)
 	third := revs["third"]
 	for _, test := range []struct {
@@ -54,8 +54,8 @@ func TestWatchFromForgottenEventsTellsTheCompactedHistory(t *testing.T) {
 		fmt.Sprint("ADDED three@", revs["again"]), fmt.Sprint("ADDED four@", revs["last"]))
 	live := c.put(testPod("b", "live", nil, ""))
 	stream.want(fmt.Sprint("ADDED live@", live)) // and goes on
-	if metrics := string(c.get("/metrics").body); !strings.Contains(metrics, `levelwire_cache_resumes_total{group="",history="compacted",resource="pods"} 6`) {
-		t.Error("six compacted resumes are not counted")
+	if metrics := string(c.get("/metrics").body); !strings.Contains(metrics, `levelwire_cache_resumes_total{group="",history="coalesced",resource="pods"} 6`) {
+		t.Error("six coalesced resumes are not counted")
 	}
 }
 

@@ -63,11 +63,11 @@ func (l *local) watch(t *testing.T, c *Cache, random *rand.Rand, most int) {
 	}
 }
 
-// TestCompactedHistoryModel lets clients come back at random to several caches of
+// TestCoalescedHistoryModel lets clients come back at random to several caches of
 // one store, which remember differently much, were started at different times,
 // and go on being written: to be told a part of what they have missed, to be cut
 // off, and to come back elsewhere. In the end each must hold what there is.
-func TestCompactedHistoryModel(t *testing.T) {
+func TestCoalescedHistoryModel(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { runCompacted(t, seed) })
@@ -121,10 +121,10 @@ func runCompacted(t *testing.T, seed uint64) {
 	}
 	told := int64(0)
 	for _, c := range caches {
-		told += c.Stats().Resumes.Compacted
+		told += c.Stats().Resumes.Coalesced
 	}
 	if told < 10 {
-		t.Errorf("compacted history was told %d times: too seldom to mean anything", told)
+		t.Errorf("coalesced history was told %d times: too seldom to mean anything", told)
 	}
 }
 
