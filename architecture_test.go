@@ -40,6 +40,7 @@ var layers = map[string][]string{
 	"server/internal/serviceaccount":        {"storage", "server/internal/auth", "server/internal/resource", "server/internal/watchcache", "server/internal/registry", "internal/..."},
 	"server/internal/customresource":        {"storage", "server/internal/resource/...", "server/internal/watchcache", "server/internal/registry", "internal/..."},
 	"server/internal/openapi":               {"server/internal/resource", "internal/..."},
+	"server/internal/status":                {"storage", "server/internal/resource"},
 	"server/internal/apiserver/...":         {"storage", "server/internal/...", "internal/..."},
 	"server":                                {"storage/...", "server/internal/...", "internal/..."},
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/levelwire/levelwire/server/internal/status"
 	"github.com/levelwire/levelwire/storage"
 )
 
@@ -49,7 +50,7 @@ func (t *watchStream) overdue(now time.Time) error {
 	defer cancel()
 	is, err := t.server.config.Store.Current(ctx)
 	if err == nil && is < t.plan.revision {
-		return tooLarge(t.plan.revision, is)
+		return status.ResourceVersionTooLarge(t.plan.revision, is)
 	}
 	if !t.ahead() { // any more: the store may have taken a while
 		return nil
@@ -61,8 +62,8 @@ func (t *watchStream) overdue(now time.Time) error {
 // a 429 with the same watch a little later, on this server or another one, and
 // not with a list.
 func errBehind(requested, reached storage.Revision) error {
-	return tooManyRequests(fmt.Sprintf("this server has not reached resource version %d yet, it is at %d: watch again in a moment", requested, reached), 1)
+	return status.TooManyRequests(fmt.Sprintf("this server has not reached resource version %d yet, it is at %d: watch again in a moment", requested, reached), 1)
 }
 
 // errStopping makes clients come back, to whoever is in this server's place then.
-func errStopping() error { return tooManyRequests("the server is shutting down", 1) }
+func errStopping() error { return status.TooManyRequests("the server is shutting down", 1) }

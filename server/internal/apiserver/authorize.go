@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/levelwire/levelwire/server/internal/auth"
+	"github.com/levelwire/levelwire/server/internal/status"
 )
 
 // authorize refuses what the user may not do with objects.
@@ -63,7 +64,7 @@ func forbidden(a auth.Attributes, reason string) error {
 		why.WriteString(": " + reason)
 	}
 	if !a.OnResource() {
-		return failure(http.StatusForbidden, metav1.StatusReasonForbidden, "forbidden: "+why.String())
+		return status.Failure(http.StatusForbidden, metav1.StatusReasonForbidden, "forbidden: "+why.String())
 	}
 	return apierrors.NewForbidden(schema.GroupResource{Group: a.Group, Resource: a.Resource}, a.Name, errors.New(why.String()))
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/levelwire/levelwire/server/internal/status"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
@@ -40,7 +41,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
 		return nil, apierrors.NewTimeoutError("the request body did not arrive in time", 0)
 	case err != nil:
-		return nil, badRequest("the request body cannot be read: %v", err)
+		return nil, status.BadRequest("the request body cannot be read: %v", err)
 	}
 	return body, nil
 }
@@ -84,6 +85,6 @@ func bodyType(r *http.Request) (string, error) {
 }
 
 func errUnsupportedBody(got string) error {
-	return failure(http.StatusUnsupportedMediaType, "UnsupportedMediaType", fmt.Sprintf(
+	return status.Failure(http.StatusUnsupportedMediaType, "UnsupportedMediaType", fmt.Sprintf(
 		"the body of the request was in an unknown format (%s) - accepted media types include: %s", got, anyForm.describe()))
 }

@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/levelwire/levelwire/server/internal/status"
 	"github.com/levelwire/levelwire/storage"
 )
 
@@ -53,25 +54,25 @@ func encodeToken(t continueToken) (string, error) {
 func decodeContinue(token string) (continueToken, error) {
 	var t continueToken
 	if len(token) > maxContinueLength {
-		return t, badRequest("continue key is not valid: it is too long")
+		return t, status.BadRequest("continue key is not valid: it is too long")
 	}
 	data, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil {
-		return t, badRequest("continue key is not valid: %v", err)
+		return t, status.BadRequest("continue key is not valid: %v", err)
 	}
 	if err := json.Unmarshal(data, &t); err != nil {
-		return t, badRequest("continue key is not valid: %v", err)
+		return t, status.BadRequest("continue key is not valid: %v", err)
 	}
 	switch {
 	case t.APIVersion != continueVersion:
-		return t, badRequest("continue key is not valid: server does not recognize this encoded version %q", t.APIVersion)
+		return t, status.BadRequest("continue key is not valid: server does not recognize this encoded version %q", t.APIVersion)
 	case t.Revision == 0 || t.Revision < inconsistent:
-		return t, badRequest("continue key is not valid: incorrect encoded start resourceVersion")
+		return t, status.BadRequest("continue key is not valid: incorrect encoded start resourceVersion")
 	case t.Start == "":
-		return t, badRequest("continue key is not valid: no start key")
+		return t, status.BadRequest("continue key is not valid: no start key")
 	// A key that leaves the prefix it is appended to is an attack.
 	case path.Clean("/"+t.Start) != "/"+t.Start:
-		return t, badRequest("continue key is not valid: %q", t.Start)
+		return t, status.BadRequest("continue key is not valid: %q", t.Start)
 	}
 	return t, nil
 }

@@ -5,6 +5,8 @@ import (
 	"path"
 	"strings"
 	"testing"
+
+	"github.com/levelwire/levelwire/server/internal/status"
 )
 
 func TestContinueTokenIsThatOfKubernetes(t *testing.T) {
@@ -34,7 +36,7 @@ func TestContinueTokenRefusals(t *testing.T) {
 		"enormous":      `{"v":"meta.k8s.io/v1","rv":1,"start":"` + strings.Repeat("a", 4000) + `"}`,
 	} {
 		_, err := decodeContinue(base64.RawURLEncoding.EncodeToString([]byte(text)))
-		if err == nil || statusOf(err).Code != 400 {
+		if err == nil || status.Of(err).Code != 400 {
 			t.Errorf("%s: got %v, want a 400", name, err)
 		}
 	}
@@ -49,7 +51,7 @@ func FuzzContinueToken(f *testing.F) {
 	f.Fuzz(func(t *testing.T, token string) {
 		got, err := decodeContinue(token)
 		if err != nil {
-			if statusOf(err).Code != 400 {
+			if status.Of(err).Code != 400 {
 				t.Fatalf("%q: %v", token, err)
 			}
 			return

@@ -10,6 +10,7 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/status"
 )
 
 // delete answers DELETE of an object: with the object while it is still there,
@@ -42,7 +43,7 @@ func writeDeleted(w http.ResponseWriter, r *http.Request, q *request, result *re
 // read-only.
 func (s *Server) deletion(w http.ResponseWriter, r *http.Request, q *request) (reg registry.Registry, opts *metav1.DeleteOptions, err error) {
 	if s.config.Registry == nil {
-		return reg, nil, errMethod(q.resource, q.verb)
+		return reg, nil, status.MethodNotSupported(q.resource, q.verb)
 	}
 	if _, err := negotiate(r, objectForm); err != nil {
 		return reg, nil, err
@@ -77,9 +78,9 @@ func deleteOptionsError(err error) error {
 	case errors.As(err, &media):
 		return errUnsupportedBody(media.MediaType)
 	case errors.As(err, &kind):
-		return badRequest("decoded object cannot be converted to DeleteOptions: it is a %s", kind.Got.Kind)
+		return status.BadRequest("decoded object cannot be converted to DeleteOptions: it is a %s", kind.Got.Kind)
 	}
-	return badRequest("DeleteOptions cannot be read: %v", err)
+	return status.BadRequest("DeleteOptions cannot be read: %v", err)
 }
 
 func addDeleteQuery(opts *metav1.DeleteOptions, q *request) error {

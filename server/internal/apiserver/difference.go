@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/internal/difference"
+	"github.com/levelwire/levelwire/server/internal/status"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 	"github.com/levelwire/levelwire/storage"
 )
@@ -43,7 +44,7 @@ func (s *Server) serveDifference(w http.ResponseWriter, r *http.Request, path st
 func (s *Server) resolveDifference(r *http.Request, path string) (*request, error) {
 	t, ok := parsePath(path)
 	if !ok || t.watch || t.name != "" {
-		return nil, errNoSuchPath()
+		return nil, status.NoSuchPath()
 	}
 	list := *r
 	list.Method = http.MethodGet
@@ -58,14 +59,14 @@ func (s *Server) resolveDifference(r *http.Request, path string) (*request, erro
 	q.user, _ = userFrom(r.Context())
 	q.verb = verbList // even if the query asks for a watch, which has no meaning here
 	if !offers(q.resource, verbList) {
-		return nil, errMethod(q.resource, verbList)
+		return nil, status.MethodNotSupported(q.resource, verbList)
 	}
 	if err := s.authorize(r, q); err != nil {
 		return nil, err
 	}
 	q.verb = verbDifference
 	if r.Method != http.MethodPost {
-		return nil, errMethod(q.resource, r.Method)
+		return nil, status.MethodNotSupported(q.resource, r.Method)
 	}
 	return q, nil
 }
@@ -74,14 +75,14 @@ func (s *Server) resolveDifference(r *http.Request, path string) (*request, erro
 func (s *Server) difference(w http.ResponseWriter, r *http.Request, q *request) error {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != difference.MediaType {
-		return failure(http.StatusUnsupportedMediaType, "UnsupportedMediaType", "a digest has the media type "+difference.MediaType)
+		return status.Failure(http.StatusUnsupportedMediaType, "UnsupportedMediaType", "a digest has the media type "+difference.MediaType)
 	}
 	form, err := negotiate(r, offerFor(differenceForm, q.resource))
 	if err != nil {
 		return err
 	}
 	if form.as == asTable {
-		return errNotAcceptable(differenceForm.describe())
+		return status.NotAcceptable(differenceForm.describe())
 	}
 	form.pretty = false
 	body, err := s.readBody(w, r)
@@ -90,7 +91,7 @@ func (s *Server) difference(w http.ResponseWriter, r *http.Request, q *request) 
 	}
 	digest, err := difference.ParseDigest(body)
 	if err != nil {
-		return badRequest("the digest: %v", err)
+		return status.BadRequest("the digest: %v", err)
 	}
 	objects, revision, err := s.compared(r.Context(), q)
 	if err != nil {
@@ -122,7 +123,7 @@ func (s *Server) difference(w http.ResponseWriter, r *http.Request, q *request) 
 
 // listInstead is the answer to whom a list will tell more, or the same for less.
 func listInstead(why string) error {
-	return failure(http.StatusConflict, difference.ReasonListInstead, why+": list instead")
+	return status.Failure(http.StatusConflict, difference.ReasonListInstead, why+": list instead")
 }
 
 // compared returns the objects that the digest is compared with: those of a
@@ -136,7 +137,7 @@ func (s *Server) compared(ctx context.Context, q *request) (iter.Seq[*watchcache
 		return nil, 0, err
 	}
 	if o.limit != 0 || o.token != "" || o.match == metav1.ResourceVersionMatchExact {
-		return nil, 0, badRequest("a difference is of everything and of the present: limit, continue and resourceVersionMatch=Exact are not possible")
+		return nil, 0, status.BadRequest("a difference is of everything and of the present: limit, continue and resourceVersionMatch=Exact are not possible")
 	}
 	selection, err := o.selection(q)
 	if err != nil {

@@ -1,6 +1,10 @@
 package apiserver
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/levelwire/levelwire/server/internal/status"
+)
 
 // handler answers one request. If it returns an error it has not written
 // anything, and the caller writes the error as a Status.
@@ -57,7 +61,7 @@ func (s *Server) handlerOf(q *request) handler {
 	case verbDeleteCollection:
 		return s.deleteCollection
 	}
-	return refuse(errMethod(q.resource, q.verb))
+	return refuse(status.MethodNotSupported(q.resource, q.verb))
 }
 
 // subresourceHandler answers what the kubelets of real nodes would answer
@@ -78,7 +82,7 @@ func (s *Server) subresourceHandler(q *request) handler {
 	case q.verb == verbPatch:
 		return s.patchSubresource
 	}
-	return refuse(errMethod(q.resource, q.verb))
+	return refuse(status.MethodNotSupported(q.resource, q.verb))
 }
 
 func refuse(err error) handler {
@@ -98,11 +102,11 @@ func refusedSubresource(q *request) error {
 	}
 	switch q.subresource {
 	case "log":
-		return badRequest("logs are not available: Levelwire's kubelets simulate their pods, and no container writes any")
+		return status.BadRequest("logs are not available: Levelwire's kubelets simulate their pods, and no container writes any")
 	case "exec", "attach", "portforward":
-		return badRequest("%s is not available: Levelwire's kubelets simulate their pods, and no container runs", q.subresource)
+		return status.BadRequest("%s is not available: Levelwire's kubelets simulate their pods, and no container runs", q.subresource)
 	case "proxy":
-		return badRequest("proxy is not available: Levelwire's kubelets simulate their pods, and nothing listens behind %s %q",
+		return status.BadRequest("proxy is not available: Levelwire's kubelets simulate their pods, and nothing listens behind %s %q",
 			q.resource.Singular, q.name)
 	}
 	return nil

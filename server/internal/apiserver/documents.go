@@ -12,6 +12,7 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/openapi"
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/status"
 )
 
 // documents describe what is served: everything that discovery and OpenAPI
@@ -165,7 +166,7 @@ func (s *Server) serveGroup(w http.ResponseWriter, r *http.Request) {
 	}
 	v := d.version(gv)
 	if v == nil {
-		writeError(w, r, errNoSuchPath())
+		writeError(w, r, status.NoSuchPath())
 		return
 	}
 	list := &metav1.APIResourceList{

@@ -9,6 +9,8 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"github.com/levelwire/levelwire/server/internal/status"
 )
 
 // TestWhatIsLogged: failures of the server are logged; a version that only the
@@ -20,8 +22,8 @@ func TestWhatIsLogged(t *testing.T) {
 	}{
 		"a bug":                  {errors.New("a bug"), true},
 		"a time-out":             {context.DeadlineExceeded, true},
-		"a version too large":    {tooLarge(9, 3), false},
-		"not the server's fault": {badRequest("no"), false},
+		"a version too large":    {status.ResourceVersionTooLarge(9, 3), false},
+		"not the server's fault": {status.BadRequest("no"), false},
 	} {
 		var log bytes.Buffer
 		s := &Server{config: Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, metrics: newMetrics()}

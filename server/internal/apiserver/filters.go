@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/levelwire/levelwire/server/internal/auth"
+	"github.com/levelwire/levelwire/server/internal/status"
 )
 
 // requestInfo collects what the outermost filter reports when a request is
@@ -131,7 +132,7 @@ func (s *Server) limited(w http.ResponseWriter, r *http.Request) {
 			defer func() { <-slots }()
 		default:
 			s.metrics.rejected.Inc()
-			writeError(w, r, tooManyRequests("the server has received too many requests and has asked us to try again later", 1))
+			writeError(w, r, status.TooManyRequests("the server has received too many requests and has asked us to try again later", 1))
 			return
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/status"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 	"github.com/levelwire/levelwire/storage"
 )
@@ -210,7 +211,7 @@ func (f *framer) bookmarkEnvelope(revision storage.Revision, initialEnd bool) ([
 
 // failure appends the in-stream form of an error, after which a stream ends.
 func (f *framer) failure(dst []byte, err error) ([]byte, error) {
-	body, err := encodeObject(accepted{media: f.form.media}, statusOf(err))
+	body, err := encodeObject(accepted{media: f.form.media}, status.Of(err))
 	if err != nil {
 		return dst, err
 	}

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/status"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 	"github.com/levelwire/levelwire/storage"
 )
@@ -26,7 +27,7 @@ func (s *Server) cacheOf(res *resource.Resource) (*watchcache.Cache, error) {
 }
 
 func errFilling() error {
-	return tooManyRequests("storage is (re)initializing", 1)
+	return status.TooManyRequests("storage is (re)initializing", 1)
 }
 
 // latest returns a snapshot that shows every write that was acknowledged
@@ -50,9 +51,9 @@ func cacheError(err error) error {
 	var old *watchcache.ExpiredError
 	switch {
 	case errors.As(err, &large):
-		return tooLarge(large.Requested, large.Current)
+		return status.ResourceVersionTooLarge(large.Requested, large.Current)
 	case errors.As(err, &old):
-		return expired(old.Requested, old.Oldest)
+		return status.Expired(old.Requested, old.Oldest)
 	case errors.Is(err, watchcache.ErrNotReady):
 		return errFilling()
 	}
@@ -117,7 +118,7 @@ func (s *Server) placeOfToken(ctx context.Context, cache *watchcache.Cache, toke
 		return at, err
 	}
 	if revision != 0 {
-		return at, badRequest("specifying resource version is not allowed when using continue")
+		return at, status.BadRequest("specifying resource version is not allowed when using continue")
 	}
 	if t.Revision == inconsistent {
 		at.snapshot, err = s.latest(ctx, cache)

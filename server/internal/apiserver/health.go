@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/levelwire/levelwire/server/internal/status"
 )
 
 // HealthCheck is one named condition of the server's health.
@@ -83,7 +85,7 @@ func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request) {
 	if single {
 		list = slices.DeleteFunc(list, func(c HealthCheck) bool { return c.Name != name })
 		if len(list) == 0 {
-			writeError(w, r, errNoSuchPath())
+			writeError(w, r, status.NoSuchPath())
 			return
 		}
 	}

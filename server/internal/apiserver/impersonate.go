@@ -8,6 +8,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 
 	"github.com/levelwire/levelwire/server/internal/auth"
+	"github.com/levelwire/levelwire/server/internal/status"
 )
 
 // verbImpersonate is what one must be allowed to do to somebody to be taken
@@ -64,7 +65,7 @@ func impersonated(h http.Header) (user auth.User, present bool, err error) {
 		user.Extra[key] = append(user.Extra[key], values...)
 	}
 	if user.Name == "" && (user.UID != "" || len(user.Groups) > 0 || len(user.Extra) > 0) {
-		return user, false, badRequest("the request impersonates groups, a uid or extra fields, but no user: set the header %s, too",
+		return user, false, status.BadRequest("the request impersonates groups, a uid or extra fields, but no user: set the header %s, too",
 			authenticationv1.ImpersonateUserHeader)
 	}
 	return user, user.Name != "", nil

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/server/internal/status"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 	"github.com/levelwire/levelwire/storage"
 )
@@ -102,7 +103,7 @@ func (s *Server) page(r *http.Request, q *request) (page, error) {
 func (o *listOptions) selection(q *request) (*watchcache.Selection, error) {
 	selection, err := watchcache.NewSelection(q.resource, q.namespace, q.name, o.labels, o.fields)
 	if err != nil {
-		return nil, badRequest("%v", err)
+		return nil, status.BadRequest("%v", err)
 	}
 	return selection.Within(o.shard), nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/shard"
+	"github.com/levelwire/levelwire/server/internal/status"
 	"github.com/levelwire/levelwire/storage"
 )
 
@@ -62,26 +63,26 @@ func parseListOptions(q *request) (listOptions, error) {
 
 func (o *listOptions) parseSelectors(q *request) (err error) {
 	if o.labels, err = labels.Parse(q.query.Get("labelSelector")); err != nil {
-		return badRequest("unable to parse labelSelector: %v", err)
+		return status.BadRequest("unable to parse labelSelector: %v", err)
 	}
 	if o.fields, err = fields.ParseSelector(q.query.Get("fieldSelector")); err != nil {
-		return badRequest("unable to parse fieldSelector: %v", err)
+		return status.BadRequest("unable to parse fieldSelector: %v", err)
 	}
 	for _, requirement := range o.fields.Requirements() {
 		if !selectable(q.resource, requirement.Field) {
-			return badRequest("field label not supported: %s", requirement.Field)
+			return status.BadRequest("field label not supported: %s", requirement.Field)
 		}
 	}
 	if text := q.query.Get("shardSelector"); text != "" {
 		if o.shard, err = shard.Parse(text); err != nil {
-			return badRequest("unable to parse shardSelector: %v", err)
+			return status.BadRequest("unable to parse shardSelector: %v", err)
 		}
 	}
 	if q.name == "" {
 		return nil
 	}
 	if name, ok := o.fields.RequiresExactMatch("metadata.name"); ok && name != q.name {
-		return badRequest("fieldSelector metadata.name=%s contradicts the name %q in the path", name, q.name)
+		return status.BadRequest("fieldSelector metadata.name=%s contradicts the name %q in the path", name, q.name)
 	}
 	o.fields = fields.AndSelectors(fields.OneTermEqualSelector("metadata.name", q.name), o.fields)
 	return nil
@@ -102,7 +103,7 @@ func intParameter(query url.Values, name string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return 0, badRequest("%s: %q is not a whole number", name, text)
+		return 0, status.BadRequest("%s: %q is not a whole number", name, text)
 	}
 	return n, nil
 }
@@ -115,7 +116,7 @@ func parseVersion(text string) (storage.Revision, error) {
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || n > math.MaxInt64 || text[0] == '0' && len(text) > 1 {
-		return 0, badRequest("resourceVersion: Invalid value: %q: must be a decimal number", text)
+		return 0, status.BadRequest("resourceVersion: Invalid value: %q: must be a decimal number", text)
 	}
 	return storage.Revision(n), nil
 }

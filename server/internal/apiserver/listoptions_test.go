@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/levelwire/levelwire/server/internal/resource/builtin"
+	"github.com/levelwire/levelwire/server/internal/status"
 )
 
 // FuzzListOptions holds that whatever a query says is either understood or the
@@ -39,7 +40,7 @@ func FuzzListOptions(f *testing.F) {
 			_, err = decodeContinue(o.token)
 		}
 		if err != nil {
-			if status := statusOf(err); status.Code != 400 && status.Code != 422 {
+			if status := status.Of(err); status.Code != 400 && status.Code != 422 {
 				t.Fatalf("%q is answered with %d: %v", text, status.Code, err)
 			}
 			return

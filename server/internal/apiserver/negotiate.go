@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/status"
 )
 
 // media is a wire encoding.
@@ -106,7 +107,7 @@ func negotiate(r *http.Request, offer forms) (accepted, error) {
 			return form, nil
 		}
 	}
-	return accepted{}, errNotAcceptable(offer.describe())
+	return accepted{}, status.NotAcceptable(offer.describe())
 }
 
 // clause is one alternative of an Accept header.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/levelwire/levelwire/server/internal/status"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -67,7 +68,7 @@ func TestNegotiate(t *testing.T) {
 		if (err != nil) != tt.fails || got != tt.want {
 			t.Errorf("Accept %q: got %+v, %v", tt.accept, got, err)
 		}
-		if err != nil && statusOf(err).Code != 406 {
+		if err != nil && status.Of(err).Code != 406 {
 			t.Errorf("Accept %q: %v is no 406", tt.accept, err)
 		}
 	}
@@ -249,7 +250,7 @@ func FuzzAccept(f *testing.F) {
 			r := &http.Request{Header: http.Header{"Accept": {header}}, URL: httptest.NewRequest(http.MethodGet, "/", nil).URL}
 			form, err := negotiate(r, offer)
 			if err != nil {
-				if statusOf(err).Code != http.StatusNotAcceptable {
+				if status.Of(err).Code != http.StatusNotAcceptable {
 					t.Fatalf("%q: %v", header, err)
 				}
 				continue

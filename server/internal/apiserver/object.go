@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/status"
 )
 
 // writeObject answers with any object of the scheme (a Status, a Scale, a
@@ -40,7 +41,7 @@ func encodeObject(form accepted, obj runtime.Object) ([]byte, error) {
 	if form.media == mediaProtobuf {
 		body, err := resource.MarshalProtobuf(obj, obj.GetObjectKind().GroupVersionKind())
 		if errors.Is(err, resource.ErrNoProtobuf) {
-			return nil, errNotAcceptable(mediaNames[mediaJSON])
+			return nil, status.NotAcceptable(mediaNames[mediaJSON])
 		}
 		return body, err
 	}

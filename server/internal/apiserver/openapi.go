@@ -14,6 +14,7 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/openapi"
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/status"
 )
 
 // What clients ask for protobuf as. An @ may not be in a media type, and
@@ -185,7 +186,7 @@ func (s *Server) serveOpenAPIv3(w http.ResponseWriter, r *http.Request) {
 	place := strings.TrimPrefix(strings.TrimSuffix(r.URL.Path, "/"), "/openapi/v3/")
 	v := s.described().place(place)
 	if v == nil {
-		writeError(w, r, errNoSuchPath())
+		writeError(w, r, status.NoSuchPath())
 		return
 	}
 	if v.openAPI.json.Load() == nil {
@@ -234,7 +235,7 @@ func (s *Server) serveOpenAPI(w http.ResponseWriter, r *http.Request, d *openAPI
 		}
 		writeDocument(w, r, binary, d.protobuf.Load())
 	default:
-		writeError(w, r, errNotAcceptable(mediaNames[mediaJSON]+", "+binary))
+		writeError(w, r, status.NotAcceptable(mediaNames[mediaJSON]+", "+binary))
 	}
 }
 

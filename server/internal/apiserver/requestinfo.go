@@ -8,6 +8,7 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/status"
 )
 
 // The verbs, as authorization and discovery name them.
@@ -99,28 +100,28 @@ func namespaceSubresource(group string, rest []string) bool {
 func (s *Server) resolve(r *http.Request, t target) (*request, error) {
 	res := s.lookup(t.group, t.version, t.plural)
 	if res == nil {
-		return nil, errNoSuchPath()
+		return nil, status.NoSuchPath()
 	}
 	if t.namespaced && !res.Namespaced || !t.namespaced && res.Namespaced && t.name != "" {
-		return nil, errNoSuchPath()
+		return nil, status.NoSuchPath()
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return nil, badRequest("the query string cannot be parsed: %v", err)
+		return nil, status.BadRequest("the query string cannot be parsed: %v", err)
 	}
 	q := &request{
 		resource: res, namespace: t.namespace, name: t.name,
 		subresource: t.subresource, rest: t.rest, query: query,
 	}
 	if q.verb = verbOf(r.Method, t, query); q.verb == "" {
-		return nil, errMethod(res, r.Method)
+		return nil, status.MethodNotSupported(res, r.Method)
 	}
 	collective := q.verb == verbCreate || q.verb == verbDeleteCollection
 	if collective && q.subresource == "" && res.Namespaced && !t.namespaced {
-		return nil, errMethod(res, q.verb)
+		return nil, status.MethodNotSupported(res, q.verb)
 	}
 	if q.subresource == "" && !offers(res, q.verb) {
-		return nil, errMethod(res, q.verb)
+		return nil, status.MethodNotSupported(res, q.verb)
 	}
 	return q, nil
 }

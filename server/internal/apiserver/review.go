@@ -12,6 +12,7 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/status"
 )
 
 // post answers POST of a posted kind.
@@ -58,7 +59,7 @@ func (s *Server) review(r *http.Request, q *request, review resource.Object) err
 		return s.reviewSubject(r, q, &v.Spec, &v.Status)
 	case *authorizationv1.LocalSubjectAccessReview:
 		if a := v.Spec.ResourceAttributes; a != nil && a.Namespace != q.namespace {
-			return badRequest("spec.resourceAttributes.namespace must match namespace: %v", q.namespace)
+			return status.BadRequest("spec.resourceAttributes.namespace must match namespace: %v", q.namespace)
 		}
 		if v.Spec.NonResourceAttributes != nil {
 			return q.invalid(field.ErrorList{field.Invalid(specPath.Child("nonResourceAttributes"), v.Spec.NonResourceAttributes,
@@ -67,7 +68,7 @@ func (s *Server) review(r *http.Request, q *request, review resource.Object) err
 		return s.reviewSubject(r, q, &v.Spec, &v.Status)
 	case *authorizationv1.SelfSubjectRulesReview:
 		if v.Spec.Namespace == "" {
-			return badRequest("no namespace on request")
+			return status.BadRequest("no namespace on request")
 		}
 		v.Status = s.reviewRules(r, q.user, v.Spec.Namespace)
 	}
@@ -84,7 +85,7 @@ func (q *request) invalid(errs field.ErrorList) error {
 // the server's own audiences if none is named.
 func (s *Server) reviewToken(r *http.Request, v *authenticationv1.TokenReview) error {
 	if v.Spec.Token == "" {
-		return badRequest("token is required for TokenReview in authentication")
+		return status.BadRequest("token is required for TokenReview in authentication")
 	}
 	audiences := v.Spec.Audiences
 	if len(audiences) == 0 {

@@ -22,6 +22,7 @@ import (
 	"github.com/levelwire/levelwire/internal/pki"
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/status"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/storage/memory"
@@ -322,7 +323,7 @@ func TestBodyLimit(t *testing.T) {
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("12345678901"))
 		r.ContentLength = length
 		_, err := s.readBody(httptest.NewRecorder(), r)
-		if statusOf(err).Code != 413 || statusOf(err).Reason != metav1.StatusReasonRequestEntityTooLarge {
+		if status.Of(err).Code != 413 || status.Of(err).Reason != metav1.StatusReasonRequestEntityTooLarge {
 			t.Errorf("length %d: %v", length, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/levelwire/levelwire/server/internal/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -63,9 +64,9 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	serve := s.documentHandler(strings.TrimSuffix(r.URL.Path, "/"))
 	switch {
 	case serve == nil:
-		writeError(w, r, errNoSuchPath())
+		writeError(w, r, status.NoSuchPath())
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		writeError(w, r, failure(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed,
+		writeError(w, r, status.Failure(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed,
 			"the server does not allow this method on the requested resource"))
 	default:
 		serve(w, r)

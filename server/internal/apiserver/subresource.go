@@ -12,6 +12,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/columns"
+	"github.com/levelwire/levelwire/server/internal/status"
 )
 
 var (
@@ -24,7 +25,7 @@ var (
 func (s *Server) getSubresource(w http.ResponseWriter, r *http.Request, q *request) error {
 	switch {
 	case s.config.Registry == nil:
-		return errNoSuchPath()
+		return status.NoSuchPath()
 	case q.subresource == "scale" && q.resource.Scale != nil:
 		scale, err := s.config.Registry.For(q.resource).GetScale(r.Context(), q.namespace, q.name)
 		if err != nil {
@@ -34,7 +35,7 @@ func (s *Server) getSubresource(w http.ResponseWriter, r *http.Request, q *reque
 	case s.config.Registry.For(q.resource).HasSubresource(q.subresource) && q.subresource != "finalize":
 		return s.get(w, r, q)
 	}
-	return errNoSuchPath()
+	return status.NoSuchPath()
 }
 
 // ofScale is q for the Scale of its object, which has columns of its own.
@@ -57,9 +58,9 @@ func (s *Server) createSubresource(w http.ResponseWriter, r *http.Request, q *re
 		return s.requestToken(w, r, q)
 	}
 	if s.config.Registry != nil && s.config.Registry.For(q.resource).HasSubresource(q.subresource) {
-		return errMethod(q.resource, q.verb)
+		return status.MethodNotSupported(q.resource, q.verb)
 	}
-	return errNoSuchPath()
+	return status.NoSuchPath()
 }
 
 // bind answers POST to pods/binding, and to bindings with the pod's name in
@@ -71,7 +72,7 @@ func (s *Server) bind(w http.ResponseWriter, r *http.Request, q *request) error 
 	}
 	pods, ok := s.config.Registry.Lookup("", "v1", "pods")
 	if !ok {
-		return errNoSuchPath()
+		return status.NoSuchPath()
 	}
 	x.Registry = pods
 	binding := &corev1.Binding{}
@@ -83,7 +84,7 @@ func (s *Server) bind(w http.ResponseWriter, r *http.Request, q *request) error 
 		name = binding.Name
 	}
 	if name == "" {
-		return badRequest("the binding must name the pod in metadata.name")
+		return status.BadRequest("the binding must name the pod in metadata.name")
 	}
 	if _, err := x.Bind(r.Context(), q.namespace, name, binding, x.opts); err != nil {
 		return err
@@ -146,13 +147,13 @@ func (s *Server) updateSubresource(w http.ResponseWriter, r *http.Request, q *re
 func (s *Server) writable(q *request) error {
 	switch {
 	case s.config.Registry == nil:
-		return errMethod(q.resource, q.verb)
+		return status.MethodNotSupported(q.resource, q.verb)
 	case q.subresource == "scale" && q.resource.Scale != nil:
 		return nil
 	case s.config.Registry.For(q.resource).HasSubresource(q.subresource):
 		return nil
 	}
-	return errNoSuchPath()
+	return status.NoSuchPath()
 }
 
 func (x *writer) updateScale() error {

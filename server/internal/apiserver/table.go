@@ -9,6 +9,7 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/columns"
+	"github.com/levelwire/levelwire/server/internal/status"
 )
 
 // includeObject reads which part of an object a table's rows carry. The
@@ -20,7 +21,7 @@ func includeObject(query url.Values) (metav1.IncludeObjectPolicy, error) {
 	case metav1.IncludeNone, metav1.IncludeMetadata, metav1.IncludeObject:
 		return policy, nil
 	default:
-		return "", badRequest("unrecognized includeObject value %q: use None, Metadata or Object", policy)
+		return "", status.BadRequest("unrecognized includeObject value %q: use None, Metadata or Object", policy)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/levelwire/levelwire/server/internal/status"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -28,7 +29,7 @@ var tokenRequestKind = authenticationv1.SchemeGroupVersion.WithKind("TokenReques
 // requestToken answers POST to serviceaccounts/token.
 func (s *Server) requestToken(w http.ResponseWriter, r *http.Request, q *request) error {
 	if s.config.Issuer == nil {
-		return failure(http.StatusNotImplemented, "NotImplemented", "this server issues no service account tokens: use a client certificate or a static token")
+		return status.Failure(http.StatusNotImplemented, "NotImplemented", "this server issues no service account tokens: use a client certificate or a static token")
 	}
 	x, err := s.newWriter(w, r, q, createOptions)
 	if err != nil {
@@ -40,9 +41,9 @@ func (s *Server) requestToken(w http.ResponseWriter, r *http.Request, q *request
 	}
 	switch {
 	case request.Name != "" && request.Name != q.name:
-		return badRequest("metadata.name: %q must be the name of the service account, %q", request.Name, q.name)
+		return status.BadRequest("metadata.name: %q must be the name of the service account, %q", request.Name, q.name)
 	case request.Namespace != "" && request.Namespace != q.namespace:
-		return badRequest("metadata.namespace: %q must be the namespace of the service account, %q", request.Namespace, q.namespace)
+		return status.BadRequest("metadata.namespace: %q must be the namespace of the service account, %q", request.Namespace, q.namespace)
 	}
 	if err := s.config.Issuer.IssueToken(r.Context(), q.namespace, q.name, request); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	"github.com/levelwire/levelwire/server/internal/status"
 )
 
 // Subprotocols of a watch over WebSocket (RFC 6455). Without one, JSON comes
@@ -63,7 +64,7 @@ func (s *Server) openSocket(w http.ResponseWriter, r *http.Request, form accepte
 	}
 	conn, err := upgrader.Upgrade(w, r, nil)
 	if err != nil {
-		return nil, badRequest("this WebSocket cannot be opened: %v", err)
+		return nil, status.BadRequest("this WebSocket cannot be opened: %v", err)
 	}
 	conn.SetReadLimit(socketRead)
 	k := &socket{conn: conn, kind: websocket.BinaryMessage, limit: s.config.WriteTimeout, info: infoFrom(r.Context())}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/status"
 )
 
 // writer is one request that changes something: what its handler and the
@@ -32,7 +33,7 @@ type writer struct {
 // newWriter reads options and body. A server without a registry is read-only.
 func (s *Server) newWriter(w http.ResponseWriter, r *http.Request, q *request, validate func(metav1.UpdateOptions) (string, field.ErrorList)) (*writer, error) {
 	if s.config.Registry == nil {
-		return nil, errMethod(q.resource, q.verb)
+		return nil, status.MethodNotSupported(q.resource, q.verb)
 	}
 	// An answer that the client cannot read must be refused before anything
 	// is written.
@@ -157,12 +158,12 @@ func (x *writer) matchPath(obj metav1.Object) error {
 	switch name := obj.GetName(); name {
 	case q.name:
 	case "":
-		return badRequest("the name of the object (%s based on URL) was undeterminable: name must be provided", q.name)
+		return status.BadRequest("the name of the object (%s based on URL) was undeterminable: name must be provided", q.name)
 	default:
-		return badRequest("the name of the object (%s) does not match the name on the URL (%s)", name, q.name)
+		return status.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", name, q.name)
 	}
 	if ns := obj.GetNamespace(); q.resource.Namespaced && ns != "" && ns != q.namespace {
-		return badRequest("the namespace of the object (%s) does not match the namespace on the request (%s)", ns, q.namespace)
+		return status.BadRequest("the namespace of the object (%s) does not match the namespace on the request (%s)", ns, q.namespace)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/status"
 )
 
 // fieldValidation says what becomes of unknown and duplicate fields: Ignore,
@@ -55,7 +56,7 @@ func (x *writer) judge(strict []error) error {
 			texts[i] = err.Error()
 		}
 		kind := x.q.resource.GroupVersionKind()
-		return badRequest("%s in version %q cannot be handled as a %s: strict decoding error: %s",
+		return status.BadRequest("%s in version %q cannot be handled as a %s: strict decoding error: %s",
 			kind.Kind, kind.Version, kind.Kind, strings.Join(texts, ", "))
 	}
 	for _, err := range strict {
@@ -74,12 +75,12 @@ func bodyError(err error, got, want schema.GroupVersionKind) error {
 		return errUnsupportedBody(media.MediaType)
 	case errors.As(err, &kind):
 		if kind.Got.GroupVersion() != kind.Want.GroupVersion() {
-			return badRequest("the API version in the data (%s) does not match the expected API version (%s)",
+			return status.BadRequest("the API version in the data (%s) does not match the expected API version (%s)",
 				kind.Got.GroupVersion(), kind.Want.GroupVersion())
 		}
-		return badRequest("%s in version %q cannot be handled as a %s", kind.Got.Kind, kind.Got.GroupVersion(), kind.Want.Kind)
+		return status.BadRequest("%s in version %q cannot be handled as a %s", kind.Got.Kind, kind.Got.GroupVersion(), kind.Want.Kind)
 	case got.Kind == "":
-		return badRequest("the object provided is unrecognized (must be of type %s): %v", want.Kind, err)
+		return status.BadRequest("the object provided is unrecognized (must be of type %s): %v", want.Kind, err)
 	}
-	return badRequest("%s in version %q cannot be handled as a %s: %v", got.Kind, got.Version, want.Kind, err)
+	return status.BadRequest("%s in version %q cannot be handled as a %s: %v", got.Kind, got.Version, want.Kind, err)
 }
