@@ -65,7 +65,7 @@ func (l limits) rangesOf(ctx context.Context, namespace string) ([]*corev1.Limit
 	}
 	var ranges []*corev1.LimitRange
 	for o := range snapshot.Range(namespace+"/", "") {
-		decoded, err := registry.DecodeAs[*corev1.LimitRange](r, o)
+		decoded, err := registry.DecodeAs[*corev1.LimitRange](ctx, r, o)
 		if err != nil {
 			return nil, err
 		}

@@ -105,7 +105,7 @@ func eachDefault(ctx context.Context, classes registry.Registry, fn func(*schedu
 	}
 	for o := range snapshot.Range("", "") {
 		isDefault, err := o.Form(globalForm, func(o *watchcache.Object) ([]byte, error) {
-			class, err := registry.DecodeAs[*schedulingv1.PriorityClass](classes, o)
+			class, err := registry.DecodeAs[*schedulingv1.PriorityClass](ctx, classes, o)
 			if err != nil || !class.GlobalDefault {
 				return nil, err
 			}
@@ -114,7 +114,7 @@ func eachDefault(ctx context.Context, classes registry.Registry, fn func(*schedu
 		if err != nil || len(isDefault) == 0 {
 			continue // what cannot be decoded is nobody's default
 		}
-		class, err := registry.DecodeAs[*schedulingv1.PriorityClass](classes, o)
+		class, err := registry.DecodeAs[*schedulingv1.PriorityClass](ctx, classes, o)
 		if err != nil {
 			return err
 		}

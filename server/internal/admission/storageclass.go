@@ -39,7 +39,7 @@ func (s storageClasses) admit(ctx context.Context, q *registry.Request) error {
 	}
 	var newest *storagev1.StorageClass
 	for o := range snapshot.Range("", "") {
-		class, err := registry.DecodeAs[*storagev1.StorageClass](classes, o)
+		class, err := registry.DecodeAs[*storagev1.StorageClass](ctx, classes, o)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,8 @@
 package apiserver
 
 import (
+	"context"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -11,10 +13,10 @@ import (
 
 // cbor returns an object's CBOR as it stands in a list: without the tag of a
 // document, and without kind and apiVersion unless it is a custom resource.
-func (p presenter) cbor(o *watchcache.Object) ([]byte, error) {
-	return p.formOf(o, p.ids.cbor, func(o *watchcache.Object) ([]byte, error) {
+func (p presenter) cbor(ctx context.Context, o *watchcache.Object) ([]byte, error) {
+	return p.formOf(ctx, o, p.ids.cbor, func(o *watchcache.Object) ([]byte, error) {
 		p.encodes("cbor")
-		obj, err := p.decode(o)
+		obj, err := p.decode(ctx, o)
 		if err != nil {
 			return nil, err
 		}
@@ -33,10 +35,10 @@ func bareCBOR(obj resource.Object) ([]byte, error) {
 
 // metadataCBOR returns the CBOR of an object's PartialObjectMetadata, which
 // says its kind in lists, too.
-func (p presenter) metadataCBOR(o *watchcache.Object) ([]byte, error) {
+func (p presenter) metadataCBOR(ctx context.Context, o *watchcache.Object) ([]byte, error) {
 	encode := func(o *watchcache.Object) ([]byte, error) {
 		p.encodes("metadata cbor")
-		shown, err := p.json(o)
+		shown, err := p.json(ctx, o)
 		if err != nil {
 			return nil, err
 		}
@@ -45,16 +47,16 @@ func (p presenter) metadataCBOR(o *watchcache.Object) ([]byte, error) {
 	if p.form.version != "v1" {
 		return encode(o)
 	}
-	return p.formOf(o, p.ids.metadataCBOR, encode)
+	return p.formOf(ctx, o, p.ids.metadataCBOR, encode)
 }
 
 // appendCBOR appends an object in the negotiated shape, with its kind.
-func (p presenter) appendCBOR(dst []byte, o *watchcache.Object) ([]byte, error) {
+func (p presenter) appendCBOR(ctx context.Context, dst []byte, o *watchcache.Object) ([]byte, error) {
 	if p.form.as == asMetadata {
-		partial, err := p.metadataCBOR(o)
+		partial, err := p.metadataCBOR(ctx, o)
 		return append(dst, partial...), err
 	}
-	bare, err := p.cbor(o)
+	bare, err := p.cbor(ctx, o)
 	if err != nil {
 		return dst, err
 	}
@@ -110,7 +112,7 @@ func (l *listWriter) writeCBOR(p page) error {
 		return l.writeRuns(p.runs, ids, gzipblock.Block{})
 	}
 	for object := range p.items {
-		item, err := encode(object)
+		item, err := encode(l.ctx, object)
 		if err != nil {
 			return err
 		}

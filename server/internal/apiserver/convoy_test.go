@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
@@ -346,7 +347,7 @@ func TestPanicInAConvoyEndsOneWatch(t *testing.T) {
 	if got := stream.turn(new(watchBuffers)); got != stuck || len(stream.handed) != 1 {
 		t.Fatalf("the turn ended with %d; handed over: %v", got, len(stream.handed) == 1)
 	}
-	if err := stream.pump(); err == nil || !strings.Contains(out.String(), `"type":"ERROR"`) || !strings.Contains(out.String(), `"code":500`) || strings.Contains(out.String(), "boom") {
+	if err := stream.pump(time.Now().Add(time.Minute)); err == nil || !strings.Contains(out.String(), `"type":"ERROR"`) || !strings.Contains(out.String(), `"code":500`) || strings.Contains(out.String(), "boom") {
 		t.Errorf("the client is told %s, and the stream ends with %v", out, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,7 +46,7 @@ func TestCustomResourcesAreJSON(t *testing.T) {
 	obj := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"name": "it", "namespace": "a"}, "extra": "yes",
 	}}
-	value, err := things.Encode(obj)
+	value, err := things.Encode(t.Context(), obj)
 	must(t, err)
 	_, err = c.store.Create(context.Background(), things.StorePrefix+"a/it", value, 0)
 	must(t, err)
@@ -78,8 +79,8 @@ func TestCustomResourcesAreJSON(t *testing.T) {
 func shownBy(stored *resource.Resource, generation uint64) *resource.Resource {
 	res := newThing()
 	res.Storage, res.Generation = stored, generation
-	res.ToStorage = func(obj resource.Object) (resource.Object, error) { return obj, nil }
-	res.FromStorage = func(obj resource.Object) (resource.Object, error) {
+	res.ToStorage = func(_ context.Context, obj resource.Object) (resource.Object, error) { return obj, nil }
+	res.FromStorage = func(_ context.Context, obj resource.Object) (resource.Object, error) {
 		obj.(*unstructured.Unstructured).Object["generation"] = int64(generation)
 		return obj, nil
 	}
@@ -153,7 +154,7 @@ func TestEventsBeforeOneThatCannotBeShown(t *testing.T) {
 	stored := newThing()
 	stored.Mixed = true
 	things := shownBy(stored, 1)
-	things.FromStorage = func(obj resource.Object) (resource.Object, error) {
+	things.FromStorage = func(_ context.Context, obj resource.Object) (resource.Object, error) {
 		if obj.GetName() == "bad" {
 			return nil, errors.New("no such thing")
 		}
@@ -183,7 +184,7 @@ func TestEventsBeforeOneThatCannotBeShown(t *testing.T) {
 				t.Errorf("the turn ended with %d", got)
 			}
 		}
-		if err := stream.pump(); err == nil {
+		if err := stream.pump(time.Now().Add(time.Minute)); err == nil {
 			t.Error("the stream goes on")
 		}
 		shown := string(connection.written) + out.String()
@@ -201,7 +202,7 @@ func TestListsThatChangeTheirLength(t *testing.T) {
 	stored.Mixed = true
 	things := shownBy(stored, 1)
 	length := 100 << 10
-	things.FromStorage = func(obj resource.Object) (resource.Object, error) {
+	things.FromStorage = func(_ context.Context, obj resource.Object) (resource.Object, error) {
 		length++
 		obj.SetAnnotations(map[string]string{"fill": strings.Repeat("x", length)})
 		return obj, nil

@@ -111,7 +111,7 @@ func (s *Server) difference(w http.ResponseWriter, r *http.Request, q *request) 
 		return err
 	}
 	answer := newAnswer(w, r, mime.FormatMediaType(difference.MediaType, map[string]string{"items": form.contentType()}))
-	err = c.write(answer, presenter)
+	err = c.write(r.Context(), answer, presenter)
 	if err == nil {
 		err = answer.finish()
 	}

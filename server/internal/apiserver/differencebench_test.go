@@ -23,7 +23,7 @@ func fillShuffled(b *testing.B, c *cluster, count int) (held holding, last stora
 	objects := make([]*watchcache.Object, 0, count)
 	for i, place := range rand.New(rand.NewPCG(1, 2)).Perm(count) {
 		pod, rev := listedPod(i), base+1+storage.Revision(place)
-		stored, err := c.pods.Encode(pod)
+		stored, err := c.pods.Encode(b.Context(), pod)
 		must(b, err)
 		object, err := c.caches[c.pods].Decode(c.pods.Key(pod.Namespace, pod.Name), stored, rev)
 		must(b, err)

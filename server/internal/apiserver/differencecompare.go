@@ -122,7 +122,7 @@ func (c *comparison) listIsBetter() bool {
 }
 
 // write writes the answer.
-func (c *comparison) write(a *answer, p presenter) error {
+func (c *comparison) write(ctx context.Context, a *answer, p presenter) error {
 	if _, err := a.Write(c.header.Append(nil, c.digest.Bits)); err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (c *comparison) write(a *answer, p presenter) error {
 		}
 	}
 	if c.header.Sent > 0 {
-		if err := c.writeObjects(a, p); err != nil {
+		if err := c.writeObjects(ctx, a, p); err != nil {
 			return err
 		}
 	}
@@ -152,8 +152,8 @@ func (c *comparison) writeHashes(a *answer) error {
 	return nil
 }
 
-func (c *comparison) writeObjects(a *answer, p presenter) error {
-	item := p.differenceItem()
+func (c *comparison) writeObjects(ctx context.Context, a *answer, p presenter) error {
+	item := p.differenceItem(ctx)
 	var buf [binary.MaxVarintLen64]byte
 	for o := range c.sent() {
 		encoded, err := item(o)
@@ -173,12 +173,12 @@ func (c *comparison) writeObjects(a *answer, p presenter) error {
 // differenceItem returns the function that encodes an object as it stands in a
 // difference: a whole document in JSON, a bare message in protobuf. What it
 // returns is valid until the next call.
-func (p presenter) differenceItem() func(*watchcache.Object) ([]byte, error) {
+func (p presenter) differenceItem(ctx context.Context) func(*watchcache.Object) ([]byte, error) {
 	switch {
 	case p.form.media == mediaProtobuf:
-		return p.bareMessages()
+		return p.bareMessages(ctx)
 	case p.form.as == asMetadata:
-		return func(o *watchcache.Object) ([]byte, error) { return p.metadata(o, false) }
+		return func(o *watchcache.Object) ([]byte, error) { return p.metadata(ctx, o, false) }
 	}
-	return p.json
+	return func(o *watchcache.Object) ([]byte, error) { return p.json(ctx, o) }
 }

@@ -264,10 +264,10 @@ func testPod(namespace, name string, labels map[string]string, node string) *cor
 // put writes a pod straight into the store, and returns the revision.
 func (c *cluster) put(pod *corev1.Pod) storage.Revision {
 	c.t.Helper()
-	value, err := c.pods.Encode(pod)
+	ctx := context.Background()
+	value, err := c.pods.Encode(ctx, pod)
 	must(c.t, err)
 	key := c.pods.StorePrefix + c.pods.Key(pod.Namespace, pod.Name)
-	ctx := context.Background()
 	rev, err := c.store.Create(ctx, key, value, 0)
 	var conflict *storage.ConflictError
 	if errors.As(err, &conflict) {

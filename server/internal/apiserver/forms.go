@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"iter"
 	"sync"
 
@@ -92,9 +93,18 @@ func isCustom(res *resource.Resource) bool {
 }
 
 // formOf returns a form of an object, and keeps it there unless it is passing.
-func (p presenter) formOf(o *watchcache.Object, id watchcache.FormID, encode func(*watchcache.Object) ([]byte, error)) ([]byte, error) {
+//
+// Requests that want the same form wait for the one that makes it, whatever
+// becomes of their own context. So what a webhook has to make is made before,
+// while nobody waits.
+func (p presenter) formOf(ctx context.Context, o *watchcache.Object, id watchcache.FormID, encode func(*watchcache.Object) ([]byte, error)) ([]byte, error) {
 	if p.passing && !o.HasForm(id, p.res.Generation) {
 		return encode(o)
+	}
+	if p.res.FromStorageBatch != nil && !o.HasForm(id, p.res.Generation) {
+		if _, err := p.json(ctx, o); err != nil {
+			return nil, err
+		}
 	}
 	return o.FormAt(id, p.res.Generation, encode)
 }
@@ -102,15 +112,17 @@ func (p presenter) formOf(o *watchcache.Object, id watchcache.FormID, encode fun
 // json returns an object's JSON in the shape of the resource: the cached
 // bytes themselves wherever the shape is the stored one. What a webhook has made
 // is kept in any case, and so is, because that takes no memory, that an object
-// looks as it is stored.
-func (p presenter) json(o *watchcache.Object) ([]byte, error) {
+// looks as it is stored. Only a webhook makes it block, until ctx ends at most.
+func (p presenter) json(ctx context.Context, o *watchcache.Object) ([]byte, error) {
 	if p.asStored(o) {
 		return o.JSON, nil
 	}
-	p.passing = p.passing && p.res.FromStorageBatch == nil
-	shown, err := p.formOf(o, p.ids.shown, func(o *watchcache.Object) ([]byte, error) {
+	if p.res.FromStorageBatch != nil {
+		return p.converted(ctx, o)
+	}
+	shown, err := p.formOf(ctx, o, p.ids.shown, func(o *watchcache.Object) ([]byte, error) {
 		p.encodes("json")
-		obj, err := p.res.Decode(o.JSON)
+		obj, err := p.res.Decode(ctx, o.JSON)
 		if err != nil {
 			return nil, err
 		}
@@ -144,11 +156,11 @@ func (p presenter) shownAs(o *watchcache.Object, obj resource.Object) ([]byte, e
 
 // decode returns an object in the shape of the resource. What is shown is at
 // hand already if a webhook had to make it.
-func (p presenter) decode(o *watchcache.Object) (resource.Object, error) {
+func (p presenter) decode(ctx context.Context, o *watchcache.Object) (resource.Object, error) {
 	if p.res.FromStorageBatch == nil {
-		return p.res.Decode(o.JSON)
+		return p.res.Decode(ctx, o.JSON)
 	}
-	shown, err := p.json(o)
+	shown, err := p.json(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +199,7 @@ func (p presenter) convert(ctx context.Context, objects []*watchcache.Object) er
 	}
 	stored := make([]resource.Object, len(objects))
 	for i, o := range objects {
-		obj, err := p.res.Storage.Decode(o.JSON)
+		obj, err := p.res.Storage.DecodeShown(o.JSON)
 		if err != nil {
 			return err
 		}
@@ -198,21 +210,45 @@ func (p presenter) convert(ctx context.Context, objects []*watchcache.Object) er
 		return err
 	}
 	for i, o := range objects {
-		_, err := o.FormAt(p.ids.shown, p.res.Generation, func(o *watchcache.Object) ([]byte, error) {
-			p.encodes("json")
-			return p.shownAs(o, converted[i])
-		})
-		if err != nil {
+		if _, err := p.keepConverted(o, converted[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// converted returns what a webhook makes of an object. Requests for the same
+// object do not wait for each other here, but each for its own call of the
+// webhook, for as long as its context allows; the first that has an answer
+// leaves it to the later ones.
+func (p presenter) converted(ctx context.Context, o *watchcache.Object) ([]byte, error) {
+	shown, err := o.FormAt(p.ids.shown, p.res.Generation, func(*watchcache.Object) ([]byte, error) { return nil, errNotConverted })
+	if err == nil {
+		return shown, nil
+	}
+	obj, err := p.res.Decode(ctx, o.JSON)
+	if err != nil {
+		return nil, err
+	}
+	return p.keepConverted(o, obj)
+}
+
+// errNotConverted says that no request has left an answer of the webhook yet.
+var errNotConverted = errors.New("the object has not been converted")
+
+// keepConverted returns what an object is shown as, and keeps it. obj is what
+// a webhook has made of the object.
+func (p presenter) keepConverted(o *watchcache.Object, obj resource.Object) ([]byte, error) {
+	return o.FormAt(p.ids.shown, p.res.Generation, func(o *watchcache.Object) ([]byte, error) {
+		p.encodes("json")
+		return p.shownAs(o, obj)
+	})
+}
+
 // protobuf returns an object's protobuf envelope.
-func (p presenter) protobuf(o *watchcache.Object) ([]byte, error) {
-	return p.formOf(o, p.ids.protobuf, func(o *watchcache.Object) ([]byte, error) {
-		raw, err := p.message(nil, o)
+func (p presenter) protobuf(ctx context.Context, o *watchcache.Object) ([]byte, error) {
+	return p.formOf(ctx, o, p.ids.protobuf, func(o *watchcache.Object) ([]byte, error) {
+		raw, err := p.message(ctx, nil, o)
 		if err != nil {
 			return nil, err
 		}
@@ -221,12 +257,12 @@ func (p presenter) protobuf(o *watchcache.Object) ([]byte, error) {
 }
 
 // message appends an object's bare protobuf message.
-func (p presenter) message(dst []byte, o *watchcache.Object) ([]byte, error) {
+func (p presenter) message(ctx context.Context, dst []byte, o *watchcache.Object) ([]byte, error) {
 	p.encodes("protobuf")
 	if p.res.Storage == nil {
 		return p.res.AppendProtobuf(dst, o.JSON)
 	}
-	obj, err := p.decode(o)
+	obj, err := p.decode(ctx, o)
 	if err != nil {
 		return dst, err
 	}
@@ -237,10 +273,10 @@ func (p presenter) message(dst []byte, o *watchcache.Object) ([]byte, error) {
 // metadata returns the JSON of an object's PartialObjectMetadata. It costs a
 // scan of the metadata and a copy, so it is kept only for events, which many
 // watchers share.
-func (p presenter) metadata(o *watchcache.Object, keep bool) ([]byte, error) {
+func (p presenter) metadata(ctx context.Context, o *watchcache.Object, keep bool) ([]byte, error) {
 	encode := func(o *watchcache.Object) ([]byte, error) {
 		p.encodes("metadata")
-		shown, err := p.json(o)
+		shown, err := p.json(ctx, o)
 		if err != nil {
 			return nil, err
 		}
@@ -249,15 +285,15 @@ func (p presenter) metadata(o *watchcache.Object, keep bool) ([]byte, error) {
 	if !keep || p.form.version != "v1" {
 		return encode(o)
 	}
-	return p.formOf(o, p.ids.metadata, encode)
+	return p.formOf(ctx, o, p.ids.metadata, encode)
 }
 
 // metadataProtobuf returns an object's PartialObjectMetadata in the protobuf
 // envelope.
-func (p presenter) metadataProtobuf(o *watchcache.Object) ([]byte, error) {
+func (p presenter) metadataProtobuf(ctx context.Context, o *watchcache.Object) ([]byte, error) {
 	encode := func(o *watchcache.Object) ([]byte, error) {
 		p.encodes("metadata protobuf")
-		shown, err := p.json(o)
+		shown, err := p.json(ctx, o)
 		if err != nil {
 			return nil, err
 		}
@@ -266,16 +302,16 @@ func (p presenter) metadataProtobuf(o *watchcache.Object) ([]byte, error) {
 	if p.form.version != "v1" {
 		return encode(o)
 	}
-	return p.formOf(o, p.ids.metadataProtobuf, encode)
+	return p.formOf(ctx, o, p.ids.metadataProtobuf, encode)
 }
 
 // envelope returns what an object looks like in protobuf in the negotiated
 // shape.
-func (p presenter) envelope(o *watchcache.Object) ([]byte, error) {
+func (p presenter) envelope(ctx context.Context, o *watchcache.Object) ([]byte, error) {
 	if p.form.as == asMetadata {
-		return p.metadataProtobuf(o)
+		return p.metadataProtobuf(ctx, o)
 	}
-	return p.protobuf(o)
+	return p.protobuf(ctx, o)
 }
 
 // envelopeContent returns the bare message inside a protobuf envelope of our

@@ -35,20 +35,20 @@ func frameHead(dst []byte, kind string) []byte {
 
 // event appends one event. live says that it is a change that other watchers
 // get too, rather than a part of the initial state.
-func (f *framer) event(dst []byte, e watchcache.Event, live bool) ([]byte, error) {
+func (f *framer) event(ctx context.Context, dst []byte, e watchcache.Event, live bool) ([]byte, error) {
 	f.passing = !live // forms of events go with the history; others would stay
 	if f.form.media == mediaProtobuf {
-		envelope, err := f.envelope(e.Object)
+		envelope, err := f.envelope(ctx, e.Object)
 		if err != nil {
 			return dst, err
 		}
 		return resource.AppendProtobufWatchEvent(dst, e.Type.String(), envelope), nil
 	}
 	if f.form.media == mediaCBOR {
-		return f.appendCBOR(cborFrameHead(dst, e.Type.String()), e.Object)
+		return f.appendCBOR(ctx, cborFrameHead(dst, e.Type.String()), e.Object)
 	}
 	mark := len(dst)
-	dst, err := f.object(frameHead(dst, e.Type.String()), e.Object, live)
+	dst, err := f.object(ctx, frameHead(dst, e.Type.String()), e.Object, live)
 	if err != nil {
 		return dst[:mark], err
 	}
@@ -64,10 +64,10 @@ var frameHeads = [...][]byte{
 
 // collect is event for changes, in parts that are not copied wherever an object
 // is shown as its cached bytes.
-func (f *framer) collect(b *watchBuffers, e watchcache.Event) error {
+func (f *framer) collect(ctx context.Context, b *watchBuffers, e watchcache.Event) error {
 	f.passing = false
 	if f.form.media == mediaJSON && f.form.as == asObject {
-		shown, err := f.json(e.Object)
+		shown, err := f.json(ctx, e.Object)
 		if err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func (f *framer) collect(b *watchBuffers, e watchcache.Event) error {
 		return nil
 	}
 	mark := len(b.bytes)
-	grown, err := f.event(b.bytes, e, true)
+	grown, err := f.event(ctx, b.bytes, e, true)
 	if err != nil {
 		return err
 	}
@@ -101,30 +101,30 @@ func (f *framer) prepareEvents(ctx context.Context, events []watchcache.Event) e
 }
 
 // object appends an object's JSON in the negotiated shape.
-func (f *framer) object(dst []byte, o *watchcache.Object, live bool) ([]byte, error) {
+func (f *framer) object(ctx context.Context, dst []byte, o *watchcache.Object, live bool) ([]byte, error) {
 	switch f.form.as {
 	case asMetadata:
-		partial, err := f.metadata(o, live)
+		partial, err := f.metadata(ctx, o, live)
 		return append(dst, partial...), err
 	case asTable:
-		row, err := f.eventRow(o, live)
+		row, err := f.eventRow(ctx, o, live)
 		if err != nil {
 			return dst, err
 		}
 		return f.table(dst, o.Revision, row)
 	}
-	shown, err := f.json(o)
+	shown, err := f.json(ctx, o)
 	return append(dst, shown...), err
 }
 
 // eventRow returns a table row. Ages are those of the moment of the event, so
 // that all watchers can share it; rows of the initial state are made anew.
-func (f *framer) eventRow(o *watchcache.Object, live bool) ([]byte, error) {
+func (f *framer) eventRow(ctx context.Context, o *watchcache.Object, live bool) ([]byte, error) {
 	if !live || f.include != metav1.IncludeMetadata || f.form.version != "v1" {
-		return f.row(o, f.include)
+		return f.row(ctx, o, f.include)
 	}
 	return o.FormAt(f.ids.row, f.res.Generation, func(o *watchcache.Object) ([]byte, error) {
-		return f.row(o, metav1.IncludeMetadata)
+		return f.row(ctx, o, metav1.IncludeMetadata)
 	})
 }
 

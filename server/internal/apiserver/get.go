@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
@@ -25,7 +26,7 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, q *request) error {
 	if !ok {
 		return errNotFound(q)
 	}
-	body, err := s.presentOne(q, form, object)
+	body, err := s.presentOne(r.Context(), q, form, object)
 	if err != nil {
 		return err
 	}
@@ -34,15 +35,15 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, q *request) error {
 }
 
 // presentOne encodes a cached object. Only tables and CBOR need it decoded.
-func (s *Server) presentOne(q *request, form accepted, object *watchcache.Object) ([]byte, error) {
+func (s *Server) presentOne(ctx context.Context, q *request, form accepted, object *watchcache.Object) ([]byte, error) {
 	p := s.presenter(q.resource, form)
 	if form.media == mediaProtobuf {
-		return p.envelope(object)
+		return p.envelope(ctx, object)
 	}
 	if form.media == mediaCBOR {
-		return p.appendCBOR([]byte(resource.CBORTag), object)
+		return p.appendCBOR(ctx, []byte(resource.CBORTag), object)
 	}
-	shown, err := p.json(object)
+	shown, err := p.json(ctx, object)
 	if err != nil {
 		return nil, err
 	}

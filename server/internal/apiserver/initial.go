@@ -130,14 +130,14 @@ var betweenAdded = append(slices.Clone(frameEnd), frameHeads[watchcache.Added]..
 func (w *initialWriter) writeJSON(objects iter.Seq[*watchcache.Object]) error {
 	between, end := betweenAdded, frameEnd
 	begin := frameHeads[watchcache.Added]
-	shown := w.json
+	shown := func(o *watchcache.Object) ([]byte, error) { return w.json(w.ctx, o) }
 	if w.form.as == asMetadata {
 		head := []byte(metadataHead(w.form.version))
 		begin = slices.Concat(begin, head)
 		between = slices.Concat(closingBrace, betweenAdded, head)
 		end = slices.Concat(closingBrace, frameEnd)
 		shown = func(o *watchcache.Object) ([]byte, error) {
-			json, err := w.json(o)
+			json, err := w.json(w.ctx, o)
 			if err != nil {
 				return nil, err
 			}
@@ -180,7 +180,7 @@ func (w *initialWriter) writeBlocks(runs iter.Seq[watchcache.Run]) error {
 	defer func() { returnItems(items) }()
 	for run := range runs {
 		if run.Whole() && itemsSize(run) <= maxRun {
-			block, err := w.packed(run, ids)
+			block, err := w.packed(w.ctx, run, ids)
 			if err != nil {
 				return err
 			}
@@ -189,7 +189,7 @@ func (w *initialWriter) writeBlocks(runs iter.Seq[watchcache.Run]) error {
 				return err
 			}
 		} else {
-			anew, err := w.borrowItems(run)
+			anew, err := w.borrowItems(w.ctx, run)
 			if err != nil {
 				return err
 			}
@@ -223,7 +223,7 @@ func (w *initialWriter) frameItems(frames *resource.ProtobufFrames, items []byte
 
 // writeMessages writes objects that do not lie together.
 func (w *initialWriter) writeMessages(objects iter.Seq[*watchcache.Object]) error {
-	item := w.itemAppender()
+	item := w.itemAppender(w.ctx)
 	frames := w.addedFrames()
 	var items []byte
 	for o := range objects {

@@ -49,7 +49,7 @@ func TestInitialEventsAreEventsOneByOne(t *testing.T) {
 			var want []byte
 			for o := range snapshot.Range("", "") {
 				if selection.Namespace == "" || selection.Namespace == o.Attributes.Namespace {
-					want, err = f.event(want, watchcache.Event{Type: watchcache.Added, Object: o, Revision: o.Revision}, false)
+					want, err = f.event(t.Context(), want, watchcache.Event{Type: watchcache.Added, Object: o, Revision: o.Revision}, false)
 					must(t, err)
 				}
 			}
@@ -94,8 +94,8 @@ func TestInitialEventsAreFollowedByChanges(t *testing.T) {
 func TestInitialEventsEndWithTheError(t *testing.T) {
 	stored, shown := newThing(), newThing()
 	shown.Version, shown.Storage = "v2", stored
-	shown.ToStorage = func(obj resource.Object) (resource.Object, error) { return obj, nil }
-	shown.FromStorage = func(obj resource.Object) (resource.Object, error) {
+	shown.ToStorage = func(_ context.Context, obj resource.Object) (resource.Object, error) { return obj, nil }
+	shown.FromStorage = func(_ context.Context, obj resource.Object) (resource.Object, error) {
 		if obj.GetName() == "c" {
 			return nil, errors.New("this one has no such shape")
 		}

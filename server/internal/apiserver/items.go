@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -56,9 +57,9 @@ func itemsSize(run watchcache.Run) int {
 }
 
 // packed returns the items of a run, packed.
-func (p presenter) packed(run watchcache.Run, ids blockIDs) (watchcache.Block, error) {
+func (p presenter) packed(ctx context.Context, run watchcache.Run, ids blockIDs) (watchcache.Block, error) {
 	return run.Block(ids.packed, p.res.Generation, func(run watchcache.Run) (watchcache.Block, error) {
-		text, err := p.borrowItems(run)
+		text, err := p.borrowItems(ctx, run)
 		if err != nil {
 			return watchcache.Block{}, err
 		}
@@ -79,9 +80,9 @@ func unpack(block watchcache.Block, dst []byte) error {
 }
 
 // deflated returns the items of a run as a part of a gzip stream.
-func (p presenter) deflated(run watchcache.Run, ids blockIDs) (gzipblock.Block, error) {
+func (p presenter) deflated(ctx context.Context, run watchcache.Run, ids blockIDs) (gzipblock.Block, error) {
 	block, err := run.Block(ids.deflated, p.res.Generation, func(run watchcache.Run) (watchcache.Block, error) {
-		text, err := p.borrowText(run, ids)
+		text, err := p.borrowText(ctx, run, ids)
 		if err != nil {
 			return watchcache.Block{}, err
 		}
@@ -93,10 +94,10 @@ func (p presenter) deflated(run watchcache.Run, ids blockIDs) (gzipblock.Block, 
 }
 
 // borrowText is borrowItems, from what is packed if that is at hand.
-func (p presenter) borrowText(run watchcache.Run, ids blockIDs) (*[]byte, error) {
+func (p presenter) borrowText(ctx context.Context, run watchcache.Run, ids blockIDs) (*[]byte, error) {
 	block, ok := run.Kept(ids.packed, p.res.Generation)
 	if !ok {
-		return p.borrowItems(run)
+		return p.borrowItems(ctx, run)
 	}
 	buf := itemBuffers.Get().(*[]byte)
 	*buf = slices.Grow((*buf)[:0], block.Size)[:block.Size]
@@ -113,10 +114,10 @@ func returnItems(buf *[]byte) {
 }
 
 // borrowItems encodes the items of a run. The buffer must be returned.
-func (p presenter) borrowItems(run watchcache.Run) (*[]byte, error) {
+func (p presenter) borrowItems(ctx context.Context, run watchcache.Run) (*[]byte, error) {
 	buf := itemBuffers.Get().(*[]byte)
 	text := (*buf)[:0]
-	item := p.itemAppender()
+	item := p.itemAppender(ctx)
 	for i := range run.Len() {
 		var err error
 		if i > 0 && p.form.media == mediaJSON {
@@ -133,10 +134,10 @@ func (p presenter) borrowItems(run watchcache.Run) (*[]byte, error) {
 
 // itemAppender returns the function that appends an object as it stands in a
 // list, chosen once for many. Items of a JSON list are not separated by it.
-func (p presenter) itemAppender() func([]byte, *watchcache.Object) ([]byte, error) {
+func (p presenter) itemAppender(ctx context.Context) func([]byte, *watchcache.Object) ([]byte, error) {
 	switch {
 	case p.form.media == mediaProtobuf:
-		message := p.bareMessages()
+		message := p.bareMessages(ctx)
 		return func(dst []byte, o *watchcache.Object) ([]byte, error) {
 			raw, err := message(o)
 			if err != nil {
@@ -150,13 +151,13 @@ func (p presenter) itemAppender() func([]byte, *watchcache.Object) ([]byte, erro
 			encode = p.metadataCBOR
 		}
 		return func(dst []byte, o *watchcache.Object) ([]byte, error) {
-			item, err := encode(o)
+			item, err := encode(ctx, o)
 			return append(dst, item...), err
 		}
 	case p.form.as == asMetadata:
 		head := metadataHead(p.form.version)
 		return func(dst []byte, o *watchcache.Object) ([]byte, error) {
-			shown, err := p.json(o)
+			shown, err := p.json(ctx, o)
 			if err != nil {
 				return dst, err
 			}
@@ -168,7 +169,7 @@ func (p presenter) itemAppender() func([]byte, *watchcache.Object) ([]byte, erro
 		skip = 0
 	}
 	return func(dst []byte, o *watchcache.Object) ([]byte, error) {
-		shown, err := p.json(o)
+		shown, err := p.json(ctx, o)
 		if err != nil {
 			return dst, err
 		}
@@ -181,14 +182,14 @@ func (p presenter) itemAppender() func([]byte, *watchcache.Object) ([]byte, erro
 
 // bareMessages returns the function that makes an object's protobuf message,
 // without an envelope. What it returns is valid until the next call.
-func (p presenter) bareMessages() func(*watchcache.Object) ([]byte, error) {
+func (p presenter) bareMessages(ctx context.Context) func(*watchcache.Object) ([]byte, error) {
 	var scratch []byte
 	return func(o *watchcache.Object) (_ []byte, err error) {
 		if p.form.as == asObject && p.passing && !o.HasForm(p.ids.protobuf, p.res.Generation) {
-			scratch, err = p.message(scratch[:0], o)
+			scratch, err = p.message(ctx, scratch[:0], o)
 			return scratch, err
 		}
-		envelope, err := p.envelope(o)
+		envelope, err := p.envelope(ctx, o)
 		if err != nil {
 			return nil, err
 		}

@@ -64,7 +64,7 @@ func fill(b *testing.B, c *cluster, count int) {
 	for i := range count {
 		rev := base + 1
 		pod := listedPod(i)
-		stored, err := c.pods.Encode(pod)
+		stored, err := c.pods.Encode(b.Context(), pod)
 		must(b, err)
 		object, err := c.caches[c.pods].Decode(c.pods.Key(pod.Namespace, pod.Name), stored, rev)
 		must(b, err)

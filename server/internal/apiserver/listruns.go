@@ -51,7 +51,7 @@ func (l *listWriter) writeRun(run watchcache.Run, ids blockIDs) error {
 		return l.writeRunAnew(run)
 	}
 	if l.compresses() {
-		block, err := l.deflated(run, ids)
+		block, err := l.deflated(l.ctx, run, ids)
 		if err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func (l *listWriter) writeRun(run watchcache.Run, ids blockIDs) error {
 	} else if cached {
 		return l.writeCached(run)
 	}
-	block, err := l.packed(run, ids)
+	block, err := l.packed(l.ctx, run, ids)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (l *listWriter) isAsCached(run watchcache.Run, ids blockIDs) (bool, error) 
 			}
 			looked = true
 		}
-		if shown, err := l.json(o); err != nil || !isCached(o, shown) {
+		if shown, err := l.json(l.ctx, o); err != nil || !isCached(o, shown) {
 			return false, err
 		}
 	}
@@ -143,7 +143,7 @@ func (l *listWriter) writeRunAnew(run watchcache.Run) error {
 			}
 		})
 	}
-	items, err := l.borrowItems(run)
+	items, err := l.borrowItems(l.ctx, run)
 	if err != nil {
 		return err
 	}
@@ -220,23 +220,23 @@ func (l *listWriter) protobufItems(p page) (int, func() error, error) {
 func (l *listWriter) runSize(run watchcache.Run, ids blockIDs, gzips bool) (size int, items []byte, err error) {
 	switch {
 	case !run.Whole():
-		text, err := l.borrowItems(run)
+		text, err := l.borrowItems(l.ctx, run)
 		if err != nil {
 			return 0, nil, err
 		}
 		return len(*text), *text, nil
 	case itemsSize(run) > maxRun:
-		text, err := l.borrowItems(run)
+		text, err := l.borrowItems(l.ctx, run)
 		if err != nil {
 			return 0, nil, err
 		}
 		defer returnItems(text)
 		return len(*text), nil, nil
 	case gzips:
-		block, err := l.deflated(run, ids)
+		block, err := l.deflated(l.ctx, run, ids)
 		return block.Size, nil, err
 	}
-	block, err := l.packed(run, ids)
+	block, err := l.packed(l.ctx, run, ids)
 	return block.Size, nil, err
 }
 
@@ -246,7 +246,7 @@ func (l *listWriter) runSize(run watchcache.Run, ids blockIDs, gzips bool) (size
 // a list has bytes would be needed otherwise.
 func (l *listWriter) protobufItemsOneByOne(p page) (int, func() error, error) {
 	const mostKept = 1 << 20
-	item := l.itemAppender()
+	item := l.itemAppender(l.ctx)
 	var kept, buf []byte
 	size, first := 0, 0 // first is the number of those that are kept
 	for object := range p.items {

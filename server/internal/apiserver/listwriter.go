@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -127,7 +128,7 @@ func (l *listWriter) itemWriter() func(*watchcache.Object) error {
 	}
 	prefix := len(l.res.Prefix())
 	return func(o *watchcache.Object) error {
-		shown, err := l.json(o)
+		shown, err := l.json(l.ctx, o)
 		if err != nil {
 			return err
 		}
@@ -140,7 +141,7 @@ func (l *listWriter) itemWriter() func(*watchcache.Object) error {
 }
 
 func (l *listWriter) writeWhole(o *watchcache.Object) error {
-	shown, err := l.json(o)
+	shown, err := l.json(l.ctx, o)
 	if err == nil {
 		_, err = l.out.Write(shown)
 	}
@@ -150,7 +151,7 @@ func (l *listWriter) writeWhole(o *watchcache.Object) error {
 // writeMetadata copies an object's metadata into another envelope, piece by
 // piece.
 func (l *listWriter) writeMetadata(o *watchcache.Object) error {
-	shown, err := l.json(o)
+	shown, err := l.json(l.ctx, o)
 	if err != nil {
 		return err
 	}
@@ -165,7 +166,7 @@ func (l *listWriter) writeMetadata(o *watchcache.Object) error {
 }
 
 func (l *listWriter) writeRow(o *watchcache.Object) error {
-	row, err := l.row(o, l.include)
+	row, err := l.row(l.ctx, o, l.include)
 	if err == nil {
 		_, err = l.out.Write(row)
 	}
@@ -173,13 +174,13 @@ func (l *listWriter) writeRow(o *watchcache.Object) error {
 }
 
 // row makes a table row anew: its ages are those of this moment.
-func (p presenter) row(o *watchcache.Object, include metav1.IncludeObjectPolicy) ([]byte, error) {
+func (p presenter) row(ctx context.Context, o *watchcache.Object, include metav1.IncludeObjectPolicy) ([]byte, error) {
 	p.encodes("table row")
-	obj, err := p.decode(o)
+	obj, err := p.decode(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	shown, err := p.json(o)
+	shown, err := p.json(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -214,9 +215,9 @@ func (l *listWriter) writeYAML(p page, meta []byte) error {
 
 // writeYAMLItem writes one item behind a dash, its lines indented below it.
 func (l *listWriter) writeYAMLItem(o *watchcache.Object) error {
-	shown, err := l.json(o)
+	shown, err := l.json(l.ctx, o)
 	if err == nil && l.form.as == asMetadata {
-		shown, err = l.metadata(o, false)
+		shown, err = l.metadata(l.ctx, o, false)
 	}
 	if err != nil {
 		return err

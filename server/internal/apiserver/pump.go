@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"time"
@@ -52,10 +53,11 @@ func (b *watchBuffers) add(part []byte) {
 var errNotServed = errors.New("the resource is not served any more")
 
 // pump writes everything that is ready now, and a bookmark if one is due. An
-// error ends the stream; the client has been told, if it can be.
-func (t *watchStream) pump() error {
+// error ends the stream; the client has been told, if it can be. Conversions by
+// webhook that are not done at the deadline are given up.
+func (t *watchStream) pump(deadline time.Time) error {
 	served := t.followDefinition()
-	if err := t.pumpReady(); err != nil {
+	if err := t.pumpReady(deadline); err != nil {
 		return err
 	}
 	if !served {
@@ -84,7 +86,7 @@ func (t *watchStream) followDefinition() bool {
 }
 
 // pumpReady is pump without a look at the definition.
-func (t *watchStream) pumpReady() error {
+func (t *watchStream) pumpReady(deadline time.Time) error {
 	buffers := watchBufferPool.Get().(*watchBuffers)
 	defer buffers.release()
 	out := append(buffers.bytes[:0], t.left.bytes...)
@@ -96,12 +98,15 @@ func (t *watchStream) pumpReady() error {
 	for {
 		live := !t.watcher.Initial()
 		n, readErr := t.read(buffers)
-		if err := t.framer.prepareEvents(t.ctx, buffers.events[:n]); err != nil {
-			return t.end(out, err)
+		if reason := t.convertEvents(buffers.events[:n], deadline); reason != nil {
+			if !time.Now().Before(deadline) {
+				return t.last(out) // the client comes back for what it has not got
+			}
+			return t.end(out, reason)
 		}
 		for i, event := range buffers.events[:n] {
 			var err error
-			if out, err = t.framer.event(out, event, live); err != nil {
+			if out, err = t.framer.event(t.ctx, out, event, live); err != nil {
 				t.count(i)
 				return t.end(out, err)
 			}
@@ -141,6 +146,17 @@ func (t *watchStream) pumpReady() error {
 		return nil
 	}
 	return t.out.flush()
+}
+
+// convertEvents makes what the events show, if a webhook has to, until the
+// stream's time is up at most.
+func (t *watchStream) convertEvents(events []watchcache.Event, deadline time.Time) error {
+	if t.framer.res.FromStorageBatch == nil || len(events) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithDeadline(t.ctx, deadline)
+	defer cancel()
+	return t.framer.prepareEvents(ctx, events)
 }
 
 // read reads on, after what a convoy has left.

@@ -92,7 +92,7 @@ func (t *watchStream) collect(buffers *watchBuffers) outcome {
 				t.left.read = err
 				return stuck
 			}
-			if reason := t.framer.collect(buffers, event); reason != nil {
+			if reason := t.framer.collect(t.ctx, buffers, event); reason != nil {
 				t.count(i)
 				t.left.bytes, t.left.reason = bytes.Join(buffers.parts, nil), reason
 				return stuck

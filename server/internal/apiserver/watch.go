@@ -103,7 +103,7 @@ func (t *watchStream) run() {
 // serve writes what the convoy cannot, or everything if there is none, and
 // what only time brings.
 func (t *watchStream) serve(deadline time.Time) {
-	if t.pumpAll() != nil {
+	if t.pumpAll(deadline) != nil {
 		return
 	}
 	timer := time.NewTimer(t.untilDue(deadline))
@@ -119,7 +119,7 @@ func (t *watchStream) serve(deadline time.Time) {
 				return
 			}
 			if !now.Before(deadline) {
-				_ = t.pump() // a bookmark may still be due, if it could not be told in time
+				_ = t.pump(deadline) // a bookmark may still be due, if it could not be told in time
 				return
 			}
 		case <-t.ctx.Done():
@@ -133,10 +133,10 @@ func (t *watchStream) serve(deadline time.Time) {
 			}
 			now := time.Now()
 			t.bookmarks = watchcache.NewBookmarks(now, now, 0) // one is due: from there the client goes on elsewhere
-			_ = t.pump()                                       // what happened before the end; if it fails, the stream ends anyway
+			_ = t.pump(deadline)                               // what happened before the end; if it fails, the stream ends anyway
 			return
 		}
-		if t.pumpAll() != nil {
+		if t.pumpAll(deadline) != nil {
 			return
 		}
 		timer.Reset(t.untilDue(deadline))
@@ -145,9 +145,9 @@ func (t *watchStream) serve(deadline time.Time) {
 
 // pumpAll pumps until nothing is left to do, and gives the stream out of its
 // hands then.
-func (t *watchStream) pumpAll() error {
+func (t *watchStream) pumpAll(deadline time.Time) error {
 	for {
-		if err := t.pump(); err != nil {
+		if err := t.pump(deadline); err != nil {
 			return err
 		}
 		if t.release() {

@@ -27,7 +27,7 @@ func defined(t *testing.T, definitions *watchcache.Cache, file string, revision 
 	h.Spec.Names = crd.Spec.Names
 	says := judge(h, h.Status.AcceptedNames, takenNames{})
 	says.tell(&crd, metav1.Time{})
-	value, err := definitions.Resource().Encode(&crd)
+	value, err := definitions.Resource().Encode(t.Context(), &crd)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,8 +79,8 @@ func (d *definition) show(ctx context.Context, v *version, stored []resource.Obj
 }
 
 // fromStorage is resource.Resource.FromStorage for a version.
-func (d *definition) fromStorage(v *version, stored resource.Object) (resource.Object, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), conversionTimeout)
+func (d *definition) fromStorage(ctx context.Context, v *version, stored resource.Object) (resource.Object, error) {
+	ctx, cancel := d.boundConversion(ctx)
 	defer cancel()
 	shown, err := d.show(ctx, v, []resource.Object{stored})
 	if err != nil {
@@ -89,12 +89,21 @@ func (d *definition) fromStorage(v *version, stored resource.Object) (resource.O
 	return shown[0], nil
 }
 
+// boundConversion gives a conversion that calls a webhook at most
+// conversionTimeout of the request's time.
+func (d *definition) boundConversion(ctx context.Context) (context.Context, context.CancelFunc) {
+	if !d.byWebhook() {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, conversionTimeout)
+}
+
 var errNoStorageVersion = errors.New("the CustomResourceDefinition has no storage version")
 
 // toStorage makes of an object of any version what is written: complete by the
 // schema of the storage version, so that it can be sent as it is to those who
 // ask for that. obj is not modified.
-func (d *definition) toStorage(obj resource.Object) (resource.Object, error) {
+func (d *definition) toStorage(ctx context.Context, obj resource.Object) (resource.Object, error) {
 	u := obj.(*unstructured.Unstructured)
 	storage := d.storage()
 	if storage == nil {
@@ -103,7 +112,7 @@ func (d *definition) toStorage(obj resource.Object) (resource.Object, error) {
 	if u.GetAPIVersion() == storage.apiVersion() {
 		return u, nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), conversionTimeout)
+	ctx, cancel := d.boundConversion(ctx)
 	defer cancel()
 	converted, err := d.convert.convert(ctx, []*unstructured.Unstructured{u.DeepCopy()}, storage.apiVersion())
 	if err != nil {

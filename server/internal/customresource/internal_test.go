@@ -133,7 +133,7 @@ func TestDefinitionsThatAreBroken(t *testing.T) {
 		t.Error("types out of a broken schema")
 	}
 	none := define(headOf(t, "gadgets.yaml", 1, "storage: true", "storage: false"), names, nil, nil)
-	if _, err := none.toStorage(u); err == nil {
+	if _, err := none.toStorage(t.Context(), u); err == nil {
 		t.Error("stored in no version")
 	}
 	u.SetAPIVersion("example.com/v9")

@@ -19,17 +19,19 @@ func (d *definition) resourceOf(v *version) *resource.Resource {
 	r := &resource.Resource{
 		Group: v.kind.Group, Version: v.kind.Version, Kind: v.kind.Kind, ListKind: d.names.ListKind,
 		Plural: d.head.Spec.Names.Plural, Singular: d.names.Singular, ShortNames: d.names.ShortNames, Categories: d.names.Categories,
-		Namespaced:  d.head.Spec.Scope == apiextensionsv1.NamespaceScoped,
-		New:         func() resource.Object { return &unstructured.Unstructured{} },
-		NewList:     func() runtime.Object { return &unstructured.UnstructuredList{} },
-		Fields:      v.fields(),
-		Storage:     d.stored,
-		Generation:  v.generation,
-		FromStorage: func(stored resource.Object) (resource.Object, error) { return d.fromStorage(v, stored) },
-		ToStorage:   d.toStorage,
-		Status:      v.head.Subresources != nil && v.head.Subresources.Status != nil,
-		Scale:       scaleOf(v.scaleSpec()),
-		Strategy:    v.strategy(),
+		Namespaced: d.head.Spec.Scope == apiextensionsv1.NamespaceScoped,
+		New:        func() resource.Object { return &unstructured.Unstructured{} },
+		NewList:    func() runtime.Object { return &unstructured.UnstructuredList{} },
+		Fields:     v.fields(),
+		Storage:    d.stored,
+		Generation: v.generation,
+		FromStorage: func(ctx context.Context, stored resource.Object) (resource.Object, error) {
+			return d.fromStorage(ctx, v, stored)
+		},
+		ToStorage: d.toStorage,
+		Status:    v.head.Subresources != nil && v.head.Subresources.Status != nil,
+		Scale:     scaleOf(v.scaleSpec()),
+		Strategy:  v.strategy(),
 		Prune: func(obj resource.Object) ([]error, error) {
 			return v.pruneBody(obj.(*unstructured.Unstructured))
 		},

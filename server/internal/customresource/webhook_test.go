@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // converter is a conversion webhook between certs of v1, which have names, and
@@ -256,4 +257,25 @@ func TestFailuresOfWebhooks(t *testing.T) {
 	// The definition can go although nobody converts its objects any more.
 	c.do(http.MethodDelete, definitions+"/certs.example.com", nil).is(http.StatusOK)
 	c.until("certs.example.com", func(crd object) bool { return crd == nil })
+}
+
+// TestHangingWebhookHoldsNoWatch: a watch ends when its time is up, without an
+// error, although the webhook has not answered.
+func TestHangingWebhookHoldsNoWatch(t *testing.T) {
+	hook := startConverter(t)
+	c := start(t)
+	defineCerts(c, hook)
+	c.do(http.MethodPost, certs, cert("v1", "a", object{"names": []any{"a.org"}})).is(http.StatusCreated)
+	answer := make(chan struct{})
+	hook.spoiled(func(object) { <-answer })
+	began := time.Now()
+	if got := c.get(oldCerts + "?watch=1&timeoutSeconds=1").is(http.StatusOK); len(got.body) != 0 {
+		t.Errorf("the watch says %s", got.body)
+	}
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("the watch took %v", took)
+	}
+	close(answer)
+	hook.spoiled(nil)
+	c.get(oldCerts + "/a").is(http.StatusOK).says("a.org")
 }

@@ -78,7 +78,7 @@ func (r Registry) apply(ctx context.Context, namespace, name string, of part, su
 	c := &change{Registry: r, namespace: namespace, name: name, of: of, subresource: subresource, rule: ownersDecided}
 	c.opts = UpdateOptions{WriteOptions: opts.WriteOptions, Unconditional: true, MayCreate: true}
 	c.update = func(current resource.Object) (resource.Object, error) {
-		obj, err := r.fieldManager(subresource).Apply(current, patch.wanted, opts.FieldManager, opts.Force)
+		obj, err := r.fieldManager(subresource).Apply(ctx, current, patch.wanted, opts.FieldManager, opts.Force)
 		if err != nil {
 			return nil, unapplied(err)
 		}

@@ -177,7 +177,7 @@ func (f *fixture) get(t testing.TB, plural, name string) resource.Object {
 	if err != nil {
 		t.Fatal(err)
 	}
-	obj, err := res.Decode(kv.Value)
+	obj, err := res.Decode(t.Context(), kv.Value)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,13 +85,13 @@ func (r Registry) createOnce(ctx context.Context, obj resource.Object, opts Writ
 	if opts.DryRun {
 		return r.tryCreate(ctx, admitted)
 	}
-	value, err := r.res.Encode(obj)
+	value, err := r.res.Encode(ctx, obj)
 	if err != nil {
 		admitted.finish(ctx, Refused)
 		return nil, r.unencodable(name, err)
 	}
 	key := r.stored.StorePrefix + r.stored.Key(obj.GetNamespace(), name)
-	rev, value, err := r.commit(obj, value, func(value []byte) (storage.Revision, error) {
+	rev, value, err := r.commit(ctx, obj, value, func(value []byte) (storage.Revision, error) {
 		return r.set.config.Store.Create(ctx, key, value, r.stored.TTL)
 	})
 	admitted.finish(ctx, outcomeOf(err))
@@ -114,7 +114,7 @@ func (r Registry) createOnce(ctx context.Context, obj resource.Object, opts Writ
 
 // admitCreate makes obj ready to be written.
 func (r Registry) admitCreate(ctx context.Context, obj resource.Object, opts WriteOptions, own ownership) (*Request, error) {
-	r.prepareCreate(obj, own)
+	r.prepareCreate(ctx, obj, own)
 	q := &Request{
 		Operation: Create, Resource: r.res, Namespace: obj.GetNamespace(), Name: obj.GetName(),
 		Object: obj, DryRun: opts.DryRun,

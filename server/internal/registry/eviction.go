@@ -148,7 +148,7 @@ func (r Registry) budgetOf(ctx context.Context, pod *corev1.Pod) (string, error)
 	}
 	found := ""
 	for i := range page.Items {
-		st, err := budgets.fromStore(&page.Items[i])
+		st, err := budgets.fromStore(ctx, &page.Items[i])
 		if err != nil {
 			return "", err
 		}

@@ -93,7 +93,7 @@ func (r Registry) carryOut(ctx context.Context, namespace, name string, dryRun b
 	if d.action == remove {
 		return r.carryOutRemove(ctx, namespace, name, dryRun, cur, d)
 	}
-	value, err := r.res.Encode(d.object)
+	value, err := r.res.Encode(ctx, d.object)
 	if err != nil {
 		d.admitted.finish(ctx, Refused)
 		return nil, nil, r.unencodable(name, err)
@@ -114,7 +114,7 @@ func (r Registry) carryOut(ctx context.Context, namespace, name string, dryRun b
 	}
 	var rev storage.Revision
 	key := r.stored.StorePrefix + r.stored.Key(namespace, name)
-	rev, value, err = r.commit(d.object, value, func(value []byte) (storage.Revision, error) {
+	rev, value, err = r.commit(ctx, d.object, value, func(value []byte) (storage.Revision, error) {
 		if d.action == create {
 			return r.set.config.Store.Create(ctx, key, value, r.stored.TTL)
 		}
@@ -122,7 +122,7 @@ func (r Registry) carryOut(ctx context.Context, namespace, name string, dryRun b
 	})
 	d.admitted.finish(ctx, outcomeOf(err))
 	if err != nil {
-		next, err := r.superseded(name, err)
+		next, err := r.superseded(ctx, name, err)
 		return nil, next, err
 	}
 	r.wrote(rev)
@@ -140,13 +140,13 @@ func (r Registry) carryOut(ctx context.Context, namespace, name string, dryRun b
 // commit writes obj, of which value is the encoded form. An object that its
 // managedFields make too large for the store is written without them: they are
 // not what the client sent.
-func (r Registry) commit(obj resource.Object, value []byte, write func([]byte) (storage.Revision, error)) (storage.Revision, []byte, error) {
+func (r Registry) commit(ctx context.Context, obj resource.Object, value []byte, write func([]byte) (storage.Revision, error)) (storage.Revision, []byte, error) {
 	rev, err := write(value)
 	if !errors.Is(err, storage.ErrTooLarge) || len(obj.GetManagedFields()) == 0 {
 		return rev, value, err
 	}
 	obj.SetManagedFields(nil)
-	smaller, encodeErr := r.res.Encode(obj)
+	smaller, encodeErr := r.res.Encode(ctx, obj)
 	if encodeErr != nil {
 		return 0, value, err
 	}
@@ -188,7 +188,7 @@ func (r Registry) carryOutRemove(ctx context.Context, namespace, name string, dr
 	rev, err := r.set.config.Store.Delete(ctx, key, cur.revision)
 	d.admitted.finish(ctx, outcomeOf(err))
 	if err != nil {
-		next, err := r.superseded(name, err)
+		next, err := r.superseded(ctx, name, err)
 		return nil, next, err
 	}
 	r.wrote(rev)
@@ -202,12 +202,12 @@ func (r Registry) carryOutRemove(ctx context.Context, namespace, name string, dr
 
 // superseded returns the state that a guarded write found instead of the one
 // it expected, or the error if it failed for another reason.
-func (r Registry) superseded(name string, err error) (*state, error) {
+func (r Registry) superseded(ctx context.Context, name string, err error) (*state, error) {
 	var conflict *storage.ConflictError
 	if !errors.As(err, &conflict) {
 		return nil, r.storeError(name, err)
 	}
-	next, err := r.fromStore(conflict.Current)
+	next, err := r.fromStore(ctx, conflict.Current)
 	if err != nil {
 		return nil, err
 	}

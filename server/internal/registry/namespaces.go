@@ -95,7 +95,7 @@ func (s *Set) phaseOf(ctx context.Context, namespaces Registry, name string) (ph
 		current := cache.Current()
 		upToDate := int64(current.Revision()) >= s.namespaceWritten.Load()
 		if cached, ok := current.Get(name); ok && upToDate { // empty until it is filled
-			isEnding, err := cached.Form(endingForm, namespaces.encodeEnding)
+			isEnding, err := cached.Form(endingForm, func(o *watchcache.Object) ([]byte, error) { return namespaces.encodeEnding(ctx, o) })
 			if err == nil && len(isEnding) == 0 {
 				return active, nil
 			}
@@ -112,8 +112,8 @@ func (s *Set) phaseOf(ctx context.Context, namespaces Registry, name string) (ph
 }
 
 // encodeEnding makes the endingForm: not empty if the namespace is being deleted.
-func (r Registry) encodeEnding(o *watchcache.Object) ([]byte, error) {
-	st, err := r.decode(o.JSON, o.Revision, false)
+func (r Registry) encodeEnding(ctx context.Context, o *watchcache.Object) ([]byte, error) {
+	st, err := r.decode(ctx, o.JSON, o.Revision, false)
 	if err != nil || !terminating(st.object) {
 		return nil, err
 	}

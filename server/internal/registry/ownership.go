@@ -1,6 +1,8 @@
 package registry
 
 import (
+	"context"
+
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -29,10 +31,10 @@ type ownership struct {
 }
 
 // track brings obj's managedFields up to date; old is nil for a new object.
-func (o ownership) track(r Registry, old, obj resource.Object) {
+func (o ownership) track(ctx context.Context, r Registry, old, obj resource.Object) {
 	switch {
 	case o.rule == ownersTracked:
-		r.fieldManager(o.subresource).Update(old, obj, o.manager)
+		r.fieldManager(o.subresource).Update(ctx, old, obj, o.manager)
 	case o.rule == ownersKept && old != nil:
 		obj.SetManagedFields(old.GetManagedFields())
 	}

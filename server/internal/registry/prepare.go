@@ -1,6 +1,8 @@
 package registry
 
 import (
+	"context"
+
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -13,7 +15,7 @@ var metadataPath = field.NewPath("metadata")
 // prepareCreate sets what clients do not own in a new object and fills in
 // what they left out. What the client sent, and its defaults, are the client's
 // fields; what the kind adds is nobody's.
-func (r Registry) prepareCreate(obj resource.Object, own ownership) {
+func (r Registry) prepareCreate(ctx context.Context, obj resource.Object, own ownership) {
 	obj.SetDeletionTimestamp(nil)
 	obj.SetDeletionGracePeriodSeconds(nil)
 	obj.SetSelfLink("")
@@ -27,7 +29,7 @@ func (r Registry) prepareCreate(obj resource.Object, own ownership) {
 		clearStatus(obj)
 	}
 	call(r.res.Strategy.Default, obj)
-	own.track(r, nil, obj)
+	own.track(ctx, r, nil, obj)
 	call(r.res.Strategy.PrepareForCreate, obj)
 }
 
@@ -62,7 +64,7 @@ func anyName(string, bool) []string { return nil }
 // prepareUpdate takes from the old object what an update cannot change. of is
 // the part of the object that the endpoint changes, own what becomes of the
 // ownership of its fields.
-func (r Registry) prepareUpdate(obj, old resource.Object, of part, own ownership) {
+func (r Registry) prepareUpdate(ctx context.Context, obj, old resource.Object, of part, own ownership) {
 	obj.SetSelfLink("")
 	obj.SetCreationTimestamp(old.GetCreationTimestamp())
 	obj.SetDeletionTimestamp(old.GetDeletionTimestamp())
@@ -77,18 +79,18 @@ func (r Registry) prepareUpdate(obj, old resource.Object, of part, own ownership
 			copyStatus(obj, old)
 		}
 		call(r.res.Strategy.Default, obj)
-		own.track(r, old, obj)
+		own.track(ctx, r, old, obj)
 		call2(r.res.Strategy.PrepareForUpdate, obj, old)
 	case partStatus:
 		keepAllButStatus(obj, old)
 		call(r.res.Strategy.Default, obj)
-		own.track(r, old, obj)
+		own.track(ctx, r, old, obj)
 		call2(r.res.Strategy.PrepareForStatusUpdate, obj, old)
 	case partChosen:
 		call(r.res.Strategy.Default, obj)
-		own.track(r, old, obj)
+		own.track(ctx, r, old, obj)
 	default:
-		own.track(r, old, obj)
+		own.track(ctx, r, old, obj)
 	}
 	// Binding a pod, which sets its spec, is not a change of what is wanted.
 	if of != partStatus && of != partAssigned && !r.res.Strategy.NoGeneration && !r.sameSpec(obj, old) {

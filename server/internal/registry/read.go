@@ -55,8 +55,8 @@ func (r Registry) Snapshot(ctx context.Context) (watchcache.Snapshot, error) {
 }
 
 // DecodeAs returns the object behind a cached one. The result is the caller's.
-func DecodeAs[T resource.Object](r Registry, o *watchcache.Object) (T, error) {
-	st, err := r.decode(o.JSON, o.Revision, false)
+func DecodeAs[T resource.Object](ctx context.Context, r Registry, o *watchcache.Object) (T, error) {
+	st, err := r.decode(ctx, o.JSON, o.Revision, false)
 	if err != nil {
 		var none T
 		return none, err

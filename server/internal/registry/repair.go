@@ -106,7 +106,7 @@ func (s *Services) scan(ctx context.Context, group, plural string, at storage.Re
 		return nil
 	}
 	return s.keys(ctx, r.stored.StorePrefix, at, func(kv *storage.KeyValue) error {
-		st, err := r.fromStore(kv)
+		st, err := r.fromStore(ctx, kv)
 		if err != nil {
 			// The caches say the same of it. One bad value must not keep the
 			// server from starting.

@@ -28,7 +28,7 @@ func restore(t *testing.T, store storage.Store, svc *corev1.Service) {
 			services = res
 		}
 	}
-	value, err := services.Encode(svc)
+	value, err := services.Encode(t.Context(), svc)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func (r Registry) UpdateScale(ctx context.Context, namespace, name string, updat
 			return nil, err
 		}
 		wanted = wanted.DeepCopy()
-		owners.manager().Update(current, wanted, opts.FieldManager)
+		owners.manager().Update(ctx, current, wanted, opts.FieldManager)
 		return wanted, nil
 	})
 }
@@ -66,7 +66,7 @@ func (r Registry) PatchScale(ctx context.Context, namespace, name string, patch 
 // applyScale merges what a manager wants into the object's Scale.
 func (r Registry) applyScale(ctx context.Context, namespace, name string, patch *Patch, opts PatchOptions) (*autoscalingv1.Scale, error) {
 	return r.changeScale(ctx, namespace, name, opts.WriteOptions, func(owners scaleOwners, current *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
-		merged, err := owners.manager().Apply(current, patch.wanted, opts.FieldManager, opts.Force)
+		merged, err := owners.manager().Apply(ctx, current, patch.wanted, opts.FieldManager, opts.Force)
 		if err != nil {
 			return nil, unapplied(err)
 		}

@@ -25,7 +25,7 @@ type state struct {
 func (r Registry) read(ctx context.Context, namespace, name string, fresh bool) (*state, error) {
 	key := r.stored.Key(namespace, name)
 	if !fresh {
-		if st, err := r.cached(key); st != nil || err != nil {
+		if st, err := r.cached(ctx, key); st != nil || err != nil {
 			return st, err
 		}
 	}
@@ -36,12 +36,12 @@ func (r Registry) read(ctx context.Context, namespace, name string, fresh bool) 
 	if err != nil {
 		return nil, r.storeError(name, err)
 	}
-	return r.fromStore(&kv)
+	return r.fromStore(ctx, &kv)
 }
 
 // cached returns nil if the cache is not ready or does not have the object:
 // absence is never taken from the cache.
-func (r Registry) cached(key string) (*state, error) {
+func (r Registry) cached(ctx context.Context, key string) (*state, error) {
 	cache := r.set.config.Cache(r.stored)
 	if cache == nil {
 		return nil, nil
@@ -55,12 +55,12 @@ func (r Registry) cached(key string) (*state, error) {
 	if !ok {
 		return nil, nil
 	}
-	return r.decode(obj.JSON, obj.Revision, false)
+	return r.decode(ctx, obj.JSON, obj.Revision, false)
 }
 
 // fromStore takes what a read or a conflict returned; nil means that the key
 // does not exist.
-func (r Registry) fromStore(kv *storage.KeyValue) (*state, error) {
+func (r Registry) fromStore(ctx context.Context, kv *storage.KeyValue) (*state, error) {
 	if kv == nil {
 		return &state{fresh: true}, nil
 	}
@@ -68,11 +68,11 @@ func (r Registry) fromStore(kv *storage.KeyValue) (*state, error) {
 	if err != nil {
 		return nil, r.storeError(kv.Key, err)
 	}
-	return r.decode(json, kv.Modified, true)
+	return r.decode(ctx, json, kv.Modified, true)
 }
 
-func (r Registry) decode(json []byte, rev storage.Revision, fresh bool) (*state, error) {
-	obj, err := r.res.Decode(json)
+func (r Registry) decode(ctx context.Context, json []byte, rev storage.Revision, fresh bool) (*state, error) {
+	obj, err := r.res.Decode(ctx, json)
 	if err != nil {
 		return nil, r.storeError("", err)
 	}

@@ -88,7 +88,7 @@ func (c *change) decide(ctx context.Context, cur *state) (decision, error) {
 	if err := c.checkVersion(obj, cur); err != nil {
 		return decision{}, err
 	}
-	c.prepareUpdate(obj, cur.object, c.of, c.ownership())
+	c.prepareUpdate(ctx, obj, cur.object, c.of, c.ownership())
 	q := &Request{
 		Operation: Update, Resource: c.res, Subresource: c.subresource,
 		Namespace: c.namespace, Name: c.name, Object: obj, Old: cur.object, DryRun: c.opts.DryRun,

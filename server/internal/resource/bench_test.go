@@ -11,11 +11,11 @@ import (
 func storedPod(tb testing.TB) []byte {
 	tb.Helper()
 	pods := builtin.Table().Lookup("", "v1", "pods")
-	obj, err := pods.Decode([]byte(podJSON))
+	obj, err := pods.Decode(tb.Context(), []byte(podJSON))
 	if err != nil {
 		tb.Fatal(err)
 	}
-	stored, err := pods.Encode(obj)
+	stored, err := pods.Encode(tb.Context(), obj)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func BenchmarkPod(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	obj, err := pods.Decode(cached)
+	obj, err := pods.Decode(b.Context(), cached)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -43,11 +43,11 @@ func BenchmarkPod(b *testing.B) {
 		name string
 		do   func() error
 	}{
-		{"Encode", func() error { _, err := pods.Encode(obj); return err }},
+		{"Encode", func() error { _, err := pods.Encode(b.Context(), obj); return err }},
 		{"WithRevision", func() error { _, err := pods.WithRevision(stored, 123456); return err }},
 		{"WithRevisionOfProtobuf", func() error { _, err := pods.WithRevision(envelope, 123456); return err }},
 		{"Attributes", func() error { _, err := pods.Attributes(cached); return err }},
-		{"Decode", func() error { _, err := pods.Decode(cached); return err }},
+		{"Decode", func() error { _, err := pods.Decode(b.Context(), cached); return err }},
 		{"DecodeBodyJSON", func() error { _, _, _, err := pods.DecodeBody(resource.MediaTypeJSON, cached); return err }},
 		{"DecodeBodyProtobuf", func() error { _, _, _, err := pods.DecodeBody(resource.MediaTypeProtobuf, envelope); return err }},
 		{"MarshalProtobuf", func() error { _, err := resource.MarshalProtobuf(obj, pods.GroupVersionKind()); return err }},

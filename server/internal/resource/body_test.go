@@ -177,7 +177,7 @@ func FuzzDecodeBody(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			if _, err := r.Encode(obj); err != nil && r == pods {
+			if _, err := r.Encode(t.Context(), obj); err != nil && r == pods {
 				t.Fatalf("a decoded object cannot be encoded: %v", err)
 			}
 		}

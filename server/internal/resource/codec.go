@@ -2,6 +2,7 @@ package resource
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"sync"
@@ -47,12 +48,13 @@ func (e *ConversionError) Unwrap() error { return e.cause }
 // Encode returns the stored form of obj: JSON of the stored resource's shape,
 // kind and apiVersion first, then metadata, without resourceVersion. obj is not
 // modified and may be shared; what its TypeMeta says does not matter. The result belongs to the caller.
-// An error is a *ConversionError unless it is the object that cannot be written.
-func (r *Resource) Encode(obj Object) ([]byte, error) {
+// An error is a *ConversionError unless it is the object that cannot be written. Encode blocks
+// only while a conversion webhook is asked, and ctx bounds that.
+func (r *Resource) Encode(ctx context.Context, obj Object) ([]byte, error) {
 	if r.Storage == nil {
 		return r.marshal(obj, dropRevision)
 	}
-	stored, err := r.ToStorage(obj)
+	stored, err := r.ToStorage(ctx, obj)
 	if err != nil {
 		return nil, &ConversionError{fmt.Errorf("convert %s to its stored form: %w", r.Kind, err)}
 	}
@@ -68,14 +70,15 @@ func (r *Resource) Marshal(obj Object) ([]byte, error) {
 
 // Decode returns the object whose stored or cached JSON is given, in the
 // resource's own shape: typed for built-in kinds, *unstructured.Unstructured
-// for custom ones. The object shares no memory with json.
-func (r *Resource) Decode(json []byte) (Object, error) {
+// for custom ones. The object shares no memory with json. Decode blocks only
+// while a conversion webhook is asked, and ctx bounds that.
+func (r *Resource) Decode(ctx context.Context, json []byte) (Object, error) {
 	if r.Storage != nil {
-		stored, err := r.Storage.Decode(json)
+		stored, err := r.Storage.DecodeShown(json)
 		if err != nil {
 			return nil, err
 		}
-		obj, err := r.FromStorage(stored)
+		obj, err := r.FromStorage(ctx, stored)
 		if err != nil {
 			return nil, fmt.Errorf("convert stored %s to %s: %w", r.Storage.GroupVersionKind(), r.GroupVersionKind(), err)
 		}

@@ -68,7 +68,7 @@ func TestEncodeIsCanonical(t *testing.T) {
 		"metadata": map[string]any{"name": "n", "resourceVersion": "5", "namespace": "s", "selfLink": "x", "creationTimestamp": nil},
 		"spec":     map[string]any{"size": int64(7), "resourceVersion": "kept"},
 	}}
-	stored, err := widget.Encode(obj)
+	stored, err := widget.Encode(t.Context(), obj)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestEncodeIsCanonical(t *testing.T) {
 	if err != nil || !bytes.Contains(marshaled, []byte(`"metadata":{"resourceVersion":"5","name":"n"`)) {
 		t.Errorf("Marshal: %s, %v", marshaled, err)
 	}
-	got, err := widget.Decode(cached)
+	got, err := widget.Decode(t.Context(), cached)
 	if err != nil || got.GetResourceVersion() != "42" || got.GetName() != "n" {
 		t.Errorf("Decode: %v, %v", got, err)
 	}
@@ -98,7 +98,7 @@ func TestEncodeIsCanonical(t *testing.T) {
 
 func TestEncodeCompletesTheKind(t *testing.T) {
 	pods := builtin.Table().Lookup("", "v1", "pods")
-	stored, err := pods.Encode(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}})
+	stored, err := pods.Encode(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}})
 	if err != nil || !bytes.HasPrefix(stored, []byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p"},`)) {
 		t.Errorf("%s, %v", stored, err)
 	}
@@ -149,7 +149,7 @@ func TestWithRevisionAllocatesOnce(t *testing.T) {
 func TestDecodeDoesNotShareMemory(t *testing.T) {
 	pods := builtin.Table().Lookup("", "v1", "pods")
 	cached := []byte(podJSON)
-	obj, err := pods.Decode(cached)
+	obj, err := pods.Decode(t.Context(), cached)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -41,11 +42,11 @@ func TestMixedVersions(t *testing.T) {
 			if err != nil || string(got) != test.want {
 				t.Fatalf("got %s, %v", got, err)
 			}
-			obj, err := r.Decode(got)
+			obj, err := r.Decode(t.Context(), got)
 			if err != nil {
 				t.Fatal(err)
 			}
-			again, err := r.Encode(obj)
+			again, err := r.Encode(t.Context(), obj)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,7 +55,7 @@ func TestMixedVersions(t *testing.T) {
 			}
 		})
 	}
-	if _, err := r.Encode(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Thing"}}); err == nil {
+	if _, err := r.Encode(t.Context(), &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Thing"}}); err == nil {
 		t.Error("an object of another group was encoded")
 	}
 }
@@ -65,7 +66,7 @@ func TestMixedIsNotServed(t *testing.T) {
 	stored := newMixed()
 	shown := newMixed()
 	shown.Mixed, shown.Storage = false, stored
-	shown.FromStorage = func(o Object) (Object, error) { return o, nil }
+	shown.FromStorage = func(_ context.Context, o Object) (Object, error) { return o, nil }
 	shown.ToStorage = shown.FromStorage
 	table, err := NewTable(shown)
 	if err != nil {

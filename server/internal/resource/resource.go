@@ -50,9 +50,10 @@ type Resource struct {
 	Storage *Resource
 	// FromStorage and ToStorage convert between the two shapes. FromStorage
 	// may take its argument apart and even return it; ToStorage never modifies
-	// its own. nil if Storage is nil.
-	FromStorage func(stored Object) (Object, error)
-	ToStorage   func(obj Object) (Object, error)
+	// its own. A conversion that calls a webhook ends, with an error, when ctx
+	// ends. nil if Storage is nil.
+	FromStorage func(ctx context.Context, stored Object) (Object, error)
+	ToStorage   func(ctx context.Context, obj Object) (Object, error)
 	// FromStorageBatch is FromStorage for many objects at once, in their order,
 	// where one call for each would cost much more: a conversion webhook. nil
 	// elsewhere.

@@ -117,10 +117,11 @@ func TestShapesAreEncodingJSON(t *testing.T) {
 
 func compareWriters(t *testing.T, res *resource.Resource, obj resource.Object) {
 	t.Helper()
+	encode := func(obj resource.Object) ([]byte, error) { return res.Encode(t.Context(), obj) }
 	for _, pair := range []struct {
 		fast, general func(resource.Object) ([]byte, error)
 	}{
-		{res.Marshal, res.MarshalGeneral}, {res.Encode, res.EncodeGeneral},
+		{res.Marshal, res.MarshalGeneral}, {encode, res.EncodeGeneral},
 	} {
 		got, gotErr := pair.fast(obj)
 		want, wantErr := pair.general(obj)

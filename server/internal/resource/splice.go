@@ -65,7 +65,7 @@ func (r *Resource) restore(value []byte) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		return r.Encode(obj)
+		return r.marshal(obj, dropRevision)
 	}
 	kind, err := kindOf(value)
 	if err != nil {

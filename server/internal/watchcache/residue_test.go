@@ -17,7 +17,7 @@ import (
 func TestClientsReadResidues(t *testing.T) {
 	for _, res := range builtin.Table().All() {
 		t.Run(res.GroupVersionKind().String(), func(t *testing.T) {
-			obj, err := res.Decode(residueOf(t, res))
+			obj, err := res.Decode(t.Context(), residueOf(t, res))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -65,7 +65,7 @@ func residueOf(t *testing.T, res *resource.Resource) []byte {
 		key = "ns/it"
 	}
 	obj.GetObjectKind().SetGroupVersionKind(stored.GroupVersionKind())
-	value, err := stored.Encode(obj)
+	value, err := stored.Encode(t.Context(), obj)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package fieldmanager
 
 import (
+	"context"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,9 +59,9 @@ func BenchmarkUpdate(b *testing.B) {
 	m, status := managerOf(pod, ""), managerOf(pod, "status")
 	owned := pod.DeepCopy()
 	owned.UID = "u"
-	m.Update(nil, owned, "controllers")
+	m.Update(b.Context(), nil, owned, "controllers")
 	started := running(owned)
-	status.Update(owned, started, "kubelet")
+	status.Update(b.Context(), owned, started, "kubelet")
 	unready := running(started)
 	unready.Status.Conditions[1].Status = corev1.ConditionFalse
 	b.Logf("%d bytes of managedFields", len(started.ManagedFields[0].FieldsV1.GetRawString())+len(started.ManagedFields[1].FieldsV1.GetRawString()))
@@ -75,16 +76,16 @@ func BenchmarkUpdate(b *testing.B) {
 		{"status", status, started, unready, "kubelet"},
 		{"nothing", status, started, running(started), "kubelet"},
 	} {
-		write := func(how func(live, obj resource.Object, manager string)) func(*testing.B) {
+		write := func(how func(ctx context.Context, live, obj resource.Object, manager string)) func(*testing.B) {
 			return func(b *testing.B) {
 				b.ReportAllocs()
 				before := test.obj.ManagedFields
 				for b.Loop() {
 					test.obj.ManagedFields = before
 					if test.live == nil {
-						how(nil, test.obj, test.manager)
+						how(b.Context(), nil, test.obj, test.manager)
 					} else {
-						how(test.live, test.obj, test.manager)
+						how(b.Context(), test.live, test.obj, test.manager)
 					}
 				}
 				test.obj.ManagedFields = before

@@ -90,7 +90,7 @@ func differential(t *testing.T, r filler, name string, goType reflect.Type, like
 	live := randomObject(t, r, goType, like)
 	live.SetUID("")
 	long := live.DeepCopyObject().(resource.Object)
-	m.updateByLibrary(nil, long, "first")
+	m.updateByLibrary(t.Context(), nil, long, "first")
 	all++
 	if m.createByType(live, "first") {
 		sure++
@@ -112,7 +112,7 @@ func differential(t *testing.T, r filler, name string, goType reflect.Type, like
 		}
 		manager := []string{"first", "second", "third"}[r.IntN(3)]
 		long := next.DeepCopyObject().(resource.Object)
-		m.updateByLibrary(live, long, manager)
+		m.updateByLibrary(t.Context(), live, long, manager)
 		all++
 		if m.updateByType(live, next, manager) {
 			sure++

@@ -2,6 +2,7 @@ package fieldmanager
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"time"
 
@@ -38,8 +39,8 @@ const unknown = "unknown"
 // Update notes in obj, which is about to replace live, what of it manager
 // changed. live nil means that obj is new. live is not changed, and may share
 // memory with obj. What cannot be worked out leaves the managedFields as they
-// were: that is never a reason to refuse a write.
-func (m Manager) Update(live, obj resource.Object, manager string) {
+// were: that is never a reason to refuse a write. ctx bounds conversions by webhook.
+func (m Manager) Update(ctx context.Context, live, obj resource.Object, manager string) {
 	if manager == "" {
 		manager = unknown
 	}
@@ -49,16 +50,16 @@ func (m Manager) Update(live, obj resource.Object, manager string) {
 			return
 		}
 	}
-	m.updateByLibrary(live, obj, manager)
+	m.updateByLibrary(ctx, live, obj, manager)
 }
 
 // updateByLibrary is Update for every kind and every case.
-func (m Manager) updateByLibrary(live, obj resource.Object, manager string) {
+func (m Manager) updateByLibrary(ctx context.Context, live, obj resource.Object, manager string) {
 	if live == nil {
 		live = empty(m.Resource)
 	}
 	before := live.GetManagedFields()
-	library, err := m.library()
+	library, err := m.library(ctx)
 	if err == nil {
 		_, err = library.Update(live, obj, manager)
 	}
@@ -76,12 +77,12 @@ func (m Manager) updateByLibrary(live, obj resource.Object, manager string) {
 // live, nil if there is no such object. It returns a new object with the
 // managedFields that it has then, or a *apierrors.StatusError with a cause for
 // each field that is another manager's, unless force takes those over. Neither
-// argument is changed.
-func (m Manager) Apply(live resource.Object, patch *unstructured.Unstructured, manager string, force bool) (resource.Object, error) {
+// argument is changed. ctx bounds conversions by webhook.
+func (m Manager) Apply(ctx context.Context, live resource.Object, patch *unstructured.Unstructured, manager string, force bool) (resource.Object, error) {
 	if live == nil {
 		live = empty(m.Resource)
 	}
-	library, err := m.library()
+	library, err := m.library(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -100,8 +101,8 @@ func (m Manager) Apply(live resource.Object, patch *unstructured.Unstructured, m
 	return obj, nil
 }
 
-func (m Manager) library() (*managedfields.FieldManager, error) {
-	v := versions{own: m.Resource, other: m.Version}
+func (m Manager) library(ctx context.Context) (*managedfields.FieldManager, error) {
+	v := versions{ctx: ctx, own: m.Resource, other: m.Version}
 	gv := m.Resource.GroupVersion()
 	var ignored map[fieldpath.APIVersion]fieldpath.Filter
 	if m.Ignored != nil {

@@ -1,6 +1,7 @@
 package fieldmanager
 
 import (
+	"context"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,6 +17,9 @@ import (
 // other versions (or groups) that its objects are served in. Managers own fields
 // in the version that they wrote in.
 type versions struct {
+	// ctx bounds conversions by webhook. It is the write's: a versions value is
+	// made for one write, and the library's interfaces have no argument for it.
+	ctx   context.Context
 	own   *resource.Resource
 	other func(schema.GroupVersion) *resource.Resource
 }
@@ -53,7 +57,7 @@ func (v versions) ConvertToVersion(in runtime.Object, target runtime.GroupVersio
 		return obj, err
 	}
 	if from.Storage != nil {
-		if obj, err = from.ToStorage(obj); err != nil {
+		if obj, err = from.ToStorage(v.ctx, obj); err != nil {
 			return nil, fmt.Errorf("convert %s to its stored form: %w", gvk, err)
 		}
 	}
@@ -61,7 +65,7 @@ func (v versions) ConvertToVersion(in runtime.Object, target runtime.GroupVersio
 		if runtime.Object(obj) == in { // which was in its stored form, and is still needed as it is
 			obj = obj.DeepCopyObject().(resource.Object)
 		}
-		if obj, err = to.FromStorage(obj); err != nil {
+		if obj, err = to.FromStorage(v.ctx, obj); err != nil {
 			return nil, fmt.Errorf("convert %s to %s: %w", gvk, wanted, err)
 		}
 	}

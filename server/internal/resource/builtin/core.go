@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -128,6 +129,6 @@ func events() []*resource.Resource {
 // show makes one resource a view of another.
 func show[S, V resource.Object](shown, stored *resource.Resource, from func(S) (V, error), to func(V) (S, error)) {
 	shown.Storage, shown.StorePrefix = stored, ""
-	shown.FromStorage = func(obj resource.Object) (resource.Object, error) { return from(obj.(S)) }
-	shown.ToStorage = func(obj resource.Object) (resource.Object, error) { return to(obj.(V)) }
+	shown.FromStorage = func(_ context.Context, obj resource.Object) (resource.Object, error) { return from(obj.(S)) }
+	shown.ToStorage = func(_ context.Context, obj resource.Object) (resource.Object, error) { return to(obj.(V)) }
 }

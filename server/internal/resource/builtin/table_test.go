@@ -140,7 +140,7 @@ func checkRoundTrip(t *testing.T, r *resource.Resource, obj resource.Object) {
 		t.Fatalf("DecodeBody: %v, %v, %v", gvk, strict, err)
 	}
 	before := sent.DeepCopyObject()
-	stored, err := r.Encode(sent)
+	stored, err := r.Encode(t.Context(), sent)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func checkRoundTrip(t *testing.T, r *resource.Resource, obj resource.Object) {
 		attributes.Labels.Get("app") != sent.GetLabels()["app"] || len(attributes.Labels) != 2 {
 		t.Errorf("attributes %+v", attributes)
 	}
-	got, err := r.Decode(cached)
+	got, err := r.Decode(t.Context(), cached)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func checkProtobuf(t *testing.T, r *resource.Resource, obj resource.Object) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stored, err := r.Encode(obj)
+	stored, err := r.Encode(t.Context(), obj)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,11 +208,11 @@ func checkProtobuf(t *testing.T, r *resource.Resource, obj resource.Object) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one, err := r.Decode(cached)
+	one, err := r.Decode(t.Context(), cached)
 	if err != nil {
 		t.Fatal(err)
 	}
-	two, err := r.Decode(fromJSON)
+	two, err := r.Decode(t.Context(), fromJSON)
 	if err != nil {
 		t.Fatal(err)
 	}
