@@ -13,6 +13,8 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
+	"go.etcd.io/etcd/server/v3/proxy/grpcproxy/adapter"
+	"go.etcd.io/etcd/server/v3/storage/datadir"
 )
 
 // Defaults of EmbedConfig.
@@ -22,29 +24,30 @@ const (
 )
 
 const (
-	// A member without peers elects itself; short ticks make that quick.
+	// A member without peers elects itself. Short ticks make that quick.
 	tickMillis     = 10
 	electionMillis = 100
-	// Snapshots are taken often: a start replays what came after the last one, and
-	// 10,000 writes of 3 kB took it half a second. Nobody ever catches up from this
-	// member's log, so few entries are kept in memory. But those of a start must stay
-	// until the election, which is under way meanwhile, has looked at all of them:
-	// raft panics if one is missing, as it did on a busy machine.
+	// Snapshots are taken often, because a start replays the entries since the last
+	// one: 10,000 writes of 3 kB took it half a second. No other member ever catches
+	// up from this member's log, so few entries are kept in memory. But the entries
+	// that a start replays must stay until the election, which runs meanwhile, has
+	// looked at all of them: raft panics if one is missing, as it did on a busy
+	// machine.
 	snapshotEvery  = 2_500
 	catchUpEntries = 2 * snapshotEvery
-	// nominalURL is what the member calls itself. Nothing listens there.
+	// nominalURL is the address that the member advertises. Nothing listens there.
 	nominalURL = "http://127.0.0.1:2380"
-	// stillWaiting is how often a slow start is mentioned in the log.
-	stillWaiting = 5 * time.Second
+	// slowStartInterval is how often a slow start is logged.
+	slowStartInterval = 5 * time.Second
 )
 
 // EmbedConfig says how to run etcd in this process.
 type EmbedConfig struct {
-	// Dir is etcd's data directory, made if it does not exist. One process at
-	// a time may use it.
+	// Dir is etcd's data directory, made if it does not exist. One process at a
+	// time can use it.
 	Dir string
-	// Logger hears what etcd has to say: errors, warnings, and the rest at
-	// debug level. Nil means silence.
+	// Logger gets etcd's log: errors, warnings, and everything else at debug level.
+	// Nil discards it.
 	Logger *slog.Logger
 	// QuotaBytes bounds the database; writes fail with storage.ErrUnavailable
 	// beyond it. 0 means DefaultQuotaBytes.
@@ -56,6 +59,14 @@ type EmbedConfig struct {
 	// authentication, for etcdctl and the like. Empty means that nothing
 	// listens at all. A port of 0 picks one, see Store.ClientURL.
 	ListenClientURL string
+	// PublicAPIOnly leaves out the shortcuts that rest on how etcd works inside: it
+	// prepares no files of the write-ahead log, drops no pages of the mapped
+	// database, and reads by etcd's API. Writes, long lists and memory cost more
+	// then. A program that is linked with another etcd than the shortcuts were
+	// verified with does without them, too, and logs that.
+	PublicAPIOnly bool
+
+	linked func() versions // nil: linkedVersions; others are for tests
 }
 
 // Embed starts a one-member etcd in this process, on the data in config.Dir, and
@@ -91,17 +102,20 @@ func (c EmbedConfig) start(ctx context.Context) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := prepareBirth(c.Dir); err != nil {
+	if err := prepareBootstrap(c.Dir); err != nil {
 		return nil, err
 	}
-	setSegmentBytes()
+	internals := c.usesInternals(logger)
+	if internals {
+		setSegmentBytes()
+	}
 	server, err := startGuarded(config, etcdLog)
 	if err != nil {
 		return nil, err
 	}
 	err = awaitReady(ctx, server, logger)
 	if err == nil {
-		err = finishBirth(c.Dir)
+		err = finishBootstrap(c.Dir)
 	}
 	if err != nil {
 		server.Close()
@@ -109,41 +123,63 @@ func (c EmbedConfig) start(ctx context.Context) (*Store, error) {
 	}
 	etcdLog.started()
 
+	if internals {
+		return c.openStore(ctx, server, logger), nil
+	}
+	return c.openAPI(server, logger), nil
+}
+
+// openAPI returns a store that uses only what etcd's API promises.
+func (c EmbedConfig) openAPI(server *embed.Etcd, logger *slog.Logger) *Store {
 	client := v3client.New(server.Server)
-	local := &localMember{kv: server.Server.KV(), database: server.Server.Backend(), file: databaseOf(c.Dir)}
+	watches := adapter.WatchServerToWatchClient(v3rpc.NewWatchServer(server.Server))
+	store := newStore(client, v3rpc.NewQuotaKVServer(server.Server).Txn,
+		func(ctx context.Context) (watchCall, error) { return watches.Watch(ctx) }, logger)
+	store.embed(server, func() {})
+	return store
+}
+
+// openStore returns a store that takes the shortcuts of internals.go.
+func (c EmbedConfig) openStore(ctx context.Context, server *embed.Etcd, logger *slog.Logger) *Store {
+	local := &localMember{kv: server.Server.KV(), database: server.Server.Backend(), file: datadir.ToBackendFileName(c.Dir)}
+	segments := newSegmentPreparer(c.Dir)
 	// The client package's own way to the member copies each value four times.
 	kv := v3rpc.NewQuotaKVServer(server.Server)
-	ahead := newSegments(c.Dir)
-	store := newStore(client, ahead.counting(kv.Txn), local.watch, logger)
+	store := newStore(v3client.New(server.Server), segments.countCommits(kv.Txn), local.watch, logger)
 	store.local = local
-	if len(server.Clients) > 0 {
-		store.local.clientURL = "http://" + server.Clients[0].Addr().String()
-	}
-	asideCtx, stopAside := context.WithCancel(context.WithoutCancel(ctx))
-	var aside sync.WaitGroup
-	aside.Go(func() { store.local.boundResidence(asideCtx, logger) })
-	aside.Go(func() {
-		if err := ahead.run(asideCtx); err != nil {
-			logger.Warn("writes will take longer", "error", err)
-		}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var background sync.WaitGroup
+	background.Go(func() { local.limitResidentSet(ctx, logger) })
+	background.Go(func() { segments.run(ctx, logger) })
+	store.embed(server, func() {
+		cancel()
+		background.Wait()
 	})
-	store.shutdown = func() error {
-		stopAside()
-		aside.Wait()
-		err := client.Close()
+	return store
+}
+
+// embed makes the store the owner of the member, which its Close stops after
+// stopBackground has returned.
+func (s *Store) embed(server *embed.Etcd, stopBackground func()) {
+	s.embedded = true
+	if len(server.Clients) > 0 {
+		s.clientURL = "http://" + server.Clients[0].Addr().String()
+	}
+	s.shutdown = func() error {
+		stopBackground()
+		err := s.client.Close()
 		if errors.Is(err, context.Canceled) {
-			err = nil // how this client says that it was open until now
+			err = nil // the client reports that it was open until now
 		}
 		server.Close()
 		return err
 	}
-	return store, nil
 }
 
-// awaitReady returns once the member serves, and says so if that takes long.
+// awaitReady returns once the member serves, and logs a wait that takes long.
 func awaitReady(ctx context.Context, server *embed.Etcd, logger *slog.Logger) error {
 	begin := time.Now()
-	ticker := time.NewTicker(stillWaiting)
+	ticker := time.NewTicker(slowStartInterval)
 	defer ticker.Stop()
 	for {
 		waited := func() time.Duration { return time.Since(begin).Round(time.Millisecond) }
@@ -208,10 +244,5 @@ func (c EmbedConfig) server(etcdLog *zapLog) (*embed.Config, error) {
 // requestOverhead is room for the key and the guard around a value.
 const requestOverhead = 4 << 10
 
-// ClientURL returns where etcd's own API is served, "" if it is not.
-func (s *Store) ClientURL() string {
-	if s.local == nil {
-		return ""
-	}
-	return s.local.clientURL
-}
+// ClientURL returns where etcd's own API is served, or "" if it is not.
+func (s *Store) ClientURL() string { return s.clientURL }

@@ -41,15 +41,15 @@ func translate(err error) error {
 	case code == codes.ResourceExhausted && strings.Contains(err.Error(), "larger than max"):
 		// gRPC's own limit, refused before etcd saw the request.
 		return fmt.Errorf("%w: %w", storage.ErrTooLarge, err)
-	case passes(code):
+	case isTransient(code):
 		return fmt.Errorf("%w: %w", storage.ErrUnavailable, err)
 	default:
 		return fmt.Errorf("etcd: %w", err)
 	}
 }
 
-// passes says whether the same request may succeed later.
-func passes(code codes.Code) bool {
+// isTransient reports whether the same request may succeed later.
+func isTransient(code codes.Code) bool {
 	switch code {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Aborted, codes.Internal, codes.Canceled:
 		return true

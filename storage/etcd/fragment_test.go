@@ -147,7 +147,7 @@ func TestCancelledWatchesPassOrNot(t *testing.T) {
 		rpctypes.ErrGRPCPermissionDenied.Error(): false,
 		"mvcc: watcher range is empty":           false,
 	} {
-		if got := passes(codeOf(cancelled(reason))); got != want {
+		if got := isTransient(codeOf(cancelled(reason))); got != want {
 			t.Errorf("cancelled for %q: resumed %v, want %v", reason, got, want)
 		}
 	}

@@ -9,18 +9,18 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Leases are shared by keys that are due at about the same time: a lease of
-// one's own for each key would double the writes.
+// Keys that expire at about the same time share a lease: one lease for each key
+// would double the writes.
 const (
-	// A key lives up to leaseSlack of its ttl longer than asked, at least
-	// leastSlack and at most mostSlack.
-	leaseSlack = 10 // a tenth
-	leastSlack = time.Second
-	mostSlack  = time.Minute
+	// A key lives longer than its ttl by up to a leaseSlackth of it, at least
+	// minSlack and at most maxSlack.
+	leaseSlack = 10
+	minSlack   = time.Second
+	maxSlack   = time.Minute
 	// keysPerLease bounds how many keys etcd deletes in one revision.
 	keysPerLease = 1000
-	// longestLease keeps absurd durations within what etcd accepts.
-	longestLease = 9_000_000_000 * time.Second
+	// maxLease keeps absurd durations within what etcd accepts.
+	maxLease = 9_000_000_000 * time.Second
 )
 
 // leases finds a lease for a ttl among those granted before, or grants one.
@@ -46,7 +46,7 @@ func newLeases(client *clientv3.Client) *leases {
 
 // covering returns a lease that ends after ttl, but not long after.
 func (l *leases) covering(ctx context.Context, ttl time.Duration) (clientv3.LeaseID, error) {
-	slack := min(max(ttl/leaseSlack, leastSlack), mostSlack)
+	slack := min(max(ttl/leaseSlack, minSlack), maxSlack)
 	if id, ok := l.find(ttl, slack); ok {
 		return id, nil
 	}
@@ -60,7 +60,7 @@ func (l *leases) covering(ctx context.Context, ttl time.Duration) (clientv3.Leas
 		return id, nil
 	}
 	asked := time.Now()
-	length := min(ttl, longestLease-2*mostSlack) + slack
+	length := min(ttl, maxLease-2*maxSlack) + slack
 	seconds := int64(math.Ceil(length.Seconds()))
 	granted, err := l.client.Grant(ctx, seconds)
 	if err != nil {
@@ -96,7 +96,7 @@ func (l *leases) find(ttl, slack time.Duration) (clientv3.LeaseID, bool) {
 	return found, found != 0
 }
 
-// forget drops a lease that etcd does not know any more.
+// forget drops a lease that etcd no longer has.
 func (l *leases) forget(id clientv3.LeaseID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

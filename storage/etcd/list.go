@@ -8,14 +8,14 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// A long list is read in pieces at one revision, so that neither side ever
-// holds it as one message. The pieces aim at pieceBytes; etcd counts the rest
-// of the range for each, so they should not be small either.
+// A long list is read in pages at one revision, so that neither side ever holds
+// it as one message. Pages aim at pageBytes. They should not be small, because etcd
+// counts the rest of the range for each.
 const (
-	firstPiece = 500
-	leastPiece = 50
-	mostPiece  = 10_000
-	pieceBytes = 16 << 20
+	firstPage = 500
+	minPage   = 50
+	maxPage   = 10_000
+	pageBytes = 16 << 20
 )
 
 // List implements storage.Reader.
@@ -36,10 +36,10 @@ func (s *Store) List(ctx context.Context, prefix string, opts storage.ListOption
 		return page, err
 	}
 	page := storage.Page{Revision: opts.At}
-	for piece := firstPiece; ; {
-		limit := piece
+	for size := firstPage; ; {
+		limit := size
 		if opts.Limit > 0 {
-			limit = min(piece, opts.Limit-len(page.Items))
+			limit = min(size, opts.Limit-len(page.Items))
 		}
 		read := []clientv3.OpOption{clientv3.WithRange(end), clientv3.WithLimit(int64(limit))}
 		if opts.KeysOnly {
@@ -55,22 +55,22 @@ func (s *Store) List(ctx context.Context, prefix string, opts storage.ListOption
 		if page.Revision == 0 {
 			page.Revision = storage.Revision(resp.Header.Revision)
 		}
-		size := 1
+		bytes := 1
 		for _, kv := range resp.Kvs {
 			page.Items = append(page.Items, keyValue(kv))
-			size += len(kv.Key) + len(kv.Value)
+			bytes += len(kv.Key) + len(kv.Value)
 		}
 		page.More = resp.More
 		if !resp.More || len(page.Items) == opts.Limit {
 			return page, nil
 		}
 		from = page.Items[len(page.Items)-1].Key + "\x00"
-		piece = min(max(pieceBytes*len(resp.Kvs)/size, leastPiece), mostPiece)
+		size = min(max(pageBytes*len(resp.Kvs)/bytes, minPage), maxPage)
 	}
 }
 
-// emptyPage answers for a range that cannot hold a key, which etcd refuses: a
-// read of no key tells the revision, or that it is not to be had.
+// emptyPage is the answer for a range that cannot hold a key, which etcd would
+// refuse. A read of no key returns the revision, or the error of reading it.
 func (s *Store) emptyPage(ctx context.Context, at storage.Revision) (storage.Page, error) {
 	resp, err := s.client.Get(ctx, "\x00", s.readOptions(at, clientv3.WithCountOnly())...)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Store) emptyPage(ctx context.Context, at storage.Revision) (storage.Pag
 	return storage.Page{Revision: at}, nil
 }
 
-// expected is how many items a list of count keys with a limit has.
+// expected returns how many items a list of count keys with a limit has.
 func expected(count int64, limit int) int {
 	if limit > 0 {
 		return min(int(count), limit)
@@ -90,8 +90,7 @@ func expected(count int64, limit int) int {
 	return int(count)
 }
 
-// rangeStart returns the first key of a prefix in etcd's terms, where a key
-// cannot be empty.
+// rangeStart returns the first key with a prefix. etcd's keys are never empty.
 func rangeStart(prefix string) string {
 	if prefix == "" {
 		return "\x00"
@@ -99,8 +98,8 @@ func rangeStart(prefix string) string {
 	return prefix
 }
 
-// rangeEnd returns the first key after all keys with prefix; "\x00" means that
-// there is no such key, in etcd's API.
+// rangeEnd returns the first key after all keys with prefix, as etcd's API has it:
+// "\x00" if there is none.
 func rangeEnd(prefix string) string {
 	if prefix == "" {
 		return "\x00"

@@ -10,26 +10,23 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// localMember is the etcd member in this process.
+// localMember is the store of the etcd member in this process.
 type localMember struct {
 	kv       mvcc.WatchableKV
 	database backend.Backend
-	file     string // that the database is in
-	// clientURL is where it serves its own API, if it does.
-	clientURL string
+	file     string // of the database
 }
 
-// list reads a range from the member's store. Its API would count all keys
-// from each page to the end of the range, so that reading many in pages took
-// time by the square of their number; and one that is asked in-process need
-// not be asked in pieces.
+// list reads a range from the member's store. etcd's API would count all keys from
+// each page to the end of the range: reading n keys in pages would take time
+// proportional to the square of n. Within the process a list also needs no pieces.
 func (l *localMember) list(ctx context.Context, from, end string, opts storage.ListOptions) (storage.Page, error) {
 	limit := int64(opts.Limit)
 	if limit > 0 {
-		limit++ // tells whether there are more
+		limit++ // one more, to know whether the range goes on
 	}
 	if end == "\x00" {
-		end = "" // which is how the store says that there is none
+		end = "" // the store's way to say that the range has no end
 	}
 	found, err := l.kv.Range(ctx, []byte(from), []byte(end), mvcc.RangeOptions{
 		Rev: int64(opts.At), Limit: limit, FastKeysOnly: opts.KeysOnly,

@@ -8,23 +8,23 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 )
 
-// maxMerged bounds how many changes that have come separately become one batch.
+// maxMerged bounds how many changes that arrived separately become one batch.
 const maxMerged = 1000
 
-// localWatch is a watch RPC without the RPC: it reads what the member's store
-// puts into the watcher's channel. If nobody calls Recv and the channel is full,
+// localWatch is a watchCall without an RPC: it reads what the member's store puts
+// into the watcher's channel. When the channel is full because Recv is not called,
 // etcd serves the watcher from its history later.
 type localWatch struct {
 	ctx    context.Context // its end closes stream
 	stream mvcc.WatchStream
-	// created is set until the creation has been reported. held is a response
-	// that was received behind others, and must be one of its own.
+	// created is set until Recv has reported the creation. held is a response that
+	// was received behind others and cannot be merged with them.
 	created bool
 	held    *mvcc.WatchResponse
 }
 
-// watch begins a watch of the member's store. By way of its API a change would
-// pass through two more goroutines.
+// watch begins a watch of the member's store. Through etcd's API each change would
+// pass two more goroutines.
 func (l *localMember) watch(ctx context.Context) (watchCall, error) {
 	w := &localWatch{ctx: ctx, stream: l.kv.NewWatchStream()}
 	context.AfterFunc(ctx, w.stream.Close)
@@ -40,7 +40,7 @@ func (w *localWatch) Send(request *pb.WatchRequest) error {
 	}
 	end := create.RangeEnd
 	if string(end) == "\x00" {
-		end = []byte{} // all that follow
+		end = []byte{} // the range has no end
 	}
 	if _, err := w.stream.Watch(w.ctx, 0, create.Key, end, create.StartRevision); err != nil {
 		return errors.Join(w.ctx.Err(), err)
@@ -49,7 +49,8 @@ func (w *localWatch) Send(request *pb.WatchRequest) error {
 	return nil
 }
 
-// Recv implements watchCall. Changes that are there already come together.
+// Recv implements watchCall. Changes that have already arrived become one
+// response.
 func (w *localWatch) Recv() (*pb.WatchResponse, error) {
 	if w.created {
 		w.created = false
@@ -100,7 +101,7 @@ func (w *localWatch) next() (mvcc.WatchResponse, error) {
 	return mvcc.WatchResponse{}, context.Cause(w.ctx)
 }
 
-// waiting returns a response that is there.
+// waiting returns a response if one has already arrived.
 func (w *localWatch) waiting() (mvcc.WatchResponse, bool) {
 	select {
 	case response, ok := <-w.stream.Chan():

@@ -12,15 +12,16 @@ import (
 	"go.etcd.io/bbolt"
 	bbolterrors "go.etcd.io/bbolt/errors"
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
+	"go.etcd.io/etcd/server/v3/storage/datadir"
 )
 
-// lockName is the file in the data directory that says by its lock, not by its
-// existence, that a process uses the directory.
+// lockName is a file in the data directory. Its lock, not its existence, means
+// that a process uses the directory.
 const lockName = "levelwire.lock"
 
 // lockDir makes the directory, checks that this process can use what is in it,
-// and locks it until the result is closed. All that etcd would do about another
-// process is wait without a word, and about a lack of permission, panic.
+// and locks it until the result is closed. etcd itself would wait silently for
+// another process, and panic without the permission.
 func lockDir(dir string) (io.Closer, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory %s cannot be made: %w", dir, reason(err))
@@ -38,10 +39,10 @@ func lockDir(dir string) (io.Closer, error) {
 	return lock, nil
 }
 
-// probe opens the database as etcd will, and closes it again. Another etcd that
-// knows nothing of our lock holds the database's own.
+// probe opens the database as etcd will, and closes it again. An etcd that does not
+// know of our lock holds the database's own.
 func probe(dir string) error {
-	path := databaseOf(dir)
+	path := datadir.ToBackendFileName(dir)
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -57,8 +58,8 @@ func probe(dir string) error {
 	switch {
 	case errors.Is(err, bbolterrors.ErrTimeout):
 		return inUse(dir)
-	case err != nil && birthInterrupted(dir):
-		return nil // half made, and about to be made anew
+	case err != nil && bootstrapInterrupted(dir):
+		return nil // incomplete, and about to be made anew
 	case err != nil:
 		return fmt.Errorf("data directory %s: %s is not a usable etcd database, restore it from a backup: %w", dir, path, err)
 	}
@@ -69,7 +70,7 @@ func inUse(dir string) error {
 	return fmt.Errorf("data directory %s is in use by another process: stop it, or choose another directory", dir)
 }
 
-// reason drops the path from a file error, for messages that have named it.
+// reason drops the path from a file error, for messages that name it already.
 func reason(err error) error {
 	var pathError *fs.PathError
 	if errors.As(err, &pathError) {

@@ -27,7 +27,7 @@ const (
 	// default refuse pings that come more often than every 5 s.
 	keepAliveTime    = 10 * time.Second
 	keepAliveTimeout = 5 * time.Second
-	// maxSendBytes lets the server, whose limit may have been raised, decide
+	// maxSendBytes is above every sensible limit of a server: the server decides
 	// which values are too large.
 	maxSendBytes = 64 << 20
 )
@@ -45,7 +45,7 @@ type Config struct {
 	// DialTimeout bounds one attempt to reach the cluster. 0 means
 	// DefaultDialTimeout.
 	DialTimeout time.Duration
-	// Logger hears of interrupted watches. Nil means silence.
+	// Logger gets interruptions of watches. Nil discards them.
 	Logger *slog.Logger
 	// Waiting, if set, is called by Open after each failed attempt.
 	Waiting func(Attempt)
@@ -80,7 +80,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 }
 
 // remoteCommitter sends transactions as the client would: with its credentials,
-// and not again when it is unknown what became of one.
+// and not again when the outcome of one is unknown.
 func remoteCommitter(client *clientv3.Client) committer {
 	kv := clientv3.RetryKVClient(client)
 	return func(ctx context.Context, request *pb.TxnRequest) (*pb.TxnResponse, error) {
@@ -102,7 +102,7 @@ func (c Config) await(ctx context.Context, client *clientv3.Client) error {
 		if err == nil {
 			return nil
 		}
-		if !passes(codeOf(err)) {
+		if !isTransient(codeOf(err)) {
 			return fmt.Errorf("etcd at %s refuses: %w", strings.Join(c.Endpoints, ", "), err)
 		}
 		if ctx.Err() == nil && c.Waiting != nil {

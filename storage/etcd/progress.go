@@ -12,14 +12,14 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// A stream whose range is quiet hears nothing of writes elsewhere. The contract
-// says that it reaches what Current returned nevertheless, so Current nudges
-// the streams that are behind. Mostly their events are on the way and arrive
-// within progressDelay; otherwise etcd is asked for a report of progress, again
-// and again, because it ignores the request while it has events to send.
+// A stream whose range is quiet receives nothing for writes elsewhere. The contract
+// says that it reaches what Current returned nevertheless, so Current wakes the
+// streams that are behind. Mostly their events are on the way and arrive within
+// progressDelay. Otherwise the stream requests a progress notification, every
+// progressRetry, because etcd ignores the request while it has events to send.
 const (
 	progressDelay = 5 * time.Millisecond
-	progressAgain = 50 * time.Millisecond
+	progressRetry = 50 * time.Millisecond
 )
 
 // streams is the set of open streams. The slice is replaced, never modified,
@@ -69,8 +69,8 @@ func (s *streams) closeAll() {
 	}
 }
 
-// nudge tells the streams that are behind rev to get there.
-func (s *streams) nudge(rev storage.Revision) {
+// requestProgress makes the streams that are behind rev reach it.
+func (s *streams) requestProgress(rev storage.Revision) {
 	for _, st := range s.all() {
 		if st.reached.Load() < int64(rev) {
 			st.progress.want(st, int64(rev))
@@ -78,13 +78,13 @@ func (s *streams) nudge(rev storage.Revision) {
 	}
 }
 
-// progress is the timer of a stream that has been nudged.
+// progress is the timer of a stream that has to reach a revision.
 type progress struct {
 	mu     sync.Mutex
 	timer  *time.Timer
 	armed  bool
-	target int64 // what the armed timer will look for
-	wanted int64 // the greatest revision asked for; at least target
+	target int64 // the revision that the armed timer will check
+	wanted int64 // the greatest revision requested; at least target
 }
 
 // want arms the timer unless it is armed already.
@@ -128,13 +128,13 @@ func (p *progress) check(st *stream) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.armed {
-		p.arm(st, progressAgain)
+		p.arm(st, progressRetry)
 	}
 }
 
-// requestProgress asks etcd to report. It blocks as long as the transport is
-// full and the stream's context lives. An error shows in Recv too, so it is
-// left to Next.
+// requestProgress sends a request for a progress notification. It blocks while the
+// transport is full and the stream's context has not ended. Recv fails after an
+// error, too, so Next handles it.
 func (st *stream) requestProgress() {
 	st.sending.Lock()
 	defer st.sending.Unlock()

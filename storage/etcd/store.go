@@ -21,15 +21,19 @@ type Store struct {
 	leases  *leases
 	streams streams
 
-	// local is set if this process is the whole cluster: an acknowledged
-	// write has then been applied here, so local reads are linearizable.
+	// embedded is set if this process is the whole cluster: an acknowledged write
+	// has then been applied here, so serializable reads are linearizable.
+	embedded bool
+	// local is the embedded member's own store, nil for reading by etcd's API.
 	local *localMember
-	// shutdown ends the engine, or the connection to it.
+	// clientURL is where an embedded member serves its own API, if it does.
+	clientURL string
+	// shutdown stops the embedded member, or closes the connections to a cluster.
 	shutdown func() error
 
 	closed atomic.Bool
-	// calls is held for reading by each call, so that Close can wait for them:
-	// an engine in this process must not be stopped under a read.
+	// calls is held for reading by each call, so that Close can wait for them: an
+	// embedded member must not be stopped during a read.
 	calls sync.RWMutex
 }
 
@@ -42,7 +46,7 @@ type watchCall interface {
 	Recv() (*etcdserverpb.WatchResponse, error)
 }
 
-// watchCaller begins one, which ends with ctx.
+// watchCaller begins a watch RPC, which ends with ctx.
 type watchCaller func(ctx context.Context) (watchCall, error)
 
 var _ storage.Store = (*Store)(nil)
@@ -71,8 +75,8 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.streams.closeAll()
-	if s.local == nil {
-		// Calls may wait for a cluster that does not answer: this ends them.
+	if !s.embedded {
+		// Calls may wait for a cluster that does not answer: shutdown ends them.
 		err := s.shutdown()
 		s.calls.Lock()
 		defer s.calls.Unlock()
@@ -93,14 +97,14 @@ func (s *Store) Current(ctx context.Context) (storage.Revision, error) {
 	if s.local != nil {
 		rev = storage.Revision(s.local.kv.Rev())
 	} else {
-		// Any linearizable read tells the revision; this one finds no key.
-		resp, err := s.client.Get(ctx, "\x00", clientv3.WithCountOnly())
+		// Any linearizable read returns the revision. This one finds no key.
+		resp, err := s.client.Get(ctx, "\x00", s.readOptions(0, clientv3.WithCountOnly())...)
 		if err != nil {
 			return 0, s.fail(ctx, err)
 		}
 		rev = storage.Revision(resp.Header.Revision)
 	}
-	s.streams.nudge(rev)
+	s.streams.requestProgress(rev)
 	return rev, nil
 }
 
@@ -120,12 +124,12 @@ func (s *Store) Get(ctx context.Context, key string, at storage.Revision) (stora
 	return keyValue(resp.Kvs[0]), nil
 }
 
-// readOptions asks for a revision, 0 meaning now.
+// readOptions are for a read at a revision, 0 meaning now.
 func (s *Store) readOptions(at storage.Revision, more ...clientv3.OpOption) []clientv3.OpOption {
 	if at != 0 {
 		more = append(more, clientv3.WithRev(int64(at)))
 	}
-	if s.local != nil {
+	if s.embedded {
 		more = append(more, clientv3.WithSerializable())
 	}
 	return more

@@ -19,25 +19,25 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// Pauses before a broken stream is opened again.
+// Backoff before a broken stream is opened again.
 const (
-	firstPause = 20 * time.Millisecond
-	mostPause  = 2 * time.Second
+	minBackoff = 20 * time.Millisecond
+	maxBackoff = 2 * time.Second
 )
 
 // stream is one watch on a watch RPC of its own. It reads the RPC only when
-// Next is called: a slow reader is held back by the transport's flow control,
-// and etcd, which then serves it from its history, buffers nothing for it. (The
-// client package's own Watch would queue without bound.) A broken RPC is opened
-// again after the last revision that was delivered.
+// Next is called: the transport's flow control holds a slow stream back, and etcd
+// then serves it from its history instead of buffering. (The client package's own
+// Watch would queue without bound.) A broken RPC is opened again after the last
+// revision that was delivered.
 type stream struct {
 	store  *Store
 	ctx    context.Context // the caller's; its cause is ErrClosed after Close
 	cancel context.CancelCauseFunc
 	prefix string
 
-	// reached is the revision of the last batch. Written by Next only, read
-	// by the progress timer.
+	// reached is the revision of the last batch. Only Next writes it; the progress
+	// timer reads it.
 	reached  atomic.Int64
 	progress progress
 
@@ -46,7 +46,7 @@ type stream struct {
 	sending sync.Mutex
 	rpc     watchCall
 	hangUp  context.CancelFunc // ends rpc
-	pause   time.Duration      // before the next attempt to open
+	backoff time.Duration      // before the next attempt to open
 
 	batch  []storage.Event // the caller's until the next call
 	held   []storage.Event // of a revision whose events are not complete yet
@@ -59,8 +59,8 @@ func (s *Store) Watch(ctx context.Context, prefix string, after storage.Revision
 		return nil, err
 	}
 	defer s.calls.RUnlock()
-	// etcd tells of a compacted start only later, in the stream. This read
-	// tells now; the key does not matter.
+	// etcd reports a compacted start only later, in the stream. This read reports it
+	// now; the key does not matter.
 	_, err := s.client.Get(ctx, "\x00", clientv3.WithCountOnly(), clientv3.WithSerializable(), clientv3.WithRev(int64(after+1)))
 	if err = s.ignoreFuture(err); err != nil {
 		return nil, s.fail(ctx, err)
@@ -94,8 +94,8 @@ func (st *stream) Next() (storage.Batch, error) {
 		resp, err := st.receive()
 		if err == nil {
 			var batch storage.Batch
-			var news bool
-			if batch, news, err = st.accept(resp); news {
+			var ok bool
+			if batch, ok, err = st.accept(resp); ok {
 				return batch, nil
 			}
 		}
@@ -129,7 +129,7 @@ func (st *stream) open() error {
 		RangeEnd:       []byte(rangeEnd(st.prefix)),
 		StartRevision:  st.reached.Load() + 1,
 		ProgressNotify: true,
-		// Within the process nothing is ever encoded, so nothing is too long.
+		// A local watch encodes nothing, so no response is too long for it.
 		Fragment: st.store.local == nil,
 	}
 	request := &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: create}}
@@ -151,7 +151,7 @@ func (st *stream) accept(resp *pb.WatchResponse) (storage.Batch, bool, error) {
 	case resp.Canceled:
 		return storage.Batch{}, false, cancelled(resp.CancelReason)
 	case resp.Created:
-		st.pause = 0
+		st.backoff = 0
 		return storage.Batch{}, false, nil
 	}
 	st.gather(resp.Events)
@@ -161,11 +161,11 @@ func (st *stream) accept(resp *pb.WatchResponse) (storage.Batch, bool, error) {
 	}
 	reached := st.reached.Load()
 	if len(st.batch) > 0 {
-		// Not the header's revision: for a watch that catches up it is ahead
-		// of events that were not sent yet.
+		// Not the header's revision: while a watch catches up, that is ahead of
+		// events that have not been sent yet.
 		reached = int64(st.batch[len(st.batch)-1].Revision)
 	} else if len(resp.Events) == 0 && !resp.Fragment {
-		// A report of progress: etcd sends it only when nothing is on its way.
+		// A progress notification: etcd sends it only when no event is on its way.
 		reached = max(reached, resp.Header.GetRevision())
 	}
 	if reached == st.reached.Load() {
@@ -222,16 +222,16 @@ func (st *stream) broken(err error) error {
 	case errors.Is(err, storage.ErrCompacted):
 		st.cancel(err)
 		return err
-	case !errors.Is(err, io.EOF) && !passes(codeOf(rpctypes.Error(err))):
+	case !errors.Is(err, io.EOF) && !isTransient(codeOf(rpctypes.Error(err))):
 		err = translate(err)
 		st.cancel(err)
 		return err
 	}
-	if st.pause == 0 {
+	if st.backoff == 0 {
 		st.store.logger.Warn("watch of etcd was interrupted, resuming", "prefix", st.prefix, "after", st.reached.Load(), "error", err)
 	}
-	st.pause = min(max(2*st.pause, firstPause), mostPause)
-	timer := time.NewTimer(st.pause)
+	st.backoff = min(max(2*st.backoff, minBackoff), maxBackoff)
+	timer := time.NewTimer(st.backoff)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -241,8 +241,8 @@ func (st *stream) broken(err error) error {
 	}
 }
 
-// cancelled is the error for a watch that the server has ended. The reason is
-// the text of an error of etcd, or empty when it lost its leader or stops.
+// cancelled returns the error for a watch that etcd has ended. The reason is the
+// text of an error of etcd, or empty when the member lost its leader or stops.
 func cancelled(reason string) error {
 	if reason == "" {
 		return rpctypes.ErrGRPCNoLeader

@@ -59,13 +59,14 @@ func (s *Store) put(ctx context.Context, key string, value []byte, expect storag
 		if !errors.Is(err, rpctypes.ErrLeaseNotFound) || attempt > 0 {
 			return rev, err
 		}
-		// Somebody revoked the lease, or it ran out while etcd was away.
+		// The lease was revoked, or it expired while etcd was unavailable.
 		s.leases.forget(lease)
 	}
 }
 
-// guarded does op on key if the key's last change is expect, 0 meaning that it
-// does not exist; and reads the key if not, in the same transaction.
+// guarded does op on key if the revision of the key's last change is expect, 0
+// meaning that it does not exist. If not, it reads the key in the same transaction
+// and returns a ConflictError.
 func (s *Store) guarded(ctx context.Context, key string, expect storage.Revision, op *pb.RequestOp) (storage.Revision, error) {
 	resp, err := s.commit(ctx, &pb.TxnRequest{
 		Compare: []*pb.Compare{{

@@ -13,9 +13,9 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// zapLog hands etcd's log to slog. What etcd calls information is debugging
-// output to us, and so are the warnings of its start, which are about settings
-// that an embedded member has on purpose.
+// zapLog forwards etcd's log to slog. etcd's information becomes debugging output,
+// and so do the warnings of its start: they are about settings that an embedded
+// member has on purpose.
 type zapLog struct {
 	logger *zap.Logger
 	slog   *slog.Logger
@@ -34,10 +34,11 @@ func newZap(logger *slog.Logger) *zapLog {
 	return z
 }
 
-// started ends the time in which warnings are not shown.
+// started ends the time in which warnings are debugging output.
 func (z *zapLog) started() { z.quiet.Store(false) }
 
-// describe returns the error entry behind a panic, which says more.
+// describe returns the error entry that preceded a panic: it says more than the
+// panic.
 func (z *zapLog) describe(panicked any) string {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -47,8 +48,8 @@ func (z *zapLog) describe(panicked any) string {
 	return fmt.Sprint(panicked)
 }
 
-// harmless are complaints of etcd about a new database: it looks for the raft
-// term a moment before the first one is stored, and again four seconds later.
+// harmless are warnings of etcd about a new database: it reads the raft term a
+// moment before the first one is stored, and again four seconds later.
 var harmless = map[string]bool{
 	"Failed to detect schema version":  true,
 	"failed to update storage version": true,

@@ -1,4 +1,4 @@
-package mapped
+package mmap
 
 import (
 	"bytes"
@@ -42,16 +42,26 @@ func TestDroppedPagesLeaveMemoryAndComeBack(t *testing.T) {
 		if before < size {
 			t.Fatalf("%d bytes are resident after %d were read", before, size)
 		}
-		dropped, err := Drop(name)
+		if found, err := Size(name); err != nil || found != size {
+			t.Errorf("Size(%s) is %d, %v, want %d", name, found, err, size)
+		}
+		dropped, err := DropPages(name)
 		if err != nil || dropped != size {
-			t.Fatalf("Drop(%s) is %d, %v, want %d", name, dropped, err, size)
+			t.Fatalf("DropPages(%s) is %d, %v, want %d", name, dropped, err, size)
 		}
 		if after := resident(t); after > before-size/2 {
-			t.Errorf("%d bytes are resident after Drop, were %d", after, before)
+			t.Errorf("%d bytes are resident after DropPages, were %d", after, before)
 		}
 	}
 	if !bytes.Equal(data, content) {
 		t.Error("the content did not come back")
+	}
+	unmapped := filepath.Join(t.TempDir(), "unmapped")
+	if err := os.WriteFile(unmapped, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := Size(unmapped); err != nil || found != 0 {
+		t.Errorf("Size of a file that is not mapped is %d, %v", found, err)
 	}
 }
 

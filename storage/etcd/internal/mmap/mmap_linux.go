@@ -1,4 +1,4 @@
-package mapped
+package mmap
 
 import (
 	"bufio"
@@ -10,6 +10,10 @@ import (
 
 	"golang.org/x/sys/unix"
 )
+
+// Supported reports whether this system says which files are mapped, and lets
+// their pages be dropped.
+const Supported = true
 
 // Resident returns how many bytes of mapped files, the program's own included,
 // this process has in memory. It costs microseconds.
@@ -26,16 +30,23 @@ func Resident() (int64, error) {
 	return pages * int64(os.Getpagesize()), err
 }
 
-// Drop takes the pages of a file's shared mappings out of this process. They
-// stay in the system's cache as long as it has room, and come back when they
-// are read. No mapping of the process may be made or removed by others in
-// place of one of the file's while Drop runs: what has that address then would
-// lose its content. It returns the size of the mappings.
-func Drop(file string) (int64, error) {
-	file, err := filepath.EvalSymlinks(file)
-	if err != nil {
-		return 0, err
+// Size returns the size of a file's shared mappings in this process, resident
+// or not; 0 if the file is not mapped.
+func Size(file string) (int64, error) {
+	ranges, err := mappings(file)
+	var size int64
+	for _, r := range ranges {
+		size += int64(r.end - r.start)
 	}
+	return size, err
+}
+
+// DropPages removes the pages of a file's shared mappings from this process.
+// They stay in the system's page cache as long as it has room, and are mapped
+// again when they are read. The caller must make sure that none of the file's
+// mappings is replaced while DropPages runs: another mapping at the same address
+// would lose its content. DropPages returns the size of the mappings.
+func DropPages(file string) (int64, error) {
 	ranges, err := mappings(file)
 	if err != nil {
 		return 0, err
@@ -50,12 +61,16 @@ func Drop(file string) (int64, error) {
 	return size, nil
 }
 
-// span is where a mapping is.
+// span is the address range of a mapping.
 type span struct{ start, end uintptr }
 
-// mappings lists a file's shared mappings, of whose content nothing is in this
-// process alone.
+// mappings lists a file's shared mappings. Their content is the file's: dropping
+// their pages loses nothing.
 func mappings(file string) ([]span, error) {
+	file, err := filepath.EvalSymlinks(file)
+	if err != nil {
+		return nil, err
+	}
 	maps, err := os.Open("/proc/self/maps")
 	if err != nil {
 		return nil, err
@@ -74,7 +89,7 @@ func mappings(file string) ([]span, error) {
 }
 
 // parse reads a line of /proc/self/maps: "start-end perms offset device inode
-// path". It is false for mappings of other files, and for private ones.
+// path". ok is false for mappings of other files, and for private ones.
 func parse(line []byte, file string) (r span, ok bool, err error) {
 	if !bytes.HasSuffix(line, []byte(" "+file)) {
 		return span{}, false, nil

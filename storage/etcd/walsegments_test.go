@@ -13,12 +13,16 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// logDir makes a member's folder whose log has the given files, which hold their
-// own names.
-func logDir(t *testing.T, names ...string) (*segments, func(name string) []byte) {
+// liveSegment is the name of a segment in use.
+const liveSegment = "0000000000000000-0000000000000000.wal"
+
+// logDir makes a member's folder whose log has a segment in use and the given
+// files. Each file's content is its name.
+func logDir(t *testing.T, names ...string) (*segmentPreparer, func(name string) []byte) {
 	t.Helper()
 	dir := t.TempDir()
-	s := newSegments(dir)
+	s := newSegmentPreparer(dir)
+	names = append(names, liveSegment)
 	if err := os.MkdirAll(s.log, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -68,30 +72,30 @@ func TestNoSegmentIsProvidedWithoutNeed(t *testing.T) {
 	}
 }
 
-// TestASegmentInUseIsNotWrittenTo begins where a process died between giving the
-// spare its name in the log and taking the first one away.
+// TestASegmentInUseIsNotWrittenTo begins where a process died between linking the
+// spare into the log and unlinking its first name.
 func TestASegmentInUseIsNotWrittenTo(t *testing.T) {
-	s, content := logDir(t, "live.wal", "0.tmp")
-	if err := os.Link(filepath.Join(s.log, "live.wal"), s.spare); err != nil {
+	s, content := logDir(t, "0.tmp")
+	if err := os.Link(filepath.Join(s.log, liveSegment), s.spare); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.provide(); err != nil {
 		t.Fatal(err)
 	}
-	if string(content("live.wal")) != "live.wal" || len(content("1.tmp")) != segmentBytes {
-		t.Errorf("the segment in use has become %d bytes, the prepared one %d", len(content("live.wal")), len(content("1.tmp")))
+	if string(content(liveSegment)) != liveSegment || len(content("1.tmp")) != segmentBytes {
+		t.Errorf("the segment in use has become %d bytes, the prepared one %d", len(content(liveSegment)), len(content("1.tmp")))
 	}
 }
 
-// TestWritesAreThereAfterManySegments reopens a store whose log went through
-// prepared segments.
+// TestWritesAreThereAfterManySegments reopens a store whose log used prepared
+// segments.
 func TestWritesAreThereAfterManySegments(t *testing.T) {
 	dir := t.TempDir()
 	store, err := Embed(t.Context(), EmbedConfig{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
-	const writes = 5 * commitsPerLook
+	const writes = 5 * commitsPerCheck
 	value := bytes.Repeat([]byte("v"), 4*segmentBytes/writes)
 	for i := range writes {
 		if _, err := store.Create(t.Context(), fmt.Sprintf("/%05d", i), value, time.Duration(0)); err != nil {

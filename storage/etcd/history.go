@@ -36,8 +36,8 @@ func (s *Store) Oldest(ctx context.Context) (storage.Revision, error) {
 	return s.compacted(ctx)
 }
 
-// compacted asks a cluster to which revision it has been compacted. A read only
-// says that it was; a watch that begins too early says where.
+// compacted asks a cluster to which revision it has been compacted. A read of an
+// earlier revision fails without that number; a watch from there fails with it.
 func (s *Store) compacted(ctx context.Context) (storage.Revision, error) {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
@@ -69,7 +69,7 @@ func (s *Store) Replay(ctx context.Context, prefix string, after, through storag
 	if err != nil {
 		return err
 	}
-	s.streams.nudge(through) // the range may have been quiet since long before
+	s.streams.requestProgress(through) // the range may have been quiet since long before
 	for after < through {
 		batch, err := stream.Next()
 		if err != nil {
@@ -89,11 +89,11 @@ func (s *Store) Replay(ctx context.Context, prefix string, after, through storag
 	return nil
 }
 
-// replayRun is how many changes are read from the database at a time.
+// replayRun is how many revisions are read from the database at a time.
 const replayRun = 1000
 
-// replayLocal reads the member's own database. etcd's watch would read all
-// from the start on ten times a second, and lets nobody write while it does.
+// replayLocal reads the member's own database. A watch of etcd would read everything
+// after its start ten times a second, and block writes while it reads.
 func (s *Store) replayLocal(ctx context.Context, prefix string, after, through storage.Revision, visit func([]storage.Event) error) error {
 	for after < through {
 		events, reached, err := s.replayOnce(ctx, prefix, after, through)
@@ -111,7 +111,8 @@ func (s *Store) replayLocal(ctx context.Context, prefix string, after, through s
 	return nil
 }
 
-// replayOnce returns the changes of the next revisions, and how far they reach.
+// replayOnce returns the changes of the next replayRun revisions after a revision,
+// and the last of these revisions.
 func (s *Store) replayOnce(ctx context.Context, prefix string, after, through storage.Revision) ([]storage.Event, storage.Revision, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, 0, err
@@ -122,25 +123,25 @@ func (s *Store) replayOnce(ctx context.Context, prefix string, after, through st
 	if err != nil {
 		return nil, 0, err
 	}
-	// Looked at after the read: what was there then had not been compacted.
+	// Checked after the read: if after is not compacted now, it was not then.
 	if first := storage.Revision(s.local.kv.FirstRev()); after < first-1 {
 		return nil, 0, storage.ErrCompacted
 	}
 	return events, reached, nil
 }
 
-// changes returns the changes in (after, through]: the database has every one
-// under its revision.
+// changes returns the changes in (after, through]. The database keeps each change
+// under its revision as the key.
 func (l *localMember) changes(prefix string, after, through storage.Revision) ([]storage.Event, error) {
 	from := mvcc.RevToBytes(mvcc.Revision{Main: int64(after) + 1}, mvcc.NewRevBytes())
 	end := mvcc.RevToBytes(mvcc.Revision{Main: int64(through) + 1}, mvcc.NewRevBytes())
 	tx := l.database.ConcurrentReadTx()
 	tx.RLock()
 	defer tx.RUnlock()
-	// The values are the database's own memory, until the transaction ends. Behind
-	// what has been committed come the changes that have not. etcd may take those
-	// from a copy that is older than the last commit: then it tells some of the
-	// committed ones once more, which is all the same to its own reads of one key.
+	// The values are the database's own memory until the transaction ends. The
+	// changes that are not committed yet follow the committed ones. etcd may take
+	// them from a buffer older than the last commit: then some committed changes come
+	// twice, which does not matter to etcd's own reads of single keys.
 	keys, values := tx.UnsafeRange(schema.Key, from, end, 0)
 	var events []storage.Event
 	var last []byte

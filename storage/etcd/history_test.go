@@ -7,10 +7,10 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// TestReplayTellsACommittedChangeOnce: after a commit, and until the next
+// TestReplayReturnsACommittedChangeOnce: after a commit, and until the next
 // change, etcd reads the changes that it has just committed from memory as well,
 // if they have been read from there before.
-func TestReplayTellsACommittedChangeOnce(t *testing.T) {
+func TestReplayReturnsACommittedChangeOnce(t *testing.T) {
 	store, err := Embed(t.Context(), EmbedConfig{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)

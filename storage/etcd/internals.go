@@ -1,0 +1,94 @@
+package etcd
+
+import (
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+
+	etcdversion "go.etcd.io/etcd/api/v3/version"
+)
+
+// An embedded member takes three shortcuts that etcd's API does not promise:
+//
+//   - walsegments.go prepares the files of the write-ahead log under the names by
+//     which etcd opens them next, and sets their length by a variable of etcd's.
+//   - residentset.go drops pages of the database's file, which bbolt maps, and
+//     relies on an open read transaction to keep the mapping where it is.
+//   - local.go, localwatch.go and history.go read the member's store itself
+//     instead of its API, the history even by the keys of its database.
+//
+// They were verified by reading the releases below. At start each is used only if
+// the program has been linked with such a release; the first two also look
+// whether they find the files and the mapping that they expect. A shortcut that
+// is not to be relied on is left out, with one line in the log; all that is lost
+// is speed.
+const (
+	// verifiedEtcd is the minor version of etcd whose internals are known. etcd's
+	// patch releases only mend faults.
+	verifiedEtcd = "3.7"
+	// verifiedBolt is the same for bbolt, which etcd requires and a program's go.mod
+	// may raise on its own.
+	verifiedBolt = "v1.5"
+
+	boltModule = "go.etcd.io/bbolt"
+)
+
+// versions are the releases that a program has been linked with. bolt is empty if
+// the program's build information has no modules, as that of tests has none.
+type versions struct{ etcd, bolt string }
+
+// linkedVersions returns the releases that this program has been linked with.
+// bbolt's is known only from the build information, because its own constant
+// lags behind.
+func linkedVersions() versions {
+	linked := versions{etcd: etcdversion.Version}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return linked
+	}
+	for _, module := range info.Deps {
+		if module.Path != boltModule {
+			continue
+		}
+		if module.Replace != nil {
+			module = module.Replace
+		}
+		linked.bolt = module.Version
+	}
+	return linked
+}
+
+// verify says which release the shortcuts were not verified with, if any.
+func (v versions) verify() error {
+	switch {
+	case !isRelease(v.etcd, verifiedEtcd):
+		return fmt.Errorf("this program is linked with etcd %q, and the internals of %s are known", v.etcd, verifiedEtcd)
+	case v.bolt != "" && !isRelease(v.bolt, verifiedBolt):
+		return fmt.Errorf("this program is linked with bbolt %q, and the internals of %s are known", v.bolt, verifiedBolt)
+	}
+	return nil
+}
+
+// isRelease reports whether a version is a release of a minor version, and no
+// pre-release.
+func isRelease(version, minor string) bool {
+	patch, ok := strings.CutPrefix(version, minor+".")
+	return ok && patch != "" && strings.Trim(patch, "0123456789") == ""
+}
+
+// usesInternals decides whether a member may take the shortcuts.
+func (c EmbedConfig) usesInternals(logger *slog.Logger) bool {
+	if c.PublicAPIOnly {
+		return false
+	}
+	linked := c.linked
+	if linked == nil {
+		linked = linkedVersions
+	}
+	if err := linked().verify(); err != nil {
+		logger.Warn("the embedded etcd is used through its API only: reads, writes and memory cost more", "reason", err)
+		return false
+	}
+	return true
+}
