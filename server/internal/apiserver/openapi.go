@@ -69,10 +69,7 @@ func (b *openAPIBuild) v3(versions ...*groupVersion) error {
 			continue
 		}
 		if builder == nil {
-			var err error
-			if builder, err = openapi.NewBuilder(kubernetesVersion); err != nil {
-				return err
-			}
+			builder = openapi.NewBuilder(kubernetesVersion)
 		}
 		document, err := builder.V3Document(v.described())
 		if err != nil {
@@ -124,17 +121,13 @@ func (b *openAPIBuild) v2(d *documents) error {
 	if d.openAPI.v2.json.Load() != nil {
 		return nil
 	}
-	builder, err := openapi.NewBuilder(kubernetesVersion)
-	if err != nil {
-		return err
-	}
 	var groups []openapi.Group
 	for _, g := range d.groups {
 		for _, v := range g.versions {
 			groups = append(groups, v.described())
 		}
 	}
-	document, err := builder.V2Document(groups)
+	document, err := openapi.NewBuilder(kubernetesVersion).V2Document(groups)
 	if err != nil {
 		return err
 	}

@@ -25,15 +25,10 @@ type Builder struct {
 }
 
 // NewBuilder returns a builder of documents that say they are of the given
-// version of Kubernetes. The first one of a process reads the schema of
-// server-side apply, unless that has been used already.
-func NewBuilder(version string) (*Builder, error) {
-	m, err := newModels()
-	if err != nil {
-		return nil, err
-	}
+// version of Kubernetes.
+func NewBuilder(version string) *Builder {
 	info := &spec.Info{InfoProps: spec.InfoProps{Title: "Kubernetes", Version: version}}
-	return &Builder{info: info, models: m}, nil
+	return &Builder{info: info, models: newModels()}
 }
 
 // V3 describes one group and version. The result shares its parts with what

@@ -6,12 +6,13 @@
 //
 // Schemas of built-in kinds are read off their Go types, when somebody asks
 // and not before: names and presence from the json tags, descriptions from the
-// SwaggerDoc methods, merge keys from the patch tags, list types and defaults
-// from the schema that server-side apply uses. What the types do not say is in
-// two tables, presence.go and enums.go; a test holds them against the sources
-// of k8s.io/api. Schemas of custom kinds come with their resource.
+// SwaggerDoc methods, merge keys from the patch tags. What the types do not say
+// is in tables: presence.go and enums.go, which a test holds against the
+// sources of k8s.io/api, merge.go and package mergestrategy, which a test holds
+// against the schema by which client-go merges. Schemas of custom kinds come
+// with their resource.
 //
-// Reading order: endpoint.go (what is described), models.go and fields.go
-// (schemas), custom.go, paths.go, operations.go and parameters.go (verbs),
+// Reading order: endpoint.go (what is described), models.go, fields.go
+// and merge.go (schemas), custom.go, paths.go, operations.go and parameters.go (verbs),
 // document.go (version 3), swagger.go (version 2).
 package openapi

@@ -8,15 +8,14 @@ import (
 	"strings"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
-	smd "sigs.k8s.io/structured-merge-diff/v6/schema"
 )
 
 // structReader turns the fields of one struct type into properties.
 type structReader struct {
 	models *models
 	name   string // of the model
+	typ    reflect.Type
 	docs   map[string]string
-	merge  *smd.Map // nil if server-side apply does not know the type
 	schema spec.Schema
 	uses   []string
 }
@@ -55,21 +54,8 @@ func (s *structReader) isOptional(field, options string) bool {
 func (s *structReader) property(f reflect.StructField, name, options, doc string) spec.Schema {
 	p := s.value(f.Type)
 	p.Description = describe(doc, p.Enum)
-	switch field, ok := s.mergeField(name); {
-	case ok:
-		p.Default = defaultOf(field.Default)
-		addListType(p, field.Type.Inlined)
-		if r := field.Type.ElementRelationship; r != nil && *r == smd.Atomic {
-			p.AddExtension("x-kubernetes-map-type", "atomic")
-		}
-	default:
-		if !strings.Contains(options, "omitempty") || f.Type.Kind() == reflect.Struct {
-			p.Default = zero(f.Type)
-		}
-		if keys := listKeys[s.name+"."+name]; keys != nil {
-			addListType(p, smd.Atom{List: &smd.List{ElementRelationship: smd.Associative, Keys: keys}})
-		}
-	}
+	p.Default = s.defaultOf(f, name, options)
+	s.addMergeStrategy(p, name)
 	if key := f.Tag.Get("patchMergeKey"); key != "" {
 		p.AddExtension("x-kubernetes-patch-merge-key", key)
 	}
@@ -101,21 +87,6 @@ func (s *structReader) value(t reflect.Type) *spec.Schema {
 	p := scalar(t.Kind())
 	p.Enum = s.models.enums[t]
 	return p
-}
-
-// mergeField returns what server-side apply knows of a field.
-func (s *structReader) mergeField(name string) (smd.StructField, bool) {
-	if s.merge == nil {
-		return smd.StructField{}, false
-	}
-	return s.merge.FindField(name)
-}
-
-// listKeys are the keys of lists in types that the apply schema of the
-// built-in kinds leaves out. By model name and field.
-var listKeys = map[string][]string{
-	"io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionStatus.conditions": {"type"},
-	"io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps.x-kubernetes-validations":  {"rule"},
 }
 
 // element is value for what lists and maps hold.
@@ -209,58 +180,6 @@ var leafDocs = map[string]string{
 	"JSONSchemaPropsOrArray":       "One schema, or an array of schemas.",
 	"JSONSchemaPropsOrBool":        "One schema, or a boolean.",
 	"JSONSchemaPropsOrStringArray": "One schema, or an array of strings.",
-}
-
-// addListType says how the elements of a list are told apart, in the words of
-// the extensions that KEP-555 defines.
-func addListType(p *spec.Schema, atom smd.Atom) {
-	switch list := atom.List; {
-	case list == nil || p.Items == nil:
-	case list.ElementRelationship == smd.Atomic:
-		p.AddExtension("x-kubernetes-list-type", "atomic")
-	case len(list.Keys) > 0:
-		p.AddExtension("x-kubernetes-list-type", "map")
-		p.AddExtension("x-kubernetes-list-map-keys", slices.Clone(list.Keys))
-	default:
-		p.AddExtension("x-kubernetes-list-type", "set")
-	}
-	if atom.Map != nil && p.AdditionalProperties != nil && atom.Map.ElementRelationship == smd.Atomic {
-		p.AddExtension("x-kubernetes-map-type", "atomic")
-	}
-}
-
-// defaultOf returns a default in the types of JSON.
-func defaultOf(value any) any {
-	if m, ok := value.(map[any]any); ok {
-		converted := make(map[string]any, len(m))
-		for k, v := range m {
-			if name, ok := k.(string); ok {
-				converted[name] = defaultOf(v)
-			}
-		}
-		return converted
-	}
-	return value
-}
-
-// unionsOf describes the fields of which one excludes the others.
-func unionsOf(m *smd.Map) []any {
-	if m == nil {
-		return nil
-	}
-	var unions []any
-	for _, u := range m.Unions {
-		fields := make(map[string]any, len(u.Fields))
-		for _, f := range u.Fields {
-			fields[f.FieldName] = f.DiscriminatorValue
-		}
-		union := map[string]any{"fields-to-discriminateBy": fields}
-		if u.Discriminator != nil {
-			union["discriminator"] = *u.Discriminator
-		}
-		unions = append(unions, union)
-	}
-	return unions
 }
 
 // describe returns a description with the values that are allowed, for clients

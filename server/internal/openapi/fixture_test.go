@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -58,15 +57,6 @@ func things(schemaOf func() *spec.Schema) Group {
 		Fields:  []served.Field{{Name: "spec.color", Paths: [][]string{{"spec", "color"}}}},
 	}
 	return Group{Version: schema.GroupVersion{Group: res.Group, Version: res.Version}, Endpoints: []Endpoint{{Resource: res, Verbs: everyVerb}}}
-}
-
-func newTestBuilder(t *testing.T) *Builder {
-	t.Helper()
-	b, err := NewBuilder("v1.99.0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }
 
 // filler sets every field of every type, so that all of them are in the JSON.

@@ -1,21 +1,17 @@
 package openapi
 
 import (
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/kube-openapi/pkg/validation/spec"
-	smd "sigs.k8s.io/structured-merge-diff/v6/schema"
+
+	"github.com/levelwire/levelwire/server/internal/resource/mergestrategy"
 )
 
 const definitions = "#/definitions/"
@@ -27,7 +23,6 @@ const definitions = "#/definitions/"
 // them, because the documents are kept encoded.
 type models struct {
 	byName map[string]*model
-	merge  *smd.Schema
 	enums  map[reflect.Type][]any
 }
 
@@ -39,24 +34,9 @@ type model struct {
 	v3     *spec.Schema // converted, on first use
 }
 
-func newModels() (*models, error) {
-	merge, err := mergeSchema()
-	if err != nil {
-		return nil, err
-	}
-	return &models{byName: make(map[string]*model), merge: merge, enums: enums()}, nil
+func newModels() *models {
+	return &models{byName: make(map[string]*model), enums: enums()}
 }
-
-// mergeSchema returns the schema of server-side apply for the built-in types.
-// It takes a tenth of a second to parse, once per process.
-var mergeSchema = sync.OnceValues(func() (*smd.Schema, error) {
-	pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}}
-	typed, err := applyconfigurations.NewTypeConverter(scheme.Scheme).ObjectToTyped(pod)
-	if err != nil {
-		return nil, fmt.Errorf("reach the schema of server-side apply: %w", err)
-	}
-	return typed.Schema(), nil
-})
 
 // named is a type that knows its published name.
 type named interface{ OpenAPIModelName() string }
@@ -95,15 +75,15 @@ func (m *models) add(t reflect.Type) string {
 		return name
 	}
 	entry.kinds = kindsOf(t)
-	s := structReader{models: m, name: name, docs: docsOf(t), merge: m.mergeMap(name)}
+	s := structReader{models: m, name: name, typ: t, docs: docsOf(t)}
 	s.schema.Type = spec.StringOrArray{"object"}
 	s.schema.Description = describe(s.docs[""], nil)
 	s.fields(t, s.docs)
-	if s.merge != nil && s.merge.ElementRelationship == smd.Atomic {
+	if mergestrategy.OfType(t).Kind == mergestrategy.Atomic {
 		s.schema.AddExtension("x-kubernetes-map-type", "atomic")
 	}
-	if unions := unionsOf(s.merge); unions != nil {
-		s.schema.AddExtension("x-kubernetes-unions", unions)
+	if union, ok := unions[name]; ok {
+		s.schema.AddExtension("x-kubernetes-unions", []any{union.extension()})
 	}
 	entry.schema, entry.uses = s.schema, s.uses
 	return name
@@ -157,15 +137,6 @@ func kindValue(kind schema.GroupVersionKind) map[string]any {
 
 // refTo returns a reference to a model.
 func refTo(name string) *spec.Schema { return spec.RefSchema(definitions + name) }
-
-// mergeMap returns what server-side apply knows of a model, or nil.
-func (m *models) mergeMap(name string) *smd.Map {
-	def, ok := m.merge.FindNamedType(name)
-	if !ok {
-		return nil
-	}
-	return def.Map
-}
 
 // reach adds to found the names of all models that a name needs, itself
 // included.

@@ -9,7 +9,7 @@
 //
 // Every write pays for Update, so for kinds with a Go type it is read off the
 // type. shape.go knows, once per type, which fields there are and, from the table
-// of relations.go, which lists have keys; schema.go tells the library the same.
+// of package mergestrategy, which lists have keys; schema.go tells the library the same.
 // diff.go compares two objects along a shape, with equal.go for what has no
 // parts; update.go makes entries of that, and neither decodes nor encodes those
 // that the change does not touch. Custom resources, and objects whose

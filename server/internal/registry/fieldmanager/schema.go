@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/resource/mergestrategy"
 )
 
 // goTypes is the TypeConverter of a kind with a Go type. What client-go has for
@@ -97,9 +98,9 @@ func (b *schemaBuilder) ref(s *shape) schema.TypeRef {
 }
 
 func (b *schemaBuilder) structRef(s *shape) schema.TypeRef {
-	name := typeName(s.t)
+	name := mergestrategy.TypeName(s.t)
 	ref := named(name)
-	if inherent := relations()[name].kind == whole; inherent != s.whole {
+	if inherent := mergestrategy.OfType(s.t).Kind == mergestrategy.Atomic; inherent != s.whole {
 		relationship := schema.Separable
 		if s.whole {
 			relationship = schema.Atomic
@@ -111,7 +112,7 @@ func (b *schemaBuilder) structRef(s *shape) schema.TypeRef {
 	}
 	b.done[name] = true
 	m := &schema.Map{}
-	if relations()[name].kind == whole {
+	if mergestrategy.OfType(s.t).Kind == mergestrategy.Atomic {
 		m.ElementRelationship = schema.Atomic
 	}
 	if len(s.fields) == 0 {

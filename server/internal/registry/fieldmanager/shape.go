@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"github.com/levelwire/levelwire/server/internal/resource/mergestrategy"
 )
 
 // shape is what a Go type is to field ownership. Shapes are immutable and may
@@ -107,7 +109,7 @@ func (b *shapeBuilder) of(t reflect.Type) *shape {
 	case t.Kind() == reflect.Struct:
 		b.known[t] = s
 		s.kind = structure
-		s.whole = relations()[typeName(t)].kind == whole
+		s.whole = mergestrategy.OfType(t).Kind == mergestrategy.Atomic
 		b.addFields(s, t, nil)
 		slices.SortFunc(s.fields, func(a, b field) int { return strings.Compare(a.name, b.name) })
 	case t.Kind() == reflect.Map:
@@ -158,21 +160,21 @@ func hasOption(options, want string) bool {
 // field.
 func (b *shapeBuilder) fieldShape(parent *shape, name string, t reflect.Type) *shape {
 	s := b.of(t)
-	rel, ok := relations()[typeName(parent.t)+"."+name]
-	if !ok {
+	strategy := mergestrategy.OfField(parent.t, name)
+	if strategy.Kind == mergestrategy.Unmarked {
 		return s
 	}
 	own := *s
-	switch rel.kind {
-	case whole:
+	switch strategy.Kind {
+	case mergestrategy.Atomic:
 		own.whole = true
-	case apart:
+	case mergestrategy.Granular:
 		own.whole = false
-	case asSet:
+	case mergestrategy.Set:
 		own.kind, own.whole = setList, false
-	case byKey:
+	case mergestrategy.Map:
 		own.kind, own.whole = keyedList, false
-		own.keys = make([]key, len(rel.keys))
+		own.keys = make([]key, len(strategy.Keys))
 	}
 	return &own
 }
@@ -185,7 +187,7 @@ func resolveKeys(s *shape) {
 		if list.kind != keyedList {
 			continue
 		}
-		names := slices.Clone(relations()[typeName(s.t)+"."+s.fields[i].name].keys)
+		names := slices.Clone(mergestrategy.OfField(s.t, s.fields[i].name).Keys)
 		slices.Sort(names)
 		for j, name := range names {
 			list.keys[j] = key{field: list.elem.field(name)}
@@ -206,8 +208,8 @@ func (s *shape) field(name string) *field {
 // defaultKey is what an absent member of a key counts as: what the table says, or
 // its type's zero value if it is a member that is never left out.
 func defaultKey(element *shape, f *field) any {
-	if rel := relations()[typeName(element.t)+"."+f.name]; rel.kind == defaulted {
-		return rel.fallback
+	if strategy := mergestrategy.OfField(element.t, f.name); strategy.Kind == mergestrategy.KeyDefault {
+		return strategy.Default
 	}
 	switch kind := f.shape.t.Kind(); {
 	case f.omitEmpty || f.omitZero != nil:
