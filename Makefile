@@ -36,6 +36,7 @@ test-kubectl: ## a tour of every command of kubectl, with the one that is built 
 
 test-adapters: ## the adapter for code that expects client-go's informers (a module of its own)
 	cd adapters/clientgo && $(GO) vet ./... && $(GO) test -race ./...
+	cd tests/peers && $(GO) test -race ./clientgo
 
 bench: ## benchmarks of the core
 	$(GO) test -run '^$$' -bench . -benchmem ./server/internal/watchcache ./server/internal/apiserver ./client/cache ./client/informer ./storage/...

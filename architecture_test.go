@@ -155,6 +155,23 @@ func TestSourceFilesStayReadable(t *testing.T) {
 	}
 }
 
+// TestClientModulesStayLight: a program that uses the client does not resolve
+// the server's dependencies. go.mod lists all modules that a build or a test of
+// the module needs.
+func TestClientModulesStayLight(t *testing.T) {
+	for _, dir := range []string{"client", "adapters/clientgo"} {
+		content, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, heavy := range []string{module + " ", "go.etcd.io/", "google.golang.org/grpc", "k8s.io/apiserver", "k8s.io/apiextensions-apiserver"} {
+			if strings.Contains(string(content), "\t"+heavy) {
+				t.Errorf("%s/go.mod requires %s", dir, heavy)
+			}
+		}
+	}
+}
+
 type sourceFile struct {
 	path  string
 	ast   *ast.File

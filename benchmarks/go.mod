@@ -7,7 +7,6 @@ require (
 	github.com/klauspost/compress v1.20.1
 	github.com/levelwire/levelwire v0.1.0
 	github.com/levelwire/levelwire/client v0.1.0
-	github.com/levelwire/levelwire/internal v0.1.0
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
 	k8s.io/client-go v0.37.2
@@ -18,6 +17,7 @@ require (
 	github.com/NYTimes/gziphandler v1.1.1 // indirect
 	github.com/fsnotify/fsnotify v1.9.0 // indirect
 	github.com/kylelemons/godebug v1.1.0 // indirect
+	github.com/levelwire/levelwire/internal v0.1.0 // indirect
 	k8s.io/kms v0.37.2 // indirect
 	k8s.io/streaming v0.37.2 // indirect
 )

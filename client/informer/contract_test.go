@@ -22,22 +22,10 @@ import (
 	"github.com/levelwire/levelwire/client/informer/informertest"
 	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/internal/faultnet"
-	"github.com/levelwire/levelwire/levelwiretest"
 )
 
 func TestContractOnAScriptedServer(t *testing.T) {
 	informertest.Run(t, scripted, synctest.Test)
-}
-
-func TestContractOnOurServer(t *testing.T) {
-	for _, contentType := range []rest.ContentType{rest.JSON, rest.Protobuf} {
-		t.Run(string(contentType), func(t *testing.T) {
-			server := levelwiretest.Start(t)
-			informertest.Run(t, func(*testing.T) informertest.Server {
-				return informertest.Server{Config: server.Config(), Options: rest.Options{ContentType: contentType}}
-			}, nil)
-		})
-	}
 }
 
 // memory is the least API server that list-watch needs, in 150 lines and over a

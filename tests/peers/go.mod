@@ -5,9 +5,11 @@ go 1.26.0
 require (
 	github.com/go-logr/logr v1.4.4
 	github.com/levelwire/levelwire v0.1.0
+	github.com/levelwire/levelwire/adapters/clientgo v0.1.0
 	github.com/levelwire/levelwire/client v0.1.0
 	github.com/levelwire/levelwire/internal v0.1.0
 	go.etcd.io/etcd/server/v3 v3.7.3
+	go.uber.org/goleak v1.3.0
 	golang.org/x/sync v0.24.0
 	k8s.io/api v0.37.2
 	k8s.io/apiextensions-apiserver v0.37.2

@@ -1,4 +1,4 @@
-package informer
+package informer_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/levelwiretest"
 )
@@ -25,9 +26,9 @@ func TestTransformsChangeNobodyElse(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		factory := NewFactory(client, Options{})
+		factory := informer.NewFactory(client, informer.Options{})
 		defer factory.Shutdown()
-		i := For[*corev1.ConfigMap](factory, ListOptions{LabelSelector: "equal=yes"})
+		i := informer.For[*corev1.ConfigMap](factory, informer.ListOptions{LabelSelector: "equal=yes"})
 		if err := i.SetTransform(func(obj *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 			obj.Labels["mine"] = obj.Name
 			return obj, nil

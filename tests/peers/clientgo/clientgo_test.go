@@ -1,4 +1,4 @@
-package clientgo
+package clientgo_test
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 	clientgocache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/levelwire/levelwire/adapters/clientgo"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/levelwiretest"
@@ -46,7 +47,7 @@ func prepare(t *testing.T, opts informer.Options) *fixture {
 	f := &fixture{ctx: ctx, api: rest.For[*corev1.ConfigMap](client).Namespace("default"), factory: informer.NewFactory(client, opts)}
 	t.Cleanup(f.factory.Shutdown)
 	f.ours = informer.For[*corev1.ConfigMap](f.factory, informer.ListOptions{Namespace: "default", LabelSelector: "color"})
-	f.theirs = SharedIndexInformer(f.ours)
+	f.theirs = clientgo.SharedIndexInformer(f.ours)
 	return f
 }
 
@@ -84,7 +85,7 @@ func TestClientGosListersReadTheLocalCopy(t *testing.T) {
 	if err != nil || len(found) != 1 || found[0].Name != "b" {
 		t.Errorf("List: %v, %v", found, err)
 	}
-	generic := GenericInformer(f.ours, corev1.Resource("configmaps"))
+	generic := clientgo.GenericInformer(f.ours, corev1.Resource("configmaps"))
 	if obj, err := generic.Lister().ByNamespace("default").Get("a"); err != nil || obj.(*corev1.ConfigMap).UID != red.UID {
 		t.Errorf("the generic lister: %v, %v", obj, err)
 	}
@@ -166,20 +167,6 @@ func TestControllerOfClientGoRuns(t *testing.T) {
 	<-worked
 }
 
-func TestMissedEndIsATombstone(t *testing.T) {
-	var told any
-	h := adapted[*corev1.ConfigMap]{clientgocache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) { told = obj }}}
-	obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}
-	h.OnDelete(obj, true)
-	if told != any(obj) {
-		t.Errorf("told of %v", told)
-	}
-	h.OnDelete(obj, false)
-	if tombstone, ok := told.(clientgocache.DeletedFinalStateUnknown); !ok || tombstone.Key != "ns/a" || tombstone.Obj != any(obj) {
-		t.Errorf("told of %v", told)
-	}
-}
-
 func TestHandlersSayWhetherTheyWantResyncs(t *testing.T) {
 	const period = 20 * time.Millisecond
 	f := prepare(t, informer.Options{Resync: period})
@@ -231,7 +218,7 @@ func TestRemovedHandlerIsNotCalled(t *testing.T) {
 		t.Error("the handler of another informer was removed")
 	}
 	for range 2 { // twice is harmless
-		if err := SharedIndexInformer(f.ours).RemoveEventHandler(removed); err != nil {
+		if err := clientgo.SharedIndexInformer(f.ours).RemoveEventHandler(removed); err != nil {
 			t.Error(err)
 		}
 	}
@@ -254,7 +241,7 @@ func TestWhatCannotBeSaysSo(t *testing.T) {
 		"SetWatchErrorHandler":            f.theirs.SetWatchErrorHandler(nil),
 		"SetWatchErrorHandlerWithContext": f.theirs.SetWatchErrorHandlerWithContext(nil),
 	} {
-		if !errors.Is(err, ErrNotSupported) || !strings.Contains(err.Error(), what) {
+		if !errors.Is(err, clientgo.ErrNotSupported) || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

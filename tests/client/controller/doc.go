@@ -1,0 +1,2 @@
+// Package controller tests controllers against a real server; tests only.
+package controller

@@ -1,0 +1,3 @@
+// Package informer tests informers, and runs their examples, against a real
+// server; tests only.
+package informer

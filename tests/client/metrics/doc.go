@@ -1,0 +1,3 @@
+// Package metrics tests what the metrics of the client show of informers of a real
+// server; tests only.
+package metrics
