@@ -1,6 +1,6 @@
-// Package builtin is the table of the kinds that Kubernetes ships: one file
-// per API group with one entry per kind, and beside them the defaults and the
-// validation that those kinds have beyond what all kinds share.
+// Package builtin is the table of the kinds that Kubernetes ships. It collects
+// the packages below it: one package per API group, with an entry, the
+// defaults, the validation and the printer columns of each kind.
 //
-// Adding a kind is one entry: see define.
+// To add a kind, write one entry (see define.Resource) in its group's package.
 package builtin

@@ -5,6 +5,23 @@ import (
 	"slices"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/admissionregistration"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/apiextensions"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/apps"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/autoscaling"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/batch"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/certificates"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/coordination"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/core"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/discovery"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/dynamicresource"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/flowcontrol"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/networking"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/node"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/policy"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/rbac"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/scheduling"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/storage"
 	"github.com/levelwire/levelwire/server/internal/resource/columns"
 )
 
@@ -12,23 +29,23 @@ import (
 // order. Resources that are shown over another one come together with it.
 func Resources() []*resource.Resource {
 	all := slices.Concat(
-		coreResources(),
-		appsResources(),
-		batchResources(),
-		coordinationResources(),
-		discoveryResources(),
-		rbacResources(),
-		storageResources(),
-		networkingResources(),
-		policyResources(),
-		autoscalingResources(),
-		schedulingResources(),
-		admissionResources(),
-		certificatesResources(),
-		nodeResources(),
-		flowcontrolResources(),
-		dynamicResources(),
-		extensionsResources(),
+		core.Resources(),
+		apps.Resources(),
+		batch.Resources(),
+		coordination.Resources(),
+		discovery.Resources(),
+		rbac.Resources(),
+		storage.Resources(),
+		networking.Resources(),
+		policy.Resources(),
+		autoscaling.Resources(),
+		scheduling.Resources(),
+		admissionregistration.Resources(),
+		certificates.Resources(),
+		node.Resources(),
+		flowcontrol.Resources(),
+		dynamicresource.Resources(),
+		apiextensions.Resources(),
 	)
 	for _, r := range all {
 		r.Columns, r.Row = columns.For(r.GroupVersionKind())

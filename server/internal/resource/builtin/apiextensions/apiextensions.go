@@ -1,0 +1,97 @@
+// Package apiextensions defines CustomResourceDefinitions.
+package apiextensions
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensionsvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
+)
+
+// Resources returns the resources of the group, each made anew.
+func Resources() []*resource.Resource {
+	return []*resource.Resource{
+		define.Resource[apiextensionsv1.CustomResourceDefinition, apiextensionsv1.CustomResourceDefinitionList](apiextensionsv1.SchemeGroupVersion, define.Kind{
+			Name: "CustomResourceDefinition", Plural: "customresourcedefinitions",
+			ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"},
+			Cluster: true, Path: "apiextensions.k8s.io/customresourcedefinitions",
+			Status: true, ConditionalOnly: true,
+			NameRule: func(string, bool) []string { return nil }, // it follows from the spec, and is checked with it
+		}, definitionRules()),
+	}
+}
+
+// definitionRules are those of custom resource definitions. What a definition
+// must be is checked by the library that kube-apiserver checks it with, so
+// that its messages are the ones that are known.
+func definitionRules() define.Rules[*apiextensionsv1.CustomResourceDefinition] {
+	return define.Rules[*apiextensionsv1.CustomResourceDefinition]{
+		Default:          defaultDefinition,
+		PrepareForCreate: rememberStoredVersion,
+		PrepareForUpdate: func(crd, _ *apiextensionsv1.CustomResourceDefinition) { rememberStoredVersion(crd) },
+		ValidateCreate: func(crd *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
+			return checkDefinitions(func(list ...*apiextensions.CustomResourceDefinition) field.ErrorList {
+				return apiextensionsvalidation.ValidateCustomResourceDefinition(context.Background(), list[0])
+			}, crd)
+		},
+		ValidateUpdate: func(crd, old *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
+			return checkDefinitions(func(list ...*apiextensions.CustomResourceDefinition) field.ErrorList {
+				return apiextensionsvalidation.ValidateCustomResourceDefinitionUpdate(context.Background(), list[0], list[1])
+			}, crd, old)
+		},
+		ValidateStatus: func(crd, old *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
+			return checkDefinitions(func(list ...*apiextensions.CustomResourceDefinition) field.ErrorList {
+				return apiextensionsvalidation.ValidateUpdateCustomResourceDefinitionStatus(context.Background(), list[0], list[1])
+			}, crd, old)
+		},
+		PrepareForDelete: func(crd *apiextensionsv1.CustomResourceDefinition) {
+			if !slices.Contains(crd.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
+				crd.Finalizers = append(slices.Clip(crd.Finalizers), apiextensionsv1.CustomResourceCleanupFinalizer)
+			}
+		},
+	}
+}
+
+func defaultDefinition(crd *apiextensionsv1.CustomResourceDefinition) {
+	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)
+	if w := crd.Spec.Conversion.Webhook; w != nil && w.ClientConfig != nil && w.ClientConfig.Service != nil {
+		apiextensionsv1.SetDefaults_ServiceReference(w.ClientConfig.Service)
+	}
+}
+
+// rememberStoredVersion notes that objects of the storage version may lie in
+// the store from now on. Only a person, or a migration, takes a version off
+// that list again.
+func rememberStoredVersion(crd *apiextensionsv1.CustomResourceDefinition) {
+	for _, v := range crd.Spec.Versions {
+		if v.Storage && !slices.Contains(crd.Status.StoredVersions, v.Name) {
+			// The status may share memory with the definition that is replaced.
+			crd.Status.StoredVersions = append(slices.Clip(crd.Status.StoredVersions), v.Name)
+		}
+	}
+}
+
+// checkDefinitions runs a check of the library, which wants the unversioned
+// type. Of the metadata only the name and the approval of groups of Kubernetes
+// itself are its concern: the rest has been checked as everybody's.
+func checkDefinitions(check func(...*apiextensions.CustomResourceDefinition) field.ErrorList, list ...*apiextensionsv1.CustomResourceDefinition) field.ErrorList {
+	unversioned := make([]*apiextensions.CustomResourceDefinition, len(list))
+	for i, crd := range list {
+		unversioned[i] = &apiextensions.CustomResourceDefinition{}
+		// The library's conversion shares memory with its source.
+		if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd.DeepCopy(), unversioned[i], nil); err != nil {
+			return field.ErrorList{field.InternalError(field.NewPath("spec"), err)}
+		}
+	}
+	return slices.DeleteFunc(check(unversioned...), func(e *field.Error) bool {
+		return strings.HasPrefix(e.Field, "metadata.") && e.Field != "metadata.name" &&
+			e.Field != "metadata.annotations["+apiextensionsv1.KubeAPIApprovedAnnotation+"]"
+	})
+}

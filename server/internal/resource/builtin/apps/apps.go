@@ -1,0 +1,32 @@
+// Package apps defines the workloads of the group apps.
+package apps
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
+)
+
+// Resources returns the resources of the group, each made anew.
+func Resources() []*resource.Resource {
+	gv := appsv1.SchemeGroupVersion
+	return []*resource.Resource{
+		define.Resource[appsv1.Deployment, appsv1.DeploymentList](gv, define.Kind{
+			Name: "Deployment", Plural: "deployments", ShortNames: []string{"deploy"}, Categories: define.InAll, Status: true, Scale: deploymentScale(),
+		}, deploymentRules()),
+		define.Resource[appsv1.ReplicaSet, appsv1.ReplicaSetList](gv, define.Kind{
+			Name: "ReplicaSet", Plural: "replicasets", ShortNames: []string{"rs"}, Categories: define.InAll, Status: true, Scale: replicaSetScale(),
+			Fields: []resource.Field{define.SelectableOr("status.replicas", "0")},
+		}, replicaSetRules()),
+		define.Resource[appsv1.StatefulSet, appsv1.StatefulSetList](gv, define.Kind{
+			Name: "StatefulSet", Plural: "statefulsets", ShortNames: []string{"sts"}, Categories: define.InAll, Status: true, Scale: statefulSetScale(),
+		}, statefulSetRules()),
+		define.Resource[appsv1.DaemonSet, appsv1.DaemonSetList](gv, define.Kind{
+			Name: "DaemonSet", Plural: "daemonsets", ShortNames: []string{"ds"}, Categories: define.InAll, Status: true,
+		}, daemonSetRules()),
+		define.Resource[appsv1.ControllerRevision, appsv1.ControllerRevisionList](gv, define.Kind{
+			Name: "ControllerRevision", Plural: "controllerrevisions", NoGeneration: true,
+		}, controllerRevisionRules()),
+	}
+}

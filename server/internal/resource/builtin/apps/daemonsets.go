@@ -1,0 +1,75 @@
+package apps
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/podspec"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
+)
+
+func daemonSetRules() define.Rules[*appsv1.DaemonSet] {
+	return define.Rules[*appsv1.DaemonSet]{
+		Default:  defaultDaemonSet,
+		Validate: validateDaemonSet,
+		ValidateUpdate: func(d, old *appsv1.DaemonSet) field.ErrorList {
+			return validate.Unchanged(validate.SpecPath.Child("selector"), d.Spec.Selector, old.Spec.Selector)
+		},
+	}
+}
+
+func defaultDaemonSet(d *appsv1.DaemonSet) {
+	podspec.DefaultTemplate(&d.Spec.Template)
+	define.SetDefaultPtr(&d.Spec.RevisionHistoryLimit, revisionHistory)
+	strategy := &d.Spec.UpdateStrategy
+	define.SetDefault(&strategy.Type, appsv1.RollingUpdateDaemonSetStrategyType)
+	if strategy.Type == appsv1.RollingUpdateDaemonSetStrategyType {
+		define.SetDefaultPtr(&strategy.RollingUpdate, appsv1.RollingUpdateDaemonSet{})
+		define.SetDefaultPtr(&strategy.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))
+		define.SetDefaultPtr(&strategy.RollingUpdate.MaxSurge, intstr.FromInt32(0))
+	}
+}
+
+func validateDaemonSet(d *appsv1.DaemonSet) field.ErrorList {
+	spec := &d.Spec
+	errs := validate.WorkloadSelector(spec.Selector, spec.Template.Labels)
+	errs = append(errs, podspec.ValidateAlwaysRestartingTemplate(&spec.Template)...)
+	errs = append(errs, validate.NotNegative(validate.SpecPath.Child("minReadySeconds"), &spec.MinReadySeconds)...)
+	errs = append(errs, validate.NotNegative(validate.SpecPath.Child("revisionHistoryLimit"), spec.RevisionHistoryLimit)...)
+	path := validate.SpecPath.Child("updateStrategy")
+	errs = append(errs, validate.OneOf(path.Child("type"), spec.UpdateStrategy.Type,
+		appsv1.OnDeleteDaemonSetStrategyType, appsv1.RollingUpdateDaemonSetStrategyType)...)
+	rolling := spec.UpdateStrategy.RollingUpdate
+	if rolling == nil || spec.UpdateStrategy.Type != appsv1.RollingUpdateDaemonSetStrategyType {
+		return errs
+	}
+	at := path.Child("rollingUpdate")
+	errs = append(errs, validate.CountOrPercent(at.Child("maxUnavailable"), rolling.MaxUnavailable)...)
+	errs = append(errs, validate.CountOrPercent(at.Child("maxSurge"), rolling.MaxSurge)...)
+	errs = append(errs, validate.PercentAtMost100(at.Child("maxUnavailable"), rolling.MaxUnavailable)...)
+	errs = append(errs, validate.PercentAtMost100(at.Child("maxSurge"), rolling.MaxSurge)...)
+	switch surges, pauses := !validate.IsZero(rolling.MaxSurge), !validate.IsZero(rolling.MaxUnavailable); {
+	case !surges && !pauses:
+		errs = append(errs, field.Required(at.Child("maxUnavailable"), "cannot be 0 when maxSurge is 0"))
+	case surges && pauses:
+		errs = append(errs, field.Invalid(at.Child("maxSurge"), rolling.MaxSurge, "may not be set when maxUnavailable is non-zero"))
+	}
+	return errs
+}
+
+func controllerRevisionRules() define.Rules[*appsv1.ControllerRevision] {
+	path := field.NewPath("data")
+	return define.Rules[*appsv1.ControllerRevision]{
+		Validate: func(c *appsv1.ControllerRevision) field.ErrorList {
+			if len(c.Data.Raw) == 0 && c.Data.Object == nil {
+				return field.ErrorList{field.Required(path, "data is mandatory")}
+			}
+			return validate.NotNegative(field.NewPath("revision"), &c.Revision)
+		},
+		ValidateUpdate: func(c, old *appsv1.ControllerRevision) field.ErrorList {
+			return validate.Unchanged(path, c.Data, old.Data)
+		},
+	}
+}

@@ -1,0 +1,23 @@
+// Package batch defines Jobs and CronJobs.
+package batch
+
+import (
+	batchv1 "k8s.io/api/batch/v1"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
+)
+
+// Resources returns the resources of the group, each made anew.
+func Resources() []*resource.Resource {
+	gv := batchv1.SchemeGroupVersion
+	return []*resource.Resource{
+		define.Resource[batchv1.Job, batchv1.JobList](gv, define.Kind{
+			Name: "Job", Plural: "jobs", Categories: define.InAll, Status: true, OrphanByDefault: true,
+			Fields: []resource.Field{{Name: "status.successful", Paths: [][]string{{"status", "succeeded"}}, Default: "0"}},
+		}, jobRules()),
+		define.Resource[batchv1.CronJob, batchv1.CronJobList](gv, define.Kind{
+			Name: "CronJob", Plural: "cronjobs", ShortNames: []string{"cj"}, Categories: define.InAll, Status: true,
+		}, cronJobRules()),
+	}
+}

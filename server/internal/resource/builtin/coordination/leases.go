@@ -1,0 +1,22 @@
+package coordination
+
+import (
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
+)
+
+func leaseRules() define.Rules[*coordinationv1.Lease] {
+	return define.Rules[*coordinationv1.Lease]{
+		Validate: func(l *coordinationv1.Lease) field.ErrorList {
+			errs := validate.AtLeast(validate.SpecPath.Child("leaseDurationSeconds"), l.Spec.LeaseDurationSeconds, 1)
+			errs = append(errs, validate.NotNegative(validate.SpecPath.Child("leaseTransitions"), l.Spec.LeaseTransitions)...)
+			if define.ValueOr(l.Spec.PreferredHolder, "") != "" && define.ValueOr(l.Spec.Strategy, "") == "" {
+				errs = append(errs, field.Forbidden(validate.SpecPath.Child("preferredHolder"), "may only be specified if `strategy` is defined"))
+			}
+			return errs
+		},
+	}
+}

@@ -1,0 +1,100 @@
+// Package core defines the kinds of the core group: pods, services, nodes,
+// namespaces, volumes and their claims, configuration, quotas and events.
+package core
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
+)
+
+// Resources returns the kinds of core/v1 and, because events are one store
+// under two names, events.k8s.io/v1.
+func Resources() []*resource.Resource {
+	return slices.Concat(podLike(), services(), cluster(), volumes(), configuration(), events())
+}
+
+func podLike() []*resource.Resource {
+	gv := corev1.SchemeGroupVersion
+	return []*resource.Resource{
+		define.Resource[corev1.Pod, corev1.PodList](gv, define.Kind{
+			Name: "Pod", Plural: "pods", ShortNames: []string{"po"}, Categories: define.InAll, Status: true, ReturnDeleted: true,
+			Fields: slices.Concat(define.Final("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName"),
+				define.Fields("status.phase", "status.podIP", "status.nominatedNodeName"), []resource.Field{define.SelectableOr("spec.hostNetwork", "false")}),
+		}, podRules()),
+		define.Resource[corev1.ReplicationController, corev1.ReplicationControllerList](gv, define.Kind{
+			Name: "ReplicationController", Plural: "replicationcontrollers", ShortNames: []string{"rc"}, Categories: define.InAll,
+			Path: "controllers", Status: true, Scale: replicationControllerScale(), OrphanByDefault: true,
+			Fields: []resource.Field{define.SelectableOr("status.replicas", "0")},
+		}, replicationControllerRules()),
+		define.Resource[corev1.PodTemplate, corev1.PodTemplateList](gv, define.Kind{
+			Name: "PodTemplate", Plural: "podtemplates", ReturnDeleted: true,
+		}, podTemplateRules()),
+	}
+}
+
+func services() []*resource.Resource {
+	gv := corev1.SchemeGroupVersion
+	return []*resource.Resource{
+		define.Resource[corev1.Service, corev1.ServiceList](gv, define.Kind{
+			Name: "Service", Plural: "services", NameRule: apivalidation.NameIsDNS1035Label, ShortNames: []string{"svc"}, Categories: define.InAll,
+			Path: "services/specs", Status: true, NoGeneration: true, UpsertOnUpdate: true, ReturnDeleted: true,
+			Fields: define.Fields("spec.clusterIP", "spec.type"),
+		}, serviceRules()),
+		define.Resource[corev1.Endpoints, corev1.EndpointsList](gv, define.Kind{
+			Name: "Endpoints", Plural: "endpoints", ShortNames: []string{"ep"},
+			Path: "services/endpoints", NoGeneration: true, UpsertOnUpdate: true,
+		}, endpointsRules()),
+		define.Resource[corev1.ServiceAccount, corev1.ServiceAccountList](gv, define.Kind{
+			Name: "ServiceAccount", Plural: "serviceaccounts", ShortNames: []string{"sa"}, NoGeneration: true, ReturnDeleted: true,
+		}, serviceAccountRules()),
+	}
+}
+
+func cluster() []*resource.Resource {
+	gv := corev1.SchemeGroupVersion
+	return []*resource.Resource{
+		define.Resource[corev1.Node, corev1.NodeList](gv, define.Kind{
+			Name: "Node", Plural: "nodes", ShortNames: []string{"no"}, Cluster: true, Path: "minions", Status: true, NoGeneration: true, CreateWithStatus: true,
+			Fields: []resource.Field{define.SelectableOr("spec.unschedulable", "false")},
+		}, nodeRules()),
+		define.Resource[corev1.Namespace, corev1.NamespaceList](gv, define.Kind{
+			Name: "Namespace", Plural: "namespaces", NameRule: apivalidation.NameIsDNSLabel, ShortNames: []string{"ns"}, Cluster: true, Status: true, NoGeneration: true,
+			Fields: define.Fields("status.phase"),
+		}, namespaceRules()),
+		define.Resource[corev1.ResourceQuota, corev1.ResourceQuotaList](gv, define.Kind{
+			Name: "ResourceQuota", Plural: "resourcequotas", ShortNames: []string{"quota"}, Status: true, NoGeneration: true, ReturnDeleted: true,
+		}, resourceQuotaRules()),
+		define.Resource[corev1.LimitRange, corev1.LimitRangeList](gv, define.Kind{
+			Name: "LimitRange", Plural: "limitranges", ShortNames: []string{"limits"}, NoGeneration: true, UpsertOnUpdate: true,
+		}, limitRangeRules()),
+	}
+}
+
+func volumes() []*resource.Resource {
+	gv := corev1.SchemeGroupVersion
+	return []*resource.Resource{
+		define.Resource[corev1.PersistentVolume, corev1.PersistentVolumeList](gv, define.Kind{
+			Name: "PersistentVolume", Plural: "persistentvolumes", ShortNames: []string{"pv"}, Cluster: true, Status: true, NoGeneration: true, ReturnDeleted: true,
+		}, persistentVolumeRules()),
+		define.Resource[corev1.PersistentVolumeClaim, corev1.PersistentVolumeClaimList](gv, define.Kind{
+			Name: "PersistentVolumeClaim", Plural: "persistentvolumeclaims", ShortNames: []string{"pvc"}, Status: true, NoGeneration: true, ReturnDeleted: true,
+		}, persistentVolumeClaimRules()),
+	}
+}
+
+func configuration() []*resource.Resource {
+	gv := corev1.SchemeGroupVersion
+	return []*resource.Resource{
+		define.Resource[corev1.ConfigMap, corev1.ConfigMapList](gv, define.Kind{
+			Name: "ConfigMap", Plural: "configmaps", ShortNames: []string{"cm"}, NoGeneration: true,
+		}, configMapRules()),
+		define.Resource[corev1.Secret, corev1.SecretList](gv, define.Kind{
+			Name: "Secret", Plural: "secrets", NoGeneration: true, Fields: define.Fields("type"),
+		}, secretRules()),
+	}
+}

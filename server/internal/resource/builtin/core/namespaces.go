@@ -1,0 +1,71 @@
+package core
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
+)
+
+func namespaceRules() define.Rules[*corev1.Namespace] {
+	return define.Rules[*corev1.Namespace]{
+		Default:          defaultNamespace,
+		PrepareForCreate: prepareNamespaceForCreate,
+		PrepareForUpdate: func(ns, old *corev1.Namespace) {
+			// Only the finalize subresource changes the finalizers.
+			ns.Spec.Finalizers = slices.Clone(old.Spec.Finalizers)
+		},
+		PrepareForStatusUpdate: func(ns, old *corev1.Namespace) {
+			ns.Spec.Finalizers = slices.Clone(old.Spec.Finalizers)
+		},
+		Validate:       validateNamespace,
+		ValidateUpdate: validateNamespaceUpdate,
+	}
+}
+
+// defaultNamespace puts the namespace's name among its labels, where
+// selectors find it (KEP-2161).
+func defaultNamespace(ns *corev1.Namespace) {
+	if ns.Name == "" {
+		return
+	}
+	if ns.Labels == nil {
+		ns.Labels = map[string]string{}
+	}
+	ns.Labels[corev1.LabelMetadataName] = ns.Name
+}
+
+func prepareNamespaceForCreate(ns *corev1.Namespace) {
+	defaultNamespace(ns) // the name may have been generated since
+	ns.Status = corev1.NamespaceStatus{Phase: corev1.NamespaceActive}
+	if !slices.Contains(ns.Spec.Finalizers, corev1.FinalizerKubernetes) {
+		ns.Spec.Finalizers = append(ns.Spec.Finalizers, corev1.FinalizerKubernetes)
+	}
+}
+
+func validateNamespace(ns *corev1.Namespace) field.ErrorList {
+	var errs field.ErrorList
+	if ns.Labels[corev1.LabelMetadataName] != ns.Name {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "labels").Key(corev1.LabelMetadataName), ns.Labels[corev1.LabelMetadataName], "must match the name of the namespace"))
+	}
+	for i, finalizer := range ns.Spec.Finalizers {
+		errs = append(errs, validate.Required(validate.SpecPath.Child("finalizers").Index(i), string(finalizer))...)
+	}
+	return errs
+}
+
+// validateNamespaceUpdate: a namespace is Terminating exactly while it is
+// being deleted.
+func validateNamespaceUpdate(ns, _ *corev1.Namespace) field.ErrorList {
+	at := field.NewPath("status", "phase")
+	switch {
+	case ns.DeletionTimestamp.IsZero() && ns.Status.Phase == corev1.NamespaceTerminating:
+		return field.ErrorList{field.Invalid(at, ns.Status.Phase, "may only be 'Active' if `deletionTimestamp` is empty")}
+	case !ns.DeletionTimestamp.IsZero() && ns.Status.Phase == corev1.NamespaceActive:
+		return field.ErrorList{field.Invalid(at, ns.Status.Phase, "may only be 'Terminating' if `deletionTimestamp` is not empty")}
+	}
+	return nil
+}

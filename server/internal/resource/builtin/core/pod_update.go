@@ -1,0 +1,104 @@
+package core
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
+)
+
+const podSpecImmutable = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+
+// validatePodUpdate allows the few changes that a running pod can follow.
+func validatePodUpdate(pod, old *corev1.Pod) field.ErrorList {
+	if len(pod.Spec.Containers) != len(old.Spec.Containers) {
+		return field.ErrorList{field.Forbidden(validate.SpecPath.Child("containers"), "pod updates may not add or remove containers")}
+	}
+	if len(pod.Spec.InitContainers) != len(old.Spec.InitContainers) {
+		return field.ErrorList{field.Forbidden(validate.SpecPath.Child("initContainers"), "pod updates may not add or remove containers")}
+	}
+	errs := validateDeadlineChange(pod.Spec.ActiveDeadlineSeconds, old.Spec.ActiveDeadlineSeconds)
+	errs = append(errs, validateAddedTolerations(pod.Spec.Tolerations, old.Spec.Tolerations)...)
+	errs = append(errs, validateGateChange(pod, old)...)
+
+	// What may change is set back to what it was; the rest must be the same.
+	rest := pod.Spec.DeepCopy()
+	for i := range rest.Containers {
+		rest.Containers[i].Image = old.Spec.Containers[i].Image
+	}
+	for i := range rest.InitContainers {
+		rest.InitContainers[i].Image = old.Spec.InitContainers[i].Image
+	}
+	rest.ActiveDeadlineSeconds = old.Spec.ActiveDeadlineSeconds
+	rest.Tolerations = old.Spec.Tolerations
+	if define.ValueOr(old.Spec.TerminationGracePeriodSeconds, 0) < 0 && define.ValueOr(pod.Spec.TerminationGracePeriodSeconds, 0) == 1 {
+		rest.TerminationGracePeriodSeconds = old.Spec.TerminationGracePeriodSeconds
+	}
+	if len(old.Spec.SchedulingGates) > 0 {
+		// A pod that may not be scheduled yet may still be directed (KEP-3838).
+		rest.SchedulingGates = old.Spec.SchedulingGates
+		rest.NodeSelector = old.Spec.NodeSelector
+		rest.Affinity = old.Spec.Affinity
+	}
+	if !equality.Semantic.DeepEqual(rest, &old.Spec) {
+		errs = append(errs, field.Forbidden(validate.SpecPath, podSpecImmutable))
+	}
+	return errs
+}
+
+// validateDeadlineChange: a deadline may be set and shortened.
+func validateDeadlineChange(now, before *int64) field.ErrorList {
+	at := validate.SpecPath.Child("activeDeadlineSeconds")
+	switch {
+	case before == nil:
+		return nil
+	case now == nil:
+		return field.ErrorList{field.Invalid(at, now, "must not update from a positive integer to nil value")}
+	case *now > *before:
+		return field.ErrorList{field.Invalid(at, *now, "must be less than or equal to previous value")}
+	}
+	return nil
+}
+
+// validateAddedTolerations: tolerations may be added; of existing ones only
+// the seconds may change.
+func validateAddedTolerations(now, before []corev1.Toleration) field.ErrorList {
+	for _, old := range before {
+		kept := false
+		old.TolerationSeconds = nil
+		for _, t := range now {
+			t.TolerationSeconds = nil
+			kept = kept || equality.Semantic.DeepEqual(t, old)
+		}
+		if !kept {
+			return field.ErrorList{field.Forbidden(validate.SpecPath.Child("tolerations"), "existing toleration can not be modified except its tolerationSeconds")}
+		}
+	}
+	return nil
+}
+
+// validateGateChange: scheduling gates may only be removed, and the node
+// selector of a gated pod only narrowed.
+func validateGateChange(pod, old *corev1.Pod) field.ErrorList {
+	var errs field.ErrorList
+	before := map[string]bool{}
+	for _, gate := range old.Spec.SchedulingGates {
+		before[gate.Name] = true
+	}
+	for i, gate := range pod.Spec.SchedulingGates {
+		if !before[gate.Name] {
+			errs = append(errs, field.Forbidden(validate.SpecPath.Child("schedulingGates").Index(i), "only deletion is allowed, but found new scheduling gate '"+gate.Name+"'"))
+		}
+	}
+	if len(old.Spec.SchedulingGates) > 0 {
+		for key, value := range old.Spec.NodeSelector {
+			if got, ok := pod.Spec.NodeSelector[key]; !ok || got != value {
+				errs = append(errs, field.Invalid(validate.SpecPath.Child("nodeSelector"), pod.Spec.NodeSelector, "only additions are allowed (no mutations or deletions)"))
+				break
+			}
+		}
+	}
+	return errs
+}

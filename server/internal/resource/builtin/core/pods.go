@@ -1,0 +1,129 @@
+package core
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/podspec"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
+)
+
+func podRules() define.Rules[*corev1.Pod] {
+	return define.Rules[*corev1.Pod]{
+		Default:                defaultPod,
+		PrepareForCreate:       preparePodForCreate,
+		PrepareForUpdate:       preparePodForUpdate,
+		PrepareForStatusUpdate: preparePodForStatusUpdate,
+		Validate: func(pod *corev1.Pod) field.ErrorList {
+			return podspec.Validate(validate.SpecPath, &pod.Spec)
+		},
+		ValidateUpdate:      validatePodUpdate,
+		ValidateSubresource: validatePodSubresource,
+		Graceful:            podGrace,
+	}
+}
+
+// preparePodForCreate computes what a new pod's status begins with. The account,
+// the priority and the tolerations that every pod has are admission's part.
+func preparePodForCreate(pod *corev1.Pod) {
+	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: qosClass(&pod.Spec)}
+}
+
+// preparePodForUpdate keeps what nobody may write.
+func preparePodForUpdate(pod, old *corev1.Pod) {
+	pod.Status.QOSClass = old.Status.QOSClass
+}
+
+// preparePodForStatusUpdate keeps the class that was computed at creation.
+func preparePodForStatusUpdate(pod, old *corev1.Pod) {
+	if pod.Status.QOSClass == "" {
+		pod.Status.QOSClass = old.Status.QOSClass
+	}
+	pod.Spec = *old.Spec.DeepCopy()
+}
+
+// podGrace says how long a pod that is being deleted may take. A pod that no
+// kubelet is responsible for goes at once, and so does one that has ended.
+func podGrace(pod *corev1.Pod, requested *int64) int64 {
+	period := define.ValueOr(pod.Spec.TerminationGracePeriodSeconds, podspec.DefaultGraceSeconds)
+	if requested != nil {
+		period = *requested
+	}
+	if period < 0 {
+		period = 1 // a negative period means as soon as the kubelet can
+	}
+	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
+		return 0
+	}
+	return period
+}
+
+// qosClass is the pod's quality of service: Guaranteed if every container's
+// requests are its limits for cpu and memory, BestEffort if there are none at
+// all, else Burstable.
+func qosClass(spec *corev1.PodSpec) corev1.PodQOSClass {
+	guaranteed, any := true, false
+	visit := func(r *corev1.ResourceRequirements) {
+		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+			request, limit := r.Requests[name], r.Limits[name]
+			any = any || !request.IsZero() || !limit.IsZero()
+			if limit.IsZero() || request.Cmp(limit) != 0 {
+				guaranteed = false
+			}
+		}
+	}
+	if spec.Resources != nil {
+		visit(spec.Resources)
+	} else {
+		for i := range spec.InitContainers {
+			visit(&spec.InitContainers[i].Resources)
+		}
+		for i := range spec.Containers {
+			visit(&spec.Containers[i].Resources)
+		}
+	}
+	switch {
+	case !any:
+		return corev1.PodQOSBestEffort
+	case guaranteed:
+		return corev1.PodQOSGuaranteed
+	}
+	return corev1.PodQOSBurstable
+}
+
+// defaultPod completes a pod: its spec as in a template, and what only pods
+// have.
+func defaultPod(pod *corev1.Pod) {
+	podspec.Default(&pod.Spec)
+	define.SetDefaultPtr(&pod.Spec.EnableServiceLinks, true)
+	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range containers {
+			requestLimits(&containers[i].Resources)
+			for j := range containers[i].Ports {
+				if p := &containers[i].Ports[j]; pod.Spec.HostNetwork {
+					define.SetDefault(&p.HostPort, p.ContainerPort)
+				}
+			}
+		}
+	}
+	if len(pod.Status.PodIPs) == 0 && pod.Status.PodIP != "" {
+		pod.Status.PodIPs = []corev1.PodIP{{IP: pod.Status.PodIP}}
+	}
+	if pod.Status.PodIP == "" && len(pod.Status.PodIPs) > 0 {
+		pod.Status.PodIP = pod.Status.PodIPs[0].IP
+	}
+}
+
+// requestLimits makes a limit the request where there is none.
+func requestLimits(r *corev1.ResourceRequirements) {
+	for name, limit := range r.Limits {
+		if _, ok := r.Requests[name]; ok {
+			continue
+		}
+		if r.Requests == nil {
+			r.Requests = corev1.ResourceList{}
+		}
+		r.Requests[name] = limit.DeepCopy()
+	}
+}

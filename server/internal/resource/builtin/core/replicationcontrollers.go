@@ -1,0 +1,62 @@
+package core
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/podspec"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
+)
+
+func replicationControllerRules() define.Rules[*corev1.ReplicationController] {
+	return define.Rules[*corev1.ReplicationController]{
+		Default:  defaultReplicationController,
+		Validate: validateReplicationController,
+	}
+}
+
+// defaultReplicationController takes selector and labels from the template,
+// where they are missing.
+func defaultReplicationController(rc *corev1.ReplicationController) {
+	define.SetDefaultPtr(&rc.Spec.Replicas, 1)
+	if rc.Spec.Template == nil {
+		return
+	}
+	podspec.DefaultTemplate(rc.Spec.Template)
+	if len(rc.Spec.Selector) == 0 {
+		rc.Spec.Selector = maps.Clone(rc.Spec.Template.Labels)
+	}
+	if len(rc.Labels) == 0 {
+		rc.Labels = maps.Clone(rc.Spec.Template.Labels)
+	}
+}
+
+func validateReplicationController(rc *corev1.ReplicationController) field.ErrorList {
+	errs := validate.NotNegative(validate.SpecPath.Child("replicas"), rc.Spec.Replicas)
+	errs = append(errs, validate.NotNegative(validate.SpecPath.Child("minReadySeconds"), &rc.Spec.MinReadySeconds)...)
+	errs = append(errs, metavalidation.ValidateLabels(rc.Spec.Selector, validate.SpecPath.Child("selector"))...)
+	if len(rc.Spec.Selector) == 0 {
+		errs = append(errs, field.Required(validate.SpecPath.Child("selector"), ""))
+	}
+	if rc.Spec.Template == nil {
+		return append(errs, field.Required(validate.SpecPath.Child("template"), ""))
+	}
+	selector := labels.SelectorFromSet(rc.Spec.Selector)
+	if !selector.Empty() && !selector.Matches(labels.Set(rc.Spec.Template.Labels)) {
+		errs = append(errs, field.Invalid(validate.SpecPath.Child("template", "metadata", "labels"), rc.Spec.Template.Labels, "`selector` does not match template `labels`"))
+	}
+	return append(errs, podspec.ValidateAlwaysRestartingTemplate(rc.Spec.Template)...)
+}
+
+func replicationControllerScale() *resource.Scale {
+	return define.Scale(func(rc *corev1.ReplicationController) (**int32, int32, *metav1.LabelSelector) {
+		return &rc.Spec.Replicas, rc.Status.Replicas, &metav1.LabelSelector{MatchLabels: rc.Spec.Selector}
+	})
+}

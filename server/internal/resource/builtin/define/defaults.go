@@ -1,0 +1,24 @@
+package define
+
+// SetDefault sets *p to value if it has the zero value.
+func SetDefault[T comparable](p *T, value T) {
+	var zero T
+	if *p == zero {
+		*p = value
+	}
+}
+
+// SetDefaultPtr makes *p point to value if it is nil.
+func SetDefaultPtr[T any](p **T, value T) {
+	if *p == nil {
+		*p = &value
+	}
+}
+
+// ValueOr returns *p, or fallback if p is nil.
+func ValueOr[T any](p *T, fallback T) T {
+	if p == nil {
+		return fallback
+	}
+	return *p
+}

@@ -1,0 +1,113 @@
+package define
+
+import (
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
+)
+
+// Rules are a kind's strategy in terms of its own type. Members that are nil
+// have nothing to add.
+type Rules[T resource.Object] struct {
+	Default                func(obj T)
+	PrepareForCreate       func(obj T)
+	PrepareForUpdate       func(obj, old T)
+	PrepareForStatusUpdate func(obj, old T)
+	Validate               func(obj T) field.ErrorList
+	ValidateUpdate         func(obj, old T) field.ErrorList
+	ValidateCreate         func(obj T) field.ErrorList
+	ValidateStatus         func(obj, old T) field.ErrorList
+	ValidateSubresource    func(subresource string, obj, old T) field.ErrorList
+	PrepareForDelete       func(obj T)
+	Graceful               func(obj T, requested *int64) int64
+}
+
+// strategy joins an entry's flags with its typed rules.
+func strategy[T resource.Object](k Kind, s Rules[T]) resource.Strategy {
+	return resource.Strategy{
+		Default:                one(s.Default),
+		PrepareForCreate:       one(s.PrepareForCreate),
+		PrepareForUpdate:       two(s.PrepareForUpdate),
+		PrepareForStatusUpdate: two(s.PrepareForStatusUpdate),
+		Validate:               check(k.NameRule, s.Validate),
+		ValidateUpdate:         checkChange(s.ValidateUpdate),
+		ValidateCreate:         checkNew(s.ValidateCreate),
+		ValidateStatus:         checkChange(s.ValidateStatus),
+		PrepareForDelete:       one(s.PrepareForDelete),
+		ValidateSubresource:    checkSubresource(s.ValidateSubresource),
+		Graceful:               grace(s.Graceful),
+		NoGeneration:           k.NoGeneration,
+		UnconditionalUpdate:    !k.ConditionalOnly,
+		UpsertOnUpdate:         k.UpsertOnUpdate,
+		ReturnDeleted:          k.ReturnDeleted,
+		OrphanByDefault:        k.OrphanByDefault,
+		CreateWithStatus:       k.CreateWithStatus,
+	}
+}
+
+// The following functions turn a typed function into an untyped member of a
+// Strategy. The registry only passes a resource objects that its own New made,
+// so the type assertions hold.
+
+func one[T resource.Object](f func(T)) func(resource.Object) {
+	if f == nil {
+		return nil
+	}
+	return func(obj resource.Object) { f(obj.(T)) }
+}
+
+func two[T resource.Object](f func(obj, old T)) func(obj, old resource.Object) {
+	if f == nil {
+		return nil
+	}
+	return func(obj, old resource.Object) { f(obj.(T), old.(T)) }
+}
+
+// check also applies the name rule, so that every kind has one.
+func check[T resource.Object](rule apivalidation.ValidateNameFunc, f func(T) field.ErrorList) func(resource.Object) field.ErrorList {
+	if rule == nil {
+		rule = apivalidation.NameIsDNSSubdomain
+	}
+	return func(obj resource.Object) field.ErrorList {
+		var errs field.ErrorList
+		if name := obj.GetName(); name != "" { // the registry complains about a missing name
+			errs = validate.Invalid(field.NewPath("metadata", "name"), name, rule(name, false))
+		}
+		if f != nil {
+			errs = append(errs, f(obj.(T))...)
+		}
+		return errs
+	}
+}
+
+func checkNew[T resource.Object](f func(T) field.ErrorList) func(resource.Object) field.ErrorList {
+	if f == nil {
+		return nil
+	}
+	return func(obj resource.Object) field.ErrorList { return f(obj.(T)) }
+}
+
+func checkChange[T resource.Object](f func(obj, old T) field.ErrorList) func(obj, old resource.Object) field.ErrorList {
+	if f == nil {
+		return nil
+	}
+	return func(obj, old resource.Object) field.ErrorList { return f(obj.(T), old.(T)) }
+}
+
+func checkSubresource[T resource.Object](f func(string, T, T) field.ErrorList) func(string, resource.Object, resource.Object) field.ErrorList {
+	if f == nil {
+		return nil
+	}
+	return func(subresource string, obj, old resource.Object) field.ErrorList {
+		return f(subresource, obj.(T), old.(T))
+	}
+}
+
+func grace[T resource.Object](f func(T, *int64) int64) func(resource.Object, *int64) int64 {
+	if f == nil {
+		return nil
+	}
+	return func(obj resource.Object, requested *int64) int64 { return f(obj.(T), requested) }
+}

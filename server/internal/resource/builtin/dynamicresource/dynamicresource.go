@@ -1,0 +1,34 @@
+// Package dynamicresource defines the kinds of resource.k8s.io, dynamic
+// resource allocation (KEP-4381).
+package dynamicresource
+
+import (
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
+)
+
+// Resources returns the kinds of dynamic resource allocation,
+// resource.k8s.io (KEP-4381).
+func Resources() []*resource.Resource {
+	gv := resourcev1.SchemeGroupVersion
+	return []*resource.Resource{
+		define.Resource[resourcev1.DeviceClass, resourcev1.DeviceClassList](gv, define.Kind{
+			Name: "DeviceClass", Plural: "deviceclasses", Cluster: true,
+		}, deviceClassRules()),
+		define.Resource[resourcev1.ResourceClaim, resourcev1.ResourceClaimList](gv, define.Kind{
+			Name: "ResourceClaim", Plural: "resourceclaims", Status: true, NoGeneration: true,
+		}, resourceClaimRules()),
+		define.Resource[resourcev1.ResourceClaimTemplate, resourcev1.ResourceClaimTemplateList](gv, define.Kind{
+			Name: "ResourceClaimTemplate", Plural: "resourceclaimtemplates", NoGeneration: true,
+		}, resourceClaimTemplateRules()),
+		define.Resource[resourcev1.ResourceSlice, resourcev1.ResourceSliceList](gv, define.Kind{
+			Name: "ResourceSlice", Plural: "resourceslices", Cluster: true,
+			Fields: define.Fields("spec.nodeName", "spec.driver"),
+		}, resourceSliceRules()),
+		define.Resource[resourcev1.DeviceTaintRule, resourcev1.DeviceTaintRuleList](gv, define.Kind{
+			Name: "DeviceTaintRule", Plural: "devicetaintrules", Cluster: true, Status: true,
+		}, deviceTaintRuleRules()),
+	}
+}

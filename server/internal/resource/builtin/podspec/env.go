@@ -1,0 +1,135 @@
+package podspec
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
+)
+
+// envFields are the fields of a pod that a variable may show, and volumeFields
+// those that a file of a downward volume may; labels and annotations are shown
+// one by one in the one and also as a whole in the other.
+var (
+	envFields = sets.New("metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
+		"status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs")
+	volumeFields = sets.New("metadata.name", "metadata.namespace", "metadata.uid", "metadata.annotations", "metadata.labels")
+)
+
+// shownResources are the amounts of a container that can be shown to it.
+var shownResources = sets.New("limits.cpu", "limits.memory", "limits.ephemeral-storage", "requests.cpu", "requests.memory", "requests.ephemeral-storage")
+
+func validateEnv(path *field.Path, c *corev1.Container) field.ErrorList {
+	var errs field.ErrorList
+	for i, e := range c.Env {
+		at := path.Child("env").Index(i)
+		errs = append(errs, validate.RequiredSyntax(at.Child("name"), e.Name, validation.IsRelaxedEnvVarName)...)
+		if e.ValueFrom != nil {
+			errs = append(errs, validateEnvSource(at.Child("valueFrom"), &e)...)
+		}
+	}
+	for i, from := range c.EnvFrom {
+		at := path.Child("envFrom").Index(i)
+		if from.Prefix != "" {
+			errs = append(errs, validate.Invalid(at.Child("prefix"), from.Prefix, validation.IsRelaxedEnvVarName(from.Prefix))...)
+		}
+		switch {
+		case from.ConfigMapRef != nil && from.SecretRef != nil:
+			errs = append(errs, field.Invalid(at, "", "may not have more than one field specified at a time"))
+		case from.ConfigMapRef != nil:
+			errs = append(errs, validate.Required(at.Child("configMapRef", "name"), from.ConfigMapRef.Name)...)
+		case from.SecretRef != nil:
+			errs = append(errs, validate.Required(at.Child("secretRef", "name"), from.SecretRef.Name)...)
+		default:
+			errs = append(errs, field.Invalid(at, "", "must specify one of: `configMapRef` or `secretRef`"))
+		}
+	}
+	return errs
+}
+
+func validateEnvSource(path *field.Path, e *corev1.EnvVar) field.ErrorList {
+	var errs field.ErrorList
+	from, sources := e.ValueFrom, 0
+	if from.FieldRef != nil {
+		sources++
+		errs = append(errs, validateFieldRef(path.Child("fieldRef"), from.FieldRef, envFields)...)
+	}
+	if from.ResourceFieldRef != nil {
+		sources++
+		errs = append(errs, validateResourceRef(path.Child("resourceFieldRef"), from.ResourceFieldRef, false)...)
+	}
+	if from.ConfigMapKeyRef != nil {
+		sources++
+		errs = append(errs, validate.RequiredSyntax(path.Child("configMapKeyRef", "key"), from.ConfigMapKeyRef.Key, validation.IsConfigMapKey)...)
+	}
+	if from.SecretKeyRef != nil {
+		sources++
+		errs = append(errs, validate.RequiredSyntax(path.Child("secretKeyRef", "key"), from.SecretKeyRef.Key, validation.IsConfigMapKey)...)
+	}
+	if from.FileKeyRef != nil {
+		sources++
+		errs = append(errs, validate.Required(path.Child("fileKeyRef", "path"), from.FileKeyRef.Path)...)
+	}
+	switch {
+	case sources == 0:
+		errs = append(errs, field.Invalid(path, "", "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"))
+	case e.Value != "":
+		errs = append(errs, field.Invalid(path, "", "may not be specified when `value` is not empty"))
+	case sources > 1:
+		errs = append(errs, field.Invalid(path, "", "may not have more than one field specified at a time"))
+	}
+	return errs
+}
+
+// validateFieldRef checks that a field may be shown to the pod's containers.
+func validateFieldRef(path *field.Path, ref *corev1.ObjectFieldSelector, shown sets.Set[string]) field.ErrorList {
+	at := path.Child("fieldPath")
+	if ref.FieldPath == "" {
+		return field.ErrorList{field.Required(at, "")}
+	}
+	base, key, subscripted := subscript(ref.FieldPath)
+	switch {
+	case subscripted && base == "metadata.labels":
+		return validate.Invalid(at, key, validation.IsQualifiedName(key))
+	case subscripted && base == "metadata.annotations":
+		return validate.Invalid(at, key, validation.IsQualifiedName(strings.ToLower(key)))
+	case subscripted:
+		return field.ErrorList{field.Invalid(at, ref.FieldPath, "does not support subscript")}
+	case !envFields.Has(base) && !volumeFields.Has(base):
+		return field.ErrorList{field.Invalid(at, ref.FieldPath, "error converting fieldPath: field label not supported: "+ref.FieldPath)}
+	case !shown.Has(base):
+		return field.ErrorList{field.NotSupported(at, ref.FieldPath, sets.List(shown))}
+	}
+	return nil
+}
+
+// subscript splits metadata.labels['key'] into its parts.
+func subscript(path string) (base, key string, ok bool) {
+	base, rest, found := strings.Cut(path, "['")
+	key, closed := strings.CutSuffix(rest, "']")
+	if !found || !closed {
+		return path, "", false
+	}
+	return base, key, true
+}
+
+// validateResourceRef checks a reference to a container's amounts. In a volume
+// it must say whose.
+func validateResourceRef(path *field.Path, ref *corev1.ResourceFieldSelector, inVolume bool) field.ErrorList {
+	var errs field.ErrorList
+	if inVolume {
+		errs = validate.Required(path.Child("containerName"), ref.ContainerName)
+	}
+	at := path.Child("resource")
+	switch amount := ref.Resource; {
+	case amount == "":
+		errs = append(errs, field.Required(at, ""))
+	case !shownResources.Has(amount) && !strings.HasPrefix(amount, "limits.hugepages-") && !strings.HasPrefix(amount, "requests.hugepages-"):
+		errs = append(errs, field.NotSupported(at, amount, sets.List(shownResources)))
+	}
+	return errs
+}

@@ -1,0 +1,109 @@
+package podspec
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
+)
+
+func validateProbes(path *field.Path, c *corev1.Container) field.ErrorList {
+	errs := validateProbe(path.Child("livenessProbe"), c.LivenessProbe, true)
+	errs = append(errs, validateProbe(path.Child("startupProbe"), c.StartupProbe, true)...)
+	return append(errs, validateProbe(path.Child("readinessProbe"), c.ReadinessProbe, false)...)
+}
+
+// validateProbe checks a probe. once: a single success must be enough, since
+// the container is restarted on failure.
+func validateProbe(path *field.Path, p *corev1.Probe, once bool) field.ErrorList {
+	if p == nil {
+		return nil
+	}
+	errs := validateHandler(path, probeHandler(p.ProbeHandler))
+	for name, value := range map[string]int32{
+		"initialDelaySeconds": p.InitialDelaySeconds, "timeoutSeconds": p.TimeoutSeconds, "periodSeconds": p.PeriodSeconds,
+		"successThreshold": p.SuccessThreshold, "failureThreshold": p.FailureThreshold,
+	} {
+		errs = append(errs, validate.NotNegative(path.Child(name), &value)...)
+	}
+	if once && p.SuccessThreshold != 1 {
+		errs = append(errs, field.Invalid(path.Child("successThreshold"), p.SuccessThreshold, "must be 1"))
+	}
+	errs = append(errs, validate.AtLeast(path.Child("terminationGracePeriodSeconds"), p.TerminationGracePeriodSeconds, 1)...)
+	if !once && p.TerminationGracePeriodSeconds != nil {
+		errs = append(errs, field.Invalid(path.Child("terminationGracePeriodSeconds"), *p.TerminationGracePeriodSeconds, "must not be set for readinessProbes"))
+	}
+	return errs
+}
+
+func validateLifecycle(path *field.Path, c *corev1.Container) field.ErrorList {
+	if c.Lifecycle == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if h := c.Lifecycle.PostStart; h != nil {
+		errs = append(errs, validateHandler(path.Child("lifecycle", "postStart"), lifecycleHandler(*h))...)
+	}
+	if h := c.Lifecycle.PreStop; h != nil {
+		errs = append(errs, validateHandler(path.Child("lifecycle", "preStop"), lifecycleHandler(*h))...)
+	}
+	return errs
+}
+
+// handler is what probes and lifecycle hooks have in common.
+type handler struct {
+	exec    *corev1.ExecAction
+	httpGet *corev1.HTTPGetAction
+	tcp     *corev1.TCPSocketAction
+	grpc    *corev1.GRPCAction
+	sleep   *corev1.SleepAction
+}
+
+func probeHandler(h corev1.ProbeHandler) handler {
+	return handler{exec: h.Exec, httpGet: h.HTTPGet, tcp: h.TCPSocket, grpc: h.GRPC}
+}
+
+func lifecycleHandler(h corev1.LifecycleHandler) handler {
+	return handler{exec: h.Exec, httpGet: h.HTTPGet, tcp: h.TCPSocket, sleep: h.Sleep}
+}
+
+// validateHandler checks that there is exactly one action and that it is
+// complete.
+func validateHandler(path *field.Path, h handler) field.ErrorList {
+	var errs field.ErrorList
+	actions := 0
+	action := func(name string, present bool, check func(at *field.Path) field.ErrorList) {
+		if !present {
+			return
+		}
+		if actions++; actions > 1 {
+			errs = append(errs, field.Forbidden(path.Child(name), "may not specify more than 1 handler type"))
+			return
+		}
+		errs = append(errs, check(path.Child(name))...)
+	}
+	action("exec", h.exec != nil, func(at *field.Path) field.ErrorList {
+		if len(h.exec.Command) == 0 {
+			return field.ErrorList{field.Required(at.Child("command"), "")}
+		}
+		return nil
+	})
+	action("httpGet", h.httpGet != nil, func(at *field.Path) field.ErrorList {
+		errs := validate.Required(at.Child("path"), h.httpGet.Path)
+		errs = append(errs, validate.PortReference(at.Child("port"), h.httpGet.Port)...)
+		return append(errs, validate.OneOf(at.Child("scheme"), h.httpGet.Scheme, corev1.URISchemeHTTP, corev1.URISchemeHTTPS)...)
+	})
+	action("tcpSocket", h.tcp != nil, func(at *field.Path) field.ErrorList {
+		return validate.PortReference(at.Child("port"), h.tcp.Port)
+	})
+	action("grpc", h.grpc != nil, func(at *field.Path) field.ErrorList {
+		return validate.PortNumber(at.Child("port"), h.grpc.Port)
+	})
+	action("sleep", h.sleep != nil, func(at *field.Path) field.ErrorList {
+		return validate.NotNegative(at.Child("seconds"), &h.sleep.Seconds)
+	})
+	if actions == 0 {
+		errs = append(errs, field.Required(path, "must specify a handler type"))
+	}
+	return errs
+}

@@ -1,0 +1,40 @@
+package podspec
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
+)
+
+// ValidateAlwaysRestartingTemplate checks the template of a workload whose pods
+// run until they are deleted.
+func ValidateAlwaysRestartingTemplate(template *corev1.PodTemplateSpec) field.ErrorList {
+	path := validate.SpecPath.Child("template")
+	errs := ValidateTemplate(path, template)
+	if p := template.Spec.RestartPolicy; p != corev1.RestartPolicyAlways {
+		errs = append(errs, field.NotSupported(path.Child("spec", "restartPolicy"), p, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
+	}
+	if template.Spec.ActiveDeadlineSeconds != nil {
+		errs = append(errs, field.Forbidden(path.Child("spec", "activeDeadlineSeconds"), "activeDeadlineSeconds in a workload's template is not supported"))
+	}
+	return errs
+}
+
+// DefaultTemplate completes the template of a workload.
+func DefaultTemplate(template *corev1.PodTemplateSpec) {
+	Default(&template.Spec)
+}
+
+// ValidateTemplate checks the template of a workload.
+func ValidateTemplate(path *field.Path, template *corev1.PodTemplateSpec) field.ErrorList {
+	errs := metavalidation.ValidateLabels(template.Labels, path.Child("metadata", "labels"))
+	errs = append(errs, apivalidation.ValidateAnnotations(template.Annotations, path.Child("metadata", "annotations"))...)
+	errs = append(errs, Validate(path.Child("spec"), &template.Spec)...)
+	if len(template.Spec.EphemeralContainers) > 0 {
+		errs = append(errs, field.Forbidden(path.Child("spec", "ephemeralContainers"), "ephemeral containers not allowed in pod template"))
+	}
+	return errs
+}

@@ -1,0 +1,159 @@
+// Package validate holds the checks that the validation of several kinds
+// shares. A check takes the path of a field and its value, and returns what is
+// wrong with it in the words of kube-apiserver.
+package validate
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// SpecPath is the path of an object's spec.
+var SpecPath = field.NewPath("spec")
+
+// Immutable is the message about a change of a field that cannot change.
+const Immutable = "field is immutable"
+
+// Invalid turns messages of a syntax check into errors about one value.
+func Invalid(path *field.Path, value any, messages []string) field.ErrorList {
+	var errs field.ErrorList
+	for _, message := range messages {
+		errs = append(errs, field.Invalid(path, value, message))
+	}
+	return errs
+}
+
+// Required complains about an empty string.
+func Required(path *field.Path, value string) field.ErrorList {
+	if value == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	return nil
+}
+
+// RequiredSyntax complains about an empty string and checks the syntax of
+// another one.
+func RequiredSyntax(path *field.Path, value string, syntax func(string) []string) field.ErrorList {
+	if value == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	return Invalid(path, value, syntax(value))
+}
+
+// OneOf complains about a value that is not in the enumeration. The empty
+// value is complained about as missing.
+func OneOf[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
+	if value == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	if !slices.Contains(allowed, value) {
+		return field.ErrorList{field.NotSupported(path, value, allowed)}
+	}
+	return nil
+}
+
+// NotNegative complains about a number below zero. A missing number is fine.
+func NotNegative[N int32 | int64](path *field.Path, value *N) field.ErrorList {
+	if value != nil && *value < 0 {
+		return field.ErrorList{field.Invalid(path, *value, "must be greater than or equal to 0")}
+	}
+	return nil
+}
+
+// AtLeast complains about a number that is too small. A missing number is fine.
+func AtLeast[N int32 | int64](path *field.Path, value *N, least N) field.ErrorList {
+	if value != nil && *value < least {
+		return field.ErrorList{field.Invalid(path, *value, validation.InclusiveRangeError(int(least), 1<<31-1))}
+	}
+	return nil
+}
+
+// Unchanged complains about a difference in a field that may not change.
+func Unchanged(path *field.Path, now, before any) field.ErrorList {
+	if !equality.Semantic.DeepEqual(now, before) {
+		return field.ErrorList{field.Invalid(path, now, Immutable)}
+	}
+	return nil
+}
+
+// PortNumber complains about a number that is not a valid port.
+func PortNumber(path *field.Path, port int32) field.ErrorList {
+	return Invalid(path, port, validation.IsValidPortNum(int(port)))
+}
+
+// PortReference complains about a value that is neither a port number nor a
+// port name.
+func PortReference(path *field.Path, port intstr.IntOrString) field.ErrorList {
+	if port.Type == intstr.String {
+		return Invalid(path, port.StrVal, validation.IsValidPortName(port.StrVal))
+	}
+	return PortNumber(path, port.IntVal)
+}
+
+// CountOrPercent complains about a value that is neither a percentage nor a
+// number of at least 0.
+func CountOrPercent(path *field.Path, value *intstr.IntOrString) field.ErrorList {
+	switch {
+	case value == nil:
+		return nil
+	case value.Type == intstr.String:
+		return Invalid(path, value.StrVal, validation.IsValidPercent(value.StrVal))
+	case value.IntVal < 0:
+		return field.ErrorList{field.Invalid(path, value.IntVal, "must be greater than or equal to 0")}
+	}
+	return nil
+}
+
+// PercentAtMost100 complains about a percentage above 100.
+func PercentAtMost100(path *field.Path, value *intstr.IntOrString) field.ErrorList {
+	if value == nil || value.Type != intstr.String || len(validation.IsValidPercent(value.StrVal)) > 0 {
+		return nil
+	}
+	if n, err := strconv.Atoi(strings.TrimSuffix(value.StrVal, "%")); err != nil || n > 100 {
+		return field.ErrorList{field.Invalid(path, value.StrVal, "must not be greater than 100%")}
+	}
+	return nil
+}
+
+// IsZero reports whether a count or percentage is 0 or 0%.
+func IsZero(value *intstr.IntOrString) bool {
+	if value == nil {
+		return false
+	}
+	return value.Type == intstr.Int && value.IntVal == 0 || value.Type == intstr.String && value.StrVal == "0%"
+}
+
+// LabelSelector checks the syntax of a selector.
+func LabelSelector(path *field.Path, selector *metav1.LabelSelector) field.ErrorList {
+	return metavalidation.ValidateLabelSelector(selector, metavalidation.LabelSelectorValidationOptions{}, path)
+}
+
+// WorkloadSelector checks the selector of a workload against the labels of
+// its pod template: required, not empty, and matching.
+func WorkloadSelector(selector *metav1.LabelSelector, templateLabels map[string]string) field.ErrorList {
+	path := SpecPath.Child("selector")
+	if selector == nil {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	errs := LabelSelector(path, selector)
+	if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
+		errs = append(errs, field.Invalid(path, selector, "empty selector is invalid for a workload"))
+	}
+	compiled, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return append(errs, field.Invalid(path, selector, err.Error()))
+	}
+	if !compiled.Empty() && !compiled.Matches(labels.Set(templateLabels)) {
+		errs = append(errs, field.Invalid(SpecPath.Child("template", "metadata", "labels"), templateLabels, "`selector` does not match template `labels`"))
+	}
+	return errs
+}
