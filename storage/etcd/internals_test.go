@@ -61,7 +61,7 @@ func TestOtherReleasesAreNotTrusted(t *testing.T) {
 		{"3.7.4-rc.0", "v1.5.0"}:                          false,
 		{"3.7.3", "v1.6.0"}:                               false,
 		{"3.7.3", "v1.5.1-0.20260101000000-0123456789ab"}: false,
-		{"3.7.3", ""}:                                     false,
+		{"3.7.3", ""}:                                     true,
 		{"", ""}:                                          false,
 	} {
 		if err := linked.verify(); (err == nil) != trusted {
