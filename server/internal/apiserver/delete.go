@@ -13,8 +13,8 @@ import (
 	"github.com/levelwire/levelwire/server/internal/status"
 )
 
-// delete answers DELETE of an object: with the object while it is still there,
-// or if its kind always does, and with a Status otherwise.
+// delete answers DELETE of an object: with the object if it still exists or if
+// its kind's strategy says ReturnDeleted, and with a Status otherwise.
 func (s *Server) delete(w http.ResponseWriter, r *http.Request, q *request) error {
 	reg, opts, err := s.deletion(w, r, q)
 	if err != nil {
@@ -29,7 +29,7 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request, q *request) erro
 
 func writeDeleted(w http.ResponseWriter, r *http.Request, q *request, result *registry.Result, opts *metav1.DeleteOptions) error {
 	code := http.StatusOK
-	// Kubernetes says 202 only to those who still use the old field.
+	// Kubernetes answers 202 only to clients that use the deprecated field.
 	if orphan := opts.OrphanDependents; !result.Deleted && orphan != nil && !*orphan {
 		code = http.StatusAccepted
 	}
@@ -39,7 +39,7 @@ func writeDeleted(w http.ResponseWriter, r *http.Request, q *request, result *re
 	return writeResult(w, r, q, code, result.Object, result.JSON)
 }
 
-// deletion reads what a DELETE says. A server without a registry is
+// deletion reads the options of a DELETE. A server without a registry is
 // read-only.
 func (s *Server) deletion(w http.ResponseWriter, r *http.Request, q *request) (reg registry.Registry, opts *metav1.DeleteOptions, err error) {
 	if s.config.Registry == nil {
@@ -52,7 +52,8 @@ func (s *Server) deletion(w http.ResponseWriter, r *http.Request, q *request) (r
 	return s.config.Registry.For(q.resource), opts, err
 }
 
-// deleteOptions reads the body, and from the query what the body leaves out.
+// deleteOptions reads the options in the body, and takes those that the body
+// lacks from the query.
 func (s *Server) deleteOptions(w http.ResponseWriter, r *http.Request, q *request) (*metav1.DeleteOptions, error) {
 	body, err := s.readBody(w, r)
 	if err != nil {
@@ -123,8 +124,8 @@ func addPreconditions(opts *metav1.DeleteOptions, q *request) {
 	}
 }
 
-// deleteCollection answers DELETE of a collection with the list of what was
-// selected, as it was before.
+// deleteCollection answers DELETE of a collection with the list of the
+// selected objects as they were before.
 func (s *Server) deleteCollection(w http.ResponseWriter, r *http.Request, q *request) error {
 	form, err := negotiate(r, offerFor(listForm, q.resource))
 	if err != nil {

@@ -48,7 +48,7 @@ func (s *Server) handlerOf(q *request) handler {
 	case verbWatch:
 		return s.watch
 	case verbCreate:
-		if isPosted(q.resource) {
+		if isCreateOnly(q.resource) {
 			return s.post
 		}
 		return s.create

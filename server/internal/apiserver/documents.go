@@ -58,7 +58,7 @@ func (c *documentCache) get(all []*resource.Resource) *documents {
 		return d
 	}
 	d := &documents{all: all, byName: make(map[string]*group)}
-	for _, res := range withPosted(all) {
+	for _, res := range withCreateOnly(all) {
 		d.add(res)
 	}
 	d.keep(c.current)

@@ -18,7 +18,7 @@ func (s *Server) patch(w http.ResponseWriter, r *http.Request, q *request) error
 	if err != nil {
 		return err
 	}
-	result, err := x.Patch(r.Context(), q.namespace, q.name, patch, x.patchOptions())
+	result, err := x.registry.Patch(r.Context(), q.namespace, q.name, patch, x.patchOptions())
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (s *Server) newPatcher(w http.ResponseWriter, r *http.Request, q *request) 
 	return x, patch, x.judge(patch.StrictErrors())
 }
 
-// patchType returns what the Content-Type says, known or not.
+// patchType returns the patch type in the Content-Type, known or not.
 func patchType(r *http.Request) types.PatchType {
 	kind, err := bodyType(r)
 	if err != nil {
@@ -52,8 +52,7 @@ func patchType(r *http.Request) types.PatchType {
 	return types.PatchType(kind)
 }
 
-// force reads the parameter of server-side apply, which no other patch may
-// have.
+// force reads the query parameter force, which only server-side apply may have.
 func force(q *request) *bool {
 	if !q.query.Has("force") {
 		return nil
@@ -62,8 +61,8 @@ func force(q *request) *bool {
 	return &forced
 }
 
-// patchOptions decodes what a patch made of the object, with the same care as
-// a body. A warning is given once, however often the patch is applied.
+// patchOptions decodes a patched object as strictly as a body. Its warnings are
+// added once, however often the patch is applied.
 func (x *writer) patchOptions() registry.PatchOptions {
 	warned := false
 	forced := force(x.q)
@@ -72,7 +71,7 @@ func (x *writer) patchOptions() registry.PatchOptions {
 		if err != nil {
 			return nil, bodyError(err, gvk, x.q.resource.GroupVersionKind())
 		}
-		if warned && x.fieldValidation != validationStrict {
+		if warned && x.validation != validationStrict {
 			return obj, nil
 		}
 		warned = true

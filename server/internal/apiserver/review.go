@@ -25,7 +25,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, q *request) error 
 		return err
 	}
 	var err error
-	if x.kind, err = bodyType(r); err != nil {
+	if x.mediaType, err = bodyType(r); err != nil {
 		return err
 	}
 	if x.body, err = s.readBody(w, r); err != nil {

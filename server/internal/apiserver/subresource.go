@@ -38,7 +38,8 @@ func (s *Server) getSubresource(w http.ResponseWriter, r *http.Request, q *reque
 	return status.NoSuchPath()
 }
 
-// ofScale is q for the Scale of its object, which has columns of its own.
+// ofScale returns q for the Scale of its object, whose table has columns of its
+// own.
 func (q *request) ofScale() *request {
 	scale := &resource.Resource{Group: scaleKind.Group, Version: scaleKind.Version, Kind: scaleKind.Kind}
 	scale.Columns, scale.Row = columns.For(scaleKind)
@@ -74,7 +75,7 @@ func (s *Server) bind(w http.ResponseWriter, r *http.Request, q *request) error 
 	if !ok {
 		return status.NoSuchPath()
 	}
-	x.Registry = pods
+	x.registry = pods
 	binding := &corev1.Binding{}
 	if err := x.decodeAs(bindingKind, binding); err != nil {
 		return err
@@ -86,7 +87,7 @@ func (s *Server) bind(w http.ResponseWriter, r *http.Request, q *request) error 
 	if name == "" {
 		return status.BadRequest("the binding must name the pod in metadata.name")
 	}
-	if _, err := x.Bind(r.Context(), q.namespace, name, binding, x.opts); err != nil {
+	if _, err := x.registry.Bind(r.Context(), q.namespace, name, binding, x.opts); err != nil {
 		return err
 	}
 	return writeObject(w, r, http.StatusCreated, success())
@@ -107,7 +108,7 @@ func (s *Server) evict(w http.ResponseWriter, r *http.Request, q *request) error
 		}
 		eviction.DeleteOptions.DryRun = []string{metav1.DryRunAll}
 	}
-	if _, err := x.Evict(r.Context(), q.namespace, q.name, eviction); err != nil {
+	if _, err := x.registry.Evict(r.Context(), q.namespace, q.name, eviction); err != nil {
 		return err
 	}
 	return writeObject(w, r, http.StatusCreated, success())
@@ -136,14 +137,14 @@ func (s *Server) updateSubresource(w http.ResponseWriter, r *http.Request, q *re
 	if err != nil {
 		return err
 	}
-	result, err := x.UpdateSubresource(r.Context(), q.namespace, q.name, q.subresource, replace, registry.UpdateOptions{WriteOptions: x.opts})
+	result, err := x.registry.UpdateSubresource(r.Context(), q.namespace, q.name, q.subresource, replace, registry.UpdateOptions{WriteOptions: x.opts})
 	if err != nil {
 		return err
 	}
 	return x.answer(http.StatusOK, result)
 }
 
-// writable is nil for a subresource that PUT and PATCH know.
+// writable returns nil for a subresource that clients can PUT and PATCH.
 func (s *Server) writable(q *request) error {
 	switch {
 	case s.config.Registry == nil:
@@ -164,7 +165,7 @@ func (x *writer) updateScale() error {
 	if err := x.matchPath(wanted); err != nil {
 		return err
 	}
-	scale, err := x.UpdateScale(x.r.Context(), x.q.namespace, x.q.name, func(*autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
+	scale, err := x.registry.UpdateScale(x.r.Context(), x.q.namespace, x.q.name, func(*autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
 		return wanted, nil
 	}, x.opts)
 	if err != nil {
@@ -185,7 +186,7 @@ func (s *Server) patchSubresource(w http.ResponseWriter, r *http.Request, q *req
 	if q.subresource == "scale" {
 		return x.patchScale(patch)
 	}
-	result, err := x.PatchSubresource(r.Context(), q.namespace, q.name, q.subresource, patch, x.patchOptions())
+	result, err := x.registry.PatchSubresource(r.Context(), q.namespace, q.name, q.subresource, patch, x.patchOptions())
 	if err != nil {
 		return err
 	}
@@ -201,7 +202,7 @@ func (x *writer) patchScale(patch *registry.Patch) error {
 		}
 		return wanted, x.judge(strict)
 	}
-	scale, err := x.PatchScale(x.r.Context(), x.q.namespace, x.q.name, patch, decode, x.patchOptions())
+	scale, err := x.registry.PatchScale(x.r.Context(), x.q.namespace, x.q.name, patch, decode, x.patchOptions())
 	if err != nil {
 		return err
 	}

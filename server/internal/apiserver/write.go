@@ -20,14 +20,14 @@ import (
 // writer is one request that changes something: what its handler and the
 // decoding of its body share.
 type writer struct {
-	registry.Registry
-	w    http.ResponseWriter
-	r    *http.Request
-	q    *request
-	opts registry.WriteOptions
-	body []byte
-	kind string // media type of body
-	fieldValidation
+	registry   registry.Registry // the verbs on the objects that the request is about
+	w          http.ResponseWriter
+	r          *http.Request
+	q          *request
+	opts       registry.WriteOptions
+	body       []byte
+	mediaType  string // of body
+	validation fieldValidation
 }
 
 // newWriter reads options and body. A server without a registry is read-only.
@@ -40,19 +40,19 @@ func (s *Server) newWriter(w http.ResponseWriter, r *http.Request, q *request, v
 	if _, err := negotiate(r, objectForm); err != nil {
 		return nil, err
 	}
-	x := &writer{Registry: s.config.Registry.For(q.resource), w: w, r: r, q: q}
+	x := &writer{registry: s.config.Registry.For(q.resource), w: w, r: r, q: q}
 	if err := x.readOptions(validate); err != nil {
 		return nil, err
 	}
 	var err error
-	if x.kind, err = bodyType(r); err != nil {
+	if x.mediaType, err = bodyType(r); err != nil {
 		return nil, err
 	}
 	x.body, err = s.readBody(w, r)
 	return x, err
 }
 
-// readOptions reads what all writes but DELETE have in their query.
+// readOptions reads the options that all writes but DELETE have in their query.
 func (x *writer) readOptions(validate func(metav1.UpdateOptions) (string, field.ErrorList)) error {
 	o := metav1.UpdateOptions{
 		DryRun:          x.q.query["dryRun"],
@@ -63,12 +63,12 @@ func (x *writer) readOptions(validate func(metav1.UpdateOptions) (string, field.
 		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
 	}
 	x.opts = registry.WriteOptions{DryRun: len(o.DryRun) > 0, FieldManager: manager(o.FieldManager, x.r.UserAgent())}
-	x.fieldValidation = fieldValidation(o.FieldValidation)
+	x.validation = fieldValidation(o.FieldValidation)
 	return nil
 }
 
-// manager returns who owns what a request writes: who it says, or else the
-// program that sends it, whose name is what its User-Agent begins with.
+// manager returns the owner of what a request writes: the one that it states, or
+// else the program that sends it, whose name its User-Agent begins with.
 func manager(stated, userAgent string) string {
 	if stated != "" {
 		return stated
@@ -107,7 +107,7 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request, q *request) erro
 	if err != nil {
 		return err
 	}
-	result, err := x.Create(r.Context(), q.namespace, obj, x.opts)
+	result, err := x.registry.Create(r.Context(), q.namespace, obj, x.opts)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (s *Server) update(w http.ResponseWriter, r *http.Request, q *request) erro
 	if err != nil {
 		return err
 	}
-	result, err := x.Update(r.Context(), q.namespace, q.name, replace, registry.UpdateOptions{WriteOptions: x.opts})
+	result, err := x.registry.Update(r.Context(), q.namespace, q.name, replace, registry.UpdateOptions{WriteOptions: x.opts})
 	if err != nil {
 		return err
 	}
@@ -132,8 +132,8 @@ func (s *Server) update(w http.ResponseWriter, r *http.Request, q *request) erro
 }
 
 // replacement returns an Updater that ignores the current object. The body is
-// decoded at once, so that a bad one is refused whether or not the object
-// exists, and anew for each further attempt, because each consumes its object.
+// decoded at once, so that a malformed body is refused whether or not the object
+// exists, and again for each further attempt, because each attempt owns its object.
 func (x *writer) replacement() (registry.Updater, error) {
 	first, err := x.decode()
 	if err != nil {
@@ -147,12 +147,12 @@ func (x *writer) replacement() (registry.Updater, error) {
 			first = nil
 			return obj, nil
 		}
-		obj, _, _, err := x.q.resource.DecodeBody(x.kind, x.body)
+		obj, _, _, err := x.q.resource.DecodeBody(x.mediaType, x.body)
 		return obj, err
 	}, nil
 }
 
-// matchPath compares an object with the path it was sent to.
+// matchPath refuses an object that is not the one in the request's path.
 func (x *writer) matchPath(obj metav1.Object) error {
 	q := x.q
 	switch name := obj.GetName(); name {

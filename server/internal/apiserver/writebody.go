@@ -20,13 +20,13 @@ const (
 	validationStrict fieldValidation = "Strict"
 )
 
-// maxWarnings bounds how many strict errors of one body are told: a body can
-// hold more than a header.
+// maxWarnings bounds how many strict errors of one body become warnings: a body
+// can hold more than a header can.
 const maxWarnings = 20
 
 // decode reads the body as an object of the endpoint.
 func (x *writer) decode() (resource.Object, error) {
-	obj, gvk, strict, err := x.q.resource.DecodeBody(x.kind, x.body)
+	obj, gvk, strict, err := x.q.resource.DecodeBody(x.mediaType, x.body)
 	if err != nil {
 		return nil, bodyError(err, gvk, x.q.resource.GroupVersionKind())
 	}
@@ -35,22 +35,23 @@ func (x *writer) decode() (resource.Object, error) {
 
 // decodeAs reads the body as an object of another kind.
 func (x *writer) decodeAs(want schema.GroupVersionKind, into runtime.Object) error {
-	gvk, strict, err := resource.DecodeInto(x.kind, x.body, want, into)
+	gvk, strict, err := resource.DecodeInto(x.mediaType, x.body, want, into)
 	if err != nil {
 		return bodyError(err, gvk, want)
 	}
 	return x.judge(strict)
 }
 
-// judge refuses, warns of or ignores what strict decoding found.
+// judge handles the errors of strict decoding as fieldValidation demands: it
+// refuses the request, adds warnings to the answer, or ignores them.
 func (x *writer) judge(strict []error) error {
-	if len(strict) == 0 || x.fieldValidation == validationIgnore {
+	if len(strict) == 0 || x.validation == validationIgnore {
 		return nil
 	}
 	if len(strict) > maxWarnings {
 		strict = append(strict[:maxWarnings:maxWarnings], errors.New("further fields are not listed"))
 	}
-	if x.fieldValidation == validationStrict {
+	if x.validation == validationStrict {
 		texts := make([]string, len(strict))
 		for i, err := range strict {
 			texts[i] = err.Error()
@@ -65,8 +66,8 @@ func (x *writer) judge(strict []error) error {
 	return nil
 }
 
-// bodyError is what Kubernetes says about a body that is not what it should
-// be. got is what the body says it is, as far as that is known.
+// bodyError returns Kubernetes' error for a body of which an object of the
+// kind want cannot be decoded. got is the kind in the body, as far as known.
 func bodyError(err error, got, want schema.GroupVersionKind) error {
 	var media *resource.UnsupportedMediaTypeError
 	var kind *resource.KindMismatchError
