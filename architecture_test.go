@@ -35,6 +35,7 @@ var layers = map[string][]string{
 	"server/internal/resource/columns":       {"server/internal/resource", "internal/..."},
 	"server/internal/resource/builtin/...":   {"server/internal/resource/...", "internal/..."},
 	"server/internal/watchcache/...":         {"storage", "server/internal/resource", "server/internal/shard", "server/internal/watchcache/...", "internal/..."},
+	"server/internal/read":                   {"storage", "server/internal/status", "server/internal/resource", "server/internal/shard", "server/internal/watchcache", "internal/..."},
 	"server/internal/registry/fieldmanager":  {"server/internal/resource/...", "internal/..."},
 	"server/internal/registry/...":           {"storage", "server/internal/auth", "server/internal/resource/...", "server/internal/watchcache/...", "server/internal/registry/...", "internal/..."},
 	"server/internal/admission":              {"storage", "server/internal/auth", "server/internal/resource", "server/internal/watchcache", "server/internal/registry", "internal/..."},
@@ -92,6 +93,7 @@ var forbidden = []struct {
 	{"client/diskcache", "net/...", "a cache file knows nothing of servers"},
 	{"client/controller", "net/...", "a controller works on informers and keys"},
 	{"server/internal/watchcache/...", "net/...", "a cursor is read the same way whoever sends its events"},
+	{"server/internal/read", "net/...", "a read means the same over any transport"},
 }
 
 func TestImportsGoOneWay(t *testing.T) {

@@ -26,12 +26,12 @@ func (t *watchStream) expectFrom(now, deadline time.Time) {
 		return
 	}
 	t.patience = now.Add(t.server.config.CatchUpTimeout)
-	if t.plan.bookmarks && deadline.Before(t.patience) {
+	if t.plan.Bookmarks && deadline.Before(t.patience) {
 		t.patience = deadline
 	}
 }
 
-func (t *watchStream) caughtUp() bool { return t.plan.cache.Current().Revision() >= t.plan.revision }
+func (t *watchStream) caughtUp() bool { return t.plan.Reached() >= t.plan.Revision }
 
 // ahead reports whether the cache is still behind the client.
 func (t *watchStream) ahead() bool {
@@ -49,13 +49,13 @@ func (t *watchStream) overdue(now time.Time) error {
 	ctx, cancel := context.WithTimeout(t.ctx, t.server.config.CatchUpTimeout)
 	defer cancel()
 	is, err := t.server.config.Store.Current(ctx)
-	if err == nil && is < t.plan.revision {
-		return status.ResourceVersionTooLarge(t.plan.revision, is)
+	if err == nil && is < t.plan.Revision {
+		return status.ResourceVersionTooLarge(t.plan.Revision, is)
 	}
 	if !t.ahead() { // any more: the store may have taken a while
 		return nil
 	}
-	return errBehind(t.plan.revision, t.plan.cache.Current().Revision())
+	return errBehind(t.plan.Revision, t.plan.Reached())
 }
 
 // errBehind is for a version that exists, as far as is known. Reflectors answer

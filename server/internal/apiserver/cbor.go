@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/levelwire/levelwire/server/internal/gzipblock"
+	"github.com/levelwire/levelwire/server/internal/read"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 )
@@ -85,13 +86,13 @@ func cborDocument(res *resource.Resource, obj resource.Object) ([]byte, error) {
 
 // writeCBOR writes a list. How many items it has comes first, so they are
 // visited twice; they are encoded once.
-func (l *listWriter) writeCBOR(p page) error {
-	meta, err := resource.MarshalCBOR(p.meta)
+func (l *listWriter) writeCBOR(p read.Page) error {
+	meta, err := resource.MarshalCBOR(p.Meta)
 	if err != nil {
 		return err
 	}
 	count := 0
-	for range p.items {
+	for range p.Items {
 		count++
 	}
 	gvk := l.listKind()
@@ -108,10 +109,10 @@ func (l *listWriter) writeCBOR(p page) error {
 	if l.form.as == asMetadata {
 		encode = l.metadataCBOR
 	}
-	if ids, ok := l.itemBlocks(); ok && p.runs != nil {
-		return l.writeRuns(p.runs, ids, gzipblock.Block{})
+	if ids, ok := l.itemBlocks(); ok && p.Runs != nil {
+		return l.writeRuns(p.Runs, ids, gzipblock.Block{})
 	}
-	for object := range p.items {
+	for object := range p.Items {
 		item, err := encode(l.ctx, object)
 		if err != nil {
 			return err

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/server/internal/read"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 	"github.com/levelwire/levelwire/storage"
@@ -339,7 +340,7 @@ func TestPanicInAConvoyEndsOneWatch(t *testing.T) {
 	cache.Apply([]watchcache.Change{{Key: object.Key, Object: object, Revision: object.Revision}})
 	out := new(outbox)
 	stream := &watchStream{
-		server: c.server, plan: &watchPlan{}, ctx: t.Context(),
+		server: c.server, plan: &read.WatchPlan{}, ctx: t.Context(),
 		framer: framer{presenter: c.server.presenter(things, accepted{as: asTable, version: "v1"}), include: metav1.IncludeMetadata},
 		sent:   c.server.metrics.events.WithLabelValues("example.com", "v1", "things"),
 		out:    out, watcher: watcher, convoy: new(convoy), possession: newPossession(),

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/levelwire/levelwire/server/internal/read"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/columns"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
@@ -130,7 +131,7 @@ func TestADefinitionThatChangesDuringATurn(t *testing.T) {
 	defer watcher.Close()
 	put("before", 2)
 	stream := &watchStream{
-		server: c.server, plan: &watchPlan{}, ctx: t.Context(), framer: framer{presenter: c.server.presenter(first, accepted{})},
+		server: c.server, plan: &read.WatchPlan{}, ctx: t.Context(), framer: framer{presenter: c.server.presenter(first, accepted{})},
 		sent:    c.server.metrics.events.WithLabelValues("example.com", "v1", "things"),
 		watcher: watcher, shared: connection, convoy: &convoy{connection: connection}, possession: newPossession(),
 	}
@@ -176,7 +177,7 @@ func TestEventsBeforeOneThatCannotBeShown(t *testing.T) {
 		out, connection := new(outbox), new(interrupted)
 		sent := prometheus.NewCounter(prometheus.CounterOpts{Name: "sent"})
 		stream := &watchStream{
-			server: c.server, plan: &watchPlan{}, ctx: t.Context(), framer: framer{presenter: c.server.presenter(things, accepted{})},
+			server: c.server, plan: &read.WatchPlan{}, ctx: t.Context(), framer: framer{presenter: c.server.presenter(things, accepted{})},
 			sent: sent, out: out, watcher: watcher, shared: connection, convoy: &convoy{connection: connection}, possession: newPossession(),
 		}
 		if together {
@@ -227,7 +228,7 @@ func TestListsThatChangeTheirLength(t *testing.T) {
 		w := httptest.NewRecorder()
 		answer := newAnswer(w, httptest.NewRequest(http.MethodGet, "/", nil), protobufType)
 		list := listWriter{answer: answer, presenter: c.server.presenter(things, accepted{media: mediaProtobuf, as: asMetadata, version: "v1"})}
-		err := list.write(page{items: items})
+		err := list.write(read.Page{Items: items})
 		if (err != nil) != grows {
 			t.Errorf("a list that grows, %v, ends with %v", grows, err)
 		}

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/levelwire/levelwire/server/internal/read"
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/status"
@@ -139,11 +140,11 @@ func (s *Server) deleteCollection(w http.ResponseWriter, r *http.Request, q *req
 	if err != nil {
 		return err
 	}
-	list, err := parseListOptions(q)
+	list, err := listOptions(q.query)
 	if err != nil {
 		return err
 	}
-	selection, err := list.selection(q)
+	selection, err := q.scope().Selection(&list)
 	if err != nil {
 		return err
 	}
@@ -153,9 +154,9 @@ func (s *Server) deleteCollection(w http.ResponseWriter, r *http.Request, q *req
 	}
 	a := newAnswer(w, r, form.contentType())
 	writer := listWriter{answer: a, presenter: s.presenter(q.resource, form), include: include}
-	err = writer.write(page{
-		items: slices.Values(deleted.Objects),
-		meta:  metav1.ListMeta{ResourceVersion: formatVersion(deleted.Revision)},
+	err = writer.write(read.Page{
+		Items: slices.Values(deleted.Objects),
+		Meta:  metav1.ListMeta{ResourceVersion: read.FormatResourceVersion(deleted.Revision)},
 	})
 	if err == nil {
 		err = a.finish()

@@ -2,19 +2,17 @@ package apiserver
 
 import (
 	"context"
-	"fmt"
-	"iter"
+	"encoding/binary"
 	"mime"
 	"net/http"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/internal/difference"
+	"github.com/levelwire/levelwire/server/internal/read"
 	"github.com/levelwire/levelwire/server/internal/status"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
-	"github.com/levelwire/levelwire/storage"
 )
 
 // verbDifference is how metrics name these requests; authorization asks for
@@ -25,7 +23,7 @@ const verbDifference = "difference"
 var differenceForm = forms{media: []media{mediaJSON, mediaProtobuf}, shapes: true, list: true}
 
 // serveDifference answers a client that says what it holds of a collection with
-// what is otherwise (docs/users/difference.md). path is that of the collection.
+// what is otherwise (docs/difference.md). path is that of the collection.
 func (s *Server) serveDifference(w http.ResponseWriter, r *http.Request, path string) {
 	q, err := s.resolveDifference(r, path)
 	if err == nil {
@@ -50,8 +48,8 @@ func (s *Server) resolveDifference(r *http.Request, path string) (*request, erro
 	list.Method = http.MethodGet
 	q, err := s.resolve(&list, t)
 	if apierrors.IsNotFound(err) {
-		// A 404 says that nobody knows what a difference is.
-		return nil, listInstead("the server does not have this collection")
+		// A 404 would say that the server does not know what a difference is.
+		return nil, read.ListInstead("the server does not have this collection")
 	}
 	if err != nil {
 		return nil, err
@@ -93,65 +91,75 @@ func (s *Server) difference(w http.ResponseWriter, r *http.Request, q *request) 
 	if err != nil {
 		return status.BadRequest("the digest: %v", err)
 	}
-	objects, revision, err := s.compared(r.Context(), q)
+	opts, err := listOptions(q.query)
 	if err != nil {
 		return err
 	}
-	c := comparison{digest: digest, objects: objects}
-	if err := c.compare(r.Context()); err != nil {
+	d, err := s.reader.Difference(r.Context(), q.scope(), &opts, digest)
+	if err != nil {
+		if apierrors.ReasonForError(err) == difference.ReasonListInstead {
+			s.metrics.difference.listInstead.Inc()
+		}
 		return err
 	}
-	if c.listIsBetter() {
-		s.metrics.difference.listInstead.Inc()
-		return listInstead(fmt.Sprintf("%d of %d objects would have to be sent", c.header.Sent, c.header.Selected))
-	}
-	c.header.Version = uint64(revision)
 	presenter := s.presenter(q.resource, form)
-	if err := presenter.prepare(r.Context(), c.sent()); err != nil {
+	if err := presenter.prepare(r.Context(), d.Sent()); err != nil {
 		return err
 	}
 	answer := newAnswer(w, r, mime.FormatMediaType(difference.MediaType, map[string]string{"items": form.contentType()}))
-	err = c.write(r.Context(), answer, presenter)
+	err = writeDifference(r.Context(), answer, presenter, d)
 	if err == nil {
 		err = answer.finish()
 	}
 	if err == nil {
-		s.metrics.difference.answered(&c.header)
+		s.metrics.difference.answered(&d.Header)
 	}
 	return answer.release(err)
 }
 
-// listInstead is the answer to whom a list will tell more, or the same for less.
-func listInstead(why string) error {
-	return status.Failure(http.StatusConflict, difference.ReasonListInstead, why+": list instead")
+// writeDifference writes the answer.
+func writeDifference(ctx context.Context, a *answer, p presenter, d *read.Difference) error {
+	if _, err := a.Write(d.Header.Append(nil, d.Bits())); err != nil {
+		return err
+	}
+	var buf [binary.MaxVarintLen64]byte
+	if d.Header.Unchanged > 0 {
+		for hash := range d.Unchanged() {
+			if _, err := a.Write(difference.AppendHash(buf[:0], hash)); err != nil {
+				return err
+			}
+		}
+	}
+	if d.Header.Sent > 0 {
+		item := p.differenceItem(ctx)
+		for o := range d.Sent() {
+			encoded, err := item(o)
+			if err != nil {
+				return err
+			}
+			if _, err := a.Write(difference.AppendSize(buf[:0], len(encoded))); err != nil {
+				return err
+			}
+			if _, err := a.Write(encoded); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := a.Write(difference.AppendEnd(nil))
+	return err
 }
 
-// compared returns the objects that the digest is compared with: those of a
-// snapshot that is as new as a list with this query would be.
-func (s *Server) compared(ctx context.Context, q *request) (iter.Seq[*watchcache.Object], storage.Revision, error) {
-	o, err := parseListOptions(q)
-	if err == nil {
-		err = o.validateList()
+// differenceItem returns the function that encodes an object as it stands in a
+// difference: a whole document in JSON, a bare message in protobuf. What it
+// returns is valid until the next call.
+func (p presenter) differenceItem(ctx context.Context) func(*watchcache.Object) ([]byte, error) {
+	switch {
+	case p.form.media == mediaProtobuf:
+		return p.bareMessages(ctx)
+	case p.form.as == asMetadata:
+		return func(o *watchcache.Object) ([]byte, error) { return p.metadata(ctx, o, false) }
 	}
-	if err != nil {
-		return nil, 0, err
-	}
-	if o.limit != 0 || o.token != "" || o.match == metav1.ResourceVersionMatchExact {
-		return nil, 0, status.BadRequest("a difference is of everything and of the present: limit, continue and resourceVersionMatch=Exact are not possible")
-	}
-	selection, err := o.selection(q)
-	if err != nil {
-		return nil, 0, err
-	}
-	cache, err := s.cacheOf(q.resource)
-	if err != nil {
-		return nil, 0, err
-	}
-	at, err := s.placeOfList(ctx, cache, &o)
-	if err != nil {
-		return nil, 0, err
-	}
-	return at.snapshot.Select(selection, keyPrefix(q)), at.snapshot.Revision(), nil
+	return func(o *watchcache.Object) ([]byte, error) { return p.json(ctx, o) }
 }
 
 // differencePath returns the path of the collection that a difference is

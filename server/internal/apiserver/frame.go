@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/levelwire/levelwire/server/internal/read"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/status"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
@@ -177,7 +178,7 @@ func (f *framer) bookmarkObject(dst, shown []byte, revision storage.Revision) ([
 		return append(dst, metadataJSON(f.res, shown, f.form.version)...), nil
 	case asTable:
 		obj := f.res.New()
-		obj.SetResourceVersion(formatVersion(revision))
+		obj.SetResourceVersion(read.FormatResourceVersion(revision))
 		// The row must carry metadata whatever includeObject says: the
 		// annotation is the point of it.
 		include := f.include
@@ -194,7 +195,7 @@ func (f *framer) bookmarkObject(dst, shown []byte, revision storage.Revision) ([
 }
 
 func (f *framer) bookmarkEnvelope(revision storage.Revision, initialEnd bool) ([]byte, error) {
-	meta := metav1.ObjectMeta{ResourceVersion: formatVersion(revision)}
+	meta := metav1.ObjectMeta{ResourceVersion: read.FormatResourceVersion(revision)}
 	if initialEnd {
 		meta.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
 	}

@@ -14,17 +14,9 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, q *request) error {
 	if err != nil {
 		return err
 	}
-	cache, err := s.cacheOf(q.resource)
+	object, err := s.reader.Get(r.Context(), q.scope(), q.query.Get("resourceVersion"))
 	if err != nil {
 		return err
-	}
-	snapshot, err := s.snapshotForGet(r.Context(), cache, q.query.Get("resourceVersion"))
-	if err != nil {
-		return err
-	}
-	object, ok := snapshot.Get(q.key())
-	if !ok {
-		return errNotFound(q)
 	}
 	body, err := s.presentOne(r.Context(), q, form, object)
 	if err != nil {

@@ -50,7 +50,7 @@ type initialWriter struct {
 // a form that lists share; otherwise it leaves them to the pump.
 func (t *watchStream) writeInitial() error {
 	body, plain := t.out.(*body)
-	form := t.plan.form
+	form := t.framer.form
 	if !plain || !t.watcher.Initial() || t.framer.res.FromStorageBatch != nil || form.media == mediaCBOR || form.as == asTable {
 		return nil
 	}

@@ -4,8 +4,14 @@ import (
 	"net/url"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/levelwire/levelwire/server/internal/read"
+	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin"
 	"github.com/levelwire/levelwire/server/internal/status"
+	"github.com/levelwire/levelwire/server/internal/watchcache"
+	"github.com/levelwire/levelwire/storage"
 )
 
 // FuzzListOptions holds that whatever a query says is either understood or the
@@ -21,35 +27,37 @@ func FuzzListOptions(f *testing.F) {
 		f.Add(seed, "x")
 	}
 	pods := builtin.Table().Lookup("", "v1", "pods")
+	reader, err := read.New(read.Config{
+		Store: struct{ storage.Reader }{}, // it is not asked
+		Cache: func(*resource.Resource) *watchcache.Cache { return nil },
+	})
+	must(f, err)
 	f.Fuzz(func(t *testing.T, text, name string) {
 		query, err := url.ParseQuery(text)
 		if err != nil {
 			return
 		}
 		q := &request{resource: pods, namespace: "a", name: name, query: query}
-		o, err := parseListOptions(q)
-		for _, check := range []func() error{o.validateList, o.validateWatch} {
-			if err == nil {
-				err = check()
-			}
-		}
-		if err == nil {
-			_, err = parseVersion(o.version)
-		}
-		if err == nil && o.token != "" {
-			_, err = decodeContinue(o.token)
-		}
+		opts, err := listOptions(q.query)
 		if err != nil {
-			if status := status.Of(err); status.Code != 400 && status.Code != 422 {
-				t.Fatalf("%q is answered with %d: %v", text, status.Code, err)
+			if got := status.Of(err); got.Code != 400 {
+				t.Fatalf("%q is answered with %d: %v", text, got.Code, err)
 			}
 			return
 		}
-		if o.timeout < 0 || o.limit < 0 {
-			t.Fatalf("%q means a timeout of %s and a limit of %d", text, o.timeout, o.limit)
+		_, listErr := reader.List(t.Context(), q.scope(), &opts)
+		plan, watchErr := reader.Watch(q.scope(), &opts)
+		for _, err := range []error{listErr, watchErr} {
+			// Without a cache, what is understood is answered with a 429.
+			if got := status.Of(err); got.Code != 400 && got.Code != 422 && !apierrors.IsTooManyRequests(err) {
+				t.Fatalf("%q is answered with %d: %v", text, got.Code, err)
+			}
 		}
-		if selection, err := o.selection(q); err != nil || selection.Namespace != "a" && selection.Namespace == "" {
-			t.Fatalf("%q selects %+v, %v", text, selection, err)
+		if plan.Lifetime < 0 {
+			t.Fatalf("%q means a lifetime of %s", text, plan.Lifetime)
+		}
+		if _, err := q.scope().Selection(&opts); err != nil && status.Of(err).Code != 400 && status.Of(err).Code != 422 {
+			t.Fatalf("%q selects %v", text, err)
 		}
 	})
 }

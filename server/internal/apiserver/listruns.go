@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/levelwire/levelwire/server/internal/gzipblock"
+	"github.com/levelwire/levelwire/server/internal/read"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 )
@@ -155,12 +156,12 @@ func (l *listWriter) writeRunAnew(run watchcache.Run) error {
 // writeProtobuf writes the envelope of a list. Its length comes first, so the
 // items are visited twice. Most are encoded once: what the first visit has made
 // is kept for the second, in blocks or in memory, as far as there is room.
-func (l *listWriter) writeProtobuf(p page) error {
+func (l *listWriter) writeProtobuf(p read.Page) error {
 	size, write, err := l.protobufItems(p)
 	if err != nil {
 		return err
 	}
-	head, err := resource.AppendProtobufListHead(nil, l.listKind(), &p.meta, size)
+	head, err := resource.AppendProtobufListHead(nil, l.listKind(), &p.Meta, size)
 	if err != nil {
 		return err
 	}
@@ -177,15 +178,15 @@ func (l *listWriter) writeProtobuf(p page) error {
 
 // protobufItems returns how long the items of a page are together, and the
 // function that writes them.
-func (l *listWriter) protobufItems(p page) (int, func() error, error) {
+func (l *listWriter) protobufItems(p read.Page) (int, func() error, error) {
 	ids, ok := l.itemBlocks()
-	if !ok || p.runs == nil {
+	if !ok || p.Runs == nil {
 		return l.protobufItemsOneByOne(p)
 	}
 	const surelyLong = 4 * compressFrom // in JSON
-	size, gzips := 0, readsGzip(l.r) && atLeast(p.runs, surelyLong) > surelyLong
+	size, gzips := 0, readsGzip(l.r) && atLeast(p.Runs, surelyLong) > surelyLong
 	var ends [][]byte
-	for run := range p.runs {
+	for run := range p.Runs {
 		if err := l.ctx.Err(); err != nil {
 			return 0, nil, err
 		}
@@ -198,7 +199,7 @@ func (l *listWriter) protobufItems(p page) (int, func() error, error) {
 		}
 	}
 	return size, func() error {
-		for run := range p.runs {
+		for run := range p.Runs {
 			var err error
 			if run.Whole() {
 				err = l.writeRun(run, ids)
@@ -244,12 +245,12 @@ func (l *listWriter) runSize(run watchcache.Run, ids blockIDs, gzips bool) (size
 // The first of them are kept from one visit to the other, as those of most
 // lists with selectors are; the rest is encoded twice, because as much memory as
 // a list has bytes would be needed otherwise.
-func (l *listWriter) protobufItemsOneByOne(p page) (int, func() error, error) {
+func (l *listWriter) protobufItemsOneByOne(p read.Page) (int, func() error, error) {
 	const mostKept = 1 << 20
 	item := l.itemAppender(l.ctx)
 	var kept, buf []byte
 	size, first := 0, 0 // first is the number of those that are kept
-	for object := range p.items {
+	for object := range p.Items {
 		if err := l.ctx.Err(); err != nil {
 			return 0, nil, err
 		}
@@ -271,7 +272,7 @@ func (l *listWriter) protobufItemsOneByOne(p page) (int, func() error, error) {
 			return err
 		}
 		n, wrote := 0, len(kept)
-		for object := range p.items {
+		for object := range p.Items {
 			if n++; n <= first {
 				continue
 			}

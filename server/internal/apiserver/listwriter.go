@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/levelwire/levelwire/server/internal/read"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 )
 
@@ -25,7 +26,7 @@ type listWriter struct {
 	out      io.Writer // where JSON goes: the answer, perhaps through an indenter
 }
 
-func (l *listWriter) write(p page) error {
+func (l *listWriter) write(p read.Page) error {
 	l.out, l.itemHead, l.custom = l.answer, metadataHead(l.form.version), isCustom(l.res)
 	if l.form.media == mediaProtobuf {
 		return l.writeProtobuf(p)
@@ -33,7 +34,7 @@ func (l *listWriter) write(p page) error {
 	if l.form.media == mediaCBOR {
 		return l.writeCBOR(p)
 	}
-	meta, err := json.Marshal(p.meta)
+	meta, err := json.Marshal(p.Meta)
 	if err != nil {
 		return fmt.Errorf("encode list metadata: %w", err)
 	}
@@ -47,21 +48,21 @@ func (l *listWriter) write(p page) error {
 }
 
 // writeJSON joins the head, the items and the tail.
-func (l *listWriter) writeJSON(p page, meta []byte) error {
+func (l *listWriter) writeJSON(p read.Page, meta []byte) error {
 	head, err := l.head(meta)
 	if err != nil {
 		return err
 	}
-	if p.runs != nil && l.form.as == asObject {
-		l.expect(len(head) + atLeast(p.runs, compressFrom))
+	if p.Runs != nil && l.form.as == asObject {
+		l.expect(len(head) + atLeast(p.Runs, compressFrom))
 	}
 	if _, err := l.out.Write(head); err != nil {
 		return err
 	}
-	if ids, ok := l.itemBlocks(); ok && p.runs != nil && !l.form.pretty {
-		err = l.writeRuns(p.runs, ids, commaBlock)
+	if ids, ok := l.itemBlocks(); ok && p.Runs != nil && !l.form.pretty {
+		err = l.writeRuns(p.Runs, ids, commaBlock)
 	} else {
-		err = l.writeItems(p.items)
+		err = l.writeItems(p.Items)
 	}
 	if err != nil {
 		return err
@@ -189,7 +190,7 @@ func (p presenter) row(ctx context.Context, o *watchcache.Object, include metav1
 
 // writeYAML writes the items one by one, as a list of any length would be too
 // much to convert at once.
-func (l *listWriter) writeYAML(p page, meta []byte) error {
+func (l *listWriter) writeYAML(p read.Page, meta []byte) error {
 	gvk := l.listKind()
 	head, err := yaml.JSONToYAML(fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,"metadata":%s}`, gvk.Kind, gvk.GroupVersion().String(), meta))
 	if err != nil {
@@ -199,7 +200,7 @@ func (l *listWriter) writeYAML(p page, meta []byte) error {
 		return err
 	}
 	empty := true
-	for object := range p.items {
+	for object := range p.Items {
 		empty = false
 		if err := l.writeYAMLItem(object); err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/levelwire/levelwire/server/internal/read"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 )
 
@@ -122,7 +123,7 @@ func (t *watchStream) pumpReady(deadline time.Time) error {
 			return t.last(out)
 		}
 		if readErr != nil {
-			return t.end(out, cacheError(readErr))
+			return t.end(out, read.CacheError(readErr))
 		}
 		if n == 0 {
 			break
@@ -189,7 +190,7 @@ func (t *watchStream) count(n int) {
 // appendBookmark appends the bookmark that ends the initial events, or a
 // periodic one, if it is due and there is a revision to tell.
 func (t *watchStream) appendBookmark(out []byte) ([]byte, error) {
-	if !t.plan.bookmarks || t.watcher.Initial() || t.ahead() {
+	if !t.plan.Bookmarks || t.watcher.Initial() || t.ahead() {
 		return out, nil
 	}
 	now := time.Now()
@@ -197,7 +198,7 @@ func (t *watchStream) appendBookmark(out []byte) ([]byte, error) {
 		return out, nil
 	}
 	reached := t.watcher.Reached()
-	if reached == 0 || t.owed && reached < t.plan.revision {
+	if reached == 0 || t.owed && reached < t.plan.Revision {
 		return out, nil
 	}
 	out, err := t.framer.bookmark(out, reached, t.owed)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/levelwire/levelwire/server/internal/auth"
+	"github.com/levelwire/levelwire/server/internal/read"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/status"
 )
@@ -35,8 +36,10 @@ type request struct {
 	user        auth.User
 }
 
-// key is the cache key of the object that is named.
-func (q *request) key() string { return q.resource.Key(q.namespace, q.name) }
+// scope is what a read of q is about.
+func (q *request) scope() read.Scope {
+	return read.Scope{Resource: q.resource, Namespace: q.namespace, Name: q.name}
+}
 
 // target is a parsed API path, before the table of resources has been asked.
 type target struct {

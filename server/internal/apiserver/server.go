@@ -7,12 +7,15 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/server/internal/read"
 )
 
 // Server answers the Kubernetes API. It is an http.Handler; all methods may
 // be called concurrently.
 type Server struct {
 	config   Config
+	reader   *read.Reader
 	metrics  *metrics
 	verified verifiedCertificates
 
@@ -35,8 +38,13 @@ func New(config Config) (*Server, error) {
 		return nil, err
 	}
 	config.setDefaults()
+	reader, err := read.New(read.Config{Store: config.Store, Cache: config.Cache, MinWatchTimeout: config.MinWatchTimeout})
+	if err != nil {
+		return nil, err
+	}
 	s := &Server{
 		config:     config,
+		reader:     reader,
 		metrics:    newMetrics(),
 		readSlots:  make(chan struct{}, config.MaxReadsInFlight),
 		writeSlots: make(chan struct{}, config.MaxWritesInFlight),

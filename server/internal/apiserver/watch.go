@@ -9,6 +9,7 @@ import (
 	"github.com/gorilla/websocket"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/levelwire/levelwire/server/internal/read"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 )
 
@@ -21,7 +22,19 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, q *request) error
 	if s.isStopping() {
 		return errStopping() // clients take a watch that ends at once for a reason to list
 	}
-	plan, err := s.planWatch(r, q)
+	form, err := negotiate(r, offerFor(streamForm, q.resource))
+	if err != nil {
+		return err
+	}
+	include, err := includeObject(q.query)
+	if err != nil {
+		return err
+	}
+	opts, err := listOptions(q.query)
+	if err != nil {
+		return err
+	}
+	plan, err := s.reader.Watch(q.scope(), &opts)
 	if err != nil {
 		return err
 	}
@@ -37,7 +50,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, q *request) error
 	defer open.Dec()
 	stream := &watchStream{
 		server: s, plan: &plan, ctx: r.Context(),
-		framer:     framer{presenter: s.presenter(q.resource, plan.form), include: plan.include},
+		framer:     framer{presenter: s.presenter(q.resource, form), include: include},
 		sent:       s.metrics.events.With(labels),
 		info:       infoFrom(r.Context()),
 		possession: newPossession(),
@@ -63,7 +76,7 @@ type watchStream struct {
 	shared multiplexed // what out writes to, if that can be done for several at once
 	convoy *convoy     // nil unless shared is set
 	ctx    context.Context
-	plan   *watchPlan
+	plan   *read.WatchPlan
 	framer framer
 	sent   prometheus.Counter
 	info   *requestInfo
@@ -78,19 +91,18 @@ type watchStream struct {
 // run opens the stream, serves it until somebody has had enough, and closes
 // the cursor.
 func (t *watchStream) run() {
-	deadline := time.Now().Add(t.plan.lifetime)
+	deadline := time.Now().Add(t.plan.Lifetime)
 	t.bookmarks = watchcache.NewBookmarks(time.Now(), deadline, rand.Float64())
 
-	watcher, err := t.server.openWatch(t.ctx, deadline, t.plan, t)
-	t.plan.selection = nil // the watcher has what it needs of it
-	t.out.begin(t.plan.form.streamType())
+	watcher, err := t.plan.Open(t.ctx, deadline, t)
+	t.out.begin(t.framer.form.streamType())
 	if err != nil {
 		t.fail(err)
 		return
 	}
 	t.watcher = watcher
 	defer watcher.Close()
-	t.owed = t.plan.initial && t.plan.bookmarks
+	t.owed = t.plan.Initial && t.plan.Bookmarks
 	t.expectFrom(time.Now(), deadline)
 	if t.out.flush() != nil {
 		return
@@ -168,7 +180,7 @@ func (t *watchStream) untilDue(deadline time.Time) time.Duration {
 	}
 	if !t.patience.IsZero() {
 		wait = min(wait, time.Until(t.patience), aheadCheck)
-	} else if t.plan.bookmarks {
+	} else if t.plan.Bookmarks {
 		wait = min(wait, time.Until(t.bookmarks.Next()))
 	}
 	return max(wait, 0)

@@ -203,24 +203,6 @@ func TestInitialStateOfTheFuture(t *testing.T) {
 	})
 }
 
-func TestWatchLifetimes(t *testing.T) {
-	c := newCluster(t, func(s *setup) { s.config.MinWatchTimeout = time.Hour })
-	if got := c.server.watchLifetime(7 * time.Second); got != 7*time.Second {
-		t.Errorf("a watch that asked for 7 s gets %s", got)
-	}
-	seen := map[time.Duration]bool{}
-	for range 100 {
-		got := c.server.watchLifetime(0)
-		if got < time.Hour || got >= 2*time.Hour {
-			t.Fatalf("a watch that asked for nothing gets %s", got)
-		}
-		seen[got] = true
-	}
-	if len(seen) < 50 {
-		t.Errorf("100 watches end at %d different times", len(seen))
-	}
-}
-
 func TestWatchPaths(t *testing.T) {
 	c := newWritable(t)
 	c.send(201, "POST", "/api/v1/nodes", `{"metadata":{"name":"n1"}}`)

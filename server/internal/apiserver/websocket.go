@@ -129,7 +129,7 @@ func (k *socket) close() {
 
 // watchSocket runs a watch over WebSocket until either side has had enough.
 func (s *Server) watchSocket(w http.ResponseWriter, r *http.Request, stream *watchStream) error {
-	k, err := s.openSocket(w, r, stream.plan.form)
+	k, err := s.openSocket(w, r, stream.framer.form)
 	if err != nil {
 		return err
 	}

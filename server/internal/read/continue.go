@@ -1,4 +1,4 @@
-package apiserver
+package read
 
 import (
 	"encoding/base64"
@@ -12,13 +12,13 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// continueToken says where the next page of a list begins. Its wire form is
-// that of Kubernetes, so that a client may move between servers: base64 of
-// JSON. It holds no state of this process and survives a restart.
+// continueToken says where the next page of a list begins. Its wire form is that of
+// Kubernetes, base64 of JSON, so that a client may move between servers. It refers
+// to no state of this process, so that it survives a restart.
 type continueToken struct {
 	APIVersion string `json:"v"`
-	// Revision of the snapshot that the list is from; inconsistent asks for
-	// the rest as it is now.
+	// Revision is that of the first page's snapshot; inconsistent asks for the
+	// remaining objects as they are now.
 	Revision storage.Revision `json:"rv"`
 	// Start is the first key that may be returned, without the prefix that
 	// all keys of the list share.
@@ -28,17 +28,17 @@ type continueToken struct {
 const (
 	continueVersion                  = "meta.k8s.io/v1"
 	inconsistent    storage.Revision = -1
-	// maxContinueLength bounds what is decoded: a key has a namespace of 63
-	// and a name of 253 bytes at most.
+	// maxContinueLength bounds the work of decoding. A key has a namespace of 63
+	// bytes and a name of 253 bytes at most.
 	maxContinueLength = 2048
 )
 
-// encodeContinue returns the token of the page after the object with key
+// encodeContinue returns the token of the page that follows the object with key
 // last.
-func encodeContinue(rev storage.Revision, prefix, last string) (string, error) {
+func encodeContinue(revision storage.Revision, prefix, last string) (string, error) {
 	// The smallest key that is greater than last is last and a zero byte.
 	return encodeToken(continueToken{
-		APIVersion: continueVersion, Revision: rev, Start: strings.TrimPrefix(last, prefix) + "\x00",
+		APIVersion: continueVersion, Revision: revision, Start: strings.TrimPrefix(last, prefix) + "\x00",
 	})
 }
 
@@ -70,16 +70,17 @@ func decodeContinue(token string) (continueToken, error) {
 		return t, status.BadRequest("continue key is not valid: incorrect encoded start resourceVersion")
 	case t.Start == "":
 		return t, status.BadRequest("continue key is not valid: no start key")
-	// A key that leaves the prefix it is appended to is an attack.
+	// A start that leaves the list's prefix would show other objects than were
+	// authorized.
 	case path.Clean("/"+t.Start) != "/"+t.Start:
 		return t, status.BadRequest("continue key is not valid: %q", t.Start)
 	}
 	return t, nil
 }
 
-// continueExpired is the answer to a token whose snapshot is gone. It carries
-// another token, with which the client may have the rest as it is now.
-func continueExpired(start string) error {
+// errContinueExpired is the 410 for a token whose snapshot is gone. It carries
+// another token, with which the client gets the remaining objects as they are now.
+func errContinueExpired(start string) error {
 	err := apierrors.NewResourceExpired(
 		"the snapshot that this continue token belongs to is no longer kept: list again from the beginning, " +
 			"or go on with the token in this answer, which shows the remaining objects as they are now")

@@ -1,4 +1,4 @@
-package apiserver
+package read
 
 import (
 	"encoding/base64"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/levelwire/levelwire/server/internal/status"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 func TestContinueTokenIsThatOfKubernetes(t *testing.T) {
@@ -36,7 +36,7 @@ func TestContinueTokenRefusals(t *testing.T) {
 		"enormous":      `{"v":"meta.k8s.io/v1","rv":1,"start":"` + strings.Repeat("a", 4000) + `"}`,
 	} {
 		_, err := decodeContinue(base64.RawURLEncoding.EncodeToString([]byte(text)))
-		if err == nil || status.Of(err).Code != 400 {
+		if !apierrors.IsBadRequest(err) {
 			t.Errorf("%s: got %v, want a 400", name, err)
 		}
 	}
@@ -51,7 +51,7 @@ func FuzzContinueToken(f *testing.F) {
 	f.Fuzz(func(t *testing.T, token string) {
 		got, err := decodeContinue(token)
 		if err != nil {
-			if status.Of(err).Code != 400 {
+			if !apierrors.IsBadRequest(err) {
 				t.Fatalf("%q: %v", token, err)
 			}
 			return

@@ -1,0 +1,28 @@
+package read
+
+import (
+	"errors"
+
+	"github.com/levelwire/levelwire/server/internal/status"
+	"github.com/levelwire/levelwire/server/internal/watchcache"
+)
+
+// errInitializing asks the client to come back when the cache has been filled.
+func errInitializing() error {
+	return status.TooManyRequests("storage is (re)initializing", 1)
+}
+
+// CacheError turns the errors of the watch cache into those that clients are told.
+func CacheError(err error) error {
+	var large *watchcache.TooLargeError
+	var old *watchcache.ExpiredError
+	switch {
+	case errors.As(err, &large):
+		return status.ResourceVersionTooLarge(large.Requested, large.Current)
+	case errors.As(err, &old):
+		return status.Expired(old.Requested, old.Oldest)
+	case errors.Is(err, watchcache.ErrNotReady):
+		return errInitializing()
+	}
+	return err
+}

@@ -1,0 +1,113 @@
+package read
+
+import (
+	"context"
+	"errors"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/server/internal/status"
+	"github.com/levelwire/levelwire/server/internal/watchcache"
+	"github.com/levelwire/levelwire/storage"
+)
+
+// latest returns a snapshot that includes every write that was acknowledged before
+// the call: a consistent read. It asks the store for its current revision and waits
+// until the cache has reached it.
+func (r *Reader) latest(ctx context.Context, cache *watchcache.Cache) (watchcache.Snapshot, error) {
+	revision, err := r.config.Store.Current(ctx)
+	if err != nil {
+		return watchcache.Snapshot{}, err
+	}
+	return notOlderThan(ctx, cache, revision)
+}
+
+// notOlderThan waits until the cache has reached a revision.
+func notOlderThan(ctx context.Context, cache *watchcache.Cache, revision storage.Revision) (watchcache.Snapshot, error) {
+	snapshot, err := cache.NotOlderThan(ctx, revision)
+	return snapshot, CacheError(err)
+}
+
+// snapshotForGet chooses what a get reads: the most recent state if resourceVersion
+// is empty, whatever the cache holds if it is "0", and else a state that is not
+// older than it.
+func (r *Reader) snapshotForGet(ctx context.Context, cache *watchcache.Cache, resourceVersion string) (watchcache.Snapshot, error) {
+	revision, err := parseResourceVersion(resourceVersion)
+	switch {
+	case err != nil:
+		return watchcache.Snapshot{}, err
+	case resourceVersion == "":
+		return r.latest(ctx, cache)
+	case revision == 0:
+		return cache.Current(), nil
+	}
+	return notOlderThan(ctx, cache, revision)
+}
+
+// readSource is where a list is read from, and from which key on.
+type readSource struct {
+	snapshot watchcache.Snapshot
+	// start is where a continued list goes on, relative to the list's prefix.
+	start string
+	limit int64 // of objects; 0: none
+	// storeRevision, if not zero, is a revision that the cache has evicted and the
+	// store may still have; snapshot is empty then.
+	storeRevision storage.Revision
+	// expired is what to answer if the store has compacted storeRevision.
+	expired error
+}
+
+// sourceOfList chooses the state that a list shows. The options have been validated.
+func (r *Reader) sourceOfList(ctx context.Context, cache *watchcache.Cache, opts *metav1.ListOptions) (source readSource, err error) {
+	revision, err := parseResourceVersion(opts.ResourceVersion)
+	if err != nil {
+		return source, err
+	}
+	limit := opts.Limit
+	if opts.ResourceVersion != "" && revision == 0 {
+		limit = 0 // Kubernetes ignores the limit at "0", and clients rely on it
+	}
+	switch {
+	case opts.Continue != "":
+		source, err = r.sourceOfContinue(ctx, cache, opts.Continue, revision)
+	case opts.ResourceVersion == "":
+		source.snapshot, err = r.latest(ctx, cache)
+	case revision == 0:
+		source.snapshot = cache.Current()
+	case opts.ResourceVersionMatch == metav1.ResourceVersionMatchExact, opts.ResourceVersionMatch == "" && limit > 0:
+		source, err = exactly(ctx, cache, revision)
+	default:
+		source.snapshot, err = notOlderThan(ctx, cache, revision)
+	}
+	source.limit = limit
+	return source, err
+}
+
+// sourceOfContinue is the state that the first page of the list was of, or the
+// latest one if the token asks for that.
+func (r *Reader) sourceOfContinue(ctx context.Context, cache *watchcache.Cache, token string, revision storage.Revision) (source readSource, err error) {
+	t, err := decodeContinue(token)
+	if err != nil {
+		return source, err
+	}
+	if revision != 0 {
+		return source, status.BadRequest("specifying resource version is not allowed when using continue")
+	}
+	if t.Revision == inconsistent {
+		source.snapshot, err = r.latest(ctx, cache)
+	} else if source, err = exactly(ctx, cache, t.Revision); source.storeRevision != 0 {
+		source.expired = errContinueExpired(t.Start)
+	}
+	source.start = t.Start
+	return source, err
+}
+
+// exactly is the state at one revision: the cache's if it still has it, and else the
+// store's.
+func exactly(ctx context.Context, cache *watchcache.Cache, revision storage.Revision) (source readSource, err error) {
+	source.snapshot, err = cache.Exact(ctx, revision)
+	if errors.Is(err, watchcache.ErrExpired) {
+		return readSource{storeRevision: revision, expired: CacheError(err)}, nil
+	}
+	return source, CacheError(err)
+}
