@@ -96,7 +96,7 @@ func newInformer[T rest.Object](name string, origins []origin[T], opts reflector
 		if from.source == nil {
 			i.invalidBecause(errors.New("there is no source of objects"))
 		}
-		i.parts = append(i.parts, &part[T]{SharedInformer: i, namespace: from.namespace, source: from.source, apart: from.apart})
+		i.parts = append(i.parts, &part[T]{informer: i, namespace: from.namespace, source: from.source, apart: from.apart})
 		if from.namespace != "" {
 			namespaces = append(namespaces, from.namespace)
 		}

@@ -18,7 +18,7 @@ import (
 // part is one list and watch that the local copy is kept by: of everything
 // there is, or of one namespace of several.
 type part[T rest.Object] struct {
-	*SharedInformer[T]
+	informer  *SharedInformer[T]
 	namespace string // "": everything
 	source    reflector.ListerWatcher[T]
 	apart     reflector.ListerWatcher[T] // see origin
@@ -52,25 +52,25 @@ type progress struct{ mu sync.Mutex }
 // reached notes what a part has reached, and that the informer has reached the
 // least of all. It is called from the part's goroutine.
 func (p *part[T]) reached(version string) {
-	if len(p.parts) == 1 {
-		p.fifo.Reached(version)
+	if len(p.informer.parts) == 1 {
+		p.informer.fifo.Reached(version)
 	} else {
 		version = p.joined(version)
 	}
-	p.advanced()
-	if told := p.opts.OnProgress; told != nil {
+	p.informer.advanced()
+	if told := p.informer.opts.OnProgress; told != nil {
 		told(version)
 	}
 }
 
 func (p *part[T]) joined(version string) string {
-	p.progress.mu.Lock()
-	defer p.progress.mu.Unlock()
+	p.informer.progress.mu.Lock()
+	defer p.informer.progress.mu.Unlock()
 	p.version = version
-	for _, other := range p.parts {
+	for _, other := range p.informer.parts {
 		version = least(version, other.version)
 	}
-	p.fifo.Reached(version)
+	p.informer.fifo.Reached(version)
 	return version
 }
 
@@ -168,47 +168,50 @@ func (i *SharedInformer[T]) listing() (before time.Time, yes bool) {
 }
 
 // sink is where a part's reflector writes: the DeltaFIFO, behind the transform.
-type sink[T rest.Object] struct{ *part[T] }
+type sink[T rest.Object] struct{ part *part[T] }
 
-func (s sink[T]) Add(obj T) error { return ended(s.repairer.noting(s.transformed(obj), s.fifo.Add)) }
-func (s sink[T]) Update(obj T) error {
-	return ended(s.repairer.noting(s.transformed(obj), s.fifo.Update))
-}
-func (s sink[T]) Delete(obj T) error {
-	return ended(s.repairer.noting(s.transformed(obj), s.fifo.Delete))
+func (s sink[T]) Add(obj T) error    { return s.write(obj, s.part.informer.fifo.Add) }
+func (s sink[T]) Update(obj T) error { return s.write(obj, s.part.informer.fifo.Update) }
+func (s sink[T]) Delete(obj T) error { return s.write(obj, s.part.informer.fifo.Delete) }
+
+func (s sink[T]) write(obj T, queue func(T) error) error {
+	i := s.part.informer
+	return ended(i.repairer.noting(i.transformed(obj), queue))
 }
 
 func (s sink[T]) Replace(list []T, version string) error {
+	i := s.part.informer
 	for n := range list {
-		list[n] = s.transformed(list[n])
+		list[n] = i.transformed(list[n])
 	}
-	s.replacing()
-	s.repairer.notingList()
-	defer s.frozen.Store(nil)
-	if s.namespace != "" {
-		return ended(s.fifo.ReplaceNamespace(s.namespace, list))
+	i.replacing()
+	i.repairer.notingList()
+	defer s.part.frozen.Store(nil)
+	if s.part.namespace != "" {
+		return ended(i.fifo.ReplaceNamespace(s.part.namespace, list))
 	}
-	return ended(s.fifo.Replace(list, version))
+	return ended(i.fifo.Replace(list, version))
 }
 
 // Held returns what the local copy has, or will have when what is queued has
 // been applied. A difference is about that and nothing else: until it, or a list,
 // has come, no repair changes anything.
 func (s sink[T]) Held() []T {
-	s.listBegins()
-	s.repairer.notingList()
-	return s.fifo.State(s.namespace)
+	s.part.listBegins()
+	s.part.informer.repairer.notingList()
+	return s.part.informer.fifo.State(s.part.namespace)
 }
 
 // Merge is Replace by what is different.
 func (s sink[T]) Merge(dropped, received []T, version string) error {
+	i := s.part.informer
 	for n := range received {
-		received[n] = s.transformed(received[n])
+		received[n] = i.transformed(received[n])
 	}
-	s.replacing()
-	s.repairer.notingList()
-	defer s.frozen.Store(nil)
-	return ended(s.fifo.Merge(s.namespace, dropped, received, version))
+	i.replacing()
+	i.repairer.notingList()
+	defer s.part.frozen.Store(nil)
+	return ended(i.fifo.Merge(s.part.namespace, dropped, received, version))
 }
 
 // ended forgives a write after the end: nobody is left to miss it.

@@ -64,7 +64,7 @@ func (i *SharedInformer[T]) repairWith(opts RepairOptions[T]) error {
 	case opts.List == nil || opts.Get == nil:
 		return errors.New("RepairOptions.List and RepairOptions.Get are both needed")
 	}
-	i.repairer = &repairer[T]{SharedInformer: i, opts: opts, seed: maphash.MakeSeed()}
+	i.repairer = &repairer[T]{informer: i, opts: opts, seed: maphash.MakeSeed()}
 	return nil
 }
 
@@ -80,9 +80,9 @@ const (
 
 // repairer is the goroutine that compares, and what the reflector's tells it.
 type repairer[T rest.Object] struct {
-	*SharedInformer[T]
-	opts RepairOptions[T]
-	seed maphash.Seed
+	informer *SharedInformer[T]
+	opts     RepairOptions[T]
+	seed     maphash.Seed
 
 	// mu makes a change that is queued and the note of it one. It is taken
 	// before the DeltaFIFO's.
@@ -100,7 +100,7 @@ func (r *repairer[T]) stats() RepairStats {
 
 // run compares until ctx ends.
 func (r *repairer[T]) run(ctx context.Context) {
-	if r.waitForSync(ctx) != nil {
+	if r.informer.waitForSync(ctx) != nil {
 		return
 	}
 	for {
@@ -130,13 +130,13 @@ func (r *repairer[T]) round(ctx context.Context) (more bool) {
 	if err != nil {
 		r.counts.Abandoned++
 		if ctx.Err() == nil {
-			r.log.Info("comparison with the server abandoned", "error", err)
+			r.informer.log.Info("comparison with the server abandoned", "error", err)
 		}
 		return false
 	}
 	r.counts.Rounds++
 	if mended > 0 {
-		r.log.Warn("the local copy differed from the server and was mended", "objects", mended)
+		r.informer.log.Warn("the local copy differed from the server and was mended", "objects", mended)
 	}
 	return mended > 0 && len(found.differ) > mendMost
 }
@@ -184,7 +184,7 @@ func (r *repairer[T]) untouched(key string, queue func() error) (done bool, err 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_, touched := r.touched[key]
-	if _, listing := r.listing(); listing || touched || r.replaced {
+	if _, listing := r.informer.listing(); listing || touched || r.replaced {
 		return false, nil
 	}
 	return true, queue()
@@ -203,7 +203,7 @@ func (r *repairer[T]) compare(ctx context.Context) (d difference, err error) {
 	seen := map[uint64]struct{}{}
 	version, err := r.digest(ctx, func(key, version string) {
 		seen[maphash.String(r.seed, key)] = struct{}{}
-		if obj, ok := r.indexer.Get(key); !ok || obj.GetResourceVersion() != version {
+		if obj, ok := r.informer.indexer.Get(key); !ok || obj.GetResourceVersion() != version {
 			d.differ[key] = version
 		}
 	})
@@ -212,15 +212,15 @@ func (r *repairer[T]) compare(ctx context.Context) (d difference, err error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, digestPatience)
 	defer cancel()
-	if err := r.WaitFor(limited, version); err != nil {
+	if err := r.informer.WaitFor(limited, version); err != nil {
 		return d, err
 	}
 	for key, version := range d.differ {
-		if obj, ok := r.indexer.Get(key); ok && obj.GetResourceVersion() == version {
+		if obj, ok := r.informer.indexer.Get(key); ok && obj.GetResourceVersion() == version {
 			delete(d.differ, key)
 		}
 	}
-	r.indexer.Range(func(key string, _ T) bool {
+	r.informer.indexer.Range(func(key string, _ T) bool {
 		if _, ok := seen[maphash.String(r.seed, key)]; !ok {
 			d.extra = append(d.extra, key)
 		}
@@ -261,7 +261,7 @@ func (r *repairer[T]) mend(ctx context.Context, d difference) (mended int, err e
 	for _, key := range d.extra {
 		buried := false
 		_, err := r.untouched(key, func() (err error) {
-			buried, err = r.fifo.Bury(key)
+			buried, err = r.informer.fifo.Bury(key)
 			return err
 		})
 		if err != nil {
@@ -308,9 +308,9 @@ func (r *repairer[T]) mendOne(ctx context.Context, key, version string) (done bo
 	if obj.GetResourceVersion() != version {
 		return false, nil
 	}
-	_, had := r.indexer.Get(key)
+	_, had := r.informer.indexer.Get(key)
 	done, err = r.untouched(key, func() error {
-		return ended(r.fifo.Update(r.transformed(obj)))
+		return ended(r.informer.fifo.Update(r.informer.transformed(obj)))
 	})
 	if done && err == nil {
 		r.count(func(s *RepairStats) {

@@ -13,34 +13,34 @@ import (
 // witness is a part's source as its reflector sees it. It notes what the reflector
 // does not tell: that a list has begun, and that the server goes on from a
 // version that came from disk.
-type witness[T rest.Object] struct{ *part[T] }
+type witness[T rest.Object] struct{ part *part[T] }
 
 func (w witness[T]) List(ctx context.Context, opts metav1.ListOptions) (*rest.List[T], error) {
-	w.listBegins()
-	return w.source.List(ctx, opts)
+	w.part.listBegins()
+	return w.part.source.List(ctx, opts)
 }
 
 func (w witness[T]) Watch(ctx context.Context, opts metav1.ListOptions) (reflector.Stream[T], error) {
 	initial := opts.SendInitialEvents != nil && *opts.SendInitialEvents
 	if initial {
-		w.listBegins()
+		w.part.listBegins()
 	}
-	stream, err := w.source.Watch(ctx, opts)
-	if err != nil || initial || !w.isResuming() {
+	stream, err := w.part.source.Watch(ctx, opts)
+	if err != nil || initial || !w.part.informer.isResuming() {
 		return stream, err
 	}
-	s := &confirming[T]{Stream: stream, confirm: w.confirm}
-	s.timer = time.AfterFunc(graceOfResume, w.confirm)
+	s := &confirming[T]{Stream: stream, confirm: w.part.informer.confirm}
+	s.timer = time.AfterFunc(graceOfResume, w.part.informer.confirm)
 	return s, nil
 }
 
 // Difference asks for one if the source can; it stands for a list.
 func (w witness[T]) Difference(ctx context.Context, held []T, opts metav1.ListOptions) (*rest.Difference[T], error) {
-	differ, ok := w.source.(reflector.Differ[T])
+	differ, ok := w.part.source.(reflector.Differ[T])
 	if !ok {
 		return nil, rest.ErrNoDifference
 	}
-	w.listBegins()
+	w.part.listBegins()
 	return differ.Difference(ctx, held, opts)
 }
 

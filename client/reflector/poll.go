@@ -41,7 +41,7 @@ func (p *poller[T]) Watch(ctx context.Context, opts metav1.ListOptions) (Stream[
 
 // polls is the stream of one poller. Next is for one goroutine.
 type polls[T rest.Object] struct {
-	*poller[T]
+	poller *poller[T]
 	ctx    context.Context
 	cancel context.CancelFunc
 	opts   metav1.ListOptions // of the next poll
@@ -69,11 +69,11 @@ func (s *polls[T]) Close() { s.cancel() }
 // poll makes one request. What an answer that breaks off has brought is
 // complete events, and is kept.
 func (s *polls[T]) poll() error {
-	ctx, cancel := context.WithTimeoutCause(s.ctx, s.wait+s.grace, errPollOverdue)
+	ctx, cancel := context.WithTimeoutCause(s.ctx, s.poller.wait+s.poller.grace, errPollOverdue)
 	defer cancel()
-	s.count()
+	s.poller.count()
 	begun := time.Now()
-	stream, err := s.ListerWatcher.Watch(ctx, s.opts)
+	stream, err := s.poller.ListerWatcher.Watch(ctx, s.opts)
 	if err != nil {
 		return because(ctx, err)
 	}
@@ -98,8 +98,8 @@ func (s *polls[T]) poll() error {
 // complete judges an answer that has ended as it should. One that says nothing
 // and has not waited either would be asked for again at once, and for ever.
 func (s *polls[T]) complete(took time.Duration) error {
-	if len(s.events) == 0 && took < s.wait/2 {
-		return fmt.Errorf("a poll of %v was answered after %v: %w", s.wait, took.Round(time.Millisecond), io.EOF)
+	if len(s.events) == 0 && took < s.poller.wait/2 {
+		return fmt.Errorf("a poll of %v was answered after %v: %w", s.poller.wait, took.Round(time.Millisecond), io.EOF)
 	}
 	return nil
 }
