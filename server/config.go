@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/levelwire/levelwire/server/internal/admission"
+	"github.com/levelwire/levelwire/server/internal/apiserver"
 	"github.com/levelwire/levelwire/storage"
 )
 
@@ -142,6 +143,10 @@ type Config struct {
 	// that clients keep, may hold up the end. Default 10 s.
 	ShutdownTimeout time.Duration
 
+	// HTTP2Server answers over HTTP/2: HTTP2Levelwire, which is the default and
+	// made for many watches on a connection, or HTTP2NetHTTP, Go's own, which many
+	// programs have tried and which needs six times the processor time for events.
+	HTTP2Server HTTP2Server
 	// Profiling serves profiles of the whole process at /debug/pprof/, as
 	// Kubernetes' servers do, to users who may read that path.
 	Profiling bool
@@ -163,6 +168,15 @@ const (
 	alwaysAllow       = "AlwaysAllow"
 	// minServiceBits leaves two addresses between a network's first and last.
 	minServiceBits = 2
+)
+
+// HTTP2Server names an implementation of HTTP/2.
+type HTTP2Server = apiserver.HTTP2Server
+
+// The servers of HTTP/2 for Config.HTTP2Server.
+const (
+	HTTP2Levelwire = apiserver.HTTP2Levelwire
+	HTTP2NetHTTP   = apiserver.HTTP2NetHTTP
 )
 
 // ConfigError is a configuration that no surroundings could make work: what
@@ -200,6 +214,13 @@ func (c *Config) ensureDefaults() error {
 	}
 	if c.ServiceCIDR.Addr().BitLen()-c.ServiceCIDR.Bits() < minServiceBits {
 		return fmt.Errorf("--service-cidr %s has no room for services", c.ServiceCIDR)
+	}
+	switch c.HTTP2Server {
+	case "":
+		c.HTTP2Server = HTTP2Levelwire
+	case HTTP2Levelwire, HTTP2NetHTTP:
+	default:
+		return fmt.Errorf("--http2-server %q is neither %s nor %s", c.HTTP2Server, HTTP2Levelwire, HTTP2NetHTTP)
 	}
 	setDefault(&c.SelfCheckInterval, defaultSelfCheck)
 	if c.ShutdownDelay < 0 {

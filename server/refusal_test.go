@@ -39,6 +39,7 @@ func TestImpossibleConfigurations(t *testing.T) {
 		"admission plugin":      {func(c *server.Config) { c.DisableAdmissionPlugins = []string{"ServiceAccounts"} }, "--disable-admission-plugins"},
 		"issuer":                {func(c *server.Config) { c.ServiceAccountIssuers = []string{""} }, "--service-account-issuer"},
 		"half a certificate":    {func(c *server.Config) { c.TLSCertFile = "x" }, "--tls-private-key-file"},
+		"HTTP/2 server":         {func(c *server.Config) { c.HTTP2Server = "nginx" }, "--http2-server"},
 		"negative time":         {func(c *server.Config) { c.ShutdownTimeout = -1 }, "time to shut down"},
 		"service network":       {func(c *server.Config) { c.ServiceCIDR = netip.MustParsePrefix("10.0.0.0/31") }, "--service-cidr"},
 	} {

@@ -69,7 +69,7 @@ func (s *Server) newAPI(store storage.Store, table *resource.Table, caches *cach
 		Resources: table, Store: store, Cache: caches.Of, Registry: writes.set,
 		ClientCAs: s.identity.clientCAs, Tokens: tokens, Audiences: writes.tokens.Audiences(), Issuer: writes.tokens,
 		Documents: documents, Version: s.config.Version, Logger: s.config.Logger, ShutdownTimeout: s.config.ShutdownTimeout,
-		Profiling: s.config.Profiling, CatchUpTimeout: s.config.CatchUpTimeout,
+		Profiling: s.config.Profiling, HTTP2Server: s.config.HTTP2Server, CatchUpTimeout: s.config.CatchUpTimeout,
 		HealthChecks: []apiserver.HealthCheck{
 			{Name: "startup", Check: s.startedUp}, {Name: "leaving", Check: s.staying}, {Name: "storage", Check: reachable(store)},
 		},

@@ -34,6 +34,7 @@ func (f *serverFlags) register(cmd *cobra.Command) {
 	f.registerHistory(cmd)
 	flags.DurationVar(&c.SelfCheckInterval, "self-check-interval", 0, "how often the caches are compared with the store; negative: never (default 10m)")
 	flags.DurationVar(&c.ShutdownDelay, "shutdown-delay-duration", 0, "how long to go on serving after SIGTERM, while /readyz fails: as long as a load balancer needs to send nobody new")
+	flags.StringVar((*string)(&c.HTTP2Server), "http2-server", string(server.HTTP2Levelwire), "what answers over HTTP/2: levelwire (made for many watches on a connection) or net/http (Go's own: events cost six times the processor time)")
 	flags.BoolVar(&c.Profiling, "profiling", false, "serve profiles of the process at /debug/pprof/: kubectl get --raw '/debug/pprof/profile?seconds=10' > cpu.pprof")
 	f.registerIdentity(cmd)
 	flags.StringVar(&f.serviceCIDR, "service-cidr", "10.96.0.0/16", "network that Services get their addresses from")

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -54,6 +55,8 @@ type Config struct {
 	// Documents are served as they are, by their paths.
 	Documents map[string]Document
 
+	// HTTP2Server answers over HTTP/2. Default HTTP2Levelwire.
+	HTTP2Server HTTP2Server
 	// Profiling serves the process's own profiles at /debug/pprof/.
 	Profiling bool
 
@@ -100,6 +103,9 @@ func (c *Config) setDefaults() {
 	if c.MaxBodyBytes <= 0 {
 		c.MaxBodyBytes = 3 << 20
 	}
+	if c.HTTP2Server == "" {
+		c.HTTP2Server = HTTP2Levelwire
+	}
 	setDuration(&c.RequestTimeout, time.Minute)
 	setDuration(&c.MinWatchTimeout, 30*time.Minute)
 	setDuration(&c.CatchUpTimeout, 5*time.Second)
@@ -127,6 +133,8 @@ func (c *Config) validate() error {
 		return errors.New("apiserver: Config.Cache is missing: give it the watch caches of the stored resources")
 	case c.Store == nil:
 		return errors.New("apiserver: Config.Store is missing: give it the store behind the caches")
+	case c.HTTP2Server != HTTP2Levelwire && c.HTTP2Server != HTTP2NetHTTP:
+		return fmt.Errorf("apiserver: Config.HTTP2Server is %q, want %q or %q", c.HTTP2Server, HTTP2Levelwire, HTTP2NetHTTP)
 	}
 	return nil
 }

@@ -29,6 +29,18 @@ const (
 	maxFrame = 256 << 10
 )
 
+// HTTP2Server names an implementation of HTTP/2 for Serve.
+type HTTP2Server string
+
+const (
+	// HTTP2Levelwire is the server of package h2. It writes the events of all
+	// watches of a connection together.
+	HTTP2Levelwire HTTP2Server = "levelwire"
+	// HTTP2NetHTTP is the server of Go's net/http. Events cost six times the processor
+	// time on it, because each watch writes its own.
+	HTTP2NetHTTP HTTP2Server = "net/http"
+)
+
 // Serve answers requests on a listener until ctx ends, and then drains: new
 // connections are refused, watches end cleanly, and other requests have
 // ShutdownTimeout to finish before their connections are closed. It returns
@@ -37,7 +49,7 @@ const (
 // HTTP/2. Serve may be called for several listeners; once one of them drains,
 // the whole server does.
 func (s *Server) Serve(ctx context.Context, listener net.Listener, tlsConfig *tls.Config) error {
-	server, streams := s.httpServer()
+	server, shutdownHTTP2 := s.httpServer()
 	listener = h2.LimitWrites(listener, s.config.WriteTimeout)
 	if tlsConfig != nil {
 		listener = h2.NewListener(listener, s.prepareTLS(tlsConfig))
@@ -52,14 +64,14 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, tlsConfig *tl
 	// The context has ended, but draining needs time of its own.
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.ShutdownTimeout)
 	defer cancel()
-	_ = listener.Close()               // nobody new; an error means that it is closed already
-	<-served                           //nolint:errcheck // It says so; and until it does, Shutdown would fail to close it again.
+	_ = listener.Close()               // no new connections; an error means that it is closed already
+	<-served                           //nolint:errcheck // It reports that; before it has, Shutdown would fail to close the listener again.
 	server.SetKeepAlivesEnabled(false) // HTTP/1.1 ends with the request under way, however long HTTP/2 takes
-	// Clients are told to go before their watches end: they would open them again
-	// at once, on the connection that they have.
-	_ = streams.Shutdown(ctx) // which has ended, so that nothing is waited for
+	// Clients get GOAWAY before their watches end. Otherwise they would open the
+	// watches again at once, on the same connection.
+	_ = shutdownHTTP2(ctx) // the context has ended: this does not wait
 	s.stopOnce.Do(func() { close(s.stopping) })
-	err := streams.Shutdown(drain)
+	err := shutdownHTTP2(drain)
 	if e := server.Shutdown(drain); err == nil {
 		err = e
 	}
@@ -71,15 +83,26 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, tlsConfig *tl
 	return err
 }
 
-// httpServer returns the server of all connections, and that of those among them
-// that speak HTTP/2.
-func (s *Server) httpServer() (*http.Server, *h2.Server) {
-	server := &http.Server{
+// httpServer returns the server of all connections, and a function that sends
+// GOAWAY to those that speak HTTP/2 and waits for their requests until its context
+// ends.
+func (s *Server) httpServer() (server *http.Server, shutdownHTTP2 func(context.Context) error) {
+	server = &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug),
+	}
+	if s.config.HTTP2Server == HTTP2NetHTTP {
+		server.HTTP2 = &http.HTTP2Config{
+			MaxConcurrentStreams: maxStreams,
+			MaxReadFrameSize:     maxFrame,
+			SendPingTimeout:      pingAfter,
+			PingTimeout:          pingTimeout,
+			WriteByteTimeout:     s.config.WriteTimeout,
+		}
+		return server, server.Shutdown
 	}
 	streams := h2.New(h2.Options{
 		MaxConcurrentStreams: maxStreams,
@@ -93,7 +116,7 @@ func (s *Server) httpServer() (*http.Server, *h2.Server) {
 		Logger:               s.config.Logger,
 	})
 	streams.Attach(server)
-	return server, streams
+	return server, streams.Shutdown
 }
 
 // prepareTLS returns a copy that asks for client certificates without judging
