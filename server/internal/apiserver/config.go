@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/authentication"
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/resource"
@@ -41,16 +42,16 @@ type Config struct {
 
 	// ClientCAs verifies client certificates; nil accepts none.
 	ClientCAs *x509.CertPool
-	// Tokens knows what bearer tokens stand for; nil accepts none.
+	// Tokens authenticates bearer tokens; nil accepts none.
 	Tokens auth.TokenAuthenticator
-	// Audiences are what this server calls itself in tokens that are for
-	// somebody in particular.
+	// Audiences are the names of this server in tokens that are restricted to
+	// certain servers.
 	Audiences []string
 	// Issuer answers requests for tokens of service accounts; nil refuses them.
-	Issuer TokenIssuer
-	// Authorizer decides about users, except that the group system:masters may
-	// do everything. If it is a RuleLister, it is asked for rules, too. Default
-	// auth.AlwaysAllow.
+	Issuer authentication.TokenIssuer
+	// Authorizer decides what users may do, except that the group
+	// system:masters may do everything. If it is an auth.RuleLister, it answers
+	// reviews of rules, too. Default auth.AlwaysAllow.
 	Authorizer auth.Authorizer
 	// Documents are served as they are, by their paths.
 	Documents map[string]Document

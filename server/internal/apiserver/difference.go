@@ -59,7 +59,7 @@ func (s *Server) resolveDifference(r *http.Request, path string) (*request, erro
 	if !offers(q.resource, verbList) {
 		return nil, status.MethodNotSupported(q.resource, verbList)
 	}
-	if err := s.authorize(r, q); err != nil {
+	if err := s.authorizer.Authorize(r.Context(), attributesOf(r, q)); err != nil {
 		return nil, err
 	}
 	q.verb = verbDifference

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"net/http"
 
+	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/status"
 )
 
@@ -23,7 +24,7 @@ func (s *Server) serveResource(w http.ResponseWriter, r *http.Request, t target)
 	if info := infoFrom(r.Context()); info != nil {
 		info.request = q
 	}
-	if err := s.authorize(r, q); err != nil {
+	if err := s.authorizer.Authorize(r.Context(), attributesOf(r, q)); err != nil {
 		writeError(w, r, err)
 		return
 	}
@@ -32,6 +33,15 @@ func (s *Server) serveResource(w http.ResponseWriter, r *http.Request, t target)
 	}
 	if err := s.handlerOf(q)(w, r, q); err != nil {
 		writeError(w, r, err)
+	}
+}
+
+// attributesOf returns what the authorizer decides about.
+func attributesOf(r *http.Request, q *request) auth.Attributes {
+	return auth.Attributes{
+		User: q.user, Verb: q.verb, Path: r.URL.Path,
+		Group: q.resource.Group, Version: q.resource.Version, Resource: q.resource.Plural,
+		Subresource: q.subresource, Namespace: q.namespace, Name: q.name,
 	}
 }
 
@@ -49,7 +59,7 @@ func (s *Server) handlerOf(q *request) handler {
 		return s.watch
 	case verbCreate:
 		if isCreateOnly(q.resource) {
-			return s.post
+			return s.createReview
 		}
 		return s.create
 	case verbUpdate:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/authentication"
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/status"
 )
@@ -80,13 +81,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.observe(r, info, start)
 	defer s.recoverPanic(rec, r, info)
 
-	user, err := s.authenticate(r)
+	user, err := s.authenticator.Authenticate(r)
 	if err != nil {
 		writeError(rec, r, err)
 		return
 	}
 	info.user = user
-	if info.user, err = s.impersonate(r, user); err != nil {
+	if info.user, err = s.authorizer.Impersonate(r, user); err != nil {
 		writeError(rec, r, err)
 		return
 	}
@@ -126,7 +127,7 @@ func (s *Server) limited(w http.ResponseWriter, r *http.Request) {
 	if _, reads := differencePath(r.URL.Path); !reads && r.Method != http.MethodGet && r.Method != http.MethodHead {
 		slots = s.writeSlots
 	}
-	if !openToAll(r.URL.Path) {
+	if !authentication.NeedsNoCredentials(r.URL.Path) {
 		select {
 		case slots <- struct{}{}:
 			defer func() { <-slots }()

@@ -5,19 +5,23 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/levelwire/levelwire/server/internal/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/authentication"
+	"github.com/levelwire/levelwire/server/internal/apiserver/authorization"
+	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/read"
+	"github.com/levelwire/levelwire/server/internal/status"
 )
 
 // Server answers the Kubernetes API. It is an http.Handler; all methods may
 // be called concurrently.
 type Server struct {
-	config   Config
-	reader   *read.Reader
-	metrics  *metrics
-	verified verifiedCertificates
+	config        Config
+	reader        *read.Reader
+	metrics       *metrics
+	authenticator *authentication.Authenticator
+	authorizer    *authorization.Authorizer
 
 	readSlots, writeSlots chan struct{}
 
@@ -43,9 +47,13 @@ func New(config Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		config:     config,
-		reader:     reader,
-		metrics:    newMetrics(),
+		config:  config,
+		reader:  reader,
+		metrics: newMetrics(),
+		authenticator: authentication.New(authentication.Config{
+			ClientCAs: config.ClientCAs, Tokens: config.Tokens, Audiences: config.Audiences, Logger: config.Logger,
+		}),
+		authorizer: authorization.New(config.Authorizer),
 		readSlots:  make(chan struct{}, config.MaxReadsInFlight),
 		writeSlots: make(chan struct{}, config.MaxWritesInFlight),
 		stopping:   make(chan struct{}),
@@ -65,7 +73,7 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	user, _ := userFrom(r.Context())
-	if err := s.authorizePath(r, user); err != nil {
+	if err := s.authorizer.Authorize(r.Context(), auth.Attributes{User: user, Verb: strings.ToLower(r.Method), Path: r.URL.Path}); err != nil {
 		writeError(w, r, err)
 		return
 	}

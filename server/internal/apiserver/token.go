@@ -1,22 +1,12 @@
 package apiserver
 
 import (
-	"context"
 	"net/http"
 
 	"github.com/levelwire/levelwire/server/internal/status"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-// TokenIssuer makes tokens that stand for service accounts. It is called
-// concurrently.
-type TokenIssuer interface {
-	// IssueToken fills in the status of a request for a token of a service
-	// account, and what the request left out. An error is a
-	// *apierrors.StatusError.
-	IssueToken(ctx context.Context, namespace, name string, request *authenticationv1.TokenRequest) error
-}
 
 // Document is a file that is served as it is to those with credentials.
 type Document struct {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,9 +16,6 @@ import (
 const (
 	socketBinary = "binary.k8s.io"
 	socketBase64 = "base64.binary.k8s.io" // text messages, in base64
-	// socketToken begins a subprotocol that is a bearer token: browsers
-	// cannot set headers. It is never answered.
-	socketToken = "base64url.bearer.authorization.k8s.io."
 )
 
 const (
@@ -29,21 +25,6 @@ const (
 	// socketGoodbye is how long the last message may take.
 	socketGoodbye = time.Second
 )
-
-// tokenOfSocket returns the bearer token that is hidden among the
-// subprotocols of a WebSocket request.
-func tokenOfSocket(r *http.Request) (string, bool) {
-	if !websocket.IsWebSocketUpgrade(r) {
-		return "", false
-	}
-	for _, protocol := range websocket.Subprotocols(r) {
-		if encoded, ok := strings.CutPrefix(protocol, socketToken); ok {
-			token, err := base64.RawURLEncoding.DecodeString(encoded)
-			return string(token), err == nil
-		}
-	}
-	return "", false
-}
 
 // socket is the outlet of a watch over WebSocket: a message for each event.
 type socket struct {

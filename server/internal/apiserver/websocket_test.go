@@ -19,6 +19,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 )
 
+// webSocketToken begins a subprotocol that is a bearer token.
+const webSocketToken = "base64url.bearer.authorization.k8s.io."
+
 // dial opens a watch over WebSocket.
 func (c *cluster) dial(path, accept string, protocols ...string) (*websocket.Conn, *http.Response, error) {
 	c.t.Helper()
@@ -27,7 +30,7 @@ func (c *cluster) dial(path, accept string, protocols ...string) (*websocket.Con
 	dialer := websocket.Dialer{TLSClientConfig: &tls.Config{RootCAs: roots}, Subprotocols: protocols, HandshakeTimeout: 10 * time.Second,
 		WriteBufferSize: 4 * socketRead}
 	header := http.Header{}
-	if !strings.HasPrefix(strings.Join(protocols, " "), socketToken) {
+	if !strings.HasPrefix(strings.Join(protocols, " "), webSocketToken) {
 		header.Set("Authorization", "Bearer "+testToken)
 	}
 	if accept != "" {
@@ -228,7 +231,7 @@ func TestPingsAreAnswered(t *testing.T) {
 
 func TestWebSocketRefusals(t *testing.T) {
 	c := newCluster(t)
-	encoded := socketToken + base64.RawURLEncoding.EncodeToString([]byte(testToken))
+	encoded := webSocketToken + base64.RawURLEncoding.EncodeToString([]byte(testToken))
 	conn := c.mustDial("/api/v1/pods?watch=1&resourceVersion=0", "", encoded, socketBinary)
 	if conn.Subprotocol() != socketBinary {
 		t.Errorf("the token's subprotocol is answered with %q", conn.Subprotocol())
@@ -238,8 +241,8 @@ func TestWebSocketRefusals(t *testing.T) {
 		protocols []string
 		code      int
 	}{
-		"wrong token":   {"/api/v1/pods?watch=1", []string{socketToken + "AAAA", socketBinary}, 401},
-		"broken token":  {"/api/v1/pods?watch=1", []string{socketToken + "?", socketBinary}, 401},
+		"wrong token":   {"/api/v1/pods?watch=1", []string{webSocketToken + "AAAA", socketBinary}, 401},
+		"broken token":  {"/api/v1/pods?watch=1", []string{webSocketToken + "?", socketBinary}, 401},
 		"bad version":   {"/api/v1/pods?watch=1&resourceVersion=x", nil, 400},
 		"unknown path":  {"/api/v1/nothing?watch=1", nil, 404},
 		"not a watch":   {"/api/v1/pods", nil, 200},

@@ -1,4 +1,4 @@
-package apiserver
+package authorization
 
 import (
 	"net/http"
@@ -11,28 +11,29 @@ import (
 	"github.com/levelwire/levelwire/server/internal/status"
 )
 
-// verbImpersonate is what one must be allowed to do to somebody to be taken
-// for them.
+// verbImpersonate is the verb that a user needs on another user, group or
+// extra field to act as it.
 const verbImpersonate = "impersonate"
 
-// impersonate returns whom the request is to be taken for: its user, or who its
-// Impersonate headers name, if the user may do that to each part of them.
-func (s *Server) impersonate(r *http.Request, user auth.User) (auth.User, error) {
+// Impersonate returns the user that the request acts as: its own, or the one that
+// its Impersonate headers name, if its own user may impersonate each part of
+// that one.
+func (a *Authorizer) Impersonate(r *http.Request, user auth.User) (auth.User, error) {
 	wanted, present, err := impersonated(r.Header)
 	if err != nil || !present {
 		return user, err
 	}
-	for _, a := range impersonations(wanted) {
-		a.User, a.Verb, a.Path = user, verbImpersonate, r.URL.Path
-		// Who has shown no credentials is nobody that anybody could have allowed it.
+	for _, part := range impersonations(wanted) {
+		part.User, part.Verb, part.Path = user, verbImpersonate, r.URL.Path
+		// No rule can be meant for a user that has no credentials.
 		if user.Name == auth.Anonymous {
-			return user, forbidden(a, "")
+			return user, forbidden(part, "")
 		}
-		if err := s.require(r.Context(), a); err != nil {
+		if err := a.Authorize(r.Context(), part); err != nil {
 			return user, err
 		}
 	}
-	// What follows from the name is not asked for, as it follows from it.
+	// Groups that follow from the name need no permission of their own.
 	if namespace, _, ok := auth.SplitServiceAccount(wanted.Name); ok && len(wanted.Groups) == 0 {
 		wanted.Groups = auth.ServiceAccountGroups(namespace)
 	}
@@ -45,7 +46,8 @@ func (s *Server) impersonate(r *http.Request, user auth.User) (auth.User, error)
 	return wanted, nil
 }
 
-// impersonated reads the headers; present is false if there are none.
+// impersonated reads the Impersonate headers; present is false if there are
+// none.
 func impersonated(h http.Header) (user auth.User, present bool, err error) {
 	user.Name = h.Get(authenticationv1.ImpersonateUserHeader)
 	user.UID = h.Get(authenticationv1.ImpersonateUIDHeader)
@@ -71,7 +73,8 @@ func impersonated(h http.Header) (user auth.User, present bool, err error) {
 	return user, user.Name != "", nil
 }
 
-// impersonations lists what must be allowed, each as a resource of its own.
+// impersonations returns the parts of a user, each as the resource on which the
+// permission is needed.
 func impersonations(wanted auth.User) []auth.Attributes {
 	core := func(resource, namespace, name string) auth.Attributes {
 		return auth.Attributes{Version: "v1", Resource: resource, Namespace: namespace, Name: name}
