@@ -10,13 +10,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/levelwire/levelwire/server/internal/read"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 	"github.com/levelwire/levelwire/storage"
@@ -332,23 +330,22 @@ func TestPanicInAConvoyEndsOneWatch(t *testing.T) {
 	cache := watchcache.New(things, watchcache.Options{})
 	_, err := cache.Fill(nil, 1)
 	must(t, err)
-	watcher, err := cache.Watch(watchcache.WatchOptions{After: 1})
-	must(t, err)
-	defer watcher.Close()
 	object, err := cache.Decode("a/it", []byte(`{"kind":"Thing","apiVersion":"example.com/v1","metadata":{"name":"it","namespace":"a"}}`), 2)
 	must(t, err)
 	cache.Apply([]watchcache.Change{{Key: object.Key, Object: object, Revision: object.Revision}})
 	out := new(outbox)
 	stream := &watchStream{
-		server: c.server, plan: &read.WatchPlan{}, ctx: t.Context(),
+		server: c.server, watch: watchOf(t, c, cache), ctx: t.Context(),
 		framer: framer{presenter: c.server.presenter(things, accepted{as: asTable, version: "v1"}), include: metav1.IncludeMetadata},
 		sent:   c.server.metrics.events.WithLabelValues("example.com", "v1", "things"),
-		out:    out, watcher: watcher, convoy: new(convoy), possession: newPossession(),
+		out:    out, convoy: new(convoy), possession: newPossession(),
 	}
+	must(t, stream.watch.Open(t.Context(), nil))
+	defer stream.watch.Close()
 	if got := stream.turn(new(watchBuffers)); got != stuck || len(stream.handed) != 1 {
 		t.Fatalf("the turn ended with %d; handed over: %v", got, len(stream.handed) == 1)
 	}
-	if err := stream.pump(time.Now().Add(time.Minute)); err == nil || !strings.Contains(out.String(), `"type":"ERROR"`) || !strings.Contains(out.String(), `"code":500`) || strings.Contains(out.String(), "boom") {
+	if err := stream.pump(); err == nil || !strings.Contains(out.String(), `"type":"ERROR"`) || !strings.Contains(out.String(), `"code":500`) || strings.Contains(out.String(), "boom") {
 		t.Errorf("the client is told %s, and the stream ends with %v", out, err)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -126,15 +125,14 @@ func TestADefinitionThatChangesDuringATurn(t *testing.T) {
 		must(t, c.table.Replace([]schema.GroupVersionResource{first.GroupVersionResource()}, second))
 		put("after", 3)
 	}}
-	watcher, err := cache.Watch(watchcache.WatchOptions{After: 1})
-	must(t, err)
-	defer watcher.Close()
 	put("before", 2)
 	stream := &watchStream{
-		server: c.server, plan: &read.WatchPlan{}, ctx: t.Context(), framer: framer{presenter: c.server.presenter(first, accepted{})},
-		sent:    c.server.metrics.events.WithLabelValues("example.com", "v1", "things"),
-		watcher: watcher, shared: connection, convoy: &convoy{connection: connection}, possession: newPossession(),
+		server: c.server, watch: watchOf(t, c, cache), ctx: t.Context(), framer: framer{presenter: c.server.presenter(first, accepted{})},
+		sent:   c.server.metrics.events.WithLabelValues("example.com", "v1", "things"),
+		shared: connection, convoy: &convoy{connection: connection}, possession: newPossession(),
 	}
+	must(t, stream.watch.Open(t.Context(), nil))
+	defer stream.watch.Close()
 	if got := stream.collect(new(watchBuffers)); got != asleep {
 		t.Errorf("the turn ended with %d", got)
 	}
@@ -171,21 +169,20 @@ func TestEventsBeforeOneThatCannotBeShown(t *testing.T) {
 		cache.Apply([]watchcache.Change{{Key: object.Key, Object: object, Revision: object.Revision}})
 	}
 	for _, together := range []bool{true, false} {
-		watcher, err := cache.Watch(watchcache.WatchOptions{After: 1})
-		must(t, err)
-		defer watcher.Close()
 		out, connection := new(outbox), new(interrupted)
 		sent := prometheus.NewCounter(prometheus.CounterOpts{Name: "sent"})
 		stream := &watchStream{
-			server: c.server, plan: &read.WatchPlan{}, ctx: t.Context(), framer: framer{presenter: c.server.presenter(things, accepted{})},
-			sent: sent, out: out, watcher: watcher, shared: connection, convoy: &convoy{connection: connection}, possession: newPossession(),
+			server: c.server, watch: watchOf(t, c, cache), ctx: t.Context(), framer: framer{presenter: c.server.presenter(things, accepted{})},
+			sent: sent, out: out, shared: connection, convoy: &convoy{connection: connection}, possession: newPossession(),
 		}
+		must(t, stream.watch.Open(t.Context(), nil))
+		defer stream.watch.Close()
 		if together {
 			if got := stream.collect(new(watchBuffers)); got != stuck {
 				t.Errorf("the turn ended with %d", got)
 			}
 		}
-		if err := stream.pump(time.Now().Add(time.Minute)); err == nil {
+		if err := stream.pump(); err == nil {
 			t.Error("the stream goes on")
 		}
 		shown := string(connection.written) + out.String()

@@ -51,13 +51,13 @@ type initialWriter struct {
 func (t *watchStream) writeInitial() error {
 	body, plain := t.out.(*body)
 	form := t.framer.form
-	if !plain || !t.watcher.Initial() || t.framer.res.FromStorageBatch != nil || form.media == mediaCBOR || form.as == asTable {
+	if !plain || !t.watch.InInitialEvents() || t.framer.res.FromStorageBatch != nil || form.media == mediaCBOR || form.as == asTable {
 		return nil
 	}
 	if form.as == asMetadata && form.version != "v1" {
 		return nil
 	}
-	snapshot, selection := t.watcher.TakeInitial()
+	snapshot, selection := t.watch.TakeInitial()
 	w := &initialWriter{watchStream: t, presenter: t.framer.presenter, body: body, gather: gathererOf(body.w)}
 	runs, ok := snapshot.Runs(selection, "")
 	var err error

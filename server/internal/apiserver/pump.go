@@ -56,9 +56,9 @@ var errNotServed = errors.New("the resource is not served any more")
 // pump writes everything that is ready now, and a bookmark if one is due. An
 // error ends the stream; the client has been told, if it can be. Conversions by
 // webhook that are not done at the deadline are given up.
-func (t *watchStream) pump(deadline time.Time) error {
+func (t *watchStream) pump() error {
 	served := t.followDefinition()
-	if err := t.pumpReady(deadline); err != nil {
+	if err := t.pumpReady(); err != nil {
 		return err
 	}
 	if !served {
@@ -87,7 +87,7 @@ func (t *watchStream) followDefinition() bool {
 }
 
 // pumpReady is pump without a look at the definition.
-func (t *watchStream) pumpReady(deadline time.Time) error {
+func (t *watchStream) pumpReady() error {
 	buffers := watchBufferPool.Get().(*watchBuffers)
 	defer buffers.release()
 	out := append(buffers.bytes[:0], t.left.bytes...)
@@ -97,10 +97,10 @@ func (t *watchStream) pumpReady(deadline time.Time) error {
 	}
 	wrote := false
 	for {
-		live := !t.watcher.Initial()
+		live := !t.watch.InInitialEvents()
 		n, readErr := t.read(buffers)
-		if reason := t.convertEvents(buffers.events[:n], deadline); reason != nil {
-			if !time.Now().Before(deadline) {
+		if reason := t.convertEvents(buffers.events[:n]); reason != nil {
+			if !time.Now().Before(t.watch.Deadline()) {
 				return t.last(out) // the client comes back for what it has not got
 			}
 			return t.end(out, reason)
@@ -119,11 +119,11 @@ func (t *watchStream) pumpReady(deadline time.Time) error {
 			}
 		}
 		t.count(n)
-		if errors.Is(readErr, watchcache.ErrClosed) {
+		if errors.Is(readErr, read.ErrClosed) {
 			return t.last(out)
 		}
 		if readErr != nil {
-			return t.end(out, read.CacheError(readErr))
+			return t.end(out, readErr)
 		}
 		if n == 0 {
 			break
@@ -151,11 +151,11 @@ func (t *watchStream) pumpReady(deadline time.Time) error {
 
 // convertEvents makes what the events show, if a webhook has to, until the
 // stream's time is up at most.
-func (t *watchStream) convertEvents(events []watchcache.Event, deadline time.Time) error {
+func (t *watchStream) convertEvents(events []watchcache.Event) error {
 	if t.framer.res.FromStorageBatch == nil || len(events) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithDeadline(t.ctx, deadline)
+	ctx, cancel := context.WithDeadline(t.ctx, t.watch.Deadline())
 	defer cancel()
 	return t.framer.prepareEvents(ctx, events)
 }
@@ -169,7 +169,7 @@ func (t *watchStream) read(buffers *watchBuffers) (n int, err error) {
 	case t.left.read != nil:
 		return 0, t.left.read
 	default:
-		n, err = t.watcher.Read(buffers.events[:])
+		n, err = t.watch.Read(buffers.events[:])
 	}
 	buffers.used = max(buffers.used, n)
 	if n > 0 {
@@ -188,29 +188,17 @@ func (t *watchStream) count(n int) {
 }
 
 // appendBookmark appends the bookmark that ends the initial events, or a
-// periodic one, if it is due and there is a revision to tell.
+// periodic one, if it is due.
 func (t *watchStream) appendBookmark(out []byte) ([]byte, error) {
-	if !t.plan.Bookmarks || t.watcher.Initial() || t.ahead() {
+	bookmark, due := t.watch.TakeBookmark()
+	if !due {
 		return out, nil
 	}
-	now := time.Now()
-	if !t.owed && !t.bookmarks.Due(now) {
-		return out, nil
+	out, err := t.framer.bookmark(out, bookmark.Revision, bookmark.InitialEventsEnd)
+	if err == nil {
+		t.sent.Inc()
 	}
-	reached := t.watcher.Reached()
-	if reached == 0 || t.owed && reached < t.plan.Revision {
-		return out, nil
-	}
-	out, err := t.framer.bookmark(out, reached, t.owed)
-	if err != nil {
-		return out, err
-	}
-	t.sent.Inc()
-	if !t.owed {
-		t.bookmarks.Sent(now)
-	}
-	t.owed = false
-	return out, nil
+	return out, err
 }
 
 // last sends what has been collected before an ordinary end.

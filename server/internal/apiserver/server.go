@@ -42,7 +42,7 @@ func New(config Config) (*Server, error) {
 		return nil, err
 	}
 	config.setDefaults()
-	reader, err := read.New(read.Config{Store: config.Store, Cache: config.Cache, MinWatchTimeout: config.MinWatchTimeout})
+	reader, err := read.New(read.Config{Store: config.Store, Cache: config.Cache, MinWatchTimeout: config.MinWatchTimeout, CatchUpTimeout: config.CatchUpTimeout})
 	if err != nil {
 		return nil, err
 	}

@@ -73,11 +73,11 @@ func (t *watchStream) panicked(reason any) {
 // eventsPerRead events at most. What makes somebody wait, or ends the stream, is
 // left to the request's own goroutine.
 func (t *watchStream) collect(buffers *watchBuffers) outcome {
-	if t.owed || t.watcher.Initial() || t.framer.res.FromStorageBatch != nil || !t.followDefinition() {
+	if !t.watch.Begun() || t.framer.res.FromStorageBatch != nil || !t.followDefinition() {
 		return stuck
 	}
 	for total := 0; total < eventsPerRead; {
-		if t.watcher.InCoalescedHistory() {
+		if t.watch.InCoalescedHistory() {
 			return stuck
 		}
 		n, err := t.read(buffers)

@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"context"
-	"math/rand/v2"
 	"net/http"
 	"time"
 
@@ -10,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/levelwire/levelwire/server/internal/read"
-	"github.com/levelwire/levelwire/server/internal/watchcache"
+	"github.com/levelwire/levelwire/server/internal/status"
 )
 
 // watch answers with the changes of a collection as they happen. The request's
@@ -34,7 +33,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, q *request) error
 	if err != nil {
 		return err
 	}
-	plan, err := s.reader.Watch(q.scope(), &opts)
+	watch, err := s.reader.Watch(q.scope(), &opts)
 	if err != nil {
 		return err
 	}
@@ -49,7 +48,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, q *request) error
 	open.Inc()
 	defer open.Dec()
 	stream := &watchStream{
-		server: s, plan: &plan, ctx: r.Context(),
+		server: s, watch: watch, ctx: r.Context(),
 		framer:     framer{presenter: s.presenter(q.resource, form), include: include},
 		sent:       s.metrics.events.With(labels),
 		info:       infoFrom(r.Context()),
@@ -76,49 +75,38 @@ type watchStream struct {
 	shared multiplexed // what out writes to, if that can be done for several at once
 	convoy *convoy     // nil unless shared is set
 	ctx    context.Context
-	plan   *read.WatchPlan
+	watch  read.Watch
 	framer framer
 	sent   prometheus.Counter
 	info   *requestInfo
-
-	watcher   *watchcache.Watcher
-	bookmarks watchcache.Bookmarks // the request's goroutine's alone
-	owed      bool                 // the end of the initial events has to be announced
-	patience  time.Time            // until when the version that the client has must come; zero: it has
-	left      leftover
+	left   leftover
 }
 
 // run opens the stream, serves it until somebody has had enough, and closes
 // the cursor.
 func (t *watchStream) run() {
-	deadline := time.Now().Add(t.plan.Lifetime)
-	t.bookmarks = watchcache.NewBookmarks(time.Now(), deadline, rand.Float64())
-
-	watcher, err := t.plan.Open(t.ctx, deadline, t)
+	err := t.watch.Open(t.ctx, t)
 	t.out.begin(t.framer.form.streamType())
 	if err != nil {
 		t.fail(err)
 		return
 	}
-	t.watcher = watcher
-	defer watcher.Close()
-	t.owed = t.plan.Initial && t.plan.Bookmarks
-	t.expectFrom(time.Now(), deadline)
+	defer t.watch.Close()
 	if t.out.flush() != nil {
 		return
 	}
 	if t.writeInitial() == nil {
-		t.serve(deadline)
+		t.serve()
 	}
 }
 
 // serve writes what the convoy cannot, or everything if there is none, and
 // what only time brings.
-func (t *watchStream) serve(deadline time.Time) {
-	if t.pumpAll(deadline) != nil {
+func (t *watchStream) serve() {
+	if t.pumpAll() != nil {
 		return
 	}
-	timer := time.NewTimer(t.untilDue(deadline))
+	timer := time.NewTimer(t.watch.UntilDue())
 	defer timer.Stop()
 	for {
 		select {
@@ -126,12 +114,12 @@ func (t *watchStream) serve(deadline time.Time) {
 		case <-timer.C:
 			t.take()
 			now := time.Now()
-			if reason := t.overdue(now); reason != nil {
+			if reason := t.watch.Overdue(t.ctx, now); reason != nil {
 				t.fail(reason)
 				return
 			}
-			if !now.Before(deadline) {
-				_ = t.pump(deadline) // a bookmark may still be due, if it could not be told in time
+			if !now.Before(t.watch.Deadline()) {
+				_ = t.pump() // a bookmark may still be due, if it could not be told in time
 				return
 			}
 		case <-t.ctx.Done():
@@ -139,27 +127,26 @@ func (t *watchStream) serve(deadline time.Time) {
 			return
 		case <-t.server.stopping:
 			t.take()
-			if t.ahead() {
+			if t.watch.AwaitsRevision() {
 				t.fail(errStopping())
 				return
 			}
-			now := time.Now()
-			t.bookmarks = watchcache.NewBookmarks(now, now, 0) // one is due: from there the client goes on elsewhere
-			_ = t.pump(deadline)                               // what happened before the end; if it fails, the stream ends anyway
+			t.watch.BookmarkNow()
+			_ = t.pump() // what happened before the end; if it fails, the stream ends anyway
 			return
 		}
-		if t.pumpAll(deadline) != nil {
+		if t.pumpAll() != nil {
 			return
 		}
-		timer.Reset(t.untilDue(deadline))
+		timer.Reset(t.watch.UntilDue())
 	}
 }
 
 // pumpAll pumps until nothing is left to do, and gives the stream out of its
 // hands then.
-func (t *watchStream) pumpAll(deadline time.Time) error {
+func (t *watchStream) pumpAll() error {
 	for {
-		if err := t.pump(deadline); err != nil {
+		if err := t.pump(); err != nil {
 			return err
 		}
 		if t.release() {
@@ -168,20 +155,5 @@ func (t *watchStream) pumpAll(deadline time.Time) error {
 	}
 }
 
-// owedCheck is how often a stream looks whether it can announce the end of
-// the initial events, while the cache has not come far enough.
-const owedCheck = time.Second
-
-// untilDue returns how long to sleep when nothing happens.
-func (t *watchStream) untilDue(deadline time.Time) time.Duration {
-	wait := time.Until(deadline)
-	if t.owed {
-		wait = min(wait, owedCheck)
-	}
-	if !t.patience.IsZero() {
-		wait = min(wait, time.Until(t.patience), aheadCheck)
-	} else if t.plan.Bookmarks {
-		wait = min(wait, time.Until(t.bookmarks.Next()))
-	}
-	return max(wait, 0)
-}
+// errStopping makes clients come back, to the server that takes this one's place.
+func errStopping() error { return status.TooManyRequests("the server is shutting down", 1) }

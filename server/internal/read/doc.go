@@ -13,6 +13,7 @@
 // Reading order: reader.go (what a read needs), options.go, validate.go and
 // resourceversion.go (what a request may say), freshness.go (which state that
 // means), then a file for each verb: get.go; list.go with continue.go (pages) and
-// storerevision.go (revisions that the cache has evicted). errors.go holds what
-// clients are told.
+// storerevision.go (revisions that the cache has evicted); watch.go with bookmark.go
+// and catchup.go (revisions that the cache has not reached yet); difference.go.
+// errors.go translates the cache's errors.
 package read

@@ -20,6 +20,9 @@ type Config struct {
 	// MinWatchTimeout is the shortest lifetime of a watch that asked for none; each
 	// gets a random one up to twice as long. Default 30 min.
 	MinWatchTimeout time.Duration
+	// CatchUpTimeout is how long a watch from a revision that the cache has not
+	// reached waits for it. Default 5 s.
+	CatchUpTimeout time.Duration
 }
 
 // Reader answers the reads of all resources over one store. It holds no state of
@@ -38,6 +41,9 @@ func New(config Config) (*Reader, error) {
 	}
 	if config.MinWatchTimeout <= 0 {
 		config.MinWatchTimeout = 30 * time.Minute
+	}
+	if config.CatchUpTimeout <= 0 {
+		config.CatchUpTimeout = 5 * time.Second
 	}
 	return &Reader{config: config}, nil
 }

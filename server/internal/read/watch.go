@@ -2,6 +2,7 @@ package read
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -11,52 +12,59 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// WatchPlan is what one watch request asks for, checked and complete. What is wrong
-// with a request is said before there is a plan; errors of Open come when the
-// stream has begun.
-type WatchPlan struct {
-	// Initial says that the watch begins with the state as ADDED events.
-	Initial bool
-	// Bookmarks says that the client wants to be told how far the stream has come.
-	Bookmarks bool
-	// Revision is the one that the client knows; 0 if it did not say.
-	Revision storage.Revision
-	// Lifetime is how long the watch may last.
-	Lifetime time.Duration
+// ErrClosed ends a watch whose resource is no longer served.
+var ErrClosed = watchcache.ErrClosed
 
+// Watch is one watch: what a client asked for, checked, and once it is open the
+// cursor in the cache's history that its events are read from. It is used by one
+// goroutine at a time, and must not be copied once it is open.
+type Watch struct {
 	reader     *Reader
 	cache      *watchcache.Cache
-	selection  *watchcache.Selection
-	mostRecent bool // the request has no resourceVersion
+	selection  *watchcache.Selection // nil once it is open
+	revision   storage.Revision      // that the client knows; 0 if it did not say
+	mostRecent bool                  // the request has no resourceVersion
+	initial    bool                  // it begins with the state as ADDED events
+	lifetime   time.Duration
+
+	watcher  *watchcache.Watcher
+	deadline time.Time
+
+	wantsBookmarks bool
+	initialEndDue  bool // the bookmark that ends the initial events has not been sent
+	bookmarks      bookmarkSchedule
+	// catchUpDeadline is until when the cache must reach revision; zero if it has.
+	catchUpDeadline time.Time
 }
 
-// Watch checks what a watch request asks for.
-func (r *Reader) Watch(scope Scope, opts *metav1.ListOptions) (p WatchPlan, err error) {
+// Watch checks what a watch request asks for. Its errors are the answer to the
+// request; those of Open and Read are for the stream that has begun by then.
+func (r *Reader) Watch(scope Scope, opts *metav1.ListOptions) (w Watch, err error) {
 	sel, err := scope.parse(opts)
 	if err == nil {
 		err = validateWatch(opts)
 	}
 	if err != nil {
-		return p, err
+		return w, err
 	}
-	p = WatchPlan{reader: r, Bookmarks: opts.AllowWatchBookmarks, mostRecent: opts.ResourceVersion == ""}
-	if p.Revision, err = parseResourceVersion(opts.ResourceVersion); err != nil {
-		return p, err
+	w = Watch{reader: r, wantsBookmarks: opts.AllowWatchBookmarks, mostRecent: opts.ResourceVersion == ""}
+	if w.revision, err = parseResourceVersion(opts.ResourceVersion); err != nil {
+		return w, err
 	}
-	if p.selection, err = scope.selection(sel); err != nil {
-		return p, err
+	if w.selection, err = scope.selection(sel); err != nil {
+		return w, err
 	}
-	if p.cache, err = r.filledCache(scope.Resource); err != nil {
-		return p, err
+	if w.cache, err = r.filledCache(scope.Resource); err != nil {
+		return w, err
 	}
 	if opts.SendInitialEvents != nil {
-		p.Initial = *opts.SendInitialEvents
+		w.initial = *opts.SendInitialEvents
 	} else {
 		// What clients asked for before the option existed.
-		p.Initial = p.Revision == 0
+		w.initial = w.revision == 0
 	}
-	p.Lifetime = r.watchLifetime(opts.TimeoutSeconds)
-	return p, nil
+	w.lifetime = r.watchLifetime(opts.TimeoutSeconds)
+	return w, nil
 }
 
 // watchLifetime returns how long a watch lasts. Watches that do not say get a random
@@ -69,48 +77,110 @@ func (r *Reader) watchLifetime(timeoutSeconds *int64) time.Duration {
 	return time.Duration(float64(r.config.MinWatchTimeout) * (1 + rand.Float64()))
 }
 
-// Open returns the cursor that the watch reads from. It waits for the initial state
-// until the deadline at most.
-func (p *WatchPlan) Open(ctx context.Context, deadline time.Time, waker watchcache.Waker) (*watchcache.Watcher, error) {
-	opts := watchcache.WatchOptions{Selection: p.selection, After: p.Revision, Waker: waker}
-	p.selection = nil // the watcher keeps what it needs of it
-	if p.Initial || p.mostRecent {
+// Open places the cursor where the watch begins. It waits for the initial state, until
+// the watch's deadline at most. Unless it fails, the caller must Close the watch.
+func (w *Watch) Open(ctx context.Context, waker watchcache.Waker) error {
+	now := time.Now()
+	w.deadline = now.Add(w.lifetime)
+	w.bookmarks = newBookmarkSchedule(now, w.deadline, rand.Float64())
+	var err error
+	if w.watcher, err = w.resume(ctx, waker); err != nil {
+		return CacheError(err)
+	}
+	w.initialEndDue = w.initial && w.wantsBookmarks
+	w.expectRevision(time.Now())
+	return nil
+}
+
+func (w *Watch) resume(ctx context.Context, waker watchcache.Waker) (*watchcache.Watcher, error) {
+	opts := watchcache.WatchOptions{Selection: w.selection, After: w.revision, Waker: waker}
+	w.selection = nil // the watcher keeps what it needs of it
+	if w.initial || w.mostRecent {
 		// Other watches, most of those that a restarted server gets, wait for nothing:
 		// a deadline would leave a part of itself in the request's context.
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, deadline)
+		ctx, cancel = context.WithDeadline(ctx, w.deadline)
 		defer cancel()
 	}
 	switch {
-	case p.Initial:
-		snapshot, err := p.initialState(ctx)
+	case w.initial:
+		snapshot, err := w.initialState(ctx)
 		if err != nil {
 			return nil, err
 		}
 		opts.Initial = &snapshot
-	case p.mostRecent:
-		current, err := p.reader.config.Store.Current(ctx)
+	case w.mostRecent:
+		current, err := w.reader.config.Store.Current(ctx)
 		if err != nil {
 			return nil, err
 		}
 		opts.After = current
-	case p.Revision == 0:
-		opts.After = p.cache.Current().Revision()
+	case w.revision == 0:
+		opts.After = w.cache.Current().Revision()
 	}
-	watcher, err := p.cache.Resume(ctx, opts)
-	return watcher, CacheError(err)
+	return w.cache.Resume(ctx, opts)
 }
 
 // initialState is the snapshot whose objects come first.
-func (p *WatchPlan) initialState(ctx context.Context) (watchcache.Snapshot, error) {
+func (w *Watch) initialState(ctx context.Context) (watchcache.Snapshot, error) {
 	switch {
-	case p.mostRecent:
-		return p.reader.latest(ctx, p.cache)
-	case p.Revision == 0:
-		return p.cache.Current(), nil
+	case w.mostRecent:
+		return w.reader.latest(ctx, w.cache)
+	case w.revision == 0:
+		return w.cache.Current(), nil
 	}
-	return notOlderThan(ctx, p.cache, p.Revision)
+	return notOlderThan(ctx, w.cache, w.revision)
 }
 
-// Reached returns how far the watch's cache has come.
-func (p *WatchPlan) Reached() storage.Revision { return p.cache.Current().Revision() }
+// Read fills buf with the next events and returns how many there were. 0 means that
+// the waker will be told when there are more. It never blocks; its errors are what
+// the client is told, but for ErrClosed, an ordinary end.
+func (w *Watch) Read(buf []watchcache.Event) (int, error) {
+	n, err := w.watcher.Read(buf)
+	if err != nil && !errors.Is(err, ErrClosed) {
+		err = CacheError(err)
+	}
+	return n, err
+}
+
+// InInitialEvents reports whether events of the initial state remain to be read.
+func (w *Watch) InInitialEvents() bool { return w.watcher.Initial() }
+
+// Begun reports whether the initial events, if there are any, and the bookmark that
+// ends them have been taken.
+func (w *Watch) Begun() bool { return !w.initialEndDue && !w.watcher.Initial() }
+
+// InCoalescedHistory reports whether a Read may take as long as there are changes to
+// be sorted or looked through. Other watches must not wait for it.
+func (w *Watch) InCoalescedHistory() bool { return w.watcher.InCoalescedHistory() }
+
+// TakeInitial hands over the initial state, of which nothing must have been read, and
+// what is selected of it, to a caller that sends it by other means. Read goes on with
+// the changes after it.
+func (w *Watch) TakeInitial() (watchcache.Snapshot, *watchcache.Selection) {
+	return w.watcher.TakeInitial()
+}
+
+// Deadline is when the watch ends.
+func (w *Watch) Deadline() time.Time { return w.deadline }
+
+// initialEndCheck is how often a watch checks whether the bookmark that ends the
+// initial events may be sent, while the cache has not come far enough.
+const initialEndCheck = time.Second
+
+// UntilDue returns how long a caller may sleep if nothing happens.
+func (w *Watch) UntilDue() time.Duration {
+	wait := time.Until(w.deadline)
+	if w.initialEndDue {
+		wait = min(wait, initialEndCheck)
+	}
+	if !w.catchUpDeadline.IsZero() {
+		wait = min(wait, time.Until(w.catchUpDeadline), catchUpCheck)
+	} else if w.wantsBookmarks {
+		wait = min(wait, time.Until(w.bookmarks.next()))
+	}
+	return max(wait, 0)
+}
+
+// Close ends the cursor.
+func (w *Watch) Close() { w.watcher.Close() }

@@ -14,6 +14,5 @@
 // selection.go, interest.go and bucket.go (who is woken), watcher.go and
 // transition.go (what a watcher sees), cache.go, snapshot.go and apply.go
 // (state), exact.go (the past), progress.go (freshness), feed.go, fill.go,
-// difference.go and check.go (how the store drives it all). bookmark.go stands
-// alone.
+// difference.go and check.go (how the store drives it all).
 package watchcache

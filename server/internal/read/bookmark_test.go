@@ -1,11 +1,11 @@
-package watchcache
+package read
 
 import (
 	"testing"
 	"time"
 )
 
-func TestBookmarks(t *testing.T) {
+func TestBookmarkSchedule(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, test := range map[string]struct {
 		deadline time.Duration
@@ -24,16 +24,16 @@ func TestBookmarks(t *testing.T) {
 			if test.deadline != 0 {
 				deadline = start.Add(test.deadline)
 			}
-			b := NewBookmarks(start, deadline, test.jitter)
+			b := newBookmarkSchedule(start, deadline, test.jitter)
 			for i, want := range test.want {
-				at := b.Next()
+				at := b.next()
 				if got := at.Sub(start).Round(time.Millisecond); got != want {
 					t.Fatalf("bookmark %d is due after %v, want %v", i, got, want)
 				}
-				if b.Due(at.Add(-1)) || !b.Due(at) {
+				if b.due(at.Add(-1)) || !b.due(at) {
 					t.Fatalf("bookmark %d is not due exactly when it is", i)
 				}
-				b.Sent(at)
+				b.sent(at)
 			}
 		})
 	}
