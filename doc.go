@@ -7,7 +7,7 @@
 //   - storage: the contract with the engine that keeps objects; storage/memory
 //     and storage/etcd implement it, storage/storagetest is their suite.
 //   - resource: what a served kind is; resource/builtin is the table of those
-//     that Kubernetes ships, resource/columns what kubectl get prints of them.
+//     that Kubernetes ships, resource/columns the tables of kubectl get.
 //   - watchcache: state and recent history of each resource. The heart.
 //   - auth: who sends a request and what they may do, as values and interfaces.
 //   - registry: the verbs on objects, without HTTP; registry/fieldmanager is

@@ -18,7 +18,7 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/read"
 	"github.com/levelwire/levelwire/server/internal/resource"
-	"github.com/levelwire/levelwire/server/internal/resource/columns"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 	"github.com/levelwire/levelwire/storage"
 )
@@ -31,7 +31,7 @@ func newThing() *resource.Resource {
 		New:     func() resource.Object { return &unstructured.Unstructured{} },
 		NewList: func() runtime.Object { return &unstructured.UnstructuredList{} },
 	}
-	res.Columns, res.Row = columns.For(res.GroupVersionKind())
+	res.Columns, res.Row = builtin.Columns(res.GroupVersionKind())
 	return res
 }
 

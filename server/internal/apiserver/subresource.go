@@ -11,7 +11,7 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/resource"
-	"github.com/levelwire/levelwire/server/internal/resource/columns"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin"
 	"github.com/levelwire/levelwire/server/internal/status"
 )
 
@@ -42,7 +42,7 @@ func (s *Server) getSubresource(w http.ResponseWriter, r *http.Request, q *reque
 // own.
 func (q *request) ofScale() *request {
 	scale := &resource.Resource{Group: scaleKind.Group, Version: scaleKind.Version, Kind: scaleKind.Kind}
-	scale.Columns, scale.Row = columns.For(scaleKind)
+	scale.Columns, scale.Row = builtin.Columns(scaleKind)
 	of := *q
 	of.resource = scale
 	return &of

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
-	"github.com/levelwire/levelwire/server/internal/resource/columns"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/core"
 	"github.com/levelwire/levelwire/server/internal/status"
 )
 
@@ -55,7 +55,7 @@ func appendRow(dst []byte, res *resource.Resource, version string, include metav
 	}
 	dst = append(dst, `{"cells":`...)
 	dst = append(dst, cells...)
-	if conditions := columns.Conditions(obj); len(conditions) > 0 {
+	if conditions := core.PodConditions(obj); len(conditions) > 0 {
 		encoded, err := json.Marshal(conditions)
 		if err != nil {
 			return nil, fmt.Errorf("encode the table row's conditions of %s: %w", res.Kind, err)

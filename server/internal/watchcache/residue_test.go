@@ -7,7 +7,6 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin"
-	"github.com/levelwire/levelwire/server/internal/resource/columns"
 )
 
 // TestClientsReadResidues: the last state of a deleted object, as far as it is kept
@@ -31,7 +30,7 @@ func TestClientsReadResidues(t *testing.T) {
 				t.Errorf("%s: %v", shown, err)
 			}
 			kept(t, res, read)
-			if columns, row := columns.For(res.GroupVersionKind()); row != nil && len(row(obj)) != len(columns) {
+			if columns, row := builtin.Columns(res.GroupVersionKind()); row != nil && len(row(obj)) != len(columns) {
 				t.Errorf("a row of %d cells for %d columns", len(row(obj)), len(columns))
 			}
 			message, err := res.AppendProtobuf(nil, shown)

@@ -22,7 +22,6 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/rbac"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/scheduling"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/storage"
-	"github.com/levelwire/levelwire/server/internal/resource/columns"
 )
 
 // Resources returns every built-in resource, each made anew, without any
@@ -48,7 +47,7 @@ func Resources() []*resource.Resource {
 		apiextensions.Resources(),
 	)
 	for _, r := range all {
-		r.Columns, r.Row = columns.For(r.GroupVersionKind())
+		r.Columns, r.Row = Columns(r.GroupVersionKind())
 	}
 	return all
 }

@@ -5,15 +5,14 @@ import (
 	"fmt"
 	"maps"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
-	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
-
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
 )
 
 // Annotations in which autoscaling/v1 carries what it has no fields for, so

@@ -98,3 +98,7 @@ func configuration() []*resource.Resource {
 		}, secretRules()),
 	}
 }
+
+func serviceAccountRules() define.Rules[*corev1.ServiceAccount] {
+	return define.Rules[*corev1.ServiceAccount]{}
+}

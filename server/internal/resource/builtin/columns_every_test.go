@@ -1,4 +1,4 @@
-package columns
+package builtin_test
 
 import (
 	"encoding/json"
@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin"
+	"github.com/levelwire/levelwire/server/internal/resource/columns"
 )
 
 // headers lists the columns of every kind that has its own, as group/version
@@ -99,8 +101,8 @@ func TestHeaders(t *testing.T) {
 		gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
 		seen[gvk] = true
 		var narrow, wide []string
-		columns, _ := For(gvk)
-		for _, c := range columns {
+		definitions, _ := builtin.Columns(gvk)
+		for _, c := range definitions {
 			if c.Priority == 0 {
 				narrow = append(narrow, c.Name)
 			} else {
@@ -115,7 +117,7 @@ func TestHeaders(t *testing.T) {
 			t.Errorf("%s\n got %s\nwant %s", id, got, want)
 		}
 	}
-	for gvk := range builtin {
+	for gvk := range builtin.Layouts {
 		if !seen[gvk] {
 			t.Errorf("%s has columns that this test does not list", gvk)
 		}
@@ -126,10 +128,10 @@ func TestHeaders(t *testing.T) {
 var _ = apiextensionsv1.AddToScheme(scheme.Scheme)
 
 func TestColumnDefinitions(t *testing.T) {
-	for gvk, l := range builtin {
+	for gvk, l := range builtin.Layouts {
 		names := map[string]bool{}
 		formats := 0
-		for _, c := range l.columns {
+		for _, c := range l.Columns {
 			if c.Name == "" || c.Description == "" || names[c.Name] {
 				t.Errorf("%s: column %+v: wants a name of its own and a description", gvk, c)
 			}
@@ -167,17 +169,17 @@ func TestEveryKindEmptyAndFilled(t *testing.T) {
 	fill := fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(1), scheme.Codecs)
 	fill.NilChance(0.5).NumElements(0, 2).MaxDepth(12)
 	objects(t, func(gvk schema.GroupVersionKind, newObject func() resource.Object) {
-		columns, row := For(gvk)
+		definitions, row := builtin.Columns(gvk)
 		check := func(obj resource.Object) {
 			cells := row(obj)
-			if len(cells) != len(columns) {
-				t.Fatalf("%s: %d cells for %d columns", gvk, len(cells), len(columns))
+			if len(cells) != len(definitions) {
+				t.Fatalf("%s: %d cells for %d columns", gvk, len(cells), len(definitions))
 			}
 			for i, cell := range cells {
 				switch cell.(type) {
 				case string, int64, bool:
 				default:
-					t.Errorf("%s: the cell of %s is a %T", gvk, columns[i].Name, cell)
+					t.Errorf("%s: the cell of %s is a %T", gvk, definitions[i].Name, cell)
 				}
 			}
 			if _, err := json.Marshal(cells); err != nil {
@@ -196,17 +198,17 @@ func TestEveryKindEmptyAndFilled(t *testing.T) {
 // A layout made for another Go type than the kind's would show "<unknown>"
 // everywhere instead of failing.
 func TestEveryLayoutFitsItsKind(t *testing.T) {
-	for gvk, l := range builtin {
+	for gvk, l := range builtin.Layouts {
 		made, err := scheme.Scheme.New(gvk)
 		if err != nil {
 			t.Errorf("%s is not a kind: %v", gvk, err)
 			continue
 		}
-		if reflect.DeepEqual(l.columns, nameAndAge().columns) {
+		if reflect.DeepEqual(l.Columns, columns.NameAndAge().Columns) {
 			continue
 		}
 		obj := made.(resource.Object)
-		if cells := l.cells(obj, epoch); reflect.DeepEqual(cells, metadataCells(l.columns, obj, epoch)) {
+		if cells := l.Cells(obj, epoch); reflect.DeepEqual(cells, columns.MetadataCells(l.Columns, obj, epoch)) {
 			t.Errorf("%s: the layout does not know %T: %v", gvk, obj, cells)
 		}
 	}
@@ -216,45 +218,45 @@ func TestUnknownKind(t *testing.T) {
 	obj := &unstructured.Unstructured{Object: map[string]any{}}
 	obj.SetName("main")
 	obj.SetCreationTimestamp(ago(90 * time.Second))
-	columns, row := at(epoch).For(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gateway"})
-	if len(columns) != 2 || columns[0].Name != "Name" || columns[1].Name != "Age" {
-		t.Errorf("columns: %+v", columns)
+	definitions, row := at(epoch).For(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gateway"})
+	if len(definitions) != 2 || definitions[0].Name != "Name" || definitions[1].Name != "Age" {
+		t.Errorf("columns: %+v", definitions)
 	}
 	wantCells(t, row(obj), "main", "90s")
 }
 
 func TestWrongGoType(t *testing.T) {
-	obj := &corev1.ConfigMap{ObjectMeta: created("c", time.Minute)}
+	obj := &corev1.ConfigMap{ObjectMeta: createdAgo("c", time.Minute)}
 	_, row := at(epoch).For(corev1.SchemeGroupVersion.WithKind("Secret"))
-	wantCells(t, row(obj), "c", unknown, unknown, "60s")
-	wantCells(t, row(nil), unknown, unknown, unknown, unknown)
+	wantCells(t, row(obj), "c", columns.Unknown, columns.Unknown, "60s")
+	wantCells(t, row(nil), columns.Unknown, columns.Unknown, columns.Unknown, columns.Unknown)
 }
 
 func TestCallerOwnsColumns(t *testing.T) {
 	gvk := corev1.SchemeGroupVersion.WithKind("Pod")
-	mine, _ := For(gvk)
+	mine, _ := builtin.Columns(gvk)
 	mine[0].Name = "Mine"
-	if again, _ := For(gvk); again[0].Name != "Name" {
+	if again, _ := builtin.Columns(gvk); again[0].Name != "Name" {
 		t.Error("changing the columns changes them for everybody")
 	}
 }
 
 func TestClock(t *testing.T) {
 	gvk := corev1.SchemeGroupVersion.WithKind("ConfigMap")
-	obj := &corev1.ConfigMap{ObjectMeta: created("c", time.Hour)}
+	obj := &corev1.ConfigMap{ObjectMeta: createdAgo("c", time.Hour)}
 	now := epoch
-	_, row := Printer{Now: func() time.Time { return now }}.For(gvk)
+	_, row := builtin.Printer{Now: func() time.Time { return now }}.For(gvk)
 	wantCells(t, row(obj), "c", int64(0), "60m")
 	now = now.Add(2 * time.Hour)
 	wantCells(t, row(obj), "c", int64(0), "3h")
 
-	_, row = For(gvk)
+	_, row = builtin.Columns(gvk)
 	obj.CreationTimestamp = metav1.NewTime(time.Now().Add(-48 * time.Hour))
 	wantCells(t, row(obj), "c", int64(0), "2d")
 }
 
 func BenchmarkPodRow(b *testing.B) {
-	_, row := For(corev1.SchemeGroupVersion.WithKind("Pod"))
+	_, row := builtin.Columns(corev1.SchemeGroupVersion.WithKind("Pod"))
 	obj := runningPod()
 	b.ReportAllocs()
 	for b.Loop() {

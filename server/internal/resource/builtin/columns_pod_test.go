@@ -1,4 +1,4 @@
-package columns
+package builtin_test
 
 import (
 	"testing"
@@ -6,11 +6,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/core"
 )
 
 func runningPod() *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: created("web-0", 5*time.Minute),
+		ObjectMeta: createdAgo("web-0", 5*time.Minute),
 		Spec:       corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: "web"}}},
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning, PodIP: "10.0.0.7", PodIPs: []corev1.PodIP{{IP: "10.0.0.7"}, {IP: "fd00::7"}},
@@ -55,7 +57,7 @@ func TestPodRow(t *testing.T) {
 		{"running", runningPod(), []any{
 			"web-0", "1/1", "Running", "0", "5m", "10.0.0.7", "node-1", "<none>", "<none>",
 		}},
-		{"new", &corev1.Pod{ObjectMeta: created("p", 0), Status: corev1.PodStatus{Phase: corev1.PodPending}}, []any{
+		{"new", &corev1.Pod{ObjectMeta: createdAgo("p", 0), Status: corev1.PodStatus{Phase: corev1.PodPending}}, []any{
 			"p", "0/0", "Pending", "0", "0s", "<none>", "<none>", "<none>", "<none>",
 		}},
 		{"gates and nomination", gated, []any{
@@ -181,7 +183,7 @@ func TestPodConditions(t *testing.T) {
 	for phase, want := range map[corev1.PodPhase]int{
 		corev1.PodPending: 0, corev1.PodRunning: 0, corev1.PodSucceeded: 1, corev1.PodFailed: 1,
 	} {
-		got := Conditions(&corev1.Pod{Status: corev1.PodStatus{Phase: phase}})
+		got := core.PodConditions(&corev1.Pod{Status: corev1.PodStatus{Phase: phase}})
 		if len(got) != want {
 			t.Errorf("%s: %v", phase, got)
 		}
@@ -191,7 +193,7 @@ func TestPodConditions(t *testing.T) {
 			}
 		}
 	}
-	if got := Conditions(&corev1.Secret{}); got != nil {
+	if got := core.PodConditions(&corev1.Secret{}); got != nil {
 		t.Errorf("a secret is not completed: %v", got)
 	}
 }

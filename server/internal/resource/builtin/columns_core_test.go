@@ -1,4 +1,4 @@
-package columns
+package builtin_test
 
 import (
 	"testing"
@@ -8,13 +8,15 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/server/internal/resource/columns"
 )
 
 func TestNodeRow(t *testing.T) {
 	ready := func(status corev1.ConditionStatus) corev1.NodeStatus {
 		return corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}}
 	}
-	full := &corev1.Node{ObjectMeta: created("n1", 26*time.Hour), Status: ready(corev1.ConditionTrue)}
+	full := &corev1.Node{ObjectMeta: createdAgo("n1", 26*time.Hour), Status: ready(corev1.ConditionTrue)}
 	full.Labels = map[string]string{
 		"node-role.kubernetes.io/worker": "", "node-role.kubernetes.io/control-plane": "", "kubernetes.io/role": "worker",
 	}
@@ -25,24 +27,24 @@ func TestNodeRow(t *testing.T) {
 		{Type: corev1.NodeHostName, Address: "n1"}, {Type: corev1.NodeInternalIP, Address: "10.1.0.1"},
 		{Type: corev1.NodeInternalIP, Address: "fd00::1"}, {Type: corev1.NodeExternalIP, Address: "192.0.2.1"},
 	}
-	drained := &corev1.Node{ObjectMeta: created("n2", time.Minute), Status: ready(corev1.ConditionTrue)}
+	drained := &corev1.Node{ObjectMeta: createdAgo("n2", time.Minute), Status: ready(corev1.ConditionTrue)}
 	drained.Spec.Unschedulable = true
-	lost := &corev1.Node{ObjectMeta: created("n3", time.Minute), Status: ready(corev1.ConditionUnknown)}
+	lost := &corev1.Node{ObjectMeta: createdAgo("n3", time.Minute), Status: ready(corev1.ConditionUnknown)}
 	runRows(t, []rowTest{
 		{"full", full, []any{
 			"n1", "Ready", "control-plane,worker", "26h", "v1.33.0", "10.1.0.1", "192.0.2.1", "Linux", "6.1", "containerd://2.0",
 		}},
 		{"drained", drained, []any{
-			"n2", "Ready,SchedulingDisabled", none, "60s", "", none, none, unknown, unknown, unknown,
+			"n2", "Ready,SchedulingDisabled", columns.None, "60s", "", columns.None, columns.None, columns.Unknown, columns.Unknown, columns.Unknown,
 		}},
-		{"lost", lost, []any{"n3", "NotReady", none, "60s", "", none, none, unknown, unknown, unknown}},
-		{"empty", &corev1.Node{}, []any{"", "Unknown", none, unknown, "", none, none, unknown, unknown, unknown}},
+		{"lost", lost, []any{"n3", "NotReady", columns.None, "60s", "", columns.None, columns.None, columns.Unknown, columns.Unknown, columns.Unknown}},
+		{"empty", &corev1.Node{}, []any{"", "Unknown", columns.None, columns.Unknown, "", columns.None, columns.None, columns.Unknown, columns.Unknown, columns.Unknown}},
 	})
 }
 
 func TestServiceRow(t *testing.T) {
 	service := func(spec corev1.ServiceSpec, ingress ...corev1.LoadBalancerIngress) *corev1.Service {
-		s := &corev1.Service{ObjectMeta: created("s", time.Minute), Spec: spec}
+		s := &corev1.Service{ObjectMeta: createdAgo("s", time.Minute), Spec: spec}
 		s.Status.LoadBalancer.Ingress = ingress
 		return s
 	}
@@ -51,21 +53,21 @@ func TestServiceRow(t *testing.T) {
 		{"cluster IP", service(corev1.ServiceSpec{
 			Type: corev1.ServiceTypeClusterIP, ClusterIP: "10.96.0.1", ClusterIPs: []string{"10.96.0.1", "fd00::1"}, Ports: http,
 			Selector: map[string]string{"b": "2", "a": "1"},
-		}), []any{"s", "ClusterIP", "10.96.0.1", none, "80/TCP", "60s", "a=1,b=2"}},
+		}), []any{"s", "ClusterIP", "10.96.0.1", columns.None, "80/TCP", "60s", "a=1,b=2"}},
 		{"headless without ports", service(corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, ClusterIP: "None"}),
-			[]any{"s", "ClusterIP", "None", none, none, "60s", none}},
+			[]any{"s", "ClusterIP", "None", columns.None, columns.None, "60s", columns.None}},
 		{"node port", service(corev1.ServiceSpec{
 			Type: corev1.ServiceTypeNodePort, ExternalIPs: []string{"192.0.2.1", "192.0.2.2"},
 			Ports: []corev1.ServicePort{{Port: 80, NodePort: 30080, Protocol: "TCP"}, {Port: 53, Protocol: "UDP"}},
-		}), []any{"s", "NodePort", none, "192.0.2.1,192.0.2.2", "80:30080/TCP,53/UDP", "60s", none}},
+		}), []any{"s", "NodePort", columns.None, "192.0.2.1,192.0.2.2", "80:30080/TCP,53/UDP", "60s", columns.None}},
 		{"balancer pending", service(corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: http}),
-			[]any{"s", "LoadBalancer", none, "<pending>", "80/TCP", "60s", none}},
+			[]any{"s", "LoadBalancer", columns.None, "<pending>", "80/TCP", "60s", columns.None}},
 		{"balancer", service(corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: http, ExternalIPs: []string{"192.0.2.9"}},
 			corev1.LoadBalancerIngress{Hostname: "lb.example.com"}, corev1.LoadBalancerIngress{IP: "198.51.100.1", Hostname: "x"}),
-			[]any{"s", "LoadBalancer", none, "198.51.100.1,lb.example.com,192.0.2.9", "80/TCP", "60s", none}},
+			[]any{"s", "LoadBalancer", columns.None, "198.51.100.1,lb.example.com,192.0.2.9", "80/TCP", "60s", columns.None}},
 		{"external name", service(corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "db.example.com"}),
-			[]any{"s", "ExternalName", none, "db.example.com", none, "60s", none}},
-		{"no type", service(corev1.ServiceSpec{}), []any{"s", "", none, unknown, none, "60s", none}},
+			[]any{"s", "ExternalName", columns.None, "db.example.com", columns.None, "60s", columns.None}},
+		{"no type", service(corev1.ServiceSpec{}), []any{"s", "", columns.None, columns.Unknown, columns.None, "60s", columns.None}},
 	})
 }
 
@@ -73,7 +75,7 @@ func TestVolumeRows(t *testing.T) {
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("8Gi")}
 	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany, corev1.ReadWriteOnce, corev1.ReadWriteMany}
 	volume := &corev1.PersistentVolume{
-		ObjectMeta: created("v", time.Hour),
+		ObjectMeta: createdAgo("v", time.Hour),
 		Spec: corev1.PersistentVolumeSpec{
 			Capacity: size, AccessModes: modes, StorageClassName: "fast", VolumeMode: ptr(corev1.PersistentVolumeBlock),
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain, VolumeAttributesClassName: ptr("gold"),
@@ -85,7 +87,7 @@ func TestVolumeRows(t *testing.T) {
 	going.DeletionTimestamp = &metav1.Time{Time: epoch}
 	going.Annotations = map[string]string{"volume.beta.kubernetes.io/storage-class": "old"}
 	bound := &corev1.PersistentVolumeClaim{
-		ObjectMeta: created("c", time.Hour),
+		ObjectMeta: createdAgo("c", time.Hour),
 		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "v", StorageClassName: ptr("fast")},
 		Status:     corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound, Capacity: size, AccessModes: modes},
 	}
@@ -94,25 +96,25 @@ func TestVolumeRows(t *testing.T) {
 	runRows(t, []rowTest{
 		{"volume", volume, []any{"v", "8Gi", "RWO,RWX", "Retain", "Bound", "ns/c", "fast", "gold", "why", "60m", "Block"}},
 		{"volume going", going, []any{"v", "8Gi", "RWO,RWX", "Retain", "Terminating", "ns/c", "old", "gold", "why", "60m", "Block"}},
-		{"volume empty", &corev1.PersistentVolume{}, []any{"", "0", "", "", "", "", "", unset, "", unknown, unset}},
-		{"claim", bound, []any{"c", "Bound", "v", "8Gi", "RWO,RWX", "fast", unset, "60m", unset}},
-		{"claim pending", pending, []any{"c", "Pending", "", "", "", "fast", unset, "60m", unset}},
+		{"volume empty", &corev1.PersistentVolume{}, []any{"", "0", "", "", "", "", "", columns.Unset, "", columns.Unknown, columns.Unset}},
+		{"claim", bound, []any{"c", "Bound", "v", "8Gi", "RWO,RWX", "fast", columns.Unset, "60m", columns.Unset}},
+		{"claim pending", pending, []any{"c", "Pending", "", "", "", "fast", columns.Unset, "60m", columns.Unset}},
 	})
 }
 
 func TestEventRows(t *testing.T) {
 	old := &corev1.Event{
-		ObjectMeta: created("e.1", time.Hour), FirstTimestamp: ago(time.Hour), LastTimestamp: ago(time.Minute), Count: 5,
+		ObjectMeta: createdAgo("e.1", time.Hour), FirstTimestamp: ago(time.Hour), LastTimestamp: ago(time.Minute), Count: 5,
 		Type: "Warning", Reason: "BackOff", Message: " restarting\n",
 		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "web-0", FieldPath: "spec.containers{web}"},
 		Source:         corev1.EventSource{Component: "kubelet", Host: "node-1"},
 	}
 	single := &corev1.Event{
-		ObjectMeta: created("e.2", time.Hour), EventTime: metav1.MicroTime(ago(time.Minute)),
+		ObjectMeta: createdAgo("e.2", time.Hour), EventTime: metav1.MicroTime(ago(time.Minute)),
 		ReportingController: "scheduler", Type: "Normal", Reason: "Scheduled", InvolvedObject: corev1.ObjectReference{Kind: "Node"},
 	}
 	series := &eventsv1.Event{
-		ObjectMeta: created("e.3", time.Hour), EventTime: metav1.MicroTime(ago(time.Hour)),
+		ObjectMeta: createdAgo("e.3", time.Hour), EventTime: metav1.MicroTime(ago(time.Hour)),
 		Series:              &eventsv1.EventSeries{Count: 9, LastObservedTime: metav1.MicroTime(ago(time.Second))},
 		ReportingController: "scheduler", ReportingInstance: "s-1", Type: "Normal", Reason: "Scheduled", Note: "to n1",
 		Regarding: corev1.ObjectReference{Kind: "Pod", Name: "p"},
@@ -131,42 +133,42 @@ func TestSmallCoreRows(t *testing.T) {
 	template.Spec.Containers = []corev1.Container{{Name: "a", Image: "img:1"}, {Name: "b", Image: "img:2"}}
 	addresses := []corev1.EndpointAddress{{IP: "10.0.0.1"}, {IP: "fd00::2"}}
 	runRows(t, []rowTest{
-		{"namespace", &corev1.Namespace{ObjectMeta: created("n", time.Hour), Status: corev1.NamespaceStatus{Phase: "Active"}},
+		{"namespace", &corev1.Namespace{ObjectMeta: createdAgo("n", time.Hour), Status: corev1.NamespaceStatus{Phase: "Active"}},
 			[]any{"n", "Active", "60m"}},
 		{"config map", &corev1.ConfigMap{
-			ObjectMeta: created("m", time.Hour), Data: map[string]string{"a": "", "b": ""}, BinaryData: map[string][]byte{"c": nil},
+			ObjectMeta: createdAgo("m", time.Hour), Data: map[string]string{"a": "", "b": ""}, BinaryData: map[string][]byte{"c": nil},
 		}, []any{"m", int64(3), "60m"}},
-		{"secret", &corev1.Secret{ObjectMeta: created("s", time.Hour), Type: "Opaque", Data: map[string][]byte{"a": nil}},
+		{"secret", &corev1.Secret{ObjectMeta: createdAgo("s", time.Hour), Type: "Opaque", Data: map[string][]byte{"a": nil}},
 			[]any{"s", "Opaque", int64(1), "60m"}},
-		{"service account", &corev1.ServiceAccount{ObjectMeta: created("a", time.Hour), Secrets: make([]corev1.ObjectReference, 2)},
+		{"service account", &corev1.ServiceAccount{ObjectMeta: createdAgo("a", time.Hour), Secrets: make([]corev1.ObjectReference, 2)},
 			[]any{"a", int64(2), "60m"}},
-		{"endpoints", &corev1.Endpoints{ObjectMeta: created("e", time.Hour), Subsets: []corev1.EndpointSubset{
+		{"endpoints", &corev1.Endpoints{ObjectMeta: createdAgo("e", time.Hour), Subsets: []corev1.EndpointSubset{
 			{Addresses: addresses, Ports: []corev1.EndpointPort{{Port: 80}, {Port: 443}}}, {Addresses: addresses},
 		}}, []any{"e", "10.0.0.1:80,[fd00::2]:80,10.0.0.1:443 + 3 more...", "60m"}},
-		{"no endpoints", &corev1.Endpoints{ObjectMeta: created("e", time.Hour)}, []any{"e", none, "60m"}},
-		{"endpoints without ports", &corev1.Endpoints{ObjectMeta: created("e", time.Hour), Subsets: []corev1.EndpointSubset{
+		{"no endpoints", &corev1.Endpoints{ObjectMeta: createdAgo("e", time.Hour)}, []any{"e", columns.None, "60m"}},
+		{"endpoints without ports", &corev1.Endpoints{ObjectMeta: createdAgo("e", time.Hour), Subsets: []corev1.EndpointSubset{
 			{Addresses: addresses},
 		}}, []any{"e", "10.0.0.1,fd00::2", "60m"}},
-		{"quota", &corev1.ResourceQuota{ObjectMeta: created("q", time.Hour), Status: corev1.ResourceQuotaStatus{
+		{"quota", &corev1.ResourceQuota{ObjectMeta: createdAgo("q", time.Hour), Status: corev1.ResourceQuotaStatus{
 			Hard: corev1.ResourceList{"pods": resource.MustParse("10"), "limits.cpu": resource.MustParse("2"), "cpu": resource.MustParse("1")},
 			Used: corev1.ResourceList{"pods": resource.MustParse("3"), "limits.cpu": resource.MustParse("500m")},
 		}}, []any{"q", "cpu: 0/1, pods: 3/10", "limits.cpu: 500m/2", "60m"}},
-		{"limit range", &corev1.LimitRange{ObjectMeta: created("l", time.Hour)}, []any{"l", "2026-01-02T02:04:05Z"}},
-		{"template", &corev1.PodTemplate{ObjectMeta: created("t", time.Hour), Template: template},
+		{"limit range", &corev1.LimitRange{ObjectMeta: createdAgo("l", time.Hour)}, []any{"l", "2026-01-02T02:04:05Z"}},
+		{"template", &corev1.PodTemplate{ObjectMeta: createdAgo("t", time.Hour), Template: template},
 			[]any{"t", "a,b", "img:1,img:2", "app=web"}},
 		{"replication controller", &corev1.ReplicationController{
-			ObjectMeta: created("rc", time.Hour),
+			ObjectMeta: createdAgo("rc", time.Hour),
 			Spec: corev1.ReplicationControllerSpec{
 				Replicas: ptr(int32(3)), Template: &template, Selector: map[string]string{"app": "web"},
 			},
 			Status: corev1.ReplicationControllerStatus{Replicas: 2, ReadyReplicas: 1},
 		}, []any{"rc", int64(3), int64(2), int64(1), "60m", "a,b", "img:1,img:2", "app=web"}},
 		{"replication controller without template", &corev1.ReplicationController{},
-			[]any{"", int64(1), int64(0), int64(0), unknown, "", "", none}},
-		{"component healthy", &corev1.ComponentStatus{ObjectMeta: created("etcd-0", 0), Conditions: []corev1.ComponentCondition{
+			[]any{"", int64(1), int64(0), int64(0), columns.Unknown, "", "", columns.None}},
+		{"component healthy", &corev1.ComponentStatus{ObjectMeta: createdAgo("etcd-0", 0), Conditions: []corev1.ComponentCondition{
 			{Type: corev1.ComponentHealthy, Status: corev1.ConditionTrue, Message: "ok"},
 		}}, []any{"etcd-0", "Healthy", "ok", ""}},
-		{"component unhealthy", &corev1.ComponentStatus{ObjectMeta: created("etcd-0", 0), Conditions: []corev1.ComponentCondition{
+		{"component unhealthy", &corev1.ComponentStatus{ObjectMeta: createdAgo("etcd-0", 0), Conditions: []corev1.ComponentCondition{
 			{Type: corev1.ComponentHealthy, Status: corev1.ConditionFalse, Error: "refused"},
 		}}, []any{"etcd-0", "Unhealthy", "", "refused"}},
 	})

@@ -1,4 +1,4 @@
-package columns
+package builtin_test
 
 import (
 	"testing"
@@ -10,9 +10,10 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/levelwire/levelwire/server/internal/resource/columns"
 )
 
 func webTemplate() corev1.PodTemplateSpec {
@@ -25,43 +26,43 @@ func webTemplate() corev1.PodTemplateSpec {
 func TestAppsRows(t *testing.T) {
 	web := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 	invalid := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}
-	controller := created("web-1", time.Hour)
+	controller := createdAgo("web-1", time.Hour)
 	controller.OwnerReferences = []metav1.OwnerReference{
 		{APIVersion: "v1", Kind: "Other", Name: "x"},
 		{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web", Controller: ptr(true)},
 	}
 	runRows(t, []rowTest{
 		{"deployment", &appsv1.Deployment{
-			ObjectMeta: created("web", time.Hour),
+			ObjectMeta: createdAgo("web", time.Hour),
 			Spec:       appsv1.DeploymentSpec{Replicas: ptr(int32(3)), Selector: web, Template: webTemplate()},
 			Status:     appsv1.DeploymentStatus{ReadyReplicas: 2, UpdatedReplicas: 3, AvailableReplicas: 1},
 		}, []any{"web", "2/3", int64(3), int64(1), "60m", "web,log", "nginx:1,fluent:2", "app=web"}},
 		{"deployment scaled to zero", &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: ptr(int32(0)), Selector: invalid}},
-			[]any{"", "0/0", int64(0), int64(0), unknown, "", "", "<invalid>"}},
+			[]any{"", "0/0", int64(0), int64(0), columns.Unknown, "", "", "<invalid>"}},
 		{"replica set", &appsv1.ReplicaSet{
-			ObjectMeta: created("web-5d", time.Hour),
+			ObjectMeta: createdAgo("web-5d", time.Hour),
 			Spec:       appsv1.ReplicaSetSpec{Replicas: ptr(int32(3)), Selector: web, Template: webTemplate()},
 			Status:     appsv1.ReplicaSetStatus{Replicas: 3, ReadyReplicas: 2},
 		}, []any{"web-5d", int64(3), int64(3), int64(2), "60m", "web,log", "nginx:1,fluent:2", "app=web"}},
 		{"stateful set", &appsv1.StatefulSet{
-			ObjectMeta: created("db", time.Hour), Spec: appsv1.StatefulSetSpec{Template: webTemplate()},
+			ObjectMeta: createdAgo("db", time.Hour), Spec: appsv1.StatefulSetSpec{Template: webTemplate()},
 			Status: appsv1.StatefulSetStatus{ReadyReplicas: 1},
 		}, []any{"db", "1/1", "60m", "web,log", "nginx:1,fluent:2"}},
 		{"daemon set", &appsv1.DaemonSet{
-			ObjectMeta: created("agent", time.Hour), Spec: appsv1.DaemonSetSpec{Selector: web, Template: webTemplate()},
+			ObjectMeta: createdAgo("agent", time.Hour), Spec: appsv1.DaemonSetSpec{Selector: web, Template: webTemplate()},
 			Status: appsv1.DaemonSetStatus{
 				DesiredNumberScheduled: 5, CurrentNumberScheduled: 4, NumberReady: 3, UpdatedNumberScheduled: 2, NumberAvailable: 1,
 			},
 		}, []any{"agent", int64(5), int64(4), int64(3), int64(2), int64(1), "disk=ssd", "60m", "web,log", "nginx:1,fluent:2", "app=web"}},
 		{"controller revision", &appsv1.ControllerRevision{ObjectMeta: controller, Revision: 4},
 			[]any{"web-1", "statefulset.apps/web", int64(4), "60m"}},
-		{"controller revision alone", &appsv1.ControllerRevision{}, []any{"", none, int64(0), unknown}},
+		{"controller revision alone", &appsv1.ControllerRevision{}, []any{"", columns.None, int64(0), columns.Unknown}},
 	})
 }
 
 func TestJobRow(t *testing.T) {
 	job := func(change func(*batchv1.Job)) *batchv1.Job {
-		j := &batchv1.Job{ObjectMeta: created("j", time.Hour), Spec: batchv1.JobSpec{Completions: ptr(int32(3))}}
+		j := &batchv1.Job{ObjectMeta: createdAgo("j", time.Hour), Spec: batchv1.JobSpec{Completions: ptr(int32(3))}}
 		change(j)
 		return j
 	}
@@ -104,85 +105,35 @@ func TestCronJobRow(t *testing.T) {
 	last := ago(2 * time.Minute)
 	runRows(t, []rowTest{
 		{"full", &batchv1.CronJob{
-			ObjectMeta: created("c", time.Hour),
+			ObjectMeta: createdAgo("c", time.Hour),
 			Spec: batchv1.CronJobSpec{Schedule: "*/5 * * * *", TimeZone: ptr("Europe/Berlin"), Suspend: ptr(true),
 				JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: webTemplate()}}},
 			Status: batchv1.CronJobStatus{Active: make([]corev1.ObjectReference, 2), LastScheduleTime: &last},
-		}, []any{"c", "*/5 * * * *", "Europe/Berlin", "True", int64(2), "2m", "60m", "web,log", "nginx:1,fluent:2", none}},
+		}, []any{"c", "*/5 * * * *", "Europe/Berlin", "True", int64(2), "2m", "60m", "web,log", "nginx:1,fluent:2", columns.None}},
 		{"not suspended", &batchv1.CronJob{Spec: batchv1.CronJobSpec{Suspend: ptr(false)}},
-			[]any{"", "", none, "False", int64(0), none, unknown, "", "", none}},
-		{"empty", &batchv1.CronJob{}, []any{"", "", none, unset, int64(0), none, unknown, "", "", none}},
+			[]any{"", "", columns.None, "False", int64(0), columns.None, columns.Unknown, "", "", columns.None}},
+		{"empty", &batchv1.CronJob{}, []any{"", "", columns.None, columns.Unset, int64(0), columns.None, columns.Unknown, "", "", columns.None}},
 	})
-}
-
-func TestMetricTargets(t *testing.T) {
-	q := func(s string) *resource.Quantity { return ptr(resource.MustParse(s)) }
-	cpu := autoscalingv2.MetricSpec{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
-		Name: "cpu", Target: autoscalingv2.MetricTarget{AverageUtilization: ptr(int32(80))},
-	}}
-	memory := autoscalingv2.MetricSpec{
-		Type: autoscalingv2.ContainerResourceMetricSourceType,
-		ContainerResource: &autoscalingv2.ContainerResourceMetricSource{
-			Name: "memory", Target: autoscalingv2.MetricTarget{AverageValue: q("1Gi")},
-		}}
-	pods := autoscalingv2.MetricSpec{Type: autoscalingv2.PodsMetricSourceType, Pods: &autoscalingv2.PodsMetricSource{
-		Target: autoscalingv2.MetricTarget{AverageValue: q("10")},
-	}}
-	object := autoscalingv2.MetricSpec{Type: autoscalingv2.ObjectMetricSourceType, Object: &autoscalingv2.ObjectMetricSource{
-		Target: autoscalingv2.MetricTarget{Value: q("100")},
-	}}
-	external := autoscalingv2.MetricSpec{Type: autoscalingv2.ExternalMetricSourceType, External: &autoscalingv2.ExternalMetricSource{
-		Target: autoscalingv2.MetricTarget{AverageValue: q("30")},
-	}}
-	now := func(v autoscalingv2.MetricValueStatus) []autoscalingv2.MetricStatus {
-		return []autoscalingv2.MetricStatus{{
-			Resource:          &autoscalingv2.ResourceMetricStatus{Current: v},
-			ContainerResource: &autoscalingv2.ContainerResourceMetricStatus{Current: v},
-			Pods:              &autoscalingv2.PodsMetricStatus{Current: v},
-			Object:            &autoscalingv2.ObjectMetricStatus{Current: v},
-			External:          &autoscalingv2.ExternalMetricStatus{Current: v},
-		}}
-	}
-	current := now(autoscalingv2.MetricValueStatus{AverageUtilization: ptr(int32(12)), AverageValue: q("5"), Value: q("7")})
-	for want, test := range map[string]struct {
-		specs    []autoscalingv2.MetricSpec
-		statuses []autoscalingv2.MetricStatus
-	}{
-		"<none>":                          {nil, nil},
-		"cpu: <unknown>/80%":              {[]autoscalingv2.MetricSpec{cpu}, nil},
-		"cpu: 12%/80%":                    {[]autoscalingv2.MetricSpec{cpu}, current},
-		"memory: 5/1Gi":                   {[]autoscalingv2.MetricSpec{memory}, current},
-		"5/10":                            {[]autoscalingv2.MetricSpec{pods}, current},
-		"7/100":                           {[]autoscalingv2.MetricSpec{object}, current},
-		"5/30 (avg)":                      {[]autoscalingv2.MetricSpec{external}, current},
-		"cpu: 12%/80%, <unknown>/10":      {[]autoscalingv2.MetricSpec{cpu, pods}, current},
-		"7/100, <unknown>/10 + 1 more...": {[]autoscalingv2.MetricSpec{object, pods, cpu}, current},
-		"<unknown type>":                  {[]autoscalingv2.MetricSpec{{Type: "Resource"}}, nil},
-	} {
-		if got := metricTargets(test.specs, test.statuses); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
 }
 
 func TestAutoscalingAndPolicyRows(t *testing.T) {
 	runRows(t, []rowTest{
 		{"v1", &autoscalingv1.HorizontalPodAutoscaler{
-			ObjectMeta: created("h", time.Hour),
+			ObjectMeta: createdAgo("h", time.Hour),
 			Spec: autoscalingv1.HorizontalPodAutoscalerSpec{
 				ScaleTargetRef: autoscalingv1.CrossVersionObjectReference{Kind: "Deployment", Name: "web"},
 				MinReplicas:    ptr(int32(2)), MaxReplicas: 5, TargetCPUUtilizationPercentage: ptr(int32(80)),
 			},
 			Status: autoscalingv1.HorizontalPodAutoscalerStatus{CurrentReplicas: 3, CurrentCPUUtilizationPercentage: ptr(int32(40))},
 		}, []any{"h", "Deployment/web", "cpu: 40%/80%", "2", int64(5), int64(3), "60m"}},
-		{"v2", &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: created("h", time.Hour)},
-			[]any{"h", "/", none, unset, int64(0), int64(0), "60m"}},
+		{"v2", &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: createdAgo("h", time.Hour)},
+			[]any{"h", "/", columns.None, columns.Unset, int64(0), int64(0), "60m"}},
 		{"scale", &autoscalingv1.Scale{
-			ObjectMeta: created("s", time.Hour), Spec: autoscalingv1.ScaleSpec{Replicas: 3},
+			ObjectMeta: createdAgo("s", time.Hour), Spec: autoscalingv1.ScaleSpec{Replicas: 3},
 			Status: autoscalingv1.ScaleStatus{Replicas: 2},
 		}, []any{"s", int64(3), int64(2), "60m"}},
 		{"budget", &policyv1.PodDisruptionBudget{
-			ObjectMeta: created("b", time.Hour), Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: ptr(intstr.FromString("50%"))},
+			ObjectMeta: createdAgo("b", time.Hour), Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: ptr(intstr.FromString("50%"))},
 			Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: 2},
 		}, []any{"b", "50%", "N/A", int64(2), "60m"}},
 	})

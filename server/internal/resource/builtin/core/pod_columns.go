@@ -1,4 +1,4 @@
-package columns
+package core
 
 import (
 	"fmt"
@@ -9,38 +9,39 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/resource/columns"
 )
 
 // nodeLost is the status reason of a pod whose node no longer answers.
 const nodeLost = "NodeLost"
 
-func pods() layout {
-	return table(func(p *corev1.Pod, now time.Time) []any {
+func podLayout() columns.Layout {
+	return columns.Table(func(p *corev1.Pod, now time.Time) []any {
 		s := summarize(p)
 		ip := p.Status.PodIP
 		if len(p.Status.PodIPs) > 0 {
 			ip = p.Status.PodIPs[0].IP
 		}
 		return []any{
-			p.Name, fraction(s.ready, s.total), s.status, s.restarts.text(now), since(p.CreationTimestamp, now),
-			or(ip, none), or(p.Spec.NodeName, none), or(p.Status.NominatedNodeName, none), readinessGates(p),
+			p.Name, columns.Fraction(s.ready, s.total), s.status, s.restarts.text(now), columns.Since(p.CreationTimestamp, now),
+			columns.Or(ip, columns.None), columns.Or(p.Spec.NodeName, columns.None), columns.Or(p.Status.NominatedNodeName, columns.None), readinessGates(p),
 		}
 	},
-		nameColumn,
-		text("Ready", "How many of the pod's containers are ready."),
-		text("Status", "What the pod's containers do, in one word."),
-		text("Restarts", "How often the pod's containers were restarted, and when last."),
-		ageColumn,
-		wide(text("IP", "The pod's primary address.")),
-		wide(text("Node", "The node that runs the pod.")),
-		wide(text("Nominated Node", "The node on which others are preempted for this pod.")),
-		wide(text("Readiness Gates", "How many of the pod's additional readiness conditions hold.")),
+		columns.NameColumn,
+		columns.Text("Ready", "How many of the pod's containers are ready."),
+		columns.Text("Status", "What the pod's containers do, in one word."),
+		columns.Text("Restarts", "How often the pod's containers were restarted, and when last."),
+		columns.AgeColumn,
+		columns.Wide(columns.Text("IP", "The pod's primary address.")),
+		columns.Wide(columns.Text("Node", "The node that runs the pod.")),
+		columns.Wide(columns.Text("Nominated Node", "The node on which others are preempted for this pod.")),
+		columns.Wide(columns.Text("Readiness Gates", "How many of the pod's additional readiness conditions hold.")),
 	)
 }
 
-// Conditions returns the conditions of an object's table row: a pod that is
+// PodConditions returns the conditions of an object's table row: a pod that is
 // finished is marked as completed; nothing for everything else.
-func Conditions(obj resource.Object) []metav1.TableRowCondition {
+func PodConditions(obj resource.Object) []metav1.TableRowCondition {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
 		return nil
@@ -89,11 +90,11 @@ func summarize(p *corev1.Pod) podSummary {
 
 // podReason is the status of a pod of which no container says more.
 func podReason(p *corev1.Pod) string {
-	scheduled := condition(p.Status.Conditions, podConditionType, corev1.PodScheduled)
+	scheduled := columns.Condition(p.Status.Conditions, podConditionType, corev1.PodScheduled)
 	if scheduled != nil && scheduled.Reason == corev1.PodReasonSchedulingGated {
 		return scheduled.Reason
 	}
-	return or(p.Status.Reason, string(p.Status.Phase))
+	return columns.Or(p.Status.Reason, string(p.Status.Phase))
 }
 
 // addInitContainers goes through the init containers up to the first that is
@@ -105,7 +106,7 @@ func (s *podSummary) addInitContainers(p *corev1.Pod, sidecars map[string]bool) 
 		s.restarts.add(c)
 		switch {
 		case c.State.Terminated != nil && c.State.Terminated.ExitCode == 0:
-		case sidecars[c.Name] && value(c.Started, false):
+		case sidecars[c.Name] && columns.ValueOr(c.Started, false):
 			if c.Ready {
 				s.ready++
 			}
@@ -170,7 +171,7 @@ func (r restarts) text(now time.Time) string {
 	if r.count == 0 || r.last.IsZero() {
 		return strconv.Itoa(r.count)
 	}
-	return fmt.Sprintf("%d (%s ago)", r.count, sinceTime(r.last, now))
+	return fmt.Sprintf("%d (%s ago)", r.count, columns.SinceTime(r.last, now))
 }
 
 // sidecarNames are the init containers that keep running beside the others
@@ -178,7 +179,7 @@ func (r restarts) text(now time.Time) string {
 func sidecarNames(p *corev1.Pod) map[string]bool {
 	var names map[string]bool
 	for i := range p.Spec.InitContainers {
-		if value(p.Spec.InitContainers[i].RestartPolicy, "") != corev1.ContainerRestartPolicyAlways {
+		if columns.ValueOr(p.Spec.InitContainers[i].RestartPolicy, "") != corev1.ContainerRestartPolicyAlways {
 			continue
 		}
 		if names == nil {
@@ -209,14 +210,14 @@ func terminationReason(t *corev1.ContainerStateTerminated) string {
 func podConditionType(c *corev1.PodCondition) corev1.PodConditionType { return c.Type }
 
 func podCondition(p *corev1.Pod, want corev1.PodConditionType) bool {
-	c := condition(p.Status.Conditions, podConditionType, want)
+	c := columns.Condition(p.Status.Conditions, podConditionType, want)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
 func readinessGates(p *corev1.Pod) string {
 	gates := p.Spec.ReadinessGates
 	if len(gates) == 0 {
-		return none
+		return columns.None
 	}
 	holding := 0
 	for _, gate := range gates {
@@ -224,5 +225,5 @@ func readinessGates(p *corev1.Pod) string {
 			holding++
 		}
 	}
-	return fraction(holding, len(gates))
+	return columns.Fraction(holding, len(gates))
 }

@@ -1,4 +1,4 @@
-package columns
+package autoscaling
 
 import (
 	"fmt"
@@ -9,52 +9,55 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/server/internal/resource/columns"
 )
 
-func autoscalingGroup(all layouts) {
-	all.add(autoscalingv1.SchemeGroupVersion, "HorizontalPodAutoscaler", autoscalersV1())
-	all.add(autoscalingv1.SchemeGroupVersion, "Scale", scales())
-	all.add(autoscalingv2.SchemeGroupVersion, "HorizontalPodAutoscaler", autoscalers())
+// Columns adds the columns of the kinds of the group.
+func Columns(all columns.Layouts) {
+	all.Add(autoscalingv1.SchemeGroupVersion, "HorizontalPodAutoscaler", autoscalerV1Layout())
+	all.Add(autoscalingv1.SchemeGroupVersion, "Scale", scaleLayout())
+	all.Add(autoscalingv2.SchemeGroupVersion, "HorizontalPodAutoscaler", autoscalerLayout())
 }
 
 var autoscalerColumns = []metav1.TableColumnDefinition{
-	nameColumn,
-	text("Reference", "What is scaled."),
-	text("Targets", "Each metric's current and wanted value."),
-	text("MinPods", "The least number of pods."),
-	text("MaxPods", "The greatest number of pods."),
-	text("Replicas", "The number of pods that exist."),
-	ageColumn,
+	columns.NameColumn,
+	columns.Text("Reference", "What is scaled."),
+	columns.Text("Targets", "Each metric's current and wanted value."),
+	columns.Text("MinPods", "The least number of pods."),
+	columns.Text("MaxPods", "The greatest number of pods."),
+	columns.Text("Replicas", "The number of pods that exist."),
+	columns.AgeColumn,
 }
 
-func autoscalers() layout {
-	return table(func(a *autoscalingv2.HorizontalPodAutoscaler, now time.Time) []any {
+func autoscalerLayout() columns.Layout {
+	return columns.Table(func(a *autoscalingv2.HorizontalPodAutoscaler, now time.Time) []any {
 		return []any{
 			a.Name, a.Spec.ScaleTargetRef.Kind + "/" + a.Spec.ScaleTargetRef.Name,
-			metricTargets(a.Spec.Metrics, a.Status.CurrentMetrics), number(a.Spec.MinReplicas, unset, ""),
-			int64(a.Spec.MaxReplicas), int64(a.Status.CurrentReplicas), since(a.CreationTimestamp, now),
+			targetCells(a.Spec.Metrics, a.Status.CurrentMetrics), number(a.Spec.MinReplicas, columns.Unset, ""),
+			int64(a.Spec.MaxReplicas), int64(a.Status.CurrentReplicas), columns.Since(a.CreationTimestamp, now),
 		}
 	}, autoscalerColumns...)
 }
 
-// autoscalersV1 shows the one metric that autoscaling/v1 has fields for.
-func autoscalersV1() layout {
-	return table(func(a *autoscalingv1.HorizontalPodAutoscaler, now time.Time) []any {
-		targets := none
+// autoscalerV1Layout shows the one metric that autoscaling/v1 has fields for.
+func autoscalerV1Layout() columns.Layout {
+	return columns.Table(func(a *autoscalingv1.HorizontalPodAutoscaler, now time.Time) []any {
+		targets := columns.None
 		if want := a.Spec.TargetCPUUtilizationPercentage; want != nil {
-			targets = "cpu: " + number(a.Status.CurrentCPUUtilizationPercentage, unknown, "%") + "/" + number(want, "", "%")
+			targets = "cpu: " + number(a.Status.CurrentCPUUtilizationPercentage, columns.Unknown, "%") + "/" + number(want, "", "%")
 		}
 		return []any{
 			a.Name, a.Spec.ScaleTargetRef.Kind + "/" + a.Spec.ScaleTargetRef.Name, targets,
-			number(a.Spec.MinReplicas, unset, ""), int64(a.Spec.MaxReplicas), int64(a.Status.CurrentReplicas),
-			since(a.CreationTimestamp, now),
+			number(a.Spec.MinReplicas, columns.Unset, ""), int64(a.Spec.MaxReplicas), int64(a.Status.CurrentReplicas),
+			columns.Since(a.CreationTimestamp, now),
 		}
 	}, autoscalerColumns...)
 }
 
-func metricTargets(specs []autoscalingv2.MetricSpec, statuses []autoscalingv2.MetricStatus) string {
+func targetCells(specs []autoscalingv2.MetricSpec, statuses []autoscalingv2.MetricStatus) string {
 	if len(specs) == 0 {
-		return none
+		return columns.None
 	}
 	list := make([]string, len(specs))
 	for i := range specs {
@@ -62,12 +65,12 @@ func metricTargets(specs []autoscalingv2.MetricSpec, statuses []autoscalingv2.Me
 		if i < len(statuses) {
 			status = statuses[i]
 		}
-		list[i] = metricTarget(&specs[i], &status)
+		list[i] = targetCell(&specs[i], &status)
 	}
-	return atMost(2, ", ", list)
+	return columns.AtMost(2, ", ", list)
 }
 
-func metricTarget(spec *autoscalingv2.MetricSpec, status *autoscalingv2.MetricStatus) string {
+func targetCell(spec *autoscalingv2.MetricSpec, status *autoscalingv2.MetricStatus) string {
 	var now autoscalingv2.MetricValueStatus
 	switch {
 	case spec.Type == autoscalingv2.ExternalMetricSourceType && spec.External != nil:
@@ -110,12 +113,12 @@ func averageOrUtilization(target *autoscalingv2.MetricTarget, now *autoscalingv2
 	if target.AverageValue != nil {
 		return quantity(now.AverageValue) + "/" + quantity(target.AverageValue)
 	}
-	return number(now.AverageUtilization, unknown, "%") + "/" + number(target.AverageUtilization, "<auto>", "%")
+	return number(now.AverageUtilization, columns.Unknown, "%") + "/" + number(target.AverageUtilization, "<auto>", "%")
 }
 
 func quantity(q *resource.Quantity) string {
 	if q == nil {
-		return unknown
+		return columns.Unknown
 	}
 	return q.String()
 }
@@ -127,13 +130,13 @@ func number(n *int32, instead, unit string) string {
 	return strconv.Itoa(int(*n)) + unit
 }
 
-func scales() layout {
-	return table(func(s *autoscalingv1.Scale, now time.Time) []any {
-		return []any{s.Name, int64(s.Spec.Replicas), int64(s.Status.Replicas), since(s.CreationTimestamp, now)}
+func scaleLayout() columns.Layout {
+	return columns.Table(func(s *autoscalingv1.Scale, now time.Time) []any {
+		return []any{s.Name, int64(s.Spec.Replicas), int64(s.Status.Replicas), columns.Since(s.CreationTimestamp, now)}
 	},
-		nameColumn,
-		integer("Desired", "The number of pods wanted."),
-		integer("Available", "The number of pods that exist."),
-		ageColumn,
+		columns.NameColumn,
+		columns.Integer("Desired", "The number of pods wanted."),
+		columns.Integer("Available", "The number of pods that exist."),
+		columns.AgeColumn,
 	)
 }

@@ -1,4 +1,4 @@
-package columns
+package builtin_test
 
 import (
 	"testing"
@@ -19,6 +19,8 @@ import (
 	storagemigrationv1 "k8s.io/api/storagemigration/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/server/internal/resource/columns"
 )
 
 func TestNetworkingRows(t *testing.T) {
@@ -28,37 +30,37 @@ func TestNetworkingRows(t *testing.T) {
 		}
 		return list
 	}
-	ingress := &networkingv1.Ingress{ObjectMeta: created("i", time.Hour), Spec: networkingv1.IngressSpec{
+	ingress := &networkingv1.Ingress{ObjectMeta: createdAgo("i", time.Hour), Spec: networkingv1.IngressSpec{
 		IngressClassName: ptr("nginx"), Rules: rules("a", "b"), TLS: make([]networkingv1.IngressTLS, 1),
 	}}
 	ingress.Status.LoadBalancer.Ingress = []networkingv1.IngressLoadBalancerIngress{{Hostname: "lb"}, {IP: "192.0.2.1"}}
 	runRows(t, []rowTest{
 		{"ingress", ingress, []any{"i", "nginx", "a,b", "192.0.2.1,lb", "80, 443", "60m"}},
 		{"ingress for all hosts", &networkingv1.Ingress{Spec: networkingv1.IngressSpec{Rules: rules("", "")}},
-			[]any{"", none, "*", "", "80", unknown}},
+			[]any{"", columns.None, "*", "", "80", columns.Unknown}},
 		{"ingress of many hosts", &networkingv1.Ingress{Spec: networkingv1.IngressSpec{Rules: rules("a", "b", "c", "d", "")}},
-			[]any{"", none, "a,b,c + 2 more...", "", "80", unknown}},
-		{"ingress class", &networkingv1.IngressClass{ObjectMeta: created("c", time.Hour), Spec: networkingv1.IngressClassSpec{
+			[]any{"", columns.None, "a,b,c + 2 more...", "", "80", columns.Unknown}},
+		{"ingress class", &networkingv1.IngressClass{ObjectMeta: createdAgo("c", time.Hour), Spec: networkingv1.IngressClassSpec{
 			Controller: "example.com/x", Parameters: &networkingv1.IngressClassParametersReference{
 				APIGroup: ptr("example.com"), Kind: "Params", Name: "p",
 			},
 		}}, []any{"c", "example.com/x", "Params.example.com/p", "60m"}},
-		{"network policy", &networkingv1.NetworkPolicy{ObjectMeta: created("p", time.Hour), Spec: networkingv1.NetworkPolicySpec{
+		{"network policy", &networkingv1.NetworkPolicy{ObjectMeta: createdAgo("p", time.Hour), Spec: networkingv1.NetworkPolicySpec{
 			PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}},
 		}}, []any{"p", "app=db", "60m"}},
 		{"service CIDR", &networkingv1.ServiceCIDR{
-			ObjectMeta: created("k", time.Hour), Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/16", "fd00::/108"}},
+			ObjectMeta: createdAgo("k", time.Hour), Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/16", "fd00::/108"}},
 		}, []any{"k", "10.96.0.0/16,fd00::/108", "60m"}},
-		{"address", &networkingv1.IPAddress{ObjectMeta: created("10.96.0.1", time.Hour), Spec: networkingv1.IPAddressSpec{
+		{"address", &networkingv1.IPAddress{ObjectMeta: createdAgo("10.96.0.1", time.Hour), Spec: networkingv1.IPAddressSpec{
 			ParentRef: &networkingv1.ParentReference{Resource: "services", Namespace: "default", Name: "kubernetes"},
 		}}, []any{"10.96.0.1", "services/default/kubernetes"}},
-		{"address without parent", &networkingv1.IPAddress{}, []any{"", none}},
+		{"address without parent", &networkingv1.IPAddress{}, []any{"", columns.None}},
 		{"endpoint slice", &discoveryv1.EndpointSlice{
-			ObjectMeta: created("s", time.Hour), AddressType: discoveryv1.AddressTypeIPv4,
+			ObjectMeta: createdAgo("s", time.Hour), AddressType: discoveryv1.AddressTypeIPv4,
 			Ports:     []discoveryv1.EndpointPort{{Port: ptr(int32(80))}, {Name: ptr("web")}, {}},
 			Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1", "10.0.0.2"}}, {Addresses: []string{"10.0.0.3", "10.0.0.4"}}},
 		}, []any{"s", "IPv4", "80,web,*", "10.0.0.1,10.0.0.2,10.0.0.3 + 1 more...", "60m"}},
-		{"endpoint slice empty", &discoveryv1.EndpointSlice{}, []any{"", "", unset, unset, unknown}},
+		{"endpoint slice empty", &discoveryv1.EndpointSlice{}, []any{"", "", columns.Unset, columns.Unset, columns.Unknown}},
 	})
 }
 
@@ -68,18 +70,18 @@ func TestRBACRows(t *testing.T) {
 		{Kind: "ServiceAccount", Namespace: "ci", Name: "bot"},
 	}
 	runRows(t, []rowTest{
-		{"role", &rbacv1.Role{ObjectMeta: created("r", time.Hour)}, []any{"r", "2026-01-02T02:04:05Z"}},
-		{"cluster role", &rbacv1.ClusterRole{ObjectMeta: created("r", time.Hour)}, []any{"r", "2026-01-02T02:04:05Z"}},
+		{"role", &rbacv1.Role{ObjectMeta: createdAgo("r", time.Hour)}, []any{"r", "2026-01-02T02:04:05Z"}},
+		{"cluster role", &rbacv1.ClusterRole{ObjectMeta: createdAgo("r", time.Hour)}, []any{"r", "2026-01-02T02:04:05Z"}},
 		{"role binding", &rbacv1.RoleBinding{
-			ObjectMeta: created("b", time.Hour), RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "view"}, Subjects: subjects,
+			ObjectMeta: createdAgo("b", time.Hour), RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "view"}, Subjects: subjects,
 		}, []any{"b", "ClusterRole/view", "60m", "ann, bob", "ops", "ci/bot"}},
-		{"cluster role binding", &rbacv1.ClusterRoleBinding{ObjectMeta: created("b", time.Hour), RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "x"}},
+		{"cluster role binding", &rbacv1.ClusterRoleBinding{ObjectMeta: createdAgo("b", time.Hour), RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "x"}},
 			[]any{"b", "ClusterRole/x", "60m", "", "", ""}},
 	})
 }
 
 func TestStorageRows(t *testing.T) {
-	class := &storagev1.StorageClass{ObjectMeta: created("fast", time.Hour), Provisioner: "csi.example.com", AllowVolumeExpansion: ptr(true)}
+	class := &storagev1.StorageClass{ObjectMeta: createdAgo("fast", time.Hour), Provisioner: "csi.example.com", AllowVolumeExpansion: ptr(true)}
 	class.Annotations = map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}
 	other := class.DeepCopy()
 	other.Annotations["storageclass.kubernetes.io/is-default-class"] = "false"
@@ -87,22 +89,22 @@ func TestStorageRows(t *testing.T) {
 	runRows(t, []rowTest{
 		{"default class", class, []any{"fast (default)", "csi.example.com", "Delete", "Immediate", true, "60m"}},
 		{"class", other, []any{"fast", "csi.example.com", "Retain", "WaitForFirstConsumer", true, "60m"}},
-		{"attributes class", &storagev1.VolumeAttributesClass{ObjectMeta: created("gold", time.Hour), DriverName: "d"}, []any{"gold", "d", "60m"}},
+		{"attributes class", &storagev1.VolumeAttributesClass{ObjectMeta: createdAgo("gold", time.Hour), DriverName: "d"}, []any{"gold", "d", "60m"}},
 		{"attachment", &storagev1.VolumeAttachment{
-			ObjectMeta: created("a", time.Hour),
+			ObjectMeta: createdAgo("a", time.Hour),
 			Spec: storagev1.VolumeAttachmentSpec{
 				Attacher: "csi", NodeName: "n1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr("v")},
 			},
 			Status: storagev1.VolumeAttachmentStatus{Attached: true},
 		}, []any{"a", "csi", "v", "n1", true, "60m"}},
-		{"CSI node", &storagev1.CSINode{ObjectMeta: created("n", time.Hour), Spec: storagev1.CSINodeSpec{Drivers: make([]storagev1.CSINodeDriver, 2)}},
+		{"CSI node", &storagev1.CSINode{ObjectMeta: createdAgo("n", time.Hour), Spec: storagev1.CSINodeSpec{Drivers: make([]storagev1.CSINodeDriver, 2)}},
 			[]any{"n", int64(2), "60m"}},
-		{"CSI driver", &storagev1.CSIDriver{ObjectMeta: created("d", time.Hour), Spec: storagev1.CSIDriverSpec{
+		{"CSI driver", &storagev1.CSIDriver{ObjectMeta: createdAgo("d", time.Hour), Spec: storagev1.CSIDriverSpec{
 			AttachRequired: ptr(false), StorageCapacity: ptr(true), TokenRequests: []storagev1.TokenRequest{{Audience: "a"}, {Audience: "b"}},
 			VolumeLifecycleModes: []storagev1.VolumeLifecycleMode{"Persistent", "Ephemeral"},
 		}}, []any{"d", false, false, true, "a,b", false, "Persistent,Ephemeral", "60m"}},
-		{"CSI driver empty", &storagev1.CSIDriver{}, []any{"", true, false, false, unset, false, none, unknown}},
-		{"capacity", &storagev1.CSIStorageCapacity{ObjectMeta: created("c", 0), StorageClassName: "fast", Capacity: ptr(resource.MustParse("1Ti"))},
+		{"CSI driver empty", &storagev1.CSIDriver{}, []any{"", true, false, false, columns.Unset, false, columns.None, columns.Unknown}},
+		{"capacity", &storagev1.CSIStorageCapacity{ObjectMeta: createdAgo("c", 0), StorageClassName: "fast", Capacity: ptr(resource.MustParse("1Ti"))},
 			[]any{"c", "fast", "1Ti"}},
 	})
 }
@@ -110,18 +112,18 @@ func TestStorageRows(t *testing.T) {
 func TestPolicyRows(t *testing.T) {
 	binding := func(ref *admissionv1.ParamRef) *admissionv1.ValidatingAdmissionPolicyBinding {
 		return &admissionv1.ValidatingAdmissionPolicyBinding{
-			ObjectMeta: created("b", time.Hour),
+			ObjectMeta: createdAgo("b", time.Hour),
 			Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: "p", ParamRef: ref},
 		}
 	}
 	runRows(t, []rowTest{
 		{"validating webhooks", &admissionv1.ValidatingWebhookConfiguration{
-			ObjectMeta: created("w", time.Hour), Webhooks: make([]admissionv1.ValidatingWebhook, 3),
+			ObjectMeta: createdAgo("w", time.Hour), Webhooks: make([]admissionv1.ValidatingWebhook, 3),
 		}, []any{"w", int64(3), "60m"}},
-		{"policy", &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: created("p", time.Hour), Spec: admissionv1.ValidatingAdmissionPolicySpec{
+		{"policy", &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: createdAgo("p", time.Hour), Spec: admissionv1.ValidatingAdmissionPolicySpec{
 			Validations: make([]admissionv1.Validation, 2), ParamKind: &admissionv1.ParamKind{APIVersion: "example.com/v1", Kind: "Limit"},
 		}}, []any{"p", int64(2), "example.com/v1/Limit", "60m"}},
-		{"binding", binding(nil), []any{"b", "p", unset, "60m"}},
+		{"binding", binding(nil), []any{"b", "p", columns.Unset, "60m"}},
 		{"binding to a name", binding(&admissionv1.ParamRef{Name: "x"}), []any{"b", "p", "*/x", "60m"}},
 		{"binding to a name in a namespace", binding(&admissionv1.ParamRef{Name: "x", Namespace: "ns"}), []any{"b", "p", "ns/x", "60m"}},
 		{"binding to labels", binding(&admissionv1.ParamRef{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}),
@@ -130,7 +132,7 @@ func TestPolicyRows(t *testing.T) {
 }
 
 func TestSystemRows(t *testing.T) {
-	request := &certificatesv1.CertificateSigningRequest{ObjectMeta: created("r", time.Hour), Spec: certificatesv1.CertificateSigningRequestSpec{
+	request := &certificatesv1.CertificateSigningRequest{ObjectMeta: createdAgo("r", time.Hour), Spec: certificatesv1.CertificateSigningRequestSpec{
 		SignerName: "kubernetes.io/kubelet-serving", Username: "ann", ExpirationSeconds: ptr(int32(3600)),
 	}}
 	issued := request.DeepCopy()
@@ -140,7 +142,7 @@ func TestSystemRows(t *testing.T) {
 	denied.Status = certificatesv1.CertificateSigningRequestStatus{Conditions: []certificatesv1.CertificateSigningRequestCondition{
 		{Type: certificatesv1.CertificateApproved}, {Type: certificatesv1.CertificateDenied}, {Type: certificatesv1.CertificateFailed},
 	}}
-	schema := &flowcontrolv1.FlowSchema{ObjectMeta: created("s", time.Hour), Spec: flowcontrolv1.FlowSchemaSpec{
+	schema := &flowcontrolv1.FlowSchema{ObjectMeta: createdAgo("s", time.Hour), Spec: flowcontrolv1.FlowSchemaSpec{
 		PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: "system"}, MatchingPrecedence: 100,
 		DistinguisherMethod: &flowcontrolv1.FlowDistinguisherMethod{Type: flowcontrolv1.FlowDistinguisherMethodByUserType},
 	}}
@@ -148,7 +150,7 @@ func TestSystemRows(t *testing.T) {
 	dangling.Status.Conditions = []flowcontrolv1.FlowSchemaCondition{
 		{Type: flowcontrolv1.FlowSchemaConditionDangling, Status: flowcontrolv1.ConditionFalse},
 	}
-	claim := &resourcev1.ResourceClaim{ObjectMeta: created("c", time.Hour)}
+	claim := &resourcev1.ResourceClaim{ObjectMeta: createdAgo("c", time.Hour)}
 	reserved := claim.DeepCopy()
 	reserved.DeletionTimestamp = &metav1.Time{Time: epoch}
 	reserved.Status.Allocation = &resourcev1.AllocationResult{}
@@ -157,16 +159,16 @@ func TestSystemRows(t *testing.T) {
 		{"request", request, []any{"r", "60m", "kubernetes.io/kubelet-serving", "ann", "60m", "Pending"}},
 		{"request issued", issued, []any{"r", "60m", "kubernetes.io/kubelet-serving", "ann", "60m", "Approved,Issued"}},
 		{"request denied", denied, []any{"r", "60m", "kubernetes.io/kubelet-serving", "ann", "60m", "Denied,Failed"}},
-		{"request empty", &certificatesv1.CertificateSigningRequest{}, []any{"", unknown, none, "", none, "Pending"}},
-		{"lease", &coordinationv1.Lease{ObjectMeta: created("l", time.Hour), Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr("n1")}},
+		{"request empty", &certificatesv1.CertificateSigningRequest{}, []any{"", columns.Unknown, columns.None, "", columns.None, "Pending"}},
+		{"lease", &coordinationv1.Lease{ObjectMeta: createdAgo("l", time.Hour), Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr("n1")}},
 			[]any{"l", "n1", "60m"}},
 		{"priority class", &schedulingv1.PriorityClass{
-			ObjectMeta: created("high", time.Hour), Value: 1000, GlobalDefault: true, PreemptionPolicy: ptr(corev1.PreemptNever),
+			ObjectMeta: createdAgo("high", time.Hour), Value: 1000, GlobalDefault: true, PreemptionPolicy: ptr(corev1.PreemptNever),
 		}, []any{"high", int64(1000), true, "60m", "Never"}},
 		{"flow schema", schema, []any{"s", "system", int64(100), "ByUser", "60m", "?"}},
 		{"flow schema looked at", dangling, []any{"s", "system", int64(100), "ByUser", "60m", "False"}},
 		{"priority level", &flowcontrolv1.PriorityLevelConfiguration{
-			ObjectMeta: created("p", time.Hour), Spec: flowcontrolv1.PriorityLevelConfigurationSpec{
+			ObjectMeta: createdAgo("p", time.Hour), Spec: flowcontrolv1.PriorityLevelConfigurationSpec{
 				Type: "Limited", Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{
 					NominalConcurrencyShares: ptr(int32(30)),
 					LimitResponse: flowcontrolv1.LimitResponse{Queuing: &flowcontrolv1.QueuingConfiguration{
@@ -176,18 +178,18 @@ func TestSystemRows(t *testing.T) {
 			},
 		}, []any{"p", "Limited", int64(30), int64(64), int64(6), int64(50), "60m"}},
 		{"priority level exempt", &flowcontrolv1.PriorityLevelConfiguration{
-			ObjectMeta: created("p", time.Hour), Spec: flowcontrolv1.PriorityLevelConfigurationSpec{Type: "Exempt"},
-		}, []any{"p", "Exempt", none, none, none, none, "60m"}},
+			ObjectMeta: createdAgo("p", time.Hour), Spec: flowcontrolv1.PriorityLevelConfigurationSpec{Type: "Exempt"},
+		}, []any{"p", "Exempt", columns.None, columns.None, columns.None, columns.None, "60m"}},
 		{"claim", claim, []any{"c", "pending", "60m"}},
 		{"claim reserved and deleted", reserved, []any{"c", "deleted,allocated,reserved", "60m"}},
 		{"storage version", &apiserverinternalv1alpha1.StorageVersion{
-			ObjectMeta: created("apps.deployments", time.Hour), Status: apiserverinternalv1alpha1.StorageVersionStatus{
+			ObjectMeta: createdAgo("apps.deployments", time.Hour), Status: apiserverinternalv1alpha1.StorageVersionStatus{
 				CommonEncodingVersion: ptr("apps/v1"),
 				StorageVersions:       []apiserverinternalv1alpha1.ServerStorageVersion{{APIServerID: "a", EncodingVersion: "apps/v1"}},
 			},
 		}, []any{"apps.deployments", "apps/v1", "a=apps/v1", "60m"}},
 		{"migration", &storagemigrationv1.StorageVersionMigration{
-			ObjectMeta: created("m", time.Hour),
+			ObjectMeta: createdAgo("m", time.Hour),
 			Spec:       storagemigrationv1.StorageVersionMigrationSpec{Resource: metav1.GroupResource{Group: "apps", Resource: "deployments"}},
 		}, []any{"m", "deployments.apps"}},
 	})

@@ -1,0 +1,67 @@
+package certificates
+
+import (
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/levelwire/levelwire/server/internal/resource/columns"
+)
+
+// Columns adds the columns of the kinds of the group.
+func Columns(all columns.Layouts) {
+	gv := certificatesv1.SchemeGroupVersion
+	all.Add(gv, "CertificateSigningRequest", certificateSigningRequestLayout())
+	all.Add(gv, "ClusterTrustBundle", clusterTrustBundleLayout())
+}
+
+func certificateSigningRequestLayout() columns.Layout {
+	return columns.Table(func(r *certificatesv1.CertificateSigningRequest, now time.Time) []any {
+		lifetime := columns.None
+		if r.Spec.ExpirationSeconds != nil {
+			lifetime = duration.HumanDuration(time.Duration(*r.Spec.ExpirationSeconds) * time.Second)
+		}
+		return []any{
+			r.Name, columns.Since(r.CreationTimestamp, now), columns.Or(r.Spec.SignerName, columns.None), r.Spec.Username, lifetime,
+			requestStatus(r),
+		}
+	},
+		columns.NameColumn,
+		columns.AgeColumn,
+		columns.Text("SignerName", "Who is asked to sign."),
+		columns.Text("Requestor", "Who asks."),
+		columns.Text("RequestedDuration", "How long the certificate should be valid."),
+		columns.Text("Condition", "Whether the request is approved, and the certificate issued."),
+	)
+}
+
+// requestStatus: a denial stands even beside an approval.
+func requestStatus(r *certificatesv1.CertificateSigningRequest) string {
+	typeOf := func(c *certificatesv1.CertificateSigningRequestCondition) certificatesv1.RequestConditionType {
+		return c.Type
+	}
+	has := func(want certificatesv1.RequestConditionType) bool {
+		return columns.Condition(r.Status.Conditions, typeOf, want) != nil
+	}
+	status := "Pending"
+	switch {
+	case has(certificatesv1.CertificateDenied):
+		status = "Denied"
+	case has(certificatesv1.CertificateApproved):
+		status = "Approved"
+	}
+	if has(certificatesv1.CertificateFailed) {
+		status += ",Failed"
+	}
+	if len(r.Status.Certificate) > 0 {
+		status += ",Issued"
+	}
+	return status
+}
+
+func clusterTrustBundleLayout() columns.Layout {
+	return columns.Table(func(b *certificatesv1.ClusterTrustBundle, _ time.Time) []any {
+		return []any{b.Name, columns.Or(b.Spec.SignerName, columns.None)}
+	}, columns.NameColumn, columns.Text("SignerName", "The signer whose roots the bundle holds."))
+}

@@ -1,0 +1,75 @@
+package core
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/levelwire/levelwire/server/internal/resource/columns"
+)
+
+// The two forms of a label that gives a node a role: the first with the role
+// in the key, the second with the role as the value.
+const (
+	nodeRolePrefix = "node-role.kubernetes.io/"
+	nodeRoleLabel  = "kubernetes.io/role"
+)
+
+func nodeLayout() columns.Layout {
+	return columns.Table(func(n *corev1.Node, now time.Time) []any {
+		info := &n.Status.NodeInfo
+		return []any{
+			n.Name, nodeStatus(n), columns.Or(nodeRoles(n.Labels), columns.None), columns.Since(n.CreationTimestamp, now), info.KubeletVersion,
+			nodeAddress(n, corev1.NodeInternalIP), nodeAddress(n, corev1.NodeExternalIP),
+			columns.Or(info.OSImage, columns.Unknown), columns.Or(info.KernelVersion, columns.Unknown), columns.Or(info.ContainerRuntimeVersion, columns.Unknown),
+		}
+	},
+		columns.NameColumn,
+		columns.Text("Status", "Whether the node is ready, and open for new pods."),
+		columns.Text("Roles", "What the node is for."),
+		columns.AgeColumn,
+		columns.Text("Version", "The version of the node's kubelet."),
+		columns.Wide(columns.Text("Internal-IP", "The node's first address within the cluster.")),
+		columns.Wide(columns.Text("External-IP", "The node's first address outside the cluster.")),
+		columns.Wide(columns.Text("OS-Image", "The operating system, as the node reports it.")),
+		columns.Wide(columns.Text("Kernel-Version", "The kernel, as the node reports it.")),
+		columns.Wide(columns.Text("Container-Runtime", "The container runtime and its version.")),
+	)
+}
+
+func nodeStatus(n *corev1.Node) string {
+	typeOf := func(c *corev1.NodeCondition) corev1.NodeConditionType { return c.Type }
+	status := "Unknown"
+	if ready := columns.Condition(n.Status.Conditions, typeOf, corev1.NodeReady); ready != nil {
+		status = "NotReady"
+		if ready.Status == corev1.ConditionTrue {
+			status = "Ready"
+		}
+	}
+	if n.Spec.Unschedulable {
+		status += ",SchedulingDisabled"
+	}
+	return status
+}
+
+func nodeRoles(labels map[string]string) string {
+	var roles []string
+	for key, value := range labels {
+		if role, ok := strings.CutPrefix(key, nodeRolePrefix); ok {
+			roles = append(roles, role)
+		} else if key == nodeRoleLabel {
+			roles = append(roles, value)
+		}
+	}
+	return columns.SortedSet(roles)
+}
+
+func nodeAddress(n *corev1.Node, want corev1.NodeAddressType) string {
+	for _, a := range n.Status.Addresses {
+		if a.Type == want {
+			return a.Address
+		}
+	}
+	return columns.None
+}

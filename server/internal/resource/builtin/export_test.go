@@ -1,0 +1,4 @@
+package builtin
+
+// Layouts are the columns of every kind that has its own.
+var Layouts = layouts

@@ -1,0 +1,129 @@
+package storage
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/levelwire/levelwire/server/internal/resource/columns"
+)
+
+// The annotations that mark the default class.
+const (
+	defaultStorageClass          = "storageclass.kubernetes.io/is-default-class"
+	defaultStorageClassBeta      = "storageclass.beta.kubernetes.io/is-default-class"
+	defaultVolumeAttributesClass = "volumeattributesclass.alpha.kubernetes.io/is-default-class"
+)
+
+// Columns adds the columns of the kinds of the group.
+func Columns(all columns.Layouts) {
+	gv := storagev1.SchemeGroupVersion
+	all.Add(gv, "CSIDriver", csiDriverLayout())
+	all.Add(gv, "CSINode", csiNodeLayout())
+	all.Add(gv, "CSIStorageCapacity", csiStorageCapacityLayout())
+	all.Add(gv, "StorageClass", storageClassLayout())
+	all.Add(gv, "VolumeAttachment", volumeAttachmentLayout())
+	all.Add(gv, "VolumeAttributesClass", volumeAttributesClassLayout())
+}
+
+func storageClassLayout() columns.Layout {
+	return columns.Table(func(c *storagev1.StorageClass, now time.Time) []any {
+		return []any{
+			defaultMark(c.Name, c.Annotations, defaultStorageClass, defaultStorageClassBeta), c.Provisioner,
+			string(columns.ValueOr(c.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)),
+			string(columns.ValueOr(c.VolumeBindingMode, storagev1.VolumeBindingImmediate)),
+			columns.ValueOr(c.AllowVolumeExpansion, false), columns.Since(c.CreationTimestamp, now),
+		}
+	},
+		columns.NameColumn,
+		columns.Text("Provisioner", "Who makes volumes of the class."),
+		columns.Text("ReclaimPolicy", "What happens to a volume when its claim goes."),
+		columns.Text("VolumeBindingMode", "When a claim gets its volume."),
+		columns.Text("AllowVolumeExpansion", "Whether volumes can grow."),
+		columns.AgeColumn,
+	)
+}
+
+func volumeAttributesClassLayout() columns.Layout {
+	return columns.Table(func(c *storagev1.VolumeAttributesClass, now time.Time) []any {
+		return []any{defaultMark(c.Name, c.Annotations, defaultVolumeAttributesClass), c.DriverName, columns.Since(c.CreationTimestamp, now)}
+	}, columns.NameColumn, columns.Text("DriverName", "The CSI driver of the class."), columns.AgeColumn)
+}
+
+func defaultMark(name string, annotations map[string]string, marks ...string) string {
+	for _, mark := range marks {
+		if annotations[mark] == "true" {
+			return name + " (default)"
+		}
+	}
+	return name
+}
+
+func volumeAttachmentLayout() columns.Layout {
+	return columns.Table(func(a *storagev1.VolumeAttachment, now time.Time) []any {
+		return []any{
+			a.Name, a.Spec.Attacher, columns.ValueOr(a.Spec.Source.PersistentVolumeName, ""), a.Spec.NodeName, a.Status.Attached,
+			columns.Since(a.CreationTimestamp, now),
+		}
+	},
+		columns.NameColumn,
+		columns.Text("Attacher", "The driver that attaches the volume."),
+		columns.Text("PV", "The persistent volume."),
+		columns.Text("Node", "The node that the volume is attached to."),
+		columns.Boolean("Attached", "Whether the volume is attached."),
+		columns.AgeColumn,
+	)
+}
+
+func csiNodeLayout() columns.Layout {
+	return columns.Table(func(n *storagev1.CSINode, now time.Time) []any {
+		return []any{n.Name, int64(len(n.Spec.Drivers)), columns.Since(n.CreationTimestamp, now)}
+	}, columns.NameColumn, columns.Integer("Drivers", "The number of CSI drivers on the node."), columns.AgeColumn)
+}
+
+func csiDriverLayout() columns.Layout {
+	return columns.Table(func(d *storagev1.CSIDriver, now time.Time) []any {
+		modes := make([]string, len(d.Spec.VolumeLifecycleModes))
+		for i, mode := range d.Spec.VolumeLifecycleModes {
+			modes[i] = string(mode)
+		}
+		tokens := columns.Unset
+		if d.Spec.TokenRequests != nil {
+			audiences := make([]string, len(d.Spec.TokenRequests))
+			for i, request := range d.Spec.TokenRequests {
+				audiences[i] = request.Audience
+			}
+			tokens = strings.Join(audiences, ",")
+		}
+		return []any{
+			d.Name, columns.ValueOr(d.Spec.AttachRequired, true), columns.ValueOr(d.Spec.PodInfoOnMount, false),
+			columns.ValueOr(d.Spec.StorageCapacity, false), tokens, columns.ValueOr(d.Spec.RequiresRepublish, false),
+			columns.Or(strings.Join(modes, ","), columns.None), columns.Since(d.CreationTimestamp, now),
+		}
+	},
+		columns.NameColumn,
+		columns.Boolean("AttachRequired", "Whether volumes are attached to a node before they are mounted."),
+		columns.Boolean("PodInfoOnMount", "Whether the driver is told which pod mounts."),
+		columns.Boolean("StorageCapacity", "Whether the scheduler looks at the driver's free capacity."),
+		columns.Text("TokenRequests", "The audiences of the tokens that the driver gets for a pod."),
+		columns.Boolean("RequiresRepublish", "Whether the driver is called again for mounted volumes."),
+		columns.Text("Modes", "How long the driver's volumes live."),
+		columns.AgeColumn,
+	)
+}
+
+func csiStorageCapacityLayout() columns.Layout {
+	return columns.Table(func(c *storagev1.CSIStorageCapacity, _ time.Time) []any {
+		capacity := columns.Unset
+		if c.Capacity != nil {
+			capacity = c.Capacity.String()
+		}
+		return []any{c.Name, c.StorageClassName, capacity}
+	},
+		columns.NameColumn,
+		columns.Text("StorageClassName", "The storage class whose capacity this is."),
+		columns.Text("Capacity", "The space that is free."),
+	)
+}
