@@ -134,7 +134,7 @@ func (c *Config) validate() error {
 		return errors.New("apiserver: Config.Cache is missing: give it the watch caches of the stored resources")
 	case c.Store == nil:
 		return errors.New("apiserver: Config.Store is missing: give it the store behind the caches")
-	case c.HTTP2Server != HTTP2Levelwire && c.HTTP2Server != HTTP2NetHTTP:
+	case c.HTTP2Server != "" && c.HTTP2Server != HTTP2Levelwire && c.HTTP2Server != HTTP2NetHTTP:
 		return fmt.Errorf("apiserver: Config.HTTP2Server is %q, want %q or %q", c.HTTP2Server, HTTP2Levelwire, HTTP2NetHTTP)
 	}
 	return nil
