@@ -37,7 +37,7 @@ var layers = map[string][]string{
 	"server/internal/watchcache/...":         {"storage", "server/internal/resource", "server/internal/shard", "server/internal/watchcache/...", "internal/..."},
 	"server/internal/read":                   {"storage", "server/internal/status", "server/internal/resource", "server/internal/shard", "server/internal/watchcache", "internal/..."},
 	"server/internal/registry/fieldmanager":  {"server/internal/resource/...", "internal/..."},
-	"server/internal/registry/...":           {"storage", "server/internal/auth", "server/internal/resource/...", "server/internal/watchcache/...", "server/internal/registry/...", "internal/..."},
+	"server/internal/registry/...":           {"storage", "server/internal/auth", "server/internal/status", "server/internal/resource/...", "server/internal/watchcache/...", "server/internal/registry/...", "internal/..."},
 	"server/internal/admission":              {"storage", "server/internal/auth", "server/internal/resource", "server/internal/watchcache", "server/internal/registry", "internal/..."},
 	"server/internal/serviceaccount":         {"storage", "server/internal/auth", "server/internal/resource", "server/internal/watchcache", "server/internal/registry", "internal/..."},
 	"server/internal/customresource":         {"storage", "server/internal/resource/...", "server/internal/watchcache", "server/internal/registry", "internal/..."},

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/registry/patch"
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
@@ -26,7 +27,7 @@ func (s *Server) patch(w http.ResponseWriter, r *http.Request, q *request) error
 }
 
 // newPatcher reads options, body and patch.
-func (s *Server) newPatcher(w http.ResponseWriter, r *http.Request, q *request) (*writer, *registry.Patch, error) {
+func (s *Server) newPatcher(w http.ResponseWriter, r *http.Request, q *request) (*writer, *patch.Patch, error) {
 	kind := patchType(r)
 	x, err := s.newWriter(w, r, q, func(o metav1.UpdateOptions) (string, field.ErrorList) {
 		return "PatchOptions", validation.ValidatePatchOptions(&metav1.PatchOptions{
@@ -36,7 +37,7 @@ func (s *Server) newPatcher(w http.ResponseWriter, r *http.Request, q *request) 
 	if err != nil {
 		return nil, nil, err
 	}
-	patch, err := registry.ParsePatch(kind, x.body)
+	patch, err := patch.Parse(kind, x.body)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/registry/patch"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin"
 	"github.com/levelwire/levelwire/server/internal/status"
@@ -193,7 +194,7 @@ func (s *Server) patchSubresource(w http.ResponseWriter, r *http.Request, q *req
 	return x.answer(http.StatusOK, result)
 }
 
-func (x *writer) patchScale(patch *registry.Patch) error {
+func (x *writer) patchScale(patch *patch.Patch) error {
 	decode := func(patched []byte) (*autoscalingv1.Scale, error) {
 		wanted := &autoscalingv1.Scale{}
 		gvk, strict, err := resource.DecodeInto(resource.MediaTypeJSON, patched, scaleKind, wanted)

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/registry/patch"
 )
 
 // FuzzApply applies anything to a pod that is there: it is refused with a
@@ -31,7 +32,7 @@ func FuzzApply(f *testing.F) {
 		if cbor {
 			kind = types.ApplyCBORPatchType
 		}
-		patch, err := registry.ParsePatch(kind, []byte(body))
+		patch, err := patch.Parse(kind, []byte(body))
 		if err != nil {
 			wantStatusError(t, err)
 			return

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/registry/patch"
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
@@ -21,7 +22,7 @@ import (
 // forces. "manager/status" applies to the status.
 func (f *fixture) apply(t testing.TB, plural, name, manager, body string) (*registry.Result, error) {
 	t.Helper()
-	patch, err := registry.ParsePatch(types.ApplyYAMLPatchType, []byte(body))
+	patch, err := patch.Parse(types.ApplyYAMLPatchType, []byte(body))
 	if err != nil {
 		return nil, err
 	}
@@ -290,7 +291,7 @@ func TestDryRunOfApplyWritesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		patch, err := registry.ParsePatch(types.ApplyYAMLPatchType, []byte(podHead+"spec: {hostname: h}"))
+		patch, err := patch.Parse(types.ApplyYAMLPatchType, []byte(podHead+"spec: {hostname: h}"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/registry/patch"
 )
 
 // benchPod is about as large as pods are: 2 kB of JSON.
@@ -69,7 +70,7 @@ func BenchmarkPatch(b *testing.B) {
 			r := f.of(b, "pods")
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				patch, err := registry.ParsePatch(kind, fmt.Appendf(nil, `{"metadata":{"annotations":{"n":"%d"}}}`, i))
+				patch, err := patch.Parse(kind, fmt.Appendf(nil, `{"metadata":{"annotations":{"n":"%d"}}}`, i))
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -10,9 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/status"
 )
 
-var groupless = schema.GroupResource{}
+var bindingEndpoint = Endpoint{Subresource: "binding", Scope: ScopeBinding, Ownership: OwnershipKept}
 
 // Bind assigns a pod to the node that the binding names. A pod is assigned
 // once: it is a Conflict if it is, or if it is being deleted.
@@ -23,7 +24,7 @@ func (r Registry) Bind(ctx context.Context, namespace, name string, binding *cor
 	updater := func(current resource.Object) (resource.Object, error) {
 		pod, ok := current.(*corev1.Pod)
 		if !ok {
-			return nil, badRequest("%s cannot be bound", r.res.GroupResource())
+			return nil, status.BadRequest("%s cannot be bound", r.res.GroupResource())
 		}
 		if err := bindable(pod); err != nil {
 			return nil, apierrors.NewConflict(schema.GroupResource{Resource: "pods/binding"}, name, err)
@@ -40,17 +41,15 @@ func (r Registry) Bind(ctx context.Context, namespace, name string, binding *cor
 		r.markScheduled(bound)
 		return bound, nil
 	}
-	c := &change{Registry: r, namespace: namespace, name: name, of: partAssigned, subresource: "binding", update: updater, rule: ownersKept}
-	c.opts = UpdateOptions{WriteOptions: opts, Unconditional: true}
-	return c.run(ctx)
+	return r.UpdateThrough(ctx, bindingEndpoint, namespace, name, updater, UpdateOptions{WriteOptions: opts, Unconditional: true})
 }
 
 func checkBinding(namespace, name string, binding *corev1.Binding) error {
 	if binding.Name != "" && binding.Name != name {
-		return badRequest("the name of the object (%s) does not match the name on the URL (%s)", binding.Name, name)
+		return status.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", binding.Name, name)
 	}
 	if binding.Namespace != "" && binding.Namespace != namespace {
-		return badRequest("the namespace of the provided object does not match the namespace sent on the request")
+		return status.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	}
 	target := field.NewPath("target")
 	var errs field.ErrorList
@@ -81,7 +80,7 @@ func bindable(pod *corev1.Pod) error {
 // markScheduled sets the condition PodScheduled.
 func (r Registry) markScheduled(pod *corev1.Pod) {
 	scheduled := corev1.PodCondition{
-		Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: r.set.now(),
+		Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: r.set.Now(),
 		ObservedGeneration: pod.Generation,
 	}
 	for i := range pod.Status.Conditions {

@@ -131,7 +131,7 @@ func (r Registry) Ensure(ctx context.Context, namespace string, obj resource.Obj
 	if err != nil || cur.object != nil {
 		return err
 	}
-	_, err = r.Create(ctx, namespace, obj, serverWrites)
+	_, err = r.Create(ctx, namespace, obj, ServerWrites)
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
@@ -182,7 +182,7 @@ func (r Registry) publish(ctx context.Context, empty resource.Object, create boo
 		obj := current.DeepCopyObject().(resource.Object)
 		change(obj)
 		return obj, nil
-	}, UpdateOptions{WriteOptions: serverWrites, MayCreate: create, Unconditional: true})
+	}, UpdateOptions{WriteOptions: ServerWrites, MayCreate: create, Unconditional: true})
 	if apierrors.IsNotFound(err) && !create {
 		return nil
 	}

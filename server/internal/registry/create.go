@@ -2,13 +2,11 @@ package registry
 
 import (
 	"context"
-	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
-	"github.com/levelwire/levelwire/storage"
+	"github.com/levelwire/levelwire/server/internal/status"
 )
 
 const (
@@ -28,30 +26,30 @@ func (s *Set) generateName(prefix string) string {
 // generateAttempts is how many random names are tried.
 const generateAttempts = 8
 
-// Create makes a new object in namespace ("" for a cluster-scoped kind). obj
-// becomes the registry's; its namespace may be left out. A name is generated if
+// Create makes a new object in namespace ("" for a cluster-scoped kind). The
+// registry takes over obj; its namespace may be left out. A name is generated if
 // only metadata.generateName is given.
 func (r Registry) Create(ctx context.Context, namespace string, obj resource.Object, opts WriteOptions) (*Result, error) {
 	if err := r.matchNamespace(obj, namespace); err != nil {
 		return nil, err
 	}
 	if obj.GetResourceVersion() != "" && obj.GetResourceVersion() != "0" {
-		return nil, badRequest("resourceVersion should not be set on objects to be created")
+		return nil, status.BadRequest("resourceVersion should not be set on objects to be created")
 	}
 	obj.SetResourceVersion("")
 	generated := obj.GetName() == "" && obj.GetGenerateName() != ""
 	if !generated {
-		return r.createOnce(ctx, obj, opts)
+		return r.createNamed(ctx, obj, opts)
 	}
-	// Preparation and admission change what they are given; each attempt
-	// starts from what the client sent.
+	// The stages change the object that they are given; each attempt starts from
+	// a copy of the client's.
 	for attempt := 1; ; attempt++ {
 		candidate := obj
 		if attempt < generateAttempts {
 			candidate = obj.DeepCopyObject().(resource.Object)
 		}
 		candidate.SetName(r.set.generateName(obj.GetGenerateName()))
-		result, err := r.createOnce(ctx, candidate, opts)
+		result, err := r.createNamed(ctx, candidate, opts)
 		if !apierrors.IsAlreadyExists(err) {
 			return result, err
 		}
@@ -61,92 +59,36 @@ func (r Registry) Create(ctx context.Context, namespace string, obj resource.Obj
 	}
 }
 
-// matchNamespace makes the object belong to the namespace of the request.
+// matchNamespace gives the object the namespace of the request, or refuses
+// another one.
 func (r Registry) matchNamespace(obj resource.Object, namespace string) error {
 	switch got := obj.GetNamespace(); {
 	case !r.res.Namespaced:
 		obj.SetNamespace("")
 	case namespace == "":
-		return badRequest("a namespace is required to write %s", r.res.GroupResource())
+		return status.BadRequest("a namespace is required to write %s", r.res.GroupResource())
 	case got == "":
 		obj.SetNamespace(namespace)
 	case got != namespace:
-		return badRequest("the namespace of the provided object does not match the namespace sent on the request")
+		return status.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	}
 	return nil
 }
 
-func (r Registry) createOnce(ctx context.Context, obj resource.Object, opts WriteOptions) (*Result, error) {
-	admitted, err := r.admitCreate(ctx, obj, opts, ownership{manager: opts.FieldManager})
-	if err != nil {
-		return nil, err
+// createNamed makes an object that has a name. It reads no current state: the
+// store refuses to create a key that exists.
+func (r Registry) createNamed(ctx context.Context, obj resource.Object, opts WriteOptions) (*Result, error) {
+	w := &pendingWrite{
+		registry: r, verb: creation{obj}, namespace: obj.GetNamespace(), name: obj.GetName(),
+		manager: opts.FieldManager, dryRun: opts.DryRun, mustNotExist: true, current: missing,
 	}
-	name := obj.GetName()
-	if opts.DryRun {
-		return r.tryCreate(ctx, admitted)
-	}
-	value, err := r.res.Encode(ctx, obj)
-	if err != nil {
-		admitted.finish(ctx, Refused)
-		return nil, r.unencodable(name, err)
-	}
-	key := r.stored.StorePrefix + r.stored.Key(obj.GetNamespace(), name)
-	rev, value, err := r.commit(ctx, obj, value, func(value []byte) (storage.Revision, error) {
-		return r.set.config.Store.Create(ctx, key, value, r.stored.TTL)
-	})
-	admitted.finish(ctx, outcomeOf(err))
-	if err != nil {
-		if errors.Is(err, storage.ErrConflict) {
-			return nil, r.alreadyExists(name)
-		}
-		return nil, r.storeError(name, err)
-	}
-	json, err := r.stored.WithRevision(value, int64(rev))
-	if err != nil {
-		return nil, r.storeError(name, err)
-	}
-	result, err := r.result(obj, json, rev)
-	if result != nil {
-		result.Created = true
-	}
-	return result, err
+	return w.run(ctx)
 }
 
-// admitCreate makes obj ready to be written.
-func (r Registry) admitCreate(ctx context.Context, obj resource.Object, opts WriteOptions, own ownership) (*Request, error) {
-	r.prepareCreate(ctx, obj, own)
-	q := &Request{
-		Operation: Create, Resource: r.res, Namespace: obj.GetNamespace(), Name: obj.GetName(),
-		Object: obj, DryRun: opts.DryRun,
-	}
-	// A name that is no name must not become part of a claim.
-	if q.Name == "" || len(path.ValidatePathSegmentName(q.Name, false)) > 0 {
-		if err := r.validateCreate(obj); err != nil {
-			return nil, err
-		}
-	}
-	if err := r.set.admit(ctx, q); err != nil {
-		return nil, err
-	}
-	if err := r.validateCreate(obj); err != nil {
-		q.finish(ctx, Refused)
-		return nil, err
-	}
-	return q, nil
-}
+// creation is the verb create.
+type creation struct{ object resource.Object }
 
-func (r Registry) tryCreate(ctx context.Context, q *Request) (*Result, error) {
-	q.finish(ctx, Refused)
-	cur, err := r.read(ctx, q.Namespace, q.Name, true)
-	if err != nil {
-		return nil, err
-	}
-	if cur.object != nil {
-		return nil, r.alreadyExists(q.Name)
-	}
-	result, err := r.tried(q.Object, 0)
-	if result != nil {
-		result.Created = true
-	}
-	return result, err
+func (c creation) decide(_ context.Context, w *pendingWrite) error {
+	w.operation, w.action, w.object = Create, create, c.object
+	return nil
 }

@@ -28,17 +28,16 @@ func (r Registry) Delete(ctx context.Context, namespace, name string, opts *meta
 	if errs := validation.ValidateDeleteOptions(opts); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
 	}
-	d := &deletion{Registry: r, namespace: namespace, name: name, opts: opts, dryRun: len(opts.DryRun) > 0}
-	result, err := r.guarded(ctx, namespace, name, d.dryRun, func(cur *state) (decision, error) {
-		return d.decide(ctx, cur)
-	})
-	if err == nil && d.thenRemove && !d.dryRun {
-		result, err = d.removeMarked(ctx, result)
+	d := &deletion{opts: opts}
+	w := &pendingWrite{registry: r, verb: d, namespace: namespace, name: name, dryRun: len(opts.DryRun) > 0}
+	result, err := w.run(ctx)
+	if err == nil && d.thenRemove && !w.dryRun {
+		result, err = w.removeMarked(ctx, result)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if d.thenRemove && d.dryRun {
+	if d.thenRemove && w.dryRun {
 		result.Deleted = true
 	}
 	if result.Deleted && !r.res.Strategy.ReturnDeleted {
@@ -57,43 +56,31 @@ func (r Registry) deletedStatus(name string, uid types.UID) *metav1.Status {
 	}
 }
 
-// deletion is one DELETE on its way.
+// deletion is the verb delete.
 type deletion struct {
-	Registry
-	namespace, name string
-	opts            *metav1.DeleteOptions
-	dryRun          bool
-	// thenRemove: what was decided last is the mark of an object that has no
-	// reason to stay.
+	opts *metav1.DeleteOptions
+	// thenRemove: the last decision was to mark an object that has no reason to
+	// stay, so that it is removed next.
 	thenRemove bool
 }
 
-func (d *deletion) decide(ctx context.Context, cur *state) (decision, error) {
+func (d *deletion) decide(_ context.Context, w *pendingWrite) error {
 	d.thenRemove = false
-	if cur.object == nil {
-		return decision{}, d.notFound(d.name)
+	if w.current.object == nil {
+		return w.registry.notFound(w.name)
 	}
-	if err := d.checkPreconditions(d.name, d.opts.Preconditions, cur.object); err != nil {
-		return decision{}, err
+	if err := w.registry.CheckPreconditions(w.name, d.opts.Preconditions, w.current.object); err != nil {
+		return err
 	}
-	q := &Request{
-		Operation: Delete, Resource: d.res, Namespace: d.namespace, Name: d.name, Old: cur.object, DryRun: d.dryRun,
+	w.operation, w.action, w.object = Delete, remove, w.current.object.DeepCopyObject().(resource.Object)
+	if stays := d.mark(w.registry, w.object); stays != noReason {
+		w.action, d.thenRemove = mark, stays == toBeSeen
 	}
-	if err := d.set.admit(ctx, q); err != nil {
-		return decision{}, err
-	}
-	obj := cur.object.DeepCopyObject().(resource.Object)
-	marked := d.mark(obj)
-	if !marked.mustStay {
-		q.finish(ctx, Refused)
-		return d.decideRemove(ctx, obj, cur.object, d.dryRun)
-	}
-	d.thenRemove = marked.removeNext
-	return decision{action: write, object: obj, admitted: q}, nil
+	return nil
 }
 
-// checkPreconditions compares what a DELETE demands with the object.
-func (r Registry) checkPreconditions(name string, p *metav1.Preconditions, obj resource.Object) error {
+// CheckPreconditions compares the object with the preconditions of a DELETE.
+func (r Registry) CheckPreconditions(name string, p *metav1.Preconditions, obj resource.Object) error {
 	if p == nil {
 		return nil
 	}
@@ -110,58 +97,59 @@ func (r Registry) checkPreconditions(name string, p *metav1.Preconditions, obj r
 	return nil
 }
 
-// mark is what marking an object came to.
-type mark struct {
-	// mustStay: the object has a reason to stay, or must be seen as being
-	// deleted before it goes.
-	mustStay bool
-	// removeNext: it goes right after it was seen.
-	removeNext bool
-}
+// reasonToStay is why a deleted object is not removed at once.
+type reasonToStay uint8
+
+const (
+	noReason   reasonToStay = iota
+	unfinished              // finalizers or a grace period
+	toBeSeen                // watchers must see it being deleted before it goes
+)
 
 // mark gives obj the finalizers and the deletion timestamp that the request
-// asks for.
-func (d *deletion) mark(obj resource.Object) mark {
-	finalizers := d.finalizers(obj)
+// asks for, and returns the reason that the object then has to stay.
+func (d *deletion) mark(r Registry, obj resource.Object) reasonToStay {
+	strategy := &r.res.Strategy
+	finalizers := d.finalizers(obj, strategy.OrphanByDefault)
 	if !slices.Equal(finalizers, obj.GetFinalizers()) {
 		obj.SetFinalizers(finalizers)
 	}
 	if obj.GetDeletionTimestamp() == nil {
-		call(d.res.Strategy.PrepareForDelete, obj)
+		call(strategy.PrepareForDelete, obj)
 	}
 	pending := len(obj.GetFinalizers()) > 0 || hasSpecFinalizers(obj)
-	if d.res.Strategy.Graceful == nil {
-		if pending {
-			d.markAt(obj, 0)
-			terminateNamespace(obj)
+	if strategy.Graceful == nil {
+		if !pending {
+			return noReason
 		}
-		return mark{mustStay: pending}
+		r.set.markAt(obj, 0)
+		terminateNamespace(obj)
+		return unfinished
 	}
-	grace, changed := d.gracePeriod(obj)
+	grace, changed := d.gracePeriod(obj, strategy.Graceful)
 	if changed {
-		d.markAt(obj, grace)
+		r.set.markAt(obj, grace)
 	}
 	switch {
 	case pending || grace > 0:
-		return mark{mustStay: true}
+		return unfinished
 	case changed:
-		return mark{mustStay: true, removeNext: true}
+		return toBeSeen
 	}
-	// It was marked with no time left before, and only the removal is missing.
-	return mark{}
+	return noReason // it was marked with no time left before, and only the removal is missing
 }
 
-// maxGraceSeconds is a century: as good as for ever, and neither a Duration nor
-// a timestamp of four-digit years overflows.
+// maxGraceSeconds is a century: neither a Duration nor a timestamp with a
+// four-digit year overflows.
 const maxGraceSeconds = 100 * 365 * 24 * 3600
 
 // gracePeriod returns the grace period that obj has from now on, in seconds,
-// and whether that is news. An object that is being deleted can only be given
-// less time.
-func (d *deletion) gracePeriod(obj resource.Object) (seconds int64, changed bool) {
+// and whether that is a change. The grace period of an object that is being
+// deleted can only be shortened.
+func (d *deletion) gracePeriod(obj resource.Object, graceful func(resource.Object, *int64) int64) (seconds int64, changed bool) {
 	requested := d.opts.GracePeriodSeconds
 	if obj.GetDeletionTimestamp() == nil {
-		return min(max(0, d.res.Strategy.Graceful(obj, requested)), maxGraceSeconds), true
+		return min(max(0, graceful(obj, requested)), maxGraceSeconds), true
 	}
 	left := obj.GetDeletionGracePeriodSeconds()
 	if left == nil {
@@ -173,10 +161,10 @@ func (d *deletion) gracePeriod(obj resource.Object) (seconds int64, changed bool
 	return *left, false
 }
 
-// markAt sets the deletion timestamp to when the grace period that began with
-// the first mark is over.
-func (d *deletion) markAt(obj resource.Object, grace int64) {
-	begin := d.set.now().Time
+// markAt sets the deletion timestamp to the end of the grace period, which began
+// when the object was first marked.
+func (s *Set) markAt(obj resource.Object, grace int64) {
+	begin := s.Now().Time
 	if at := obj.GetDeletionTimestamp(); at != nil {
 		begin = at.Time
 		if had := obj.GetDeletionGracePeriodSeconds(); had != nil {
@@ -191,9 +179,8 @@ func (d *deletion) markAt(obj resource.Object, grace int64) {
 }
 
 // finalizers returns the finalizers of obj, with the one that makes the garbage
-// collector do what the request wants done with the dependents, and without
-// the one that would make it do something else.
-func (d *deletion) finalizers(obj resource.Object) []string {
+// collector treat the dependents as the request wants, and without the other.
+func (d *deletion) finalizers(obj resource.Object, orphanByDefault bool) []string {
 	var want string
 	switch policy := d.opts.PropagationPolicy; {
 	case policy != nil && *policy == metav1.DeletePropagationOrphan:
@@ -207,7 +194,7 @@ func (d *deletion) finalizers(obj resource.Object) []string {
 		}
 	case hasAny(obj.GetFinalizers(), metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents):
 		return obj.GetFinalizers()
-	case d.res.Strategy.OrphanByDefault:
+	case orphanByDefault:
 		want = metav1.FinalizerOrphanDependents
 	}
 	var out []string
@@ -226,20 +213,15 @@ func hasAny(list []string, values ...string) bool {
 	return slices.ContainsFunc(list, func(s string) bool { return slices.Contains(values, s) })
 }
 
-// removeMarked takes a marked object that has no reason to stay out of the
-// store. Another writer may have given it a reason since, or have removed it.
-func (d *deletion) removeMarked(ctx context.Context, marked *Result) (*Result, error) {
-	uid := marked.Object.GetUID()
-	start := &state{json: marked.JSON, revision: marked.Revision, object: marked.Object, fresh: true}
-	result, err := d.guardedFrom(ctx, start, d.namespace, d.name, false, func(cur *state) (decision, error) {
-		switch {
-		case cur.object == nil || cur.object.GetUID() != uid:
-			return decision{}, errGone
-		case !finished(cur.object, cur.object):
-			return decision{action: keep}, nil
-		}
-		return d.decideRemove(ctx, cur.object, cur.object, false)
-	})
+// removeMarked takes an object that w has marked, and that has no reason to stay,
+// out of the store. Another writer may have given it a reason since, or have
+// removed it.
+func (w *pendingWrite) removeMarked(ctx context.Context, marked *Result) (*Result, error) {
+	next := &pendingWrite{
+		registry: w.registry, verb: removal{marked.Object.GetUID()}, namespace: w.namespace, name: w.name,
+		current: &state{json: marked.JSON, revision: marked.Revision, object: marked.Object, fresh: true},
+	}
+	result, err := next.run(ctx)
 	if errors.Is(err, errGone) {
 		marked.Deleted = true
 		return marked, nil
@@ -247,11 +229,24 @@ func (d *deletion) removeMarked(ctx context.Context, marked *Result) (*Result, e
 	return result, err
 }
 
+// removal is the verb that takes a marked object out of the store.
+type removal struct{ uid types.UID }
+
+func (r removal) decide(_ context.Context, w *pendingWrite) error {
+	switch {
+	case w.current.object == nil || w.current.object.GetUID() != r.uid:
+		return errGone
+	case finished(w.current.object, w.current.object):
+		w.operation, w.action, w.object = Remove, remove, w.current.object
+	}
+	return nil
+}
+
 // errGone never leaves the package.
 var errGone = errors.New("the object is gone")
 
-// finished says whether an object that is being deleted, and would become obj,
-// has no reason left to stay.
+// finished reports whether an object that is being deleted, and is about to
+// become obj, has no reason to stay any more.
 func finished(obj, old resource.Object) bool {
 	if old.GetDeletionTimestamp() == nil || len(obj.GetFinalizers()) > 0 || hasSpecFinalizers(obj) {
 		return false
@@ -260,19 +255,7 @@ func finished(obj, old resource.Object) bool {
 	return grace == nil || *grace == 0
 }
 
-// decideRemove takes an object out of the store; obj is the state that the
-// answer shows.
-func (r Registry) decideRemove(ctx context.Context, obj, old resource.Object, dryRun bool) (decision, error) {
-	q := &Request{
-		Operation: Remove, Resource: r.res, Namespace: old.GetNamespace(), Name: old.GetName(), Old: old, DryRun: dryRun,
-	}
-	if err := r.set.admit(ctx, q); err != nil {
-		return decision{}, err
-	}
-	return decision{action: remove, object: obj, admitted: q}, nil
-}
-
-// hasSpecFinalizers tells a namespace that is not empty yet.
+// hasSpecFinalizers reports whether obj is a namespace that is not empty yet.
 func hasSpecFinalizers(obj resource.Object) bool {
 	ns, ok := obj.(*corev1.Namespace)
 	return ok && len(ns.Spec.Finalizers) > 0

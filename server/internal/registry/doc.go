@@ -1,19 +1,41 @@
-// Package registry is the verbs on objects: create, update, patch, delete and
-// the subresources, with everything Kubernetes promises about them, and
-// without a word of HTTP.
+// Package registry is the verbs on objects: create, update, patch, apply, delete
+// and the subresources, with everything that Kubernetes promises about them. It
+// knows no HTTP.
 //
-// A write takes one path. registry.go says what is served and what a verb
-// answers; state.go reads the current state, from the cache if it can;
-// guard.go is the loop in which a write is decided on a state, guarded by that
-// state's revision, and decided anew if another write came first. create.go,
-// update.go, patch.go, delete.go and collection.go are the decisions, prepare.go
-// and parts.go what clients may not decide. admission.go is where others have a
-// say; namespaces.go and service.go, with serviceip.go, nodeport.go and
-// repair.go, are those who do. scale.go, binding.go, eviction.go and
-// subresource.go are the subresources, bootstrap.go the objects that every
-// cluster has.
+// Every write is a [pendingWrite] and takes one way, whatever its verb:
 //
-// Nothing half written is ever visible: an object changes in one write of the
-// store, and whatever had to be claimed for it (an address, a port) is claimed
-// before and given back if the write is refused.
+//	 create   update   patch   apply   status, scale, binding, ...   delete
+//	    |        |       |       |                |                    |
+//	    +--------+-------+-------+--------+-------+--------------------+
+//	                                      v
+//	             read     the current state, from the cache if it has the object
+//	               |
+//	+----------> decide   the verb: current state -> action, object      create.go, update.go, delete.go
+//	|              |
+//	|            prepare  metadata, defaults, managedFields              prepare.go, ownership.go
+//	|              |
+//	|            admit    hooks, then validation                         admit.go, validate.go
+//	|              |
+//	|            encode   object -> stored form                          commit.go
+//	|              |
+//	|  conflict    v
+//	+<--------- commit    guarded by the current state's revision        commit.go
+//	  (the state   |
+//	   that the    v
+//	   store has) result  stored form + revision -> cached form          result.go
+//
+// The store compares the revision of the state that a write was decided on. If
+// another write came first it refuses, and answers with the state that it has,
+// on which the write is decided again. So there are no locks on objects, and a
+// decision on the cache's state, which may be old, needs no read of the store. An
+// error, or a decision to write nothing, counts only once the store has confirmed
+// the state (pendingWrite.attempt).
+//
+// The hooks of admit see the write as a [Request], and learn how it ended from
+// Request.Finally. An object changes in one write of the store; what had to be
+// claimed for it (an address, a port) is claimed in admit, and given back if the
+// write is refused. So nothing half written is ever visible.
+//
+// registry.go has the entry points, endpoint.go says what a subresource changes,
+// read.go is for callers that only look.
 package registry

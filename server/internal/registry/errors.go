@@ -3,8 +3,6 @@ package registry
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,7 +11,7 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// errModified is the text that clients know an optimistic lock by.
+// errModified has the text by which clients recognize a failed optimistic lock.
 var errModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
 
 func (r Registry) notFound(name string) error {
@@ -32,25 +30,14 @@ func (r Registry) invalid(name string, errs field.ErrorList) error {
 	return apierrors.NewInvalid(r.res.GroupVersionKind().GroupKind(), name, errs)
 }
 
-func badRequest(format string, args ...any) error {
-	return apierrors.NewBadRequest(fmt.Sprintf(format, args...))
-}
-
-func unsupportedMediaType(message string) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType,
-		Reason: metav1.StatusReasonUnsupportedMediaType, Message: message,
-	}}
-}
-
-// storeError turns what the store says into what a client is told. Conflicts
-// are decided by the caller and do not come here.
+// storeError returns the error that a client sees for an error of the store.
+// Conflicts do not come here: the write is decided again.
 func (r Registry) storeError(name string, err error) error {
-	var status *apierrors.StatusError
+	var refused *apierrors.StatusError
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &status):
+	case errors.As(err, &refused):
 		return err
 	case errors.Is(err, storage.ErrNotFound):
 		return r.notFound(name)

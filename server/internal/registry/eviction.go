@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/status"
 	"github.com/levelwire/levelwire/storage"
 )
 
@@ -27,10 +28,10 @@ const budgetRetrySeconds = 10
 // its name.
 func (r Registry) Evict(ctx context.Context, namespace, name string, eviction *policyv1.Eviction) (*Result, error) {
 	if eviction.Name != "" && eviction.Name != name {
-		return nil, badRequest("name in URL does not match name in Eviction object: %q != %q", name, eviction.Name)
+		return nil, status.BadRequest("name in URL does not match name in Eviction object: %q != %q", name, eviction.Name)
 	}
 	if eviction.Namespace != "" && eviction.Namespace != namespace {
-		return nil, badRequest("the namespace of the provided object does not match the namespace sent on the request")
+		return nil, status.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	}
 	opts := eviction.DeleteOptions
 	if opts == nil {
@@ -91,13 +92,13 @@ func (r Registry) deleteEvicted(ctx context.Context, pod *corev1.Pod, opts *meta
 		return r.Delete(ctx, pod.Namespace, pod.Name, opts)
 	}
 	marked, err := r.UpdateStatus(ctx, pod.Namespace, pod.Name, func(current resource.Object) (resource.Object, error) {
-		if err := r.checkPreconditions(pod.Name, opts.Preconditions, current); err != nil {
+		if err := r.CheckPreconditions(pod.Name, opts.Preconditions, current); err != nil {
 			return nil, err
 		}
 		pod := current.(*corev1.Pod).DeepCopy()
-		markEvicted(pod, r.set.now())
+		markEvicted(pod, r.set.Now())
 		return pod, nil
-	}, UpdateOptions{WriteOptions: serverWrites, Unconditional: true})
+	}, UpdateOptions{WriteOptions: ServerWrites, Unconditional: true})
 	if err != nil {
 		return nil, err
 	}
@@ -196,9 +197,9 @@ func (r Registry) takeDisruption(ctx context.Context, pod *corev1.Pod, name stri
 		if budget.Status.DisruptedPods == nil {
 			budget.Status.DisruptedPods = make(map[string]metav1.Time, 1)
 		}
-		budget.Status.DisruptedPods[pod.Name] = r.set.now()
+		budget.Status.DisruptedPods[pod.Name] = r.set.Now()
 		return budget, nil
-	}, UpdateOptions{WriteOptions: WriteOptions{DryRun: dryRun, FieldManager: serverManager}, Unconditional: true})
+	}, UpdateOptions{WriteOptions: WriteOptions{DryRun: dryRun, FieldManager: ServerManager}, Unconditional: true})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

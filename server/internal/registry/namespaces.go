@@ -74,9 +74,9 @@ const (
 // a create need not decode it.
 var endingForm = watchcache.NewForm("namespace is being deleted")
 
-// wrote notes a change of a namespace, so that no cache is believed that has not
+// noteNamespaceWrite notes a change of a namespace, so that no cache is believed that has not
 // seen it.
-func (r Registry) wrote(revision storage.Revision) {
+func (r Registry) noteNamespaceWrite(revision storage.Revision) {
 	if !isNamespaces(r.stored) {
 		return
 	}

@@ -111,7 +111,7 @@ func (a *allocation) claimPort(ctx context.Context, port int32) error {
 		return apierrors.NewServiceUnavailable(err.Error())
 	}
 	owner := a.owner()
-	value, err := json.Marshal(portClaim{Namespace: owner.Namespace, Name: owner.Name, Claimed: a.set.now().Time})
+	value, err := json.Marshal(portClaim{Namespace: owner.Namespace, Name: owner.Name, Claimed: a.set.Now().Time})
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
@@ -142,7 +142,7 @@ func (a *allocation) claimPort(ctx context.Context, port int32) error {
 func (s *Services) dropStalePort(ctx context.Context, port int32, kv *storage.KeyValue) (bool, error) {
 	var claim portClaim
 	if err := json.Unmarshal(kv.Value, &claim); err == nil {
-		if s.set.now().Sub(claim.Claimed) < claimGrace {
+		if s.set.Now().Sub(claim.Claimed) < claimGrace {
 			return false, nil
 		}
 		held, err := s.holds(ctx, claim.owner(), func(c claims) bool { return slices.Contains(c.ports, port) })

@@ -11,39 +11,22 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
-// ownershipRule is what a write does to metadata.managedFields.
-type ownershipRule uint8
-
-const (
-	// ownersTracked: who writes owns what the write changes.
-	ownersTracked ownershipRule = iota
-	// ownersDecided: the new object says already who owns what.
-	ownersDecided
-	// ownersKept: what the write changes is nobody's.
-	ownersKept
-)
-
-// ownership is whose the fields are that a write changes.
-type ownership struct {
-	rule        ownershipRule
-	manager     string
-	subresource string
-}
-
-// track brings obj's managedFields up to date; old is nil for a new object.
-func (o ownership) track(ctx context.Context, r Registry, old, obj resource.Object) {
+// trackOwnership brings the managedFields of w.object up to date; old is nil for
+// a new object.
+func (w *pendingWrite) trackOwnership(ctx context.Context, old resource.Object) {
 	switch {
-	case o.rule == ownersTracked:
-		r.fieldManager(o.subresource).Update(ctx, old, obj, o.manager)
-	case o.rule == ownersKept && old != nil:
-		obj.SetManagedFields(old.GetManagedFields())
+	case w.endpoint.Ownership == OwnershipTracked:
+		w.registry.FieldManager(w.endpoint.Subresource).Update(ctx, old, w.object, w.manager)
+	case w.endpoint.Ownership == OwnershipKept && old != nil:
+		w.object.SetManagedFields(old.GetManagedFields())
 	}
 }
 
-// fieldManager returns who keeps account of the endpoint's writes.
-func (r Registry) fieldManager(subresource string) fieldmanager.Manager {
+// FieldManager returns the manager that tracks who owns the fields that writes
+// through an endpoint change.
+func (r Registry) FieldManager(subresource string) fieldmanager.Manager {
 	return fieldmanager.Manager{
-		Resource: r.res, Subresource: subresource, Now: r.set.now().Time,
+		Resource: r.res, Subresource: subresource, Now: r.set.Now().Time,
 		Version: r.version, Ignored: r.ignoredFields(subresource),
 	}
 }
@@ -61,7 +44,7 @@ func (r Registry) version(gv schema.GroupVersion) *resource.Resource {
 
 var (
 	statusFields = fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
-	// What the status endpoint leaves alone: of custom resources, all metadata.
+	// The status endpoint leaves these as they are; of custom resources, all metadata.
 	besideStatus = fieldpath.NewSet(
 		fieldpath.MakePathOrDie("spec"),
 		fieldpath.MakePathOrDie("metadata", "ownerReferences"),
@@ -70,7 +53,8 @@ var (
 	besideCustomStatus = fieldpath.NewSet(fieldpath.MakePathOrDie("spec"), fieldpath.MakePathOrDie("metadata"))
 )
 
-// ignoredFields are those that a write to the endpoint leaves as they are.
+// ignoredFields returns the fields that a write to the endpoint leaves as they
+// are.
 func (r Registry) ignoredFields(subresource string) *fieldpath.Set {
 	switch {
 	case subresource == "" && r.res.Status:
@@ -83,9 +67,9 @@ func (r Registry) ignoredFields(subresource string) *fieldpath.Set {
 	return nil
 }
 
-// sameButTimes says whether obj is old, but for when its fields were written:
-// then there is nothing to write.
-func sameButTimes(obj, old resource.Object) bool {
+// equalIgnoringTimestamps reports whether obj differs from old only in the times
+// of its managedFields, so that there is nothing to write.
+func equalIgnoringTimestamps(obj, old resource.Object) bool {
 	managed := obj.GetManagedFields()
 	if !fieldmanager.EqualButTimes(managed, old.GetManagedFields()) {
 		return false
@@ -96,7 +80,8 @@ func sameButTimes(obj, old resource.Object) bool {
 	return equal
 }
 
-// serverManager is the manager of what the server itself writes.
-const serverManager = "levelwire"
+// ServerManager is the field manager of what the server itself writes.
+const ServerManager = "levelwire"
 
-var serverWrites = WriteOptions{FieldManager: serverManager}
+// ServerWrites are the options of what the server itself writes.
+var ServerWrites = WriteOptions{FieldManager: ServerManager}

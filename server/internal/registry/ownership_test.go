@@ -16,6 +16,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/registry/patch"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin"
 	"github.com/levelwire/levelwire/storage"
@@ -244,7 +245,7 @@ func TestReplicasAreOwnedThroughTheScale(t *testing.T) {
 	_, err := f.apply(t, "deployments", "d", "a", head+"spec: {replicas: 1, selector: {matchLabels: {app: web}}}")
 	wantStatus(t, "apply", err, 409, metav1.StatusReasonConflict, `conflict with "scaler" with subresource "scale" using apps/v1: .spec.replicas`)
 
-	patch, err := registry.ParsePatch(types.ApplyYAMLPatchType, []byte("apiVersion: autoscaling/v1\nkind: Scale\nmetadata: {name: d}\nspec: {replicas: 7}"))
+	patch, err := patch.Parse(types.ApplyYAMLPatchType, []byte("apiVersion: autoscaling/v1\nkind: Scale\nmetadata: {name: d}\nspec: {replicas: 7}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,7 +349,7 @@ func TestOwnershipAcrossVersions(t *testing.T) {
 		return r
 	}
 	apply := func(version, manager, spec string) (*registry.Result, error) {
-		patch, err := registry.ParsePatch(types.ApplyYAMLPatchType, []byte("apiVersion: autoscaling/"+version+"\nkind: HorizontalPodAutoscaler\nmetadata: {name: h}\nspec: "+spec))
+		patch, err := patch.Parse(types.ApplyYAMLPatchType, []byte("apiVersion: autoscaling/"+version+"\nkind: HorizontalPodAutoscaler\nmetadata: {name: h}\nspec: "+spec))
 		if err != nil {
 			t.Fatal(err)
 		}

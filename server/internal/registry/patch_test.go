@@ -15,11 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/registry/patch"
 )
 
 func (f *fixture) patch(ctx context.Context, t testing.TB, plural, name string, kind types.PatchType, body string) (*registry.Result, error) {
 	t.Helper()
-	patch, err := registry.ParsePatch(kind, []byte(body))
+	patch, err := patch.Parse(kind, []byte(body))
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +138,7 @@ func TestScale(t *testing.T) {
 	f := newFixture(t)
 	first := f.create(t, "deployments", deployment("a", 1))
 	r := f.of(t, "deployments")
-	patch, err := registry.ParsePatch(types.MergePatchType, []byte(`{"spec":{"replicas":5}}`))
+	patch, err := patch.Parse(types.MergePatchType, []byte(`{"spec":{"replicas":5}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

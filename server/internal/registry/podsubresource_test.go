@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/registry/patch"
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
@@ -161,7 +162,7 @@ func TestPodSubresourcesChangeOnlyTheirPart(t *testing.T) {
 			t.Errorf("%s: %d resize policies", subresource, got)
 		}
 	}
-	patch, err := registry.ParsePatch(types.MergePatchType, []byte(`{}`))
+	patch, err := patch.Parse(types.MergePatchType, []byte(`{}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,68 +3,46 @@ package registry
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/api/validation/path"
-	"k8s.io/apimachinery/pkg/util/validation/field"
-
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
-var metadataPath = field.NewPath("metadata")
+// prepare sets what clients do not decide in an object that they sent.
+func (w *pendingWrite) prepare(ctx context.Context) {
+	switch w.action {
+	case create:
+		w.prepareCreate(ctx)
+	case replace:
+		w.prepareUpdate(ctx)
+	case keep, mark, remove: // nothing that a client sent is written
+	}
+}
 
-// prepareCreate sets what clients do not own in a new object and fills in
-// what they left out. What the client sent, and its defaults, are the client's
-// fields; what the kind adds is nobody's.
-func (r Registry) prepareCreate(ctx context.Context, obj resource.Object, own ownership) {
+// prepareCreate sets the metadata that clients do not own in a new object, and
+// its defaults. The fields that the client sent, and the defaults, belong to
+// the client's field manager; fields that the kind's strategy adds have no owner.
+func (w *pendingWrite) prepareCreate(ctx context.Context) {
+	obj, set, res := w.object, w.registry.set, w.registry.res
 	obj.SetDeletionTimestamp(nil)
 	obj.SetDeletionGracePeriodSeconds(nil)
 	obj.SetSelfLink("")
-	obj.SetUID(r.set.config.NewUID())
-	obj.SetCreationTimestamp(r.set.now())
+	obj.SetUID(set.config.NewUID())
+	obj.SetCreationTimestamp(set.Now())
 	obj.SetGeneration(1)
-	if r.res.Strategy.NoGeneration {
+	if res.Strategy.NoGeneration {
 		obj.SetGeneration(0)
 	}
-	if r.res.Status && !r.res.Strategy.CreateWithStatus {
+	if res.Status && !res.Strategy.CreateWithStatus {
 		clearStatus(obj)
 	}
-	call(r.res.Strategy.Default, obj)
-	own.track(ctx, r, nil, obj)
-	call(r.res.Strategy.PrepareForCreate, obj)
+	call(res.Strategy.Default, obj)
+	w.trackOwnership(ctx, nil)
+	call(res.Strategy.PrepareForCreate, obj)
 }
 
-func (r Registry) validateCreate(obj resource.Object) error {
-	errs := r.validateMetadata(obj)
-	if f := r.res.Strategy.Validate; f != nil {
-		errs = append(errs, f(obj)...)
-	}
-	if f := r.res.Strategy.ValidateCreate; f != nil {
-		errs = append(errs, f(obj)...)
-	}
-	return r.refuse(obj, errs)
-}
-
-// refuse makes an error of what validation found. Whatever a kind thinks of
-// names, one that is not a segment of a path never becomes a key.
-func (r Registry) refuse(obj resource.Object, errs field.ErrorList) error {
-	if len(errs) == 0 {
-		for _, message := range path.ValidatePathSegmentName(obj.GetName(), false) {
-			errs = append(errs, field.Invalid(metadataPath.Child("name"), obj.GetName(), message))
-		}
-	}
-	if len(errs) == 0 {
-		return nil
-	}
-	return r.invalid(obj.GetName(), errs)
-}
-
-// anyName leaves the judgement of names to the kind's strategy.
-func anyName(string, bool) []string { return nil }
-
-// prepareUpdate takes from the old object what an update cannot change. of is
-// the part of the object that the endpoint changes, own what becomes of the
-// ownership of its fields.
-func (r Registry) prepareUpdate(ctx context.Context, obj, old resource.Object, of part, own ownership) {
+// prepareUpdate takes over from the current object what an update through the
+// endpoint cannot change.
+func (w *pendingWrite) prepareUpdate(ctx context.Context) {
+	obj, old, strategy := w.object, w.current.object, &w.registry.res.Strategy
 	obj.SetSelfLink("")
 	obj.SetCreationTimestamp(old.GetCreationTimestamp())
 	obj.SetDeletionTimestamp(old.GetDeletionTimestamp())
@@ -73,27 +51,28 @@ func (r Registry) prepareUpdate(ctx context.Context, obj, old resource.Object, o
 	if obj.GetUID() == "" {
 		obj.SetUID(old.GetUID())
 	}
-	switch of {
-	case partMain:
-		if r.res.Status {
+	scope := w.endpoint.Scope
+	switch scope {
+	case ScopeMain:
+		if w.registry.res.Status {
 			copyStatus(obj, old)
 		}
-		call(r.res.Strategy.Default, obj)
-		own.track(ctx, r, old, obj)
-		call2(r.res.Strategy.PrepareForUpdate, obj, old)
-	case partStatus:
+		call(strategy.Default, obj)
+		w.trackOwnership(ctx, old)
+		callUpdate(strategy.PrepareForUpdate, obj, old)
+	case ScopeStatus:
 		keepAllButStatus(obj, old)
-		call(r.res.Strategy.Default, obj)
-		own.track(ctx, r, old, obj)
-		call2(r.res.Strategy.PrepareForStatusUpdate, obj, old)
-	case partChosen:
-		call(r.res.Strategy.Default, obj)
-		own.track(ctx, r, old, obj)
-	default:
-		own.track(ctx, r, old, obj)
+		call(strategy.Default, obj)
+		w.trackOwnership(ctx, old)
+		callUpdate(strategy.PrepareForStatusUpdate, obj, old)
+	case ScopeSubresource:
+		call(strategy.Default, obj)
+		w.trackOwnership(ctx, old)
+	case ScopeBinding:
+		w.trackOwnership(ctx, old)
 	}
-	// Binding a pod, which sets its spec, is not a change of what is wanted.
-	if of != partStatus && of != partAssigned && !r.res.Strategy.NoGeneration && !r.sameSpec(obj, old) {
+	// Binding a pod sets its spec, but does not change what its owner wants.
+	if scope != ScopeStatus && scope != ScopeBinding && !strategy.NoGeneration && !w.registry.sameSpec(obj, old) {
 		obj.SetGeneration(old.GetGeneration() + 1)
 	}
 }
@@ -104,28 +83,8 @@ func call(f func(resource.Object), obj resource.Object) {
 	}
 }
 
-func call2(f func(obj, old resource.Object), obj, old resource.Object) {
+func callUpdate(f func(obj, old resource.Object), obj, old resource.Object) {
 	if f != nil {
 		f(obj, old)
 	}
-}
-
-func (r Registry) validateUpdate(obj, old resource.Object, of part, subresource string) error {
-	errs := validation.ValidateObjectMetaAccessorUpdate(obj, old, metadataPath)
-	errs = append(errs, r.validateMetadata(obj)...)
-	if of == partMain {
-		if f := r.res.Strategy.Validate; f != nil {
-			errs = append(errs, f(obj)...)
-		}
-		if f := r.res.Strategy.ValidateUpdate; f != nil {
-			errs = append(errs, f(obj, old)...)
-		}
-	}
-	if f := r.res.Strategy.ValidateStatus; of == partStatus && f != nil {
-		errs = append(errs, f(obj, old)...)
-	}
-	if f := r.res.Strategy.ValidateSubresource; of == partChosen && f != nil {
-		errs = append(errs, f(subresource, obj, old)...)
-	}
-	return r.refuse(obj, errs)
 }

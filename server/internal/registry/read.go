@@ -6,6 +6,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/status"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 )
 
@@ -36,7 +37,7 @@ func GetAs[T resource.Object](ctx context.Context, r Registry, namespace, name s
 func as[T resource.Object](r Registry, obj resource.Object) (T, error) {
 	typed, ok := obj.(T)
 	if !ok {
-		return typed, apierrors.NewInternalError(badRequest("%s are kept as %T", r.res.GroupResource(), obj))
+		return typed, apierrors.NewInternalError(status.BadRequest("%s are kept as %T", r.res.GroupResource(), obj))
 	}
 	return typed, nil
 }
@@ -69,7 +70,7 @@ func DecodeAs[T resource.Object](ctx context.Context, r Registry, o *watchcache.
 func (r Registry) Watch(ctx context.Context, selection *watchcache.Selection) (*watchcache.Watcher, error) {
 	cache := r.set.config.Cache(r.stored)
 	if cache == nil {
-		return nil, apierrors.NewInternalError(badRequest("%s have no cache", r.res.GroupResource()))
+		return nil, apierrors.NewInternalError(status.BadRequest("%s have no cache", r.res.GroupResource()))
 	}
 	if err := cache.WaitReady(ctx); err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package registry
 
 import (
 	"errors"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -111,7 +110,8 @@ func (s *Set) Lookup(group, version, plural string) (r Registry, ok bool) {
 	return s.For(res), true
 }
 
-func (s *Set) now() metav1.Time { return metav1.NewTime(s.config.Now().UTC().Truncate(time.Second)) }
+// Now returns the time of a write, in whole seconds.
+func (s *Set) Now() metav1.Time { return metav1.NewTime(s.config.Now().UTC().Truncate(time.Second)) }
 
 // Registry is the verbs on the objects of one endpoint. It is a small value,
 // safe for concurrent use. Every error is a *apierrors.StatusError.
@@ -132,24 +132,3 @@ type WriteOptions struct {
 	// the fields that the write changes. Default "unknown".
 	FieldManager string
 }
-
-// Result is the answer to a write.
-type Result struct {
-	// Object is the written (or, if it is gone, the last) state in the
-	// endpoint's shape. It belongs to the caller.
-	Object resource.Object
-	// JSON is the same, encoded with its resourceVersion: the cached form, if
-	// the endpoint is what is stored. Shared, not to be modified.
-	JSON []byte
-	// Revision is the object's resourceVersion; 0 for a create that was only
-	// tried.
-	Revision storage.Revision
-	// Created says that an update or patch made a new object.
-	Created bool
-	// Deleted says that the object is gone from the store.
-	Deleted bool
-	// Status, if not nil, is what a delete answers instead of the object.
-	Status *metav1.Status
-}
-
-func formatRevision(rev storage.Revision) string { return strconv.FormatInt(int64(rev), 10) }

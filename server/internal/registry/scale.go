@@ -10,10 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/levelwire/levelwire/server/internal/registry/patch"
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/status"
 )
 
 var scaleKind = autoscalingv1.SchemeGroupVersion.WithKind("Scale")
+
+var scaleEndpoint = Endpoint{Subresource: "scale", Ownership: OwnershipStated}
 
 // GetScale reads how many replicas the object wants and has.
 func (r Registry) GetScale(ctx context.Context, namespace, name string) (*autoscalingv1.Scale, error) {
@@ -46,29 +50,29 @@ func (r Registry) UpdateScale(ctx context.Context, namespace, name string, updat
 
 // PatchScale applies a patch to the object's Scale. decode turns the patched
 // JSON into one and says what it thinks of unknown fields.
-func (r Registry) PatchScale(ctx context.Context, namespace, name string, patch *Patch, decode func([]byte) (*autoscalingv1.Scale, error), opts PatchOptions) (*autoscalingv1.Scale, error) {
-	if isApply(patch.kind) {
-		return r.applyScale(ctx, namespace, name, patch, opts)
+func (r Registry) PatchScale(ctx context.Context, namespace, name string, p *patch.Patch, decode func([]byte) (*autoscalingv1.Scale, error), opts PatchOptions) (*autoscalingv1.Scale, error) {
+	if p.IsApply() {
+		return r.applyScale(ctx, namespace, name, p, opts)
 	}
 	return r.UpdateScale(ctx, namespace, name, func(current *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
 		doc, err := json.Marshal(current)
 		if err != nil {
 			return nil, r.storeError(name, err)
 		}
-		patched, err := patch.Apply(doc, &autoscalingv1.Scale{})
+		patched, err := p.Apply(doc, &autoscalingv1.Scale{})
 		if err != nil {
-			return nil, r.about(name, err)
+			return nil, r.WithDetails(name, err)
 		}
 		return decode(patched)
 	}, opts.WriteOptions)
 }
 
 // applyScale merges what a manager wants into the object's Scale.
-func (r Registry) applyScale(ctx context.Context, namespace, name string, patch *Patch, opts PatchOptions) (*autoscalingv1.Scale, error) {
+func (r Registry) applyScale(ctx context.Context, namespace, name string, p *patch.Patch, opts PatchOptions) (*autoscalingv1.Scale, error) {
 	return r.changeScale(ctx, namespace, name, opts.WriteOptions, func(owners scaleOwners, current *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
-		merged, err := owners.manager().Apply(ctx, current, patch.wanted, opts.FieldManager, opts.Force)
+		merged, err := owners.manager().Apply(ctx, current, p.Wanted(), opts.FieldManager, opts.Force)
 		if err != nil {
-			return nil, unapplied(err)
+			return nil, ApplyError(err)
 		}
 		return merged.(*autoscalingv1.Scale), nil
 	})
@@ -80,15 +84,12 @@ func (r Registry) changeScale(ctx context.Context, namespace, name string, opts 
 	if err := r.scalable(); err != nil {
 		return nil, err
 	}
-	c := &change{Registry: r, namespace: namespace, name: name, subresource: "scale", rule: ownersDecided}
-	c.opts = UpdateOptions{WriteOptions: opts, Unconditional: true}
-	c.update = func(current resource.Object) (resource.Object, error) {
+	result, err := r.UpdateThrough(ctx, scaleEndpoint, namespace, name, func(current resource.Object) (resource.Object, error) {
 		if current == nil {
 			return nil, r.notFound(name)
 		}
 		return r.scaled(name, current, decide)
-	}
-	result, err := c.run(ctx)
+	}, UpdateOptions{WriteOptions: opts, Unconditional: true})
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +98,7 @@ func (r Registry) changeScale(ctx context.Context, namespace, name string, opts 
 
 func (r Registry) scalable() error {
 	if r.res.Scale == nil {
-		return badRequest("%s have no scale subresource", r.res.GroupResource())
+		return status.BadRequest("%s have no scale subresource", r.res.GroupResource())
 	}
 	return nil
 }
@@ -115,10 +116,10 @@ func (r Registry) scaled(name string, current resource.Object, decide func(scale
 		return nil, err
 	}
 	if wanted.Name != name {
-		return nil, badRequest("the name of the object (%s) does not match the name on the URL (%s)", wanted.Name, name)
+		return nil, status.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", wanted.Name, name)
 	}
 	if ns := current.GetNamespace(); wanted.Namespace != "" && wanted.Namespace != ns {
-		return nil, badRequest("the namespace of the object (%s) does not match the namespace on the request (%s)", wanted.Namespace, ns)
+		return nil, status.BadRequest("the namespace of the object (%s) does not match the namespace on the request (%s)", wanted.Namespace, ns)
 	}
 	if wanted.Spec.Replicas < 0 {
 		return nil, apierrors.NewInvalid(scaleKind.GroupKind(), name, field.ErrorList{
@@ -129,7 +130,7 @@ func (r Registry) scaled(name string, current resource.Object, decide func(scale
 	obj.SetResourceVersion(wanted.ResourceVersion)
 	obj.SetUID(wanted.UID)
 	if err := r.res.Scale.Set(obj, wanted.Spec.Replicas); err != nil {
-		return nil, badRequest("%v", err)
+		return nil, status.BadRequest("%v", err)
 	}
 	owners.giveTo(obj, wanted)
 	return obj, nil

@@ -52,7 +52,7 @@ func replicasPathOf(res *resource.Resource) fieldpath.Path {
 }
 
 func (o scaleOwners) manager() fieldmanager.Manager {
-	return fieldmanager.Manager{Resource: scaleResource, Subresource: "scale", Now: o.set.now().Time}
+	return fieldmanager.Manager{Resource: scaleResource, Subresource: "scale", Now: o.set.Now().Time}
 }
 
 // giveTo makes the managers of the scale's replicas those of the object's. What

@@ -144,7 +144,7 @@ func (a *allocation) claimIP(ctx context.Context, addr netip.Addr) error {
 		return apierrors.NewInternalError(errors.New("ipaddresses.networking.k8s.io is no longer served"))
 	}
 	for attempt := 0; ; attempt++ {
-		created, err := addresses.Create(ctx, "", newIPAddress(addr, a.owner()), WriteOptions{DryRun: a.q.DryRun, FieldManager: serverManager})
+		created, err := addresses.Create(ctx, "", newIPAddress(addr, a.owner()), WriteOptions{DryRun: a.q.DryRun, FieldManager: ServerManager})
 		if err == nil {
 			a.claimed(releaseIP(addresses, created.Object))
 			return nil
@@ -190,7 +190,7 @@ func (s *Services) dropStaleIP(ctx context.Context, addresses Registry, ip strin
 		return err == nil, err
 	}
 	address, ok := cur.object.(*networkingv1.IPAddress)
-	if !ok || s.set.now().Sub(address.CreationTimestamp.Time) < claimGrace {
+	if !ok || s.set.Now().Sub(address.CreationTimestamp.Time) < claimGrace {
 		return false, nil
 	}
 	if ref := address.Spec.ParentRef; ref != nil {

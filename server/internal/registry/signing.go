@@ -35,10 +35,10 @@ func (s *Set) RequestedBy(ctx context.Context, q *Request) error {
 		for i := range request.Status.Conditions {
 			c := &request.Status.Conditions[i]
 			if c.LastUpdateTime.IsZero() {
-				c.LastUpdateTime = s.now()
+				c.LastUpdateTime = s.Now()
 			}
 			if c.LastTransitionTime.IsZero() {
-				c.LastTransitionTime = s.now()
+				c.LastTransitionTime = s.Now()
 			}
 		}
 	}

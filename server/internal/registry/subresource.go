@@ -7,7 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/levelwire/levelwire/server/internal/registry/patch"
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/status"
 )
 
 // subresourceName is a subresource of a kind.
@@ -17,8 +19,8 @@ type subresourceName struct {
 }
 
 // merges are the subresources that show the whole object and change a part of
-// it: they make the new object from the current one and what a client sent.
-// They may modify the first, which is a copy.
+// it. Each function takes that part from the object that a client sent into a
+// copy of the current one. It returns false if the objects have other Go types.
 var merges = map[subresourceName]func(current, wanted resource.Object) bool{
 	{schema.GroupResource{Resource: "namespaces"}, "finalize"}:                                               mergeFinalize,
 	{schema.GroupResource{Resource: "pods"}, "ephemeralcontainers"}:                                          mergeEphemeralContainers,
@@ -26,10 +28,10 @@ var merges = map[subresourceName]func(current, wanted resource.Object) bool{
 	{schema.GroupResource{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"}, "approval"}: mergeApproval,
 }
 
-// HasSubresource says whether UpdateSubresource and PatchSubresource know a
+// HasSubresource reports whether UpdateSubresource and PatchSubresource know a
 // subresource of the kind.
 func (r Registry) HasSubresource(subresource string) bool {
-	if subresource == "status" {
+	if subresource == statusEndpoint.Subresource {
 		return r.res.Status
 	}
 	_, ok := merges[subresourceName{r.res.GroupResource(), subresource}]
@@ -39,55 +41,48 @@ func (r Registry) HasSubresource(subresource string) bool {
 // UpdateSubresource is Update for a subresource that shows the whole object:
 // status, namespaces/finalize, pods/ephemeralcontainers, pods/resize,
 // certificatesigningrequests/approval.
-func (r Registry) UpdateSubresource(ctx context.Context, namespace, name, subresource string, update Updater, opts UpdateOptions) (*Result, error) {
-	if subresource == "status" {
-		return r.UpdateStatus(ctx, namespace, name, update, opts)
-	}
-	merged, err := r.merging(subresource, update)
-	if err != nil {
-		return nil, err
-	}
-	return r.update(ctx, namespace, name, partChosen, subresource, merged, opts)
-}
-
-// PatchSubresource is Patch for those of UpdateSubresource.
-func (r Registry) PatchSubresource(ctx context.Context, namespace, name, subresource string, patch *Patch, opts PatchOptions) (*Result, error) {
-	if subresource == "status" {
-		return r.PatchStatus(ctx, namespace, name, patch, opts)
+func (r Registry) UpdateSubresource(ctx context.Context, namespace, name, subresource string, updater Updater, opts UpdateOptions) (*Result, error) {
+	if subresource == statusEndpoint.Subresource {
+		return r.UpdateStatus(ctx, namespace, name, updater, opts)
 	}
 	if !r.HasSubresource(subresource) {
 		return nil, r.noSubresource(subresource)
 	}
-	return r.patch(ctx, namespace, name, partChosen, subresource, patch, opts)
+	return r.UpdateThrough(ctx, Endpoint{Subresource: subresource, Scope: ScopeSubresource}, namespace, name, updater, opts)
+}
+
+// PatchSubresource is Patch for the subresources of UpdateSubresource.
+func (r Registry) PatchSubresource(ctx context.Context, namespace, name, subresource string, p *patch.Patch, opts PatchOptions) (*Result, error) {
+	if subresource == statusEndpoint.Subresource {
+		return r.PatchStatus(ctx, namespace, name, p, opts)
+	}
+	if !r.HasSubresource(subresource) {
+		return nil, r.noSubresource(subresource)
+	}
+	return r.patch(ctx, Endpoint{Subresource: subresource, Scope: ScopeSubresource}, namespace, name, p, opts)
 }
 
 func (r Registry) noSubresource(subresource string) error {
-	return badRequest("%s have no subresource %q", r.res.GroupResource(), subresource)
+	return status.BadRequest("%s have no subresource %q", r.res.GroupResource(), subresource)
 }
 
-// merging returns an Updater that takes from what update returns only what the
-// subresource is about.
-func (r Registry) merging(subresource string, update Updater) (Updater, error) {
-	merge, ok := merges[subresourceName{r.res.GroupResource(), subresource}]
+// mergeSubresource returns the current object with what the subresource can
+// change taken from wanted.
+func (w *pendingWrite) mergeSubresource(wanted resource.Object) (resource.Object, error) {
+	merge, ok := merges[subresourceName{w.registry.res.GroupResource(), w.endpoint.Subresource}]
 	if !ok {
-		return nil, r.noSubresource(subresource)
+		return nil, w.registry.noSubresource(w.endpoint.Subresource)
 	}
-	return func(current resource.Object) (resource.Object, error) {
-		wanted, err := update(current)
-		if err != nil {
-			return nil, err
-		}
-		obj := current.DeepCopyObject().(resource.Object)
-		obj.SetName(wanted.GetName())
-		obj.SetNamespace(wanted.GetNamespace())
-		obj.SetUID(wanted.GetUID())
-		obj.SetResourceVersion(wanted.GetResourceVersion())
-		obj.SetManagedFields(wanted.GetManagedFields())
-		if !merge(obj, wanted) {
-			return nil, r.noSubresource(subresource)
-		}
-		return obj, nil
-	}, nil
+	obj := w.current.object.DeepCopyObject().(resource.Object)
+	obj.SetName(wanted.GetName())
+	obj.SetNamespace(wanted.GetNamespace())
+	obj.SetUID(wanted.GetUID())
+	obj.SetResourceVersion(wanted.GetResourceVersion())
+	obj.SetManagedFields(wanted.GetManagedFields())
+	if !merge(obj, wanted) {
+		return nil, w.registry.noSubresource(w.endpoint.Subresource)
+	}
+	return obj, nil
 }
 
 func mergeFinalize(current, wanted resource.Object) bool {

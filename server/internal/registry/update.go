@@ -7,12 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/status"
 )
 
 // Updater makes the new object from the current one, which it must not change
-// and which is nil if the object does not exist and may be created. What it
-// returns becomes the registry's. It is called once per attempt, each time
-// with another current object.
+// and which is nil if the object does not exist and may be created. The registry
+// takes over what it returns. It is called once per attempt, each time with
+// another current object.
 type Updater func(current resource.Object) (resource.Object, error)
 
 // UpdateOptions are the options of an update or a patch.
@@ -25,149 +26,134 @@ type UpdateOptions struct {
 	Unconditional bool
 }
 
-// Update replaces the object with what update returns. A resourceVersion in
+// Update replaces the object with what updater returns. A resourceVersion in
 // that must be the current one, a uid must be the object's.
-func (r Registry) Update(ctx context.Context, namespace, name string, update Updater, opts UpdateOptions) (*Result, error) {
-	return r.update(ctx, namespace, name, partMain, "", update, opts)
+func (r Registry) Update(ctx context.Context, namespace, name string, updater Updater, opts UpdateOptions) (*Result, error) {
+	return r.UpdateThrough(ctx, Endpoint{}, namespace, name, updater, opts)
 }
 
 // UpdateStatus replaces the status (and the labels and annotations) of the
 // object, leaving everything else as it is.
-func (r Registry) UpdateStatus(ctx context.Context, namespace, name string, update Updater, opts UpdateOptions) (*Result, error) {
-	if !r.res.Status {
-		return nil, badRequest("%s have no status subresource", r.res.GroupResource())
+func (r Registry) UpdateStatus(ctx context.Context, namespace, name string, updater Updater, opts UpdateOptions) (*Result, error) {
+	if err := r.requireStatus(); err != nil {
+		return nil, err
 	}
 	opts.MayCreate = false
-	return r.update(ctx, namespace, name, partStatus, "status", update, opts)
+	return r.UpdateThrough(ctx, statusEndpoint, namespace, name, updater, opts)
 }
 
-// change is one update on its way: what stays the same over all attempts.
-type change struct {
-	Registry
-	namespace, name string
-	of              part
-	subresource     string
-	update          Updater
-	opts            UpdateOptions
-	rule            ownershipRule
-}
-
-func (r Registry) update(ctx context.Context, namespace, name string, of part, subresource string, update Updater, opts UpdateOptions) (*Result, error) {
-	c := &change{Registry: r, namespace: namespace, name: name, of: of, subresource: subresource, update: update, opts: opts}
-	return c.run(ctx)
-}
-
-func (c *change) run(ctx context.Context) (*Result, error) {
-	return c.guarded(ctx, c.namespace, c.name, c.opts.DryRun, func(cur *state) (decision, error) {
-		return c.decide(ctx, cur)
-	})
-}
-
-func (c *change) ownership() ownership {
-	return ownership{rule: c.rule, manager: c.opts.FieldManager, subresource: c.subresource}
-}
-
-func (c *change) mayCreate() bool {
-	return c.of == partMain && (c.opts.MayCreate || c.res.Strategy.UpsertOnUpdate)
-}
-
-func (c *change) decide(ctx context.Context, cur *state) (decision, error) {
-	if cur.object == nil && !c.mayCreate() {
-		return decision{}, c.notFound(c.name)
+func (r Registry) requireStatus() error {
+	if !r.res.Status {
+		return status.BadRequest("%s have no status subresource", r.res.GroupResource())
 	}
-	obj, err := c.update(cur.object)
+	return nil
+}
+
+// UpdateThrough is Update through any endpoint of the object. Only through its
+// own can it be created.
+func (r Registry) UpdateThrough(ctx context.Context, endpoint Endpoint, namespace, name string, updater Updater, opts UpdateOptions) (*Result, error) {
+	return r.pendingUpdate(endpoint, namespace, name, opts.WriteOptions, &update{
+		updater: updater, unconditional: opts.Unconditional,
+		mayCreate: endpoint.Scope == ScopeMain && (opts.MayCreate || r.res.Strategy.UpsertOnUpdate),
+	}).run(ctx)
+}
+
+func (r Registry) pendingUpdate(endpoint Endpoint, namespace, name string, opts WriteOptions, u *update) *pendingWrite {
+	return &pendingWrite{
+		registry: r, verb: u, namespace: namespace, name: name, endpoint: endpoint, manager: opts.FieldManager, dryRun: opts.DryRun,
+	}
+}
+
+// update is the verb update, and what patch, apply and the subresources come
+// down to.
+type update struct {
+	updater       Updater
+	mayCreate     bool
+	unconditional bool
+}
+
+func (u *update) decide(_ context.Context, w *pendingWrite) error {
+	if w.current.object == nil && !u.mayCreate {
+		return w.registry.notFound(w.name)
+	}
+	obj, err := u.updater(w.current.object)
+	if err == nil && w.endpoint.Scope == ScopeSubresource {
+		obj, err = w.mergeSubresource(obj)
+	}
 	if err != nil {
-		return decision{}, err
+		return err
 	}
-	if err := c.matchRequest(obj); err != nil {
-		return decision{}, err
+	if err := w.matchRequest(obj); err != nil {
+		return err
 	}
-	if cur.object == nil {
-		return c.decideCreate(ctx, obj)
+	if w.current.object == nil {
+		err = u.checkNew(w, obj)
+	} else {
+		err = u.checkVersion(w, obj)
 	}
-	if err := c.checkVersion(obj, cur); err != nil {
-		return decision{}, err
+	if err != nil {
+		return err
 	}
-	c.prepareUpdate(ctx, obj, cur.object, c.of, c.ownership())
-	q := &Request{
-		Operation: Update, Resource: c.res, Subresource: c.subresource,
-		Namespace: c.namespace, Name: c.name, Object: obj, Old: cur.object, DryRun: c.opts.DryRun,
+	w.operation, w.action, w.object = Update, replace, obj
+	if w.current.object == nil {
+		w.operation, w.action = Create, create
 	}
-	if err := c.set.admit(ctx, q); err != nil {
-		return decision{}, err
-	}
-	if err := c.validateUpdate(obj, cur.object, c.of, c.subresource); err != nil {
-		q.finish(ctx, Refused)
-		return decision{}, err
-	}
-	if finished(obj, cur.object) {
-		q.finish(ctx, Refused)
-		return c.decideRemove(ctx, obj, cur.object, c.opts.DryRun)
-	}
-	if c.rule == ownersDecided && sameButTimes(obj, cur.object) {
-		q.finish(ctx, Refused)
-		return decision{action: keep}, nil
-	}
-	return decision{action: write, object: obj, admitted: q}, nil
+	return nil
 }
 
 // matchRequest refuses an object that is not the one in the request.
-func (c *change) matchRequest(obj resource.Object) error {
-	if err := c.matchNamespace(obj, c.namespace); err != nil {
+func (w *pendingWrite) matchRequest(obj resource.Object) error {
+	if err := w.registry.matchNamespace(obj, w.namespace); err != nil {
 		return err
 	}
 	switch obj.GetName() {
-	case c.name:
+	case w.name:
 		return nil
 	case "":
-		return badRequest("the name of the object (%s based on URL) was undeterminable: name must be provided", c.name)
+		return status.BadRequest("the name of the object (%s based on URL) was undeterminable: name must be provided", w.name)
 	}
-	return badRequest("the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), c.name)
+	return status.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), w.name)
 }
 
-func (c *change) decideCreate(ctx context.Context, obj resource.Object) (decision, error) {
-	if obj.GetUID() != "" && c.rule == ownersDecided {
-		return decision{}, c.conflict(c.name, fmt.Errorf(
+// checkNew refuses to create an object that the client took for an existing one.
+func (u *update) checkNew(w *pendingWrite, obj resource.Object) error {
+	if obj.GetUID() != "" && w.endpoint.Ownership == OwnershipStated {
+		return w.registry.conflict(w.name, fmt.Errorf(
 			"uid mismatch: the provided object specified uid %s, and no existing object was found", obj.GetUID()))
 	}
 	if obj.GetResourceVersion() != "" && obj.GetResourceVersion() != "0" || obj.GetUID() != "" {
-		// It was about an object that is gone.
-		return decision{}, c.notFound(c.name)
+		return w.registry.notFound(w.name)
 	}
 	obj.SetResourceVersion("")
-	q, err := c.admitCreate(ctx, obj, c.opts.WriteOptions, c.ownership())
-	if err != nil {
-		return decision{}, err
-	}
-	return decision{action: create, object: obj, admitted: q}, nil
+	return nil
 }
 
-// checkVersion compares uid and resourceVersion with the current state
+// checkVersion compares uid and resourceVersion with those of the current state,
 // and gives obj the version that it replaces.
-func (c *change) checkVersion(obj resource.Object, cur *state) error {
-	if uid := obj.GetUID(); uid != "" && uid != cur.object.GetUID() {
+func (u *update) checkVersion(w *pendingWrite, obj resource.Object) error {
+	if uid := obj.GetUID(); uid != "" && uid != w.current.object.GetUID() {
 		//nolint:revive,staticcheck // clients know this text, capital letter included
-		return c.conflict(c.name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, cur.object.GetUID()))
+		return w.registry.conflict(w.name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, w.current.object.GetUID()))
 	}
-	current := formatRevision(cur.revision)
+	current := formatRevision(w.current.revision)
 	switch version := obj.GetResourceVersion(); {
 	case version == current:
 	case version == "" || version == "0":
-		if !c.opts.Unconditional && !c.res.Strategy.UnconditionalUpdate {
-			return c.invalid(c.name, field.ErrorList{
+		if !u.unconditional && !w.registry.res.Strategy.UnconditionalUpdate {
+			return w.registry.invalid(w.name, field.ErrorList{
 				field.Invalid(metadataPath.Child("resourceVersion"), 0, "must be specified for an update"),
 			})
 		}
 		obj.SetResourceVersion(current)
 	case !validVersion(version):
-		return badRequest("metadata.resourceVersion %q is not a version: send the one that was read", version)
+		return status.BadRequest("metadata.resourceVersion %q is not a version: send the one that was read", version)
 	default:
-		return c.conflict(c.name, errModified)
+		return w.registry.conflict(w.name, errModified)
 	}
 	return nil
 }
 
-// validVersion says whether version is a decimal number without leading zero.
+// validVersion reports whether version is a decimal number without leading zero.
 func validVersion(version string) bool {
 	for i := range len(version) {
 		if version[i] < '0' || version[i] > '9' {

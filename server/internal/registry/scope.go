@@ -10,22 +10,8 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
-// part is what an endpoint changes of an object.
-type part uint8
-
-const (
-	// partMain is everything but the status, if the kind separates it.
-	partMain part = iota
-	// partStatus is the status, with labels and annotations.
-	partStatus
-	// partChosen is what a subresource has picked out itself: the kind's
-	// rules for clients are not asked.
-	partChosen
-	// partAssigned is partChosen for a pod's binding.
-	partAssigned
-)
-
-// layout says where a Go type keeps its status and what else is not metadata.
+// layout says which fields of a Go type are its status, and the rest that is not
+// metadata.
 type layout struct {
 	status int // index of the field, -1 if there is none
 	rest   []int
@@ -67,7 +53,7 @@ func clearStatus(obj resource.Object) {
 	}
 }
 
-// copyStatus gives obj the status of old. They then share memory.
+// copyStatus gives obj the status of old. The two share memory then.
 func copyStatus(obj, old resource.Object) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		from := old.(*unstructured.Unstructured)
@@ -84,9 +70,9 @@ func copyStatus(obj, old resource.Object) {
 	}
 }
 
-// keepAllButStatus undoes what an update of the status may not do. Labels and
-// annotations of built-in kinds may change with the status, as in Kubernetes;
-// a custom resource's may not.
+// keepAllButStatus takes from old what an update of the status must not change.
+// Labels and annotations of built-in kinds may change with the status, as in
+// Kubernetes; those of a custom resource may not.
 func keepAllButStatus(obj, old resource.Object) {
 	obj.SetOwnerReferences(old.GetOwnerReferences())
 	obj.SetFinalizers(old.GetFinalizers())
@@ -123,9 +109,8 @@ func keepAllButStatusOfMap(u, old *unstructured.Unstructured) {
 	u.SetManagedFields(managed)
 }
 
-// sameSpec reports whether nothing but metadata and status differs. The status
-// of a custom resource is like any other part of it unless it has the
-// subresource.
+// sameSpec reports whether only metadata and status differ. The status of a
+// custom resource without the status subresource counts as spec.
 func (r Registry) sameSpec(obj, old resource.Object) bool {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		from := old.(*unstructured.Unstructured)

@@ -1,4 +1,4 @@
-package registry
+package patch
 
 import (
 	"fmt"
@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func TestShapeOf(t *testing.T) {
-	for doc, want := range map[string]jsonShape{
+func TestMeasure(t *testing.T) {
+	for doc, want := range map[string]documentSize{
 		`1`: {}, `{}`: {1, 0}, `[]`: {1, 0}, `[ ]`: {1, 0}, `[1]`: {1, 1}, `[1,2]`: {1, 2}, `{"a":1,"b":2}`: {1, 0},
 		`{"a":[1,{"b":[2,3]}],"c":[[],[ ]]}`: {4, 6}, `{"a[,\"]":["],[\\",""]}`: {2, 2}, `[{},{"a":1,"b":2},[]]`: {2, 3},
 	} {
-		if got := shapeOf([]byte(doc)); got != want {
+		if got := measure([]byte(doc)); got != want {
 			t.Errorf("%s: %+v, want %+v", doc, got, want)
 		}
 	}
@@ -25,15 +25,15 @@ func TestShapeOf(t *testing.T) {
 func TestDeepPatches(t *testing.T) {
 	nested := func(n int) string { return strings.Repeat(`{"x":`, n) + "1" + strings.Repeat("}", n) }
 	for _, kind := range []types.PatchType{types.MergePatchType, types.StrategicMergePatchType} {
-		if _, err := ParsePatch(kind, []byte(nested(maxPatchDepth+1))); !apierrors.IsBadRequest(err) {
+		if _, err := Parse(kind, []byte(nested(maxPatchDepth+1))); !apierrors.IsBadRequest(err) {
 			t.Errorf("%s: %v", kind, err)
 		}
-		if _, err := ParsePatch(kind, []byte(nested(maxPatchDepth))); err != nil {
+		if _, err := Parse(kind, []byte(nested(maxPatchDepth))); err != nil {
 			t.Errorf("%s at the limit: %v", kind, err)
 		}
 	}
 	operation := `[{"op":"add","path":"/a","value":` + nested(maxPatchDepth) + `}]`
-	if _, err := ParsePatch(types.JSONPatchType, []byte(operation)); !apierrors.IsBadRequest(err) {
+	if _, err := Parse(types.JSONPatchType, []byte(operation)); !apierrors.IsBadRequest(err) {
 		t.Errorf("JSON patch: %v", err)
 	}
 }
@@ -47,20 +47,20 @@ func TestWideStrategicPatches(t *testing.T) {
 		}
 		return []byte(`{"spec":{"containers":[{"name":"a","env":[` + strings.TrimPrefix(b.String(), ",") + `]}]}}`)
 	}
-	patch, err := ParsePatch(types.StrategicMergePatchType, environment(maxMergedElements/2))
+	patch, err := Parse(types.StrategicMergePatchType, environment(maxMergedElements/2))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := patch.Apply(environment(maxMergedElements/2), &corev1.Pod{}); !apierrors.IsRequestEntityTooLargeError(err) {
 		t.Errorf("a wide patch: %v", err)
 	}
-	if patch, err = ParsePatch(types.StrategicMergePatchType, environment(3)); err != nil {
+	if patch, err = Parse(types.StrategicMergePatchType, environment(3)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := patch.Apply(environment(1000), &corev1.Pod{}); err != nil {
 		t.Errorf("a small patch of a long list: %v", err)
 	}
-	if patch, err = ParsePatch(types.StrategicMergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`)); err != nil {
+	if patch, err = Parse(types.StrategicMergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := patch.Apply(environment(2*maxMergedElements), &corev1.Pod{}); err != nil {

@@ -1,29 +1,31 @@
-package registry
+package patch
 
 import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/levelwire/levelwire/server/internal/status"
 )
 
 // Bounds of what applying a patch may cost. The patch libraries parse the rest
-// of a document anew on each level, and a strategic merge puts a list in order
-// by comparing each of its elements with each other.
+// of a document again on each level, and a strategic merge sorts a list by
+// comparing each of its elements with every other.
 const (
 	maxPatchDepth     = 200
 	maxMergedElements = 10_000
 )
 
-// jsonShape is what a JSON document costs to work on.
-type jsonShape struct {
+// documentSize says how much work a JSON document makes.
+type documentSize struct {
 	depth    int // deepest nesting of objects and lists
 	elements int // elements of all lists together
 }
 
-// shapeOf measures a document that is known to be well-formed. It ends early
+// measure measures a document that is known to be well-formed. It ends early
 // in one that nests deeper than maxPatchDepth.
-func shapeOf(doc []byte) jsonShape {
-	var s jsonShape
+func measure(doc []byte) documentSize {
+	var s documentSize
 	var inList [maxPatchDepth + 1]bool
 	depth, opened := 0, false
 	for i := 0; i < len(doc); i++ {
@@ -64,8 +66,8 @@ func shapeOf(doc []byte) jsonShape {
 
 // checkDepth refuses a patch that nests deeper than any object does.
 func (p *Patch) checkDepth() error {
-	if p.shape = shapeOf(p.body); p.shape.depth > maxPatchDepth {
-		return badRequest("the patch nests deeper than %d levels", maxPatchDepth)
+	if p.size = measure(p.body); p.size.depth > maxPatchDepth {
+		return status.BadRequest("the patch nests deeper than %d levels", maxPatchDepth)
 	}
 	return nil
 }
@@ -73,10 +75,10 @@ func (p *Patch) checkDepth() error {
 // checkElements refuses a strategic merge of lists so long that it would take
 // the time of many requests.
 func (p *Patch) checkElements(doc []byte) error {
-	if p.shape.elements == 0 {
+	if p.size.elements == 0 {
 		return nil
 	}
-	if n := p.shape.elements + shapeOf(doc).elements; n > maxMergedElements {
+	if n := p.size.elements + measure(doc).elements; n > maxMergedElements {
 		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf(
 			"a strategic merge of %d list elements, the limit is %d: send a JSON patch, or the whole object", n, maxMergedElements))
 	}

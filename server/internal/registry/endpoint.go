@@ -1,0 +1,44 @@
+package registry
+
+// Endpoint is how a write reaches an object: directly, or through one of its
+// subresources. The zero value is the object's own endpoint.
+type Endpoint struct {
+	// Subresource is "status", "scale", "binding", ...; "" is the object itself.
+	Subresource string
+	// Scope is what a write through the endpoint can change.
+	Scope Scope
+	// Ownership is what such a write does to metadata.managedFields.
+	Ownership Ownership
+}
+
+// Scope is the part of an object that an endpoint changes.
+type Scope uint8
+
+const (
+	// ScopeMain is everything but the status, if the kind has a status
+	// subresource.
+	ScopeMain Scope = iota
+	// ScopeStatus is the status, with labels and annotations.
+	ScopeStatus
+	// ScopeSubresource is what the caller of the write has merged into the
+	// object. Of the kind's strategy only ValidateSubresource applies.
+	ScopeSubresource
+	// ScopeBinding is a pod's node: ScopeSubresource without defaults, and
+	// without a new generation.
+	ScopeBinding
+)
+
+// Ownership is what a write does to metadata.managedFields.
+type Ownership uint8
+
+const (
+	// OwnershipTracked makes the writer own the fields that it changes.
+	OwnershipTracked Ownership = iota
+	// OwnershipStated takes over the owners that the new object names.
+	OwnershipStated
+	// OwnershipKept leaves the owners as they are: what the write changes has
+	// none.
+	OwnershipKept
+)
+
+var statusEndpoint = Endpoint{Subresource: "status", Scope: ScopeStatus}

@@ -1,0 +1,80 @@
+package patch
+
+import (
+	"bytes"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/status"
+)
+
+// IsApply reports whether the patch is a server-side apply: not a change, but
+// the fields that a manager wants an object to have.
+func (p *Patch) IsApply() bool {
+	return p.kind == types.ApplyYAMLPatchType || p.kind == types.ApplyCBORPatchType
+}
+
+// Wanted returns the fields that a server-side apply wants. It is shared, and
+// must not be modified.
+func (p *Patch) Wanted() *unstructured.Unstructured { return p.wanted }
+
+// LeavesManagedFields reports whether the patch surely does not touch
+// metadata.managedFields.
+func (p *Patch) LeavesManagedFields() bool {
+	return p.kind != types.JSONPatchType && !bytes.Contains(p.body, []byte("managedFields"))
+}
+
+// parseApply decodes the wanted fields, of whatever kind they say they are of:
+// the field manager compares that with the endpoint.
+func (p *Patch) parseApply() error {
+	p.wanted = &unstructured.Unstructured{}
+	var err error
+	if p.strict, err = decodeApply(p.kind, p.body, p.wanted); err != nil {
+		return status.BadRequest("error decoding YAML: %v", err)
+	}
+	if nestsDeeper(p.wanted.Object, maxPatchDepth) {
+		return status.BadRequest("the patch nests deeper than %d levels", maxPatchDepth)
+	}
+	return nil
+}
+
+// decodeApply decodes JSON, which most programs send, without the detour over
+// YAML.
+func decodeApply(kind types.PatchType, body []byte, wanted *unstructured.Unstructured) (strict []error, err error) {
+	mediaType := resource.MediaTypeYAML
+	switch {
+	case kind == types.ApplyCBORPatchType:
+		mediaType = resource.MediaTypeCBOR
+	case bytes.HasPrefix(body, []byte("{")):
+		if _, strict, err = resource.DecodeAny(resource.MediaTypeJSON, body, wanted); err == nil {
+			return strict, nil
+		}
+	}
+	_, strict, err = resource.DecodeAny(mediaType, body, wanted)
+	return strict, err
+}
+
+// nestsDeeper reports whether a decoded document nests deeper than so many levels,
+// which recursion over it would cost.
+func nestsDeeper(value any, levels int) bool {
+	if levels == 0 {
+		return true
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for _, member := range v {
+			if nestsDeeper(member, levels-1) {
+				return true
+			}
+		}
+	case []any:
+		for _, item := range v {
+			if nestsDeeper(item, levels-1) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,183 @@
+// Package patch parses the patches that clients send (JSON patch, JSON merge
+// patch, strategic merge patch and server-side apply), bounds what applying them
+// may cost, and applies the first three to JSON documents. It knows no registry.
+package patch
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/mergepatch"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"github.com/levelwire/levelwire/server/internal/status"
+)
+
+// Bounds of a JSON patch, which can make much out of little.
+const (
+	maxPatchOperations = 10_000
+	maxPatchedBytes    = 3 << 20
+)
+
+// The library knows this bound only as a variable of its own.
+func init() { jsonpatch.AccumulatedCopySizeLimit = maxPatchedBytes }
+
+// Patch is a parsed patch: one that turns a JSON document into another, or
+// (server-side apply) the fields that a manager wants an object to have. It is
+// immutable.
+type Patch struct {
+	kind types.PatchType
+	body []byte
+	ops  jsonpatch.Patch
+
+	size documentSize
+
+	// Of server-side apply: the wanted fields, and those that the body names twice.
+	wanted *unstructured.Unstructured
+	strict []error
+}
+
+// Parse parses a patch and checks what does not depend on the document that it
+// is applied to. Its errors are *apierrors.StatusErrors.
+func Parse(kind types.PatchType, body []byte) (*Patch, error) {
+	p := &Patch{kind: kind, body: body}
+	switch kind {
+	case types.JSONPatchType:
+		if err := p.parseOperations(); err != nil {
+			return nil, err
+		}
+		return p, p.checkDepth()
+	case types.MergePatchType, types.StrategicMergePatchType:
+		var doc map[string]json.RawMessage
+		if err := json.Unmarshal(body, &doc); err != nil {
+			return nil, status.BadRequest("the patch must be a JSON object: %v", err)
+		}
+		if doc == nil {
+			return nil, status.BadRequest("the patch must be a JSON object, and is null")
+		}
+		return p, p.checkDepth()
+	case types.ApplyYAMLPatchType, types.ApplyCBORPatchType:
+		return p, p.parseApply()
+	}
+	return nil, status.Failure(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, fmt.Sprintf(
+		"the body of the request was in an unknown format - accepted media types include: %s, %s, %s, %s, %s",
+		types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType, types.ApplyYAMLPatchType, types.ApplyCBORPatchType))
+}
+
+// StrictErrors returns an error for each field that the body of a server-side
+// apply names twice. Of other patches, the patched document shows them.
+func (p *Patch) StrictErrors() []error { return p.strict }
+
+func (p *Patch) parseOperations() error {
+	var err error
+	if p.ops, err = jsonpatch.DecodePatch(p.body); err != nil {
+		return status.BadRequest("the JSON patch cannot be decoded: %v", err)
+	}
+	if n := len(p.ops); n > maxPatchOperations {
+		return apierrors.NewRequestEntityTooLargeError(
+			fmt.Sprintf("The allowed maximum operations in a JSON patch is %d, got %d", maxPatchOperations, n))
+	}
+	for i, op := range p.ops {
+		if op == nil {
+			return status.BadRequest("operation %d of the JSON patch is null", i)
+		}
+		if err := checkOperation(op); err != nil {
+			return status.BadRequest("operation %d of the JSON patch: %v", i, err)
+		}
+	}
+	return nil
+}
+
+// checkOperation requires the members that an operation must have.
+func checkOperation(op jsonpatch.Operation) error {
+	if _, err := op.Path(); err != nil {
+		return errors.New("path is missing or not a string")
+	}
+	switch kind := op.Kind(); kind {
+	case "remove":
+	case "move", "copy":
+		if _, err := op.From(); err != nil {
+			return errors.New("from is missing or not a string")
+		}
+	case "add", "replace", "test":
+		if _, ok := op["value"]; !ok {
+			return errors.New("value is missing")
+		}
+	default:
+		return fmt.Errorf("op %q is unknown", kind)
+	}
+	return nil
+}
+
+// Apply returns the patched document. It does not change doc. like is an object
+// of the Go type whose tags say how a strategic merge treats lists.
+func (p *Patch) Apply(doc []byte, like any) (out []byte, err error) {
+	defer func() {
+		// The patch libraries index what clients sent. A panic in them is the
+		// patch's fault, and nothing has been written.
+		if cause := recover(); cause != nil {
+			out, err = nil, status.BadRequest("the patch cannot be applied: %v", cause)
+		}
+	}()
+	switch p.kind {
+	case types.JSONPatchType:
+		out, err = p.ops.Apply(doc)
+		err = operationError(err)
+	case types.MergePatchType:
+		if out, err = jsonpatch.MergePatch(doc, p.body); err != nil {
+			err = status.BadRequest("the merge patch cannot be applied: %v", err)
+		}
+	case types.ApplyYAMLPatchType, types.ApplyCBORPatchType:
+		return nil, status.BadRequest("what is applied is merged into an object, not into a document")
+	default:
+		if _, custom := like.(*unstructured.Unstructured); custom {
+			return nil, status.Failure(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, "strategic merge patch is not supported for custom resources: send "+string(types.MergePatchType))
+		}
+		if err := p.checkElements(doc); err != nil {
+			return nil, err
+		}
+		out, err = strategicpatch.StrategicMergePatch(doc, p.body, like)
+		err = strategicError(err)
+	}
+	if err == nil && len(out) > maxPatchedBytes {
+		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the patched object has %d bytes, the limit is %d", len(out), maxPatchedBytes))
+	}
+	return out, err
+}
+
+func operationError(err error) error {
+	if err == nil {
+		return nil
+	}
+	var tooLarge *jsonpatch.AccumulatedCopySizeError
+	if errors.As(err, &tooLarge) {
+		return apierrors.NewRequestEntityTooLargeError(err.Error())
+	}
+	return unprocessable(err)
+}
+
+func strategicError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, mergepatch.ErrBadJSONDoc), errors.Is(err, mergepatch.ErrBadPatchFormatForPrimitiveList),
+		errors.Is(err, mergepatch.ErrBadPatchFormatForRetainKeys), errors.Is(err, mergepatch.ErrBadPatchFormatForSetElementOrderList),
+		errors.Is(err, mergepatch.ErrUnsupportedStrategicMergePatchFormat):
+		return status.BadRequest("%v", err)
+	}
+	return unprocessable(err)
+}
+
+// unprocessable is the 422 for a patch that is well formed and does not fit the
+// object.
+func unprocessable(err error) error {
+	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+}

@@ -1,0 +1,114 @@
+package registry
+
+import (
+	"context"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/storage"
+)
+
+// Result is the answer to a write.
+type Result struct {
+	// Object is the written (or, if it is gone, the last) state in the
+	// endpoint's shape. It belongs to the caller.
+	Object resource.Object
+	// JSON is the same, encoded with its resourceVersion: the cached form, if
+	// the endpoint is what is stored. It is shared and must not be modified.
+	JSON []byte
+	// Revision is the object's resourceVersion; 0 for the dry run of a create.
+	Revision storage.Revision
+	// Created says that the write made a new object.
+	Created bool
+	// Deleted says that the object is gone from the store.
+	Deleted bool
+	// Status, if not nil, is what a delete answers instead of the object.
+	Status *metav1.Status
+}
+
+// committedResult describes an object as it has been written.
+func (w *pendingWrite) committedResult() (*Result, error) {
+	cached, err := w.registry.stored.WithRevision(w.stored, int64(w.revision))
+	if err != nil {
+		return nil, w.registry.storeError(w.name, err)
+	}
+	result, err := w.registry.result(w.object, cached, w.revision)
+	if err != nil {
+		return nil, err
+	}
+	result.Created = w.action == create
+	return result, nil
+}
+
+// unchangedResult describes an object that stays as it is in the store.
+func (w *pendingWrite) unchangedResult() (*Result, error) {
+	obj := w.object
+	if obj == nil {
+		obj = w.current.object
+	}
+	return w.registry.result(obj, w.current.json, w.current.revision)
+}
+
+// removedResult describes an object that has been removed. It carries the
+// revision of the deletion, as the watch event does.
+func (w *pendingWrite) removedResult() (*Result, error) {
+	result, err := w.registry.unstoredResult(w.object, w.revision)
+	if err != nil {
+		return nil, err
+	}
+	result.Deleted = true
+	return result, nil
+}
+
+// dryRunResult describes what the write would have done.
+func (w *pendingWrite) dryRunResult(ctx context.Context) (*Result, error) {
+	if w.mustNotExist {
+		existing, err := w.registry.read(ctx, w.namespace, w.name, true)
+		if err != nil {
+			return nil, err
+		}
+		if existing.object != nil {
+			return nil, w.registry.alreadyExists(w.name)
+		}
+	}
+	result, err := w.registry.unstoredResult(w.object, w.current.revision)
+	if err != nil {
+		return nil, err
+	}
+	result.Created, result.Deleted = w.action == create, w.action == remove
+	return result, nil
+}
+
+// result describes an object that is in the store at a revision. cached is its
+// cached form as the stored resource.
+func (r Registry) result(obj resource.Object, cached []byte, rev storage.Revision) (*Result, error) {
+	obj.SetResourceVersion(formatRevision(rev))
+	shown := cached
+	if r.res != r.stored {
+		var err error
+		if shown, err = r.res.Marshal(obj); err != nil {
+			return nil, r.storeError(obj.GetName(), err)
+		}
+	}
+	obj.GetObjectKind().SetGroupVersionKind(r.res.GroupVersionKind())
+	return &Result{Object: obj, JSON: shown, Revision: rev}, nil
+}
+
+// unstoredResult describes an object that is not in the store like this. It has
+// no resourceVersion if rev is 0.
+func (r Registry) unstoredResult(obj resource.Object, rev storage.Revision) (*Result, error) {
+	obj.SetResourceVersion("")
+	if rev > 0 {
+		obj.SetResourceVersion(formatRevision(rev))
+	}
+	obj.GetObjectKind().SetGroupVersionKind(r.res.GroupVersionKind())
+	shown, err := r.res.Marshal(obj)
+	if err != nil {
+		return nil, r.storeError(obj.GetName(), err)
+	}
+	return &Result{Object: obj, JSON: shown, Revision: rev}, nil
+}
+
+func formatRevision(rev storage.Revision) string { return strconv.FormatInt(int64(rev), 10) }

@@ -1,0 +1,77 @@
+package registry
+
+import (
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
+)
+
+var metadataPath = field.NewPath("metadata")
+
+// validate checks an object that a client sent, after the hooks have seen it.
+func (w *pendingWrite) validate() error {
+	switch w.action {
+	case create:
+		return w.registry.validateCreate(w.object)
+	case replace:
+		return w.registry.validateUpdate(w.object, w.current.object, w.endpoint)
+	case keep, mark, remove: // nothing that a client sent is written
+	}
+	return nil
+}
+
+func (r Registry) validateCreate(obj resource.Object) error {
+	errs := r.validateMetadata(obj)
+	if f := r.res.Strategy.Validate; f != nil {
+		errs = append(errs, f(obj)...)
+	}
+	if f := r.res.Strategy.ValidateCreate; f != nil {
+		errs = append(errs, f(obj)...)
+	}
+	return r.invalidObject(obj, errs)
+}
+
+func (r Registry) validateUpdate(obj, old resource.Object, endpoint Endpoint) error {
+	errs := validation.ValidateObjectMetaAccessorUpdate(obj, old, metadataPath)
+	errs = append(errs, r.validateMetadata(obj)...)
+	if endpoint.Scope == ScopeMain {
+		if f := r.res.Strategy.Validate; f != nil {
+			errs = append(errs, f(obj)...)
+		}
+		if f := r.res.Strategy.ValidateUpdate; f != nil {
+			errs = append(errs, f(obj, old)...)
+		}
+	}
+	if f := r.res.Strategy.ValidateStatus; endpoint.Scope == ScopeStatus && f != nil {
+		errs = append(errs, f(obj, old)...)
+	}
+	if f := r.res.Strategy.ValidateSubresource; endpoint.Scope == ScopeSubresource && f != nil {
+		errs = append(errs, f(endpoint.Subresource, obj, old)...)
+	}
+	return r.invalidObject(obj, errs)
+}
+
+// invalidObject returns the error that validation comes to, or nil. A name that
+// is not a segment of a path is refused whatever the kind's strategy says, so
+// that it never becomes a key.
+func (r Registry) invalidObject(obj resource.Object, errs field.ErrorList) error {
+	if len(errs) == 0 {
+		for _, message := range path.ValidatePathSegmentName(obj.GetName(), false) {
+			errs = append(errs, field.Invalid(metadataPath.Child("name"), obj.GetName(), message))
+		}
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return r.invalid(obj.GetName(), errs)
+}
+
+// canBeKey reports whether a name may become part of a key.
+func canBeKey(name string) bool {
+	return name != "" && len(path.ValidatePathSegmentName(name, false)) == 0
+}
+
+// anyName leaves the judgement of names to the kind's strategy.
+func anyName(string, bool) []string { return nil }
