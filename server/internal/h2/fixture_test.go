@@ -61,7 +61,7 @@ type fixture struct {
 	http   *http.Server
 	server *Server
 	served chan error
-	conns  sync.WaitGroup // that are served over HTTP/2
+	conns  sync.WaitGroup // that are open
 	pipe   *faultnet.Pipe // what the server listens on, if not a port
 }
 
@@ -128,6 +128,7 @@ type peer struct {
 	block  bytes.Buffer
 	hpack  *hpack.Encoder
 	next   uint32
+	goAway *outcome // that the tests of conformance have read while they waited for something else
 }
 
 // dial connects without saying anything yet.
@@ -212,6 +213,8 @@ type outcome struct {
 	code   http2.ErrCode
 	stream uint32 // 0: the connection ended, with a GOAWAY
 	status string // of a stream that was answered
+	hungUp bool   // the connection ended without a GOAWAY
+	silent bool   // nothing happened
 }
 
 // outcome reads until a stream or the connection has ended.

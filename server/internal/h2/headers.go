@@ -108,7 +108,10 @@ func (c *conn) trailers(h frameHead) error {
 	st := c.streams[h.stream]
 	pseudo := len(f.fields) > 0 && strings.HasPrefix(f.fields[0].Name, ":")
 	if pseudo && st == nil {
-		return connError{http2.ErrCodeProtocol, "a request on a stream that is older than others"} // RFC 9113 section 5.1.1
+		if h.stream == c.lastID {
+			return connError{http2.ErrCodeStreamClosed, "a second request on a stream"} // RFC 9113 section 5.1
+		}
+		return connError{http2.ErrCodeProtocol, "a request on a stream that is older than others"} // section 5.1.1
 	}
 	if st == nil || st.remoteClosed { // trailers may cross our end of the stream
 		c.refuse(h.stream, http2.ErrCodeStreamClosed)

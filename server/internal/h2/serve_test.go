@@ -380,7 +380,7 @@ func TestDeadlines(t *testing.T) {
 }
 
 // startNetHTTP serves with net/http's own HTTP/2.
-func startNetHTTP(t testing.TB, handler http.HandlerFunc) *fixture {
+func startNetHTTP(t testing.TB, handler http.HandlerFunc, change ...func(*http.Server)) *fixture {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -388,10 +388,22 @@ func startNetHTTP(t testing.TB, handler http.HandlerFunc) *fixture {
 	must(t, err)
 	f := &fixture{t: t, addr: listener.Addr().String(), http: &http.Server{Handler: handler, ErrorLog: log.New(io.Discard, "", 0)}, served: make(chan error, 1)}
 	f.http.TLSConfig = tlsConfig(pair)
+	f.http.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			f.conns.Add(1)
+		case http.StateClosed:
+			f.conns.Done()
+		}
+	}
+	for _, apply := range change {
+		apply(f.http)
+	}
 	go func() { f.served <- f.http.ServeTLS(listener, "", "") }()
 	t.Cleanup(func() {
 		f.http.Close()
 		<-f.served
+		f.conns.Wait() // after a GOAWAY a connection takes a second to end
 	})
 	return f
 }
