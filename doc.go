@@ -20,7 +20,7 @@
 //
 // The client library:
 //
-//   - client/rest: typed and dynamic REST client.
+//   - client: typed and dynamic clients.
 //   - client/cache: DeltaFIFO and Indexer.
 //   - client/diskcache: the file an informer resumes from after a restart.
 //   - client/reflector: lists, watches, resumes.

@@ -1,8 +1,21 @@
-// Package client holds no code; it names the packages below it in reading
-// order.
+// Package client talks to an API server of Kubernetes or Levelwire over HTTP:
+// typed by generics ([For]), dynamic ([Dynamic]) or reduced to metadata
+// ([Metadata]).
 //
-//   - rest talks to an API server: typed, dynamic or metadata-only lists,
-//     watches and writes.
+// Start with [New] and [For]; then [Resource.List] and [Resource.Watch] are
+// what everything else here serves. Both decode while they read: a list is
+// never held as bytes and as objects at once, and a watch decodes each event
+// once, into the type that the caller asked for.
+//
+// Requests end when their context does; there is no other timeout, and no
+// limit on the rate of requests: a server under load answers 429 with
+// Retry-After, which is honoured (see [RetryOptions]).
+//
+// A connection that went silent without being closed is found by HTTP/2 pings
+// or, for HTTP/1.1, by TCP keep-alives; see [Options.ReadIdleTimeout].
+//
+// The packages below build on it, in reading order:
+//
 //   - cache keeps objects and what happened to them: Indexer and DeltaFIFO. It
 //     knows nothing of the network.
 //   - reflector keeps a store in step with a server: list once, then watch and

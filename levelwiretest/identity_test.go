@@ -7,9 +7,9 @@ import (
 	authenticationv1beta1 "k8s.io/api/authentication/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/levelwiretest"
 )
 
@@ -18,24 +18,24 @@ import (
 func TestTokenIsAnIdentity(t *testing.T) {
 	s := levelwiretest.Start(t)
 	request := &authenticationv1.TokenRequest{}
-	err := rest.For[*corev1.ServiceAccount](s.Client(rest.Options{})).Namespace("default").
+	err := client.For[*corev1.ServiceAccount](s.Client(client.Options{})).Namespace("default").
 		PostSubresource(t.Context(), "default", "token", request, metav1.CreateOptions{})
 	if err != nil || request.Status.Token == "" {
 		t.Fatalf("token request: %v, status %v", err, request.Status.ExpirationTimestamp)
 	}
-	config := clientrest.AnonymousClientConfig(s.Config())
+	config := rest.AnonymousClientConfig(s.Config())
 	config.BearerToken = request.Status.Token
-	client, err := rest.New(config, rest.Options{})
+	c, err := client.New(config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(client.CloseIdleConnections)
+	t.Cleanup(c.CloseIdleConnections)
 	const want = "system:serviceaccount:default:default"
-	now, err := rest.For[*authenticationv1.SelfSubjectReview](client).Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	now, err := client.For[*authenticationv1.SelfSubjectReview](c).Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil || now.Status.UserInfo.Username != want {
 		t.Errorf("v1: %v, %v; want %s", now, err, want)
 	}
-	old, err := rest.For[*authenticationv1beta1.SelfSubjectReview](client).Create(t.Context(), &authenticationv1beta1.SelfSubjectReview{}, metav1.CreateOptions{})
+	old, err := client.For[*authenticationv1beta1.SelfSubjectReview](c).Create(t.Context(), &authenticationv1beta1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil || old.Status.UserInfo.Username != want {
 		t.Errorf("v1beta1: %v, %v; want %s", old, err, want)
 	}

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/server"
 )
 
@@ -64,7 +64,7 @@ func Start(t testing.TB, change ...func(*server.Config)) *Server {
 }
 
 // Config returns client-go's configuration of an administrator.
-func (s *Server) Config() *clientrest.Config {
+func (s *Server) Config() *rest.Config {
 	s.t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig())
 	if err != nil {
@@ -75,12 +75,12 @@ func (s *Server) Config() *clientrest.Config {
 
 // Client returns a client of an administrator. Its idle connections are closed
 // when the test ends.
-func (s *Server) Client(opts rest.Options) *rest.Client {
+func (s *Server) Client(opts client.Options) *client.Client {
 	s.t.Helper()
-	client, err := rest.New(s.Config(), opts)
+	c, err := client.New(s.Config(), opts)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.t.Cleanup(client.CloseIdleConnections)
-	return client
+	s.t.Cleanup(c.CloseIdleConnections)
+	return c
 }

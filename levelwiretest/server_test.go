@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/levelwiretest"
 	"github.com/levelwire/levelwire/server"
 )
@@ -18,7 +18,7 @@ func TestServersAreApart(t *testing.T) {
 	for _, name := range []string{"one", "two"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			api := rest.For[*corev1.Namespace](levelwiretest.Start(t).Client(rest.Options{}))
+			api := client.For[*corev1.Namespace](levelwiretest.Start(t).Client(client.Options{}))
 			if _, err := api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
@@ -32,7 +32,7 @@ func TestServersAreApart(t *testing.T) {
 
 func TestConfigurationCanBeChanged(t *testing.T) {
 	s := levelwiretest.Start(t, func(c *server.Config) { c.Storage = server.Embedded })
-	namespace, err := rest.For[*corev1.Namespace](s.Client(rest.Options{ContentType: rest.Protobuf})).Get(t.Context(), "default", metav1.GetOptions{})
+	namespace, err := client.For[*corev1.Namespace](s.Client(client.Options{ContentType: client.Protobuf})).Get(t.Context(), "default", metav1.GetOptions{})
 	if err != nil || namespace.Status.Phase != corev1.NamespaceActive {
 		t.Errorf("namespace default: %v, %v", namespace, err)
 	}

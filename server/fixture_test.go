@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/server"
 )
 
@@ -137,23 +137,23 @@ func (r *running) stop(t *testing.T) {
 }
 
 // client returns a client of the server's kubeconfig.
-func (r *running) client(t *testing.T) *rest.Client {
+func (r *running) client(t *testing.T) *client.Client {
 	t.Helper()
-	client, err := rest.FromKubeconfig(r.Kubeconfig(), rest.Options{})
+	c, err := client.FromKubeconfig(r.Kubeconfig(), client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(client.CloseIdleConnections)
-	return client
+	t.Cleanup(c.CloseIdleConnections)
+	return c
 }
 
-func configMaps(client *rest.Client) rest.Resource[*corev1.ConfigMap] {
-	return rest.For[*corev1.ConfigMap](client).Namespace(metav1.NamespaceDefault)
+func configMaps(c *client.Client) client.Resource[*corev1.ConfigMap] {
+	return client.For[*corev1.ConfigMap](c).Namespace(metav1.NamespaceDefault)
 }
 
-func create(ctx context.Context, t *testing.T, client *rest.Client, name string) *corev1.ConfigMap {
+func create(ctx context.Context, t *testing.T, c *client.Client, name string) *corev1.ConfigMap {
 	t.Helper()
-	obj, err := configMaps(client).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	obj, err := configMaps(c).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

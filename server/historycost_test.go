@@ -19,7 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/server"
 	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/storage/etcd"
@@ -183,7 +183,7 @@ func costOfStart(t *testing.T, dir string, oldest storage.Revision, what string)
 	cpu, begin := processorTime(), time.Now()
 	s := start(t, server.Config{DataDir: dir, CompactionInterval: -1, SelfCheckInterval: -1})
 	readyCPU, ready := processorTime()-cpu, time.Since(begin)
-	pods := rest.For[*corev1.Pod](s.client(t))
+	pods := client.For[*corev1.Pod](s.client(t))
 	var told time.Duration
 	for told == 0 {
 		w, err := pods.Watch(ctx, metav1.ListOptions{ResourceVersion: fmt.Sprint(oldest), AllowWatchBookmarks: true, FieldSelector: "metadata.name=none"})

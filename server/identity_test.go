@@ -14,36 +14,36 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/internal/pki"
 	"github.com/levelwire/levelwire/server"
 )
 
 // as returns a client of the server that trusts what the kubeconfig trusts and
 // shows what change gives it.
-func (r *running) as(t *testing.T, change func(*clientrest.Config)) *rest.Client {
+func (r *running) as(t *testing.T, change func(*rest.Config)) *client.Client {
 	t.Helper()
 	admin, err := clientcmd.BuildConfigFromFlags("", r.Kubeconfig())
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := &clientrest.Config{Host: admin.Host, TLSClientConfig: clientrest.TLSClientConfig{CAData: admin.CAData}}
+	config := &rest.Config{Host: admin.Host, TLSClientConfig: rest.TLSClientConfig{CAData: admin.CAData}}
 	change(config)
-	client, err := rest.New(config, rest.Options{})
+	c, err := client.New(config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(client.CloseIdleConnections)
-	return client
+	t.Cleanup(c.CloseIdleConnections)
+	return c
 }
 
 // whoami asks the server whom it takes a client for.
-func whoami(t *testing.T, client *rest.Client) (authenticationv1.UserInfo, error) {
+func whoami(t *testing.T, c *client.Client) (authenticationv1.UserInfo, error) {
 	t.Helper()
-	review, err := rest.For[*authenticationv1.SelfSubjectReview](client).Create(deadline(t), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	review, err := client.For[*authenticationv1.SelfSubjectReview](c).Create(deadline(t), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
 		return authenticationv1.UserInfo{}, err
 	}
@@ -94,27 +94,27 @@ func TestWhoIsLetIn(t *testing.T) {
 		TokenAuthFile: mustWrite(t, "tokens.csv", []byte("secret,robot,u1,\"ci,dev\"\n")),
 	})
 	for name, test := range map[string]struct {
-		client *rest.Client
+		client *client.Client
 		want   string // user and groups; "" for nobody
 	}{
 		"administrator": {s.client(t), "levelwire-admin system:masters system:authenticated"},
-		"certificate":   {s.as(t, func(c *clientrest.Config) { c.CertData, c.KeyData = jane.CertPEM, jane.KeyPEM }), "jane dev system:authenticated"},
-		"token":         {s.as(t, func(c *clientrest.Config) { c.BearerToken = "secret" }), "robot ci dev system:authenticated"},
-		"another case of the scheme": {s.as(t, func(c *clientrest.Config) {
+		"certificate":   {s.as(t, func(c *rest.Config) { c.CertData, c.KeyData = jane.CertPEM, jane.KeyPEM }), "jane dev system:authenticated"},
+		"token":         {s.as(t, func(c *rest.Config) { c.BearerToken = "secret" }), "robot ci dev system:authenticated"},
+		"another case of the scheme": {s.as(t, func(c *rest.Config) {
 			c.Wrap(func(next http.RoundTripper) http.RoundTripper { return authorizing{next, "bearer secret"} })
 		}), "robot ci dev system:authenticated"},
-		"another scheme": {s.as(t, func(c *clientrest.Config) {
+		"another scheme": {s.as(t, func(c *rest.Config) {
 			c.Wrap(func(next http.RoundTripper) http.RoundTripper { return authorizing{next, "Basic secret"} })
 		}), ""},
-		"wrong token": {s.as(t, func(c *clientrest.Config) { c.BearerToken = "secreT" }), ""},
-		"nobody":      {s.as(t, func(*clientrest.Config) {}), ""},
-		"impersonated": {s.as(t, func(c *clientrest.Config) {
+		"wrong token": {s.as(t, func(c *rest.Config) { c.BearerToken = "secreT" }), ""},
+		"nobody":      {s.as(t, func(*rest.Config) {}), ""},
+		"impersonated": {s.as(t, func(c *rest.Config) {
 			c.BearerToken = "secret"
-			c.Impersonate = clientrest.ImpersonationConfig{UserName: "eve", Groups: []string{"ops"}, UID: "7", Extra: map[string][]string{"team": {"a", "b"}}}
+			c.Impersonate = rest.ImpersonationConfig{UserName: "eve", Groups: []string{"ops"}, UID: "7", Extra: map[string][]string{"team": {"a", "b"}}}
 		}), "eve ops system:authenticated"},
-		"impersonated account": {s.as(t, func(c *clientrest.Config) {
+		"impersonated account": {s.as(t, func(c *rest.Config) {
 			c.BearerToken = "secret"
-			c.Impersonate = clientrest.ImpersonationConfig{UserName: "system:serviceaccount:ns:sa"}
+			c.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:ns:sa"}
 		}), "system:serviceaccount:ns:sa system:serviceaccounts system:serviceaccounts:ns system:authenticated"},
 	} {
 		user, err := whoami(t, test.client)
@@ -135,11 +135,11 @@ func (r *running) requestToken(t *testing.T, audiences ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := clientrest.HTTPClientFor(admin)
+	c, err := rest.HTTPClientFor(admin)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.CloseIdleConnections()
+	defer c.CloseIdleConnections()
 	body, err := json.Marshal(&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: audiences}})
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +150,7 @@ func (r *running) requestToken(t *testing.T, audiences ...string) string {
 		t.Fatal(err)
 	}
 	request.Header.Set("Content-Type", "application/json")
-	response, err := client.Do(request)
+	response, err := c.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,15 +172,15 @@ func TestAccountTokens(t *testing.T) {
 	token, other := first.requestToken(t), first.requestToken(t, "vault")
 	first.stop(t)
 	second := start(t, config)
-	user, err := whoami(t, second.as(t, func(c *clientrest.Config) { c.BearerToken = token }))
+	user, err := whoami(t, second.as(t, func(c *rest.Config) { c.BearerToken = token }))
 	if err != nil || user.Username != "system:serviceaccount:default:default" {
 		t.Errorf("%+v, %v", user, err)
 	}
-	if _, err := whoami(t, second.as(t, func(c *clientrest.Config) { c.BearerToken = other })); !apierrors.IsUnauthorized(err) {
+	if _, err := whoami(t, second.as(t, func(c *rest.Config) { c.BearerToken = other })); !apierrors.IsUnauthorized(err) {
 		t.Errorf("a token for somebody else: %v", err)
 	}
 	// Whom it is for can ask what it stands for.
-	review, err := rest.For[*authenticationv1.TokenReview](second.client(t)).Create(deadline(t), &authenticationv1.TokenReview{
+	review, err := client.For[*authenticationv1.TokenReview](second.client(t)).Create(deadline(t), &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: other, Audiences: []string{"vault", "me"}},
 	}, metav1.CreateOptions{})
 	if err != nil || !review.Status.Authenticated || strings.Join(review.Status.Audiences, " ") != "vault" {
@@ -189,22 +189,22 @@ func TestAccountTokens(t *testing.T) {
 }
 
 func TestReviewsOfOthers(t *testing.T) {
-	client := start(t, server.Config{DataDir: t.TempDir(), Storage: server.Memory}).client(t)
+	c := start(t, server.Config{DataDir: t.TempDir(), Storage: server.Memory}).client(t)
 	attributes := &authorizationv1.ResourceAttributes{Namespace: "default", Verb: "get", Resource: "pods"}
-	subject, err := rest.For[*authorizationv1.SubjectAccessReview](client).Create(deadline(t), &authorizationv1.SubjectAccessReview{
+	subject, err := client.For[*authorizationv1.SubjectAccessReview](c).Create(deadline(t), &authorizationv1.SubjectAccessReview{
 		Spec: authorizationv1.SubjectAccessReviewSpec{User: "jane", ResourceAttributes: attributes},
 	}, metav1.CreateOptions{})
 	if err != nil || !subject.Status.Allowed {
 		t.Errorf("%+v, %v", subject, err)
 	}
-	local := rest.For[*authorizationv1.LocalSubjectAccessReview](client).Namespace("kube-system")
+	local := client.For[*authorizationv1.LocalSubjectAccessReview](c).Namespace("kube-system")
 	_, err = local.Create(deadline(t), &authorizationv1.LocalSubjectAccessReview{
 		Spec: authorizationv1.SubjectAccessReviewSpec{User: "jane", ResourceAttributes: attributes},
 	}, metav1.CreateOptions{})
 	if !apierrors.IsBadRequest(err) {
 		t.Errorf("a review of another namespace: %v", err)
 	}
-	_, err = rest.For[*authorizationv1.SubjectAccessReview](client).Create(deadline(t), &authorizationv1.SubjectAccessReview{
+	_, err = client.For[*authorizationv1.SubjectAccessReview](c).Create(deadline(t), &authorizationv1.SubjectAccessReview{
 		Spec: authorizationv1.SubjectAccessReviewSpec{ResourceAttributes: attributes},
 	}, metav1.CreateOptions{})
 	if !apierrors.IsInvalid(err) {

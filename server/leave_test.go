@@ -14,7 +14,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/server"
 	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/storage/memory"
@@ -33,8 +33,8 @@ func TestShutdownDelay(t *testing.T) {
 		DataDir: t.TempDir(), ShutdownDelay: time.Hour,
 		OpenStore: func(context.Context) (storage.Store, error) { return store, nil },
 	})
-	client := s.client(t)
-	pods := openWatch(ctx, t, rest.For[*corev1.ConfigMap](client))
+	c := s.client(t)
+	pods := openWatch(ctx, t, client.For[*corev1.ConfigMap](c))
 	s.cancel()
 	var report string
 	if !within(ctx, true, func() bool {
@@ -45,12 +45,12 @@ func TestShutdownDelay(t *testing.T) {
 		t.Errorf("/readyz says %s", report)
 	}
 	if !within(ctx, true, func() bool {
-		slice, err := rest.For[*discoveryv1.EndpointSlice](client).Namespace("default").Get(ctx, "kubernetes", metav1.GetOptions{})
+		slice, err := client.For[*discoveryv1.EndpointSlice](c).Namespace("default").Get(ctx, "kubernetes", metav1.GetOptions{})
 		return err == nil && len(slice.Endpoints) == 0
 	}) {
 		t.Error("the server is still in default/kubernetes")
 	}
-	made := create(ctx, t, client, "late")
+	made := create(ctx, t, c, "late")
 	if event, err := pods.Next(); err != nil || event.Object.GetUID() != made.UID {
 		t.Errorf("a watch: %v, %v", event, err)
 	}

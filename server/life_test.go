@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/server"
 )
 
@@ -29,14 +29,14 @@ func TestReady(t *testing.T) {
 	if took := time.Since(begin); took > 10*time.Second {
 		t.Errorf("ready after %v", took)
 	}
-	ctx, client := deadline(t), s.client(t)
+	ctx, c := deadline(t), s.client(t)
 	log.await(ctx, t, `msg=ready url=`+s.URL())
 	for _, name := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
-		if _, err := rest.For[*corev1.Namespace](client).Get(ctx, name, metav1.GetOptions{}); err != nil {
+		if _, err := client.For[*corev1.Namespace](c).Get(ctx, name, metav1.GetOptions{}); err != nil {
 			t.Error(err)
 		}
 	}
-	service, err := rest.For[*corev1.Service](client).Namespace("default").Get(ctx, "kubernetes", metav1.GetOptions{})
+	service, err := client.For[*corev1.Service](c).Namespace("default").Get(ctx, "kubernetes", metav1.GetOptions{})
 	if err != nil || service.Spec.ClusterIP != "10.96.0.1" {
 		t.Errorf("default/kubernetes: %+v, %v", service, err)
 	}
@@ -45,7 +45,7 @@ func TestReady(t *testing.T) {
 // TestServiceCIDR: services get their addresses where the flag says.
 func TestServiceCIDR(t *testing.T) {
 	s := start(t, server.Config{DataDir: t.TempDir(), Storage: server.Memory, ServiceCIDR: prefix("172.30.0.0/24")})
-	service, err := rest.For[*corev1.Service](s.client(t)).Namespace("default").Get(deadline(t), "kubernetes", metav1.GetOptions{})
+	service, err := client.For[*corev1.Service](s.client(t)).Namespace("default").Get(deadline(t), "kubernetes", metav1.GetOptions{})
 	if err != nil || service.Spec.ClusterIP != "172.30.0.1" {
 		t.Errorf("default/kubernetes: %+v, %v", service, err)
 	}
@@ -56,8 +56,8 @@ func TestServiceCIDR(t *testing.T) {
 func TestRestart(t *testing.T) {
 	ctx, dir := deadline(t), t.TempDir()
 	first := start(t, server.Config{DataDir: dir})
-	client := first.client(t) // as it was before the restart
-	before := create(ctx, t, client, "kept")
+	c := first.client(t) // as it was before the restart
+	before := create(ctx, t, c, "kept")
 	kubeconfig := read(t, first.Kubeconfig())
 	files := map[string]string{}
 	for _, pattern := range []string{"*.crt", "*.key"} {
@@ -72,7 +72,7 @@ func TestRestart(t *testing.T) {
 	first.stop(t)
 
 	second := start(t, server.Config{DataDir: dir, SecurePort: portOf(t, first)})
-	after, err := configMaps(client).Get(ctx, "kept", metav1.GetOptions{})
+	after, err := configMaps(c).Get(ctx, "kept", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestRestart(t *testing.T) {
 			t.Errorf("%s has changed", path)
 		}
 	}
-	if written := create(ctx, t, client, "new"); number(t, written.ResourceVersion) <= number(t, before.ResourceVersion) {
+	if written := create(ctx, t, c, "new"); number(t, written.ResourceVersion) <= number(t, before.ResourceVersion) {
 		t.Errorf("version %s was given after %s", written.ResourceVersion, before.ResourceVersion)
 	}
 }
@@ -110,25 +110,25 @@ func TestMemoryForgets(t *testing.T) {
 // well before the time that requests may take.
 func TestDrain(t *testing.T) {
 	ctx := deadline(t)
-	for name, options := range map[string]rest.Options{"HTTP/2": {}, "HTTP/1.1": {ForceHTTP1: true}} {
+	for name, options := range map[string]client.Options{"HTTP/2": {}, "HTTP/1.1": {ForceHTTP1: true}} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, server.Config{DataDir: t.TempDir(), Storage: server.Memory})
-			client, err := rest.FromKubeconfig(s.Kubeconfig(), options)
+			c, err := client.FromKubeconfig(s.Kubeconfig(), options)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer client.CloseIdleConnections()
-			slices := openWatch(ctx, t, rest.For[*discoveryv1.EndpointSlice](client).Namespace("default"))
-			idle := openWatch(ctx, t, rest.For[*corev1.Pod](client))
+			defer c.CloseIdleConnections()
+			slices := openWatch(ctx, t, client.For[*discoveryv1.EndpointSlice](c).Namespace("default"))
+			idle := openWatch(ctx, t, client.For[*corev1.Pod](c))
 
 			begin := time.Now()
 			s.stop(t)
 			if took := time.Since(begin); took > 5*time.Second {
 				t.Errorf("the drain took %v", took)
 			}
-			var last rest.WatchEvent[*discoveryv1.EndpointSlice]
+			var last client.WatchEvent[*discoveryv1.EndpointSlice]
 			for err = error(nil); err == nil; {
-				var event rest.WatchEvent[*discoveryv1.EndpointSlice]
+				var event client.WatchEvent[*discoveryv1.EndpointSlice]
 				if event, err = slices.Next(); err == nil && event.Type != watch.Bookmark {
 					last = event
 				}
@@ -150,7 +150,7 @@ func TestDrain(t *testing.T) {
 }
 
 // openWatch opens a watch and waits until it has begun.
-func openWatch[T rest.Object](ctx context.Context, t *testing.T, resource rest.Resource[T]) *rest.Watch[T] {
+func openWatch[T client.Object](ctx context.Context, t *testing.T, resource client.Resource[T]) *client.Watch[T] {
 	t.Helper()
 	list, err := resource.List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -175,12 +175,12 @@ func TestHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	config.ServerName = "levelwire.example"
-	client, err := rest.New(config, rest.Options{})
+	c, err := client.New(config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.CloseIdleConnections()
-	create(deadline(t), t, client, "by-name")
+	defer c.CloseIdleConnections()
+	create(deadline(t), t, c, "by-name")
 }
 
 func portOf(t *testing.T, s *running) int {

@@ -15,26 +15,26 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	restclient "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/server"
 	"github.com/levelwire/levelwire/storage/etcd"
 )
 
 // deleted makes objects and then deletes them, and returns the version of each
 // deletion. Whoever comes back from before the first has seen all of them.
-func deleted(ctx context.Context, t *testing.T, client *rest.Client, count int) []int64 {
+func deleted(ctx context.Context, t *testing.T, c *client.Client, count int) []int64 {
 	t.Helper()
-	stream := openWatch(ctx, t, configMaps(client))
+	stream := openWatch(ctx, t, configMaps(c))
 	var at []int64
 	for i := range count {
-		create(ctx, t, client, fmt.Sprint("gone-", i))
+		create(ctx, t, c, fmt.Sprint("gone-", i))
 	}
 	for i := range count {
 		name := fmt.Sprint("gone-", i)
-		if err := configMaps(client).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+		if err := configMaps(c).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		for len(at) == i {
@@ -66,9 +66,9 @@ func compactedBeyond(ctx context.Context, t *testing.T, store *etcd.Store, versi
 
 // toldSince returns the names of the first deletions that a watch from a version
 // is told, or that it is expired.
-func toldSince(ctx context.Context, t *testing.T, client *rest.Client, version int64, count int) string {
+func toldSince(ctx context.Context, t *testing.T, c *client.Client, version int64, count int) string {
 	t.Helper()
-	w, err := configMaps(client).Watch(ctx, metav1.ListOptions{ResourceVersion: fmt.Sprint(version), AllowWatchBookmarks: true})
+	w, err := configMaps(c).Watch(ctx, metav1.ListOptions{ResourceVersion: fmt.Sprint(version), AllowWatchBookmarks: true})
 	if apierrors.IsResourceExpired(err) {
 		return "expired"
 	} else if err != nil {
@@ -97,16 +97,16 @@ func (r *running) metric(ctx context.Context, t *testing.T, name string) int64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := restclient.HTTPClientFor(config)
+	c, err := rest.HTTPClientFor(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.CloseIdleConnections()
+	defer c.CloseIdleConnections()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL()+"/metrics", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := client.Do(request)
+	answer, err := c.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,10 +169,10 @@ func TestTombstonesAtTheirLimits(t *testing.T) {
 			ctx, config := deadline(t), config()
 			test.change(&config)
 			s := start(t, config)
-			client := s.client(t)
+			cl := s.client(t)
 			if test.lost > 0 {
 				// Who has seen the last one that is lost needs it not.
-				if got := toldSince(ctx, t, client, at[test.lost-1]-1, 1); got != "expired" {
+				if got := toldSince(ctx, t, cl, at[test.lost-1]-1, 1); got != "expired" {
 					t.Errorf("from before deletion %d: %s", test.lost-1, got)
 				}
 			}
@@ -187,7 +187,7 @@ func TestTombstonesAtTheirLimits(t *testing.T) {
 			for i := test.lost; i < len(at); i++ {
 				want = append(want, fmt.Sprint("gone-", i))
 			}
-			if got := toldSince(ctx, t, client, since, len(want)); got != strings.Join(want, " ") {
+			if got := toldSince(ctx, t, cl, since, len(want)); got != strings.Join(want, " ") {
 				t.Errorf("told %q, want %q", got, want)
 			}
 			if got := s.metric(ctx, t, "tombstones"); got != int64(len(want)) {
@@ -207,15 +207,15 @@ func TestHistoryIsBoundedByBytes(t *testing.T) {
 		CompactionRetention: time.Hour, CompactionRevisions: 1 << 20, CompactionBytes: -1, DisableAdmissionPlugins: []string{"ServiceAccount"},
 	}
 	s := start(t, config)
-	ctx, client := deadline(t), s.client(t)
-	object := create(ctx, t, client, "large")
+	ctx, c := deadline(t), s.client(t)
+	object := create(ctx, t, c, "large")
 	object.Data = map[string]string{"fill": strings.Repeat("x", 100_000)}
 	var last int64
 	change := func(n int) {
 		t.Helper()
 		for i := range n {
 			object.Data["n"] = fmt.Sprint(last, i)
-			changed, err := configMaps(client).Update(ctx, object, metav1.UpdateOptions{})
+			changed, err := configMaps(c).Update(ctx, object, metav1.UpdateOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}

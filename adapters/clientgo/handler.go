@@ -3,13 +3,13 @@ package clientgo
 import (
 	clientgocache "k8s.io/client-go/tools/cache"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/cache"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // adapted is a handler of client-go as one of ours.
-type adapted[T rest.Object] struct {
+type adapted[T client.Object] struct {
 	clientgocache.ResourceEventHandler
 }
 

@@ -5,19 +5,19 @@ import (
 
 	clientgocache "k8s.io/client-go/tools/cache"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/cache"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // Indexer makes an informer's local copy a cache.Indexer of client-go, and so a
 // cache.Store: what typed listers, such as those of k8s.io/client-go/listers,
 // are made of. It is read-only: what would write returns ErrNotSupported.
-func Indexer[T rest.Object](i *informer.SharedInformer[T]) clientgocache.Indexer {
+func Indexer[T client.Object](i *informer.SharedInformer[T]) clientgocache.Indexer {
 	return indexer[T]{i, i.Lister()}
 }
 
-type indexer[T rest.Object] struct {
+type indexer[T client.Object] struct {
 	informer *informer.SharedInformer[T]
 	lister   informer.Lister[T]
 }

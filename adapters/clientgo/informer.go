@@ -10,8 +10,8 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgocache "k8s.io/client-go/tools/cache"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // ErrNotSupported is returned by what an informer of Levelwire cannot do, or
@@ -21,19 +21,19 @@ var ErrNotSupported = errors.New("not supported by an informer of Levelwire")
 // SharedIndexInformer makes an informer one of client-go's. Any number may be
 // made of one informer; they share everything. Whoever runs the informer, its
 // Factory or the Run of what is returned, runs it for all.
-func SharedIndexInformer[T rest.Object](i *informer.SharedInformer[T]) clientgocache.SharedIndexInformer {
+func SharedIndexInformer[T client.Object](i *informer.SharedInformer[T]) clientgocache.SharedIndexInformer {
 	return shared[T]{i}
 }
 
 // Informer is an informer with its lister: an informers.GenericInformer.
-type Informer[T rest.Object] struct {
+type Informer[T client.Object] struct {
 	informer *informer.SharedInformer[T]
 	resource schema.GroupResource
 }
 
 // GenericInformer makes an informer a client-go informers.GenericInformer.
 // resource is named in the errors of its lister.
-func GenericInformer[T rest.Object](i *informer.SharedInformer[T], resource schema.GroupResource) Informer[T] {
+func GenericInformer[T client.Object](i *informer.SharedInformer[T], resource schema.GroupResource) Informer[T] {
 	return Informer[T]{i, resource}
 }
 
@@ -48,7 +48,7 @@ func (g Informer[T]) Lister() clientgocache.GenericLister {
 }
 
 // shared is a SharedIndexInformer and, as far as that goes, its Controller.
-type shared[T rest.Object] struct {
+type shared[T client.Object] struct {
 	informer *informer.SharedInformer[T]
 }
 

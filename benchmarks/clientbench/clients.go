@@ -11,13 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/reflector"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // pods is an informer of all pods, of either library.
@@ -35,9 +35,9 @@ type pods struct {
 }
 
 // config is how to reach the task's server: the real one, or the stub.
-func (t task) config() (*clientrest.Config, error) {
+func (t task) config() (*rest.Config, error) {
 	if t.Kubeconfig == "" {
-		return &clientrest.Config{Host: t.Canned, QPS: -1}, nil
+		return &rest.Config{Host: t.Canned, QPS: -1}, nil
 	}
 	cfg, err := clientcmd.BuildConfigFromFlags("", t.Kubeconfig)
 	if err != nil {
@@ -61,17 +61,17 @@ func (t task) podInformer(dir string) (*pods, error) {
 }
 
 // ourPods uses Levelwire's library.
-func (t task) ourPods(cfg *clientrest.Config, dir string) (*pods, error) {
+func (t task) ourPods(cfg *rest.Config, dir string) (*pods, error) {
 	w := &wire{}
-	opts := rest.Options{Dial: w.dial}
+	opts := client.Options{Dial: w.dial}
 	if t.Protobuf {
-		opts.ContentType = rest.Protobuf
+		opts.ContentType = client.Protobuf
 	}
-	client, err := rest.New(cfg, opts)
+	c, err := client.New(cfg, opts)
 	if err != nil {
 		return nil, err
 	}
-	factory := informer.NewFactory(client, informer.Options{
+	factory := informer.NewFactory(c, informer.Options{
 		Reflector: reflector.Options{PagedList: t.Paged},
 		Disk:      informer.DiskOptions{Directory: dir, Interval: -1},
 	})
@@ -110,7 +110,7 @@ func (t task) ourPods(cfg *clientrest.Config, dir string) (*pods, error) {
 
 // theirPods uses client-go. Streaming lists are its default; the parent sets
 // the environment for pages.
-func (t task) theirPods(cfg *clientrest.Config) (*pods, error) {
+func (t task) theirPods(cfg *rest.Config) (*pods, error) {
 	w := &wire{}
 	cfg.Dial = w.dial
 	if t.Protobuf {
@@ -119,11 +119,11 @@ func (t task) theirPods(cfg *clientrest.Config) (*pods, error) {
 	} else {
 		cfg.ContentType = "application/json"
 	}
-	client, err := kubernetes.NewForConfig(cfg)
+	c, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return nil, err
 	}
-	factory := informers.NewSharedInformerFactory(client, 0)
+	factory := informers.NewSharedInformerFactory(c, 0)
 	i := factory.Core().V1().Pods().Informer()
 	var handlers []toolscache.ResourceEventHandlerRegistration
 	var cancel context.CancelFunc
@@ -263,12 +263,12 @@ func measureIdle(ctx context.Context, t task) (result, error) {
 // selector selects nothing, and something else for each informer.
 func selector(i int) string { return fmt.Sprintf("informer=%d", i) }
 
-func (t task) ourIdle(ctx context.Context, cfg *clientrest.Config) (func(), error) {
-	client, err := rest.New(cfg, rest.Options{ContentType: rest.Protobuf})
+func (t task) ourIdle(ctx context.Context, cfg *rest.Config) (func(), error) {
+	c, err := client.New(cfg, client.Options{ContentType: client.Protobuf})
 	if err != nil {
 		return nil, err
 	}
-	factory := informer.NewFactory(client, informer.Options{})
+	factory := informer.NewFactory(c, informer.Options{})
 	for n := range t.Count {
 		i := informer.For[*corev1.ConfigMap](factory, informer.ListOptions{LabelSelector: selector(n)})
 		for range t.Handlers {
@@ -281,15 +281,15 @@ func (t task) ourIdle(ctx context.Context, cfg *clientrest.Config) (func(), erro
 	return factory.Shutdown, factory.WaitForSync(ctx)
 }
 
-func (t task) theirIdle(ctx context.Context, cfg *clientrest.Config) (func(), error) {
+func (t task) theirIdle(ctx context.Context, cfg *rest.Config) (func(), error) {
 	cfg.ContentType = "application/vnd.kubernetes.protobuf"
-	client, err := kubernetes.NewForConfig(cfg)
+	c, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(ctx)
 	for n := range t.Count {
-		factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = selector(n) }))
+		factory := informers.NewSharedInformerFactoryWithOptions(c, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = selector(n) }))
 		i := factory.Core().V1().ConfigMaps().Informer()
 		for range t.Handlers {
 			if _, err := i.AddEventHandler(toolscache.ResourceEventHandlerFuncs{}); err != nil {

@@ -15,9 +15,9 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/levelwire/levelwire/benchmarks/workload"
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/reflector"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // measureEvents is what an event costs from the socket to all handlers.
@@ -163,8 +163,8 @@ func (f *flood) ours(ctx context.Context, t task, all *countdown) (func(), error
 }
 
 // List implements reflector.ListerWatcher.
-func (f *flood) List(context.Context, metav1.ListOptions) (*rest.List[*corev1.Pod], error) {
-	list := &rest.List[*corev1.Pod]{Items: append([]*corev1.Pod(nil), f.pods...)}
+func (f *flood) List(context.Context, metav1.ListOptions) (*client.List[*corev1.Pod], error) {
+	list := &client.List[*corev1.Pod]{Items: append([]*corev1.Pod(nil), f.pods...)}
 	list.ResourceVersion = fmt.Sprint(firstVersion)
 	return list, nil
 }
@@ -181,7 +181,7 @@ type torrent struct {
 }
 
 // Next implements reflector.Stream.
-func (w *torrent) Next() (ev rest.WatchEvent[*corev1.Pod], err error) {
+func (w *torrent) Next() (ev client.WatchEvent[*corev1.Pod], err error) {
 	if w.n == 0 {
 		select {
 		case <-w.begin:
@@ -194,7 +194,7 @@ func (w *torrent) Next() (ev rest.WatchEvent[*corev1.Pod], err error) {
 		return ev, io.EOF
 	}
 	w.n++
-	return rest.WatchEvent[*corev1.Pod]{Type: watch.Modified, Object: w.events[w.n-1]}, nil
+	return client.WatchEvent[*corev1.Pod]{Type: watch.Modified, Object: w.events[w.n-1]}, nil
 }
 
 // Close implements reflector.Stream.

@@ -15,13 +15,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/levelwire/levelwire/benchmarks/herd"
 	"github.com/levelwire/levelwire/benchmarks/measure"
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // libraryTask is an informer of all pods, made by a library.
@@ -47,10 +47,10 @@ func library(ctx context.Context, p *parent) error {
 	}
 	l := &subject{network: network{open: make(chan struct{})}}
 	l.network.release()
-	start := map[string]func(context.Context, *clientrest.Config) error{clientGo: l.theirs, ourLibrary: l.ours}[task.Library]
-	config := &clientrest.Config{
+	start := map[string]func(context.Context, *rest.Config) error{clientGo: l.theirs, ourLibrary: l.ours}[task.Library]
+	config := &rest.Config{
 		Host: task.Access.URL, QPS: -1,
-		TLSClientConfig: clientrest.TLSClientConfig{CAData: task.Access.CA, CertData: task.Access.Cert, KeyData: task.Access.Key},
+		TLSClientConfig: rest.TLSClientConfig{CAData: task.Access.CA, CertData: task.Access.Cert, KeyData: task.Access.Key},
 	}
 	if err := start(ctx, config); err != nil {
 		return fmt.Errorf("%s: %w", task.Library, err)
@@ -148,12 +148,12 @@ func (l *subject) report() (libraryReport, error) {
 }
 
 // ours starts an informer of Levelwire's library, and waits until it has synced.
-func (l *subject) ours(ctx context.Context, config *clientrest.Config) error {
-	client, err := rest.New(config, rest.Options{ContentType: rest.Protobuf, Dial: l.network.dial, WrapTransport: l.counting})
+func (l *subject) ours(ctx context.Context, config *rest.Config) error {
+	c, err := client.New(config, client.Options{ContentType: client.Protobuf, Dial: l.network.dial, WrapTransport: l.counting})
 	if err != nil {
 		return err
 	}
-	factory := informer.NewFactory(client, informer.Options{})
+	factory := informer.NewFactory(c, informer.Options{})
 	i := informer.For[*corev1.Pod](factory, informer.ListOptions{})
 	registration, err := i.AddHandler(informer.HandlerFuncs[*corev1.Pod]{
 		Add:    func(pod *corev1.Pod, _ bool) { l.set(pod) },
@@ -176,15 +176,15 @@ func (l *subject) ours(ctx context.Context, config *clientrest.Config) error {
 }
 
 // theirs starts one of client-go.
-func (l *subject) theirs(ctx context.Context, config *clientrest.Config) error {
+func (l *subject) theirs(ctx context.Context, config *rest.Config) error {
 	config.Dial = l.network.dial
 	config.ContentType, config.AcceptContentTypes = protobufType, protobufType+","+jsonType
 	config.Wrap(l.counting)
-	client, err := kubernetes.NewForConfig(config)
+	c, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err
 	}
-	factory := informers.NewSharedInformerFactory(client, 0)
+	factory := informers.NewSharedInformerFactory(c, 0)
 	registration, err := factory.Core().V1().Pods().Informer().AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(pod any) { l.set(pod.(*corev1.Pod)) },
 		UpdateFunc: func(_, pod any) { l.set(pod.(*corev1.Pod)) },

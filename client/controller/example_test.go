@@ -9,19 +9,19 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // A controller that gives every namespace a ConfigMap: a function from a key to
 // the state that is wanted, and what leads to keys.
 func Example() {
-	client, err := rest.FromKubeconfig("admin.kubeconfig", rest.Options{})
+	cl, err := client.FromKubeconfig("admin.kubeconfig", client.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	factory := informer.NewFactory(client, informer.Options{})
+	factory := informer.NewFactory(cl, informer.Options{})
 	namespaces := informer.For[*corev1.Namespace](factory, informer.ListOptions{})
 	configMaps := informer.For[*corev1.ConfigMap](factory, informer.ListOptions{FieldSelector: "metadata.name=welcome"})
 
@@ -34,7 +34,7 @@ func Example() {
 			return controller.Result{}, nil
 		}
 		welcome := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "welcome"}, Data: map[string]string{"text": "hello " + key.Name}}
-		_, err := rest.For[*corev1.ConfigMap](client).Namespace(key.Name).Create(ctx, welcome, metav1.CreateOptions{})
+		_, err := client.For[*corev1.ConfigMap](cl).Namespace(key.Name).Create(ctx, welcome, metav1.CreateOptions{})
 		if err != nil && !apierrors.IsAlreadyExists(err) { // the local copy may be behind
 			return controller.Result{}, fmt.Errorf("welcome %s: %w", key.Name, err)
 		}

@@ -3,7 +3,7 @@ package controller
 import (
 	"maps"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 )
 
 // ChangeKind says what happened to an object.
@@ -17,7 +17,7 @@ const (
 )
 
 // Change is what a Predicate decides on.
-type Change[T rest.Object] struct {
+type Change[T client.Object] struct {
 	Kind ChangeKind
 	// Object is the new state; of a deleted object the last one that was seen.
 	Object T
@@ -36,32 +36,32 @@ func (c Change[T]) Resync() bool {
 
 // Predicate tells whether a change matters. It must not change the objects.
 // The predicates of this package let everything pass that is no update.
-type Predicate[T rest.Object] func(change Change[T]) bool
+type Predicate[T client.Object] func(change Change[T]) bool
 
 // GenerationChanged leaves out updates of metadata and status: the server
 // counts an object's generation up when its spec changes. The beginning of a
 // deletion passes. Kinds without a generation never pass.
-func GenerationChanged[T rest.Object](change Change[T]) bool {
+func GenerationChanged[T client.Object](change Change[T]) bool {
 	return change.Kind != Updated ||
 		change.Old.GetGeneration() != change.Object.GetGeneration() ||
 		(change.Old.GetDeletionTimestamp() == nil) != (change.Object.GetDeletionTimestamp() == nil)
 }
 
 // LabelsChanged leaves out updates that keep all labels.
-func LabelsChanged[T rest.Object](change Change[T]) bool {
+func LabelsChanged[T client.Object](change Change[T]) bool {
 	return change.Kind != Updated || !maps.Equal(change.Old.GetLabels(), change.Object.GetLabels())
 }
 
 // AnnotationsChanged leaves out updates that keep all annotations.
-func AnnotationsChanged[T rest.Object](change Change[T]) bool {
+func AnnotationsChanged[T client.Object](change Change[T]) bool {
 	return change.Kind != Updated || !maps.Equal(change.Old.GetAnnotations(), change.Object.GetAnnotations())
 }
 
 // NoResync leaves out resyncs.
-func NoResync[T rest.Object](change Change[T]) bool { return !change.Resync() }
+func NoResync[T client.Object](change Change[T]) bool { return !change.Resync() }
 
 // Any lets pass what one of the predicates does.
-func Any[T rest.Object](predicates ...Predicate[T]) Predicate[T] {
+func Any[T client.Object](predicates ...Predicate[T]) Predicate[T] {
 	return func(change Change[T]) bool {
 		for _, wanted := range predicates {
 			if wanted(change) {

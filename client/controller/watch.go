@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // Source is anything that has to be complete before the workers begin: an
@@ -33,7 +33,7 @@ type Map[T any] func(obj T, add func(Key))
 // that is added, changed or deleted, as far as all predicates agree. As with
 // Owns, Watch, Handle and WaitFor it has to be said before Run, which fails if
 // somebody still adds to what it watches.
-func For[T rest.Object](c *Controller, inf *informer.SharedInformer[T], when ...Predicate[T]) {
+func For[T client.Object](c *Controller, inf *informer.SharedInformer[T], when ...Predicate[T]) {
 	watch(c, inf, mapping[T]{keys: func(obj T, add func(Key)) { add(KeyOf(obj)) }, when: when})
 }
 
@@ -42,7 +42,7 @@ func For[T rest.Object](c *Controller, inf *informer.SharedInformer[T], when ...
 // the kind. An object that changes hands concerns both owners. The owner is
 // looked for in the object's namespace; owners of a cluster-scoped kind need
 // Watch with a Map.
-func Owns[T rest.Object](c *Controller, inf *informer.SharedInformer[T], owner schema.GroupVersionKind, when ...Predicate[T]) {
+func Owns[T client.Object](c *Controller, inf *informer.SharedInformer[T], owner schema.GroupVersionKind, when ...Predicate[T]) {
 	Watch(c, inf, func(obj T, add func(Key)) {
 		if ref := metav1.GetControllerOfNoCopy(obj); ref != nil && IsOwner(ref, owner) {
 			add(Key{Namespace: obj.GetNamespace(), Name: ref.Name})
@@ -63,11 +63,11 @@ func IsOwner(ref *metav1.OwnerReference, kind schema.GroupVersionKind) bool {
 // Watch has the controller called with the keys that keys makes of each object
 // of the informer that is added or deleted, and of the old and the new state of
 // one that is changed, as far as all predicates agree.
-func Watch[T rest.Object](c *Controller, inf *informer.SharedInformer[T], keys Map[T], when ...Predicate[T]) {
+func Watch[T client.Object](c *Controller, inf *informer.SharedInformer[T], keys Map[T], when ...Predicate[T]) {
 	watch(c, inf, mapping[T]{keys: keys, both: true, when: when})
 }
 
-func watch[T rest.Object](c *Controller, inf *informer.SharedInformer[T], m mapping[T]) {
+func watch[T client.Object](c *Controller, inf *informer.SharedInformer[T], m mapping[T]) {
 	m.fresh, m.low = c.Add, func(key Key) { c.AddPriority(key, Low) }
 	Handle(c, inf, m)
 }
@@ -75,7 +75,7 @@ func watch[T rest.Object](c *Controller, inf *informer.SharedInformer[T], m mapp
 // Handle has a handler called by the informer for as long as the controller
 // runs. It is for handlers that do more than adding keys, which they do with
 // Add.
-func Handle[T rest.Object](c *Controller, inf *informer.SharedInformer[T], handler informer.Handler[T]) {
+func Handle[T client.Object](c *Controller, inf *informer.SharedInformer[T], handler informer.Handler[T]) {
 	c.addSource(source{name: inf.Name(), start: func() (*informer.Registration, error) {
 		return inf.AddHandler(handler, informer.HandlerOptions{Name: c.opts.Name})
 	}})
@@ -98,7 +98,7 @@ func (c *Controller) addSource(s source) {
 }
 
 // mapping is the handler that turns changes into keys.
-type mapping[T rest.Object] struct {
+type mapping[T client.Object] struct {
 	fresh, low func(Key) // add a key that has changed, or that is only shown
 	keys       Map[T]
 	both       bool // the old state may have other keys than the new one

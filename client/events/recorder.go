@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 )
 
 // Limits of a Recorder's memory. An event beyond the queue's length is
@@ -49,7 +49,7 @@ func About(gvk schema.GroupVersionKind, obj metav1.Object) Regarding {
 // Recorder writes events in the background, from Run. It is safe for
 // concurrent use.
 type Recorder struct {
-	events    rest.Resource[*corev1.Event]
+	events    client.Resource[*corev1.Event]
 	component string
 	host      string
 	log       *slog.Logger
@@ -81,9 +81,9 @@ type written struct {
 }
 
 // New returns a recorder for a component, on a host if it runs on one.
-func New(client *rest.Client, component, host string, log *slog.Logger) *Recorder {
+func New(c *client.Client, component, host string, log *slog.Logger) *Recorder {
 	return &Recorder{
-		events: rest.For[*corev1.Event](client), component: component, host: host, log: log,
+		events: client.For[*corev1.Event](c), component: component, host: host, log: log,
 		queue: make(chan occurrence, queueLength), seen: map[identity]written{},
 	}
 }

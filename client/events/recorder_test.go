@@ -12,9 +12,9 @@ import (
 
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
-	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -28,12 +28,12 @@ func newRecorder(t *testing.T) *Recorder {
 		_, _ = io.Copy(w, r.Body)
 	}))
 	t.Cleanup(server.Close)
-	client, err := rest.New(&clientrest.Config{Host: server.URL}, rest.Options{})
+	c, err := client.New(&rest.Config{Host: server.URL}, client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(client.CloseIdleConnections)
-	return New(client, "tester", "", slog.New(slog.DiscardHandler))
+	t.Cleanup(c.CloseIdleConnections)
+	return New(c, "tester", "", slog.New(slog.DiscardHandler))
 }
 
 func TestNamesAreUnique(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/reflector"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // flood is a server whose watch gives an event whenever it is asked, out of
@@ -51,8 +51,8 @@ func newFlood(pods, count int) *flood {
 	return f
 }
 
-func (f *flood) List(context.Context, metav1.ListOptions) (*rest.List[*corev1.Pod], error) {
-	list := &rest.List[*corev1.Pod]{Items: append([]*corev1.Pod(nil), f.pods...)}
+func (f *flood) List(context.Context, metav1.ListOptions) (*client.List[*corev1.Pod], error) {
+	list := &client.List[*corev1.Pod]{Items: append([]*corev1.Pod(nil), f.pods...)}
 	list.ResourceVersion = "1"
 	return list, nil
 }
@@ -67,7 +67,7 @@ type torrent struct {
 	n   int
 }
 
-func (w *torrent) Next() (ev rest.WatchEvent[*corev1.Pod], err error) {
+func (w *torrent) Next() (ev client.WatchEvent[*corev1.Pod], err error) {
 	if w.n == 0 {
 		select {
 		case <-w.begin:
@@ -80,7 +80,7 @@ func (w *torrent) Next() (ev rest.WatchEvent[*corev1.Pod], err error) {
 		return ev, io.EOF
 	}
 	w.n++
-	return rest.WatchEvent[*corev1.Pod]{Type: watch.Modified, Object: w.events[w.n-1]}, nil
+	return client.WatchEvent[*corev1.Pod]{Type: watch.Modified, Object: w.events[w.n-1]}, nil
 }
 
 func (*torrent) Close() {}

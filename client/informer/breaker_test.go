@@ -14,8 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/reflector"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // tripwire is a server that calls trip at the beginning or end of the nth
@@ -33,7 +33,7 @@ func (w *tripwire) operation() {
 	}
 }
 
-func (w *tripwire) List(ctx context.Context, opts metav1.ListOptions) (*rest.List[*corev1.Pod], error) {
+func (w *tripwire) List(ctx context.Context, opts metav1.ListOptions) (*client.List[*corev1.Pod], error) {
 	w.operation()
 	defer w.operation()
 	return w.script.List(ctx, opts)
@@ -54,7 +54,7 @@ type tripping struct {
 	wire *tripwire
 }
 
-func (s *tripping) Next() (rest.WatchEvent[*corev1.Pod], error) {
+func (s *tripping) Next() (client.WatchEvent[*corev1.Pod], error) {
 	s.wire.operation()
 	defer s.wire.operation()
 	return s.Stream.Next()
@@ -96,7 +96,7 @@ func stopAt(t *testing.T, at int64, assemble func(*testing.T, *tripwire) *Shared
 	wire.set("a", 1, nil)
 	i := assemble(t, wire)
 	must(t, i.Repair(RepairOptions[*corev1.Pod]{Interval: time.Second,
-		List: func(context.Context, metav1.ListOptions) (*rest.List[*metav1.PartialObjectMetadata], error) {
+		List: func(context.Context, metav1.ListOptions) (*client.List[*metav1.PartialObjectMetadata], error) {
 			wire.operation()
 			return nil, io.ErrUnexpectedEOF
 		},
@@ -157,9 +157,9 @@ type single struct {
 	told bool
 }
 
-func (s *single) Next() (rest.WatchEvent[*corev1.Pod], error) {
+func (s *single) Next() (client.WatchEvent[*corev1.Pod], error) {
 	if s.told {
-		return rest.WatchEvent[*corev1.Pod]{}, io.EOF
+		return client.WatchEvent[*corev1.Pod]{}, io.EOF
 	}
 	s.told = true
 	return s.Stream.Next()

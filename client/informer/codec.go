@@ -15,11 +15,11 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 )
 
 // codec turns objects into the bytes of a cache file and back.
-type codec[T rest.Object] struct {
+type codec[T client.Object] struct {
 	name   string // of the encoding and the type's shape
 	append func(dst []byte, obj T) ([]byte, error)
 	// decoder returns a function for one goroutine, whose objects share what
@@ -35,7 +35,7 @@ type message interface {
 
 // newCodec is encodingOf, with a name that tells apart types that hold
 // different things.
-func newCodec[T rest.Object]() (codec[T], error) {
+func newCodec[T client.Object]() (codec[T], error) {
 	c, err := encodingOf[T]()
 	if err != nil {
 		return c, fmt.Errorf("objects cannot be kept on disk: %w", err)
@@ -47,7 +47,7 @@ func newCodec[T rest.Object]() (codec[T], error) {
 
 // encodingOf uses protobuf for built-in types, whose Go type says their kind,
 // and JSON for all others.
-func encodingOf[T rest.Object]() (codec[T], error) {
+func encodingOf[T client.Object]() (codec[T], error) {
 	typ := reflect.TypeFor[T]()
 	if typ.Kind() != reflect.Pointer {
 		return codec[T]{}, fmt.Errorf("%v is no pointer", typ)
@@ -62,7 +62,7 @@ func encodingOf[T rest.Object]() (codec[T], error) {
 		c.name = "protobuf"
 		c.append = func(dst []byte, obj T) ([]byte, error) { return appendMessage(dst, any(obj).(message)) }
 		c.decoder = func() func([]byte) (T, error) {
-			decode, _ := rest.MessageDecoder(newT) // it can: it is a message
+			decode, _ := client.MessageDecoder(newT) // it can: it is a message
 			return decode
 		}
 	}
@@ -71,7 +71,7 @@ func encodingOf[T rest.Object]() (codec[T], error) {
 
 // builtin tells that a type is of client-go's scheme. Metadata is, but its
 // kind tells something.
-func builtin(obj rest.Object) bool {
+func builtin(obj client.Object) bool {
 	if _, ok := obj.(*metav1.PartialObjectMetadata); ok {
 		return false
 	}
@@ -89,7 +89,7 @@ func appendMessage(dst []byte, m message) ([]byte, error) {
 	return dst, err
 }
 
-func appendJSON[T rest.Object](dst []byte, obj T) ([]byte, error) {
+func appendJSON[T client.Object](dst []byte, obj T) ([]byte, error) {
 	var value any = obj
 	if u, ok := value.(*unstructured.Unstructured); ok {
 		value = u.Object

@@ -17,10 +17,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer/informertest"
-	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/internal/faultnet"
 )
 
@@ -53,7 +53,7 @@ func scripted(t *testing.T) informertest.Server {
 		_ = server.Close()
 		<-served
 	})
-	return informertest.Server{Config: &clientrest.Config{Host: "http://memory"}, Options: rest.Options{Dial: pipe.Dial, ForceHTTP1: true}}
+	return informertest.Server{Config: &rest.Config{Host: "http://memory"}, Options: client.Options{Dial: pipe.Dial, ForceHTTP1: true}}
 }
 
 func (m *memory) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -14,8 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/diskcache"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // DiskOptions keeps an informer's objects in a file, so that a process that
@@ -125,7 +125,7 @@ func fileName(server, resource, selection, typ string) string {
 }
 
 // disk is the file of one informer.
-type disk[T rest.Object] struct {
+type disk[T client.Object] struct {
 	opts     DiskOptions
 	codec    codec[T]
 	identity diskcache.Identity

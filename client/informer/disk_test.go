@@ -20,9 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/diskcache"
 	"github.com/levelwire/levelwire/client/reflector"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // life is one process with an informer that keeps its pods on disk.
@@ -374,7 +374,7 @@ func TestCodecsKeepWhatTheServerSent(t *testing.T) {
 		"spec": map[string]any{"exact": int64(1) << 62, "share": 0.5, "list": []any{"<", nil, true}}}})
 }
 
-func roundTrip[T rest.Object](t *testing.T, encoding string, obj T) {
+func roundTrip[T client.Object](t *testing.T, encoding string, obj T) {
 	t.Helper()
 	c, err := newCodec[T]()
 	if err != nil || !strings.HasPrefix(c.name, encoding) {

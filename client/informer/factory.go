@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/reflector"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // Options configures a Factory.
@@ -42,7 +42,7 @@ type Options struct {
 // Factory holds one informer per resource and ListOptions. All methods may be
 // called concurrently.
 type Factory struct {
-	client *rest.Client
+	client *client.Client
 	opts   Options
 
 	mu        sync.Mutex
@@ -80,41 +80,41 @@ type informerKey struct {
 }
 
 // NewFactory returns a factory without informers.
-func NewFactory(client *rest.Client, opts Options) *Factory {
+func NewFactory(c *client.Client, opts Options) *Factory {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	opts.Reflector.Logger = opts.Logger
 	if opts.Disk.Identify == nil {
-		opts.Disk.Identify = clusterOf(client)
+		opts.Disk.Identify = clusterOf(c)
 	}
-	return &Factory{client: client, opts: opts, informers: map[informerKey]runnable{}, started: map[runnable]bool{}}
+	return &Factory{client: c, opts: opts, informers: map[informerKey]runnable{}, started: map[runnable]bool{}}
 }
 
 // For returns the factory's informer of a built-in type, making it if it is
 // the first call with these options. It has to be started by
 // [Factory.Start], which may be called again for informers that came later.
-func For[T rest.Object](f *Factory, opts ListOptions) *SharedInformer[T] {
-	return of(f, rest.For[T](f.client), opts)
+func For[T client.Object](f *Factory, opts ListOptions) *SharedInformer[T] {
+	return of(f, client.For[T](f.client), opts)
 }
 
 // ForResource is For with a Go type for custom resources; newT must return a
 // new, empty object at each call.
-func ForResource[T rest.Object](f *Factory, gvr schema.GroupVersionResource, newT func() T, opts ListOptions) *SharedInformer[T] {
-	return of(f, rest.ForResource(f.client, gvr, newT), opts)
+func ForResource[T client.Object](f *Factory, gvr schema.GroupVersionResource, newT func() T, opts ListOptions) *SharedInformer[T] {
+	return of(f, client.ForResource(f.client, gvr, newT), opts)
 }
 
 // Dynamic is For without a Go type.
 func Dynamic(f *Factory, gvr schema.GroupVersionResource, opts ListOptions) *SharedInformer[*unstructured.Unstructured] {
-	return of(f, rest.Dynamic(f.client, gvr), opts)
+	return of(f, client.Dynamic(f.client, gvr), opts)
 }
 
 // Metadata is For of which the server sends the metadata only.
 func Metadata(f *Factory, gvr schema.GroupVersionResource, opts ListOptions) *SharedInformer[*metav1.PartialObjectMetadata] {
-	return of(f, rest.Metadata(f.client, gvr), opts)
+	return of(f, client.Metadata(f.client, gvr), opts)
 }
 
-func of[T rest.Object](f *Factory, endpoint rest.Resource[T], opts ListOptions) *SharedInformer[T] {
+func of[T client.Object](f *Factory, endpoint client.Resource[T], opts ListOptions) *SharedInformer[T] {
 	opts = opts.in(f.opts)
 	key := informerKey{reflect.TypeFor[T](), endpoint.GroupVersionResource(), opts.key()}
 	f.mu.Lock()
@@ -130,7 +130,7 @@ func of[T rest.Object](f *Factory, endpoint rest.Resource[T], opts ListOptions) 
 
 // assemble makes an informer. What is wrong with the options is what its Err
 // says.
-func assemble[T rest.Object](f *Factory, endpoint rest.Resource[T], opts ListOptions) *SharedInformer[T] {
+func assemble[T client.Object](f *Factory, endpoint client.Resource[T], opts ListOptions) *SharedInformer[T] {
 	gvr := endpoint.GroupVersionResource()
 	var origins []origin[T]
 	for _, namespace := range opts.namespaces() {
@@ -157,12 +157,12 @@ func assemble[T rest.Object](f *Factory, endpoint rest.Resource[T], opts ListOpt
 
 // repairWith compares by what the endpoint's metadata says: the lists of
 // several namespaces one after another, as if they were pages of one.
-func repairWith[T rest.Object](interval time.Duration, client *rest.Client, endpoint rest.Resource[T], selected ListOptions) RepairOptions[T] {
-	metadata := rest.Metadata(client, endpoint.GroupVersionResource())
+func repairWith[T client.Object](interval time.Duration, c *client.Client, endpoint client.Resource[T], selected ListOptions) RepairOptions[T] {
+	metadata := client.Metadata(c, endpoint.GroupVersionResource())
 	namespaces := selected.namespaces()
 	return RepairOptions[T]{
 		Interval: interval,
-		List: func(ctx context.Context, opts metav1.ListOptions) (*rest.List[*metav1.PartialObjectMetadata], error) {
+		List: func(ctx context.Context, opts metav1.ListOptions) (*client.List[*metav1.PartialObjectMetadata], error) {
 			selected.apply(&opts)
 			n, token := splitToken(opts.Continue)
 			opts.Continue = token

@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/reflector"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -28,10 +28,10 @@ type script struct {
 	mu      sync.Mutex
 	version int
 	pods    map[string]*corev1.Pod
-	events  []rest.WatchEvent[*corev1.Pod] // the event of version n is events[n-1]
-	expired int                            // watches from before it get 410
-	changed chan struct{}                  // closed by the next change
-	cut     chan struct{}                  // closed by cutAll
+	events  []client.WatchEvent[*corev1.Pod] // the event of version n is events[n-1]
+	expired int                              // watches from before it get 410
+	changed chan struct{}                    // closed by the next change
+	cut     chan struct{}                    // closed by cutAll
 	watches int
 	lists   int
 	// down, while not nil, keeps watches from opening; it is closed by up.
@@ -67,7 +67,7 @@ func (s *script) remove(name string) {
 func (s *script) note(kind watch.EventType, pod *corev1.Pod) {
 	s.version++
 	pod.ResourceVersion = strconv.Itoa(s.version)
-	s.events = append(s.events, rest.WatchEvent[*corev1.Pod]{Type: kind, Object: pod})
+	s.events = append(s.events, client.WatchEvent[*corev1.Pod]{Type: kind, Object: pod})
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
@@ -107,11 +107,11 @@ func (s *script) forget() {
 	s.cut = make(chan struct{})
 }
 
-func (s *script) List(context.Context, metav1.ListOptions) (*rest.List[*corev1.Pod], error) {
+func (s *script) List(context.Context, metav1.ListOptions) (*client.List[*corev1.Pod], error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lists++
-	list := &rest.List[*corev1.Pod]{}
+	list := &client.List[*corev1.Pod]{}
 	list.ResourceVersion = strconv.Itoa(s.version)
 	for _, name := range slices.Sorted(maps.Keys(s.pods)) { // as servers order them
 		list.Items = append(list.Items, s.pods[name])
@@ -154,7 +154,7 @@ type stream struct {
 	closed chan struct{}
 }
 
-func (w *stream) Next() (ev rest.WatchEvent[*corev1.Pod], err error) {
+func (w *stream) Next() (ev client.WatchEvent[*corev1.Pod], err error) {
 	for {
 		w.script.mu.Lock()
 		changed := w.script.changed

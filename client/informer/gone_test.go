@@ -11,8 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/reflector"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // table is a server that may or may not have the resource.
@@ -37,7 +37,7 @@ func (s *table) set(without bool) {
 	s.forget() // which ends the watches
 }
 
-func (s *table) List(ctx context.Context, opts metav1.ListOptions) (*rest.List[*corev1.Pod], error) {
+func (s *table) List(ctx context.Context, opts metav1.ListOptions) (*client.List[*corev1.Pod], error) {
 	if err := s.refusal(); err != nil {
 		return nil, err
 	}

@@ -10,15 +10,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/cache"
 	"github.com/levelwire/levelwire/client/reflector"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // SharedInformer keeps a copy of the objects of one resource and tells its
 // handlers what changes. It is made by a [Factory], or by [New] around any
 // source. All methods may be called concurrently.
-type SharedInformer[T rest.Object] struct {
+type SharedInformer[T client.Object] struct {
 	name    string
 	log     *slog.Logger
 	parts   []*part[T] // one, or one for each namespace of several; constant
@@ -65,20 +65,20 @@ const (
 
 // New returns an informer that has not started, around any source of objects.
 // Most programs use [For] with a [Factory] instead.
-func New[T rest.Object](name string, source reflector.ListerWatcher[T], opts reflector.Options) *SharedInformer[T] {
+func New[T client.Object](name string, source reflector.ListerWatcher[T], opts reflector.Options) *SharedInformer[T] {
 	return newInformer(name, []origin[T]{{source: source}}, opts, 0)
 }
 
 // origin is where the objects of a namespace come from; "": all objects.
-type origin[T rest.Object] struct {
+type origin[T client.Object] struct {
 	namespace string
 	source    reflector.ListerWatcher[T]
-	// apart is the same without rest.Resource.Sharing, for a transform that
+	// apart is the same without client.Resource.Sharing, for a transform that
 	// changes objects in place; nil: source does not share.
 	apart reflector.ListerWatcher[T]
 }
 
-func newInformer[T rest.Object](name string, origins []origin[T], opts reflector.Options, resync time.Duration) *SharedInformer[T] {
+func newInformer[T client.Object](name string, origins []origin[T], opts reflector.Options, resync time.Duration) *SharedInformer[T] {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}

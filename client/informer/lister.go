@@ -3,13 +3,13 @@ package informer
 import (
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/cache"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // Lister reads an informer's local copy. Objects are shared: they must not be
 // changed. It is safe for concurrent use.
-type Lister[T rest.Object] struct{ indexer *cache.Indexer[T] }
+type Lister[T client.Object] struct{ indexer *cache.Indexer[T] }
 
 // Get returns an object by name; the namespace of a cluster-scoped one is "".
 func (l Lister[T]) Get(namespace, name string) (T, bool) {

@@ -10,14 +10,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/cache"
 	"github.com/levelwire/levelwire/client/reflector"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // part is one list and watch that the local copy is kept by: of everything
 // there is, or of one namespace of several.
-type part[T rest.Object] struct {
+type part[T client.Object] struct {
 	informer  *SharedInformer[T]
 	namespace string // "": everything
 	source    reflector.ListerWatcher[T]
@@ -168,7 +168,7 @@ func (i *SharedInformer[T]) listing() (before time.Time, yes bool) {
 }
 
 // sink is where a part's reflector writes: the DeltaFIFO, behind the transform.
-type sink[T rest.Object] struct{ part *part[T] }
+type sink[T client.Object] struct{ part *part[T] }
 
 func (s sink[T]) Add(obj T) error    { return s.write(obj, s.part.informer.fifo.Add) }
 func (s sink[T]) Update(obj T) error { return s.write(obj, s.part.informer.fifo.Update) }

@@ -12,18 +12,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/cache"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // RepairOptions has an informer compare its local copy with the server from
 // time to time, and mend it: a lost event would otherwise be wrong for ever.
-type RepairOptions[T rest.Object] struct {
+type RepairOptions[T client.Object] struct {
 	// Interval is the time between two comparisons, varied by a tenth. At least
 	// a second.
 	Interval time.Duration
 	// List lists the metadata of what the informer selects.
-	List func(ctx context.Context, opts metav1.ListOptions) (*rest.List[*metav1.PartialObjectMetadata], error)
+	List func(ctx context.Context, opts metav1.ListOptions) (*client.List[*metav1.PartialObjectMetadata], error)
 	// Get reads one object.
 	Get func(ctx context.Context, namespace, name string) (T, error)
 }
@@ -79,7 +79,7 @@ const (
 )
 
 // repairer is the goroutine that compares, and what the reflector's tells it.
-type repairer[T rest.Object] struct {
+type repairer[T client.Object] struct {
 	informer *SharedInformer[T]
 	opts     RepairOptions[T]
 	seed     maphash.Seed

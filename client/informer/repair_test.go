@@ -14,15 +14,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/reflector"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // digest is the metadata of all pods of the script.
-func (s *script) digest(context.Context, metav1.ListOptions) (*rest.List[*metav1.PartialObjectMetadata], error) {
+func (s *script) digest(context.Context, metav1.ListOptions) (*client.List[*metav1.PartialObjectMetadata], error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := &rest.List[*metav1.PartialObjectMetadata]{}
+	list := &client.List[*metav1.PartialObjectMetadata]{}
 	list.ResourceVersion = strconv.Itoa(s.version)
 	for _, pod := range s.pods {
 		list.Items = append(list.Items, &metav1.PartialObjectMetadata{ObjectMeta: pod.ObjectMeta})
@@ -96,7 +96,7 @@ func TestDivergedCopyIsMendedAndHandlersHearOfIt(t *testing.T) {
 func TestRepairLeavesObjectsWithEventsToTheirEvents(t *testing.T) {
 	change := func(s *script, o *RepairOptions[*corev1.Pod]) {
 		// While the digest travels, everything that differs changes.
-		o.List = func(ctx context.Context, opts metav1.ListOptions) (*rest.List[*metav1.PartialObjectMetadata], error) {
+		o.List = func(ctx context.Context, opts metav1.ListOptions) (*client.List[*metav1.PartialObjectMetadata], error) {
 			list, err := s.digest(ctx, opts)
 			s.set("a", 1, nil)
 			s.remove("b")
@@ -119,7 +119,7 @@ func TestRepairLeavesObjectsWithEventsToTheirEvents(t *testing.T) {
 
 func TestRepairIsAbandonedWhenTheServerFails(t *testing.T) {
 	change := func(_ *script, o *RepairOptions[*corev1.Pod]) {
-		o.List = func(context.Context, metav1.ListOptions) (*rest.List[*metav1.PartialObjectMetadata], error) {
+		o.List = func(context.Context, metav1.ListOptions) (*client.List[*metav1.PartialObjectMetadata], error) {
 			return nil, errors.New("no")
 		}
 	}
@@ -151,10 +151,10 @@ func TestRepairOptionsAreChecked(t *testing.T) {
 // test says.
 type differing struct {
 	*script
-	answer func(held []*corev1.Pod) *rest.Difference[*corev1.Pod]
+	answer func(held []*corev1.Pod) *client.Difference[*corev1.Pod]
 }
 
-func (d *differing) Difference(_ context.Context, held []*corev1.Pod, _ metav1.ListOptions) (*rest.Difference[*corev1.Pod], error) {
+func (d *differing) Difference(_ context.Context, held []*corev1.Pod, _ metav1.ListOptions) (*client.Difference[*corev1.Pod], error) {
 	return d.answer(held), nil
 }
 
@@ -166,10 +166,10 @@ func TestRepairWaitsForADifference(t *testing.T) {
 		s, r := newScript(), &record{}
 		s.set("lost", 1, nil)
 		s.set("kept", 2, nil)
-		source := &differing{script: s, answer: func(held []*corev1.Pod) *rest.Difference[*corev1.Pod] {
+		source := &differing{script: s, answer: func(held []*corev1.Pod) *client.Difference[*corev1.Pod] {
 			time.Sleep(time.Minute) // rounds of comparison go by
 			s.remove("lost")
-			return &rest.Difference[*corev1.Pod]{ResourceVersion: strconv.Itoa(s.version), Kept: held}
+			return &client.Difference[*corev1.Pod]{ResourceVersion: strconv.Itoa(s.version), Kept: held}
 		}}
 		i := New[*corev1.Pod]("pods", source, reflector.Options{PagedList: true})
 		if err := i.Repair(RepairOptions[*corev1.Pod]{Interval: 10 * time.Second, List: s.digest, Get: s.get}); err != nil {

@@ -9,8 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/diskcache"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // identityPatience is how long a restored state waits for the server to say
@@ -158,7 +158,7 @@ func (d *disk[T]) accepts(named string, err error) bool {
 
 // clusterOf returns a function that asks once, successfully, for all
 // informers of a factory.
-func clusterOf(client *rest.Client) func(context.Context) (string, error) {
+func clusterOf(c *client.Client) func(context.Context) (string, error) {
 	turn := make(chan struct{}, 1) // guards cluster
 	cluster := ""
 	return func(ctx context.Context) (string, error) {
@@ -171,7 +171,7 @@ func clusterOf(client *rest.Client) func(context.Context) (string, error) {
 		if cluster != "" {
 			return cluster, nil
 		}
-		namespaces := rest.Metadata(client, corev1.SchemeGroupVersion.WithResource("namespaces"))
+		namespaces := client.Metadata(c, corev1.SchemeGroupVersion.WithResource("namespaces"))
 		namespace, err := namespaces.Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 		if err != nil {
 			return "", fmt.Errorf("the UID of namespace %s: %w", metav1.NamespaceSystem, err)

@@ -6,16 +6,16 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/reflector"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // witness is a part's source as its reflector sees it. It notes what the reflector
 // does not tell: that a list has begun, and that the server goes on from a
 // version that came from disk.
-type witness[T rest.Object] struct{ part *part[T] }
+type witness[T client.Object] struct{ part *part[T] }
 
-func (w witness[T]) List(ctx context.Context, opts metav1.ListOptions) (*rest.List[T], error) {
+func (w witness[T]) List(ctx context.Context, opts metav1.ListOptions) (*client.List[T], error) {
 	w.part.listBegins()
 	return w.part.source.List(ctx, opts)
 }
@@ -35,10 +35,10 @@ func (w witness[T]) Watch(ctx context.Context, opts metav1.ListOptions) (reflect
 }
 
 // Difference asks for one if the source can; it stands for a list.
-func (w witness[T]) Difference(ctx context.Context, held []T, opts metav1.ListOptions) (*rest.Difference[T], error) {
+func (w witness[T]) Difference(ctx context.Context, held []T, opts metav1.ListOptions) (*client.Difference[T], error) {
 	differ, ok := w.part.source.(reflector.Differ[T])
 	if !ok {
-		return nil, rest.ErrNoDifference
+		return nil, client.ErrNoDifference
 	}
 	w.part.listBegins()
 	return differ.Difference(ctx, held, opts)
@@ -50,14 +50,14 @@ func (w witness[T]) Difference(ctx context.Context, held []T, opts metav1.ListOp
 const graceOfResume = 500 * time.Millisecond
 
 // confirming is the first stream from a restored version.
-type confirming[T rest.Object] struct {
+type confirming[T client.Object] struct {
 	reflector.Stream[T]
 	confirm func()
 	timer   *time.Timer
 	told    bool
 }
 
-func (s *confirming[T]) Next() (rest.WatchEvent[T], error) {
+func (s *confirming[T]) Next() (client.WatchEvent[T], error) {
 	event, err := s.Stream.Next()
 	switch {
 	case err != nil:

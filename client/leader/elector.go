@@ -11,7 +11,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 )
 
 var (
@@ -60,11 +60,11 @@ type Stats struct {
 }
 
 // New returns a candidate. It sends nothing yet.
-func New(client *rest.Client, opts Options) (*Elector, error) {
+func New(c *client.Client, opts Options) (*Elector, error) {
 	if err := opts.complete(); err != nil {
 		return nil, err
 	}
-	return newElector(rest.For[*coordinationv1.Lease](client).Namespace(opts.Namespace), opts), nil
+	return newElector(client.For[*coordinationv1.Lease](c).Namespace(opts.Namespace), opts), nil
 }
 
 // newElector needs completed options.

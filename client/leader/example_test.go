@@ -6,8 +6,8 @@ import (
 	"log"
 	"time"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/leader"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // Of all processes that run this one at a time works. Who loses the lead becomes
@@ -15,11 +15,11 @@ import (
 func Example() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	client, err := rest.FromKubeconfig("admin.kubeconfig", rest.Options{})
+	c, err := client.FromKubeconfig("admin.kubeconfig", client.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	elector, err := leader.New(client, leader.Options{Namespace: "default", Name: "greeter"})
+	elector, err := leader.New(c, leader.Options{Namespace: "default", Name: "greeter"})
 	if err != nil {
 		log.Fatal(err)
 	}

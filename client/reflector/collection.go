@@ -3,13 +3,13 @@ package reflector
 import (
 	"strings"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 )
 
 // collection is the set of objects that a streaming list builds up. A server
 // sends each object once and in the order of keys, so as long as it does, the
 // set is a slice; the first object out of order makes an index of it.
-type collection[T rest.Object] struct {
+type collection[T client.Object] struct {
 	items   []T
 	removed []bool // parallel to items; nil: nothing was removed
 	index   map[objectKey]int
@@ -17,7 +17,7 @@ type collection[T rest.Object] struct {
 
 type objectKey struct{ namespace, name string }
 
-func keyOf[T rest.Object](obj T) objectKey {
+func keyOf[T client.Object](obj T) objectKey {
 	return objectKey{namespace: obj.GetNamespace(), name: obj.GetName()}
 }
 

@@ -8,19 +8,19 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 )
 
 // Differ is what a ListerWatcher implements, too, if its server can be told what
 // is held and answer with what is otherwise. [Resource] does.
-type Differ[T rest.Object] interface {
-	// Difference is that of rest.Resource.
-	Difference(ctx context.Context, held []T, opts metav1.ListOptions) (*rest.Difference[T], error)
+type Differ[T client.Object] interface {
+	// Difference is that of client.Resource.
+	Difference(ctx context.Context, held []T, opts metav1.ListOptions) (*client.Difference[T], error)
 }
 
 // Holder is what a Store implements, too, if it can say what it holds. Both are
 // needed for a difference in place of a list.
-type Holder[T rest.Object] interface {
+type Holder[T client.Object] interface {
 	// Held returns the objects that all calls so far have led to. The slice
 	// belongs to the caller, the objects do not.
 	Held() []T
@@ -43,7 +43,7 @@ const (
 
 // differing is what a Reflector knows of differences. It belongs to the
 // goroutine of Run.
-type differing[T rest.Object] struct {
+type differing[T client.Object] struct {
 	differ Differ[T] // nil, as holder: a list is the only way
 	holder Holder[T]
 	due    bool // ask before the next list
@@ -54,7 +54,7 @@ type differing[T rest.Object] struct {
 }
 
 // newDiffering finds out whether both sides are able to.
-func newDiffering[T rest.Object](source ListerWatcher[T], store Store[T]) differing[T] {
+func newDiffering[T client.Object](source ListerWatcher[T], store Store[T]) differing[T] {
 	differ, can := source.(Differ[T])
 	holder, holds := store.(Holder[T])
 	if !can || !holds {
@@ -116,9 +116,9 @@ func (r *Reflector[T]) difference(ctx context.Context) (done bool, err error) {
 
 func resultOf(err error) DifferenceResult {
 	switch {
-	case errors.Is(err, rest.ErrNoDifference):
+	case errors.Is(err, client.ErrNoDifference):
 		return DifferenceUnsupported
-	case errors.Is(err, rest.ErrListInstead):
+	case errors.Is(err, client.ErrListInstead):
 		return DifferenceListInstead
 	}
 	return DifferenceFailed
@@ -126,12 +126,12 @@ func resultOf(err error) DifferenceResult {
 
 // mayPass tells that the same question may be answered later.
 func mayPass(err error) bool {
-	var decode *rest.DecodeError
-	return !errors.As(err, &decode) && !errors.Is(err, rest.ErrFrameTooLarge) && !errors.Is(err, errOlder) && !tooLarge(err)
+	var decode *client.DecodeError
+	return !errors.As(err, &decode) && !errors.Is(err, client.ErrFrameTooLarge) && !errors.Is(err, errOlder) && !tooLarge(err)
 }
 
 // merge gives the store a difference.
-func (r *Reflector[T]) merge(d *rest.Difference[T]) error {
+func (r *Reflector[T]) merge(d *client.Difference[T]) error {
 	received := len(d.Received)
 	if err := r.differing.holder.Merge(d.Dropped, d.Received, d.ResourceVersion); err != nil {
 		return &storeError{fmt.Errorf("store: difference of %d objects to version %q: %w", received, d.ResourceVersion, err)}
@@ -143,7 +143,7 @@ func (r *Reflector[T]) merge(d *rest.Difference[T]) error {
 }
 
 // Difference implements Differ.
-func (e endpoint[T]) Difference(ctx context.Context, held []T, opts metav1.ListOptions) (*rest.Difference[T], error) {
+func (e endpoint[T]) Difference(ctx context.Context, held []T, opts metav1.ListOptions) (*client.Difference[T], error) {
 	if e.tweak != nil {
 		e.tweak(&opts)
 	}

@@ -18,28 +18,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 )
 
 // differer is a server that has forgotten every version but those of its lists
 // and differences.
 type differer struct {
-	asked   []string                                              // "watch 5", "list", "difference 5 of 2"
-	answers []func() (*rest.Difference[*corev1.ConfigMap], error) // of one question for a difference each
-	events  []rest.WatchEvent[*corev1.ConfigMap]                  // of the first watch, before it is told that its version has gone
-	lists   int                                                   // that fail
+	asked   []string                                                // "watch 5", "list", "difference 5 of 2"
+	answers []func() (*client.Difference[*corev1.ConfigMap], error) // of one question for a difference each
+	events  []client.WatchEvent[*corev1.ConfigMap]                  // of the first watch, before it is told that its version has gone
+	lists   int                                                     // that fail
 }
 
-func (d *differer) List(context.Context, metav1.ListOptions) (*rest.List[*corev1.ConfigMap], error) {
+func (d *differer) List(context.Context, metav1.ListOptions) (*client.List[*corev1.ConfigMap], error) {
 	d.asked = append(d.asked, "list")
 	if d.lists > 0 {
 		d.lists--
 		return nil, apierrors.NewServiceUnavailable("busy")
 	}
-	return &rest.List[*corev1.ConfigMap]{ListMeta: metav1.ListMeta{ResourceVersion: "90"}, Items: []*corev1.ConfigMap{configMap("listed", "80")}}, nil
+	return &client.List[*corev1.ConfigMap]{ListMeta: metav1.ListMeta{ResourceVersion: "90"}, Items: []*corev1.ConfigMap{configMap("listed", "80")}}, nil
 }
 
-func (d *differer) Difference(_ context.Context, held []*corev1.ConfigMap, opts metav1.ListOptions) (*rest.Difference[*corev1.ConfigMap], error) {
+func (d *differer) Difference(_ context.Context, held []*corev1.ConfigMap, opts metav1.ListOptions) (*client.Difference[*corev1.ConfigMap], error) {
 	d.asked = append(d.asked, "difference "+opts.ResourceVersion+" of "+strings.Repeat("o", len(held)))
 	answer := d.answers[0]
 	d.answers = d.answers[1:]
@@ -59,17 +59,17 @@ func (d *differer) Watch(ctx context.Context, opts metav1.ListOptions) (Stream[*
 // told is a stream of a few events that then stays open.
 type told struct {
 	ctx    context.Context
-	events []rest.WatchEvent[*corev1.ConfigMap]
+	events []client.WatchEvent[*corev1.ConfigMap]
 }
 
-func (s *told) Next() (rest.WatchEvent[*corev1.ConfigMap], error) {
+func (s *told) Next() (client.WatchEvent[*corev1.ConfigMap], error) {
 	if len(s.events) > 0 {
 		ev := s.events[0]
 		s.events = s.events[1:]
 		return ev, nil
 	}
 	<-s.ctx.Done()
-	return rest.WatchEvent[*corev1.ConfigMap]{}, s.ctx.Err()
+	return client.WatchEvent[*corev1.ConfigMap]{}, s.ctx.Err()
 }
 
 func (*told) Close() {}
@@ -89,30 +89,30 @@ func (h *holder) Merge(dropped, received []*corev1.ConfigMap, version string) er
 
 func TestDifferenceBeforeList(t *testing.T) {
 	kept, old := configMap("kept", "3"), configMap("old", "4")
-	applied := func() (*rest.Difference[*corev1.ConfigMap], error) {
-		return &rest.Difference[*corev1.ConfigMap]{ResourceVersion: "60", Kept: []*corev1.ConfigMap{kept}, Dropped: []*corev1.ConfigMap{old}, Received: []*corev1.ConfigMap{configMap("new", "55")}, Bytes: 123}, nil
+	applied := func() (*client.Difference[*corev1.ConfigMap], error) {
+		return &client.Difference[*corev1.ConfigMap]{ResourceVersion: "60", Kept: []*corev1.ConfigMap{kept}, Dropped: []*corev1.ConfigMap{old}, Received: []*corev1.ConfigMap{configMap("new", "55")}, Bytes: 123}, nil
 	}
-	failing := func(err error) func() (*rest.Difference[*corev1.ConfigMap], error) {
-		return func() (*rest.Difference[*corev1.ConfigMap], error) { return nil, err }
+	failing := func(err error) func() (*client.Difference[*corev1.ConfigMap], error) {
+		return func() (*client.Difference[*corev1.ConfigMap], error) { return nil, err }
 	}
 	cut, away := failing(io.ErrUnexpectedEOF), failing(&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED})
-	type answers = []func() (*rest.Difference[*corev1.ConfigMap], error)
+	type answers = []func() (*client.Difference[*corev1.ConfigMap], error)
 	const byDifference, byList = "kept:3 new:55", "listed:80"
 	for _, test := range []struct {
 		name    string
 		opts    Options
 		answers answers
 		empty   bool
-		events  []rest.WatchEvent[*corev1.ConfigMap]
+		events  []client.WatchEvent[*corev1.ConfigMap]
 		lists   int // that fail
 		asked   string
 		store   string
 		results map[DifferenceResult]int64
 	}{
 		{"applied", Options{}, answers{applied}, false, nil, 0, "watch 5, difference 5 of oo, watch 60", byDifference, map[DifferenceResult]int64{DifferenceApplied: 1}},
-		{"not known to the server", Options{}, answers{failing(rest.ErrNoDifference)}, false, nil, 0,
+		{"not known to the server", Options{}, answers{failing(client.ErrNoDifference)}, false, nil, 0,
 			"watch 5, difference 5 of oo, list, watch 90", byList, map[DifferenceResult]int64{DifferenceUnsupported: 1}},
-		{"not worth it", Options{}, answers{failing(rest.ErrListInstead)}, false, nil, 0,
+		{"not worth it", Options{}, answers{failing(client.ErrListInstead)}, false, nil, 0,
 			"watch 5, difference 5 of oo, list, watch 90", byList, map[DifferenceResult]int64{DifferenceListInstead: 1}},
 		{"cut off twice", Options{}, answers{cut, failing(apierrors.NewServiceUnavailable("busy")), applied}, false, nil, 0,
 			"watch 5, difference 5 of oo, difference 5 of oo, difference 5 of oo, watch 60", byDifference, map[DifferenceResult]int64{DifferenceFailed: 2, DifferenceApplied: 1}},
@@ -123,16 +123,16 @@ func TestDifferenceBeforeList(t *testing.T) {
 		{"lists fail, too", Options{}, answers{cut, cut, cut, cut, applied}, false, nil, 2,
 			"watch 5, difference 5 of oo, difference 5 of oo, difference 5 of oo, list, difference 5 of oo, list, difference 5 of oo, watch 60",
 			byDifference, map[DifferenceResult]int64{DifferenceFailed: 4, DifferenceApplied: 1}},
-		{"not known to a server whose lists fail", Options{}, answers{failing(rest.ErrNoDifference)}, false, nil, 1,
+		{"not known to a server whose lists fail", Options{}, answers{failing(client.ErrNoDifference)}, false, nil, 1,
 			"watch 5, difference 5 of oo, list, list, watch 90", byList, map[DifferenceResult]int64{DifferenceUnsupported: 1}},
-		{"not understood", Options{}, answers{failing(&rest.DecodeError{What: "difference", Err: errStore})}, false, nil, 0,
+		{"not understood", Options{}, answers{failing(&client.DecodeError{What: "difference", Err: errStore})}, false, nil, 0,
 			"watch 5, difference 5 of oo, list, watch 90", byList, map[DifferenceResult]int64{DifferenceFailed: 1}},
-		{"from the past", Options{}, answers{func() (*rest.Difference[*corev1.ConfigMap], error) {
-			return &rest.Difference[*corev1.ConfigMap]{ResourceVersion: "4"}, nil
+		{"from the past", Options{}, answers{func() (*client.Difference[*corev1.ConfigMap], error) {
+			return &client.Difference[*corev1.ConfigMap]{ResourceVersion: "4"}, nil
 		}}, false, nil, 0, "watch 5, difference 5 of oo, list, watch 90", byList, map[DifferenceResult]int64{DifferenceFailed: 1}},
 		{"nothing is held", Options{}, nil, true, nil, 0, "watch 5, list, watch 90", byList, nil},
 		{"switched off", Options{NoDifferences: true}, nil, false, nil, 0, "watch 5, list, watch 90", byList, nil},
-		{"versions went back", Options{}, nil, false, []rest.WatchEvent[*corev1.ConfigMap]{{Type: watch.Bookmark, Object: configMap("", "3")}}, 0,
+		{"versions went back", Options{}, nil, false, []client.WatchEvent[*corev1.ConfigMap]{{Type: watch.Bookmark, Object: configMap("", "3")}}, 0,
 			"watch 5, list, watch 90", byList, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -180,8 +180,8 @@ func TestDifferenceBeforeList(t *testing.T) {
 
 func TestStoreThatCannotMergeEndsTheReflector(t *testing.T) {
 	store := &holder{held: []*corev1.ConfigMap{configMap("a", "1")}, mirror: mirror{fail: errStore}}
-	server := &differer{answers: []func() (*rest.Difference[*corev1.ConfigMap], error){func() (*rest.Difference[*corev1.ConfigMap], error) {
-		return &rest.Difference[*corev1.ConfigMap]{ResourceVersion: "60"}, nil
+	server := &differer{answers: []func() (*client.Difference[*corev1.ConfigMap], error){func() (*client.Difference[*corev1.ConfigMap], error) {
+		return &client.Difference[*corev1.ConfigMap]{ResourceVersion: "60"}, nil
 	}}}
 	r, err := New(ListerWatcher[*corev1.ConfigMap](server), Store[*corev1.ConfigMap](store), Options{ResumeFrom: "5"})
 	if err != nil {

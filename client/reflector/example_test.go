@@ -8,10 +8,10 @@ import (
 	"net/http/httptest"
 
 	corev1 "k8s.io/api/core/v1"
-	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/reflector"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // printer is a store that prints what it is told.
@@ -50,14 +50,14 @@ func ExampleReflector() {
 		<-r.Context().Done()
 	}))
 	defer server.Close()
-	client, err := rest.New(&clientrest.Config{Host: server.URL}, rest.Options{})
+	c, err := client.New(&rest.Config{Host: server.URL}, client.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	pods := reflector.Resource(rest.For[*corev1.Pod](client), nil)
+	pods := reflector.Resource(client.For[*corev1.Pod](c), nil)
 	r, err := reflector.New[*corev1.Pod](pods, printer{cancel}, reflector.Options{})
 	if err != nil {
 		fmt.Println(err)

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 )
 
 // resume opens a watch from the version that the store has reached.
@@ -36,7 +36,7 @@ func (r *Reflector[T]) follow(s *session[T]) error {
 }
 
 // apply writes one event to the store and moves the version.
-func (r *Reflector[T]) apply(s *session[T], ev rest.WatchEvent[T]) error {
+func (r *Reflector[T]) apply(s *session[T], ev client.WatchEvent[T]) error {
 	version := ev.Object.GetResourceVersion()
 	r.unknown = 0
 	if !s.synthetic && older(version, r.LastSyncResourceVersion()) {
@@ -72,7 +72,7 @@ func (r *Reflector[T]) stale(typ apiwatch.EventType, version string) error {
 }
 
 // write gives one event to the store.
-func (r *Reflector[T]) write(ev rest.WatchEvent[T]) error {
+func (r *Reflector[T]) write(ev client.WatchEvent[T]) error {
 	var err error
 	switch ev.Type {
 	case apiwatch.Added:
@@ -82,7 +82,7 @@ func (r *Reflector[T]) write(ev rest.WatchEvent[T]) error {
 	case apiwatch.Deleted:
 		err = r.store.Delete(ev.Object)
 	default:
-		return &rest.DecodeError{What: "event", Err: fmt.Errorf("type %q is not known", ev.Type)}
+		return &client.DecodeError{What: "event", Err: fmt.Errorf("type %q is not known", ev.Type)}
 	}
 	if err != nil {
 		return &storeError{fmt.Errorf("store: %s %s/%s: %w", ev.Type, ev.Object.GetNamespace(), ev.Object.GetName(), err)}

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 )
 
 // goneAt checks whether the resource counts as gone at the script's end.
@@ -129,7 +129,7 @@ func TestLogLevels(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log lines
 				c.opts.Logger = slog.New(&log)
-				scenario{name: c.name, opts: c.opts, steps: c.steps, version: c.version, any: true}.run(t, rest.Options{ForceHTTP1: true})
+				scenario{name: c.name, opts: c.opts, steps: c.steps, version: c.version, any: true}.run(t, client.Options{ForceHTTP1: true})
 				if !slices.Equal(log.said, c.want) {
 					t.Errorf("logged\n got %q\nwant %q", log.said, c.want)
 				}

@@ -10,7 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 )
 
 // verdict says what follows the end of a stream.
@@ -31,7 +31,7 @@ func (r *Reflector[T]) judge(s *session[T], err error) verdict {
 	undecodable := r.undecodable
 	r.undecodable = nil
 	var status *apierrors.StatusError
-	var decode *rest.DecodeError
+	var decode *client.DecodeError
 	var rewound *rewoundError
 	lasting := s != nil && time.Since(s.opened) >= tooShort
 	switch {

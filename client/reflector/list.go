@@ -8,7 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 )
 
 // listPages lists everything and replaces the store's content with it.
@@ -85,7 +85,7 @@ func (r *Reflector[T]) firstPage(limit int64) metav1.ListOptions {
 }
 
 // page reads one page.
-func (r *Reflector[T]) page(ctx context.Context, opts metav1.ListOptions) (*rest.List[T], error) {
+func (r *Reflector[T]) page(ctx context.Context, opts metav1.ListOptions) (*client.List[T], error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.opts.ListTimeout, errSilent)
 	defer cancel()
 	list, err := r.source.List(ctx, opts)

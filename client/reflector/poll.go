@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 )
 
 // maxPolled is how many events of one answer are held. A longer answer is
@@ -20,7 +20,7 @@ var errPollOverdue = errors.New("the answer to a poll did not come in time")
 
 // poller reads changes by long polling: each request is a watch that the server
 // ends soon, and its answer is used when it is complete.
-type poller[T rest.Object] struct {
+type poller[T client.Object] struct {
 	ListerWatcher[T]
 	wait  time.Duration // for how long the server collects changes, in whole seconds
 	grace time.Duration // for the answer to arrive after that
@@ -40,25 +40,25 @@ func (p *poller[T]) Watch(ctx context.Context, opts metav1.ListOptions) (Stream[
 }
 
 // polls is the stream of one poller. Next is for one goroutine.
-type polls[T rest.Object] struct {
+type polls[T client.Object] struct {
 	poller *poller[T]
 	ctx    context.Context
 	cancel context.CancelFunc
 	opts   metav1.ListOptions // of the next poll
-	events []rest.WatchEvent[T]
+	events []client.WatchEvent[T]
 	err    error // follows the events; final
 }
 
 // Next returns the next event of the last answer, or polls until there is one.
-func (s *polls[T]) Next() (rest.WatchEvent[T], error) {
+func (s *polls[T]) Next() (client.WatchEvent[T], error) {
 	for len(s.events) == 0 {
 		if s.err != nil {
-			return rest.WatchEvent[T]{}, s.err
+			return client.WatchEvent[T]{}, s.err
 		}
 		s.err = s.poll()
 	}
 	ev := s.events[0]
-	s.events[0] = rest.WatchEvent[T]{} // so that the rest of the answer does not hold it
+	s.events[0] = client.WatchEvent[T]{} // so that the rest of the answer does not hold it
 	s.events = s.events[1:]
 	return ev, nil
 }

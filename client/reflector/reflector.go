@@ -8,12 +8,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 )
 
 // Reflector keeps one Store in step. Its exported methods are safe for
 // concurrent use.
-type Reflector[T rest.Object] struct {
+type Reflector[T client.Object] struct {
 	source ListerWatcher[T]
 	store  Store[T]
 	opts   Options
@@ -48,7 +48,7 @@ type Reflector[T rest.Object] struct {
 }
 
 // New makes a reflector that has not started.
-func New[T rest.Object](source ListerWatcher[T], store Store[T], opts Options) (*Reflector[T], error) {
+func New[T client.Object](source ListerWatcher[T], store Store[T], opts Options) (*Reflector[T], error) {
 	if source == nil || store == nil {
 		return nil, errors.New("a reflector needs a source and a store")
 	}

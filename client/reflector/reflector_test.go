@@ -16,21 +16,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 )
 
 // source is a ListerWatcher whose streams are channels.
 type source struct {
-	opened chan chan rest.WatchEvent[*corev1.ConfigMap] // each stream, when it is opened
+	opened chan chan client.WatchEvent[*corev1.ConfigMap] // each stream, when it is opened
 	err    error
 }
 
 type stream struct {
 	ctx    context.Context
-	events chan rest.WatchEvent[*corev1.ConfigMap]
+	events chan client.WatchEvent[*corev1.ConfigMap]
 }
 
-func (s stream) Next() (rest.WatchEvent[*corev1.ConfigMap], error) {
+func (s stream) Next() (client.WatchEvent[*corev1.ConfigMap], error) {
 	select {
 	case ev, ok := <-s.events:
 		if !ok {
@@ -38,20 +38,20 @@ func (s stream) Next() (rest.WatchEvent[*corev1.ConfigMap], error) {
 		}
 		return ev, nil
 	case <-s.ctx.Done():
-		return rest.WatchEvent[*corev1.ConfigMap]{}, s.ctx.Err()
+		return client.WatchEvent[*corev1.ConfigMap]{}, s.ctx.Err()
 	}
 }
 
 func (s stream) Close() {}
 
-func (s *source) List(context.Context, metav1.ListOptions) (*rest.List[*corev1.ConfigMap], error) {
-	list := &rest.List[*corev1.ConfigMap]{Items: []*corev1.ConfigMap{configMap("a", "1")}}
+func (s *source) List(context.Context, metav1.ListOptions) (*client.List[*corev1.ConfigMap], error) {
+	list := &client.List[*corev1.ConfigMap]{Items: []*corev1.ConfigMap{configMap("a", "1")}}
 	list.ResourceVersion = "5"
 	return list, s.err
 }
 
 func (s *source) Watch(ctx context.Context, _ metav1.ListOptions) (Stream[*corev1.ConfigMap], error) {
-	events := make(chan rest.WatchEvent[*corev1.ConfigMap], 10)
+	events := make(chan client.WatchEvent[*corev1.ConfigMap], 10)
 	select {
 	case s.opened <- events:
 		return stream{ctx, events}, nil
@@ -64,14 +64,14 @@ func configMap(name, version string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version}}
 }
 
-func added(name, version string) rest.WatchEvent[*corev1.ConfigMap] {
-	return rest.WatchEvent[*corev1.ConfigMap]{Type: watch.Added, Object: configMap(name, version)}
+func added(name, version string) client.WatchEvent[*corev1.ConfigMap] {
+	return client.WatchEvent[*corev1.ConfigMap]{Type: watch.Added, Object: configMap(name, version)}
 }
 
 // A store that cannot take an object has lost it: going on would hide that.
 func TestErrorsOfTheStoreEndRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		src := &source{opened: make(chan chan rest.WatchEvent[*corev1.ConfigMap])}
+		src := &source{opened: make(chan chan client.WatchEvent[*corev1.ConfigMap])}
 		store := &mirror{fail: errStore}
 		r, err := New(src, Store[*corev1.ConfigMap](store), Options{PagedList: true})
 		if err != nil {
@@ -136,7 +136,7 @@ func TestNewRefuses(t *testing.T) {
 // Progress is told once for each version, errors before the wait that follows.
 func TestHooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		src := &source{opened: make(chan chan rest.WatchEvent[*corev1.ConfigMap])}
+		src := &source{opened: make(chan chan client.WatchEvent[*corev1.ConfigMap])}
 		var progress []string
 		var failures []error
 		r, err := New(src, Store[*corev1.ConfigMap](&mirror{}), Options{
@@ -205,7 +205,7 @@ func TestListTimeout(t *testing.T) {
 // stuck never answers.
 type stuck struct{}
 
-func (stuck) List(ctx context.Context, _ metav1.ListOptions) (*rest.List[*corev1.ConfigMap], error) {
+func (stuck) List(ctx context.Context, _ metav1.ListOptions) (*client.List[*corev1.ConfigMap], error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
@@ -218,7 +218,7 @@ func (stuck) Watch(ctx context.Context, _ metav1.ListOptions) (Stream[*corev1.Co
 // A store that takes its time does not make the server look silent.
 func TestSlowStoreIsNotSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		src := &source{opened: make(chan chan rest.WatchEvent[*corev1.ConfigMap])}
+		src := &source{opened: make(chan chan client.WatchEvent[*corev1.ConfigMap])}
 		release := make(chan struct{})
 		store := &mirror{}
 		r, err := New(src, Store[*corev1.ConfigMap](store), Options{ResumeFrom: "1", SilenceTimeout: time.Minute})

@@ -19,9 +19,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/internal/faultnet"
 )
 
@@ -304,14 +304,14 @@ type scenario struct {
 
 // play runs a scenario with each version of HTTP.
 func (sc scenario) play(t *testing.T) {
-	for version, opts := range map[string]rest.Options{"HTTP/1.1": {ForceHTTP1: true}, "HTTP/2": {UnencryptedHTTP2: true}} {
+	for version, opts := range map[string]client.Options{"HTTP/1.1": {ForceHTTP1: true}, "HTTP/2": {UnencryptedHTTP2: true}} {
 		t.Run(sc.name+" "+version, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { sc.run(t, opts) })
 		})
 	}
 }
 
-func (sc scenario) run(t *testing.T, httpOpts rest.Options) {
+func (sc scenario) run(t *testing.T, httpOpts client.Options) {
 	s := &script{t: t, steps: sc.steps, pipe: faultnet.NewPipe(), start: time.Now(), done: make(chan struct{})}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -321,7 +321,7 @@ func (sc scenario) run(t *testing.T, httpOpts rest.Options) {
 	go func() { defer close(served); _ = server.Serve(s.pipe) }()
 	httpOpts.Dial = s.dial
 	httpOpts.Retry.Max = -1
-	client, err := rest.New(&clientrest.Config{Host: "http://server"}, httpOpts)
+	c, err := client.New(&rest.Config{Host: "http://server"}, httpOpts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,7 +329,7 @@ func (sc scenario) run(t *testing.T, httpOpts rest.Options) {
 		sc.opts.Rand = func() float64 { return 0.5 }
 	}
 	store := &mirror{}
-	r, err := New(Resource(rest.For[*corev1.ConfigMap](client), nil), Store[*corev1.ConfigMap](store), sc.opts)
+	r, err := New(Resource(client.For[*corev1.ConfigMap](c), nil), Store[*corev1.ConfigMap](store), sc.opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -347,7 +347,7 @@ func (sc scenario) run(t *testing.T, httpOpts rest.Options) {
 	if err := <-ran; err != nil {
 		t.Errorf("Run: %v", err)
 	}
-	client.CloseIdleConnections()
+	c.CloseIdleConnections()
 	_ = server.Close()
 	<-served
 	s.cutAll(0)

@@ -8,7 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 )
 
 var (
@@ -19,7 +19,7 @@ var (
 )
 
 // session is one open stream, with what limits it in time.
-type session[T rest.Object] struct {
+type session[T client.Object] struct {
 	stream Stream[T]
 	ctx    context.Context // of the request
 	cancel context.CancelCauseFunc
@@ -61,7 +61,7 @@ func (s *session[T]) limit(d time.Duration) {
 }
 
 // next waits for an event.
-func (s *session[T]) next() (rest.WatchEvent[T], error) {
+func (s *session[T]) next() (client.WatchEvent[T], error) {
 	s.dog.waiting()
 	ev, err := s.stream.Next()
 	s.dog.working()

@@ -5,23 +5,23 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 )
 
 // ListerWatcher is where a Reflector gets its objects from. [Resource] adapts a
-// rest.Resource.
-type ListerWatcher[T rest.Object] interface {
-	List(ctx context.Context, opts metav1.ListOptions) (*rest.List[T], error)
+// client.Resource.
+type ListerWatcher[T client.Object] interface {
+	List(ctx context.Context, opts metav1.ListOptions) (*client.List[T], error)
 	// Watch returns an open stream. It ends when ctx does.
 	Watch(ctx context.Context, opts metav1.ListOptions) (Stream[T], error)
 }
 
-// Stream is an open watch. *rest.Watch is one.
-type Stream[T rest.Object] interface {
+// Stream is an open watch. *client.Watch is one.
+type Stream[T client.Object] interface {
 	// Next waits for the next event. io.EOF is a clean end; an in-stream ERROR
-	// is an *apierrors.StatusError; a *rest.DecodeError is an event that could
+	// is an *apierrors.StatusError; a *client.DecodeError is an event that could
 	// not be understood.
-	Next() (rest.WatchEvent[T], error)
+	Next() (client.WatchEvent[T], error)
 	// Close ends the stream. It may be called while Next waits.
 	Close()
 }
@@ -30,7 +30,7 @@ type Stream[T rest.Object] interface {
 // the consumer (a DeltaFIFO, an Indexer). Calls come from one goroutine, in
 // order. An error ends [Reflector.Run]: a store that cannot take an object has
 // lost it.
-type Store[T rest.Object] interface {
+type Store[T client.Object] interface {
 	Add(obj T) error
 	Update(obj T) error
 	// Delete is given the last state that the server sent.
@@ -42,16 +42,16 @@ type Store[T rest.Object] interface {
 
 // Resource makes an endpoint a ListerWatcher. tweak, unless nil, changes the
 // options of each request before it is sent: selectors, for instance.
-func Resource[T rest.Object](r rest.Resource[T], tweak func(*metav1.ListOptions)) ListerWatcher[T] {
+func Resource[T client.Object](r client.Resource[T], tweak func(*metav1.ListOptions)) ListerWatcher[T] {
 	return endpoint[T]{resource: r, tweak: tweak}
 }
 
-type endpoint[T rest.Object] struct {
-	resource rest.Resource[T]
+type endpoint[T client.Object] struct {
+	resource client.Resource[T]
 	tweak    func(*metav1.ListOptions)
 }
 
-func (e endpoint[T]) List(ctx context.Context, opts metav1.ListOptions) (*rest.List[T], error) {
+func (e endpoint[T]) List(ctx context.Context, opts metav1.ListOptions) (*client.List[T], error) {
 	if e.tweak != nil {
 		e.tweak(&opts)
 	}
@@ -64,7 +64,7 @@ func (e endpoint[T]) Watch(ctx context.Context, opts metav1.ListOptions) (Stream
 	}
 	w, err := e.resource.Watch(ctx, opts)
 	if err != nil {
-		return nil, err // not w: a nil *rest.Watch would be a Stream that is not nil
+		return nil, err // not w: a nil *client.Watch would be a Stream that is not nil
 	}
 	return w, nil
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/components/controllermanager"
 	"github.com/levelwire/levelwire/components/kubelet"
 	"github.com/levelwire/levelwire/components/proxy"
@@ -28,7 +28,7 @@ func (f *clientFlags) register(cmd *cobra.Command) {
 }
 
 // connect makes the client. It sends nothing yet.
-func (f *clientFlags) connect(cmd *cobra.Command, component string) (*rest.Client, *slog.Logger, error) {
+func (f *clientFlags) connect(cmd *cobra.Command, component string) (*client.Client, *slog.Logger, error) {
 	log, err := f.log.logger(cmd.ErrOrStderr())
 	if err != nil {
 		return nil, nil, err
@@ -37,16 +37,16 @@ func (f *clientFlags) connect(cmd *cobra.Command, component string) (*rest.Clien
 	if err != nil {
 		return nil, nil, err
 	}
-	client, err := newClient(path, component)
+	c, err := newClient(path, component)
 	if err != nil {
 		return nil, nil, fmt.Errorf("--kubeconfig %s: %w", path, err)
 	}
-	return client, log.With("component", component), nil
+	return c, log.With("component", component), nil
 }
 
-func newClient(kubeconfig, component string) (*rest.Client, error) {
-	return rest.FromKubeconfig(kubeconfig, rest.Options{
-		UserAgent: "levelwire-" + component + "/" + version(), ContentType: rest.Protobuf,
+func newClient(kubeconfig, component string) (*client.Client, error) {
+	return client.FromKubeconfig(kubeconfig, client.Options{
+		UserAgent: "levelwire-" + component + "/" + version(), ContentType: client.Protobuf,
 	})
 }
 
@@ -66,12 +66,12 @@ Of several such processes one at a time acts; see --leader-elect.`,
   levelwire controllers --leader-elect-identity "$POD_NAME"`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, log, err := flags.connect(cmd, "controllers")
+			c, log, err := flags.connect(cmd, "controllers")
 			if err != nil {
 				return err
 			}
-			run, err := election.elected(client, log, func(ctx context.Context) error {
-				manager, err := controller.NewManager(client, controller.Options{Logger: log})
+			run, err := election.elected(c, log, func(ctx context.Context) error {
+				manager, err := controller.NewManager(c, controller.Options{Logger: log})
 				if err != nil {
 					return err
 				}
@@ -80,7 +80,7 @@ Of several such processes one at a time acts; see --leader-elect.`,
 			if err != nil {
 				return err
 			}
-			return component{"controllers", client, run}.keepRunning(cmd.Context())
+			return component{"controllers", c, run}.keepRunning(cmd.Context())
 		},
 	}
 	flags.register(cmd)
@@ -104,13 +104,13 @@ different names need leases of different names.`,
 		Example: `  levelwire scheduler --kubeconfig levelwire-data/admin.kubeconfig`,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, log, err := flags.connect(cmd, "scheduler")
+			c, log, err := flags.connect(cmd, "scheduler")
 			if err != nil {
 				return err
 			}
 			opts.Logger = log
-			run, err := election.elected(client, log, func(ctx context.Context) error {
-				s, err := scheduler.New(client, opts)
+			run, err := election.elected(c, log, func(ctx context.Context) error {
+				s, err := scheduler.New(c, opts)
 				if err != nil {
 					return err
 				}
@@ -119,7 +119,7 @@ different names need leases of different names.`,
 			if err != nil {
 				return err
 			}
-			return component{"scheduler", client, run}.keepRunning(cmd.Context())
+			return component{"scheduler", c, run}.keepRunning(cmd.Context())
 		},
 	}
 	flags.register(cmd)
@@ -148,16 +148,16 @@ Pending, Running and, for those of Jobs, Succeeded. No container runs.`,
 				}
 				opts.PodCIDR = network
 			}
-			client, log, err := flags.connect(cmd, "kubelet")
+			c, log, err := flags.connect(cmd, "kubelet")
 			if err != nil {
 				return err
 			}
 			opts.Logger = log
-			k, err := kubelet.New(client, opts)
+			k, err := kubelet.New(c, opts)
 			if err != nil {
 				return err
 			}
-			return component{k.Name(), client, k.Run}.keepRunning(cmd.Context())
+			return component{k.Name(), c, k.Run}.keepRunning(cmd.Context())
 		},
 	}
 	flags.register(cmd)
@@ -181,16 +181,16 @@ forwarded.`,
 		Example: `  levelwire proxy --kubeconfig levelwire-data/admin.kubeconfig`,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, log, err := flags.connect(cmd, "proxy")
+			c, log, err := flags.connect(cmd, "proxy")
 			if err != nil {
 				return err
 			}
 			printer := &rulePrinter{shown: map[proxy.Frontend]string{}, print: func(line string) { fmt.Fprintln(cmd.OutOrStdout(), line) }}
-			p, err := proxy.New(client, proxy.Options{Logger: log, Changed: printer.changed})
+			p, err := proxy.New(c, proxy.Options{Logger: log, Changed: printer.changed})
 			if err != nil {
 				return err
 			}
-			return component{"proxy", client, p.Run}.keepRunning(cmd.Context())
+			return component{"proxy", c, p.Run}.keepRunning(cmd.Context())
 		},
 	}
 	flags.register(cmd)

@@ -18,8 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // converge waits until check is content.
@@ -44,8 +44,8 @@ func converge(ctx context.Context, t *testing.T, check func() error) {
 }
 
 // verify compares lists with what was acknowledged.
-func (w *writers) verify(ctx context.Context, client *rest.Client) error {
-	list, err := rest.For[*corev1.ConfigMap](client).Namespace(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{})
+func (w *writers) verify(ctx context.Context, c *client.Client) error {
+	list, err := client.For[*corev1.ConfigMap](c).Namespace(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (w *writers) verify(ctx context.Context, client *rest.Client) error {
 			return err
 		}
 	}
-	sets, err := rest.For[*appsv1.ReplicaSet](client).Namespace(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{})
+	sets, err := client.For[*appsv1.ReplicaSet](c).Namespace(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
@@ -63,12 +63,12 @@ func (w *writers) verify(ctx context.Context, client *rest.Client) error {
 
 // verifyPods looks whether each ReplicaSet has exactly its pods, bound and
 // running, and whether there are no others.
-func verifyPods(ctx context.Context, client *rest.Client, known map[string]*state) error {
-	sets, err := rest.For[*appsv1.ReplicaSet](client).Namespace(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{})
+func verifyPods(ctx context.Context, c *client.Client, known map[string]*state) error {
+	sets, err := client.For[*appsv1.ReplicaSet](c).Namespace(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
-	list, err := rest.For[*corev1.Pod](client).Namespace(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{})
+	list, err := client.For[*corev1.Pod](c).Namespace(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
@@ -108,12 +108,12 @@ func ready(pod *corev1.Pod) bool {
 
 // verifyProxy compares the table that the proxy has printed with the Services
 // and the pods they select, from end to end.
-func verifyProxy(ctx context.Context, client *rest.Client, p *process) error {
-	services, err := rest.For[*corev1.Service](client).List(ctx, metav1.ListOptions{})
+func verifyProxy(ctx context.Context, c *client.Client, p *process) error {
+	services, err := client.For[*corev1.Service](c).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
-	pods, err := rest.For[*corev1.Pod](client).List(ctx, metav1.ListOptions{})
+	pods, err := client.For[*corev1.Pod](c).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
@@ -171,9 +171,9 @@ type observer struct {
 	faults   []error
 }
 
-func newObserver(ctx context.Context, t *testing.T, client *rest.Client) *observer {
+func newObserver(ctx context.Context, t *testing.T, c *client.Client) *observer {
 	t.Helper()
-	factory := informer.NewFactory(client, informer.Options{Namespace: metav1.NamespaceDefault, Logger: silent})
+	factory := informer.NewFactory(c, informer.Options{Namespace: metav1.NamespaceDefault, Logger: silent})
 	o := &observer{
 		maps: informer.For[*corev1.ConfigMap](factory, informer.ListOptions{}),
 		pods: informer.For[*corev1.Pod](factory, informer.ListOptions{}), versions: map[types.UID]int64{},
@@ -194,7 +194,7 @@ func newObserver(ctx context.Context, t *testing.T, client *rest.Client) *observ
 	return o
 }
 
-func watchVersions[T rest.Object](o *observer) informer.Handler[T] {
+func watchVersions[T client.Object](o *observer) informer.Handler[T] {
 	return informer.HandlerFuncs[T]{
 		Add:    func(obj T, _ bool) { o.see(obj) },
 		Update: func(_, obj T) { o.see(obj) },
@@ -216,15 +216,15 @@ func (o *observer) see(obj metav1.Object) {
 }
 
 // verify compares the informers' copies with lists.
-func (o *observer) verify(ctx context.Context, client *rest.Client) error {
+func (o *observer) verify(ctx context.Context, c *client.Client) error {
 	o.mu.Lock()
 	fault := errors.Join(o.faults...)
 	o.mu.Unlock()
-	return errors.Join(fault, sameAsListed(ctx, client, o.maps), sameAsListed(ctx, client, o.pods))
+	return errors.Join(fault, sameAsListed(ctx, c, o.maps), sameAsListed(ctx, c, o.pods))
 }
 
-func sameAsListed[T rest.Object](ctx context.Context, client *rest.Client, i *informer.SharedInformer[T]) error {
-	list, err := rest.For[T](client).Namespace(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{})
+func sameAsListed[T client.Object](ctx context.Context, c *client.Client, i *informer.SharedInformer[T]) error {
+	list, err := client.For[T](c).Namespace(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ func sameAsListed[T rest.Object](ctx context.Context, client *rest.Client, i *in
 	return nil
 }
 
-func versions[T rest.Object](items []T) map[string]string {
+func versions[T client.Object](items []T) map[string]string {
 	found := map[string]string{}
 	for _, obj := range items {
 		found[obj.GetName()] = obj.GetResourceVersion()

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/leader"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // electionFlags are the flags of the commands of which several processes may
@@ -37,13 +37,13 @@ func (f *electionFlags) register(cmd *cobra.Command, name string) {
 // loses that, it is a candidate again: an API server that was away costs a
 // process its leadership, but not its life. Each term begins with nothing
 // remembered of the one before.
-func (f *electionFlags) elected(client *rest.Client, log *slog.Logger, work func(context.Context) error) (func(context.Context) error, error) {
+func (f *electionFlags) elected(c *client.Client, log *slog.Logger, work func(context.Context) error) (func(context.Context) error, error) {
 	if !f.elect {
 		return work, nil
 	}
 	opts := f.opts
 	opts.Logger = log
-	elector, err := leader.New(client, opts)
+	elector, err := leader.New(c, opts)
 	if err != nil {
 		return nil, usageError{err}
 	}

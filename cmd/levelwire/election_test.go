@@ -11,12 +11,12 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/levelwiretest"
 )
 
 // elect returns what work is run with these flags.
-func elect(t *testing.T, client *rest.Client, work func(context.Context) error, args ...string) func(context.Context) error {
+func elect(t *testing.T, c *client.Client, work func(context.Context) error, args ...string) func(context.Context) error {
 	t.Helper()
 	var f electionFlags
 	cmd := &cobra.Command{}
@@ -24,7 +24,7 @@ func elect(t *testing.T, client *rest.Client, work func(context.Context) error, 
 	if err := cmd.ParseFlags(args); err != nil {
 		t.Fatal(err)
 	}
-	run, err := f.elected(client, slog.New(slog.DiscardHandler), work)
+	run, err := f.elected(c, slog.New(slog.DiscardHandler), work)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,11 +33,11 @@ func elect(t *testing.T, client *rest.Client, work func(context.Context) error, 
 
 // TestLeadershipThatIsLostIsSoughtAgain steals the lease, once.
 func TestLeadershipThatIsLostIsSoughtAgain(t *testing.T) {
-	client := levelwiretest.Start(t).Client(rest.Options{})
+	c := levelwiretest.Start(t).Client(client.Options{})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	terms := make(chan struct{})
-	run := elect(t, client, func(ctx context.Context) error {
+	run := elect(t, c, func(ctx context.Context) error {
 		terms <- struct{}{}
 		<-ctx.Done()
 		return nil
@@ -45,7 +45,7 @@ func TestLeadershipThatIsLostIsSoughtAgain(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- run(ctx) }()
 	<-terms
-	leases := rest.For[*coordinationv1.Lease](client).Namespace("kube-system")
+	leases := client.For[*coordinationv1.Lease](c).Namespace("kube-system")
 	for stolen := false; !stolen; {
 		lease, err := leases.Get(ctx, "it", metav1.GetOptions{})
 		if err != nil {

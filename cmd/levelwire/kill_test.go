@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 )
 
 // cluster is every component as a process of its own.
@@ -39,17 +39,17 @@ func newCluster(t *testing.T) *cluster {
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")
 	kubeconfig := filepath.Join(data, "admin.kubeconfig")
-	client := []string{"--kubeconfig", kubeconfig, "--log-level=warn"}
+	c := []string{"--kubeconfig", kubeconfig, "--log-level=warn"}
 	// Who is killed is dead, and its successor may take its place at once.
-	elected := func(name string) []string { return append([]string{"--leader-elect-identity=" + name}, client...) }
+	elected := func(name string) []string { return append([]string{"--leader-elect-identity=" + name}, c...) }
 	return &cluster{
 		t: t, dir: dir, kubeconfig: kubeconfig, processes: map[string]*process{},
 		args: map[string][]string{
 			serve:         {"--data-dir", data, "--secure-port", strconv.Itoa(freePort(t)), "--log-level=warn"},
 			"controllers": elected("controllers"),
 			"scheduler":   elected("scheduler"),
-			"proxy":       client,
-			"kubelet":     append([]string{"--node-name=node-1", "--start-after=50ms", "--stop-after=50ms"}, client...),
+			"proxy":       c,
+			"kubelet":     append([]string{"--node-name=node-1", "--start-after=50ms", "--stop-after=50ms"}, c...),
 		},
 	}
 }
@@ -91,13 +91,13 @@ func (c *cluster) intact() {
 	}
 }
 
-func (c *cluster) client() *rest.Client {
+func (c *cluster) client() *client.Client {
 	c.t.Helper()
-	client, err := rest.FromKubeconfig(c.kubeconfig, rest.Options{ContentType: rest.Protobuf})
+	cl, err := client.FromKubeconfig(c.kubeconfig, client.Options{ContentType: client.Protobuf})
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return client
+	return cl
 }
 
 // number reads a number from the environment.
@@ -132,13 +132,13 @@ func TestKilledComponents(t *testing.T) {
 	for _, name := range components {
 		c.start(ctx, name)
 	}
-	client := c.client()
-	defer client.CloseIdleConnections()
-	createServices(ctx, t, client)
-	observer := newObserver(ctx, t, client)
+	cl := c.client()
+	defer cl.CloseIdleConnections()
+	createServices(ctx, t, cl)
+	observer := newObserver(ctx, t, cl)
 	defer observer.stop()
 
-	work := startWriters(ctx, client, seed)
+	work := startWriters(ctx, cl, seed)
 	c.killRounds(ctx, work, rounds, rand.New(rand.NewPCG(seed, 0)))
 	if err := work.finish(); err != nil {
 		t.Fatal(err)
@@ -146,15 +146,15 @@ func TestKilledComponents(t *testing.T) {
 	acked, failed := work.traffic.counts()
 	t.Logf("%d writes were acknowledged, the outcome of %d requests was unknown", acked, failed)
 	c.intact()
-	converge(ctx, t, func() error { return work.verify(ctx, client) })
-	converge(ctx, t, func() error { return verifyPods(ctx, client, work.sets.known) })
-	converge(ctx, t, func() error { return verifyProxy(ctx, client, c.processes["proxy"]) })
-	converge(ctx, t, func() error { return observer.verify(ctx, client) })
+	converge(ctx, t, func() error { return work.verify(ctx, cl) })
+	converge(ctx, t, func() error { return verifyPods(ctx, cl, work.sets.known) })
+	converge(ctx, t, func() error { return verifyProxy(ctx, cl, c.processes["proxy"]) })
+	converge(ctx, t, func() error { return observer.verify(ctx, cl) })
 
 	// What is on disk is what has been acknowledged, too.
 	c.processes[serve].kill()
 	c.start(ctx, serve)
-	converge(ctx, t, func() error { return work.verify(ctx, client) })
+	converge(ctx, t, func() error { return work.verify(ctx, cl) })
 	for _, name := range []string{"proxy", "kubelet", "scheduler", "controllers", serve} {
 		if err := c.processes[name].terminate(ctx); err != nil {
 			t.Errorf("SIGTERM to %s: %v", name, err)
@@ -220,12 +220,12 @@ type writers struct {
 	ended <-chan struct{} // when the first of them has failed
 }
 
-func startWriters(ctx context.Context, client *rest.Client, seed uint64) *writers {
+func startWriters(ctx context.Context, c *client.Client, seed uint64) *writers {
 	w := &writers{traffic: newTraffic(), stop: make(chan struct{})}
 	for i := range 3 {
-		w.maps = append(w.maps, newWriter(configMaps(client), fmt.Sprintf("map-%d-", i), 30, seed+uint64(i), 40, w.traffic))
+		w.maps = append(w.maps, newWriter(configMaps(c), fmt.Sprintf("map-%d-", i), 30, seed+uint64(i), 40, w.traffic))
 	}
-	w.sets = newWriter(replicaSets(client), "set-", 6, seed+100, 5, w.traffic)
+	w.sets = newWriter(replicaSets(c), "set-", 6, seed+100, 5, w.traffic)
 	w.group, _ = errgroup.WithContext(ctx)
 	failed, fail := context.WithCancel(ctx)
 	w.ended = failed.Done()
@@ -275,9 +275,9 @@ func (w *writers) finish() error {
 	return w.group.Wait()
 }
 
-func configMaps(client *rest.Client) subject[*corev1.ConfigMap] {
+func configMaps(c *client.Client) subject[*corev1.ConfigMap] {
 	return subject[*corev1.ConfigMap]{
-		resource: rest.For[*corev1.ConfigMap](client).Namespace(metav1.NamespaceDefault),
+		resource: client.For[*corev1.ConfigMap](c).Namespace(metav1.NamespaceDefault),
 		make: func(name string, value int) *corev1.ConfigMap {
 			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"value": strconv.Itoa(value)}}
 		},
@@ -301,9 +301,9 @@ const (
 	targetPort  = 8080
 )
 
-func replicaSets(client *rest.Client) subject[*appsv1.ReplicaSet] {
+func replicaSets(c *client.Client) subject[*appsv1.ReplicaSet] {
 	return subject[*appsv1.ReplicaSet]{
-		resource: rest.For[*appsv1.ReplicaSet](client).Namespace(metav1.NamespaceDefault),
+		resource: client.For[*appsv1.ReplicaSet](c).Namespace(metav1.NamespaceDefault),
 		make: func(name string, value int) *appsv1.ReplicaSet {
 			labels := map[string]string{"set": name, groupLabel: strconv.Itoa(int(name[len(name)-1]) % groups)}
 			replicas := int32(value)
@@ -322,9 +322,9 @@ func replicaSets(client *rest.Client) subject[*appsv1.ReplicaSet] {
 	}
 }
 
-func createServices(ctx context.Context, t *testing.T, client *rest.Client) {
+func createServices(ctx context.Context, t *testing.T, c *client.Client) {
 	t.Helper()
-	services := rest.For[*corev1.Service](client).Namespace(metav1.NamespaceDefault)
+	services := client.For[*corev1.Service](c).Namespace(metav1.NamespaceDefault)
 	for i := range groups {
 		name := "group-" + strconv.Itoa(i)
 		if _, err := services.Create(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{

@@ -20,9 +20,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/internal/pki"
 )
 
@@ -90,20 +90,20 @@ func (e *environment) write(t *testing.T, name string, data []byte) {
 	}
 }
 
-func (e *environment) config(who *pki.Pair) *clientrest.Config {
-	return &clientrest.Config{Host: "https://127.0.0.1:" + e.port, TLSClientConfig: clientrest.TLSClientConfig{
+func (e *environment) config(who *pki.Pair) *rest.Config {
+	return &rest.Config{Host: "https://127.0.0.1:" + e.port, TLSClientConfig: rest.TLSClientConfig{
 		CAData: e.serverCA, CertData: who.CertPEM, KeyData: who.KeyPEM,
 	}}
 }
 
-func (e *environment) client(t *testing.T, who *pki.Pair) *rest.Client {
+func (e *environment) client(t *testing.T, who *pki.Pair) *client.Client {
 	t.Helper()
-	client, err := rest.New(e.config(who), rest.Options{})
+	c, err := client.New(e.config(who), client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(client.CloseIdleConnections)
-	return client
+	t.Cleanup(c.CloseIdleConnections)
+	return c
 }
 
 // TestEnvtestContract starts the stand-ins with envtest's exact command lines,
@@ -133,13 +133,13 @@ func TestEnvtestContract(t *testing.T) {
 	roots.AppendCertsFromPEM(e.serverCA)
 	awaitHealth(ctx, t, "http://127.0.0.1:"+etcdPort+"/health", nil)
 	awaitHealth(ctx, t, "https://127.0.0.1:"+e.port+"/healthz", &tls.Config{RootCAs: roots})
-	client := e.client(t, e.admin)
-	if _, err := rest.For[*corev1.Namespace](client).Get(ctx, "default", metav1.GetOptions{}); err != nil {
+	c := e.client(t, e.admin)
+	if _, err := client.For[*corev1.Namespace](c).Get(ctx, "default", metav1.GetOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("the first request is answered %v after the start", time.Since(begin).Round(time.Millisecond))
-	e.mustServe(ctx, t, client)
-	client.CloseIdleConnections()
+	e.mustServe(ctx, t, c)
+	c.CloseIdleConnections()
 	for _, p := range []*process{server, etcd} {
 		begin := time.Now()
 		if err := p.terminate(ctx); err != nil {
@@ -153,25 +153,25 @@ func TestEnvtestContract(t *testing.T) {
 }
 
 // mustServe checks what tests of controllers rely on beyond being answered.
-func (e *environment) mustServe(ctx context.Context, t *testing.T, client *rest.Client) {
+func (e *environment) mustServe(ctx context.Context, t *testing.T, c *client.Client) {
 	t.Helper()
-	if _, err := rest.For[*corev1.Namespace](client).Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := client.For[*corev1.Namespace](c).Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
-	made, err := rest.For[*corev1.Pod](client).Namespace("n").Create(ctx, pod, metav1.CreateOptions{})
+	made, err := client.For[*corev1.Pod](c).Namespace("n").Create(ctx, pod, metav1.CreateOptions{})
 	if err != nil || made.Spec.ServiceAccountName != "" || len(made.Spec.Volumes) != 0 {
 		t.Errorf("a pod without the plugin ServiceAccount: %+v, %v", made, err)
 	}
-	accounts, err := rest.For[*corev1.ServiceAccount](client).Namespace("n").List(ctx, metav1.ListOptions{})
+	accounts, err := client.For[*corev1.ServiceAccount](c).Namespace("n").List(ctx, metav1.ListOptions{})
 	if err != nil || len(accounts.Items) != 0 {
 		t.Errorf("%d accounts made themselves, %v", len(accounts.Items), err)
 	}
-	service, err := rest.For[*corev1.Service](client).Namespace("default").Get(ctx, "kubernetes", metav1.GetOptions{})
+	service, err := client.For[*corev1.Service](c).Namespace("default").Get(ctx, "kubernetes", metav1.GetOptions{})
 	if err != nil || !strings.HasPrefix(service.Spec.ClusterIP, "10.0.0.") {
 		t.Errorf("service kubernetes: %v, %v", service, err)
 	}
-	if _, err := rest.For[*corev1.Namespace](e.client(t, e.stranger)).List(ctx, metav1.ListOptions{}); !apierrors.IsUnauthorized(err) {
+	if _, err := client.For[*corev1.Namespace](e.client(t, e.stranger)).List(ctx, metav1.ListOptions{}); !apierrors.IsUnauthorized(err) {
 		t.Errorf("a certificate of a strange authority: %v", err)
 	}
 	if issuer := e.issuer(ctx, t); issuer != "https://127.0.0.1:"+e.port+"/" {
@@ -182,16 +182,16 @@ func (e *environment) mustServe(ctx context.Context, t *testing.T, client *rest.
 // issuer reads who issues tokens off the document for those who verify them.
 func (e *environment) issuer(ctx context.Context, t *testing.T) string {
 	t.Helper()
-	client, err := clientrest.HTTPClientFor(e.config(e.admin))
+	c, err := rest.HTTPClientFor(e.config(e.admin))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.CloseIdleConnections()
+	defer c.CloseIdleConnections()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://127.0.0.1:"+e.port+"/.well-known/openid-configuration", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	response, err := client.Do(request)
+	response, err := c.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}

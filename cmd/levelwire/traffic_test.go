@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 )
 
 // traffic counts what all writers together have been told.
@@ -67,8 +67,8 @@ func (t *traffic) reach(ctx context.Context, acked, failed int) error {
 }
 
 // subject is a kind of object with one number in it that writers change.
-type subject[T rest.Object] struct {
-	resource rest.Resource[T]
+type subject[T client.Object] struct {
+	resource client.Resource[T]
 	make     func(name string, value int) T
 	patch    string // a merge patch with %d for the value
 	value    func(T) int
@@ -86,7 +86,7 @@ type state struct {
 }
 
 // writer writes to objects that nobody else writes to, one request at a time.
-type writer[T rest.Object] struct {
+type writer[T client.Object] struct {
 	subject[T]
 	known   map[string]*state
 	names   []string
@@ -95,7 +95,7 @@ type writer[T rest.Object] struct {
 	traffic *traffic
 }
 
-func newWriter[T rest.Object](s subject[T], prefix string, names int, seed uint64, perSecond rate.Limit, t *traffic) *writer[T] {
+func newWriter[T client.Object](s subject[T], prefix string, names int, seed uint64, perSecond rate.Limit, t *traffic) *writer[T] {
 	w := &writer[T]{
 		subject: s, known: map[string]*state{}, random: rand.New(rand.NewPCG(seed, 1)),
 		pace: rate.NewLimiter(perSecond, 1), traffic: t,

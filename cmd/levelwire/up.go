@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/components/controllermanager"
 	"github.com/levelwire/levelwire/components/kubelet"
 	"github.com/levelwire/levelwire/components/proxy"
@@ -64,7 +64,7 @@ HTTPS like everybody else. Objects survive a restart, unless --storage=memory.`,
 // long as its process.
 type component struct {
 	name   string
-	client *rest.Client
+	client *client.Client
 	run    func(context.Context) error
 }
 
@@ -146,32 +146,32 @@ func (c component) keepRunning(ctx context.Context) error {
 
 func newComponents(kubeconfig string, nodes int, log *slog.Logger) ([]component, error) {
 	var components []component
-	add := func(name, agent string, make func(*rest.Client) (runner, error)) error {
-		client, err := newClient(kubeconfig, agent)
+	add := func(name, agent string, make func(*client.Client) (runner, error)) error {
+		c, err := newClient(kubeconfig, agent)
 		if err != nil {
 			return err
 		}
-		made, err := make(client)
+		made, err := make(c)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		components = append(components, component{name, client, made.Run})
+		components = append(components, component{name, c, made.Run})
 		return nil
 	}
 	err := errors.Join(
-		add("controllers", "controllers", func(client *rest.Client) (runner, error) {
-			return controller.NewManager(client, controller.Options{Logger: log})
+		add("controllers", "controllers", func(c *client.Client) (runner, error) {
+			return controller.NewManager(c, controller.Options{Logger: log})
 		}),
-		add("scheduler", "scheduler", func(client *rest.Client) (runner, error) {
-			return scheduler.New(client, scheduler.Options{Logger: log})
+		add("scheduler", "scheduler", func(c *client.Client) (runner, error) {
+			return scheduler.New(c, scheduler.Options{Logger: log})
 		}),
-		add("proxy", "proxy", func(client *rest.Client) (runner, error) {
-			return proxy.New(client, proxy.Options{Logger: log})
+		add("proxy", "proxy", func(c *client.Client) (runner, error) {
+			return proxy.New(c, proxy.Options{Logger: log})
 		}))
 	for i := range nodes {
 		name := fmt.Sprintf("node-%d", i+1)
-		err = errors.Join(err, add(name, "kubelet", func(client *rest.Client) (runner, error) {
-			return kubelet.New(client, kubelet.Options{
+		err = errors.Join(err, add(name, "kubelet", func(c *client.Client) (runner, error) {
+			return kubelet.New(c, kubelet.Options{
 				NodeName: name,
 				PodCIDR:  netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, byte(i + 1), 0}), 24),
 				NodeIP:   netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}),

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 )
 
 func typesName(obj metav1.Object) types.NamespacedName {
@@ -107,15 +107,15 @@ func TestUp(t *testing.T) {
 			t.Errorf("it does not say %q:\n%s", text, up.stdout)
 		}
 	}
-	client, err := rest.FromKubeconfig(up.kubeconfig, rest.Options{})
+	c, err := client.FromKubeconfig(up.kubeconfig, client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.CloseIdleConnections()
-	if err := awaitReadyNodes(ctx, client, 2); err != nil {
+	defer c.CloseIdleConnections()
+	if err := awaitReadyNodes(ctx, c, 2); err != nil {
 		t.Fatal(err)
 	}
-	client.CloseIdleConnections()
+	c.CloseIdleConnections()
 	begin := time.Now()
 	up.stop()
 	if took := time.Since(begin); took > 5*time.Second {
@@ -124,8 +124,8 @@ func TestUp(t *testing.T) {
 }
 
 // awaitReadyNodes watches until so many nodes are ready.
-func awaitReadyNodes(ctx context.Context, client *rest.Client, want int) error {
-	nodes := rest.For[*corev1.Node](client)
+func awaitReadyNodes(ctx context.Context, c *client.Client, want int) error {
+	nodes := client.For[*corev1.Node](c)
 	w, err := nodes.Watch(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err

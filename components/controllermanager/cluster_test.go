@@ -14,7 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/components/controllermanager"
 	"github.com/levelwire/levelwire/components/kubelet"
 	"github.com/levelwire/levelwire/components/scheduler"
@@ -32,7 +32,7 @@ type cluster struct {
 	t      *testing.T
 	ctx    context.Context
 	server *server.Server
-	client *rest.Client
+	client *client.Client
 	group  sync.WaitGroup
 }
 
@@ -76,14 +76,14 @@ func newCluster(t *testing.T, nodes int) *cluster {
 	return c
 }
 
-func (c *cluster) connect() *rest.Client {
+func (c *cluster) connect() *client.Client {
 	c.t.Helper()
-	client, err := rest.FromKubeconfig(c.server.Kubeconfig(), rest.Options{ContentType: rest.Protobuf})
+	cl, err := client.FromKubeconfig(c.server.Kubeconfig(), client.Options{ContentType: client.Protobuf})
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.t.Cleanup(client.CloseIdleConnections)
-	return client
+	c.t.Cleanup(cl.CloseIdleConnections)
+	return cl
 }
 
 func (c *cluster) start(ctx context.Context, name string, run func(context.Context) error) {
@@ -125,7 +125,7 @@ func (c *cluster) startManager() (kill func()) {
 
 // await watches one object until it is as wanted. An object that does not
 // exist is nil.
-func await[T rest.Object](c *cluster, api rest.Resource[T], name, what string, wanted func(T) bool) T {
+func await[T client.Object](c *cluster, api client.Resource[T], name, what string, wanted func(T) bool) T {
 	c.t.Helper()
 	var last T
 	awaitEach(c, api, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()},
@@ -141,7 +141,7 @@ func await[T rest.Object](c *cluster, api rest.Resource[T], name, what string, w
 }
 
 // awaitEach watches objects until together they are as wanted.
-func awaitEach[T rest.Object](c *cluster, api rest.Resource[T], opts metav1.ListOptions, what string, wanted func(map[string]T) bool) {
+func awaitEach[T client.Object](c *cluster, api client.Resource[T], opts metav1.ListOptions, what string, wanted func(map[string]T) bool) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.ctx, patience)
 	defer cancel()
@@ -178,7 +178,7 @@ func awaitEach[T rest.Object](c *cluster, api rest.Resource[T], opts metav1.List
 }
 
 // change applies fn to an object, again if somebody else was faster.
-func change[T rest.Object](c *cluster, api rest.Resource[T], name string, fn func(T)) {
+func change[T client.Object](c *cluster, api client.Resource[T], name string, fn func(T)) {
 	c.t.Helper()
 	for {
 		obj, err := api.Get(c.ctx, name, metav1.GetOptions{})

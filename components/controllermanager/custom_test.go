@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 )
 
 var (
@@ -17,8 +17,8 @@ var (
 	widgetKind = widgets.GroupVersion().WithKind("Widget")
 )
 
-func definitions(c *cluster) rest.Resource[*apiextensionsv1.CustomResourceDefinition] {
-	return rest.ForResource(c.client, apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"),
+func definitions(c *cluster) client.Resource[*apiextensionsv1.CustomResourceDefinition] {
+	return client.ForResource(c.client, apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"),
 		func() *apiextensionsv1.CustomResourceDefinition { return &apiextensionsv1.CustomResourceDefinition{} })
 }
 
@@ -52,12 +52,12 @@ func createWidget(c *cluster, namespace, name string, owners ...metav1.OwnerRefe
 	widget.SetGroupVersionKind(widgetKind)
 	widget.SetName(name)
 	widget.SetOwnerReferences(owners)
-	return create(c, rest.Dynamic(c.client, widgets).Namespace(namespace), widget)
+	return create(c, client.Dynamic(c.client, widgets).Namespace(namespace), widget)
 }
 
 func awaitNoWidgets(c *cluster, namespace string) {
 	c.t.Helper()
-	awaitEach(c, rest.Dynamic(c.client, widgets).Namespace(namespace), metav1.ListOptions{}, "no widgets",
+	awaitEach(c, client.Dynamic(c.client, widgets).Namespace(namespace), metav1.ListOptions{}, "no widgets",
 		func(all map[string]*unstructured.Unstructured) bool { return len(all) == 0 })
 }
 
@@ -92,7 +92,7 @@ func TestNamespaceGoesWithItsCustomResources(t *testing.T) {
 	c := newCluster(t, 0)
 	c.startManager()
 	defineWidgets(c)
-	namespaces := rest.For[*corev1.Namespace](c.client)
+	namespaces := client.For[*corev1.Namespace](c.client)
 	create(c, namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}})
 	createWidget(c, "team", "w")
 	createWidget(c, "default", "w")
@@ -102,7 +102,7 @@ func TestNamespaceGoesWithItsCustomResources(t *testing.T) {
 		return !there
 	})
 	awaitNoWidgets(c, "team")
-	if _, err := rest.Dynamic(c.client, widgets).Namespace("default").Get(c.ctx, "w", metav1.GetOptions{}); err != nil {
+	if _, err := client.Dynamic(c.client, widgets).Namespace("default").Get(c.ctx, "w", metav1.GetOptions{}); err != nil {
 		t.Errorf("another namespace's: %v", err)
 	}
 }

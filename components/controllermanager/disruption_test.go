@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 )
 
 func newBudget(name string, spec policyv1.PodDisruptionBudgetSpec) *policyv1.PodDisruptionBudget {
@@ -77,7 +77,7 @@ func evict(c *cluster, name string) error {
 func TestEvictionsWaitForTheirBudget(t *testing.T) {
 	c := newCluster(t, 1)
 	c.startManager()
-	nodes := rest.For[*corev1.Node](c.client)
+	nodes := client.For[*corev1.Node](c.client)
 	create(c, in[*appsv1.ReplicaSet](c), newSet("web", 3))
 	create(c, in[*policyv1.PodDisruptionBudget](c), newBudget("web", policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(2))}))
 	awaitBudget(c, "web", "1 allowed, 3 of 2 healthy, 3 expected")
@@ -126,7 +126,7 @@ func TestBudgetOfCustomOwner(t *testing.T) {
 	widget := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(2)}}}
 	widget.SetGroupVersionKind(widgetKind)
 	widget.SetName("w")
-	widget = create(c, rest.Dynamic(c.client, widgets).Namespace("default"), widget)
+	widget = create(c, client.Dynamic(c.client, widgets).Namespace("default"), widget)
 	for _, name := range []string{"a", "b"} {
 		template := podTemplate("web:1")
 		pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}

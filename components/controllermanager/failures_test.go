@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/nodelifecycle"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
 )
@@ -69,7 +69,7 @@ func TestKilledControllersLeaveNothingTwice(t *testing.T) {
 // short times.
 func TestSilentNodeLosesItsPods(t *testing.T) {
 	c := newCluster(t, 0)
-	nodes, podAPI := rest.For[*corev1.Node](c.client), in[*corev1.Pod](c)
+	nodes, podAPI := client.For[*corev1.Node](c.client), in[*corev1.Pod](c)
 	startLifecycle(c, nodelifecycle.Options{
 		GracePeriod: 2 * time.Second, CheckInterval: 50 * time.Millisecond, Quarantine: 100 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 	})
@@ -103,7 +103,7 @@ func TestSilentNodeLosesItsPods(t *testing.T) {
 
 func TestNodeThatComesBackIsTrustedAgain(t *testing.T) {
 	c := newCluster(t, 0)
-	nodes := rest.For[*corev1.Node](c.client)
+	nodes := client.For[*corev1.Node](c.client)
 	startLifecycle(c, nodelifecycle.Options{
 		GracePeriod: 2 * time.Second, CheckInterval: 50 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 	})
@@ -122,13 +122,13 @@ func tainted(node *corev1.Node, key string) bool {
 
 func startLifecycle(c *cluster, opts nodelifecycle.Options) {
 	c.t.Helper()
-	client := c.connect()
-	factory := informer.NewFactory(client, informer.Options{})
+	cl := c.connect()
+	factory := informer.NewFactory(cl, informer.Options{})
 	source, err := pods.NewSource(factory)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	lifecycle, err := nodelifecycle.New(client, factory, source, events.New(client, "test", "", opts.Logger), opts)
+	lifecycle, err := nodelifecycle.New(cl, factory, source, events.New(cl, "test", "", opts.Logger), opts)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 )
 
 func newConfig(name string, owners ...metav1.OwnerReference) *corev1.ConfigMap {
@@ -81,7 +81,7 @@ func TestOrphansStay(t *testing.T) {
 func TestOwnersThatCannotBe(t *testing.T) {
 	c := newCluster(t, 0)
 	configs := in[*corev1.ConfigMap](c)
-	elsewhere := create(c, rest.For[*corev1.ConfigMap](c.client).Namespace("kube-public"), newConfig("elsewhere"))
+	elsewhere := create(c, client.For[*corev1.ConfigMap](c.client).Namespace("kube-public"), newConfig("elsewhere"))
 	here := create(c, configs, newConfig("here"))
 	ref := func(kind, name string, uid types.UID) metav1.OwnerReference {
 		return metav1.OwnerReference{APIVersion: "v1", Kind: kind, Name: name, UID: uid}

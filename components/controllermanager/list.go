@@ -4,9 +4,9 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/cronjob"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/daemonset"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/deployment"
@@ -24,7 +24,7 @@ import (
 
 // shared is what the controllers of a process have in common.
 type shared struct {
-	client   *rest.Client
+	client   *client.Client
 	factory  *informer.Factory
 	pods     *pods.Source
 	history  *history.History

@@ -9,9 +9,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/history"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
 )
@@ -36,22 +36,22 @@ type running struct {
 }
 
 // NewManager makes a manager. It sends nothing yet.
-func NewManager(client *rest.Client, opts Options) (*Manager, error) {
+func NewManager(cl *client.Client, opts Options) (*Manager, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
 	}
-	factory := informer.NewFactory(client, informer.Options{Logger: opts.Logger})
+	factory := informer.NewFactory(cl, informer.Options{Logger: opts.Logger})
 	source, err := pods.NewSource(factory)
 	if err != nil {
 		return nil, err
 	}
-	revisions, err := history.New(client, factory)
+	revisions, err := history.New(cl, factory)
 	if err != nil {
 		return nil, err
 	}
 	s := &shared{
-		client: client, factory: factory, pods: source, history: revisions, log: opts.Logger,
-		recorder: events.New(client, "controller-manager", "", opts.Logger),
+		client: cl, factory: factory, pods: source, history: revisions, log: opts.Logger,
+		recorder: events.New(cl, "controller-manager", "", opts.Logger),
 	}
 	m := &Manager{factory: factory, recorder: s.recorder, log: opts.Logger}
 	for _, c := range controllers {

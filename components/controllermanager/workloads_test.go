@@ -13,7 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/components/kubelet"
 )
 
@@ -30,7 +30,7 @@ func selectWeb() *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 }
 
-func create[T rest.Object](c *cluster, api rest.Resource[T], obj T) T {
+func create[T client.Object](c *cluster, api client.Resource[T], obj T) T {
 	c.t.Helper()
 	created, err := api.Create(c.ctx, obj, metav1.CreateOptions{})
 	if err != nil {
@@ -39,15 +39,15 @@ func create[T rest.Object](c *cluster, api rest.Resource[T], obj T) T {
 	return created
 }
 
-func remove[T rest.Object](c *cluster, api rest.Resource[T], name string, opts metav1.DeleteOptions) {
+func remove[T client.Object](c *cluster, api client.Resource[T], name string, opts metav1.DeleteOptions) {
 	c.t.Helper()
 	if err := api.Delete(c.ctx, name, opts); err != nil {
 		c.t.Fatal(err)
 	}
 }
 
-func in[T rest.Object](c *cluster) rest.Resource[T] {
-	return rest.For[T](c.client).Namespace("default")
+func in[T client.Object](c *cluster) client.Resource[T] {
+	return client.For[T](c.client).Namespace("default")
 }
 
 func newSet(name string, replicas int32) *appsv1.ReplicaSet {
@@ -192,9 +192,9 @@ func TestServicesFindTheirPods(t *testing.T) {
 func TestNamespaceGoesWithAllInIt(t *testing.T) {
 	c := newCluster(t, 1)
 	c.startManager()
-	namespaces := rest.For[*corev1.Namespace](c.client)
+	namespaces := client.For[*corev1.Namespace](c.client)
 	create(c, namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}})
-	sets := rest.For[*appsv1.ReplicaSet](c.client).Namespace("team")
+	sets := client.For[*appsv1.ReplicaSet](c.client).Namespace("team")
 	create(c, sets, newSet("web", 2))
 	await(c, sets, "web", "ready", ready(2))
 	remove(c, namespaces, "team", metav1.DeleteOptions{})
@@ -202,7 +202,7 @@ func TestNamespaceGoesWithAllInIt(t *testing.T) {
 		_, there := all["team"]
 		return !there
 	})
-	pods, err := rest.For[*corev1.Pod](c.client).List(c.ctx, metav1.ListOptions{})
+	pods, err := client.For[*corev1.Pod](c.client).List(c.ctx, metav1.ListOptions{})
 	if err != nil || len(pods.Items) != 0 {
 		t.Errorf("%d pods outlive their namespace, %v", len(pods.Items), err)
 	}
@@ -337,7 +337,7 @@ func podReady(pod *corev1.Pod) bool {
 func TestDaemonSetCoversEligibleNodes(t *testing.T) {
 	c := newCluster(t, 3)
 	c.startManager()
-	nodes, sets := rest.For[*corev1.Node](c.client), in[*appsv1.DaemonSet](c)
+	nodes, sets := client.For[*corev1.Node](c.client), in[*appsv1.DaemonSet](c)
 	awaitEach(c, nodes, metav1.ListOptions{}, "three nodes", func(all map[string]*corev1.Node) bool { return len(all) == 3 })
 	change(c, nodes, "node-1", func(n *corev1.Node) { n.Labels["disk"] = "ssd" })
 	change(c, nodes, "node-2", func(n *corev1.Node) { n.Labels["disk"] = "ssd"; n.Spec.Unschedulable = true })

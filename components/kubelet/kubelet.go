@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // Kubelet simulates one node.
@@ -24,9 +24,9 @@ type Kubelet struct {
 	factory *informer.Factory
 	pods    *informer.SharedInformer[*corev1.Pod]
 	node    *informer.SharedInformer[*corev1.Node]
-	podAPI  rest.Resource[*corev1.Pod]
-	nodeAPI rest.Resource[*corev1.Node]
-	leases  rest.Resource[*coordinationv1.Lease]
+	podAPI  client.Resource[*corev1.Pod]
+	nodeAPI client.Resource[*corev1.Node]
+	leases  client.Resource[*coordinationv1.Lease]
 	events  *events.Recorder
 	loop    *controller.Controller
 	ips     *addresses
@@ -37,7 +37,7 @@ type Kubelet struct {
 }
 
 // New makes a kubelet that reaches the API server through client.
-func New(client *rest.Client, opts Options) (*Kubelet, error) {
+func New(c *client.Client, opts Options) (*Kubelet, error) {
 	if err := opts.ensureDefaults(); err != nil {
 		return nil, err
 	}
@@ -45,11 +45,11 @@ func New(client *rest.Client, opts Options) (*Kubelet, error) {
 	k := &Kubelet{
 		opts:       opts,
 		log:        log,
-		factory:    informer.NewFactory(client, informer.Options{Logger: log}),
-		podAPI:     rest.For[*corev1.Pod](client),
-		nodeAPI:    rest.For[*corev1.Node](client),
-		leases:     rest.For[*coordinationv1.Lease](client).Namespace(corev1.NamespaceNodeLease),
-		events:     events.New(client, "kubelet", opts.NodeName, log),
+		factory:    informer.NewFactory(c, informer.Options{Logger: log}),
+		podAPI:     client.For[*corev1.Pod](c),
+		nodeAPI:    client.For[*corev1.Node](c),
+		leases:     client.For[*coordinationv1.Lease](c).Namespace(corev1.NamespaceNodeLease),
+		events:     events.New(c, "kubelet", opts.NodeName, log),
 		ips:        newAddresses(opts.PodCIDR),
 		remembered: map[types.UID]times{},
 	}

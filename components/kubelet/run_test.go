@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/components/kubelet"
 	"github.com/levelwire/levelwire/levelwiretest"
 )
@@ -32,8 +32,8 @@ type station struct {
 	t      *testing.T
 	ctx    context.Context
 	server *levelwiretest.Server
-	pods   rest.Resource[*corev1.Pod]
-	nodes  rest.Resource[*corev1.Node]
+	pods   client.Resource[*corev1.Pod]
+	nodes  client.Resource[*corev1.Node]
 }
 
 func newStation(t *testing.T) *station {
@@ -42,14 +42,14 @@ func newStation(t *testing.T) *station {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	s := &station{t: t, ctx: ctx, server: srv}
-	client := s.connect()
-	s.pods, s.nodes = rest.For[*corev1.Pod](client).Namespace("default"), rest.For[*corev1.Node](client)
+	c := s.connect()
+	s.pods, s.nodes = client.For[*corev1.Pod](c).Namespace("default"), client.For[*corev1.Node](c)
 	return s
 }
 
-func (s *station) connect() *rest.Client {
+func (s *station) connect() *client.Client {
 	s.t.Helper()
-	return s.server.Client(rest.Options{ContentType: rest.Protobuf})
+	return s.server.Client(client.Options{ContentType: client.Protobuf})
 }
 
 // startNode runs a kubelet, and returns what stops it without a goodbye.
@@ -97,7 +97,7 @@ func (s *station) create(name string, change func(*corev1.Pod)) *corev1.Pod {
 
 // await watches one object until it is as wanted or, with gone, until it does
 // not exist.
-func await[T rest.Object](s *station, api rest.Resource[T], name, what string, wanted func(T) bool, gone bool) T {
+func await[T client.Object](s *station, api client.Resource[T], name, what string, wanted func(T) bool, gone bool) T {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.ctx, patience)
 	defer cancel()

@@ -8,8 +8,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // Options configures a Proxy.
@@ -31,14 +31,14 @@ type Proxy struct {
 }
 
 // New makes a proxy that reaches the API server through client.
-func New(client *rest.Client, opts Options) (*Proxy, error) {
+func New(c *client.Client, opts Options) (*Proxy, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
 	}
 	if opts.Changed == nil {
 		opts.Changed = func(*Table) {}
 	}
-	p := &Proxy{opts: opts, table: NewTable(), factory: informer.NewFactory(client, informer.Options{Logger: opts.Logger})}
+	p := &Proxy{opts: opts, table: NewTable(), factory: informer.NewFactory(c, informer.Options{Logger: opts.Logger})}
 	p.services = informer.For[*corev1.Service](p.factory, informer.ListOptions{})
 	endpoints := informer.For[*discoveryv1.EndpointSlice](p.factory, informer.ListOptions{})
 	if _, err := p.services.AddHandler(p.serviceHandler(), informer.HandlerOptions{}); err != nil {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/components/scheduler"
 	"github.com/levelwire/levelwire/levelwiretest"
 )
@@ -31,8 +31,8 @@ type bench struct {
 	t      *testing.T
 	ctx    context.Context
 	server *levelwiretest.Server
-	client *rest.Client
-	pods   rest.Resource[*corev1.Pod]
+	client *client.Client
+	pods   client.Resource[*corev1.Pod]
 }
 
 func newBench(t *testing.T) *bench {
@@ -42,13 +42,13 @@ func newBench(t *testing.T) *bench {
 	t.Cleanup(cancel)
 	b := &bench{t: t, ctx: ctx, server: srv}
 	b.client = b.connect()
-	b.pods = rest.For[*corev1.Pod](b.client).Namespace("default")
+	b.pods = client.For[*corev1.Pod](b.client).Namespace("default")
 	return b
 }
 
-func (b *bench) connect() *rest.Client {
+func (b *bench) connect() *client.Client {
 	b.t.Helper()
-	return b.server.Client(rest.Options{ContentType: rest.Protobuf})
+	return b.server.Client(client.Options{ContentType: client.Protobuf})
 }
 
 // startScheduler returns what stops it without a goodbye.
@@ -73,7 +73,7 @@ func (b *bench) startScheduler() (stop func()) {
 
 func (b *bench) createNode(name, cpu string) {
 	b.t.Helper()
-	_, err := rest.For[*corev1.Node](b.client).Create(b.ctx, &corev1.Node{
+	_, err := client.For[*corev1.Node](b.client).Create(b.ctx, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourcePods: resource.MustParse("100"),
@@ -266,7 +266,7 @@ func TestRestartedSchedulerNeverOverfills(t *testing.T) {
 // late it came.
 func TestImportantPodsGoFirst(t *testing.T) {
 	b := newBench(t)
-	classes := rest.For[*schedulingv1.PriorityClass](b.client)
+	classes := client.For[*schedulingv1.PriorityClass](b.client)
 	for i := range 5 {
 		name := fmt.Sprint("pod-", i)
 		class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: int32(i)}

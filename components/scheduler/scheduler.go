@@ -10,10 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // Options configures a Scheduler.
@@ -49,7 +49,7 @@ type Scheduler struct {
 	factory *informer.Factory
 	pods    *informer.SharedInformer[*corev1.Pod]
 	nodes   *informer.SharedInformer[*corev1.Node]
-	podAPI  rest.Resource[*corev1.Pod]
+	podAPI  client.Resource[*corev1.Pod]
 	events  *events.Recorder
 	loop    *controller.Controller
 	ledger  *ledger
@@ -66,14 +66,14 @@ type Scheduler struct {
 }
 
 // New makes a scheduler that reaches the API server through client.
-func New(client *rest.Client, opts Options) (*Scheduler, error) {
+func New(c *client.Client, opts Options) (*Scheduler, error) {
 	opts.ensureDefaults()
 	s := &Scheduler{
 		opts:    opts,
 		log:     opts.Logger,
-		factory: informer.NewFactory(client, informer.Options{Logger: opts.Logger}),
-		podAPI:  rest.For[*corev1.Pod](client),
-		events:  events.New(client, opts.Name, "", opts.Logger),
+		factory: informer.NewFactory(c, informer.Options{Logger: opts.Logger}),
+		podAPI:  client.For[*corev1.Pod](c),
+		events:  events.New(c, opts.Name, "", opts.Logger),
 		ledger:  newLedger(),
 		binders: make(chan struct{}, opts.Binders),
 		waiting: map[types.NamespacedName]int{},

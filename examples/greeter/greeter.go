@@ -13,14 +13,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // greeter brings ConfigMaps to the state that is wanted.
 type greeter struct {
-	configMaps rest.Resource[*corev1.ConfigMap]
+	configMaps client.Resource[*corev1.ConfigMap]
 	cached     informer.Lister[*corev1.ConfigMap]
 }
 
@@ -48,9 +48,9 @@ func labelOf(cm *corev1.ConfigMap) string {
 }
 
 // newController watches what has the label; the server leaves out the rest.
-func newController(client *rest.Client, factory *informer.Factory) (*controller.Controller, error) {
+func newController(cl *client.Client, factory *informer.Factory) (*controller.Controller, error) {
 	greeted := informer.For[*corev1.ConfigMap](factory, informer.ListOptions{LabelSelector: "greet"})
-	g := greeter{configMaps: rest.For[*corev1.ConfigMap](client), cached: greeted.Lister()}
+	g := greeter{configMaps: client.For[*corev1.ConfigMap](cl), cached: greeted.Lister()}
 	c, err := controller.New(g.reconcile, controller.Options{Name: "greeter", Workers: 2})
 	if err != nil {
 		return nil, err

@@ -9,9 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/levelwiretest"
 )
 
@@ -22,9 +22,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestGreeterGreets(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	client := levelwiretest.Start(t).Client(rest.Options{})
-	factory := informer.NewFactory(client, informer.Options{})
-	c, err := newController(client, factory)
+	cl := levelwiretest.Start(t).Client(client.Options{})
+	factory := informer.NewFactory(cl, informer.Options{})
+	c, err := newController(cl, factory)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestGreeterGreets(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- controller.Run(ctx, controller.RunOptions{Factory: factory}, c) }()
 
-	configMaps := rest.For[*corev1.ConfigMap](client).Namespace("default")
+	configMaps := client.For[*corev1.ConfigMap](cl).Namespace("default")
 	if _, err := configMaps.Create(ctx, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "hello", Labels: map[string]string{"greet": "world"}},
 	}, metav1.CreateOptions{}); err != nil {

@@ -9,10 +9,10 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/leader"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 func main() {
@@ -27,16 +27,16 @@ func main() {
 }
 
 func run(ctx context.Context, kubeconfig string) error {
-	client, err := rest.FromKubeconfig(kubeconfig, rest.Options{})
+	cl, err := client.FromKubeconfig(kubeconfig, client.Options{})
 	if err != nil {
 		return err
 	}
-	factory := informer.NewFactory(client, informer.Options{Logger: slog.Default()})
-	c, err := newController(client, factory)
+	factory := informer.NewFactory(cl, informer.Options{Logger: slog.Default()})
+	c, err := newController(cl, factory)
 	if err != nil {
 		return err
 	}
-	elector, err := leader.New(client, leader.Options{Namespace: "default", Name: "greeter", Logger: slog.Default()})
+	elector, err := leader.New(cl, leader.Options{Namespace: "default", Name: "greeter", Logger: slog.Default()})
 	if err != nil {
 		return err
 	}

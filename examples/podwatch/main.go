@@ -20,9 +20,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/metrics"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 func main() {
@@ -43,11 +43,11 @@ func main() {
 }
 
 func run(ctx context.Context, kubeconfig, cache, address string, selected informer.ListOptions) error {
-	client, err := rest.FromKubeconfig(kubeconfig, rest.Options{ContentType: rest.Protobuf})
+	c, err := client.FromKubeconfig(kubeconfig, client.Options{ContentType: client.Protobuf})
 	if err != nil {
 		return err
 	}
-	factory := informer.NewFactory(client, informer.Options{
+	factory := informer.NewFactory(c, informer.Options{
 		Logger: slog.Default(),
 		Disk:   informer.DiskOptions{Directory: cache},
 	})

@@ -19,9 +19,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/internal/difference"
 	"github.com/levelwire/levelwire/levelwiretest"
 	"github.com/levelwire/levelwire/server"
@@ -116,12 +116,12 @@ func identify(data []byte, inJSON bool) (key string, version uint64, err error) 
 func TestStrangerAsksTheServer(t *testing.T) {
 	// Nobody else makes ConfigMaps, between an answer and the list that it is held against.
 	server := levelwiretest.Start(t, func(c *server.Config) { c.DisableAdmissionPlugins = []string{"ServiceAccount"} })
-	client, err := clientrest.HTTPClientFor(server.Config())
+	cl, err := rest.HTTPClientFor(server.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.CloseIdleConnections()
-	configMaps := rest.For[*corev1.ConfigMap](server.Client(rest.Options{})).Namespace("default")
+	defer cl.CloseIdleConnections()
+	configMaps := client.For[*corev1.ConfigMap](server.Client(client.Options{})).Namespace("default")
 	random := rand.New(rand.NewPCG(7, 8))
 	change := func() {
 		for range 15 {
@@ -167,7 +167,7 @@ func TestStrangerAsksTheServer(t *testing.T) {
 		seed := binaryNoise(random)
 		q := strangerAsks(seed, round%6, known, held)
 		ask := func() (versions, error) {
-			answer := post(t, client, server.Config().Host+strangerPath+"/api/v1/namespaces/default/configmaps", accept, q.bytes())
+			answer := post(t, cl, server.Config().Host+strangerPath+"/api/v1/namespaces/default/configmaps", accept, q.bytes())
 			a, err := strangerReadsAnswer(q.b, answer)
 			if err != nil {
 				t.Fatal(err)
@@ -197,7 +197,7 @@ func binaryNoise(random *rand.Rand) []byte {
 	return seed
 }
 
-func post(t *testing.T, client *http.Client, url, accept string, body []byte) []byte {
+func post(t *testing.T, c *http.Client, url, accept string, body []byte) []byte {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
@@ -205,7 +205,7 @@ func post(t *testing.T, client *http.Client, url, accept string, body []byte) []
 	}
 	req.Header.Set("Content-Type", strangerMedia)
 	req.Header.Set("Accept", accept)
-	resp, err := client.Do(req)
+	resp, err := c.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,12 +257,12 @@ func TestClientAsksAStranger(t *testing.T) {
 		}).bytes())
 	}))
 	defer server.Close()
-	client, err := rest.New(&clientrest.Config{Host: server.URL}, rest.Options{})
+	c, err := client.New(&rest.Config{Host: server.URL}, client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.CloseIdleConnections()
-	d, err := rest.For[*corev1.ConfigMap](client).Difference(t.Context(), held, metav1.ListOptions{ResourceVersion: "250"})
+	defer c.CloseIdleConnections()
+	d, err := client.For[*corev1.ConfigMap](c).Difference(t.Context(), held, metav1.ListOptions{ResourceVersion: "250"})
 	if err != nil {
 		t.Fatal(err)
 	}

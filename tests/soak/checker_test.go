@@ -6,13 +6,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // checker is a handler that knows what it has been told, and notices when it
 // is told something that does not follow from that.
-type checker[T rest.Object] struct {
+type checker[T client.Object] struct {
 	ctx          context.Context // its end makes a slow handler quick
 	slow         time.Duration
 	panicEvery   int

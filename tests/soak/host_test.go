@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/levelwire/levelwire/server"
@@ -59,7 +59,7 @@ func runServer(dir string) error {
 type host struct {
 	dir    string
 	port   string
-	config *clientrest.Config
+	config *rest.Config
 	cmd    *exec.Cmd
 	stdin  io.Closer
 }

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 )
 
 const (
@@ -47,7 +47,7 @@ func stampOf(obj metav1.Object) stamp {
 
 // journal writes objects and knows what the server has acknowledged.
 type journal struct {
-	objects rest.Resource[*corev1.ConfigMap]
+	objects client.Resource[*corev1.ConfigMap]
 	gate    sync.RWMutex // held for reading during an operation
 	writes  atomic.Int64 // acknowledged
 
@@ -56,8 +56,8 @@ type journal struct {
 	unknown map[string]bool // the last write's answer was lost
 }
 
-func newJournal(client *rest.Client) *journal {
-	return &journal{objects: rest.For[*corev1.ConfigMap](client), known: state{}, unknown: map[string]bool{}}
+func newJournal(c *client.Client) *journal {
+	return &journal{objects: client.For[*corev1.ConfigMap](c), known: state{}, unknown: map[string]bool{}}
 }
 
 // write starts the writers; no two write the same object.

@@ -16,10 +16,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/reflector"
-	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/server"
 	"github.com/levelwire/levelwire/storage"
 )
@@ -38,7 +38,7 @@ func TestServersRestart(t *testing.T) {
 	t.Logf("-soak.seed=%d -soak.restarts=%d", *seed, *restarts)
 	random := rand.New(rand.NewPCG(*seed, 0))
 	f := newFleet(t, 3, func(c *server.Config) { c.CompactionInterval, c.CatchUpTimeout = -1, catchUp })
-	direct := newClient(t, f.config, rest.Options{ContentType: rest.Protobuf})
+	direct := newClient(t, f.config, client.Options{ContentType: client.Protobuf})
 	defer direct.CloseIdleConnections()
 	journal := newJournal(direct)
 	subjects := makeSubjects(t, f.config)
@@ -79,7 +79,7 @@ func TestServersRestart(t *testing.T) {
 
 // stayBehind has everything come to a server that is behind, for longer than a
 // watch waits.
-func stayBehind(t *testing.T, f *fleet, m *member, direct *rest.Client, j *journal, subjects []subject) {
+func stayBehind(t *testing.T, f *fleet, m *member, direct *client.Client, j *journal, subjects []subject) {
 	t.Helper()
 	defer m.lag.set(false)
 	// Writes go on until everybody has seen one that this server is not told of.
@@ -129,10 +129,10 @@ func TestServersAndCompaction(t *testing.T) {
 	defer stopAll(subjects)
 	j := &journal{known: state{}, unknown: map[string]bool{}}
 	// through has the writer, and whoever looks at the whole, use one address.
-	through := func(config *clientrest.Config, do func(direct *rest.Client)) {
-		direct := newClient(t, config, rest.Options{ContentType: rest.Protobuf})
+	through := func(config *rest.Config, do func(direct *client.Client)) {
+		direct := newClient(t, config, client.Options{ContentType: client.Protobuf})
 		defer direct.CloseIdleConnections()
-		j.objects = rest.For[*corev1.ConfigMap](direct)
+		j.objects = client.For[*corev1.ConfigMap](direct)
 		do(direct)
 	}
 	churn := func() {
@@ -141,7 +141,7 @@ func TestServersAndCompaction(t *testing.T) {
 			j.once(t.Context(), random, namespace, fmt.Sprintf("object-%d", random.IntN(60)))
 		}
 	}
-	through(f.config, func(direct *rest.Client) {
+	through(f.config, func(direct *client.Client) {
 		churn()
 		agree(t, direct, j, subjects)
 	})
@@ -150,14 +150,14 @@ func TestServersAndCompaction(t *testing.T) {
 		writer, target := f.members[round%3], f.members[(round+1)%3]
 		f.balancer.Refuse(true)
 		f.balancer.Cut()
-		through(writer.client(t), func(direct *rest.Client) {
+		through(writer.client(t), func(direct *client.Client) {
 			churn()
 			forgotten(t, f, direct)
 		})
 		f.restart(t, target, round%2 == 0)
 		f.only(target)
 		f.balancer.Refuse(false)
-		through(f.config, func(direct *rest.Client) { agree(t, direct, j, subjects) })
+		through(f.config, func(direct *client.Client) { agree(t, direct, j, subjects) })
 		if n := coalescedResumes(t, target); n == 0 {
 			t.Errorf("round %d: nobody was told coalesced history", round)
 		}
@@ -168,9 +168,9 @@ func TestServersAndCompaction(t *testing.T) {
 
 // forgotten writes something, and waits until the store has compacted all that
 // came before.
-func forgotten(t *testing.T, f *fleet, direct *rest.Client) {
+func forgotten(t *testing.T, f *fleet, direct *client.Client) {
 	t.Helper()
-	last, err := rest.For[*corev1.ConfigMap](direct).Namespace("default").Create(t.Context(),
+	last, err := client.For[*corev1.ConfigMap](direct).Namespace("default").Create(t.Context(),
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "last-"}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -188,19 +188,19 @@ func forgotten(t *testing.T, f *fleet, direct *rest.Client) {
 // coalescedResumes is what a server counts of them for ConfigMaps.
 func coalescedResumes(t *testing.T, m *member) (n int) {
 	t.Helper()
-	transport, err := clientrest.TransportFor(m.client(t))
+	transport, err := rest.TransportFor(m.client(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := http.Client{Transport: transport}
-	defer client.CloseIdleConnections()
+	c := http.Client{Transport: transport}
+	defer c.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+m.address+"/metrics", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := client.Do(request)
+	answer, err := c.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}

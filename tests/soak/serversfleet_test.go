@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/levelwire/levelwire/internal/faultnet"
@@ -25,7 +25,7 @@ type fleet struct {
 	etcd     *etcd.Store // what the servers reach by its URL
 	members  []*member
 	balancer *faultnet.Balancer
-	config   *clientrest.Config // of clients of the balancer
+	config   *rest.Config // of clients of the balancer
 }
 
 // member is one of the servers, which come and go.
@@ -139,7 +139,7 @@ func (m *member) stop(t *testing.T) {
 }
 
 // client is the configuration of clients of this server alone.
-func (m *member) client(t *testing.T) *clientrest.Config {
+func (m *member) client(t *testing.T) *rest.Config {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(m.config.DataDir, "admin.kubeconfig"))
 	if err != nil {

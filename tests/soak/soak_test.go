@@ -13,9 +13,9 @@ import (
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/internal/faultnet"
 )
 
@@ -60,13 +60,13 @@ func TestSoak(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	direct := newClient(t, h.config, rest.Options{ContentType: rest.Protobuf})
+	direct := newClient(t, h.config, client.Options{ContentType: client.Protobuf})
 	defer direct.CloseIdleConnections()
 	journal := newJournal(direct)
 	stopWriting := journal.write(t, *seed)
 	defer stopWriting()
 
-	behind := clientrest.CopyConfig(h.config)
+	behind := rest.CopyConfig(h.config)
 	behind.Host = "https://" + proxy.Addr()
 	subjects := makeSubjects(t, behind)
 	defer func() {
@@ -89,26 +89,26 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-func newClient(t *testing.T, config *clientrest.Config, opts rest.Options) *rest.Client {
+func newClient(t *testing.T, config *rest.Config, opts client.Options) *client.Client {
 	t.Helper()
-	client, err := rest.New(config, opts)
+	c, err := client.New(config, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return client
+	return c
 }
 
 // agree compares the server with what its writers were told, and then every
 // informer and every handler with the server.
-func agree(t *testing.T, direct *rest.Client, j *journal, subjects []subject) {
+func agree(t *testing.T, direct *client.Client, j *journal, subjects []subject) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	now := func() (state, error) {
-		list, err := rest.For[*corev1.ConfigMap](direct).List(ctx, metav1.ListOptions{LabelSelector: ours})
+		list, err := client.For[*corev1.ConfigMap](direct).List(ctx, metav1.ListOptions{LabelSelector: ours})
 		for err != nil && ctx.Err() == nil {
 			wait(ctx, time.Second)
-			list, err = rest.For[*corev1.ConfigMap](direct).List(ctx, metav1.ListOptions{LabelSelector: ours})
+			list, err = client.For[*corev1.ConfigMap](direct).List(ctx, metav1.ListOptions{LabelSelector: ours})
 		}
 		if err != nil {
 			return nil, fmt.Errorf("the server does not list: %w", err)

@@ -12,11 +12,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/reflector"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // subject is an informer that the soak is about, with its handlers.
@@ -37,7 +37,7 @@ type subject interface {
 var errWrong = errors.New("told wrongly")
 
 // quick finds connections that went silent much sooner than usual.
-var quick = rest.Options{ReadIdleTimeout: 500 * time.Millisecond, PingTimeout: 500 * time.Millisecond}
+var quick = client.Options{ReadIdleTimeout: 500 * time.Millisecond, PingTimeout: 500 * time.Millisecond}
 
 // impatient tries again much sooner than usual.
 var impatient = reflector.Options{
@@ -46,7 +46,7 @@ var impatient = reflector.Options{
 }
 
 // makeSubjects starts an informer of each kind.
-func makeSubjects(t *testing.T, config *clientrest.Config) []subject {
+func makeSubjects(t *testing.T, config *rest.Config) []subject {
 	typed := func(f *informer.Factory, o informer.ListOptions) *informer.SharedInformer[*corev1.ConfigMap] {
 		return informer.For[*corev1.ConfigMap](f, o)
 	}
@@ -57,7 +57,7 @@ func makeSubjects(t *testing.T, config *clientrest.Config) []subject {
 	polls.PollTimeout = time.Second
 	disk := informer.DiskOptions{Directory: t.TempDir(), Interval: time.Second}
 	protobuf, http1 := quick, quick
-	protobuf.ContentType, http1.ForceHTTP1 = rest.Protobuf, true
+	protobuf.ContentType, http1.ForceHTTP1 = client.Protobuf, true
 	inDefault := func(key string, _ stamp) bool { return strings.HasPrefix(key, "default/") }
 	return []subject{
 		begin(t, "protobuf", config, protobuf, informer.Options{Reflector: impatient}, everything, all, typed),
@@ -79,14 +79,14 @@ func makeSubjects(t *testing.T, config *clientrest.Config) []subject {
 }
 
 // shared is an informer of any type of object.
-type shared[T rest.Object] struct {
+type shared[T client.Object] struct {
 	name    string
-	connect func() *rest.Client
+	connect func() *client.Client
 	opts    informer.Options
 	make    func(*informer.Factory) *informer.SharedInformer[T]
 	selects func(key string, s stamp) bool
 
-	client   *rest.Client
+	client   *client.Client
 	factory  *informer.Factory
 	informer *informer.SharedInformer[T]
 	handlers []*checker[T]
@@ -94,10 +94,10 @@ type shared[T rest.Object] struct {
 	cancel   context.CancelFunc
 }
 
-func begin[T rest.Object](t *testing.T, name string, config *clientrest.Config, connect rest.Options, opts informer.Options, list informer.ListOptions,
+func begin[T client.Object](t *testing.T, name string, config *rest.Config, connect client.Options, opts informer.Options, list informer.ListOptions,
 	selects func(string, stamp) bool, of func(*informer.Factory, informer.ListOptions) *informer.SharedInformer[T]) subject {
 	s := &shared[T]{name: name, selects: selects, opts: opts,
-		connect: func() *rest.Client { return newClient(t, config, connect) },
+		connect: func() *client.Client { return newClient(t, config, connect) },
 		make:    func(f *informer.Factory) *informer.SharedInformer[T] { return of(f, list) },
 	}
 	s.run(t)

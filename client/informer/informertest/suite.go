@@ -7,20 +7,20 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/reflector"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // Server is how to reach the API server that the suite is run on. It must
 // serve namespaces and configmaps, and whoever asks may do everything.
 type Server struct {
-	Config *clientrest.Config
+	Config *rest.Config
 	// Options are those of both clients, the one that is under test and the one
 	// that writes. WrapTransport is the suite's.
-	Options rest.Options
+	Options client.Options
 }
 
 // Guarantee is one promise of package informer.
@@ -73,7 +73,7 @@ type env struct {
 	network   *network
 	factory   *informer.Factory
 	informer  *informer.SharedInformer[*corev1.ConfigMap]
-	writer    rest.Resource[*corev1.ConfigMap] // of all namespaces
+	writer    client.Resource[*corev1.ConfigMap] // of all namespaces
 	namespace string
 }
 
@@ -85,7 +85,7 @@ func (g Guarantee) try(t *testing.T, server Server) {
 	defer writing.CloseIdleConnections()
 	watching := e.connect(server, e.network)
 	defer watching.CloseIdleConnections()
-	e.writer = rest.For[*corev1.ConfigMap](writing)
+	e.writer = client.For[*corev1.ConfigMap](writing)
 	e.namespace = e.newNamespace(writing)
 	if g.list.LabelSelector == "" {
 		g.list.LabelSelector = ours
@@ -97,21 +97,21 @@ func (g Guarantee) try(t *testing.T, server Server) {
 	g.check(e)
 }
 
-func (e *env) connect(server Server, through *network) *rest.Client {
+func (e *env) connect(server Server, through *network) *client.Client {
 	e.Helper()
 	opts := server.Options
 	if through != nil {
 		opts.WrapTransport = through.wrap
 		opts.Retry.Max = -1
 	}
-	client, err := rest.New(server.Config, opts)
+	c, err := client.New(server.Config, opts)
 	e.must(err)
-	return client
+	return c
 }
 
-func (e *env) newNamespace(client *rest.Client) string {
+func (e *env) newNamespace(c *client.Client) string {
 	e.Helper()
-	namespace, err := rest.For[*corev1.Namespace](client).Create(e.ctx,
+	namespace, err := client.For[*corev1.Namespace](c).Create(e.ctx,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "informertest-"}}, metav1.CreateOptions{})
 	e.must(err)
 	return namespace.Name

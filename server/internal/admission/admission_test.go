@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/levelwiretest"
 	"github.com/levelwire/levelwire/server"
 	"github.com/levelwire/levelwire/server/internal/admission"
@@ -22,23 +22,23 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // cluster is a server with everything that is on by default, or without some.
 type cluster struct {
-	*rest.Client
+	*client.Client
 	t *testing.T
 }
 
 func start(t *testing.T, without ...string) *cluster {
 	t.Helper()
 	s := levelwiretest.Start(t, func(c *server.Config) { c.DisableAdmissionPlugins = without })
-	return &cluster{s.Client(rest.Options{}), t}
+	return &cluster{s.Client(client.Options{}), t}
 }
 
-func create[T rest.Object](c *cluster, obj T) (T, error) {
-	return rest.For[T](c.Client).Namespace("default").Create(c.t.Context(), obj, metav1.CreateOptions{})
+func create[T client.Object](c *cluster, obj T) (T, error) {
+	return client.For[T](c.Client).Namespace("default").Create(c.t.Context(), obj, metav1.CreateOptions{})
 }
 
-func createCluster[T rest.Object](c *cluster, obj T) {
+func createCluster[T client.Object](c *cluster, obj T) {
 	c.t.Helper()
-	if _, err := rest.For[T](c.Client).Create(c.t.Context(), obj, metav1.CreateOptions{}); err != nil {
+	if _, err := client.For[T](c.Client).Create(c.t.Context(), obj, metav1.CreateOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -85,7 +85,7 @@ func TestPriority(t *testing.T) {
 
 	createCluster(c, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "usual"}, Value: 3, GlobalDefault: true})
 	check("default class", newPod("usual"), "usual", 3, corev1.PreemptLowerPriority)
-	_, err = rest.For[*schedulingv1.PriorityClass](c.Client).Create(t.Context(),
+	_, err = client.For[*schedulingv1.PriorityClass](c.Client).Create(t.Context(),
 		&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "second"}, Value: 4, GlobalDefault: true}, metav1.CreateOptions{})
 	mustSay(t, "a second default", err, `"usual" is already marked as default`)
 
@@ -94,7 +94,7 @@ func TestPriority(t *testing.T) {
 	sent.ResourceVersion = made.ResourceVersion
 	sent.Spec.ServiceAccountName, sent.Spec.Volumes = made.Spec.ServiceAccountName, made.Spec.Volumes
 	sent.Spec.Containers, sent.Labels = made.Spec.Containers, map[string]string{"a": "b"}
-	replaced, err := rest.For[*corev1.Pod](c.Client).Namespace("default").Update(t.Context(), sent, metav1.UpdateOptions{})
+	replaced, err := client.For[*corev1.Pod](c.Client).Namespace("default").Update(t.Context(), sent, metav1.UpdateOptions{})
 	if err != nil || *replaced.Spec.Priority != 0 || len(replaced.Spec.Tolerations) != 2 {
 		t.Errorf("replaced: %+v, %v", replaced, err)
 	}
@@ -214,10 +214,10 @@ func TestEachCanBeSwitchedOff(t *testing.T) {
 		}
 	}
 	c := start(t, admission.NamespaceLifecycle, admission.ServiceAccount)
-	if _, err := rest.For[*corev1.Pod](c.Client).Namespace("nowhere").Create(t.Context(), newPod("p"), metav1.CreateOptions{}); err != nil {
+	if _, err := client.For[*corev1.Pod](c.Client).Namespace("nowhere").Create(t.Context(), newPod("p"), metav1.CreateOptions{}); err != nil {
 		t.Errorf("without NamespaceLifecycle: %v", err)
 	}
-	if _, err := rest.For[*corev1.Pod](start(t).Client).Namespace("nowhere").Create(t.Context(), newPod("p"), metav1.CreateOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := client.For[*corev1.Pod](start(t).Client).Namespace("nowhere").Create(t.Context(), newPod("p"), metav1.CreateOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("with NamespaceLifecycle: %v", err)
 	}
 	limited := start(t, admission.LimitRanger, admission.DefaultStorageClass)

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
-	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/levelwire/levelwire/levelwiretest"
@@ -35,7 +35,7 @@ type cluster struct {
 func start(t testing.TB, change ...func(*server.Config)) *cluster {
 	t.Helper()
 	s := levelwiretest.Start(t, change...)
-	config, err := clientrest.TLSConfigFor(s.Config())
+	config, err := rest.TLSConfigFor(s.Config())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/levelwiretest"
 	"github.com/levelwire/levelwire/server"
 	"github.com/levelwire/levelwire/server/internal/serviceaccount"
@@ -32,17 +32,17 @@ func deadline(t *testing.T) context.Context {
 // changed.
 func TestEveryNamespaceHas(t *testing.T) {
 	ctx := deadline(t)
-	client := levelwiretest.Start(t).Client(rest.Options{})
+	c := levelwiretest.Start(t).Client(client.Options{})
 	for _, namespace := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
 		// They are there when the server is ready.
-		_, err := rest.For[*corev1.ServiceAccount](client).Namespace(namespace).Get(ctx, serviceaccount.DefaultName, metav1.GetOptions{})
+		_, err := client.For[*corev1.ServiceAccount](c).Namespace(namespace).Get(ctx, serviceaccount.DefaultName, metav1.GetOptions{})
 		must(t, err)
-		_, err = rest.For[*corev1.ConfigMap](client).Namespace(namespace).Get(ctx, serviceaccount.RootCAName, metav1.GetOptions{})
+		_, err = client.For[*corev1.ConfigMap](c).Namespace(namespace).Get(ctx, serviceaccount.RootCAName, metav1.GetOptions{})
 		must(t, err)
 	}
-	_, err := rest.For[*corev1.Namespace](client).Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "new"}}, metav1.CreateOptions{})
+	_, err := client.For[*corev1.Namespace](c).Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "new"}}, metav1.CreateOptions{})
 	must(t, err)
-	accounts, maps := rest.For[*corev1.ServiceAccount](client).Namespace("new"), rest.For[*corev1.ConfigMap](client).Namespace("new")
+	accounts, maps := client.For[*corev1.ServiceAccount](c).Namespace("new"), client.For[*corev1.ConfigMap](c).Namespace("new")
 	first := await(ctx, t, accounts, func(a *corev1.ServiceAccount) bool { return a.Name == serviceaccount.DefaultName })
 	err = accounts.Delete(ctx, first.Name, metav1.DeleteOptions{})
 	must(t, err)
@@ -65,26 +65,26 @@ func TestEveryNamespaceHas(t *testing.T) {
 // TestPodRightAfterItsNamespace never finds its account missing.
 func TestPodRightAfterItsNamespace(t *testing.T) {
 	ctx := deadline(t)
-	client := levelwiretest.Start(t).Client(rest.Options{})
+	c := levelwiretest.Start(t).Client(client.Options{})
 	for i := range 20 {
 		name := "n" + string(rune('a'+i))
-		_, err := rest.For[*corev1.Namespace](client).Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		_, err := client.For[*corev1.Namespace](c).Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 		must(t, err)
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
-		_, err = rest.For[*corev1.Pod](client).Namespace(name).Create(ctx, pod, metav1.CreateOptions{})
+		_, err = client.For[*corev1.Pod](c).Namespace(name).Create(ctx, pod, metav1.CreateOptions{})
 		must(t, err)
 	}
 }
 
 func TestSwitchedOff(t *testing.T) {
 	ctx := deadline(t)
-	client := levelwiretest.Start(t, func(c *server.Config) { c.DisableAdmissionPlugins = []string{"ServiceAccount"} }).Client(rest.Options{})
-	list, err := rest.For[*corev1.ServiceAccount](client).List(ctx, metav1.ListOptions{})
+	cl := levelwiretest.Start(t, func(c *server.Config) { c.DisableAdmissionPlugins = []string{"ServiceAccount"} }).Client(client.Options{})
+	list, err := client.For[*corev1.ServiceAccount](cl).List(ctx, metav1.ListOptions{})
 	if err != nil || len(list.Items) != 0 {
 		t.Errorf("%d accounts, %v", len(list.Items), err)
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
-	made, err := rest.For[*corev1.Pod](client).Namespace("default").Create(ctx, pod, metav1.CreateOptions{})
+	made, err := client.For[*corev1.Pod](cl).Namespace("default").Create(ctx, pod, metav1.CreateOptions{})
 	if err != nil || made.Spec.ServiceAccountName != "" || len(made.Spec.Volumes) != 0 {
 		t.Errorf("%+v, %v", made, err)
 	}
@@ -93,9 +93,9 @@ func TestSwitchedOff(t *testing.T) {
 // TestTokenSecret is filled, authenticates, and goes with its account.
 func TestTokenSecret(t *testing.T) {
 	ctx := deadline(t)
-	client := levelwiretest.Start(t).Client(rest.Options{})
-	secrets := rest.For[*corev1.Secret](client).Namespace("default")
-	accounts := rest.For[*corev1.ServiceAccount](client).Namespace("default")
+	c := levelwiretest.Start(t).Client(client.Options{})
+	secrets := client.For[*corev1.Secret](c).Namespace("default")
+	accounts := client.For[*corev1.ServiceAccount](c).Namespace("default")
 	_, err := accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "robot"}}, metav1.CreateOptions{})
 	must(t, err)
 	for name, account := range map[string]string{"good": "robot", "orphan": "nobody"} {
@@ -109,7 +109,7 @@ func TestTokenSecret(t *testing.T) {
 		t.Errorf("%v %v", filled.Data, filled.Annotations)
 	}
 	review := func() authenticationv1.TokenReviewStatus {
-		answer, err := rest.For[*authenticationv1.TokenReview](client).Create(ctx, &authenticationv1.TokenReview{
+		answer, err := client.For[*authenticationv1.TokenReview](c).Create(ctx, &authenticationv1.TokenReview{
 			Spec: authenticationv1.TokenReviewSpec{Token: string(filled.Data["token"])},
 		}, metav1.CreateOptions{})
 		must(t, err)
@@ -136,7 +136,7 @@ func must(t *testing.T, err error) {
 
 // await returns the first state of an object that fits, from now on. The watch
 // begins with everything that is there.
-func await[T rest.Object](ctx context.Context, t *testing.T, r rest.Resource[T], fits func(T) bool) T {
+func await[T client.Object](ctx context.Context, t *testing.T, r client.Resource[T], fits func(T) bool) T {
 	t.Helper()
 	w, err := r.Watch(ctx, metav1.ListOptions{})
 	must(t, err)
@@ -151,7 +151,7 @@ func await[T rest.Object](ctx context.Context, t *testing.T, r rest.Resource[T],
 }
 
 // awaitGone waits until there is no object of a name.
-func awaitGone[T rest.Object](ctx context.Context, t *testing.T, r rest.Resource[T], name string) {
+func awaitGone[T client.Object](ctx context.Context, t *testing.T, r client.Resource[T], name string) {
 	t.Helper()
 	list, err := r.List(ctx, metav1.ListOptions{})
 	must(t, err)

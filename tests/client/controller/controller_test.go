@@ -13,10 +13,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/leader"
-	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/levelwiretest"
 )
 
@@ -29,10 +29,10 @@ const rootCertificate = "kube-root-ca.crt"
 type scene struct {
 	t       *testing.T
 	ctx     context.Context
-	client  *rest.Client
+	client  *client.Client
 	factory *informer.Factory
 	maps    *informer.SharedInformer[*corev1.ConfigMap]
-	api     rest.Resource[*corev1.ConfigMap]
+	api     client.Resource[*corev1.ConfigMap]
 	calls   chan controller.Key
 }
 
@@ -40,10 +40,10 @@ func newScene(t *testing.T) *scene {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
-	client := levelwiretest.Start(t).Client(rest.Options{ContentType: rest.Protobuf})
-	s := &scene{t: t, ctx: ctx, client: client, factory: informer.NewFactory(client, informer.Options{}), calls: make(chan controller.Key, 1000)}
+	c := levelwiretest.Start(t).Client(client.Options{ContentType: client.Protobuf})
+	s := &scene{t: t, ctx: ctx, client: c, factory: informer.NewFactory(c, informer.Options{}), calls: make(chan controller.Key, 1000)}
 	s.maps = informer.For[*corev1.ConfigMap](s.factory, informer.ListOptions{Namespace: "default"})
-	s.api = rest.For[*corev1.ConfigMap](client).Namespace("default")
+	s.api = client.For[*corev1.ConfigMap](c).Namespace("default")
 	return s
 }
 
@@ -330,7 +330,7 @@ func TestLostLeadershipEndsTheControllers(t *testing.T) {
 		ended <- controller.Run(s.ctx, controller.RunOptions{Factory: s.factory, Leader: s.elector("first")}, c)
 	}()
 	<-c.Synced()
-	leases := rest.For[*coordinationv1.Lease](s.client).Namespace("default")
+	leases := client.For[*coordinationv1.Lease](s.client).Namespace("default")
 	for {
 		lease, err := leases.Get(s.ctx, "election", metav1.GetOptions{})
 		if err != nil {

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/events"
-	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/levelwiretest"
 )
 
@@ -23,12 +23,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const patience = 30 * time.Second
 
 // connect starts a server and returns a client of it.
-func connect(t *testing.T) (context.Context, *rest.Client) {
+func connect(t *testing.T) (context.Context, *client.Client) {
 	t.Helper()
 	srv := levelwiretest.Start(t)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
-	return ctx, srv.Client(rest.Options{})
+	return ctx, srv.Client(client.Options{})
 }
 
 // run writes what is reported, until the test ends.
@@ -40,9 +40,9 @@ func run(ctx context.Context, t *testing.T, r *events.Recorder) {
 }
 
 // await watches the events of a namespace until one is as wanted.
-func await(ctx context.Context, t *testing.T, client *rest.Client, wanted func(*corev1.Event) bool) *corev1.Event {
+func await(ctx context.Context, t *testing.T, c *client.Client, wanted func(*corev1.Event) bool) *corev1.Event {
 	t.Helper()
-	api := rest.For[*corev1.Event](client).Namespace("default")
+	api := client.For[*corev1.Event](c).Namespace("default")
 	list, err := api.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -77,11 +77,11 @@ func aPod(name string) events.Regarding {
 }
 
 func TestEventTellsWhatAndWho(t *testing.T) {
-	ctx, client := connect(t)
-	r := events.New(client, "tester", "here", slog.New(slog.DiscardHandler))
+	ctx, c := connect(t)
+	r := events.New(c, "tester", "here", slog.New(slog.DiscardHandler))
 	run(ctx, t, r)
 	r.Warning(aPod("web-0"), "Broken", "%d of %d", 2, 3)
-	event := await(ctx, t, client, reason("Broken"))
+	event := await(ctx, t, c, reason("Broken"))
 	want := corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: "web-0", UID: "u", ResourceVersion: "7"}
 	if event.InvolvedObject != want {
 		t.Errorf("about %+v, want %+v", event.InvolvedObject, want)
@@ -92,40 +92,40 @@ func TestEventTellsWhatAndWho(t *testing.T) {
 	}
 	// kubectl describe node looks where events of cluster-scoped objects go.
 	r.Normal(events.Regarding{GVK: corev1.SchemeGroupVersion.WithKind("Node"), Name: "n"}, "Seen", "hello")
-	if event := await(ctx, t, client, reason("Seen")); event.Type != corev1.EventTypeNormal || event.InvolvedObject.Namespace != "" {
+	if event := await(ctx, t, c, reason("Seen")); event.Type != corev1.EventTypeNormal || event.InvolvedObject.Namespace != "" {
 		t.Errorf("%+v", event)
 	}
 }
 
 func TestSameEventIsCounted(t *testing.T) {
-	ctx, client := connect(t)
-	r := events.New(client, "tester", "", slog.New(slog.DiscardHandler))
+	ctx, c := connect(t)
+	r := events.New(c, "tester", "", slog.New(slog.DiscardHandler))
 	run(ctx, t, r)
 	for range 3 {
 		r.Normal(aPod("p"), "Again", "the same")
 	}
 	r.Normal(aPod("p"), "Again", "another")
-	third := await(ctx, t, client, func(event *corev1.Event) bool { return event.Count == 3 })
-	await(ctx, t, client, func(event *corev1.Event) bool { return event.Message == "another" && event.Count == 1 })
+	third := await(ctx, t, c, func(event *corev1.Event) bool { return event.Count == 3 })
+	await(ctx, t, c, func(event *corev1.Event) bool { return event.Message == "another" && event.Count == 1 })
 
 	// An event that the server has forgotten begins anew.
-	if err := rest.For[*corev1.Event](client).Namespace("default").Delete(ctx, third.Name, metav1.DeleteOptions{}); err != nil {
+	if err := client.For[*corev1.Event](c).Namespace("default").Delete(ctx, third.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	r.Normal(aPod("p"), "Again", "the same")
-	await(ctx, t, client, func(event *corev1.Event) bool {
+	await(ctx, t, c, func(event *corev1.Event) bool {
 		return event.Message == "the same" && event.Count == 1 && event.Name != third.Name
 	})
 }
 
 // Names of pods may be as long as those of events may be.
 func TestLongNamesAndMessages(t *testing.T) {
-	ctx, client := connect(t)
-	r := events.New(client, "tester", "", slog.New(slog.DiscardHandler))
+	ctx, c := connect(t)
+	r := events.New(c, "tester", "", slog.New(slog.DiscardHandler))
 	run(ctx, t, r)
 	name := strings.Repeat("x", 253)
 	r.Normal(aPod(name), "Long", "%s", strings.Repeat("ü", 5000))
-	event := await(ctx, t, client, reason("Long"))
+	event := await(ctx, t, c, reason("Long"))
 	if event.InvolvedObject.Name != name {
 		t.Errorf("about %s", event.InvolvedObject.Name)
 	}

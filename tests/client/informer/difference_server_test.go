@@ -21,9 +21,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/reflector"
-	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/levelwiretest"
 )
 
@@ -41,7 +41,7 @@ type forgetter struct {
 }
 
 // forgetful returns a client of server over a forgetter.
-func forgetful(t *testing.T, server *levelwiretest.Server, opts rest.Options) (*forgetter, *rest.Client) {
+func forgetful(t *testing.T, server *levelwiretest.Server, opts client.Options) (*forgetter, *client.Client) {
 	t.Helper()
 	n := &forgetter{open: map[io.Closer]struct{}{}}
 	opts.WrapTransport = func(next http.RoundTripper) http.RoundTripper {
@@ -108,7 +108,7 @@ func (n *forgetter) forget(t *testing.T, away func() (version string)) {
 var impatient = reflector.Options{Backoff: reflector.Backoff{Base: time.Millisecond, Max: 20 * time.Millisecond}}
 
 // versions are what an informer or a list has.
-func versions[T rest.Object](objects []T) map[string]string {
+func versions[T client.Object](objects []T) map[string]string {
 	all := map[string]string{}
 	for _, obj := range objects {
 		all[obj.GetNamespace()+"/"+obj.GetName()] = obj.GetResourceVersion()
@@ -120,13 +120,13 @@ func versions[T rest.Object](objects []T) map[string]string {
 // objects change while they are away, end up with what a list would have
 // brought, and have listed only once.
 func TestForgottenVersionsAreFollowedByDifferences(t *testing.T) {
-	for _, media := range []rest.ContentType{rest.JSON, rest.Protobuf} {
+	for _, media := range []client.ContentType{client.JSON, client.Protobuf} {
 		t.Run(string(media), func(t *testing.T) {
 			ctx, server := bounded(t), levelwiretest.Start(t)
-			writer := server.Client(rest.Options{})
+			writer := server.Client(client.Options{})
 			namespaces(ctx, t, writer, "a", "b", "c")
-			network, client := forgetful(t, server, rest.Options{ContentType: media})
-			f := informer.NewFactory(client, informer.Options{Reflector: impatient})
+			network, c := forgetful(t, server, client.Options{ContentType: media})
+			f := informer.NewFactory(c, informer.Options{Reflector: impatient})
 			gvr := corev1.SchemeGroupVersion.WithResource("configmaps")
 			selections := []informer.ListOptions{{}, {Namespace: "a"}, {LabelSelector: "mine=yes"}, {Namespaces: []string{"a", "b"}}, {FieldSelector: "metadata.name!=x1"}}
 			var all []*informer.SharedInformer[*corev1.ConfigMap]
@@ -171,7 +171,7 @@ func TestForgottenVersionsAreFollowedByDifferences(t *testing.T) {
 }
 
 // disturb creates, changes and deletes ConfigMaps, and returns the last version.
-func disturb(ctx context.Context, t *testing.T, client *rest.Client, random *rand.Rand, times int) (version string) {
+func disturb(ctx context.Context, t *testing.T, c *client.Client, random *rand.Rand, times int) (version string) {
 	t.Helper()
 	for range times {
 		namespace := string("abc"[random.IntN(3)])
@@ -179,7 +179,7 @@ func disturb(ctx context.Context, t *testing.T, client *rest.Client, random *ran
 		if random.IntN(2) == 0 {
 			cm.ObjectMeta = mine(cm.ObjectMeta)
 		}
-		endpoint := rest.For[*corev1.ConfigMap](client).Namespace(namespace)
+		endpoint := client.For[*corev1.ConfigMap](c).Namespace(namespace)
 		done, err := endpoint.Create(ctx, cm, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
 			if random.IntN(3) == 0 {
@@ -194,11 +194,11 @@ func disturb(ctx context.Context, t *testing.T, client *rest.Client, random *ran
 	return version
 }
 
-func listed(ctx context.Context, t *testing.T, client *rest.Client, selected informer.ListOptions) map[string]string {
+func listed(ctx context.Context, t *testing.T, c *client.Client, selected informer.ListOptions) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, namespace := range append(selected.Namespaces, selected.Namespace)[:max(1, len(selected.Namespaces))] {
-		list, err := rest.For[*corev1.ConfigMap](client).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: selected.LabelSelector, FieldSelector: selected.FieldSelector})
+		list, err := client.For[*corev1.ConfigMap](c).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: selected.LabelSelector, FieldSelector: selected.FieldSelector})
 		must(t, err)
 		maps.Copy(all, versions(list.Items))
 	}
@@ -220,11 +220,11 @@ func TestServersWithoutDifferencesAreAskedOnce(t *testing.T) {
 	}{"unsupported": {false, 1}, "switched off": {true, 0}} {
 		t.Run(name, func(t *testing.T) {
 			ctx, server := bounded(t), levelwiretest.Start(t)
-			network, client := forgetful(t, server, rest.Options{})
+			network, c := forgetful(t, server, client.Options{})
 			network.without = true
 			opts := impatient
 			opts.NoDifferences = test.off
-			f := informer.NewFactory(client, informer.Options{Reflector: opts})
+			f := informer.NewFactory(c, informer.Options{Reflector: opts})
 			configMaps := informer.For[*corev1.ConfigMap](f, informer.ListOptions{Namespace: "default"})
 			f.Start(ctx)
 			defer f.Shutdown()
@@ -232,7 +232,7 @@ func TestServersWithoutDifferencesAreAskedOnce(t *testing.T) {
 			for range 3 {
 				var version string
 				network.forget(t, func() string {
-					version = createConfigMap(t, client, fmt.Sprint("x", rand.Int())).ResourceVersion
+					version = createConfigMap(t, c, fmt.Sprint("x", rand.Int())).ResourceVersion
 					return version
 				})
 				must(t, configMaps.WaitFor(ctx, version))
@@ -250,17 +250,17 @@ func TestServersWithoutDifferencesAreAskedOnce(t *testing.T) {
 // most of it is still true.
 func TestColdStartThroughADifference(t *testing.T) {
 	ctx, server, dir := bounded(t), levelwiretest.Start(t), t.TempDir()
-	writer := server.Client(rest.Options{})
+	writer := server.Client(client.Options{})
 	for i := range 50 {
 		createConfigMap(t, writer, fmt.Sprint("kept-", i))
 	}
 	createConfigMap(t, writer, "deleted-while-away")
 	visit(t, writer, dir, func(*informer.SharedInformer[*corev1.ConfigMap]) {})
-	must(t, rest.For[*corev1.ConfigMap](writer).Namespace("default").Delete(ctx, "deleted-while-away", metav1.DeleteOptions{}))
+	must(t, client.For[*corev1.ConfigMap](writer).Namespace("default").Delete(ctx, "deleted-while-away", metav1.DeleteOptions{}))
 	missed := createConfigMap(t, writer, "created-while-away")
-	network, client := forgetful(t, server, rest.Options{})
+	network, c := forgetful(t, server, client.Options{})
 	network.forget(t, func() string { return missed.ResourceVersion })
-	visit(t, client, dir, func(configMaps *informer.SharedInformer[*corev1.ConfigMap]) {
+	visit(t, c, dir, func(configMaps *informer.SharedInformer[*corev1.ConfigMap]) {
 		lister, err := configMaps.ListerAfter(ctx, missed.ResourceVersion)
 		must(t, err)
 		for name, want := range map[string]bool{"kept-7": true, "deleted-while-away": false, "created-while-away": true} {
@@ -278,9 +278,9 @@ func TestColdStartThroughADifference(t *testing.T) {
 // TestDifferencesTransformOnce: what is kept has been transformed when it came.
 func TestDifferencesTransformOnce(t *testing.T) {
 	ctx, server := bounded(t), levelwiretest.Start(t)
-	network, client := forgetful(t, server, rest.Options{})
-	createConfigMap(t, client, "kept")
-	f := informer.NewFactory(client, informer.Options{Reflector: impatient})
+	network, c := forgetful(t, server, client.Options{})
+	createConfigMap(t, c, "kept")
+	f := informer.NewFactory(c, informer.Options{Reflector: impatient})
 	configMaps := informer.For[*corev1.ConfigMap](f, informer.ListOptions{Namespace: "default"})
 	must(t, configMaps.SetTransform(func(cm *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 		cm.Data = map[string]string{"transformed": cm.Data["transformed"] + "once"}
@@ -292,7 +292,7 @@ func TestDifferencesTransformOnce(t *testing.T) {
 	before, _ := configMaps.Lister().Get("default", "kept")
 	var version string
 	network.forget(t, func() string {
-		version = createConfigMap(t, client, "missed").ResourceVersion
+		version = createConfigMap(t, c, "missed").ResourceVersion
 		return version
 	})
 	must(t, configMaps.WaitFor(ctx, version))
@@ -309,22 +309,22 @@ func TestDifferencesTransformOnce(t *testing.T) {
 // TestDifferencesOfCustomResources: they are bytes that differ like any others.
 func TestDifferencesOfCustomResources(t *testing.T) {
 	ctx, server := bounded(t), levelwiretest.Start(t)
-	writer := server.Client(rest.Options{})
+	writer := server.Client(client.Options{})
 	define(ctx, t, writer, "first")
-	network, client := forgetful(t, server, rest.Options{})
-	f := informer.NewFactory(client, informer.Options{Reflector: impatient})
+	network, c := forgetful(t, server, client.Options{})
+	f := informer.NewFactory(c, informer.Options{Reflector: impatient})
 	things := informer.Dynamic(f, widgets, informer.ListOptions{})
 	f.Start(ctx)
 	defer f.Shutdown()
 	must(t, f.WaitForSync(ctx))
 	second := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Widget", "spec": map[string]any{"size": int64(3)}}}
 	second.SetName("second")
-	made, err := rest.Dynamic(writer, widgets).Namespace("default").Create(ctx, second, metav1.CreateOptions{})
+	made, err := client.Dynamic(writer, widgets).Namespace("default").Create(ctx, second, metav1.CreateOptions{})
 	must(t, err)
 	must(t, things.WaitFor(ctx, made.GetResourceVersion()))
 	network.forget(t, func() string {
 		made.Object["spec"] = map[string]any{"size": int64(4)}
-		made, err = rest.Dynamic(writer, widgets).Namespace("default").Update(ctx, made, metav1.UpdateOptions{})
+		made, err = client.Dynamic(writer, widgets).Namespace("default").Update(ctx, made, metav1.UpdateOptions{})
 		must(t, err)
 		return made.GetResourceVersion()
 	})

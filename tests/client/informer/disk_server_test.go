@@ -14,16 +14,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // visit runs one life of a program that looks at the ConfigMaps of a
 // namespace and keeps them in dir.
-func visit(t *testing.T, client *rest.Client, dir string, look func(configMaps *informer.SharedInformer[*corev1.ConfigMap])) string {
+func visit(t *testing.T, c *client.Client, dir string, look func(configMaps *informer.SharedInformer[*corev1.ConfigMap])) string {
 	t.Helper()
 	var log bytes.Buffer
-	f := informer.NewFactory(client, informer.Options{
+	f := informer.NewFactory(c, informer.Options{
 		Logger: slog.New(slog.NewTextHandler(&log, nil)), Disk: informer.DiskOptions{Directory: dir},
 	})
 	configMaps := informer.For[*corev1.ConfigMap](f, informer.ListOptions{Namespace: "default", FieldSelector: "metadata.name!=kube-root-ca.crt"})
@@ -38,9 +38,9 @@ func visit(t *testing.T, client *rest.Client, dir string, look func(configMaps *
 	return log.String()
 }
 
-func createConfigMap(t *testing.T, client *rest.Client, name string) *corev1.ConfigMap {
+func createConfigMap(t *testing.T, c *client.Client, name string) *corev1.ConfigMap {
 	t.Helper()
-	created, err := rest.For[*corev1.ConfigMap](client).Namespace("default").Create(t.Context(),
+	created, err := client.For[*corev1.ConfigMap](c).Namespace("default").Create(t.Context(),
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -49,15 +49,15 @@ func createConfigMap(t *testing.T, client *rest.Client, name string) *corev1.Con
 }
 
 func TestRestartWithARealServerListsNothing(t *testing.T) {
-	client, dir := start(t), t.TempDir()
-	createConfigMap(t, client, "kept")
-	createConfigMap(t, client, "deleted-while-away")
-	visit(t, client, dir, func(*informer.SharedInformer[*corev1.ConfigMap]) {})
-	if err := rest.For[*corev1.ConfigMap](client).Namespace("default").Delete(t.Context(), "deleted-while-away", metav1.DeleteOptions{}); err != nil {
+	c, dir := start(t), t.TempDir()
+	createConfigMap(t, c, "kept")
+	createConfigMap(t, c, "deleted-while-away")
+	visit(t, c, dir, func(*informer.SharedInformer[*corev1.ConfigMap]) {})
+	if err := client.For[*corev1.ConfigMap](c).Namespace("default").Delete(t.Context(), "deleted-while-away", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	missed := createConfigMap(t, client, "created-while-away")
-	visit(t, client, dir, func(configMaps *informer.SharedInformer[*corev1.ConfigMap]) {
+	missed := createConfigMap(t, c, "created-while-away")
+	visit(t, c, dir, func(configMaps *informer.SharedInformer[*corev1.ConfigMap]) {
 		lister, err := configMaps.ListerAfter(t.Context(), missed.ResourceVersion)
 		if err != nil {
 			t.Fatal(err)
@@ -74,9 +74,9 @@ func TestRestartWithARealServerListsNothing(t *testing.T) {
 }
 
 func TestCorruptFileWithARealServerListsOnce(t *testing.T) {
-	client, dir := start(t), t.TempDir()
-	createConfigMap(t, client, "a")
-	visit(t, client, dir, func(*informer.SharedInformer[*corev1.ConfigMap]) {})
+	c, dir := start(t), t.TempDir()
+	createConfigMap(t, c, "a")
+	visit(t, c, dir, func(*informer.SharedInformer[*corev1.ConfigMap]) {})
 	files, err := filepath.Glob(filepath.Join(dir, "v1-configmaps-*.cache"))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("files %v, %v", files, err)
@@ -84,7 +84,7 @@ func TestCorruptFileWithARealServerListsOnce(t *testing.T) {
 	if err := os.Truncate(files[0], 100); err != nil {
 		t.Fatal(err)
 	}
-	log := visit(t, client, dir, func(configMaps *informer.SharedInformer[*corev1.ConfigMap]) {
+	log := visit(t, c, dir, func(configMaps *informer.SharedInformer[*corev1.ConfigMap]) {
 		if n := configMaps.Stats().Reflector.ListCount(); n != 1 || configMaps.Lister().Len() == 0 {
 			t.Errorf("%d lists, %d objects", n, configMaps.Lister().Len())
 		}
@@ -110,7 +110,7 @@ func TestFileOfAnotherClusterIsRefused(t *testing.T) {
 // With a directory, a program that starts again has its objects at once, and
 // asks the server only for what it missed.
 func ExampleDiskOptions() {
-	client, stop := exampleServer()
+	c, stop := exampleServer()
 	defer stop()
 	dir, err := os.MkdirTemp("", "levelwire-example-*")
 	check(err)
@@ -118,7 +118,7 @@ func ExampleDiskOptions() {
 	ctx := context.Background()
 
 	for range 2 {
-		factory := informer.NewFactory(client, informer.Options{Disk: informer.DiskOptions{Directory: dir}})
+		factory := informer.NewFactory(c, informer.Options{Disk: informer.DiskOptions{Directory: dir}})
 		services := informer.For[*corev1.Service](factory, informer.ListOptions{Namespace: "default"})
 		factory.Start(ctx)
 		check(factory.WaitForSync(ctx))
@@ -132,16 +132,16 @@ func ExampleDiskOptions() {
 
 // Read your writes: wait until the local copy shows what a write returned.
 func ExampleSharedInformer_ListerAfter() {
-	client, stop := exampleServer()
+	c, stop := exampleServer()
 	defer stop()
 	ctx := context.Background()
 
-	factory := informer.NewFactory(client, informer.Options{})
+	factory := informer.NewFactory(c, informer.Options{})
 	defer factory.Shutdown()
 	configMaps := informer.For[*corev1.ConfigMap](factory, informer.ListOptions{})
 	factory.Start(ctx)
 
-	written, err := rest.For[*corev1.ConfigMap](client).Namespace("default").Create(ctx,
+	written, err := client.For[*corev1.ConfigMap](c).Namespace("default").Create(ctx,
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}, metav1.CreateOptions{})
 	check(err)
 	limited, cancel := context.WithTimeout(ctx, 10*time.Second)

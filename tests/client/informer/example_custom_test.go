@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // Gadget is the Go type of a custom resource. DeepCopyObject is usually
@@ -40,20 +40,20 @@ var gadgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", R
 // the metadata only. They need not be defined yet: an informer begins when its
 // resource is there, empties when the definition goes, and begins anew.
 func ExampleForResource() {
-	client, stop := exampleServer()
+	c, stop := exampleServer()
 	defer stop()
 	ctx := context.Background()
 
-	factory := informer.NewFactory(client, informer.Options{})
+	factory := informer.NewFactory(c, informer.Options{})
 	defer factory.Shutdown()
 	typed := informer.ForResource(factory, gadgets, func() *Gadget { return new(Gadget) }, informer.ListOptions{})
 	dynamic := informer.Dynamic(factory, gadgets, informer.ListOptions{})
 	metadata := informer.Metadata(factory, gadgets, informer.ListOptions{})
 	factory.Start(ctx)
 
-	defineGadgets(ctx, client)
+	defineGadgets(ctx, c)
 	check(factory.WaitForSync(ctx))
-	created, err := rest.ForResource(client, gadgets, func() *Gadget { return new(Gadget) }).Namespace("default").Create(ctx, &Gadget{
+	created, err := client.ForResource(c, gadgets, func() *Gadget { return new(Gadget) }).Namespace("default").Create(ctx, &Gadget{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "example.com/v1", Kind: "Gadget"},
 		ObjectMeta: metav1.ObjectMeta{Name: "lamp"}, Spec: GadgetSpec{Color: "red"},
 	}, metav1.CreateOptions{})
@@ -77,10 +77,10 @@ func ExampleForResource() {
 }
 
 // defineGadgets tells the server what a Gadget is.
-func defineGadgets(ctx context.Context, client *rest.Client) {
+func defineGadgets(ctx context.Context, c *client.Client) {
 	color := apiextensionsv1.JSONSchemaProps{Type: "string"}
 	spec := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"color": color}}
-	_, err := definitions(client).Create(ctx, &apiextensionsv1.CustomResourceDefinition{
+	_, err := definitions(c).Create(ctx, &apiextensionsv1.CustomResourceDefinition{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},
 		ObjectMeta: metav1.ObjectMeta{Name: "gadgets.example.com"},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{

@@ -9,20 +9,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/cache"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/client/workqueue"
 )
 
 // exampleServer is an API server in this process. A program has
-// rest.FromKubeconfig in its place.
-func exampleServer() (*rest.Client, func()) {
+// client.FromKubeconfig in its place.
+func exampleServer() (*client.Client, func()) {
 	dir, err := os.MkdirTemp("", "levelwire-example-*")
 	check(err)
-	client, stop, err := serve(dir)
+	c, stop, err := serve(dir)
 	check(err)
-	return client, func() {
+	return c, func() {
 		stop()
 		check(os.RemoveAll(dir))
 	}
@@ -36,11 +36,11 @@ func check(err error) {
 
 // A first informer: wait until the local copy is complete, then read it.
 func Example() {
-	client, stop := exampleServer()
+	c, stop := exampleServer()
 	defer stop()
 	ctx := context.Background()
 
-	factory := informer.NewFactory(client, informer.Options{})
+	factory := informer.NewFactory(c, informer.Options{})
 	defer factory.Shutdown()
 	namespaces := informer.For[*corev1.Namespace](factory, informer.ListOptions{})
 	factory.Start(ctx)
@@ -53,11 +53,11 @@ func Example() {
 
 // An index finds objects by what a function makes of them.
 func ExampleSharedInformer_AddIndexers() {
-	client, stop := exampleServer()
+	c, stop := exampleServer()
 	defer stop()
 	ctx := context.Background()
 
-	factory := informer.NewFactory(client, informer.Options{})
+	factory := informer.NewFactory(c, informer.Options{})
 	defer factory.Shutdown()
 	services := informer.For[*corev1.Service](factory, informer.ListOptions{})
 	check(services.AddIndexers(cache.Indexers[*corev1.Service]{
@@ -81,11 +81,11 @@ func ExampleSharedInformer_AddIndexers() {
 // goroutine of its own, knows when it has seen everything there was, and may
 // leave.
 func ExampleSharedInformer_AddHandler() {
-	client, stop := exampleServer()
+	c, stop := exampleServer()
 	defer stop()
 	ctx := context.Background()
 
-	factory := informer.NewFactory(client, informer.Options{})
+	factory := informer.NewFactory(c, informer.Options{})
 	defer factory.Shutdown()
 	services := informer.For[*corev1.Service](factory, informer.ListOptions{Namespace: "default"})
 	factory.Start(ctx)
@@ -109,11 +109,11 @@ func ExampleSharedInformer_AddHandler() {
 // The server leaves out what a program does not look at. Several namespaces are
 // one informer.
 func ExampleFor() {
-	client, stop := exampleServer()
+	c, stop := exampleServer()
 	defer stop()
 	ctx := context.Background()
 
-	factory := informer.NewFactory(client, informer.Options{})
+	factory := informer.NewFactory(c, informer.Options{})
 	defer factory.Shutdown()
 	one := informer.For[*corev1.Namespace](factory, informer.ListOptions{FieldSelector: "metadata.name=default"})
 	labelled := informer.For[*corev1.Namespace](factory, informer.ListOptions{LabelSelector: "team in (red, blue)"})
@@ -132,11 +132,11 @@ func ExampleFor() {
 
 // A transform drops what nobody reads before it is kept.
 func ExampleSharedInformer_SetTransform() {
-	client, stop := exampleServer()
+	c, stop := exampleServer()
 	defer stop()
 	ctx := context.Background()
 
-	factory := informer.NewFactory(client, informer.Options{})
+	factory := informer.NewFactory(c, informer.Options{})
 	defer factory.Shutdown()
 	namespaces := informer.For[*corev1.Namespace](factory, informer.ListOptions{})
 	check(namespaces.SetTransform(func(namespace *corev1.Namespace) (*corev1.Namespace, error) {
@@ -154,10 +154,10 @@ func ExampleSharedInformer_SetTransform() {
 // Shutdown waits until no handler runs and no watch is open: what a handler
 // uses may be given up after it.
 func ExampleFactory_Shutdown() {
-	client, stop := exampleServer()
+	c, stop := exampleServer()
 	defer stop()
 
-	factory := informer.NewFactory(client, informer.Options{})
+	factory := informer.NewFactory(c, informer.Options{})
 	namespaces := informer.For[*corev1.Namespace](factory, informer.ListOptions{})
 	var names []string
 	registration, err := namespaces.AddHandler(informer.HandlerFuncs[*corev1.Namespace]{
@@ -169,7 +169,7 @@ func ExampleFactory_Shutdown() {
 	factory.Shutdown()
 
 	slices.Sort(names) // no handler runs any more
-	fmt.Println(names, client.Stats().ActiveWatches)
+	fmt.Println(names, c.Stats().ActiveWatches)
 	// Output: [default kube-node-lease kube-public kube-system] 0
 }
 
@@ -177,12 +177,12 @@ func ExampleFactory_Shutdown() {
 // object to the state that is wanted, from the present state and never from the
 // event. Package controller does it for you.
 func Example_controller() {
-	client, stop := exampleServer()
+	c, stop := exampleServer()
 	defer stop()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 
-	factory := informer.NewFactory(client, informer.Options{})
+	factory := informer.NewFactory(c, informer.Options{})
 	defer factory.Shutdown()
 	configMaps := informer.For[*corev1.ConfigMap](factory, informer.ListOptions{Namespace: "default", LabelSelector: "greets"})
 	queue := workqueue.New(workqueue.Options[string]{})
@@ -196,7 +196,7 @@ func Example_controller() {
 	factory.Start(ctx)
 	check(factory.WaitForSync(ctx))
 
-	api := rest.For[*corev1.ConfigMap](client).Namespace("default")
+	api := client.For[*corev1.ConfigMap](c).Namespace("default")
 	_, err = api.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "greeting", Labels: map[string]string{"greets": "yes"}}}, metav1.CreateOptions{})
 	check(err)
 

@@ -13,15 +13,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/reflector"
-	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/server"
 )
 
 // serve runs a real API server over memory until the returned function is
 // called.
-func serve(dir string) (*rest.Client, func(), error) {
+func serve(dir string) (*client.Client, func(), error) {
 	s, err := server.Listen(server.Config{
 		DataDir: dir, Storage: server.Memory, SecurePort: server.AnyPort, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
@@ -32,25 +32,25 @@ func serve(dir string) (*rest.Client, func(), error) {
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
 	<-s.Ready()
-	client, err := rest.FromKubeconfig(s.Kubeconfig(), rest.Options{})
+	c, err := client.FromKubeconfig(s.Kubeconfig(), client.Options{})
 	stop := func() {
-		if client != nil {
-			client.CloseIdleConnections()
+		if c != nil {
+			c.CloseIdleConnections()
 		}
 		cancel()
 		<-done
 	}
-	return client, stop, err
+	return c, stop, err
 }
 
-func start(t *testing.T) *rest.Client {
+func start(t *testing.T) *client.Client {
 	t.Helper()
-	client, stop, err := serve(t.TempDir())
+	c, stop, err := serve(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
-	return client
+	return c
 }
 
 func TestFactorySharesInformersByTypeAndOptions(t *testing.T) {
@@ -108,8 +108,8 @@ func TestFactorysNamespaceIsTheDefault(t *testing.T) {
 }
 
 func TestFactoryStartsWhatCameLater(t *testing.T) {
-	client := start(t)
-	f := informer.NewFactory(client, informer.Options{})
+	c := start(t)
+	f := informer.NewFactory(c, informer.Options{})
 	defer f.Shutdown()
 	namespaces := informer.For[*corev1.Namespace](f, informer.ListOptions{})
 	f.Start(t.Context())
@@ -143,12 +143,12 @@ func TestFactoryStartsWhatCameLater(t *testing.T) {
 }
 
 func TestWaitForSyncNamesWhoIsMissing(t *testing.T) {
-	client, stop, err := serve(t.TempDir())
+	c, stop, err := serve(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	stop() // nobody answers any more
-	f := informer.NewFactory(client, informer.Options{})
+	f := informer.NewFactory(c, informer.Options{})
 	defer f.Shutdown()
 	informer.For[*corev1.Pod](f, informer.ListOptions{Namespace: "x"})
 	f.Start(t.Context())
@@ -160,12 +160,12 @@ func TestWaitForSyncNamesWhoIsMissing(t *testing.T) {
 }
 
 func TestWaitForSyncDoesNotWaitForWhatHasStopped(t *testing.T) {
-	client, stop, err := serve(t.TempDir())
+	c, stop, err := serve(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	stop()
-	f := informer.NewFactory(client, informer.Options{})
+	f := informer.NewFactory(c, informer.Options{})
 	pods := informer.For[*corev1.Pod](f, informer.ListOptions{})
 	f.Start(t.Context())
 	f.Shutdown()
@@ -176,8 +176,8 @@ func TestWaitForSyncDoesNotWaitForWhatHasStopped(t *testing.T) {
 }
 
 func TestInformerFollowsARealServer(t *testing.T) {
-	client := start(t)
-	f := informer.NewFactory(client, informer.Options{})
+	c := start(t)
+	f := informer.NewFactory(c, informer.Options{})
 	defer f.Shutdown()
 	configMaps := informer.For[*corev1.ConfigMap](f, informer.ListOptions{Namespace: "default", LabelSelector: "watched=yes"})
 	events := make(chan string, 16)
@@ -193,7 +193,7 @@ func TestInformerFollowsARealServer(t *testing.T) {
 	if err := f.WaitForSync(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	api := rest.For[*corev1.ConfigMap](client).Namespace("default")
+	api := client.For[*corev1.ConfigMap](c).Namespace("default")
 	cm, err := api.Create(t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "c", Labels: map[string]string{"watched": "yes"}}, Data: map[string]string{"k": "1"},
 	}, metav1.CreateOptions{})

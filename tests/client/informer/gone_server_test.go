@@ -11,24 +11,24 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/reflector"
-	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/levelwiretest"
 )
 
 var widgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
 
-func definitions(client *rest.Client) rest.Resource[*apiextensionsv1.CustomResourceDefinition] {
-	return rest.ForResource(client, apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"),
+func definitions(c *client.Client) client.Resource[*apiextensionsv1.CustomResourceDefinition] {
+	return client.ForResource(c, apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"),
 		func() *apiextensionsv1.CustomResourceDefinition { return &apiextensionsv1.CustomResourceDefinition{} })
 }
 
 // define defines widgets and makes one.
-func define(ctx context.Context, t *testing.T, client *rest.Client, name string) {
+func define(ctx context.Context, t *testing.T, c *client.Client, name string) {
 	t.Helper()
 	anything := true
-	_, err := definitions(client).Create(ctx, &apiextensionsv1.CustomResourceDefinition{
+	_, err := definitions(c).Create(ctx, &apiextensionsv1.CustomResourceDefinition{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},
 		ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com"},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
@@ -44,7 +44,7 @@ func define(ctx context.Context, t *testing.T, client *rest.Client, name string)
 	widget := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Widget"}}
 	widget.SetName(name)
 	for {
-		_, err := rest.Dynamic(client, widgets).Namespace("default").Create(ctx, widget, metav1.CreateOptions{})
+		_, err := client.Dynamic(c, widgets).Namespace("default").Create(ctx, widget, metav1.CreateOptions{})
 		if err == nil {
 			return
 		}
@@ -57,9 +57,9 @@ func define(ctx context.Context, t *testing.T, client *rest.Client, name string)
 // An informer of a resource that is defined, given up and defined again is
 // never made anew.
 func TestCustomResourcesComeAndGo(t *testing.T) {
-	ctx, client := bounded(t), levelwiretest.Start(t).Client(rest.Options{})
+	ctx, c := bounded(t), levelwiretest.Start(t).Client(client.Options{})
 	failed := make(chan struct{}, 1) // a token when an attempt has failed
-	f := informer.NewFactory(client, informer.Options{Reflector: reflector.Options{
+	f := informer.NewFactory(c, informer.Options{Reflector: reflector.Options{
 		GoneAfter: 200 * time.Millisecond, Backoff: reflector.Backoff{Base: 5 * time.Millisecond, Max: 20 * time.Millisecond},
 		OnError: func(error) {
 			select {
@@ -102,9 +102,9 @@ func TestCustomResourcesComeAndGo(t *testing.T) {
 	}
 	gone()
 	for _, name := range []string{"first", "second"} {
-		define(ctx, t, client, name)
+		define(ctx, t, c, name)
 		hears("+" + name)
-		if err := definitions(client).Delete(ctx, "widgets.example.com", metav1.DeleteOptions{}); err != nil {
+		if err := definitions(c).Delete(ctx, "widgets.example.com", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		hears("-" + name)

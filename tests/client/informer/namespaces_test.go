@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/levelwiretest"
 )
 
@@ -33,14 +33,14 @@ func mine(meta metav1.ObjectMeta) metav1.ObjectMeta {
 }
 
 // namespaces makes namespaces, each with a ConfigMap of its name.
-func namespaces(ctx context.Context, t *testing.T, client *rest.Client, names ...string) {
+func namespaces(ctx context.Context, t *testing.T, c *client.Client, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		meta := metav1.ObjectMeta{Name: name}
-		if _, err := rest.For[*corev1.Namespace](client).Create(ctx, &corev1.Namespace{ObjectMeta: meta}, metav1.CreateOptions{}); err != nil {
+		if _, err := client.For[*corev1.Namespace](c).Create(ctx, &corev1.Namespace{ObjectMeta: meta}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := rest.For[*corev1.ConfigMap](client).Namespace(name).Create(ctx, &corev1.ConfigMap{ObjectMeta: mine(meta)}, metav1.CreateOptions{}); err != nil {
+		if _, err := client.For[*corev1.ConfigMap](c).Namespace(name).Create(ctx, &corev1.ConfigMap{ObjectMeta: mine(meta)}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -56,9 +56,9 @@ func keys(configMaps []*corev1.ConfigMap) []string {
 }
 
 func TestSeveralNamespacesAreOneInformer(t *testing.T) {
-	ctx, client := bounded(t), levelwiretest.Start(t).Client(rest.Options{})
-	namespaces(ctx, t, client, "a", "ab", "other")
-	f := informer.NewFactory(client, informer.Options{RepairInterval: time.Second})
+	ctx, c := bounded(t), levelwiretest.Start(t).Client(client.Options{})
+	namespaces(ctx, t, c, "a", "ab", "other")
+	f := informer.NewFactory(c, informer.Options{RepairInterval: time.Second})
 	defer f.Shutdown()
 	configMaps := informer.For[*corev1.ConfigMap](f, informer.ListOptions{Namespaces: []string{"ab", "a", "ab"}, LabelSelector: "mine"})
 	if same := informer.For[*corev1.ConfigMap](f, informer.ListOptions{Namespaces: []string{"a", "ab"}, LabelSelector: "mine"}); same != configMaps {
@@ -98,13 +98,13 @@ func TestSeveralNamespacesAreOneInformer(t *testing.T) {
 	// reached: it comes with a write to each.
 	var last *corev1.ConfigMap
 	for _, namespace := range []string{"ab", "a", "ab"} {
-		last, err = rest.For[*corev1.ConfigMap](client).Namespace(namespace).Create(ctx,
+		last, err = client.For[*corev1.ConfigMap](c).Namespace(namespace).Create(ctx,
 			&corev1.ConfigMap{ObjectMeta: mine(metav1.ObjectMeta{GenerateName: "n-"})}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := rest.For[*corev1.ConfigMap](client).Namespace("a").Create(ctx,
+	if _, err := client.For[*corev1.ConfigMap](c).Namespace("a").Create(ctx,
 		&corev1.ConfigMap{ObjectMeta: mine(metav1.ObjectMeta{GenerateName: "n-"})}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -122,11 +122,11 @@ func TestSeveralNamespacesAreOneInformer(t *testing.T) {
 	}
 	// The digest is that of both namespaces, and finds nothing to mend.
 	for configMaps.Stats().Repair.Rounds == 0 && ctx.Err() == nil {
-		if _, err := rest.For[*corev1.ConfigMap](client).Namespace("a").Create(ctx,
+		if _, err := client.For[*corev1.ConfigMap](c).Namespace("a").Create(ctx,
 			&corev1.ConfigMap{ObjectMeta: mine(metav1.ObjectMeta{GenerateName: "n-"})}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := rest.For[*corev1.ConfigMap](client).Namespace("ab").Create(ctx,
+		if _, err := client.For[*corev1.ConfigMap](c).Namespace("ab").Create(ctx,
 			&corev1.ConfigMap{ObjectMeta: mine(metav1.ObjectMeta{GenerateName: "n-"})}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -137,8 +137,8 @@ func TestSeveralNamespacesAreOneInformer(t *testing.T) {
 }
 
 func TestTweakChangesWhatIsAskedFor(t *testing.T) {
-	ctx, client := bounded(t), levelwiretest.Start(t).Client(rest.Options{})
-	f := informer.NewFactory(client, informer.Options{})
+	ctx, c := bounded(t), levelwiretest.Start(t).Client(client.Options{})
+	f := informer.NewFactory(c, informer.Options{})
 	defer f.Shutdown()
 	tweaked := informer.For[*corev1.Namespace](f, informer.ListOptions{
 		Tweak: func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=default" }, TweakName: "default only"})
@@ -158,7 +158,7 @@ func TestTweakChangesWhatIsAskedFor(t *testing.T) {
 // What is wrong with an informer's options is known when it is made, and
 // everybody who waits for it is told.
 func TestOptionsThatCannotBeUsedAreNamed(t *testing.T) {
-	client := levelwiretest.Start(t).Client(rest.Options{})
+	c := levelwiretest.Start(t).Client(client.Options{})
 	for want, opts := range map[string]struct {
 		factory informer.Options
 		list    informer.ListOptions
@@ -174,7 +174,7 @@ func TestOptionsThatCannotBeUsedAreNamed(t *testing.T) {
 		"interval of repairs":                       {factory: informer.Options{RepairInterval: time.Millisecond}},
 		"Options.WatchTimeout -1ns is negative":     {factory: informer.Options{Reflector: negative()}},
 	} {
-		f := informer.NewFactory(client, opts.factory)
+		f := informer.NewFactory(c, opts.factory)
 		i := informer.For[*corev1.ConfigMap](f, opts.list)
 		_, addErr := i.AddHandler(informer.HandlerFuncs[*corev1.ConfigMap]{}, informer.HandlerOptions{})
 		f.Start(t.Context())
@@ -188,7 +188,7 @@ func TestOptionsThatCannotBeUsedAreNamed(t *testing.T) {
 }
 
 func TestFactoryListsItsInformers(t *testing.T) {
-	f := informer.NewFactory(levelwiretest.Start(t).Client(rest.Options{}), informer.Options{})
+	f := informer.NewFactory(levelwiretest.Start(t).Client(client.Options{}), informer.Options{})
 	all := informer.ListOptions{}
 	informer.For[*corev1.Pod](f, all)
 	informer.Metadata(f, corev1.SchemeGroupVersion.WithResource("pods"), all)

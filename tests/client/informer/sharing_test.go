@@ -7,26 +7,26 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/levelwiretest"
 )
 
 // TestTransformsChangeNobodyElse: objects have memory in common, but not when a
 // transform might change one of them in place.
 func TestTransformsChangeNobodyElse(t *testing.T) {
-	for _, contentType := range []rest.ContentType{rest.JSON, rest.Protobuf} {
-		client := levelwiretest.Start(t).Client(rest.Options{ContentType: contentType})
+	for _, contentType := range []client.ContentType{client.JSON, client.Protobuf} {
+		c := levelwiretest.Start(t).Client(client.Options{ContentType: contentType})
 		const many = 20
 		for n := range many {
 			obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 				Namespace: "default", Name: fmt.Sprint("equal-", n), Labels: map[string]string{"equal": "yes", "app": "web"},
 			}}
-			if _, err := rest.For[*corev1.ConfigMap](client).Namespace("default").Create(t.Context(), obj, metav1.CreateOptions{}); err != nil {
+			if _, err := client.For[*corev1.ConfigMap](c).Namespace("default").Create(t.Context(), obj, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		factory := informer.NewFactory(client, informer.Options{})
+		factory := informer.NewFactory(c, informer.Options{})
 		defer factory.Shutdown()
 		i := informer.For[*corev1.ConfigMap](factory, informer.ListOptions{LabelSelector: "equal=yes"})
 		if err := i.SetTransform(func(obj *corev1.ConfigMap) (*corev1.ConfigMap, error) {

@@ -8,21 +8,21 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/leader"
-	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/levelwiretest"
 )
 
 // TestTwoCandidatesOnAServer hands leadership over once by release.
 func TestTwoCandidatesOnAServer(t *testing.T) {
-	client := levelwiretest.Start(t).Client(rest.Options{ContentType: rest.Protobuf})
+	c := levelwiretest.Start(t).Client(client.Options{ContentType: client.Protobuf})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	leads := make(chan string)
 	ended := make(chan error, 2)
 	stop := map[string]context.CancelFunc{}
 	for _, identity := range []string{"a", "b"} {
-		e, err := leader.New(client, leader.Options{Namespace: "kube-system", Name: "it", Identity: identity, RetryPeriod: 20 * time.Millisecond})
+		e, err := leader.New(c, leader.Options{Namespace: "kube-system", Name: "it", Identity: identity, RetryPeriod: 20 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +48,7 @@ func TestTwoCandidatesOnAServer(t *testing.T) {
 	if second == first {
 		t.Fatalf("%s leads twice", first)
 	}
-	lease, err := rest.For[*coordinationv1.Lease](client).Namespace("kube-system").Get(ctx, "it", metav1.GetOptions{})
+	lease, err := client.For[*coordinationv1.Lease](c).Namespace("kube-system").Get(ctx, "it", metav1.GetOptions{})
 	if err != nil || *lease.Spec.HolderIdentity != second || *lease.Spec.LeaseTransitions != 1 || *lease.Spec.LeaseDurationSeconds != 15 {
 		t.Errorf("%+v, %v", lease, err)
 	}

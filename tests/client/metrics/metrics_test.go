@@ -12,9 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/metrics"
-	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/client/workqueue"
 	"github.com/levelwire/levelwire/levelwiretest"
 )
@@ -73,8 +73,8 @@ func expect(t *testing.T, samples, want map[string]float64) {
 func TestInformersShowHowTheyStand(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	client := levelwiretest.Start(t).Client(rest.Options{})
-	factory := informer.NewFactory(client, informer.Options{})
+	c := levelwiretest.Start(t).Client(client.Options{})
+	factory := informer.NewFactory(c, informer.Options{})
 	defer factory.Shutdown()
 	collector := metrics.Informers(factory)
 	if samples := scrape(t, collector); len(samples) != 0 {
@@ -139,15 +139,15 @@ func TestInformersShowHowTheyStand(t *testing.T) {
 func TestBytesAreEstimated(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	client := levelwiretest.Start(t).Client(rest.Options{})
-	api := rest.For[*corev1.ConfigMap](client).Namespace("default")
+	c := levelwiretest.Start(t).Client(client.Options{})
+	api := client.For[*corev1.ConfigMap](c).Namespace("default")
 	for range 300 {
 		if _, err := api.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "c-"},
 			Data: map[string]string{"k": strings.Repeat("x", 1000)}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	factory := informer.NewFactory(client, informer.Options{})
+	factory := informer.NewFactory(c, informer.Options{})
 	defer factory.Shutdown()
 	typed := informer.For[*corev1.ConfigMap](factory, informer.ListOptions{Namespace: "default"})
 	dynamic := informer.Dynamic(factory, corev1.SchemeGroupVersion.WithResource("configmaps"), informer.ListOptions{Namespace: "default"})

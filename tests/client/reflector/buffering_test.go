@@ -14,22 +14,22 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/reflector"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // bufferingProxy holds every answer back until it is complete, as some proxies
 // between people and their servers do.
-func bufferingProxy(t *testing.T, cfg *clientrest.Config) string {
+func bufferingProxy(t *testing.T, cfg *rest.Config) string {
 	t.Helper()
 	target, err := url.Parse(cfg.Host)
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport, err := clientrest.TransportFor(cfg)
+	transport, err := rest.TransportFor(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,23 +60,23 @@ func TestPollingThroughABufferingProxy(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	s := startServer(ctx, t)
-	direct, _, _ := clients(t, s, rest.Options{})
+	direct, _, _ := clients(t, s, client.Options{})
 	cfg, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig())
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxied, err := rest.New(&clientrest.Config{Host: bufferingProxy(t, cfg)}, rest.Options{})
+	proxied, err := client.New(&rest.Config{Host: bufferingProxy(t, cfg)}, client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(proxied.CloseIdleConnections)
-	w := &writer{t: t, maps: rest.For[*corev1.ConfigMap](direct).Namespace("default"), state: map[string]string{}}
+	w := &writer{t: t, maps: client.For[*corev1.ConfigMap](direct).Namespace("default"), state: map[string]string{}}
 	if err := w.maps.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	w.write(ctx, 5)
 	store := newReplica()
-	r, err := reflector.New(reflector.Resource(rest.For[*corev1.ConfigMap](proxied).Namespace("default"), written),
+	r, err := reflector.New(reflector.Resource(client.For[*corev1.ConfigMap](proxied).Namespace("default"), written),
 		reflector.Store[*corev1.ConfigMap](store), reflector.Options{PollTimeout: time.Second})
 	if err != nil {
 		t.Fatal(err)

@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/reflector"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // BenchmarkDelivery shows what a stream saves over long polling: one write at
@@ -20,9 +20,9 @@ func BenchmarkDelivery(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			ctx, cancel := context.WithCancel(b.Context())
 			defer cancel()
-			direct, reading, _ := clients(b, startServer(ctx, b), rest.Options{})
+			direct, reading, _ := clients(b, startServer(ctx, b), client.Options{})
 			store := newReplica()
-			r, err := reflector.New(reflector.Resource(rest.For[*corev1.ConfigMap](reading).Namespace("default"), nil),
+			r, err := reflector.New(reflector.Resource(client.For[*corev1.ConfigMap](reading).Namespace("default"), nil),
 				reflector.Store[*corev1.ConfigMap](store), reflector.Options{PollTimeout: poll})
 			if err != nil {
 				b.Fatal(err)
@@ -30,7 +30,7 @@ func BenchmarkDelivery(b *testing.B) {
 			runCtx, stop := context.WithCancel(ctx)
 			ran := make(chan error, 1)
 			go func() { ran <- r.Run(runCtx) }()
-			api := rest.For[*corev1.ConfigMap](direct).Namespace("default")
+			api := client.For[*corev1.ConfigMap](direct).Namespace("default")
 			obj, err := api.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c"}}, metav1.CreateOptions{})
 			if err != nil {
 				b.Fatal(err)

@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/reflector"
-	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/internal/faultnet"
 	"github.com/levelwire/levelwire/server"
 )
@@ -82,7 +82,7 @@ func (r *replica) await(ctx context.Context, t testing.TB, want map[string]strin
 // writer changes a namespace directly, and knows what must come of it.
 type writer struct {
 	t     *testing.T
-	maps  rest.Resource[*corev1.ConfigMap]
+	maps  client.Resource[*corev1.ConfigMap]
 	state map[string]string
 	n     int
 }
@@ -141,13 +141,13 @@ func startServer(ctx context.Context, t testing.TB) *server.Server {
 
 // clients returns one client that talks to the server directly, and one that
 // does through a proxy.
-func clients(t testing.TB, s *server.Server, opts rest.Options) (direct, proxied *rest.Client, proxy *faultnet.Proxy) {
+func clients(t testing.TB, s *server.Server, opts client.Options) (direct, proxied *client.Client, proxy *faultnet.Proxy) {
 	t.Helper()
 	cfg, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if direct, err = rest.New(cfg, rest.Options{}); err != nil {
+	if direct, err = client.New(cfg, client.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	u, err := url.Parse(cfg.Host)
@@ -158,7 +158,7 @@ func clients(t testing.TB, s *server.Server, opts rest.Options) (direct, proxied
 		t.Fatal(err)
 	}
 	cfg.Host = "https://" + proxy.Addr()
-	if proxied, err = rest.New(cfg, opts); err != nil {
+	if proxied, err = client.New(cfg, opts); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -181,24 +181,24 @@ func TestFaultyNetworkNeedsNoSecondList(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	s := startServer(ctx, t)
-	probes := rest.Options{ReadIdleTimeout: 300 * time.Millisecond, PingTimeout: 300 * time.Millisecond}
+	probes := client.Options{ReadIdleTimeout: 300 * time.Millisecond, PingTimeout: 300 * time.Millisecond}
 	http1 := probes
 	http1.ForceHTTP1 = true
 	// Behind a proxy that keeps its side of TCP alive nothing but silence tells
 	// that an HTTP/1.1 watch is dead.
 	for name, test := range map[string]struct {
-		opts    rest.Options
+		opts    client.Options
 		silence time.Duration
 	}{
 		"HTTP/1.1":          {http1, time.Second},
 		"HTTP/2":            {probes, 0},
-		"HTTP/2 + protobuf": {rest.Options{ContentType: rest.Protobuf, ReadIdleTimeout: probes.ReadIdleTimeout, PingTimeout: probes.PingTimeout}, 0},
+		"HTTP/2 + protobuf": {client.Options{ContentType: client.Protobuf, ReadIdleTimeout: probes.ReadIdleTimeout, PingTimeout: probes.PingTimeout}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			direct, proxied, proxy := clients(t, s, test.opts)
 			failed := make(chan error, 1)
 			store := newReplica()
-			r, err := reflector.New(reflector.Resource(rest.For[*corev1.ConfigMap](proxied).Namespace("default"), written),
+			r, err := reflector.New(reflector.Resource(client.For[*corev1.ConfigMap](proxied).Namespace("default"), written),
 				reflector.Store[*corev1.ConfigMap](store), reflector.Options{
 					SilenceTimeout: test.silence, OpenTimeout: time.Second,
 					Backoff: reflector.Backoff{Base: 20 * time.Millisecond, Max: 100 * time.Millisecond},
@@ -215,7 +215,7 @@ func TestFaultyNetworkNeedsNoSecondList(t *testing.T) {
 			runCtx, stop := context.WithCancel(ctx)
 			ran := make(chan error, 1)
 			go func() { ran <- r.Run(runCtx) }()
-			w := &writer{t: t, maps: rest.For[*corev1.ConfigMap](direct).Namespace("default"), state: map[string]string{}}
+			w := &writer{t: t, maps: client.For[*corev1.ConfigMap](direct).Namespace("default"), state: map[string]string{}}
 			if err := w.maps.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 				t.Fatal(err)
 			}

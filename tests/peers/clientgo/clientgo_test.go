@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/levelwire/levelwire/adapters/clientgo"
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/levelwiretest"
 )
 
@@ -33,7 +33,7 @@ const patience = 30 * time.Second
 // fixture is a server with an informer of its ConfigMaps, not started.
 type fixture struct {
 	ctx     context.Context
-	api     rest.Resource[*corev1.ConfigMap]
+	api     client.Resource[*corev1.ConfigMap]
 	factory *informer.Factory
 	ours    *informer.SharedInformer[*corev1.ConfigMap]
 	theirs  clientgocache.SharedIndexInformer
@@ -43,8 +43,8 @@ func prepare(t *testing.T, opts informer.Options) *fixture {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
-	client := levelwiretest.Start(t).Client(rest.Options{})
-	f := &fixture{ctx: ctx, api: rest.For[*corev1.ConfigMap](client).Namespace("default"), factory: informer.NewFactory(client, opts)}
+	c := levelwiretest.Start(t).Client(client.Options{})
+	f := &fixture{ctx: ctx, api: client.For[*corev1.ConfigMap](c).Namespace("default"), factory: informer.NewFactory(c, opts)}
 	t.Cleanup(f.factory.Shutdown)
 	f.ours = informer.For[*corev1.ConfigMap](f.factory, informer.ListOptions{Namespace: "default", LabelSelector: "color"})
 	f.theirs = clientgo.SharedIndexInformer(f.ours)

@@ -19,7 +19,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
-	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 
 // startEnvironment starts what envtest starts, from the stand-ins, and returns
 // how to reach it and how long it took from Start to the first answer.
-func startEnvironment(t *testing.T, definitions ...*apiextensionsv1.CustomResourceDefinition) (*clientrest.Config, time.Duration) {
+func startEnvironment(t *testing.T, definitions ...*apiextensionsv1.CustomResourceDefinition) (*rest.Config, time.Duration) {
 	t.Helper()
 	assets := filepath.Join(t.TempDir(), "assets")
 	if out, err := exec.Command(program.Build(t), "envtest-assets", assets).CombinedOutput(); err != nil {

@@ -9,12 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
-	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/leader"
-	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/levelwiretest"
 )
 
@@ -45,8 +45,8 @@ func background(t *testing.T, run func(ctx context.Context, led func())) term {
 }
 
 // theirs is a candidate of client-go's.
-func theirs(t *testing.T, config *clientrest.Config, identity string) term {
-	client, err := kubernetes.NewForConfig(config)
+func theirs(t *testing.T, config *rest.Config, identity string) term {
+	c, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func theirs(t *testing.T, config *clientrest.Config, identity string) term {
 		leaderelection.RunOrDie(ctx, leaderelection.LeaderElectionConfig{
 			Lock: &resourcelock.LeaseLock{
 				LeaseMeta:  metav1.ObjectMeta{Namespace: "default", Name: "election"},
-				Client:     client.CoordinationV1(),
+				Client:     c.CoordinationV1(),
 				LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 			},
 			LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod, ReleaseOnCancel: true,
@@ -67,8 +67,8 @@ func theirs(t *testing.T, config *clientrest.Config, identity string) term {
 }
 
 // ours is a candidate of ours.
-func ours(t *testing.T, client *rest.Client, identity string) term {
-	elector, err := leader.New(client, leader.Options{
+func ours(t *testing.T, c *client.Client, identity string) term {
+	elector, err := leader.New(c, leader.Options{
 		Namespace: "default", Name: "election", Identity: identity,
 		LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
 	})
@@ -87,20 +87,20 @@ func ours(t *testing.T, client *rest.Client, identity string) term {
 // other.
 func TestCandidatesExcludeEachOther(t *testing.T) {
 	server := levelwiretest.Start(t)
-	config, client := server.Config(), server.Client(rest.Options{})
+	config, c := server.Config(), server.Client(client.Options{})
 
 	first := theirs(t, config, "theirs")
 	leads(t, first)
-	second := ours(t, client, "ours")
-	holds(t, client, "theirs", second)
+	second := ours(t, c, "ours")
+	holds(t, c, "theirs", second)
 	first.end()
 	leads(t, second)
 	third := theirs(t, config, "theirs again")
-	holds(t, client, "ours", third)
+	holds(t, c, "ours", third)
 	second.end()
 	leads(t, third)
 
-	lease, err := rest.For[*coordinationv1.Lease](client).Namespace("default").Get(t.Context(), "election", metav1.GetOptions{})
+	lease, err := client.For[*coordinationv1.Lease](c).Namespace("default").Get(t.Context(), "election", metav1.GetOptions{})
 	if err != nil || *lease.Spec.LeaseTransitions != 2 {
 		t.Errorf("%+v, %v; want two transitions", lease, err)
 	}
@@ -117,9 +117,9 @@ func leads(t *testing.T, candidate term) {
 
 // holds watches the lease until its holder has renewed it for three durations,
 // and expects that the other candidate has not led meanwhile.
-func holds(t *testing.T, client *rest.Client, holder string, other term) {
+func holds(t *testing.T, c *client.Client, holder string, other term) {
 	t.Helper()
-	w, err := rest.For[*coordinationv1.Lease](client).Namespace("default").Watch(t.Context(), metav1.ListOptions{
+	w, err := client.For[*coordinationv1.Lease](c).Namespace("default").Watch(t.Context(), metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("metadata.name", "election").String(),
 	})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/levelwire/levelwire/server"
@@ -108,7 +108,7 @@ func runHost(text string) error {
 // ever.
 type host struct {
 	settings settings
-	config   *clientrest.Config
+	config   *rest.Config
 
 	cmd   *exec.Cmd
 	stdin io.WriteCloser

@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
-	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	crcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	crclient "sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/reflector"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // subject is a client under test.
@@ -45,16 +45,16 @@ var impatient = reflector.Backoff{Base: 50 * time.Millisecond, Max: 500 * time.M
 
 // ourInformer is a SharedInformer of the library. One with all is told every
 // event; others may be told fewer, newer states.
-func ourInformer(t *testing.T, config *clientrest.Config, v view, contentType rest.ContentType, all bool) *subject {
+func ourInformer(t *testing.T, config *rest.Config, v view, contentType client.ContentType, all bool) *subject {
 	t.Helper()
 	pipe := &tap{}
-	client, err := rest.New(config, rest.Options{ContentType: contentType, WrapTransport: pipe.wrap})
+	c, err := client.New(config, client.Options{ContentType: contentType, WrapTransport: pipe.wrap})
 	if err != nil {
 		t.Fatal(err)
 	}
-	factory := informer.NewFactory(client, informer.Options{Reflector: reflector.Options{Backoff: impatient}})
+	factory := informer.NewFactory(c, informer.Options{Reflector: reflector.Options{Backoff: impatient}})
 	pods := informer.For[*corev1.Pod](factory, informer.ListOptions{Namespace: v.namespace, LabelSelector: v.labels, FieldSelector: v.fields})
-	r := newRecord("our informer, "+v.name+", "+word(contentType == rest.Protobuf, "protobuf", "JSON"), v, manner{})
+	r := newRecord("our informer, "+v.name+", "+word(contentType == client.Protobuf, "protobuf", "JSON"), v, manner{})
 	opts := informer.HandlerOptions{}
 	if all {
 		opts.KeepEvery = 1 << 20
@@ -72,7 +72,7 @@ func ourInformer(t *testing.T, config *clientrest.Config, v view, contentType re
 			if err := factory.WaitForSync(ctx); err != nil {
 				t.Fatalf("%s: %v", r.name, err)
 			}
-			return func() { factory.Shutdown(); client.CloseIdleConnections() }
+			return func() { factory.Shutdown(); c.CloseIdleConnections() }
 		},
 		holds: func() map[string]state { return statesOf(pods.Lister().List("", nil)) },
 		asked: func() tally {
@@ -101,21 +101,21 @@ func statesOf(pods []*corev1.Pod) map[string]state {
 }
 
 // stockConfig is how client-go's clients are told to speak.
-func stockConfig(config *clientrest.Config, contentType string, pipe *tap) *clientrest.Config {
-	config = clientrest.CopyConfig(config)
+func stockConfig(config *rest.Config, contentType string, pipe *tap) *rest.Config {
+	config = rest.CopyConfig(config)
 	config.ContentType, config.AcceptContentTypes = contentType, contentType
 	config.Wrap(pipe.wrap)
 	return config
 }
 
 // source lists and watches as generated informers do.
-func source(t *testing.T, config *clientrest.Config, v view, contentType string, pipe *tap) toolscache.ListerWatcher {
+func source(t *testing.T, config *rest.Config, v view, contentType string, pipe *tap) toolscache.ListerWatcher {
 	t.Helper()
-	client, err := kubernetes.NewForConfig(stockConfig(config, contentType, pipe))
+	c, err := kubernetes.NewForConfig(stockConfig(config, contentType, pipe))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return toolscache.NewFilteredListWatchFromClient(client.CoreV1().RESTClient(), "pods", v.namespace, func(opts *metav1.ListOptions) {
+	return toolscache.NewFilteredListWatchFromClient(c.CoreV1().RESTClient(), "pods", v.namespace, func(opts *metav1.ListOptions) {
 		opts.LabelSelector, opts.FieldSelector = v.labels, v.fields
 	})
 }
@@ -126,7 +126,7 @@ type inPages struct{ toolscache.ListerWatcher }
 func (inPages) IsWatchListSemanticsUnSupported() bool { return true }
 
 // stockInformer is client-go's.
-func stockInformer(t *testing.T, config *clientrest.Config, v view, contentType string, streams bool) *subject {
+func stockInformer(t *testing.T, config *rest.Config, v view, contentType string, streams bool) *subject {
 	t.Helper()
 	pipe := &tap{}
 	from := source(t, config, v, contentType, pipe)
@@ -186,7 +186,7 @@ func handleStock(t *testing.T, pods interface {
 }
 
 // managersCache is the cache of a controller-runtime manager.
-func managersCache(t *testing.T, config *clientrest.Config, v view) *subject {
+func managersCache(t *testing.T, config *rest.Config, v view) *subject {
 	t.Helper()
 	pipe := &tap{}
 	r := newRecord("controller-runtime cache, "+v.name, v, manner{joins: true, strangers: true})
@@ -197,7 +197,7 @@ func managersCache(t *testing.T, config *clientrest.Config, v view) *subject {
 	if v.fields != "" {
 		byPod.Field = fields.ParseSelectorOrDie(v.fields)
 	}
-	config = clientrest.CopyConfig(config)
+	config = rest.CopyConfig(config)
 	config.Wrap(pipe.wrap)
 	pods, err := crcache.New(config, crcache.Options{
 		ByObject: map[crclient.Object]crcache.ByObject{&corev1.Pod{}: byPod},

@@ -14,10 +14,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/server"
 	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/storage/memory"
@@ -72,7 +72,7 @@ func (s *spoiled) Read(into []byte) (int, error) {
 // spoil is a way of going wrong, and who has to notice; others may, too.
 type spoil struct {
 	name    string
-	who     func(*testing.T, *clientrest.Config) *subject
+	who     func(*testing.T, *rest.Config) *subject
 	notices []string
 	// with makes what spoils one client's events.
 	with func() func(kind, name string, event []byte) [][]byte
@@ -92,15 +92,15 @@ func drops(kind, name string) func() func(string, string, []byte) [][]byte {
 	}
 }
 
-func plain(t *testing.T, config *clientrest.Config) *subject {
+func plain(t *testing.T, config *rest.Config) *subject {
 	return plainWatch(t, config, views[0], jsonType)
 }
 
-func ours(t *testing.T, config *clientrest.Config) *subject {
-	return ourInformer(t, config, views[0], rest.JSON, true)
+func ours(t *testing.T, config *rest.Config) *subject {
+	return ourInformer(t, config, views[0], client.JSON, true)
 }
 
-func stock(t *testing.T, config *clientrest.Config) *subject {
+func stock(t *testing.T, config *rest.Config) *subject {
 	return stockInformer(t, config, views[0], jsonType, false)
 }
 
@@ -203,7 +203,7 @@ func TestChecksNotice(t *testing.T) {
 	if len(silent) > 0 {
 		t.Errorf("nothing is spoiled that these would notice: %v", silent)
 	}
-	for name, who := range map[string]func(*testing.T, *clientrest.Config) *subject{"plain": plain, "ours": ours, "stock": stock} {
+	for name, who := range map[string]func(*testing.T, *rest.Config) *subject{"plain": plain, "ours": ours, "stock": stock} {
 		t.Run("nothing wrong, "+name, func(t *testing.T) {
 			t.Parallel()
 			unspoiled := func(_, _ string, event []byte) [][]byte { return asItIs(event) }
@@ -217,7 +217,7 @@ func TestChecksNotice(t *testing.T) {
 // shortHistory has one client look at a few changes and says what the checks
 // find.
 func shortHistory(
-	t *testing.T, who func(*testing.T, *clientrest.Config) *subject, with func(kind, name string, event []byte) [][]byte,
+	t *testing.T, who func(*testing.T, *rest.Config) *subject, with func(kind, name string, event []byte) [][]byte,
 ) map[string]error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), lifetime)
@@ -226,7 +226,7 @@ func shortHistory(
 	history := follow(ctx, t, store)
 	t.Cleanup(cancel)
 
-	spoiledConfig := clientrest.CopyConfig(config)
+	spoiledConfig := rest.CopyConfig(config)
 	spoiledConfig.Wrap((&spoiler{with}).wrap)
 	s := who(t, spoiledConfig)
 	w := newScript(ctx, t, config)
@@ -257,7 +257,7 @@ func shortHistory(
 }
 
 // serveMemory runs a server in this process.
-func serveMemory(t *testing.T) (*clientrest.Config, storage.Store) {
+func serveMemory(t *testing.T) (*rest.Config, storage.Store) {
 	t.Helper()
 	store, err := memory.Open(memory.Options{})
 	if err != nil {
@@ -300,13 +300,13 @@ type script struct {
 
 const namespaceOfScripts = "default"
 
-func newScript(ctx context.Context, t *testing.T, config *clientrest.Config) *script {
+func newScript(ctx context.Context, t *testing.T, config *rest.Config) *script {
 	t.Helper()
-	client, err := kubernetes.NewForConfig(config)
+	c, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &script{ctx, t, client.CoreV1().Pods(namespaceOfScripts)}
+	return &script{ctx, t, c.CoreV1().Pods(namespaceOfScripts)}
 }
 
 func (s *script) create(name, color string) *corev1.Pod {

@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 
@@ -34,19 +34,19 @@ var wireManner = manner{wire: true, strangers: true}
 
 // plainWatch watches with client-go's typed client, and opens each watch where
 // the one before has ended.
-func plainWatch(t *testing.T, config *clientrest.Config, v view, contentType string) *subject {
+func plainWatch(t *testing.T, config *rest.Config, v view, contentType string) *subject {
 	t.Helper()
 	return watching(t, "plain watch, ", config, v, contentType, (*watcher).follow)
 }
 
 // retryWatch watches with client-go's RetryWatcher.
-func retryWatch(t *testing.T, config *clientrest.Config, v view, contentType string) *subject {
+func retryWatch(t *testing.T, config *rest.Config, v view, contentType string) *subject {
 	t.Helper()
 	return watching(t, "RetryWatcher, ", config, v, contentType, (*watcher).retry)
 }
 
 func watching(
-	t *testing.T, name string, config *clientrest.Config, v view, contentType string, follow func(*watcher, context.Context) bool,
+	t *testing.T, name string, config *rest.Config, v view, contentType string, follow func(*watcher, context.Context) bool,
 ) *subject {
 	t.Helper()
 	pipe := &tap{}

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/conformance/history"
 	"github.com/levelwire/levelwire/internal/faultnet"
 	"github.com/levelwire/levelwire/storage"
@@ -64,7 +64,7 @@ func newWorld(t *testing.T, seed uint64, servers int, s settings) *world {
 	if err := w.writes.write(w.ctx, task{writes: 60}); err != nil {
 		t.Fatal(err)
 	}
-	config := clientrest.CopyConfig(w.hosts[0].config)
+	config := rest.CopyConfig(w.hosts[0].config)
 	config.Host, config.Dial = "https://"+w.way.Addr(), w.gate.dial
 	w.subjects = everySubject(t, config)
 	for _, s := range w.subjects {
@@ -113,7 +113,7 @@ func balance(t *testing.T, addresses []string) *faultnet.Balancer {
 }
 
 // writersWay is one that no fault closes.
-func (w *world) writersWay(t *testing.T) *clientrest.Config {
+func (w *world) writersWay(t *testing.T) *rest.Config {
 	t.Helper()
 	if len(w.hosts) == 1 {
 		return w.hosts[0].config
@@ -122,19 +122,19 @@ func (w *world) writersWay(t *testing.T) *clientrest.Config {
 	for _, h := range w.hosts {
 		addresses = append(addresses, h.address())
 	}
-	config := clientrest.CopyConfig(w.hosts[0].config)
+	config := rest.CopyConfig(w.hosts[0].config)
 	config.Host = "https://" + balance(t, addresses).Addr()
 	return config
 }
 
 // everySubject makes a client of each kind, of each view.
-func everySubject(t *testing.T, config *clientrest.Config) []*subject {
+func everySubject(t *testing.T, config *rest.Config) []*subject {
 	t.Helper()
 	var all []*subject
 	for i, v := range views {
 		all = append(all,
-			ourInformer(t, config, v, rest.Protobuf, i%2 == 0),
-			ourInformer(t, config, v, rest.JSON, i%2 != 0),
+			ourInformer(t, config, v, client.Protobuf, i%2 == 0),
+			ourInformer(t, config, v, client.JSON, i%2 != 0),
 			plainWatch(t, config, v, []string{jsonType, protobufType}[i%2]),
 			retryWatch(t, config, v, []string{protobufType, jsonType}[i%2]),
 		)

@@ -13,7 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 )
 
 const (
@@ -45,7 +45,7 @@ type population struct {
 	steps int
 }
 
-func newPopulation(t *testing.T, config *clientrest.Config, seed uint64) *population {
+func newPopulation(t *testing.T, config *rest.Config, seed uint64) *population {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer/informertest"
-	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/tests/peers/upstream"
 )
 
@@ -30,21 +30,21 @@ func TestContractOnAnUpstreamServer(t *testing.T) {
 			t.Errorf("stop: %v", err)
 		}
 	})
-	for _, contentType := range []rest.ContentType{rest.JSON, rest.Protobuf} {
+	for _, contentType := range []client.ContentType{client.JSON, client.Protobuf} {
 		t.Run(string(contentType), func(t *testing.T) {
 			informertest.Run(t, func(*testing.T) informertest.Server {
-				return informertest.Server{Config: server.Config(), Options: rest.Options{ContentType: contentType}}
+				return informertest.Server{Config: server.Config(), Options: client.Options{ContentType: contentType}}
 			}, nil)
 		})
 	}
 	t.Run("differences", func(t *testing.T) {
-		client, err := rest.New(server.Config(), rest.Options{})
+		c, err := client.New(server.Config(), client.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer client.CloseIdleConnections()
-		_, err = rest.For[*corev1.ConfigMap](client).Difference(t.Context(), nil, metav1.ListOptions{})
-		if !errors.Is(err, rest.ErrNoDifference) {
+		defer c.CloseIdleConnections()
+		_, err = client.For[*corev1.ConfigMap](c).Difference(t.Context(), nil, metav1.ListOptions{})
+		if !errors.Is(err, client.ErrNoDifference) {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
-	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 
 	"github.com/levelwire/levelwire/server"
 )
@@ -177,7 +177,7 @@ func TestSameAnswers(t *testing.T) {
 	}
 }
 
-func askAll(t *testing.T, config *clientrest.Config) map[string]string {
+func askAll(t *testing.T, config *rest.Config) map[string]string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

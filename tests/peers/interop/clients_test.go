@@ -17,13 +17,13 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
-	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/scale"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/server"
 )
 
@@ -37,14 +37,14 @@ func TestDynamicClient(t *testing.T) {
 	}
 }
 
-func useDynamic(t *testing.T, config *clientrest.Config) {
+func useDynamic(t *testing.T, config *rest.Config) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	client, err := dynamic.NewForConfig(config)
+	c, err := dynamic.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sets := client.Resource(replicaSets).Namespace(newNamespace(t, clientset(t, config)))
+	sets := c.Resource(replicaSets).Namespace(newNamespace(t, clientset(t, config)))
 	events, err := sets.Watch(ctx, metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -132,14 +132,14 @@ func TestMetadataClient(t *testing.T) {
 		t.Run(maker, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
-			client, err := metadata.NewForConfig(config)
+			c, err := metadata.NewForConfig(config)
 			if err != nil {
 				t.Fatal(err)
 			}
 			writes := clientset(t, config)
 			namespace := newNamespace(t, writes)
 			writeConfigMap(ctx, t, writes, namespace, "a", "1")
-			maps := client.Resource(configMaps).Namespace(namespace)
+			maps := c.Resource(configMaps).Namespace(namespace)
 			events, err := maps.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=a"})
 			if err != nil {
 				t.Fatal(err)
@@ -173,13 +173,13 @@ func TestMetadataClient(t *testing.T) {
 // forms of discovery, and scales by what it learns.
 func TestDiscovery(t *testing.T) {
 	config := serve(t, "our server", server.Memory)
-	client, err := discovery.NewDiscoveryClientForConfig(config)
+	c, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	aggregated := resourcesOf(t, client)
-	client.UseLegacyDiscovery = true
-	if plain := resourcesOf(t, client); !slices.Equal(plain, aggregated) {
+	aggregated := resourcesOf(t, c)
+	c.UseLegacyDiscovery = true
+	if plain := resourcesOf(t, c); !slices.Equal(plain, aggregated) {
 		t.Errorf("plain discovery finds\n%v\naggregated\n%v", plain, aggregated)
 	}
 	for _, want := range []string{"v1 pods", "v1 pods/binding", "apps/v1 deployments/scale", "coordination.k8s.io/v1 leases"} {
@@ -187,11 +187,11 @@ func TestDiscovery(t *testing.T) {
 			t.Errorf("%s is not found", want)
 		}
 	}
-	if version, err := client.ServerVersion(); err != nil || version.Major != "1" {
+	if version, err := c.ServerVersion(); err != nil || version.Major != "1" {
 		t.Errorf("version %v, %v", version, err)
 	}
 
-	groups, err := restmapper.GetAPIGroupResources(client)
+	groups, err := restmapper.GetAPIGroupResources(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,12 +200,12 @@ func TestDiscovery(t *testing.T) {
 	if err != nil || mapping.Resource != replicaSets || mapping.Scope.Name() != meta.RESTScopeNameNamespace {
 		t.Fatalf("%v, %v; want %v", mapping, err, replicaSets)
 	}
-	scaleUp(t, config, client, mapper)
+	scaleUp(t, config, c, mapper)
 }
 
-func resourcesOf(t *testing.T, client *discovery.DiscoveryClient) []string {
+func resourcesOf(t *testing.T, c *discovery.DiscoveryClient) []string {
 	t.Helper()
-	_, lists, err := client.ServerGroupsAndResources()
+	_, lists, err := c.ServerGroupsAndResources()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func resourcesOf(t *testing.T, client *discovery.DiscoveryClient) []string {
 }
 
 // scaleUp uses client-go's scale client, as autoscalers do.
-func scaleUp(t *testing.T, config *clientrest.Config, client discovery.DiscoveryInterface, mapper meta.RESTMapper) {
+func scaleUp(t *testing.T, config *rest.Config, c discovery.DiscoveryInterface, mapper meta.RESTMapper) {
 	t.Helper()
 	dynamicClient, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -228,7 +228,7 @@ func scaleUp(t *testing.T, config *clientrest.Config, client discovery.Discovery
 	}
 	sets := dynamicClient.Resource(replicaSets).Namespace("default")
 	must(t)(sets.Create(t.Context(), newReplicaSet("web"), metav1.CreateOptions{}))
-	scales, err := scale.NewForConfig(config, mapper, dynamic.LegacyAPIPathResolverFunc, scale.NewDiscoveryScaleKindResolver(client))
+	scales, err := scale.NewForConfig(config, mapper, dynamic.LegacyAPIPathResolverFunc, scale.NewDiscoveryScaleKindResolver(c))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,17 +244,17 @@ func scaleUp(t *testing.T, config *clientrest.Config, client discovery.Discovery
 
 // TestOurDiscovery has our client ask the upstream server what it serves.
 func TestOurDiscovery(t *testing.T) {
-	client, err := rest.New(serve(t, "upstream server", server.Memory), rest.Options{})
+	c, err := client.New(serve(t, "upstream server", server.Memory), client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(client.CloseIdleConnections)
-	resources, err := client.Discover(t.Context())
+	t.Cleanup(c.CloseIdleConnections)
+	resources, err := c.Discover(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := rest.APIResource{GroupVersionResource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod", Namespaced: true}
-	if !slices.ContainsFunc(resources, func(r rest.APIResource) bool {
+	want := client.APIResource{GroupVersionResource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod", Namespaced: true}
+	if !slices.ContainsFunc(resources, func(r client.APIResource) bool {
 		return r.GroupVersionResource == want.GroupVersionResource && r.Kind == want.Kind && r.Namespaced && slices.Contains(r.Verbs, "watch")
 	}) {
 		t.Errorf("%v lacks pods", resources)
@@ -292,13 +292,13 @@ func TestLeaderElection(t *testing.T) {
 
 // campaign runs a candidate, which sends its name when it leads. The function
 // stops it: it gives the lease back.
-func campaign(ctx context.Context, t *testing.T, config *clientrest.Config, namespace, name string, leads chan<- string) (stop func()) {
+func campaign(ctx context.Context, t *testing.T, config *rest.Config, namespace, name string, leads chan<- string) (stop func()) {
 	t.Helper()
-	client := clientset(t, config)
+	c := clientset(t, config)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: "leader"},
-			Client:     client.CoordinationV1(),
+			Client:     c.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: name},
 		},
 		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 100 * time.Millisecond,

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 
 	"github.com/levelwire/levelwire/internal/faultnet"
 	"github.com/levelwire/levelwire/server"
@@ -30,7 +30,7 @@ func TestCutConnections(t *testing.T) {
 }
 
 func cutAndResume(
-	t *testing.T, config *clientrest.Config, create func(*testing.T, *clientrest.Config, settings) subject, http1 bool,
+	t *testing.T, config *rest.Config, create func(*testing.T, *rest.Config, settings) subject, http1 bool,
 ) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -41,7 +41,7 @@ func cutAndResume(
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = proxy.Close() })
-	throughProxy := clientrest.CopyConfig(config)
+	throughProxy := rest.CopyConfig(config)
 	throughProxy.Host = "https://" + proxy.Addr()
 
 	r := newRecorder()

@@ -11,11 +11,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
-	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/server"
 )
 
@@ -24,46 +24,46 @@ var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 // flavours are the other ways of having an informer: without a Go type, and of
 // the metadata only. Each runs one that tells the recorder until the test ends,
 // and returns when it has synced.
-var flavours = map[string]func(ctx context.Context, t *testing.T, config *clientrest.Config, namespace string, r *recorder){
-	"our dynamic informer": func(ctx context.Context, t *testing.T, config *clientrest.Config, namespace string, r *recorder) {
+var flavours = map[string]func(ctx context.Context, t *testing.T, config *rest.Config, namespace string, r *recorder){
+	"our dynamic informer": func(ctx context.Context, t *testing.T, config *rest.Config, namespace string, r *recorder) {
 		f := ourFactory(t, config, namespace)
 		addOurs(t, informer.Dynamic(f, configMaps, informer.ListOptions{}), r)
 		startOurs(ctx, t, f)
 	},
-	"our metadata informer": func(ctx context.Context, t *testing.T, config *clientrest.Config, namespace string, r *recorder) {
+	"our metadata informer": func(ctx context.Context, t *testing.T, config *rest.Config, namespace string, r *recorder) {
 		f := ourFactory(t, config, namespace)
 		addOurs(t, informer.Metadata(f, configMaps, informer.ListOptions{}), r)
 		startOurs(ctx, t, f)
 	},
-	"client-go dynamic informer": func(ctx context.Context, t *testing.T, config *clientrest.Config, namespace string, r *recorder) {
-		client, err := dynamic.NewForConfig(config)
+	"client-go dynamic informer": func(ctx context.Context, t *testing.T, config *rest.Config, namespace string, r *recorder) {
+		c, err := dynamic.NewForConfig(config)
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := dynamicinformer.NewFilteredDynamicSharedInformerFactory(client, 0, namespace, nil)
+		f := dynamicinformer.NewFilteredDynamicSharedInformerFactory(c, 0, namespace, nil)
 		runStock(ctx, t, f.ForResource(configMaps).Informer(), r)
 	},
-	"client-go metadata informer": func(ctx context.Context, t *testing.T, config *clientrest.Config, namespace string, r *recorder) {
-		client, err := metadata.NewForConfig(config)
+	"client-go metadata informer": func(ctx context.Context, t *testing.T, config *rest.Config, namespace string, r *recorder) {
+		c, err := metadata.NewForConfig(config)
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := metadatainformer.NewFilteredSharedInformerFactory(client, 0, namespace, nil)
+		f := metadatainformer.NewFilteredSharedInformerFactory(c, 0, namespace, nil)
 		runStock(ctx, t, f.ForResource(configMaps).Informer(), r)
 	},
 }
 
-func ourFactory(t *testing.T, config *clientrest.Config, namespace string) *informer.Factory {
+func ourFactory(t *testing.T, config *rest.Config, namespace string) *informer.Factory {
 	t.Helper()
-	client, err := rest.New(config, rest.Options{})
+	c, err := client.New(config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(client.CloseIdleConnections)
-	return informer.NewFactory(client, informer.Options{Namespace: namespace})
+	t.Cleanup(c.CloseIdleConnections)
+	return informer.NewFactory(c, informer.Options{Namespace: namespace})
 }
 
-func addOurs[T rest.Object](t *testing.T, i *informer.SharedInformer[T], r *recorder) {
+func addOurs[T client.Object](t *testing.T, i *informer.SharedInformer[T], r *recorder) {
 	t.Helper()
 	_, err := i.AddHandler(informer.HandlerFuncs[T]{
 		Add:    func(obj T, initial bool) { r.onAdd(obj, initial) },
@@ -105,15 +105,15 @@ func TestFlavours(t *testing.T) {
 				t.Parallel()
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				t.Cleanup(cancel)
-				client := clientset(t, config)
-				namespace := newNamespace(t, client)
-				writeConfigMap(ctx, t, client, namespace, "there", "1")
+				c := clientset(t, config)
+				namespace := newNamespace(t, c)
+				writeConfigMap(ctx, t, c, namespace, "there", "1")
 				r := newRecorder()
 				run(ctx, t, config, namespace, r)
-				writeConfigMap(ctx, t, client, namespace, "a", "1")
-				writeConfigMap(ctx, t, client, namespace, "a", "2")
-				writeConfigMap(ctx, t, client, namespace, "there", "2")
-				if err := client.CoreV1().ConfigMaps(namespace).Delete(ctx, "a", metav1.DeleteOptions{}); err != nil {
+				writeConfigMap(ctx, t, c, namespace, "a", "1")
+				writeConfigMap(ctx, t, c, namespace, "a", "2")
+				writeConfigMap(ctx, t, c, namespace, "there", "2")
+				if err := c.CoreV1().ConfigMaps(namespace).Delete(ctx, "a", metav1.DeleteOptions{}); err != nil {
 					t.Fatal(err)
 				}
 				r.expect(ctx, t, "a", "add 1", "update 1 > 2", "delete 2")
@@ -125,9 +125,9 @@ func TestFlavours(t *testing.T) {
 }
 
 // writeConfigMap creates a config map at step 1 and updates it at others.
-func writeConfigMap(ctx context.Context, t *testing.T, client kubernetes.Interface, namespace, name, step string) {
+func writeConfigMap(ctx context.Context, t *testing.T, c kubernetes.Interface, namespace, name, step string) {
 	t.Helper()
-	maps := client.CoreV1().ConfigMaps(namespace)
+	maps := c.CoreV1().ConfigMaps(namespace)
 	obj := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"step": step}},
 		Data:       map[string]string{"key": step},

@@ -11,13 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/cache"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/reflector"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // settings say how an informer talks to its server and what it looks at.
@@ -46,7 +46,7 @@ type subject interface {
 }
 
 // subjects are the informers under test, by name.
-var subjects = map[string]func(t *testing.T, config *clientrest.Config, s settings) subject{
+var subjects = map[string]func(t *testing.T, config *rest.Config, s settings) subject{
 	"our informer":       newOurs,
 	"client-go informer": newStock,
 }
@@ -69,18 +69,18 @@ type ours struct {
 	informer *informer.SharedInformer[*corev1.Pod]
 }
 
-func newOurs(t *testing.T, config *clientrest.Config, s settings) subject {
+func newOurs(t *testing.T, config *rest.Config, s settings) subject {
 	t.Helper()
-	opts := rest.Options{ContentType: rest.JSON, ForceHTTP1: s.http1, WrapTransport: s.tap.wrap}
+	opts := client.Options{ContentType: client.JSON, ForceHTTP1: s.http1, WrapTransport: s.tap.wrap}
 	if s.protobuf {
-		opts.ContentType = rest.Protobuf
+		opts.ContentType = client.Protobuf
 	}
-	client, err := rest.New(config, opts)
+	c, err := client.New(config, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(client.CloseIdleConnections)
-	f := informer.NewFactory(client, informer.Options{
+	t.Cleanup(c.CloseIdleConnections)
+	f := informer.NewFactory(c, informer.Options{
 		Namespace: s.namespace, Reflector: reflector.Options{PagedList: !s.streaming},
 	})
 	pods := informer.For[*corev1.Pod](f, informer.ListOptions{LabelSelector: s.labelSelector, FieldSelector: s.fieldSelector})
@@ -137,13 +137,13 @@ type stock struct {
 	informer toolscache.SharedIndexInformer
 }
 
-func newStock(t *testing.T, config *clientrest.Config, s settings) subject {
+func newStock(t *testing.T, config *rest.Config, s settings) subject {
 	t.Helper()
-	client, err := kubernetes.NewForConfig(stockConfig(config, s))
+	c, err := kubernetes.NewForConfig(stockConfig(config, s))
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := informers.NewSharedInformerFactoryWithOptions(client, s.resync, informers.WithNamespace(s.namespace),
+	f := informers.NewSharedInformerFactoryWithOptions(c, s.resync, informers.WithNamespace(s.namespace),
 		informers.WithTweakListOptions(func(opts *metav1.ListOptions) {
 			opts.LabelSelector, opts.FieldSelector = s.labelSelector, s.fieldSelector
 		}))
@@ -158,8 +158,8 @@ func newStock(t *testing.T, config *clientrest.Config, s settings) subject {
 }
 
 // stockConfig is a client-go configuration as the settings say.
-func stockConfig(config *clientrest.Config, s settings) *clientrest.Config {
-	config = clientrest.CopyConfig(config)
+func stockConfig(config *rest.Config, s settings) *rest.Config {
+	config = rest.CopyConfig(config)
 	// Typed clients prefer protobuf unless told otherwise.
 	config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
 	if s.protobuf {

@@ -8,7 +8,7 @@ import (
 
 	clientfeatures "k8s.io/client-go/features"
 	clientfeaturestesting "k8s.io/client-go/features/testing"
-	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 
 	"github.com/levelwire/levelwire/server"
 )
@@ -60,7 +60,7 @@ func word(is bool, yes, no string) string {
 }
 
 // playAll plays all scenarios side by side, each in a namespace of its own.
-func playAll(t *testing.T, config *clientrest.Config, informer string, base settings) {
+func playAll(t *testing.T, config *rest.Config, informer string, base settings) {
 	client := clientset(t, config)
 	for name, play := range scenarios {
 		t.Run(name, func(t *testing.T) {

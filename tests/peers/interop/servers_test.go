@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 // on the same address and data.
 type host interface {
 	// start runs the server until stop and returns how to reach it.
-	start(t *testing.T) *clientrest.Config
+	start(t *testing.T) *rest.Config
 	stop(t *testing.T)
 }
 
@@ -57,7 +57,7 @@ var makes = map[string]func(t *testing.T, storage server.Storage) host{
 }
 
 // serve starts a server for the rest of the test.
-func serve(t *testing.T, name string, storage server.Storage) *clientrest.Config {
+func serve(t *testing.T, name string, storage server.Storage) *rest.Config {
 	t.Helper()
 	h := makes[name](t, storage)
 	config := h.start(t)
@@ -66,9 +66,9 @@ func serve(t *testing.T, name string, storage server.Storage) *clientrest.Config
 }
 
 // serveAll starts one server of each make.
-func serveAll(t *testing.T, storage server.Storage) map[string]*clientrest.Config {
+func serveAll(t *testing.T, storage server.Storage) map[string]*rest.Config {
 	t.Helper()
-	configs := map[string]*clientrest.Config{}
+	configs := map[string]*rest.Config{}
 	for name := range makes {
 		configs[name] = serve(t, name, storage)
 	}
@@ -83,7 +83,7 @@ type ourHost struct {
 	done    chan error
 }
 
-func (h *ourHost) start(t *testing.T) *clientrest.Config {
+func (h *ourHost) start(t *testing.T) *rest.Config {
 	t.Helper()
 	s, err := server.Listen(server.Config{
 		DataDir: h.dir, Storage: h.storage, SecurePort: h.port, Logger: slog.New(slog.DiscardHandler),
@@ -123,7 +123,7 @@ type upstreamHost struct {
 	server  *upstream.Server
 }
 
-func (h *upstreamHost) start(t *testing.T) *clientrest.Config {
+func (h *upstreamHost) start(t *testing.T) *rest.Config {
 	t.Helper()
 	s, err := upstream.Start(context.Background(), h.options)
 	if err != nil {
@@ -150,7 +150,7 @@ func portOf(url string) (int, error) {
 }
 
 // clientset is client-go's typed client, with which all tests write.
-func clientset(t *testing.T, config *clientrest.Config) kubernetes.Interface {
+func clientset(t *testing.T, config *rest.Config) kubernetes.Interface {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

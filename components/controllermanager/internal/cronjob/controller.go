@@ -12,10 +12,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/ownership"
 )
 
@@ -39,15 +39,15 @@ type Controller struct {
 	*controller.Controller
 	crons   *informer.SharedInformer[*batchv1.CronJob]
 	jobs    *ownership.Index[*batchv1.Job]
-	api     rest.Resource[*batchv1.CronJob]
-	jobAPI  rest.Resource[*batchv1.Job]
+	api     client.Resource[*batchv1.CronJob]
+	jobAPI  client.Resource[*batchv1.Job]
 	events  *events.Recorder
 	written *controller.Versions
 	now     func() time.Time
 }
 
 // New registers the controller with the factory's informers.
-func New(client *rest.Client, factory *informer.Factory, recorder *events.Recorder, opts Options) (*Controller, error) {
+func New(cl *client.Client, factory *informer.Factory, recorder *events.Recorder, opts Options) (*Controller, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
@@ -61,8 +61,8 @@ func New(client *rest.Client, factory *informer.Factory, recorder *events.Record
 	c := &Controller{
 		crons:   informer.For[*batchv1.CronJob](factory, informer.ListOptions{}),
 		jobs:    jobs,
-		api:     rest.For[*batchv1.CronJob](client),
-		jobAPI:  rest.For[*batchv1.Job](client),
+		api:     client.For[*batchv1.CronJob](cl),
+		jobAPI:  client.For[*batchv1.Job](cl),
 		events:  recorder,
 		written: controller.NewVersions(),
 		now:     opts.Now,

@@ -11,10 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/history"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
 )
@@ -30,20 +30,20 @@ type Controller struct {
 	nodes   *informer.SharedInformer[*corev1.Node]
 	pods    *pods.Source
 	history *history.History
-	api     rest.Resource[*appsv1.DaemonSet]
+	api     client.Resource[*appsv1.DaemonSet]
 	control *pods.Control
 	now     func() time.Time
 }
 
 // New registers the controller with the factory's informers.
-func New(client *rest.Client, factory *informer.Factory, source *pods.Source, revisions *history.History, recorder *events.Recorder, log *slog.Logger) (*Controller, error) {
+func New(cl *client.Client, factory *informer.Factory, source *pods.Source, revisions *history.History, recorder *events.Recorder, log *slog.Logger) (*Controller, error) {
 	c := &Controller{
 		sets:    informer.For[*appsv1.DaemonSet](factory, informer.ListOptions{}),
 		nodes:   informer.For[*corev1.Node](factory, informer.ListOptions{}),
 		pods:    source,
 		history: revisions,
-		api:     rest.For[*appsv1.DaemonSet](client),
-		control: pods.NewControl(client, recorder, kind),
+		api:     client.For[*appsv1.DaemonSet](cl),
+		control: pods.NewControl(cl, recorder, kind),
 		now:     time.Now,
 	}
 	var err error

@@ -9,10 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/ownership"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
 )
@@ -27,8 +27,8 @@ type Controller struct {
 	deployments *informer.SharedInformer[*appsv1.Deployment]
 	sets        *ownership.Index[*appsv1.ReplicaSet]
 	pods        *pods.Source
-	api         rest.Resource[*appsv1.Deployment]
-	setAPI      rest.Resource[*appsv1.ReplicaSet]
+	api         client.Resource[*appsv1.Deployment]
+	setAPI      client.Resource[*appsv1.ReplicaSet]
 	claimer     ownership.Claimer[*appsv1.ReplicaSet]
 	// written keeps a rollout from deciding on sets as they were before its
 	// own last step.
@@ -38,7 +38,7 @@ type Controller struct {
 }
 
 // New registers the controller with the factory's informers.
-func New(client *rest.Client, factory *informer.Factory, source *pods.Source, recorder *events.Recorder, log *slog.Logger) (*Controller, error) {
+func New(cl *client.Client, factory *informer.Factory, source *pods.Source, recorder *events.Recorder, log *slog.Logger) (*Controller, error) {
 	sets, err := ownership.NewIndex(informer.For[*appsv1.ReplicaSet](factory, informer.ListOptions{}))
 	if err != nil {
 		return nil, err
@@ -47,8 +47,8 @@ func New(client *rest.Client, factory *informer.Factory, source *pods.Source, re
 		deployments: informer.For[*appsv1.Deployment](factory, informer.ListOptions{}),
 		sets:        sets,
 		pods:        source,
-		api:         rest.For[*appsv1.Deployment](client),
-		setAPI:      rest.For[*appsv1.ReplicaSet](client),
+		api:         client.For[*appsv1.Deployment](cl),
+		setAPI:      client.For[*appsv1.ReplicaSet](cl),
 		written:     controller.NewVersions(),
 		events:      recorder,
 		now:         time.Now,

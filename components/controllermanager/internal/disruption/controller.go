@@ -16,10 +16,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
 )
 
@@ -30,8 +30,8 @@ var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
 // Controller is the disruption controller.
 type Controller struct {
 	*controller.Controller
-	client       *rest.Client
-	api          rest.Resource[*policyv1.PodDisruptionBudget]
+	client       *client.Client
+	api          client.Resource[*policyv1.PodDisruptionBudget]
 	budgets      *informer.SharedInformer[*policyv1.PodDisruptionBudget]
 	pods         *pods.Source
 	sets         *informer.SharedInformer[*appsv1.ReplicaSet]
@@ -43,10 +43,10 @@ type Controller struct {
 }
 
 // New registers the controller with the factory's informers.
-func New(client *rest.Client, factory *informer.Factory, source *pods.Source, recorder *events.Recorder, log *slog.Logger) (*Controller, error) {
+func New(cl *client.Client, factory *informer.Factory, source *pods.Source, recorder *events.Recorder, log *slog.Logger) (*Controller, error) {
 	c := &Controller{
-		client:       client,
-		api:          rest.For[*policyv1.PodDisruptionBudget](client),
+		client:       cl,
+		api:          client.For[*policyv1.PodDisruptionBudget](cl),
 		budgets:      informer.For[*policyv1.PodDisruptionBudget](factory, informer.ListOptions{}),
 		pods:         source,
 		sets:         informer.For[*appsv1.ReplicaSet](factory, informer.ListOptions{}),
@@ -103,7 +103,7 @@ func (c *Controller) podChanged(pod *corev1.Pod) {
 
 // scaled makes a handler that queues the budgets of a namespace when one of
 // its workloads wants another number of pods. There are few of either.
-func scaled[T rest.Object](c *Controller, replicas func(T) *int32) informer.Handler[T] {
+func scaled[T client.Object](c *Controller, replicas func(T) *int32) informer.Handler[T] {
 	queue := func(obj T) {
 		for _, budget := range c.budgets.Lister().List(obj.GetNamespace(), nil) {
 			c.Add(controller.KeyOf(budget))

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 )
 
 // expected adds up what the controllers of the pods want. Pods without a
@@ -101,7 +101,7 @@ func (c *Controller) askScale(ctx context.Context, namespace string, gv schema.G
 // scaleAt is askScale at one place. An owner that is not there, or is another
 // one by that name, is an error that says it was not found.
 func (c *Controller) scaleAt(ctx context.Context, resource schema.GroupVersionResource, namespace string, ref *metav1.OwnerReference) (int32, error) {
-	endpoint := rest.Metadata(c.client, resource).Namespace(namespace)
+	endpoint := client.Metadata(c.client, resource).Namespace(namespace)
 	scale := &autoscalingv1.Scale{}
 	err := endpoint.ReadSubresource(ctx, ref.Name, "scale", scale, metav1.GetOptions{})
 	switch {

@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 const workers = 8
@@ -27,20 +27,20 @@ type Controller struct {
 	pods        *informer.SharedInformer[*corev1.Pod]
 	slices      *informer.SharedInformer[*discoveryv1.EndpointSlice]
 	nodes       *informer.SharedInformer[*corev1.Node]
-	sliceAPI    rest.Resource[*discoveryv1.EndpointSlice]
-	legacyAPI   rest.Resource[*corev1.Endpoints] //nolint:staticcheck // Older clients read them.
+	sliceAPI    client.Resource[*discoveryv1.EndpointSlice]
+	legacyAPI   client.Resource[*corev1.Endpoints] //nolint:staticcheck // Older clients read them.
 	expectation *controller.Expectations
 }
 
 // New registers the controller with the factory's informers.
-func New(client *rest.Client, factory *informer.Factory, log *slog.Logger) (*Controller, error) {
+func New(cl *client.Client, factory *informer.Factory, log *slog.Logger) (*Controller, error) {
 	c := &Controller{
 		services:    informer.For[*corev1.Service](factory, informer.ListOptions{}),
 		pods:        informer.For[*corev1.Pod](factory, informer.ListOptions{}),
 		slices:      informer.For[*discoveryv1.EndpointSlice](factory, informer.ListOptions{}),
 		nodes:       informer.For[*corev1.Node](factory, informer.ListOptions{}),
-		sliceAPI:    rest.For[*discoveryv1.EndpointSlice](client),
-		legacyAPI:   rest.For[*corev1.Endpoints](client), //nolint:staticcheck // As above.
+		sliceAPI:    client.For[*discoveryv1.EndpointSlice](cl),
+		legacyAPI:   client.For[*corev1.Endpoints](cl), //nolint:staticcheck // As above.
 		expectation: controller.NewExpectations(),
 	}
 	var err error

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // workers is how many objects are looked at concurrently.
@@ -22,7 +22,7 @@ const workers = 16
 // Controller is the garbage collector.
 type Controller struct {
 	*controller.Controller
-	client *rest.Client
+	client *client.Client
 	log    *slog.Logger
 	graph  *graph
 	// served is told, without waiting, that what the server serves may have
@@ -45,9 +45,9 @@ type kind struct {
 }
 
 // New returns a collector. It has informers of its own, for metadata only.
-func New(client *rest.Client, log *slog.Logger) (*Controller, error) {
+func New(cl *client.Client, log *slog.Logger) (*Controller, error) {
 	c := &Controller{
-		client:   client,
+		client:   cl,
 		log:      log.With("controller", "garbage"),
 		graph:    newGraph(),
 		served:   make(chan struct{}, 1),

@@ -9,8 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 const (
@@ -143,7 +143,7 @@ func (c *Controller) stopWatching() {
 
 // collectable leaves out what cannot be followed and deleted, and events,
 // which own nothing, are owned by nothing and are many.
-func collectable(r rest.APIResource) bool {
+func collectable(r client.APIResource) bool {
 	if r.Kind == "Event" {
 		return false
 	}

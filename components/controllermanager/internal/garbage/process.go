@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/controller"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 func (c *Controller) reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
@@ -90,7 +90,7 @@ func (c *Controller) ownerState(ctx context.Context, o object, ref metav1.OwnerR
 	if k.namespaced {
 		namespace = o.namespace
 	}
-	live, err := rest.Metadata(c.client, k.resource).Namespace(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	live, err := client.Metadata(c.client, k.resource).Namespace(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return ownerGone, nil
@@ -144,8 +144,8 @@ func (c *Controller) orphan(ctx context.Context, o object) error {
 	return c.removeFinalizer(ctx, o, metav1.FinalizerOrphanDependents)
 }
 
-func (c *Controller) endpoint(o object) rest.Resource[*metav1.PartialObjectMetadata] {
-	return rest.Metadata(c.client, o.resource).Namespace(o.namespace)
+func (c *Controller) endpoint(o object) client.Resource[*metav1.PartialObjectMetadata] {
+	return client.Metadata(c.client, o.resource).Namespace(o.namespace)
 }
 
 func (c *Controller) delete(ctx context.Context, o object, policy metav1.DeletionPropagation) error {

@@ -18,22 +18,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/rand"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/ownership"
 )
 
 // History is the revisions of all owners. It is safe for concurrent use.
 type History struct {
-	api   rest.Resource[*appsv1.ControllerRevision]
+	api   client.Resource[*appsv1.ControllerRevision]
 	index *ownership.Index[*appsv1.ControllerRevision]
 }
 
 // New indexes the factory's informer of revisions. Call it once for a factory,
 // before it starts, and share the result.
-func New(client *rest.Client, factory *informer.Factory) (*History, error) {
+func New(c *client.Client, factory *informer.Factory) (*History, error) {
 	index, err := ownership.NewIndex(informer.For[*appsv1.ControllerRevision](factory, informer.ListOptions{}))
-	return &History{rest.For[*appsv1.ControllerRevision](client), index}, err
+	return &History{client.For[*appsv1.ControllerRevision](c), index}, err
 }
 
 // Synced is closed when the revisions are known; it makes History a

@@ -9,11 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/cache"
 	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
 )
 
@@ -30,8 +30,8 @@ type Controller struct {
 	*controller.Controller
 	jobs    *informer.SharedInformer[*batchv1.Job]
 	pods    *pods.Source
-	api     rest.Resource[*batchv1.Job]
-	podAPI  rest.Resource[*corev1.Pod]
+	api     client.Resource[*batchv1.Job]
+	podAPI  client.Resource[*corev1.Pod]
 	control *pods.Control
 	events  *events.Recorder
 	written *controller.Versions
@@ -39,13 +39,13 @@ type Controller struct {
 }
 
 // New registers the controller with the factory's informers.
-func New(client *rest.Client, factory *informer.Factory, source *pods.Source, recorder *events.Recorder, log *slog.Logger) (*Controller, error) {
+func New(cl *client.Client, factory *informer.Factory, source *pods.Source, recorder *events.Recorder, log *slog.Logger) (*Controller, error) {
 	c := &Controller{
 		jobs:    informer.For[*batchv1.Job](factory, informer.ListOptions{}),
 		pods:    source,
-		api:     rest.For[*batchv1.Job](client),
-		podAPI:  rest.For[*corev1.Pod](client),
-		control: pods.NewControl(client, recorder, kind),
+		api:     client.For[*batchv1.Job](cl),
+		podAPI:  client.For[*corev1.Pod](cl),
+		control: pods.NewControl(cl, recorder, kind),
 		events:  recorder,
 		written: controller.NewVersions(),
 		now:     time.Now,

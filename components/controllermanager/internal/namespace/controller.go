@@ -14,9 +14,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 const workers = 4
@@ -28,16 +28,16 @@ const recheck = 250 * time.Millisecond
 // Controller is the namespace controller.
 type Controller struct {
 	*controller.Controller
-	client     *rest.Client
-	api        rest.Resource[*corev1.Namespace]
+	client     *client.Client
+	api        client.Resource[*corev1.Namespace]
 	namespaces *informer.SharedInformer[*corev1.Namespace]
 }
 
 // New registers the controller with the factory's informers.
-func New(client *rest.Client, factory *informer.Factory, log *slog.Logger) (*Controller, error) {
+func New(cl *client.Client, factory *informer.Factory, log *slog.Logger) (*Controller, error) {
 	c := &Controller{
-		client:     client,
-		api:        rest.For[*corev1.Namespace](client),
+		client:     cl,
+		api:        client.For[*corev1.Namespace](cl),
 		namespaces: informer.For[*corev1.Namespace](factory, informer.ListOptions{}),
 	}
 	var err error
@@ -98,8 +98,8 @@ func (c *Controller) empty(ctx context.Context, namespace string) (found bool, l
 
 // emptyOf deletes what there is of one resource, and counts it before and
 // after.
-func (c *Controller) emptyOf(ctx context.Context, r rest.APIResource, namespace string) (before, remaining int, err error) {
-	endpoint := rest.Metadata(c.client, r.GroupVersionResource).Namespace(namespace)
+func (c *Controller) emptyOf(ctx context.Context, r client.APIResource, namespace string) (before, remaining int, err error) {
+	endpoint := client.Metadata(c.client, r.GroupVersionResource).Namespace(namespace)
 	list, err := endpoint.List(ctx, metav1.ListOptions{})
 	if err != nil || len(list.Items) == 0 {
 		return 0, 0, err
@@ -122,7 +122,7 @@ func (c *Controller) emptyOf(ctx context.Context, r rest.APIResource, namespace 
 	return before, len(list.Items), nil
 }
 
-func (c *Controller) deleteEach(ctx context.Context, endpoint rest.Resource[*metav1.PartialObjectMetadata], items []*metav1.PartialObjectMetadata, opts metav1.DeleteOptions) error {
+func (c *Controller) deleteEach(ctx context.Context, endpoint client.Resource[*metav1.PartialObjectMetadata], items []*metav1.PartialObjectMetadata, opts metav1.DeleteOptions) error {
 	for _, item := range items {
 		if err := endpoint.Delete(ctx, item.Name, opts); err != nil && !apierrors.IsNotFound(err) {
 			return err

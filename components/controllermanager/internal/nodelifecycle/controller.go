@@ -8,10 +8,10 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
 )
 
@@ -26,8 +26,8 @@ type Controller struct {
 	nodes   *informer.SharedInformer[*corev1.Node]
 	leases  *informer.SharedInformer[*coordinationv1.Lease]
 	pods    *pods.Source
-	nodeAPI rest.Resource[*corev1.Node]
-	podAPI  rest.Resource[*corev1.Pod]
+	nodeAPI client.Resource[*corev1.Node]
+	podAPI  client.Resource[*corev1.Pod]
 	events  *events.Recorder
 	beats   heartbeats
 
@@ -39,15 +39,15 @@ type Controller struct {
 
 // New registers the controller with the factory's informers. The keys of its
 // loop are names of nodes, existing or not.
-func New(client *rest.Client, factory *informer.Factory, source *pods.Source, recorder *events.Recorder, opts Options) (*Controller, error) {
+func New(cl *client.Client, factory *informer.Factory, source *pods.Source, recorder *events.Recorder, opts Options) (*Controller, error) {
 	opts.ensureDefaults()
 	c := &Controller{
 		opts:    opts,
 		nodes:   informer.For[*corev1.Node](factory, informer.ListOptions{}),
 		leases:  informer.For[*coordinationv1.Lease](factory, informer.ListOptions{Namespace: corev1.NamespaceNodeLease}),
 		pods:    source,
-		nodeAPI: rest.For[*corev1.Node](client),
-		podAPI:  rest.For[*corev1.Pod](client),
+		nodeAPI: client.For[*corev1.Node](cl),
+		podAPI:  client.For[*corev1.Pod](cl),
 		events:  recorder,
 		beats:   heartbeats{seen: map[string]heartbeat{}},
 		missing: map[string]time.Time{},

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/levelwire/levelwire/client/rest"
+	"github.com/levelwire/levelwire/client"
 )
 
 // Alive says, from the API server itself, whether an owner may still adopt.
@@ -19,9 +19,9 @@ type Alive func(context.Context) (bool, error)
 
 // Claimer claims objects of type T for owners of one kind. It is safe for
 // concurrent use.
-type Claimer[T rest.Object] struct {
+type Claimer[T client.Object] struct {
 	// API is where the objects are.
-	API rest.Resource[T]
+	API client.Resource[T]
 	// Kind is the owners' kind.
 	Kind schema.GroupVersionKind
 	// Adoptable tells which orphans may be adopted, besides matching. nil is
@@ -76,7 +76,7 @@ func (c Claimer[T]) adoptable(obj T) bool {
 
 // StillThere asks the API server whether owner exists, is the same object and
 // is not being deleted.
-func StillThere[T rest.Object](api rest.Resource[T], owner metav1.Object) Alive {
+func StillThere[T client.Object](api client.Resource[T], owner metav1.Object) Alive {
 	return func(ctx context.Context) (bool, error) {
 		fresh, err := api.Namespace(owner.GetNamespace()).Get(ctx, owner.GetName(), metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {

@@ -4,9 +4,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/cache"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // byOwner is the index of objects by their controller's uid. Objects without
@@ -17,14 +17,14 @@ func orphansOf(namespace string) string { return "orphans/" + namespace }
 
 // Index finds objects by owner, so that looking after an owner costs what it
 // owns and not what its namespace holds. It is safe for concurrent use.
-type Index[T rest.Object] struct {
+type Index[T client.Object] struct {
 	// Informer is what is indexed.
 	Informer *informer.SharedInformer[T]
 }
 
 // NewIndex adds the index to an informer that has not started. An informer
 // can have it once: share the Index.
-func NewIndex[T rest.Object](inf *informer.SharedInformer[T]) (*Index[T], error) {
+func NewIndex[T client.Object](inf *informer.SharedInformer[T]) (*Index[T], error) {
 	err := inf.AddIndexers(cache.Indexers[T]{byOwner: func(obj T) ([]string, error) {
 		if ref := metav1.GetControllerOfNoCopy(obj); ref != nil {
 			return []string{string(ref.UID)}, nil

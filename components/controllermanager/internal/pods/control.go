@@ -14,10 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 )
 
 // Burst is the most pods that one reconciliation creates or deletes, so that
@@ -27,15 +27,15 @@ const Burst = 500
 // Control creates and deletes pods on behalf of owners of one kind, and keeps
 // the expectations about them.
 type Control struct {
-	api          rest.Resource[*corev1.Pod]
+	api          client.Resource[*corev1.Pod]
 	events       *events.Recorder
 	kind         schema.GroupVersionKind
 	Expectations *controller.Expectations
 }
 
 // NewControl returns a Control for owners of a kind.
-func NewControl(client *rest.Client, recorder *events.Recorder, kind schema.GroupVersionKind) *Control {
-	return &Control{api: rest.For[*corev1.Pod](client), events: recorder, kind: kind, Expectations: controller.NewExpectations()}
+func NewControl(c *client.Client, recorder *events.Recorder, kind schema.GroupVersionKind) *Control {
+	return &Control{api: client.For[*corev1.Pod](c), events: recorder, kind: kind, Expectations: controller.NewExpectations()}
 }
 
 // Watch makes handlers for a pod informer that keep the expectations up to

@@ -8,10 +8,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
 )
 
@@ -20,7 +20,7 @@ type Controller struct {
 	*controller.Controller
 	sets    *informer.SharedInformer[*appsv1.ReplicaSet]
 	pods    *pods.Source
-	api     rest.Resource[*appsv1.ReplicaSet]
+	api     client.Resource[*appsv1.ReplicaSet]
 	control *pods.Control
 }
 
@@ -29,12 +29,12 @@ const workers = 8
 var kind = appsv1.SchemeGroupVersion.WithKind("ReplicaSet")
 
 // New registers the controller with the factory's informers.
-func New(client *rest.Client, factory *informer.Factory, source *pods.Source, recorder *events.Recorder, log *slog.Logger) (*Controller, error) {
+func New(cl *client.Client, factory *informer.Factory, source *pods.Source, recorder *events.Recorder, log *slog.Logger) (*Controller, error) {
 	c := &Controller{
 		sets:    informer.For[*appsv1.ReplicaSet](factory, informer.ListOptions{}),
 		pods:    source,
-		api:     rest.For[*appsv1.ReplicaSet](client),
-		control: pods.NewControl(client, recorder, kind),
+		api:     client.For[*appsv1.ReplicaSet](cl),
+		control: pods.NewControl(cl, recorder, kind),
 	}
 	var err error
 	c.Controller, err = controller.New(c.reconcile, controller.Options{Name: "replicaset", Workers: workers, Logger: log})

@@ -7,10 +7,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/client/rest"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/history"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
 )
@@ -25,21 +25,21 @@ type Controller struct {
 	sets     *informer.SharedInformer[*appsv1.StatefulSet]
 	pods     *pods.Source
 	history  *history.History
-	api      rest.Resource[*appsv1.StatefulSet]
-	claimAPI rest.Resource[*corev1.PersistentVolumeClaim]
+	api      client.Resource[*appsv1.StatefulSet]
+	claimAPI client.Resource[*corev1.PersistentVolumeClaim]
 	control  *pods.Control
 	now      func() time.Time
 }
 
 // New registers the controller with the factory's informers.
-func New(client *rest.Client, factory *informer.Factory, source *pods.Source, revisions *history.History, recorder *events.Recorder, log *slog.Logger) (*Controller, error) {
+func New(cl *client.Client, factory *informer.Factory, source *pods.Source, revisions *history.History, recorder *events.Recorder, log *slog.Logger) (*Controller, error) {
 	c := &Controller{
 		sets:     informer.For[*appsv1.StatefulSet](factory, informer.ListOptions{}),
 		pods:     source,
 		history:  revisions,
-		api:      rest.For[*appsv1.StatefulSet](client),
-		claimAPI: rest.For[*corev1.PersistentVolumeClaim](client),
-		control:  pods.NewControl(client, recorder, kind),
+		api:      client.For[*appsv1.StatefulSet](cl),
+		claimAPI: client.For[*corev1.PersistentVolumeClaim](cl),
+		control:  pods.NewControl(cl, recorder, kind),
 		now:      time.Now,
 	}
 	var err error

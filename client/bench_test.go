@@ -1,0 +1,73 @@
+package client
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// BenchmarkListDecode reads a list of 10,000 pods.
+func BenchmarkListDecode(b *testing.B) {
+	for _, protobuf := range []bool{false, true} {
+		body, contentType, err := encode(podList(10_000), protobuf)
+		if err != nil {
+			b.Fatal(err)
+		}
+		enc := encodingOf(contentType)
+		b.Run(contentType, func(b *testing.B) { benchList(b, For[*corev1.Pod](nil).codec, enc, body) })
+		b.Run(contentType+" metadata", func(b *testing.B) { benchList(b, Metadata(nil, podsResource).codec, enc, body) })
+		if !protobuf {
+			b.Run(contentType+" dynamic", func(b *testing.B) { benchList(b, Dynamic(nil, podsResource).codec, enc, body) })
+		}
+	}
+}
+
+func benchList[T Object](b *testing.B, c *codec[T], enc encoding, body []byte) {
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		list, err := decodeList(c, enc, newSource(bytes.NewReader(body), defaultMaxFrameBytes))
+		if err != nil || len(list.Items) != 10_000 {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkWatchDecode reads events, one for each iteration.
+func BenchmarkWatchDecode(b *testing.B) {
+	for _, protobuf := range []bool{false, true} {
+		var body []byte
+		for i := range 100 {
+			body = append(body, frame(b, watch.Modified, samplePod(i), protobuf)...)
+		}
+		b.Run(fmt.Sprintf("protobuf=%v", protobuf), func(b *testing.B) {
+			b.SetBytes(int64(len(body) / 100))
+			b.ReportAllocs()
+			events := readerFor(For[*corev1.Pod](nil).codec, protobuf, &endless{whole: body})
+			for b.Loop() {
+				if _, _, err := events.next(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
+		})
+	}
+}
+
+// endless repeats its bytes.
+type endless struct{ whole, rest []byte }
+
+func (e *endless) Read(p []byte) (int, error) {
+	if len(e.rest) == 0 {
+		e.rest = e.whole
+	}
+	n := copy(p, e.rest)
+	e.rest = e.rest[n:]
+	return n, nil
+}
+
+var _ io.Reader = (*endless)(nil)

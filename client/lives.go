@@ -1,0 +1,93 @@
+package client
+
+import (
+	"hash/maphash"
+	"reflect"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// lives knows the last state of each object of a watch with Sharing: most
+// changes are of a status, and then the new state has the old one's spec, which
+// is the larger part of the decoder's work.
+//
+// The states are those that an informer holds anyway, so a life costs about 75
+// bytes. What was encoded is not kept but compared by 128 bits of hash, under
+// seeds that nobody outside knows.
+type lives struct {
+	last map[types.UID]life
+	now  life // of the object that is being decoded
+}
+
+type life struct {
+	object metav1.Object
+	body   [2]uint64 // hash of the encoded body; zero: it had none
+}
+
+var bodySeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
+
+// bodyOf returns the index of an object's largest part beside its metadata, of
+// which it is worth to know whether it has changed; -1 if there is none.
+func bodyOf(typ reflect.Type) int {
+	body := -1
+	if !reflect.PointerTo(typ).Implements(reflect.TypeFor[metav1.Object]()) {
+		return body
+	}
+	for i := range typ.NumField() {
+		field := typ.Field(i)
+		if field.Type.Kind() != reflect.Struct || field.Type == reflect.TypeFor[metav1.ObjectMeta]() || hasOwnJSON(field.Type) {
+			continue
+		}
+		if !field.Anonymous && (body < 0 || field.Type.Size() > typ.Field(body).Type.Size()) {
+			body = i
+		}
+	}
+	return body
+}
+
+// begin is called before an object is decoded.
+func (l *lives) begin(obj any) {
+	if l != nil {
+		l.now = life{}
+		l.now.object, _ = obj.(metav1.Object)
+	}
+}
+
+// unchanged fills in the body of the object that is being decoded, if it is
+// that of its last state. v is the object's struct; the metadata has been
+// decoded, or nothing is found.
+func (l *lives) unchanged(v reflect.Value, index int, encoded []byte) bool {
+	if l == nil || l.now.object == nil || v.Addr().Interface() != l.now.object {
+		return false // an object within an object
+	}
+	if l.now.body != [2]uint64{} {
+		l.now.object = nil // it has two bodies, which become one
+		return false
+	}
+	l.now.body = [2]uint64{maphash.Bytes(bodySeeds[0], encoded), maphash.Bytes(bodySeeds[1], encoded)}
+	last, ok := l.last[l.now.object.GetUID()]
+	if !ok || last.body != l.now.body {
+		return false
+	}
+	v.Field(index).Set(reflect.ValueOf(last.object).Elem().Field(index))
+	return true
+}
+
+// end is called when the object has been decoded.
+func (l *lives) end() {
+	if l == nil || l.now.object == nil || l.now.body == [2]uint64{} {
+		return
+	}
+	if uid := l.now.object.GetUID(); uid != "" {
+		l.last[uid] = l.now
+	}
+	l.now = life{}
+}
+
+// forget is called when an object has been deleted.
+func (l *lives) forget(uid types.UID) {
+	if l != nil {
+		delete(l.last, uid)
+	}
+}

@@ -1,0 +1,158 @@
+package client
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+// tlsServer answers with the protocol that a request came in.
+func tlsServer(t *testing.T) (*httptest.Server, *rest.Config) {
+	t.Helper()
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answerJSON(w, 200, `{"metadata":{"name":"`+r.Proto+`","namespace":"`+r.Header.Get("X-Wrapped")+r.Header.Get("Authorization")+`"}}`)
+	}))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	cfg := &rest.Config{Host: s.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
+	return s, cfg
+}
+
+func name(t *testing.T, cfg *rest.Config, opts Options) string {
+	t.Helper()
+	client, err := New(cfg, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.CloseIdleConnections()
+	pod, err := For[*corev1.Pod](client).Get(t.Context(), "a", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pod.Name + " " + pod.Namespace
+}
+
+func TestProtocolOverTLS(t *testing.T) {
+	_, cfg := tlsServer(t)
+	if got := name(t, cfg, Options{}); got != "HTTP/2.0 " {
+		t.Errorf("by default: %s", got)
+	}
+	if got := name(t, cfg, Options{ForceHTTP1: true}); got != "HTTP/1.1 " {
+		t.Errorf("forced: %s", got)
+	}
+}
+
+func TestCredentialsAndWrapping(t *testing.T) {
+	_, cfg := tlsServer(t)
+	cfg.BearerToken = "secret"
+	if got := name(t, cfg, Options{}); got != "HTTP/2.0 Bearer secret" {
+		t.Errorf("got %s", got)
+	}
+	cfg.BearerToken = ""
+	wrap := func(rt http.RoundTripper) http.RoundTripper {
+		return roundTripFunc(func(r *http.Request) (*http.Response, error) {
+			r = r.Clone(r.Context())
+			r.Header.Set("X-Wrapped", "yes")
+			return rt.RoundTrip(r)
+		})
+	}
+	if got := name(t, cfg, Options{WrapTransport: wrap}); got != "HTTP/2.0 yes" {
+		t.Errorf("got %s", got)
+	}
+}
+
+type roundTripFunc func(*http.Request) (*http.Response, error)
+
+func (f roundTripFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestNewRefusesWhatCannotWork(t *testing.T) {
+	for name, opts := range map[string]Options{
+		"content type": {ContentType: "text/xml"},
+		"ping timeout": {PingTimeout: -1},
+		"protocols":    {ForceHTTP1: true, UnencryptedHTTP2: true},
+		"retry":        {Retry: RetryOptions{MaxWait: -1}},
+	} {
+		if _, err := New(&rest.Config{}, opts); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	for name, cfg := range map[string]*rest.Config{
+		"none":        nil,
+		"transport":   {Transport: http.DefaultTransport},
+		"host":        {Host: "http://a b"},
+		"certificate": {Host: "https://x", TLSClientConfig: rest.TLSClientConfig{CAFile: "/does/not/exist"}},
+	} {
+		if _, err := New(cfg, Options{}); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestContentTypeOfTheConfig(t *testing.T) {
+	for _, test := range []struct {
+		config string
+		option ContentType
+		want   ContentType
+	}{{"", "", JSON}, {string(Protobuf), "", Protobuf}, {string(Protobuf), JSON, JSON}, {"application/cbor", "", JSON}} {
+		c, err := New(&rest.Config{ContentConfig: rest.ContentConfig{ContentType: test.config}}, Options{ContentType: test.option})
+		if err != nil || c.opts.ContentType != test.want {
+			t.Errorf("%+v: got %v, %v", test, c.opts.ContentType, err)
+		}
+	}
+}
+
+func TestFromKubeconfig(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config")
+	if _, err := FromKubeconfig(path, Options{}); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("got %v", err)
+	}
+	config := `{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"k","user":"u"}}],
+		"clusters":[{"name":"k","cluster":{"server":"https://example.com:6443/prefix/"}}],"users":[{"name":"u","user":{"token":"t"}}]}`
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := FromKubeconfig(path, Options{})
+	if err != nil || c.Host() != "https://example.com:6443/prefix" {
+		t.Errorf("got %v, %v", c, err)
+	}
+}
+
+// A server behind a path is reached there.
+func TestPathOfTheServer(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answerJSON(w, 200, `{"metadata":{"name":"`+r.URL.Path+`"}}`)
+	}))
+	defer s.Close()
+	if got := name(t, &rest.Config{Host: s.URL + "/clusters/one"}, Options{}); got != "/clusters/one/api/v1/pods/a " {
+		t.Errorf("got %s", got)
+	}
+}
+
+// The caller's context is the only limit in time.
+func TestContextEndsRequests(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	}))
+	defer s.Close()
+	client, err := New(&rest.Config{Host: s.URL}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err = For[*corev1.Pod](client).List(ctx, metav1.ListOptions{}); err == nil || !strings.Contains(err.Error(), "deadline") {
+		t.Errorf("got %v", err)
+	}
+}

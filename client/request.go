@@ -1,0 +1,225 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/conversion/queryparams"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// request is one call of a verb, before it is put into bytes: those depend on
+// whether the server speaks protobuf.
+type request struct {
+	verb, method string
+	path         string // below the server's base
+	query        url.Values
+	gvr          schema.GroupVersionResource
+	name         string // for errors
+
+	form     form
+	list     bool // the answer is a list or a stream of events
+	protobuf bool // the answer, and a body that can, may be protobuf
+
+	body        runtime.Object // nil: raw
+	raw         []byte
+	contentType string // of raw
+}
+
+// call says which request a verb makes of an endpoint.
+type call struct {
+	verb, method string
+	name         string
+	named        bool // name must not be empty
+	subresource  string
+	query        any // a pointer to an options struct of metav1; nil: none
+	body         runtime.Object
+	raw          []byte
+	contentType  string
+	list         bool
+}
+
+// request checks a call and fills in what the endpoint knows.
+func (r Resource[T]) request(q call) (*request, error) {
+	path, err := r.path(q)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", q.verb, r.gvr.Resource, err)
+	}
+	out := &request{
+		verb: q.verb, method: q.method, path: path, gvr: r.gvr, name: q.name,
+		form: r.codec.form, list: q.list, protobuf: r.codec.protobuf,
+		body: q.body, raw: q.raw, contentType: q.contentType,
+	}
+	if q.query != nil {
+		if out.query, err = queryparams.Convert(q.query); err != nil {
+			return nil, fmt.Errorf("%s %s: options: %w", q.verb, r.gvr.Resource, err)
+		}
+	}
+	return out, nil
+}
+
+// path is where the endpoint is, below the server's base.
+func (r Resource[T]) path(q call) (string, error) {
+	if q.named && q.name == "" {
+		return "", fmt.Errorf("the object's name is empty")
+	}
+	var b strings.Builder
+	if r.gvr.Group == "" {
+		b.WriteString("/api/")
+	} else {
+		b.WriteString("/apis/")
+		b.WriteString(r.gvr.Group)
+		b.WriteByte('/')
+	}
+	b.WriteString(r.gvr.Version)
+	if r.namespace != "" {
+		if err := segment("namespace", r.namespace); err != nil {
+			return "", err
+		}
+		b.WriteString("/namespaces/")
+		b.WriteString(r.namespace)
+	}
+	b.WriteByte('/')
+	b.WriteString(r.gvr.Resource)
+	if q.name != "" {
+		if err := segment("name", q.name); err != nil {
+			return "", err
+		}
+		b.WriteByte('/')
+		b.WriteString(q.name)
+	}
+	if q.subresource != "" {
+		b.WriteByte('/')
+		b.WriteString(q.subresource)
+	}
+	return b.String(), nil
+}
+
+// segment refuses what would make a URL point elsewhere.
+func segment(what, s string) error {
+	if s == "." || s == ".." || strings.ContainsAny(s, "/%") {
+		return fmt.Errorf("%s %q may not be \".\", \"..\" or contain \"/\" or \"%%\"", what, s)
+	}
+	return nil
+}
+
+// http puts the request into bytes. protobuf is what the server understands.
+func (q *request) http(ctx context.Context, base *url.URL, protobuf bool) (*http.Request, int64, error) {
+	protobuf = protobuf && q.protobuf
+	data, contentType := q.raw, q.contentType
+	if q.body != nil {
+		var err error
+		if data, contentType, err = encode(q.body, protobuf); err != nil {
+			return nil, 0, err
+		}
+	}
+	u := *base
+	u.Path += q.path
+	u.RawQuery = q.query.Encode()
+	req, err := http.NewRequestWithContext(ctx, q.method, u.String(), bodyReader(data))
+	if err != nil {
+		return nil, 0, err
+	}
+	req.Header.Set("Accept", acceptFor(q.form, q.list, protobuf))
+	if q.verb == "watch" {
+		// Compression would keep events in its window.
+		req.Header.Set("Accept-Encoding", "identity")
+	}
+	if data != nil {
+		req.Header.Set("Content-Type", contentType)
+	}
+	return req, int64(len(data)), nil
+}
+
+// joinSubresources makes a path of them.
+func joinSubresources(names []string) string { return strings.Join(names, "/") }
+
+// object sends a call whose answer is one object.
+func (r Resource[T]) object(ctx context.Context, q call) (T, error) {
+	var none T
+	data, enc, err := r.roundTrip(ctx, q)
+	if err != nil {
+		return none, err
+	}
+	obj, err := r.codec.decode(enc, data)
+	if err != nil {
+		return none, fmt.Errorf("%s %s %q: %w", q.verb, r.gvr.Resource, q.name, err)
+	}
+	return obj, nil
+}
+
+// into sends a call whose answer is an object of another type.
+func (r Resource[T]) into(ctx context.Context, q call, into runtime.Object) error {
+	// The answer is not in the endpoint's form, and not always in protobuf.
+	_, canProtobuf := into.(protoUnmarshaler)
+	req, err := r.request(q)
+	if err != nil {
+		return err
+	}
+	req.form, req.protobuf = formTyped, req.protobuf && canProtobuf
+	data, enc, err := r.client.readAll(ctx, req)
+	if err != nil {
+		return err
+	}
+	if err := decodeInto(enc, data, into); err != nil {
+		return fmt.Errorf("%s %s %q: %w", q.verb, r.gvr.Resource, q.name, err)
+	}
+	return nil
+}
+
+// discard sends a call whose answer matters only if it is an error.
+func (r Resource[T]) discard(ctx context.Context, q call) error {
+	_, _, err := r.roundTrip(ctx, q)
+	return err
+}
+
+func (r Resource[T]) roundTrip(ctx context.Context, q call) ([]byte, encoding, error) {
+	req, err := r.request(q)
+	if err != nil {
+		return nil, encodingUnknown, err
+	}
+	return r.client.readAll(ctx, req)
+}
+
+// List reads everything that opts selects, or one page of it. Objects are
+// decoded while the answer arrives.
+func (r Resource[T]) List(ctx context.Context, opts metav1.ListOptions) (*List[T], error) {
+	opts.Watch = false
+	req, err := r.request(call{verb: "list", method: http.MethodGet, query: &opts, list: true})
+	if err != nil {
+		return nil, err
+	}
+	ans, err := r.client.do(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	defer ans.close()
+	list, err := decodeList(r.codec, ans.encoding(), newSource(ans, r.client.opts.MaxFrameBytes))
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", r.gvr.Resource, contextError(ctx, err))
+	}
+	ans.drain()
+	return list, nil
+}
+
+func decodeList[T Object](c *codec[T], enc encoding, src *source) (*List[T], error) {
+	var list *List[T]
+	var err error
+	switch enc {
+	case encodingJSON:
+		list, err = c.decodeJSONList(src)
+	case encodingProtobuf:
+		list, err = c.decodeProtobufList(src)
+	default:
+		return nil, &DecodeError{What: "list", Err: errUnknownEncoding}
+	}
+	if err != nil {
+		return nil, src.cause("list", err)
+	}
+	return list, nil
+}

@@ -1,0 +1,210 @@
+package client
+
+import (
+	"hash/maphash"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Sharing returns the same endpoint whose lists and watches give equal parts
+// of objects the same memory: labels, tolerations, volumes, field managers,
+// pointers to true. A workload's pods are mostly equal, so they take half the
+// memory, and what has been decoded once need not be decoded again.
+//
+// Such objects must not be changed, not even one that nobody else has: copy
+// them with DeepCopy first. A watch holds the last state of each object until
+// the object is deleted or the watch ends. Without Sharing only strings are
+// shared.
+func (r Resource[T]) Sharing() Resource[T] {
+	c := *r.codec
+	c.sharing = true
+	r.codec = &c
+	return r
+}
+
+// sharer is what the decoder of one stream shares between objects. It is not
+// safe for concurrent use.
+type sharer struct {
+	strings *stringTable
+	parts   *partTable // nil: only strings are shared
+	lives   *lives     // nil: objects come once each
+}
+
+func (c *codec[T]) newSharer() *sharer {
+	s := &sharer{strings: &stringTable{}}
+	if c.sharing {
+		s.parts = &partTable{}
+	}
+	return s
+}
+
+// newWatchSharer is newSharer for a stream in which objects come again.
+func (c *codec[T]) newWatchSharer() *sharer {
+	s := c.newSharer()
+	if c.sharing && c.form == formTyped {
+		s.lives = &lives{last: map[types.UID]life{}}
+	}
+	return s
+}
+
+// MessageDecoder returns a function that decodes protobuf messages of a built-in
+// type, without the envelope that they have on the wire, into objects that
+// share what is equal, as with [Resource.Sharing]. It is for objects that were
+// stored by their generated Marshal, and for one goroutine at a time. It returns
+// false for a type that cannot be decoded from protobuf.
+func MessageDecoder[T Object](newT func() T) (decode func(message []byte) (T, error), ok bool) {
+	share := &sharer{strings: &stringTable{}, parts: &partTable{}}
+	_, ok = any(newT()).(protoUnmarshaler)
+	return func(message []byte) (T, error) {
+		obj := newT()
+		err := share.unmarshalShared(message, any(obj).(protoUnmarshaler))
+		return obj, err
+	}, ok
+}
+
+// stringTable shares equal short strings of one stream: names of members,
+// namespaces, labels repeat in every object. It forgets what collides, so its
+// size is bounded.
+type stringTable struct {
+	strings []string // as many as a power of four
+	misses  int      // since it grew
+	// chunk is what new strings are cut from: many small allocations cost more
+	// to make and to mark than their bytes do.
+	chunk strings.Builder
+}
+
+const (
+	// Tables begin small, as most watches are idle but for a bookmark a minute,
+	// and grow when much is missed.
+	firstSlots  = 16
+	stringSlots = 1024
+	partSlots   = 4096
+
+	longestShared = 128
+	// chunkBytes bounds what a surviving string keeps from being freed: the
+	// strings of two or three objects.
+	chunkBytes = 1 << 10
+)
+
+// hashSeed keeps servers from choosing what collides.
+var hashSeed = maphash.MakeSeed()
+
+func (t *stringTable) string(b []byte) string {
+	switch {
+	case len(b) == 0:
+		return ""
+	case len(b) > longestShared:
+		return string(b)
+	case t.strings == nil:
+		t.strings = make([]string, firstSlots)
+	}
+	slot := &t.strings[maphash.Bytes(hashSeed, b)%uint64(len(t.strings))]
+	if *slot == string(b) {
+		return *slot
+	}
+	s := t.cut(b)
+	*slot = s
+	if t.misses++; t.misses > 4*len(t.strings) && len(t.strings) < stringSlots {
+		t.grow()
+	}
+	return s
+}
+
+func (t *stringTable) grow() {
+	old := t.strings
+	t.strings, t.misses = make([]string, 4*len(old)), 0
+	for _, s := range old {
+		t.strings[maphash.String(hashSeed, s)%uint64(len(t.strings))] = s
+	}
+}
+
+// cut returns a new string.
+func (t *stringTable) cut(b []byte) string {
+	if len(t.strings) == firstSlots {
+		return string(b) // little comes here, which must not keep much
+	}
+	if t.chunk.Cap()-t.chunk.Len() < len(b) {
+		t.chunk = strings.Builder{}
+		t.chunk.Grow(chunkBytes)
+	}
+	start := t.chunk.Len()
+	t.chunk.Write(b)
+	return t.chunk.String()[start:]
+}
+
+// partTable holds decoded values by what they were decoded from. Like
+// stringTable it forgets what collides. A value enters it when it is met for
+// the second time, so that the many that are met once cost a comparison of two
+// numbers and nothing more.
+type partTable struct {
+	slots  []partSlot // as many as a power of four
+	misses int        // since it grew
+}
+
+type partSlot struct {
+	seen uint64 // the hash of what was met last
+	part *part
+}
+
+type part struct {
+	typ     reflect.Type
+	encoded string
+	value   reflect.Value
+	hash    uint64
+}
+
+const largestPart = 4 << 10
+
+// place is where a part is to be put, if anywhere.
+type place struct {
+	slot *partSlot
+	hash uint64
+}
+
+// get returns the value that was decoded from equal bytes. If there is none, it
+// returns the place to put it.
+func (t *partTable) get(typ reflect.Type, salt uint64, encoded []byte) (value reflect.Value, found bool, at place) {
+	if t == nil || len(encoded) > largestPart {
+		return value, false, at
+	}
+	if t.misses > 4*len(t.slots) && len(t.slots) < partSlots || t.slots == nil {
+		t.grow()
+	}
+	hash := maphash.Bytes(hashSeed, encoded) ^ salt
+	slot := &t.slots[hash%uint64(len(t.slots))]
+	if p := slot.part; p != nil && p.typ == typ && p.encoded == string(encoded) {
+		return p.value, true, at
+	}
+	t.misses++
+	if slot.seen != hash {
+		slot.seen = hash
+		return value, false, at
+	}
+	return value, false, place{slot, hash}
+}
+
+func (t *partTable) grow() {
+	old := t.slots
+	t.slots, t.misses = make([]partSlot, max(4*len(old), firstSlots)), 0
+	for _, slot := range old {
+		if slot.part != nil {
+			t.slots[slot.part.hash%uint64(len(t.slots))].part = slot.part
+		}
+	}
+}
+
+// typeSalt tells equal bytes of different types apart: a hash is combined with
+// it. A type's descriptor has one address.
+func typeSalt(typ reflect.Type) uint64 {
+	const goldenRatio = 0x9E3779B97F4A7C15
+	return uint64(reflect.ValueOf(typ).Pointer()) * goldenRatio
+}
+
+// put keeps a value where get said. If the table has grown since, it is lost.
+func (at place) put(typ reflect.Type, encoded []byte, value reflect.Value) {
+	if at.slot != nil {
+		at.slot.part = &part{typ: typ, encoded: string(encoded), value: value, hash: at.hash}
+	}
+}

@@ -1,0 +1,117 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync/atomic"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// Watch is an open stream of events. Next is for one goroutine at a time;
+// Close may be called from any.
+type Watch[T Object] struct {
+	answer *answer
+	events eventReader[T]
+	src    *source
+	lives  *lives
+	ctx    context.Context // of the request; ended by cancel, and its end closes answer
+	cancel context.CancelCauseFunc
+	err    error // what ended the stream; sticky
+	what   string
+
+	closed atomic.Bool
+}
+
+// eventReader reads the events of one encoding. One of the event and the
+// Status is set. io.EOF comes between events only.
+type eventReader[T Object] interface {
+	next() (WatchEvent[T], *metav1.Status, error)
+}
+
+// Watch opens a stream of events and returns when the server has answered. The
+// stream ends with ctx, or with [Watch.Close], one of which must happen unless
+// Next has returned an error. A refusal is not repeated here.
+func (r Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (*Watch[T], error) {
+	opts.Watch = true
+	req, err := r.request(call{verb: "watch", method: http.MethodGet, query: &opts, list: true})
+	if err != nil {
+		return nil, err
+	}
+	// A metadata-only stream has single objects in it.
+	if req.form == formMetadata {
+		req.list = false
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	ans, err := r.client.do(ctx, req)
+	if err != nil {
+		cancel(nil)
+		return nil, err
+	}
+	w := &Watch[T]{answer: ans, ctx: ctx, cancel: cancel, what: "watch " + r.gvr.Resource}
+	w.src = newSource(ans, r.client.opts.MaxFrameBytes)
+	share := r.codec.newWatchSharer()
+	w.lives = share.lives
+	switch ans.encoding() {
+	case encodingJSON:
+		w.events = &jsonEvents[T]{codec: r.codec, src: w.src, dec: newJSONReader(w.src, share)}
+	case encodingProtobuf:
+		w.events = &protobufEvents[T]{codec: r.codec, src: w.src, share: share}
+	default:
+		cancel(nil)
+		ans.close()
+		return nil, &DecodeError{What: w.what, Err: errUnknownEncoding}
+	}
+	context.AfterFunc(ctx, ans.close)
+	return w, nil
+}
+
+// Next waits for the next event. The errors are:
+//
+//   - io.EOF: the server ended the stream, as it does after timeoutSeconds;
+//   - *apierrors.StatusError: the server sent an ERROR event and ended it;
+//   - *DecodeError: an event could not be understood;
+//   - ErrClosed after Close, the context's cause after its end;
+//   - any other: the connection was cut.
+//
+// After an error the stream is closed, and the error stays.
+func (w *Watch[T]) Next() (WatchEvent[T], error) {
+	if w.err != nil {
+		return WatchEvent[T]{}, w.err
+	}
+	ev, status, err := w.events.next()
+	switch {
+	case err == nil && status == nil:
+		if ev.Type == watch.Deleted {
+			w.lives.forget(ev.Object.GetUID())
+		}
+		return ev, nil
+	case w.closed.Load():
+		err = ErrClosed
+	case w.ctx.Err() != nil:
+		err = fmt.Errorf("%s: %w", w.what, context.Cause(w.ctx))
+	case status != nil:
+		err = fmt.Errorf("%s: %w", w.what, apierrors.FromObject(status))
+	case errors.Is(err, io.EOF):
+		err = io.EOF
+	default:
+		err = fmt.Errorf("%s: %w", w.what, w.src.cause("event", err))
+	}
+	w.err = err
+	w.cancel(nil)
+	w.answer.close()
+	return WatchEvent[T]{}, err
+}
+
+// Close ends the stream and releases its connection. A Next that waits then
+// returns ErrClosed.
+func (w *Watch[T]) Close() {
+	w.closed.Store(true)
+	w.cancel(ErrClosed)
+	w.answer.close()
+}

@@ -1,0 +1,387 @@
+package client
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// frame encodes an event as servers do.
+func frame(t testing.TB, typ watch.EventType, obj runtime.Object, protobuf bool) []byte {
+	t.Helper()
+	data, _, err := encode(obj, protobuf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !protobuf {
+		return fmt.Appendf(nil, `{"type":%q,"object":%s}`+"\n", typ, data)
+	}
+	event, err := (&metav1.WatchEvent{Type: string(typ), Object: runtime.RawExtension{Raw: data}}).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(event))), event...)
+}
+
+func bookmark(version string, initialEnd bool) *corev1.Pod {
+	pod := &corev1.Pod{}
+	pod.ResourceVersion = version
+	if initialEnd {
+		pod.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+	}
+	return pod
+}
+
+// eachWire runs a test for both versions of HTTP and both encodings.
+func eachWire(t *testing.T, f func(t *testing.T, opts Options, contentType string, protobuf bool)) {
+	for version, opts := range httpVersions {
+		t.Run(version+" JSON", func(t *testing.T) { f(t, opts, "application/json", false) })
+		t.Run(version+" protobuf", func(t *testing.T) {
+			opts.ContentType = Protobuf
+			f(t, opts, "application/vnd.kubernetes.protobuf;stream=watch", true)
+		})
+	}
+}
+
+func TestWatchGivesEventsInOrder(t *testing.T) {
+	eachWire(t, func(t *testing.T, opts Options, contentType string, protobuf bool) {
+		client, _ := serve(t, opts, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Query().Get("watch") != "true" || r.Header.Get("Accept-Encoding") != "identity" {
+				http.Error(w, "not as a watch should be", http.StatusTeapot)
+				return
+			}
+			w.Header().Set("Content-Type", contentType)
+			_, _ = w.Write(frame(t, watch.Added, samplePod(1), protobuf))
+			_, _ = w.Write(frame(t, watch.Modified, samplePod(2), protobuf))
+			_, _ = w.Write(frame(t, watch.Deleted, samplePod(3), protobuf))
+			_, _ = w.Write(frame(t, watch.Bookmark, bookmark("77", true), protobuf))
+			_, _ = w.Write(frame(t, watch.Bookmark, bookmark("78", false), protobuf))
+		}))
+		w, err := For[*corev1.Pod](client).Watch(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []struct {
+			typ     watch.EventType
+			name    string
+			version string
+			end     bool
+		}{
+			{watch.Added, "web-000001", "1001", false}, {watch.Modified, "web-000002", "1002", false},
+			{watch.Deleted, "web-000003", "1003", false}, {watch.Bookmark, "", "77", true}, {watch.Bookmark, "", "78", false},
+		}
+		for i, want := range want {
+			ev, err := w.Next()
+			if err != nil || ev.Type != want.typ || ev.Object.Name != want.name ||
+				ev.Object.ResourceVersion != want.version || ev.InitialEventsEnd() != want.end || ev.Object.Kind != "" {
+				t.Fatalf("event %d: %v %+v, %v", i, ev.Type, ev.Object, err)
+			}
+		}
+		for range 2 {
+			if _, err := w.Next(); err != io.EOF {
+				t.Errorf("got %v, want io.EOF", err)
+			}
+		}
+		w.Close()
+		if got := client.Stats().ActiveWatches; got != 0 {
+			t.Errorf("%d active watches", got)
+		}
+	})
+}
+
+func TestErrorEventsAreGoErrors(t *testing.T) {
+	eachWire(t, func(t *testing.T, opts Options, contentType string, protobuf bool) {
+		expired := apierrors.NewResourceExpired("too old resource version: 1 (5)").Status()
+		expired.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+		body := frame(t, watch.Error, &expired, protobuf)
+		client, _ := serve(t, opts, answerWith(contentType, body))
+		w, err := For[*corev1.Pod](client).Watch(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Next(); !apierrors.IsResourceExpired(err) || !strings.Contains(err.Error(), "too old") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestCutStreamsAreNotCleanEnds(t *testing.T) {
+	for _, protobuf := range []bool{false, true} {
+		whole := frame(t, watch.Added, samplePod(1), protobuf)
+		for cut := 1; cut < len(whole); cut++ {
+			if !protobuf && cut == len(whole)-1 {
+				continue // all but the newline is a whole event
+			}
+			events := readerFor(For[*corev1.Pod](nil).codec, protobuf, strings.NewReader(string(whole[:cut])))
+			if _, _, err := events.next(); err == nil || err == io.EOF {
+				t.Fatalf("protobuf %v cut after %d bytes: %v", protobuf, cut, err)
+			}
+		}
+	}
+}
+
+func TestCutConnection(t *testing.T) {
+	eachWire(t, func(t *testing.T, opts Options, contentType string, protobuf bool) {
+		client, _ := serve(t, opts, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", contentType)
+			_, _ = w.Write(frame(t, watch.Added, samplePod(1), protobuf))
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler) // between two events, where only the protocol can tell
+		}))
+		w, err := For[*corev1.Pod](client).Watch(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Next(); err != nil {
+			t.Fatal(err)
+		}
+		_, err = w.Next()
+		var decode *DecodeError
+		if err == nil || err == io.EOF || errors.As(err, &decode) {
+			t.Errorf("got %v, want an error of the connection", err)
+		}
+	})
+}
+
+func TestEventsThatCannotBeUnderstood(t *testing.T) {
+	bad := frame(t, watch.Added, samplePod(1), true)
+	bad[len(bad)-3] ^= 0xff
+	for name, test := range map[string]struct {
+		body     string
+		protobuf bool
+	}{
+		"unknown type":          {`{"type":"MOVED","object":{}}`, false},
+		"no type":               {`{"object":{}}`, false},
+		"no object":             {`{"type":"ADDED"}`, false},
+		"object is text":        {`{"type":"ADDED","object":"x"}`, false},
+		"wrong field":           {`{"type":"ADDED","object":{"metadata":{"name":{}}}}`, false},
+		"not an object":         {`[]`, false},
+		"not JSON":              {`<html>`, false},
+		"protobuf without k8s":  {"\x00\x00\x00\x08\x0a\x05ADDED\x12", true},
+		"protobuf with no type": {"\x00\x00\x00\x00", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ct := "application/json"
+			if test.protobuf {
+				ct = string(Protobuf)
+			}
+			client, _ := serve(t, Options{}, answerWith(ct, []byte(test.body)))
+			w, err := For[*corev1.Pod](client).Watch(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = w.Next()
+			var decode *DecodeError
+			if !errors.As(err, &decode) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// The type may come after the object; then it costs a copy, and works.
+func TestMembersInAnyOrder(t *testing.T) {
+	body := `{"object":{"metadata":{"name":"a"}},"extra":[1],"type":"ADDED"} {"object":{"kind":"Status","code":410,"reason":"Expired"},"type":"ERROR"}`
+	events := readerFor(For[*corev1.Pod](nil).codec, false, strings.NewReader(body))
+	ev, _, err := events.next()
+	if err != nil || ev.Type != watch.Added || ev.Object.Name != "a" {
+		t.Errorf("got %+v, %v", ev, err)
+	}
+	_, status, err := events.next()
+	if err != nil || status == nil || status.Code != 410 {
+		t.Errorf("got %+v, %v", status, err)
+	}
+}
+
+func TestEventOverTheLimit(t *testing.T) {
+	eachWire(t, func(t *testing.T, opts Options, contentType string, protobuf bool) {
+		opts.MaxFrameBytes = 50_000
+		pod := samplePod(1)
+		small := frame(t, watch.Added, pod, protobuf)
+		pod.Annotations["big"] = strings.Repeat("x", 100_000)
+		client, _ := serve(t, opts, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", contentType)
+			for range 100 {
+				_, _ = w.Write(small)
+			}
+			_, _ = w.Write(frame(t, watch.Added, pod, protobuf))
+		}))
+		w, err := For[*corev1.Pod](client).Watch(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 100 {
+			if _, err = w.Next(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := w.Next(); !errors.Is(err, ErrFrameTooLarge) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// idle keeps streams open and says when their clients have gone.
+func idle(contentType string, gone chan<- struct{}) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+		gone <- struct{}{}
+	})
+}
+
+func TestClosingAWatch(t *testing.T) {
+	cause := errors.New("enough")
+	for name, end := range map[string]func(*Watch[*corev1.Pod], context.CancelCauseFunc) error{
+		"Close":   func(w *Watch[*corev1.Pod], _ context.CancelCauseFunc) error { w.Close(); return ErrClosed },
+		"context": func(_ *Watch[*corev1.Pod], c context.CancelCauseFunc) error { c(cause); return cause },
+	} {
+		for _, waits := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, somebody waits: %v", name, waits), func(t *testing.T) {
+				eachWire(t, func(t *testing.T, opts Options, contentType string, _ bool) {
+					synctest.Test(t, func(t *testing.T) {
+						gone := make(chan struct{}, 1)
+						var done int
+						opts.Observer = observerFunc(func(RequestInfo) { done++ })
+						client, _ := serve(t, opts, idle(contentType, gone))
+						ctx, cancel := context.WithCancelCause(t.Context())
+						w, err := For[*corev1.Pod](client).Watch(ctx, metav1.ListOptions{})
+						if err != nil {
+							t.Fatal(err)
+						}
+						if got := client.Stats().ActiveWatches; got != 1 {
+							t.Errorf("%d active watches", got)
+						}
+						result := make(chan error, 1)
+						if waits {
+							go func() { _, err := w.Next(); result <- err }()
+							synctest.Wait()
+						}
+						want := end(w, cancel)
+						if waits {
+							if err := <-result; !errors.Is(err, want) {
+								t.Errorf("got %v, want %v", err, want)
+							}
+						}
+						<-gone
+						synctest.Wait()
+						if got := client.Stats().ActiveWatches; got != 0 || done != 1 {
+							t.Errorf("%d active watches, %d reported", got, done)
+						}
+					})
+				})
+			})
+		}
+	}
+}
+
+// Nothing that a half-open connection is asked comes back, and only a probe
+// finds it out.
+func TestPingsFindHalfOpenConnections(t *testing.T) {
+	for _, test := range []struct {
+		opts  Options
+		found time.Duration // 0: never
+	}{
+		{Options{}, 15 * time.Second},
+		{Options{ReadIdleTimeout: 30 * time.Second, PingTimeout: 7 * time.Second}, 37 * time.Second},
+		{Options{ReadIdleTimeout: -1}, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			gone := make(chan struct{}, 1)
+			test.opts.UnencryptedHTTP2 = true
+			client, net := serve(t, test.opts, idle("application/json", gone))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			w, err := For[*corev1.Pod](client).Watch(ctx, metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			net.goDeaf()
+			_, err = w.Next()
+			took := time.Since(start)
+			if test.found == 0 {
+				if !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("probes are off, and yet after %v: %v", took, err)
+				}
+			} else if errors.Is(err, context.DeadlineExceeded) || took > test.found || took < test.found/2 {
+				t.Errorf("found after %v (%v), want %v", took, err, test.found)
+			}
+			if test.found == 0 {
+				return
+			}
+			if _, err := For[*corev1.Pod](client).Watch(ctx, metav1.ListOptions{}); err != nil {
+				t.Errorf("watch again: %v", err)
+			}
+			if got := net.dialed(); got != 2 {
+				t.Errorf("%d connections, want a second one", got)
+			}
+			cancel()
+			<-gone
+		})
+	}
+}
+
+func readerFor[T Object](c *codec[T], protobuf bool, r io.Reader) eventReader[T] {
+	src := newSource(r, 1<<20)
+	if protobuf {
+		return &protobufEvents[T]{codec: c, src: src, share: c.newSharer()}
+	}
+	return &jsonEvents[T]{codec: c, src: src, dec: newJSONReader(src, c.newSharer())}
+}
+
+func FuzzWatchJSON(f *testing.F) {
+	f.Add(append(frame(f, watch.Added, samplePod(1), false), frame(f, watch.Bookmark, bookmark("7", true), false)...))
+	f.Add([]byte(`{"object":{"metadata":{"name":"a"}},"type":"DELETED"}`))
+	f.Add([]byte(`{"type":"ERROR","object":{"kind":"Status","code":410}}`))
+	f.Add([]byte(`{"type":"ADDED","object":{}}{"type":`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		fuzzWatch(t, For[*corev1.Pod](nil).codec, false, data)
+		fuzzWatch(t, Dynamic(nil, podsResource).codec, false, data)
+	})
+}
+
+func FuzzWatchProtobuf(f *testing.F) {
+	f.Add(append(frame(f, watch.Added, samplePod(1), true), frame(f, watch.Bookmark, bookmark("7", true), true)...))
+	f.Add([]byte("\xff\xff\xff\xff"))
+	f.Add([]byte("\x00\x00\x00\x01\x0a"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		fuzzWatch(t, For[*corev1.Pod](nil).codec, true, data)
+		fuzzWatch(t, Metadata(nil, podsResource).codec, true, data)
+	})
+}
+
+// fuzzWatch checks what must hold for any bytes: the stream ends, events are
+// whole, and the same ones come however the bytes are cut into reads.
+func fuzzWatch[T Object](t *testing.T, c *codec[T], protobuf bool, data []byte) {
+	fast := readerFor(c, protobuf, strings.NewReader(string(data)))
+	slow := readerFor(c, protobuf, &oneByte{data: data})
+	for range len(data) + 1 {
+		a, aStatus, aErr := fast.next()
+		b, bStatus, bErr := slow.next()
+		if (aErr == nil) != (bErr == nil) || (aErr == io.EOF) != (bErr == io.EOF) || a.Type != b.Type || (aStatus == nil) != (bStatus == nil) {
+			t.Fatalf("at once: %v %v; byte by byte: %v %v", a.Type, aErr, b.Type, bErr)
+		}
+		if aErr != nil {
+			return
+		}
+		if aStatus == nil && (a.Type == "" || a.Type == watch.Error || a.Object.GetName() != b.Object.GetName()) {
+			t.Fatalf("event %+v", a)
+		}
+	}
+	t.Fatal("more events than bytes")
+}
