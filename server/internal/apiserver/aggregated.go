@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
@@ -23,14 +24,14 @@ const aggregatedType = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupD
 // wantsAggregated says whether v2 is among the alternatives that a client
 // accepts, and preferred to plain JSON. Clients that know only v2beta1 get the
 // plain form.
-func wantsAggregated(clauses []clause) bool {
+func wantsAggregated(clauses []AcceptClause) bool {
 	for _, c := range clauses {
-		if c.kind != mediaNames[mediaJSON] {
+		if c.MediaType != resource.MediaTypeJSON {
 			continue
 		}
-		switch c.params["as"] {
+		switch c.Params["as"] {
 		case "APIGroupDiscoveryList":
-			if c.params["g"] == "apidiscovery.k8s.io" && c.params["v"] == "v2" {
+			if c.Params["g"] == "apidiscovery.k8s.io" && c.Params["v"] == "v2" {
 				return true
 			}
 		case "":
@@ -57,7 +58,7 @@ func serveAggregated(w http.ResponseWriter, r *http.Request, d *documents, core 
 	}
 	document.once.Do(func() { document.err = document.join(d.groups, core) })
 	if document.err != nil {
-		writeError(w, r, document.err)
+		WriteError(w, r, document.err)
 		return
 	}
 	w.Header().Set("ETag", document.tag)
@@ -66,7 +67,7 @@ func serveAggregated(w http.ResponseWriter, r *http.Request, d *documents, core 
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	writeBody(w, r, http.StatusOK, aggregatedType, document.body)
+	WriteBody(w, r, http.StatusOK, aggregatedType, document.body)
 }
 
 // join puts the document together from what is kept of each version, so that
@@ -116,7 +117,7 @@ func aggregatedResources(resources []*resource.Resource) []apidiscoveryv2.APIRes
 	for _, res := range resources {
 		entry := apidiscoveryv2.APIResourceDiscovery{
 			Resource: res.Plural, ResponseKind: metaKind(res.GroupVersionKind()), Scope: apidiscoveryv2.ScopeCluster,
-			SingularResource: res.Singular, Verbs: verbsOf(res), ShortNames: res.ShortNames, Categories: res.Categories,
+			SingularResource: res.Singular, Verbs: request.VerbsOf(res), ShortNames: res.ShortNames, Categories: res.Categories,
 		}
 		if res.Namespaced {
 			entry.Scope = apidiscoveryv2.ScopeNamespace

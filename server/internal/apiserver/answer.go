@@ -10,21 +10,21 @@ import (
 	"github.com/levelwire/levelwire/server/internal/gzipblock"
 )
 
-// writeSize is how much is collected before it is written to a client: large
+// WriteSize is how much is collected before it is written to a client: large
 // enough that TLS and system calls are a small part of the cost, small enough
 // that many lists at once need little memory.
-const writeSize = 64 << 10
+const WriteSize = 64 << 10
 
 var answerBuffers = sync.Pool{New: func() any {
-	b := make([]byte, 0, compressFrom)
+	b := make([]byte, 0, CompressFrom)
 	return &b
 }}
 
-// answer writes a long body in pieces of writeSize. Headers go out with the
+// Answer writes a long body in pieces of writeSize. Headers go out with the
 // first piece, so that up to then an error can still become a Status. A short
 // body is written at once, with its length; a long one is compressed if the client
 // reads that. It is not safe for concurrent use.
-type answer struct {
+type Answer struct {
 	w           http.ResponseWriter
 	r           *http.Request
 	ctx         context.Context
@@ -35,12 +35,12 @@ type answer struct {
 	err         error
 }
 
-func newAnswer(w http.ResponseWriter, r *http.Request, contentType string) *answer {
-	return &answer{w: w, r: r, ctx: r.Context(), contentType: contentType, buf: answerBuffers.Get().(*[]byte)}
+func NewAnswer(w http.ResponseWriter, r *http.Request, contentType string) *Answer {
+	return &Answer{w: w, r: r, ctx: r.Context(), contentType: contentType, buf: answerBuffers.Get().(*[]byte)}
 }
 
 // Write adds p to the body. Its error is the connection's or the context's, and final.
-func (a *answer) Write(p []byte) (int, error) {
+func (a *Answer) Write(p []byte) (int, error) {
 	a.expect(len(p))
 	if a.z != nil && a.err == nil {
 		_, a.err = a.z.Write(p)
@@ -51,17 +51,17 @@ func (a *answer) Write(p []byte) (int, error) {
 }
 
 // expect says that at least n bytes follow, and so whether the body is long.
-func (a *answer) expect(n int) {
-	if a.err == nil && !a.started && len(*a.buf)+n > compressFrom {
+func (a *Answer) expect(n int) {
+	if a.err == nil && !a.started && len(*a.buf)+n > CompressFrom {
 		a.start()
 	}
 }
 
 // compresses reports whether what is written from now on is compressed.
-func (a *answer) compresses() bool { return a.z != nil }
+func (a *Answer) compresses() bool { return a.z != nil }
 
 // join adds a block to a body that is being compressed.
-func (a *answer) join(b gzipblock.Block) error {
+func (a *Answer) join(b gzipblock.Block) error {
 	if a.err == nil {
 		a.err = a.z.Join(b)
 	}
@@ -70,7 +70,7 @@ func (a *answer) join(b gzipblock.Block) error {
 
 // fill adds n bytes to a body that is not compressed. write is given that much
 // of the answer's own buffer if it has room.
-func (a *answer) fill(n int, write func(room []byte) error) error {
+func (a *Answer) fill(n int, write func(room []byte) error) error {
 	a.expect(n)
 	if a.err != nil {
 		return a.err
@@ -87,32 +87,32 @@ func (a *answer) fill(n int, write func(room []byte) error) error {
 		return err
 	}
 	*a.buf = (*a.buf)[:filled+n]
-	if len(*a.buf) >= writeSize && a.started {
+	if len(*a.buf) >= WriteSize && a.started {
 		a.flush()
 	}
 	return a.err
 }
 
 // emit collects what goes out as it is.
-func (a *answer) emit(p []byte) {
+func (a *Answer) emit(p []byte) {
 	if a.err != nil {
 		return
 	}
-	limit := writeSize
+	limit := WriteSize
 	if !a.started {
-		limit = compressFrom
+		limit = CompressFrom
 	}
 	if len(*a.buf)+len(p) > limit && len(*a.buf) > 0 {
 		a.flush()
 	}
-	if a.started && len(p) > writeSize {
+	if a.started && len(p) > WriteSize {
 		a.write(p)
 		return
 	}
 	*a.buf = append(*a.buf, p...)
 }
 
-func (a *answer) flush() {
+func (a *Answer) flush() {
 	if !a.started {
 		a.start()
 	}
@@ -121,7 +121,7 @@ func (a *answer) flush() {
 }
 
 // emitter is where the compressor of an answer writes to.
-type emitter struct{ *answer }
+type emitter struct{ *Answer }
 
 // Write implements io.Writer.
 func (e emitter) Write(p []byte) (int, error) {
@@ -131,10 +131,10 @@ func (e emitter) Write(p []byte) (int, error) {
 
 // start sends the headers of a body that is long. What has been collected
 // then still has to be compressed.
-func (a *answer) start() {
+func (a *Answer) start() {
 	a.started = true
 	a.setHeaders()
-	gzips := readsGzip(a.r)
+	gzips := AcceptsGzip(a.r)
 	if gzips {
 		startGzip(a.w)
 	}
@@ -150,20 +150,20 @@ func (a *answer) start() {
 	}
 }
 
-func (a *answer) setHeaders() {
+func (a *Answer) setHeaders() {
 	a.w.Header().Set("Content-Type", a.contentType)
 	a.w.Header().Set("Cache-Control", "no-cache, private")
 }
 
-func (a *answer) write(p []byte) {
+func (a *Answer) write(p []byte) {
 	if a.err = a.ctx.Err(); a.err != nil || a.r.Method == http.MethodHead || len(p) == 0 {
 		return
 	}
 	_, a.err = a.w.Write(p)
 }
 
-// finish writes what is left. It must be followed by release.
-func (a *answer) finish() error {
+// Finish writes what is left. It must be followed by release.
+func (a *Answer) Finish() error {
 	if a.err != nil {
 		return a.err
 	}
@@ -182,10 +182,10 @@ func (a *answer) finish() error {
 	return a.err
 }
 
-// release gives everything back, and passes err on. If the body has already
+// Release gives everything back, and passes err on. If the body has already
 // begun, an error can only be told by breaking the stream off, so that the
 // client does not take a part for the whole.
-func (a *answer) release(err error) error {
+func (a *Answer) Release(err error) error {
 	giveBack(a.buf)
 	if a.z != nil {
 		a.z.Release()
@@ -199,7 +199,7 @@ func (a *answer) release(err error) error {
 // giveBack takes a buffer that is not used any more; one that has grown large
 // is not kept.
 func giveBack(buf *[]byte) {
-	if cap(*buf) <= 4*compressFrom {
+	if cap(*buf) <= 4*CompressFrom {
 		*buf = (*buf)[:0]
 		answerBuffers.Put(buf)
 	}

@@ -16,11 +16,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// readBody returns the whole body of a request. A body over the limit is a
+// ReadBody returns the whole body of a request. A body over the limit is a
 // 413, one that breaks off a 400, and one that does not end within the
 // request's time a 504: a client that sends nothing keeps no slot for ever.
-func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	limit := s.config.MaxBodyBytes
+func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if r.ContentLength > limit {
 		return nil, bodyTooLarge(limit)
 	}
@@ -70,21 +69,21 @@ func bodyTooLarge(limit int64) error {
 	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", limit))
 }
 
-// bodyType returns the media type of a request body without its parameters.
+// BodyMediaType returns the media type of a request body without its parameters.
 // No header means JSON, as with Kubernetes.
-func bodyType(r *http.Request) (string, error) {
+func BodyMediaType(r *http.Request) (string, error) {
 	header := r.Header.Get("Content-Type")
 	if header == "" {
-		return mediaNames[mediaJSON], nil
+		return mediaNames[JSON], nil
 	}
 	kind, _, err := mime.ParseMediaType(header)
 	if err != nil {
-		return "", errUnsupportedBody(header)
+		return "", UnsupportedMediaType(header)
 	}
 	return kind, nil
 }
 
-func errUnsupportedBody(got string) error {
+func UnsupportedMediaType(got string) error {
 	return status.Failure(http.StatusUnsupportedMediaType, "UnsupportedMediaType", fmt.Sprintf(
-		"the body of the request was in an unknown format (%s) - accepted media types include: %s", got, anyForm.describe()))
+		"the body of the request was in an unknown format (%s) - accepted media types include: %s", got, PlainOffer.describe()))
 }

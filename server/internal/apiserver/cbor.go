@@ -14,9 +14,9 @@ import (
 
 // cbor returns an object's CBOR as it stands in a list: without the tag of a
 // document, and without kind and apiVersion unless it is a custom resource.
-func (p presenter) cbor(ctx context.Context, o *watchcache.Object) ([]byte, error) {
+func (p Encoder) cbor(ctx context.Context, o *watchcache.Object) ([]byte, error) {
 	return p.formOf(ctx, o, p.ids.cbor, func(o *watchcache.Object) ([]byte, error) {
-		p.encodes("cbor")
+		p.countEncode("cbor")
 		obj, err := p.decode(ctx, o)
 		if err != nil {
 			return nil, err
@@ -36,24 +36,24 @@ func bareCBOR(obj resource.Object) ([]byte, error) {
 
 // metadataCBOR returns the CBOR of an object's PartialObjectMetadata, which
 // says its kind in lists, too.
-func (p presenter) metadataCBOR(ctx context.Context, o *watchcache.Object) ([]byte, error) {
+func (p Encoder) metadataCBOR(ctx context.Context, o *watchcache.Object) ([]byte, error) {
 	encode := func(o *watchcache.Object) ([]byte, error) {
-		p.encodes("metadata cbor")
+		p.countEncode("metadata cbor")
 		shown, err := p.json(ctx, o)
 		if err != nil {
 			return nil, err
 		}
-		return metadataCBOR(metadataJSON(p.res, shown, p.form.version))
+		return metadataCBOR(metadataJSON(p.res, shown, p.form.MetaVersion))
 	}
-	if p.form.version != "v1" {
+	if p.form.MetaVersion != "v1" {
 		return encode(o)
 	}
 	return p.formOf(ctx, o, p.ids.metadataCBOR, encode)
 }
 
 // appendCBOR appends an object in the negotiated shape, with its kind.
-func (p presenter) appendCBOR(ctx context.Context, dst []byte, o *watchcache.Object) ([]byte, error) {
-	if p.form.as == asMetadata {
+func (p Encoder) appendCBOR(ctx context.Context, dst []byte, o *watchcache.Object) ([]byte, error) {
+	if p.form.As == AsMetadata {
 		partial, err := p.metadataCBOR(ctx, o)
 		return append(dst, partial...), err
 	}
@@ -105,15 +105,15 @@ func (l *listWriter) writeCBOR(p read.Page) error {
 	if _, err := l.answer.Write(buf); err != nil {
 		return err
 	}
-	encode := l.cbor
-	if l.form.as == asMetadata {
-		encode = l.metadataCBOR
+	encode := l.encoder.cbor
+	if l.encoder.form.As == AsMetadata {
+		encode = l.encoder.metadataCBOR
 	}
-	if ids, ok := l.itemBlocks(); ok && p.Runs != nil {
+	if ids, ok := l.encoder.itemBlocks(); ok && p.Runs != nil {
 		return l.writeRuns(p.Runs, ids, gzipblock.Block{})
 	}
 	for object := range p.Items {
-		item, err := encode(l.ctx, object)
+		item, err := encode(l.answer.ctx, object)
 		if err != nil {
 			return err
 		}
@@ -132,10 +132,10 @@ func cborFrameHead(dst []byte, kind string) []byte {
 	return resource.AppendCBORString(dst, "object")
 }
 
-// bookmarkCBOR appends a bookmark that is given as JSON.
-func (f *framer) bookmarkCBOR(dst, shown []byte) ([]byte, error) {
-	if f.form.as == asMetadata {
-		partial, err := metadataCBOR(metadataJSON(f.res, shown, f.form.version))
+// appendBookmarkCBOR appends a bookmark that is given as JSON.
+func (f *EventEncoder) appendBookmarkCBOR(dst, shown []byte) ([]byte, error) {
+	if f.encoder.form.As == AsMetadata {
+		partial, err := metadataCBOR(metadataJSON(f.encoder.res, shown, f.encoder.form.MetaVersion))
 		return append(dst, partial...), err
 	}
 	obj := &unstructured.Unstructured{}

@@ -8,13 +8,13 @@ import (
 	"github.com/levelwire/levelwire/server/internal/gzipblock"
 )
 
-// compressFrom is the size in bytes from which answers to GET are compressed,
+// CompressFrom is the size in bytes from which answers to GET are compressed,
 // as in Kubernetes: below it the client's time is better spent otherwise.
-const compressFrom = 128 << 10
+const CompressFrom = 128 << 10
 
-// readsGzip says whether the client accepts gzip. Only an explicit mention
+// AcceptsGzip says whether the client accepts gzip. Only an explicit mention
 // counts.
-func readsGzip(r *http.Request) bool {
+func AcceptsGzip(r *http.Request) bool {
 	for part := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
 		coding, params, _ := strings.Cut(part, ";")
 		if !strings.EqualFold(strings.TrimSpace(coding), "gzip") {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 	"github.com/levelwire/levelwire/storage"
@@ -335,8 +336,9 @@ func TestPanicInAConvoyEndsOneWatch(t *testing.T) {
 	cache.Apply([]watchcache.Change{{Key: object.Key, Object: object, Revision: object.Revision}})
 	out := new(outbox)
 	stream := &watchStream{
+		record: &request.Record{},
 		server: c.server, watch: watchOf(t, c, cache), ctx: t.Context(),
-		framer: framer{presenter: c.server.presenter(things, accepted{as: asTable, version: "v1"}), include: metav1.IncludeMetadata},
+		framer: NewEventEncoder(c.server.encoder(things, Form{As: AsTable, MetaVersion: "v1"}), metav1.IncludeMetadata),
 		sent:   c.server.metrics.events.WithLabelValues("example.com", "v1", "things"),
 		out:    out, convoy: new(convoy), possession: newPossession(),
 	}

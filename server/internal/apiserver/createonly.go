@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
@@ -37,7 +38,7 @@ var createOnly = []*resource.Resource{
 func createOnlyKind(gv schema.GroupVersion, kind, plural string, namespaced bool, empty func() resource.Object) *resource.Resource {
 	return &resource.Resource{
 		Group: gv.Group, Version: gv.Version, Kind: kind, Plural: plural, Singular: plural[:len(plural)-1],
-		Namespaced: namespaced, Verbs: []string{verbCreate}, New: empty,
+		Namespaced: namespaced, Verbs: []string{request.VerbCreate}, New: empty,
 	}
 }
 

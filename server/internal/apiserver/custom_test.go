@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/read"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin"
@@ -127,7 +128,8 @@ func TestADefinitionThatChangesDuringATurn(t *testing.T) {
 	}}
 	put("before", 2)
 	stream := &watchStream{
-		server: c.server, watch: watchOf(t, c, cache), ctx: t.Context(), framer: framer{presenter: c.server.presenter(first, accepted{})},
+		record: &request.Record{},
+		server: c.server, watch: watchOf(t, c, cache), ctx: t.Context(), framer: NewEventEncoder(c.server.encoder(first, Form{}), metav1.IncludeMetadata),
 		sent:   c.server.metrics.events.WithLabelValues("example.com", "v1", "things"),
 		shared: connection, convoy: &convoy{connection: connection}, possession: newPossession(),
 	}
@@ -172,7 +174,8 @@ func TestEventsBeforeOneThatCannotBeShown(t *testing.T) {
 		out, connection := new(outbox), new(interrupted)
 		sent := prometheus.NewCounter(prometheus.CounterOpts{Name: "sent"})
 		stream := &watchStream{
-			server: c.server, watch: watchOf(t, c, cache), ctx: t.Context(), framer: framer{presenter: c.server.presenter(things, accepted{})},
+			record: &request.Record{},
+			server: c.server, watch: watchOf(t, c, cache), ctx: t.Context(), framer: NewEventEncoder(c.server.encoder(things, Form{}), metav1.IncludeMetadata),
 			sent: sent, out: out, shared: connection, convoy: &convoy{connection: connection}, possession: newPossession(),
 		}
 		must(t, stream.watch.Open(t.Context(), nil))
@@ -223,16 +226,19 @@ func TestListsThatChangeTheirLength(t *testing.T) {
 			}
 		}
 		w := httptest.NewRecorder()
-		answer := newAnswer(w, httptest.NewRequest(http.MethodGet, "/", nil), protobufType)
-		list := listWriter{answer: answer, presenter: c.server.presenter(things, accepted{media: mediaProtobuf, as: asMetadata, version: "v1"})}
-		err := list.write(read.Page{Items: items})
-		if (err != nil) != grows {
-			t.Errorf("a list that grows, %v, ends with %v", grows, err)
+		form := Form{Media: Protobuf, As: AsMetadata, MetaVersion: "v1"}
+		aborted := func() (aborted bool) {
+			defer func() { aborted = recover() == http.ErrAbortHandler }()
+			must(t, WriteList(w, httptest.NewRequest(http.MethodGet, "/", nil), c.server.encoder(things, form), metav1.IncludeMetadata, read.Page{Items: items}))
+			return false
+		}()
+		if aborted != grows {
+			t.Errorf("a list that grows, %v, is broken off: %v", grows, aborted)
 		}
-		if err == nil {
-			must(t, answer.finish())
-			must(t, new(metav1.PartialObjectMetadataList).Unmarshal(envelopeContent(w.Body.Bytes())))
+		if !aborted {
+			var envelope runtime.Unknown
+			must(t, envelope.Unmarshal(w.Body.Bytes()[len("k8s\x00"):]))
+			must(t, new(metav1.PartialObjectMetadataList).Unmarshal(envelope.Raw))
 		}
-		must(t, answer.release(nil))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/read"
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/resource"
@@ -16,53 +17,53 @@ import (
 
 // delete answers DELETE of an object: with the object if it still exists or if
 // its kind's strategy says ReturnDeleted, and with a Status otherwise.
-func (s *Server) delete(w http.ResponseWriter, r *http.Request, q *request) error {
+func (s *Server) delete(w http.ResponseWriter, r *http.Request, q *request.Info) error {
 	reg, opts, err := s.deletion(w, r, q)
 	if err != nil {
 		return err
 	}
-	result, err := reg.Delete(r.Context(), q.namespace, q.name, opts)
+	result, err := reg.Delete(r.Context(), q.Namespace, q.Name, opts)
 	if err != nil {
 		return err
 	}
 	return writeDeleted(w, r, q, result, opts)
 }
 
-func writeDeleted(w http.ResponseWriter, r *http.Request, q *request, result *registry.Result, opts *metav1.DeleteOptions) error {
+func writeDeleted(w http.ResponseWriter, r *http.Request, q *request.Info, result *registry.Result, opts *metav1.DeleteOptions) error {
 	code := http.StatusOK
 	// Kubernetes answers 202 only to clients that use the deprecated field.
 	if orphan := opts.OrphanDependents; !result.Deleted && orphan != nil && !*orphan {
 		code = http.StatusAccepted
 	}
 	if result.Status != nil {
-		return writeObject(w, r, code, result.Status)
+		return WriteObject(w, r, code, result.Status)
 	}
-	return writeResult(w, r, q, code, result.Object, result.JSON)
+	return WriteResult(w, r, q, code, result.Object, result.JSON)
 }
 
 // deletion reads the options of a DELETE. A server without a registry is
 // read-only.
-func (s *Server) deletion(w http.ResponseWriter, r *http.Request, q *request) (reg registry.Registry, opts *metav1.DeleteOptions, err error) {
+func (s *Server) deletion(w http.ResponseWriter, r *http.Request, q *request.Info) (reg registry.Registry, opts *metav1.DeleteOptions, err error) {
 	if s.config.Registry == nil {
-		return reg, nil, status.MethodNotSupported(q.resource, q.verb)
+		return reg, nil, status.MethodNotSupported(q.Resource, q.Verb)
 	}
-	if _, err := negotiate(r, objectForm); err != nil {
+	if _, err := Negotiate(r, ObjectOffer); err != nil {
 		return reg, nil, err
 	}
 	opts, err = s.deleteOptions(w, r, q)
-	return s.config.Registry.For(q.resource), opts, err
+	return s.config.Registry.For(q.Resource), opts, err
 }
 
 // deleteOptions reads the options in the body, and takes those that the body
 // lacks from the query.
-func (s *Server) deleteOptions(w http.ResponseWriter, r *http.Request, q *request) (*metav1.DeleteOptions, error) {
-	body, err := s.readBody(w, r)
+func (s *Server) deleteOptions(w http.ResponseWriter, r *http.Request, q *request.Info) (*metav1.DeleteOptions, error) {
+	body, err := ReadBody(w, r, s.config.MaxBodyBytes)
 	if err != nil {
 		return nil, err
 	}
 	opts := &metav1.DeleteOptions{}
 	if len(body) > 0 {
-		kind, err := bodyType(r)
+		kind, err := BodyMediaType(r)
 		if err != nil {
 			return nil, err
 		}
@@ -78,31 +79,31 @@ func deleteOptionsError(err error) error {
 	var kind *resource.KindMismatchError
 	switch {
 	case errors.As(err, &media):
-		return errUnsupportedBody(media.MediaType)
+		return UnsupportedMediaType(media.MediaType)
 	case errors.As(err, &kind):
 		return status.BadRequest("decoded object cannot be converted to DeleteOptions: it is a %s", kind.Got.Kind)
 	}
 	return status.BadRequest("DeleteOptions cannot be read: %v", err)
 }
 
-func addDeleteQuery(opts *metav1.DeleteOptions, q *request) error {
+func addDeleteQuery(opts *metav1.DeleteOptions, q *request.Info) error {
 	if len(opts.DryRun) == 0 {
-		opts.DryRun = slices.Clone(q.query["dryRun"])
+		opts.DryRun = slices.Clone(q.Query["dryRun"])
 	}
-	if q.query.Has("gracePeriodSeconds") && opts.GracePeriodSeconds == nil {
-		seconds, err := intParameter(q.query, "gracePeriodSeconds")
+	if q.Query.Has("gracePeriodSeconds") && opts.GracePeriodSeconds == nil {
+		seconds, err := intParameter(q.Query, "gracePeriodSeconds")
 		if err != nil {
 			return err
 		}
 		opts.GracePeriodSeconds = &seconds
 	}
 	if opts.PropagationPolicy == nil && opts.OrphanDependents == nil {
-		if q.query.Has("propagationPolicy") {
-			policy := metav1.DeletionPropagation(q.query.Get("propagationPolicy"))
+		if q.Query.Has("propagationPolicy") {
+			policy := metav1.DeletionPropagation(q.Query.Get("propagationPolicy"))
 			opts.PropagationPolicy = &policy
 		}
-		if q.query.Has("orphanDependents") {
-			orphan := isTrue(q.query, "orphanDependents")
+		if q.Query.Has("orphanDependents") {
+			orphan := request.IsTrue(q.Query, "orphanDependents")
 			opts.OrphanDependents = &orphan
 		}
 	}
@@ -110,8 +111,8 @@ func addDeleteQuery(opts *metav1.DeleteOptions, q *request) error {
 	return nil
 }
 
-func addPreconditions(opts *metav1.DeleteOptions, q *request) {
-	uid, version := q.query.Get("preconditions.uid"), q.query.Get("preconditions.resourceVersion")
+func addPreconditions(opts *metav1.DeleteOptions, q *request.Info) {
+	uid, version := q.Query.Get("preconditions.uid"), q.Query.Get("preconditions.resourceVersion")
 	if opts.Preconditions != nil || uid == "" && version == "" {
 		return
 	}
@@ -127,12 +128,12 @@ func addPreconditions(opts *metav1.DeleteOptions, q *request) {
 
 // deleteCollection answers DELETE of a collection with the list of the
 // selected objects as they were before.
-func (s *Server) deleteCollection(w http.ResponseWriter, r *http.Request, q *request) error {
-	form, err := negotiate(r, offerFor(listForm, q.resource))
+func (s *Server) deleteCollection(w http.ResponseWriter, r *http.Request, q *request.Info) error {
+	form, err := Negotiate(r, ListOffer.For(q.Resource))
 	if err != nil {
 		return err
 	}
-	include, err := includeObject(q.query)
+	include, err := IncludeObject(q.Query)
 	if err != nil {
 		return err
 	}
@@ -140,26 +141,20 @@ func (s *Server) deleteCollection(w http.ResponseWriter, r *http.Request, q *req
 	if err != nil {
 		return err
 	}
-	list, err := listOptions(q.query)
+	list, err := listOptions(q.Query)
 	if err != nil {
 		return err
 	}
-	selection, err := q.scope().Selection(&list)
+	selection, err := q.Scope().Selection(&list)
 	if err != nil {
 		return err
 	}
-	deleted, err := reg.DeleteCollection(r.Context(), q.namespace, selection, opts)
+	deleted, err := reg.DeleteCollection(r.Context(), q.Namespace, selection, opts)
 	if err != nil {
 		return err
 	}
-	a := newAnswer(w, r, form.contentType())
-	writer := listWriter{answer: a, presenter: s.presenter(q.resource, form), include: include}
-	err = writer.write(read.Page{
+	return WriteList(w, r, s.encoder(q.Resource, form), include, read.Page{
 		Items: slices.Values(deleted.Objects),
 		Meta:  metav1.ListMeta{ResourceVersion: read.FormatResourceVersion(deleted.Revision)},
 	})
-	if err == nil {
-		err = a.finish()
-	}
-	return a.release(err)
 }

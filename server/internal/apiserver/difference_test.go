@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/internal/difference"
+	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/auth"
 )
 
@@ -291,7 +292,7 @@ func TestDifferenceIsAuthorizedAsAList(t *testing.T) {
 	if got := c.differ("/apis/apps/v1/namespaces/a/deployments", holding{}.digest(0)); got.code != http.StatusForbidden {
 		t.Errorf("%d %s", got.code, got.body)
 	}
-	if a := <-seen; a.Verb != verbList || a.Group != "apps" || a.Resource != "deployments" || a.Namespace != "a" || a.User.Name != "tester" {
+	if a := <-seen; a.Verb != request.VerbList || a.Group != "apps" || a.Resource != "deployments" || a.Namespace != "a" || a.User.Name != "tester" {
 		t.Errorf("asked for %+v", a)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
@@ -23,7 +24,7 @@ type subresource struct {
 	verbs []string
 }
 
-var readWrite = []string{verbGet, verbPatch, verbUpdate}
+var readWrite = []string{request.VerbGet, request.VerbPatch, request.VerbUpdate}
 
 // subresourcesOf lists what is served below a resource, by name. What the
 // kubelets of real nodes would answer (pods/log, pods/exec, nodes/proxy) is
@@ -42,14 +43,14 @@ func subresourcesOf(res *resource.Resource) []subresource {
 	switch res.GroupVersionResource() {
 	case coreResource("pods"):
 		list = append(list,
-			subresource{"binding", bindingKind, &corev1.Binding{}, []string{verbCreate}},
+			subresource{"binding", bindingKind, &corev1.Binding{}, []string{request.VerbCreate}},
 			own("ephemeralcontainers", readWrite...),
-			subresource{"eviction", evictionKind, &policyv1.Eviction{}, []string{verbCreate}},
+			subresource{"eviction", evictionKind, &policyv1.Eviction{}, []string{request.VerbCreate}},
 			own("resize", readWrite...))
 	case coreResource("namespaces"):
-		list = append(list, own("finalize", verbUpdate))
+		list = append(list, own("finalize", request.VerbUpdate))
 	case coreResource("serviceaccounts"):
-		list = append(list, subresource{"token", tokenRequestKind, &authenticationv1.TokenRequest{}, []string{verbCreate}})
+		list = append(list, subresource{"token", tokenRequestKind, &authenticationv1.TokenRequest{}, []string{request.VerbCreate}})
 	case certificatesv1.SchemeGroupVersion.WithResource("certificatesigningrequests"):
 		list = append(list, own("approval", readWrite...))
 	}
@@ -68,7 +69,7 @@ func apiResources(resources []*resource.Resource) []metav1.APIResource {
 	for _, res := range resources {
 		list = append(list, metav1.APIResource{
 			Name: res.Plural, SingularName: res.Singular, Namespaced: res.Namespaced, Kind: res.Kind,
-			Verbs: verbsOf(res), ShortNames: res.ShortNames, Categories: res.Categories,
+			Verbs: request.VerbsOf(res), ShortNames: res.ShortNames, Categories: res.Categories,
 		})
 		for _, sub := range subresourcesOf(res) {
 			entry := metav1.APIResource{

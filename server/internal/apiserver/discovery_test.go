@@ -14,6 +14,8 @@ import (
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 )
 
 const (
@@ -131,7 +133,7 @@ func TestOpenAPIOffersFieldValidation(t *testing.T) {
 	v2 := offered(decode[document](t, c.get("/openapi/v2")))
 	for _, res := range c.table.All() {
 		gvk := *metaKind(res.GroupVersionKind())
-		if offers(res, verbPatch) && (!v3[gvk] || !v2[gvk]) {
+		if request.Offers(res, request.VerbPatch) && (!v3[gvk] || !v2[gvk]) {
 			t.Errorf("%v: in version 3 %v, in version 2 %v", gvk, v3[gvk], v2[gvk])
 		}
 	}

@@ -3,121 +3,110 @@ package apiserver
 import (
 	"net/http"
 
-	"github.com/levelwire/levelwire/server/internal/auth"
+	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/status"
 )
 
 // handler answers one request. If it returns an error it has not written
 // anything, and the caller writes the error as a Status.
-type handler func(w http.ResponseWriter, r *http.Request, q *request) error
+type handler func(w http.ResponseWriter, r *http.Request, q *request.Info) error
 
 // serveResource resolves and authorizes a request for objects and hands it to
 // the verb's handler.
-func (s *Server) serveResource(w http.ResponseWriter, r *http.Request, t target) {
-	user, _ := userFrom(r.Context())
-	q, err := s.resolve(r, t)
+func (s *Server) serveResource(w http.ResponseWriter, r *http.Request, t request.Path) {
+	user := request.RecordFrom(r.Context()).User
+	q, err := request.Resolve(r, t, s.lookup)
 	if err != nil {
-		writeError(w, r, err)
+		WriteError(w, r, err)
 		return
 	}
-	q.user = user
-	if info := infoFrom(r.Context()); info != nil {
-		info.request = q
-	}
-	if err := s.authorizer.Authorize(r.Context(), attributesOf(r, q)); err != nil {
-		writeError(w, r, err)
+	q.User = user
+	request.RecordFrom(r.Context()).Info = q
+	if err := s.authorizer.Authorize(r.Context(), q.AuthorizationAttributes(r)); err != nil {
+		WriteError(w, r, err)
 		return
 	}
-	if q.resource.Deprecation != "" {
-		addWarning(w, q.resource.Deprecation)
+	if q.Resource.Deprecation != "" {
+		AddWarning(w, q.Resource.Deprecation)
 	}
 	if err := s.handlerOf(q)(w, r, q); err != nil {
-		writeError(w, r, err)
-	}
-}
-
-// attributesOf returns what the authorizer decides about.
-func attributesOf(r *http.Request, q *request) auth.Attributes {
-	return auth.Attributes{
-		User: q.user, Verb: q.verb, Path: r.URL.Path,
-		Group: q.resource.Group, Version: q.resource.Version, Resource: q.resource.Plural,
-		Subresource: q.subresource, Namespace: q.namespace, Name: q.name,
+		WriteError(w, r, err)
 	}
 }
 
 // handlerOf is the method table.
-func (s *Server) handlerOf(q *request) handler {
-	if q.subresource != "" {
+func (s *Server) handlerOf(q *request.Info) handler {
+	if q.Subresource != "" {
 		return s.subresourceHandler(q)
 	}
-	switch q.verb {
-	case verbGet:
+	switch q.Verb {
+	case request.VerbGet:
 		return s.get
-	case verbList:
+	case request.VerbList:
 		return s.list
-	case verbWatch:
+	case request.VerbWatch:
 		return s.watch
-	case verbCreate:
-		if isCreateOnly(q.resource) {
+	case request.VerbCreate:
+		if isCreateOnly(q.Resource) {
 			return s.createReview
 		}
 		return s.create
-	case verbUpdate:
+	case request.VerbUpdate:
 		return s.update
-	case verbPatch:
+	case request.VerbPatch:
 		return s.patch
-	case verbDelete:
+	case request.VerbDelete:
 		return s.delete
-	case verbDeleteCollection:
+	case request.VerbDeleteCollection:
 		return s.deleteCollection
 	}
-	return refuse(status.MethodNotSupported(q.resource, q.verb))
+	return refuse(status.MethodNotSupported(q.Resource, q.Verb))
 }
 
 // subresourceHandler answers what the kubelets of real nodes would answer
 // with a refusal; the others change objects.
-func (s *Server) subresourceHandler(q *request) handler {
+func (s *Server) subresourceHandler(q *request.Info) handler {
 	if err := refusedSubresource(q); err != nil {
 		return refuse(err)
 	}
 	switch {
-	case q.verb == verbGet && q.subresource == "status" && q.resource.Status:
+	case q.Verb == request.VerbGet && q.Subresource == "status" && q.Resource.Status:
 		return s.get
-	case q.verb == verbGet:
+	case q.Verb == request.VerbGet:
 		return s.getSubresource
-	case q.verb == verbCreate:
+	case q.Verb == request.VerbCreate:
 		return s.createSubresource
-	case q.verb == verbUpdate:
+	case q.Verb == request.VerbUpdate:
 		return s.updateSubresource
-	case q.verb == verbPatch:
+	case q.Verb == request.VerbPatch:
 		return s.patchSubresource
 	}
-	return refuse(status.MethodNotSupported(q.resource, q.verb))
+	return refuse(status.MethodNotSupported(q.Resource, q.Verb))
 }
 
 func refuse(err error) handler {
-	return func(http.ResponseWriter, *http.Request, *request) error { return err }
+	return func(http.ResponseWriter, *http.Request, *request.Info) error { return err }
 }
 
 // refusedSubresource explains what cannot be had because pods are simulated.
 // nil: the subresource is not one of these.
-func refusedSubresource(q *request) error {
-	if q.resource.Group != "" || q.resource.Version != "v1" {
+func refusedSubresource(q *request.Info) error {
+	if q.Resource.Group != "" || q.Resource.Version != "v1" {
 		return nil
 	}
-	switch q.resource.Plural {
+	switch q.Resource.Plural {
 	case "pods", "nodes", "services":
 	default:
 		return nil
 	}
-	switch q.subresource {
+	switch q.Subresource {
 	case "log":
 		return status.BadRequest("logs are not available: Levelwire's kubelets simulate their pods, and no container writes any")
 	case "exec", "attach", "portforward":
-		return status.BadRequest("%s is not available: Levelwire's kubelets simulate their pods, and no container runs", q.subresource)
+		return status.BadRequest("%s is not available: Levelwire's kubelets simulate their pods, and no container runs", q.Subresource)
 	case "proxy":
 		return status.BadRequest("proxy is not available: Levelwire's kubelets simulate their pods, and nothing listens behind %s %q",
-			q.resource.Singular, q.name)
+			q.Resource.Singular, q.Name)
 	}
 	return nil
 }

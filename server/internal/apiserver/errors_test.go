@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/status"
 )
 
@@ -27,11 +28,11 @@ func TestWhatIsLogged(t *testing.T) {
 	} {
 		var log bytes.Buffer
 		s := &Server{config: Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, metrics: newMetrics()}
-		info := &requestInfo{}
+		record := &request.Record{}
 		r := httptest.NewRequest(http.MethodGet, "/api/v1/pods", nil)
-		r = r.WithContext(context.WithValue(r.Context(), infoKey{}, info))
-		writeError(&recorder{ResponseWriter: httptest.NewRecorder(), info: info}, r, tt.err)
-		s.observe(r, info, time.Now())
+		r = r.WithContext(request.WithRecord(r.Context(), record))
+		WriteError(request.NewRecorder(httptest.NewRecorder(), record), r, tt.err)
+		s.observe(r, record, time.Now())
 		if logged := log.Len() > 0; logged != tt.logged {
 			t.Errorf("%s: logged %q", name, log.String())
 		}

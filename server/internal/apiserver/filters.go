@@ -11,96 +11,47 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/levelwire/levelwire/server/internal/apiserver/authentication"
+	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/status"
 )
-
-// requestInfo collects what the outermost filter reports when a request is
-// done. It belongs to the request's goroutine.
-type requestInfo struct {
-	user    auth.User
-	request *request // nil unless the request is for a resource
-	err     error    // the cause of a 5xx answer
-	code    int
-	written int64
-}
-
-type infoKey struct{}
-
-func infoFrom(ctx context.Context) *requestInfo {
-	info, _ := ctx.Value(infoKey{}).(*requestInfo)
-	return info
-}
-
-func userFrom(ctx context.Context) (auth.User, bool) {
-	info := infoFrom(ctx)
-	if info == nil {
-		return auth.User{}, false
-	}
-	return info.user, true
-}
-
-// recorder notes the status and the size of an answer. Unwrap lets
-// http.ResponseController reach flushing and deadlines.
-type recorder struct {
-	http.ResponseWriter
-	info *requestInfo
-}
-
-func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-func (w *recorder) WriteHeader(code int) {
-	if w.info.code == 0 {
-		w.info.code = code
-	}
-	w.ResponseWriter.WriteHeader(code)
-}
-
-func (w *recorder) Write(p []byte) (int, error) {
-	if w.info.code == 0 {
-		w.info.code = http.StatusOK
-	}
-	n, err := w.ResponseWriter.Write(p)
-	w.info.written += int64(n)
-	return n, err
-}
 
 // ServeHTTP answers one request: observe, recover, authenticate,
 // impersonate, limit, route.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
-	info := &requestInfo{}
-	r = r.WithContext(context.WithValue(r.Context(), infoKey{}, info))
-	rec := &recorder{ResponseWriter: w, info: info}
+	record := &request.Record{}
+	r = r.WithContext(request.WithRecord(r.Context(), record))
+	rec := request.NewRecorder(w, record)
 	rec.Header().Set("Audit-Id", uuid.NewString())
 	if r.ProtoMajor == 1 && r.ContentLength != 0 {
 		// Before net/http answers, it waits for a body that nobody has read. Of
 		// HTTP/2 nobody does. An error means that there are no deadlines, in tests.
 		_ = http.NewResponseController(w).SetReadDeadline(start.Add(s.config.RequestTimeout))
 	}
-	defer s.observe(r, info, start)
-	defer s.recoverPanic(rec, r, info)
+	defer s.observe(r, record, start)
+	defer s.recoverPanic(rec, r, record)
 
 	user, err := s.authenticator.Authenticate(r)
 	if err != nil {
-		writeError(rec, r, err)
+		WriteError(rec, r, err)
 		return
 	}
-	info.user = user
-	if info.user, err = s.authorizer.Impersonate(r, user); err != nil {
-		writeError(rec, r, err)
+	record.User = user
+	if record.User, err = s.authorizer.Impersonate(r, user); err != nil {
+		WriteError(rec, r, err)
 		return
 	}
 	if r.Method != http.MethodGet {
 		// For admission, which reads do not meet.
-		r = r.WithContext(auth.WithUser(r.Context(), info.user))
+		r = r.WithContext(auth.WithUser(r.Context(), record.User))
 	}
 	s.limited(rec, r)
 }
 
 // recoverPanic turns a bug into a 500 for one client instead of an outage for
 // all. An answer that has begun cannot be taken back: its connection breaks.
-func (s *Server) recoverPanic(w *recorder, r *http.Request, info *requestInfo) {
+func (s *Server) recoverPanic(w *request.Recorder, r *http.Request, record *request.Record) {
 	reason := recover()
 	if reason == nil {
 		return
@@ -110,10 +61,10 @@ func (s *Server) recoverPanic(w *recorder, r *http.Request, info *requestInfo) {
 	}
 	s.config.Logger.Error("request panicked", "method", r.Method, "path", r.URL.Path,
 		"panic", reason, "stack", string(debug.Stack()))
-	if info.code != 0 {
+	if record.Code != 0 {
 		panic(http.ErrAbortHandler)
 	}
-	writeError(w, r, fmt.Errorf("this request caused an internal error, which the server has logged: %s %s", r.Method, r.URL.Path))
+	WriteError(w, r, fmt.Errorf("this request caused an internal error, which the server has logged: %s %s", r.Method, r.URL.Path))
 }
 
 // limited admits the request, bounds its time, and routes it. Watches have
@@ -133,7 +84,7 @@ func (s *Server) limited(w http.ResponseWriter, r *http.Request) {
 			defer func() { <-slots }()
 		default:
 			s.metrics.rejected.Inc()
-			writeError(w, r, status.TooManyRequests("the server has received too many requests and has asked us to try again later", 1))
+			WriteError(w, r, status.TooManyRequests("the server has received too many requests and has asked us to try again later", 1))
 			return
 		}
 	}
@@ -152,19 +103,19 @@ func isLong(r *http.Request) bool {
 	if r.Method != http.MethodGet {
 		return false
 	}
-	t, ok := parsePath(r.URL.Path)
-	return ok && verbOf(r.Method, t, r.URL.Query()) == verbWatch
+	t, ok := request.ParsePath(r.URL.Path)
+	return ok && request.VerbOf(r.Method, t, r.URL.Query()) == request.VerbWatch
 }
 
-func (s *Server) observe(r *http.Request, info *requestInfo, start time.Time) {
+func (s *Server) observe(r *http.Request, record *request.Record, start time.Time) {
 	elapsed := time.Since(start)
-	s.metrics.observe(r, info, elapsed)
+	s.metrics.observe(r, record, elapsed)
 	log := s.config.Logger
 	// A client that has gone away is the reason for what failed then, and it is
 	// nothing for operators.
-	if info.err != nil && r.Context().Err() == nil {
-		log.Error("request failed", "method", r.Method, "uri", r.URL.RequestURI(), "code", info.code, "error", info.err)
+	if record.Err != nil && r.Context().Err() == nil {
+		log.Error("request failed", "method", r.Method, "uri", r.URL.RequestURI(), "code", record.Code, "error", record.Err)
 	}
-	log.Debug("request", "method", r.Method, "uri", r.URL.RequestURI(), "code", info.code,
-		"bytes", info.written, "duration", elapsed, "user", info.user.Name, "agent", r.UserAgent())
+	log.Debug("request", "method", r.Method, "uri", r.URL.RequestURI(), "code", record.Code,
+		"bytes", record.Written, "duration", elapsed, "user", record.User.Name, "agent", r.UserAgent())
 }

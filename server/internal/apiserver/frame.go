@@ -15,14 +15,51 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// framer appends the frames of one watch to a buffer. The object inside is
+// Parts are pieces of encoded events that are sent as if they were joined. They
+// may share memory with cached objects, or lie in Bytes.
+type Parts struct {
+	Pieces [][]byte
+	Size   int    // of the pieces together
+	Bytes  []byte // what had to be copied
+}
+
+// Add adds a piece, which must stay as it is until the parts are reset.
+func (b *Parts) Add(piece []byte) {
+	b.Pieces = append(b.Pieces, piece)
+	b.Size += len(piece)
+}
+
+// Reset drops the pieces and keeps the memory.
+func (b *Parts) Reset() {
+	clear(b.Pieces)
+	b.Pieces, b.Bytes, b.Size = b.Pieces[:0], b.Bytes[:0], 0
+}
+
+// EventEncoder appends the frames of one watch to a buffer. The object inside is
 // encoded once for all watchers; a frame only puts the event's type around
 // it, while it is copied to where it is written from.
-type framer struct {
-	presenter
+type EventEncoder struct {
+	encoder Encoder
 	include metav1.IncludeObjectPolicy
 	columns bool // a table's columns have been sent
 }
+
+func NewEventEncoder(encoder Encoder, include metav1.IncludeObjectPolicy) EventEncoder {
+	return EventEncoder{encoder: encoder, include: include}
+}
+
+// Resource returns the resource whose form objects have in the events.
+func (f *EventEncoder) Resource() *resource.Resource { return f.encoder.res }
+
+// SetResource encodes the following events for another definition of the same
+// custom resource.
+func (f *EventEncoder) SetResource(res *resource.Resource) {
+	f.encoder.res = res
+	f.columns = false // the new definition may have other columns
+}
+
+// Form returns the form of the stream.
+func (f *EventEncoder) Form() Form { return f.encoder.form }
 
 const frameTail = "}\n"
 
@@ -34,22 +71,22 @@ func frameHead(dst []byte, kind string) []byte {
 	return append(dst, `","object":`...)
 }
 
-// event appends one event. live says that it is a change that other watchers
+// AppendEvent appends one AppendEvent. live says that it is a change that other watchers
 // get too, rather than a part of the initial state.
-func (f *framer) event(ctx context.Context, dst []byte, e watchcache.Event, live bool) ([]byte, error) {
-	f.passing = !live // forms of events go with the history; others would stay
-	if f.form.media == mediaProtobuf {
-		envelope, err := f.envelope(ctx, e.Object)
+func (f *EventEncoder) AppendEvent(ctx context.Context, dst []byte, e watchcache.Event, live bool) ([]byte, error) {
+	f.encoder.noCache = !live // forms of events go with the history; others would stay
+	if f.encoder.form.Media == Protobuf {
+		envelope, err := f.encoder.envelope(ctx, e.Object)
 		if err != nil {
 			return dst, err
 		}
 		return resource.AppendProtobufWatchEvent(dst, e.Type.String(), envelope), nil
 	}
-	if f.form.media == mediaCBOR {
-		return f.appendCBOR(ctx, cborFrameHead(dst, e.Type.String()), e.Object)
+	if f.encoder.form.Media == CBOR {
+		return f.encoder.appendCBOR(ctx, cborFrameHead(dst, e.Type.String()), e.Object)
 	}
 	mark := len(dst)
-	dst, err := f.object(ctx, frameHead(dst, e.Type.String()), e.Object, live)
+	dst, err := f.appendObject(ctx, frameHead(dst, e.Type.String()), e.Object, live)
 	if err != nil {
 		return dst[:mark], err
 	}
@@ -63,36 +100,36 @@ var frameHeads = [...][]byte{
 	watchcache.Deleted:  frameHead(nil, watchcache.Deleted.String()),
 }
 
-// collect is event for changes, in parts that are not copied wherever an object
+// AddEvent is event for changes, in parts that are not copied wherever an object
 // is shown as its cached bytes.
-func (f *framer) collect(ctx context.Context, b *watchBuffers, e watchcache.Event) error {
-	f.passing = false
-	if f.form.media == mediaJSON && f.form.as == asObject {
-		shown, err := f.json(ctx, e.Object)
+func (f *EventEncoder) AddEvent(ctx context.Context, b *Parts, e watchcache.Event) error {
+	f.encoder.noCache = false
+	if f.encoder.form.Media == JSON && f.encoder.form.As == AsObject {
+		shown, err := f.encoder.json(ctx, e.Object)
 		if err != nil {
 			return err
 		}
-		b.add(frameHeads[e.Type])
-		b.add(shown)
-		b.add(frameEnd)
+		b.Add(frameHeads[e.Type])
+		b.Add(shown)
+		b.Add(frameEnd)
 		return nil
 	}
-	mark := len(b.bytes)
-	grown, err := f.event(ctx, b.bytes, e, true)
+	mark := len(b.Bytes)
+	grown, err := f.AppendEvent(ctx, b.Bytes, e, true)
 	if err != nil {
 		return err
 	}
-	b.bytes = grown // parts that lie in what it was before stay valid
-	b.add(grown[mark:])
+	b.Bytes = grown // parts that lie in what it was before stay valid
+	b.Add(grown[mark:])
 	return nil
 }
 
-// prepareEvents makes what the events show with few calls of a webhook.
-func (f *framer) prepareEvents(ctx context.Context, events []watchcache.Event) error {
-	if f.res.FromStorageBatch == nil {
+// Prepare makes what the events show with few calls of a webhook.
+func (f *EventEncoder) Prepare(ctx context.Context, events []watchcache.Event) error {
+	if f.encoder.res.FromStorageBatch == nil {
 		return nil
 	}
-	return f.prepare(ctx, func(yield func(*watchcache.Object) bool) {
+	return f.encoder.Prepare(ctx, func(yield func(*watchcache.Object) bool) {
 		for _, e := range events {
 			if !yield(e.Object) {
 				return
@@ -101,44 +138,44 @@ func (f *framer) prepareEvents(ctx context.Context, events []watchcache.Event) e
 	})
 }
 
-// object appends an object's JSON in the negotiated shape.
-func (f *framer) object(ctx context.Context, dst []byte, o *watchcache.Object, live bool) ([]byte, error) {
-	switch f.form.as {
-	case asMetadata:
-		partial, err := f.metadata(ctx, o, live)
+// appendObject appends an appendObject's JSON in the negotiated shape.
+func (f *EventEncoder) appendObject(ctx context.Context, dst []byte, o *watchcache.Object, live bool) ([]byte, error) {
+	switch f.encoder.form.As {
+	case AsMetadata:
+		partial, err := f.encoder.metadata(ctx, o, live)
 		return append(dst, partial...), err
-	case asTable:
-		row, err := f.eventRow(ctx, o, live)
+	case AsTable:
+		row, err := f.tableRow(ctx, o, live)
 		if err != nil {
 			return dst, err
 		}
-		return f.table(dst, o.Revision, row)
+		return f.appendTable(dst, o.Revision, row)
 	}
-	shown, err := f.json(ctx, o)
+	shown, err := f.encoder.json(ctx, o)
 	return append(dst, shown...), err
 }
 
-// eventRow returns a table row. Ages are those of the moment of the event, so
+// tableRow returns a table row. Ages are those of the moment of the event, so
 // that all watchers can share it; rows of the initial state are made anew.
-func (f *framer) eventRow(ctx context.Context, o *watchcache.Object, live bool) ([]byte, error) {
-	if !live || f.include != metav1.IncludeMetadata || f.form.version != "v1" {
-		return f.row(ctx, o, f.include)
+func (f *EventEncoder) tableRow(ctx context.Context, o *watchcache.Object, live bool) ([]byte, error) {
+	if !live || f.include != metav1.IncludeMetadata || f.encoder.form.MetaVersion != "v1" {
+		return f.encoder.row(ctx, o, f.include)
 	}
-	return o.FormAt(f.ids.row, f.res.Generation, func(o *watchcache.Object) ([]byte, error) {
-		return f.row(ctx, o, metav1.IncludeMetadata)
+	return o.FormAt(f.encoder.ids.row, f.encoder.res.Generation, func(o *watchcache.Object) ([]byte, error) {
+		return f.encoder.row(ctx, o, metav1.IncludeMetadata)
 	})
 }
 
-// table appends a table of one row. The first one of a stream defines the
+// appendTable appends a appendTable of one row. The first one of a stream defines the
 // columns.
-func (f *framer) table(dst []byte, revision storage.Revision, row []byte) ([]byte, error) {
-	columns := f.res.Columns
+func (f *EventEncoder) appendTable(dst []byte, revision storage.Revision, row []byte) ([]byte, error) {
+	columns := f.encoder.res.Columns
 	if f.columns {
 		columns = nil
 	}
 	f.columns = true
 	meta := fmt.Appendf(nil, `{"resourceVersion":"%d"}`, revision)
-	dst, err := appendTableHead(dst, f.form.version, meta, columns)
+	dst, err := appendTableHead(dst, f.encoder.form.MetaVersion, meta, columns)
 	if err != nil {
 		return dst, err
 	}
@@ -146,38 +183,38 @@ func (f *framer) table(dst []byte, revision storage.Revision, row []byte) ([]byt
 	return append(dst, tableTail...), nil
 }
 
-// bookmark appends a bookmark: an otherwise empty object that says how far the
+// AppendBookmark appends a AppendBookmark: an otherwise empty object that says how far the
 // stream has come. initialEnd marks the end of the initial events.
-func (f *framer) bookmark(dst []byte, revision storage.Revision, initialEnd bool) ([]byte, error) {
-	shown := fmt.Appendf(nil, `%s"metadata":{"resourceVersion":"%d"`, f.res.Prefix(), revision)
+func (f *EventEncoder) AppendBookmark(dst []byte, revision storage.Revision, initialEnd bool) ([]byte, error) {
+	shown := fmt.Appendf(nil, `%s"metadata":{"resourceVersion":"%d"`, f.encoder.res.Prefix(), revision)
 	if initialEnd {
 		shown = fmt.Appendf(shown, `,"annotations":{%q:"true"}`, metav1.InitialEventsAnnotationKey)
 	}
 	shown = append(shown, "}}"...)
-	if f.form.media == mediaProtobuf {
+	if f.encoder.form.Media == Protobuf {
 		envelope, err := f.bookmarkEnvelope(revision, initialEnd)
 		if err != nil {
 			return dst, err
 		}
 		return resource.AppendProtobufWatchEvent(dst, string(watch.Bookmark), envelope), nil
 	}
-	if f.form.media == mediaCBOR {
-		return f.bookmarkCBOR(cborFrameHead(dst, string(watch.Bookmark)), shown)
+	if f.encoder.form.Media == CBOR {
+		return f.appendBookmarkCBOR(cborFrameHead(dst, string(watch.Bookmark)), shown)
 	}
 	mark := len(dst)
-	dst, err := f.bookmarkObject(frameHead(dst, string(watch.Bookmark)), shown, revision)
+	dst, err := f.appendBookmarkObject(frameHead(dst, string(watch.Bookmark)), shown, revision)
 	if err != nil {
 		return dst[:mark], err
 	}
 	return append(dst, frameTail...), nil
 }
 
-func (f *framer) bookmarkObject(dst, shown []byte, revision storage.Revision) ([]byte, error) {
-	switch f.form.as {
-	case asMetadata:
-		return append(dst, metadataJSON(f.res, shown, f.form.version)...), nil
-	case asTable:
-		obj := f.res.New()
+func (f *EventEncoder) appendBookmarkObject(dst, shown []byte, revision storage.Revision) ([]byte, error) {
+	switch f.encoder.form.As {
+	case AsMetadata:
+		return append(dst, metadataJSON(f.encoder.res, shown, f.encoder.form.MetaVersion)...), nil
+	case AsTable:
+		obj := f.encoder.res.New()
 		obj.SetResourceVersion(read.FormatResourceVersion(revision))
 		// The row must carry metadata whatever includeObject says: the
 		// annotation is the point of it.
@@ -185,41 +222,41 @@ func (f *framer) bookmarkObject(dst, shown []byte, revision storage.Revision) ([
 		if include == metav1.IncludeNone {
 			include = metav1.IncludeMetadata
 		}
-		row, err := appendRow(nil, f.res, f.form.version, include, obj, shown)
+		row, err := appendRow(nil, f.encoder.res, f.encoder.form.MetaVersion, include, obj, shown)
 		if err != nil {
 			return dst, err
 		}
-		return f.table(dst, revision, row)
+		return f.appendTable(dst, revision, row)
 	}
 	return append(dst, shown...), nil
 }
 
-func (f *framer) bookmarkEnvelope(revision storage.Revision, initialEnd bool) ([]byte, error) {
+func (f *EventEncoder) bookmarkEnvelope(revision storage.Revision, initialEnd bool) ([]byte, error) {
 	meta := metav1.ObjectMeta{ResourceVersion: read.FormatResourceVersion(revision)}
 	if initialEnd {
 		meta.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
 	}
-	if f.form.as == asMetadata {
+	if f.encoder.form.As == AsMetadata {
 		partial := &metav1.PartialObjectMetadata{ObjectMeta: meta}
 		return resource.MarshalProtobuf(partial, schema.GroupVersionKind{
-			Group: "meta.k8s.io", Version: f.form.version, Kind: "PartialObjectMetadata"})
+			Group: "meta.k8s.io", Version: f.encoder.form.MetaVersion, Kind: "PartialObjectMetadata"})
 	}
-	obj := f.res.New()
+	obj := f.encoder.res.New()
 	obj.SetResourceVersion(meta.ResourceVersion)
 	obj.SetAnnotations(meta.Annotations)
-	return resource.MarshalProtobuf(obj, f.res.GroupVersionKind())
+	return resource.MarshalProtobuf(obj, f.encoder.res.GroupVersionKind())
 }
 
-// failure appends the in-stream form of an error, after which a stream ends.
-func (f *framer) failure(dst []byte, err error) ([]byte, error) {
-	body, err := encodeObject(accepted{media: f.form.media}, status.Of(err))
+// AppendError appends the in-stream form of an error, after which a stream ends.
+func (f *EventEncoder) AppendError(dst []byte, err error) ([]byte, error) {
+	body, err := encodeObject(Form{Media: f.encoder.form.Media}, status.Of(err))
 	if err != nil {
 		return dst, err
 	}
-	if f.form.media == mediaProtobuf {
+	if f.encoder.form.Media == Protobuf {
 		return resource.AppendProtobufWatchEvent(dst, string(watch.Error), body), nil
 	}
-	if f.form.media == mediaCBOR {
+	if f.encoder.form.Media == CBOR {
 		return append(cborFrameHead(dst, string(watch.Error)), body[len(resource.CBORTag):]...), nil
 	}
 	dst = frameHead(dst, string(watch.Error))

@@ -1,50 +1,31 @@
 package apiserver
 
 import (
-	"context"
 	"net/http"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/resource"
-	"github.com/levelwire/levelwire/server/internal/watchcache"
 )
 
 // get answers with one object from the cache.
-func (s *Server) get(w http.ResponseWriter, r *http.Request, q *request) error {
-	form, err := negotiate(r, offerFor(objectForm, q.resource))
+func (s *Server) get(w http.ResponseWriter, r *http.Request, q *request.Info) error {
+	form, err := Negotiate(r, ObjectOffer.For(q.Resource))
 	if err != nil {
 		return err
 	}
-	object, err := s.reader.Get(r.Context(), q.scope(), q.query.Get("resourceVersion"))
+	object, err := s.reader.Get(r.Context(), q.Scope(), q.Query.Get("resourceVersion"))
 	if err != nil {
 		return err
 	}
-	body, err := s.presentOne(r.Context(), q, form, object)
+	body, err := s.encoder(q.Resource, form).Document(r.Context(), object, q.Query)
 	if err != nil {
 		return err
 	}
-	writeBody(w, r, http.StatusOK, form.contentType(), body)
+	WriteBody(w, r, http.StatusOK, form.ContentType(), body)
 	return nil
 }
 
-// presentOne encodes a cached object. Only tables and CBOR need it decoded.
-func (s *Server) presentOne(ctx context.Context, q *request, form accepted, object *watchcache.Object) ([]byte, error) {
-	p := s.presenter(q.resource, form)
-	if form.media == mediaProtobuf {
-		return p.envelope(ctx, object)
-	}
-	if form.media == mediaCBOR {
-		return p.appendCBOR(ctx, []byte(resource.CBORTag), object)
-	}
-	shown, err := p.json(ctx, object)
-	if err != nil {
-		return nil, err
-	}
-	if form.as != asTable {
-		return encodeShape(form, q, nil, shown)
-	}
-	obj, err := q.resource.DecodeShown(shown)
-	if err != nil {
-		return nil, err
-	}
-	return encodeShape(form, q, obj, shown)
+// encoder returns the encoder of an answer.
+func (s *Server) encoder(res *resource.Resource, form Form) Encoder {
+	return NewEncoder(res, form, s.metrics.countEncode)
 }

@@ -85,7 +85,7 @@ func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request) {
 	if single {
 		list = slices.DeleteFunc(list, func(c HealthCheck) bool { return c.Name != name })
 		if len(list) == 0 {
-			writeError(w, r, status.NoSuchPath())
+			WriteError(w, r, status.NoSuchPath())
 			return
 		}
 	}
@@ -123,5 +123,5 @@ func runChecks(ctx context.Context, list []HealthCheck, exclude []string) (repor
 
 func writeText(w http.ResponseWriter, r *http.Request, code int, text string) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	writeBody(w, r, code, "text/plain; charset=utf-8", []byte(text))
+	WriteBody(w, r, code, "text/plain; charset=utf-8", []byte(text))
 }

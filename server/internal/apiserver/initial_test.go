@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -18,7 +19,7 @@ import (
 )
 
 // TestInitialEventsAreEventsOneByOne compares the state that streams begin
-// with, written from blocks or in parts, with what the framer makes of each object.
+// with, written from blocks or in parts, with what the event encoder makes of each object.
 func TestInitialEventsAreEventsOneByOne(t *testing.T) {
 	c := newCluster(t, patient)
 	for i := range 150 {
@@ -27,17 +28,14 @@ func TestInitialEventsAreEventsOneByOne(t *testing.T) {
 	last := c.remove(listedPod(30).Namespace, listedPod(30).Name)
 	snapshot, err := c.caches[c.pods].Exact(t.Context(), last)
 	must(t, err)
-	for _, tt := range []struct {
-		accept string
-		form   accepted
-	}{
-		{"application/json", accepted{}},
-		{protobufType, accepted{media: mediaProtobuf}},
-		{"application/cbor", accepted{media: mediaCBOR}},
-		{"application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", accepted{as: asMetadata, version: "v1"}},
-		{"application/json;as=PartialObjectMetadata;v=v1beta1;g=meta.k8s.io", accepted{as: asMetadata, version: "v1beta1"}},
-		{"application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", accepted{media: mediaProtobuf, as: asMetadata, version: "v1"}},
+	for _, accept := range []string{
+		"application/json", protobufType, "application/cbor",
+		"application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
+		"application/json;as=PartialObjectMetadata;v=v1beta1;g=meta.k8s.io",
+		"application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
 	} {
+		form, err := Negotiate(&http.Request{Header: http.Header{"Accept": {accept}}, URL: &url.URL{}}, ObjectOffer)
+		must(t, err)
 		for _, path := range []string{"/api/v1/pods?", "/api/v1/pods?" + oneByOne, "/api/v1/namespaces/team-01/pods?", "/api/v1/namespaces/none/pods?"} {
 			selection := &watchcache.Selection{}
 			if path == "/api/v1/namespaces/team-01/pods?" {
@@ -45,23 +43,23 @@ func TestInitialEventsAreEventsOneByOne(t *testing.T) {
 			} else if path == "/api/v1/namespaces/none/pods?" {
 				selection.Namespace = "none"
 			}
-			f := framer{presenter: c.server.presenter(c.pods, tt.form), include: metav1.IncludeMetadata}
+			f := NewEventEncoder(c.server.encoder(c.pods, form), metav1.IncludeMetadata)
 			var want []byte
 			for o := range snapshot.Range("", "") {
 				if selection.Namespace == "" || selection.Namespace == o.Attributes.Namespace {
-					want, err = f.event(t.Context(), want, watchcache.Event{Type: watchcache.Added, Object: o, Revision: o.Revision}, false)
+					want, err = f.AppendEvent(t.Context(), want, watchcache.Event{Type: watchcache.Added, Object: o, Revision: o.Revision}, false)
 					must(t, err)
 				}
 			}
-			want, err = f.bookmark(want, last, true)
+			want, err = f.AppendBookmark(want, last, true)
 			must(t, err)
 			for name, client := range map[string]*http.Client{"HTTP/1.1": c.http1, "HTTP/2": c.http2} {
 				ctx, cancel := context.WithCancel(t.Context())
-				resp := c.open(ctx, client, http.MethodGet, path+"&watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true", "", "Accept: "+tt.accept)
+				resp := c.open(ctx, client, http.MethodGet, path+"&watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true", "", "Accept: "+accept)
 				got := make([]byte, len(want))
 				n, err := io.ReadFull(resp.Body, got)
 				if err != nil || !bytes.Equal(got, want) {
-					t.Errorf("%s as %s over %s: %d bytes and %v, want %d; equal: %v", path, tt.accept, name, n, err, len(want), bytes.Equal(got, want))
+					t.Errorf("%s as %s over %s: %d bytes and %v, want %d; equal: %v", path, accept, name, n, err, len(want), bytes.Equal(got, want))
 				}
 				cancel()
 				resp.Body.Close()

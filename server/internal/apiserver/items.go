@@ -19,7 +19,7 @@ type blockIDs struct {
 	deflated watchcache.FormID // a part of a gzip stream
 }
 
-// newBlockIDs registers the blocks of a kind; see presenter.itemBlocks.
+// newBlockIDs registers the blocks of a kind; see Encoder.itemBlocks.
 func newBlockIDs(name string, kind int) blockIDs {
 	name += mediaNames[kind/2] + " items"
 	if kind%2 == 1 {
@@ -29,15 +29,15 @@ func newBlockIDs(name string, kind int) blockIDs {
 }
 
 // itemBlocks returns the ids of the blocks that hold runs of items as the
-// presenter shows them; false if there are none.
-func (p presenter) itemBlocks() (blockIDs, bool) {
-	kind := 2 * int(p.form.media)
+// encoder shows them; false if there are none.
+func (p Encoder) itemBlocks() (blockIDs, bool) {
+	kind := 2 * int(p.form.Media)
 	switch {
-	case p.form.as == asTable, p.form.media == mediaYAML, p.res.FromStorageBatch != nil:
+	case p.form.As == AsTable, p.form.Media == YAML, p.res.FromStorageBatch != nil:
 		return blockIDs{}, false
-	case p.form.as == asMetadata && p.form.version != "v1":
+	case p.form.As == AsMetadata && p.form.MetaVersion != "v1":
 		return blockIDs{}, false // few ask for it
-	case p.form.as == asMetadata:
+	case p.form.As == AsMetadata:
 		kind++
 	}
 	return p.ids.items[kind], true
@@ -57,7 +57,7 @@ func itemsSize(run watchcache.Run) int {
 }
 
 // packed returns the items of a run, packed.
-func (p presenter) packed(ctx context.Context, run watchcache.Run, ids blockIDs) (watchcache.Block, error) {
+func (p Encoder) packed(ctx context.Context, run watchcache.Run, ids blockIDs) (watchcache.Block, error) {
 	return run.Block(ids.packed, p.res.Generation, func(run watchcache.Run) (watchcache.Block, error) {
 		text, err := p.borrowItems(ctx, run)
 		if err != nil {
@@ -80,7 +80,7 @@ func unpack(block watchcache.Block, dst []byte) error {
 }
 
 // deflated returns the items of a run as a part of a gzip stream.
-func (p presenter) deflated(ctx context.Context, run watchcache.Run, ids blockIDs) (gzipblock.Block, error) {
+func (p Encoder) deflated(ctx context.Context, run watchcache.Run, ids blockIDs) (gzipblock.Block, error) {
 	block, err := run.Block(ids.deflated, p.res.Generation, func(run watchcache.Run) (watchcache.Block, error) {
 		text, err := p.borrowText(ctx, run, ids)
 		if err != nil {
@@ -94,7 +94,7 @@ func (p presenter) deflated(ctx context.Context, run watchcache.Run, ids blockID
 }
 
 // borrowText is borrowItems, from what is packed if that is at hand.
-func (p presenter) borrowText(ctx context.Context, run watchcache.Run, ids blockIDs) (*[]byte, error) {
+func (p Encoder) borrowText(ctx context.Context, run watchcache.Run, ids blockIDs) (*[]byte, error) {
 	block, ok := run.Kept(ids.packed, p.res.Generation)
 	if !ok {
 		return p.borrowItems(ctx, run)
@@ -114,13 +114,13 @@ func returnItems(buf *[]byte) {
 }
 
 // borrowItems encodes the items of a run. The buffer must be returned.
-func (p presenter) borrowItems(ctx context.Context, run watchcache.Run) (*[]byte, error) {
+func (p Encoder) borrowItems(ctx context.Context, run watchcache.Run) (*[]byte, error) {
 	buf := itemBuffers.Get().(*[]byte)
 	text := (*buf)[:0]
 	item := p.itemAppender(ctx)
 	for i := range run.Len() {
 		var err error
-		if i > 0 && p.form.media == mediaJSON {
+		if i > 0 && p.form.Media == JSON {
 			text = append(text, ',')
 		}
 		if text, err = item(text, run.Object(i)); err != nil {
@@ -134,9 +134,9 @@ func (p presenter) borrowItems(ctx context.Context, run watchcache.Run) (*[]byte
 
 // itemAppender returns the function that appends an object as it stands in a
 // list, chosen once for many. Items of a JSON list are not separated by it.
-func (p presenter) itemAppender(ctx context.Context) func([]byte, *watchcache.Object) ([]byte, error) {
+func (p Encoder) itemAppender(ctx context.Context) func([]byte, *watchcache.Object) ([]byte, error) {
 	switch {
-	case p.form.media == mediaProtobuf:
+	case p.form.Media == Protobuf:
 		message := p.bareMessages(ctx)
 		return func(dst []byte, o *watchcache.Object) ([]byte, error) {
 			raw, err := message(o)
@@ -145,17 +145,17 @@ func (p presenter) itemAppender(ctx context.Context) func([]byte, *watchcache.Ob
 			}
 			return resource.AppendProtobufListItem(dst, raw), nil
 		}
-	case p.form.media == mediaCBOR:
+	case p.form.Media == CBOR:
 		encode := p.cbor
-		if p.form.as == asMetadata {
+		if p.form.As == AsMetadata {
 			encode = p.metadataCBOR
 		}
 		return func(dst []byte, o *watchcache.Object) ([]byte, error) {
 			item, err := encode(ctx, o)
 			return append(dst, item...), err
 		}
-	case p.form.as == asMetadata:
-		head := metadataHead(p.form.version)
+	case p.form.As == AsMetadata:
+		head := metadataHead(p.form.MetaVersion)
 		return func(dst []byte, o *watchcache.Object) ([]byte, error) {
 			shown, err := p.json(ctx, o)
 			if err != nil {
@@ -182,10 +182,10 @@ func (p presenter) itemAppender(ctx context.Context) func([]byte, *watchcache.Ob
 
 // bareMessages returns the function that makes an object's protobuf message,
 // without an envelope. What it returns is valid until the next call.
-func (p presenter) bareMessages(ctx context.Context) func(*watchcache.Object) ([]byte, error) {
+func (p Encoder) bareMessages(ctx context.Context) func(*watchcache.Object) ([]byte, error) {
 	var scratch []byte
 	return func(o *watchcache.Object) (_ []byte, err error) {
-		if p.form.as == asObject && p.passing && !o.HasForm(p.ids.protobuf, p.res.Generation) {
+		if p.form.As == AsObject && p.noCache && !o.HasForm(p.ids.protobuf, p.res.Generation) {
 			scratch, err = p.message(ctx, scratch[:0], o)
 			return scratch, err
 		}
@@ -195,4 +195,17 @@ func (p presenter) bareMessages(ctx context.Context) func(*watchcache.Object) ([
 		}
 		return envelopeContent(envelope), nil
 	}
+}
+
+// DocumentAppender returns the function that encodes an object as it stands in a
+// difference: a whole document in JSON, a bare message in protobuf. What it
+// returns is valid until the next call.
+func (p Encoder) DocumentAppender(ctx context.Context) func(*watchcache.Object) ([]byte, error) {
+	switch {
+	case p.form.Media == Protobuf:
+		return p.bareMessages(ctx)
+	case p.form.As == AsMetadata:
+		return func(o *watchcache.Object) ([]byte, error) { return p.metadata(ctx, o, false) }
+	}
+	return func(o *watchcache.Object) ([]byte, error) { return p.json(ctx, o) }
 }

@@ -1,35 +1,33 @@
 package apiserver
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/levelwire/levelwire/server/internal/apiserver/request"
+)
 
 // list answers with the objects of a collection, all of one revision. Its JSON is
 // the concatenation of the cached objects.
-func (s *Server) list(w http.ResponseWriter, r *http.Request, q *request) error {
-	form, err := negotiate(r, offerFor(listForm, q.resource))
+func (s *Server) list(w http.ResponseWriter, r *http.Request, q *request.Info) error {
+	form, err := Negotiate(r, ListOffer.For(q.Resource))
 	if err != nil {
 		return err
 	}
-	include, err := includeObject(q.query)
+	include, err := IncludeObject(q.Query)
 	if err != nil {
 		return err
 	}
-	opts, err := listOptions(q.query)
+	opts, err := listOptions(q.Query)
 	if err != nil {
 		return err
 	}
-	page, err := s.reader.List(r.Context(), q.scope(), &opts)
+	page, err := s.reader.List(r.Context(), q.Scope(), &opts)
 	if err != nil {
 		return err
 	}
-	presenter := s.presenter(q.resource, form)
-	if err := presenter.prepare(r.Context(), page.Items); err != nil {
+	encoder := s.encoder(q.Resource, form)
+	if err := encoder.Prepare(r.Context(), page.Items); err != nil {
 		return err
 	}
-	a := newAnswer(w, r, form.contentType())
-	writer := listWriter{answer: a, presenter: presenter, include: include}
-	err = writer.write(page)
-	if err == nil {
-		err = a.finish()
-	}
-	return a.release(err)
+	return WriteList(w, r, encoder, include, page)
 }

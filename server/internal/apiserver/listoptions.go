@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/status"
 )
 
@@ -19,10 +20,10 @@ func listOptions(query url.Values) (opts metav1.ListOptions, err error) {
 		ResourceVersion:      query.Get("resourceVersion"),
 		ResourceVersionMatch: metav1.ResourceVersionMatch(query.Get("resourceVersionMatch")),
 		Continue:             query.Get("continue"),
-		AllowWatchBookmarks:  isTrue(query, "allowWatchBookmarks"),
+		AllowWatchBookmarks:  request.IsTrue(query, "allowWatchBookmarks"),
 	}
 	if query.Has("sendInitialEvents") {
-		send := isTrue(query, "sendInitialEvents")
+		send := request.IsTrue(query, "sendInitialEvents")
 		opts.SendInitialEvents = &send
 	}
 	seconds, err := intParameter(query, "timeoutSeconds")

@@ -6,6 +6,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/read"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin"
@@ -37,23 +38,23 @@ func FuzzListOptions(f *testing.F) {
 		if err != nil {
 			return
 		}
-		q := &request{resource: pods, namespace: "a", name: name, query: query}
-		opts, err := listOptions(q.query)
+		q := &request.Info{Resource: pods, Namespace: "a", Name: name, Query: query}
+		opts, err := listOptions(q.Query)
 		if err != nil {
 			if got := status.Of(err); got.Code != 400 {
 				t.Fatalf("%q is answered with %d: %v", text, got.Code, err)
 			}
 			return
 		}
-		_, listErr := reader.List(t.Context(), q.scope(), &opts)
-		_, watchErr := reader.Watch(q.scope(), &opts)
+		_, listErr := reader.List(t.Context(), q.Scope(), &opts)
+		_, watchErr := reader.Watch(q.Scope(), &opts)
 		for _, err := range []error{listErr, watchErr} {
 			// Without a cache, what is understood is answered with a 429.
 			if got := status.Of(err); got.Code != 400 && got.Code != 422 && !apierrors.IsTooManyRequests(err) {
 				t.Fatalf("%q is answered with %d: %v", text, got.Code, err)
 			}
 		}
-		if _, err := q.scope().Selection(&opts); err != nil && status.Of(err).Code != 400 && status.Of(err).Code != 422 {
+		if _, err := q.Scope().Selection(&opts); err != nil && status.Of(err).Code != 400 && status.Of(err).Code != 422 {
 			t.Fatalf("%q selects %v", text, err)
 		}
 	})

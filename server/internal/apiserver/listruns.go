@@ -36,8 +36,8 @@ func (l *listWriter) writeRuns(runs iter.Seq[watchcache.Run], ids blockIDs, sepa
 }
 
 func (l *listWriter) separate(separator gzipblock.Block) error {
-	if l.compresses() {
-		return l.join(separator)
+	if l.answer.compresses() {
+		return l.answer.join(separator)
 	}
 	_, err := l.answer.Write(comma)
 	return err
@@ -45,25 +45,25 @@ func (l *listWriter) separate(separator gzipblock.Block) error {
 
 // writeRun writes the items of one run.
 func (l *listWriter) writeRun(run watchcache.Run, ids blockIDs) error {
-	if err := l.ctx.Err(); err != nil {
+	if err := l.answer.ctx.Err(); err != nil {
 		return err
 	}
 	if !run.Whole() || itemsSize(run) > maxRun {
 		return l.writeRunAnew(run)
 	}
-	if l.compresses() {
-		block, err := l.deflated(l.ctx, run, ids)
+	if l.answer.compresses() {
+		block, err := l.encoder.deflated(l.answer.ctx, run, ids)
 		if err != nil {
 			return err
 		}
-		return l.join(block)
+		return l.answer.join(block)
 	}
 	if cached, err := l.isAsCached(run, ids); err != nil {
 		return err
 	} else if cached {
 		return l.writeCached(run)
 	}
-	block, err := l.packed(l.ctx, run, ids)
+	block, err := l.encoder.packed(l.answer.ctx, run, ids)
 	if err != nil {
 		return err
 	}
@@ -72,9 +72,9 @@ func (l *listWriter) writeRun(run watchcache.Run, ids blockIDs) error {
 
 // writePacked writes the items of a packed block.
 func (l *listWriter) writePacked(block watchcache.Block) error {
-	l.expect(block.Size)
-	if !l.compresses() {
-		return l.fill(block.Size, func(room []byte) error { return unpack(block, room) })
+	l.answer.expect(block.Size)
+	if !l.answer.compresses() {
+		return l.answer.fill(block.Size, func(room []byte) error { return unpack(block, room) })
 	}
 	text := make([]byte, block.Size) // at most once in a list: the first run that makes it long
 	if err := unpack(block, text); err != nil {
@@ -88,22 +88,22 @@ func (l *listWriter) writePacked(block watchcache.Block) error {
 // shows of a run: they are at hand, and need no block. Objects that are not
 // surely shown as they are stored are looked at, up to the first that is not.
 func (l *listWriter) isAsCached(run watchcache.Run, ids blockIDs) (bool, error) {
-	if l.form.media != mediaJSON || l.form.as != asObject {
+	if l.encoder.form.Media != JSON || l.encoder.form.As != AsObject {
 		return false, nil
 	}
 	looked := false
 	for i := range run.Len() {
 		o := run.Object(i)
-		if l.asStored(o) {
+		if l.encoder.asStored(o) {
 			continue
 		}
 		if !looked {
-			if _, made := run.Kept(ids.packed, l.res.Generation); made {
+			if _, made := run.Kept(ids.packed, l.encoder.res.Generation); made {
 				return false, nil
 			}
 			looked = true
 		}
-		if shown, err := l.json(l.ctx, o); err != nil || !isCached(o, shown) {
+		if shown, err := l.encoder.json(l.answer.ctx, o); err != nil || !isCached(o, shown) {
 			return false, err
 		}
 	}
@@ -114,7 +114,7 @@ func (l *listWriter) isAsCached(run watchcache.Run, ids blockIDs) (bool, error) 
 // answer's buffer: to hand them on as they lie, slice by slice, was not measurably
 // cheaper than the copy.
 func (l *listWriter) writeCached(run watchcache.Run) error {
-	between, begin, skip := commaBrace, brace, len(l.res.Prefix())
+	between, begin, skip := commaBrace, brace, len(l.encoder.res.Prefix())
 	if l.custom {
 		between, begin, skip = comma, nil, 0
 	}
@@ -135,7 +135,7 @@ func (l *listWriter) writeCached(run watchcache.Run) error {
 
 // writeRunAnew writes the items of a run that shares no block.
 func (l *listWriter) writeRunAnew(run watchcache.Run) error {
-	if l.form.media == mediaJSON {
+	if l.encoder.form.Media == JSON {
 		return l.writeItems(func(yield func(*watchcache.Object) bool) {
 			for i := range run.Len() {
 				if !yield(run.Object(i)) {
@@ -144,7 +144,7 @@ func (l *listWriter) writeRunAnew(run watchcache.Run) error {
 			}
 		})
 	}
-	items, err := l.borrowItems(l.ctx, run)
+	items, err := l.encoder.borrowItems(l.answer.ctx, run)
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (l *listWriter) writeProtobuf(p read.Page) error {
 	if err != nil {
 		return err
 	}
-	l.expect(len(head) + size)
+	l.answer.expect(len(head) + size)
 	if _, err := l.answer.Write(head); err != nil {
 		return err
 	}
@@ -179,15 +179,15 @@ func (l *listWriter) writeProtobuf(p read.Page) error {
 // protobufItems returns how long the items of a page are together, and the
 // function that writes them.
 func (l *listWriter) protobufItems(p read.Page) (int, func() error, error) {
-	ids, ok := l.itemBlocks()
+	ids, ok := l.encoder.itemBlocks()
 	if !ok || p.Runs == nil {
 		return l.protobufItemsOneByOne(p)
 	}
-	const surelyLong = 4 * compressFrom // in JSON
-	size, gzips := 0, readsGzip(l.r) && atLeast(p.Runs, surelyLong) > surelyLong
+	const surelyLong = 4 * CompressFrom // in JSON
+	size, gzips := 0, AcceptsGzip(l.answer.r) && atLeast(p.Runs, surelyLong) > surelyLong
 	var ends [][]byte
 	for run := range p.Runs {
-		if err := l.ctx.Err(); err != nil {
+		if err := l.answer.ctx.Err(); err != nil {
 			return 0, nil, err
 		}
 		n, items, err := l.runSize(run, ids, gzips)
@@ -221,23 +221,23 @@ func (l *listWriter) protobufItems(p read.Page) (int, func() error, error) {
 func (l *listWriter) runSize(run watchcache.Run, ids blockIDs, gzips bool) (size int, items []byte, err error) {
 	switch {
 	case !run.Whole():
-		text, err := l.borrowItems(l.ctx, run)
+		text, err := l.encoder.borrowItems(l.answer.ctx, run)
 		if err != nil {
 			return 0, nil, err
 		}
 		return len(*text), *text, nil
 	case itemsSize(run) > maxRun:
-		text, err := l.borrowItems(l.ctx, run)
+		text, err := l.encoder.borrowItems(l.answer.ctx, run)
 		if err != nil {
 			return 0, nil, err
 		}
 		defer returnItems(text)
 		return len(*text), nil, nil
 	case gzips:
-		block, err := l.deflated(l.ctx, run, ids)
+		block, err := l.encoder.deflated(l.answer.ctx, run, ids)
 		return block.Size, nil, err
 	}
-	block, err := l.packed(l.ctx, run, ids)
+	block, err := l.encoder.packed(l.answer.ctx, run, ids)
 	return block.Size, nil, err
 }
 
@@ -247,11 +247,11 @@ func (l *listWriter) runSize(run watchcache.Run, ids blockIDs, gzips bool) (size
 // a list has bytes would be needed otherwise.
 func (l *listWriter) protobufItemsOneByOne(p read.Page) (int, func() error, error) {
 	const mostKept = 1 << 20
-	item := l.itemAppender(l.ctx)
+	item := l.encoder.itemAppender(l.answer.ctx)
 	var kept, buf []byte
 	size, first := 0, 0 // first is the number of those that are kept
 	for object := range p.Items {
-		if err := l.ctx.Err(); err != nil {
+		if err := l.answer.ctx.Err(); err != nil {
 			return 0, nil, err
 		}
 		var err error

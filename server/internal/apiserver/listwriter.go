@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,30 +19,41 @@ import (
 
 // listWriter writes a page in the negotiated form, item by item.
 type listWriter struct {
-	*answer
-	presenter
+	answer   *Answer
+	encoder  Encoder
 	include  metav1.IncludeObjectPolicy
 	custom   bool      // items carry kind and apiVersion
 	itemHead string    // of a PartialObjectMetadata
 	out      io.Writer // where JSON goes: the answer, perhaps through an indenter
 }
 
+// WriteList answers with a page.
+func WriteList(w http.ResponseWriter, r *http.Request, encoder Encoder, include metav1.IncludeObjectPolicy, page read.Page) error {
+	a := NewAnswer(w, r, encoder.form.ContentType())
+	l := listWriter{answer: a, encoder: encoder, include: include}
+	err := l.write(page)
+	if err == nil {
+		err = a.Finish()
+	}
+	return a.Release(err)
+}
+
 func (l *listWriter) write(p read.Page) error {
-	l.out, l.itemHead, l.custom = l.answer, metadataHead(l.form.version), isCustom(l.res)
-	if l.form.media == mediaProtobuf {
+	l.out, l.itemHead, l.custom = l.answer, metadataHead(l.encoder.form.MetaVersion), isCustom(l.encoder.res)
+	if l.encoder.form.Media == Protobuf {
 		return l.writeProtobuf(p)
 	}
-	if l.form.media == mediaCBOR {
+	if l.encoder.form.Media == CBOR {
 		return l.writeCBOR(p)
 	}
 	meta, err := json.Marshal(p.Meta)
 	if err != nil {
 		return fmt.Errorf("encode list metadata: %w", err)
 	}
-	if l.form.media == mediaYAML {
+	if l.encoder.form.Media == YAML {
 		return l.writeYAML(p, meta)
 	}
-	if l.form.pretty {
+	if l.encoder.form.Pretty {
 		l.out = &indenter{out: l.answer}
 	}
 	return l.writeJSON(p, meta)
@@ -53,13 +65,13 @@ func (l *listWriter) writeJSON(p read.Page, meta []byte) error {
 	if err != nil {
 		return err
 	}
-	if p.Runs != nil && l.form.as == asObject {
-		l.expect(len(head) + atLeast(p.Runs, compressFrom))
+	if p.Runs != nil && l.encoder.form.As == AsObject {
+		l.answer.expect(len(head) + atLeast(p.Runs, CompressFrom))
 	}
 	if _, err := l.out.Write(head); err != nil {
 		return err
 	}
-	if ids, ok := l.itemBlocks(); ok && p.Runs != nil && !l.form.pretty {
+	if ids, ok := l.encoder.itemBlocks(); ok && p.Runs != nil && !l.encoder.form.Pretty {
 		err = l.writeRuns(p.Runs, ids, commaBlock)
 	} else {
 		err = l.writeItems(p.Items)
@@ -103,33 +115,33 @@ var comma, brace, closingBrace = []byte{','}, []byte{'{'}, []byte{'}'}
 
 // head is everything before the first item.
 func (l *listWriter) head(meta []byte) ([]byte, error) {
-	if l.form.as == asTable {
-		return appendTableHead(nil, l.form.version, meta, l.res.Columns)
+	if l.encoder.form.As == AsTable {
+		return appendTableHead(nil, l.encoder.form.MetaVersion, meta, l.encoder.res.Columns)
 	}
 	gvk := l.listKind()
 	return fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,"metadata":%s,"items":[`, gvk.Kind, gvk.GroupVersion().String(), meta), nil
 }
 
 func (l *listWriter) listKind() schema.GroupVersionKind {
-	if l.form.as == asMetadata {
-		return schema.GroupVersionKind{Group: "meta.k8s.io", Version: l.form.version, Kind: "PartialObjectMetadataList"}
+	if l.encoder.form.As == AsMetadata {
+		return schema.GroupVersionKind{Group: "meta.k8s.io", Version: l.encoder.form.MetaVersion, Kind: "PartialObjectMetadataList"}
 	}
-	return l.res.GroupVersion().WithKind(l.res.ListKind)
+	return l.encoder.res.GroupVersion().WithKind(l.encoder.res.ListKind)
 }
 
 // itemWriter returns the function that writes one item, chosen once per list.
 func (l *listWriter) itemWriter() func(*watchcache.Object) error {
 	switch {
-	case l.form.as == asTable:
+	case l.encoder.form.As == AsTable:
 		return l.writeRow
-	case l.form.as == asMetadata:
+	case l.encoder.form.As == AsMetadata:
 		return l.writeMetadata
 	case l.custom:
 		return l.writeWhole
 	}
-	prefix := len(l.res.Prefix())
+	prefix := len(l.encoder.res.Prefix())
 	return func(o *watchcache.Object) error {
-		shown, err := l.json(l.ctx, o)
+		shown, err := l.encoder.json(l.answer.ctx, o)
 		if err != nil {
 			return err
 		}
@@ -142,7 +154,7 @@ func (l *listWriter) itemWriter() func(*watchcache.Object) error {
 }
 
 func (l *listWriter) writeWhole(o *watchcache.Object) error {
-	shown, err := l.json(l.ctx, o)
+	shown, err := l.encoder.json(l.answer.ctx, o)
 	if err == nil {
 		_, err = l.out.Write(shown)
 	}
@@ -152,14 +164,14 @@ func (l *listWriter) writeWhole(o *watchcache.Object) error {
 // writeMetadata copies an object's metadata into another envelope, piece by
 // piece.
 func (l *listWriter) writeMetadata(o *watchcache.Object) error {
-	shown, err := l.json(l.ctx, o)
+	shown, err := l.encoder.json(l.answer.ctx, o)
 	if err != nil {
 		return err
 	}
 	if _, err := io.WriteString(l.out, l.itemHead); err != nil {
 		return err
 	}
-	if _, err := l.out.Write(metadataOf(l.res, shown)); err != nil {
+	if _, err := l.out.Write(metadataOf(l.encoder.res, shown)); err != nil {
 		return err
 	}
 	_, err = l.out.Write(closingBrace)
@@ -167,7 +179,7 @@ func (l *listWriter) writeMetadata(o *watchcache.Object) error {
 }
 
 func (l *listWriter) writeRow(o *watchcache.Object) error {
-	row, err := l.row(l.ctx, o, l.include)
+	row, err := l.encoder.row(l.answer.ctx, o, l.include)
 	if err == nil {
 		_, err = l.out.Write(row)
 	}
@@ -175,8 +187,8 @@ func (l *listWriter) writeRow(o *watchcache.Object) error {
 }
 
 // row makes a table row anew: its ages are those of this moment.
-func (p presenter) row(ctx context.Context, o *watchcache.Object, include metav1.IncludeObjectPolicy) ([]byte, error) {
-	p.encodes("table row")
+func (p Encoder) row(ctx context.Context, o *watchcache.Object, include metav1.IncludeObjectPolicy) ([]byte, error) {
+	p.countEncode("table row")
 	obj, err := p.decode(ctx, o)
 	if err != nil {
 		return nil, err
@@ -185,7 +197,7 @@ func (p presenter) row(ctx context.Context, o *watchcache.Object, include metav1
 	if err != nil {
 		return nil, err
 	}
-	return appendRow(nil, p.res, p.form.version, include, obj, shown)
+	return appendRow(nil, p.res, p.form.MetaVersion, include, obj, shown)
 }
 
 // writeYAML writes the items one by one, as a list of any length would be too
@@ -216,9 +228,9 @@ func (l *listWriter) writeYAML(p read.Page, meta []byte) error {
 
 // writeYAMLItem writes one item behind a dash, its lines indented below it.
 func (l *listWriter) writeYAMLItem(o *watchcache.Object) error {
-	shown, err := l.json(l.ctx, o)
-	if err == nil && l.form.as == asMetadata {
-		shown, err = l.metadata(l.ctx, o, false)
+	shown, err := l.encoder.json(l.answer.ctx, o)
+	if err == nil && l.encoder.form.As == AsMetadata {
+		shown, err = l.encoder.metadata(l.answer.ctx, o, false)
 	}
 	if err != nil {
 		return err

@@ -8,6 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 )
 
 // metrics is the server's own prometheus registry. Names are those that
@@ -63,18 +65,18 @@ func newMetrics() *metrics {
 	return m
 }
 
-func (m *metrics) observe(r *http.Request, info *requestInfo, elapsed time.Duration) {
-	code := strconv.Itoa(info.code)
-	q := info.request
+func (m *metrics) observe(r *http.Request, record *request.Record, elapsed time.Duration) {
+	code := strconv.Itoa(record.Code)
+	q := record.Info
 	if q == nil {
 		m.requests.WithLabelValues(r.Method, "", "", "", "", code).Inc()
 		return
 	}
-	res := q.resource
-	m.requests.WithLabelValues(q.verb, res.Group, res.Version, res.Plural, q.subresource, code).Inc()
-	m.bytes.WithLabelValues(q.verb).Add(float64(info.written))
-	if q.verb != verbWatch {
-		m.duration.WithLabelValues(q.verb, res.Group, res.Version, res.Plural).Observe(elapsed.Seconds())
+	res := q.Resource
+	m.requests.WithLabelValues(q.Verb, res.Group, res.Version, res.Plural, q.Subresource, code).Inc()
+	m.bytes.WithLabelValues(q.Verb).Add(float64(record.Written))
+	if q.Verb != request.VerbWatch {
+		m.duration.WithLabelValues(q.Verb, res.Group, res.Version, res.Plural).Observe(elapsed.Seconds())
 	}
 }
 

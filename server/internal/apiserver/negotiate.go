@@ -8,123 +8,138 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/status"
 )
 
-// media is a wire encoding.
-type media uint8
+// Media is a wire encoding.
+type Media uint8
 
 const (
-	mediaJSON media = iota
-	mediaYAML
-	mediaProtobuf
-	mediaCBOR
+	JSON Media = iota
+	YAML
+	Protobuf
+	CBOR
 )
 
 var mediaNames = [...]string{
-	mediaJSON:     "application/json",
-	mediaYAML:     "application/yaml",
-	mediaProtobuf: "application/vnd.kubernetes.protobuf",
-	mediaCBOR:     "application/cbor",
+	JSON:     "application/json",
+	YAML:     "application/yaml",
+	Protobuf: "application/vnd.kubernetes.protobuf",
+	CBOR:     "application/cbor",
 }
 
 // cborSequence names a watch in CBOR (RFC 8742). Clients ask for it by either
 // name.
 const cborSequence = "application/cbor-seq"
 
-// shape is what an object or a list is turned into before it is encoded.
-type shape uint8
+// Shape is what an object or a list is turned into before it is encoded.
+type Shape uint8
 
 const (
-	asObject shape = iota
-	asTable
-	asMetadata // PartialObjectMetadata, or its list
+	AsObject Shape = iota
+	AsTable
+	AsMetadata // PartialObjectMetadata, or its list
 )
 
-// accepted is the form of an answer that client and server agree on.
-type accepted struct {
-	media   media
-	as      shape
-	version string // of meta.k8s.io, for tables and metadata: "v1" or "v1beta1"
-	pretty  bool
+// Form is the form of an answer that client and server agree on.
+type Form struct {
+	Media       Media
+	As          Shape
+	MetaVersion string // of meta.k8s.io, for tables and metadata: "v1" or "v1beta1"
+	Pretty      bool
 }
 
-// contentType names the form of an answer that is not a stream.
-func (a accepted) contentType() string { return mediaNames[a.media] }
+// ContentType names the form of an answer that is not a stream.
+func (a Form) ContentType() string { return mediaNames[a.Media] }
 
-// streamType names the form of a watch.
-func (a accepted) streamType() string { return streamTypeOf(a.media) }
+// StreamType names the form of a watch.
+func (a Form) StreamType() string { return streamTypeOf(a.Media) }
 
 // streamTypeOf names a stream of documents. Those of JSON delimit themselves;
 // protobuf says that they are framed.
-func streamTypeOf(m media) string {
+func streamTypeOf(m Media) string {
 	switch m {
-	case mediaProtobuf:
+	case Protobuf:
 		return mediaNames[m] + ";stream=watch"
-	case mediaCBOR:
+	case CBOR:
 		return cborSequence
 	}
 	return mediaNames[m]
 }
 
-// forms is what an endpoint can answer in.
-type forms struct {
-	media  []media
+// Offer is what an endpoint can answer in.
+type Offer struct {
+	media  []Media
 	shapes bool // tables and metadata, too
 	list   bool // the answer is a collection: PartialObjectMetadataList
 	stream bool // a watch
 	custom bool // of a custom resource
 }
 
-// offerFor narrows an offer to what a resource can be encoded as.
-func offerFor(offer forms, res *resource.Resource) forms {
-	offer.custom = isCustom(res)
-	return offer
+// For narrows an offer to the encodings that a resource has.
+func (f Offer) For(res *resource.Resource) Offer {
+	f.custom = isCustom(res)
+	return f
 }
 
 var (
-	anyForm    = forms{media: []media{mediaJSON, mediaYAML, mediaProtobuf, mediaCBOR}}
-	objectForm = forms{media: []media{mediaJSON, mediaYAML, mediaProtobuf, mediaCBOR}, shapes: true}
-	listForm   = forms{media: []media{mediaJSON, mediaYAML, mediaProtobuf, mediaCBOR}, shapes: true, list: true}
-	streamForm = forms{media: []media{mediaJSON, mediaProtobuf, mediaCBOR}, shapes: true, stream: true}
+	PlainOffer  = Offer{media: []Media{JSON, YAML, Protobuf, CBOR}}
+	ObjectOffer = Offer{media: []Media{JSON, YAML, Protobuf, CBOR}, shapes: true}
+	ListOffer   = Offer{media: []Media{JSON, YAML, Protobuf, CBOR}, shapes: true, list: true}
+	WatchOffer  = Offer{media: []Media{JSON, Protobuf, CBOR}, shapes: true, stream: true}
 )
 
-// negotiate picks the first form of the Accept header, best quality first,
+// Negotiate picks the first form of the Accept header, best quality first,
 // that the endpoint offers. No header means JSON. The error is a 406.
-func negotiate(r *http.Request, offer forms) (accepted, error) {
+func Negotiate(r *http.Request, offer Offer) (Form, error) {
 	header := strings.Join(r.Header.Values("Accept"), ",")
-	pretty := isTrue(r.URL.Query(), "pretty")
+	pretty := request.IsTrue(r.URL.Query(), "pretty")
 	if strings.TrimSpace(header) == "" {
-		return accepted{media: mediaJSON, pretty: pretty}, nil
+		return Form{Media: JSON, Pretty: pretty}, nil
 	}
-	for _, clause := range parseAccept(header) {
+	for _, clause := range ParseAccept(header) {
 		if form, ok := offer.match(clause); ok {
-			if clause.params["pretty"] == "1" {
+			if clause.Params["pretty"] == "1" {
 				pretty = true
 			}
-			form.pretty = pretty
+			form.Pretty = pretty
 			return form, nil
 		}
 	}
-	return accepted{}, status.NotAcceptable(offer.describe())
+	return Form{}, status.NotAcceptable(offer.describe())
 }
 
-// clause is one alternative of an Accept header.
-type clause struct {
-	kind    string // "application/json"
-	quality float64
-	params  map[string]string // lower-case keys, without q
+// differenceOffer is what the objects of a difference can be encoded as.
+var differenceOffer = Offer{media: []Media{JSON, Protobuf}, shapes: true, list: true}
+
+// NegotiateDifference is negotiate for a difference, which has no tables and no
+// indentation.
+func NegotiateDifference(r *http.Request, res *resource.Resource) (Form, error) {
+	form, err := Negotiate(r, differenceOffer.For(res))
+	if err == nil && form.As == AsTable {
+		err = status.NotAcceptable(differenceOffer.describe())
+	}
+	form.Pretty = false
+	return form, err
+}
+
+// AcceptClause is one alternative of an Accept header.
+type AcceptClause struct {
+	MediaType string // "application/json"
+	quality   float64
+	Params    map[string]string // lower-case keys, without q
 }
 
 // maxAcceptClauses bounds the work that a header can ask for. Real clients
 // send up to five.
 const maxAcceptClauses = 32
 
-// parseAccept returns the alternatives, the preferred ones first. Clauses that
+// ParseAccept returns the alternatives, the preferred ones first. Clauses that
 // cannot be parsed, or that have quality zero, are left out.
-func parseAccept(header string) []clause {
-	var clauses []clause
+func ParseAccept(header string) []AcceptClause {
+	var clauses []AcceptClause
 	for part := range strings.SplitSeq(header, ",") {
 		if len(clauses) == maxAcceptClauses {
 			break
@@ -133,7 +148,7 @@ func parseAccept(header string) []clause {
 		if err != nil || kind == "" {
 			continue
 		}
-		c := clause{kind: kind, quality: 1, params: params}
+		c := AcceptClause{MediaType: kind, quality: 1, Params: params}
 		if q, ok := params["q"]; ok {
 			c.quality, err = strconv.ParseFloat(q, 64)
 			if err != nil || !(c.quality > 0 && c.quality <= 1) {
@@ -143,51 +158,51 @@ func parseAccept(header string) []clause {
 		}
 		clauses = append(clauses, c)
 	}
-	slices.SortStableFunc(clauses, func(a, b clause) int { return cmp.Compare(b.quality, a.quality) })
+	slices.SortStableFunc(clauses, func(a, b AcceptClause) int { return cmp.Compare(b.quality, a.quality) })
 	return clauses
 }
 
 // match returns the form that a clause asks for, if it is offered.
-func (f forms) match(c clause) (accepted, bool) {
-	form := accepted{}
-	switch c.kind {
+func (f Offer) match(c AcceptClause) (Form, bool) {
+	form := Form{}
+	switch c.MediaType {
 	case "*/*":
 		// Kubernetes answers application/* with 406; only */* is any.
-		form.media = f.media[0]
+		form.Media = f.media[0]
 	case "text/yaml", "application/x-yaml":
-		form.media = mediaYAML
+		form.Media = YAML
 	case cborSequence:
-		if form.media = mediaCBOR; !f.stream {
+		if form.Media = CBOR; !f.stream {
 			return form, false
 		}
 	default:
-		i := slices.Index(mediaNames[:], c.kind)
+		i := slices.Index(mediaNames[:], c.MediaType)
 		if i < 0 {
 			return form, false
 		}
-		form.media = media(i)
+		form.Media = Media(i)
 	}
-	if !slices.Contains(f.media, form.media) || !f.encodes(form.media, c.params["as"]) {
+	if !slices.Contains(f.media, form.Media) || !f.encodes(form.Media, c.Params["as"]) {
 		return form, false
 	}
-	if stream, ok := c.params["stream"]; ok && !(f.stream && (stream == "" || stream == "watch")) {
+	if stream, ok := c.Params["stream"]; ok && !(f.stream && (stream == "" || stream == "watch")) {
 		return form, false
 	}
-	return form, f.matchShape(c.params, &form)
+	return form, f.matchShape(c.Params, &form)
 }
 
 // encodes says whether there is an encoding of a shape: tables, whose cells may be
 // anything, exist only as JSON, and custom resources have no protobuf.
-func (f forms) encodes(m media, as string) bool {
+func (f Offer) encodes(m Media, as string) bool {
 	if as == "Table" {
-		return m == mediaJSON
+		return m == JSON
 	}
-	return m != mediaProtobuf || !f.custom || as != ""
+	return m != Protobuf || !f.custom || as != ""
 }
 
 // matchShape reads as, g and v. A shape that is unknown here, an APIGroupList
 // of aggregated discovery for example, does not match.
-func (f forms) matchShape(params map[string]string, form *accepted) bool {
+func (f Offer) matchShape(params map[string]string, form *Form) bool {
 	as, ok := params["as"]
 	if !ok {
 		return true
@@ -195,22 +210,22 @@ func (f forms) matchShape(params map[string]string, form *accepted) bool {
 	if !f.shapes || params["g"] != "meta.k8s.io" {
 		return false
 	}
-	form.version = params["v"]
-	if form.version != "v1" && form.version != "v1beta1" {
+	form.MetaVersion = params["v"]
+	if form.MetaVersion != "v1" && form.MetaVersion != "v1beta1" {
 		return false
 	}
 	switch {
 	case as == "Table":
-		form.as = asTable
+		form.As = AsTable
 	case as == "PartialObjectMetadataList" && f.list, as == "PartialObjectMetadata" && !f.list:
-		form.as = asMetadata
+		form.As = AsMetadata
 	default:
 		return false
 	}
 	return true
 }
 
-func (f forms) describe() string {
+func (f Offer) describe() string {
 	var names []string
 	for _, m := range f.media {
 		name := mediaNames[m]

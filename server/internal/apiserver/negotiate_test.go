@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
-	"github.com/levelwire/levelwire/server/internal/status"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,56 +21,6 @@ const (
 	metaListType = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
 	protobufType = "application/vnd.kubernetes.protobuf"
 )
-
-func TestNegotiate(t *testing.T) {
-	for _, tt := range []struct {
-		accept string
-		offer  forms
-		want   accepted
-		fails  bool
-	}{
-		{"", objectForm, accepted{}, false},
-		{"*/*", objectForm, accepted{}, false},
-		{"application/*", objectForm, accepted{}, true},
-		{"application/json", objectForm, accepted{}, false},
-		{"application/json;pretty=1", objectForm, accepted{pretty: true}, false},
-		{"application/yaml", objectForm, accepted{media: mediaYAML}, false},
-		{"text/html, application/json;q=0.5", objectForm, accepted{}, false},
-		{"application/json;q=0.5, " + protobufType, objectForm, accepted{media: mediaProtobuf}, false},
-		{"application/json, " + protobufType, objectForm, accepted{}, false},
-		{"application/json;q=0", objectForm, accepted{}, true},
-		{"application/json;q=2", objectForm, accepted{}, true},
-		{protobufType + ",application/json", forms{media: anyForm.media, custom: true}, accepted{}, false},
-		{protobufType, forms{media: anyForm.media, custom: true}, accepted{}, true},
-		{tableType + ",application/json", listForm, accepted{as: asTable, version: "v1"}, false},
-		{"application/json;as=Table;v=v1beta1;g=meta.k8s.io", listForm, accepted{as: asTable, version: "v1beta1"}, false},
-		{"application/json;as=Table;v=v7;g=meta.k8s.io", listForm, accepted{}, true},
-		{"application/json;as=Table;v=v1;g=other", listForm, accepted{}, true},
-		{protobufType + ";as=Table;v=v1;g=meta.k8s.io," + tableType, listForm, accepted{as: asTable, version: "v1"}, false},
-		{metaListType, listForm, accepted{as: asMetadata, version: "v1"}, false},
-		{metaListType, objectForm, accepted{}, true},
-		{"application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", listForm, accepted{}, true},
-		{"application/json;stream=watch", streamForm, accepted{}, false},
-		{"application/json;stream=watch", objectForm, accepted{}, true},
-		{"application/yaml", streamForm, accepted{}, true},
-		{"application/cbor", objectForm, accepted{media: mediaCBOR}, false},
-		{"application/cbor", streamForm, accepted{media: mediaCBOR}, false},
-		{"application/cbor-seq", streamForm, accepted{media: mediaCBOR}, false},
-		{"application/cbor-seq", listForm, accepted{}, true},
-		{"application/msgpack", objectForm, accepted{}, true},
-		{";;;,,,=", objectForm, accepted{}, true},
-	} {
-		r := httptest.NewRequest(http.MethodGet, "/", nil)
-		r.Header.Set("Accept", tt.accept)
-		got, err := negotiate(r, tt.offer)
-		if (err != nil) != tt.fails || got != tt.want {
-			t.Errorf("Accept %q: got %+v, %v", tt.accept, got, err)
-		}
-		if err != nil && status.Of(err).Code != 406 {
-			t.Errorf("Accept %q: %v is no 406", tt.accept, err)
-		}
-	}
-}
 
 // Every form of a list and of an object says the same, over both protocols.
 func TestForms(t *testing.T) {
@@ -239,25 +187,4 @@ func TestGzipFromAnEighthOfAMegabyte(t *testing.T) {
 	if refused := c.get("/api/v1/pods", "Accept-Encoding: gzip;q=0"); refused.header.Get("Content-Encoding") != "" {
 		t.Error("compressed for a client that refused it")
 	}
-}
-
-func FuzzAccept(f *testing.F) {
-	for _, s := range []string{"", "*/*", tableType, metaListType + ",application/json;q=0.1", protobufType + ";stream=watch"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, header string) {
-		for _, offer := range []forms{anyForm, objectForm, listForm, streamForm} {
-			r := &http.Request{Header: http.Header{"Accept": {header}}, URL: httptest.NewRequest(http.MethodGet, "/", nil).URL}
-			form, err := negotiate(r, offer)
-			if err != nil {
-				if status.Of(err).Code != http.StatusNotAcceptable {
-					t.Fatalf("%q: %v", header, err)
-				}
-				continue
-			}
-			if (form.as != asObject) != (form.version != "") || form.as != asObject && !offer.shapes {
-				t.Fatalf("%q gave %+v, which is not offered", header, form)
-			}
-		}
-	})
 }

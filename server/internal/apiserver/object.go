@@ -16,11 +16,11 @@ import (
 	"github.com/levelwire/levelwire/server/internal/status"
 )
 
-// writeObject answers with any object of the scheme (a Status, a Scale, a
+// WriteObject answers with any object of the scheme (a Status, a Scale, a
 // TokenReview), in the media type that the client prefers. Objects without
 // kind and apiVersion get those of the scheme; obj itself is not modified.
-func writeObject(w http.ResponseWriter, r *http.Request, code int, obj runtime.Object) error {
-	form, err := negotiate(r, anyForm)
+func WriteObject(w http.ResponseWriter, r *http.Request, code int, obj runtime.Object) error {
+	form, err := Negotiate(r, PlainOffer)
 	if err != nil {
 		return err
 	}
@@ -28,24 +28,24 @@ func writeObject(w http.ResponseWriter, r *http.Request, code int, obj runtime.O
 	if err != nil {
 		return err
 	}
-	writeBody(w, r, code, form.contentType(), body)
+	WriteBody(w, r, code, form.ContentType(), body)
 	return nil
 }
 
 // encodeObject returns obj in the given media type, whatever its shape.
-func encodeObject(form accepted, obj runtime.Object) ([]byte, error) {
+func encodeObject(form Form, obj runtime.Object) ([]byte, error) {
 	obj, err := withKind(obj)
 	if err != nil {
 		return nil, err
 	}
-	if form.media == mediaProtobuf {
+	if form.Media == Protobuf {
 		body, err := resource.MarshalProtobuf(obj, obj.GetObjectKind().GroupVersionKind())
 		if errors.Is(err, resource.ErrNoProtobuf) {
-			return nil, status.NotAcceptable(mediaNames[mediaJSON])
+			return nil, status.NotAcceptable(mediaNames[JSON])
 		}
 		return body, err
 	}
-	if form.media == mediaCBOR {
+	if form.Media == CBOR {
 		body, err := resource.MarshalCBOR(obj)
 		return append([]byte(resource.CBORTag), body...), err
 	}
@@ -58,11 +58,11 @@ func encodeObject(form accepted, obj runtime.Object) ([]byte, error) {
 
 // presentJSON turns compact JSON into what form asks for: itself, indented, or
 // YAML. The input is not modified, and may be returned.
-func presentJSON(form accepted, body []byte) ([]byte, error) {
+func presentJSON(form Form, body []byte) ([]byte, error) {
 	switch {
-	case form.media == mediaYAML:
+	case form.Media == YAML:
 		return yaml.JSONToYAML(body)
-	case form.pretty:
+	case form.Pretty:
 		var buf bytes.Buffer
 		if err := json.Indent(&buf, body, "", "  "); err != nil {
 			return nil, err
@@ -86,14 +86,14 @@ func withKind(obj runtime.Object) (runtime.Object, error) {
 	return obj, nil
 }
 
-// writeBody writes a complete answer, compressed if it is large and the
+// WriteBody writes a complete answer, compressed if it is large and the
 // client reads gzip. What fails here is the client's connection; there is
 // nobody left to tell.
-func writeBody(w http.ResponseWriter, r *http.Request, code int, contentType string, body []byte) {
+func WriteBody(w http.ResponseWriter, r *http.Request, code int, contentType string, body []byte) {
 	header := w.Header()
 	header.Set("Content-Type", contentType)
 	header.Set("Cache-Control", "no-cache, private")
-	if len(body) >= compressFrom && r.Method == http.MethodGet && readsGzip(r) {
+	if len(body) >= CompressFrom && r.Method == http.MethodGet && AcceptsGzip(r) {
 		writeGzip(w, code, body)
 		return
 	}
@@ -104,9 +104,9 @@ func writeBody(w http.ResponseWriter, r *http.Request, code int, contentType str
 	}
 }
 
-// addWarning attaches a message that kubectl prints to stderr (RFC 7234
+// AddWarning attaches a message that kubectl prints to stderr (RFC 7234
 // section 5.5, code 299).
-func addWarning(w http.ResponseWriter, message string) {
+func AddWarning(w http.ResponseWriter, message string) {
 	clean := make([]rune, 0, len(message))
 	for _, c := range message {
 		if c >= ' ' && c != 0x7f {
@@ -116,9 +116,9 @@ func addWarning(w http.ResponseWriter, message string) {
 	w.Header().Add("Warning", "299 - "+strconv.Quote(string(clean)))
 }
 
-// respond is writeObject for handlers that have nobody to return an error to.
-func (s *Server) respond(w http.ResponseWriter, r *http.Request, obj runtime.Object) {
-	if err := writeObject(w, r, http.StatusOK, obj); err != nil {
-		writeError(w, r, err)
+// Respond answers with an object, or with the error that this met.
+func Respond(w http.ResponseWriter, r *http.Request, obj runtime.Object) {
+	if err := WriteObject(w, r, http.StatusOK, obj); err != nil {
+		WriteError(w, r, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/openapi"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/status"
@@ -50,7 +51,7 @@ func (v *groupVersion) described() openapi.Group {
 }
 
 func endpointOf(res *resource.Resource) openapi.Endpoint {
-	e := openapi.Endpoint{Resource: res, Verbs: verbsOf(res)}
+	e := openapi.Endpoint{Resource: res, Verbs: request.VerbsOf(res)}
 	for _, sub := range subresourcesOf(res) {
 		e.Subresources = append(e.Subresources, openapi.Subresource{
 			Name: sub.name, Kind: sub.kind, Body: sub.body, Verbs: sub.verbs,
@@ -154,7 +155,7 @@ func (s *Server) serveOpenAPIv2(w http.ResponseWriter, r *http.Request) {
 	d := s.described()
 	if d.openAPI.v2.json.Load() == nil {
 		if err := s.openAPI.v2(d); err != nil {
-			writeError(w, r, err)
+			WriteError(w, r, err)
 			return
 		}
 	}
@@ -165,11 +166,11 @@ func (s *Server) serveOpenAPIv3Index(w http.ResponseWriter, r *http.Request) {
 	d := s.described()
 	if d.openAPI.index.json.Load() == nil {
 		if err := s.openAPI.index(d); err != nil {
-			writeError(w, r, err)
+			WriteError(w, r, err)
 			return
 		}
 	}
-	writeDocument(w, r, mediaNames[mediaJSON], d.openAPI.index.json.Load())
+	writeDocument(w, r, resource.MediaTypeJSON, d.openAPI.index.json.Load())
 }
 
 // serveOpenAPIv3 answers /openapi/v3/api/v1 and /openapi/v3/apis/GROUP/VERSION.
@@ -179,12 +180,12 @@ func (s *Server) serveOpenAPIv3(w http.ResponseWriter, r *http.Request) {
 	place := strings.TrimPrefix(strings.TrimSuffix(r.URL.Path, "/"), "/openapi/v3/")
 	v := s.described().place(place)
 	if v == nil {
-		writeError(w, r, status.NoSuchPath())
+		WriteError(w, r, status.NoSuchPath())
 		return
 	}
 	if v.openAPI.json.Load() == nil {
 		if err := s.openAPI.v3(v); err != nil {
-			writeError(w, r, err)
+			WriteError(w, r, err)
 			return
 		}
 	}
@@ -217,18 +218,18 @@ func (d *documents) place(path string) *groupVersion {
 // prefers. Its JSON has been made.
 func (s *Server) serveOpenAPI(w http.ResponseWriter, r *http.Request, d *openAPIDocument, binary string, encode func(*openapi.Document) (*openapi.Document, error)) {
 	switch documentType(r, binary) {
-	case mediaNames[mediaJSON]:
-		writeDocument(w, r, mediaNames[mediaJSON], d.json.Load())
+	case resource.MediaTypeJSON:
+		writeDocument(w, r, resource.MediaTypeJSON, d.json.Load())
 	case binary:
 		if d.protobuf.Load() == nil {
 			if err := s.openAPI.protobuf(d, encode); err != nil {
-				writeError(w, r, err)
+				WriteError(w, r, err)
 				return
 			}
 		}
 		writeDocument(w, r, binary, d.protobuf.Load())
 	default:
-		writeError(w, r, status.NotAcceptable(mediaNames[mediaJSON]+", "+binary))
+		WriteError(w, r, status.NotAcceptable(resource.MediaTypeJSON+", "+binary))
 	}
 }
 
@@ -237,12 +238,12 @@ func (s *Server) serveOpenAPI(w http.ResponseWriter, r *http.Request, d *openAPI
 func documentType(r *http.Request, binary string) string {
 	header := strings.Join(r.Header.Values("Accept"), ",")
 	if strings.TrimSpace(header) == "" {
-		return mediaNames[mediaJSON]
+		return resource.MediaTypeJSON
 	}
-	for _, clause := range parseAccept(strings.ReplaceAll(header, "@", ".")) {
-		switch clause.kind {
-		case mediaNames[mediaJSON], "application/*", "*/*":
-			return mediaNames[mediaJSON]
+	for _, clause := range ParseAccept(strings.ReplaceAll(header, "@", ".")) {
+		switch clause.MediaType {
+		case resource.MediaTypeJSON, "application/*", "*/*":
+			return resource.MediaTypeJSON
 		case binary:
 			return binary
 		}
@@ -257,14 +258,14 @@ func writeDocument(w http.ResponseWriter, r *http.Request, contentType string, d
 	header.Set("Content-Type", contentType)
 	header.Set("ETag", `"`+d.Hash+`"`)
 	header.Set("Vary", "Accept, Accept-Encoding")
-	if readsGzip(r) {
+	if AcceptsGzip(r) {
 		header.Set("Content-Encoding", "gzip")
 		http.ServeContent(w, r, "", d.Made, bytes.NewReader(d.Gzip))
 		return
 	}
 	content, err := d.Content()
 	if err != nil {
-		writeError(w, r, err)
+		WriteError(w, r, err)
 		return
 	}
 	http.ServeContent(w, r, "", d.Made, bytes.NewReader(content))

@@ -8,18 +8,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/registry/patch"
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
 // patch answers PATCH of an object.
-func (s *Server) patch(w http.ResponseWriter, r *http.Request, q *request) error {
+func (s *Server) patch(w http.ResponseWriter, r *http.Request, q *request.Info) error {
 	x, patch, err := s.newPatcher(w, r, q)
 	if err != nil {
 		return err
 	}
-	result, err := x.registry.Patch(r.Context(), q.namespace, q.name, patch, x.patchOptions())
+	result, err := x.registry.Patch(r.Context(), q.Namespace, q.Name, patch, x.patchOptions())
 	if err != nil {
 		return err
 	}
@@ -27,7 +28,7 @@ func (s *Server) patch(w http.ResponseWriter, r *http.Request, q *request) error
 }
 
 // newPatcher reads options, body and patch.
-func (s *Server) newPatcher(w http.ResponseWriter, r *http.Request, q *request) (*writer, *patch.Patch, error) {
+func (s *Server) newPatcher(w http.ResponseWriter, r *http.Request, q *request.Info) (*writer, *patch.Patch, error) {
 	kind := patchType(r)
 	x, err := s.newWriter(w, r, q, func(o metav1.UpdateOptions) (string, field.ErrorList) {
 		return "PatchOptions", validation.ValidatePatchOptions(&metav1.PatchOptions{
@@ -46,7 +47,7 @@ func (s *Server) newPatcher(w http.ResponseWriter, r *http.Request, q *request) 
 
 // patchType returns the patch type in the Content-Type, known or not.
 func patchType(r *http.Request) types.PatchType {
-	kind, err := bodyType(r)
+	kind, err := BodyMediaType(r)
 	if err != nil {
 		return types.PatchType(r.Header.Get("Content-Type"))
 	}
@@ -54,11 +55,11 @@ func patchType(r *http.Request) types.PatchType {
 }
 
 // force reads the query parameter force, which only server-side apply may have.
-func force(q *request) *bool {
-	if !q.query.Has("force") {
+func force(q *request.Info) *bool {
+	if !q.Query.Has("force") {
 		return nil
 	}
-	forced := isTrue(q.query, "force")
+	forced := request.IsTrue(q.Query, "force")
 	return &forced
 }
 
@@ -68,9 +69,9 @@ func (x *writer) patchOptions() registry.PatchOptions {
 	warned := false
 	forced := force(x.q)
 	return registry.PatchOptions{WriteOptions: x.opts, Force: forced != nil && *forced, Decode: func(patched []byte) (resource.Object, error) {
-		obj, gvk, strict, err := x.q.resource.DecodeBody(resource.MediaTypeJSON, patched)
+		obj, gvk, strict, err := x.q.Resource.DecodeBody(resource.MediaTypeJSON, patched)
 		if err != nil {
-			return nil, bodyError(err, gvk, x.q.resource.GroupVersionKind())
+			return nil, bodyError(err, gvk, x.q.Resource.GroupVersionKind())
 		}
 		if warned && x.validation != validationStrict {
 			return obj, nil

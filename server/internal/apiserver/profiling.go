@@ -61,7 +61,7 @@ func (s *Server) profileOverTime(start func(http.ResponseWriter) (stop func(), e
 		if text := r.URL.Query().Get("seconds"); text != "" {
 			seconds, err := strconv.ParseFloat(text, 64)
 			if err != nil || math.IsNaN(seconds) || seconds <= 0 || seconds >= s.config.RequestTimeout.Seconds() {
-				writeError(w, r, status.BadRequest("seconds=%s: it must be a number above 0 and below %v", text, s.config.RequestTimeout.Seconds()))
+				WriteError(w, r, status.BadRequest("seconds=%s: it must be a number above 0 and below %v", text, s.config.RequestTimeout.Seconds()))
 				return
 			}
 			length = time.Duration(seconds * float64(time.Second))
@@ -70,7 +70,7 @@ func (s *Server) profileOverTime(start func(http.ResponseWriter) (stop func(), e
 		stop, err := start(w)
 		if err != nil {
 			w.Header().Del("Content-Type")
-			writeError(w, r, status.Failure(http.StatusConflict, metav1.StatusReasonConflict, "another profile is being recorded; ask again when it is done"))
+			WriteError(w, r, status.Failure(http.StatusConflict, metav1.StatusReasonConflict, "another profile is being recorded; ask again when it is done"))
 			return
 		}
 		defer stop()

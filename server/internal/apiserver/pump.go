@@ -13,40 +13,27 @@ import (
 // eventsPerRead is how many events are taken from a cursor at a time.
 const eventsPerRead = 64
 
-// watchBuffers are what somebody needs who writes events. An idle watch holds
-// none.
+// watchBuffers are what a goroutine needs that writes events. An idle watch
+// holds none.
 type watchBuffers struct {
 	events [eventsPerRead]watchcache.Event
 	used   int // of events, at most
-	bytes  []byte
-	parts  [][]byte // to be sent as if they were joined; they may lie in bytes
-	size   int      // of parts together
+	parts  Parts
 }
 
 var watchBufferPool = sync.Pool{New: func() any {
-	return &watchBuffers{bytes: make([]byte, 0, writeSize)}
+	return &watchBuffers{parts: Parts{Bytes: make([]byte, 0, WriteSize)}}
 }}
 
 // release gives the buffers back, without what they refer to.
 func (b *watchBuffers) release() {
 	clear(b.events[:b.used])
 	b.used = 0
-	b.empty()
-	if cap(b.bytes) > 16*writeSize {
-		b.bytes = make([]byte, 0, writeSize)
+	b.parts.Reset()
+	if cap(b.parts.Bytes) > 16*WriteSize {
+		b.parts.Bytes = make([]byte, 0, WriteSize)
 	}
 	watchBufferPool.Put(b)
-}
-
-// empty drops the parts.
-func (b *watchBuffers) empty() {
-	clear(b.parts)
-	b.parts, b.bytes, b.size = b.parts[:0], b.bytes[:0], 0
-}
-
-func (b *watchBuffers) add(part []byte) {
-	b.parts = append(b.parts, part)
-	b.size += len(part)
 }
 
 // errNotServed ends a stream whose resource is no longer served. The client
@@ -71,7 +58,7 @@ func (t *watchStream) pump() error {
 // resource says now: its watches outlive its changes. It is false if the
 // version is not served any more, or another definition has taken its place.
 func (t *watchStream) followDefinition() bool {
-	res := t.framer.res
+	res := t.framer.Resource()
 	if !res.Stored().Mixed {
 		return true
 	}
@@ -80,8 +67,7 @@ func (t *watchStream) followDefinition() bool {
 		return false
 	}
 	if now != res {
-		t.framer.res = now
-		t.framer.columns = false // they may be others
+		t.framer.SetResource(now)
 	}
 	return true
 }
@@ -90,7 +76,7 @@ func (t *watchStream) followDefinition() bool {
 func (t *watchStream) pumpReady() error {
 	buffers := watchBufferPool.Get().(*watchBuffers)
 	defer buffers.release()
-	out := append(buffers.bytes[:0], t.left.bytes...)
+	out := append(buffers.parts.Bytes[:0], t.left.bytes...)
 	t.left.bytes = nil
 	if t.left.reason != nil {
 		return t.end(out, t.left.reason)
@@ -107,11 +93,11 @@ func (t *watchStream) pumpReady() error {
 		}
 		for i, event := range buffers.events[:n] {
 			var err error
-			if out, err = t.framer.event(t.ctx, out, event, live); err != nil {
+			if out, err = t.framer.AppendEvent(t.ctx, out, event, live); err != nil {
 				t.count(i)
 				return t.end(out, err)
 			}
-			if len(out) >= writeSize || t.out.single() {
+			if len(out) >= WriteSize || t.out.single() {
 				if err := t.out.write(out); err != nil {
 					return err
 				}
@@ -133,7 +119,7 @@ func (t *watchStream) pumpReady() error {
 		}
 	}
 	out, err := t.appendBookmark(out)
-	buffers.bytes = out
+	buffers.parts.Bytes = out
 	if err != nil {
 		return t.end(out, err)
 	}
@@ -152,12 +138,12 @@ func (t *watchStream) pumpReady() error {
 // convertEvents makes what the events show, if a webhook has to, until the
 // stream's time is up at most.
 func (t *watchStream) convertEvents(events []watchcache.Event) error {
-	if t.framer.res.FromStorageBatch == nil || len(events) == 0 {
+	if t.framer.Resource().FromStorageBatch == nil || len(events) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithDeadline(t.ctx, t.watch.Deadline())
 	defer cancel()
-	return t.framer.prepareEvents(ctx, events)
+	return t.framer.Prepare(ctx, events)
 }
 
 // read reads on, after what a convoy has left.
@@ -194,7 +180,7 @@ func (t *watchStream) appendBookmark(out []byte) ([]byte, error) {
 	if !due {
 		return out, nil
 	}
-	out, err := t.framer.bookmark(out, bookmark.Revision, bookmark.InitialEventsEnd)
+	out, err := t.framer.AppendBookmark(out, bookmark.Revision, bookmark.InitialEventsEnd)
 	if err == nil {
 		t.sent.Inc()
 	}
@@ -226,7 +212,7 @@ func (t *watchStream) end(out []byte, reason error) error {
 // fail sends an error event. Whether it arrives makes no difference: the
 // stream ends.
 func (t *watchStream) fail(reason error) {
-	out, err := t.framer.failure(nil, reason)
+	out, err := t.framer.AppendError(nil, reason)
 	if err != nil {
 		t.server.config.Logger.Error("a watch cannot say why it ends", "reason", reason, "error", err)
 		return

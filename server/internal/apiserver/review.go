@@ -7,13 +7,14 @@ import (
 	authenticationv1beta1 "k8s.io/api/authentication/v1beta1"
 
 	"github.com/levelwire/levelwire/server/internal/apiserver/authentication"
+	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
 // createReview answers POST of a create-only kind: a review is answered and
 // forgotten, a Binding is written to its pod.
-func (s *Server) createReview(w http.ResponseWriter, r *http.Request, q *request) error {
-	if q.resource.Kind == "Binding" {
+func (s *Server) createReview(w http.ResponseWriter, r *http.Request, q *request.Info) error {
+	if q.Resource.Kind == "Binding" {
 		return s.bind(w, r, q)
 	}
 	x := &writer{w: w, r: r, q: q}
@@ -21,10 +22,10 @@ func (s *Server) createReview(w http.ResponseWriter, r *http.Request, q *request
 		return err
 	}
 	var err error
-	if x.mediaType, err = bodyType(r); err != nil {
+	if x.mediaType, err = BodyMediaType(r); err != nil {
 		return err
 	}
-	if x.body, err = s.readBody(w, r); err != nil {
+	if x.body, err = ReadBody(w, r, s.config.MaxBodyBytes); err != nil {
 		return err
 	}
 	review, err := x.decode()
@@ -34,18 +35,18 @@ func (s *Server) createReview(w http.ResponseWriter, r *http.Request, q *request
 	if err := s.review(r, q, review); err != nil {
 		return err
 	}
-	return writeObject(w, r, http.StatusCreated, review)
+	return WriteObject(w, r, http.StatusCreated, review)
 }
 
 // review fills in the answer.
-func (s *Server) review(r *http.Request, q *request, review resource.Object) error {
+func (s *Server) review(r *http.Request, q *request.Info, review resource.Object) error {
 	switch v := review.(type) {
 	case *authenticationv1.SelfSubjectReview:
-		v.Status.UserInfo = authentication.UserInfo(q.user)
+		v.Status.UserInfo = authentication.UserInfo(q.User)
 	case *authenticationv1beta1.SelfSubjectReview:
-		v.Status.UserInfo = authentication.UserInfo(q.user)
+		v.Status.UserInfo = authentication.UserInfo(q.User)
 	case *authenticationv1.TokenReview:
 		return s.authenticator.ReviewToken(r.Context(), v)
 	}
-	return s.authorizer.Review(r.Context(), q.user, q.namespace, q.resource.GroupVersionKind().GroupKind(), review)
+	return s.authorizer.Review(r.Context(), q.User, q.Namespace, q.Resource.GroupVersionKind().GroupKind(), review)
 }

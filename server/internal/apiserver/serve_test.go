@@ -296,7 +296,7 @@ func TestErrorsBecomeStatus(t *testing.T) {
 	} {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
-		writeError(w, r, tt.err)
+		WriteError(w, r, tt.err)
 		var status metav1.Status
 		must(t, json.Unmarshal(w.Body.Bytes(), &status))
 		if w.Code != int(tt.code) || status.Code != tt.code || status.Reason != tt.reason || status.Kind != "Status" {
@@ -323,20 +323,20 @@ func TestBodyLimit(t *testing.T) {
 	for _, length := range []int64{11, -1} { // announced, and not
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("12345678901"))
 		r.ContentLength = length
-		_, err := s.readBody(httptest.NewRecorder(), r)
+		_, err := ReadBody(httptest.NewRecorder(), r, s.config.MaxBodyBytes)
 		if status.Of(err).Code != 413 || status.Of(err).Reason != metav1.StatusReasonRequestEntityTooLarge {
 			t.Errorf("length %d: %v", length, err)
 		}
 	}
 	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("1234567890"))
-	if body, err := s.readBody(httptest.NewRecorder(), r); err != nil || len(body) != 10 {
+	if body, err := ReadBody(httptest.NewRecorder(), r, s.config.MaxBodyBytes); err != nil || len(body) != 10 {
 		t.Errorf("at the limit: %q %v", body, err)
 	}
 }
 
 func TestWarningsAreOneLine(t *testing.T) {
 	w := httptest.NewRecorder()
-	addWarning(w, "unknown field \"x\"\nand more")
+	AddWarning(w, "unknown field \"x\"\nand more")
 	if got := w.Header().Get("Warning"); got != `299 - "unknown field \"x\"and more"` {
 		t.Errorf("got %s", got)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/apiserver/authentication"
 	"github.com/levelwire/levelwire/server/internal/apiserver/authorization"
+	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/read"
 	"github.com/levelwire/levelwire/server/internal/status"
@@ -38,10 +39,10 @@ type Server struct {
 // New returns a server, or what is wrong with its configuration. It starts
 // nothing.
 func New(config Config) (*Server, error) {
+	config.setDefaults()
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	config.setDefaults()
 	reader, err := read.New(read.Config{Store: config.Store, Cache: config.Cache, MinWatchTimeout: config.MinWatchTimeout, CatchUpTimeout: config.CatchUpTimeout})
 	if err != nil {
 		return nil, err
@@ -64,7 +65,7 @@ func New(config Config) (*Server, error) {
 
 // route sends a request to the one who answers its path.
 func (s *Server) route(w http.ResponseWriter, r *http.Request) {
-	if t, ok := parsePath(r.URL.Path); ok {
+	if t, ok := request.ParsePath(r.URL.Path); ok {
 		s.serveResource(w, r, t)
 		return
 	}
@@ -72,17 +73,17 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 		s.serveDifference(w, r, collection)
 		return
 	}
-	user, _ := userFrom(r.Context())
+	user := request.RecordFrom(r.Context()).User
 	if err := s.authorizer.Authorize(r.Context(), auth.Attributes{User: user, Verb: strings.ToLower(r.Method), Path: r.URL.Path}); err != nil {
-		writeError(w, r, err)
+		WriteError(w, r, err)
 		return
 	}
 	serve := s.documentHandler(strings.TrimSuffix(r.URL.Path, "/"))
 	switch {
 	case serve == nil:
-		writeError(w, r, status.NoSuchPath())
+		WriteError(w, r, status.NoSuchPath())
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		writeError(w, r, status.Failure(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed,
+		WriteError(w, r, status.Failure(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed,
 			"the server does not allow this method on the requested resource"))
 	default:
 		serve(w, r)

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/registry/patch"
 	"github.com/levelwire/levelwire/server/internal/resource"
@@ -23,17 +24,17 @@ var (
 )
 
 // getSubresource answers GET of any subresource but status.
-func (s *Server) getSubresource(w http.ResponseWriter, r *http.Request, q *request) error {
+func (s *Server) getSubresource(w http.ResponseWriter, r *http.Request, q *request.Info) error {
 	switch {
 	case s.config.Registry == nil:
 		return status.NoSuchPath()
-	case q.subresource == "scale" && q.resource.Scale != nil:
-		scale, err := s.config.Registry.For(q.resource).GetScale(r.Context(), q.namespace, q.name)
+	case q.Subresource == "scale" && q.Resource.Scale != nil:
+		scale, err := s.config.Registry.For(q.Resource).GetScale(r.Context(), q.Namespace, q.Name)
 		if err != nil {
 			return err
 		}
-		return writeResult(w, r, q.ofScale(), http.StatusOK, scale, nil)
-	case s.config.Registry.For(q.resource).HasSubresource(q.subresource) && q.subresource != "finalize":
+		return WriteResult(w, r, ofScale(q), http.StatusOK, scale, nil)
+	case s.config.Registry.For(q.Resource).HasSubresource(q.Subresource) && q.Subresource != "finalize":
 		return s.get(w, r, q)
 	}
 	return status.NoSuchPath()
@@ -41,17 +42,17 @@ func (s *Server) getSubresource(w http.ResponseWriter, r *http.Request, q *reque
 
 // ofScale returns q for the Scale of its object, whose table has columns of its
 // own.
-func (q *request) ofScale() *request {
+func ofScale(q *request.Info) *request.Info {
 	scale := &resource.Resource{Group: scaleKind.Group, Version: scaleKind.Version, Kind: scaleKind.Kind}
 	scale.Columns, scale.Row = builtin.Columns(scaleKind)
 	of := *q
-	of.resource = scale
+	of.Resource = scale
 	return &of
 }
 
 // createSubresource answers POST to a subresource.
-func (s *Server) createSubresource(w http.ResponseWriter, r *http.Request, q *request) error {
-	switch (schema.GroupResource{Group: q.resource.Group, Resource: q.resource.Plural + "/" + q.subresource}).String() {
+func (s *Server) createSubresource(w http.ResponseWriter, r *http.Request, q *request.Info) error {
+	switch (schema.GroupResource{Group: q.Resource.Group, Resource: q.Resource.Plural + "/" + q.Subresource}).String() {
 	case "pods/binding":
 		return s.bind(w, r, q)
 	case "pods/eviction":
@@ -59,15 +60,15 @@ func (s *Server) createSubresource(w http.ResponseWriter, r *http.Request, q *re
 	case "serviceaccounts/token":
 		return s.requestToken(w, r, q)
 	}
-	if s.config.Registry != nil && s.config.Registry.For(q.resource).HasSubresource(q.subresource) {
-		return status.MethodNotSupported(q.resource, q.verb)
+	if s.config.Registry != nil && s.config.Registry.For(q.Resource).HasSubresource(q.Subresource) {
+		return status.MethodNotSupported(q.Resource, q.Verb)
 	}
 	return status.NoSuchPath()
 }
 
 // bind answers POST to pods/binding, and to bindings with the pod's name in
 // the body alone.
-func (s *Server) bind(w http.ResponseWriter, r *http.Request, q *request) error {
+func (s *Server) bind(w http.ResponseWriter, r *http.Request, q *request.Info) error {
 	x, err := s.newWriter(w, r, q, createOptions)
 	if err != nil {
 		return err
@@ -81,20 +82,20 @@ func (s *Server) bind(w http.ResponseWriter, r *http.Request, q *request) error 
 	if err := x.decodeAs(bindingKind, binding); err != nil {
 		return err
 	}
-	name := q.name
+	name := q.Name
 	if name == "" {
 		name = binding.Name
 	}
 	if name == "" {
 		return status.BadRequest("the binding must name the pod in metadata.name")
 	}
-	if _, err := x.registry.Bind(r.Context(), q.namespace, name, binding, x.opts); err != nil {
+	if _, err := x.registry.Bind(r.Context(), q.Namespace, name, binding, x.opts); err != nil {
 		return err
 	}
-	return writeObject(w, r, http.StatusCreated, success())
+	return WriteObject(w, r, http.StatusCreated, success())
 }
 
-func (s *Server) evict(w http.ResponseWriter, r *http.Request, q *request) error {
+func (s *Server) evict(w http.ResponseWriter, r *http.Request, q *request.Info) error {
 	x, err := s.newWriter(w, r, q, createOptions)
 	if err != nil {
 		return err
@@ -109,10 +110,10 @@ func (s *Server) evict(w http.ResponseWriter, r *http.Request, q *request) error
 		}
 		eviction.DeleteOptions.DryRun = []string{metav1.DryRunAll}
 	}
-	if _, err := x.registry.Evict(r.Context(), q.namespace, q.name, eviction); err != nil {
+	if _, err := x.registry.Evict(r.Context(), q.Namespace, q.Name, eviction); err != nil {
 		return err
 	}
-	return writeObject(w, r, http.StatusCreated, success())
+	return WriteObject(w, r, http.StatusCreated, success())
 }
 
 func success() *metav1.Status {
@@ -123,7 +124,7 @@ func success() *metav1.Status {
 }
 
 // updateSubresource answers PUT of a subresource.
-func (s *Server) updateSubresource(w http.ResponseWriter, r *http.Request, q *request) error {
+func (s *Server) updateSubresource(w http.ResponseWriter, r *http.Request, q *request.Info) error {
 	if err := s.writable(q); err != nil {
 		return err
 	}
@@ -131,14 +132,14 @@ func (s *Server) updateSubresource(w http.ResponseWriter, r *http.Request, q *re
 	if err != nil {
 		return err
 	}
-	if q.subresource == "scale" {
+	if q.Subresource == "scale" {
 		return x.updateScale()
 	}
 	replace, err := x.replacement()
 	if err != nil {
 		return err
 	}
-	result, err := x.registry.UpdateSubresource(r.Context(), q.namespace, q.name, q.subresource, replace, registry.UpdateOptions{WriteOptions: x.opts})
+	result, err := x.registry.UpdateSubresource(r.Context(), q.Namespace, q.Name, q.Subresource, replace, registry.UpdateOptions{WriteOptions: x.opts})
 	if err != nil {
 		return err
 	}
@@ -146,13 +147,13 @@ func (s *Server) updateSubresource(w http.ResponseWriter, r *http.Request, q *re
 }
 
 // writable returns nil for a subresource that clients can PUT and PATCH.
-func (s *Server) writable(q *request) error {
+func (s *Server) writable(q *request.Info) error {
 	switch {
 	case s.config.Registry == nil:
-		return status.MethodNotSupported(q.resource, q.verb)
-	case q.subresource == "scale" && q.resource.Scale != nil:
+		return status.MethodNotSupported(q.Resource, q.Verb)
+	case q.Subresource == "scale" && q.Resource.Scale != nil:
 		return nil
-	case s.config.Registry.For(q.resource).HasSubresource(q.subresource):
+	case s.config.Registry.For(q.Resource).HasSubresource(q.Subresource):
 		return nil
 	}
 	return status.NoSuchPath()
@@ -166,17 +167,17 @@ func (x *writer) updateScale() error {
 	if err := x.matchPath(wanted); err != nil {
 		return err
 	}
-	scale, err := x.registry.UpdateScale(x.r.Context(), x.q.namespace, x.q.name, func(*autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
+	scale, err := x.registry.UpdateScale(x.r.Context(), x.q.Namespace, x.q.Name, func(*autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
 		return wanted, nil
 	}, x.opts)
 	if err != nil {
 		return err
 	}
-	return writeObject(x.w, x.r, http.StatusOK, scale)
+	return WriteObject(x.w, x.r, http.StatusOK, scale)
 }
 
 // patchSubresource answers PATCH of a subresource.
-func (s *Server) patchSubresource(w http.ResponseWriter, r *http.Request, q *request) error {
+func (s *Server) patchSubresource(w http.ResponseWriter, r *http.Request, q *request.Info) error {
 	if err := s.writable(q); err != nil {
 		return err
 	}
@@ -184,10 +185,10 @@ func (s *Server) patchSubresource(w http.ResponseWriter, r *http.Request, q *req
 	if err != nil {
 		return err
 	}
-	if q.subresource == "scale" {
+	if q.Subresource == "scale" {
 		return x.patchScale(patch)
 	}
-	result, err := x.registry.PatchSubresource(r.Context(), q.namespace, q.name, q.subresource, patch, x.patchOptions())
+	result, err := x.registry.PatchSubresource(r.Context(), q.Namespace, q.Name, q.Subresource, patch, x.patchOptions())
 	if err != nil {
 		return err
 	}
@@ -203,9 +204,9 @@ func (x *writer) patchScale(patch *patch.Patch) error {
 		}
 		return wanted, x.judge(strict)
 	}
-	scale, err := x.registry.PatchScale(x.r.Context(), x.q.namespace, x.q.name, patch, decode, x.patchOptions())
+	scale, err := x.registry.PatchScale(x.r.Context(), x.q.Namespace, x.q.Name, patch, decode, x.patchOptions())
 	if err != nil {
 		return err
 	}
-	return writeObject(x.w, x.r, http.StatusOK, scale)
+	return WriteObject(x.w, x.r, http.StatusOK, scale)
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/levelwire/levelwire/server/internal/status"
 )
 
-// includeObject reads which part of an object a table's rows carry. The
+// IncludeObject reads which part of an object a table's rows carry. The
 // default is its metadata.
-func includeObject(query url.Values) (metav1.IncludeObjectPolicy, error) {
+func IncludeObject(query url.Values) (metav1.IncludeObjectPolicy, error) {
 	switch policy := metav1.IncludeObjectPolicy(query.Get("includeObject")); policy {
 	case "":
 		return metav1.IncludeMetadata, nil

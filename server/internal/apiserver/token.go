@@ -3,6 +3,7 @@ package apiserver
 import (
 	"net/http"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/status"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +18,7 @@ type Document struct {
 var tokenRequestKind = authenticationv1.SchemeGroupVersion.WithKind("TokenRequest")
 
 // requestToken answers POST to serviceaccounts/token.
-func (s *Server) requestToken(w http.ResponseWriter, r *http.Request, q *request) error {
+func (s *Server) requestToken(w http.ResponseWriter, r *http.Request, q *request.Info) error {
 	if s.config.Issuer == nil {
 		return status.Failure(http.StatusNotImplemented, "NotImplemented", "this server issues no service account tokens: use a client certificate or a static token")
 	}
@@ -25,28 +26,28 @@ func (s *Server) requestToken(w http.ResponseWriter, r *http.Request, q *request
 	if err != nil {
 		return err
 	}
-	request := &authenticationv1.TokenRequest{}
-	if err := x.decodeAs(tokenRequestKind, request); err != nil {
+	tokenRequest := &authenticationv1.TokenRequest{}
+	if err := x.decodeAs(tokenRequestKind, tokenRequest); err != nil {
 		return err
 	}
 	switch {
-	case request.Name != "" && request.Name != q.name:
-		return status.BadRequest("metadata.name: %q must be the name of the service account, %q", request.Name, q.name)
-	case request.Namespace != "" && request.Namespace != q.namespace:
-		return status.BadRequest("metadata.namespace: %q must be the namespace of the service account, %q", request.Namespace, q.namespace)
+	case tokenRequest.Name != "" && tokenRequest.Name != q.Name:
+		return status.BadRequest("metadata.name: %q must be the name of the service account, %q", tokenRequest.Name, q.Name)
+	case tokenRequest.Namespace != "" && tokenRequest.Namespace != q.Namespace:
+		return status.BadRequest("metadata.namespace: %q must be the namespace of the service account, %q", tokenRequest.Namespace, q.Namespace)
 	}
-	if err := s.config.Issuer.IssueToken(r.Context(), q.namespace, q.name, request); err != nil {
+	if err := s.config.Issuer.IssueToken(r.Context(), q.Namespace, q.Name, tokenRequest); err != nil {
 		return err
 	}
-	request.Name, request.Namespace = q.name, q.namespace
-	request.CreationTimestamp = metav1.Now()
-	return writeObject(w, r, http.StatusCreated, request)
+	tokenRequest.Name, tokenRequest.Namespace = q.Name, q.Namespace
+	tokenRequest.CreationTimestamp = metav1.Now()
+	return WriteObject(w, r, http.StatusCreated, tokenRequest)
 }
 
 // serveDocument answers with a document that the server was configured with.
 func serveDocument(d Document) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "public, max-age=3600")
-		writeBody(w, r, http.StatusOK, d.ContentType, d.Body)
+		WriteBody(w, r, http.StatusOK, d.ContentType, d.Body)
 	}
 }

@@ -44,14 +44,14 @@ func (t *watchStream) Wake() watchcache.Starter {
 func (t *watchStream) turn(buffers *watchBuffers) (result outcome) {
 	defer func() {
 		if reason := recover(); reason != nil { // an end of this watch, and not of the process
-			buffers.empty()
+			buffers.parts.Reset()
 			t.panicked(reason)
 			result = stuck
 		}
 	}()
 	for {
 		result = t.collect(buffers)
-		buffers.empty()
+		buffers.parts.Reset()
 		switch {
 		case result == stuck:
 			t.handOver()
@@ -64,7 +64,7 @@ func (t *watchStream) turn(buffers *watchBuffers) (result outcome) {
 
 // panicked has the request's own goroutine tell the client.
 func (t *watchStream) panicked(reason any) {
-	t.server.config.Logger.Error("watch panicked", "resource", t.framer.res.GroupResource(), "panic", reason, "stack", string(debug.Stack()))
+	t.server.config.Logger.Error("watch panicked", "resource", t.framer.Resource().GroupResource(), "panic", reason, "stack", string(debug.Stack()))
 	t.left = leftover{reason: errors.New("this watch caused an internal error, which the server has logged")}
 	t.handOver()
 }
@@ -73,7 +73,7 @@ func (t *watchStream) panicked(reason any) {
 // eventsPerRead events at most. What makes somebody wait, or ends the stream, is
 // left to the request's own goroutine.
 func (t *watchStream) collect(buffers *watchBuffers) outcome {
-	if !t.watch.Begun() || t.framer.res.FromStorageBatch != nil || !t.followDefinition() {
+	if !t.watch.Begun() || t.framer.Resource().FromStorageBatch != nil || !t.followDefinition() {
 		return stuck
 	}
 	for total := 0; total < eventsPerRead; {
@@ -81,20 +81,20 @@ func (t *watchStream) collect(buffers *watchBuffers) outcome {
 			return stuck
 		}
 		n, err := t.read(buffers)
-		if t.framer.res.FromStorageBatch != nil { // since this read
+		if t.framer.Resource().FromStorageBatch != nil { // since this read
 			t.left.events, t.left.read = slices.Clone(buffers.events[:n]), err
 			return stuck
 		}
 		for i, event := range buffers.events[:n] {
-			if buffers.size >= writeSize && !t.send(buffers) {
+			if buffers.parts.Size >= WriteSize && !t.send(buffers) {
 				t.count(i)
-				t.left.bytes, t.left.events = bytes.Join(buffers.parts, nil), slices.Clone(buffers.events[i:n])
+				t.left.bytes, t.left.events = bytes.Join(buffers.parts.Pieces, nil), slices.Clone(buffers.events[i:n])
 				t.left.read = err
 				return stuck
 			}
-			if reason := t.framer.collect(t.ctx, buffers, event); reason != nil {
+			if reason := t.framer.AddEvent(t.ctx, &buffers.parts, event); reason != nil {
 				t.count(i)
-				t.left.bytes, t.left.reason = bytes.Join(buffers.parts, nil), reason
+				t.left.bytes, t.left.reason = bytes.Join(buffers.parts.Pieces, nil), reason
 				return stuck
 			}
 		}
@@ -102,7 +102,7 @@ func (t *watchStream) collect(buffers *watchBuffers) outcome {
 		total += n
 		switch {
 		case !t.send(buffers):
-			t.left.bytes, t.left.read = bytes.Join(buffers.parts, nil), err
+			t.left.bytes, t.left.read = bytes.Join(buffers.parts.Pieces, nil), err
 			return stuck
 		case err != nil:
 			t.left.read = err
@@ -117,18 +117,16 @@ func (t *watchStream) collect(buffers *watchBuffers) outcome {
 // send adds the parts to what is collected for the connection. If there is no
 // room, it is made once.
 func (t *watchStream) send(buffers *watchBuffers) bool {
-	if buffers.size == 0 {
+	if buffers.parts.Size == 0 {
 		return true
 	}
-	if !t.shared.TryWrite(buffers.parts...) {
+	if !t.shared.TryWrite(buffers.parts.Pieces...) {
 		t.convoy.connection.Push()
-		if !t.shared.TryWrite(buffers.parts...) {
+		if !t.shared.TryWrite(buffers.parts.Pieces...) {
 			return false
 		}
 	}
-	if t.info != nil {
-		t.info.written += int64(buffers.size)
-	}
-	buffers.empty()
+	t.record.Written += int64(buffers.parts.Size)
+	buffers.parts.Reset()
 	return true
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/gorilla/websocket"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/read"
 	"github.com/levelwire/levelwire/server/internal/status"
 )
@@ -17,41 +18,41 @@ import (
 // the stream when there is more, it or the convoy of its connection, reads a
 // cursor in the cache's log and writes all that is ready at once: nothing is
 // queued for a client, so a slow one lags at its own expense.
-func (s *Server) watch(w http.ResponseWriter, r *http.Request, q *request) error {
+func (s *Server) watch(w http.ResponseWriter, r *http.Request, q *request.Info) error {
 	if s.isStopping() {
 		return errStopping() // clients take a watch that ends at once for a reason to list
 	}
-	form, err := negotiate(r, offerFor(streamForm, q.resource))
+	form, err := Negotiate(r, WatchOffer.For(q.Resource))
 	if err != nil {
 		return err
 	}
-	include, err := includeObject(q.query)
+	include, err := IncludeObject(q.Query)
 	if err != nil {
 		return err
 	}
-	opts, err := listOptions(q.query)
+	opts, err := listOptions(q.Query)
 	if err != nil {
 		return err
 	}
-	watch, err := s.reader.Watch(q.scope(), &opts)
+	watch, err := s.reader.Watch(q.Scope(), &opts)
 	if err != nil {
 		return err
 	}
 	if r.ProtoMajor == 1 && r.ContentLength != 0 {
-		if _, err := s.readBody(w, r); err != nil { // which ends the time for it
+		if _, err := ReadBody(w, r, s.config.MaxBodyBytes); err != nil { // which ends the time for it
 			return err
 		}
 	}
-	labels := prometheus.Labels{"group": q.resource.Group, "version": q.resource.Version, "resource": q.resource.Plural}
-	q.query = nil // what has been read of it need not be held for as long as the watch is open
+	labels := prometheus.Labels{"group": q.Resource.Group, "version": q.Resource.Version, "resource": q.Resource.Plural}
+	q.Query = nil // what has been read of it need not be held for as long as the watch is open
 	open := s.metrics.watches.With(labels)
 	open.Inc()
 	defer open.Dec()
 	stream := &watchStream{
 		server: s, watch: watch, ctx: r.Context(),
-		framer:     framer{presenter: s.presenter(q.resource, form), include: include},
+		framer:     NewEventEncoder(s.encoder(q.Resource, form), include),
 		sent:       s.metrics.events.With(labels),
-		info:       infoFrom(r.Context()),
+		record:     request.RecordFrom(r.Context()),
 		possession: newPossession(),
 	}
 	if websocket.IsWebSocketUpgrade(r) {
@@ -76,9 +77,9 @@ type watchStream struct {
 	convoy *convoy     // nil unless shared is set
 	ctx    context.Context
 	watch  read.Watch
-	framer framer
+	framer EventEncoder
 	sent   prometheus.Counter
-	info   *requestInfo
+	record *request.Record
 	left   leftover
 }
 
@@ -86,7 +87,7 @@ type watchStream struct {
 // the cursor.
 func (t *watchStream) run() {
 	err := t.watch.Open(t.ctx, t)
-	t.out.begin(t.framer.form.streamType())
+	t.out.begin(t.framer.Form().StreamType())
 	if err != nil {
 		t.fail(err)
 		return

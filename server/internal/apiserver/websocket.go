@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/status"
 )
 
@@ -33,11 +34,11 @@ type socket struct {
 	base64 bool
 	skip   int           // bytes before each event that only a stream needs
 	limit  time.Duration // of one write
-	info   *requestInfo
+	record *request.Record
 }
 
 // openSocket answers the handshake. Its errors are for an HTTP answer.
-func (s *Server) openSocket(w http.ResponseWriter, r *http.Request, form accepted) (*socket, error) {
+func (s *Server) openSocket(w http.ResponseWriter, r *http.Request, form Form) (*socket, error) {
 	upgrader := websocket.Upgrader{
 		ReadBufferSize: socketBuffer, WriteBufferSize: socketBuffer, HandshakeTimeout: s.config.WriteTimeout,
 		Subprotocols: []string{socketBase64, socketBinary},
@@ -48,17 +49,15 @@ func (s *Server) openSocket(w http.ResponseWriter, r *http.Request, form accepte
 		return nil, status.BadRequest("this WebSocket cannot be opened: %v", err)
 	}
 	conn.SetReadLimit(socketRead)
-	k := &socket{conn: conn, kind: websocket.BinaryMessage, limit: s.config.WriteTimeout, info: infoFrom(r.Context())}
+	k := &socket{conn: conn, kind: websocket.BinaryMessage, limit: s.config.WriteTimeout, record: request.RecordFrom(r.Context())}
 	k.base64 = conn.Subprotocol() == socketBase64
-	if k.base64 || form.media == mediaJSON && conn.Subprotocol() == "" {
+	if k.base64 || form.Media == JSON && conn.Subprotocol() == "" {
 		k.kind = websocket.TextMessage
 	}
-	if form.media == mediaProtobuf {
+	if form.Media == Protobuf {
 		k.skip = protobufFrameHead
 	}
-	if k.info != nil {
-		k.info.code = http.StatusSwitchingProtocols
-	}
+	k.record.Code = http.StatusSwitchingProtocols
 	return k, nil
 }
 
@@ -83,9 +82,7 @@ func (k *socket) write(event []byte) error {
 	if err := k.conn.SetWriteDeadline(time.Now().Add(k.limit)); err != nil {
 		return err
 	}
-	if k.info != nil {
-		k.info.written += int64(len(event))
-	}
+	k.record.Written += int64(len(event))
 	return k.conn.WriteMessage(k.kind, event)
 }
 
@@ -110,7 +107,7 @@ func (k *socket) close() {
 
 // watchSocket runs a watch over WebSocket until either side has had enough.
 func (s *Server) watchSocket(w http.ResponseWriter, r *http.Request, stream *watchStream) error {
-	k, err := s.openSocket(w, r, stream.framer.form)
+	k, err := s.openSocket(w, r, stream.framer.Form())
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/status"
@@ -23,7 +24,7 @@ type writer struct {
 	registry   registry.Registry // the verbs on the objects that the request is about
 	w          http.ResponseWriter
 	r          *http.Request
-	q          *request
+	q          *request.Info
 	opts       registry.WriteOptions
 	body       []byte
 	mediaType  string // of body
@@ -31,33 +32,33 @@ type writer struct {
 }
 
 // newWriter reads options and body. A server without a registry is read-only.
-func (s *Server) newWriter(w http.ResponseWriter, r *http.Request, q *request, validate func(metav1.UpdateOptions) (string, field.ErrorList)) (*writer, error) {
+func (s *Server) newWriter(w http.ResponseWriter, r *http.Request, q *request.Info, validate func(metav1.UpdateOptions) (string, field.ErrorList)) (*writer, error) {
 	if s.config.Registry == nil {
-		return nil, status.MethodNotSupported(q.resource, q.verb)
+		return nil, status.MethodNotSupported(q.Resource, q.Verb)
 	}
 	// An answer that the client cannot read must be refused before anything
 	// is written.
-	if _, err := negotiate(r, objectForm); err != nil {
+	if _, err := Negotiate(r, ObjectOffer); err != nil {
 		return nil, err
 	}
-	x := &writer{registry: s.config.Registry.For(q.resource), w: w, r: r, q: q}
+	x := &writer{registry: s.config.Registry.For(q.Resource), w: w, r: r, q: q}
 	if err := x.readOptions(validate); err != nil {
 		return nil, err
 	}
 	var err error
-	if x.mediaType, err = bodyType(r); err != nil {
+	if x.mediaType, err = BodyMediaType(r); err != nil {
 		return nil, err
 	}
-	x.body, err = s.readBody(w, r)
+	x.body, err = ReadBody(w, r, s.config.MaxBodyBytes)
 	return x, err
 }
 
 // readOptions reads the options that all writes but DELETE have in their query.
 func (x *writer) readOptions(validate func(metav1.UpdateOptions) (string, field.ErrorList)) error {
 	o := metav1.UpdateOptions{
-		DryRun:          x.q.query["dryRun"],
-		FieldManager:    x.q.query.Get("fieldManager"),
-		FieldValidation: x.q.query.Get("fieldValidation"),
+		DryRun:          x.q.Query["dryRun"],
+		FieldManager:    x.q.Query.Get("fieldManager"),
+		FieldValidation: x.q.Query.Get("fieldValidation"),
 	}
 	if kind, errs := validate(o); len(errs) > 0 {
 		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
@@ -98,7 +99,7 @@ func updateOptions(o metav1.UpdateOptions) (string, field.ErrorList) {
 }
 
 // create answers POST to a collection.
-func (s *Server) create(w http.ResponseWriter, r *http.Request, q *request) error {
+func (s *Server) create(w http.ResponseWriter, r *http.Request, q *request.Info) error {
 	x, err := s.newWriter(w, r, q, createOptions)
 	if err != nil {
 		return err
@@ -107,7 +108,7 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request, q *request) erro
 	if err != nil {
 		return err
 	}
-	result, err := x.registry.Create(r.Context(), q.namespace, obj, x.opts)
+	result, err := x.registry.Create(r.Context(), q.Namespace, obj, x.opts)
 	if err != nil {
 		return err
 	}
@@ -115,7 +116,7 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request, q *request) erro
 }
 
 // update answers PUT of an object.
-func (s *Server) update(w http.ResponseWriter, r *http.Request, q *request) error {
+func (s *Server) update(w http.ResponseWriter, r *http.Request, q *request.Info) error {
 	x, err := s.newWriter(w, r, q, updateOptions)
 	if err != nil {
 		return err
@@ -124,7 +125,7 @@ func (s *Server) update(w http.ResponseWriter, r *http.Request, q *request) erro
 	if err != nil {
 		return err
 	}
-	result, err := x.registry.Update(r.Context(), q.namespace, q.name, replace, registry.UpdateOptions{WriteOptions: x.opts})
+	result, err := x.registry.Update(r.Context(), q.Namespace, q.Name, replace, registry.UpdateOptions{WriteOptions: x.opts})
 	if err != nil {
 		return err
 	}
@@ -147,7 +148,7 @@ func (x *writer) replacement() (registry.Updater, error) {
 			first = nil
 			return obj, nil
 		}
-		obj, _, _, err := x.q.resource.DecodeBody(x.mediaType, x.body)
+		obj, _, _, err := x.q.Resource.DecodeBody(x.mediaType, x.body)
 		return obj, err
 	}, nil
 }
@@ -156,14 +157,14 @@ func (x *writer) replacement() (registry.Updater, error) {
 func (x *writer) matchPath(obj metav1.Object) error {
 	q := x.q
 	switch name := obj.GetName(); name {
-	case q.name:
+	case q.Name:
 	case "":
-		return status.BadRequest("the name of the object (%s based on URL) was undeterminable: name must be provided", q.name)
+		return status.BadRequest("the name of the object (%s based on URL) was undeterminable: name must be provided", q.Name)
 	default:
-		return status.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", name, q.name)
+		return status.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", name, q.Name)
 	}
-	if ns := obj.GetNamespace(); q.resource.Namespaced && ns != "" && ns != q.namespace {
-		return status.BadRequest("the namespace of the object (%s) does not match the namespace on the request (%s)", ns, q.namespace)
+	if ns := obj.GetNamespace(); q.Resource.Namespaced && ns != "" && ns != q.Namespace {
+		return status.BadRequest("the namespace of the object (%s) does not match the namespace on the request (%s)", ns, q.Namespace)
 	}
 	return nil
 }
@@ -173,5 +174,5 @@ func (x *writer) answer(code int, result *registry.Result) error {
 	if result.Created {
 		code = http.StatusCreated
 	}
-	return writeResult(x.w, x.r, x.q, code, result.Object, result.JSON)
+	return WriteResult(x.w, x.r, x.q, code, result.Object, result.JSON)
 }

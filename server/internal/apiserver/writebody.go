@@ -26,9 +26,9 @@ const maxWarnings = 20
 
 // decode reads the body as an object of the endpoint.
 func (x *writer) decode() (resource.Object, error) {
-	obj, gvk, strict, err := x.q.resource.DecodeBody(x.mediaType, x.body)
+	obj, gvk, strict, err := x.q.Resource.DecodeBody(x.mediaType, x.body)
 	if err != nil {
-		return nil, bodyError(err, gvk, x.q.resource.GroupVersionKind())
+		return nil, bodyError(err, gvk, x.q.Resource.GroupVersionKind())
 	}
 	return obj, x.judge(strict)
 }
@@ -56,12 +56,12 @@ func (x *writer) judge(strict []error) error {
 		for i, err := range strict {
 			texts[i] = err.Error()
 		}
-		kind := x.q.resource.GroupVersionKind()
+		kind := x.q.Resource.GroupVersionKind()
 		return status.BadRequest("%s in version %q cannot be handled as a %s: strict decoding error: %s",
 			kind.Kind, kind.Version, kind.Kind, strings.Join(texts, ", "))
 	}
 	for _, err := range strict {
-		addWarning(x.w, err.Error())
+		AddWarning(x.w, err.Error())
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ func bodyError(err error, got, want schema.GroupVersionKind) error {
 	var kind *resource.KindMismatchError
 	switch {
 	case errors.As(err, &media):
-		return errUnsupportedBody(media.MediaType)
+		return UnsupportedMediaType(media.MediaType)
 	case errors.As(err, &kind):
 		if kind.Got.GroupVersion() != kind.Want.GroupVersion() {
 			return status.BadRequest("the API version in the data (%s) does not match the expected API version (%s)",

@@ -8,34 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestParsePath(t *testing.T) {
-	for path, want := range map[string]target{
-		"/api/v1/pods":                                   {version: "v1", plural: "pods"},
-		"/api/v1/pods/":                                  {version: "v1", plural: "pods"},
-		"/api/v1/namespaces":                             {version: "v1", plural: "namespaces"},
-		"/api/v1/namespaces/a":                           {version: "v1", plural: "namespaces", name: "a"},
-		"/api/v1/namespaces/a/status":                    {version: "v1", plural: "namespaces", name: "a", subresource: "status"},
-		"/api/v1/namespaces/a/finalize":                  {version: "v1", plural: "namespaces", name: "a", subresource: "finalize"},
-		"/api/v1/namespaces/a/pods":                      {version: "v1", namespaced: true, namespace: "a", plural: "pods"},
-		"/api/v1/namespaces/a/pods/b":                    {version: "v1", namespaced: true, namespace: "a", plural: "pods", name: "b"},
-		"/api/v1/namespaces/a/pods/b/log":                {version: "v1", namespaced: true, namespace: "a", plural: "pods", name: "b", subresource: "log"},
-		"/api/v1/namespaces/a/services/b/proxy/x/y":      {version: "v1", namespaced: true, namespace: "a", plural: "services", name: "b", subresource: "proxy", rest: "x/y"},
-		"/api/v1/watch/pods":                             {version: "v1", watch: true, plural: "pods"},
-		"/api/v1/watch/namespaces/a/pods/b":              {version: "v1", watch: true, namespaced: true, namespace: "a", plural: "pods", name: "b"},
-		"/apis/apps/v1/deployments":                      {group: "apps", version: "v1", plural: "deployments"},
-		"/apis/apps/v1/namespaces/a/deployments/b/scale": {group: "apps", version: "v1", namespaced: true, namespace: "a", plural: "deployments", name: "b", subresource: "scale"},
-	} {
-		if got, ok := parsePath(path); !ok || got != want {
-			t.Errorf("%s: got %+v %v, want %+v", path, got, ok, want)
-		}
-	}
-	for _, path := range []string{"", "/", "/api", "/api/v1", "/apis/apps", "/apis/apps/v1", "/version", "/api/v1//pods", "/api/v1/namespaces//pods", "/api/v1/watch"} {
-		if got, ok := parsePath(path); ok {
-			t.Errorf("%q is taken for objects: %+v", path, got)
-		}
-	}
-}
-
 func TestWrongPathsAndMethods(t *testing.T) {
 	c := newCluster(t)
 	seed(c)

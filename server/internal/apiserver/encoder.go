@@ -22,7 +22,7 @@ type formIDs struct {
 	protobuf         watchcache.FormID // the protobuf envelope
 	metadata         watchcache.FormID // JSON of the PartialObjectMetadata, v1
 	metadataProtobuf watchcache.FormID
-	cbor             watchcache.FormID // CBOR as in a list; see presenter.cbor
+	cbor             watchcache.FormID // CBOR as in a list; see Encoder.cbor
 	metadataCBOR     watchcache.FormID
 	row              watchcache.FormID // table row with metadata, v1
 	items            [2 * len(mediaNames)]blockIDs
@@ -33,7 +33,7 @@ type formIDs struct {
 // of a version's name: an object is only ever shown in versions of one kind.
 var knownForms sync.Map
 
-func formsOf(res *resource.Resource) *formIDs {
+func formIDsOf(res *resource.Resource) *formIDs {
 	gvr := res.GroupVersionResource()
 	if res.Stored().Mixed {
 		gvr = schema.GroupVersionResource{Version: res.Version}
@@ -65,24 +65,23 @@ func formsOf(res *resource.Resource) *formIDs {
 
 var newFormsMu sync.Mutex
 
-// presenter turns cached objects into the forms of one resource. It is made
-// per request and immutable.
-type presenter struct {
-	res     *resource.Resource
-	ids     *formIDs
-	form    accepted
-	encodes func(form string) // called for each encode that is not shared yet
-	// passing: what is encoded is not kept with the objects, where it would stay
+// Encoder turns cached objects into one form of one resource. It is made per
+// request and immutable.
+type Encoder struct {
+	res         *resource.Resource
+	ids         *formIDs
+	form        Form
+	countEncode func(form string) // called for each encode that is not shared yet
+	// noCache: what is encoded is not kept with the objects, where it would stay
 	// for as long as they do. What they have is used. Only forms of events are kept:
 	// they go with the history.
-	passing bool
+	noCache bool
 }
 
-func (s *Server) presenter(res *resource.Resource, form accepted) presenter {
-	return presenter{
-		res: res, ids: formsOf(res), form: form, passing: true,
-		encodes: s.metrics.countEncode,
-	}
+// NewEncoder returns an encoder that caches nothing with the objects. encodes is
+// called for each encode whose result was not cached yet.
+func NewEncoder(res *resource.Resource, form Form, encodes func(form string)) Encoder {
+	return Encoder{res: res, ids: formIDsOf(res), form: form, noCache: true, countEncode: encodes}
 }
 
 // isCustom says that objects are unstructured: they have no protobuf form, and
@@ -92,13 +91,13 @@ func isCustom(res *resource.Resource) bool {
 	return custom
 }
 
-// formOf returns a form of an object, and keeps it there unless it is passing.
+// formOf returns a form of an object, and keeps it there unless it is noCache.
 //
 // Requests that want the same form wait for the one that makes it, whatever
 // becomes of their own context. So what a webhook has to make is made before,
 // while nobody waits.
-func (p presenter) formOf(ctx context.Context, o *watchcache.Object, id watchcache.FormID, encode func(*watchcache.Object) ([]byte, error)) ([]byte, error) {
-	if p.passing && !o.HasForm(id, p.res.Generation) {
+func (p Encoder) formOf(ctx context.Context, o *watchcache.Object, id watchcache.FormID, encode func(*watchcache.Object) ([]byte, error)) ([]byte, error) {
+	if p.noCache && !o.HasForm(id, p.res.Generation) {
 		return encode(o)
 	}
 	if p.res.FromStorageBatch != nil && !o.HasForm(id, p.res.Generation) {
@@ -113,7 +112,7 @@ func (p presenter) formOf(ctx context.Context, o *watchcache.Object, id watchcac
 // bytes themselves wherever the shape is the stored one. What a webhook has made
 // is kept in any case, and so is, because that takes no memory, that an object
 // looks as it is stored. Only a webhook makes it block, until ctx ends at most.
-func (p presenter) json(ctx context.Context, o *watchcache.Object) ([]byte, error) {
+func (p Encoder) json(ctx context.Context, o *watchcache.Object) ([]byte, error) {
 	if p.asStored(o) {
 		return o.JSON, nil
 	}
@@ -121,14 +120,14 @@ func (p presenter) json(ctx context.Context, o *watchcache.Object) ([]byte, erro
 		return p.converted(ctx, o)
 	}
 	shown, err := p.formOf(ctx, o, p.ids.shown, func(o *watchcache.Object) ([]byte, error) {
-		p.encodes("json")
+		p.countEncode("json")
 		obj, err := p.res.Decode(ctx, o.JSON)
 		if err != nil {
 			return nil, err
 		}
 		return p.shownAs(o, obj)
 	})
-	if err != nil || !p.passing || !isCached(o, shown) {
+	if err != nil || !p.noCache || !isCached(o, shown) {
 		return shown, err
 	}
 	return o.FormAt(p.ids.shown, p.res.Generation, func(o *watchcache.Object) ([]byte, error) { return o.JSON, nil })
@@ -140,13 +139,13 @@ func isCached(o *watchcache.Object, shown []byte) bool {
 }
 
 // asStored says that the cached bytes are what the resource shows.
-func (p presenter) asStored(o *watchcache.Object) bool {
+func (p Encoder) asStored(o *watchcache.Object) bool {
 	return p.res.Storage == nil || p.res.AsStored != nil && p.res.AsStored(o.JSON, int64(o.Written()))
 }
 
 // shownAs encodes what was made of a cached object. If nothing was changed the
 // cached bytes themselves serve, and need no further memory.
-func (p presenter) shownAs(o *watchcache.Object, obj resource.Object) ([]byte, error) {
+func (p Encoder) shownAs(o *watchcache.Object, obj resource.Object) ([]byte, error) {
 	shown, err := p.res.Marshal(obj)
 	if err == nil && bytes.Equal(shown, o.JSON) {
 		return o.JSON, nil
@@ -156,7 +155,7 @@ func (p presenter) shownAs(o *watchcache.Object, obj resource.Object) ([]byte, e
 
 // decode returns an object in the shape of the resource. What is shown is at
 // hand already if a webhook had to make it.
-func (p presenter) decode(ctx context.Context, o *watchcache.Object) (resource.Object, error) {
+func (p Encoder) decode(ctx context.Context, o *watchcache.Object) (resource.Object, error) {
 	if p.res.FromStorageBatch == nil {
 		return p.res.Decode(ctx, o.JSON)
 	}
@@ -171,9 +170,9 @@ func (p presenter) decode(ctx context.Context, o *watchcache.Object) (resource.O
 // at most.
 const convertAtOnce = 500
 
-// prepare makes the JSON of many objects with few calls of a webhook, if it
+// Prepare makes the JSON of many objects with few calls of a webhook, if it
 // takes one at all.
-func (p presenter) prepare(ctx context.Context, objects iter.Seq[*watchcache.Object]) error {
+func (p Encoder) Prepare(ctx context.Context, objects iter.Seq[*watchcache.Object]) error {
 	if p.res.FromStorageBatch == nil {
 		return nil
 	}
@@ -193,7 +192,7 @@ func (p presenter) prepare(ctx context.Context, objects iter.Seq[*watchcache.Obj
 }
 
 // convert makes the JSON of a batch of objects.
-func (p presenter) convert(ctx context.Context, objects []*watchcache.Object) error {
+func (p Encoder) convert(ctx context.Context, objects []*watchcache.Object) error {
 	if len(objects) == 0 {
 		return nil
 	}
@@ -221,7 +220,7 @@ func (p presenter) convert(ctx context.Context, objects []*watchcache.Object) er
 // object do not wait for each other here, but each for its own call of the
 // webhook, for as long as its context allows; the first that has an answer
 // leaves it to the later ones.
-func (p presenter) converted(ctx context.Context, o *watchcache.Object) ([]byte, error) {
+func (p Encoder) converted(ctx context.Context, o *watchcache.Object) ([]byte, error) {
 	shown, err := o.FormAt(p.ids.shown, p.res.Generation, func(*watchcache.Object) ([]byte, error) { return nil, errNotConverted })
 	if err == nil {
 		return shown, nil
@@ -238,15 +237,15 @@ var errNotConverted = errors.New("the object has not been converted")
 
 // keepConverted returns what an object is shown as, and keeps it. obj is what
 // a webhook has made of the object.
-func (p presenter) keepConverted(o *watchcache.Object, obj resource.Object) ([]byte, error) {
+func (p Encoder) keepConverted(o *watchcache.Object, obj resource.Object) ([]byte, error) {
 	return o.FormAt(p.ids.shown, p.res.Generation, func(o *watchcache.Object) ([]byte, error) {
-		p.encodes("json")
+		p.countEncode("json")
 		return p.shownAs(o, obj)
 	})
 }
 
 // protobuf returns an object's protobuf envelope.
-func (p presenter) protobuf(ctx context.Context, o *watchcache.Object) ([]byte, error) {
+func (p Encoder) protobuf(ctx context.Context, o *watchcache.Object) ([]byte, error) {
 	return p.formOf(ctx, o, p.ids.protobuf, func(o *watchcache.Object) ([]byte, error) {
 		raw, err := p.message(ctx, nil, o)
 		if err != nil {
@@ -257,8 +256,8 @@ func (p presenter) protobuf(ctx context.Context, o *watchcache.Object) ([]byte, 
 }
 
 // message appends an object's bare protobuf message.
-func (p presenter) message(ctx context.Context, dst []byte, o *watchcache.Object) ([]byte, error) {
-	p.encodes("protobuf")
+func (p Encoder) message(ctx context.Context, dst []byte, o *watchcache.Object) ([]byte, error) {
+	p.countEncode("protobuf")
 	if p.res.Storage == nil {
 		return p.res.AppendProtobuf(dst, o.JSON)
 	}
@@ -273,16 +272,16 @@ func (p presenter) message(ctx context.Context, dst []byte, o *watchcache.Object
 // metadata returns the JSON of an object's PartialObjectMetadata. It costs a
 // scan of the metadata and a copy, so it is kept only for events, which many
 // watchers share.
-func (p presenter) metadata(ctx context.Context, o *watchcache.Object, keep bool) ([]byte, error) {
+func (p Encoder) metadata(ctx context.Context, o *watchcache.Object, keep bool) ([]byte, error) {
 	encode := func(o *watchcache.Object) ([]byte, error) {
-		p.encodes("metadata")
+		p.countEncode("metadata")
 		shown, err := p.json(ctx, o)
 		if err != nil {
 			return nil, err
 		}
-		return metadataJSON(p.res, shown, p.form.version), nil
+		return metadataJSON(p.res, shown, p.form.MetaVersion), nil
 	}
-	if !keep || p.form.version != "v1" {
+	if !keep || p.form.MetaVersion != "v1" {
 		return encode(o)
 	}
 	return p.formOf(ctx, o, p.ids.metadata, encode)
@@ -290,16 +289,16 @@ func (p presenter) metadata(ctx context.Context, o *watchcache.Object, keep bool
 
 // metadataProtobuf returns an object's PartialObjectMetadata in the protobuf
 // envelope.
-func (p presenter) metadataProtobuf(ctx context.Context, o *watchcache.Object) ([]byte, error) {
+func (p Encoder) metadataProtobuf(ctx context.Context, o *watchcache.Object) ([]byte, error) {
 	encode := func(o *watchcache.Object) ([]byte, error) {
-		p.encodes("metadata protobuf")
+		p.countEncode("metadata protobuf")
 		shown, err := p.json(ctx, o)
 		if err != nil {
 			return nil, err
 		}
-		return metadataProtobuf(metadataJSON(p.res, shown, p.form.version), p.form.version)
+		return metadataProtobuf(metadataJSON(p.res, shown, p.form.MetaVersion), p.form.MetaVersion)
 	}
-	if p.form.version != "v1" {
+	if p.form.MetaVersion != "v1" {
 		return encode(o)
 	}
 	return p.formOf(ctx, o, p.ids.metadataProtobuf, encode)
@@ -307,8 +306,8 @@ func (p presenter) metadataProtobuf(ctx context.Context, o *watchcache.Object) (
 
 // envelope returns what an object looks like in protobuf in the negotiated
 // shape.
-func (p presenter) envelope(ctx context.Context, o *watchcache.Object) ([]byte, error) {
-	if p.form.as == asMetadata {
+func (p Encoder) envelope(ctx context.Context, o *watchcache.Object) ([]byte, error) {
+	if p.form.As == AsMetadata {
 		return p.metadataProtobuf(ctx, o)
 	}
 	return p.protobuf(ctx, o)
