@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
@@ -24,7 +25,7 @@ const aggregatedType = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupD
 // wantsAggregated says whether v2 is among the alternatives that a client
 // accepts, and preferred to plain JSON. Clients that know only v2beta1 get the
 // plain form.
-func wantsAggregated(clauses []AcceptClause) bool {
+func wantsAggregated(clauses []encoding.AcceptClause) bool {
 	for _, c := range clauses {
 		if c.MediaType != resource.MediaTypeJSON {
 			continue
@@ -58,7 +59,7 @@ func serveAggregated(w http.ResponseWriter, r *http.Request, d *documents, core 
 	}
 	document.once.Do(func() { document.err = document.join(d.groups, core) })
 	if document.err != nil {
-		WriteError(w, r, document.err)
+		encoding.WriteError(w, r, document.err)
 		return
 	}
 	w.Header().Set("ETag", document.tag)
@@ -67,7 +68,7 @@ func serveAggregated(w http.ResponseWriter, r *http.Request, d *documents, core 
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	WriteBody(w, r, http.StatusOK, aggregatedType, document.body)
+	encoding.WriteBody(w, r, http.StatusOK, aggregatedType, document.body)
 }
 
 // join puts the document together from what is kept of each version, so that

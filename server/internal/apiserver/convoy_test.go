@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
@@ -338,7 +339,7 @@ func TestPanicInAConvoyEndsOneWatch(t *testing.T) {
 	stream := &watchStream{
 		record: &request.Record{},
 		server: c.server, watch: watchOf(t, c, cache), ctx: t.Context(),
-		framer: NewEventEncoder(c.server.encoder(things, Form{As: AsTable, MetaVersion: "v1"}), metav1.IncludeMetadata),
+		framer: encoding.NewEventEncoder(c.server.encoder(things, encoding.Form{As: encoding.AsTable, MetaVersion: "v1"}), metav1.IncludeMetadata),
 		sent:   c.server.metrics.events.WithLabelValues("example.com", "v1", "things"),
 		out:    out, convoy: new(convoy), possession: newPossession(),
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/read"
 	"github.com/levelwire/levelwire/server/internal/resource"
@@ -129,7 +130,7 @@ func TestADefinitionThatChangesDuringATurn(t *testing.T) {
 	put("before", 2)
 	stream := &watchStream{
 		record: &request.Record{},
-		server: c.server, watch: watchOf(t, c, cache), ctx: t.Context(), framer: NewEventEncoder(c.server.encoder(first, Form{}), metav1.IncludeMetadata),
+		server: c.server, watch: watchOf(t, c, cache), ctx: t.Context(), framer: encoding.NewEventEncoder(c.server.encoder(first, encoding.Form{}), metav1.IncludeMetadata),
 		sent:   c.server.metrics.events.WithLabelValues("example.com", "v1", "things"),
 		shared: connection, convoy: &convoy{connection: connection}, possession: newPossession(),
 	}
@@ -175,7 +176,7 @@ func TestEventsBeforeOneThatCannotBeShown(t *testing.T) {
 		sent := prometheus.NewCounter(prometheus.CounterOpts{Name: "sent"})
 		stream := &watchStream{
 			record: &request.Record{},
-			server: c.server, watch: watchOf(t, c, cache), ctx: t.Context(), framer: NewEventEncoder(c.server.encoder(things, Form{}), metav1.IncludeMetadata),
+			server: c.server, watch: watchOf(t, c, cache), ctx: t.Context(), framer: encoding.NewEventEncoder(c.server.encoder(things, encoding.Form{}), metav1.IncludeMetadata),
 			sent: sent, out: out, shared: connection, convoy: &convoy{connection: connection}, possession: newPossession(),
 		}
 		must(t, stream.watch.Open(t.Context(), nil))
@@ -226,10 +227,10 @@ func TestListsThatChangeTheirLength(t *testing.T) {
 			}
 		}
 		w := httptest.NewRecorder()
-		form := Form{Media: Protobuf, As: AsMetadata, MetaVersion: "v1"}
+		form := encoding.Form{Media: encoding.Protobuf, As: encoding.AsMetadata, MetaVersion: "v1"}
 		aborted := func() (aborted bool) {
 			defer func() { aborted = recover() == http.ErrAbortHandler }()
-			must(t, WriteList(w, httptest.NewRequest(http.MethodGet, "/", nil), c.server.encoder(things, form), metav1.IncludeMetadata, read.Page{Items: items}))
+			must(t, encoding.WriteList(w, httptest.NewRequest(http.MethodGet, "/", nil), c.server.encoder(things, form), metav1.IncludeMetadata, read.Page{Items: items}))
 			return false
 		}()
 		if aborted != grows {

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/read"
 	"github.com/levelwire/levelwire/server/internal/registry"
@@ -36,9 +37,9 @@ func writeDeleted(w http.ResponseWriter, r *http.Request, q *request.Info, resul
 		code = http.StatusAccepted
 	}
 	if result.Status != nil {
-		return WriteObject(w, r, code, result.Status)
+		return encoding.WriteObject(w, r, code, result.Status)
 	}
-	return WriteResult(w, r, q, code, result.Object, result.JSON)
+	return encoding.WriteResult(w, r, q, code, result.Object, result.JSON)
 }
 
 // deletion reads the options of a DELETE. A server without a registry is
@@ -47,7 +48,7 @@ func (s *Server) deletion(w http.ResponseWriter, r *http.Request, q *request.Inf
 	if s.config.Registry == nil {
 		return reg, nil, status.MethodNotSupported(q.Resource, q.Verb)
 	}
-	if _, err := Negotiate(r, ObjectOffer); err != nil {
+	if _, err := encoding.Negotiate(r, encoding.ObjectOffer); err != nil {
 		return reg, nil, err
 	}
 	opts, err = s.deleteOptions(w, r, q)
@@ -57,13 +58,13 @@ func (s *Server) deletion(w http.ResponseWriter, r *http.Request, q *request.Inf
 // deleteOptions reads the options in the body, and takes those that the body
 // lacks from the query.
 func (s *Server) deleteOptions(w http.ResponseWriter, r *http.Request, q *request.Info) (*metav1.DeleteOptions, error) {
-	body, err := ReadBody(w, r, s.config.MaxBodyBytes)
+	body, err := encoding.ReadBody(w, r, s.config.MaxBodyBytes)
 	if err != nil {
 		return nil, err
 	}
 	opts := &metav1.DeleteOptions{}
 	if len(body) > 0 {
-		kind, err := BodyMediaType(r)
+		kind, err := encoding.BodyMediaType(r)
 		if err != nil {
 			return nil, err
 		}
@@ -79,7 +80,7 @@ func deleteOptionsError(err error) error {
 	var kind *resource.KindMismatchError
 	switch {
 	case errors.As(err, &media):
-		return UnsupportedMediaType(media.MediaType)
+		return encoding.UnsupportedMediaType(media.MediaType)
 	case errors.As(err, &kind):
 		return status.BadRequest("decoded object cannot be converted to DeleteOptions: it is a %s", kind.Got.Kind)
 	}
@@ -129,11 +130,11 @@ func addPreconditions(opts *metav1.DeleteOptions, q *request.Info) {
 // deleteCollection answers DELETE of a collection with the list of the
 // selected objects as they were before.
 func (s *Server) deleteCollection(w http.ResponseWriter, r *http.Request, q *request.Info) error {
-	form, err := Negotiate(r, ListOffer.For(q.Resource))
+	form, err := encoding.Negotiate(r, encoding.ListOffer.For(q.Resource))
 	if err != nil {
 		return err
 	}
-	include, err := IncludeObject(q.Query)
+	include, err := encoding.IncludeObject(q.Query)
 	if err != nil {
 		return err
 	}
@@ -153,7 +154,7 @@ func (s *Server) deleteCollection(w http.ResponseWriter, r *http.Request, q *req
 	if err != nil {
 		return err
 	}
-	return WriteList(w, r, s.encoder(q.Resource, form), include, read.Page{
+	return encoding.WriteList(w, r, s.encoder(q.Resource, form), include, read.Page{
 		Items: slices.Values(deleted.Objects),
 		Meta:  metav1.ListMeta{ResourceVersion: read.FormatResourceVersion(deleted.Revision)},
 	})

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/levelwire/levelwire/internal/difference"
+	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/read"
 	"github.com/levelwire/levelwire/server/internal/status"
@@ -28,7 +29,7 @@ func (s *Server) serveDifference(w http.ResponseWriter, r *http.Request, path st
 		err = s.difference(w, r, q)
 	}
 	if err != nil {
-		WriteError(w, r, err)
+		encoding.WriteError(w, r, err)
 	}
 }
 
@@ -70,11 +71,11 @@ func (s *Server) difference(w http.ResponseWriter, r *http.Request, q *request.I
 	if err != nil || kind != difference.MediaType {
 		return status.Failure(http.StatusUnsupportedMediaType, "UnsupportedMediaType", "a digest has the media type "+difference.MediaType)
 	}
-	form, err := NegotiateDifference(r, q.Resource)
+	form, err := encoding.NegotiateDifference(r, q.Resource)
 	if err != nil {
 		return err
 	}
-	body, err := ReadBody(w, r, s.config.MaxBodyBytes)
+	body, err := encoding.ReadBody(w, r, s.config.MaxBodyBytes)
 	if err != nil {
 		return err
 	}
@@ -97,7 +98,7 @@ func (s *Server) difference(w http.ResponseWriter, r *http.Request, q *request.I
 	if err := encoder.Prepare(r.Context(), d.Sent()); err != nil {
 		return err
 	}
-	answer := NewAnswer(w, r, mime.FormatMediaType(difference.MediaType, map[string]string{"items": form.ContentType()}))
+	answer := encoding.NewAnswer(w, r, mime.FormatMediaType(difference.MediaType, map[string]string{"items": form.ContentType()}))
 	err = writeDifference(r.Context(), answer, encoder, d)
 	if err == nil {
 		err = answer.Finish()
@@ -109,7 +110,7 @@ func (s *Server) difference(w http.ResponseWriter, r *http.Request, q *request.I
 }
 
 // writeDifference writes the answer.
-func writeDifference(ctx context.Context, a *Answer, p Encoder, d *read.Difference) error {
+func writeDifference(ctx context.Context, a *encoding.Answer, p encoding.Encoder, d *read.Difference) error {
 	if _, err := a.Write(d.Header.Append(nil, d.Bits())); err != nil {
 		return err
 	}

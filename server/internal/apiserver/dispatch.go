@@ -3,6 +3,7 @@ package apiserver
 import (
 	"net/http"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/status"
 )
@@ -17,20 +18,20 @@ func (s *Server) serveResource(w http.ResponseWriter, r *http.Request, t request
 	user := request.RecordFrom(r.Context()).User
 	q, err := request.Resolve(r, t, s.lookup)
 	if err != nil {
-		WriteError(w, r, err)
+		encoding.WriteError(w, r, err)
 		return
 	}
 	q.User = user
 	request.RecordFrom(r.Context()).Info = q
 	if err := s.authorizer.Authorize(r.Context(), q.AuthorizationAttributes(r)); err != nil {
-		WriteError(w, r, err)
+		encoding.WriteError(w, r, err)
 		return
 	}
 	if q.Resource.Deprecation != "" {
-		AddWarning(w, q.Resource.Deprecation)
+		encoding.AddWarning(w, q.Resource.Deprecation)
 	}
 	if err := s.handlerOf(q)(w, r, q); err != nil {
-		WriteError(w, r, err)
+		encoding.WriteError(w, r, err)
 	}
 }
 

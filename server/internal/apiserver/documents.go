@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/openapi"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/status"
@@ -126,12 +127,12 @@ func (s *Server) described() *documents { return s.documents.get(s.config.Resour
 func (s *Server) serveGroups(w http.ResponseWriter, r *http.Request) {
 	d := s.described()
 	core := strings.Trim(r.URL.Path, "/") == "api"
-	if wantsAggregated(ParseAccept(strings.Join(r.Header.Values("Accept"), ","))) {
+	if wantsAggregated(encoding.ParseAccept(strings.Join(r.Header.Values("Accept"), ","))) {
 		serveAggregated(w, r, d, core)
 		return
 	}
 	if core {
-		Respond(w, r, &metav1.APIVersions{
+		encoding.Respond(w, r, &metav1.APIVersions{
 			TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"},
 			ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: r.Host}},
 		})
@@ -143,7 +144,7 @@ func (s *Server) serveGroups(w http.ResponseWriter, r *http.Request) {
 			list.Groups = append(list.Groups, apiGroup(g))
 		}
 	}
-	Respond(w, r, list)
+	encoding.Respond(w, r, list)
 }
 
 // serveGroup answers /api/v1, /apis/GROUP and /apis/GROUP/VERSION.
@@ -158,7 +159,7 @@ func (s *Server) serveGroup(w http.ResponseWriter, r *http.Request) {
 		if g := d.byName[parts[1]]; g != nil && g.name != "" {
 			group := apiGroup(g)
 			group.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
-			Respond(w, r, &group)
+			encoding.Respond(w, r, &group)
 			return
 		}
 	case parts[0] == "apis" && len(parts) == 3 && parts[1] != "":
@@ -166,14 +167,14 @@ func (s *Server) serveGroup(w http.ResponseWriter, r *http.Request) {
 	}
 	v := d.version(gv)
 	if v == nil {
-		WriteError(w, r, status.NoSuchPath())
+		encoding.WriteError(w, r, status.NoSuchPath())
 		return
 	}
 	list := &metav1.APIResourceList{
 		TypeMeta:     metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
 		GroupVersion: gv.String(), APIResources: apiResources(v.resources),
 	}
-	Respond(w, r, list)
+	encoding.Respond(w, r, list)
 }
 
 // serveIndex lists the paths, as GET / does everywhere.
@@ -195,8 +196,8 @@ func (s *Server) serveIndex(w http.ResponseWriter, r *http.Request) {
 func writeJSON(w http.ResponseWriter, r *http.Request, document any) {
 	body, err := json.Marshal(document)
 	if err != nil {
-		WriteError(w, r, err)
+		encoding.WriteError(w, r, err)
 		return
 	}
-	WriteBody(w, r, http.StatusOK, resource.MediaTypeJSON, body)
+	encoding.WriteBody(w, r, http.StatusOK, resource.MediaTypeJSON, body)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/status"
 )
@@ -31,7 +32,7 @@ func TestWhatIsLogged(t *testing.T) {
 		record := &request.Record{}
 		r := httptest.NewRequest(http.MethodGet, "/api/v1/pods", nil)
 		r = r.WithContext(request.WithRecord(r.Context(), record))
-		WriteError(request.NewRecorder(httptest.NewRecorder(), record), r, tt.err)
+		encoding.WriteError(request.NewRecorder(httptest.NewRecorder(), record), r, tt.err)
 		s.observe(r, record, time.Now())
 		if logged := log.Len() > 0; logged != tt.logged {
 			t.Errorf("%s: logged %q", name, log.String())

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/levelwire/levelwire/server/internal/apiserver/authentication"
+	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/status"
@@ -34,12 +35,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 	user, err := s.authenticator.Authenticate(r)
 	if err != nil {
-		WriteError(rec, r, err)
+		encoding.WriteError(rec, r, err)
 		return
 	}
 	record.User = user
 	if record.User, err = s.authorizer.Impersonate(r, user); err != nil {
-		WriteError(rec, r, err)
+		encoding.WriteError(rec, r, err)
 		return
 	}
 	if r.Method != http.MethodGet {
@@ -64,7 +65,7 @@ func (s *Server) recoverPanic(w *request.Recorder, r *http.Request, record *requ
 	if record.Code != 0 {
 		panic(http.ErrAbortHandler)
 	}
-	WriteError(w, r, fmt.Errorf("this request caused an internal error, which the server has logged: %s %s", r.Method, r.URL.Path))
+	encoding.WriteError(w, r, fmt.Errorf("this request caused an internal error, which the server has logged: %s %s", r.Method, r.URL.Path))
 }
 
 // limited admits the request, bounds its time, and routes it. Watches have
@@ -84,7 +85,7 @@ func (s *Server) limited(w http.ResponseWriter, r *http.Request) {
 			defer func() { <-slots }()
 		default:
 			s.metrics.rejected.Inc()
-			WriteError(w, r, status.TooManyRequests("the server has received too many requests and has asked us to try again later", 1))
+			encoding.WriteError(w, r, status.TooManyRequests("the server has received too many requests and has asked us to try again later", 1))
 			return
 		}
 	}

@@ -3,13 +3,14 @@ package apiserver
 import (
 	"net/http"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
 // get answers with one object from the cache.
 func (s *Server) get(w http.ResponseWriter, r *http.Request, q *request.Info) error {
-	form, err := Negotiate(r, ObjectOffer.For(q.Resource))
+	form, err := encoding.Negotiate(r, encoding.ObjectOffer.For(q.Resource))
 	if err != nil {
 		return err
 	}
@@ -21,11 +22,11 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, q *request.Info) er
 	if err != nil {
 		return err
 	}
-	WriteBody(w, r, http.StatusOK, form.ContentType(), body)
+	encoding.WriteBody(w, r, http.StatusOK, form.ContentType(), body)
 	return nil
 }
 
 // encoder returns the encoder of an answer.
-func (s *Server) encoder(res *resource.Resource, form Form) Encoder {
-	return NewEncoder(res, form, s.metrics.countEncode)
+func (s *Server) encoder(res *resource.Resource, form encoding.Form) encoding.Encoder {
+	return encoding.NewEncoder(res, form, s.metrics.countEncode)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/status"
 )
 
@@ -85,7 +86,7 @@ func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request) {
 	if single {
 		list = slices.DeleteFunc(list, func(c HealthCheck) bool { return c.Name != name })
 		if len(list) == 0 {
-			WriteError(w, r, status.NoSuchPath())
+			encoding.WriteError(w, r, status.NoSuchPath())
 			return
 		}
 	}
@@ -123,5 +124,5 @@ func runChecks(ctx context.Context, list []HealthCheck, exclude []string) (repor
 
 func writeText(w http.ResponseWriter, r *http.Request, code int, text string) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	WriteBody(w, r, code, "text/plain; charset=utf-8", []byte(text))
+	encoding.WriteBody(w, r, code, "text/plain; charset=utf-8", []byte(text))
 }

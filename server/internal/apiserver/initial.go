@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+
+	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 )
 
 // gatherer writes several slices as if they were joined.
@@ -36,7 +38,7 @@ func (t *watchStream) writeInitial() error {
 	snapshot, selection := t.watch.TakeInitial()
 	gather := gathererOf(body.w)
 	var joined []byte
-	err := t.framer.WriteState(t.ctx, snapshot, selection, func(ctx context.Context, parts Parts, events int) error {
+	err := t.framer.WriteState(t.ctx, snapshot, selection, func(ctx context.Context, parts encoding.Parts, events int) error {
 		if err := ctx.Err(); err != nil {
 			return connectionError{err}
 		}

@@ -13,6 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 	"github.com/levelwire/levelwire/storage"
@@ -34,7 +35,7 @@ func TestInitialEventsAreEventsOneByOne(t *testing.T) {
 		"application/json;as=PartialObjectMetadata;v=v1beta1;g=meta.k8s.io",
 		"application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
 	} {
-		form, err := Negotiate(&http.Request{Header: http.Header{"Accept": {accept}}, URL: &url.URL{}}, ObjectOffer)
+		form, err := encoding.Negotiate(&http.Request{Header: http.Header{"Accept": {accept}}, URL: &url.URL{}}, encoding.ObjectOffer)
 		must(t, err)
 		for _, path := range []string{"/api/v1/pods?", "/api/v1/pods?" + oneByOne, "/api/v1/namespaces/team-01/pods?", "/api/v1/namespaces/none/pods?"} {
 			selection := &watchcache.Selection{}
@@ -43,7 +44,7 @@ func TestInitialEventsAreEventsOneByOne(t *testing.T) {
 			} else if path == "/api/v1/namespaces/none/pods?" {
 				selection.Namespace = "none"
 			}
-			f := NewEventEncoder(c.server.encoder(c.pods, form), metav1.IncludeMetadata)
+			f := encoding.NewEventEncoder(c.server.encoder(c.pods, form), metav1.IncludeMetadata)
 			var want []byte
 			for o := range snapshot.Range("", "") {
 				if selection.Namespace == "" || selection.Namespace == o.Attributes.Namespace {

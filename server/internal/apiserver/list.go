@@ -3,17 +3,18 @@ package apiserver
 import (
 	"net/http"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 )
 
 // list answers with the objects of a collection, all of one revision. Its JSON is
 // the concatenation of the cached objects.
 func (s *Server) list(w http.ResponseWriter, r *http.Request, q *request.Info) error {
-	form, err := Negotiate(r, ListOffer.For(q.Resource))
+	form, err := encoding.Negotiate(r, encoding.ListOffer.For(q.Resource))
 	if err != nil {
 		return err
 	}
-	include, err := IncludeObject(q.Query)
+	include, err := encoding.IncludeObject(q.Query)
 	if err != nil {
 		return err
 	}
@@ -29,5 +30,5 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, q *request.Info) e
 	if err := encoder.Prepare(r.Context(), page.Items); err != nil {
 		return err
 	}
-	return WriteList(w, r, encoder, include, page)
+	return encoding.WriteList(w, r, encoder, include, page)
 }

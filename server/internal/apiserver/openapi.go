@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/openapi"
 	"github.com/levelwire/levelwire/server/internal/resource"
@@ -155,7 +156,7 @@ func (s *Server) serveOpenAPIv2(w http.ResponseWriter, r *http.Request) {
 	d := s.described()
 	if d.openAPI.v2.json.Load() == nil {
 		if err := s.openAPI.v2(d); err != nil {
-			WriteError(w, r, err)
+			encoding.WriteError(w, r, err)
 			return
 		}
 	}
@@ -166,7 +167,7 @@ func (s *Server) serveOpenAPIv3Index(w http.ResponseWriter, r *http.Request) {
 	d := s.described()
 	if d.openAPI.index.json.Load() == nil {
 		if err := s.openAPI.index(d); err != nil {
-			WriteError(w, r, err)
+			encoding.WriteError(w, r, err)
 			return
 		}
 	}
@@ -180,12 +181,12 @@ func (s *Server) serveOpenAPIv3(w http.ResponseWriter, r *http.Request) {
 	place := strings.TrimPrefix(strings.TrimSuffix(r.URL.Path, "/"), "/openapi/v3/")
 	v := s.described().place(place)
 	if v == nil {
-		WriteError(w, r, status.NoSuchPath())
+		encoding.WriteError(w, r, status.NoSuchPath())
 		return
 	}
 	if v.openAPI.json.Load() == nil {
 		if err := s.openAPI.v3(v); err != nil {
-			WriteError(w, r, err)
+			encoding.WriteError(w, r, err)
 			return
 		}
 	}
@@ -223,13 +224,13 @@ func (s *Server) serveOpenAPI(w http.ResponseWriter, r *http.Request, d *openAPI
 	case binary:
 		if d.protobuf.Load() == nil {
 			if err := s.openAPI.protobuf(d, encode); err != nil {
-				WriteError(w, r, err)
+				encoding.WriteError(w, r, err)
 				return
 			}
 		}
 		writeDocument(w, r, binary, d.protobuf.Load())
 	default:
-		WriteError(w, r, status.NotAcceptable(resource.MediaTypeJSON+", "+binary))
+		encoding.WriteError(w, r, status.NotAcceptable(resource.MediaTypeJSON+", "+binary))
 	}
 }
 
@@ -240,7 +241,7 @@ func documentType(r *http.Request, binary string) string {
 	if strings.TrimSpace(header) == "" {
 		return resource.MediaTypeJSON
 	}
-	for _, clause := range ParseAccept(strings.ReplaceAll(header, "@", ".")) {
+	for _, clause := range encoding.ParseAccept(strings.ReplaceAll(header, "@", ".")) {
 		switch clause.MediaType {
 		case resource.MediaTypeJSON, "application/*", "*/*":
 			return resource.MediaTypeJSON
@@ -258,14 +259,14 @@ func writeDocument(w http.ResponseWriter, r *http.Request, contentType string, d
 	header.Set("Content-Type", contentType)
 	header.Set("ETag", `"`+d.Hash+`"`)
 	header.Set("Vary", "Accept, Accept-Encoding")
-	if AcceptsGzip(r) {
+	if encoding.AcceptsGzip(r) {
 		header.Set("Content-Encoding", "gzip")
 		http.ServeContent(w, r, "", d.Made, bytes.NewReader(d.Gzip))
 		return
 	}
 	content, err := d.Content()
 	if err != nil {
-		WriteError(w, r, err)
+		encoding.WriteError(w, r, err)
 		return
 	}
 	http.ServeContent(w, r, "", d.Made, bytes.NewReader(content))

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/registry/patch"
@@ -47,7 +48,7 @@ func (s *Server) newPatcher(w http.ResponseWriter, r *http.Request, q *request.I
 
 // patchType returns the patch type in the Content-Type, known or not.
 func patchType(r *http.Request) types.PatchType {
-	kind, err := BodyMediaType(r)
+	kind, err := encoding.BodyMediaType(r)
 	if err != nil {
 		return types.PatchType(r.Header.Get("Content-Type"))
 	}

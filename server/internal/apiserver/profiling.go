@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -61,7 +62,7 @@ func (s *Server) profileOverTime(start func(http.ResponseWriter) (stop func(), e
 		if text := r.URL.Query().Get("seconds"); text != "" {
 			seconds, err := strconv.ParseFloat(text, 64)
 			if err != nil || math.IsNaN(seconds) || seconds <= 0 || seconds >= s.config.RequestTimeout.Seconds() {
-				WriteError(w, r, status.BadRequest("seconds=%s: it must be a number above 0 and below %v", text, s.config.RequestTimeout.Seconds()))
+				encoding.WriteError(w, r, status.BadRequest("seconds=%s: it must be a number above 0 and below %v", text, s.config.RequestTimeout.Seconds()))
 				return
 			}
 			length = time.Duration(seconds * float64(time.Second))
@@ -70,7 +71,7 @@ func (s *Server) profileOverTime(start func(http.ResponseWriter) (stop func(), e
 		stop, err := start(w)
 		if err != nil {
 			w.Header().Del("Content-Type")
-			WriteError(w, r, status.Failure(http.StatusConflict, metav1.StatusReasonConflict, "another profile is being recorded; ask again when it is done"))
+			encoding.WriteError(w, r, status.Failure(http.StatusConflict, metav1.StatusReasonConflict, "another profile is being recorded; ask again when it is done"))
 			return
 		}
 		defer stop()

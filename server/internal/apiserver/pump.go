@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/read"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 )
@@ -18,11 +19,11 @@ const eventsPerRead = 64
 type watchBuffers struct {
 	events [eventsPerRead]watchcache.Event
 	used   int // of events, at most
-	parts  Parts
+	parts  encoding.Parts
 }
 
 var watchBufferPool = sync.Pool{New: func() any {
-	return &watchBuffers{parts: Parts{Bytes: make([]byte, 0, WriteSize)}}
+	return &watchBuffers{parts: encoding.Parts{Bytes: make([]byte, 0, encoding.WriteSize)}}
 }}
 
 // release gives the buffers back, without what they refer to.
@@ -30,8 +31,8 @@ func (b *watchBuffers) release() {
 	clear(b.events[:b.used])
 	b.used = 0
 	b.parts.Reset()
-	if cap(b.parts.Bytes) > 16*WriteSize {
-		b.parts.Bytes = make([]byte, 0, WriteSize)
+	if cap(b.parts.Bytes) > 16*encoding.WriteSize {
+		b.parts.Bytes = make([]byte, 0, encoding.WriteSize)
 	}
 	watchBufferPool.Put(b)
 }
@@ -97,7 +98,7 @@ func (t *watchStream) pumpReady() error {
 				t.count(i)
 				return t.end(out, err)
 			}
-			if len(out) >= WriteSize || t.out.single() {
+			if len(out) >= encoding.WriteSize || t.out.single() {
 				if err := t.out.write(out); err != nil {
 					return err
 				}

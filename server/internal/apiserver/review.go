@@ -7,6 +7,7 @@ import (
 	authenticationv1beta1 "k8s.io/api/authentication/v1beta1"
 
 	"github.com/levelwire/levelwire/server/internal/apiserver/authentication"
+	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
@@ -22,10 +23,10 @@ func (s *Server) createReview(w http.ResponseWriter, r *http.Request, q *request
 		return err
 	}
 	var err error
-	if x.mediaType, err = BodyMediaType(r); err != nil {
+	if x.mediaType, err = encoding.BodyMediaType(r); err != nil {
 		return err
 	}
-	if x.body, err = ReadBody(w, r, s.config.MaxBodyBytes); err != nil {
+	if x.body, err = encoding.ReadBody(w, r, s.config.MaxBodyBytes); err != nil {
 		return err
 	}
 	review, err := x.decode()
@@ -35,7 +36,7 @@ func (s *Server) createReview(w http.ResponseWriter, r *http.Request, q *request
 	if err := s.review(r, q, review); err != nil {
 		return err
 	}
-	return WriteObject(w, r, http.StatusCreated, review)
+	return encoding.WriteObject(w, r, http.StatusCreated, review)
 }
 
 // review fills in the answer.

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/internal/pki"
+	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/read"
 	"github.com/levelwire/levelwire/server/internal/resource"
@@ -296,7 +297,7 @@ func TestErrorsBecomeStatus(t *testing.T) {
 	} {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
-		WriteError(w, r, tt.err)
+		encoding.WriteError(w, r, tt.err)
 		var status metav1.Status
 		must(t, json.Unmarshal(w.Body.Bytes(), &status))
 		if w.Code != int(tt.code) || status.Code != tt.code || status.Reason != tt.reason || status.Kind != "Status" {
@@ -323,20 +324,20 @@ func TestBodyLimit(t *testing.T) {
 	for _, length := range []int64{11, -1} { // announced, and not
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("12345678901"))
 		r.ContentLength = length
-		_, err := ReadBody(httptest.NewRecorder(), r, s.config.MaxBodyBytes)
+		_, err := encoding.ReadBody(httptest.NewRecorder(), r, s.config.MaxBodyBytes)
 		if status.Of(err).Code != 413 || status.Of(err).Reason != metav1.StatusReasonRequestEntityTooLarge {
 			t.Errorf("length %d: %v", length, err)
 		}
 	}
 	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("1234567890"))
-	if body, err := ReadBody(httptest.NewRecorder(), r, s.config.MaxBodyBytes); err != nil || len(body) != 10 {
+	if body, err := encoding.ReadBody(httptest.NewRecorder(), r, s.config.MaxBodyBytes); err != nil || len(body) != 10 {
 		t.Errorf("at the limit: %q %v", body, err)
 	}
 }
 
 func TestWarningsAreOneLine(t *testing.T) {
 	w := httptest.NewRecorder()
-	AddWarning(w, "unknown field \"x\"\nand more")
+	encoding.AddWarning(w, "unknown field \"x\"\nand more")
 	if got := w.Header().Get("Warning"); got != `299 - "unknown field \"x\"and more"` {
 		t.Errorf("got %s", got)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/apiserver/authentication"
 	"github.com/levelwire/levelwire/server/internal/apiserver/authorization"
+	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/read"
@@ -75,15 +76,15 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	}
 	user := request.RecordFrom(r.Context()).User
 	if err := s.authorizer.Authorize(r.Context(), auth.Attributes{User: user, Verb: strings.ToLower(r.Method), Path: r.URL.Path}); err != nil {
-		WriteError(w, r, err)
+		encoding.WriteError(w, r, err)
 		return
 	}
 	serve := s.documentHandler(strings.TrimSuffix(r.URL.Path, "/"))
 	switch {
 	case serve == nil:
-		WriteError(w, r, status.NoSuchPath())
+		encoding.WriteError(w, r, status.NoSuchPath())
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		WriteError(w, r, status.Failure(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed,
+		encoding.WriteError(w, r, status.Failure(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed,
 			"the server does not allow this method on the requested resource"))
 	default:
 		serve(w, r)

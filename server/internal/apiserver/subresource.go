@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/registry/patch"
@@ -33,7 +34,7 @@ func (s *Server) getSubresource(w http.ResponseWriter, r *http.Request, q *reque
 		if err != nil {
 			return err
 		}
-		return WriteResult(w, r, ofScale(q), http.StatusOK, scale, nil)
+		return encoding.WriteResult(w, r, ofScale(q), http.StatusOK, scale, nil)
 	case s.config.Registry.For(q.Resource).HasSubresource(q.Subresource) && q.Subresource != "finalize":
 		return s.get(w, r, q)
 	}
@@ -92,7 +93,7 @@ func (s *Server) bind(w http.ResponseWriter, r *http.Request, q *request.Info) e
 	if _, err := x.registry.Bind(r.Context(), q.Namespace, name, binding, x.opts); err != nil {
 		return err
 	}
-	return WriteObject(w, r, http.StatusCreated, success())
+	return encoding.WriteObject(w, r, http.StatusCreated, success())
 }
 
 func (s *Server) evict(w http.ResponseWriter, r *http.Request, q *request.Info) error {
@@ -113,7 +114,7 @@ func (s *Server) evict(w http.ResponseWriter, r *http.Request, q *request.Info) 
 	if _, err := x.registry.Evict(r.Context(), q.Namespace, q.Name, eviction); err != nil {
 		return err
 	}
-	return WriteObject(w, r, http.StatusCreated, success())
+	return encoding.WriteObject(w, r, http.StatusCreated, success())
 }
 
 func success() *metav1.Status {
@@ -173,7 +174,7 @@ func (x *writer) updateScale() error {
 	if err != nil {
 		return err
 	}
-	return WriteObject(x.w, x.r, http.StatusOK, scale)
+	return encoding.WriteObject(x.w, x.r, http.StatusOK, scale)
 }
 
 // patchSubresource answers PATCH of a subresource.
@@ -208,5 +209,5 @@ func (x *writer) patchScale(patch *patch.Patch) error {
 	if err != nil {
 		return err
 	}
-	return WriteObject(x.w, x.r, http.StatusOK, scale)
+	return encoding.WriteObject(x.w, x.r, http.StatusOK, scale)
 }

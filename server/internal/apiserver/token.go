@@ -3,6 +3,7 @@ package apiserver
 import (
 	"net/http"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/status"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -41,13 +42,13 @@ func (s *Server) requestToken(w http.ResponseWriter, r *http.Request, q *request
 	}
 	tokenRequest.Name, tokenRequest.Namespace = q.Name, q.Namespace
 	tokenRequest.CreationTimestamp = metav1.Now()
-	return WriteObject(w, r, http.StatusCreated, tokenRequest)
+	return encoding.WriteObject(w, r, http.StatusCreated, tokenRequest)
 }
 
 // serveDocument answers with a document that the server was configured with.
 func serveDocument(d Document) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "public, max-age=3600")
-		WriteBody(w, r, http.StatusOK, d.ContentType, d.Body)
+		encoding.WriteBody(w, r, http.StatusOK, d.ContentType, d.Body)
 	}
 }

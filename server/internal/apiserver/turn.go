@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"slices"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 )
 
@@ -86,7 +87,7 @@ func (t *watchStream) collect(buffers *watchBuffers) outcome {
 			return stuck
 		}
 		for i, event := range buffers.events[:n] {
-			if buffers.parts.Size >= WriteSize && !t.send(buffers) {
+			if buffers.parts.Size >= encoding.WriteSize && !t.send(buffers) {
 				t.count(i)
 				t.left.bytes, t.left.events = bytes.Join(buffers.parts.Pieces, nil), slices.Clone(buffers.events[i:n])
 				t.left.read = err

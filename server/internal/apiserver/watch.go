@@ -8,6 +8,7 @@ import (
 	"github.com/gorilla/websocket"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/read"
 	"github.com/levelwire/levelwire/server/internal/status"
@@ -22,11 +23,11 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, q *request.Info) 
 	if s.isStopping() {
 		return errStopping() // clients take a watch that ends at once for a reason to list
 	}
-	form, err := Negotiate(r, WatchOffer.For(q.Resource))
+	form, err := encoding.Negotiate(r, encoding.WatchOffer.For(q.Resource))
 	if err != nil {
 		return err
 	}
-	include, err := IncludeObject(q.Query)
+	include, err := encoding.IncludeObject(q.Query)
 	if err != nil {
 		return err
 	}
@@ -39,7 +40,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, q *request.Info) 
 		return err
 	}
 	if r.ProtoMajor == 1 && r.ContentLength != 0 {
-		if _, err := ReadBody(w, r, s.config.MaxBodyBytes); err != nil { // which ends the time for it
+		if _, err := encoding.ReadBody(w, r, s.config.MaxBodyBytes); err != nil { // which ends the time for it
 			return err
 		}
 	}
@@ -50,7 +51,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, q *request.Info) 
 	defer open.Dec()
 	stream := &watchStream{
 		server: s, watch: watch, ctx: r.Context(),
-		framer:     NewEventEncoder(s.encoder(q.Resource, form), include),
+		framer:     encoding.NewEventEncoder(s.encoder(q.Resource, form), include),
 		sent:       s.metrics.events.With(labels),
 		record:     request.RecordFrom(r.Context()),
 		possession: newPossession(),
@@ -77,7 +78,7 @@ type watchStream struct {
 	convoy *convoy     // nil unless shared is set
 	ctx    context.Context
 	watch  read.Watch
-	framer EventEncoder
+	framer encoding.EventEncoder
 	sent   prometheus.Counter
 	record *request.Record
 	left   leftover

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/status"
 )
@@ -38,7 +39,7 @@ type socket struct {
 }
 
 // openSocket answers the handshake. Its errors are for an HTTP answer.
-func (s *Server) openSocket(w http.ResponseWriter, r *http.Request, form Form) (*socket, error) {
+func (s *Server) openSocket(w http.ResponseWriter, r *http.Request, form encoding.Form) (*socket, error) {
 	upgrader := websocket.Upgrader{
 		ReadBufferSize: socketBuffer, WriteBufferSize: socketBuffer, HandshakeTimeout: s.config.WriteTimeout,
 		Subprotocols: []string{socketBase64, socketBinary},
@@ -51,10 +52,10 @@ func (s *Server) openSocket(w http.ResponseWriter, r *http.Request, form Form) (
 	conn.SetReadLimit(socketRead)
 	k := &socket{conn: conn, kind: websocket.BinaryMessage, limit: s.config.WriteTimeout, record: request.RecordFrom(r.Context())}
 	k.base64 = conn.Subprotocol() == socketBase64
-	if k.base64 || form.Media == JSON && conn.Subprotocol() == "" {
+	if k.base64 || form.Media == encoding.JSON && conn.Subprotocol() == "" {
 		k.kind = websocket.TextMessage
 	}
-	if form.Media == Protobuf {
+	if form.Media == encoding.Protobuf {
 		k.skip = protobufFrameHead
 	}
 	k.record.Code = http.StatusSwitchingProtocols

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/resource"
@@ -38,7 +39,7 @@ func (s *Server) newWriter(w http.ResponseWriter, r *http.Request, q *request.In
 	}
 	// An answer that the client cannot read must be refused before anything
 	// is written.
-	if _, err := Negotiate(r, ObjectOffer); err != nil {
+	if _, err := encoding.Negotiate(r, encoding.ObjectOffer); err != nil {
 		return nil, err
 	}
 	x := &writer{registry: s.config.Registry.For(q.Resource), w: w, r: r, q: q}
@@ -46,10 +47,10 @@ func (s *Server) newWriter(w http.ResponseWriter, r *http.Request, q *request.In
 		return nil, err
 	}
 	var err error
-	if x.mediaType, err = BodyMediaType(r); err != nil {
+	if x.mediaType, err = encoding.BodyMediaType(r); err != nil {
 		return nil, err
 	}
-	x.body, err = ReadBody(w, r, s.config.MaxBodyBytes)
+	x.body, err = encoding.ReadBody(w, r, s.config.MaxBodyBytes)
 	return x, err
 }
 
@@ -174,5 +175,5 @@ func (x *writer) answer(code int, result *registry.Result) error {
 	if result.Created {
 		code = http.StatusCreated
 	}
-	return WriteResult(x.w, x.r, x.q, code, result.Object, result.JSON)
+	return encoding.WriteResult(x.w, x.r, x.q, code, result.Object, result.JSON)
 }

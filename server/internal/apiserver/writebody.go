@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/status"
 )
@@ -61,7 +62,7 @@ func (x *writer) judge(strict []error) error {
 			kind.Kind, kind.Version, kind.Kind, strings.Join(texts, ", "))
 	}
 	for _, err := range strict {
-		AddWarning(x.w, err.Error())
+		encoding.AddWarning(x.w, err.Error())
 	}
 	return nil
 }
@@ -73,7 +74,7 @@ func bodyError(err error, got, want schema.GroupVersionKind) error {
 	var kind *resource.KindMismatchError
 	switch {
 	case errors.As(err, &media):
-		return UnsupportedMediaType(media.MediaType)
+		return encoding.UnsupportedMediaType(media.MediaType)
 	case errors.As(err, &kind):
 		if kind.Got.GroupVersion() != kind.Want.GroupVersion() {
 			return status.BadRequest("the API version in the data (%s) does not match the expected API version (%s)",
