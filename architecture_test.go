@@ -34,6 +34,8 @@ var layers = map[string][]string{
 	"server/internal/resource/mergestrategy": {},
 	"server/internal/resource/columns":       {"server/internal/resource", "internal/..."},
 	"server/internal/resource/builtin/...":   {"server/internal/resource/...", "internal/..."},
+	"server/internal/watchcache/podtest":     {"storage/...", "server/internal/resource", "server/internal/watchcache/state"},
+	"server/internal/watchcache/cachetest":   {"storage/...", "server/internal/watchcache/...", "internal/..."},
 	"server/internal/watchcache/...":         {"storage", "server/internal/resource", "server/internal/shard", "server/internal/watchcache/...", "internal/..."},
 	"server/internal/read":                   {"storage", "server/internal/status", "server/internal/resource", "server/internal/shard", "server/internal/watchcache", "internal/..."},
 	"server/internal/registry/fieldmanager":  {"server/internal/resource/...", "internal/..."},
@@ -91,7 +93,7 @@ var forbidden = []struct {
 	{"client/workqueue", "net/...", "stores and queues do no I/O"},
 	{"client/diskcache", "net/...", "a cache file knows nothing of servers"},
 	{"client/controller", "net/...", "a controller works on informers and keys"},
-	{"server/internal/watchcache/...", "net/...", "a cursor is read the same way whoever sends its events"},
+	{"server/internal/watchcache/...", "net/...", "a cursor is read the same way, whatever sends its events"},
 	{"server/internal/read", "net/...", "a read means the same over any transport"},
 }
 

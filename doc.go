@@ -42,7 +42,7 @@
 // Package levelwiretest runs a server in the process of a test.
 //
 // Follow one event: registry.Registry.Create writes it, storage.Stream
-// delivers it, watchcache.Feed applies it, watchcache.Watcher is the cursor
+// delivers it, feed.Feed applies it, watchcache.Watcher is the cursor
 // that reads it, apiserver writes it to a socket, reflector.Reflector decodes
 // it, cache.DeltaFIFO holds it, and informer.SharedInformer tells a
 // Handler. ARCHITECTURE.md draws this journey.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
+	"github.com/levelwire/levelwire/server/internal/watchcache/feed"
 	"github.com/levelwire/levelwire/storage"
 )
 
@@ -20,12 +21,12 @@ import (
 type caches struct {
 	changing sync.Mutex // held while a new map is made
 	by       atomic.Pointer[map[*resource.Resource]*watchcache.Cache]
-	feed     *watchcache.Feed
+	feed     *feed.Feed
 	opts     watchcache.Options // of each cache
 }
 
 // newCaches makes the caches of a table and the feed that fills them.
-func newCaches(table *resource.Table, store watchcache.Source, opts watchcache.Options, feed watchcache.FeedOptions) *caches {
+func newCaches(table *resource.Table, store feed.Source, opts watchcache.Options, feedOpts feed.Options) *caches {
 	by := map[*resource.Resource]*watchcache.Cache{}
 	var list []*watchcache.Cache
 	for _, res := range table.All() {
@@ -35,7 +36,7 @@ func newCaches(table *resource.Table, store watchcache.Source, opts watchcache.O
 			list = append(list, by[stored])
 		}
 	}
-	c := &caches{feed: watchcache.NewFeed(store, list, feed), opts: opts}
+	c := &caches{feed: feed.New(store, list, feedOpts), opts: opts}
 	c.by.Store(&by)
 	return c
 }

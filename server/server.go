@@ -24,6 +24,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
+	"github.com/levelwire/levelwire/server/internal/watchcache/feed"
 	"github.com/levelwire/levelwire/storage"
 )
 
@@ -137,7 +138,7 @@ func (s *Server) serve(ctx context.Context, store storage.Store) error {
 	caches := newCaches(table, meter.Counting(store), watchcache.Options{
 		ExactHistory: s.config.ExactHistory, Now: s.config.Now,
 		Tombstones: s.config.TombstoneLimit, TombstoneBytes: s.config.TombstoneBytes, TombstoneAge: s.config.TombstoneAge,
-	}, watchcache.FeedOptions{
+	}, feed.Options{
 		Prefix: resourcePrefix, Logger: s.config.Logger, CheckInterval: s.config.SelfCheckInterval, Now: s.config.Now,
 		Tombstones: s.config.TombstoneLimit, TombstoneBytes: s.config.TombstoneBytes, TombstoneAge: s.config.TombstoneAge,
 	})

@@ -30,6 +30,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
+	"github.com/levelwire/levelwire/server/internal/watchcache/feed"
 	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/storage/memory"
 )
@@ -127,7 +128,7 @@ func (c *cluster) start(all []*watchcache.Cache, unfed bool) {
 			fed <- nil
 			return
 		}
-		fed <- watchcache.NewFeed(c.store, all, watchcache.FeedOptions{}).Run(ctx)
+		fed <- feed.New(c.store, all, feed.Options{}).Run(ctx)
 	}()
 	go func() {
 		served <- c.server.Serve(ctx, listener, &tls.Config{Certificates: []tls.Certificate{serving.TLS()}})

@@ -15,6 +15,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
+	"github.com/levelwire/levelwire/server/internal/watchcache/feed"
 	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/storage/memory"
 )
@@ -69,7 +70,7 @@ func (f *fixture) feed() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- watchcache.NewFeed(f.store, []*watchcache.Cache{f.cache}, watchcache.FeedOptions{}).Run(ctx)
+		done <- feed.New(f.store, []*watchcache.Cache{f.cache}, feed.Options{}).Run(ctx)
 	}()
 	f.t.Cleanup(func() {
 		cancel()

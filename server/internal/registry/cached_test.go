@@ -17,6 +17,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
+	"github.com/levelwire/levelwire/server/internal/watchcache/feed"
 	"github.com/levelwire/levelwire/storage"
 )
 
@@ -39,7 +40,7 @@ func withCaches(t testing.TB) (caches, func(*registry.Config), func(storage.Stor
 	run := func(store storage.Store) {
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)
-		go func() { done <- watchcache.NewFeed(store, list, watchcache.FeedOptions{}).Run(ctx) }()
+		go func() { done <- feed.New(store, list, feed.Options{}).Run(ctx) }()
 		t.Cleanup(func() {
 			cancel()
 			if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
@@ -133,7 +134,7 @@ func feedOnce(t *testing.T, store storage.Store, all caches) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- watchcache.NewFeed(store, list, watchcache.FeedOptions{}).Run(ctx) }()
+	go func() { done <- feed.New(store, list, feed.Options{}).Run(ctx) }()
 	for _, cache := range list {
 		if err := cache.WaitReady(ctx); err != nil {
 			t.Fatal(err)

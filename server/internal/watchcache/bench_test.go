@@ -7,10 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/levelwire/levelwire/storage"
-	"github.com/levelwire/levelwire/storage/memory"
 )
 
 // benchObjects are n decoded pods that differ in name, on as many nodes.
@@ -24,8 +22,8 @@ func benchObjectsOn(b *testing.B, c *Cache, n, nodes int) []*Object {
 	b.Helper()
 	objects := make([]*Object, n)
 	for i := range objects {
-		p := pod{namespace: "one", name: fmt.Sprintf("pod-%07d", i), node: fmt.Sprint("node-", i%nodes), phase: "Running"}
-		objects[i] = p.object(b, c, 1)
+		p := pod{Namespace: "one", Name: fmt.Sprintf("pod-%07d", i), Node: fmt.Sprint("node-", i%nodes), Phase: "Running"}
+		objects[i] = objectOf(b, c, p, 1)
 	}
 	return objects
 }
@@ -143,7 +141,7 @@ func BenchmarkRead(b *testing.B) {
 		b.Fatal(err)
 	}
 	for i := range 1000 {
-		c.Apply([]Change{put(b, c, pod{namespace: "one", name: fmt.Sprintf("pod-%07d", i*7)}, rev(11+i))})
+		c.Apply([]Change{put(b, c, pod{Namespace: "one", Name: fmt.Sprintf("pod-%07d", i*7)}, rev(11+i))})
 	}
 	b.Run("snapshot+range/200000", func(b *testing.B) {
 		for b.Loop() {
@@ -171,41 +169,14 @@ func BenchmarkRead(b *testing.B) {
 
 func BenchmarkDecode(b *testing.B) {
 	c := New(podResource(), Options{})
-	p := pod{namespace: "one", name: "pod", node: "node", phase: "Running", labels: map[string]string{"app": "web", "tier": "front"}}
-	value := p.value()
+	p := pod{Namespace: "one", Name: "pod", Node: "node", Phase: "Running", Labels: map[string]string{"app": "web", "tier": "front"}}
+	value := p.Value()
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := c.Decode(p.key(), value, 5); err != nil {
+		if _, err := c.Decode(p.Key(), value, 5); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
 // BenchmarkFill is a start with many objects in the store.
-func BenchmarkFill(b *testing.B) {
-	store, err := memory.Open(memory.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer store.Close()
-	const n = 100_000
-	for i := range n {
-		p := pod{namespace: fmt.Sprint("ns-", i%50), name: fmt.Sprintf("pod-%07d", i), node: "node", phase: "Running"}
-		if _, err := store.Create(b.Context(), "/registry/pods/"+p.key(), p.value(), 0); err != nil {
-			b.Fatal(err)
-		}
-	}
-	for b.Loop() {
-		c := New(podResource(), Options{})
-		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
-		done := make(chan error)
-		feed := NewFeed(store, []*Cache{c}, FeedOptions{})
-		go func() { done <- feed.Run(ctx) }()
-		if err := c.WaitReady(ctx); err != nil || c.Current().Len() != n {
-			b.Fatal(err, c.Current().Len())
-		}
-		cancel()
-		<-done
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/object")
-}

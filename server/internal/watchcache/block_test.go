@@ -67,9 +67,9 @@ func TestBlocksAreWhatTheirObjectsAre(t *testing.T) {
 			var changes []Change
 			for range 1 + random.IntN(30) {
 				at++
-				p := pod{namespace: "default", name: fmt.Sprintf("pod-%05d", random.IntN(1200))}
+				p := pod{Namespace: "default", Name: fmt.Sprintf("pod-%05d", random.IntN(1200))}
 				if random.IntN(3) == 0 {
-					changes = append(changes, gone(p.key(), rev(at)))
+					changes = append(changes, gone(p.Key(), rev(at)))
 				} else {
 					changes = append(changes, put(t, c, p, rev(at)))
 				}
@@ -96,10 +96,10 @@ func TestBlocksAreWhatTheirObjectsAre(t *testing.T) {
 		live := map[uint64]bool{}
 		runs, _ := c.Current().Runs(nil, "")
 		for run := range runs {
-			id, _ := run.entries.Identity()
+			id, _ := run.Leaf()
 			live[id] = true
 		}
-		for leaf := range c.blocks.leaves {
+		for _, leaf := range c.blocks.Leaves() {
 			if !live[leaf] {
 				t.Fatalf("a block of leaf %d is kept, which is in no newest state", leaf)
 			}
@@ -107,7 +107,7 @@ func TestBlocksAreWhatTheirObjectsAre(t *testing.T) {
 		if _, err := c.Fill(nil, 1); err != nil { // back in time: everything is given up
 			t.Fatal(err)
 		}
-		if n := len(c.blocks.leaves); n != 0 || c.Stats().BlockBytes != 0 {
+		if n := len(c.blocks.Leaves()); n != 0 || c.Stats().BlockBytes != 0 {
 			t.Fatalf("%d leaves have blocks after the state was replaced", n)
 		}
 	}
@@ -117,7 +117,7 @@ func TestBlocksAreWhatTheirObjectsAre(t *testing.T) {
 func numbered(n int) []pod {
 	pods := make([]pod, n)
 	for i := range pods {
-		pods[i] = pod{namespace: "default", name: fmt.Sprintf("pod-%05d", i)}
+		pods[i] = pod{Namespace: "default", Name: fmt.Sprintf("pod-%05d", i)}
 	}
 	return pods
 }
@@ -227,7 +227,7 @@ func TestBlocksGiveWay(t *testing.T) {
 		if again := sweep(blockForm); again != all-kept {
 			t.Errorf("a form that was not used pushed out what was: %d blocks made, want %d", again, all-kept)
 		}
-		time.Sleep(2 * settled)
+		time.Sleep(time.Minute)
 		sweep(secondForm)
 		if again := sweep(blockForm); again != all {
 			t.Errorf("the least recently used stayed: %d blocks made of %d", again, all)

@@ -3,40 +3,45 @@ package watchcache
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/levelwire/levelwire/server/internal/watchcache/eventlog"
+	"github.com/levelwire/levelwire/server/internal/watchcache/state"
 )
 
-// bucket is what the watchers of one interest share: a log that holds only
-// the events that touch it, and the list of those that wait for the next one.
+// bucket is shared by the watchers of one interest: a log that holds only the
+// events that touch the interest, and the list of watchers that sleep until the
+// next one.
 type bucket struct {
-	interest interest
-	log      *log
-	start    uint64 // the log holds every event of the interest from this position of the cache's log on
+	interest state.Interest
+	log      *eventlog.Log
+	start    uint64 // log holds every event of the interest from this position of the cache's log on
 	watchers int    // guarded by the cache's lock
 	touched  bool   // the writer's: has to be woken after this batch
 
 	sleeping atomic.Int64 // len(sleepers), readable without the lock
 	mu       sync.Mutex   // guards sleepers; nothing else is locked while it is held
 	sleepers []*Watcher
-	spare    []*Watcher // the writer's: the list it woke last, to be filled again
-	starters []Starter  // the writer's: of those it is waking
+	spare    []*Watcher // the writer's: the list that it woke last, for reuse
+	starters []Starter  // the writer's: of the watchers that it is waking
 }
 
 const (
 	mainShift   = 8 // the cache's own log: chunks of 256 entries
-	bucketShift = 4 // most interests are narrow
+	bucketShift = 4 // buckets: chunks of 16, because most interests are narrow
 )
 
-func newBucket(i interest, start uint64) *bucket {
-	return &bucket{interest: i, start: start, log: newLog(bucketShift)}
+func newBucket(i state.Interest, start uint64) *bucket {
+	return &bucket{interest: i, start: start, log: eventlog.New(bucketShift)}
 }
 
-// sleep makes the next event wake the watcher. The caller has to look at the
-// log once more afterwards: an event may have come before it was on the list.
+// sleep makes the next event wake the watcher. The caller has to read the log once
+// more afterwards: an event may have been appended before the watcher was on the
+// list.
 func (b *bucket) sleep(w *Watcher) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if w.asleep.Load() {
-		return // still on the list, or just being woken
+		return // still on the list, or being woken
 	}
 	w.asleep.Store(true)
 	w.slot = len(b.sleepers)
@@ -44,8 +49,8 @@ func (b *bucket) sleep(w *Watcher) {
 	b.sleeping.Store(int64(len(b.sleepers)))
 }
 
-// wake wakes every watcher that sleeps and returns how many that were. Only
-// one goroutine at a time may call it: the cache's lock sees to that.
+// wake wakes every sleeping watcher and returns how many there were. The cache's
+// lock is held.
 func (b *bucket) wake() int {
 	if b.sleeping.Load() == 0 {
 		return 0
@@ -56,7 +61,7 @@ func (b *bucket) wake() int {
 	b.sleeping.Store(0)
 	b.mu.Unlock()
 	for _, w := range list {
-		// First the mark, then the signal: a watcher that still finds the mark
+		// asleep is cleared before the signal: a watcher that still finds it set
 		// relies on the signal that follows.
 		w.asleep.Store(false)
 		if starter := w.signal(); starter != nil {
@@ -72,8 +77,8 @@ func (b *bucket) wake() int {
 	return len(list)
 }
 
-// forget takes a watcher off the list that is closed.
-func (b *bucket) forget(w *Watcher) {
+// remove takes a closed watcher off the list.
+func (b *bucket) remove(w *Watcher) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if w.slot >= len(b.sleepers) || b.sleepers[w.slot] != w {

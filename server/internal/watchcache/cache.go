@@ -8,13 +8,16 @@ import (
 
 	"github.com/levelwire/levelwire/internal/btree"
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/watchcache/eventlog"
+	"github.com/levelwire/levelwire/server/internal/watchcache/state"
+	"github.com/levelwire/levelwire/server/internal/watchcache/tombstone"
 	"github.com/levelwire/levelwire/storage"
 )
 
 // Cache holds the state and the recent history of one stored resource. Reads
-// take no lock and never wait for writers or for each other. One source at a
-// time drives it, through Fill, Apply and Advance: a Feed from a store, or a relay from
-// another server. All methods may be called concurrently.
+// take no lock and wait neither for the writer nor for each other. One source at a
+// time writes to it, through Fill, Apply and Advance: a feed.Feed from a store, or
+// a relay from another server. All methods may be called concurrently.
 type Cache struct {
 	res      *resource.Resource
 	opts     Options
@@ -23,33 +26,36 @@ type Cache struct {
 
 	// state is what readers see. It is published after the events that led to
 	// it are in the logs, and before Progress says so.
-	state      atomic.Pointer[state]
-	base       atomic.Int64  // a watch may start after this revision or any later one
-	generation atomic.Uint64 // grows when the history is given up as a whole
-	account    atomic.Pointer[account]
-	blocks     *blocks
-	counters   counters
-	closed     atomic.Bool // written under the lock
+	state        atomic.Pointer[cacheState]
+	baseRevision atomic.Int64  // a watch may start in the log after this revision or any later one
+	generation   atomic.Uint64 // of the log; grows when the log is dropped as a whole
+	formBytes    atomic.Pointer[state.ByteCounter]
+	blocks       *state.Blocks
+	counters     counters
+	closed       atomic.Bool // written under mu
 
 	summarizing sync.Mutex // held while a summary is made; taken before mu
-	mu          sync.Mutex // the writer's, and that of watchers that come and go
-	log         *log
-	deaths      []*entry        // the deletions in it
-	shared      sharedRevisions // of which a part may have been seen
-	all         *bucket         // of the watchers that want everything; its log is the cache's
-	index       index
+
+	// mu serializes the writer with watchers that are opened and closed. It guards
+	// the fields below.
+	mu          sync.Mutex
+	log         *eventlog.Log
+	deletions   []*eventlog.Entry        // those in the log
+	shared      eventlog.SharedRevisions // revisions of which a client may have seen a part
+	all         *bucket                  // of the watchers without an interest; its log is the cache's
+	index       interestIndex
 	checkpoints []checkpoint
-	exact       storage.Revision     // the state at every revision from here on can be told
-	touched     []*bucket            // by the batch that is being applied
-	foundation  *btree.Tree[*Object] // the state at base; nil once history has been dropped
-	graves      graves               // what the log has dropped that the state does not tell
-	summary     *summary             // the one made last
-	recalling   chan struct{}        // closed when the past has been put in front of the log; nil: not expected
+	exactSince  storage.Revision // the state is known at every revision from here on
+	touched     []*bucket        // by the batch that is being applied
+	baseTree    *btree.Tree[*Object]
+	tombstones  tombstone.Set // deletions that the log has evicted
+	summary     *summary      // the one made last
+	backfilling chan struct{} // closed when earlier history has been prepended, or is skipped; nil: none is expected
 	filled      bool
 }
 
-// state is what the cache holds at one moment.
-type state struct {
+// cacheState is what the cache holds at one moment.
+type cacheState struct {
 	tree     btree.Tree[*Object]
 	revision storage.Revision // of the last change, or of the fill
 }
@@ -62,25 +68,35 @@ func New(res *resource.Resource, opts Options) *Cache {
 		res:   res,
 		opts:  opts.withDefaults(res),
 		ready: make(chan struct{}),
-		log:   newLog(mainShift),
-		index: index{stored: res},
+		log:   eventlog.New(mainShift),
+		index: interestIndex{stored: res},
 	}
-	c.all = newBucket(interest{kind: byNothing}, 0)
+	c.all = newBucket(state.Interest{Kind: state.ByNothing}, 0)
 	c.all.log = c.log
 	c.progress.Store(new(Progress))
-	c.state.Store(new(state))
-	c.account.Store(new(account))
-	c.blocks = newBlocks(c.opts.BlockBytes)
+	c.state.Store(new(cacheState))
+	c.formBytes.Store(new(state.ByteCounter))
+	c.blocks = state.NewBlocks(c.opts.BlockBytes)
 	return c
 }
 
-// Resource returns what is cached.
+// Resource returns the stored resource.
 func (c *Cache) Resource() *resource.Resource { return c.res }
 
 // Decode makes an object of this cache from a value of the store.
 func (c *Cache) Decode(key string, value []byte, revision storage.Revision) (*Object, error) {
 	return c.opts.Decode(key, value, revision)
 }
+
+// LastDecodable reads the latest state of a key of the store before a revision
+// that can be decoded; see state.Decode.
+func (c *Cache) LastDecodable(ctx context.Context, store storage.Reader, key string, before storage.Revision) (*Object, error) {
+	prefix := c.res.StorePrefix
+	return c.opts.Decode.LastDecodable(ctx, store, prefix, key[len(prefix):], before)
+}
+
+// TombstoneMetadata reduces an object to what a tombstone keeps of it.
+func (c *Cache) TombstoneMetadata(o *Object) *Object { return o.TombstoneMetadata(c.res) }
 
 // Ready is closed when the cache has been filled for the first time.
 func (c *Cache) Ready() <-chan struct{} { return c.ready }
@@ -101,7 +117,8 @@ func (c *Cache) WaitReady(ctx context.Context) error {
 	}
 }
 
-func (c *Cache) isReady() bool {
+// IsReady reports whether the cache has been filled.
+func (c *Cache) IsReady() bool {
 	select {
 	case <-c.ready:
 		return true
@@ -110,35 +127,34 @@ func (c *Cache) isReady() bool {
 	}
 }
 
-// reached returns how far the cache has come. Every event up to it is in the
-// logs.
-func (c *Cache) reached() storage.Revision {
+// Reached returns the revision up to which every event is in the logs.
+func (c *Cache) Reached() storage.Revision {
 	return max(c.progress.Load().Reached(), c.state.Load().revision)
 }
 
-// Current returns what the cache holds now: the empty Snapshot before it has
-// been filled.
+// Current returns the newest state: the empty Snapshot before the cache has been
+// filled.
 func (c *Cache) Current() Snapshot {
-	if !c.isReady() {
-		return Snapshot{namespaced: c.res.Namespaced}
+	if !c.IsReady() {
+		return c.snapshot(btree.Tree[*Object]{}, 0)
 	}
-	// The order matters: the state read after the progress includes all that
-	// the progress promises.
+	// The order matters: a state that is loaded after the progress includes every
+	// change up to the progress.
 	progress := c.progress.Load().Reached()
 	s := c.state.Load()
 	return c.snapshot(s.tree, max(progress, s.revision))
 }
 
 func (c *Cache) snapshot(tree btree.Tree[*Object], revision storage.Revision) Snapshot {
-	return Snapshot{tree: tree, revision: revision, namespaced: c.res.Namespaced, blocks: c.blocks}
+	return state.NewSnapshot(tree, revision, c.res.Namespaced, c.blocks)
 }
 
 // NotOlderThan returns the state at the given revision or a later one. It
-// waits for the cache to get there, at most Options.FreshnessWait, and then
+// waits for the cache to reach it, at most Options.FreshnessWait, and then
 // fails with a *TooLargeError, or with ErrNotReady if the cache has never
 // been filled. If ctx ends first it fails with ctx's error.
 func (c *Cache) NotOlderThan(ctx context.Context, revision storage.Revision) (Snapshot, error) {
-	if c.isReady() && c.reached() >= revision {
+	if c.IsReady() && c.Reached() >= revision {
 		return c.Current(), nil
 	}
 	wait, cancel := context.WithTimeout(ctx, c.opts.FreshnessWait)
@@ -149,119 +165,37 @@ func (c *Cache) NotOlderThan(ctx context.Context, revision storage.Revision) (Sn
 		}
 		return Snapshot{}, ErrNotReady
 	}
-	if c.reached() < revision {
+	if c.Reached() < revision {
 		if err := c.progress.Load().Wait(wait, revision); err != nil {
 			if ctx.Err() != nil {
 				return Snapshot{}, ctx.Err()
 			}
-			return Snapshot{}, &TooLargeError{Requested: revision, Current: c.reached()}
+			return Snapshot{}, &TooLargeError{Requested: revision, Current: c.Reached()}
 		}
 	}
 	return c.Current(), nil
 }
 
-// Advance says that every change up to revision has been applied to this
-// cache, for sources that do not share a Progress among caches.
+// Advance publishes that every change up to revision has been applied to this
+// cache. It is for sources that do not share a Progress among caches.
 func (c *Cache) Advance(revision storage.Revision) { c.progress.Load().Publish(revision) }
 
-// follow makes the cache share a Progress. It must be called before the cache
-// is filled.
-func (c *Cache) follow(p *Progress) { c.progress.Store(p) }
+// Follow makes the cache use a Progress that several caches share. It must be
+// called before the cache is filled.
+func (c *Cache) Follow(p *Progress) { c.progress.Store(p) }
 
-// attach puts the watcher's cursor where its history begins. The lock is held.
-func (c *Cache) attach(w *Watcher) {
-	w.bucket = c.bucketFor(w.selection)
-	w.bucket.watchers++
-	w.generation = c.generation.Load()
-	c.seek(w)
-	c.counters.watchers.Add(1)
-	if w.waker == nil {
-		w.ready = make(chan struct{}, 1)
-		w.signal() // so that waiting before the first Read does not hang
-	}
-}
-
-// seek puts the cursor behind the revision that the watcher is to start after.
-// The lock is held.
-func (c *Cache) seek(w *Watcher) {
-	first := c.log.search(func(e *entry) bool { return e.revision > w.after })
-	w.behind, w.until = 0, 0
-	switch b := w.bucket; {
-	case b == c.all:
-		w.position = first
-	case b.start <= first:
-		w.position = b.log.search(func(e *entry) bool { return e.sequence >= first })
-	default:
-		// The bucket is younger than the history that is wanted.
-		w.behind, w.until, w.position = first, c.log.end.Load(), b.log.end.Load()
-	}
-}
-
-// bucketFor returns the bucket of the narrowest interest in the selection,
-// making it if it is the first. The lock is held.
-func (c *Cache) bucketFor(s *Selection) *bucket {
-	candidates := s.interests(c.res.Namespaced)
-	if len(candidates) == 0 {
-		return c.all
-	}
-	i := c.narrowest(candidates)
-	table := c.index.table(&i)
-	b := table[i.value]
-	if b == nil {
-		b = newBucket(i, c.log.end.Load())
-		table[i.value] = b
-	}
-	return b
-}
-
-// narrowest picks the interest that the fewest of the latest events touched;
-// of equals the one that is listed first.
-func (c *Cache) narrowest(candidates []interest) interest {
-	if len(candidates) == 1 {
-		return candidates[0]
-	}
-	const sample = 128
-	end := c.log.end.Load()
-	start := max(c.log.oldest.Load(), end-min(end, sample))
-	best, fewest := 0, sample+1
-	for i := range candidates {
-		touched := 0
-		for p := start; p < end; p++ {
-			if candidates[i].touches(c.log.at(p), c.res) {
-				touched++
-			}
-		}
-		if touched < fewest {
-			best, fewest = i, touched
-		}
-	}
-	return candidates[best]
-}
-
-// detach is the end of a watcher. A bucket goes with its last one.
-func (c *Cache) detach(w *Watcher) {
-	w.bucket.forget(w)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.counters.watchers.Add(-1)
-	w.bucket.watchers--
-	if w.bucket.watchers == 0 && w.bucket != c.all {
-		c.index.remove(w.bucket)
-	}
-}
-
-// Close ends all watchers with ErrClosed, each when it has read all there is:
-// the resource is no longer served. Reads go on showing the last state.
+// Close ends all watchers with ErrClosed, each when it has read the whole log:
+// the resource is no longer served. Reads still return the last state.
 func (c *Cache) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed.Store(true)
-	c.recalled()
+	c.endBackfill()
 	c.wakeAll()
 }
 
-// Wake makes every watcher's Ready receive, though nothing has happened to its
-// objects: what they are shown as has.
+// Wake makes every watcher's Ready receive, although its objects have not
+// changed: it is for a change of how they are encoded.
 func (c *Cache) Wake() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

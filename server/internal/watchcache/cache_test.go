@@ -14,15 +14,9 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-var (
-	podA = pod{namespace: "one", name: "a", node: "n1", phase: "Pending"}
-	podB = pod{namespace: "one", name: "b", node: "n2", phase: "Running"}
-	podC = pod{namespace: "two", name: "c", node: "n1", phase: "Running", labels: map[string]string{"app": "web"}}
-)
-
 func TestSelectorTransitions(t *testing.T) {
 	web, db := map[string]string{"app": "web"}, map[string]string{"app": "db"}
-	with := func(labels map[string]string) pod { return pod{namespace: "one", name: "x", labels: labels} }
+	with := func(labels map[string]string) pod { return pod{Namespace: "one", Name: "x", Labels: labels} }
 	c := filled(t, Options{})
 	w := watching(t, c, WatchOptions{After: 10, Selection: selecting(t, "", "", "app=web", "")})
 	c.Apply([]Change{
@@ -51,7 +45,7 @@ func TestDepartedStateIsSharedByWatchers(t *testing.T) {
 	c := filled(t, Options{}, podA)
 	first := watching(t, c, WatchOptions{After: 10})
 	second := watching(t, c, WatchOptions{After: 10, Selection: selecting(t, "one", "", "", "")})
-	c.Apply([]Change{gone(podA.key(), 11)})
+	c.Apply([]Change{gone(podA.Key(), 11)})
 	if a, b := drain(t, first), drain(t, second); a[0].Object != b[0].Object {
 		t.Error("two watchers were given two copies of one deleted object")
 	}
@@ -61,7 +55,7 @@ func TestWatchContinuesASnapshotExactly(t *testing.T) {
 	c := filled(t, Options{}, podA, podC)
 	c.Apply([]Change{put(t, c, podB, 11)})
 	snapshot := c.Current()
-	c.Apply([]Change{put(t, c, podA, 12), gone(podB.key(), 13)})
+	c.Apply([]Change{put(t, c, podA, 12), gone(podB.Key(), 13)})
 
 	w := watching(t, c, WatchOptions{Initial: &snapshot})
 	if !w.Initial() || w.Reached() != 0 {
@@ -123,7 +117,7 @@ func TestWatchFromForgottenHistoryExpires(t *testing.T) {
 func TestHistoryIsBoundedByBytes(t *testing.T) {
 	c := filled(t, Options{HistoryBytes: 4096})
 	for i := range 1000 {
-		c.Apply([]Change{put(t, c, pod{namespace: "one", name: fmt.Sprint("p", i%7)}, 11+rev(i))})
+		c.Apply([]Change{put(t, c, pod{Namespace: "one", Name: fmt.Sprint("p", i%7)}, 11+rev(i))})
 		if held := c.Stats().HistoryBytes; held > 4096 {
 			t.Fatalf("history holds %d bytes", held)
 		}
@@ -170,7 +164,7 @@ func TestBookmarkNeverRunsAhead(t *testing.T) {
 		{want: 14},
 		{read: true, want: 15},
 		{change: new(put(t, c, podB, 16)), want: 16}, // its namespace, not its phase
-		{change: new(gone(podA.key(), 20)), want: 19},
+		{change: new(gone(podA.Key(), 20)), want: 19},
 		{read: true, want: 20},
 	}
 	for i, step := range steps {
@@ -264,13 +258,13 @@ func TestExactReads(t *testing.T) {
 	names := map[string]bool{}
 	for i := range 1500 {
 		revision := 11 + 2*i // the odd ones belong to other resources
-		p := pod{namespace: "one", name: fmt.Sprintf("p%02d", i*7%40)}
-		if names[p.name] && i%3 == 0 {
-			c.Apply([]Change{gone(p.key(), rev(revision))})
-			delete(names, p.name)
+		p := pod{Namespace: "one", Name: fmt.Sprintf("p%02d", i*7%40)}
+		if names[p.Name] && i%3 == 0 {
+			c.Apply([]Change{gone(p.Key(), rev(revision))})
+			delete(names, p.Name)
 		} else {
 			c.Apply([]Change{put(t, c, p, rev(revision))})
-			names[p.name] = true
+			names[p.Name] = true
 		}
 		want[revision] = content(c.Current())
 	}
@@ -403,9 +397,9 @@ func TestWatchersComeAndGoDuringWrites(t *testing.T) {
 		})
 	}
 	for i := range 3000 {
-		p := pod{namespace: "one", name: fmt.Sprint("p", i%30), node: fmt.Sprint("n", i%3)}
+		p := pod{Namespace: "one", Name: fmt.Sprint("p", i%30), Node: fmt.Sprint("n", i%3)}
 		if i%4 == 0 {
-			p.labels = map[string]string{"app": "web"}
+			p.Labels = map[string]string{"app": "web"}
 		}
 		c.Apply([]Change{put(t, c, p, rev(11+i))})
 		c.Advance(rev(11 + i))

@@ -24,9 +24,9 @@ func TestSummariesAreMadeWhileObjectsAreWritten(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(1, 1))
 	for revision := rev(11); revision <= end; revision++ {
-		p := pod{namespace: "one", name: fmt.Sprint("pod-", random.IntN(pods)), node: "n1"}
-		if _, there := c.Current().Get(p.key()); there && random.IntN(3) == 0 {
-			c.Apply([]Change{gone(p.key(), revision)})
+		p := pod{Namespace: "one", Name: fmt.Sprint("pod-", random.IntN(pods)), Node: "n1"}
+		if _, there := c.Current().Get(p.Key()); there && random.IntN(3) == 0 {
+			c.Apply([]Change{gone(p.Key(), revision)})
 		} else {
 			c.Apply([]Change{put(t, c, p, revision)})
 		}
@@ -46,7 +46,7 @@ func TestSummariesAreMadeWhileObjectsAreWritten(t *testing.T) {
 // comeBack is a client that listed at 10, is cut off now and then, and lists when
 // history has gone. It returns what it holds at the last change.
 func comeBack(t *testing.T, c *Cache, end storage.Revision, random *rand.Rand) map[string]storage.Revision {
-	held, version := map[string]storage.Revision{podA.key(): 1}, rev(10)
+	held, version := map[string]storage.Revision{podA.Key(): 1}, rev(10)
 	for version < end {
 		w, err := c.Watch(WatchOptions{After: version})
 		for err == nil && version < end && random.IntN(8) > 0 {

@@ -1,12 +1,12 @@
 package watchcache
 
 import (
-	"sync/atomic"
-
+	"github.com/levelwire/levelwire/server/internal/watchcache/eventlog"
+	"github.com/levelwire/levelwire/server/internal/watchcache/state"
 	"github.com/levelwire/levelwire/storage"
 )
 
-// EventType says what happened to an object, as the watcher sees it.
+// EventType is what a change did to an object from the view of one watcher.
 type EventType uint8
 
 // Added, Modified and Deleted are the types of events.
@@ -29,85 +29,55 @@ func (t EventType) String() string {
 	return "UNKNOWN"
 }
 
-// Event is one change as one watcher sees it, after its selectors.
+// Event is one change as one watcher gets it, after its selection.
 type Event struct {
 	Type EventType
-	// Object is the new state; for Deleted the last state that the watcher
-	// could see, whose JSON and Revision carry the event's revision. It is
-	// shared with all watchers.
+	// Object is the new state; for Deleted the last state that was selected, whose
+	// JSON and Revision carry the event's revision. It is shared with all watchers.
 	Object *Object
-	// Revision of the change, as the object carries it. It does not descend, and
-	// a watch that starts after it misses nothing; see entry.through. For initial
-	// events it is that of the object, in the order of keys.
+	// Revision of the change, as the object carries it. From event to event it
+	// never decreases, and a watch that starts after it misses nothing; see
+	// eventlog.Entry.Through. Initial events come in the order of keys, each with
+	// the revision of its object.
 	Revision storage.Revision
 }
 
-// Change is one change of one key, as a source reports it to a cache.
+// Change is one change of one key, as a source hands it to a cache.
 type Change struct {
 	Key      string
 	Object   *Object // the new state; nil if the key was deleted
 	Revision storage.Revision
 }
 
-// entry is one event of the history, before any selector.
-type entry struct {
-	revision storage.Revision
-	// through is up to where somebody has seen everything who has read this
-	// entry and those before it: revision, or, if more entries of the same
-	// revision follow, the one before it. A store changes one key in a revision,
-	// but etcd deletes all keys of an expired lease in one, and others who write
-	// to the same etcd may use transactions.
-	through  storage.Revision
-	sequence uint64  // position in the cache's log
-	object   *Object // new state; nil if deleted
-	previous *Object // state before; nil if created
-	departed atomic.Pointer[Object]
-	evicted  atomic.Bool
-	buckets  []*bucket  // whose logs hold this entry too
-	few      [2]*bucket // room for most of them
+// transition returns the type of the event that a watcher with a selection gets of
+// an entry; 0 if it gets none:
+//
+//	old state selected   new state selected   event
+//	no                   yes                  Added, the new state
+//	yes                  yes                  Modified, the new state
+//	yes                  no, or deleted       Deleted, the previous content with the event's revision
+//	no                   no                   nothing
+func transition(s *Selection, e *eventlog.Entry) EventType {
+	was := e.Previous != nil && s.Matches(e.Previous)
+	is := e.Object != nil && s.Matches(e.Object)
+	switch {
+	case is && was:
+		return Modified
+	case is:
+		return Added
+	case was:
+		return Deleted
+	}
+	return 0
 }
 
-// last returns the previous content with the revision that the entry leads
-// through: what a watcher is shown from whose view the object is gone. A client
-// that resumes from it gets the rest of the revision, and what it had of it once
-// more: it has forgotten that object already. It is made on first demand and
-// shared from then on. The entry must have a previous state.
-func (e *entry) last(a *account) *Object {
-	if o := e.departed.Load(); o != nil {
-		return o
+// project makes the event that a watcher with a selection gets of an entry, if
+// it gets any.
+func project(s *Selection, e *eventlog.Entry, counter *state.ByteCounter) (Event, bool) {
+	t := transition(s, e)
+	event := Event{Type: t, Object: e.Object, Revision: e.Revision}
+	if t == Deleted {
+		event.Object, event.Revision = e.LastState(counter), e.Through
 	}
-	o := e.previous.at(e.through)
-	o.account.Store(a)
-	if !e.departed.CompareAndSwap(nil, o) {
-		return e.departed.Load()
-	}
-	if e.evicted.Load() {
-		o.release() // a reader that found the entry just before came too late for it
-	}
-	return o
-}
-
-// size is what the entry adds to the memory of the history: the state that
-// only the history keeps alive, and its own bookkeeping.
-func (e *entry) size() int64 {
-	const overhead = 256
-	size := int64(overhead)
-	if e.object != nil {
-		size += int64(len(e.object.JSON))
-	}
-	return size
-}
-
-// release drops or takes out of the account the forms that go with the entry.
-func (e *entry) release() {
-	e.evicted.Store(true) // before departed is looked at: last does it the other way round
-	if e.object != nil {
-		e.object.dropForms()
-	}
-	if e.previous != nil {
-		e.previous.release()
-	}
-	if o := e.departed.Load(); o != nil {
-		o.release()
-	}
+	return event, t != 0
 }

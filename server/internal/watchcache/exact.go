@@ -5,63 +5,63 @@ import (
 	"slices"
 
 	"github.com/levelwire/levelwire/internal/btree"
+	"github.com/levelwire/levelwire/server/internal/watchcache/eventlog"
 	"github.com/levelwire/levelwire/storage"
 )
 
 // checkpoint is the state before the entry at a position of the log. One is
-// kept for each chunk of the log: the states in between are made by undoing
-// at most a chunk of entries, which costs microseconds, while keeping a root
-// for each entry would keep a path of nodes for each alive.
+// kept for each chunk of the log: the states in between are made by undoing at
+// most a chunk of entries, which takes microseconds, while a root for each entry
+// would keep a path of nodes in memory for each.
 type checkpoint struct {
 	position uint64
 	tree     btree.Tree[*Object]
 }
 
 // Exact returns the state at exactly the given revision. It waits for a
-// future one as NotOlderThan does, and fails with an *ExpiredError if the
-// history no longer tells.
+// future one as NotOlderThan does, and fails with an *ExpiredError if the log
+// does not reach back that far.
 func (c *Cache) Exact(ctx context.Context, revision storage.Revision) (Snapshot, error) {
 	current, err := c.NotOlderThan(ctx, revision)
 	if err != nil {
 		return Snapshot{}, err
 	}
 	if s := c.state.Load(); s.revision <= revision {
-		// Nothing has happened since; what happens after this load is later
-		// than what NotOlderThan has seen.
+		// Nothing has changed since; a change after this load is later than the
+		// revision that NotOlderThan has waited for.
 		return c.snapshot(s.tree, revision), nil
 	}
-	if current.revision == revision {
+	if current.Revision() == revision {
 		return current, nil
 	}
 	return c.rewind(revision)
 }
 
-// rewind undoes the entries after revision, from the nearest state that was
-// kept.
+// rewind undoes the entries after revision, from the nearest later checkpoint.
 func (c *Cache) rewind(revision storage.Revision) (Snapshot, error) {
 	c.mu.Lock()
-	if oldest := max(c.exact, storage.Revision(c.base.Load())); revision < oldest {
+	if oldest := max(c.exactSince, storage.Revision(c.baseRevision.Load())); revision < oldest {
 		c.mu.Unlock()
-		c.counters.forgotten.Add(1)
+		c.counters.beforeLog.Add(1)
 		return Snapshot{}, &ExpiredError{Requested: revision, Oldest: oldest}
 	}
-	first := c.log.search(func(e *entry) bool { return e.revision > revision })
-	from := checkpoint{c.log.end.Load(), c.state.Load().tree}
+	first := c.log.Search(func(e *eventlog.Entry) bool { return e.Revision > revision })
+	from := checkpoint{c.log.End(), c.state.Load().tree}
 	i, _ := slices.BinarySearchFunc(c.checkpoints, first, func(p checkpoint, position uint64) int {
 		return int(int64(p.position) - int64(position))
 	})
 	if i < len(c.checkpoints) {
 		from = c.checkpoints[i]
 	}
-	undo := make([]*entry, 0, from.position-first)
+	undo := make([]*eventlog.Entry, 0, from.position-first)
 	for p := first; p < from.position; p++ {
-		undo = append(undo, c.log.at(p))
+		undo = append(undo, c.log.At(p))
 	}
 	c.mu.Unlock()
 
 	tree := from.tree.Batch()
 	for _, e := range slices.Backward(undo) {
-		e.undo(tree)
+		e.Undo(tree)
 	}
 	return c.snapshot(tree.Tree(), revision), nil
 }

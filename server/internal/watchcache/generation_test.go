@@ -15,7 +15,7 @@ import (
 // and counts no others.
 func TestFormsOfAnOlderGenerationGo(t *testing.T) {
 	c := filled(t, Options{}, podA)
-	o, _ := c.Current().Get(podA.key())
+	o, _ := c.Current().Get(podA.Key())
 	made := 0
 	encode := func(size int) func(*Object) ([]byte, error) {
 		return func(*Object) ([]byte, error) { made++; return make([]byte, size), nil }
@@ -48,7 +48,7 @@ func TestFormsOfAnOlderGenerationGo(t *testing.T) {
 
 // TestAFailedFormIsTriedAgain: a webhook may be well again.
 func TestAFailedFormIsTriedAgain(t *testing.T) {
-	o, _ := filled(t, Options{}, podA).Current().Get(podA.key())
+	o, _ := filled(t, Options{}, podA).Current().Get(podA.Key())
 	bad := errors.New("ill")
 	if _, err := o.Form(testForm, func(*Object) ([]byte, error) { return nil, bad }); !errors.Is(err, bad) {
 		t.Errorf("got %v", err)
@@ -61,8 +61,8 @@ func TestAFailedFormIsTriedAgain(t *testing.T) {
 // TestAClosedCacheIsReadToItsEnd: the last events reach those who were behind.
 func TestAClosedCacheIsReadToItsEnd(t *testing.T) {
 	c := filled(t, Options{}, podA)
-	behind, selected := watching(t, c, WatchOptions{After: 10}), watching(t, c, WatchOptions{After: 10, Selection: selecting(t, podA.namespace, "", "", "")})
-	c.Apply([]Change{gone(podA.key(), 11)})
+	behind, selected := watching(t, c, WatchOptions{After: 10}), watching(t, c, WatchOptions{After: 10, Selection: selecting(t, podA.Namespace, "", "", "")})
+	c.Apply([]Change{gone(podA.Key(), 11)})
 	c.Close()
 	for _, w := range []*Watcher{behind, selected} {
 		buf := make([]Event, 4)
@@ -139,8 +139,8 @@ func TestCoalescedHistoryOfFieldsThatBecomeSelectable(t *testing.T) {
 	c.Apply([]Change{gone("ns/young", 14)})
 	c.Apply([]Change{thing(t, c, "unchanged", "red", 15)})
 	c.Apply([]Change{thing(t, c, "last", "red", 16)})
-	for i := range c.graves.list {
-		c.graves.list[i].last = c.residue(c.graves.list[i].last)
+	for i, tombstones := 0, c.tombstones.After(0); i < len(tombstones); i++ {
+		tombstones[i].Last = c.TombstoneMetadata(tombstones[i].Last)
 	}
 	red := selectThings(t, res, "red")
 	expect(t, drain(t, watching(t, c, WatchOptions{After: 10, Selection: red})),

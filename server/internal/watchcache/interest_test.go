@@ -9,6 +9,8 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/levelwire/levelwire/server/internal/watchcache/state"
 )
 
 // TestEventsCostWhatTheirInterestCosts: an event goes into the logs, and
@@ -26,20 +28,20 @@ func TestEventsCostWhatTheirInterestCosts(t *testing.T) {
 		"field":            {[4]string{"", "", "", "spec.nodeName=n1"}, podA, podB},
 		"label":            {[4]string{"", "", "app=web"}, podC, podB},
 		"label in":         {[4]string{"", "", "app in (web)"}, podC, podB},
-		"leaving":          {[4]string{"", "", "app=web"}, pod{namespace: "two", name: "was-web"}, podB},
+		"leaving":          {[4]string{"", "", "app=web"}, pod{Namespace: "two", Name: "was-web"}, podB},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := filled(t, Options{}, pod{namespace: "two", name: "was-web", labels: web})
+			c := filled(t, Options{}, pod{Namespace: "two", Name: "was-web", Labels: web})
 			s := test.selection
 			w := watching(t, c, WatchOptions{After: 10, Selection: selecting(t, s[0], s[1], s[2], s[3])})
 			<-w.Ready()
 			drain(t, w)
 			c.Apply([]Change{put(t, c, test.unrelated, 11)})
-			if len(w.ready) != 0 || w.bucket.log.len() != 0 {
+			if len(w.ready) != 0 || w.bucket.log.Len() != 0 {
 				t.Error("an unrelated event woke the watcher or is in its log")
 			}
 			c.Apply([]Change{put(t, c, test.touching, 12)})
-			if len(w.ready) != 1 || w.bucket.log.len() != 1 {
+			if len(w.ready) != 1 || w.bucket.log.Len() != 1 {
 				t.Error("an event of interest did not arrive")
 			}
 			if got := c.Stats(); got.Wakes != 1 || got.Buckets != 1 {
@@ -61,10 +63,10 @@ func TestEventsCostWhatTheirInterestCosts(t *testing.T) {
 func TestNarrowestInterestWins(t *testing.T) {
 	c := filled(t, Options{})
 	for i := range 50 {
-		c.Apply([]Change{put(t, c, pod{namespace: "one", name: fmt.Sprint("p", i), phase: "Running", labels: map[string]string{"app": fmt.Sprint(i % 5)}}, rev(11+i))})
+		c.Apply([]Change{put(t, c, pod{Namespace: "one", Name: fmt.Sprint("p", i), Phase: "Running", Labels: map[string]string{"app": fmt.Sprint(i % 5)}}, rev(11+i))})
 	}
 	w := watching(t, c, WatchOptions{After: 60, Selection: selecting(t, "one", "", "app=3", "status.phase=Running")})
-	if got := w.bucket.interest; got.kind != byLabel {
+	if got := w.bucket.interest; got.Kind != state.ByLabel {
 		t.Errorf("chosen: %+v, want the label, which a fifth of the events have", got)
 	}
 }
@@ -94,7 +96,7 @@ func TestBucketYoungerThanHistory(t *testing.T) {
 	next := 11
 	apply := func(n int) {
 		for range n {
-			c.Apply([]Change{put(t, c, pod{namespace: "one", name: "x", node: fmt.Sprint("n", next%2)}, rev(next))})
+			c.Apply([]Change{put(t, c, pod{Namespace: "one", Name: "x", Node: fmt.Sprint("n", next%2)}, rev(next))})
 			next++
 		}
 	}
@@ -105,13 +107,13 @@ func TestBucketYoungerThanHistory(t *testing.T) {
 	expect(t, drain(t, w), "ADDED one/x@11", "DELETED one/x@12", "ADDED one/x@13", "DELETED one/x@14", "ADDED one/x@15",
 		"DELETED one/x@16", "ADDED one/x@17", "DELETED one/x@18", "ADDED one/x@19")
 	late := watching(t, c, WatchOptions{After: 17, Selection: on})
-	if late.bucket != w.bucket || late.until != 0 {
+	if late.bucket != w.bucket || late.catchUpEnd != 0 {
 		t.Error("the second watcher does not start in the bucket's log")
 	}
 	expect(t, drain(t, late), "DELETED one/x@18", "ADDED one/x@19")
 
 	apply(40) // the bucket's log is evicted along with the cache's
-	if got := w.bucket.log.len(); got > 20 {
+	if got := w.bucket.log.Len(); got > 20 {
 		t.Errorf("the bucket holds %d events of a history of 20", got)
 	}
 	if _, err := w.Read(make([]Event, 1)); !errors.Is(err, ErrExpired) {
@@ -141,7 +143,7 @@ func TestClusterScopedObjectsAreInNoNamespace(t *testing.T) {
 
 func TestSelectionMatches(t *testing.T) {
 	c := filled(t, Options{})
-	o := pod{namespace: "one", name: "a", node: "n1", phase: "Running", labels: map[string]string{"app": "web", "tier": "3"}}.object(t, c, 1)
+	o := objectOf(t, c, pod{Namespace: "one", Name: "a", Node: "n1", Phase: "Running", Labels: map[string]string{"app": "web", "tier": "3"}}, 1)
 	for _, test := range []struct {
 		namespace, name, label, field string
 		want                          bool
@@ -189,7 +191,7 @@ func TestSelectionMatches(t *testing.T) {
 		if allocated := testing.AllocsPerRun(100, func() { s.Matches(o) }); allocated != 0 {
 			t.Errorf("%+v: matching allocates %v times", test, allocated)
 		}
-		snapshot := filled(t, Options{}, pod{namespace: "one", name: "a", node: "n1", phase: "Running", labels: map[string]string{"app": "web", "tier": "3"}}, podC).Current()
+		snapshot := filled(t, Options{}, pod{Namespace: "one", Name: "a", Node: "n1", Phase: "Running", Labels: map[string]string{"app": "web", "tier": "3"}}, podC).Current()
 		found := false
 		for o := range snapshot.Select(s, "") {
 			found = found || o.Key == "one/a"

@@ -51,7 +51,7 @@ func TestFormIsEncodedOncePerEvent(t *testing.T) {
 	}
 	for i := range changes {
 		if i%2 == 0 {
-			c.Apply([]Change{gone(podA.key(), rev(11+i))})
+			c.Apply([]Change{gone(podA.Key(), rev(11+i))})
 		} else {
 			c.Apply([]Change{put(t, c, podA, rev(11+i))})
 		}
@@ -79,7 +79,7 @@ func TestFormErrorsAreShared(t *testing.T) {
 func TestFormMemoryIsCounted(t *testing.T) {
 	c := filled(t, Options{HistoryEvents: 2}, podA)
 	make100 := func(*Object) ([]byte, error) { return make([]byte, 100), nil }
-	o, _ := c.Current().Get(podA.key())
+	o, _ := c.Current().Get(podA.Key())
 	for range 2 {
 		if _, err := o.Form(testForm, make100); err != nil {
 			t.Fatal(err)
@@ -107,7 +107,7 @@ func TestFormsGoWithTheEvent(t *testing.T) {
 	id := NewForm("of the event")
 	c := filled(t, Options{HistoryEvents: 2, ExactHistory: true})
 	c.Apply([]Change{put(t, c, podA, 11)})
-	o, _ := c.Current().Get(podA.key())
+	o, _ := c.Current().Get(podA.Key())
 	made := 0
 	encode := func(*Object) ([]byte, error) { made++; return []byte("twelve bytes"), nil }
 	for _, change := range []Change{put(t, c, podB, 12), put(t, c, podB, 13)} {
@@ -116,7 +116,7 @@ func TestFormsGoWithTheEvent(t *testing.T) {
 		}
 		c.Apply([]Change{change})
 	}
-	if now, _ := c.Current().Get(podA.key()); now != o || o.HasForm(id, 0) || c.Stats().FormBytes != 0 {
+	if now, _ := c.Current().Get(podA.Key()); now != o || o.HasForm(id, 0) || c.Stats().FormBytes != 0 {
 		t.Errorf("the form is held: %v, and counted with %d bytes", o.HasForm(id, 0), c.Stats().FormBytes)
 	}
 	if _, err := o.Form(id, encode); err != nil || made != 2 || c.Stats().FormBytes != 12 {
@@ -136,8 +136,8 @@ func TestObjectsMustCarryTheirRevisionInFront(t *testing.T) {
 		if (err == nil) != want {
 			t.Errorf("%s: %v", json, err)
 		}
-		if err == nil && string(o.at(1234).JSON) != strings.Replace(json, `"7"`, `"1234"`, 1) {
-			t.Errorf("moved to 1234: %s", o.at(1234).JSON)
+		if err == nil && string(o.AtRevision(1234).JSON) != strings.Replace(json, `"7"`, `"1234"`, 1) {
+			t.Errorf("moved to 1234: %s", o.AtRevision(1234).JSON)
 		}
 	}
 }
@@ -158,16 +158,16 @@ func ExampleNewForm() {
 	// HELLO
 }
 
-// TestLateDepartedStateIsNotCounted: a reader that holds an entry while it is
-// evicted still gets the last state, but its forms belong to nobody.
-func TestLateDepartedStateIsNotCounted(t *testing.T) {
+// TestLateLastStateIsNotCounted: a reader that holds an entry while it is evicted
+// still gets the last state, but its forms are not counted.
+func TestLateLastStateIsNotCounted(t *testing.T) {
 	id := NewForm("late")
 	encode := func(*Object) ([]byte, error) { return []byte("twelve bytes"), nil }
 	c := filled(t, Options{HistoryEvents: 1, ExactHistory: true}, podA)
-	c.Apply([]Change{gone(podA.key(), 11)})
-	held := c.log.at(firstPosition)
+	c.Apply([]Change{gone(podA.Key(), 11)})
+	held := c.log.At(c.log.Oldest())
 	c.Apply([]Change{put(t, c, podB, 12)})
-	if _, err := held.last(c.account.Load()).Form(id, encode); err != nil {
+	if _, err := held.LastState(c.formBytes.Load()).Form(id, encode); err != nil {
 		t.Fatal(err)
 	}
 	if got := c.Stats().FormBytes; got != 0 {

@@ -9,10 +9,10 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// Progress is how far a source has come: every change up to the revision has
-// been applied to all caches that share the Progress. Sharing it makes the
-// freshness of a resource that nobody writes cost nothing. The zero value is at
-// revision 0; it must not be copied.
+// Progress is the revision up to which a source has applied every change to all
+// caches that share the Progress. Because it is shared, a consistent read of an
+// idle resource needs no progress request. The zero value is at revision 0; it
+// must not be copied.
 type Progress struct {
 	revision atomic.Int64
 	waiting  atomic.Int64 // len(waiters), readable without the lock
@@ -20,18 +20,18 @@ type Progress struct {
 	waiters  waiters
 }
 
-// waiter waits until revision is reached; done is closed then.
+// waiter is one Wait: done is closed when revision is reached.
 type waiter struct {
 	revision storage.Revision
 	done     chan struct{}
-	index    int // in the heap; -1 when it has been taken out
+	index    int // in the heap; -1 when it has been removed
 }
 
 // Reached returns the revision.
 func (p *Progress) Reached() storage.Revision { return storage.Revision(p.revision.Load()) }
 
-// Publish moves the revision forward and releases those who waited for it; an earlier
-// revision than before changes nothing. It costs two atomic operations when nobody waits.
+// Publish moves the revision forward and ends the Waits for it; a revision that is
+// not later changes nothing. Without waiters it costs two atomic operations.
 func (p *Progress) Publish(revision storage.Revision) {
 	for {
 		before := p.revision.Load()
@@ -54,9 +54,9 @@ func (p *Progress) Publish(revision storage.Revision) {
 	p.waiting.Store(int64(len(p.waiters)))
 }
 
-// restart puts the revision back: the store itself has gone back, as after a
+// Restart sets the revision back: the store itself has gone back, as after a
 // restore from a backup.
-func (p *Progress) restart(revision storage.Revision) { p.revision.Store(int64(revision)) }
+func (p *Progress) Restart(revision storage.Revision) { p.revision.Store(int64(revision)) }
 
 // Wait blocks until the revision is reached or ctx ends, with ctx's error.
 func (p *Progress) Wait(ctx context.Context, revision storage.Revision) error {
@@ -68,9 +68,9 @@ func (p *Progress) Wait(ctx context.Context, revision storage.Revision) error {
 	heap.Push(&p.waiters, w)
 	p.waiting.Store(int64(len(p.waiters)))
 	p.mu.Unlock()
-	defer p.leave(w)
+	defer p.remove(w)
 	if p.Reached() >= revision {
-		return nil // published before the waiter was on the list
+		return nil // published before the waiter was in the heap
 	}
 	select {
 	case <-w.done:
@@ -80,8 +80,8 @@ func (p *Progress) Wait(ctx context.Context, revision storage.Revision) error {
 	}
 }
 
-// leave takes a waiter off the list if it is still there.
-func (p *Progress) leave(w *waiter) {
+// remove removes a waiter from the heap if it is still there.
+func (p *Progress) remove(w *waiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if w.index >= 0 {
@@ -90,7 +90,7 @@ func (p *Progress) leave(w *waiter) {
 	}
 }
 
-// waiters is a heap: the smallest revision is in front.
+// waiters is a heap with the smallest revision in front.
 type waiters []*waiter
 
 func (h waiters) Len() int           { return len(h) }
@@ -101,14 +101,14 @@ func (h waiters) Swap(i, j int) {
 	h[i].index, h[j].index = i, j
 }
 
-// Push is heap.Interface's.
+// Push implements heap.Interface.
 func (h *waiters) Push(x any) {
 	w := x.(*waiter)
 	w.index = len(*h)
 	*h = append(*h, w)
 }
 
-// Pop is heap.Interface's.
+// Pop implements heap.Interface.
 func (h *waiters) Pop() any {
 	last := len(*h) - 1
 	w := (*h)[last]

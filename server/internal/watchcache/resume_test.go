@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/levelwire/levelwire/storage"
 )
@@ -21,7 +20,7 @@ func TestInitialStateOfAPastThatHasGone(t *testing.T) {
 			for ; revision < 20; revision++ {
 				c.Apply([]Change{put(t, c, podB, revision)})
 			}
-			c.Apply([]Change{gone(podA.key(), revision)})
+			c.Apply([]Change{gone(podA.Key(), revision)})
 			c.Apply([]Change{put(t, c, podB, revision+1)})
 			c.Apply([]Change{put(t, c, podB, revision+2)})
 			w := watching(t, c, WatchOptions{Initial: &snapshot})
@@ -39,7 +38,7 @@ func TestInitialStateOfAPastThatHasGone(t *testing.T) {
 			if got := w.Reached(); got >= revision {
 				t.Errorf("%d is reached after the initial state at 10", got)
 			}
-			expect(t, drain(t, w), fmt.Sprintf("DELETED %s@%d", podA.key(), revision), fmt.Sprintf("MODIFIED %s@%d", podB.key(), revision+2))
+			expect(t, drain(t, w), fmt.Sprintf("DELETED %s@%d", podA.Key(), revision), fmt.Sprintf("MODIFIED %s@%d", podB.Key(), revision+2))
 			if got := w.Reached(); got != revision+2 {
 				t.Errorf("%d is reached in the end", got)
 			}
@@ -71,7 +70,7 @@ func TestCompacted(t *testing.T) {
 		t.Fatal(n, err)
 	}
 	behind(true, "in the middle of coalesced history")
-	expect(t, drain(t, w), fmt.Sprintf("ADDED %s@15", podB.key()))
+	expect(t, drain(t, w), fmt.Sprintf("ADDED %s@15", podB.Key()))
 	behind(false, "when all has been told")
 }
 
@@ -79,7 +78,7 @@ func TestCompacted(t *testing.T) {
 func TestASummaryIsOfWhatWasMissed(t *testing.T) {
 	c := filled(t, Options{HistoryEvents: 1}, podA, podB)
 	c.Apply([]Change{put(t, c, podA, 11)})
-	c.Apply([]Change{gone(podA.key(), 12)})
+	c.Apply([]Change{gone(podA.Key(), 12)})
 	c.Apply([]Change{put(t, c, podB, 13)})
 	c.Apply([]Change{put(t, c, podA, 14)})
 	resume := func(after, from storage.Revision, want ...string) {
@@ -89,7 +88,7 @@ func TestASummaryIsOfWhatWasMissed(t *testing.T) {
 			t.Errorf("the summary has %d changes after %d, want those after %d", len(c.summary.changes), c.summary.from, from)
 		}
 	}
-	deleted, modified, added := fmt.Sprintf("DELETED %s@12", podA.key()), fmt.Sprintf("MODIFIED %s@13", podB.key()), fmt.Sprintf("ADDED %s@14", podA.key())
+	deleted, modified, added := fmt.Sprintf("DELETED %s@12", podA.Key()), fmt.Sprintf("MODIFIED %s@13", podB.Key()), fmt.Sprintf("ADDED %s@14", podA.Key())
 	resume(12, 12, modified, added)
 	resume(11, 11, deleted, modified, added)
 	resume(12, 11, modified, added)
@@ -114,46 +113,46 @@ func TestSummariesAreNotKept(t *testing.T) {
 	if c.summary != nil {
 		t.Error("a summary is kept that nobody will be told")
 	}
-	expect(t, drain(t, w)[:1], fmt.Sprintf("MODIFIED %s@70", podA.key()))
+	expect(t, drain(t, w)[:1], fmt.Sprintf("MODIFIED %s@70", podA.Key()))
 }
 
-// TestScarceRoomIsForResidues: before a deletion is forgotten, all but its residue
-// is.
-func TestScarceRoomIsForResidues(t *testing.T) {
-	large := pod{namespace: "one", name: "a", node: "n1", phase: "Running"}
-	value := bytes.Replace(large.value(), []byte(`"spec":{`), []byte(`"spec":{"more":"`+strings.Repeat("x", 10_000)+`",`), 1)
-	synctest.Test(t, func(t *testing.T) {
-		store := openStore(t)
-		caches, _ := startCaches(t, store, Options{HistoryEvents: 1, TombstoneBytes: 100_000})
-		for range 50 {
-			writeKey(t, store, "/registry/pods/one/a", value)
-			erase(t, store, "/registry/pods/one/a")
+// TestTombstonesAreReducedFirst: tombstones are reduced to their metadata before
+// any is dropped.
+func TestTombstonesAreReducedFirst(t *testing.T) {
+	large := pod{Namespace: "one", Name: "a", Node: "n1", Phase: "Running"}
+	value := bytes.Replace(large.Value(), []byte(`"spec":{`), []byte(`"spec":{"more":"`+strings.Repeat("x", 10_000)+`",`), 1)
+	c := filled(t, Options{HistoryEvents: 1, TombstoneBytes: 100_000})
+	next := rev(10)
+	for range 50 {
+		next += 2
+		o, err := c.Decode("one/a", value, next-1)
+		if err != nil {
+			t.Fatal(err)
 		}
-		writeKey(t, store, "/registry/pods/one/b", podB.value())
-		synctest.Wait()
-		c := caches[0]
-		stats, list := c.Stats(), c.graves.list
-		if stats.Tombstones != 50 || stats.TombstoneBytes > 100_000 {
-			t.Errorf("%d tombstones of %d bytes, want 50 of at most 100000", stats.Tombstones, stats.TombstoneBytes)
-		}
-		first, last := list[0].last, list[len(list)-1].last
-		if len(first.JSON) > 1000 || len(last.JSON) < 10_000 {
-			t.Errorf("the oldest has %d bytes, the newest %d", len(first.JSON), len(last.JSON))
-		}
-		if got := c.res.Fields[fieldNode]; first.Attributes.Fields[fieldNode] != "n1" {
-			t.Errorf("%s is %q", got.Name, first.Attributes.Fields[fieldNode])
-		}
-	})
+		c.Apply([]Change{{Key: "one/a", Object: o, Revision: next - 1}, gone("one/a", next)})
+	}
+	c.Apply([]Change{put(t, c, podB, next+1)})
+	stats, list := c.Stats(), c.tombstones.After(0)
+	if stats.Tombstones != 50 || stats.TombstoneBytes > 100_000 {
+		t.Errorf("%d tombstones of %d bytes, want 50 of at most 100000", stats.Tombstones, stats.TombstoneBytes)
+	}
+	first, last := list[0].Last, list[len(list)-1].Last
+	if len(first.JSON) > 1000 || len(last.JSON) < 10_000 {
+		t.Errorf("the oldest has %d bytes, the newest %d", len(first.JSON), len(last.JSON))
+	}
+	if got := c.res.Fields[fieldNode]; first.Attributes.Fields[fieldNode] != "n1" {
+		t.Errorf("%s is %q", got.Name, first.Attributes.Fields[fieldNode])
+	}
 }
 
-// TestAFinalFieldTellsOfThePast: who is bound has been waiting, and has never been
-// on another node.
-func TestAFinalFieldTellsOfThePast(t *testing.T) {
+// TestFinalFieldsRuleOutEarlierMatches: a bound pod was pending before, and has
+// never been on another node.
+func TestFinalFieldsRuleOutEarlierMatches(t *testing.T) {
 	c := filled(t, Options{HistoryEvents: 1}, podA, podB, podC)
 	running := podA
-	running.phase = "Running"
+	running.Phase = "Running"
 	c.Apply([]Change{put(t, c, running, 11)})
-	c.Apply([]Change{gone(podC.key(), 12)})
+	c.Apply([]Change{gone(podC.Key(), 12)})
 	c.Apply([]Change{put(t, c, podB, 13)})
 	for field, want := range map[string][]string{
 		"spec.nodeName=n1":                       {"MODIFIED one/a@11", "DELETED two/c@12"},

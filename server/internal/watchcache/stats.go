@@ -2,11 +2,11 @@ package watchcache
 
 import "sync/atomic"
 
-// counters are what a cache counts.
+// counters are the counters of a cache; see Stats.
 type counters struct {
 	events, evicted, wakes, resets, repaired  atomic.Int64
 	resumedExact, resumedCoalesced, continued atomic.Int64
-	begunInitial, forgotten                   atomic.Int64
+	begunInitial, beforeLog                   atomic.Int64
 	expiredOld, expiredSlow, expiredReset     atomic.Int64
 	refusedExact, refusedRest                 atomic.Int64
 	watchers, objectBytes, historyBytes       atomic.Int64
@@ -14,46 +14,47 @@ type counters struct {
 
 // Stats is a cache's counters at one moment, for metrics and tests.
 type Stats struct {
-	Objects        int   // now held
+	Objects        int   // in the newest state
 	ObjectBytes    int64 // of their JSON
-	HistoryLen     int   // events now in the history
-	HistoryBytes   int64 // that they hold, an estimate
+	HistoryLen     int   // events in the log
+	HistoryBytes   int64 // that they take, an estimate
 	FormBytes      int64 // of the forms made of objects that the cache holds, blocks included
 	BlockBytes     int64 // of the blocks among them, which lists share
-	Watchers       int   // now open
+	Watchers       int   // open now
 	Buckets        int   // interests that those share
 	Events         int64 // applied since the start
-	Evicted        int64 // events dropped from the history
+	Evicted        int64 // events evicted from the log
 	Wakes          int64 // watchers woken
 	Resumes        Resumes
-	Tombstones     int   // deletions that are remembered though the log has dropped them
-	TombstoneBytes int64 // that they hold, an estimate
-	Forgotten      int64 // reads of the past that only the store may still answer
-	Expired        int64 // watchers and reads refused because history was gone
+	Tombstones     int   // deletions that are kept although the log has evicted them
+	TombstoneBytes int64 // that they take, an estimate
+	Forgotten      int64 // exact reads from before the log, which only the store may answer
+	Expired        int64 // watchers and reads refused because their history was gone
 	ExpiredBy      Expiries
-	Resets         int64 // times that the whole history was given up
-	Repaired       int64 // differences to the store found and mended
+	Resets         int64 // how often the whole log was dropped
+	Repaired       int64 // discrepancies to the store that were corrected
 }
 
-// Resumes counts watchers by what they were told to begin with.
+// Resumes counts watchers by how they started.
 type Resumes struct {
-	Initial   int64 // the state as it was
-	Exact     int64 // started at a revision that the log reaches back to
-	Coalesced int64 // started before that, with coalesced history
-	Continued int64 // fell out of the log while they were read, and went on with that
+	Initial   int64 // with the objects of a snapshot
+	Exact     int64 // at a revision to which the log reaches back
+	Coalesced int64 // before the log, with coalesced history
+	Continued int64 // went on with coalesced history because they were slower than the log
 }
 
-// Expiries counts what was refused because history was gone, by reason.
+// Expiries counts watchers and reads that were refused because their history was
+// gone, by reason.
 type Expiries struct {
-	Old   int64 // watchers that were to start before it
-	Slow  int64 // watchers that were slower than it
-	Reset int64 // watchers whose cache has given its history up
-	Exact int64 // reads at a revision that the store has forgotten, too; see Refused
-	Rest  int64 // the same of the rest of a list
+	Old   int64 // watchers that were to start before all history
+	Slow  int64 // watchers that were slower than the log
+	Reset int64 // watchers whose cache has dropped its log
+	Exact int64 // reads at a revision that the store has compacted; see Refused
+	Rest  int64 // the same for the rest of a list
 }
 
-// Refused counts a read at a revision that neither the cache nor the store can tell
-// any more: of the rest of a list, or of all of one.
+// Refused counts a read at a revision that neither the cache nor the store has any
+// more: of the rest of a list, or of a whole list.
 func (c *Cache) Refused(rest bool) {
 	if rest {
 		c.counters.refusedRest.Add(1)
@@ -67,18 +68,18 @@ func (c *Cache) Stats() Stats {
 	buckets := 0
 	c.mu.Lock()
 	c.index.each(func(*bucket) { buckets++ })
-	tombstones, tombstoneBytes := len(c.graves.list), c.graves.bytes
+	tombstones, tombstoneBytes := c.tombstones.Len(), c.tombstones.Bytes()
 	c.mu.Unlock()
-	n, blockBytes := &c.counters, c.blocks.held()
+	n, blockBytes := &c.counters, c.blocks.Bytes()
 	expired := Expiries{
 		Old: n.expiredOld.Load(), Slow: n.expiredSlow.Load(), Reset: n.expiredReset.Load(), Exact: n.refusedExact.Load(), Rest: n.refusedRest.Load(),
 	}
 	return Stats{
 		Objects:        c.state.Load().tree.Len(),
 		ObjectBytes:    n.objectBytes.Load(),
-		HistoryLen:     c.log.len(),
+		HistoryLen:     c.log.Len(),
 		HistoryBytes:   n.historyBytes.Load(),
-		FormBytes:      c.account.Load().bytes.Load() + blockBytes,
+		FormBytes:      c.formBytes.Load().Bytes() + blockBytes,
 		BlockBytes:     blockBytes,
 		Watchers:       int(n.watchers.Load()),
 		Buckets:        buckets,
@@ -88,7 +89,7 @@ func (c *Cache) Stats() Stats {
 		Resumes:        Resumes{Initial: n.begunInitial.Load(), Exact: n.resumedExact.Load(), Coalesced: n.resumedCoalesced.Load(), Continued: n.continued.Load()},
 		Tombstones:     tombstones,
 		TombstoneBytes: tombstoneBytes,
-		Forgotten:      n.forgotten.Load(),
+		Forgotten:      n.beforeLog.Load(),
 		Expired:        expired.Old + expired.Slow + expired.Reset + expired.Exact + expired.Rest,
 		ExpiredBy:      expired,
 		Resets:         n.resets.Load(),

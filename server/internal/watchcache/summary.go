@@ -4,41 +4,43 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/levelwire/levelwire/server/internal/watchcache/eventlog"
+	"github.com/levelwire/levelwire/server/internal/watchcache/tombstone"
 	"github.com/levelwire/levelwire/storage"
 )
 
-// A summary is the history after a revision with everything left out that
-// later changes have made void: one change for each object that has changed, its
-// last, and the deletions that are remembered. It is made when somebody comes
-// back from before the log, in time that grows with the number of changes, and
-// shared by all who have missed no more, until the log has moved on from it.
+// A summary is coalesced history: the latest change of each object that has
+// changed after a revision, and the deletions. It is made when a watch first starts
+// before the log, in time that grows with the number of changes, and shared by all
+// watches that start at its revision or a later one, until the log has grown too
+// far beyond it.
 type summary struct {
 	generation uint64
-	from       storage.Revision // nothing after this is missing
-	revision   storage.Revision // of the state; what follows is in the log
-	position   uint64           // there
-	changes    []lastChange     // ascending by revision; of one revision, deletions first
+	from       storage.Revision // no change after this is missing
+	revision   storage.Revision // of the state; later changes are in the log
+	position   uint64           // of the first of those in the log
+	changes    []latestChange   // ascending by revision; of one revision, deletions first
 }
 
-// lastChange is the latest that happened to one object. Exactly one of the two
-// is set.
-type lastChange struct {
+// latestChange is the latest change of one object. Exactly one of object and
+// deletion is set.
+type latestChange struct {
 	revision storage.Revision
 	object   *Object // as it is now
-	deletion *entry
+	deletion *eventlog.Entry
 }
 
-// state returns what selectors look at: of a deleted object what it was last.
-func (l *lastChange) state() *Object {
+// state returns what selectors look at: the object, or its last state.
+func (l *latestChange) state() *Object {
 	if l.object != nil {
 		return l.object
 	}
-	return l.deletion.previous
+	return l.deletion.Previous
 }
 
-// compare orders by revision; of one revision, deletions first, and last the one
-// behind which the revision is complete.
-func (l lastChange) compare(other lastChange) int {
+// compare orders by revision; of one revision, deletions come first, and of those
+// the one that completes the revision comes last.
+func (l latestChange) compare(other latestChange) int {
 	switch {
 	case l.revision != other.revision:
 		return cmp.Compare(l.revision, other.revision)
@@ -49,12 +51,12 @@ func (l lastChange) compare(other lastChange) int {
 	case other.deletion == nil:
 		return -1
 	}
-	return cmp.Compare(l.deletion.through, other.deletion.through)
+	return cmp.Compare(l.deletion.Through, other.deletion.Through)
 }
 
-// summarize returns a summary of what is after a revision, which the log goes on
-// from, or nil if the history before the log does not reach back that far. Writers
-// are not held up while one is made, but all wait who need one.
+// summarize returns a summary of the changes after a revision, which the log
+// continues, or nil if the tombstones do not reach back that far. Making one does
+// not block the writer, but other callers of summarize wait.
 func (c *Cache) summarize(after storage.Revision) *summary {
 	c.summarizing.Lock()
 	defer c.summarizing.Unlock()
@@ -73,55 +75,54 @@ func (c *Cache) summarize(after storage.Revision) *summary {
 
 // material is what a summary is made of.
 type material struct {
-	state  *state
-	buried []grave
-	dead   []*entry // later than those; they may begin before what was asked for, which cursors leave out
+	state      *cacheState
+	tombstones []tombstone.Tombstone
+	deletions  []*eventlog.Entry // in the log, later than the tombstones; cursors skip those that are too early
 }
 
-// sorted returns the changes after a revision in their order.
-func (m *material) sorted(after storage.Revision) []lastChange {
-	changes := make([]lastChange, 0, len(m.buried)+len(m.dead))
-	for i := range m.buried {
-		changes = append(changes, lastChange{revision: m.buried[i].revision, deletion: m.buried[i].entry()})
+// sorted returns the changes after a revision in order.
+func (m *material) sorted(after storage.Revision) []latestChange {
+	changes := make([]latestChange, 0, len(m.tombstones)+len(m.deletions))
+	for i := range m.tombstones {
+		changes = append(changes, latestChange{revision: m.tombstones[i].Revision, deletion: m.tombstones[i].Entry()})
 	}
-	for _, e := range m.dead {
-		changes = append(changes, lastChange{revision: e.revision, deletion: e})
+	for _, e := range m.deletions {
+		changes = append(changes, latestChange{revision: e.Revision, deletion: e})
 	}
 	for o, revision := range m.state.tree.Since(int64(after)) {
-		changes = append(changes, lastChange{revision: storage.Revision(revision), object: o})
+		changes = append(changes, latestChange{revision: storage.Revision(revision), object: o})
 	}
-	slices.SortFunc(changes, lastChange.compare)
+	slices.SortFunc(changes, latestChange.compare)
 	return changes
 }
 
-// recent reports whether the log goes on from the summary, and has not gone on
-// so far that it is better made anew. The lock is held.
+// recent reports whether the log continues the summary, and has not grown so far
+// beyond it that a new summary is better. The lock is held.
 func (c *Cache) recent(s *summary) bool {
-	return s.generation == c.generation.Load() && s.position >= c.log.oldest.Load() &&
-		c.log.end.Load()-s.position <= uint64(c.opts.HistoryEvents/4)
+	return s.generation == c.generation.Load() && s.position >= c.log.Oldest() &&
+		c.log.End()-s.position <= uint64(c.opts.HistoryEvents/4)
 }
 
-// prepareSummary returns the summary that there is, if it is recent and begins
-// early enough, and else an empty one with what is to be in it. The summary is nil
-// if history does not reach back that far.
+// prepareSummary returns the last summary if it is recent and begins early enough,
+// and otherwise an empty one with its material. The summary is nil if the
+// tombstones do not reach back that far.
 func (c *Cache) prepareSummary(after storage.Revision) (*summary, *material) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.graves.trim(&c.opts, c.residue, c.opts.Now())
-	if after < c.graves.since {
+	c.tombstones.Trim(c.opts.tombstoneLimits(), c.TombstoneMetadata, c.opts.Now())
+	if after < c.tombstones.Since() {
 		return nil, nil
 	}
 	if s := c.summary; s != nil && c.recent(s) && after >= s.from {
 		return s, nil
 	}
 	current := c.state.Load()
-	buried := c.graves.after(after)
-	m := &material{state: current, buried: slices.Clone(buried), dead: slices.Clone(c.deaths)}
-	return &summary{generation: c.generation.Load(), from: after, revision: current.revision, position: c.log.end.Load()}, m
+	m := &material{state: current, tombstones: slices.Clone(c.tombstones.After(after)), deletions: slices.Clone(c.deletions)}
+	return &summary{generation: c.generation.Load(), from: after, revision: current.revision, position: c.log.End()}, m
 }
 
 // after returns the position of the first change after a revision.
 func (s *summary) after(revision storage.Revision) int {
-	i, _ := slices.BinarySearchFunc(s.changes, revision+1, func(l lastChange, r storage.Revision) int { return cmp.Compare(l.revision, r) })
+	i, _ := slices.BinarySearchFunc(s.changes, revision+1, func(l latestChange, r storage.Revision) int { return cmp.Compare(l.revision, r) })
 	return i
 }

@@ -10,9 +10,9 @@ import (
 // etcd deletes the keys of one expired lease.
 func deletedTogether(t *testing.T, opts Options) *Cache {
 	t.Helper()
-	d := pod{namespace: "two", name: "d"}
+	d := pod{Namespace: "two", Name: "d"}
 	c := filled(t, opts, podA, podB, podC, d)
-	if n := c.Apply([]Change{put(t, c, podB, 15), gone(podA.key(), 20), gone(podB.key(), 20), gone(podC.key(), 20), gone(d.key(), 20)}); n != 5 {
+	if n := c.Apply([]Change{put(t, c, podB, 15), gone(podA.Key(), 20), gone(podB.Key(), 20), gone(podC.Key(), 20), gone(d.Key(), 20)}); n != 5 {
 		t.Fatalf("%d of 5 changes were entered", n)
 	}
 	return c
@@ -22,12 +22,12 @@ func deletedTogether(t *testing.T, opts Options) *Cache {
 // and created pods, and deleted some, at revision 20.
 func changedTogether(t *testing.T, opts Options) *Cache {
 	t.Helper()
-	d := pod{namespace: "two", name: "d", node: "n1"}
+	d := pod{Namespace: "two", Name: "d", Node: "n1"}
 	moved := podA
-	moved.node = "n2"
-	e := pod{namespace: "one", name: "e"}
+	moved.Node = "n2"
+	e := pod{Namespace: "one", Name: "e"}
 	c := filled(t, opts, podA, podB, podC, e)
-	if n := c.Apply([]Change{put(t, c, podB, 15), put(t, c, d, 20), put(t, c, podB, 20), gone(podC.key(), 20), put(t, c, moved, 20), gone(e.key(), 20)}); n != 6 {
+	if n := c.Apply([]Change{put(t, c, podB, 15), put(t, c, d, 20), put(t, c, podB, 20), gone(podC.Key(), 20), put(t, c, moved, 20), gone(e.Key(), 20)}); n != 6 {
 		t.Fatalf("%d of 6 changes were entered", n)
 	}
 	return c
@@ -58,12 +58,12 @@ func resumeInTheMiddle(t *testing.T, c *Cache) {
 			if carried := fmt.Sprintf(`"resourceVersion":"%d"`, e.Revision); !strings.Contains(string(e.Object.JSON), carried) || e.Object.Revision != e.Revision {
 				t.Errorf("the event at %d shows %s", e.Revision, e.Object.JSON)
 			}
-			missing := told(all[read+1:])
+			missing := eventStrings(all[read+1:])
 			if last := len(missing) == 0; (w.Reached() >= 20) != last {
 				t.Errorf("after %d of %d events %d is reached", read+1, len(all), w.Reached())
 			}
 			for _, from := range []Event{e, {Revision: w.Reached()}} {
-				again := told(drain(t, watching(t, c, WatchOptions{After: from.Revision, Selection: wish})))
+				again := eventStrings(drain(t, watching(t, c, WatchOptions{After: from.Revision, Selection: wish})))
 				if !strings.HasSuffix(fmt.Sprint(again), strings.TrimPrefix(fmt.Sprint(missing), "[")) {
 					t.Errorf("resumed from %d after %d events: %q, want at least %q", from.Revision, read+1, again, missing)
 				}

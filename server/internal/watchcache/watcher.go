@@ -4,41 +4,42 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"github.com/levelwire/levelwire/server/internal/watchcache/eventlog"
 	"github.com/levelwire/levelwire/storage"
 )
 
-// WatchOptions says what a Watcher delivers.
+// WatchOptions select what a Watcher delivers.
 type WatchOptions struct {
-	// After: only changes with a greater revision are delivered; if several
-	// objects have been written in that very revision, these as well. A future one
-	// is waited for in silence. Ignored if Initial is set.
+	// After is the revision after which changes are delivered; if several objects
+	// were written in that very revision, it is delivered as well. The watcher of a
+	// future revision delivers nothing until then. Ignored if Initial is set.
 	After storage.Revision
-	// Selection leaves out what the watcher does not want; nil wants all. It
-	// must have been compiled for the cache's resource, or one shown over it.
+	// Selection selects the objects; nil selects all. It must have been compiled
+	// for the cache's resource, or for one that is stored as that.
 	Selection *Selection
 	// Initial, if set, is delivered first, as Added events in the order of
 	// keys; changes after it follow without gap or duplicate.
 	Initial *Snapshot
-	// Waker, if set, is told in place of Ready, which then never receives.
+	// Waker, if set, is woken in place of Ready, which then never receives.
 	Waker Waker
 }
 
-// Waker learns that its Watcher may have something to Read, after a Read that
+// Waker is called when its Watcher may have something to Read, after a Read that
 // returned 0 and at most once for each such Read. Its methods are called by the
 // cache's writer: they must neither block nor call the cache.
 type Waker interface {
-	// Wake returns nil, or who has to be started when all those have been told
-	// who wait for the same.
+	// Wake returns nil, or a Starter that the cache starts once all watchers of the
+	// bucket have been woken.
 	Wake() Starter
 }
 
-// Starter goes to work for a number of watchers.
+// Starter begins to serve a number of watchers that have been woken.
 type Starter interface{ Start() }
 
-// Watcher is a cursor in the history of a cache. Read, Initial and Reached
-// are for one goroutine at a time; Ready and Close may be called by any. A
-// Watcher that is not read costs nothing but its own small memory, plus that
-// of the Initial snapshot until it has been read.
+// Watcher is a cursor in the log of a cache. Read, Initial, Reached and
+// InCoalescedHistory are for one goroutine at a time; Ready and Close may be called
+// by any. A Watcher that is not read costs nothing but its own small memory, plus
+// that of the Initial snapshot until it has been read.
 type Watcher struct {
 	cache      *Cache
 	bucket     *bucket
@@ -49,31 +50,32 @@ type Watcher struct {
 	closed     atomic.Bool
 
 	asleep atomic.Bool
-	slot   int // in bucket.sleepers; guarded by its lock
+	slot   int // in bucket.sleepers; guarded by the bucket's lock
 
-	// What follows belongs to the goroutine that reads.
-	initial  *Snapshot // nil when it has been delivered
-	from     string    // first key of initial that has not been delivered
-	behind   uint64    // position in the cache's log, until the bucket's takes over
-	until    uint64    // where it does
-	position uint64    // in the bucket's log
-	after    storage.Revision
-	reached  storage.Revision
+	// The fields below belong to the goroutine that reads.
+	initial    *Snapshot // nil when it has been delivered
+	from       string    // first key of initial that has not been delivered
+	catchUp    uint64    // position in the cache's log, while it is before catchUpEnd
+	catchUpEnd uint64    // the bucket's log is complete from here on
+	position   uint64    // in the bucket's log
+	after      storage.Revision
+	reached    storage.Revision
 
-	// The coalesced history that comes before the log's, nil if there is none or
-	// it has been told; see readSummary.
+	// summary is coalesced history to be read before the log; nil if there is none,
+	// or when it has been read. See readSummary.
 	summary  *summary
-	since    storage.Revision // what the client has had before it
+	since    storage.Revision // the client's revision before the summary
 	cursor   int              // of the next change
-	sweeping bool             // in its first part
+	sweeping bool             // in the first part, of objects that have left the selection
 }
 
-// Ready receives when there may be something to Read, at the latest after the
-// next event of interest that came after a Read returned 0. It may also
-// receive without reason.
+// Ready receives when there may be something to Read: at the latest with the next
+// event of the watcher's interest after a Read that returned 0. It may also
+// receive when there is nothing.
 func (w *Watcher) Ready() <-chan struct{} { return w.ready }
 
-// signal tells whoever waits, and returns who is to be started.
+// signal wakes the watcher's reader, and returns the Starter that must be started
+// afterwards, if any.
 func (w *Watcher) signal() Starter {
 	if w.waker != nil {
 		return w.waker.Wake()
@@ -85,12 +87,11 @@ func (w *Watcher) signal() Starter {
 	return nil
 }
 
-// Read fills buf with the next events and returns how many there were; 0
-// means that nothing is there now and Ready will tell. It waits for nobody, and
-// the events' objects are shared. A watcher that was so slow that the log has
-// dropped what it has not read is told coalesced history instead, and fails
-// with an *ExpiredError only if that is gone, too, or with ErrClosed. Events
-// that were returned along with an earlier call stay valid.
+// Read fills buf with the next events and returns how many there were; 0 means
+// that there are none now and that Ready will receive. It does not block, and the
+// events' objects are shared. A watcher whose next event has been evicted goes on
+// with coalesced history, and fails with an *ExpiredError only if that does not
+// reach back far enough, or with ErrClosed. Events of earlier calls stay valid.
 func (w *Watcher) Read(buf []Event) (int, error) {
 	if w.closed.Load() {
 		return 0, ErrClosed
@@ -120,19 +121,19 @@ func (w *Watcher) Read(buf []Event) (int, error) {
 			return n, err
 		}
 		w.bucket.sleep(w)
-		// The order matters: what was entered before the cache was closed is
-		// in the log.
-		over := w.cache.closed.Load()
+		// The order matters: what was applied before the cache was closed is in the
+		// log.
+		closed := w.cache.closed.Load()
 		if w.closed.Load() {
-			w.bucket.forget(w) // Close may have looked before it was on the list
+			w.bucket.remove(w) // Close may have looked before the watcher was on the list
 			return 0, ErrClosed
 		}
 		if w.generation != w.cache.generation.Load() {
 			return 0, w.reset()
 		}
-		if w.position == w.bucket.log.end.Load() {
-			if over {
-				w.bucket.forget(w)
+		if w.position == w.bucket.log.End() {
+			if closed {
+				w.bucket.remove(w)
 				return 0, ErrClosed
 			}
 			return 0, nil
@@ -140,20 +141,20 @@ func (w *Watcher) Read(buf []Event) (int, error) {
 	}
 }
 
-// reset is the end of a watcher whose cache has given its history up.
+// reset makes the error of a watcher whose cache has dropped its log.
 func (w *Watcher) reset() error {
 	w.cache.counters.expiredReset.Add(1)
 	return w.cache.expired(w.reached)
 }
 
-// late is the end of a watcher that was too slow.
-func (w *Watcher) late() error {
+// tooSlow makes the error of a watcher that was slower than the log.
+func (w *Watcher) tooSlow() error {
 	w.cache.counters.expiredSlow.Add(1)
 	return w.cache.expired(w.reached)
 }
 
 // readInitial delivers the next part of the initial snapshot, which must be set.
-// The iteration allocates, which is why other reads do not come here.
+// It is a function of its own because the iteration allocates.
 func (w *Watcher) readInitial(buf []Event) int {
 	n := 0
 	for o := range w.initial.Select(w.selection, w.from) {
@@ -164,34 +165,33 @@ func (w *Watcher) readInitial(buf []Event) int {
 		buf[n] = Event{Type: Added, Object: o, Revision: o.Revision}
 		n++
 	}
-	w.toldInitial()
+	w.endInitial()
 	return n
 }
 
-// toldInitial is the end of the initial snapshot: what follows begins at its
-// revision.
-func (w *Watcher) toldInitial() {
-	w.reached = max(w.reached, w.initial.revision)
+// endInitial drops the initial snapshot: the log is read from its revision on.
+func (w *Watcher) endInitial() {
+	w.reached = max(w.reached, w.initial.Revision())
 	w.initial, w.from = nil, ""
 }
 
-// readLog delivers from the cache's log until the position from which the
-// bucket's log is complete, and from there on from that.
+// readLog delivers events from the cache's log up to the position from which the
+// bucket's log is complete, and then from the bucket's log.
 func (w *Watcher) readLog(buf []Event) (int, error) {
 	n := 0
 	for n < len(buf) {
 		e, ok := w.next()
 		if !ok && n == 0 {
 			if !w.resumeFromSummary() {
-				return 0, w.late()
+				return 0, w.tooSlow()
 			}
 			return 0, errSummary
 		}
 		if e == nil {
-			return n, nil // at the end, or the next Read will say that the rest is gone
+			return n, nil // at the end, or the next Read goes on with coalesced history
 		}
-		if e.revision > w.after {
-			if event, ok := w.selection.project(e, w.cache.account.Load()); ok {
+		if e.Revision > w.after {
+			if event, ok := project(w.selection, e, w.cache.formBytes.Load()); ok {
 				buf[n] = event
 				n++
 			}
@@ -201,35 +201,36 @@ func (w *Watcher) readLog(buf []Event) (int, error) {
 	return n, nil
 }
 
-// next returns the first entry that has not been looked at; nil at the end.
-// It is false if the entry was evicted.
-func (w *Watcher) next() (*entry, bool) {
+// next returns the first entry that has not been read; nil at the end. It returns
+// false if the entry was evicted.
+func (w *Watcher) next() (*eventlog.Entry, bool) {
 	from, position := w.bucket.log, w.position
-	if w.behind < w.until {
-		from, position = w.cache.log, w.behind
-	} else if position == from.end.Load() {
+	if w.catchUp < w.catchUpEnd {
+		from, position = w.cache.log, w.catchUp
+	} else if position == from.End() {
 		return nil, true
 	}
-	e := from.at(position)
+	e := from.At(position)
 	return e, e != nil
 }
 
-func (w *Watcher) advance(e *entry) {
-	if w.behind < w.until {
-		w.behind++
+// advance moves the cursor behind an entry.
+func (w *Watcher) advance(e *eventlog.Entry) {
+	if w.catchUp < w.catchUpEnd {
+		w.catchUp++
 	} else {
 		w.position++
 	}
-	w.reached = max(w.reached, e.through)
+	w.reached = max(w.reached, e.Through)
 }
 
 // Initial reports whether events of the initial snapshot remain to be Read.
 // When it turns false the end-of-initial bookmark is due, at Reached.
 func (w *Watcher) Initial() bool { return w.initial != nil }
 
-// InCoalescedHistory reports whether what comes next is coalesced history: a Read may then
-// take as long as there are changes to be sorted or looked through, and is for a
-// goroutine that nobody else depends on. It is for the goroutine that reads.
+// InCoalescedHistory reports whether the next Read returns coalesced history. It then
+// takes time that grows with the number of changes, so it must not run on a
+// goroutine that serves other watchers too.
 func (w *Watcher) InCoalescedHistory() bool {
 	switch {
 	case w.initial != nil:
@@ -241,19 +242,19 @@ func (w *Watcher) InCoalescedHistory() bool {
 	return !ok
 }
 
-// TakeInitial hands the initial snapshot, which must not have been Read from,
-// and what is selected of it, to a reader that delivers it by other means. Read
-// goes on with the changes after it.
+// TakeInitial returns the initial snapshot, of which nothing must have been Read,
+// and the selection, to a caller that sends the snapshot itself. Read goes on with
+// the changes after it.
 func (w *Watcher) TakeInitial() (Snapshot, *Selection) {
 	snapshot := *w.initial
-	w.toldInitial()
+	w.endInitial()
 	return snapshot, w.selection
 }
 
-// Reached returns the greatest revision of which it is sure that every event
-// of the watcher up to it has been returned by Read: what a bookmark may say.
-// It is 0 until the initial events have been read, and from then on never less
-// than After, or than the revision before if that is told once more.
+// Reached returns the greatest known revision up to which Read has returned every
+// event of the watcher: the revision of a bookmark. It is 0 until the initial
+// events have been read, and from then on never less than After, or than the
+// revision before if After is delivered again.
 func (w *Watcher) Reached() storage.Revision {
 	if w.initial != nil {
 		return 0
@@ -264,8 +265,8 @@ func (w *Watcher) Reached() storage.Revision {
 	if w.summary != nil {
 		return w.reachedInSummary()
 	}
-	// The order matters: what is published as reached is in the logs before.
-	through := w.cache.reached()
+	// The order matters: events are in the logs before their revision is published.
+	through := w.cache.Reached()
 	for {
 		e, ok := w.next()
 		if !ok {
@@ -274,11 +275,11 @@ func (w *Watcher) Reached() storage.Revision {
 		if e == nil {
 			break
 		}
-		if e.revision > w.after && w.selection.transition(e) != 0 {
-			through = min(through, e.revision-1)
+		if e.Revision > w.after && transition(w.selection, e) != 0 {
+			through = min(through, e.Revision-1)
 			break
 		}
-		w.advance(e) // of no concern to this watcher
+		w.advance(e) // not selected
 	}
 	w.reached = max(w.reached, through)
 	return w.reached

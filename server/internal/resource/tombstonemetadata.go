@@ -1,0 +1,89 @@
+package resource
+
+import "fmt"
+
+// TombstoneMetadata reduces an object, in its stored or cached form, to what a
+// tombstone keeps of it when it has been deleted: kind and apiVersion, its
+// metadata but for managedFields, and the selectable fields at their paths.
+// Attributes finds the same in the result as in the whole. The result is new.
+func (r *Resource) TombstoneMetadata(json []byte) ([]byte, error) {
+	plan := r.Stored().extraction()
+	s := metadataReducer{extractor{scanner: scanner{data: json}, plan: plan}, make([]byte, 0, 512)}
+	if err := s.object(plan.root, rootMember); err != nil {
+		return nil, fmt.Errorf("tombstone metadata of %s: %w", r.Stored().GroupResource(), err)
+	}
+	return append([]byte(nil), s.out...), nil
+}
+
+// metadataReducer reduces one object. It uses the embedded extractor's plan and
+// scanner.
+type metadataReducer struct {
+	extractor
+	out []byte
+}
+
+// rootMember and metadataMember say which members to keep beside those on the
+// paths of the plan.
+func rootMember(key []byte) bool { return string(key) == "kind" || string(key) == "apiVersion" }
+
+func metadataMember(key []byte) bool { return string(key) != "managedFields" }
+
+func noMember([]byte) bool { return false }
+
+// object reads an object and appends the members that are kept.
+func (s *metadataReducer) object(node *fieldNode, keep func(key []byte) bool) error {
+	if err := s.expect('{'); err != nil {
+		return err
+	}
+	s.out = append(s.out, '{')
+	empty := true
+	for first := true; ; first = false {
+		key, escaped, ok, err := s.member(first)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			break
+		}
+		child, err := s.find(node, key, escaped)
+		if err != nil {
+			return err
+		}
+		if child == nil && !keep(key) {
+			if err := s.skip(); err != nil {
+				return err
+			}
+			continue
+		}
+		if !empty {
+			s.out = append(s.out, ',')
+		}
+		empty = false
+		s.out = append(append(append(s.out, '"'), key...), `":`...)
+		if err := s.value(child, node == s.plan.root && string(key) == "metadata"); err != nil {
+			return err
+		}
+	}
+	s.out = append(s.out, '}')
+	return nil
+}
+
+// value reads a value of which all or some is kept, and appends that.
+func (s *metadataReducer) value(node *fieldNode, metadata bool) error {
+	c, err := s.next()
+	if err != nil {
+		return err
+	}
+	if c == '{' && metadata {
+		return s.object(node, metadataMember)
+	}
+	if c == '{' && node != nil && len(node.children) > 0 {
+		return s.object(node, noMember)
+	}
+	start := s.pos
+	if err := s.skip(); err != nil {
+		return err
+	}
+	s.out = append(s.out, s.data[start:s.pos]...)
+	return nil
+}

@@ -1,0 +1,31 @@
+package watchcache
+
+import "github.com/levelwire/levelwire/server/internal/watchcache/state"
+
+// Callers of the cache need its objects, snapshots and selections in nearly every
+// line; the aliases spare them a second import.
+type (
+	// Object is state.Object.
+	Object = state.Object
+	// FormID is state.FormID.
+	FormID = state.FormID
+	// Snapshot is state.Snapshot.
+	Snapshot = state.Snapshot
+	// Run is state.Run.
+	Run = state.Run
+	// Block is state.Block.
+	Block = state.Block
+	// Selection is state.Selection.
+	Selection = state.Selection
+	// UnknownFieldError is state.UnknownFieldError.
+	UnknownFieldError = state.UnknownFieldError
+)
+
+var (
+	// NewObject is state.NewObject.
+	NewObject = state.NewObject
+	// NewForm is state.NewForm.
+	NewForm = state.NewForm
+	// NewSelection is state.NewSelection.
+	NewSelection = state.NewSelection
+)

@@ -1,0 +1,129 @@
+package watchcache
+
+import "github.com/levelwire/levelwire/storage"
+
+// beginSummary makes the watcher read a summary before it goes on in the log.
+func (w *Watcher) beginSummary(s *summary) {
+	w.since = max(w.reached, w.after) // the latter until the initial snapshot has been read
+	w.summary, w.cursor = s, s.after(w.since)
+	w.sweeping = w.selection.MembershipChanges()
+	w.after = s.revision
+}
+
+// resumeFromSummary makes a watcher whose next event has been evicted go on with
+// coalesced history. It returns false if there is none.
+func (w *Watcher) resumeFromSummary() bool {
+	c := w.cache
+	for range summaryAttempts {
+		s := c.summarizeUnlessExact(w.reached)
+		if s == nil {
+			return false
+		}
+		c.mu.Lock()
+		if s.generation != c.generation.Load() || s.position < c.log.Oldest() {
+			c.mu.Unlock()
+			continue
+		}
+		w.beginSummary(s)
+		c.seek(w)
+		c.mu.Unlock()
+		c.counters.continued.Add(1)
+		return true
+	}
+	return false
+}
+
+// readSummary delivers the next events of coalesced history: what has changed
+// since the revision that the client has.
+//
+// In the main part each selected object that has changed comes once, as it is now,
+// and each object that was deleted while it was selected, all in the order of
+// their revisions. The event is Added if the object was created since.
+//
+// A selection by labels or fields needs another part before it. An object that
+// is not selected now may have been selected at the client's revision, and then
+// comes as Deleted, unless its labels and fields have been the same since, or it
+// was created since. These events carry the revision that the client has already.
+// If they came at their own revisions, a client whose watch breaks before one of
+// them, and which then resumes with exact history, would never get it: in exact
+// history the object merely goes from one state that is not selected to another.
+// With these events first, a client has got before every event that exact history
+// would not send later, so it can resume from any event, on any server.
+func (w *Watcher) readSummary(buf []Event) int {
+	n := 0
+	for changes := w.summary.changes; n < len(buf); w.cursor++ {
+		if w.cursor == len(changes) {
+			if w.sweeping {
+				w.sweeping, w.cursor = false, w.summary.after(w.since)-1
+				continue
+			}
+			w.reached = max(w.reached, w.summary.revision)
+			w.summary = nil
+			return n
+		}
+		change := &changes[w.cursor]
+		kind := w.eventTypeOf(change)
+		switch {
+		case kind == 0:
+			continue
+		case w.sweeping:
+			buf[n] = Event{Type: Deleted, Object: change.state().AtRevision(w.since), Revision: w.since}
+		case kind == Deleted:
+			buf[n] = Event{Type: Deleted, Object: change.deletion.LastState(w.cache.formBytes.Load()), Revision: change.deletion.Through}
+		default:
+			buf[n] = Event{Type: kind, Object: change.object, Revision: change.revision}
+		}
+		if !w.sweeping {
+			w.reached = max(w.reached, w.completeThrough(w.cursor))
+		}
+		n++
+	}
+	return n
+}
+
+// completeThrough returns the revision up to which the client has got everything
+// with the change at a cursor.
+func (w *Watcher) completeThrough(cursor int) storage.Revision {
+	changes := w.summary.changes
+	revision := changes[cursor].revision
+	if cursor+1 < len(changes) && changes[cursor+1].revision == revision {
+		return revision - 1
+	}
+	return revision
+}
+
+// eventTypeOf returns the type of the event that the watcher gets of a change in
+// the part of the summary that it reads; 0 if it gets none.
+func (w *Watcher) eventTypeOf(l *latestChange) EventType {
+	o := l.state()
+	isNew := o.CreatedRevision > w.since
+	switch matches := w.selection.Matches(o); {
+	case w.sweeping && (matches || isNew || !w.selection.MayHaveMatched(o, w.since)):
+		return 0
+	case w.sweeping:
+		return Deleted
+	case !matches, isNew && l.object == nil:
+		return 0
+	case l.object == nil:
+		return Deleted
+	case isNew:
+		return Added
+	}
+	return Modified
+}
+
+// reachedInSummary is Reached while a summary is read.
+func (w *Watcher) reachedInSummary() storage.Revision {
+	if w.sweeping {
+		return w.reached
+	}
+	changes := w.summary.changes
+	for ; w.cursor < len(changes); w.cursor++ {
+		if w.eventTypeOf(&changes[w.cursor]) != 0 {
+			w.reached = max(w.reached, changes[w.cursor].revision-1)
+			return w.reached
+		}
+	}
+	w.reached = max(w.reached, w.summary.revision)
+	return w.reached
+}

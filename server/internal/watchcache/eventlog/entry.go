@@ -1,0 +1,103 @@
+package eventlog
+
+import (
+	"sync/atomic"
+
+	"github.com/levelwire/levelwire/internal/btree"
+	"github.com/levelwire/levelwire/server/internal/watchcache/state"
+	"github.com/levelwire/levelwire/storage"
+)
+
+// Entry is one change of one key, before any selector is applied.
+type Entry struct {
+	Revision storage.Revision
+	// Through is the revision from which a watch can resume without missing
+	// anything after it has read this entry and all before it: Revision, or the
+	// revision before if more entries of the same revision follow. Our writes
+	// change one key in a revision, but etcd deletes all keys of an expired lease
+	// in one, and other clients of the same etcd may use transactions.
+	Through  storage.Revision
+	Sequence uint64        // position in the cache's log
+	Object   *state.Object // new state; nil if deleted
+	Previous *state.Object // state before; nil if created
+
+	lastState atomic.Pointer[state.Object]
+	evicted   atomic.Bool
+	logs      []*Log  // of the buckets that hold this entry too
+	few       [2]*Log // room for most of them
+}
+
+// Evicted returns an entry for a deletion that the log does not hold any more.
+// Forms made of it are not counted.
+func Evicted(revision, through storage.Revision, previous *state.Object) *Entry {
+	e := &Entry{Revision: revision, Through: through, Previous: previous}
+	e.evicted.Store(true)
+	return e
+}
+
+// AlsoIn notes a bucket's log that will hold the entry. It must be called before
+// the entry is appended to any log.
+func (e *Entry) AlsoIn(l *Log) {
+	if e.logs == nil {
+		e.logs = e.few[:0]
+	}
+	e.logs = append(e.logs, l)
+}
+
+// Logs returns the buckets' logs that hold the entry. They belong to the writer.
+func (e *Entry) Logs() []*Log { return e.logs }
+
+// LastState returns the previous content with the revision Through: what a
+// Deleted event carries. A client that resumes from that revision gets the rest of
+// the changes of Revision, and may get deletions of it again, of objects that it
+// has removed already. The state is made on first demand, shared from then on,
+// and its forms are counted in counter. The entry must have a Previous state.
+func (e *Entry) LastState(counter *state.ByteCounter) *state.Object {
+	if o := e.lastState.Load(); o != nil {
+		return o
+	}
+	o := e.Previous.AtRevision(e.Through)
+	o.CountForms(counter)
+	if !e.lastState.CompareAndSwap(nil, o) {
+		return e.lastState.Load()
+	}
+	if e.evicted.Load() {
+		o.ReleaseForms() // the entry was evicted after the reader had found it
+	}
+	return o
+}
+
+// Size is how many bytes the entry adds to the memory of the log, an estimate:
+// the state that only the log keeps in memory, and its own bookkeeping.
+func (e *Entry) Size() int64 {
+	const overhead = 256
+	size := int64(overhead)
+	if e.Object != nil {
+		size += int64(len(e.Object.JSON))
+	}
+	return size
+}
+
+// Release drops the forms that were made for the entry, or stops counting them.
+// The writer calls it when the entry has been evicted.
+func (e *Entry) Release() {
+	e.evicted.Store(true) // before lastState is read: LastState does it the other way round
+	if e.Object != nil {
+		e.Object.DropForms()
+	}
+	if e.Previous != nil {
+		e.Previous.ReleaseForms()
+	}
+	if o := e.lastState.Load(); o != nil {
+		o.ReleaseForms()
+	}
+}
+
+// Undo reverts the entry's change in a tree.
+func (e *Entry) Undo(tree *btree.Batch[*state.Object]) {
+	if e.Previous == nil {
+		tree.Delete(e.Object.Key)
+	} else {
+		tree.Set(e.Previous.Key, e.Previous)
+	}
+}

@@ -1,0 +1,160 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/levelwire/levelwire/server/internal/watchcache"
+	"github.com/levelwire/levelwire/storage"
+)
+
+// runChecks compares all caches with the store at every CheckInterval. A check
+// that fails is only logged.
+func (f *Feed) runChecks(ctx context.Context) error {
+	ticker := time.NewTicker(f.opts.CheckInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			if _, err := f.Check(ctx); err != nil && ctx.Err() == nil {
+				f.opts.Logger.Warn("comparing the caches with the store failed: trying again at the next interval", "error", err)
+			}
+		}
+	}
+}
+
+// Check compares the keys and revisions that each filled cache holds with the
+// store's, both at the same revision, and returns how many differ. The feed
+// corrects discrepancies as events along with the next changes of the store,
+// because only those bring revisions that watchers have not passed yet. Check reads
+// the keys from the store, page by page, and the values of those that differ.
+func (f *Feed) Check(ctx context.Context) (int, error) {
+	now, err := f.store.Current(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if now < f.progress.Reached() {
+		f.unplace() // the store was restored from the past: start over
+		return 0, nil
+	}
+	f.mu.Lock()
+	members := slices.Clone(f.order)
+	f.mu.Unlock()
+	total := 0
+	var failed []error
+	for _, m := range members {
+		if !m.cache.IsReady() {
+			continue
+		}
+		found, err := f.check(ctx, m)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		total += len(found)
+		f.report(m, found)
+	}
+	return total, errors.Join(failed...)
+}
+
+// report hands discrepancies to the goroutine that applies changes.
+func (f *Feed) report(m *member, found []watchcache.Discrepancy) {
+	f.checks.Add(1)
+	if len(found) == 0 {
+		return
+	}
+	f.discrepancies.Add(int64(len(found)))
+	f.opts.Logger.Error("a cache differs from the store and is being repaired",
+		"resource", m.cache.Resource().GroupResource(), "differences", len(found), "first", found[0].Key)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !m.filling { // a fill finds the same discrepancies
+		m.repairs = found
+	}
+}
+
+// check compares one cache.
+func (f *Feed) check(ctx context.Context, m *member) ([]watchcache.Discrepancy, error) {
+	var found []watchcache.Discrepancy
+	var snapshot watchcache.Snapshot
+	from := ""
+	err := f.pages(ctx, m.prefix, true, func(page storage.Page) (err error) {
+		if snapshot.Revision() == 0 {
+			if snapshot, err = m.cache.Exact(ctx, page.Revision); err != nil {
+				return err
+			}
+		}
+		for _, d := range compareKeys(m.prefix, snapshot, from, page) {
+			if found, err = f.confirm(ctx, m, d, page.Revision, found); err != nil {
+				return err
+			}
+		}
+		if n := len(page.Items); n > 0 {
+			from = page.Items[n-1].Key[len(m.prefix):] + "\x00"
+		}
+		return nil
+	})
+	return found, err
+}
+
+// suspect is a key at which a cache and its store differ.
+type suspect struct {
+	key    string           // of the cache
+	stored storage.Revision // in the store; 0 if the key does not exist there
+	held   storage.Revision // in the cache; 0 if the key does not exist there
+}
+
+// compareKeys merges a page of the store's keys with what the cache holds in the
+// same range.
+func compareKeys(prefix string, snapshot watchcache.Snapshot, from string, page storage.Page) []suspect {
+	var found []suspect
+	items := page.Items
+	key := func() string { return items[0].Key[len(prefix):] }
+	for held := range snapshot.Range("", from) {
+		for len(items) > 0 && key() < held.Key {
+			found = append(found, suspect{key: key(), stored: items[0].Modified})
+			items = items[1:]
+		}
+		switch {
+		case len(items) > 0 && key() == held.Key:
+			if items[0].Modified != held.Revision {
+				found = append(found, suspect{key: held.Key, stored: items[0].Modified, held: held.Revision})
+			}
+			items = items[1:]
+		case len(items) == 0 && page.More:
+			return found // of the next page
+		default:
+			found = append(found, suspect{key: held.Key, held: held.Revision})
+		}
+	}
+	for ; len(items) > 0; items = items[1:] {
+		found = append(found, suspect{key: key(), stored: items[0].Modified})
+	}
+	return found
+}
+
+// confirm reads a suspect's value from the store at revision and appends the
+// discrepancy, unless the value cannot be decoded: then the cache rightly differs.
+func (f *Feed) confirm(ctx context.Context, m *member, s suspect, revision storage.Revision, found []watchcache.Discrepancy) ([]watchcache.Discrepancy, error) {
+	d := watchcache.Discrepancy{Key: s.key, Held: s.held}
+	if s.stored == 0 {
+		return append(found, d), nil
+	}
+	item, err := f.store.Get(ctx, m.prefix+s.key, revision)
+	if err != nil {
+		return nil, fmt.Errorf("read of %s, which differs from the cache: %w", m.prefix+s.key, err)
+	}
+	if d.Object, err = m.cache.Decode(s.key, item.Value, item.Modified); err != nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.skip(item.Key, item.Modified, err)
+		return found, nil
+	}
+	d.Object.CreatedRevision, d.Object.SelectorsStableSince = item.Created, item.Modified
+	return append(found, d), nil
+}

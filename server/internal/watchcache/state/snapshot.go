@@ -1,0 +1,118 @@
+package state
+
+import (
+	"iter"
+
+	"github.com/levelwire/levelwire/internal/btree"
+	"github.com/levelwire/levelwire/storage"
+)
+
+// Snapshot is the state of a resource at one revision. It is a small value,
+// immutable, and safe for concurrent use; holding it keeps its objects in memory
+// but takes no lock. The zero Snapshot is empty at revision 0.
+type Snapshot struct {
+	tree       btree.Tree[*Object]
+	revision   storage.Revision
+	namespaced bool
+	blocks     *Blocks
+}
+
+// NewSnapshot returns the snapshot of a tree at a revision. blocks may be nil:
+// its runs then share none.
+func NewSnapshot(tree btree.Tree[*Object], revision storage.Revision, namespaced bool, blocks *Blocks) Snapshot {
+	return Snapshot{tree: tree, revision: revision, namespaced: namespaced, blocks: blocks}
+}
+
+// Revision is the revision of the state: every change up to it is included, no
+// later one.
+func (s Snapshot) Revision() storage.Revision { return s.revision }
+
+// Len returns the number of objects.
+func (s Snapshot) Len() int { return s.tree.Len() }
+
+// Get returns the object with a key.
+func (s Snapshot) Get(key string) (*Object, bool) { return s.tree.Get(key) }
+
+// Range yields, in the order of keys, the objects whose key starts with
+// prefix and is not smaller than from.
+func (s Snapshot) Range(prefix, from string) iter.Seq[*Object] {
+	return func(yield func(*Object) bool) {
+		for _, o := range s.tree.Range(prefix, from) {
+			if !yield(o) {
+				return
+			}
+		}
+	}
+}
+
+// Count returns how many objects Range would yield, in logarithmic time.
+func (s Snapshot) Count(prefix, from string) int { return s.tree.Count(prefix, from) }
+
+// Select yields, in the order of keys from the given one on, the selected
+// objects. It reads no more than the namespace or the one object that the
+// selection names.
+func (s Snapshot) Select(sel *Selection, from string) iter.Seq[*Object] {
+	if sel.Everything() {
+		return s.Range("", from)
+	}
+	return func(yield func(*Object) bool) {
+		prefix := ""
+		if sel.Namespace != "" && s.namespaced {
+			prefix = sel.Namespace + "/"
+		}
+		if sel.Name != "" && (prefix != "" || !s.namespaced) {
+			key := prefix + sel.Name
+			if o, ok := s.Get(key); ok && key >= from && sel.Matches(o) {
+				yield(o)
+			}
+			return
+		}
+		for o := range s.Range(prefix, from) {
+			if sel.Matches(o) && !yield(o) {
+				return
+			}
+		}
+	}
+}
+
+// Run is a sequence of a snapshot's objects that lie in one leaf of the tree.
+// Encodings of a whole run are shared for as long as none of its objects changes;
+// see Run.Block. It is a small value and immutable.
+type Run struct {
+	entries btree.Run[*Object]
+	blocks  *Blocks
+}
+
+// Len returns how many objects the run has: a few dozen at most.
+func (r Run) Len() int { return r.entries.Len() }
+
+// Object returns object i, 0 <= i < Len.
+func (r Run) Object(i int) *Object {
+	_, o := r.entries.At(i)
+	return o
+}
+
+// Head returns the first n objects, or all if there are no more.
+func (r Run) Head(n int) Run { return Run{r.entries.Head(n), r.blocks} }
+
+// Whole reports whether the run can share blocks with other readers.
+func (r Run) Whole() bool { return r.entries.Whole() }
+
+// Runs yields what Select does, run by run. It returns false if a selector has
+// to be asked for each object: there are no runs then.
+func (s Snapshot) Runs(sel *Selection, from string) (iter.Seq[Run], bool) {
+	prefix := ""
+	if !sel.Everything() {
+		if sel.Filters() || sel.Name != "" || !s.namespaced {
+			return nil, false
+		}
+		prefix = sel.Namespace + "/"
+	}
+	return func(yield func(Run) bool) {
+		for run := range s.tree.Runs(prefix, from) {
+			if !yield(Run{run, s.blocks}) {
+				return
+			}
+		}
+	}, true
+}
