@@ -125,35 +125,6 @@ func TestTooLargeRevisionSaysSo(t *testing.T) {
 	}
 }
 
-func TestPagesAreOneSnapshot(t *testing.T) {
-	c := newCluster(t)
-	revs := seed(c)
-	first := c.get("/api/v1/pods?limit=1").podList(t)
-	if first.RemainingItemCount == nil || *first.RemainingItemCount != 2 {
-		t.Errorf("remainingItemCount %v, want 2", first.RemainingItemCount)
-	}
-	c.remove("a", "two")
-	c.put(testPod("a", "zzz", nil, ""))
-	second := c.get("/api/v1/pods?limit=5&continue=" + first.Continue).podList(t)
-	if got := names(second); got != "a/two b/three" {
-		t.Errorf("second page has %q: it is not of the first page's snapshot", got)
-	}
-	want := fmt.Sprint(revs["third"])
-	if first.ResourceVersion != want || second.ResourceVersion != want || second.Continue != "" {
-		t.Errorf("versions %s and %s, want %s; continue %q", first.ResourceVersion, second.ResourceVersion, want, second.Continue)
-	}
-	for _, selector := range []string{"labelSelector=app", "fieldSelector=metadata.namespace%3Da", "fieldSelector=metadata.name!%3Dx"} {
-		filtered := c.get("/api/v1/pods?limit=1&" + selector).podList(t)
-		if filtered.RemainingItemCount != nil || filtered.Continue == "" {
-			t.Errorf("with %s: remainingItemCount %v, continue %q", selector, filtered.RemainingItemCount, filtered.Continue)
-		}
-	}
-	within := c.get("/api/v1/namespaces/a/pods?limit=1").podList(t)
-	if within.RemainingItemCount == nil || *within.RemainingItemCount != 1 {
-		t.Errorf("within a namespace: remainingItemCount %v, want 1", within.RemainingItemCount)
-	}
-}
-
 func TestExpiredTokenOffersAnother(t *testing.T) {
 	c := newCluster(t, func(s *setup) { s.cache.HistoryEvents = 4 })
 	revs := seed(c)
@@ -245,20 +216,6 @@ func TestGetGrid(t *testing.T) {
 	status := c.get("/api/v1/namespaces/a/pods/three").status(t)
 	if status.Message != `pods "three" not found` || status.Details.Kind != "pods" || status.Details.Name != "three" {
 		t.Errorf("not found says %+v", status)
-	}
-}
-
-func TestReadYourWrites(t *testing.T) {
-	c := newCluster(t)
-	for i := range 50 {
-		name := fmt.Sprintf("pod-%02d", i)
-		c.put(testPod("a", name, nil, ""))
-		if got := c.get("/api/v1/namespaces/a/pods/" + name); got.code != 200 {
-			t.Fatalf("%s was written and cannot be read: %s", name, got.body)
-		}
-		if got := c.get("/api/v1/pods").podList(t); len(got.Items) != i+1 {
-			t.Fatalf("%d pods after %d writes", len(got.Items), i+1)
-		}
 	}
 }
 

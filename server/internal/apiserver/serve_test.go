@@ -22,7 +22,6 @@ import (
 	"github.com/levelwire/levelwire/internal/pki"
 	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/auth"
-	"github.com/levelwire/levelwire/server/internal/read"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/status"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
@@ -290,9 +289,6 @@ func TestErrorsBecomeStatus(t *testing.T) {
 		{fmt.Errorf("x: %w", storage.ErrUnavailable), 503, metav1.StatusReasonServiceUnavailable},
 		{storage.ErrClosed, 503, metav1.StatusReasonServiceUnavailable},
 		{context.DeadlineExceeded, 504, metav1.StatusReasonTimeout},
-		{read.CacheError(&watchcache.ExpiredError{Requested: 3, Oldest: 9}), 410, metav1.StatusReasonExpired},
-		{read.CacheError(&watchcache.TooLargeError{Requested: 9, Current: 3}), 504, metav1.StatusReasonTimeout},
-		{read.CacheError(watchcache.ErrNotReady), 429, metav1.StatusReasonTooManyRequests},
 		{errors.New("a bug"), 500, metav1.StatusReasonInternalError},
 	} {
 		w := httptest.NewRecorder()

@@ -12,8 +12,8 @@ func errInitializing() error {
 	return status.TooManyRequests("storage is (re)initializing", 1)
 }
 
-// CacheError turns the errors of the watch cache into those that clients are told.
-func CacheError(err error) error {
+// cacheError turns the errors of the watch cache into those that clients are told.
+func cacheError(err error) error {
 	var large *watchcache.TooLargeError
 	var old *watchcache.ExpiredError
 	switch {

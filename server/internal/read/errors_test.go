@@ -19,7 +19,7 @@ func TestCacheErrorsBecomeStatus(t *testing.T) {
 		{&watchcache.TooLargeError{Requested: 9, Current: 3}, 504, metav1.StatusReasonTimeout},
 		{watchcache.ErrNotReady, 429, metav1.StatusReasonTooManyRequests},
 	} {
-		if got := status.Of(CacheError(tt.err)); got.Code != tt.code || got.Reason != tt.reason {
+		if got := status.Of(cacheError(tt.err)); got.Code != tt.code || got.Reason != tt.reason {
 			t.Errorf("%v: %d %s", tt.err, got.Code, got.Reason)
 		}
 	}

@@ -25,7 +25,7 @@ func (r *Reader) latest(ctx context.Context, cache *watchcache.Cache) (watchcach
 // notOlderThan waits until the cache has reached a revision.
 func notOlderThan(ctx context.Context, cache *watchcache.Cache, revision storage.Revision) (watchcache.Snapshot, error) {
 	snapshot, err := cache.NotOlderThan(ctx, revision)
-	return snapshot, CacheError(err)
+	return snapshot, cacheError(err)
 }
 
 // snapshotForGet chooses what a get reads: the most recent state if resourceVersion
@@ -107,7 +107,7 @@ func (r *Reader) sourceOfContinue(ctx context.Context, cache *watchcache.Cache, 
 func exactly(ctx context.Context, cache *watchcache.Cache, revision storage.Revision) (source readSource, err error) {
 	source.snapshot, err = cache.Exact(ctx, revision)
 	if errors.Is(err, watchcache.ErrExpired) {
-		return readSource{storeRevision: revision, expired: CacheError(err)}, nil
+		return readSource{storeRevision: revision, expired: cacheError(err)}, nil
 	}
-	return source, CacheError(err)
+	return source, cacheError(err)
 }

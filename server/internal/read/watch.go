@@ -85,7 +85,7 @@ func (w *Watch) Open(ctx context.Context, waker watchcache.Waker) error {
 	w.bookmarks = newBookmarkSchedule(now, w.deadline, rand.Float64())
 	var err error
 	if w.watcher, err = w.resume(ctx, waker); err != nil {
-		return CacheError(err)
+		return cacheError(err)
 	}
 	w.initialEndDue = w.initial && w.wantsBookmarks
 	w.expectRevision(time.Now())
@@ -138,7 +138,7 @@ func (w *Watch) initialState(ctx context.Context) (watchcache.Snapshot, error) {
 func (w *Watch) Read(buf []watchcache.Event) (int, error) {
 	n, err := w.watcher.Read(buf)
 	if err != nil && !errors.Is(err, ErrClosed) {
-		err = CacheError(err)
+		err = cacheError(err)
 	}
 	return n, err
 }
