@@ -26,7 +26,9 @@ var layers = map[string][]string{
 	"storage/etcd/...":    {"storage", "storage/etcd/...", "internal/..."},
 	"storage/storagetest": {"storage", "internal/..."},
 
-	"server/internal/h2":                     {"internal/..."},
+	"server/internal/h2/frame":               {},
+	"server/internal/h2/listen":              {"internal/..."},
+	"server/internal/h2":                     {"server/internal/h2/...", "internal/..."},
 	"server/internal/gzipblock":              {},
 	"server/internal/shard":                  {},
 	"server/internal/auth":                   {"internal/..."},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/levelwire/levelwire/server/internal/h2"
+	"github.com/levelwire/levelwire/server/internal/h2/listen"
 )
 
 const (
@@ -50,9 +51,9 @@ const (
 // the whole server does.
 func (s *Server) Serve(ctx context.Context, listener net.Listener, tlsConfig *tls.Config) error {
 	server, shutdownHTTP2 := s.httpServer()
-	listener = h2.LimitWrites(listener, s.config.WriteTimeout)
+	listener = listen.LimitWrites(listener, s.config.WriteTimeout)
 	if tlsConfig != nil {
-		listener = h2.NewListener(listener, s.prepareTLS(tlsConfig))
+		listener = listen.BatchTLS(listener, s.prepareTLS(tlsConfig))
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()

@@ -21,6 +21,9 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/levelwire/levelwire/server/internal/h2/frame"
+	"github.com/levelwire/levelwire/server/internal/h2/listen"
 )
 
 // The benchmarks compare this server with net/http's and with what TLS costs
@@ -76,7 +79,7 @@ func benchServe(mode string, listener net.Listener) error {
 		return server.ServeTLS(listener, "", "")
 	case "ours":
 		New(Options{MaxConcurrentStreams: 1000}).Attach(server)
-		return server.Serve(NewListener(listener, tlsConfig(pair)))
+		return server.Serve(listen.BatchTLS(listener, tlsConfig(pair)))
 	}
 	return b.serveBare(tls.NewListener(listener, tlsConfig(pair)), mode)
 }
@@ -254,11 +257,11 @@ func (p *benchPeer) open(path string, streams int) net.Conn {
 		return conn
 	}
 	var hello bytes.Buffer
-	hello.WriteString(preface)
+	hello.WriteString(frame.Preface)
 	peer := newPeer(p.b, nil)
 	framer := http2.NewFramer(&hello, nil)
-	must(p.b, framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: maxWindow}))
-	must(p.b, framer.WriteWindowUpdate(0, maxWindow-defaultWindow))
+	must(p.b, framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: frame.MaxWindow}))
+	must(p.b, framer.WriteWindowUpdate(0, frame.MaxWindow-frame.DefaultWindow))
 	for i := range streams {
 		must(p.b, framer.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(2*i + 1), EndHeaders: true, EndStream: true,
 			BlockFragment: peer.encode(":method", "GET", ":scheme", "https", ":authority", p.addr, ":path", path)}))
@@ -354,12 +357,12 @@ func BenchmarkPut(b *testing.B) {
 
 func waitForEnd(b *testing.B, r *bufio.Reader, id uint32) {
 	for {
-		head, err := r.Peek(frameHeadSize)
+		head, err := r.Peek(frame.HeaderSize)
 		must(b, err)
-		h := parseFrameHead(head)
-		_, err = r.Discard(frameHeadSize + int(h.length))
+		h := frame.ParseHeader(head)
+		_, err = r.Discard(frame.HeaderSize + int(h.Length))
 		must(b, err)
-		if h.stream == id && h.has(http2.FlagDataEndStream) && h.kind <= http2.FrameHeaders {
+		if h.Stream == id && h.Has(http2.FlagDataEndStream) && h.Type <= http2.FrameHeaders {
 			return
 		}
 	}

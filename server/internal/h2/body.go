@@ -5,6 +5,10 @@ import (
 	"io"
 	"net/http"
 	"os"
+
+	"golang.org/x/net/http2"
+
+	"github.com/levelwire/levelwire/server/internal/h2/frame"
 )
 
 // body is a request's body: the reader appends what arrives, the handler takes
@@ -121,7 +125,7 @@ func (b *body) consumed(n int64) {
 	b.spent += n
 	if b.spent >= int64(c.server.options.StreamWindow)/2 {
 		out := c.out.open()
-		*out = appendWindowUpdate(*out, b.st.id, b.spent)
+		*out = frame.AppendWindowUpdate(*out, b.st.id, b.spent)
 		b.window += b.spent
 		b.spent = 0
 		c.writeSoon()
@@ -148,9 +152,109 @@ func (c *conn) returnWindow(n int64) {
 	c.recvSpent += n
 	if c.recvSpent >= int64(c.server.options.ConnWindow)/2 && c.err == nil {
 		out := c.out.open()
-		*out = appendWindowUpdate(*out, 0, c.recvSpent)
+		*out = frame.AppendWindowUpdate(*out, 0, c.recvSpent)
 		c.recvWindow += c.recvSpent
 		c.recvSpent = 0
 		c.writeSoon()
+	}
+}
+
+// dataFrame moves a DATA frame to its stream. All of it counts for the windows,
+// padding, too, and what nobody wants (RFC 9113 section 6.9).
+func (c *conn) dataFrame(h frame.Header) error {
+	if h.Stream == 0 {
+		return connError{http2.ErrCodeProtocol, "a DATA frame on no stream"}
+	}
+	end := h.Has(http2.FlagDataEndStream)
+	if h.Length == 0 && !end {
+		if err := c.countAbusiveFrame(); err != nil {
+			return err
+		}
+	}
+	size, padding := int(h.Length), 0
+	if h.Has(http2.FlagDataPadded) {
+		if size == 0 {
+			return connError{http2.ErrCodeFrameSize, "a DATA frame without the length of its padding"}
+		}
+		b, err := c.in.next(1)
+		if err != nil {
+			return noEOF(err)
+		}
+		size--
+		if padding = int(b[0]); padding > size {
+			return connError{http2.ErrCodeProtocol, "a DATA frame with more padding than payload"}
+		}
+		size -= padding
+	}
+	st, err := c.acceptData(h, size)
+	if err != nil {
+		return err
+	}
+	for size > 0 {
+		b, err := c.in.some(size)
+		if err != nil {
+			return err
+		}
+		size -= len(b)
+		c.mu.Lock()
+		if st != nil {
+			st.body.add(b)
+		} else {
+			c.returnWindow(int64(len(b)))
+		}
+		c.mu.Unlock()
+	}
+	if err := c.in.skip(padding); err != nil {
+		return err
+	}
+	if end && st != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		st.closeRemote()
+	}
+	return nil
+}
+
+// acceptData takes a DATA frame into account. Without a stream and an error,
+// the data is for nobody.
+func (c *conn) acceptData(h frame.Header, size int) (*stream, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.neverOpened(h.Stream) {
+		return nil, connError{http2.ErrCodeProtocol, "a DATA frame on a stream that was never opened"}
+	}
+	if c.recvWindow -= int64(h.Length); c.recvWindow < 0 {
+		return nil, connError{http2.ErrCodeFlowControl, "more data than the connection's window allows"}
+	}
+	overhead := int64(h.Length) - int64(size)
+	st := c.streams[h.Stream]
+	if st == nil || st.remoteClosed {
+		c.returnWindow(overhead)
+		c.refuse(h.Stream, http2.ErrCodeStreamClosed)
+		return nil, c.countAbusiveFrame()
+	}
+	b := &st.body
+	if b.window -= int64(h.Length); b.window < 0 {
+		c.returnWindow(overhead)
+		c.refuse(h.Stream, http2.ErrCodeFlowControl)
+		return nil, c.countAbusiveFrame()
+	}
+	b.consumed(overhead)
+	if b.left >= 0 {
+		b.left -= int64(size)
+		if b.left < 0 || h.Has(http2.FlagDataEndStream) && b.left > 0 {
+			c.refuse(h.Stream, http2.ErrCodeProtocol)
+			return nil, c.countAbusiveFrame()
+		}
+	}
+	return st, nil
+}
+
+// closeRemote notes that the peer has sent END_STREAM. c.mu is held.
+func (st *stream) closeRemote() {
+	st.remoteClosed = true
+	st.body.end(io.EOF)
+	if st.localClosed {
+		delete(st.conn.streams, st.id)
 	}
 }

@@ -1,6 +1,10 @@
 package h2
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/levelwire/levelwire/server/internal/h2/frame"
+)
 
 // buffer is memory that is lent to connections while they have something to
 // read or to write. An idle one holds none. There are two sizes: one for a TLS
@@ -9,7 +13,7 @@ import "sync"
 type buffer struct{ bytes []byte }
 
 const (
-	smallBuffer = defaultFrameSize
+	smallBuffer = frame.DefaultSize
 	largeBuffer = outputLimit + smallBuffer
 )
 

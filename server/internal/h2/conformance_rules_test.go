@@ -4,18 +4,20 @@ import (
 	"strings"
 
 	"golang.org/x/net/http2"
+
+	"github.com/levelwire/levelwire/server/internal/h2/frame"
 )
 
 // connectionRules are sections 3 and 4 of RFC 9113: the start, and frames as such.
 var connectionRules = []rule{
-	{"3.4", "a client connection preface starts with PRI * HTTP/2.0 and is followed by a SETTINGS frame, which may be empty",
-		steps(bytesOf(preface), settings(http2.SettingEnablePush, 0), get1), served, nil},
-	{"3.4", "endpoints MUST treat an invalid connection preface as a connection error of type PROTOCOL_ERROR",
+	{"3.4", "a client connection frame.Preface starts with PRI * HTTP/2.0 and is followed by a SETTINGS frame, which may be empty",
+		steps(bytesOf(frame.Preface), settings(http2.SettingEnablePush, 0), get1), served, nil},
+	{"3.4", "endpoints MUST treat an invalid connection frame.Preface as a connection error of type PROTOCOL_ERROR",
 		bytesOf("INVALID CONNECTION PREFACE\r\n\r\n"), connectionError(http2.ErrCodeProtocol), got(hungUp)},
 	{"3.4", "a SETTINGS frame MUST be the first frame that a client sends",
-		bytesOf(preface + "\x00\x00\x08\x06\x00\x00\x00\x00\x0012345678"), connectionError(http2.ErrCodeProtocol), nil},
+		bytesOf(frame.Preface + "\x00\x00\x08\x06\x00\x00\x00\x00\x0012345678"), connectionError(http2.ErrCodeProtocol), nil},
 	{"3.4", "an acknowledgement is no SETTINGS frame of the preface",
-		bytesOf(preface + "\x00\x00\x00\x04\x01\x00\x00\x00\x00"), connectionError(http2.ErrCodeProtocol), got(silent)},
+		bytesOf(frame.Preface + "\x00\x00\x00\x04\x01\x00\x00\x00\x00"), connectionError(http2.ErrCodeProtocol), got(silent)},
 	{"4.1", "implementations MUST ignore and discard frames of unknown types",
 		steps(raw(0xbe, 0xff, 7, "what?"), raw(0x16, 0, 0, "12345678"), get1), served, nil},
 	{"4.1", "unused flags MUST be ignored on receipt",
@@ -230,16 +232,16 @@ var flowRules = []rule{
 	{"6.9.1", "a sender MUST NOT send a frame that exceeds the stream's window",
 		steps(raw(http2.FrameSettings, 0, 0, windowOfOne), acknowledged, get1, received(1), windowUpdate(1, 100)), ended, nil},
 	{"6.9.1", "a connection's window above 2^31-1 MUST be a connection error of type FLOW_CONTROL_ERROR",
-		steps(windowUpdate(0, maxWindow), windowUpdate(0, maxWindow)), connectionError(http2.ErrCodeFlowControl), nil},
+		steps(windowUpdate(0, frame.MaxWindow), windowUpdate(0, frame.MaxWindow)), connectionError(http2.ErrCodeFlowControl), nil},
 	{"6.9.1", "a stream's window above 2^31-1 MUST be a stream error of type FLOW_CONTROL_ERROR",
-		steps(post1, windowUpdate(1, maxWindow)), streamReset(http2.ErrCodeFlowControl), nil},
+		steps(post1, windowUpdate(1, frame.MaxWindow)), streamReset(http2.ErrCodeFlowControl), nil},
 	{"6.9.2", "a new SETTINGS_INITIAL_WINDOW_SIZE MUST adjust the windows of all streams",
 		steps(settings(http2.SettingInitialWindowSize, 0), acknowledged, get1, settings(http2.SettingInitialWindowSize, 1), received(1), windowUpdate(1, 100)), ended, nil},
 	{"6.9.2", "a window can become negative, and then takes WINDOW_UPDATE to become positive",
 		steps(settings(http2.SettingInitialWindowSize, 3), acknowledged, get1, received(3), settings(http2.SettingInitialWindowSize, 2), acknowledged,
 			windowUpdate(1, 2), received(1), windowUpdate(1, 100)), ended, nil},
 	{"6.9.2", "a change that makes a stream's window exceed the maximum MUST be a connection error of type FLOW_CONTROL_ERROR",
-		steps(post1, windowUpdate(1, maxWindow-defaultWindow), settings(http2.SettingInitialWindowSize, defaultWindow+1)), connectionError(http2.ErrCodeFlowControl), nil},
+		steps(post1, windowUpdate(1, frame.MaxWindow-frame.DefaultWindow), settings(http2.SettingInitialWindowSize, frame.DefaultWindow+1)), connectionError(http2.ErrCodeFlowControl), nil},
 }
 
 // messageRules are section 8 of RFC 9113: requests.

@@ -13,10 +13,10 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
-)
 
-// errConnClosed is why streams fail whose connection is gone.
-var errConnClosed = errors.New("h2: the client's connection is closed")
+	"github.com/levelwire/levelwire/server/internal/h2/frame"
+	"github.com/levelwire/levelwire/server/internal/h2/listen"
+)
 
 // secure is a connection as crypto/tls makes them.
 type secure interface {
@@ -31,7 +31,7 @@ type conn struct {
 	server  *Server
 	handler http.Handler
 	tls     secure
-	batch   *batchConn // under tls, if it came from NewListener
+	batch   *listen.BatchConn // under tls, if it came from listen.BatchTLS
 	ctx     context.Context
 	state   *tls.ConnectionState
 	remote  string
@@ -40,7 +40,7 @@ type conn struct {
 	in      reader
 	decoder *hpack.Decoder
 	fields  fieldCollector
-	flood   bucket
+	abuse   tokenBucket
 
 	handlers sync.WaitGroup
 	began    time.Time
@@ -75,9 +75,9 @@ func newConn(s *Server, tc secure, handler http.Handler) *conn {
 		server: s, handler: handler, tls: tc, ctx: context.Background(),
 		remote:        tc.RemoteAddr().String(),
 		streams:       make(map[uint32]*stream),
-		sendWindow:    defaultWindow,
-		initialWindow: defaultWindow,
-		peerFrameSize: defaultFrameSize,
+		sendWindow:    frame.DefaultWindow,
+		initialWindow: frame.DefaultWindow,
+		peerFrameSize: frame.DefaultSize,
 		recvWindow:    int64(s.options.ConnWindow),
 		began:         time.Now(),
 	}
@@ -87,12 +87,12 @@ func newConn(s *Server, tc secure, handler http.Handler) *conn {
 	}
 	state := tc.ConnectionState()
 	c.state = &state
-	if b, ok := tc.NetConn().(*batchConn); ok {
+	if b, ok := tc.NetConn().(*listen.BatchConn); ok {
 		c.batch = b
 	}
 	c.in.source = tc
 	c.in.conn = c
-	c.flood = newBucket(s.options.MaxConcurrentStreams)
+	c.abuse = newAbuseLimit(s.options.MaxConcurrentStreams)
 	c.fields.limit = s.options.MaxHeaderBytes
 	c.decoder = hpack.NewDecoder(4096, c.fields.add)
 	c.decoder.SetMaxStringLength(s.options.MaxHeaderBytes)
@@ -121,13 +121,13 @@ func (c *conn) announce() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b := c.out.open()
-	*b = appendSettings(*b,
+	*b = frame.AppendSettings(*b,
 		http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: uint32(o.MaxConcurrentStreams)},
 		http2.Setting{ID: http2.SettingInitialWindowSize, Val: uint32(o.StreamWindow)},
 		http2.Setting{ID: http2.SettingMaxFrameSize, Val: uint32(o.MaxReadFrameSize)},
 		http2.Setting{ID: http2.SettingMaxHeaderListSize, Val: uint32(o.MaxHeaderBytes)},
 	)
-	*b = appendWindowUpdate(*b, 0, int64(o.ConnWindow)-defaultWindow)
+	*b = frame.AppendWindowUpdate(*b, 0, int64(o.ConnWindow)-frame.DefaultWindow)
 	c.writeSoon()
 	c.timer = time.AfterFunc(min(o.PingAfter, o.IdleTimeout, o.WriteTimeout), c.tick)
 	if c.goAway {
@@ -140,18 +140,18 @@ func (c *conn) greet() error {
 	if err := c.tls.SetReadDeadline(time.Now().Add(c.server.options.HandshakeTimeout)); err != nil {
 		return err
 	}
-	got, err := c.in.next(len(preface))
+	got, err := c.in.next(len(frame.Preface))
 	if err != nil {
 		return err
 	}
-	if string(got) != preface {
+	if string(got) != frame.Preface {
 		return connError{http2.ErrCodeProtocol, "this is not an HTTP/2 preface"}
 	}
 	head, err := c.in.head()
 	if err != nil {
 		return err
 	}
-	if head.kind != http2.FrameSettings || head.has(http2.FlagSettingsAck) {
+	if head.Type != http2.FrameSettings || head.Has(http2.FlagSettingsAck) {
 		return connError{http2.ErrCodeProtocol, "the first frame must be SETTINGS"}
 	}
 	if err := c.frame(head); err != nil {
@@ -181,7 +181,7 @@ func (c *conn) end(err error) {
 		if c.err == nil {
 			c.closing = true
 			b := c.out.open()
-			*b = appendGoAway(*b, c.lastID, broken.code, broken.why)
+			*b = frame.AppendGoAway(*b, c.lastID, broken.code, broken.reason)
 			c.abandonStreams(errConnClosed)
 			c.out.last = true
 			c.writeSoon()

@@ -11,6 +11,8 @@ import (
 	"golang.org/x/net/http/httpguts"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/levelwire/levelwire/server/internal/h2/frame"
 )
 
 // headerTable is the largest compression table that we keep for a peer that
@@ -105,23 +107,23 @@ func (st *stream) appendHeaders(code int, fields *fieldList, end bool) {
 	c := st.conn
 	b := c.out.open()
 	start := len(*b)
-	*b = appendFrameHead(*b, 0, http2.FrameHeaders, 0, st.id)
+	*b = frame.AppendHeader(*b, 0, http2.FrameHeaders, 0, st.id)
 	c.encode(hpack.HeaderField{Name: ":status", Value: statusText(code)})
 	if fields != nil {
 		for _, f := range fields.list {
 			c.encode(f)
 		}
 	}
-	size := len(*b) - start - frameHeadSize
+	size := len(*b) - start - frame.HeaderSize
 	flags := http2.FlagHeadersEndHeaders
 	if end {
 		flags |= http2.FlagHeadersEndStream
 	}
 	if size <= c.peerFrameSize {
-		appendFrameHead((*b)[:start], size, http2.FrameHeaders, flags, st.id)
+		frame.AppendHeader((*b)[:start], size, http2.FrameHeaders, flags, st.id)
 		return
 	}
-	block := append([]byte(nil), (*b)[start+frameHeadSize:]...)
+	block := append([]byte(nil), (*b)[start+frame.HeaderSize:]...)
 	*b = (*b)[:start]
 	kind := http2.FrameHeaders
 	flags &^= http2.FlagHeadersEndHeaders
@@ -130,7 +132,7 @@ func (st *stream) appendHeaders(code int, fields *fieldList, end bool) {
 		if n == len(block) {
 			flags |= http2.FlagHeadersEndHeaders
 		}
-		*b = append(appendFrameHead(*b, n, kind, flags, st.id), block[:n]...)
+		*b = append(frame.AppendHeader(*b, n, kind, flags, st.id), block[:n]...)
 		kind, flags, block = http2.FrameContinuation, 0, block[n:]
 	}
 }

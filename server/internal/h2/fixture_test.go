@@ -21,6 +21,8 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/levelwire/levelwire/internal/faultnet"
+	"github.com/levelwire/levelwire/server/internal/h2/frame"
+	"github.com/levelwire/levelwire/server/internal/h2/listen"
 )
 
 func TestMain(m *testing.M) {
@@ -89,8 +91,8 @@ func startOn(t testing.TB, listener net.Listener, handler http.HandlerFunc, chan
 		defer f.conns.Done()
 		serve(s, c, h)
 	}
-	listener = LimitWrites(listener, f.server.options.WriteTimeout)
-	go func() { f.served <- f.http.Serve(NewListener(listener, tlsConfig(pair))) }()
+	listener = listen.LimitWrites(listener, f.server.options.WriteTimeout)
+	go func() { f.served <- f.http.Serve(listen.BatchTLS(listener, tlsConfig(pair))) }()
 	t.Cleanup(func() {
 		f.http.Close()
 		<-f.served
@@ -161,7 +163,7 @@ func newPeer(t testing.TB, conn net.Conn) *peer {
 // greet exchanges SETTINGS.
 func (p *peer) greet(settings ...http2.Setting) *peer {
 	p.t.Helper()
-	_, err := io.WriteString(p.conn, preface)
+	_, err := io.WriteString(p.conn, frame.Preface)
 	must(p.t, err)
 	must(p.t, p.framer.WriteSettings(settings...))
 	must(p.t, p.framer.WriteSettingsAck())

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 
 	"golang.org/x/net/http2"
+
+	"github.com/levelwire/levelwire/server/internal/h2/frame"
 )
 
 // endless writes until it cannot.
@@ -72,7 +74,7 @@ func TestWindowsAreHonoured(t *testing.T) {
 		must(t, p.framer.WriteWindowUpdate(1, 20005+3))
 		want("and back", 3, 0)
 		must(t, p.framer.WriteWindowUpdate(3, 1<<20))
-		const left = defaultWindow - 2*20005 - 7 - 3
+		const left = frame.DefaultWindow - 2*20005 - 7 - 3
 		want("the connection's window", 0, left)
 		must(t, p.framer.WriteWindowUpdate(1, 100))
 		want("nothing is left of it")
@@ -122,8 +124,8 @@ func TestLongAnswersDoNotStarveShortOnes(t *testing.T) {
 				w.(http.Flusher).Flush()
 			}
 		})
-		p := f.dial().greet(http2.Setting{ID: http2.SettingInitialWindowSize, Val: maxWindow})
-		must(t, p.framer.WriteWindowUpdate(0, maxWindow-defaultWindow))
+		p := f.dial().greet(http2.Setting{ID: http2.SettingInitialWindowSize, Val: frame.MaxWindow})
+		must(t, p.framer.WriteWindowUpdate(0, frame.MaxWindow-frame.DefaultWindow))
 		for range long {
 			p.open(true, get()...)
 		}

@@ -2,23 +2,18 @@ package h2
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"time"
 
 	"golang.org/x/net/http2"
-)
 
-// Why a stream's body cannot be read and nothing can be sent on it.
-var (
-	errReset  = errors.New("h2: the client has reset the stream")
-	errBroken = errors.New("h2: the client broke the rules of HTTP/2 on the stream, which was reset")
+	"github.com/levelwire/levelwire/server/internal/h2/frame"
 )
 
 // frame handles one frame whose head has been read. Its error ends the
 // connection; what is wrong with a stream only, it has answered itself.
-func (c *conn) frame(h frameHead) error {
-	switch h.kind {
+func (c *conn) frame(h frame.Header) error {
+	switch h.Type {
 	case http2.FrameData:
 		return c.dataFrame(h)
 	case http2.FrameHeaders:
@@ -34,10 +29,10 @@ func (c *conn) frame(h frameHead) error {
 	case http2.FrameGoAway:
 		// The client opens no streams that we start, so that there is nothing
 		// to take back. It closes the connection when it is done.
-		if h.stream != 0 || h.length < 8 {
+		if h.Stream != 0 || h.Length < 8 {
 			return connError{http2.ErrCodeProtocol, "a bad GOAWAY frame"}
 		}
-		return c.in.skip(int(h.length))
+		return c.in.skip(int(h.Length))
 	case http2.FramePriority:
 		return c.priorityFrame(h)
 	case http2.FrameContinuation:
@@ -45,25 +40,16 @@ func (c *conn) frame(h frameHead) error {
 	case http2.FramePushPromise:
 		return connError{http2.ErrCodeProtocol, "a client must not send PUSH_PROMISE"}
 	}
-	if err := c.useless(); err != nil { // unknown types are ignored, RFC 9113 section 4.1
+	if err := c.countAbusiveFrame(); err != nil { // unknown types are ignored, RFC 9113 section 4.1
 		return err
 	}
-	return c.in.skip(int(h.length))
-}
-
-// useless counts a frame that costs its sender nothing and brings nobody
-// further, or makes us work for nothing.
-func (c *conn) useless() error {
-	if !c.flood.take() {
-		return connError{http2.ErrCodeEnhanceYourCalm, "too many frames that serve nothing"}
-	}
-	return nil
+	return c.in.skip(int(h.Length))
 }
 
 // payload returns the payload of a frame of fixed size.
-func (c *conn) payload(h frameHead, size uint32) ([]byte, error) {
-	if h.length != size {
-		return nil, connError{http2.ErrCodeFrameSize, fmt.Sprintf("a frame of type %d with %d bytes", h.kind, h.length)}
+func (c *conn) payload(h frame.Header, size uint32) ([]byte, error) {
+	if h.Length != size {
+		return nil, connError{http2.ErrCodeFrameSize, fmt.Sprintf("a frame of type %d with %d bytes", h.Type, h.Length)}
 	}
 	b, err := c.in.next(int(size))
 	return b, noEOF(err)
@@ -87,86 +73,86 @@ func (c *conn) control(appendTo func([]byte) []byte) error {
 	return nil
 }
 
-func (c *conn) pingFrame(h frameHead) error {
-	if h.stream != 0 {
+func (c *conn) pingFrame(h frame.Header) error {
+	if h.Stream != 0 {
 		return connError{http2.ErrCodeProtocol, "a PING frame on a stream"}
 	}
 	data, err := c.payload(h, 8)
 	if err != nil {
 		return err
 	}
-	if h.has(http2.FlagPingAck) {
+	if h.Has(http2.FlagPingAck) {
 		c.pingAnswered(data)
 		return nil
 	}
 	return c.control(func(b []byte) []byte {
-		return append(appendFrameHead(b, 8, http2.FramePing, http2.FlagPingAck, 0), data...)
+		return append(frame.AppendHeader(b, 8, http2.FramePing, http2.FlagPingAck, 0), data...)
 	})
 }
 
-func (c *conn) priorityFrame(h frameHead) error {
-	if h.stream == 0 {
+func (c *conn) priorityFrame(h frame.Header) error {
+	if h.Stream == 0 {
 		return connError{http2.ErrCodeProtocol, "a PRIORITY frame on no stream"}
 	}
-	if err := c.useless(); err != nil {
+	if err := c.countAbusiveFrame(); err != nil {
 		return err
 	}
-	if h.length != 5 {
-		return c.streamFailed(h.stream, streamError{http2.ErrCodeFrameSize, "a PRIORITY frame of the wrong size"}, int(h.length))
+	if h.Length != 5 {
+		return c.streamFailed(h.Stream, streamError{http2.ErrCodeFrameSize, "a PRIORITY frame of the wrong size"}, int(h.Length))
 	}
 	return c.in.skip(5)
 }
 
-func (c *conn) resetFrame(h frameHead) error {
+func (c *conn) resetFrame(h frame.Header) error {
 	if _, err := c.payload(h, 4); err != nil {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if h.stream == 0 || c.neverOpened(h.stream) {
+	if h.Stream == 0 || c.neverOpened(h.Stream) {
 		return connError{http2.ErrCodeProtocol, "RST_STREAM on a stream that was never opened"}
 	}
-	if st := c.streams[h.stream]; st != nil {
-		delete(c.streams, h.stream)
+	if st := c.streams[h.Stream]; st != nil {
+		delete(c.streams, h.Stream)
 		st.abandon(errReset)
 		c.finishIfDone()
 	}
 	// A client that opens streams only to reset them makes us work for nothing
 	// (CVE-2023-44487).
-	return c.useless()
+	return c.countAbusiveFrame()
 }
 
-func (c *conn) windowUpdateFrame(h frameHead) error {
+func (c *conn) windowUpdateFrame(h frame.Header) error {
 	b, err := c.payload(h, 4)
 	if err != nil {
 		return err
 	}
-	increment := int64(binary.BigEndian.Uint32(b) & maxWindow)
+	increment := int64(binary.BigEndian.Uint32(b) & frame.MaxWindow)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if h.stream == 0 {
+	if h.Stream == 0 {
 		if increment == 0 {
 			return connError{http2.ErrCodeProtocol, "a WINDOW_UPDATE of 0"}
 		}
-		if c.sendWindow += increment; c.sendWindow > maxWindow {
+		if c.sendWindow += increment; c.sendWindow > frame.MaxWindow {
 			return connError{http2.ErrCodeFlowControl, "the connection's window is too large"}
 		}
 		c.granted = time.Now()
 		c.wakeNext()
 		return nil
 	}
-	if c.neverOpened(h.stream) {
+	if c.neverOpened(h.Stream) {
 		return connError{http2.ErrCodeProtocol, "WINDOW_UPDATE on a stream that was never opened"}
 	}
-	st := c.streams[h.stream]
+	st := c.streams[h.Stream]
 	switch {
 	case st == nil: // it may have crossed our end of the stream
 	case increment == 0:
-		c.refuse(h.stream, http2.ErrCodeProtocol)
-		return c.useless()
-	case st.sendWindow+increment > maxWindow:
-		c.refuse(h.stream, http2.ErrCodeFlowControl)
-		return c.useless()
+		c.refuse(h.Stream, http2.ErrCodeProtocol)
+		return c.countAbusiveFrame()
+	case st.sendWindow+increment > frame.MaxWindow:
+		c.refuse(h.Stream, http2.ErrCodeFlowControl)
+		return c.countAbusiveFrame()
 	default:
 		st.sendWindow += increment
 		st.canSend.wake()
@@ -179,7 +165,7 @@ func (c *conn) streamFailed(id uint32, why streamError, n int) error {
 	if err := c.in.skip(n); err != nil {
 		return err
 	}
-	if err := c.useless(); err != nil {
+	if err := c.countAbusiveFrame(); err != nil {
 		return err
 	}
 	c.server.options.Logger.Debug("HTTP/2 stream reset: the client broke the protocol", "remote", c.remote, "stream", id, "error", why)
@@ -195,7 +181,7 @@ func (c *conn) refuse(id uint32, code http2.ErrCode) {
 		st.reset(code, errBroken)
 	} else if c.err == nil {
 		b := c.out.open()
-		*b = appendReset(*b, id, code)
+		*b = frame.AppendReset(*b, id, code)
 	}
 	c.writeSoon()
 }

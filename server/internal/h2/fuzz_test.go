@@ -12,6 +12,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/levelwire/levelwire/internal/faultnet"
+	"github.com/levelwire/levelwire/server/internal/h2/frame"
 )
 
 // FuzzConnection lets a client send anything after the preface: the server must
@@ -64,7 +65,7 @@ func FuzzConnection(f *testing.F) {
 		served := make(chan struct{})
 		go func() { c.serve(); close(served) }()
 		go func() {
-			_, _ = io.WriteString(client, preface)
+			_, _ = io.WriteString(client, frame.Preface)
 			_, _ = client.Write(frames)
 			_ = client.(interface{ CloseWrite() error }).CloseWrite()
 		}()

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/http2"
+
+	"github.com/levelwire/levelwire/server/internal/h2/frame"
 )
 
 // maxFragments is how many CONTINUATION frames one header block may take.
@@ -12,7 +14,7 @@ const maxFragments = 64
 
 // readBlock decodes a header block: what is left of a HEADERS frame, which ends
 // with padding, and its CONTINUATION frames.
-func (c *conn) readBlock(h frameHead, size, padding int) error {
+func (c *conn) readBlock(h frame.Header, size, padding int) error {
 	c.fields.reset()
 	for fragments := 0; ; fragments++ {
 		if c.fields.wire += size; c.fields.wire > 2*c.fields.limit || fragments > maxFragments {
@@ -33,17 +35,17 @@ func (c *conn) readBlock(h frameHead, size, padding int) error {
 			return err
 		}
 		padding = 0
-		if h.has(http2.FlagHeadersEndHeaders) {
+		if h.Has(http2.FlagHeadersEndHeaders) {
 			break
 		}
 		next, err := c.in.head()
 		if err != nil {
 			return noEOF(err)
 		}
-		if next.kind != http2.FrameContinuation || next.stream != h.stream {
+		if next.Type != http2.FrameContinuation || next.Stream != h.Stream {
 			return connError{http2.ErrCodeProtocol, "a header block was not continued"}
 		}
-		h.flags, size = next.flags, int(next.length)
+		h.Flags, size = next.Flags, int(next.Length)
 	}
 	if err := c.decoder.Close(); err != nil {
 		return connError{http2.ErrCodeCompression, "a header block is not complete: " + err.Error()}
@@ -52,8 +54,8 @@ func (c *conn) readBlock(h frameHead, size, padding int) error {
 }
 
 // headersFrame opens a stream, or ends a request's body with trailers.
-func (c *conn) headersFrame(h frameHead) error {
-	if h.stream == 0 || h.stream%2 == 0 {
+func (c *conn) headersFrame(h frame.Header) error {
+	if h.Stream == 0 || h.Stream%2 == 0 {
 		return connError{http2.ErrCodeProtocol, "HEADERS on a stream that a client cannot open"}
 	}
 	size, padding, err := c.headersPrefix(h)
@@ -63,7 +65,7 @@ func (c *conn) headersFrame(h frameHead) error {
 	if err := c.readBlock(h, size, padding); err != nil {
 		return err
 	}
-	if h.stream <= c.lastID { // only this goroutine changes it
+	if h.Stream <= c.lastID { // only this goroutine changes it
 		return c.trailers(h)
 	}
 	return c.open(h)
@@ -71,13 +73,13 @@ func (c *conn) headersFrame(h frameHead) error {
 
 // headersPrefix passes what precedes the header block in a HEADERS frame, and
 // returns how long the block and the padding behind it are.
-func (c *conn) headersPrefix(h frameHead) (size, padding int, err error) {
-	size = int(h.length)
+func (c *conn) headersPrefix(h frame.Header) (size, padding int, err error) {
+	size = int(h.Length)
 	prefix := 0
-	if h.has(http2.FlagHeadersPadded) {
+	if h.Has(http2.FlagHeadersPadded) {
 		prefix++
 	}
-	if h.has(http2.FlagHeadersPriority) {
+	if h.Has(http2.FlagHeadersPriority) {
 		prefix += 5 // RFC 9113 section 5.3.2: it says nothing any more
 	}
 	if prefix > size {
@@ -91,7 +93,7 @@ func (c *conn) headersPrefix(h frameHead) (size, padding int, err error) {
 		return 0, 0, noEOF(err)
 	}
 	size -= prefix
-	if h.has(http2.FlagHeadersPadded) {
+	if h.Has(http2.FlagHeadersPadded) {
 		padding = int(b[0])
 	}
 	if padding > size {
@@ -101,32 +103,32 @@ func (c *conn) headersPrefix(h frameHead) (size, padding int, err error) {
 }
 
 // trailers ends a request's body. What the trailers say, no handler asks for.
-func (c *conn) trailers(h frameHead) error {
+func (c *conn) trailers(h frame.Header) error {
 	f := &c.fields
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	st := c.streams[h.stream]
+	st := c.streams[h.Stream]
 	pseudo := len(f.fields) > 0 && strings.HasPrefix(f.fields[0].Name, ":")
 	if pseudo && st == nil {
-		if h.stream == c.lastID {
+		if h.Stream == c.lastID {
 			return connError{http2.ErrCodeStreamClosed, "a second request on a stream"} // RFC 9113 section 5.1
 		}
 		return connError{http2.ErrCodeProtocol, "a request on a stream that is older than others"} // section 5.1.1
 	}
 	if st == nil || st.remoteClosed { // trailers may cross our end of the stream
-		c.refuse(h.stream, http2.ErrCodeStreamClosed)
-		return c.useless()
+		c.refuse(h.Stream, http2.ErrCodeStreamClosed)
+		return c.countAbusiveFrame()
 	}
-	if !h.has(http2.FlagHeadersEndStream) || f.wrong != "" || pseudo || st.body.left > 0 {
-		c.refuse(h.stream, http2.ErrCodeProtocol)
-		return c.useless()
+	if !h.Has(http2.FlagHeadersEndStream) || f.wrong != "" || pseudo || st.body.left > 0 {
+		c.refuse(h.Stream, http2.ErrCodeProtocol)
+		return c.countAbusiveFrame()
 	}
 	st.closeRemote()
 	return nil
 }
 
 // open starts a handler for a new stream.
-func (c *conn) open(h frameHead) error {
+func (c *conn) open(h frame.Header) error {
 	in, wrong := c.request(h)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -136,15 +138,15 @@ func (c *conn) open(h frameHead) error {
 	if c.closing {
 		return nil // the GOAWAY told the client that this stream is too late
 	}
-	c.lastID = h.stream
+	c.lastID = h.Stream
 	switch {
 	case c.running >= c.server.options.MaxConcurrentStreams:
-		c.refuse(h.stream, http2.ErrCodeRefusedStream)
-		return c.useless()
+		c.refuse(h.Stream, http2.ErrCodeRefusedStream)
+		return c.countAbusiveFrame()
 	case wrong != "":
 		c.server.options.Logger.Debug("HTTP/2 request refused", "remote", c.remote, "error", wrong)
-		c.refuse(h.stream, http2.ErrCodeProtocol)
-		return c.useless()
+		c.refuse(h.Stream, http2.ErrCodeProtocol)
+		return c.countAbusiveFrame()
 	}
 	st, r := c.newStream(h, in)
 	c.running++

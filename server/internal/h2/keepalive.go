@@ -1,13 +1,12 @@
 package h2
 
 import (
-	"errors"
 	"time"
 
 	"golang.org/x/net/http2"
-)
 
-var errSilent = errors.New("h2: the client has not answered a ping")
+	"github.com/levelwire/levelwire/server/internal/h2/frame"
+)
 
 // drainPing is sent along with the first GOAWAY: when it is answered, the client
 // knows that it must not open streams any more.
@@ -55,7 +54,7 @@ func (c *conn) tick() {
 
 func (c *conn) appendPing(data [8]byte) {
 	b := c.out.open()
-	*b = append(appendFrameHead(*b, 8, http2.FramePing, 0, 0), data[:]...)
+	*b = append(frame.AppendHeader(*b, 8, http2.FramePing, 0, 0), data[:]...)
 	c.writeSoon()
 }
 
@@ -83,7 +82,7 @@ func (c *conn) drain() {
 
 func (c *conn) sendGoAway() {
 	b := c.out.open()
-	*b = appendGoAway(*b, maxStreamID, http2.ErrCodeNo, "")
+	*b = frame.AppendGoAway(*b, frame.MaxStreamID, http2.ErrCodeNo, "")
 	c.appendPing(drainPing)
 	c.timer.Reset(drainWait)
 }
@@ -96,7 +95,7 @@ func (c *conn) drainForGood() {
 	}
 	c.goAway, c.closing = true, true
 	b := c.out.open()
-	*b = appendGoAway(*b, c.lastID, http2.ErrCodeNo, "")
+	*b = frame.AppendGoAway(*b, c.lastID, http2.ErrCodeNo, "")
 	c.writeSoon()
 	c.finishIfDone()
 }

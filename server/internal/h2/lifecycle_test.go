@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/levelwire/levelwire/server/internal/h2/frame"
 )
 
 // ends reads until the connection is closed, answers pings if it is to, and
@@ -70,7 +72,7 @@ func TestHandshakeIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := startInMemory(t, readAll, func(o *Options) { o.HandshakeTimeout = 7 * time.Second })
 		p := f.dial()
-		_, err := io.WriteString(p.conn, preface[:10])
+		_, err := io.WriteString(p.conn, frame.Preface[:10])
 		must(t, err)
 		if after, _ := p.ends(true); after != 7*time.Second {
 			t.Errorf("closed after %v", after)
@@ -90,8 +92,8 @@ func TestUnreadConnectionsAreClosed(t *testing.T) {
 			}
 			result <- err
 		}, func(o *Options) { o.WriteTimeout = 4 * time.Second })
-		p := f.dial().greet(http2.Setting{ID: http2.SettingInitialWindowSize, Val: maxWindow})
-		must(t, p.framer.WriteWindowUpdate(0, maxWindow-defaultWindow))
+		p := f.dial().greet(http2.Setting{ID: http2.SettingInitialWindowSize, Val: frame.MaxWindow})
+		must(t, p.framer.WriteWindowUpdate(0, frame.MaxWindow-frame.DefaultWindow))
 		began := time.Now()
 		p.open(true, get()...)
 		p.open(true, get()...)
@@ -122,7 +124,7 @@ func TestShutdownWaitsForStreams(t *testing.T) {
 			t.Errorf("an idle connection was told %+v", last)
 		}
 		// A stream that was on its way when the first GOAWAY came is served.
-		if first := busy.read().(*http2.GoAwayFrame); first.LastStreamID != maxStreamID {
+		if first := busy.read().(*http2.GoAwayFrame); first.LastStreamID != frame.MaxStreamID {
 			t.Errorf("the first GOAWAY: %+v", first)
 		}
 		busy.open(true, get()...)

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/net/http2"
+
+	"github.com/levelwire/levelwire/server/internal/h2/frame"
 )
 
 // readAll is a handler that needs the whole body.
@@ -131,7 +133,7 @@ func TestResetsAsked(t *testing.T) {
 		"WINDOW_UPDATE of 0": func(p *peer, id uint32) error {
 			return p.framer.WriteRawFrame(http2.FrameWindowUpdate, 0, id, make([]byte, 4))
 		},
-		"WINDOW_UPDATE too large": func(p *peer, id uint32) error { return p.framer.WriteWindowUpdate(id, maxWindow) },
+		"WINDOW_UPDATE too large": func(p *peer, id uint32) error { return p.framer.WriteWindowUpdate(id, frame.MaxWindow) },
 		"more than the window":    func(p *peer, id uint32) error { return p.framer.WriteData(id, false, make([]byte, 11)) },
 		"more than announced":     func(p *peer, id uint32) error { return p.framer.WriteData(id, false, make([]byte, 2)) },
 	} {

@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"github.com/levelwire/levelwire/server/internal/h2/frame"
 )
 
 const (
@@ -199,13 +201,13 @@ func (c *conn) writeBatch(batch *buffer) {
 }
 
 func (c *conn) send(b []byte) error {
-	if c.batch == nil || len(b) <= defaultFrameSize { // one record
+	if c.batch == nil || len(b) <= frame.DefaultSize { // one record
 		_, err := c.tls.Write(b)
 		return err
 	}
-	c.batch.begin()
+	c.batch.Begin()
 	_, err := c.tls.Write(b)
-	if e := c.batch.end(); err == nil {
+	if e := c.batch.End(); err == nil {
 		err = e
 	}
 	return err

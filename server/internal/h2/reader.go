@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/levelwire/levelwire/server/internal/h2/frame"
 )
 
 // reader reads frames from a connection. While the connection is silent it
@@ -59,13 +61,13 @@ func (r *reader) skip(n int) error {
 }
 
 // head returns the head of the next frame. io.EOF means an orderly end.
-func (r *reader) head() (frameHead, error) {
-	b, err := r.next(frameHeadSize)
+func (r *reader) head() (frame.Header, error) {
+	b, err := r.next(frame.HeaderSize)
 	if err != nil {
-		return frameHead{}, err
+		return frame.Header{}, err
 	}
-	h := parseFrameHead(b)
-	if h.length > uint32(r.conn.server.options.MaxReadFrameSize) {
+	h := frame.ParseHeader(b)
+	if h.Length > uint32(r.conn.server.options.MaxReadFrameSize) {
 		return h, connError{http2.ErrCodeFrameSize, "the frame is larger than the announced limit"}
 	}
 	return h, nil

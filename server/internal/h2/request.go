@@ -10,6 +10,8 @@ import (
 	"golang.org/x/net/http/httpguts"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/levelwire/levelwire/server/internal/h2/frame"
 )
 
 // incoming is what a HEADERS frame says, for its stream.
@@ -71,7 +73,7 @@ func (t target) check(seen target) string {
 
 // request makes an http.Request of the fields that were decoded, or says what is
 // wrong with them.
-func (c *conn) request(h frameHead) (in incoming, wrong string) {
+func (c *conn) request(h frame.Header) (in incoming, wrong string) {
 	f := &c.fields
 	if f.wrong != "" {
 		return in, f.wrong
@@ -103,7 +105,7 @@ func (c *conn) request(h frameHead) (in incoming, wrong string) {
 		}
 		r.URL = u
 	}
-	in.length, wrong = contentLength(header, h.has(http2.FlagHeadersEndStream))
+	in.length, wrong = contentLength(header, h.Has(http2.FlagHeadersEndStream))
 	if wrong != "" {
 		return in, wrong
 	}
@@ -177,17 +179,17 @@ func contentLength(header http.Header, end bool) (length int64, wrong string) {
 
 // newStream enters a stream, and gives its request a context that ends with it.
 // c.mu is held.
-func (c *conn) newStream(h frameHead, in incoming) (*stream, *http.Request) {
+func (c *conn) newStream(h frame.Header, in incoming) (*stream, *http.Request) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	r := in.request.WithContext(ctx)
-	st := &stream{conn: c, id: h.stream, cancel: cancel, sendWindow: c.initialWindow}
+	st := &stream{conn: c, id: h.Stream, cancel: cancel, sendWindow: c.initialWindow}
 	st.answer = response{st: st, method: r.Method}
 	st.body = body{
 		st: st, left: in.length, expect: in.expect,
 		window: int64(c.server.options.StreamWindow),
 	}
 	r.Body = http.NoBody
-	if h.has(http2.FlagHeadersEndStream) {
+	if h.Has(http2.FlagHeadersEndStream) {
 		st.remoteClosed = true
 	} else {
 		r.Body = &st.body

@@ -9,8 +9,14 @@ import (
 	"time"
 )
 
-// stageSize is how much small writes collect before they become a frame.
-const stageSize = 4 << 10
+const (
+	// stageSize is how many bytes of small writes are collected before they become
+	// a frame.
+	stageSize = 4 << 10
+	// tryWriteFlush is how many bytes of TryWrite are collected before they begin
+	// to be written, so that there is room for more.
+	tryWriteFlush = outputLimit / 2
+)
 
 // response is the http.ResponseWriter of a stream. Besides what net/http's
 // writers can do, it writes several slices at once, see WriteBuffers. It belongs
@@ -122,6 +128,47 @@ func (w *response) WriteBuffers(list ...[]byte) (int64, error) {
 		return 0, err
 	}
 	return int64(n), nil
+}
+
+// Connection returns what is the same for all answers on one connection, for
+// those who write many of them with TryWrite. Its Push sends what they have
+// written; it blocks while the peer does not read from the connection, and of an
+// error the next write of each answer learns. Push may be called at any time.
+func (w *response) Connection() interface{ Push() } { return w.st.conn }
+
+// TryWrite is WriteBuffers if all of it can be sent without waiting, neither for
+// the windows nor for other streams. Otherwise it is false, and nothing has
+// been written. It does not wait for sending: Push does, or whoever writes next. Header
+// fields must have been flushed before. Unlike other methods it need not be
+// called by the handler's goroutine, as long as that lets only one goroutine at
+// a time use the answer.
+func (w *response) TryWrite(list ...[]byte) bool {
+	if !w.sent || w.stage != nil || w.length >= 0 || w.method == http.MethodHead || !bodyAllowed(w.code) {
+		return false
+	}
+	p := join(list...)
+	n := p.left
+	c := w.st.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w.st.err != nil || w.st.room(n) < n {
+		return false
+	}
+	w.st.appendData(&p, n, false)
+	w.wrote += int64(n)
+	if c.out.len() >= tryWriteFlush {
+		c.writeSoon()
+	}
+	return true
+}
+
+// Push sends what has been appended. If somebody else is writing, it waits until
+// he has taken it, and so made room: to let each of many streams wait for
+// itself, as they have to when TryWrite fails, costs much more.
+func (c *conn) Push() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waitBelow(1)
 }
 
 // account decides the header if that has not been done, and counts n bytes.

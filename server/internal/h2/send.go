@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/levelwire/levelwire/server/internal/h2/frame"
 )
 
 // parts are bytes that are sent as if they were joined.
@@ -82,7 +84,7 @@ func (st *stream) sendable() error {
 func (st *stream) closeLocal() {
 	if !st.localClosed {
 		b := st.conn.out.open()
-		*b = appendFrameHead(*b, 0, http2.FrameData, http2.FlagDataEndStream, st.id)
+		*b = frame.AppendHeader(*b, 0, http2.FrameData, http2.FlagDataEndStream, st.id)
 		st.ended()
 	}
 }
@@ -187,7 +189,7 @@ func (st *stream) appendData(p *parts, n int, end bool) {
 	st.share += n
 	st.sendWindow -= int64(n)
 	c.sendWindow -= int64(n)
-	b := c.out.reserve(n + frameHeadSize*(1+n/c.peerFrameSize))
+	b := c.out.reserve(n + frame.HeaderSize*(1+n/c.peerFrameSize))
 	for n > 0 {
 		size := min(n, c.peerFrameSize)
 		n -= size
@@ -196,7 +198,7 @@ func (st *stream) appendData(p *parts, n int, end bool) {
 			flags = http2.FlagDataEndStream
 			st.ended()
 		}
-		*b = appendFrameHead(*b, size, http2.FrameData, flags, st.id)
+		*b = frame.AppendHeader(*b, size, http2.FrameData, flags, st.id)
 		*b = p.appendTo(*b, size)
 	}
 }

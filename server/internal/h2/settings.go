@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 
 	"golang.org/x/net/http2"
+
+	"github.com/levelwire/levelwire/server/internal/h2/frame"
 )
 
 // maxSettings is how many settings one frame may hold. There are a dozen.
@@ -11,26 +13,26 @@ const maxSettings = 128
 
 // settingsFrame applies the peer's settings and acknowledges them (RFC 9113
 // section 6.5).
-func (c *conn) settingsFrame(h frameHead) error {
-	if h.stream != 0 {
+func (c *conn) settingsFrame(h frame.Header) error {
+	if h.Stream != 0 {
 		return connError{http2.ErrCodeProtocol, "a SETTINGS frame on a stream"}
 	}
-	if h.has(http2.FlagSettingsAck) {
-		if h.length != 0 {
+	if h.Has(http2.FlagSettingsAck) {
+		if h.Length != 0 {
 			return connError{http2.ErrCodeFrameSize, "an acknowledgement of SETTINGS with a payload"}
 		}
-		return c.useless()
+		return c.countAbusiveFrame()
 	}
-	if h.length%6 != 0 {
+	if h.Length%6 != 0 {
 		return connError{http2.ErrCodeFrameSize, "a SETTINGS frame of the wrong size"}
 	}
-	if h.length > 6*maxSettings {
+	if h.Length > 6*maxSettings {
 		return connError{http2.ErrCodeEnhanceYourCalm, "too many settings"}
 	}
-	if err := c.useless(); err != nil {
+	if err := c.countAbusiveFrame(); err != nil {
 		return err
 	}
-	b, err := c.in.next(int(h.length))
+	b, err := c.in.next(int(h.Length))
 	if err != nil {
 		return noEOF(err)
 	}
@@ -43,7 +45,7 @@ func (c *conn) settingsFrame(h frameHead) error {
 		return err
 	}
 	return c.control(func(b []byte) []byte {
-		return appendFrameHead(b, 0, http2.FrameSettings, http2.FlagSettingsAck, 0)
+		return frame.AppendHeader(b, 0, http2.FrameSettings, http2.FlagSettingsAck, 0)
 	})
 }
 
@@ -58,12 +60,12 @@ func (c *conn) setting(id http2.SettingID, value uint32) error {
 			return connError{http2.ErrCodeProtocol, "SETTINGS_ENABLE_PUSH must be 0 or 1"}
 		}
 	case http2.SettingInitialWindowSize:
-		if value > maxWindow {
+		if value > frame.MaxWindow {
 			return connError{http2.ErrCodeFlowControl, "SETTINGS_INITIAL_WINDOW_SIZE is too large"}
 		}
 		return c.changeWindows(int64(value))
 	case http2.SettingMaxFrameSize:
-		if value < defaultFrameSize || value > 1<<24-1 {
+		if value < frame.DefaultSize || value > 1<<24-1 {
 			return connError{http2.ErrCodeProtocol, "SETTINGS_MAX_FRAME_SIZE is out of range"}
 		}
 		c.peerFrameSize = int(value)
@@ -77,7 +79,7 @@ func (c *conn) changeWindows(initial int64) error {
 	delta := initial - c.initialWindow
 	c.initialWindow = initial
 	for _, st := range c.streams {
-		if st.sendWindow += delta; st.sendWindow > maxWindow {
+		if st.sendWindow += delta; st.sendWindow > frame.MaxWindow {
 			return connError{http2.ErrCodeFlowControl, "SETTINGS_INITIAL_WINDOW_SIZE makes a window too large"}
 		}
 		st.canSend.wake()

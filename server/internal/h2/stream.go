@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/levelwire/levelwire/server/internal/h2/frame"
 )
 
 // stream is one request and its answer. The fields of the first group do not
@@ -151,7 +153,7 @@ func (st *stream) reset(code http2.ErrCode, err error) {
 	}
 	delete(c.streams, st.id)
 	b := c.out.open()
-	*b = appendReset(*b, st.id, code)
+	*b = frame.AppendReset(*b, st.id, code)
 	st.abandon(err)
 }
 

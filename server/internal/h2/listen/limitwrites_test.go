@@ -1,4 +1,4 @@
-package h2
+package listen
 
 import (
 	"errors"
@@ -11,8 +11,8 @@ import (
 	"github.com/levelwire/levelwire/internal/faultnet"
 )
 
-// TestWritesAreLimited has a client that never reads. A deadline of somebody
-// else's, later or earlier, holds until it is taken away.
+// TestWritesAreLimited has a client that never reads. A deadline that the
+// connection's user sets, later or earlier, holds until it is taken away.
 func TestWritesAreLimited(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
@@ -38,12 +38,18 @@ func TestWritesAreLimited(t *testing.T) {
 					}
 				}()
 				conn, err := LimitWrites(pipe, 10*time.Second).Accept()
-				must(t, err)
+				if err != nil {
+					t.Fatal(err)
+				}
 				defer conn.Close()
 				_, err = conn.Write([]byte("x"))
-				must(t, err)
+				if err != nil {
+					t.Fatal(err)
+				}
 				time.Sleep(3 * time.Second) // the limit is one write's
-				must(t, tt.deadline(conn))
+				if err := tt.deadline(conn); err != nil {
+					t.Fatal(err)
+				}
 				began := time.Now()
 				for err == nil {
 					_, err = conn.Write(make([]byte, 64<<10))
