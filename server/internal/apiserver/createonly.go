@@ -57,8 +57,3 @@ func (s *Server) lookup(group, version, plural string) *resource.Resource {
 }
 
 func isCreateOnly(res *resource.Resource) bool { return slices.Contains(createOnly, res) }
-
-// withCreateOnly adds the create-only kinds to those that discovery describes.
-func withCreateOnly(all []*resource.Resource) []*resource.Resource {
-	return slices.Concat(all, createOnly)
-}

@@ -19,6 +19,8 @@ import (
 )
 
 const (
+	aggregatedType = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
 	acceptV2     = aggregatedType + ",application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json"
 	acceptV2beta = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json"
 )
@@ -132,7 +134,7 @@ func TestOpenAPIOffersFieldValidation(t *testing.T) {
 	}
 	v2 := offered(decode[document](t, c.get("/openapi/v2")))
 	for _, res := range c.table.All() {
-		gvk := *metaKind(res.GroupVersionKind())
+		gvk := metav1.GroupVersionKind(res.GroupVersionKind())
 		if request.Offers(res, request.VerbPatch) && (!v3[gvk] || !v2[gvk]) {
 			t.Errorf("%v: in version 3 %v, in version 2 %v", gvk, v3[gvk], v2[gvk])
 		}
@@ -143,7 +145,7 @@ func TestOpenAPIOffersFieldValidation(t *testing.T) {
 	if _, _, err := mime.ParseMediaType(binary.header.Get("Content-Type")); err != nil {
 		t.Errorf("clients cannot parse the content type: %v", err)
 	}
-	if len(d.Paths.Path) == 0 || binary.header.Get("Content-Type") != openAPIv2Protobuf {
+	if len(d.Paths.Path) == 0 || binary.header.Get("Content-Type") != "application/com.github.proto-openapi.spec.v2.v1.0+protobuf" {
 		t.Errorf("%d paths in %s", len(d.Paths.Path), binary.header.Get("Content-Type"))
 	}
 	if got := c.get("/openapi/v3/apis/none/v1"); got.code != 404 {

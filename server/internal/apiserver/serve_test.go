@@ -18,6 +18,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/levelwire/levelwire/internal/pki"
 	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
@@ -111,7 +112,7 @@ func TestAuthorizerDecides(t *testing.T) {
 	}
 }
 
-var corePods = coreResource("pods").GroupResource()
+var corePods = schema.GroupResource{Resource: "pods"}
 
 func TestHealth(t *testing.T) {
 	broken := errors.New("the disk is full")

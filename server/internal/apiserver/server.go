@@ -9,6 +9,7 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/apiserver/authentication"
 	"github.com/levelwire/levelwire/server/internal/apiserver/authorization"
+	"github.com/levelwire/levelwire/server/internal/apiserver/discovery"
 	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/auth"
@@ -33,8 +34,7 @@ type Server struct {
 	sockets  sockets
 	convoys  convoys
 
-	documents documentCache
-	openAPI   openAPIBuild
+	discovery *discovery.Handler
 }
 
 // New returns a server, or what is wrong with its configuration. It starts
@@ -56,6 +56,7 @@ func New(config Config) (*Server, error) {
 			ClientCAs: config.ClientCAs, Tokens: config.Tokens, Audiences: config.Audiences, Logger: config.Logger,
 		}),
 		authorizer: authorization.New(config.Authorizer),
+		discovery:  discovery.NewHandler(discovery.HandlerConfig{Resources: config.Resources, CreateOnly: createOnly, Version: config.Version}),
 		readSlots:  make(chan struct{}, config.MaxReadsInFlight),
 		writeSlots: make(chan struct{}, config.MaxWritesInFlight),
 		stopping:   make(chan struct{}),
@@ -95,20 +96,10 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 // nil.
 func (s *Server) documentHandler(path string) http.HandlerFunc {
 	switch path {
-	case "":
-		return s.serveIndex
-	case "/version":
-		return s.serveVersion
 	case "/metrics":
 		return s.metrics.handler().ServeHTTP
 	case "/healthz", "/livez", "/readyz":
 		return s.serveHealth
-	case "/api", "/apis":
-		return s.serveGroups
-	case "/openapi/v2":
-		return s.serveOpenAPIv2
-	case "/openapi/v3":
-		return s.serveOpenAPIv3Index
 	}
 	if d, ok := s.config.Documents[path]; ok {
 		return serveDocument(d)
@@ -116,13 +107,11 @@ func (s *Server) documentHandler(path string) http.HandlerFunc {
 	if name, ok := strings.CutPrefix(path, profilingPath); ok && s.config.Profiling {
 		return s.profileHandler(strings.TrimPrefix(name, "/"))
 	}
-	switch first, _, _ := strings.Cut(path[1:], "/"); first {
-	case "healthz", "livez", "readyz":
+	if serve := s.discovery.For(path); serve != nil {
+		return serve
+	}
+	if first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/"); first == "healthz" || first == "livez" || first == "readyz" {
 		return s.serveHealth
-	case "api", "apis":
-		return s.serveGroup
-	case "openapi":
-		return s.serveOpenAPIv3
 	}
 	return nil
 }

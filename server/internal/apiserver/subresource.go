@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/discovery"
 	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/registry"
@@ -16,12 +17,6 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin"
 	"github.com/levelwire/levelwire/server/internal/status"
-)
-
-var (
-	scaleKind    = autoscalingv1.SchemeGroupVersion.WithKind("Scale")
-	bindingKind  = corev1.SchemeGroupVersion.WithKind("Binding")
-	evictionKind = policyv1.SchemeGroupVersion.WithKind("Eviction")
 )
 
 // getSubresource answers GET of any subresource but status.
@@ -44,8 +39,8 @@ func (s *Server) getSubresource(w http.ResponseWriter, r *http.Request, q *reque
 // ofScale returns q for the Scale of its object, whose table has columns of its
 // own.
 func ofScale(q *request.Info) *request.Info {
-	scale := &resource.Resource{Group: scaleKind.Group, Version: scaleKind.Version, Kind: scaleKind.Kind}
-	scale.Columns, scale.Row = builtin.Columns(scaleKind)
+	scale := &resource.Resource{Group: discovery.ScaleKind.Group, Version: discovery.ScaleKind.Version, Kind: discovery.ScaleKind.Kind}
+	scale.Columns, scale.Row = builtin.Columns(discovery.ScaleKind)
 	of := *q
 	of.Resource = scale
 	return &of
@@ -80,7 +75,7 @@ func (s *Server) bind(w http.ResponseWriter, r *http.Request, q *request.Info) e
 	}
 	x.registry = pods
 	binding := &corev1.Binding{}
-	if err := x.decodeAs(bindingKind, binding); err != nil {
+	if err := x.decodeAs(discovery.BindingKind, binding); err != nil {
 		return err
 	}
 	name := q.Name
@@ -102,7 +97,7 @@ func (s *Server) evict(w http.ResponseWriter, r *http.Request, q *request.Info) 
 		return err
 	}
 	eviction := &policyv1.Eviction{}
-	if err := x.decodeAs(evictionKind, eviction); err != nil {
+	if err := x.decodeAs(discovery.EvictionKind, eviction); err != nil {
 		return err
 	}
 	if x.opts.DryRun {
@@ -162,7 +157,7 @@ func (s *Server) writable(q *request.Info) error {
 
 func (x *writer) updateScale() error {
 	wanted := &autoscalingv1.Scale{}
-	if err := x.decodeAs(scaleKind, wanted); err != nil {
+	if err := x.decodeAs(discovery.ScaleKind, wanted); err != nil {
 		return err
 	}
 	if err := x.matchPath(wanted); err != nil {
@@ -199,9 +194,9 @@ func (s *Server) patchSubresource(w http.ResponseWriter, r *http.Request, q *req
 func (x *writer) patchScale(patch *patch.Patch) error {
 	decode := func(patched []byte) (*autoscalingv1.Scale, error) {
 		wanted := &autoscalingv1.Scale{}
-		gvk, strict, err := resource.DecodeInto(resource.MediaTypeJSON, patched, scaleKind, wanted)
+		gvk, strict, err := resource.DecodeInto(resource.MediaTypeJSON, patched, discovery.ScaleKind, wanted)
 		if err != nil {
-			return nil, bodyError(err, gvk, scaleKind)
+			return nil, bodyError(err, gvk, discovery.ScaleKind)
 		}
 		return wanted, x.judge(strict)
 	}

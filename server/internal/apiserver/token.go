@@ -3,6 +3,7 @@ package apiserver
 import (
 	"net/http"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/discovery"
 	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/status"
@@ -16,8 +17,6 @@ type Document struct {
 	Body        []byte
 }
 
-var tokenRequestKind = authenticationv1.SchemeGroupVersion.WithKind("TokenRequest")
-
 // requestToken answers POST to serviceaccounts/token.
 func (s *Server) requestToken(w http.ResponseWriter, r *http.Request, q *request.Info) error {
 	if s.config.Issuer == nil {
@@ -28,7 +27,7 @@ func (s *Server) requestToken(w http.ResponseWriter, r *http.Request, q *request
 		return err
 	}
 	tokenRequest := &authenticationv1.TokenRequest{}
-	if err := x.decodeAs(tokenRequestKind, tokenRequest); err != nil {
+	if err := x.decodeAs(discovery.TokenRequestKind, tokenRequest); err != nil {
 		return err
 	}
 	switch {

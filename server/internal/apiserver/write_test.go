@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/levelwire/levelwire/server/internal/apiserver/discovery"
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
@@ -206,10 +207,10 @@ func TestScaleOverHTTP(t *testing.T) {
 		t.Errorf("scale is %+v", scale)
 	}
 	scale.Spec.Replicas = 4
-	message, err := resource.MarshalProtobuf(&scale, scaleKind)
+	message, err := resource.MarshalProtobuf(&scale, discovery.ScaleKind)
 	must(t, err)
 	r := c.send(200, "PUT", deployments+"/web/scale", string(message), protoBody, protoAnswer)
-	if _, _, err := resource.DecodeInto(resource.MediaTypeProtobuf, r.body, scaleKind, &scale); err != nil || scale.Spec.Replicas != 4 {
+	if _, _, err := resource.DecodeInto(resource.MediaTypeProtobuf, r.body, discovery.ScaleKind, &scale); err != nil || scale.Spec.Replicas != 4 {
 		t.Errorf("protobuf scale: %v %+v", err, scale)
 	}
 	c.send(200, "PATCH", deployments+"/web/scale", `{"spec":{"replicas":1}}`, merge)
@@ -227,7 +228,7 @@ func TestBindingOverHTTP(t *testing.T) {
 		name := fmt.Sprintf("p%d", i)
 		c.send(201, "POST", pods, podBody(name))
 		binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: name}, Target: corev1.ObjectReference{Kind: "Node", Name: "n"}}
-		message, err := resource.MarshalProtobuf(binding, bindingKind)
+		message, err := resource.MarshalProtobuf(binding, discovery.BindingKind)
 		must(t, err)
 		if s := c.send(201, "POST", path, string(message), protoBody).status(t); s.Status != metav1.StatusSuccess {
 			t.Errorf("%s: %+v", path, s)

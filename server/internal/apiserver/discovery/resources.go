@@ -1,4 +1,4 @@
-package apiserver
+package discovery
 
 import (
 	"slices"
@@ -14,6 +14,14 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/resource"
+)
+
+// Kinds of the bodies of subresources that are not of the resource's own kind.
+var (
+	ScaleKind        = autoscalingv1.SchemeGroupVersion.WithKind("Scale")
+	BindingKind      = corev1.SchemeGroupVersion.WithKind("Binding")
+	EvictionKind     = policyv1.SchemeGroupVersion.WithKind("Eviction")
+	TokenRequestKind = authenticationv1.SchemeGroupVersion.WithKind("TokenRequest")
 )
 
 // subresource is one entry of discovery below a resource.
@@ -38,19 +46,19 @@ func subresourcesOf(res *resource.Resource) []subresource {
 		list = append(list, own("status", readWrite...))
 	}
 	if res.Scale != nil {
-		list = append(list, subresource{"scale", scaleKind, &autoscalingv1.Scale{}, readWrite})
+		list = append(list, subresource{"scale", ScaleKind, &autoscalingv1.Scale{}, readWrite})
 	}
 	switch res.GroupVersionResource() {
 	case coreResource("pods"):
 		list = append(list,
-			subresource{"binding", bindingKind, &corev1.Binding{}, []string{request.VerbCreate}},
+			subresource{"binding", BindingKind, &corev1.Binding{}, []string{request.VerbCreate}},
 			own("ephemeralcontainers", readWrite...),
-			subresource{"eviction", evictionKind, &policyv1.Eviction{}, []string{request.VerbCreate}},
+			subresource{"eviction", EvictionKind, &policyv1.Eviction{}, []string{request.VerbCreate}},
 			own("resize", readWrite...))
 	case coreResource("namespaces"):
 		list = append(list, own("finalize", request.VerbUpdate))
 	case coreResource("serviceaccounts"):
-		list = append(list, subresource{"token", tokenRequestKind, &authenticationv1.TokenRequest{}, []string{request.VerbCreate}})
+		list = append(list, subresource{"token", TokenRequestKind, &authenticationv1.TokenRequest{}, []string{request.VerbCreate}})
 	case certificatesv1.SchemeGroupVersion.WithResource("certificatesigningrequests"):
 		list = append(list, own("approval", readWrite...))
 	}

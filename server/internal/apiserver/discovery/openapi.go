@@ -1,4 +1,4 @@
-package apiserver
+package discovery
 
 import (
 	"bytes"
@@ -152,21 +152,21 @@ func (b *openAPIBuild) protobuf(d *openAPIDocument, encode func(*openapi.Documen
 	return nil
 }
 
-func (s *Server) serveOpenAPIv2(w http.ResponseWriter, r *http.Request) {
-	d := s.described()
+func (h *Handler) serveOpenAPIv2(w http.ResponseWriter, r *http.Request) {
+	d := h.described()
 	if d.openAPI.v2.json.Load() == nil {
-		if err := s.openAPI.v2(d); err != nil {
+		if err := h.openAPI.v2(d); err != nil {
 			encoding.WriteError(w, r, err)
 			return
 		}
 	}
-	s.serveOpenAPI(w, r, &d.openAPI.v2, openAPIv2Protobuf, openapi.V2Protobuf)
+	h.serveOpenAPI(w, r, &d.openAPI.v2, openAPIv2Protobuf, openapi.V2Protobuf)
 }
 
-func (s *Server) serveOpenAPIv3Index(w http.ResponseWriter, r *http.Request) {
-	d := s.described()
+func (h *Handler) serveOpenAPIv3Index(w http.ResponseWriter, r *http.Request) {
+	d := h.described()
 	if d.openAPI.index.json.Load() == nil {
-		if err := s.openAPI.index(d); err != nil {
+		if err := h.openAPI.index(d); err != nil {
 			encoding.WriteError(w, r, err)
 			return
 		}
@@ -177,15 +177,15 @@ func (s *Server) serveOpenAPIv3Index(w http.ResponseWriter, r *http.Request) {
 // serveOpenAPIv3 answers /openapi/v3/api/v1 and /openapi/v3/apis/GROUP/VERSION.
 // With the hash of the content in the URL the answer may be kept for ever; with
 // another hash the client is sent to the right one.
-func (s *Server) serveOpenAPIv3(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) serveOpenAPIv3(w http.ResponseWriter, r *http.Request) {
 	place := strings.TrimPrefix(strings.TrimSuffix(r.URL.Path, "/"), "/openapi/v3/")
-	v := s.described().place(place)
+	v := h.described().place(place)
 	if v == nil {
 		encoding.WriteError(w, r, status.NoSuchPath())
 		return
 	}
 	if v.openAPI.json.Load() == nil {
-		if err := s.openAPI.v3(v); err != nil {
+		if err := h.openAPI.v3(v); err != nil {
 			encoding.WriteError(w, r, err)
 			return
 		}
@@ -199,7 +199,7 @@ func (s *Server) serveOpenAPIv3(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "public, immutable")
 		w.Header().Set("Expires", time.Now().AddDate(1, 0, 0).UTC().Format(http.TimeFormat))
 	}
-	s.serveOpenAPI(w, r, &v.openAPI, openAPIv3Protobuf, openapi.V3Protobuf)
+	h.serveOpenAPI(w, r, &v.openAPI, openAPIv3Protobuf, openapi.V3Protobuf)
 }
 
 // place finds the version whose document is at a path below /openapi/v3/, or
@@ -217,13 +217,13 @@ func (d *documents) place(path string) *groupVersion {
 
 // serveOpenAPI answers with a document in the encoding that the client
 // prefers. Its JSON has been made.
-func (s *Server) serveOpenAPI(w http.ResponseWriter, r *http.Request, d *openAPIDocument, binary string, encode func(*openapi.Document) (*openapi.Document, error)) {
+func (h *Handler) serveOpenAPI(w http.ResponseWriter, r *http.Request, d *openAPIDocument, binary string, encode func(*openapi.Document) (*openapi.Document, error)) {
 	switch documentType(r, binary) {
 	case resource.MediaTypeJSON:
 		writeDocument(w, r, resource.MediaTypeJSON, d.json.Load())
 	case binary:
 		if d.protobuf.Load() == nil {
-			if err := s.openAPI.protobuf(d, encode); err != nil {
+			if err := h.openAPI.protobuf(d, encode); err != nil {
 				encoding.WriteError(w, r, err)
 				return
 			}

@@ -1,4 +1,4 @@
-package apiserver
+package discovery
 
 import (
 	"net/http"
@@ -12,10 +12,10 @@ import (
 // compare major and minor with their own.
 const kubernetesVersion, kubernetesMajor, kubernetesMinor = "v1.37.0", "1", "37"
 
-func (s *Server) serveVersion(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) serveVersion(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, r, version.Info{
 		Major: kubernetesMajor, Minor: kubernetesMinor,
-		GitVersion:   kubernetesVersion + "+levelwire-" + buildMetadata(s.config.Version),
+		GitVersion:   kubernetesVersion + "+levelwire-" + buildMetadata(h.config.Version),
 		GitTreeState: "clean",
 		GoVersion:    runtime.Version(),
 		Compiler:     runtime.Compiler,

@@ -1,4 +1,4 @@
-package apiserver
+package discovery
 
 import (
 	"bytes"
@@ -18,9 +18,9 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
-// aggregatedType is both what clients accept and, to the letter, what they
+// mediaTypeAggregated is both what clients accept and, to the letter, what they
 // must be told: KEP-3352.
-const aggregatedType = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+const mediaTypeAggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 // wantsAggregated says whether v2 is among the alternatives that a client
 // accepts, and preferred to plain JSON. Clients that know only v2beta1 get the
@@ -68,7 +68,7 @@ func serveAggregated(w http.ResponseWriter, r *http.Request, d *documents, core 
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	encoding.WriteBody(w, r, http.StatusOK, aggregatedType, document.body)
+	encoding.WriteBody(w, r, http.StatusOK, mediaTypeAggregated, document.body)
 }
 
 // join puts the document together from what is kept of each version, so that
