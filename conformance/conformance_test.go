@@ -47,15 +47,24 @@ var storages = []struct {
 
 // TestStorages: our server keeps every guarantee, whatever it stores in.
 func TestStorages(t *testing.T) {
-	reports := map[string]*Report{}
-	for _, storage := range storages {
+	t.Parallel()
+	reports := make([]*Report, len(storages))
+	t.Cleanup(func() { // after all storages
+		if *writeDocs != "" && !t.Failed() {
+			if err := os.WriteFile(*writeDocs, document(reports), 0o644); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for i, storage := range storages {
 		t.Run(storage.name, func(t *testing.T) {
+			t.Parallel()
 			s := storage.start(t)
 			report, err := Run(t.Context(), s.config, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			reports[storage.name] = report
+			reports[i] = report
 			if report.Count(Fail) > 0 || report.Duration > time.Minute {
 				var b bytes.Buffer
 				if err := report.WriteTable(&b); err != nil {
@@ -72,11 +81,6 @@ func TestStorages(t *testing.T) {
 			}
 			checkNothingLeft(t, s)
 		})
-	}
-	if *writeDocs != "" && !t.Failed() {
-		if err := os.WriteFile(*writeDocs, document(reports), 0o644); err != nil {
-			t.Error(err)
-		}
 	}
 }
 
@@ -99,8 +103,8 @@ func checkNothingLeft(t *testing.T, s *running) {
 	}
 }
 
-// document is docs/users/verify.md.
-func document(reports map[string]*Report) []byte {
+// document makes a page of docs/ from the reports of all storages, in their order.
+func document(reports []*Report) []byte {
 	var b bytes.Buffer
 	b.WriteString(docsHead)
 	b.WriteString("| guarantee | what it says | source |")
@@ -111,8 +115,8 @@ func document(reports map[string]*Report) []byte {
 	notes := map[string]bool{}
 	for i, g := range Guarantees() {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |", g.Name, strings.ReplaceAll(g.Sentence, "|", `\|`), g.Source)
-		for _, storage := range storages {
-			result := reports[storage.name].Results[i]
+		for n, storage := range storages {
+			result := reports[n].Results[i]
 			fmt.Fprintf(&b, " %s |", result.Verdict)
 			if result.Verdict == Skip {
 				notes[fmt.Sprintf("- `%s` on %s: %s\n", g.Name, storage.name, result.Reason)] = true
@@ -156,6 +160,7 @@ go test ./conformance -run TestStorages -write-docs ../docs/users/verify.md
 
 // TestReports: every format tells the three verdicts.
 func TestReports(t *testing.T) {
+	t.Parallel()
 	report := &Report{Server: "https://there", Duration: 2 * time.Second, Results: []Result{
 		{Name: "list/good", Sentence: "All is well.", Verdict: Pass, Duration: time.Millisecond},
 		{Name: "list/bad", Sentence: "Nothing is lost.", Source: "KEP-1", Verdict: Fail, Reason: "lost\n  a <thing>", Evidence: []string{"GET /x -> 200"}},
@@ -186,12 +191,14 @@ func TestReports(t *testing.T) {
 }
 
 func TestGuaranteesAreComplete(t *testing.T) {
+	t.Parallel()
 	if err := validate(Guarantees()); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestChoice(t *testing.T) {
+	t.Parallel()
 	s := start(t, server.Config{DataDir: t.TempDir(), Storage: server.Memory})
 	report, err := Run(t.Context(), s.config, Options{Run: regexp.MustCompile("^list/(order|exact)$"), Parallel: 1})
 	if err != nil {

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -37,6 +38,11 @@ const (
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childDir); dir != "" {
 		os.Exit(serveChild(dir, os.Getenv(childPort)))
+	}
+	// These tests wait much more than they compute, and so do not take turns on
+	// two processors. The command line can still say otherwise.
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		panic(err)
 	}
 	os.Exit(m.Run())
 }
@@ -108,6 +114,7 @@ func portOf(t *testing.T, address string) int {
 // TestServerStopsAndStarts: a server that is restarted on its data, twice,
 // loses nothing for anybody.
 func TestServerStopsAndStarts(t *testing.T) {
+	t.Parallel()
 	config := server.Config{DataDir: t.TempDir()}
 	s := start(t, config)
 	config.SecurePort = portOf(t, s.URL())
@@ -129,6 +136,7 @@ func TestServerStopsAndStarts(t *testing.T) {
 // TestServerIsKilled: what was acknowledged survives SIGKILL, and watchers see
 // one history across it.
 func TestServerIsKilled(t *testing.T) {
+	t.Parallel()
 	config := server.Config{DataDir: t.TempDir()}
 	s := start(t, config)
 	port := portOf(t, s.URL())
@@ -189,6 +197,7 @@ func awaitReady(t *testing.T, config *rest.Config) {
 // TestConnectionsAreCut: connections that break again and again, between
 // bytes of events and of answers, cost nobody an event.
 func TestConnectionsAreCut(t *testing.T) {
+	t.Parallel()
 	s := start(t, server.Config{DataDir: t.TempDir(), Storage: server.Memory})
 	proxy, err := faultnet.New(strings.TrimPrefix(s.URL(), "https://"))
 	if err != nil {
@@ -228,8 +237,10 @@ func TestConnectionsAreCut(t *testing.T) {
 // TestCompactionRaces: a store that forgets everything as soon as it may takes
 // nothing from watchers that are slow or that resume.
 func TestCompactionRaces(t *testing.T) {
+	t.Parallel()
 	for _, storage := range []server.Storage{server.Memory, server.Embedded} {
 		t.Run(string(storage), func(t *testing.T) {
+			t.Parallel()
 			s := start(t, server.Config{
 				DataDir: t.TempDir(), Storage: storage,
 				CompactionInterval: 20 * time.Millisecond, CompactionRetention: time.Nanosecond,
@@ -242,6 +253,7 @@ func TestCompactionRaces(t *testing.T) {
 // TestEtcdIsCompactedFromOutside: somebody else compacts etcd up to now again
 // and again, and the server is restarted on what is left.
 func TestEtcdIsCompactedFromOutside(t *testing.T) {
+	t.Parallel()
 	endpoint := startEtcd(t)
 	config := server.Config{DataDir: t.TempDir(), Storage: server.Etcd, EtcdServers: []string{endpoint}}
 	s := start(t, config)
