@@ -42,6 +42,9 @@ func TestUsageErrors(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for command, names := range map[string]string{
 		"frobnicate":                                  `"frobnicate"`,
+		"frobnicate --help":                           `"frobnicate"`,
+		"--help frobnicate":                           `"frobnicate"`,
+		"help frobnicate":                             `"frobnicate"`,
 		"serve now":                                   `"now"`,
 		"serve --nope":                                "--nope",
 		"serve --secure-port=https":                   "--secure-port",
@@ -135,6 +138,14 @@ func TestHelp(t *testing.T) {
 	overview := invoke(t.Context(), "--help")
 	if bare := invoke(t.Context()); bare != overview || bare.code != exitOK {
 		t.Errorf("levelwire without arguments: %+v", bare)
+	}
+	if help := invoke(t.Context(), "help"); help != overview {
+		t.Errorf("levelwire help: %+v", help)
+	}
+	for _, args := range [][]string{{"completion", "bash"}, {cobra.ShellCompRequestCmd, "serv"}} {
+		if got := invoke(t.Context(), args...); got.code != exitOK || !strings.Contains(got.stdout, "serve") && !strings.Contains(got.stdout, cobra.ShellCompRequestCmd) {
+			t.Errorf("%q: %+v", args, got)
+		}
 	}
 	commands := slices.DeleteFunc(root.Commands(), func(c *cobra.Command) bool { return !c.IsAvailableCommand() || c.Name() == "help" })
 	if len(commands) < 7 {

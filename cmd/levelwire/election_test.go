@@ -33,6 +33,7 @@ func elect(t *testing.T, c *client.Client, work func(context.Context) error, arg
 
 // TestLeadershipThatIsLostIsSoughtAgain steals the lease, once.
 func TestLeadershipThatIsLostIsSoughtAgain(t *testing.T) {
+	t.Parallel()
 	c := levelwiretest.Start(t).Client(client.Options{})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -75,6 +76,7 @@ func TestWithoutElectionThereIsNoLease(t *testing.T) {
 }
 
 func TestElectionFlagsAreChecked(t *testing.T) {
+	t.Parallel()
 	for _, command := range []string{"controllers", "scheduler"} {
 		s := levelwiretest.Start(t)
 		code := run(t.Context(), []string{command, "--kubeconfig", s.Kubeconfig(), "--leader-elect-lease-duration=1s"}, io.Discard, io.Discard)

@@ -119,6 +119,7 @@ func number(t *testing.T, variable string, otherwise uint64) uint64 {
 // become as the acknowledged writes say. LEVELWIRE_KILL_ROUNDS asks for more
 // rounds than the default, LEVELWIRE_KILL_SEED repeats a run's order.
 func TestKilledComponents(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("runs five processes for half a minute and more")
 	}

@@ -18,6 +18,7 @@ import (
 // address, history is compacted there, and the server is killed once more. When
 // it is back where it was, every wait goes on from its version and ends.
 func TestKubectlHistory(t *testing.T) {
+	t.Parallel()
 	for _, path := range kubectls(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*patience)

@@ -20,6 +20,9 @@ import (
 // in PATH, or the one that is installed.
 func kubectls(t *testing.T) []string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("a tour takes a minute and a half: make test-kubectl")
+	}
 	if list := os.Getenv("LEVELWIRE_KUBECTL"); list != "" {
 		return filepath.SplitList(list)
 	}
@@ -120,6 +123,7 @@ func (k *kubectl) awaitPods(label string, count int, without string) []string {
 // TestKubectl takes the tour that the README and the examples promise, with
 // each kubectl that there is.
 func TestKubectl(t *testing.T) {
+	t.Parallel()
 	paths := kubectls(t)
 	// Warnings are to be expected of one who applies pods before their account
 	// and takes kinds away that are watched.

@@ -38,7 +38,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cmd.SetArgs(args[1:])
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
-	err := cmd.ExecuteContext(ctx)
+	err := checkCommand(cmd, args[1:])
+	if err == nil {
+		err = cmd.ExecuteContext(ctx)
+	}
 	if err == nil {
 		return exitOK
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
@@ -24,13 +26,7 @@ ReplicaSet become running pods.
   levelwire envtest-assets DIR      what envtest starts, for tests of controllers`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usageError{fmt.Errorf("unknown command %q (see '%s --help')", args[0], cmd.CommandPath())}
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w (see '%s --help')", err, cmd.CommandPath())}
@@ -38,6 +34,26 @@ ReplicaSet become running pods.
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(newUp(), newServe(), newControllers(), newScheduler(), newKubelet(), newProxy(), newVerify(), newEnvtestAssets(), newVersion())
 	return root
+}
+
+// checkCommand returns an error if the first argument that is no flag names no
+// command of root, also after "help". Cobra would answer --help before it looks.
+func checkCommand(root *cobra.Command, args []string) error {
+	i := slices.IndexFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
+	if i < 0 || !root.HasSubCommands() {
+		return nil
+	}
+	name := args[i]
+	switch {
+	case name == "help":
+		return checkCommand(root, args[i+1:])
+	case name == "completion", strings.HasPrefix(name, cobra.ShellCompRequestCmd): // cobra adds them when it runs
+		return nil
+	}
+	if !slices.ContainsFunc(root.Commands(), func(c *cobra.Command) bool { return c.Name() == name }) {
+		return usageError{fmt.Errorf("unknown command %q (see '%s --help')", name, root.CommandPath())}
+	}
+	return nil
 }
 
 // noArguments refuses anything that is not a flag.

@@ -109,6 +109,7 @@ func (e *environment) client(t *testing.T, who *pki.Pair) *client.Client {
 // TestEnvtestContract starts the stand-ins with envtest's exact command lines,
 // and asks them what envtest asks.
 func TestEnvtestContract(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	dir, e := assets(t), newEnvironment(t)

@@ -99,6 +99,7 @@ func startUp(t *testing.T, args ...string) *upInProcess {
 // TestUp: it says how to reach it, that works, the nodes become ready, and
 // the end comes quickly.
 func TestUp(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	up := startUp(t, "--nodes=2")
@@ -148,6 +149,7 @@ func awaitReadyNodes(ctx context.Context, c *client.Client, want int) error {
 // TestSignals: as processes, too, commands end with 0 when they are asked to,
 // also those that wait for a server.
 func TestSignals(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	dir := t.TempDir()

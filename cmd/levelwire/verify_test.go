@@ -36,6 +36,7 @@ func startServer(t *testing.T) *server.Server {
 }
 
 func TestVerify(t *testing.T) {
+	t.Parallel()
 	s := startServer(t)
 	verify := func(args ...string) result {
 		return invoke(t.Context(), append([]string{"verify", "--kubeconfig", s.Kubeconfig(), "--run", "^get/(consistent|not-found)$"}, args...)...)
