@@ -11,18 +11,18 @@ import (
 	"github.com/levelwire/levelwire/server/internal/h2/frame"
 )
 
-// body is a request's body: the reader appends what arrives, the handler takes
-// it away. How much waits in between is limited by the windows that we give,
-// and they grow as the handler reads. conn.mu guards all fields.
+// body is a request's body. The connection's reader appends the bytes that arrive,
+// the handler takes them away. The windows that the server grants limit how many
+// wait in between, and grow as the handler reads. conn.mu guards all fields.
 type body struct {
 	st       *stream
 	buf      *buffer // nil while empty
-	at       int     // what of it was read
-	err      error   // what follows after buf
-	closed   bool    // nobody will read any more
-	left     int64   // bytes that the content-length still promises; -1: it promised nothing
-	window   int64   // what the peer may still send
-	spent    int64   // what was consumed since the last WINDOW_UPDATE
+	at       int     // how much of buf was read
+	err      error   // of reads after buf
+	closed   bool    // the handler reads no more
+	left     int64   // bytes still to come by the content-length; -1: the request has none
+	window   int64   // bytes that the client may still send
+	spent    int64   // bytes consumed since the last WINDOW_UPDATE
 	expect   bool    // the client waits for "100 Continue"
 	readable waiter
 }
@@ -60,7 +60,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close implements io.Closer. What has not been read is thrown away.
+// Close implements io.Closer. It discards what has not been read.
 func (b *body) Close() error {
 	c := b.st.conn
 	c.mu.Lock()
@@ -89,7 +89,7 @@ func (b *body) discard() {
 	b.readable.wake()
 }
 
-// end says what follows after the bytes that have come. c.mu is held.
+// end sets the error of reads after the bytes that have arrived. c.mu is held.
 func (b *body) end(err error) {
 	if b.err == nil {
 		b.err = err
@@ -97,7 +97,7 @@ func (b *body) end(err error) {
 	}
 }
 
-// add takes what arrived. c.mu is held.
+// add appends bytes that arrived. It copies them. c.mu is held.
 func (b *body) add(p []byte) {
 	if b.closed {
 		b.st.conn.returnWindow(int64(len(p)))
@@ -115,7 +115,7 @@ func (b *body) add(p []byte) {
 	b.readable.wake()
 }
 
-// consumed lets the peer send more in place of n bytes. c.mu is held.
+// consumed lets the client send more in place of n bytes. c.mu is held.
 func (b *body) consumed(n int64) {
 	c := b.st.conn
 	c.returnWindow(n)
@@ -132,7 +132,7 @@ func (b *body) consumed(n int64) {
 	}
 }
 
-// sendContinue tells a client that asked that its body is wanted (RFC 9110
+// sendContinue sends "100 Continue" to a client that waits for it (RFC 9110
 // section 10.1.1). c.mu is held.
 func (b *body) sendContinue() {
 	if !b.expect {
@@ -146,8 +146,8 @@ func (b *body) sendContinue() {
 	b.st.conn.write()
 }
 
-// returnWindow lets the peer send n bytes more on the connection. The update
-// goes out with what is written next, or soon if it becomes urgent. c.mu is held.
+// returnWindow lets the client send n bytes more on the connection. The update is
+// appended when half of the window is consumed. c.mu is held.
 func (c *conn) returnWindow(n int64) {
 	c.recvSpent += n
 	if c.recvSpent >= int64(c.server.options.ConnWindow)/2 && c.err == nil {
@@ -159,8 +159,9 @@ func (c *conn) returnWindow(n int64) {
 	}
 }
 
-// dataFrame moves a DATA frame to its stream. All of it counts for the windows,
-// padding, too, and what nobody wants (RFC 9113 section 6.9).
+// dataFrame moves a DATA frame to its stream. The whole frame counts for the
+// windows, with its padding and even if its stream is closed (RFC 9113 section
+// 6.9).
 func (c *conn) dataFrame(h frame.Header) error {
 	if h.Stream == 0 {
 		return connError{http2.ErrCodeProtocol, "a DATA frame on no stream"}
@@ -215,12 +216,12 @@ func (c *conn) dataFrame(h frame.Header) error {
 	return nil
 }
 
-// acceptData takes a DATA frame into account. Without a stream and an error,
-// the data is for nobody.
+// acceptData counts a DATA frame for the windows. It returns a nil stream, and no
+// error, if the data is to be discarded.
 func (c *conn) acceptData(h frame.Header, size int) (*stream, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.neverOpened(h.Stream) {
+	if c.isIdle(h.Stream) {
 		return nil, connError{http2.ErrCodeProtocol, "a DATA frame on a stream that was never opened"}
 	}
 	if c.recvWindow -= int64(h.Length); c.recvWindow < 0 {
@@ -230,27 +231,27 @@ func (c *conn) acceptData(h frame.Header, size int) (*stream, error) {
 	st := c.streams[h.Stream]
 	if st == nil || st.remoteClosed {
 		c.returnWindow(overhead)
-		c.refuse(h.Stream, http2.ErrCodeStreamClosed)
+		c.resetStream(h.Stream, http2.ErrCodeStreamClosed)
 		return nil, c.countAbusiveFrame()
 	}
 	b := &st.body
 	if b.window -= int64(h.Length); b.window < 0 {
 		c.returnWindow(overhead)
-		c.refuse(h.Stream, http2.ErrCodeFlowControl)
+		c.resetStream(h.Stream, http2.ErrCodeFlowControl)
 		return nil, c.countAbusiveFrame()
 	}
 	b.consumed(overhead)
 	if b.left >= 0 {
 		b.left -= int64(size)
 		if b.left < 0 || h.Has(http2.FlagDataEndStream) && b.left > 0 {
-			c.refuse(h.Stream, http2.ErrCodeProtocol)
+			c.resetStream(h.Stream, http2.ErrCodeProtocol)
 			return nil, c.countAbusiveFrame()
 		}
 	}
 	return st, nil
 }
 
-// closeRemote notes that the peer has sent END_STREAM. c.mu is held.
+// closeRemote notes that the client has sent END_STREAM. c.mu is held.
 func (st *stream) closeRemote() {
 	st.remoteClosed = true
 	st.body.end(io.EOF)

@@ -6,10 +6,10 @@ import (
 	"github.com/levelwire/levelwire/server/internal/h2/frame"
 )
 
-// buffer is memory that is lent to connections while they have something to
-// read or to write. An idle one holds none. There are two sizes: one for a TLS
-// record, and one for all that a batch may grow to, because growing step by step
-// copies and clears more than it saves.
+// buffer is memory that a connection borrows while it has something to read or to
+// write. An idle connection holds none. There are two sizes: one for a TLS record,
+// and one for the largest batch, because growing step by step copies and clears
+// more than it saves.
 type buffer struct{ bytes []byte }
 
 const (
@@ -28,7 +28,7 @@ func getBuffer() *buffer { return smallBuffers.Get().(*buffer) }
 // getLargeBuffer returns an empty buffer of at least largeBuffer.
 func getLargeBuffer() *buffer { return largeBuffers.Get().(*buffer) }
 
-// put gives the buffer back. Nobody may hold a slice of it.
+// put returns the buffer to its pool. The caller must not keep a slice of it.
 func (b *buffer) put() {
 	size := cap(b.bytes)
 	b.bytes = b.bytes[:0]
@@ -41,8 +41,8 @@ func (b *buffer) put() {
 	}
 }
 
-// with returns a buffer of the same content with room for n more bytes, if they
-// fit into a large one. It may be b; if not, b has been given back.
+// with returns a buffer with the same content and room for n more bytes, if they
+// fit into a large one. It may be b; if not, b has been returned to its pool.
 func (b *buffer) with(n int) *buffer {
 	if cap(b.bytes)-len(b.bytes) >= n || cap(b.bytes) >= largeBuffer {
 		return b

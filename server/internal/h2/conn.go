@@ -18,8 +18,8 @@ import (
 	"github.com/levelwire/levelwire/server/internal/h2/listen"
 )
 
-// secure is a connection as crypto/tls makes them.
-type secure interface {
+// tlsConn is what the server uses of a *tls.Conn.
+type tlsConn interface {
 	net.Conn
 	CloseWrite() error
 	ConnectionState() tls.ConnectionState
@@ -30,47 +30,47 @@ type secure interface {
 type conn struct {
 	server  *Server
 	handler http.Handler
-	tls     secure
+	tls     tlsConn
 	batch   *listen.BatchConn // under tls, if it came from listen.BatchTLS
 	ctx     context.Context
 	state   *tls.ConnectionState
 	remote  string
 
-	// The reader's alone.
+	// Used by the reading goroutine only.
 	in      reader
 	decoder *hpack.Decoder
 	fields  fieldCollector
 	abuse   tokenBucket
 
 	handlers sync.WaitGroup
-	began    time.Time
-	lastRead atomic.Int64 // ns after began, by the monotonic clock
+	started  time.Time
+	lastRead atomic.Int64 // ns after started, by the monotonic clock
 
-	// mu guards everything below, and all streams' shared part.
+	// mu guards everything below, and the third group of a stream's fields.
 	mu      sync.Mutex
-	streams map[uint32]*stream // those of which the peer may still say or hear something
+	streams map[uint32]*stream // those on which frames may still come or go
 	running int                // handlers that have not returned, see stream.ended
-	lastID  uint32             // the newest stream of the peer's
+	lastID  uint32             // the newest stream that the client has opened
 	out     output
-	err     error // why nothing is written any more
-	closing bool  // a final GOAWAY is on its way: nothing new is accepted
-	goAway  bool  // the peer was told to open no more streams
+	err     error // why nothing is written any more; nil: it is
+	closing bool  // the final GOAWAY is on its way: new streams are ignored
+	goAway  bool  // a GOAWAY has asked the client to open no more streams
 
 	sendWindow    int64
-	granted       time.Time // when it grew last
-	initialWindow int64     // the peer's SETTINGS_INITIAL_WINDOW_SIZE
+	windowUpdated time.Time // when sendWindow grew last
+	initialWindow int64     // the client's SETTINGS_INITIAL_WINDOW_SIZE
 	peerFrameSize int
 
-	recvWindow int64 // what the peer may still send
-	recvSpent  int64 // what was consumed since the last WINDOW_UPDATE
+	recvWindow int64 // bytes of DATA that the client may still send
+	recvSpent  int64 // bytes consumed since the last WINDOW_UPDATE
 
 	encoder   *hpack.Encoder
 	timer     *time.Timer
 	idleSince time.Time
-	pinged    time.Time // when the ping was sent that has not been answered
+	pinged    time.Time // when the PING was sent that has not been answered; zero: none
 }
 
-func newConn(s *Server, tc secure, handler http.Handler) *conn {
+func newConn(s *Server, tc tlsConn, handler http.Handler) *conn {
 	c := &conn{
 		server: s, handler: handler, tls: tc, ctx: context.Background(),
 		remote:        tc.RemoteAddr().String(),
@@ -79,11 +79,11 @@ func newConn(s *Server, tc secure, handler http.Handler) *conn {
 		initialWindow: frame.DefaultWindow,
 		peerFrameSize: frame.DefaultSize,
 		recvWindow:    int64(s.options.ConnWindow),
-		began:         time.Now(),
+		started:       time.Now(),
 	}
-	c.idleSince = c.began
+	c.idleSince = c.started
 	if base, ok := handler.(interface{ BaseContext() context.Context }); ok {
-		c.ctx = base.BaseContext() // net/http's, with the server and the local address
+		c.ctx = base.BaseContext() // net/http's own, with the server and the local address
 	}
 	state := tc.ConnectionState()
 	c.state = &state
@@ -102,8 +102,8 @@ func newConn(s *Server, tc secure, handler http.Handler) *conn {
 
 // serve reads until the connection ends, and waits for the handlers.
 func (c *conn) serve() {
-	c.announce()
-	err := c.greet()
+	c.sendPreface()
+	err := c.readPreface()
 	if err == nil {
 		err = c.read()
 	}
@@ -115,8 +115,8 @@ func (c *conn) serve() {
 	c.mu.Unlock()
 }
 
-// announce sends our preface, and lets everything else be sent.
-func (c *conn) announce() {
+// sendPreface appends the server's preface, before anything else.
+func (c *conn) sendPreface() {
 	o := &c.server.options
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -135,8 +135,8 @@ func (c *conn) announce() {
 	}
 }
 
-// greet reads the client's preface (RFC 9113 section 3.4).
-func (c *conn) greet() error {
+// readPreface reads the client's preface (RFC 9113 section 3.4).
+func (c *conn) readPreface() error {
 	if err := c.tls.SetReadDeadline(time.Now().Add(c.server.options.HandshakeTimeout)); err != nil {
 		return err
 	}
@@ -172,7 +172,8 @@ func (c *conn) read() error {
 	}
 }
 
-// end says goodbye if that makes sense, and closes the connection.
+// end closes the connection. If the client broke the protocol, a GOAWAY is sent
+// first.
 func (c *conn) end(err error) {
 	var broken connError
 	if errors.As(err, &broken) {
@@ -195,16 +196,16 @@ func (c *conn) end(err error) {
 }
 
 const (
-	// lingerTime and lingerBytes bound how long a connection is read from after
-	// its last words. Closing it with unread bytes would make the kernel reset
-	// it, and the peer might never see them.
+	// lingerTime and lingerBytes bound how long a connection is read from after its
+	// last frame was written. Closing it with unread bytes would make the kernel
+	// reset it, and the client might never see that frame.
 	lingerTime  = 250 * time.Millisecond
 	lingerBytes = 1 << 20
 )
 
 func (c *conn) linger() {
 	if c.tls.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
-		_, _ = io.CopyN(io.Discard, c.tls, lingerBytes) // any end will do
+		_, _ = io.CopyN(io.Discard, c.tls, lingerBytes) // the connection is closed next, whatever ended this
 	}
 }
 
@@ -217,9 +218,9 @@ func (c *conn) fail(err error) {
 	c.closing = true
 	c.abandonStreams(err)
 	c.out.drop()
-	// Not tls.Conn's, which would wait for a write that is stuck. The peer
-	// misses a close_notify, but HTTP/2 frames say themselves where they end.
-	_ = c.netConn().Close() // it is gone in any case
+	// Not tls.Conn's, which would wait for a write that is stuck. The client
+	// misses a close_notify, but HTTP/2 frames carry their own length.
+	_ = c.netConn().Close() // nothing is left to do about an error
 }
 
 func (c *conn) netConn() net.Conn {
@@ -229,8 +230,8 @@ func (c *conn) netConn() net.Conn {
 	return c.tls.NetConn()
 }
 
-// abandonStreams tells all handlers that nobody listens to them any more. c.mu
-// is held.
+// abandonStreams makes everything fail that handlers do with their streams. c.mu is
+// held.
 func (c *conn) abandonStreams(err error) {
 	for id, st := range c.streams {
 		delete(c.streams, id)

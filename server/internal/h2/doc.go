@@ -1,33 +1,39 @@
 // Package h2 is an HTTP/2 server (RFC 9113) for connections that carry many
 // long answers: lists of hundreds of megabytes, and watches that sleep until
-// one event wakes all of them. It is plugged in behind net/http's seam for it,
+// one event wakes all of them. It is plugged into net/http by
 // [net/http.Server.TLSNextProto]; handlers are ordinary ones, and HTTP/1.1 stays
 // net/http's.
 //
 // # Why not net/http's
 //
-// There every frame of every stream is handed to the connection's one serving
-// goroutine, which hands it to another that writes, and tells the handler when
-// it is done: three changes of goroutine for each event of each watch. Frames
-// are written one by one, so that a frame of 16 kB and its head of 9 bytes take
-// two TLS records, and each record a system call. Here whoever has something to
-// say appends it to the connection's buffer, and the first of them writes what
-// all have said, in one go; a hundred watches on one connection that one event
+// In net/http's server every frame of every stream is handed to the connection's
+// one serving goroutine, which hands it to a second one that writes, and then
+// notifies the handler: three changes of goroutine for each event of each watch.
+// Frames are written one by one, so that a frame of 16 kB and its header of 9
+// bytes take two TLS records, and each record a system call. Here a handler's
+// goroutine appends its frames to the connection's buffer, and the first of them
+// writes the frames of all. A hundred watches on one connection that one event
 // wakes cost one system call.
 //
 // # How it works
 //
 // A connection has one goroutine that reads, and one for each request under way.
-// Nobody is there to write: see output.go. Everything that both sides share is
-// guarded by one mutex for each connection, which is never held during I/O or
-// while a handler runs. Lock order: a connection's mutex comes before its
-// server's, and both before those of a [net.Conn] made by [NewListener], which
-// comes before that of one made by [LimitWrites].
+// There is none that writes: see output.go. One mutex for each connection guards
+// everything that these goroutines share. It is never held during I/O or while a
+// handler runs. Lock order: a connection's mutex before its server's, both before
+// that of a [listen.BatchConn], and that before the mutex of a connection made by
+// [listen.LimitWrites].
 //
-// Everything a peer can make the server hold is bounded: streams, bytes of
+// Everything that a client can make the server hold is bounded: streams, bytes of
 // headers, bytes of bodies (the receive windows), bytes that wait to be written,
-// acknowledgements, and how long a peer may take to read.
+// acknowledgements, and how long a client may take to read.
 //
-// Server push, priorities and extended CONNECT are not implemented. The first
-// is gone from browsers, the second from RFC 9113, and nobody here asks for the third.
+// Start reading at Server in server.go, then conn.go (one connection), reader.go
+// and frames.go (what arrives), headers.go, fields.go and request.go (a request),
+// body.go (its body), stream.go (its handler), response.go and encode.go (its
+// answer), send.go and queue.go (DATA frames within the windows), output.go (the
+// connection's buffer), keepalive.go and abuse.go (when a connection ends).
+//
+// Server push, priorities and extended CONNECT are not implemented: clients of an
+// API server use none of them.
 package h2

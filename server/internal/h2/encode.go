@@ -15,12 +15,12 @@ import (
 	"github.com/levelwire/levelwire/server/internal/h2/frame"
 )
 
-// headerTable is the largest compression table that we keep for a peer that
-// allows one.
+// headerTable is the largest compression table that the server keeps for a client
+// that allows one.
 const headerTable = 4096
 
-// fieldList are the fields of an answer as they are to be sent. They are copied
-// out of the handler's map when it calls WriteHeader: later changes do not count.
+// fieldList holds the fields of an answer as they are sent. They are copied from
+// the handler's map when it calls WriteHeader: later changes have no effect.
 type fieldList struct {
 	list             []hpack.HeaderField
 	hasType, hasDate bool
@@ -37,14 +37,14 @@ func (f *fieldList) put() {
 }
 
 func (f *fieldList) add(name, value string) {
-	// What is different every time would only push other fields out of the
+	// Values that are different every time would only evict other fields from the
 	// compression's table.
 	unique := name == "content-length" || name == "audit-id" || name == "etag"
 	f.list = append(f.list, hpack.HeaderField{Name: name, Value: value, Sensitive: unique})
 }
 
 // addHeader adds a handler's fields, except those that HTTP/2 forbids and the
-// content-length, which needs a look.
+// content-length, which WriteHeader checks.
 func (f *fieldList) addHeader(header http.Header) {
 	for key, values := range header {
 		name := lowerName(key)
@@ -64,7 +64,7 @@ func (f *fieldList) addHeader(header http.Header) {
 	}
 }
 
-// lowerName returns a field's name as HTTP/2 spells it, or "" if it is none.
+// lowerName returns a field's name as HTTP/2 spells it, or "" if it is not valid.
 func lowerName(key string) string {
 	switch key {
 	case "Content-Type":
@@ -90,7 +90,7 @@ func lowerName(key string) string {
 	return strings.ToLower(key)
 }
 
-// headerSink is where the encoder writes: the output that is open.
+// headerSink is the encoder's writer: it appends to the output's buffer.
 type headerSink output
 
 // Write implements io.Writer.

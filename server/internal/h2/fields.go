@@ -8,17 +8,17 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// fieldCollector collects a header block's fields as they are decoded. Those
-// that break a rule are noted and no longer kept, but all must be decoded:
-// the compression's state covers the whole connection.
+// fieldCollector collects a header block's fields as they are decoded. After one
+// that breaks a rule it keeps no more of them, but all must be decoded: the
+// compression's state covers the whole connection.
 type fieldCollector struct {
-	limit   int // of what remains, as RFC 9113 section 6.5.2 counts
+	limit   int // of the fields' size, as RFC 9113 section 6.5.2 counts it
 	left    int
 	wire    int // bytes of the encoded block so far
 	fields  []hpack.HeaderField
 	regular bool // pseudo header fields may not follow any more
 	tooMany bool
-	wrong   string // what is wrong with the block
+	wrong   string // with the block; "" if nothing is
 }
 
 func (f *fieldCollector) reset() {
@@ -49,8 +49,8 @@ func (f *fieldCollector) add(h hpack.HeaderField) {
 	f.fields = append(f.fields, h)
 }
 
-// checkField says what is wrong with a field that is not a pseudo header field
-// (RFC 9113 section 8.2).
+// checkField returns what is wrong with a field that is not a pseudo header field
+// (RFC 9113 section 8.2), or "".
 func checkField(h hpack.HeaderField) string {
 	if !validName(h.Name) {
 		return "a header field's name has forbidden characters"
@@ -66,7 +66,7 @@ func checkField(h hpack.HeaderField) string {
 	return ""
 }
 
-// validName says whether a name is a token without upper-case letters.
+// validName reports whether a name is a token without upper-case letters.
 func validName(name string) bool {
 	if knownName(name) != "" {
 		return true

@@ -10,8 +10,8 @@ import (
 	"github.com/levelwire/levelwire/server/internal/h2/frame"
 )
 
-// frame handles one frame whose head has been read. Its error ends the
-// connection; what is wrong with a stream only, it has answered itself.
+// frame handles one frame whose header has been read. Its error ends the
+// connection; errors of a stream it has answered itself.
 func (c *conn) frame(h frame.Header) error {
 	switch h.Type {
 	case http2.FrameData:
@@ -27,8 +27,8 @@ func (c *conn) frame(h frame.Header) error {
 	case http2.FrameWindowUpdate:
 		return c.windowUpdateFrame(h)
 	case http2.FrameGoAway:
-		// The client opens no streams that we start, so that there is nothing
-		// to take back. It closes the connection when it is done.
+		// The server starts no streams, so a client's GOAWAY changes nothing. The
+		// client closes the connection when it is done.
 		if h.Stream != 0 || h.Length < 8 {
 			return connError{http2.ErrCodeProtocol, "a bad GOAWAY frame"}
 		}
@@ -46,7 +46,7 @@ func (c *conn) frame(h frame.Header) error {
 	return c.in.skip(int(h.Length))
 }
 
-// payload returns the payload of a frame of fixed size.
+// payload returns the payload of a frame of fixed size, valid until the next read.
 func (c *conn) payload(h frame.Header, size uint32) ([]byte, error) {
 	if h.Length != size {
 		return nil, connError{http2.ErrCodeFrameSize, fmt.Sprintf("a frame of type %d with %d bytes", h.Type, h.Length)}
@@ -55,8 +55,8 @@ func (c *conn) payload(h frame.Header, size uint32) ([]byte, error) {
 	return b, noEOF(err)
 }
 
-// control appends an acknowledgement. c.mu is not held.
-func (c *conn) control(appendTo func([]byte) []byte) error {
+// appendAck appends an acknowledgement. c.mu is not held: appendAck locks it.
+func (c *conn) appendAck(appendTo func([]byte) []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
@@ -65,8 +65,8 @@ func (c *conn) control(appendTo func([]byte) []byte) error {
 	b := c.out.open()
 	before := len(*b)
 	*b = appendTo(*b)
-	c.out.control += len(*b) - before
-	if c.out.control > controlLimit {
+	c.out.ackBytes += len(*b) - before
+	if c.out.ackBytes > maxAckBytes {
 		return connError{http2.ErrCodeEnhanceYourCalm, "too many frames that want an answer that is not read"}
 	}
 	c.writeSoon()
@@ -85,7 +85,7 @@ func (c *conn) pingFrame(h frame.Header) error {
 		c.pingAnswered(data)
 		return nil
 	}
-	return c.control(func(b []byte) []byte {
+	return c.appendAck(func(b []byte) []byte {
 		return append(frame.AppendHeader(b, 8, http2.FramePing, http2.FlagPingAck, 0), data...)
 	})
 }
@@ -109,7 +109,7 @@ func (c *conn) resetFrame(h frame.Header) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if h.Stream == 0 || c.neverOpened(h.Stream) {
+	if h.Stream == 0 || c.isIdle(h.Stream) {
 		return connError{http2.ErrCodeProtocol, "RST_STREAM on a stream that was never opened"}
 	}
 	if st := c.streams[h.Stream]; st != nil {
@@ -117,8 +117,8 @@ func (c *conn) resetFrame(h frame.Header) error {
 		st.abandon(errReset)
 		c.finishIfDone()
 	}
-	// A client that opens streams only to reset them makes us work for nothing
-	// (CVE-2023-44487).
+	// A client that opens streams only to reset them makes the server work for
+	// nothing (CVE-2023-44487).
 	return c.countAbusiveFrame()
 }
 
@@ -137,21 +137,21 @@ func (c *conn) windowUpdateFrame(h frame.Header) error {
 		if c.sendWindow += increment; c.sendWindow > frame.MaxWindow {
 			return connError{http2.ErrCodeFlowControl, "the connection's window is too large"}
 		}
-		c.granted = time.Now()
+		c.windowUpdated = time.Now()
 		c.wakeNext()
 		return nil
 	}
-	if c.neverOpened(h.Stream) {
+	if c.isIdle(h.Stream) {
 		return connError{http2.ErrCodeProtocol, "WINDOW_UPDATE on a stream that was never opened"}
 	}
 	st := c.streams[h.Stream]
 	switch {
-	case st == nil: // it may have crossed our end of the stream
+	case st == nil: // the frame may have crossed the end of the stream
 	case increment == 0:
-		c.refuse(h.Stream, http2.ErrCodeProtocol)
+		c.resetStream(h.Stream, http2.ErrCodeProtocol)
 		return c.countAbusiveFrame()
 	case st.sendWindow+increment > frame.MaxWindow:
-		c.refuse(h.Stream, http2.ErrCodeFlowControl)
+		c.resetStream(h.Stream, http2.ErrCodeFlowControl)
 		return c.countAbusiveFrame()
 	default:
 		st.sendWindow += increment
@@ -160,7 +160,7 @@ func (c *conn) windowUpdateFrame(h frame.Header) error {
 	return nil
 }
 
-// streamFailed resets a stream after a frame of n bytes was passed.
+// streamFailed skips the n bytes that are left of a frame and resets its stream.
 func (c *conn) streamFailed(id uint32, why streamError, n int) error {
 	if err := c.in.skip(n); err != nil {
 		return err
@@ -171,12 +171,12 @@ func (c *conn) streamFailed(id uint32, why streamError, n int) error {
 	c.server.options.Logger.Debug("HTTP/2 stream reset: the client broke the protocol", "remote", c.remote, "stream", id, "error", why)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.refuse(id, why.code)
+	c.resetStream(id, why.code)
 	return nil
 }
 
-// refuse resets a stream, also one that is not open. c.mu is held.
-func (c *conn) refuse(id uint32, code http2.ErrCode) {
+// resetStream sends RST_STREAM, also for a stream that is not open. c.mu is held.
+func (c *conn) resetStream(id uint32, code http2.ErrCode) {
 	if st := c.streams[id]; st != nil {
 		st.reset(code, errBroken)
 	} else if c.err == nil {
@@ -186,11 +186,12 @@ func (c *conn) refuse(id uint32, code http2.ErrCode) {
 	c.writeSoon()
 }
 
-// neverOpened says whether a stream is idle (RFC 9113 section 5.1). c.mu is held.
-func (c *conn) neverOpened(id uint32) bool {
+// isIdle reports whether a stream was never opened (RFC 9113 section 5.1). c.mu is
+// held.
+func (c *conn) isIdle(id uint32) bool {
 	if id%2 == 0 {
 		return true
 	}
-	// After the last GOAWAY the client may have opened some that we ignore.
+	// After the final GOAWAY the client may have opened streams that are ignored.
 	return id > c.lastID && !c.closing
 }

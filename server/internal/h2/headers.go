@@ -12,13 +12,13 @@ import (
 // Ordinary clients need none for less than 16 kB.
 const maxFragments = 64
 
-// readBlock decodes a header block: what is left of a HEADERS frame, which ends
-// with padding, and its CONTINUATION frames.
+// readBlock decodes a header block: size bytes of a HEADERS frame, which padding
+// follows, and its CONTINUATION frames.
 func (c *conn) readBlock(h frame.Header, size, padding int) error {
 	c.fields.reset()
 	for fragments := 0; ; fragments++ {
 		if c.fields.wire += size; c.fields.wire > 2*c.fields.limit || fragments > maxFragments {
-			// Decoding it would be work for nothing (CVE-2024-27316).
+			// Decoding more would be work for nothing (CVE-2024-27316).
 			return connError{http2.ErrCodeEnhanceYourCalm, "too large a header block"}
 		}
 		for size > 0 {
@@ -71,8 +71,8 @@ func (c *conn) headersFrame(h frame.Header) error {
 	return c.open(h)
 }
 
-// headersPrefix passes what precedes the header block in a HEADERS frame, and
-// returns how long the block and the padding behind it are.
+// headersPrefix reads what precedes the header block in a HEADERS frame, and
+// returns the lengths of the block and of the padding behind it.
 func (c *conn) headersPrefix(h frame.Header) (size, padding int, err error) {
 	size = int(h.Length)
 	prefix := 0
@@ -80,7 +80,7 @@ func (c *conn) headersPrefix(h frame.Header) (size, padding int, err error) {
 		prefix++
 	}
 	if h.Has(http2.FlagHeadersPriority) {
-		prefix += 5 // RFC 9113 section 5.3.2: it says nothing any more
+		prefix += 5 // priorities are deprecated and ignored: RFC 9113 section 5.3.2
 	}
 	if prefix > size {
 		return 0, 0, connError{http2.ErrCodeFrameSize, "a HEADERS frame that is too short for its flags"}
@@ -102,7 +102,8 @@ func (c *conn) headersPrefix(h frame.Header) (size, padding int, err error) {
 	return size - padding, padding, nil
 }
 
-// trailers ends a request's body. What the trailers say, no handler asks for.
+// trailers ends a request's body. The trailers' fields are dropped: no handler
+// uses them.
 func (c *conn) trailers(h frame.Header) error {
 	f := &c.fields
 	c.mu.Lock()
@@ -115,12 +116,12 @@ func (c *conn) trailers(h frame.Header) error {
 		}
 		return connError{http2.ErrCodeProtocol, "a request on a stream that is older than others"} // section 5.1.1
 	}
-	if st == nil || st.remoteClosed { // trailers may cross our end of the stream
-		c.refuse(h.Stream, http2.ErrCodeStreamClosed)
+	if st == nil || st.remoteClosed { // trailers may cross the server's end of the stream
+		c.resetStream(h.Stream, http2.ErrCodeStreamClosed)
 		return c.countAbusiveFrame()
 	}
 	if !h.Has(http2.FlagHeadersEndStream) || f.wrong != "" || pseudo || st.body.left > 0 {
-		c.refuse(h.Stream, http2.ErrCodeProtocol)
+		c.resetStream(h.Stream, http2.ErrCodeProtocol)
 		return c.countAbusiveFrame()
 	}
 	st.closeRemote()
@@ -136,16 +137,16 @@ func (c *conn) open(h frame.Header) error {
 		return c.err
 	}
 	if c.closing {
-		return nil // the GOAWAY told the client that this stream is too late
+		return nil // by the final GOAWAY the client knows that this stream is not served
 	}
 	c.lastID = h.Stream
 	switch {
 	case c.running >= c.server.options.MaxConcurrentStreams:
-		c.refuse(h.Stream, http2.ErrCodeRefusedStream)
+		c.resetStream(h.Stream, http2.ErrCodeRefusedStream)
 		return c.countAbusiveFrame()
 	case wrong != "":
 		c.server.options.Logger.Debug("HTTP/2 request refused", "remote", c.remote, "error", wrong)
-		c.refuse(h.Stream, http2.ErrCodeProtocol)
+		c.resetStream(h.Stream, http2.ErrCodeProtocol)
 		return c.countAbusiveFrame()
 	}
 	st, r := c.newStream(h, in)

@@ -8,14 +8,15 @@ import (
 	"github.com/levelwire/levelwire/server/internal/h2/frame"
 )
 
-// drainPing is sent along with the first GOAWAY: when it is answered, the client
-// knows that it must not open streams any more.
+// drainPing is sent with the first GOAWAY. A client that answers it has read the
+// GOAWAY, and opens no more streams.
 var drainPing = [8]byte{'d', 'r', 'a', 'i', 'n'}
 
-// drainWait is how long a client may take to answer that.
+// drainWait is how long a client may take to answer drainPing.
 const drainWait = time.Second
 
-// tick looks whether the client is still there, and whether it is still needed.
+// tick checks whether the client still answers, and whether the connection has been
+// idle for too long. It sets the timer for its next call.
 func (c *conn) tick() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -24,12 +25,12 @@ func (c *conn) tick() {
 	}
 	o := &c.server.options
 	now := time.Now()
-	c.resetShut(now)
-	read := c.began.Add(time.Duration(c.lastRead.Load()))
+	c.resetBlocked(now)
+	read := c.started.Add(time.Duration(c.lastRead.Load()))
 	next := o.PingAfter - now.Sub(read)
 	switch {
 	case c.goAway && !c.closing:
-		c.drainForGood()
+		c.sendFinalGoAway()
 		next = o.PingAfter
 	case !c.pinged.IsZero() && read.Before(c.pinged):
 		if next = o.PingTimeout - now.Sub(c.pinged); next <= 0 {
@@ -44,7 +45,7 @@ func (c *conn) tick() {
 	if c.running == 0 && !c.closing {
 		idle := o.IdleTimeout - now.Sub(c.idleSince)
 		if idle <= 0 {
-			c.drainForGood()
+			c.sendFinalGoAway()
 			idle = o.PingAfter
 		}
 		next = min(next, idle)
@@ -62,12 +63,12 @@ func (c *conn) pingAnswered(data []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.goAway && string(data) == string(drainPing[:]) {
-		c.drainForGood()
+		c.sendFinalGoAway()
 	}
 }
 
-// drain asks the client to open no more streams, but accepts those that are on
-// their way (RFC 9113 section 6.8).
+// drain asks the client to open no more streams, but serves those that it opens
+// before it has read that (RFC 9113 section 6.8).
 func (c *conn) drain() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,7 +76,7 @@ func (c *conn) drain() {
 		return
 	}
 	c.goAway = true
-	if c.timer != nil { // else it has not been announced; then it will be sent
+	if c.timer != nil { // otherwise sendPreface sends it
 		c.sendGoAway()
 	}
 }
@@ -87,9 +88,9 @@ func (c *conn) sendGoAway() {
 	c.timer.Reset(drainWait)
 }
 
-// drainForGood says which stream was the last; the connection ends with it.
-// c.mu is held.
-func (c *conn) drainForGood() {
+// sendFinalGoAway names the last stream that is served. The connection ends with
+// that stream. c.mu is held.
+func (c *conn) sendFinalGoAway() {
 	if c.err != nil || c.closing {
 		return
 	}

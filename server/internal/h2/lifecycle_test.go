@@ -152,8 +152,8 @@ func TestShutdownReturnsAtOnce(t *testing.T) {
 			w.(http.Flusher).Flush()
 			<-finish
 		})
-		must(t, f.server.Shutdown(t.Context())) // nobody is there
-		late := f.dial().greet()                // and who comes after it, may not stay
+		must(t, f.server.Shutdown(t.Context())) // no connection is open
+		late := f.dial().greet()                // a connection after it may not stay
 		if _, last := late.ends(true); last == nil || last.ErrCode != http2.ErrCodeNo {
 			t.Errorf("a late connection was told %+v", last)
 		}

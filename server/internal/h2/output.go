@@ -9,48 +9,48 @@ import (
 )
 
 const (
-	// outputLimit is how many bytes wait for the connection at most before
-	// streams have to wait with what they have to say.
+	// outputLimit is how many bytes may wait to be written before streams must wait
+	// with more.
 	outputLimit = 256 << 10
-	// longLimit is how many of them may be from those who have more to say than
-	// shortMessage. So there is room for a watch's events among long lists, and
-	// little is written before them.
-	longLimit    = 192 << 10
-	shortMessage = 16 << 10
-	// streamShare is how many of them may be one stream's.
-	streamShare = 128 << 10
-	// controlLimit is how many of them may be answers to frames that cost the
-	// peer nothing. Whoever sends pings and does not read the answers has
-	// something else in mind.
-	controlLimit = 16 << 10
-	// eager is from when on a write does not wait for others to join in.
-	eager = 32 << 10
+	// longOutputLimit is how many of them may be of messages longer than
+	// shortMessage. So there is room for a watch's events among long lists, and few
+	// bytes are written before them.
+	longOutputLimit = 192 << 10
+	shortMessage    = 16 << 10
+	// maxStreamBatch is how many of them one stream may add to a batch.
+	maxStreamBatch = 128 << 10
+	// maxAckBytes is how many of them may be acknowledgements. A client that sends
+	// PINGs without reading the answers is not using them as PINGs.
+	maxAckBytes = 16 << 10
+	// writeAtOnce is how many of them are written without waiting for more streams
+	// to append theirs.
+	writeAtOnce = 32 << 10
 )
 
 type writerState uint8
 
 const (
-	nobody  writerState = iota
-	claimed             // somebody is about to write, and lets others go first
-	writing             // somebody writes: what is appended goes out with the next batch
+	idle    writerState = iota
+	claimed             // a goroutine is about to write, and lets others append first
+	writing             // a goroutine writes: what is appended meanwhile is in the next batch
 )
 
-// output collects frames until somebody writes them. Whoever appends frames
-// while nobody writes becomes the writer, takes everything that has come
-// together, and writes it without holding the lock; everybody else appends and
-// goes on with his work. All of it is guarded by conn.mu.
+// output collects frames until they are written. A goroutine that appends frames
+// while none is writing becomes the writer: it takes the batch of all frames that
+// have been appended, and writes it without holding the lock. Others append and go
+// on. conn.mu guards all fields.
 type output struct {
-	buf     *buffer
-	state   writerState
-	batch   uint64 // counts the buffers that were taken away to be written
-	control int    // bytes of acknowledgements in buf
-	last    bool   // the connection ends when everything is written
-	over    bool   // that has happened: nothing more can be said
-	queue   streamQueue
-	emptied *sync.Cond // told when buf was taken away; nil until waitBelow has waited
+	buf      *buffer
+	state    writerState
+	batch    uint64 // counts the batches that were taken to be written
+	ackBytes int    // bytes of acknowledgements in buf
+	last     bool   // the connection ends when everything is written
+	ended    bool   // the connection has ended so: nothing more can be sent
+	queue    streamQueue
+	taken    *sync.Cond // signalled when a batch is taken; nil until waitBelow has waited
 }
 
-// open returns the frames that wait, to append to.
+// open returns the current batch, to append frames to.
 func (o *output) open() *[]byte {
 	if o.buf == nil {
 		o.buf = getBuffer()
@@ -58,7 +58,7 @@ func (o *output) open() *[]byte {
 	return &o.buf.bytes
 }
 
-// reserve is open for those who are about to append n bytes.
+// reserve is open with room for n more bytes.
 func (o *output) reserve(n int) *[]byte {
 	o.open()
 	o.buf = o.buf.with(n)
@@ -77,29 +77,29 @@ func (o *output) drop() {
 		o.buf.put()
 		o.buf = nil
 	}
-	o.tell()
+	o.wakeWaiting()
 }
 
-// tell lets those go on who wait in waitBelow.
-func (o *output) tell() {
-	if o.emptied != nil {
-		o.emptied.Broadcast()
+// wakeWaiting wakes the goroutines in waitBelow.
+func (o *output) wakeWaiting() {
+	if o.taken != nil {
+		o.taken.Broadcast()
 	}
 }
 
-// write sees to it that what has been appended is written, by the caller if
-// nobody else does it. Only handlers' goroutines may call it: it blocks while
-// the peer does not read. c.mu is held, but not while it writes.
+// write has everything that was appended written: by the caller, unless another
+// goroutine is writing or about to. Only handlers' goroutines may call it, because
+// it blocks while the client does not read. c.mu is held, but not while it writes.
 func (c *conn) write() {
 	switch {
 	case c.err != nil || c.out.state == writing || c.out.len() == 0:
 		return
-	case c.out.len() >= eager:
+	case c.out.len() >= writeAtOnce:
 	case c.out.state == claimed:
 		return
 	case c.running > 1:
-		// What woke this stream has often woken others, too. They are runnable
-		// now: after they have run, one write serves all of them.
+		// The event that woke this stream has often woken others, which are runnable
+		// now. After they have run, one write serves all of them.
 		c.out.state = claimed
 		c.mu.Unlock()
 		runtime.Gosched()
@@ -111,40 +111,41 @@ func (c *conn) write() {
 	c.writeNow()
 }
 
-// writeNow is write without waiting for others to join in. Nobody else may be
+// writeNow is write without waiting for other streams. No other goroutine may be
 // writing.
 func (c *conn) writeNow() {
 	c.out.state = writing
 	c.writeBatch(c.takeBatch())
 	if c.err == nil && (c.out.len() > 0 || c.out.last) {
-		// Others have said something meanwhile. To write that, too, could keep
-		// this stream from its own work for as long as they go on.
+		// Other streams have appended frames meanwhile. Writing those here, too, could
+		// keep this stream from its own work for as long as they go on.
 		go c.writeAll(c.takeBatch())
 		return
 	}
-	c.out.state = nobody
+	c.out.state = idle
 }
 
-// waitBelow returns when less than limit bytes wait to be written, the caller has
-// written what there was, or the connection is gone. It blocks while the peer does
-// not read. c.mu is held, but not while it waits.
+// waitBelow returns when less than limit bytes wait to be written, when it has
+// written them itself, or when the connection is gone. It blocks while the client
+// does not read. c.mu is held, but not while it waits.
 func (c *conn) waitBelow(limit int) {
 	for c.err == nil && c.out.len() >= limit {
 		if c.out.state != writing {
 			c.writeNow()
 			return
 		}
-		if c.out.emptied == nil {
-			c.out.emptied = sync.NewCond(&c.mu)
+		if c.out.taken == nil {
+			c.out.taken = sync.NewCond(&c.mu)
 		}
-		c.out.emptied.Wait()
+		c.out.taken.Wait()
 	}
 }
 
-// writeSoon is write for those who must not block: the reader, because a peer
-// that waits for us to read would wait for ever, and timers. c.mu is held.
+// writeSoon is write for goroutines that must not block: timers, and the reader,
+// because a client that waits for the server to read would wait for ever. c.mu is
+// held.
 func (c *conn) writeSoon() {
-	if c.err != nil || c.out.over || c.out.state == writing {
+	if c.err != nil || c.out.ended || c.out.state == writing {
 		return
 	}
 	c.out.state = writing
@@ -160,31 +161,31 @@ func (c *conn) writeAll(batch *buffer) {
 	for c.out.len() > 0 && c.err == nil {
 		c.writeBatch(c.takeBatch())
 	}
-	c.out.state = nobody
+	c.out.state = idle
 	if c.out.last && c.err == nil {
-		c.out.last, c.out.over = false, true
+		c.out.last, c.out.ended = false, true
 		c.mu.Unlock()
-		// The reader ends with the peer's answer, or when the time is up.
+		// The reader ends when the client closes its side, or at the deadline.
 		_ = c.tls.CloseWrite() // the connection is closed in any case
 		_ = c.tls.SetReadDeadline(time.Now().Add(lingerTime))
 		c.mu.Lock()
 	}
 }
 
-// takeBatch takes away what is there now, so that there is room again; nil:
-// nothing is there. c.mu is held.
+// takeBatch takes the batch that has been appended, which makes room; nil: it is
+// empty. c.mu is held.
 func (c *conn) takeBatch() *buffer {
 	batch := c.out.buf
 	if batch != nil {
-		c.out.buf, c.out.control = nil, 0
+		c.out.buf, c.out.ackBytes = nil, 0
 		c.out.batch++
-		c.out.tell()
+		c.out.wakeWaiting()
 		c.wakeNext()
 	}
 	return batch
 }
 
-// writeBatch writes what was taken. c.mu is held, but not while it writes.
+// writeBatch writes a batch that was taken. c.mu is held, but not while it writes.
 func (c *conn) writeBatch(batch *buffer) {
 	if batch == nil {
 		return

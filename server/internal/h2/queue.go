@@ -1,10 +1,10 @@
 package h2
 
 // streamQueue holds the streams that wait for room in the output or in the
-// connection's window, first come, first served. Whoever is woken takes what he
-// needs and wakes the next if anything is left; so does one who has given up
-// meanwhile. So while there is room and somebody waits, somebody is on his way,
-// and nobody may overtake those who wait but short messages.
+// connection's window, first come, first served. A stream that is woken is
+// admitted: it takes the room that it needs and wakes the next one if any is left,
+// also if it has been given up meanwhile. So while there is room and the queue is
+// not empty, one stream is admitted. Only short messages may overtake the queue.
 type streamQueue struct{ first, last *stream }
 
 func (q *streamQueue) pushFirst(st *stream) {
@@ -44,11 +44,11 @@ func (q *streamQueue) remove(st *stream) {
 	st.queued, st.prev, st.next = false, nil, nil
 }
 
-// wakeNext lets the first of those who wait go on if he can. c.mu is held.
+// wakeNext admits the first stream of the queue if there is room. c.mu is held.
 func (c *conn) wakeNext() {
-	if st := c.out.queue.first; st != nil && c.sendWindow > 0 && c.out.len() < longLimit {
+	if st := c.out.queue.first; st != nil && c.sendWindow > 0 && c.out.len() < longOutputLimit {
 		c.out.queue.remove(st)
-		st.turn = true
+		st.admitted = true
 		st.canSend.wake()
 	}
 }

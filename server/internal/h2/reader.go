@@ -10,15 +10,15 @@ import (
 	"github.com/levelwire/levelwire/server/internal/h2/frame"
 )
 
-// reader reads frames from a connection. While the connection is silent it
-// holds only its small buffer: enough for the frames of a peer that reads
-// answers. It belongs to the reading goroutine.
+// reader reads frames from a connection. While the connection is silent it holds
+// only its small buffer: enough for the frames of a client that reads answers. Only
+// the reading goroutine uses it.
 type reader struct {
 	source io.Reader
 	conn   *conn
 	small  [64]byte
 	large  *buffer
-	bytes  []byte // what was read and not yet taken: a part of small or large
+	bytes  []byte // read and not yet taken: a part of small or large
 }
 
 // next returns the next n bytes, at most smallBuffer. They are valid until
@@ -37,7 +37,7 @@ func (r *reader) next(n int) ([]byte, error) {
 	return b, nil
 }
 
-// some returns between 1 and most bytes, as many as there are. They are valid
+// some returns between 1 and most bytes, as many as have arrived. They are valid
 // until the next call.
 func (r *reader) some(most int) ([]byte, error) {
 	if len(r.bytes) == 0 {
@@ -48,7 +48,7 @@ func (r *reader) some(most int) ([]byte, error) {
 	return r.next(min(most, len(r.bytes)))
 }
 
-// skip passes n bytes.
+// skip discards n bytes.
 func (r *reader) skip(n int) error {
 	for n > 0 {
 		b, err := r.some(n)
@@ -60,7 +60,7 @@ func (r *reader) skip(n int) error {
 	return nil
 }
 
-// head returns the head of the next frame. io.EOF means an orderly end.
+// head returns the header of the next frame. io.EOF means an orderly end.
 func (r *reader) head() (frame.Header, error) {
 	b, err := r.next(frame.HeaderSize)
 	if err != nil {
@@ -73,7 +73,7 @@ func (r *reader) head() (frame.Header, error) {
 	return h, nil
 }
 
-// fill reads once, where n bytes fit.
+// fill reads once, into a buffer that has room for n bytes.
 func (r *reader) fill(n int) error {
 	if len(r.bytes) == 0 && r.large != nil && n <= len(r.small) {
 		r.release()
@@ -97,7 +97,7 @@ func (r *reader) read(b []byte) error {
 	n, err := r.source.Read(b[len(b):cap(b)])
 	r.bytes = b[:len(b)+n]
 	if n > 0 {
-		r.conn.lastRead.Store(int64(time.Since(r.conn.began)))
+		r.conn.lastRead.Store(int64(time.Since(r.conn.started)))
 		return nil
 	}
 	if err == nil {
@@ -106,7 +106,7 @@ func (r *reader) read(b []byte) error {
 	return err
 }
 
-// release gives the large buffer back. What has not been taken is lost.
+// release returns the large buffer to its pool. Bytes not yet taken are lost.
 func (r *reader) release() {
 	if r.large != nil {
 		r.large.put()

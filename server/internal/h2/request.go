@@ -14,7 +14,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/h2/frame"
 )
 
-// incoming is what a HEADERS frame says, for its stream.
+// incoming is a request made of a HEADERS frame, for its stream.
 type incoming struct {
 	request *http.Request // without a context of its own
 	length  int64         // of the body; -1: unknown
@@ -25,7 +25,7 @@ type incoming struct {
 type target struct{ method, scheme, authority, path string }
 
 func readTarget(fields []hpack.HeaderField) (t target, wrong string) {
-	var seen target // "x" for those that were there
+	var seen target // "x" for fields that are present
 	for _, f := range fields {
 		var value, mark *string
 		switch f.Name {
@@ -71,8 +71,8 @@ func (t target) check(seen target) string {
 	return ""
 }
 
-// request makes an http.Request of the fields that were decoded, or says what is
-// wrong with them.
+// request makes an http.Request of the fields that were decoded, or returns what
+// is wrong with them.
 func (c *conn) request(h frame.Header) (in incoming, wrong string) {
 	f := &c.fields
 	if f.wrong != "" {
@@ -122,8 +122,8 @@ func (c *conn) tooLargeRequest() incoming {
 	return incoming{request: &http.Request{URL: &url.URL{}, Header: make(http.Header), RemoteAddr: c.remote}, length: -1}
 }
 
-// makeHeader returns the regular fields, without the host, or says what is wrong
-// with that.
+// makeHeader returns the regular fields without the host, the host, and what is
+// wrong with the host.
 func makeHeader(fields []hpack.HeaderField) (header http.Header, host, wrong string) {
 	header = make(http.Header, len(fields))
 	values := make([]string, len(fields)) // one allocation for all
@@ -153,7 +153,7 @@ func makeHeader(fields []hpack.HeaderField) (header http.Header, host, wrong str
 	return header, host, ""
 }
 
-// contentLength returns how long the body will be; -1: nobody knows.
+// contentLength returns the length of the body by its header; -1: there is none.
 func contentLength(header http.Header, end bool) (length int64, wrong string) {
 	values := header["Content-Length"]
 	if len(values) == 0 {
@@ -177,8 +177,8 @@ func contentLength(header http.Header, end bool) (length int64, wrong string) {
 	return int64(n), ""
 }
 
-// newStream enters a stream, and gives its request a context that ends with it.
-// c.mu is held.
+// newStream adds a stream, and gives its request a context that ends with it. c.mu
+// is held.
 func (c *conn) newStream(h frame.Header, in incoming) (*stream, *http.Request) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	r := in.request.WithContext(ctx)

@@ -18,16 +18,16 @@ const (
 	tryWriteFlush = outputLimit / 2
 )
 
-// response is the http.ResponseWriter of a stream. Besides what net/http's
-// writers can do, it writes several slices at once, see WriteBuffers. It belongs
-// to the handler's goroutine, except for the deadlines, which anybody may set
-// while the handler runs.
+// response is the http.ResponseWriter of a stream. Besides what net/http's writers
+// can do, it writes several slices at once (WriteBuffers) and without waiting
+// (TryWrite). Only the handler's goroutine uses it, except for the deadlines, which
+// any goroutine may set while the handler runs.
 type response struct {
 	st     *stream
 	method string
 	header http.Header
-	fields *fieldList // what WriteHeader has decided and what was not sent yet
-	stage  *buffer    // small writes that wait for more
+	fields *fieldList // by WriteHeader, until they are sent
+	stage  *buffer    // small writes that are collected
 	code   int        // 0 until WriteHeader
 	length int64      // the content-length that the handler has set; -1: none
 	wrote  int64
@@ -51,7 +51,7 @@ func (w *response) WriteHeader(code int) {
 		panic(fmt.Sprintf("h2: invalid status code %d", code)) // as net/http does
 	}
 	if code < 200 {
-		w.inform(code)
+		w.writeInterim(code)
 		return
 	}
 	w.code, w.length = code, -1
@@ -68,8 +68,8 @@ func (w *response) WriteHeader(code int) {
 	}
 }
 
-// inform sends an interim answer (RFC 9110 section 15.2).
-func (w *response) inform(code int) {
+// writeInterim sends an interim (1xx) answer (RFC 9110 section 15.2).
+func (w *response) writeInterim(code int) {
 	c := w.st.conn
 	fields := getFields()
 	defer fields.put()
@@ -89,10 +89,10 @@ func bodyAllowed(code int) bool {
 	return code != http.StatusNoContent && code != http.StatusNotModified
 }
 
-// Write implements http.ResponseWriter. What is small is collected until Flush
-// or the handler's end.
+// Write implements http.ResponseWriter. Small writes are collected until Flush or
+// the handler's end.
 func (w *response) Write(p []byte) (int, error) {
-	if err := w.account(len(p)); err != nil {
+	if err := w.countBytes(len(p)); err != nil {
 		return 0, err
 	}
 	staged := 0
@@ -115,13 +115,12 @@ func (w *response) Write(p []byte) (int, error) {
 // WriteString implements io.StringWriter.
 func (w *response) WriteString(s string) (int, error) { return w.Write([]byte(s)) }
 
-// WriteBuffers writes all parts as if they were joined, without collecting them
-// first: they are copied once, into what the connection writes. It does not keep
-// them. Nothing is left for Flush to do.
+// WriteBuffers writes all parts as if they were joined. It copies them once, into
+// the connection's buffer, and does not keep them. It needs no Flush after it.
 func (w *response) WriteBuffers(list ...[]byte) (int64, error) {
 	p := join(list...)
 	n := p.left
-	if err := w.account(n); err != nil {
+	if err := w.countBytes(n); err != nil {
 		return 0, err
 	}
 	if err := w.push(false, list...); err != nil {
@@ -130,18 +129,17 @@ func (w *response) WriteBuffers(list ...[]byte) (int64, error) {
 	return int64(n), nil
 }
 
-// Connection returns what is the same for all answers on one connection, for
-// those who write many of them with TryWrite. Its Push sends what they have
-// written; it blocks while the peer does not read from the connection, and of an
-// error the next write of each answer learns. Push may be called at any time.
+// Connection returns a value that is the same for all answers on one connection,
+// for callers that write many answers with TryWrite. Its Push sends what they have
+// written. Push blocks while the client does not read from the connection; an error
+// of it is returned by the next write of each answer. It may be called at any time.
 func (w *response) Connection() interface{ Push() } { return w.st.conn }
 
-// TryWrite is WriteBuffers if all of it can be sent without waiting, neither for
-// the windows nor for other streams. Otherwise it is false, and nothing has
-// been written. It does not wait for sending: Push does, or whoever writes next. Header
-// fields must have been flushed before. Unlike other methods it need not be
-// called by the handler's goroutine, as long as that lets only one goroutine at
-// a time use the answer.
+// TryWrite is WriteBuffers if all parts can be sent without waiting, neither for
+// the windows nor for other streams. Otherwise it returns false and has written
+// nothing. It does not send: Push does, or the next write on the connection. Header
+// fields must have been flushed before. Another goroutine than the handler's may
+// call it, as long as only one goroutine at a time uses the answer.
 func (w *response) TryWrite(list ...[]byte) bool {
 	if !w.sent || w.stage != nil || w.length >= 0 || w.method == http.MethodHead || !bodyAllowed(w.code) {
 		return false
@@ -162,17 +160,18 @@ func (w *response) TryWrite(list ...[]byte) bool {
 	return true
 }
 
-// Push sends what has been appended. If somebody else is writing, it waits until
-// he has taken it, and so made room: to let each of many streams wait for
-// itself, as they have to when TryWrite fails, costs much more.
+// Push sends what has been appended. If another goroutine is writing, it waits
+// until that one has taken the bytes, which makes room: it would cost much more to
+// have each of many streams wait, as they must when TryWrite fails.
 func (c *conn) Push() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waitBelow(1)
 }
 
-// account decides the header if that has not been done, and counts n bytes.
-func (w *response) account(n int) error {
+// countBytes writes the header if the handler has not, and counts n bytes of the
+// body.
+func (w *response) countBytes(n int) error {
 	if w.code == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
@@ -186,8 +185,8 @@ func (w *response) account(n int) error {
 	return nil
 }
 
-// push sends what was collected and list behind it, with the header before it.
-// Of an answer to HEAD only the header is sent.
+// push sends the header, what was collected, and then list. Of an answer to HEAD it
+// sends only the header.
 func (w *response) push(end bool, list ...[]byte) error {
 	p := join(list...)
 	if w.stage != nil {
@@ -207,8 +206,8 @@ func (w *response) push(end bool, list ...[]byte) error {
 	return err
 }
 
-// sendHeader appends the header, if that has not been done, for a body that
-// begins with p and, if end says so, ends with it.
+// sendHeader appends the header, if that has not been done, for a body that begins
+// with p and, if end is set, ends with it.
 func (w *response) sendHeader(p parts, end bool) error {
 	if w.sent {
 		return nil
@@ -230,7 +229,7 @@ func (w *response) sendHeader(p parts, end bool) error {
 	c := st.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.waitBelow(outputLimit) // a client may go on asking for what it does not read
+	c.waitBelow(outputLimit) // a client may send requests whose answers it does not read
 	if st.err != nil {
 		return st.err
 	}
@@ -298,7 +297,7 @@ func (w *response) end() {
 	_ = w.push(true) // if it fails, the client is gone
 }
 
-// release gives back what the answer holds.
+// release returns the answer's buffers to their pools.
 func (w *response) release() {
 	if w.fields != nil {
 		w.fields.put()

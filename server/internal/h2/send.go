@@ -9,11 +9,11 @@ import (
 	"github.com/levelwire/levelwire/server/internal/h2/frame"
 )
 
-// parts are bytes that are sent as if they were joined.
+// parts are slices that are sent as if they were joined.
 type parts struct {
 	list [][]byte
-	at   int // what of the first was taken
-	left int
+	at   int // how much of the first slice was taken
+	left int // bytes not taken yet
 }
 
 func join(list ...[]byte) parts {
@@ -40,15 +40,14 @@ func (p *parts) appendTo(b []byte, n int) []byte {
 	return b
 }
 
-// send appends DATA frames with p, the last of which ends the stream if end
-// says so, as far as the windows and the output's limits allow, and waits where
-// they do not. The bytes are copied. What ends the stream is left for finish to
-// write, with what that appends.
+// send appends DATA frames with p, and waits where the windows and the output's
+// limits do not allow more. If end is set, the last frame ends the stream, and
+// finish writes it together with what it appends itself. The bytes are copied.
 func (st *stream) send(p parts, end bool) error {
 	c := st.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	defer st.passTurn()
+	defer st.admitNext()
 	for p.left > 0 {
 		if err := st.sendable(); err != nil {
 			return err
@@ -70,7 +69,7 @@ func (st *stream) send(p parts, end bool) error {
 	return nil
 }
 
-// sendable says why nothing can be sent on the stream, if so. c.mu is held.
+// sendable returns why nothing can be sent on the stream, or nil. c.mu is held.
 func (st *stream) sendable() error {
 	if st.err == nil && st.canSend.expired() {
 		st.reset(http2.ErrCodeInternal, os.ErrDeadlineExceeded)
@@ -79,8 +78,8 @@ func (st *stream) sendable() error {
 	return st.err
 }
 
-// closeLocal ends our side of the stream, if the last DATA or HEADERS frame has
-// not done so. c.mu is held.
+// closeLocal sends END_STREAM, if the last DATA or HEADERS frame has not. c.mu is
+// held.
 func (st *stream) closeLocal() {
 	if !st.localClosed {
 		b := st.conn.out.open()
@@ -89,9 +88,9 @@ func (st *stream) closeLocal() {
 	}
 }
 
-// ended notes that END_STREAM has been appended, after the handler has returned.
-// A client that sees it may open another stream at once, so this one does not
-// count any more, although it has not finished. c.mu is held.
+// ended notes that END_STREAM has been appended, after the handler has returned. A
+// client that reads it may open another stream at once, so this one no longer
+// counts as running, although finish has not returned. c.mu is held.
 func (st *stream) ended() {
 	c := st.conn
 	st.localClosed = true
@@ -106,36 +105,36 @@ func (st *stream) ended() {
 func (st *stream) room(n int) int {
 	c := st.conn
 	if st.batch != c.out.batch {
-		st.batch, st.share = c.out.batch, 0
+		st.batch, st.batchBytes = c.out.batch, 0
 	}
-	limit := longLimit
-	if short := st.share == 0 && n <= shortMessage; short {
+	limit := longOutputLimit
+	if short := st.batchBytes == 0 && n <= shortMessage; short {
 		limit = outputLimit
-	} else if c.out.queue.first != nil && !st.turn {
+	} else if c.out.queue.first != nil && !st.admitted {
 		return 0
 	}
-	n = min(n, streamShare-st.share, limit-c.out.len())
+	n = min(n, maxStreamBatch-st.batchBytes, limit-c.out.len())
 	return max(0, int(min(int64(n), st.sendWindow, c.sendWindow)))
 }
 
-// waitForRoom returns when it is worth to look again. c.mu is held, but not
-// while it waits.
+// waitForRoom returns when there may be room again. c.mu is held, but not while it
+// waits.
 func (st *stream) waitForRoom() {
 	c := st.conn
 	if c.out.len() > 0 && c.out.state != writing {
-		c.writeNow() // it makes room
+		c.writeNow() // which makes room
 		if st.sendWindow > 0 && c.sendWindow > 0 {
 			return
 		}
 	}
-	crowdedOut := st.turn && st.share < streamShare
-	st.passTurn()
+	crowdedOut := st.admitted && st.batchBytes < maxStreamBatch
+	st.admitNext()
 	if st.err != nil {
 		return
 	}
-	st.noteShut()
+	st.noteBlocked()
 	switch {
-	case st.sendWindow <= 0: // there is nothing to wait for in the queue
+	case st.sendWindow <= 0: // it waits for the client, not for the queue
 	case crowdedOut:
 		c.out.queue.pushFirst(st)
 	default:
@@ -145,27 +144,27 @@ func (st *stream) waitForRoom() {
 	c.out.queue.remove(st)
 }
 
-// noteShut notes whether it is the client's windows that a stream waits for. c.mu is
-// held.
-func (st *stream) noteShut() {
+// noteBlocked notes since when a stream waits for the client's windows, if it does.
+// c.mu is held.
+func (st *stream) noteBlocked() {
 	if st.sendWindow > 0 && st.conn.sendWindow > 0 {
-		st.shut = time.Time{}
-	} else if st.shut.IsZero() {
-		st.shut = time.Now()
+		st.blockedSince = time.Time{}
+	} else if st.blockedSince.IsZero() {
+		st.blockedSince = time.Now()
 	}
 }
 
-// resetShut resets streams whose client has not let anything be sent for
-// Options.WriteTimeout: neither on the stream, nor, if that is what it waits for,
-// on the connection. c.mu is held.
-func (c *conn) resetShut(now time.Time) {
+// resetBlocked resets streams whose client has kept the window shut for
+// Options.WriteTimeout: the stream's, or, if the stream waits for that, the
+// connection's. c.mu is held.
+func (c *conn) resetBlocked(now time.Time) {
 	for _, st := range c.streams {
-		if st.shut.IsZero() {
+		if st.blockedSince.IsZero() {
 			continue
 		}
-		since := st.shut
-		if st.sendWindow > 0 && c.granted.After(since) {
-			since = c.granted // it is others' turn
+		since := st.blockedSince
+		if st.sendWindow > 0 && c.windowUpdated.After(since) {
+			since = c.windowUpdated // other streams have used the connection's window
 		}
 		if now.Sub(since) >= c.server.options.WriteTimeout {
 			st.reset(http2.ErrCodeInternal, os.ErrDeadlineExceeded)
@@ -174,10 +173,10 @@ func (c *conn) resetShut(now time.Time) {
 	}
 }
 
-// passTurn lets the next go on. c.mu is held.
-func (st *stream) passTurn() {
-	if st.turn {
-		st.turn = false
+// admitNext admits the next stream of the queue after this one. c.mu is held.
+func (st *stream) admitNext() {
+	if st.admitted {
+		st.admitted = false
 		st.conn.wakeNext()
 	}
 }
@@ -185,8 +184,8 @@ func (st *stream) passTurn() {
 // appendData appends frames with the first n bytes of p. c.mu is held.
 func (st *stream) appendData(p *parts, n int, end bool) {
 	c := st.conn
-	st.shut = time.Time{}
-	st.share += n
+	st.blockedSince = time.Time{}
+	st.batchBytes += n
 	st.sendWindow -= int64(n)
 	c.sendWindow -= int64(n)
 	b := c.out.reserve(n + frame.HeaderSize*(1+n/c.peerFrameSize))

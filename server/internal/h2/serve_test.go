@@ -321,7 +321,7 @@ func TestStreamsThatHaveEndedDoNotCount(t *testing.T) {
 	close(finish)
 }
 
-// TestClosedBodiesAreNotWaitedFor closes a body that somebody reads.
+// TestClosedBodiesAreNotWaitedFor closes a body that another goroutine reads.
 func TestClosedBodiesAreNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		result := make(chan error)

@@ -13,9 +13,9 @@ import (
 
 // Options are the limits of a server. Zero values mean the defaults named.
 type Options struct {
-	// MaxConcurrentStreams is how many requests a connection may have under
-	// way; 250 by default. Handlers whose stream the client has reset count
-	// until they return.
+	// MaxConcurrentStreams is how many requests a connection may have under way;
+	// 250 by default. A handler whose stream the client has reset counts until it
+	// returns.
 	MaxConcurrentStreams int
 	// MaxHeaderBytes limits the header fields of a request, as RFC 9113 section
 	// 6.5.2 counts them; 64 kB by default. A request above it is a 431.
@@ -32,17 +32,16 @@ type Options struct {
 	// IdleTimeout is how long a connection without requests is kept; 3 min by
 	// default.
 	IdleTimeout time.Duration
-	// A connection that has been silent for PingAfter (15 s by default) is asked
-	// for a sign of life, and closed if there is none within PingTimeout (10 s
-	// by default).
+	// A connection that has been silent for PingAfter (15 s by default) is sent a
+	// PING, and closed if nothing arrives within PingTimeout (10 s by default).
 	PingAfter, PingTimeout time.Duration
 	// WriteTimeout is how long a stream may wait for the client's windows, 30 s by
-	// default. Then it is reset, at the next look at the connection: there is one at
-	// least every WriteTimeout. That a client leaves the connection itself unread,
-	// LimitWrites notices.
+	// default. Then it is reset, at the next check of the connection: there is one at
+	// least every WriteTimeout. listen.LimitWrites ends connections that the client
+	// does not read at all.
 	WriteTimeout time.Duration
-	// Logger learns of panics in handlers (Error) and of what peers did wrong
-	// (Debug). By default nobody does.
+	// Logger gets panics in handlers (Error) and errors of clients (Debug). Nil
+	// discards them.
 	Logger *slog.Logger
 }
 
@@ -77,7 +76,7 @@ type Server struct {
 	mu       sync.Mutex
 	conns    map[*conn]struct{}
 	draining bool
-	empty    chan struct{} // closed when no connection is left; nil while nobody waits for that
+	empty    chan struct{} // closed when no connection is left; nil while Shutdown does not wait
 }
 
 // New returns a server. It starts nothing.
@@ -86,10 +85,10 @@ func New(options Options) *Server {
 	return &Server{options: options, conns: make(map[*conn]struct{})}
 }
 
-// Attach makes an http.Server give its HTTP/2 connections to s. It must be
-// called before that server serves, and the TLS configuration must offer "h2".
-// http.Server.Shutdown then tells clients to go away and waits until their last
-// requests are done; http.Server.Close breaks their connections.
+// Attach makes an http.Server hand its HTTP/2 connections to s. It must be called
+// before that server serves, and the TLS configuration must offer "h2".
+// http.Server.Shutdown then sends GOAWAY to clients and waits until their last
+// requests are done; http.Server.Close closes their connections.
 func (s *Server) Attach(server *http.Server) {
 	if server.TLSNextProto == nil {
 		server.TLSNextProto = make(map[string]func(*http.Server, *tls.Conn, http.Handler))
@@ -110,7 +109,7 @@ func (s *Server) serve(_ *http.Server, tc *tls.Conn, handler http.Handler) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.conns, c)
-		s.left()
+		s.noteClosed()
 	}()
 	if draining {
 		c.drain()
@@ -118,18 +117,18 @@ func (s *Server) serve(_ *http.Server, tc *tls.Conn, handler http.Handler) {
 	c.serve()
 }
 
-// left wakes Shutdown after the last connection. s.mu is held.
-func (s *Server) left() {
+// noteClosed wakes Shutdown if no connection is left. s.mu is held.
+func (s *Server) noteClosed() {
 	if len(s.conns) == 0 && s.empty != nil {
 		close(s.empty)
 		s.empty = nil
 	}
 }
 
-// Shutdown tells all clients to go away and waits until the last request is done
-// and the last connection closed, or until ctx ends, whose error it returns.
-// http.Server.Shutdown does the same, but only looks twice a second whether it is
-// done. Connections that are still being opened are left to that one.
+// Shutdown sends GOAWAY to all clients and waits until the last request is done
+// and the last connection closed, or until ctx ends: then it returns the error of
+// ctx. http.Server.Shutdown does the same, but checks only twice a second. It is
+// also needed, for connections that are still being opened.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.drain()
 	s.mu.Lock()
@@ -137,7 +136,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		s.empty = make(chan struct{})
 	}
 	empty := s.empty
-	s.left()
+	s.noteClosed()
 	s.mu.Unlock()
 	select {
 	case <-empty:
@@ -147,7 +146,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 }
 
-// drain tells all clients to go away (RFC 9113 section 6.8).
+// drain sends GOAWAY to all clients (RFC 9113 section 6.8).
 func (s *Server) drain() {
 	s.mu.Lock()
 	s.draining = true

@@ -8,10 +8,10 @@ import (
 	"github.com/levelwire/levelwire/server/internal/h2/frame"
 )
 
-// maxSettings is how many settings one frame may hold. There are a dozen.
+// maxSettings is how many settings one frame may hold. A dozen are defined.
 const maxSettings = 128
 
-// settingsFrame applies the peer's settings and acknowledges them (RFC 9113
+// settingsFrame applies the client's settings and acknowledges them (RFC 9113
 // section 6.5).
 func (c *conn) settingsFrame(h frame.Header) error {
 	if h.Stream != 0 {
@@ -44,12 +44,12 @@ func (c *conn) settingsFrame(h frame.Header) error {
 	if err != nil {
 		return err
 	}
-	return c.control(func(b []byte) []byte {
+	return c.appendAck(func(b []byte) []byte {
 		return frame.AppendHeader(b, 0, http2.FrameSettings, http2.FlagSettingsAck, 0)
 	})
 }
 
-// setting applies one of the peer's settings. c.mu is held.
+// setting applies one of the client's settings. c.mu is held.
 func (c *conn) setting(id http2.SettingID, value uint32) error {
 	switch id {
 	case http2.SettingHeaderTableSize:

@@ -14,33 +14,33 @@ import (
 )
 
 // stream is one request and its answer. The fields of the first group do not
-// change; the second belongs to the handler's goroutine; conn.mu guards the
-// rest.
+// change, only the handler's goroutine uses the second, and conn.mu guards the
+// third.
 type stream struct {
 	conn   *conn
 	id     uint32
 	cancel context.CancelFunc
 
 	answer   response
-	returned bool // the handler has
+	returned bool // the handler has returned, and not panicked
 
 	err          error // why nothing more can be sent; nil while it can
-	remoteClosed bool  // the peer has sent END_STREAM
-	localClosed  bool  // we have
+	remoteClosed bool  // the client has sent END_STREAM
+	localClosed  bool  // the server has
 	headersSent  bool
 	sendWindow   int64
-	shut         time.Time // since when nothing could be sent for want of a window; zero: it can
-	batch        uint64    // the batch that share counts for
-	share        int       // bytes of this stream in it
+	blockedSince time.Time // since when the client's windows allow no DATA; zero: they do
+	batch        uint64    // the batch of output that batchBytes counts for
+	batchBytes   int       // bytes of this stream in that batch
 	queued       bool      // in conn.out.queue, between prev and next
-	turn         bool      // wakeNext has let this one go on
+	admitted     bool      // by wakeNext
 	prev, next   *stream
 	canSend      waiter
 	body         body
 }
 
-// waiter is where one goroutine waits for something to change, at most until a
-// deadline. It needs memory only once somebody really waits.
+// waiter lets one goroutine wait for something to change, at most until a deadline.
+// It needs memory only once a goroutine waits.
 type waiter struct {
 	cond     *sync.Cond
 	timer    *time.Timer
@@ -84,7 +84,7 @@ func (w *waiter) wake() {
 	}
 }
 
-// setDeadline changes the deadline, also of a wait that has begun.
+// setDeadline changes the deadline, also of a wait that is under way.
 func (w *waiter) setDeadline(t time.Time) {
 	w.deadline = t
 	if w.waiting {
@@ -114,7 +114,7 @@ func (st *stream) serveTooLarge(r *http.Request) {
 }
 
 // finish ends the answer after the handler has returned, has panicked, or has
-// called runtime.Goexit. Only in the first case is the answer complete.
+// called runtime.Goexit. The answer is complete only in the first case.
 func (st *stream) finish(r *http.Request) {
 	c := st.conn
 	reason := recover()
@@ -144,8 +144,8 @@ func (st *stream) finish(r *http.Request) {
 	c.finishIfDone()
 }
 
-// reset tells the peer that the stream is over, unless it knows. c.mu is held;
-// somebody must write what it has appended.
+// reset appends RST_STREAM, unless the stream is closed already. c.mu is held; the
+// caller must write what has been appended.
 func (st *stream) reset(code http2.ErrCode, err error) {
 	c := st.conn
 	if _, open := c.streams[st.id]; !open || c.err != nil {
@@ -169,7 +169,7 @@ func (st *stream) abandon(err error) {
 	st.canSend.wake()
 }
 
-// fail resets the stream because of our own side.
+// fail resets the stream because of an error of the handler.
 func (st *stream) fail(err error) {
 	c := st.conn
 	c.mu.Lock()

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// together is how a handler's writer is served by somebody else.
+// together is how another goroutine serves a handler's writer.
 type together interface {
 	Connection() interface{ Push() }
 	TryWrite(parts ...[]byte) bool
@@ -89,7 +89,7 @@ func TestPushWaitsForRoom(t *testing.T) {
 		w := <-writers
 		fill := func() <-chan bool {
 			for w.TryWrite(make([]byte, 32<<10)) {
-				synctest.Wait() // somebody has begun to write
+				synctest.Wait() // a write has begun
 			}
 			pushed := make(chan bool, 1)
 			go func() {
