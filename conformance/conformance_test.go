@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/levelwire/levelwire/levelwiretest"
 	"github.com/levelwire/levelwire/server"
 )
 
@@ -24,23 +25,23 @@ var writeDocs = flag.String("write-docs", "", "file to write the table of verdic
 // storages start a server on each kind of storage.
 var storages = []struct {
 	name  string
-	start func(t *testing.T) *running
+	start func(t *testing.T) *levelwiretest.Server
 	// aged says that the server has forgotten its first version, so that
 	// guarantees about that can be told.
 	aged bool
 	// exact says that it has no coalesced history.
 	exact bool
 }{
-	{"memory", func(t *testing.T) *running {
+	{"memory", func(t *testing.T) *levelwiretest.Server {
 		return start(t, server.Config{DataDir: t.TempDir(), Storage: server.Memory})
 	}, false, false},
-	{"embedded etcd", func(t *testing.T) *running {
+	{"embedded etcd", func(t *testing.T) *levelwiretest.Server {
 		return startAged(t, server.Config{DataDir: t.TempDir()})
 	}, true, false},
-	{"external etcd", func(t *testing.T) *running {
+	{"external etcd", func(t *testing.T) *levelwiretest.Server {
 		return startAged(t, server.Config{DataDir: t.TempDir(), Storage: server.Etcd, EtcdServers: []string{startEtcd(t)}})
 	}, true, false},
-	{"embedded etcd, --coalesced-history=false", func(t *testing.T) *running {
+	{"embedded etcd, --coalesced-history=false", func(t *testing.T) *levelwiretest.Server {
 		return startAged(t, server.Config{DataDir: t.TempDir(), ExactHistory: true})
 	}, true, true},
 }
@@ -60,7 +61,7 @@ func TestStorages(t *testing.T) {
 		t.Run(storage.name, func(t *testing.T) {
 			t.Parallel()
 			s := storage.start(t)
-			report, err := Run(t.Context(), s.config, Options{})
+			report, err := Run(t.Context(), s.Config(), Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -84,9 +85,9 @@ func TestStorages(t *testing.T) {
 	}
 }
 
-func checkNothingLeft(t *testing.T, s *running) {
+func checkNothingLeft(t *testing.T, s *levelwiretest.Server) {
 	t.Helper()
-	server, err := connect(s.config)
+	server, err := connect(s.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,14 +201,14 @@ func TestGuaranteesAreComplete(t *testing.T) {
 func TestChoice(t *testing.T) {
 	t.Parallel()
 	s := start(t, server.Config{DataDir: t.TempDir(), Storage: server.Memory})
-	report, err := Run(t.Context(), s.config, Options{Run: regexp.MustCompile("^list/(order|exact)$"), Parallel: 1})
+	report, err := Run(t.Context(), s.Config(), Options{Run: regexp.MustCompile("^list/(order|exact)$"), Parallel: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(report.Results) != 2 || report.Count(Pass) != 2 {
 		t.Errorf("got %+v", report.Results)
 	}
-	if _, err := Run(t.Context(), s.config, Options{Run: regexp.MustCompile("nobody")}); err == nil {
+	if _, err := Run(t.Context(), s.Config(), Options{Run: regexp.MustCompile("nobody")}); err == nil {
 		t.Error("a choice of nothing is an error")
 	}
 }
@@ -219,7 +220,7 @@ func TestInterrupted(t *testing.T) {
 	checkNothingLeft(t, s) // the server serves: its own goroutines are there
 	before := goleak.IgnoreCurrent()
 	ctx, cancel := context.WithCancel(t.Context())
-	report, err := Run(ctx, s.config, Options{Parallel: 2, Done: func(Result) { cancel() }})
+	report, err := Run(ctx, s.Config(), Options{Parallel: 2, Done: func(Result) { cancel() }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -118,12 +118,12 @@ func TestServerStopsAndStarts(t *testing.T) {
 	config := server.Config{DataDir: t.TempDir()}
 	s := start(t, config)
 	config.SecurePort = portOf(t, s.URL())
-	recorded := recordFaults(t, s.config, faultScenario(func(ctx context.Context) error {
+	recorded := recordFaults(t, s.Config(), faultScenario(func(ctx context.Context) error {
 		for range 2 {
 			if err := sleep(ctx, time.Second); err != nil {
 				return err
 			}
-			s.stop()
+			s.Stop()
 			s = start(t, config)
 		}
 		return nil
@@ -140,7 +140,7 @@ func TestServerIsKilled(t *testing.T) {
 	config := server.Config{DataDir: t.TempDir()}
 	s := start(t, config)
 	port := portOf(t, s.URL())
-	s.stop()
+	s.Stop()
 	child := startChild(t, config.DataDir, port)
 	clientConfig, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig())
 	if err != nil {
@@ -204,7 +204,7 @@ func TestConnectionsAreCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer proxy.Close()
-	config := rest.CopyConfig(s.config)
+	config := rest.CopyConfig(s.Config())
 	config.Host = "https://" + proxy.Addr()
 	cuts := 0
 	recorded := recordFaults(t, config, faultScenario(func(ctx context.Context) error {
@@ -245,7 +245,7 @@ func TestCompactionRaces(t *testing.T) {
 				DataDir: t.TempDir(), Storage: storage,
 				CompactionInterval: 20 * time.Millisecond, CompactionRetention: time.Nanosecond,
 			})
-			recordFaults(t, s.config, faultScenario(nil))
+			recordFaults(t, s.Config(), faultScenario(nil))
 		})
 	}
 }
@@ -263,13 +263,13 @@ func TestEtcdIsCompactedFromOutside(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer outsider.Close()
-	reader, err := connect(s.config)
+	reader, err := connect(s.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer reader.close()
 	e := newEnv(t.Context(), reader, "default")
-	recorded := recordFaults(t, s.config, faultScenario(func(ctx context.Context) error {
+	recorded := recordFaults(t, s.Config(), faultScenario(func(ctx context.Context) error {
 		for i := range 20 {
 			if err := sleep(ctx, 100*time.Millisecond); err != nil {
 				return err
@@ -292,7 +292,7 @@ func TestEtcdIsCompactedFromOutside(t *testing.T) {
 				return err
 			}
 			if i == 10 {
-				s.stop()
+				s.Stop()
 				s = start(t, config)
 			}
 		}

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/levelwire/levelwire/levelwiretest"
 )
 
 // doc is any JSON object.
@@ -38,9 +40,9 @@ type fault struct {
 
 // breaks starts a proxy before a server that breaks it, and returns how to
 // reach it.
-func (f *fault) breaks(t testing.TB, s *running) *rest.Config {
+func (f *fault) breaks(t testing.TB, s *levelwiretest.Server) *rest.Config {
 	t.Helper()
-	behind, err := connect(s.config)
+	behind, err := connect(s.Config())
 	if err != nil {
 		t.Fatal(err)
 	}

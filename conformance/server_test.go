@@ -4,15 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
 	"testing"
 	"time"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/levelwire/levelwire/levelwiretest"
 	"github.com/levelwire/levelwire/server"
 	"github.com/levelwire/levelwire/storage/etcd"
 )
@@ -20,64 +18,28 @@ import (
 // startTimeout bounds how long a server may take to start or to stop.
 const startTimeout = 30 * time.Second
 
-// running is a server in this process.
-type running struct {
-	*server.Server
-	config *rest.Config
-	stop   func() // drains the server and waits for it; may be called again
-}
-
 // start runs a server until the test ends or it is stopped.
-func start(t testing.TB, config server.Config) *running {
+func start(t testing.TB, config server.Config) *levelwiretest.Server {
 	t.Helper()
-	if config.SecurePort == 0 {
-		config.SecurePort = server.AnyPort
-	}
-	config.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
-	s, err := server.Listen(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
-	stopped := false
-	stop := func() {
-		if stopped {
-			return
+	return levelwiretest.Start(t, func(c *server.Config) {
+		config.Logger = c.Logger
+		if config.SecurePort == 0 {
+			config.SecurePort = c.SecurePort
 		}
-		stopped = true
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("the server ended with %v", err)
-		}
-	}
-	t.Cleanup(stop)
-	select {
-	case <-s.Ready():
-	case err := <-ended:
-		stopped = true
-		t.Fatalf("the server did not start: %v", err)
-	case <-time.After(startTimeout):
-		t.Fatal("the server is not ready")
-	}
-	clientConfig, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &running{Server: s, config: clientConfig, stop: stop}
+		*c = config
+	})
 }
 
 // startAged runs a server whose first versions are forgotten: its store has been
 // compacted, and its caches were filled after that.
-func startAged(t testing.TB, config server.Config) *running {
+func startAged(t testing.TB, config server.Config) *levelwiretest.Server {
 	t.Helper()
 	young := config
 	young.CompactionInterval, young.CompactionRetention = 20*time.Millisecond, time.Nanosecond
 	for begun := time.Now(); time.Since(begun) < startTimeout; {
 		s := start(t, young)
-		forgotten, err := hasForgotten(t.Context(), s.config)
-		s.stop()
+		forgotten, err := hasForgotten(t.Context(), s.Config())
+		s.Stop()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,7 @@ package levelwiretest
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,10 +21,11 @@ const shutdownTimeout = 100 * time.Millisecond
 // patience is how long a server may take to become ready.
 const patience = 30 * time.Second
 
-// Server is a running API server. It ends with its test.
+// Server is a running API server. It ends with its test, or when it is stopped.
 type Server struct {
 	*server.Server
-	t testing.TB
+	t    testing.TB
+	stop func()
 }
 
 // Start starts a server and waits until it is ready. change, if given, changes
@@ -43,15 +45,16 @@ func Start(t testing.TB, change ...func(*server.Config)) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
+	stop := sync.OnceFunc(func() {
+		cancel()
 		if err := <-served; err != nil {
 			t.Errorf("the API server ended with %v", err)
 		}
 	})
+	t.Cleanup(stop)
 	select {
 	case <-s.Ready():
 	case err := <-served:
@@ -60,8 +63,12 @@ func Start(t testing.TB, change ...func(*server.Config)) *Server {
 	case <-time.After(patience):
 		t.Fatalf("the API server was not ready after %v", patience)
 	}
-	return &Server{Server: s, t: t}
+	return &Server{Server: s, t: t, stop: stop}
 }
+
+// Stop drains the server and waits until it has ended. What it stores in
+// Config.DataDir is there for the next server. Stop may be called again.
+func (s *Server) Stop() { s.stop() }
 
 // Config returns client-go's configuration of an administrator.
 func (s *Server) Config() *rest.Config {

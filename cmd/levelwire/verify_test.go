@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"encoding/xml"
 	"net/http"
@@ -12,32 +11,12 @@ import (
 	"testing"
 
 	"github.com/levelwire/levelwire/conformance"
-	"github.com/levelwire/levelwire/server"
+	"github.com/levelwire/levelwire/levelwiretest"
 )
-
-// startServer runs an API server in memory until the test ends.
-func startServer(t *testing.T) *server.Server {
-	t.Helper()
-	s, err := server.Listen(server.Config{DataDir: t.TempDir(), SecurePort: server.AnyPort, Storage: server.Memory})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("the server ended with %v", err)
-		}
-	})
-	<-s.Ready()
-	return s
-}
 
 func TestVerify(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := levelwiretest.Start(t)
 	verify := func(args ...string) result {
 		return invoke(t.Context(), append([]string{"verify", "--kubeconfig", s.Kubeconfig(), "--run", "^get/(consistent|not-found)$"}, args...)...)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/levelwire/levelwire/components/controllermanager"
 	"github.com/levelwire/levelwire/components/kubelet"
 	"github.com/levelwire/levelwire/components/scheduler"
-	"github.com/levelwire/levelwire/server"
+	"github.com/levelwire/levelwire/levelwiretest"
 )
 
 // patience is how long anything may take before a test fails.
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type cluster struct {
 	t      *testing.T
 	ctx    context.Context
-	server *server.Server
+	server *levelwiretest.Server
 	client *client.Client
 	group  sync.WaitGroup
 }
@@ -40,30 +40,13 @@ type cluster struct {
 // the test to start.
 func newCluster(t *testing.T, nodes int) *cluster {
 	t.Helper()
-	s, err := server.Listen(server.Config{
-		DataDir: t.TempDir(), Storage: server.Memory, SecurePort: server.AnyPort, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := levelwiretest.Start(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
-	serverCtx, stopServer := context.WithCancel(context.Background())
 	c := &cluster{t: t, ctx: ctx, server: s}
-	served := make(chan error, 1)
-	go func() { served <- s.Run(serverCtx) }()
 	t.Cleanup(func() {
 		cancel()
 		c.group.Wait()
-		stopServer()
-		if err := <-served; err != nil {
-			t.Errorf("server: %v", err)
-		}
 	})
-	select {
-	case <-s.Ready():
-	case <-ctx.Done():
-		t.Fatal("the server does not become ready")
-	}
 	c.client = c.connect()
 	sched, err := scheduler.New(c.connect(), scheduler.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -78,12 +61,7 @@ func newCluster(t *testing.T, nodes int) *cluster {
 
 func (c *cluster) connect() *client.Client {
 	c.t.Helper()
-	cl, err := client.FromKubeconfig(c.server.Kubeconfig(), client.Options{ContentType: client.Protobuf})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	c.t.Cleanup(cl.CloseIdleConnections)
-	return cl
+	return c.server.Client(client.Options{ContentType: client.Protobuf})
 }
 
 func (c *cluster) start(ctx context.Context, name string, run func(context.Context) error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/reflector"
+	"github.com/levelwire/levelwire/levelwiretest"
 	"github.com/levelwire/levelwire/server"
 )
 
@@ -45,12 +46,7 @@ func serve(dir string) (*client.Client, func(), error) {
 
 func start(t *testing.T) *client.Client {
 	t.Helper()
-	c, stop, err := serve(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(stop)
-	return c
+	return levelwiretest.Start(t).Client(client.Options{})
 }
 
 func TestFactorySharesInformersByTypeAndOptions(t *testing.T) {
@@ -143,11 +139,9 @@ func TestFactoryStartsWhatCameLater(t *testing.T) {
 }
 
 func TestWaitForSyncNamesWhoIsMissing(t *testing.T) {
-	c, stop, err := serve(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	stop() // nobody answers any more
+	s := levelwiretest.Start(t)
+	c := s.Client(client.Options{})
+	s.Stop() // nobody answers any more
 	f := informer.NewFactory(c, informer.Options{})
 	defer f.Shutdown()
 	informer.For[*corev1.Pod](f, informer.ListOptions{Namespace: "x"})
@@ -160,11 +154,9 @@ func TestWaitForSyncNamesWhoIsMissing(t *testing.T) {
 }
 
 func TestWaitForSyncDoesNotWaitForWhatHasStopped(t *testing.T) {
-	c, stop, err := serve(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	stop()
+	s := levelwiretest.Start(t)
+	c := s.Client(client.Options{})
+	s.Stop()
 	f := informer.NewFactory(c, informer.Options{})
 	pods := informer.For[*corev1.Pod](f, informer.ListOptions{})
 	f.Start(t.Context())

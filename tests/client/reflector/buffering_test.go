@@ -19,6 +19,7 @@ import (
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/reflector"
+	"github.com/levelwire/levelwire/levelwiretest"
 )
 
 // bufferingProxy holds every answer back until it is complete, as some proxies
@@ -59,7 +60,7 @@ func bufferingProxy(t *testing.T, cfg *rest.Config) string {
 func TestPollingThroughABufferingProxy(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	s := startServer(ctx, t)
+	s := levelwiretest.Start(t)
 	direct, _, _ := clients(t, s, client.Options{})
 	cfg, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig())
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/reflector"
+	"github.com/levelwire/levelwire/levelwiretest"
 )
 
 // BenchmarkDelivery shows what a stream saves over long polling: one write at
@@ -20,7 +21,7 @@ func BenchmarkDelivery(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			ctx, cancel := context.WithCancel(b.Context())
 			defer cancel()
-			direct, reading, _ := clients(b, startServer(ctx, b), client.Options{})
+			direct, reading, _ := clients(b, levelwiretest.Start(b), client.Options{})
 			store := newReplica()
 			r, err := reflector.New(reflector.Resource(client.For[*corev1.ConfigMap](reading).Namespace("default"), nil),
 				reflector.Store[*corev1.ConfigMap](store), reflector.Options{PollTimeout: poll})

@@ -3,7 +3,6 @@ package reflector_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"net/url"
 	"sync"
@@ -12,12 +11,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/reflector"
 	"github.com/levelwire/levelwire/internal/faultnet"
-	"github.com/levelwire/levelwire/server"
+	"github.com/levelwire/levelwire/levelwiretest"
 )
 
 // replica is a store that says when it has changed.
@@ -112,41 +110,12 @@ func (w *writer) write(ctx context.Context, objects int) {
 	}
 }
 
-// startServer runs a server until the test ends.
-func startServer(ctx context.Context, t testing.TB) *server.Server {
-	t.Helper()
-	s, err := server.Listen(server.Config{DataDir: t.TempDir(), SecurePort: server.AnyPort, Storage: server.Memory,
-		Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	ran := make(chan error, 1)
-	go func() { ran <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ran; err != nil {
-			t.Errorf("server: %v", err)
-		}
-	})
-	select {
-	case <-s.Ready():
-	case err := <-ran:
-		t.Fatal(err)
-	case <-ctx.Done():
-		t.Fatal("the server is not ready")
-	}
-	return s
-}
-
 // clients returns one client that talks to the server directly, and one that
 // does through a proxy.
-func clients(t testing.TB, s *server.Server, opts client.Options) (direct, proxied *client.Client, proxy *faultnet.Proxy) {
+func clients(t testing.TB, s *levelwiretest.Server, opts client.Options) (direct, proxied *client.Client, proxy *faultnet.Proxy) {
 	t.Helper()
-	cfg, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := s.Config()
+	var err error
 	if direct, err = client.New(cfg, client.Options{}); err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +149,7 @@ func written(o *metav1.ListOptions) { o.FieldSelector = "metadata.name!=kube-roo
 func TestFaultyNetworkNeedsNoSecondList(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	s := startServer(ctx, t)
+	s := levelwiretest.Start(t)
 	probes := client.Options{ReadIdleTimeout: 300 * time.Millisecond, PingTimeout: 300 * time.Millisecond}
 	http1 := probes
 	http1.ForceHTTP1 = true
