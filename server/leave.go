@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/registry/bootstrap"
 	"github.com/levelwire/levelwire/storage"
 )
 
@@ -37,7 +38,7 @@ const withdrawTimeout = time.Second
 func (s *Server) withdraw(ctx context.Context, set *registry.Set, store storage.Store, caches *caches) {
 	ctx, cancel := context.WithTimeout(ctx, withdrawTimeout)
 	defer cancel()
-	err := registry.Withdraw(ctx, set, s.endpoint())
+	err := bootstrap.Withdraw(ctx, set, s.endpoint())
 	if err == nil {
 		err = caches.overtake(ctx, store) // so that the watches that end now have heard of it
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/customresource"
 	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/registry/bootstrap"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
@@ -191,7 +192,7 @@ func (s *Server) serve(ctx context.Context, store storage.Store) error {
 // the server is ready.
 func (s *Server) prepare(ctx context.Context, writes *writePath, caches *caches, customs *customresource.Lifecycle) error {
 	begin := time.Now()
-	err := registry.Bootstrap(ctx, writes.set, writes.services, s.endpoint(), writes.contents...)
+	err := bootstrap.Run(ctx, writes.set, writes.services, s.endpoint(), writes.contents...)
 	if err == nil {
 		err = restored(ctx, customs)
 	}

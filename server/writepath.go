@@ -10,6 +10,9 @@ import (
 	"github.com/levelwire/levelwire/server/internal/apiserver"
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/registry/bootstrap"
+	"github.com/levelwire/levelwire/server/internal/registry/namespace"
+	"github.com/levelwire/levelwire/server/internal/registry/service"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/serviceaccount"
 	"github.com/levelwire/levelwire/storage"
@@ -18,11 +21,11 @@ import (
 // writePath is the verbs on objects, with those who have a say in them.
 type writePath struct {
 	set      *registry.Set
-	services *registry.Services
+	services *service.Allocator
 	tokens   *serviceaccount.Tokens
 	// contents are what a namespace has from its beginning, and keeper keeps
 	// it; none and nil if namespaces have nothing.
-	contents []registry.Content
+	contents []bootstrap.NamespaceContent
 	keeper   *serviceaccount.Keeper
 }
 
@@ -32,7 +35,7 @@ func (s *Server) newWritePath(store storage.Store, table *resource.Table, caches
 	if err != nil {
 		return nil, err
 	}
-	services, err := registry.NewServices(set, registry.ServiceOptions{CIDR: s.config.ServiceCIDR, Logger: s.config.Logger})
+	services, err := service.New(set, service.Options{CIDR: s.config.ServiceCIDR, Logger: s.config.Logger})
 	if err != nil {
 		return nil, fmt.Errorf("--service-cidr: %w", err)
 	}
@@ -47,11 +50,11 @@ func (s *Server) newWritePath(store storage.Store, table *resource.Table, caches
 	}
 	w := &writePath{set: set, services: services, tokens: tokens}
 	if !without {
-		w.contents = []registry.Content{accounts.Ensure}
+		w.contents = []bootstrap.NamespaceContent{accounts.Ensure}
 		w.keeper = serviceaccount.NewKeeper(accounts, tokens, s.config.Logger)
 	}
-	set.Admit(admission.Chain(set, registry.NamespaceLifecycle(set), accounts.Admit, s.config.DisableAdmissionPlugins)...)
-	set.Admit(services.Admit, set.RequestedBy)
+	set.Admit(admission.Chain(set, namespace.Lifecycle(set), accounts.Admit, s.config.DisableAdmissionPlugins)...)
+	set.Admit(services.Admit, admission.CertificateRequester(set))
 	return w, nil
 }
 

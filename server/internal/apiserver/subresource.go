@@ -14,6 +14,8 @@ import (
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/registry/patch"
+	"github.com/levelwire/levelwire/server/internal/registry/pod"
+	"github.com/levelwire/levelwire/server/internal/registry/scale"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin"
 	"github.com/levelwire/levelwire/server/internal/status"
@@ -25,7 +27,7 @@ func (s *Server) getSubresource(w http.ResponseWriter, r *http.Request, q *reque
 	case s.config.Registry == nil:
 		return status.NoSuchPath()
 	case q.Subresource == "scale" && q.Resource.Scale != nil:
-		scale, err := s.config.Registry.For(q.Resource).GetScale(r.Context(), q.Namespace, q.Name)
+		scale, err := scale.Get(r.Context(), s.config.Registry.For(q.Resource), q.Namespace, q.Name)
 		if err != nil {
 			return err
 		}
@@ -85,7 +87,7 @@ func (s *Server) bind(w http.ResponseWriter, r *http.Request, q *request.Info) e
 	if name == "" {
 		return status.BadRequest("the binding must name the pod in metadata.name")
 	}
-	if _, err := x.registry.Bind(r.Context(), q.Namespace, name, binding, x.opts); err != nil {
+	if _, err := pod.Bind(r.Context(), x.registry, q.Namespace, name, binding, x.opts); err != nil {
 		return err
 	}
 	return encoding.WriteObject(w, r, http.StatusCreated, success())
@@ -106,7 +108,7 @@ func (s *Server) evict(w http.ResponseWriter, r *http.Request, q *request.Info) 
 		}
 		eviction.DeleteOptions.DryRun = []string{metav1.DryRunAll}
 	}
-	if _, err := x.registry.Evict(r.Context(), q.Namespace, q.Name, eviction); err != nil {
+	if _, err := pod.Evict(r.Context(), x.registry, q.Namespace, q.Name, eviction); err != nil {
 		return err
 	}
 	return encoding.WriteObject(w, r, http.StatusCreated, success())
@@ -163,7 +165,7 @@ func (x *writer) updateScale() error {
 	if err := x.matchPath(wanted); err != nil {
 		return err
 	}
-	scale, err := x.registry.UpdateScale(x.r.Context(), x.q.Namespace, x.q.Name, func(*autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
+	scale, err := scale.Update(x.r.Context(), x.registry, x.q.Namespace, x.q.Name, func(*autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
 		return wanted, nil
 	}, x.opts)
 	if err != nil {
@@ -200,7 +202,7 @@ func (x *writer) patchScale(patch *patch.Patch) error {
 		}
 		return wanted, x.judge(strict)
 	}
-	scale, err := x.registry.PatchScale(x.r.Context(), x.q.Namespace, x.q.Name, patch, decode, x.patchOptions())
+	scale, err := scale.Patch(x.r.Context(), x.registry, x.q.Namespace, x.q.Name, patch, decode, x.patchOptions())
 	if err != nil {
 		return err
 	}

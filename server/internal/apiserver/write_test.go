@@ -17,7 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/levelwire/levelwire/server/internal/apiserver/discovery"
-	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/registry/bootstrap"
+	"github.com/levelwire/levelwire/server/internal/registry/namespace"
+	"github.com/levelwire/levelwire/server/internal/registry/service"
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
@@ -27,10 +29,10 @@ func newWritable(t testing.TB) *cluster {
 	t.Helper()
 	c := newCluster(t)
 	set := c.server.config.Registry
-	services, err := registry.NewServices(set, registry.ServiceOptions{})
+	services, err := service.New(set, service.Options{})
 	must(t, err)
-	set.Admit(registry.NamespaceLifecycle(set), services.Admit)
-	must(t, registry.Bootstrap(t.Context(), set, services, netip.MustParseAddrPort("192.0.2.1:6443")))
+	set.Admit(namespace.Lifecycle(set), services.Admit)
+	must(t, bootstrap.Run(t.Context(), set, services, netip.MustParseAddrPort("192.0.2.1:6443")))
 	return c
 }
 

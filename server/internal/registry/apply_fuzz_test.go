@@ -37,7 +37,7 @@ func FuzzApply(f *testing.F) {
 			wantStatusError(t, err)
 			return
 		}
-		fix.create(t, "pods", pod("p", ""))
+		fix.create(t, "pods", newPod("p", ""))
 		defer func() {
 			kv, err := fix.store.Get(t.Context(), key, 0)
 			if err == nil {

@@ -218,7 +218,7 @@ func TestApplyCreatesAndThenChangesOnlyWhatDiffers(t *testing.T) {
 
 func TestApplyRefuses(t *testing.T) {
 	f := newFixture(t)
-	f.create(t, "pods", pod("p", ""))
+	f.create(t, "pods", newPod("p", ""))
 	uid := "metadata: {name: %s, uid: 6d0ee7d5-f2a0-4dd2-8ac8-0c2d4a9fca5f}"
 	tests := []struct {
 		name, body string
@@ -285,7 +285,7 @@ func TestDryRunOfApplyWritesNothing(t *testing.T) {
 	f := newFixture(t)
 	for _, existing := range []bool{false, true} {
 		if existing {
-			f.create(t, "pods", pod("p", ""))
+			f.create(t, "pods", newPod("p", ""))
 		}
 		before, err := f.store.Current(t.Context())
 		if err != nil {

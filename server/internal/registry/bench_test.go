@@ -17,7 +17,7 @@ import (
 
 // benchPod is about as large as pods are: 2 kB of JSON.
 func benchPod(name string) *corev1.Pod {
-	p := pod(name, "node-1")
+	p := newPod(name, "node-1")
 	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-5d4f", UID: "4a1c0b1e-0000-4000-8000-000000000000"}}
 	for i := range 2 {
 		c := corev1.Container{

@@ -50,7 +50,7 @@ func (r Registry) DeleteCollection(ctx context.Context, namespace string, select
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, r.storeError("", err)
+		return nil, r.StoreError("", err)
 	}
 	return listed, nil
 }
@@ -62,11 +62,11 @@ func (r Registry) listForDeletion(ctx context.Context, namespace string, selecti
 		return nil, apierrors.NewServiceUnavailable("the cache of " + r.res.GroupResource().String() + " is not there yet: try again")
 	}
 	if err := cache.WaitReady(ctx); err != nil {
-		return nil, r.storeError("", err)
+		return nil, r.StoreError("", err)
 	}
 	now, err := r.set.config.Store.Current(ctx)
 	if err != nil {
-		return nil, r.storeError("", err)
+		return nil, r.StoreError("", err)
 	}
 	snapshot, err := cache.NotOlderThan(ctx, now)
 	if err != nil {
@@ -91,5 +91,5 @@ func (r Registry) cacheError(err error) error {
 	if errors.As(err, &behind) {
 		return apierrors.NewTimeoutError(behind.Error(), 1)
 	}
-	return r.storeError("", err)
+	return r.StoreError("", err)
 }

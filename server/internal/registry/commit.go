@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/status"
 	"github.com/levelwire/levelwire/storage"
@@ -39,7 +41,7 @@ func (w *pendingWrite) commit(ctx context.Context) (committed bool, err error) {
 	}
 	var conflict *storage.ConflictError
 	if !errors.As(err, &conflict) {
-		return false, w.registry.storeError(w.name, err)
+		return false, w.registry.StoreError(w.name, err)
 	}
 	w.current, err = w.registry.fromStore(ctx, conflict.Current)
 	return false, err
@@ -94,3 +96,19 @@ func (r Registry) unencodable(name string, err error) error {
 	}
 	return status.BadRequest("%s %s cannot be encoded: %v", r.res.GroupResource(), strconv.Quote(name), err)
 }
+
+// noteNamespaceWrite remembers the revision of a change of a namespace, so that
+// no cache is believed that has not seen it.
+func (r Registry) noteNamespaceWrite(revision storage.Revision) {
+	if r.stored.GroupResource() != (schema.GroupResource{Resource: "namespaces"}) {
+		return
+	}
+	written := &r.set.namespaceWritten
+	for known := written.Load(); known < int64(revision) && !written.CompareAndSwap(known, int64(revision)); {
+		known = written.Load()
+	}
+}
+
+// NamespaceWritten returns the newest revision in which a namespace was changed
+// or deleted through this Set. A cache of an older revision does not know of it.
+func (s *Set) NamespaceWritten() storage.Revision { return storage.Revision(s.namespaceWritten.Load()) }

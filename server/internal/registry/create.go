@@ -92,3 +92,16 @@ func (c creation) decide(_ context.Context, w *pendingWrite) error {
 	w.operation, w.action, w.object = Create, create, c.object
 	return nil
 }
+
+// Ensure creates an object unless one of its name exists, whatever that is like.
+func (r Registry) Ensure(ctx context.Context, namespace string, obj resource.Object) error {
+	cur, err := r.read(ctx, namespace, obj.GetName(), false)
+	if err != nil || cur.object != nil {
+		return err
+	}
+	_, err = r.Create(ctx, namespace, obj, ServerWrites)
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}

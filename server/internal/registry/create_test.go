@@ -16,7 +16,7 @@ import (
 
 func TestCreateSetsWhatClientsDoNotOwn(t *testing.T) {
 	f := newFixture(t)
-	sent := pod("a", "")
+	sent := newPod("a", "")
 	sent.UID, sent.Generation = "mine", 7
 	sent.CreationTimestamp = metav1.Now()
 	sent.DeletionTimestamp = &metav1.Time{Time: f.clock.Now()}
@@ -154,7 +154,7 @@ func TestDryRunChangesNothing(t *testing.T) {
 	if err != nil || !deleted.Deleted {
 		t.Errorf("dry delete: %+v, %v", deleted, err)
 	}
-	f.create(t, "pods", pod("p", ""))
+	f.create(t, "pods", newPod("p", ""))
 	gone, err := f.of(t, "pods").Delete(t.Context(), "default", "p", &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
 	if err != nil || !gone.Deleted || gone.Object.GetDeletionTimestamp() == nil {
 		t.Errorf("dry delete of a pod: %+v, %v", gone, err)

@@ -68,7 +68,7 @@ func TestDeletePodsIsSeenTwice(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			f := newFixture(t)
-			created := f.create(t, "pods", pod("p", test.node))
+			created := f.create(t, "pods", newPod("p", test.node))
 			var last *registry.Result
 			for _, opts := range test.requests {
 				var err error
@@ -95,7 +95,7 @@ func TestDeletePodsIsSeenTwice(t *testing.T) {
 // the future, not in the past.
 func TestEndlessGraceDoesNotOverflow(t *testing.T) {
 	f := newFixture(t)
-	f.create(t, "pods", pod("p", "n"))
+	f.create(t, "pods", newPod("p", "n"))
 	grace := int64(math.MaxInt64)
 	result, err := f.of(t, "pods").Delete(t.Context(), "default", "p", &metav1.DeleteOptions{GracePeriodSeconds: &grace})
 	if err != nil {
@@ -108,7 +108,7 @@ func TestEndlessGraceDoesNotOverflow(t *testing.T) {
 
 func TestShortenedGraceCountsFromTheFirstRequest(t *testing.T) {
 	f := newFixture(t)
-	f.create(t, "pods", pod("p", "n"))
+	f.create(t, "pods", newPod("p", "n"))
 	begin := f.clock.Now()
 	for _, grace := range []int64{30, 10} {
 		result, err := f.of(t, "pods").Delete(t.Context(), "default", "p", &metav1.DeleteOptions{GracePeriodSeconds: &grace})

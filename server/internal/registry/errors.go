@@ -30,9 +30,9 @@ func (r Registry) invalid(name string, errs field.ErrorList) error {
 	return apierrors.NewInvalid(r.res.GroupVersionKind().GroupKind(), name, errs)
 }
 
-// storeError returns the error that a client sees for an error of the store.
+// StoreError returns the error that a client sees for an error of the store.
 // Conflicts do not come here: the write is decided again.
-func (r Registry) storeError(name string, err error) error {
+func (r Registry) StoreError(name string, err error) error {
 	var refused *apierrors.StatusError
 	switch {
 	case err == nil:

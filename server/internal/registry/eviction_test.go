@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/registry/pod"
 	"github.com/levelwire/levelwire/storage"
 )
 
@@ -38,14 +39,14 @@ func TestEvictionOfAPodThatHasJustStarted(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
 		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
 	})
-	f.create(t, "pods", pod("p", "n"))
+	f.create(t, "pods", newPod("p", "n"))
 	phase := func(phase corev1.PodPhase) {
 		if _, err := f.of(t, "pods").UpdateStatus(t.Context(), "default", "p", changing(func(p *corev1.Pod) { p.Status.Phase = phase }), registry.UpdateOptions{}); err != nil {
 			t.Error(err)
 		}
 	}
 	evict := func() error {
-		_, err := f.of(t, "pods").Evict(t.Context(), "default", "p", &policyv1.Eviction{})
+		_, err := pod.Evict(t.Context(), f.of(t, "pods"), "default", "p", &policyv1.Eviction{})
 		return err
 	}
 	phase(corev1.PodPending)
@@ -62,11 +63,11 @@ func TestEvictionOfAPodThatHasJustStarted(t *testing.T) {
 // TestEvictionKeepsPreconditions: what the client demands is not retried away.
 func TestEvictionKeepsPreconditions(t *testing.T) {
 	f := newFixture(t)
-	f.create(t, "pods", pod("p", "n"))
+	f.create(t, "pods", newPod("p", "n"))
 	for what, p := range map[string]metav1.Preconditions{
 		"uid": {UID: new(f.current(t, "pods", "default", "p").GetUID() + "x")}, "version": {ResourceVersion: new("1")},
 	} {
-		_, err := f.of(t, "pods").Evict(t.Context(), "default", "p", &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{Preconditions: &p}})
+		_, err := pod.Evict(t.Context(), f.of(t, "pods"), "default", "p", &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{Preconditions: &p}})
 		wantStatus(t, what, err, 409, metav1.StatusReasonConflict, "precondition")
 	}
 }

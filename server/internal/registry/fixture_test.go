@@ -18,6 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/registry/bootstrap"
+	"github.com/levelwire/levelwire/server/internal/registry/namespace"
+	"github.com/levelwire/levelwire/server/internal/registry/service"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/storage/memory"
@@ -29,7 +32,7 @@ import (
 type fixture struct {
 	*registry.Set
 	store    storage.Store
-	services *registry.Services
+	services *service.Allocator
 	table    *resource.Table
 	clock    *clock
 }
@@ -76,12 +79,12 @@ func newFixtureOver(t testing.TB, store storage.Store, change ...func(*registry.
 	if f.Set, err = registry.NewSet(config); err != nil {
 		t.Fatal(err)
 	}
-	f.services, err = registry.NewServices(f.Set, registry.ServiceOptions{CIDR: netip.MustParsePrefix("10.0.0.0/28"), FirstNodePort: 30000, LastNodePort: 30007})
+	f.services, err = service.New(f.Set, service.Options{CIDR: netip.MustParsePrefix("10.0.0.0/28"), FirstNodePort: 30000, LastNodePort: 30007})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Admit(registry.NamespaceLifecycle(f.Set), f.services.Admit)
-	if err := registry.Bootstrap(t.Context(), f.Set, f.services, netip.MustParseAddrPort("192.0.2.1:6443")); err != nil {
+	f.Admit(namespace.Lifecycle(f.Set), f.services.Admit)
+	if err := bootstrap.Run(t.Context(), f.Set, f.services, netip.MustParseAddrPort("192.0.2.1:6443")); err != nil {
 		t.Fatal(err)
 	}
 	return f
@@ -146,7 +149,7 @@ func configMap(name, value string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"key": value}}
 }
 
-func pod(name, node string) *corev1.Pod {
+func newPod(name, node string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "web"}},
 		Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "c", Image: "i"}}},

@@ -17,6 +17,8 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/registry/patch"
+	"github.com/levelwire/levelwire/server/internal/registry/pod"
+	"github.com/levelwire/levelwire/server/internal/registry/scale"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin"
 	"github.com/levelwire/levelwire/storage"
@@ -58,7 +60,7 @@ func wantOwners(t *testing.T, obj resource.Object, want ...string) {
 // TestWhoWritesOwns goes through the verbs.
 func TestWhoWritesOwns(t *testing.T) {
 	f := newFixture(t)
-	created, err := f.of(t, "pods").Create(t.Context(), "default", pod("p", ""), by("creator"))
+	created, err := f.of(t, "pods").Create(t.Context(), "default", newPod("p", ""), by("creator"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +87,7 @@ func TestWhoWritesOwns(t *testing.T) {
 	phase := `kubelet Update/status {"f:status":{"f:phase":{}}}`
 	wantOwners(t, status.Object, without, image, phase)
 
-	bound, err := f.of(t, "pods").Bind(t.Context(), "default", "p", &corev1.Binding{Target: corev1.ObjectReference{Name: "n"}}, by("scheduler"))
+	bound, err := pod.Bind(t.Context(), f.of(t, "pods"), "default", "p", &corev1.Binding{Target: corev1.ObjectReference{Name: "n"}}, by("scheduler"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +154,7 @@ func TestManagedFieldsThatClientsSend(t *testing.T) {
 		}
 	}
 	f := newFixture(t)
-	f.create(t, "pods", pod("p", ""))
+	f.create(t, "pods", newPod("p", ""))
 	kept := f.edit(t, "pods", "p", "editor/status", func(obj resource.Object) { obj.SetManagedFields([]metav1.ManagedFieldsEntry{}) })
 	if len(kept.Object.GetManagedFields()) != 1 {
 		t.Errorf("a status cannot reset the managedFields, they are %v", owners(kept.Object))
@@ -237,7 +239,7 @@ func TestReplicasAreOwnedThroughTheScale(t *testing.T) {
 		wanted.Spec.Replicas = 5
 		return wanted, nil
 	}
-	if _, err := r.UpdateScale(t.Context(), "default", "d", scaled, by("scaler")); err != nil {
+	if _, err := scale.Update(t.Context(), r, "default", "d", scaled, by("scaler")); err != nil {
 		t.Fatal(err)
 	}
 	selector := `a Apply {"f:spec":{"f:selector":{}}}`
@@ -249,11 +251,11 @@ func TestReplicasAreOwnedThroughTheScale(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = r.PatchScale(t.Context(), "default", "d", patch, decodeScale, registry.PatchOptions{WriteOptions: by("b")})
+	_, err = scale.Patch(t.Context(), r, "default", "d", patch, decodeScale, registry.PatchOptions{WriteOptions: by("b")})
 	wantStatus(t, "apply a scale", err, 409, metav1.StatusReasonConflict, ".spec.replicas")
-	scale, err := r.PatchScale(t.Context(), "default", "d", patch, decodeScale, registry.PatchOptions{WriteOptions: by("b"), Force: true})
-	if err != nil || scale.Spec.Replicas != 7 {
-		t.Fatalf("%+v, %v", scale, err)
+	shown, err := scale.Patch(t.Context(), r, "default", "d", patch, decodeScale, registry.PatchOptions{WriteOptions: by("b"), Force: true})
+	if err != nil || shown.Spec.Replicas != 7 {
+		t.Fatalf("%+v, %v", shown, err)
 	}
 	wantOwners(t, f.get(t, "deployments", "d"), `b Apply/scale {"f:spec":{"f:replicas":{}}}`, selector)
 }
@@ -275,7 +277,7 @@ func TestReplicasMayBeElsewhere(t *testing.T) {
 	if _, err := f.apply(t, "widgets", "w", "a", "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\nspec: {size: 1}"); err != nil {
 		t.Fatal(err)
 	}
-	_, err := f.of(t, "widgets").UpdateScale(t.Context(), "default", "w", func(current *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
+	_, err := scale.Update(t.Context(), f.of(t, "widgets"), "default", "w", func(current *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
 		wanted := current.DeepCopy()
 		wanted.Spec.Replicas = 5
 		return wanted, nil

@@ -73,7 +73,7 @@ func (r Registry) document(cur *state, p *patch.Patch) ([]byte, error) {
 		json, err = resource.WithoutManagedFields(json)
 	}
 	if err != nil {
-		return nil, r.storeError(cur.object.GetName(), err)
+		return nil, r.StoreError(cur.object.GetName(), err)
 	}
 	return json, nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/registry/patch"
+	"github.com/levelwire/levelwire/server/internal/registry/scale"
 )
 
 func (f *fixture) patch(ctx context.Context, t testing.TB, plural, name string, kind types.PatchType, body string) (*registry.Result, error) {
@@ -29,7 +30,7 @@ func (f *fixture) patch(ctx context.Context, t testing.TB, plural, name string, 
 
 func TestPatchKinds(t *testing.T) {
 	f := newFixture(t)
-	p := pod("a", "")
+	p := newPod("a", "")
 	p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "d", Image: "j"})
 	f.create(t, "pods", p)
 	tests := []struct {
@@ -142,24 +143,24 @@ func TestScale(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scale, err := r.PatchScale(t.Context(), "default", "a", patch, decodeScale, registry.PatchOptions{})
-	if err != nil || scale.Spec.Replicas != 5 || scale.Status.Selector != "app=web" || scale.UID != first.Object.GetUID() {
-		t.Errorf("patched scale %+v, %v", scale, err)
+	shown, err := scale.Patch(t.Context(), r, "default", "a", patch, decodeScale, registry.PatchOptions{})
+	if err != nil || shown.Spec.Replicas != 5 || shown.Status.Selector != "app=web" || shown.UID != first.Object.GetUID() {
+		t.Errorf("patched scale %+v, %v", shown, err)
 	}
-	stale := scale.DeepCopy()
+	stale := shown.DeepCopy()
 	stale.ResourceVersion = first.Object.GetResourceVersion()
-	_, err = r.UpdateScale(t.Context(), "default", "a", constant(stale), registry.WriteOptions{})
+	_, err = scale.Update(t.Context(), r, "default", "a", constant(stale), registry.WriteOptions{})
 	wantStatus(t, "scale of an old version", err, 409, metav1.StatusReasonConflict, errModified)
-	negative := scale.DeepCopy()
+	negative := shown.DeepCopy()
 	negative.Spec.Replicas = -1
-	_, err = r.UpdateScale(t.Context(), "default", "a", constant(negative), registry.WriteOptions{})
+	_, err = scale.Update(t.Context(), r, "default", "a", constant(negative), registry.WriteOptions{})
 	wantStatus(t, "negative scale", err, 422, metav1.StatusReasonInvalid, "spec.replicas")
-	_, err = r.GetScale(t.Context(), "default", "none")
+	_, err = scale.Get(t.Context(), r, "default", "none")
 	wantStatus(t, "scale of nothing", err, 404, metav1.StatusReasonNotFound, "not found")
-	_, err = f.of(t, "pods").GetScale(t.Context(), "default", "a")
+	_, err = scale.Get(t.Context(), f.of(t, "pods"), "default", "a")
 	wantStatus(t, "scale of a pod", err, 400, metav1.StatusReasonBadRequest, "no scale")
-	got, err := r.GetScale(t.Context(), "default", "a")
-	if err != nil || got.Spec.Replicas != 5 || got.ResourceVersion != scale.ResourceVersion {
+	got, err := scale.Get(t.Context(), r, "default", "a")
+	if err != nil || got.Spec.Replicas != 5 || got.ResourceVersion != shown.ResourceVersion {
 		t.Errorf("scale is %+v, %v", got, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/registry/patch"
+	"github.com/levelwire/levelwire/server/internal/registry/pod"
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
@@ -24,22 +25,22 @@ func binding(name, node string) *corev1.Binding {
 
 func TestBindOnce(t *testing.T) {
 	f := newFixture(t)
-	created := f.create(t, "pods", pod("p", "")).Object
+	created := f.create(t, "pods", newPod("p", "")).Object
 	r := f.of(t, "pods")
 	wrong := binding("p", "n")
 	wrong.UID = "other"
-	_, err := r.Bind(t.Context(), "default", "p", wrong, registry.WriteOptions{})
+	_, err := pod.Bind(t.Context(), r, "default", "p", wrong, registry.WriteOptions{})
 	wantStatus(t, "another pod of that name", err, 409, metav1.StatusReasonConflict, "Precondition failed: UID")
-	_, err = r.Bind(t.Context(), "default", "p", binding("p", ""), registry.WriteOptions{})
+	_, err = pod.Bind(t.Context(), r, "default", "p", binding("p", ""), registry.WriteOptions{})
 	wantStatus(t, "no node", err, 422, metav1.StatusReasonInvalid, "target.name")
 	odd := binding("p", "n")
 	odd.Target.Kind = "Minion"
-	_, err = r.Bind(t.Context(), "default", "p", odd, registry.WriteOptions{})
+	_, err = pod.Bind(t.Context(), r, "default", "p", odd, registry.WriteOptions{})
 	wantStatus(t, "not a node", err, 422, metav1.StatusReasonInvalid, "target.kind")
 
 	right := binding("p", "n")
 	right.UID = created.GetUID()
-	result, err := r.Bind(t.Context(), "default", "p", right, registry.WriteOptions{})
+	result, err := pod.Bind(t.Context(), r, "default", "p", right, registry.WriteOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,26 +51,26 @@ func TestBindOnce(t *testing.T) {
 	if c := got.Status.Conditions; len(c) != 1 || c[0].Type != corev1.PodScheduled || c[0].Status != corev1.ConditionTrue || !c[0].LastTransitionTime.Time.Equal(f.clock.Now()) {
 		t.Errorf("conditions %+v", c)
 	}
-	_, err = r.Bind(t.Context(), "default", "p", binding("p", "m"), registry.WriteOptions{})
+	_, err = pod.Bind(t.Context(), r, "default", "p", binding("p", "m"), registry.WriteOptions{})
 	wantStatus(t, "bound already", err, 409, metav1.StatusReasonConflict, `pod p is already assigned to node "n"`)
 	if _, err := r.Delete(t.Context(), "default", "p", nil); err != nil {
 		t.Fatal(err)
 	}
-	_, err = r.Bind(t.Context(), "default", "p", binding("p", "m"), registry.WriteOptions{})
+	_, err = pod.Bind(t.Context(), r, "default", "p", binding("p", "m"), registry.WriteOptions{})
 	wantStatus(t, "being deleted", err, 409, metav1.StatusReasonConflict, "pod p is being deleted, cannot be assigned to a host")
-	_, err = r.Bind(t.Context(), "default", "none", binding("none", "m"), registry.WriteOptions{})
+	_, err = pod.Bind(t.Context(), r, "default", "none", binding("none", "m"), registry.WriteOptions{})
 	wantStatus(t, "no pod", err, 404, metav1.StatusReasonNotFound, "not found")
 }
 
 func TestBindersRace(t *testing.T) {
 	f := newFixture(t)
-	f.create(t, "pods", pod("p", ""))
+	f.create(t, "pods", newPod("p", ""))
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	won := 0
 	for _, node := range []string{"a", "b", "c", "d", "e", "f"} {
 		wg.Go(func() {
-			_, err := f.of(t, "pods").Bind(t.Context(), "default", "p", binding("p", node), registry.WriteOptions{})
+			_, err := pod.Bind(t.Context(), f.of(t, "pods"), "default", "p", binding("p", node), registry.WriteOptions{})
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {
@@ -101,7 +102,7 @@ func TestEvictionTakesFromTheBudget(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"a", "b", "pending"} {
-		f.create(t, "pods", pod(name, "n"))
+		f.create(t, "pods", newPod(name, "n"))
 		phase := corev1.PodRunning
 		if name == "pending" {
 			phase = corev1.PodPending
@@ -111,7 +112,7 @@ func TestEvictionTakesFromTheBudget(t *testing.T) {
 		}
 	}
 	evict := func(name string) error {
-		_, err := f.of(t, "pods").Evict(t.Context(), "default", name, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		_, err := pod.Evict(t.Context(), f.of(t, "pods"), "default", name, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: name}})
 		return err
 	}
 	wantStatus(t, "not looked at yet", evict("a"), 429, metav1.StatusReasonTooManyRequests, "violate the pod's disruption budget")
@@ -138,7 +139,7 @@ func TestEvictionTakesFromTheBudget(t *testing.T) {
 
 func TestPodSubresourcesChangeOnlyTheirPart(t *testing.T) {
 	f := newFixture(t)
-	f.create(t, "pods", pod("p", ""))
+	f.create(t, "pods", newPod("p", ""))
 	everything := changing(func(p *corev1.Pod) {
 		p.Labels = map[string]string{"changed": "yes"}
 		p.Spec.NodeName = "elsewhere"

@@ -8,6 +8,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/status"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
+	"github.com/levelwire/levelwire/storage"
 )
 
 // Get returns the state of an object that those need who decide about others:
@@ -23,6 +24,32 @@ func (r Registry) Get(ctx context.Context, namespace, name string) (resource.Obj
 	}
 	return cur.object, nil
 }
+
+// GetFromStore is Get from the store alone, for decisions that an old state must
+// not lead to.
+func (r Registry) GetFromStore(ctx context.Context, namespace, name string) (resource.Object, error) {
+	cur, err := r.read(ctx, namespace, name, true)
+	if err != nil {
+		return nil, err
+	}
+	if cur.object == nil {
+		return nil, r.notFound(name)
+	}
+	return cur.object, nil
+}
+
+// DecodeStored returns the object in a value of the store. The result is the
+// caller's.
+func (r Registry) DecodeStored(ctx context.Context, kv *storage.KeyValue) (resource.Object, error) {
+	cur, err := r.fromStore(ctx, kv)
+	if err != nil {
+		return nil, err
+	}
+	return cur.object, nil
+}
+
+// Cache returns the cache of the kind, or nil if it has none (yet).
+func (r Registry) Cache() *watchcache.Cache { return r.set.config.Cache(r.stored) }
 
 // GetAs is Get for those who know the Go type. It fails if that is another.
 func GetAs[T resource.Object](ctx context.Context, r Registry, namespace, name string) (T, error) {
@@ -50,7 +77,7 @@ func (r Registry) Snapshot(ctx context.Context) (watchcache.Snapshot, error) {
 		return watchcache.Snapshot{}, nil
 	}
 	if err := cache.WaitReady(ctx); err != nil {
-		return watchcache.Snapshot{}, r.storeError("", err)
+		return watchcache.Snapshot{}, r.StoreError("", err)
 	}
 	return cache.Current(), nil
 }

@@ -72,10 +72,8 @@ func (c *Config) setDefaults() {
 // Set gives the Registry of each resource over one store. It is safe for
 // concurrent use.
 type Set struct {
-	config Config
-	// namespaceWritten is the newest revision in which a namespace was changed
-	// or deleted through this Set: a cache from before does not know of it.
-	namespaceWritten atomic.Int64
+	config           Config
+	namespaceWritten atomic.Int64 // see NamespaceWritten
 }
 
 // NewSet returns a Set. It does no I/O.
@@ -95,6 +93,12 @@ func NewSet(config Config) (*Set, error) {
 func (s *Set) Admit(hooks ...Admission) {
 	s.config.Admission = append(s.config.Admission, hooks...)
 }
+
+// Resources returns the table of what is served.
+func (s *Set) Resources() Resources { return s.config.Resources }
+
+// Store returns the store that holds the objects.
+func (s *Set) Store() storage.Store { return s.config.Store }
 
 // For returns the verbs on one resource. It is cheap.
 func (s *Set) For(res *resource.Resource) Registry {
@@ -120,6 +124,9 @@ type Registry struct {
 	res    *resource.Resource // as the endpoint shows it
 	stored *resource.Resource // as it is stored and cached
 }
+
+// Set returns the registries of all resources over the same store.
+func (r Registry) Set() *Set { return r.set }
 
 // Resource returns the resource that the registry is about.
 func (r Registry) Resource() *resource.Resource { return r.res }

@@ -51,7 +51,7 @@ func TestReleaseLeavesANewClaimAlone(t *testing.T) {
 	store := openMemory(t)
 	slow := &slowAnswers{Store: store}
 	a, b := newFixtureOver(t, slow), newFixtureOver(t, store)
-	a.create(t, "services", service("s", withIP("10.0.0.5"), withNodePort(30003)))
+	a.create(t, "services", newService("s", withIP("10.0.0.5"), withNodePort(30003)))
 	b.clock.Advance(time.Hour) // claims as old as that may be dropped
 	slow.meanwhile = func() {
 		_, err := b.of(t, "services").Update(t.Context(), "default", "s", changing(func(s *corev1.Service) {
@@ -77,7 +77,7 @@ func TestUnknownOutcomesKeepTheirClaims(t *testing.T) {
 		t.Run(fmt.Sprint(answer), func(t *testing.T) {
 			slow := &slowAnswers{Store: openMemory(t)}
 			f := newFixtureOver(t, slow)
-			f.create(t, "services", service("s"))
+			f.create(t, "services", newService("s"))
 			slow.meanwhile, slow.err = func() {}, answer
 			_, err := f.of(t, "services").Update(t.Context(), "default", "s", changing(withNodePort(30003)), registry.UpdateOptions{})
 			if err == nil {

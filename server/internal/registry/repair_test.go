@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/registry/service"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/storage"
 )
@@ -41,22 +42,22 @@ func restore(t *testing.T, store storage.Store, svc *corev1.Service) {
 // claims: nobody else may be given what they hold.
 func TestRestoredServicesKeepTheirAddresses(t *testing.T) {
 	store := openMemory(t)
-	restore(t, store, service("restored", withIP("10.0.0.5"), withNodePort(30004)))
-	restore(t, store, service("elsewhere", withIP("192.168.7.7")))
-	restore(t, store, service("headless", withIP(corev1.ClusterIPNone)))
+	restore(t, store, newService("restored", withIP("10.0.0.5"), withNodePort(30004)))
+	restore(t, store, newService("elsewhere", withIP("192.168.7.7")))
+	restore(t, store, newService("headless", withIP(corev1.ClusterIPNone)))
 	f := newFixtureOver(t, store)
 	if f.addresses(t) != 2 || f.ports(t) != 1 { // with that of default/kubernetes
 		t.Errorf("%d addresses and %d ports are claimed, want 2 and 1", f.addresses(t), f.ports(t))
 	}
 	r := f.of(t, "services")
-	for _, taken := range []*corev1.Service{service("a", withIP("10.0.0.5")), service("a", withNodePort(30004))} {
+	for _, taken := range []*corev1.Service{newService("a", withIP("10.0.0.5")), newService("a", withNodePort(30004))} {
 		_, err := r.Create(t.Context(), "default", taken, registry.WriteOptions{})
 		wantStatus(t, "what a restored service holds", err, 422, metav1.StatusReasonInvalid, "already allocated")
 	}
 	if _, err := r.Delete(t.Context(), "default", "restored", nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Create(t.Context(), "default", service("a", withIP("10.0.0.5"), withNodePort(30004)), registry.WriteOptions{}); err != nil {
+	if _, err := r.Create(t.Context(), "default", newService("a", withIP("10.0.0.5"), withNodePort(30004)), registry.WriteOptions{}); err != nil {
 		t.Errorf("what a deleted service held: %v", err)
 	}
 }
@@ -85,7 +86,7 @@ func (f *forgetful) List(ctx context.Context, prefix string, opts storage.ListOp
 // like.
 func TestCompactionDuringTheRepair(t *testing.T) {
 	store := &forgetful{Store: openMemory(t)}
-	restore(t, store, service("restored", withIP("10.0.0.5")))
+	restore(t, store, newService("restored", withIP("10.0.0.5")))
 	f := newFixtureOver(t, store)
 	if !store.forgot.Load() || f.addresses(t) != 2 { // with that of default/kubernetes
 		t.Errorf("compacted: %v; %d addresses are claimed, want 2", store.forgot.Load(), f.addresses(t))
@@ -94,10 +95,10 @@ func TestCompactionDuringTheRepair(t *testing.T) {
 
 func TestRepairNamesWhoHoldsTheSame(t *testing.T) {
 	f := newFixture(t)
-	f.create(t, "services", service("first", withIP("10.0.0.5")))
-	restore(t, f.store, service("second", withIP("10.0.0.5")))
+	f.create(t, "services", newService("first", withIP("10.0.0.5")))
+	restore(t, f.store, newService("second", withIP("10.0.0.5")))
 	var logged bytes.Buffer
-	services, err := registry.NewServices(f.Set, registry.ServiceOptions{
+	services, err := service.New(f.Set, service.Options{
 		CIDR: netip.MustParsePrefix("10.0.0.0/28"), Logger: slog.New(slog.NewTextHandler(&logged, nil)),
 	})
 	if err != nil {
@@ -120,7 +121,7 @@ func TestNoAddressBeforeTheRepair(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		services, err := registry.NewServices(set, registry.ServiceOptions{CIDR: netip.MustParsePrefix("10.0.0.0/28")})
+		services, err := service.New(set, service.Options{CIDR: netip.MustParsePrefix("10.0.0.0/28")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,12 +129,12 @@ func TestNoAddressBeforeTheRepair(t *testing.T) {
 		r, _ := set.Lookup("", "v1", "services")
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err = r.Create(gone, "default", service("impatient"), registry.WriteOptions{})
+		_, err = r.Create(gone, "default", newService("impatient"), registry.WriteOptions{})
 		wantStatus(t, "before the repair", err, 503, metav1.StatusReasonServiceUnavailable, "try again")
 
 		created := make(chan error)
 		go func() {
-			_, err := r.Create(t.Context(), "default", service("patient"), registry.WriteOptions{})
+			_, err := r.Create(t.Context(), "default", newService("patient"), registry.WriteOptions{})
 			created <- err
 		}()
 		synctest.Wait()

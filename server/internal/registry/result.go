@@ -32,7 +32,7 @@ type Result struct {
 func (w *pendingWrite) committedResult() (*Result, error) {
 	cached, err := w.registry.stored.WithRevision(w.stored, int64(w.revision))
 	if err != nil {
-		return nil, w.registry.storeError(w.name, err)
+		return nil, w.registry.StoreError(w.name, err)
 	}
 	result, err := w.registry.result(w.object, cached, w.revision)
 	if err != nil {
@@ -89,7 +89,7 @@ func (r Registry) result(obj resource.Object, cached []byte, rev storage.Revisio
 	if r.res != r.stored {
 		var err error
 		if shown, err = r.res.Marshal(obj); err != nil {
-			return nil, r.storeError(obj.GetName(), err)
+			return nil, r.StoreError(obj.GetName(), err)
 		}
 	}
 	obj.GetObjectKind().SetGroupVersionKind(r.res.GroupVersionKind())
@@ -106,7 +106,7 @@ func (r Registry) unstoredResult(obj resource.Object, rev storage.Revision) (*Re
 	obj.GetObjectKind().SetGroupVersionKind(r.res.GroupVersionKind())
 	shown, err := r.res.Marshal(obj)
 	if err != nil {
-		return nil, r.storeError(obj.GetName(), err)
+		return nil, r.StoreError(obj.GetName(), err)
 	}
 	return &Result{Object: obj, JSON: shown, Revision: rev}, nil
 }

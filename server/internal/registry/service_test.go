@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/registry/bootstrap"
+	"github.com/levelwire/levelwire/server/internal/registry/service"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/storage"
 )
@@ -24,7 +26,7 @@ const (
 	freePorts     = 8
 )
 
-func service(name string, change ...func(*corev1.Service)) *corev1.Service {
+func newService(name string, change ...func(*corev1.Service)) *corev1.Service {
 	svc := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.ServiceSpec{
@@ -71,7 +73,7 @@ func (f *fixture) ports(t *testing.T) int {
 func TestServiceAddresses(t *testing.T) {
 	f := newFixture(t)
 	r := f.of(t, "services")
-	got := f.create(t, "services", service("a")).Object.(*corev1.Service)
+	got := f.create(t, "services", newService("a")).Object.(*corev1.Service)
 	if addr, err := netip.ParseAddr(got.Spec.ClusterIP); err != nil || !netip.MustParsePrefix("10.0.0.0/28").Contains(addr) || len(got.Spec.ClusterIPs) != 1 {
 		t.Errorf("cluster IP %q, %v", got.Spec.ClusterIP, got.Spec.ClusterIPs)
 	}
@@ -87,11 +89,11 @@ func TestServiceAddresses(t *testing.T) {
 		{"010.0.0.2", "must be a valid IP"}, {"nonsense", "must be a valid IP"},
 	}
 	for _, test := range refusals {
-		_, err := r.Create(t.Context(), "default", service("b", withIP(test.ip)), registry.WriteOptions{})
+		_, err := r.Create(t.Context(), "default", newService("b", withIP(test.ip)), registry.WriteOptions{})
 		wantStatus(t, test.ip, err, 422, metav1.StatusReasonInvalid, test.message)
 	}
-	headless := f.create(t, "services", service("headless", withIP(corev1.ClusterIPNone))).Object.(*corev1.Service)
-	external := f.create(t, "services", service("external", withType(corev1.ServiceTypeExternalName))).Object.(*corev1.Service)
+	headless := f.create(t, "services", newService("headless", withIP(corev1.ClusterIPNone))).Object.(*corev1.Service)
+	external := f.create(t, "services", newService("external", withType(corev1.ServiceTypeExternalName))).Object.(*corev1.Service)
 	if headless.Spec.ClusterIP != "None" || external.Spec.ClusterIP != "" || f.addresses(t) != 2 {
 		t.Errorf("headless %q, external %q, %d addresses claimed", headless.Spec.ClusterIP, external.Spec.ClusterIP, f.addresses(t))
 	}
@@ -101,19 +103,19 @@ func TestServiceAddresses(t *testing.T) {
 	if n := f.addresses(t); n != 1 {
 		t.Errorf("%d addresses claimed after the delete", n)
 	}
-	f.create(t, "services", service("b", withIP(got.Spec.ClusterIP)))
+	f.create(t, "services", newService("b", withIP(got.Spec.ClusterIP)))
 }
 
 func TestRefusedServicesClaimNothing(t *testing.T) {
 	f := newFixture(t)
-	f.create(t, "services", service("taken", withNodePort(30000)))
+	f.create(t, "services", newService("taken", withNodePort(30000)))
 	addresses, ports := f.addresses(t), f.ports(t)
 	refused := map[string]*corev1.Service{
-		"exists":       service("taken", withNodePort(0)),
-		"bad labels":   service("b", withNodePort(30001), func(s *corev1.Service) { s.Labels = map[string]string{"a b": ""} }),
-		"port taken":   service("b", withNodePort(30000)),
-		"port outside": service("b", withNodePort(80)),
-		"second is taken": service("b", withNodePort(30002), func(s *corev1.Service) {
+		"exists":       newService("taken", withNodePort(0)),
+		"bad labels":   newService("b", withNodePort(30001), func(s *corev1.Service) { s.Labels = map[string]string{"a b": ""} }),
+		"port taken":   newService("b", withNodePort(30000)),
+		"port outside": newService("b", withNodePort(80)),
+		"second is taken": newService("b", withNodePort(30002), func(s *corev1.Service) {
 			s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: "x", Port: 81, NodePort: 30000})
 		}),
 	}
@@ -122,7 +124,7 @@ func TestRefusedServicesClaimNothing(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := f.of(t, "services").Create(t.Context(), "default", service("dry", withNodePort(0)), registry.WriteOptions{DryRun: true}); err != nil {
+	if _, err := f.of(t, "services").Create(t.Context(), "default", newService("dry", withNodePort(0)), registry.WriteOptions{DryRun: true}); err != nil {
 		t.Error(err)
 	}
 	if f.addresses(t) != addresses || f.ports(t) != ports {
@@ -132,7 +134,7 @@ func TestRefusedServicesClaimNothing(t *testing.T) {
 
 func TestServiceTypeChangesMoveClaims(t *testing.T) {
 	f := newFixture(t)
-	created := f.create(t, "services", service("a", withNodePort(30003))).Object.(*corev1.Service)
+	created := f.create(t, "services", newService("a", withNodePort(30003))).Object.(*corev1.Service)
 	r := f.of(t, "services")
 	steps := []struct {
 		name             string
@@ -174,7 +176,7 @@ func TestServersOfOneStoreShareTheRange(t *testing.T) {
 	ips, ports := map[string]int{}, map[int32]int{}
 	for i := range freeAddresses {
 		wg.Go(func() {
-			svc := service("")
+			svc := newService("")
 			svc.GenerateName = "s-"
 			if i < freePorts {
 				svc.Spec.Type = corev1.ServiceTypeNodePort
@@ -197,7 +199,7 @@ func TestServersOfOneStoreShareTheRange(t *testing.T) {
 	if len(ips) != freeAddresses || len(ports) != freePorts {
 		t.Errorf("%d addresses and %d ports were given: %v %v", len(ips), len(ports), ips, ports)
 	}
-	_, err := a.of(t, "services").Create(t.Context(), "default", service("one-more"), registry.WriteOptions{})
+	_, err := a.of(t, "services").Create(t.Context(), "default", newService("one-more"), registry.WriteOptions{})
 	wantStatus(t, "full range", err, 500, metav1.StatusReasonInternalError, "range is full")
 }
 
@@ -214,7 +216,7 @@ func TestClaimsOfCrashedServersAreDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	make := func() error {
-		_, err := f.of(t, "services").Create(t.Context(), "default", service("a", withIP("10.0.0.5"), withNodePort(30004)), registry.WriteOptions{})
+		_, err := f.of(t, "services").Create(t.Context(), "default", newService("a", withIP("10.0.0.5"), withNodePort(30004)), registry.WriteOptions{})
 		return err
 	}
 	wantStatus(t, "a claim that may still be used", make(), 422, metav1.StatusReasonInvalid, "already allocated")
@@ -231,7 +233,7 @@ func TestBootstrapTwiceChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	endpoint := netip.MustParseAddrPort("192.0.2.1:6443")
-	if err := registry.Bootstrap(t.Context(), f.Set, f.services, endpoint); err != nil {
+	if err := bootstrap.Run(t.Context(), f.Set, f.services, endpoint); err != nil {
 		t.Fatal(err)
 	}
 	if after, err := f.store.Current(t.Context()); err != nil || after != before {
@@ -250,12 +252,12 @@ func TestBootstrapTwiceChangesNothing(t *testing.T) {
 			t.Errorf("%s: %d in the slice, %d in the endpoints, want %d", what, len(slice.Endpoints), addresses, want)
 		}
 	}
-	if err := registry.Bootstrap(t.Context(), f.Set, f.services, other); err != nil {
+	if err := bootstrap.Run(t.Context(), f.Set, f.services, other); err != nil {
 		t.Fatal(err)
 	}
 	published("two servers", 2)
 	for _, stopped := range []netip.AddrPort{endpoint, other} {
-		if err := registry.Withdraw(t.Context(), f.Set, stopped); err != nil {
+		if err := bootstrap.Withdraw(t.Context(), f.Set, stopped); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -277,10 +279,10 @@ func (f *fixture) current(t *testing.T, plural, namespace, name string) resource
 
 func TestNewServicesNeedsRoom(t *testing.T) {
 	f := newFixture(t)
-	if _, err := registry.NewServices(f.Set, registry.ServiceOptions{CIDR: netip.MustParsePrefix("10.0.0.0/31")}); err == nil {
+	if _, err := service.New(f.Set, service.Options{CIDR: netip.MustParsePrefix("10.0.0.0/31")}); err == nil {
 		t.Error("a range of two addresses was accepted")
 	}
-	services, err := registry.NewServices(f.Set, registry.ServiceOptions{})
+	services, err := service.New(f.Set, service.Options{})
 	if err != nil || services.FirstIP().String() != "10.96.0.1" {
 		t.Errorf("default range begins at %v, %v", services.FirstIP(), err)
 	}

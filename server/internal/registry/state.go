@@ -37,7 +37,7 @@ func (r Registry) read(ctx context.Context, namespace, name string, fresh bool) 
 		return missing, nil
 	}
 	if err != nil {
-		return nil, r.storeError(name, err)
+		return nil, r.StoreError(name, err)
 	}
 	return r.fromStore(ctx, &kv)
 }
@@ -69,7 +69,7 @@ func (r Registry) fromStore(ctx context.Context, kv *storage.KeyValue) (*state, 
 	}
 	json, err := r.stored.WithRevision(kv.Value, int64(kv.Modified))
 	if err != nil {
-		return nil, r.storeError(kv.Key, err)
+		return nil, r.StoreError(kv.Key, err)
 	}
 	return r.decode(ctx, json, kv.Modified, true)
 }
@@ -77,7 +77,7 @@ func (r Registry) fromStore(ctx context.Context, kv *storage.KeyValue) (*state, 
 func (r Registry) decode(ctx context.Context, json []byte, rev storage.Revision, fresh bool) (*state, error) {
 	obj, err := r.res.Decode(ctx, json)
 	if err != nil {
-		return nil, r.storeError("", err)
+		return nil, r.StoreError("", err)
 	}
 	return &state{json: json, revision: rev, object: obj, fresh: fresh}, nil
 }

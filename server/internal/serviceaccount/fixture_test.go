@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"go.uber.org/goleak"
-
 	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/registry/namespace"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin"
 	"github.com/levelwire/levelwire/storage/memory"
@@ -40,14 +40,14 @@ func newFixture(t *testing.T, change ...func(*Options)) *fixture {
 	f.set, err = registry.NewSet(registry.Config{Store: store, Resources: builtin.Table()})
 	must(t, err)
 	accounts := NewAccounts(f.set, AccountOptions{RootCA: []byte("a certificate")})
-	f.set.Admit(registry.NamespaceLifecycle(f.set), accounts.Admit)
+	f.set.Admit(namespace.Lifecycle(f.set), accounts.Admit)
 	opts := Options{Issuers: []string{issuer}, SigningKey: newKey(t), Now: func() time.Time { return f.now }}
 	for _, fn := range change {
 		fn(&opts)
 	}
 	f.Tokens, err = NewTokens(f.set, accounts, opts)
 	must(t, err)
-	must(t, f.set.EnsureNamespace(t.Context(), "ns"))
+	must(t, namespace.Ensure(t.Context(), f.set, "ns"))
 	must(t, accounts.Ensure(t.Context(), "ns"))
 	return f
 }

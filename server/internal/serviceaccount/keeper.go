@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 
-	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/registry/namespace"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 )
 
@@ -165,7 +165,7 @@ func (c cursor) read(ctx context.Context) error {
 
 func (k *Keeper) namespaceChanged(_ context.Context, event watchcache.Event) error {
 	name := event.Object.Attributes.Name
-	if event.Type == watchcache.Added || event.Type == watchcache.Deleted && registry.IsSystemNamespace(name) {
+	if event.Type == watchcache.Added || event.Type == watchcache.Deleted && namespace.IsSystem(name) {
 		k.pending[task{namespace: name}] = struct{}{}
 	}
 	return nil
@@ -234,9 +234,9 @@ func (k *Keeper) do(ctx context.Context, t task) error {
 	if t.secret != "" {
 		return k.keepSecret(ctx, t.namespace, t.secret)
 	}
-	if registry.IsSystemNamespace(t.namespace) {
+	if namespace.IsSystem(t.namespace) {
 		// One of them can be deleted, and is there again then.
-		if err := k.accounts.set.EnsureNamespace(ctx, t.namespace); err != nil {
+		if err := namespace.Ensure(ctx, k.accounts.set, t.namespace); err != nil {
 			return err
 		}
 	}

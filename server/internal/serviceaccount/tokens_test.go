@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/levelwire/levelwire/server/internal/auth"
+	"github.com/levelwire/levelwire/server/internal/registry/namespace"
 )
 
 func TestTokenStandsForItsAccount(t *testing.T) {
@@ -167,7 +168,7 @@ func TestTokenRequestsAreChecked(t *testing.T) {
 // comes.
 func TestDefaultAccountIsMadeWhenNeeded(t *testing.T) {
 	f := newFixture(t)
-	must(t, f.set.EnsureNamespace(t.Context(), "fresh"))
+	must(t, namespace.Ensure(t.Context(), f.set, "fresh"))
 	must(t, f.IssueToken(t.Context(), "fresh", DefaultName, &authenticationv1.TokenRequest{}))
 	f.accounts.makeNone = true
 	f.remove("serviceaccounts", DefaultName)

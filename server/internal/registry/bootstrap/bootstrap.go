@@ -1,4 +1,4 @@
-package registry
+package bootstrap
 
 import (
 	"context"
@@ -15,29 +15,32 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/registry/namespace"
+	"github.com/levelwire/levelwire/server/internal/registry/service"
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
-// kubernetesService is how programs in the cluster find the API.
+// kubernetesService is the Service by which programs in the cluster find the API.
 const kubernetesService = "kubernetes"
 
-// Content makes more of what every namespace has, and may be called for
-// several at the same time.
-type Content func(ctx context.Context, namespace string) error
+// NamespaceContent creates objects that every namespace has. It may be called for
+// several namespaces at the same time.
+type NamespaceContent func(ctx context.Context, namespace string) error
 
-// Bootstrap makes what every cluster has: the system's namespaces with their
-// content, the system's priority classes, the claims of the Services that are
-// there, and the Service default/kubernetes with endpoint among its endpoints.
-// It changes nothing that is there already, and several servers may do it at
-// once. It asks the store, not the caches, and so can run while they fill. What
-// does not depend on each other is made at the same time, so that a store which
-// makes writes durable together has them together.
-func Bootstrap(ctx context.Context, set *Set, services *Services, endpoint netip.AddrPort, contents ...Content) error {
+// Run creates what every cluster has: the system's namespaces with their contents,
+// the system's priority classes, the claims of the existing Services, and the
+// Service default/kubernetes with endpoint among its endpoints. It changes no
+// object that exists, and several servers may run it at once. It asks the store
+// and not the caches, so that it can run while they fill. Objects that do not
+// depend on each other are created at the same time, so that the store can make
+// them durable together.
+func Run(ctx context.Context, set *registry.Set, services *service.Allocator, endpoint netip.AddrPort, contents ...NamespaceContent) error {
 	group, ctx := errgroup.WithContext(ctx)
-	inDefault := make(chan struct{}) // closed when there is a namespace default
-	for _, name := range systemNamespaces {
+	inDefault := make(chan struct{}) // closed when the namespace default exists
+	for _, name := range namespace.System() {
 		group.Go(func() error {
-			if err := set.EnsureNamespace(ctx, name); err != nil {
+			if err := namespace.Ensure(ctx, set, name); err != nil {
 				return err
 			}
 			if name == metav1.NamespaceDefault {
@@ -49,7 +52,7 @@ func Bootstrap(ctx context.Context, set *Set, services *Services, endpoint netip
 			return nil
 		})
 	}
-	group.Go(func() error { return set.ensurePriorities(ctx) })
+	group.Go(func() error { return ensurePriorities(ctx, set) })
 	group.Go(func() error {
 		if err := services.Repair(ctx); err != nil {
 			return err
@@ -57,10 +60,10 @@ func Bootstrap(ctx context.Context, set *Set, services *Services, endpoint netip
 		select {
 		case <-inDefault:
 		case <-ctx.Done():
-			return nil // another part has failed
+			return nil // another goroutine has failed
 		}
-		group.Go(func() error { return set.publish(ctx, endpoint, true) })
-		if err := set.ensure(ctx, "services", metav1.NamespaceDefault, apiService(services.FirstIP(), endpoint.Port())); err != nil {
+		group.Go(func() error { return publish(ctx, set, endpoint, true) })
+		if err := ensureService(ctx, set, apiService(services.FirstIP(), endpoint.Port())); err != nil {
 			return fmt.Errorf("create service default/kubernetes: %w", err)
 		}
 		return nil
@@ -68,18 +71,8 @@ func Bootstrap(ctx context.Context, set *Set, services *Services, endpoint netip
 	return group.Wait()
 }
 
-// IsSystemNamespace says whether a namespace is one that every cluster has.
-func IsSystemNamespace(name string) bool { return slices.Contains(systemNamespaces, name) }
-
-// EnsureNamespace makes a namespace that does not exist.
-func (s *Set) EnsureNamespace(ctx context.Context, name string) error {
-	if err := s.ensure(ctx, "namespaces", "", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
-		return fmt.Errorf("create namespace %s: %w", name, err)
-	}
-	return nil
-}
-
-// systemPriorities are the classes of what a cluster cannot do without.
+// systemPriorities are the priority classes of pods that a cluster cannot do
+// without.
 var systemPriorities = []*schedulingv1.PriorityClass{
 	{
 		ObjectMeta:  metav1.ObjectMeta{Name: "system-node-critical"},
@@ -93,8 +86,8 @@ var systemPriorities = []*schedulingv1.PriorityClass{
 	},
 }
 
-func (s *Set) ensurePriorities(ctx context.Context) error {
-	classes, ok := s.Lookup(schedulingv1.GroupName, "v1", "priorityclasses")
+func ensurePriorities(ctx context.Context, set *registry.Set) error {
+	classes, ok := set.Lookup(schedulingv1.GroupName, "v1", "priorityclasses")
 	if !ok {
 		return nil
 	}
@@ -112,30 +105,16 @@ func (s *Set) ensurePriorities(ctx context.Context) error {
 
 // Withdraw takes endpoint out of the endpoints of default/kubernetes: the
 // server there is about to stop.
-func Withdraw(ctx context.Context, set *Set, endpoint netip.AddrPort) error {
-	return set.publish(ctx, endpoint, false)
+func Withdraw(ctx context.Context, set *registry.Set, endpoint netip.AddrPort) error {
+	return publish(ctx, set, endpoint, false)
 }
 
-func (s *Set) ensure(ctx context.Context, plural, namespace string, obj resource.Object) error {
-	r, ok := s.Lookup("", "v1", plural)
+func ensureService(ctx context.Context, set *registry.Set, svc *corev1.Service) error {
+	services, ok := set.Lookup("", "v1", "services")
 	if !ok {
 		return nil
 	}
-	return r.Ensure(ctx, namespace, obj)
-}
-
-// Ensure makes an object unless there is one of its name, whatever that is
-// like.
-func (r Registry) Ensure(ctx context.Context, namespace string, obj resource.Object) error {
-	cur, err := r.read(ctx, namespace, obj.GetName(), false)
-	if err != nil || cur.object != nil {
-		return err
-	}
-	_, err = r.Create(ctx, namespace, obj, ServerWrites)
-	if apierrors.IsAlreadyExists(err) {
-		return nil
-	}
-	return err
+	return services.Ensure(ctx, metav1.NamespaceDefault, svc)
 }
 
 func apiService(ip netip.Addr, port uint16) *corev1.Service {
@@ -154,18 +133,18 @@ func apiService(ip netip.Addr, port uint16) *corev1.Service {
 	}
 }
 
-// publish adds endpoint to the Endpoints and the EndpointSlice of the Service,
-// or takes it out.
-func (s *Set) publish(ctx context.Context, endpoint netip.AddrPort, present bool) error {
-	if r, ok := s.Lookup("", "v1", "endpoints"); ok {
-		if err := r.publish(ctx, newEndpoints(endpoint.Port()), present, func(obj resource.Object) {
+// publish adds endpoint to the Endpoints and the EndpointSlice of the Service, or
+// takes it out.
+func publish(ctx context.Context, set *registry.Set, endpoint netip.AddrPort, present bool) error {
+	if r, ok := set.Lookup("", "v1", "endpoints"); ok {
+		if err := publishIn(ctx, r, newEndpoints(endpoint.Port()), present, func(obj resource.Object) {
 			publishEndpoints(obj, endpoint, present)
 		}); err != nil {
 			return fmt.Errorf("publish %s in endpoints default/kubernetes: %w", endpoint, err)
 		}
 	}
-	if r, ok := s.Lookup("discovery.k8s.io", "v1", "endpointslices"); ok {
-		if err := r.publish(ctx, newSlice(endpoint), present, func(obj resource.Object) {
+	if r, ok := set.Lookup("discovery.k8s.io", "v1", "endpointslices"); ok {
+		if err := publishIn(ctx, r, newSlice(endpoint), present, func(obj resource.Object) {
 			publishSlice(obj, endpoint, present)
 		}); err != nil {
 			return fmt.Errorf("publish %s in endpointslice default/kubernetes: %w", endpoint, err)
@@ -174,7 +153,7 @@ func (s *Set) publish(ctx context.Context, endpoint netip.AddrPort, present bool
 	return nil
 }
 
-func (r Registry) publish(ctx context.Context, empty resource.Object, create bool, change func(resource.Object)) error {
+func publishIn(ctx context.Context, r registry.Registry, empty resource.Object, create bool, change func(resource.Object)) error {
 	_, err := r.Update(ctx, metav1.NamespaceDefault, kubernetesService, func(current resource.Object) (resource.Object, error) {
 		if current == nil {
 			current = empty
@@ -182,18 +161,17 @@ func (r Registry) publish(ctx context.Context, empty resource.Object, create boo
 		obj := current.DeepCopyObject().(resource.Object)
 		change(obj)
 		return obj, nil
-	}, UpdateOptions{WriteOptions: ServerWrites, MayCreate: create, Unconditional: true})
+	}, registry.UpdateOptions{WriteOptions: registry.ServerWrites, MayCreate: create, Unconditional: true})
 	if apierrors.IsNotFound(err) && !create {
 		return nil
 	}
 	if apierrors.IsAlreadyExists(err) {
-		return r.publish(ctx, empty, false, change)
+		return publishIn(ctx, r, empty, false, change)
 	}
 	return err
 }
 
-// newEndpoints makes the older form, which clients from before EndpointSlices
-// read.
+// newEndpoints makes Endpoints, which clients older than EndpointSlices read.
 func newEndpoints(port uint16) *corev1.Endpoints {
 	return &corev1.Endpoints{
 		ObjectMeta: metav1.ObjectMeta{Name: kubernetesService, Namespace: metav1.NamespaceDefault, Labels: map[string]string{

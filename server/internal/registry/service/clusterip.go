@@ -1,4 +1,4 @@
-package registry
+package service
 
 import (
 	"context"
@@ -15,11 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
-// randomTries is how often a free address or port is guessed before the range
-// is searched from an arbitrary place on.
+// randomTries is how many random addresses or ports are tried before the range is
+// searched from a random one on.
 const randomTries = 32
 
 // searchLimit bounds that search.
@@ -58,7 +59,7 @@ func (a *allocation) allocateIPs(ctx context.Context) error {
 	return nil
 }
 
-// setFamily says what the address says: one family, the range's.
+// setFamily sets the IP family of the Service to that of the range.
 func (a *allocation) setFamily(ip string) {
 	family := corev1.IPv4Protocol
 	if addr, err := netip.ParseAddr(ip); err == nil && addr.Is6() {
@@ -78,9 +79,9 @@ func (a *allocation) claimNamedIP(ctx context.Context, ip string) error {
 	if err != nil || addr.String() != ip {
 		return a.invalid(field.Invalid(clusterIPsAt.Index(0), ip, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"))
 	}
-	if !a.assignable(addr) {
+	if !a.allocator.assignable(addr) {
 		return a.invalid(field.Invalid(clusterIPsAt, []string{ip},
-			fmt.Sprintf("failed to allocate IP %s: the provided IP is not in the valid range. The range of valid IPs is %s", ip, a.opts.CIDR)))
+			fmt.Sprintf("failed to allocate IP %s: the provided IP is not in the valid range. The range of valid IPs is %s", ip, a.allocator.opts.CIDR)))
 	}
 	err = a.claimIP(ctx, addr)
 	if errors.Is(err, errClaimed) {
@@ -91,30 +92,30 @@ func (a *allocation) claimNamedIP(ctx context.Context, ip string) error {
 
 // assignable excludes the network's own address and, for IPv4, the broadcast
 // address.
-func (s *Services) assignable(addr netip.Addr) bool {
+func (s *Allocator) assignable(addr netip.Addr) bool {
 	if !s.opts.CIDR.Contains(addr) || addr == s.opts.CIDR.Addr() {
 		return false
 	}
 	return addr.Is6() || s.opts.CIDR.Contains(addr.Next())
 }
 
-// claimFreeIP guesses, because in a range that is not nearly full a guess is
-// right, and then searches. The first address is left to default/kubernetes.
+// claimFreeIP tries random addresses first: in a range that is not nearly full,
+// most are free. Then it searches. The first address is for default/kubernetes.
 func (a *allocation) claimFreeIP(ctx context.Context) (string, error) {
 	for range randomTries {
-		if addr := a.randomIP(); a.assignable(addr) && addr != a.FirstIP() {
+		if addr := a.allocator.randomIP(); a.allocator.assignable(addr) && addr != a.allocator.FirstIP() {
 			err := a.claimIP(ctx, addr)
 			if !errors.Is(err, errClaimed) {
 				return addr.String(), err
 			}
 		}
 	}
-	addr := a.randomIP()
+	addr := a.allocator.randomIP()
 	for range searchLimit {
-		if addr = addr.Next(); !a.opts.CIDR.Contains(addr) {
-			addr = a.FirstIP()
+		if addr = addr.Next(); !a.allocator.opts.CIDR.Contains(addr) {
+			addr = a.allocator.FirstIP()
 		}
-		if !a.assignable(addr) || addr == a.FirstIP() {
+		if !a.allocator.assignable(addr) || addr == a.allocator.FirstIP() {
 			continue
 		}
 		if err := a.claimIP(ctx, addr); !errors.Is(err, errClaimed) {
@@ -124,8 +125,8 @@ func (a *allocation) claimFreeIP(ctx context.Context) (string, error) {
 	return "", apierrors.NewInternalError(fmt.Errorf("failed to allocate a serviceIP: %w", errRangeFull))
 }
 
-// randomIP returns any address of the range, of the first 2^63 if it is larger.
-func (s *Services) randomIP() netip.Addr {
+// randomIP returns a random address of the range, of its first 2^63 at most.
+func (s *Allocator) randomIP() netip.Addr {
 	host := min(s.opts.CIDR.Addr().BitLen()-s.opts.CIDR.Bits(), 63)
 	offset := rand.Uint64N(1 << host)
 	bytes := s.opts.CIDR.Addr().AsSlice()
@@ -139,14 +140,14 @@ func (s *Services) randomIP() netip.Addr {
 
 // claimIP creates the IPAddress, or fails with errClaimed.
 func (a *allocation) claimIP(ctx context.Context, addr netip.Addr) error {
-	addresses, ok := a.set.Lookup("networking.k8s.io", "v1", "ipaddresses")
+	addresses, ok := a.allocator.set.Lookup("networking.k8s.io", "v1", "ipaddresses")
 	if !ok {
 		return apierrors.NewInternalError(errors.New("ipaddresses.networking.k8s.io is no longer served"))
 	}
 	for attempt := 0; ; attempt++ {
-		created, err := addresses.Create(ctx, "", newIPAddress(addr, a.owner()), WriteOptions{DryRun: a.q.DryRun, FieldManager: ServerManager})
+		created, err := addresses.Create(ctx, "", newIPAddress(addr, a.owner()), registry.WriteOptions{DryRun: a.q.DryRun, FieldManager: registry.ServerManager})
 		if err == nil {
-			a.claimed(releaseIP(addresses, created.Object))
+			a.releaseIfRefused(releaseIP(addresses, created.Object))
 			return nil
 		}
 		if !apierrors.IsAlreadyExists(err) {
@@ -155,7 +156,7 @@ func (a *allocation) claimIP(ctx context.Context, addr netip.Addr) error {
 		if attempt > 0 || a.q.DryRun {
 			return errClaimed
 		}
-		dropped, err := a.dropStaleIP(ctx, addresses, addr.String())
+		dropped, err := a.allocator.dropStaleIP(ctx, addresses, addr.String())
 		if err != nil {
 			return err
 		}
@@ -181,15 +182,15 @@ func newIPAddress(addr netip.Addr, owner types.NamespacedName) *networkingv1.IPA
 	}
 }
 
-// dropStaleIP removes an IPAddress whose Service does not exist or does not
-// have it, if it is old enough that no request can still be about to write
-// that Service.
-func (s *Services) dropStaleIP(ctx context.Context, addresses Registry, ip string) (bool, error) {
-	cur, err := addresses.read(ctx, "", ip, true)
-	if err != nil || cur.object == nil {
-		return err == nil, err
+// dropStaleIP removes an IPAddress whose Service does not exist or does not have
+// the address, if it is so old that no request can still be about to write that
+// Service.
+func (s *Allocator) dropStaleIP(ctx context.Context, addresses registry.Registry, ip string) (bool, error) {
+	obj, err := addresses.GetFromStore(ctx, "", ip)
+	if err != nil {
+		return apierrors.IsNotFound(err), notFoundIsNil(err)
 	}
-	address, ok := cur.object.(*networkingv1.IPAddress)
+	address, ok := obj.(*networkingv1.IPAddress)
 	if !ok || s.set.Now().Sub(address.CreationTimestamp.Time) < claimGrace {
 		return false, nil
 	}
@@ -204,22 +205,30 @@ func (s *Services) dropStaleIP(ctx context.Context, addresses Registry, ip strin
 	return true, deleteIP(ctx, addresses, address)
 }
 
+// notFoundIsNil returns err unless it says that an object does not exist.
+func notFoundIsNil(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
 // holds asks the store whether a Service exists and holds something.
-func (s *Services) holds(ctx context.Context, name types.NamespacedName, what func(claims) bool) (bool, error) {
+func (s *Allocator) holds(ctx context.Context, name types.NamespacedName, what func(claims) bool) (bool, error) {
 	services, ok := s.set.Lookup("", "v1", "services")
 	if !ok {
 		return true, nil
 	}
-	cur, err := services.read(ctx, name.Namespace, name.Name, true)
+	obj, err := services.GetFromStore(ctx, name.Namespace, name.Name)
 	if err != nil {
-		return true, err
+		return !apierrors.IsNotFound(err), notFoundIsNil(err)
 	}
-	svc, ok := cur.object.(*corev1.Service)
+	svc, ok := obj.(*corev1.Service)
 	return ok && what(claimsOf(svc)), nil
 }
 
 // deleteIP removes this IPAddress, not another of its name.
-func deleteIP(ctx context.Context, addresses Registry, address resource.Object) error {
+func deleteIP(ctx context.Context, addresses registry.Registry, address resource.Object) error {
 	uid := address.GetUID()
 	_, err := addresses.Delete(ctx, "", address.GetName(), &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
@@ -229,27 +238,27 @@ func deleteIP(ctx context.Context, addresses Registry, address resource.Object) 
 }
 
 // releaseIP removes an IPAddress. One that cannot be removed now is dropped when
-// somebody needs it.
-func releaseIP(addresses Registry, address resource.Object) release {
+// another Service needs it.
+func releaseIP(addresses registry.Registry, address resource.Object) release {
 	return func(ctx context.Context) { _ = deleteIP(ctx, addresses, address) }
 }
 
-// claimOfIP finds the IPAddress if it is the owner's.
-func (s *Services) claimOfIP(ctx context.Context, ip string, owner types.NamespacedName) (release, error) {
+// claimOfIP returns the release of the IPAddress, if that is the owner's.
+func (s *Allocator) claimOfIP(ctx context.Context, ip string, owner types.NamespacedName) (release, error) {
 	addresses, ok := s.set.Lookup("networking.k8s.io", "v1", "ipaddresses")
 	if !ok {
-		return nothing, nil
+		return releaseNothing, nil
 	}
-	cur, err := addresses.read(ctx, "", ip, true)
-	if err != nil {
+	obj, err := addresses.GetFromStore(ctx, "", ip)
+	if notFoundIsNil(err) != nil {
 		return nil, err
 	}
-	address, ok := cur.object.(*networkingv1.IPAddress)
+	address, ok := obj.(*networkingv1.IPAddress)
 	if !ok {
-		return nothing, nil
+		return releaseNothing, nil
 	}
 	if ref := address.Spec.ParentRef; ref == nil || ref.Namespace != owner.Namespace || ref.Name != owner.Name {
-		return nothing, nil
+		return releaseNothing, nil
 	}
 	return releaseIP(addresses, address), nil
 }

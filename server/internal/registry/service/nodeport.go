@@ -1,4 +1,4 @@
-package registry
+package service
 
 import (
 	"context"
@@ -17,13 +17,13 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// nodePortPrefix is where claims of node ports are, one key for each. They
-// are no API objects.
+// nodePortPrefix is the prefix of the keys that claim node ports, one for each
+// port. They are not API objects.
 const nodePortPrefix = "/registry/ranges/levelwire.io/nodeports/"
 
 var errPortClaimed = errors.New("provided port is already allocated")
 
-// portClaim is the record of one node port.
+// portClaim is the value that claims one node port.
 type portClaim struct {
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
@@ -59,7 +59,8 @@ func (a *allocation) allocatePorts(ctx context.Context) error {
 	return nil
 }
 
-// allocatePort claims *port, or sets it to a free one that it has claimed.
+// allocatePort claims *port, or if that is 0 sets it to a free port and claims
+// that.
 func (a *allocation) allocatePort(ctx context.Context, port *int32, at *field.Path) error {
 	switch {
 	case *port == 0:
@@ -68,9 +69,9 @@ func (a *allocation) allocatePort(ctx context.Context, port *int32, at *field.Pa
 		return err
 	case slices.Contains(a.had.ports, *port):
 		return nil
-	case *port < a.opts.FirstNodePort || *port > a.opts.LastNodePort:
+	case *port < a.allocator.opts.FirstNodePort || *port > a.allocator.opts.LastNodePort:
 		return a.invalid(field.Invalid(at, *port, fmt.Sprintf(
-			"provided port is not in the valid range. The range of valid ports is %d-%d", a.opts.FirstNodePort, a.opts.LastNodePort)))
+			"provided port is not in the valid range. The range of valid ports is %d-%d", a.allocator.opts.FirstNodePort, a.allocator.opts.LastNodePort)))
 	}
 	err := a.claimPort(ctx, *port)
 	if errors.Is(err, errPortClaimed) {
@@ -80,16 +81,16 @@ func (a *allocation) allocatePort(ctx context.Context, port *int32, at *field.Pa
 }
 
 func (a *allocation) claimFreePort(ctx context.Context) (int32, error) {
-	size := a.opts.LastNodePort - a.opts.FirstNodePort + 1
+	size := a.allocator.opts.LastNodePort - a.allocator.opts.FirstNodePort + 1
 	for range randomTries {
-		port := a.opts.FirstNodePort + rand.Int32N(size)
+		port := a.allocator.opts.FirstNodePort + rand.Int32N(size)
 		if err := a.claimPort(ctx, port); !errors.Is(err, errPortClaimed) {
 			return port, err
 		}
 	}
 	start := rand.Int32N(size)
 	for i := range size {
-		port := a.opts.FirstNodePort + (start+i)%size
+		port := a.allocator.opts.FirstNodePort + (start+i)%size
 		if err := a.claimPort(ctx, port); !errors.Is(err, errPortClaimed) {
 			return port, err
 		}
@@ -97,9 +98,9 @@ func (a *allocation) claimFreePort(ctx context.Context) (int32, error) {
 	return 0, apierrors.NewInternalError(fmt.Errorf("failed to allocate a nodePort: %w", errRangeFull))
 }
 
-// claimPort creates the record, or fails with errPortClaimed.
+// claimPort creates the claim, or fails with errPortClaimed.
 func (a *allocation) claimPort(ctx context.Context, port int32) error {
-	store := a.set.config.Store
+	store := a.allocator.set.Store()
 	if a.q.DryRun {
 		_, err := store.Get(ctx, portKey(port), 0)
 		switch {
@@ -111,14 +112,14 @@ func (a *allocation) claimPort(ctx context.Context, port int32) error {
 		return apierrors.NewServiceUnavailable(err.Error())
 	}
 	owner := a.owner()
-	value, err := json.Marshal(portClaim{Namespace: owner.Namespace, Name: owner.Name, Claimed: a.set.Now().Time})
+	value, err := json.Marshal(portClaim{Namespace: owner.Namespace, Name: owner.Name, Claimed: a.allocator.set.Now().Time})
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
 	for attempt := 0; ; attempt++ {
 		rev, err := store.Create(ctx, portKey(port), value, 0)
 		if err == nil {
-			a.claimed(a.releasePort(port, rev))
+			a.releaseIfRefused(a.allocator.releasePort(port, rev))
 			return nil
 		}
 		var conflict *storage.ConflictError
@@ -128,7 +129,7 @@ func (a *allocation) claimPort(ctx context.Context, port int32) error {
 		if attempt > 0 || conflict.Current == nil {
 			return errPortClaimed
 		}
-		dropped, err := a.dropStalePort(ctx, port, conflict.Current)
+		dropped, err := a.allocator.dropStalePort(ctx, port, conflict.Current)
 		if err != nil {
 			return err
 		}
@@ -139,7 +140,7 @@ func (a *allocation) claimPort(ctx context.Context, port int32) error {
 }
 
 // dropStalePort is dropStaleIP for a port.
-func (s *Services) dropStalePort(ctx context.Context, port int32, kv *storage.KeyValue) (bool, error) {
+func (s *Allocator) dropStalePort(ctx context.Context, port int32, kv *storage.KeyValue) (bool, error) {
 	var claim portClaim
 	if err := json.Unmarshal(kv.Value, &claim); err == nil {
 		if s.set.Now().Sub(claim.Claimed) < claimGrace {
@@ -150,28 +151,28 @@ func (s *Services) dropStalePort(ctx context.Context, port int32, kv *storage.Ke
 			return false, err
 		}
 	}
-	_, err := s.set.config.Store.Delete(ctx, kv.Key, kv.Modified)
+	_, err := s.set.Store().Delete(ctx, kv.Key, kv.Modified)
 	return err == nil, nil
 }
 
-// releasePort removes the record of a port as it was written at a revision. One
-// that cannot be removed now is dropped when somebody needs it.
-func (s *Services) releasePort(port int32, rev storage.Revision) release {
-	return func(ctx context.Context) { _, _ = s.set.config.Store.Delete(ctx, portKey(port), rev) }
+// releasePort removes the claim of a port that was written at a revision. One
+// that cannot be removed now is dropped when another Service needs it.
+func (s *Allocator) releasePort(port int32, rev storage.Revision) release {
+	return func(ctx context.Context) { _, _ = s.set.Store().Delete(ctx, portKey(port), rev) }
 }
 
-// claimOfPort finds the record of a port if it is the owner's.
-func (s *Services) claimOfPort(ctx context.Context, port int32, owner types.NamespacedName) (release, error) {
-	kv, err := s.set.config.Store.Get(ctx, portKey(port), 0)
+// claimOfPort returns the release of the claim of a port, if that is the owner's.
+func (s *Allocator) claimOfPort(ctx context.Context, port int32, owner types.NamespacedName) (release, error) {
+	kv, err := s.set.Store().Get(ctx, portKey(port), 0)
 	if errors.Is(err, storage.ErrNotFound) {
-		return nothing, nil
+		return releaseNothing, nil
 	}
 	if err != nil {
 		return nil, apierrors.NewServiceUnavailable(err.Error())
 	}
 	var claim portClaim
 	if err := json.Unmarshal(kv.Value, &claim); err != nil || claim.owner() != owner {
-		return nothing, nil
+		return releaseNothing, nil
 	}
 	return s.releasePort(port, kv.Modified), nil
 }

@@ -1,4 +1,4 @@
-package registry
+package service
 
 import (
 	"context"
@@ -15,22 +15,25 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/levelwire/levelwire/server/internal/registry"
 )
 
-// ServiceOptions say what Services are given. The zero value is Kubernetes'
-// default.
-type ServiceOptions struct {
-	// CIDR is where cluster IPs come from. Default 10.96.0.0/16. Its first
+// Options say which addresses and ports Services get. The zero value is
+// Kubernetes' default.
+type Options struct {
+	// CIDR is the range of cluster IPs. Default 10.96.0.0/16. Its first
 	// address is the Service default/kubernetes'.
 	CIDR netip.Prefix
 	// FirstNodePort and LastNodePort bound the node ports. Default 30000 to
 	// 32767.
 	FirstNodePort, LastNodePort int32
-	// Logger hears what Repair has done and could not do. Default: nobody does.
+	// Logger gets the claims that Repair has made and those it could not make.
+	// Default: nothing is logged.
 	Logger *slog.Logger
 }
 
-func (o *ServiceOptions) setDefaults() {
+func (o *Options) setDefaults() {
 	if !o.CIDR.IsValid() {
 		o.CIDR = netip.MustParsePrefix("10.96.0.0/16")
 	}
@@ -46,27 +49,27 @@ func (o *ServiceOptions) setDefaults() {
 	}
 }
 
-// claimGrace is how old a claim must be before it can be taken for one whose
-// Service was never written: longer than any request.
+// claimGrace is how old a claim must be before it can count as one whose Service
+// was never written: longer than any request.
 const claimGrace = 2 * time.Minute
 
-// Services gives each Service its cluster IP and its node ports. They are
+// Allocator gives each Service its cluster IP and its node ports. They are
 // unique over all servers of one store, because each is claimed by creating a
 // key: an IPAddress object for an IP, as Kubernetes does since 1.33, a small
-// record for a port. A claim comes before the write that needs it and is given
+// record for a port. A claim comes before the write that needs it, and is given
 // back when that is refused, or once the Service no longer has it. A claim that
-// a crash left behind is found and dropped when somebody needs it; one that is
-// missing is made by Repair.
-type Services struct {
-	set      *Set
-	opts     ServiceOptions
+// a crash has left behind is found and dropped when another Service needs it;
+// Repair makes missing claims.
+type Allocator struct {
+	set      *registry.Set
+	opts     Options
 	once     sync.Once
 	repaired chan struct{} // closed by once
 }
 
-// NewServices returns the allocator. Its Admit is to be among the Set's hooks,
-// and lets no Service be written before Repair has succeeded.
-func NewServices(set *Set, opts ServiceOptions) (*Services, error) {
+// New returns the allocator. Its Admit must be among the Set's hooks, and lets no
+// Service be written before Repair has succeeded.
+func New(set *registry.Set, opts Options) (*Allocator, error) {
 	opts.setDefaults()
 	if bits := opts.CIDR.Addr().BitLen() - opts.CIDR.Bits(); bits < 2 {
 		return nil, fmt.Errorf("service CIDR %s has no room for services: use a prefix of at most %d bits",
@@ -75,21 +78,21 @@ func NewServices(set *Set, opts ServiceOptions) (*Services, error) {
 	if _, ok := set.Lookup("networking.k8s.io", "v1", "ipaddresses"); !ok {
 		return nil, errors.New("services need the resource ipaddresses.networking.k8s.io: add it to the table")
 	}
-	return &Services{set: set, opts: opts, repaired: make(chan struct{})}, nil
+	return &Allocator{set: set, opts: opts, repaired: make(chan struct{})}, nil
 }
 
 // FirstIP is the cluster IP of the Service default/kubernetes.
-func (s *Services) FirstIP() netip.Addr { return s.opts.CIDR.Addr().Next() }
+func (s *Allocator) FirstIP() netip.Addr { return s.opts.CIDR.Addr().Next() }
 
-// Admit is the Admission that allocates.
-func (s *Services) Admit(ctx context.Context, q *Request) error {
+// Admit is the registry.Admission that allocates.
+func (s *Allocator) Admit(ctx context.Context, q *registry.Request) error {
 	if q.Resource.GroupResource() != (schema.GroupResource{Resource: "services"}) || q.Subresource != "" {
 		return nil
 	}
 	old, _ := q.Old.(*corev1.Service)
-	if q.Operation == Remove {
-		// A removal is not refused. Claims that cannot be found now are dropped
-		// when somebody needs them.
+	if q.Operation == registry.Remove {
+		// A removal cannot be refused. Claims that are not found now are dropped
+		// when another Service needs them.
 		_ = s.releaseFinally(ctx, q, claimsOf(old))
 		return nil
 	}
@@ -103,21 +106,21 @@ func (s *Services) Admit(ctx context.Context, q *Request) error {
 	if old != nil {
 		keepAllocated(svc, old)
 	}
-	a := &allocation{Services: s, q: q, svc: svc, had: claimsOf(old)}
+	a := &allocation{allocator: s, q: q, svc: svc, had: claimsOf(old)}
 	if err := a.allocate(ctx); err != nil {
 		return err
 	}
 	return s.releaseFinally(ctx, q, a.had.without(claimsOf(svc)))
 }
 
-// release gives one claim back, as long as it is the one that was meant: by then
-// the Service may have claimed the same again.
+// release gives one claim back, unless it has been replaced: by then the Service
+// may have claimed the same again.
 type release func(ctx context.Context)
 
-// releaseFinally gives what the Service of q has claimed back once it is written
-// that it no longer needs it. Which claims those are is found now, while nobody
-// else can have made others in their place.
-func (s *Services) releaseFinally(ctx context.Context, q *Request, c claims) error {
+// releaseFinally gives claims of the Service of q back once a write has committed
+// that does not need them. It finds the claims now, while no other Service can
+// have claimed the same.
+func (s *Allocator) releaseFinally(ctx context.Context, q *registry.Request, c claims) error {
 	if q.DryRun {
 		return nil
 	}
@@ -137,8 +140,8 @@ func (s *Services) releaseFinally(ctx context.Context, q *Request, c claims) err
 		}
 		found = append(found, give)
 	}
-	q.Finally(func(ctx context.Context, outcome Outcome) {
-		if outcome != Committed {
+	q.Finally(func(ctx context.Context, outcome registry.Outcome) {
+		if outcome != registry.Committed {
 			return
 		}
 		for _, give := range found {
@@ -148,10 +151,10 @@ func (s *Services) releaseFinally(ctx context.Context, q *Request, c claims) err
 	return nil
 }
 
-// nothing is the release of a claim that is not there.
-func nothing(context.Context) {}
+// releaseNothing is the release of a claim that does not exist.
+func releaseNothing(context.Context) {}
 
-// claims is what a Service holds.
+// claims are the addresses and ports that a Service holds.
 type claims struct {
 	ips   []string
 	ports []int32
@@ -232,8 +235,9 @@ func takesHealthPort(svc *corev1.Service) bool {
 		svc.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }
 
-// keepAllocated fills what a client left out of an update, or kept although the
-// type no longer has it, as those who replace a manifest do.
+// keepAllocated fills in what a client has left out of an update, and clears what
+// it has kept although the new type does not have it: clients that replace a
+// manifest do both.
 func keepAllocated(svc, old *corev1.Service) {
 	switch {
 	case !takesIP(svc) && takesIP(old):
@@ -276,12 +280,12 @@ func usesPort(svc *corev1.Service, nodePort int32) bool {
 	return slices.ContainsFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return p.NodePort == nodePort })
 }
 
-// allocation is what one write of a Service claims.
+// allocation makes the claims for one write of a Service.
 type allocation struct {
-	*Services
-	q   *Request
-	svc *corev1.Service
-	had claims
+	allocator *Allocator
+	q         *registry.Request
+	svc       *corev1.Service
+	had       claims // before the write
 }
 
 func (a *allocation) owner() types.NamespacedName {
@@ -305,13 +309,13 @@ func (a *allocation) allocate(ctx context.Context) error {
 	return nil
 }
 
-// claimed makes a claim be given back if the write is refused.
-func (a *allocation) claimed(give release) {
+// releaseIfRefused gives a claim back if the write is refused.
+func (a *allocation) releaseIfRefused(give release) {
 	if a.q.DryRun {
 		return
 	}
-	a.q.Finally(func(ctx context.Context, outcome Outcome) {
-		if outcome == Refused {
+	a.q.Finally(func(ctx context.Context, outcome registry.Outcome) {
+		if outcome == registry.Refused {
 			give(ctx)
 		}
 	})

@@ -1,4 +1,4 @@
-package registry
+package admission
 
 import (
 	"context"
@@ -6,22 +6,26 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 
 	"github.com/levelwire/levelwire/server/internal/auth"
+	"github.com/levelwire/levelwire/server/internal/registry"
 )
 
-// RequestedBy is the [Admission] that writes into a CertificateSigningRequest
-// who asks for the certificate, whatever the client says about that: a signer
-// relies on it. Requests that were decided get the times that the decision
-// lacks.
-func (s *Set) RequestedBy(ctx context.Context, q *Request) error {
+// CertificateRequester returns the hook that writes the requesting user into a
+// CertificateSigningRequest, whatever the client has put there: a signer relies
+// on it. It also sets the times that the conditions of a decision lack.
+func CertificateRequester(set *registry.Set) registry.Admission {
+	return func(ctx context.Context, q *registry.Request) error { return setRequester(ctx, set, q) }
+}
+
+func setRequester(ctx context.Context, set *registry.Set, q *registry.Request) error {
 	request, ok := q.Object.(*certificatesv1.CertificateSigningRequest)
 	if !ok {
 		return nil
 	}
 	switch {
-	case q.Operation == Create:
+	case q.Operation == registry.Create:
 		user, known := auth.UserFrom(ctx)
 		if !known {
-			return nil // a program in this process, which says itself for whom
+			return nil // a part of this server, which has set the user itself
 		}
 		spec := &request.Spec
 		spec.Username, spec.UID, spec.Groups, spec.Extra = user.Name, user.UID, append([]string(nil), user.Groups...), nil
@@ -35,10 +39,10 @@ func (s *Set) RequestedBy(ctx context.Context, q *Request) error {
 		for i := range request.Status.Conditions {
 			c := &request.Status.Conditions[i]
 			if c.LastUpdateTime.IsZero() {
-				c.LastUpdateTime = s.Now()
+				c.LastUpdateTime = set.Now()
 			}
 			if c.LastTransitionTime.IsZero() {
-				c.LastTransitionTime = s.Now()
+				c.LastTransitionTime = set.Now()
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package registry
+package pod
 
 import (
 	"context"
@@ -6,25 +6,27 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/status"
 )
 
-var bindingEndpoint = Endpoint{Subresource: "binding", Scope: ScopeBinding, Ownership: OwnershipKept}
+var bindingEndpoint = registry.Endpoint{Subresource: "binding", Scope: registry.ScopeBinding, Ownership: registry.OwnershipKept}
 
-// Bind assigns a pod to the node that the binding names. A pod is assigned
-// once: it is a Conflict if it is, or if it is being deleted.
-func (r Registry) Bind(ctx context.Context, namespace, name string, binding *corev1.Binding, opts WriteOptions) (*Result, error) {
+// Bind assigns a pod to the node that the binding names. It is a Conflict if the
+// pod is assigned already or is being deleted.
+func Bind(ctx context.Context, pods registry.Registry, namespace, name string, binding *corev1.Binding, opts registry.WriteOptions) (*registry.Result, error) {
 	if err := checkBinding(namespace, name, binding); err != nil {
 		return nil, err
 	}
 	updater := func(current resource.Object) (resource.Object, error) {
 		pod, ok := current.(*corev1.Pod)
 		if !ok {
-			return nil, status.BadRequest("%s cannot be bound", r.res.GroupResource())
+			return nil, status.BadRequest("%s cannot be bound", pods.Resource().GroupResource())
 		}
 		if err := bindable(pod); err != nil {
 			return nil, apierrors.NewConflict(schema.GroupResource{Resource: "pods/binding"}, name, err)
@@ -38,10 +40,10 @@ func (r Registry) Bind(ctx context.Context, namespace, name string, binding *cor
 			}
 			bound.Annotations[key] = value
 		}
-		r.markScheduled(bound)
+		markScheduled(bound, pods.Set().Now())
 		return bound, nil
 	}
-	return r.UpdateThrough(ctx, bindingEndpoint, namespace, name, updater, UpdateOptions{WriteOptions: opts, Unconditional: true})
+	return pods.UpdateThrough(ctx, bindingEndpoint, namespace, name, updater, registry.UpdateOptions{WriteOptions: opts, Unconditional: true})
 }
 
 func checkBinding(namespace, name string, binding *corev1.Binding) error {
@@ -78,9 +80,9 @@ func bindable(pod *corev1.Pod) error {
 }
 
 // markScheduled sets the condition PodScheduled.
-func (r Registry) markScheduled(pod *corev1.Pod) {
+func markScheduled(pod *corev1.Pod, now metav1.Time) {
 	scheduled := corev1.PodCondition{
-		Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: r.set.Now(),
+		Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: now,
 		ObservedGeneration: pod.Generation,
 	}
 	for i := range pod.Status.Conditions {

@@ -1,4 +1,4 @@
-package registry
+package service
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/storage"
 )
@@ -21,15 +22,15 @@ import (
 // repairPage is how many keys the repair reads at a time.
 const repairPage = 500
 
-// Repair claims the addresses and ports of the range that Services hold and
-// nobody has claimed, as after data was restored that another server wrote. No
-// Service is given an address or a port before it has succeeded once; Bootstrap
-// calls it. What two Services hold stays as it is, and is logged. Several servers
-// may repair at once.
-func (s *Services) Repair(ctx context.Context) error {
+// Repair claims the addresses and ports of the ranges that Services hold without
+// a claim, as after data was restored that another server wrote. No Service gets
+// an address or a port before Repair has succeeded once; the bootstrap calls it.
+// An address that two Services hold stays as it is, and is logged. Several
+// servers may repair at once.
+func (s *Allocator) Repair(ctx context.Context) error {
 	err := s.claimHeld(ctx)
 	for errors.Is(err, storage.ErrCompacted) {
-		// Between two pages. What has been claimed so far stays claimed.
+		// The store was compacted between two pages. Claims made so far stay.
 		err = s.claimHeld(ctx)
 	}
 	if err != nil {
@@ -40,7 +41,7 @@ func (s *Services) Repair(ctx context.Context) error {
 }
 
 // claimHeld is one attempt at Repair.
-func (s *Services) claimHeld(ctx context.Context) error {
+func (s *Allocator) claimHeld(ctx context.Context) error {
 	held, revision, err := s.owners(ctx)
 	if err != nil {
 		return err
@@ -55,7 +56,7 @@ func (s *Services) claimHeld(ctx context.Context) error {
 }
 
 // awaitRepair returns once the claims are complete.
-func (s *Services) awaitRepair(ctx context.Context) error {
+func (s *Allocator) awaitRepair(ctx context.Context) error {
 	select {
 	case <-s.repaired:
 		return nil
@@ -64,10 +65,10 @@ func (s *Services) awaitRepair(ctx context.Context) error {
 	}
 }
 
-// owners returns who has claimed what, by address and by port in decimal, all
+// owners returns the owner of each claim, by address and by port in decimal, all
 // at the returned revision.
-func (s *Services) owners(ctx context.Context) (map[string]types.NamespacedName, storage.Revision, error) {
-	revision, err := s.set.config.Store.Current(ctx)
+func (s *Allocator) owners(ctx context.Context) (map[string]types.NamespacedName, storage.Revision, error) {
+	revision, err := s.set.Store().Current(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -88,7 +89,7 @@ func (s *Services) owners(ctx context.Context) (map[string]types.NamespacedName,
 	err = s.keys(ctx, nodePortPrefix, revision, func(kv *storage.KeyValue) error {
 		var claim portClaim
 		if err := json.Unmarshal(kv.Value, &claim); err != nil {
-			return nil // nobody's: dropped when somebody needs the port
+			return nil // it has no owner, and is dropped when a Service needs the port
 		}
 		held[strings.TrimPrefix(kv.Key, nodePortPrefix)] = claim.owner()
 		return nil
@@ -100,28 +101,28 @@ func (s *Services) owners(ctx context.Context) (map[string]types.NamespacedName,
 }
 
 // scan calls visit with every object of a resource at a revision.
-func (s *Services) scan(ctx context.Context, group, plural string, at storage.Revision, visit func(resource.Object) error) error {
+func (s *Allocator) scan(ctx context.Context, group, plural string, at storage.Revision, visit func(resource.Object) error) error {
 	r, ok := s.set.Lookup(group, "v1", plural)
 	if !ok {
 		return nil
 	}
-	return s.keys(ctx, r.stored.StorePrefix, at, func(kv *storage.KeyValue) error {
-		st, err := r.fromStore(ctx, kv)
+	return s.keys(ctx, r.Resource().Stored().StorePrefix, at, func(kv *storage.KeyValue) error {
+		obj, err := r.DecodeStored(ctx, kv)
 		if err != nil {
-			// The caches say the same of it. One bad value must not keep the
-			// server from starting.
+			// The caches report it, too. One bad value must not keep the server from
+			// starting.
 			s.opts.Logger.Error("a stored value cannot be decoded, its claims are not known: repair or delete it in the store", "key", kv.Key, "error", err)
 			return nil
 		}
-		return visit(st.object)
+		return visit(obj)
 	})
 }
 
 // keys calls visit with every key under a prefix at a revision.
-func (s *Services) keys(ctx context.Context, prefix string, at storage.Revision, visit func(*storage.KeyValue) error) error {
+func (s *Allocator) keys(ctx context.Context, prefix string, at storage.Revision, visit func(*storage.KeyValue) error) error {
 	opts := storage.ListOptions{At: at, Limit: repairPage}
 	for {
-		page, err := s.set.config.Store.List(ctx, prefix, opts)
+		page, err := s.set.Store().List(ctx, prefix, opts)
 		if err != nil {
 			return err
 		}
@@ -137,11 +138,10 @@ func (s *Services) keys(ctx context.Context, prefix string, at storage.Revision,
 	}
 }
 
-// repair claims what one Service holds and, as far as it is known, nobody or
-// somebody else has claimed. What lies outside of the ranges needs no claim:
-// nobody is given it.
-func (s *Services) repair(ctx context.Context, svc *corev1.Service, held map[string]types.NamespacedName) error {
-	a := &allocation{Services: s, svc: svc, q: &Request{Namespace: svc.Namespace, Name: svc.Name}}
+// repair makes the claims that one Service lacks. Addresses and ports outside of
+// the ranges need no claim, as no Service is given them.
+func (s *Allocator) repair(ctx context.Context, svc *corev1.Service, held map[string]types.NamespacedName) error {
+	a := &allocation{allocator: s, svc: svc, q: &registry.Request{Namespace: svc.Namespace, Name: svc.Name}}
 	claims := claimsOf(svc)
 	for _, ip := range claims.ips {
 		addr, err := netip.ParseAddr(ip)
@@ -172,11 +172,11 @@ func (a *allocation) reclaim(held map[string]types.NamespacedName, what string, 
 	switch err := claim(); {
 	case err == nil:
 		held[what] = a.owner()
-		a.opts.Logger.Info("claimed what a service holds", "service", a.owner(), "held", what)
+		a.allocator.opts.Logger.Info("claimed what a service holds", "service", a.owner(), "held", what)
 	case !errors.Is(err, errClaimed) && !errors.Is(err, errPortClaimed):
 		return err
 	case known:
-		a.opts.Logger.Warn("two services hold the same address or port: delete one of them and create it again",
+		a.allocator.opts.Logger.Warn("two services hold the same address or port: delete one of them and create it again",
 			"held", what, "service", a.owner(), "claimedBy", other)
 	}
 	return nil // unless known, another server has just repaired it

@@ -1,4 +1,4 @@
-package registry
+package pod
 
 import (
 	"context"
@@ -11,22 +11,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/status"
 	"github.com/levelwire/levelwire/storage"
 )
 
-// budgetRetrySeconds is when to ask again for a budget that its controller
-// has not looked at yet.
+// budgetRetrySeconds is when a client should ask again for a budget that its
+// controller has not looked at yet.
 const budgetRetrySeconds = 10
+
+// maxAttempts bounds how often an eviction is decided again because the pod has
+// changed.
+const maxAttempts = 1000
 
 // Evict deletes a pod if the PodDisruptionBudget that covers it allows one more
 // disruption, which it takes. Otherwise the answer is 429 with the cause
-// DisruptionBudget. A pod that is not covered any more, because it has not
-// started or has ended, goes in the state in which that was seen or not at all;
-// any other only if it is still the pod that was looked at and not another of
-// its name.
-func (r Registry) Evict(ctx context.Context, namespace, name string, eviction *policyv1.Eviction) (*Result, error) {
+// DisruptionBudget. A pod that needs no budget, because it has not started or has
+// ended, is deleted in the state in which that was seen or not at all; any other
+// pod only if it still is the pod that was looked at, and not another of its name.
+func Evict(ctx context.Context, pods registry.Registry, namespace, name string, eviction *policyv1.Eviction) (*registry.Result, error) {
 	if eviction.Name != "" && eviction.Name != name {
 		return nil, status.BadRequest("name in URL does not match name in Eviction object: %q != %q", name, eviction.Name)
 	}
@@ -38,24 +42,24 @@ func (r Registry) Evict(ctx context.Context, namespace, name string, eviction *p
 		opts = &metav1.DeleteOptions{}
 	}
 	for range maxAttempts {
-		result, moved, err := r.evictOnce(ctx, namespace, name, opts)
+		result, moved, err := evictOnce(ctx, pods, namespace, name, opts)
 		if !moved {
 			return result, err
 		}
 	}
-	return nil, apierrors.NewServerTimeout(r.res.GroupResource(), "evict", 1)
+	return nil, apierrors.NewServerTimeout(pods.Resource().GroupResource(), "evict", 1)
 }
 
-// evictOnce decides on the pod's current state. moved: that has changed before
-// the pod was deleted, and what was decided no longer holds.
-func (r Registry) evictOnce(ctx context.Context, namespace, name string, opts *metav1.DeleteOptions) (result *Result, moved bool, err error) {
-	cur, err := r.read(ctx, namespace, name, true)
+// evictOnce decides on the pod's current state. moved: the state has changed
+// before the pod was deleted, so that the decision does not hold any more.
+func evictOnce(ctx context.Context, pods registry.Registry, namespace, name string, opts *metav1.DeleteOptions) (result *registry.Result, moved bool, err error) {
+	obj, err := pods.GetFromStore(ctx, namespace, name)
 	if err != nil {
 		return nil, false, err
 	}
-	pod, ok := cur.object.(*corev1.Pod)
-	if cur.object == nil || !ok {
-		return nil, false, r.notFound(name)
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return nil, false, apierrors.NewNotFound(pods.Resource().GroupResource(), name)
 	}
 	opts = opts.DeepCopy()
 	if opts.Preconditions == nil {
@@ -69,36 +73,36 @@ func (r Registry) evictOnce(ctx context.Context, namespace, name string, opts *m
 		if mayRetry {
 			opts.Preconditions.ResourceVersion = &pod.ResourceVersion
 		}
-		result, err = r.deleteEvicted(ctx, pod, opts)
+		result, err = deleteEvicted(ctx, pods, pod, opts)
 		return result, mayRetry && apierrors.IsConflict(err) && *opts.Preconditions.UID == pod.UID, err
 	}
-	budget, err := r.budgetOf(ctx, pod)
+	budget, err := budgetOf(ctx, pods, pod)
 	if err != nil {
 		return nil, false, err
 	}
 	if budget != "" {
-		if err := r.takeDisruption(ctx, pod, budget, len(opts.DryRun) > 0); err != nil {
+		if err := takeDisruption(ctx, pods, pod, budget, len(opts.DryRun) > 0); err != nil {
 			return nil, false, err
 		}
 	}
-	result, err = r.deleteEvicted(ctx, pod, opts)
+	result, err = deleteEvicted(ctx, pods, pod, opts)
 	return result, false, err
 }
 
-// deleteEvicted says in the pod's status why it ends, for those who ask when it
-// has (KEP-3329), and deletes it.
-func (r Registry) deleteEvicted(ctx context.Context, pod *corev1.Pod, opts *metav1.DeleteOptions) (*Result, error) {
+// deleteEvicted writes into the pod's status why it ends (KEP-3329), and deletes
+// it.
+func deleteEvicted(ctx context.Context, pods registry.Registry, pod *corev1.Pod, opts *metav1.DeleteOptions) (*registry.Result, error) {
 	if len(opts.DryRun) > 0 {
-		return r.Delete(ctx, pod.Namespace, pod.Name, opts)
+		return pods.Delete(ctx, pod.Namespace, pod.Name, opts)
 	}
-	marked, err := r.UpdateStatus(ctx, pod.Namespace, pod.Name, func(current resource.Object) (resource.Object, error) {
-		if err := r.CheckPreconditions(pod.Name, opts.Preconditions, current); err != nil {
+	marked, err := pods.UpdateStatus(ctx, pod.Namespace, pod.Name, func(current resource.Object) (resource.Object, error) {
+		if err := pods.CheckPreconditions(pod.Name, opts.Preconditions, current); err != nil {
 			return nil, err
 		}
 		pod := current.(*corev1.Pod).DeepCopy()
-		markEvicted(pod, r.set.Now())
+		markEvicted(pod, pods.Set().Now())
 		return pod, nil
-	}, UpdateOptions{WriteOptions: ServerWrites, Unconditional: true})
+	}, registry.UpdateOptions{WriteOptions: registry.ServerWrites, Unconditional: true})
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +110,7 @@ func (r Registry) deleteEvicted(ctx context.Context, pod *corev1.Pod, opts *meta
 		opts = opts.DeepCopy()
 		opts.Preconditions.ResourceVersion = new(marked.Object.GetResourceVersion())
 	}
-	return r.Delete(ctx, pod.Namespace, pod.Name, opts)
+	return pods.Delete(ctx, pod.Namespace, pod.Name, opts)
 }
 
 func markEvicted(pod *corev1.Pod, now metav1.Time) {
@@ -126,8 +130,8 @@ func markEvicted(pod *corev1.Pod, now metav1.Time) {
 	pod.Status.Conditions = append(pod.Status.Conditions, condition)
 }
 
-// needsBudget is false for pods that no workload counts on: finished, never
-// started, or going already.
+// needsBudget is false for pods that do not count as healthy replicas: finished,
+// never started, or being deleted.
 func needsBudget(pod *corev1.Pod) bool {
 	switch pod.Status.Phase {
 	case corev1.PodSucceeded, corev1.PodFailed, corev1.PodPending:
@@ -137,23 +141,23 @@ func needsBudget(pod *corev1.Pod) bool {
 }
 
 // budgetOf returns the name of the pod's budget, or "".
-func (r Registry) budgetOf(ctx context.Context, pod *corev1.Pod) (string, error) {
-	budgets, ok := r.set.Lookup("policy", "v1", "poddisruptionbudgets")
+func budgetOf(ctx context.Context, pods registry.Registry, pod *corev1.Pod) (string, error) {
+	budgets, ok := pods.Set().Lookup("policy", "v1", "poddisruptionbudgets")
 	if !ok {
 		return "", nil
 	}
-	prefix := budgets.stored.StorePrefix + pod.Namespace + "/"
-	page, err := r.set.config.Store.List(ctx, prefix, storage.ListOptions{})
+	prefix := budgets.Resource().Stored().StorePrefix + pod.Namespace + "/"
+	page, err := pods.Set().Store().List(ctx, prefix, storage.ListOptions{})
 	if err != nil {
-		return "", r.storeError(pod.Name, err)
+		return "", pods.StoreError(pod.Name, err)
 	}
 	found := ""
 	for i := range page.Items {
-		st, err := budgets.fromStore(ctx, &page.Items[i])
+		obj, err := budgets.DecodeStored(ctx, &page.Items[i])
 		if err != nil {
 			return "", err
 		}
-		budget, ok := st.object.(*policyv1.PodDisruptionBudget)
+		budget, ok := obj.(*policyv1.PodDisruptionBudget)
 		if !ok || !covers(budget, pod) {
 			continue
 		}
@@ -173,8 +177,8 @@ func covers(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
 }
 
 // takeDisruption takes one of the disruptions that the budget allows.
-func (r Registry) takeDisruption(ctx context.Context, pod *corev1.Pod, name string, dryRun bool) error {
-	budgets, ok := r.set.Lookup("policy", "v1", "poddisruptionbudgets")
+func takeDisruption(ctx context.Context, pods registry.Registry, pod *corev1.Pod, name string, dryRun bool) error {
+	budgets, ok := pods.Set().Lookup("policy", "v1", "poddisruptionbudgets")
 	if !ok {
 		return nil
 	}
@@ -187,7 +191,7 @@ func (r Registry) takeDisruption(ctx context.Context, pod *corev1.Pod, name stri
 			return nil, overBudget(fmt.Sprintf("The disruption budget %s is still being processed by the server.", name), budgetRetrySeconds)
 		}
 		if budget.Status.DisruptionsAllowed <= 0 {
-			return nil, overBudget(whyClosed(budget), 0)
+			return nil, overBudget(shortfall(budget), 0)
 		}
 		if len(budget.Status.DisruptedPods) > maxUnconfirmed {
 			return nil, apierrors.NewForbidden(policyv1.Resource("poddisruptionbudget"), name,
@@ -197,21 +201,21 @@ func (r Registry) takeDisruption(ctx context.Context, pod *corev1.Pod, name stri
 		if budget.Status.DisruptedPods == nil {
 			budget.Status.DisruptedPods = make(map[string]metav1.Time, 1)
 		}
-		budget.Status.DisruptedPods[pod.Name] = r.set.Now()
+		budget.Status.DisruptedPods[pod.Name] = pods.Set().Now()
 		return budget, nil
-	}, UpdateOptions{WriteOptions: WriteOptions{DryRun: dryRun, FieldManager: ServerManager}, Unconditional: true})
+	}, registry.UpdateOptions{WriteOptions: registry.WriteOptions{DryRun: dryRun, FieldManager: registry.ServerManager}, Unconditional: true})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err
 }
 
-// maxUnconfirmed bounds the evictions that a budget notes before the disruption
-// controller has seen their pods go.
+// maxUnconfirmed bounds the evictions in a budget's status whose pods the
+// disruption controller has not seen go.
 const maxUnconfirmed = 2000
 
-// whyClosed says what a budget without allowance lacks.
-func whyClosed(budget *policyv1.PodDisruptionBudget) string {
+// shortfall describes what a budget that allows no disruption lacks.
+func shortfall(budget *policyv1.PodDisruptionBudget) string {
 	for _, c := range budget.Status.Conditions {
 		if c.Type == policyv1.DisruptionAllowedCondition && c.Reason == policyv1.SyncFailedReason {
 			return fmt.Sprintf("The disruption budget %s does not allow evicting pods currently because it failed sync: %v", budget.Name, c.Message)
@@ -230,8 +234,8 @@ func ready(pod *corev1.Pod) bool {
 	return false
 }
 
-// toleratesUnready: an unready pod may always go, or may go while the budget
-// is healthy without it.
+// toleratesUnready reports whether an unready pod may be evicted: always, or while
+// the budget is healthy without it.
 func toleratesUnready(budget *policyv1.PodDisruptionBudget) bool {
 	policy := budget.Spec.UnhealthyPodEvictionPolicy
 	if policy != nil && *policy == policyv1.AlwaysAllow {
@@ -241,7 +245,7 @@ func toleratesUnready(budget *policyv1.PodDisruptionBudget) bool {
 	return s.CurrentHealthy >= s.DesiredHealthy && s.DesiredHealthy > 0
 }
 
-// overBudget says in a cause what the budget lacks.
+// overBudget is the 429 that names in a cause what the budget lacks.
 func overBudget(why string, retryAfterSeconds int) error {
 	err := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", retryAfterSeconds)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: why}}

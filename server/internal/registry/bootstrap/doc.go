@@ -1,0 +1,3 @@
+// Package bootstrap creates the objects that every cluster has, when a server
+// starts.
+package bootstrap
