@@ -15,7 +15,7 @@ const (
 	DefaultCompactionRetention = 5 * time.Minute
 )
 
-// CompactionOptions says how much history CompactLoop leaves.
+// CompactionOptions bounds the history that CompactLoop keeps.
 type CompactionOptions struct {
 	// Interval is how often history is compacted. 0 means
 	// DefaultCompactionInterval.
@@ -31,14 +31,14 @@ type CompactionOptions struct {
 	// Revisions ask for: if they are too many, it is compacted at once, so that
 	// they are within the limit.
 	Meter *Meter
-	// Before, if set, is called before each compaction, to save what it will
-	// forget. If it returns false there is nothing worth forgetting, and the
-	// compaction is left out; if it fails it is tried again at the next interval.
+	// Before, if set, is called before each compaction, to save what the compaction
+	// removes. If it returns false the compaction is skipped; if it fails the
+	// compaction is tried again at the next interval.
 	Before func(ctx context.Context, at Revision) (bool, error)
-	// Now tells the time by which revisions age. Nil means time.Now.
+	// Now returns the time by which revisions age. Nil means time.Now.
 	Now func() time.Time
-	// Logger hears of compactions that failed and will be tried again at the
-	// next interval. Nil means silence.
+	// Logger gets compactions that failed and are tried again at the next interval.
+	// Nil discards them.
 	Logger *slog.Logger
 }
 
@@ -74,13 +74,13 @@ type Compactable interface {
 }
 
 // CompactLoop compacts store every interval to the revision that was current a
-// retention ago, until ctx ends or the store is closed; it returns why. Several
-// servers may do so on one store: each only ever drops what is old by its own
-// measure, and finding the work done is not an error. So the store keeps what the
-// least generous of them keeps.
+// retention ago, until ctx ends or the store is closed; it returns which. Several
+// servers may do so on one store: each removes what is older than its own
+// retention, and a compaction that another server has done is not an error. So the
+// shortest retention holds.
 //
 // Ages are counted from when the loop first saw a revision. After a restart the
-// whole history counts as new, so nothing goes before one retention has passed.
+// whole history counts as new: nothing is removed before one retention has passed.
 func CompactLoop(ctx context.Context, store Compactable, opts CompactionOptions) error {
 	if err := opts.Validate(); err != nil {
 		return err
@@ -171,7 +171,7 @@ func (a *revisionAges) record(now time.Time, revision Revision) {
 
 // due returns the newest revision that was seen at the time limit or before,
 // unless it was the last one compacted to. All revisions below it had been
-// replaced by then. Older samples are of no more use, and dropped.
+// replaced by then. Older samples are no longer needed, and dropped.
 func (a *revisionAges) due(limit time.Time) (target Revision, ok bool) {
 	drop := 0
 	for i, sample := range a.samples {
@@ -184,7 +184,7 @@ func (a *revisionAges) due(limit time.Time) (target Revision, ok bool) {
 	return target, target > a.compacted
 }
 
-// done notes a compaction and drops the samples that are of no more use.
+// done notes a compaction and drops the samples that are no longer needed.
 func (a *revisionAges) done(target Revision) {
 	a.compacted = target
 	kept := a.samples[:0]

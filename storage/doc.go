@@ -1,4 +1,4 @@
-// Package storage declares what Levelwire asks of the engine that keeps its
+// Package storage declares what Levelwire requires of the engine that keeps its
 // objects: a flat space of keys under one global revision, guarded writes,
 // consistent reads at a revision, and an ordered stream of changes.
 //
@@ -8,5 +8,5 @@
 // passes.
 //
 // store.go is the contract, errors.go its errors; compaction.go is the loop that
-// forgets old history, for any engine, meter.go what tells it how many bytes that is.
+// removes old history, for any engine; meter.go counts the bytes of history for it.
 package storage

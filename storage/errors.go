@@ -12,11 +12,11 @@ var (
 	ErrFutureRevision = errors.New("revision is in the future")
 	ErrConflict       = errors.New("key has changed")
 	ErrClosed         = errors.New("store is closed")
-	// ErrUnavailable wraps failures of the engine that may pass: no leader, no
+	// ErrUnavailable wraps transient failures of the engine: no leader, no
 	// connection, a full disk.
 	ErrUnavailable = errors.New("storage is unavailable")
-	// ErrFull says that the engine's database has reached its limit: what makes it
-	// larger is refused until it has been compacted and more. It matches
+	// ErrFull means that the engine's database has reached its limit: writes that
+	// make it larger are refused until it has been compacted, and more. It matches
 	// ErrUnavailable.
 	ErrFull = fmt.Errorf("%w: the database is full", ErrUnavailable)
 	// ErrTooLarge is a value over the engine's limit. Nothing was written.

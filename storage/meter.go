@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// Meter tells when the history of a store holds more than a number of bytes: the
-// keys and values of all changes since the last compaction. It reads nothing of its
-// own. It counts what passes through a Source that somebody else reads, and
-// so knows the past only if that is replayed. All methods may be called
+// Meter counts the bytes of a store's history, which are the keys and values of all
+// changes since the last compaction, and reports when they exceed a limit. It does
+// not read the store: it counts what others read through Counting's Source, and
+// knows earlier history only if that is replayed there. All methods may be called
 // concurrently; a nil Meter has no limit.
 type Meter struct {
 	prefix string
@@ -19,11 +19,11 @@ type Meter struct {
 	marks []mark // ascending
 	total int64  // of their bytes
 
-	begun    bool     // following has begun, after since
-	since    Revision // what is not after it comes with a replay
+	begun    bool     // a stream has begun, after since
+	since    Revision // changes up to here are counted by a replay
 	replayed bool
 	last     Revision // everything up to here has been counted
-	dropped  Revision // nothing up to here counts any more
+	dropped  Revision // changes up to here no longer count
 }
 
 // mark is a run of changes.
@@ -41,15 +41,15 @@ func NewMeter(prefix string, limit int64) *Meter {
 	return &Meter{prefix: prefix, limit: limit, over: make(chan struct{}, 1)}
 }
 
-// Source is a store to who follows it.
+// Source is the part of a store that streams and replays changes.
 type Source interface {
 	Reader
 	Watcher
 	Historian
 }
 
-// Counting returns source, of which the Meter counts what is read: the streams
-// of its prefix, and the first replay that is complete.
+// Counting returns source with the Meter counting what is read of it: the streams of
+// the Meter's prefix, and the first replay that is complete.
 func (m *Meter) Counting(source Source) Source {
 	if m == nil {
 		return source
@@ -57,7 +57,7 @@ func (m *Meter) Counting(source Source) Source {
 	return &countedSource{source, m}
 }
 
-// exceeded receives when there is more than there was.
+// exceeded returns a channel that receives when the excess has grown.
 func (m *Meter) exceeded() <-chan struct{} {
 	if m == nil {
 		return nil
@@ -83,7 +83,7 @@ func (m *Meter) excess() (Revision, bool) {
 	return m.marks[i].last, true
 }
 
-// forget says that the store has been compacted to a revision.
+// forget notes that the store has been compacted to a revision.
 func (m *Meter) forget(at Revision) {
 	if m == nil {
 		return
@@ -94,7 +94,7 @@ func (m *Meter) forget(at Revision) {
 	m.trim()
 }
 
-// trim drops what does not count any more; of a mark that ends later, nothing.
+// trim drops the marks that no longer count. A mark that ends later is kept whole.
 func (m *Meter) trim() {
 	gone := 0
 	for gone < len(m.marks) && m.marks[gone].last <= m.dropped {
@@ -106,7 +106,7 @@ func (m *Meter) trim() {
 
 func (m *Meter) exceeds() bool { return m.total > m.limit+m.limit/10 }
 
-// begin says that a stream begins after a revision.
+// begin notes that a stream begins after a revision.
 func (m *Meter) begin(after Revision) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -115,8 +115,8 @@ func (m *Meter) begin(after Revision) {
 	}
 }
 
-// follow counts the changes that a stream tells.
-func (m *Meter) follow(events []Event) {
+// countStream counts changes of a stream.
+func (m *Meter) countStream(events []Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	marks := len(m.marks)
@@ -129,14 +129,14 @@ func (m *Meter) follow(events []Event) {
 	if n := len(events); n > 0 {
 		m.last = max(m.last, events[n-1].Revision)
 	}
-	// Once for each mark: a compaction that fails is not tried with each batch.
+	// Once for each mark: a failed compaction is not tried again with each batch.
 	if len(m.marks) > marks {
 		m.tell()
 	}
 }
 
-// add adds a change to the last of some marks, or to another if that is full. A
-// mark has all changes of a revision or none.
+// add adds a change to the last of some marks, or to a new one if that is full. All
+// changes of a revision are in one mark.
 func (m *Meter) add(marks []mark, e *Event) []mark {
 	n := len(marks)
 	if n == 0 || marks[n-1].bytes >= m.limit/marksPerLimit && marks[n-1].last < e.Revision {
@@ -159,8 +159,8 @@ func (m *Meter) tell() {
 	}
 }
 
-// recall counts what a replay has told of the time before the stream.
-func (m *Meter) recall(past []mark) {
+// countReplay counts the changes of a replay from before the stream.
+func (m *Meter) countReplay(past []mark) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.replayed {
@@ -175,14 +175,14 @@ func (m *Meter) recall(past []mark) {
 	m.tell()
 }
 
-// before is up to where a replay counts; ok is false if it does not.
+// before returns up to which revision a replay counts; ok is false if it does not.
 func (m *Meter) before() (since Revision, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.since, m.begun && !m.replayed
 }
 
-// countedSource counts what is read of a Source.
+// countedSource is a Source whose changes a Meter counts.
 type countedSource struct {
 	Source
 	meter *Meter
@@ -193,7 +193,7 @@ func (c *countedSource) Watch(ctx context.Context, prefix string, after Revision
 	if prefix != c.meter.prefix {
 		return c.Source.Watch(ctx, prefix, after)
 	}
-	c.meter.begin(after) // first: a replay may be asked for meanwhile, and must know up to where it counts
+	c.meter.begin(after) // first: a replay may begin meanwhile, and needs to know up to where it counts
 	stream, err := c.Source.Watch(ctx, prefix, after)
 	if err != nil {
 		return nil, err
@@ -209,7 +209,7 @@ type countedStream struct {
 // Next implements Stream.
 func (c *countedStream) Next() (Batch, error) {
 	batch, err := c.Stream.Next()
-	c.meter.follow(batch.Events)
+	c.meter.countStream(batch.Events)
 	return batch, err
 }
 
@@ -229,7 +229,7 @@ func (c *countedSource) Replay(ctx context.Context, prefix string, after, throug
 		return visit(events)
 	})
 	if err == nil {
-		c.meter.recall(past)
+		c.meter.countReplay(past)
 	}
 	return err
 }

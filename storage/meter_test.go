@@ -14,7 +14,7 @@ import (
 
 // follow reads a store's changes, as a feed does: those to come, and then those
 // before that.
-func (r *rig) follow(meter *storage.Meter) {
+func (r *rig) countStream(meter *storage.Meter) {
 	r.Helper()
 	source := meter.Counting(r.Store)
 	now, err := source.Current(r.Context())
@@ -83,7 +83,7 @@ func TestCompactLoopBoundsBytes(t *testing.T) {
 		store := &counter{Store: newMemory(t)}
 		meter := storage.NewMeter("/", 100*kilo)
 		r := newRig(t, store, store.Store, storage.CompactionOptions{Interval: time.Hour, Retention: time.Hour, Revisions: 10_000, Meter: meter})
-		r.follow(meter)
+		r.countStream(meter)
 		var revs []storage.Revision
 		for i := range 1000 {
 			revs = append(revs, r.writeBytes(kilo))
@@ -117,7 +117,7 @@ func TestMeterCountsThePast(t *testing.T) {
 		for range 90 {
 			revs = append(revs, r.writeBytes(kilo))
 		}
-		r.follow(meter)
+		r.countStream(meter)
 		// Other caches ask for their past later, and a stream that was cut begins
 		// again where it was.
 		source := meter.Counting(r.Store)
@@ -154,7 +154,7 @@ func TestMeterOfAnAlreadyLargeHistory(t *testing.T) {
 		for range 500 {
 			revs = append(revs, r.writeBytes(kilo))
 		}
-		r.follow(meter)
+		r.countStream(meter)
 		synctest.Wait()
 		if got := r.kept(revs); got < 98 || got > 101 {
 			t.Errorf("%d revisions are kept", got)
@@ -174,7 +174,7 @@ func TestMeterTriesAgain(t *testing.T) {
 		r := newRig(t, store, store.Store, storage.CompactionOptions{
 			Interval: time.Hour, Retention: time.Hour, Meter: meter, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		})
-		r.follow(meter)
+		r.countStream(meter)
 		var revs []storage.Revision
 		write := func(n int) {
 			for range n {
@@ -207,7 +207,7 @@ func TestMetersOfSeveralServers(t *testing.T) {
 			r := newRig(t, store, store, storage.CompactionOptions{
 				Interval: time.Minute, Retention: time.Hour, Meter: meter, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			})
-			r.follow(meter)
+			r.countStream(meter)
 			rigs = append(rigs, r)
 		}
 		var revs []storage.Revision

@@ -47,7 +47,7 @@ type Event struct {
 // revision are in the same batch.
 type Batch struct {
 	Events []Event
-	// Revision is how far the stream has surely come: every event up to and
+	// Revision is how far the stream is complete: every event up to and
 	// including it has been delivered with this batch or before it. A batch
 	// without events only reports progress.
 	Revision Revision
@@ -105,7 +105,7 @@ type Watcher interface {
 	Watch(ctx context.Context, prefix string, after Revision) (Stream, error)
 }
 
-// Historian tells the past.
+// Historian reads old changes.
 type Historian interface {
 	// Oldest returns the smallest revision that can be read, and after which a
 	// watch can begin. It is 1 or more, and grows with compactions.
@@ -117,12 +117,12 @@ type Historian interface {
 	// ErrCompacted if what follows after is gone, or goes meanwhile, and with
 	// ErrFutureRevision if through is not reached.
 	//
-	// It is a stream of the past that ends, and unlike a Watch that starts
-	// there it holds up nobody: engines serve the present first.
+	// Unlike a Watch from the same revision it ends, and it does not delay current
+	// writes and streams.
 	Replay(ctx context.Context, prefix string, after, through Revision, visit func([]Event) error) error
 }
 
-// Compactor forgets history.
+// Compactor removes old history.
 type Compactor interface {
 	// Compact makes reads at revisions below at fail with ErrCompacted, and
 	// watches that would need an event from before at. Reads at at itself, and

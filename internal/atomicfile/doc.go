@@ -1,3 +1,3 @@
-// Package atomicfile replaces whole files so that a crash never leaves half
-// of one.
+// Package atomicfile replaces whole files so that a crash never leaves an
+// incomplete one.
 package atomicfile

@@ -16,11 +16,11 @@ func (t Tree[V]) Batch() *Batch[V] {
 	return &Batch[V]{tree: t, owner: new(token)}
 }
 
-// Succeed says that what the batch makes takes the place of the tree it began
-// with: its leaves get identities, and those it replaces lose theirs; gone is
-// called with what somebody had asked for, while the batch is being changed.
-// Without it the batch makes a tree that lives beside the other, and whose own
-// leaves have none. It must be called before the first change.
+// Succeed makes the batch's tree the successor of the one that it began with: the
+// batch's leaves get identities, and the leaves that it replaces lose theirs. gone
+// is called, while the batch is changed, with each lost identity that had been
+// returned. Without Succeed the batch makes a tree beside the other, whose own
+// leaves have no identities. It must be called before the first change.
 func (b *Batch[V]) Succeed(gone func(identity uint64)) {
 	b.gone = gone
 	b.owner = &token{lasting: true}
@@ -82,8 +82,7 @@ func (b *Batch[V]) Delete(key string) bool {
 
 func (b *Batch[V]) mine(n *node[V]) bool { return b.owner != nil && n.owner == b.owner }
 
-// replaces is called with every node that the batch's tree does without from
-// now on.
+// replaces is called with every node that is no longer part of the batch's tree.
 func (b *Batch[V]) replaces(n *node[V]) {
 	if b.gone != nil && n.leaf() {
 		n.retire(b.gone)

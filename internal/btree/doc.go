@@ -4,5 +4,5 @@
 // that keeping an old version costs only the nodes that differ. Every node
 // knows how many entries are below it, which makes counting a range as cheap
 // as finding its ends, and a bound of the stamps below it, which makes finding
-// what has changed as cheap as there is little of it.
+// changed entries cheap if few have changed.
 package btree

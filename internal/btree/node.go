@@ -40,8 +40,7 @@ type child[V any] struct {
 }
 
 // node is a leaf (entries) or an inner node (kids), never both. It is
-// immutable to everybody but the Batch that holds its owner, except for its
-// identity.
+// immutable, except for its identity and for the Batch that holds its owner.
 type node[V any] struct {
 	owner    *token
 	entries  []entry[V]

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// Run is a stretch of neighbouring entries of a Tree that share a leaf. It is
-// a small value and stays valid for as long as somebody holds it.
+// Run is a stretch of neighbouring entries of a Tree that share a leaf. It is a
+// small value, and stays valid however the tree changes.
 type Run[V any] struct {
 	leaf      *node[V]
 	low, high int
@@ -31,11 +31,11 @@ func (r Run[V]) Head(n int) Run[V] {
 // Whole reports whether the run is all of its leaf.
 func (r Run[V]) Whole() bool { return r.low == 0 && r.high == len(r.leaf.entries) }
 
-// Identity returns a number that belongs to the run's leaf alone in this
-// process, for as long as the leaf is part of the newest tree. A leaf does not
-// change, so what was made of all its entries may be kept under it. It is false
-// once the leaf has been replaced, and for one that was never part of the newest
-// tree: nobody would clear away what is kept for it.
+// Identity returns a number that is unique to the run's leaf in this process, for
+// as long as the leaf is part of the newest tree. A leaf does not change, so a
+// caller may cache under its identity what it has made of all its entries. The
+// result is false once the leaf has been replaced, and for a leaf that was never
+// part of the newest tree: the caller would not learn when to drop the cached value.
 func (r Run[V]) Identity() (uint64, bool) {
 	if r.leaf.owner == nil || !r.leaf.owner.lasting {
 		return 0, false
@@ -51,10 +51,10 @@ func (r Run[V]) Identity() (uint64, bool) {
 	return id &^ retired, id&retired == 0
 }
 
-// identities counts the leaves that were asked for theirs.
+// identities counts the identities that were returned.
 var identities atomic.Uint64
 
-// retired marks the identity of a leaf that the newest tree does without.
+// retired marks the identity of a leaf that is not part of the newest tree.
 const retired = 1 << 63
 
 // Runs yields the entries that Range would, leaf by leaf.
@@ -66,7 +66,7 @@ func (t Tree[V]) Runs(prefix, from string) iter.Seq[Run[V]] {
 	}
 }
 
-// runs reports whether the consumer wants more and there may be more.
+// runs reports whether the consumer wants more and there may be more runs.
 func (n *node[V]) runs(prefix, from string, yield func(Run[V]) bool) bool {
 	if !n.leaf() {
 		i := 0
@@ -95,15 +95,15 @@ func (n *node[V]) runs(prefix, from string, yield func(Run[V]) bool) bool {
 	return run.low == len(n.entries) || run.high == len(n.entries)
 }
 
-// Retire gives up the identities of all leaves, and calls gone with those
-// that had one: another tree has taken this one's place as a whole.
+// Retire ends the identities of all leaves, because another tree has replaced this
+// one as a whole. It calls gone with each identity that had been returned.
 func (t Tree[V]) Retire(gone func(identity uint64)) {
 	for run := range t.Runs("", "") {
 		run.leaf.retire(gone)
 	}
 }
 
-// retire marks a leaf that the newest tree does without.
+// retire marks a leaf that is not part of the newest tree any more.
 func (n *node[V]) retire(gone func(uint64)) {
 	if id := n.identity.Or(retired); id&^retired != 0 {
 		gone(id &^ retired)

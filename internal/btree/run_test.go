@@ -93,7 +93,7 @@ func TestIdentities(t *testing.T) {
 		}
 		for id := range gone {
 			if _, ok := known[id]; !ok {
-				t.Fatalf("leaf %d was given up and nobody had asked for it", id)
+				t.Fatalf("leaf %d was retired though its identity was never returned", id)
 			}
 			delete(known, id)
 		}

@@ -60,9 +60,9 @@ func (t Tree[V]) Range(prefix, from string) iter.Seq2[string, V] {
 }
 
 // Since yields the values whose stamp is greater than the given one, with their
-// stamps, in no order that means anything. It visits only nodes that have such
-// entries below them: it costs in proportion to those, however many there are in
-// all.
+// stamps, in no particular order. It visits only nodes that have such entries below
+// them: its cost is proportional to the entries that it yields, not to the size of
+// the tree.
 func (t Tree[V]) Since(stamp int64) iter.Seq2[V, int64] {
 	return func(yield func(V, int64) bool) {
 		if t.root != nil {

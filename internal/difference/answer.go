@@ -109,7 +109,7 @@ func ReadEnd(r io.Reader) error {
 	return err
 }
 
-// truncated is err where the end must not come.
+// truncated returns err, or io.ErrUnexpectedEOF where the data must not end.
 func truncated(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

@@ -6,12 +6,12 @@ import (
 	"fmt"
 )
 
-// Digest is what a client says about the objects it holds.
+// Digest summarizes the objects that a client holds.
 type Digest struct {
 	Seed Seed
-	// Known is the version that the client's copy was complete at: it has, or
-	// believes to have, every object whose version is not greater. 0: nothing is
-	// certain, and of each bucket that differs everything is wanted.
+	// Known is the version at which the client's cache was complete: it has, or
+	// believes to have, every object whose version is not greater. 0: there is none,
+	// and of each bucket that differs all objects are sent.
 	Known uint64
 	// Objects is how many there are.
 	Objects uint64
@@ -28,7 +28,7 @@ func NewDigest(seed Seed, objects int) *Digest {
 	return d
 }
 
-// Add enters an object by what a Hasher says of it.
+// Add enters an object by the bucket and hash that a Hasher returned.
 func (d *Digest) Add(bucket uint32, hash uint64) {
 	d.Buckets[bucket] ^= hash
 	d.Objects++

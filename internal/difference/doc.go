@@ -1,9 +1,10 @@
-// Package difference is the format in which a client says what it holds of a
-// collection and a server answers with what is different. docs/users/difference.md
-// specifies it byte by byte; both sides are built from this package.
+// Package difference is the format in which a client sends a digest of the objects
+// it holds of a collection and a server answers with the difference.
+// docs/users/difference.md specifies it byte by byte; client and server use this
+// package.
 package difference
 
-// Where it is offered, and what names it on the wire.
+// Where a server offers it, and its names on the wire.
 const (
 	// Path precedes the path of a collection: the digest is posted to both
 	// together.
@@ -11,8 +12,8 @@ const (
 	// MediaType is that of the digest and of the answer. The latter's parameter
 	// "items" names the media type of the objects in it.
 	MediaType = "application/vnd.levelwire.difference"
-	// ReasonListInstead is the reason of the Status with which a server advises
-	// to list: nearly as much would have to be sent.
+	// ReasonListInstead is the reason of the Status with which a server asks the
+	// client to list: the difference would be nearly as large.
 	ReasonListInstead = "ListInstead"
 )
 

@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// Seed makes each digest's hashes and buckets its own, so that nobody can choose
-// names that collide.
+// Seed makes each digest's hashes and buckets its own, so that names cannot be
+// chosen to collide.
 type Seed [16]byte
 
 // NewSeed returns a random seed.
@@ -22,7 +22,7 @@ func NewSeed() Seed {
 const MaxBits = 18
 
 // perBucket is about how many objects share a bucket: fewer make the digest
-// longer, more make each change dearer.
+// longer, more make each change more expensive.
 const perBucket = 16
 
 // BitsFor returns the binary logarithm of the number of buckets for so many
@@ -35,7 +35,8 @@ func BitsFor(objects int) int {
 	return bits
 }
 
-// Hasher assigns objects their buckets and hashes. It is for one goroutine.
+// Hasher assigns objects their buckets and hashes. It is not safe for concurrent
+// use.
 type Hasher struct {
 	shift uint
 	buf   []byte // the seed, and room for a key

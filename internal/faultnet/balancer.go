@@ -11,8 +11,8 @@ import (
 
 // Balancer is a Proxy with several servers behind it, as a load balancer of
 // connections has: each new connection goes to the next server in turn that
-// takes it. A connection stays where it is for as long as it lives, so a client
-// that keeps one, as those of HTTP/2 do, moves only when its server ends it.
+// accepts it. A connection keeps its server until it ends. So a client that keeps
+// a connection, as those of HTTP/2 do, moves only when its server ends it.
 //
 // The faults of the Proxy are for all connections; Drain and Kill are for those
 // of one server.
@@ -68,7 +68,7 @@ func (b *Balancer) Open() map[string]int {
 	return open
 }
 
-// group is the servers of a balancer, and whose turn it is.
+// group is the servers of a balancer, and which is next.
 type group struct {
 	mu   sync.Mutex // never held while dialing
 	all  []backend
@@ -90,9 +90,8 @@ func (g *group) change(target string, change func(*backend)) {
 	change(&g.all[i])
 }
 
-// turn returns the servers that take connections, the one whose turn it is
-// first.
-func (g *group) turn() []string {
+// rotation returns the servers that are not drained, beginning with the next one.
+func (g *group) rotation() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var targets []string
@@ -107,8 +106,8 @@ func (g *group) turn() []string {
 	return targets
 }
 
-// takes reports whether a server has been neither drained nor replaced.
-func (g *group) takes(target string) bool {
+// accepts reports whether a server has been neither drained nor replaced.
+func (g *group) accepts(target string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.ContainsFunc(g.all, func(b backend) bool { return b.target == target && !b.drained })
@@ -119,7 +118,7 @@ var errNoServer = errors.New("faultnet: all servers are drained")
 // dial connects to the first server in turn that can be reached.
 func (g *group) dial(ctx context.Context, dialer *net.Dialer) (net.Conn, string, error) {
 	err := errNoServer
-	for _, target := range g.turn() {
+	for _, target := range g.rotation() {
 		var conn net.Conn
 		if conn, err = dialer.DialContext(ctx, "tcp", target); err == nil {
 			return conn, target, nil

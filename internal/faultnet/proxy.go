@@ -29,13 +29,13 @@ const acceptRetry = 10 * time.Millisecond
 
 // Stats counts what went through a Proxy since it was made.
 type Stats struct {
-	Accepted int64    // connections that were passed on
+	Accepted int64    // connections that were forwarded
 	Refused  int64    // connections closed at once, by Refuse or for want of a server
 	Open     int      // connections that are open now
 	Bytes    [2]int64 // delivered, by Direction
 }
 
-// Proxy passes TCP connections on to a target and spoils them as told. Without
+// Proxy forwards TCP connections to a target and injects faults into them. Without
 // faults it is transparent, half-closed connections included. Faults apply to
 // the connections that are open as well as to those still to come, until they
 // are lifted. All methods are safe for concurrent use.
@@ -57,7 +57,7 @@ type Proxy struct {
 	ended bool
 }
 
-// New starts a proxy on a free port of 127.0.0.1 that passes connections on to
+// New starts a proxy on a free port of 127.0.0.1 that forwards connections to
 // target, a host:port. The target need not listen yet. The caller must Close
 // it.
 func New(target string) (*Proxy, error) {
@@ -70,8 +70,8 @@ func New(target string) (*Proxy, error) {
 // route finds the server of a new connection.
 type route interface {
 	dial(ctx context.Context, dialer *net.Dialer) (conn net.Conn, target string, err error)
-	// takes reports whether a server that was dialed may be given the connection still.
-	takes(target string) bool
+	// accepts reports whether a server that was dialed may still get the connection.
+	accepts(target string) bool
 }
 
 // one is the route to a single server.
@@ -82,7 +82,7 @@ func (o one) dial(ctx context.Context, dialer *net.Dialer) (net.Conn, string, er
 	return conn, string(o), err
 }
 
-func (one) takes(string) bool { return true }
+func (one) accepts(string) bool { return true }
 
 func listen(route route) (*Proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -149,7 +149,7 @@ func (p *Proxy) CloseWrite(d Direction) {
 }
 
 // Stall stops all bytes of a direction while on, on connections that stay
-// open: the half-open connection that only a ping finds. The bytes are not
+// open: the half-open connection that only a ping detects. The bytes are not
 // lost; they go on when the stall is lifted.
 func (p *Proxy) Stall(d Direction, on bool) {
 	p.rules[d].set(func(f *faults) { f.stalled = on })
@@ -207,7 +207,7 @@ func (p *Proxy) accept(ctx context.Context) {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // out of descriptors, say: the next client may fare better, a little later
+		if err != nil { // out of file descriptors, for example: retry after a pause
 			select {
 			case <-time.After(acceptRetry):
 			case <-ctx.Done():
@@ -241,8 +241,9 @@ var (
 	errEnded   = errors.New("faultnet: the proxy is closed")
 )
 
-// open connects a client to a server. One that was drained while it was dialed is
-// left for another: whoever kills its connections after that does not find this one.
+// open connects a client to a server. If the server was drained while it was
+// dialed, another one is dialed: a Kill after the Drain must find all of the
+// server's connections.
 func (p *Proxy) open(ctx context.Context, client *net.TCPConn) (*pair, error) {
 	for {
 		server, target, err := p.dial(ctx)
@@ -261,7 +262,7 @@ func (p *Proxy) open(ctx context.Context, client *net.TCPConn) (*pair, error) {
 	}
 }
 
-// enter adds a connection, unless the faults of now forbid it.
+// enter adds a connection, unless the current faults forbid it.
 func (p *Proxy) enter(c *pair) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -270,7 +271,7 @@ func (p *Proxy) enter(c *pair) (bool, error) {
 		return false, errEnded
 	case p.refuse.Load():
 		return false, errRefused
-	case !p.route.takes(c.target):
+	case !p.route.accepts(c.target):
 		return false, nil
 	}
 	p.conns[c] = struct{}{}
@@ -290,12 +291,12 @@ func (p *Proxy) dial(ctx context.Context) (*net.TCPConn, string, error) {
 	return server.(*net.TCPConn), target, nil
 }
 
-// pair is a client's connection and the one to the server that belongs to it.
+// pair is a connection of a client and the connection to its server.
 type pair struct {
 	client, server *net.TCPConn
 	target         string // of server
 	once           sync.Once
-	cut            chan struct{} // closed by reset, to wake who waits
+	cut            chan struct{} // closed by reset, to wake waiting goroutines
 }
 
 // from and to are the ends that bytes of a direction come from and go to.

@@ -189,7 +189,7 @@ func TestTargetDown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Close() // nobody listens there now
+	l.Close() // the port refuses connections now
 	p, err := New(l.Addr().String())
 	if err != nil {
 		t.Fatal(err)

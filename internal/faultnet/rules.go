@@ -12,7 +12,7 @@ import (
 // chunk is the most bytes that are copied at a time.
 const chunk = 16 << 10
 
-// faults are what one direction suffers from.
+// faults are the faults injected into one direction.
 type faults struct {
 	stalled bool
 	delay   time.Duration // per chunk
@@ -62,7 +62,7 @@ func (r *rules) copy(c *pair, d Direction) {
 			return
 		}
 		if err != nil {
-			// A clean end is passed on as such; also when only a stall, which
+			// A clean end is forwarded as such; also when only a stall, which
 			// holds the end back like any byte, is over.
 			if !errors.Is(err, io.EOF) || !r.unstalled(c) || to.CloseWrite() != nil {
 				c.reset()

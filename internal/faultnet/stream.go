@@ -25,7 +25,7 @@ func newStream() *stream {
 	return &stream{changed: make(chan struct{})}
 }
 
-// signal wakes whoever waits. The caller holds mu.
+// signal wakes the goroutines that wait. The caller holds mu.
 func (s *stream) signal() {
 	close(s.changed)
 	s.changed = make(chan struct{})

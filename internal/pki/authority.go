@@ -94,7 +94,7 @@ func (a *Authority) CertificatePEM() []byte { return a.pair.CertPEM }
 func (a *Authority) Certificate() *x509.Certificate { return a.pair.Leaf }
 
 // Serving loads or issues the server's certificate for the given host names
-// and IP addresses. One that lacks a host or runs out soon is replaced.
+// and IP addresses. One that lacks a host or expires soon is replaced.
 func (a *Authority) Serving(dir string, hosts []string) (*Pair, error) {
 	return a.loadOrIssue(dir, "server", func(leaf *x509.Certificate) bool {
 		for _, host := range hosts {

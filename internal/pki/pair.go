@@ -79,7 +79,7 @@ func loadPair(dir, name string) (*Pair, error) {
 }
 
 // LoadOrCreateKey reads the ECDSA key name.key below dir, or makes it if it is
-// absent: a key that signs what is not a certificate.
+// absent. It is for keys that sign something else than certificates.
 func LoadOrCreateKey(dir, name string) (*ecdsa.PrivateKey, error) {
 	path := filepath.Join(dir, name+".key")
 	key, err := loadKey(path)

@@ -8,8 +8,8 @@ type Ring[T any] struct {
 	n     int
 }
 
-// small and large: the memory of the first push, and that which a queue that
-// has become empty does not keep.
+// small is the capacity of the first push, large that which an empty queue does not
+// keep.
 const small, large = 16, 4096
 
 // Len is the number of items.

@@ -142,9 +142,9 @@ func write(t *testing.T, path, content string) {
 // TestEmbedEndsWithItsContext ends the context at several moments of a first
 // start, and expects what is left behind not to be in the way of the next.
 func TestEmbedEndsWithItsContext(t *testing.T) {
-	for _, patience := range []time.Duration{0, time.Millisecond, 10 * time.Millisecond, 40 * time.Millisecond, time.Minute} {
-		t.Run(patience.String(), func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+	for _, startTimeout := range []time.Duration{0, time.Millisecond, 10 * time.Millisecond, 40 * time.Millisecond, time.Minute} {
+		t.Run(startTimeout.String(), func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
 			defer cancel()
 			dir := t.TempDir()
 			store, err := etcd.Embed(ctx, etcd.EmbedConfig{Dir: dir})

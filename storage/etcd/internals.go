@@ -25,7 +25,7 @@ import (
 // is speed.
 const (
 	// verifiedEtcd is the minor version of etcd whose internals are known. etcd's
-	// patch releases only mend faults.
+	// patch releases only fix bugs.
 	verifiedEtcd = "3.7"
 	// verifiedBolt is the same for bbolt, which etcd requires and a program's go.mod
 	// may raise on its own.

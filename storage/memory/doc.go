@@ -1,5 +1,5 @@
 // Package memory keeps a storage.Store in the process: for tests, and for a
-// server whose state may go with it.
+// server whose state need not outlive it.
 //
 // State is a persistent B-tree, so a read takes the root it finds and needs no
 // lock, and every write replaces the root. History is one log of events; a

@@ -7,7 +7,7 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// expiry knows when keys with a ttl go. It holds one entry per such key and
+// expiry deletes keys whose ttl is over. It holds one entry per key with a ttl, and
 // one timer for the soonest. Store.mu guards it.
 type expiry struct {
 	store *Store
@@ -17,7 +17,7 @@ type expiry struct {
 	due   time.Time // when timer fires; zero if it is not set
 }
 
-// deadline is when a key goes.
+// deadline is when a key is deleted.
 type deadline struct {
 	key   string
 	at    time.Time
@@ -47,8 +47,8 @@ func (x *expiry) set(key string, ttl time.Duration) {
 	x.schedule()
 }
 
-// schedule sets the timer to the soonest deadline. A timer that is due earlier
-// is left alone: it will find nothing to do and come back here.
+// schedule sets the timer to the soonest deadline. A timer that is due earlier is
+// left alone: when it fires it finds nothing to delete, and schedules again.
 func (x *expiry) schedule() {
 	if len(x.queue) == 0 {
 		return

@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// segmentSize is how many events history is dropped by.
+	// segmentSize is how many events are dropped from history at a time.
 	segmentSize = 1024
 	// checkpointInterval is how many events at most are replayed for a read
 	// in the past. Each checkpoint holds on to about one path of tree nodes

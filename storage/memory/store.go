@@ -34,14 +34,14 @@ type Store struct {
 	isOver  bool
 	history history
 	expiry  expiry
-	waiting bool          // somebody waits for wake
+	waiting bool          // a stream waits for wake
 	wake    chan struct{} // closed by the next write if waiting
 }
 
 var _ storage.Store = (*Store)(nil)
 
-// Open returns an empty store at revision 1, as a new etcd is. The error says
-// which option is wrong.
+// Open returns an empty store at revision 1, as a new etcd is. The error names the
+// option that is wrong.
 func Open(opts Options) (*Store, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err

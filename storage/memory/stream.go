@@ -11,7 +11,7 @@ import (
 // batch that it returned last, and needs no goroutine.
 type stream struct {
 	store  *Store
-	ctx    context.Context // of Watch: a stream lives as long as it
+	ctx    context.Context // of Watch: the stream ends with it
 	prefix string
 	after  storage.Revision // everything up to here was delivered
 	batch  []storage.Event  // the caller's until the next call
@@ -103,7 +103,7 @@ func (s *Store) Replay(ctx context.Context, prefix string, after, through storag
 			return err
 		}
 		if over := int(events[len(events)-1].Revision - through); over >= len(events) {
-			return nil // the first event that there is comes later
+			return nil // the next event is after through
 		} else if over > 0 {
 			events = events[:len(events)-over] // one event for each revision
 		}

@@ -97,8 +97,8 @@ func conflictNoRevision(s *session) {
 	}
 }
 
-// conflictRace lets writers race for each state of one key: exactly one wins
-// every round.
+// conflictRace lets writers race for each state of one key: exactly one write
+// succeeds in each round.
 func conflictRace(s *session) {
 	const rounds, writers = 10, 8
 	rev := s.create("/raced", "0")

@@ -54,9 +54,9 @@ func expiryDeletes(s *session) {
 	}
 }
 
-// expiryUpdate creates keys that live for a moment. One is renewed for long,
-// one loses its ttl, one gets a ttl it did not have: only the untouched and
-// the last go.
+// expiryUpdate creates keys with a short ttl. One gets a long ttl, one loses its
+// ttl, and a key without a ttl gets one: only that one and the untouched ones are
+// deleted.
 func expiryUpdate(s *session) {
 	const short = time.Second
 	revs := map[string]storage.Revision{}

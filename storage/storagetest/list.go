@@ -135,8 +135,8 @@ func listAt(s *session) {
 	}
 }
 
-// listKeysOnly wants everything but the values, of now and of the past, and
-// the values still there for those who ask for them.
+// listKeysOnly expects keys and revisions without values, of now and of the past,
+// and the values in lists that ask for them.
 func listKeysOnly(s *session) {
 	a, b := s.create("/k/a", "x"), s.create("/k/b", "y")
 	latest := s.update("/k/a", "z", a)

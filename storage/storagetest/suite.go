@@ -9,8 +9,8 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// patience bounds every wait of the suite. It is only reached by a failure.
-const patience = 30 * time.Second
+// waitLimit bounds every wait of the suite. Only a failure reaches it.
+const waitLimit = 30 * time.Second
 
 // Run checks that the stores that open returns keep the contract of package
 // storage. open is called once or more per subtest; it returns a store without
@@ -56,7 +56,7 @@ type session struct {
 }
 
 func newSession(t *testing.T, store storage.Store) *session {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	t.Cleanup(cancel)
 	return &session{T: t, Store: store, ctx: ctx}
 }

@@ -116,16 +116,16 @@ func watchMany(s *session) {
 	for i := range followers {
 		followers[i] = s.watch(fmt.Sprintf("/many/%d", i%10), start)
 	}
-	wants := make([][]string, 10)
+	want := make([][]string, 10)
 	var last storage.Revision
 	for i := range 40 {
 		key := fmt.Sprintf("/many/%d/%d", i%10, i)
 		last = s.create(key, "v")
-		wants[i%10] = append(wants[i%10], put(key, "v", last))
+		want[i%10] = append(want[i%10], put(key, "v", last))
 	}
 	s.current()
 	for i, f := range followers {
-		f.expect(last, wants[i%10]...)
+		f.expect(last, want[i%10]...)
 	}
 }
 

@@ -26,16 +26,16 @@ var compressors = sync.Pool{New: func() any {
 	return z
 }}
 
-// borrow returns a compressor that remembers no text.
+// borrow returns a compressor from the pool, with an empty window.
 func borrow(out io.Writer) *flate.Writer {
 	z := compressors.Get().(*flate.Writer)
 	z.Reset(out)
 	return z
 }
 
-// giveBack takes a compressor that is not used any more.
+// giveBack returns a compressor to the pool.
 func giveBack(z *flate.Writer) {
-	z.Reset(io.Discard) // hold nobody's connection
+	z.Reset(io.Discard) // keep no reference to a connection
 	compressors.Put(z)
 }
 
@@ -57,8 +57,8 @@ func Compress(text []byte) (Block, error) {
 	return Block{Deflated: bytes.Clone(out.Bytes()), Size: len(text), CRC: crc32.ChecksumIEEE(text)}, nil
 }
 
-// Stored returns text as a block that is not compressed, with five bytes in
-// front. It is for what is shorter than that: text of more than 64 kB is cut.
+// Stored returns text as a block that is not compressed, with five bytes in front.
+// It is for short text: text of more than 64 kB is cut.
 func Stored(text []byte) Block {
 	text = text[:min(len(text), math.MaxUint16)]
 	raw := []byte{0}

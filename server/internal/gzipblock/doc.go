@@ -1,7 +1,7 @@
 // Package gzipblock writes gzip streams (RFC 1952) that are joined from blocks
-// compressed before. A block is a stretch of DEFLATE (RFC 1951) that looks at
-// nothing before it and ends on a byte boundary, as a sync flush does; so blocks
-// follow each other, and text that is compressed on the spot, in any order. The
-// checksum of the whole is combined from those of the blocks: nothing of what
-// they stand for is looked at again.
+// compressed before. A block is a piece of DEFLATE (RFC 1951) that refers to
+// nothing before it and ends on a byte boundary, as a sync flush does. So blocks
+// and text that is compressed while it is written can follow each other in any
+// order. The checksum of the whole is combined from those of the blocks, without
+// reading their text again.
 package gzipblock

@@ -72,7 +72,7 @@ func FuzzWriter(f *testing.F) {
 	})
 }
 
-// joined is a stream of a megabyte with blocks of which each needs to be told
+// joined is a stream of a megabyte with blocks, each of which must be kept
 // apart from the text before it.
 func joined(t *testing.T) (stream, text []byte) {
 	random := rand.New(rand.NewPCG(5, 6))

@@ -8,8 +8,8 @@ import (
 	"github.com/klauspost/compress/flate"
 )
 
-// Writer writes one gzip stream. What is Written is compressed on the way,
-// what is Joined goes out as it is. It holds a compressor only between a Write
+// Writer writes one gzip stream. Write compresses text, Join appends a block as it
+// is. It holds a compressor only between a Write
 // and the next Join or Close. It is not safe for concurrent use.
 type Writer struct {
 	out   io.Writer
@@ -20,10 +20,11 @@ type Writer struct {
 }
 
 // NewWriter returns a Writer to out. Close ends the stream; Release, which may
-// follow or stand alone, gives back what a stream that is broken off holds.
+// follow it or take its place, returns the compressor of a stream that is broken
+// off.
 func NewWriter(out io.Writer) *Writer { return &Writer{out: out} }
 
-// header says that DEFLATE follows, and nothing of times, names and systems.
+// header is that of DEFLATE, without a time, a name or a system.
 var header = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255}
 
 // ending is a last block without text.
@@ -88,7 +89,7 @@ func (w *Writer) Close() error {
 	return err
 }
 
-// Release gives the compressor back.
+// Release returns the compressor to its pool.
 func (w *Writer) Release() {
 	if w.z != nil {
 		giveBack(w.z)

@@ -77,7 +77,7 @@ func TestConformanceOfNetHTTP(t *testing.T) {
 	testRules(t, f, func(r rule) *outcome { return r.netHTTP })
 }
 
-// testRules expects of a server what a rule wants, or what the server is known to
+// testRules expects of a server what a rule demands, or what the server is known to
 // do instead.
 func testRules(t *testing.T, f *fixture, instead func(rule) *outcome) {
 	for _, table := range [][]rule{connectionRules, streamRules, frameRules, flowRules, messageRules, hpackRules} {
@@ -85,12 +85,12 @@ func testRules(t *testing.T, f *fixture, instead func(rule) *outcome) {
 			t.Run(r.section+" "+r.says, func(t *testing.T) {
 				p := f.dial()
 				p.t = t
-				patience := 10 * time.Second
+				timeout := 10 * time.Second
 				known := instead(r)
 				if known != nil && *known == silent {
-					patience = 200 * time.Millisecond
+					timeout = 200 * time.Millisecond
 				}
-				must(t, p.conn.SetReadDeadline(time.Now().Add(patience)))
+				must(t, p.conn.SetReadDeadline(time.Now().Add(timeout)))
 				if !strings.HasPrefix(r.section, "3.4") {
 					p.greet()
 				}

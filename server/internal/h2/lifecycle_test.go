@@ -121,7 +121,7 @@ func TestShutdownWaitsForStreams(t *testing.T) {
 		down := make(chan error)
 		go func() { down <- f.http.Shutdown(context.Background()) }()
 		if _, last := idle.ends(true); last == nil || last.LastStreamID != 0 {
-			t.Errorf("an idle connection was told %+v", last)
+			t.Errorf("an idle connection received %+v", last)
 		}
 		// A stream that was on its way when the first GOAWAY came is served.
 		if first := busy.read().(*http2.GoAwayFrame); first.LastStreamID != frame.MaxStreamID {
@@ -137,7 +137,7 @@ func TestShutdownWaitsForStreams(t *testing.T) {
 		close(finish)
 		_, last := busy.ends(true)
 		if last == nil || last.ErrCode != http2.ErrCodeNo || last.LastStreamID != 3 {
-			t.Errorf("a busy connection was told %+v", last)
+			t.Errorf("a busy connection received %+v", last)
 		}
 		must(t, <-down)
 	})
@@ -155,7 +155,7 @@ func TestShutdownReturnsAtOnce(t *testing.T) {
 		must(t, f.server.Shutdown(t.Context())) // no connection is open
 		late := f.dial().greet()                // a connection after it may not stay
 		if _, last := late.ends(true); last == nil || last.ErrCode != http2.ErrCodeNo {
-			t.Errorf("a late connection was told %+v", last)
+			t.Errorf("a late connection received %+v", last)
 		}
 		late.conn.Close()
 		f = startInMemory(t, f.http.Handler.ServeHTTP)
@@ -285,7 +285,7 @@ func TestShutWindowsEndStreams(t *testing.T) {
 							t.Errorf("reset after %v", after)
 						}
 						if err := <-result; tt.answer > stageSize && !errors.Is(err, os.ErrDeadlineExceeded) {
-							t.Errorf("the handler was told %v", err)
+							t.Errorf("the handler got %v", err)
 						}
 						return
 					case *http2.PingFrame:

@@ -230,7 +230,7 @@ func TestContinue(t *testing.T) {
 				t.Errorf("%s %s: %s", library, path, got)
 			}
 		}
-		// x/net's transport does not wait, and so is not told.
+		// x/net's transport does not wait, and so gets no answer.
 		if continued != 1 && library == "net/http" || hints != 1 {
 			t.Errorf("%s: %d times 100, %d times 103", library, continued, hints)
 		}
@@ -374,7 +374,7 @@ func TestDeadlines(t *testing.T) {
 		}
 		got := p.outcome()
 		if want := (outcome{stream: 1, code: http2.ErrCodeInternal}); path != "/read" && got != want {
-			t.Errorf("%s: the client is told %+v", path, got)
+			t.Errorf("%s: the client got %+v", path, got)
 		}
 	}
 }

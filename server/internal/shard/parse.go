@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Bounds on what Parse takes: a fleet has some dozens of members, each of
-// which may hold several ranges.
+// Bounds on what Parse accepts: a fleet has some dozens of members, each of which
+// may hold several ranges.
 const (
 	maxLength = 16 << 10 // bytes
 	maxRanges = 128
@@ -19,7 +19,7 @@ const (
 //	shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')
 //
 // The first bound belongs to the range, the second does not; it may be
-// '0x10000000000000000', which is 2^64. Blanks are free. The error says what
+// '0x10000000000000000', which is 2^64. Blanks are ignored. The error says what
 // was expected, and where.
 func Parse(text string) (*Selector, error) {
 	if len(text) > maxLength {
@@ -50,7 +50,7 @@ func Parse(text string) (*Selector, error) {
 	return s, nil
 }
 
-// parser goes through a selector once.
+// parser reads a selector once from left to right.
 type parser struct {
 	text string
 	at   int

@@ -8,26 +8,26 @@ import (
 // Key is the part of an object that is hashed.
 type Key string
 
-// The keys there are, as selectors spell them.
+// The keys, as selectors spell them.
 const (
 	UID       Key = "object.metadata.uid"
 	Namespace Key = "object.metadata.namespace"
 )
 
-// Selector wants the objects whose key hashes into one of its ranges. It is
-// immutable, made by Parse, and safe for concurrent use. A nil *Selector wants
-// everything.
+// Selector selects the objects whose key hashes into one of its ranges. It is
+// immutable, made by Parse, and safe for concurrent use. A nil *Selector selects
+// every object.
 type Selector struct {
 	key    Key
 	ranges []span // ascending, disjoint and not adjacent
 	text   string
 }
 
-// span is a range of hashes. Both ends belong to it, so that it can reach to
-// the greatest.
+// span is a range of hashes. Both ends belong to it, so that it can include the
+// greatest hash.
 type span struct{ first, last uint64 }
 
-// Matches reports whether an object with that UID and namespace is wanted. It
+// Matches reports whether an object with that UID and namespace is selected. It
 // does not allocate.
 func (s *Selector) Matches(uid, namespace string) bool {
 	if s == nil {
@@ -54,8 +54,8 @@ func (s *Selector) String() string {
 	return s.text
 }
 
-// Hash is 64-bit FNV-1a, which the selectors' ranges are about
-// (draft-eastlake-fnv).
+// Hash is 64-bit FNV-1a (draft-eastlake-fnv). The ranges of selectors are of its
+// values.
 func Hash(value string) uint64 {
 	const offset, prime = 0xcbf29ce484222325, 0x100000001b3
 	h := uint64(offset)
