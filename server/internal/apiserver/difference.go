@@ -21,7 +21,7 @@ import (
 const verbDifference = "difference"
 
 // serveDifference answers a client that says what it holds of a collection with
-// what is otherwise (docs/difference.md). path is that of the collection.
+// what is otherwise (docs/users/difference.md). path is that of the collection.
 func (s *Server) serveDifference(w http.ResponseWriter, r *http.Request, path string) {
 	q, err := s.resolveDifference(r, path)
 	if err == nil {

@@ -31,7 +31,7 @@ func listOptions(query url.Values) (opts metav1.ListOptions, err error) {
 		return opts, err
 	}
 	if seconds != 0 {
-		opts.TimeoutSeconds = &seconds
+		opts.TimeoutSeconds = new(seconds)
 	}
 	opts.Limit, err = intParameter(query, "limit")
 	return opts, err

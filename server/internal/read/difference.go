@@ -14,7 +14,7 @@ import (
 )
 
 // Difference is what a client lacks of a collection, or has too much, at one
-// revision. The client has sent a digest of what it holds (docs/difference.md).
+// revision. The client has sent a digest of what it holds (docs/users/difference.md).
 // Nothing is kept of the objects but one bit each: they are gone through again for
 // each of the answer's parts.
 type Difference struct {

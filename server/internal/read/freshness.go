@@ -15,11 +15,8 @@ import (
 // the call: a consistent read. It asks the store for its current revision and waits
 // until the cache has reached it.
 func (r *Reader) latest(ctx context.Context, cache *watchcache.Cache) (watchcache.Snapshot, error) {
-	revision, err := r.config.Store.Current(ctx)
-	if err != nil {
-		return watchcache.Snapshot{}, err
-	}
-	return notOlderThan(ctx, cache, revision)
+	snapshot, err := cache.Latest(ctx, r.config.Store)
+	return snapshot, cacheError(err)
 }
 
 // notOlderThan waits until the cache has reached a revision.

@@ -55,7 +55,8 @@ func (r Registry) DeleteCollection(ctx context.Context, namespace string, select
 	return listed, nil
 }
 
-// listForDeletion lists at the store's revision of now.
+// listForDeletion is the decision of the write: the objects that there are at the
+// store's current revision. Unlike a list, it waits for a cache that is being filled.
 func (r Registry) listForDeletion(ctx context.Context, namespace string, selection *watchcache.Selection) (*Deleted, error) {
 	cache := r.set.config.Cache(r.stored)
 	if cache == nil {
@@ -64,11 +65,7 @@ func (r Registry) listForDeletion(ctx context.Context, namespace string, selecti
 	if err := cache.WaitReady(ctx); err != nil {
 		return nil, r.StoreError("", err)
 	}
-	now, err := r.set.config.Store.Current(ctx)
-	if err != nil {
-		return nil, r.StoreError("", err)
-	}
-	snapshot, err := cache.NotOlderThan(ctx, now)
+	snapshot, err := cache.Latest(ctx, r.set.config.Store)
 	if err != nil {
 		return nil, r.cacheError(err)
 	}
@@ -78,7 +75,7 @@ func (r Registry) listForDeletion(ctx context.Context, namespace string, selecti
 	}
 	listed := &Deleted{Revision: snapshot.Revision()}
 	for obj := range snapshot.Range(prefix, "") {
-		if selection == nil || selection.Matches(obj) {
+		if selection.Matches(obj) {
 			listed.Objects = append(listed.Objects, obj)
 		}
 	}

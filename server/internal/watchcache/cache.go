@@ -149,6 +149,21 @@ func (c *Cache) snapshot(tree btree.Tree[*Object], revision storage.Revision) Sn
 	return state.NewSnapshot(tree, revision, c.res.Namespaced, c.blocks)
 }
 
+// Store says how far the changes have come that a cache is fed.
+type Store interface {
+	Current(ctx context.Context) (storage.Revision, error)
+}
+
+// Latest returns a state that includes every write that was acknowledged before the
+// call: a consistent read. It fails with the store's error, or as NotOlderThan does.
+func (c *Cache) Latest(ctx context.Context, store Store) (Snapshot, error) {
+	current, err := store.Current(ctx)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	return c.NotOlderThan(ctx, current)
+}
+
 // NotOlderThan returns the state at the given revision or a later one. It
 // waits for the cache to reach it, at most Options.FreshnessWait, and then
 // fails with a *TooLargeError, or with ErrNotReady if the cache has never
