@@ -13,23 +13,23 @@ import (
 	"github.com/levelwire/levelwire/components/controllermanager/internal/disruption"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/endpoints"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/garbage"
-	"github.com/levelwire/levelwire/components/controllermanager/internal/history"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/job"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/namespace"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/nodelifecycle"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/replicaset"
+	"github.com/levelwire/levelwire/components/controllermanager/internal/revisionhistory"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/statefulset"
 )
 
 // shared is what the controllers of a process have in common.
 type shared struct {
-	client   *client.Client
-	factory  *informer.Factory
-	pods     *pods.Source
-	history  *history.History
-	recorder *events.Recorder
-	log      *slog.Logger
+	client    *client.Client
+	factory   *informer.Factory
+	pods      *pods.Source
+	revisions *revisionhistory.Revisions
+	recorder  *events.Recorder
+	log       *slog.Logger
 }
 
 // runner is a controller, made but not running. Run blocks until its context
@@ -50,10 +50,10 @@ var controllers = []struct {
 		return replicaset.New(s.client, s.factory, s.pods, s.recorder, s.log)
 	}},
 	{"statefulset", func(s *shared) (runner, error) {
-		return statefulset.New(s.client, s.factory, s.pods, s.history, s.recorder, s.log)
+		return statefulset.New(s.client, s.factory, s.pods, s.revisions, s.recorder, s.log)
 	}},
 	{"daemonset", func(s *shared) (runner, error) {
-		return daemonset.New(s.client, s.factory, s.pods, s.history, s.recorder, s.log)
+		return daemonset.New(s.client, s.factory, s.pods, s.revisions, s.recorder, s.log)
 	}},
 	{"job", func(s *shared) (runner, error) {
 		return job.New(s.client, s.factory, s.pods, s.recorder, s.log)

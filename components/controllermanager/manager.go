@@ -12,8 +12,8 @@ import (
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/components/controllermanager/internal/history"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
+	"github.com/levelwire/levelwire/components/controllermanager/internal/revisionhistory"
 )
 
 // Options configures a Manager.
@@ -45,12 +45,12 @@ func NewManager(cl *client.Client, opts Options) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	revisions, err := history.New(cl, factory)
+	revisions, err := revisionhistory.New(cl, factory)
 	if err != nil {
 		return nil, err
 	}
 	s := &shared{
-		client: cl, factory: factory, pods: source, history: revisions, log: opts.Logger,
+		client: cl, factory: factory, pods: source, revisions: revisions, log: opts.Logger,
 		recorder: events.New(cl, "controller-manager", "", opts.Logger),
 	}
 	m := &Manager{factory: factory, recorder: s.recorder, log: opts.Logger}

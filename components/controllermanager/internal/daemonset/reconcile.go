@@ -32,7 +32,7 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 	if err != nil || set.DeletionTimestamp != nil {
 		return controller.Result{}, err
 	}
-	revision, all, err := c.history.Ensure(ctx, set, kind, &set.Spec.Template)
+	revision, all, err := c.revisions.Ensure(ctx, set, kind, &set.Spec.Template)
 	if err != nil {
 		return controller.Result{}, err
 	}
@@ -85,7 +85,7 @@ func (c *Controller) trim(ctx context.Context, set *appsv1.DaemonSet, owned []*c
 	for _, revision := range all {
 		inUse[revision.Name] = hashes[revision.Labels[appsv1.ControllerRevisionHashLabelKey]]
 	}
-	return c.history.Trim(ctx, all, limit, inUse)
+	return c.revisions.Trim(ctx, all, limit, inUse)
 }
 
 func (c *Controller) writeStatus(ctx context.Context, set *appsv1.DaemonSet, nodes []*corev1.Node, groups map[string][]*corev1.Pod, hash string, now time.Time) (time.Duration, error) {

@@ -11,8 +11,8 @@ import (
 	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
-	"github.com/levelwire/levelwire/components/controllermanager/internal/history"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
+	"github.com/levelwire/levelwire/components/controllermanager/internal/revisionhistory"
 )
 
 const workers = 4
@@ -22,25 +22,25 @@ var kind = appsv1.SchemeGroupVersion.WithKind("StatefulSet")
 // Controller is the StatefulSet controller.
 type Controller struct {
 	*controller.Controller
-	sets     *informer.SharedInformer[*appsv1.StatefulSet]
-	pods     *pods.Source
-	history  *history.History
-	api      client.Resource[*appsv1.StatefulSet]
-	claimAPI client.Resource[*corev1.PersistentVolumeClaim]
-	control  *pods.Control
-	now      func() time.Time
+	sets      *informer.SharedInformer[*appsv1.StatefulSet]
+	pods      *pods.Source
+	revisions *revisionhistory.Revisions
+	api       client.Resource[*appsv1.StatefulSet]
+	claimAPI  client.Resource[*corev1.PersistentVolumeClaim]
+	control   *pods.Control
+	now       func() time.Time
 }
 
 // New registers the controller with the factory's informers.
-func New(cl *client.Client, factory *informer.Factory, source *pods.Source, revisions *history.History, recorder *events.Recorder, log *slog.Logger) (*Controller, error) {
+func New(cl *client.Client, factory *informer.Factory, source *pods.Source, revisions *revisionhistory.Revisions, recorder *events.Recorder, log *slog.Logger) (*Controller, error) {
 	c := &Controller{
-		sets:     informer.For[*appsv1.StatefulSet](factory, informer.ListOptions{}),
-		pods:     source,
-		history:  revisions,
-		api:      client.For[*appsv1.StatefulSet](cl),
-		claimAPI: client.For[*corev1.PersistentVolumeClaim](cl),
-		control:  pods.NewControl(cl, recorder, kind),
-		now:      time.Now,
+		sets:      informer.For[*appsv1.StatefulSet](factory, informer.ListOptions{}),
+		pods:      source,
+		revisions: revisions,
+		api:       client.For[*appsv1.StatefulSet](cl),
+		claimAPI:  client.For[*corev1.PersistentVolumeClaim](cl),
+		control:   pods.NewControl(cl, recorder, kind),
+		now:       time.Now,
 	}
 	var err error
 	c.Controller, err = controller.New(c.reconcile, controller.Options{Name: "statefulset", Workers: workers, Logger: log})

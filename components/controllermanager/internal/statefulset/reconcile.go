@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/client/controller"
-	"github.com/levelwire/levelwire/components/controllermanager/internal/history"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/ownership"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
+	"github.com/levelwire/levelwire/components/controllermanager/internal/revisionhistory"
 )
 
 func (c *Controller) reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
@@ -33,7 +33,7 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 	if err != nil || set.DeletionTimestamp != nil {
 		return controller.Result{}, err
 	}
-	update, all, err := c.history.Ensure(ctx, set, kind, &set.Spec.Template)
+	update, all, err := c.revisions.Ensure(ctx, set, kind, &set.Spec.Template)
 	if err != nil {
 		return controller.Result{}, err
 	}
@@ -58,7 +58,7 @@ func (c *Controller) trim(ctx context.Context, set *appsv1.StatefulSet, owned []
 	for _, pod := range owned {
 		inUse[pod.Labels[appsv1.StatefulSetRevisionLabel]] = true
 	}
-	return c.history.Trim(ctx, all, limit, inUse)
+	return c.revisions.Trim(ctx, all, limit, inUse)
 }
 
 func (c *Controller) carryOut(ctx context.Context, set *appsv1.StatefulSet, p plan, update *appsv1.ControllerRevision, all []*appsv1.ControllerRevision) error {
@@ -80,7 +80,7 @@ func (c *Controller) carryOut(ctx context.Context, set *appsv1.StatefulSet, p pl
 }
 
 func (c *Controller) createPod(ctx context.Context, set *appsv1.StatefulSet, ordinal int, revision *appsv1.ControllerRevision) error {
-	template, err := history.Template(revision)
+	template, err := revisionhistory.Template(revision)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package history
+package revisionhistory
 
 import (
 	"bytes"
@@ -23,26 +23,26 @@ import (
 	"github.com/levelwire/levelwire/components/controllermanager/internal/ownership"
 )
 
-// History is the revisions of all owners. It is safe for concurrent use.
-type History struct {
+// Revisions are the ControllerRevisions of all owners. They are safe for concurrent use.
+type Revisions struct {
 	api   client.Resource[*appsv1.ControllerRevision]
 	index *ownership.Index[*appsv1.ControllerRevision]
 }
 
 // New indexes the factory's informer of revisions. Call it once for a factory,
 // before it starts, and share the result.
-func New(c *client.Client, factory *informer.Factory) (*History, error) {
+func New(c *client.Client, factory *informer.Factory) (*Revisions, error) {
 	index, err := ownership.NewIndex(informer.For[*appsv1.ControllerRevision](factory, informer.ListOptions{}))
-	return &History{client.For[*appsv1.ControllerRevision](c), index}, err
+	return &Revisions{client.For[*appsv1.ControllerRevision](c), index}, err
 }
 
-// Synced is closed when the revisions are known; it makes History a
+// Synced is closed when the revisions are known; it makes Revisions a
 // controller.Source.
-func (h *History) Synced() <-chan struct{} { return h.index.Informer.Synced() }
+func (r *Revisions) Synced() <-chan struct{} { return r.index.Informer.Synced() }
 
 // Of returns an owner's revisions, oldest first.
-func (h *History) Of(owner metav1.Object) ([]*appsv1.ControllerRevision, error) {
-	owned, err := h.index.Owned(owner.GetUID())
+func (r *Revisions) Of(owner metav1.Object) ([]*appsv1.ControllerRevision, error) {
+	owned, err := r.index.Owned(owner.GetUID())
 	slices.SortFunc(owned, func(a, b *appsv1.ControllerRevision) int {
 		return cmp.Or(cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Name, b.Name))
 	})
@@ -81,8 +81,8 @@ func encode(template *corev1.PodTemplateSpec) ([]byte, error) {
 // them, oldest first. A template that comes back gets the highest number
 // again; a new one is recorded. The name follows from the template, so that a
 // revision the informer does not show yet is found and not made twice.
-func (h *History) Ensure(ctx context.Context, owner metav1.Object, kind schema.GroupVersionKind, template *corev1.PodTemplateSpec) (current *appsv1.ControllerRevision, all []*appsv1.ControllerRevision, err error) {
-	all, err = h.Of(owner)
+func (r *Revisions) Ensure(ctx context.Context, owner metav1.Object, kind schema.GroupVersionKind, template *corev1.PodTemplateSpec) (current *appsv1.ControllerRevision, all []*appsv1.ControllerRevision, err error) {
+	all, err = r.Of(owner)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -105,13 +105,13 @@ func (h *History) Ensure(ctx context.Context, owner metav1.Object, kind schema.G
 		if i == len(all)-1 {
 			return revision, all, nil
 		}
-		moved, err := h.renumber(ctx, revision, next)
+		moved, err := r.renumber(ctx, revision, next)
 		if err != nil {
 			return nil, nil, err
 		}
 		return moved, append(slices.Delete(slices.Clone(all), i, i+1), moved), nil
 	}
-	current, err = h.record(ctx, owner, kind, template, data, next)
+	current, err = r.record(ctx, owner, kind, template, data, next)
 	return current, append(all, current), err
 }
 
@@ -129,10 +129,10 @@ func holds(revision *appsv1.ControllerRevision, data []byte) (bool, error) {
 	return bytes.Equal(again, data), err
 }
 
-func (h *History) renumber(ctx context.Context, revision *appsv1.ControllerRevision, number int64) (*appsv1.ControllerRevision, error) {
+func (r *Revisions) renumber(ctx context.Context, revision *appsv1.ControllerRevision, number int64) (*appsv1.ControllerRevision, error) {
 	update := revision.DeepCopy()
 	update.Revision = number
-	written, err := h.api.Namespace(update.Namespace).Update(ctx, update, metav1.UpdateOptions{})
+	written, err := r.api.Namespace(update.Namespace).Update(ctx, update, metav1.UpdateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("renumber revision %s: %w", revision.Name, err)
 	}
@@ -142,7 +142,7 @@ func (h *History) renumber(ctx context.Context, revision *appsv1.ControllerRevis
 // collisionsMost is how many names are tried for one template.
 const collisionsMost = 8
 
-func (h *History) record(ctx context.Context, owner metav1.Object, kind schema.GroupVersionKind, template *corev1.PodTemplateSpec, data []byte, number int64) (*appsv1.ControllerRevision, error) {
+func (r *Revisions) record(ctx context.Context, owner metav1.Object, kind schema.GroupVersionKind, template *corev1.PodTemplateSpec, data []byte, number int64) (*appsv1.ControllerRevision, error) {
 	for collision := range collisionsMost {
 		hash := hashOf(data, collision)
 		labels := maps.Clone(template.Labels)
@@ -158,14 +158,14 @@ func (h *History) record(ctx context.Context, owner metav1.Object, kind schema.G
 			},
 			Data: runtime.RawExtension{Raw: data}, Revision: number,
 		}
-		created, err := h.api.Namespace(revision.Namespace).Create(ctx, revision, metav1.CreateOptions{})
+		created, err := r.api.Namespace(revision.Namespace).Create(ctx, revision, metav1.CreateOptions{})
 		if err == nil {
 			return created, nil
 		}
 		if !apierrors.IsAlreadyExists(err) {
 			return nil, fmt.Errorf("record revision: %w", err)
 		}
-		found, err := h.api.Namespace(revision.Namespace).Get(ctx, revision.Name, metav1.GetOptions{})
+		found, err := r.api.Namespace(revision.Namespace).Get(ctx, revision.Name, metav1.GetOptions{})
 		if err != nil {
 			return nil, fmt.Errorf("read revision %s: %w", revision.Name, err)
 		}
@@ -196,13 +196,13 @@ func hashOf(data []byte, collision int) string {
 
 // Trim deletes the oldest revisions beyond limit that inUse does not name; the
 // newest, the present one, always stays.
-func (h *History) Trim(ctx context.Context, all []*appsv1.ControllerRevision, limit int, inUse map[string]bool) error {
+func (r *Revisions) Trim(ctx context.Context, all []*appsv1.ControllerRevision, limit int, inUse map[string]bool) error {
 	if len(all) == 0 {
 		return nil
 	}
 	past := slices.DeleteFunc(slices.Clone(all[:len(all)-1]), func(r *appsv1.ControllerRevision) bool { return inUse[r.Name] })
 	for _, revision := range past[:max(len(past)-limit, 0)] {
-		err := h.api.Namespace(revision.Namespace).Delete(ctx, revision.Name, metav1.DeleteOptions{
+		err := r.api.Namespace(revision.Namespace).Delete(ctx, revision.Name, metav1.DeleteOptions{
 			Preconditions: &metav1.Preconditions{UID: &revision.UID},
 		})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
