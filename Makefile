@@ -10,7 +10,7 @@ DATA_DIR ?= levelwire-data
 KUBECTL_VERSION ?= v1.37.2
 
 .DEFAULT_GOAL := help
-.PHONY: help build up test test-race test-peers test-kubectl test-adapters bench bench-client bench-server bench-storm bench-startup soak lint fmt ci clean
+.PHONY: help build up test test-long test-race test-peers test-kubectl test-adapters bench bench-client bench-server bench-storm bench-startup soak lint fmt ci clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -21,8 +21,15 @@ build: ## build bin/levelwire
 up: build ## run server, controllers, scheduler and NODES kubelets; data in DATA_DIR
 	exec bin/levelwire up --nodes $(NODES) --data-dir $(DATA_DIR)
 
-test: ## all tests of the product
-	$(GO) test $(PRODUCT)
+test: ## the tests of the product, but for what takes minutes
+	$(GO) test -short $(PRODUCT)
+
+# The packages whose tests ask whether the test is short. The modules below
+# these folders have targets of their own.
+LONG = $(filter-out ./tests/peers/% ./benchmarks/% ./adapters/%,$(sort $(dir $(shell grep -rl --include='*_test.go' 'testing\.Short()' .))))
+
+test-long: ## the tests that make test leaves out or cuts short: kills, soak, what happens once a minute
+	$(GO) test $(LONG)
 
 test-race: ## the product, without its command, under the race detector
 	$(GO) test -race ./storage/... ./server/... ./client/... ./components/... ./internal/... ./tests/...

@@ -33,8 +33,13 @@ var (
 const catchUp = 300 * time.Millisecond
 
 // TestServersRestart: whatever happens to the servers, as long as there is one
-// that can be reached, informers go on from where they are, and never list.
+// that can be reached, informers go on from where they are, and never list. In
+// a short test all are restarted once.
 func TestServersRestart(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		*restarts = min(*restarts, 1)
+	}
 	t.Logf("-soak.seed=%d -soak.restarts=%d", *seed, *restarts)
 	random := rand.New(rand.NewPCG(*seed, 0))
 	f := newFleet(t, 3, func(c *server.Config) { c.CompactionInterval, c.CatchUpTimeout = -1, catchUp })
@@ -120,6 +125,7 @@ func nextTo(f *fleet, m *member) *member {
 // to another server than they left, which has been started since, and are told
 // by what the servers have written down.
 func TestServersAndCompaction(t *testing.T) {
+	t.Parallel()
 	t.Logf("-soak.seed=%d -soak.absences=%d", *seed, *absences)
 	random := rand.New(rand.NewPCG(*seed, 0))
 	f := newFleet(t, 3, func(c *server.Config) {

@@ -46,7 +46,11 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreTopFunction("go.etcd.io/etcd/server/v3/storage/wal.(*filePipeline).run"))
 }
 
+// TestSoak makes trouble in rounds; in a short test there is one.
 func TestSoak(t *testing.T) {
+	if testing.Short() {
+		*duration = min(*duration, *round)
+	}
 	t.Logf("-soak.seed=%d -soak.duration=%v", *seed, *duration)
 	random := rand.New(rand.NewPCG(*seed, 0))
 	h := newHost(t)
