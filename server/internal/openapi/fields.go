@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/levelwire/levelwire/internal/wirefield"
 )
 
 // structReader turns the fields of one struct type into properties.
@@ -23,43 +25,40 @@ type structReader struct {
 // fields adds the fields of t, which is the model's own type or one that is
 // embedded in it; docs describe them.
 func (s *structReader) fields(t reflect.Type, docs map[string]string) {
-	for i := range t.NumField() {
-		f := t.Field(i)
-		tag, tagged := f.Tag.Lookup("json")
-		name, options, _ := strings.Cut(tag, ",")
+	for _, f := range wirefield.Of(t) {
 		switch {
-		case tag == "-" || !f.IsExported() && !f.Anonymous || !tagged && !f.Anonymous:
-			continue
-		case f.Anonymous && name == "":
-			embedded := indirect(f.Type)
+		case f.Embedded:
+			embedded := indirect(f.Go.Type)
 			s.fields(embedded, docsOf(embedded))
 			continue
+		case !f.Tagged:
+			continue
 		}
-		s.schema.SetProperty(name, s.property(f, name, options, docs[name]))
-		if !s.isOptional(name, options) {
-			s.schema.Required = append(s.schema.Required, name)
+		s.schema.SetProperty(f.Name, s.property(f, docs[f.Name]))
+		if !s.isOptional(f) {
+			s.schema.Required = append(s.schema.Required, f.Name)
 		}
 	}
 }
 
 // isOptional follows the rule of the published schemas: what the source marks
 // as optional or required, and otherwise what may be left out of the JSON.
-func (s *structReader) isOptional(field, options string) bool {
-	if marked, ok := presence[s.name+"."+field]; ok {
+func (s *structReader) isOptional(f wirefield.Field) bool {
+	if marked, ok := presence[s.name+"."+f.Name]; ok {
 		return marked == optional
 	}
-	return strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero")
+	return f.OmitEmpty || f.OmitZero
 }
 
-func (s *structReader) property(f reflect.StructField, name, options, doc string) spec.Schema {
-	p := s.value(f.Type)
+func (s *structReader) property(f wirefield.Field, doc string) spec.Schema {
+	p := s.value(f.Go.Type)
 	p.Description = describe(doc, p.Enum)
-	p.Default = s.defaultOf(f, name, options)
-	s.addMergeStrategy(p, name)
-	if key := f.Tag.Get("patchMergeKey"); key != "" {
+	p.Default = s.defaultOf(f)
+	s.addMergeStrategy(p, f.Name)
+	if key := f.Go.Tag.Get("patchMergeKey"); key != "" {
 		p.AddExtension("x-kubernetes-patch-merge-key", key)
 	}
-	if strategy := f.Tag.Get("patchStrategy"); strategy != "" {
+	if strategy := f.Go.Tag.Get("patchStrategy"); strategy != "" {
 		p.AddExtension("x-kubernetes-patch-strategy", strategy)
 	}
 	return *p

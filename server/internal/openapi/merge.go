@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/levelwire/levelwire/internal/wirefield"
 	"github.com/levelwire/levelwire/server/internal/resource/mergestrategy"
 )
 
@@ -48,15 +49,15 @@ var neverApplied = []string{"ListMeta", "FieldSelectorRequirement"}
 
 // defaultOf returns the default that is published for a field: what its source
 // says, or the zero value of a field that is always written.
-func (s *structReader) defaultOf(f reflect.StructField, name, options string) any {
-	if strategy := mergestrategy.OfField(s.typ, name); strategy.Kind == mergestrategy.KeyDefault {
+func (s *structReader) defaultOf(f wirefield.Field) any {
+	if strategy := mergestrategy.OfField(s.typ, f.Name); strategy.Kind == mergestrategy.KeyDefault {
 		return strategy.Default
 	}
-	if marked, ok := defaults[s.name+"."+name]; ok {
+	if marked, ok := defaults[s.name+"."+f.Name]; ok {
 		return marked
 	}
-	if !strings.Contains(options, "omitempty") || f.Type.Kind() == reflect.Struct {
-		return zero(f.Type)
+	if !f.OmitEmpty || f.Go.Type.Kind() == reflect.Struct {
+		return zero(f.Go.Type)
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func (e *KindMismatchError) Error() string {
 }
 
 // DecodeBody decodes a request body into an object of the resource's own
-// shape. mediaType is without parameters. A missing kind or apiVersion is
+// version. mediaType is without parameters. A missing kind or apiVersion is
 // taken from the resource; another one is a *KindMismatchError; a media type
 // that is not understood an *UnsupportedMediaTypeError; any other error means
 // that the body is malformed. strictErrs are unknown and duplicate fields:
@@ -167,7 +167,7 @@ func parseKind(apiVersion, kind string) (schema.GroupVersionKind, error) {
 
 // unmarshalStrict decodes JSON that a client wrote.
 func unmarshalStrict(body []byte, into runtime.Object) (strictErrs []error, err error) {
-	if readByShape(body, into) {
+	if decodeStruct(body, into) {
 		return nil, nil
 	}
 	return unmarshalStrictly(body, into)

@@ -45,7 +45,7 @@ func (e *ConversionError) Error() string { return e.cause.Error() }
 // Unwrap returns what the converter said.
 func (e *ConversionError) Unwrap() error { return e.cause }
 
-// Encode returns the stored form of obj: JSON of the stored resource's shape,
+// Encode returns the stored form of obj: JSON in the stored resource's version,
 // kind and apiVersion first, then metadata, without resourceVersion. obj is not
 // modified and may be shared; what its TypeMeta says does not matter. The result belongs to the caller.
 // An error is a *ConversionError unless it is the object that cannot be written. Encode blocks
@@ -61,7 +61,7 @@ func (r *Resource) Encode(ctx context.Context, obj Object) ([]byte, error) {
 	return r.Storage.marshal(stored, dropRevision)
 }
 
-// Marshal returns obj as JSON of the resource's own shape, kind and
+// Marshal returns obj as JSON in the resource's own version, kind and
 // apiVersion first, then metadata with the resourceVersion that obj carries.
 // For a stored resource that is the cached form. obj is not modified.
 func (r *Resource) Marshal(obj Object) ([]byte, error) {
@@ -69,7 +69,7 @@ func (r *Resource) Marshal(obj Object) ([]byte, error) {
 }
 
 // Decode returns the object whose stored or cached JSON is given, in the
-// resource's own shape: typed for built-in kinds, *unstructured.Unstructured
+// resource's own version: typed for built-in kinds, *unstructured.Unstructured
 // for custom ones. The object shares no memory with json. Decode blocks only
 // while a conversion webhook is asked, and ctx bounds that.
 func (r *Resource) Decode(ctx context.Context, json []byte) (Object, error) {
@@ -88,7 +88,7 @@ func (r *Resource) Decode(ctx context.Context, json []byte) (Object, error) {
 	return r.DecodeShown(json)
 }
 
-// DecodeShown is Decode for JSON that is in the resource's own shape already,
+// DecodeShown is Decode for JSON that is in the resource's own version already,
 // as Marshal made it.
 func (r *Resource) DecodeShown(json []byte) (Object, error) {
 	obj := r.New()
@@ -105,7 +105,7 @@ var storedJSON = jsonv2.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv2.MatchCaseI
 
 // unmarshal decodes JSON that our own encoder, or a kube-apiserver, wrote.
 func unmarshal(data []byte, into runtime.Object) error {
-	if readByShape(data, into) {
+	if decodeStruct(data, into) {
 		return nil
 	}
 	if u, ok := into.(*unstructured.Unstructured); ok {
@@ -132,7 +132,7 @@ const mostPooled = 64 << 10
 // marshal encodes obj in canonical member order.
 func (r *Resource) marshal(obj Object, rule revisionRule) ([]byte, error) {
 	buf := buffers.Get().(*[]byte)
-	out, ok, err := r.writeByShape((*buf)[:0], obj, rule)
+	out, ok, err := r.encodeStruct((*buf)[:0], obj, rule)
 	if ok && err == nil {
 		result := bytes.Clone(out)
 		if cap(out) <= mostPooled {

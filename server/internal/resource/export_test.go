@@ -1,14 +1,14 @@
 package resource
 
-// What tests hold the readers and writers by shape against.
+// What tests hold the struct codecs against.
 var (
-	ReadByShape  = readByShape
+	DecodeStruct = decodeStruct
 	ReadStrictly = unmarshalStrictly
 )
 
-// HasShape says whether objects of the resource are read and written by shape.
-func (r *Resource) HasShape() bool {
-	_, ok, err := r.writeByShape(nil, r.New(), dropRevision)
+// HasStructCodec reports whether a struct codec decodes and encodes objects of the resource.
+func (r *Resource) HasStructCodec() bool {
+	_, ok, err := r.encodeStruct(nil, r.New(), dropRevision)
 	return ok && err == nil
 }
 

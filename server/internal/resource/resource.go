@@ -44,11 +44,11 @@ type Resource struct {
 	// TTL after which the store forgets an object; zero for ever.
 	TTL time.Duration
 
-	// Storage is the resource whose objects this one shows in another shape
+	// Storage is the resource whose objects this one shows in another version
 	// (autoscaling/v1 over autoscaling/v2, events.k8s.io over core events).
 	// nil: this resource is itself what is stored and cached.
 	Storage *Resource
-	// FromStorage and ToStorage convert between the two shapes. FromStorage
+	// FromStorage and ToStorage convert between the two versions. FromStorage
 	// may take its argument apart and even return it; ToStorage never modifies
 	// its own. A conversion that calls a webhook ends, with an error, when ctx
 	// ends. nil if Storage is nil.
@@ -109,9 +109,9 @@ type Resource struct {
 	// answered with; empty if it is not deprecated.
 	Deprecation string
 
-	plan   atomic.Pointer[extraction]  // Fields compiled, on first use
-	prefix atomic.Pointer[[]byte]      // see Prefix, on first use
-	shape  atomic.Pointer[messagePlan] // see AppendProtobuf, on first use
+	plan    atomic.Pointer[extraction]  // Fields compiled, on first use
+	prefix  atomic.Pointer[[]byte]      // see Prefix, on first use
+	message atomic.Pointer[messagePlan] // see AppendProtobuf, on first use
 }
 
 // Field is one selectable field: the value at one of the paths, the first

@@ -15,15 +15,15 @@ import (
 )
 
 // AppendProtobuf appends the bare protobuf message of an object whose JSON is
-// given, in the resource's own shape. It is what decoding the object and encoding
+// given, in the resource's own version. It is what decoding the object and encoding
 // it again gives, for a seventh of the time: values go from one encoding to the
 // other as they are read, and no object is made. It fails with ErrNoProtobuf if
 // the kind has no protobuf form.
 func (r *Resource) AppendProtobuf(dst, json []byte) ([]byte, error) {
-	plan := r.shape.Load()
+	plan := r.message.Load()
 	if plan == nil {
 		plan = planOf(reflect.TypeOf(r.New()).Elem())
-		r.shape.Store(plan)
+		r.message.Store(plan)
 	}
 	out, err := plan.transcode(dst, json)
 	if !errors.Is(err, errUnusual) {

@@ -4,14 +4,14 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"reflect"
-	"strconv"
-	"strings"
 	"sync"
 
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/levelwire/levelwire/internal/wirefield"
 )
 
 // messagePlan says how the JSON of a Go type becomes its protobuf message.
@@ -75,8 +75,8 @@ var special = map[reflect.Type]valueKind{
 
 // messagePlans holds finished *messagePlan by reflect.Type.
 var (
-	messagePlans   sync.Map
-	planningShapes sync.Mutex
+	messagePlans       sync.Map
+	makingMessagePlans sync.Mutex
 )
 
 // planOf returns the plan of a struct type. What is no message is decoded,
@@ -85,8 +85,8 @@ func planOf(t reflect.Type) *messagePlan {
 	if p, ok := messagePlans.Load(t); ok {
 		return p.(*messagePlan)
 	}
-	planningShapes.Lock()
-	defer planningShapes.Unlock()
+	makingMessagePlans.Lock()
+	defer makingMessagePlans.Unlock()
 	fresh := planner{}
 	p := fresh.message(t)
 	if p == nil {
@@ -132,31 +132,32 @@ func (pl planner) message(t reflect.Type) *messagePlan {
 // only decoding understands.
 func (pl planner) addFields(p *messagePlan, t reflect.Type, top *messagePlan) bool {
 	numbers := []int{}
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		tag := strings.Split(f.Tag.Get("protobuf"), ",")
-		if len(tag) < 2 {
-			if f.Type == reflect.TypeFor[metav1.TypeMeta]() {
-				continue // kind and apiVersion are said by the envelope
+	fields := wirefield.Of(t)
+	if len(fields) < t.NumField() {
+		return false // protobuf may have a field that JSON has not
+	}
+	for _, f := range fields {
+		number := f.Number
+		if number == 0 {
+			if f.Go.Type == reflect.TypeFor[metav1.TypeMeta]() {
+				continue // the envelope carries kind and apiVersion
 			}
 			return false
 		}
-		number, err := strconv.Atoi(tag[1])
-		if err != nil || name == "-" || strings.Contains(f.Tag.Get("protobuf"), "packed") {
+		if f.Packed {
 			return false
 		}
 		field := fieldPlan{head: binary.AppendUvarint(nil, uint64(number)<<3|2)}
-		if name == "" {
-			if !f.Anonymous || f.Type.Kind() != reflect.Struct {
+		if !f.Tagged {
+			if !f.Embedded || f.Go.Type.Kind() != reflect.Struct {
 				return false
 			}
 			field.group = &messagePlan{}
-			if reflect.PointerTo(f.Type).Implements(unmarshalerType) || !pl.addFields(field.group, f.Type, top) {
+			if reflect.PointerTo(f.Go.Type).Implements(unmarshalerType) || !pl.addFields(field.group, f.Go.Type, top) {
 				return false
 			}
 		} else {
-			v, ok := pl.value(f.Type)
+			v, ok := pl.value(f.Go.Type)
 			if !ok {
 				return false
 			}
@@ -164,8 +165,8 @@ func (pl planner) addFields(p *messagePlan, t reflect.Type, top *messagePlan) bo
 			field.head = binary.AppendUvarint(nil, uint64(number)<<3|v.wire())
 			field.slot = top.slots
 			top.slots++
-			field.absent = v.absent(f.Type, field.head)
-			top.members = append(top.members, memberPlan{name: name, slot: field.slot, head: field.head, value: v})
+			field.absent = v.absent(f.Go.Type, field.head)
+			top.members = append(top.members, memberPlan{name: f.Name, slot: field.slot, head: field.head, value: v})
 		}
 		at := 0
 		for at < len(numbers) && numbers[at] < number {

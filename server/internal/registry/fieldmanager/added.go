@@ -9,8 +9,8 @@ import (
 // added is elements for a short list that is new, as all lists of a new object
 // are: its elements are put in order by reading their keys where they are. It
 // returns false, and has done nothing, if that is not possible.
-func (d *differ) added(s *shape, list reflect.Value) bool {
-	if s.kind != keyedList || !list.IsValid() || list.Len() > maxInStep || s.elem.t.Kind() != reflect.Struct ||
+func (d *differ) added(s *typeInfo, list reflect.Value) bool {
+	if s.kind != keyedListKind || !list.IsValid() || list.Len() > maxInStep || s.elem.t.Kind() != reflect.Struct ||
 		list.Type().Elem().Kind() == reflect.Pointer {
 		return false
 	}
@@ -48,7 +48,7 @@ func (d *differ) added(s *shape, list reflect.Value) bool {
 
 // compareKeys orders two elements by their keys. It is not ok unless both have
 // them all, as texts or numbers.
-func (s *shape) compareKeys(a, b reflect.Value) (order int, ok bool) {
+func (s *typeInfo) compareKeys(a, b reflect.Value) (order int, ok bool) {
 	for i := range s.keys {
 		x, y := s.keys[i].field.of(a), s.keys[i].field.of(b)
 		if !x.IsValid() || !y.IsValid() || x.Kind() != y.Kind() {

@@ -14,7 +14,7 @@ const (
 	maxDecodedBytes = 16 << 10
 )
 
-// decodedSets remembers the sets that FieldsV1 stands for. Objects of one shape,
+// decodedSets remembers the sets that FieldsV1 stands for. Objects of one workload,
 // as the pods of a controller are, have the same entries, and decoding one costs
 // more than all else that a small change does.
 type decodedSets struct {

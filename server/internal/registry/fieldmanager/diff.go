@@ -30,14 +30,14 @@ type recorder interface {
 type step struct {
 	name    *string
 	quoted  string        // of a struct's member
-	list    *shape        // nil for a member
+	list    *typeInfo     // nil for a member
 	element reflect.Value // of list
 
 	made fieldpath.PathElement // see pathElement
 }
 
 // differ compares two objects as structured-merge-diff does, without making a
-// tree of either: along the shape of their Go type. It gives up, unsure, where
+// tree of either: along the typeInfo of their Go type. It gives up, unsure, where
 // the type says too little: in arbitrary JSON, and in lists with two elements
 // of the same key.
 type differ struct {
@@ -48,16 +48,16 @@ type differ struct {
 	ignoreStatus bool
 }
 
-// objects compares two structs of the shape, without what nobody can own.
-func (d *differ) objects(s *shape, before, after reflect.Value) {
+// objects compares two structs of a type, without what nobody can own.
+func (d *differ) objects(s *typeInfo, before, after reflect.Value) {
 	for i := range s.fields {
 		f := &s.fields[i]
 		switch {
 		case f.name == "apiVersion" || f.name == "kind" || f.name == "status" && d.ignoreStatus:
 			continue
-		case f.name == "metadata" && f.shape.kind == structure:
+		case f.name == "metadata" && f.info.kind == structKind:
 			d.push(step{name: &f.name, quoted: f.quoted})
-			d.metadata(f.shape, before.FieldByIndex(f.index), after.FieldByIndex(f.index))
+			d.metadata(f.info, before.FieldByIndex(f.index), after.FieldByIndex(f.index))
 			d.pop()
 		default:
 			d.member(f, before, after)
@@ -65,7 +65,7 @@ func (d *differ) objects(s *shape, before, after reflect.Value) {
 	}
 }
 
-func (d *differ) metadata(s *shape, before, after reflect.Value) {
+func (d *differ) metadata(s *typeInfo, before, after reflect.Value) {
 	for i := range s.fields {
 		if f := &s.fields[i]; !f.unowned {
 			d.member(f, before, after)
@@ -81,7 +81,7 @@ func (d *differ) member(f *field, before, after reflect.Value) bool {
 		return false
 	}
 	d.push(step{name: &f.name, quoted: f.quoted})
-	d.compare(f.shape, a, b)
+	d.compare(f.info, a, b)
 	d.pop()
 	return true
 }
@@ -124,9 +124,9 @@ func (d *differ) pop() {
 	d.path = d.path[:len(d.path)-1]
 }
 
-// compare compares two values of a shape, either of which, but not both, may be
+// compare compares two values of a type, either of which, but not both, may be
 // invalid: not there. A nil pointer, map or list is there, and null.
-func (d *differ) compare(s *shape, before, after reflect.Value) {
+func (d *differ) compare(s *typeInfo, before, after reflect.Value) {
 	switch {
 	case !before.IsValid():
 		d.to.record(d.path, added)
@@ -134,9 +134,9 @@ func (d *differ) compare(s *shape, before, after reflect.Value) {
 		d.to.record(d.path, removed)
 	}
 	switch {
-	case s.kind == open:
+	case s.kind == anyKind:
 		d.unsure = d.unsure || !before.IsValid() || !after.IsValid() || !reflect.DeepEqual(before.Interface(), after.Interface())
-	case s.kind == scalar || s.whole:
+	case s.kind == scalarKind || s.atomic:
 		d.leaf(s, before, after)
 	default:
 		d.parts(s, before, after)
@@ -144,7 +144,7 @@ func (d *differ) compare(s *shape, before, after reflect.Value) {
 }
 
 // leaf compares what has no parts that could be owned.
-func (d *differ) leaf(s *shape, before, after reflect.Value) {
+func (d *differ) leaf(s *typeInfo, before, after reflect.Value) {
 	if before.IsValid() && after.IsValid() && !d.equal(s, before, after) {
 		d.to.record(d.path, modified)
 	}
@@ -152,17 +152,17 @@ func (d *differ) leaf(s *shape, before, after reflect.Value) {
 
 // parts compares the parts of two values, or, if neither has any, whether they
 // are empty or null.
-func (d *differ) parts(s *shape, before, after reflect.Value) {
+func (d *differ) parts(s *typeInfo, before, after reflect.Value) {
 	a, b := content(before), content(after)
 	found := false
 	switch s.kind {
-	case structure:
+	case structKind:
 		for i := range s.fields {
 			if d.member(&s.fields[i], a, b) {
 				found = true
 			}
 		}
-	case dictionary:
+	case mapKind:
 		found = d.entries(s, a, b)
 	default:
 		found = d.elements(s, a, b)
@@ -183,7 +183,7 @@ func content(v reflect.Value) reflect.Value {
 	return v
 }
 
-func (d *differ) entries(s *shape, before, after reflect.Value) bool {
+func (d *differ) entries(s *typeInfo, before, after reflect.Value) bool {
 	var names []string
 	for _, m := range []reflect.Value{before, after} {
 		if m.IsValid() {
@@ -210,7 +210,7 @@ func entry(m reflect.Value, name string) reflect.Value {
 }
 
 // elements compares two lists whose elements have keys, or are theirs.
-func (d *differ) elements(s *shape, before, after reflect.Value) bool {
+func (d *differ) elements(s *typeInfo, before, after reflect.Value) bool {
 	if inStep(s, before, after) {
 		for i := range after.Len() {
 			d.push(step{list: s, element: after.Index(i)})
@@ -253,8 +253,8 @@ func (d *differ) elements(s *shape, before, after reflect.Value) bool {
 const maxInStep = 12
 
 // inStep says whether two lists have the same keys in the same order, each once.
-func inStep(s *shape, before, after reflect.Value) bool {
-	if !before.IsValid() || !after.IsValid() || s.kind != keyedList || s.elem.whole {
+func inStep(s *typeInfo, before, after reflect.Value) bool {
+	if !before.IsValid() || !after.IsValid() || s.kind != keyedListKind || s.elem.atomic {
 		return false
 	}
 	n := after.Len()
@@ -276,7 +276,7 @@ func inStep(s *shape, before, after reflect.Value) bool {
 
 // sameKey is conservative: elements without one of their keys have none in
 // common.
-func (s *shape) sameKey(a, b reflect.Value) bool {
+func (s *typeInfo) sameKey(a, b reflect.Value) bool {
 	for i := range s.keys {
 		x, y := s.keys[i].field.of(a), s.keys[i].field.of(b)
 		if !x.IsValid() || !y.IsValid() || x.Kind() == reflect.Pointer || !equalScalars(x, y) {
@@ -293,7 +293,7 @@ type indexed struct {
 }
 
 // index returns a list's elements in the order of their keys.
-func (d *differ) index(s *shape, list reflect.Value) []indexed {
+func (d *differ) index(s *typeInfo, list reflect.Value) []indexed {
 	if !list.IsValid() || list.Len() == 0 {
 		return nil
 	}

@@ -53,7 +53,7 @@ func readBack(t *testing.T, obj resource.Object) resource.Object {
 }
 
 // TestByTypeIsWhatTheLibrarySays holds the short way against the long one, for
-// every kind and objects of all shapes: the entries must be the same.
+// every kind and objects of all sorts: the entries must be the same.
 func TestByTypeIsWhatTheLibrarySays(t *testing.T) {
 	kinds := scheme.Scheme.AllKnownTypes()
 	names := make([]string, 0, len(kinds))

@@ -9,26 +9,26 @@ import (
 )
 
 // equal says whether two values that are there have the same JSON form.
-func (d *differ) equal(s *shape, before, after reflect.Value) bool {
+func (d *differ) equal(s *typeInfo, before, after reflect.Value) bool {
 	a, b := content(before), content(after)
 	if !a.IsValid() || !b.IsValid() {
 		return a.IsValid() == b.IsValid()
 	}
 	switch s.kind {
-	case scalar:
+	case scalarKind:
 		return equalScalars(a, b)
-	case structure:
+	case structKind:
 		for i := range s.fields {
 			f := &s.fields[i]
 			x, y := f.of(a), f.of(b)
-			if x.IsValid() != y.IsValid() || x.IsValid() && !d.equal(f.shape, x, y) {
+			if x.IsValid() != y.IsValid() || x.IsValid() && !d.equal(f.info, x, y) {
 				return false
 			}
 		}
 		return true
-	case dictionary:
+	case mapKind:
 		return d.equalMaps(s, a, b)
-	case open:
+	case anyKind:
 		if !reflect.DeepEqual(a.Interface(), b.Interface()) {
 			d.unsure = true
 		}
@@ -45,7 +45,7 @@ func (d *differ) equal(s *shape, before, after reflect.Value) bool {
 	return true
 }
 
-func (d *differ) equalMaps(s *shape, a, b reflect.Value) bool {
+func (d *differ) equalMaps(s *typeInfo, a, b reflect.Value) bool {
 	if a.Len() != b.Len() {
 		return false
 	}

@@ -33,8 +33,8 @@ type Manager struct {
 	Now time.Time
 }
 
-// unknown is who writes without saying who.
-const unknown = "unknown"
+// unknownManager is who writes without saying who.
+const unknownManager = "unknown"
 
 // Update notes in obj, which is about to replace live, what of it manager
 // changed. live nil means that obj is new. live is not changed, and may share
@@ -42,7 +42,7 @@ const unknown = "unknown"
 // were: that is never a reason to refuse a write. ctx bounds conversions by webhook.
 func (m Manager) Update(ctx context.Context, live, obj resource.Object, manager string) {
 	if manager == "" {
-		manager = unknown
+		manager = unknownManager
 	}
 	obj.GetObjectKind().SetGroupVersionKind(m.Resource.GroupVersionKind())
 	if _, custom := obj.(*unstructured.Unstructured); !custom {
@@ -91,7 +91,7 @@ func (m Manager) Apply(ctx context.Context, live resource.Object, patch *unstruc
 	if err != nil {
 		return nil, err
 	}
-	obj, err := shaped(merged, m.Resource)
+	obj, err := toGoType(merged, m.Resource)
 	if err != nil {
 		return nil, err
 	}
@@ -120,11 +120,11 @@ func (m Manager) library(ctx context.Context) (*managedfields.FieldManager, erro
 // one entry in which it sets a time.
 func (m Manager) stamp(obj resource.Object, before []metav1.ManagedFieldsEntry, self metav1.ManagedFieldsEntry) {
 	entries := obj.GetManagedFields()
-	i := slices.IndexFunc(entries, func(e metav1.ManagedFieldsEntry) bool { return same(&e, &self) })
+	i := slices.IndexFunc(entries, func(e metav1.ManagedFieldsEntry) bool { return sameManager(&e, &self) })
 	if i < 0 || entries[i].Time == nil {
 		return
 	}
-	j := slices.IndexFunc(before, func(e metav1.ManagedFieldsEntry) bool { return same(&e, &self) })
+	j := slices.IndexFunc(before, func(e metav1.ManagedFieldsEntry) bool { return sameManager(&e, &self) })
 	if j >= 0 && before[j].Time.Equal(entries[i].Time) {
 		return
 	}
@@ -138,9 +138,9 @@ func (m Manager) time() *metav1.Time {
 	return &t
 }
 
-// same says whether two entries are the same manager's. One that applies has one
+// sameManager says whether two entries are the sameManager manager's. One that applies has one
 // entry for all versions.
-func same(a, b *metav1.ManagedFieldsEntry) bool {
+func sameManager(a, b *metav1.ManagedFieldsEntry) bool {
 	return a.Manager == b.Manager && a.Operation == b.Operation && a.Subresource == b.Subresource &&
 		(a.Operation == metav1.ManagedFieldsOperationApply || a.APIVersion == b.APIVersion)
 }
@@ -170,7 +170,7 @@ func EqualButTimes(a, b []metav1.ManagedFieldsEntry) bool {
 		return false
 	}
 	for i := range a {
-		j := slices.IndexFunc(b, func(e metav1.ManagedFieldsEntry) bool { return same(&e, &a[i]) })
+		j := slices.IndexFunc(b, func(e metav1.ManagedFieldsEntry) bool { return sameManager(&e, &a[i]) })
 		if j < 0 || a[i].APIVersion != b[j].APIVersion || a[i].FieldsV1.GetRawString() != b[j].FieldsV1.GetRawString() {
 			return false
 		}

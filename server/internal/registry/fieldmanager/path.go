@@ -23,8 +23,8 @@ func (s *step) pathElement() fieldpath.PathElement {
 }
 
 // elementOf returns what tells an element of a list from the others.
-func elementOf(list *shape, element reflect.Value) fieldpath.PathElement {
-	if list.kind == setList {
+func elementOf(list *typeInfo, element reflect.Value) fieldpath.PathElement {
+	if list.kind == setKind {
 		v := value.NewValueInterface(plain(element))
 		return fieldpath.PathElement{Value: &v}
 	}
@@ -69,7 +69,7 @@ func appendStep(dst []byte, s *step) []byte {
 	switch {
 	case s.list == nil:
 		inner = append(append(inner, "f:"...), *s.name...)
-	case s.list.kind == setList:
+	case s.list.kind == setKind:
 		inner = appendPlain(append(inner, "v:"...), plain(s.element))
 	default:
 		inner = append(inner, "k:{"...)

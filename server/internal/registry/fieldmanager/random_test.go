@@ -35,7 +35,7 @@ func (r filler) fill(v reflect.Value, depth int) {
 	case *metav1.FieldsV1:
 		return
 	}
-	if shapeOfAny(v.Type()).kind == open {
+	if typeInfoOfAny(v.Type()).kind == anyKind {
 		return
 	}
 	switch v.Kind() {
@@ -86,8 +86,8 @@ func (r filler) fillSlice(v reflect.Value, depth int) {
 	}
 }
 
-// shapeOfAny is shapeOf for types that are not structs, too.
-func shapeOfAny(t reflect.Type) *shape {
-	b := shapeBuilder{known: map[reflect.Type]*shape{}}
+// typeInfoOfAny is typeInfoOf for types that are not structs, too.
+func typeInfoOfAny(t reflect.Type) *typeInfo {
+	b := infoBuilder{known: map[reflect.Type]*typeInfo{}}
 	return b.of(t)
 }

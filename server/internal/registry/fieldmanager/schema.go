@@ -52,12 +52,12 @@ func typesOf(res *resource.Resource) (managedfields.TypeConverter, error) {
 	if types, ok := converters.Load(t); ok {
 		return types.(goTypes), nil
 	}
-	types, _ := converters.LoadOrStore(t, goTypes{parseable(shapeOf(t))})
+	types, _ := converters.LoadOrStore(t, goTypes{parseable(typeInfoOf(t))})
 	return types.(goTypes), nil
 }
 
-// parseable returns the type that structured-merge-diff knows a shape as.
-func parseable(root *shape) typed.ParseableType {
+// parseable returns the type that structured-merge-diff knows a typeInfo as.
+func parseable(root *typeInfo) typed.ParseableType {
 	b := schemaBuilder{done: map[string]bool{}}
 	ref := b.ref(root)
 	b.types = append(b.types, openTypes()...)
@@ -70,39 +70,39 @@ type schemaBuilder struct {
 	done  map[string]bool
 }
 
-// ref returns a reference to a shape's type, which it defines the first time.
-func (b *schemaBuilder) ref(s *shape) schema.TypeRef {
+// ref returns a reference to a typeInfo's type, which it defines the first time.
+func (b *schemaBuilder) ref(s *typeInfo) schema.TypeRef {
 	switch s.kind {
-	case structure:
+	case structKind:
 		return b.structRef(s)
-	case dictionary:
+	case mapKind:
 		m := &schema.Map{ElementType: b.ref(s.elem)}
-		if s.whole {
+		if s.atomic {
 			m.ElementRelationship = schema.Atomic
 		}
 		return schema.TypeRef{Inlined: schema.Atom{Map: m}}
-	case plainList, keyedList, setList:
+	case listKind, keyedListKind, setKind:
 		l := &schema.List{ElementType: b.ref(s.elem), ElementRelationship: schema.Atomic}
-		if !s.whole {
+		if !s.atomic {
 			l.ElementRelationship = schema.Associative
 		}
 		for _, k := range s.keys {
 			l.Keys = append(l.Keys, k.field.name)
 		}
 		return schema.TypeRef{Inlined: schema.Atom{List: l}}
-	case open:
+	case anyKind:
 		return named(openName)
 	}
 	kind := scalarOf(s.t)
 	return schema.TypeRef{Inlined: schema.Atom{Scalar: &kind}}
 }
 
-func (b *schemaBuilder) structRef(s *shape) schema.TypeRef {
+func (b *schemaBuilder) structRef(s *typeInfo) schema.TypeRef {
 	name := mergestrategy.TypeName(s.t)
 	ref := named(name)
-	if inherent := mergestrategy.OfType(s.t).Kind == mergestrategy.Atomic; inherent != s.whole {
+	if inherent := mergestrategy.OfType(s.t).Kind == mergestrategy.Atomic; inherent != s.atomic {
 		relationship := schema.Separable
-		if s.whole {
+		if s.atomic {
 			relationship = schema.Atomic
 		}
 		ref.ElementRelationship = &relationship
@@ -120,7 +120,7 @@ func (b *schemaBuilder) structRef(s *shape) schema.TypeRef {
 	}
 	for i := range s.fields {
 		f := &s.fields[i]
-		m.Fields = append(m.Fields, schema.StructField{Name: f.name, Type: b.ref(f.shape), Default: keyDefault(s, f)})
+		m.Fields = append(m.Fields, schema.StructField{Name: f.name, Type: b.ref(f.info), Default: keyDefault(s, f)})
 	}
 	b.types = append(b.types, schema.TypeDef{Name: name, Atom: schema.Atom{Map: m}})
 	return ref
@@ -130,8 +130,8 @@ func named(name string) schema.TypeRef { return schema.TypeRef{NamedType: &name}
 
 // keyDefault is the field's default if it may be part of a key, which is all
 // that defaults are asked for.
-func keyDefault(s *shape, f *field) any {
-	if f.shape.kind != scalar {
+func keyDefault(s *typeInfo, f *field) any {
+	if f.info.kind != scalarKind {
 		return nil
 	}
 	return defaultKey(s, f)

@@ -33,7 +33,7 @@ func TestEveryKindHasTheSchemaOfClientGo(t *testing.T) {
 		if err != nil {
 			continue // client-go has nothing to apply of the kind
 		}
-		ours, err := goTypes{parseable(shapeOf(goType))}.ObjectToTyped(object)
+		ours, err := goTypes{parseable(typeInfoOf(goType))}.ObjectToTyped(object)
 		if err != nil {
 			t.Errorf("%s: %v", gvk, err)
 			continue

@@ -24,8 +24,8 @@ var statusPath = fieldpath.MakePathOrDie("status")
 // has changed nothing, if the type says too little.
 func (m Manager) createByType(obj resource.Object, manager string) bool {
 	v := reflect.ValueOf(obj).Elem()
-	s := shapeOf(v.Type())
-	if s.kind != structure || obj.GetManagedFields() != nil {
+	s := typeInfoOf(v.Type())
+	if s.kind != structKind || obj.GetManagedFields() != nil {
 		return false
 	}
 	w := newFieldsWriter()
@@ -75,8 +75,8 @@ func (m Manager) updateByType(live, obj resource.Object, manager string) bool {
 	var c changes
 	d := m.differ(&c, make([]step, 0, 16))
 	v := reflect.ValueOf(obj).Elem()
-	s := shapeOf(v.Type())
-	if s.kind != structure {
+	s := typeInfoOf(v.Type())
+	if s.kind != structKind {
 		return false
 	}
 	d.objects(s, reflect.ValueOf(live).Elem(), v)
@@ -97,7 +97,7 @@ func (m Manager) updateByType(live, obj resource.Object, manager string) bool {
 // equalEntries compares entries as clients send them back.
 func equalEntries(a, b []metav1.ManagedFieldsEntry) bool {
 	return slices.EqualFunc(a, b, func(x, y metav1.ManagedFieldsEntry) bool {
-		return same(&x, &y) && x.APIVersion == y.APIVersion && x.FieldsType == y.FieldsType &&
+		return sameManager(&x, &y) && x.APIVersion == y.APIVersion && x.FieldsType == y.FieldsType &&
 			seconds(x.Time) == seconds(y.Time) && x.FieldsV1.GetRawString() == y.FieldsV1.GetRawString()
 	})
 }
@@ -113,7 +113,7 @@ func (m Manager) reassign(before []metav1.ManagedFieldsEntry, c *changes, manage
 		if e.APIVersion != self.APIVersion || e.FieldsType != fieldsType {
 			return nil, false
 		}
-		isSelf := same(&e, &self)
+		isSelf := sameManager(&e, &self)
 		if isSelf && c.set != nil {
 			found = true
 			e.Time = m.time()

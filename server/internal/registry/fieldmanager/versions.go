@@ -13,7 +13,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
-// versions are the shapes of one kind: the endpoint's own, and those of the
+// versions are the versions of one kind: the endpoint's own, and those of the
 // other versions (or groups) that its objects are served in. Managers own fields
 // in the version that they wrote in.
 type versions struct {
@@ -35,8 +35,8 @@ func (v versions) in(gv schema.GroupVersion) *resource.Resource {
 	return v.other(gv)
 }
 
-// ConvertToVersion returns the object in the shape of a version: with its Go
-// type if the kind has one. An object that has that shape already is returned
+// ConvertToVersion returns the object in a version: with its Go
+// type if the kind has one. An object that has that version already is returned
 // itself. A version that is not served (any more) is an error that
 // runtime.IsNotRegisteredError knows.
 func (v versions) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
@@ -52,7 +52,7 @@ func (v versions) ConvertToVersion(in runtime.Object, target runtime.GroupVersio
 	if to == nil {
 		return nil, runtime.NewNotRegisteredErrForKind("levelwire", wanted.WithKind(gvk.Kind))
 	}
-	obj, err := shaped(in, from)
+	obj, err := toGoType(in, from)
 	if err != nil || from == to {
 		return obj, err
 	}
@@ -73,8 +73,8 @@ func (v versions) ConvertToVersion(in runtime.Object, target runtime.GroupVersio
 	return obj, nil
 }
 
-// shaped gives what a merge made its Go type.
-func shaped(in runtime.Object, res *resource.Resource) (resource.Object, error) {
+// toGoType gives the result of a merge its Go type.
+func toGoType(in runtime.Object, res *resource.Resource) (resource.Object, error) {
 	u, open := in.(*unstructured.Unstructured)
 	empty := res.New()
 	if _, custom := empty.(*unstructured.Unstructured); !open || custom {

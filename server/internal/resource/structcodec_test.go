@@ -94,9 +94,9 @@ func (r noise) fill(v reflect.Value, depth int) {
 	}
 }
 
-// TestShapesAreEncodingJSON holds the reader and the writer against the general
-// ones, for random objects of every built-in kind.
-func TestShapesAreEncodingJSON(t *testing.T) {
+// TestStructCodecsAreEncodingJSON holds the decoder and the encoder against the
+// general ones, for random objects of every built-in kind.
+func TestStructCodecsAreEncodingJSON(t *testing.T) {
 	for _, res := range builtin.Table().All() {
 		if res.Storage != nil {
 			continue
@@ -131,11 +131,11 @@ func compareWriters(t *testing.T, res *resource.Resource, obj resource.Object) {
 	}
 }
 
-// compareReaders reports whether the body was read by shape.
+// compareReaders reports whether the struct codec decoded the body.
 func compareReaders(t *testing.T, res *resource.Resource, body []byte) bool {
 	t.Helper()
 	got, want := res.New(), res.New()
-	if !resource.ReadByShape(body, got) {
+	if !resource.DecodeStruct(body, got) {
 		if !equality.Semantic.DeepEqual(got, want) {
 			t.Fatalf("%s was refused, but left something behind", body)
 		}
@@ -151,17 +151,17 @@ func compareReaders(t *testing.T, res *resource.Resource, body []byte) bool {
 	return true
 }
 
-// TestWhichKindsHaveShapes would show that an ordinary kind has lost its shape,
+// TestWhichKindsHaveStructCodecs would show that an ordinary kind has lost its codec,
 // which only costs time. Definitions have floating-point numbers.
-func TestWhichKindsHaveShapes(t *testing.T) {
+func TestWhichKindsHaveStructCodecs(t *testing.T) {
 	for _, res := range builtin.Table().All() {
-		if want := res.Plural != "customresourcedefinitions"; res.HasShape() != want {
-			t.Errorf("%s is read and written by shape: %v, want %v", res.GroupResource(), !want, want)
+		if want := res.Plural != "customresourcedefinitions"; res.HasStructCodec() != want {
+			t.Errorf("%s has a struct codec: %v, want %v", res.GroupResource(), !want, want)
 		}
 	}
 }
 
-// unusual are changes of a document that the reader by shape must notice, or
+// unusual are changes of a document that the struct decoder must notice, or
 // treat as the strict one does.
 var unusual = []struct{ old, new string }{
 	{`"name":"web"`, `"name":"web","name":"web"`},
@@ -231,8 +231,8 @@ func TestUnusualBodies(t *testing.T) {
 	compareReaders(t, pods, []byte(deep.String()))
 }
 
-// FuzzShapes changes a pod and a secret in any way.
-func FuzzShapes(f *testing.F) {
+// FuzzStructCodecs changes a pod and a secret in any way.
+func FuzzStructCodecs(f *testing.F) {
 	table := builtin.Table()
 	kinds := []*resource.Resource{
 		table.Lookup("", "v1", "pods"), table.Lookup("", "v1", "secrets"), table.Lookup("apiextensions.k8s.io", "v1", "customresourcedefinitions"),
@@ -249,7 +249,7 @@ func FuzzShapes(f *testing.F) {
 				continue
 			}
 			obj := res.New()
-			resource.ReadByShape(body, obj)
+			resource.DecodeStruct(body, obj)
 			compareWriters(t, res, obj)
 		}
 	})
@@ -259,8 +259,8 @@ func FuzzShapes(f *testing.F) {
 func TestReadObjectsDoNotShareTheBody(t *testing.T) {
 	body := []byte(podJSON)
 	var pod corev1.Pod
-	if !resource.ReadByShape(body, &pod) {
-		t.Fatal("not read by shape")
+	if !resource.DecodeStruct(body, &pod) {
+		t.Fatal("not decoded by its struct codec")
 	}
 	before := pod.DeepCopy()
 	for i := range body {

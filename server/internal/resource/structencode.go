@@ -18,9 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// writeByShape appends the canonical JSON of obj: what encoding/json makes of
-// it, put in order as canonical does. ok is false if the type has no shape.
-func (r *Resource) writeByShape(out []byte, obj Object, rule revisionRule) (_ []byte, ok bool, err error) {
+// encodeStruct appends the canonical JSON of obj: what encoding/json makes of
+// it, put in order as canonical does. ok is false if the type has no structCodec.
+func (r *Resource) encodeStruct(out []byte, obj Object, rule revisionRule) (_ []byte, ok bool, err error) {
 	if _, custom := obj.(*unstructured.Unstructured); custom || r.Mixed {
 		return out, false, nil
 	}
@@ -28,17 +28,17 @@ func (r *Resource) writeByShape(out []byte, obj Object, rule revisionRule) (_ []
 	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
 		return out, false, nil
 	}
-	s, at := shapeOf(v.Type().Elem()), v.UnsafePointer()
+	s, at := structCodecOf(v.Type().Elem()), v.UnsafePointer()
 	if s == nil {
 		return out, false, nil
 	}
-	w := shapeWriter{buf: append(append(out, r.Prefix()...), metadataOpen...)}
+	w := structEncoder{buf: append(append(out, r.Prefix()...), metadataOpen...)}
 	if i, has := s.byName["metadata"]; has {
 		m := &s.members[i]
-		if m.typ != reflect.TypeFor[metav1.ObjectMeta]() {
+		if m.value.typ != reflect.TypeFor[metav1.ObjectMeta]() {
 			return out, false, nil
 		}
-		if err := w.metadata(m.object, unsafe.Add(at, m.offset), rule); err != nil {
+		if err := w.metadata(m.value.object, unsafe.Add(at, m.offset), rule); err != nil {
 			return out, true, err
 		}
 	}
@@ -55,14 +55,14 @@ func (r *Resource) writeByShape(out []byte, obj Object, rule revisionRule) (_ []
 	return append(w.buf, '}'), true, nil
 }
 
-// shapeWriter writes values by their shape as encoding/json does, without
+// structEncoder writes values as encoding/json does, without
 // escaping what is only special to HTML. It is several times as fast.
-type shapeWriter struct {
+type structEncoder struct {
 	buf []byte
 }
 
 // metadata writes the members of a metadata object.
-func (w *shapeWriter) metadata(s *shape, at unsafe.Pointer, rule revisionRule) error {
+func (w *structEncoder) metadata(s *structCodec, at unsafe.Pointer, rule revisionRule) error {
 	if i := s.byName["resourceVersion"]; rule == keepRevision {
 		if err := w.member(&s.members[i], at); err != nil {
 			return err
@@ -87,38 +87,38 @@ func (w *shapeWriter) metadata(s *shape, at unsafe.Pointer, rule revisionRule) e
 
 // member writes one member of the struct, behind a comma unless it is the first,
 // or nothing if it is left out.
-func (w *shapeWriter) member(m *shapeMember, of unsafe.Pointer) error {
+func (w *structEncoder) member(m *memberCodec, of unsafe.Pointer) error {
 	at := unsafe.Add(of, m.offset)
-	if m.omitEmpty && m.isEmpty(at) || m.omitZero != nil && m.omitZero(at) {
+	if m.omitEmpty && m.value.isEmpty(at) || m.omitZero != nil && m.omitZero(at) {
 		return nil
 	}
 	if w.buf[len(w.buf)-1] != '{' {
 		w.buf = append(w.buf, ',')
 	}
 	w.buf = append(w.buf, m.quoted...)
-	return w.value(&m.shapeValue, at)
+	return w.value(&m.value, at)
 }
 
 // isEmpty is what omitempty leaves out.
-func (v *shapeValue) isEmpty(at unsafe.Pointer) bool {
+func (v *valueCodec) isEmpty(at unsafe.Pointer) bool {
 	switch v.kind {
-	case shapeString:
+	case codecString:
 		return len(*(*string)(at)) == 0
-	case shapeBool:
+	case codecBool:
 		return !*(*bool)(at)
-	case shapeInt32:
+	case codecInt32:
 		return *(*int32)(at) == 0
-	case shapeInt64:
+	case codecInt64:
 		return *(*int64)(at) == 0
-	case shapePointer:
+	case codecPointer:
 		return *(*unsafe.Pointer)(at) == nil
-	case shapeArray, shapeBytes:
+	case codecSlice, codecBytes:
 		return len(*(*[]byte)(at)) == 0 // the length is in the same place for all slices
-	case shapeTexts:
+	case codecStringMap:
 		return len(*(*map[string]string)(at)) == 0
-	case shapeMap:
+	case codecMap:
 		return reflect.NewAt(v.typ, at).Elem().Len() == 0
-	case shapeCustom:
+	case codecCustom:
 		return isEmpty(reflect.NewAt(v.typ, at).Elem())
 	}
 	return false // structs
@@ -134,17 +134,17 @@ func isEmpty(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-func (w *shapeWriter) value(p *shapeValue, at unsafe.Pointer) error {
+func (w *structEncoder) value(p *valueCodec, at unsafe.Pointer) error {
 	switch p.kind {
-	case shapeString:
+	case codecString:
 		w.string(*(*string)(at))
-	case shapeBool:
+	case codecBool:
 		w.buf = strconv.AppendBool(w.buf, *(*bool)(at))
-	case shapeInt32:
+	case codecInt32:
 		w.buf = strconv.AppendInt(w.buf, int64(*(*int32)(at)), 10)
-	case shapeInt64:
+	case codecInt64:
 		w.buf = strconv.AppendInt(w.buf, *(*int64)(at), 10)
-	case shapeObject:
+	case codecStruct:
 		w.buf = append(w.buf, '{')
 		for i := range p.object.members {
 			if err := w.member(&p.object.members[i], at); err != nil {
@@ -152,24 +152,24 @@ func (w *shapeWriter) value(p *shapeValue, at unsafe.Pointer) error {
 			}
 		}
 		w.buf = append(w.buf, '}')
-	case shapePointer:
+	case codecPointer:
 		to := *(*unsafe.Pointer)(at)
 		if to == nil {
 			w.null()
 			return nil
 		}
 		return w.value(p.elem, to)
-	case shapeArray:
+	case codecSlice:
 		return w.array(p, at)
-	case shapeTexts:
+	case codecStringMap:
 		w.texts(*(*map[string]string)(at))
-	case shapeMap:
+	case codecMap:
 		return w.entries(p, reflect.NewAt(p.typ, at).Elem())
-	case shapeBytes:
+	case codecBytes:
 		w.bytes(*(*[]byte)(at))
-	case shapeTime:
+	case codecTime:
 		w.time((*metav1.Time)(at))
-	case shapeQuantity:
+	case codecQuantity:
 		return w.quantity((*quantity.Quantity)(at))
 	default:
 		return w.custom(reflect.NewAt(p.typ, at).Interface().(json.Marshaler))
@@ -177,11 +177,11 @@ func (w *shapeWriter) value(p *shapeValue, at unsafe.Pointer) error {
 	return nil
 }
 
-func (w *shapeWriter) null() { w.buf = append(w.buf, "null"...) }
+func (w *structEncoder) null() { w.buf = append(w.buf, "null"...) }
 
 // array writes a list. The elements of all slices begin where unsafe.SliceData
 // says, whatever they are.
-func (w *shapeWriter) array(p *shapeValue, at unsafe.Pointer) error {
+func (w *structEncoder) array(p *valueCodec, at unsafe.Pointer) error {
 	list := *(*[]byte)(at)
 	if list == nil {
 		w.null()
@@ -202,7 +202,7 @@ func (w *shapeWriter) array(p *shapeValue, at unsafe.Pointer) error {
 }
 
 // texts writes a map of strings, as labels are.
-func (w *shapeWriter) texts(m map[string]string) {
+func (w *structEncoder) texts(m map[string]string) {
 	if m == nil {
 		w.null()
 		return
@@ -226,7 +226,7 @@ func (w *shapeWriter) texts(m map[string]string) {
 }
 
 // entries writes a map in the order of its keys.
-func (w *shapeWriter) entries(p *shapeValue, v reflect.Value) error {
+func (w *structEncoder) entries(p *valueCodec, v reflect.Value) error {
 	if v.IsNil() {
 		w.null()
 		return nil
@@ -254,7 +254,7 @@ func (w *shapeWriter) entries(p *shapeValue, v reflect.Value) error {
 	return nil
 }
 
-func (w *shapeWriter) bytes(b []byte) {
+func (w *structEncoder) bytes(b []byte) {
 	if b == nil {
 		w.null()
 		return
@@ -265,7 +265,7 @@ func (w *shapeWriter) bytes(b []byte) {
 }
 
 // time does what metav1.Time's own MarshalJSON does.
-func (w *shapeWriter) time(t *metav1.Time) {
+func (w *structEncoder) time(t *metav1.Time) {
 	if t.IsZero() {
 		w.null()
 		return
@@ -276,14 +276,14 @@ func (w *shapeWriter) time(t *metav1.Time) {
 }
 
 // quantity writes what needs no check.
-func (w *shapeWriter) quantity(q *quantity.Quantity) error {
+func (w *structEncoder) quantity(q *quantity.Quantity) error {
 	raw, err := q.MarshalJSON()
 	w.buf = append(w.buf, raw...)
 	return err
 }
 
 // custom lets the type itself write a value.
-func (w *shapeWriter) custom(v json.Marshaler) error {
+func (w *structEncoder) custom(v json.Marshaler) error {
 	raw, err := v.MarshalJSON()
 	if err != nil {
 		return fmt.Errorf("json: error calling MarshalJSON for type %T: %w", v, err)
@@ -297,7 +297,7 @@ func (w *shapeWriter) custom(v json.Marshaler) error {
 }
 
 // string writes s, with invalid UTF-8 replaced.
-func (w *shapeWriter) string(s string) {
+func (w *structEncoder) string(s string) {
 	w.buf = append(w.buf, '"')
 	start := 0
 	for i := 0; i < len(s); {
@@ -324,7 +324,7 @@ func (w *shapeWriter) string(s string) {
 	w.buf = append(append(w.buf, s[start:]...), '"')
 }
 
-func (w *shapeWriter) escape(c byte) {
+func (w *structEncoder) escape(c byte) {
 	switch c {
 	case '"', '\\':
 		w.buf = append(w.buf, '\\', c)

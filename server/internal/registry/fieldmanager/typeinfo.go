@@ -11,30 +11,31 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
+	"github.com/levelwire/levelwire/internal/wirefield"
 	"github.com/levelwire/levelwire/server/internal/resource/mergestrategy"
 )
 
-// shape is what a Go type is to field ownership. Shapes are immutable and may
-// refer to themselves, as types do.
-type shape struct {
-	kind   shapeKind
+// typeInfo is what a Go type is to field ownership. A typeInfo is immutable and may
+// refer to itself, as types do.
+type typeInfo struct {
+	kind   infoKind
 	t      reflect.Type // without pointers
-	whole  bool         // structs, maps and lists that are one leaf
+	atomic bool         // structs, maps and lists that are one leaf
 	fields []field      // of a struct, in the order of their names
-	elem   *shape       // of a map or list
+	elem   *typeInfo    // of a map or list
 	keys   []key        // of a keyed list, in the order of their names
 }
 
-type shapeKind uint8
+type infoKind uint8
 
 const (
-	scalar shapeKind = iota // anything that JSON has no parts for
-	structure
-	dictionary
-	plainList
-	keyedList
-	setList
-	open // arbitrary JSON
+	scalarKind infoKind = iota // anything that JSON has no parts for
+	structKind
+	mapKind
+	listKind
+	keyedListKind
+	setKind
+	anyKind // arbitrary JSON
 )
 
 // field is one member of a struct's JSON form.
@@ -44,7 +45,7 @@ type field struct {
 	index     []int  // as for reflect.Value.FieldByIndex; embedded structs are not pointers
 	omitEmpty bool
 	omitZero  func(reflect.Value) bool
-	shape     *shape
+	info      *typeInfo
 	// unowned members of ObjectMeta are nobody's, in the metadata of an object
 	// itself.
 	unowned bool
@@ -63,25 +64,25 @@ type key struct {
 	fallback any
 }
 
-var shapes sync.Map // reflect.Type -> *shape; one entry per kind in the binary
+var typeInfos sync.Map // reflect.Type -> *typeInfo; one entry per kind in the binary
 
-// shapeOf returns the shape of a struct type.
-func shapeOf(t reflect.Type) *shape {
-	if s, ok := shapes.Load(t); ok {
-		return s.(*shape)
+// typeInfoOf returns the typeInfo of a struct type.
+func typeInfoOf(t reflect.Type) *typeInfo {
+	if s, ok := typeInfos.Load(t); ok {
+		return s.(*typeInfo)
 	}
-	b := shapeBuilder{known: map[reflect.Type]*shape{}}
+	b := infoBuilder{known: map[reflect.Type]*typeInfo{}}
 	built := b.of(t)
 	for _, known := range b.known {
 		resolveKeys(known)
 	}
-	s, _ := shapes.LoadOrStore(t, built)
-	return s.(*shape)
+	s, _ := typeInfos.LoadOrStore(t, built)
+	return s.(*typeInfo)
 }
 
-// shapeBuilder knows the types that it has begun with.
-type shapeBuilder struct {
-	known map[reflect.Type]*shape
+// infoBuilder knows the types that it has begun with.
+type infoBuilder struct {
+	known map[reflect.Type]*typeInfo
 }
 
 var (
@@ -92,7 +93,7 @@ var (
 	bytesType = reflect.TypeFor[[]byte]()
 )
 
-func (b *shapeBuilder) of(t reflect.Type) *shape {
+func (b *infoBuilder) of(t reflect.Type) *typeInfo {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -101,64 +102,44 @@ func (b *shapeBuilder) of(t reflect.Type) *shape {
 			return s
 		}
 	}
-	s := &shape{t: t}
+	s := &typeInfo{t: t}
 	switch {
 	case slices.Contains(scalarTypes, t), t == bytesType:
 	case value.TypeReflectEntryOf(t).CanConvertToUnstructured():
-		s.kind = open
+		s.kind = anyKind
 	case t.Kind() == reflect.Struct:
 		b.known[t] = s
-		s.kind = structure
-		s.whole = mergestrategy.OfType(t).Kind == mergestrategy.Atomic
-		b.addFields(s, t, nil)
+		s.kind = structKind
+		s.atomic = mergestrategy.OfType(t).Kind == mergestrategy.Atomic
+		b.addFields(s, t)
 		slices.SortFunc(s.fields, func(a, b field) int { return strings.Compare(a.name, b.name) })
 	case t.Kind() == reflect.Map:
-		s.kind, s.elem = dictionary, b.of(t.Elem())
+		s.kind, s.elem = mapKind, b.of(t.Elem())
 	case t.Kind() == reflect.Slice:
-		s.kind, s.whole, s.elem = plainList, true, b.of(t.Elem())
+		s.kind, s.atomic, s.elem = listKind, true, b.of(t.Elem())
 	case t.Kind() == reflect.Interface:
-		s.kind = open
+		s.kind = anyKind
 	}
 	return s
 }
 
-// addFields adds the members that a struct's fields become, those of embedded
-// structs included.
-func (b *shapeBuilder) addFields(s *shape, t reflect.Type, index []int) {
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		at := append(slices.Clone(index), i)
-		switch {
-		case name == "-" && options == "", f.PkgPath != "" && !f.Anonymous:
-			continue
-		case f.Anonymous && name == "" && f.Type.Kind() == reflect.Struct:
-			b.addFields(s, f.Type, at)
-			continue
-		case name == "":
-			name = f.Name
+// addFields adds the members of a struct's JSON object.
+func (b *infoBuilder) addFields(s *typeInfo, t reflect.Type) {
+	for _, m := range wirefield.Members(t) {
+		added := field{
+			name: m.Name, quoted: `"f:` + m.Name + `"`, index: m.Go.Index, omitEmpty: m.OmitEmpty, unowned: slices.Contains(unowned, m.Name),
 		}
-		added := field{name: name, quoted: `"f:` + name + `"`, index: at, omitEmpty: hasOption(options, "omitempty"), unowned: slices.Contains(unowned, name)}
-		if hasOption(options, "omitzero") {
-			added.omitZero = value.OmitZeroFunc(f.Type)
+		if m.OmitZero {
+			added.omitZero = value.OmitZeroFunc(m.Go.Type)
 		}
-		added.shape = b.fieldShape(s, name, f.Type)
+		added.info = b.fieldInfo(s, m.Name, m.Go.Type)
 		s.fields = append(s.fields, added)
 	}
 }
 
-func hasOption(options, want string) bool {
-	for option := range strings.SplitSeq(options, ",") {
-		if option == want {
-			return true
-		}
-	}
-	return false
-}
-
-// fieldShape is the shape of a field's type, with what the table says about the
+// fieldInfo is the typeInfo of a field, with what the table says about the
 // field.
-func (b *shapeBuilder) fieldShape(parent *shape, name string, t reflect.Type) *shape {
+func (b *infoBuilder) fieldInfo(parent *typeInfo, name string, t reflect.Type) *typeInfo {
 	s := b.of(t)
 	strategy := mergestrategy.OfField(parent.t, name)
 	if strategy.Kind == mergestrategy.Unmarked {
@@ -167,13 +148,13 @@ func (b *shapeBuilder) fieldShape(parent *shape, name string, t reflect.Type) *s
 	own := *s
 	switch strategy.Kind {
 	case mergestrategy.Atomic:
-		own.whole = true
+		own.atomic = true
 	case mergestrategy.Granular:
-		own.whole = false
+		own.atomic = false
 	case mergestrategy.Set:
-		own.kind, own.whole = setList, false
+		own.kind, own.atomic = setKind, false
 	case mergestrategy.Map:
-		own.kind, own.whole = keyedList, false
+		own.kind, own.atomic = keyedListKind, false
 		own.keys = make([]key, len(strategy.Keys))
 	}
 	return &own
@@ -181,10 +162,10 @@ func (b *shapeBuilder) fieldShape(parent *shape, name string, t reflect.Type) *s
 
 // resolveKeys finds the members that are the keys of a struct's lists, once the
 // types of their elements are complete.
-func resolveKeys(s *shape) {
+func resolveKeys(s *typeInfo) {
 	for i := range s.fields {
-		list := s.fields[i].shape
-		if list.kind != keyedList {
+		list := s.fields[i].info
+		if list.kind != keyedListKind {
 			continue
 		}
 		names := slices.Clone(mergestrategy.OfField(s.t, s.fields[i].name).Keys)
@@ -197,7 +178,7 @@ func resolveKeys(s *shape) {
 }
 
 // field returns the member with that name, or nil.
-func (s *shape) field(name string) *field {
+func (s *typeInfo) field(name string) *field {
 	i, ok := slices.BinarySearchFunc(s.fields, name, func(f field, name string) int { return strings.Compare(f.name, name) })
 	if !ok {
 		return nil
@@ -207,11 +188,11 @@ func (s *shape) field(name string) *field {
 
 // defaultKey is what an absent member of a key counts as: what the table says, or
 // its type's zero value if it is a member that is never left out.
-func defaultKey(element *shape, f *field) any {
+func defaultKey(element *typeInfo, f *field) any {
 	if strategy := mergestrategy.OfField(element.t, f.name); strategy.Kind == mergestrategy.KeyDefault {
 		return strategy.Default
 	}
-	switch kind := f.shape.t.Kind(); {
+	switch kind := f.info.t.Kind(); {
 	case f.omitEmpty || f.omitZero != nil:
 		return nil
 	case kind == reflect.String:

@@ -18,28 +18,28 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// errUnshaped ends reading by shape: the document is not valid, does not fit the
+// errUnusualJSON ends decoding by a structCodec: the document is not valid, does not fit the
 // type, names something unknown or something twice, or is written in a way that
 // is seldom. The general decoders judge it then.
-var errUnshaped = errors.New("unusual JSON")
+var errUnusualJSON = errors.New("unusual JSON")
 
 // maxReadDepth bounds recursion; what is deeper is left to the general decoders.
 const maxReadDepth = 64
 
-// shapeReader reads one document by the shape of a type, in one pass, and checks
+// structDecoder decodes one document by the structCodec of a type, in one pass, and checks
 // on the way that it is valid. It either gives what encoding/json would give, or
 // gives up; it does not say what is wrong. It takes less than half of the
 // time of decoders that must, and as all strings are parts of one, a tenth of
 // the allocations.
-type shapeReader struct {
+type structDecoder struct {
 	doc   string
 	pos   int
 	depth int
 }
 
-// readByShape decodes a document into a zero object, and returns false, leaving
+// decodeStruct decodes a document into a zero object, and returns false, leaving
 // the object zero, if it must be decoded otherwise.
-func readByShape(data []byte, into runtime.Object) bool {
+func decodeStruct(data []byte, into runtime.Object) bool {
 	if _, custom := into.(*unstructured.Unstructured); custom {
 		return false
 	}
@@ -48,11 +48,11 @@ func readByShape(data []byte, into runtime.Object) bool {
 		return false
 	}
 	v = v.Elem()
-	s := shapeOf(v.Type())
+	s := structCodecOf(v.Type())
 	if s == nil || !v.IsZero() {
 		return false
 	}
-	r := shapeReader{doc: string(data)}
+	r := structDecoder{doc: string(data)}
 	err := r.object(s, v.Addr().UnsafePointer())
 	if err == nil {
 		r.space()
@@ -65,7 +65,7 @@ func readByShape(data []byte, into runtime.Object) bool {
 }
 
 // space skips white space and returns what follows, 0 at the end.
-func (r *shapeReader) space() byte {
+func (r *structDecoder) space() byte {
 	for r.pos < len(r.doc) {
 		switch c := r.doc[r.pos]; c {
 		case ' ', '\n', '\t', '\r':
@@ -78,7 +78,7 @@ func (r *shapeReader) space() byte {
 }
 
 // take consumes c if it comes next, after white space.
-func (r *shapeReader) take(c byte) bool {
+func (r *structDecoder) take(c byte) bool {
 	if r.space() != c {
 		return false
 	}
@@ -88,18 +88,18 @@ func (r *shapeReader) take(c byte) bool {
 
 // literal consumes a word. That no letter follows shows when the next thing is
 // expected.
-func (r *shapeReader) literal(word string) error {
+func (r *structDecoder) literal(word string) error {
 	if !strings.HasPrefix(r.doc[r.pos:], word) {
-		return errUnshaped
+		return errUnusualJSON
 	}
 	r.pos += len(word)
 	return nil
 }
 
 // token consumes a string and returns its value.
-func (r *shapeReader) token() (string, error) {
+func (r *structDecoder) token() (string, error) {
 	if !r.take('"') {
-		return "", errUnshaped
+		return "", errUnusualJSON
 	}
 	start, ascii := r.pos, true
 	for i := start; i < len(r.doc); i++ {
@@ -108,22 +108,22 @@ func (r *shapeReader) token() (string, error) {
 			r.pos = i + 1
 			value := r.doc[start:i]
 			if !ascii && !utf8.ValidString(value) {
-				return "", errUnshaped
+				return "", errUnusualJSON
 			}
 			return value, nil
 		case c == '\\':
 			return r.escaped(start - 1)
 		case c < ' ':
-			return "", errUnshaped
+			return "", errUnusualJSON
 		case c >= utf8.RuneSelf:
 			ascii = false
 		}
 	}
-	return "", errUnshaped
+	return "", errUnusualJSON
 }
 
 // escaped consumes the string that begins at the quote at start.
-func (r *shapeReader) escaped(start int) (string, error) {
+func (r *structDecoder) escaped(start int) (string, error) {
 	for i := start + 1; i < len(r.doc); i++ {
 		switch r.doc[i] {
 		case '\\':
@@ -132,40 +132,40 @@ func (r *shapeReader) escaped(start int) (string, error) {
 			r.pos = i + 1
 			value, err := jsontext.AppendUnquote([]byte(nil), r.doc[start:r.pos])
 			if err != nil {
-				return "", errUnshaped
+				return "", errUnusualJSON
 			}
 			return string(value), nil
 		}
 	}
-	return "", errUnshaped
+	return "", errUnusualJSON
 }
 
 // object reads an object into a struct.
-func (r *shapeReader) object(s *shape, at unsafe.Pointer) error {
+func (r *structDecoder) object(s *structCodec, at unsafe.Pointer) error {
 	if r.depth++; r.depth > maxReadDepth {
-		return errUnshaped
+		return errUnusualJSON
 	}
 	if !r.take('{') {
-		return errUnshaped
+		return errUnusualJSON
 	}
 	var seen uint64
 	next := 0 // the member that is likely to come: they mostly do in order
 	for first := true; !r.take('}'); first = false {
 		if !first && !r.take(',') {
-			return errUnshaped
+			return errUnusualJSON
 		}
 		name, err := r.token()
 		if err != nil || !r.take(':') {
-			return errUnshaped
+			return errUnusualJSON
 		}
 		i := s.find(name, next)
 		if i < 0 || seen&(1<<i) != 0 {
-			return errUnshaped
+			return errUnusualJSON
 		}
 		seen |= 1 << i
 		next = i + 1
 		m := &s.members[i]
-		if err := r.value(&m.shapeValue, unsafe.Add(at, m.offset)); err != nil {
+		if err := r.value(&m.value, unsafe.Add(at, m.offset)); err != nil {
 			return err
 		}
 	}
@@ -175,7 +175,7 @@ func (r *shapeReader) object(s *shape, at unsafe.Pointer) error {
 
 // find returns the member of a name, -1 if there is none, and looks at those
 // from next on first.
-func (s *shape) find(name string, next int) int {
+func (s *structCodec) find(name string, next int) int {
 	const near = 4
 	for i := next; i < len(s.members) && i < next+near; i++ {
 		if s.members[i].name == name {
@@ -189,45 +189,45 @@ func (s *shape) find(name string, next int) int {
 }
 
 // value reads one value to where at points, which is zero.
-func (r *shapeReader) value(p *shapeValue, at unsafe.Pointer) (err error) {
+func (r *structDecoder) value(p *valueCodec, at unsafe.Pointer) (err error) {
 	c := r.space()
-	if c == 'n' && p.kind != shapeCustom && p.kind != shapeQuantity {
+	if c == 'n' && p.kind != codecCustom && p.kind != codecQuantity {
 		return r.literal("null") // it is zero, and stays so
 	}
 	switch p.kind {
-	case shapeString:
+	case codecString:
 		*(*string)(at), err = r.token()
 		return err
-	case shapeBool:
+	case codecBool:
 		if c == 't' {
 			*(*bool)(at) = true
 			return r.literal("true")
 		}
 		return r.literal("false")
-	case shapeInt32:
+	case codecInt32:
 		n, err := r.int(math.MinInt32, math.MaxInt32)
 		*(*int32)(at) = int32(n) //nolint:gosec // It is within the limits.
 		return err
-	case shapeInt64:
+	case codecInt64:
 		*(*int64)(at), err = r.int(math.MinInt64, math.MaxInt64)
 		return err
-	case shapeObject:
+	case codecStruct:
 		return r.object(p.object, at)
-	case shapePointer:
+	case codecPointer:
 		made := reflect.New(p.typ.Elem()).UnsafePointer()
 		*(*unsafe.Pointer)(at) = made
 		return r.value(p.elem, made)
-	case shapeArray:
+	case codecSlice:
 		return r.array(p, reflect.NewAt(p.typ, at).Elem())
-	case shapeTexts:
+	case codecStringMap:
 		return r.texts((*map[string]string)(at))
-	case shapeMap:
+	case codecMap:
 		return r.entries(p, reflect.NewAt(p.typ, at).Elem())
-	case shapeBytes:
+	case codecBytes:
 		return r.bytes((*[]byte)(at))
-	case shapeTime:
+	case codecTime:
 		return r.time((*metav1.Time)(at))
-	case shapeQuantity:
+	case codecQuantity:
 		return r.custom((*quantity.Quantity)(at))
 	default:
 		return r.custom(reflect.NewAt(p.typ, at).Interface().(json.Unmarshaler))
@@ -236,17 +236,17 @@ func (r *shapeReader) value(p *shapeValue, at unsafe.Pointer) (err error) {
 
 // array reads the elements of a list. It makes room for a few at first: the
 // number is not known.
-func (r *shapeReader) array(p *shapeValue, v reflect.Value) error {
+func (r *structDecoder) array(p *valueCodec, v reflect.Value) error {
 	if !r.take('[') {
-		return errUnshaped
+		return errUnusualJSON
 	}
 	if r.depth++; r.depth > maxReadDepth {
-		return errUnshaped
+		return errUnusualJSON
 	}
 	n := 0
 	for ; !r.take(']'); n++ {
 		if n > 0 && !r.take(',') {
-			return errUnshaped
+			return errUnusualJSON
 		}
 		if n == v.Cap() {
 			v.Grow(max(1, n))
@@ -264,23 +264,23 @@ func (r *shapeReader) array(p *shapeValue, v reflect.Value) error {
 }
 
 // entries reads a map.
-func (r *shapeReader) entries(p *shapeValue, v reflect.Value) error {
+func (r *structDecoder) entries(p *valueCodec, v reflect.Value) error {
 	if !r.take('{') {
-		return errUnshaped
+		return errUnusualJSON
 	}
 	if r.depth++; r.depth > maxReadDepth {
-		return errUnshaped
+		return errUnusualJSON
 	}
 	made := reflect.MakeMap(p.typ)
 	key, elem := reflect.New(p.typ.Key()).Elem(), reflect.New(p.typ.Elem()).Elem()
 	n := 0
 	for ; !r.take('}'); n++ {
 		if n > 0 && !r.take(',') {
-			return errUnshaped
+			return errUnusualJSON
 		}
 		name, err := r.token()
 		if err != nil || !r.take(':') {
-			return errUnshaped
+			return errUnusualJSON
 		}
 		key.SetString(name)
 		elem.SetZero()
@@ -290,7 +290,7 @@ func (r *shapeReader) entries(p *shapeValue, v reflect.Value) error {
 		made.SetMapIndex(key, elem)
 	}
 	if made.Len() != n {
-		return errUnshaped // a name that stands twice
+		return errUnusualJSON // a name that stands twice
 	}
 	v.Set(made)
 	r.depth--
@@ -298,18 +298,18 @@ func (r *shapeReader) entries(p *shapeValue, v reflect.Value) error {
 }
 
 // texts reads a map of strings, as labels are.
-func (r *shapeReader) texts(into *map[string]string) error {
+func (r *structDecoder) texts(into *map[string]string) error {
 	if !r.take('{') {
-		return errUnshaped
+		return errUnusualJSON
 	}
 	made, n := map[string]string{}, 0
 	for ; !r.take('}'); n++ {
 		if n > 0 && !r.take(',') {
-			return errUnshaped
+			return errUnusualJSON
 		}
 		name, err := r.token()
 		if err != nil || !r.take(':') {
-			return errUnshaped
+			return errUnusualJSON
 		}
 		var value string
 		if r.space() == 'n' {
@@ -323,7 +323,7 @@ func (r *shapeReader) texts(into *map[string]string) error {
 		made[name] = value
 	}
 	if len(made) != n {
-		return errUnshaped
+		return errUnusualJSON
 	}
 	*into = made
 	return nil
@@ -333,7 +333,7 @@ func (r *shapeReader) texts(into *map[string]string) error {
 const maxDigits = 18
 
 // int reads an integer that is written as one.
-func (r *shapeReader) int(least, most int64) (int64, error) {
+func (r *structDecoder) int(least, most int64) (int64, error) {
 	start := r.pos
 	if start < len(r.doc) && r.doc[start] == '-' {
 		r.pos++
@@ -349,58 +349,58 @@ func (r *shapeReader) int(least, most int64) (int64, error) {
 	}
 	length := r.pos - digits
 	if length == 0 || length > maxDigits || length > 1 && r.doc[digits] == '0' {
-		return 0, errUnshaped
+		return 0, errUnusualJSON
 	}
 	if digits > start {
 		n = -n
 	}
 	if n < least || n > most {
-		return 0, errUnshaped
+		return 0, errUnusualJSON
 	}
 	return n, nil // a fraction or an exponent is not what may follow
 }
 
 // time does what metav1.Time's own UnmarshalJSON does.
-func (r *shapeReader) time(into *metav1.Time) error {
+func (r *structDecoder) time(into *metav1.Time) error {
 	text, err := r.token()
 	if err != nil {
 		return err
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return errUnshaped
+		return errUnusualJSON
 	}
 	into.Time = t.Local()
 	return nil
 }
 
-func (r *shapeReader) bytes(into *[]byte) error {
+func (r *structDecoder) bytes(into *[]byte) error {
 	text, err := r.token()
 	if err != nil || strings.ContainsAny(text, "\r\n") {
-		return errUnshaped
+		return errUnusualJSON
 	}
 	decoded, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
-		return errUnshaped
+		return errUnusualJSON
 	}
 	*into = decoded
 	return nil
 }
 
 // custom lets the type itself read a value.
-func (r *shapeReader) custom(into json.Unmarshaler) error {
+func (r *structDecoder) custom(into json.Unmarshaler) error {
 	start := r.pos
 	end, ok := extent(r.doc, start)
 	if !ok {
-		return errUnshaped
+		return errUnusualJSON
 	}
 	raw := jsontext.Value(r.doc[start:end])
 	if !raw.IsValid() {
-		return errUnshaped
+		return errUnusualJSON
 	}
 	r.pos = end
 	if into.UnmarshalJSON(raw) != nil {
-		return errUnshaped
+		return errUnusualJSON
 	}
 	return nil
 }
