@@ -1,6 +1,6 @@
-// Package admission is the plugins that users of a cluster expect to have a say
-// in what is written: defaults for pods and claims, and limits. Each is a
-// registry.Admission and bears the name that Kubernetes gives it.
+// Package admission is the admission plugins that users of a cluster expect:
+// defaults for pods and claims, priorities, limits. Each plugin is a
+// registry.Admission and has the name that Kubernetes gives it.
 //
-// plugins.go knows the names and chooses, the other files are a plugin each.
+// plugins.go has the names and the order; every other file is one plugin.
 package admission

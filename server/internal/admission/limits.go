@@ -13,18 +13,18 @@ import (
 	"github.com/levelwire/levelwire/server/internal/registry"
 )
 
-// limitAnnotation says in a pod what was set in it.
+// limitAnnotation describes in a pod what LimitRanger has set in it.
 const limitAnnotation = "kubernetes.io/limit-ranger"
 
-// limits fills in the requests and limits that a namespace's LimitRanges give
-// its containers, and refuses pods and claims that are outside of the ranges.
+// limits fills in the default requests and limits of a namespace's LimitRanges, and
+// refuses pods and claims that are outside of the ranges.
 type limits struct{ set *registry.Set }
 
 func (l limits) admit(ctx context.Context, q *registry.Request) error {
 	pod := podOf(q)
 	claim, isClaim := q.Object.(*corev1.PersistentVolumeClaim)
 	isClaim = isClaim && q.Resource.GroupResource() == claimsResource && q.Subresource == ""
-	// What a pod has is decided when it is created.
+	// The resources of a pod are checked when it is created.
 	if (pod == nil || q.Operation != registry.Create) && !isClaim {
 		return nil
 	}
@@ -74,8 +74,8 @@ func (l limits) rangesOf(ctx context.Context, namespace string) ([]*corev1.Limit
 	return ranges, nil
 }
 
-// fillIn gives the containers of a pod what a range has for those that say
-// nothing.
+// fillIn sets the defaults of a range in the containers of a pod that state no
+// requests or limits.
 func fillIn(pod *corev1.Pod, r *corev1.LimitRange) {
 	var set []string
 	for i := range r.Spec.Limits {
@@ -167,25 +167,25 @@ func atLeast(list, other corev1.ResourceList) {
 	}
 }
 
-// bounds is the checks of one item of a range.
-type bounds struct{ *corev1.LimitRangeItem }
+// bounds checks a pod or claim against one item of a range.
+type bounds struct{ item *corev1.LimitRangeItem }
 
 func (b bounds) check(requests, ceilings corev1.ResourceList) []error {
 	problems := b.checkMin(requests, ceilings)
-	for _, name := range slices.Sorted(maps.Keys(b.Max)) {
-		most := b.Max[name]
+	for _, name := range slices.Sorted(maps.Keys(b.item.Max)) {
+		most := b.item.Max[name]
 		limit, limited := ceilings[name]
 		request, requested := requests[name]
 		switch {
 		case !limited:
-			problems = append(problems, fmt.Errorf("maximum %s usage per %s is %s.  No limit is specified", name, b.Type, most.String()))
+			problems = append(problems, fmt.Errorf("maximum %s usage per %s is %s.  No limit is specified", name, b.item.Type, most.String()))
 		case limit.Cmp(most) > 0:
-			problems = append(problems, fmt.Errorf("maximum %s usage per %s is %s, but limit is %s", name, b.Type, most.String(), limit.String()))
+			problems = append(problems, fmt.Errorf("maximum %s usage per %s is %s, but limit is %s", name, b.item.Type, most.String(), limit.String()))
 		case requested && request.Cmp(most) > 0:
-			problems = append(problems, fmt.Errorf("maximum %s usage per %s is %s, but request is %s", name, b.Type, most.String(), request.String()))
+			problems = append(problems, fmt.Errorf("maximum %s usage per %s is %s, but request is %s", name, b.item.Type, most.String(), request.String()))
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(b.MaxLimitRequestRatio)) {
+	for _, name := range slices.Sorted(maps.Keys(b.item.MaxLimitRequestRatio)) {
 		problems = append(problems, b.checkRatio(name, requests, ceilings)...)
 	}
 	return problems
@@ -193,46 +193,46 @@ func (b bounds) check(requests, ceilings corev1.ResourceList) []error {
 
 func (b bounds) checkMin(requests, ceilings corev1.ResourceList) []error {
 	var problems []error
-	for _, name := range slices.Sorted(maps.Keys(b.Min)) {
-		least := b.Min[name]
+	for _, name := range slices.Sorted(maps.Keys(b.item.Min)) {
+		least := b.item.Min[name]
 		request, requested := requests[name]
 		limit, limited := ceilings[name]
 		switch {
 		case !requested:
-			problems = append(problems, fmt.Errorf("minimum %s usage per %s is %s.  No request is specified", name, b.Type, least.String()))
+			problems = append(problems, fmt.Errorf("minimum %s usage per %s is %s.  No request is specified", name, b.item.Type, least.String()))
 		case request.Cmp(least) < 0:
-			problems = append(problems, fmt.Errorf("minimum %s usage per %s is %s, but request is %s", name, b.Type, least.String(), request.String()))
+			problems = append(problems, fmt.Errorf("minimum %s usage per %s is %s, but request is %s", name, b.item.Type, least.String(), request.String()))
 		case limited && limit.Cmp(least) < 0:
-			problems = append(problems, fmt.Errorf("minimum %s usage per %s is %s, but limit is %s", name, b.Type, least.String(), limit.String()))
+			problems = append(problems, fmt.Errorf("minimum %s usage per %s is %s, but limit is %s", name, b.item.Type, least.String(), limit.String()))
 		}
 	}
 	return problems
 }
 
-// checkRequests is check for what has no limits.
+// checkRequests is check for claims, which have no limits.
 func (b bounds) checkRequests(requests corev1.ResourceList) []error {
 	problems := b.checkMin(requests, nil)
-	for _, name := range slices.Sorted(maps.Keys(b.Max)) {
-		most := b.Max[name]
+	for _, name := range slices.Sorted(maps.Keys(b.item.Max)) {
+		most := b.item.Max[name]
 		request, ok := requests[name]
 		switch {
 		case !ok:
-			problems = append(problems, fmt.Errorf("maximum %s usage per %s is %s.  No request is specified", name, b.Type, most.String()))
+			problems = append(problems, fmt.Errorf("maximum %s usage per %s is %s.  No request is specified", name, b.item.Type, most.String()))
 		case request.Cmp(most) > 0:
-			problems = append(problems, fmt.Errorf("maximum %s usage per %s is %s, but request is %s", name, b.Type, most.String(), request.String()))
+			problems = append(problems, fmt.Errorf("maximum %s usage per %s is %s, but request is %s", name, b.item.Type, most.String(), request.String()))
 		}
 	}
 	return problems
 }
 
 func (b bounds) checkRatio(name corev1.ResourceName, requests, ceilings corev1.ResourceList) []error {
-	most := b.MaxLimitRequestRatio[name]
+	most := b.item.MaxLimitRequestRatio[name]
 	request, limit := requests[name], ceilings[name]
 	if request.IsZero() || limit.IsZero() {
-		return []error{fmt.Errorf("%s max limit to request ratio per %s is %s, but no request is specified or request is 0", name, b.Type, most.String())}
+		return []error{fmt.Errorf("%s max limit to request ratio per %s is %s, but no request is specified or request is 0", name, b.item.Type, most.String())}
 	}
 	if ratio := limit.AsApproximateFloat64() / request.AsApproximateFloat64(); ratio > most.AsApproximateFloat64() {
-		return []error{fmt.Errorf("%s max limit to request ratio per %s is %s, but provided ratio is %f", name, b.Type, most.String(), ratio)}
+		return []error{fmt.Errorf("%s max limit to request ratio per %s is %s, but provided ratio is %f", name, b.item.Type, most.String(), ratio)}
 	}
 	return nil
 }

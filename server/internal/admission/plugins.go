@@ -8,7 +8,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/registry"
 )
 
-// The names of the plugins that there are.
+// The names of the plugins that this server has.
 const (
 	NamespaceLifecycle       = "NamespaceLifecycle"
 	LimitRanger              = "LimitRanger"
@@ -18,9 +18,9 @@ const (
 	DefaultStorageClass      = "DefaultStorageClass"
 )
 
-// elsewhere are the plugins of Kubernetes that there are not: whoever switches
-// one off has it off.
-var elsewhere = []string{
+// unsupportedPlugins are the plugins of Kubernetes that this server does not have.
+// Disabling one of them is no error: it is off.
+var unsupportedPlugins = []string{
 	"AlwaysAdmit", "AlwaysDeny", "AlwaysPullImages", "CertificateApproval", "CertificateSigning",
 	"CertificateSubjectRestriction", "ClusterTrustBundleAttest", "DefaultIngressClass", "DenyServiceExternalIPs",
 	"EventRateLimit", "ExtendedResourceToleration", "ImagePolicyWebhook", "LimitPodHardAntiAffinityTopology",
@@ -30,30 +30,30 @@ var elsewhere = []string{
 	"StorageObjectInUseProtection", "TaintNodesByCondition", "ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook",
 }
 
-// Names lists the plugins that there are, in the order in which they are asked.
+// Names returns the names of the plugins in the order in which they are called.
 func Names() []string {
 	return []string{NamespaceLifecycle, LimitRanger, ServiceAccount, Priority, DefaultTolerationSeconds, DefaultStorageClass}
 }
 
-// CheckNames refuses names that are not even Kubernetes'.
+// CheckNames refuses names that are not those of plugins of Kubernetes.
 func CheckNames(names []string) error {
 	for _, name := range names {
-		if !slices.Contains(Names(), name) && !slices.Contains(elsewhere, name) {
+		if !slices.Contains(Names(), name) && !slices.Contains(unsupportedPlugins, name) {
 			return fmt.Errorf("%q is no admission plugin: there are %s", name, strings.Join(Names(), ", "))
 		}
 	}
 	return nil
 }
 
-// Chain returns the plugins of a set in their order, without those that are
-// disabled. lifecycle and accounts are the two that belong to others.
+// Chain returns the plugins of a set in their order, without the disabled ones.
+// lifecycle and accounts are the two plugins that other packages implement.
 func Chain(set *registry.Set, lifecycle, accounts registry.Admission, disabled []string) []registry.Admission {
 	plugins := map[string]registry.Admission{
 		NamespaceLifecycle:       lifecycle,
 		LimitRanger:              limits{set}.admit,
 		ServiceAccount:           accounts,
 		Priority:                 priorities{set}.admit,
-		DefaultTolerationSeconds: tolerate,
+		DefaultTolerationSeconds: addTolerations,
 		DefaultStorageClass:      storageClasses{set}.admit,
 	}
 	var chain []registry.Admission

@@ -10,8 +10,8 @@ import (
 
 var podsResource = schema.GroupResource{Resource: "pods"}
 
-// podOf returns the pod that is being created or replaced, and nil for
-// everything else. Subresources do not decide what plugins decide.
+// podOf returns the pod that is being created or replaced, and nil for everything
+// else: the plugins do not look at writes to subresources.
 func podOf(q *registry.Request) *corev1.Pod {
 	if q.Resource.GroupResource() != podsResource || q.Subresource != "" {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 )
 
-// priorities gives pods the number behind the name of their priority class, and
-// keeps classes from being the default twice.
+// priorities sets the priority of pods to the value of their priority class, and
+// refuses a second default class.
 type priorities struct{ set *registry.Set }
 
 var classesResource = schema.GroupResource{Group: schedulingv1.GroupName, Resource: "priorityclasses"}
@@ -35,7 +35,8 @@ func (p priorities) admit(ctx context.Context, q *registry.Request) error {
 	return nil
 }
 
-// keepPriority is for those who replace a pod with what they once created.
+// keepPriority takes over the priority of the current pod, for clients that replace
+// a pod with the manifest that they created it from.
 func keepPriority(spec, old *corev1.PodSpec) {
 	if spec.PriorityClassName == "" {
 		spec.PriorityClassName = old.PriorityClassName
@@ -73,8 +74,8 @@ func (p priorities) assign(ctx context.Context, q *registry.Request, spec *corev
 	return nil
 }
 
-// classOf returns the class of a name; without a name, the default class, which
-// is one without a name and of value 0 unless somebody has made another.
+// classOf returns the class of a name. Without a name it returns the default class,
+// or one without a name and of value 0 if there is no default.
 func (p priorities) classOf(ctx context.Context, name string) (*schedulingv1.PriorityClass, error) {
 	classes, ok := p.set.Lookup(schedulingv1.GroupName, "v1", "priorityclasses")
 	if !ok {
@@ -92,9 +93,9 @@ func (p priorities) classOf(ctx context.Context, name string) (*schedulingv1.Pri
 	return chosen, err
 }
 
-// globalForm keeps with a cached class whether it is the default, so that a pod
-// need not decode them all.
-var globalForm = watchcache.NewForm("priority class is the default")
+// isDefaultForm is kept with a cached class and says whether it is the default, so
+// that a new pod does not have to decode all classes.
+var isDefaultForm = watchcache.NewForm("priority class is the default")
 
 // eachDefault calls fn with the classes that are the default, of which there
 // can be several for a moment.
@@ -104,7 +105,7 @@ func eachDefault(ctx context.Context, classes registry.Registry, fn func(*schedu
 		return err
 	}
 	for o := range snapshot.Range("", "") {
-		isDefault, err := o.Form(globalForm, func(o *watchcache.Object) ([]byte, error) {
+		isDefault, err := o.Form(isDefaultForm, func(o *watchcache.Object) ([]byte, error) {
 			class, err := registry.DecodeAs[*schedulingv1.PriorityClass](ctx, classes, o)
 			if err != nil || !class.GlobalDefault {
 				return nil, err
@@ -112,7 +113,7 @@ func eachDefault(ctx context.Context, classes registry.Registry, fn func(*schedu
 			return []byte{1}, nil
 		})
 		if err != nil || len(isDefault) == 0 {
-			continue // what cannot be decoded is nobody's default
+			continue // a class that cannot be decoded is no default
 		}
 		class, err := registry.DecodeAs[*schedulingv1.PriorityClass](ctx, classes, o)
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/registry"
 )
 
-// The annotations that make a class the default, today and once.
+// The annotations that make a class the default: the current and the beta one.
 const (
 	defaultClass     = "storageclass.kubernetes.io/is-default-class"
 	betaDefaultClass = "storageclass.beta.kubernetes.io/is-default-class"
@@ -18,7 +18,7 @@ const (
 
 var claimsResource = schema.GroupResource{Resource: "persistentvolumeclaims"}
 
-// storageClasses gives claims that name no class the default one.
+// storageClasses sets the default class in claims that name none.
 type storageClasses struct{ set *registry.Set }
 
 func (s storageClasses) admit(ctx context.Context, q *registry.Request) error {

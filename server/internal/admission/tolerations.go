@@ -13,8 +13,9 @@ import (
 // says otherwise.
 const tolerationSeconds = 300
 
-// tolerate gives pods time on a node that is not ready or not reachable.
-func tolerate(_ context.Context, q *registry.Request) error {
+// addTolerations lets pods stay for a while on a node that is not ready or not
+// reachable.
+func addTolerations(_ context.Context, q *registry.Request) error {
 	pod := podOf(q)
 	if pod == nil {
 		return nil

@@ -12,21 +12,24 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
-// serveTimeout bounds how long the answer to a write of a definition waits for
-// what it defines. It takes milliseconds.
+// serveTimeout bounds how long the answer to a write of a definition waits until
+// its resources are served, which takes milliseconds.
 const serveTimeout = time.Second
 
-// own marks the writes of the lifecycle itself, which must not wait for it.
-type own struct{}
+// lifecycleWrite marks the context of the Lifecycle's own writes, which must not
+// wait for the Lifecycle.
+type lifecycleWrite struct{}
 
-func withoutWaiting(ctx context.Context) context.Context { return context.WithValue(ctx, own{}, true) }
+func withoutWaiting(ctx context.Context) context.Context {
+	return context.WithValue(ctx, lifecycleWrite{}, true)
+}
 
 // Admit is a registry.Admission. It refuses new objects of a definition that is
-// being deleted, and lets the answer to a write of a definition wait until
-// this server serves what it says, so that the client's next request finds it.
+// being deleted. It delays the answer to a write of a definition until this server
+// serves the definition, so that the client's next request finds its resources.
 func (l *Lifecycle) Admit(ctx context.Context, q *registry.Request) error {
 	if q.Resource == l.opts.Definitions {
-		if (q.Operation == registry.Create || q.Operation == registry.Update) && q.Subresource == "" && !q.DryRun && ctx.Value(own{}) == nil {
+		if (q.Operation == registry.Create || q.Operation == registry.Update) && q.Subresource == "" && !q.DryRun && ctx.Value(lifecycleWrite{}) == nil {
 			q.Finally(func(ctx context.Context, outcome registry.Outcome) {
 				if outcome == registry.Committed {
 					l.catchUp(ctx)
@@ -44,9 +47,9 @@ func (l *Lifecycle) Admit(ctx context.Context, q *registry.Request) error {
 	return refused
 }
 
-// catchUp waits until every definition that is in the store now is installed.
-// If that takes too long the client finds out as it would elsewhere: by the
-// condition Established.
+// catchUp waits until every definition that is in the store now is installed. If
+// that takes too long, the client has to wait for the condition Established, as
+// with Kubernetes.
 func (l *Lifecycle) catchUp(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, serveTimeout)
 	defer cancel()
@@ -58,7 +61,7 @@ func (l *Lifecycle) catchUp(ctx context.Context) {
 		return
 	}
 	select {
-	case l.kick <- struct{}{}: // its cache has come so far; the loop may sleep
+	case l.wakeup <- struct{}{}: // the cache of definitions has reached now; the loop may sleep
 	default:
 	}
 	_ = l.handled.Wait(ctx, now)

@@ -25,8 +25,8 @@ func defined(t *testing.T, definitions *watchcache.Cache, file string, revision 
 	}
 	definitions.Resource().Strategy.Default(&crd)
 	h.Spec.Names = crd.Spec.Names
-	says := judge(h, h.Status.AcceptedNames, takenNames{})
-	says.tell(&crd, metav1.Time{})
+	says := decideStatus(h, h.Status.AcceptedNames, takenNames{})
+	says.writeTo(&crd, metav1.Time{})
 	value, err := definitions.Resource().Encode(t.Context(), &crd)
 	if err != nil {
 		t.Fatal(err)

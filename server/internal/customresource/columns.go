@@ -17,14 +17,14 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
-// age is the column of definitions that name none.
+// age is the column of a definition without columns.
 var age = apiextensionsv1.CustomResourceColumnDefinition{
 	Name: "Age", Type: "date", JSONPath: ".metadata.creationTimestamp",
 	Description: "The time since the object was created.",
 }
 
-// columnsOf returns the table of a version: the name, and what the definition
-// adds to it. Paths are parsed when the first row is made.
+// columnsOf returns the table columns of a version: the name, and those of the
+// definition. Paths are parsed when the first row is made.
 func columnsOf(added []apiextensionsv1.CustomResourceColumnDefinition) ([]metav1.TableColumnDefinition, func(resource.Object) []any) {
 	if len(added) == 0 {
 		added = []apiextensionsv1.CustomResourceColumnDefinition{age}
@@ -65,8 +65,8 @@ func parsePaths(added []apiextensionsv1.CustomResourceColumnDefinition) []*jsonp
 	return paths
 }
 
-// cell returns what a column shows of an object; nil if it has nothing of the
-// column's type there.
+// cell returns the value of an object in a column; nil if the object has no value
+// of the column's type there.
 func cell(kind string, path *jsonpath.JSONPath, object map[string]any) any {
 	if path == nil {
 		return nil
@@ -119,7 +119,7 @@ func typedCell(kind string, value any) any {
 	return nil
 }
 
-// since says how long ago a point in time was, as kubectl shows ages.
+// since returns how long ago a time was, as kubectl shows ages.
 func since(text string, now time.Time) string {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {

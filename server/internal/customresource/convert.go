@@ -18,7 +18,7 @@ type converter interface {
 	convert(ctx context.Context, objects []*unstructured.Unstructured, apiVersion string) ([]*unstructured.Unstructured, error)
 }
 
-// relabel is conversion by strategy None: only the name of the version changes.
+// relabel is conversion by strategy None: only apiVersion changes.
 type relabel struct{}
 
 func (relabel) convert(_ context.Context, objects []*unstructured.Unstructured, apiVersion string) ([]*unstructured.Unstructured, error) {
@@ -29,24 +29,24 @@ func (relabel) convert(_ context.Context, objects []*unstructured.Unstructured, 
 }
 
 // converterOf keeps the webhook's client while its configuration is the same.
-func converterOf(h *head, old *definition, hooks *Webhooks) converter {
-	if c := h.Spec.Conversion; c == nil || c.Strategy != apiextensionsv1.WebhookConverter {
+func converterOf(crd *crdMeta, old *definition, hooks *Webhooks) converter {
+	if c := crd.Spec.Conversion; c == nil || c.Strategy != apiextensionsv1.WebhookConverter {
 		return relabel{}
 	}
-	if old != nil && equality.Semantic.DeepEqual(old.head.Spec.Conversion, h.Spec.Conversion) {
+	if old != nil && equality.Semantic.DeepEqual(old.crd.Spec.Conversion, crd.Spec.Conversion) {
 		return old.convert
 	}
-	return hooks.caller(h)
+	return hooks.caller(crd)
 }
 
-// byWebhook says that conversion asks somebody else.
+// byWebhook reports whether conversion calls a webhook.
 func (d *definition) byWebhook() bool {
 	_, local := d.convert.(relabel)
 	return !local
 }
 
-// show turns stored objects, which are its own to change, into those of a
-// version, with as few calls of a webhook as there can be.
+// show converts stored objects, which it may change, to a version, with one call
+// of a webhook at most.
 func (d *definition) show(ctx context.Context, v *version, stored []resource.Object) ([]resource.Object, error) {
 	shown := make([]resource.Object, len(stored))
 	var foreign []*unstructured.Unstructured
@@ -100,9 +100,9 @@ func (d *definition) boundConversion(ctx context.Context) (context.Context, cont
 
 var errNoStorageVersion = errors.New("the CustomResourceDefinition has no storage version")
 
-// toStorage makes of an object of any version what is written: complete by the
-// schema of the storage version, so that it can be sent as it is to those who
-// ask for that. obj is not modified.
+// toStorage converts an object of any version to the one that is written: complete
+// by the schema of the storage version, so that clients of that version can be
+// sent it as it is. obj is not modified.
 func (d *definition) toStorage(ctx context.Context, obj resource.Object) (resource.Object, error) {
 	u := obj.(*unstructured.Unstructured)
 	storage := d.storage()

@@ -14,36 +14,35 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// definition is one state of a CustomResourceDefinition in the form it is
-// served by. It is immutable; a change makes another one, which shares what has
-// not changed.
+// definition is one state of a CustomResourceDefinition, ready to be served. It is
+// immutable; a change makes another definition, which shares what has not changed.
 type definition struct {
-	head     *head
+	crd      *crdMeta
 	names    apiextensionsv1.CustomResourceDefinitionNames // the accepted ones
 	stored   *resource.Resource                            // the same for as long as the definition exists
 	versions []*version
 	convert  converter
 }
 
-// generations numbers what objects look like; see resource.Resource.Generation.
+// generations is the last number given; see resource.Resource.Generation.
 var generations atomic.Uint64
 
-// define makes the definition that takes the place of old, which is nil for a
-// new one. hooks makes the callers of conversion webhooks.
-func define(h *head, names apiextensionsv1.CustomResourceDefinitionNames, old *definition, hooks *Webhooks) *definition {
-	d := &definition{head: h, names: names}
+// define makes the definition that replaces old, which is nil for a new one. hooks
+// makes the callers of conversion webhooks.
+func define(crd *crdMeta, names apiextensionsv1.CustomResourceDefinitionNames, old *definition, hooks *Webhooks) *definition {
+	d := &definition{crd: crd, names: names}
 	if old != nil {
 		d.stored = old.stored
 	} else {
-		d.stored = storedResource(h, names)
+		d.stored = storedResource(crd, names)
 	}
-	d.convert = converterOf(h, old, hooks)
-	same := d.readsAs(old)
-	for i := range h.Spec.Versions {
-		d.versions = append(d.versions, d.newVersion(&h.Spec.Versions[i], old, same))
+	d.convert = converterOf(crd, old, hooks)
+	same := d.readsLike(old)
+	for i := range crd.Spec.Versions {
+		d.versions = append(d.versions, d.newVersion(&crd.Spec.Versions[i], old, same))
 	}
 	for _, v := range d.versions {
-		if v.head.Served {
+		if v.spec.Served {
 			d.stored.Select(v.fields()...)
 			v.resource = d.resourceOf(v)
 		}
@@ -51,67 +50,67 @@ func define(h *head, names apiextensionsv1.CustomResourceDefinitionNames, old *d
 	return d
 }
 
-// storedResource is what the cache holds: objects of all versions.
-func storedResource(h *head, names apiextensionsv1.CustomResourceDefinitionNames) *resource.Resource {
+// storedResource describes what the cache holds: objects of all versions.
+func storedResource(crd *crdMeta, names apiextensionsv1.CustomResourceDefinitionNames) *resource.Resource {
 	return &resource.Resource{
-		Group: h.Spec.Group, Version: h.storageVersion(), Kind: names.Kind, ListKind: names.ListKind,
-		Plural: h.Spec.Names.Plural, Singular: names.Singular, Namespaced: h.Spec.Scope == apiextensionsv1.NamespaceScoped,
-		StorePrefix: "/registry/" + h.Spec.Group + "/" + h.Spec.Names.Plural + "/",
+		Group: crd.Spec.Group, Version: crd.storageVersion(), Kind: names.Kind, ListKind: names.ListKind,
+		Plural: crd.Spec.Names.Plural, Singular: names.Singular, Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
+		StorePrefix: "/registry/" + crd.Spec.Group + "/" + crd.Spec.Names.Plural + "/",
 		Mixed:       true,
 		New:         func() resource.Object { return &unstructured.Unstructured{} },
 		NewList:     func() runtime.Object { return &unstructured.UnstructuredList{} },
 	}
 }
 
-// newVersion takes over from old what the change does not touch. same is what
-// readsAs says of it.
-func (d *definition) newVersion(h *headVersion, old *definition, same bool) *version {
+// newVersion takes over from old what the change does not touch. same is the result
+// of readsLike.
+func (d *definition) newVersion(spec *crdVersion, old *definition, same bool) *version {
 	v := &version{
-		head: h, kind: schema.GroupVersionKind{Group: d.head.Spec.Group, Version: h.Name, Kind: d.names.Kind},
+		spec: spec, kind: schema.GroupVersionKind{Group: d.crd.Spec.Group, Version: spec.Name, Kind: d.names.Kind},
 		generation: generations.Add(1),
 	}
 	var before *version
 	if old != nil {
-		before = old.version(h.Name)
+		before = old.version(spec.Name)
 	}
-	if before == nil || before.head.Schema != h.Schema || old.head.Spec.PreserveUnknownFields != d.head.Spec.PreserveUnknownFields {
-		v.schema = &compiled{source: d.head.source, version: h.Name, preserve: d.head.Spec.PreserveUnknownFields}
-		v.sure = new(atomic.Int64)
+	if before == nil || before.spec.Schema != spec.Schema || old.crd.Spec.PreserveUnknownFields != d.crd.Spec.PreserveUnknownFields {
+		v.schema = &compiledSchema{source: d.crd.source, version: spec.Name, preserve: d.crd.Spec.PreserveUnknownFields}
+		v.trustedAfter = new(atomic.Int64)
 		if old == nil {
-			v.trustFrom(d.head.revision)
+			v.trustAfter(d.crd.revision)
 		} else {
-			v.trustFrom(notYet)
+			v.trustAfter(untrusted)
 		}
 		return v
 	}
-	v.schema, v.sure = before.schema, before.sure
-	if same && equality.Semantic.DeepEqual(before.head.AdditionalPrinterColumns, h.AdditionalPrinterColumns) {
+	v.schema, v.trustedAfter = before.schema, before.trustedAfter
+	if same && equality.Semantic.DeepEqual(before.spec.AdditionalPrinterColumns, spec.AdditionalPrinterColumns) {
 		v.generation = before.generation
 	}
 	return v
 }
 
-// readsAs says that stored objects are read as by old, columns aside: all its
-// versions are still there with their schemas, and conversion is the same. It
-// is asked once per change, as a definition may have thousands of versions.
-func (d *definition) readsAs(old *definition) bool {
-	if old == nil || !equality.Semantic.DeepEqual(old.head.Spec.Conversion, d.head.Spec.Conversion) {
+// readsLike reports whether stored objects are read as by old, columns aside: all
+// its versions still exist with their schemas, and conversion is the same. It is
+// called once per change, as a definition may have thousands of versions.
+func (d *definition) readsLike(old *definition) bool {
+	if old == nil || !equality.Semantic.DeepEqual(old.crd.Spec.Conversion, d.crd.Spec.Conversion) {
 		return false
 	}
-	schemas := make(map[string]digest, len(d.head.Spec.Versions))
-	for i := range d.head.Spec.Versions {
-		h := &d.head.Spec.Versions[i]
-		schemas[h.Name] = h.Schema
+	schemas := make(map[string]digest, len(d.crd.Spec.Versions))
+	for i := range d.crd.Spec.Versions {
+		spec := &d.crd.Spec.Versions[i]
+		schemas[spec.Name] = spec.Schema
 	}
 	return !slices.ContainsFunc(old.versions, func(v *version) bool {
-		now, there := schemas[v.head.Name]
-		return !there || now != v.head.Schema
+		now, there := schemas[v.spec.Name]
+		return !there || now != v.spec.Schema
 	})
 }
 
 // version returns the version of that name, or nil.
 func (d *definition) version(name string) *version {
-	i := slices.IndexFunc(d.versions, func(v *version) bool { return v.head.Name == name })
+	i := slices.IndexFunc(d.versions, func(v *version) bool { return v.spec.Name == name })
 	if i < 0 {
 		return nil
 	}
@@ -120,9 +119,9 @@ func (d *definition) version(name string) *version {
 
 // storage returns the version that objects are written in; nil if the
 // definition is broken.
-func (d *definition) storage() *version { return d.version(d.head.storageVersion()) }
+func (d *definition) storage() *version { return d.version(d.crd.storageVersion()) }
 
-// resources returns what is served.
+// resources returns the resources of the served versions.
 func (d *definition) resources() []*resource.Resource {
 	var list []*resource.Resource
 	for _, v := range d.versions {
@@ -133,28 +132,28 @@ func (d *definition) resources() []*resource.Resource {
 	return list
 }
 
-// sameAs says that the definition serves what h and names want.
-func (d *definition) sameAs(h *head, names apiextensionsv1.CustomResourceDefinitionNames) bool {
-	return equality.Semantic.DeepEqual(d.head.Spec, h.Spec) && equality.Semantic.DeepEqual(d.names, names) &&
-		(d.head.DeletionTimestamp == nil) == (h.DeletionTimestamp == nil)
+// serves reports whether the definition already serves what crd and names demand.
+func (d *definition) serves(crd *crdMeta, names apiextensionsv1.CustomResourceDefinitionNames) bool {
+	return equality.Semantic.DeepEqual(d.crd.Spec, crd.Spec) && equality.Semantic.DeepEqual(d.names, names) &&
+		(d.crd.DeletionTimestamp == nil) == (crd.DeletionTimestamp == nil)
 }
 
-// settle trusts what was written after the given revision: by then nobody
-// writes by the schemas before. It reports whether any version needed it.
+// settle trusts objects that are written after the given revision: by then no
+// server writes by an earlier schema. It reports whether any version needed it.
 func (d *definition) settle(revision storage.Revision) bool {
 	settled := false
 	for _, v := range d.versions {
-		settled = v.sure.CompareAndSwap(notYet, int64(revision)) || settled
+		settled = v.trustedAfter.CompareAndSwap(untrusted, int64(revision)) || settled
 	}
 	return settled
 }
 
-// unsettled says that settle has something to do.
+// unsettled reports whether settle has something to do.
 func (d *definition) unsettled() bool {
-	return slices.ContainsFunc(d.versions, func(v *version) bool { return v.sure.Load() == notYet })
+	return slices.ContainsFunc(d.versions, func(v *version) bool { return v.trustedAfter.Load() == untrusted })
 }
 
-// close drops the connections to the webhook.
+// close closes the idle connections to the webhook.
 func (d *definition) close() {
 	if h, ok := d.convert.(*hook); ok {
 		h.close()

@@ -19,19 +19,19 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// startFinalizing deletes the objects of a definition that is being deleted,
-// and then lets it go. Each server does so; what one has deleted the others
-// find gone.
-func (l *Lifecycle) startFinalizing(name string, e *entry) {
-	if !slices.Contains(e.head.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
+// startFinalizing starts a goroutine that deletes the objects of a definition that
+// is being deleted, and then removes its finalizer. Every server does so; an
+// object that another one has deleted is not found. ctx is the loop's.
+func (l *Lifecycle) startFinalizing(ctx context.Context, name string, e *entry) {
+	if !slices.Contains(e.crd.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
 		return
 	}
-	f := &finalizing{opts: &l.opts, name: name, uid: e.head.UID}
+	f := &finalizing{opts: &l.opts, name: name, uid: e.crd.UID}
 	if e.installed != nil {
 		f.stored = e.installed.stored
 		l.setTerminating(f.stored, true)
 	}
-	ctx, cancel := context.WithCancel(l.ctx)
+	ctx, cancel := context.WithCancel(ctx)
 	e.finalize = cancel
 	l.group.Go(func() error {
 		defer cancel()
@@ -40,19 +40,19 @@ func (l *Lifecycle) startFinalizing(name string, e *entry) {
 	})
 }
 
-// finalizing is the end of one definition.
+// finalizing deletes the objects of one definition.
 type finalizing struct {
 	opts   *Options
 	name   string
 	uid    types.UID
-	stored *resource.Resource // nil if it never was served
+	stored *resource.Resource // nil if the definition never was served
 }
 
-// run tries until it succeeds or ctx ends.
+// run makes attempts until one succeeds or ctx ends.
 func (f *finalizing) run(ctx context.Context) {
 	delay := retryFirst
 	for {
-		err := f.try(ctx)
+		err := f.attempt(ctx)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
@@ -75,11 +75,11 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func (f *finalizing) try(ctx context.Context) error {
+func (f *finalizing) attempt(ctx context.Context) error {
 	if f.stored == nil {
 		return f.release(ctx, "NeverEstablished", "resource was never established")
 	}
-	if err := f.say(ctx, "InstanceDeletionInProgress", "CustomResource deletion is in progress"); err != nil {
+	if err := f.setTerminating(ctx, "InstanceDeletionInProgress", "CustomResource deletion is in progress"); err != nil {
 		return err
 	}
 	if err := f.deleteAll(ctx); err != nil {
@@ -88,12 +88,12 @@ func (f *finalizing) try(ctx context.Context) error {
 	return f.release(ctx, "InstanceDeletionCompleted", "removed all instances")
 }
 
-// deleteAll deletes every object and waits until all are gone: those with
-// finalizers go when others have done their part.
+// deleteAll deletes every object and waits until all are gone: objects with
+// finalizers go when the owners of the finalizers have removed them.
 func (f *finalizing) deleteAll(ctx context.Context) error {
 	cache := f.opts.Caches.Of(f.stored)
 	if cache == nil {
-		return nil // another server was faster
+		return nil // another server has finished before
 	}
 	if err := cache.WaitReady(ctx); err != nil {
 		return err
@@ -122,8 +122,8 @@ func (f *finalizing) deleteAll(ctx context.Context) error {
 // deletesAtOnce bounds how many objects are deleted at the same time.
 const deletesAtOnce = 16
 
-// deleteRest asks for the deletion of what was not asked for yet, and returns
-// how many objects there are.
+// deleteRest deletes the objects that are not in asked yet, and returns how many
+// objects exist.
 func (f *finalizing) deleteRest(ctx context.Context, cache *watchcache.Cache, now storage.Revision, asked map[types.UID]bool) (int, error) {
 	snapshot, err := cache.NotOlderThan(ctx, now)
 	if err != nil {
@@ -149,7 +149,7 @@ func (f *finalizing) deleteRest(ctx context.Context, cache *watchcache.Cache, no
 	return snapshot.Len(), group.Wait()
 }
 
-// drain waits for a change, and takes in all there are.
+// drain waits for a change, and reads all that the watch has.
 func drain(ctx context.Context, watcher *watchcache.Watcher) error {
 	var events [64]watchcache.Event
 	for any := false; ; {
@@ -172,14 +172,14 @@ func drain(ctx context.Context, watcher *watchcache.Watcher) error {
 	}
 }
 
-// say sets the condition Terminating.
-func (f *finalizing) say(ctx context.Context, reason, message string) error {
+// setTerminating sets the condition Terminating.
+func (f *finalizing) setTerminating(ctx context.Context, reason, message string) error {
 	return f.update(ctx, true, func(crd *apiextensionsv1.CustomResourceDefinition) {
 		f.terminating(crd, apiextensionsv1.ConditionTrue, reason, message)
 	})
 }
 
-// release takes the finalizer off.
+// release removes the finalizer.
 func (f *finalizing) release(ctx context.Context, reason, message string) error {
 	if err := f.update(ctx, true, func(crd *apiextensionsv1.CustomResourceDefinition) {
 		f.terminating(crd, apiextensionsv1.ConditionFalse, reason, message)
@@ -197,7 +197,8 @@ func (f *finalizing) terminating(crd *apiextensionsv1.CustomResourceDefinition, 
 	})
 }
 
-// update changes the definition or its status. That it is gone is no error.
+// update changes the definition or its status. A definition that does not exist
+// any more is no error.
 func (f *finalizing) update(ctx context.Context, status bool, change func(*apiextensionsv1.CustomResourceDefinition)) error {
 	definitions := f.opts.Registry.For(f.opts.Definitions)
 	update := definitions.Update

@@ -23,7 +23,7 @@ import (
 
 // headOf reads a definition from testdata as the cache holds it, changed by
 // replacing text.
-func headOf(t testing.TB, name string, revision storage.Revision, replace ...string) *head {
+func headOf(t testing.TB, name string, revision storage.Revision, replace ...string) *crdMeta {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
@@ -33,7 +33,7 @@ func headOf(t testing.TB, name string, revision storage.Revision, replace ...str
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := readHead(&watchcache.Object{Key: name, Revision: revision, JSON: source})
+	h, err := readCRDMeta(&watchcache.Object{Key: name, Revision: revision, JSON: source})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestManyVersions(t *testing.T) {
 	}
 	for i, v := range second.versions {
 		if v.schema != first.versions[i].schema || v.generation != first.versions[i].generation {
-			t.Fatalf("version %s was not taken over", v.head.Name)
+			t.Fatalf("version %s was not taken over", v.spec.Name)
 		}
 	}
 	changed.Spec.Versions = changed.Spec.Versions[:count]
@@ -162,7 +162,7 @@ func FuzzReadHead(f *testing.F) {
 	}
 	f.Add([]byte(`{"spec":{"versions":[{"name":"v1","schema":7}]}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		h, err := readHead(&watchcache.Object{JSON: data, Revision: 1})
+		h, err := readCRDMeta(&watchcache.Object{JSON: data, Revision: 1})
 		if err != nil {
 			return
 		}

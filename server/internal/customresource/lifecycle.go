@@ -18,7 +18,7 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// Table is where resources are served from.
+// Table holds the resources that are served.
 type Table interface {
 	// Replace removes and adds in one step, or fails and changes nothing.
 	Replace(remove []schema.GroupVersionResource, add ...*resource.Resource) error
@@ -36,7 +36,7 @@ type Caches interface {
 	Remove(stored *resource.Resource)
 }
 
-// Options is what a Lifecycle works with. All members but those with a default
+// Options are the parts that a Lifecycle works with. All fields without a default
 // are required.
 type Options struct {
 	Registry *registry.Set
@@ -46,19 +46,18 @@ type Options struct {
 	// its cache.
 	Definitions     *resource.Resource
 	DefinitionCache *watchcache.Cache
-	// Store tells the revision that a consistent read must reach.
+	// Store returns the revision that a consistent read must reach.
 	Store storage.Reader
 	// Webhooks makes the connections to conversion webhooks. Default: services
 	// are found by DNS.
 	Webhooks Webhooks
-	// SettleTime is how long after a change of a schema writes by the one
-	// before may still arrive, from this server or another one that has not
-	// heard of the change. Default one minute, which is longer than a request
-	// may take.
+	// SettleTime is how long after a change of a schema a server (this one, or
+	// another that has not seen the change) may still write by the schema before.
+	// Default one minute, which is longer than a request may take.
 	SettleTime time.Duration
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Logger receives what operators should see. Default: discard.
+	// Logger gets what operators should see. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -74,22 +73,21 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// Lifecycle keeps what is served as the definitions in the store want it. It
-// acts on what the cache of definitions holds and on nothing else, so that
-// several servers on one store agree, and a restarted one is where it was.
+// Lifecycle serves what the definitions in the store define. It acts on the cache
+// of definitions alone, so that several servers on one store agree, and a
+// restarted one serves what it has served before.
 type Lifecycle struct {
 	opts     Options
 	restored chan struct{}
-	kick     chan struct{}       // wakes the loop
+	wakeup   chan struct{}       // wakes the loop
 	handled  watchcache.Progress // definitions up to here are installed
 
-	// What follows belongs to the loop.
+	// Only the loop (follow) uses the fields below, up to mu.
 	entries map[string]*entry
-	dirty   map[string]bool // to be looked at now
-	broken  map[string]bool // to be looked at again at retry
+	dirty   map[string]bool // definitions to reconcile now
+	broken  map[string]bool // definitions to reconcile again at retry
 	group   *errgroup.Group
-	ctx     context.Context // of group
-	retry   time.Time       // zero: nothing is broken
+	retry   time.Time // zero: nothing is broken
 	delay   time.Duration
 	settles time.Time // when changed schemas have settled; zero: none has changed
 
@@ -99,8 +97,8 @@ type Lifecycle struct {
 
 // entry is a definition that is in the store.
 type entry struct {
-	head      *head
-	accepted  apiextensionsv1.CustomResourceDefinitionNames // told or about to be
+	crd       *crdMeta
+	accepted  apiextensionsv1.CustomResourceDefinitionNames // written to the status, or about to be
 	installed *definition                                   // nil while it is not served
 	finalize  context.CancelFunc
 }
@@ -109,20 +107,20 @@ type entry struct {
 func New(opts Options) *Lifecycle {
 	opts.setDefaults()
 	return &Lifecycle{
-		opts: opts, restored: make(chan struct{}), kick: make(chan struct{}, 1),
+		opts: opts, restored: make(chan struct{}), wakeup: make(chan struct{}, 1),
 		entries: map[string]*entry{}, dirty: map[string]bool{}, broken: map[string]bool{}, terminating: map[*resource.Resource]bool{},
 	}
 }
 
-// Restored is closed when everything is served that was defined when Run
-// began, with its caches filled.
+// Restored is closed once every definition that existed when Run began is served
+// and its cache is filled.
 func (l *Lifecycle) Restored() <-chan struct{} { return l.restored }
 
-// Run serves what is defined until ctx ends, and returns nil then. It fails
-// only if the cache of definitions is closed.
+// Run serves custom resources until ctx ends, and returns nil then. It fails only
+// if the cache of definitions is closed.
 func (l *Lifecycle) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	l.group, l.ctx = group, ctx
+	l.group = group
 	group.Go(func() error {
 		err := l.follow(ctx)
 		if ctx.Err() != nil {
@@ -137,7 +135,7 @@ func (l *Lifecycle) Run(ctx context.Context) error {
 	return err
 }
 
-// follow installs what there is, and then every change.
+// follow installs every definition that exists, and then every change.
 func (l *Lifecycle) follow(ctx context.Context) error {
 	if err := l.opts.DefinitionCache.WaitReady(ctx); err != nil {
 		return err
@@ -155,12 +153,11 @@ func (l *Lifecycle) follow(ctx context.Context) error {
 		if !errors.Is(err, watchcache.ErrExpired) {
 			return err
 		}
-		// It was so slow that changes were forgotten: begin with what there is.
+		// The loop was so slow that the cache has evicted changes: list again.
 	}
 }
 
-// begin takes in all definitions that there are now, and returns the watch of
-// what changes then.
+// begin takes in all current definitions, and returns a watch of later changes.
 func (l *Lifecycle) begin(ctx context.Context) (*watchcache.Watcher, error) {
 	snapshot := l.opts.DefinitionCache.Current()
 	watcher, err := l.opts.DefinitionCache.Watch(watchcache.WatchOptions{After: snapshot.Revision()})
@@ -169,7 +166,7 @@ func (l *Lifecycle) begin(ctx context.Context) (*watchcache.Watcher, error) {
 	}
 	for name, e := range l.entries {
 		if _, ok := snapshot.Get(name); !ok {
-			l.gone(name, e)
+			l.removed(name, e)
 		}
 	}
 	for object := range snapshot.Range("", "") {
@@ -191,16 +188,16 @@ func (l *Lifecycle) followWatch(ctx context.Context, watcher *watchcache.Watcher
 		timer.Reset(l.untilDue())
 		select {
 		case <-watcher.Ready():
-		case <-l.kick:
+		case <-l.wakeup:
 		case <-timer.C:
-			l.due()
+			l.runDue()
 		case <-ctx.Done():
 			return nil
 		}
 	}
 }
 
-// read takes in what has changed.
+// read takes in the changes that the watch has.
 func (l *Lifecycle) read(watcher *watchcache.Watcher) error {
 	var events [64]watchcache.Event
 	for {
@@ -212,55 +209,55 @@ func (l *Lifecycle) read(watcher *watchcache.Watcher) error {
 			if event.Type != watchcache.Deleted {
 				l.observe(event.Object)
 			} else if e := l.entries[event.Object.Key]; e != nil {
-				l.gone(event.Object.Key, e)
+				l.removed(event.Object.Key, e)
 			}
 		}
 	}
 }
 
-// gone takes in that a definition is no more.
-func (l *Lifecycle) gone(name string, e *entry) {
+// removed takes in that a definition has been deleted.
+func (l *Lifecycle) removed(name string, e *entry) {
 	l.uninstall(name, e)
-	l.reconsider(e.head.Spec.Group)
+	l.requeueGroup(e.crd.Spec.Group)
 }
 
-// observe notes one state of a definition.
+// observe takes in a new state of a definition.
 func (l *Lifecycle) observe(object *watchcache.Object) {
 	name := object.Key
 	e := l.entries[name]
-	h, err := readHead(object)
+	crd, err := readCRDMeta(object)
 	if err != nil {
 		l.opts.Logger.Error("a CustomResourceDefinition is not served: repair or delete it in the store", "name", name, "error", err)
 		return
 	}
-	if e != nil && e.head.UID != h.UID {
+	if e != nil && e.crd.UID != crd.UID {
 		l.uninstall(name, e)
 		e = nil
 	}
 	if e == nil {
 		e = &entry{}
 		l.entries[name] = e
-	} else if !sameNames(e.head.Status.AcceptedNames, h.Status.AcceptedNames) {
-		l.reconsider(h.Spec.Group)
+	} else if !sameNames(e.crd.Status.AcceptedNames, crd.Status.AcceptedNames) {
+		l.requeueGroup(crd.Spec.Group)
 	}
-	e.head = h
-	if h.Status.AcceptedNames.Plural != "" {
-		e.accepted = h.Status.AcceptedNames
+	e.crd = crd
+	if crd.Status.AcceptedNames.Plural != "" {
+		e.accepted = crd.Status.AcceptedNames
 	}
 	l.dirty[name] = true
 }
 
-// reconsider looks at the group's definitions again that did not get their
-// names: some may be free now.
-func (l *Lifecycle) reconsider(group string) {
+// requeueGroup has those definitions of the group reconciled that did not get
+// their names: some names may be free now.
+func (l *Lifecycle) requeueGroup(group string) {
 	for name, e := range l.entries {
-		if e.head.Spec.Group == group && !sameNames(e.head.Spec.Names, e.accepted) {
+		if e.crd.Spec.Group == group && !sameNames(e.crd.Spec.Names, e.accepted) {
 			l.dirty[name] = true
 		}
 	}
 }
 
-// untilDue is how long the loop may sleep.
+// untilDue returns how long the loop may sleep.
 func (l *Lifecycle) untilDue() time.Duration {
 	wait := time.Hour
 	for _, at := range []time.Time{l.retry, l.settles} {
@@ -271,8 +268,8 @@ func (l *Lifecycle) untilDue() time.Duration {
 	return wait
 }
 
-// due does what the time has come for.
-func (l *Lifecycle) due() {
+// runDue retries broken definitions and trusts settled schemas, if it is time.
+func (l *Lifecycle) runDue() {
 	now := l.opts.Now()
 	if !l.retry.IsZero() && !now.Before(l.retry) {
 		l.retry = time.Time{}
@@ -295,8 +292,8 @@ const (
 	retryLast  = 10 * time.Second
 )
 
-// failed has changes tried again after a while.
-func (l *Lifecycle) failed(changes []*change) {
+// retryLater has failed changes tried again after a delay that grows.
+func (l *Lifecycle) retryLater(changes []*plannedChange) {
 	if len(changes) == 0 {
 		if len(l.broken) == 0 {
 			l.delay = 0

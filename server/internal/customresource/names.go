@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// takenNames are the names that others have in a group: those that were
-// accepted for other definitions, and those of built-in kinds.
+// takenNames are the names in a group that were accepted for other definitions, or
+// belong to built-in kinds.
 type takenNames struct {
 	resources, kinds sets.Set[string]
 }
@@ -21,11 +21,11 @@ func (t *takenNames) take(n apiextensionsv1.CustomResourceDefinitionNames) {
 	t.kinds.Insert(n.Kind, n.ListKind)
 }
 
-// acceptNames decides which of the wanted names a definition gets. A name that
-// it has it keeps until it can have the one it wants instead. The condition
-// says why one is refused.
-func acceptNames(h *head, has apiextensionsv1.CustomResourceDefinitionNames, taken takenNames) (apiextensionsv1.CustomResourceDefinitionNames, apiextensionsv1.CustomResourceDefinitionCondition) {
-	wants, gets := h.Spec.Names, has
+// acceptNames decides which of its wanted names a definition gets. It keeps a name
+// until it can have the wanted one instead. The condition says why a name is
+// refused.
+func acceptNames(crd *crdMeta, has apiextensionsv1.CustomResourceDefinitionNames, taken takenNames) (apiextensionsv1.CustomResourceDefinitionNames, apiextensionsv1.CustomResourceDefinitionCondition) {
+	wants, gets := crd.Spec.Names, has
 	condition := apiextensionsv1.CustomResourceDefinitionCondition{
 		Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionTrue,
 		Reason: "NoConflicts", Message: "no conflicts found",

@@ -18,8 +18,8 @@ import (
 func (d *definition) resourceOf(v *version) *resource.Resource {
 	r := &resource.Resource{
 		Group: v.kind.Group, Version: v.kind.Version, Kind: v.kind.Kind, ListKind: d.names.ListKind,
-		Plural: d.head.Spec.Names.Plural, Singular: d.names.Singular, ShortNames: d.names.ShortNames, Categories: d.names.Categories,
-		Namespaced: d.head.Spec.Scope == apiextensionsv1.NamespaceScoped,
+		Plural: d.crd.Spec.Names.Plural, Singular: d.names.Singular, ShortNames: d.names.ShortNames, Categories: d.names.Categories,
+		Namespaced: d.crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
 		New:        func() resource.Object { return &unstructured.Unstructured{} },
 		NewList:    func() runtime.Object { return &unstructured.UnstructuredList{} },
 		Fields:     v.fields(),
@@ -29,7 +29,7 @@ func (d *definition) resourceOf(v *version) *resource.Resource {
 			return d.fromStorage(ctx, v, stored)
 		},
 		ToStorage: d.toStorage,
-		Status:    v.head.Subresources != nil && v.head.Subresources.Status != nil,
+		Status:    v.spec.Subresources != nil && v.spec.Subresources.Status != nil,
 		Scale:     scaleOf(v.scaleSpec()),
 		Strategy:  v.strategy(),
 		Prune: func(obj resource.Object) ([]error, error) {
@@ -48,15 +48,15 @@ func (d *definition) resourceOf(v *version) *resource.Resource {
 	}
 	prefix := r.Prefix()
 	r.AsStored = func(json []byte, revision int64) bool { return v.asStored(prefix, json, revision) }
-	r.Columns, r.Row = columnsOf(v.head.AdditionalPrinterColumns)
+	r.Columns, r.Row = columnsOf(v.spec.AdditionalPrinterColumns)
 	return r
 }
 
-// strategy is how objects of the version are written.
+// strategy is the strategy by which objects of the version are written.
 func (v *version) strategy() resource.Strategy {
 	return resource.Strategy{
 		Default: func(obj resource.Object) {
-			// A schema that cannot be read is found, and told, by validation.
+			// Validation reports a schema that cannot be read.
 			_ = v.defaults(obj.(*unstructured.Unstructured))
 		},
 		ValidateCreate: func(obj resource.Object) field.ErrorList {
@@ -73,16 +73,16 @@ func (v *version) strategy() resource.Strategy {
 
 // deprecation is the warning that requests for the version are answered with.
 func (d *definition) deprecation(v *version) string {
-	if !v.head.Deprecated {
+	if !v.spec.Deprecated {
 		return ""
 	}
-	if v.head.DeprecationWarning != nil {
-		return *v.head.DeprecationWarning
+	if v.spec.DeprecationWarning != nil {
+		return *v.spec.DeprecationWarning
 	}
 	message := fmt.Sprintf("%s %s is deprecated", v.apiVersion(), v.kind.Kind)
 	var better []string
-	for _, other := range d.head.Spec.Versions {
-		if other.Served && !other.Deprecated && kubeversion.CompareKubeAwareVersionStrings(v.head.Name, other.Name) < 0 {
+	for _, other := range d.crd.Spec.Versions {
+		if other.Served && !other.Deprecated && kubeversion.CompareKubeAwareVersionStrings(v.spec.Name, other.Name) < 0 {
 			better = append(better, other.Name)
 		}
 	}
@@ -93,7 +93,7 @@ func (d *definition) deprecation(v *version) string {
 	return message + fmt.Sprintf("; use %s/%s %s", v.kind.Group, best, v.kind.Kind)
 }
 
-// scaleOf reads and writes what a Scale shows at the paths of the definition.
+// scaleOf reads and writes the fields of a Scale at the definition's paths.
 func scaleOf(s *apiextensionsv1.CustomResourceSubresourceScale) *resource.Scale {
 	if s == nil {
 		return nil

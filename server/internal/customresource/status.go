@@ -7,38 +7,38 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// wanted is what the server has to say in a definition's status.
-type wanted struct {
+// desiredStatus is what a definition's status should say.
+type desiredStatus struct {
 	names      apiextensionsv1.CustomResourceDefinitionNames
 	conditions []apiextensionsv1.CustomResourceDefinitionCondition
 }
 
-// judge decides about names and conditions of a definition that has got some
-// names already.
-func judge(h *head, has apiextensionsv1.CustomResourceDefinitionNames, taken takenNames) wanted {
-	names, accepted := acceptNames(h, has, taken)
+// decideStatus decides the names and conditions of a definition. has are the names
+// that it has got before.
+func decideStatus(crd *crdMeta, has apiextensionsv1.CustomResourceDefinitionNames, taken takenNames) desiredStatus {
+	names, accepted := acceptNames(crd, has, taken)
 	established := apiextensionsv1.CustomResourceDefinitionCondition{
 		Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse,
 		Reason: "NotAccepted", Message: "not all names are accepted",
 	}
-	if isTrue(h.Status.Conditions, apiextensionsv1.Established) || accepted.Status == apiextensionsv1.ConditionTrue {
-		// Once established it stays so, whatever names it wants later.
+	if isTrue(crd.Status.Conditions, apiextensionsv1.Established) || accepted.Status == apiextensionsv1.ConditionTrue {
+		// An established definition stays so, whatever names it wants later.
 		established.Status, established.Reason, established.Message = apiextensionsv1.ConditionTrue, "InitialNamesAccepted", "the initial names have been accepted"
 	}
-	w := wanted{names: names, conditions: []apiextensionsv1.CustomResourceDefinitionCondition{accepted, established}}
-	if approval, ok := judgeApproval(h); ok {
+	w := desiredStatus{names: names, conditions: []apiextensionsv1.CustomResourceDefinitionCondition{accepted, established}}
+	if approval, ok := approvalCondition(crd); ok {
 		w.conditions = append(w.conditions, approval)
 	}
 	return w
 }
 
-// judgeApproval says, for groups of Kubernetes itself, what the annotation
-// api-approved.kubernetes.io says (KEP-1111).
-func judgeApproval(h *head) (c apiextensionsv1.CustomResourceDefinitionCondition, ok bool) {
-	if !apihelpers.IsProtectedCommunityGroup(h.Spec.Group) {
+// approvalCondition returns, for groups of Kubernetes itself, the condition that
+// follows from the annotation api-approved.kubernetes.io (KEP-1111).
+func approvalCondition(crd *crdMeta) (c apiextensionsv1.CustomResourceDefinitionCondition, ok bool) {
+	if !apihelpers.IsProtectedCommunityGroup(crd.Spec.Group) {
 		return c, false
 	}
-	state, why := apihelpers.GetAPIApprovalState(h.Annotations)
+	state, why := apihelpers.GetAPIApprovalState(crd.Annotations)
 	c = apiextensionsv1.CustomResourceDefinitionCondition{
 		Type: apiextensionsv1.KubernetesAPIApprovalPolicyConformant, Status: apiextensionsv1.ConditionFalse, Message: why,
 	}
@@ -64,23 +64,23 @@ func isTrue(conditions []apiextensionsv1.CustomResourceDefinitionCondition, kind
 	return false
 }
 
-// served says that the definition's resources are to be served.
-func (w *wanted) served() bool { return isTrue(w.conditions, apiextensionsv1.Established) }
+// served reports whether the definition's resources are to be served.
+func (w *desiredStatus) served() bool { return isTrue(w.conditions, apiextensionsv1.Established) }
 
-// saidBy reports whether a status says all this already.
-func (w *wanted) saidBy(s *apiextensionsv1.CustomResourceDefinitionStatus) bool {
+// isWrittenIn reports whether a status says all of this already.
+func (w *desiredStatus) isWrittenIn(s *apiextensionsv1.CustomResourceDefinitionStatus) bool {
 	if !equality.Semantic.DeepEqual(s.AcceptedNames, w.names) {
 		return false
 	}
 	for i := range w.conditions {
-		if !says(s.Conditions, &w.conditions[i]) {
+		if !hasCondition(s.Conditions, &w.conditions[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-func says(conditions []apiextensionsv1.CustomResourceDefinitionCondition, c *apiextensionsv1.CustomResourceDefinitionCondition) bool {
+func hasCondition(conditions []apiextensionsv1.CustomResourceDefinitionCondition, c *apiextensionsv1.CustomResourceDefinitionCondition) bool {
 	for i := range conditions {
 		if has := &conditions[i]; has.Type == c.Type {
 			return has.Status == c.Status && has.Reason == c.Reason && has.Message == c.Message
@@ -89,11 +89,11 @@ func says(conditions []apiextensionsv1.CustomResourceDefinitionCondition, c *api
 	return false
 }
 
-// tell enters it into a definition.
-func (w *wanted) tell(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) {
+// writeTo writes the status into a definition.
+func (w *desiredStatus) writeTo(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) {
 	crd.Status.AcceptedNames = w.names
 	for _, c := range w.conditions {
-		if !says(crd.Status.Conditions, &c) {
+		if !hasCondition(crd.Status.Conditions, &c) {
 			c.LastTransitionTime = now
 			if old := apihelpers.FindCRDCondition(crd, c.Type); old != nil && old.Status == c.Status {
 				c.LastTransitionTime = old.LastTransitionTime

@@ -25,7 +25,7 @@ func (v *version) validateCreate(u *unstructured.Unstructured) field.ErrorList {
 	if len(errs) > 0 {
 		return errs
 	}
-	if name := u.GetName(); name != "" { // a missing name is the registry's affair
+	if name := u.GetName(); name != "" { // the registry refuses a missing name
 		for _, message := range apivalidation.NameIsDNSSubdomain(name, false) {
 			errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), name, message))
 		}
@@ -37,8 +37,8 @@ func (v *version) validateCreate(u *unstructured.Unstructured) field.ErrorList {
 	return append(errs, v.runRules(checks, nodes, u, nil, errs)...)
 }
 
-// validateUpdate checks a change. What was wrong before and has not been
-// touched may stay (KEP-4008).
+// validateUpdate checks a change. Fields that were invalid before and have not
+// changed may stay (KEP-4008).
 func (v *version) validateUpdate(u, old *unstructured.Unstructured) field.ErrorList {
 	nodes, checks, errs := v.ready(u)
 	if len(errs) > 0 {
@@ -52,7 +52,8 @@ func (v *version) validateUpdate(u, old *unstructured.Unstructured) field.ErrorL
 	return append(errs, v.runRules(checks, nodes, u, old, errs, cel.WithRatcheting(correlated))...)
 }
 
-// validateStatus checks a change of the status, which is all that it can be.
+// validateStatus checks a write to the status endpoint, which changes only the
+// status.
 func (v *version) validateStatus(u, old *unstructured.Unstructured) field.ErrorList {
 	nodes, checks, errs := v.ready(u)
 	if len(errs) > 0 {
@@ -94,8 +95,8 @@ func (v *version) ready(u *unstructured.Unstructured) (*structuralschema.Structu
 	return nodes, compiled, nil
 }
 
-// listErrors checks that sets hold nothing twice and maps no key twice. A list
-// that was wrong before does not have to be mended first.
+// listErrors checks that sets hold no element twice and maps no key twice. A list
+// that was invalid before may stay so.
 func listErrors(nodes *structuralschema.Structural, u, old *unstructured.Unstructured) field.ErrorList {
 	errs := listtype.ValidateListSetsAndMaps(nil, nodes, u.Object)
 	if len(errs) > 0 && len(listtype.ValidateListSetsAndMaps(nil, nodes, old.Object)) > 0 {
@@ -104,8 +105,8 @@ func listErrors(nodes *structuralschema.Structural, u, old *unstructured.Unstruc
 	return errs
 }
 
-// runRules evaluates x-kubernetes-validations, unless the object is so wrong
-// that rules could not rely on anything.
+// runRules evaluates x-kubernetes-validations, unless the object does not match its
+// schema, on which the rules rely.
 func (v *version) runRules(c checks, nodes *structuralschema.Structural, u, old *unstructured.Unstructured, found field.ErrorList, options ...cel.Option) field.ErrorList {
 	if c.rules == nil {
 		return nil
@@ -124,8 +125,8 @@ func (v *version) runRules(c checks, nodes *structuralschema.Structural, u, old 
 	return errs
 }
 
-// validateScale checks what the scale subresource shows. spec says that the
-// replicas wanted are checked, too.
+// validateScale checks the fields that the scale subresource shows. spec says that
+// the wanted replicas are checked, too.
 func (v *version) validateScale(u *unstructured.Unstructured, spec bool) field.ErrorList {
 	s := v.scaleSpec()
 	if s == nil {
@@ -145,10 +146,10 @@ func (v *version) validateScale(u *unstructured.Unstructured, spec bool) field.E
 }
 
 func (v *version) scaleSpec() *apiextensionsv1.CustomResourceSubresourceScale {
-	if v.head.Subresources == nil {
+	if v.spec.Subresources == nil {
 		return nil
 	}
-	return v.head.Subresources.Scale
+	return v.spec.Subresources.Scale
 }
 
 func validateReplicas(u *unstructured.Unstructured, path string) field.ErrorList {

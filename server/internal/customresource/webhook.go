@@ -43,14 +43,14 @@ type hook struct {
 	url     string
 	version string // of ConversionReview
 	client  *http.Client
-	broken  error // what makes calls impossible
+	broken  error // why the webhook cannot be called; nil if it can
 }
 
-// caller returns the converter of a definition whose strategy is Webhook. What
-// is wrong with its configuration is told to those who need a conversion.
-func (w *Webhooks) caller(h *head) *hook {
-	c := &hook{kind: h.Spec.Names.Kind}
-	config := h.Spec.Conversion.Webhook
+// caller returns the converter of a definition whose strategy is Webhook. An error
+// in its configuration is the answer to every conversion.
+func (w *Webhooks) caller(crd *crdMeta) *hook {
+	c := &hook{kind: crd.Spec.Names.Kind}
+	config := crd.Spec.Conversion.Webhook
 	if config == nil || config.ClientConfig == nil {
 		c.broken = errors.New("spec.conversion.webhook.clientConfig is missing")
 		return c
@@ -81,11 +81,11 @@ func (w *Webhooks) caller(h *head) *hook {
 	return c
 }
 
-// stay takes a redirection for the answer, which it cannot be: whoever runs a
-// webhook does not choose whom the server calls next.
+// stay does not follow redirections, so that a webhook cannot choose which address
+// the server calls next. The answer then counts as an error.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// reach makes a hook call a Service, whose certificate has to be for its name.
+// reach makes a hook call a Service. Its certificate must be for the Service's name.
 func (w *Webhooks) reach(c *hook, transport *http.Transport, s *apiextensionsv1.ServiceReference) {
 	host, port := s.Name+"."+s.Namespace+".svc", int32(443)
 	if s.Port != nil {
@@ -109,7 +109,7 @@ func (w *Webhooks) reach(c *hook, transport *http.Transport, s *apiextensionsv1.
 	}
 }
 
-// close drops connections that nobody uses.
+// close closes idle connections.
 func (c *hook) close() {
 	if c.client != nil {
 		c.client.CloseIdleConnections()
@@ -230,7 +230,8 @@ func (c *hook) post(ctx context.Context, body []byte, limit int) ([]byte, error)
 	return answer, nil
 }
 
-// checkConverted compares what a webhook must not change.
+// checkConverted refuses a converted object in which the webhook has changed what
+// it must not change.
 func checkConverted(in, out *unstructured.Unstructured, apiVersion string) error {
 	for _, part := range []struct{ name, want, got string }{
 		{"apiVersion", apiVersion, out.GetAPIVersion()},
@@ -246,8 +247,8 @@ func checkConverted(in, out *unstructured.Unstructured, apiVersion string) error
 	return nil
 }
 
-// restoreMeta gives the converted object the metadata of the original. Only
-// labels and annotations are the webhook's to change.
+// restoreMeta gives the converted object the metadata of the original. A webhook
+// may change only labels and annotations.
 func restoreMeta(in, out *unstructured.Unstructured) error {
 	changed, ok := out.Object["metadata"].(map[string]any)
 	if !ok {

@@ -15,11 +15,11 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// compiled is a version's schema in the forms it is used in. Each is made when
-// it is first needed: a server with many definitions starts as fast as one with
-// none, and a kind that is only read never has its rules compiled. All methods
-// may be called concurrently.
-type compiled struct {
+// compiledSchema is a version's schema in the forms in which it is used. Each form
+// is made when it is first needed: a server with many definitions starts as fast
+// as one with none, and the rules of a kind that is only read are never compiled.
+// All methods may be called concurrently.
+type compiledSchema struct {
 	source   []byte // the definition
 	version  string
 	preserve bool // spec.preserveUnknownFields, of definitions from before v1
@@ -41,14 +41,14 @@ type compiled struct {
 	typeErr error
 }
 
-// checks are what writes are validated with.
+// checks are the validators of writes.
 type checks struct {
 	whole, status validation.SchemaValidator
 	rules         *cel.Validator
 }
 
 // structural returns the schema's tree; nil if the version has none.
-func (c *compiled) structural() (*structuralschema.Structural, error) {
+func (c *compiledSchema) structural() (*structuralschema.Structural, error) {
 	c.reading.Do(func() {
 		if err := c.read(); err != nil {
 			c.err = fmt.Errorf("the schema of version %s cannot be used, correct the CustomResourceDefinition: %w", c.version, err)
@@ -57,7 +57,7 @@ func (c *compiled) structural() (*structuralschema.Structural, error) {
 	return c.nodes, c.err
 }
 
-func (c *compiled) read() error {
+func (c *compiledSchema) read() error {
 	props, err := schemaOf(c.source, c.version)
 	if err != nil || props == nil {
 		return err
@@ -73,7 +73,7 @@ func (c *compiled) read() error {
 	if err != nil {
 		return err
 	}
-	// Defaults are shared with the source of the conversion otherwise.
+	// Without the copy, defaults would be shared with the source of the conversion.
 	nodes = nodes.DeepCopy()
 	if err := defaulting.PruneDefaults(nodes); err != nil {
 		return err
@@ -82,13 +82,13 @@ func (c *compiled) read() error {
 	return nil
 }
 
-// validators returns what writes are checked with.
-func (c *compiled) validators() (checks, error) {
+// validators returns the validators of writes.
+func (c *compiledSchema) validators() (checks, error) {
 	c.checking.Do(func() { c.checkErr = c.compileChecks() })
 	return c.checks, c.checkErr
 }
 
-func (c *compiled) compileChecks() error {
+func (c *compiledSchema) compileChecks() error {
 	nodes, err := c.structural()
 	if err != nil || c.props == nil {
 		return err
@@ -107,9 +107,9 @@ func (c *compiled) compileChecks() error {
 	return nil
 }
 
-// openAPI returns the schema for publication; an open one if there is none or
-// it cannot be read.
-func (c *compiled) openAPI() *spec.Schema {
+// openAPI returns the schema that is published. It allows everything if the version
+// has no schema or an unreadable one.
+func (c *compiledSchema) openAPI() *spec.Schema {
 	c.publishing.Do(func() {
 		nodes, err := c.structural()
 		if err != nil || nodes == nil {

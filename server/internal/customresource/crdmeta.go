@@ -12,29 +12,29 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// head is a definition as far as it has to be known to serve it. Schemas, which
-// are nearly all of a definition, stay in the bytes that the cache of
-// definitions holds anyway; most are not needed before the first write.
-type head struct {
+// crdMeta is a CustomResourceDefinition without its schemas, which are most of
+// its bytes. They stay in the JSON that the cache of definitions holds anyway, and
+// are read when they are needed: most of them not before the first write.
+type crdMeta struct {
 	metav1.ObjectMeta `json:"metadata"`
-	Spec              headSpec                                       `json:"spec"`
+	Spec              crdSpec                                        `json:"spec"`
 	Status            apiextensionsv1.CustomResourceDefinitionStatus `json:"status"`
 
 	revision storage.Revision
 	source   []byte // shared with the cache
 }
 
-type headSpec struct {
+type crdSpec struct {
 	Group                 string                                        `json:"group"`
 	Names                 apiextensionsv1.CustomResourceDefinitionNames `json:"names"`
 	Scope                 apiextensionsv1.ResourceScope                 `json:"scope"`
-	Versions              []headVersion                                 `json:"versions"`
+	Versions              []crdVersion                                  `json:"versions"`
 	Conversion            *apiextensionsv1.CustomResourceConversion     `json:"conversion"`
 	PreserveUnknownFields bool                                          `json:"preserveUnknownFields"`
 }
 
-// headVersion is a version of which the schema is only known by its digest.
-type headVersion struct {
+// crdVersion is a version with the digest of its schema in place of the schema.
+type crdVersion struct {
 	Name                     string                                           `json:"name"`
 	Served                   bool                                             `json:"served"`
 	Storage                  bool                                             `json:"storage"`
@@ -46,7 +46,7 @@ type headVersion struct {
 	SelectableFields         []apiextensionsv1.SelectableField                `json:"selectableFields"`
 }
 
-// digest stands for a part of a document: equal digests, equal parts.
+// digest stands for a part of a document: parts with equal digests are equal.
 type digest [sha256.Size]byte
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -55,20 +55,20 @@ func (d *digest) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// readHead reads a definition out of its cache.
-func readHead(object *watchcache.Object) (*head, error) {
-	h := &head{revision: object.Revision, source: object.JSON}
-	if err := json.Unmarshal(object.JSON, h); err != nil {
+// readCRDMeta decodes a cached definition.
+func readCRDMeta(object *watchcache.Object) (*crdMeta, error) {
+	crd := &crdMeta{revision: object.Revision, source: object.JSON}
+	if err := json.Unmarshal(object.JSON, crd); err != nil {
 		return nil, fmt.Errorf("the stored CustomResourceDefinition %q cannot be read: %w", object.Key, err)
 	}
-	return h, nil
+	return crd, nil
 }
 
 // storageVersion returns the version that objects are written in.
-func (h *head) storageVersion() string {
-	for i := range h.Spec.Versions {
-		if h.Spec.Versions[i].Storage {
-			return h.Spec.Versions[i].Name
+func (crd *crdMeta) storageVersion() string {
+	for i := range crd.Spec.Versions {
+		if crd.Spec.Versions[i].Storage {
+			return crd.Spec.Versions[i].Name
 		}
 	}
 	return ""

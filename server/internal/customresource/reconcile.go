@@ -22,9 +22,9 @@ import (
 )
 
 const (
-	// fillPatience is how long the first fill of a cache may take before the
-	// resource is served anyway; those who read it are then asked to wait.
-	fillPatience  = 10 * time.Second
+	// fillTimeout is how long the first fill of a cache may take before the
+	// resource is served anyway; reads of it then answer that clients must wait.
+	fillTimeout   = 10 * time.Second
 	statusWriters = 8
 )
 
@@ -32,18 +32,18 @@ func sameNames(a, b apiextensionsv1.CustomResourceDefinitionNames) bool {
 	return equality.Semantic.DeepEqual(a, b)
 }
 
-// change is what becomes of one definition.
-type change struct {
-	name  string
-	entry *entry
-	says  wanted
-	next  *definition       // nil: what is served stays as it is
-	cache *watchcache.Cache // to be filled first; nil if there was one
+// plannedChange is what the loop is about to do with one definition.
+type plannedChange struct {
+	name   string
+	entry  *entry
+	status desiredStatus
+	next   *definition       // nil: the definition is served as it should be
+	cache  *watchcache.Cache // to be filled first; nil if there was one
 }
 
-// reconcile makes everything that is marked dirty as it has to be: first the
-// caches, then, in one step, the table, then the status that says so. handled
-// is the revision that the definitions were read at.
+// reconcile serves the dirty definitions as they are now: first it adds caches,
+// then it changes the table in one step, then it updates statuses. handled is
+// the revision at which the definitions were read.
 func (l *Lifecycle) reconcile(ctx context.Context, handled storage.Revision) {
 	if len(l.dirty) == 0 {
 		l.handled.Publish(handled)
@@ -52,50 +52,50 @@ func (l *Lifecycle) reconcile(ctx context.Context, handled storage.Revision) {
 	changes := l.plan()
 	clear(l.dirty)
 	l.fill(ctx, changes)
-	l.failed(l.serve(changes))
+	l.retryLater(l.serve(ctx, changes))
 	l.handled.Publish(handled)
-	l.failed(l.tellAll(ctx, changes))
+	l.retryLater(l.updateStatuses(ctx, changes))
 }
 
-// plan decides about the dirty ones, the oldest first: of two that want a name
-// it was there before.
-func (l *Lifecycle) plan() []*change {
+// plan decides about the dirty definitions, the oldest first: of two that want the
+// same name, the older one gets it.
+func (l *Lifecycle) plan() []*plannedChange {
 	names := slices.SortedFunc(maps.Keys(l.dirty), func(a, b string) int {
 		x, y := l.entries[a], l.entries[b]
 		switch {
 		case x == nil || y == nil:
 			return 0
-		case !x.head.CreationTimestamp.Equal(&y.head.CreationTimestamp):
-			return x.head.CreationTimestamp.Compare(y.head.CreationTimestamp.Time)
+		case !x.crd.CreationTimestamp.Equal(&y.crd.CreationTimestamp):
+			return x.crd.CreationTimestamp.Compare(y.crd.CreationTimestamp.Time)
 		}
-		return int(x.head.revision - y.head.revision)
+		return int(x.crd.revision - y.crd.revision)
 	})
-	var changes []*change
+	var changes []*plannedChange
 	for _, name := range names {
 		e := l.entries[name]
 		if e == nil {
 			continue
 		}
-		c := &change{name: name, entry: e, says: judge(e.head, e.accepted, l.taken(name, e))}
-		e.accepted = c.says.names // for the next in line to see
-		if c.says.served() && (e.installed == nil || !e.installed.sameAs(e.head, c.says.names)) {
-			c.next = define(e.head, c.says.names, e.installed, &l.opts.Webhooks)
+		c := &plannedChange{name: name, entry: e, status: decideStatus(e.crd, e.accepted, l.taken(name, e))}
+		e.accepted = c.status.names // the next definitions see them as taken
+		if c.status.served() && (e.installed == nil || !e.installed.serves(e.crd, c.status.names)) {
+			c.next = define(e.crd, c.status.names, e.installed, &l.opts.Webhooks)
 		}
 		changes = append(changes, c)
 	}
 	return changes
 }
 
-// taken collects the names of a group that are not for the definition to take.
-// For one that has all it wants, as after a restart, it need not know.
+// taken returns the names of a group that the definition cannot get. It returns
+// none for a definition that has all its names, as after a restart.
 func (l *Lifecycle) taken(name string, wants *entry) takenNames {
 	t := takenNames{resources: sets.New[string](), kinds: sets.New[string]()}
-	if sameNames(wants.head.Spec.Names, wants.accepted) {
+	if sameNames(wants.crd.Spec.Names, wants.accepted) {
 		return t
 	}
-	group := wants.head.Spec.Group
+	group := wants.crd.Spec.Group
 	for other, e := range l.entries {
-		if other != name && e.head.Spec.Group == group {
+		if other != name && e.crd.Spec.Group == group {
 			t.take(e.accepted)
 		}
 	}
@@ -112,13 +112,13 @@ func (l *Lifecycle) taken(name string, wants *entry) takenNames {
 }
 
 // fill gives new definitions their caches and waits until they are filled.
-func (l *Lifecycle) fill(ctx context.Context, changes []*change) {
+func (l *Lifecycle) fill(ctx context.Context, changes []*plannedChange) {
 	for _, c := range changes {
 		if c.next != nil && c.entry.installed == nil {
 			c.cache = l.opts.Caches.Add(c.next.stored)
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, fillPatience)
+	ctx, cancel := context.WithTimeout(ctx, fillTimeout)
 	defer cancel()
 	for _, c := range changes {
 		if c.cache != nil && c.cache.WaitReady(ctx) != nil {
@@ -127,15 +127,15 @@ func (l *Lifecycle) fill(ctx context.Context, changes []*change) {
 	}
 }
 
-// serve puts what was planned into the table, all at once, and returns what
-// could not be.
-func (l *Lifecycle) serve(changes []*change) (failed []*change) {
-	if l.publish(changes) == nil {
+// serve makes the planned changes to the table, all at once, and returns those
+// that could not be made.
+func (l *Lifecycle) serve(ctx context.Context, changes []*plannedChange) (failed []*plannedChange) {
+	if l.publish(ctx, changes) == nil {
 		return nil
 	}
-	// One of them is at fault; the others are not to suffer.
+	// One of them is at fault: make the others one by one.
 	for _, c := range changes {
-		if err := l.publish([]*change{c}); err != nil {
+		if err := l.publish(ctx, []*plannedChange{c}); err != nil {
 			l.opts.Logger.Error("a CustomResourceDefinition cannot be served", "name", c.name, "error", err)
 			if c.entry.installed == nil && c.next != nil {
 				l.opts.Caches.Remove(c.next.stored)
@@ -146,8 +146,8 @@ func (l *Lifecycle) serve(changes []*change) (failed []*change) {
 	return failed
 }
 
-// publish changes the table and, if that succeeded, what follows from it.
-func (l *Lifecycle) publish(changes []*change) error {
+// publish changes the table and, if that succeeded, activates the changes.
+func (l *Lifecycle) publish(ctx context.Context, changes []*plannedChange) error {
 	var remove []schema.GroupVersionResource
 	var add []*resource.Resource
 	for _, c := range changes {
@@ -165,7 +165,7 @@ func (l *Lifecycle) publish(changes []*change) error {
 		}
 	}
 	for _, c := range changes {
-		l.settleIn(c)
+		l.activate(ctx, c)
 	}
 	return nil
 }
@@ -178,8 +178,8 @@ func endpoints(d *definition) []schema.GroupVersionResource {
 	return list
 }
 
-// settleIn makes the change the state of its entry.
-func (l *Lifecycle) settleIn(c *change) {
+// activate makes the change the state of its entry. ctx is the loop's.
+func (l *Lifecycle) activate(ctx context.Context, c *plannedChange) {
 	e := c.entry
 	if old := e.installed; c.next != nil {
 		e.installed = c.next
@@ -193,20 +193,20 @@ func (l *Lifecycle) settleIn(c *change) {
 			l.wake(c.next.stored)
 		}
 	}
-	if e.head.DeletionTimestamp != nil && e.finalize == nil {
-		l.startFinalizing(c.name, e)
+	if e.crd.DeletionTimestamp != nil && e.finalize == nil {
+		l.startFinalizing(ctx, c.name, e)
 	}
 }
 
-// wake has the watches look at what they show: a version may not be served any
-// more.
+// wake wakes the watches of a resource, so that they follow the new definition or
+// end if their version is not served any more.
 func (l *Lifecycle) wake(stored *resource.Resource) {
 	if cache := l.opts.Caches.Of(stored); cache != nil {
 		cache.Wake()
 	}
 }
 
-// uninstall ends what a definition that is gone has defined.
+// uninstall stops serving the resources of a deleted definition.
 func (l *Lifecycle) uninstall(name string, e *entry) {
 	e.close()
 	delete(l.entries, name)
@@ -222,20 +222,20 @@ func (l *Lifecycle) uninstall(name string, e *entry) {
 	l.setTerminating(e.installed.stored, false)
 }
 
-// tellAll writes the statuses that are not right, and returns those that could
-// not be written.
-func (l *Lifecycle) tellAll(ctx context.Context, changes []*change) (failed []*change) {
+// updateStatuses writes the statuses that are not right, and returns the changes
+// whose status could not be written.
+func (l *Lifecycle) updateStatuses(ctx context.Context, changes []*plannedChange) (failed []*plannedChange) {
 	var writers sync.WaitGroup
 	var mu sync.Mutex
 	slots := make(chan struct{}, statusWriters)
 	for _, c := range changes {
-		if c.says.saidBy(&c.entry.head.Status) {
+		if c.status.isWrittenIn(&c.entry.crd.Status) {
 			continue
 		}
 		slots <- struct{}{}
 		writers.Go(func() {
 			defer func() { <-slots }()
-			if !l.tell(ctx, c) {
+			if !l.updateStatus(ctx, c) {
 				mu.Lock()
 				defer mu.Unlock()
 				failed = append(failed, c)
@@ -246,23 +246,23 @@ func (l *Lifecycle) tellAll(ctx context.Context, changes []*change) (failed []*c
 	return failed
 }
 
-// fieldManager owns what the server says in a definition's status.
+// fieldManager owns the status of definitions.
 const fieldManager = "kube-apiserver"
 
-// errOutdated says that the definition is not the one that was judged.
+// errOutdated says that the definition has changed since its status was decided.
 var errOutdated = errors.New("the definition has changed")
 
-// tell writes one status. A definition that was changed or deleted meanwhile
-// is looked at again when the cache says so.
-func (l *Lifecycle) tell(ctx context.Context, c *change) bool {
+// updateStatus writes one status. A definition that was changed or deleted
+// meanwhile is reconciled again when the cache has the change.
+func (l *Lifecycle) updateStatus(ctx context.Context, c *plannedChange) bool {
 	definitions := l.opts.Registry.For(l.opts.Definitions)
-	uid := c.entry.head.UID
+	uid := c.entry.crd.UID
 	_, err := definitions.UpdateStatus(ctx, "", c.name, func(current resource.Object) (resource.Object, error) {
 		crd := current.DeepCopyObject().(*apiextensionsv1.CustomResourceDefinition)
-		if crd.UID != uid || crd.Generation != c.entry.head.Generation {
+		if crd.UID != uid || crd.Generation != c.entry.crd.Generation {
 			return nil, errOutdated
 		}
-		c.says.tell(crd, metav1.NewTime(l.opts.Now()))
+		c.status.writeTo(crd, metav1.NewTime(l.opts.Now()))
 		return crd, nil
 	}, registry.UpdateOptions{Unconditional: true, WriteOptions: registry.WriteOptions{FieldManager: fieldManager}})
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) || errors.Is(err, errOutdated) || ctx.Err() != nil {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// typeConverter returns what server-side apply has to know of the lists and
+// typeConverter returns what server-side apply has to know about the lists and
 // maps of the version's kind (KEP-555).
 func (v *version) typeConverter() (managedfields.TypeConverter, error) {
 	c := v.schema
@@ -32,15 +32,15 @@ func (v *version) typeConverter() (managedfields.TypeConverter, error) {
 	return c.types, c.typeErr
 }
 
-// envelope is the schema of what every object has.
+// envelope is the schema of the fields that every object has.
 func envelope() map[string]spec.Schema {
 	return map[string]spec.Schema{
 		"kind": *spec.StringProperty(), "apiVersion": *spec.StringProperty(), "metadata": objectMeta(),
 	}
 }
 
-// objectMeta is the schema of metadata as far as ownership goes: which lists
-// are sets, and what the elements of the others are known by.
+// objectMeta is the schema of metadata as far as field ownership needs it: which
+// lists are sets, and which keys the elements of other lists have.
 func objectMeta() spec.Schema {
 	owner := object(map[string]spec.Schema{
 		"apiVersion": *spec.StringProperty(), "kind": *spec.StringProperty(), "name": *spec.StringProperty(),

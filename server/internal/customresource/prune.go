@@ -11,22 +11,22 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// origin says where an object comes from, and so how strict to be with it.
+// origin says where an object comes from, and with that how strictly it is pruned.
 type origin uint8
 
 const (
-	// fromClient: malformed metadata is an error, unknown fields are told.
+	// fromClient: malformed metadata is an error, unknown fields are reported.
 	fromClient origin = iota
-	// fromStore: it was written by rules that may have been others; what does
-	// not fit is dropped.
+	// fromStore: it was written by a schema that may have been another one;
+	// fields that do not fit are dropped.
 	fromStore
-	// fromWebhook: malformed metadata is an error, unknown fields are not told.
+	// fromWebhook: malformed metadata is an error, unknown fields are dropped.
 	fromWebhook
 )
 
-// prune takes out of an object of the version what its schema does not know,
-// and returns the paths of what it took, if the origin is a client. Metadata is
-// always that of every object, whatever the schema says of it.
+// prune removes from an object of the version the fields that its schema does not
+// know, and returns their paths if the origin is a client. Metadata has the fields
+// that every object has, whatever the schema says about it.
 func (v *version) prune(u *unstructured.Unstructured, from origin) (unknown []string, err error) {
 	nodes, err := v.schema.structural()
 	if err != nil {
@@ -61,7 +61,7 @@ func (v *version) prune(u *unstructured.Unstructured, from origin) (unknown []st
 	return append(unknown, more...), nil
 }
 
-// defaults fills in what the version's schema has defaults for.
+// defaults fills in the fields that the version's schema has defaults for.
 func (v *version) defaults(u *unstructured.Unstructured) error {
 	nodes, err := v.schema.structural()
 	if err != nil || nodes == nil {
@@ -84,10 +84,10 @@ func (v *version) pruneBody(u *unstructured.Unstructured) ([]error, error) {
 	return unknown, nil
 }
 
-// errForeign is a stored object that the definition knows nothing of.
-var errForeign = errors.New("its version is no longer in the definition: serve it again, or write the object anew in another version")
+// errForeign is a stored object of a version that the definition does not have.
+var errForeign = errors.New("its version is no longer in the definition: serve it again, or write the object again in another version")
 
-// restore makes of a stored object what its own version says it is.
+// restore prunes and defaults a stored object by the schema of its own version.
 func (d *definition) restore(u *unstructured.Unstructured) (*version, error) {
 	v := d.version(u.GroupVersionKind().Version)
 	if v == nil {
