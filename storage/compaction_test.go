@@ -15,8 +15,8 @@ import (
 	"github.com/levelwire/levelwire/storage/memory"
 )
 
-// rig is a store with a compaction loop on synthetic time.
-type rig struct {
+// fixture is a store with a compaction loop on synthetic time.
+type fixture struct {
 	*testing.T
 	*memory.Store
 	stop   context.CancelFunc
@@ -24,9 +24,9 @@ type rig struct {
 	writes int
 }
 
-func newRig(t *testing.T, store storage.Compactable, memoryStore *memory.Store, opts storage.CompactionOptions) *rig {
+func newFixture(t *testing.T, store storage.Compactable, memoryStore *memory.Store, opts storage.CompactionOptions) *fixture {
 	ctx, cancel := context.WithCancel(t.Context())
-	r := &rig{T: t, Store: memoryStore, stop: cancel, done: make(chan error, 1)}
+	r := &fixture{T: t, Store: memoryStore, stop: cancel, done: make(chan error, 1)}
 	go func() { r.done <- storage.CompactLoop(ctx, store, opts) }()
 	synctest.Wait()
 	return r
@@ -45,7 +45,7 @@ func newMemory(t *testing.T) *memory.Store {
 	return store
 }
 
-func (r *rig) write() storage.Revision {
+func (r *fixture) write() storage.Revision {
 	r.Helper()
 	r.writes++
 	rev, err := r.Create(r.Context(), fmt.Sprintf("/%d", r.writes), nil, 0)
@@ -55,13 +55,13 @@ func (r *rig) write() storage.Revision {
 	return rev
 }
 
-// pass lets time go by and the loop settle.
-func (r *rig) pass(d time.Duration) {
+// pass advances time and waits until the loop is idle.
+func (r *fixture) pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-func (r *rig) readable(rev storage.Revision, want bool) {
+func (r *fixture) readable(rev storage.Revision, want bool) {
 	r.Helper()
 	_, err := r.List(r.Context(), "", storage.ListOptions{At: rev})
 	if want && err != nil || !want && !errors.Is(err, storage.ErrCompacted) {
@@ -69,7 +69,7 @@ func (r *rig) readable(rev storage.Revision, want bool) {
 	}
 }
 
-func (r *rig) end(want error) {
+func (r *fixture) end(want error) {
 	r.Helper()
 	r.stop()
 	if err := <-r.done; !errors.Is(err, want) {
@@ -90,7 +90,7 @@ func TestCompactLoopKeepsTheRetention(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				opts := storage.CompactionOptions{Interval: test.interval, Retention: test.retention}
 				store := newMemory(t)
-				r := newRig(t, store, store, opts)
+				r := newFixture(t, store, store, opts)
 				opts = opts.EnsureDefaults()
 				r.pass(opts.Interval / 2)
 				replaced := r.write()
@@ -125,7 +125,7 @@ func (c *counter) Compact(ctx context.Context, at storage.Revision) error {
 func TestCompactLoopLeavesAnIdleStoreAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &counter{Store: newMemory(t)}
-		r := newRig(t, store, store.Store, storage.CompactionOptions{})
+		r := newFixture(t, store, store.Store, storage.CompactionOptions{})
 		r.write()
 		r.pass(time.Hour)
 		settled := store.calls.Load()
@@ -145,7 +145,7 @@ func TestCompactLoopTriesAgain(t *testing.T) {
 		var log strings.Builder
 		store := &counter{Store: newMemory(t)}
 		store.failing.Store(true)
-		r := newRig(t, store, store.Store, storage.CompactionOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		r := newFixture(t, store, store.Store, storage.CompactionOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		old := r.write()
 		r.write()
 		r.pass(10 * time.Minute)
@@ -163,7 +163,7 @@ func TestCompactLoopTriesAgain(t *testing.T) {
 func TestCompactLoopKeepsRevisions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &counter{Store: newMemory(t)}
-		r := newRig(t, store, store.Store, storage.CompactionOptions{Revisions: 100})
+		r := newFixture(t, store, store.Store, storage.CompactionOptions{Revisions: 100})
 		var revs []storage.Revision
 		for range 50 {
 			for range 10 {
@@ -198,15 +198,15 @@ func TestCompactLoopKeepsRevisions(t *testing.T) {
 	})
 }
 
-// TestCompactLoopAsksBefore: what is to be forgotten can be saved, and a compaction
-// that is not worth it is left out.
+// TestCompactLoopAsksBefore expects Before to be called before each compaction, and
+// a compaction to be skipped when it returns false.
 func TestCompactLoopAsksBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		var asked []storage.Revision
 		worth, failure := true, error(nil)
 		store := &counter{Store: newMemory(t)}
-		r := newRig(t, store, store.Store, storage.CompactionOptions{
+		r := newFixture(t, store, store.Store, storage.CompactionOptions{
 			Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			Before: func(_ context.Context, at storage.Revision) (bool, error) {
 				asked = append(asked, at)
@@ -247,9 +247,9 @@ func TestCompactLoopsShareAStore(t *testing.T) {
 		var log strings.Builder
 		opts := storage.CompactionOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))}
 		store := newMemory(t)
-		first := newRig(t, store, store, opts)
+		first := newFixture(t, store, store, opts)
 		first.pass(17 * time.Second)
-		second := newRig(t, store, store, opts)
+		second := newFixture(t, store, store, opts)
 		var revs []storage.Revision
 		for range 60 {
 			revs = append(revs, first.write())
@@ -268,7 +268,7 @@ func TestCompactLoopsShareAStore(t *testing.T) {
 func TestCompactLoopEndsWithTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newMemory(t)
-		r := newRig(t, store, store, storage.CompactionOptions{})
+		r := newFixture(t, store, store, storage.CompactionOptions{})
 		if err := store.Close(); err != nil {
 			t.Fatal(err)
 		}

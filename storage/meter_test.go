@@ -12,9 +12,9 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// follow reads a store's changes, as a feed does: those to come, and then those
-// before that.
-func (r *rig) countStream(meter *storage.Meter) {
+// follow reads a store's changes, as a feed does: a stream of new ones, and then a
+// replay of those before it.
+func (r *fixture) countStream(meter *storage.Meter) {
 	r.Helper()
 	source := meter.Counting(r.Store)
 	now, err := source.Current(r.Context())
@@ -35,7 +35,7 @@ func (r *rig) countStream(meter *storage.Meter) {
 	r.replay(source, now)
 }
 
-func (r *rig) replay(source storage.Source, through storage.Revision) {
+func (r *fixture) replay(source storage.Source, through storage.Revision) {
 	r.Helper()
 	oldest, err := source.Oldest(r.Context())
 	if err != nil {
@@ -47,7 +47,7 @@ func (r *rig) replay(source storage.Source, through storage.Revision) {
 }
 
 // writeBytes writes a key and a value that have so many bytes together.
-func (r *rig) writeBytes(n int) storage.Revision {
+func (r *fixture) writeBytes(n int) storage.Revision {
 	r.Helper()
 	r.writes++
 	key := fmt.Sprintf("/%07d", r.writes)
@@ -59,7 +59,7 @@ func (r *rig) writeBytes(n int) storage.Revision {
 }
 
 // kept returns how many of the revisions can be read.
-func (r *rig) kept(revs []storage.Revision) int {
+func (r *fixture) kept(revs []storage.Revision) int {
 	r.Helper()
 	oldest, err := r.Oldest(r.Context())
 	if err != nil {
@@ -76,13 +76,13 @@ func (r *rig) kept(revs []storage.Revision) int {
 
 const kilo = 1000
 
-// TestCompactLoopBoundsBytes: history that is neither old nor has many revisions is
-// forgotten as soon as it is too large, and the limit is used.
+// TestCompactLoopBoundsBytes expects history that is neither old nor has many
+// revisions to be compacted as soon as it is too large, and not further.
 func TestCompactLoopBoundsBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &counter{Store: newMemory(t)}
 		meter := storage.NewMeter("/", 100*kilo)
-		r := newRig(t, store, store.Store, storage.CompactionOptions{Interval: time.Hour, Retention: time.Hour, Revisions: 10_000, Meter: meter})
+		r := newFixture(t, store, store.Store, storage.CompactionOptions{Interval: time.Hour, Retention: time.Hour, Revisions: 10_000, Meter: meter})
 		r.countStream(meter)
 		var revs []storage.Revision
 		for i := range 1000 {
@@ -106,13 +106,13 @@ func TestCompactLoopBoundsBytes(t *testing.T) {
 	})
 }
 
-// TestMeterCountsThePast: a server that starts on a large history forgets what is
-// too much of it, and counts nothing twice.
+// TestMeterCountsThePast expects a server that starts on a large history to compact
+// what exceeds the limit, and to count nothing twice.
 func TestMeterCountsThePast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &counter{Store: newMemory(t)}
 		meter := storage.NewMeter("/", 100*kilo)
-		r := newRig(t, store, store.Store, storage.CompactionOptions{Interval: time.Hour, Retention: time.Hour, Meter: meter})
+		r := newFixture(t, store, store.Store, storage.CompactionOptions{Interval: time.Hour, Retention: time.Hour, Meter: meter})
 		var revs []storage.Revision
 		for range 90 {
 			revs = append(revs, r.writeBytes(kilo))
@@ -144,12 +144,13 @@ func TestMeterCountsThePast(t *testing.T) {
 	})
 }
 
-// TestMeterOfAnAlreadyLargeHistory: the excess is seen when the past is.
+// TestMeterOfAnAlreadyLargeHistory expects the excess to be reported after the
+// replay.
 func TestMeterOfAnAlreadyLargeHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newMemory(t)
 		meter := storage.NewMeter("/", 100*kilo)
-		r := newRig(t, store, store, storage.CompactionOptions{Interval: time.Hour, Retention: time.Hour, Meter: meter})
+		r := newFixture(t, store, store, storage.CompactionOptions{Interval: time.Hour, Retention: time.Hour, Meter: meter})
 		var revs []storage.Revision
 		for range 500 {
 			revs = append(revs, r.writeBytes(kilo))
@@ -163,15 +164,15 @@ func TestMeterOfAnAlreadyLargeHistory(t *testing.T) {
 	})
 }
 
-// TestMeterTriesAgain: a compaction that fails is tried again as more is written,
-// but not with every change.
+// TestMeterTriesAgain expects a failed compaction to be tried again when more is
+// written, but not with every change.
 func TestMeterTriesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		store := &counter{Store: newMemory(t)}
 		store.failing.Store(true)
 		meter := storage.NewMeter("/", 640*kilo)
-		r := newRig(t, store, store.Store, storage.CompactionOptions{
+		r := newFixture(t, store, store.Store, storage.CompactionOptions{
 			Interval: time.Hour, Retention: time.Hour, Meter: meter, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		})
 		r.countStream(meter)
@@ -195,16 +196,16 @@ func TestMeterTriesAgain(t *testing.T) {
 	})
 }
 
-// TestMetersOfSeveralServers: of two servers of a store, the less generous decides,
-// and neither complains of the other.
+// TestMetersOfSeveralServers expects the lower limit of two servers on one store to
+// hold, and neither to log an error because of the other.
 func TestMetersOfSeveralServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		store := newMemory(t)
-		var rigs []*rig
+		var rigs []*fixture
 		for _, limit := range []int64{100 * kilo, 100 * kilo, 300 * kilo} {
 			meter := storage.NewMeter("/", limit)
-			r := newRig(t, store, store, storage.CompactionOptions{
+			r := newFixture(t, store, store, storage.CompactionOptions{
 				Interval: time.Minute, Retention: time.Hour, Meter: meter, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			})
 			r.countStream(meter)

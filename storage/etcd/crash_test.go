@@ -54,7 +54,7 @@ func writeForEver(dir string) {
 }
 
 // TestKillLosesNothingAcknowledged kills a process that writes, several times,
-// and looks for each write that it had reported.
+// and expects each write that it had reported.
 func TestKillLosesNothingAcknowledged(t *testing.T) {
 	dir := t.TempDir()
 	acknowledged := map[string]string{}
@@ -127,7 +127,7 @@ func killAfter(t *testing.T, dir string, count int) []string {
 }
 
 // TestKillDuringFirstStart kills a process at moments of its first start, and
-// expects the next one to come up on what is left.
+// expects the next one to start on what is left.
 func TestKillDuringFirstStart(t *testing.T) {
 	for delay := 5 * time.Millisecond; delay < 160*time.Millisecond; delay += 15 * time.Millisecond {
 		dir := t.TempDir()
@@ -145,7 +145,7 @@ func TestKillDuringFirstStart(t *testing.T) {
 	}
 }
 
-// TestHalfMadeDatabase: a process that died after it had made the database's
+// TestHalfMadeDatabase starts where a process died after it had made the database's
 // file and before it had written to it.
 func TestHalfMadeDatabase(t *testing.T) {
 	for _, content := range []string{"", "half a page"} {

@@ -140,7 +140,7 @@ func write(t *testing.T, path, content string) {
 }
 
 // TestEmbedEndsWithItsContext ends the context at several moments of a first
-// start, and expects what is left behind not to be in the way of the next.
+// start, and expects the next start to succeed on what is left.
 func TestEmbedEndsWithItsContext(t *testing.T) {
 	for _, startTimeout := range []time.Duration{0, time.Millisecond, 10 * time.Millisecond, 40 * time.Millisecond, time.Minute} {
 		t.Run(startTimeout.String(), func(t *testing.T) {
@@ -191,8 +191,8 @@ func TestEmbedListensOnlyWhenAsked(t *testing.T) {
 	}
 }
 
-// TestEmbedIsQuiet starts, works and stops without a word at the default level,
-// and with many at debug level.
+// TestEmbedIsQuiet starts, writes and stops without a line in the log at the default
+// level, and with lines at debug level.
 func TestEmbedIsQuiet(t *testing.T) {
 	for level, quiet := range map[slog.Level]bool{slog.LevelInfo: true, slog.LevelDebug: false} {
 		var out bytes.Buffer

@@ -18,8 +18,8 @@ func TestMain(m *testing.M) {
 		writeForEver(dir)
 		return
 	}
-	// When etcd panics over a broken log it leaves these two running: it is used
-	// to taking the process with it.
+	// When etcd panics over a broken log it leaves these two running: it expects the
+	// process to end.
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreTopFunction("go.etcd.io/etcd/server/v3/storage/backend.(*backend).run"),
 		goleak.IgnoreTopFunction("go.etcd.io/etcd/server/v3/storage/wal.(*filePipeline).run"))

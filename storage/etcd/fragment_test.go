@@ -15,7 +15,7 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// FuzzFragments cuts a history into responses and fragments in every which way,
+// FuzzFragments cuts a history into responses and fragments at random,
 // repeats a part of it as a resumed watch may, and expects each event once, in
 // order, with all events of a revision in one batch.
 func FuzzFragments(f *testing.F) {

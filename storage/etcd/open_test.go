@@ -55,7 +55,7 @@ func deadEndpoint(t *testing.T) string {
 }
 
 // TestOpenWaitsVisibly starts the cluster only after Open has reported a failed
-// attempt, and expects it to get there.
+// attempt, and expects Open to succeed.
 func TestOpenWaitsVisibly(t *testing.T) {
 	endpoint := deadEndpoint(t)
 	attempts := make(chan etcd.Attempt, 100)

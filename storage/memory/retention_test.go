@@ -125,8 +125,8 @@ func TestEveryRevisionIsReadable(t *testing.T) {
 	}
 }
 
-// TestExpiryIsExact runs on synthetic time: a key goes at its deadline, not
-// before, at a revision of its own, and renewals move it both ways.
+// TestExpiryIsExact runs on synthetic time: a key is deleted at its deadline, not
+// before, at a revision of its own, and a new ttl can move the deadline both ways.
 func TestExpiryIsExact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := open(t, memory.Options{})

@@ -12,8 +12,8 @@ import (
 	"github.com/levelwire/levelwire/storage/etcd"
 )
 
-// outsider is a client of the same etcd that does not know the contract.
-func outsider(t *testing.T, server *etcd.Store) *clientv3.Client {
+// otherClient is a client of the same etcd that does not know the contract.
+func otherClient(t *testing.T, server *etcd.Store) *clientv3.Client {
 	t.Helper()
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{server.ClientURL()}, Logger: zap.NewNop()})
 	if err != nil {
@@ -23,11 +23,11 @@ func outsider(t *testing.T, server *etcd.Store) *clientv3.Client {
 	return client
 }
 
-// TestTransactionsStayTogether lets an outsider change many large keys in one
+// TestTransactionsStayTogether lets another client change many large keys in one
 // transaction, more than one message holds, and expects one batch.
 func TestTransactionsStayTogether(t *testing.T) {
 	server := start(t, etcd.EmbedConfig{ListenClientURL: anyPort, MaxValueBytes: 2 << 20})
-	client := outsider(t, server)
+	client := otherClient(t, server)
 	external := connect(t, server)
 	value := string(bytes.Repeat([]byte("x"), 200<<10))
 	var streams []storage.Stream
@@ -86,7 +86,7 @@ func TestTransactionsStayTogether(t *testing.T) {
 func TestLeasesAreShared(t *testing.T) {
 	const ttl = 3600e9
 	server := start(t, etcd.EmbedConfig{ListenClientURL: anyPort})
-	client := outsider(t, server)
+	client := otherClient(t, server)
 	external := connect(t, server)
 	for i := range 1500 {
 		if _, err := external.Create(t.Context(), fmt.Sprintf("/e/%d", i), nil, ttl); err != nil {

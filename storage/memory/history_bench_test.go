@@ -8,9 +8,9 @@ import (
 	"github.com/levelwire/levelwire/storage/memory"
 )
 
-// BenchmarkReadInThePast reads at a revision between two checkpoints of a
+// BenchmarkReadAtOldRevision reads at a revision between two checkpoints of a
 // store with many keys.
-func BenchmarkReadInThePast(b *testing.B) {
+func BenchmarkReadAtOldRevision(b *testing.B) {
 	store := open(b, memory.Options{})
 	var rev storage.Revision
 	for i := range 50_000 {
