@@ -16,38 +16,40 @@ import (
 )
 
 // caches has one watch cache for each stored resource. Those of built-in kinds
-// are there from the start, those of custom resources come and go. Readers
+// exist from the start, those of custom resources are added and removed. Readers
 // never block.
 type caches struct {
-	changing sync.Mutex // held while a new map is made
-	by       atomic.Pointer[map[*resource.Resource]*watchcache.Cache]
-	feed     *feed.Feed
-	opts     watchcache.Options // of each cache
+	updating   sync.Mutex // held while a new map is made
+	byResource atomic.Pointer[map[*resource.Resource]*watchcache.Cache]
+	feed       *feed.Feed
+	opts       watchcache.Options // of each cache
 }
 
 // newCaches makes the caches of a table and the feed that fills them.
 func newCaches(table *resource.Table, store feed.Source, opts watchcache.Options, feedOpts feed.Options) *caches {
-	by := map[*resource.Resource]*watchcache.Cache{}
+	byResource := map[*resource.Resource]*watchcache.Cache{}
 	var list []*watchcache.Cache
 	for _, res := range table.All() {
 		stored := res.Stored()
-		if by[stored] == nil {
-			by[stored] = watchcache.New(stored, opts)
-			list = append(list, by[stored])
+		if byResource[stored] == nil {
+			byResource[stored] = watchcache.New(stored, opts)
+			list = append(list, byResource[stored])
 		}
 	}
 	c := &caches{feed: feed.New(store, list, feedOpts), opts: opts}
-	c.by.Store(&by)
+	c.byResource.Store(&byResource)
 	return c
 }
 
 // Of returns the cache of a stored resource, or nil.
-func (c *caches) Of(stored *resource.Resource) *watchcache.Cache { return (*c.by.Load())[stored] }
+func (c *caches) Of(stored *resource.Resource) *watchcache.Cache {
+	return (*c.byResource.Load())[stored]
+}
 
 // Add implements customresource.Caches.
 func (c *caches) Add(stored *resource.Resource) *watchcache.Cache {
 	cache := watchcache.New(stored, c.opts)
-	c.change(func(by map[*resource.Resource]*watchcache.Cache) { by[stored] = cache })
+	c.update(func(byResource map[*resource.Resource]*watchcache.Cache) { byResource[stored] = cache })
 	c.feed.Add(cache)
 	return cache
 }
@@ -58,35 +60,36 @@ func (c *caches) Remove(stored *resource.Resource) {
 	if cache == nil {
 		return
 	}
-	c.change(func(by map[*resource.Resource]*watchcache.Cache) { delete(by, stored) })
+	c.update(func(byResource map[*resource.Resource]*watchcache.Cache) { delete(byResource, stored) })
 	c.feed.Remove(cache)
 }
 
-func (c *caches) change(f func(by map[*resource.Resource]*watchcache.Cache)) {
-	c.changing.Lock()
-	defer c.changing.Unlock()
-	by := maps.Clone(*c.by.Load())
-	f(by)
-	c.by.Store(&by)
+// update replaces the map by one that f has changed.
+func (c *caches) update(f func(byResource map[*resource.Resource]*watchcache.Cache)) {
+	c.updating.Lock()
+	defer c.updating.Unlock()
+	byResource := maps.Clone(*c.byResource.Load())
+	f(byResource)
+	c.byResource.Store(&byResource)
 }
 
-// fillReports is how often the log says how far the caches have been filled,
-// when that takes longer.
-const fillReports = 2 * time.Second
+// fillReportInterval is how often the progress of fills is logged while the server
+// waits for them.
+const fillReportInterval = 2 * time.Second
 
-// wait returns when all caches that there are now have been filled.
-func (c *caches) wait(ctx context.Context, log *slog.Logger) error {
-	ticker := time.NewTicker(fillReports)
+// waitFilled waits until all caches that exist now have been filled.
+func (c *caches) waitFilled(ctx context.Context, logger *slog.Logger) error {
+	ticker := time.NewTicker(fillReportInterval)
 	defer ticker.Stop()
 	begin := time.Now()
-	for _, cache := range *c.by.Load() {
+	for _, cache := range *c.byResource.Load() {
 		for waiting := true; waiting; {
 			select {
 			case <-cache.Ready():
 				waiting = false
 			case <-ticker.C:
 				for _, fill := range c.feed.Stats().Fills {
-					log.Info("filling a cache", "resource", fill.Resource, "objects", fill.Objects, "waited", time.Since(begin).Round(time.Millisecond))
+					logger.Info("filling a cache", "resource", fill.Resource, "objects", fill.Objects, "waited", time.Since(begin).Round(time.Millisecond))
 				}
 			case <-ctx.Done():
 				return errors.Join(watchcache.ErrNotReady, ctx.Err())
@@ -96,13 +99,13 @@ func (c *caches) wait(ctx context.Context, log *slog.Logger) error {
 	return nil
 }
 
-// overtake returns when all caches have come as far as the store is now.
-func (c *caches) overtake(ctx context.Context, store storage.Store) error {
+// waitCurrent waits until all caches have reached the store's current revision.
+func (c *caches) waitCurrent(ctx context.Context, store storage.Store) error {
 	current, err := store.Current(ctx)
 	if err != nil {
 		return err
 	}
-	for _, cache := range *c.by.Load() {
+	for _, cache := range *c.byResource.Load() {
 		if _, err := cache.NotOlderThan(ctx, current); err != nil {
 			return err
 		}

@@ -24,7 +24,7 @@ type Storage string
 const (
 	// Embedded is etcd in this process, durable in the data directory.
 	Embedded Storage = "embedded"
-	// Memory forgets everything when the server stops.
+	// Memory is a store in this process that is lost when the server stops.
 	Memory Storage = "memory"
 	// Etcd is a cluster of etcd servers.
 	Etcd Storage = "etcd"
@@ -34,11 +34,11 @@ const (
 var Storages = []Storage{Embedded, Memory, Etcd}
 
 // AdmissionPlugins lists the names of the admission plugins of this server, in
-// the order in which they are asked.
+// the order in which they run.
 func AdmissionPlugins() []string { return admission.Names() }
 
-// Config says how a server runs. The zero value of every member but DataDir
-// is its documented default.
+// Config configures a server. The zero value of every member but DataDir means
+// its documented default.
 type Config struct {
 	// DataDir holds certificates, the admin's kubeconfig and, with embedded
 	// storage, the objects. It is made if it does not exist. Required.
@@ -63,35 +63,36 @@ type Config struct {
 	// EtcdCAFile, EtcdCertFile and EtcdKeyFile are for etcd over TLS.
 	EtcdCAFile, EtcdCertFile, EtcdKeyFile string
 
-	// CompactionInterval is how often history is forgotten; negative: never.
+	// CompactionInterval is how often the store is compacted; negative: never.
 	// Default 5 min.
 	CompactionInterval time.Duration
 	// CompactionRetention is how much history is kept at least. Default 5 min.
 	CompactionRetention time.Duration
 	// CompactionRevisions is how many revisions of history are kept beyond that,
-	// whatever their age; negative: none. Default 32768, as many as the cache of
-	// one resource tells, with embedded storage if CompactionRetention is not set;
-	// otherwise none.
+	// whatever their age; negative: none. Default with embedded storage, if
+	// CompactionRetention is not set, 32768: as many events as the cache of one
+	// resource keeps. Otherwise none.
 	CompactionRevisions int
 	// CompactionBytes is how many bytes of history are kept at most, whatever the
 	// other two ask for: the keys and values of all objects that were written. 1
 	// MiB at least; negative: no limit. Default 1 GiB with embedded storage, 256 MiB
-	// in memory, which never keeps more, and none with an etcd cluster, whose room is
-	// others' affair.
+	// in memory, which never keeps more. An etcd cluster has none: its operator decides
+	// how much room it has.
 	CompactionBytes int64
 	// ExactHistory refuses watches from before the events that are kept, as
-	// kube-apiserver does (410 Expired). By default they are told the coalesced
-	// history: the latest change of each object, and the deletions.
+	// kube-apiserver does (410 Expired). By default they get coalesced history: the
+	// latest change of each object, and the deletions.
 	ExactHistory bool
-	// TombstoneLimit is how many deletions of each resource are remembered for
-	// that; and how many of all, when the store is compacted. Default 50000.
+	// TombstoneLimit is how many deletions of each resource the caches keep for
+	// coalesced history, and how many of all resources are kept in the store when it
+	// is compacted. Default 50000.
 	TombstoneLimit int
 	// TombstoneBytes is how many bytes these may take, in memory as in the store.
 	// Default 32 MiB.
 	TombstoneBytes int64
-	// TombstoneAge is for how long. Default 24 h.
+	// TombstoneAge is for how long they are kept. Default 24 h.
 	TombstoneAge time.Duration
-	// Now tells the time by which history and remembered deletions age. Default
+	// Now is the clock by which history and tombstones age. Default
 	// time.Now.
 	Now func() time.Time
 	// SelfCheckInterval is how often the caches are compared with the store.
@@ -110,45 +111,45 @@ type Config struct {
 	// TokenAuthFile has bearer tokens: lines of token, user, uid and, quoted,
 	// groups.
 	TokenAuthFile string
-	// ServiceAccountIssuers name who issues the tokens of service accounts: the
-	// first is in new ones, all are accepted. Default
+	// ServiceAccountIssuers are issuers of service account tokens: the first is in
+	// new tokens, all are accepted. Default
 	// https://kubernetes.default.svc.cluster.local.
 	ServiceAccountIssuers []string
 	// ServiceAccountSigningKeyFile is the private key that signs these tokens.
-	// Default: a key that the server makes for itself.
+	// Default: a key that the server makes and keeps in DataDir.
 	ServiceAccountSigningKeyFile string
 	// ServiceAccountKeyFiles are further keys, or certificates, that verify
 	// them.
 	ServiceAccountKeyFiles []string
-	// APIAudiences are what the server calls itself in tokens. Default: the
-	// first issuer.
+	// APIAudiences are the audiences of the server: a token must be for one of them.
+	// Default: the first issuer.
 	APIAudiences []string
 
-	// AuthorizationModes say who decides what users may do: AlwaysAllow, which
-	// is the default, allows everybody who is authenticated everything.
+	// AuthorizationModes name the authorizers. Default AlwaysAllow, which allows
+	// every authenticated user everything.
 	AuthorizationModes []string
-	// DisableAdmissionPlugins names admission plugins that have no say. Without
-	// ServiceAccount, no accounts are made either.
+	// DisableAdmissionPlugins names admission plugins that do not run, for any
+	// request. Without ServiceAccount, the server creates no accounts either.
 	DisableAdmissionPlugins []string
 
-	// CatchUpTimeout is how long a watch from a version that another server on the
-	// same store has told, and this one has not reached, waits for it in silence,
-	// before it is sent to try again (429). Default 5 s.
+	// CatchUpTimeout is how long a watch waits, without an event, for a version that
+	// another server on the same store has sent and this one has not reached, before
+	// it ends with 429 (try again). Default 5 s.
 	CatchUpTimeout time.Duration
-	// ShutdownDelay is how long the server goes on serving when it is asked to
-	// end, while /readyz fails already: as long as a load balancer needs to notice.
+	// ShutdownDelay is how long the server goes on serving after the shutdown has
+	// begun and /readyz fails: as long as a load balancer needs to notice.
 	// Default 0.
 	ShutdownDelay time.Duration
-	// ShutdownTimeout is how long requests that are under way, and connections
-	// that clients keep, may hold up the end. Default 10 s.
+	// ShutdownTimeout is how long running requests, and connections that clients keep
+	// open, may delay the shutdown. Default 10 s.
 	ShutdownTimeout time.Duration
 
-	// HTTP2Server answers over HTTP/2: HTTP2Levelwire, which is the default and
-	// made for many watches on a connection, or HTTP2NetHTTP, Go's own, which many
-	// programs have tried and which needs six times the processor time for events.
+	// HTTP2Server is the implementation of HTTP/2. Default HTTP2Levelwire, which is
+	// made for many watches on a connection. HTTP2NetHTTP is Go's own: widely used, at
+	// six times the processor time for events.
 	HTTP2Server HTTP2Server
 	// Profiling serves profiles of the whole process at /debug/pprof/, as
-	// Kubernetes' servers do, to users who may read that path.
+	// Kubernetes' servers do, to users that may read that path.
 	Profiling bool
 	// Version is reported by /version.
 	Version string
@@ -179,8 +180,8 @@ const (
 	HTTP2NetHTTP   = apiserver.HTTP2NetHTTP
 )
 
-// ConfigError is a configuration that no surroundings could make work: what
-// the command line says is wrong, not the machine.
+// ConfigError is an error of the configuration itself: the command line is wrong,
+// not the machine.
 type ConfigError struct{ Err error }
 
 func (e *ConfigError) Error() string { return e.Err.Error() }
@@ -188,8 +189,8 @@ func (e *ConfigError) Error() string { return e.Err.Error() }
 // Unwrap returns what is wrong.
 func (e *ConfigError) Unwrap() error { return e.Err }
 
-// ensureDefaults fills absent members and refuses impossible ones, naming the
-// command's flag, as that is what nearly everybody has at hand.
+// ensureDefaults fills absent members and refuses impossible ones. Its errors name
+// the flags of the command, because most users set those.
 func (c *Config) ensureDefaults() error {
 	if c.DataDir == "" {
 		return errors.New("--data-dir must not be empty")
@@ -241,7 +242,8 @@ func (c *Config) ensureDefaults() error {
 	return c.completeIdentity()
 }
 
-// completeIdentity does for who is who and who may do what.
+// completeIdentity is the part of ensureDefaults for authentication and
+// authorization.
 func (c *Config) completeIdentity() error {
 	if len(c.ServiceAccountIssuers) == 0 {
 		c.ServiceAccountIssuers = []string{defaultIssuer}

@@ -3,6 +3,5 @@
 // registry, the HTTP handlers, certificates and a socket. It is what
 // `levelwire serve` runs and what a Go program embeds.
 //
-// Read server.go first: Run is the life of a server from its first byte to
-// its last.
+// Read server.go first: Run opens the store, serves, and drains.
 package server

@@ -17,7 +17,7 @@ import (
 
 func prefix(text string) netip.Prefix { return netip.MustParsePrefix(text) }
 
-// unusedAddress returns an address that nobody listens on.
+// unusedAddress returns an address on which nothing listens.
 func unusedAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -28,7 +28,7 @@ func unusedAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// startEtcd runs an etcd that others can reach at url.
+// startEtcd runs an etcd that serves clients at url.
 func startEtcd(t *testing.T, url string) *etcd.Store {
 	t.Helper()
 	store, err := etcd.Embed(deadline(t), etcd.EmbedConfig{Dir: t.TempDir(), ListenClientURL: url})
@@ -48,7 +48,7 @@ func startEtcd(t *testing.T, url string) *etcd.Store {
 func TestExternalEtcd(t *testing.T) {
 	ctx := deadline(t)
 	url := "http://" + unusedAddress(t)
-	log := newJournal()
+	log := newLogRecorder()
 	config := func() server.Config {
 		return server.Config{DataDir: t.TempDir(), Storage: server.Etcd, EtcdServers: []string{url}, Logger: log.logger()}
 	}
@@ -72,7 +72,7 @@ func TestExternalEtcd(t *testing.T) {
 	create(ctx, t, second.client(t), "after-the-first-has-gone")
 }
 
-// TestCompaction: history goes when the flags say so, and not before.
+// TestCompaction: the store is compacted when the flags say so, and not before.
 func TestCompaction(t *testing.T) {
 	for name, test := range map[string]struct {
 		interval, retention time.Duration
@@ -110,8 +110,8 @@ func TestCompaction(t *testing.T) {
 	}
 }
 
-// within asks until the answer is what is hoped for. For what must not happen
-// it asks for as long as twenty of the short intervals.
+// within polls until ask returns hope. For something that must not happen it polls
+// for twenty of the short intervals.
 func within(ctx context.Context, hope bool, ask func() bool) bool {
 	if !hope {
 		var cancel context.CancelFunc

@@ -18,32 +18,32 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// etcd leaves these behind; they belong to files that are closed.
+	// etcd leaves these goroutines behind; they belong to files that are closed.
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreTopFunction("go.etcd.io/etcd/server/v3/storage/backend.(*backend).run"),
 		goleak.IgnoreTopFunction("go.etcd.io/etcd/server/v3/storage/wal.(*filePipeline).run"))
 }
 
-// patience is how long anything here may take, on the slowest machine.
-const patience = 30 * time.Second
+// testTimeout is how long a test may take on the slowest machine.
+const testTimeout = 30 * time.Second
 
 func deadline(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// journal keeps what is logged, and tells when there is more.
-type journal struct {
+// logRecorder keeps log lines, and lets a test wait for one.
+type logRecorder struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
 	changed chan struct{}
 }
 
-func newJournal() *journal { return &journal{changed: make(chan struct{})} }
+func newLogRecorder() *logRecorder { return &logRecorder{changed: make(chan struct{})} }
 
-func (j *journal) Write(p []byte) (int, error) {
+func (j *logRecorder) Write(p []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	close(j.changed)
@@ -51,10 +51,10 @@ func (j *journal) Write(p []byte) (int, error) {
 	return j.text.Write(p)
 }
 
-func (j *journal) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
+func (j *logRecorder) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
 
 // await waits until the log contains text.
-func (j *journal) await(ctx context.Context, t *testing.T, text string) {
+func (j *logRecorder) await(ctx context.Context, t *testing.T, text string) {
 	t.Helper()
 	for {
 		j.mu.Lock()
@@ -71,7 +71,7 @@ func (j *journal) await(ctx context.Context, t *testing.T, text string) {
 	}
 }
 
-// running is a server that runs.
+// running is a running server.
 type running struct {
 	*server.Server
 	cancel context.CancelFunc
@@ -120,14 +120,14 @@ func (r *running) awaitReady(ctx context.Context, t *testing.T) {
 	}
 }
 
-// stop ends the server in order.
+// stop shuts the server down.
 func (r *running) stop(t *testing.T) {
 	t.Helper()
 	r.once.Do(func() {
 		r.cancel()
 		select {
 		case r.err = <-r.ended:
-		case <-time.After(patience):
+		case <-time.After(testTimeout):
 			t.Error("the server does not stop")
 		}
 	})

@@ -30,7 +30,8 @@ var (
 	costChanges = flag.Int("history.changes", 32768, "how many changes the history has")
 )
 
-// TestCostOfHistory measures for docs/operators/history.md. It is no test.
+// TestCostOfHistory measures the numbers in docs/operators/history.md. It checks
+// nothing.
 func TestCostOfHistory(t *testing.T) {
 	if *costObjects == 0 {
 		t.Skip("-history.objects is not set")
@@ -158,7 +159,7 @@ func diskOf(t *testing.T, dir string) string {
 	return fmt.Sprintf("database %d MB, log %d MB", sizes["snap"]>>20, sizes["wal"]>>20)
 }
 
-// processorTime is what the process has used.
+// processorTime is the processor time that the process has used.
 func processorTime() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
@@ -175,7 +176,7 @@ func heap() uint64 {
 }
 
 // costOfStart starts a server, and resumes a watch from the oldest revision, which
-// waits for the past.
+// waits for the backfill.
 func costOfStart(t *testing.T, dir string, oldest storage.Revision, what string) {
 	t.Helper()
 	ctx := t.Context()
@@ -199,8 +200,8 @@ func costOfStart(t *testing.T, dir string, oldest storage.Revision, what string)
 	s.stop(t)
 }
 
-// costOfCompaction creates objects one after the other, before a compaction and as it
-// runs.
+// costOfCompaction creates objects one after the other, before a compaction and
+// while it runs.
 func costOfCompaction(t *testing.T, dir string) {
 	store := embedded(t, dir)
 	defer closeStore(t, store)

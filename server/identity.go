@@ -17,17 +17,17 @@ import (
 	"github.com/levelwire/levelwire/server/internal/serviceaccount"
 )
 
-// identity is what the server proves who it is with, and what it asks of
-// clients.
+// identity holds the server's certificate and keys, and what clients are
+// authenticated by.
 type identity struct {
 	serving   tls.Certificate
 	clientCAs *x509.CertPool
-	// rootCA, in PEM, is what verifies serving.
+	// rootCA, in PEM, verifies serving.
 	rootCA []byte
 	// tokenKey signs the tokens of service accounts, tokenKeys verify them, too.
 	tokenKey  crypto.Signer
 	tokenKeys []crypto.PublicKey
-	// tokens are those of a file.
+	// tokens authenticates the bearer tokens of a file; nil if there is none.
 	tokens auth.TokenAuthenticator
 }
 
@@ -61,8 +61,8 @@ func (c *Config) prepareIdentity(address *net.TCPAddr) (*identity, error) {
 }
 
 // prepareServing takes the configured certificate, or one of the server's own
-// authority. Who signed a configured one is not known, and so clients are told
-// to trust the last one of its chain.
+// authority. The issuer of a configured certificate is unknown, so the kubeconfig
+// makes clients trust the last certificate of its chain.
 func (id *identity) prepareServing(c *Config, dir string, authority *pki.Authority) error {
 	if c.TLSCertFile == "" {
 		serving, err := authority.Serving(dir, c.servingHosts())
@@ -81,8 +81,8 @@ func (id *identity) prepareServing(c *Config, dir string, authority *pki.Authori
 	return nil
 }
 
-// readClients reads who else is let in: with certificates of another authority,
-// and with the tokens of a file.
+// readClients reads what else authenticates clients: another authority for client
+// certificates, and a file of tokens.
 func (id *identity) readClients(c *Config) error {
 	if c.ClientCAFile != "" {
 		data, err := os.ReadFile(c.ClientCAFile)
@@ -104,8 +104,8 @@ func (id *identity) readClients(c *Config) error {
 	return nil
 }
 
-// prepareTokenKeys reads the configured keys; without one to sign with, the
-// server has its own.
+// prepareTokenKeys reads the configured keys; without a signing key, the server
+// makes its own.
 func (id *identity) prepareTokenKeys(c *Config, dir string) (err error) {
 	if c.ServiceAccountSigningKeyFile == "" {
 		key, err := pki.LoadOrCreateKey(dir, "service-account")
@@ -126,7 +126,7 @@ func (id *identity) prepareTokenKeys(c *Config, dir string) (err error) {
 	return nil
 }
 
-// servingHosts are the names under which clients may reach the server.
+// servingHosts are the names and addresses by which clients may reach the server.
 func (c *Config) servingHosts() []string {
 	hosts := []string{
 		"localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
@@ -144,7 +144,7 @@ func (c *Config) servingHosts() []string {
 
 func (c *Config) kubeconfigPath() string { return filepath.Join(c.DataDir, "admin.kubeconfig") }
 
-// urlOf is how the machine itself reaches the server.
+// urlOf is the URL by which the same machine reaches the server.
 func urlOf(address *net.TCPAddr) string {
 	local := *address
 	if local.IP.IsUnspecified() {

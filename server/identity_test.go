@@ -22,8 +22,8 @@ import (
 	"github.com/levelwire/levelwire/server"
 )
 
-// as returns a client of the server that trusts what the kubeconfig trusts and
-// shows what change gives it.
+// as returns a client that trusts the server as the kubeconfig does and
+// authenticates with what change sets.
 func (r *running) as(t *testing.T, change func(*rest.Config)) *client.Client {
 	t.Helper()
 	admin, err := clientcmd.BuildConfigFromFlags("", r.Kubeconfig())
@@ -40,7 +40,7 @@ func (r *running) as(t *testing.T, change func(*rest.Config)) *client.Client {
 	return c
 }
 
-// whoami asks the server whom it takes a client for.
+// whoami asks the server which user it takes a client for.
 func whoami(t *testing.T, c *client.Client) (authenticationv1.UserInfo, error) {
 	t.Helper()
 	review, err := client.For[*authenticationv1.SelfSubjectReview](c).Create(deadline(t), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
@@ -59,7 +59,7 @@ func mustWrite(t *testing.T, name string, data []byte) string {
 	return path
 }
 
-// authorizing sends requests with a header of its own.
+// authorizing sends requests with its own Authorization header.
 type authorizing struct {
 	http.RoundTripper
 	header string
@@ -71,10 +71,10 @@ func (a authorizing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.RoundTripper.RoundTrip(r)
 }
 
-// TestWhoIsLetIn: a token of the file, a certificate of the further authority,
-// the administrator, and nobody else. All of them see the configured
-// certificate.
-func TestWhoIsLetIn(t *testing.T) {
+// TestAuthentication accepts a token of the file, a certificate of the further
+// authority and the administrator's, and no others. All clients get the configured
+// serving certificate.
+func TestAuthentication(t *testing.T) {
 	authority, err := pki.LoadOrCreateAuthority(t.TempDir(), time.Now)
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestWhoIsLetIn(t *testing.T) {
 	})
 	for name, test := range map[string]struct {
 		client *client.Client
-		want   string // user and groups; "" for nobody
+		want   string // user and groups; "" if refused
 	}{
 		"administrator": {s.client(t), "levelwire-admin system:masters system:authenticated"},
 		"certificate":   {s.as(t, func(c *rest.Config) { c.CertData, c.KeyData = jane.CertPEM, jane.KeyPEM }), "jane dev system:authenticated"},
@@ -162,8 +162,8 @@ func (r *running) requestToken(t *testing.T, audiences ...string) string {
 	return answer.Status.Token
 }
 
-// TestAccountTokens: what the server issues lets in, after a restart, too, and
-// with the audiences and the issuer that are configured.
+// TestAccountTokens: tokens that the server has issued authenticate, after a restart
+// too, with the configured audiences and issuer.
 func TestAccountTokens(t *testing.T) {
 	config := server.Config{
 		DataDir: t.TempDir(), ServiceAccountIssuers: []string{"https://new.example", "https://old.example"}, APIAudiences: []string{"me"},
@@ -179,7 +179,7 @@ func TestAccountTokens(t *testing.T) {
 	if _, err := whoami(t, second.as(t, func(c *rest.Config) { c.BearerToken = other })); !apierrors.IsUnauthorized(err) {
 		t.Errorf("a token for somebody else: %v", err)
 	}
-	// Whom it is for can ask what it stands for.
+	// A server for which the token is meant can ask which user it authenticates.
 	review, err := client.For[*authenticationv1.TokenReview](second.client(t)).Create(deadline(t), &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: other, Audiences: []string{"vault", "me"}},
 	}, metav1.CreateOptions{})

@@ -31,7 +31,7 @@ func TestOpenStore(t *testing.T) {
 	}
 }
 
-// held is a store that creates nothing before it is let go.
+// held is a store whose Create blocks until the test releases it.
 type held struct {
 	storage.Store
 	free chan struct{}
@@ -69,7 +69,7 @@ func TestNotReadyBeforeAllIsServed(t *testing.T) {
 	}
 }
 
-// severed is a store that does not say how far it is while it is cut off.
+// severed is a store that does not answer Current while it is cut off.
 type severed struct {
 	storage.Store
 	off *atomic.Bool
@@ -82,8 +82,8 @@ func (s severed) Current(ctx context.Context) (storage.Revision, error) {
 	return s.Store.Current(ctx)
 }
 
-// TestNotReadyWithoutStorage: a balancer is to send clients to servers that know
-// the present.
+// TestNotReadyWithoutStorage: a load balancer must send clients to servers that
+// reach the store.
 func TestNotReadyWithoutStorage(t *testing.T) {
 	store, err := memory.Open(memory.Options{})
 	if err != nil {
@@ -104,7 +104,7 @@ func TestNotReadyWithoutStorage(t *testing.T) {
 	}
 }
 
-// slow is a store that lists no pods before it is let go.
+// slow is a store whose list of pods blocks until the test releases it.
 type slow struct {
 	storage.Store
 	free chan struct{}
@@ -121,13 +121,13 @@ func (s slow) List(ctx context.Context, prefix string, opts storage.ListOptions)
 	return s.Store.List(ctx, prefix, opts)
 }
 
-// TestSlowFillsAreReported: who waits for a large store sees in the log that it goes on.
+// TestSlowFillsAreReported: while a large store is read, the log shows progress.
 func TestSlowFillsAreReported(t *testing.T) {
 	store, err := memory.Open(memory.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	log, h := newJournal(), slow{store, make(chan struct{})}
+	log, h := newLogRecorder(), slow{store, make(chan struct{})}
 	s := launch(t, server.Config{
 		DataDir: t.TempDir(), Logger: log.logger(), OpenStore: func(context.Context) (storage.Store, error) { return h, nil },
 	})

@@ -29,8 +29,7 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// Server is an API server. Make it with Listen, which takes the socket, and
-// let it live with Run.
+// Server is an API server. Listen makes one and binds its socket, Run serves.
 type Server struct {
 	config   Config
 	lock     io.Closer
@@ -38,12 +37,12 @@ type Server struct {
 	identity *identity
 	ready    chan struct{}
 	once     sync.Once
-	leaving  chan struct{} // closed when the server is asked to end
+	leaving  chan struct{} // closed when the shutdown begins
 }
 
 // Listen checks the configuration, prepares the data directory and takes the
 // port. It opens no storage yet. An error is one line that names the flag or
-// the file; a *ConfigError says that it is the configuration's own fault.
+// the file; it is a *ConfigError if the configuration itself is wrong.
 func Listen(config Config) (*Server, error) {
 	if err := config.ensureDefaults(); err != nil {
 		return nil, &ConfigError{err}
@@ -63,13 +62,13 @@ func Listen(config Config) (*Server, error) {
 	return &Server{config: config, lock: lock, listener: listener, identity: identity, ready: make(chan struct{}), leaving: make(chan struct{})}, nil
 }
 
-// lockName is the file in the data directory that a running server locks. Its
-// existence means nothing.
+// lockName is the file in the data directory that a running server locks. The lock
+// counts, not the existence of the file.
 const lockName = "server.lock"
 
-// lockDir makes the data directory, finds out whether it can be written to, and
-// keeps other servers out of it until the result is closed: a second one would
-// overwrite the kubeconfig of the first.
+// lockDir makes the data directory, checks that it can be written to, and locks it
+// until the result is closed: a second server on the same directory would overwrite
+// the kubeconfig of the first.
 func lockDir(dir string) (io.Closer, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("--data-dir: %w", err)
@@ -97,7 +96,7 @@ func (c *Config) listen() (net.Listener, error) {
 	return listener, nil
 }
 
-// URL is where the server is reached from this machine.
+// URL is the URL of the server for clients on the same machine.
 func (s *Server) URL() string { return urlOf(s.listener.Addr().(*net.TCPAddr)) }
 
 // Kubeconfig is the path of the admin's kubeconfig.
@@ -112,20 +111,20 @@ func (s *Server) Kubeconfig() string {
 // reads wait.
 func (s *Server) Ready() <-chan struct{} { return s.ready }
 
-// Run serves until ctx ends, and Config.ShutdownDelay longer, and then drains:
-// watches end, requests that are under way finish, the storage is closed. It may be called once. It returns
-// nil after an orderly end.
+// Run serves until ctx ends, and Config.ShutdownDelay longer, and then drains: it
+// ends watches, lets running requests finish, and closes the storage. It may be
+// called once. It returns nil after an orderly shutdown.
 func (s *Server) Run(ctx context.Context) error {
 	store, err := s.config.openStore(ctx)
 	if err != nil {
-		return errors.Join(ignoreEnd(ctx, err), s.listener.Close(), s.lock.Close())
+		return errors.Join(ignoreCanceled(ctx, err), s.listener.Close(), s.lock.Close())
 	}
 	err = s.serve(ctx, store)
-	return errors.Join(ignoreEnd(ctx, err), store.Close(), s.lock.Close())
+	return errors.Join(ignoreCanceled(ctx, err), store.Close(), s.lock.Close())
 }
 
-// ignoreEnd drops the error that the end of ctx itself causes.
-func ignoreEnd(ctx context.Context, err error) error {
+// ignoreCanceled returns nil for the error that the end of ctx causes.
+func ignoreCanceled(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil
 	}
@@ -153,8 +152,8 @@ func (s *Server) serve(ctx context.Context, store storage.Store) error {
 	if err != nil {
 		return errors.Join(err, s.listener.Close())
 	}
-	// The caches outlive the requests: the feed ends when the server has
-	// drained, not when it is asked to. The other parts end when it has left.
+	// The feed runs until the server has drained, so that requests can be served
+	// until then. The other parts stop after leave.
 	feedCtx, stopFeed := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopFeed()
 	running, stopRunning := context.WithCancel(feedCtx)
@@ -176,11 +175,11 @@ func (s *Server) serve(ctx context.Context, store storage.Store) error {
 		defer stopFeed()
 		return api.Serve(serveCtx, s.listener, &tls.Config{Certificates: []tls.Certificate{s.identity.serving}, MinVersion: tls.VersionTLS12})
 	})
-	group.Go(func() error { return ignoreEnd(feedCtx, caches.feed.Run(feedCtx)) })
+	group.Go(func() error { return ignoreCanceled(feedCtx, caches.feed.Run(feedCtx)) })
 	group.Go(func() error { return customs.Run(groupCtx) })
 	group.Go(func() error { return s.prepare(groupCtx, writes, caches, customs) })
 	if keeper := writes.keeper; keeper != nil {
-		group.Go(func() error { return ignoreEnd(groupCtx, keeper.Run(groupCtx)) })
+		group.Go(func() error { return ignoreCanceled(groupCtx, keeper.Run(groupCtx)) })
 	}
 	if s.config.CompactionInterval > 0 {
 		group.Go(func() error { return s.compact(groupCtx, store, caches, meter) })
@@ -188,20 +187,20 @@ func (s *Server) serve(ctx context.Context, store storage.Store) error {
 	return group.Wait()
 }
 
-// prepare makes what every cluster has, waits for the caches and says that
-// the server is ready.
+// prepare creates the objects that every cluster has, waits for the caches and
+// closes ready.
 func (s *Server) prepare(ctx context.Context, writes *writePath, caches *caches, customs *customresource.Lifecycle) error {
 	begin := time.Now()
 	err := bootstrap.Run(ctx, writes.set, writes.services, s.endpoint(), writes.contents...)
 	if err == nil {
-		err = restored(ctx, customs)
+		err = waitRestored(ctx, customs)
 	}
 	if err == nil {
-		err = caches.wait(ctx, s.config.Logger)
+		err = caches.waitFilled(ctx, s.config.Logger)
 	}
 	switch {
 	case ctx.Err() != nil:
-		return nil // whatever failed, that is why, or another part has said it already
+		return nil // the shutdown is the reason, or the error that another part has returned
 	case err != nil:
 		return err
 	}
@@ -210,8 +209,8 @@ func (s *Server) prepare(ctx context.Context, writes *writePath, caches *caches,
 	return nil
 }
 
-// restored returns when all custom resources that are defined are served.
-func restored(ctx context.Context, customs *customresource.Lifecycle) error {
+// waitRestored waits until all custom resources that are defined are served.
+func waitRestored(ctx context.Context, customs *customresource.Lifecycle) error {
 	select {
 	case <-customs.Restored():
 		return nil
@@ -220,7 +219,8 @@ func restored(ctx context.Context, customs *customresource.Lifecycle) error {
 	}
 }
 
-// newCustomResources makes what serves custom resources as they are defined.
+// newCustomResources makes the lifecycle that serves custom resources as they are
+// defined.
 func (s *Server) newCustomResources(store storage.Store, table *resource.Table, caches *caches, set *registry.Set) *customresource.Lifecycle {
 	definitions := table.Lookup(apiextensionsv1.GroupName, "v1", "customresourcedefinitions")
 	customs := customresource.New(customresource.Options{
@@ -232,7 +232,7 @@ func (s *Server) newCustomResources(store storage.Store, table *resource.Table, 
 	return customs
 }
 
-// endpoint is what default/kubernetes points at.
+// endpoint is the address of this server in default/kubernetes.
 func (s *Server) endpoint() netip.AddrPort {
 	address := s.listener.Addr().(*net.TCPAddr).AddrPort()
 	ip := address.Addr().Unmap()

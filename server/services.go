@@ -13,8 +13,8 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
-// serviceAddresses finds what is behind Services, for webhooks that are named
-// by one: the server itself is the proxy, as there may be none.
+// serviceAddresses resolves Services to endpoints, for webhooks that refer to one.
+// The server does it itself because a cluster may have no proxy.
 type serviceAddresses struct {
 	table  *resource.Table
 	caches *caches
@@ -38,7 +38,7 @@ func (a serviceAddresses) Resolve(_ context.Context, namespace, name string, por
 	return "", fmt.Errorf("service %s/%s has no port %d", namespace, name, port)
 }
 
-// endpoint looks through the slices of a Service.
+// endpoint returns the first ready address in the EndpointSlices of a Service.
 func (a serviceAddresses) endpoint(namespace, name, portName string) (string, error) {
 	cache := a.caches.Of(a.table.Lookup(discoveryv1.GroupName, "v1", "endpointslices"))
 	for object := range cache.Current().Range(namespace+"/", "") {
@@ -56,7 +56,7 @@ func (a serviceAddresses) endpoint(namespace, name, portName string) (string, er
 	return "", fmt.Errorf("service %s/%s has no endpoint that is ready", namespace, name)
 }
 
-// ready returns an address of the slice that serves the port.
+// ready returns a ready address of the slice that serves the port.
 func ready(slice *discoveryv1.EndpointSlice, portName string) (string, bool) {
 	for _, p := range slice.Ports {
 		if p.Port == nil || p.Name != nil && *p.Name != portName || p.Name == nil && portName != "" {
@@ -71,7 +71,7 @@ func ready(slice *discoveryv1.EndpointSlice, portName string) (string, bool) {
 	return "", false
 }
 
-// read decodes one object out of its cache.
+// read decodes one object from its cache.
 func (a serviceAddresses) read(group, plural, key string, into any) error {
 	object, ok := a.caches.Of(a.table.Lookup(group, "v1", plural)).Current().Get(key)
 	if !ok {

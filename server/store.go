@@ -10,9 +10,9 @@ import (
 	"github.com/levelwire/levelwire/storage/memory"
 )
 
-// openStore opens the storage that the configuration names. An external etcd
-// is waited for until ctx ends, with a line in the log now and then; what
-// waiting cannot mend fails at once.
+// openStore opens the configured storage. It waits for an external etcd until ctx
+// ends, with a log line now and then; an error that waiting cannot resolve is
+// returned at once.
 func (c *Config) openStore(ctx context.Context) (storage.Store, error) {
 	if c.OpenStore != nil {
 		return c.OpenStore(ctx)
@@ -32,9 +32,8 @@ func (c *Config) openStore(ctx context.Context) (storage.Store, error) {
 	}
 }
 
-// waitingReports is how often the log says that etcd is still being waited
-// for.
-const waitingReports = 5 * time.Second
+// waitingReportInterval is how often the wait for etcd is logged.
+const waitingReportInterval = 5 * time.Second
 
 func (c *Config) reportWaiting() func(etcd.Attempt) {
 	next := time.Duration(0)
@@ -42,7 +41,7 @@ func (c *Config) reportWaiting() func(etcd.Attempt) {
 		if a.Waited < next {
 			return
 		}
-		next = a.Waited + waitingReports
+		next = a.Waited + waitingReportInterval
 		c.Logger.Warn("waiting for etcd", "servers", c.EtcdServers, "waited", a.Waited.Round(time.Second), "attempt", a.Number, "error", a.Err)
 	}
 }

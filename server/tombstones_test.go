@@ -23,8 +23,8 @@ import (
 	"github.com/levelwire/levelwire/storage/etcd"
 )
 
-// deleted makes objects and then deletes them, and returns the version of each
-// deletion. Whoever comes back from before the first has seen all of them.
+// deleted creates objects and then deletes them, and returns the version of each
+// deletion. A client that resumes from before the first has had all objects.
 func deleted(ctx context.Context, t *testing.T, c *client.Client, count int) []int64 {
 	t.Helper()
 	stream := openWatch(ctx, t, configMaps(c))
@@ -64,9 +64,9 @@ func compactedBeyond(ctx context.Context, t *testing.T, store *etcd.Store, versi
 	}
 }
 
-// toldSince returns the names of the first deletions that a watch from a version
-// is told, or that it is expired.
-func toldSince(ctx context.Context, t *testing.T, c *client.Client, version int64, count int) string {
+// deletionsSince returns the names of the first deletions that a watch from a version
+// gets, or "expired".
+func deletionsSince(ctx context.Context, t *testing.T, c *client.Client, version int64, count int) string {
 	t.Helper()
 	w, err := configMaps(c).Watch(ctx, metav1.ListOptions{ResourceVersion: fmt.Sprint(version), AllowWatchBookmarks: true})
 	if apierrors.IsResourceExpired(err) {
@@ -90,7 +90,7 @@ func toldSince(ctx context.Context, t *testing.T, c *client.Client, version int6
 	return strings.Join(names, " ")
 }
 
-// metric returns one number of configmaps' cache.
+// metric returns one metric of the cache of configmaps.
 func (r *running) metric(ctx context.Context, t *testing.T, name string) int64 {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", r.Kubeconfig())
@@ -125,9 +125,9 @@ func (r *running) metric(ctx context.Context, t *testing.T, name string) int64 {
 	return int64(n)
 }
 
-// TestTombstonesAtTheirLimits: deletions are remembered across compaction and
-// restarts, by servers that did not see them, up to each of the limits and not
-// beyond. Several servers of one etcd may have different ones.
+// TestTombstonesAtTheirLimits: tombstones are kept across compactions and restarts,
+// by servers that were started after the deletions, up to each of the limits and not
+// beyond. Several servers of one etcd may have different limits.
 func TestTombstonesAtTheirLimits(t *testing.T) {
 	ctx := deadline(t)
 	store := startEtcd(t, "http://127.0.0.1:0")
@@ -146,7 +146,7 @@ func TestTombstonesAtTheirLimits(t *testing.T) {
 	first.stop(t)
 
 	all := start(t, config())
-	if got := toldSince(ctx, t, all.client(t), at[0]-1, 5); got != "gone-0 gone-1 gone-2 gone-3 gone-4" {
+	if got := deletionsSince(ctx, t, all.client(t), at[0]-1, 5); got != "gone-0 gone-1 gone-2 gone-3 gone-4" {
 		t.Fatalf("with the default limits: %s", got)
 	}
 	bytes := all.metric(ctx, t, "tombstone_bytes")
@@ -155,7 +155,7 @@ func TestTombstonesAtTheirLimits(t *testing.T) {
 	later := func(d time.Duration) func() time.Time { return func() time.Time { return time.Now().Add(d) } }
 	for name, test := range map[string]struct {
 		change func(*server.Config)
-		lost   int // the oldest, so many
+		lost   int // the so many of the oldest
 	}{
 		"as many as there are":   {func(c *server.Config) { c.TombstoneLimit = 5 }, 0},
 		"fewer":                  {func(c *server.Config) { c.TombstoneLimit = 3 }, 2},
@@ -171,8 +171,8 @@ func TestTombstonesAtTheirLimits(t *testing.T) {
 			s := start(t, config)
 			cl := s.client(t)
 			if test.lost > 0 {
-				// Who has seen the last one that is lost needs it not.
-				if got := toldSince(ctx, t, cl, at[test.lost-1]-1, 1); got != "expired" {
+				// A client that has had the last lost deletion does not need it.
+				if got := deletionsSince(ctx, t, cl, at[test.lost-1]-1, 1); got != "expired" {
 					t.Errorf("from before deletion %d: %s", test.lost-1, got)
 				}
 			}
@@ -187,8 +187,8 @@ func TestTombstonesAtTheirLimits(t *testing.T) {
 			for i := test.lost; i < len(at); i++ {
 				want = append(want, fmt.Sprint("gone-", i))
 			}
-			if got := toldSince(ctx, t, cl, since, len(want)); got != strings.Join(want, " ") {
-				t.Errorf("told %q, want %q", got, want)
+			if got := deletionsSince(ctx, t, cl, since, len(want)); got != strings.Join(want, " ") {
+				t.Errorf("got %q, want %q", got, want)
 			}
 			if got := s.metric(ctx, t, "tombstones"); got != int64(len(want)) {
 				t.Errorf("%d tombstones are counted, want %d", got, len(want))
@@ -197,9 +197,9 @@ func TestTombstonesAtTheirLimits(t *testing.T) {
 	}
 }
 
-// TestHistoryIsBoundedByBytes: what is neither old nor of too many revisions is
-// forgotten if it is too large, by a server that saw it written and by one that
-// finds it there.
+// TestHistoryIsBoundedByBytes: history that is neither old nor of too many revisions
+// is compacted if it is too large, by the server that has written it and by one that
+// finds it at its start.
 func TestHistoryIsBoundedByBytes(t *testing.T) {
 	store := startEtcd(t, "http://127.0.0.1:0")
 	config := server.Config{
@@ -232,7 +232,7 @@ func TestHistoryIsBoundedByBytes(t *testing.T) {
 	}
 	change(15)
 	if got := oldest(); got > 1 {
-		t.Fatalf("without a limit of bytes all before %d was forgotten", got)
+		t.Fatalf("without a limit of bytes the store was compacted to %d", got)
 	}
 	s.stop(t)
 

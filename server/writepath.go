@@ -18,18 +18,18 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// writePath is the verbs on objects, with those who have a say in them.
+// writePath is the registry of all resources with what takes part in its writes.
 type writePath struct {
 	set      *registry.Set
 	services *service.Allocator
 	tokens   *serviceaccount.Tokens
-	// contents are what a namespace has from its beginning, and keeper keeps
-	// it; none and nil if namespaces have nothing.
+	// contents make the objects of a new namespace, and keeper restores them; none
+	// and nil if service accounts are disabled.
 	contents []bootstrap.NamespaceContent
 	keeper   *serviceaccount.Keeper
 }
 
-// newWritePath makes the write path with the admission that is configured.
+// newWritePath makes the write path with the configured admission plugins.
 func (s *Server) newWritePath(store storage.Store, table *resource.Table, caches *caches) (*writePath, error) {
 	set, err := registry.NewSet(registry.Config{Store: store, Resources: table, Cache: caches.Of})
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *Server) newWritePath(store storage.Store, table *resource.Table, caches
 	return w, nil
 }
 
-// newAPI makes the server of HTTP, and tells it who knows whom.
+// newAPI makes the HTTP server with its authenticators and health checks.
 func (s *Server) newAPI(store storage.Store, table *resource.Table, caches *caches, writes *writePath) (*apiserver.Server, error) {
 	documents, err := s.tokenDocuments(writes.tokens)
 	if err != nil {
@@ -74,16 +74,16 @@ func (s *Server) newAPI(store storage.Store, table *resource.Table, caches *cach
 		Documents: documents, Version: s.config.Version, Logger: s.config.Logger, ShutdownTimeout: s.config.ShutdownTimeout,
 		Profiling: s.config.Profiling, HTTP2Server: s.config.HTTP2Server, CatchUpTimeout: s.config.CatchUpTimeout,
 		HealthChecks: []apiserver.HealthCheck{
-			{Name: "startup", Check: s.startedUp}, {Name: "leaving", Check: s.staying}, {Name: "storage", Check: reachable(store)},
+			{Name: "startup", Check: s.checkStarted}, {Name: "leaving", Check: s.checkLeaving}, {Name: "storage", Check: checkStorage(store)},
 		},
 	})
 }
 
 var errStarting = errors.New("the server is starting: namespaces, services or custom resources are not all there yet")
 
-// startedUp has /readyz fail until custom resources are served. That caches are
-// filled does not say it: a restarted server has those of built-in kinds first.
-func (s *Server) startedUp(context.Context) error {
+// checkStarted makes /readyz fail until custom resources are served. Filled caches
+// do not imply that: a restarted server fills those of built-in kinds first.
+func (s *Server) checkStarted(context.Context) error {
 	select {
 	case <-s.ready:
 		return nil
@@ -92,16 +92,17 @@ func (s *Server) startedUp(context.Context) error {
 	}
 }
 
-// reachable has /readyz fail while the store does not answer: the caches can
-// still be read, but another server may know more.
-func reachable(store storage.Reader) func(context.Context) error {
+// checkStorage makes /readyz fail while the store does not answer: the caches can
+// still be read, but another server may have newer ones.
+func checkStorage(store storage.Reader) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := store.Current(ctx)
 		return err
 	}
 }
 
-// tokenDocuments let others verify the tokens of service accounts.
+// tokenDocuments are the OpenID documents by which other servers verify the tokens
+// of service accounts.
 func (s *Server) tokenDocuments(tokens *serviceaccount.Tokens) (map[string]apiserver.Document, error) {
 	keys, err := tokens.Keys()
 	if err != nil {

@@ -10,37 +10,37 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// leave is what a server does first that is asked to end: /readyz fails, it
-// takes itself out of default/kubernetes, and goes on serving for as long as it
-// takes whoever sends clients to notice.
+// leave is the first step of a shutdown: /readyz fails, the server removes its
+// address from default/kubernetes, and goes on serving for Config.ShutdownDelay, so
+// that load balancers notice.
 func (s *Server) leave(ctx context.Context, set *registry.Set, store storage.Store, caches *caches) {
 	close(s.leaving)
 	select {
 	case <-s.ready:
 	default:
-		return // never announced, or not all of it
+		return // its address has not been added, or not completely
 	}
 	s.withdraw(context.WithoutCancel(ctx), set, store, caches)
 	timer := time.NewTimer(s.config.ShutdownDelay)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-ctx.Done(): // a part has failed
+	case <-ctx.Done(): // a part of the server has failed
 	}
 }
 
 // withdrawTimeout bounds what withdraw adds to the time of stopping.
 const withdrawTimeout = time.Second
 
-// withdraw tells whoever finds the server by default/kubernetes that it goes,
-// while they can still hear it. A store that fails does not hold up the end:
-// the address is taken over when a server starts there again.
+// withdraw removes the server's address from default/kubernetes, and waits until
+// open watches can have got that change. A store that fails does not delay the
+// shutdown: a server that starts at the same address again takes the entry over.
 func (s *Server) withdraw(ctx context.Context, set *registry.Set, store storage.Store, caches *caches) {
 	ctx, cancel := context.WithTimeout(ctx, withdrawTimeout)
 	defer cancel()
 	err := bootstrap.Withdraw(ctx, set, s.endpoint())
 	if err == nil {
-		err = caches.overtake(ctx, store) // so that the watches that end now have heard of it
+		err = caches.waitCurrent(ctx, store)
 	}
 	if err != nil {
 		s.config.Logger.Warn("the server could not be taken out of default/kubernetes", "error", err)
@@ -49,8 +49,8 @@ func (s *Server) withdraw(ctx context.Context, set *registry.Set, store storage.
 
 var errLeaving = errors.New("the server has been asked to end")
 
-// staying has /readyz fail as soon as the server is asked to end.
-func (s *Server) staying(context.Context) error {
+// checkLeaving makes /readyz fail as soon as the server shuts down.
+func (s *Server) checkLeaving(context.Context) error {
 	select {
 	case <-s.leaving:
 		return errLeaving

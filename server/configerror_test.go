@@ -13,8 +13,8 @@ import (
 	"github.com/levelwire/levelwire/server"
 )
 
-// TestImpossibleConfigurations: each is refused before anything is touched,
-// with one line that names the flag.
+// TestImpossibleConfigurations: each is refused before any file is written, with
+// one line that names the flag.
 func TestImpossibleConfigurations(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*server.Config)
@@ -70,8 +70,8 @@ func mustBeOneLine(t *testing.T, err error, names string) {
 	}
 }
 
-// TestUnusableSurroundings: what is wrong with the machine, not with the flags.
-func TestUnusableSurroundings(t *testing.T) {
+// TestUnusableMachine: errors of the machine, not of the flags.
+func TestUnusableMachine(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -130,8 +130,8 @@ func TestUnwritableDataDirectory(t *testing.T) {
 	mustBeOneLine(t, err, "--data-dir "+dir)
 }
 
-// TestDataDirectoryInUse: the second server on a directory gives up at once,
-// and the first one does not notice.
+// TestDataDirectoryInUse: the second server on a directory fails at once, and the
+// first one is not affected.
 func TestDataDirectoryInUse(t *testing.T) {
 	dir := t.TempDir()
 	first := start(t, server.Config{DataDir: dir})
@@ -148,9 +148,9 @@ func TestDataDirectoryInUse(t *testing.T) {
 	create(deadline(t), t, first.client(t), "still-served")
 }
 
-// TestEndBeforeReady: a server that is asked to end while it starts does so
-// without complaint.
-func TestEndBeforeReady(t *testing.T) {
+// TestShutdownBeforeReady: a server that is shut down while it starts returns
+// without an error.
+func TestShutdownBeforeReady(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, storage := range server.Storages {

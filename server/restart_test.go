@@ -13,9 +13,9 @@ import (
 	"github.com/levelwire/levelwire/server"
 )
 
-// TestListsGoOnAfterARestart reads the rest of a list, and the past as a whole,
-// from a server that was not there when the list began.
-func TestListsGoOnAfterARestart(t *testing.T) {
+// TestListsContinueAfterARestart reads the rest of a list, and all of it at its
+// version, from a server that was started after the list had begun.
+func TestListsContinueAfterARestart(t *testing.T) {
 	ctx, dir := deadline(t), t.TempDir()
 	first := start(t, server.Config{DataDir: dir})
 	c := first.client(t)
@@ -44,14 +44,14 @@ func TestListsGoOnAfterARestart(t *testing.T) {
 	if got := names(listed(ctx, t, c, metav1.ListOptions{Continue: next.Continue})); got != "object-4" {
 		t.Errorf("the last page is %q", got)
 	}
-	past := listed(ctx, t, c, metav1.ListOptions{ResourceVersion: page.ResourceVersion, ResourceVersionMatch: metav1.ResourceVersionMatchExact})
-	if got := names(past); got != "object-0 object-1 object-2 object-3 object-4" {
-		t.Errorf("the past is %q", got)
+	exact := listed(ctx, t, c, metav1.ListOptions{ResourceVersion: page.ResourceVersion, ResourceVersionMatch: metav1.ResourceVersionMatchExact})
+	if got := names(exact); got != "object-0 object-1 object-2 object-3 object-4" {
+		t.Errorf("the list at its version is %q", got)
 	}
 	second.stop(t)
 }
 
-// listed lists what the test has made.
+// listed lists the objects of the test.
 func listed(ctx context.Context, t *testing.T, c *client.Client, opts metav1.ListOptions) *client.List[*corev1.ConfigMap] {
 	t.Helper()
 	opts.LabelSelector = "part=of-the-list"

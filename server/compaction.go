@@ -8,21 +8,21 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// What is kept of the past, and for how long: docs/operators/history.md.
+// The defaults of how much history is kept, and for how long: docs/operators/history.md.
 const (
 	defaultInterval  = 5 * time.Minute
 	defaultRetention = 5 * time.Minute
-	// defaultRevisions is as many as the cache of one resource tells.
+	// defaultRevisions is as many as the log of one cache keeps events.
 	defaultRevisions = 32768
-	// leastBytes makes a number that was meant in larger units an error.
+	// leastBytes makes a number that was meant in a larger unit an error.
 	leastBytes = 1 << 20
 )
 
-// defaultBytes is how much history is kept. A cluster of etcd servers belongs to
-// somebody, who has thought of its room.
+// defaultBytes is how many bytes of history are kept. An etcd cluster has no
+// default: its operator decides how much room it has.
 var defaultBytes = map[Storage]int64{Embedded: 1 << 30, Memory: 256 << 20}
 
-// completeHistory does for history and tombstones what ensureDefaults does.
+// completeHistory is the part of ensureDefaults for history and tombstones.
 func (c *Config) completeHistory() error {
 	switch {
 	case c.CompactionRetention < 0:
@@ -48,7 +48,7 @@ func (c *Config) completeHistory() error {
 	return nil
 }
 
-// meter returns what counts the bytes of history, if there is a limit of them.
+// meter returns the counter of the bytes of history; nil if they have no limit.
 func (c *Config) meter() *storage.Meter {
 	if c.CompactionBytes <= 0 || c.CompactionInterval < 0 {
 		return nil
@@ -56,11 +56,11 @@ func (c *Config) meter() *storage.Meter {
 	return storage.NewMeter(resourcePrefix, c.CompactionBytes)
 }
 
-// resourcePrefix is what the keys of all objects begin with.
+// resourcePrefix is the prefix of the keys of all objects.
 const resourcePrefix = "/registry/"
 
-// compact forgets history, as soon as all resources are known whose deletions have
-// to be written down before.
+// compact compacts the store from time to time. It begins when the server is ready:
+// only then are all resources known whose deletions must be written before.
 func (s *Server) compact(ctx context.Context, store storage.Store, caches *caches, meter *storage.Meter) error {
 	select {
 	case <-s.ready:
@@ -76,5 +76,5 @@ func (s *Server) compact(ctx context.Context, store storage.Store, caches *cache
 			return caches.feed.BeforeCompaction(ctx, store, at)
 		}
 	}
-	return ignoreEnd(ctx, storage.CompactLoop(ctx, caches.feed.Compactable(store), opts))
+	return ignoreCanceled(ctx, storage.CompactLoop(ctx, caches.feed.Compactable(store), opts))
 }

@@ -20,10 +20,10 @@ import (
 	"github.com/levelwire/levelwire/server"
 )
 
-// TestReady: a server is ready within moments, has what every cluster has,
-// and says which version it is.
+// TestReady: a server is ready within moments, has the objects that every cluster
+// has, and reports its version.
 func TestReady(t *testing.T) {
-	log := newJournal()
+	log := newLogRecorder()
 	begin := time.Now()
 	s := start(t, server.Config{DataDir: t.TempDir(), Version: "v9.9.9-test", Logger: log.logger()})
 	if took := time.Since(begin); took > 10*time.Second {
@@ -42,7 +42,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// TestServiceCIDR: services get their addresses where the flag says.
+// TestServiceCIDR: services get their addresses from the range of the flag.
 func TestServiceCIDR(t *testing.T) {
 	s := start(t, server.Config{DataDir: t.TempDir(), Storage: server.Memory, ServiceCIDR: prefix("172.30.0.0/24")})
 	service, err := client.For[*corev1.Service](s.client(t)).Namespace("default").Get(deadline(t), "kubernetes", metav1.GetOptions{})
@@ -51,8 +51,8 @@ func TestServiceCIDR(t *testing.T) {
 	}
 }
 
-// TestRestart: a server on the data of another that has ended is the same
-// server: its objects, identity, certificates and kubeconfig.
+// TestRestart: a server on the data directory of one that has stopped has its
+// objects, identity, certificates and kubeconfig.
 func TestRestart(t *testing.T) {
 	ctx, dir := deadline(t), t.TempDir()
 	first := start(t, server.Config{DataDir: dir})
@@ -92,8 +92,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestMemoryForgets is what the name of that storage promises.
-func TestMemoryForgets(t *testing.T) {
+// TestMemoryIsNotDurable: objects in memory storage are lost with the server.
+func TestMemoryIsNotDurable(t *testing.T) {
 	ctx, dir := deadline(t), t.TempDir()
 	first := start(t, server.Config{DataDir: dir, Storage: server.Memory})
 	create(ctx, t, first.client(t), "forgotten")
@@ -105,9 +105,9 @@ func TestMemoryForgets(t *testing.T) {
 	}
 }
 
-// TestDrain: a server that is asked to end tells its watchers first that it
-// leaves default/kubernetes, ends their watches without an error, and is gone
-// well before the time that requests may take.
+// TestDrain: in a shutdown, watchers get the removal of the server's address from
+// default/kubernetes first, their watches end without an error, and the server
+// stops well before the time that requests may take.
 func TestDrain(t *testing.T) {
 	ctx := deadline(t)
 	for name, options := range map[string]client.Options{"HTTP/2": {}, "HTTP/1.1": {ForceHTTP1: true}} {
@@ -164,8 +164,8 @@ func openWatch[T client.Object](ctx context.Context, t *testing.T, resource clie
 	return w
 }
 
-// TestHosts: the serving certificate is valid for the names that were asked
-// for, and the one that is on disk is made anew when they change.
+// TestHosts: the serving certificate is valid for the configured names, and the one
+// on disk is replaced when they change.
 func TestHosts(t *testing.T) {
 	dir := t.TempDir()
 	start(t, server.Config{DataDir: dir, Storage: server.Memory}).stop(t)

@@ -20,9 +20,9 @@ import (
 	"github.com/levelwire/levelwire/storage/memory"
 )
 
-// TestShutdownDelay: a server that has been asked to end says so at /readyz and
-// in default/kubernetes, and otherwise goes on as before. It does not wait for
-// the end of the delay when it cannot go on.
+// TestShutdownDelay: during the delay /readyz fails and the server's address is not
+// in default/kubernetes, and requests are served as before. The server does not
+// wait for the rest of the delay when one of its parts fails.
 func TestShutdownDelay(t *testing.T) {
 	ctx := deadline(t)
 	store, err := memory.Open(memory.Options{})
@@ -68,7 +68,7 @@ func TestShutdownDelay(t *testing.T) {
 	}
 }
 
-// readiness returns what /readyz says, to anybody.
+// readiness returns the answer of /readyz to an anonymous request.
 func readiness(ctx context.Context, t *testing.T, s *running) (code int, report string) {
 	t.Helper()
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // Nothing is trusted here.
