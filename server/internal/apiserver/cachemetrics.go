@@ -7,9 +7,9 @@ import (
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 )
 
-// cacheCollector reads the counters of the watch caches when somebody asks
-// for metrics, so that counting costs the caches nothing more. The caches come
-// and go with the table of resources.
+// cacheCollector reads the counters of the watch caches when metrics are requested,
+// so that the caches do nothing for them in between. Caches are added and removed
+// with the table of resources.
 type cacheCollector struct {
 	resources Resources
 	cache     func(*resource.Resource) *watchcache.Cache
@@ -37,23 +37,23 @@ var cacheMetrics = []cacheMetric{
 		func(s watchcache.Stats) float64 { return float64(s.BlockBytes) }),
 	describeCache("history_events", "Events from which watches can be resumed.", prometheus.GaugeValue,
 		func(s watchcache.Stats) float64 { return float64(s.HistoryLen) }),
-	describeCache("history_bytes", "Bytes that those events hold, an estimate.", prometheus.GaugeValue,
+	describeCache("history_bytes", "Bytes that those events take, an estimate.", prometheus.GaugeValue,
 		func(s watchcache.Stats) float64 { return float64(s.HistoryBytes) }),
 	describeCache("events_total", "Events applied.", prometheus.CounterValue,
 		func(s watchcache.Stats) float64 { return float64(s.Events) }),
 	describeCache("wakes_total", "Watchers woken by events.", prometheus.CounterValue,
 		func(s watchcache.Stats) float64 { return float64(s.Wakes) }),
-	describeCache("tombstones", "Deletions that are remembered after their events have gone.", prometheus.GaugeValue,
+	describeCache("tombstones", "Deletions that are kept after their events have been evicted.", prometheus.GaugeValue,
 		func(s watchcache.Stats) float64 { return float64(s.Tombstones) }),
 	describeCache("tombstone_bytes", "Bytes of the objects kept with them, an estimate.", prometheus.GaugeValue,
 		func(s watchcache.Stats) float64 { return float64(s.TombstoneBytes) }),
-	describeCache("store_reads_total", "Lists, or parts of one, at a version that only the store may still tell.", prometheus.CounterValue,
-		func(s watchcache.Stats) float64 { return float64(s.Forgotten) }),
-	describeCache("repaired_total", "Differences to the store that were found and mended.", prometheus.CounterValue,
+	describeCache("store_reads_total", "Lists, or parts of one, at a version that only the store may still have.", prometheus.CounterValue,
+		func(s watchcache.Stats) float64 { return float64(s.BeforeLog) }),
+	describeCache("repaired_total", "Discrepancies to the store that were found and repaired.", prometheus.CounterValue,
 		func(s watchcache.Stats) float64 { return float64(s.Repaired) }),
 }
 
-// kindMetric is a counter of each cache that tells several kinds apart.
+// kindMetric is a counter of each cache with a label.
 type kindMetric struct {
 	desc   *prometheus.Desc
 	values func(watchcache.Stats) map[string]int64
@@ -64,17 +64,17 @@ func describeKinds(name, help, label string, values func(watchcache.Stats) map[s
 }
 
 var kindMetrics = []kindMetric{
-	describeKinds("resumes_total", "Watches by what they were told first: exact, the events since their version; coalesced, what has changed since, because the events "+
-		"had gone; continued, the same because they were slower than the events; or initial, the state, as they asked.", "history",
+	describeKinds("resumes_total", "Watches by what they got first: exact, the events since their version; coalesced, the latest change of each object, because the events "+
+		"were evicted; continued, the same because the watch was slower than the events; or initial, the objects, as requested.", "history",
 		func(s watchcache.Stats) map[string]int64 {
 			by := s.Resumes
 			return map[string]int64{"exact": by.Exact, "coalesced": by.Coalesced, "continued": by.Continued, "initial": by.Initial}
 		}),
 	describeKinds("expired_total", "Watches and lists refused with 410 because their history was gone: old, a watch from too old a version; slow, one that was too slow; "+
-		"reset, one whose cache had to begin anew; exact, a list at a version; or continue, the rest of a list.", "reason",
+		"reset, one whose cache dropped its log; exact, a list at a version; or continue, a continued list.", "reason",
 		func(s watchcache.Stats) map[string]int64 {
 			by := s.ExpiredBy
-			return map[string]int64{"old": by.Old, "slow": by.Slow, "reset": by.Reset, "exact": by.Exact, "continue": by.Rest}
+			return map[string]int64{"old": by.Old, "slow": by.Slow, "reset": by.Reset, "exact": by.Exact, "continue": by.Continue}
 		}),
 }
 

@@ -18,7 +18,7 @@ var (
 	secondForm = NewForm("second test block")
 )
 
-// keysOf is a block whose content says what it was made of.
+// keysOf makes a block that lists the keys of its run.
 func keysOf(run Run) (Block, error) {
 	var keys []string
 	for i := range run.Len() {
@@ -55,9 +55,9 @@ func objectsOf(s Snapshot, from string) string {
 	return strings.Join(keys, " ")
 }
 
-// TestBlocksAreWhatTheirObjectsAre changes a cache at random while snapshots
-// of all ages are read through blocks.
-func TestBlocksAreWhatTheirObjectsAre(t *testing.T) {
+// TestBlocksMatchTheirObjects changes a cache at random while snapshots of all
+// ages are read through blocks.
+func TestBlocksMatchTheirObjects(t *testing.T) {
 	for _, budget := range []int64{0, -1, 10_000} {
 		c := filled(t, Options{BlockBytes: budget}, numbered(800)...)
 		random := rand.New(rand.NewPCG(8, 9))
@@ -77,14 +77,14 @@ func TestBlocksAreWhatTheirObjectsAre(t *testing.T) {
 			c.Apply(changes)
 			now := c.Current()
 			old = append(old, now)
-			past, err := c.Exact(t.Context(), max(rev(10), now.Revision()-rev(random.IntN(40))))
+			earlier, err := c.Exact(t.Context(), max(rev(10), now.Revision()-rev(random.IntN(40))))
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, s := range []Snapshot{now, past, old[random.IntN(len(old))]} {
+			for _, s := range []Snapshot{now, earlier, old[random.IntN(len(old))]} {
 				from := []string{"", fmt.Sprintf("default/pod-%05d", random.IntN(1200))}[random.IntN(2)]
 				if got, want := blocksOf(t, s, from), objectsOf(s, from); got != want {
-					t.Fatalf("budget %d, revision %d from %q: the blocks say\n%s\nand the objects\n%s", budget, s.Revision(), from, got, want)
+					t.Fatalf("budget %d, revision %d from %q: the blocks are\n%s\nand the objects\n%s", budget, s.Revision(), from, got, want)
 				}
 			}
 			stats := c.Stats()
@@ -104,7 +104,7 @@ func TestBlocksAreWhatTheirObjectsAre(t *testing.T) {
 				t.Fatalf("a block of leaf %d is kept, which is in no newest state", leaf)
 			}
 		}
-		if _, err := c.Fill(nil, 1); err != nil { // back in time: everything is given up
+		if _, err := c.Fill(nil, 1); err != nil { // back in time: the cache drops its log and its blocks
 			t.Fatal(err)
 		}
 		if n := len(c.blocks.Leaves()); n != 0 || c.Stats().BlockBytes != 0 {
@@ -157,7 +157,7 @@ func TestABlockIsMadeOnce(t *testing.T) {
 		t.Error("a block that was made is not at hand")
 	}
 	if _, ok := run.Kept(blockForm, 1); ok {
-		t.Error("a block is at hand in a generation that nobody made it in")
+		t.Error("a block is kept in a generation in which it was not made")
 	}
 	if _, ok := run.Head(3).Kept(blockForm, 0); ok {
 		t.Error("a part of a run has the block of the whole")
@@ -187,7 +187,7 @@ func TestBlocksHaveGenerations(t *testing.T) {
 		made       int
 	}{
 		{blockForm, 2, 1}, {secondForm, 1, 2}, {blockForm, 2, 2},
-		{blockForm, 1, 3}, {blockForm, 1, 4}, // of the past: for those who still ask, unshared
+		{blockForm, 1, 3}, {blockForm, 1, 4}, // an older generation: not shared
 		{blockForm, 3, 5}, {blockForm, 3, 5}, {blockForm, 2, 6}, {secondForm, 1, 6},
 	} {
 		if got := get(step.form, step.generation); got != fmt.Sprint(step.generation) || made != step.made {
@@ -196,7 +196,7 @@ func TestBlocksHaveGenerations(t *testing.T) {
 	}
 }
 
-func TestBlocksGiveWay(t *testing.T) {
+func TestLeastRecentlyUsedBlocksAreEvicted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := filled(t, Options{BlockBytes: 10_000}, numbered(400)...)
 		made := 0
@@ -225,7 +225,7 @@ func TestBlocksGiveWay(t *testing.T) {
 			t.Errorf("another form made %d blocks of %d", other, all)
 		}
 		if again := sweep(blockForm); again != all-kept {
-			t.Errorf("a form that was not used pushed out what was: %d blocks made, want %d", again, all-kept)
+			t.Errorf("a form that was not used evicted used ones: %d blocks made, want %d", again, all-kept)
 		}
 		time.Sleep(time.Minute)
 		sweep(secondForm)

@@ -20,15 +20,15 @@ func TestSelectorTransitions(t *testing.T) {
 	c := filled(t, Options{})
 	w := watching(t, c, WatchOptions{After: 10, Selection: selecting(t, "", "", "app=web", "")})
 	c.Apply([]Change{
-		put(t, c, with(db), 11),  // never seen
+		put(t, c, with(db), 11),  // not selected
 		put(t, c, with(web), 12), // enters
 		put(t, c, with(web), 13), // changes
 		put(t, c, with(db), 14),  // leaves
-		put(t, c, with(db), 15),  // changes unseen
+		put(t, c, with(db), 15),  // changes while not selected
 		put(t, c, with(web), 16), // enters again
 		gone("one/x", 17),
 		put(t, c, with(db), 18),
-		gone("one/x", 19), // deleted unseen
+		gone("one/x", 19), // deleted while not selected
 	})
 	events := drain(t, w)
 	expect(t, events, "ADDED one/x@12", "MODIFIED one/x@13", "DELETED one/x@14", "ADDED one/x@16", "DELETED one/x@17")
@@ -41,13 +41,13 @@ func TestSelectorTransitions(t *testing.T) {
 	}
 }
 
-func TestDepartedStateIsSharedByWatchers(t *testing.T) {
+func TestLastStateIsSharedByWatchers(t *testing.T) {
 	c := filled(t, Options{}, podA)
 	first := watching(t, c, WatchOptions{After: 10})
 	second := watching(t, c, WatchOptions{After: 10, Selection: selecting(t, "one", "", "", "")})
 	c.Apply([]Change{gone(podA.Key(), 11)})
 	if a, b := drain(t, first), drain(t, second); a[0].Object != b[0].Object {
-		t.Error("two watchers were given two copies of one deleted object")
+		t.Error("two watchers got two copies of one deleted object")
 	}
 }
 
@@ -78,7 +78,7 @@ func TestWatchContinuesASnapshotExactly(t *testing.T) {
 	expect(t, drain(t, narrow), "ADDED one/a@1", "ADDED one/b@11", "MODIFIED one/a@12", "DELETED one/b@13")
 }
 
-func TestWatchFromTheFutureIsSilentUntilThen(t *testing.T) {
+func TestWatchFromTheFutureDeliversNothingUntilThen(t *testing.T) {
 	c := filled(t, Options{}, podA)
 	w := watching(t, c, WatchOptions{After: 12})
 	c.Apply([]Change{put(t, c, podA, 11), put(t, c, podA, 12)})
@@ -90,7 +90,7 @@ func TestWatchFromTheFutureIsSilentUntilThen(t *testing.T) {
 	expect(t, drain(t, w), "MODIFIED one/a@13")
 }
 
-func TestWatchFromForgottenHistoryExpires(t *testing.T) {
+func TestWatchFromEvictedHistoryExpires(t *testing.T) {
 	c := filled(t, Options{HistoryEvents: 3, ExactHistory: true}, podA)
 	if _, err := c.Watch(WatchOptions{After: 9}); !isExpired(err, 9, 10) {
 		t.Errorf("before the fill: %v", err)
@@ -100,7 +100,7 @@ func TestWatchFromForgottenHistoryExpires(t *testing.T) {
 	for revision := range 5 {
 		c.Apply([]Change{put(t, c, podA, 11+rev(revision))})
 	}
-	// 11 and 12 are gone: whoever knows the state at 12 can go on.
+	// 11 and 12 are evicted: a client at 12 can resume.
 	if _, err := c.Watch(WatchOptions{After: 11}); !isExpired(err, 11, 12) {
 		t.Errorf("evicted: %v", err)
 	}
@@ -108,7 +108,7 @@ func TestWatchFromForgottenHistoryExpires(t *testing.T) {
 	if n, err := slow.Read(make([]Event, 10)); n != 0 || !isExpired(err, 10, 12) {
 		t.Errorf("slow watcher: %d, %v", n, err)
 	}
-	expect(t, drain(t, idle)) // has missed nothing that it wants
+	expect(t, drain(t, idle)) // has missed no event of its selection
 	if got := c.Stats(); got.HistoryLen != 3 || got.Evicted != 2 || got.Expired != 3 {
 		t.Errorf("stats %+v", got)
 	}
@@ -127,8 +127,8 @@ func TestHistoryIsBoundedByBytes(t *testing.T) {
 	}
 }
 
-// TestReadingAllocatesNothing: what happens for every delivery to every watcher
-// must not feed the garbage collector.
+// TestReadingAllocatesNothing: the work for every event and watcher must not burden
+// the garbage collector.
 func TestReadingAllocatesNothing(t *testing.T) {
 	const runs = 100
 	c := filled(t, Options{}, podA)
@@ -148,9 +148,9 @@ func TestReadingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestBookmarkNeverRunsAhead: what is reached grows with the feed's progress,
+// TestReachedIsNeverAhead: what is reached grows with the feed's progress,
 // but not past an event that has not been read.
-func TestBookmarkNeverRunsAhead(t *testing.T) {
+func TestReachedIsNeverAhead(t *testing.T) {
 	c := filled(t, Options{}, podA)
 	w := watching(t, c, WatchOptions{After: 10, Selection: selecting(t, "one", "", "", "status.phase=Pending")})
 	steps := []struct {
@@ -348,9 +348,9 @@ func TestDecodeOption(t *testing.T) {
 	}
 }
 
-// TestWatchersComeAndGoDuringWrites is for the race detector, and for what must be
+// TestWatchersOpenAndCloseDuringWrites is for the race detector, and for what must be
 // left when all are gone: nothing.
-func TestWatchersComeAndGoDuringWrites(t *testing.T) {
+func TestWatchersOpenAndCloseDuringWrites(t *testing.T) {
 	c := filled(t, Options{HistoryEvents: 50, ExactHistory: true})
 	var group sync.WaitGroup
 	stop := make(chan struct{})

@@ -89,9 +89,9 @@ func TestAwakeWatchersAreNotWoken(t *testing.T) {
 	}
 }
 
-// TestBucketYoungerThanHistory: a watcher that starts in the past reads it from
-// the cache's own log and goes on in its bucket's, without gap or duplicate.
-func TestBucketYoungerThanHistory(t *testing.T) {
+// TestBucketYoungerThanTheLog: a watcher that starts before its bucket was made
+// reads the cache's log first and then its bucket's, without gap or duplicate.
+func TestBucketYoungerThanTheLog(t *testing.T) {
 	c := filled(t, Options{HistoryEvents: 20, ExactHistory: true})
 	next := 11
 	apply := func(n int) {
@@ -117,7 +117,7 @@ func TestBucketYoungerThanHistory(t *testing.T) {
 		t.Errorf("the bucket holds %d events of a history of 20", got)
 	}
 	if _, err := w.Read(make([]Event, 1)); !errors.Is(err, ErrExpired) {
-		t.Errorf("a watcher whose events are gone: %v", err)
+		t.Errorf("a watcher whose events are evicted: %v", err)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 var testForm = NewForm("test")
 
 // TestFormIsEncodedOncePerEvent: whatever the number of watchers, and whether
-// the event shows a new or a departed object.
+// the event carries a new or a last state.
 func TestFormIsEncodedOncePerEvent(t *testing.T) {
 	const watchers, changes = 200, 20
 	c := filled(t, Options{}, podA)
@@ -101,9 +101,9 @@ func TestFormMemoryIsCounted(t *testing.T) {
 	}
 }
 
-// TestFormsGoWithTheEvent: an object that is not written again keeps no forms
-// that were made for its event, once that has left the history.
-func TestFormsGoWithTheEvent(t *testing.T) {
+// TestFormsAreDroppedWithTheEvent: an object that is not written again keeps no
+// forms that were made for its event, once that has been evicted.
+func TestFormsAreDroppedWithTheEvent(t *testing.T) {
 	id := NewForm("of the event")
 	c := filled(t, Options{HistoryEvents: 2, ExactHistory: true})
 	c.Apply([]Change{put(t, c, podA, 11)})

@@ -9,9 +9,9 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// TestInitialStateOfAPastThatHasGone: between the snapshot and the watch the log
+// TestInitialStateFromBeforeTheLog: between the snapshot and the watch the log
 // has moved on.
-func TestInitialStateOfAPastThatHasGone(t *testing.T) {
+func TestInitialStateFromBeforeTheLog(t *testing.T) {
 	for name, take := range map[string]bool{"read": false, "taken": true} {
 		t.Run(name, func(t *testing.T) {
 			c := filled(t, Options{HistoryEvents: 2}, podA, podB)
@@ -46,9 +46,9 @@ func TestInitialStateOfAPastThatHasGone(t *testing.T) {
 	}
 }
 
-// TestCompacted: whoever serves many watchers is told which of them to leave to
-// others.
-func TestCompacted(t *testing.T) {
+// TestInCoalescedHistory: a goroutine that serves many watchers must know which of
+// them need long reads.
+func TestInCoalescedHistory(t *testing.T) {
 	c := filled(t, Options{HistoryEvents: 2}, podA)
 	w := watching(t, c, WatchOptions{After: 10})
 	behind := func(want bool, when string) {
@@ -59,23 +59,23 @@ func TestCompacted(t *testing.T) {
 	}
 	behind(false, "at the end of the log")
 	c.Apply([]Change{put(t, c, podA, 11)})
-	behind(false, "with the next event at hand")
+	behind(false, "with the next event in the log")
 	for revision := rev(12); revision < 15; revision++ {
 		c.Apply([]Change{put(t, c, podA, revision)})
 	}
 	c.Apply([]Change{put(t, c, podB, 15)})
-	behind(true, "with the next event gone")
+	behind(true, "with the next event evicted")
 	var one [1]Event
 	if n, err := w.Read(one[:]); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
 	behind(true, "in the middle of coalesced history")
 	expect(t, drain(t, w), fmt.Sprintf("ADDED %s@15", podB.Key()))
-	behind(false, "when all has been told")
+	behind(false, "when all has been read")
 }
 
-// TestASummaryIsOfWhatWasMissed, and goes as far back as somebody has needed.
-func TestASummaryIsOfWhatWasMissed(t *testing.T) {
+// TestSummariesReachBackAsFarAsNeeded by the watches so far, and no further.
+func TestSummariesReachBackAsFarAsNeeded(t *testing.T) {
 	c := filled(t, Options{HistoryEvents: 1}, podA, podB)
 	c.Apply([]Change{put(t, c, podA, 11)})
 	c.Apply([]Change{gone(podA.Key(), 12)})
@@ -94,8 +94,9 @@ func TestASummaryIsOfWhatWasMissed(t *testing.T) {
 	resume(12, 11, modified, added)
 }
 
-// TestSummariesAreNotKept beyond their use: one keeps a whole state alive.
-func TestSummariesAreNotKept(t *testing.T) {
+// TestSummariesAreDropped when the log has grown beyond them: each keeps a whole
+// state in memory.
+func TestSummariesAreDropped(t *testing.T) {
 	c := filled(t, Options{HistoryEvents: 40}, podA, podB)
 	revision := rev(11)
 	write := func(count int) {
@@ -111,7 +112,7 @@ func TestSummariesAreNotKept(t *testing.T) {
 	}
 	write(11)
 	if c.summary != nil {
-		t.Error("a summary is kept that nobody will be told")
+		t.Error("a summary is kept that no watch will read")
 	}
 	expect(t, drain(t, w)[:1], fmt.Sprintf("MODIFIED %s@70", podA.Key()))
 }

@@ -46,8 +46,8 @@ func touchPods(b *testing.B, c *Cache, random *rand.Rand, n int) {
 	}
 }
 
-// BenchmarkCoalescedResume is the first of those who come back from before the
-// log, and one who follows, while more or fewer of 200,000 objects have changed.
+// BenchmarkCoalescedResume is the first watch from before the log, and a later one,
+// while more or fewer of 200,000 objects have changed.
 func BenchmarkCoalescedResume(b *testing.B) {
 	for _, changed := range []int{manyPods / 10_000, manyPods / 100, manyPods} {
 		c, after := manyCached(b, Options{HistoryEvents: 16})
@@ -59,14 +59,14 @@ func BenchmarkCoalescedResume(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer w.Close()
-			for told := 0; ; {
+			for delivered := 0; ; {
 				n, err := w.Read(buf)
 				if err != nil {
 					b.Fatal(err)
 				}
-				if told += n; n == 0 {
-					if told < changed {
-						b.Fatalf("%d events, want %d", told, changed)
+				if delivered += n; n == 0 {
+					if delivered < changed {
+						b.Fatalf("%d events, want %d", delivered, changed)
 					}
 					return
 				}

@@ -8,7 +8,7 @@ type counters struct {
 	resumedExact, resumedCoalesced, continued atomic.Int64
 	begunInitial, beforeLog                   atomic.Int64
 	expiredOld, expiredSlow, expiredReset     atomic.Int64
-	refusedExact, refusedRest                 atomic.Int64
+	refusedExact, refusedContinue             atomic.Int64
 	watchers, objectBytes, historyBytes       atomic.Int64
 }
 
@@ -28,7 +28,7 @@ type Stats struct {
 	Resumes        Resumes
 	Tombstones     int   // deletions that are kept although the log has evicted them
 	TombstoneBytes int64 // that they take, an estimate
-	Forgotten      int64 // exact reads from before the log, which only the store may answer
+	BeforeLog      int64 // exact reads from before the log, which only the store may answer
 	Expired        int64 // watchers and reads refused because their history was gone
 	ExpiredBy      Expiries
 	Resets         int64 // how often the whole log was dropped
@@ -46,18 +46,18 @@ type Resumes struct {
 // Expiries counts watchers and reads that were refused because their history was
 // gone, by reason.
 type Expiries struct {
-	Old   int64 // watchers that were to start before all history
-	Slow  int64 // watchers that were slower than the log
-	Reset int64 // watchers whose cache has dropped its log
-	Exact int64 // reads at a revision that the store has compacted; see Refused
-	Rest  int64 // the same for the rest of a list
+	Old      int64 // watchers that were to start before all history
+	Slow     int64 // watchers that were slower than the log
+	Reset    int64 // watchers whose cache has dropped its log
+	Exact    int64 // reads at a revision that the store has compacted; see Refused
+	Continue int64 // the same for a continued list
 }
 
 // Refused counts a read at a revision that neither the cache nor the store has any
-// more: of the rest of a list, or of a whole list.
-func (c *Cache) Refused(rest bool) {
-	if rest {
-		c.counters.refusedRest.Add(1)
+// more: of a continued list, or of a whole one.
+func (c *Cache) Refused(continued bool) {
+	if continued {
+		c.counters.refusedContinue.Add(1)
 	} else {
 		c.counters.refusedExact.Add(1)
 	}
@@ -72,7 +72,7 @@ func (c *Cache) Stats() Stats {
 	c.mu.Unlock()
 	n, blockBytes := &c.counters, c.blocks.Bytes()
 	expired := Expiries{
-		Old: n.expiredOld.Load(), Slow: n.expiredSlow.Load(), Reset: n.expiredReset.Load(), Exact: n.refusedExact.Load(), Rest: n.refusedRest.Load(),
+		Old: n.expiredOld.Load(), Slow: n.expiredSlow.Load(), Reset: n.expiredReset.Load(), Exact: n.refusedExact.Load(), Continue: n.refusedContinue.Load(),
 	}
 	return Stats{
 		Objects:        c.state.Load().tree.Len(),
@@ -89,8 +89,8 @@ func (c *Cache) Stats() Stats {
 		Resumes:        Resumes{Initial: n.begunInitial.Load(), Exact: n.resumedExact.Load(), Coalesced: n.resumedCoalesced.Load(), Continued: n.continued.Load()},
 		Tombstones:     tombstones,
 		TombstoneBytes: tombstoneBytes,
-		Forgotten:      n.beforeLog.Load(),
-		Expired:        expired.Old + expired.Slow + expired.Reset + expired.Exact + expired.Rest,
+		BeforeLog:      n.beforeLog.Load(),
+		Expired:        expired.Old + expired.Slow + expired.Reset + expired.Exact + expired.Continue,
 		ExpiredBy:      expired,
 		Resets:         n.resets.Load(),
 		Repaired:       n.repaired.Load(),

@@ -7,7 +7,7 @@ import (
 )
 
 // TestLogReadersWithoutLocks lets readers run after a writer that appends and
-// evicts. Each must find an entry at its position, or that it is gone, never
+// evicts. Each must find an entry at its position, or that it is evicted, never
 // another one.
 func TestLogReadersWithoutLocks(t *testing.T) {
 	const total, kept = 50_000, 300
@@ -66,7 +66,7 @@ func TestEmptyLog(t *testing.T) {
 }
 
 // TestLogPrepend puts entries in front of logs of all lengths, with and without
-// evicted ones, and goes on as if they had always been there.
+// evicted ones, and goes on as if they had always been in it.
 func TestLogPrepend(t *testing.T) {
 	for appended := range 40 {
 		for evicted := range appended + 1 {

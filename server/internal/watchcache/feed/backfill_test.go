@@ -45,12 +45,12 @@ func TestResumeAfterAStart(t *testing.T) {
 				for after := oldest; after <= now; after++ {
 					c := resumed(t, r.pods, random, after)
 					for _, e := range drain(t, c.watcher) {
-						c.events = append(c.events, seen(e))
+						c.events = append(c.events, describe(e))
 					}
 					c.verify(t, h)
 					c.watcher.Close()
 					s, err := r.pods.Exact(t.Context(), after)
-					if want := h.stateAt(wish{}.parsed(), after); err != nil || fmt.Sprint(revisions(s)) != fmt.Sprint(want) {
+					if want := h.stateAt(query{}.parsed(), after); err != nil || fmt.Sprint(revisions(s)) != fmt.Sprint(want) {
 						t.Errorf("exact read at %d: %v, %v, want %v", after, err, revisions(s), want)
 					}
 				}
@@ -67,8 +67,8 @@ func TestResumeAfterAStart(t *testing.T) {
 // resumed is a client that resumes after a revision.
 func resumed(t *testing.T, cache *watchcache.Cache, random *rand.Rand, after storage.Revision) *client {
 	t.Helper()
-	c := &client{wish: randomWish(random), after: after}
-	w, err := cache.Watch(watchcache.WatchOptions{Selection: c.wish.selection(t), After: after})
+	c := &client{query: randomQuery(random), after: after}
+	w, err := cache.Watch(watchcache.WatchOptions{Selection: c.query.selection(t), After: after})
 	if err != nil {
 		t.Fatalf("resume after %d: %v", after, err)
 	}

@@ -13,19 +13,18 @@ import (
 // local is a client's copy of what it watches: it applies events, as every
 // client does, whatever their order and whether or not it has the object.
 type local struct {
-	wish    wish
+	query   query
 	holds   map[string]storage.Revision
 	version storage.Revision
 }
 
-// watch reads some of what a cache has to tell since the client's version, is
-// cut off, and remembers how far it has come. most is how many events it reads at
-// most.
+// watch reads some of a cache's events since the client's version, and notes the
+// version it has reached. most is how many events it reads at most.
 func (l *local) watch(t *testing.T, c *watchcache.Cache, random *rand.Rand, most int) {
 	t.Helper()
-	w, err := c.Watch(watchcache.WatchOptions{After: l.version, Selection: l.wish.selection(t)})
+	w, err := c.Watch(watchcache.WatchOptions{After: l.version, Selection: l.query.selection(t)})
 	if err != nil {
-		t.Fatalf("%v after %d: %v", l.wish, l.version, err)
+		t.Fatalf("%v after %d: %v", l.query, l.version, err)
 	}
 	defer w.Close()
 	began, last := l.version, l.version
@@ -33,11 +32,11 @@ func (l *local) watch(t *testing.T, c *watchcache.Cache, random *rand.Rand, most
 	for most > 0 {
 		n, err := w.Read(buf[:min(len(buf), most)])
 		if err != nil {
-			t.Fatalf("%v after %d: %v", l.wish, began, err)
+			t.Fatalf("%v after %d: %v", l.query, began, err)
 		}
 		for _, e := range buf[:n] {
 			if e.Revision < last || e.Type != watchcache.Deleted && e.Revision <= began || e.Object.Revision != e.Revision {
-				t.Errorf("%v after %d: %s %s@%d, which says that it is @%d, follows %d", l.wish, began, e.Type, e.Object.Key, e.Revision, e.Object.Revision, last)
+				t.Errorf("%v after %d: %s %s@%d, which says that it is @%d, follows %d", l.query, began, e.Type, e.Object.Key, e.Revision, e.Object.Revision, last)
 			}
 			last = e.Revision
 			if e.Type == watchcache.Deleted {
@@ -48,9 +47,9 @@ func (l *local) watch(t *testing.T, c *watchcache.Cache, random *rand.Rand, most
 		}
 		l.version = last
 		if random.IntN(3) == 0 {
-			l.version = w.Reached() // as a bookmark would say it
+			l.version = w.Reached() // as of a bookmark
 			if l.version < last {
-				t.Errorf("%v after %d: %d is reached after an event at %d", l.wish, began, l.version, last)
+				t.Errorf("%v after %d: %d is reached after an event at %d", l.query, began, l.version, last)
 			}
 			last = l.version
 		}
@@ -62,19 +61,20 @@ func (l *local) watch(t *testing.T, c *watchcache.Cache, random *rand.Rand, most
 	}
 }
 
-// TestCoalescedHistoryModel lets clients come back at random to several caches of
-// one store, which remember differently much, were started at different times,
-// and go on being written: to be told a part of what they have missed, to be cut
-// off, and to come back elsewhere. In the end each must hold what there is.
+// TestCoalescedHistoryModel lets clients resume at random on several caches of one
+// store, which keep different amounts of history and were started at different
+// times, while objects are written. Each watch reads a part of what the client has
+// missed; the next one may be on another cache. In the end each client must hold
+// the newest state.
 func TestCoalescedHistoryModel(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { runCompacted(t, seed) })
+			synctest.Test(t, func(t *testing.T) { runCoalesced(t, seed) })
 		})
 	}
 }
 
-func runCompacted(t *testing.T, seed uint64) {
+func runCoalesced(t *testing.T, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 5))
 	store := openStore(t)
 	h := &truth{states: map[string]pod{}}
@@ -111,25 +111,25 @@ func runCompacted(t *testing.T, seed uint64) {
 			l.watch(t, caches[random.IntN(len(caches))], random, random.IntN(5))
 		}
 		l.watch(t, caches[random.IntN(len(caches))], random, 1<<30)
-		if want := h.stateAt(l.wish, end); fmt.Sprint(l.holds) != fmt.Sprint(want) {
-			t.Errorf("%v holds %v at %d, want %v", l.wish, l.holds, l.version, want)
+		if want := h.stateAt(l.query, end); fmt.Sprint(l.holds) != fmt.Sprint(want) {
+			t.Errorf("%v holds %v at %d, want %v", l.query, l.holds, l.version, want)
 		}
 		if l.version < end {
-			t.Errorf("%v is at %d in the end, want %d", l.wish, l.version, end)
+			t.Errorf("%v is at %d in the end, want %d", l.query, l.version, end)
 		}
 	}
-	told := int64(0)
+	resumed := int64(0)
 	for _, c := range caches {
-		told += c.Stats().Resumes.Coalesced
+		resumed += c.Stats().Resumes.Coalesced
 	}
-	if told < 10 {
-		t.Errorf("coalesced history was told %d times: too seldom to mean anything", told)
+	if resumed < 10 {
+		t.Errorf("%d watches got coalesced history: too few to mean anything", resumed)
 	}
 }
 
 // newLocal is a client that has listed.
 func newLocal(h *truth, random *rand.Rand, at storage.Revision) *local {
-	l := &local{wish: randomWish(random), version: at}
-	l.holds = h.stateAt(l.wish, at)
+	l := &local{query: randomQuery(random), version: at}
+	l.holds = h.stateAt(l.query, at)
 	return l
 }

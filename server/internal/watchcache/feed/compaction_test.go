@@ -13,7 +13,7 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// haltable is a store whose streams stand still while somebody holds the token.
+// haltable is a store whose streams block while the test holds the token.
 type haltable struct {
 	storage.Store
 	token chan struct{}
@@ -36,9 +36,9 @@ func (s haltableStream) Next() (storage.Batch, error) {
 	return batch, err
 }
 
-// TestNothingIsCompactedThatTheCachesHaveYetToRead though next to no history is
+// TestCompactionDoesNotOvertakeTheCaches though next to no history is
 // to be kept.
-func TestNothingIsCompactedThatTheCachesHaveYetToRead(t *testing.T) {
+func TestCompactionDoesNotOvertakeTheCaches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := haltable{openStore(t), make(chan struct{}, 1)}
 		store.token <- struct{}{}

@@ -44,7 +44,7 @@ func TestFeedFillsAndFollows(t *testing.T) {
 			t.Errorf("reached %d, want the node's %d: progress is shared", w.Reached(), node)
 		}
 		if s, err := r.pods.NotOlderThan(t.Context(), node); err != nil || s.Revision() != node {
-			t.Errorf("a resource that nobody writes is fresh at %d: %v", s.Revision(), err)
+			t.Errorf("an idle resource is at %d: %v", s.Revision(), err)
 		}
 		writeKey(t, store, "/registry/unknown/x", []byte("anything"))
 		synctest.Wait()
@@ -54,7 +54,7 @@ func TestFeedFillsAndFollows(t *testing.T) {
 	})
 }
 
-func TestFeedSkipsWhatItCannotDecode(t *testing.T) {
+func TestFeedSkipsUndecodableValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := openStore(t)
 		write(t, store, podA)
@@ -70,7 +70,7 @@ func TestFeedSkipsWhatItCannotDecode(t *testing.T) {
 		synctest.Wait()
 		expect(t, drain(t, w), fmt.Sprintf("ADDED one/b@%d", b))
 		if s := r.pods.Current(); s.Len() != 2 {
-			t.Errorf("holds %s, want a's last good state and b", content(s))
+			t.Errorf("holds %s, want a's last decodable state and b", content(s))
 		}
 		if got := r.feed.Stats().Undecodable; got != 4 {
 			t.Errorf("%d values counted, want 4", got)
@@ -79,7 +79,7 @@ func TestFeedSkipsWhatItCannotDecode(t *testing.T) {
 			t.Errorf("the key is logged %d times:\n%s", n, &logged)
 		}
 		if n, err := r.feed.Check(t.Context()); n != 0 || err != nil {
-			t.Errorf("the check counts %d values that nobody can decode as differences, %v", n, err)
+			t.Errorf("the check counts %d values that cannot be decoded as differences, %v", n, err)
 		}
 		a := write(t, store, podA)
 		erase(t, store, "/registry/pods/one/broken")
@@ -174,7 +174,7 @@ func (s *faultyStream) Next() (storage.Batch, error) {
 }
 
 func (f *faulty) breakWith(err error) { f.fail.Store(&err) }
-func (f *faulty) mend()               { f.fail.Store(nil) }
+func (f *faulty) repair()             { f.fail.Store(nil) }
 
 func TestFeedResumesABrokenStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestFeedResumesABrokenStream(t *testing.T) {
 		if n := source.watches.Load(); n < 10 || n > 40 {
 			t.Errorf("%d attempts in a minute: want back-off", n)
 		}
-		source.mend()
+		source.repair()
 		time.Sleep(feed.RetryLast)
 		synctest.Wait()
 		expect(t, drain(t, w), fmt.Sprintf("ADDED one/a@%d", a), fmt.Sprintf("ADDED one/b@%d", b))
@@ -199,9 +199,9 @@ func TestFeedResumesABrokenStream(t *testing.T) {
 	})
 }
 
-// TestFeedTurnsALostGapIntoEvents: the history that was missed is compacted;
+// TestFeedTurnsAGapIntoEvents: the history that was missed is compacted;
 // watchers see the differences, in ascending order, and expire not.
-func TestFeedTurnsALostGapIntoEvents(t *testing.T) {
+func TestFeedTurnsAGapIntoEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := openStore(t)
 		source := &faulty{Store: store}
@@ -225,7 +225,7 @@ func TestFeedTurnsALostGapIntoEvents(t *testing.T) {
 		if err := store.Compact(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}
-		source.mend()
+		source.repair()
 		time.Sleep(time.Minute)
 		synctest.Wait()
 
@@ -255,7 +255,7 @@ func TestFeedTurnsALostGapIntoEvents(t *testing.T) {
 		if _, err := r.pods.Exact(t.Context(), a-1); !errors.Is(err, watchcache.ErrExpired) {
 			t.Errorf("the state inside the gap is not known, yet: %v", err)
 		}
-		if got := r.pods.Stats(); got.Resets != 0 || got.Forgotten != 1 {
+		if got := r.pods.Stats(); got.Resets != 0 || got.BeforeLog != 1 {
 			t.Errorf("stats %+v", got)
 		}
 		next := write(t, store, podB)
@@ -265,7 +265,7 @@ func TestFeedTurnsALostGapIntoEvents(t *testing.T) {
 }
 
 // TestProgressWaitsForTheRefill: while a cache that is being read is compared
-// with a new list, nobody is told that it has come as far as the stream.
+// with a new list, Progress does not reach the stream's position.
 func TestProgressWaitsForTheRefill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := openStore(t)
@@ -279,7 +279,7 @@ func TestProgressWaitsForTheRefill(t *testing.T) {
 		source.breakWith(storage.ErrCompacted)
 		write(t, store, podB)
 		synctest.Wait()
-		source.mend()
+		source.repair()
 		time.Sleep(time.Second)
 		after := writeKey(t, store, "/registry/minions/n", nodeValue("n"))
 		synctest.Wait()
@@ -396,11 +396,11 @@ func TestSelfCheckRepairs(t *testing.T) {
 		for _, p := range []pod{podA, podB, podC} {
 			write(t, store, p)
 		}
-		sound := startRig(t, store, nil, feed.Options{})
-		if n, err := sound.feed.Check(t.Context()); n != 0 || err != nil {
-			t.Fatalf("%d differences in a sound cache, %v", n, err)
+		correct := startRig(t, store, nil, feed.Options{})
+		if n, err := correct.feed.Check(t.Context()); n != 0 || err != nil {
+			t.Fatalf("%d differences in a correct cache, %v", n, err)
 		}
-		truth := content(sound.pods.Current())
+		truth := content(correct.pods.Current())
 		source := &wrongList{Store: store}
 		r := startRig(t, store, source, feed.Options{CheckInterval: time.Hour, PageSize: 2, ReplayRevisions: -1})
 		source.correct = true
@@ -459,8 +459,8 @@ func TestCheckListsNoValues(t *testing.T) {
 	})
 }
 
-// TestStoreThatWentBack: after a restore from a backup nothing can go on;
-// watchers expire, and the caches show what the store now holds.
+// TestStoreThatWentBack: after a restore from a backup no watch can resume;
+// watchers expire, and the caches hold what the store now has.
 func TestStoreThatWentBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := openStore(t)
@@ -472,13 +472,13 @@ func TestStoreThatWentBack(t *testing.T) {
 		<-w.Ready()
 		idle := watching(t, r.nodes, watchcache.WatchOptions{After: r.nodes.Current().Revision()})
 
-		// What the feed believes is ahead of what the store has.
+		// The feed has reached a revision that the store does not have.
 		r.feed.Progress().Publish(500)
-		elsewhere := podA
-		elsewhere.Node = "another history"
+		otherHistory := podA
+		otherHistory.Node = "another history"
 		a, _ := r.pods.Current().Get(podA.Key())
 		r.pods.Apply([]watchcache.Change{
-			{Key: podA.Key(), Object: objectOf(t, r.pods, elsewhere, a.Revision), Revision: 399},
+			{Key: podA.Key(), Object: objectOf(t, r.pods, otherHistory, a.Revision), Revision: 399},
 			{Key: podB.Key(), Object: objectOf(t, r.pods, podB, 400), Revision: 400},
 		})
 		if _, err := r.feed.Check(t.Context()); err != nil {
@@ -521,7 +521,7 @@ func TestRunEndsWithTheStore(t *testing.T) {
 	})
 }
 
-func TestFeedPrefixLeavesTheRestAlone(t *testing.T) {
+func TestFeedWatchesOnlyItsPrefix(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := openStore(t)
 		r := startRig(t, store, nil, feed.Options{Prefix: "/registry/pods/"})

@@ -11,7 +11,7 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// slowLists is a store whose lists arrive long after they were made.
+// slowLists is a store whose lists arrive long after they were read.
 type slowLists struct {
 	storage.Store
 	deliver chan struct{}

@@ -31,24 +31,24 @@ type truthChange struct {
 	now, old *pod
 }
 
-// wish is what a watcher asks for, in the form that the model evaluates: with
+// query is what a watcher asks for, in the form that the model evaluates: with
 // apimachinery's own matchers.
-type wish struct {
+type query struct {
 	namespace, name, label, field string
 	labels                        labels.Selector
 	fields                        fields.Selector
 }
 
-func (w wish) parsed() wish {
+func (w query) parsed() query {
 	w.labels, _ = labels.Parse(w.label) // from a table that parses
 	w.fields = fields.ParseSelectorOrDie(w.field)
 	return w
 }
 
-// randomWish is one of many kinds.
-func randomWish(random *rand.Rand) wish {
+// randomQuery is one of many kinds.
+func randomQuery(random *rand.Rand) query {
 	pick := func(choices ...string) string { return choices[random.IntN(len(choices))] }
-	return wish{
+	return query{
 		namespace: pick("", "", "ns0", "ns1"),
 		name:      pick("", "", "", "p3", "p4"),
 		label:     pick("", "", "app=1", "app in (1,2)", "!app", "app!=2"),
@@ -56,29 +56,29 @@ func randomWish(random *rand.Rand) wish {
 	}.parsed()
 }
 
-func (w wish) selection(t testing.TB) *watchcache.Selection {
+func (w query) selection(t testing.TB) *watchcache.Selection {
 	t.Helper()
 	return selecting(t, w.namespace, w.name, w.label, w.field)
 }
 
-func (w wish) String() string {
+func (w query) String() string {
 	return fmt.Sprintf("%s/%s labels %q fields %q", w.namespace, w.name, w.label, w.field)
 }
 
-func (w wish) wants(p *pod) bool {
+func (w query) wants(p *pod) bool {
 	return p != nil && (w.namespace == "" || p.Namespace == w.namespace) && (w.name == "" || p.Name == w.name) &&
 		w.labels.Matches(labels.Set(p.Labels)) && w.fields.Matches(fields.Set{
 		"metadata.name": p.Name, "metadata.namespace": p.Namespace, "spec.nodeName": p.Node, "status.phase": p.Phase})
 }
 
-// projected is an event that a watcher must be told.
+// projected is an event that a watcher must get.
 type projected struct {
 	revision storage.Revision
 	text     string
 }
 
-// projection is what a watcher must be told after a revision.
-func (h *truth) projection(w wish, after storage.Revision) []projected {
+// projection is the events that a watcher must get after a revision.
+func (h *truth) projection(w query, after storage.Revision) []projected {
 	var out []projected
 	for _, c := range h.changes {
 		if c.revision <= after {
@@ -101,8 +101,8 @@ func (h *truth) projection(w wish, after storage.Revision) []projected {
 	return out
 }
 
-// stateAt is what a list with the wish must show.
-func (h *truth) stateAt(w wish, revision storage.Revision) map[string]storage.Revision {
+// stateAt is what a list with the query must show.
+func (h *truth) stateAt(w query, revision storage.Revision) map[string]storage.Revision {
 	out := map[string]storage.Revision{}
 	for _, c := range h.changes {
 		if c.revision > revision {
@@ -116,15 +116,15 @@ func (h *truth) stateAt(w wish, revision storage.Revision) map[string]storage.Re
 	return out
 }
 
-// seen writes an event down as projection does.
-func seen(e watchcache.Event) string {
+// describe formats an event as projection does.
+func describe(e watchcache.Event) string {
 	a := e.Object.Attributes
 	return fmt.Sprintf("%s %s@%d %s %s %v", e.Type, e.Object.Key, e.Revision, a.Fields[podtest.FieldNode], a.Fields[podtest.FieldPhase], a.Labels.Get("app"))
 }
 
-// client is a watcher that reads at its own speed and takes notes.
+// client is a watcher that reads at its own speed and records what it gets.
 type client struct {
-	wish     wish
+	query    query
 	watcher  *watchcache.Watcher
 	snapshot *watchcache.Snapshot
 	after    storage.Revision
@@ -155,7 +155,7 @@ func (c *client) run(ctx context.Context, seed uint64) {
 			if wasInitial && e.Revision <= c.after {
 				c.initial[e.Object.Key] = e.Revision
 			} else {
-				c.events = append(c.events, seen(e))
+				c.events = append(c.events, describe(e))
 			}
 		}
 		if r := c.watcher.Reached(); r != 0 {
@@ -175,36 +175,36 @@ func (c *client) run(ctx context.Context, seed uint64) {
 func (c *client) verify(t *testing.T, h *truth) {
 	t.Helper()
 	if c.err != nil {
-		t.Errorf("%v after %d: %v", c.wish, c.after, c.err)
+		t.Errorf("%v after %d: %v", c.query, c.after, c.err)
 		return
 	}
 	if c.snapshot != nil {
-		if want := h.stateAt(c.wish, c.after); fmt.Sprint(c.initial) != fmt.Sprint(want) {
-			t.Errorf("%v at %d: initial state %v, want %v", c.wish, c.after, c.initial, want)
+		if want := h.stateAt(c.query, c.after); fmt.Sprint(c.initial) != fmt.Sprint(want) {
+			t.Errorf("%v at %d: initial state %v, want %v", c.query, c.after, c.initial, want)
 		}
 	}
-	want := h.projection(c.wish, c.after)
+	want := h.projection(c.query, c.after)
 	for i, p := range want {
 		if i >= len(c.events) || c.events[i] != p.text {
-			t.Errorf("%v after %d: saw %d events, want %d; event %d should be %s:\n%q", c.wish, c.after, len(c.events), len(want), i, p.text, c.events[min(i, len(c.events)):])
+			t.Errorf("%v after %d: saw %d events, want %d; event %d should be %s:\n%q", c.query, c.after, len(c.events), len(want), i, p.text, c.events[min(i, len(c.events)):])
 			return
 		}
 	}
 	if len(c.events) > len(want) {
-		t.Errorf("%v after %d: saw what it should not: %q", c.wish, c.after, c.events[len(want):])
+		t.Errorf("%v after %d: saw what it should not: %q", c.query, c.after, c.events[len(want):])
 	}
 	for _, p := range c.promises {
 		due, _ := slices.BinarySearchFunc(want, p.revision+1, func(e projected, r storage.Revision) int { return cmp.Compare(e.revision, r) })
 		if due > p.count {
-			t.Errorf("%v: told that %d is reached after %d events, though %d belong before it", c.wish, p.revision, p.count, due)
+			t.Errorf("%v: %d is reached after %d events, although %d are before it", c.query, p.revision, p.count, due)
 			return
 		}
 	}
 }
 
 // TestModel writes at random through a store, with clients of all kinds
-// coming at random moments, and holds everything that they are told, and every
-// exact read, against the true history.
+// starting at random moments, and compares all events that they get, and every
+// exact read, with the true history.
 func TestModel(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -235,16 +235,16 @@ func runModel(t *testing.T, seed uint64) {
 		case 0:
 			source.breakWith(storage.ErrUnavailable)
 		case 1, 2, 3:
-			source.mend()
+			source.repair()
 		case 4:
 			at := filledAt + storage.Revision(random.IntN(int(r.pods.Current().Revision()-filledAt)+1))
-			if s, err := r.pods.Exact(t.Context(), at); err != nil || fmt.Sprint(revisions(s)) != fmt.Sprint(h.stateAt(wish{}.parsed(), at)) {
-				t.Errorf("exact read at %d: %v, %v, want %v", at, err, revisions(s), h.stateAt(wish{}.parsed(), at))
+			if s, err := r.pods.Exact(t.Context(), at); err != nil || fmt.Sprint(revisions(s)) != fmt.Sprint(h.stateAt(query{}.parsed(), at)) {
+				t.Errorf("exact read at %d: %v, %v, want %v", at, err, revisions(s), h.stateAt(query{}.parsed(), at))
 			}
 		}
 		time.Sleep(time.Duration(random.IntN(10)) * time.Millisecond)
 	}
-	source.mend()
+	source.repair()
 	time.Sleep(time.Hour)
 	cancel()
 	synctest.Wait()
@@ -252,11 +252,11 @@ func runModel(t *testing.T, seed uint64) {
 	for _, c := range clients {
 		c.verify(t, h)
 		if got := c.watcher.Reached(); got < now {
-			t.Errorf("%v: reached %d in the end, want %d", c.wish, got, now)
+			t.Errorf("%v: reached %d in the end, want %d", c.query, got, now)
 		}
 	}
-	if got := r.pods.Current(); fmt.Sprint(revisions(got)) != fmt.Sprint(h.stateAt(wish{}.parsed(), now)) || got.Revision() != now {
-		t.Errorf("final state %v, want %v", revisions(got), h.stateAt(wish{}.parsed(), now))
+	if got := r.pods.Current(); fmt.Sprint(revisions(got)) != fmt.Sprint(h.stateAt(query{}.parsed(), now)) || got.Revision() != now {
+		t.Errorf("final state %v, want %v", revisions(got), h.stateAt(query{}.parsed(), now))
 	}
 	if n, err := r.feed.Check(t.Context()); n != 0 || err != nil {
 		t.Errorf("%d differences in the end, %v", n, err)
@@ -296,8 +296,8 @@ func (h *truth) write(t *testing.T, store storage.Store, random *rand.Rand) {
 func startClient(ctx context.Context, t *testing.T, cache *watchcache.Cache, random *rand.Rand, filledAt storage.Revision) *client {
 	t.Helper()
 	c := &client{initial: map[string]storage.Revision{}}
-	c.wish = randomWish(random)
-	opts := watchcache.WatchOptions{Selection: c.wish.selection(t)}
+	c.query = randomQuery(random)
+	opts := watchcache.WatchOptions{Selection: c.query.selection(t)}
 	current := cache.Current()
 	switch random.IntN(3) {
 	case 0:

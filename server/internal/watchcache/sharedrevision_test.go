@@ -6,20 +6,20 @@ import (
 	"testing"
 )
 
-// deletedTogether is a cache in which four pods have gone at revision 20, as
+// deletedTogether is a cache in which four pods were deleted at revision 20, as
 // etcd deletes the keys of one expired lease.
 func deletedTogether(t *testing.T, opts Options) *Cache {
 	t.Helper()
 	d := pod{Namespace: "two", Name: "d"}
 	c := filled(t, opts, podA, podB, podC, d)
 	if n := c.Apply([]Change{put(t, c, podB, 15), gone(podA.Key(), 20), gone(podB.Key(), 20), gone(podC.Key(), 20), gone(d.Key(), 20)}); n != 5 {
-		t.Fatalf("%d of 5 changes were entered", n)
+		t.Fatalf("%d of 5 changes were applied", n)
 	}
 	return c
 }
 
-// changedTogether is a cache in which a transaction of somebody else has changed
-// and created pods, and deleted some, at revision 20.
+// changedTogether is a cache in which a transaction of another program has changed,
+// created and deleted pods at revision 20.
 func changedTogether(t *testing.T, opts Options) *Cache {
 	t.Helper()
 	d := pod{Namespace: "two", Name: "d", Node: "n1"}
@@ -28,27 +28,27 @@ func changedTogether(t *testing.T, opts Options) *Cache {
 	e := pod{Namespace: "one", Name: "e"}
 	c := filled(t, opts, podA, podB, podC, e)
 	if n := c.Apply([]Change{put(t, c, podB, 15), put(t, c, d, 20), put(t, c, podB, 20), gone(podC.Key(), 20), put(t, c, moved, 20), gone(e.Key(), 20)}); n != 6 {
-		t.Fatalf("%d of 6 changes were entered", n)
+		t.Fatalf("%d of 6 changes were applied", n)
 	}
 	return c
 }
 
-// TestNobodyResumesInTheMiddleOfARevision interrupts a client after each event,
+// TestWatchesResumeInsideARevision interrupts a client after each event,
 // and has it resume from the revision that the event carried, and from what was
 // reached: nothing is ever missing.
-func TestNobodyResumesInTheMiddleOfARevision(t *testing.T) {
+func TestWatchesResumeInsideARevision(t *testing.T) {
 	for name, together := range map[string]func(*testing.T, Options) *Cache{"deleted": deletedTogether, "changed": changedTogether} {
 		for _, opts := range []Options{{}, {HistoryEvents: 1}} {
-			t.Run(fmt.Sprint(name, opts.HistoryEvents), func(t *testing.T) { resumeInTheMiddle(t, together(t, opts)) })
+			t.Run(fmt.Sprint(name, opts.HistoryEvents), func(t *testing.T) { resumeInside(t, together(t, opts)) })
 		}
 	}
 }
 
-func resumeInTheMiddle(t *testing.T, c *Cache) {
+func resumeInside(t *testing.T, c *Cache) {
 	c.Advance(30)
-	for _, wish := range []*Selection{nil, selecting(t, "one", "", "", ""), selecting(t, "", "", "", "spec.nodeName=n1")} {
-		w := watching(t, c, WatchOptions{After: 10, Selection: wish})
-		all := drain(t, watching(t, c, WatchOptions{After: 10, Selection: wish}))
+	for _, selection := range []*Selection{nil, selecting(t, "one", "", "", ""), selecting(t, "", "", "", "spec.nodeName=n1")} {
+		w := watching(t, c, WatchOptions{After: 10, Selection: selection})
+		all := drain(t, watching(t, c, WatchOptions{After: 10, Selection: selection}))
 		buf := make([]Event, 1)
 		for read := range len(all) {
 			if n, err := w.Read(buf); n != 1 || err != nil {
@@ -56,14 +56,14 @@ func resumeInTheMiddle(t *testing.T, c *Cache) {
 			}
 			e := buf[0]
 			if carried := fmt.Sprintf(`"resourceVersion":"%d"`, e.Revision); !strings.Contains(string(e.Object.JSON), carried) || e.Object.Revision != e.Revision {
-				t.Errorf("the event at %d shows %s", e.Revision, e.Object.JSON)
+				t.Errorf("the event at %d carries %s", e.Revision, e.Object.JSON)
 			}
 			missing := eventStrings(all[read+1:])
 			if last := len(missing) == 0; (w.Reached() >= 20) != last {
 				t.Errorf("after %d of %d events %d is reached", read+1, len(all), w.Reached())
 			}
 			for _, from := range []Event{e, {Revision: w.Reached()}} {
-				again := eventStrings(drain(t, watching(t, c, WatchOptions{After: from.Revision, Selection: wish})))
+				again := eventStrings(drain(t, watching(t, c, WatchOptions{After: from.Revision, Selection: selection})))
 				if !strings.HasSuffix(fmt.Sprint(again), strings.TrimPrefix(fmt.Sprint(missing), "[")) {
 					t.Errorf("resumed from %d after %d events: %q, want at least %q", from.Revision, read+1, again, missing)
 				}
@@ -81,8 +81,8 @@ func TestExactReadsAroundAWholeRevision(t *testing.T) {
 	}
 }
 
-// TestHalfARevisionIsNoHistory evicts the first of the events of a revision.
-func TestHalfARevisionIsNoHistory(t *testing.T) {
+// TestPartOfARevisionIsNotServed evicts the first of the events of a revision.
+func TestPartOfARevisionIsNotServed(t *testing.T) {
 	c := deletedTogether(t, Options{HistoryEvents: 3, ExactHistory: true})
 	if _, err := c.Watch(WatchOptions{After: 19}); !isExpired(err, 19, 20) {
 		t.Errorf("watch from before the revision: %v", err)

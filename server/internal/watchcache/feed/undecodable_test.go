@@ -13,26 +13,26 @@ import (
 
 const podAKey = "/registry/pods/one/a"
 
-// breakPod writes a pod, then values that nobody can decode, and returns the
-// revision at which it was last well.
+// breakPod writes a pod, then values that cannot be decoded, and returns the
+// revision of the pod.
 func breakPod(t *testing.T, store *memory.Store) storage.Revision {
 	t.Helper()
-	well := write(t, store, podA)
+	decodable := write(t, store, podA)
 	for range 3 {
 		writeKey(t, store, podAKey, []byte(`{"kind":`))
 	}
-	return well
+	return decodable
 }
 
-// TestTheEndOfABrokenObjectIsTold to those who were shown it when it was well:
-// by whichever history they come back to.
-func TestTheEndOfABrokenObjectIsTold(t *testing.T) {
+// TestDeletionOfAnUndecodableObject reaches clients that have its last decodable
+// state, whichever kind of history they resume with.
+func TestDeletionOfAnUndecodableObject(t *testing.T) {
 	for _, compacted := range []bool{false, true} {
 		t.Run(fmt.Sprint("compacted=", compacted), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := openStore(t)
 				caches, feeds := startCaches(t, store, watchcache.Options{})
-				well := breakPod(t, store)
+				decodable := breakPod(t, store)
 				gone := erase(t, store, podAKey)
 				write(t, store, podB)
 				synctest.Wait()
@@ -42,23 +42,23 @@ func TestTheEndOfABrokenObjectIsTold(t *testing.T) {
 				small, _ := startCaches(t, store, watchcache.Options{}, watchcache.Options{HistoryEvents: 1})
 				want := []string{fmt.Sprintf("DELETED one/a@%d", gone), fmt.Sprintf("ADDED one/b@%d", gone+1)}
 				for _, c := range append(caches, small...) {
-					expect(t, drain(t, watching(t, c, watchcache.WatchOptions{After: well})), want...)
+					expect(t, drain(t, watching(t, c, watchcache.WatchOptions{After: decodable})), want...)
 				}
 			})
 		})
 	}
 }
 
-// TestAStartFindsTheLastGoodState of an object, which it goes on showing.
-func TestAStartFindsTheLastGoodState(t *testing.T) {
+// TestFillFindsTheLastDecodableState of an object, and the cache keeps it.
+func TestFillFindsTheLastDecodableState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := openStore(t)
-		well := breakPod(t, store)
+		decodable := breakPod(t, store)
 		caches, _ := startCaches(t, store, watchcache.Options{})
-		if o, ok := caches[0].Current().Get(podA.Key()); !ok || o.Revision != well {
+		if o, ok := caches[0].Current().Get(podA.Key()); !ok || o.Revision != decodable {
 			t.Errorf("the cache holds %v", o)
 		}
-		w := watching(t, caches[0], watchcache.WatchOptions{After: well})
+		w := watching(t, caches[0], watchcache.WatchOptions{After: decodable})
 		expect(t, drain(t, w))
 		gone := erase(t, store, podAKey)
 		synctest.Wait()
@@ -66,9 +66,9 @@ func TestAStartFindsTheLastGoodState(t *testing.T) {
 	})
 }
 
-// TestWhatABrokenObjectWasIsForgotten, and with it all history from before its
-// end: somebody may still hold it.
-func TestWhatABrokenObjectWasIsForgotten(t *testing.T) {
+// TestUnknownStateOfADeletedObject: when the last decodable state is compacted, all
+// history from before the deletion expires, because a client may hold the object.
+func TestUnknownStateOfADeletedObject(t *testing.T) {
 	for _, compacted := range []bool{false, true} {
 		t.Run(fmt.Sprint("compacted=", compacted), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestWhatABrokenObjectWasIsForgotten(t *testing.T) {
 				later, _ := startCaches(t, store, watchcache.Options{}, watchcache.Options{HistoryEvents: 1})
 				for _, c := range later {
 					if _, err := c.Watch(watchcache.WatchOptions{After: gone - 1}); !errors.Is(err, watchcache.ErrExpired) {
-						t.Errorf("a watch from before the end of an object of which nothing is known: %v", err)
+						t.Errorf("a watch from before the deletion of an object whose state is unknown: %v", err)
 					}
 					expect(t, drain(t, watching(t, c, watchcache.WatchOptions{After: gone})), fmt.Sprintf("MODIFIED one/b@%d", gone+1))
 				}

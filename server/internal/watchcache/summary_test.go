@@ -10,9 +10,9 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// TestSummariesAreMadeWhileObjectsAreWritten: several clients come back again and
-// again from before the log, which goes on without waiting for them, and hold in
-// the end what there is.
+// TestSummariesAreMadeWhileObjectsAreWritten: several clients resume again and again
+// from before the log while a writer, which does not wait for them, appends to it.
+// In the end each must hold the newest state.
 func TestSummariesAreMadeWhileObjectsAreWritten(t *testing.T) {
 	const pods, changes, clients = 20, 4000, 4
 	c := filled(t, Options{HistoryEvents: 64}, podA)
@@ -20,7 +20,7 @@ func TestSummariesAreMadeWhileObjectsAreWritten(t *testing.T) {
 	copies := make([]map[string]storage.Revision, clients+1)
 	var group sync.WaitGroup
 	for i := range clients {
-		group.Go(func() { copies[i] = comeBack(t, c, end, rand.New(rand.NewPCG(uint64(i), 2))) })
+		group.Go(func() { copies[i] = runClient(t, c, end, rand.New(rand.NewPCG(uint64(i), 2))) })
 	}
 	random := rand.New(rand.NewPCG(1, 1))
 	for revision := rev(11); revision <= end; revision++ {
@@ -32,20 +32,21 @@ func TestSummariesAreMadeWhileObjectsAreWritten(t *testing.T) {
 		}
 	}
 	group.Wait()
-	copies[clients] = comeBack(t, c, end, random) // one that was away for all of it
+	copies[clients] = runClient(t, c, end, random) // one without a watch during all changes
 	for _, held := range copies {
 		if want := revisions(c.Current()); fmt.Sprint(held) != fmt.Sprint(want) {
 			t.Errorf("a client holds %v, want %v", held, want)
 		}
 	}
 	if got := c.Stats().Resumes; got.Coalesced+got.Continued == 0 {
-		t.Errorf("nobody was told coalesced history: %+v", got)
+		t.Errorf("no watcher got coalesced history: %+v", got)
 	}
 }
 
-// comeBack is a client that listed at 10, is cut off now and then, and lists when
-// history has gone. It returns what it holds at the last change.
-func comeBack(t *testing.T, c *Cache, end storage.Revision, random *rand.Rand) map[string]storage.Revision {
+// runClient is a client that listed at 10, whose watch breaks now and then, and that
+// lists again when history has expired. It returns what it holds after the last
+// change.
+func runClient(t *testing.T, c *Cache, end storage.Revision, random *rand.Rand) map[string]storage.Revision {
 	held, version := map[string]storage.Revision{podA.Key(): 1}, rev(10)
 	for version < end {
 		w, err := c.Watch(WatchOptions{After: version})
@@ -66,8 +67,8 @@ func comeBack(t *testing.T, c *Cache, end storage.Revision, random *rand.Rand) m
 	return held
 }
 
-// readSome applies what is there to a client's copy, or waits for something, and
-// returns how far it has come.
+// readSome applies the next events to a client's copy, or waits until there are
+// some, and returns the revision that the client has reached.
 func readSome(w *Watcher, held map[string]storage.Revision, end storage.Revision) (storage.Revision, error) {
 	var buf [5]Event
 	n, err := w.Read(buf[:])

@@ -11,9 +11,9 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
-// TestFormsOfAnOlderGenerationGo: an object keeps the forms of one generation,
+// TestFormsOfAnOlderGenerationAreDropped: an object keeps the forms of one generation,
 // and counts no others.
-func TestFormsOfAnOlderGenerationGo(t *testing.T) {
+func TestFormsOfAnOlderGenerationAreDropped(t *testing.T) {
 	c := filled(t, Options{}, podA)
 	o, _ := c.Current().Get(podA.Key())
 	made := 0
@@ -35,31 +35,31 @@ func TestFormsOfAnOlderGenerationGo(t *testing.T) {
 	use(testForm, 1, 100, 1, 100)
 	use(testForm, 1, 100, 0, 100)
 	use(other, 1, 10, 1, 110)
-	use(testForm, 3, 200, 1, 200) // the others of the object are old as well
-	use(testForm, 2, 50, 1, 200)  // who still shows the older generation gets it unshared
+	use(testForm, 3, 200, 1, 200) // the object's other forms are of an older generation too
+	use(testForm, 2, 50, 1, 200)  // a caller of the older generation gets a form that is not shared
 	use(testForm, 3, 200, 0, 200)
 	if !o.HasForm(testForm, 3) || o.HasForm(testForm, 1) || o.HasForm(other, 3) {
-		t.Error("the object does not have what it should have")
+		t.Error("the object does not have the forms of its generation only")
 	}
 	if same, err := o.FormAt(other, 3, func(o *Object) ([]byte, error) { return o.JSON, nil }); err != nil || c.Stats().FormBytes != 200 {
 		t.Errorf("a form that is the object itself was counted: %d, %v", len(same), err)
 	}
 }
 
-// TestAFailedFormIsTriedAgain: a webhook may be well again.
+// TestAFailedFormIsTriedAgain: a conversion webhook may have recovered.
 func TestAFailedFormIsTriedAgain(t *testing.T) {
 	o, _ := filled(t, Options{}, podA).Current().Get(podA.Key())
-	bad := errors.New("ill")
+	bad := errors.New("the webhook failed")
 	if _, err := o.Form(testForm, func(*Object) ([]byte, error) { return nil, bad }); !errors.Is(err, bad) {
 		t.Errorf("got %v", err)
 	}
-	if got, err := o.Form(testForm, func(*Object) ([]byte, error) { return []byte("well"), nil }); err != nil || string(got) != "well" {
+	if got, err := o.Form(testForm, func(*Object) ([]byte, error) { return []byte("converted"), nil }); err != nil || string(got) != "converted" {
 		t.Errorf("got %s, %v", got, err)
 	}
 }
 
-// TestAClosedCacheIsReadToItsEnd: the last events reach those who were behind.
-func TestAClosedCacheIsReadToItsEnd(t *testing.T) {
+// TestWatchersReadAClosedCacheToItsEnd: slow watchers get the last events too.
+func TestWatchersReadAClosedCacheToItsEnd(t *testing.T) {
 	c := filled(t, Options{}, podA)
 	behind, selected := watching(t, c, WatchOptions{After: 10}), watching(t, c, WatchOptions{After: 10, Selection: selecting(t, podA.Namespace, "", "", "")})
 	c.Apply([]Change{gone(podA.Key(), 11)})
@@ -79,8 +79,8 @@ func TestAClosedCacheIsReadToItsEnd(t *testing.T) {
 	}
 }
 
-// TestWakeTellsSleepers that there is something, though there is no event.
-func TestWakeTellsSleepers(t *testing.T) {
+// TestWakeWakesSleepers although there is no event.
+func TestWakeWakesSleepers(t *testing.T) {
 	c := filled(t, Options{}, podA)
 	w := watching(t, c, WatchOptions{After: 10})
 	<-w.Ready()
@@ -121,8 +121,9 @@ func selectThings(t *testing.T, res *resource.Resource, color string) *Selection
 	return s
 }
 
-// TestCoalescedHistoryOfFieldsThatBecomeSelectable: what such a field was cannot
-// always be told, and whoever may have been shown an object learns that it is gone.
+// TestCoalescedHistoryOfFieldsThatBecomeSelectable: the earlier value of such a
+// field is not always known, so a client that may have an object that it no longer
+// selects must get the object's deletion.
 func TestCoalescedHistoryOfFieldsThatBecomeSelectable(t *testing.T) {
 	res := thingResource()
 	c := New(res, Options{HistoryEvents: 1})
@@ -149,8 +150,8 @@ func TestCoalescedHistoryOfFieldsThatBecomeSelectable(t *testing.T) {
 		"DELETED ns/deleted@12", "DELETED ns/young@12", "MODIFIED ns/unchanged@15", "ADDED ns/last@16")
 }
 
-// TestFieldsThatBecomeSelectable: objects and events from before are found by
-// them, too.
+// TestFieldsThatBecomeSelectable: objects and events from before a field became
+// selectable are selected by it as well.
 func TestFieldsThatBecomeSelectable(t *testing.T) {
 	res := thingResource()
 	c := New(res, Options{})
