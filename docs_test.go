@@ -35,6 +35,35 @@ func TestDocumentsLinkToWhatExists(t *testing.T) {
 	}
 }
 
+// place is an answer in docs/where-is.md: a link to a file, and the identifier
+// in it.
+var place = regexp.MustCompile("\\]\\(([^)\\s]+\\.go)\\)[^`|\\n]*`([A-Za-z_.]+)`")
+
+// TestWhereIsNamesWhatExists holds the guide for newcomers to the code: the file
+// of every answer declares or uses the identifier that the answer names.
+func TestWhereIsNamesWhatExists(t *testing.T) {
+	const path = "docs/where-is.md"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := place.FindAllStringSubmatch(string(text), -1)
+	if len(answers) < 20 {
+		t.Errorf("%s has %d answers, want at least 20", path, len(answers))
+	}
+	for _, answer := range answers {
+		source, err := os.ReadFile(filepath.Join("docs", answer[1]))
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		name := answer[2][strings.LastIndex(answer[2], ".")+1:]
+		if !regexp.MustCompile(`\b` + name + `\b`).Match(source) {
+			t.Errorf("%s says that %s is in %s, which does not mention it", path, answer[2], answer[1])
+		}
+	}
+}
+
 func documents(t *testing.T) []string {
 	t.Helper()
 	var found []string
