@@ -43,7 +43,7 @@ type Difference[T Object] struct {
 // possible. Objects in held are not changed.
 //
 // Errors beside those of a list are ErrNoDifference and ErrListInstead. That a
-// server does not know what is asked for is remembered for the life of the
+// server does not know what is asked for is remembered for the lastState of the
 // Client, so that it is asked once.
 func (r Resource[T]) Difference(ctx context.Context, held []T, opts metav1.ListOptions) (*Difference[T], error) {
 	if r.client.noDifference.Load() {

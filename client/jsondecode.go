@@ -39,11 +39,11 @@ func (d *jsonDecoder) unmarshal(doc []byte, into any) error {
 	}
 	d.index(doc)
 	d.doc, d.pos, d.node = doc, 0, 0
-	d.share.lives.begin(into)
+	d.share.lastStates.begin(into)
 	err := d.object(shape, v)
 	d.doc = nil
 	if err == nil {
-		d.share.lives.end()
+		d.share.lastStates.end()
 		return nil
 	}
 	v.SetZero()
@@ -115,7 +115,7 @@ func (d *jsonDecoder) object(shape *jsonShape, v reflect.Value) error {
 		d.peek()
 		member := shape.members[string(d.token())]
 		d.colon()
-		if member == nil || member.body && d.share.lives.unchanged(v, member.index[0], d.extent()) {
+		if member == nil || member.body && d.share.lastStates.unchanged(v, member.index[0], d.extent()) {
 			d.skip()
 		} else if err := d.value(member, field(v, member.index)); err != nil {
 			return err

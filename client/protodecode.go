@@ -20,9 +20,9 @@ func (s *sharer) unmarshalShared(msg []byte, into protoUnmarshaler) error {
 	if shape == nil {
 		return into.Unmarshal(msg)
 	}
-	s.lives.begin(into)
+	s.lastStates.begin(into)
 	if s.message(shape, v, msg) == nil {
-		s.lives.end()
+		s.lastStates.end()
 		return nil
 	}
 	v.SetZero()
@@ -55,7 +55,7 @@ func (s *sharer) message(shape *protoShape, v reflect.Value, msg []byte) error {
 			return errUnusual
 		} else if m.form == pointer {
 			err = s.pointer(m, v.Field(m.index), data)
-		} else if !m.body || !s.lives.unchanged(v, m.index, data) {
+		} else if !m.body || !s.lastStates.unchanged(v, m.index, data) {
 			err = s.value(&m.elem, v.Field(m.index), data)
 		}
 		if err != nil {

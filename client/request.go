@@ -153,7 +153,8 @@ func (r Resource[T]) object(ctx context.Context, q call) (T, error) {
 	return obj, nil
 }
 
-// into sends a call whose answer is an object of another type.
+// into sends a call whose answer is an object of another type. What is created
+// may be answered with a Status, which leaves into as it is.
 func (r Resource[T]) into(ctx context.Context, q call, into runtime.Object) error {
 	// The answer is not in the endpoint's form, and not always in protobuf.
 	_, canProtobuf := into.(protoUnmarshaler)
@@ -165,6 +166,9 @@ func (r Resource[T]) into(ctx context.Context, q call, into runtime.Object) erro
 	data, enc, err := r.client.readAll(ctx, req)
 	if err != nil {
 		return err
+	}
+	if q.verb == "create" && kindOf(enc, data) == "Status" {
+		return nil
 	}
 	if err := decodeInto(enc, data, into); err != nil {
 		return fmt.Errorf("%s %s %q: %w", q.verb, r.gvr.Resource, q.name, err)

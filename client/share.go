@@ -27,9 +27,9 @@ func (r Resource[T]) Sharing() Resource[T] {
 // sharer is what the decoder of one stream shares between objects. It is not
 // safe for concurrent use.
 type sharer struct {
-	strings *stringTable
-	parts   *partTable // nil: only strings are shared
-	lives   *lives     // nil: objects come once each
+	strings    *stringTable
+	parts      *partTable  // nil: only strings are shared
+	lastStates *lastStates // nil: objects come once each
 }
 
 func (c *codec[T]) newSharer() *sharer {
@@ -44,7 +44,7 @@ func (c *codec[T]) newSharer() *sharer {
 func (c *codec[T]) newWatchSharer() *sharer {
 	s := c.newSharer()
 	if c.sharing && c.form == formTyped {
-		s.lives = &lives{last: map[types.UID]life{}}
+		s.lastStates = &lastStates{last: map[types.UID]lastState{}}
 	}
 	return s
 }

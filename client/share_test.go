@@ -119,11 +119,11 @@ func TestShapesReadWhatGeneratedCodeReads(t *testing.T) {
 				t.Fatalf("%v: %v", gvk, err)
 			}
 			got := reflect.New(typ).Interface().(protoUnmarshaler)
-			share.lives.begin(got)
+			share.lastStates.begin(got)
 			if err := share.message(shapeOf(typ), reflect.ValueOf(got).Elem(), encoded); err != nil {
 				t.Fatalf("%v: %v", gvk, err)
 			}
-			share.lives.end()
+			share.lastStates.end()
 			if !reflect.DeepEqual(got, want) {
 				t.Fatalf("%v: got %+v\nwant %+v", gvk, got, want)
 			}
@@ -313,7 +313,7 @@ func TestChangesShareWhatHasNotChanged(t *testing.T) {
 		if &got[1].Spec.Containers[0] == &got[2].Spec.Containers[0] {
 			t.Errorf("protobuf %v: a change of the spec has changed the old state", protobuf)
 		}
-		if share.lives.forget(first.UID); len(share.lives.last) != 0 {
+		if share.lastStates.forget(first.UID); len(share.lastStates.last) != 0 {
 			t.Errorf("protobuf %v: a deleted object is remembered", protobuf)
 		}
 	}

@@ -5,19 +5,12 @@ import (
 	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
 
 // Get reads one object.
 func (r Resource[T]) Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error) {
-	return r.GetSubresource(ctx, name, "", opts)
-}
-
-// GetSubresource reads a subresource that has the type of the object itself,
-// as status has. Others, such as scale, have [Resource.ReadSubresource].
-func (r Resource[T]) GetSubresource(ctx context.Context, name, subresource string, opts metav1.GetOptions) (T, error) {
-	return r.object(ctx, call{verb: "get", method: http.MethodGet, name: name, named: true, subresource: subresource, query: &opts})
+	return r.object(ctx, call{verb: "get", method: http.MethodGet, name: name, named: true, query: &opts})
 }
 
 // Create writes a new object and returns what the server made of it. The
@@ -27,7 +20,7 @@ func (r Resource[T]) Create(ctx context.Context, obj T, opts metav1.CreateOption
 }
 
 // Update replaces an object. With a resourceVersion in it the write is guarded:
-// apierrors.IsConflict tells that somebody else was faster.
+// apierrors.IsConflict says that another write came first.
 func (r Resource[T]) Update(ctx context.Context, obj T, opts metav1.UpdateOptions) (T, error) {
 	return r.in(obj).object(ctx, call{verb: "update", method: http.MethodPut, name: obj.GetName(), named: true, query: &opts, body: obj})
 }
@@ -52,32 +45,6 @@ func (r Resource[T]) Delete(ctx context.Context, name string, opts metav1.Delete
 // DeleteCollection asks for the deletion of everything that list selects.
 func (r Resource[T]) DeleteCollection(ctx context.Context, opts metav1.DeleteOptions, list metav1.ListOptions) error {
 	return r.discard(ctx, call{verb: "deletecollection", method: http.MethodDelete, query: &list, body: deleteBody(&opts)})
-}
-
-// CreateSubresource posts a body to a subresource: a Binding to pods/binding,
-// an Eviction to pods/eviction.
-func (r Resource[T]) CreateSubresource(ctx context.Context, name, subresource string, body runtime.Object, opts metav1.CreateOptions) error {
-	return r.discard(ctx, call{verb: "create", method: http.MethodPost, name: name, named: true,
-		subresource: subresource, query: &opts, body: body})
-}
-
-// PostSubresource is CreateSubresource for a body that the server completes:
-// the answer, such as the token of a TokenRequest, is stored in obj.
-func (r Resource[T]) PostSubresource(ctx context.Context, name, subresource string, obj runtime.Object, opts metav1.CreateOptions) error {
-	return r.into(ctx, call{verb: "create", method: http.MethodPost, name: name, named: true,
-		subresource: subresource, query: &opts, body: obj}, obj)
-}
-
-// ReadSubresource reads a subresource of another type, such as
-// autoscaling/v1 Scale, into a value of that type.
-func (r Resource[T]) ReadSubresource(ctx context.Context, name, subresource string, into runtime.Object, opts metav1.GetOptions) error {
-	return r.into(ctx, call{verb: "get", method: http.MethodGet, name: name, named: true, subresource: subresource, query: &opts}, into)
-}
-
-// WriteSubresource replaces a subresource of another type and stores the
-// server's answer in obj.
-func (r Resource[T]) WriteSubresource(ctx context.Context, name, subresource string, obj runtime.Object, opts metav1.UpdateOptions) error {
-	return r.into(ctx, call{verb: "update", method: http.MethodPut, name: name, named: true, subresource: subresource, query: &opts, body: obj}, obj)
 }
 
 // in limits the endpoint to the object's namespace unless it has one already.

@@ -105,7 +105,7 @@ func TestVerbsOnTheWire(t *testing.T) {
 					return pods.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "x=y"})
 				}, "DELETE", "/api/v1/namespaces/ns/pods?fieldSelector=x%3Dy", "application/json", `"kind":"DeleteOptions"`},
 				{"bind", func() error {
-					return pods.CreateSubresource(ctx, "a", "binding", &corev1.Binding{Target: corev1.ObjectReference{Name: "n"}}, metav1.CreateOptions{})
+					return pods.SubResource("binding").Create(ctx, "a", &corev1.Binding{Target: corev1.ObjectReference{Name: "n"}}, metav1.CreateOptions{})
 				}, "POST", "/api/v1/namespaces/ns/pods/a/binding", "application/json", `"kind":"Binding"`},
 				{"cluster role", func() error {
 					_, err := For[*rbacv1.ClusterRole](client).Get(ctx, "system:node", metav1.GetOptions{})
@@ -113,7 +113,7 @@ func TestVerbsOnTheWire(t *testing.T) {
 				}, "GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:node", "", ""},
 				{"scale", func() error {
 					scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 4}}
-					return pods.WriteSubresource(ctx, "a", "scale", scale, metav1.UpdateOptions{})
+					return pods.SubResource("scale").Update(ctx, "a", scale, metav1.UpdateOptions{})
 				}, "PUT", "/api/v1/namespaces/ns/pods/a/scale", "application/json", `"replicas":4`},
 			} {
 				if err := test.call(); err != nil {
@@ -146,7 +146,7 @@ func TestAnswersAreDecoded(t *testing.T) {
 		t.Errorf("metadata: %+v, %v", m, err)
 	}
 	var scale autoscalingv1.Scale
-	err = For[*corev1.Pod](client).ReadSubresource(t.Context(), "a", "scale", &scale, metav1.GetOptions{})
+	err = For[*corev1.Pod](client).SubResource("scale").Get(t.Context(), "a", &scale, metav1.GetOptions{})
 	if err != nil || scale.Name != "a" {
 		t.Errorf("another type: %+v, %v", scale, err)
 	}

@@ -16,14 +16,14 @@ import (
 // Watch is an open stream of events. Next is for one goroutine at a time;
 // Close may be called from any.
 type Watch[T Object] struct {
-	answer *answer
-	events eventReader[T]
-	src    *source
-	lives  *lives
-	ctx    context.Context // of the request; ended by cancel, and its end closes answer
-	cancel context.CancelCauseFunc
-	err    error // what ended the stream; sticky
-	what   string
+	answer     *answer
+	events     eventReader[T]
+	src        *source
+	lastStates *lastStates
+	ctx        context.Context // of the request; ended by cancel, and its end closes answer
+	cancel     context.CancelCauseFunc
+	err        error // what ended the stream; sticky
+	what       string
 
 	closed atomic.Bool
 }
@@ -56,7 +56,7 @@ func (r Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (*Watch
 	w := &Watch[T]{answer: ans, ctx: ctx, cancel: cancel, what: "watch " + r.gvr.Resource}
 	w.src = newSource(ans, r.client.opts.MaxFrameBytes)
 	share := r.codec.newWatchSharer()
-	w.lives = share.lives
+	w.lastStates = share.lastStates
 	switch ans.encoding() {
 	case encodingJSON:
 		w.events = &jsonEvents[T]{codec: r.codec, src: w.src, dec: newJSONReader(w.src, share)}
@@ -88,7 +88,7 @@ func (w *Watch[T]) Next() (WatchEvent[T], error) {
 	switch {
 	case err == nil && status == nil:
 		if ev.Type == watch.Deleted {
-			w.lives.forget(ev.Object.GetUID())
+			w.lastStates.forget(ev.Object.GetUID())
 		}
 		return ev, nil
 	case w.closed.Load():

@@ -19,7 +19,7 @@ func TestTokenIsAnIdentity(t *testing.T) {
 	s := levelwiretest.Start(t)
 	request := &authenticationv1.TokenRequest{}
 	err := client.For[*corev1.ServiceAccount](s.Client(client.Options{})).Namespace("default").
-		PostSubresource(t.Context(), "default", "token", request, metav1.CreateOptions{})
+		SubResource("token").Create(t.Context(), "default", request, metav1.CreateOptions{})
 	if err != nil || request.Status.Token == "" {
 		t.Fatalf("token request: %v, status %v", err, request.Status.ExpirationTimestamp)
 	}

@@ -16,9 +16,9 @@ type adapted[T client.Object] struct {
 func (a adapted[T]) OnAdd(obj T, initial bool) { a.ResourceEventHandler.OnAdd(obj, initial) }
 func (a adapted[T]) OnUpdate(old, obj T)       { a.ResourceEventHandler.OnUpdate(old, obj) }
 
-// OnDelete makes a tombstone of an end that was missed.
-func (a adapted[T]) OnDelete(obj T, finalStateKnown bool) {
-	if finalStateKnown {
+// OnDelete passes a tombstone if the deletion itself was missed.
+func (a adapted[T]) OnDelete(obj T, finalStateUnknown bool) {
+	if !finalStateUnknown {
 		a.ResourceEventHandler.OnDelete(obj)
 		return
 	}

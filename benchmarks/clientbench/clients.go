@@ -85,8 +85,8 @@ func (t task) ourPods(cfg *rest.Config, dir string) (*pods, error) {
 				Delete: func(*corev1.Pod, bool) { called() },
 			}
 			opts := informer.HandlerOptions{}
-			if t.KeepEvery {
-				opts.KeepEvery = t.Count + 1
+			if t.MaxUnmergedEvents {
+				opts.MaxUnmergedEvents = t.Count + 1
 			}
 			r, err := i.AddHandler(h, opts)
 			handlers = append(handlers, r)

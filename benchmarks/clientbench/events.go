@@ -149,8 +149,8 @@ func (f *flood) ours(ctx context.Context, t task, all *countdown) (func(), error
 			Add: func(*corev1.Pod, bool) { called() }, Update: func(_, _ *corev1.Pod) { called() },
 		}
 		opts := informer.HandlerOptions{}
-		if t.KeepEvery {
-			opts.KeepEvery = t.Count + 1
+		if t.MaxUnmergedEvents {
+			opts.MaxUnmergedEvents = t.Count + 1
 		}
 		if _, err := i.AddHandler(h, opts); err != nil {
 			return nil, err

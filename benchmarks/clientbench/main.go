@@ -18,8 +18,8 @@ type task struct {
 	Protobuf bool
 	Paged    bool
 	Handlers int
-	// KeepEvery: our handlers are told of every event, as client-go's are.
-	KeepEvery bool
+	// MaxUnmergedEvents: our handlers are told of every event, as client-go's are.
+	MaxUnmergedEvents bool
 	Count     int // of pods, events or informers
 	Dir       string
 

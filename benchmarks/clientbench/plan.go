@@ -48,7 +48,7 @@ func (p *plan) compare(all []*comparison, group, name string, t task, change fun
 
 // comparisons is everything there is to measure.
 func (p *plan) comparisons(files string) (all []*comparison) {
-	every := func(t *task) { t.KeepEvery = true }
+	every := func(t *task) { t.MaxUnmergedEvents = true }
 	for _, protobuf := range []bool{false, true} {
 		encoding := map[bool]string{false: "JSON", true: "protobuf"}[protobuf]
 		for _, paged := range []bool{false, true} {

@@ -398,14 +398,14 @@ func TestSettledAndIdleWhenEverythingIsProcessed(t *testing.T) {
 	})
 }
 
-func TestBuryLeavesWhatIsQueuedAlone(t *testing.T) {
+func TestQueueTombstoneLeavesWhatIsQueuedAlone(t *testing.T) {
 	c := newConsumer()
 	if err := c.fifo.Replace([]*corev1.Pod{pod("a", 1, 1), pod("b", 2, 1)}, "1"); err != nil {
 		t.Fatal(err)
 	}
 	c.pop(t)
 	for key, want := range map[string]bool{"ns/a": true, "ns/b": false, "ns/unknown": false} {
-		if buried, err := c.fifo.Bury(key); err != nil || buried != want {
+		if buried, err := c.fifo.QueueTombstone(key); err != nil || buried != want {
 			t.Errorf("%s: %v, %v", key, buried, err)
 		}
 	}

@@ -224,10 +224,10 @@ func (f *DeltaFIFO[T]) Settled() (version string, ok bool) {
 	return f.reached, f.current == nil && f.head == nil
 }
 
-// Bury queues a tombstone for the object with this key, as Replace does for
+// QueueTombstone queues a tombstone for the object with this key, as Replace does for
 // those that are missing, unless nothing is known of it or changes of it are
 // queued. It reports whether it did.
-func (f *DeltaFIFO[T]) Bury(key string) (bool, error) {
+func (f *DeltaFIFO[T]) QueueTombstone(key string) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.ended {

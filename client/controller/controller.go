@@ -21,12 +21,12 @@ func KeyOf(obj metav1.Object) Key {
 	return Key{Namespace: obj.GetNamespace(), Name: obj.GetName()}
 }
 
-// Func brings one object to its wanted state, or does nothing if it does not
+// ReconcileFunc brings one object to its wanted state, or does nothing if it does not
 // exist any more. It is called by several workers at once, but never twice at
-// once with one key. An error has it called again later; see [Permanent].
-type Func func(ctx context.Context, key Key) (Result, error)
+// once with one key. An error has it called again later; see [TerminalError].
+type ReconcileFunc func(ctx context.Context, key Key) (Result, error)
 
-// Result is what a Func that has succeeded wants.
+// Result is what a ReconcileFunc that has succeeded wants.
 type Result struct {
 	// RequeueAfter asks for another call after this time even if nothing
 	// changes, unless it is not positive. Of several requests that wait for one
@@ -48,16 +48,16 @@ func Sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// Low is the priority of keys from the first lists and from resyncs; that of
+// LowPriority is the priority of keys from the first lists and from resyncs; that of
 // fresh changes is 0.
-const Low = -100
+const LowPriority = -100
 
-// Controller calls a Func with the keys of what has changed. It is made by New,
+// Controller calls a ReconcileFunc with the keys of what has changed. It is made by New,
 // told what to watch by [For], [Owns], [Watch] and [Handle], and runs once. All
 // its methods may be called concurrently.
 type Controller struct {
 	opts  Options
-	fn    Func
+	fn    ReconcileFunc
 	queue *workqueue.Queue[Key]
 
 	mu      sync.Mutex
@@ -84,7 +84,7 @@ type counters struct {
 
 // New returns a controller that watches nothing yet. Keys may be added before
 // it runs.
-func New(fn Func, opts Options) (*Controller, error) {
+func New(fn ReconcileFunc, opts Options) (*Controller, error) {
 	if err := opts.complete(); err != nil {
 		return nil, err
 	}
@@ -101,14 +101,14 @@ func New(fn Func, opts Options) (*Controller, error) {
 func (c *Controller) Name() string { return c.opts.Name }
 
 // Add asks for a call soon. Until everything that is watched has been listed
-// the priority is Low, and then 0: who adds keys from a handler of its own
+// the priority is LowPriority, and then 0: who adds keys from a handler of its own
 // need not tell the first list from changes.
 func (c *Controller) Add(key Key) {
 	if c.HasSynced() {
 		c.queue.Add(key)
 		return
 	}
-	c.AddPriority(key, Low)
+	c.AddPriority(key, LowPriority)
 }
 
 // AddPriority asks for a call soon, before all of lower priorities. A key that
@@ -120,7 +120,7 @@ func (c *Controller) AddPriority(key Key, priority int) {
 // AddAfter asks for a call after some time.
 func (c *Controller) AddAfter(key Key, d time.Duration) { c.queue.AddAfter(key, d) }
 
-// Retry asks for a call after the key's back-off. A Func returns an error
+// Retry asks for a call after the key's back-off. A ReconcileFunc returns an error
 // instead; this is for what fails after it has returned.
 func (c *Controller) Retry(key Key) { c.queue.AddRateLimited(key) }
 
@@ -146,8 +146,8 @@ type Stats struct {
 	Name      string
 	Workers   int
 	Synced    bool
-	Queue     workqueue.Metrics
-	Calls     uint64 // of the Func, also those that have not returned
+	Queue     workqueue.Stats
+	Calls     uint64 // of the ReconcileFunc, also those that have not returned
 	Failures  uint64 // calls that returned an error, conflicts and panics included
 	Conflicts uint64 // calls that lost a race against another writer, or found their namespace going
 	Panics    uint64 // calls that panicked or ended their goroutine
@@ -157,7 +157,7 @@ type Stats struct {
 // Stats returns the counters and gauges of this moment.
 func (c *Controller) Stats() Stats {
 	return Stats{
-		Name: c.opts.Name, Workers: c.opts.Workers, Synced: c.HasSynced(), Queue: c.queue.Metrics(),
+		Name: c.opts.Name, Workers: c.opts.Workers, Synced: c.HasSynced(), Queue: c.queue.Stats(),
 		Calls: c.counts.calls.Load(), Failures: c.counts.failures.Load(), Conflicts: c.counts.conflicts.Load(),
 		Panics: c.counts.panics.Load(), Requeues: c.counts.requeues.Load(),
 	}
@@ -166,7 +166,7 @@ func (c *Controller) Stats() Stats {
 // Healthy returns an error if a call takes longer than Options.StuckAfter. It
 // says nothing of a controller that has not begun: Synced is for that.
 func (c *Controller) Healthy() error {
-	if longest := c.queue.Metrics().Longest; c.opts.StuckAfter > 0 && longest > c.opts.StuckAfter {
+	if longest := c.queue.Stats().Longest; c.opts.StuckAfter > 0 && longest > c.opts.StuckAfter {
 		return fmt.Errorf("controller %s: a call has not returned for %v (limit %v)", c.opts.Name, longest.Round(time.Second), c.opts.StuckAfter)
 	}
 	return nil

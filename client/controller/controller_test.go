@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func made(t *testing.T, fn Func, opts Options) *Controller {
+func made(t *testing.T, fn ReconcileFunc, opts Options) *Controller {
 	t.Helper()
 	if opts.Name == "" {
 		opts.Name = "test"
@@ -36,7 +36,7 @@ func made(t *testing.T, fn Func, opts Options) *Controller {
 }
 
 // runFor runs fn, which is called with key, for a time of the bubble's clock.
-func runFor(t *testing.T, d time.Duration, opts Options, fn Func) (stats Stats) {
+func runFor(t *testing.T, d time.Duration, opts Options, fn ReconcileFunc) (stats Stats) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), d)
@@ -99,12 +99,12 @@ func TestEndedGoroutinesAreReplaced(t *testing.T) {
 
 func TestPermanentErrorsWaitForAChange(t *testing.T) {
 	stats := runFor(t, time.Hour, Options{}, func(context.Context, Key) (Result, error) {
-		return Result{}, fmt.Errorf("in vain: %w", Permanent(errors.New("no such image")))
+		return Result{}, fmt.Errorf("in vain: %w", TerminalError(errors.New("no such image")))
 	})
 	if stats.Calls != 1 || stats.Failures != 1 {
 		t.Errorf("%+v", stats)
 	}
-	if Permanent(nil) != nil {
+	if TerminalError(nil) != nil {
 		t.Error("nothing has failed")
 	}
 }
@@ -391,7 +391,7 @@ func TestRunsOnce(t *testing.T) {
 		if err := c.Run(ctx); err == nil {
 			t.Error("ran twice at once")
 		}
-		c.WaitFor("late", c)
+		c.RequireSync("late", c)
 		if err := <-ended; err == nil || !strings.Contains(err.Error(), "late") {
 			t.Errorf("watching more while it runs: %v", err)
 		}
@@ -412,7 +412,7 @@ func TestNothingIsCalledBeforeAllIsThere(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		c := made(t, fn, Options{})
-		c.WaitFor("the other cache", never{})
+		c.RequireSync("the other cache", never{})
 		c.Add(key)
 		if err := c.Run(ctx); err != nil || c.HasSynced() {
 			t.Errorf("%v, synced %v", err, c.HasSynced())
@@ -420,7 +420,7 @@ func TestNothingIsCalledBeforeAllIsThere(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		c := made(t, fn, Options{SyncTimeout: time.Minute})
-		c.WaitFor("the other cache", never{})
+		c.RequireSync("the other cache", never{})
 		if err := c.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "the other cache") {
 			t.Errorf("got %v", err)
 		}

@@ -1,6 +1,6 @@
 // Package controller is the frame of a controller: it watches objects, turns
 // what happens to them into keys, and has workers bring what the keys name to
-// the state that is wanted. A new controller is a [Func] and the lines that say
+// the state that is wanted. A new controller is a [ReconcileFunc] and the lines that say
 // what it watches:
 //
 //	c, err := controller.New(reconcile, controller.Options{Name: "greeter"})
@@ -8,7 +8,7 @@
 //	controller.Owns(c, configMaps, greetingKind)  // what belongs to them
 //	err = controller.Run(ctx, controller.RunOptions{Factory: factory}, c)
 //
-// A Func never acts on an event, only on the present state, and is level
+// A ReconcileFunc never acts on an event, only on the present state, and is level
 // triggered: many changes become one call. A key is never with two workers at
 // once. A call that fails or panics is repeated with a back-off of its own
 // key's; what changes while the program runs goes before what the first lists
@@ -16,7 +16,7 @@
 //
 // A local copy may be behind the controller's own writes. Where that matters,
 // [Expectations] tell whether creations and deletions have been seen,
-// [Versions] whether an update has, and WaitFor of an informer waits for one
+// [WriteTracker] whether an update has, and WaitForResourceVersion of an informer waits for one
 // write. A write that is guarded by the version it was decided on needs none
 // of them.
 package controller

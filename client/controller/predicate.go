@@ -60,8 +60,8 @@ func AnnotationsChanged[T client.Object](change Change[T]) bool {
 // NoResync leaves out resyncs.
 func NoResync[T client.Object](change Change[T]) bool { return !change.Resync() }
 
-// Any lets pass what one of the predicates does.
-func Any[T client.Object](predicates ...Predicate[T]) Predicate[T] {
+// Or lets pass what one of the predicates does.
+func Or[T client.Object](predicates ...Predicate[T]) Predicate[T] {
 	return func(change Change[T]) bool {
 		for _, wanted := range predicates {
 			if wanted(change) {

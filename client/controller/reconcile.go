@@ -10,21 +10,21 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Permanent marks an error that trying again does not mend: the object is
+// TerminalError marks an error that trying again does not mend: the object is
 // wrong, say, and a change of it comes as a key anyway. It is logged and
-// counted, and the key's back-off ends. Permanent(nil) is nil.
-func Permanent(err error) error {
+// counted, and the key's back-off ends. TerminalError(nil) is nil.
+func TerminalError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return permanent{err}
+	return terminalError{err}
 }
 
-type permanent struct{ error }
+type terminalError struct{ error }
 
-func (p permanent) Unwrap() error { return p.error }
+func (p terminalError) Unwrap() error { return p.error }
 
-// reconcile calls the Func with one key, and decides when to do so again.
+// reconcile calls the ReconcileFunc with one key, and decides when to do so again.
 func (c *Controller) reconcile(ctx context.Context, key Key) {
 	defer c.queue.Done(key)
 	c.counts.calls.Add(1)
@@ -47,7 +47,7 @@ func (c *Controller) reconcile(ctx context.Context, key Key) {
 func (c *Controller) failed(key Key, err error) {
 	c.counts.failures.Add(1)
 	switch {
-	case errors.As(err, new(permanent)):
+	case errors.As(err, new(terminalError)):
 		c.opts.Logger.Warn("not reconciled, waiting for a change", "key", key, "error", err)
 		c.queue.Forget(key)
 		return

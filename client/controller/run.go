@@ -21,7 +21,7 @@ var (
 // errSourceEnded is the end of an informer under a controller that goes on.
 var errSourceEnded = errors.New("the informer has stopped while it was needed")
 
-// Run calls the Func until ctx ends, once everything that is watched has been
+// Run calls the ReconcileFunc until ctx ends, once everything that is watched has been
 // listed: a controller that acts on half a picture creates what is there
 // already. Somebody else has to start the informers; the function [Run] does.
 // It blocks, and when it returns no call runs, no handler is called any more,

@@ -25,13 +25,13 @@ type source struct {
 	synced func() <-chan struct{} // if there is no handler
 }
 
-// Map calls add with the key of each object that has to be looked at when obj
+// MapFunc calls add with the key of each object that has to be looked at when obj
 // has changed.
-type Map[T any] func(obj T, add func(Key))
+type MapFunc[T any] func(obj T, add func(Key))
 
 // For has the controller called with the key of each object of the informer
 // that is added, changed or deleted, as far as all predicates agree. As with
-// Owns, Watch, Handle and WaitFor it has to be said before Run, which fails if
+// Owns, Watch, Handle and RequireSync it has to be said before Run, which fails if
 // somebody still adds to what it watches.
 func For[T client.Object](c *Controller, inf *informer.SharedInformer[T], when ...Predicate[T]) {
 	watch(c, inf, mapping[T]{keys: func(obj T, add func(Key)) { add(KeyOf(obj)) }, when: when})
@@ -41,7 +41,7 @@ func For[T client.Object](c *Controller, inf *informer.SharedInformer[T], when .
 // the informer belongs to: that of its controller owner reference, if it is of
 // the kind. An object that changes hands concerns both owners. The owner is
 // looked for in the object's namespace; owners of a cluster-scoped kind need
-// Watch with a Map.
+// Watch with a MapFunc.
 func Owns[T client.Object](c *Controller, inf *informer.SharedInformer[T], owner schema.GroupVersionKind, when ...Predicate[T]) {
 	Watch(c, inf, func(obj T, add func(Key)) {
 		if ref := metav1.GetControllerOfNoCopy(obj); ref != nil && IsOwner(ref, owner) {
@@ -63,12 +63,12 @@ func IsOwner(ref *metav1.OwnerReference, kind schema.GroupVersionKind) bool {
 // Watch has the controller called with the keys that keys makes of each object
 // of the informer that is added or deleted, and of the old and the new state of
 // one that is changed, as far as all predicates agree.
-func Watch[T client.Object](c *Controller, inf *informer.SharedInformer[T], keys Map[T], when ...Predicate[T]) {
+func Watch[T client.Object](c *Controller, inf *informer.SharedInformer[T], keys MapFunc[T], when ...Predicate[T]) {
 	watch(c, inf, mapping[T]{keys: keys, both: true, when: when})
 }
 
 func watch[T client.Object](c *Controller, inf *informer.SharedInformer[T], m mapping[T]) {
-	m.fresh, m.low = c.Add, func(key Key) { c.AddPriority(key, Low) }
+	m.fresh, m.low = c.Add, func(key Key) { c.AddPriority(key, LowPriority) }
 	Handle(c, inf, m)
 }
 
@@ -81,9 +81,9 @@ func Handle[T client.Object](c *Controller, inf *informer.SharedInformer[T], han
 	}})
 }
 
-// WaitFor has Run wait for a source, called name in errors, before the workers
+// RequireSync has Run wait for a source, called name in errors, before the workers
 // begin.
-func (c *Controller) WaitFor(name string, s Source) {
+func (c *Controller) RequireSync(name string, s Source) {
 	c.addSource(source{name: name, synced: s.Synced})
 }
 
@@ -100,7 +100,7 @@ func (c *Controller) addSource(s source) {
 // mapping is the handler that turns changes into keys.
 type mapping[T client.Object] struct {
 	fresh, low func(Key) // add a key that has changed, or that is only shown
-	keys       Map[T]
+	keys       MapFunc[T]
 	both       bool // the old state may have other keys than the new one
 	when       []Predicate[T]
 }
@@ -127,8 +127,8 @@ func (m mapping[T]) OnUpdate(old, obj T) {
 }
 
 // OnDelete implements informer.Handler.
-func (m mapping[T]) OnDelete(obj T, finalStateKnown bool) {
-	change := Change[T]{Kind: Deleted, Object: obj, FinalStateUnknown: !finalStateKnown}
+func (m mapping[T]) OnDelete(obj T, finalStateUnknown bool) {
+	change := Change[T]{Kind: Deleted, Object: obj, FinalStateUnknown: finalStateUnknown}
 	if m.wanted(change) {
 		m.keys(obj, m.fresh)
 	}

@@ -86,7 +86,7 @@ func (w *torrent) Next() (ev client.WatchEvent[*corev1.Pod], err error) {
 func (*torrent) Close() {}
 
 // BenchmarkEvents is one event from the stream to all handlers. With
-// KeepEvery each handler is called for each event; otherwise a handler that
+// MaxUnmergedEvents each handler is called for each event; otherwise a handler that
 // is behind is called less.
 func BenchmarkEvents(b *testing.B) {
 	for _, handlers := range []int{1, 10} {
@@ -100,7 +100,7 @@ func BenchmarkEvents(b *testing.B) {
 				for range handlers {
 					opts := HandlerOptions{}
 					if keep {
-						opts.KeepEvery = b.N + 20_000
+						opts.MaxUnmergedEvents = b.N + 20_000
 					}
 					var n int64
 					left := finals

@@ -95,7 +95,7 @@ func stopAt(t *testing.T, at int64, assemble func(*testing.T, *tripwire) *Shared
 	wire := &tripwire{script: newScript(), at: at, trip: cancel}
 	wire.set("a", 1, nil)
 	i := assemble(t, wire)
-	must(t, i.Repair(RepairOptions[*corev1.Pod]{Interval: time.Second,
+	must(t, i.SetConsistencyCheck(ConsistencyCheckOptions[*corev1.Pod]{Interval: time.Second,
 		List: func(context.Context, metav1.ListOptions) (*client.List[*metav1.PartialObjectMetadata], error) {
 			wire.operation()
 			return nil, io.ErrUnexpectedEOF
@@ -111,7 +111,7 @@ func stopAt(t *testing.T, at int64, assemble func(*testing.T, *tripwire) *Shared
 		cancel()
 	}
 	waited := make(chan error, 1)
-	go func() { waited <- i.WaitFor(context.Background(), "1000") }()
+	go func() { waited <- i.WaitForResourceVersion(context.Background(), "1000") }()
 	done := make(chan error, 1)
 	go func() { done <- i.Run(ctx) }()
 	var writer sync.WaitGroup
@@ -171,7 +171,7 @@ func TestServerThatEndsWatchesAfterEachEvent(t *testing.T) {
 		s.set("a", 1, nil)
 		i := New[*corev1.Pod]("pods", short{s}, reflector.Options{PagedList: true})
 		var r record
-		add(t, i, &r, HandlerOptions{KeepEvery: 100})
+		add(t, i, &r, HandlerOptions{MaxUnmergedEvents: 100})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- i.Run(ctx) }()
@@ -179,7 +179,7 @@ func TestServerThatEndsWatchesAfterEachEvent(t *testing.T) {
 		for range 30 {
 			s.set("a", 1, nil)
 		}
-		must(t, i.WaitFor(ctx, "31"))
+		must(t, i.WaitForResourceVersion(ctx, "31"))
 		synctest.Wait()
 		if told := r.take(); len(told) != 31 || s.listCount() != 1 {
 			t.Errorf("told %d times, %d lists", len(told), s.listCount())

@@ -33,7 +33,7 @@ type message interface {
 	MarshalToSizedBuffer(data []byte) (int, error)
 }
 
-// newCodec is encodingOf, with a name that tells apart types that hold
+// newCodec is encodingOf, with a name that tells types that hold
 // different things.
 func newCodec[T client.Object]() (codec[T], error) {
 	c, err := encodingOf[T]()

@@ -98,8 +98,8 @@ func (m *memory) write(w http.ResponseWriter, r *http.Request, path string) {
 		}
 	}
 	obj.ResourceVersion = strconv.Itoa(version)
-	if parts := strings.Split(c.path, "/"); len(parts) == 3 {
-		obj.Namespace = parts[1]
+	if namespaceWatches := strings.Split(c.path, "/"); len(namespaceWatches) == 3 {
+		obj.Namespace = namespaceWatches[1]
 	}
 	if c.older == nil {
 		obj.UID = types.UID(strconv.Itoa(version))

@@ -28,7 +28,7 @@ type DiskOptions struct {
 	// Interval is how often changes are saved, beside once after the first
 	// list and once at the stop. Default 5 min; negative: only then.
 	Interval time.Duration
-	// Server tells apart servers whose files share the directory. Default: "".
+	// Server tells servers apart whose files share the directory. Default: "".
 	Server string
 	// Fingerprint changes when objects that were stored before cannot be used
 	// any more: the version of a transform, for instance. A change of the Go
@@ -80,7 +80,7 @@ func (i *SharedInformer[T]) KeepOnDisk(opts DiskOptions) error {
 
 func (i *SharedInformer[T]) keepOnDisk(opts DiskOptions, resource, selection string) error {
 	switch {
-	case len(i.parts) > 1:
+	case len(i.namespaceWatches) > 1:
 		return errors.New("DiskOptions and ListOptions.Namespaces exclude each other: several watches cannot be resumed from one version; use an informer for each namespace")
 	case opts.Directory == "":
 		return errors.New("DiskOptions.Directory is empty: name a directory for the cache files")

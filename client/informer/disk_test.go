@@ -406,7 +406,7 @@ func TestShapeChangesWithTheTypeOnly(t *testing.T) {
 		t.Error("another tag deep within is not another shape")
 	}
 	if first, again := of(corev1.Pod{}), of(corev1.Pod{}); first != again || of(list{}) == of(inner{}) {
-		t.Error("shapes are not told apart as types are")
+		t.Error("shapes are not told unsharedSource as types are")
 	}
 }
 

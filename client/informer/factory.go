@@ -34,9 +34,9 @@ type Options struct {
 	// Disk keeps the objects of all informers in files. Its zero value does
 	// not.
 	Disk DiskOptions
-	// RepairInterval is how often each informer compares names and versions
-	// with the server, and mends what differs. Default: never.
-	RepairInterval time.Duration
+	// ConsistencyCheckInterval is how often each informer compares names and versions
+	// with the server, and corrects what differs. Default: never.
+	ConsistencyCheckInterval time.Duration
 }
 
 // Factory holds one informer per resource and ListOptions. All methods may be
@@ -136,8 +136,8 @@ func assemble[T client.Object](f *Factory, endpoint client.Resource[T], opts Lis
 	for _, namespace := range opts.namespaces() {
 		endpoint := endpoint.Namespace(namespace)
 		from := origin[T]{
-			source: reflector.Resource(endpoint.Sharing(), opts.apply),
-			apart:  reflector.Resource(endpoint, opts.apply),
+			source:         reflector.Resource(endpoint.Sharing(), opts.apply),
+			unsharedSource: reflector.Resource(endpoint, opts.apply),
 		}
 		if len(opts.Namespaces) > 0 {
 			from.namespace = namespace
@@ -149,18 +149,18 @@ func assemble[T client.Object](f *Factory, endpoint client.Resource[T], opts Lis
 	if f.opts.Disk.Directory != "" {
 		i.invalidBecause(i.keepOnDisk(f.opts.Disk, gvr.Group+"/"+gvr.Version+"/"+gvr.Resource, opts.describe()))
 	}
-	if f.opts.RepairInterval != 0 {
-		i.invalidBecause(i.repairWith(repairWith(f.opts.RepairInterval, f.client, endpoint, opts)))
+	if f.opts.ConsistencyCheckInterval != 0 {
+		i.invalidBecause(i.checkWith(checkWith(f.opts.ConsistencyCheckInterval, f.client, endpoint, opts)))
 	}
 	return i
 }
 
-// repairWith compares by what the endpoint's metadata says: the lists of
+// checkWith compares by what the endpoint's metadata says: the lists of
 // several namespaces one after another, as if they were pages of one.
-func repairWith[T client.Object](interval time.Duration, c *client.Client, endpoint client.Resource[T], selected ListOptions) RepairOptions[T] {
+func checkWith[T client.Object](interval time.Duration, c *client.Client, endpoint client.Resource[T], selected ListOptions) ConsistencyCheckOptions[T] {
 	metadata := client.Metadata(c, endpoint.GroupVersionResource())
 	namespaces := selected.namespaces()
-	return RepairOptions[T]{
+	return ConsistencyCheckOptions[T]{
 		Interval: interval,
 		List: func(ctx context.Context, opts metav1.ListOptions) (*client.List[*metav1.PartialObjectMetadata], error) {
 			selected.apply(&opts)

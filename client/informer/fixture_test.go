@@ -209,9 +209,9 @@ func (r *record) OnUpdate(old, pod *corev1.Pod) {
 	r.say("*%s%s>%s", pod.Name, old.ResourceVersion, pod.ResourceVersion)
 }
 
-func (r *record) OnDelete(pod *corev1.Pod, known bool) {
+func (r *record) OnDelete(pod *corev1.Pod, finalStateUnknown bool) {
 	mark := ""
-	if !known {
+	if finalStateUnknown {
 		mark = "?"
 	}
 	r.say("-%s%s%s", pod.Name, pod.ResourceVersion, mark)

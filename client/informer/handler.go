@@ -20,16 +20,16 @@ type Handler[T any] interface {
 	// the name of another is told of by OnDelete and OnAdd, even if nobody saw
 	// the deletion. With HandlerOptions.Resync old and obj may be the same.
 	OnUpdate(old, obj T)
-	// OnDelete tells of the end of an object. If finalStateKnown is false,
-	// the end itself was missed and obj is only the last state that was seen.
-	OnDelete(obj T, finalStateKnown bool)
+	// OnDelete says that an object was deleted. finalStateUnknown: the deletion
+	// itself was missed, and obj is only the last state that was seen.
+	OnDelete(obj T, finalStateUnknown bool)
 }
 
 // HandlerFuncs is a Handler made of functions, each of which may be nil.
 type HandlerFuncs[T any] struct {
 	Add    func(obj T, initial bool)
 	Update func(old, obj T)
-	Delete func(obj T, finalStateKnown bool)
+	Delete func(obj T, finalStateUnknown bool)
 }
 
 // OnAdd implements Handler.
@@ -47,9 +47,9 @@ func (h HandlerFuncs[T]) OnUpdate(old, obj T) {
 }
 
 // OnDelete implements Handler.
-func (h HandlerFuncs[T]) OnDelete(obj T, finalStateKnown bool) {
+func (h HandlerFuncs[T]) OnDelete(obj T, finalStateUnknown bool) {
 	if h.Delete != nil {
-		h.Delete(obj, finalStateKnown)
+		h.Delete(obj, finalStateUnknown)
 	}
 }
 
@@ -61,22 +61,22 @@ type HandlerOptions struct {
 	// update whose old and new state are the same. It costs the server
 	// nothing. Default: Options.Resync of the factory; negative: never.
 	Resync time.Duration
-	// KeepEvery, if above zero, keeps every single event until the handler has
+	// MaxUnmergedEvents, if above zero, keeps every single event until the handler has
 	// seen it, but no more than that many, not counting what there was when
 	// the handler was added, and no more of one object in front of the local
 	// copy: when they are exceeded the handler is removed and
 	// Registration.Err says so. Default: a slow handler sees fewer, newer
 	// states, and its queue is bounded by the number of objects.
-	KeepEvery int
+	MaxUnmergedEvents int
 }
 
 var (
 	// ErrStopped is returned for an informer that has been stopped: it is not
 	// started again.
 	ErrStopped = errors.New("the informer has been stopped")
-	// ErrOverflow ends a handler with HandlerOptions.KeepEvery that fell too
+	// ErrOverflow ends a handler with HandlerOptions.MaxUnmergedEvents that fell too
 	// far behind.
-	ErrOverflow = errors.New("the handler fell behind by more events than KeepEvery allows")
+	ErrOverflow = errors.New("the handler fell behind by more events than MaxUnmergedEvents allows")
 )
 
 // Registration is one handler of one informer. All methods may be called
@@ -91,7 +91,7 @@ type Registration struct {
 // HandlerStats is what a handler's queue did so far.
 type HandlerStats struct {
 	Name      string
-	Queued    int           // objects that wait to be told of; events with KeepEvery
+	Queued    int           // objects that wait to be told of; events with MaxUnmergedEvents
 	Lag       time.Duration // for how long there has always been something to tell; 0 when idle
 	Busy      time.Duration // for how long there has been something to tell, in all: what calls took
 	Delivered int64         // calls that returned

@@ -19,26 +19,26 @@ import (
 // handlers what changes. It is made by a [Factory], or by [New] around any
 // source. All methods may be called concurrently.
 type SharedInformer[T client.Object] struct {
-	name    string
-	log     *slog.Logger
-	parts   []*part[T] // one, or one for each namespace of several; constant
-	opts    reflector.Options
-	indexer *cache.Indexer[T]
-	fifo    *cache.DeltaFIFO[T]
+	name             string
+	log              *slog.Logger
+	namespaceWatches []*namespaceWatch[T] // one, or one for each namespace of several; constant
+	opts             reflector.Options
+	indexer          *cache.Indexer[T]
+	fifo             *cache.DeltaFIFO[T]
 
 	// mu makes a state of the Indexer and what the listeners have been told
 	// belong together: the loop holds it while it applies the deltas of an
 	// object. It is never held while a handler runs. Lock order: mu, then a
 	// listener's, then the Indexer's and the DeltaFIFO's.
-	mu          sync.Mutex
-	phase       phase
-	transform   func(T) (T, error)
-	listeners   []*listener[T]
-	resyncEvery time.Duration  // of handlers that do not say; constant
-	handlers    sync.WaitGroup // goroutines that call handlers
-	disk        *disk[T]       // nil: nothing is kept on disk; constant after the start
-	repairer    *repairer[T]   // nil: nothing is compared; constant after the start
-	failed      error          // what Err says
+	mu                 sync.Mutex
+	phase              phase
+	transform          func(T) (T, error)
+	listeners          []*listener[T]
+	resyncEvery        time.Duration          // of handlers that do not say; constant
+	handlers           sync.WaitGroup         // goroutines that call handlers
+	disk               *disk[T]               // nil: nothing is kept on disk; constant after the start
+	consistencyChecker *consistencyChecker[T] // nil: nothing is compared; constant after the start
+	failed             error                  // what Err says
 
 	// restoredAsOf is when the state that was read from disk was current; zero
 	// if none was. confirmed: the server has shown a complete state, or gone on
@@ -73,9 +73,9 @@ func New[T client.Object](name string, source reflector.ListerWatcher[T], opts r
 type origin[T client.Object] struct {
 	namespace string
 	source    reflector.ListerWatcher[T]
-	// apart is the same without client.Resource.Sharing, for a transform that
+	// unsharedSource is the same without client.Resource.Sharing, for a transform that
 	// changes objects in place; nil: source does not share.
-	apart reflector.ListerWatcher[T]
+	unsharedSource reflector.ListerWatcher[T]
 }
 
 func newInformer[T client.Object](name string, origins []origin[T], opts reflector.Options, resync time.Duration) *SharedInformer[T] {
@@ -96,7 +96,7 @@ func newInformer[T client.Object](name string, origins []origin[T], opts reflect
 		if from.source == nil {
 			i.invalidBecause(errors.New("there is no source of objects"))
 		}
-		i.parts = append(i.parts, &part[T]{informer: i, namespace: from.namespace, source: from.source, apart: from.apart})
+		i.namespaceWatches = append(i.namespaceWatches, &namespaceWatch[T]{informer: i, namespace: from.namespace, source: from.source, unsharedSource: from.unsharedSource})
 		if from.namespace != "" {
 			namespaces = append(namespaces, from.namespace)
 		}
@@ -127,9 +127,9 @@ func (i *SharedInformer[T]) SetTransform(transform func(T) (T, error)) error {
 		return fmt.Errorf("informer %s: a transform must be set before the start", i.name)
 	}
 	i.transform = transform
-	for _, p := range i.parts {
-		if p.apart != nil {
-			p.source = p.apart
+	for _, p := range i.namespaceWatches {
+		if p.unsharedSource != nil {
+			p.source = p.unsharedSource
 		}
 	}
 	return nil
@@ -161,15 +161,15 @@ func (i *SharedInformer[T]) LastSyncResourceVersion() string { return i.fifo.Pro
 
 // Stats is how an informer stands and what it did so far.
 type Stats struct {
-	Objects       int   // in the local copy
-	Queued        int   // objects with changes that the local copy does not show yet
-	Events        int64 // changes that handlers were told of, or are being
-	Unindexed     int64 // states for which an index function failed
-	Untransformed int64 // states for which the transform failed
-	Disk          DiskStats
-	Repair        RepairStats
-	Reflector     reflector.Stats
-	Handlers      []HandlerStats
+	Objects          int   // in the local copy
+	Queued           int   // objects with changes that the local copy does not show yet
+	Events           int64 // changes that handlers were told of, or are being
+	Unindexed        int64 // states for which an index function failed
+	Untransformed    int64 // states for which the transform failed
+	Disk             DiskStats
+	ConsistencyCheck ConsistencyCheckStats
+	Reflector        reflector.Stats
+	Handlers         []HandlerStats
 }
 
 // Stats returns the counters and gauges of this moment.
@@ -187,8 +187,8 @@ func (i *SharedInformer[T]) Stats() Stats {
 	if i.disk != nil {
 		s.Disk = i.disk.stats()
 	}
-	if i.repairer != nil {
-		s.Repair = i.repairer.stats()
+	if i.consistencyChecker != nil {
+		s.ConsistencyCheck = i.consistencyChecker.stats()
 	}
 	return s
 }
@@ -212,8 +212,8 @@ func (i *SharedInformer[T]) Run(ctx context.Context) error {
 	var background sync.WaitGroup
 	background.Go(func() { i.loop(ctx) })
 	i.keepSaved(ctx, &background)
-	if i.repairer != nil {
-		background.Go(func() { i.repairer.run(ctx) })
+	if i.consistencyChecker != nil {
+		background.Go(func() { i.consistencyChecker.run(ctx) })
 	}
 	err := i.follow(ctx)
 	cancel()
@@ -312,7 +312,7 @@ func (i *SharedInformer[T]) apply(item cache.Item[T]) {
 		if d.Type != cache.Deleted {
 			i.store(item, d)
 		} else if _, existed := i.indexer.Remove(item.Key); existed {
-			i.distribute(item.Key, notification[T]{kind: deleted, obj: d.Object, unknown: d.FinalStateUnknown})
+			i.distribute(item.Key, notification[T]{kind: deleted, obj: d.Object, finalStateUnknown: d.FinalStateUnknown})
 		}
 	}
 }
@@ -328,7 +328,7 @@ func (i *SharedInformer[T]) store(item cache.Item[T], d *cache.Delta[T]) {
 		i.distribute(item.Key, notification[T]{kind: added, obj: d.Object, initial: item.Initial && !i.HasSynced()})
 	case old.GetUID() != d.Object.GetUID():
 		// Nobody saw the end of the old object.
-		i.distribute(item.Key, notification[T]{kind: deleted, obj: old, unknown: true})
+		i.distribute(item.Key, notification[T]{kind: deleted, obj: old, finalStateUnknown: true})
 		i.distribute(item.Key, notification[T]{kind: added, obj: d.Object})
 	case d.Type == cache.Replaced && old.GetResourceVersion() == d.Object.GetResourceVersion():
 		// A new list that shows what was known: nothing has happened.
@@ -357,7 +357,7 @@ func (i *SharedInformer[T]) tell(key string, n notification[T]) {
 // merged before any handler could be told.
 func (i *SharedInformer[T]) failThoseWhoKeepEvery() {
 	for _, l := range slices.Clone(i.listeners) {
-		if l.opts.KeepEvery > 0 {
+		if l.opts.MaxUnmergedEvents > 0 {
 			l.fail(ErrOverflow)
 			i.drop(l)
 		}

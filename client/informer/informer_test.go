@@ -188,7 +188,7 @@ func TestEndsAreNeverMergedAway(t *testing.T) {
 func TestKeepEveryKeepsEveryEventOrFailsLoudly(t *testing.T) {
 	in(t, func(t *testing.T, s *script, i *SharedInformer[*corev1.Pod]) {
 		slow := &record{gate: make(chan struct{})}
-		registration := add(t, i, slow, HandlerOptions{KeepEvery: 3})
+		registration := add(t, i, slow, HandlerOptions{MaxUnmergedEvents: 3})
 		for range 4 { // one is being handled, three wait
 			s.set("a", 1, nil)
 			synctest.Wait()
@@ -438,7 +438,7 @@ func TestHandlersAreChecked(t *testing.T) {
 	if _, err := i.AddHandler(nil, HandlerOptions{}); err == nil {
 		t.Error("no handler was accepted")
 	}
-	if _, err := i.AddHandler(&record{}, HandlerOptions{KeepEvery: -1}); err == nil {
+	if _, err := i.AddHandler(&record{}, HandlerOptions{MaxUnmergedEvents: -1}); err == nil {
 		t.Error("a negative limit was accepted")
 	}
 }
@@ -484,7 +484,7 @@ func TestLimitOfKeepEveryDoesNotCountWhatWasThere(t *testing.T) {
 		}
 		synctest.Wait()
 		var r record
-		registration := add(t, i, &r, HandlerOptions{KeepEvery: 1})
+		registration := add(t, i, &r, HandlerOptions{MaxUnmergedEvents: 1})
 		synctest.Wait()
 		if got := r.take(); len(got) != 10 || registration.Err() != nil || !registration.HasSynced() {
 			t.Errorf("told %v, %v", got, registration.Err())
@@ -505,7 +505,7 @@ func TestKeepEveryCountsWhatWaitsForTheLocalCopy(t *testing.T) {
 				return nil, nil
 			}}))
 			var r record
-			registration := add(t, i, &r, HandlerOptions{KeepEvery: limit})
+			registration := add(t, i, &r, HandlerOptions{MaxUnmergedEvents: limit})
 			s.set("blocks", 1, nil)
 			synctest.Wait()
 			for range 59 {

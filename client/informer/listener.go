@@ -41,8 +41,8 @@ func newListener[T any](handler Handler[T], opts HandlerOptions, log *slog.Logge
 		queue:  newCoalescing[T](),
 		synced: make(chan struct{}), ended: make(chan struct{}),
 	}
-	if opts.KeepEvery > 0 {
-		l.queue = &complete[T]{limit: opts.KeepEvery}
+	if opts.MaxUnmergedEvents > 0 {
+		l.queue = &complete[T]{limit: opts.MaxUnmergedEvents}
 	}
 	return l
 }
@@ -169,7 +169,7 @@ func (l *listener[T]) call(n notification[T]) (returned bool) {
 	case updated:
 		l.handler.OnUpdate(n.old, n.obj)
 	case deleted:
-		l.handler.OnDelete(n.obj, !n.unknown)
+		l.handler.OnDelete(n.obj, n.finalStateUnknown)
 	}
 	return true
 }
@@ -200,7 +200,7 @@ func (l *listener[T]) fail(err error) {
 	}
 	l.err = err
 	l.endLocked()
-	l.log.Error("handler removed", "error", err, "limit", l.opts.KeepEvery)
+	l.log.Error("handler removed", "error", err, "limit", l.opts.MaxUnmergedEvents)
 }
 
 // endLocked needs l.mu, and must be called once.

@@ -16,9 +16,10 @@ const (
 type notification[T any] struct {
 	kind     kind
 	initial  bool // of added
-	unknown  bool // of deleted: the final state is not known
 	resync   bool // of updated: nothing changed
 	old, obj T    // old: of updated
+	// finalStateUnknown, of deleted: the deletion itself was missed.
+	finalStateUnknown bool
 }
 
 // handlerQueue holds what a handler is still to be told. It is not safe for

@@ -35,7 +35,7 @@ func TestCoalescedStoriesAreConsistentAndEndWithTheTruth(t *testing.T) {
 				v.OnUpdate(n.old, n.obj)
 			case deleted:
 				told++
-				v.OnDelete(n.obj, !n.unknown)
+				v.OnDelete(n.obj, n.finalStateUnknown)
 			}
 			return true
 		}

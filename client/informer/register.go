@@ -13,8 +13,8 @@ func (i *SharedInformer[T]) AddHandler(handler Handler[T], opts HandlerOptions) 
 	switch {
 	case handler == nil:
 		return nil, fmt.Errorf("informer %s: the handler is nil", i.name)
-	case opts.KeepEvery < 0:
-		return nil, fmt.Errorf("informer %s: KeepEvery must not be negative: %d", i.name, opts.KeepEvery)
+	case opts.MaxUnmergedEvents < 0:
+		return nil, fmt.Errorf("informer %s: MaxUnmergedEvents must not be negative: %d", i.name, opts.MaxUnmergedEvents)
 	}
 	if opts.Resync == 0 {
 		opts.Resync = i.resyncEvery
@@ -27,7 +27,7 @@ func (i *SharedInformer[T]) AddHandler(handler Handler[T], opts HandlerOptions) 
 	if i.failed != nil {
 		return nil, i.failed
 	}
-	i.fifo.RaiseMaxDeltas(opts.KeepEvery)
+	i.fifo.RaiseMaxDeltas(opts.MaxUnmergedEvents)
 	l := newListener(handler, opts, i.log, i.handlers.Go)
 	l.begin(i.indexer.List(), i.HasSynced())
 	i.listeners = append(i.listeners, l)

@@ -26,13 +26,19 @@ type ListOptions struct {
 	Namespaces []string
 	// LabelSelector and FieldSelector are applied by the server.
 	LabelSelector, FieldSelector string
-	// Tweak changes the options of each list and watch after everything else
-	// has set them. What makes it impossible to resume (versions, limits,
-	// bookmarks) must be left alone. Default: nothing is changed.
-	Tweak func(*metav1.ListOptions)
-	// TweakName tells apart informers whose Tweak differs, as functions cannot
-	// be compared: equal names share an informer. It is needed with Tweak.
-	TweakName string
+	// Modifier changes the options of each list and watch after everything else
+	// has set them. Default: they are not changed.
+	Modifier ListModifier
+}
+
+// ListModifier is a function with a name. The factory cannot compare functions:
+// informers whose modifiers have the same name are one.
+type ListModifier struct {
+	// Name is required with Modify.
+	Name string
+	// Modify must leave alone what a resume depends on: resourceVersion, limit
+	// and bookmarks.
+	Modify func(*metav1.ListOptions)
 }
 
 // in returns the options with what the factory says where they say nothing.
@@ -66,8 +72,8 @@ func (o ListOptions) validate() error {
 	if _, err := fields.ParseSelector(o.FieldSelector); err != nil {
 		return fmt.Errorf("ListOptions.FieldSelector: %w", err)
 	}
-	if (o.Tweak == nil) != (o.TweakName == "") {
-		return errors.New("ListOptions.Tweak and ListOptions.TweakName need each other: the name tells tweaks apart")
+	if (o.Modifier.Modify == nil) != (o.Modifier.Name == "") {
+		return errors.New("ListOptions.Modifier needs both Name and Modify: informers whose modifiers have the same name are one")
 	}
 	return nil
 }
@@ -83,14 +89,14 @@ func (o ListOptions) namespaces() []string {
 // apply has the server select.
 func (o ListOptions) apply(opts *metav1.ListOptions) {
 	opts.LabelSelector, opts.FieldSelector = o.LabelSelector, o.FieldSelector
-	if o.Tweak != nil {
-		o.Tweak(opts)
+	if o.Modifier.Modify != nil {
+		o.Modifier.Modify(opts)
 	}
 }
 
 // key is equal for options that select the same.
 func (o ListOptions) key() string {
-	return fmt.Sprintf("%q", append([]string{o.Namespace, o.LabelSelector, o.FieldSelector, o.TweakName}, o.Namespaces...))
+	return fmt.Sprintf("%q", append([]string{o.Namespace, o.LabelSelector, o.FieldSelector, o.Modifier.Name}, o.Namespaces...))
 }
 
 // describe says what is selected; "" for everything.
@@ -98,7 +104,7 @@ func (o ListOptions) describe() string {
 	var limits []string
 	for _, limit := range []struct{ what, value string }{
 		{"namespace", o.Namespace}, {"namespaces", strings.Join(o.Namespaces, " ")},
-		{"labels", o.LabelSelector}, {"fields", o.FieldSelector}, {"tweak", o.TweakName},
+		{"labels", o.LabelSelector}, {"fields", o.FieldSelector}, {"modifier", o.Modifier.Name},
 	} {
 		if limit.value != "" {
 			limits = append(limits, limit.what+" "+limit.value)

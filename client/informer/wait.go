@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// WaitFor waits until the local copy shows every change up to a version: the
+// WaitForResourceVersion waits until the local copy shows every change up to a version: the
 // one that a write returned, for instance. It returns nil at once if it does
 // already, the cause of ctx when that ends before, and ErrStopped when the
 // informer stops. Nothing is asked of the server and nothing polls.
@@ -20,11 +20,11 @@ import (
 // selection comes with the event of that write; any other is known to be
 // reached only when a later event or a bookmark says so, which may take about
 // a minute. An informer of several namespaces has reached a version when each
-// of its watches has. "" and "0" are any version: WaitFor then waits for
+// of its watches has. "" and "0" are any version: WaitForResourceVersion then waits for
 // Synced.
 //
 // It must not be called with a version of another cluster.
-func (i *SharedInformer[T]) WaitFor(ctx context.Context, version string) error {
+func (i *SharedInformer[T]) WaitForResourceVersion(ctx context.Context, version string) error {
 	if version == "" || version == "0" {
 		return i.waitForSync(ctx)
 	}
@@ -58,9 +58,9 @@ func (i *SharedInformer[T]) waitForSync(ctx context.Context) error {
 }
 
 // ListerAfter is Lister for those who want to read what they wrote: it waits
-// as WaitFor does.
+// as WaitForResourceVersion does.
 func (i *SharedInformer[T]) ListerAfter(ctx context.Context, version string) (Lister[T], error) {
-	return i.Lister(), i.WaitFor(ctx, version)
+	return i.Lister(), i.WaitForResourceVersion(ctx, version)
 }
 
 // advanced wakes those whose version the local copy has reached. It is called

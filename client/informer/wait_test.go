@@ -18,7 +18,7 @@ func TestWaitForWakesWhenTheVersionIsShown(t *testing.T) {
 		result := make(chan error, 1)
 		wait := func(version string) {
 			t.Helper()
-			go func() { result <- i.WaitFor(t.Context(), version) }()
+			go func() { result <- i.WaitForResourceVersion(t.Context(), version) }()
 			synctest.Wait()
 		}
 		expectWaiting := func() {
@@ -89,7 +89,7 @@ func TestWaitForEndsWithItsContextAndWithTheInformer(t *testing.T) {
 		i := New[*corev1.Pod]("pods", s, reflector.Options{PagedList: true})
 		early, cancelEarly := context.WithTimeout(context.Background(), time.Second)
 		defer cancelEarly()
-		if err := i.WaitFor(early, "0"); !errors.Is(err, context.DeadlineExceeded) {
+		if err := i.WaitForResourceVersion(early, "0"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("before the start: %v", err)
 		}
 		ctx, cancel := context.WithCancel(context.Background())
@@ -97,11 +97,11 @@ func TestWaitForEndsWithItsContextAndWithTheInformer(t *testing.T) {
 		go func() { done <- i.Run(ctx) }()
 		limited, cancelLimited := context.WithTimeout(context.Background(), time.Second)
 		defer cancelLimited()
-		if err := i.WaitFor(limited, "2"); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), `"1"`) {
+		if err := i.WaitForResourceVersion(limited, "2"); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), `"1"`) {
 			t.Errorf("with a deadline: %v", err)
 		}
 		result := make(chan error, 1)
-		go func() { result <- i.WaitFor(context.Background(), "2") }()
+		go func() { result <- i.WaitForResourceVersion(context.Background(), "2") }()
 		synctest.Wait()
 		cancel()
 		if err := <-result; !errors.Is(err, ErrStopped) {
@@ -157,7 +157,7 @@ func TestFreshnessDuringAListAfterTheFirst(t *testing.T) {
 	in(t, func(t *testing.T, s *script, i *SharedInformer[*corev1.Pod]) {
 		s.set("a", 1, nil)
 		synctest.Wait()
-		i.parts[0].listBegins() // as a list that lasts does
+		i.namespaceWatches[0].listBegins() // as a list that lasts does
 		time.Sleep(time.Minute)
 		if f := i.Freshness(); !f.Listing || f.Age != time.Minute {
 			t.Errorf("while it lasts: %+v", f)

@@ -3,5 +3,5 @@
 // registry the program has. Counting costs nothing more than it does without
 // them; the numbers are read when somebody scrapes.
 //
-//	registry.MustRegister(metrics.Informers(factory), metrics.Queue("pods", queue.Metrics))
+//	registry.MustRegister(metrics.Informers(factory), metrics.Queue("pods", queue.Stats))
 package metrics

@@ -18,7 +18,7 @@ func ofHandler(name, help string, kind prometheus.ValueType, value func(informer
 }
 
 var handlerNumbers = []handlerNumber{
-	ofHandler("queue_length", "Objects that the handler is still to be told of; events with KeepEvery.", prometheus.GaugeValue,
+	ofHandler("queue_length", "Objects that the handler is still to be told of; events with MaxUnmergedEvents.", prometheus.GaugeValue,
 		func(s informer.HandlerStats) float64 { return float64(s.Queued) }),
 	ofHandler("lag_seconds", "For how long there has always been something to tell the handler; 0 when it is idle.", prometheus.GaugeValue,
 		func(s informer.HandlerStats) float64 { return s.Lag.Seconds() }),

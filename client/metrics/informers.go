@@ -65,8 +65,8 @@ var numbers = []number{
 	counter("difference_bytes_total", "Bytes that differences took, questions included.", func(v view) int64 { return v.Reflector.DifferenceBytes }),
 	counter("unindexed_total", "States for which an index function failed.", func(v view) int64 { return v.Unindexed }),
 	counter("untransformed_total", "States for which the transform failed.", func(v view) int64 { return v.Untransformed }),
-	counter("repair_rounds_total", "Comparisons with the server that were completed.", func(v view) int64 { return v.Repair.Rounds }),
-	counter("repair_abandoned_total", "Comparisons with the server that were given up.", func(v view) int64 { return v.Repair.Abandoned }),
+	counter("consistency_checks_total", "Comparisons with the server that were completed.", func(v view) int64 { return v.ConsistencyCheck.Rounds }),
+	counter("consistency_checks_abandoned_total", "Comparisons with the server that were given up.", func(v view) int64 { return v.ConsistencyCheck.Abandoned }),
 	counter("disk_saves_total", "Times that the copy was written to its file.", func(v view) int64 { return v.Disk.Saves + v.Disk.Advances }),
 	counter("disk_failures_total", "Times that it could not be.", func(v view) int64 { return v.Disk.Failures }),
 }
@@ -75,7 +75,7 @@ var (
 	listsTotal       = describe("lists_total", "Lists begun, by cause.", "cause")
 	resumesTotal     = describe("resumes_total", "Watches opened again from the last version, by reason.", "reason")
 	differencesTotal = describe("differences_total", "Questions for a difference in place of a list, by result.", "result")
-	repairsTotal     = describe("repairs_total", "Objects of the copy that differed from the server and were mended, by how.", "difference")
+	correctionsTotal = describe("corrections_total", "Objects of the cache that differed from the server and were corrected, by how.", "difference")
 )
 
 // These causes and reasons are there from the start, as 0: a rate needs a
@@ -107,7 +107,7 @@ func (c informers) Describe(out chan<- *prometheus.Desc) {
 	for _, n := range numbers {
 		out <- n.desc
 	}
-	for _, desc := range []*prometheus.Desc{listsTotal, resumesTotal, differencesTotal, repairsTotal} {
+	for _, desc := range []*prometheus.Desc{listsTotal, resumesTotal, differencesTotal, correctionsTotal} {
 		out <- desc
 	}
 	for _, n := range handlerNumbers {
@@ -131,9 +131,9 @@ func (c informers) Collect(out chan<- prometheus.Metric) {
 		for _, result := range results {
 			out <- count(differencesTotal, v.Reflector.Differences[result], i.Name(), string(result))
 		}
-		out <- count(repairsTotal, v.Repair.Missing, i.Name(), "missing")
-		out <- count(repairsTotal, v.Repair.Changed, i.Name(), "changed")
-		out <- count(repairsTotal, v.Repair.Extra, i.Name(), "extra")
+		out <- count(correctionsTotal, v.ConsistencyCheck.Missing, i.Name(), "missing")
+		out <- count(correctionsTotal, v.ConsistencyCheck.Changed, i.Name(), "changed")
+		out <- count(correctionsTotal, v.ConsistencyCheck.Extra, i.Name(), "extra")
 		collectHandlers(out, i.Name(), v.Handlers)
 	}
 }

@@ -10,27 +10,27 @@ import (
 
 // Queue returns a collector of a work queue under a name: read is its Metrics
 // method. Each queue of a registry needs a name of its own.
-func Queue(name string, read func() workqueue.Metrics) prometheus.Collector {
+func Queue(name string, read func() workqueue.Stats) prometheus.Collector {
 	q := queue{read: read}
 	label := prometheus.Labels{"queue": name}
 	describe := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc("levelwire_workqueue_"+name, help, nil, label)
 	}
-	gauge := func(name, help string, value func(workqueue.Metrics) float64) {
+	gauge := func(name, help string, value func(workqueue.Stats) float64) {
 		q.numbers = append(q.numbers, queueNumber{describe(name, help), prometheus.GaugeValue, value})
 	}
-	counter := func(name, help string, value func(workqueue.Metrics) uint64) {
+	counter := func(name, help string, value func(workqueue.Stats) uint64) {
 		q.numbers = append(q.numbers, queueNumber{describe(name, help), prometheus.CounterValue,
-			func(m workqueue.Metrics) float64 { return float64(value(m)) }})
+			func(m workqueue.Stats) float64 { return float64(value(m)) }})
 	}
-	gauge("depth", "Keys that wait for a worker.", func(m workqueue.Metrics) float64 { return float64(m.Depth) })
-	gauge("delayed", "Keys that wait for their time.", func(m workqueue.Metrics) float64 { return float64(m.Delayed) })
-	gauge("working", "Keys that workers have.", func(m workqueue.Metrics) float64 { return float64(m.Working) })
-	gauge("unfinished_seconds", "For how long workers have had those, all together.", func(m workqueue.Metrics) float64 { return m.Unfinished.Seconds() })
-	gauge("longest_seconds", "For how long the worker that has been busiest has.", func(m workqueue.Metrics) float64 { return m.Longest.Seconds() })
-	counter("adds_total", "Keys that began to wait.", func(m workqueue.Metrics) uint64 { return m.Adds })
-	counter("retries_total", "Keys added with a delay.", func(m workqueue.Metrics) uint64 { return m.Retries })
-	counter("rejected_total", "Keys added after the shutdown.", func(m workqueue.Metrics) uint64 { return m.Rejected })
+	gauge("depth", "Keys that wait for a worker.", func(m workqueue.Stats) float64 { return float64(m.Depth) })
+	gauge("delayed", "Keys that wait for their time.", func(m workqueue.Stats) float64 { return float64(m.Delayed) })
+	gauge("working", "Keys that workers have.", func(m workqueue.Stats) float64 { return float64(m.Working) })
+	gauge("unfinished_seconds", "For how long workers have had those, all together.", func(m workqueue.Stats) float64 { return m.Unfinished.Seconds() })
+	gauge("longest_seconds", "For how long the worker that has been busiest has.", func(m workqueue.Stats) float64 { return m.Longest.Seconds() })
+	counter("adds_total", "Keys that began to wait.", func(m workqueue.Stats) uint64 { return m.Adds })
+	counter("retries_total", "Keys added with a delay.", func(m workqueue.Stats) uint64 { return m.Retries })
+	counter("rejected_total", "Keys added after the shutdown.", func(m workqueue.Stats) uint64 { return m.Rejected })
 	q.waited = describe("wait_seconds", "How long keys waited for a worker.")
 	q.worked = describe("work_seconds", "How long workers had keys.")
 	return q
@@ -39,11 +39,11 @@ func Queue(name string, read func() workqueue.Metrics) prometheus.Collector {
 type queueNumber struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
-	value func(workqueue.Metrics) float64
+	value func(workqueue.Stats) float64
 }
 
 type queue struct {
-	read           func() workqueue.Metrics
+	read           func() workqueue.Stats
 	numbers        []queueNumber
 	waited, worked *prometheus.Desc
 }

@@ -165,18 +165,18 @@ func (r *Reflector[T]) recover(ctx context.Context, s *session[T], err error) er
 // report tells of an error that is recovered from.
 func (r *Reflector[T]) report(err error, v verdict, delay time.Duration, wasGone bool) {
 	r.counts.failed(err)
-	r.opts.Logger.Log(context.Background(), r.gravity(err, v, wasGone), "list or watch failed", "error", err, "reason", v.reason, "relist", v.relist,
+	r.opts.Logger.Log(context.Background(), r.logLevel(err, v, wasGone), "list or watch failed", "error", err, "reason", v.reason, "relist", v.relist,
 		"version", r.LastSyncResourceVersion(), "delay", delay)
 	if r.opts.OnError != nil {
 		r.opts.OnError(err)
 	}
 }
 
-// gravity is Info for what passes by itself, Warn for what somebody may have to
+// logLevel is Info for what passes by itself, Warn for what somebody may have to
 // look at: there is no list, or there will be another, or the server denies or
 // says what cannot be understood. That a resource which is known to be gone is
 // still gone is no news.
-func (r *Reflector[T]) gravity(err error, v verdict, wasGone bool) slog.Level {
+func (r *Reflector[T]) logLevel(err error, v verdict, wasGone bool) slog.Level {
 	switch {
 	case wasGone && notServed(err):
 		return slog.LevelDebug

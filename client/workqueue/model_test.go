@@ -153,7 +153,7 @@ func play(t *testing.T, script []byte) {
 				m.add(key, 0)
 			}
 		}
-		got := q.Metrics()
+		got := q.Stats()
 		if got.Depth != len(m.waits) || got.Working != len(m.works) || got.Delayed != len(m.delayed) {
 			t.Fatalf("step %d: %d wait, %d are worked on, %d are delayed; want %d, %d, %d", n/2,
 				got.Depth, got.Working, got.Delayed, len(m.waits), len(m.works), len(m.delayed))

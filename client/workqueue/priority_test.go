@@ -30,7 +30,7 @@ func TestAddingAgainRaisesAndNeverLowers(t *testing.T) {
 	for _, key := range []string{"first", "raised", "low"} {
 		get(t, q, key)
 	}
-	if m := q.Metrics(); m.Adds != 3 {
+	if m := q.Stats(); m.Adds != 3 {
 		t.Errorf("raising counts as adding: %+v", m)
 	}
 }

@@ -47,7 +47,7 @@ type Queue[K comparable] struct {
 	busy    int     // the length of working
 	delayed delayHeap[K]
 	timer   *time.Timer
-	counts  Metrics
+	counts  Stats
 	closing bool // no more keys are taken
 
 	// wake holds a token while ready keys may have no worker on the way. One

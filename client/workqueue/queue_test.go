@@ -64,7 +64,7 @@ func TestDoneOfAKeyNobodyHasDoesNothing(t *testing.T) {
 	get(t, q, "a")
 	q.Done("a")
 	q.Done("a")
-	if m := q.Metrics(); m.Working != 0 || m.Done != 1 {
+	if m := q.Stats(); m.Working != 0 || m.Done != 1 {
 		t.Errorf("%+v", m)
 	}
 }
@@ -206,7 +206,7 @@ func TestDelayedTwiceComesOnceAtTheEarlierTime(t *testing.T) {
 		q.Done("a")
 		time.Sleep(3 * time.Hour)
 		nothing(t, q)
-		if m := q.Metrics(); m.Delayed != 0 {
+		if m := q.Stats(); m.Delayed != 0 {
 			t.Errorf("%+v", m)
 		}
 	})
@@ -256,11 +256,11 @@ func TestUnfinishedIsOfAllWorkersTogether(t *testing.T) {
 		q.Add("b")
 		get(t, q, "b")
 		time.Sleep(time.Second)
-		if m := q.Metrics(); m.Unfinished != 62*time.Second || m.Longest != 61*time.Second || m.Working != 2 {
+		if m := q.Stats(); m.Unfinished != 62*time.Second || m.Longest != 61*time.Second || m.Working != 2 {
 			t.Errorf("%+v", m)
 		}
 		q.Done("a")
-		if m := q.Metrics(); m.Unfinished != time.Second || m.Longest != time.Second || m.Working != 1 {
+		if m := q.Stats(); m.Unfinished != time.Second || m.Longest != time.Second || m.Working != 1 {
 			t.Errorf("after the oldest is done: %+v", m)
 		}
 	})
@@ -275,9 +275,9 @@ func TestMetricsTellHowLongKeysWait(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		get(t, q, "a")
 		time.Sleep(3 * time.Second)
-		want := Metrics{Delayed: 1, Working: 1, Adds: 1, Retries: 1, Taken: 1, Waited: 2 * time.Second, Longest: 3 * time.Second, Unfinished: 3 * time.Second}
+		want := Stats{Delayed: 1, Working: 1, Adds: 1, Retries: 1, Taken: 1, Waited: 2 * time.Second, Longest: 3 * time.Second, Unfinished: 3 * time.Second}
 		want.WaitedWithin[bucketOf(2*time.Second)] = 1
-		if m := q.Metrics(); m != want {
+		if m := q.Stats(); m != want {
 			t.Errorf("while working: %+v, want %+v", m, want)
 		}
 		q.Add("a") // waits for its worker
@@ -287,12 +287,12 @@ func TestMetricsTellHowLongKeysWait(t *testing.T) {
 		q.Done("a")
 		q.ShutDown()
 		q.Add("late")
-		want = Metrics{Adds: 2, Retries: 1, Taken: 2, Done: 2, Waited: 3 * time.Second, Worked: 4 * time.Second, Rejected: 1}
+		want = Stats{Adds: 2, Retries: 1, Taken: 2, Done: 2, Waited: 3 * time.Second, Worked: 4 * time.Second, Rejected: 1}
 		want.WaitedWithin[bucketOf(2*time.Second)]++
 		want.WaitedWithin[bucketOf(time.Second)]++
 		want.WorkedWithin[bucketOf(4*time.Second)]++
 		want.WorkedWithin[bucketOf(0)]++
-		if m := q.Metrics(); m != want {
+		if m := q.Stats(); m != want {
 			t.Errorf("at the end: %+v, want %+v", m, want)
 		}
 	})

@@ -24,7 +24,7 @@ func TestShutDownHandsOutWhatWaitsAndThenEnds(t *testing.T) {
 	if !q.ShuttingDown() {
 		t.Error("not shutting down")
 	}
-	if m := q.Metrics(); m.Delayed != 0 || m.Rejected != 3 {
+	if m := q.Stats(); m.Delayed != 0 || m.Rejected != 3 {
 		t.Errorf("%+v", m)
 	}
 	q.ShutDown() // twice is harmless

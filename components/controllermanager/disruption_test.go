@@ -69,7 +69,7 @@ func TestBudgetsFollowTheirPods(t *testing.T) {
 
 func evict(c *cluster, name string) error {
 	eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	return in[*corev1.Pod](c).CreateSubresource(c.ctx, name, "eviction", eviction, metav1.CreateOptions{})
+	return in[*corev1.Pod](c).SubResource("eviction").Create(c.ctx, name, eviction, metav1.CreateOptions{})
 }
 
 // One of three pods may go, and the next only when there is another in its

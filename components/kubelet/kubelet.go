@@ -76,7 +76,7 @@ func New(c *client.Client, opts Options) (*Kubelet, error) {
 		},
 		Delete: func(pod *corev1.Pod, _ bool) { k.podGone(pod) },
 	})
-	k.loop.WaitFor("the node", k.node)
+	k.loop.RequireSync("the node", k.node)
 	return k, nil
 }
 

@@ -22,7 +22,7 @@ func (s *Scheduler) bind(ctx context.Context, pod *corev1.Pod, node string) {
 	key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 	bindCtx, cancel := context.WithTimeout(ctx, bindTimeout)
 	defer cancel()
-	err := s.podAPI.Namespace(pod.Namespace).CreateSubresource(bindCtx, pod.Name, "binding", &corev1.Binding{
+	err := s.podAPI.Namespace(pod.Namespace).SubResource("binding").Create(bindCtx, pod.Name, &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
 		Target:     corev1.ObjectReference{Kind: "Node", Name: node},
 	}, metav1.CreateOptions{})

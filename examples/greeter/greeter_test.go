@@ -31,7 +31,7 @@ func TestGreeterGreets(t *testing.T) {
 	texts := make(chan string, 10)
 	if _, err := informer.For[*corev1.ConfigMap](factory, informer.ListOptions{LabelSelector: "greet"}).AddHandler(
 		informer.HandlerFuncs[*corev1.ConfigMap]{Update: func(_, cm *corev1.ConfigMap) { texts <- cm.Data["text"] }},
-		informer.HandlerOptions{KeepEvery: 10}); err != nil {
+		informer.HandlerOptions{MaxUnmergedEvents: 10}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(ctx)

@@ -62,8 +62,8 @@ func run(ctx context.Context, kubeconfig, cache, address string, selected inform
 				fmt.Printf("  %s/%s went from %s to %s\n", pod.Namespace, pod.Name, old.Status.Phase, pod.Status.Phase)
 			}
 		},
-		Delete: func(pod *corev1.Pod, finalStateKnown bool) {
-			fmt.Printf("- %s/%s (seen at its end: %t)\n", pod.Namespace, pod.Name, finalStateKnown)
+		Delete: func(pod *corev1.Pod, finalStateUnknown bool) {
+			fmt.Printf("- %s/%s (final state unknown: %t)\n", pod.Namespace, pod.Name, finalStateUnknown)
 		},
 	}, informer.HandlerOptions{Name: "printer"}); err != nil {
 		return err

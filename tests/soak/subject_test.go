@@ -61,7 +61,7 @@ func makeSubjects(t *testing.T, config *rest.Config) []subject {
 	inDefault := func(key string, _ stamp) bool { return strings.HasPrefix(key, "default/") }
 	return []subject{
 		begin(t, "protobuf", config, protobuf, informer.Options{Reflector: impatient}, everything, all, typed),
-		begin(t, "JSON in pages, repaired", config, quick, informer.Options{Reflector: pages, RepairInterval: 3 * time.Second}, everything, all, typed),
+		begin(t, "JSON in pages, repaired", config, quick, informer.Options{Reflector: pages, ConsistencyCheckInterval: 3 * time.Second}, everything, all, typed),
 		begin(t, "on disk", config, protobuf, informer.Options{Reflector: impatient, Disk: disk, Resync: time.Second}, everything, all, typed),
 		begin(t, "filtered", config, protobuf, informer.Options{Reflector: impatient},
 			informer.ListOptions{LabelSelector: ours + ",color=red"}, func(_ string, s stamp) bool { return s.red }, typed),
@@ -112,7 +112,7 @@ func (s *shared[T]) run(t *testing.T) {
 	s.informer = s.make(s.factory)
 	s.handlers = nil
 	s.handle(t, &checker[T]{}, informer.HandlerOptions{})
-	s.handle(t, &checker[T]{}, informer.HandlerOptions{KeepEvery: 1 << 20})
+	s.handle(t, &checker[T]{}, informer.HandlerOptions{MaxUnmergedEvents: 1 << 20})
 	s.handle(t, &checker[T]{slow: 5 * time.Millisecond}, informer.HandlerOptions{})
 	s.handle(t, &checker[T]{panicEvery: 50}, informer.HandlerOptions{})
 	s.factory.Start(s.ctx)
@@ -188,8 +188,8 @@ const most = 8
 func (s *shared[T]) disturb(t *testing.T, random *rand.Rand) {
 	t.Helper()
 	if n := len(s.handlers); n < most && random.IntN(2) == 0 {
-		c, opts := &checker[T]{}, informer.HandlerOptions{KeepEvery: random.IntN(2) << 20}
-		if opts.KeepEvery == 0 { // who must see everything must keep up, too
+		c, opts := &checker[T]{}, informer.HandlerOptions{MaxUnmergedEvents: random.IntN(2) << 20}
+		if opts.MaxUnmergedEvents == 0 { // who must see everything must keep up, too
 			c.slow = time.Duration(random.IntN(5)) * time.Millisecond
 		}
 		s.handle(t, c, opts)

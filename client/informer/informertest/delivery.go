@@ -16,8 +16,8 @@ import (
 
 // delivery is what one handler is told, and in which order.
 var delivery = []Guarantee{
-	{Name: "HandlersSeeEventsInOrderPerObject", Says: "Calls about one object come in the order of its changes; with KeepEvery, all of them.", check: func(e *env) {
-		r, _ := e.handle(informer.HandlerOptions{KeepEvery: 1000}, nil)
+	{Name: "HandlersSeeEventsInOrderPerObject", Says: "Calls about one object come in the order of its changes; with MaxUnmergedEvents, all of them.", check: func(e *env) {
+		r, _ := e.handle(informer.HandlerOptions{MaxUnmergedEvents: 1000}, nil)
 		e.start()
 		obj := e.create("a", "0")
 		want := []string{"add a=0"}

@@ -15,7 +15,7 @@ import (
 // forgotten what was missed.
 var gaps = []Guarantee{
 	{Name: "CutConnectionsResume", Says: "A watch that breaks goes on from where it was, without a list, and nothing is lost.", check: func(e *env) {
-		r, _ := e.handle(informer.HandlerOptions{KeepEvery: 1000}, nil)
+		r, _ := e.handle(informer.HandlerOptions{MaxUnmergedEvents: 1000}, nil)
 		e.start()
 		obj := e.create("a", "0")
 		r.is("add a=0")
@@ -64,7 +64,7 @@ var gaps = []Guarantee{
 		r.is("add a=1", "delete a=1 unknown")
 	}},
 	{Name: "GapShowsTheNewestState", Says: "After a list, changes that were missed are one update, from the state that was seen last to the newest; what has not changed is not told.", check: func(e *env) {
-		r, _ := e.handle(informer.HandlerOptions{KeepEvery: 1000}, nil)
+		r, _ := e.handle(informer.HandlerOptions{MaxUnmergedEvents: 1000}, nil)
 		e.start()
 		obj := e.create("a", "1")
 		e.create("same", "1")
@@ -97,7 +97,7 @@ var gaps = []Guarantee{
 			e.factory.Start(e.ctx)
 			e.must(e.factory.WaitForSync(e.ctx))
 			obj := e.create("a", "1")
-			e.must(quiet.WaitFor(e.ctx, obj.ResourceVersion))
+			e.must(quiet.WaitForResourceVersion(e.ctx, obj.ResourceVersion))
 			_, known := e.network.opened()
 			e.network.cut()
 			var asked url.Values

@@ -29,7 +29,7 @@ var handlers = []Guarantee{
 	{Name: "SlowHandlerDelaysNobody", Says: "A handler that blocks costs the others nothing, and is told of the newest state when it goes on; what waits for it is bounded by the number of objects.", check: func(e *env) {
 		gate := make(chan struct{})
 		slow, registration := e.handle(informer.HandlerOptions{}, func(call) { <-gate })
-		fast, _ := e.handle(informer.HandlerOptions{KeepEvery: 1000}, nil)
+		fast, _ := e.handle(informer.HandlerOptions{MaxUnmergedEvents: 1000}, nil)
 		e.start()
 		obj := e.create("a", "0")
 		fast.hears("add a=0")
@@ -62,13 +62,13 @@ var handlers = []Guarantee{
 	}},
 	{Name: "KeepEveryFailsLoudly", Says: "A handler that wants every event and falls too far behind is removed, and told why.", check: func(e *env) {
 		gate := make(chan struct{})
-		_, registration := e.handle(informer.HandlerOptions{KeepEvery: 3}, func(call) { <-gate })
+		_, registration := e.handle(informer.HandlerOptions{MaxUnmergedEvents: 3}, func(call) { <-gate })
 		e.start()
 		obj := e.create("a", "0")
 		for n := range 10 {
 			obj = e.change(obj, strconv.Itoa(n+1))
 		}
-		e.must(e.informer.WaitFor(e.ctx, obj.ResourceVersion))
+		e.must(e.informer.WaitForResourceVersion(e.ctx, obj.ResourceVersion))
 		close(gate)
 		select {
 		case <-registration.Done():
@@ -149,7 +149,7 @@ var handlers = []Guarantee{
 			e.Errorf("%d watches are open", open)
 		}
 		b := e.create("b", "1")
-		if err := e.informer.WaitFor(e.ctx, b.ResourceVersion); !errors.Is(err, informer.ErrStopped) {
+		if err := e.informer.WaitForResourceVersion(e.ctx, b.ResourceVersion); !errors.Is(err, informer.ErrStopped) {
 			e.Errorf("WaitFor: %v", err)
 		}
 		if _, err := e.informer.AddHandler(r, informer.HandlerOptions{}); !errors.Is(err, informer.ErrStopped) {

@@ -23,9 +23,9 @@ type record struct {
 
 // call is one call of a handler.
 type call struct {
-	kind           string // "add", "update" or "delete"
-	obj, old       *corev1.ConfigMap
-	initial, known bool
+	kind                       string // "add", "update" or "delete"
+	obj, old                   *corev1.ConfigMap
+	initial, finalStateUnknown bool
 }
 
 // String is "add a=1 initial", "update a=1>2", "delete a=2 unknown".
@@ -38,7 +38,7 @@ func (c call) String() string {
 	if c.initial {
 		s += " initial"
 	}
-	if c.kind == "delete" && !c.known {
+	if c.finalStateUnknown {
 		s += " unknown"
 	}
 	return s
@@ -75,8 +75,8 @@ func (r *record) OnUpdate(old, obj *corev1.ConfigMap) {
 }
 
 // OnDelete implements informer.Handler.
-func (r *record) OnDelete(obj *corev1.ConfigMap, known bool) {
-	r.note(call{kind: "delete", obj: obj, known: known})
+func (r *record) OnDelete(obj *corev1.ConfigMap, finalStateUnknown bool) {
+	r.note(call{kind: "delete", obj: obj, finalStateUnknown: finalStateUnknown})
 }
 
 // said returns the calls so far.

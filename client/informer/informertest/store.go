@@ -45,7 +45,7 @@ var store = []Guarantee{
 				if reached {
 					break
 				}
-				e.must(e.informer.WaitFor(e.ctx, obj.ResourceVersion))
+				e.must(e.informer.WaitForResourceVersion(e.ctx, obj.ResourceVersion))
 			}
 		}
 	}},
@@ -85,7 +85,7 @@ var store = []Guarantee{
 		e.start()
 		obj := e.create("a", "1")
 		obj = e.change(obj, "2")
-		e.must(e.informer.WaitFor(e.ctx, obj.ResourceVersion))
+		e.must(e.informer.WaitForResourceVersion(e.ctx, obj.ResourceVersion))
 		e.must(e.informer.AddIndexers(byValue("late")))
 		for _, index := range []string{"early", "late"} {
 			for value, want := range map[string]int{"1": 0, "2": 1} {
@@ -121,7 +121,7 @@ var store = []Guarantee{
 		}
 		e.network.setDown(false)
 		b := e.create("b", "1")
-		e.must(e.informer.WaitFor(e.ctx, b.ResourceVersion))
+		e.must(e.informer.WaitForResourceVersion(e.ctx, b.ResourceVersion))
 		if f := e.informer.Freshness(); !f.AsOf.After(before) {
 			e.Errorf("connected again: %+v", f)
 		}

@@ -37,8 +37,8 @@ type Guarantee struct {
 // Guarantees are all of them, in the order in which they are worth reading.
 func Guarantees() []Guarantee {
 	var all []Guarantee
-	for _, part := range [][]Guarantee{delivery, handlers, store, gaps} {
-		all = append(all, part...)
+	for _, namespaceWatch := range [][]Guarantee{delivery, handlers, store, gaps} {
+		all = append(all, namespaceWatch...)
 	}
 	return all
 }

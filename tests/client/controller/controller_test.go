@@ -175,7 +175,7 @@ func TestOwnsIsCalledWithTheOwners(t *testing.T) {
 func TestPredicatesLeaveOutWhatDoesNotMatter(t *testing.T) {
 	s := newScene(t)
 	c := s.controller(controller.Options{})
-	controller.For(c, s.maps, controller.Any(controller.LabelsChanged[*corev1.ConfigMap], controller.AnnotationsChanged),
+	controller.For(c, s.maps, controller.Or(controller.LabelsChanged[*corev1.ConfigMap], controller.AnnotationsChanged),
 		func(change controller.Change[*corev1.ConfigMap]) bool {
 			return change.Object.Name != rootCertificate
 		})

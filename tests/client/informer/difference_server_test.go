@@ -145,13 +145,13 @@ func TestForgottenVersionsAreFollowedByDifferences(t *testing.T) {
 					return version
 				})
 				for i, informer := range all {
-					must(t, informer.WaitFor(ctx, version))
+					must(t, informer.WaitForResourceVersion(ctx, version))
 					if got, want := versions(informer.Lister().List("", labels.Everything())), listed(ctx, t, writer, selections[i]); !maps.Equal(got, want) {
 						t.Fatalf("round %d, %s: got %v, want %v", round, informer.Name(), got, want)
 					}
 				}
-				must(t, metadata.WaitFor(ctx, version))
-				must(t, dynamic.WaitFor(ctx, version))
+				must(t, metadata.WaitForResourceVersion(ctx, version))
+				must(t, dynamic.WaitForResourceVersion(ctx, version))
 				want := listed(ctx, t, writer, selections[2])
 				if got := versions(metadata.Lister().List("", labels.Everything())); !maps.Equal(got, want) {
 					t.Fatalf("round %d, metadata: got %v, want %v", round, got, want)
@@ -235,7 +235,7 @@ func TestServersWithoutDifferencesAreAskedOnce(t *testing.T) {
 					version = createConfigMap(t, c, fmt.Sprint("x", rand.Int())).ResourceVersion
 					return version
 				})
-				must(t, configMaps.WaitFor(ctx, version))
+				must(t, configMaps.WaitForResourceVersion(ctx, version))
 			}
 			network.mu.Lock()
 			defer network.mu.Unlock()
@@ -295,7 +295,7 @@ func TestDifferencesTransformOnce(t *testing.T) {
 		version = createConfigMap(t, c, "missed").ResourceVersion
 		return version
 	})
-	must(t, configMaps.WaitFor(ctx, version))
+	must(t, configMaps.WaitForResourceVersion(ctx, version))
 	for _, name := range []string{"kept", "missed"} {
 		if cm, ok := configMaps.Lister().Get("default", name); !ok || cm.Data["transformed"] != "once" || name == "kept" && cm != before {
 			t.Errorf("%s: %v", name, cm)
@@ -321,14 +321,14 @@ func TestDifferencesOfCustomResources(t *testing.T) {
 	second.SetName("second")
 	made, err := client.Dynamic(writer, widgets).Namespace("default").Create(ctx, second, metav1.CreateOptions{})
 	must(t, err)
-	must(t, things.WaitFor(ctx, made.GetResourceVersion()))
+	must(t, things.WaitForResourceVersion(ctx, made.GetResourceVersion()))
 	network.forget(t, func() string {
 		made.Object["spec"] = map[string]any{"size": int64(4)}
 		made, err = client.Dynamic(writer, widgets).Namespace("default").Update(ctx, made, metav1.UpdateOptions{})
 		must(t, err)
 		return made.GetResourceVersion()
 	})
-	must(t, things.WaitFor(ctx, made.GetResourceVersion()))
+	must(t, things.WaitForResourceVersion(ctx, made.GetResourceVersion()))
 	got, ok := things.Lister().Get("default", "second")
 	if size, _, _ := unstructured.NestedInt64(got.Object, "spec", "size"); !ok || size != 4 || got.GetKind() != "Widget" {
 		t.Errorf("got %v", got)

@@ -59,15 +59,15 @@ func ExampleForResource() {
 	}, metav1.CreateOptions{})
 	check(err)
 
-	check(typed.WaitFor(ctx, created.ResourceVersion))
+	check(typed.WaitForResourceVersion(ctx, created.ResourceVersion))
 	gadget, _ := typed.Lister().Get("default", "lamp")
 	fmt.Println(gadget.Spec.Color)
-	check(dynamic.WaitFor(ctx, created.ResourceVersion))
+	check(dynamic.WaitForResourceVersion(ctx, created.ResourceVersion))
 	object, _ := dynamic.Lister().Get("default", "lamp")
 	color, _, err := unstructured.NestedString(object.Object, "spec", "color")
 	check(err)
 	fmt.Println(color)
-	check(metadata.WaitFor(ctx, created.ResourceVersion))
+	check(metadata.WaitForResourceVersion(ctx, created.ResourceVersion))
 	meta, _ := metadata.Lister().Get("default", "lamp")
 	fmt.Println(meta.Name, meta.UID == created.UID)
 	// Output:

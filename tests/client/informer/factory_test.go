@@ -176,7 +176,7 @@ func TestInformerFollowsARealServer(t *testing.T) {
 	_, err := configMaps.AddHandler(informer.HandlerFuncs[*corev1.ConfigMap]{
 		Add:    func(cm *corev1.ConfigMap, _ bool) { events <- "added " + cm.Data["k"] },
 		Update: func(old, cm *corev1.ConfigMap) { events <- "updated " + old.Data["k"] + " to " + cm.Data["k"] },
-		Delete: func(cm *corev1.ConfigMap, known bool) { events <- "deleted " + cm.Data["k"] },
+		Delete: func(cm *corev1.ConfigMap, _ bool) { events <- "deleted " + cm.Data["k"] },
 	}, informer.HandlerOptions{})
 	if err != nil {
 		t.Fatal(err)

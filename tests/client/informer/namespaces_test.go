@@ -58,7 +58,7 @@ func keys(configMaps []*corev1.ConfigMap) []string {
 func TestSeveralNamespacesAreOneInformer(t *testing.T) {
 	ctx, c := bounded(t), levelwiretest.Start(t).Client(client.Options{})
 	namespaces(ctx, t, c, "a", "ab", "other")
-	f := informer.NewFactory(c, informer.Options{RepairInterval: time.Second})
+	f := informer.NewFactory(c, informer.Options{ConsistencyCheckInterval: time.Second})
 	defer f.Shutdown()
 	configMaps := informer.For[*corev1.ConfigMap](f, informer.ListOptions{Namespaces: []string{"ab", "a", "ab"}, LabelSelector: "mine"})
 	if same := informer.For[*corev1.ConfigMap](f, informer.ListOptions{Namespaces: []string{"a", "ab"}, LabelSelector: "mine"}); same != configMaps {
@@ -108,7 +108,7 @@ func TestSeveralNamespacesAreOneInformer(t *testing.T) {
 		&corev1.ConfigMap{ObjectMeta: mine(metav1.ObjectMeta{GenerateName: "n-"})}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := configMaps.WaitFor(ctx, last.ResourceVersion); err != nil {
+	if err := configMaps.WaitForResourceVersion(ctx, last.ResourceVersion); err != nil {
 		t.Fatal(err)
 	}
 	if _, ok := configMaps.Lister().Get("ab", last.Name); !ok {
@@ -121,7 +121,7 @@ func TestSeveralNamespacesAreOneInformer(t *testing.T) {
 		t.Error(err)
 	}
 	// The digest is that of both namespaces, and finds nothing to mend.
-	for configMaps.Stats().Repair.Rounds == 0 && ctx.Err() == nil {
+	for configMaps.Stats().ConsistencyCheck.Rounds == 0 && ctx.Err() == nil {
 		if _, err := client.For[*corev1.ConfigMap](c).Namespace("a").Create(ctx,
 			&corev1.ConfigMap{ObjectMeta: mine(metav1.ObjectMeta{GenerateName: "n-"})}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -131,27 +131,27 @@ func TestSeveralNamespacesAreOneInformer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if s := configMaps.Stats().Repair; s.Missing+s.Changed+s.Extra != 0 || s.Rounds == 0 {
+	if s := configMaps.Stats().ConsistencyCheck; s.Missing+s.Changed+s.Extra != 0 || s.Rounds == 0 {
 		t.Errorf("%+v", s)
 	}
 }
 
-func TestTweakChangesWhatIsAskedFor(t *testing.T) {
+func TestModifierChangesWhatIsAskedFor(t *testing.T) {
 	ctx, c := bounded(t), levelwiretest.Start(t).Client(client.Options{})
 	f := informer.NewFactory(c, informer.Options{})
 	defer f.Shutdown()
-	tweaked := informer.For[*corev1.Namespace](f, informer.ListOptions{
-		Tweak: func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=default" }, TweakName: "default only"})
+	modified := informer.For[*corev1.Namespace](f, informer.ListOptions{
+		Modifier: informer.ListModifier{Name: "default only", Modify: func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=default" }}})
 	all := informer.For[*corev1.Namespace](f, informer.ListOptions{})
 	f.Start(ctx)
 	if err := f.WaitForSync(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if tweaked.Lister().Len() != 1 || all.Lister().Len() != 4 {
-		t.Errorf("%d and %d namespaces", tweaked.Lister().Len(), all.Lister().Len())
+	if modified.Lister().Len() != 1 || all.Lister().Len() != 4 {
+		t.Errorf("%d and %d namespaces", modified.Lister().Len(), all.Lister().Len())
 	}
-	if tweaked.Name() != "namespaces (tweak default only)" {
-		t.Errorf("name %q", tweaked.Name())
+	if modified.Name() != "namespaces (modifier default only)" {
+		t.Errorf("name %q", modified.Name())
 	}
 }
 
@@ -168,10 +168,10 @@ func TestOptionsThatCannotBeUsedAreNamed(t *testing.T) {
 		"ListOptions.Namespaces: \"a/b\"":           {list: informer.ListOptions{Namespaces: []string{"a/b"}}},
 		"ListOptions.LabelSelector":                 {list: informer.ListOptions{LabelSelector: "a=b=c"}},
 		"ListOptions.FieldSelector":                 {list: informer.ListOptions{FieldSelector: "a"}},
-		"ListOptions.TweakName":                     {list: informer.ListOptions{Tweak: func(*metav1.ListOptions) {}}},
-		"ListOptions.Tweak and":                     {list: informer.ListOptions{TweakName: "x"}},
+		"ListOptions.Modifier needs":                {list: informer.ListOptions{Modifier: informer.ListModifier{Modify: func(*metav1.ListOptions) {}}}},
+		"ListOptions.Modifier needs both":           {list: informer.ListOptions{Modifier: informer.ListModifier{Name: "x"}}},
 		"DiskOptions and ListOptions.Namespaces":    {factory: informer.Options{Disk: informer.DiskOptions{Directory: "d"}}, list: informer.ListOptions{Namespaces: []string{"a", "b"}}},
-		"interval of repairs":                       {factory: informer.Options{RepairInterval: time.Millisecond}},
+		"interval of consistency checks":            {factory: informer.Options{ConsistencyCheckInterval: time.Millisecond}},
 		"Options.WatchTimeout -1ns is negative":     {factory: informer.Options{Reflector: negative()}},
 	} {
 		f := informer.NewFactory(c, opts.factory)

@@ -165,7 +165,7 @@ func TestBytesAreEstimated(t *testing.T) {
 func TestQueueShowsItsWork(t *testing.T) {
 	queue := workqueue.New(workqueue.Options[string]{})
 	defer queue.ShutDown()
-	collector := metrics.Queue("pods", queue.Metrics)
+	collector := metrics.Queue("pods", queue.Stats)
 	queue.Add("a")
 	queue.Add("b")
 	expect(t, scrape(t, collector), map[string]float64{

@@ -57,7 +57,7 @@ func ourInformer(t *testing.T, config *rest.Config, v view, contentType client.C
 	r := newRecord("our informer, "+v.name+", "+word(contentType == client.Protobuf, "protobuf", "JSON"), v, manner{})
 	opts := informer.HandlerOptions{}
 	if all {
-		opts.KeepEvery = 1 << 20
+		opts.MaxUnmergedEvents = 1 << 20
 	}
 	if _, err := pods.AddHandler(informer.HandlerFuncs[*corev1.Pod]{
 		Add: func(pod *corev1.Pod, _ bool) { r.onAdd(pod) }, Update: r.onUpdate, Delete: r.onDelete,
@@ -175,10 +175,10 @@ func handleStock(t *testing.T, pods interface {
 		UpdateFunc: func(old, obj any) { r.onUpdate(old.(*corev1.Pod), obj.(*corev1.Pod)) },
 		DeleteFunc: func(obj any) {
 			if lost, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-				r.onDelete(lost.Obj.(*corev1.Pod), false)
+				r.onDelete(lost.Obj.(*corev1.Pod), true)
 				return
 			}
-			r.onDelete(obj.(*corev1.Pod), true)
+			r.onDelete(obj.(*corev1.Pod), false)
 		},
 	}); err != nil {
 		t.Fatal(err)

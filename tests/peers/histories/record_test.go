@@ -105,8 +105,8 @@ func (r *record) onUpdate(old, pod *corev1.Pod) {
 	r.note(note{kind: updated, state: stateOf(pod), old: stateOf(old)})
 }
 
-func (r *record) onDelete(pod *corev1.Pod, finalStateKnown bool) {
-	r.note(note{kind: deleted, state: stateOf(pod), lost: !finalStateKnown})
+func (r *record) onDelete(pod *corev1.Pod, finalStateUnknown bool) {
+	r.note(note{kind: deleted, state: stateOf(pod), lost: finalStateUnknown})
 }
 
 // tally counts what a client asked its server for.

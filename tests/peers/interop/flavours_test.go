@@ -68,8 +68,8 @@ func addOurs[T client.Object](t *testing.T, i *informer.SharedInformer[T], r *re
 	_, err := i.AddHandler(informer.HandlerFuncs[T]{
 		Add:    func(obj T, initial bool) { r.onAdd(obj, initial) },
 		Update: func(before, obj T) { r.onUpdate(before, obj) },
-		Delete: func(obj T, known bool) { r.onDelete(obj, known) },
-	}, informer.HandlerOptions{KeepEvery: 1000})
+		Delete: func(obj T, unknown bool) { r.onDelete(obj, !unknown) },
+	}, informer.HandlerOptions{MaxUnmergedEvents: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

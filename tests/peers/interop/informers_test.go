@@ -97,7 +97,7 @@ func newOurs(t *testing.T, config *rest.Config, s settings) subject {
 // told. That a slow handler may be told less has a test of its own.
 func (o *ours) handle(t *testing.T, r *recorder, resync time.Duration) func() {
 	t.Helper()
-	return o.handleWith(t, r, informer.HandlerOptions{Resync: resync, KeepEvery: 100_000})
+	return o.handleWith(t, r, informer.HandlerOptions{Resync: resync, MaxUnmergedEvents: 100_000})
 }
 
 func (o *ours) handleWith(t *testing.T, r *recorder, opts informer.HandlerOptions) func() {
@@ -105,7 +105,7 @@ func (o *ours) handleWith(t *testing.T, r *recorder, opts informer.HandlerOption
 	registration, err := o.informer.AddHandler(informer.HandlerFuncs[*corev1.Pod]{
 		Add:    func(pod *corev1.Pod, initial bool) { r.onAdd(pod, initial) },
 		Update: func(before, pod *corev1.Pod) { r.onUpdate(before, pod) },
-		Delete: func(pod *corev1.Pod, known bool) { r.onDelete(pod, known) },
+		Delete: func(pod *corev1.Pod, unknown bool) { r.onDelete(pod, !unknown) },
 	}, opts)
 	if err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ type Controller struct {
 	api     client.Resource[*batchv1.CronJob]
 	jobAPI  client.Resource[*batchv1.Job]
 	events  *events.Recorder
-	written *controller.Versions
+	written *controller.WriteTracker
 	now     func() time.Time
 }
 
@@ -64,7 +64,7 @@ func New(cl *client.Client, factory *informer.Factory, recorder *events.Recorder
 		api:     client.For[*batchv1.CronJob](cl),
 		jobAPI:  client.For[*batchv1.Job](cl),
 		events:  recorder,
-		written: controller.NewVersions(),
+		written: controller.NewWriteTracker(),
 		now:     opts.Now,
 	}
 	c.Controller, err = controller.New(c.reconcile, controller.Options{Name: "cronjob", Workers: workers, Logger: opts.Logger})
@@ -85,7 +85,7 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 	if !ok {
 		return controller.Result{}, nil
 	}
-	if c.written.Behind(cron) {
+	if c.written.IsStale(cron) {
 		return controller.After(behind), nil
 	}
 	owned, err := c.jobs.Owned(cron.UID)
@@ -116,6 +116,6 @@ func (c *Controller) writeStatus(ctx context.Context, cron, update *batchv1.Cron
 	if err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
-	c.written.Wrote(written)
+	c.written.Record(written)
 	return nil
 }

@@ -54,7 +54,7 @@ func New(cl *client.Client, factory *informer.Factory, source *pods.Source, revi
 	controller.For(c.Controller, c.sets)
 	controller.Handle(c.Controller, c.nodes, c.nodeHandler())
 	controller.Handle(c.Controller, source.Informer, c.control.Watch(c.Add, c.offerOrphan))
-	c.WaitFor("revisions", revisions)
+	c.RequireSync("revisions", revisions)
 	return c, nil
 }
 

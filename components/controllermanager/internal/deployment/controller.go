@@ -32,7 +32,7 @@ type Controller struct {
 	claimer     ownership.Claimer[*appsv1.ReplicaSet]
 	// written keeps a rollout from deciding on sets as they were before its
 	// own last step.
-	written *controller.Versions
+	written *controller.WriteTracker
 	events  *events.Recorder
 	now     func() time.Time
 }
@@ -49,7 +49,7 @@ func New(cl *client.Client, factory *informer.Factory, source *pods.Source, reco
 		pods:        source,
 		api:         client.For[*appsv1.Deployment](cl),
 		setAPI:      client.For[*appsv1.ReplicaSet](cl),
-		written:     controller.NewVersions(),
+		written:     controller.NewWriteTracker(),
 		events:      recorder,
 		now:         time.Now,
 	}

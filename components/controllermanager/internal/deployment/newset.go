@@ -68,7 +68,7 @@ func (r *rollout) createCurrent(ctx context.Context, revision int64) error {
 		}
 		return fmt.Errorf("create replica set: %w", err)
 	}
-	r.written.Wrote(created)
+	r.written.Record(created)
 	r.current = created
 	if size > 0 {
 		r.reportScale(created.Name, 0, size)
@@ -102,7 +102,7 @@ func (r *rollout) meetNamesake(ctx context.Context, set *appsv1.ReplicaSet) erro
 		return fmt.Errorf("read replica set %s: %w", set.Name, err)
 	}
 	if metav1.IsControlledBy(found, r.d) && sameTemplate(&found.Spec.Template, &r.d.Spec.Template) {
-		r.written.Wrote(found)
+		r.written.Record(found)
 		r.current = found
 		return r.showRevision(ctx)
 	}
@@ -119,7 +119,7 @@ func (r *rollout) meetNamesake(ctx context.Context, set *appsv1.ReplicaSet) erro
 	if err != nil {
 		return fmt.Errorf("note that the name %s is taken: %w", set.Name, err)
 	}
-	r.written.Wrote(written)
+	r.written.Record(written)
 	r.d = written
 	return nil // the status comes back with the watch, and the next name is tried
 }
@@ -139,7 +139,7 @@ func (r *rollout) showRevision(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("write the revision: %w", err)
 	}
-	r.written.Wrote(written)
+	r.written.Record(written)
 	r.d = written
 	return nil
 }

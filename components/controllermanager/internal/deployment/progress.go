@@ -46,7 +46,7 @@ func (r *rollout) writeStatus(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, fmt.Errorf("write status: %w", err)
 	}
-	r.written.Wrote(written)
+	r.written.Record(written)
 	return again, nil
 }
 

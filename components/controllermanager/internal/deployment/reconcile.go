@@ -45,7 +45,7 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 	if err != nil {
 		return controller.Result{}, err
 	}
-	if c.written.Behind(d) || slices.ContainsFunc(sets, func(set *appsv1.ReplicaSet) bool { return c.written.Behind(set) }) {
+	if c.written.IsStale(d) || slices.ContainsFunc(sets, func(set *appsv1.ReplicaSet) bool { return c.written.IsStale(set) }) {
 		return controller.After(behind), nil // the newer states bring us back
 	}
 	lim, err := limitsOf(d)
@@ -160,7 +160,7 @@ func (r *rollout) reportScale(set string, from, to int32) {
 
 // replace puts the server's answer in the place of what was written.
 func (r *rollout) replace(set, written *appsv1.ReplicaSet) {
-	r.written.Wrote(written)
+	r.written.Record(written)
 	if r.current == set {
 		r.current = written
 	}

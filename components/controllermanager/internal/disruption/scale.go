@@ -103,7 +103,7 @@ func (c *Controller) askScale(ctx context.Context, namespace string, gv schema.G
 func (c *Controller) scaleAt(ctx context.Context, resource schema.GroupVersionResource, namespace string, ref *metav1.OwnerReference) (int32, error) {
 	endpoint := client.Metadata(c.client, resource).Namespace(namespace)
 	scale := &autoscalingv1.Scale{}
-	err := endpoint.ReadSubresource(ctx, ref.Name, "scale", scale, metav1.GetOptions{})
+	err := endpoint.SubResource("scale").Get(ctx, ref.Name, scale, metav1.GetOptions{})
 	switch {
 	case err == nil && scale.UID == ref.UID:
 		return scale.Spec.Replicas, nil

@@ -34,7 +34,7 @@ type Controller struct {
 	podAPI  client.Resource[*corev1.Pod]
 	control *pods.Control
 	events  *events.Recorder
-	written *controller.Versions
+	written *controller.WriteTracker
 	now     func() time.Time
 }
 
@@ -47,7 +47,7 @@ func New(cl *client.Client, factory *informer.Factory, source *pods.Source, reco
 		podAPI:  client.For[*corev1.Pod](cl),
 		control: pods.NewControl(cl, recorder, kind),
 		events:  recorder,
-		written: controller.NewVersions(),
+		written: controller.NewWriteTracker(),
 		now:     time.Now,
 	}
 	err := source.Informer.AddIndexers(cache.Indexers[*corev1.Pod]{byJob: func(pod *corev1.Pod) ([]string, error) {

@@ -29,7 +29,7 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 	if job.Spec.ManagedBy != nil && *job.Spec.ManagedBy != batchv1.JobControllerName {
 		return controller.Result{}, nil // another controller's
 	}
-	if c.written.Behind(job) {
+	if c.written.IsStale(job) {
 		return controller.After(behind), nil
 	}
 	if finished(&job.Status) {
@@ -79,7 +79,7 @@ func (c *Controller) writeStatus(ctx context.Context, job *batchv1.Job, status *
 	if err != nil {
 		return fmt.Errorf("write status of %s: %w", describe(job), err)
 	}
-	c.written.Wrote(written)
+	c.written.Record(written)
 	c.announce(job, status)
 	return nil
 }

@@ -174,7 +174,7 @@ func (c *Controller) finalize(ctx context.Context, namespace *corev1.Namespace) 
 	update.Spec.Finalizers = slices.DeleteFunc(update.Spec.Finalizers, func(f corev1.FinalizerName) bool {
 		return f == corev1.FinalizerKubernetes
 	})
-	err := c.api.WriteSubresource(ctx, namespace.Name, "finalize", update, metav1.UpdateOptions{})
+	err := c.api.SubResource("finalize").Update(ctx, namespace.Name, update, metav1.UpdateOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

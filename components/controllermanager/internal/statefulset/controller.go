@@ -49,6 +49,6 @@ func New(cl *client.Client, factory *informer.Factory, source *pods.Source, revi
 	}
 	controller.For(c.Controller, c.sets)
 	controller.Handle(c.Controller, source.Informer, c.control.Watch(c.Add, nil))
-	c.WaitFor("revisions", revisions)
+	c.RequireSync("revisions", revisions)
 	return c, nil
 }

@@ -41,18 +41,18 @@ func (s *script) get(_ context.Context, _, name string) (*corev1.Pod, error) {
 
 // repairing runs a test with an informer of pods a, b and c that compares once
 // an hour.
-func repairing(t *testing.T, change func(s *script, o *RepairOptions[*corev1.Pod]), test func(s *script, i *SharedInformer[*corev1.Pod], r *record)) {
+func repairing(t *testing.T, change func(s *script, o *ConsistencyCheckOptions[*corev1.Pod]), test func(s *script, i *SharedInformer[*corev1.Pod], r *record)) {
 	synctest.Test(t, func(t *testing.T) {
 		s, r := newScript(), &record{}
 		for n, name := range []string{"a", "b", "c"} {
 			s.set(name, n+1, nil)
 		}
 		i := New[*corev1.Pod]("pods", s, reflector.Options{PagedList: true, SilenceTimeout: -1})
-		opts := RepairOptions[*corev1.Pod]{Interval: time.Hour, List: s.digest, Get: s.get}
+		opts := ConsistencyCheckOptions[*corev1.Pod]{Interval: time.Hour, List: s.digest, Get: s.get}
 		if change != nil {
 			change(s, &opts)
 		}
-		if err := i.Repair(opts); err != nil {
+		if err := i.SetConsistencyCheck(opts); err != nil {
 			t.Fatal(err)
 		}
 		add(t, i, r, HandlerOptions{})
@@ -85,16 +85,16 @@ func TestDivergedCopyIsMendedAndHandlersHearOfIt(t *testing.T) {
 		diverge(t, i)
 		time.Sleep(2 * time.Hour)
 		r.expectUnordered(t, "*a0>1", "+b2", "-x2?")
-		if s := i.Stats().Repair; s.Rounds == 0 || s.Changed != 1 || s.Missing != 1 || s.Extra != 1 || s.Abandoned != 0 {
+		if s := i.Stats().ConsistencyCheck; s.Rounds == 0 || s.Changed != 1 || s.Missing != 1 || s.Extra != 1 || s.Abandoned != 0 {
 			t.Errorf("%+v", s)
 		}
 		time.Sleep(2 * time.Hour)
-		r.expect(t) // nothing is left to mend
+		r.expect(t) // nothing is left to correct
 	})
 }
 
 func TestRepairLeavesObjectsWithEventsToTheirEvents(t *testing.T) {
-	change := func(s *script, o *RepairOptions[*corev1.Pod]) {
+	change := func(s *script, o *ConsistencyCheckOptions[*corev1.Pod]) {
 		// While the digest travels, everything that differs changes.
 		o.List = func(ctx context.Context, opts metav1.ListOptions) (*client.List[*metav1.PartialObjectMetadata], error) {
 			list, err := s.digest(ctx, opts)
@@ -109,7 +109,7 @@ func TestRepairLeavesObjectsWithEventsToTheirEvents(t *testing.T) {
 		diverge(t, i)
 		time.Sleep(80 * time.Minute)
 		synctest.Wait()
-		if got := i.Stats().Repair; got.Rounds != 1 || got.Changed+got.Missing+got.Extra != 0 {
+		if got := i.Stats().ConsistencyCheck; got.Rounds != 1 || got.Changed+got.Missing+got.Extra != 0 {
 			t.Errorf("%+v", got)
 		}
 		// The event of b's deletion told nobody anything: b was unknown.
@@ -118,7 +118,7 @@ func TestRepairLeavesObjectsWithEventsToTheirEvents(t *testing.T) {
 }
 
 func TestRepairIsAbandonedWhenTheServerFails(t *testing.T) {
-	change := func(_ *script, o *RepairOptions[*corev1.Pod]) {
+	change := func(_ *script, o *ConsistencyCheckOptions[*corev1.Pod]) {
 		o.List = func(context.Context, metav1.ListOptions) (*client.List[*metav1.PartialObjectMetadata], error) {
 			return nil, errors.New("no")
 		}
@@ -127,7 +127,7 @@ func TestRepairIsAbandonedWhenTheServerFails(t *testing.T) {
 		diverge(t, i)
 		time.Sleep(90 * time.Minute)
 		r.expect(t)
-		if s := i.Stats().Repair; s.Rounds != 0 || s.Abandoned != 1 {
+		if s := i.Stats().ConsistencyCheck; s.Rounds != 0 || s.Abandoned != 1 {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -135,13 +135,13 @@ func TestRepairIsAbandonedWhenTheServerFails(t *testing.T) {
 
 func TestRepairOptionsAreChecked(t *testing.T) {
 	s := newScript()
-	for want, opts := range map[string]RepairOptions[*corev1.Pod]{
+	for want, opts := range map[string]ConsistencyCheckOptions[*corev1.Pod]{
 		"interval": {Interval: time.Millisecond, List: s.digest, Get: s.get},
 		"List":     {Interval: time.Hour, Get: s.get},
 		"Get":      {Interval: time.Hour, List: s.digest},
 	} {
 		i := New[*corev1.Pod]("pods", s, reflector.Options{})
-		if err := i.Repair(opts); err == nil || !strings.Contains(err.Error(), want) {
+		if err := i.SetConsistencyCheck(opts); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
@@ -172,7 +172,7 @@ func TestRepairWaitsForADifference(t *testing.T) {
 			return &client.Difference[*corev1.Pod]{ResourceVersion: strconv.Itoa(s.version), Kept: held}
 		}}
 		i := New[*corev1.Pod]("pods", source, reflector.Options{PagedList: true})
-		if err := i.Repair(RepairOptions[*corev1.Pod]{Interval: 10 * time.Second, List: s.digest, Get: s.get}); err != nil {
+		if err := i.SetConsistencyCheck(ConsistencyCheckOptions[*corev1.Pod]{Interval: 10 * time.Second, List: s.digest, Get: s.get}); err != nil {
 			t.Fatal(err)
 		}
 		add(t, i, r, HandlerOptions{})

@@ -2,7 +2,7 @@ package workqueue
 
 import "time"
 
-// Buckets is how many buckets the histograms of [Metrics] have.
+// Buckets is how many buckets the histograms of [Stats] have.
 const Buckets = 11
 
 // BucketBounds are the upper bounds, inclusive, of all buckets but the last,
@@ -29,8 +29,8 @@ func bucketOf(d time.Duration) int {
 	return Buckets - 1
 }
 
-// Metrics is what a queue has counted since it was made, and how it stands.
-type Metrics struct {
+// Stats is what a queue has counted since it was made, and how it stands.
+type Stats struct {
 	Depth    int           // keys that wait for a worker
 	Delayed  int           // keys that wait for their time
 	Working  int           // keys that workers have
@@ -53,9 +53,9 @@ type Metrics struct {
 	WaitedWithin, WorkedWithin [Buckets]uint64
 }
 
-// Metrics returns the counters and gauges of this moment. It looks at every
+// Stats returns the counters and gauges of this moment. It looks at every
 // key that is being worked on.
-func (q *Queue[K]) Metrics() Metrics {
+func (q *Queue[K]) Stats() Stats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	m := q.counts

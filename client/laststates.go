@@ -8,19 +8,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// lives knows the last state of each object of a watch with Sharing: most
+// lastStates knows the last state of each object of a watch with Sharing: most
 // changes are of a status, and then the new state has the old one's spec, which
 // is the larger part of the decoder's work.
 //
-// The states are those that an informer holds anyway, so a life costs about 75
+// The states are those that an informer holds anyway, so a lastState costs about 75
 // bytes. What was encoded is not kept but compared by 128 bits of hash, under
 // seeds that nobody outside knows.
-type lives struct {
-	last map[types.UID]life
-	now  life // of the object that is being decoded
+type lastStates struct {
+	last map[types.UID]lastState
+	now  lastState // of the object that is being decoded
 }
 
-type life struct {
+type lastState struct {
 	object metav1.Object
 	body   [2]uint64 // hash of the encoded body; zero: it had none
 }
@@ -47,9 +47,9 @@ func bodyOf(typ reflect.Type) int {
 }
 
 // begin is called before an object is decoded.
-func (l *lives) begin(obj any) {
+func (l *lastStates) begin(obj any) {
 	if l != nil {
-		l.now = life{}
+		l.now = lastState{}
 		l.now.object, _ = obj.(metav1.Object)
 	}
 }
@@ -57,7 +57,7 @@ func (l *lives) begin(obj any) {
 // unchanged fills in the body of the object that is being decoded, if it is
 // that of its last state. v is the object's struct; the metadata has been
 // decoded, or nothing is found.
-func (l *lives) unchanged(v reflect.Value, index int, encoded []byte) bool {
+func (l *lastStates) unchanged(v reflect.Value, index int, encoded []byte) bool {
 	if l == nil || l.now.object == nil || v.Addr().Interface() != l.now.object {
 		return false // an object within an object
 	}
@@ -75,18 +75,18 @@ func (l *lives) unchanged(v reflect.Value, index int, encoded []byte) bool {
 }
 
 // end is called when the object has been decoded.
-func (l *lives) end() {
+func (l *lastStates) end() {
 	if l == nil || l.now.object == nil || l.now.body == [2]uint64{} {
 		return
 	}
 	if uid := l.now.object.GetUID(); uid != "" {
 		l.last[uid] = l.now
 	}
-	l.now = life{}
+	l.now = lastState{}
 }
 
 // forget is called when an object has been deleted.
-func (l *lives) forget(uid types.UID) {
+func (l *lastStates) forget(uid types.UID) {
 	if l != nil {
 		delete(l.last, uid)
 	}

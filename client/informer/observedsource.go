@@ -10,37 +10,37 @@ import (
 	"github.com/levelwire/levelwire/client/reflector"
 )
 
-// witness is a part's source as its reflector sees it. It notes what the reflector
+// observedSource is a namespaceWatch's source as its reflector sees it. It notes what the reflector
 // does not tell: that a list has begun, and that the server goes on from a
 // version that came from disk.
-type witness[T client.Object] struct{ part *part[T] }
+type observedSource[T client.Object] struct{ namespaceWatch *namespaceWatch[T] }
 
-func (w witness[T]) List(ctx context.Context, opts metav1.ListOptions) (*client.List[T], error) {
-	w.part.listBegins()
-	return w.part.source.List(ctx, opts)
+func (w observedSource[T]) List(ctx context.Context, opts metav1.ListOptions) (*client.List[T], error) {
+	w.namespaceWatch.listBegins()
+	return w.namespaceWatch.source.List(ctx, opts)
 }
 
-func (w witness[T]) Watch(ctx context.Context, opts metav1.ListOptions) (reflector.Stream[T], error) {
+func (w observedSource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (reflector.Stream[T], error) {
 	initial := opts.SendInitialEvents != nil && *opts.SendInitialEvents
 	if initial {
-		w.part.listBegins()
+		w.namespaceWatch.listBegins()
 	}
-	stream, err := w.part.source.Watch(ctx, opts)
-	if err != nil || initial || !w.part.informer.isResuming() {
+	stream, err := w.namespaceWatch.source.Watch(ctx, opts)
+	if err != nil || initial || !w.namespaceWatch.informer.isResuming() {
 		return stream, err
 	}
-	s := &confirming[T]{Stream: stream, confirm: w.part.informer.confirm}
-	s.timer = time.AfterFunc(graceOfResume, w.part.informer.confirm)
+	s := &confirming[T]{Stream: stream, confirm: w.namespaceWatch.informer.confirm}
+	s.timer = time.AfterFunc(graceOfResume, w.namespaceWatch.informer.confirm)
 	return s, nil
 }
 
 // Difference asks for one if the source can; it stands for a list.
-func (w witness[T]) Difference(ctx context.Context, held []T, opts metav1.ListOptions) (*client.Difference[T], error) {
-	differ, ok := w.part.source.(reflector.Differ[T])
+func (w observedSource[T]) Difference(ctx context.Context, held []T, opts metav1.ListOptions) (*client.Difference[T], error) {
+	differ, ok := w.namespaceWatch.source.(reflector.Differ[T])
 	if !ok {
 		return nil, client.ErrNoDifference
 	}
-	w.part.listBegins()
+	w.namespaceWatch.listBegins()
 	return differ.Difference(ctx, held, opts)
 }
 

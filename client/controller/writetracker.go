@@ -9,11 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// Versions remember what a controller wrote last of each object, so that it
+// WriteTracker remember what a controller wrote last of each object, so that it
 // does not decide on a state from before its own write. A write guarded by
 // the object's version needs no such memory; a decision that looks at several
 // objects and writes one of them does. It is safe for concurrent use.
-type Versions struct {
+type WriteTracker struct {
 	mu      sync.Mutex
 	written map[types.UID]version
 	now     func() time.Time
@@ -24,22 +24,22 @@ type version struct {
 	at       time.Time
 }
 
-// NewVersions returns an empty memory.
-func NewVersions() *Versions {
-	return &Versions{written: map[types.UID]version{}, now: time.Now}
+// NewWriteTracker returns an empty memory.
+func NewWriteTracker() *WriteTracker {
+	return &WriteTracker{written: map[types.UID]version{}, now: time.Now}
 }
 
-// Wrote notes the answer to a write.
-func (v *Versions) Wrote(obj metav1.Object) {
+// Record notes the answer to a write.
+func (v *WriteTracker) Record(obj metav1.Object) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.written[obj.GetUID()] = version{obj.GetResourceVersion(), v.now()}
 }
 
-// Behind tells whether obj, out of an informer, is from before what was
+// IsStale tells whether obj, out of an informer, is from before what was
 // written. It forgets the write when it has been seen, and when it is older
 // than any watch is late.
-func (v *Versions) Behind(obj metav1.Object) bool {
+func (v *WriteTracker) IsStale(obj metav1.Object) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	last, ok := v.written[obj.GetUID()]
@@ -55,7 +55,7 @@ func (v *Versions) Behind(obj metav1.Object) bool {
 }
 
 // Forget drops what is remembered of an object that is gone.
-func (v *Versions) Forget(uid types.UID) {
+func (v *WriteTracker) Forget(uid types.UID) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	delete(v.written, uid)

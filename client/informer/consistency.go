@@ -16,9 +16,9 @@ import (
 	"github.com/levelwire/levelwire/client/cache"
 )
 
-// RepairOptions has an informer compare its local copy with the server from
-// time to time, and mend it: a lost event would otherwise be wrong for ever.
-type RepairOptions[T client.Object] struct {
+// ConsistencyCheckOptions has an informer compare its local copy with the server from
+// time to time, and correct it: a lost event would otherwise be wrong for ever.
+type ConsistencyCheckOptions[T client.Object] struct {
 	// Interval is the time between two comparisons, varied by a tenth. At least
 	// a second.
 	Interval time.Duration
@@ -28,16 +28,17 @@ type RepairOptions[T client.Object] struct {
 	Get func(ctx context.Context, namespace, name string) (T, error)
 }
 
-// RepairStats is what comparisons with the server found.
-type RepairStats struct {
+// ConsistencyCheckStats is what comparisons with the server found.
+type ConsistencyCheckStats struct {
 	Rounds    int64 // comparisons completed
 	Abandoned int64 // given up: the server failed, a list came in between, or the version was not reached in time
-	// Missing, Changed and Extra count objects that were mended: those that
+	// Missing, Changed and Extra count objects that were corrected: those that
 	// the copy lacked, had in another state, or had and the server had not.
 	Missing, Changed, Extra int64
 }
 
-// Repair has the informer mend itself; a Factory with Options.Repair does it.
+// SetConsistencyCheck has the informer compare and correct its cache; a Factory
+// with Options.ConsistencyCheckInterval does it.
 // It must be called before the start.
 //
 // A round lists names and versions in pages, waits until the local copy has
@@ -45,26 +46,26 @@ type RepairStats struct {
 // the round began are left to their events, so it never goes back behind them.
 // What differs is read and goes the way of all changes, so that handlers hear
 // of it.
-func (i *SharedInformer[T]) Repair(opts RepairOptions[T]) error {
+func (i *SharedInformer[T]) SetConsistencyCheck(opts ConsistencyCheckOptions[T]) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.phase != idle {
 		return fmt.Errorf("informer %s: repair must be asked for before the start", i.name)
 	}
-	if err := i.repairWith(opts); err != nil {
+	if err := i.checkWith(opts); err != nil {
 		return fmt.Errorf("informer %s: %w", i.name, err)
 	}
 	return nil
 }
 
-func (i *SharedInformer[T]) repairWith(opts RepairOptions[T]) error {
+func (i *SharedInformer[T]) checkWith(opts ConsistencyCheckOptions[T]) error {
 	switch {
 	case opts.Interval < time.Second:
-		return fmt.Errorf("the interval of repairs, %v, is below a second", opts.Interval)
+		return fmt.Errorf("the interval of consistency checks, %v, is below a second", opts.Interval)
 	case opts.List == nil || opts.Get == nil:
-		return errors.New("RepairOptions.List and RepairOptions.Get are both needed")
+		return errors.New("ConsistencyCheckOptions.List and ConsistencyCheckOptions.Get are both needed")
 	}
-	i.repairer = &repairer[T]{informer: i, opts: opts, seed: maphash.MakeSeed()}
+	i.consistencyChecker = &consistencyChecker[T]{informer: i, opts: opts, seed: maphash.MakeSeed()}
 	return nil
 }
 
@@ -74,14 +75,14 @@ const (
 	// digestPatience is how long the local copy may take to reach the digest's
 	// version; bookmarks come about once a minute.
 	digestPatience = 3 * time.Minute
-	// mendMost bounds the objects that one round reads; the next goes on.
-	mendMost = 1000
+	// maxCorrections bounds the objects that one round reads; the next goes on.
+	maxCorrections = 1000
 )
 
-// repairer is the goroutine that compares, and what the reflector's tells it.
-type repairer[T client.Object] struct {
+// consistencyChecker is the goroutine that compares, and what the reflector's tells it.
+type consistencyChecker[T client.Object] struct {
 	informer *SharedInformer[T]
-	opts     RepairOptions[T]
+	opts     ConsistencyCheckOptions[T]
 	seed     maphash.Seed
 
 	// mu makes a change that is queued and the note of it one. It is taken
@@ -89,17 +90,17 @@ type repairer[T client.Object] struct {
 	mu       sync.Mutex
 	touched  map[string]struct{} // keys with events since the round began; nil: none is under way
 	replaced bool                // a list came in between
-	counts   RepairStats
+	counts   ConsistencyCheckStats
 }
 
-func (r *repairer[T]) stats() RepairStats {
+func (r *consistencyChecker[T]) stats() ConsistencyCheckStats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.counts
 }
 
 // run compares until ctx ends.
-func (r *repairer[T]) run(ctx context.Context) {
+func (r *consistencyChecker[T]) run(ctx context.Context) {
 	if r.informer.waitForSync(ctx) != nil {
 		return
 	}
@@ -116,14 +117,14 @@ func (r *repairer[T]) run(ctx context.Context) {
 	}
 }
 
-// round reports whether it has mended as much as a round may and more is left.
-func (r *repairer[T]) round(ctx context.Context) (more bool) {
+// round reports whether it has corrected as much as a round may and more is left.
+func (r *consistencyChecker[T]) round(ctx context.Context) (more bool) {
 	r.watchKeys()
 	defer r.forgetKeys()
 	found, err := r.compare(ctx)
-	mended := 0
+	corrected := 0
 	if err == nil {
-		mended, err = r.mend(ctx, found)
+		corrected, err = r.correct(ctx, found)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,27 +136,27 @@ func (r *repairer[T]) round(ctx context.Context) (more bool) {
 		return false
 	}
 	r.counts.Rounds++
-	if mended > 0 {
-		r.informer.log.Warn("the local copy differed from the server and was mended", "objects", mended)
+	if corrected > 0 {
+		r.informer.log.Warn("the local copy differed from the server and was corrected", "objects", corrected)
 	}
-	return mended > 0 && len(found.differ) > mendMost
+	return corrected > 0 && len(found.differ) > maxCorrections
 }
 
-func (r *repairer[T]) watchKeys() {
+func (r *consistencyChecker[T]) watchKeys() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.touched, r.replaced = map[string]struct{}{}, false
 }
 
-func (r *repairer[T]) forgetKeys() {
+func (r *consistencyChecker[T]) forgetKeys() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.touched = nil
 }
 
-// noting notes that there is an event for obj and queues it. A nil repairer
+// noting notes that there is an event for obj and queues it. A nil consistencyChecker
 // only queues.
-func (r *repairer[T]) noting(obj T, queue func(T) error) error {
+func (r *consistencyChecker[T]) noting(obj T, queue func(T) error) error {
 	if r == nil {
 		return queue(obj)
 	}
@@ -169,7 +170,7 @@ func (r *repairer[T]) noting(obj T, queue func(T) error) error {
 
 // notingList is noting for a list, or for the question for a difference, which
 // ends the round.
-func (r *repairer[T]) notingList() {
+func (r *consistencyChecker[T]) notingList() {
 	if r == nil {
 		return
 	}
@@ -180,7 +181,7 @@ func (r *repairer[T]) notingList() {
 
 // untouched calls queue unless there is an event for key since the round
 // began, or a list, or one is under way.
-func (r *repairer[T]) untouched(key string, queue func() error) (done bool, err error) {
+func (r *consistencyChecker[T]) untouched(key string, queue func() error) (done bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_, touched := r.touched[key]
@@ -198,7 +199,7 @@ type difference struct {
 
 // compare lists, waits until the local copy is as far, and compares. Of
 // objects that agree it holds a hash of the key only.
-func (r *repairer[T]) compare(ctx context.Context) (d difference, err error) {
+func (r *consistencyChecker[T]) compare(ctx context.Context) (d difference, err error) {
 	d.differ = map[string]string{}
 	seen := map[uint64]struct{}{}
 	version, err := r.digest(ctx, func(key, version string) {
@@ -212,7 +213,7 @@ func (r *repairer[T]) compare(ctx context.Context) (d difference, err error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, digestPatience)
 	defer cancel()
-	if err := r.informer.WaitFor(limited, version); err != nil {
+	if err := r.informer.WaitForResourceVersion(limited, version); err != nil {
 		return d, err
 	}
 	for key, version := range d.differ {
@@ -231,7 +232,7 @@ func (r *repairer[T]) compare(ctx context.Context) (d difference, err error) {
 
 // digest calls visit for every object of one consistent list, or of one for
 // each namespace, and returns the version by which all of them were seen.
-func (r *repairer[T]) digest(ctx context.Context, visit func(key, version string)) (version string, err error) {
+func (r *consistencyChecker[T]) digest(ctx context.Context, visit func(key, version string)) (version string, err error) {
 	opts := metav1.ListOptions{Limit: digestPage}
 	for {
 		page, err := r.opts.List(ctx, opts)
@@ -256,41 +257,41 @@ func (r *repairer[T]) digest(ctx context.Context, visit func(key, version string
 	return version, nil
 }
 
-// mend queues what differs, as far as no event has told of it meanwhile.
-func (r *repairer[T]) mend(ctx context.Context, d difference) (mended int, err error) {
+// correct queues what differs, as far as no event has told of it meanwhile.
+func (r *consistencyChecker[T]) correct(ctx context.Context, d difference) (corrected int, err error) {
 	for _, key := range d.extra {
 		buried := false
 		_, err := r.untouched(key, func() (err error) {
-			buried, err = r.informer.fifo.Bury(key)
+			buried, err = r.informer.fifo.QueueTombstone(key)
 			return err
 		})
 		if err != nil {
-			return mended, err
+			return corrected, err
 		}
 		if buried {
-			mended++
-			r.count(func(s *RepairStats) { s.Extra++ })
+			corrected++
+			r.count(func(s *ConsistencyCheckStats) { s.Extra++ })
 		}
 	}
 	reads := 0
 	for key, version := range d.differ {
-		if reads++; reads > mendMost {
+		if reads++; reads > maxCorrections {
 			break
 		}
-		done, err := r.mendOne(ctx, key, version)
+		done, err := r.correctOne(ctx, key, version)
 		if err != nil {
-			return mended, err
+			return corrected, err
 		}
 		if done {
-			mended++
+			corrected++
 		}
 	}
-	return mended, nil
+	return corrected, nil
 }
 
-// mendOne reads one object. Only the state that the digest saw is used: if
+// correctOne reads one object. Only the state that the digest saw is used: if
 // there is another by now, an event tells of it.
-func (r *repairer[T]) mendOne(ctx context.Context, key, version string) (done bool, err error) {
+func (r *consistencyChecker[T]) correctOne(ctx context.Context, key, version string) (done bool, err error) {
 	namespace, name, err := cache.SplitObjectKey(key)
 	if err != nil {
 		return false, err
@@ -313,7 +314,7 @@ func (r *repairer[T]) mendOne(ctx context.Context, key, version string) (done bo
 		return ended(r.informer.fifo.Update(r.informer.transformed(obj)))
 	})
 	if done && err == nil {
-		r.count(func(s *RepairStats) {
+		r.count(func(s *ConsistencyCheckStats) {
 			if had {
 				s.Changed++
 			} else {
@@ -324,7 +325,7 @@ func (r *repairer[T]) mendOne(ctx context.Context, key, version string) (done bo
 	return done, err
 }
 
-func (r *repairer[T]) count(f func(*RepairStats)) {
+func (r *consistencyChecker[T]) count(f func(*ConsistencyCheckStats)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f(&r.counts)

@@ -14,7 +14,7 @@ import (
 // mended.
 func TestRepairAgreesWithARealServer(t *testing.T) {
 	client := start(t)
-	f := informer.NewFactory(client, informer.Options{RepairInterval: time.Second})
+	f := informer.NewFactory(client, informer.Options{ConsistencyCheckInterval: time.Second})
 	defer f.Shutdown()
 	configMaps := informer.For[*corev1.ConfigMap](f, informer.ListOptions{Namespace: "default"})
 	f.Start(t.Context())
@@ -25,16 +25,16 @@ func TestRepairAgreesWithARealServer(t *testing.T) {
 	}
 	often := time.NewTicker(50 * time.Millisecond)
 	defer often.Stop()
-	for configMaps.Stats().Repair.Rounds < 2 {
+	for configMaps.Stats().ConsistencyCheck.Rounds < 2 {
 		<-often.C
 		// Each write is an event, without which the version would move with the
 		// next bookmark only.
 		written := createConfigMap(t, client, "c"+time.Now().Format("150405.000000000"))
-		if err := configMaps.WaitFor(ctx, written.ResourceVersion); err != nil {
+		if err := configMaps.WaitForResourceVersion(ctx, written.ResourceVersion); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if s := configMaps.Stats().Repair; s.Changed+s.Missing+s.Extra+s.Abandoned != 0 {
+	if s := configMaps.Stats().ConsistencyCheck; s.Changed+s.Missing+s.Extra+s.Abandoned != 0 {
 		t.Errorf("%+v", s)
 	}
 }

@@ -15,15 +15,15 @@ import (
 	"github.com/levelwire/levelwire/client/reflector"
 )
 
-// part is one list and watch that the local copy is kept by: of everything
+// namespaceWatch is one list and watch that the local copy is kept by: of everything
 // there is, or of one namespace of several.
-type part[T client.Object] struct {
-	informer  *SharedInformer[T]
-	namespace string // "": everything
-	source    reflector.ListerWatcher[T]
-	apart     reflector.ListerWatcher[T] // see origin
-	reflector *reflector.Reflector[T]    // set before the start ends, under mu
-	version   string                     // that it has reached; guarded by progress.mu
+type namespaceWatch[T client.Object] struct {
+	informer       *SharedInformer[T]
+	namespace      string // "": everything
+	source         reflector.ListerWatcher[T]
+	unsharedSource reflector.ListerWatcher[T] // see origin
+	reflector      *reflector.Reflector[T]    // set before the start ends, under mu
+	version        string                     // that it has reached; guarded by progress.mu
 	// frozen is when the server had last spoken before the list that is now
 	// under way; nil: there is none. Zero: it never had.
 	frozen atomic.Pointer[time.Time]
@@ -31,28 +31,28 @@ type part[T client.Object] struct {
 
 // listBegins is called when a list begins: until it is complete the server's
 // words do not make the view newer.
-func (p *part[T]) listBegins() {
+func (p *namespaceWatch[T]) listBegins() {
 	contact := p.reflector.Stats().LastContact
 	p.frozen.CompareAndSwap(nil, &contact)
 }
 
 // listing tells that a list is under way, and when the server had last spoken
 // before it.
-func (p *part[T]) listing() (before time.Time, yes bool) {
+func (p *namespaceWatch[T]) listing() (before time.Time, yes bool) {
 	if at := p.frozen.Load(); at != nil {
 		return *at, true
 	}
 	return time.Time{}, false
 }
 
-// progress joins the versions that the parts have reached. Its mu is taken
+// progress joins the versions that the namespaceWatches have reached. Its mu is taken
 // before the DeltaFIFO's.
 type progress struct{ mu sync.Mutex }
 
-// reached notes what a part has reached, and that the informer has reached the
-// least of all. It is called from the part's goroutine.
-func (p *part[T]) reached(version string) {
-	if len(p.informer.parts) == 1 {
+// reached notes what a namespaceWatch has reached, and that the informer has reached the
+// least of all. It is called from the namespaceWatch's goroutine.
+func (p *namespaceWatch[T]) reached(version string) {
+	if len(p.informer.namespaceWatches) == 1 {
 		p.informer.fifo.Reached(version)
 	} else {
 		version = p.joined(version)
@@ -63,11 +63,11 @@ func (p *part[T]) reached(version string) {
 	}
 }
 
-func (p *part[T]) joined(version string) string {
+func (p *namespaceWatch[T]) joined(version string) string {
 	p.informer.progress.mu.Lock()
 	defer p.informer.progress.mu.Unlock()
 	p.version = version
-	for _, other := range p.informer.parts {
+	for _, other := range p.informer.namespaceWatches {
 		version = least(version, other.version)
 	}
 	p.informer.fifo.Reached(version)
@@ -101,7 +101,7 @@ func latest(a, b string) string {
 func (i *SharedInformer[T]) equip(version string) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	for _, p := range i.parts {
+	for _, p := range i.namespaceWatches {
 		opts := i.opts
 		if version != "" {
 			opts.ResumeFrom = version
@@ -110,7 +110,7 @@ func (i *SharedInformer[T]) equip(version string) error {
 		if p.namespace != "" {
 			opts.Name += " in " + p.namespace
 		}
-		r, err := reflector.New(reflector.ListerWatcher[T](witness[T]{p}), reflector.Store[T](sink[T]{p}), opts)
+		r, err := reflector.New(reflector.ListerWatcher[T](observedSource[T]{p}), reflector.Store[T](sink[T]{p}), opts)
 		if err != nil {
 			return err
 		}
@@ -122,14 +122,14 @@ func (i *SharedInformer[T]) equip(version string) error {
 
 // follow runs the reflectors until ctx ends, or one of them fails.
 func (i *SharedInformer[T]) follow(ctx context.Context) error {
-	if len(i.parts) == 1 {
-		return i.parts[0].reflector.Run(ctx)
+	if len(i.namespaceWatches) == 1 {
+		return i.namespaceWatches[0].reflector.Run(ctx)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var all sync.WaitGroup
-	failed := make([]error, len(i.parts))
-	for n, p := range i.parts {
+	failed := make([]error, len(i.namespaceWatches))
+	for n, p := range i.namespaceWatches {
 		all.Go(func() {
 			defer cancel()
 			failed[n] = p.reflector.Run(ctx)
@@ -141,7 +141,7 @@ func (i *SharedInformer[T]) follow(ctx context.Context) error {
 
 // reflectorStats needs mu.
 func (i *SharedInformer[T]) reflectorStats() (s reflector.Stats) {
-	for n, p := range i.parts {
+	for n, p := range i.namespaceWatches {
 		switch {
 		case p.reflector == nil:
 			return reflector.Stats{}
@@ -154,9 +154,9 @@ func (i *SharedInformer[T]) reflectorStats() (s reflector.Stats) {
 	return s
 }
 
-// listing is that of the part whose list began first.
+// listing is that of the namespaceWatch whose list began first.
 func (i *SharedInformer[T]) listing() (before time.Time, yes bool) {
-	for _, p := range i.parts {
+	for _, p := range i.namespaceWatches {
 		if at, listing := p.listing(); listing {
 			if !yes || at.Before(before) {
 				before = at
@@ -167,28 +167,28 @@ func (i *SharedInformer[T]) listing() (before time.Time, yes bool) {
 	return before, yes
 }
 
-// sink is where a part's reflector writes: the DeltaFIFO, behind the transform.
-type sink[T client.Object] struct{ part *part[T] }
+// sink is where a namespaceWatch's reflector writes: the DeltaFIFO, behind the transform.
+type sink[T client.Object] struct{ namespaceWatch *namespaceWatch[T] }
 
-func (s sink[T]) Add(obj T) error    { return s.write(obj, s.part.informer.fifo.Add) }
-func (s sink[T]) Update(obj T) error { return s.write(obj, s.part.informer.fifo.Update) }
-func (s sink[T]) Delete(obj T) error { return s.write(obj, s.part.informer.fifo.Delete) }
+func (s sink[T]) Add(obj T) error    { return s.write(obj, s.namespaceWatch.informer.fifo.Add) }
+func (s sink[T]) Update(obj T) error { return s.write(obj, s.namespaceWatch.informer.fifo.Update) }
+func (s sink[T]) Delete(obj T) error { return s.write(obj, s.namespaceWatch.informer.fifo.Delete) }
 
 func (s sink[T]) write(obj T, queue func(T) error) error {
-	i := s.part.informer
-	return ended(i.repairer.noting(i.transformed(obj), queue))
+	i := s.namespaceWatch.informer
+	return ended(i.consistencyChecker.noting(i.transformed(obj), queue))
 }
 
 func (s sink[T]) Replace(list []T, version string) error {
-	i := s.part.informer
+	i := s.namespaceWatch.informer
 	for n := range list {
 		list[n] = i.transformed(list[n])
 	}
 	i.replacing()
-	i.repairer.notingList()
-	defer s.part.frozen.Store(nil)
-	if s.part.namespace != "" {
-		return ended(i.fifo.ReplaceNamespace(s.part.namespace, list))
+	i.consistencyChecker.notingList()
+	defer s.namespaceWatch.frozen.Store(nil)
+	if s.namespaceWatch.namespace != "" {
+		return ended(i.fifo.ReplaceNamespace(s.namespaceWatch.namespace, list))
 	}
 	return ended(i.fifo.Replace(list, version))
 }
@@ -197,21 +197,21 @@ func (s sink[T]) Replace(list []T, version string) error {
 // been applied. A difference is about that and nothing else: until it, or a list,
 // has come, no repair changes anything.
 func (s sink[T]) Held() []T {
-	s.part.listBegins()
-	s.part.informer.repairer.notingList()
-	return s.part.informer.fifo.State(s.part.namespace)
+	s.namespaceWatch.listBegins()
+	s.namespaceWatch.informer.consistencyChecker.notingList()
+	return s.namespaceWatch.informer.fifo.State(s.namespaceWatch.namespace)
 }
 
 // Merge is Replace by what is different.
 func (s sink[T]) Merge(dropped, received []T, version string) error {
-	i := s.part.informer
+	i := s.namespaceWatch.informer
 	for n := range received {
 		received[n] = i.transformed(received[n])
 	}
 	i.replacing()
-	i.repairer.notingList()
-	defer s.part.frozen.Store(nil)
-	return ended(i.fifo.Merge(s.part.namespace, dropped, received, version))
+	i.consistencyChecker.notingList()
+	defer s.namespaceWatch.frozen.Store(nil)
+	return ended(i.fifo.Merge(s.namespaceWatch.namespace, dropped, received, version))
 }
 
 // ended forgives a write after the end: nobody is left to miss it.

@@ -14,20 +14,20 @@ func TestVersionsHideTheStateBeforeAWrite(t *testing.T) {
 		pod := func(version string) *corev1.Pod {
 			return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "1", ResourceVersion: version}}
 		}
-		v := NewVersions()
-		if v.Behind(pod("5")) {
+		v := NewWriteTracker()
+		if v.IsStale(pod("5")) {
 			t.Error("behind without a write")
 		}
-		v.Wrote(pod("10"))
-		if !v.Behind(pod("9")) {
+		v.Record(pod("10"))
+		if !v.IsStale(pod("9")) {
 			t.Error("9 is not behind 10") // as text it is greater
 		}
-		if v.Behind(pod("10")) || v.Behind(pod("9")) {
+		if v.IsStale(pod("10")) || v.IsStale(pod("9")) {
 			t.Error("the write is remembered after it was seen")
 		}
-		v.Wrote(pod("20"))
+		v.Record(pod("20"))
 		time.Sleep(expectationTimeout)
-		if v.Behind(pod("19")) {
+		if v.IsStale(pod("19")) {
 			t.Error("waits for ever")
 		}
 	})
