@@ -20,8 +20,8 @@ type task struct {
 	Handlers int
 	// MaxUnmergedEvents: our handlers are told of every event, as client-go's are.
 	MaxUnmergedEvents bool
-	Count     int // of pods, events or informers
-	Dir       string
+	Count             int // of pods, events or informers
+	Dir               string
 
 	Kubeconfig, Canned, Control string // where the server is
 	Profile                     string // a file for a processor profile of the measured part
