@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// lastStates knows the last state of each object of a watch with Sharing: most
-// changes are of a status, and then the new state has the old one's spec, which
+// lastStates holds the last state of each object of a watch with Sharing. Most
+// changes are of a status; the new state then shares the old one's spec, which
 // is the larger part of the decoder's work.
 //
 // The states are those that an informer holds anyway, so a lastState costs about 75

@@ -9,5 +9,5 @@
 //
 // What differs from client-go's own: handlers are told of a slow one's backlog
 // in fewer, newer states; a name that another object took unseen is an end and
-// a beginning; and the local copy cannot be written to.
+// a beginning; and the cache cannot be written to.
 package clientgo

@@ -10,7 +10,7 @@ import (
 	"github.com/levelwire/levelwire/client/informer"
 )
 
-// Indexer makes an informer's local copy a cache.Indexer of client-go, and so a
+// Indexer makes an informer's cache a cache.Indexer of client-go, and so a
 // cache.Store: what typed listers, such as those of k8s.io/client-go/listers,
 // are made of. It is read-only: what would write returns ErrNotSupported.
 func Indexer[T client.Object](i *informer.SharedInformer[T]) clientgocache.Indexer {

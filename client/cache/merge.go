@@ -1,13 +1,14 @@
 package cache
 
-// Merge is Replace, or ReplaceNamespace, told by what is otherwise than State
-// says: dropped are objects of it that do not exist any more, or not in this
-// state, and changed those that exist and are not among it. Each of changed is
-// queued as Replaced, and a tombstone for each of dropped whose key is not among
-// them; everything else costs nothing. version is that of the result; for a
-// namespace it is left to Reached.
+// Merge applies a diff relative to State, and has the effect of Replace or
+// ReplaceNamespace with the whole result. dropped are objects of State that do
+// not exist any more, or not in this state; changed are objects that exist and
+// are not in State. Merge queues each of changed as Replaced, and a tombstone
+// for each of dropped whose key is not in changed. Objects in neither cost
+// nothing. version is the resourceVersion of the result; for a namespace it is
+// set by Reached.
 //
-// On an error, which is that of the KeyFunc, nothing has changed.
+// An error is that of the KeyFunc; then Merge has changed nothing.
 func (f *DeltaFIFO[T]) Merge(namespace string, dropped, changed []T, version string) error {
 	droppedKeys, err := f.keysOf(dropped)
 	if err != nil {

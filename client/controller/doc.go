@@ -14,7 +14,7 @@
 // key's; what changes while the program runs goes before what the first lists
 // held, so that ten thousand old objects do not delay a new one.
 //
-// A local copy may be behind the controller's own writes. Where that matters,
+// A cache may be behind the controller's own writes. Where that matters,
 // [Expectations] tell whether creations and deletions have been seen,
 // [WriteTracker] whether an update has, and WaitForResourceVersion of an informer waits for one
 // write. A write that is guarded by the version it was decided on needs none

@@ -35,7 +35,7 @@ func Example() {
 		}
 		welcome := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "welcome"}, Data: map[string]string{"text": "hello " + key.Name}}
 		_, err := client.For[*corev1.ConfigMap](cl).Namespace(key.Name).Create(ctx, welcome, metav1.CreateOptions{})
-		if err != nil && !apierrors.IsAlreadyExists(err) { // the local copy may be behind
+		if err != nil && !apierrors.IsAlreadyExists(err) { // the cache may be behind
 			return controller.Result{}, fmt.Errorf("welcome %s: %w", key.Name, err)
 		}
 		return controller.Result{}, nil

@@ -14,7 +14,7 @@ import (
 // RunOptions says what controllers that run together have in common.
 type RunOptions struct {
 	// Factory makes their informers. It is started at once and shut down at the
-	// end. Default: somebody else starts and stops the informers.
+	// end. Default: another client starts and stops the informers.
 	Factory *informer.Factory
 	// Leader, if there are several processes of which one at a time must act.
 	// Those that wait keep their local copies up to date, and stand for
@@ -24,7 +24,7 @@ type RunOptions struct {
 
 // Run runs controllers until ctx ends or one of them fails, which ends the
 // others. It blocks, and leaves nothing running. The error is nil if ctx has
-// ended. If it is [leader.ErrLost], somebody else leads: a process had better
+// ended. If it is [leader.ErrLost], another client leads: a process had better
 // end then and be started again, as nothing that it remembers can be trusted.
 func Run(ctx context.Context, opts RunOptions, controllers ...*Controller) error {
 	ctx, cancel := context.WithCancel(ctx)

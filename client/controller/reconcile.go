@@ -10,9 +10,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// TerminalError marks an error that trying again does not mend: the object is
-// wrong, say, and a change of it comes as a key anyway. It is logged and
-// counted, and the key's back-off ends. TerminalError(nil) is nil.
+// TerminalError marks an error that a retry does not correct: the object is
+// invalid, say, and its next change enqueues the key anyway. The controller logs
+// and counts the error, and ends the key's back-off. TerminalError(nil) is nil.
 func TerminalError(err error) error {
 	if err == nil {
 		return nil
@@ -52,7 +52,7 @@ func (c *Controller) failed(key Key, err error) {
 		c.queue.Forget(key)
 		return
 	case apierrors.IsConflict(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		// Somebody else was faster, and what they wrote is on its way to us; or
+		// Another client was faster, and what they wrote is on its way to us; or
 		// the whole namespace goes, and the object with it.
 		c.counts.conflicts.Add(1)
 		c.opts.Logger.Debug("not reconciled, trying again", "key", key, "error", err)

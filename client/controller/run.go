@@ -23,7 +23,7 @@ var errSourceEnded = errors.New("the informer has stopped while it was needed")
 
 // Run calls the ReconcileFunc until ctx ends, once everything that is watched has been
 // listed: a controller that acts on half a picture creates what is there
-// already. Somebody else has to start the informers; the function [Run] does.
+// already. Another client has to start the informers; the function [Run] does.
 // It blocks, and when it returns no call runs, no handler is called any more,
 // and the queue is shut down. The error is nil if ctx has ended.
 func (c *Controller) Run(ctx context.Context) error {

@@ -29,19 +29,18 @@ type source struct {
 // has changed.
 type MapFunc[T any] func(obj T, add func(Key))
 
-// For has the controller called with the key of each object of the informer
-// that is added, changed or deleted, as far as all predicates agree. As with
-// Owns, Watch, Handle and RequireSync it has to be said before Run, which fails if
-// somebody still adds to what it watches.
+// For enqueues the key of each object of the informer that is added, changed or
+// deleted, if all predicates return true. For, Owns, Watch, Handle and
+// RequireSync must be called before Run: one that is called later ends Run with
+// an error.
 func For[T client.Object](c *Controller, inf *informer.SharedInformer[T], when ...Predicate[T]) {
 	watch(c, inf, mapping[T]{keys: func(obj T, add func(Key)) { add(KeyOf(obj)) }, when: when})
 }
 
-// Owns has the controller called with the key of the object that an object of
-// the informer belongs to: that of its controller owner reference, if it is of
-// the kind. An object that changes hands concerns both owners. The owner is
-// looked for in the object's namespace; owners of a cluster-scoped kind need
-// Watch with a MapFunc.
+// Owns enqueues the key of the owner of each object of the informer: that of its
+// controller owner reference, if it is of the kind. When the owner of an object
+// changes, the keys of both owners are enqueued. The owner is assumed in the
+// object's namespace; owners of a cluster-scoped kind need Watch with a MapFunc.
 func Owns[T client.Object](c *Controller, inf *informer.SharedInformer[T], owner schema.GroupVersionKind, when ...Predicate[T]) {
 	Watch(c, inf, func(obj T, add func(Key)) {
 		if ref := metav1.GetControllerOfNoCopy(obj); ref != nil && IsOwner(ref, owner) {
@@ -60,9 +59,9 @@ func IsOwner(ref *metav1.OwnerReference, kind schema.GroupVersionKind) bool {
 	return err == nil && gv.Group == kind.Group
 }
 
-// Watch has the controller called with the keys that keys makes of each object
-// of the informer that is added or deleted, and of the old and the new state of
-// one that is changed, as far as all predicates agree.
+// Watch enqueues the keys that keys returns for each object of the informer that
+// is added or deleted, and for the old and the new state of one that is changed,
+// if all predicates return true.
 func Watch[T client.Object](c *Controller, inf *informer.SharedInformer[T], keys MapFunc[T], when ...Predicate[T]) {
 	watch(c, inf, mapping[T]{keys: keys, both: true, when: when})
 }
@@ -81,8 +80,8 @@ func Handle[T client.Object](c *Controller, inf *informer.SharedInformer[T], han
 	}})
 }
 
-// RequireSync has Run wait for a source, called name in errors, before the workers
-// begin.
+// RequireSync makes Run wait for a source before the workers start. Errors call
+// the source name.
 func (c *Controller) RequireSync(name string, s Source) {
 	c.addSource(source{name: name, synced: s.Synced})
 }

@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// WriteTracker remember what a controller wrote last of each object, so that it
-// does not decide on a state from before its own write. A write guarded by
-// the object's version needs no such memory; a decision that looks at several
-// objects and writes one of them does. It is safe for concurrent use.
+// WriteTracker records the last write of a controller to each object, so that
+// the controller does not decide on a state from before its own write. A write
+// that is guarded by the object's resourceVersion needs no such record; a decision
+// that reads several objects and writes one of them does. It is safe for concurrent use.
 type WriteTracker struct {
 	mu      sync.Mutex
 	written map[types.UID]version
@@ -24,7 +24,7 @@ type version struct {
 	at       time.Time
 }
 
-// NewWriteTracker returns an empty memory.
+// NewWriteTracker returns a WriteTracker without writes.
 func NewWriteTracker() *WriteTracker {
 	return &WriteTracker{written: map[types.UID]version{}, now: time.Now}
 }
@@ -36,9 +36,9 @@ func (v *WriteTracker) Record(obj metav1.Object) {
 	v.written[obj.GetUID()] = version{obj.GetResourceVersion(), v.now()}
 }
 
-// IsStale tells whether obj, out of an informer, is from before what was
-// written. It forgets the write when it has been seen, and when it is older
-// than any watch is late.
+// IsStale says whether obj, from an informer, is older than the last write to it.
+// It forgets a write that the informer has shown, and one that is older than
+// expectationTimeout.
 func (v *WriteTracker) IsStale(obj metav1.Object) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/levelwire/levelwire/client/cache"
 )
 
-// ConsistencyCheckOptions has an informer compare its local copy with the server from
+// ConsistencyCheckOptions has an informer compare its cache with the server from
 // time to time, and correct it: a lost event would otherwise be wrong for ever.
 type ConsistencyCheckOptions[T client.Object] struct {
 	// Interval is the time between two comparisons, varied by a tenth. At least
@@ -41,7 +41,7 @@ type ConsistencyCheckStats struct {
 // with Options.ConsistencyCheckInterval does it.
 // It must be called before the start.
 //
-// A round lists names and versions in pages, waits until the local copy has
+// A round lists names and versions in pages, waits until the cache has
 // reached the version of that list, and compares. Objects with an event since
 // the round began are left to their events, so it never goes back behind them.
 // What differs is read and goes the way of all changes, so that handlers hear
@@ -72,7 +72,7 @@ func (i *SharedInformer[T]) checkWith(opts ConsistencyCheckOptions[T]) error {
 const (
 	// digestPage is the limit of a page of names and versions.
 	digestPage = 1000
-	// digestPatience is how long the local copy may take to reach the digest's
+	// digestPatience is how long the cache may take to reach the digest's
 	// version; bookmarks come about once a minute.
 	digestPatience = 3 * time.Minute
 	// maxCorrections bounds the objects that one round reads; the next goes on.
@@ -191,13 +191,13 @@ func (r *consistencyChecker[T]) untouched(key string, queue func() error) (done 
 	return true, queue()
 }
 
-// difference is what the server has otherwise than the local copy.
+// difference is what the server has otherwise than the cache.
 type difference struct {
 	differ map[string]string // key to the version at the server
 	extra  []string          // keys that the server does not have
 }
 
-// compare lists, waits until the local copy is as far, and compares. Of
+// compare lists, waits until the cache is as far, and compares. Of
 // objects that agree it holds a hash of the key only.
 func (r *consistencyChecker[T]) compare(ctx context.Context) (d difference, err error) {
 	d.differ = map[string]string{}

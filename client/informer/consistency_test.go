@@ -68,7 +68,7 @@ func repairing(t *testing.T, change func(s *script, o *ConsistencyCheckOptions[*
 	})
 }
 
-// diverge makes the local copy wrong in every way: a has an old state, b is
+// diverge makes the cache wrong in every way: a has an old state, b is
 // missing, and x does not exist.
 func diverge(t *testing.T, i *SharedInformer[*corev1.Pod]) {
 	t.Helper()

@@ -1,4 +1,4 @@
-// Package informer keeps a local copy of the objects of a resource and tells
+// Package informer keeps a cache of the objects of a resource and tells
 // handlers what changes. One SharedInformer serves any number of handlers
 // from one watch and one Indexer; a Factory holds one SharedInformer for each
 // resource that a program looks at.

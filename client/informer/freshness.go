@@ -10,10 +10,10 @@ import (
 
 // Freshness says how old an informer's view is.
 type Freshness struct {
-	// Version is that of LastSyncResourceVersion: the local copy surely shows
+	// Version is that of LastSyncResourceVersion: the cache surely shows
 	// every change up to it.
 	Version string
-	// AsOf is a moment by which the local copy showed everything that the
+	// AsOf is a moment by which the cache showed everything that the
 	// server had said: when it last said anything, be it a bookmark, or, while
 	// changes are queued, when none were. Zero: the copy never was complete.
 	//
@@ -23,7 +23,7 @@ type Freshness struct {
 	AsOf time.Time
 	// Age is the time since AsOf; the longest there is if AsOf is zero.
 	Age time.Duration
-	// Queued is how many objects have changes that the local copy does not
+	// Queued is how many objects have changes that the cache does not
 	// show yet.
 	Queued int
 	// Synced: the server has shown, or confirmed, a complete state.

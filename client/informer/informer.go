@@ -135,10 +135,10 @@ func (i *SharedInformer[T]) SetTransform(transform func(T) (T, error)) error {
 	return nil
 }
 
-// Lister reads the local copy.
+// Lister reads the cache.
 func (i *SharedInformer[T]) Lister() Lister[T] { return Lister[T]{indexer: i.indexer} }
 
-// Synced is closed when the local copy has held a complete list for the first
+// Synced is closed when the cache has held a complete list for the first
 // time. Handlers may still be being told of it: they have their own.
 func (i *SharedInformer[T]) Synced() <-chan struct{} { return i.synced }
 
@@ -155,14 +155,14 @@ func (i *SharedInformer[T]) HasSynced() bool {
 // Done is closed when the informer has stopped and no handler call runs.
 func (i *SharedInformer[T]) Done() <-chan struct{} { return i.done }
 
-// LastSyncResourceVersion is the version up to which the local copy surely
+// LastSyncResourceVersion is the version up to which the cache surely
 // shows every change; "" before the first list. Bookmarks move it too.
 func (i *SharedInformer[T]) LastSyncResourceVersion() string { return i.fifo.Processed() }
 
 // Stats is how an informer stands and what it did so far.
 type Stats struct {
-	Objects          int   // in the local copy
-	Queued           int   // objects with changes that the local copy does not show yet
+	Objects          int   // in the cache
+	Queued           int   // objects with changes that the cache does not show yet
 	Events           int64 // changes that handlers were told of, or are being
 	Unindexed        int64 // states for which an index function failed
 	Untransformed    int64 // states for which the transform failed

@@ -557,7 +557,7 @@ func TestLagIsHowLongThereHasBeenSomethingToTell(t *testing.T) {
 	})
 }
 
-// The version an informer has reached is that of its local copy, and it moves
+// The version an informer has reached is that of its cache, and it moves
 // with changes as with lists.
 func TestLastSyncResourceVersionIsThatOfTheLocalCopy(t *testing.T) {
 	in(t, func(t *testing.T, s *script, i *SharedInformer[*corev1.Pod]) {

@@ -7,7 +7,7 @@ import (
 	"github.com/levelwire/levelwire/client/cache"
 )
 
-// Lister reads an informer's local copy. Objects are shared: they must not be
+// Lister reads an informer's cache. Objects are shared: they must not be
 // changed. It is safe for concurrent use.
 type Lister[T client.Object] struct{ indexer *cache.Indexer[T] }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/levelwire/levelwire/client/reflector"
 )
 
-// namespaceWatch is one list and watch that the local copy is kept by: of everything
-// there is, or of one namespace of several.
+// namespaceWatch is one list and watch that feeds the cache: of all objects, or
+// of one namespace of several.
 type namespaceWatch[T client.Object] struct {
 	informer       *SharedInformer[T]
 	namespace      string // "": everything
@@ -96,7 +96,7 @@ func latest(a, b string) string {
 	return b
 }
 
-// equip makes the reflectors. They go on from a version that the local copy
+// equip makes the reflectors. They go on from a version that the cache
 // shows already; "": they list.
 func (i *SharedInformer[T]) equip(version string) error {
 	i.mu.Lock()
@@ -193,7 +193,7 @@ func (s sink[T]) Replace(list []T, version string) error {
 	return ended(i.fifo.Replace(list, version))
 }
 
-// Held returns what the local copy has, or will have when what is queued has
+// Held returns what the cache has, or will have when what is queued has
 // been applied. A difference is about that and nothing else: until it, or a list,
 // has come, no repair changes anything.
 func (s sink[T]) Held() []T {

@@ -10,9 +10,9 @@ import (
 	"github.com/levelwire/levelwire/client/reflector"
 )
 
-// observedSource is a namespaceWatch's source as its reflector sees it. It notes what the reflector
-// does not tell: that a list has begun, and that the server goes on from a
-// version that came from disk.
+// observedSource wraps a namespaceWatch's source for its reflector. It records
+// what the reflector does not report: that a list has begun, and that the server
+// has resumed from a resourceVersion that came from disk.
 type observedSource[T client.Object] struct{ namespaceWatch *namespaceWatch[T] }
 
 func (w observedSource[T]) List(ctx context.Context, opts metav1.ListOptions) (*client.List[T], error) {

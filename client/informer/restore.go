@@ -17,7 +17,7 @@ import (
 // which cluster it is before it is served all the same, as stale.
 const identityPatience = 2 * time.Second
 
-// restore makes what the file holds the local copy, and returns the version to
+// restore makes what the file holds the cache, and returns the version to
 // resume from; "": a list has to follow. It may wait for the server's identity
 // as long as ctx lives, but then the copy is served already.
 func (i *SharedInformer[T]) restore(ctx context.Context) string {
@@ -62,7 +62,7 @@ func (i *SharedInformer[T]) restore(ctx context.Context) string {
 	return ""
 }
 
-// adopt makes objects the local copy and tells the handlers that are there.
+// adopt makes objects the cache and tells the handlers that are there.
 func (i *SharedInformer[T]) adopt(objects []T, version string, saved time.Time) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()

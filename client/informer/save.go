@@ -8,7 +8,7 @@ import (
 	"github.com/levelwire/levelwire/client/diskcache"
 )
 
-// snapshot is a state of the local copy that a file can hold: all objects, and
+// snapshot is a state of the cache that a file can hold: all objects, and
 // the version that they show exactly.
 type snapshot[T any] struct {
 	objects []T

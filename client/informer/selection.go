@@ -17,7 +17,7 @@ import (
 type ListOptions struct {
 	// Namespace limits the informer. Default: the factory's.
 	Namespace string
-	// Namespaces limits the informer to several: one local copy, one Synced and
+	// Namespaces limits the informer to several: one cache, one Synced and
 	// one set of handlers over a list and a watch for each. An identity that
 	// may not look at all namespaces can look at those that it may. Order and
 	// repetitions do not matter. It excludes Namespace, and cannot be kept on

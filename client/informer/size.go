@@ -3,7 +3,7 @@ package informer
 // sampled bounds the objects that EstimateBytes encodes.
 const sampled = 64
 
-// EstimateBytes returns about how many bytes the objects of the local copy
+// EstimateBytes returns about how many bytes the objects of the cache
 // take when they are encoded: their number times the mean of an evenly spaced
 // sample. Decoded they take a small multiple of that. It is cheap enough for a
 // metric: one pass over the copy, and at most 64 objects are encoded.

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// WaitForResourceVersion waits until the local copy shows every change up to a version: the
+// WaitForResourceVersion waits until the cache shows every change up to a version: the
 // one that a write returned, for instance. It returns nil at once if it does
 // already, the cause of ctx when that ends before, and ErrStopped when the
 // informer stops. Nothing is asked of the server and nothing polls.
@@ -63,7 +63,7 @@ func (i *SharedInformer[T]) ListerAfter(ctx context.Context, version string) (Li
 	return i.Lister(), i.WaitForResourceVersion(ctx, version)
 }
 
-// advanced wakes those whose version the local copy has reached. It is called
+// advanced wakes those whose version the cache has reached. It is called
 // whenever that may be so, and costs one load while nobody waits.
 func (i *SharedInformer[T]) advanced() {
 	if i.waits.count.Load() > 0 {

@@ -35,7 +35,7 @@ type Options struct {
 	// KeepOnStop leaves the Lease to run out when Run ends. Default: it is
 	// released, so that another candidate leads without waiting.
 	KeepOnStop bool
-	// OnNewLeader is called when somebody else's or the own identity is seen in
+	// OnNewLeader is called when another client's or the own identity is seen in
 	// the Lease for the first time since another was. It is called by the
 	// goroutine that renews, and must return quickly. Default: none.
 	OnNewLeader func(identity string)

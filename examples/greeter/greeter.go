@@ -34,7 +34,7 @@ func (g greeter) reconcile(ctx context.Context, key controller.Key) (controller.
 	}
 	changed := found.DeepCopy() // what a lister returns is shared
 	changed.Data = map[string]string{"text": want}
-	// The version that it was decided on guards the write: if somebody else was
+	// The version that it was decided on guards the write: if another client was
 	// faster it fails, and is decided anew.
 	_, err := g.configMaps.Namespace(key.Namespace).Update(ctx, changed, metav1.UpdateOptions{})
 	return controller.Result{}, err

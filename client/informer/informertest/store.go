@@ -10,7 +10,7 @@ import (
 	"github.com/levelwire/levelwire/client/informer"
 )
 
-// store is what readers of the local copy may rely on.
+// store is what readers of the cache may rely on.
 var store = []Guarantee{
 	{Name: "StoreAheadOfHandlers", Says: "When a handler is called, the lister shows that state or a newer one.", check: func(e *env) {
 		r, _ := e.handle(informer.HandlerOptions{}, func(c call) {

@@ -130,7 +130,7 @@ func ExampleDiskOptions() {
 	// 1 service after 0 lists
 }
 
-// Read your writes: wait until the local copy shows what a write returned.
+// Read your writes: wait until the cache shows what a write returned.
 func ExampleSharedInformer_ListerAfter() {
 	c, stop := exampleServer()
 	defer stop()

@@ -34,7 +34,7 @@ func check(err error) {
 	}
 }
 
-// A first informer: wait until the local copy is complete, then read it.
+// A first informer: wait until the cache is complete, then read it.
 func Example() {
 	c, stop := exampleServer()
 	defer stop()
@@ -77,7 +77,7 @@ func ExampleSharedInformer_AddIndexers() {
 	// Output: kubernetes
 }
 
-// Many handlers share one watch and one local copy. Each is called in a
+// Many handlers share one watch and one cache. Each is called in a
 // goroutine of its own, knows when it has seen everything there was, and may
 // leave.
 func ExampleSharedInformer_AddHandler() {
@@ -210,7 +210,7 @@ func Example_controller() {
 			cm = cm.DeepCopy() // what a lister returns is shared
 			cm.Data = map[string]string{"text": "hello"}
 			if _, err := api.Update(ctx, cm, metav1.UpdateOptions{}); err != nil {
-				queue.AddRateLimited(name) // somebody else wrote: look again later
+				queue.AddRateLimited(name) // another client wrote: look again later
 			}
 		} else if exists {
 			fmt.Println(cm.Name, "says", cm.Data["text"])
