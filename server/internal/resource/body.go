@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/levelwire/levelwire/server/internal/resource/structjson"
 )
 
 // Media types of request and response bodies.
@@ -167,7 +169,7 @@ func parseKind(apiVersion, kind string) (schema.GroupVersionKind, error) {
 
 // unmarshalStrict decodes JSON that a client wrote.
 func unmarshalStrict(body []byte, into runtime.Object) (strictErrs []error, err error) {
-	if decodeStruct(body, into) {
+	if structjson.Decode(body, into) {
 		return nil, nil
 	}
 	return unmarshalStrictly(body, into)

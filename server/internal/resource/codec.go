@@ -8,10 +8,11 @@ import (
 	"sync"
 
 	jsonv2 "github.com/go-json-experiment/json"
-	jsonv1 "github.com/go-json-experiment/json/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/levelwire/levelwire/server/internal/resource/structjson"
 )
 
 // Prefix returns how the JSON of every stored and cached object of the
@@ -98,14 +99,9 @@ func (r *Resource) DecodeShown(json []byte) (Object, error) {
 	return obj, nil
 }
 
-// storedJSON is how stored objects are read: as encoding/json would, but
-// member names are matched exactly. It takes a third to a half of the time of
-// the decoder for bodies, which also has to find what is wrong with them.
-var storedJSON = jsonv2.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv2.MatchCaseInsensitiveNames(false))
-
 // unmarshal decodes JSON that our own encoder, or a kube-apiserver, wrote.
 func unmarshal(data []byte, into runtime.Object) error {
-	if decodeStruct(data, into) {
+	if structjson.Decode(data, into) {
 		return nil
 	}
 	if u, ok := into.(*unstructured.Unstructured); ok {
@@ -113,7 +109,7 @@ func unmarshal(data []byte, into runtime.Object) error {
 		// Integers stay integers, which matters to patches.
 		return kjson.UnmarshalCaseSensitivePreserveInts(data, &u.Object)
 	}
-	return jsonv2.Unmarshal(data, into, storedJSON)
+	return jsonv2.Unmarshal(data, into, structjson.Options)
 }
 
 type revisionRule bool
@@ -132,7 +128,7 @@ const mostPooled = 64 << 10
 // marshal encodes obj in canonical member order.
 func (r *Resource) marshal(obj Object, rule revisionRule) ([]byte, error) {
 	buf := buffers.Get().(*[]byte)
-	out, ok, err := r.encodeStruct((*buf)[:0], obj, rule)
+	out, ok, err := r.appendTyped((*buf)[:0], obj, rule)
 	if ok && err == nil {
 		result := bytes.Clone(out)
 		if cap(out) <= mostPooled {
@@ -146,6 +142,14 @@ func (r *Resource) marshal(obj Object, rule revisionRule) ([]byte, error) {
 		return nil, fmt.Errorf("encode %s: %w", r.Kind, err)
 	}
 	return r.marshalGeneral(obj, rule)
+}
+
+// appendTyped is marshal for the types that package structjson knows.
+func (r *Resource) appendTyped(out []byte, obj Object, rule revisionRule) (_ []byte, ok bool, err error) {
+	if r.Mixed {
+		return out, false, nil
+	}
+	return structjson.Append(out, r.Prefix(), obj, rule == keepRevision)
 }
 
 // marshalGeneral is marshal for every type.

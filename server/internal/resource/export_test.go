@@ -1,14 +1,16 @@
 package resource
 
+import "github.com/levelwire/levelwire/server/internal/resource/structjson"
+
 // What tests hold the struct codecs against.
 var (
-	DecodeStruct = decodeStruct
+	DecodeStruct = structjson.Decode
 	ReadStrictly = unmarshalStrictly
 )
 
 // HasStructCodec reports whether a struct codec decodes and encodes objects of the resource.
 func (r *Resource) HasStructCodec() bool {
-	_, ok, err := r.encodeStruct(nil, r.New(), dropRevision)
+	_, ok, err := r.appendTyped(nil, r.New(), dropRevision)
 	return ok && err == nil
 }
 

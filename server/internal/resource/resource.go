@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/levelwire/levelwire/server/internal/resource/jsonproto"
 )
 
 // Object is a decoded object of any kind. It exists only while a request
@@ -109,9 +111,9 @@ type Resource struct {
 	// answered with; empty if it is not deprecated.
 	Deprecation string
 
-	plan    atomic.Pointer[extraction]  // Fields compiled, on first use
-	prefix  atomic.Pointer[[]byte]      // see Prefix, on first use
-	message atomic.Pointer[messagePlan] // see AppendProtobuf, on first use
+	plan    atomic.Pointer[extraction]     // Fields compiled, on first use
+	prefix  atomic.Pointer[[]byte]         // see Prefix, on first use
+	message atomic.Pointer[jsonproto.Plan] // see AppendProtobuf, on first use
 }
 
 // Field is one selectable field: the value at one of the paths, the first

@@ -1,4 +1,4 @@
-package resource
+package jsonproto
 
 import (
 	"bytes"
@@ -46,10 +46,10 @@ func (t *transcoder) value(v *value, head []byte) error {
 	case rawValue:
 		raw, err := t.raw()
 		if err != nil || len(raw) > 0 && raw[0] != '{' {
-			return errUnusual
+			return ErrUnusual
 		}
-		t.lengthDelimited(head, fieldSize(len(raw)))
-		t.out = appendField(t.out, 1, raw)
+		t.lengthDelimited(head, FieldSize(len(raw)))
+		t.out = AppendField(t.out, 1, raw)
 		return nil
 	case listValue:
 		return t.list(v.item, head)
@@ -59,14 +59,14 @@ func (t *transcoder) value(v *value, head []byte) error {
 
 func (t *transcoder) list(item *value, head []byte) error {
 	if !t.take('[') {
-		return errUnusual
+		return ErrUnusual
 	}
 	if t.take(']') {
 		return nil
 	}
 	for {
 		if t.null() {
-			return errUnusual
+			return ErrUnusual
 		}
 		if err := t.value(item, head); err != nil {
 			return err
@@ -75,7 +75,7 @@ func (t *transcoder) list(item *value, head []byte) error {
 			return nil
 		}
 		if !t.take(',') {
-			return errUnusual
+			return ErrUnusual
 		}
 	}
 }
@@ -86,14 +86,14 @@ func (t *transcoder) mapping(item *value, head []byte) error {
 	last, first := span{}, true // of the name before, in the output
 	return t.object(func(name []byte) error {
 		if !first && bytes.Compare(t.out[last.start:last.end], name) >= 0 {
-			return errUnusual
+			return ErrUnusual
 		}
 		first = false
 		from := len(t.out)
-		t.out = appendField(t.out, 1, name)
+		t.out = AppendField(t.out, 1, name)
 		last = span{len(t.out) - len(name), len(t.out)}
 		if t.null() {
-			return errUnusual
+			return ErrUnusual
 		}
 		if err := t.value(item, mapValueHeads[item.wire()/2]); err != nil {
 			return err
@@ -115,12 +115,12 @@ var mapValueHeads = [2][]byte{{2 << 3}, {2<<3 | 2}}
 // string reads a string. The result is valid until the next one is read.
 func (t *transcoder) string() ([]byte, error) {
 	if !t.take('"') {
-		return nil, errUnusual
+		return nil, ErrUnusual
 	}
 	rest := t.in[t.at:]
 	end := bytes.IndexByte(rest, '"')
 	if end < 0 {
-		return nil, errUnusual
+		return nil, ErrUnusual
 	}
 	if text := rest[:end]; bytes.IndexByte(text, '\\') < 0 {
 		t.at += end + 1
@@ -145,7 +145,7 @@ func (t *transcoder) escaped(rest []byte) ([]byte, error) {
 			end := stringLength(rest)
 			var text string
 			if end < 0 || json.Unmarshal(t.in[t.at-1:t.at+end+1], &text) != nil {
-				return nil, errUnusual
+				return nil, ErrUnusual
 			}
 			t.at += end + 1
 			t.text = append(out[:0], text...)
@@ -157,11 +157,11 @@ func (t *transcoder) escaped(rest []byte) ([]byte, error) {
 		}
 		plain := bytes.IndexByte([]byte(`"\/bfnrt`), rest[i])
 		if plain < 0 {
-			return nil, errUnusual
+			return nil, ErrUnusual
 		}
 		out = append(out, "\"\\/\b\f\n\r\t"[plain])
 	}
-	return nil, errUnusual
+	return nil, ErrUnusual
 }
 
 // stringLength is where a string ends whose opening quote has been read.
@@ -194,7 +194,7 @@ func (t *transcoder) skip() error {
 		case '"':
 			n := stringLength(t.in[t.at+1:])
 			if n < 0 {
-				return errUnusual
+				return ErrUnusual
 			}
 			t.at += n + 1
 		case '{', '[':
@@ -219,7 +219,7 @@ func (t *transcoder) skip() error {
 		}
 	}
 	if depth != 0 {
-		return errUnusual
+		return ErrUnusual
 	}
 	return nil
 }
@@ -235,7 +235,7 @@ func (t *transcoder) bool(head []byte) error {
 		t.at += 5
 		t.out = append(t.out, 0)
 	default:
-		return errUnusual
+		return ErrUnusual
 	}
 	return nil
 }
@@ -248,7 +248,7 @@ func (t *transcoder) int(bits int) (int64, error) {
 	}
 	n, err := strconv.ParseInt(string(t.in[from:t.at]), 10, bits)
 	if err != nil || t.at < len(t.in) && (t.in[t.at] == '.' || t.in[t.at]|0x20 == 'e') {
-		return 0, errUnusual
+		return 0, ErrUnusual
 	}
 	return n, nil
 }
@@ -256,11 +256,11 @@ func (t *transcoder) int(bits int) (int64, error) {
 func (t *transcoder) base64(head []byte) error {
 	text, err := t.string()
 	if err != nil || bytes.ContainsAny(text, "\r\n") {
-		return errUnusual
+		return ErrUnusual
 	}
 	data, err := base64.StdEncoding.AppendDecode(nil, text)
 	if err != nil {
-		return errUnusual
+		return ErrUnusual
 	}
 	t.lengthDelimited(head, len(data))
 	t.out = append(t.out, data...)
@@ -332,8 +332,8 @@ func (t *transcoder) quantity(head []byte) error {
 		t.at = from
 		return t.decoded(reflect.TypeFor[apiresource.Quantity](), head)
 	}
-	t.lengthDelimited(head, fieldSize(len(text)))
-	t.out = appendField(t.out, 1, text)
+	t.lengthDelimited(head, FieldSize(len(text)))
+	t.out = AppendField(t.out, 1, text)
 	return nil
 }
 
@@ -376,7 +376,7 @@ func (t *transcoder) intOrString(head []byte) error {
 	}
 	var space [16]byte
 	number := binary.AppendUvarint(append(space[:0], 1<<3, kind, 2<<3), uint64(n))
-	t.lengthDelimited(head, len(number)+fieldSize(len(text)))
-	t.out = appendField(append(t.out, number...), 3, text)
+	t.lengthDelimited(head, len(number)+FieldSize(len(text)))
+	t.out = AppendField(append(t.out, number...), 3, text)
 	return nil
 }

@@ -1,4 +1,8 @@
-package resource
+// Package structjson decodes and encodes the JSON of objects with a Go type, as
+// encoding/json does and in a third to a half of its time: along a structCodec,
+// which is read off the type once. Decode reads ordinary documents only, Append
+// writes an object in the order of members in which it is stored.
+package structjson
 
 import (
 	"encoding/json"
@@ -8,6 +12,7 @@ import (
 	"unsafe"
 
 	jsonv2 "github.com/go-json-experiment/json"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 	quantity "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -201,3 +206,9 @@ func (v *valueCodec) of(typ reflect.Type, made map[reflect.Type]*structCodec) bo
 	v.elem = &valueCodec{}
 	return v.elem.of(typ.Elem(), made)
 }
+
+// Options are how go-json-experiment/json decodes stored objects that Decode does
+// not: as encoding/json would, but member names are matched exactly. It takes a
+// third to a half of the time of the decoder for bodies, which also has to find
+// what is wrong with them.
+var Options = jsonv2.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv2.MatchCaseInsensitiveNames(false))

@@ -1,4 +1,4 @@
-package resource
+package jsonproto
 
 import (
 	"encoding/binary"
@@ -14,8 +14,8 @@ import (
 	"github.com/levelwire/levelwire/internal/wirefield"
 )
 
-// messagePlan says how the JSON of a Go type becomes its protobuf message.
-type messagePlan struct {
+// Plan says how the JSON of a Go type becomes its protobuf message.
+type Plan struct {
 	fields  []fieldPlan  // in ascending order of tags, as they are encoded
 	members []memberPlan // in the order of the type, as our encoder writes JSON
 	slots   int          // spans that one message needs, those of its groups included
@@ -25,10 +25,10 @@ type messagePlan struct {
 
 // fieldPlan is one field of a message.
 type fieldPlan struct {
-	head   []byte       // the tag
-	slot   int          // where its span is noted
-	group  *messagePlan // of an embedded struct: its members are the parent's in JSON
-	absent []byte       // what is written if JSON has no such member; nil: nothing
+	head   []byte // the tag
+	slot   int    // where its span is noted
+	group  *Plan  // of an embedded struct: its members are the parent's in JSON
+	absent []byte // what is written if JSON has no such member; nil: nothing
 }
 
 // memberPlan is one member of a JSON object.
@@ -42,9 +42,9 @@ type memberPlan struct {
 // value is how one value is encoded.
 type value struct {
 	kind    valueKind
-	message *messagePlan // of a message, or of a list's items
-	item    *value       // of lists and of the values of maps
-	bits    int          // of integers
+	message *Plan  // of a message, or of a list's items
+	item    *value // of lists and of the values of maps
+	bits    int    // of integers
 }
 
 type valueKind uint8
@@ -73,24 +73,24 @@ var special = map[reflect.Type]valueKind{
 	reflect.TypeFor[runtime.RawExtension](): rawValue,
 }
 
-// messagePlans holds finished *messagePlan by reflect.Type.
+// messagePlans holds finished *Plan by reflect.Type.
 var (
 	messagePlans       sync.Map
 	makingMessagePlans sync.Mutex
 )
 
-// planOf returns the plan of a struct type. What is no message is decoded,
+// PlanOf returns the plan of a struct type. What is no message is decoded,
 // and fails there.
-func planOf(t reflect.Type) *messagePlan {
+func PlanOf(t reflect.Type) *Plan {
 	if p, ok := messagePlans.Load(t); ok {
-		return p.(*messagePlan)
+		return p.(*Plan)
 	}
 	makingMessagePlans.Lock()
 	defer makingMessagePlans.Unlock()
 	fresh := planner{}
 	p := fresh.message(t)
 	if p == nil {
-		p = &messagePlan{decoded: t}
+		p = &Plan{decoded: t}
 		fresh[t] = p
 	}
 	for t, p := range fresh {
@@ -100,26 +100,26 @@ func planOf(t reflect.Type) *messagePlan {
 }
 
 // planner holds the plans under way, because types may contain themselves.
-type planner map[reflect.Type]*messagePlan
+type planner map[reflect.Type]*Plan
 
 var (
-	protobufType    = reflect.TypeFor[protobufMessage]()
+	protobufType    = reflect.TypeFor[message]()
 	unmarshalerType = reflect.TypeFor[json.Unmarshaler]()
 )
 
-func (pl planner) message(t reflect.Type) *messagePlan {
+func (pl planner) message(t reflect.Type) *Plan {
 	if p, ok := pl[t]; ok {
 		return p
 	}
 	if t.Kind() != reflect.Struct || !reflect.PointerTo(t).Implements(protobufType) {
 		return nil
 	}
-	p := &messagePlan{}
+	p := &Plan{}
 	pl[t] = p
 	if reflect.PointerTo(t).Implements(unmarshalerType) || !pl.addFields(p, t, p) {
-		*p = messagePlan{decoded: t}
+		*p = Plan{decoded: t}
 	}
-	zero := reflect.New(t).Interface().(protobufMessage)
+	zero := reflect.New(t).Interface().(message)
 	p.empty = make([]byte, zero.Size())
 	if _, err := zero.MarshalToSizedBuffer(p.empty); err != nil {
 		return nil
@@ -130,7 +130,7 @@ func (pl planner) message(t reflect.Type) *messagePlan {
 // addFields reads the fields of t into p; members and slots are noted in top,
 // which is p unless t is embedded. It is false if the type has something that
 // only decoding understands.
-func (pl planner) addFields(p *messagePlan, t reflect.Type, top *messagePlan) bool {
+func (pl planner) addFields(p *Plan, t reflect.Type, top *Plan) bool {
 	numbers := []int{}
 	fields := wirefield.Of(t)
 	if len(fields) < t.NumField() {
@@ -152,7 +152,7 @@ func (pl planner) addFields(p *messagePlan, t reflect.Type, top *messagePlan) bo
 			if !f.Embedded || f.Go.Type.Kind() != reflect.Struct {
 				return false
 			}
-			field.group = &messagePlan{}
+			field.group = &Plan{}
 			if reflect.PointerTo(f.Go.Type).Implements(unmarshalerType) || !pl.addFields(field.group, f.Go.Type, top) {
 				return false
 			}
@@ -231,4 +231,10 @@ func (v value) absent(t reflect.Type, head []byte) []byte {
 		return append(out, v.message.empty...)
 	}
 	return append(append([]byte(nil), head...), 0)
+}
+
+// message is what generated Kubernetes types offer.
+type message interface {
+	Size() int
+	MarshalToSizedBuffer(data []byte) (int, error)
 }

@@ -1,4 +1,4 @@
-package resource
+package structjson
 
 import (
 	"encoding/base64"
@@ -37,9 +37,9 @@ type structDecoder struct {
 	depth int
 }
 
-// decodeStruct decodes a document into a zero object, and returns false, leaving
+// Decode decodes a document into a zero object, and returns false, leaving
 // the object zero, if it must be decoded otherwise.
-func decodeStruct(data []byte, into runtime.Object) bool {
+func Decode(data []byte, into runtime.Object) bool {
 	if _, custom := into.(*unstructured.Unstructured); custom {
 		return false
 	}

@@ -1,4 +1,4 @@
-package resource
+package structjson
 
 import (
 	"bytes"
@@ -16,12 +16,15 @@ import (
 	quantity "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// encodeStruct appends the canonical JSON of obj: what encoding/json makes of
-// it, put in order as canonical does. ok is false if the type has no structCodec.
-func (r *Resource) encodeStruct(out []byte, obj Object, rule revisionRule) (_ []byte, ok bool, err error) {
-	if _, custom := obj.(*unstructured.Unstructured); custom || r.Mixed {
+// Append appends the canonical JSON of obj to out: what encoding/json makes of it,
+// but prefix takes the place of kind and apiVersion, metadata follows, and
+// the resourceVersion is first in it, or left out unless keepRevision is set. ok is
+// false, and nothing is appended, if the type has no structCodec.
+func Append(out, prefix []byte, obj runtime.Object, keepRevision bool) (_ []byte, ok bool, err error) {
+	if _, custom := obj.(*unstructured.Unstructured); custom {
 		return out, false, nil
 	}
 	v := reflect.ValueOf(obj)
@@ -32,13 +35,13 @@ func (r *Resource) encodeStruct(out []byte, obj Object, rule revisionRule) (_ []
 	if s == nil {
 		return out, false, nil
 	}
-	w := structEncoder{buf: append(append(out, r.Prefix()...), metadataOpen...)}
+	w := structEncoder{buf: append(append(out, prefix...), `"metadata":{`...)}
 	if i, has := s.byName["metadata"]; has {
 		m := &s.members[i]
 		if m.value.typ != reflect.TypeFor[metav1.ObjectMeta]() {
 			return out, false, nil
 		}
-		if err := w.metadata(m.value.object, unsafe.Add(at, m.offset), rule); err != nil {
+		if err := w.metadata(m.value.object, unsafe.Add(at, m.offset), keepRevision); err != nil {
 			return out, true, err
 		}
 	}
@@ -62,8 +65,8 @@ type structEncoder struct {
 }
 
 // metadata writes the members of a metadata object.
-func (w *structEncoder) metadata(s *structCodec, at unsafe.Pointer, rule revisionRule) error {
-	if i := s.byName["resourceVersion"]; rule == keepRevision {
+func (w *structEncoder) metadata(s *structCodec, at unsafe.Pointer, keepRevision bool) error {
+	if i := s.byName["resourceVersion"]; keepRevision {
 		if err := w.member(&s.members[i], at); err != nil {
 			return err
 		}

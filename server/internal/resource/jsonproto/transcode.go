@@ -1,64 +1,31 @@
-package resource
+// Package jsonproto turns the JSON of an object into its protobuf message as it is
+// read, without making the object: a Plan, which is read off the Go type once,
+// says which member becomes which field. It is for JSON that our own encoder
+// wrote; for anything else it returns ErrUnusual, and the caller has to decode.
+package jsonproto
 
 import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"sync"
 	"unicode/utf8"
 
 	jsonv2 "github.com/go-json-experiment/json"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/server/internal/resource/structjson"
 )
 
-// AppendProtobuf appends the bare protobuf message of an object whose JSON is
-// given, in the resource's own version. It is what decoding the object and encoding
-// it again gives, for a seventh of the time: values go from one encoding to the
-// other as they are read, and no object is made. It fails with ErrNoProtobuf if
-// the kind has no protobuf form.
-func (r *Resource) AppendProtobuf(dst, json []byte) ([]byte, error) {
-	plan := r.message.Load()
-	if plan == nil {
-		plan = planOf(reflect.TypeOf(r.New()).Elem())
-		r.message.Store(plan)
-	}
-	out, err := plan.transcode(dst, json)
-	if !errors.Is(err, errUnusual) {
-		return out, err
-	}
-	obj, err := r.DecodeShown(json)
-	if err != nil {
-		return dst, err
-	}
-	raw, err := MarshalProtobufMessage(obj)
-	return append(dst, raw...), err
-}
-
-// errUnusual is returned for JSON that only the decoder judges: other than our
+// ErrUnusual is returned for JSON that only the decoder judges: other than our
 // encoder writes it, or wrong.
-var errUnusual = errors.New("JSON has to be decoded")
+var ErrUnusual = errors.New("JSON has to be decoded")
 
-// AppendPartialProtobuf is AppendProtobuf for a PartialObjectMetadata.
-func AppendPartialProtobuf(dst, json []byte) ([]byte, error) {
-	out, err := planOf(reflect.TypeFor[metav1.PartialObjectMetadata]()).transcode(dst, json)
-	if !errors.Is(err, errUnusual) {
-		return out, err
-	}
-	obj := &metav1.PartialObjectMetadata{}
-	if err := unmarshal(json, obj); err != nil {
-		return dst, fmt.Errorf("decode metadata: %w", err)
-	}
-	raw, err := MarshalProtobufMessage(obj)
-	return append(dst, raw...), err
-}
-
-// transcode appends the message that an object's JSON stands for.
-func (p *messagePlan) transcode(dst, json []byte) ([]byte, error) {
+// Append appends the message that an object's JSON stands for.
+func (p *Plan) Append(dst, json []byte) ([]byte, error) {
 	if p.decoded != nil || !utf8.Valid(json) {
-		return dst, errUnusual
+		return dst, ErrUnusual
 	}
 	t := transcoders.Get().(*transcoder)
 	defer func() {
@@ -72,7 +39,7 @@ func (p *messagePlan) transcode(dst, json []byte) ([]byte, error) {
 		return dst, err
 	}
 	if t.space(); t.at != len(json) {
-		return dst, errUnusual
+		return dst, ErrUnusual
 	}
 	return append(dst, t.out...), nil
 }
@@ -125,7 +92,7 @@ func (t *transcoder) null() bool {
 // read the value. The name is valid until then.
 func (t *transcoder) object(member func(name []byte) error) error {
 	if !t.take('{') {
-		return errUnusual
+		return ErrUnusual
 	}
 	if t.take('}') {
 		return nil
@@ -133,7 +100,7 @@ func (t *transcoder) object(member func(name []byte) error) error {
 	for {
 		name, err := t.string()
 		if err != nil || !t.take(':') {
-			return errUnusual
+			return ErrUnusual
 		}
 		if err := member(name); err != nil {
 			return err
@@ -142,14 +109,14 @@ func (t *transcoder) object(member func(name []byte) error) error {
 			return nil
 		}
 		if !t.take(',') {
-			return errUnusual
+			return ErrUnusual
 		}
 	}
 }
 
 // message reads an object and writes head and the message with its length; a
 // nil head is that of the outermost message, which has neither.
-func (t *transcoder) message(p *messagePlan, head []byte) error {
+func (t *transcoder) message(p *Plan, head []byte) error {
 	if p.decoded != nil {
 		return t.decoded(p.decoded, head)
 	}
@@ -163,7 +130,7 @@ func (t *transcoder) message(p *messagePlan, head []byte) error {
 			return t.skip()
 		}
 		if t.spans[slots+m.slot].end != 0 {
-			return errUnusual // twice
+			return ErrUnusual // twice
 		}
 		if t.null() {
 			return nil
@@ -190,7 +157,7 @@ func (t *transcoder) message(p *messagePlan, head []byte) error {
 
 // member finds a member by its name. Our encoder writes them in the order of
 // the type, so the search goes on where the last one ended.
-func (p *messagePlan) member(name []byte, next *int) *memberPlan {
+func (p *Plan) member(name []byte, next *int) *memberPlan {
 	for i := *next; i < len(p.members); i++ {
 		if p.members[i].name == string(name) {
 			*next = i + 1
@@ -207,14 +174,14 @@ func (p *messagePlan) member(name []byte, next *int) *memberPlan {
 }
 
 // size is how long the message of an embedded struct becomes.
-func (p *messagePlan) size(spans []span) int {
+func (p *Plan) size(spans []span) int {
 	total := 0
 	for i := range p.fields {
 		f := &p.fields[i]
 		switch {
 		case f.group != nil:
 			size := f.group.size(spans)
-			total += len(f.head) + fieldSize(size) - 1
+			total += len(f.head) + FieldSize(size) - 1
 		case spans[f.slot].end != 0:
 			total += spans[f.slot].end - spans[f.slot].start
 		default:
@@ -225,7 +192,7 @@ func (p *messagePlan) size(spans []span) int {
 }
 
 // arrange appends the fields to order, in the order of their tags.
-func (t *transcoder) arrange(p *messagePlan, spans []span) {
+func (t *transcoder) arrange(p *Plan, spans []span) {
 	for i := range p.fields {
 		f := &p.fields[i]
 		switch {
@@ -247,17 +214,17 @@ func (t *transcoder) decoded(typ reflect.Type, head []byte) error {
 		return err
 	}
 	obj := reflect.New(typ)
-	if jsonv2.Unmarshal(raw, obj.Interface(), storedJSON) != nil {
-		return errUnusual
+	if jsonv2.Unmarshal(raw, obj.Interface(), structjson.Options) != nil {
+		return ErrUnusual
 	}
-	message := obj.Interface().(protobufMessage)
+	message := obj.Interface().(message)
 	size := message.Size()
 	t.lengthDelimited(head, size)
 	from := len(t.out)
 	t.out = slices.Grow(t.out, size)[:from+size]
 	n, err := message.MarshalToSizedBuffer(t.out[from:])
 	if err != nil || n != size {
-		return errUnusual
+		return ErrUnusual
 	}
 	return nil
 }
