@@ -2,27 +2,20 @@ package apiserver
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
-	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/read"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
-	"github.com/levelwire/levelwire/storage"
 )
 
 // newThing is a custom resource: unstructured, as those of definitions are.
@@ -87,113 +80,6 @@ func shownBy(stored *resource.Resource, generation uint64) *resource.Resource {
 		return obj, nil
 	}
 	return res
-}
-
-// interrupted is a connection on which something happens between the first
-// write and the next.
-type interrupted struct {
-	written []byte
-	between func()
-}
-
-func (i *interrupted) Connection() interface{ Push() } { return i }
-func (i *interrupted) Push()                           {}
-func (i *interrupted) TryWrite(parts ...[]byte) bool {
-	i.written = append(i.written, slices.Concat(parts...)...)
-	if i.between != nil {
-		i.between()
-		i.between = nil
-	}
-	return true
-}
-
-// TestADefinitionThatChangesDuringATurn: a client that has read an event may
-// change the definition, and write by it, before the turn that has sent the event
-// reads on.
-func TestADefinitionThatChangesDuringATurn(t *testing.T) {
-	stored := newThing()
-	stored.Mixed = true
-	first, second := shownBy(stored, 1), shownBy(stored, 2)
-	c := newCluster(t, func(s *setup) { must(t, s.config.Resources.(*resource.Table).Add(first)) })
-	cache := watchcache.New(stored, watchcache.Options{})
-	_, err := cache.Fill(nil, 1)
-	must(t, err)
-	put := func(name string, revision storage.Revision) {
-		object, err := cache.Decode("a/"+name, fmt.Appendf(nil, `{"kind":"Thing","apiVersion":"example.com/v1","metadata":{"name":%q,"namespace":"a"}}`, name), revision)
-		must(t, err)
-		cache.Apply([]watchcache.Change{{Key: object.Key, Object: object, Revision: object.Revision}})
-	}
-	connection := &interrupted{between: func() {
-		must(t, c.table.Replace([]schema.GroupVersionResource{first.GroupVersionResource()}, second))
-		put("after", 3)
-	}}
-	put("before", 2)
-	stream := &watchStream{
-		record: &request.Record{},
-		server: c.server, watch: watchOf(t, c, cache), ctx: t.Context(), framer: encoding.NewEventEncoder(c.server.encoder(first, encoding.Form{}), metav1.IncludeMetadata),
-		sent:   c.server.metrics.events.WithLabelValues("example.com", "v1", "things"),
-		shared: connection, convoy: &convoy{connection: connection}, possession: newPossession(),
-	}
-	must(t, stream.watch.Open(t.Context(), nil))
-	defer stream.watch.Close()
-	if got := stream.collect(new(watchBuffers)); got != asleep {
-		t.Errorf("the turn ended with %d", got)
-	}
-	var shown []string
-	for line := range strings.Lines(string(connection.written)) {
-		_, name, _ := strings.Cut(line, `"name":"`)
-		_, generation, _ := strings.Cut(line, `"generation":`)
-		shown = append(shown, name[:6]+" by "+generation[:1])
-	}
-	if want := []string{`before by 1`, `after" by 2`}; !slices.Equal(shown, want) {
-		t.Errorf("shown were %q, want %q: %s", shown, want, connection.written)
-	}
-}
-
-// TestEventsBeforeOneThatCannotBeShown are sent, counted, and followed by the
-// reason, whoever has read them.
-func TestEventsBeforeOneThatCannotBeShown(t *testing.T) {
-	stored := newThing()
-	stored.Mixed = true
-	things := shownBy(stored, 1)
-	things.FromStorage = func(_ context.Context, obj resource.Object) (resource.Object, error) {
-		if obj.GetName() == "bad" {
-			return nil, errors.New("no such thing")
-		}
-		return obj, nil
-	}
-	c := newCluster(t, func(s *setup) { must(t, s.config.Resources.(*resource.Table).Add(things)) })
-	cache := watchcache.New(stored, watchcache.Options{})
-	_, err := cache.Fill(nil, 1)
-	must(t, err)
-	for i, name := range []string{"one", "two", "bad"} {
-		object, err := cache.Decode("a/"+name, fmt.Appendf(nil, `{"kind":"Thing","apiVersion":"example.com/v1","metadata":{"name":%q,"namespace":"a"}}`, name), storage.Revision(2+i))
-		must(t, err)
-		cache.Apply([]watchcache.Change{{Key: object.Key, Object: object, Revision: object.Revision}})
-	}
-	for _, together := range []bool{true, false} {
-		out, connection := new(outbox), new(interrupted)
-		sent := prometheus.NewCounter(prometheus.CounterOpts{Name: "sent"})
-		stream := &watchStream{
-			record: &request.Record{},
-			server: c.server, watch: watchOf(t, c, cache), ctx: t.Context(), framer: encoding.NewEventEncoder(c.server.encoder(things, encoding.Form{}), metav1.IncludeMetadata),
-			sent: sent, out: out, shared: connection, convoy: &convoy{connection: connection}, possession: newPossession(),
-		}
-		must(t, stream.watch.Open(t.Context(), nil))
-		defer stream.watch.Close()
-		if together {
-			if got := stream.collect(new(watchBuffers)); got != stuck {
-				t.Errorf("the turn ended with %d", got)
-			}
-		}
-		if err := stream.pump(); err == nil {
-			t.Error("the stream goes on")
-		}
-		shown := string(connection.written) + out.String()
-		if n := counterValue(t, sent); n != 2 || strings.Count(shown, `"ADDED"`) != 2 || strings.Count(shown, `"ERROR"`) != 1 || !strings.HasSuffix(shown, "}\n") {
-			t.Errorf("in a convoy: %v: %v events are counted, and sent is %s", together, n, shown)
-		}
-	}
 }
 
 // TestListsThatChangeTheirLength: the items of a protobuf list are shown twice,

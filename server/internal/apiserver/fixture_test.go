@@ -25,7 +25,6 @@ import (
 
 	"github.com/levelwire/levelwire/internal/pki"
 	"github.com/levelwire/levelwire/server/internal/auth"
-	"github.com/levelwire/levelwire/server/internal/read"
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin"
@@ -179,17 +178,6 @@ func (c *cluster) overBoth(t *testing.T, test func(t *testing.T)) {
 		t.Run(name, test)
 	}
 	c.client = c.http2
-}
-
-// watchOf is a watch of everything that a cache of a test's own gets after revision
-// 1. It has yet to be opened.
-func watchOf(t *testing.T, c *cluster, cache *watchcache.Cache) read.Watch {
-	t.Helper()
-	reader, err := read.New(read.Config{Store: c.store, Cache: func(*resource.Resource) *watchcache.Cache { return cache }})
-	must(t, err)
-	watch, err := reader.Watch(read.Scope{Resource: cache.Resource()}, &metav1.ListOptions{ResourceVersion: "1"})
-	must(t, err)
-	return watch
 }
 
 func must(t testing.TB, err error) {

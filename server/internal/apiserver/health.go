@@ -40,7 +40,7 @@ func (s *Server) checks(ready bool) []HealthCheck {
 
 func (s *Server) notStopping(context.Context) error {
 	if s.isStopping() {
-		return errStopping()
+		return status.ShuttingDown()
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, tlsConfig *tl
 	if e := server.Shutdown(drain); err == nil {
 		err = e
 	}
-	s.sockets.drain(drain)
+	s.sockets.Drain(drain)
 	if errors.Is(err, context.DeadlineExceeded) {
 		s.config.Logger.Warn("requests were still under way when the time to drain was over", "timeout", s.config.ShutdownTimeout)
 		err = server.Close()

@@ -12,6 +12,8 @@ import (
 	"github.com/levelwire/levelwire/server/internal/apiserver/discovery"
 	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
+	"github.com/levelwire/levelwire/server/internal/apiserver/watchstream"
+	"github.com/levelwire/levelwire/server/internal/apiserver/websocket"
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/read"
 	"github.com/levelwire/levelwire/server/internal/status"
@@ -31,8 +33,8 @@ type Server struct {
 	// stopping is closed when the server drains: watches end then.
 	stopping chan struct{}
 	stopOnce sync.Once
-	sockets  sockets
-	convoys  convoys
+	sockets  websocket.Sockets
+	streams  *watchstream.Streams
 
 	discovery *discovery.Handler
 }
@@ -61,6 +63,7 @@ func New(config Config) (*Server, error) {
 		writeSlots: make(chan struct{}, config.MaxWritesInFlight),
 		stopping:   make(chan struct{}),
 	}
+	s.streams = watchstream.New(watchstream.Config{Resources: config.Resources, Stopping: s.stopping, Logger: config.Logger})
 	s.metrics.registry.MustRegister(cacheCollector{resources: config.Resources, cache: config.Cache})
 	return s, nil
 }

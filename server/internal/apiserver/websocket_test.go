@@ -19,6 +19,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 )
 
+// What a WebSocket client and the server agree on.
+const (
+	binaryProtocol = "binary.k8s.io"
+	base64Protocol = "base64.binary.k8s.io"
+	readLimit      = 4 << 10
+)
+
 // webSocketToken begins a subprotocol that is a bearer token.
 const webSocketToken = "base64url.bearer.authorization.k8s.io."
 
@@ -28,7 +35,7 @@ func (c *cluster) dial(path, accept string, protocols ...string) (*websocket.Con
 	roots := x509.NewCertPool()
 	roots.AddCert(c.authority)
 	dialer := websocket.Dialer{TLSClientConfig: &tls.Config{RootCAs: roots}, Subprotocols: protocols, HandshakeTimeout: 10 * time.Second,
-		WriteBufferSize: 4 * socketRead}
+		WriteBufferSize: 4 * readLimit}
 	header := http.Header{}
 	if !strings.HasPrefix(strings.Join(protocols, " "), webSocketToken) {
 		header.Set("Authorization", "Bearer "+testToken)
@@ -122,11 +129,11 @@ func TestWatchOverWebSocket(t *testing.T) {
 		decode           func([]byte) string
 	}{
 		{"", "", text, eventOfJSON(t)},
-		{"application/json", socketBinary, binary, eventOfJSON(t)},
-		{"", socketBase64, text, inBase64(t, eventOfJSON(t))},
+		{"application/json", binaryProtocol, binary, eventOfJSON(t)},
+		{"", base64Protocol, text, inBase64(t, eventOfJSON(t))},
 		{"application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", "", text, eventOfJSON(t)},
 		{protobufType, "", binary, eventOfProtobuf(t)},
-		{protobufType, socketBase64, text, inBase64(t, eventOfProtobuf(t))},
+		{protobufType, base64Protocol, text, inBase64(t, eventOfProtobuf(t))},
 		{cborType, "", binary, eventOfCBOR(t)},
 	} {
 		var protocols []string
@@ -184,7 +191,7 @@ func TestWebSocketsEnd(t *testing.T) {
 	t.Run("when the client says too much", func(t *testing.T) {
 		conn := c.mustDial(expand("/api/v1/pods?watch=1&resourceVersion={third}", revs), "")
 		// The server may hang up before it has read all of it.
-		_ = conn.WriteMessage(websocket.BinaryMessage, make([]byte, 2*socketRead))
+		_ = conn.WriteMessage(websocket.BinaryMessage, make([]byte, 2*readLimit))
 		untilIdle(t, gauge)
 	})
 	t.Run("when the server drains", func(t *testing.T) {
@@ -232,8 +239,8 @@ func TestPingsAreAnswered(t *testing.T) {
 func TestWebSocketRefusals(t *testing.T) {
 	c := newCluster(t)
 	encoded := webSocketToken + base64.RawURLEncoding.EncodeToString([]byte(testToken))
-	conn := c.mustDial("/api/v1/pods?watch=1&resourceVersion=0", "", encoded, socketBinary)
-	if conn.Subprotocol() != socketBinary {
+	conn := c.mustDial("/api/v1/pods?watch=1&resourceVersion=0", "", encoded, binaryProtocol)
+	if conn.Subprotocol() != binaryProtocol {
 		t.Errorf("the token's subprotocol is answered with %q", conn.Subprotocol())
 	}
 	for name, tt := range map[string]struct {
@@ -241,8 +248,8 @@ func TestWebSocketRefusals(t *testing.T) {
 		protocols []string
 		code      int
 	}{
-		"wrong token":   {"/api/v1/pods?watch=1", []string{webSocketToken + "AAAA", socketBinary}, 401},
-		"broken token":  {"/api/v1/pods?watch=1", []string{webSocketToken + "?", socketBinary}, 401},
+		"wrong token":   {"/api/v1/pods?watch=1", []string{webSocketToken + "AAAA", binaryProtocol}, 401},
+		"broken token":  {"/api/v1/pods?watch=1", []string{webSocketToken + "?", binaryProtocol}, 401},
 		"bad version":   {"/api/v1/pods?watch=1&resourceVersion=x", nil, 400},
 		"unknown path":  {"/api/v1/nothing?watch=1", nil, 404},
 		"not a watch":   {"/api/v1/pods", nil, 200},

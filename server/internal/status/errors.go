@@ -57,6 +57,10 @@ func TooManyRequests(message string, retryAfterSeconds int32) error {
 	}}
 }
 
+// ShuttingDown is the 429 that makes clients come back, to the server that takes
+// this one's place.
+func ShuttingDown() error { return TooManyRequests("the server is shutting down", 1) }
+
 // ResourceVersionTooLarge is the 504 for a revision that was not reached in
 // time. Its cause tells clients that the revision is the reason, and not the
 // server's load.

@@ -8,17 +8,11 @@ import (
 	"net"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
-	"github.com/levelwire/levelwire/server/internal/apiserver/request"
-	"github.com/levelwire/levelwire/server/internal/resource"
-	"github.com/levelwire/levelwire/server/internal/watchcache"
 	"github.com/levelwire/levelwire/storage"
 )
 
@@ -228,127 +222,7 @@ func TestWatchesComeAndGo(t *testing.T) {
 	close(read)
 	writer.Wait()
 	untilIdle(t, c.server.metrics.watches.WithLabelValues("", "v1", "pods"))
-	if n := len(c.server.convoys.open); n != 0 {
-		t.Errorf("%d convoys are left without a watch", n)
-	}
-}
-
-// TestPossession has wake-ups, convoys and the request's goroutine contend for
-// a stream: it is never in two hands, and no wake-up is lost.
-func TestPossession(t *testing.T) {
-	const wakers, wakes = 4, 2000
-	p := newPossession()
-	var users, todo, done atomic.Int64
-	use := func() {
-		if users.Add(1) != 1 {
-			t.Error("two use it at once")
-		}
-		done.Store(todo.Load())
-		users.Add(-1)
-	}
-	finish := make(chan struct{})
-	owner := make(chan struct{})
-	go func() {
-		defer close(owner)
-		use()
-		for over := false; ; {
-			if p.release() {
-				if over {
-					return
-				}
-				select {
-				case <-p.handed:
-				case <-finish:
-					p.take()
-					over = true
-				}
-			}
-			use()
-		}
-	}()
-	var group sync.WaitGroup
-	for n := range wakers {
-		group.Go(func() {
-			for i := range wakes {
-				todo.Add(1)
-				for held := p.claim(); held; {
-					if (n+i)%3 == 0 {
-						p.handOver()
-						break
-					}
-					use()
-					held = !p.release()
-				}
-			}
-		})
-	}
-	group.Wait()
-	close(finish)
-	<-owner
-	if done.Load() != wakers*wakes {
-		t.Errorf("%d of %d wake-ups were seen to", done.Load(), wakers*wakes)
-	}
-}
-
-// TestWakerOfConvoy wakes watches of one connection and of none.
-func TestWakerOfConvoy(t *testing.T) {
-	group := &convoy{}
-	first, second, alone := &watchStream{convoy: group}, &watchStream{convoy: group}, &watchStream{}
-	for _, s := range []*watchStream{first, second, alone} {
-		s.possession = newPossession()
-	}
-	if starter := first.Wake(); starter != nil {
-		t.Error("a watch in the hands of its request's goroutine started its convoy")
-	}
-	for _, s := range []*watchStream{first, second, alone} {
-		for !s.release() {
-		}
-	}
-	if starter := first.Wake(); starter != watchcache.Starter(group) {
-		t.Errorf("the first to be awake must start the convoy, not %v", starter)
-	}
-	if starter := second.Wake(); starter != nil {
-		t.Error("the second must not start the convoy again")
-	}
-	if starter := alone.Wake(); starter != nil || len(alone.handed) != 1 {
-		t.Error("a watch without a convoy must be handed to its request's goroutine")
-	}
-}
-
-// outbox is an outlet that keeps what is written.
-type outbox struct{ bytes.Buffer }
-
-func (o *outbox) begin(string)              {}
-func (o *outbox) write(events []byte) error { _, err := o.Write(events); return err }
-func (o *outbox) single() bool              { return false }
-func (o *outbox) flush() error              { return nil }
-
-// TestPanicInAConvoyEndsOneWatch: it happens in a goroutine that no request's
-// recovery looks after.
-func TestPanicInAConvoyEndsOneWatch(t *testing.T) {
-	things := newThing()
-	things.Row = func(resource.Object) []any { panic("boom") }
-	c := newCluster(t, func(s *setup) { must(t, s.config.Resources.(*resource.Table).Add(things)) })
-	cache := watchcache.New(things, watchcache.Options{})
-	_, err := cache.Fill(nil, 1)
-	must(t, err)
-	object, err := cache.Decode("a/it", []byte(`{"kind":"Thing","apiVersion":"example.com/v1","metadata":{"name":"it","namespace":"a"}}`), 2)
-	must(t, err)
-	cache.Apply([]watchcache.Change{{Key: object.Key, Object: object, Revision: object.Revision}})
-	out := new(outbox)
-	stream := &watchStream{
-		record: &request.Record{},
-		server: c.server, watch: watchOf(t, c, cache), ctx: t.Context(),
-		framer: encoding.NewEventEncoder(c.server.encoder(things, encoding.Form{As: encoding.AsTable, MetaVersion: "v1"}), metav1.IncludeMetadata),
-		sent:   c.server.metrics.events.WithLabelValues("example.com", "v1", "things"),
-		out:    out, convoy: new(convoy), possession: newPossession(),
-	}
-	must(t, stream.watch.Open(t.Context(), nil))
-	defer stream.watch.Close()
-	if got := stream.turn(new(watchBuffers)); got != stuck || len(stream.handed) != 1 {
-		t.Fatalf("the turn ended with %d; handed over: %v", got, len(stream.handed) == 1)
-	}
-	if err := stream.pump(); err == nil || !strings.Contains(out.String(), `"type":"ERROR"`) || !strings.Contains(out.String(), `"code":500`) || strings.Contains(out.String(), "boom") {
-		t.Errorf("the client is told %s, and the stream ends with %v", out, err)
+	if n := c.server.streams.Connections(); n != 0 {
+		t.Errorf("%d schedulers are left without a watch", n)
 	}
 }

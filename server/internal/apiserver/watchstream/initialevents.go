@@ -1,44 +1,23 @@
-package apiserver
+package watchstream
 
 import (
 	"context"
 	"errors"
-	"net/http"
 
 	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 )
 
-// gatherer writes several slices as if they were joined.
-type gatherer interface {
-	WriteBuffers(parts ...[]byte) (int64, error)
-}
-
-// gathererOf finds out whether a writer, behind its wrappers, takes several
-// slices at once.
-func gathererOf(w http.ResponseWriter) gatherer {
-	for {
-		switch t := w.(type) {
-		case gatherer:
-			return t
-		case interface{ Unwrap() http.ResponseWriter }:
-			w = t.Unwrap()
-		default:
-			return nil
-		}
-	}
-}
-
 // writeInitial writes all events of the initial state at once, if they have a
-// form that lists share; otherwise it leaves them to pump.
-func (t *watchStream) writeInitial() error {
-	body, plain := t.out.(*body)
-	if !plain || !t.watch.InInitialEvents() || !t.framer.SharesState() {
+// form that lists share; otherwise it leaves them to writeReady.
+func (t *Stream) writeInitial() error {
+	body, plain := t.out.(*bodyWriter)
+	if !plain || !t.watch.InInitialEvents() || !t.encoder.SharesState() {
 		return nil
 	}
 	snapshot, selection := t.watch.TakeInitial()
 	gather := gathererOf(body.w)
 	var joined []byte
-	err := t.framer.WriteState(t.ctx, snapshot, selection, func(ctx context.Context, parts encoding.Parts, events int) error {
+	err := t.encoder.WriteState(t.ctx, snapshot, selection, func(ctx context.Context, parts encoding.Parts, events int) error {
 		if err := ctx.Err(); err != nil {
 			return connectionError{err}
 		}
@@ -51,7 +30,7 @@ func (t *watchStream) writeInitial() error {
 			for _, part := range parts.Pieces {
 				joined = append(joined, part...)
 			}
-			err = body.write(joined)
+			err = body.Write(joined)
 		}
 		if err != nil {
 			return connectionError{err}
@@ -67,7 +46,7 @@ func (t *watchStream) writeInitial() error {
 		t.fail(err)
 		return err
 	}
-	return t.out.flush()
+	return t.out.Flush()
 }
 
 // connectionError is an error of the client's connection, on which nothing
