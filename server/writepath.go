@@ -8,6 +8,7 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/admission"
 	"github.com/levelwire/levelwire/server/internal/apiserver"
+	"github.com/levelwire/levelwire/server/internal/apiserver/health"
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/registry/bootstrap"
@@ -73,7 +74,7 @@ func (s *Server) newAPI(store storage.Store, table *resource.Table, caches *cach
 		ClientCAs: s.identity.clientCAs, Tokens: tokens, Audiences: writes.tokens.Audiences(), Issuer: writes.tokens,
 		Documents: documents, Version: s.config.Version, Logger: s.config.Logger, ShutdownTimeout: s.config.ShutdownTimeout,
 		Profiling: s.config.Profiling, HTTP2Server: s.config.HTTP2Server, CatchUpTimeout: s.config.CatchUpTimeout,
-		HealthChecks: []apiserver.HealthCheck{
+		HealthChecks: []health.Check{
 			{Name: "startup", Check: s.checkStarted}, {Name: "leaving", Check: s.checkLeaving}, {Name: "storage", Check: checkStorage(store)},
 		},
 	})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/levelwire/levelwire/server/internal/apiserver/authentication"
+	"github.com/levelwire/levelwire/server/internal/apiserver/health"
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/resource"
@@ -37,8 +38,8 @@ type Config struct {
 	Cache func(stored *resource.Resource) *watchcache.Cache
 	// Registry performs the writes. Without it the server is read-only.
 	Registry *registry.Set
-	// HealthChecks are added to those that the server has by itself.
-	HealthChecks []HealthCheck
+	// HealthChecks are added to the server's own.
+	HealthChecks []health.Check
 
 	// ClientCAs verifies client certificates; nil accepts none.
 	ClientCAs *x509.CertPool

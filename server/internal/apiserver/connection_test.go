@@ -221,7 +221,7 @@ func TestWatchesComeAndGo(t *testing.T) {
 	group.Wait()
 	close(read)
 	writer.Wait()
-	untilIdle(t, c.server.metrics.watches.WithLabelValues("", "v1", "pods"))
+	untilIdle(t, c.server.metrics.Watches.WithLabelValues("", "v1", "pods"))
 	if n := c.server.streams.Connections(); n != 0 {
 		t.Errorf("%d schedulers are left without a watch", n)
 	}

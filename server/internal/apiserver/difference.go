@@ -90,7 +90,7 @@ func (s *Server) difference(w http.ResponseWriter, r *http.Request, q *request.I
 	d, err := s.reader.Difference(r.Context(), q.Scope(), &opts, digest)
 	if err != nil {
 		if apierrors.ReasonForError(err) == difference.ReasonListInstead {
-			s.metrics.difference.listInstead.Inc()
+			s.metrics.Difference.ListInstead.Inc()
 		}
 		return err
 	}
@@ -104,7 +104,7 @@ func (s *Server) difference(w http.ResponseWriter, r *http.Request, q *request.I
 		err = answer.Finish()
 	}
 	if err == nil {
-		s.metrics.difference.answered(&d.Header)
+		s.metrics.Difference.Answered(&d.Header)
 	}
 	return answer.Release(err)
 }

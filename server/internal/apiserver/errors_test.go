@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
+	"github.com/levelwire/levelwire/server/internal/apiserver/metrics"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/status"
 )
@@ -28,7 +29,7 @@ func TestWhatIsLogged(t *testing.T) {
 		"not the server's fault": {status.BadRequest("no"), false},
 	} {
 		var log bytes.Buffer
-		s := &Server{config: Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, metrics: newMetrics()}
+		s := &Server{config: Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, metrics: metrics.New()}
 		record := &request.Record{}
 		r := httptest.NewRequest(http.MethodGet, "/api/v1/pods", nil)
 		r = r.WithContext(request.WithRecord(r.Context(), record))

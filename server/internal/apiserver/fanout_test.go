@@ -46,8 +46,8 @@ func fanOut(b *testing.B, connections, streams int, pace time.Duration) {
 	c := newCluster(b)
 	gone := startFanOutClients(b, c, connections, streams)
 	watchers := connections * streams
-	open := c.server.metrics.watches.WithLabelValues("", "v1", "pods")
-	sent := c.server.metrics.events.WithLabelValues("", "v1", "pods")
+	open := c.server.metrics.Watches.WithLabelValues("", "v1", "pods")
+	sent := c.server.metrics.Events.WithLabelValues("", "v1", "pods")
 	tick := time.NewTicker(max(pace, 200*time.Microsecond))
 	defer tick.Stop()
 	wait := func(reached func() bool) {
@@ -96,7 +96,7 @@ func BenchmarkIdleWatches(b *testing.B) {
 			runtime.ReadMemStats(&before)
 			resident := residentBytes(b)
 			gone := startFanOutClients(b, c, watchers/100, 100)
-			open := c.server.metrics.watches.WithLabelValues("", "v1", "pods")
+			open := c.server.metrics.Watches.WithLabelValues("", "v1", "pods")
 			tick := time.NewTicker(10 * time.Millisecond)
 			defer tick.Stop()
 			for gaugeValue(b, open) < float64(watchers) {

@@ -84,7 +84,7 @@ func (s *Server) limited(w http.ResponseWriter, r *http.Request) {
 		case slots <- struct{}{}:
 			defer func() { <-slots }()
 		default:
-			s.metrics.rejected.Inc()
+			s.metrics.Rejected.Inc()
 			encoding.WriteError(w, r, status.TooManyRequests("the server has received too many requests and has asked us to try again later", 1))
 			return
 		}
@@ -110,7 +110,7 @@ func isLong(r *http.Request) bool {
 
 func (s *Server) observe(r *http.Request, record *request.Record, start time.Time) {
 	elapsed := time.Since(start)
-	s.metrics.observe(r, record, elapsed)
+	s.metrics.Observe(r, record, elapsed)
 	log := s.config.Logger
 	// A client that has gone away is the reason for what failed then, and it is
 	// nothing for operators.

@@ -28,5 +28,5 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, q *request.Info) er
 
 // encoder returns the encoder of an answer.
 func (s *Server) encoder(res *resource.Resource, form encoding.Form) encoding.Encoder {
-	return encoding.NewEncoder(res, form, s.metrics.countEncode)
+	return encoding.NewEncoder(res, form, s.metrics.CountEncode)
 }

@@ -67,8 +67,8 @@ func TestInitialEventsAreEventsOneByOne(t *testing.T) {
 			}
 		}
 	}
-	untilIdle(t, c.server.metrics.watches.WithLabelValues("", "v1", "pods"))
-	if got := counterValue(t, c.server.metrics.events.WithLabelValues("", "v1", "pods")); got < 6*2*2*149 {
+	untilIdle(t, c.server.metrics.Watches.WithLabelValues("", "v1", "pods"))
+	if got := counterValue(t, c.server.metrics.Events.WithLabelValues("", "v1", "pods")); got < 6*2*2*149 {
 		t.Errorf("%v events are counted", got)
 	}
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/levelwire/levelwire/internal/pki"
 	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
+	"github.com/levelwire/levelwire/server/internal/apiserver/health"
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/status"
@@ -117,7 +118,7 @@ var corePods = schema.GroupResource{Resource: "pods"}
 func TestHealth(t *testing.T) {
 	broken := errors.New("the disk is full")
 	c := newCluster(t, func(s *setup) {
-		s.config.HealthChecks = []HealthCheck{
+		s.config.HealthChecks = []health.Check{
 			{Name: "store", Check: func(context.Context) error { return broken }},
 			{Name: "alive", Check: func(context.Context) error { return nil }, Live: true},
 		}

@@ -11,6 +11,9 @@ import (
 	"github.com/levelwire/levelwire/server/internal/apiserver/authorization"
 	"github.com/levelwire/levelwire/server/internal/apiserver/discovery"
 	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
+	"github.com/levelwire/levelwire/server/internal/apiserver/health"
+	"github.com/levelwire/levelwire/server/internal/apiserver/metrics"
+	"github.com/levelwire/levelwire/server/internal/apiserver/profiling"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/apiserver/watchstream"
 	"github.com/levelwire/levelwire/server/internal/apiserver/websocket"
@@ -24,7 +27,8 @@ import (
 type Server struct {
 	config        Config
 	reader        *read.Reader
-	metrics       *metrics
+	metrics       *metrics.Metrics
+	health        *health.Handler
 	authenticator *authentication.Authenticator
 	authorizer    *authorization.Authorizer
 
@@ -53,7 +57,7 @@ func New(config Config) (*Server, error) {
 	s := &Server{
 		config:  config,
 		reader:  reader,
-		metrics: newMetrics(),
+		metrics: metrics.New(metrics.Caches(config.Resources, config.Cache)),
 		authenticator: authentication.New(authentication.Config{
 			ClientCAs: config.ClientCAs, Tokens: config.Tokens, Audiences: config.Audiences, Logger: config.Logger,
 		}),
@@ -63,8 +67,10 @@ func New(config Config) (*Server, error) {
 		writeSlots: make(chan struct{}, config.MaxWritesInFlight),
 		stopping:   make(chan struct{}),
 	}
+	s.health = health.New(health.Config{
+		Resources: config.Resources, Cache: config.Cache, Stopping: s.stopping, Checks: config.HealthChecks, Logger: config.Logger,
+	})
 	s.streams = watchstream.New(watchstream.Config{Resources: config.Resources, Stopping: s.stopping, Logger: config.Logger})
-	s.metrics.registry.MustRegister(cacheCollector{resources: config.Resources, cache: config.Cache})
 	return s, nil
 }
 
@@ -98,23 +104,30 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 // documentHandler returns who answers a path that is not about objects, or
 // nil.
 func (s *Server) documentHandler(path string) http.HandlerFunc {
-	switch path {
-	case "/metrics":
-		return s.metrics.handler().ServeHTTP
-	case "/healthz", "/livez", "/readyz":
-		return s.serveHealth
+	if path == "/metrics" {
+		return s.metrics.Handler().ServeHTTP
 	}
 	if d, ok := s.config.Documents[path]; ok {
 		return serveDocument(d)
 	}
-	if name, ok := strings.CutPrefix(path, profilingPath); ok && s.config.Profiling {
-		return s.profileHandler(strings.TrimPrefix(name, "/"))
+	if name, ok := strings.CutPrefix(path, profiling.Path); ok && s.config.Profiling {
+		return profiling.Config{RequestTimeout: s.config.RequestTimeout, Stopping: s.stopping}.Handler(strings.TrimPrefix(name, "/"))
 	}
 	if serve := s.discovery.For(path); serve != nil {
 		return serve
 	}
-	if first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/"); first == "healthz" || first == "livez" || first == "readyz" {
-		return s.serveHealth
+	if health.IsPath(path) {
+		return s.health.ServeHTTP
 	}
 	return nil
+}
+
+// isStopping reports whether the server drains.
+func (s *Server) isStopping() bool {
+	select {
+	case <-s.stopping:
+		return true
+	default:
+		return false
+	}
 }

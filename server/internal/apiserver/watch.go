@@ -42,12 +42,12 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, q *request.Info) 
 	}
 	labels := prometheus.Labels{"group": q.Resource.Group, "version": q.Resource.Version, "resource": q.Resource.Plural}
 	q.Query = nil // what has been read of it need not be held for as long as the watch is open
-	open := s.metrics.watches.With(labels)
+	open := s.metrics.Watches.With(labels)
 	open.Inc()
 	defer open.Dec()
 	stream := watchstream.Watch{
 		Watch: watch, Encoder: encoding.NewEventEncoder(s.encoder(q.Resource, form), include),
-		Sent: s.metrics.events.With(labels), Record: request.RecordFrom(r.Context()),
+		Sent: s.metrics.Events.With(labels), Record: request.RecordFrom(r.Context()),
 	}
 	if websocket.IsUpgrade(r) {
 		return s.sockets.Serve(w, r, form, s.config.WriteTimeout, func(ctx context.Context, socket *websocket.Socket) {

@@ -389,7 +389,7 @@ func TestEventsAreEncodedOnce(t *testing.T) {
 	const watchers = 20
 	c := newCluster(t)
 	seed(c)
-	count := func(form string) float64 { return counterValue(t, c.server.metrics.encodes.WithLabelValues(form)) }
+	count := func(form string) float64 { return counterValue(t, c.server.metrics.Encodes.WithLabelValues(form)) }
 	for _, tt := range []struct{ accept, form string }{
 		{"application/vnd.kubernetes.protobuf", "protobuf"},
 		{"application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", "metadata"},
@@ -457,7 +457,7 @@ func TestStalledClientIsGivenUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			resp := c.open(t.Context(), client, http.MethodGet, "/api/v1/pods?watch=1&resourceVersion=0", "")
 			defer resp.Body.Close()
-			gauge := c.server.metrics.watches.WithLabelValues("", "v1", "pods")
+			gauge := c.server.metrics.Watches.WithLabelValues("", "v1", "pods")
 			deadline := time.Now().Add(15 * time.Second)
 			for gaugeValue(t, gauge) > 0 {
 				if time.Now().After(deadline) {

@@ -164,7 +164,7 @@ func wantGoodbye(t *testing.T, conn *websocket.Conn) {
 func TestWebSocketsEnd(t *testing.T) {
 	c := newCluster(t)
 	revs := seed(c)
-	gauge := c.server.metrics.watches.WithLabelValues("", "v1", "pods")
+	gauge := c.server.metrics.Watches.WithLabelValues("", "v1", "pods")
 
 	t.Run("at their deadline", func(t *testing.T) {
 		conn := c.mustDial(expand("/api/v1/pods?watch=1&timeoutSeconds=1&allowWatchBookmarks=true&resourceVersion={third}", revs), "")
@@ -206,7 +206,7 @@ func TestStalledWebSocketIsGivenUp(t *testing.T) {
 	c.mustDial("/api/v1/pods?watch=1&resourceVersion=0", "")
 	filler := testPod("a", "big", map[string]string{}, "")
 	filler.Annotations = map[string]string{"fill": strings.Repeat("x", 200<<10)}
-	gauge := c.server.metrics.watches.WithLabelValues("", "v1", "pods")
+	gauge := c.server.metrics.Watches.WithLabelValues("", "v1", "pods")
 	deadline := time.Now().Add(15 * time.Second)
 	for gaugeValue(t, gauge) > 0 {
 		if time.Now().After(deadline) {

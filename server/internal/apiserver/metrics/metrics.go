@@ -1,4 +1,4 @@
-package apiserver
+package metrics
 
 import (
 	"net/http"
@@ -12,60 +12,70 @@ import (
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 )
 
-// metrics is the server's own prometheus registry. Names are those that
-// dashboards for Kubernetes already query, where the meaning is the same.
-type metrics struct {
+// Metrics are the metrics of one server. Their names are those that dashboards for
+// Kubernetes already query, where the meaning is the same.
+type Metrics struct {
+	// Rejected counts the requests that were too many at a time.
+	Rejected prometheus.Counter
+	// Watches are the open watches, Events what was sent on them; both by group,
+	// version and resource.
+	Watches *prometheus.GaugeVec
+	Events  *prometheus.CounterVec
+	// Encodes counts encodes by form; see CountEncode.
+	Encodes *prometheus.CounterVec
+	// Difference counts the answers to the difference protocol.
+	Difference Difference
+
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
-	rejected prometheus.Counter
-	watches  *prometheus.GaugeVec
-	events   *prometheus.CounterVec
 	bytes    *prometheus.CounterVec
-	encodes  *prometheus.CounterVec
 	// encodesOf holds the counters of encodes: looking them up by label costs
 	// as much as a small encode.
-	encodesOf  map[string]prometheus.Counter
-	difference differenceMetrics
+	encodesOf map[string]prometheus.Counter
 }
 
-func newMetrics() *metrics {
-	m := &metrics{
+// New returns metrics that nothing has been counted in, and the given collectors
+// beside them.
+func New(others ...prometheus.Collector) *Metrics {
+	m := &Metrics{
 		registry:   prometheus.NewRegistry(),
 		encodesOf:  make(map[string]prometheus.Counter),
-		difference: newDifferenceMetrics(),
+		Difference: newDifference(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "apiserver_request_total", Help: "Requests by verb, resource and HTTP code.",
 		}, []string{"verb", "group", "version", "resource", "subresource", "code"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "apiserver_request_duration_seconds", Help: "Time from a request's arrival to the end of its answer, watches apart.",
+			Name: "apiserver_request_duration_seconds", Help: "Time from the arrival of a request to the end of its answer, without watches.",
 			Buckets: []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60},
 		}, []string{"verb", "group", "version", "resource"}),
-		rejected: prometheus.NewCounter(prometheus.CounterOpts{
+		Rejected: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "apiserver_dropped_requests_total", Help: "Requests refused with 429 because too many were in flight.",
 		}),
-		watches: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Watches: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "apiserver_longrunning_requests", Help: "Open watches.",
 		}, []string{"group", "version", "resource"}),
-		events: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Events: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "apiserver_watch_events_total", Help: "Watch events sent, bookmarks included.",
 		}, []string{"group", "version", "resource"}),
 		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "levelwire_response_bytes_total", Help: "Bytes of answers before compression by the client's protocol.",
 		}, []string{"verb"}),
-		encodes: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Encodes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "levelwire_encodes_total", Help: "Objects encoded into a form that was not cached yet.",
 		}, []string{"form"}),
 	}
 	for _, form := range []string{"json", "protobuf", "cbor", "metadata", "metadata protobuf", "metadata cbor", "table row"} {
-		m.encodesOf[form] = m.encodes.WithLabelValues(form)
+		m.encodesOf[form] = m.Encodes.WithLabelValues(form)
 	}
-	m.registry.MustRegister(m.requests, m.duration, m.rejected, m.watches, m.events, m.bytes, m.encodes, m.difference.results, m.difference.objects,
+	m.registry.MustRegister(m.requests, m.duration, m.Rejected, m.Watches, m.Events, m.bytes, m.Encodes, m.Difference.results, m.Difference.objects,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(others...)
 	return m
 }
 
-func (m *metrics) observe(r *http.Request, record *request.Record, elapsed time.Duration) {
+// Observe counts a request that has been answered.
+func (m *Metrics) Observe(r *http.Request, record *request.Record, elapsed time.Duration) {
 	code := strconv.Itoa(record.Code)
 	q := record.Info
 	if q == nil {
@@ -80,8 +90,10 @@ func (m *metrics) observe(r *http.Request, record *request.Record, elapsed time.
 	}
 }
 
-func (m *metrics) handler() http.Handler {
+// Handler serves all metrics in the formats of Prometheus.
+func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-func (m *metrics) countEncode(form string) { m.encodesOf[form].Inc() }
+// CountEncode counts an object that was encoded into a form that was not cached yet.
+func (m *Metrics) CountEncode(form string) { m.encodesOf[form].Inc() }

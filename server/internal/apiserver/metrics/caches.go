@@ -1,4 +1,4 @@
-package apiserver
+package metrics
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,6 +13,15 @@ import (
 type cacheCollector struct {
 	resources Resources
 	cache     func(*resource.Resource) *watchcache.Cache
+}
+
+// Resources is the table of what is served.
+type Resources interface{ All() []*resource.Resource }
+
+// Caches returns a collector of the statistics of all watch caches. cache returns
+// the cache of a stored resource, or nil.
+func Caches(resources Resources, cache func(stored *resource.Resource) *watchcache.Cache) prometheus.Collector {
+	return cacheCollector{resources: resources, cache: cache}
 }
 
 // cacheMetric is one number of each cache.
@@ -90,7 +99,7 @@ func (c cacheCollector) Describe(out chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c cacheCollector) Collect(out chan<- prometheus.Metric) {
-	for _, res := range storedResources(c.resources) {
+	for _, res := range resource.StoredResources(c.resources.All()) {
 		cache := c.cache(res)
 		if cache == nil {
 			continue
@@ -105,18 +114,4 @@ func (c cacheCollector) Collect(out chan<- prometheus.Metric) {
 			}
 		}
 	}
-}
-
-// storedResources returns what has a cache: every stored resource once, those
-// of custom resources, which are not served themselves, included.
-func storedResources(table Resources) []*resource.Resource {
-	var list []*resource.Resource
-	seen := map[*resource.Resource]bool{}
-	for _, res := range table.All() {
-		if stored := res.Stored(); !seen[stored] {
-			seen[stored] = true
-			list = append(list, stored)
-		}
-	}
-	return list
 }

@@ -1,4 +1,4 @@
-package apiserver
+package metrics
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
@@ -6,18 +6,19 @@ import (
 	"github.com/levelwire/levelwire/internal/difference"
 )
 
-// differenceMetrics count what differences consisted of. The requests
+// Difference counts what differences consisted of. The requests
 // themselves, their bytes and their time are counted as all others are, under
 // the verb "difference".
-type differenceMetrics struct {
-	results     *prometheus.CounterVec
-	objects     *prometheus.CounterVec
-	listInstead prometheus.Counter
+type Difference struct {
+	results *prometheus.CounterVec
+	objects *prometheus.CounterVec
+	// ListInstead counts the requests that were refused because a list costs less.
+	ListInstead prometheus.Counter
 	complete    prometheus.Counter
 }
 
-func newDifferenceMetrics() differenceMetrics {
-	m := differenceMetrics{
+func newDifference() Difference {
+	m := Difference{
 		results: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "levelwire_differences_total", Help: "Differences that clients asked for in place of a list, by what they were answered with.",
 		}, []string{"result"}),
@@ -25,12 +26,12 @@ func newDifferenceMetrics() differenceMetrics {
 			Name: "levelwire_difference_objects_total", Help: "Objects of the collections that differences were asked of, by how the client was told of them.",
 		}, []string{"told"}),
 	}
-	m.listInstead, m.complete = m.results.WithLabelValues("list instead"), m.results.WithLabelValues("difference")
+	m.ListInstead, m.complete = m.results.WithLabelValues("list instead"), m.results.WithLabelValues("difference")
 	return m
 }
 
-// answered counts a difference that has been sent.
-func (m *differenceMetrics) answered(h *difference.Header) {
+// Answered counts a difference that has been sent.
+func (m *Difference) Answered(h *difference.Header) {
 	m.complete.Inc()
 	m.objects.WithLabelValues("not at all").Add(float64(h.Selected - h.Unchanged - h.Sent))
 	m.objects.WithLabelValues("by hash").Add(float64(h.Unchanged))

@@ -1,19 +1,22 @@
-package apiserver
+package health
 
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
+	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/status"
+	"github.com/levelwire/levelwire/server/internal/watchcache"
 )
 
-// HealthCheck is one named condition of the server's health.
-type HealthCheck struct {
+// Check is one named condition of the server's health.
+type Check struct {
 	Name string
 	// Check returns nil while the condition holds. It must heed ctx.
 	Check func(ctx context.Context) error
@@ -22,15 +25,39 @@ type HealthCheck struct {
 	Live bool
 }
 
+// Config says what the health of a server consists of.
+type Config struct {
+	// Resources and Cache find the watch caches, which must be filled.
+	Resources interface{ All() []*resource.Resource }
+	Cache     func(stored *resource.Resource) *watchcache.Cache
+	// Stopping is closed when the server drains.
+	Stopping <-chan struct{}
+	// Checks are the others.
+	Checks []Check
+	Logger *slog.Logger
+}
+
+// Handler serves the health of a server. It is safe for concurrent use.
+type Handler struct{ config Config }
+
+// New returns a Handler.
+func New(config Config) *Handler { return &Handler{config: config} }
+
+// IsPath reports whether a path is about health.
+func IsPath(path string) bool {
+	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return first == "healthz" || first == "livez" || first == "readyz"
+}
+
 // checks returns what /livez or /readyz consist of.
-func (s *Server) checks(ready bool) []HealthCheck {
-	list := []HealthCheck{{Name: "ping", Check: func(context.Context) error { return nil }, Live: true}}
+func (h *Handler) checks(ready bool) []Check {
+	list := []Check{{Name: "ping", Check: func(context.Context) error { return nil }, Live: true}}
 	if ready {
 		list = append(list,
-			HealthCheck{Name: "caches", Check: s.cachesReady},
-			HealthCheck{Name: "shutdown", Check: s.notStopping})
+			Check{Name: "caches", Check: h.cachesReady},
+			Check{Name: "shutdown", Check: h.notStopping})
 	}
-	for _, c := range s.config.HealthChecks {
+	for _, c := range h.config.Checks {
 		if ready || c.Live {
 			list = append(list, c)
 		}
@@ -38,27 +65,20 @@ func (s *Server) checks(ready bool) []HealthCheck {
 	return list
 }
 
-func (s *Server) notStopping(context.Context) error {
-	if s.isStopping() {
-		return status.ShuttingDown()
-	}
-	return nil
-}
-
-func (s *Server) isStopping() bool {
+func (h *Handler) notStopping(context.Context) error {
 	select {
-	case <-s.stopping:
-		return true
+	case <-h.config.Stopping:
+		return status.ShuttingDown()
 	default:
-		return false
+		return nil
 	}
 }
 
-// cachesReady fails, with the names of some, while caches are being filled.
-func (s *Server) cachesReady(context.Context) error {
+// cachesReady fails while caches are being filled, and names some of them.
+func (h *Handler) cachesReady(context.Context) error {
 	var waiting []string
-	for _, res := range storedResources(s.config.Resources) {
-		cache := s.config.Cache(res)
+	for _, res := range resource.StoredResources(h.config.Resources.All()) {
+		cache := h.config.Cache(res)
 		if cache == nil {
 			waiting = append(waiting, res.GroupResource().String())
 			continue
@@ -78,13 +98,13 @@ func (s *Server) cachesReady(context.Context) error {
 // healthTimeout bounds all checks of one request.
 const healthTimeout = 5 * time.Second
 
-// serveHealth answers /healthz, /livez and /readyz, with ?verbose and
+// ServeHTTP answers /healthz, /livez and /readyz, with ?verbose and
 // ?exclude=NAME, and single checks as /readyz/NAME, in Kubernetes' text form.
-func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	endpoint, name, single := strings.Cut(strings.Trim(r.URL.Path, "/"), "/")
-	list := s.checks(endpoint == "readyz")
+	list := h.checks(endpoint == "readyz")
 	if single {
-		list = slices.DeleteFunc(list, func(c HealthCheck) bool { return c.Name != name })
+		list = slices.DeleteFunc(list, func(c Check) bool { return c.Name != name })
 		if len(list) == 0 {
 			encoding.WriteError(w, r, status.NoSuchPath())
 			return
@@ -96,7 +116,7 @@ func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request) {
 	report, failed := runChecks(ctx, list, query["exclude"])
 	switch {
 	case len(failed) > 0:
-		s.config.Logger.Debug("health check failed", "endpoint", endpoint, "checks", failed)
+		h.config.Logger.Debug("health check failed", "endpoint", endpoint, "checks", failed)
 		writeText(w, r, http.StatusInternalServerError, report+endpoint+" check failed\n")
 	case query.Has("verbose"):
 		writeText(w, r, http.StatusOK, report+endpoint+" check passed\n")
@@ -105,7 +125,7 @@ func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func runChecks(ctx context.Context, list []HealthCheck, exclude []string) (report string, failed []string) {
+func runChecks(ctx context.Context, list []Check, exclude []string) (report string, failed []string) {
 	var b strings.Builder
 	for _, c := range list {
 		if slices.Contains(exclude, c.Name) {

@@ -1,4 +1,4 @@
-package apiserver
+package profiling
 
 import (
 	"math"
@@ -14,25 +14,32 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// profilingPath is where Kubernetes' servers have their profiles, too, so that
+// Path is where Kubernetes' servers have their profiles, too, so that
 // "go tool pprof" and "kubectl get --raw" find them.
-const profilingPath = "/debug/pprof"
+const Path = "/debug/pprof"
 
-// defaultProfile is how long a profile over time lasts that does not say it
-// with ?seconds=.
+// defaultProfile is how long a profile over time lasts without ?seconds=.
 const defaultProfile = 30 * time.Second
 
-// profileHandler returns who answers a path below profilingPath. The handlers
-// of net/http/pprof are not used: importing them would put profiles on the
-// default mux of every program that embeds a server.
-func (s *Server) profileHandler(name string) http.HandlerFunc {
+// Config bounds how long a profile may be recorded.
+type Config struct {
+	// RequestTimeout is the time that a request has.
+	RequestTimeout time.Duration
+	// Stopping is closed when the server drains: recordings end then.
+	Stopping <-chan struct{}
+}
+
+// Handler returns the handler of the profile with a name, "" for their list; nil if
+// there is no such profile. The handlers of net/http/pprof are not used: importing
+// them would put profiles on the default mux of every program that embeds a server.
+func (c Config) Handler(name string) http.HandlerFunc {
 	switch name {
 	case "":
 		return serveProfileIndex
 	case "profile":
-		return s.profileOverTime(func(w http.ResponseWriter) (func(), error) { return pprof.StopCPUProfile, pprof.StartCPUProfile(w) })
+		return c.profileOverTime(func(w http.ResponseWriter) (func(), error) { return pprof.StopCPUProfile, pprof.StartCPUProfile(w) })
 	case "trace":
-		return s.profileOverTime(func(w http.ResponseWriter) (func(), error) { return trace.Stop, trace.Start(w) })
+		return c.profileOverTime(func(w http.ResponseWriter) (func(), error) { return trace.Stop, trace.Start(w) })
 	}
 	p := pprof.Lookup(name)
 	if p == nil {
@@ -56,13 +63,13 @@ func profileType(debug int) string {
 }
 
 // profileOverTime answers with what is recorded between start and stop.
-func (s *Server) profileOverTime(start func(http.ResponseWriter) (stop func(), err error)) http.HandlerFunc {
+func (c Config) profileOverTime(start func(http.ResponseWriter) (stop func(), err error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		length := defaultProfile
 		if text := r.URL.Query().Get("seconds"); text != "" {
 			seconds, err := strconv.ParseFloat(text, 64)
-			if err != nil || math.IsNaN(seconds) || seconds <= 0 || seconds >= s.config.RequestTimeout.Seconds() {
-				encoding.WriteError(w, r, status.BadRequest("seconds=%s: it must be a number above 0 and below %v", text, s.config.RequestTimeout.Seconds()))
+			if err != nil || math.IsNaN(seconds) || seconds <= 0 || seconds >= c.RequestTimeout.Seconds() {
+				encoding.WriteError(w, r, status.BadRequest("seconds=%s: it must be a number above 0 and below %v", text, c.RequestTimeout.Seconds()))
 				return
 			}
 			length = time.Duration(seconds * float64(time.Second))
@@ -80,7 +87,7 @@ func (s *Server) profileOverTime(start func(http.ResponseWriter) (stop func(), e
 		select {
 		case <-timer.C:
 		case <-r.Context().Done():
-		case <-s.stopping:
+		case <-c.Stopping:
 		}
 	}
 }

@@ -1,0 +1,2 @@
+// Package health answers /healthz, /livez and /readyz as Kubernetes' servers do.
+package health

@@ -1,0 +1,2 @@
+// Package metrics counts what the API server does, and serves the counts.
+package metrics
