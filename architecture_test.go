@@ -52,6 +52,17 @@ var layers = map[string][]string{
 	"server/internal/apiserver/...":          {"storage", "server/internal/...", "internal/..."},
 	"server":                                 {"storage/...", "server/internal/...", "internal/..."},
 
+	"server/internal/apiserver/request":        {"server/internal/auth", "server/internal/read", "server/internal/resource", "server/internal/status"},
+	"server/internal/apiserver/encoding":       {"storage", "server/internal/apiserver/request", "server/internal/gzipblock", "server/internal/read", "server/internal/resource/...", "server/internal/status", "server/internal/watchcache/..."},
+	"server/internal/apiserver/authentication": {"server/internal/auth", "server/internal/status"},
+	"server/internal/apiserver/authorization":  {"server/internal/auth", "server/internal/resource", "server/internal/status"},
+	"server/internal/apiserver/discovery":      {"server/internal/apiserver/request", "server/internal/apiserver/encoding", "server/internal/openapi", "server/internal/resource", "server/internal/status"},
+	"server/internal/apiserver/watchstream":    {"server/internal/apiserver/request", "server/internal/apiserver/encoding", "server/internal/read", "server/internal/resource/...", "server/internal/status", "server/internal/watchcache/..."},
+	"server/internal/apiserver/websocket":      {"server/internal/apiserver/request", "server/internal/apiserver/encoding", "server/internal/status"},
+	"server/internal/apiserver/metrics":        {"server/internal/apiserver/request", "server/internal/resource", "server/internal/watchcache/...", "internal/..."},
+	"server/internal/apiserver/health":         {"server/internal/apiserver/encoding", "server/internal/resource/...", "server/internal/status", "server/internal/watchcache/..."},
+	"server/internal/apiserver/profiling":      {"server/internal/apiserver/encoding", "server/internal/status"},
+
 	"client":                       {"client/internal/...", "internal/..."},
 	"client/internal/...":          {"client/internal/...", "internal/..."},
 	"client/cache":                 {"internal/..."},

@@ -25,12 +25,12 @@ type Resources interface {
 	All() []*resource.Resource
 }
 
-// Config says what a Server serves and to whom. Fields with a default may be
+// Config is what a Server serves and to which users. Fields with a default may be
 // left zero.
 type Config struct {
 	// Resources is what is served. Required.
 	Resources Resources
-	// Store tells the revision that a consistent read must reach. Required.
+	// Store returns the revision that a consistent read must reach. Required.
 	Store storage.Reader
 
 	// Cache returns the cache of a stored resource; nil if there is none yet.

@@ -20,8 +20,9 @@ import (
 // request.VerbList.
 const verbDifference = "difference"
 
-// serveDifference answers a client that says what it holds of a collection with
-// what is otherwise (docs/users/difference.md). path is that of the collection.
+// serveDifference answers a client that sends a digest of the objects that it holds
+// of a collection with what is different (docs/difference.md). path is that of the
+// collection.
 func (s *Server) serveDifference(w http.ResponseWriter, r *http.Request, path string) {
 	q, err := s.resolveDifference(r, path)
 	if err == nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/levelwire/levelwire/server/internal/status"
 )
 
-// handler answers one request. If it returns an error it has not written
-// anything, and the caller writes the error as a Status.
+// handler answers one request. If it returns an error, it has not written anything,
+// and the caller writes the error as a Status.
 type handler func(w http.ResponseWriter, r *http.Request, q *request.Info) error
 
 // serveResource resolves and authorizes a request for objects and hands it to
@@ -35,7 +35,7 @@ func (s *Server) serveResource(w http.ResponseWriter, r *http.Request, t request
 	}
 }
 
-// handlerOf is the method table.
+// handlerOf returns the handler of a verb on a resource.
 func (s *Server) handlerOf(q *request.Info) handler {
 	if q.Subresource != "" {
 		return s.subresourceHandler(q)
@@ -64,8 +64,8 @@ func (s *Server) handlerOf(q *request.Info) handler {
 	return refuse(status.MethodNotSupported(q.Resource, q.Verb))
 }
 
-// subresourceHandler answers what the kubelets of real nodes would answer
-// with a refusal; the others change objects.
+// subresourceHandler returns the handler of a subresource. Those that the kubelets
+// of real nodes would answer are refused.
 func (s *Server) subresourceHandler(q *request.Info) handler {
 	if err := refusedSubresource(q); err != nil {
 		return refuse(err)
@@ -89,8 +89,8 @@ func refuse(err error) handler {
 	return func(http.ResponseWriter, *http.Request, *request.Info) error { return err }
 }
 
-// refusedSubresource explains what cannot be had because pods are simulated.
-// nil: the subresource is not one of these.
+// refusedSubresource returns the refusal of a subresource that cannot exist because
+// pods are simulated; nil for any other.
 func refusedSubresource(q *request.Info) error {
 	if q.Resource.Group != "" || q.Resource.Version != "v1" {
 		return nil

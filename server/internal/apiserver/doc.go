@@ -1,10 +1,27 @@
-// Package apiserver serves the Kubernetes API over HTTP: it turns a request
-// into a verb on a resource, answers reads from the watch cache's bytes, and
-// hands writes to the registry.
+// Package apiserver serves the Kubernetes API over HTTP: it turns a request into a
+// verb on a resource, has package read or registry carry it out, and writes the
+// answer. What a read or a write means is decided there and not here.
 //
-// A request passes, in this order: filters.go (panics, limits, deadlines,
-// metrics), authenticate.go, requestinfo.go (what is asked), dispatch.go (who
-// answers), and then one file per verb: get.go, list.go, watch.go for reads.
-// negotiate.go decides in which form an answer is written; errors.go turns
-// every error into a Status.
+// A request passes, in this order:
+//
+//	serve.go          listeners, HTTP/2, TLS, the drain
+//	filters.go        record, panics, authentication, impersonation, limits, deadline
+//	server.go         route: objects, differences, or documents about the server
+//	dispatch.go       resolve, authorize, and one handler for each verb:
+//	                  get.go list.go watch.go difference.go
+//	                  write.go patch.go delete.go subresource.go review.go token.go
+//
+// Each part that can be understood alone is a package below:
+//
+//	request           what a request asks for, and the record of its answer
+//	authentication    which user sends it
+//	authorization     what the user may do; impersonation; reviews
+//	encoding          negotiation, and every form of an answer
+//	watchstream       the events of open watches, to the connection
+//	websocket         the same over WebSockets
+//	discovery         groups, resources, OpenAPI, the version
+//	metrics, health, profiling
+//
+// The packages below import each other from the bottom up (request, encoding, the
+// others) and never this one.
 package apiserver

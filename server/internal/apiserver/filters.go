@@ -26,8 +26,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rec := request.NewRecorder(w, record)
 	rec.Header().Set("Audit-Id", uuid.NewString())
 	if r.ProtoMajor == 1 && r.ContentLength != 0 {
-		// Before net/http answers, it waits for a body that nobody has read. Of
-		// HTTP/2 nobody does. An error means that there are no deadlines, in tests.
+		// Before it answers, net/http waits for a body that the handler has not
+		// read; package h2 does not. An error means that there are no deadlines, in
+		// tests.
 		_ = http.NewResponseController(w).SetReadDeadline(start.Add(s.config.RequestTimeout))
 	}
 	defer s.observe(r, record, start)
@@ -44,7 +45,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Method != http.MethodGet {
-		// For admission, which reads do not meet.
+		// Admission needs the user; reads do not.
 		r = r.WithContext(auth.WithUser(r.Context(), record.User))
 	}
 	s.limited(rec, r)
@@ -68,8 +69,9 @@ func (s *Server) recoverPanic(w *request.Recorder, r *http.Request, record *requ
 	encoding.WriteError(w, r, fmt.Errorf("this request caused an internal error, which the server has logged: %s %s", r.Method, r.URL.Path))
 }
 
-// limited admits the request, bounds its time, and routes it. Watches have
-// their own deadline and do not count: they cost next to nothing while idle.
+// limited bounds the number of requests at a time and the time of each, and routes
+// the request. Watches have a deadline of their own and do not count: they cost next
+// to nothing while they are idle.
 func (s *Server) limited(w http.ResponseWriter, r *http.Request) {
 	if isLong(r) {
 		s.route(w, r)
@@ -90,8 +92,9 @@ func (s *Server) limited(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if r.ProtoMajor == 2 {
-		// A client that opens its window by a byte now and then would hold the slot
-		// for as long as it likes. What is said when the time is up still has its own.
+		// A client that opens its window by a byte now and then would otherwise keep
+		// the slot for as long as it likes. The error that follows the end of the
+		// time has WriteTimeout of its own.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.config.RequestTimeout + s.config.WriteTimeout))
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.config.RequestTimeout)
@@ -99,7 +102,7 @@ func (s *Server) limited(w http.ResponseWriter, r *http.Request) {
 	s.route(w, r.WithContext(ctx))
 }
 
-// isLong says whether a request is a watch, before it is known to be valid.
+// isLong reports whether a request asks for a watch. It may still be invalid.
 func isLong(r *http.Request) bool {
 	if r.Method != http.MethodGet {
 		return false
@@ -112,8 +115,8 @@ func (s *Server) observe(r *http.Request, record *request.Record, start time.Tim
 	elapsed := time.Since(start)
 	s.metrics.Observe(r, record, elapsed)
 	log := s.config.Logger
-	// A client that has gone away is the reason for what failed then, and it is
-	// nothing for operators.
+	// A request whose client has gone away fails for that reason: nothing for
+	// operators.
 	if record.Err != nil && r.Context().Err() == nil {
 		log.Error("request failed", "method", r.Method, "uri", r.URL.RequestURI(), "code", record.Code, "error", record.Err)
 	}

@@ -18,8 +18,8 @@ const (
 	// maxStreams is how many requests one HTTP/2 connection may have open.
 	// Informers of a whole process share a connection, each with a stream.
 	maxStreams = 1000
-	// A silent connection is asked for a sign of life after pingAfter, and
-	// closed pingTimeout later. A half-open one would hold its watches for ever.
+	// A connection without traffic is pinged after pingAfter, and closed pingTimeout
+	// later. A half-open connection would keep its watches for ever.
 	pingAfter   = 15 * time.Second
 	pingTimeout = 10 * time.Second
 
@@ -120,8 +120,8 @@ func (s *Server) httpServer() (server *http.Server, shutdownHTTP2 func(context.C
 	return server, streams.Shutdown
 }
 
-// prepareTLS returns a copy that asks for client certificates without judging
-// them: that is authenticate.go's part, which can say why.
+// prepareTLS returns a copy that asks for client certificates without verifying
+// them: package authentication does that, and can answer with the reason.
 func (s *Server) prepareTLS(config *tls.Config) *tls.Config {
 	config = config.Clone()
 	config.DynamicRecordSizingDisabled = true // records are for throughput here, not for the first paint of a page

@@ -74,7 +74,7 @@ func New(config Config) (*Server, error) {
 	return s, nil
 }
 
-// route sends a request to the one who answers its path.
+// route calls the handler of a request's path.
 func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	if t, ok := request.ParsePath(r.URL.Path); ok {
 		s.serveResource(w, r, t)
@@ -101,8 +101,7 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// documentHandler returns who answers a path that is not about objects, or
-// nil.
+// documentHandler returns the handler of a path that is not about objects, or nil.
 func (s *Server) documentHandler(path string) http.HandlerFunc {
 	if path == "/metrics" {
 		return s.metrics.Handler().ServeHTTP

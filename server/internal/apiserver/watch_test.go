@@ -452,8 +452,8 @@ func TestStalledClientIsGivenUp(t *testing.T) {
 	c := newCluster(t, func(s *setup) { s.config.WriteTimeout = 200 * time.Millisecond })
 	filler := testPod("a", "big", map[string]string{}, "")
 	filler.Annotations = map[string]string{"fill": strings.Repeat("x", 200<<10)}
-	stuck := map[string]*http.Client{"HTTP/1.1": c.http1, "HTTP/2": c.http2}
-	for name, client := range stuck {
+	stalled := map[string]*http.Client{"HTTP/1.1": c.http1, "HTTP/2": c.http2}
+	for name, client := range stalled {
 		t.Run(name, func(t *testing.T) {
 			resp := c.open(t.Context(), client, http.MethodGet, "/api/v1/pods?watch=1&resourceVersion=0", "")
 			defer resp.Body.Close()

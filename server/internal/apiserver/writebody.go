@@ -12,8 +12,8 @@ import (
 	"github.com/levelwire/levelwire/server/internal/status"
 )
 
-// fieldValidation says what becomes of unknown and duplicate fields: Ignore,
-// Warn or Strict (KEP-2885). "" is Warn.
+// fieldValidation is what happens to unknown and duplicate fields: Ignore, Warn or
+// Strict (KEP-2885). "" is Warn.
 type fieldValidation string
 
 const (

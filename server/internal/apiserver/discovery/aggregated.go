@@ -18,13 +18,12 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
-// mediaTypeAggregated is both what clients accept and, to the letter, what they
-// must be told: KEP-3352.
+// mediaTypeAggregated is what clients accept and, to the letter, what the answer
+// must have as its type: KEP-3352.
 const mediaTypeAggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-// wantsAggregated says whether v2 is among the alternatives that a client
-// accepts, and preferred to plain JSON. Clients that know only v2beta1 get the
-// plain form.
+// wantsAggregated reports whether a client accepts v2 of aggregated discovery and
+// prefers it to plain JSON. Clients that know only v2beta1 get the plain form.
 func wantsAggregated(clauses []encoding.AcceptClause) bool {
 	for _, c := range clauses {
 		if c.MediaType != resource.MediaTypeJSON {

@@ -10,9 +10,9 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
-// documents describe what is served: everything that discovery and OpenAPI
-// answer with. They are made when the first client asks, and anew when the
-// table has changed; what is described the same way as before is kept.
+// documents describe what is served: everything that discovery and OpenAPI answer
+// with. They are made when the first client asks, and anew when the table has
+// changed; parts that have not changed are kept.
 type documents struct {
 	all    []*resource.Resource // as the table had it
 	groups []*group             // core first
@@ -28,9 +28,9 @@ type group struct {
 	versions []*groupVersion
 }
 
-// groupVersion is one version of a group with its resources. It is kept from
-// one state of the table to the next as long as they are the same, and with it
-// what has been made of it.
+// groupVersion is one version of a group with its resources. As long as the
+// resources stay the same, it is kept when the table changes, together with what has
+// been made of it.
 type groupVersion struct {
 	schema.GroupVersion
 	resources []*resource.Resource
@@ -44,8 +44,8 @@ type documentCache struct {
 	current *documents
 }
 
-// get returns the documents of a table. The table never changes a slice that
-// it has returned, so the slice's identity says whether it is the same.
+// get returns the documents of a table. The table never changes a slice that it has
+// returned, so the identity of the slice shows whether the table has changed.
 func (c *documentCache) get(all, createOnly []*resource.Resource) *documents {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,7 +78,7 @@ func (d *documents) add(res *resource.Resource) {
 	v.resources = append(v.resources, res)
 }
 
-// keep takes over every version that has the same resources as before.
+// keep takes over from before every version that has the same resources.
 func (d *documents) keep(before *documents) {
 	if before == nil {
 		return

@@ -15,7 +15,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/status"
 )
 
-// HandlerConfig says what is described.
+// HandlerConfig is what a Handler describes.
 type HandlerConfig struct {
 	// Resources is the table of what is served. All never changes a slice that it
 	// has returned.

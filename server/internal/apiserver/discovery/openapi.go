@@ -33,12 +33,12 @@ type openAPIDocument struct {
 	json, protobuf atomic.Pointer[openapi.Document]
 }
 
-// openAPIDocuments are those that are about several groups.
+// openAPIDocuments are the descriptions that cover several groups.
 type openAPIDocuments struct {
 	index, v2 openAPIDocument
 }
 
-// openAPIBuild lets one request build at a time: those that wait find their
+// openAPIBuild lets one request build at a time: requests that waited find their
 // document made.
 type openAPIBuild struct{ mu sync.Mutex }
 
@@ -202,8 +202,7 @@ func (h *Handler) serveOpenAPIv3(w http.ResponseWriter, r *http.Request) {
 	h.serveOpenAPI(w, r, &v.openAPI, openAPIv3Protobuf, openapi.V3Protobuf)
 }
 
-// place finds the version whose document is at a path below /openapi/v3/, or
-// nil.
+// place returns the version whose document is at a path below /openapi/v3/, or nil.
 func (d *documents) place(path string) *groupVersion {
 	parts := strings.Split(path, "/")
 	switch {
@@ -252,8 +251,8 @@ func documentType(r *http.Request, binary string) string {
 	return ""
 }
 
-// writeDocument answers with a document that clients keep. To those who have
-// it already it is not sent again.
+// writeDocument answers with a document that clients keep. A client that has this
+// version of it gets a 304.
 func writeDocument(w http.ResponseWriter, r *http.Request, contentType string, d *openapi.Document) {
 	header := w.Header()
 	header.Set("Content-Type", contentType)

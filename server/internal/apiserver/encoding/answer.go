@@ -20,10 +20,10 @@ var answerBuffers = sync.Pool{New: func() any {
 	return &b
 }}
 
-// Answer writes a long body in pieces of writeSize. Headers go out with the
-// first piece, so that up to then an error can still become a Status. A short
-// body is written at once, with its length; a long one is compressed if the client
-// reads that. It is not safe for concurrent use.
+// Answer writes a long body in pieces of WriteSize. Headers go out with the first
+// piece, so that until then an error can still become a Status. A short body is
+// written at once, with its length; a long one is compressed if the client accepts
+// that. It is not safe for concurrent use.
 type Answer struct {
 	w           http.ResponseWriter
 	r           *http.Request
@@ -35,6 +35,7 @@ type Answer struct {
 	err         error
 }
 
+// NewAnswer returns an answer to a request, whose context ends it.
 func NewAnswer(w http.ResponseWriter, r *http.Request, contentType string) *Answer {
 	return &Answer{w: w, r: r, ctx: r.Context(), contentType: contentType, buf: answerBuffers.Get().(*[]byte)}
 }
@@ -50,7 +51,8 @@ func (a *Answer) Write(p []byte) (int, error) {
 	return len(p), a.err
 }
 
-// expect says that at least n bytes follow, and so whether the body is long.
+// expect announces that at least n bytes follow, which decides whether the body is
+// long.
 func (a *Answer) expect(n int) {
 	if a.err == nil && !a.started && len(*a.buf)+n > CompressFrom {
 		a.start()
@@ -162,7 +164,7 @@ func (a *Answer) write(p []byte) {
 	_, a.err = a.w.Write(p)
 }
 
-// Finish writes what is left. It must be followed by release.
+// Finish writes what is left. Release must follow.
 func (a *Answer) Finish() error {
 	if a.err != nil {
 		return a.err
@@ -182,9 +184,9 @@ func (a *Answer) Finish() error {
 	return a.err
 }
 
-// Release gives everything back, and passes err on. If the body has already
-// begun, an error can only be told by breaking the stream off, so that the
-// client does not take a part for the whole.
+// Release gives the buffers back, and returns err. If the body has begun, an error
+// can only break the connection off, so that the client does not take a part for the
+// whole: Release panics with http.ErrAbortHandler then.
 func (a *Answer) Release(err error) error {
 	giveBack(a.buf)
 	if a.z != nil {

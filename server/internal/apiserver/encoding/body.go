@@ -83,6 +83,7 @@ func BodyMediaType(r *http.Request) (string, error) {
 	return kind, nil
 }
 
+// UnsupportedMediaType is the 415 for a body whose media type cannot be read.
 func UnsupportedMediaType(got string) error {
 	return status.Failure(http.StatusUnsupportedMediaType, "UnsupportedMediaType", fmt.Sprintf(
 		"the body of the request was in an unknown format (%s) - accepted media types include: %s", got, PlainOffer.describe()))

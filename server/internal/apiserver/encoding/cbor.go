@@ -34,8 +34,8 @@ func bareCBOR(obj resource.Object) ([]byte, error) {
 	return resource.MarshalCBOR(obj)
 }
 
-// metadataCBOR returns the CBOR of an object's PartialObjectMetadata, which
-// says its kind in lists, too.
+// metadataCBOR returns the CBOR of an object's PartialObjectMetadata. It includes
+// the kind, in lists as well.
 func (p Encoder) metadataCBOR(ctx context.Context, o *watchcache.Object) ([]byte, error) {
 	encode := func(o *watchcache.Object) ([]byte, error) {
 		p.countEncode("metadata cbor")

@@ -8,11 +8,11 @@ import (
 	"github.com/levelwire/levelwire/server/internal/gzipblock"
 )
 
-// CompressFrom is the size in bytes from which answers to GET are compressed,
-// as in Kubernetes: below it the client's time is better spent otherwise.
+// CompressFrom is the size in bytes from which answers to GET are compressed, as in
+// Kubernetes: for less it is not worth the client's time.
 const CompressFrom = 128 << 10
 
-// AcceptsGzip says whether the client accepts gzip. Only an explicit mention
+// AcceptsGzip reports whether the client accepts gzip. Only an explicit mention
 // counts.
 func AcceptsGzip(r *http.Request) bool {
 	for part := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {

@@ -15,8 +15,8 @@ import (
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 )
 
-// formIDs name the encodings of one resource that are made once per object
-// and then shared by all who read it.
+// formIDs name the encodings of one resource that are made once per object and then
+// shared by all requests.
 type formIDs struct {
 	shown            watchcache.FormID // JSON of a resource that is stored in another shape
 	protobuf         watchcache.FormID // the protobuf envelope
@@ -28,9 +28,9 @@ type formIDs struct {
 	items            [2 * len(mediaNames)]blockIDs
 }
 
-// knownForms holds formIDs by schema.GroupVersionResource. Ids are never freed,
-// so those of custom resources, which come and go, are shared by all resources
-// of a version's name: an object is only ever shown in versions of one kind.
+// knownForms holds formIDs by schema.GroupVersionResource. Ids are never freed. So
+// custom resources, which come and go, share the ids of all resources with the same
+// version name: an object is encoded only in versions of one kind.
 var knownForms sync.Map
 
 func formIDsOf(res *resource.Resource) *formIDs {
@@ -72,9 +72,9 @@ type Encoder struct {
 	ids         *formIDs
 	form        Form
 	countEncode func(form string) // called for each encode that is not shared yet
-	// noCache: what is encoded is not kept with the objects, where it would stay
-	// for as long as they do. What they have is used. Only forms of events are kept:
-	// they go with the history.
+	// noCache: what is encoded is not cached with the objects, where it would stay
+	// for as long as they do. Cached forms are used. Only forms of events are
+	// cached: they go with the history.
 	noCache bool
 }
 
@@ -84,8 +84,8 @@ func NewEncoder(res *resource.Resource, form Form, encodes func(form string)) En
 	return Encoder{res: res, ids: formIDsOf(res), form: form, noCache: true, countEncode: encodes}
 }
 
-// isCustom says that objects are unstructured: they have no protobuf form, and
-// carry kind and apiVersion as items of a list.
+// isCustom reports whether objects are unstructured: they have no protobuf form, and
+// keep kind and apiVersion as items of a list.
 func isCustom(res *resource.Resource) bool {
 	_, custom := res.New().(*unstructured.Unstructured)
 	return custom
@@ -108,10 +108,10 @@ func (p Encoder) formOf(ctx context.Context, o *watchcache.Object, id watchcache
 	return o.FormAt(id, p.res.Generation, encode)
 }
 
-// json returns an object's JSON in the shape of the resource: the cached
-// bytes themselves wherever the shape is the stored one. What a webhook has made
-// is kept in any case, and so is, because that takes no memory, that an object
-// looks as it is stored. Only a webhook makes it block, until ctx ends at most.
+// json returns an object's JSON in the version of the resource: the cached bytes
+// themselves wherever that is the stored version. What a webhook has made is always
+// cached; so is, because it takes no memory, the fact that the form equals the
+// stored one. Only a webhook makes it block, until ctx ends at most.
 func (p Encoder) json(ctx context.Context, o *watchcache.Object) ([]byte, error) {
 	if p.asStored(o) {
 		return o.JSON, nil
@@ -133,18 +133,18 @@ func (p Encoder) json(ctx context.Context, o *watchcache.Object) ([]byte, error)
 	return o.FormAt(p.ids.shown, p.res.Generation, func(o *watchcache.Object) ([]byte, error) { return o.JSON, nil })
 }
 
-// isCached reports whether what an object is shown as are its cached bytes.
+// isCached reports whether an encoded form is the cached bytes themselves.
 func isCached(o *watchcache.Object, shown []byte) bool {
 	return len(shown) > 0 && len(o.JSON) > 0 && &shown[0] == &o.JSON[0]
 }
 
-// asStored says that the cached bytes are what the resource shows.
+// asStored reports whether the cached bytes are already the form of this resource.
 func (p Encoder) asStored(o *watchcache.Object) bool {
 	return p.res.Storage == nil || p.res.AsStored != nil && p.res.AsStored(o.JSON, int64(o.Written()))
 }
 
-// shownAs encodes what was made of a cached object. If nothing was changed the
-// cached bytes themselves serve, and need no further memory.
+// shownAs encodes what was made of a cached object. If that changed nothing, it
+// returns the cached bytes, which need no further memory.
 func (p Encoder) shownAs(o *watchcache.Object, obj resource.Object) ([]byte, error) {
 	shown, err := p.res.Marshal(obj)
 	if err == nil && bytes.Equal(shown, o.JSON) {
@@ -153,8 +153,8 @@ func (p Encoder) shownAs(o *watchcache.Object, obj resource.Object) ([]byte, err
 	return shown, err
 }
 
-// decode returns an object in the shape of the resource. What is shown is at
-// hand already if a webhook had to make it.
+// decode returns an object in the version of the resource. If a webhook makes it,
+// its JSON has been cached.
 func (p Encoder) decode(ctx context.Context, o *watchcache.Object) (resource.Object, error) {
 	if p.res.FromStorageBatch == nil {
 		return p.res.Decode(ctx, o.JSON)
@@ -170,8 +170,8 @@ func (p Encoder) decode(ctx context.Context, o *watchcache.Object) (resource.Obj
 // at most.
 const convertAtOnce = 500
 
-// Prepare makes the JSON of many objects with few calls of a webhook, if it
-// takes one at all.
+// Prepare has a webhook convert many objects with few calls, if the resource needs
+// one.
 func (p Encoder) Prepare(ctx context.Context, objects iter.Seq[*watchcache.Object]) error {
 	if p.res.FromStorageBatch == nil {
 		return nil
@@ -216,10 +216,9 @@ func (p Encoder) convert(ctx context.Context, objects []*watchcache.Object) erro
 	return nil
 }
 
-// converted returns what a webhook makes of an object. Requests for the same
-// object do not wait for each other here, but each for its own call of the
-// webhook, for as long as its context allows; the first that has an answer
-// leaves it to the later ones.
+// converted returns what a webhook makes of an object. Requests for the same object
+// do not wait for each other here, but each for its own call of the webhook, for as
+// long as its context allows; the first answer is cached for later requests.
 func (p Encoder) converted(ctx context.Context, o *watchcache.Object) ([]byte, error) {
 	shown, err := o.FormAt(p.ids.shown, p.res.Generation, func(*watchcache.Object) ([]byte, error) { return nil, errNotConverted })
 	if err == nil {
@@ -232,11 +231,11 @@ func (p Encoder) converted(ctx context.Context, o *watchcache.Object) ([]byte, e
 	return p.keepConverted(o, obj)
 }
 
-// errNotConverted says that no request has left an answer of the webhook yet.
+// errNotConverted means that no request has left an answer of the webhook yet.
 var errNotConverted = errors.New("the object has not been converted")
 
-// keepConverted returns what an object is shown as, and keeps it. obj is what
-// a webhook has made of the object.
+// keepConverted encodes obj, which a webhook has made of a cached object, and caches
+// the result with that.
 func (p Encoder) keepConverted(o *watchcache.Object, obj resource.Object) ([]byte, error) {
 	return o.FormAt(p.ids.shown, p.res.Generation, func(o *watchcache.Object) ([]byte, error) {
 		p.countEncode("json")
@@ -269,9 +268,9 @@ func (p Encoder) message(ctx context.Context, dst []byte, o *watchcache.Object) 
 	return append(dst, raw...), err
 }
 
-// metadata returns the JSON of an object's PartialObjectMetadata. It costs a
-// scan of the metadata and a copy, so it is kept only for events, which many
-// watchers share.
+// metadata returns the JSON of an object's PartialObjectMetadata. It costs a scan of
+// the metadata and a copy, so it is cached only for events, which many watchers
+// share.
 func (p Encoder) metadata(ctx context.Context, o *watchcache.Object, keep bool) ([]byte, error) {
 	encode := func(o *watchcache.Object) ([]byte, error) {
 		p.countEncode("metadata")
@@ -304,8 +303,7 @@ func (p Encoder) metadataProtobuf(ctx context.Context, o *watchcache.Object) ([]
 	return p.formOf(ctx, o, p.ids.metadataProtobuf, encode)
 }
 
-// envelope returns what an object looks like in protobuf in the negotiated
-// shape.
+// envelope returns the protobuf envelope of an object in the negotiated shape.
 func (p Encoder) envelope(ctx context.Context, o *watchcache.Object) ([]byte, error) {
 	if p.form.As == AsMetadata {
 		return p.metadataProtobuf(ctx, o)

@@ -8,9 +8,9 @@ import (
 	"github.com/levelwire/levelwire/server/internal/status"
 )
 
-// WriteError answers with the Status of err, in protobuf or YAML if that is
-// what the client reads and in JSON otherwise: a client whose Accept cannot be
-// met must still learn why.
+// WriteError answers with the Status of err, in a media type that the client
+// accepts, and in JSON if it accepts none that is offered: the client must still get
+// the reason.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	answer := status.Of(err)
 	if record := request.RecordFrom(r.Context()); answer.Code >= 500 && !status.IsResourceVersionTooLarge(answer) && !status.IsUnknownSchema(answer) {

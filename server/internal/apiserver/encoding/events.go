@@ -35,20 +35,22 @@ func (b *Parts) Reset() {
 	b.Pieces, b.Bytes, b.Size = b.Pieces[:0], b.Bytes[:0], 0
 }
 
-// EventEncoder appends the frames of one watch to a buffer. The object inside is
-// encoded once for all watchers; a frame only puts the event's type around
-// it, while it is copied to where it is written from.
+// EventEncoder encodes the events of one watch. The object inside an event is
+// encoded once for all watches; a frame only puts the event's type around it, while
+// it is copied to where it is written from.
 type EventEncoder struct {
 	encoder Encoder
 	include metav1.IncludeObjectPolicy
 	columns bool // a table's columns have been sent
 }
 
+// NewEventEncoder returns the encoder of a watch; include is what the rows of tables
+// contain.
 func NewEventEncoder(encoder Encoder, include metav1.IncludeObjectPolicy) EventEncoder {
 	return EventEncoder{encoder: encoder, include: include}
 }
 
-// Resource returns the resource whose form objects have in the events.
+// Resource returns the resource in whose version objects are encoded.
 func (f *EventEncoder) Resource() *resource.Resource { return f.encoder.res }
 
 // SetResource encodes the following events for another definition of the same
@@ -71,7 +73,7 @@ func frameHead(dst []byte, kind string) []byte {
 	return append(dst, `","object":`...)
 }
 
-// AppendEvent appends one AppendEvent. live says that it is a change that other watchers
+// AppendEvent appends one event. live says that it is a change, which other watches
 // get too, rather than a part of the initial state.
 func (f *EventEncoder) AppendEvent(ctx context.Context, dst []byte, e watchcache.Event, live bool) ([]byte, error) {
 	f.encoder.noCache = !live // forms of events go with the history; others would stay
@@ -100,8 +102,8 @@ var frameHeads = [...][]byte{
 	watchcache.Deleted:  frameHead(nil, watchcache.Deleted.String()),
 }
 
-// AddEvent is event for changes, in parts that are not copied wherever an object
-// is shown as its cached bytes.
+// AddEvent adds one change to b. The bytes of an object are not copied wherever its
+// form is the cached bytes.
 func (f *EventEncoder) AddEvent(ctx context.Context, b *Parts, e watchcache.Event) error {
 	f.encoder.noCache = false
 	if f.encoder.form.Media == JSON && f.encoder.form.As == AsObject {
@@ -124,7 +126,8 @@ func (f *EventEncoder) AddEvent(ctx context.Context, b *Parts, e watchcache.Even
 	return nil
 }
 
-// Prepare makes what the events show with few calls of a webhook.
+// Prepare has a webhook convert the objects of the events with few calls, if the
+// resource needs one.
 func (f *EventEncoder) Prepare(ctx context.Context, events []watchcache.Event) error {
 	if f.encoder.res.FromStorageBatch == nil {
 		return nil
@@ -155,8 +158,8 @@ func (f *EventEncoder) appendObject(ctx context.Context, dst []byte, o *watchcac
 	return append(dst, shown...), err
 }
 
-// tableRow returns a table row. Ages are those of the moment of the event, so
-// that all watchers can share it; rows of the initial state are made anew.
+// tableRow returns a table row. Its ages are those at the time of the event, so that
+// all watches can share it; rows of the initial state are made anew.
 func (f *EventEncoder) tableRow(ctx context.Context, o *watchcache.Object, live bool) ([]byte, error) {
 	if !live || f.include != metav1.IncludeMetadata || f.encoder.form.MetaVersion != "v1" {
 		return f.encoder.row(ctx, o, f.include)
@@ -183,8 +186,8 @@ func (f *EventEncoder) appendTable(dst []byte, revision storage.Revision, row []
 	return append(dst, tableTail...), nil
 }
 
-// AppendBookmark appends a AppendBookmark: an otherwise empty object that says how far the
-// stream has come. initialEnd marks the end of the initial events.
+// AppendBookmark appends a bookmark: an otherwise empty object whose version is how
+// far the stream has come. initialEnd marks the end of the initial events.
 func (f *EventEncoder) AppendBookmark(dst []byte, revision storage.Revision, initialEnd bool) ([]byte, error) {
 	shown := fmt.Appendf(nil, `%s"metadata":{"resourceVersion":"%d"`, f.encoder.res.Prefix(), revision)
 	if initialEnd {
@@ -216,7 +219,7 @@ func (f *EventEncoder) appendBookmarkObject(dst, shown []byte, revision storage.
 	case AsTable:
 		obj := f.encoder.res.New()
 		obj.SetResourceVersion(read.FormatResourceVersion(revision))
-		// The row must carry metadata whatever includeObject says: the
+		// The row must carry metadata whatever includeObject asks for: the
 		// annotation is the point of it.
 		include := f.include
 		if include == metav1.IncludeNone {
@@ -247,7 +250,7 @@ func (f *EventEncoder) bookmarkEnvelope(revision storage.Revision, initialEnd bo
 	return resource.MarshalProtobuf(obj, f.encoder.res.GroupVersionKind())
 }
 
-// AppendError appends the in-stream form of an error, after which a stream ends.
+// AppendError appends the event of an error, after which a stream ends.
 func (f *EventEncoder) AppendError(dst []byte, err error) ([]byte, error) {
 	body, err := encodeObject(Form{Media: f.encoder.form.Media}, status.Of(err))
 	if err != nil {

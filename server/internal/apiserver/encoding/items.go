@@ -13,7 +13,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 )
 
-// blockIDs name the two ways in which the encoded items of a run are kept.
+// blockIDs name the two ways in which the encoded items of a run are cached.
 type blockIDs struct {
 	packed   watchcache.FormID // S2: unpacked faster than they could be encrypted, a third of the memory
 	deflated watchcache.FormID // a part of a gzip stream
@@ -28,8 +28,8 @@ func newBlockIDs(name string, kind int) blockIDs {
 	return blockIDs{packed: watchcache.NewForm(name), deflated: watchcache.NewForm(name + ", deflated")}
 }
 
-// itemBlocks returns the ids of the blocks that hold runs of items as the
-// encoder shows them; false if there are none.
+// itemBlocks returns the ids of the blocks that hold runs of items in the form of
+// the encoder; false if there are none.
 func (p Encoder) itemBlocks() (blockIDs, bool) {
 	kind := 2 * int(p.form.Media)
 	switch {

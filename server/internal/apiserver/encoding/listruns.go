@@ -17,8 +17,8 @@ var commaBrace = []byte(`,{`)
 // commaBlock separates the blocks of a JSON list.
 var commaBlock = gzipblock.Stored(comma)
 
-// writeRuns writes the items of a list run by run: what a run looks like is
-// made once for all lists that show it, whatever else has changed between them.
+// writeRuns writes the items of a list run by run. The encoded form of a run is made
+// once for all lists that contain it, whatever else has changed between them.
 func (l *listWriter) writeRuns(runs iter.Seq[watchcache.Run], ids blockIDs, separator gzipblock.Block) error {
 	first := true
 	for run := range runs {
@@ -84,9 +84,9 @@ func (l *listWriter) writePacked(block watchcache.Block) error {
 	return err
 }
 
-// isAsCached reports whether the cached bytes themselves are what the list
-// shows of a run: they are at hand, and need no block. Objects that are not
-// surely shown as they are stored are looked at, up to the first that is not.
+// isAsCached reports whether the encoded form of a run is the cached bytes of its
+// objects, which need no block. Objects for which that is not certain are encoded,
+// up to the first whose form differs.
 func (l *listWriter) isAsCached(run watchcache.Run, ids blockIDs) (bool, error) {
 	if l.encoder.form.Media != JSON || l.encoder.form.As != AsObject {
 		return false, nil
@@ -215,9 +215,9 @@ func (l *listWriter) protobufItems(p read.Page) (int, func() error, error) {
 	}, nil
 }
 
-// runSize returns how long the items of a run are, and makes the block that they
-// will be written from. What shares no block is at the ends of the page: its
-// items are returned, to be kept from one visit to the other.
+// runSize returns the length of the items of a run, and makes the block that they
+// will be written from. A run that shares no block is at an end of the page: its
+// items are returned, to be kept for the second visit.
 func (l *listWriter) runSize(run watchcache.Run, ids blockIDs, gzips bool) (size int, items []byte, err error) {
 	switch {
 	case !run.Whole():
@@ -241,10 +241,10 @@ func (l *listWriter) runSize(run watchcache.Run, ids blockIDs, gzips bool) (size
 	return block.Size, nil, err
 }
 
-// protobufItemsOneByOne is protobufItems for objects that do not lie together.
-// The first of them are kept from one visit to the other, as those of most
-// lists with selectors are; the rest is encoded twice, because as much memory as
-// a list has bytes would be needed otherwise.
+// protobufItemsOneByOne is protobufItems for objects that do not lie together. The
+// first of them are kept for the second visit, which is all of most lists with
+// selectors. The others are encoded twice: to keep them would take as much memory as
+// the list is long.
 func (l *listWriter) protobufItemsOneByOne(p read.Page) (int, func() error, error) {
 	const mostKept = 1 << 20
 	item := l.encoder.itemAppender(l.answer.ctx)

@@ -16,6 +16,7 @@ import (
 // Media is a wire encoding.
 type Media uint8
 
+// The wire encodings.
 const (
 	JSON Media = iota
 	YAML
@@ -37,6 +38,7 @@ const cborSequence = "application/cbor-seq"
 // Shape is what an object or a list is turned into before it is encoded.
 type Shape uint8
 
+// The shapes.
 const (
 	AsObject Shape = iota
 	AsTable
@@ -57,8 +59,8 @@ func (a Form) ContentType() string { return mediaNames[a.Media] }
 // StreamType names the form of a watch.
 func (a Form) StreamType() string { return streamTypeOf(a.Media) }
 
-// streamTypeOf names a stream of documents. Those of JSON delimit themselves;
-// protobuf says that they are framed.
+// streamTypeOf returns the type of a stream of documents. Documents in JSON delimit
+// themselves; the type for protobuf says that they are framed.
 func streamTypeOf(m Media) string {
 	switch m {
 	case Protobuf:
@@ -78,12 +80,14 @@ type Offer struct {
 	custom bool // of a custom resource
 }
 
-// For narrows an offer to the encodings that a resource has.
+// For returns the offer without the encodings that a resource does not have.
 func (f Offer) For(res *resource.Resource) Offer {
 	f.custom = isCustom(res)
 	return f
 }
 
+// What endpoints offer: any object of the scheme, which is no table; one object of a
+// resource; a collection; a watch.
 var (
 	PlainOffer  = Offer{media: []Media{JSON, YAML, Protobuf, CBOR}}
 	ObjectOffer = Offer{media: []Media{JSON, YAML, Protobuf, CBOR}, shapes: true}
@@ -191,7 +195,7 @@ func (f Offer) match(c AcceptClause) (Form, bool) {
 	return form, f.matchShape(c.Params, &form)
 }
 
-// encodes says whether there is an encoding of a shape: tables, whose cells may be
+// encodes reports whether a shape can be encoded: tables, whose cells may be
 // anything, exist only as JSON, and custom resources have no protobuf.
 func (f Offer) encodes(m Media, as string) bool {
 	if as == "Table" {

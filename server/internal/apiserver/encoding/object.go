@@ -72,7 +72,7 @@ func presentJSON(form Form, body []byte) ([]byte, error) {
 	return body, nil
 }
 
-// withKind returns obj, or a copy of it that says its kind.
+// withKind returns obj if it has its kind set, or a copy of it that has.
 func withKind(obj runtime.Object) (runtime.Object, error) {
 	if !obj.GetObjectKind().GroupVersionKind().Empty() {
 		return obj, nil
@@ -86,9 +86,8 @@ func withKind(obj runtime.Object) (runtime.Object, error) {
 	return obj, nil
 }
 
-// WriteBody writes a complete answer, compressed if it is large and the
-// client reads gzip. What fails here is the client's connection; there is
-// nobody left to tell.
+// WriteBody writes a complete answer, compressed if it is large and the client
+// accepts gzip. It returns no error: if it fails, the connection is broken.
 func WriteBody(w http.ResponseWriter, r *http.Request, code int, contentType string, body []byte) {
 	header := w.Header()
 	header.Set("Content-Type", contentType)
@@ -116,7 +115,7 @@ func AddWarning(w http.ResponseWriter, message string) {
 	w.Header().Add("Warning", "299 - "+strconv.Quote(string(clean)))
 }
 
-// Respond answers with an object, or with the error that this met.
+// Respond writes an object, or the error that prevents that.
 func Respond(w http.ResponseWriter, r *http.Request, obj runtime.Object) {
 	if err := WriteObject(w, r, http.StatusOK, obj); err != nil {
 		WriteError(w, r, err)

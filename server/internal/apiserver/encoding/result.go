@@ -10,10 +10,10 @@ import (
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 )
 
-// WriteResult answers with one object of q's resource in any form that reads
-// offer, tables and metadata included. obj is in the shape of q.Resource.
-// shown is its JSON with resourceVersion, as q.Resource.Marshal makes it; nil
-// has it made here. Neither is modified or kept.
+// WriteResult answers with one object of q's resource in any form that reads offer,
+// tables and metadata included. obj is in the version of q.Resource. shown is its
+// JSON with resourceVersion, as q.Resource.Marshal makes it; if nil, it is made
+// here. Neither is modified or kept.
 func WriteResult(w http.ResponseWriter, r *http.Request, q *request.Info, code int, obj resource.Object, shown []byte) error {
 	form, err := Negotiate(r, ObjectOffer)
 	if err != nil {
@@ -64,8 +64,9 @@ func encodeShape(form Form, res *resource.Resource, query url.Values, obj resour
 	return presentJSON(form, shown)
 }
 
-// Document encodes one cached object as a whole answer; query says what the rows of a
-// table include. Only tables and CBOR need it decoded.
+// Document encodes one cached object as a whole answer; the includeObject of query
+// decides what the row of a table contains. Only tables and CBOR need the object
+// decoded.
 func (p Encoder) Document(ctx context.Context, object *watchcache.Object, query url.Values) ([]byte, error) {
 	if p.form.Media == Protobuf {
 		return p.envelope(ctx, object)

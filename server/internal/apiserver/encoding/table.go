@@ -47,7 +47,7 @@ func appendTableHead(dst []byte, version string, meta []byte, definitions []meta
 
 const tableTail = `]}`
 
-// appendRow appends one row. shown is the object's JSON in the shape of res.
+// appendRow appends one row. shown is the object's JSON in the version of res.
 func appendRow(dst []byte, res *resource.Resource, version string, include metav1.IncludeObjectPolicy, obj resource.Object, shown []byte) ([]byte, error) {
 	cells, err := json.Marshal(res.Row(obj))
 	if err != nil {

@@ -13,32 +13,35 @@
 // to the request's own goroutine: a closed flow-control window, the initial
 // state, coalesced history, a conversion webhook, an error, the end.
 //
-//	                     release, no wake-up since
-//	      ┌──────────────────────────────────────────────────┐
-//	      ▼                                                  │
-//	┌───────────┐ Wake: acquire ┌───────────┐ its turn ┌───────────┐ more ready
-//	│   IDLE    │──────────────▶│  QUEUED   │─────────▶│ DRAINING  │──────┐
-//	│ asleep in │               │ with the  │          │ read, encode,    │
-//	│ the cache │               │ scheduler │◀─────────│ TryWrite; │◀─────┘
-//	└───────────┘               └───────────┘ requeue  │ then Push │
-//	   │     ▲                        │                └───────────┘
-//	   │     │                        │ no scheduler         │ needs blocking
-//	   │     │ release,               ▼ (HTTP/1.1)           ▼
-//	   │     │ nothing new      ┌──────────────────────────────────┐
-//	   │     └──────────────────│ OWNED BY THE REQUEST'S GOROUTINE │◀── opened
-//	   └───────────────────────▶│ read, encode, write, flush; may  │
-//	     timer, end, shutdown:  │ block; bookmarks, errors         │
-//	     the goroutine acquires └──────────────────────────────────┘
-//	                                          │ deadline, error, client gone,
-//	                                          ▼ shutdown (a last bookmark)
-//	                                        CLOSED
+//	               Wake: tryAcquire            its turn
+//	┌──────────┐               ┌───────────┐               ┌──────────────────┐
+//	│   IDLE   │──────────────▶│  QUEUED   │──────────────▶│     DRAINING     │
+//	│ nothing  │               │ with the  │◀──────────────│ read the cursor, │
+//	│ to send  │               │ scheduler │  more ready   │ encode, TryWrite │
+//	└──────────┘               └───────────┘               └──────────────────┘
+//	  ▲  ▲  │                                                   │        │
+//	  │  │  │               release, no wake-up since           │        │ needs blocking:
+//	  │  └──┼───────────────────────────────────────────────────┘        │ handoff
+//	  │     │                                                            ▼
+//	  │     │ Wake without a scheduler: handoff        ┌────────────────────────┐
+//	  │     │ timer, end, shutdown: acquire            │ OWNED BY THE REQUEST'S │
+//	  │     └─────────────────────────────────────────▶│ GOROUTINE: read,       │◀── opened
+//	  └────────────────────────────────────────────────│ encode, write, flush;  │
+//	                release, no wake-up since          │ bookmarks; may block   │
+//	                                                   └────────────────────────┘
+//	                                                        │ deadline, shutdown, error,
+//	                                                        ▼ or the client has gone
+//	                                                     CLOSED
+//
+// When the scheduler has drained all that were queued, it pushes once: what was
+// collected for the connection goes out in one write.
 //
 // A wake-up that comes while a stream is owned does not queue it a second time: it
 // marks the ownership, release fails, and the owner looks at the cursor again. So
 // no wake-up is lost. While the request's goroutine waits for the ownership, the
 // next release or handoff gives it to that goroutine and to no other.
 //
-// Locks: a wake-up is delivered with no lock of the cache held, takes at most the
-// mutex of one scheduler, and never blocks. No other lock is taken under the
-// mutexes of this package.
+// Locks: the cache's writer calls Wake, so a wake-up neither blocks nor calls the
+// cache. It takes at most the mutex of one scheduler, and no other lock is taken
+// under the mutexes of this package.
 package watchstream

@@ -49,8 +49,8 @@ func (t *Stream) writeInitial() error {
 	return t.out.Flush()
 }
 
-// connectionError is an error of the client's connection, on which nothing
-// more can be said.
+// connectionError is an error of the client's connection, on which nothing more can
+// be sent.
 type connectionError struct{ cause error }
 
 // Error implements error.

@@ -23,7 +23,7 @@ type Resources interface {
 
 // Config is what all streams of a server share. All fields are required.
 type Config struct {
-	// Resources says how the objects of custom resources are shown now.
+	// Resources has the present definitions of custom resources.
 	Resources Resources
 	// Stopping is closed when the server drains: streams end then.
 	Stopping <-chan struct{}
