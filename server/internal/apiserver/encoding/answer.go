@@ -1,7 +1,6 @@
 package encoding
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"strconv"
@@ -27,7 +26,6 @@ var answerBuffers = sync.Pool{New: func() any {
 type Answer struct {
 	w           http.ResponseWriter
 	r           *http.Request
-	ctx         context.Context
 	contentType string
 	buf         *[]byte // what goes out next
 	started     bool
@@ -37,7 +35,7 @@ type Answer struct {
 
 // NewAnswer returns an answer to a request, whose context ends it.
 func NewAnswer(w http.ResponseWriter, r *http.Request, contentType string) *Answer {
-	return &Answer{w: w, r: r, ctx: r.Context(), contentType: contentType, buf: answerBuffers.Get().(*[]byte)}
+	return &Answer{w: w, r: r, contentType: contentType, buf: answerBuffers.Get().(*[]byte)}
 }
 
 // Write adds p to the body. Its error is the connection's or the context's, and final.
@@ -123,12 +121,12 @@ func (a *Answer) flush() {
 }
 
 // emitter is where the compressor of an answer writes to.
-type emitter struct{ *Answer }
+type emitter struct{ answer *Answer }
 
 // Write implements io.Writer.
 func (e emitter) Write(p []byte) (int, error) {
-	e.emit(p)
-	return len(p), e.err
+	e.answer.emit(p)
+	return len(p), e.answer.err
 }
 
 // start sends the headers of a body that is long. What has been collected
@@ -158,7 +156,7 @@ func (a *Answer) setHeaders() {
 }
 
 func (a *Answer) write(p []byte) {
-	if a.err = a.ctx.Err(); a.err != nil || a.r.Method == http.MethodHead || len(p) == 0 {
+	if a.err = a.r.Context().Err(); a.err != nil || a.r.Method == http.MethodHead || len(p) == 0 {
 		return
 	}
 	_, a.err = a.w.Write(p)

@@ -113,7 +113,7 @@ func (l *listWriter) writeCBOR(p read.Page) error {
 		return l.writeRuns(p.Runs, ids, gzipblock.Block{})
 	}
 	for object := range p.Items {
-		item, err := encode(l.answer.ctx, object)
+		item, err := encode(l.answer.r.Context(), object)
 		if err != nil {
 			return err
 		}

@@ -45,14 +45,14 @@ func (l *listWriter) separate(separator gzipblock.Block) error {
 
 // writeRun writes the items of one run.
 func (l *listWriter) writeRun(run watchcache.Run, ids blockIDs) error {
-	if err := l.answer.ctx.Err(); err != nil {
+	if err := l.answer.r.Context().Err(); err != nil {
 		return err
 	}
 	if !run.Whole() || itemsSize(run) > maxRun {
 		return l.writeRunAnew(run)
 	}
 	if l.answer.compresses() {
-		block, err := l.encoder.deflated(l.answer.ctx, run, ids)
+		block, err := l.encoder.deflated(l.answer.r.Context(), run, ids)
 		if err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func (l *listWriter) writeRun(run watchcache.Run, ids blockIDs) error {
 	} else if cached {
 		return l.writeCached(run)
 	}
-	block, err := l.encoder.packed(l.answer.ctx, run, ids)
+	block, err := l.encoder.packed(l.answer.r.Context(), run, ids)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (l *listWriter) isAsCached(run watchcache.Run, ids blockIDs) (bool, error) 
 			}
 			looked = true
 		}
-		if shown, err := l.encoder.json(l.answer.ctx, o); err != nil || !isCached(o, shown) {
+		if shown, err := l.encoder.json(l.answer.r.Context(), o); err != nil || !isCached(o, shown) {
 			return false, err
 		}
 	}
@@ -144,7 +144,7 @@ func (l *listWriter) writeRunAnew(run watchcache.Run) error {
 			}
 		})
 	}
-	items, err := l.encoder.borrowItems(l.answer.ctx, run)
+	items, err := l.encoder.borrowItems(l.answer.r.Context(), run)
 	if err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func (l *listWriter) protobufItems(p read.Page) (int, func() error, error) {
 	size, gzips := 0, AcceptsGzip(l.answer.r) && atLeast(p.Runs, surelyLong) > surelyLong
 	var ends [][]byte
 	for run := range p.Runs {
-		if err := l.answer.ctx.Err(); err != nil {
+		if err := l.answer.r.Context().Err(); err != nil {
 			return 0, nil, err
 		}
 		n, items, err := l.runSize(run, ids, gzips)
@@ -221,23 +221,23 @@ func (l *listWriter) protobufItems(p read.Page) (int, func() error, error) {
 func (l *listWriter) runSize(run watchcache.Run, ids blockIDs, gzips bool) (size int, items []byte, err error) {
 	switch {
 	case !run.Whole():
-		text, err := l.encoder.borrowItems(l.answer.ctx, run)
+		text, err := l.encoder.borrowItems(l.answer.r.Context(), run)
 		if err != nil {
 			return 0, nil, err
 		}
 		return len(*text), *text, nil
 	case itemsSize(run) > maxRun:
-		text, err := l.encoder.borrowItems(l.answer.ctx, run)
+		text, err := l.encoder.borrowItems(l.answer.r.Context(), run)
 		if err != nil {
 			return 0, nil, err
 		}
 		defer returnItems(text)
 		return len(*text), nil, nil
 	case gzips:
-		block, err := l.encoder.deflated(l.answer.ctx, run, ids)
+		block, err := l.encoder.deflated(l.answer.r.Context(), run, ids)
 		return block.Size, nil, err
 	}
-	block, err := l.encoder.packed(l.answer.ctx, run, ids)
+	block, err := l.encoder.packed(l.answer.r.Context(), run, ids)
 	return block.Size, nil, err
 }
 
@@ -247,11 +247,11 @@ func (l *listWriter) runSize(run watchcache.Run, ids blockIDs, gzips bool) (size
 // the list is long.
 func (l *listWriter) protobufItemsOneByOne(p read.Page) (int, func() error, error) {
 	const mostKept = 1 << 20
-	item := l.encoder.itemAppender(l.answer.ctx)
+	item := l.encoder.itemAppender(l.answer.r.Context())
 	var kept, buf []byte
 	size, first := 0, 0 // first is the number of those that are kept
 	for object := range p.Items {
-		if err := l.answer.ctx.Err(); err != nil {
+		if err := l.answer.r.Context().Err(); err != nil {
 			return 0, nil, err
 		}
 		var err error

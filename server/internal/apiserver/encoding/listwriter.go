@@ -141,7 +141,7 @@ func (l *listWriter) itemWriter() func(*watchcache.Object) error {
 	}
 	prefix := len(l.encoder.res.Prefix())
 	return func(o *watchcache.Object) error {
-		shown, err := l.encoder.json(l.answer.ctx, o)
+		shown, err := l.encoder.json(l.answer.r.Context(), o)
 		if err != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ func (l *listWriter) itemWriter() func(*watchcache.Object) error {
 }
 
 func (l *listWriter) writeWhole(o *watchcache.Object) error {
-	shown, err := l.encoder.json(l.answer.ctx, o)
+	shown, err := l.encoder.json(l.answer.r.Context(), o)
 	if err == nil {
 		_, err = l.out.Write(shown)
 	}
@@ -164,7 +164,7 @@ func (l *listWriter) writeWhole(o *watchcache.Object) error {
 // writeMetadata copies an object's metadata into another envelope, piece by
 // piece.
 func (l *listWriter) writeMetadata(o *watchcache.Object) error {
-	shown, err := l.encoder.json(l.answer.ctx, o)
+	shown, err := l.encoder.json(l.answer.r.Context(), o)
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (l *listWriter) writeMetadata(o *watchcache.Object) error {
 }
 
 func (l *listWriter) writeRow(o *watchcache.Object) error {
-	row, err := l.encoder.row(l.answer.ctx, o, l.include)
+	row, err := l.encoder.row(l.answer.r.Context(), o, l.include)
 	if err == nil {
 		_, err = l.out.Write(row)
 	}
@@ -228,9 +228,9 @@ func (l *listWriter) writeYAML(p read.Page, meta []byte) error {
 
 // writeYAMLItem writes one item behind a dash, its lines indented below it.
 func (l *listWriter) writeYAMLItem(o *watchcache.Object) error {
-	shown, err := l.encoder.json(l.answer.ctx, o)
+	shown, err := l.encoder.json(l.answer.r.Context(), o)
 	if err == nil && l.encoder.form.As == AsMetadata {
-		shown, err = l.encoder.metadata(l.answer.ctx, o, false)
+		shown, err = l.encoder.metadata(l.answer.r.Context(), o, false)
 	}
 	if err != nil {
 		return err
