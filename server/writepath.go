@@ -41,7 +41,7 @@ func (s *Server) newWritePath(store storage.Store, table *resource.Table, caches
 		return nil, fmt.Errorf("--service-cidr: %w", err)
 	}
 	without := slices.Contains(s.config.DisableAdmissionPlugins, admission.ServiceAccount)
-	accounts := serviceaccount.NewAccounts(set, serviceaccount.AccountOptions{RootCA: s.identity.rootCA, MakeNone: without})
+	accounts := serviceaccount.NewAccounts(set, serviceaccount.AccountOptions{RootCA: s.identity.rootCA, NoDefaults: without})
 	tokens, err := serviceaccount.NewTokens(set, accounts, serviceaccount.Options{
 		Issuers: s.config.ServiceAccountIssuers, Audiences: s.config.APIAudiences,
 		SigningKey: s.identity.tokenKey, PublicKeys: s.identity.tokenKeys,

@@ -6,29 +6,29 @@ import (
 	"errors"
 )
 
-// ErrUnknownToken is what a TokenAuthenticator says of a token that is none of
-// its own, so that the next one is asked.
+// ErrUnknownToken is the error of a TokenAuthenticator for a token of another kind
+// than its own, so that the next authenticator is asked.
 var ErrUnknownToken = errors.New("the token is not known")
 
-// Identity is what a bearer token stands for.
+// Identity is the result of authenticating a bearer token.
 type Identity struct {
 	User User
-	// Audiences are those of the audiences asked for that the token is for; nil
-	// if tokens of its kind are for nobody in particular.
+	// Audiences are those of the requested audiences that the token is for; nil if
+	// tokens of its kind have none.
 	Audiences []string
 }
 
-// TokenAuthenticator knows what bearer tokens stand for. It is called
-// concurrently, once per request that shows a token.
+// TokenAuthenticator authenticates bearer tokens. It is called concurrently, once
+// per request with a token.
 type TokenAuthenticator interface {
-	// AuthenticateToken returns what a token stands for. The token must be for
-	// one of the audiences, if its kind has any. The error is ErrUnknownToken if
-	// the token is none that this authenticator judges, and any other if it is
-	// one that is not valid.
+	// AuthenticateToken returns the identity of a token. The token must be for one
+	// of the audiences, if its kind has any. The error is ErrUnknownToken if the
+	// token is not of this authenticator's kind, and any other if the token is not
+	// valid.
 	AuthenticateToken(ctx context.Context, token string, audiences []string) (Identity, error)
 }
 
-// Union asks several authenticators in turn, until one knows the token.
+// Union asks several authenticators in turn, until one recognizes the token.
 type Union []TokenAuthenticator
 
 // AuthenticateToken implements TokenAuthenticator.
@@ -42,11 +42,11 @@ func (u Union) AuthenticateToken(ctx context.Context, token string, audiences []
 	return Identity{}, ErrUnknownToken
 }
 
-// StaticTokens are tokens that are known from the start and stay valid as long
-// as the server runs.
+// StaticTokens are tokens that are configured, and valid as long as the server
+// runs.
 type StaticTokens struct {
-	// The tokens' hashes are looked up, not the tokens: how long that takes says
-	// nothing about them.
+	// Keys are hashes of the tokens, so that the time of a look-up reveals nothing
+	// about the tokens.
 	users map[[sha256.Size]byte]User
 }
 

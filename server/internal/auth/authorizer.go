@@ -2,21 +2,22 @@ package auth
 
 import "context"
 
-// Decision is what an Authorizer says.
+// Decision is the answer of an Authorizer.
 type Decision uint8
 
 // The decisions.
 const (
-	// NoOpinion: somebody else may allow it; if nobody does, it is refused.
+	// NoOpinion: another Authorizer may allow the request; if none does, it is
+	// refused.
 	NoOpinion Decision = iota
-	// Allow it.
+	// Allow the request.
 	Allow
-	// Deny it, whoever else would allow it.
+	// Deny the request, even if another Authorizer would allow it.
 	Deny
 )
 
-// Attributes is what is decided about. For paths that are not resources only
-// User, Verb and Path are set.
+// Attributes describe the request that is decided about. For paths that are not
+// resources only User, Verb and Path are set.
 type Attributes struct {
 	User                         User
 	Verb                         string
@@ -25,23 +26,24 @@ type Attributes struct {
 	Subresource, Namespace, Name string
 }
 
-// OnResource says whether it is about objects and not about a path.
+// OnResource reports whether the request is about a resource and not about a path.
 func (a Attributes) OnResource() bool { return a.Resource != "" }
 
 // Authorizer decides what a user may do. It is called concurrently, once or
 // more per request, and should answer from memory.
 type Authorizer interface {
-	// Authorize decides, and says why if it does not allow. An error is that of
-	// a decision which could not be made in full; the decision holds
+	// Authorize returns the decision, and the reason if it does not allow. An error
+	// says that a part of the decision could not be made; the decision is valid
 	// nevertheless.
 	Authorize(ctx context.Context, a Attributes) (decision Decision, reason string, err error)
 }
 
-// Rules lists what somebody may do.
+// Rules lists what a user may do.
 type Rules struct {
 	Resources    []ResourceRule
 	NonResources []NonResourceRule
-	// Incomplete says that there may be more, and Problem why that is not known.
+	// Incomplete says that the user may be allowed more, and Problem why that is
+	// not known.
 	Incomplete bool
 	Problem    string
 }
@@ -56,15 +58,15 @@ type NonResourceRule struct {
 	Verbs, Paths []string
 }
 
-// RuleLister is an Authorizer that can say what it allows. It is called
+// RuleLister is an Authorizer that can list what it allows. It is called
 // concurrently.
 type RuleLister interface {
 	// Rules lists what the user may do in a namespace.
 	Rules(ctx context.Context, user User, namespace string) Rules
 }
 
-// everything is what those may who may do everything.
-func everything() Rules {
+// allRules are the rules of a user who may do everything.
+func allRules() Rules {
 	all := []string{"*"}
 	return Rules{
 		Resources:    []ResourceRule{{Verbs: all, Groups: all, Resources: all}},
@@ -72,7 +74,7 @@ func everything() Rules {
 	}
 }
 
-// AlwaysAllow allows everybody everything.
+// AlwaysAllow allows every request.
 type AlwaysAllow struct{}
 
 // Authorize implements Authorizer.
@@ -81,10 +83,10 @@ func (AlwaysAllow) Authorize(context.Context, Attributes) (Decision, string, err
 }
 
 // Rules implements RuleLister.
-func (AlwaysAllow) Rules(context.Context, User, string) Rules { return everything() }
+func (AlwaysAllow) Rules(context.Context, User, string) Rules { return allRules() }
 
-// MastersFirst lets the group Masters do everything and asks next about all
-// others. The result is a RuleLister, too.
+// MastersFirst allows every request of the group Masters, and asks next about
+// requests of other users. The result is a RuleLister, too.
 func MastersFirst(next Authorizer) Authorizer { return mastersFirst{next} }
 
 type mastersFirst struct{ next Authorizer }
@@ -98,7 +100,7 @@ func (m mastersFirst) Authorize(ctx context.Context, a Attributes) (Decision, st
 
 func (m mastersFirst) Rules(ctx context.Context, user User, namespace string) Rules {
 	if user.In(Masters) {
-		return everything()
+		return allRules()
 	}
 	if lister, ok := m.next.(RuleLister); ok {
 		return lister.Rules(ctx, user, namespace)

@@ -1,8 +1,8 @@
-// Package auth is who sends a request and what they may do: the values and the
-// small interfaces between the server, which asks, and whoever knows.
+// Package auth has the identity of users, and the interfaces by which the server
+// asks for authentication and authorization.
 //
-// user.go is the identity that a request carries, authenticator.go who knows
-// what bearer tokens stand for, authorizer.go who decides what a user may do,
-// and tokenfile.go the tokens of a file. Certificates are verified where they
-// arrive, in apiserver; the tokens of service accounts in serviceaccount.
+// user.go is the identity that a request carries, authenticator.go authenticates
+// bearer tokens, authorizer.go decides what a user may do, and tokenfile.go reads
+// the tokens of a file. Client certificates are verified in apiserver, the tokens
+// of service accounts in serviceaccount.
 package auth

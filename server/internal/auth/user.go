@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// User is who sends a request. Its slices and its map are shared by all who
-// hold the value and must not be modified.
+// User is the identity of a request. The slices and the map of a value are shared
+// by its copies, and must not be modified.
 type User struct {
 	Name   string
 	UID    string
 	Groups []string
-	// Extra is what else the authenticator knows, by keys such as
+	// Extra is further information of the authenticator, by keys such as
 	// "authentication.kubernetes.io/pod-name".
 	Extra map[string][]string
 }
 
-// The names that have a meaning to every cluster.
+// The names of users and groups that have a meaning in every cluster.
 const (
 	// Anonymous is the user of a request without credentials.
 	Anonymous = "system:anonymous"
@@ -33,11 +33,10 @@ const (
 	serviceAccountPrefix = "system:serviceaccount:"
 )
 
-// In says whether the user is in a group.
+// In reports whether the user is in a group.
 func (u User) In(group string) bool { return slices.Contains(u.Groups, group) }
 
-// AsAuthenticated returns the user with the group of those with valid
-// credentials.
+// AsAuthenticated returns the user with the group Authenticated.
 func (u User) AsAuthenticated() User {
 	if !u.In(Authenticated) {
 		u.Groups = append(slices.Clip(u.Groups), Authenticated)
@@ -45,18 +44,18 @@ func (u User) AsAuthenticated() User {
 	return u
 }
 
-// ServiceAccountName is the user name of a service account.
+// ServiceAccountName returns the user name of a service account.
 func ServiceAccountName(namespace, name string) string {
 	return serviceAccountPrefix + namespace + ":" + name
 }
 
-// ServiceAccountGroups are the groups of a namespace's service accounts.
+// ServiceAccountGroups returns the groups of a namespace's service accounts.
 func ServiceAccountGroups(namespace string) []string {
 	return []string{ServiceAccounts, ServiceAccounts + ":" + namespace}
 }
 
-// SplitServiceAccount takes a service account's user name apart; ok is false
-// if it is somebody else's.
+// SplitServiceAccount splits the user name of a service account; ok is false if the
+// name is that of another user.
 func SplitServiceAccount(user string) (namespace, name string, ok bool) {
 	rest, ok := strings.CutPrefix(user, serviceAccountPrefix)
 	if !ok {
@@ -68,13 +67,13 @@ func SplitServiceAccount(user string) (namespace, name string, ok bool) {
 
 type userKey struct{}
 
-// WithUser returns a context that carries who a request is from.
+// WithUser returns a context that carries the user of a request.
 func WithUser(ctx context.Context, u User) context.Context {
 	return context.WithValue(ctx, userKey{}, u)
 }
 
-// UserFrom returns who the request of a context is from; ok is false for what
-// the server does by itself.
+// UserFrom returns the user of a context's request; ok is false for writes of the
+// server itself.
 func UserFrom(ctx context.Context) (u User, ok bool) {
 	u, ok = ctx.Value(userKey{}).(User)
 	return u, ok

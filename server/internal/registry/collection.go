@@ -12,19 +12,19 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// Deleted is what DeleteCollection was about: the objects as they were when
-// they were listed, in key order.
-type Deleted struct {
+// DeletedCollection are the objects that DeleteCollection has deleted, as they were
+// listed before, in key order.
+type DeletedCollection struct {
 	Objects  []*watchcache.Object
 	Revision storage.Revision
 }
 
 // DeleteCollection deletes the objects that selection matches (nil: all) of one
-// namespace ("" for a cluster-scoped kind). An object that somebody else
-// deleted first counts as deleted. After the first error no further deletion
-// is begun; what was deleted until then stays so. selection is one of the
-// stored resource's.
-func (r Registry) DeleteCollection(ctx context.Context, namespace string, selection *watchcache.Selection, opts *metav1.DeleteOptions) (*Deleted, error) {
+// namespace ("" for a cluster-scoped kind). An object that another
+// client has deleted first counts as deleted. After the first error no further
+// deletion begins; objects that are deleted by then stay so. selection must be one
+// of the stored resource.
+func (r Registry) DeleteCollection(ctx context.Context, namespace string, selection *watchcache.Selection, opts *metav1.DeleteOptions) (*DeletedCollection, error) {
 	listed, err := r.listForDeletion(ctx, namespace, selection)
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (r Registry) DeleteCollection(ctx context.Context, namespace string, select
 
 // listForDeletion is the decision of the write: the objects that there are at the
 // store's current revision. Unlike a list, it waits for a cache that is being filled.
-func (r Registry) listForDeletion(ctx context.Context, namespace string, selection *watchcache.Selection) (*Deleted, error) {
+func (r Registry) listForDeletion(ctx context.Context, namespace string, selection *watchcache.Selection) (*DeletedCollection, error) {
 	cache := r.set.config.Cache(r.stored)
 	if cache == nil {
 		return nil, apierrors.NewServiceUnavailable("the cache of " + r.res.GroupResource().String() + " is not there yet: try again")
@@ -73,7 +73,7 @@ func (r Registry) listForDeletion(ctx context.Context, namespace string, selecti
 	if r.stored.Namespaced && namespace != "" {
 		prefix = namespace + "/"
 	}
-	listed := &Deleted{Revision: snapshot.Revision()}
+	listed := &DeletedCollection{Revision: snapshot.Revision()}
 	for obj := range snapshot.Range(prefix, "") {
 		if selection.Matches(obj) {
 			listed.Objects = append(listed.Objects, obj)

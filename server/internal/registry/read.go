@@ -11,9 +11,9 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// Get returns the state of an object that those need who decide about others:
-// what the cache holds, which may be an instant old, or, if the cache does not
-// know the object (yet), what the store holds. The result is the caller's.
+// Get returns an object, for hooks that decide about other objects: from the cache,
+// whose state may be an instant old, or from the store if the cache does not have
+// the object (yet). The result is the caller's.
 func (r Registry) Get(ctx context.Context, namespace, name string) (resource.Object, error) {
 	cur, err := r.read(ctx, namespace, name, false)
 	if err != nil {
@@ -51,7 +51,7 @@ func (r Registry) DecodeStored(ctx context.Context, kv *storage.KeyValue) (resou
 // Cache returns the cache of the kind, or nil if it has none (yet).
 func (r Registry) Cache() *watchcache.Cache { return r.set.config.Cache(r.stored) }
 
-// GetAs is Get for those who know the Go type. It fails if that is another.
+// GetAs is Get for a known Go type. It fails if the object has another one.
 func GetAs[T resource.Object](ctx context.Context, r Registry, namespace, name string) (T, error) {
 	obj, err := r.Get(ctx, namespace, name)
 	if err != nil {
@@ -69,8 +69,8 @@ func as[T resource.Object](r Registry, obj resource.Object) (T, error) {
 	return typed, nil
 }
 
-// Snapshot returns what the cache holds of the kind, in its stored form. It
-// waits for a cache that is being filled, and is empty if there is none.
+// Snapshot returns the cached objects of the kind, in their stored form. It waits
+// for a cache that is being filled, and is empty if the kind has no cache.
 func (r Registry) Snapshot(ctx context.Context) (watchcache.Snapshot, error) {
 	cache := r.set.config.Cache(r.stored)
 	if cache == nil {
@@ -82,7 +82,7 @@ func (r Registry) Snapshot(ctx context.Context) (watchcache.Snapshot, error) {
 	return cache.Current(), nil
 }
 
-// DecodeAs returns the object behind a cached one. The result is the caller's.
+// DecodeAs decodes a cached object. The result is the caller's.
 func DecodeAs[T resource.Object](ctx context.Context, r Registry, o *watchcache.Object) (T, error) {
 	st, err := r.decode(ctx, o.JSON, o.Revision, false)
 	if err != nil {
@@ -92,8 +92,8 @@ func DecodeAs[T resource.Object](ctx context.Context, r Registry, o *watchcache.
 	return as[T](r, st.object)
 }
 
-// Watch opens a cursor in the cache of the kind, beginning with everything that
-// is there. selection may be nil. It waits for a cache that is being filled.
+// Watch opens a cursor in the cache of the kind that begins with the current
+// objects. selection may be nil. Watch waits for a cache that is being filled.
 func (r Registry) Watch(ctx context.Context, selection *watchcache.Selection) (*watchcache.Watcher, error) {
 	cache := r.set.config.Cache(r.stored)
 	if cache == nil {

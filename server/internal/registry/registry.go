@@ -15,7 +15,7 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// Resources is the table of what is served. It may change at any time; its
+// Resources is the table of the served resources. It may change at any time; its
 // methods are called concurrently.
 type Resources interface {
 	// Lookup returns the resource with that name in URLs, or nil.
@@ -24,7 +24,7 @@ type Resources interface {
 	All() []*resource.Resource
 }
 
-// Config is what a Set works with. Fields with a default may be left zero.
+// Config are the parts of a Set. Fields with a default may be left zero.
 type Config struct {
 	// Store holds the objects. Required.
 	Store storage.Store
@@ -34,8 +34,8 @@ type Config struct {
 	// (yet). Default: there are none, and every read asks the store.
 	Cache func(stored *resource.Resource) *watchcache.Cache
 
-	// Admission is asked about every write, in this order, after the object
-	// was defaulted and before it is validated.
+	// Admission are the hooks that every write passes, in this order, after the
+	// object was defaulted and before it is validated.
 	Admission []Admission
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
@@ -69,7 +69,7 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// Set gives the Registry of each resource over one store. It is safe for
+// Set has the Registry of each resource over one store. It is safe for
 // concurrent use.
 type Set struct {
 	config           Config
@@ -128,14 +128,14 @@ type Registry struct {
 // Set returns the registries of all resources over the same store.
 func (r Registry) Set() *Set { return r.set }
 
-// Resource returns the resource that the registry is about.
+// Resource returns the resource whose objects the registry writes.
 func (r Registry) Resource() *resource.Resource { return r.res }
 
 // WriteOptions apply to every write.
 type WriteOptions struct {
-	// DryRun does everything but change anything.
+	// DryRun takes the write through all stages but commit.
 	DryRun bool
-	// FieldManager names who writes: the owner, in metadata.managedFields, of
-	// the fields that the write changes. Default "unknown".
+	// FieldManager is the owner, in metadata.managedFields, of the fields that the
+	// write changes. Default "unknown".
 	FieldManager string
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
-// The keys of what is known of a token's user beside the account.
+// The keys of auth.User.Extra for what a token says beside its account.
 const (
 	extraCredential = "authentication.kubernetes.io/credential-id"
 	extraPodName    = "authentication.kubernetes.io/pod-name"
@@ -23,9 +23,9 @@ const (
 	extraNodeUID    = "authentication.kubernetes.io/node-uid"
 )
 
-// afterDeletion is for how long a token stays valid after the deletion of its
-// account or its object was marked: its holder has to come to an end.
-const afterDeletion = time.Minute
+// deletionLeeway is how long a token stays valid after its account, or its object,
+// was marked as being deleted, so that its holder can finish.
+const deletionLeeway = time.Minute
 
 // AuthenticateToken implements auth.TokenAuthenticator. A token is valid while
 // its account and the object that it is bound to are the same as when it was
@@ -38,39 +38,41 @@ func (t *Tokens) AuthenticateToken(ctx context.Context, token string, audiences 
 	if err := c.check(t.opts.Now()); err != nil {
 		return auth.Identity{}, err
 	}
-	common := c.audiencesAmong(audiences, t.opts.Audiences)
+	common := c.intersectAudiences(audiences, t.opts.Audiences)
 	if len(common) == 0 {
 		return auth.Identity{}, fmt.Errorf("token audiences %q is invalid for the target audiences %q", c.Audience, audiences)
 	}
-	if err := t.stillStands(ctx, c, token); err != nil {
+	if err := t.checkReferences(ctx, c, token); err != nil {
 		return auth.Identity{}, err
 	}
 	return auth.Identity{User: userOf(c), Audiences: common}, nil
 }
 
-// stillStands asks for the account and the objects that a token depends on.
-func (t *Tokens) stillStands(ctx context.Context, c *claims, token string) error {
+// checkReferences refuses a token whose account, or an object that it is bound to,
+// is not the one that it was issued for.
+func (t *Tokens) checkReferences(ctx context.Context, c *claims, token string) error {
 	namespace, ref := c.account()
-	err := unchanged[*corev1.ServiceAccount](ctx, t, "serviceaccounts", namespace, &ref)
+	err := checkReference[*corev1.ServiceAccount](ctx, t, "serviceaccounts", namespace, &ref)
 	if err == nil && c.Kubernetes == nil {
-		return t.inSecret(ctx, c, token)
+		return t.checkSecret(ctx, c, token)
 	}
 	if err == nil {
-		err = unchanged[*corev1.Secret](ctx, t, "secrets", namespace, c.Kubernetes.Secret)
+		err = checkReference[*corev1.Secret](ctx, t, "secrets", namespace, c.Kubernetes.Secret)
 	}
 	if err == nil {
-		err = unchanged[*corev1.Pod](ctx, t, "pods", namespace, c.Kubernetes.Pod)
+		err = checkReference[*corev1.Pod](ctx, t, "pods", namespace, c.Kubernetes.Pod)
 	}
-	// The node of a pod is only for those who read the token.
+	// The node of a pod is information; only a token that is bound to a node
+	// depends on it.
 	if err == nil && c.Kubernetes.Pod == nil {
-		err = unchanged[*corev1.Node](ctx, t, "nodes", "", c.Kubernetes.Node)
+		err = checkReference[*corev1.Node](ctx, t, "nodes", "", c.Kubernetes.Node)
 	}
 	return err
 }
 
-// unchanged is nil if the object is there, is the same, and is not being
-// deleted for long. A nil reference is to nothing.
-func unchanged[T resource.Object](ctx context.Context, t *Tokens, plural, namespace string, ref *reference) error {
+// checkReference returns nil if the object exists, has the uid of the reference,
+// and has not been in deletion for long. A nil reference is to no object.
+func checkReference[T resource.Object](ctx context.Context, t *Tokens, plural, namespace string, ref *reference) error {
 	if ref == nil {
 		return nil
 	}
@@ -81,14 +83,14 @@ func unchanged[T resource.Object](ctx context.Context, t *Tokens, plural, namesp
 	if obj.GetUID() != ref.UID {
 		return fmt.Errorf("%s %q is not the one that the token was issued for: its uid is %s, not %s", plural, ref.Name, obj.GetUID(), ref.UID)
 	}
-	if at := obj.GetDeletionTimestamp(); at != nil && t.opts.Now().After(at.Add(afterDeletion)) {
+	if at := obj.GetDeletionTimestamp(); at != nil && t.opts.Now().After(at.Add(deletionLeeway)) {
 		return fmt.Errorf("%s %q has been deleted", plural, ref.Name)
 	}
 	return nil
 }
 
-// inSecret is nil if a token of the older kind is still what its secret holds.
-func (t *Tokens) inSecret(ctx context.Context, c *claims, token string) error {
+// checkSecret returns nil if the secret of a legacy token still holds the token.
+func (t *Tokens) checkSecret(ctx context.Context, c *claims, token string) error {
 	secret, err := lookup[*corev1.Secret](ctx, t.set, "secrets", c.LegacyNamespace, c.LegacySecret)
 	switch {
 	case err != nil:
@@ -129,5 +131,5 @@ func addReference(add func(key, value string), ref *reference, name, uid string)
 
 var _ auth.TokenAuthenticator = (*Tokens)(nil)
 
-// sameUID says whether a uid that a client may have left out is the one.
+// sameUID reports whether a uid, which a client may have left out, is the object's.
 func sameUID(noted string, uid types.UID) bool { return noted == "" || types.UID(noted) == uid }

@@ -11,9 +11,9 @@ import (
 	"github.com/levelwire/levelwire/server/internal/auth"
 )
 
-// claims is what a token says. A token is either bound, with everything in
-// Kubernetes, or of the older kind, which lives as long as the secret that it
-// is kept in.
+// claims are the claims of a token. A token is either bound, with its claims in
+// Kubernetes, or a legacy token, which is valid as long as the secret that holds
+// it exists.
 type claims struct {
 	jwt.Claims
 	Audience   audiences `json:"aud,omitempty"`
@@ -21,8 +21,8 @@ type claims struct {
 	legacy
 }
 
-// audiences is written as a list even if it is one, as Kubernetes does, and read
-// in both forms.
+// audiences is encoded as a list even if it is only one, as Kubernetes does, and
+// decoded from both forms.
 type audiences []string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -30,7 +30,7 @@ func (a *audiences) UnmarshalJSON(data []byte) error {
 	return (*jwt.Audience)(a).UnmarshalJSON(data)
 }
 
-// bound is whom a token stands for, and the object that it lives as long as.
+// bound is the account of a token, and the objects that it is bound to.
 type bound struct {
 	Namespace      string     `json:"namespace"`
 	ServiceAccount reference  `json:"serviceaccount"`
@@ -52,10 +52,10 @@ type legacy struct {
 	LegacyUID       types.UID `json:"kubernetes.io/serviceaccount/service-account.uid,omitempty"`
 }
 
-// legacyIssuer is in every token of the older kind.
+// legacyIssuer is the issuer of every legacy token.
 const legacyIssuer = "kubernetes/serviceaccount"
 
-// account is whom the token stands for.
+// account returns the account that the token identifies.
 func (c *claims) account() (namespace string, ref reference) {
 	if c.Kubernetes != nil {
 		return c.Kubernetes.Namespace, c.Kubernetes.ServiceAccount
@@ -63,10 +63,10 @@ func (c *claims) account() (namespace string, ref reference) {
 	return c.LegacyNamespace, reference{c.LegacyAccount, c.LegacyUID}
 }
 
-// leeway is by how much the clocks of two servers may differ.
+// leeway is how much the clocks of two servers may differ.
 const leeway = jwt.DefaultLeeway
 
-// check refuses a token that is not complete, or not of the time.
+// check refuses a token that is incomplete, expired or not valid yet.
 func (c *claims) check(now time.Time) error {
 	namespace, ref := c.account()
 	switch {
@@ -75,7 +75,7 @@ func (c *claims) check(now time.Time) error {
 	case c.Subject != auth.ServiceAccountName(namespace, ref.Name):
 		return fmt.Errorf("the token's subject is not its service account")
 	case c.Kubernetes == nil:
-		return nil // the older kind has no times
+		return nil // legacy tokens have no times
 	case c.Expiry == nil:
 		return fmt.Errorf("the token has no end")
 	case now.After(c.Expiry.Time().Add(leeway)):
@@ -86,9 +86,9 @@ func (c *claims) check(now time.Time) error {
 	return nil
 }
 
-// audiencesAmong are those that the token is for. A token of the older kind is
-// for the server alone, whose audiences own are.
-func (c *claims) audiencesAmong(asked, own []string) []string {
+// intersectAudiences returns the asked audiences that the token is for. A legacy
+// token is for the server alone, whose audiences are own.
+func (c *claims) intersectAudiences(asked, own []string) []string {
 	var has []string = c.Audience
 	if c.Kubernetes == nil {
 		has = own

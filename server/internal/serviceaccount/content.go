@@ -14,54 +14,57 @@ import (
 )
 
 const (
-	// DefaultName is the account of pods that name none.
+	// DefaultName is the account of pods that do not name one.
 	DefaultName = "default"
-	// RootCAName is the ConfigMap that tells pods which authority signed the
-	// server's certificate.
+	// RootCAName is the ConfigMap with the certificate authority by which pods
+	// verify the server.
 	RootCAName = "kube-root-ca.crt"
 
-	// fieldManager is who the fields belong to that are written here.
+	// fieldManager owns the fields that this package writes.
 	fieldManager = "levelwire"
 	description  = "kubernetes.io/description"
 )
 
-// Accounts are the service accounts of a cluster, and what every namespace has
-// for its pods: the account DefaultName and the ConfigMap RootCAName. Whoever
-// needs one of them before it is there makes it. It is safe for concurrent use.
+// Accounts are the service accounts of a cluster, and the defaults that every
+// namespace has for its pods: the account DefaultName and the ConfigMap RootCAName.
+// A request that needs one of them before it exists creates it. Accounts is safe
+// for concurrent use.
 type Accounts struct {
-	set      *registry.Set
-	rootCA   string
-	makeNone bool
+	set        *registry.Set
+	rootCA     string
+	noDefaults bool
 }
 
-// AccountOptions says what namespaces have.
+// AccountOptions say which defaults namespaces get.
 type AccountOptions struct {
 	// RootCA, in PEM, verifies the server's certificate.
 	RootCA []byte
-	// MakeNone: an account that nobody has made is missed by those who need it.
-	MakeNone bool
+	// NoDefaults: the default account is not created for pods and tokens that
+	// need it.
+	NoDefaults bool
 }
 
 // NewAccounts returns the accounts of a set.
 func NewAccounts(set *registry.Set, opts AccountOptions) *Accounts {
-	return &Accounts{set: set, rootCA: string(bytes.TrimSpace(opts.RootCA)) + "\n", makeNone: opts.MakeNone}
+	return &Accounts{set: set, rootCA: string(bytes.TrimSpace(opts.RootCA)) + "\n", noDefaults: opts.NoDefaults}
 }
 
-// Ensure makes or mends what a namespace has for its pods. A namespace that is
-// not there or is going needs nothing.
+// Ensure creates or corrects the defaults of a namespace. It does nothing for a
+// namespace that does not exist or is being deleted.
 func (a *Accounts) Ensure(ctx context.Context, namespace string) error {
 	err := a.ensureDefault(ctx, namespace)
 	if err == nil {
 		err = a.ensureRootCA(ctx, namespace)
 	}
-	if isGoing(err) {
+	if isTerminating(err) {
 		return nil
 	}
 	return err
 }
 
-// isGoing says whether nothing can be created in a namespace (any more).
-func isGoing(err error) bool {
+// isTerminating reports whether err says that a namespace does not exist or is
+// being deleted.
+func isTerminating(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
@@ -99,11 +102,11 @@ func (a *Accounts) ensureRootCA(ctx context.Context, namespace string) error {
 	return err
 }
 
-// get returns an account. The default one is made if it is missing: a pod or a
-// token may be asked for right after the namespace was made.
+// get returns an account. It creates the default one if that is missing: a client
+// may create a pod or request a token right after it has created the namespace.
 func (a *Accounts) get(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error) {
 	account, err := lookup[*corev1.ServiceAccount](ctx, a.set, "serviceaccounts", namespace, name)
-	if !apierrors.IsNotFound(err) || name != DefaultName || a.makeNone {
+	if !apierrors.IsNotFound(err) || name != DefaultName || a.noDefaults {
 		return account, err
 	}
 	if err := a.ensureDefault(ctx, namespace); err != nil {

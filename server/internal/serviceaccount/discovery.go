@@ -6,7 +6,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// The paths of the documents with which others verify tokens.
+// The paths of the documents by which other systems verify tokens.
 const (
 	ConfigurationPath = "/.well-known/openid-configuration"
 	KeysPath          = "/openid/v1/jwks"

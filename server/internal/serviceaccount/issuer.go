@@ -23,20 +23,20 @@ import (
 )
 
 const (
-	// defaultLifetime is what a request gets that asks for none.
+	// defaultLifetime is the lifetime of a token if the request states none.
 	defaultLifetime = time.Hour
 	// minLifetime and maxLifetime are Kubernetes' limits.
 	minLifetime = 10 * time.Minute
 	maxLifetime = (1 << 32) * time.Second
 )
 
-// Options is what Tokens are made with.
+// Options are the options of Tokens.
 type Options struct {
-	// Issuers are the names of who issues tokens: new ones bear the first, and
-	// those of the others are accepted as well. Required.
+	// Issuers are the issuers whose tokens are accepted. New tokens have the
+	// first. Required.
 	Issuers []string
-	// Audiences are what the server calls itself; tokens that are asked for
-	// without an audience are for them. Default: Issuers[:1].
+	// Audiences identify the server; a token that is requested without an
+	// audience is for them. Default: Issuers[:1].
 	Audiences []string
 	// SigningKey signs new tokens. Required.
 	SigningKey crypto.Signer
@@ -46,8 +46,8 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Tokens makes the tokens of service accounts and knows whom they stand for. It
-// is safe for concurrent use.
+// Tokens issues and authenticates the tokens of service accounts. It is safe for
+// concurrent use.
 type Tokens struct {
 	opts     Options
 	signer   *signer
@@ -80,11 +80,11 @@ func NewTokens(set *registry.Set, accounts *Accounts, opts Options) (*Tokens, er
 	}, nil
 }
 
-// Audiences are what the server calls itself.
+// Audiences returns the audiences that identify the server.
 func (t *Tokens) Audiences() []string { return t.opts.Audiences }
 
-// IssueToken answers a request for a token of a service account: it fills in
-// the status, and what the request left out. Every error is a
+// IssueToken answers a request for a token of a service account: it fills in the
+// status, and the fields that the request has left out. Every error is a
 // *apierrors.StatusError.
 func (t *Tokens) IssueToken(ctx context.Context, namespace, name string, request *authenticationv1.TokenRequest) error {
 	spec := &request.Spec
@@ -117,7 +117,8 @@ func (t *Tokens) IssueToken(ctx context.Context, namespace, name string, request
 	return nil
 }
 
-// complete fills in what a request left out and refuses what cannot be had.
+// complete fills in the fields that a request has left out, and refuses a lifetime
+// or a binding that is not possible.
 func (t *Tokens) complete(spec *authenticationv1.TokenRequestSpec) error {
 	if spec.ExpirationSeconds == nil {
 		spec.ExpirationSeconds = new(int64(defaultLifetime / time.Second))
@@ -142,7 +143,7 @@ func (t *Tokens) complete(spec *authenticationv1.TokenRequestSpec) error {
 	return nil
 }
 
-// bind makes the token live no longer than an object.
+// bind makes the token valid only as long as an object exists.
 func (t *Tokens) bind(ctx context.Context, c *bound, ref authenticationv1.BoundObjectReference) error {
 	var uid types.UID
 	switch {
@@ -178,8 +179,8 @@ func (t *Tokens) bind(ctx context.Context, c *bound, ref authenticationv1.BoundO
 	return nil
 }
 
-// nodeOf is where a pod runs, for whoever reads the token. A node that is not
-// there (any more) is named without a uid.
+// nodeOf returns the node of a pod, as information in the token. A node that does
+// not exist is named without a uid.
 func (t *Tokens) nodeOf(ctx context.Context, pod *corev1.Pod) *reference {
 	if pod.Spec.NodeName == "" {
 		return nil

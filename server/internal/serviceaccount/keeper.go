@@ -16,24 +16,23 @@ import (
 )
 
 const (
-	// keeperWorkers bounds what is made at the same time, for thousands of
-	// namespaces that are made at once.
+	// keeperWorkers bounds how many tasks run at the same time, as when thousands
+	// of namespaces are created at once.
 	keeperWorkers = 8
-	// retryAfter is when what failed is tried again.
+	// retryAfter is the delay before failed tasks are tried again.
 	retryAfter = time.Second
 	// batch is how many events are read at a time.
 	batch = 64
 )
 
-// Keeper keeps what every namespace has, and the tokens in secrets, as they
-// should be. It is level-triggered: it begins with everything that is there,
-// and compares again whenever one of them changes or goes. Several servers may
-// have one each.
+// Keeper restores the defaults of every namespace, and the tokens in secrets. It is
+// level-triggered: it begins with everything that exists, and compares again
+// whenever something changes or is deleted. Several servers may have one each.
 type Keeper struct {
 	accounts *Accounts
 	tokens   *Tokens
 	log      *slog.Logger
-	pending  map[task]struct{} // of the goroutine that runs follow
+	pending  map[task]struct{} // used by the goroutine of follow alone
 }
 
 // NewKeeper returns a keeper, which does nothing before Run.
@@ -41,11 +40,11 @@ func NewKeeper(accounts *Accounts, tokens *Tokens, log *slog.Logger) *Keeper {
 	return &Keeper{accounts: accounts, tokens: tokens, log: log, pending: map[task]struct{}{}}
 }
 
-// task is something to compare with what it should be: a secret if it has a
-// name, and otherwise a namespace's content.
+// task is an object to compare with its desired state: a secret if it is named, and
+// otherwise the defaults of a namespace.
 type task struct{ namespace, secret string }
 
-// Run keeps until ctx ends.
+// Run restores what is missing until ctx ends.
 func (k *Keeper) Run(ctx context.Context) error {
 	for {
 		err := k.follow(ctx)
@@ -55,11 +54,11 @@ func (k *Keeper) Run(ctx context.Context) error {
 		case !errors.Is(err, watchcache.ErrExpired):
 			return err
 		}
-		// It was so slow that changes were forgotten: begin with what there is.
+		// The keeper was so slow that the cache has evicted changes: list again.
 	}
 }
 
-// source is a kind that is watched, and what its events mean.
+// source is a kind that is watched, with the tasks that follow from its events.
 type source struct {
 	plural string
 	fields string // selector; "" for all
@@ -75,13 +74,13 @@ func (k *Keeper) sources() []source {
 	}
 }
 
-// cursor is a source being read.
+// cursor reads a source.
 type cursor struct {
 	source
 	watcher *watchcache.Watcher
 }
 
-// follow watches until a cursor is lost or ctx ends.
+// follow watches until a cursor expires or ctx ends.
 func (k *Keeper) follow(ctx context.Context) error {
 	wake := make(chan struct{}, 1)
 	ctx, cancel := context.WithCancel(ctx)
@@ -117,7 +116,7 @@ func (k *Keeper) follow(ctx context.Context) error {
 	}
 }
 
-// forward passes on that there is something to read.
+// forward signals that a cursor has something to read.
 func forward(ctx context.Context, from <-chan struct{}, to chan<- struct{}) {
 	for {
 		select {
@@ -196,8 +195,8 @@ func (k *Keeper) secretChanged(_ context.Context, event watchcache.Event) error 
 	return nil
 }
 
-// work does what is pending and says whether all of it succeeded. What failed
-// stays pending.
+// work runs the pending tasks and reports whether all have succeeded. Failed tasks
+// stay pending.
 func (k *Keeper) work(ctx context.Context) bool {
 	slots := make(chan struct{}, keeperWorkers)
 	var mu sync.Mutex
@@ -208,11 +207,11 @@ func (k *Keeper) work(ctx context.Context) bool {
 			defer func() { <-slots }()
 			err := k.do(ctx, t)
 			if err != nil && ctx.Err() == nil {
-				k.log.Warn("what a namespace has for its pods could not be kept", "namespace", t.namespace, "secret", t.secret, "error", err)
+				k.log.Warn("the defaults of a namespace or a token secret could not be restored", "namespace", t.namespace, "secret", t.secret, "error", err)
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			// What the server itself refuses, it would refuse again.
+			// A write that the server itself refuses would be refused again.
 			if err == nil || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
 				delete(k.pending, t)
 			}
@@ -235,7 +234,7 @@ func (k *Keeper) do(ctx context.Context, t task) error {
 		return k.keepSecret(ctx, t.namespace, t.secret)
 	}
 	if namespace.IsSystem(t.namespace) {
-		// One of them can be deleted, and is there again then.
+		// kube-node-lease can be deleted, and is created again then.
 		if err := namespace.Ensure(ctx, k.accounts.set, t.namespace); err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// algorithms are those that a token may be signed with; "none" and the
+// algorithms are the accepted signature algorithms of tokens; "none" and the
 // symmetric ones are not among them.
 var algorithms = []jose.SignatureAlgorithm{jose.RS256, jose.ES256, jose.ES384, jose.ES512}
 
@@ -33,8 +33,8 @@ func ReadSigningKey(path string) (crypto.Signer, error) {
 	return nil, fmt.Errorf("%s: no private key in the file", path)
 }
 
-// ReadPublicKeys reads what tokens can be verified with from a PEM file: public
-// keys, certificates, or private keys, whose public half is taken.
+// ReadPublicKeys reads the keys that verify tokens from a PEM file: public keys,
+// certificates, or private keys, of which it takes the public half.
 func ReadPublicKeys(path string) ([]crypto.PublicKey, error) {
 	keys, err := readKeys(path)
 	if err != nil {
@@ -106,7 +106,7 @@ func parseKey(block *pem.Block) (any, error) {
 	return nil, nil
 }
 
-// algorithmOf is how a key of its kind signs.
+// algorithmOf returns the signature algorithm of a key.
 func algorithmOf(key any) (jose.SignatureAlgorithm, error) {
 	if signer, ok := key.(crypto.Signer); ok {
 		key = signer.Public()
@@ -137,7 +137,7 @@ func keyID(public crypto.PublicKey) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(hash[:]), nil
 }
 
-// keySet is the public keys that tokens are verified with, by their names.
+// keySet has the public keys that verify tokens, by their ids.
 type keySet struct {
 	keys []jose.JSONWebKey
 }
@@ -169,8 +169,8 @@ func (s *keySet) named(id string) []jose.JSONWebKey {
 	return nil
 }
 
-// candidates are the keys that may have signed a token: the one that it names,
-// or all if it names none that is known.
+// candidates returns the keys that may have signed a token: the one that it names,
+// or all if it does not name a known one.
 func (s *keySet) candidates(id string) []jose.JSONWebKey {
 	if named := s.named(id); named != nil {
 		return named

@@ -18,19 +18,19 @@ import (
 const (
 	// volumePrefix and a random end name the volume with the token.
 	volumePrefix = "kube-api-access-"
-	// mountPath is where client libraries look for it.
+	// mountPath is the path at which client libraries look for the token.
 	mountPath = "/var/run/secrets/kubernetes.io/serviceaccount"
-	// podTokenSeconds is how long a pod's token lives before the kubelet gets
-	// another; Kubernetes' own number, which others recognise it by.
+	// podTokenSeconds is the lifetime of a pod's token before the kubelet requests
+	// another. It is Kubernetes' number, by which other programs recognize the
+	// volume.
 	podTokenSeconds = 3607
 	volumeMode      = 0o644
 )
 
 var podsResource = schema.GroupResource{Resource: "pods"}
 
-// Admit is the admission of pods: it gives each an account, which must exist,
-// and the volume with the account's token, unless pod or account do not want
-// it.
+// Admit is the hook that gives each pod an account, which must exist, and the
+// volume with the account's token, unless the pod or the account opts out.
 func (a *Accounts) Admit(ctx context.Context, q *registry.Request) error {
 	if q.Operation != registry.Create || q.Resource.GroupResource() != podsResource || q.Subresource != "" {
 		return nil
@@ -67,8 +67,8 @@ func forbid(q *registry.Request, err error) error {
 	return apierrors.NewForbidden(q.Resource.GroupResource(), q.Name, err)
 }
 
-// refuseMirror keeps a kubelet's picture of what it runs by itself from
-// referring to what it did not get from the server.
+// refuseMirror refuses mirror pods that refer to objects of the server: a kubelet
+// runs such a pod without having read it from the server.
 func refuseMirror(q *registry.Request, pod *corev1.Pod) error {
 	if pod.Spec.ServiceAccountName != "" {
 		return forbid(q, errors.New("a mirror pod may not reference service accounts"))
@@ -82,7 +82,8 @@ func refuseMirror(q *registry.Request, pod *corev1.Pod) error {
 	return nil
 }
 
-// wantsToken: the pod has the last word.
+// wantsToken reports whether the pod gets a token volume. The pod's own setting wins
+// over the account's.
 func wantsToken(pod *corev1.Pod, account *corev1.ServiceAccount) bool {
 	switch {
 	case pod.Spec.AutomountServiceAccountToken != nil:
@@ -93,8 +94,8 @@ func wantsToken(pod *corev1.Pod, account *corev1.ServiceAccount) bool {
 	return true
 }
 
-// mountToken gives the token to every container that has nothing else in its
-// place.
+// mountToken mounts the token in every container that has nothing else mounted at
+// its path.
 func mountToken(spec *corev1.PodSpec) {
 	i := slices.IndexFunc(spec.Volumes, func(v corev1.Volume) bool { return strings.HasPrefix(v.Name, volumePrefix) })
 	name := volumePrefix + rand.String(5)
@@ -119,8 +120,8 @@ func mountIn(containers []corev1.Container, volume string) (mounted bool) {
 	return mounted
 }
 
-// tokenVolume is the token, the authority to verify the server with, and the
-// name of the namespace.
+// tokenVolume returns the volume with the token, the certificate authority of the
+// server, and the name of the namespace.
 func tokenVolume(name string) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 		DefaultMode: new(int32(volumeMode)),

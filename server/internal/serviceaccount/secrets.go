@@ -15,11 +15,12 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
-// A secret of the type kubernetes.io/service-account-token holds a token that
-// lives as long as itself. Whoever makes the secret names the account in an
-// annotation, and gets the token, the authority and the namespace filled in.
+// A secret of the type kubernetes.io/service-account-token holds a legacy token,
+// which is valid as long as the secret exists. A client creates the secret with the
+// account's name in an annotation, and the Keeper fills in the token, the
+// certificate authority and the namespace.
 
-// reviewSecrets looks again at the token secrets of a namespace.
+// reviewSecrets queues the token secrets of a namespace.
 func (k *Keeper) reviewSecrets(ctx context.Context, namespace string) error {
 	secrets, ok := k.accounts.set.Lookup("", "v1", "secrets")
 	if !ok {
@@ -41,7 +42,7 @@ func (k *Keeper) reviewSecrets(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// keepSecret fills a token secret, or deletes it if its account is gone.
+// keepSecret fills in a token secret, or deletes it if its account does not exist.
 func (k *Keeper) keepSecret(ctx context.Context, namespace, name string) error {
 	secrets, ok := k.accounts.set.Lookup("", "v1", "secrets")
 	if !ok {
@@ -77,7 +78,7 @@ func (k *Keeper) keepSecret(ctx context.Context, namespace, name string) error {
 }
 
 func ignoreGoing(err error) error {
-	if isGoing(err) {
+	if isTerminating(err) {
 		return nil
 	}
 	return err
@@ -90,7 +91,7 @@ func (k *Keeper) filled(secret *corev1.Secret) bool {
 		secret.Annotations[corev1.ServiceAccountUIDKey] != ""
 }
 
-// fill completes a token secret; a token that is there stays.
+// fill completes a token secret. It leaves an existing token alone.
 func (k *Keeper) fill(secret *corev1.Secret, account *corev1.ServiceAccount) (resource.Object, error) {
 	if secret.Data == nil {
 		secret.Data = map[string][]byte{}

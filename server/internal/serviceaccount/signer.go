@@ -37,13 +37,13 @@ func (s *signer) sign(c *claims) (string, error) {
 	return jwt.Signed(s).Claims(c).Serialize()
 }
 
-// maxRemembered bounds the tokens whose signatures are remembered. Over it
-// everything is forgotten, which costs one verification per token.
+// maxRemembered bounds the cache of verified tokens. A full cache is emptied, which
+// costs one verification per token.
 const maxRemembered = 4096
 
-// verifier reads tokens of its issuers. A signature takes as long to verify as
-// a small request to answer, and a client shows the same token thousands of
-// times.
+// verifier verifies tokens of its issuers, and caches those that are valid: to
+// verify a signature takes as long as to answer a small request, and a client sends
+// the same token thousands of times.
 type verifier struct {
 	issuers []string
 	keys    *keySet
@@ -52,9 +52,9 @@ type verifier struct {
 	remembered map[[sha256.Size]byte]*claims
 }
 
-// verify returns what a token says that is signed with one of the keys. The
-// result is shared. Whether the token is of the time is not asked. It fails
-// with auth.ErrUnknownToken for what is no token of the issuers.
+// verify returns the claims of a token that one of the keys has signed. The result
+// is shared. It does not check the token's times. The error is
+// auth.ErrUnknownToken for a token that is not of the issuers.
 func (v *verifier) verify(token string) (*claims, error) {
 	hash := sha256.Sum256([]byte(token))
 	v.mu.RLock()
@@ -82,7 +82,7 @@ func (v *verifier) verifySignature(token string) (*claims, error) {
 		return nil, auth.ErrUnknownToken
 	}
 	unverified := &claims{}
-	if err := parsed.UnsafeClaimsWithoutVerification(unverified); err != nil || !v.issued(unverified) {
+	if err := parsed.UnsafeClaimsWithoutVerification(unverified); err != nil || !v.isIssuer(unverified) {
 		return nil, auth.ErrUnknownToken
 	}
 	failed := errors.New("there are no keys to verify it with")
@@ -95,8 +95,8 @@ func (v *verifier) verifySignature(token string) (*claims, error) {
 	return nil, fmt.Errorf("the token's signature: %w", failed)
 }
 
-// issued says whether a token claims to be of one of the issuers.
-func (v *verifier) issued(c *claims) bool {
+// isIssuer reports whether a token claims to be of one of the issuers.
+func (v *verifier) isIssuer(c *claims) bool {
 	if c.Kubernetes == nil {
 		return c.Issuer == legacyIssuer
 	}

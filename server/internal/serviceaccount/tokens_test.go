@@ -170,12 +170,12 @@ func TestDefaultAccountIsMadeWhenNeeded(t *testing.T) {
 	f := newFixture(t)
 	must(t, namespace.Ensure(t.Context(), f.set, "fresh"))
 	must(t, f.IssueToken(t.Context(), "fresh", DefaultName, &authenticationv1.TokenRequest{}))
-	f.accounts.makeNone = true
+	f.accounts.noDefaults = true
 	f.remove("serviceaccounts", DefaultName)
 	if err := f.IssueToken(t.Context(), "ns", DefaultName, &authenticationv1.TokenRequest{}); !apierrors.IsNotFound(err) {
 		t.Errorf("with accounts switched off: %v", err)
 	}
-	f.accounts.makeNone = false
+	f.accounts.noDefaults = false
 	if err := f.IssueToken(t.Context(), "no-namespace", DefaultName, &authenticationv1.TokenRequest{}); !apierrors.IsNotFound(err) {
 		t.Errorf("in no namespace: %v", err)
 	}
