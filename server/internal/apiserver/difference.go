@@ -20,9 +20,8 @@ import (
 // request.VerbList.
 const verbDifference = "difference"
 
-// serveDifference answers a client that sends a digest of the objects that it holds
-// of a collection with what is different (docs/difference.md). path is that of the
-// collection.
+// serveDifference answers a client that sends a digest of what it holds of a
+// collection with what it lacks (docs/users/difference.md). path is the collection's.
 func (s *Server) serveDifference(w http.ResponseWriter, r *http.Request, path string) {
 	q, err := s.resolveDifference(r, path)
 	if err == nil {

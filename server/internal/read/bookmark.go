@@ -12,7 +12,7 @@ const (
 	bookmarkLead     = 2 * time.Second // before the deadline
 )
 
-// Bookmark tells a client how far its watch has come.
+// Bookmark is a revision up to which a client has had all events of its watch.
 type Bookmark struct {
 	Revision storage.Revision
 	// InitialEventsEnd says that the initial events have been sent with this.

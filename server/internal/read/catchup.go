@@ -20,7 +20,7 @@ const catchUpCheck = 200 * time.Millisecond
 
 // expectRevision sets the time until which the revision of a client that is ahead of
 // the cache must have come. A bookmark would say that the revision exists, so a
-// client that asked for bookmarks is told at the end of its watch at the latest.
+// client that asked for bookmarks gets an error at the end of its watch at the latest.
 func (w *Watch) expectRevision(now time.Time) {
 	if w.caughtUp() {
 		return

@@ -12,7 +12,7 @@ func errInitializing() error {
 	return status.TooManyRequests("storage is (re)initializing", 1)
 }
 
-// cacheError turns the errors of the watch cache into those that clients are told.
+// cacheError turns the errors of the watch cache into Status errors for clients.
 func cacheError(err error) error {
 	var large *watchcache.TooLargeError
 	var old *watchcache.ExpiredError

@@ -133,8 +133,8 @@ func (w *Watch) initialState(ctx context.Context) (watchcache.Snapshot, error) {
 }
 
 // Read fills buf with the next events and returns how many there were. 0 means that
-// the waker will be told when there are more. It never blocks; its errors are what
-// the client is told, but for ErrClosed, an ordinary end.
+// the cache will call the waker when there are more. It never blocks. Its errors are
+// for the client, but for ErrClosed, an ordinary end.
 func (w *Watch) Read(buf []watchcache.Event) (int, error) {
 	n, err := w.watcher.Read(buf)
 	if err != nil && !errors.Is(err, ErrClosed) {
