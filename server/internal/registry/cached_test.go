@@ -179,3 +179,27 @@ func TestDeleteCollectionSelects(t *testing.T) {
 	_, err = newFixture(t).of(t, "configmaps").DeleteCollection(t.Context(), "default", nil, nil)
 	wantStatus(t, "without a cache", err, 503, metav1.StatusReasonServiceUnavailable, "not there yet")
 }
+
+// TestSnapshotShowsAcknowledgedWrites writes and reads while the cache is fed by
+// another goroutine: hooks that decide on a snapshot, such as that of a default
+// class, must find what a client has just created.
+func TestSnapshotShowsAcknowledgedWrites(t *testing.T) {
+	_, configure, run := withCaches(t)
+	f := newFixture(t, configure)
+	run(f.store)
+	configMaps := f.of(t, "configmaps")
+	for i := range 200 {
+		name := "m-" + strconv.Itoa(i)
+		obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}}
+		if _, err := configMaps.Create(t.Context(), "default", obj, registry.WriteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		snapshot, err := configMaps.Snapshot(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := snapshot.Get("default/" + name); !ok {
+			t.Fatalf("%s was created, and the next snapshot, of revision %d, does not have it", name, snapshot.Revision())
+		}
+	}
+}

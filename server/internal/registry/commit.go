@@ -4,8 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sync/atomic"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/status"
@@ -32,9 +31,7 @@ func (w *pendingWrite) commit(ctx context.Context) (committed bool, err error) {
 	w.request.finish(ctx, outcomeOf(err))
 	switch {
 	case err == nil:
-		if w.action != create {
-			w.registry.noteNamespaceWrite(w.revision)
-		}
+		w.registry.noteWrite(w.revision)
 		return true, nil
 	case w.mustNotExist && errors.Is(err, storage.ErrConflict):
 		return false, w.registry.alreadyExists(w.name)
@@ -97,18 +94,22 @@ func (r Registry) unencodable(name string, err error) error {
 	return status.BadRequest("%s %s cannot be encoded: %v", r.res.GroupResource(), strconv.Quote(name), err)
 }
 
-// noteNamespaceWrite remembers the revision of a change of a namespace, so that
-// no cache is believed that has not seen it.
-func (r Registry) noteNamespaceWrite(revision storage.Revision) {
-	if r.stored.GroupResource() != (schema.GroupResource{Resource: "namespaces"}) {
-		return
-	}
-	written := &r.set.namespaceWritten
+// noteWrite records the revision of a write of the kind, for Written.
+func (r Registry) noteWrite(revision storage.Revision) {
+	written := r.writtenRevision()
 	for known := written.Load(); known < int64(revision) && !written.CompareAndSwap(known, int64(revision)); {
 		known = written.Load()
 	}
 }
 
-// NamespaceWritten returns the newest revision in which a namespace was changed
-// or deleted through this Set. A cache of an older revision does not know of it.
-func (s *Set) NamespaceWritten() storage.Revision { return storage.Revision(s.namespaceWritten.Load()) }
+// Written returns the newest revision at which an object of the kind was written
+// through this Set. A cache of an older revision does not show that write yet.
+func (r Registry) Written() storage.Revision { return storage.Revision(r.writtenRevision().Load()) }
+
+func (r Registry) writtenRevision() *atomic.Int64 {
+	if known, ok := r.set.written.Load(r.stored.StorePrefix); ok {
+		return known.(*atomic.Int64)
+	}
+	known, _ := r.set.written.LoadOrStore(r.stored.StorePrefix, new(atomic.Int64))
+	return known.(*atomic.Int64)
+}

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -69,8 +70,10 @@ func as[T resource.Object](r Registry, obj resource.Object) (T, error) {
 	return typed, nil
 }
 
-// Snapshot returns the cached objects of the kind, in their stored form. It waits
-// for a cache that is being filled, and is empty if the kind has no cache.
+// Snapshot returns what the cache holds of the kind, in its stored form. It waits
+// for a cache that is being filled, and until the cache shows every write of the
+// kind that this server has acknowledged: a client that creates a LimitRange and
+// then a pod finds the limits applied. It is empty if the kind has no cache.
 func (r Registry) Snapshot(ctx context.Context) (watchcache.Snapshot, error) {
 	cache := r.set.config.Cache(r.stored)
 	if cache == nil {
@@ -79,7 +82,14 @@ func (r Registry) Snapshot(ctx context.Context) (watchcache.Snapshot, error) {
 	if err := cache.WaitReady(ctx); err != nil {
 		return watchcache.Snapshot{}, r.StoreError("", err)
 	}
-	return cache.Current(), nil
+	snapshot, err := cache.NotOlderThan(ctx, r.Written())
+	if behind := (*watchcache.TooLargeError)(nil); errors.As(err, &behind) {
+		return watchcache.Snapshot{}, apierrors.NewServerTimeout(r.res.GroupResource(), "list", 1)
+	}
+	if err != nil {
+		return watchcache.Snapshot{}, r.StoreError("", err)
+	}
+	return snapshot, nil
 }
 
 // DecodeAs decodes a cached object. The result is the caller's.

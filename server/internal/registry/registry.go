@@ -2,7 +2,7 @@ package registry
 
 import (
 	"errors"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -72,8 +72,8 @@ func (c *Config) setDefaults() {
 // Set has the Registry of each resource over one store. It is safe for
 // concurrent use.
 type Set struct {
-	config           Config
-	namespaceWritten atomic.Int64 // see NamespaceWritten
+	config  Config
+	written sync.Map // StorePrefix of a kind -> *atomic.Int64, see Registry.Written
 }
 
 // NewSet returns a Set. It does no I/O.
