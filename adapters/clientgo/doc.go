@@ -7,7 +7,7 @@
 //	controller := theirs.NewController(clientgo.SharedIndexInformer(pods))
 //	lister := corelisters.NewPodLister(clientgo.Indexer(pods))
 //
-// What differs from client-go's own: handlers are told of a slow one's backlog
-// in fewer, newer states; a name that another object took unseen is an end and
-// a beginning; and the cache cannot be written to.
+// What differs from client-go's own: a slow handler gets fewer, newer states;
+// when another object took a name unseen, handlers get a deletion and an
+// addition; and the cache cannot be written to.
 package clientgo

@@ -31,7 +31,7 @@ func untyped[T any](objs []T) []any {
 }
 
 func (x indexer[T]) readOnly(method string) error {
-	return fmt.Errorf("%w: %s; the local copy of informer %s is read-only: write to the API server", ErrNotSupported, method, x.informer.Name())
+	return fmt.Errorf("%w: %s; the cache of informer %s is read-only: write to the API server", ErrNotSupported, method, x.informer.Name())
 }
 
 func (x indexer[T]) Add(any) error               { return x.readOnly("Add") }

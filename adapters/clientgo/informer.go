@@ -18,9 +18,9 @@ import (
 // does in another way. The error that wraps it says which.
 var ErrNotSupported = errors.New("not supported by an informer of Levelwire")
 
-// SharedIndexInformer makes an informer one of client-go's. Any number may be
-// made of one informer; they share everything. Whoever runs the informer, its
-// Factory or the Run of what is returned, runs it for all.
+// SharedIndexInformer adapts an informer to client-go's interface. Any number
+// of adapters may be made of one informer; they share everything. The informer
+// runs once for all of them: its Factory starts it, or Run of one adapter.
 func SharedIndexInformer[T client.Object](i *informer.SharedInformer[T]) clientgocache.SharedIndexInformer {
 	return shared[T]{i}
 }

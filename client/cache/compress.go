@@ -13,7 +13,7 @@ func appendDelta[T any](deltas Deltas[T], d Delta[T]) Deltas[T] {
 	return append(deltas, d)
 }
 
-// compress shortens the deltas of one key to at most three, such that whoever
+// compress shortens the deltas of one key to at most three. A consumer that
 // applies them ends in the same state:
 //
 //   - while no object took the place of another, only the first change and the

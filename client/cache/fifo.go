@@ -20,19 +20,19 @@ type FIFOOptions[T any] struct {
 	// makes tombstones for the objects in it that are gone, Resync deltas for
 	// all of them. Default: nothing is known.
 	Known Known[T]
-	// MaxDeltas is how many deltas of one object are kept apart before they
-	// are compressed. Default: DefaultMaxDeltas; at least 4.
+	// MaxDeltas is how many deltas of one object the queue keeps before it
+	// compresses them. Default: DefaultMaxDeltas; at least 4.
 	MaxDeltas int
-	// Namespaces, if not empty, are listed apart: HasSynced then waits for a
+	// Namespaces, if not empty, are listed one by one: HasSynced then waits for a
 	// first ReplaceNamespace of each. Default: one list is everything.
 	Namespaces []string
-	// OnSynced is called once, when HasSynced becomes true, without locks and
-	// by the goroutine that made it so: that of Pop, or that of Replace if the
-	// first list was empty. Default: nobody is called.
+	// OnSynced is called once, when HasSynced becomes true, without locks and by
+	// the goroutine that made it so: that of Pop, or that of Replace if the first
+	// list was empty. Default: none.
 	OnSynced func()
-	// OnIdle is called, without locks and by the goroutine of Pop, each time
-	// that everything queued has been processed and Pop is about to wait. It
-	// must return quickly. Default: nobody is called.
+	// OnIdle is called, without locks and by the goroutine of Pop, each time that
+	// everything queued has been processed and Pop is about to wait. It must
+	// return quickly. Default: none.
 	OnIdle func()
 }
 
@@ -45,8 +45,8 @@ type Known[T any] interface {
 }
 
 // DeltaFIFO is a queue of objects that have changed, each with the list of its
-// changes, in the order in which the objects first changed. Whoever pops an
-// object gets everything that happened to it since it was popped before.
+// changes, in the order in which the objects first changed. Pop returns an
+// object with everything that happened to it since it was popped before.
 //
 // Its size is bounded by the number of distinct objects: beyond MaxDeltas the
 // changes of one object are compressed, so that its state before, its last
@@ -131,8 +131,7 @@ func NewDeltaFIFO[T any](opts FIFOOptions[T]) *DeltaFIFO[T] {
 	return f
 }
 
-// RaiseMaxDeltas keeps n deltas of one object apart, if that is more than
-// MaxDeltas so far.
+// RaiseMaxDeltas raises MaxDeltas to n, if that is more than it is.
 func (f *DeltaFIFO[T]) RaiseMaxDeltas(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -14,7 +14,7 @@ func (f *DeltaFIFO[T]) Merge(namespace string, dropped, changed []T, version str
 	if err != nil {
 		return err
 	}
-	return f.supersede(partOf(namespace), changed, func(present map[string]struct{}) {
+	return f.supersede(scopeOf(namespace), changed, func(present map[string]struct{}) {
 		for _, key := range droppedKeys {
 			if _, ok := present[key]; ok {
 				continue

@@ -3,42 +3,43 @@ package cache
 import "strings"
 
 // Replace makes objs everything there is: it queues each as Replaced, and a
-// tombstone (Deleted with FinalStateUnknown) for every object that is queued
-// or known and missing from objs. version is that of the list; see Reached.
+// tombstone (Deleted with FinalStateUnknown) for every object that is queued or
+// known and missing from objs. version is the resourceVersion of the list; see
+// Reached.
 //
-// The slice belongs to the DeltaFIFO afterwards. On an error, which is that of
-// the KeyFunc, nothing has changed.
+// The slice belongs to the DeltaFIFO afterwards. An error is that of the
+// KeyFunc; then Replace has changed nothing.
 func (f *DeltaFIFO[T]) Replace(objs []T, version string) error {
-	all := part{}
+	all := scope{}
 	return f.supersede(all, objs, func(present map[string]struct{}) {
-		f.bury(all, present)
+		f.queueTombstones(all, present)
 		f.reached = version
 	})
 }
 
 // ReplaceNamespace is Replace for the objects of one of FIFOOptions.Namespaces,
-// and for objects whose keys are those of MetaNamespaceKey. The version that
-// all namespaces have reached is left to Reached.
+// and for objects whose keys are those of MetaNamespaceKey. The caller sets the
+// resourceVersion that all namespaces have reached with Reached.
 func (f *DeltaFIFO[T]) ReplaceNamespace(namespace string, objs []T) error {
-	of := partOf(namespace)
-	return f.supersede(of, objs, func(present map[string]struct{}) { f.bury(of, present) })
+	of := scopeOf(namespace)
+	return f.supersede(of, objs, func(present map[string]struct{}) { f.queueTombstones(of, present) })
 }
 
-// part is what a list is a list of: everything, or a namespace.
-type part struct{ namespace, prefix string }
+// scope is what one list covers: all objects, or those of one namespace.
+type scope struct{ namespace, prefix string }
 
-func partOf(namespace string) part {
+func scopeOf(namespace string) scope {
 	if namespace == "" {
-		return part{}
+		return scope{}
 	}
-	return part{namespace: namespace, prefix: ObjectKey(namespace, "")}
+	return scope{namespace: namespace, prefix: ObjectKey(namespace, "")}
 }
 
-func (p part) has(key string) bool { return strings.HasPrefix(key, p.prefix) }
+func (p scope) has(key string) bool { return strings.HasPrefix(key, p.prefix) }
 
-// supersede queues objs as Replaced, then what rest queues, which is given their
-// keys, and all of that makes a part of the objects complete.
-func (f *DeltaFIFO[T]) supersede(of part, objs []T, rest func(present map[string]struct{})) error {
+// supersede queues objs as Replaced and calls rest with their keys, which may
+// queue more. The objects of the scope are complete then.
+func (f *DeltaFIFO[T]) supersede(of scope, objs []T, rest func(present map[string]struct{})) error {
 	keys, err := f.keysOf(objs)
 	if err != nil {
 		return err
@@ -77,8 +78,9 @@ func (f *DeltaFIFO[T]) keysOf(objs []T) ([]string, error) {
 	return keys, nil
 }
 
-// bury queues tombstones for what is of a part and not present. It needs f.mu.
-func (f *DeltaFIFO[T]) bury(of part, present map[string]struct{}) {
+// queueTombstones queues a tombstone for each object of the scope whose key is
+// not in present. It needs f.mu.
+func (f *DeltaFIFO[T]) queueTombstones(of scope, present map[string]struct{}) {
 	missing := func(key string) bool {
 		_, ok := present[key]
 		return !ok && of.has(key)
@@ -110,10 +112,11 @@ func (f *DeltaFIFO[T]) pushTombstone(key string, last T) {
 	f.push(key, Delta[T]{Type: Deleted, Object: last, FinalStateUnknown: true})
 }
 
-// completed notes that the state of a part is in the queue or behind it, and if
-// that is the first time, has HasSynced wait for what is still to be processed
-// of it. It reports whether HasSynced has just become true. It needs f.mu.
-func (f *DeltaFIFO[T]) completed(of part) bool {
+// completed records that the state of the scope is queued or was processed. The
+// first time, HasSynced begins to wait for the objects of the scope that are
+// still in the queue. completed reports whether HasSynced has just become true.
+// It needs f.mu.
+func (f *DeltaFIFO[T]) completed(of scope) bool {
 	if _, first := f.unlisted[of.namespace]; !first {
 		return false
 	}

@@ -4,7 +4,7 @@ package cache
 // known, as the changes in the queue will have left it, in no order. A namespace
 // limits it to one of FIFOOptions.Namespaces; "" is everything.
 func (f *DeltaFIFO[T]) State(namespace string) []T {
-	of := partOf(namespace)
+	of := scopeOf(namespace)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var objs []T

@@ -21,12 +21,13 @@ func KeyOf(obj metav1.Object) Key {
 	return Key{Namespace: obj.GetNamespace(), Name: obj.GetName()}
 }
 
-// ReconcileFunc brings one object to its wanted state, or does nothing if it does not
-// exist any more. It is called by several workers at once, but never twice at
-// once with one key. An error has it called again later; see [TerminalError].
+// ReconcileFunc brings one object to its wanted state, or does nothing if it
+// does not exist any more. It is called by several workers at once, but never
+// twice at once with one key. After an error it is called again later; see
+// [TerminalError].
 type ReconcileFunc func(ctx context.Context, key Key) (Result, error)
 
-// Result is what a ReconcileFunc that has succeeded wants.
+// Result says when a ReconcileFunc that has succeeded is called again.
 type Result struct {
 	// RequeueAfter asks for another call after this time even if nothing
 	// changes, unless it is not positive. Of several requests that wait for one
@@ -52,9 +53,9 @@ func Sooner(a, b time.Duration) time.Duration {
 // fresh changes is 0.
 const LowPriority = -100
 
-// Controller calls a ReconcileFunc with the keys of what has changed. It is made by New,
-// told what to watch by [For], [Owns], [Watch] and [Handle], and runs once. All
-// its methods may be called concurrently.
+// Controller calls a ReconcileFunc with the keys of what has changed. New makes
+// it, [For], [Owns], [Watch] and [Handle] say what it watches, and it runs
+// once. All its methods may be called concurrently.
 type Controller struct {
 	opts  Options
 	fn    ReconcileFunc
@@ -101,8 +102,8 @@ func New(fn ReconcileFunc, opts Options) (*Controller, error) {
 func (c *Controller) Name() string { return c.opts.Name }
 
 // Add asks for a call soon. Until everything that is watched has been listed
-// the priority is LowPriority, and then 0: who adds keys from a handler of its own
-// need not tell the first list from changes.
+// the priority is LowPriority, and then 0: a handler that adds keys need not
+// distinguish the first list from changes.
 func (c *Controller) Add(key Key) {
 	if c.HasSynced() {
 		c.queue.Add(key)
@@ -131,7 +132,7 @@ func (c *Controller) Forget(key Key) { c.queue.Forget(key) }
 // workers begin.
 func (c *Controller) Synced() <-chan struct{} { return c.synced }
 
-// HasSynced tells whether Synced is closed.
+// HasSynced reports whether Synced is closed.
 func (c *Controller) HasSynced() bool {
 	select {
 	case <-c.synced:

@@ -15,8 +15,8 @@
 // held, so that ten thousand old objects do not delay a new one.
 //
 // A cache may be behind the controller's own writes. Where that matters,
-// [Expectations] tell whether creations and deletions have been seen,
-// [WriteTracker] whether an update has, and WaitForResourceVersion of an informer waits for one
-// write. A write that is guarded by the version it was decided on needs none
-// of them.
+// [Expectations] report whether creations and deletions have been seen,
+// [WriteTracker] whether an update has, and WaitForResourceVersion of an
+// informer waits for one write. A write that is guarded by the resourceVersion
+// it was decided on needs none of them.
 package controller

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// expectationTimeout is when a write that was never observed is given up: the
-// watch would have shown it long before, or relisted.
+// expectationTimeout is when a write that was never observed is given up: a
+// watch or a list would have shown it long before.
 const expectationTimeout = 5 * time.Minute
 
 // Expectations remember, for each key, the writes whose effects the informer
@@ -103,8 +103,8 @@ func (e *Expectations) fulfil(uid types.UID) bool {
 	return true
 }
 
-// earlyMost and earlyFor bound what is remembered of objects created by
-// others: only those whose creating call is still under way matter.
+// earlyMost and earlyFor bound the records of objects created by other clients:
+// only those whose creating call is still under way matter.
 const (
 	earlyMost = 1024
 	earlyFor  = time.Minute
@@ -122,8 +122,8 @@ func (e *Expectations) forgetEarly() {
 	}
 }
 
-// Settled tells whether the informer has shown the effect of everything that
-// key's controller did. Writes too long ago are forgotten.
+// Settled reports whether the informer has shown the effect of everything that
+// key's controller did. Writes older than expectationTimeout are dropped.
 func (e *Expectations) Settled(key Key) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -140,10 +140,10 @@ func (e *Expectations) Settled(key Key) bool {
 // not shown.
 const askAfter = 3 * time.Second
 
-// Ask is Settled for a controller that can look on the server itself. An
-// object that was created and deleted again while the watch was cut is never
-// shown; uidOf, which returns "" for a name that does not exist, finds that
-// out. again is when to come back if nothing else happens.
+// Ask is Settled for a controller that can look on the server itself. An object
+// that was created and deleted again while the watch was cut is never shown;
+// uidOf, which returns "" for a name that does not exist, finds that out. again
+// is when to ask again if nothing else happens.
 func (e *Expectations) Ask(ctx context.Context, key Key, uidOf func(ctx context.Context, name string) (types.UID, error)) (settled bool, again time.Duration) {
 	if e.Settled(key) {
 		return true, 0

@@ -17,15 +17,16 @@ type RunOptions struct {
 	// end. Default: another client starts and stops the informers.
 	Factory *informer.Factory
 	// Leader, if there are several processes of which one at a time must act.
-	// Those that wait keep their local copies up to date, and stand for
-	// election only once these are complete. Default: no election.
+	// Those that wait keep their caches up to date, and stand for election only
+	// once these are complete. Default: no election.
 	Leader *leader.Elector
 }
 
 // Run runs controllers until ctx ends or one of them fails, which ends the
 // others. It blocks, and leaves nothing running. The error is nil if ctx has
-// ended. If it is [leader.ErrLost], another client leads: a process had better
-// end then and be started again, as nothing that it remembers can be trusted.
+// ended. If it is [leader.ErrLost], another client leads: the process should
+// end then and be started again, because its in-memory state may be out of
+// date.
 func Run(ctx context.Context, opts RunOptions, controllers ...*Controller) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -48,7 +49,7 @@ func Run(ctx context.Context, opts RunOptions, controllers ...*Controller) error
 	return unlessEnded(ctx, err)
 }
 
-// errStopped is the end of a controller that should have gone on.
+// errStopped means that a controller ended before its context.
 var errStopped = errors.New("ended without being asked to")
 
 func runAll(ctx context.Context, controllers []*Controller) error {

@@ -29,17 +29,18 @@ type Change[T client.Object] struct {
 	FinalStateUnknown bool
 }
 
-// Resync tells that nothing has changed: the object is only shown again.
+// Resync reports whether nothing has changed: the handler only gets the object
+// again.
 func (c Change[T]) Resync() bool {
 	return c.Kind == Updated && c.Old.GetResourceVersion() == c.Object.GetResourceVersion()
 }
 
-// Predicate tells whether a change matters. It must not change the objects.
+// Predicate reports whether a change matters. It must not change the objects.
 // The predicates of this package let everything pass that is no update.
 type Predicate[T client.Object] func(change Change[T]) bool
 
 // GenerationChanged leaves out updates of metadata and status: the server
-// counts an object's generation up when its spec changes. The beginning of a
+// increments an object's generation when its spec changes. The beginning of a
 // deletion passes. Kinds without a generation never pass.
 func GenerationChanged[T client.Object](change Change[T]) bool {
 	return change.Kind != Updated ||

@@ -52,8 +52,8 @@ func (c *Controller) failed(key Key, err error) {
 		c.queue.Forget(key)
 		return
 	case apierrors.IsConflict(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		// Another client was faster, and what they wrote is on its way to us; or
-		// the whole namespace goes, and the object with it.
+		// Another client was faster, and the event of its write is on its way; or
+		// the namespace is being deleted, and the object with it.
 		c.counts.conflicts.Add(1)
 		c.opts.Logger.Debug("not reconciled, trying again", "key", key, "error", err)
 	default:

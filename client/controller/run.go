@@ -21,11 +21,11 @@ var (
 // errSourceEnded is the end of an informer under a controller that goes on.
 var errSourceEnded = errors.New("the informer has stopped while it was needed")
 
-// Run calls the ReconcileFunc until ctx ends, once everything that is watched has been
-// listed: a controller that acts on half a picture creates what is there
-// already. Another client has to start the informers; the function [Run] does.
-// It blocks, and when it returns no call runs, no handler is called any more,
-// and the queue is shut down. The error is nil if ctx has ended.
+// Run calls the ReconcileFunc until ctx ends, once everything that is watched
+// has been listed: a controller that acts on an incomplete cache creates what
+// exists already. Another client has to start the informers; the function [Run]
+// does. It blocks, and when it returns no call runs, no handler is called any
+// more, and the queue is shut down. The error is nil if ctx has ended.
 func (c *Controller) Run(ctx context.Context) error {
 	running, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -170,7 +170,7 @@ func (c *Controller) work(ctx context.Context) {
 }
 
 // callContext returns the context of calls. It ends with ctx, or StopGrace
-// later; who has lost leadership has no time left.
+// later; when leadership was lost they end at once.
 func (c *Controller) callContext(ctx context.Context) (calls context.Context, stop func()) {
 	if c.opts.StopGrace == 0 {
 		return ctx, func() {}

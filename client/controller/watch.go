@@ -49,7 +49,7 @@ func Owns[T client.Object](c *Controller, inf *informer.SharedInformer[T], owner
 	}, when...)
 }
 
-// IsOwner tells whether a reference is to an object of the kind, in whatever
+// IsOwner reports whether a reference is to an object of the kind, in any API
 // version of its group.
 func IsOwner(ref *metav1.OwnerReference, kind schema.GroupVersionKind) bool {
 	if ref.Kind != kind.Kind {
@@ -98,7 +98,7 @@ func (c *Controller) addSource(s source) {
 
 // mapping is the handler that turns changes into keys.
 type mapping[T client.Object] struct {
-	fresh, low func(Key) // add a key that has changed, or that is only shown
+	fresh, low func(Key) // add a key after a change, or after a first list or resync
 	keys       MapFunc[T]
 	both       bool // the old state may have other keys than the new one
 	when       []Predicate[T]

@@ -36,8 +36,8 @@ func (v *WriteTracker) Record(obj metav1.Object) {
 	v.written[obj.GetUID()] = version{obj.GetResourceVersion(), v.now()}
 }
 
-// IsStale says whether obj, from an informer, is older than the last write to it.
-// It forgets a write that the informer has shown, and one that is older than
+// IsStale says whether obj, from an informer, is older than the last write to
+// it. It drops a write that the informer has shown, and one that is older than
 // expectationTimeout.
 func (v *WriteTracker) IsStale(obj metav1.Object) bool {
 	v.mu.Lock()
@@ -54,7 +54,7 @@ func (v *WriteTracker) IsStale(obj metav1.Object) bool {
 	return false
 }
 
-// Forget drops what is remembered of an object that is gone.
+// Forget drops the record of an object that is gone.
 func (v *WriteTracker) Forget(uid types.UID) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

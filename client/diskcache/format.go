@@ -19,7 +19,7 @@ const (
 	endBytes     = lengthBytes + 8 + sumBytes
 	maxHeader    = 64 << 10
 	maxVersion   = 1 << 10
-	// blockTarget ends a block: whoever writes or reads holds one block and one
+	// blockTarget ends a block: a Writer or Reader holds one block and one
 	// object.
 	blockTarget = 256 << 10
 )
@@ -30,7 +30,7 @@ var checksums = crc32.MakeTable(crc32.Castagnoli)
 // Identity says what a file is about. A file is used only for the identity it
 // was written with, every member equal.
 type Identity struct {
-	// Server is how the caller tells servers apart; it may be empty.
+	// Server distinguishes servers for the caller; it may be empty.
 	Server string
 	// Resource and Selection say which objects of the server these are.
 	Resource, Selection string
@@ -54,8 +54,8 @@ func (id Identity) differs(from Identity) string {
 // Header is what a file says before its objects.
 type Header struct {
 	Identity
-	// Cluster is what the server said it is. It is not compared when a file is
-	// opened, as the server may not be reachable then.
+	// Cluster is the server's identity of itself. It is not compared when a file
+	// is opened, as the server may not be reachable then.
 	Cluster string
 	// Version is the resourceVersion that the objects show. [Reader.Version]
 	// may know a newer one, after the last object.
@@ -108,7 +108,7 @@ func (h Header) encode() ([]byte, error) {
 	case len(out) > maxHeader:
 		return nil, fmt.Errorf("the header has %d bytes, at most %d are possible", len(out), maxHeader)
 	case h.Version == "" || len(h.Version) > maxVersion:
-		return nil, fmt.Errorf("the version has %d bytes; 1 to %d are possible", len(h.Version), maxVersion)
+		return nil, fmt.Errorf("the resourceVersion has %d bytes; 1 to %d are possible", len(h.Version), maxVersion)
 	}
 	return out, nil
 }
@@ -127,7 +127,7 @@ func decodeHeader(data []byte) (h Header, err error) {
 		return h, errHeader
 	}
 	if h.Version == "" {
-		return h, errors.New("the header names no version")
+		return h, errors.New("the header names no resourceVersion")
 	}
 	h.Saved = time.Unix(0, int64(binary.LittleEndian.Uint64(data)))
 	return h, nil

@@ -17,12 +17,12 @@ type Written struct {
 
 // Advance notes at the end of the file that its objects show a newer version,
 // as a bookmark says of a resource that does not change. It costs some forty
-// bytes in place of a new file. The caller must be the only one who writes.
+// bytes in place of a new file. The caller must be its only writer.
 //
 // A crash within leaves a note that is incomplete, which readers ignore.
 func (f *Written) Advance(version string, at time.Time) (err error) {
 	if version == "" || len(version) > maxVersion {
-		return fmt.Errorf("cache file %s: the version has %d bytes; 1 to %d are possible", f.Path, len(version), maxVersion)
+		return fmt.Errorf("cache file %s: the resourceVersion has %d bytes; 1 to %d are possible", f.Path, len(version), maxVersion)
 	}
 	file, err := os.OpenFile(f.Path, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {

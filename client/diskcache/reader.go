@@ -174,7 +174,7 @@ func (r *Reader) end() error {
 		}
 		size := int64(binary.LittleEndian.Uint32(head))
 		if size == 0 || size > maxVersion {
-			return r.refuse(Corrupt, "a note about a version has a length of %d", size)
+			return r.refuse(Corrupt, "a note about a resourceVersion has a length of %d", size)
 		}
 		if size+sumBytes > r.left {
 			break // the writer died here; what was before is sound

@@ -14,8 +14,8 @@ const (
 	TooLarge  Reason = "too large" // it exceeds Limits
 )
 
-// RefusedError is a file that cannot be used. Whoever gets it lists, and
-// writes a new file in its place.
+// RefusedError is a file that cannot be used. The caller lists, and writes a
+// new file in its place.
 type RefusedError struct {
 	Path   string
 	Reason Reason

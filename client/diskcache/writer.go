@@ -115,7 +115,7 @@ func (w *Writer) fail(err error) error {
 // Commit completes the file and puts it in its place.
 func (w *Writer) Commit() (Written, error) {
 	if w.err == nil {
-		_ = w.flush() // sealed remembers its error
+		_ = w.flush() // sealed keeps its error
 	}
 	if w.err == nil {
 		end := binary.LittleEndian.AppendUint32(nil, 0)

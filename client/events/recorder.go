@@ -19,8 +19,8 @@ import (
 	"github.com/levelwire/levelwire/client"
 )
 
-// Limits of a Recorder's memory. An event beyond the queue's length is
-// dropped and counted; an occurrence of an event that has been forgotten
+// Limits of a Recorder's memory. An event beyond the queue's length is dropped
+// and counted; an occurrence of an event that the Recorder no longer tracks
 // starts a new Event object; longer messages are cut.
 const (
 	queueLength    = 1024
@@ -93,7 +93,7 @@ func (r *Recorder) Normal(about Regarding, reason, format string, args ...any) {
 	r.enqueue(about, corev1.EventTypeNormal, reason, fmt.Sprintf(format, args...))
 }
 
-// Warning reports something that somebody may have to look at.
+// Warning reports something that an operator may have to look at.
 func (r *Recorder) Warning(about Regarding, reason, format string, args ...any) {
 	r.enqueue(about, corev1.EventTypeWarning, reason, fmt.Sprintf(format, args...))
 }
@@ -171,8 +171,8 @@ func (r *Recorder) count(ctx context.Context, o occurrence, earlier written) err
 }
 
 // nameFor returns a name that no other event about the object has: the time in
-// nanoseconds tells them apart, moved on where two came in the same one. Names
-// of objects may be as long as those of events, so they are cut.
+// nanoseconds, increased when two come in the same one. Names of objects may be
+// as long as those of events, so they are cut.
 func (r *Recorder) nameFor(o occurrence) string {
 	r.lastName = max(r.lastName+1, o.at.UnixNano())
 	suffix := fmt.Sprintf(".%x", r.lastName)

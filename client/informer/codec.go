@@ -33,8 +33,8 @@ type message interface {
 	MarshalToSizedBuffer(data []byte) (int, error)
 }
 
-// newCodec is encodingOf, with a name that tells types that hold
-// different things.
+// newCodec is encodingOf, with a name that differs for types that hold
+// different fields.
 func newCodec[T client.Object]() (codec[T], error) {
 	c, err := encodingOf[T]()
 	if err != nil {
@@ -45,8 +45,8 @@ func newCodec[T client.Object]() (codec[T], error) {
 	return c, nil
 }
 
-// encodingOf uses protobuf for built-in types, whose Go type says their kind,
-// and JSON for all others.
+// encodingOf uses protobuf for built-in types, whose Go type determines the
+// kind, and JSON for all others.
 func encodingOf[T client.Object]() (codec[T], error) {
 	typ := reflect.TypeFor[T]()
 	if typ.Kind() != reflect.Pointer {
@@ -69,8 +69,8 @@ func encodingOf[T client.Object]() (codec[T], error) {
 	return c, nil
 }
 
-// builtin tells that a type is of client-go's scheme. Metadata is, but its
-// kind tells something.
+// builtin reports whether a type is of client-go's scheme.
+// PartialObjectMetadata is, but its kind has to be stored.
 func builtin(obj client.Object) bool {
 	if _, ok := obj.(*metav1.PartialObjectMetadata); ok {
 		return false

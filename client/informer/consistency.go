@@ -33,7 +33,7 @@ type ConsistencyCheckStats struct {
 	Rounds    int64 // comparisons completed
 	Abandoned int64 // given up: the server failed, a list came in between, or the version was not reached in time
 	// Missing, Changed and Extra count objects that were corrected: those that
-	// the copy lacked, had in another state, or had and the server had not.
+	// the cache lacked, had in another state, or had and the server had not.
 	Missing, Changed, Extra int64
 }
 
@@ -41,11 +41,11 @@ type ConsistencyCheckStats struct {
 // with Options.ConsistencyCheckInterval does it.
 // It must be called before the start.
 //
-// A round lists names and versions in pages, waits until the cache has
-// reached the version of that list, and compares. Objects with an event since
-// the round began are left to their events, so it never goes back behind them.
-// What differs is read and goes the way of all changes, so that handlers hear
-// of it.
+// A round lists names and resourceVersions in pages, waits until the cache has
+// reached the resourceVersion of that list, and compares. Objects with an event
+// since the round began are left to their events, so it never goes back behind
+// them. What differs is read and goes the way of all changes, so handlers are
+// called.
 func (i *SharedInformer[T]) SetConsistencyCheck(opts ConsistencyCheckOptions[T]) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -79,14 +79,15 @@ const (
 	maxCorrections = 1000
 )
 
-// consistencyChecker is the goroutine that compares, and what the reflector's tells it.
+// consistencyChecker is the goroutine that compares, and what the reflector's
+// goroutine records for it.
 type consistencyChecker[T client.Object] struct {
 	informer *SharedInformer[T]
 	opts     ConsistencyCheckOptions[T]
 	seed     maphash.Seed
 
-	// mu makes a change that is queued and the note of it one. It is taken
-	// before the DeltaFIFO's.
+	// mu makes queueing a change and recording it one step. It is taken before
+	// the DeltaFIFO's.
 	mu       sync.Mutex
 	touched  map[string]struct{} // keys with events since the round began; nil: none is under way
 	replaced bool                // a list came in between
@@ -137,7 +138,7 @@ func (r *consistencyChecker[T]) round(ctx context.Context) (more bool) {
 	}
 	r.counts.Rounds++
 	if corrected > 0 {
-		r.informer.log.Warn("the local copy differed from the server and was corrected", "objects", corrected)
+		r.informer.log.Warn("the cache differed from the server and was corrected", "objects", corrected)
 	}
 	return corrected > 0 && len(found.differ) > maxCorrections
 }
@@ -257,7 +258,8 @@ func (r *consistencyChecker[T]) digest(ctx context.Context, visit func(key, vers
 	return version, nil
 }
 
-// correct queues what differs, as far as no event has told of it meanwhile.
+// correct queues what differs, unless an event for the object has come
+// meanwhile.
 func (r *consistencyChecker[T]) correct(ctx context.Context, d difference) (corrected int, err error) {
 	for _, key := range d.extra {
 		buried := false
@@ -290,7 +292,7 @@ func (r *consistencyChecker[T]) correct(ctx context.Context, d difference) (corr
 }
 
 // correctOne reads one object. Only the state that the digest saw is used: if
-// there is another by now, an event tells of it.
+// there is another by now, its event follows.
 func (r *consistencyChecker[T]) correctOne(ctx context.Context, key, version string) (done bool, err error) {
 	namespace, name, err := cache.SplitObjectKey(key)
 	if err != nil {

@@ -28,15 +28,15 @@ type DiskOptions struct {
 	// Interval is how often changes are saved, beside once after the first
 	// list and once at the stop. Default 5 min; negative: only then.
 	Interval time.Duration
-	// Server tells servers apart whose files share the directory. Default: "".
+	// Server distinguishes servers whose files share the directory. Default: "".
 	Server string
 	// Fingerprint changes when objects that were stored before cannot be used
 	// any more: the version of a transform, for instance. A change of the Go
 	// type is noticed without it. Default: "".
 	Fingerprint string
 	// Identify asks the server which cluster it is. A file of another one is
-	// refused, as its versions mean nothing. Default for a Factory: the UID of
-	// the namespace kube-system; an informer made with New needs one.
+	// refused, as its resourceVersions mean nothing here. Default for a Factory:
+	// the UID of the namespace kube-system; an informer made with New needs one.
 	Identify func(ctx context.Context) (string, error)
 	// Limits bound the files.
 	Limits diskcache.Limits
@@ -59,13 +59,13 @@ type DiskStats struct {
 // KeepOnDisk keeps the informer's objects in a file; a Factory with
 // Options.Disk does it. It must be called before the start.
 //
-// When the informer starts, what the file holds is in the Lister, and told to
-// handlers as added and initial, before the server is asked for anything but
-// its identity. Until the server has gone on from the file's version, Synced is
-// not closed and Freshness says that the view is Restored. Then what was missed
-// arrives as changes, without a list. If the server has forgotten the version,
-// or the file is refused, a difference or a list follows; handlers are told of the differences
-// only.
+// When the informer starts, what the file holds is in the Lister, and handlers
+// get OnAdd for it with initial true, before the server is asked for anything
+// but its identity. Until a watch has resumed from the file's resourceVersion,
+// Synced is not closed and Freshness says that the view is Restored. Then what
+// was missed arrives as changes, without a list. If the server no longer has
+// that resourceVersion, or the file is refused, a difference or a list follows;
+// handlers are called for what differs only.
 func (i *SharedInformer[T]) KeepOnDisk(opts DiskOptions) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -81,7 +81,7 @@ func (i *SharedInformer[T]) KeepOnDisk(opts DiskOptions) error {
 func (i *SharedInformer[T]) keepOnDisk(opts DiskOptions, resource, selection string) error {
 	switch {
 	case len(i.namespaceWatches) > 1:
-		return errors.New("DiskOptions and ListOptions.Namespaces exclude each other: several watches cannot be resumed from one version; use an informer for each namespace")
+		return errors.New("DiskOptions and ListOptions.Namespaces exclude each other: several watches cannot be resumed from one resourceVersion; use an informer for each namespace")
 	case opts.Directory == "":
 		return errors.New("DiskOptions.Directory is empty: name a directory for the cache files")
 	case opts.Identify == nil:
@@ -131,7 +131,7 @@ type disk[T client.Object] struct {
 	identity diskcache.Identity
 	path     string
 	log      *slog.Logger
-	idle     chan struct{} // a token when the copy has settled
+	idle     chan struct{} // a token when the cache has settled
 
 	// One goroutine at a time restores and saves; these are its own.
 	cluster string             // "" until the server has said it

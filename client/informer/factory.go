@@ -54,7 +54,8 @@ type Factory struct {
 	running   sync.WaitGroup
 }
 
-// Informer is a SharedInformer of any type, for those who look after many.
+// Informer is a SharedInformer of any type, for code that handles informers of
+// several types.
 type Informer interface {
 	// Name is one of its own among the informers of a Factory.
 	Name() string

@@ -10,12 +10,12 @@ import (
 
 // Freshness says how old an informer's view is.
 type Freshness struct {
-	// Version is that of LastSyncResourceVersion: the cache surely shows
-	// every change up to it.
+	// Version is LastSyncResourceVersion: the cache surely shows every change up
+	// to it.
 	Version string
-	// AsOf is a moment by which the cache showed everything that the
-	// server had said: when it last said anything, be it a bookmark, or, while
-	// changes are queued, when none were. Zero: the copy never was complete.
+	// AsOf is a moment at which the cache showed everything that the server had
+	// sent: when the server last sent anything, be it a bookmark, or, while
+	// changes are queued, when none were. Zero: the cache never was complete.
 	//
 	// Servers send bookmarks about once a minute, so a quiet view of a minute's
 	// age is usual. When a watch is opened again, what was missed is still on
@@ -26,16 +26,16 @@ type Freshness struct {
 	// Queued is how many objects have changes that the cache does not
 	// show yet.
 	Queued int
-	// Synced: the server has shown, or confirmed, a complete state.
+	// Synced: a list is complete, or the server has confirmed the restored state.
 	Synced bool
-	// Restored: the copy was read from disk and the server has not confirmed
-	// that it can be gone on from.
+	// Restored: the cache was read from disk, and no watch has resumed from it
+	// yet.
 	Restored bool
-	// Listing: the server has forgotten the version, and the list, or the
+	// Listing: the server no longer has the resourceVersion, and the list, or the
 	// difference, that follows is not complete yet.
 	Listing bool
 	// GoneSince is since when the server says that it has no such resource, once
-	// that is believed (reflector.Options.GoneAfter): the copy is empty, and
+	// that is believed (reflector.Options.GoneAfter): the cache is empty, and
 	// everything is listed anew when the resource is back. Zero while it has.
 	GoneSince time.Time
 }
@@ -93,7 +93,7 @@ func (i *SharedInformer[T]) Healthy(limit time.Duration) error {
 	case f.Age > limit && f.AsOf.IsZero():
 		return fmt.Errorf("informer %s: the first list is still being applied", i.name)
 	case f.Age > limit:
-		return fmt.Errorf("informer %s: the view is %v old (limit %v), at version %s, %d changes queued", i.name, f.Age.Round(time.Second), limit, f.Version, f.Queued)
+		return fmt.Errorf("informer %s: the view is %v old (limit %v), at resourceVersion %s, %d changes queued", i.name, f.Age.Round(time.Second), limit, f.Version, f.Queued)
 	default:
 		return nil
 	}
@@ -114,7 +114,7 @@ func (f *Factory) Healthy(limit time.Duration) error {
 }
 
 // moments holds moments that Freshness needs, as the time since begun plus one;
-// 0: none. Counted like that they cannot jump when somebody sets the clock.
+// 0: none. Counted like that they cannot jump when the clock is set.
 type moments struct {
 	begun time.Time    // constant
 	idle  atomic.Int64 // nothing was queued

@@ -5,23 +5,25 @@ import (
 	"time"
 )
 
-// Handler is told what happens to objects. Calls come one at a time, from the
-// handler's own goroutine. For one object they come in order, and each starts
-// from the state that the one before it left; between objects there is no
-// order. A handler that is slow is told less: states that newer ones have
-// replaced are skipped, but never the end of an object.
+// Handler is called for each change of an object. Calls come one at a time,
+// from the handler's own goroutine. For one object they come in order, and each
+// starts from the state that the one before it left; between objects there is
+// no order. A slow handler gets fewer calls: states that newer ones have
+// replaced are skipped, but never a deletion.
 //
-// Objects are shared with everybody else: a handler must not change them.
+// Objects are shared with the cache and other handlers: a handler must not
+// change them.
 type Handler[T any] interface {
-	// OnAdd tells of an object the handler did not know. initial: it was there
-	// before the handler, or before the informer had its first complete list.
+	// OnAdd is called for an object that is new to the handler. initial: it was
+	// there before the handler, or before the informer had its first complete
+	// list.
 	OnAdd(obj T, initial bool)
-	// OnUpdate tells of a new state of the same object: an object that took
-	// the name of another is told of by OnDelete and OnAdd, even if nobody saw
-	// the deletion. With HandlerOptions.Resync old and obj may be the same.
+	// OnUpdate is called for a new state of the same object. When another object
+	// took its name, OnDelete and OnAdd are called, even if the deletion was
+	// missed. With HandlerOptions.Resync old and obj may be the same.
 	OnUpdate(old, obj T)
-	// OnDelete says that an object was deleted. finalStateUnknown: the deletion
-	// itself was missed, and obj is only the last state that was seen.
+	// OnDelete is called when an object was deleted. finalStateUnknown: the
+	// deletion itself was missed, and obj is only the last state that was seen.
 	OnDelete(obj T, finalStateUnknown bool)
 }
 
@@ -61,12 +63,12 @@ type HandlerOptions struct {
 	// update whose old and new state are the same. It costs the server
 	// nothing. Default: Options.Resync of the factory; negative: never.
 	Resync time.Duration
-	// MaxUnmergedEvents, if above zero, keeps every single event until the handler has
-	// seen it, but no more than that many, not counting what there was when
-	// the handler was added, and no more of one object in front of the local
-	// copy: when they are exceeded the handler is removed and
-	// Registration.Err says so. Default: a slow handler sees fewer, newer
-	// states, and its queue is bounded by the number of objects.
+	// MaxUnmergedEvents, if above zero, keeps every single event until the
+	// handler has seen it, but no more than that many, not counting what there
+	// was when the handler was added, and no more of one object that the cache
+	// does not show yet. When they are exceeded the handler is removed and
+	// Registration.Err says so. Default: a slow handler sees fewer, newer states,
+	// and its queue is bounded by the number of objects.
 	MaxUnmergedEvents int
 }
 
@@ -91,15 +93,15 @@ type Registration struct {
 // HandlerStats is what a handler's queue did so far.
 type HandlerStats struct {
 	Name      string
-	Queued    int           // objects that wait to be told of; events with MaxUnmergedEvents
-	Lag       time.Duration // for how long there has always been something to tell; 0 when idle
-	Busy      time.Duration // for how long there has been something to tell, in all: what calls took
+	Queued    int           // objects with calls that wait; events with MaxUnmergedEvents
+	Lag       time.Duration // for how long calls have been waiting or running without a pause; 0 when idle
+	Busy      time.Duration // the total of such times: what calls took
 	Delivered int64         // calls that returned
 	Coalesced int64         // events that newer ones have replaced
 	Panics    int64         // calls that panicked
 }
 
-// HasSynced tells whether the handler has been called for every object of the
+// HasSynced reports whether the handler has been called for every object of the
 // informer's first complete list or, if it came later, of what was there then.
 func (r *Registration) HasSynced() bool {
 	select {

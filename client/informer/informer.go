@@ -15,8 +15,8 @@ import (
 	"github.com/levelwire/levelwire/client/reflector"
 )
 
-// SharedInformer keeps a copy of the objects of one resource and tells its
-// handlers what changes. It is made by a [Factory], or by [New] around any
+// SharedInformer keeps a cache of the objects of one resource and calls its
+// handlers for each change. It is made by a [Factory], or by [New] around any
 // source. All methods may be called concurrently.
 type SharedInformer[T client.Object] struct {
 	name             string
@@ -26,10 +26,10 @@ type SharedInformer[T client.Object] struct {
 	indexer          *cache.Indexer[T]
 	fifo             *cache.DeltaFIFO[T]
 
-	// mu makes a state of the Indexer and what the listeners have been told
-	// belong together: the loop holds it while it applies the deltas of an
-	// object. It is never held while a handler runs. Lock order: mu, then a
-	// listener's, then the Indexer's and the DeltaFIFO's.
+	// mu keeps the state of the Indexer and what was pushed to the listeners
+	// consistent: the loop holds it while it applies the deltas of an object. It
+	// is never held while a handler runs. Lock order: mu, then a listener's, then
+	// the Indexer's and the DeltaFIFO's.
 	mu                 sync.Mutex
 	phase              phase
 	transform          func(T) (T, error)
@@ -40,9 +40,9 @@ type SharedInformer[T client.Object] struct {
 	consistencyChecker *consistencyChecker[T] // nil: nothing is compared; constant after the start
 	failed             error                  // what Err says
 
-	// restoredAsOf is when the state that was read from disk was current; zero
-	// if none was. confirmed: the server has shown a complete state, or gone on
-	// from the restored one; resuming: it is being asked to.
+	// restoredAsOf is when the state that was read from disk was current; zero if
+	// none was. confirmed: a list is complete, or a watch has resumed from the
+	// restored state; resuming: the reflector is trying to.
 	restoredAsOf        time.Time
 	confirmed, resuming bool
 
@@ -73,8 +73,8 @@ func New[T client.Object](name string, source reflector.ListerWatcher[T], opts r
 type origin[T client.Object] struct {
 	namespace string
 	source    reflector.ListerWatcher[T]
-	// unsharedSource is the same without client.Resource.Sharing, for a transform that
-	// changes objects in place; nil: source does not share.
+	// unsharedSource is the same without client.Resource.Sharing, for a transform
+	// that changes objects in place; nil: source does not share.
 	unsharedSource reflector.ListerWatcher[T]
 }
 
@@ -107,7 +107,7 @@ func newInformer[T client.Object](name string, origins []origin[T], opts reflect
 	return i
 }
 
-// Name says what is looked at.
+// Name says which resource and selection the informer watches.
 func (i *SharedInformer[T]) Name() string { return i.name }
 
 // AddIndexers adds indexes, before or after the start. It fails if a name is
@@ -117,9 +117,9 @@ func (i *SharedInformer[T]) AddIndexers(indexers cache.Indexers[T]) error {
 }
 
 // SetTransform has each object changed, or replaced, before it is stored and
-// handlers see it: to drop fields that nobody reads, for instance. It must be
-// called before the start. An object that cannot be transformed is stored as
-// it is, and logged.
+// handlers see it: to drop fields that the program does not read, for instance.
+// It must be called before the start. An object that cannot be transformed is
+// stored as it is, and logged.
 func (i *SharedInformer[T]) SetTransform(transform func(T) (T, error)) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -138,11 +138,11 @@ func (i *SharedInformer[T]) SetTransform(transform func(T) (T, error)) error {
 // Lister reads the cache.
 func (i *SharedInformer[T]) Lister() Lister[T] { return Lister[T]{indexer: i.indexer} }
 
-// Synced is closed when the cache has held a complete list for the first
-// time. Handlers may still be being told of it: they have their own.
+// Synced is closed when the cache has held a complete list for the first time.
+// Handlers may not have been called for all of it yet: see Registration.Synced.
 func (i *SharedInformer[T]) Synced() <-chan struct{} { return i.synced }
 
-// HasSynced tells whether Synced is closed.
+// HasSynced reports whether Synced is closed.
 func (i *SharedInformer[T]) HasSynced() bool {
 	select {
 	case <-i.synced:
@@ -163,7 +163,7 @@ func (i *SharedInformer[T]) LastSyncResourceVersion() string { return i.fifo.Pro
 type Stats struct {
 	Objects          int   // in the cache
 	Queued           int   // objects with changes that the cache does not show yet
-	Events           int64 // changes that handlers were told of, or are being
+	Events           int64 // changes pushed to the handlers' queues
 	Unindexed        int64 // states for which an index function failed
 	Untransformed    int64 // states for which the transform failed
 	Disk             DiskStats
@@ -193,7 +193,7 @@ func (i *SharedInformer[T]) Stats() Stats {
 	return s
 }
 
-// Run keeps the copy in step until ctx ends, and then waits for the handler
+// Run keeps the cache up to date until ctx ends, and then waits for the handler
 // calls that are running. It may be called once; a Factory does it.
 func (i *SharedInformer[T]) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -281,8 +281,8 @@ func (i *SharedInformer[T]) settled() {
 	}
 }
 
-// declareSynced closes Synced and tells the listeners where the first list
-// ends, once that has been applied.
+// declareSynced closes Synced and pushes the listeners the marker that ends the
+// first list. It is called when that list has been applied.
 func (i *SharedInformer[T]) declareSynced() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -293,10 +293,10 @@ func (i *SharedInformer[T]) declareSynced() {
 func (i *SharedInformer[T]) declareSyncedLocked() {
 	i.confirmed = true
 	if i.HasSynced() {
-		return // the first list after a restored state that was gone on from
+		return // the first list after a watch has resumed from a restored state
 	}
 	close(i.synced)
-	i.log.Info("synced", "objects", i.indexer.Len(), "version", i.fifo.Processed())
+	i.log.Info("synced", "objects", i.indexer.Len(), "resourceVersion", i.fifo.Processed())
 	i.tell("", notification[T]{kind: marker})
 }
 
@@ -305,7 +305,7 @@ func (i *SharedInformer[T]) apply(item cache.Item[T]) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if item.Compressed {
-		i.failThoseWhoKeepEvery()
+		i.failUnmergedHandlers()
 	}
 	for n := range item.Deltas {
 		d := &item.Deltas[n]
@@ -327,7 +327,7 @@ func (i *SharedInformer[T]) store(item cache.Item[T], d *cache.Delta[T]) {
 	case !existed:
 		i.distribute(item.Key, notification[T]{kind: added, obj: d.Object, initial: item.Initial && !i.HasSynced()})
 	case old.GetUID() != d.Object.GetUID():
-		// Nobody saw the end of the old object.
+		// The deletion of the old object was missed.
 		i.distribute(item.Key, notification[T]{kind: deleted, obj: old, finalStateUnknown: true})
 		i.distribute(item.Key, notification[T]{kind: added, obj: d.Object})
 	case d.Type == cache.Replaced && old.GetResourceVersion() == d.Object.GetResourceVersion():
@@ -342,7 +342,7 @@ func (i *SharedInformer[T]) distribute(key string, n notification[T]) {
 	i.tell(key, n)
 }
 
-// tell pushes to all listeners and forgets those that have ended.
+// tell pushes to all listeners and removes those that have ended.
 func (i *SharedInformer[T]) tell(key string, n notification[T]) {
 	for at := 0; at < len(i.listeners); {
 		if l := i.listeners[at]; !l.push(key, n) {
@@ -353,9 +353,10 @@ func (i *SharedInformer[T]) tell(key string, n notification[T]) {
 	}
 }
 
-// failThoseWhoKeepEvery: the loop itself was so far behind that states were
-// merged before any handler could be told.
-func (i *SharedInformer[T]) failThoseWhoKeepEvery() {
+// failUnmergedHandlers fails the handlers with MaxUnmergedEvents. The loop was
+// so far behind that the DeltaFIFO merged states before they reached a
+// listener.
+func (i *SharedInformer[T]) failUnmergedHandlers() {
 	for _, l := range slices.Clone(i.listeners) {
 		if l.opts.MaxUnmergedEvents > 0 {
 			l.fail(ErrOverflow)
@@ -364,6 +365,6 @@ func (i *SharedInformer[T]) failThoseWhoKeepEvery() {
 	}
 }
 
-// ReflectorStats tells how the copy was kept in step: lists by cause, resumes
-// by reason.
+// ReflectorStats says how the cache was kept up to date: lists by cause,
+// resumes by reason.
 func (i *SharedInformer[T]) ReflectorStats() reflector.Stats { return i.Stats().Reflector }

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// listener stands between the informer's loop and one handler. The loop
-// pushes and never waits; a goroutine that lives while there is something to
-// tell calls the handler, so an idle handler costs no goroutine.
+// listener stands between the informer's loop and one handler. The loop pushes
+// and never waits; a goroutine that runs while notifications wait calls the
+// handler, so an idle handler costs no goroutine.
 type listener[T any] struct {
 	handler Handler[T]
 	opts    HandlerOptions
@@ -23,7 +23,7 @@ type listener[T any] struct {
 	ended  chan struct{} // closed when no call runs and none will
 
 	mu      sync.Mutex
-	initial []T // what there was when the handler came; told before the queue
+	initial []T // the cache's objects when the handler was added; delivered before the queue
 	queue   handlerQueue[T]
 	active  bool // the goroutine runs, or is about to
 	stopped bool
@@ -47,8 +47,9 @@ func newListener[T any](handler Handler[T], opts HandlerOptions, log *slog.Logge
 	return l
 }
 
-// begin hands over what there is when the handler is added: one slice, told
-// object by object when their turn comes. mark says that this is all of it.
+// begin passes the objects of the cache when the handler is added: one slice,
+// delivered object by object. mark says that the first list is complete with
+// them.
 func (l *listener[T]) begin(objs []T, mark bool) {
 	l.mu.Lock()
 	l.initial = objs
@@ -95,7 +96,7 @@ func (l *listener[T]) activate() bool {
 	return true
 }
 
-// run calls the handler until nothing is left to tell.
+// run calls the handler until no notification waits.
 func (l *listener[T]) run() {
 	finished := false
 	defer func() {
@@ -121,8 +122,8 @@ func (l *listener[T]) run() {
 	}
 }
 
-// next counts the call before, and takes what is to be told next. If it
-// returns false the goroutine has to end.
+// next counts the call before, and takes the next notification. If it returns
+// false the goroutine has to end.
 func (l *listener[T]) next(delivered bool) (n notification[T], ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -155,8 +156,8 @@ func (l *listener[T]) rest() {
 	l.counts.Busy += time.Since(l.since)
 }
 
-// call reports whether the handler returned. A panic is contained: it is this
-// handler's and this object's misfortune, nobody else's.
+// call reports whether the handler returned. A panic is contained: other
+// handlers and other objects are not affected.
 func (l *listener[T]) call(n notification[T]) (returned bool) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -23,20 +23,20 @@ type namespaceWatch[T client.Object] struct {
 	source         reflector.ListerWatcher[T]
 	unsharedSource reflector.ListerWatcher[T] // see origin
 	reflector      *reflector.Reflector[T]    // set before the start ends, under mu
-	version        string                     // that it has reached; guarded by progress.mu
+	version        string                     // resourceVersion that it has reached; guarded by progress.mu
 	// frozen is when the server had last spoken before the list that is now
 	// under way; nil: there is none. Zero: it never had.
 	frozen atomic.Pointer[time.Time]
 }
 
-// listBegins is called when a list begins: until it is complete the server's
-// words do not make the view newer.
+// listBegins is called when a list begins: until it is complete, answers of the
+// server do not make the view newer.
 func (p *namespaceWatch[T]) listBegins() {
 	contact := p.reflector.Stats().LastContact
 	p.frozen.CompareAndSwap(nil, &contact)
 }
 
-// listing tells that a list is under way, and when the server had last spoken
+// listing reports whether a list is under way, and when the server had last spoken
 // before it.
 func (p *namespaceWatch[T]) listing() (before time.Time, yes bool) {
 	if at := p.frozen.Load(); at != nil {
@@ -45,8 +45,8 @@ func (p *namespaceWatch[T]) listing() (before time.Time, yes bool) {
 	return time.Time{}, false
 }
 
-// progress joins the versions that the namespaceWatches have reached. Its mu is taken
-// before the DeltaFIFO's.
+// progress joins the resourceVersions that the namespaceWatches have reached.
+// Its mu is taken before the DeltaFIFO's.
 type progress struct{ mu sync.Mutex }
 
 // reached notes what a namespaceWatch has reached, and that the informer has reached the
@@ -58,8 +58,8 @@ func (p *namespaceWatch[T]) reached(version string) {
 		version = p.joined(version)
 	}
 	p.informer.advanced()
-	if told := p.informer.opts.OnProgress; told != nil {
-		told(version)
+	if onProgress := p.informer.opts.OnProgress; onProgress != nil {
+		onProgress(version)
 	}
 }
 
@@ -96,7 +96,7 @@ func latest(a, b string) string {
 	return b
 }
 
-// equip makes the reflectors. They go on from a version that the cache
+// equip makes the reflectors. They resume from a resourceVersion that the cache
 // shows already; "": they list.
 func (i *SharedInformer[T]) equip(version string) error {
 	i.mu.Lock()
@@ -214,7 +214,8 @@ func (s sink[T]) Merge(dropped, received []T, version string) error {
 	return ended(i.fifo.Merge(s.namespaceWatch.namespace, dropped, received, version))
 }
 
-// ended forgives a write after the end: nobody is left to miss it.
+// ended ignores the error of a write after the end: nothing reads the DeltaFIFO
+// any more.
 func ended(err error) error {
 	if errors.Is(err, cache.ErrClosed) {
 		return nil

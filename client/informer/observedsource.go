@@ -45,8 +45,8 @@ func (w observedSource[T]) Difference(ctx context.Context, held []T, opts metav1
 }
 
 // graceOfResume is how long a watch from a restored version must stay open to
-// count as accepted if it says nothing: a server that has forgotten the
-// version says so at once, though within the stream.
+// count as accepted if it says nothing: a server that no longer has the
+// resourceVersion says so at once, though within the stream.
 const graceOfResume = 500 * time.Millisecond
 
 // confirming is the first stream from a restored version.
@@ -54,7 +54,7 @@ type confirming[T client.Object] struct {
 	reflector.Stream[T]
 	confirm func()
 	timer   *time.Timer
-	told    bool
+	done    bool
 }
 
 func (s *confirming[T]) Next() (client.WatchEvent[T], error) {
@@ -62,9 +62,9 @@ func (s *confirming[T]) Next() (client.WatchEvent[T], error) {
 	switch {
 	case err != nil:
 		s.timer.Stop()
-	case !s.told:
+	case !s.done:
 		s.timer.Stop()
-		s.told = true
+		s.done = true
 		s.confirm()
 	}
 	return event, err

@@ -22,8 +22,8 @@ type notification[T any] struct {
 	finalStateUnknown bool
 }
 
-// handlerQueue holds what a handler is still to be told. It is not safe for
-// concurrent use; its listener locks.
+// handlerQueue holds the notifications that wait for a handler. It is not safe
+// for concurrent use; its listener locks.
 type handlerQueue[T any] interface {
 	// push returns how many events it merged away, or ErrOverflow.
 	push(key string, n notification[T]) (merged int, err error)
@@ -37,8 +37,8 @@ type handlerQueue[T any] interface {
 //   - a state replaces the state before it: the handler sees the newer one,
 //     with the old one it really saw last;
 //   - an end is kept, and so is what begins after it under the same name;
-//   - a whole life that began and ended after an end still in the queue leaves
-//     no trace: the handler knows neither.
+//   - an object that was created and deleted after a deletion still in the
+//     queue leaves no trace.
 type coalescing[T any] struct {
 	order ring.Ring[*waiting[T]]
 	byKey map[string]*waiting[T]
@@ -89,7 +89,7 @@ func (w *waiting[T]) merge(n notification[T]) int {
 	last := &w.queue[w.n-1]
 	switch {
 	case n.resync:
-		return 1 // what waits already tells more
+		return 1 // the notification that waits already covers it
 	case n.kind == updated && last.kind != deleted:
 		last.obj, last.resync = n.obj, false
 		return 1
@@ -103,11 +103,11 @@ func (w *waiting[T]) merge(n notification[T]) int {
 		w.queue[w.n] = n
 		w.n++
 		return 0
-	case n.kind == added: // deleted, added, deleted: the middle life goes
+	case n.kind == added: // deleted, added, deleted: the object in the middle goes
 		w.queue[1], w.queue[2] = n, notification[T]{}
 		w.n = 2
 		return 2
-	default: // added, deleted, added: the first life goes
+	default: // added, deleted, added: the first object goes
 		w.queue[0], w.queue[1], w.queue[2] = w.queue[2], n, notification[T]{}
 		w.n = 2
 		return 2

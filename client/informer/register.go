@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// AddHandler adds a handler, at any time before the informer has stopped. One
-// that comes late is first told of every object there is, as added and
-// initial; what happens meanwhile follows, without gap or overlap.
+// AddHandler adds a handler, at any time before the informer has stopped. A
+// handler added after the start first gets OnAdd, with initial true, for every
+// object of the cache. What happens meanwhile follows, without gap or overlap.
 func (i *SharedInformer[T]) AddHandler(handler Handler[T], opts HandlerOptions) (*Registration, error) {
 	switch {
 	case handler == nil:
@@ -48,7 +48,7 @@ func (i *SharedInformer[T]) remove(l *listener[T]) {
 	i.drop(l)
 }
 
-// drop forgets a listener that has ended. The lock is held.
+// drop removes a listener that has ended. The lock is held.
 func (i *SharedInformer[T]) drop(l *listener[T]) {
 	if n := slices.Index(i.listeners, l); n >= 0 {
 		i.listeners = slices.Delete(i.listeners, n, n+1)
@@ -58,8 +58,8 @@ func (i *SharedInformer[T]) drop(l *listener[T]) {
 	}
 }
 
-// scheduleResync has the listener told of every object again after its
-// interval, over and over. The lock is held.
+// scheduleResync pushes every object to the listener again after each of its
+// intervals. The lock is held.
 func (i *SharedInformer[T]) scheduleResync(l *listener[T]) {
 	if l.opts.Resync <= 0 {
 		return

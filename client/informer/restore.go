@@ -13,13 +13,13 @@ import (
 	"github.com/levelwire/levelwire/client/diskcache"
 )
 
-// identityPatience is how long a restored state waits for the server to say
-// which cluster it is before it is served all the same, as stale.
+// identityPatience is how long a restored state waits for the server's
+// identity. After that it is served all the same, as stale.
 const identityPatience = 2 * time.Second
 
-// restore makes what the file holds the cache, and returns the version to
+// restore fills the cache from the file, and returns the resourceVersion to
 // resume from; "": a list has to follow. It may wait for the server's identity
-// as long as ctx lives, but then the copy is served already.
+// until ctx ends, but then the cache is served already.
 func (i *SharedInformer[T]) restore(ctx context.Context) string {
 	if i.disk == nil {
 		return ""
@@ -50,7 +50,7 @@ func (i *SharedInformer[T]) restore(ctx context.Context) string {
 		return ""
 	}
 	i.disk.count(func(s *DiskStats) { s.Restored, s.Saved = len(objects), r.Saved() })
-	i.log.Info("restored from disk", "objects", len(objects), "version", r.Version(), "age", time.Since(r.Saved()).Round(time.Second))
+	i.log.Info("restored from disk", "objects", len(objects), "resourceVersion", r.Version(), "age", time.Since(r.Saved()).Round(time.Second))
 	if !known {
 		known, err = i.disk.identify(ctx, 0)
 	}
@@ -58,11 +58,12 @@ func (i *SharedInformer[T]) restore(ctx context.Context) string {
 		return r.Version()
 	}
 	i.disk.written = nil
-	i.fifo.Reached("") // which it is not, in this cluster
+	i.fifo.Reached("") // this cluster has not reached it
 	return ""
 }
 
-// adopt makes objects the cache and tells the handlers that are there.
+// adopt puts objects into the cache and calls the handlers that were added
+// before.
 func (i *SharedInformer[T]) adopt(objects []T, version string, saved time.Time) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -89,7 +90,7 @@ func (i *SharedInformer[T]) isResuming() bool {
 	return i.resuming
 }
 
-// confirm is called when the server goes on from the restored version.
+// confirm is called when a watch has resumed from the restored resourceVersion.
 func (i *SharedInformer[T]) confirm() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -99,7 +100,8 @@ func (i *SharedInformer[T]) confirm() {
 	}
 }
 
-// replacing is called when a list is complete, which makes the question moot.
+// replacing is called when a list is complete: the restored state then needs no
+// confirmation.
 func (i *SharedInformer[T]) replacing() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -140,8 +142,8 @@ func (d *disk[T]) identify(ctx context.Context, patience time.Duration) (known b
 	}
 }
 
-// accepts compares the cluster that a file names with the one there is. err is
-// why that is not known.
+// accepts compares the cluster that a file names with the server's. err is why
+// the server's is not known.
 func (d *disk[T]) accepts(named string, err error) bool {
 	switch {
 	case err != nil:

@@ -138,7 +138,7 @@ func (d *disk[T]) saved(s snapshot[T], count func(*DiskStats)) {
 		count(c)
 		c.Saved, c.Bytes = s.asOf, d.written.Bytes
 	})
-	d.log.Debug("saved", "objects", len(s.objects), "version", s.version)
+	d.log.Debug("saved", "objects", len(s.objects), "resourceVersion", s.version)
 }
 
 func (d *disk[T]) write(s snapshot[T]) (diskcache.Written, error) {

@@ -3,10 +3,10 @@ package informer
 // sampled bounds the objects that EstimateBytes encodes.
 const sampled = 64
 
-// EstimateBytes returns about how many bytes the objects of the cache
-// take when they are encoded: their number times the mean of an evenly spaced
-// sample. Decoded they take a small multiple of that. It is cheap enough for a
-// metric: one pass over the copy, and at most 64 objects are encoded.
+// EstimateBytes returns about how many bytes the objects of the cache take when
+// they are encoded: their number times the mean of an evenly spaced sample.
+// Decoded they take a small multiple of that. It is cheap enough for a metric:
+// one pass over the cache, and at most 64 objects are encoded.
 func (i *SharedInformer[T]) EstimateBytes() int64 {
 	c, err := encodingOf[T]()
 	if err != nil {

@@ -10,10 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// WaitForResourceVersion waits until the cache shows every change up to a version: the
-// one that a write returned, for instance. It returns nil at once if it does
-// already, the cause of ctx when that ends before, and ErrStopped when the
-// informer stops. Nothing is asked of the server and nothing polls.
+// WaitForResourceVersion waits until the cache shows every change up to a
+// resourceVersion: the one that a write returned, for instance. It returns nil
+// at once if it does already, the cause of ctx when that ends before, and
+// ErrStopped when the informer stops. Nothing is asked of the server and
+// nothing polls.
 //
 // Versions are compared as numbers (KEP-5504); one that is no number is waited
 // for literally. The version of a write to an object that is in the informer's
@@ -23,7 +24,7 @@ import (
 // of its watches has. "" and "0" are any version: WaitForResourceVersion then waits for
 // Synced.
 //
-// It must not be called with a version of another cluster.
+// It must not be called with a resourceVersion of another cluster.
 func (i *SharedInformer[T]) WaitForResourceVersion(ctx context.Context, version string) error {
 	if version == "" || version == "0" {
 		return i.waitForSync(ctx)
@@ -40,7 +41,7 @@ func (i *SharedInformer[T]) WaitForResourceVersion(ctx context.Context, version 
 	case <-w.reached:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("informer %s has not reached version %s but %q: %w", i.name, version, i.LastSyncResourceVersion(), context.Cause(ctx))
+		return fmt.Errorf("informer %s has not reached resourceVersion %s but %q: %w", i.name, version, i.LastSyncResourceVersion(), context.Cause(ctx))
 	case <-i.done:
 		return fmt.Errorf("informer %s: %w", i.name, ErrStopped)
 	}
@@ -57,21 +58,21 @@ func (i *SharedInformer[T]) waitForSync(ctx context.Context) error {
 	}
 }
 
-// ListerAfter is Lister for those who want to read what they wrote: it waits
-// as WaitForResourceVersion does.
+// ListerAfter is Lister for callers that read their own writes: it waits as
+// WaitForResourceVersion does.
 func (i *SharedInformer[T]) ListerAfter(ctx context.Context, version string) (Lister[T], error) {
 	return i.Lister(), i.WaitForResourceVersion(ctx, version)
 }
 
-// advanced wakes those whose version the cache has reached. It is called
-// whenever that may be so, and costs one load while nobody waits.
+// advanced wakes the waits whose resourceVersion the cache has reached. It is
+// called whenever that may be so, and costs one load while there are no waits.
 func (i *SharedInformer[T]) advanced() {
 	if i.waits.count.Load() > 0 {
 		i.waits.wake(i.fifo.Processed())
 	}
 }
 
-// waits are those that wait for a version.
+// waits are the calls that wait for a resourceVersion.
 type waits struct {
 	count atomic.Int32 // of all; raised before the version is looked at
 	mu    sync.Mutex
@@ -111,8 +112,8 @@ func (w *waits) wake(version string) {
 	}
 }
 
-// covers tells that whoever has reached one version has surely reached the
-// other.
+// covers reports whether a cache that has reached one resourceVersion has
+// surely reached the wanted one.
 func covers(reached, wanted string) bool {
 	order, err := resourceversion.CompareResourceVersion(reached, wanted)
 	return err == nil && order >= 0 || reached == wanted

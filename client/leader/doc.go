@@ -10,8 +10,8 @@
 //     less RenewDeadline. What time a clock shows does not matter; candidates
 //     never compare the Lease's times with their own clock, but wait from the
 //     moment they saw it change;
-//   - identities are different: who finds a Lease in its own name goes on;
-//   - nobody else writes or deletes the Lease;
+//   - identities are different: a candidate that finds its own name in a Lease leads;
+//   - only candidates write the Lease, and it is not deleted;
 //   - the leader stops, once its context has ended, within LeaseDuration less
 //     RenewDeadline. Run goes on renewing until it has, if it may.
 //

@@ -16,8 +16,8 @@ import (
 
 var (
 	// ErrLost is what Run returns, and the cause of the leader's context, when
-	// leadership was lost: another has it, or may soon. Run may be called
-	// again, to be a candidate again.
+	// leadership was lost: another candidate has it, or may soon. Run may be
+	// called again, to be a candidate again.
 	ErrLost = errors.New("leadership was lost")
 	// ErrNotReleased is what Run returns when the leader has stopped in good
 	// order, but the Lease could not be released. It runs out by itself.
@@ -51,7 +51,7 @@ type leases interface {
 // Stats is how a candidate stands and what it did so far.
 type Stats struct {
 	Leading  bool
-	Leader   string    // who was last seen to hold the Lease; "": nobody
+	Leader   string    // identity last seen in the Lease; "": none
 	Renewed  time.Time // when the last own renewal that succeeded was sent
 	Acquired uint64    // times this candidate became leader
 	Lost     uint64    // times it lost leadership
@@ -158,7 +158,7 @@ func (e *Elector) pause() time.Duration {
 // Identity returns the candidate's identity.
 func (e *Elector) Identity() string { return e.opts.Identity }
 
-// IsLeader tells whether this candidate leads: whether lead runs with a context
+// IsLeader reports whether this candidate leads: whether lead runs with a context
 // that has not ended for a loss.
 func (e *Elector) IsLeader() bool {
 	e.mu.Lock()
@@ -166,7 +166,7 @@ func (e *Elector) IsLeader() bool {
 	return e.leading
 }
 
-// Leader returns who was last seen to hold the Lease; "": nobody.
+// Leader returns the identity that was last seen in the Lease; "": none.
 func (e *Elector) Leader() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -183,7 +183,7 @@ func (e *Elector) Stats() Stats {
 }
 
 // Healthy returns an error if this process works on though it has lost
-// leadership: another may lead by now. It should be ended.
+// leadership: another candidate may lead by now. The process should be ended.
 func (e *Elector) Healthy() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -37,12 +37,12 @@ func holder(lease *coordinationv1.Lease) string {
 	return *lease.Spec.HolderIdentity
 }
 
-// claim takes the Lease if nobody has it, or renews it if this candidate does.
-// A leader never takes it from anybody: another name in it, even one that has
-// run out, is ErrLost.
+// claim takes the Lease if no candidate holds it, or renews it if this one
+// does. A leader never takes it from another candidate: if the Lease has
+// another name, even one that has run out, claim returns ErrLost.
 func (e *Elector) claim(ctx context.Context, leading bool) (held bool, err error) {
 	if lease := e.own(); lease != nil {
-		// As a rule nobody else writes, and one request is enough.
+		// As a rule no other client writes the Lease, and one request is enough.
 		held, err := e.write(ctx, lease)
 		if held || !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			return held, err
@@ -144,7 +144,7 @@ func (e *Elector) release(ctx context.Context) error {
 	return nil
 }
 
-// unsigned is the Lease in nobody's name. The duration is the shortest that a
+// unsigned is the Lease without a holder. The duration is the shortest that a
 // Lease can have.
 func (e *Elector) unsigned(seen *coordinationv1.Lease) *coordinationv1.Lease {
 	lease := seen.DeepCopy()

@@ -35,9 +35,9 @@ type Options struct {
 	// KeepOnStop leaves the Lease to run out when Run ends. Default: it is
 	// released, so that another candidate leads without waiting.
 	KeepOnStop bool
-	// OnNewLeader is called when another client's or the own identity is seen in
-	// the Lease for the first time since another was. It is called by the
-	// goroutine that renews, and must return quickly. Default: none.
+	// OnNewLeader is called when the identity in the Lease has changed, to this
+	// candidate's own too. It is called by the goroutine that renews, and must
+	// return quickly. Default: none.
 	OnNewLeader func(identity string)
 	// Logger receives what happens. Default: discard.
 	Logger *slog.Logger

@@ -18,7 +18,7 @@ func ofHandler(name, help string, kind prometheus.ValueType, value func(informer
 }
 
 var handlerNumbers = []handlerNumber{
-	ofHandler("queue_length", "Objects that the handler is still to be told of; events with MaxUnmergedEvents.", prometheus.GaugeValue,
+	ofHandler("queue_length", "Objects with handler calls that wait; events with MaxUnmergedEvents.", prometheus.GaugeValue,
 		func(s informer.HandlerStats) float64 { return float64(s.Queued) }),
 	ofHandler("lag_seconds", "For how long there has always been something to tell the handler; 0 when it is idle.", prometheus.GaugeValue,
 		func(s informer.HandlerStats) float64 { return s.Lag.Seconds() }),
@@ -26,15 +26,15 @@ var handlerNumbers = []handlerNumber{
 		func(s informer.HandlerStats) float64 { return s.Busy.Seconds() }),
 	ofHandler("calls_total", "Calls that returned.", prometheus.CounterValue,
 		func(s informer.HandlerStats) float64 { return float64(s.Delivered) }),
-	ofHandler("coalesced_total", "Events that newer ones replaced before the handler was told.", prometheus.CounterValue,
+	ofHandler("coalesced_total", "Events that newer ones replaced before the handler was called.", prometheus.CounterValue,
 		func(s informer.HandlerStats) float64 { return float64(s.Coalesced) }),
 	ofHandler("panics_total", "Calls that panicked.", prometheus.CounterValue,
 		func(s informer.HandlerStats) float64 { return float64(s.Panics) }),
 }
 
-// collectHandlers shows handlers by name. Those of one informer that share a
-// name, as all do that have none, are shown as one: their sums, and the lag of
-// the one that lags most.
+// collectHandlers exports handlers by name. Those of one informer that share a
+// name, as all do that have none, are exported as one: their sums, and the lag
+// of the one that lags most.
 func collectHandlers(out chan<- prometheus.Metric, of string, handlers []informer.HandlerStats) {
 	byName := map[string]informer.HandlerStats{}
 	for _, h := range handlers {

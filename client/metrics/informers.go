@@ -47,15 +47,15 @@ func counter(name, help string, value func(view) int64) number {
 }
 
 var numbers = []number{
-	gauge("objects", "Objects in the local copy.", func(v view) float64 { return float64(v.Objects) }),
+	gauge("objects", "Objects in the cache.", func(v view) float64 { return float64(v.Objects) }),
 	gauge("object_bytes", "Bytes that those take when encoded, estimated from a sample.", func(v view) float64 { return float64(v.of.EstimateBytes()) }),
-	gauge("queue_length", "Objects with changes that the local copy does not show yet.", func(v view) float64 { return float64(v.Stats.Queued) }),
-	gauge("synced", "1 if the server has shown or confirmed a complete state.", func(v view) float64 { return truth(v.Synced) }),
-	gauge("restored", "1 while the copy is what was read from disk and the server has not confirmed it.", func(v view) float64 { return truth(v.Restored) }),
+	gauge("queue_length", "Objects with changes that the cache does not show yet.", func(v view) float64 { return float64(v.Stats.Queued) }),
+	gauge("synced", "1 if a list is complete, or the server has confirmed the restored state.", func(v view) float64 { return truth(v.Synced) }),
+	gauge("restored", "1 while the cache is what was read from disk and the server has not confirmed it.", func(v view) float64 { return truth(v.Restored) }),
 	gauge("gone", "1 while the server does not have the resource.", func(v view) float64 { return truth(!v.GoneSince.IsZero()) }),
 	gauge("age_seconds", "How old the view is; -1 if there never was a complete one.", age),
 
-	counter("events_total", "Changes that handlers were told of, or are being.", func(v view) int64 { return v.Events }),
+	counter("events_total", "Changes pushed to the handlers' queues.", func(v view) int64 { return v.Events }),
 	counter("watches_total", "Watches opened, those of streaming lists included.", func(v view) int64 { return v.Reflector.Watches }),
 	counter("bookmarks_total", "Bookmarks received.", func(v view) int64 { return v.Reflector.Bookmarks }),
 	counter("stale_total", "Events and lists dropped because they were older than what had been seen.", func(v view) int64 { return v.Reflector.Stale }),
@@ -67,13 +67,13 @@ var numbers = []number{
 	counter("untransformed_total", "States for which the transform failed.", func(v view) int64 { return v.Untransformed }),
 	counter("consistency_checks_total", "Comparisons with the server that were completed.", func(v view) int64 { return v.ConsistencyCheck.Rounds }),
 	counter("consistency_checks_abandoned_total", "Comparisons with the server that were given up.", func(v view) int64 { return v.ConsistencyCheck.Abandoned }),
-	counter("disk_saves_total", "Times that the copy was written to its file.", func(v view) int64 { return v.Disk.Saves + v.Disk.Advances }),
+	counter("disk_saves_total", "Times that the cache was written to its file.", func(v view) int64 { return v.Disk.Saves + v.Disk.Advances }),
 	counter("disk_failures_total", "Times that it could not be.", func(v view) int64 { return v.Disk.Failures }),
 }
 
 var (
 	listsTotal       = describe("lists_total", "Lists begun, by cause.", "cause")
-	resumesTotal     = describe("resumes_total", "Watches opened again from the last version, by reason.", "reason")
+	resumesTotal     = describe("resumes_total", "Watches opened again from the last resourceVersion, by reason.", "reason")
 	differencesTotal = describe("differences_total", "Questions for a difference in place of a list, by result.", "result")
 	correctionsTotal = describe("corrections_total", "Objects of the cache that differed from the server and were corrected, by how.", "difference")
 )

@@ -8,7 +8,7 @@ import (
 	"github.com/levelwire/levelwire/client/workqueue"
 )
 
-// Queue returns a collector of a work queue under a name: read is its Metrics
+// Queue returns a collector of a work queue under a name: read is its Stats
 // method. Each queue of a registry needs a name of its own.
 func Queue(name string, read func() workqueue.Stats) prometheus.Collector {
 	q := queue{read: read}

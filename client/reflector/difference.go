@@ -11,8 +11,8 @@ import (
 	"github.com/levelwire/levelwire/client"
 )
 
-// Differ is what a ListerWatcher implements, too, if its server can be told what
-// is held and answer with what is otherwise. [Resource] does.
+// Differ is what a ListerWatcher implements, too, if it can send the server
+// what the store holds, and receive what differs. [Resource] does.
 type Differ[T client.Object] interface {
 	// Difference is that of client.Resource.
 	Difference(ctx context.Context, held []T, opts metav1.ListOptions) (*client.Difference[T], error)
@@ -24,7 +24,7 @@ type Holder[T client.Object] interface {
 	// Held returns the objects that all calls so far have led to. The slice
 	// belongs to the caller, the objects do not.
 	Held() []T
-	// Merge is Replace told by what is otherwise: the objects of Held that do not
+	// Merge applies a diff relative to Held: the objects of Held that do not
 	// exist any more, or not in this state, and those that exist and are not in
 	// Held. Both slices then belong to the store.
 	Merge(dropped, received []T, resourceVersion string) error
@@ -53,7 +53,7 @@ type differing[T client.Object] struct {
 	spare bool
 }
 
-// newDiffering finds out whether both sides are able to.
+// newDiffering finds out whether the source and the store support differences.
 func newDiffering[T client.Object](source ListerWatcher[T], store Store[T]) differing[T] {
 	differ, can := source.(Differ[T])
 	holder, holds := store.(Holder[T])
@@ -63,19 +63,20 @@ func newDiffering[T client.Object](source ListerWatcher[T], store Store[T]) diff
 	return differing[T]{differ: differ, holder: holder}
 }
 
-// expect notes that the version cannot be resumed from, because of cause. What
-// the store holds is only worth telling if nothing but time has passed: when
-// versions went back, they do not say what is the same.
+// expect notes that no watch can resume from the resourceVersion, because of
+// cause. Sending what the store holds helps only if nothing but time has
+// passed: when resourceVersions went back, equal ones do not mean equal
+// objects.
 func (d *differing[T]) expect(cause ListCause) {
 	d.due, d.failed, d.spare = d.differ != nil && cause == ListExpired, 0, false
 }
 
-// listFailed is called when a list has failed, and not because it was wrong to
-// ask for it.
+// listFailed is called when a list has failed for another reason than the
+// request itself.
 func (d *differing[T]) listFailed() { d.due = d.spare }
 
 // difference asks for one, if it is due, and gives the store the result. If it
-// says neither that it is done nor an error, a list has to follow.
+// returns neither true nor an error, a list has to follow.
 func (r *Reflector[T]) difference(ctx context.Context) (done bool, err error) {
 	if !r.differing.due {
 		return false, nil
@@ -103,7 +104,7 @@ func (r *Reflector[T]) difference(ctx context.Context) (done bool, err error) {
 	r.counts.difference(result)
 	err = because(limited, err)
 	passing := result == DifferenceFailed && mayPass(err)
-	if !unreachable(err) { // which says nothing about differences
+	if !unreachable(err) { // a failed connection says nothing about differences
 		r.differing.failed++
 	}
 	if passing && r.differing.failed < patience {
@@ -124,7 +125,7 @@ func resultOf(err error) DifferenceResult {
 	return DifferenceFailed
 }
 
-// mayPass tells that the same question may be answered later.
+// mayPass reports whether the same request may succeed later.
 func mayPass(err error) bool {
 	var decode *client.DecodeError
 	return !errors.As(err, &decode) && !errors.Is(err, client.ErrFrameTooLarge) && !errors.Is(err, errOlder) && !tooLarge(err)
@@ -134,10 +135,10 @@ func mayPass(err error) bool {
 func (r *Reflector[T]) merge(d *client.Difference[T]) error {
 	received := len(d.Received)
 	if err := r.differing.holder.Merge(d.Dropped, d.Received, d.ResourceVersion); err != nil {
-		return &storeError{fmt.Errorf("store: difference of %d objects to version %q: %w", received, d.ResourceVersion, err)}
+		return &storeError{fmt.Errorf("store: difference of %d objects to resourceVersion %q: %w", received, d.ResourceVersion, err)}
 	}
 	r.counts.merged(int64(received), d.Bytes)
-	r.opts.Logger.Debug("merged a difference", "kept", len(d.Kept), "received", received, "bytes", d.Bytes, "version", d.ResourceVersion)
+	r.opts.Logger.Debug("merged a difference", "kept", len(d.Kept), "received", received, "bytes", d.Bytes, "resourceVersion", d.ResourceVersion)
 	r.complete(d.ResourceVersion)
 	return nil
 }

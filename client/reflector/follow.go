@@ -10,7 +10,7 @@ import (
 	"github.com/levelwire/levelwire/client"
 )
 
-// resume opens a watch from the version that the store has reached.
+// resume opens a watch from the resourceVersion that the store has reached.
 func (r *Reflector[T]) resume(ctx context.Context) (*session[T], error) {
 	version := r.LastSyncResourceVersion()
 	s, err := r.open(ctx, metav1.ListOptions{ResourceVersion: version}, r.opts.SilenceTimeout)
@@ -59,10 +59,9 @@ func (r *Reflector[T]) apply(s *session[T], ev client.WatchEvent[T]) error {
 	return nil
 }
 
-// stale drops an event from the past: the state up to the version has been
-// seen, so it tells nothing new. A bookmark from the past is a server that
-// itself went back, as one restored from a backup does; then only a list can
-// tell what there is.
+// stale drops an event from the past: the store already has the state up to the
+// resourceVersion. A bookmark from the past means that the server itself went
+// back, as one restored from a backup does; then only a list shows what exists.
 func (r *Reflector[T]) stale(typ apiwatch.EventType, version string) error {
 	r.counts.stale()
 	if typ != apiwatch.Bookmark {
@@ -91,9 +90,9 @@ func (r *Reflector[T]) write(ev client.WatchEvent[T]) error {
 	return nil
 }
 
-// rewoundError is a server whose versions went backwards.
+// rewoundError means that the server's resourceVersions went backwards.
 type rewoundError struct{ from, to string }
 
 func (e *rewoundError) Error() string {
-	return fmt.Sprintf("the server's version went back from %s to %s", e.from, e.to)
+	return fmt.Sprintf("the server's resourceVersion went back from %s to %s", e.from, e.to)
 }

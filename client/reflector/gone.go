@@ -29,10 +29,11 @@ func (r *Reflector[T]) present() {
 
 // absent notes an error that ended an attempt. When the server has said for
 // long enough that there is no such resource, and nothing else, the store is
-// emptied: what it held does not exist for anybody any more. A server that
-// cannot be reached, or refuses, says nothing about that, for or against.
+// emptied: what it held does not exist any more. A server that cannot be
+// reached, or refuses, says nothing about that.
 //
-// Nothing remains to be resumed from: whatever has this name later is listed.
+// No resourceVersion remains to resume from: a resource that has this name
+// later is listed.
 func (r *Reflector[T]) absent(err error) error {
 	if !notServed(err) {
 		return nil
@@ -47,7 +48,7 @@ func (r *Reflector[T]) absent(err error) error {
 	r.absence.gone = true
 	r.counts.gone(r.absence.since)
 	r.opts.Logger.Warn("the server does not have the resource; it is asked on until it has",
-		"since", r.absence.since, "version", r.LastSyncResourceVersion())
+		"since", r.absence.since, "resourceVersion", r.LastSyncResourceVersion())
 	known := r.LastSyncResourceVersion() != ""
 	r.synced, r.fresh, r.undecodable = false, true, nil
 	if !known {
@@ -60,9 +61,9 @@ func (r *Reflector[T]) absent(err error) error {
 	return nil
 }
 
-// notServed tells that the server knows the resource not at all: lists and
-// watches of a resource that it does have are never "not found", not even in a
-// namespace that does not exist.
+// notServed reports whether the server does not serve the resource at all: it
+// answers lists and watches of a resource that it serves never with "not
+// found", not even in a namespace that does not exist.
 func notServed(err error) bool {
 	var status *apierrors.StatusError
 	return errors.As(err, &status) && status.Status().Code == http.StatusNotFound

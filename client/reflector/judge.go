@@ -24,9 +24,9 @@ type verdict struct {
 // tooShort is how long a stream must last for its end to need no back-off.
 const tooShort = time.Second
 
-// judge decides what follows err. A list is needed only if the server says
-// that it cannot continue from the version; everything else resumes. s is nil
-// if the stream was not opened.
+// judge decides what follows err. A list is needed only if the server says that
+// it cannot continue from the resourceVersion; everything else resumes. s is
+// nil if the stream was not opened.
 func (r *Reflector[T]) judge(s *session[T], err error) verdict {
 	undecodable := r.undecodable
 	r.undecodable = nil
@@ -64,11 +64,11 @@ func (r *Reflector[T]) judge(s *session[T], err error) verdict {
 	}
 }
 
-// judgeUnknown is judge for a server that says that the version does not exist
-// yet. One of several servers may merely be behind the others, and will know it soon.
-// If it is said again and again, the version is not of this store: one that has
-// been restored from a backup, say, and would say nothing of what it has otherwise
-// until its versions come so far again.
+// judgeUnknown is judge for a server that answers that the resourceVersion does
+// not exist yet. One of several servers may merely be behind the others, and
+// reach it soon. If the answer repeats, the resourceVersion is not of this
+// store: the store was restored from a backup, say. The watch would then miss
+// all differences until the store's resourceVersions come so far again.
 func (r *Reflector[T]) judgeUnknown(err *apierrors.StatusError) verdict {
 	v := judgeStatus(err)
 	if r.unknown++; r.unknown >= patience {
@@ -77,8 +77,8 @@ func (r *Reflector[T]) judgeUnknown(err *apierrors.StatusError) verdict {
 	return v
 }
 
-// judgeStatus is judge for what the server itself said, as an answer or within
-// the stream.
+// judgeStatus is judge for a Status of the server, as an answer or within the
+// stream.
 func judgeStatus(err *apierrors.StatusError) verdict {
 	var v verdict
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
@@ -101,7 +101,7 @@ func judgeStatus(err *apierrors.StatusError) verdict {
 	return v
 }
 
-// unreachable tells that there was no connection to send a request on.
+// unreachable reports whether there was no connection to send the request on.
 func unreachable(err error) bool {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {

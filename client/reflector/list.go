@@ -32,9 +32,9 @@ func (r *Reflector[T]) listPages(ctx context.Context) error {
 	return r.replace(items, version)
 }
 
-// pages reads all pages of one list, and returns the version of the first,
-// which all have in common. When its snapshot is forgotten between two pages,
-// everything is asked for at once.
+// pages reads all pages of one list, and returns the resourceVersion of the
+// first, which all have in common. When the server drops its snapshot between
+// two pages, the reflector asks for everything at once.
 func (r *Reflector[T]) pages(ctx context.Context, limit int64) ([]T, string, error) {
 	opts := r.firstPage(limit)
 	var items []T
@@ -78,7 +78,7 @@ func (r *Reflector[T]) firstPage(limit int64) metav1.ListOptions {
 	case version == "":
 		opts.ResourceVersion = "0"
 	default:
-		// Without a match a version with a limit means exactly that version.
+		// Without a match a resourceVersion with a limit means exactly that one.
 		opts.ResourceVersion, opts.ResourceVersionMatch = version, metav1.ResourceVersionMatchNotOlderThan
 	}
 	return opts
@@ -97,13 +97,14 @@ func (r *Reflector[T]) page(ctx context.Context, opts metav1.ListOptions) (*clie
 	return list, nil
 }
 
-// expired tells that the server has forgotten the version, or the snapshot.
+// expired reports whether the server no longer has the resourceVersion, or the
+// snapshot.
 func expired(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 }
 
-// tooLarge tells that the server has not reached the version, and would not in
-// the time it was ready to wait.
+// tooLarge reports whether the server has not reached the resourceVersion, and
+// did not in the time that it waits.
 func tooLarge(err error) bool {
 	return apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
 }

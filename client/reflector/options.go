@@ -12,18 +12,19 @@ import (
 type Options struct {
 	// Name stands in logs. Default: none.
 	Name string
-	// Logger is told of lists, resumes and errors. Default: nobody.
+	// Logger receives lists, resumes and errors. Default: discard.
 	Logger *slog.Logger
 
-	// ResumeFrom is the version that the store already holds, as one restored
-	// from disk does: the reflector starts with a watch from it and lists only
-	// if the server has forgotten it, and knows no differences either. Default "": list first.
+	// ResumeFrom is the resourceVersion that the store already holds, as one
+	// restored from disk does: the reflector starts with a watch from it and
+	// lists only if the server no longer has it and supports no differences.
+	// Default "": list first.
 	ResumeFrom string
 
-	// NoDifferences lists when a version cannot be resumed from any more. Otherwise
-	// a server that can is told first what the store holds, and asked for what is
-	// different, if both the source and the store are made for it: see Differ and
-	// Holder. Other servers are asked once.
+	// NoDifferences lists when no watch can resume from the resourceVersion any
+	// more. Otherwise the reflector first sends the server what the store holds
+	// and asks for what differs, if both the source and the store support it: see
+	// Differ and Holder. It asks servers that do not support it once.
 	NoDifferences bool
 
 	// PagedList asks for pages at once and never for a streaming list.
@@ -39,7 +40,7 @@ type Options struct {
 	// time a random value in [1,2) times it. Default 5 minutes.
 	WatchTimeout time.Duration
 	// SilenceTimeout is how long an open watch may say nothing, not even a
-	// bookmark, before it is replaced by another from the same version.
+	// bookmark, before it is replaced by another from the same resourceVersion.
 	// Servers send bookmarks about once a minute. Default 3 minutes; negative:
 	// for ever.
 	SilenceTimeout time.Duration
@@ -74,12 +75,12 @@ type Options struct {
 	// Default: math/rand/v2.
 	Rand func() float64
 
-	// OnError is told of each error that the reflector recovers from, before
-	// it waits. Default: nobody. It must return quickly.
+	// OnError is called with each error that the reflector recovers from, before
+	// it waits. It must return quickly. Default: none.
 	OnError func(error)
-	// OnProgress is told of each new version that the store has surely
-	// reached: after lists, events and bookmarks. Default: nobody. It must
-	// return quickly.
+	// OnProgress is called with each new resourceVersion that the store has
+	// surely reached: after lists, events and bookmarks. It must return quickly.
+	// Default: none.
 	OnProgress func(resourceVersion string)
 }
 

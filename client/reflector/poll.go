@@ -12,8 +12,8 @@ import (
 	"github.com/levelwire/levelwire/client"
 )
 
-// maxPolled is how many events of one answer are held. A longer answer is
-// left, and the next poll goes on from where it was.
+// maxPolled is how many events of one answer are held. The poller stops reading
+// a longer answer, and the next poll resumes from there.
 const maxPolled = 4096
 
 var errPollOverdue = errors.New("the answer to a poll did not come in time")
@@ -24,14 +24,14 @@ type poller[T client.Object] struct {
 	ListerWatcher[T]
 	wait  time.Duration // for how long the server collects changes, in whole seconds
 	grace time.Duration // for the answer to arrive after that
-	count func()        // is told of each poll
+	count func()        // called for each poll
 }
 
-// Watch returns a stream that polls. It must be told a version: the state of
-// the moment is not a series of changes.
+// Watch returns a stream that polls. The options must have a resourceVersion:
+// the state of the moment is not a series of changes.
 func (p *poller[T]) Watch(ctx context.Context, opts metav1.ListOptions) (Stream[T], error) {
 	if unset(opts.ResourceVersion) || opts.SendInitialEvents != nil {
-		return nil, errors.New("polling needs the version of a list to begin with")
+		return nil, errors.New("polling needs the resourceVersion of a list to begin with")
 	}
 	seconds := int64(p.wait / time.Second)
 	opts.TimeoutSeconds = &seconds

@@ -19,7 +19,7 @@ type Reflector[T client.Object] struct {
 	opts   Options
 
 	started atomic.Bool
-	version atomic.Pointer[string] // what LastSyncResourceVersion says
+	version atomic.Pointer[string] // what LastSyncResourceVersion returns
 	counts  counts
 
 	// What follows belongs to the goroutine of Run.
@@ -32,7 +32,7 @@ type Reflector[T client.Object] struct {
 	// fresh: ask the next list of pages for the most recent state, not merely
 	// for one that is not older than version.
 	fresh bool
-	// streaming: the server has not shown that it has no streaming lists.
+	// streaming: no answer of the server showed that it has no streaming lists.
 	streaming bool
 	// missed and broken count streaming lists in a row that lacked their
 	// closing bookmark, and that ended before it.
@@ -149,7 +149,7 @@ func (r *Reflector[T]) recover(ctx context.Context, s *session[T], err error) er
 		r.counts.resume(v.reason)
 	}
 	if v.quietly {
-		r.opts.Logger.Debug("opening the watch again", "reason", v.reason, "version", r.LastSyncResourceVersion())
+		r.opts.Logger.Debug("opening the watch again", "reason", v.reason, "resourceVersion", r.LastSyncResourceVersion())
 		return nil
 	}
 	wasGone := r.absence.gone
@@ -162,20 +162,20 @@ func (r *Reflector[T]) recover(ctx context.Context, s *session[T], err error) er
 	return nil
 }
 
-// report tells of an error that is recovered from.
+// report logs an error that the reflector recovers from, and calls OnError.
 func (r *Reflector[T]) report(err error, v verdict, delay time.Duration, wasGone bool) {
 	r.counts.failed(err)
 	r.opts.Logger.Log(context.Background(), r.logLevel(err, v, wasGone), "list or watch failed", "error", err, "reason", v.reason, "relist", v.relist,
-		"version", r.LastSyncResourceVersion(), "delay", delay)
+		"resourceVersion", r.LastSyncResourceVersion(), "delay", delay)
 	if r.opts.OnError != nil {
 		r.opts.OnError(err)
 	}
 }
 
-// logLevel is Info for what passes by itself, Warn for what somebody may have to
-// look at: there is no list, or there will be another, or the server denies or
-// says what cannot be understood. That a resource which is known to be gone is
-// still gone is no news.
+// logLevel is Info for an error that passes by itself. It is Warn for one that
+// an operator may have to look at: a list failed or another has to follow, the
+// server denies access, or its answer cannot be decoded. It is lower for a
+// resource that is already known to be gone.
 func (r *Reflector[T]) logLevel(err error, v verdict, wasGone bool) slog.Level {
 	switch {
 	case wasGone && notServed(err):
@@ -187,10 +187,10 @@ func (r *Reflector[T]) logLevel(err error, v verdict, wasGone bool) slog.Level {
 	}
 }
 
-// LastSyncResourceVersion is the version that the store has surely reached;
-// "" before the first list. It moves backwards only if the server's own
-// versions do, as after the restore of a backup, and a list of its most recent
-// state shows that, and it is "" while the resource is gone (see
+// LastSyncResourceVersion is the resourceVersion that the store has surely
+// reached; "" before the first list. It moves backwards only if the server's
+// own versions do, as after the restore of a backup, and a list of its most
+// recent state shows that, and it is "" while the resource is gone (see
 // Options.GoneAfter).
 func (r *Reflector[T]) LastSyncResourceVersion() string { return *r.version.Load() }
 
@@ -211,9 +211,9 @@ func (r *Reflector[T]) reached(version string) {
 // replace gives the store a complete list.
 func (r *Reflector[T]) replace(items []T, version string) error {
 	if err := r.store.Replace(items, version); err != nil {
-		return &storeError{fmt.Errorf("store: replace with %d objects of version %q: %w", len(items), version, err)}
+		return &storeError{fmt.Errorf("store: replace with %d objects of resourceVersion %q: %w", len(items), version, err)}
 	}
-	r.opts.Logger.Debug("listed", "cause", r.cause, "objects", len(items), "version", version)
+	r.opts.Logger.Debug("listed", "cause", r.cause, "objects", len(items), "resourceVersion", version)
 	r.complete(version)
 	return nil
 }

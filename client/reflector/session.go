@@ -26,8 +26,8 @@ type session[T client.Object] struct {
 	dog    *watchdog
 	opened time.Time
 	events int // received, bookmarks included
-	// synthetic: the stream may begin with ADDED events that tell of the state
-	// and not of a change, in no order; no version can be told from them.
+	// synthetic: the stream may begin with ADDED events that are the state and
+	// not changes, in no order; their resourceVersions are none to resume from.
 	synthetic bool
 	contact   func()
 }

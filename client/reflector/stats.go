@@ -59,14 +59,14 @@ type Stats struct {
 	Polls int64
 	// Resumes counts watches tried again from the last version, by reason.
 	Resumes map[ResumeReason]int64
-	// Events counts events that reached the store; Bookmarks are apart.
+	// Events counts events that reached the store; Bookmarks counts bookmarks.
 	Events, Bookmarks int64
 	// Stale counts events and lists that were older than what had been seen,
 	// and were dropped.
 	Stale int64
 	// DecodeErrors counts events and lists that could not be understood.
 	DecodeErrors int64
-	// LastContact is when the server last said anything; zero if never.
+	// LastContact is when the server last sent anything; zero if never.
 	LastContact time.Time
 	// LastError is what the reflector recovered from last; nil once a list or
 	// a watch has been opened since.
@@ -94,9 +94,9 @@ func (s Stats) ResumeCount() int64 {
 	return n
 }
 
-// Plus returns what two Reflectors did together. LastContact is that of the
-// one which has heard nothing for longer, and GoneSince that of the one whose
-// resource has been gone for longer.
+// Plus returns what two Reflectors did together. LastContact is the earlier of
+// both, and GoneSince that of the Reflector whose resource has been gone for
+// longer.
 func (s Stats) Plus(o Stats) Stats {
 	s.Lists, s.Resumes = sum(s.Lists, o.Lists), sum(s.Resumes, o.Resumes)
 	s.Differences = sum(s.Differences, o.Differences)
@@ -138,7 +138,7 @@ func sum[K comparable](a, b map[K]int64) map[K]int64 {
 type counts struct {
 	events, bookmarks atomic.Int64
 	// contacted is when, counted from begun, plus one; 0: never. Counted so it
-	// cannot jump when somebody sets the clock.
+	// cannot jump when the clock is set.
 	contacted atomic.Int64
 	begun     time.Time
 

@@ -62,8 +62,8 @@ func (r *Reflector[T]) fill(s *session[T]) error {
 // asked for.
 const patience = 3
 
-// fallBack decides whether a streaming list that failed is followed by pages
-// at once, and remembers what was learned about the server.
+// fallBack decides whether a streaming list that failed is followed by pages at
+// once, and records what the failure says about the server.
 func (r *Reflector[T]) fallBack(ctx context.Context, err error) bool {
 	var fatal *storeError
 	if ctx.Err() != nil || errors.As(err, &fatal) {
@@ -72,8 +72,8 @@ func (r *Reflector[T]) fallBack(ctx context.Context, err error) bool {
 	var status *apierrors.StatusError
 	switch {
 	case errors.Is(err, errSilent):
-		// One bookmark may be lost with a stalled connection; a second one is
-		// a server that does not send them.
+		// One bookmark may be lost with a stalled connection; a second one means
+		// that the server does not send them.
 		r.missed++
 		r.streaming = r.missed < 2
 		return true
@@ -89,7 +89,7 @@ func (r *Reflector[T]) fallBack(ctx context.Context, err error) bool {
 	return r.broken%patience == 0
 }
 
-// fallBackFrom is fallBack for what the server itself said.
+// fallBackFrom is fallBack for a Status of the server.
 func (r *Reflector[T]) fallBackFrom(err *apierrors.StatusError) bool {
 	switch code := err.Status().Code; {
 	case expired(err) || tooLarge(err):

@@ -39,8 +39,8 @@ func (q *Queue[K]) delay(key K, opts AddOptions, now time.Time) {
 	}
 }
 
-// expire moves the keys that are due into the queue. It runs on the timer's
-// own goroutine, which lives only for this call.
+// expire moves the keys that are due into the queue. It runs on the timer's own
+// goroutine, which runs only for this call.
 func (q *Queue[K]) expire() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -68,7 +68,7 @@ func (q *Queue[K]) armTimer(now time.Time) {
 	q.timer.Reset(wait)
 }
 
-// dropDelayed forgets all delayed keys and stops the timer. It needs q.mu.
+// dropDelayed drops all delayed keys and stops the timer. It needs q.mu.
 func (q *Queue[K]) dropDelayed() {
 	for _, i := range q.delayed {
 		i.place = 0

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// item is what the queue knows of one key. It lives for as long as the key
-// waits, is delayed or is worked on; one that waits for a worker is in a
-// level, one that is worked on in the list of those, and one that is delayed
-// in the heap, perhaps at the same time.
+// item is the state of one key. It exists for as long as the key waits, is
+// delayed or is worked on; one that waits for a worker is in a level, one that
+// is worked on in the list of those, and one that is delayed in the heap,
+// perhaps at the same time.
 type item[K comparable] struct {
 	key        K
 	prev, next *item[K]
@@ -40,7 +40,7 @@ func (q *Queue[K]) item(key K) *item[K] {
 	return i
 }
 
-// release forgets an item that nothing holds any more. It needs q.mu.
+// release drops an item that nothing holds any more. It needs q.mu.
 func (q *Queue[K]) release(i *item[K]) {
 	if i.waiting || i.working || i.place != 0 {
 		return

@@ -20,19 +20,18 @@ type Options[K comparable] struct {
 
 // AddOptions say how a key is added. The zero value is what Add does.
 type AddOptions struct {
-	// Priority decides who comes first: higher before lower, and within one
-	// priority the key that has it for longest. The cost of Add and Get grows
-	// with the number of different priorities that wait, not with the number of
-	// keys.
+	// Priority orders keys: higher before lower, and within one priority the key
+	// that has had it for longest. The cost of Add and Get grows with the number
+	// of different priorities that wait, not with the number of keys.
 	Priority int
 	// After is how long the key is delayed first; not at all if not positive.
 	After time.Duration
 }
 
 // Queue hands out keys by priority, and within one in the order in which they
-// were added. All methods may be called concurrently. It starts no goroutine;
-// a timer runs only while delayed keys wait. Time is the monotonic clock's: a
-// wall clock that is set back delays nobody.
+// were added. All methods may be called concurrently. It starts no goroutine; a
+// timer runs only while delayed keys wait. Time is the monotonic clock's:
+// setting the wall clock back delays no key.
 type Queue[K comparable] struct {
 	limiter RateLimiter[K]
 	share   int
@@ -51,7 +50,7 @@ type Queue[K comparable] struct {
 	closing bool // no more keys are taken
 
 	// wake holds a token while ready keys may have no worker on the way. One
-	// token is enough: whoever takes a key passes it on while keys remain.
+	// token is enough: a worker that takes a key passes it on while keys remain.
 	wake chan struct{}
 	// closed is closed by the first shutdown, halted by the first that does
 	// not drain, drained when closing and nothing waits or is worked on.
@@ -137,8 +136,9 @@ func (q *Queue[K]) AddRateLimited(key K) {
 	q.AddAfter(key, q.limiter.When(key))
 }
 
-// Forget tells the rate limiter that key needs no back-off any more. It does
-// not take the key out of the queue, and does not replace Done.
+// Forget ends the key's history in the rate limiter, so its next failure starts
+// at the shortest back-off. It does not take the key out of the queue, and does
+// not replace Done.
 func (q *Queue[K]) Forget(key K) { q.limiter.Forget(key) }
 
 // NumRequeues returns how often key was rate limited since the last Forget.
@@ -187,7 +187,7 @@ func (q *Queue[K]) take(ctx context.Context) (key K, ok, end bool) {
 	return i.key, true, false
 }
 
-// pick returns whose turn it is. Something must be ready.
+// pick returns the next key. At least one must be ready.
 func (q *Queue[K]) pick() *item[K] {
 	if q.share > 0 && len(q.ready.all) > 1 {
 		if q.turn++; q.turn >= q.share {
@@ -199,7 +199,7 @@ func (q *Queue[K]) pick() *item[K] {
 }
 
 // Done says that the caller of Get has finished with key. A key that was added
-// meanwhile is queued again. Done for a key nobody has does nothing.
+// meanwhile is queued again. Done for a key that no worker has does nothing.
 func (q *Queue[K]) Done(key K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 type RateLimiter[K comparable] interface {
 	// When counts one more attempt for key and returns how long to wait.
 	When(key K) time.Duration
-	// Forget ends the history of key: it succeeded, or nobody tries again.
+	// Forget ends the history of key: it succeeded, or is not tried again.
 	Forget(key K)
 	// Requeues returns how many attempts were counted since the last Forget.
 	Requeues(key K) int
@@ -35,7 +35,7 @@ func DefaultRateLimiter[K comparable]() RateLimiter[K] {
 }
 
 // Exponential waits base for the first attempt of a key and twice as long for
-// every further one, never longer than limit. It remembers one integer per key
+// every further one, never longer than limit. It keeps one integer per key
 // until Forget.
 func Exponential[K comparable](base, limit time.Duration) RateLimiter[K] {
 	return &exponential[K]{base: base, limit: limit, attempts: make(map[K]int)}

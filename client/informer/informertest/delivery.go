@@ -14,7 +14,7 @@ import (
 	"github.com/levelwire/levelwire/client/reflector"
 )
 
-// delivery is what one handler is told, and in which order.
+// delivery is which calls one handler gets, and in which order.
 var delivery = []Guarantee{
 	{Name: "HandlersSeeEventsInOrderPerObject", Says: "Calls about one object come in the order of its changes; with MaxUnmergedEvents, all of them.", check: func(e *env) {
 		r, _ := e.handle(informer.HandlerOptions{MaxUnmergedEvents: 1000}, nil)
@@ -28,7 +28,7 @@ var delivery = []Guarantee{
 		e.remove("a")
 		r.is(append(want, "delete a=20")...)
 	}},
-	{Name: "EachCallStartsWhereTheLastEnded", Says: "OnUpdate's old state is the one that the handler was told last, whatever was skipped.", check: func(e *env) {
+	{Name: "EachCallStartsWhereTheLastEnded", Says: "OnUpdate's old state is the one that the handler got last, whatever was skipped.", check: func(e *env) {
 		var mu sync.Mutex
 		at := map[string]string{}
 		r, _ := e.handle(informer.HandlerOptions{}, func(c call) {
@@ -38,7 +38,7 @@ var delivery = []Guarantee{
 			case c.kind == "add" && there, c.kind != "add" && !there:
 				e.Errorf("%v, though the object is there: %v", c, there)
 			case c.kind == "update" && c.old.ResourceVersion != seen:
-				e.Errorf("%v from version %s, but the last one told was %s", c, c.old.ResourceVersion, seen)
+				e.Errorf("%v from version %s, but the last one delivered was %s", c, c.old.ResourceVersion, seen)
 			}
 			at[c.obj.Name] = c.obj.ResourceVersion
 			if c.kind == "delete" {
@@ -61,14 +61,14 @@ var delivery = []Guarantee{
 		writers.Wait()
 		r.marked("end")
 	}},
-	{Name: "NoDuplicateAdds", Says: "An object is added once for each of its lives, through relists and reconnects.", check: func(e *env) {
+	{Name: "NoDuplicateAdds", Says: "An object is added once for each UID, through relists and reconnects.", check: func(e *env) {
 		r, _ := e.handle(informer.HandlerOptions{}, nil)
 		e.create("before", "1")
 		e.start()
 		e.network.answer(410)
 		e.network.cut()
 		e.create("while", "1")
-		r.hears("add while=1")
+		r.awaitCall("add while=1")
 		e.network.answer(0, 410)
 		e.network.cut()
 		r.marked("end")
@@ -78,7 +78,7 @@ var delivery = []Guarantee{
 			}
 		}
 	}},
-	{Name: "HasSyncedAfterInitialHandlersDelivered", Says: "A handler's Synced is closed when it was called for every object of the first list, all of them initial; the informer's, when the local copy holds them.", check: func(e *env) {
+	{Name: "HasSyncedAfterInitialHandlersDelivered", Says: "A handler's Synced is closed when it was called for every object of the first list, all of them initial; the informer's, when the cache holds them.", check: func(e *env) {
 		for n := range 5 {
 			e.create(fmt.Sprint("p", n), "1")
 		}
@@ -96,7 +96,7 @@ var delivery = []Guarantee{
 		}
 		r.sorted("add p0=1 initial", "add p1=1 initial", "add p2=1 initial", "add p3=1 initial", "add p4=1 initial")
 	}},
-	{Name: "AddedHandlerSeesAllExisting", Says: "A handler that comes late is first told of everything there is, as initial, and then of what follows, without gap.", check: func(e *env) {
+	{Name: "AddedHandlerSeesAllExisting", Says: "A handler that is added late first gets OnAdd for every object, as initial, and then what follows, without gap.", check: func(e *env) {
 		a := e.create("a", "1")
 		e.create("b", "1")
 		e.start()
@@ -108,7 +108,7 @@ var delivery = []Guarantee{
 		}
 		r.sorted("add a=1 initial", "add b=1 initial")
 		e.change(a, "2")
-		r.hears("update a=1>2")
+		r.awaitCall("update a=1>2")
 	}},
 	{Name: "LeavingTheSelectionIsAnEnd", Says: "An object that stops matching the selector is deleted, in its last state that matched; one that begins to is added.",
 		list: informer.ListOptions{LabelSelector: "value=in"}, check: func(e *env) {
@@ -120,17 +120,17 @@ var delivery = []Guarantee{
 			e.change(obj, "out")
 			r.is("add a=in", "delete a=in")
 		}},
-	{Name: "ResyncOnlyWhenAsked", Says: "Handlers with a resync period are told of every object again, as an update to the same; others are not. The server is not asked.", check: func(e *env) {
+	{Name: "ResyncOnlyWhenAsked", Says: "Handlers with a resync period get every object again, as an update to the same state; others do not. The server is not asked.", check: func(e *env) {
 		e.create("a", "1")
 		asked, _ := e.handle(informer.HandlerOptions{Resync: resyncPeriod}, nil)
 		other, _ := e.handle(informer.HandlerOptions{}, nil)
 		e.start()
-		asked.hears("update a=1>1")
+		asked.awaitCall("update a=1>1")
 		other.marked("end")
 		other.sorted("add a=1 initial", "add end=mark")
 		e.once()
 	}},
-	{Name: "ListsInPagesShowTheSame", Says: "Without streaming lists, and in pages, handlers are told the same.",
+	{Name: "ListsInPagesShowTheSame", Says: "Without streaming lists, and in pages, handlers get the same calls.",
 		reflector: reflector.Options{PagedList: true, PageSize: 2}, check: func(e *env) {
 			want := []string{"add x=1"}
 			var last *corev1.ConfigMap
@@ -152,7 +152,7 @@ var delivery = []Guarantee{
 		}},
 }
 
-// notOlder tells that version a is not before b.
+// notOlder reports whether version a is not before b.
 func notOlder(a, b *corev1.ConfigMap) bool {
 	order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
 	return err == nil && order >= 0

@@ -14,7 +14,7 @@ import (
 // gaps is what happens when the connection does not hold, or the server has
 // forgotten what was missed.
 var gaps = []Guarantee{
-	{Name: "CutConnectionsResume", Says: "A watch that breaks goes on from where it was, without a list, and nothing is lost.", check: func(e *env) {
+	{Name: "CutConnectionsResume", Says: "A watch that breaks is resumed from the last resourceVersion, without a list, and nothing is lost.", check: func(e *env) {
 		r, _ := e.handle(informer.HandlerOptions{MaxUnmergedEvents: 1000}, nil)
 		e.start()
 		obj := e.create("a", "0")
@@ -40,7 +40,7 @@ var gaps = []Guarantee{
 			}
 			e.once()
 		}},
-	{Name: "DeletedInAGapIsTold", Says: "A deletion that was missed is told when the watch goes on, with the final state.", check: func(e *env) {
+	{Name: "DeletedInAGapIsDelivered", Says: "A deletion that was missed is delivered when the watch resumes, with the final state.", check: func(e *env) {
 		r, _ := e.handle(informer.HandlerOptions{}, nil)
 		e.start()
 		obj := e.create("a", "1")
@@ -52,7 +52,7 @@ var gaps = []Guarantee{
 		r.until("the end of a", func(calls []call) bool { return len(calls) > 1 && calls[len(calls)-1].String() == "delete a=2" })
 		e.once()
 	}},
-	{Name: "DeletedFinalStateUnknownAfterGap", Says: "A deletion that the server has forgotten is found by the list that follows, and told with the last state that was seen.", check: func(e *env) {
+	{Name: "DeletedFinalStateUnknownAfterGap", Says: "A deletion that is no longer in the server's history is found by the list that follows, and delivered with the last state that was seen.", check: func(e *env) {
 		r, _ := e.handle(informer.HandlerOptions{}, nil)
 		e.start()
 		obj := e.create("a", "1")
@@ -63,7 +63,7 @@ var gaps = []Guarantee{
 		forgotten(e)
 		r.is("add a=1", "delete a=1 unknown")
 	}},
-	{Name: "GapShowsTheNewestState", Says: "After a list, changes that were missed are one update, from the state that was seen last to the newest; what has not changed is not told.", check: func(e *env) {
+	{Name: "GapShowsTheNewestState", Says: "After a list, changes that were missed are one update, from the state that was seen last to the newest; unchanged objects are not delivered.", check: func(e *env) {
 		r, _ := e.handle(informer.HandlerOptions{MaxUnmergedEvents: 1000}, nil)
 		e.start()
 		obj := e.create("a", "1")
@@ -80,7 +80,7 @@ var gaps = []Guarantee{
 			e.Errorf("what has not changed: %v", calls)
 		}
 	}},
-	{Name: "RecreatedInAGapIsAnotherObject", Says: "A name that was taken by another object while nobody watched is an end and a beginning.", check: func(e *env) {
+	{Name: "RecreatedInAGapIsAnotherObject", Says: "When another object took a name while no watch was open, handlers get OnDelete and OnAdd.", check: func(e *env) {
 		r, _ := e.handle(informer.HandlerOptions{}, nil)
 		e.start()
 		e.create("a", "1")
@@ -91,9 +91,9 @@ var gaps = []Guarantee{
 		forgotten(e)
 		r.is("add a=1", "delete a=1 unknown", "add a=2")
 	}},
-	{Name: "BookmarkAdvancesResume", Says: "Bookmarks move the version that a watch goes on from, though no object of the informer has changed.",
+	{Name: "BookmarkAdvancesResume", Says: "Bookmarks move the resourceVersion that a watch resumes from, though no object of the informer has changed.",
 		reflector: reflector.Options{WatchTimeout: 2 * time.Second}, check: func(e *env) {
-			quiet := informer.For[*corev1.ConfigMap](e.factory, informer.ListOptions{LabelSelector: "nobody=has-this"})
+			quiet := informer.For[*corev1.ConfigMap](e.factory, informer.ListOptions{LabelSelector: "no-object=has-this"})
 			e.factory.Start(e.ctx)
 			e.must(e.factory.WaitForSync(e.ctx))
 			obj := e.create("a", "1")
@@ -103,7 +103,7 @@ var gaps = []Guarantee{
 			var asked url.Values
 			e.network.await(e, "the watch of the quiet informer", func(watches []url.Values) bool {
 				asked = watches[len(watches)-1]
-				return len(watches) > known && asked.Get("labelSelector") == "nobody=has-this"
+				return len(watches) > known && asked.Get("labelSelector") == "no-object=has-this"
 			})
 			from := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ResourceVersion: asked.Get("resourceVersion")}}
 			if !notOlder(from, obj) {

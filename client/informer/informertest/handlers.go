@@ -26,30 +26,30 @@ var handlers = []Guarantee{
 			e.Errorf("%d watches", s.Watches)
 		}
 	}},
-	{Name: "SlowHandlerDelaysNobody", Says: "A handler that blocks costs the others nothing, and is told of the newest state when it goes on; what waits for it is bounded by the number of objects.", check: func(e *env) {
+	{Name: "SlowHandlerDoesNotDelayOthers", Says: "A handler that blocks costs the others nothing, and gets the newest state when it goes on; what waits for it is bounded by the number of objects.", check: func(e *env) {
 		gate := make(chan struct{})
 		slow, registration := e.handle(informer.HandlerOptions{}, func(call) { <-gate })
 		fast, _ := e.handle(informer.HandlerOptions{MaxUnmergedEvents: 1000}, nil)
 		e.start()
 		obj := e.create("a", "0")
-		fast.hears("add a=0")
+		fast.awaitCall("add a=0")
 		for n := range 30 {
 			obj = e.change(obj, strconv.Itoa(n+1))
 		}
-		fast.hears("update a=29>30")
+		fast.awaitCall("update a=29>30")
 		if s := registration.Stats(); s.Queued != 1 || s.Coalesced != 29 {
 			e.Errorf("%+v", s)
 		}
 		close(gate)
 		slow.is("add a=0", "update a=0>30")
 	}},
-	{Name: "EndsAreNeverMergedAway", Says: "A slow handler is told of the end of the object it knew, and of another that took its name.", check: func(e *env) {
+	{Name: "EndsAreNeverMergedAway", Says: "A slow handler gets OnDelete for the object it knew, and OnAdd for another that took its name.", check: func(e *env) {
 		gate := make(chan struct{})
 		slow, _ := e.handle(informer.HandlerOptions{}, func(call) { <-gate })
 		fast, _ := e.handle(informer.HandlerOptions{}, nil)
 		e.start()
 		e.create("a", "first")
-		fast.hears("add a=first")
+		fast.awaitCall("add a=first")
 		e.remove("a")
 		e.create("a", "second")
 		e.remove("a")
@@ -60,7 +60,7 @@ var handlers = []Guarantee{
 		slow.marked("really")
 		slow.sorted("add a=first", "delete a=first", "add a=fourth", "add end=mark", "add really=mark")
 	}},
-	{Name: "KeepEveryFailsLoudly", Says: "A handler that wants every event and falls too far behind is removed, and told why.", check: func(e *env) {
+	{Name: "MaxUnmergedEventsFailsLoudly", Says: "A handler with MaxUnmergedEvents that falls too far behind is removed, and Registration.Err says why.", check: func(e *env) {
 		gate := make(chan struct{})
 		_, registration := e.handle(informer.HandlerOptions{MaxUnmergedEvents: 3}, func(call) { <-gate })
 		e.start()
@@ -95,7 +95,7 @@ var handlers = []Guarantee{
 			e.Errorf("%+v", s)
 		}
 	}},
-	{Name: "RemovedHandlerHearsNothing", Says: "No call begins after Remove has returned, and its channel is closed when none runs; the others go on.", check: func(e *env) {
+	{Name: "RemovedHandlerIsNotCalled", Says: "No call begins after Remove has returned, and its channel is closed when none runs; the others go on.", check: func(e *env) {
 		removed, registration := e.handle(informer.HandlerOptions{}, nil)
 		other, _ := e.handle(informer.HandlerOptions{}, nil)
 		e.start()
@@ -130,7 +130,7 @@ var handlers = []Guarantee{
 		select {
 		case name := <-inner:
 			if name != "a" {
-				e.Errorf("the inner handler was told of %s", name)
+				e.Errorf("the inner handler was called for %s", name)
 			}
 		case <-e.ctx.Done():
 			e.Fatal("the handler added by a handler heard nothing")
@@ -150,7 +150,7 @@ var handlers = []Guarantee{
 		}
 		b := e.create("b", "1")
 		if err := e.informer.WaitForResourceVersion(e.ctx, b.ResourceVersion); !errors.Is(err, informer.ErrStopped) {
-			e.Errorf("WaitFor: %v", err)
+			e.Errorf("WaitForResourceVersion: %v", err)
 		}
 		if _, err := e.informer.AddHandler(r, informer.HandlerOptions{}); !errors.Is(err, informer.ErrStopped) {
 			e.Errorf("AddHandler: %v", err)

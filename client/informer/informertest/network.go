@@ -92,7 +92,7 @@ func (n *network) cut() {
 	defer n.mu.Unlock()
 	for b := range n.open {
 		b.broken = true
-		_ = b.ReadCloser.Close() // wakes whoever reads
+		_ = b.ReadCloser.Close() // wakes blocked reads
 	}
 }
 

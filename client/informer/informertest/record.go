@@ -99,13 +99,13 @@ func (r *record) until(what string, enough func([]call) bool) []call {
 		select {
 		case <-changed:
 		case <-r.e.ctx.Done():
-			r.e.Fatalf("waited in vain for %s; told %v", what, calls)
+			r.e.Fatalf("waited in vain for %s; got %v", what, calls)
 		}
 	}
 }
 
-// hears waits for a call.
-func (r *record) hears(want string) {
+// awaitCall waits for a call.
+func (r *record) awaitCall(want string) {
 	r.e.Helper()
 	r.until(want, func(calls []call) bool {
 		return slices.ContainsFunc(calls, func(c call) bool { return c.String() == want })
@@ -118,7 +118,7 @@ func (r *record) is(want ...string) {
 	r.e.Helper()
 	calls := r.until(strings.Join(want, ", "), func(calls []call) bool { return len(calls) >= len(want) })
 	if got := said(calls); !slices.Equal(got, want) {
-		r.e.Errorf("told %q, want %q", got, want)
+		r.e.Errorf("got %q, want %q", got, want)
 	}
 }
 
@@ -129,7 +129,7 @@ func (r *record) sorted(want ...string) {
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
-		r.e.Errorf("told %q, want %q", got, want)
+		r.e.Errorf("got %q, want %q", got, want)
 	}
 }
 
@@ -141,7 +141,7 @@ func said(calls []call) []string {
 	return said
 }
 
-// marked waits until everything written before has been told: it creates an
+// marked waits until everything written before was delivered: it creates an
 // object and waits for it.
 func (r *record) marked(name string) {
 	r.e.Helper()

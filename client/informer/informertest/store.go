@@ -31,7 +31,7 @@ var store = []Guarantee{
 		e.create("a", "again")
 		r.marked("end")
 	}},
-	{Name: "VersionIsNeverAheadOfTheStore", Says: "Whoever reads LastSyncResourceVersion finds everything up to it in the lister.", check: func(e *env) {
+	{Name: "VersionIsNeverAheadOfTheStore", Says: "The lister shows every change up to LastSyncResourceVersion.", check: func(e *env) {
 		e.start()
 		for n := range 20 {
 			obj := e.create("p"+strconv.Itoa(n), "1")
@@ -49,7 +49,7 @@ var store = []Guarantee{
 			}
 		}
 	}},
-	{Name: "WritesAreReadAfterWaitFor", Says: "When WaitFor returns, the lister shows the write whose version it was given.", check: func(e *env) {
+	{Name: "WritesAreReadAfterWaitForResourceVersion", Says: "When WaitForResourceVersion returns, the lister shows the write that returned this resourceVersion.", check: func(e *env) {
 		e.start()
 		obj := e.create("a", "0")
 		for n := range 10 {

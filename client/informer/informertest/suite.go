@@ -15,7 +15,7 @@ import (
 )
 
 // Server is how to reach the API server that the suite is run on. It must
-// serve namespaces and configmaps, and whoever asks may do everything.
+// serve namespaces and configmaps, and allow every request.
 type Server struct {
 	Config *rest.Config
 	// Options are those of both clients, the one that is under test and the one
