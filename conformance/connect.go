@@ -101,7 +101,7 @@ func (c *connections) close() {
 	open := slices.Collect(maps.Keys(c.open))
 	c.mu.Unlock()
 	for _, conn := range open {
-		_ = conn.Close() // nothing is under way on it that anybody waits for
+		_ = conn.Close() // no request is under way on it
 	}
 }
 

@@ -112,7 +112,7 @@ func portOf(t *testing.T, address string) int {
 }
 
 // TestServerStopsAndStarts: a server that is restarted on its data, twice,
-// loses nothing for anybody.
+// loses no event for any watcher.
 func TestServerStopsAndStarts(t *testing.T) {
 	t.Parallel()
 	config := server.Config{DataDir: t.TempDir()}
@@ -195,7 +195,7 @@ func awaitReady(t *testing.T, config *rest.Config) {
 }
 
 // TestConnectionsAreCut: connections that break again and again, between
-// bytes of events and of answers, cost nobody an event.
+// bytes of events and of answers, cost no watcher an event.
 func TestConnectionsAreCut(t *testing.T) {
 	t.Parallel()
 	s := start(t, server.Config{DataDir: t.TempDir(), Storage: server.Memory})
@@ -250,7 +250,7 @@ func TestCompactionRaces(t *testing.T) {
 	}
 }
 
-// TestEtcdIsCompactedFromOutside: somebody else compacts etcd up to now again
+// TestEtcdIsCompactedFromOutside: another client compacts etcd up to now again
 // and again, and the server is restarted on what is left.
 func TestEtcdIsCompactedFromOutside(t *testing.T) {
 	t.Parallel()

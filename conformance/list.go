@@ -68,7 +68,7 @@ func later(e *Env, a, b string) bool {
 
 func checkListAny(e *Env) {
 	e.createSome("p", 2)
-	e.list("") // whoever reads the latest state has brought the cache there
+	e.list("") // a read of the latest state has brought the cache there
 	for _, query := range []string{"resourceVersion=0", "resourceVersion=0&resourceVersionMatch=NotOlderThan"} {
 		seen := e.list(query)
 		if seen.find("p0") == nil || seen.find("p1") == nil {

@@ -85,7 +85,7 @@ func (e *Env) empty(ctx context.Context) error {
 const namespaceGone = 3 * time.Second
 
 // removeNamespace deletes the namespace, and finishes the deletion itself on
-// servers where nobody else does. It uses ctx, as the check's has ended.
+// servers without a controller for that. It uses ctx, as the check's has ended.
 func (e *Env) removeNamespace(ctx context.Context) error {
 	e.ctx = ctx
 	path := "/api/v1/namespaces/" + e.namespace
@@ -106,7 +106,7 @@ func (e *Env) removeNamespace(ctx context.Context) error {
 			return err
 		}
 	}
-	// What the cluster puts into each namespace is nobody's to delete but ours.
+	// Without a controller, what the cluster puts into each namespace stays.
 	for _, put := range []string{"/configmaps/kube-root-ca.crt", "/serviceaccounts/default"} {
 		if _, err := e.exchange(ctx, request{method: http.MethodDelete, path: path + put}); err != nil {
 			return err
@@ -120,7 +120,7 @@ func (e *Env) removeNamespace(ctx context.Context) error {
 	return err
 }
 
-// hasController says whether this looks like a cluster in which somebody
+// hasController says whether this looks like a cluster in which a controller
 // empties namespaces: one that puts an account into each.
 func (e *Env) hasController() bool {
 	a, err := e.exchange(e.ctx, request{path: "/api/v1/namespaces/default/serviceaccounts/default"})

@@ -214,7 +214,7 @@ func (r *runner) try(ctx context.Context, namespace string, g Guarantee) Result 
 	go func() {
 		defer close(done)
 		defer func() {
-			// A check that stumbles over an answer nobody thought of must not
+			// A check that panics over an unforeseen answer must not
 			// keep the run from cleaning up.
 			if p := recover(); p != nil {
 				e.verdict, e.reason = Fail, fmt.Sprintf("the check broke: %v\n%s", p, debug.Stack())

@@ -14,8 +14,8 @@ import (
 	"github.com/levelwire/levelwire/server"
 )
 
-// shutdownTimeout is short: what a test still asks for when it ends is of no use
-// to anybody.
+// shutdownTimeout is short: a test has no use for answers once it
+// ends.
 const shutdownTimeout = 100 * time.Millisecond
 
 // patience is how long a server may take to become ready.

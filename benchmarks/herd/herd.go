@@ -17,7 +17,7 @@ import (
 type Options struct {
 	Address string
 	TLS     *tls.Config `json:"-"`
-	// Nodes are those whose pods somebody watches: one informer for each, and for
+	// Nodes are those whose pods informers watch: one informer for each, and for
 	// a node that is named twice two.
 	Nodes []string
 	// Everything is how many more there are that watch all pods.
@@ -52,7 +52,7 @@ type Counts struct {
 type Report struct {
 	Counts
 	Informers, Converged int
-	// Everything is all pods, as far as somebody has said what is expected.
+	// Everything is all pods, as far as it is known what is expected.
 	Everything Digest
 	// Calm is since when nothing has changed in who has converged; 0 unless all
 	// have.
@@ -152,7 +152,7 @@ func (h *Herd) look(ctx context.Context) (*state, error) {
 }
 
 // Expect asks the server what there is, and expects all informers to come to
-// hold that. Nobody may write meanwhile.
+// hold that. No client may write meanwhile.
 func (h *Herd) Expect(ctx context.Context) error {
 	now, err := h.look(ctx)
 	if err != nil {

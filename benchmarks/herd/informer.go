@@ -20,7 +20,7 @@ type informer struct {
 	herd *Herd
 	node string // whose pods it watches; empty: all pods
 	gate *gate  // nil: it is never cut off
-	// tell is told of each object of a list; nil: nobody.
+	// tell is called with each object of a list; nil: it is not.
 	tell func(object) error
 
 	delay backoff // the goroutine's own

@@ -108,7 +108,7 @@ func (s *session) inflate(from *io.PipeReader) {
 // Data implements load.Receiver.
 func (s *session) Data(piece []byte, _ time.Time) {
 	if s.packed != nil {
-		_, _ = s.packed.Write(piece) // nobody reads on if the stream is broken
+		_, _ = s.packed.Write(piece) // the stream is broken if it fails
 		return
 	}
 	s.enter(piece)

@@ -61,7 +61,7 @@ type Conn struct {
 	// The reader's own.
 	frames   frames
 	at       time.Time // of the last read
-	current  *stream   // of the DATA frame that has begun; nil: nobody's
+	current  *stream   // of the DATA frame that has begun; nil: none
 	consumed int       // of the connection's window
 	headers  headers
 

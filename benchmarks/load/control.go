@@ -170,8 +170,8 @@ func strip(flags http2.Flags, payload []byte) ([]byte, error) {
 	return payload[skip : len(payload)-padding], nil
 }
 
-// answer hands a complete block of headers on. A second one is a trailer, of
-// which nobody here wants to know.
+// answer hands a complete block of headers on. A second one is a trailer, which
+// is dropped.
 func (c *Conn) answer(id uint32) error {
 	c.mu.Lock()
 	s := c.streams[id]

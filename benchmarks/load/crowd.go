@@ -22,7 +22,7 @@ type CrowdOptions struct {
 	// default 100.
 	Watchers, PerConn int
 	// Path is what each asks for, with its query; {i} becomes the number of
-	// the watcher. It must say from which version on, so that everybody is sent
+	// the watcher. It must say from which version on, so that all watchers are sent
 	// the same.
 	Path     string
 	Protobuf bool

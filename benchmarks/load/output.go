@@ -2,13 +2,13 @@ package load
 
 import "io"
 
-// output gathers frames that several goroutines write, so that whoever comes
+// output gathers frames that several goroutines write, so that the goroutine that comes
 // while a write to the socket is under way adds to the next one.
 type output struct {
 	to      io.Writer
 	waiting []byte
 	spare   []byte
-	busy    bool // somebody writes to the socket
+	busy    bool // a goroutine writes to the socket
 }
 
 // Write implements io.Writer, in memory. The connection's lock is held.
@@ -17,7 +17,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// flush sends what waits, unless somebody does it already. It is called with
+// flush sends what waits, unless another goroutine does it already. It is called with
 // the lock held, which it releases.
 func (c *Conn) flush() error {
 	o := &c.output

@@ -14,7 +14,7 @@ type Request struct {
 	Method string // default GET
 	Path   string // with the query
 	Header []hpack.HeaderField
-	// Body is kept until it is sent; nobody may change it.
+	// Body is kept until it is sent; it must not be changed.
 	Body []byte
 	// Stall leaves the stream's window at Options.StreamWindow for ever, so
 	// that the server cannot send more than that: a client that does not read.

@@ -91,7 +91,7 @@ type WriterOptions struct {
 	Objects []Object
 	// InFlight bounds the writes that are not answered; default 64, and never
 	// more than there are objects, so that no object is written by two at once,
-	// one of whom would have to try again. An update that has to wait carries
+	// one of which would have to try again. An update that has to wait carries
 	// the time when it was due.
 	InFlight int
 }

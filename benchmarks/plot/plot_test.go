@@ -129,7 +129,7 @@ func FuzzAxis(f *testing.F) {
 	f.Fuzz(func(t *testing.T, log bool, v, w float64) {
 		a, err := newAxis(log, 100, 0, []float64{v, w})
 		if err != nil || max(v, w) > 1e15 || max(v, w) < 1e-15 || log && min(v, w) < 1e-15 {
-			return // Nobody measures that.
+			return // It is not measured.
 		}
 		if n := len(a.ticks); n < 2 || n > 3*mostTicks || !slices.IsSorted(a.ticks) {
 			t.Errorf("%g to %g: ticks at %v", v, w, a.ticks)

@@ -60,7 +60,7 @@ func (b *bench) execute(ctx context.Context, name string, cmd *exec.Cmd) (*child
 	if c.stdin, err = cmd.StdinPipe(); err != nil {
 		return nil, nil, err
 	}
-	// Not cmd.StdoutPipe, which would be closed while somebody may still read.
+	// Not cmd.StdoutPipe, which would be closed while a reader may still read.
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, nil, err
@@ -138,7 +138,7 @@ func (c *child) stop() error {
 	}
 }
 
-// kill ends the child at once, for those whose end nobody is interested in.
+// kill ends the child at once, without waiting for how it ends.
 func (c *child) kill() {
 	c.asked()
 	_ = c.cmd.Process.Kill() // it may have ended by itself

@@ -65,7 +65,7 @@ func (a access) reach() (config *tls.Config, address string, err error) {
 	return config, u.Host, nil
 }
 
-// crowdTask is a crowd and whom it watches.
+// crowdTask is a crowd and what it watches.
 type crowdTask struct {
 	Access  access
 	Options load.CrowdOptions

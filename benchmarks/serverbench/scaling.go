@@ -41,7 +41,7 @@ func withPods(objects int, oursOnly bool) *row {
 			if err != nil {
 				return found, err
 			}
-			// What is written now must be in nobody else's data.
+			// What is written now must not be in the data of other rows.
 			defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 			err = b.withTarget(ctx, on.side, dir, objects, func(ctx context.Context, t *target) error {
 				found, err = b.scale(ctx, t)

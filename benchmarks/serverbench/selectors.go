@@ -13,7 +13,7 @@ const (
 	selectFor    = 3 * time.Second
 )
 
-// selection is watchers each of whom selects something of its own: {i} is its
+// selection is watchers each of which selects something of its own: {i} is its
 // number.
 type selection struct{ name, path string }
 
@@ -56,7 +56,7 @@ func selectorsGroup() *group {
 }
 
 // perWrite is the server's processor time per write, in µs, with so many
-// watchers of whom one sees each write. A note says why there is none.
+// watchers of which one sees each write. A note says why there is none.
 func (s selection) perWrite(ctx context.Context, b *bench, t *target, watchers, pods int) (cost float64, note string, err error) {
 	w, err := b.startWriter(ctx, t)
 	if err != nil {
@@ -111,7 +111,7 @@ func dispatchGroup() *group {
 
 const cpuPerWrite = "server CPU µs per write"
 
-// dispatched measures writes with watchers of whom so many see each.
+// dispatched measures writes with watchers of which so many see each.
 func dispatched(ctx context.Context, b *bench, t *target, s selection, watchers, each int, rate float64) (result, error) {
 	w, err := b.startWriter(ctx, t)
 	if err != nil {

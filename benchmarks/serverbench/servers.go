@@ -69,7 +69,7 @@ func (b *bench) startOurs(ctx context.Context, t *target, dir string) (time.Time
 			break
 		}
 	}
-	go func() { _, _ = io.Copy(io.Discard, lines) }() // a pipe that nobody reads would hold it up
+	go func() { _, _ = io.Copy(io.Discard, lines) }() // a pipe that is not read would block it
 	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, "admin.kubeconfig"))
 	if err != nil {
 		return begun, err

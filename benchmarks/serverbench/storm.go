@@ -45,7 +45,7 @@ type compaction int
 const (
 	nobody    compaction = iota
 	whoShould            // our server itself; upstream's etcd is told to, as kube-apiserver tells it
-	stranger             // somebody who does not write down what will be forgotten
+	stranger             // a client that compacts without writing down tombstones
 )
 
 // stormGroup is how long it takes until thousands of informers are up to date
@@ -331,7 +331,7 @@ func (t *target) change(ctx context.Context, requests []load.Request) error {
 	})
 }
 
-// freePort is one that nobody listens on.
+// freePort is one that no process listens on.
 func freePort(ctx context.Context) (int, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {

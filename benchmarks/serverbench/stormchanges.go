@@ -72,7 +72,7 @@ func nodesOf(informers, pods int) (names []string) {
 // that runs, or one that does not.
 type forgetTask struct{ Etcd, Dir string }
 
-// forget compacts a store, by nobody's leave.
+// forget compacts a store without the server's knowledge.
 func forget(ctx context.Context, p *parent) error {
 	var task forgetTask
 	if err := p.receive(&task); err != nil {

@@ -36,7 +36,7 @@ type order struct {
 	Want herd.Digest
 }
 
-// herdTask is whom a herd watches.
+// herdTask is what a herd watches.
 type herdTask struct {
 	Access  access
 	Options herd.Options
@@ -212,7 +212,7 @@ func (s sight) late() string {
 	return text
 }
 
-// catchUp waits until all clients hold what there is. Nobody may write meanwhile.
+// catchUp waits until all clients hold what there is. No client may write meanwhile.
 func (f *field) catchUp(ctx context.Context) error {
 	if err := f.expect(); err != nil {
 		return err

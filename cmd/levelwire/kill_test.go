@@ -54,7 +54,7 @@ func newCluster(t *testing.T) *cluster {
 	}
 }
 
-// freePort returns a port that nobody uses, from below those that systems
+// freePort returns a port that is not in use, from below those that systems
 // give to outgoing connections: it stays free while the server is away.
 func freePort(t *testing.T) int {
 	t.Helper()

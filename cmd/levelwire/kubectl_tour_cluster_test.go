@@ -102,8 +102,8 @@ func (k *kubectl) nodeTour() {
 	k.run("delete", "deployment,pdb", "moving")
 }
 
-// notHereTour asks for what needs containers or metrics: it is refused, and
-// whoever asked is told why.
+// notHereTour asks for what needs containers or metrics: the server refuses
+// it and says why.
 func (k *kubectl) notHereTour() {
 	k.t.Helper()
 	k.run("run", "simulated", "--image=registry.example/any")

@@ -24,7 +24,7 @@ func (k *kubectl) file(name, content string) string {
 // command line, and looks at each.
 func (k *kubectl) generatorTour() {
 	k.t.Helper()
-	// Objects without a namespace are everybody's: they get names of their own.
+	// All tours share the objects without a namespace: they get names of their own.
 	global := func(name string) string { return name + "-" + k.namespace }
 	made := []struct {
 		object string // what kubectl says that it created
@@ -181,7 +181,7 @@ func (k *kubectl) deleteTour() {
 		k.run(append([]string{"delete", "pod", "victim"}, how...)...)
 		k.run("wait", "--for=delete", "pod/victim", "--timeout=60s")
 	}
-	// Orphans stay, with nobody to own them, and go when their owner does.
+	// Orphans stay without an owner; other dependents are deleted with theirs.
 	k.run("delete", "deployment", "app", "--cascade=orphan")
 	k.shows([]string{`^registry.example/app:2$`}, "get", "replicasets", "-l", "app=app", "-o", `jsonpath={range .items[?(@.spec.replicas==2)]}{.spec.template.spec.containers[0].image}{"\n"}{end}`)
 	k.run("delete", "replicasets", "--all", "--cascade=foreground")

@@ -25,7 +25,7 @@ const (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// A second signal kills: whoever presses Ctrl-C twice means it.
+	// A second signal kills the process at once.
 	context.AfterFunc(ctx, stop)
 	boundGarbage() // for as long as the process lives
 	os.Exit(run(ctx, os.Args, os.Stdout, os.Stderr))

@@ -26,7 +26,7 @@ type process struct {
 	mu      sync.Mutex
 	lines   []string
 	changed chan struct{} // closed and replaced with every line of output
-	asked   bool          // somebody wants it to end
+	asked   bool          // the test has asked it to end
 }
 
 // startProcess runs `levelwire args...`; its log goes to dir. It is killed at

@@ -24,8 +24,8 @@ type apiServerFlags struct {
 	enabled     []string
 }
 
-// standInShutdown is short: what a test still asks for when it stops its server
-// is of no use to anybody, and every package of tests has a server to stop.
+// standInShutdown is short: a test has no use for answers once it stops its
+// server, and every package of tests has a server to stop.
 const standInShutdown = 100 * time.Millisecond
 
 func newAPIServerStandIn() *cobra.Command {

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A stand-in is this program under another name: what envtest, and whoever else
-// starts a control plane for a test from a folder of binaries, finds there. See
+// A stand-in is this program under another name: what envtest, and other
+// programs that start a control plane for a test from a folder of binaries, find there. See
 // docs/users/testing.md for what they start them with.
 var standIns = map[string]func() *cobra.Command{
 	"etcd":           newEtcdStandIn,

@@ -35,7 +35,7 @@ func (t *traffic) change(f func()) {
 	t.changed = make(chan struct{})
 }
 
-// floor is the highest version that was acknowledged to anybody. Writes that
+// floor is the highest version that was acknowledged to any writer. Writes that
 // begin now must get a higher one.
 func (t *traffic) floor() int64 {
 	t.mu.Lock()
@@ -73,7 +73,7 @@ type subject[T client.Object] struct {
 	patch    string // a merge patch with %d for the value
 	value    func(T) int
 	values   int // they are 0 to values-1
-	// sole says that nobody else writes to these objects, not even their
+	// sole says that no other client writes to these objects, not even their
 	// status: versions are then exactly those that were acknowledged.
 	sole bool
 }
@@ -85,7 +85,7 @@ type state struct {
 	version int64 // of the last acknowledged write, or of the read that settled a doubt
 }
 
-// writer writes to objects that nobody else writes to, one request at a time.
+// writer writes to objects that no other client writes to, one request at a time.
 type writer[T client.Object] struct {
 	subject[T]
 	known   map[string]*state

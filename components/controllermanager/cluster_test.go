@@ -155,7 +155,7 @@ func awaitEach[T client.Object](c *cluster, api client.Resource[T], opts metav1.
 	}
 }
 
-// change applies fn to an object, again if somebody else was faster.
+// change applies fn to an object, again after a conflict.
 func change[T client.Object](c *cluster, api client.Resource[T], name string, fn func(T)) {
 	c.t.Helper()
 	for {

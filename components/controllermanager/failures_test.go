@@ -95,7 +95,7 @@ func TestSilentNodeLosesItsPods(t *testing.T) {
 	await(c, podAPI, "p", "not ready", func(p *corev1.Pod) bool { return !podReady(p) })
 	await(c, podAPI, "p", "being deleted", func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil })
 
-	// Nobody can end the pod as long as the node is only silent; that it is
+	// No kubelet can end the pod as long as the node is only silent; that it is
 	// gone says that nothing runs there any more.
 	remove(c, nodes, "flaky", metav1.DeleteOptions{})
 	awaitEach(c, podAPI, metav1.ListOptions{}, "the pod gone", func(all map[string]*corev1.Pod) bool { return len(all) == 0 })

@@ -76,7 +76,7 @@ func TestOrphansStay(t *testing.T) {
 	}
 }
 
-// TestOwnersThatCannotBe are references of which nobody has ever seen the
+// TestOwnersThatCannotBe are references of which no client has ever seen the
 // owner.
 func TestOwnersThatCannotBe(t *testing.T) {
 	c := newCluster(t, 0)

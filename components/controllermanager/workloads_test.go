@@ -259,7 +259,7 @@ func TestJobsCountWhatTheirPodsDid(t *testing.T) {
 }
 
 // A job that replaces only what has failed waits for the end of a pod that
-// somebody deleted, and goes on when it has come.
+// a client deleted, and goes on when it has come.
 func TestJobGoesOnAfterItsPodWasDeleted(t *testing.T) {
 	c := newCluster(t, 1)
 	c.startManager()

@@ -122,7 +122,7 @@ func (k *Kubelet) patchNodeStatus(ctx context.Context) error {
 const statusInterval = 5 * time.Minute
 
 // heartbeat renews the lease, rewrites the status now and then, and repairs
-// the node at once when somebody deleted it or took it for lost.
+// the node at once when another client deleted it or marked it as lost.
 func (k *Kubelet) heartbeat(ctx context.Context) {
 	ticker := time.NewTicker(k.opts.LeaseDuration / 4)
 	defer ticker.Stop()

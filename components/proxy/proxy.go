@@ -15,8 +15,8 @@ import (
 // Options configures a Proxy.
 type Options struct {
 	// Changed is called after the table has changed, from the informers'
-	// goroutines, perhaps concurrently. It must return quickly. nil: nobody
-	// is told.
+	// goroutines, perhaps concurrently. It must return quickly. nil: it is
+	// not called.
 	Changed func(*Table)
 	// Logger receives what happens. Default: slog.Default().
 	Logger *slog.Logger

@@ -15,7 +15,7 @@ func (s *Scheduler) podHandler() informer.Handler[*corev1.Pod] {
 		Add: func(pod *corev1.Pod, _ bool) { s.podChanged(nil, pod) },
 		Update: func(old, pod *corev1.Pod) {
 			if old.UID != pod.UID {
-				s.podGone(old) // deleted and created anew while nobody looked
+				s.podGone(old) // deleted and created anew between two events
 				old = nil
 			}
 			s.podChanged(old, pod)

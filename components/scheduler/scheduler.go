@@ -169,7 +169,8 @@ func (s *Scheduler) place(pod *corev1.Pod) (node, why string) {
 const retryUnschedulable = time.Minute
 
 // postpone lets a pod wait for room. If some has appeared since rooms, the
-// pod is tried again at once: whoever made it did not find the pod waiting.
+// pod is tried again at once: the handler that noted the room did not find the
+// pod waiting.
 func (s *Scheduler) postpone(ctx context.Context, pod *corev1.Pod, why string, rooms uint64) (controller.Result, error) {
 	key := controller.KeyOf(pod)
 	s.mu.Lock()

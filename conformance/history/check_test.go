@@ -195,8 +195,8 @@ func TestRelistIsNoGap(t *testing.T) {
 	}
 }
 
-// TestDeletionInAGap: when all watchers had to list again, nobody may have
-// been shown a deletion; the lists tell that it happened.
+// TestDeletionInAGap: when all watchers had to list again, no watcher may have
+// seen a deletion; the lists tell that it happened.
 func TestDeletionInAGap(t *testing.T) {
 	h := &History{Until: 13, Writes: []Write{
 		{Key: "a", State: red("a1"), Revision: 10},
@@ -217,7 +217,7 @@ func TestDeletionInAGap(t *testing.T) {
 	}
 }
 
-// TestDeletionThatASelectionTells: nobody was shown the deletion, and the first
+// TestDeletionThatASelectionTells: no watcher saw the deletion, and the first
 // list after it is one that is not of everything.
 func TestDeletionThatASelectionTells(t *testing.T) {
 	isBlue := func(_ string, s State) bool { return s.Labels["color"] == "blue" }

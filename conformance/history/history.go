@@ -146,7 +146,7 @@ func (c chain) delivered() []Event {
 
 // resolve returns the writes in the order of their revisions. Deletions whose
 // revision the server did not say get the one that most watchers were shown, or
-// else that of the first list without the object that would have it. Those that nobody has
+// else that of the first list without the object that would have it. Those that no watcher has
 // seen are returned as unseen.
 func (h *History) resolve() (writes, unseen []Write) {
 	next := map[string]uint64{} // of the key's write after this one

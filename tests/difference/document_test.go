@@ -111,10 +111,10 @@ func identify(data []byte, inJSON bool) (key string, version uint64, err error) 
 	return cm.Namespace + "/" + cm.Name, version, err
 }
 
-// TestStrangerAsksTheServer: whoever knows only the document gets the state of
+// TestStrangerAsksTheServer: a client written from the document alone gets the state of
 // the server.
 func TestStrangerAsksTheServer(t *testing.T) {
-	// Nobody else makes ConfigMaps, between an answer and the list that it is held against.
+	// No other client makes ConfigMaps, between an answer and the list that it is held against.
 	server := levelwiretest.Start(t, func(c *server.Config) { c.DisableAdmissionPlugins = []string{"ServiceAccount"} })
 	cl, err := rest.HTTPClientFor(server.Config())
 	if err != nil {

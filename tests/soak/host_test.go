@@ -49,7 +49,7 @@ func runServer(dir string) error {
 	}()
 	go func() {
 		<-s.Ready()
-		_, _ = os.Stdout.WriteString("ready\n") // nobody to tell if it fails
+		_, _ = os.Stdout.WriteString("ready\n") // the parent is gone if it fails
 	}()
 	return s.Run(ctx)
 }

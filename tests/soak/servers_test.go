@@ -87,7 +87,7 @@ func TestServersRestart(t *testing.T) {
 func stayBehind(t *testing.T, f *fleet, m *member, direct *client.Client, j *journal, subjects []subject) {
 	t.Helper()
 	defer m.lag.set(false)
-	// Writes go on until everybody has seen one that this server is not told of.
+	// Writes go on until all informers have seen one that this server has not.
 	// None from before may be on its way then: it would pass for such a one.
 	release := j.quiet()
 	agree(t, direct, j, subjects)
@@ -134,7 +134,7 @@ func TestServersAndCompaction(t *testing.T) {
 	subjects := makeSubjects(t, f.config)
 	defer stopAll(subjects)
 	j := &journal{known: state{}, unknown: map[string]bool{}}
-	// through has the writer, and whoever looks at the whole, use one address.
+	// through makes the writer, and the comparison of the whole, use one address.
 	through := func(config *rest.Config, do func(direct *client.Client)) {
 		direct := newClient(t, config, client.Options{ContentType: client.Protobuf})
 		defer direct.CloseIdleConnections()

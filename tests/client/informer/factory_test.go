@@ -141,7 +141,7 @@ func TestFactoryStartsWhatCameLater(t *testing.T) {
 func TestWaitForSyncNamesWhoIsMissing(t *testing.T) {
 	s := levelwiretest.Start(t)
 	c := s.Client(client.Options{})
-	s.Stop() // nobody answers any more
+	s.Stop() // no server answers any more
 	f := informer.NewFactory(c, informer.Options{})
 	defer f.Shutdown()
 	informer.For[*corev1.Pod](f, informer.ListOptions{Namespace: "x"})

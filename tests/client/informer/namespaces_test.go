@@ -156,7 +156,7 @@ func TestModifierChangesWhatIsAskedFor(t *testing.T) {
 }
 
 // What is wrong with an informer's options is known when it is made, and
-// everybody who waits for it is told.
+// every caller that waits for it gets that error.
 func TestOptionsThatCannotBeUsedAreNamed(t *testing.T) {
 	c := levelwiretest.Start(t).Client(client.Options{})
 	for want, opts := range map[string]struct {

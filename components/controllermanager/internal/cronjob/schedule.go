@@ -12,7 +12,7 @@ import (
 )
 
 // missedMost is how many times may pass unserved before that is worth a
-// warning: either nobody was there for long, or a clock is wrong.
+// warning: either no controller ran for long, or a clock is wrong.
 const missedMost = 100
 
 // parse reads a CronJob's schedule in its time zone.

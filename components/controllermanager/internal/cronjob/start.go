@@ -61,7 +61,7 @@ func tooLate(cron *batchv1.CronJob, scheduled, now time.Time) bool {
 }
 
 // create makes the Job of a time. One that is there already was made by us
-// before we could write that down, or is somebody else's, and then the time is
+// before we could write that down, or belongs to another owner, and then the time is
 // taken.
 func (c *Controller) create(ctx context.Context, cron *batchv1.CronJob, scheduled time.Time) error {
 	about := events.About(kind, cron)

@@ -18,7 +18,7 @@ import (
 )
 
 // tolerations that every daemon's pod has: it stays on nodes that are in
-// trouble, and comes to those that nobody else may come to.
+// trouble, and comes to those that other pods may not come to.
 func tolerations(hostNetwork bool) []corev1.Toleration {
 	exists := func(key string, effect corev1.TaintEffect) corev1.Toleration {
 		return corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: effect}

@@ -29,7 +29,7 @@ func surges(set *appsv1.DaemonSet) bool {
 }
 
 // surge is the step of such an update: an old pod goes when the new one beside
-// it is available; new ones come where the old one serves nobody anyhow, and
+// it is available; new ones come where the old one is unavailable anyhow, and
 // besides on as many nodes as maxSurge allows.
 func surge(set *appsv1.DaemonSet, nodes []*corev1.Node, groups map[string][]*corev1.Pod, revision string, now time.Time) (plan, error) {
 	var p plan

@@ -149,7 +149,7 @@ func (r *rollout) cleanUp(ctx context.Context) error {
 	return nil
 }
 
-// surplus returns the sets that nobody can roll back to any more.
+// surplus returns the sets that are beyond the revision history.
 func surplus(d *appsv1.Deployment, old []*appsv1.ReplicaSet) []*appsv1.ReplicaSet {
 	if d.Spec.RevisionHistoryLimit == nil {
 		return nil

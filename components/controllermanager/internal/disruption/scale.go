@@ -16,7 +16,7 @@ import (
 )
 
 // expected adds up what the controllers of the pods want. Pods without a
-// controller count for nothing: nobody would replace them.
+// controller count for nothing: no controller would replace them.
 func (c *Controller) expected(ctx context.Context, covered []*corev1.Pod) (int32, error) {
 	scales := map[types.UID]int32{}
 	seen := map[types.UID]bool{}

@@ -1,5 +1,5 @@
-// Package garbage deletes what nobody owns any more. It watches the metadata
-// of everything the server can delete, keeps the graph of who owns whom, and
+// Package garbage deletes objects whose owners are gone. It watches the metadata
+// of everything the server can delete, keeps the graph of owners and dependents, and
 // carries out the two deletion policies that need it: foreground (dependents
 // go first) and orphan (dependents are let go).
 //

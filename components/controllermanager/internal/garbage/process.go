@@ -161,7 +161,7 @@ func (c *Controller) delete(ctx context.Context, o object, policy metav1.Deletio
 	if !sameOwners(live.OwnerReferences, o.owners) {
 		return nil
 	}
-	// An orphan finalizer asked for by somebody else stays in force.
+	// An orphan finalizer that another client asked for stays in force.
 	if slices.Contains(live.Finalizers, metav1.FinalizerOrphanDependents) {
 		policy = metav1.DeletePropagationOrphan
 	}

@@ -101,8 +101,8 @@ func (c *Controller) announce(job *batchv1.Job, status *batchv1.JobStatus) {
 	}
 }
 
-// freeStrays takes the finalizer from pods whose job is gone or going: nobody
-// will count them.
+// freeStrays takes the finalizer from pods whose job is gone or going: no
+// job will count them.
 func (c *Controller) freeStrays(ctx context.Context, key controller.Key, job *batchv1.Job, exists bool) error {
 	waiting, err := c.pods.Informer.Lister().ByIndex(byJob, cache.ObjectKey(key.Namespace, key.Name))
 	if err != nil {

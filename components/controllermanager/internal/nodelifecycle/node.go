@@ -41,7 +41,7 @@ func (c *Controller) lookAt(ctx context.Context, node *corev1.Node) (time.Durati
 	return next, errors.Join(append(failed, err)...)
 }
 
-// markUnknown writes that nobody knows how a silent node is. nil without an
+// markUnknown sets the conditions of a silent node to Unknown. nil without an
 // error means that the node has gone.
 func (c *Controller) markUnknown(ctx context.Context, node *corev1.Node, now time.Time) (*corev1.Node, error) {
 	update := node.DeepCopy()

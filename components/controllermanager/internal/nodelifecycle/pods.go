@@ -81,8 +81,8 @@ func (c *Controller) evict(ctx context.Context, node *corev1.Node, now time.Time
 	return again, errors.Join(failed...)
 }
 
-// buryPods removes, for good, the pods of a node that does not exist: nobody
-// is left who could report their end. It waits a while, because a node may be
+// buryPods removes, for good, the pods of a node that does not exist: no
+// kubelet is left to report their end. It waits a while, because a node may be
 // registered anew.
 func (c *Controller) buryPods(ctx context.Context, node string) (time.Duration, error) {
 	bound, err := c.pods.OnNode(node)

@@ -40,7 +40,7 @@ func NewControl(c *client.Client, recorder *events.Recorder, kind schema.GroupVe
 
 // Watch makes handlers for a pod informer that keep the expectations up to
 // date and add the owner of each changed pod to the loop. Pods without an
-// owner are given to orphan, which may be nil: somebody may want to adopt
+// owner are given to orphan, which may be nil: another controller may want to adopt
 // them.
 func (c *Control) Watch(add func(controller.Key), orphan func(*corev1.Pod)) informer.Handler[*corev1.Pod] {
 	owner := func(pod *corev1.Pod) {

@@ -136,8 +136,8 @@ func withoutVolume(volumes []corev1.Volume, name string) []corev1.Volume {
 
 // ensureClaims creates the claims of a pod that do not exist. They outlive it.
 // Those that are to go with the set belong to it from the beginning: the set may
-// have been deleted already without this controller knowing, and nobody would
-// look at them again.
+// have been deleted already without this controller knowing, and it would
+// not look at them again.
 func (c *Controller) ensureClaims(ctx context.Context, set *appsv1.StatefulSet, ordinal int) error {
 	for i := range set.Spec.VolumeClaimTemplates {
 		claim := set.Spec.VolumeClaimTemplates[i].DeepCopy()
