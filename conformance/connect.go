@@ -17,9 +17,9 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// target is the server under test, reached over both versions of HTTP. Bodies
+// testedServer is the server under test over both versions of HTTP. Bodies
 // arrive as they were sent: nothing is decompressed or retried.
-type target struct {
+type testedServer struct {
 	base   string
 	h1, h2 *http.Client // h2 is h1 if the server has no TLS
 	secure bool
@@ -27,7 +27,7 @@ type target struct {
 }
 
 // connect makes the clients. It sends nothing yet.
-func connect(config *rest.Config) (*target, error) {
+func connect(config *rest.Config) (*testedServer, error) {
 	if config == nil || config.Host == "" {
 		return nil, errors.New("the configuration names no server")
 	}
@@ -49,7 +49,7 @@ func connect(config *rest.Config) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &target{base: strings.TrimSuffix(base, "/"), secure: parsed.Scheme == "https"}
+	t := &testedServer{base: strings.TrimSuffix(base, "/"), secure: parsed.Scheme == "https"}
 	open := &connections{open: map[net.Conn]struct{}{}}
 	t.close = open.close
 	make := func(protocols ...string) (*http.Client, error) {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// patience is how long a check waits for what should happen at once.
-const patience = 10 * time.Second
+// eventTimeout is how long a check waits for what should happen at once.
+const eventTimeout = 10 * time.Second
 
 // Env is what a check works with: a server, a namespace with nothing of
 // another check in it, and everything that has been said so far. As with
@@ -21,7 +21,7 @@ const patience = 10 * time.Second
 // that goroutine may call them.
 type Env struct {
 	ctx       context.Context
-	target    *target
+	server    *testedServer
 	namespace string
 	scenario  func(context.Context) (*recording, error) // shared by the stream guarantees
 
@@ -145,7 +145,7 @@ func (e *Env) createPod(name string, labels ...string) object {
 	}
 	encoded, err := json.Marshal(body)
 	e.must(err)
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(eventTimeout)
 	for {
 		answer := e.do(request{method: http.MethodPost, path: e.pods(), body: string(encoded)})
 		switch {

@@ -193,7 +193,7 @@ func checkItemsWithoutKind(e *Env) {
 }
 
 func checkSameOverHTTP1(e *Env) {
-	if !e.target.secure {
+	if !e.server.secure {
 		e.skipf("without TLS there is only HTTP/1.1")
 	}
 	at := e.createSome("p", 3)[2].version()

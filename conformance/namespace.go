@@ -19,8 +19,8 @@ const cleanupTimeout = 20 * time.Second
 func runName() string { return "levelwire-verify-" + strings.ToLower(rand.Text()[:6]) }
 
 // newEnv returns what checks in a namespace work with.
-func newEnv(ctx context.Context, t *target, namespace string) *Env {
-	return &Env{ctx: ctx, target: t, namespace: namespace, made: map[string]bool{}}
+func newEnv(ctx context.Context, t *testedServer, namespace string) *Env {
+	return &Env{ctx: ctx, server: t, namespace: namespace, made: map[string]bool{}}
 }
 
 // prepareNamespace makes a namespace and waits until what a cluster puts into
@@ -48,14 +48,14 @@ func (e *Env) prepareNamespace() error {
 
 // until asks now and then whether something has come true.
 func (e *Env) until(ask func() (bool, error)) error {
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(eventTimeout)
 	for {
 		ok, err := ask()
 		switch {
 		case ok || err != nil:
 			return err
 		case time.Now().After(deadline):
-			return fmt.Errorf("waited %s in vain", patience)
+			return fmt.Errorf("waited %s in vain", eventTimeout)
 		}
 		if err := sleep(e.ctx, 100*time.Millisecond); err != nil {
 			return err

@@ -62,7 +62,7 @@ func isWatch(r *http.Request) bool {
 	return r.Method == http.MethodGet && (r.URL.Query().Get("watch") == "true" || strings.HasPrefix(r.URL.Path, "/api/v1/watch/"))
 }
 
-func (f *fault) serve(w http.ResponseWriter, r *http.Request, behind *target) {
+func (f *fault) serve(w http.ResponseWriter, r *http.Request, behind *testedServer) {
 	onward := r.Clone(r.Context())
 	if f.request != nil {
 		query := onward.URL.Query()

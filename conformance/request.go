@@ -80,7 +80,7 @@ func (r *request) verb() string {
 
 // send returns as soon as the headers are there.
 func (e *Env) send(ctx context.Context, r request) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, r.verb(), e.target.base+r.path, strings.NewReader(r.body))
+	req, err := http.NewRequestWithContext(ctx, r.verb(), e.server.base+r.path, strings.NewReader(r.body))
 	if err != nil {
 		return nil, err
 	}
@@ -92,9 +92,9 @@ func (e *Env) send(ctx context.Context, r request) (*http.Response, error) {
 		name, value, _ := strings.Cut(header, ": ")
 		req.Header.Set(name, value)
 	}
-	client := e.target.h2
+	client := e.server.h2
 	if r.http1 {
-		client = e.target.h1
+		client = e.server.h1
 	}
 	return client.Do(req)
 }

@@ -50,7 +50,7 @@ func Run(ctx context.Context, config *rest.Config, opts Options) (*Report, error
 		return nil, err
 	}
 	defer t.close()
-	r := &runner{target: t, name: runName(), opts: opts}
+	r := &runner{server: t, name: runName(), opts: opts}
 	r.scenario = sync.OnceValues(r.record)
 	r.ctx = ctx
 	return r.run(ctx, chosen)
@@ -74,7 +74,7 @@ func choose(opts Options) ([]Guarantee, error) {
 // runner is one run.
 type runner struct {
 	ctx      context.Context // of the run: what the shared recording lives by
-	target   *target
+	server   *testedServer
 	name     string
 	opts     Options
 	scenario func() (*recording, error)
@@ -85,7 +85,7 @@ type runner struct {
 
 func (r *runner) run(ctx context.Context, chosen []Guarantee) (*Report, error) {
 	begin := time.Now()
-	report := &Report{Server: r.target.base, Results: make([]Result, len(chosen))}
+	report := &Report{Server: r.server.base, Results: make([]Result, len(chosen))}
 	parallel := r.opts.Parallel
 	if parallel < 1 {
 		parallel = defaultParallel
@@ -147,7 +147,7 @@ func slowestFirst(chosen []Guarantee) []int {
 // namespace makes a namespace for one worker. It will be removed even if the
 // answer to its creation never arrives.
 func (r *runner) namespace(ctx context.Context, suffix string) (string, error) {
-	e := newEnv(ctx, r.target, r.name+"-"+suffix)
+	e := newEnv(ctx, r.server, r.name+"-"+suffix)
 	r.mu.Lock()
 	r.namespaces = append(r.namespaces, e)
 	r.mu.Unlock()
@@ -180,7 +180,7 @@ func (r *runner) record() (*recording, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := newEnv(ctx, r.target, namespace)
+	e := newEnv(ctx, r.server, namespace)
 	s := standardScenario()
 	recorded, err := s.record(ctx, e)
 	cleanCtx, stop := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
@@ -207,7 +207,7 @@ func (r *runner) try(ctx context.Context, namespace string, g Guarantee) Result 
 		limit = slowCheckTimeout
 	}
 	checkCtx, cancel := context.WithTimeout(ctx, limit)
-	e := newEnv(checkCtx, r.target, namespace)
+	e := newEnv(checkCtx, r.server, namespace)
 	e.scenario = func(context.Context) (*recording, error) { return r.scenario() }
 	begin := time.Now()
 	done := make(chan struct{})

@@ -92,7 +92,7 @@ func isKey(name string) func(string, history.State) bool {
 func standardScenario() scenario {
 	const red, notRed = "labelSelector=color%3Dred", "labelSelector=color%21%3Dred"
 	return scenario{
-		writers: 4, keys: 5, writes: 120, pause: 45 * time.Millisecond, patience: patience,
+		writers: 4, keys: 5, writes: 120, pause: 45 * time.Millisecond, patience: eventTimeout,
 		watchers: []watchPlan{
 			{name: "from a version", start: startAfter},
 			{name: "from a version, HTTP/1.1, slow", start: startAfter, http1: true, slow: 3 * time.Millisecond},

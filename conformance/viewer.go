@@ -130,7 +130,7 @@ func addItem(segment *history.Segment, o *object) error {
 func initialItems(ctx context.Context, w *watcher, segment *history.Segment) error {
 	segment.Listed = true
 	for {
-		e, err := w.await(patience)
+		e, err := w.await(eventTimeout)
 		if err != nil {
 			return err
 		}

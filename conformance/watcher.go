@@ -107,7 +107,7 @@ var errNothing = errors.New("nothing arrived")
 
 // next returns the next event, which has to come soon.
 func (w *watcher) next() event {
-	v, err := w.await(patience)
+	v, err := w.await(eventTimeout)
 	if err != nil {
 		w.env.failf("watch %s: an event was expected: %v", w.path, err)
 	}
@@ -137,7 +137,7 @@ func (w *watcher) expectError(wanted want) {
 
 // end demands that the server ends the stream in order.
 func (w *watcher) end() {
-	switch v, err := w.await(patience); {
+	switch v, err := w.await(eventTimeout); {
 	case err == nil:
 		w.env.failf("watch %s: the stream should have ended; %s came", w.path, v)
 	case !errors.Is(err, io.EOF):
@@ -162,7 +162,7 @@ func (w *watcher) initial() (added []event, bookmark event) {
 // remaining reads until the server ends the stream.
 func (w *watcher) remaining() (all []event) {
 	for {
-		v, err := w.await(patience)
+		v, err := w.await(eventTimeout)
 		if errors.Is(err, io.EOF) {
 			return all
 		}

@@ -29,7 +29,7 @@ func crowding(name string, cpu aim, task getTask) *row {
 			{name: finished, more: true}, {name: serverCPU, aim: cpu}, {name: wallTime}, {name: megabytes},
 			{name: growthMB, aim: aim{atMost: 200}}, {name: peakMB}, {name: clientCPU},
 		},
-		measure: func(ctx context.Context, b *bench, t *target) (result, error) {
+		measure: func(ctx context.Context, b *bench, t *testedServer) (result, error) {
 			if err := t.resetPeak(); err != nil {
 				return result{}, err
 			}

@@ -131,7 +131,7 @@ type watchers struct {
 }
 
 // gather starts a crowd's process and returns when all watch from now on.
-func (b *bench) gather(ctx context.Context, t *target, o load.CrowdOptions) (*watchers, error) {
+func (b *bench) gather(ctx context.Context, t *testedServer, o load.CrowdOptions) (*watchers, error) {
 	version, err := t.version(ctx)
 	if err != nil {
 		return nil, err
@@ -158,8 +158,8 @@ func (w *watchers) report(total int64, within time.Duration, lap bool) (r crowdR
 	return r, w.receive(&r)
 }
 
-// version is that of the target's pods now.
-func (t *target) version(ctx context.Context) (string, error) {
+// version is that of the server's pods now.
+func (t *testedServer) version(ctx context.Context) (string, error) {
 	config, address, err := t.access.reach()
 	if err != nil {
 		return "", err
@@ -302,7 +302,7 @@ func (c *child) write(run writerRun) (load.Written, error) {
 }
 
 // startWriter starts the writer's process; its pods exist when it returns.
-func (b *bench) startWriter(ctx context.Context, t *target) (*child, error) {
+func (b *bench) startWriter(ctx context.Context, t *testedServer) (*child, error) {
 	c, err := b.start(ctx, "writer", writerTask{t.access})
 	if c == nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 // process.
 func TestCrowdSeesWhatIsWritten(t *testing.T) {
 	config := levelwiretest.Start(t).Config()
-	on := &target{side: ours, access: access{URL: config.Host, CA: config.CAData, Cert: config.CertData, Key: config.KeyData}}
+	on := &testedServer{side: ours, access: access{URL: config.Host, CA: config.CAData, Cert: config.CertData, Key: config.KeyData}}
 	objects, o, err := prepare(t.Context(), on.access)
 	if err != nil {
 		t.Fatal(err)

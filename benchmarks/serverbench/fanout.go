@@ -77,7 +77,7 @@ func (f fanOut) row() *row {
 
 // measure delivers events for a while. What the writes cost, and a server that
 // only waits, is measured with a single watcher and taken off.
-func (f fanOut) measure(ctx context.Context, b *bench, t *target) (result, error) {
+func (f fanOut) measure(ctx context.Context, b *bench, t *testedServer) (result, error) {
 	w, err := b.startWriter(ctx, t)
 	if err != nil {
 		return result{}, err
@@ -125,7 +125,7 @@ type delivery struct {
 
 // deliver has a new crowd watch while the writer writes. Each update is an event
 // for so many of the watchers.
-func (b *bench) deliver(ctx context.Context, t *target, w *child, o load.CrowdOptions, each int, run writerRun) (d delivery, err error) {
+func (b *bench) deliver(ctx context.Context, t *testedServer, w *child, o load.CrowdOptions, each int, run writerRun) (d delivery, err error) {
 	c, err := b.gather(ctx, t, o)
 	if err != nil {
 		return d, err
@@ -153,7 +153,7 @@ func (b *bench) deliver(ctx context.Context, t *target, w *child, o load.CrowdOp
 }
 
 // during measures a run of the writer. before is the crowd's last report.
-func (c *watchers) during(t *target, w *child, each int, run writerRun, before crowdReport) (d delivery, err error) {
+func (c *watchers) during(t *testedServer, w *child, each int, run writerRun, before crowdReport) (d delivery, err error) {
 	begun, err := t.cpu()
 	if err != nil {
 		return d, err

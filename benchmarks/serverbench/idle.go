@@ -37,7 +37,7 @@ func idleGroup() *group {
 }
 
 // idle opens watches on a new server, holds them, and then writes once.
-func (f fanOut) idle(ctx context.Context, b *bench, fresh *target) (found result, err error) {
+func (f fanOut) idle(ctx context.Context, b *bench, fresh *testedServer) (found result, err error) {
 	if err := enoughFiles(f.watchers / f.perConn); err != nil {
 		return found, err
 	}
@@ -46,7 +46,7 @@ func (f fanOut) idle(ctx context.Context, b *bench, fresh *target) (found result
 		return found, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	err = b.withTarget(ctx, fresh.side, dir, 0, func(ctx context.Context, t *target) error {
+	err = b.withTarget(ctx, fresh.side, dir, 0, func(ctx context.Context, t *testedServer) error {
 		w, err := b.startWriter(ctx, t)
 		if err != nil {
 			return err
@@ -61,7 +61,7 @@ func (f fanOut) idle(ctx context.Context, b *bench, fresh *target) (found result
 	return found, err
 }
 
-func (f fanOut) hold(ctx context.Context, b *bench, t *target, w *child) (found result, err error) {
+func (f fanOut) hold(ctx context.Context, b *bench, t *testedServer, w *child) (found result, err error) {
 	var used [3]time.Duration
 	before, err := t.memory()
 	if err != nil {

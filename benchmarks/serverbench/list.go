@@ -33,7 +33,7 @@ func fillGroup() *group {
 		name:       "process start until lists are answered from the cache",
 		quantities: []quantity{{name: wallTime, aim: aim{ratio: 3}}, {name: serverCPU}},
 		// The processor time is that until the server has nothing more to do.
-		measure: func(_ context.Context, _ *bench, t *target) (result, error) {
+		measure: func(_ context.Context, _ *bench, t *testedServer) (result, error) {
 			used, err := t.cpu()
 			return result{Values: map[string]float64{wallTime: t.ready.Seconds(), serverCPU: (used - t.before).Seconds()}}, err
 		},
@@ -46,7 +46,7 @@ func memoryGroup() *group {
 	return &group{name: "memory", title: "Memory with all pods, before any request", rows: []*row{{
 		name:       "all processes of the server",
 		quantities: []quantity{{name: resident, aim: aim{atMost: 1300}}, {name: anonymous}, {name: file}},
-		measure: func(_ context.Context, _ *bench, t *target) (result, error) {
+		measure: func(_ context.Context, _ *bench, t *testedServer) (result, error) {
 			m, err := t.memory()
 			return result{Values: map[string]float64{resident: mb(m.Resident), anonymous: mb(m.Anonymous), file: mb(m.File)}}, err
 		},
@@ -85,7 +85,7 @@ func reading(name string, cpu aim, task getTask) *row {
 	return &row{
 		name:       name,
 		quantities: []quantity{{name: serverCPU, aim: cpu}, {name: wallTime}, {name: megabytes}, {name: clientCPU}},
-		measure: func(ctx context.Context, b *bench, t *target) (result, error) {
+		measure: func(ctx context.Context, b *bench, t *testedServer) (result, error) {
 			found, err := b.read(ctx, t, task)
 			if err != nil || b.now.repetition > 0 {
 				return found, err
@@ -99,7 +99,7 @@ func reading(name string, cpu aim, task getTask) *row {
 }
 
 // read has clients read, and fails if one of them does not get all of it.
-func (b *bench) read(ctx context.Context, t *target, task getTask) (result, error) {
+func (b *bench) read(ctx context.Context, t *testedServer, task getTask) (result, error) {
 	found, each, err := b.measureReading(ctx, t, task)
 	for _, r := range each {
 		if r.Err != "" && err == nil {
@@ -110,7 +110,7 @@ func (b *bench) read(ctx context.Context, t *target, task getTask) (result, erro
 }
 
 // measureReading has clients read, whatever they get.
-func (b *bench) measureReading(ctx context.Context, t *target, task getTask) (result, []received, error) {
+func (b *bench) measureReading(ctx context.Context, t *testedServer, task getTask) (result, []received, error) {
 	task.Access = t.access
 	before, err := t.cpu()
 	if err != nil {
@@ -138,7 +138,7 @@ func (b *bench) measureReading(ctx context.Context, t *target, task getTask) (re
 }
 
 // verify reads once more, and looks whether everything is there.
-func (b *bench) verify(ctx context.Context, t *target, task getTask) error {
+func (b *bench) verify(ctx context.Context, t *testedServer, task getTask) error {
 	task.Access, task.Verify = t.access, true
 	var what got
 	if err := b.runChild(ctx, "get", task, &what); err != nil {

@@ -162,7 +162,7 @@ func (b *bench) last(ctx context.Context, chosen []*group) error {
 			if g.servers != own || !b.due(g) {
 				continue
 			}
-			if err := b.rows(ctx, &target{side: side}, g); err != nil {
+			if err := b.rows(ctx, &testedServer{side: side}, g); err != nil {
 				return err
 			}
 		}
@@ -177,17 +177,17 @@ func (b *bench) due(g *group) bool {
 
 // onServer starts a server and measures groups on it.
 func (b *bench) onServer(ctx context.Context, side, dir string, objects int, all ...*group) error {
-	return b.withTarget(ctx, side, dir, objects, func(ctx context.Context, t *target) error {
+	return b.withTarget(ctx, side, dir, objects, func(ctx context.Context, t *testedServer) error {
 		return b.rows(ctx, t, all...)
 	})
 }
 
 // withTarget does something on a server that it starts, and ends it. If a
 // process of the server ends before, so does the context, and the error is why.
-func (b *bench) withTarget(ctx context.Context, side, dir string, objects int, do func(context.Context, *target) error) error {
+func (b *bench) withTarget(ctx context.Context, side, dir string, objects int, do func(context.Context, *testedServer) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	t, err := b.startTarget(ctx, side, dir, objects)
+	t, err := b.startServer(ctx, side, dir, objects)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", side, err)
 	}
@@ -209,8 +209,8 @@ func (b *bench) withTarget(ctx context.Context, side, dir string, objects int, d
 	return errors.Join(err, stopped)
 }
 
-// rows measures the rows of groups on a target.
-func (b *bench) rows(ctx context.Context, t *target, all ...*group) error {
+// rows measures the rows of groups on a server.
+func (b *bench) rows(ctx context.Context, t *testedServer, all ...*group) error {
 	for _, g := range all {
 		for _, r := range g.rows {
 			if r.once && b.now.repetition > 0 || r.oursOnly && t.side != ours {
@@ -224,8 +224,8 @@ func (b *bench) rows(ctx context.Context, t *target, all ...*group) error {
 	return nil
 }
 
-// row measures a row on a target, and its limit.
-func (b *bench) row(ctx context.Context, t *target, g *group, r *row) error {
+// row measures a row on a server, and its limit.
+func (b *bench) row(ctx context.Context, t *testedServer, g *group, r *row) error {
 	limit := r.limit
 	if limit == 0 {
 		limit = defaultLimit

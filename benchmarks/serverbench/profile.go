@@ -13,7 +13,7 @@ import (
 
 // beginProfile begins a profile of our server's processor time, if profiles are
 // wanted, and returns what ends and saves it.
-func (b *bench) beginProfile(ctx context.Context, t *target, name string) (end func() error) {
+func (b *bench) beginProfile(ctx context.Context, t *testedServer, name string) (end func() error) {
 	if b.plan.profiles == "" || t.side != ours || t.access.URL == "" {
 		return func() error { return nil }
 	}
@@ -36,8 +36,8 @@ func (b *bench) beginProfile(ctx context.Context, t *target, name string) (end f
 // server has nothing to do for the rest.
 const profileFor = 5 * time.Second
 
-// profile saves a profile of the target's next seconds.
-func (t *target) profile(ctx context.Context, path string) error {
+// profile saves a profile of the server's next seconds.
+func (t *testedServer) profile(ctx context.Context, path string) error {
 	client, err := t.access.client()
 	if err != nil {
 		return err

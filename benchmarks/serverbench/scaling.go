@@ -36,14 +36,14 @@ func withPods(objects int, oursOnly bool) *row {
 			{name: cpuPerList}, {name: cpuPerPod}, {name: cpuPerCreate}, {name: createsPerSecond, more: true},
 			{name: startTime}, {name: residentPerPod},
 		},
-		measure: func(ctx context.Context, b *bench, on *target) (found result, err error) {
+		measure: func(ctx context.Context, b *bench, on *testedServer) (found result, err error) {
 			dir, err := b.seeded(ctx, on.side, objects)
 			if err != nil {
 				return found, err
 			}
 			// What is written now must not be in the data of other rows.
 			defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-			err = b.withTarget(ctx, on.side, dir, objects, func(ctx context.Context, t *target) error {
+			err = b.withTarget(ctx, on.side, dir, objects, func(ctx context.Context, t *testedServer) error {
 				found, err = b.scale(ctx, t)
 				return err
 			})
@@ -53,7 +53,7 @@ func withPods(objects int, oursOnly bool) *row {
 }
 
 // scale lists and writes on a server that holds some number of pods.
-func (b *bench) scale(ctx context.Context, t *target) (result, error) {
+func (b *bench) scale(ctx context.Context, t *testedServer) (result, error) {
 	objects := float64(t.objects)
 	if err := t.settle(ctx); err != nil {
 		return result{}, err

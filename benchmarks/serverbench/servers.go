@@ -18,20 +18,20 @@ import (
 	peer "github.com/levelwire/levelwire/tests/peers/upstream"
 )
 
-// startTarget starts the server of a side on the data of a folder, and waits
+// startServer starts the server of a side on the data of a folder, and waits
 // until its cache is filled.
-func (b *bench) startTarget(ctx context.Context, side, dir string, objects int) (*target, error) {
-	t := &target{side: side, objects: objects}
+func (b *bench) startServer(ctx context.Context, side, dir string, objects int) (*testedServer, error) {
+	t := &testedServer{side: side, objects: objects}
 	if err := b.launch(ctx, t, dir); err != nil {
 		return nil, err
 	}
 	return t, nil
 }
 
-// launch starts the processes of a target that are not running. If it fails,
+// launch starts the processes of a server that are not running. If it fails,
 // none is.
-func (b *bench) launch(ctx context.Context, t *target, dir string) error {
-	begin := map[string]func(context.Context, *target, string) (time.Time, error){ours: b.startOurs, upstream: b.startUpstream}[t.side]
+func (b *bench) launch(ctx context.Context, t *testedServer, dir string) error {
+	begin := map[string]func(context.Context, *testedServer, string) (time.Time, error){ours: b.startOurs, upstream: b.startUpstream}[t.side]
 	if begin == nil {
 		return fmt.Errorf("there is no side %q, only %s and %s", t.side, ours, upstream)
 	}
@@ -48,7 +48,7 @@ func (b *bench) launch(ctx context.Context, t *target, dir string) error {
 
 // startOurs runs `levelwire serve` with its defaults, which are embedded etcd,
 // fsync and TLS.
-func (b *bench) startOurs(ctx context.Context, t *target, dir string) (time.Time, error) {
+func (b *bench) startOurs(ctx context.Context, t *testedServer, dir string) (time.Time, error) {
 	args := append([]string{"serve", "--data-dir", dir, "--secure-port", strconv.Itoa(t.port), "--log-level", "warn"}, t.flags...)
 	if b.plan.profiles != "" {
 		args = append(args, "--profiling")
@@ -87,7 +87,7 @@ type peerTask struct {
 
 // startUpstream runs the peer's etcd, unless it runs already, and then its API
 // server.
-func (b *bench) startUpstream(ctx context.Context, t *target, dir string) (time.Time, error) {
+func (b *bench) startUpstream(ctx context.Context, t *testedServer, dir string) (time.Time, error) {
 	if len(t.processes) == 0 {
 		store, err := b.start(ctx, "etcd", peerTask{Dir: etcdDir(upstream, dir)})
 		if store == nil {

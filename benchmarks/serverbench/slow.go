@@ -21,7 +21,7 @@ func slowGroup() *group {
 		g.rows = append(g.rows, &row{
 			name: name, once: true,
 			quantities: []quantity{{name: without}, {name: with}, {name: ratio, aim: aim{atMost: 1.2}}},
-			measure: func(ctx context.Context, b *bench, t *target) (result, error) {
+			measure: func(ctx context.Context, b *bench, t *testedServer) (result, error) {
 				// In turns, as each is as slow as its slowest write to the disk.
 				var alone, beside delivery
 				for range 2 {
@@ -58,7 +58,7 @@ func (d *delivery) add(another delivery, err error) error {
 	return err
 }
 
-func slowRun(ctx context.Context, b *bench, t *target, stalled int, socket bool) (delivery, error) {
+func slowRun(ctx context.Context, b *bench, t *testedServer, stalled int, socket bool) (delivery, error) {
 	w, err := b.startWriter(ctx, t)
 	if err != nil {
 		return delivery{}, err

@@ -56,7 +56,7 @@ func stormGroup(p *plan) *group {
 	add := func(name string, oursOnly bool, s storm) {
 		s.number = len(g.rows)
 		r := &row{name: name, once: true, oursOnly: oursOnly, limit: 30 * time.Minute, quantities: stormQuantities()}
-		r.measure = func(ctx context.Context, b *bench, on *target) (result, error) { return b.storm(ctx, on.side, s) }
+		r.measure = func(ctx context.Context, b *bench, on *testedServer) (result, error) { return b.storm(ctx, on.side, s) }
 		g.rows = append(g.rows, r)
 		if !oursOnly {
 			g.plots = append(g.plots, caughtUp(fmt.Sprintf("storm-%d", len(g.rows)), r))
@@ -96,7 +96,7 @@ func (b *bench) storm(ctx context.Context, side string, s storm) (found result, 
 	if err != nil {
 		return found, err
 	}
-	t := &target{side: side, objects: b.plan.pods}
+	t := &testedServer{side: side, objects: b.plan.pods}
 	if t.port, err = freePort(ctx); err != nil {
 		return found, err
 	}
@@ -150,7 +150,7 @@ func (b *bench) storm(ctx context.Context, side string, s storm) (found result, 
 
 // aftermath checks that it was the storm that was meant, and that all informers
 // hear what happens after it, and have not only looked as if.
-func (b *bench) aftermath(ctx context.Context, t *target, f *field, s storm, found *result) error {
+func (b *bench) aftermath(ctx context.Context, t *testedServer, f *field, s storm, found *result) error {
 	if err := s.verify(ctx, t); err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (b *bench) aftermath(ctx context.Context, t *target, f *field, s storm, fou
 
 // replace ends the server with SIGKILL, has the store compacted, and starts
 // another server at the same address, with its defaults.
-func (b *bench) replace(ctx context.Context, t *target, dir string, s storm) error {
+func (b *bench) replace(ctx context.Context, t *testedServer, dir string, s storm) error {
 	if s.compacted == whoShould && t.side == ours {
 		// It looks twice a second what is to be forgotten, and writes down some
 		// of it before.
@@ -197,7 +197,7 @@ func (b *bench) replace(ctx context.Context, t *target, dir string, s storm) err
 
 // letGo opens the gate and watches until all informers have caught up, or until
 // there is no point in waiting. Ours must not come to that.
-func (b *bench) letGo(ctx context.Context, t *target, f *field) (found result, complete bool, err error) {
+func (b *bench) letGo(ctx context.Context, t *testedServer, f *field) (found result, complete bool, err error) {
 	used, err := t.cpu()
 	if err != nil {
 		return found, false, err
@@ -240,7 +240,7 @@ func (b *bench) letGo(ctx context.Context, t *target, f *field) (found result, c
 }
 
 // storeCPU is the processor time of what is not the API server.
-func (t *target) storeCPU() (sum time.Duration, err error) {
+func (t *testedServer) storeCPU() (sum time.Duration, err error) {
 	for _, p := range t.processes[1:] {
 		d, err := p.cpu()
 		if err != nil {
@@ -252,7 +252,7 @@ func (t *target) storeCPU() (sum time.Duration, err error) {
 }
 
 // verify checks that our server told the history that the storm is about.
-func (s storm) verify(ctx context.Context, t *target) error {
+func (s storm) verify(ctx context.Context, t *testedServer) error {
 	if t.side != ours {
 		return nil
 	}
@@ -272,7 +272,7 @@ func (s storm) verify(ctx context.Context, t *target) error {
 
 // resumes is how many watches of pods began at a version, by the history that
 // our server told them.
-func (t *target) resumes(ctx context.Context) (map[string]int, error) {
+func (t *testedServer) resumes(ctx context.Context) (map[string]int, error) {
 	var text string
 	err := t.with(ctx, func(c *load.Conn) error {
 		answer := c.Do(ctx, load.Request{Path: "/metrics"})
@@ -305,7 +305,7 @@ func parseResumes(metrics string) map[string]int {
 }
 
 // with does something over a connection of its own.
-func (t *target) with(ctx context.Context, do func(*load.Conn) error) error {
+func (t *testedServer) with(ctx context.Context, do func(*load.Conn) error) error {
 	config, address, err := t.access.reach()
 	if err != nil {
 		return err
@@ -319,7 +319,7 @@ func (t *target) with(ctx context.Context, do func(*load.Conn) error) error {
 }
 
 // change writes to pods.
-func (t *target) change(ctx context.Context, requests []load.Request) error {
+func (t *testedServer) change(ctx context.Context, requests []load.Request) error {
 	return t.with(ctx, func(c *load.Conn) error {
 		return load.Post(ctx, c, 32, func(yield func(load.Request) bool) {
 			for _, r := range requests {

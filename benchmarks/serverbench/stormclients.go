@@ -119,7 +119,7 @@ type sight struct {
 }
 
 // populate starts all clients, and returns when all watch.
-func (b *bench) populate(ctx context.Context, t *target) (f *field, err error) {
+func (b *bench) populate(ctx context.Context, t *testedServer) (f *field, err error) {
 	f = &field{libraries: map[string]*child{}}
 	defer func() {
 		if err != nil {
@@ -234,7 +234,7 @@ func (f *field) catchUp(ctx context.Context) error {
 
 // watch looks at a storm until it is over, and ends it if it takes too long or
 // the server too much memory; the note is why.
-func (f *field) watch(ctx context.Context, t *target) (s sight, note string, err error) {
+func (f *field) watch(ctx context.Context, t *testedServer) (s sight, note string, err error) {
 	for begun := time.Now(); ; {
 		if s, err = f.look(); err != nil || s.done() {
 			return s, "", err

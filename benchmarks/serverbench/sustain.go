@@ -35,7 +35,7 @@ func sustainGroup() *group {
 
 // ramp doubles the rate until it is not kept up, and then looks between that
 // and the last that was.
-func (f fanOut) ramp(ctx context.Context, b *bench, t *target) (result, error) {
+func (f fanOut) ramp(ctx context.Context, b *bench, t *testedServer) (result, error) {
 	w, err := b.startWriter(ctx, t)
 	if err != nil {
 		return result{}, err
@@ -89,7 +89,7 @@ func orElse(text, otherwise string) string {
 }
 
 // sustain tries a rate, and returns why it was not kept up, or nothing.
-func (f fanOut) sustain(ctx context.Context, b *bench, t *target, w *child, updates float64) (d delivery, why string, err error) {
+func (f fanOut) sustain(ctx context.Context, b *bench, t *testedServer, w *child, updates float64) (d delivery, why string, err error) {
 	if err := t.settle(ctx); err != nil {
 		return d, "", err
 	}

@@ -63,7 +63,7 @@ func creating(writers int, ratio float64) *row {
 			{name: createsPerSecond, more: true, aim: aim{ratio: ratio}}, {name: cpuPerCreate, aim: cost},
 			{name: medianMillis}, {name: p99Millis}, {name: clientCPU},
 		},
-		measure: func(ctx context.Context, b *bench, t *target) (result, error) {
+		measure: func(ctx context.Context, b *bench, t *testedServer) (result, error) {
 			found, err := b.create(ctx, t, writers, writeFor)
 			if err != nil {
 				return found, err
@@ -81,9 +81,9 @@ func creating(writers int, ratio float64) *row {
 	}
 }
 
-// create has writers create pods for a while, which the target then holds in
+// create has writers create pods for a while, which the server then holds in
 // addition.
-func (b *bench) create(ctx context.Context, t *target, writers int, length time.Duration) (result, error) {
+func (b *bench) create(ctx context.Context, t *testedServer, writers int, length time.Duration) (result, error) {
 	return b.writing(ctx, t, createTask{Access: t.access, Writers: writers, For: length})
 }
 
@@ -105,9 +105,9 @@ type created struct {
 	Latency load.Histogram
 }
 
-// writing runs a writing process and measures the target, or without one the
+// writing runs a writing process and measures the server, or without one the
 // process itself.
-func (b *bench) writing(ctx context.Context, t *target, task createTask) (found result, err error) {
+func (b *bench) writing(ctx context.Context, t *testedServer, task createTask) (found result, err error) {
 	role, cpu := "create", func() (time.Duration, error) { return 0, nil }
 	if t != nil {
 		cpu = t.cpu

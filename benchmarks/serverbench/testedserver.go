@@ -19,9 +19,9 @@ const (
 	upstream = "upstream"
 )
 
-// target is a running server, with all of its processes: with upstream, those of
-// the API server and of its etcd.
-type target struct {
+// testedServer is a server under test, with all of its processes: with upstream,
+// those of the API server and of its etcd.
+type testedServer struct {
 	side      string
 	access    access
 	processes []*child // the API server first
@@ -69,7 +69,7 @@ func (a access) client() (*http.Client, error) {
 
 // cpu is the processor time that the server has used, all its processes
 // together.
-func (t *target) cpu() (sum time.Duration, err error) {
+func (t *testedServer) cpu() (sum time.Duration, err error) {
 	for _, p := range t.processes {
 		d, err := p.cpu()
 		if err != nil {
@@ -81,7 +81,7 @@ func (t *target) cpu() (sum time.Duration, err error) {
 }
 
 // memory is what it has resident, all its processes together.
-func (t *target) memory() (sum measure.Memory, err error) {
+func (t *testedServer) memory() (sum measure.Memory, err error) {
 	for _, p := range t.processes {
 		m, err := measure.MemoryOf(p.cmd.Process.Pid)
 		if err != nil {
@@ -93,7 +93,7 @@ func (t *target) memory() (sum measure.Memory, err error) {
 }
 
 // resetPeak makes the peak of memory what there is now.
-func (t *target) resetPeak() error {
+func (t *testedServer) resetPeak() error {
 	for _, p := range t.processes {
 		if err := measure.ResetPeak(p.cmd.Process.Pid); err != nil {
 			return p.because(err)
@@ -105,7 +105,7 @@ func (t *target) resetPeak() error {
 // settle waits until the server has nothing more to do, such as collecting its
 // garbage: what it does next is then the work of who asks for it. It waits ten
 // seconds at most.
-func (t *target) settle(ctx context.Context) error {
+func (t *testedServer) settle(ctx context.Context) error {
 	const interval, idle, calm = 100 * time.Millisecond, 3 * time.Millisecond, 4
 	before, err := t.cpu()
 	for quiet, rounds := 0, 0; err == nil && quiet < calm && rounds < 100; rounds++ {
@@ -123,7 +123,7 @@ func (t *target) settle(ctx context.Context) error {
 }
 
 // stop ends the server.
-func (t *target) stop() error {
+func (t *testedServer) stop() error {
 	var errs []error
 	for _, p := range t.processes {
 		errs = append(errs, p.stop())
@@ -132,7 +132,7 @@ func (t *target) stop() error {
 }
 
 // kill ends it at once.
-func (t *target) kill() {
+func (t *testedServer) kill() {
 	for _, p := range t.processes {
 		p.kill()
 	}
@@ -141,7 +141,7 @@ func (t *target) kill() {
 
 // killServer ends the API server at once, and with our side its store. It can be
 // launched again.
-func (t *target) killServer() {
+func (t *testedServer) killServer() {
 	t.processes[0].kill()
 	t.processes = t.processes[1:]
 }
@@ -149,7 +149,7 @@ func (t *target) killServer() {
 // awaitCache asks for a list from the cache until it is answered. The list has
 // no limit, as upstream reads lists with one from etcd while its cache is not
 // ready.
-func (t *target) awaitCache(ctx context.Context) error {
+func (t *testedServer) awaitCache(ctx context.Context) error {
 	client, err := t.access.client()
 	if err != nil {
 		return err
