@@ -21,15 +21,18 @@ build: ## build bin/levelwire
 up: build ## run server, controllers, scheduler and NODES kubelets; data in DATA_DIR
 	exec bin/levelwire up --nodes $(NODES) --data-dir $(DATA_DIR)
 
+# Tests wait more than they compute: two packages for each processor.
+AT_ONCE = $$((2 * $$(getconf _NPROCESSORS_ONLN)))
+
 test: ## the tests of the product, but for what takes minutes
-	$(GO) test -short $(PRODUCT)
+	$(GO) test -short -p $(AT_ONCE) $(PRODUCT)
 
 # The packages whose tests ask whether the test is short. The modules below
 # these folders have targets of their own.
 LONG = $(filter-out ./tests/peers/% ./benchmarks/% ./adapters/%,$(sort $(dir $(shell grep -rl --include='*_test.go' 'testing\.Short()' .))))
 
 test-long: ## the tests that make test leaves out or cuts short: kills, soak, what happens once a minute
-	$(GO) test $(LONG)
+	$(GO) test -p $(AT_ONCE) $(LONG)
 
 test-race: ## the product, without its command, under the race detector
 	$(GO) test -race ./storage/... ./server/... ./client/... ./components/... ./internal/... ./tests/...
