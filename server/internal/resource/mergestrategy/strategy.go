@@ -35,6 +35,7 @@ type Strategy struct {
 // Kind is the kind of a Strategy.
 type Kind uint8
 
+// The kinds of strategies.
 const (
 	Unmarked   Kind = iota // Kubernetes' default for the Go type
 	Atomic                 // one value, owned by one manager
