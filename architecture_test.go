@@ -64,6 +64,8 @@ var layers = map[string][]string{
 	"server/internal/apiserver/profiling":      {"server/internal/apiserver/encoding", "server/internal/status"},
 
 	"client":                       {"client/internal/...", "internal/..."},
+	"client/internal/codec":        {},
+	"client/internal/wiretest":     {}, // for tests only
 	"client/internal/...":          {"client/internal/...", "internal/..."},
 	"client/cache":                 {"internal/..."},
 	"client/diskcache":             {"internal/..."},

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/client/internal/codec"
 	"github.com/levelwire/levelwire/internal/difference"
 )
 
@@ -36,15 +37,16 @@ type Difference[T Object] struct {
 	Bytes           int64 // sent and received, without compression
 }
 
-// Difference tells the server what is held of what opts selects, as a digest of
-// keys and versions, and returns the state of the server, of which only that was
-// sent which is not held. opts.ResourceVersion is the version that held was
-// complete at, and the result is not older; limits and continue tokens are not
-// possible. Objects in held are not changed.
+// Difference returns the server's state of what opts selects, for a caller that
+// holds most of it already. The client sends a digest of the keys and versions in
+// held, and the server sends only the objects that are not among them.
+// opts.ResourceVersion is the version at which held was complete, and the result is
+// not older; limits and continue tokens are not possible. Difference does not
+// change the objects in held.
 //
-// Errors beside those of a list are ErrNoDifference and ErrListInstead. That a
-// server does not know what is asked for is remembered for the lastState of the
-// Client, so that it is asked once.
+// Errors beside those of a list are ErrNoDifference and ErrListInstead. A Client
+// that has found a server without differences remembers it for its lifetime, and
+// does not ask again.
 func (r Resource[T]) Difference(ctx context.Context, held []T, opts metav1.ListOptions) (*Difference[T], error) {
 	if r.client.noDifference.Load() {
 		return nil, ErrNoDifference
@@ -87,8 +89,8 @@ func (r Resource[T]) differenceFrom(ctx context.Context, c *claim[T], opts *meta
 		r.client.noDifference.Store(true) // something that answers everything
 		return nil, ErrNoDifference
 	}
-	src := newSource(ans, r.client.opts.MaxFrameBytes)
-	d, err := readDifference(r.codec, encodingOf(params["items"]), src, c)
+	src := codec.NewSource(ans, r.client.opts.MaxFrameBytes)
+	d, err := readDifference(r.codec, codec.EncodingOf(params["items"]), src, c)
 	c.bytes += int64(len(req.raw)) + ans.received.Load()
 	if err != nil {
 		return nil, fmt.Errorf("difference of %s: %w", r.gvr.Resource, contextError(ctx, err))
@@ -97,9 +99,9 @@ func (r Resource[T]) differenceFrom(ctx context.Context, c *claim[T], opts *meta
 	return d, nil
 }
 
-// withoutDifference says what follows a refusal. What only a server does that
-// has no time, or does not know who asks, is left as it is: a list would fare no
-// better.
+// withoutDifference makes a refusal ErrNoDifference or ErrListInstead. It leaves
+// the refusals of an overloaded server, and of one that has not authenticated the
+// client, as they are: a list would fare no better.
 func (c *Client) withoutDifference(err error) error {
 	var status *apierrors.StatusError
 	if !errors.As(err, &status) {

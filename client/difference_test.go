@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/levelwire/levelwire/client/internal/codec"
+	"github.com/levelwire/levelwire/client/internal/wiretest"
 	"github.com/levelwire/levelwire/internal/difference"
 )
 
@@ -93,7 +95,7 @@ func (s *differenceServer) answer(d *difference.Digest) ([]byte, error) {
 			h.Sent++
 			item, err := pod.Marshal()
 			if s.media == JSON {
-				item, err = marshalJSON(withKind(pod, corev1.SchemeGroupVersion.WithKind("Pod")))
+				item, _, err = codec.Encode(pod, false)
 			}
 			objects = append(difference.AppendSize(objects, len(item)), item...)
 			return err
@@ -105,7 +107,7 @@ func (s *differenceServer) answer(d *difference.Digest) ([]byte, error) {
 func samplePods(n int) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for i := range n {
-		pods = append(pods, samplePod(i))
+		pods = append(pods, wiretest.Pod(i))
 	}
 	return pods
 }
@@ -129,7 +131,7 @@ func TestDifferenceKeepsWhatIsHeld(t *testing.T) {
 		server := &differenceServer{pods: samplePods(300), media: media}
 		server.pods = append(server.pods[:100:100], server.pods[101:]...) // deleted
 		server.pods[200].ResourceVersion, server.pods[200].Status.PodIP = "4000", "new"
-		server.pods = append(server.pods, samplePod(999))
+		server.pods = append(server.pods, wiretest.Pod(999))
 		client, _ := serve(t, Options{}, server)
 		d, err := For[*corev1.Pod](client).Sharing().Difference(t.Context(), held, metav1.ListOptions{ResourceVersion: "1500"})
 		if err != nil {
@@ -260,13 +262,13 @@ func TestTruncatedDifferences(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		codec := For[*corev1.Pod](nil).codec
-		enc := encodingOf(string(media))
-		if _, err := readDifference(codec, enc, newSource(bytes.NewReader(whole), -1), c); err != nil {
+		pods := For[*corev1.Pod](nil).codec
+		enc := codec.EncodingOf(string(media))
+		if _, err := readDifference(pods, enc, codec.NewSource(bytes.NewReader(whole), -1), c); err != nil {
 			t.Fatalf("%s, whole: %v", media, err)
 		}
 		for n := range whole {
-			if d, err := readDifference(codec, enc, newSource(bytes.NewReader(whole[:n]), -1), c); !errors.Is(err, io.ErrUnexpectedEOF) {
+			if d, err := readDifference(pods, enc, codec.NewSource(bytes.NewReader(whole[:n]), -1), c); !errors.Is(err, io.ErrUnexpectedEOF) {
 				t.Fatalf("%s, %d of %d bytes: %+v, %v", media, n, len(whole), d, err)
 			}
 		}
@@ -276,11 +278,11 @@ func TestTruncatedDifferences(t *testing.T) {
 			"number of objects": flip(whole, 23),
 			"more than the end": append(bytes.Clone(whole), 0),
 		} {
-			if _, err := readDifference(codec, enc, newSource(bytes.NewReader(broken), -1), c); !errors.As(err, &decode) {
+			if _, err := readDifference(pods, enc, codec.NewSource(bytes.NewReader(broken), -1), c); !errors.As(err, &decode) {
 				t.Errorf("%s, %s: %v", media, name, err)
 			}
 		}
-		if _, err := readDifference(codec, enc, newSource(bytes.NewReader(whole), 100), c); !errors.Is(err, ErrFrameTooLarge) {
+		if _, err := readDifference(pods, enc, codec.NewSource(bytes.NewReader(whole), 100), c); !errors.Is(err, ErrFrameTooLarge) {
 			t.Errorf("%s, limit of an object: %v", media, err)
 		}
 	}
@@ -296,7 +298,7 @@ func TestEmptyObjectsEndADifference(t *testing.T) {
 	h := &difference.Header{Version: 5000, Sent: 1 << 40, Differing: difference.NewSet(c.digest.Bits)}
 	in := bytes.NewReader(append(h.Append(nil, c.digest.Bits), make([]byte, 1<<20)...))
 	var decode *DecodeError
-	if _, err := readDifference(For[*corev1.Pod](nil).codec, encodingProtobuf, newSource(in, 1<<20), c); !errors.As(err, &decode) {
+	if _, err := readDifference(For[*corev1.Pod](nil).codec, codec.EncodingProtobuf, codec.NewSource(in, 1<<20), c); !errors.As(err, &decode) {
 		t.Errorf("got %v", err)
 	}
 	if in.Len() < 1<<19 {
@@ -326,17 +328,17 @@ func FuzzReadDifference(f *testing.F) {
 			f.Add(answer, media == JSON)
 		}
 	}
-	codec := For[*corev1.Pod](nil).codec
+	pods := For[*corev1.Pod](nil).codec
 	f.Fuzz(func(t *testing.T, data []byte, inJSON bool) {
 		c, err := newClaim(difference.Seed{}, held, "1003")
 		if err != nil {
 			t.Fatal(err)
 		}
-		enc := encodingProtobuf
+		enc := codec.EncodingProtobuf
 		if inJSON {
-			enc = encodingJSON
+			enc = codec.EncodingJSON
 		}
-		d, err := readDifference(codec, enc, newSource(bytes.NewReader(data), 1<<20), c)
+		d, err := readDifference(pods, enc, codec.NewSource(bytes.NewReader(data), 1<<20), c)
 		if err == nil && len(d.Kept) > len(held) {
 			t.Errorf("%d of %d objects kept", len(d.Kept), len(held))
 		}

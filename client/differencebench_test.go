@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/levelwire/levelwire/client/internal/codec"
+	"github.com/levelwire/levelwire/client/internal/wiretest"
 	"github.com/levelwire/levelwire/internal/difference"
 )
 
@@ -16,12 +18,12 @@ import (
 // beside reading a list.
 func BenchmarkDifference(b *testing.B) {
 	const pods = 200_000
-	codec := For[*corev1.Pod](nil).Sharing().codec
+	items := For[*corev1.Pod](nil).Sharing().codec
 	server := &differenceServer{media: Protobuf}
 	list := &corev1.PodList{}
 	held := make([]*corev1.Pod, pods)
 	for i := range held {
-		pod := samplePod(i)
+		pod := wiretest.Pod(i)
 		list.Items = append(list.Items, *pod)
 		held[i] = &corev1.Pod{ObjectMeta: pod.ObjectMeta}
 	}
@@ -54,7 +56,7 @@ func BenchmarkDifference(b *testing.B) {
 					b.Fatal(err)
 				}
 				c.digest.Append(nil)
-				d, err := readDifference(codec, encodingProtobuf, newSource(bytes.NewReader(answer), -1), c)
+				d, err := readDifference(items, codec.EncodingProtobuf, codec.NewSource(bytes.NewReader(answer), -1), c)
 				if err != nil || len(d.Received) < pods*perMille/1000 {
 					b.Fatal(err)
 				}
@@ -63,7 +65,7 @@ func BenchmarkDifference(b *testing.B) {
 			b.ReportMetric(float64(len(answer))/1e3, "kB-read")
 		})
 	}
-	body, _, err := encode(list, true)
+	body, _, err := codec.Encode(list, true)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -71,7 +73,7 @@ func BenchmarkDifference(b *testing.B) {
 		b.ReportAllocs()
 		before := processorTime(b)
 		for b.Loop() {
-			if _, err := decodeList(codec, encodingProtobuf, newSource(bytes.NewReader(body), -1)); err != nil {
+			if _, err := decodeList(items, codec.EncodingProtobuf, codec.NewSource(bytes.NewReader(body), -1)); err != nil {
 				b.Fatal(err)
 			}
 		}

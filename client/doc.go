@@ -14,6 +14,9 @@
 // A connection that went silent without being closed is found by HTTP/2 pings
 // or, for HTTP/1.1, by TCP keep-alives; see [Options.ReadIdleTimeout].
 //
+// The encodings, JSON and protobuf, are in internal/codec: how objects, lists and
+// events are decoded, and what decoded objects share.
+//
 // The packages below build on it, in reading order:
 //
 //   - cache keeps objects and what happened to them: Indexer and DeltaFIFO. It

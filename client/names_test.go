@@ -7,42 +7,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
-)
 
-// plurals are the names in URLs, from the API reference of Kubernetes.
-var plurals = map[string]string{
-	"Pod": "pods", "Node": "nodes", "Namespace": "namespaces", "Service": "services", "Endpoints": "endpoints",
-	"Event": "events", "ConfigMap": "configmaps", "Secret": "secrets", "ServiceAccount": "serviceaccounts",
-	"PersistentVolume": "persistentvolumes", "PersistentVolumeClaim": "persistentvolumeclaims",
-	"ReplicationController": "replicationcontrollers", "LimitRange": "limitranges", "ResourceQuota": "resourcequotas",
-	"PodTemplate": "podtemplates", "ComponentStatus": "componentstatuses",
-	"Deployment": "deployments", "ReplicaSet": "replicasets", "StatefulSet": "statefulsets", "DaemonSet": "daemonsets",
-	"ControllerRevision": "controllerrevisions", "Job": "jobs", "CronJob": "cronjobs", "Lease": "leases",
-	"LeaseCandidate": "leasecandidates", "EndpointSlice": "endpointslices",
-	"Role": "roles", "RoleBinding": "rolebindings", "ClusterRole": "clusterroles", "ClusterRoleBinding": "clusterrolebindings",
-	"StorageClass": "storageclasses", "VolumeAttachment": "volumeattachments", "CSIDriver": "csidrivers", "CSINode": "csinodes",
-	"CSIStorageCapacity": "csistoragecapacities", "VolumeAttributesClass": "volumeattributesclasses",
-	"Ingress": "ingresses", "IngressClass": "ingressclasses", "NetworkPolicy": "networkpolicies", "IPAddress": "ipaddresses",
-	"ServiceCIDR": "servicecidrs", "PodDisruptionBudget": "poddisruptionbudgets",
-	"HorizontalPodAutoscaler": "horizontalpodautoscalers", "PriorityClass": "priorityclasses", "RuntimeClass": "runtimeclasses",
-	"MutatingWebhookConfiguration": "mutatingwebhookconfigurations", "ValidatingWebhookConfiguration": "validatingwebhookconfigurations",
-	"ValidatingAdmissionPolicy": "validatingadmissionpolicies", "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
-	"MutatingAdmissionPolicy": "mutatingadmissionpolicies", "MutatingAdmissionPolicyBinding": "mutatingadmissionpolicybindings",
-	"CertificateSigningRequest": "certificatesigningrequests", "ClusterTrustBundle": "clustertrustbundles",
-	"PodCertificateRequest": "podcertificaterequests", "FlowSchema": "flowschemas",
-	"PriorityLevelConfiguration": "prioritylevelconfigurations", "StorageVersion": "storageversions",
-	"StorageVersionMigration": "storageversionmigrations", "ResourceClaim": "resourceclaims", "ResourceSlice": "resourceslices",
-	"ResourceClaimTemplate": "resourceclaimtemplates", "DeviceClass": "deviceclasses", "DeviceTaintRule": "devicetaintrules",
-	"ResourcePoolStatusRequest": "resourcepoolstatusrequests", "Workload": "workloads", "PodGroup": "podgroups",
-	"CompositePodGroup": "compositepodgroups", "EvictionRequest": "evictionrequests", "Eviction": "evictions",
-}
+	"github.com/levelwire/levelwire/client/internal/wiretest"
+)
 
 // Plural names are guessed from kinds, so every kind of a stable group that
 // has one is checked.
 func TestGuessedPluralsAreTheRealOnes(t *testing.T) {
 	checked := map[string]bool{}
 	for gvk, typ := range scheme.Scheme.AllKnownTypes() {
-		want, known := plurals[gvk.Kind]
+		want, known := wiretest.Plurals[gvk.Kind]
 		if !known {
 			continue
 		}
@@ -56,7 +30,7 @@ func TestGuessedPluralsAreTheRealOnes(t *testing.T) {
 		}
 		checked[gvk.Kind] = true
 	}
-	for kind := range plurals {
+	for kind := range wiretest.Plurals {
 		if !checked[kind] {
 			t.Errorf("%s is not in the scheme: is its name right?", kind)
 		}
@@ -68,7 +42,7 @@ func TestEveryListedKindHasACheckedPlural(t *testing.T) {
 	types := scheme.Scheme.AllKnownTypes()
 	for gvk := range types {
 		_, hasList := types[gvk.GroupVersion().WithKind(gvk.Kind+"List")]
-		if _, known := plurals[gvk.Kind]; hasList && !known && gvk.Kind != "APIGroup" {
+		if _, known := wiretest.Plurals[gvk.Kind]; hasList && !known && gvk.Kind != "APIGroup" {
 			t.Errorf("%v has a list and no entry in the table of plurals", gvk)
 		}
 	}

@@ -3,6 +3,7 @@ package client
 import (
 	"errors"
 
+	"github.com/levelwire/levelwire/client/internal/codec"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -19,7 +20,7 @@ type Object interface {
 type List[T Object] struct {
 	metav1.ListMeta
 	// Items is never nil after a successful List. The objects belong to the
-	// caller and share no memory that anybody writes to.
+	// caller; the client does not write to them any more.
 	Items []T
 }
 
@@ -33,7 +34,7 @@ type WatchEvent[T Object] struct {
 	Object T
 }
 
-// InitialEventsEnd tells whether the event is the bookmark that closes the
+// InitialEventsEnd returns whether the event is the bookmark that closes the
 // initial events of a streaming list (KEP-3157).
 func (e WatchEvent[T]) InitialEventsEnd() bool {
 	return e.Type == watch.Bookmark &&
@@ -45,7 +46,7 @@ var (
 	ErrClosed = errors.New("watch is closed")
 	// ErrFrameTooLarge is returned when one event or one item is larger than
 	// [Options.MaxFrameBytes].
-	ErrFrameTooLarge = errors.New("larger than the client's limit for one object (Options.MaxFrameBytes)")
+	ErrFrameTooLarge = codec.ErrFrameTooLarge
 )
 
 // DecodeError is an answer that could be read but not understood: the

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Observer is told what a Client did, for metrics.
+// Observer receives a report of each request of a Client, for metrics.
 type Observer interface {
 	// RequestDone is called when an answer has been read to its end, when a
 	// watch has ended, or when a request failed.

@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/levelwire/levelwire/client/internal/codec"
 )
 
 // ContentType names an encoding of request and answer bodies.
@@ -13,11 +15,11 @@ type ContentType string
 
 const (
 	// JSON is understood by every server, for every kind.
-	JSON ContentType = "application/json"
+	JSON ContentType = codec.JSON
 	// Protobuf is smaller and cheaper to decode. It is used for built-in types
-	// and metadata; other kinds use JSON whatever is asked for. A server that
-	// does not speak it is answered in JSON, which is then remembered.
-	Protobuf ContentType = "application/vnd.kubernetes.protobuf"
+	// and metadata; the client uses JSON for other kinds, and for everything
+	// once a server has refused protobuf.
+	Protobuf ContentType = codec.Protobuf
 )
 
 // Options configures a Client beside what clientcmd's rest.Config says. The
@@ -45,7 +47,7 @@ type Options struct {
 	// UserAgent replaces that of rest.Config. Default: the command's name.
 	UserAgent string
 
-	// Retry says what is tried again before the caller hears of it.
+	// Retry says which requests the client repeats before it returns an error.
 	Retry RetryOptions
 
 	// WrapTransport is called once with the complete transport and returns
@@ -59,8 +61,9 @@ type Options struct {
 	// one watch event. Default 64 MiB; negative: no bound.
 	MaxFrameBytes int64
 
-	// Observer is told of each finished request. nil: nobody. It is called
-	// from many goroutines and must return quickly.
+	// Observer receives a report of each finished request; nil: there are no
+	// reports. The client calls it from many goroutines, and it must return
+	// quickly.
 	Observer Observer
 }
 

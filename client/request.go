@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/levelwire/levelwire/client/internal/codec"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/conversion/queryparams"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,7 +23,7 @@ type request struct {
 	gvr          schema.GroupVersionResource
 	name         string // for errors
 
-	form     form
+	form     codec.Form
 	list     bool // the answer is a list or a stream of events
 	protobuf bool // the answer, and a body that can, may be protobuf
 
@@ -52,7 +53,7 @@ func (r Resource[T]) request(q call) (*request, error) {
 	}
 	out := &request{
 		verb: q.verb, method: q.method, path: path, gvr: r.gvr, name: q.name,
-		form: r.codec.form, list: q.list, protobuf: r.codec.protobuf,
+		form: r.codec.Form(), list: q.list, protobuf: r.codec.CanProtobuf(),
 		body: q.body, raw: q.raw, contentType: q.contentType,
 	}
 	if q.query != nil {
@@ -114,7 +115,7 @@ func (q *request) http(ctx context.Context, base *url.URL, protobuf bool) (*http
 	data, contentType := q.raw, q.contentType
 	if q.body != nil {
 		var err error
-		if data, contentType, err = encode(q.body, protobuf); err != nil {
+		if data, contentType, err = codec.Encode(q.body, protobuf); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -125,7 +126,7 @@ func (q *request) http(ctx context.Context, base *url.URL, protobuf bool) (*http
 	if err != nil {
 		return nil, 0, err
 	}
-	req.Header.Set("Accept", acceptFor(q.form, q.list, protobuf))
+	req.Header.Set("Accept", codec.AcceptFor(q.form, q.list, protobuf))
 	if q.verb == "watch" {
 		// Compression would keep events in its window.
 		req.Header.Set("Accept-Encoding", "identity")
@@ -146,9 +147,9 @@ func (r Resource[T]) object(ctx context.Context, q call) (T, error) {
 	if err != nil {
 		return none, err
 	}
-	obj, err := r.codec.decode(enc, data)
+	obj, err := r.codec.Decode(enc, data)
 	if err != nil {
-		return none, fmt.Errorf("%s %s %q: %w", q.verb, r.gvr.Resource, q.name, err)
+		return none, q.undecodable(r.gvr, err)
 	}
 	return obj, nil
 }
@@ -157,23 +158,27 @@ func (r Resource[T]) object(ctx context.Context, q call) (T, error) {
 // may be answered with a Status, which leaves into as it is.
 func (r Resource[T]) into(ctx context.Context, q call, into runtime.Object) error {
 	// The answer is not in the endpoint's form, and not always in protobuf.
-	_, canProtobuf := into.(protoUnmarshaler)
 	req, err := r.request(q)
 	if err != nil {
 		return err
 	}
-	req.form, req.protobuf = formTyped, req.protobuf && canProtobuf
+	req.form, req.protobuf = codec.FormTyped, req.protobuf && codec.CanUnmarshalProtobuf(into)
 	data, enc, err := r.client.readAll(ctx, req)
 	if err != nil {
 		return err
 	}
-	if q.verb == "create" && kindOf(enc, data) == "Status" {
+	if q.verb == "create" && codec.KindOf(enc, data) == "Status" {
 		return nil
 	}
-	if err := decodeInto(enc, data, into); err != nil {
-		return fmt.Errorf("%s %s %q: %w", q.verb, r.gvr.Resource, q.name, err)
+	if err := codec.DecodeInto(enc, data, into); err != nil {
+		return q.undecodable(r.gvr, err)
 	}
 	return nil
+}
+
+// undecodable says that the answer, which is one object, was not understood.
+func (q call) undecodable(gvr schema.GroupVersionResource, err error) error {
+	return fmt.Errorf("%s %s %q: %w", q.verb, gvr.Resource, q.name, &DecodeError{What: "object", Err: err})
 }
 
 // discard sends a call whose answer matters only if it is an error.
@@ -182,10 +187,10 @@ func (r Resource[T]) discard(ctx context.Context, q call) error {
 	return err
 }
 
-func (r Resource[T]) roundTrip(ctx context.Context, q call) ([]byte, encoding, error) {
+func (r Resource[T]) roundTrip(ctx context.Context, q call) ([]byte, codec.Encoding, error) {
 	req, err := r.request(q)
 	if err != nil {
-		return nil, encodingUnknown, err
+		return nil, codec.EncodingUnknown, err
 	}
 	return r.client.readAll(ctx, req)
 }
@@ -203,7 +208,7 @@ func (r Resource[T]) List(ctx context.Context, opts metav1.ListOptions) (*List[T
 		return nil, err
 	}
 	defer ans.close()
-	list, err := decodeList(r.codec, ans.encoding(), newSource(ans, r.client.opts.MaxFrameBytes))
+	list, err := decodeList(r.codec, ans.encoding(), codec.NewSource(ans, r.client.opts.MaxFrameBytes))
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", r.gvr.Resource, contextError(ctx, err))
 	}
@@ -211,19 +216,21 @@ func (r Resource[T]) List(ctx context.Context, opts metav1.ListOptions) (*List[T
 	return list, nil
 }
 
-func decodeList[T Object](c *codec[T], enc encoding, src *source) (*List[T], error) {
-	var list *List[T]
-	var err error
-	switch enc {
-	case encodingJSON:
-		list, err = c.decodeJSONList(src)
-	case encodingProtobuf:
-		list, err = c.decodeProtobufList(src)
-	default:
-		return nil, &DecodeError{What: "list", Err: errUnknownEncoding}
-	}
+// decodeList reads a list, and says of an error whether it is the connection's or
+// one of what came over it.
+func decodeList[T Object](c *codec.Codec[T], enc codec.Encoding, src *codec.Source) (*List[T], error) {
+	list, err := c.DecodeList(enc, src)
 	if err != nil {
-		return nil, src.cause("list", err)
+		return nil, streamError(src, "list", err)
 	}
-	return list, nil
+	return (*List[T])(list), nil
+}
+
+// streamError makes of what a decoder met within a list or an event the error of
+// the connection, if that has ended, or else a DecodeError.
+func streamError(src *codec.Source, what string, err error) error {
+	if ended := src.ReadError(); ended != nil {
+		return ended
+	}
+	return &DecodeError{What: what, Err: err}
 }

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"sync"
 
+	"github.com/levelwire/levelwire/client/internal/codec"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,7 +19,7 @@ type Resource[T Object] struct {
 	client    *Client
 	gvr       schema.GroupVersionResource
 	namespace string
-	codec     *codec[T]
+	codec     *codec.Codec[T]
 }
 
 // For returns the endpoint of a built-in type: For[*corev1.Pod](client). It
@@ -30,7 +31,7 @@ func For[T Object](c *Client) Resource[T] {
 	if err != nil {
 		panic(err)
 	}
-	return Resource[T]{client: c, gvr: k.gvr, codec: newCodec[T](k.gvk, formTyped, func() T {
+	return Resource[T]{client: c, gvr: k.gvr, codec: codec.New[T](k.gvk, codec.FormTyped, func() T {
 		return reflect.New(typ.Elem()).Interface().(T)
 	})}
 }
@@ -38,13 +39,13 @@ func For[T Object](c *Client) Resource[T] {
 // ForResource returns an endpoint whose items newT makes: for Go types of
 // custom resources. newT must return a new, empty object at each call.
 func ForResource[T Object](c *Client, gvr schema.GroupVersionResource, newT func() T) Resource[T] {
-	return Resource[T]{client: c, gvr: gvr, codec: newCodec(schema.GroupVersionKind{}, formTyped, newT)}
+	return Resource[T]{client: c, gvr: gvr, codec: codec.New(schema.GroupVersionKind{}, codec.FormTyped, newT)}
 }
 
 // Dynamic returns the endpoint of any resource, without a Go type for it.
 func Dynamic(c *Client, gvr schema.GroupVersionResource) Resource[*unstructured.Unstructured] {
 	return Resource[*unstructured.Unstructured]{client: c, gvr: gvr,
-		codec: newCodec(schema.GroupVersionKind{}, formUnstructured, func() *unstructured.Unstructured {
+		codec: codec.New(schema.GroupVersionKind{}, codec.FormUnstructured, func() *unstructured.Unstructured {
 			return &unstructured.Unstructured{}
 		})}
 }
@@ -54,7 +55,7 @@ func Dynamic(c *Client, gvr schema.GroupVersionResource) Resource[*unstructured.
 // patch and delete are.
 func Metadata(c *Client, gvr schema.GroupVersionResource) Resource[*metav1.PartialObjectMetadata] {
 	return Resource[*metav1.PartialObjectMetadata]{client: c, gvr: gvr,
-		codec: newCodec(schema.GroupVersionKind{}, formMetadata, func() *metav1.PartialObjectMetadata {
+		codec: codec.New(schema.GroupVersionKind{}, codec.FormMetadata, func() *metav1.PartialObjectMetadata {
 			return &metav1.PartialObjectMetadata{}
 		})}
 }
@@ -70,7 +71,30 @@ func (r Resource[T]) Namespace(namespace string) Resource[T] {
 func (r Resource[T]) GroupVersionResource() schema.GroupVersionResource { return r.gvr }
 
 // New returns a new, empty item.
-func (r Resource[T]) New() T { return r.codec.newT() }
+func (r Resource[T]) New() T { return r.codec.NewItem() }
+
+// Sharing returns the same endpoint whose lists and watches give equal parts
+// of objects the same memory: labels, tolerations, volumes, field managers,
+// pointers to true. A workload's pods are mostly equal, so they take half the
+// memory, and what has been decoded once need not be decoded again.
+//
+// The caller must not change such objects, not even one that it has not passed on:
+// copy them with DeepCopy first. A watch holds the last state of each object until
+// the object is deleted or the watch ends. Without Sharing only strings are
+// shared.
+func (r Resource[T]) Sharing() Resource[T] {
+	r.codec = r.codec.WithSharing()
+	return r
+}
+
+// MessageDecoder returns a function that decodes protobuf messages of a built-in
+// type, without the envelope that they have on the wire, into objects that
+// share what is equal, as with [Resource.Sharing]. It is for objects that were
+// stored by their generated Marshal, and for one goroutine at a time. It returns
+// false for a type that cannot be decoded from protobuf.
+func MessageDecoder[T Object](newT func() T) (decode func(message []byte) (T, error), ok bool) {
+	return codec.MessageDecoder(newT)
+}
 
 // builtin is what the scheme knows about a Go type.
 type builtin struct {

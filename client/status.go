@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/levelwire/levelwire/client/internal/codec"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -25,7 +26,7 @@ func statusError(resp *http.Response, q *request) (int64, error) {
 		body = nil
 	}
 	after := retryAfter(resp.Header, time.Now())
-	if status := decodeStatusBody(encodingOf(resp.Header.Get("Content-Type")), body); status != nil {
+	if status := codec.DecodeFailure(codec.EncodingOf(resp.Header.Get("Content-Type")), body); status != nil {
 		if status.Code == 0 {
 			status.Code = int32(resp.StatusCode)
 		}
@@ -41,28 +42,6 @@ func statusError(resp *http.Response, q *request) (int64, error) {
 	}
 	return int64(len(body)), apierrors.NewGenericServerResponse(resp.StatusCode, q.method, q.gvr.GroupResource(),
 		q.name, strings.TrimSpace(string(body)), after, true)
-}
-
-// decodeStatusBody returns nil if the body is not a Status that says Failure.
-func decodeStatusBody(enc encoding, body []byte) *metav1.Status {
-	status := &metav1.Status{}
-	switch enc {
-	case encodingJSON:
-		if unmarshalJSON(body, status) != nil || status.Kind != "Status" {
-			return nil
-		}
-	case encodingProtobuf:
-		raw, kind, err := openEnvelope(body)
-		if err != nil || kind != "Status" || status.Unmarshal(raw) != nil {
-			return nil
-		}
-	default:
-		return nil
-	}
-	if status.Status == metav1.StatusSuccess {
-		return nil
-	}
-	return status
 }
 
 // retryAfter reads the header (RFC 9110, 10.2.3) in seconds, rounded up; 0 if

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,20 +34,4 @@ func (s SubResource[T]) Create(ctx context.Context, object string, body runtime.
 // in obj.
 func (s SubResource[T]) Update(ctx context.Context, object string, obj runtime.Object, opts metav1.UpdateOptions) error {
 	return s.parent.into(ctx, call{verb: "update", method: http.MethodPut, name: object, named: true, subresource: s.name, query: &opts, body: obj}, obj)
-}
-
-// kindOf returns the kind that an encoded object says it is of, if any.
-func kindOf(enc encoding, data []byte) string {
-	if enc == encodingProtobuf {
-		_, kind, err := openEnvelope(data)
-		if err != nil {
-			return ""
-		}
-		return kind
-	}
-	var meta metav1.TypeMeta
-	if json.Unmarshal(data, &meta) != nil {
-		return ""
-	}
-	return meta.Kind
 }

@@ -10,9 +10,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-)
 
-var errUnknownEncoding = errors.New("the answer is neither JSON nor protobuf: is this the address of an API server?")
+	"github.com/levelwire/levelwire/client/internal/codec"
+)
 
 // answer is a successful response whose body is still to be read. close must
 // be called, once or more; while another goroutine reads, if need be.
@@ -33,7 +33,9 @@ func (a *answer) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (a *answer) encoding() encoding { return encodingOf(a.resp.Header.Get("Content-Type")) }
+func (a *answer) encoding() codec.Encoding {
+	return codec.EncodingOf(a.resp.Header.Get("Content-Type"))
+}
 
 // close ends the request.
 func (a *answer) close() {
@@ -52,6 +54,9 @@ func (a *answer) close() {
 func (a *answer) drain() { _, _ = io.CopyN(io.Discard, a, drainAtMost) }
 
 const drainAtMost = 4 << 10
+
+// trustedLength bounds the memory that a Content-Length alone is given.
+const trustedLength = 1 << 20
 
 // done reports a finished request.
 func (c *Client) done(info RequestInfo, started time.Time) {
@@ -107,26 +112,26 @@ func (c *Client) send(ctx context.Context, q *request) (*http.Response, int64, e
 }
 
 // readAll sends a request and reads the answer, which is one object.
-func (c *Client) readAll(ctx context.Context, q *request) ([]byte, encoding, error) {
+func (c *Client) readAll(ctx context.Context, q *request) ([]byte, codec.Encoding, error) {
 	ans, err := c.do(ctx, q)
 	if err != nil {
-		return nil, encodingUnknown, err
+		return nil, codec.EncodingUnknown, err
 	}
 	defer ans.close()
 	limit := c.opts.MaxFrameBytes
 	var buf bytes.Buffer
 	if n := ans.resp.ContentLength; n > 0 && (limit < 0 || n <= limit) {
-		buf.Grow(int(min(n, growAtATimeBy)) + bytes.MinRead)
+		buf.Grow(int(min(n, trustedLength)) + bytes.MinRead)
 	}
 	var r io.Reader = ans
 	if limit >= 0 {
 		r = io.LimitReader(ans, limit+1)
 	}
 	if _, err := buf.ReadFrom(r); err != nil {
-		return nil, encodingUnknown, fmt.Errorf("%s %s: %w", q.verb, q.gvr.Resource, contextError(ctx, err))
+		return nil, codec.EncodingUnknown, fmt.Errorf("%s %s: %w", q.verb, q.gvr.Resource, contextError(ctx, err))
 	}
 	if limit >= 0 && int64(buf.Len()) > limit {
-		return nil, encodingUnknown, fmt.Errorf("%s %s: %w", q.verb, q.gvr.Resource, ErrFrameTooLarge)
+		return nil, codec.EncodingUnknown, fmt.Errorf("%s %s: %w", q.verb, q.gvr.Resource, ErrFrameTooLarge)
 	}
 	return buf.Bytes(), ans.encoding(), nil
 }

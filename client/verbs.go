@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -53,4 +54,12 @@ func (r Resource[T]) in(obj T) Resource[T] {
 		r.namespace = obj.GetNamespace()
 	}
 	return r
+}
+
+// deleteBody is the body of a DELETE; options travel there and not in the
+// query.
+func deleteBody(opts *metav1.DeleteOptions) runtime.Object {
+	o := *opts
+	o.TypeMeta = metav1.TypeMeta{Kind: "DeleteOptions", APIVersion: "v1"}
+	return &o
 }

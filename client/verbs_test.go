@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/levelwire/levelwire/client/internal/codec"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -226,7 +227,7 @@ func TestRefusalsAreStatusErrors(t *testing.T) {
 
 func TestProtobufStatus(t *testing.T) {
 	status := apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "a").Status()
-	body, _, err := encode(&metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: status.Status,
+	body, _, err := codec.Encode(&metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: status.Status,
 		Reason: status.Reason, Code: status.Code, Message: status.Message}, true)
 	if err != nil {
 		t.Fatal(err)

@@ -8,30 +8,23 @@ import (
 	"net/http"
 	"sync/atomic"
 
+	"github.com/levelwire/levelwire/client/internal/codec"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 )
 
 // Watch is an open stream of events. Next is for one goroutine at a time;
 // Close may be called from any.
 type Watch[T Object] struct {
-	answer     *answer
-	events     eventReader[T]
-	src        *source
-	lastStates *lastStates
-	ctx        context.Context // of the request; ended by cancel, and its end closes answer
-	cancel     context.CancelCauseFunc
-	err        error // what ended the stream; sticky
-	what       string
+	answer *answer
+	events *codec.EventStream[T]
+	src    *codec.Source
+	ctx    context.Context // of the request; ended by cancel, and its end closes answer
+	cancel context.CancelCauseFunc
+	err    error // what ended the stream; sticky
+	what   string
 
 	closed atomic.Bool
-}
-
-// eventReader reads the events of one encoding. One of the event and the
-// Status is set. io.EOF comes between events only.
-type eventReader[T Object] interface {
-	next() (WatchEvent[T], *metav1.Status, error)
 }
 
 // Watch opens a stream of events and returns when the server has answered. The
@@ -44,7 +37,7 @@ func (r Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (*Watch
 		return nil, err
 	}
 	// A metadata-only stream has single objects in it.
-	if req.form == formMetadata {
+	if req.form == codec.FormMetadata {
 		req.list = false
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -54,18 +47,11 @@ func (r Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (*Watch
 		return nil, err
 	}
 	w := &Watch[T]{answer: ans, ctx: ctx, cancel: cancel, what: "watch " + r.gvr.Resource}
-	w.src = newSource(ans, r.client.opts.MaxFrameBytes)
-	share := r.codec.newWatchSharer()
-	w.lastStates = share.lastStates
-	switch ans.encoding() {
-	case encodingJSON:
-		w.events = &jsonEvents[T]{codec: r.codec, src: w.src, dec: newJSONReader(w.src, share)}
-	case encodingProtobuf:
-		w.events = &protobufEvents[T]{codec: r.codec, src: w.src, share: share}
-	default:
+	w.src = codec.NewSource(ans, r.client.opts.MaxFrameBytes)
+	if w.events, err = r.codec.NewEventStream(ans.encoding(), w.src); err != nil {
 		cancel(nil)
 		ans.close()
-		return nil, &DecodeError{What: w.what, Err: errUnknownEncoding}
+		return nil, &DecodeError{What: w.what, Err: err}
 	}
 	context.AfterFunc(ctx, ans.close)
 	return w, nil
@@ -84,13 +70,10 @@ func (w *Watch[T]) Next() (WatchEvent[T], error) {
 	if w.err != nil {
 		return WatchEvent[T]{}, w.err
 	}
-	ev, status, err := w.events.next()
+	ev, status, err := w.events.Next()
 	switch {
 	case err == nil && status == nil:
-		if ev.Type == watch.Deleted {
-			w.lastStates.forget(ev.Object.GetUID())
-		}
-		return ev, nil
+		return WatchEvent[T](ev), nil
 	case w.closed.Load():
 		err = ErrClosed
 	case w.ctx.Err() != nil:
@@ -100,7 +83,7 @@ func (w *Watch[T]) Next() (WatchEvent[T], error) {
 	case errors.Is(err, io.EOF):
 		err = io.EOF
 	default:
-		err = fmt.Errorf("%s: %w", w.what, w.src.cause("event", err))
+		err = fmt.Errorf("%s: %w", w.what, streamError(w.src, "event", err))
 	}
 	w.err = err
 	w.cancel(nil)

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -17,32 +16,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/levelwire/levelwire/client/internal/codec"
+	"github.com/levelwire/levelwire/client/internal/wiretest"
 )
 
 // frame encodes an event as servers do.
 func frame(t testing.TB, typ watch.EventType, obj runtime.Object, protobuf bool) []byte {
 	t.Helper()
-	data, _, err := encode(obj, protobuf)
+	data, _, err := codec.Encode(obj, protobuf)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !protobuf {
-		return fmt.Appendf(nil, `{"type":%q,"object":%s}`+"\n", typ, data)
-	}
-	event, err := (&metav1.WatchEvent{Type: string(typ), Object: runtime.RawExtension{Raw: data}}).Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return append(binary.BigEndian.AppendUint32(nil, uint32(len(event))), event...)
-}
-
-func bookmark(version string, initialEnd bool) *corev1.Pod {
-	pod := &corev1.Pod{}
-	pod.ResourceVersion = version
-	if initialEnd {
-		pod.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
-	}
-	return pod
+	return wiretest.Frame(t, typ, data, protobuf)
 }
 
 // eachWire runs a test for both versions of HTTP and both encodings.
@@ -64,11 +50,11 @@ func TestWatchGivesEventsInOrder(t *testing.T) {
 				return
 			}
 			w.Header().Set("Content-Type", contentType)
-			_, _ = w.Write(frame(t, watch.Added, samplePod(1), protobuf))
-			_, _ = w.Write(frame(t, watch.Modified, samplePod(2), protobuf))
-			_, _ = w.Write(frame(t, watch.Deleted, samplePod(3), protobuf))
-			_, _ = w.Write(frame(t, watch.Bookmark, bookmark("77", true), protobuf))
-			_, _ = w.Write(frame(t, watch.Bookmark, bookmark("78", false), protobuf))
+			_, _ = w.Write(frame(t, watch.Added, wiretest.Pod(1), protobuf))
+			_, _ = w.Write(frame(t, watch.Modified, wiretest.Pod(2), protobuf))
+			_, _ = w.Write(frame(t, watch.Deleted, wiretest.Pod(3), protobuf))
+			_, _ = w.Write(frame(t, watch.Bookmark, wiretest.Bookmark("77", true), protobuf))
+			_, _ = w.Write(frame(t, watch.Bookmark, wiretest.Bookmark("78", false), protobuf))
 		}))
 		w, err := For[*corev1.Pod](client).Watch(t.Context(), metav1.ListOptions{})
 		if err != nil {
@@ -118,26 +104,11 @@ func TestErrorEventsAreGoErrors(t *testing.T) {
 	})
 }
 
-func TestCutStreamsAreNotCleanEnds(t *testing.T) {
-	for _, protobuf := range []bool{false, true} {
-		whole := frame(t, watch.Added, samplePod(1), protobuf)
-		for cut := 1; cut < len(whole); cut++ {
-			if !protobuf && cut == len(whole)-1 {
-				continue // all but the newline is a whole event
-			}
-			events := readerFor(For[*corev1.Pod](nil).codec, protobuf, strings.NewReader(string(whole[:cut])))
-			if _, _, err := events.next(); err == nil || err == io.EOF {
-				t.Fatalf("protobuf %v cut after %d bytes: %v", protobuf, cut, err)
-			}
-		}
-	}
-}
-
 func TestCutConnection(t *testing.T) {
 	eachWire(t, func(t *testing.T, opts Options, contentType string, protobuf bool) {
 		client, _ := serve(t, opts, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", contentType)
-			_, _ = w.Write(frame(t, watch.Added, samplePod(1), protobuf))
+			_, _ = w.Write(frame(t, watch.Added, wiretest.Pod(1), protobuf))
 			_ = http.NewResponseController(w).Flush()
 			panic(http.ErrAbortHandler) // between two events, where only the protocol can tell
 		}))
@@ -157,7 +128,7 @@ func TestCutConnection(t *testing.T) {
 }
 
 func TestEventsThatCannotBeUnderstood(t *testing.T) {
-	bad := frame(t, watch.Added, samplePod(1), true)
+	bad := frame(t, watch.Added, wiretest.Pod(1), true)
 	bad[len(bad)-3] ^= 0xff
 	for name, test := range map[string]struct {
 		body     string
@@ -192,24 +163,10 @@ func TestEventsThatCannotBeUnderstood(t *testing.T) {
 	}
 }
 
-// The type may come after the object; then it costs a copy, and works.
-func TestMembersInAnyOrder(t *testing.T) {
-	body := `{"object":{"metadata":{"name":"a"}},"extra":[1],"type":"ADDED"} {"object":{"kind":"Status","code":410,"reason":"Expired"},"type":"ERROR"}`
-	events := readerFor(For[*corev1.Pod](nil).codec, false, strings.NewReader(body))
-	ev, _, err := events.next()
-	if err != nil || ev.Type != watch.Added || ev.Object.Name != "a" {
-		t.Errorf("got %+v, %v", ev, err)
-	}
-	_, status, err := events.next()
-	if err != nil || status == nil || status.Code != 410 {
-		t.Errorf("got %+v, %v", status, err)
-	}
-}
-
 func TestEventOverTheLimit(t *testing.T) {
 	eachWire(t, func(t *testing.T, opts Options, contentType string, protobuf bool) {
 		opts.MaxFrameBytes = 50_000
-		pod := samplePod(1)
+		pod := wiretest.Pod(1)
 		small := frame(t, watch.Added, pod, protobuf)
 		pod.Annotations["big"] = strings.Repeat("x", 100_000)
 		client, _ := serve(t, opts, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -334,54 +291,4 @@ func TestPingsFindHalfOpenConnections(t *testing.T) {
 			<-gone
 		})
 	}
-}
-
-func readerFor[T Object](c *codec[T], protobuf bool, r io.Reader) eventReader[T] {
-	src := newSource(r, 1<<20)
-	if protobuf {
-		return &protobufEvents[T]{codec: c, src: src, share: c.newSharer()}
-	}
-	return &jsonEvents[T]{codec: c, src: src, dec: newJSONReader(src, c.newSharer())}
-}
-
-func FuzzWatchJSON(f *testing.F) {
-	f.Add(append(frame(f, watch.Added, samplePod(1), false), frame(f, watch.Bookmark, bookmark("7", true), false)...))
-	f.Add([]byte(`{"object":{"metadata":{"name":"a"}},"type":"DELETED"}`))
-	f.Add([]byte(`{"type":"ERROR","object":{"kind":"Status","code":410}}`))
-	f.Add([]byte(`{"type":"ADDED","object":{}}{"type":`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		fuzzWatch(t, For[*corev1.Pod](nil).codec, false, data)
-		fuzzWatch(t, Dynamic(nil, podsResource).codec, false, data)
-	})
-}
-
-func FuzzWatchProtobuf(f *testing.F) {
-	f.Add(append(frame(f, watch.Added, samplePod(1), true), frame(f, watch.Bookmark, bookmark("7", true), true)...))
-	f.Add([]byte("\xff\xff\xff\xff"))
-	f.Add([]byte("\x00\x00\x00\x01\x0a"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		fuzzWatch(t, For[*corev1.Pod](nil).codec, true, data)
-		fuzzWatch(t, Metadata(nil, podsResource).codec, true, data)
-	})
-}
-
-// fuzzWatch checks what must hold for any bytes: the stream ends, events are
-// whole, and the same ones come however the bytes are cut into reads.
-func fuzzWatch[T Object](t *testing.T, c *codec[T], protobuf bool, data []byte) {
-	fast := readerFor(c, protobuf, strings.NewReader(string(data)))
-	slow := readerFor(c, protobuf, &oneByte{data: data})
-	for range len(data) + 1 {
-		a, aStatus, aErr := fast.next()
-		b, bStatus, bErr := slow.next()
-		if (aErr == nil) != (bErr == nil) || (aErr == io.EOF) != (bErr == io.EOF) || a.Type != b.Type || (aStatus == nil) != (bStatus == nil) {
-			t.Fatalf("at once: %v %v; byte by byte: %v %v", a.Type, aErr, b.Type, bErr)
-		}
-		if aErr != nil {
-			return
-		}
-		if aStatus == nil && (a.Type == "" || a.Type == watch.Error || a.Object.GetName() != b.Object.GetName()) {
-			t.Fatalf("event %+v", a)
-		}
-	}
-	t.Fatal("more events than bytes")
 }

@@ -1,4 +1,4 @@
-package client
+package codec
 
 import (
 	"bytes"
@@ -6,31 +6,32 @@ import (
 	"io"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/levelwire/levelwire/client/internal/wiretest"
 )
 
 // BenchmarkListDecode reads a list of 10,000 pods.
 func BenchmarkListDecode(b *testing.B) {
 	for _, protobuf := range []bool{false, true} {
-		body, contentType, err := encode(podList(10_000), protobuf)
+		body, contentType, err := Encode(wiretest.PodList(10_000), protobuf)
 		if err != nil {
 			b.Fatal(err)
 		}
-		enc := encodingOf(contentType)
-		b.Run(contentType, func(b *testing.B) { benchList(b, For[*corev1.Pod](nil).codec, enc, body) })
-		b.Run(contentType+" metadata", func(b *testing.B) { benchList(b, Metadata(nil, podsResource).codec, enc, body) })
+		enc := EncodingOf(contentType)
+		b.Run(contentType, func(b *testing.B) { benchList(b, podCodec(), enc, body) })
+		b.Run(contentType+" metadata", func(b *testing.B) { benchList(b, metadataCodec(), enc, body) })
 		if !protobuf {
-			b.Run(contentType+" dynamic", func(b *testing.B) { benchList(b, Dynamic(nil, podsResource).codec, enc, body) })
+			b.Run(contentType+" dynamic", func(b *testing.B) { benchList(b, dynamicCodec(), enc, body) })
 		}
 	}
 }
 
-func benchList[T Object](b *testing.B, c *codec[T], enc encoding, body []byte) {
+func benchList[T Item](b *testing.B, c *Codec[T], enc Encoding, body []byte) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		list, err := decodeList(c, enc, newSource(bytes.NewReader(body), defaultMaxFrameBytes))
+		list, err := c.DecodeList(enc, NewSource(bytes.NewReader(body), 64<<20))
 		if err != nil || len(list.Items) != 10_000 {
 			b.Fatal(err)
 		}
@@ -42,12 +43,12 @@ func BenchmarkWatchDecode(b *testing.B) {
 	for _, protobuf := range []bool{false, true} {
 		var body []byte
 		for i := range 100 {
-			body = append(body, frame(b, watch.Modified, samplePod(i), protobuf)...)
+			body = append(body, encodedEvent(b, watch.Modified, wiretest.Pod(i), protobuf)...)
 		}
 		b.Run(fmt.Sprintf("protobuf=%v", protobuf), func(b *testing.B) {
 			b.SetBytes(int64(len(body) / 100))
 			b.ReportAllocs()
-			events := readerFor(For[*corev1.Pod](nil).codec, protobuf, &endless{whole: body})
+			events := readerFor(podCodec(), protobuf, &endless{whole: body})
 			for b.Loop() {
 				if _, _, err := events.next(); err != nil {
 					b.Fatal(err)

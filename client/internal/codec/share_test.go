@@ -1,4 +1,4 @@
-package client
+package codec
 
 import (
 	"bytes"
@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/levelwire/levelwire/client/internal/wiretest"
 )
 
 // filler makes values of any API type.
@@ -107,7 +109,7 @@ func TestShapesReadWhatGeneratedCodeReads(t *testing.T) {
 		if jsonShapeOf(typ) == nil {
 			t.Errorf("%v has no shape in JSON", gvk)
 		}
-		share := For[*corev1.Pod](nil).Sharing().codec.newWatchSharer()
+		share := podCodec().WithSharing().newWatchSharer()
 		for range 20 {
 			f.fill(reflect.ValueOf(made).Elem(), 9)
 			encoded, err := made.Marshal()
@@ -160,7 +162,7 @@ func compareJSON(t *testing.T, share *sharer, obj any) {
 // FuzzJSONShapes: whatever jsonv2 makes of a document, so does the decoder that
 // shares, and it keeps nothing of the buffer.
 func FuzzJSONShapes(f *testing.F) {
-	doc, err := json.Marshal(samplePod(1))
+	doc, err := json.Marshal(wiretest.Pod(1))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -175,7 +177,7 @@ func FuzzJSONShapes(f *testing.F) {
 	} {
 		f.Add([]byte(doc))
 	}
-	share := For[*corev1.Pod](nil).Sharing().codec.newWatchSharer()
+	share := podCodec().WithSharing().newWatchSharer()
 	f.Fuzz(func(t *testing.T, data []byte) {
 		doc := jsontext.Value(data)
 		if !doc.IsValid(jsonOptions) {
@@ -199,7 +201,7 @@ func FuzzJSONShapes(f *testing.F) {
 // decoder that shares, and it keeps nothing of the buffer.
 func FuzzShapes(f *testing.F) {
 	for i := range 3 {
-		encoded, err := samplePod(i).Marshal()
+		encoded, err := wiretest.Pod(i).Marshal()
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -208,7 +210,7 @@ func FuzzShapes(f *testing.F) {
 		f.Add(append(encoded, 18, 0))      // a second, empty body
 		f.Add(encoded[:len(encoded)-1])
 	}
-	share := For[*corev1.Pod](nil).Sharing().codec.newWatchSharer()
+	share := podCodec().WithSharing().newWatchSharer()
 	f.Fuzz(func(t *testing.T, data []byte) {
 		want := &corev1.Pod{}
 		wantErr := want.Unmarshal(data)
@@ -240,24 +242,24 @@ func TestSharing(t *testing.T) {
 	const attempts, many = 10, 100
 	for _, protobuf := range []bool{false, true} {
 		for _, sharing := range []bool{false, true} {
-			r := For[*corev1.Pod](nil)
+			c := podCodec()
 			if sharing {
-				r = r.Sharing()
+				c = c.WithSharing()
 			}
 			shared := map[string]int{}
 			for attempt := range attempts {
 				want := &corev1.PodList{}
 				for n := range many {
-					pod := samplePod(n)
+					pod := wiretest.Pod(n)
 					mark := fmt.Sprint(attempt)
 					pod.Labels["attempt"], pod.OwnerReferences[0].Name, pod.Spec.Containers[0].Image = mark, mark, mark
 					want.Items = append(want.Items, *pod)
 				}
-				body, contentType, err := encode(want, protobuf)
+				body, contentType, err := Encode(want, protobuf)
 				if err != nil {
 					t.Fatal(err)
 				}
-				list, err := decodeList(r.codec, encodingOf(contentType), newSource(bytes.NewReader(body), 1<<20))
+				list, err := c.DecodeList(EncodingOf(contentType), NewSource(bytes.NewReader(body), 1<<20))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -272,7 +274,7 @@ func TestSharing(t *testing.T) {
 					}
 				}
 			}
-			for part := range same(samplePod(1), samplePod(2)) {
+			for part := range same(wiretest.Pod(1), wiretest.Pod(2)) {
 				if shared[part] > 0 != sharing {
 					t.Errorf("protobuf %v, sharing %v: %s were shared in %d of %d attempts", protobuf, sharing, part, shared[part], attempts)
 				}
@@ -285,16 +287,16 @@ func TestSharing(t *testing.T) {
 // the new state has the old one's body if that is the same.
 func TestChangesShareWhatHasNotChanged(t *testing.T) {
 	for _, protobuf := range []bool{false, true} {
-		first, second, third := samplePod(1), samplePod(1), samplePod(1)
+		first, second, third := wiretest.Pod(1), wiretest.Pod(1), wiretest.Pod(1)
 		second.Status.Phase = corev1.PodFailed
 		third.Status.Phase, third.Spec.Containers[0].Image = corev1.PodFailed, "another"
 		var stream []byte
 		for _, pod := range []*corev1.Pod{first, second, third} {
-			stream = append(stream, frame(t, watch.Modified, pod, protobuf)...)
+			stream = append(stream, encodedEvent(t, watch.Modified, pod, protobuf)...)
 		}
-		c := For[*corev1.Pod](nil).Sharing().codec
+		c := podCodec().WithSharing()
 		share := c.newWatchSharer()
-		src := newSource(bytes.NewReader(stream), 1<<20)
+		src := NewSource(bytes.NewReader(stream), 1<<20)
 		var events eventReader[*corev1.Pod] = &jsonEvents[*corev1.Pod]{codec: c, src: src, dec: newJSONReader(src, share)}
 		if protobuf {
 			events = &protobufEvents[*corev1.Pod]{codec: c, src: src, share: share}
@@ -322,9 +324,9 @@ func TestChangesShareWhatHasNotChanged(t *testing.T) {
 // TestBookmarksNeedNoTables: most watches are idle.
 func TestBookmarksNeedNoTables(t *testing.T) {
 	for _, protobuf := range []bool{false, true} {
-		c := For[*corev1.Pod](nil).Sharing().codec
+		c := podCodec().WithSharing()
 		share := c.newWatchSharer()
-		src := newSource(bytes.NewReader(append(frame(t, watch.Bookmark, bookmark("7", true), protobuf), frame(t, watch.Bookmark, bookmark("8", false), protobuf)...)), 1<<20)
+		src := NewSource(bytes.NewReader(append(encodedEvent(t, watch.Bookmark, wiretest.Bookmark("7", true), protobuf), encodedEvent(t, watch.Bookmark, wiretest.Bookmark("8", false), protobuf)...)), 1<<20)
 		var events eventReader[*corev1.Pod] = &jsonEvents[*corev1.Pod]{codec: c, src: src, dec: newJSONReader(src, share)}
 		if protobuf {
 			events = &protobufEvents[*corev1.Pod]{codec: c, src: src, share: share}
@@ -342,7 +344,7 @@ func TestBookmarksNeedNoTables(t *testing.T) {
 
 // TestTablesGrow: they are small where little comes, and large where much does.
 func TestTablesGrow(t *testing.T) {
-	share := For[*corev1.Pod](nil).Sharing().codec.newWatchSharer()
+	share := podCodec().WithSharing().newWatchSharer()
 	decode := func(pod *corev1.Pod) {
 		encoded, err := pod.Marshal()
 		if err != nil {
@@ -353,11 +355,11 @@ func TestTablesGrow(t *testing.T) {
 			t.Fatalf("got %+v, %v; want %+v", got, err, pod)
 		}
 	}
-	if decode(samplePod(1)); len(share.parts.slots) != firstSlots || len(share.strings.strings) != firstSlots {
+	if decode(wiretest.Pod(1)); len(share.parts.slots) != firstSlots || len(share.strings.strings) != firstSlots {
 		t.Errorf("after one pod there are %d and %d slots", len(share.parts.slots), len(share.strings.strings))
 	}
 	for n := range 2000 {
-		pod := samplePod(n)
+		pod := wiretest.Pod(n)
 		pod.UID = types.UID(fmt.Sprint(n))
 		pod.Annotations["mine"] = fmt.Sprint(n)
 		decode(pod)

@@ -1,4 +1,4 @@
-package client
+package codec
 
 import (
 	"encoding/json"
@@ -54,8 +54,8 @@ func makeJSONShape(typ reflect.Type, made map[reflect.Type]*jsonShape) *jsonShap
 	}
 	s.members = map[string]*jsonValue{}
 	if !s.add(typ, nil, made) {
-		// Whoever holds s by now, as types can contain each other, must not
-		// use it either.
+		// Types can contain each other, so another shape may point to s by
+		// now: s must not be used from there either.
 		s.members = nil
 		made[typ] = nil
 		return nil
@@ -63,8 +63,8 @@ func makeJSONShape(typ reflect.Type, made map[reflect.Type]*jsonShape) *jsonShap
 	return s
 }
 
-// add adds the fields of typ, which lies at index, and of what is embedded in
-// it. It returns false if there is one that is not known how to read.
+// add adds the fields of typ, which lies at index, and those of structs embedded
+// in it. It returns false if it meets a field that jsonDecoder cannot read.
 func (s *jsonShape) add(typ reflect.Type, index []int, made map[reflect.Type]*jsonShape) bool {
 	body := bodyOf(typ)
 	for i := range typ.NumField() {
@@ -92,7 +92,8 @@ func (s *jsonShape) add(typ reflect.Type, index []int, made map[reflect.Type]*js
 	return true
 }
 
-// plain tells that a tag's options do not change how a value is read.
+// plain returns whether the options of a tag leave the way to read a value as it
+// is.
 func plain(options string) bool {
 	for option := range strings.SplitSeq(options, ",") {
 		if option != "" && option != "omitempty" && option != "omitzero" {

@@ -1,4 +1,4 @@
-package client
+package codec
 
 import (
 	"bytes"
@@ -12,11 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/apitesting/fuzzer"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metafuzzer "k8s.io/apimachinery/pkg/apis/meta/fuzzer"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/levelwire/levelwire/client/internal/wiretest"
 )
 
 // Every kind is filled at random and read by our decoders and by Kubernetes'
@@ -25,7 +28,7 @@ func TestDecodersAgreeWithKubernetes(t *testing.T) {
 	fill := fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(1), scheme.Codecs)
 	compared := 0
 	for gvk, typ := range scheme.Scheme.AllKnownTypes() {
-		if _, ok := plurals[gvk.Kind]; !ok {
+		if _, ok := wiretest.Plurals[gvk.Kind]; !ok {
 			continue
 		}
 		obj := reflect.New(typ).Interface().(runtime.Object)
@@ -50,15 +53,15 @@ func TestDecodersAgreeWithKubernetes(t *testing.T) {
 			compared++
 		}
 	}
-	if compared < 2*len(plurals) {
+	if compared < 2*len(wiretest.Plurals) {
 		t.Errorf("only %d objects could be compared", compared)
 	}
 }
 
 func checkProtobuf(t *testing.T, gvk schema.GroupVersionKind, typ reflect.Type, obj runtime.Object) {
 	t.Helper()
-	data, contentType, err := encode(obj, true)
-	if err != nil || contentType != string(Protobuf) {
+	data, contentType, err := Encode(obj, true)
+	if err != nil || contentType != Protobuf {
 		t.Fatalf("%v: %q, %v", gvk, contentType, err)
 	}
 	theirs, _, err := scheme.Codecs.UniversalDeserializer().Decode(data, nil, nil)
@@ -105,8 +108,8 @@ func TestUnstructuredAgreesWithKubernetes(t *testing.T) {
 func TestEncodeLeavesTheObjectAlone(t *testing.T) {
 	pod := &corev1.Pod{}
 	pod.Name = "a"
-	data, contentType, err := encode(pod, false)
-	if err != nil || contentType != string(JSON) {
+	data, contentType, err := Encode(pod, false)
+	if err != nil || contentType != JSON {
 		t.Fatal(contentType, err)
 	}
 	if !bytes.Contains(data, []byte(`"kind":"Pod","apiVersion":"v1"`)) {
@@ -118,8 +121,21 @@ func TestEncodeLeavesTheObjectAlone(t *testing.T) {
 }
 
 func TestEncodeNeedsAKind(t *testing.T) {
-	_, _, err := encode(&unstructured.Unstructured{Object: map[string]any{}}, false)
+	_, _, err := Encode(&unstructured.Unstructured{Object: map[string]any{}}, false)
 	if err == nil || !strings.Contains(err.Error(), "apiVersion") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// podCodec is what client.For gives for pods.
+func podCodec() *Codec[*corev1.Pod] {
+	return New(corev1.SchemeGroupVersion.WithKind("Pod"), FormTyped, func() *corev1.Pod { return &corev1.Pod{} })
+}
+
+func dynamicCodec() *Codec[*unstructured.Unstructured] {
+	return New(schema.GroupVersionKind{}, FormUnstructured, func() *unstructured.Unstructured { return &unstructured.Unstructured{} })
+}
+
+func metadataCodec() *Codec[*metav1.PartialObjectMetadata] {
+	return New(schema.GroupVersionKind{}, FormMetadata, func() *metav1.PartialObjectMetadata { return &metav1.PartialObjectMetadata{} })
 }

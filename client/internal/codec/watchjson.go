@@ -1,4 +1,4 @@
-package client
+package codec
 
 import (
 	"bytes"
@@ -14,14 +14,14 @@ import (
 // jsonEvents reads a stream of JSON documents, each
 // {"type":"ADDED","object":{...}}. The object is decoded straight from the
 // stream's tokens; only a server that writes the type last costs a copy.
-type jsonEvents[T Object] struct {
-	codec *codec[T]
-	src   *source
+type jsonEvents[T Item] struct {
+	codec *Codec[T]
+	src   *Source
 	dec   *jsonReader
 }
 
 // jsonEvent is what has been read of one event.
-type jsonEvent[T Object] struct {
+type jsonEvent[T Item] struct {
 	typ     watch.EventType
 	object  T
 	status  *metav1.Status
@@ -29,9 +29,9 @@ type jsonEvent[T Object] struct {
 	pending jsontext.Value // the object, while the type is not known
 }
 
-func (e *jsonEvents[T]) next() (WatchEvent[T], *metav1.Status, error) {
-	var none WatchEvent[T]
-	e.src.frame()
+func (e *jsonEvents[T]) next() (Event[T], *metav1.Status, error) {
+	var none Event[T]
+	e.src.StartFrame()
 	if e.dec.PeekKind() == 0 {
 		_, err := e.dec.ReadToken()
 		if err == nil {
@@ -46,7 +46,7 @@ func (e *jsonEvents[T]) next() (WatchEvent[T], *metav1.Status, error) {
 	if ev.status != nil {
 		return none, ev.status, nil
 	}
-	return WatchEvent[T]{Type: ev.typ, Object: ev.object}, nil, nil
+	return Event[T]{Type: ev.typ, Object: ev.object}, nil, nil
 }
 
 // read reads one document. eachMember is not used: it makes a string of each

@@ -1,4 +1,4 @@
-package client
+package codec
 
 import (
 	"bytes"
@@ -10,12 +10,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// protoUnmarshaler and protoMarshaler are what the API types' generated code
-// offers. Unmarshal copies what it keeps, so buffers may be reused.
+// protoUnmarshaler and protoMarshaler are the methods that API types have in their
+// generated code. Unmarshal copies what it keeps, so its caller may reuse the
+// buffer.
 type (
 	protoUnmarshaler interface{ Unmarshal(data []byte) error }
 	protoMarshaler   interface{ Marshal() ([]byte, error) }
 )
+
+// CanUnmarshalProtobuf returns whether an object can be decoded from protobuf.
+func CanUnmarshalProtobuf(obj any) bool {
+	_, ok := obj.(protoUnmarshaler)
+	return ok
+}
 
 // protobufMagic starts every encoded object.
 var protobufMagic = []byte("k8s\x00")

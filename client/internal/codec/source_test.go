@@ -1,4 +1,4 @@
-package client
+package codec
 
 import (
 	"bytes"
@@ -30,7 +30,7 @@ func (c *chunks) Read(p []byte) (int, error) {
 func TestSourceReadsMuchAtATime(t *testing.T) {
 	all := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
 	in := &chunks{data: all, size: 1 << 20}
-	s := newSource(in, -1)
+	s := NewSource(in, -1)
 	got, err := io.ReadAll(s)
 	if err != nil || !bytes.Equal(got, all) {
 		t.Fatalf("%d bytes, %v", len(got), err)
@@ -39,7 +39,7 @@ func TestSourceReadsMuchAtATime(t *testing.T) {
 		t.Errorf("%d reads, want at most %d", in.reads, most)
 	}
 	in = &chunks{data: all, size: 1 << 20}
-	s = newSource(in, -1)
+	s = NewSource(in, -1)
 	if _, err := io.CopyN(io.Discard, s, 1<<18); err != nil || len(s.buf) != largeBuffer {
 		t.Fatalf("%v, a buffer of %d", err, len(s.buf))
 	}
@@ -52,18 +52,17 @@ func TestSourceReadsMuchAtATime(t *testing.T) {
 // TestSourceKeepsWhatCameWithTheEnd: bytes that come with an error are read
 // before it, and until then it is not the reason of anything.
 func TestSourceKeepsWhatCameWithTheEnd(t *testing.T) {
-	s := newSource(io.MultiReader(strings.NewReader("abc"), failing{}), -1)
+	s := NewSource(io.MultiReader(strings.NewReader("abc"), failing{}), -1)
 	if b, err := s.ReadByte(); b != 'a' || err != nil {
 		t.Fatal(b, err)
 	}
-	var decode *DecodeError
-	if err := s.cause("list", errors.New("nonsense")); !errors.As(err, &decode) {
+	if err := s.ReadError(); err != nil {
 		t.Errorf("before the end: %v", err)
 	}
 	if rest, err := io.ReadAll(s); string(rest) != "bcde" || !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("%q, %v", rest, err)
 	}
-	if err := s.cause("list", errors.New("nonsense")); !errors.Is(err, io.ErrClosedPipe) {
+	if err := s.ReadError(); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("after the end: %v", err)
 	}
 }

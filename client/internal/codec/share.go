@@ -1,4 +1,4 @@
-package client
+package codec
 
 import (
 	"hash/maphash"
@@ -8,31 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Sharing returns the same endpoint whose lists and watches give equal parts
-// of objects the same memory: labels, tolerations, volumes, field managers,
-// pointers to true. A workload's pods are mostly equal, so they take half the
-// memory, and what has been decoded once need not be decoded again.
-//
-// Such objects must not be changed, not even one that nobody else has: copy
-// them with DeepCopy first. A watch holds the last state of each object until
-// the object is deleted or the watch ends. Without Sharing only strings are
-// shared.
-func (r Resource[T]) Sharing() Resource[T] {
-	c := *r.codec
-	c.sharing = true
-	r.codec = &c
-	return r
-}
-
-// sharer is what the decoder of one stream shares between objects. It is not
-// safe for concurrent use.
+// sharer holds what the decoder of one stream shares between objects. It is for one
+// goroutine at a time.
 type sharer struct {
 	strings    *stringTable
 	parts      *partTable  // nil: only strings are shared
 	lastStates *lastStates // nil: objects come once each
 }
 
-func (c *codec[T]) newSharer() *sharer {
+func (c *Codec[T]) newSharer() *sharer {
 	s := &sharer{strings: &stringTable{}}
 	if c.sharing {
 		s.parts = &partTable{}
@@ -41,20 +25,18 @@ func (c *codec[T]) newSharer() *sharer {
 }
 
 // newWatchSharer is newSharer for a stream in which objects come again.
-func (c *codec[T]) newWatchSharer() *sharer {
+func (c *Codec[T]) newWatchSharer() *sharer {
 	s := c.newSharer()
-	if c.sharing && c.form == formTyped {
+	if c.sharing && c.form == FormTyped {
 		s.lastStates = &lastStates{last: map[types.UID]lastState{}}
 	}
 	return s
 }
 
-// MessageDecoder returns a function that decodes protobuf messages of a built-in
-// type, without the envelope that they have on the wire, into objects that
-// share what is equal, as with [Resource.Sharing]. It is for objects that were
-// stored by their generated Marshal, and for one goroutine at a time. It returns
-// false for a type that cannot be decoded from protobuf.
-func MessageDecoder[T Object](newT func() T) (decode func(message []byte) (T, error), ok bool) {
+// MessageDecoder returns a function that decodes protobuf messages without their
+// envelope into objects that share equal parts. It returns false for a type that
+// cannot be decoded from protobuf.
+func MessageDecoder[T Item](newT func() T) (decode func(message []byte) (T, error), ok bool) {
 	share := &sharer{strings: &stringTable{}, parts: &partTable{}}
 	_, ok = any(newT()).(protoUnmarshaler)
 	return func(message []byte) (T, error) {
@@ -195,14 +177,16 @@ func (t *partTable) grow() {
 	}
 }
 
-// typeSalt tells equal bytes of different types apart: a hash is combined with
-// it. A type's descriptor has one address.
+// typeSalt returns a number to combine with a hash, so that equal bytes of different
+// types have different hashes. It is made of the address of the type's descriptor,
+// of which there is one.
 func typeSalt(typ reflect.Type) uint64 {
 	const goldenRatio = 0x9E3779B97F4A7C15
 	return uint64(reflect.ValueOf(typ).Pointer()) * goldenRatio
 }
 
-// put keeps a value where get said. If the table has grown since, it is lost.
+// put stores a value at the place that get returned. If the table has grown since,
+// the value is lost.
 func (at place) put(typ reflect.Type, encoded []byte, value reflect.Value) {
 	if at.slot != nil {
 		at.slot.part = &part{typ: typ, encoded: string(encoded), value: value, hash: at.hash}

@@ -1,4 +1,4 @@
-package client
+package codec
 
 import (
 	"bytes"
@@ -70,7 +70,7 @@ func (dec *jsonReader) unstructured(u *unstructured.Unstructured) error {
 }
 
 // decodeItem reads the next value of a stream into a new object.
-func (c *codec[T]) decodeItem(dec *jsonReader) (T, error) {
+func (c *Codec[T]) decodeItem(dec *jsonReader) (T, error) {
 	obj := c.newT()
 	var err error
 	if dec.PeekKind() != '{' {
@@ -92,8 +92,8 @@ func (c *codec[T]) decodeItem(dec *jsonReader) (T, error) {
 }
 
 // decodeBookmark is decodeItem for an object that has nothing to share.
-func (c *codec[T]) decodeBookmark(dec *jsonReader) (T, error) {
-	if c.form == formUnstructured {
+func (c *Codec[T]) decodeBookmark(dec *jsonReader) (T, error) {
+	if c.form == FormUnstructured {
 		return c.decodeItem(dec)
 	}
 	var none T

@@ -1,4 +1,4 @@
-package client
+package codec
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 // protoReader reads a protobuf message from a stream, field by field, so that
 // a list need not be in memory as a whole.
 type protoReader struct {
-	src   *source
+	src   *Source
 	buf   []byte // of the field read last
 	share *sharer
 	// left is what remains of the message that is being read.
@@ -26,7 +26,7 @@ const (
 )
 
 // decodeProtobufList reads a list from a stream, item by item.
-func (c *codec[T]) decodeProtobufList(src *source) (*List[T], error) {
+func (c *Codec[T]) decodeProtobufList(src *Source) (*List[T], error) {
 	r := &protoReader{src: src, left: wholeStream, share: c.newSharer()}
 	if err := r.magic(); err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (c *codec[T]) decodeProtobufList(src *source) (*List[T], error) {
 }
 
 // decodeProtobufItems reads the list's own message, whose length comes next.
-func (c *codec[T]) decodeProtobufItems(r *protoReader, list *List[T]) error {
+func (c *Codec[T]) decodeProtobufItems(r *protoReader, list *List[T]) error {
 	size, err := r.uvarint()
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (c *codec[T]) decodeProtobufItems(r *protoReader, list *List[T]) error {
 	outer := r.left - int64(size)
 	r.left = int64(size)
 	for r.left > 0 {
-		r.src.frame()
+		r.src.StartFrame()
 		number, wire, err := r.tag()
 		if err != nil {
 			return unexpected(err)
@@ -97,7 +97,7 @@ func (c *codec[T]) decodeProtobufItems(r *protoReader, list *List[T]) error {
 	return nil
 }
 
-func (c *codec[T]) appendProtobufItem(share *sharer, list *List[T], data []byte) error {
+func (c *Codec[T]) appendProtobufItem(share *sharer, list *List[T], data []byte) error {
 	obj := c.newT()
 	m, ok := any(obj).(protoUnmarshaler)
 	if !ok {
@@ -126,7 +126,7 @@ func (r *protoReader) magic() error {
 // checkEnvelope reads a field beside the message: the kind is the only one
 // that matters.
 func (r *protoReader) checkEnvelope(number int) error {
-	r.src.frame()
+	r.src.StartFrame()
 	data, err := r.bytes()
 	if err != nil || number != unknownTypeMeta {
 		return err

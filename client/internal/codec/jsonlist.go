@@ -1,4 +1,4 @@
-package client
+package codec
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 
 // decodeJSONList reads a list from a stream, item by item: of the encoded form
 // a few kilobytes exist at a time.
-func (c *codec[T]) decodeJSONList(src *source) (*List[T], error) {
+func (c *Codec[T]) decodeJSONList(src *Source) (*List[T], error) {
 	dec := newJSONReader(src, c.newSharer())
 	list := &List[T]{Items: []T{}}
 	var kind, apiVersion string
@@ -38,7 +38,7 @@ func (c *codec[T]) decodeJSONList(src *source) (*List[T], error) {
 	return list, nil
 }
 
-func (c *codec[T]) decodeJSONItems(dec *jsonReader, src *source, list *List[T]) error {
+func (c *Codec[T]) decodeJSONItems(dec *jsonReader, src *Source, list *List[T]) error {
 	switch dec.PeekKind() {
 	case 'n': // some servers write null for an empty list
 		return dec.SkipValue()
@@ -54,23 +54,23 @@ func (c *codec[T]) decodeJSONItems(dec *jsonReader, src *source, list *List[T]) 
 		return err
 	}
 	for dec.PeekKind() != ']' {
-		src.frame()
+		src.StartFrame()
 		item, err := c.decodeItem(dec)
 		if err != nil {
 			return fmt.Errorf("items[%d]: %w", len(list.Items), err)
 		}
 		list.Items = append(list.Items, item)
 	}
-	src.frame()
+	src.StartFrame()
 	_, err := dec.ReadToken()
 	return err
 }
 
 // fillKinds gives unstructured items the kind that lists of built-in types
 // carry only once.
-func (c *codec[T]) fillKinds(items []T, listKind, apiVersion string) {
+func (c *Codec[T]) fillKinds(items []T, listKind, apiVersion string) {
 	const suffix = "List"
-	if c.form != formUnstructured || len(listKind) <= len(suffix) || listKind[len(listKind)-len(suffix):] != suffix {
+	if c.form != FormUnstructured || len(listKind) <= len(suffix) || listKind[len(listKind)-len(suffix):] != suffix {
 		return
 	}
 	kind := listKind[:len(listKind)-len(suffix)]

@@ -1,12 +1,13 @@
-package client
+package codec
 
 import (
 	"reflect"
 	"sync"
 )
 
-// shapeTable keeps what a decoder knows of each struct type. A shape is made
-// once, and nobody sees one that is not complete: types can contain each other.
+// shapeTable keeps what a decoder knows of each struct type. It makes each shape
+// once. As types can contain each other, it makes all shapes of a type's parts
+// before it publishes the first, so no decoder sees an incomplete one.
 type shapeTable[S any] struct {
 	known sync.Map   // reflect.Type -> *S; a nil one says that the type has no shape
 	next  sync.Mutex // held while shapes are made

@@ -1,4 +1,4 @@
-package client
+package codec
 
 import (
 	"encoding/binary"
@@ -11,16 +11,16 @@ import (
 
 // protobufEvents reads frames: four bytes with the length, big-endian, and a
 // bare WatchEvent whose object has the envelope. One buffer serves all frames.
-type protobufEvents[T Object] struct {
-	codec *codec[T]
-	src   *source
+type protobufEvents[T Item] struct {
+	codec *Codec[T]
+	src   *Source
 	share *sharer
 	buf   []byte
 }
 
-func (e *protobufEvents[T]) next() (WatchEvent[T], *metav1.Status, error) {
-	var none WatchEvent[T]
-	e.src.frame()
+func (e *protobufEvents[T]) next() (Event[T], *metav1.Status, error) {
+	var none Event[T]
+	e.src.StartFrame()
 	var head [4]byte
 	if _, err := io.ReadFull(e.src, head[:]); err != nil {
 		return none, nil, err // io.EOF only if there was nothing at all
@@ -37,8 +37,8 @@ func (e *protobufEvents[T]) next() (WatchEvent[T], *metav1.Status, error) {
 }
 
 // decode reads one WatchEvent, of which nothing is kept.
-func (e *protobufEvents[T]) decode(frame []byte) (WatchEvent[T], *metav1.Status, error) {
-	var none WatchEvent[T]
+func (e *protobufEvents[T]) decode(frame []byte) (Event[T], *metav1.Status, error) {
+	var none Event[T]
 	typ, err := findBytes(frame, eventType)
 	if err != nil {
 		return none, nil, err
@@ -51,7 +51,7 @@ func (e *protobufEvents[T]) decode(frame []byte) (WatchEvent[T], *metav1.Status,
 	if err != nil {
 		return none, nil, err
 	}
-	ev := WatchEvent[T]{}
+	ev := Event[T]{}
 	if ev.Type, err = eventTypeOf(typ); err != nil {
 		return none, nil, err
 	}

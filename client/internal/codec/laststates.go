@@ -1,4 +1,4 @@
-package client
+package codec
 
 import (
 	"hash/maphash"
@@ -13,8 +13,8 @@ import (
 // is the larger part of the decoder's work.
 //
 // The states are those that an informer holds anyway, so a lastState costs about 75
-// bytes. What was encoded is not kept but compared by 128 bits of hash, under
-// seeds that nobody outside knows.
+// bytes. Of the encoded body it has a hash of 128 bits in place of the bytes; the
+// seeds of that are random, so that no server can choose bodies that collide.
 type lastStates struct {
 	last map[types.UID]lastState
 	now  lastState // of the object that is being decoded
@@ -27,8 +27,8 @@ type lastState struct {
 
 var bodySeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 
-// bodyOf returns the index of an object's largest part beside its metadata, of
-// which it is worth to know whether it has changed; -1 if there is none.
+// bodyOf returns the index of an object's largest part beside its metadata, which
+// is the part worth comparing with the last state; -1 if there is none.
 func bodyOf(typ reflect.Type) int {
 	body := -1
 	if !reflect.PointerTo(typ).Implements(reflect.TypeFor[metav1.Object]()) {
@@ -46,7 +46,7 @@ func bodyOf(typ reflect.Type) int {
 	return body
 }
 
-// begin is called before an object is decoded.
+// begin prepares for an object that the decoder reads next.
 func (l *lastStates) begin(obj any) {
 	if l != nil {
 		l.now = lastState{}
@@ -54,9 +54,10 @@ func (l *lastStates) begin(obj any) {
 	}
 }
 
-// unchanged fills in the body of the object that is being decoded, if it is
-// that of its last state. v is the object's struct; the metadata has been
-// decoded, or nothing is found.
+// unchanged compares the encoded body of the object that is being decoded with that
+// of its last state. If they are equal it copies the body from the last state into
+// v, the object's struct, and returns true. The decoder must have read the metadata
+// before: the UID in it is the key.
 func (l *lastStates) unchanged(v reflect.Value, index int, encoded []byte) bool {
 	if l == nil || l.now.object == nil || v.Addr().Interface() != l.now.object {
 		return false // an object within an object
@@ -74,7 +75,7 @@ func (l *lastStates) unchanged(v reflect.Value, index int, encoded []byte) bool 
 	return true
 }
 
-// end is called when the object has been decoded.
+// end keeps the decoded object as the last state.
 func (l *lastStates) end() {
 	if l == nil || l.now.object == nil || l.now.body == [2]uint64{} {
 		return
@@ -85,7 +86,7 @@ func (l *lastStates) end() {
 	l.now = lastState{}
 }
 
-// forget is called when an object has been deleted.
+// forget drops the last state of a deleted object.
 func (l *lastStates) forget(uid types.UID) {
 	if l != nil {
 		delete(l.last, uid)
