@@ -69,7 +69,7 @@ func serveChild(dir, port string) int {
 // take time of their own.
 func faultScenario(between func(ctx context.Context) error) scenario {
 	s := standardScenario()
-	s.writes, s.pause, s.patience, s.between = 150, 20*time.Millisecond, 20*time.Second, between
+	s.writes, s.pause, s.timeout, s.between = 150, 20*time.Millisecond, 20*time.Second, between
 	return s
 }
 

@@ -40,7 +40,7 @@ type scenario struct {
 	writes   int           // of each writer
 	pause    time.Duration // between two writes of a writer
 	watchers []watchPlan
-	patience time.Duration // how long watchers may take to show the end
+	timeout  time.Duration // how long watchers may take to show the end
 	// between, if set, is called when all watchers have been started and
 	// before the end is written: the place for faults.
 	between func(ctx context.Context) error
@@ -92,7 +92,7 @@ func isKey(name string) func(string, history.State) bool {
 func standardScenario() scenario {
 	const red, notRed = "labelSelector=color%3Dred", "labelSelector=color%21%3Dred"
 	return scenario{
-		writers: 4, keys: 5, writes: 120, pause: 45 * time.Millisecond, patience: eventTimeout,
+		writers: 4, keys: 5, writes: 120, pause: 45 * time.Millisecond, timeout: eventTimeout,
 		watchers: []watchPlan{
 			{name: "from a version", start: startAfter},
 			{name: "from a version, HTTP/1.1, slow", start: startAfter, http1: true, slow: 3 * time.Millisecond},
@@ -169,7 +169,7 @@ func (s *scenario) record(ctx context.Context, e *Env) (*recording, error) {
 	if err := last.finish(ctx); err != nil {
 		return nil, err
 	}
-	timer := time.AfterFunc(s.patience, stopWatching)
+	timer := time.AfterFunc(s.timeout, stopWatching)
 	defer timer.Stop()
 	watching.Wait()
 	return s.collect(slices.Concat(writers, []*writer{last}), watchers), nil

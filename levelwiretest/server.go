@@ -18,8 +18,8 @@ import (
 // ends.
 const shutdownTimeout = 100 * time.Millisecond
 
-// patience is how long a server may take to become ready.
-const patience = 30 * time.Second
+// testTimeout is how long a server may take to become ready.
+const testTimeout = 30 * time.Second
 
 // Server is a running API server. It ends with its test, or when it is stopped.
 type Server struct {
@@ -60,8 +60,8 @@ func Start(t testing.TB, change ...func(*server.Config)) *Server {
 	case err := <-served:
 		served <- nil
 		t.Fatalf("the API server did not start: %v", err)
-	case <-time.After(patience):
-		t.Fatalf("the API server was not ready after %v", patience)
+	case <-time.After(testTimeout):
+		t.Fatalf("the API server was not ready after %v", testTimeout)
 	}
 	return &Server{Server: s, t: t, stop: stop}
 }

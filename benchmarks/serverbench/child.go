@@ -17,8 +17,8 @@ import (
 	"github.com/levelwire/levelwire/benchmarks/measure"
 )
 
-// patience is how long a child process may take to end when it is asked to.
-const patience = 20 * time.Second
+// stopTimeout is how long a child process may take to end when it is asked to.
+const stopTimeout = 20 * time.Second
 
 // child is a process that this one has started: this program in one of its
 // roles, or another program. It is killed when the context ends that it was
@@ -131,10 +131,10 @@ func (c *child) stop() error {
 	select {
 	case <-c.ended:
 		return c.err
-	case <-time.After(patience):
+	case <-time.After(stopTimeout):
 		_ = c.cmd.Process.Kill()
 		<-c.ended
-		return fmt.Errorf("%s did not end within %v%s", c.name, patience, c.log)
+		return fmt.Errorf("%s did not end within %v%s", c.name, stopTimeout, c.log)
 	}
 }
 

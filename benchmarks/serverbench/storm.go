@@ -83,7 +83,7 @@ func stormQuantities() []quantity {
 	return append(q, quantity{name: restartWall}, quantity{name: restartCPU})
 }
 
-// patience of storms.
+// Limits of a storm.
 const (
 	stormLimit  = 10 * time.Minute
 	calm        = 2 * time.Second

@@ -25,8 +25,7 @@ import (
 // converge waits until check is content.
 func converge(ctx context.Context, t *testing.T, check func() error) {
 	t.Helper()
-	const patience = time.Minute
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, testTimeout)
 	defer cancel()
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()

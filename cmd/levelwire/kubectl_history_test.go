@@ -21,7 +21,7 @@ func TestKubectlHistory(t *testing.T) {
 	t.Parallel()
 	for _, path := range kubectls(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 5*patience)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*testTimeout)
 			defer cancel()
 			s := &forgetful{t: t, dir: t.TempDir()}
 			k := &kubectl{t: t, ctx: ctx, path: path, namespace: "away", env: append(os.Environ(),

@@ -130,7 +130,7 @@ func TestKubectl(t *testing.T) {
 	up := startUp(t, "--nodes=3", "--log-level=error")
 	for i, path := range paths {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 5*patience)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*testTimeout)
 			defer cancel()
 			k := &kubectl{t: t, ctx: ctx, path: path, namespace: "tour-" + strconv.Itoa(i), env: append(os.Environ(),
 				"KUBECONFIG="+up.kubeconfig, "HOME="+t.TempDir())}

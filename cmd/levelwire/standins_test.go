@@ -110,7 +110,7 @@ func (e *environment) client(t *testing.T, who *pki.Pair) *client.Client {
 // and asks them what envtest asks.
 func TestEnvtestContract(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	dir, e := assets(t), newEnvironment(t)
 	for program, wants := range map[string]string{"etcd": `--unsafe-no-fsync`, "kube-apiserver": `--cert-dir`} {

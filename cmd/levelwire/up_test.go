@@ -20,8 +20,8 @@ func typesName(obj metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}
 }
 
-// patience is how long anything may take that a test waits for.
-const patience = time.Minute
+// testTimeout is how long a test waits for anything before it fails.
+const testTimeout = time.Minute
 
 // screen is a terminal to write to, and to wait at.
 type screen struct {
@@ -85,12 +85,12 @@ func startUp(t *testing.T, args ...string) *upInProcess {
 			if shown, _ := stderr.read(); code != exitOK || shown != "" {
 				t.Errorf("exit code %d, stderr:\n%s", code, shown)
 			}
-		case <-time.After(patience):
+		case <-time.After(testTimeout):
 			t.Error("up does not end")
 		}
 	})
 	t.Cleanup(up.stop)
-	waiting, enough := context.WithTimeout(t.Context(), patience)
+	waiting, enough := context.WithTimeout(t.Context(), testTimeout)
 	defer enough()
 	up.stdout = stdout.await(waiting, t, "stops it.")
 	return up
@@ -100,7 +100,7 @@ func startUp(t *testing.T, args ...string) *upInProcess {
 // the end comes quickly.
 func TestUp(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	up := startUp(t, "--nodes=2")
 	for _, text := range []string{"ready at https://127.0.0.1:", "with 2 nodes", "\n  export KUBECONFIG=" + up.kubeconfig + "\n", "\n  kubectl get nodes\n"} {
@@ -150,7 +150,7 @@ func awaitReadyNodes(ctx context.Context, c *client.Client, want int) error {
 // also those that wait for a server.
 func TestSignals(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	dir := t.TempDir()
 	up := startProcess(t, dir, "up", "up", "--storage=memory", "--secure-port=0", "--nodes=1", "--data-dir", filepath.Join(dir, "data"))

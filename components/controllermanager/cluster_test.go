@@ -21,8 +21,8 @@ import (
 	"github.com/levelwire/levelwire/levelwiretest"
 )
 
-// patience is how long anything may take before a test fails.
-const patience = 30 * time.Second
+// testTimeout is how long anything may take before a test fails.
+const testTimeout = 30 * time.Second
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -41,7 +41,7 @@ type cluster struct {
 func newCluster(t *testing.T, nodes int) *cluster {
 	t.Helper()
 	s := levelwiretest.Start(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*testTimeout)
 	c := &cluster{t: t, ctx: ctx, server: s}
 	t.Cleanup(func() {
 		cancel()
@@ -121,7 +121,7 @@ func await[T client.Object](c *cluster, api client.Resource[T], name, what strin
 // awaitEach watches objects until together they are as wanted.
 func awaitEach[T client.Object](c *cluster, api client.Resource[T], opts metav1.ListOptions, what string, wanted func(map[string]T) bool) {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.ctx, patience)
+	ctx, cancel := context.WithTimeout(c.ctx, testTimeout)
 	defer cancel()
 	list, err := api.List(ctx, opts)
 	if err != nil {

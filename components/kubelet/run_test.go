@@ -24,8 +24,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long anything may take before a test fails.
-const patience = 30 * time.Second
+// testTimeout is how long anything may take before a test fails.
+const testTimeout = 30 * time.Second
 
 // station is a server and a client; kubelets are for the test to start.
 type station struct {
@@ -39,7 +39,7 @@ type station struct {
 func newStation(t *testing.T) *station {
 	t.Helper()
 	srv := levelwiretest.Start(t)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	t.Cleanup(cancel)
 	s := &station{t: t, ctx: ctx, server: srv}
 	c := s.connect()
@@ -99,7 +99,7 @@ func (s *station) create(name string, change func(*corev1.Pod)) *corev1.Pod {
 // not exist.
 func await[T client.Object](s *station, api client.Resource[T], name, what string, wanted func(T) bool, gone bool) T {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.ctx, patience)
+	ctx, cancel := context.WithTimeout(s.ctx, testTimeout)
 	defer cancel()
 	opts := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()}
 	list, err := api.List(ctx, opts)

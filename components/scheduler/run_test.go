@@ -22,8 +22,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long anything may take before a test fails.
-const patience = 30 * time.Second
+// testTimeout is how long anything may take before a test fails.
+const testTimeout = 30 * time.Second
 
 // bench is a server and a client; nodes are objects only, as nothing has to
 // run for a pod to be bound.
@@ -38,7 +38,7 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	srv := levelwiretest.Start(t)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	t.Cleanup(cancel)
 	b := &bench{t: t, ctx: ctx, server: srv}
 	b.client = b.connect()

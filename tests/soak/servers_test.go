@@ -200,7 +200,7 @@ func coalescedResumes(t *testing.T, m *member) (n int) {
 	}
 	c := http.Client{Transport: transport}
 	defer c.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+m.address+"/metrics", nil)
 	if err != nil {
@@ -223,7 +223,7 @@ func coalescedResumes(t *testing.T, m *member) (n int) {
 func await(t *testing.T, what func() string, holds func() bool) {
 	t.Helper()
 	for begun := time.Now(); !holds(); wait(t.Context(), 10*time.Millisecond) {
-		if time.Since(begun) > patience {
+		if time.Since(begun) > testTimeout {
 			t.Fatalf("waited in vain: %s", what())
 		}
 	}

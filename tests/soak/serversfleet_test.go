@@ -114,7 +114,7 @@ func (m *member) start(t *testing.T) {
 	case err := <-ended:
 		m.ended = nil
 		t.Fatalf("the server ended: %v", err)
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatal("the server does not get ready")
 	}
 }
@@ -132,7 +132,7 @@ func (m *member) stop(t *testing.T) {
 		if err != nil {
 			t.Errorf("the server ended with %v", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatal("the server does not stop")
 	}
 	m.ended = nil

@@ -25,9 +25,9 @@ var (
 	round    = flag.Duration("soak.round", 8*time.Second, "how long between two moments of quiet")
 )
 
-// patience is how long anything here may take once there is no trouble, on a
+// testTimeout is how long anything here may take once there is no trouble, on a
 // machine that has much else to do.
-const patience = 5 * time.Minute
+const testTimeout = 5 * time.Minute
 
 // remarkable is how long it usually takes much less than to agree.
 const remarkable = 20 * time.Second
@@ -106,7 +106,7 @@ func newClient(t *testing.T, config *rest.Config, opts client.Options) *client.C
 // informer and every handler with the server.
 func agree(t *testing.T, direct *client.Client, j *journal, subjects []subject) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	now := func() (state, error) {
 		list, err := client.For[*corev1.ConfigMap](direct).List(ctx, metav1.ListOptions{LabelSelector: ours})

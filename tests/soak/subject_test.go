@@ -200,7 +200,7 @@ func (s *shared[T]) disturb(t *testing.T, random *rand.Rand) {
 	s.handlers = slices.Delete(s.handlers, n, n+1)
 	select {
 	case <-removed.registration.Remove():
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Error("a handler's call does not end")
 	}
 	if len(s.handlers) == 0 {

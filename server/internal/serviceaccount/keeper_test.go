@@ -18,11 +18,12 @@ import (
 	"github.com/levelwire/levelwire/server/internal/serviceaccount"
 )
 
-const patience = 30 * time.Second
+// testTimeout is how long anything may take before a test fails.
+const testTimeout = 30 * time.Second
 
 func deadline(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -27,8 +27,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long anything may take before a test fails.
-const patience = 30 * time.Second
+// testTimeout is how long anything may take before a test fails.
+const testTimeout = 30 * time.Second
 
 // fixture is a server with an informer of its ConfigMaps, not started.
 type fixture struct {
@@ -41,7 +41,7 @@ type fixture struct {
 
 func prepare(t *testing.T, opts informer.Options) *fixture {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	t.Cleanup(cancel)
 	c := levelwiretest.Start(t).Client(client.Options{})
 	f := &fixture{ctx: ctx, api: client.For[*corev1.ConfigMap](c).Namespace("default"), factory: informer.NewFactory(c, opts)}

@@ -34,9 +34,9 @@ import (
 )
 
 const (
-	patience  = time.Minute
-	finalizer = "bakery.example.com/cold"
-	namespace = "default"
+	testTimeout = time.Minute
+	finalizer   = "bakery.example.com/cold"
+	namespace   = "default"
 )
 
 func TestMain(m *testing.M) {
@@ -95,7 +95,7 @@ func TestManager(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, manager)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 
 	outside, err := client.New(config, client.Options{Scheme: types})

@@ -25,8 +25,8 @@ import (
 
 const (
 	chart = "testdata/bakery"
-	// patience is for the whole life of a release.
-	patience = 5 * time.Minute
+	// testTimeout is how long the whole life of a release may take.
+	testTimeout = 5 * time.Minute
 )
 
 var ovens = schema.GroupVersionResource{Group: "bakery.example.com", Version: "v1", Resource: "ovens"}
@@ -40,7 +40,7 @@ func TestReleases(t *testing.T) {
 	server := program.Start(t, program.Build(t), "up", "--storage=memory")
 	for i, path := range programs {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 			defer cancel()
 			newBakery(ctx, t, path, server.Kubeconfig, fmt.Sprintf("bakery-%d", i)).live()
 		})

@@ -16,8 +16,8 @@ var (
 	seed     = flag.Uint64("histories.seed", 1, "what decides on the writes and faults; two runs with one seed are alike, but not the same")
 )
 
-// patience is how long anything may take on a machine that has much else to do.
-const patience = 2 * time.Minute
+// testTimeout is how long anything may take on a machine that has much else to do.
+const testTimeout = 2 * time.Minute
 
 // lifetime is how long a scenario may take there, with everything in it.
 const lifetime = 8 * time.Minute

@@ -292,7 +292,7 @@ const settled = 100 * time.Millisecond
 func (w *world) settle(t *testing.T) past {
 	t.Helper()
 	all := w.readAll(t)
-	deadline := time.Now().Add(patience / 2)
+	deadline := time.Now().Add(testTimeout / 2)
 	for time.Now().Before(deadline) && w.ctx.Err() == nil {
 		behind := false
 		for _, s := range w.subjects {

@@ -179,7 +179,7 @@ func TestSameAnswers(t *testing.T) {
 
 func askAll(t *testing.T, config *rest.Config) map[string]string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	client := clientset(t, config)
 	namespace := newNamespace(t, client)

@@ -38,7 +38,7 @@ func TestDynamicClient(t *testing.T) {
 }
 
 func useDynamic(t *testing.T, config *rest.Config) {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	c, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -130,7 +130,7 @@ func newReplicaSet(name string) *unstructured.Unstructured {
 func TestMetadataClient(t *testing.T) {
 	for maker, config := range serveAll(t, server.Memory) {
 		t.Run(maker, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 			defer cancel()
 			c, err := metadata.NewForConfig(config)
 			if err != nil {
@@ -267,7 +267,7 @@ func TestLeaderElection(t *testing.T) {
 	for maker, config := range serveAll(t, server.Memory) {
 		t.Run(maker, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 			defer cancel()
 			namespace := newNamespace(t, clientset(t, config))
 			leads := make(chan string)

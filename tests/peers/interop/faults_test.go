@@ -32,7 +32,7 @@ func TestCutConnections(t *testing.T) {
 func cutAndResume(
 	t *testing.T, config *rest.Config, create func(*testing.T, *rest.Config, settings) subject, http1 bool,
 ) {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	client := clientset(t, config)
 	base := settings{namespace: newNamespace(t, client), streaming: true, http1: http1, tap: newTap()}
@@ -84,7 +84,7 @@ func TestRestart(t *testing.T) {
 }
 
 func restart(t *testing.T, h host) {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	config := h.start(t)
 	client := clientset(t, config)

@@ -103,7 +103,7 @@ func TestFlavours(t *testing.T) {
 		for flavour, run := range flavours {
 			t.Run(maker+", "+flavour, func(t *testing.T) {
 				t.Parallel()
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 				t.Cleanup(cancel)
 				c := clientset(t, config)
 				namespace := newNamespace(t, c)

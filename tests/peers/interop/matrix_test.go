@@ -13,8 +13,8 @@ import (
 	"github.com/levelwire/levelwire/server"
 )
 
-// patience is how long one scenario may take before it has failed.
-const patience = 45 * time.Second
+// testTimeout is how long one scenario may take before it has failed.
+const testTimeout = 45 * time.Second
 
 // TestScenarios plays every scenario with every combination of server,
 // informer, encoding and way of listing.
@@ -65,7 +65,7 @@ func playAll(t *testing.T, config *rest.Config, informer string, base settings) 
 	for name, play := range scenarios {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 			defer cancel()
 			base := base
 			base.namespace, base.tap = newNamespace(t, client), newTap()

@@ -42,7 +42,7 @@ func TestSideBySide(t *testing.T) {
 
 // lookOn returns what all handlers were told on one server.
 func lookOn(t *testing.T, config *clientrest.Config) map[string][]string {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	client := clientset(t, config)
 	base := settings{namespace: newNamespace(t, client), streaming: true, protobuf: true}

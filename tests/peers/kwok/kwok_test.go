@@ -31,8 +31,8 @@ const (
 	// leaseDuration is how long a node's lease holds; KWOK renews it four times
 	// as often.
 	leaseDuration = 40 * time.Second
-	// patience is for everything to come to life, and to go.
-	patience = 10 * time.Minute
+	// testTimeout is how long everything may take to come to life, and to go.
+	testTimeout = 10 * time.Minute
 	// writers share the creating and deleting.
 	writers = 16
 )
@@ -45,7 +45,7 @@ func TestNodesAndPodsStayAlive(t *testing.T) {
 	if kwok == "" {
 		t.Skip("LEVELWIRE_KWOK does not name a kwok (go install sigs.k8s.io/kwok/cmd/kwok@v0.8.0)")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), *period+patience)
+	ctx, cancel := context.WithTimeout(t.Context(), *period+testTimeout)
 	defer cancel()
 	server := program.Start(t, program.Build(t), "serve", "--storage=embedded")
 	c := newCluster(t, server.Kubeconfig)

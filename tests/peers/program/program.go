@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// patience is how long a server may take to become ready, and to end.
-const patience = time.Minute
+// testTimeout is how long a server may take to become ready, and to end.
+const testTimeout = time.Minute
 
 // Build builds the levelwire command into the test's own folder and returns its
 // path. Call it once in a test: it links the whole program.
@@ -94,8 +94,8 @@ func Run(t testing.TB, cmd *exec.Cmd) *Server {
 	})
 	select {
 	case <-ready:
-	case <-time.After(patience):
-		t.Fatalf("%s is not ready after %v", strings.Join(cmd.Args, " "), patience)
+	case <-time.After(testTimeout):
+		t.Fatalf("%s is not ready after %v", strings.Join(cmd.Args, " "), testTimeout)
 	}
 	return s
 }
@@ -108,8 +108,8 @@ func (s *Server) Stop() error {
 	select {
 	case <-s.ended:
 		return s.err
-	case <-time.After(patience):
-		return errors.Join(fmt.Errorf("it does not end %v after SIGTERM", patience), s.cmd.Process.Kill())
+	case <-time.After(testTimeout):
+		return errors.Join(fmt.Errorf("it does not end %v after SIGTERM", testTimeout), s.cmd.Process.Kill())
 	}
 }
 
