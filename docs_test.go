@@ -40,7 +40,7 @@ func TestDocumentsLinkToWhatExists(t *testing.T) {
 var place = regexp.MustCompile("\\]\\(([^)\\s]+\\.go)\\)[^`|\\n]*`([A-Za-z_.]+)`")
 
 // TestWhereIsNamesWhatExists holds the guide for newcomers to the code: the file
-// of every answer declares or uses the identifier that the answer names.
+// of every answer declares the identifier that the answer names.
 func TestWhereIsNamesWhatExists(t *testing.T) {
 	const path = "docs/where-is.md"
 	text, err := os.ReadFile(path)
@@ -58,8 +58,8 @@ func TestWhereIsNamesWhatExists(t *testing.T) {
 			continue
 		}
 		name := answer[2][strings.LastIndex(answer[2], ".")+1:]
-		if !regexp.MustCompile(`\b` + name + `\b`).Match(source) {
-			t.Errorf("%s says that %s is in %s, which does not mention it", path, answer[2], answer[1])
+		if !regexp.MustCompile(`(?m)^(func (\([^)]*\) )?|type |var |const |\t)` + name + `\b`).Match(source) {
+			t.Errorf("%s says that %s is in %s, which does not declare it", path, answer[2], answer[1])
 		}
 	}
 }

@@ -11,9 +11,9 @@
 // errors of apimachinery; errors of the store and of the context are passed on.
 //
 // Reading order: reader.go (what a read needs), options.go, validate.go and
-// resourceversion.go (what a request may say), freshness.go (which state that
+// parseversion.go (what a request may say), freshness.go (which state that
 // means), then a file for each verb: get.go; list.go with continue.go (pages) and
-// storerevision.go (revisions that the cache has evicted); watch.go with bookmark.go
+// evicted.go (revisions that the cache has evicted); watch.go with bookmark.go
 // and catchup.go (revisions that the cache has not reached yet); difference.go.
 // errors.go translates the cache's errors.
 package read
