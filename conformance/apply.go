@@ -22,7 +22,7 @@ var applyGuarantees = []Guarantee{
 	{Name: "apply/needs-manager", Source: sourceApply, check: checkApplyNeedsManager,
 		Sentence: "An apply without fieldManager is a 422 Invalid."},
 	{Name: "apply/updates-own", Source: sourceApply, check: checkUpdatesOwn,
-		Sentence: "Other writes own what they change, in the name of fieldManager or of the User-Agent, and conflict with who applies."},
+		Sentence: "Other writes own what they change, in the name of fieldManager or of the User-Agent, and conflict with a manager that applies."},
 }
 
 // apply applies data to a ConfigMap in the name of a manager. more is appended

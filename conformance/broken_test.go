@@ -349,9 +349,9 @@ var broken = []brokenRow{
 	}},
 	{"conflicts without causes", "apply/conflict", func() *fault { return editingStatus(dropDetails("causes")) }},
 	{"force is ignored", "apply/force", func() *fault { return without("force") }},
-	{"everybody is one manager", "apply/left-out", func() *fault { return with("fieldManager", "fieldManager=all") }},
-	{"somebody is always the manager", "apply/needs-manager", func() *fault { return with("fieldManager", "fieldManager=all") }},
-	{"nobody owns anything", "apply/updates-own", func() *fault {
+	{"all writers are one manager", "apply/left-out", func() *fault { return with("fieldManager", "fieldManager=all") }},
+	{"there is always a manager", "apply/needs-manager", func() *fault { return with("fieldManager", "fieldManager=all") }},
+	{"no manager owns anything", "apply/updates-own", func() *fault {
 		return editing(func(body doc) { delete(at(body, "metadata"), "managedFields") })
 	}},
 

@@ -26,8 +26,8 @@ var writeDocs = flag.String("write-docs", "", "file to write the table of verdic
 var storages = []struct {
 	name  string
 	start func(t *testing.T) *levelwiretest.Server
-	// aged says that the server has forgotten its first version, so that
-	// guarantees about that can be told.
+	// aged says that the server has forgotten its first version, so that the
+	// guarantees about that can be checked.
 	aged bool
 	// exact says that it has no coalesced history.
 	exact bool
@@ -139,7 +139,7 @@ const docsHead = `# Guarantees of list and watch, and who keeps them
 
 ` + "`levelwire verify --kubeconfig FILE`" + ` tries what is listed here on any Kubernetes-style API server: over raw HTTP/1.1 and
 HTTP/2, with none of our own client code, in namespaces that it makes and removes. It prints a table (` + "`-o json` and `-o junit`" + `
-are for programs), exits with 1 if a guarantee is not kept, and says what could not be told and why. ` + "`--run '^watch/'`" + `
+are for programs), exits with 1 if a guarantee is not kept, and says what it could not check and why. ` + "`--run '^watch/'`" + `
 chooses by name; ` + "`--slow`" + ` adds what takes minutes.
 
 The guarantees named ` + "`stream/...`" + ` are properties of one recorded history: several writers change objects at the same time,
@@ -159,7 +159,7 @@ go test ./conformance -run TestStorages -write-docs ../docs/users/verify.md
 
 `
 
-// TestReports: every format tells the three verdicts.
+// TestReports: every format shows the three verdicts.
 func TestReports(t *testing.T) {
 	t.Parallel()
 	report := &Report{Server: "https://there", Duration: 2 * time.Second, Results: []Result{
@@ -208,7 +208,7 @@ func TestChoice(t *testing.T) {
 	if len(report.Results) != 2 || report.Count(Pass) != 2 {
 		t.Errorf("got %+v", report.Results)
 	}
-	if _, err := Run(t.Context(), s.Config(), Options{Run: regexp.MustCompile("nobody")}); err == nil {
+	if _, err := Run(t.Context(), s.Config(), Options{Run: regexp.MustCompile("no-such-check")}); err == nil {
 		t.Error("a choice of nothing is an error")
 	}
 }

@@ -40,7 +40,7 @@ func (e *Env) failf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// skipf ends the check: whether the guarantee is kept cannot be told here.
+// skipf ends the check: it cannot find out here whether the guarantee is kept.
 func (e *Env) skipf(format string, args ...any) {
 	e.verdict, e.reason = Skip, fmt.Sprintf(format, args...)
 	runtime.Goexit()

@@ -278,7 +278,7 @@ func TestEtcdIsCompactedFromOutside(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			// What the server has not read by then it could not tell, only guess.
+			// The server could only guess at what it has not read by then.
 			atLeast := request{path: e.configMaps() + "?resourceVersionMatch=NotOlderThan&resourceVersion=" + fmt.Sprint(current)}
 			err = e.until(func() (bool, error) {
 				a, err := e.exchange(ctx, atLeast)

@@ -89,11 +89,11 @@ func (e *Env) refusesVersion(path string) {
 }
 
 func checkGetNotFound(e *Env) {
-	answer := e.get(e.configMaps() + "/nobody")
+	answer := e.get(e.configMaps() + "/missing")
 	s, err := answer.status()
 	e.must(err)
-	e.must(want{code: 404, reason: metav1.StatusReasonNotFound, says: `configmaps "nobody" not found`}.compare(s))
-	if answer.code != 404 || s.Details == nil || s.Details.Name != "nobody" || s.Details.Kind != "configmaps" {
+	e.must(want{code: 404, reason: metav1.StatusReasonNotFound, says: `configmaps "missing" not found`}.compare(s))
+	if answer.code != 404 || s.Details == nil || s.Details.Name != "missing" || s.Details.Kind != "configmaps" {
 		e.failf("the details do not name the object: %s", answer)
 	}
 }

@@ -168,7 +168,7 @@ func checkEmptyItems(e *Env) {
 	e.create("a")
 	for _, path := range []string{
 		"/api/v1/namespaces/" + e.namespace + "-unknown/configmaps",
-		e.configMaps() + "?labelSelector=nobody%3Dhas-this",
+		e.configMaps() + "?labelSelector=no-object%3Dhas-this",
 	} {
 		answer := e.get(path)
 		var seen struct{ Items *[]any }

@@ -195,7 +195,7 @@ func (s *scenario) collect(writers []*writer, watchers []*viewer) *recording {
 	return r
 }
 
-// boundDeletions tells each deletion of one writer what came next.
+// boundDeletions sets for each deletion of one writer what came next.
 func boundDeletions(writes []history.Write) {
 	next := uint64(0)
 	for i := len(writes) - 1; i >= 0; i-- {

@@ -190,7 +190,7 @@ var watchErrorGuarantees = []Guarantee{
 	{Name: "watch/expired-in-stream", Source: sourceObserved, check: checkWatchExpired,
 		Sentence: "A watch at a version whose history is gone opens with 200 and says so in the stream: ERROR 410 Expired, then the end."},
 	{Name: "watch/coalesced-history", Source: sourceOurs, check: checkCoalescedHistory,
-		Sentence: "A watch at a version whose events are gone, but not the deletions since, tells what leads to the present state, in the order of versions, and goes on."},
+		Sentence: "A watch at a version whose events are gone, but not the deletions since, gets the events that lead to the present state, in the order of versions, and goes on."},
 	{Name: "watch/future-with-initial-events", Source: sourceStreaming, check: checkFutureInitial,
 		Sentence: "Initial events not older than a version in the future: 200, then one ERROR 504 with the cause ResourceVersionTooLarge."},
 }

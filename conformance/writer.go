@@ -29,7 +29,7 @@ type writer struct {
 var colors = []string{"red", "blue", ""}
 
 // begin makes some of the keys: the state that lists begin with. It deletes
-// nothing, as no watcher is there yet to tell at which revision.
+// nothing: no watcher is there yet that would see the deletion's revision.
 func (w *writer) begin(ctx context.Context) error {
 	w.random = rand.New(rand.NewPCG(uint64(w.number), 7))
 	w.present, w.last = map[string]bool{}, map[string]uint64{}

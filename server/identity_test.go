@@ -107,7 +107,7 @@ func TestAuthentication(t *testing.T) {
 			c.Wrap(func(next http.RoundTripper) http.RoundTripper { return authorizing{next, "Basic secret"} })
 		}), ""},
 		"wrong token": {s.as(t, func(c *rest.Config) { c.BearerToken = "secreT" }), ""},
-		"nobody":      {s.as(t, func(*rest.Config) {}), ""},
+		"anonymous":   {s.as(t, func(*rest.Config) {}), ""},
 		"impersonated": {s.as(t, func(c *rest.Config) {
 			c.BearerToken = "secret"
 			c.Impersonate = rest.ImpersonationConfig{UserName: "eve", Groups: []string{"ops"}, UID: "7", Extra: map[string][]string{"team": {"a", "b"}}}
@@ -177,7 +177,7 @@ func TestAccountTokens(t *testing.T) {
 		t.Errorf("%+v, %v", user, err)
 	}
 	if _, err := whoami(t, second.as(t, func(c *rest.Config) { c.BearerToken = other })); !apierrors.IsUnauthorized(err) {
-		t.Errorf("a token for somebody else: %v", err)
+		t.Errorf("a token for another audience: %v", err)
 	}
 	// A server for which the token is meant can ask which user it authenticates.
 	review, err := client.For[*authenticationv1.TokenReview](second.client(t)).Create(deadline(t), &authenticationv1.TokenReview{
@@ -208,6 +208,6 @@ func TestReviewsOfOthers(t *testing.T) {
 		Spec: authorizationv1.SubjectAccessReviewSpec{ResourceAttributes: attributes},
 	}, metav1.CreateOptions{})
 	if !apierrors.IsInvalid(err) {
-		t.Errorf("a review of nobody: %v", err)
+		t.Errorf("a review that names no user: %v", err)
 	}
 }

@@ -166,7 +166,7 @@ func (a *answer) Data(piece []byte, _ time.Time) {
 	}
 }
 
-// marked tells whether the stream has come to the end of its list.
+// marked reports whether the stream has come to the end of its list.
 func (a *answer) marked(piece []byte) bool {
 	const mark = initialEventsEnd
 	a.carry = append(a.carry, piece[:min(len(piece), len(mark))]...)

@@ -106,7 +106,7 @@ func (f fanOut) hold(ctx context.Context, b *bench, t *testedServer, w *child) (
 	}}, nil
 }
 
-// enoughFiles tells whether a process may have so many connections. Go raises
+// enoughFiles reports whether a process may have so many connections. Go raises
 // the limit to the hardest one by itself, here and in both servers.
 func enoughFiles(connections int) error {
 	const others = 200 // of etcd, say

@@ -170,7 +170,7 @@ func (b *bench) last(ctx context.Context, chosen []*group) error {
 	return nil
 }
 
-// due tells whether there is something left to measure in a group.
+// due reports whether there is something left to measure in a group.
 func (b *bench) due(g *group) bool {
 	return slices.ContainsFunc(g.rows, func(r *row) bool { return !r.once || b.now.repetition == 0 })
 }

@@ -198,7 +198,7 @@ func (a aim) text() string {
 	return strings.Join(parts, ", ")
 }
 
-// met tells whether what was measured reaches the aim; what was not measured
+// met reports whether what was measured reaches the aim; what was not measured
 // misses nothing.
 func (a aim) met(q quantity, our, their float64, compared bool, limit float64, limited bool) bool {
 	return (a.ratio == 0 || !compared || our == 0 || q.ratio(our, their) >= a.ratio) &&

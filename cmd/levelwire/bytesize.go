@@ -26,7 +26,7 @@ func (b *byteSize) Set(text string) error {
 // String implements pflag.Value.
 func (b *byteSize) String() string {
 	if *b == 0 {
-		return "" // the server's default, which the usage tells
+		return "" // the server's default, which the usage names
 	}
 	return resource.NewQuantity(int64(*b), resource.BinarySI).String()
 }

@@ -125,8 +125,8 @@ func (k *kubectl) awaitPods(label string, count int, without string) []string {
 func TestKubectl(t *testing.T) {
 	t.Parallel()
 	paths := kubectls(t)
-	// Warnings are to be expected of one who applies pods before their account
-	// and takes kinds away that are watched.
+	// The tour applies pods before their account, and takes kinds away that are
+	// watched: warnings are to be expected.
 	up := startUp(t, "--nodes=3", "--log-level=error")
 	for i, path := range paths {
 		t.Run(filepath.Base(path), func(t *testing.T) {

@@ -29,8 +29,8 @@ func (k *kubectl) discoveryTour() {
 	k.run("cluster-info", "dump", "--output-directory="+k.t.TempDir())
 }
 
-// identityTour asks who one is and what one may, and makes tokens and
-// certificates.
+// identityTour asks which user the client is and what that user may do, and
+// makes tokens and certificates.
 func (k *kubectl) identityTour() {
 	k.t.Helper()
 	k.shows([]string{`^yes$`}, "auth", "can-i", "create", "pods")

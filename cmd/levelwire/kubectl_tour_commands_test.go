@@ -149,7 +149,7 @@ func (k *kubectl) readTour() {
 	}
 	k.shows([]string{`^app +`}, "get", "deployment", "app")
 	k.shows([]string{`^deployment.apps/app `, `^service/app `}, "get", "deployments,services")
-	k.refused("NotFound", "get", "deployment", "nobody")
+	k.refused("NotFound", "get", "deployment", "missing")
 	k.refused("the server doesn't have a resource type", "get", "nonsense")
 	k.shows([]string{`"kind":"DeploymentList"`}, "get", "--raw", "/apis/apps/v1/namespaces/"+k.namespace+"/deployments")
 }
@@ -173,9 +173,9 @@ func (k *kubectl) replaceTour() {
 // deleteTour deletes in each way.
 func (k *kubectl) deleteTour() {
 	k.t.Helper()
-	k.refused("NotFound", "delete", "pod", "nobody")
-	k.run("delete", "pod", "nobody", "--ignore-not-found")
-	k.shows([]string{`^No resources found$`}, "delete", "pods", "-l", "app=nobody")
+	k.refused("NotFound", "delete", "pod", "missing")
+	k.run("delete", "pod", "missing", "--ignore-not-found")
+	k.shows([]string{`^No resources found$`}, "delete", "pods", "-l", "app=missing")
 	for _, how := range [][]string{{"--now"}, {"--grace-period=0", "--force"}, {"--wait=false"}, {"--grace-period=1"}} {
 		k.run("run", "victim", "--image=registry.example/any", "--restart=Never", "--", "sleep", "5")
 		k.run(append([]string{"delete", "pod", "victim"}, how...)...)

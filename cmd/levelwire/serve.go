@@ -33,7 +33,7 @@ func (f *serverFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&c.EtcdKeyFile, "etcd-keyfile", "", "PEM file of that certificate's key")
 	f.registerHistory(cmd)
 	flags.DurationVar(&c.SelfCheckInterval, "self-check-interval", 0, "how often the caches are compared with the store; negative: never (default 10m)")
-	flags.DurationVar(&c.ShutdownDelay, "shutdown-delay-duration", 0, "how long to go on serving after SIGTERM, while /readyz fails: as long as a load balancer needs to send nobody new")
+	flags.DurationVar(&c.ShutdownDelay, "shutdown-delay-duration", 0, "how long to go on serving after SIGTERM, while /readyz fails: as long as a load balancer needs to stop sending new connections")
 	flags.StringVar((*string)(&c.HTTP2Server), "http2-server", string(server.HTTP2Levelwire), "what answers over HTTP/2: levelwire (made for many watches on a connection) or net/http (Go's own: events cost six times the processor time)")
 	flags.BoolVar(&c.Profiling, "profiling", false, "serve profiles of the process at /debug/pprof/: kubectl get --raw '/debug/pprof/profile?seconds=10' > cpu.pprof")
 	f.registerIdentity(cmd)
@@ -53,8 +53,8 @@ func (f *serverFlags) registerHistory(cmd *cobra.Command) {
 	flags.DurationVar(&c.TombstoneAge, "tombstone-age", 0, "for how long they are remembered (default 24h)")
 }
 
-// registerIdentity adds the flags about who is who and who may do what, under
-// the names that Kubernetes gives them.
+// registerIdentity adds the flags of authentication and authorization, under the
+// names that Kubernetes gives them.
 func (f *serverFlags) registerIdentity(cmd *cobra.Command) {
 	flags, c := cmd.Flags(), &f.config
 	flags.StringVar(&c.TLSCertFile, "tls-cert-file", "", "PEM file of the serving certificate (default: one that the server makes)")

@@ -34,9 +34,9 @@ func newAPIServerStandIn() *cobra.Command {
 		Use:   "kube-apiserver",
 		Short: "Levelwire's API server, in place of kube-apiserver",
 		Long: `Levelwire's API server with kube-apiserver's flags, for tests. Objects live in
-memory and are gone when it stops, whatever --etcd-servers says. Whoever is
-authenticated may do everything, whatever --authorization-mode says. Flags that
-it does not know are ignored.`,
+memory and are gone when it stops, whatever --etcd-servers says. Every
+authenticated user may do everything, whatever --authorization-mode says. Flags
+that it does not know are ignored.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.serve(cmd) },
 	})
 	f, c := cmd.Flags(), &flags.config

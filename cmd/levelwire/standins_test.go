@@ -180,7 +180,7 @@ func (e *environment) mustServe(ctx context.Context, t *testing.T, c *client.Cli
 	}
 }
 
-// issuer reads who issues tokens off the document for those who verify them.
+// issuer reads the issuer of tokens off the OpenID discovery document.
 func (e *environment) issuer(ctx context.Context, t *testing.T) string {
 	t.Helper()
 	c, err := rest.HTTPClientFor(e.config(e.admin))

@@ -16,7 +16,7 @@ import (
 	"github.com/levelwire/levelwire/client"
 )
 
-// traffic counts what all writers together have been told.
+// traffic counts the answers that all writers together got.
 type traffic struct {
 	mu      sync.Mutex
 	acked   int           // acknowledged writes
@@ -234,7 +234,7 @@ func (w *writer[T]) read(ctx context.Context, name string, known state) error {
 
 func (s state) same(other state) bool { return s.present == other.present && s.value == other.value }
 
-// agrees tells whether an object is as it should be.
+// agrees reports whether an object is as it should be.
 func (w *writer[T]) agrees(found, known state) bool {
 	return found.same(known) && found.version >= known.version && (found.version == known.version || !w.sole)
 }

@@ -31,7 +31,7 @@ func newUp() *cobra.Command {
 		Short: "Run a whole cluster in this process",
 		Long: `Run the API server, the controllers, the scheduler, a service proxy and a number
 of simulated nodes in this process. The components talk to the server over
-HTTPS like everybody else. Objects survive a restart, unless --storage=memory.`,
+HTTPS like any other client. Objects survive a restart, unless --storage=memory.`,
 		Example: `  levelwire up
   levelwire up --nodes 10 --storage=memory
   levelwire up --secure-port=0 --data-dir /tmp/cluster`,
@@ -110,8 +110,8 @@ func runComponents(ctx context.Context, s *server.Server, components []component
 	return group.Wait()
 }
 
-// hangUpInterval is how often connections of components that have ended are
-// looked at: their streams end a moment after those who read them.
+// hangUpInterval is how often awaitDrain looks at the connections of components
+// that have ended: a stream ends a moment after its reader.
 const hangUpInterval = 5 * time.Millisecond
 
 // awaitDrain waits for the server's end. Meanwhile it closes the components'

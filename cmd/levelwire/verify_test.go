@@ -84,5 +84,5 @@ func TestVerifyUsage(t *testing.T) {
 	}
 	path := writeKubeconfig(t, "http://127.0.0.1:1")
 	mustFail(t, invoke(t.Context(), "verify", "--kubeconfig", path, "--context", "nowhere"), exitFailed, "--kubeconfig")
-	mustFail(t, invoke(t.Context(), "verify", "--kubeconfig", path, "--run", "nobody"), exitFailed, "nobody")
+	mustFail(t, invoke(t.Context(), "verify", "--kubeconfig", path, "--run", "no-such-check"), exitFailed, "no-such-check")
 }

@@ -134,7 +134,7 @@ func TestCronJobKeepsSomeHistory(t *testing.T) {
 		return slices.Equal(slices.Collect(maps.Keys(all)), names[2:])
 	})
 	if got := await(c, crons, "c", "there", running(0)); got.Status.LastSuccessfulTime == nil {
-		t.Error("nobody knows when it last succeeded")
+		t.Error("lastSuccessfulTime is not set")
 	}
 }
 

@@ -29,7 +29,7 @@ func awaitGone(c *cluster, name string) {
 // before: keys are taken in order, and the marker's is the last.
 func awaitCollection(c *cluster) {
 	c.t.Helper()
-	create(c, in[*corev1.ConfigMap](c), newConfig("marker", metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "nobody", UID: "none"}))
+	create(c, in[*corev1.ConfigMap](c), newConfig("marker", metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "missing", UID: "none"}))
 	awaitGone(c, "marker")
 }
 
@@ -88,12 +88,12 @@ func TestOwnersThatCannotBe(t *testing.T) {
 	}
 	goes := map[string][]metav1.OwnerReference{
 		"another-namespace": {ref("ConfigMap", "elsewhere", elsewhere.UID)},
-		"never-was":         {ref("ConfigMap", "nobody", "1")},
+		"never-was":         {ref("ConfigMap", "missing", "1")},
 		"another-uid":       {ref("ConfigMap", "here", "2")},
 	}
 	stays := map[string][]metav1.OwnerReference{
 		"kind-not-served": {{APIVersion: "example.com/v1", Kind: "Widget", Name: "w", UID: "3"}},
-		"one-of-two":      {ref("ConfigMap", "nobody", "4"), ref("ConfigMap", "here", here.UID)},
+		"one-of-two":      {ref("ConfigMap", "missing", "4"), ref("ConfigMap", "here", here.UID)},
 	}
 	for _, group := range []map[string][]metav1.OwnerReference{goes, stays} {
 		for name, owners := range group {

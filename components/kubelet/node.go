@@ -118,7 +118,7 @@ func (k *Kubelet) patchNodeStatus(ctx context.Context) error {
 }
 
 // statusInterval is how often the node's full status is written although
-// nothing changed; the lease tells in between that the node lives (KEP-589).
+// nothing changed. In between, the lease shows that the node lives (KEP-589).
 const statusInterval = 5 * time.Minute
 
 // heartbeat renews the lease, rewrites the status now and then, and repairs
@@ -145,7 +145,7 @@ func (k *Kubelet) heartbeat(ctx context.Context) {
 	}
 }
 
-// shownReady tells whether the API server shows the node as Ready.
+// shownReady reports whether the API server shows the node as Ready.
 func (k *Kubelet) shownReady() bool {
 	node, ok := k.node.Lister().Get("", k.opts.NodeName)
 	if !ok {

@@ -143,7 +143,7 @@ func TestStatusesAgreeWithThemselves(t *testing.T) {
 func TestReadinessGatesAreOthersToOpen(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: "lb"}}}}
 	if gatesOpen(pod) != corev1.ConditionFalse {
-		t.Error("a gate nobody spoke of is open")
+		t.Error("a gate without a condition is open")
 	}
 	pod.Status.Conditions = []corev1.PodCondition{{Type: "lb", Status: corev1.ConditionTrue}}
 	if gatesOpen(pod) != corev1.ConditionTrue {

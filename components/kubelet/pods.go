@@ -74,7 +74,8 @@ func (k *Kubelet) start(ctx context.Context, pod *corev1.Pod, now time.Time) err
 
 // stop reports the containers of a deleted pod as ended and then removes it,
 // for good: only the kubelet knows that nothing runs any more. With finalizers
-// the pod stays for a while, and those who hold it see what became of it.
+// the pod stays for a while, and the owners of the finalizers see what became of
+// it.
 func (k *Kubelet) stop(ctx context.Context, pod *corev1.Pod, now time.Time) error {
 	if pod.Status.Phase == corev1.PodRunning {
 		code, phase := killed(pod)
@@ -120,8 +121,8 @@ func statusPatch(pod types.UID, status corev1.PodStatus) ([]byte, error) {
 	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod}, "status": fields})
 }
 
-// unlessGone forgives that the pod has gone, or made way for another: the
-// watch will tell.
+// unlessGone ignores that the pod has gone, or that another has its name: the
+// watch will deliver that.
 func unlessGone(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil

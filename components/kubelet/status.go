@@ -140,7 +140,7 @@ func gatesOpen(pod *corev1.Pod) corev1.ConditionStatus {
 	return corev1.ConditionTrue
 }
 
-// readinessMoved tells whether a running pod shows another readiness than it
+// readinessMoved reports whether a running pod shows another readiness than it
 // has: a gate was opened or closed, or the node was silent for so long that
 // its pods were marked not ready.
 func readinessMoved(pod *corev1.Pod) bool {

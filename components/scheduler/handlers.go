@@ -64,7 +64,7 @@ func (s *Scheduler) nodeHandler() informer.Handler[*corev1.Node] {
 	}
 }
 
-// offersOtherwise tells whether the change could let a pod in that did not
+// offersOtherwise reports whether the change could let a pod in that did not
 // fit before. Heartbeats do not.
 func offersOtherwise(old, node *corev1.Node) bool {
 	return !equality.Semantic.DeepEqual(old.Spec, node.Spec) ||

@@ -199,7 +199,7 @@ func TestPodWaitsForRoom(t *testing.T) {
 	}
 }
 
-// A condition tells since when it holds, not since when its words do.
+// A condition's time is since when it holds, not since when it has its message.
 func TestRefusalKeepsItsTime(t *testing.T) {
 	b := newBench(t)
 	b.createPod("p", "1")

@@ -258,7 +258,7 @@ func (h *History) compare(concerns func(*View) bool) *Violation {
 	return nil
 }
 
-// wroteAt tells what was really written at an event's revision, or to its key
+// wroteAt returns what was really written at an event's revision, or to its key
 // before.
 func wroteAt(writes []Write, e Event) []string {
 	var before []string

@@ -61,8 +61,8 @@ func TestGoodHistory(t *testing.T) {
 	}
 }
 
-// TestBadHistories spoils the good history in one way at a time and says who
-// has to notice. Others may notice, too.
+// TestBadHistories spoils the good history in one way at a time and names the
+// property that has to notice. Others may notice, too.
 func TestBadHistories(t *testing.T) {
 	events := func(h *History, view, segment int) *[]Event { return &h.Views[view].Segments[segment].Events }
 	for _, test := range []struct {
@@ -92,7 +92,7 @@ func TestBadHistories(t *testing.T) {
 			e := events(h, 0, 0)
 			*e = (*e)[:6]
 		}},
-		{"a deletion nobody saw", "reliable", "the deletion of b between the versions 15 and 18", func(h *History) {
+		{"a deletion that no watcher saw", "reliable", "the deletion of b between the versions 15 and 18", func(h *History) {
 			for i := range h.Views {
 				for j := range h.Views[i].Segments {
 					e := events(h, i, j)
@@ -196,7 +196,7 @@ func TestRelistIsNoGap(t *testing.T) {
 }
 
 // TestDeletionInAGap: when all watchers had to list again, no watcher may have
-// seen a deletion; the lists tell that it happened.
+// seen a deletion; the lists show that it happened.
 func TestDeletionInAGap(t *testing.T) {
 	h := &History{Until: 13, Writes: []Write{
 		{Key: "a", State: red("a1"), Revision: 10},

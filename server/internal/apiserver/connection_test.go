@@ -125,10 +125,9 @@ func (w *rawWatches) unmute(id uint32) {
 	must(w.t, w.framer.WriteWindowUpdate(id, w.owed[id]))
 }
 
-// TestSlowReaders holds a stream among many that never opens its window, and a
-// connection that is not read from, against everybody else, who must get
-// everything, before either of them has gone on. The slow stream then gets what
-// it has missed.
+// TestSlowReaders has one stream that never opens its window, and one connection
+// from which the client does not read. All other streams must get everything
+// before either of them goes on. The slow stream then gets what it has missed.
 func TestSlowReaders(t *testing.T) {
 	c := newCluster(t)
 	const connections, streams, events = 4, 25, 200
@@ -149,7 +148,7 @@ func TestSlowReaders(t *testing.T) {
 		c.put(benchPod(0))
 	}
 	var readers sync.WaitGroup
-	for _, w := range watches[:connections] { // nobody reads from the last
+	for _, w := range watches[:connections] { // the client does not read from the last
 		readers.Go(func() {
 			w.read(func() bool {
 				for id := uint32(1); id < 2*streams; id += 2 {

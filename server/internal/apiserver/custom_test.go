@@ -82,9 +82,9 @@ func shownBy(stored *resource.Resource, generation uint64) *resource.Resource {
 	return res
 }
 
-// TestListsThatChangeTheirLength: the items of a protobuf list are shown twice,
-// the first time for the length that precedes them. Whoever converts them may
-// show another length the second time.
+// TestListsThatChangeTheirLength: the encoder asks for the items of a protobuf
+// list twice, the first time for the length that precedes them. A converter may
+// return another length the second time.
 func TestListsThatChangeTheirLength(t *testing.T) {
 	stored := newThing()
 	stored.Mixed = true

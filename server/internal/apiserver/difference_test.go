@@ -277,7 +277,7 @@ func TestDifferenceRefusals(t *testing.T) {
 		t.Errorf("a table: %d", got.code)
 	}
 	if got := c.differ("/api/v1/pods", holding{}.digest(0), "Authorization: "); got.code != 401 {
-		t.Errorf("nobody: %d", got.code)
+		t.Errorf("an unauthenticated client: %d", got.code)
 	}
 }
 

@@ -135,7 +135,7 @@ func usage(b *testing.B) time.Duration {
 }
 
 // startFanOutClients opens the watches in a child process, which lives as long
-// as the benchmark, or tells that it is gone.
+// as the benchmark. The channel receives an error when the process ends.
 func startFanOutClients(b *testing.B, c *cluster, connections, streams int) <-chan error {
 	child := exec.CommandContext(b.Context(), os.Args[0])
 	child.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %d", fanOutChild, strings.TrimPrefix(c.url, "https://"), connections, streams))
@@ -150,7 +150,7 @@ func startFanOutClients(b *testing.B, c *cluster, connections, streams int) <-ch
 		gone <- child.Wait()
 	}()
 	b.Cleanup(func() {
-		_ = stdin.Close() // which tells it to go
+		_ = stdin.Close() // the child ends at the end of its input
 		<-waited
 	})
 	return gone

@@ -16,8 +16,7 @@ import (
 
 var podCounter = regexp.MustCompile(`(?m)^levelwire_cache_(resumes|expired|store_reads)_total\{group="",(?:(?:history|reason)="([a-z]+)",)?resource="pods"\} (\d+)$`)
 
-// historyCounts are the counters of what happened to history, those that are not
-// zero, as /metrics tells them.
+// historyCounts returns the history counters of /metrics that are not zero.
 func (c *cluster) historyCounts() map[string]string {
 	counts := map[string]string{}
 	for _, match := range podCounter.FindAllStringSubmatch(string(c.get("/metrics").body), -1) {

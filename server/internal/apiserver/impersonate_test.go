@@ -19,7 +19,7 @@ func TestImpersonation(t *testing.T) {
 			case a.User.Name == "jane", a.User.In("dev"), a.User.In(auth.ServiceAccounts + ":ns"):
 				return auth.Allow, ""
 			}
-			return auth.NoOpinion, "nobody you know"
+			return auth.NoOpinion, "not a user of this test"
 		})
 	})
 	const path = "/api/v1/namespaces/a/pods"
@@ -28,14 +28,14 @@ func TestImpersonation(t *testing.T) {
 		code    int
 		says    string
 	}{
-		"oneself":        {nil, 403, `pods is forbidden: User \"tester\" cannot list resource \"pods\" in API group \"\" in the namespace \"a\": nobody you know`},
+		"oneself":        {nil, 403, `pods is forbidden: User \"tester\" cannot list resource \"pods\" in API group \"\" in the namespace \"a\": not a user of this test`},
 		"a user":         {[]string{"Impersonate-User: jane"}, 200, ""},
 		"a group":        {[]string{"Impersonate-User: x", "Impersonate-Group: dev"}, 200, ""},
 		"an account":     {[]string{"Impersonate-User: system:serviceaccount:ns:sa"}, 200, ""},
 		"not allowed":    {[]string{"Impersonate-User: root"}, 403, `users \"root\" is forbidden: User \"tester\" cannot impersonate resource \"users\"`},
 		"not that group": {[]string{"Impersonate-User: jane", "Impersonate-Group: wheel"}, 403, `groups \"wheel\" is forbidden`},
 		"not that extra": {[]string{"Impersonate-User: jane", "Impersonate-Extra-Scopes: all"}, 403, `userextras/scopes`},
-		"nobody":         {[]string{"Impersonate-Group: dev"}, 400, "no user"},
+		"no user":        {[]string{"Impersonate-Group: dev"}, 400, "no user"},
 	} {
 		if got := c.get(path, test.headers...); got.code != test.code || !strings.Contains(string(got.body), test.says) {
 			t.Errorf("%s: %d %s", name, got.code, got.body)

@@ -45,7 +45,7 @@ var listForms = []string{
 
 // oneByOne is a selector that leaves nothing out, but has to look at each
 // object: what it selects is not written in runs.
-var oneByOne = "fieldSelector=" + url.QueryEscape("metadata.name!=nobody")
+var oneByOne = "fieldSelector=" + url.QueryEscape("metadata.name!=missing")
 
 // TestListsInRunsAreListsOneByOne changes pods at random and lists them in
 // every form, compressed or not: joined blocks must be, byte for byte, what a list

@@ -54,7 +54,7 @@ func TestBodiesThatDoNotCome(t *testing.T) {
 	}
 	for name, head := range map[string]string{
 		"a list":             "GET /api/v1/pods HTTP/1.1\r\nAuthorization: Bearer " + testToken,
-		"from nobody":        "POST /api/v1/namespaces/a/pods HTTP/1.1",
+		"unauthenticated":    "POST /api/v1/namespaces/a/pods HTTP/1.1",
 		"nothing of it":      "POST /api/v1/namespaces/a/pods HTTP/1.1\r\nAuthorization: Bearer " + testToken,
 		"of a refused media": "PATCH /api/v1/namespaces/a/pods/pod-1 HTTP/1.1\r\nContent-Type: a/b\r\nAuthorization: Bearer " + testToken,
 		"a watch":            "GET /api/v1/pods?watch=1&resourceVersion=0 HTTP/1.1\r\nAuthorization: Bearer " + testToken,
@@ -82,7 +82,7 @@ func TestBodiesThatDoNotCome(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	if got.code != http.StatusOK {
-		t.Errorf("somebody still holds the slot: %d %s", got.code, got.body)
+		t.Errorf("a request still holds the slot: %d %s", got.code, got.body)
 	}
 }
 

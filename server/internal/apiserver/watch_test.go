@@ -183,8 +183,8 @@ func TestWatchOfTheFutureWithoutInitialEventsIsSilent(t *testing.T) {
 	stream.want(fmt.Sprint("ADDED seen@", seen))
 }
 
-// The state of the future is an error in the stream, with the cause that lets
-// a reflector tell it from a slow server.
+// The state of a future revision is an error in the stream. Its cause lets a
+// reflector distinguish it from a slow server.
 func TestInitialStateOfTheFuture(t *testing.T) {
 	c := newCluster(t)
 	revs := seed(c)

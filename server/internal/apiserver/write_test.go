@@ -244,8 +244,8 @@ func TestBindingOverHTTP(t *testing.T) {
 	}
 }
 
-// TestDeletionIsWatched reads what a watcher of a pod sees, and what the
-// client that deletes is told.
+// TestDeletionIsWatched reads what a watcher of a pod sees, and the answer that
+// the deleting client gets.
 func TestDeletionIsWatched(t *testing.T) {
 	c := newWritable(t)
 	var created corev1.Pod

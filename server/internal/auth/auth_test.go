@@ -95,17 +95,17 @@ func TestGroupIsAddedOnceAndElsewhere(t *testing.T) {
 }
 
 func TestMastersFirst(t *testing.T) {
-	nobody := MastersFirst(denyAll{})
+	authorizer := MastersFirst(denyAll{})
 	for _, test := range []struct {
 		groups []string
 		want   Decision
 	}{{[]string{Masters}, Allow}, {[]string{"dev"}, Deny}} {
 		user := User{Groups: test.groups}
-		got, _, err := nobody.Authorize(t.Context(), Attributes{User: user, Verb: "get", Resource: "pods"})
+		got, _, err := authorizer.Authorize(t.Context(), Attributes{User: user, Verb: "get", Resource: "pods"})
 		if got != test.want || err != nil {
 			t.Errorf("%v: %v, %v", test.groups, got, err)
 		}
-		rules := nobody.(RuleLister).Rules(t.Context(), user, "ns")
+		rules := authorizer.(RuleLister).Rules(t.Context(), user, "ns")
 		if all := len(rules.Resources) == 1 && !rules.Incomplete; all != (test.want == Allow) {
 			t.Errorf("rules of %v: %+v", test.groups, rules)
 		}

@@ -114,8 +114,9 @@ func TestWhatAChangeTakesOver(t *testing.T) {
 	}
 }
 
-// TestDefinitionsThatAreBroken: what a store may hold and validation would not
-// let in is told when it is needed, and breaks nothing else.
+// TestDefinitionsThatAreBroken: a store may hold a definition that validation
+// would refuse. The server reports it when it needs it, and everything else
+// works.
 func TestDefinitionsThatAreBroken(t *testing.T) {
 	names := apiextensionsv1.CustomResourceDefinitionNames{Kind: "Gadget"}
 	u := &unstructured.Unstructured{Object: map[string]any{"kind": "Gadget", "apiVersion": "example.com/v1", "metadata": map[string]any{"name": "x"}}}

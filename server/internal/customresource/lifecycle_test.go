@@ -45,8 +45,8 @@ func TestServedAtOnce(t *testing.T) {
 	c.get("/metrics").is(http.StatusOK).says(`levelwire_cache_objects{group="example.com",resource="widgets"} 0`)
 }
 
-// TestConflictsOfNames: who comes second gets what is left, and what the first
-// gives up.
+// TestConflictsOfNames: the second definition gets the names that are left. It
+// gets the first one's names when the first one gives them up.
 func TestConflictsOfNames(t *testing.T) {
 	c := start(t)
 	c.define("widgets.yaml")

@@ -53,8 +53,8 @@ func TestServersOnOneStoreAgree(t *testing.T) {
 	one.define("widgets.yaml")
 	established := func(crd object) bool { return condition(crd, "Established") == "InitialNamesAccepted True" }
 	one.until("widgets.example.com", established)
-	// The status may have been told by the first; a write through the second is
-	// answered when it has caught up.
+	// The status may come from the first server. The second answers a write when
+	// it has caught up.
 	two.redefine("widgets.example.com", func(crd object) { properties(crd, "0")["more"] = object{"type": "string", "default": "m"} }).is(http.StatusOK)
 	two.do(http.MethodPost, widgets, widget("it", object{"color": "red"})).is(http.StatusCreated).says(`"more":"m"`)
 	one.get(widgets + "/it").is(http.StatusOK).says(`"more":"m"`)

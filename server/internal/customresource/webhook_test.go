@@ -204,8 +204,8 @@ func TestWebhooksBehindServices(t *testing.T) {
 // maxAnswer is what a webhook may answer for one object.
 const maxAnswer = 4 << 20
 
-// TestFailuresOfWebhooks: each is told, nothing is written, and nothing of it is
-// kept: when the webhook is well again so are the reads.
+// TestFailuresOfWebhooks: the server reports each failure, writes nothing and
+// remembers nothing of it. When the webhook works again, reads work again.
 func TestFailuresOfWebhooks(t *testing.T) {
 	hook := startConverter(t)
 	c := start(t)
@@ -254,7 +254,8 @@ func TestFailuresOfWebhooks(t *testing.T) {
 		at(crd, "spec.conversion.webhook.clientConfig").(object)["url"] = hook.URL + "/other"
 	}).is(http.StatusOK)
 	c.get(oldCerts + "/a").is(http.StatusInternalServerError).says("conversion webhook for example.com/v1, Kind=Cert failed").says("/other")
-	// The definition can go although nobody converts its objects any more.
+	// The definition can be deleted although no webhook converts its objects any
+	// more.
 	c.do(http.MethodDelete, definitions+"/certs.example.com", nil).is(http.StatusOK)
 	c.until("certs.example.com", func(crd object) bool { return crd == nil })
 }

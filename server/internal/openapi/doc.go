@@ -4,8 +4,8 @@
 // explain, validation), which query parameters a verb knows, and how lists of a
 // strategic merge patch are merged.
 //
-// Schemas of built-in kinds are read off their Go types, when somebody asks
-// and not before: names and presence from the json tags, descriptions from the
+// Schemas of built-in kinds are read off their Go types, at the first request
+// for them: names and presence from the json tags, descriptions from the
 // SwaggerDoc methods, merge keys from the patch tags. What the types do not say
 // is in tables: presence.go and enums.go, which a test holds against the
 // sources of k8s.io/api, merge.go and package mergestrategy, which a test holds

@@ -98,7 +98,7 @@ func kindsOf(t reflect.Type) []schema.GroupVersionKind {
 	}
 	kinds, _, err := scheme.Scheme.ObjectKinds(obj)
 	if err != nil {
-		return nil // not registered: whoever serves it says its kind
+		return nil // not registered: the endpoint that serves it says its kind
 	}
 	kinds = slices.DeleteFunc(kinds, func(k schema.GroupVersionKind) bool { return k.Version == runtime.APIVersionInternal })
 	slices.SortFunc(kinds, func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) })

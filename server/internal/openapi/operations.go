@@ -49,7 +49,7 @@ func (g *group) operation(o operation) *spec.Operation {
 }
 
 // responses describes the answers of an operation: all successes have the same
-// form, and every operation may be refused to those who are not known.
+// form, and the server may refuse every operation to an unauthenticated client.
 func responses(answer *spec.Schema, codes ...int) *spec.Responses {
 	all := map[int]spec.Response{
 		http.StatusUnauthorized: {ResponseProps: spec.ResponseProps{Description: http.StatusText(http.StatusUnauthorized)}},

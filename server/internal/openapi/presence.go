@@ -8,8 +8,8 @@ const (
 )
 
 // presence holds the fields whose source says something else about their
-// presence than their json tag: fields that are always written and may be
-// left out by who writes them, and the reverse. By model name and field.
+// presence than their json tag: fields that the server always writes and that
+// clients may leave out, and the reverse. By model name and field.
 var presence = map[string]mark{
 	"io.k8s.api.apps.v1.ControllerRevision.revision":                                                         optional,
 	"io.k8s.api.apps.v1.DaemonSetCondition.status":                                                           optional,

@@ -104,7 +104,7 @@ func TestPagesAreOneSnapshot(t *testing.T) {
 	}
 }
 
-// TestPagesMayBeIteratedAgain: those who encode a page may need its length first.
+// TestPagesMayBeIteratedAgain: an encoder may need a page's length first.
 func TestPagesMayBeIteratedAgain(t *testing.T) {
 	f := newFixture(t)
 	_, _, third := f.seed()

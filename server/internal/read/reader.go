@@ -11,7 +11,7 @@ import (
 
 // Config is what a Reader works with.
 type Config struct {
-	// Store tells the revision that a consistent read must reach, and what a
+	// Store returns the revision that a consistent read must reach, and what a
 	// collection held at a revision that its cache has evicted. Required.
 	Store storage.Reader
 	// Cache returns the cache of a stored resource; nil if there is none yet. It is

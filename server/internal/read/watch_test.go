@@ -231,8 +231,8 @@ func TestWatchFromARevisionThatComes(t *testing.T) {
 	})
 }
 
-// A bookmark would say that the revision exists. A watch that asked for one and is
-// short is told at its end that it does not; others end as they would have.
+// A bookmark would say that the revision exists. A short watch that asked for one
+// ends with an error that says that it does not. Other watches end as usual.
 func TestShortWatchFromARevisionThatDoesNotCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)

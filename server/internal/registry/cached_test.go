@@ -93,7 +93,7 @@ func TestOldCacheDecidesNothing(t *testing.T) {
 	f.create(t, "configmaps", configMap("gone", "1"))
 	feedOnce(t, f.store, all)
 
-	// Another server writes; this one's cache does not hear of it.
+	// Another server writes, and this one's feed has not delivered the change.
 	other := newFixtureOver(t, f.store)
 	current, err := other.of(t, "configmaps").Update(t.Context(), "default", "a", replacing(configMap("a", "2")), registry.UpdateOptions{})
 	if err != nil {

@@ -24,7 +24,7 @@ func (w *pendingWrite) encode(ctx context.Context) error {
 }
 
 // commit carries the write out in the store, which compares the current state's
-// revision, and tells the hooks how it ended. If another write came first it
+// revision, and reports the outcome to the hooks. If another write came first it
 // returns false, and the state that the store holds now is in w.current.
 func (w *pendingWrite) commit(ctx context.Context) (committed bool, err error) {
 	w.revision, err = w.commitSmaller(ctx)

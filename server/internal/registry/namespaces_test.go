@@ -62,8 +62,9 @@ func TestNothingIsLeftOfANamespace(t *testing.T) {
 	}
 }
 
-// TestNamespaceIsClosedAtOnce: whoever has been told that a namespace is being
-// deleted creates nothing in it, though the cache shows it as it was.
+// TestNamespaceIsClosedAtOnce: once a client has the answer that a namespace is
+// being deleted, it creates nothing in it, though the cache still shows the
+// namespace as it was.
 func TestNamespaceIsClosedAtOnce(t *testing.T) {
 	for what, test := range map[string]struct {
 		wholly bool

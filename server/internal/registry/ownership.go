@@ -22,8 +22,8 @@ func (w *pendingWrite) trackOwnership(ctx context.Context, old resource.Object) 
 	}
 }
 
-// FieldManager returns the manager that tracks who owns the fields that writes
-// through an endpoint change.
+// FieldManager returns the manager that tracks the owners of the fields that
+// writes through an endpoint change.
 func (r Registry) FieldManager(subresource string) fieldmanager.Manager {
 	return fieldmanager.Manager{
 		Resource: r.res, Subresource: subresource, Now: r.set.Now().Time,

@@ -340,7 +340,7 @@ func TestWhatOnlyManagedFieldsMakeTooLargeIsWritten(t *testing.T) {
 }
 
 // TestOwnershipAcrossVersions: a manager that wrote in one version owns fields
-// there, and conflicts with who applies in another.
+// there, and conflicts with a manager that applies in another.
 func TestOwnershipAcrossVersions(t *testing.T) {
 	f := newFixture(t, func(c *registry.Config) { c.Resources = builtin.Table() })
 	r := func(version string) registry.Registry {

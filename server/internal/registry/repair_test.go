@@ -39,7 +39,7 @@ func restore(t *testing.T, store storage.Store, svc *corev1.Service) {
 }
 
 // TestRestoredServicesKeepTheirAddresses starts a server on Services without
-// claims: nobody else may be given what they hold.
+// claims: the registry gives their addresses and ports to no other Service.
 func TestRestoredServicesKeepTheirAddresses(t *testing.T) {
 	store := openMemory(t)
 	restore(t, store, newService("restored", withIP("10.0.0.5"), withNodePort(30004)))

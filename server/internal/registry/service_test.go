@@ -222,7 +222,7 @@ func TestClaimsOfCrashedServersAreDropped(t *testing.T) {
 	wantStatus(t, "a claim that may still be used", make(), 422, metav1.StatusReasonInvalid, "already allocated")
 	f.clock.Advance(time.Hour)
 	if err := make(); err != nil {
-		t.Errorf("a claim that nobody can use any more is in the way: %v", err)
+		t.Errorf("a claim that no write can use any more is in the way: %v", err)
 	}
 }
 

@@ -99,7 +99,7 @@ func TestTokenSecret(t *testing.T) {
 	accounts := client.For[*corev1.ServiceAccount](c).Namespace("default")
 	_, err := accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "robot"}}, metav1.CreateOptions{})
 	must(t, err)
-	for name, account := range map[string]string{"good": "robot", "orphan": "nobody"} {
+	for name, account := range map[string]string{"good": "robot", "orphan": "missing"} {
 		_, err = secrets.Create(ctx, &corev1.Secret{Type: corev1.SecretTypeServiceAccountToken, ObjectMeta: metav1.ObjectMeta{
 			Name: name, Annotations: map[string]string{corev1.ServiceAccountNameKey: account},
 		}}, metav1.CreateOptions{})

@@ -71,8 +71,8 @@ func TestPodsThatAreRefused(t *testing.T) {
 		change func(*corev1.Pod)
 		says   string
 	}{
-		"no such account": {func(p *corev1.Pod) { p.Spec.ServiceAccountName = "nobody" },
-			`error looking up service account ns/nobody: serviceaccount "nobody" not found`},
+		"no such account": {func(p *corev1.Pod) { p.Spec.ServiceAccountName = "missing" },
+			`error looking up service account ns/missing: serviceaccount "missing" not found`},
 		"mirror with an account": {func(p *corev1.Pod) { mirror(p); p.Spec.ServiceAccountName = "default" }, "a mirror pod may not reference service accounts"},
 		"mirror with a token": {func(p *corev1.Pod) { mirror(p); p.Spec.Volumes = []corev1.Volume{tokenVolume("t")} },
 			"a mirror pod may not use ServiceAccountToken volume projections"},

@@ -122,7 +122,7 @@ func TestOldKeysVerify(t *testing.T) {
 	if len(keys.Keys) != 2 || len(found) != 1 || !found[0].IsPublic() {
 		t.Fatalf("%s", data)
 	}
-	// Whoever has the document can verify the token.
+	// Any client that has the document can verify the token.
 	must(t, parsed.Claims(found[0].Key, &claims{}))
 }
 
@@ -145,7 +145,7 @@ func TestTokenRequestsAreChecked(t *testing.T) {
 	}{
 		"too short":             {"default", seconds(599), apierrors.IsInvalid},
 		"too long":              {"default", seconds(1<<32 + 1), apierrors.IsInvalid},
-		"no account":            {"nobody", authenticationv1.TokenRequestSpec{}, apierrors.IsNotFound},
+		"no account":            {"missing", authenticationv1.TokenRequestSpec{}, apierrors.IsNotFound},
 		"no pod":                {"default", ref("v1", "Pod", "p", ""), apierrors.IsNotFound},
 		"another account's pod": {"default", ref("v1", "Pod", "other", ""), apierrors.IsBadRequest},
 		"another uid":           {"builder", ref("v1", "Pod", "other", "x"), apierrors.IsConflict},
@@ -181,7 +181,7 @@ func TestDefaultAccountIsMadeWhenNeeded(t *testing.T) {
 	}
 }
 
-// FuzzToken: nothing but what was issued is anybody.
+// FuzzToken: only an issued token authenticates a user.
 func FuzzToken(f *testing.F) {
 	f.Add("eyJhbGciOiJub25lIn0.e30.")
 	f.Add("a.b.c")

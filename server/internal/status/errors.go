@@ -61,9 +61,9 @@ func TooManyRequests(message string, retryAfterSeconds int32) error {
 // this one's place.
 func ShuttingDown() error { return TooManyRequests("the server is shutting down", 1) }
 
-// ResourceVersionTooLarge is the 504 for a revision that was not reached in
-// time. Its cause tells clients that the revision is the reason, and not the
-// server's load.
+// ResourceVersionTooLarge is the 504 for a revision that the server did not
+// reach in time. Its cause lets clients see that the revision is the reason, and
+// not the server's load.
 func ResourceVersionTooLarge(requested, current storage.Revision) error {
 	return resourceVersionTooLarge(fmt.Sprintf("Too large resource version: %d, current: %d", requested, current))
 }

@@ -307,7 +307,7 @@ func TestApplyIsIdempotent(t *testing.T) {
 	if n := c.Apply(changes) + c.Apply(changes); n != 2 {
 		t.Errorf("%d changes entered, want 2", n)
 	}
-	if n := c.Apply([]Change{put(t, c, podA, 9), gone("one/nobody", 13)}); n != 0 {
+	if n := c.Apply([]Change{put(t, c, podA, 9), gone("one/missing", 13)}); n != 0 {
 		t.Errorf("%d changes entered, want none", n)
 	}
 	expect(t, drain(t, w), "ADDED one/b@11", "ADDED two/c@12")

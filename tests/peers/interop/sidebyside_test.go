@@ -78,7 +78,7 @@ func lookOn(t *testing.T, config *clientrest.Config) map[string][]string {
 	return every.all()
 }
 
-// endsWith tells whether the last of an object's notes is about a state. No
+// endsWith reports whether the last of an object's notes is about a state. No
 // notes at all are right for an object that is gone: its life was missed.
 func endsWith(notes []string, last string) bool {
 	if len(notes) == 0 {

@@ -94,7 +94,7 @@ func nodeOf(pod *corev1.Pod) string {
 	return ""
 }
 
-// eligible tells whether a node should get the set's pod, and whether it may
+// eligible reports whether a node should get the set's pod, and whether it may
 // keep one that it has.
 func eligible(set *appsv1.DaemonSet, node *corev1.Node) (run, keep bool) {
 	pod := &corev1.Pod{Spec: *set.Spec.Template.Spec.DeepCopy()}

@@ -13,12 +13,12 @@ import (
 	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
 )
 
-// current tells whether a pod is of the revision that all are to have.
+// current reports whether a pod is of the revision that all are to have.
 func current(pod *corev1.Pod, revision string) bool {
 	return pod.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] == revision
 }
 
-// surges tells whether the set updates by starting the new pod of a node
+// surges reports whether the set updates by starting the new pod of a node
 // before the old one stops (KEP-1591).
 func surges(set *appsv1.DaemonSet) bool {
 	rolling := set.Spec.UpdateStrategy.RollingUpdate

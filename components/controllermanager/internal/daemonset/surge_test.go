@@ -33,7 +33,7 @@ func TestSurge(t *testing.T) {
 		{"half of them", intstr.FromString("50%"), []*corev1.Pod{old("n1"), old("n2"), old("n3"), old("n4")}, "n1,n2", ""},
 		{"the new one is not ready", intstr.FromInt32(1), []*corev1.Pod{old("n1"), fresh("n1", false), old("n2"), old("n3"), old("n4")}, "", ""},
 		{"it is", intstr.FromInt32(1), []*corev1.Pod{old("n1"), fresh("n1", true), old("n2"), old("n3"), old("n4")}, "n2", "old-n1"},
-		{"an old one that serves nobody", intstr.FromInt32(1),
+		{"an old one that serves no client", intstr.FromInt32(1),
 			[]*corev1.Pod{podOn("n4", "old-n4", "old", false), old("n1"), old("n2"), old("n3")}, "n4,n1", ""},
 		{"done", intstr.FromInt32(1), []*corev1.Pod{fresh("n1", true), fresh("n2", true), fresh("n3", true), fresh("n4", true)}, "", ""},
 	} {

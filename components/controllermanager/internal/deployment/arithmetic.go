@@ -193,7 +193,7 @@ func byAge(a, b *appsv1.ReplicaSet) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
-// complete tells whether all pods are new and enough of them available.
+// complete reports whether all pods are new and enough of them available.
 func complete(d *appsv1.Deployment, status *appsv1.DeploymentStatus) bool {
 	wanted := replicas(d)
 	return status.UpdatedReplicas == wanted && status.Replicas == wanted && status.AvailableReplicas == wanted &&

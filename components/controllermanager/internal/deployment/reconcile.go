@@ -102,7 +102,7 @@ func (r *rollout) step(ctx context.Context) error {
 	return r.roll(ctx)
 }
 
-// rescaled tells whether spec.replicas has changed since the active sets were
+// rescaled reports whether spec.replicas has changed since the active sets were
 // scaled.
 func (r *rollout) rescaled() bool {
 	return slices.ContainsFunc(r.active(), func(set *appsv1.ReplicaSet) bool {

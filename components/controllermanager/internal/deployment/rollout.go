@@ -61,7 +61,7 @@ func (r *rollout) recreate(ctx context.Context) error {
 	return r.cleanUpWhenComplete(ctx)
 }
 
-// oldPodsRun tells whether a pod of an old set has not ended.
+// oldPodsRun reports whether a pod of an old set has not ended.
 func (r *rollout) oldPodsRun() (bool, error) {
 	for _, set := range r.old {
 		owned, err := r.pods.Owned(set.UID)

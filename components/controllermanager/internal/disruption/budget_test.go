@@ -45,7 +45,7 @@ func TestOwnersAreAskedOnlyIfTheyMatter(t *testing.T) {
 	failure := errors.New("no such kind")
 	ask := func() (int32, error) { return 0, failure }
 	if _, err := demandOf(&policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(1))}, 1, ask); err != nil {
-		t.Errorf("a number depends on nobody, but: %v", err)
+		t.Errorf("a number depends on no owner, but: %v", err)
 	}
 	for _, spec := range []policyv1.PodDisruptionBudgetSpec{{MinAvailable: new(intstr.FromString("1%"))}, {MaxUnavailable: new(intstr.FromInt32(1))}} {
 		if _, err := demandOf(&spec, 1, ask); !errors.Is(err, failure) {
@@ -95,7 +95,7 @@ func TestStatus(t *testing.T) {
 		{"one to spare", demand{3, 2}, 3, 1, policyv1.SufficientPodsReason},
 		{"just enough", demand{3, 2}, 2, 0, policyv1.InsufficientPodsReason},
 		{"too few", demand{3, 2}, 1, 0, policyv1.InsufficientPodsReason},
-		{"nobody wants any", demand{0, 0}, 2, 0, policyv1.InsufficientPodsReason},
+		{"none desired", demand{0, 0}, 2, 0, policyv1.InsufficientPodsReason},
 	} {
 		got := statusOf(budget, c.demand, census{healthy: c.healthy})
 		condition := meta.FindStatusCondition(got.Conditions, policyv1.DisruptionAllowedCondition)

@@ -84,7 +84,7 @@ func (c *Controller) podHandler() informer.Handler[*corev1.Pod] {
 	}
 }
 
-// counts tells whether a pod's change may matter to a budget.
+// counts reports whether a pod's change may matter to a budget.
 func counts(old, pod *corev1.Pod) bool {
 	before, after := metav1.GetControllerOfNoCopy(old), metav1.GetControllerOfNoCopy(pod)
 	sameOwner := before == nil && after == nil || before != nil && after != nil && before.UID == after.UID

@@ -39,8 +39,9 @@ func (c *Controller) expected(ctx context.Context, covered []*corev1.Pod) (int32
 	return total, nil
 }
 
-// scaleOf returns what a pod's controller wants in the end, and who wants it:
-// a ReplicaSet in a rollout holds a part of what its Deployment wants.
+// scaleOf returns how many pods a pod's controller wants in the end, and the UID
+// of the object that says so: a ReplicaSet in a rollout holds a part of what its
+// Deployment wants.
 func (c *Controller) scaleOf(ctx context.Context, namespace string, ref *metav1.OwnerReference) (types.UID, int32, error) {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {

@@ -81,7 +81,7 @@ func (c *Controller) podHandler() informer.Handler[*corev1.Pod] {
 	}
 }
 
-// sameEndpoint tells whether a pod's change leaves its endpoints as they are.
+// sameEndpoint reports whether a pod's change leaves its endpoints as they are.
 func sameEndpoint(old, pod *corev1.Pod) bool {
 	return old.UID == pod.UID && old.Status.PodIP == pod.Status.PodIP && old.Spec.NodeName == pod.Spec.NodeName &&
 		stateOf(old) == stateOf(pod) && labels.Equals(old.Labels, pod.Labels) &&

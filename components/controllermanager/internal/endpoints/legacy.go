@@ -22,7 +22,7 @@ func (c *Controller) writeLegacy(ctx context.Context, service *corev1.Service, w
 	current, err := api.Get(ctx, service.Name, metav1.GetOptions{ResourceVersion: "0"})
 	switch {
 	case apierrors.IsNotFound(err):
-		_, err = api.Create(ctx, &corev1.Endpoints{ //nolint:staticcheck // Written for those who read it.
+		_, err = api.Create(ctx, &corev1.Endpoints{ //nolint:staticcheck // Written for clients that read it.
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: service.Namespace, Name: service.Name, Labels: service.Labels,
 				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(service, corev1.SchemeGroupVersion.WithKind("Service"))},

@@ -29,7 +29,7 @@ func (c *Controller) fit(ctx context.Context, service *corev1.Service, wanted []
 		discoveryv1.LabelServiceName: service.Name, discoveryv1.LabelManagedBy: managedBy,
 	}))
 	if len(wanted) == 0 {
-		// A service without pods still has one slice: consumers can tell
+		// A service without pods still has one slice: consumers can distinguish
 		// "nothing behind it" from "not looked at yet".
 		wanted = []group{{ports: []discoveryv1.EndpointPort{}}}
 	}

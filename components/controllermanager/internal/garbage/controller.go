@@ -25,8 +25,8 @@ type Controller struct {
 	client *client.Client
 	log    *slog.Logger
 	graph  *graph
-	// served is told, without waiting, that what the server serves may have
-	// changed.
+	// served receives a signal, sent without waiting, that the set of served
+	// resources may have changed.
 	served chan struct{}
 
 	mu sync.Mutex

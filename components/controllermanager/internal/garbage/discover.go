@@ -22,8 +22,8 @@ const (
 	settle = time.Second
 )
 
-// definitions are what custom resources are made of. They are watched like
-// everything else, and tell when to look what is served.
+// definitions are what custom resources are made of. The collector watches them
+// like everything else. After each of their events it looks what is served.
 var definitions = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 
 func (c *Controller) definitionChanged(resource schema.GroupVersionResource) {

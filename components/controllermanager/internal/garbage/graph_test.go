@@ -35,7 +35,7 @@ func TestGraphInAnyOrder(t *testing.T) {
 			t.Errorf("order %v: dependents %v", order, got)
 		}
 		if _, ok := g.get("other"); ok {
-			t.Errorf("order %v: an owner that nobody has seen is there", order)
+			t.Errorf("order %v: an owner that no event has shown is there", order)
 		}
 		dependents, _ := g.remove("owner")
 		slices.Sort(dependents)

@@ -151,7 +151,7 @@ func (c *Controller) endpoint(o object) client.Resource[*metav1.PartialObjectMet
 func (c *Controller) delete(ctx context.Context, o object, policy metav1.DeletionPropagation) error {
 	live, err := c.endpoint(o).Get(ctx, o.name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && live.UID != o.uid {
-		return nil // the watch will tell
+		return nil // the watch will deliver that
 	}
 	if err != nil {
 		return fmt.Errorf("read %s %s: %w", o.resource.Resource, o.name, err)

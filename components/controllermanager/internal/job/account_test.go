@@ -196,7 +196,7 @@ func TestFailurePolicy(t *testing.T) {
 			"Container c for pod default/a failed with exit code 3 matching FailJob rule at index 0"},
 		{"not that container", []batchv1.PodFailurePolicyRule{onCodes("FailJob", new("other"), in, 3)}, failedPod("a", "c", 3), 1, ""},
 		{"a container that ended well", []batchv1.PodFailurePolicyRule{onCodes("FailJob", nil, out, 4)}, failedPod("a", "c", 0), 1, ""},
-		{"disruptions are nobody's fault", []batchv1.PodFailurePolicyRule{ignoreDisruptions, onCodes("FailJob", nil, in, 143)}, disrupted, 0, ""},
+		{"disruptions do not count", []batchv1.PodFailurePolicyRule{ignoreDisruptions, onCodes("FailJob", nil, in, 143)}, disrupted, 0, ""},
 		{"the first rule counts", []batchv1.PodFailurePolicyRule{onCodes("Count", nil, in, 143), ignoreDisruptions}, disrupted, 1, ""},
 	} {
 		job := jobOf(2, 2)

@@ -122,7 +122,7 @@ func (c *Controller) create(ctx context.Context, job *batchv1.Job, books *accoun
 	return c.control.Create(ctx, job, template, len(indexes), func(i int, pod *corev1.Pod) { setIndex(job, pod, indexes[i]) })
 }
 
-// setIndex tells a pod its index in every way that programs look for it.
+// setIndex writes a pod's index to every place where programs look for it.
 func setIndex(job *batchv1.Job, pod *corev1.Pod, index int) {
 	text := strconv.Itoa(index)
 	if pod.Annotations == nil {

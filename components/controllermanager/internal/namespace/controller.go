@@ -71,7 +71,7 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 	return controller.Result{}, c.finalize(ctx, namespace)
 }
 
-// empty deletes everything in a namespace. It tells whether there was
+// empty deletes everything in a namespace. It reports whether there was
 // anything, and what is still there, as "3 pods". A resource that cannot be
 // read keeps the namespace alive.
 func (c *Controller) empty(ctx context.Context, namespace string) (found bool, left []string, err error) {

@@ -24,7 +24,7 @@ type Claimer[T client.Object] struct {
 	API client.Resource[T]
 	// Kind is the owners' kind.
 	Kind schema.GroupVersionKind
-	// Adoptable tells which orphans may be adopted, besides matching. nil is
+	// Adoptable selects which orphans may be adopted, besides matching. nil is
 	// all that are not being deleted.
 	Adoptable func(T) bool
 }
@@ -93,7 +93,7 @@ func (c Claimer[T]) adopt(ctx context.Context, owner metav1.Object, obj T) (bool
 	refs := append(append([]metav1.OwnerReference(nil), obj.GetOwnerReferences()...), *metav1.NewControllerRef(owner, c.Kind))
 	err := c.writeOwners(ctx, obj, refs)
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
-		return false, nil // gone, changed, or taken by another controller: the watch tells
+		return false, nil // gone, changed, or taken by another controller: the watch will deliver that
 	}
 	if err != nil {
 		return false, fmt.Errorf("adopt %s: %w", obj.GetName(), err)

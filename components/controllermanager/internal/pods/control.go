@@ -98,7 +98,7 @@ func groupOf(apiVersion string) string {
 	return gv.Group
 }
 
-// Settled tells whether the informer has shown everything that was done for
+// Settled reports whether the informer has shown everything that was done for
 // an owner, and if not, when to look again at the latest. Ask before reading
 // the informer's pods.
 func (c *Control) Settled(ctx context.Context, key controller.Key) (settled bool, again time.Duration) {

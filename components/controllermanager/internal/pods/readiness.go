@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Active tells whether the pod counts for its owner: it has not ended and is
+// Active reports whether the pod counts for its owner: it has not ended and is
 // not being deleted.
 func Active(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
@@ -24,13 +24,13 @@ func readySince(pod *corev1.Pod) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// Ready tells whether the pod's Ready condition is true.
+// Ready reports whether the pod's Ready condition is true.
 func Ready(pod *corev1.Pod) bool {
 	_, ready := readySince(pod)
 	return ready
 }
 
-// Available tells whether the pod has been Ready for minReadySeconds, and if
+// Available reports whether the pod has been Ready for minReadySeconds, and if
 // it is Ready but has not, how long that will take yet.
 func Available(pod *corev1.Pod, minReadySeconds int32, now time.Time) (available bool, in time.Duration) {
 	since, ready := readySince(pod)

@@ -173,7 +173,7 @@ func (r *Revisions) record(ctx context.Context, owner metav1.Object, kind schema
 			return found, nil
 		}
 	}
-	return nil, fmt.Errorf("no free name for a revision of %s/%s: delete ControllerRevisions that nobody owns", owner.GetNamespace(), owner.GetName())
+	return nil, fmt.Errorf("no free name for a revision of %s/%s: delete ControllerRevisions that have no owner", owner.GetNamespace(), owner.GetName())
 }
 
 // changeCause is what kubectl rollout history shows beside a revision.

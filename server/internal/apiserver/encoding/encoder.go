@@ -94,8 +94,8 @@ func isCustom(res *resource.Resource) bool {
 // formOf returns a form of an object, and keeps it there unless it is noCache.
 //
 // Requests that want the same form wait for the one that makes it, whatever
-// becomes of their own context. So what a webhook has to make is made before,
-// while nobody waits.
+// becomes of their own context. So the caller makes what a webhook has to make
+// before, while no other request waits for it.
 func (p Encoder) formOf(ctx context.Context, o *watchcache.Object, id watchcache.FormID, encode func(*watchcache.Object) ([]byte, error)) ([]byte, error) {
 	if p.noCache && !o.HasForm(id, p.res.Generation) {
 		return encode(o)

@@ -16,8 +16,8 @@ const (
 	removed
 )
 
-// recorder is told of the changes between two objects, each parent before what
-// is in it. The path is only good during the call.
+// recorder receives the changes between two objects, each parent before what
+// is in it. The path is only valid during the call.
 type recorder interface {
 	record(path []step, what change)
 	// leave says that what follows is not in path any more, but for its
@@ -26,7 +26,7 @@ type recorder interface {
 }
 
 // step is one element of a path: a member or map entry, or an element of a list,
-// whose key is only read from it if somebody asks.
+// whose key pathElement reads from it when it is first called.
 type step struct {
 	name    *string
 	quoted  string        // of a struct's member
@@ -48,7 +48,8 @@ type differ struct {
 	ignoreStatus bool
 }
 
-// objects compares two structs of a type, without what nobody can own.
+// objects compares two structs of a type, without the members that no manager
+// can own.
 func (d *differ) objects(s *typeInfo, before, after reflect.Value) {
 	for i := range s.fields {
 		f := &s.fields[i]

@@ -37,8 +37,8 @@ func randomObject(t *testing.T, r filler, goType reflect.Type, like resource.Obj
 	return readBack(t, obj)
 }
 
-// readBack returns what a client reads of the object: the library tells apart
-// what has the same JSON form.
+// readBack returns what a client reads of the object: the library distinguishes
+// objects that have the same JSON form.
 func readBack(t *testing.T, obj resource.Object) resource.Object {
 	t.Helper()
 	out := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(resource.Object)

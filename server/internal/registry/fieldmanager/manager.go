@@ -26,14 +26,14 @@ type Manager struct {
 	// Version returns the resource that shows the same objects in another
 	// version, or nil if none does. nil: there are no others.
 	Version func(schema.GroupVersion) *resource.Resource
-	// Ignored are fields that the endpoint does not write: whoever sends them
-	// does not own them.
+	// Ignored are fields that the endpoint does not write: a manager that sends
+	// them does not own them.
 	Ignored *fieldpath.Set
 	// Now is the time of the write, in whole seconds.
 	Now time.Time
 }
 
-// unknownManager is who writes without saying who.
+// unknownManager is the manager of a write that names none.
 const unknownManager = "unknown"
 
 // Update notes in obj, which is about to replace live, what of it manager

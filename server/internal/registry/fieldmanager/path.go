@@ -22,7 +22,7 @@ func (s *step) pathElement() fieldpath.PathElement {
 	return s.made
 }
 
-// elementOf returns what tells an element of a list from the others.
+// elementOf returns what identifies an element of a list.
 func elementOf(list *typeInfo, element reflect.Value) fieldpath.PathElement {
 	if list.kind == setKind {
 		v := value.NewValueInterface(plain(element))

@@ -46,17 +46,17 @@ type field struct {
 	omitEmpty bool
 	omitZero  func(reflect.Value) bool
 	info      *typeInfo
-	// unowned members of ObjectMeta are nobody's, in the metadata of an object
+	// unowned members of ObjectMeta have no owner, in the metadata of an object
 	// itself.
 	unowned bool
 }
 
-// unowned are the members of ObjectMeta that nobody can own.
+// unowned are the members of ObjectMeta that no manager can own.
 var unowned = []string{
 	"creationTimestamp", "generation", "managedFields", "name", "namespace", "resourceVersion", "selfLink", "uid",
 }
 
-// key is one of the members that tell the elements of a keyed list apart.
+// key is one of the members that identify an element of a keyed list.
 type key struct {
 	field *field
 	// fallback is the value of an absent member; nil if it then is no part of

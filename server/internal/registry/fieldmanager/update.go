@@ -67,8 +67,8 @@ func (m Manager) updateByType(live, obj resource.Object, manager string) bool {
 		return false
 	}
 	if len(before) == 0 {
-		// An object that nobody has kept account of from the start is not
-		// kept account of, until it is applied.
+		// An object that had no managedFields from the start gets none until a
+		// client applies it.
 		obj.SetManagedFields(nil)
 		return true
 	}
@@ -102,9 +102,9 @@ func equalEntries(a, b []metav1.ManagedFieldsEntry) bool {
 	})
 }
 
-// reassign returns the entries with the changed fields in manager's: what it set
-// is nobody's else, what is gone is nobody's. Entries that the changes do not
-// touch are kept as they are.
+// reassign returns the entries with the changed fields in manager's. A field
+// that manager set leaves all other entries, and a field that is gone leaves
+// every entry. Entries that the changes do not touch are kept as they are.
 func (m Manager) reassign(before []metav1.ManagedFieldsEntry, c *changes, manager string) ([]metav1.ManagedFieldsEntry, bool) {
 	self := m.entry(manager)
 	after := make([]metav1.ManagedFieldsEntry, 0, len(before)+1)

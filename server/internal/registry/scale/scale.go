@@ -77,7 +77,7 @@ func apply(ctx context.Context, r registry.Registry, namespace, name string, p *
 	})
 }
 
-// change sets the replicas, and who owns them, to what decide makes of the
+// change sets the replicas, and their owners, to what decide makes of the
 // current scale.
 func change(ctx context.Context, r registry.Registry, namespace, name string, opts registry.WriteOptions, decide func(owners, *autoscalingv1.Scale) (*autoscalingv1.Scale, error)) (*autoscalingv1.Scale, error) {
 	if err := scalable(r); err != nil {
