@@ -135,7 +135,7 @@ func document(reports []*Report) []byte {
 	return b.Bytes()
 }
 
-const docsHead = `# Guarantees of list and watch, and who keeps them
+const docsHead = `# Guarantees of list and watch, and which servers keep them
 
 ` + "`levelwire verify --kubeconfig FILE`" + ` tries what is listed here on any Kubernetes-style API server: over raw HTTP/1.1 and
 HTTP/2, with none of our own client code, in namespaces that it makes and removes. It prints a table (` + "`-o json` and `-o junit`" + `

@@ -25,7 +25,7 @@ type pods struct {
 	// add adds a handler before the start.
 	add func(called func()) error
 	// run starts the informer and returns when it holds all pods and its
-	// handlers have been told of them.
+	// handlers got them.
 	run func(ctx context.Context) error
 	// stop ends it.
 	stop func()

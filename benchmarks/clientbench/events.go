@@ -27,7 +27,7 @@ func measureEvents(ctx context.Context, t task) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Each handler is told of the pods there are, and then of each event.
+	// Each handler gets the pods that exist, and then each event.
 	all := newCountdown(t.Handlers, cannedPods+t.Count)
 	for n := range t.Handlers {
 		if err := p.add(all.handler(n)); err != nil {

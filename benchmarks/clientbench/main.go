@@ -18,7 +18,7 @@ type task struct {
 	Protobuf bool
 	Paged    bool
 	Handlers int
-	// MaxUnmergedEvents: our handlers are told of every event, as client-go's are.
+	// MaxUnmergedEvents: our handlers get every event, as client-go's do.
 	MaxUnmergedEvents bool
 	Count             int // of pods, events or informers
 	Dir               string

@@ -60,7 +60,7 @@ func (p *painter) paint(f *frame, after int64, row int) {
 	}
 }
 
-// short drops the path of the package: the picture's colours tell whose it is.
+// short drops the path of the package: the picture's colours show whose it is.
 func short(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 
 // fit cuts a text to a width, or drops it if little would be left.
@@ -75,7 +75,7 @@ func fit(text string, size float64) string {
 	return text[:room-2] + ".."
 }
 
-// colour tells the owners of the code apart: ours green, TLS and the kernel blue,
+// colour is by the owner of the code: ours green, TLS and the kernel blue,
 // garbage collection and scheduling grey, everything else warm.
 func colour(name string) string {
 	h := fnv.New32a()

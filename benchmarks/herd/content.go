@@ -2,7 +2,7 @@ package herd
 
 import "maps"
 
-// Digest tells contents apart: two that differ in a name or a version have the
+// Digest identifies a content: two that differ in a name or a version have the
 // same one with a probability of 2^-64.
 type Digest struct {
 	Objects int

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Options says who watches what.
+// Options says which informers watch what.
 type Options struct {
 	Address string
 	TLS     *tls.Config `json:"-"`
@@ -54,8 +54,8 @@ type Report struct {
 	Informers, Converged int
 	// Everything is all pods, as far as it is known what is expected.
 	Everything Digest
-	// Calm is since when nothing has changed in who has converged; 0 unless all
-	// have.
+	// Calm is for how long the set of converged informers has not changed; 0
+	// unless all have converged.
 	Calm time.Duration
 	// After is how long after the gate was opened each informer that has
 	// converged came to hold what it should, in ascending order.
@@ -100,7 +100,7 @@ func gather(ctx context.Context, h *Herd) (*Herd, error) {
 	return h, nil
 }
 
-// state is what a server holds, as one list tells it.
+// state is what a server holds, as one list shows it.
 type state struct {
 	version uint64
 	all     Content

@@ -18,7 +18,7 @@ import (
 	"github.com/levelwire/levelwire/benchmarks/workload"
 )
 
-// stub is a server of pods that answers as it is told.
+// stub is a server of pods that answers as the test says.
 type stub struct {
 	t    *testing.T
 	mu   sync.Mutex
@@ -205,7 +205,7 @@ func TestHerd(t *testing.T) {
 			defer s.mu.Unlock()
 			for _, a := range s.asked {
 				if a != "resume 10" && a != "stream 10" && a != "list 10" && !strings.HasPrefix(a, "resume 1") {
-					t.Errorf("somebody asked for %q", a)
+					t.Errorf("an informer asked for %q", a)
 				}
 			}
 		})

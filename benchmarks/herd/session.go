@@ -29,7 +29,7 @@ const (
 
 // Why a request brought nothing.
 var (
-	errRefused  = errors.New("nobody listens")
+	errRefused  = errors.New("connection refused")
 	errBusy     = errors.New("the server is busy (429)")
 	errExpired  = errors.New("the version has expired (410)")
 	errTooLarge = errors.New("the version is not there yet (504)")

@@ -38,9 +38,9 @@ type Options struct {
 	// ReadBuffer is how many bytes are asked of the socket at once; default
 	// 256 kB. A thousand connections want less.
 	ReadBuffer int
-	// StreamWindow is how much the server may send on a stream before it is
-	// told to go on; default, and most, 2 GB. Streams that do not ask to be
-	// stalled get the whole of it anyway.
+	// StreamWindow is how much the server may send on a stream before the client
+	// opens the window again; default, and most, 2 GB. Streams that do not ask to
+	// be stalled get the whole of it anyway.
 	StreamWindow int
 	// Nap is how long to wait after a read that brought little before the next,
 	// so that a burst costs a few reads and not one for each event. Interrupts of
@@ -80,7 +80,7 @@ type Conn struct {
 	blocked    []*stream // wait for the window, in order
 }
 
-// Dial connects to host:port and returns when the server has told its limits.
+// Dial connects to host:port and returns when the server has sent its limits.
 // config must name what is trusted; NextProtos is set.
 func Dial(ctx context.Context, address string, config *tls.Config, o Options) (*Conn, error) {
 	if o.ReadBuffer <= 0 {
@@ -145,7 +145,7 @@ func (c *Conn) start(ctx context.Context) error {
 }
 
 // Close ends the connection and all its streams with ErrClosed, and waits
-// until their receivers have been told. A Receiver must not call it, nor block.
+// until End of all receivers has returned. A Receiver must not call it, nor block.
 func (c *Conn) Close() {
 	_ = c.fail(ErrClosed)
 	_ = c.tls.NetConn().Close() // It may have been closed by the server's end.
@@ -176,7 +176,7 @@ func (c *Conn) read() {
 	}
 }
 
-// end tells all receivers that it is over.
+// end calls End of all receivers.
 func (c *Conn) end(err error) {
 	err = c.fail(err)
 	_ = c.tls.NetConn().Close() // It is of no use any more, whatever this says.

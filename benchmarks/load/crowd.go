@@ -13,7 +13,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// CrowdOptions says who watches what.
+// CrowdOptions says how many watchers watch what.
 type CrowdOptions struct {
 	Address string
 	TLS     *tls.Config `json:"-"`

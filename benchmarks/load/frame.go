@@ -30,7 +30,7 @@ type frames struct {
 	payload []byte
 }
 
-// frameHandler is told what frames cuts out. Slices are valid during the call.
+// frameHandler receives what frames cuts out. Slices are valid during the call.
 type frameHandler interface {
 	// dataBegins: a DATA frame of length bytes has begun, padding included.
 	dataBegins(stream uint32, length int) error

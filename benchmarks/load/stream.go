@@ -21,9 +21,9 @@ type Request struct {
 	Stall bool
 }
 
-// Receiver is told what arrives on a stream, by the connection's reader. What
-// it is given is valid during the call. While it blocks, nothing is read from
-// the connection.
+// Receiver gets what arrives on a stream, from the connection's reader. Arguments
+// are valid during the call. While a Receiver blocks, the reader reads nothing
+// from the connection.
 type Receiver interface {
 	// Answer comes first.
 	Answer(status int, header []hpack.HeaderField)
@@ -45,14 +45,14 @@ type stream struct {
 }
 
 // Send sends a request. Its answer goes to the receiver, and so does every
-// error that comes later; after an error from Send the receiver is not told.
+// error that comes later. After an error from Send the receiver is not called.
 func (c *Conn) Send(r Request, to Receiver) error {
 	c.mu.Lock()
 	if err := c.open(r, to); err != nil {
 		c.mu.Unlock()
 		return err
 	}
-	// What cannot be written ends the connection, and the receiver is told so.
+	// A failed write ends the connection, and the receiver gets that error.
 	_ = c.flush()
 	return nil
 }

@@ -68,8 +68,8 @@ func (c *Conn) Do(ctx context.Context, r Request) Answered {
 	}
 }
 
-// Object is what a writer writes: by PUT to Path, which tells nobody's version,
-// so that the last one wins.
+// Object is what a writer writes: by PUT to Path, without a resourceVersion, so
+// that the last write wins.
 type Object struct {
 	Path string
 	Body []byte

@@ -54,8 +54,8 @@ func (l Lines) SVG() ([]byte, error) {
 	return d.end(), nil
 }
 
-// series draws one line with a mark at each point, whose values are shown to who
-// points at it.
+// series draws one line with a mark at each point. A viewer shows its values when
+// the pointer is on it.
 func (d *drawing) series(i int, s Series, x, y *axis) {
 	places := make([]string, 0, len(s.Points))
 	for _, p := range s.Points {

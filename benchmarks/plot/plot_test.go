@@ -75,7 +75,7 @@ func TestBars(t *testing.T) {
 	}
 	b.Series[1].Values = b.Series[1].Values[:1]
 	if _, err := b.SVG(); err == nil {
-		t.Error("a bar is missing, and nobody says so")
+		t.Error("a bar is missing, and SVG returns no error")
 	}
 }
 

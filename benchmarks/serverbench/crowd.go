@@ -22,7 +22,7 @@ import (
 )
 
 // The pods that are written while others watch: podsPerSlot of them share a
-// node, a namespace and a label, so that who selects by one of these sees a
+// node, a namespace and a label, so that a watcher that selects by one of these sees a
 // known share of the writes. Slots are slotStep apart in their numbers, so that
 // among thousands of watchers, each with a slot of its own, those that are
 // written to are spread.
@@ -39,7 +39,7 @@ func slotOf(i int) int { return i / podsPerSlot * slotStep }
 const writtenBytes = 3000
 
 // written is the i-th pod that is written. With padding it has writtenBytes,
-// whatever a server adds: ours says who manages its fields, the peer does not.
+// whatever a server adds: ours adds managedFields, the peer does not.
 func written(i, padding int) (namespace string, body []byte, err error) {
 	slot := strconv.Itoa(slotOf(i))
 	p := workload.Small(i)
@@ -71,8 +71,8 @@ type crowdTask struct {
 	Options load.CrowdOptions
 }
 
-// crowdWait is what a crowd is told: to wait until it has seen Total events,
-// but not for longer than Within, and then to report.
+// crowdWait is a command to a crowd: wait until it has seen Total events, but not
+// for longer than Within, and then report.
 type crowdWait struct {
 	Total  int64
 	Within time.Duration
@@ -185,7 +185,7 @@ func (t *testedServer) version(ctx context.Context) (string, error) {
 // writerTask is where pods are written.
 type writerTask struct{ Access access }
 
-// writerRun is what a writer is told.
+// writerRun is a command to a writer.
 type writerRun struct {
 	Rate     float64 // updates per second
 	Duration time.Duration

@@ -3,8 +3,8 @@
 // clients, TLS and HTTP/2, etcd with fsync.
 //
 // Each server, the upstream server's etcd and each load client is a process of
-// its own, so that what the servers use in processor time and memory can be told
-// apart from everything else. docs/contributors/benchmarks.md says what is measured and what
+// its own, so that the servers' processor time and memory are measured apart from
+// everything else. docs/contributors/benchmarks.md says what is measured and what
 // came out.
 //
 // Reading order: row.go (what a measurement is), plan.go (what is measured, and

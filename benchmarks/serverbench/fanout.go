@@ -21,7 +21,7 @@ const (
 	allPods = "/api/v1/pods?allowWatchBookmarks=false"
 )
 
-// fanOut is watchers who are all sent everything.
+// fanOut is watchers that all get everything.
 type fanOut struct {
 	watchers, perConn int
 	protobuf          bool

@@ -46,7 +46,7 @@ func shortName(name string) string {
 func dispatchPlots() []plot {
 	return []plot{
 		growthPlot("dispatch-interested", "Server CPU per delivered event", "interested watchers", cpuPerEvent, interestedName, interested),
-		growthPlot("dispatch-uninterested", "Server CPU per write, which nobody watches", "watchers of other nodes", cpuPerWrite, uninterestedName, uninterested),
+		growthPlot("dispatch-uninterested", "Server CPU per write that no watcher gets", "watchers of other nodes", cpuPerWrite, uninterestedName, uninterested),
 	}
 }
 

@@ -32,7 +32,7 @@ type libraryTask struct {
 
 // libraryReport is what it has done since it was let go.
 type libraryReport struct {
-	Equal              bool // its handlers have been told of what they should
+	Equal              bool // its handlers got what they should
 	After              time.Duration
 	Lists, Differences int64 // requests, streaming lists among the former
 	Bytes              int64

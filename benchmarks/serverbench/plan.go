@@ -254,7 +254,7 @@ func (b *bench) row(ctx context.Context, t *testedServer, g *group, r *row) erro
 	return nil
 }
 
-// progress says something to who waits.
+// progress prints to the user how far the benchmark is.
 func (b *bench) progress(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%s %d/%d "+format+"\n", append([]any{time.Now().Format(time.TimeOnly), b.now.repetition + 1, b.plan.repeat}, args...)...)
 }

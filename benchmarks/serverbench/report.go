@@ -17,7 +17,7 @@ import (
 // plot draws one picture of what a group's rows have found.
 type plot struct {
 	file  string // in the report's folder, without .svg
-	title string // what it shows, for who cannot see it
+	title string // what it shows, for readers that cannot see it
 	draw  func(g *group) ([]byte, error)
 }
 

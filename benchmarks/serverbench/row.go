@@ -33,8 +33,8 @@ const (
 	// empty: servers with nothing in them, new ones for each group and
 	// repetition.
 	empty
-	// own: none. The row starts what it needs, on the side that it is told, when
-	// all other groups have been measured.
+	// own: none. The row starts what it needs, on the side that it gets, when all
+	// other groups have been measured.
 	own
 )
 

@@ -38,7 +38,7 @@ type seedTask struct {
 }
 
 // seeded returns the folder of a side's data with so many pods. Data are made
-// when they are first asked for, and stay for who asks again.
+// when they are first asked for, and stay for later requests.
 func (b *bench) seeded(ctx context.Context, side string, objects int) (string, error) {
 	return b.seededIn(ctx, fmt.Sprintf("%s-%d", side, objects), side, objects)
 }

@@ -71,7 +71,7 @@ func (s selection) perWrite(ctx context.Context, b *bench, t *testedServer, watc
 	return micros(d.server) / float64(d.writes), d.trouble(watchers), nil
 }
 
-// How many watchers there are, of those who want a write and of those who do not.
+// How many watchers there are: of those that select a write, and of those that do not.
 var (
 	interested   = []int{10, 100, 1000, 10_000}
 	uninterested = []int{100, 1000, 10_000}
@@ -82,8 +82,8 @@ const (
 	uninterestedName = "%d watchers of other nodes"
 )
 
-// dispatchGroup is how the cost of a write grows with the number of watchers who
-// want it, and of those who do not.
+// dispatchGroup is how the cost of a write grows with the number of watchers that
+// select it, and of those that do not.
 func dispatchGroup() *group {
 	g := &group{name: "dispatch", title: "How dispatch grows with watchers", servers: empty, plots: dispatchPlots()}
 	for _, n := range interested {

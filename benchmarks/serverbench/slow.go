@@ -9,14 +9,14 @@ import (
 // slowFor is how long watchers are watched, twice.
 const slowFor = 4 * time.Second
 
-// slowGroup is what watchers suffer from one among them who does not read.
+// slowGroup is what watchers suffer from one among them that does not read.
 func slowGroup() *group {
-	const without, with, ratio = "p99 ms of 999 with nobody slow", "p99 ms of 999 beside it", "beside it ÷ without"
+	const without, with, ratio = "p99 ms of 999 with no slow watcher", "p99 ms of 999 beside it", "beside it ÷ without"
 	g := &group{name: "slow", title: "One of 1,000 watchers does not read", servers: empty}
 	for _, socket := range []bool{false, true} {
 		name := "its stream: the window stays closed, and others share the connection"
 		if socket {
-			name = "its connection: nobody reads from the socket"
+			name = "its connection: the client does not read from the socket"
 		}
 		g.rows = append(g.rows, &row{
 			name: name, once: true,
@@ -33,7 +33,7 @@ func slowGroup() *group {
 					}
 				}
 				if note := alone.trouble(1000); note != "" {
-					return result{Note: note + ", with nobody slow"}, nil
+					return result{Note: note + ", with no slow watcher"}, nil
 				}
 				a, s := millis(alone.Latency.Quantile(0.99)), millis(beside.Latency.Quantile(0.99))
 				note := beside.trouble(999)

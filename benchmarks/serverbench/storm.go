@@ -38,14 +38,14 @@ type storm struct {
 	number           int // storms after one another change different pods
 }
 
-// compaction is who makes the store forget, before the server starts again, what
-// was before the newest version.
+// compaction is which process compacts the store at its newest version before
+// the server starts again.
 type compaction int
 
 const (
-	nobody    compaction = iota
-	whoShould            // our server itself; upstream's etcd is told to, as kube-apiserver tells it
-	stranger             // a client that compacts without writing down tombstones
+	notCompacted    compaction = iota
+	byServer                   // our server itself; the benchmark compacts upstream's etcd, as kube-apiserver does
+	byForeignClient            // a client of etcd, which writes no tombstones
 )
 
 // stormGroup is how long it takes until thousands of informers are up to date
@@ -64,8 +64,8 @@ func stormGroup(p *plan) *group {
 	}
 	add(fmt.Sprintf("restart, %s changed", measure.Grouped(few)), false, storm{changed: few})
 	changed := fmt.Sprintf("restart, compacted, %s changed, %s of them deleted", measure.Grouped(many), measure.Grouped(many/4))
-	add(changed, false, storm{changed: many - many/4, deleted: many / 4, compacted: whoShould})
-	add(changed+", and nobody wrote down what was forgotten", true, storm{changed: many - many/4, deleted: many / 4, compacted: stranger})
+	add(changed, false, storm{changed: many - many/4, deleted: many / 4, compacted: byServer})
+	add(changed+", without tombstones", true, storm{changed: many - many/4, deleted: many / 4, compacted: byForeignClient})
 	return g
 }
 
@@ -100,7 +100,7 @@ func (b *bench) storm(ctx context.Context, side string, s storm) (found result, 
 	if t.port, err = freePort(ctx); err != nil {
 		return found, err
 	}
-	if side == ours && s.compacted == whoShould {
+	if side == ours && s.compacted == byServer {
 		t.flags = []string{"--compaction-interval=500ms", "--compaction-retention=1ms"}
 	}
 	if err := b.launch(ctx, t, dir); err != nil {
@@ -149,7 +149,7 @@ func (b *bench) storm(ctx context.Context, side string, s storm) (found result, 
 }
 
 // aftermath checks that it was the storm that was meant, and that all informers
-// hear what happens after it, and have not only looked as if.
+// get what happens after it, and did not only look as if.
 func (b *bench) aftermath(ctx context.Context, t *testedServer, f *field, s storm, found *result) error {
 	if err := s.verify(ctx, t); err != nil {
 		return err
@@ -171,7 +171,7 @@ func (b *bench) aftermath(ctx context.Context, t *testedServer, f *field, s stor
 // replace ends the server with SIGKILL, has the store compacted, and starts
 // another server at the same address, with its defaults.
 func (b *bench) replace(ctx context.Context, t *testedServer, dir string, s storm) error {
-	if s.compacted == whoShould && t.side == ours {
+	if s.compacted == byServer && t.side == ours {
 		// It looks twice a second what is to be forgotten, and writes down some
 		// of it before.
 		if err := pause(ctx, 3*time.Second); err != nil {
@@ -181,12 +181,12 @@ func (b *bench) replace(ctx context.Context, t *testedServer, dir string, s stor
 	t.killServer()
 	var version int64
 	switch {
-	case s.compacted == nobody:
+	case s.compacted == notCompacted:
 	case t.side == upstream:
 		if err := b.runChild(ctx, "forget", forgetTask{Etcd: t.etcd}, &version); err != nil {
 			return err
 		}
-	case s.compacted == stranger:
+	case s.compacted == byForeignClient:
 		if err := b.runChild(ctx, "forget", forgetTask{Dir: etcdDir(ours, dir)}, &version); err != nil {
 			return err
 		}
@@ -251,27 +251,27 @@ func (t *testedServer) storeCPU() (sum time.Duration, err error) {
 	return sum, nil
 }
 
-// verify checks that our server told the history that the storm is about.
+// verify checks that our server sent the history that the storm is about.
 func (s storm) verify(ctx context.Context, t *testedServer) error {
 	if t.side != ours {
 		return nil
 	}
-	told, err := t.resumes(ctx)
+	resumes, err := t.resumes(ctx)
 	if err != nil {
 		return err
 	}
-	exact, coalesced := told["exact"], told["coalesced"]
+	exact, coalesced := resumes["exact"], resumes["coalesced"]
 	switch {
-	case s.compacted == nobody && (exact == 0 || coalesced > 0),
-		s.compacted == whoShould && coalesced == 0,
-		s.compacted == stranger && coalesced > 0:
-		return fmt.Errorf("this is not the storm that was meant: %d watches were told exact and %d coalesced history", exact, coalesced)
+	case s.compacted == notCompacted && (exact == 0 || coalesced > 0),
+		s.compacted == byServer && coalesced == 0,
+		s.compacted == byForeignClient && coalesced > 0:
+		return fmt.Errorf("this is not the storm that was meant: %d watches got exact and %d coalesced history", exact, coalesced)
 	}
 	return nil
 }
 
 // resumes is how many watches of pods began at a version, by the history that
-// our server told them.
+// our server sent them.
 func (t *testedServer) resumes(ctx context.Context) (map[string]int, error) {
 	var text string
 	err := t.with(ctx, func(c *load.Conn) error {

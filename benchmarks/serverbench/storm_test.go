@@ -67,8 +67,8 @@ levelwire_cache_resumes_total{group="example.org",history="exact",resource="pods
 	}
 }
 
-// TestStormReport: what clients have seen becomes a table and a picture, and who
-// is missing is neither counted nor drawn.
+// TestStormReport: what clients have seen becomes a table and a picture. A missing
+// client is neither counted nor drawn.
 func TestStormReport(t *testing.T) {
 	after := make([]time.Duration, 99)
 	for i := range after {

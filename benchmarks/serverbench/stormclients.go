@@ -28,7 +28,7 @@ const (
 	cpuSeconds    = "CPU s"
 )
 
-// order is what storms' clients are told.
+// order is a command to storms' clients.
 type order struct {
 	Do string // cut, open, look, or expect
 	// Want is what a library's informer should come to hold. A herd asks the
@@ -157,8 +157,8 @@ func (f *field) kill() {
 	}
 }
 
-// give gives all clients an order, and returns how they are then. The herd is
-// told first; what it learned is what libraries are to expect.
+// give gives all clients an order, and returns how they are then. The herd gets it
+// first; what the herd learned is what libraries are to expect.
 func (f *field) give(do string) (s sight, err error) {
 	var r herdReport
 	if err := errors.Join(f.herd.send(order{Do: do}), f.herd.receive(&r)); err != nil {
@@ -201,7 +201,7 @@ func (s sight) done() bool {
 	return s.herd.Converged == s.herd.Informers && s.herd.Calm >= calm
 }
 
-// late says who has not caught up.
+// late says which clients have not caught up.
 func (s sight) late() string {
 	text := fmt.Sprintf("%d of %d informers", s.herd.Informers-s.herd.Converged, s.herd.Informers)
 	for _, name := range libraries {

@@ -103,7 +103,7 @@ func (t *testedServer) resetPeak() error {
 }
 
 // settle waits until the server has nothing more to do, such as collecting its
-// garbage: what it does next is then the work of who asks for it. It waits ten
+// garbage: the work that it does next is then for the next request. It waits ten
 // seconds at most.
 func (t *testedServer) settle(ctx context.Context) error {
 	const interval, idle, calm = 100 * time.Millisecond, 3 * time.Millisecond, 4
