@@ -9,15 +9,15 @@ import (
 )
 
 func TestMissedEndIsATombstone(t *testing.T) {
-	var told any
-	h := adapted[*corev1.ConfigMap]{clientgocache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) { told = obj }}}
+	var deleted any
+	h := adapted[*corev1.ConfigMap]{clientgocache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) { deleted = obj }}}
 	obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}
 	h.OnDelete(obj, false)
-	if told != any(obj) {
-		t.Errorf("told of %v", told)
+	if deleted != any(obj) {
+		t.Errorf("got %v", deleted)
 	}
 	h.OnDelete(obj, true)
-	if tombstone, ok := told.(clientgocache.DeletedFinalStateUnknown); !ok || tombstone.Key != "ns/a" || tombstone.Obj != any(obj) {
-		t.Errorf("told of %v", told)
+	if tombstone, ok := deleted.(clientgocache.DeletedFinalStateUnknown); !ok || tombstone.Key != "ns/a" || tombstone.Obj != any(obj) {
+		t.Errorf("got %v", deleted)
 	}
 }

@@ -153,7 +153,7 @@ func TestQueueIsBoundedByTheNumberOfObjects(t *testing.T) {
 	uid := 1
 	must(t, c.fifo.Add(pod("a", uid, 0)))
 	for i := 1; i < 10_000; i++ {
-		if i%3 == 0 { // lives come and go under the same name
+		if i%3 == 0 { // objects come and go under the same name
 			must(t, c.fifo.Delete(pod("a", uid, i)))
 			uid++
 			must(t, c.fifo.Add(pod("a", uid, i)))
@@ -196,7 +196,7 @@ func TestCompressionIsAdmittedAndItsLimitCanBeRaised(t *testing.T) {
 
 // What the consumer has surely processed never runs ahead of what it has in
 // hand, and bookmarks count once nothing before them waits.
-func TestProcessedIsTheVersionOfTheConsumer(t *testing.T) {
+func TestProcessedIsTheResourceVersionOfTheConsumer(t *testing.T) {
 	c := newConsumer()
 	expect := func(when, want string) {
 		t.Helper()

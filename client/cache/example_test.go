@@ -32,8 +32,8 @@ func ExampleIndexer() {
 	// Output: [default/web-0 default/web-1] <nil>
 }
 
-// Whoever pops an object gets everything that has happened to it since. A list
-// makes tombstones for what is gone.
+// Pop returns an object with everything that happened to it since it was popped
+// before. A list makes tombstones for objects that are gone.
 func ExampleDeltaFIFO() {
 	indexer := cache.NewIndexer[object](nil, nil)
 	queue := cache.NewDeltaFIFO(cache.FIFOOptions[object]{Known: indexer})

@@ -12,20 +12,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// teller moves everything queued into its indexer, and notes what a handler
-// would be told.
-type teller struct {
+// handled moves everything queued into its indexer, and records the calls that
+// a handler would get.
+type handled struct {
 	indexer *Indexer[*metav1.PartialObjectMetadata]
 	fifo    *DeltaFIFO[*metav1.PartialObjectMetadata]
-	told    []string
+	calls   []string
 }
 
-func newTeller() *teller {
+func newHandled() *handled {
 	indexer := NewIndexer[*metav1.PartialObjectMetadata](nil, nil)
-	return &teller{indexer: indexer, fifo: NewDeltaFIFO(FIFOOptions[*metav1.PartialObjectMetadata]{Known: indexer})}
+	return &handled{indexer: indexer, fifo: NewDeltaFIFO(FIFOOptions[*metav1.PartialObjectMetadata]{Known: indexer})}
 }
 
-func (c *teller) drain(t *testing.T, most int) {
+func (c *handled) drain(t *testing.T, most int) {
 	for ; most > 0 && c.fifo.Len() > 0; most-- {
 		err := c.fifo.Pop(context.Background(), func(item Item[*metav1.PartialObjectMetadata]) error {
 			for _, d := range item.Deltas {
@@ -33,14 +33,14 @@ func (c *teller) drain(t *testing.T, most int) {
 				switch {
 				case d.Type == Deleted:
 					if existed {
-						c.told = append(c.told, fmt.Sprintf("%s deleted at %s, unknown %v", item.Key, d.Object.ResourceVersion, d.FinalStateUnknown))
+						c.calls = append(c.calls, fmt.Sprintf("%s deleted at %s, unknown %v", item.Key, d.Object.ResourceVersion, d.FinalStateUnknown))
 					}
 					if err := c.indexer.Delete(d.Object); err != nil {
 						return err
 					}
 					continue
 				case !existed || old.ResourceVersion != d.Object.ResourceVersion:
-					c.told = append(c.told, item.Key+" is "+d.Object.ResourceVersion)
+					c.calls = append(c.calls, item.Key+" is "+d.Object.ResourceVersion)
 				}
 				if err := c.indexer.Update(d.Object); err != nil {
 					return err
@@ -54,7 +54,7 @@ func (c *teller) drain(t *testing.T, most int) {
 	}
 }
 
-func (c *teller) state() []string {
+func (c *handled) state() []string {
 	var all []string
 	for _, obj := range c.indexer.List() {
 		all = append(all, obj.Name+"@"+obj.ResourceVersion)
@@ -63,8 +63,8 @@ func (c *teller) state() []string {
 	return all
 }
 
-// TestMergeIsReplace: two queues with the same past, one of which is given the
-// list and the other what is otherwise, lead to the same state and tell the same.
+// TestMergeIsReplace: two queues with the same past, one of which gets the list
+// and the other the diff, lead to the same state and the same calls.
 func TestMergeIsReplace(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	version := 0
@@ -73,9 +73,9 @@ func TestMergeIsReplace(t *testing.T) {
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, ResourceVersion: fmt.Sprint(version)}}
 	}
 	for round := range 200 {
-		one, other := newTeller(), newTeller()
+		one, other := newHandled(), newHandled()
 		both := func(f func(*DeltaFIFO[*metav1.PartialObjectMetadata]) error) {
-			for _, c := range []*teller{one, other} {
+			for _, c := range []*handled{one, other} {
 				if err := f(c.fifo); err != nil {
 					t.Fatal(err)
 				}
@@ -122,10 +122,10 @@ func TestMergeIsReplace(t *testing.T) {
 		}
 		one.drain(t, 1000)
 		other.drain(t, 1000)
-		slices.Sort(one.told)
-		slices.Sort(other.told)
-		if !slices.Equal(one.state(), other.state()) || !slices.Equal(one.told, other.told) || other.fifo.Processed() != "7" || !other.fifo.HasSynced() {
-			t.Fatalf("round %d:\n%v told %v\n%v told %v", round, one.state(), one.told, other.state(), other.told)
+		slices.Sort(one.calls)
+		slices.Sort(other.calls)
+		if !slices.Equal(one.state(), other.state()) || !slices.Equal(one.calls, other.calls) || other.fifo.Processed() != "7" || !other.fifo.HasSynced() {
+			t.Fatalf("round %d:\n%v calls %v\n%v calls %v", round, one.state(), one.calls, other.state(), other.calls)
 		}
 	}
 }

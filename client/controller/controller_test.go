@@ -97,7 +97,7 @@ func TestEndedGoroutinesAreReplaced(t *testing.T) {
 	})
 }
 
-func TestPermanentErrorsWaitForAChange(t *testing.T) {
+func TestTerminalErrorsWaitForAChange(t *testing.T) {
 	stats := runFor(t, time.Hour, Options{}, func(context.Context, Key) (Result, error) {
 		return Result{}, fmt.Errorf("in vain: %w", TerminalError(errors.New("no such image")))
 	})
@@ -195,7 +195,7 @@ func TestOneKeyIsNeverWithTwoWorkersAndAllWork(t *testing.T) {
 		}, Options{Workers: 4})
 		for n := range 6 {
 			c.Add(Key{Name: fmt.Sprint(n)})
-			c.AddAfter(Key{Name: fmt.Sprint(n)}, 1500*time.Millisecond) // while somebody has it
+			c.AddAfter(Key{Name: fmt.Sprint(n)}, 1500*time.Millisecond) // while a worker has it
 		}
 		if err := c.Run(ctx); err != nil {
 			t.Error(err)

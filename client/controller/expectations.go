@@ -12,10 +12,10 @@ import (
 // watch or a list would have shown it long before.
 const expectationTimeout = 5 * time.Minute
 
-// Expectations remember, for each key, the writes whose effects the informer
-// has not shown yet. A controller that counts its objects must not count
-// while some are pending: it would create what exists already. It is safe for
-// concurrent use.
+// Expectations record, for each key, the writes whose effects the informer has
+// not shown yet. A controller that counts its objects must not count while some
+// are pending: it would create what exists already. It is safe for concurrent
+// use.
 type Expectations struct {
 	mu      sync.Mutex
 	pending map[Key]map[types.UID]pending

@@ -57,7 +57,7 @@ func TestEarlyObjectsAreBounded(t *testing.T) {
 		e.Created(types.UID(fmt.Sprint(i)))
 	}
 	if len(e.early) > 2*earlyMost {
-		t.Fatalf("remembers %d objects of others", len(e.early))
+		t.Fatalf("keeps %d objects of others", len(e.early))
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestVersionsHideTheStateBeforeAWrite(t *testing.T) {
+func TestWriteTrackerFindsTheStateBeforeAWriteStale(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pod := func(version string) *corev1.Pod {
 			return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "1", ResourceVersion: version}}

@@ -98,7 +98,7 @@ func TestHeaderIsKnownBeforeTheObjects(t *testing.T) {
 	}
 }
 
-func TestAdvanceMovesTheVersionOnly(t *testing.T) {
+func TestAdvanceMovesTheResourceVersionOnly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	written := write(t, path, "17", "a", "b")
 	for n := range 3 {
@@ -125,7 +125,7 @@ func TestAdvanceMovesTheVersionOnly(t *testing.T) {
 		}
 	}
 	if err := written.Advance("23", saved); err == nil {
-		t.Error("a file that somebody else has changed was advanced")
+		t.Error("a file that another writer has changed was advanced")
 	}
 }
 

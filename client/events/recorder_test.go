@@ -67,6 +67,6 @@ func TestRememberedEventsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(r.seen) != 1 {
-		t.Errorf("remembers %d events", len(r.seen))
+		t.Errorf("tracks %d events", len(r.seen))
 	}
 }

@@ -26,8 +26,8 @@ type flood struct {
 	begin  chan struct{}
 }
 
-// final are the labels of the last state of each pod, which every handler is
-// told of. When it has been told of all, nothing is left to tell.
+// final are the labels of the last state of each pod, which every handler gets.
+// When it has got all of them, no call is left.
 var final = map[string]string{"final": "true"}
 
 func newFlood(pods, count int) *flood {
@@ -96,7 +96,7 @@ func BenchmarkEvents(b *testing.B) {
 				finals := min(b.N, len(f.pods))
 				i := New[*corev1.Pod]("pods", f, reflector.Options{PagedList: true})
 				var delivered atomic.Int64
-				told := make(chan struct{}, handlers)
+				complete := make(chan struct{}, handlers)
 				for range handlers {
 					opts := HandlerOptions{}
 					if keep {
@@ -111,7 +111,7 @@ func BenchmarkEvents(b *testing.B) {
 						}
 						if left--; left == 0 {
 							delivered.Add(n)
-							told <- struct{}{}
+							complete <- struct{}{}
 						}
 					}}, opts)
 					if err != nil {
@@ -126,7 +126,7 @@ func BenchmarkEvents(b *testing.B) {
 				b.ResetTimer()
 				close(f.begin)
 				for range handlers {
-					<-told
+					<-complete
 				}
 				b.StopTimer()
 				b.ReportMetric(float64(delivered.Load())/float64(b.N*handlers), "calls/event")

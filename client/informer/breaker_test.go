@@ -60,9 +60,9 @@ func (s *tripping) Next() (client.WatchEvent[*corev1.Pod], error) {
 	return s.Stream.Next()
 }
 
-// However far an informer has come when it is told to stop, it stops: no call
-// of a handler runs, whoever waits is told, and no goroutine is left, which the
-// bubble sees to.
+// An informer stops at whatever operation its context ends: no handler call
+// runs, a waiting WaitForResourceVersion returns, and no goroutine is left,
+// which the bubble checks.
 func TestStoppingAtEveryStep(t *testing.T) {
 	for name, assemble := range map[string]func(*testing.T, *tripwire) *SharedInformer[*corev1.Pod]{
 		"with a file": func(t *testing.T, wire *tripwire) *SharedInformer[*corev1.Pod] {
@@ -133,7 +133,7 @@ func stopAt(t *testing.T, at int64, assemble func(*testing.T, *tripwire) *Shared
 	<-i.Done()
 	<-registration.Done()
 	if err := <-waited; err == nil {
-		t.Errorf("stopped at operation %d: who waits is told of nothing", at)
+		t.Errorf("stopped at operation %d: WaitForResourceVersion returned no error", at)
 	}
 	if inside.Load() != 0 {
 		t.Errorf("stopped at operation %d: a handler runs", at)
@@ -154,14 +154,14 @@ func (s short) Watch(ctx context.Context, opts metav1.ListOptions) (reflector.St
 
 type single struct {
 	reflector.Stream[*corev1.Pod]
-	told bool
+	sent bool
 }
 
 func (s *single) Next() (client.WatchEvent[*corev1.Pod], error) {
-	if s.told {
+	if s.sent {
 		return client.WatchEvent[*corev1.Pod]{}, io.EOF
 	}
-	s.told = true
+	s.sent = true
 	return s.Stream.Next()
 }
 
@@ -181,16 +181,16 @@ func TestServerThatEndsWatchesAfterEachEvent(t *testing.T) {
 		}
 		must(t, i.WaitForResourceVersion(ctx, "31"))
 		synctest.Wait()
-		if told := r.take(); len(told) != 31 || s.listCount() != 1 {
-			t.Errorf("told %d times, %d lists", len(told), s.listCount())
+		if calls := r.take(); len(calls) != 31 || s.listCount() != 1 {
+			t.Errorf("%d calls, %d lists", len(calls), s.listCount())
 		}
 		cancel()
 		<-done
 	})
 }
 
-// A server that was restored from a backup has forgotten what it once said.
-// What it has now counts, and handlers are led there.
+// A server that was restored from a backup has older objects than it once sent.
+// The informer adopts its present state, and calls handlers with it.
 func TestServerThatWentBack(t *testing.T) {
 	in(t, func(t *testing.T, s *script, i *SharedInformer[*corev1.Pod]) {
 		var r record
@@ -208,7 +208,7 @@ func TestServerThatWentBack(t *testing.T) {
 		time.Sleep(time.Minute)
 		got := strings.Join(r.take(), " ")
 		if got != "*a3>1 -b2?" && got != "-b2? *a3>1" {
-			t.Errorf("told %s", got)
+			t.Errorf("got calls %s", got)
 		}
 		if version := i.LastSyncResourceVersion(); version != "1" {
 			t.Errorf("at version %s", version)
@@ -218,8 +218,8 @@ func TestServerThatWentBack(t *testing.T) {
 	})
 }
 
-// Moments are measured by a clock that nobody sets. Bubbles have none, so this
-// test is outside.
+// Moments are measured by the monotonic clock, which cannot be set. Bubbles
+// have none, so this test runs outside of one.
 func TestAgeDoesNotDependOnTheTimeOfDay(t *testing.T) {
 	s := newScript()
 	s.set("a", 1, nil)

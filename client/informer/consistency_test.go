@@ -112,7 +112,7 @@ func TestRepairLeavesObjectsWithEventsToTheirEvents(t *testing.T) {
 		if got := i.Stats().ConsistencyCheck; got.Rounds != 1 || got.Changed+got.Missing+got.Extra != 0 {
 			t.Errorf("%+v", got)
 		}
-		// The event of b's deletion told nobody anything: b was unknown.
+		// The event of b's deletion led to no call: the cache did not have b.
 		r.expectUnordered(t, "*a0>4", "*x2>6")
 	})
 }

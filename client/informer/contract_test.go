@@ -30,7 +30,7 @@ func TestContractOnAScriptedServer(t *testing.T) {
 
 // memory is the least API server that list-watch needs, in 150 lines and over a
 // network in memory: a history of objects of any kind, with streaming lists,
-// pages and bookmarks. It never forgets.
+// pages and bookmarks. Its history is never compacted.
 type memory struct {
 	mu      sync.Mutex
 	history []change

@@ -68,7 +68,7 @@ func (r *record) expectUnordered(t *testing.T, want ...string) {
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
-		t.Errorf("told %v, want %v", got, want)
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
@@ -146,7 +146,7 @@ func TestAQuietServerConfirmsByNotRefusing(t *testing.T) {
 	})
 }
 
-func TestExpiredVersionIsFollowedByDifferences(t *testing.T) {
+func TestExpiredResourceVersionIsFollowedByDifferences(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		s := oneLife(t, dir)
@@ -272,7 +272,7 @@ func TestStaleReadsWhileTheClusterIsUnknown(t *testing.T) {
 	}
 }
 
-func TestChangesAreSavedAtIntervalsAndVersionsNoted(t *testing.T) {
+func TestChangesAreSavedAtIntervalsAndResourceVersionsNoted(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript()
@@ -406,7 +406,7 @@ func TestShapeChangesWithTheTypeOnly(t *testing.T) {
 		t.Error("another tag deep within is not another shape")
 	}
 	if first, again := of(corev1.Pod{}), of(corev1.Pod{}); first != again || of(list{}) == of(inner{}) {
-		t.Error("shapes are not told unsharedSource as types are")
+		t.Error("shapes do not differ where types do")
 	}
 }
 

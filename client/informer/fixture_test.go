@@ -179,8 +179,8 @@ func (w *stream) Next() (ev client.WatchEvent[*corev1.Pod], err error) {
 
 func (w *stream) Close() { w.once.Do(func() { close(w.closed) }) }
 
-// record is a handler that writes down what it is told: "+a1" (added, version
-// 1), "*a1>2", "-a3", "-a3?" (final state unknown); "!" marks initial.
+// record is a handler that records its calls: "+a1" (added, version 1),
+// "*a1>2", "-a3", "-a3?" (final state unknown); "!" marks initial.
 type record struct {
 	mu   sync.Mutex
 	said []string
@@ -230,7 +230,7 @@ func (r *record) expect(t *testing.T, want ...string) {
 	t.Helper()
 	synctest.Wait()
 	if got := r.take(); !slices.Equal(got, want) {
-		t.Errorf("told %v, want %v", got, want)
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

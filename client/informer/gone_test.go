@@ -98,8 +98,8 @@ func TestResourceThatIsGoneIsEmptyAndComesBack(t *testing.T) {
 	})
 }
 
-// What is on disk stays what it was when the resource was there: its emptiness
-// is not a state that could be gone on from.
+// The file on disk keeps the state from when the resource was there: a watch
+// cannot resume from the empty state after it.
 func TestGoneResourceIsNotSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &table{script: newScript()}

@@ -297,7 +297,7 @@ func (i *SharedInformer[T]) declareSyncedLocked() {
 	}
 	close(i.synced)
 	i.log.Info("synced", "objects", i.indexer.Len(), "resourceVersion", i.fifo.Processed())
-	i.tell("", notification[T]{kind: marker})
+	i.notify("", notification[T]{kind: marker})
 }
 
 // apply moves one object's deltas.
@@ -339,11 +339,11 @@ func (i *SharedInformer[T]) store(item cache.Item[T], d *cache.Delta[T]) {
 
 func (i *SharedInformer[T]) distribute(key string, n notification[T]) {
 	i.events.Add(1)
-	i.tell(key, n)
+	i.notify(key, n)
 }
 
-// tell pushes to all listeners and removes those that have ended.
-func (i *SharedInformer[T]) tell(key string, n notification[T]) {
+// notify pushes to all listeners and removes those that have ended.
+func (i *SharedInformer[T]) notify(key string, n notification[T]) {
 	for at := 0; at < len(i.listeners); {
 		if l := i.listeners[at]; !l.push(key, n) {
 			i.drop(l)

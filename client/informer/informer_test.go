@@ -42,7 +42,7 @@ func TestManyHandlersShareOneWatch(t *testing.T) {
 		synctest.Wait()
 		one, two := first.take(), second.take()
 		if !slices.Equal(one, two) || one[len(one)-1] != "-a3" {
-			t.Errorf("told %v and %v", one, two)
+			t.Errorf("got %v and %v", one, two)
 		}
 		if s.watches != 1 {
 			t.Errorf("%d watches", s.watches)
@@ -72,7 +72,7 @@ func TestLateHandlerIsFirstToldWhatThereIs(t *testing.T) {
 		got := r.take()
 		slices.Sort(got)
 		if !slices.Equal(got, []string{"+a1!", "+b2!"}) || !registration.HasSynced() {
-			t.Errorf("told %v, synced %v", got, registration.HasSynced())
+			t.Errorf("got %v, synced %v", got, registration.HasSynced())
 		}
 		s.set("a", 1, nil)
 		r.expect(t, "*a1>3")
@@ -108,8 +108,8 @@ func TestHandlersAddedUnderWritesMissNothing(t *testing.T) {
 	})
 }
 
-// view applies what it is told and complains when a call does not start from
-// the state that the one before it left.
+// view applies its handler calls and fails when a call does not start from the
+// state that the one before it left.
 type view struct {
 	objects map[string]string
 	failure string
@@ -156,7 +156,7 @@ func TestSlowHandlerCostsTheOthersNothing(t *testing.T) {
 			synctest.Wait()
 		}
 		if got := fast.take(); len(got) != 1000 || got[999] != "*a1000>1001" {
-			t.Errorf("the fast handler was told %d things", len(got))
+			t.Errorf("the fast handler got %d calls", len(got))
 		}
 		if stats := registration.Stats(); stats.Queued != 1 || stats.Coalesced != 999 {
 			t.Errorf("the slow handler's queue: %+v", stats)
@@ -185,7 +185,7 @@ func TestEndsAreNeverMergedAway(t *testing.T) {
 	})
 }
 
-func TestKeepEveryKeepsEveryEventOrFailsLoudly(t *testing.T) {
+func TestMaxUnmergedEventsKeepsEveryEventOrFailsLoudly(t *testing.T) {
 	in(t, func(t *testing.T, s *script, i *SharedInformer[*corev1.Pod]) {
 		slow := &record{gate: make(chan struct{})}
 		registration := add(t, i, slow, HandlerOptions{MaxUnmergedEvents: 3})
@@ -291,7 +291,7 @@ func TestMissedEndHasNoKnownFinalState(t *testing.T) {
 		s.set("stays", 2, nil)
 		r.expect(t, "+a1", "+stays2")
 		s.mu.Lock()
-		delete(s.pods, "a") // nobody is told
+		delete(s.pods, "a") // without an event
 		s.version++
 		s.mu.Unlock()
 		s.forget()
@@ -362,7 +362,7 @@ func TestSyncedOnceTheFirstListIsThere(t *testing.T) {
 			close(slow.gate)
 			synctest.Wait()
 			if !registration.HasSynced() {
-				t.Errorf("%s: the handler has been told everything and is not synced", name)
+				t.Errorf("%s: the handler got every call and is not synced", name)
 			}
 			cancel()
 			<-done
@@ -464,8 +464,8 @@ func TestHandlersHaveTheFactorysResyncUnlessTheySay(t *testing.T) {
 	})
 }
 
-// A name that was taken by another object while nobody watched is an end and
-// a beginning, never a change.
+// When another object took a name while no watch was open, handlers get
+// OnDelete and OnAdd, never OnUpdate.
 func TestUnseenReplacementIsAnEndAndABeginning(t *testing.T) {
 	in(t, func(t *testing.T, s *script, i *SharedInformer[*corev1.Pod]) {
 		var r record
@@ -477,7 +477,7 @@ func TestUnseenReplacementIsAnEndAndABeginning(t *testing.T) {
 	})
 }
 
-func TestLimitOfKeepEveryDoesNotCountWhatWasThere(t *testing.T) {
+func TestMaxUnmergedEventsDoesNotCountInitialObjects(t *testing.T) {
 	in(t, func(t *testing.T, s *script, i *SharedInformer[*corev1.Pod]) {
 		for n := range 10 {
 			s.set(fmt.Sprint(n), n, nil)
@@ -487,14 +487,14 @@ func TestLimitOfKeepEveryDoesNotCountWhatWasThere(t *testing.T) {
 		registration := add(t, i, &r, HandlerOptions{MaxUnmergedEvents: 1})
 		synctest.Wait()
 		if got := r.take(); len(got) != 10 || registration.Err() != nil || !registration.HasSynced() {
-			t.Errorf("told %v, %v", got, registration.Err())
+			t.Errorf("got %v, %v", got, registration.Err())
 		}
 	})
 }
 
 // The informer's own loop may fall behind, too, if an index function is slow.
 // A handler that wants every event gets them, or learns that it did not.
-func TestKeepEveryCountsWhatWaitsForTheLocalCopy(t *testing.T) {
+func TestMaxUnmergedEventsCountsWhatTheCacheDoesNotShow(t *testing.T) {
 	for limit, want := range map[int]error{100: nil, 30: ErrOverflow} {
 		in(t, func(t *testing.T, s *script, i *SharedInformer[*corev1.Pod]) {
 			gate := make(chan struct{})
@@ -515,7 +515,7 @@ func TestKeepEveryCountsWhatWaitsForTheLocalCopy(t *testing.T) {
 			close(gate)
 			synctest.Wait()
 			if got := r.take(); !errors.Is(registration.Err(), want) || (len(got) == 60) != (want == nil) {
-				t.Errorf("limit %d: told %d, %v", limit, len(got), registration.Err())
+				t.Errorf("limit %d: got %d, %v", limit, len(got), registration.Err())
 			}
 		})
 	}
@@ -559,7 +559,7 @@ func TestLagIsHowLongThereHasBeenSomethingToTell(t *testing.T) {
 
 // The version an informer has reached is that of its cache, and it moves
 // with changes as with lists.
-func TestLastSyncResourceVersionIsThatOfTheLocalCopy(t *testing.T) {
+func TestLastSyncResourceVersionIsThatOfTheCache(t *testing.T) {
 	in(t, func(t *testing.T, s *script, i *SharedInformer[*corev1.Pod]) {
 		s.set("a", 1, nil) // version "0" names no state: a change after it moves nothing
 		for want := 2; want < 5; want++ {

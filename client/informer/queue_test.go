@@ -13,17 +13,17 @@ func versioned(name string, version int) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: fmt.Sprint(version)}}
 }
 
-// Whatever happens to objects and whenever the handler looks, it is told a
-// consistent story that ends with the truth, and the queue stays within three
+// Whatever happens to objects and however slow the handler is, its calls are
+// consistent and end with the present state, and the queue stays within three
 // notifications per object.
-func TestCoalescedStoriesAreConsistentAndEndWithTheTruth(t *testing.T) {
+func TestCoalescedCallsAreConsistentAndEndWithTheTruth(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 3))
 		queue := newCoalescing[*corev1.Pod]()
 		truth := map[string]*corev1.Pod{}
 		v := &view{objects: map[string]string{}}
-		ends, told := 0, 0
-		tell := func() bool {
+		ends, deletions := 0, 0
+		deliver := func() bool {
 			n, ok := queue.pop()
 			if !ok {
 				return false
@@ -34,7 +34,7 @@ func TestCoalescedStoriesAreConsistentAndEndWithTheTruth(t *testing.T) {
 			case updated:
 				v.OnUpdate(n.old, n.obj)
 			case deleted:
-				told++
+				deletions++
 				v.OnDelete(n.obj, n.finalStateUnknown)
 			}
 			return true
@@ -66,10 +66,10 @@ func TestCoalescedStoriesAreConsistentAndEndWithTheTruth(t *testing.T) {
 				t.Fatalf("%d objects are queued, there are 5", queue.len())
 			}
 			// Sometimes the handler is fast, sometimes it is not there.
-			for version%1000 < 500 && random.IntN(3) > 0 && tell() {
+			for version%1000 < 500 && random.IntN(3) > 0 && deliver() {
 			}
 		}
-		for tell() {
+		for deliver() {
 		}
 		if v.failure != "" {
 			t.Fatalf("seed %d: %s", seed, v.failure)
@@ -82,8 +82,8 @@ func TestCoalescedStoriesAreConsistentAndEndWithTheTruth(t *testing.T) {
 				t.Fatalf("seed %d: the handler ended with %s at %s, want %s", seed, name, v.objects[name], pod.ResourceVersion)
 			}
 		}
-		if told == 0 || told > ends {
-			t.Fatalf("seed %d: %d ends were told of %d", seed, told, ends)
+		if deletions == 0 || deletions > ends {
+			t.Fatalf("seed %d: %d of %d deletions were delivered", seed, deletions, ends)
 		}
 	}
 }

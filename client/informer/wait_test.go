@@ -13,7 +13,7 @@ import (
 	"github.com/levelwire/levelwire/client/reflector"
 )
 
-func TestWaitForWakesWhenTheVersionIsShown(t *testing.T) {
+func TestWaitForResourceVersionWakesWhenTheCacheShowsIt(t *testing.T) {
 	in(t, func(t *testing.T, s *script, i *SharedInformer[*corev1.Pod]) {
 		result := make(chan error, 1)
 		wait := func(version string) {

@@ -30,7 +30,7 @@ func candidate(t *testing.T, identity string, api leases, change ...func(*Option
 	return newElector(api, opts)
 }
 
-// untilEnd is work that goes on until it is told to stop.
+// untilEnd is work that goes on until its context ends.
 func untilEnd(ctx context.Context) error { <-ctx.Done(); return nil }
 
 // campaign runs a candidate in the background. started is closed when it
@@ -47,7 +47,7 @@ func campaign(ctx context.Context, e *Elector, work func(context.Context) error)
 }
 
 // TestNeverTwoLeaders runs three candidates for hours behind bad lines. Each
-// ends its work the moment it is told to.
+// ends its work the moment its context ends.
 func TestNeverTwoLeaders(t *testing.T) {
 	for seed := range uint64(6) {
 		synctest.Test(t, func(t *testing.T) {
@@ -282,7 +282,8 @@ func TestReleasedLeaseIsTakenWithoutWaiting(t *testing.T) {
 	}
 }
 
-// A renewal whose answer nobody waits for any more has still been written.
+// A renewal whose answer the leader did not wait for may still have been
+// written.
 func TestReleaseOvertakesARenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{}
@@ -442,7 +443,7 @@ func TestOtherFieldsOfTheLeaseStay(t *testing.T) {
 			t.Errorf("%+v", lease)
 		}
 		if len(seen) != 1 || seen[0] != "a" {
-			t.Errorf("told of %q", seen)
+			t.Errorf("OnNewLeader got %q", seen)
 		}
 	})
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/levelwire/levelwire/client/leader"
 )
 
-// Of all processes that run this one at a time works. Who loses the lead becomes
-// a candidate again.
+// Of all processes that run this, one at a time works. A process that loses the
+// lead becomes a candidate again.
 func Example() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()

@@ -42,7 +42,7 @@ func (s *store) put(lease *coordinationv1.Lease) (*coordinationv1.Lease, error) 
 	case s.lease != nil && lease.ResourceVersion == "":
 		return nil, apierrors.NewAlreadyExists(resource, "it")
 	case s.lease != nil && s.lease.ResourceVersion != lease.ResourceVersion:
-		return nil, apierrors.NewConflict(resource, "it", errors.New("somebody else was faster"))
+		return nil, apierrors.NewConflict(resource, "it", errors.New("another client was faster"))
 	}
 	s.version++
 	s.lease = lease.DeepCopy()

@@ -25,7 +25,8 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-// A lease of a part of a second is a whole one for those who read it.
+// A duration of a fraction of a second is rounded up to a whole one in the
+// Lease.
 func TestLeaseDurationIsRoundedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{}

@@ -20,7 +20,7 @@ func ofHandler(name, help string, kind prometheus.ValueType, value func(informer
 var handlerNumbers = []handlerNumber{
 	ofHandler("queue_length", "Objects with handler calls that wait; events with MaxUnmergedEvents.", prometheus.GaugeValue,
 		func(s informer.HandlerStats) float64 { return float64(s.Queued) }),
-	ofHandler("lag_seconds", "For how long there has always been something to tell the handler; 0 when it is idle.", prometheus.GaugeValue,
+	ofHandler("lag_seconds", "For how long calls of the handler have been waiting or running without a pause; 0 when it is idle.", prometheus.GaugeValue,
 		func(s informer.HandlerStats) float64 { return s.Lag.Seconds() }),
 	ofHandler("busy_seconds_total", "For how long the handler has been called, in all.", prometheus.CounterValue,
 		func(s informer.HandlerStats) float64 { return s.Busy.Seconds() }),

@@ -21,12 +21,12 @@ import (
 	"github.com/levelwire/levelwire/client"
 )
 
-// differer is a server that has forgotten every version but those of its lists
-// and differences.
+// differer is a server that can resume only from the resourceVersions of its
+// lists and differences.
 type differer struct {
 	asked   []string                                                // "watch 5", "list", "difference 5 of 2"
 	answers []func() (*client.Difference[*corev1.ConfigMap], error) // of one question for a difference each
-	events  []client.WatchEvent[*corev1.ConfigMap]                  // of the first watch, before it is told that its version has gone
+	events  []client.WatchEvent[*corev1.ConfigMap]                  // of the first watch, before its resourceVersion expires
 	lists   int                                                     // that fail
 }
 
@@ -51,18 +51,18 @@ func (d *differer) Watch(ctx context.Context, opts metav1.ListOptions) (Stream[*
 	if opts.ResourceVersion < "50" && len(d.events) == 0 {
 		return nil, apierrors.NewResourceExpired("gone")
 	}
-	s := &told{ctx: ctx, events: d.events}
+	s := &fixedStream{ctx: ctx, events: d.events}
 	d.events = nil
 	return s, nil
 }
 
-// told is a stream of a few events that then stays open.
-type told struct {
+// fixedStream is a stream of a few events that then stays open.
+type fixedStream struct {
 	ctx    context.Context
 	events []client.WatchEvent[*corev1.ConfigMap]
 }
 
-func (s *told) Next() (client.WatchEvent[*corev1.ConfigMap], error) {
+func (s *fixedStream) Next() (client.WatchEvent[*corev1.ConfigMap], error) {
 	if len(s.events) > 0 {
 		ev := s.events[0]
 		s.events = s.events[1:]
@@ -72,7 +72,7 @@ func (s *told) Next() (client.WatchEvent[*corev1.ConfigMap], error) {
 	return client.WatchEvent[*corev1.ConfigMap]{}, s.ctx.Err()
 }
 
-func (*told) Close() {}
+func (*fixedStream) Close() {}
 
 // holder is a store that can say what it holds.
 type holder struct {

@@ -14,7 +14,7 @@ import (
 	"github.com/levelwire/levelwire/client/reflector"
 )
 
-// printer is a store that prints what it is told.
+// printer is a store that prints its calls.
 type printer struct{ stop context.CancelFunc }
 
 func (p printer) Add(obj *corev1.Pod) error {

@@ -103,7 +103,7 @@ func TestOptionsThatCannotBeUsedAreNamed(t *testing.T) {
 	}
 }
 
-// Each log line has the level that tells whether somebody has to look.
+// Each log line has the level that says whether an operator has to look.
 func TestLogLevels(t *testing.T) {
 	const failed = "list or watch failed"
 	for _, c := range []struct {

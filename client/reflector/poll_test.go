@@ -37,7 +37,7 @@ func TestPolling(t *testing.T) {
 				}
 				at(0, 0, 10_000, 20_000, 30_000)(t, s, stats)
 			}},
-		{name: "a forgotten version", opts: polling,
+		{name: "an expired resourceVersion", opts: polling,
 			steps: []step{{"list 0", list("5")}, {"watch 5", events("ADDED a 6,ERROR 410", end)},
 				{"list -", list("9", "c 7")}, {"watch 9", hold}},
 			store: "c:7", version: "9", lists: map[ListCause]int64{ListInitial: 1, ListExpired: 1}},
@@ -62,7 +62,7 @@ func TestPolling(t *testing.T) {
 	}
 }
 
-func TestPollingNeedsAVersion(t *testing.T) {
+func TestPollingNeedsAResourceVersion(t *testing.T) {
 	p := &poller[*corev1.ConfigMap]{wait: time.Second}
 	send := true
 	for _, opts := range []metav1.ListOptions{{}, {ResourceVersion: "0"}, {ResourceVersion: "5", SendInitialEvents: &send}} {

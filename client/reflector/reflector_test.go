@@ -133,7 +133,8 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// Progress is told once for each version, errors before the wait that follows.
+// OnProgress is called once for each resourceVersion, OnError before the wait
+// that follows.
 func TestHooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &source{opened: make(chan chan client.WatchEvent[*corev1.ConfigMap])}

@@ -53,7 +53,7 @@ func TestListing(t *testing.T) {
 		{name: "pages", opts: Options{PagedList: true},
 			steps: []step{{"list 0", list("5 c1", "a 1")}, {"list - c1", list("5 c2", "b 2")}, {"list - c2", list("5", "c 3")}, {"watch 5", hold}},
 			store: "a:1 b:2 c:3", version: "5"},
-		{name: "the snapshot is forgotten between pages", opts: Options{PagedList: true},
+		{name: "the snapshot expires between pages", opts: Options{PagedList: true},
 			steps: []step{{"list 0", list("5 c1", "a 1")}, {"list - c1", refusal("410")}, {"list - limit=", list("9", "b 2")}, {"watch 9", hold}},
 			store: "b:2", version: "9"},
 		{name: "a continue token that does not move", opts: Options{PagedList: true},
@@ -79,7 +79,7 @@ func TestListing(t *testing.T) {
 		{name: "the store is one that was saved", opts: Options{ResumeFrom: "40"},
 			steps: []step{{"watch 40", events("ADDED a 41", hold)}},
 			store: "a:41", version: "41", lists: map[ListCause]int64{}},
-		{name: "the saved version is forgotten", opts: Options{ResumeFrom: "40"},
+		{name: "the saved resourceVersion has expired", opts: Options{ResumeFrom: "40"},
 			steps: []step{{"watch 40", refusal("410")}, {"stream", events("ADDED a 60,END 70", hold)}},
 			store: "a:60", version: "70", lists: map[ListCause]int64{ListExpired: 1}},
 	} {
@@ -128,7 +128,7 @@ func TestStreamingListsThatFail(t *testing.T) {
 		{name: "a bookmark without a version",
 			steps:   []step{{"stream", events("ADDED a 3,END", hold)}, {"list 0", list("5")}, {"watch 5", hold}},
 			version: "5"},
-		{name: "nobody may see it",
+		{name: "the server denies access",
 			steps:   []step{{"stream", refusal("403")}, {"stream", events("END 5", hold)}},
 			version: "5", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 1}},
 	} {

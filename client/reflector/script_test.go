@@ -238,7 +238,8 @@ func raw(body string) answer {
 	return func(_ *script, w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }
 }
 
-// mirror is a store that remembers versions by name, and how it got there.
+// mirror is a store that records resourceVersions by name, and the calls that
+// led there.
 type mirror struct {
 	mu       sync.Mutex
 	objects  map[string]string

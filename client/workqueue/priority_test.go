@@ -60,7 +60,7 @@ func TestRetriesKeepTheirPriority(t *testing.T) {
 			q.AddRateLimited(key)
 			q.Done(key)
 		}
-		q.AddAfter("normal", time.Millisecond) // nobody has it
+		q.AddAfter("normal", time.Millisecond) // no worker has it
 		time.Sleep(time.Second)
 		for _, key := range []string{"high", "normal", "low"} {
 			get(t, q, key)

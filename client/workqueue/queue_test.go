@@ -113,7 +113,7 @@ func TestWakeUpIsNotLostWithAWorker(t *testing.T) {
 			q.Add(1)
 			synctest.Wait()
 			if len(got) != 1 {
-				t.Error("nobody has the key")
+				t.Error("no worker has the key")
 			}
 			q.ShutDown()
 			taken.Wait()
@@ -122,7 +122,7 @@ func TestWakeUpIsNotLostWithAWorker(t *testing.T) {
 }
 
 // Many workers, many producers: no key is with two workers at once, and after
-// the last Add of each key somebody works on it.
+// the last Add of each key a worker gets it.
 func TestOneWorkerPerKeyAndNoChangeIsMissed(t *testing.T) {
 	q := New(Options[int]{})
 	const keys = 20

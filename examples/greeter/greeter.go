@@ -1,5 +1,5 @@
 // Command greeter is a complete controller: every ConfigMap with the label
-// "greet" is given the greeting of whom the label names. Run as many as you
+// "greet" gets a greeting for the name in the label. Run as many processes as you
 // like: one leads, and another takes over when it ends.
 //
 //	greeter -kubeconfig levelwire-data/admin.kubeconfig
@@ -18,14 +18,14 @@ import (
 	"github.com/levelwire/levelwire/client/informer"
 )
 
-// greeter brings ConfigMaps to the state that is wanted.
+// greeter brings ConfigMaps to their desired state.
 type greeter struct {
 	configMaps client.Resource[*corev1.ConfigMap]
 	cached     informer.Lister[*corev1.ConfigMap]
 }
 
-// reconcile acts on the present state alone, never on what has happened: it is
-// right after a restart, a gap, or two changes that it is called for once.
+// reconcile acts on the present state alone, never on an event: so it is correct
+// after a restart, after a gap, and when one call stands for two changes.
 func (g greeter) reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	found, ok := g.cached.Get(key.Namespace, key.Name)
 	want := "Hello, " + labelOf(found) + "!"
@@ -34,8 +34,8 @@ func (g greeter) reconcile(ctx context.Context, key controller.Key) (controller.
 	}
 	changed := found.DeepCopy() // what a lister returns is shared
 	changed.Data = map[string]string{"text": want}
-	// The version that it was decided on guards the write: if another client was
-	// faster it fails, and is decided anew.
+	// The resourceVersion guards the write: if another client was faster, the
+	// update fails with a conflict and reconcile is called again.
 	_, err := g.configMaps.Namespace(key.Namespace).Update(ctx, changed, metav1.UpdateOptions{})
 	return controller.Result{}, err
 }
@@ -47,7 +47,7 @@ func labelOf(cm *corev1.ConfigMap) string {
 	return cm.Labels["greet"]
 }
 
-// newController watches what has the label; the server leaves out the rest.
+// newController watches ConfigMaps with the label; the server leaves out the rest.
 func newController(cl *client.Client, factory *informer.Factory) (*controller.Controller, error) {
 	greeted := informer.For[*corev1.ConfigMap](factory, informer.ListOptions{LabelSelector: "greet"})
 	g := greeter{configMaps: client.For[*corev1.ConfigMap](cl), cached: greeted.Lister()}

@@ -18,7 +18,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // How to test a controller: a real API server, in milliseconds, and an informer
-// that sees what comes of what the test does.
+// that waits for the effect of the test's writes.
 func TestGreeterGreets(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -50,7 +50,7 @@ func TestGreeterGreets(t *testing.T) {
 			t.Errorf("greeted with %q", text)
 		}
 	case <-ctx.Done():
-		t.Error("nobody was greeted")
+		t.Error("the greeting was not written")
 	}
 	stop()
 	if err := <-ended; err != nil {

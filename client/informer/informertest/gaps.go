@@ -11,8 +11,8 @@ import (
 	"github.com/levelwire/levelwire/client/reflector"
 )
 
-// gaps is what happens when the connection does not hold, or the server has
-// forgotten what was missed.
+// gaps is what holds when the connection breaks, or the server's history no
+// longer has what was missed.
 var gaps = []Guarantee{
 	{Name: "CutConnectionsResume", Says: "A watch that breaks is resumed from the last resourceVersion, without a list, and nothing is lost.", check: func(e *env) {
 		r, _ := e.handle(informer.HandlerOptions{MaxUnmergedEvents: 1000}, nil)
@@ -60,7 +60,7 @@ var gaps = []Guarantee{
 		e.network.setDown(true)
 		e.change(obj, "2")
 		e.remove("a")
-		forgotten(e)
+		expire(e)
 		r.is("add a=1", "delete a=1 unknown")
 	}},
 	{Name: "GapShowsTheNewestState", Says: "After a list, changes that were missed are one update, from the state that was seen last to the newest; unchanged objects are not delivered.", check: func(e *env) {
@@ -73,7 +73,7 @@ var gaps = []Guarantee{
 		for _, value := range []string{"2", "3", "4"} {
 			obj = e.change(obj, value)
 		}
-		forgotten(e)
+		expire(e)
 		r.is("add a=1", "add same=1", "update a=1>4")
 		r.marked("end")
 		if calls := about(r.said(), "same"); len(calls) != 1 {
@@ -88,7 +88,7 @@ var gaps = []Guarantee{
 		e.network.setDown(true)
 		e.remove("a")
 		e.create("a", "2")
-		forgotten(e)
+		expire(e)
 		r.is("add a=1", "delete a=1 unknown", "add a=2")
 	}},
 	{Name: "BookmarkAdvancesResume", Says: "Bookmarks move the resourceVersion that a watch resumes from, though no object of the informer has changed.",
@@ -130,9 +130,9 @@ func refusals(e *env, code int, reason reflector.ResumeReason) {
 	e.once()
 }
 
-// forgotten lets connections pass again, to a server that has forgotten what
-// was missed.
-func forgotten(e *env) {
+// expire lets connections pass again, to a server whose history no longer has
+// what was missed.
+func expire(e *env) {
 	e.network.answer(410)
 	e.network.setDown(false)
 }

@@ -108,7 +108,7 @@ func TestSameEventIsCounted(t *testing.T) {
 	third := await(ctx, t, c, func(event *corev1.Event) bool { return event.Count == 3 })
 	await(ctx, t, c, func(event *corev1.Event) bool { return event.Message == "another" && event.Count == 1 })
 
-	// An event that the server has forgotten begins anew.
+	// When the server has deleted an event, its next occurrence is a new one.
 	if err := client.For[*corev1.Event](c).Namespace("default").Delete(ctx, third.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ func instead(r *http.Request, code int, reason string) *http.Response {
 }
 
 // forget ends all watches, and lets them be opened again when away has been
-// called, after whose version they cannot be gone on from any more.
+// called, after whose resourceVersion they cannot resume any more.
 func (n *forgetter) forget(t *testing.T, away func() (version string)) {
 	t.Helper()
 	n.mu.Lock()
@@ -116,10 +116,10 @@ func versions[T client.Object](objects []T) map[string]string {
 	return all
 }
 
-// TestForgottenVersionsAreFollowedByDifferences: informers of all kinds, whose
-// objects change while they are away, end up with what a list would have
+// TestExpiredResourceVersionsAreFollowedByDifferences: informers of all kinds,
+// whose objects change while they are away, end up with what a list would have
 // brought, and have listed only once.
-func TestForgottenVersionsAreFollowedByDifferences(t *testing.T) {
+func TestExpiredResourceVersionsAreFollowedByDifferences(t *testing.T) {
 	for _, media := range []client.ContentType{client.JSON, client.Protobuf} {
 		t.Run(string(media), func(t *testing.T) {
 			ctx, server := bounded(t), levelwiretest.Start(t)
@@ -246,8 +246,8 @@ func TestServersWithoutDifferencesAreAskedOnce(t *testing.T) {
 	}
 }
 
-// TestColdStartThroughADifference: the file is too old to be gone on from, but
-// most of it is still true.
+// TestColdStartThroughADifference: the file is too old for a watch to resume
+// from, but most of its objects have not changed.
 func TestColdStartThroughADifference(t *testing.T) {
 	ctx, server, dir := bounded(t), levelwiretest.Start(t), t.TempDir()
 	writer := server.Client(client.Options{})

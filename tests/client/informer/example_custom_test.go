@@ -76,7 +76,7 @@ func ExampleForResource() {
 	// lamp true
 }
 
-// defineGadgets tells the server what a Gadget is.
+// defineGadgets creates the CustomResourceDefinition of Gadgets.
 func defineGadgets(ctx context.Context, c *client.Client) {
 	color := apiextensionsv1.JSONSchemaProps{Type: "string"}
 	spec := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"color": color}}

@@ -130,7 +130,8 @@ func ExampleFor() {
 	// services (namespaces default kube-system) 1
 }
 
-// A transform drops what nobody reads before it is kept.
+// A transform drops fields that the program does not read before the object is
+// stored.
 func ExampleSharedInformer_SetTransform() {
 	c, stop := exampleServer()
 	defer stop()

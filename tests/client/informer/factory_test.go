@@ -138,7 +138,7 @@ func TestFactoryStartsWhatCameLater(t *testing.T) {
 	}
 }
 
-func TestWaitForSyncNamesWhoIsMissing(t *testing.T) {
+func TestWaitForSyncNamesWhatIsMissing(t *testing.T) {
 	s := levelwiretest.Start(t)
 	c := s.Client(client.Options{})
 	s.Stop() // no server answers any more
@@ -193,7 +193,7 @@ func TestInformerFollowsARealServer(t *testing.T) {
 	cm.Data["k"] = "2"
 	cm, err = api.Update(t.Context(), cm, metav1.UpdateOptions{})
 	expect(t, events, err, "updated 1 to 2")
-	cm.Labels = nil // it leaves the selection: its last state in it is told
+	cm.Labels = nil // it leaves the selection: handlers get its last state that matched
 	cm.Data["k"] = "3"
 	_, err = api.Update(t.Context(), cm, metav1.UpdateOptions{})
 	expect(t, events, err, "deleted 2")
@@ -205,7 +205,7 @@ func expect(t *testing.T, events <-chan string, err error, want string) {
 		t.Fatal(err)
 	}
 	if got := <-events; got != want {
-		t.Errorf("told %q, want %q", got, want)
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

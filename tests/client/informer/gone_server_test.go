@@ -70,24 +70,24 @@ func TestCustomResourcesComeAndGo(t *testing.T) {
 	}})
 	defer f.Shutdown()
 	i := informer.Dynamic(f, widgets, informer.ListOptions{})
-	told := make(chan string, 100)
+	calls := make(chan string, 100)
 	registration, err := i.AddHandler(informer.HandlerFuncs[*unstructured.Unstructured]{
-		Add:    func(w *unstructured.Unstructured, _ bool) { told <- "+" + w.GetName() },
-		Delete: func(w *unstructured.Unstructured, _ bool) { told <- "-" + w.GetName() },
+		Add:    func(w *unstructured.Unstructured, _ bool) { calls <- "+" + w.GetName() },
+		Delete: func(w *unstructured.Unstructured, _ bool) { calls <- "-" + w.GetName() },
 	}, informer.HandlerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.Start(ctx) // there are no widgets yet
-	hears := func(want string) {
+	awaitCall := func(want string) {
 		t.Helper()
 		select {
-		case got := <-told:
+		case got := <-calls:
 			if got != want {
-				t.Errorf("told %s, want %s", got, want)
+				t.Errorf("got %s, want %s", got, want)
 			}
 		case <-ctx.Done():
-			t.Fatalf("never told %s: %v", want, i.Freshness())
+			t.Fatalf("never got %s: %v", want, i.Freshness())
 		}
 	}
 	gone := func() {
@@ -103,11 +103,11 @@ func TestCustomResourcesComeAndGo(t *testing.T) {
 	gone()
 	for _, name := range []string{"first", "second"} {
 		define(ctx, t, c, name)
-		hears("+" + name)
+		awaitCall("+" + name)
 		if err := definitions(c).Delete(ctx, "widgets.example.com", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		hears("-" + name)
+		awaitCall("-" + name)
 		gone()
 		if n := i.Lister().Len(); n != 0 {
 			t.Errorf("%d widgets are left", n)

@@ -26,7 +26,7 @@ func bounded(t *testing.T) context.Context {
 	return ctx
 }
 
-// mine labels an object, to tell it from those that the server makes.
+// mine labels the test's objects; the server makes others.
 func mine(meta metav1.ObjectMeta) metav1.ObjectMeta {
 	meta.Labels = map[string]string{"mine": "yes"}
 	return meta
@@ -68,12 +68,12 @@ func TestSeveralNamespacesAreOneInformer(t *testing.T) {
 		t.Errorf("name %q", name)
 	}
 	var mu sync.Mutex
-	var told []string
+	var calls []string
 	registration, err := configMaps.AddHandler(informer.HandlerFuncs[*corev1.ConfigMap]{
 		Add: func(cm *corev1.ConfigMap, initial bool) {
 			mu.Lock()
 			defer mu.Unlock()
-			told = append(told, fmt.Sprintf("%s %t", cm.Namespace, initial))
+			calls = append(calls, fmt.Sprintf("%s %t", cm.Namespace, initial))
 		},
 	}, informer.HandlerOptions{})
 	if err != nil {
@@ -85,9 +85,9 @@ func TestSeveralNamespacesAreOneInformer(t *testing.T) {
 	}
 	<-registration.Synced()
 	mu.Lock()
-	slices.Sort(told)
-	if !slices.Equal(told, []string{"a true", "ab true"}) {
-		t.Errorf("told %q", told)
+	slices.Sort(calls)
+	if !slices.Equal(calls, []string{"a true", "ab true"}) {
+		t.Errorf("got %q", calls)
 	}
 	mu.Unlock()
 	if got := keys(configMaps.Lister().List("", nil)); !slices.Equal(got, []string{"a/a", "ab/ab"}) {
@@ -155,8 +155,8 @@ func TestModifierChangesWhatIsAskedFor(t *testing.T) {
 	}
 }
 
-// What is wrong with an informer's options is known when it is made, and
-// every caller that waits for it gets that error.
+// An error in an informer's options is known when it is made, and every call
+// that waits for the informer returns it.
 func TestOptionsThatCannotBeUsedAreNamed(t *testing.T) {
 	c := levelwiretest.Start(t).Client(client.Options{})
 	for want, opts := range map[string]struct {

@@ -153,8 +153,8 @@ func TestFaultyNetworkNeedsNoSecondList(t *testing.T) {
 	probes := client.Options{ReadIdleTimeout: 300 * time.Millisecond, PingTimeout: 300 * time.Millisecond}
 	http1 := probes
 	http1.ForceHTTP1 = true
-	// Behind a proxy that keeps its side of TCP alive nothing but silence tells
-	// that an HTTP/1.1 watch is dead.
+	// Behind a proxy that keeps its side of TCP alive, only silence shows that an
+	// HTTP/1.1 watch is dead.
 	for name, test := range map[string]struct {
 		opts    client.Options
 		silence time.Duration
@@ -221,7 +221,7 @@ type fault struct {
 }
 
 func faults(proxy *faultnet.Proxy, failed chan error) []fault {
-	// noticed waits for the next failure that the reflector tells of.
+	// noticed waits for the next failure that the reflector reports.
 	noticed := func() {
 		select {
 		case <-failed: // an older one
