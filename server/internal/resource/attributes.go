@@ -3,6 +3,9 @@ package resource
 import (
 	"fmt"
 	"slices"
+	"unsafe"
+
+	"github.com/levelwire/levelwire/server/internal/resource/jsonscan"
 )
 
 // Attributes are what selectors look at and what the cache indexes by. They
@@ -27,7 +30,7 @@ type Attributes struct {
 func (r *Resource) Attributes(json []byte) (Attributes, error) {
 	stored := r.Stored()
 	plan := stored.extraction()
-	x := extractor{scanner: scanner{data: json}, plan: plan}
+	x := extractor{scan: jsonscan.Scanner{Data: json}, plan: plan}
 	if n := len(plan.fields); n > 0 {
 		x.out.Fields = make([]string, n)
 	}
@@ -175,7 +178,7 @@ func (n *fieldNode) child(name []byte) *fieldNode {
 
 // extractor is one run over one object.
 type extractor struct {
-	scanner
+	scan  jsonscan.Scanner
 	plan  *extraction
 	out   Attributes
 	ranks []int // rank+1 of the path that Fields[i] came from; nil if no field has several
@@ -184,16 +187,16 @@ type extractor struct {
 // root walks the top level, and stops as soon as nothing that is left can
 // matter.
 func (x *extractor) root() error {
-	if err := x.expect('{'); err != nil {
+	if err := x.scan.Expect('{'); err != nil {
 		return err
 	}
 	missing := len(x.plan.root.children)
 	for first := true; missing > 0; first = false {
-		key, escaped, ok, err := x.member(first)
+		key, ok, err := x.scan.Member(first)
 		if err != nil || !ok {
 			return err
 		}
-		child, err := x.find(x.plan.root, key, escaped)
+		child, err := x.plan.root.find(key)
 		if err != nil {
 			return err
 		}
@@ -208,15 +211,15 @@ func (x *extractor) root() error {
 }
 
 // find returns the child that a key stands for, or nil.
-func (x *extractor) find(node *fieldNode, key []byte, escaped bool) (*fieldNode, error) {
-	if escaped {
-		plain, err := text(key, true)
-		if err != nil {
-			return nil, err
-		}
-		key = []byte(plain)
+func (n *fieldNode) find(key jsonscan.String) (*fieldNode, error) {
+	if !key.Escaped {
+		return n.child(key.Raw()), nil
 	}
-	return node.child(key), nil
+	name, err := key.Unescape(nil)
+	if err != nil {
+		return nil, err
+	}
+	return n.child(name), nil
 }
 
 // value consumes one value, of which node says what is wanted.
@@ -224,10 +227,7 @@ func (x *extractor) value(node *fieldNode) error {
 	if node == nil {
 		return x.skip()
 	}
-	c, err := x.next()
-	if err != nil {
-		return err
-	}
+	c := x.scan.Peek()
 	switch c {
 	case '{':
 		if len(node.targets) == 1 && node.targets[0].field == targetLabels {
@@ -240,39 +240,40 @@ func (x *extractor) value(node *fieldNode) error {
 	case '[':
 		return x.skip()
 	case '"':
-		raw, escaped, err := x.str()
-		if err != nil || len(raw) == 0 || len(node.targets) == 0 {
+		quoted, err := x.scan.String()
+		if err != nil || len(quoted.Raw()) == 0 || len(node.targets) == 0 {
 			return err
 		}
-		value, err := text(raw, escaped)
+		value, err := quoted.Value()
 		if err != nil {
 			return err
 		}
 		x.found(node, value)
 		return nil
 	}
-	start := x.pos
-	if err := x.skip(); err != nil {
-		return err
+	literal, err := x.scan.Skip()
+	if err == nil && c != 'n' { // null is as good as absent
+		x.found(node, unsafe.String(unsafe.SliceData(literal), len(literal)))
 	}
-	if c != 'n' { // null is as good as absent
-		value, _ := text(x.data[start:x.pos], false)
-		x.found(node, value)
-	}
-	return nil
+	return err
+}
+
+func (x *extractor) skip() error {
+	_, err := x.scan.Skip()
+	return err
 }
 
 // object consumes an object some of whose members are wanted.
 func (x *extractor) object(node *fieldNode) error {
-	if err := x.expect('{'); err != nil {
+	if err := x.scan.Expect('{'); err != nil {
 		return err
 	}
 	for first := true; ; first = false {
-		key, escaped, ok, err := x.member(first)
+		key, ok, err := x.scan.Member(first)
 		if err != nil || !ok {
 			return err
 		}
-		child, err := x.find(node, key, escaped)
+		child, err := node.find(key)
 		if err != nil {
 			return err
 		}
@@ -307,12 +308,12 @@ func (x *extractor) found(node *fieldNode, value string) {
 
 // labels consumes the object metadata.labels.
 func (x *extractor) labels() error {
-	if err := x.expect('{'); err != nil {
+	if err := x.scan.Expect('{'); err != nil {
 		return err
 	}
 	var found Labels
 	for first := true; ; first = false {
-		key, escaped, ok, err := x.member(first)
+		key, ok, err := x.scan.Member(first)
 		if err != nil {
 			return err
 		}
@@ -320,14 +321,14 @@ func (x *extractor) labels() error {
 			break
 		}
 		var l Label
-		if l.Key, err = text(key, escaped); err != nil {
+		if l.Key, err = key.Value(); err != nil {
 			return err
 		}
-		raw, escaped, err := x.str()
+		value, err := x.scan.String()
 		if err != nil {
 			return err
 		}
-		if l.Value, err = text(raw, escaped); err != nil {
+		if l.Value, err = value.Value(); err != nil {
 			return err
 		}
 		if found == nil {

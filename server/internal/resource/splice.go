@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/levelwire/levelwire/server/internal/resource/jsonscan"
 )
 
 const (
@@ -84,41 +86,38 @@ func (r *Resource) restore(value []byte) ([]byte, error) {
 // member is one member of an object, as it stands in the input.
 type member struct {
 	key        string
-	rawKey     []byte // between its quotes
+	quotedKey  []byte // as it is written
 	value, end int    // where the value begins and ends
 }
 
 // members lists the members of the object that data consists of.
 func members(data []byte) ([]member, error) {
-	s := scanner{data: data}
-	if err := s.expect('{'); err != nil {
+	s := jsonscan.Scanner{Data: data}
+	if err := s.Expect('{'); err != nil {
 		return nil, err
 	}
 	list := make([]member, 0, 8)
 	for first := true; ; first = false {
-		key, escaped, ok, err := s.member(first)
+		key, ok, err := s.Member(first)
 		if err != nil {
 			return nil, err
 		}
 		if !ok {
 			break
 		}
-		m := member{rawKey: key}
-		if m.key, err = text(key, escaped); err != nil {
+		m := member{quotedKey: key.Quoted}
+		if m.key, err = key.Value(); err != nil {
 			return nil, err
 		}
-		if _, err := s.next(); err != nil {
+		value, err := s.Skip()
+		if err != nil {
 			return nil, err
 		}
-		m.value = s.pos
-		if err := s.skip(); err != nil {
-			return nil, err
-		}
-		m.end = s.pos
+		m.value, m.end = s.Pos-len(value), s.Pos
 		list = append(list, m)
 	}
-	if _, err := s.next(); err == nil {
-		return nil, fmt.Errorf("invalid JSON at byte %d: something follows the object", s.pos)
+	if !s.AtEnd() {
+		return nil, fmt.Errorf("invalid JSON at byte %d: something follows the object", s.Pos)
 	}
 	return list, nil
 }
@@ -240,6 +239,6 @@ func WithoutManagedFields(json []byte) ([]byte, error) {
 
 // appendMember appends one member with its key.
 func appendMember(out, data []byte, m member) []byte {
-	out = append(append(append(out, '"'), m.rawKey...), `":`...)
+	out = append(append(out, m.quotedKey...), ':')
 	return append(out, data[m.value:m.end]...)
 }

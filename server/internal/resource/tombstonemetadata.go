@@ -1,6 +1,10 @@
 package resource
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/levelwire/levelwire/server/internal/resource/jsonscan"
+)
 
 // TombstoneMetadata reduces an object, in its stored or cached form, to what a
 // tombstone keeps of it when it has been deleted: kind and apiVersion, its
@@ -8,18 +12,18 @@ import "fmt"
 // Attributes finds the same in the result as in the whole. The result is new.
 func (r *Resource) TombstoneMetadata(json []byte) ([]byte, error) {
 	plan := r.Stored().extraction()
-	s := metadataReducer{extractor{scanner: scanner{data: json}, plan: plan}, make([]byte, 0, 512)}
+	s := metadataReducer{scan: jsonscan.Scanner{Data: json}, plan: plan, out: make([]byte, 0, 512)}
 	if err := s.object(plan.root, rootMember); err != nil {
 		return nil, fmt.Errorf("tombstone metadata of %s: %w", r.Stored().GroupResource(), err)
 	}
 	return append([]byte(nil), s.out...), nil
 }
 
-// metadataReducer reduces one object. It uses the embedded extractor's plan and
-// scanner.
+// metadataReducer is one run over one object.
 type metadataReducer struct {
-	extractor
-	out []byte
+	scan jsonscan.Scanner
+	plan *extraction
+	out  []byte
 }
 
 // rootMember and metadataMember say which members to keep beside those on the
@@ -32,25 +36,25 @@ func noMember([]byte) bool { return false }
 
 // object reads an object and appends the members that are kept.
 func (s *metadataReducer) object(node *fieldNode, keep func(key []byte) bool) error {
-	if err := s.expect('{'); err != nil {
+	if err := s.scan.Expect('{'); err != nil {
 		return err
 	}
 	s.out = append(s.out, '{')
 	empty := true
 	for first := true; ; first = false {
-		key, escaped, ok, err := s.member(first)
+		key, ok, err := s.scan.Member(first)
 		if err != nil {
 			return err
 		}
 		if !ok {
 			break
 		}
-		child, err := s.find(node, key, escaped)
+		child, err := node.find(key)
 		if err != nil {
 			return err
 		}
-		if child == nil && !keep(key) {
-			if err := s.skip(); err != nil {
+		if child == nil && !keep(key.Raw()) {
+			if _, err := s.scan.Skip(); err != nil {
 				return err
 			}
 			continue
@@ -59,8 +63,8 @@ func (s *metadataReducer) object(node *fieldNode, keep func(key []byte) bool) er
 			s.out = append(s.out, ',')
 		}
 		empty = false
-		s.out = append(append(append(s.out, '"'), key...), `":`...)
-		if err := s.value(child, node == s.plan.root && string(key) == "metadata"); err != nil {
+		s.out = append(append(s.out, key.Quoted...), ':')
+		if err := s.value(child, node == s.plan.root && string(key.Raw()) == "metadata"); err != nil {
 			return err
 		}
 	}
@@ -70,20 +74,14 @@ func (s *metadataReducer) object(node *fieldNode, keep func(key []byte) bool) er
 
 // value reads a value of which all or some is kept, and appends that.
 func (s *metadataReducer) value(node *fieldNode, metadata bool) error {
-	c, err := s.next()
-	if err != nil {
-		return err
-	}
+	c := s.scan.Peek()
 	if c == '{' && metadata {
 		return s.object(node, metadataMember)
 	}
 	if c == '{' && node != nil && len(node.children) > 0 {
 		return s.object(node, noMember)
 	}
-	start := s.pos
-	if err := s.skip(); err != nil {
-		return err
-	}
-	s.out = append(s.out, s.data[start:s.pos]...)
-	return nil
+	value, err := s.scan.Skip()
+	s.out = append(s.out, value...)
+	return err
 }

@@ -5,7 +5,6 @@
 package jsonproto
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"reflect"
@@ -15,6 +14,7 @@ import (
 
 	jsonv2 "github.com/go-json-experiment/json"
 
+	"github.com/levelwire/levelwire/server/internal/resource/jsonscan"
 	"github.com/levelwire/levelwire/server/internal/resource/structjson"
 )
 
@@ -29,16 +29,16 @@ func (p *Plan) Append(dst, json []byte) ([]byte, error) {
 	}
 	t := transcoders.Get().(*transcoder)
 	defer func() {
-		t.in = nil
+		t.scan = jsonscan.Scanner{}
 		if cap(t.out) <= 1<<20 {
 			transcoders.Put(t)
 		}
 	}()
-	t.in, t.at, t.out, t.spans = json, 0, t.out[:0], t.spans[:0]
+	t.scan, t.out, t.spans = jsonscan.Scanner{Data: json}, t.out[:0], t.spans[:0]
 	if err := t.message(p, nil); err != nil {
 		return dst, err
 	}
-	if t.space(); t.at != len(json) {
+	if !t.scan.AtEnd() {
 		return dst, ErrUnusual
 	}
 	return append(dst, t.out...), nil
@@ -47,8 +47,7 @@ func (p *Plan) Append(dst, json []byte) ([]byte, error) {
 // transcoder reads one JSON text and writes a protobuf message. Values are
 // written as they come and put in the order of tags when their message ends.
 type transcoder struct {
-	in    []byte
-	at    int
+	scan  jsonscan.Scanner
 	out   []byte
 	spans []span
 	order []byte // scratch of message
@@ -60,55 +59,27 @@ type span struct{ start, end int }
 
 var transcoders = sync.Pool{New: func() any { return new(transcoder) }}
 
-func (t *transcoder) space() {
-	for t.at < len(t.in) && (t.in[t.at] == ' ' || t.in[t.at] == '\n' || t.in[t.at] == '\t' || t.in[t.at] == '\r') {
-		t.at++
-	}
-}
-
-// take reads one byte of punctuation.
-func (t *transcoder) take(c byte) bool {
-	if t.at < len(t.in) && t.in[t.at] == c {
-		t.at++
-		return true
-	}
-	if t.space(); t.at < len(t.in) && t.in[t.at] == c {
-		t.at++
-		return true
-	}
-	return false
-}
-
-// null reads a null.
-func (t *transcoder) null() bool {
-	if t.space(); bytes.HasPrefix(t.in[t.at:], []byte("null")) {
-		t.at += 4
-		return true
-	}
-	return false
-}
-
 // object calls member with the name of every member of an object; member must
 // read the value. The name is valid until then.
 func (t *transcoder) object(member func(name []byte) error) error {
-	if !t.take('{') {
+	if !t.scan.Take('{') {
 		return ErrUnusual
 	}
-	if t.take('}') {
+	if t.scan.Take('}') {
 		return nil
 	}
 	for {
 		name, err := t.string()
-		if err != nil || !t.take(':') {
+		if err != nil || !t.scan.Take(':') {
 			return ErrUnusual
 		}
 		if err := member(name); err != nil {
 			return err
 		}
-		if t.take('}') {
+		if t.scan.Take('}') {
 			return nil
 		}
-		if !t.take(',') {
+		if !t.scan.Take(',') {
 			return ErrUnusual
 		}
 	}
@@ -127,12 +98,13 @@ func (t *transcoder) message(p *Plan, head []byte) error {
 	err := t.object(func(name []byte) error {
 		m := p.member(name, &next)
 		if m == nil {
-			return t.skip()
+			_, err := t.skip()
+			return err
 		}
 		if t.spans[slots+m.slot].end != 0 {
 			return ErrUnusual // twice
 		}
-		if t.null() {
+		if t.scan.Literal("null") {
 			return nil
 		}
 		from := len(t.out)
@@ -209,7 +181,7 @@ func (t *transcoder) arrange(p *Plan, spans []span) {
 
 // decoded is message for a type that only its own methods understand.
 func (t *transcoder) decoded(typ reflect.Type, head []byte) error {
-	raw, err := t.raw()
+	raw, err := t.skip()
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/json"
 	"reflect"
 	"slices"
 	"strconv"
@@ -44,8 +43,8 @@ func (t *transcoder) value(v *value, head []byte) error {
 	case intOrStringValue:
 		return t.intOrString(head)
 	case rawValue:
-		raw, err := t.raw()
-		if err != nil || len(raw) > 0 && raw[0] != '{' {
+		raw, err := t.skip()
+		if err != nil || raw[0] != '{' {
 			return ErrUnusual
 		}
 		t.lengthDelimited(head, FieldSize(len(raw)))
@@ -58,23 +57,23 @@ func (t *transcoder) value(v *value, head []byte) error {
 }
 
 func (t *transcoder) list(item *value, head []byte) error {
-	if !t.take('[') {
+	if !t.scan.Take('[') {
 		return ErrUnusual
 	}
-	if t.take(']') {
+	if t.scan.Take(']') {
 		return nil
 	}
 	for {
-		if t.null() {
+		if t.scan.Literal("null") {
 			return ErrUnusual
 		}
 		if err := t.value(item, head); err != nil {
 			return err
 		}
-		if t.take(']') {
+		if t.scan.Take(']') {
 			return nil
 		}
-		if !t.take(',') {
+		if !t.scan.Take(',') {
 			return ErrUnusual
 		}
 	}
@@ -92,7 +91,7 @@ func (t *transcoder) mapping(item *value, head []byte) error {
 		from := len(t.out)
 		t.out = AppendField(t.out, 1, name)
 		last = span{len(t.out) - len(name), len(t.out)}
-		if t.null() {
+		if t.scan.Literal("null") {
 			return ErrUnusual
 		}
 		if err := t.value(item, mapValueHeads[item.wire()/2]); err != nil {
@@ -114,125 +113,35 @@ var mapValueHeads = [2][]byte{{2 << 3}, {2<<3 | 2}}
 
 // string reads a string. The result is valid until the next one is read.
 func (t *transcoder) string() ([]byte, error) {
-	if !t.take('"') {
+	quoted, err := t.scan.String()
+	if err != nil {
 		return nil, ErrUnusual
 	}
-	rest := t.in[t.at:]
-	end := bytes.IndexByte(rest, '"')
-	if end < 0 {
+	if !quoted.Escaped {
+		return quoted.Raw(), nil
+	}
+	if t.text, err = quoted.Unescape(t.text[:0]); err != nil {
 		return nil, ErrUnusual
 	}
-	if text := rest[:end]; bytes.IndexByte(text, '\\') < 0 {
-		t.at += end + 1
-		return text, nil
-	}
-	return t.escaped(rest)
+	return t.text, nil
 }
 
-// escaped reads the rest of a string that has escapes.
-func (t *transcoder) escaped(rest []byte) ([]byte, error) {
-	out := t.text[:0]
-	for i := 0; i < len(rest); i++ {
-		switch c := rest[i]; {
-		case c == '"':
-			t.at += i + 1
-			t.text = out
-			return out, nil
-		case c != '\\':
-			out = append(out, c)
-			continue
-		case i+1 < len(rest) && rest[i+1] == 'u':
-			end := stringLength(rest)
-			var text string
-			if end < 0 || json.Unmarshal(t.in[t.at-1:t.at+end+1], &text) != nil {
-				return nil, ErrUnusual
-			}
-			t.at += end + 1
-			t.text = append(out[:0], text...)
-			return t.text, nil
-		}
-		i++
-		if i == len(rest) {
-			break
-		}
-		plain := bytes.IndexByte([]byte(`"\/bfnrt`), rest[i])
-		if plain < 0 {
-			return nil, ErrUnusual
-		}
-		out = append(out, "\"\\/\b\f\n\r\t"[plain])
+// skip reads any value and returns its text. It is known to be well-formed: an
+// encoder wrote it.
+func (t *transcoder) skip() ([]byte, error) {
+	raw, err := t.scan.Skip()
+	if err != nil {
+		return nil, ErrUnusual
 	}
-	return nil, ErrUnusual
-}
-
-// stringLength is where a string ends whose opening quote has been read.
-func stringLength(rest []byte) int {
-	for i := 0; i < len(rest); i++ {
-		switch rest[i] {
-		case '"':
-			return i
-		case '\\':
-			i++
-		}
-	}
-	return -1
-}
-
-// raw reads any value and returns its text.
-func (t *transcoder) raw() ([]byte, error) {
-	t.space()
-	from := t.at
-	err := t.skip()
-	return t.in[from:t.at], err
-}
-
-// skip reads any value. It is known to be well-formed: an encoder wrote it.
-func (t *transcoder) skip() error {
-	t.space()
-	depth := 0
-	for ; t.at < len(t.in); t.at++ {
-		switch t.in[t.at] {
-		case '"':
-			n := stringLength(t.in[t.at+1:])
-			if n < 0 {
-				return ErrUnusual
-			}
-			t.at += n + 1
-		case '{', '[':
-			depth++
-			continue
-		case '}', ']':
-			depth--
-		case ',':
-			if depth == 0 {
-				return nil
-			}
-			continue
-		default:
-			continue
-		}
-		if depth < 0 {
-			return nil // the end of what the value is in
-		}
-		if depth == 0 {
-			t.at++
-			return nil
-		}
-	}
-	if depth != 0 {
-		return ErrUnusual
-	}
-	return nil
+	return raw, nil
 }
 
 func (t *transcoder) bool(head []byte) error {
-	t.space()
 	t.out = append(t.out, head...)
-	switch rest := t.in[t.at:]; {
-	case bytes.HasPrefix(rest, []byte("true")):
-		t.at += 4
+	switch {
+	case t.scan.Literal("true"):
 		t.out = append(t.out, 1)
-	case bytes.HasPrefix(rest, []byte("false")):
-		t.at += 5
+	case t.scan.Literal("false"):
 		t.out = append(t.out, 0)
 	default:
 		return ErrUnusual
@@ -241,13 +150,8 @@ func (t *transcoder) bool(head []byte) error {
 }
 
 func (t *transcoder) int(bits int) (int64, error) {
-	t.space()
-	from := t.at
-	for t.at < len(t.in) && (t.in[t.at] >= '0' && t.in[t.at] <= '9' || t.in[t.at] == '-') {
-		t.at++
-	}
-	n, err := strconv.ParseInt(string(t.in[from:t.at]), 10, bits)
-	if err != nil || t.at < len(t.in) && (t.in[t.at] == '.' || t.in[t.at]|0x20 == 'e') {
+	n, ok := t.scan.Int(bits)
+	if !ok {
 		return 0, ErrUnusual
 	}
 	return n, nil
@@ -270,15 +174,14 @@ func (t *transcoder) base64(head []byte) error {
 // time reads a moment as our encoder writes it, of the given length; all
 // others are decoded.
 func (t *transcoder) time(head []byte, length int, typ reflect.Type) error {
-	t.space()
-	from := t.at
+	from := t.scan.Pos
 	text, err := t.string()
 	if err != nil {
 		return err
 	}
 	moment, ok := parseMoment(text, length)
 	if !ok {
-		t.at = from
+		t.scan.Pos = from
 		return t.decoded(typ, head)
 	}
 	var space [24]byte
@@ -325,11 +228,10 @@ func parseMoment(text []byte, length int) (time.Time, bool) {
 // quantity reads a quantity; what is not in its canonical form for certain is
 // decoded.
 func (t *transcoder) quantity(head []byte) error {
-	t.space()
-	from := t.at
+	from := t.scan.Pos
 	text, err := t.string()
 	if err != nil || !canonicalQuantity(text) {
-		t.at = from
+		t.scan.Pos = from
 		return t.decoded(reflect.TypeFor[apiresource.Quantity](), head)
 	}
 	t.lengthDelimited(head, FieldSize(len(text)))
@@ -360,12 +262,11 @@ func canonicalQuantity(text []byte) bool {
 }
 
 func (t *transcoder) intOrString(head []byte) error {
-	t.space()
 	var n int64
 	var text []byte
 	kind := byte(0)
 	var err error
-	if t.at < len(t.in) && t.in[t.at] == '"' {
+	if t.scan.Peek() == '"' {
 		kind = 1
 		text, err = t.string()
 	} else {

@@ -1,14 +1,13 @@
 package structjson
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"math"
 	"reflect"
 	"strings"
 	"time"
-	"unicode/utf8"
 	"unsafe"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -16,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/levelwire/levelwire/server/internal/resource/jsonscan"
 )
 
 // errUnusualJSON ends decoding by a structCodec: the document is not valid, does not fit the
@@ -32,8 +33,7 @@ const maxReadDepth = 64
 // time of decoders that must, and as all strings are parts of one, a tenth of
 // the allocations.
 type structDecoder struct {
-	doc   string
-	pos   int
+	scan  jsonscan.Scanner // over a copy that never changes: the object's strings are parts of it
 	depth int
 }
 
@@ -52,110 +52,47 @@ func Decode(data []byte, into runtime.Object) bool {
 	if s == nil || !v.IsZero() {
 		return false
 	}
-	r := structDecoder{doc: string(data)}
-	err := r.object(s, v.Addr().UnsafePointer())
-	if err == nil {
-		r.space()
-		if r.pos == len(r.doc) {
-			return true
-		}
+	d := structDecoder{scan: jsonscan.Scanner{Data: bytes.Clone(data)}}
+	if d.object(s, v.Addr().UnsafePointer()) == nil && d.scan.AtEnd() {
+		return true
 	}
 	v.SetZero()
 	return false
 }
 
-// space skips white space and returns what follows, 0 at the end.
-func (r *structDecoder) space() byte {
-	for r.pos < len(r.doc) {
-		switch c := r.doc[r.pos]; c {
-		case ' ', '\n', '\t', '\r':
-			r.pos++
-		default:
-			return c
-		}
+// string consumes a string and returns its value, which shares the document's memory.
+func (d *structDecoder) string() (string, error) {
+	quoted, ok := d.scan.StrictString()
+	if !ok {
+		return "", errUnusualJSON
 	}
-	return 0
+	return quoted.Value()
 }
 
-// take consumes c if it comes next, after white space.
-func (r *structDecoder) take(c byte) bool {
-	if r.space() != c {
-		return false
-	}
-	r.pos++
-	return true
-}
-
-// literal consumes a word. That no letter follows shows when the next thing is
-// expected.
-func (r *structDecoder) literal(word string) error {
-	if !strings.HasPrefix(r.doc[r.pos:], word) {
+// usual is the error of something that must be as ok says.
+func usual(ok bool) error {
+	if !ok {
 		return errUnusualJSON
 	}
-	r.pos += len(word)
 	return nil
 }
 
-// token consumes a string and returns its value.
-func (r *structDecoder) token() (string, error) {
-	if !r.take('"') {
-		return "", errUnusualJSON
-	}
-	start, ascii := r.pos, true
-	for i := start; i < len(r.doc); i++ {
-		switch c := r.doc[i]; {
-		case c == '"':
-			r.pos = i + 1
-			value := r.doc[start:i]
-			if !ascii && !utf8.ValidString(value) {
-				return "", errUnusualJSON
-			}
-			return value, nil
-		case c == '\\':
-			return r.escaped(start - 1)
-		case c < ' ':
-			return "", errUnusualJSON
-		case c >= utf8.RuneSelf:
-			ascii = false
-		}
-	}
-	return "", errUnusualJSON
-}
-
-// escaped consumes the string that begins at the quote at start.
-func (r *structDecoder) escaped(start int) (string, error) {
-	for i := start + 1; i < len(r.doc); i++ {
-		switch r.doc[i] {
-		case '\\':
-			i++
-		case '"':
-			r.pos = i + 1
-			value, err := jsontext.AppendUnquote([]byte(nil), r.doc[start:r.pos])
-			if err != nil {
-				return "", errUnusualJSON
-			}
-			return string(value), nil
-		}
-	}
-	return "", errUnusualJSON
-}
-
 // object reads an object into a struct.
-func (r *structDecoder) object(s *structCodec, at unsafe.Pointer) error {
-	if r.depth++; r.depth > maxReadDepth {
+func (d *structDecoder) object(s *structCodec, at unsafe.Pointer) error {
+	if d.depth++; d.depth > maxReadDepth {
 		return errUnusualJSON
 	}
-	if !r.take('{') {
+	if !d.scan.Take('{') {
 		return errUnusualJSON
 	}
 	var seen uint64
 	next := 0 // the member that is likely to come: they mostly do in order
-	for first := true; !r.take('}'); first = false {
-		if !first && !r.take(',') {
+	for first := true; !d.scan.Take('}'); first = false {
+		if !first && !d.scan.Take(',') {
 			return errUnusualJSON
 		}
-		name, err := r.token()
-		if err != nil || !r.take(':') {
+		name, err := d.string()
+		if err != nil || !d.scan.Take(':') {
 			return errUnusualJSON
 		}
 		i := s.find(name, next)
@@ -165,11 +102,11 @@ func (r *structDecoder) object(s *structCodec, at unsafe.Pointer) error {
 		seen |= 1 << i
 		next = i + 1
 		m := &s.members[i]
-		if err := r.value(&m.value, unsafe.Add(at, m.offset)); err != nil {
+		if err := d.value(&m.value, unsafe.Add(at, m.offset)); err != nil {
 			return err
 		}
 	}
-	r.depth--
+	d.depth--
 	return nil
 }
 
@@ -189,102 +126,103 @@ func (s *structCodec) find(name string, next int) int {
 }
 
 // value reads one value to where at points, which is zero.
-func (r *structDecoder) value(p *valueCodec, at unsafe.Pointer) (err error) {
-	c := r.space()
+func (d *structDecoder) value(p *valueCodec, at unsafe.Pointer) (err error) {
+	c := d.scan.Peek()
 	if c == 'n' && p.kind != codecCustom && p.kind != codecQuantity {
-		return r.literal("null") // it is zero, and stays so
+		return usual(d.scan.Literal("null")) // it is zero, and stays so
 	}
 	switch p.kind {
 	case codecString:
-		*(*string)(at), err = r.token()
+		*(*string)(at), err = d.string()
 		return err
 	case codecBool:
 		if c == 't' {
 			*(*bool)(at) = true
-			return r.literal("true")
+			return usual(d.scan.Literal("true"))
 		}
-		return r.literal("false")
+		return usual(d.scan.Literal("false"))
 	case codecInt32:
-		n, err := r.int(math.MinInt32, math.MaxInt32)
-		*(*int32)(at) = int32(n) //nolint:gosec // It is within the limits.
-		return err
+		n, ok := d.scan.Int(32)
+		*(*int32)(at) = int32(n) //nolint:gosec // It has 32 bits.
+		return usual(ok)
 	case codecInt64:
-		*(*int64)(at), err = r.int(math.MinInt64, math.MaxInt64)
-		return err
+		n, ok := d.scan.Int(64)
+		*(*int64)(at) = n
+		return usual(ok)
 	case codecStruct:
-		return r.object(p.object, at)
+		return d.object(p.object, at)
 	case codecPointer:
 		made := reflect.New(p.typ.Elem()).UnsafePointer()
 		*(*unsafe.Pointer)(at) = made
-		return r.value(p.elem, made)
+		return d.value(p.elem, made)
 	case codecSlice:
-		return r.array(p, reflect.NewAt(p.typ, at).Elem())
+		return d.array(p, reflect.NewAt(p.typ, at).Elem())
 	case codecStringMap:
-		return r.texts((*map[string]string)(at))
+		return d.texts((*map[string]string)(at))
 	case codecMap:
-		return r.entries(p, reflect.NewAt(p.typ, at).Elem())
+		return d.entries(p, reflect.NewAt(p.typ, at).Elem())
 	case codecBytes:
-		return r.bytes((*[]byte)(at))
+		return d.bytes((*[]byte)(at))
 	case codecTime:
-		return r.time((*metav1.Time)(at))
+		return d.time((*metav1.Time)(at))
 	case codecQuantity:
-		return r.custom((*quantity.Quantity)(at))
+		return d.custom((*quantity.Quantity)(at))
 	default:
-		return r.custom(reflect.NewAt(p.typ, at).Interface().(json.Unmarshaler))
+		return d.custom(reflect.NewAt(p.typ, at).Interface().(json.Unmarshaler))
 	}
 }
 
 // array reads the elements of a list. It makes room for a few at first: the
 // number is not known.
-func (r *structDecoder) array(p *valueCodec, v reflect.Value) error {
-	if !r.take('[') {
+func (d *structDecoder) array(p *valueCodec, v reflect.Value) error {
+	if !d.scan.Take('[') {
 		return errUnusualJSON
 	}
-	if r.depth++; r.depth > maxReadDepth {
+	if d.depth++; d.depth > maxReadDepth {
 		return errUnusualJSON
 	}
 	n := 0
-	for ; !r.take(']'); n++ {
-		if n > 0 && !r.take(',') {
+	for ; !d.scan.Take(']'); n++ {
+		if n > 0 && !d.scan.Take(',') {
 			return errUnusualJSON
 		}
 		if n == v.Cap() {
 			v.Grow(max(1, n))
 		}
 		v.SetLen(n + 1)
-		if err := r.value(p.elem, unsafe.Add(v.UnsafePointer(), uintptr(n)*p.elem.size)); err != nil {
+		if err := d.value(p.elem, unsafe.Add(v.UnsafePointer(), uintptr(n)*p.elem.size)); err != nil {
 			return err
 		}
 	}
 	if n == 0 {
 		v.Set(reflect.MakeSlice(p.typ, 0, 0))
 	}
-	r.depth--
+	d.depth--
 	return nil
 }
 
 // entries reads a map.
-func (r *structDecoder) entries(p *valueCodec, v reflect.Value) error {
-	if !r.take('{') {
+func (d *structDecoder) entries(p *valueCodec, v reflect.Value) error {
+	if !d.scan.Take('{') {
 		return errUnusualJSON
 	}
-	if r.depth++; r.depth > maxReadDepth {
+	if d.depth++; d.depth > maxReadDepth {
 		return errUnusualJSON
 	}
 	made := reflect.MakeMap(p.typ)
 	key, elem := reflect.New(p.typ.Key()).Elem(), reflect.New(p.typ.Elem()).Elem()
 	n := 0
-	for ; !r.take('}'); n++ {
-		if n > 0 && !r.take(',') {
+	for ; !d.scan.Take('}'); n++ {
+		if n > 0 && !d.scan.Take(',') {
 			return errUnusualJSON
 		}
-		name, err := r.token()
-		if err != nil || !r.take(':') {
+		name, err := d.string()
+		if err != nil || !d.scan.Take(':') {
 			return errUnusualJSON
 		}
 		key.SetString(name)
 		elem.SetZero()
-		if err := r.value(p.elem, elem.Addr().UnsafePointer()); err != nil {
+		if err := d.value(p.elem, elem.Addr().UnsafePointer()); err != nil {
 			return err
 		}
 		made.SetMapIndex(key, elem)
@@ -293,29 +231,29 @@ func (r *structDecoder) entries(p *valueCodec, v reflect.Value) error {
 		return errUnusualJSON // a name that stands twice
 	}
 	v.Set(made)
-	r.depth--
+	d.depth--
 	return nil
 }
 
 // texts reads a map of strings, as labels are.
-func (r *structDecoder) texts(into *map[string]string) error {
-	if !r.take('{') {
+func (d *structDecoder) texts(into *map[string]string) error {
+	if !d.scan.Take('{') {
 		return errUnusualJSON
 	}
 	made, n := map[string]string{}, 0
-	for ; !r.take('}'); n++ {
-		if n > 0 && !r.take(',') {
+	for ; !d.scan.Take('}'); n++ {
+		if n > 0 && !d.scan.Take(',') {
 			return errUnusualJSON
 		}
-		name, err := r.token()
-		if err != nil || !r.take(':') {
+		name, err := d.string()
+		if err != nil || !d.scan.Take(':') {
 			return errUnusualJSON
 		}
 		var value string
-		if r.space() == 'n' {
-			err = r.literal("null")
+		if d.scan.Peek() == 'n' {
+			err = usual(d.scan.Literal("null"))
 		} else {
-			value, err = r.token()
+			value, err = d.string()
 		}
 		if err != nil {
 			return err
@@ -329,40 +267,9 @@ func (r *structDecoder) texts(into *map[string]string) error {
 	return nil
 }
 
-// maxDigits is how many digits fit into 63 bits, whatever they are.
-const maxDigits = 18
-
-// int reads an integer that is written as one.
-func (r *structDecoder) int(least, most int64) (int64, error) {
-	start := r.pos
-	if start < len(r.doc) && r.doc[start] == '-' {
-		r.pos++
-	}
-	digits := r.pos
-	var n int64
-	for ; r.pos < len(r.doc) && r.pos-digits <= maxDigits; r.pos++ {
-		c := r.doc[r.pos]
-		if c < '0' || c > '9' {
-			break
-		}
-		n = 10*n + int64(c-'0')
-	}
-	length := r.pos - digits
-	if length == 0 || length > maxDigits || length > 1 && r.doc[digits] == '0' {
-		return 0, errUnusualJSON
-	}
-	if digits > start {
-		n = -n
-	}
-	if n < least || n > most {
-		return 0, errUnusualJSON
-	}
-	return n, nil // a fraction or an exponent is not what may follow
-}
-
 // time does what metav1.Time's own UnmarshalJSON does.
-func (r *structDecoder) time(into *metav1.Time) error {
-	text, err := r.token()
+func (d *structDecoder) time(into *metav1.Time) error {
+	text, err := d.string()
 	if err != nil {
 		return err
 	}
@@ -374,8 +281,8 @@ func (r *structDecoder) time(into *metav1.Time) error {
 	return nil
 }
 
-func (r *structDecoder) bytes(into *[]byte) error {
-	text, err := r.token()
+func (d *structDecoder) bytes(into *[]byte) error {
+	text, err := d.string()
 	if err != nil || strings.ContainsAny(text, "\r\n") {
 		return errUnusualJSON
 	}
@@ -388,51 +295,10 @@ func (r *structDecoder) bytes(into *[]byte) error {
 }
 
 // custom lets the type itself read a value.
-func (r *structDecoder) custom(into json.Unmarshaler) error {
-	start := r.pos
-	end, ok := extent(r.doc, start)
-	if !ok {
-		return errUnusualJSON
-	}
-	raw := jsontext.Value(r.doc[start:end])
-	if !raw.IsValid() {
-		return errUnusualJSON
-	}
-	r.pos = end
-	if into.UnmarshalJSON(raw) != nil {
+func (d *structDecoder) custom(into json.Unmarshaler) error {
+	raw, err := d.scan.Skip()
+	if err != nil || !jsontext.Value(raw).IsValid() || into.UnmarshalJSON(raw) != nil {
 		return errUnusualJSON
 	}
 	return nil
-}
-
-// extent returns where the value that begins at start ends, if it is valid.
-func extent(doc string, start int) (end int, ok bool) {
-	depth := 0
-	for i := start; i < len(doc); i++ {
-		switch doc[i] {
-		case '"':
-			for i++; i < len(doc) && doc[i] != '"'; i++ {
-				if doc[i] == '\\' {
-					i++
-				}
-			}
-			if depth == 0 {
-				return i + 1, i < len(doc)
-			}
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth == 0 {
-				return i, i > start
-			}
-			if depth--; depth == 0 {
-				return i + 1, true
-			}
-		case ',', ' ', '\n', '\t', '\r':
-			if depth == 0 {
-				return i, i > start
-			}
-		}
-	}
-	return len(doc), depth == 0 && len(doc) > start
 }
