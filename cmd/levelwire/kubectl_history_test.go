@@ -156,7 +156,7 @@ func (s *forgetful) awaitCompacted(k *kubectl, version string, port int) {
 func (k *kubectl) comesBack(old string) {
 	k.t.Helper()
 	out := k.run("get", "--raw", k.pathOf("pods", "watch=1&timeoutSeconds=1&resourceVersion="+old))
-	told, last := map[string]string{}, 0
+	seen, last := map[string]string{}, 0
 	for line := range strings.Lines(out) {
 		var e struct {
 			Type   string
@@ -172,11 +172,11 @@ func (k *kubectl) comesBack(old string) {
 			k.t.Errorf("version %s follows %d, %v", e.Object.Metadata.ResourceVersion, last, err)
 		}
 		last = version
-		told[e.Object.Metadata.Name] += e.Type
+		seen[e.Object.Metadata.Name] += e.Type
 	}
 	want := map[string]string{"stays": "MODIFIED", "goes": "DELETED", "changes": "MODIFIED", "ripens": "MODIFIED", "comes": "ADDED"}
-	if fmt.Sprint(told) != fmt.Sprint(want) {
-		k.t.Errorf("a watch from %s is told %v, want %v", old, told, want)
+	if fmt.Sprint(seen) != fmt.Sprint(want) {
+		k.t.Errorf("a watch from %s gets %v, want %v", old, seen, want)
 	}
 }
 

@@ -31,7 +31,7 @@ server, over raw HTTP. Everything happens in namespaces whose names begin with
 levelwire-verify- and that are removed in the end, also after Ctrl-C. It takes
 about half a minute.
 
-The exit code is 1 if a guarantee is not kept. What cannot be told on this
+The exit code is 1 if a guarantee is not kept. What cannot be checked on this
 server is skipped, with the reason.`,
 		Example: `  levelwire verify --kubeconfig levelwire-data/admin.kubeconfig
   levelwire verify --run '^watch/|^stream/'

@@ -10,8 +10,8 @@ import (
 	"github.com/levelwire/levelwire/client/informer"
 )
 
-// checker is a handler that knows what it has been told, and notices when it
-// is told something that does not follow from that.
+// checker is a handler that remembers the events that it got, and notices when one
+// comes that does not follow from them.
 type checker[T client.Object] struct {
 	ctx          context.Context // its end makes a slow handler quick
 	slow         time.Duration
@@ -31,9 +31,9 @@ func (c *checker[T]) note(key string, format string, args ...any) {
 	}
 }
 
-// told runs f with what was known of the object, and then does what makes this
+// called runs f with what was known of the object, and then does what makes this
 // handler special.
-func (c *checker[T]) told(obj T, f func(key string, last stamp, known bool)) {
+func (c *checker[T]) called(obj T, f func(key string, last stamp, known bool)) {
 	c.mu.Lock()
 	c.calls++
 	key := keyOf(obj)
@@ -51,7 +51,7 @@ func (c *checker[T]) told(obj T, f func(key string, last stamp, known bool)) {
 
 // OnAdd implements informer.Handler.
 func (c *checker[T]) OnAdd(obj T, _ bool) {
-	c.told(obj, func(key string, last stamp, known bool) {
+	c.called(obj, func(key string, last stamp, known bool) {
 		if known {
 			c.note(key, "added as %v, but known as %v", stampOf(obj), last)
 		}
@@ -64,7 +64,7 @@ func (c *checker[T]) OnAdd(obj T, _ bool) {
 
 // OnUpdate implements informer.Handler.
 func (c *checker[T]) OnUpdate(old, obj T) {
-	c.told(obj, func(key string, last stamp, known bool) {
+	c.called(obj, func(key string, last stamp, known bool) {
 		from, to := stampOf(old), stampOf(obj)
 		if !known || last != from {
 			c.note(key, "updated from %v, but known as %v, %v", from, last, known)
@@ -78,7 +78,7 @@ func (c *checker[T]) OnUpdate(old, obj T) {
 
 // OnDelete implements informer.Handler.
 func (c *checker[T]) OnDelete(obj T, _ bool) {
-	c.told(obj, func(key string, last stamp, known bool) {
+	c.called(obj, func(key string, last stamp, known bool) {
 		if gone := stampOf(obj); !known || gone.uid != last.uid || gone.version < last.version {
 			c.note(key, "deleted as %v, but known as %v, %v", gone, last, known)
 		}
@@ -87,7 +87,7 @@ func (c *checker[T]) OnDelete(obj T, _ bool) {
 	})
 }
 
-// compare says what the handler was told wrongly, or has not been told.
+// compare says which events the handler got wrongly, or did not get.
 func (c *checker[T]) compare(want state) error {
 	if err := c.registration.Err(); err != nil {
 		return fmt.Errorf("it was removed: %w", err)

@@ -28,7 +28,7 @@ const (
 
 var namespaces = []string{"default", "kube-public"}
 
-// stamp tells one state of one object from every other.
+// stamp identifies one state of one object.
 type stamp struct {
 	uid     types.UID
 	version uint64

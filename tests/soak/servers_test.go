@@ -122,8 +122,8 @@ func nextTo(f *fleet, m *member) *member {
 
 // TestServersAndCompaction: informers are away while objects are deleted, made
 // anew and changed, and all servers compact the history of that. They come back
-// to another server than they left, which has been started since, and are told
-// by what the servers have written down.
+// to another server than they left, which has been started since. It sends them
+// coalesced history, from the tombstones that the servers have written.
 func TestServersAndCompaction(t *testing.T) {
 	t.Parallel()
 	t.Logf("-soak.seed=%d -soak.absences=%d", *seed, *absences)
@@ -165,7 +165,7 @@ func TestServersAndCompaction(t *testing.T) {
 		f.balancer.Refuse(false)
 		through(f.config, func(direct *client.Client) { agree(t, direct, j, subjects) })
 		if n := coalescedResumes(t, target); n == 0 {
-			t.Errorf("round %d: nobody was told coalesced history", round)
+			t.Errorf("round %d: no watch got coalesced history", round)
 		}
 		f.all()
 	}

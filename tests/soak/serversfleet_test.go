@@ -149,7 +149,7 @@ func (m *member) client(t *testing.T) *rest.Config {
 }
 
 // restart ends a server, as it should or all at once, and starts it again
-// elsewhere. Killed, its clients hear nothing more of it.
+// elsewhere. If it is killed, it sends its clients nothing more.
 func (f *fleet) restart(t *testing.T, m *member, kill bool) {
 	t.Helper()
 	old := m.address
@@ -180,7 +180,7 @@ func (f *fleet) all() {
 	}
 }
 
-// lag holds back what a server is told of the store's changes.
+// lag holds back the store's changes that a server gets.
 type lag struct {
 	mu   sync.Mutex
 	free chan struct{} // nil: there is none

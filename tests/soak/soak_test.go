@@ -102,7 +102,7 @@ func newClient(t *testing.T, config *rest.Config, opts client.Options) *client.C
 	return c
 }
 
-// agree compares the server with what its writers were told, and then every
+// agree compares the server with the answers to its writers, and then every
 // informer and every handler with the server.
 func agree(t *testing.T, direct *client.Client, j *journal, subjects []subject) {
 	t.Helper()

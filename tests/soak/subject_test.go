@@ -34,7 +34,7 @@ type subject interface {
 }
 
 // errWrong is what no waiting mends.
-var errWrong = errors.New("told wrongly")
+var errWrong = errors.New("got wrong events")
 
 // quick finds connections that went silent much sooner than usual.
 var quick = client.Options{ReadIdleTimeout: 500 * time.Millisecond, PingTimeout: 500 * time.Millisecond}
@@ -189,7 +189,7 @@ func (s *shared[T]) disturb(t *testing.T, random *rand.Rand) {
 	t.Helper()
 	if n := len(s.handlers); n < most && random.IntN(2) == 0 {
 		c, opts := &checker[T]{}, informer.HandlerOptions{MaxUnmergedEvents: random.IntN(2) << 20}
-		if opts.MaxUnmergedEvents == 0 { // who must see everything must keep up, too
+		if opts.MaxUnmergedEvents == 0 { // a handler that must get every event must keep up, too
 			c.slow = time.Duration(random.IntN(5)) * time.Millisecond
 		}
 		s.handle(t, c, opts)
