@@ -348,8 +348,8 @@ func TestTransform(t *testing.T) {
 	}
 }
 
-// Whoever got the informer may run it, once; that it cannot be run again is
-// said the way client-go says such things.
+// Code that got the informer may run it, once. A second run is refused in the way
+// that client-go refuses it.
 func TestRun(t *testing.T) {
 	f := prepare(t, informer.Options{})
 	stop, ended := make(chan struct{}), make(chan struct{})

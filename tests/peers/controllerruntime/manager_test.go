@@ -106,7 +106,7 @@ func TestManager(t *testing.T) {
 	await(ctx, t, func() error {
 		err := outside.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "bakery"}, lead)
 		if err == nil && (lead.Spec.HolderIdentity == nil || *lead.Spec.HolderIdentity == "") {
-			err = fmt.Errorf("nobody leads")
+			err = fmt.Errorf("the lease has no holder")
 		}
 		return err
 	})
@@ -185,7 +185,7 @@ func (b *baker) live(ctx context.Context, t *testing.T, outside client.Client) {
 	b.awaitMenu(ctx, t, outside, key, "4", 1)
 	b.throughCaches(ctx, t, key)
 
-	// What somebody else deletes or takes over comes back.
+	// The controller restores what another client deletes or takes over.
 	if err := outside.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "big"}}); err != nil {
 		t.Fatal(err)
 	}

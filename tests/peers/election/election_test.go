@@ -111,7 +111,7 @@ func leads(t *testing.T, candidate term) {
 	select {
 	case <-candidate.led:
 	case <-time.After(time.Minute):
-		t.Fatal("nobody leads")
+		t.Fatal("there is no leader")
 	}
 }
 

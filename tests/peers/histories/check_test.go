@@ -14,17 +14,17 @@ type evidence struct {
 	view   view
 	manner manner
 
-	past   past             // the true history, to its end
-	from   uint64           // of which version the client was when the silence began, or before that
-	notes  []note           // what it was told
-	began  int              // how many of the notes came before the silence
-	known  map[string]state // what follows from the notes
-	holds  map[string]state // its copy
-	asked  tally            // since the silence began
-	expect demand
-	// ahead: it may have been told of an end that was to come, by a server that
-	// remembers only how things ended, and then have been cut off and gone on at
-	// one that tells what was before.
+	history storeHistory     // the true history, to its end
+	from    uint64           // of which version the client was when the silence began, or before that
+	notes   []note           // what it got
+	began   int              // how many of the notes came before the silence
+	known   map[string]state // what follows from the notes
+	holds   map[string]state // its copy
+	asked   tally            // since the silence began
+	expect  demand
+	// ahead: the client may have got a deletion early, from a server that has
+	// only coalesced history. It may then have been cut off and have resumed from
+	// a server that still has the events before that deletion.
 	ahead bool
 }
 
@@ -49,11 +49,11 @@ type check struct {
 // checks are all of them.
 var checks = []check{
 	{"equal", "In the end a client holds what the store has, each object in its last version.", equal},
-	{"alive", "A client is not shown again, and does not hold, what it was told has ended or what the store has deleted.", alive},
-	{"ordered", "What is told of an object is told in the order in which it happened, and follows from what was told before.", ordered},
-	{"true", "Everything that a client is told has happened, and it has asked for it.", truthful},
-	{"told", "Every object that is not as it was before the silence has been told of.", told},
-	{"known", "An end is told only of what the client knew or could know.", knownEnds},
+	{"alive", "A client does not get again, and does not hold, an object whose deletion it got or that the store has deleted.", alive},
+	{"ordered", "A client gets the events of an object in the order in which they happened, and each follows from the ones before.", ordered},
+	{"true", "Everything that a client gets has happened, and matches what it asked for.", truthful},
+	{"notified", "A client gets an event for every object that is not as it was before the silence.", notified},
+	{"known", "A client gets a deletion only of an object that it knew or could know.", knownEnds},
 	{"frugal", "A client lists, or is sent the difference, once when its history is gone, and else never.", frugal},
 }
 
@@ -68,7 +68,7 @@ func (e *evidence) verify() map[string]error {
 	return found
 }
 
-func equal(e *evidence) error { return differ("it holds", e.holds, e.past.now(e.view)) }
+func equal(e *evidence) error { return differ("it holds", e.holds, e.history.now(e.view)) }
 
 // differ names one object that differs.
 func differ(what string, got, want map[string]state) error {
@@ -90,7 +90,7 @@ func differ(what string, got, want map[string]state) error {
 
 func alive(e *evidence) error {
 	for _, s := range e.holds {
-		if at, dead := e.past.death(s.uid); dead {
+		if at, deleted := e.history.deletedAt(s.uid); deleted {
 			return fmt.Errorf("it holds %v, which ended at %d", s, at)
 		}
 	}
@@ -102,7 +102,7 @@ func alive(e *evidence) error {
 	}
 	show := func(s state) error {
 		if last, ok := ended[s.uid]; ok && s.version <= last.version {
-			return fmt.Errorf("it was shown %v after it had been told of its end at %d", s, last.version)
+			return fmt.Errorf("it got %v after it got the deletion at %d", s, last.version)
 		}
 		return nil
 	}
@@ -123,8 +123,8 @@ func alive(e *evidence) error {
 			}
 			continue
 		}
-		if before, ok := known[n.key]; ok && !before.lives(n.state) {
-			end(note{state: before}) // another life under its name
+		if before, ok := known[n.key]; ok && !before.sameObject(n.state) {
+			end(note{state: before}) // another object under its name
 		}
 		if err := show(n.state); err != nil {
 			return err
@@ -163,26 +163,26 @@ func ordered(e *evidence) error {
 }
 
 // follows says whether a note may come when the client knows before, and has
-// seen the version last of the same life.
+// seen the version last of the same object.
 func (e *evidence) follows(n note, before state, known bool, last uint64) error {
 	again := n.kind == updated && !e.manner.wire && n.old.is(n.state) // a list that shows what is known
 	switch {
 	case n.version < last, n.version == last && n.kind != deleted && !again:
 		return fmt.Errorf("it comes after version %d", last)
-	case n.kind == added && known && (!e.manner.wire || before.lives(n.state)):
+	case n.kind == added && known && (!e.manner.wire || before.sameObject(n.state)):
 		return fmt.Errorf("it is known as %v", before)
 	case n.kind == updated && !e.manner.wire && (!known || before != n.old):
 		return fmt.Errorf("it starts from %v, and known is %v", n.old, before)
-	case n.kind == updated && known && !before.lives(n.state) && !e.manner.joins,
-		n.kind == added && known && !before.lives(n.state),
-		n.kind == deleted && known && !before.lives(n.state):
+	case n.kind == updated && known && !before.sameObject(n.state) && !e.manner.joins,
+		n.kind == added && known && !before.sameObject(n.state),
+		n.kind == deleted && known && !before.sameObject(n.state):
 		return fmt.Errorf("known under its name is another one, %v", before)
 	}
 	return nil
 }
 
 func truthful(e *evidence) error {
-	next := map[types.UID]uint64{} // the version that is shown of a life after this note
+	next := map[types.UID]uint64{} // the version of an object that the client gets after this note
 	for i, n := range slices.Backward(e.notes) {
 		switch n.kind {
 		case relisted:
@@ -196,7 +196,7 @@ func truthful(e *evidence) error {
 		case deleted:
 			until, again := next[n.uid]
 			if !again || e.ahead {
-				until = e.past.until + 1
+				until = e.history.until + 1
 			}
 			if err := e.ended(n, until); err != nil {
 				return fmt.Errorf("note %d, deleted %v: %w", i, n.state, err)
@@ -213,7 +213,7 @@ func truthful(e *evidence) error {
 
 func (e *evidence) shown(s state) error {
 	switch {
-	case !e.past.wrote(s):
+	case !e.history.wrote(s):
 		return fmt.Errorf("was never written")
 	case !e.view.selects(s):
 		return fmt.Errorf("is not what was asked for")
@@ -221,13 +221,13 @@ func (e *evidence) shown(s state) error {
 	return nil
 }
 
-// ended says whether a pod had left the view, or ended, at the version that its
-// end was told with or later, but before until.
+// ended says whether a pod had left the view, or was deleted, at the version of
+// the deletion that the client got or later, but before until.
 func (e *evidence) ended(n note, until uint64) error {
-	if !e.past.outside(n.uid, e.view, n.version, until) {
+	if !e.history.wasOutside(n.uid, e.view, n.version, until) {
 		return fmt.Errorf("it was there all the time until %d", until)
 	}
-	for _, c := range e.past.lives[n.uid] {
+	for _, c := range e.history.byUID[n.uid] {
 		if c.key == n.key && c.content == n.content {
 			return nil
 		}
@@ -235,26 +235,26 @@ func (e *evidence) ended(n note, until uint64) error {
 	return fmt.Errorf("it was never like that")
 }
 
-func told(e *evidence) error {
-	if err := differ("what it was told leads to", e.known, e.past.now(e.view)); err != nil {
+func notified(e *evidence) error {
+	if err := differ("its notes lead to", e.known, e.history.now(e.view)); err != nil {
 		return err
 	}
-	heard := map[string]bool{}
+	received := map[string]bool{}
 	for _, n := range e.notes[e.began:] {
-		heard[n.key] = true
+		received[n.key] = true
 		if n.kind == relisted {
 			return nil // it has looked at everything
 		}
 	}
-	before, after := e.past.at(e.from, e.view), e.past.now(e.view)
+	before, after := e.history.at(e.from, e.view), e.history.now(e.view)
 	for _, key := range slices.Sorted(maps.Keys(before)) {
-		if !before[key].is(after[key]) && !heard[key] {
-			return fmt.Errorf("it was not told what became of %v", before[key])
+		if !before[key].is(after[key]) && !received[key] {
+			return fmt.Errorf("it got no event for %v", before[key])
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(after)) {
-		if !before[key].is(after[key]) && !heard[key] {
-			return fmt.Errorf("it was not told of %v", after[key])
+		if !before[key].is(after[key]) && !received[key] {
+			return fmt.Errorf("it got no event for %v", after[key])
 		}
 	}
 	return nil
@@ -275,11 +275,11 @@ func knownEnds(e *evidence) error {
 			}
 			continue
 		case deleted:
-			if before, ok := known[n.key]; ok && before.lives(n.state) {
+			if before, ok := known[n.key]; ok && before.sameObject(n.state) {
 				delete(known, n.key)
 				continue
 			}
-			if err := e.stranger(n); err != nil {
+			if err := e.unknownDeletion(n); err != nil {
 				return fmt.Errorf("note %d, deleted %v: %w", i, n.state, err)
 			}
 			continue
@@ -289,19 +289,19 @@ func knownEnds(e *evidence) error {
 	return nil
 }
 
-func (e *evidence) stranger(n note) error {
-	life := e.past.lives[n.uid]
+func (e *evidence) unknownDeletion(n note) error {
+	changes := e.history.byUID[n.uid]
 	switch {
-	case !e.manner.strangers:
+	case !e.manner.unknownDeletions:
 		return fmt.Errorf("it was not known")
-	case len(life) == 0:
+	case len(changes) == 0:
 		return fmt.Errorf("it has never been there")
 	case e.view.labels == "" && e.view.fields == "":
 		return fmt.Errorf("it was not known, and nothing enters or leaves such a view while it lives")
 	case e.view.namespace != "" && !e.view.selects(n.state):
 		return fmt.Errorf("it is not in the namespace")
-	case life[0].version > n.version:
-		return fmt.Errorf("it was not there before %d", life[0].version)
+	case changes[0].version > n.version:
+		return fmt.Errorf("it was not there before %d", changes[0].version)
 	}
 	return nil
 }

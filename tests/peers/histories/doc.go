@@ -1,12 +1,12 @@
-// Package histories holds what clients are told against what the store says
-// has happened. Informers of ours and of client-go, controller-runtime's cache,
+// Package histories compares what clients get with the history of the store.
+// Informers of ours and of client-go, controller-runtime's cache,
 // client-go's RetryWatcher and plain watches look at the same pods in several
 // selections, while objects are written, deleted and made again under the same
 // name, and while the clients are silenced, servers killed, clocks advanced by
-// hours, and history is compacted by the servers or by somebody else. It has
-// only tests.
+// hours, and history is compacted by the servers or by another client of the
+// store. It has only tests.
 //
-// Read truth_test.go for the true history, which is read from the store;
+// Read storehistory_test.go for the true history, which is read from the store;
 // record_test.go for what is noted of a client; check_test.go for what must
 // hold between the two, each check with a name; spoil_test.go for the proof
 // that each check can fail; and scenarios_test.go for what happens.

@@ -8,7 +8,7 @@ import (
 )
 
 // gate is where the subjects dial. Shut, it refuses connections as a machine
-// does on which nobody listens, or lets them wait. A proxy cannot do the former:
+// without a listener does, or lets them wait. A proxy cannot do the former:
 // it accepts before it knows, and client-go's reflectors list again after any
 // error of a new connection but that one.
 type gate struct {

@@ -46,7 +46,7 @@ type settings struct {
 }
 
 const (
-	// retention and tombstoneAge are in the time that hosts are told.
+	// retention and tombstoneAge are in the time of the hosts' clocks.
 	retention    = time.Hour
 	tombstoneAge = 24 * time.Hour
 	// compactions are looked for so often, in real time.

@@ -43,8 +43,8 @@ const (
 // impatient tries again much sooner than usual.
 var impatient = reflector.Backoff{Base: 50 * time.Millisecond, Max: 500 * time.Millisecond}
 
-// ourInformer is a SharedInformer of the library. One with all is told every
-// event; others may be told fewer, newer states.
+// ourInformer is a SharedInformer of the library. One with all gets every
+// event; others may get fewer, newer states.
 func ourInformer(t *testing.T, config *rest.Config, v view, contentType client.ContentType, all bool) *subject {
 	t.Helper()
 	pipe := &tap{}
@@ -100,7 +100,7 @@ func statesOf(pods []*corev1.Pod) map[string]state {
 	return all
 }
 
-// stockConfig is how client-go's clients are told to speak.
+// stockConfig is the configuration of client-go's clients.
 func stockConfig(config *rest.Config, contentType string, pipe *tap) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.ContentType, config.AcceptContentTypes = contentType, contentType
@@ -135,7 +135,7 @@ func stockInformer(t *testing.T, config *rest.Config, v view, contentType string
 	}
 	pods := toolscache.NewSharedIndexInformer(from, &corev1.Pod{}, 0, toolscache.Indexers{})
 	r := newRecord("client-go informer, "+v.name+", "+word(contentType == protobufType, "protobuf", "JSON")+", "+word(streams, "streams", "pages"),
-		v, manner{joins: true, strangers: true})
+		v, manner{joins: true, unknownDeletions: true})
 	handleStock(t, pods, r)
 	return &subject{
 		record: r, lists: true,
@@ -165,7 +165,7 @@ func stockStates(objects []any) map[string]state {
 	return statesOf(pods)
 }
 
-// handleStock records what a handler of client-go's is told.
+// handleStock records what a handler of client-go's gets.
 func handleStock(t *testing.T, pods interface {
 	AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error)
 }, r *record) {
@@ -189,7 +189,7 @@ func handleStock(t *testing.T, pods interface {
 func managersCache(t *testing.T, config *rest.Config, v view) *subject {
 	t.Helper()
 	pipe := &tap{}
-	r := newRecord("controller-runtime cache, "+v.name, v, manner{joins: true, strangers: true})
+	r := newRecord("controller-runtime cache, "+v.name, v, manner{joins: true, unknownDeletions: true})
 	byPod := crcache.ByObject{}
 	if v.labels != "" {
 		byPod.Label = labels.SelectorFromSet(labels.Set{"color": "red"})

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// kind is what a client was told.
+// kind is the kind of an event that a client got.
 type kind string
 
 const (
@@ -20,28 +20,28 @@ const (
 	relisted kind = "relisted"
 )
 
-// note is one thing that a client was told.
+// note is one event that a client got.
 type note struct {
 	kind kind
 	state
-	old  state // of an update that a handler was told
+	old  state // of an update that a handler got
 	lost bool  // a deletion whose final state is not known
 	list []state
 }
 
-// manner is how a client tells what happens.
+// manner is how a client delivers events.
 type manner struct {
-	// wire: events as they come from the server, which do not say what was
-	// before and may be of objects that the client has never heard of.
+	// wire: events as they come from the server. They do not say what was
+	// before, and may be of objects that the client does not know.
 	wire bool
-	// joins: a deletion and a creation under the same name may be told as one
+	// joins: a deletion and a creation under the same name may come as one
 	// update, of which the object has another uid.
 	joins bool
-	// strangers: the end of an object may be told that has not been shown.
-	strangers bool
+	// unknownDeletions: a deletion may be of an object that the client did not get.
+	unknownDeletions bool
 }
 
-// record is what one client was told, in order, and what it makes of it.
+// record is what one client got, in order, and what follows from that.
 type record struct {
 	name   string
 	view   view
@@ -57,8 +57,8 @@ func newRecord(name string, v view, m manner) *record {
 	return &record{name: name, view: v, manner: m, known: map[string]state{}}
 }
 
-// note writes down what was told, and does to what is known what any client
-// does to its copy.
+// note records an event, and applies it to what is known as any client applies
+// it to its cache.
 func (r *record) note(n note) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,8 +90,8 @@ func (r *record) copy() map[string]state {
 	return maps.Clone(r.known)
 }
 
-// told returns all notes, and how many of them came before the silence.
-func (r *record) told() (notes []note, began int) {
+// received returns all notes, and how many of them came before the silence.
+func (r *record) received() (notes []note, began int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.notes), r.began

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// scenario is a world and what happens in it, round by round. In each round all
+// scenario is a testbed and what happens in it, round by round. In each round all
 // clients are silenced, something happens, and they come back.
 type scenario struct {
 	name     string
@@ -21,119 +21,119 @@ type scenario struct {
 type round struct {
 	how silence
 	// away is what happens while the clients are.
-	away func(*testing.T, *world)
+	away func(*testing.T, *testbed)
 	// gone: the history that they need is gone then.
 	gone bool
 	// rough: they are cut off again and again when they come back, anywhere in
-	// what they are told. Client-go's reflectors list again then as they like.
+	// what the server sends. Client-go's reflectors list again then as they like.
 	rough bool
 }
 
 // scenarios are the gaps that clients come back from.
 var scenarios = []scenario{
 	{name: "the server is killed", servers: 1, exact: true, rounds: []round{
-		{how: refused, away: func(t *testing.T, w *world) {
-			w.meanwhile(t, task{90, 12}, func() { w.restart(t, syscall.SIGKILL) })
+		{how: refused, away: func(t *testing.T, b *testbed) {
+			b.meanwhile(t, task{90, 12}, func() { b.restart(t, syscall.SIGKILL) })
 		}},
-		{how: stalled, away: func(t *testing.T, w *world) {
-			w.meanwhile(t, task{60, 6}, func() { w.restart(t, syscall.SIGKILL); w.restart(t, syscall.SIGTERM) })
+		{how: stalled, away: func(t *testing.T, b *testbed) {
+			b.meanwhile(t, task{60, 6}, func() { b.restart(t, syscall.SIGKILL); b.restart(t, syscall.SIGTERM) })
 		}},
 	}},
 	{name: "the store is compacted, and a day passes", servers: 1, rounds: []round{
-		{how: hung, away: func(t *testing.T, w *world) {
-			w.write(t, task{90, 15})
-			w.compact(t)
-			w.restart(t, syscall.SIGKILL)
-			w.write(t, task{30, 3})
+		{how: hung, away: func(t *testing.T, b *testbed) {
+			b.write(t, task{90, 15})
+			b.compact(t)
+			b.restart(t, syscall.SIGKILL)
+			b.write(t, task{30, 3})
 		}},
-		{how: hung, away: func(t *testing.T, w *world) { // as long as it can be remembered
-			w.write(t, task{60, 15})
-			w.compact(t)
-			w.pass(t, tombstoneAge-time.Hour)
-			w.restart(t, syscall.SIGTERM)
+		{how: hung, away: func(t *testing.T, b *testbed) { // as long as it can be remembered
+			b.write(t, task{60, 15})
+			b.compact(t)
+			b.pass(t, tombstoneAge-time.Hour)
+			b.restart(t, syscall.SIGTERM)
 		}},
-		{how: hung, gone: true, away: func(t *testing.T, w *world) { // longer
-			w.write(t, task{60, 15})
-			w.compact(t)
-			w.pass(t, tombstoneAge+time.Hour)
-			w.restart(t, syscall.SIGKILL)
-			w.write(t, task{30, 3})
+		{how: hung, gone: true, away: func(t *testing.T, b *testbed) { // longer
+			b.write(t, task{60, 15})
+			b.compact(t)
+			b.pass(t, tombstoneAge+time.Hour)
+			b.restart(t, syscall.SIGKILL)
+			b.write(t, task{30, 3})
 		}},
 	}},
 	{name: "others compact the store", servers: 1, rounds: []round{
-		{how: stalled, away: func(t *testing.T, w *world) { // the server remembers
-			w.write(t, task{60, 9})
-			w.compactOutside(t)
-			w.write(t, task{30, 3})
+		{how: stalled, away: func(t *testing.T, b *testbed) { // the server remembers
+			b.write(t, task{60, 9})
+			b.compactOutside(t)
+			b.write(t, task{30, 3})
 		}},
-		{how: hung, gone: true, away: func(t *testing.T, w *world) {
-			w.write(t, task{60, 9})
-			w.compactOutside(t)
-			w.restart(t, syscall.SIGKILL)
-			w.write(t, task{30, 3})
+		{how: hung, gone: true, away: func(t *testing.T, b *testbed) {
+			b.write(t, task{60, 9})
+			b.compactOutside(t)
+			b.restart(t, syscall.SIGKILL)
+			b.write(t, task{30, 3})
 		}},
-		{how: hung, away: func(t *testing.T, w *world) { // behind the gap all is as it was
-			w.write(t, task{60, 9})
-			w.compact(t)
-			w.restart(t, syscall.SIGTERM)
+		{how: hung, away: func(t *testing.T, b *testbed) { // behind the gap all is as it was
+			b.write(t, task{60, 9})
+			b.compact(t)
+			b.restart(t, syscall.SIGTERM)
 		}},
 	}},
 	{name: "ten deletions are remembered", servers: 1, settings: settings{Tombstones: 10}, rounds: []round{
-		{how: hung, away: func(t *testing.T, w *world) {
-			w.write(t, task{60, 9})
-			w.compact(t)
-			w.restart(t, syscall.SIGKILL)
+		{how: hung, away: func(t *testing.T, b *testbed) {
+			b.write(t, task{60, 9})
+			b.compact(t)
+			b.restart(t, syscall.SIGKILL)
 		}},
-		{how: hung, gone: true, away: func(t *testing.T, w *world) {
-			w.write(t, task{60, 30})
-			w.compact(t)
-			w.restart(t, syscall.SIGKILL)
+		{how: hung, gone: true, away: func(t *testing.T, b *testbed) {
+			b.write(t, task{60, 30})
+			b.compact(t)
+			b.restart(t, syscall.SIGKILL)
 		}},
 	}},
 	{name: "sixteen kilobytes of deletions are remembered", servers: 1, settings: settings{TombstoneBytes: 16 << 10}, rounds: []round{
-		{how: hung, away: func(t *testing.T, w *world) {
-			w.write(t, task{60, 9})
-			w.compact(t)
-			w.restart(t, syscall.SIGKILL)
+		{how: hung, away: func(t *testing.T, b *testbed) {
+			b.write(t, task{60, 9})
+			b.compact(t)
+			b.restart(t, syscall.SIGKILL)
 		}},
-		{how: hung, gone: true, away: func(t *testing.T, w *world) {
-			w.write(t, task{60, 60})
-			w.compact(t)
-			w.restart(t, syscall.SIGTERM)
+		{how: hung, gone: true, away: func(t *testing.T, b *testbed) {
+			b.write(t, task{60, 60})
+			b.compact(t)
+			b.restart(t, syscall.SIGTERM)
 		}},
 	}},
 	{name: "coalesced history is turned off", servers: 1, settings: settings{ExactHistory: true}, rounds: []round{
-		{how: refused, away: func(t *testing.T, w *world) {
-			w.meanwhile(t, task{60, 9}, func() { w.restart(t, syscall.SIGKILL) })
+		{how: refused, away: func(t *testing.T, b *testbed) {
+			b.meanwhile(t, task{60, 9}, func() { b.restart(t, syscall.SIGKILL) })
 		}},
-		{how: hung, gone: true, away: func(t *testing.T, w *world) {
-			w.write(t, task{60, 9})
-			w.compact(t)
-			w.restart(t, syscall.SIGKILL)
+		{how: hung, gone: true, away: func(t *testing.T, b *testbed) {
+			b.write(t, task{60, 9})
+			b.compact(t)
+			b.restart(t, syscall.SIGKILL)
 		}},
 	}},
 	{name: "three servers are restarted one by one", servers: 3, rounds: []round{
-		{how: open, away: func(t *testing.T, w *world) {
-			w.meanwhile(t, task{150, 21}, func() { w.roll(t) })
+		{how: open, away: func(t *testing.T, b *testbed) {
+			b.meanwhile(t, task{150, 21}, func() { b.roll(t) })
 		}},
-		{how: hung, away: func(t *testing.T, w *world) {
-			w.write(t, task{60, 12})
-			w.compact(t)
-			w.meanwhile(t, task{60, 9}, func() { w.roll(t) })
+		{how: hung, away: func(t *testing.T, b *testbed) {
+			b.write(t, task{60, 12})
+			b.compact(t)
+			b.meanwhile(t, task{60, 9}, func() { b.roll(t) })
 		}},
 	}},
 	{name: "servers remember differently", servers: 3, rounds: []round{
-		{how: hung, rough: true, away: func(t *testing.T, w *world) {
-			w.write(t, task{120, 18})
-			w.compact(t)
-			w.hosts[w.random.IntN(3)].restart(t, syscall.SIGKILL) // the others have seen it all
-			w.write(t, task{30, 3})
+		{how: hung, rough: true, away: func(t *testing.T, b *testbed) {
+			b.write(t, task{120, 18})
+			b.compact(t)
+			b.hosts[b.random.IntN(3)].restart(t, syscall.SIGKILL) // the others have seen it all
+			b.write(t, task{30, 3})
 		}},
-		{how: hung, rough: true, away: func(t *testing.T, w *world) {
-			w.write(t, task{90, 12})
-			w.compact(t)
-			w.restart(t, syscall.SIGKILL)
-			w.write(t, task{30, 3})
+		{how: hung, rough: true, away: func(t *testing.T, b *testbed) {
+			b.write(t, task{90, 12})
+			b.compact(t)
+			b.restart(t, syscall.SIGKILL)
+			b.write(t, task{30, 3})
 		}},
 	}},
 }
@@ -155,32 +155,32 @@ func TestHistories(t *testing.T) {
 }
 
 func (s scenario) play(t *testing.T, seed uint64, asWritten bool) {
-	w := newWorld(t, seed, s.servers, s.settings)
+	b := newTestbed(t, seed, s.servers, s.settings)
 	for i, r := range s.rounds {
 		if r.how != open && !asWritten {
-			r.how = []silence{refused, hung, stalled}[w.random.IntN(3)]
+			r.how = []silence{refused, hung, stalled}[b.random.IntN(3)]
 		}
 		if r.gone && r.how == stalled {
 			r.how = hung // what was on its way would still come
 		}
-		w.begin(t)
-		w.silence(r.how)
-		r.away(t, w)
-		w.heal()
+		b.begin(t)
+		b.silence(r.how)
+		r.away(t, b)
+		b.heal()
 		if r.rough {
-			w.cutAnywhere()
+			b.cutAnywhere()
 		}
-		w.judge(t, r)
+		b.judge(t, r)
 		if t.Failed() {
-			t.Fatalf("in round %d; %v", i, w)
+			t.Fatalf("in round %d; %v", i, b)
 		}
 	}
 	// And they go on.
-	w.begin(t)
-	w.write(t, task{30, 6})
-	w.judge(t, round{})
+	b.begin(t)
+	b.write(t, task{30, 6})
+	b.judge(t, round{})
 	if s.exact {
-		w.judgeExactly(t)
+		b.judgeExactly(t)
 	}
-	t.Log(w)
+	t.Log(b)
 }

@@ -69,11 +69,12 @@ func (s *spoiled) Read(into []byte) (int, error) {
 	return n, nil
 }
 
-// spoil is a way of going wrong, and who has to notice; others may, too.
+// spoil is a way of going wrong, and the checks that have to notice; others may,
+// too.
 type spoil struct {
-	name    string
-	who     func(*testing.T, *rest.Config) *subject
-	notices []string
+	name       string
+	newSubject func(*testing.T, *rest.Config) *subject
+	notices    []string
 	// with makes what spoils one client's events.
 	with func() func(kind, name string, event []byte) [][]byte
 }
@@ -107,13 +108,13 @@ func stock(t *testing.T, config *rest.Config) *subject {
 // spoils spoil a history in which "changes" is created and changed twice,
 // "goes" is created and deleted, and "again" deleted and made again.
 var spoils = []spoil{
-	{"an event that is lost", plain, []string{"equal", "told"}, drops("MODIFIED", "changes")},
-	{"a creation that is lost", ours, []string{"equal", "told"}, drops("ADDED", "stays")},
-	{"an end that is lost", plain, []string{"equal", "alive", "told"}, drops("DELETED", "goes")},
-	{"an end that our informer is not told", ours, []string{"equal", "alive"}, drops("DELETED", "goes")},
-	{"an end that client-go's informer is not told", stock, []string{"equal", "alive"}, drops("DELETED", "goes")},
+	{"an event that is lost", plain, []string{"equal", "notified"}, drops("MODIFIED", "changes")},
+	{"a creation that is lost", ours, []string{"equal", "notified"}, drops("ADDED", "stays")},
+	{"an end that is lost", plain, []string{"equal", "alive", "notified"}, drops("DELETED", "goes")},
+	{"a deletion that our informer does not get", ours, []string{"equal", "alive"}, drops("DELETED", "goes")},
+	{"a deletion that client-go's informer does not get", stock, []string{"equal", "alive"}, drops("DELETED", "goes")},
 	{"an end under a name that is used again", plain, []string{"ordered"}, drops("DELETED", "again")},
-	{"an end that is told twice", plain, []string{"known"}, func() func(string, string, []byte) [][]byte {
+	{"a deletion that comes twice", plain, []string{"known"}, func() func(string, string, []byte) [][]byte {
 		return func(kind, _ string, event []byte) [][]byte {
 			if kind == "DELETED" {
 				return [][]byte{event, event}
@@ -121,7 +122,7 @@ var spoils = []spoil{
 			return asItIs(event)
 		}
 	}},
-	{"an end that client-go's handlers are told twice", stock, []string{"known"}, func() func(string, string, []byte) [][]byte {
+	{"a deletion that client-go's handlers get twice", stock, []string{"known"}, func() func(string, string, []byte) [][]byte {
 		return func(kind, _ string, event []byte) [][]byte {
 			if kind == "DELETED" {
 				return [][]byte{event, event}
@@ -192,7 +193,7 @@ func TestChecksNotice(t *testing.T) {
 		}
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			found := shortHistory(t, s.who, s.with())
+			found := shortHistory(t, s.newSubject, s.with())
 			for _, name := range s.notices {
 				if found[name] == nil {
 					t.Errorf("%s did not notice; found: %v", name, found)
@@ -203,11 +204,11 @@ func TestChecksNotice(t *testing.T) {
 	if len(silent) > 0 {
 		t.Errorf("nothing is spoiled that these would notice: %v", silent)
 	}
-	for name, who := range map[string]func(*testing.T, *rest.Config) *subject{"plain": plain, "ours": ours, "stock": stock} {
+	for name, newSubject := range map[string]func(*testing.T, *rest.Config) *subject{"plain": plain, "ours": ours, "stock": stock} {
 		t.Run("nothing wrong, "+name, func(t *testing.T) {
 			t.Parallel()
 			unspoiled := func(_, _ string, event []byte) [][]byte { return asItIs(event) }
-			if found := shortHistory(t, who, unspoiled); len(found) > 0 {
+			if found := shortHistory(t, newSubject, unspoiled); len(found) > 0 {
 				t.Error(found)
 			}
 		})
@@ -217,7 +218,7 @@ func TestChecksNotice(t *testing.T) {
 // shortHistory has one client look at a few changes and says what the checks
 // find.
 func shortHistory(
-	t *testing.T, who func(*testing.T, *rest.Config) *subject, with func(kind, name string, event []byte) [][]byte,
+	t *testing.T, newSubject func(*testing.T, *rest.Config) *subject, with func(kind, name string, event []byte) [][]byte,
 ) map[string]error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), lifetime)
@@ -228,7 +229,7 @@ func shortHistory(
 
 	spoiledConfig := rest.CopyConfig(config)
 	spoiledConfig.Wrap((&spoiler{with}).wrap)
-	s := who(t, spoiledConfig)
+	s := newSubject(t, spoiledConfig)
 	w := newScript(ctx, t, config)
 	w.create("first", "red")
 	t.Cleanup(s.start(ctx, t))
@@ -248,9 +249,9 @@ func shortHistory(
 	if err != nil {
 		t.Fatal(err)
 	}
-	notes, began := s.told()
+	notes, began := s.received()
 	e := &evidence{
-		name: s.name, view: s.view, manner: s.manner, past: all, from: begin.until, notes: notes, began: began,
+		name: s.name, view: s.view, manner: s.manner, history: all, from: begin.until, notes: notes, began: began,
 		known: s.copy(), holds: s.holds(), asked: s.asked().since(asked),
 	}
 	return e.verify()

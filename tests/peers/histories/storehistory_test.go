@@ -41,8 +41,9 @@ func (s state) String() string {
 	return fmt.Sprintf("%s@%d (%s, %s, %s on %q)", s.key, s.version, s.step, s.color, s.phase, s.node)
 }
 
-// lives says whether two states are of one life of an object.
-func (s state) lives(other state) bool { return s.uid == other.uid }
+// sameObject says whether two states are of one object: a pod that is created
+// again under the same name is another one.
+func (s state) sameObject(other state) bool { return s.uid == other.uid }
 
 // is says whether two states are the same one.
 func (s state) is(other state) bool { return s.uid == other.uid && s.version == other.version }
@@ -68,8 +69,8 @@ type change struct {
 	deleted bool
 }
 
-// truth is the history of all pods as the store tells it, from its beginning.
-type truth struct {
+// historyReader reads the history of all pods from the store, from its beginning.
+type historyReader struct {
 	mu      sync.Mutex
 	changes []change
 	reached uint64 // everything up to here is known
@@ -77,11 +78,11 @@ type truth struct {
 	moved   chan struct{} // closed and replaced when reached grows
 }
 
-// follow reads a store's changes until ctx ends. Nobody may compact what it has
-// not read: see await.
-func follow(ctx context.Context, t *testing.T, store storage.Watcher) *truth {
+// follow reads a store's changes until ctx ends. No client may compact what it
+// has not read: see await.
+func follow(ctx context.Context, t *testing.T, store storage.Watcher) *historyReader {
 	t.Helper()
-	truth := &truth{moved: make(chan struct{})}
+	reader := &historyReader{moved: make(chan struct{})}
 	stream, err := store.Watch(ctx, podPrefix, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -90,17 +91,17 @@ func follow(ctx context.Context, t *testing.T, store storage.Watcher) *truth {
 	reading.Go(func() {
 		for {
 			batch, err := stream.Next()
-			truth.note(batch, err)
+			reader.note(batch, err)
 			if err != nil {
 				return
 			}
 		}
 	})
 	t.Cleanup(reading.Wait)
-	return truth
+	return reader
 }
 
-func (h *truth) note(batch storage.Batch, err error) {
+func (h *historyReader) note(batch storage.Batch, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.failed = err
@@ -114,7 +115,7 @@ func (h *truth) note(batch storage.Batch, err error) {
 	h.moved = make(chan struct{})
 }
 
-func (h *truth) add(e storage.Event) error {
+func (h *historyReader) add(e storage.Event) error {
 	key := strings.TrimPrefix(e.Key, podPrefix)
 	if e.Deleted {
 		for _, c := range slices.Backward(h.changes) {
@@ -140,7 +141,7 @@ func (h *truth) add(e storage.Event) error {
 }
 
 // await returns when everything up to a revision is known.
-func (h *truth) await(ctx context.Context, revision uint64) error {
+func (h *historyReader) await(ctx context.Context, revision uint64) error {
 	for {
 		h.mu.Lock()
 		reached, failed, moved := h.reached, h.failed, h.moved
@@ -157,17 +158,17 @@ func (h *truth) await(ctx context.Context, revision uint64) error {
 }
 
 // upToNow returns the history up to the store's present.
-func (h *truth) upToNow(ctx context.Context, store storage.Reader) (past, error) {
+func (h *historyReader) upToNow(ctx context.Context, store storage.Reader) (storeHistory, error) {
 	current, err := retry(ctx, store.Current)
 	if err == nil {
 		err = h.await(ctx, uint64(current))
 	}
 	if err != nil {
-		return past{}, err
+		return storeHistory{}, err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return newPast(slices.Clone(h.changes), uint64(current)), nil
+	return newStoreHistory(slices.Clone(h.changes), uint64(current)), nil
 }
 
 // retry calls f until it succeeds: a store whose server has been killed is back
@@ -187,25 +188,25 @@ func retry[T any](ctx context.Context, f func(context.Context) (T, error)) (T, e
 	}
 }
 
-// past is a history that is complete up to a version.
-type past struct {
+// storeHistory is the store's history, complete up to a version.
+type storeHistory struct {
 	changes []change // ascending
 	until   uint64
-	lives   map[types.UID][]change
+	byUID   map[types.UID][]change
 }
 
-func newPast(changes []change, until uint64) past {
-	p := past{changes: changes, until: until, lives: map[types.UID][]change{}}
+func newStoreHistory(changes []change, until uint64) storeHistory {
+	h := storeHistory{changes: changes, until: until, byUID: map[types.UID][]change{}}
 	for _, c := range changes {
-		p.lives[c.uid] = append(p.lives[c.uid], c)
+		h.byUID[c.uid] = append(h.byUID[c.uid], c)
 	}
-	return p
+	return h
 }
 
 // at returns the pods of a view after a version.
-func (p past) at(version uint64, v view) map[string]state {
+func (h storeHistory) at(version uint64, v view) map[string]state {
 	all := map[string]state{}
-	for _, c := range p.changes {
+	for _, c := range h.changes {
 		switch {
 		case c.version > version:
 			return all
@@ -219,11 +220,11 @@ func (p past) at(version uint64, v view) map[string]state {
 }
 
 // now is what there is in the end.
-func (p past) now(v view) map[string]state { return p.at(p.until, v) }
+func (h storeHistory) now(v view) map[string]state { return h.at(h.until, v) }
 
 // wrote returns whether a state was ever written.
-func (p past) wrote(s state) bool {
-	for _, c := range p.lives[s.uid] {
+func (h storeHistory) wrote(s state) bool {
+	for _, c := range h.byUID[s.uid] {
 		if !c.deleted && c.state == s {
 			return true
 		}
@@ -231,20 +232,20 @@ func (p past) wrote(s state) bool {
 	return false
 }
 
-// death returns the version at which a life ended.
-func (p past) death(uid types.UID) (uint64, bool) {
-	life := p.lives[uid]
-	if n := len(life); n > 0 && life[n-1].deleted {
-		return life[n-1].version, true
+// deletedAt returns the version at which an object was deleted.
+func (h storeHistory) deletedAt(uid types.UID) (uint64, bool) {
+	changes := h.byUID[uid]
+	if n := len(changes); n > 0 && changes[n-1].deleted {
+		return changes[n-1].version, true
 	}
 	return 0, false
 }
 
-// outside says whether there was a moment in [from, to) at which a life was not
-// in a view, because it had left, ended, or not begun.
-func (p past) outside(uid types.UID, v view, from, to uint64) bool {
+// wasOutside says whether there was a moment in [from, to) at which an object was
+// not in a view, because it had left, was deleted, or did not exist yet.
+func (h storeHistory) wasOutside(uid types.UID, v view, from, to uint64) bool {
 	inside, since := false, uint64(0)
-	for _, c := range p.lives[uid] {
+	for _, c := range h.byUID[uid] {
 		if !inside && since < to && c.version > from {
 			return true // from since on, until this change
 		}

@@ -20,23 +20,23 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// world is one scenario's: servers of a store, those who write, those who look
-// on, and the way between them that can be closed.
-type world struct {
+// testbed is one scenario's servers of a store, writers, subjects (the clients
+// under test), and the balancer and gate between them, which can be closed.
+type testbed struct {
 	ctx    context.Context
 	random *rand.Rand
 
 	hosts    []*host
-	store    storage.Store // past the servers
-	truth    *truth
+	store    storage.Store // read and compacted beside the servers
+	reader   *historyReader
 	writes   *population
-	way      *faultnet.Balancer // of the subjects, behind the gate
+	balancer *faultnet.Balancer // of the subjects, behind the gate
 	gate     *gate
 	subjects []*subject
 	ahead    time.Duration // of the servers' clocks
 
-	rough  bool // clients have been cut off while they came back
-	agreed past // when everybody agreed last
+	rough  bool         // clients have been cut off while they came back
+	agreed storeHistory // when all subjects agreed last
 	asked  map[*subject]tally
 }
 
@@ -50,31 +50,31 @@ const (
 	stalled                // its connections stay, and nothing comes through
 )
 
-// newWorld starts so many servers and all subjects.
-func newWorld(t *testing.T, seed uint64, servers int, s settings) *world {
+// newTestbed starts so many servers and all subjects.
+func newTestbed(t *testing.T, seed uint64, servers int, s settings) *testbed {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), lifetime)
 	t.Cleanup(cancel)
-	w := &world{ctx: ctx, random: rand.New(rand.NewPCG(seed, 100)), gate: &gate{}, asked: map[*subject]tally{}}
-	w.startServers(t, servers, s)
-	w.truth = follow(w.ctx, t, w.store)
+	b := &testbed{ctx: ctx, random: rand.New(rand.NewPCG(seed, 100)), gate: &gate{}, asked: map[*subject]tally{}}
+	b.startServers(t, servers, s)
+	b.reader = follow(b.ctx, t, b.store)
 	t.Cleanup(cancel) // ends it
 
-	w.writes = newPopulation(t, w.writersWay(t), seed)
-	if err := w.writes.write(w.ctx, task{writes: 60}); err != nil {
+	b.writes = newPopulation(t, b.writersConfig(t), seed)
+	if err := b.writes.write(b.ctx, task{writes: 60}); err != nil {
 		t.Fatal(err)
 	}
-	config := rest.CopyConfig(w.hosts[0].config)
-	config.Host, config.Dial = "https://"+w.way.Addr(), w.gate.dial
-	w.subjects = everySubject(t, config)
-	for _, s := range w.subjects {
-		t.Cleanup(s.start(w.ctx, t))
+	config := rest.CopyConfig(b.hosts[0].config)
+	config.Host, config.Dial = "https://"+b.balancer.Addr(), b.gate.dial
+	b.subjects = everySubject(t, config)
+	for _, s := range b.subjects {
+		t.Cleanup(s.start(b.ctx, t))
 	}
-	t.Cleanup(w.heal)
-	return w
+	t.Cleanup(b.heal)
+	return b
 }
 
-func (w *world) startServers(t *testing.T, servers int, s settings) {
+func (b *testbed) startServers(t *testing.T, servers int, s settings) {
 	t.Helper()
 	if servers > 1 {
 		s.EtcdServers = []string{startEtcd(t)}
@@ -83,19 +83,19 @@ func (w *world) startServers(t *testing.T, servers int, s settings) {
 	for i := range servers {
 		h := newHost(t, s)
 		if i > 0 { // one authority, and one key of tokens, as a load balancer needs
-			if err := os.CopyFS(filepath.Join(h.settings.Dir, "pki"), os.DirFS(filepath.Join(w.hosts[0].settings.Dir, "pki"))); err != nil {
+			if err := os.CopyFS(filepath.Join(h.settings.Dir, "pki"), os.DirFS(filepath.Join(b.hosts[0].settings.Dir, "pki"))); err != nil {
 				t.Fatal(err)
 			}
 		}
 		h.start(t)
-		w.hosts, addresses = append(w.hosts, h), append(addresses, h.address())
+		b.hosts, addresses = append(b.hosts, h), append(addresses, h.address())
 	}
 	if servers > 1 {
-		w.store = outsider(t, s.EtcdServers[0])
+		b.store = outsider(t, s.EtcdServers[0])
 	} else {
-		w.store = outsider(t, w.hosts[0].settings.Listen)
+		b.store = outsider(t, b.hosts[0].settings.Listen)
 	}
-	w.way = balance(t, addresses)
+	b.balancer = balance(t, addresses)
 }
 
 func balance(t *testing.T, addresses []string) *faultnet.Balancer {
@@ -112,17 +112,17 @@ func balance(t *testing.T, addresses []string) *faultnet.Balancer {
 	return way
 }
 
-// writersWay is one that no fault closes.
-func (w *world) writersWay(t *testing.T) *rest.Config {
+// writersConfig is the writers' way to the servers, which no fault closes.
+func (b *testbed) writersConfig(t *testing.T) *rest.Config {
 	t.Helper()
-	if len(w.hosts) == 1 {
-		return w.hosts[0].config
+	if len(b.hosts) == 1 {
+		return b.hosts[0].config
 	}
 	var addresses []string
-	for _, h := range w.hosts {
+	for _, h := range b.hosts {
 		addresses = append(addresses, h.address())
 	}
-	config := rest.CopyConfig(w.hosts[0].config)
+	config := rest.CopyConfig(b.hosts[0].config)
 	config.Host = "https://" + balance(t, addresses).Addr()
 	return config
 }
@@ -149,18 +149,18 @@ func everySubject(t *testing.T, config *rest.Config) []*subject {
 }
 
 // write writes, whatever happens to the servers meanwhile.
-func (w *world) write(t *testing.T, todo task) {
+func (b *testbed) write(t *testing.T, todo task) {
 	t.Helper()
-	if err := w.writes.write(w.ctx, todo); err != nil {
+	if err := b.writes.write(b.ctx, todo); err != nil {
 		t.Fatalf("write %+v: %v", todo, err)
 	}
 }
 
 // meanwhile writes while f does what it does.
-func (w *world) meanwhile(t *testing.T, todo task, f func()) {
+func (b *testbed) meanwhile(t *testing.T, todo task, f func()) {
 	t.Helper()
 	done := make(chan error, 1)
-	go func() { done <- w.writes.write(w.ctx, todo) }()
+	go func() { done <- b.writes.write(b.ctx, todo) }()
 	f()
 	if err := <-done; err != nil {
 		t.Fatalf("write %+v: %v", todo, err)
@@ -168,38 +168,38 @@ func (w *world) meanwhile(t *testing.T, todo task, f func()) {
 }
 
 // pass lets time pass on all servers.
-func (w *world) pass(t *testing.T, d time.Duration) {
+func (b *testbed) pass(t *testing.T, d time.Duration) {
 	t.Helper()
-	w.ahead += d
-	for _, h := range w.hosts {
-		h.setClock(t, w.ahead)
+	b.ahead += d
+	for _, h := range b.hosts {
+		h.setClock(t, b.ahead)
 	}
 }
 
 // restart ends all servers and starts them again.
-func (w *world) restart(t *testing.T, with syscall.Signal) {
+func (b *testbed) restart(t *testing.T, with syscall.Signal) {
 	t.Helper()
-	for _, h := range w.hosts {
+	for _, h := range b.hosts {
 		h.restart(t, with)
 	}
 }
 
-// roll restarts one server after the other. The way leads around it, as that of a
-// load balancer does which has noticed: a client that has just been connected to a
-// server which is killed would be free to list.
-func (w *world) roll(t *testing.T) {
+// roll restarts one server after the other. The balancer leads around that server,
+// as a load balancer does that has noticed: a client that was just connected to a
+// server that is then killed would be free to list.
+func (b *testbed) roll(t *testing.T) {
 	t.Helper()
-	for _, h := range w.hosts {
-		before := w.connections()
-		with := []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL}[w.random.IntN(2)]
-		w.way.Drain(h.address(), true)
+	for _, h := range b.hosts {
+		before := b.connections()
+		with := []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL}[b.random.IntN(2)]
+		b.balancer.Drain(h.address(), true)
 		h.restart(t, with)
-		w.way.Drain(h.address(), false)
-		// Everybody has a watch again that is old enough before the next server goes.
-		for begun := time.Now(); w.connections() < before && time.Since(begun) < comeBack && w.ctx.Err() == nil; {
-			wait(w.ctx, 20*time.Millisecond)
+		b.balancer.Drain(h.address(), false)
+		// All subjects have a watch again that is old enough before the next server goes.
+		for begun := time.Now(); b.connections() < before && time.Since(begun) < comeBack && b.ctx.Err() == nil; {
+			wait(b.ctx, 20*time.Millisecond)
 		}
-		wait(w.ctx, 2*longEnough) // a connection is not a watch yet
+		wait(b.ctx, 2*longEnough) // a connection is not a watch yet
 	}
 }
 
@@ -207,8 +207,8 @@ func (w *world) roll(t *testing.T) {
 const comeBack = 20 * time.Second
 
 // connections returns how many the subjects have.
-func (w *world) connections() (n int) {
-	for _, open := range w.way.Open() {
+func (b *testbed) connections() (n int) {
+	for _, open := range b.balancer.Open() {
 		n += open
 	}
 	return n
@@ -216,38 +216,38 @@ func (w *world) connections() (n int) {
 
 // compact lets so much time pass that the servers compact all that there is now.
 // It takes a few hours of theirs.
-func (w *world) compact(t *testing.T) {
+func (b *testbed) compact(t *testing.T) {
 	t.Helper()
-	now := w.readAll(t).until
+	now := b.readAll(t).until
 	for {
-		w.pass(t, 2*retention)
+		b.pass(t, 2*retention)
 		for range 20 {
-			oldest, err := retry(w.ctx, w.store.Oldest)
+			oldest, err := retry(b.ctx, b.store.Oldest)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if uint64(oldest) >= now {
 				return
 			}
-			wait(w.ctx, compactionInterval)
+			wait(b.ctx, compactionInterval)
 		}
 	}
 }
 
-// compactOutside is somebody else who compacts the store, and writes nothing
-// down of what that forgets.
-func (w *world) compactOutside(t *testing.T) {
+// compactOutside compacts the store as another client of it, which writes no
+// tombstones.
+func (b *testbed) compactOutside(t *testing.T) {
 	t.Helper()
-	now := w.readAll(t).until
-	if err := w.store.Compact(w.ctx, storage.Revision(now)); err != nil && !errors.Is(err, storage.ErrCompacted) {
+	now := b.readAll(t).until
+	if err := b.store.Compact(b.ctx, storage.Revision(now)); err != nil && !errors.Is(err, storage.ErrCompacted) {
 		t.Fatal(err)
 	}
 }
 
 // readAll returns the store's history to its present.
-func (w *world) readAll(t *testing.T) past {
+func (b *testbed) readAll(t *testing.T) storeHistory {
 	t.Helper()
-	all, err := w.truth.upToNow(w.ctx, w.store)
+	all, err := b.reader.upToNow(b.ctx, b.store)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,47 +255,47 @@ func (w *world) readAll(t *testing.T) past {
 }
 
 // silence cuts the subjects off.
-func (w *world) silence(how silence) {
+func (b *testbed) silence(how silence) {
 	if how == open {
 		return
 	}
-	w.gate.shut(how == refused)
+	b.gate.shut(how == refused)
 	if how == stalled {
-		w.way.Stall(faultnet.ToClient, true)
-		w.way.Stall(faultnet.ToServer, true)
+		b.balancer.Stall(faultnet.ToClient, true)
+		b.balancer.Stall(faultnet.ToServer, true)
 		return
 	}
-	w.way.Cut()
+	b.balancer.Cut()
 }
 
 // heal lets them through again.
-func (w *world) heal() {
-	w.way.Heal()
-	w.gate.open()
+func (b *testbed) heal() {
+	b.balancer.Heal()
+	b.gate.open()
 }
 
 // cutAnywhere cuts connections in the middle of what comes through them.
-func (w *world) cutAnywhere() {
-	w.rough = true
+func (b *testbed) cutAnywhere() {
+	b.rough = true
 	for range 15 {
-		w.way.CutAfter(faultnet.ToClient, w.random.Int64N(25_000))
-		wait(w.ctx, time.Duration(w.random.IntN(120))*time.Millisecond)
+		b.balancer.CutAfter(faultnet.ToClient, b.random.Int64N(25_000))
+		wait(b.ctx, time.Duration(b.random.IntN(120))*time.Millisecond)
 	}
-	w.way.Heal()
+	b.balancer.Heal()
 }
 
 // settled is how long all have to agree at least.
 const settled = 100 * time.Millisecond
 
 // settle waits until all subjects have what the store has. If they do not come to
-// that, the checks will say who and why.
-func (w *world) settle(t *testing.T) past {
+// that, the checks will say which one and why.
+func (b *testbed) settle(t *testing.T) storeHistory {
 	t.Helper()
-	all := w.readAll(t)
+	all := b.readAll(t)
 	deadline := time.Now().Add(testTimeout / 2)
-	for time.Now().Before(deadline) && w.ctx.Err() == nil {
+	for time.Now().Before(deadline) && b.ctx.Err() == nil {
 		behind := false
-		for _, s := range w.subjects {
+		for _, s := range b.subjects {
 			want := all.now(s.view)
 			if differ("", s.holds(), want) != nil || differ("", s.copy(), want) != nil {
 				behind = true
@@ -303,10 +303,10 @@ func (w *world) settle(t *testing.T) past {
 			}
 		}
 		if !behind {
-			wait(w.ctx, settled) // for what should not come
+			wait(b.ctx, settled) // for what should not come
 			return all
 		}
-		wait(w.ctx, 20*time.Millisecond)
+		wait(b.ctx, 20*time.Millisecond)
 	}
 	return all
 }
@@ -315,34 +315,34 @@ func (w *world) settle(t *testing.T) past {
 // reflectors not to list again, unless something has come with it.
 const longEnough = 1100 * time.Millisecond
 
-// begin notes where all are before a silence. Each of them is told something
+// begin notes where all subjects are before a silence. Each of them gets an event
 // first, see longEnough.
-func (w *world) begin(t *testing.T) {
+func (b *testbed) begin(t *testing.T) {
 	t.Helper()
-	if err := w.writes.greet(w.ctx); err != nil {
+	if err := b.writes.greet(b.ctx); err != nil {
 		t.Fatal(err)
 	}
-	w.agreed = w.settle(t)
-	for _, s := range w.subjects {
+	b.agreed = b.settle(t)
+	for _, s := range b.subjects {
 		s.mark()
-		w.asked[s] = s.asked()
+		b.asked[s] = s.asked()
 	}
 }
 
 // judge waits until everything is quiet and has every client checked.
-func (w *world) judge(t *testing.T, r round) {
+func (b *testbed) judge(t *testing.T, r round) {
 	t.Helper()
-	all := w.settle(t)
-	if err := w.writes.kept(all); err != nil {
+	all := b.settle(t)
+	if err := b.writes.kept(all); err != nil {
 		t.Error(err)
 	}
-	w.compareLists(t, all)
+	b.compareLists(t, all)
 	differences := 0
-	for _, s := range w.subjects {
-		notes, began := s.told()
+	for _, s := range b.subjects {
+		notes, began := s.received()
 		e := &evidence{
-			name: s.name, view: s.view, manner: s.manner, past: all, from: w.agreed.until, notes: notes, began: began,
-			known: s.copy(), holds: s.holds(), asked: s.asked().since(w.asked[s]), expect: demand{lists: r.gone, differs: s.differs, free: r.rough && s.lists}, ahead: w.rough,
+			name: s.name, view: s.view, manner: s.manner, history: all, from: b.agreed.until, notes: notes, began: began,
+			known: s.copy(), holds: s.holds(), asked: s.asked().since(b.asked[s]), expect: demand{lists: r.gone, differs: s.differs, free: r.rough && s.lists}, ahead: b.rough,
 		}
 		differences += e.asked.differences
 		for _, err := range e.verify() {
@@ -350,14 +350,14 @@ func (w *world) judge(t *testing.T, r round) {
 		}
 	}
 	if r.gone && differences == 0 {
-		t.Error("nobody was sent a difference")
+		t.Error("no subject got a difference")
 	}
 }
 
 // compareLists holds what a server lists against the store.
-func (w *world) compareLists(t *testing.T, all past) {
+func (b *testbed) compareLists(t *testing.T, all storeHistory) {
 	t.Helper()
-	list, err := w.writes.client.CoreV1().Pods("").List(w.ctx, metav1.ListOptions{})
+	list, err := b.writes.client.CoreV1().Pods("").List(b.ctx, metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -373,10 +373,10 @@ func (w *world) compareLists(t *testing.T, all past) {
 
 // judgeExactly demands every property of an exact history of what the watchers
 // have seen so far.
-func (w *world) judgeExactly(t *testing.T) {
+func (b *testbed) judgeExactly(t *testing.T) {
 	t.Helper()
-	all := w.readAll(t)
-	h := &history.History{Writes: all.writes(), Views: viewsOf(w.subjects), Until: all.until}
+	all := b.readAll(t)
+	h := &history.History{Writes: all.writes(), Views: viewsOf(b.subjects), Until: all.until}
 	for _, property := range history.Properties() {
 		if v := property.Check(h); v != nil {
 			t.Errorf("%s: %s", property.Name, v)
@@ -384,6 +384,6 @@ func (w *world) judgeExactly(t *testing.T) {
 	}
 }
 
-func (w *world) String() string {
-	return fmt.Sprintf("%d subjects, %d changes, clocks %v ahead", len(w.subjects), len(w.agreed.changes), w.ahead)
+func (b *testbed) String() string {
+	return fmt.Sprintf("%d subjects, %d changes, clocks %v ahead", len(b.subjects), len(b.agreed.changes), b.ahead)
 }

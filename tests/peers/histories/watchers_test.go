@@ -30,7 +30,7 @@ type watcher struct {
 }
 
 // wireManner is that of watchers: they see the events themselves.
-var wireManner = manner{wire: true, strangers: true}
+var wireManner = manner{wire: true, unknownDeletions: true}
 
 // plainWatch watches with client-go's typed client, and opens each watch where
 // the one before has ended.
@@ -113,7 +113,7 @@ func (w *watcher) follow(ctx context.Context) (gone bool) {
 	return w.read(ctx, stream.ResultChan())
 }
 
-// retry reads a RetryWatcher to its end, which is when it has been told that
+// retry reads a RetryWatcher to its end: it ends when the server has answered that
 // history is gone.
 func (w *watcher) retry(ctx context.Context) (gone bool) {
 	retrying, err := watchtools.NewRetryWatcherWithContext(ctx, w.version, toolscache.ToWatcherWithContext(w.from))
@@ -138,16 +138,16 @@ func (w *watcher) read(ctx context.Context, events <-chan watch.Event) (gone boo
 				err := apierrors.FromObject(e.Object)
 				return apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 			}
-			w.heard(e)
+			w.receive(e)
 		}
 	}
 }
 
-func (w *watcher) heard(e watch.Event) {
+func (w *watcher) receive(e watch.Event) {
 	pod := e.Object.(*corev1.Pod)
 	s := stateOf(pod)
 	w.version = pod.ResourceVersion
-	w.viewer.heard(e.Type, s)
+	w.viewer.receive(e.Type, s)
 	switch e.Type {
 	case watch.Added:
 		w.note(note{kind: added, state: s})
@@ -185,7 +185,7 @@ func (v *viewer) opened(version string) {
 	v.begun = false
 }
 
-func (v *viewer) heard(kind watch.EventType, s state) {
+func (v *viewer) receive(kind watch.EventType, s state) {
 	e := history.Event{Type: string(kind), Revision: s.version}
 	if kind != watch.Bookmark {
 		e.Key, e.State = s.key, s.historic()
@@ -205,10 +205,10 @@ func (s state) historic() history.State {
 	return history.State{Labels: map[string]string{"color": s.color, "node": s.node, "phase": s.phase}, Content: s.step}
 }
 
-// writes is the past as package history wants it.
-func (p past) writes() []history.Write {
+// writes is the store's history as package history wants it.
+func (h storeHistory) writes() []history.Write {
 	var all []history.Write
-	for _, c := range p.changes {
+	for _, c := range h.changes {
 		w := history.Write{Key: c.key, Revision: c.version, Deletes: c.deleted}
 		if !c.deleted {
 			w.State = c.historic()

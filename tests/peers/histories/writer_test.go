@@ -23,14 +23,13 @@ const (
 	operation = 5 * time.Second
 )
 
-// ack is a write that the server has acknowledged: of a state, or of the end of
-// a life.
+// ack is a write that the server has acknowledged: of a state, or of a deletion.
 type ack struct {
 	state
 	deleted bool
 	// ending: the pod was to end already, because a server died between the two
-	// writes of a deletion. Whoever writes it next may end it, and is shown what
-	// he wrote, with the version of the end.
+	// writes of a deletion. The next write may remove it; its answer is then what
+	// that client wrote, with the version of the deletion.
 	ending bool
 }
 
@@ -240,8 +239,8 @@ func (p *population) learn(key string, pod *corev1.Pod) {
 	}
 }
 
-// acknowledge notes what the server has answered to a write. Whose answer was
-// lost is looked at again.
+// acknowledge notes what the server has answered to a write. It reads a pod again
+// if the answer was lost.
 func (p *population) acknowledge(key string, pod *corev1.Pod, err error) error {
 	if err == nil {
 		p.learn(key, pod)
@@ -270,16 +269,16 @@ func (p *population) end(key string, pod *corev1.Pod) {
 }
 
 // kept says which acknowledged write the store does not know of.
-func (p *population) kept(all past) error {
+func (p *population) kept(all storeHistory) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, a := range p.acks {
-		death, dead := all.death(a.uid)
+		at, deleted := all.deletedAt(a.uid)
 		switch {
-		case a.deleted && !dead:
+		case a.deleted && !deleted:
 			return fmt.Errorf("the end of %v was acknowledged, and has not happened", a.state)
-		case !a.deleted && !all.wrote(a.state) && (!a.ending || death != a.version):
-			return fmt.Errorf("%v was acknowledged, and is not in the store's history: %v", a.state, all.lives[a.uid])
+		case !a.deleted && !all.wrote(a.state) && (!a.ending || at != a.version):
+			return fmt.Errorf("%v was acknowledged, and is not in the store's history: %v", a.state, all.byUID[a.uid])
 		}
 	}
 	return nil

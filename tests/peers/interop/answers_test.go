@@ -222,7 +222,7 @@ func TestFutureVersions(t *testing.T) {
 				t.Errorf("%v, want a timeout because of a version that is too large", err)
 			}
 			if seconds, ok := apierrors.SuggestsClientDelay(err); !ok || seconds != 1 {
-				t.Errorf("told to wait for %d s (%v), want 1 s", seconds, ok)
+				t.Errorf("Retry-After is %d s (%v), want 1 s", seconds, ok)
 			}
 		})
 	}

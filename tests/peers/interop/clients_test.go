@@ -284,7 +284,7 @@ func TestLeaderElection(t *testing.T) {
 					t.Errorf("%s leads, want the second", leader)
 				}
 			case <-ctx.Done():
-				t.Error("nobody leads after the first gave up")
+				t.Error("there is no leader after the first gave up")
 			}
 		})
 	}

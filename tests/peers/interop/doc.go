@@ -4,9 +4,9 @@
 // only tests.
 //
 // A scenario is written once, in scenarios_test.go, as a script of writes and
-// what a handler must be told; matrix_test.go runs each with every combination
-// of informer, server, encoding and way of listing. The other files hold one
-// question each: what both informers are told side by side, what cut
-// connections and restarts do to them, dynamic and metadata informers,
+// what a handler must get; matrix_test.go runs each with every combination of
+// informer, server, encoding and way of listing. The other files hold one question
+// each: what handlers of both informers get side by side, what cut connections and
+// restarts do to them, dynamic and metadata informers,
 // client-go's other clients, and refusals.
 package interop

@@ -15,7 +15,8 @@ import (
 )
 
 // TestCutConnections resets an informer's connections again and again between
-// writes. It resumes: it lists once, and each state is told once and in order.
+// writes. It resumes: it lists once, and the handler gets each state once and in
+// order.
 func TestCutConnections(t *testing.T) {
 	for maker, config := range serveAll(t, server.Memory) {
 		for informer, create := range subjects {
@@ -72,8 +73,8 @@ func cutAndResume(
 
 // TestRestart stops a server under both informers and starts it again on the
 // same data and address. They may list again where the server's history is
-// gone; they always come to hold what the server holds, and what their handlers
-// are told starts where it left off.
+// gone; they always come to hold what the server holds, and their handlers' events
+// go on where they left off.
 func TestRestart(t *testing.T) {
 	for maker := range makes {
 		t.Run(maker, func(t *testing.T) {
@@ -110,7 +111,7 @@ func restart(t *testing.T, h host) {
 		config = h.start(t)
 	}
 	// Registered last and so run first: the server's end does not wait for
-	// watches that nobody closes.
+	// watches that no client closes.
 	t.Cleanup(func() { h.stop(t) })
 
 	w = newWriter(ctx, t, clientset(t, config), base.namespace)
@@ -139,6 +140,6 @@ func wantNews(t *testing.T, informer string, r *recorder, name string, want ...s
 	t.Helper()
 	news := slices.DeleteFunc(r.of(name), func(note string) bool { return strings.HasPrefix(note, "resync ") })
 	if !slices.Equal(news, want) {
-		t.Errorf("%s told of %s %v, want %v", informer, name, news, want)
+		t.Errorf("%s: the handler got of %s %v, want %v", informer, name, news, want)
 	}
 }

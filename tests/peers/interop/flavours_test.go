@@ -22,7 +22,7 @@ import (
 var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 
 // flavours are the other ways of having an informer: without a Go type, and of
-// the metadata only. Each runs one that tells the recorder until the test ends,
+// the metadata only. Each runs one that calls the recorder until the test ends,
 // and returns when it has synced.
 var flavours = map[string]func(ctx context.Context, t *testing.T, config *rest.Config, namespace string, r *recorder){
 	"our dynamic informer": func(ctx context.Context, t *testing.T, config *rest.Config, namespace string, r *recorder) {

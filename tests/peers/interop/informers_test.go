@@ -39,7 +39,7 @@ type subject interface {
 	// start runs the informer until the test ends, without waiting for it.
 	start(t *testing.T)
 	waitSync(ctx context.Context) bool
-	// pods is the local copy, sorted by name; nobody may change it.
+	// pods is the informer's cache, sorted by name. Callers must not change it.
 	pods() []*corev1.Pod
 	// byApp lists the names that an index by the app label gives.
 	byApp(t *testing.T, app string) []string
@@ -93,8 +93,8 @@ func newOurs(t *testing.T, config *rest.Config, s settings) subject {
 	return &ours{factory: f, informer: pods}
 }
 
-// handle asks for every single event: scenarios say exactly what is to be
-// told. That a slow handler may be told less has a test of its own.
+// handle asks for every single event: scenarios say exactly which events must
+// come. That a slow handler may get fewer has a test of its own.
 func (o *ours) handle(t *testing.T, r *recorder, resync time.Duration) func() {
 	t.Helper()
 	return o.handleWith(t, r, informer.HandlerOptions{Resync: resync, MaxUnmergedEvents: 100_000})
@@ -160,7 +160,7 @@ func newStock(t *testing.T, config *rest.Config, s settings) subject {
 // stockConfig is a client-go configuration as the settings say.
 func stockConfig(config *rest.Config, s settings) *rest.Config {
 	config = rest.CopyConfig(config)
-	// Typed clients prefer protobuf unless told otherwise.
+	// Typed clients prefer protobuf unless configured otherwise.
 	config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
 	if s.protobuf {
 		config.ContentType = "application/vnd.kubernetes.protobuf"

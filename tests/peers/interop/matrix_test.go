@@ -82,8 +82,8 @@ func playAll(t *testing.T, config *rest.Config, informer string, base settings) 
 	}
 }
 
-// checkWire wants the informer to have spoken as it was told to: what is not
-// used is not tested.
+// checkWire wants the informer to have used the encoding and the way of listing
+// of its settings: what is not used is not tested.
 func checkWire(t *testing.T, s settings) {
 	t.Helper()
 	stats := s.tap.stats()

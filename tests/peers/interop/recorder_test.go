@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A recorder is a handler of either informer's that notes what it is told, for
-// each object: "add 1 Pending", "update 1 Pending > 2 Pending", "resync 2
+// A recorder is a handler of either informer's that notes its calls, for each
+// object: "add 1 Pending", "update 1 Pending > 2 Pending", "resync 2
 // Pending", "delete 2 Pending". Versions are left out of the notes, so that
 // they can be compared between servers, and checked here.
 type recorder struct {

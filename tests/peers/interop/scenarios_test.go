@@ -20,7 +20,7 @@ type arrangement struct {
 	subject func(change func(*settings)) subject
 }
 
-// scenarios are the stories, each told once.
+// scenarios are all scenarios by name.
 var scenarios = map[string]func(t *testing.T, a arrangement){
 	"every state in order":     everyState,
 	"what was there before":    initialList,
@@ -94,7 +94,7 @@ func initialList(t *testing.T, a arrangement) {
 	w.update("a", "2", "")
 	r.expect(a.ctx, t, "a", "initial 1 x Pending", "update 1 x Pending > 2 x Pending")
 	if notes := r.of("gone"); len(notes) > 0 {
-		t.Errorf("told of an object that was gone before: %v", notes)
+		t.Errorf("the handler got an event of an object that was gone before: %v", notes)
 	}
 	r.check(t)
 	w.sameAsServer(s, metav1.ListOptions{})
@@ -127,7 +127,7 @@ func lateHandlers(t *testing.T, a arrangement) {
 	late.expect(a.ctx, t, "c", "add 1 x Pending")
 	early.expect(a.ctx, t, "c", "add 1 x Pending")
 	if notes := late.of("b"); len(notes) > 0 {
-		t.Errorf("the late handler was told of an object that was gone: %v", notes)
+		t.Errorf("the late handler got an event of an object that was gone: %v", notes)
 	}
 	early.check(t)
 	late.check(t)
@@ -147,7 +147,7 @@ func removedHandlers(t *testing.T, a arrangement) {
 	w.create("b", "1", "x")
 	stays.until(a.ctx, t, "what comes after the removal", func() bool { return len(stays.of("b")) == 1 })
 	if notes := goes.of("b"); len(notes) > 0 {
-		t.Errorf("a removed handler was told: %v", notes)
+		t.Errorf("a removed handler got events: %v", notes)
 	}
 }
 
@@ -268,8 +268,7 @@ func watchTimeouts(t *testing.T, a arrangement) {
 	}
 }
 
-// manyObjects writes without waiting; handlers are told of every state of every
-// object.
+// manyObjects writes without waiting; handlers get every state of every object.
 func manyObjects(t *testing.T, a arrangement) {
 	const objects, steps = 20, 5
 	r := newRecorder()

@@ -27,20 +27,20 @@ const (
 )
 
 // TestSideBySide has several writers create, change, delete and recreate pods
-// at random while both informers look on, on each server. All handlers are told
-// the same of each object, state by state; one of ours that is slow may be told
-// less, but nothing else and in no other order. The servers, too, make the same
-// of the same writes.
+// at random while both informers look on, on each server. All handlers get the
+// same events of each object, state by state; one of ours that is slow may get
+// fewer, but no others and in no other order. The servers, too, make the same of
+// the same writes.
 func TestSideBySide(t *testing.T) {
-	told := map[string]map[string][]string{}
+	notes := map[string]map[string][]string{}
 	for maker, config := range serveAll(t, server.Memory) {
-		t.Run(maker, func(t *testing.T) { told[maker] = lookOn(t, config) })
+		t.Run(maker, func(t *testing.T) { notes[maker] = lookOn(t, config) })
 	}
-	ourServer, upstreamServer := told["our server"], told["upstream server"]
+	ourServer, upstreamServer := notes["our server"], notes["upstream server"]
 	wantSame(t, "our server", ourServer, "the upstream server", upstreamServer)
 }
 
-// lookOn returns what all handlers were told on one server.
+// lookOn returns what all handlers got on one server.
 func lookOn(t *testing.T, config *clientrest.Config) map[string][]string {
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
@@ -164,7 +164,7 @@ func wantSame(t *testing.T, one string, a map[string][]string, other string, b m
 	t.Helper()
 	for name := range merge(a, b) {
 		if !slices.Equal(a[name], b[name]) {
-			t.Errorf("of %s %s told\n%s\nand %s\n%s", name, one, strings.Join(a[name], "\n"), other, strings.Join(b[name], "\n"))
+			t.Errorf("of %s %s got\n%s\nand %s\n%s", name, one, strings.Join(a[name], "\n"), other, strings.Join(b[name], "\n"))
 		}
 	}
 }
@@ -185,7 +185,7 @@ func wantSkipsOnly(t *testing.T, slow, every map[string][]string) {
 		for _, outcome := range outcomes(slow[name]) {
 			at := slices.Index(rest, outcome)
 			if at < 0 {
-				t.Fatalf("of %s the slow handler was told\n%s\nwhich does not follow from\n%s",
+				t.Fatalf("of %s the slow handler got\n%s\nwhich does not follow from\n%s",
 					name, strings.Join(slow[name], "\n"), strings.Join(notes, "\n"))
 			}
 			rest = rest[at+1:]

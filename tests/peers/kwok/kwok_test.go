@@ -38,8 +38,8 @@ const (
 )
 
 // TestNodesAndPodsStayAlive has KWOK run nodes and pods: all become Ready and
-// Running, no lease runs out and nobody falls back in the whole period, and in
-// the end all can be deleted.
+// Running, no lease runs out and no node or pod falls back in the whole period,
+// and in the end all can be deleted.
 func TestNodesAndPodsStayAlive(t *testing.T) {
 	kwok := os.Getenv("LEVELWIRE_KWOK")
 	if kwok == "" {
@@ -281,8 +281,8 @@ func (c *cluster) await(ctx context.Context, t *testing.T, check func(context.Co
 	}
 }
 
-// stayAlive looks again and again for the whole period; whoever is down when
-// looked at is a failure.
+// stayAlive looks again and again for the whole period; a node or pod that is down
+// then is a failure.
 func (c *cluster) stayAlive(ctx context.Context, t *testing.T) {
 	t.Helper()
 	end := time.NewTimer(*period)

@@ -82,7 +82,7 @@ func Run(t testing.TB, cmd *exec.Cmd) *Server {
 		}
 		s.Took = time.Since(begin)
 		close(ready)
-		for lines.Scan() { // a pipe that nobody reads would hold it up
+		for lines.Scan() { // a pipe without a reader would block the process
 		}
 		s.err = s.cmd.Wait()
 		close(s.ended)

@@ -54,7 +54,7 @@ func serveUpstream(dir string) error {
 
 // BenchmarkServe starts a process with empty data, waits until it is ready and
 // ends it. ms/ready is the time from the start of the process on average,
-// ms/best the shortest, which tells more on a machine that has other work, cpu-ms
+// ms/best the shortest, which says more on a machine that has other work, cpu-ms
 // the processor time that it has used by its end, MiB what it held in RAM at most.
 func BenchmarkServe(b *testing.B) {
 	binary := program.Build(b)

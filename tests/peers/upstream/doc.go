@@ -5,7 +5,7 @@
 // measured against.
 //
 // It serves Pods, ConfigMaps, Namespaces, ReplicaSets and Leases without
-// admission, defaulting and validation, and whoever asks may do everything:
+// admission, defaulting and validation, and every client may do everything:
 // whatever differs from a real kube-apiserver makes it faster and more lenient,
 // never slower or stricter.
 //

@@ -50,7 +50,7 @@ func TestUpstreamServer(t *testing.T) {
 		_, differs := differences[r.Name]
 		switch {
 		case r.Verdict == conformance.Fail && !differs:
-			t.Errorf("%s fails upstream, and nobody wrote down why", r.Name)
+			t.Errorf("%s fails upstream, and differences does not say why", r.Name)
 		case r.Verdict == conformance.Pass && differs:
 			t.Errorf("%s passes upstream: the difference written down is gone", r.Name)
 		}
