@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/util/cert"
 
 	"github.com/levelwire/levelwire/benchmarks/measure"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
 )
 
 // bareWrite is how much the bare server gives to TLS at once: four records.
@@ -24,24 +25,24 @@ const bareWrite = 64 << 10
 // bareBytes measures the limit for answers of so many bytes each: a TLS server
 // that writes them from memory and does nothing else.
 func (b *bench) bareBytes(ctx context.Context, bytes int64, clients int) (found result, err error) {
-	server, err := b.start(ctx, "bare", nil)
+	server, err := process.Start(ctx, b.dir, "bare", nil)
 	if server == nil {
 		return found, err
 	}
-	defer func() { err = errors.Join(err, server.stop()) }()
+	defer func() { err = errors.Join(err, server.Stop()) }()
 	task := sinkTask{Bytes: bytes, Clients: clients}
-	if err := errors.Join(err, server.receive(&task.Access)); err != nil {
+	if err := errors.Join(err, server.Receive(&task.Access)); err != nil {
 		return found, err
 	}
-	before, err := server.cpu()
+	before, err := server.CPU()
 	if err != nil {
 		return found, err
 	}
 	var sunk sinkResult
-	if err := b.runChild(ctx, "sink", task, &sunk); err != nil {
+	if err := process.Run(ctx, b.dir, "sink", task, &sunk); err != nil {
 		return found, err
 	}
-	after, err := server.cpu()
+	after, err := server.CPU()
 	return result{Values: map[string]float64{
 		serverCPU: (after - before).Seconds(), clientCPU: sunk.CPU.Seconds(),
 		wallTime: sunk.Took.Seconds(), megabytes: mb(bytes * int64(clients)),
@@ -50,9 +51,9 @@ func (b *bench) bareBytes(ctx context.Context, bytes int64, clients int) (found 
 
 // serveBare is a process that writes as many bytes to each connection as it is
 // asked for.
-func serveBare(ctx context.Context, p *parent) error {
+func serveBare(ctx context.Context, p *process.Parent) error {
 	var nothing any
-	if err := p.receive(&nothing); err != nil {
+	if err := p.Receive(&nothing); err != nil {
 		return err
 	}
 	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
@@ -81,10 +82,10 @@ func serveBare(ctx context.Context, p *parent) error {
 			})
 		}
 	})
-	if err := p.send(access{URL: "https://" + listener.Addr().String(), CA: certificate}); err != nil {
+	if err := p.Send(access{URL: "https://" + listener.Addr().String(), CA: certificate}); err != nil {
 		return err
 	}
-	err = p.wait()
+	err = p.Wait()
 	err = errors.Join(err, listener.Close())
 	serving.Wait()
 	return err
@@ -118,9 +119,9 @@ type sinkTask struct {
 type sinkResult struct{ CPU, Took time.Duration }
 
 // sink is a process that reads from a bare server.
-func sink(ctx context.Context, p *parent) error {
+func sink(ctx context.Context, p *process.Parent) error {
 	var task sinkTask
-	if err := p.receive(&task); err != nil {
+	if err := p.Receive(&task); err != nil {
 		return err
 	}
 	config, err := task.Access.tls()
@@ -157,5 +158,5 @@ func sink(ctx context.Context, p *parent) error {
 	if r.CPU, err = measure.OwnCPU(); err != nil {
 		return err
 	}
-	return p.send(r)
+	return p.Send(r)
 }

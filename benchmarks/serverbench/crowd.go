@@ -18,6 +18,7 @@ import (
 
 	"github.com/levelwire/levelwire/benchmarks/load"
 	"github.com/levelwire/levelwire/benchmarks/measure"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
 	"github.com/levelwire/levelwire/benchmarks/workload"
 )
 
@@ -87,9 +88,9 @@ type crowdReport struct {
 }
 
 // crowd is the process of many watchers.
-func crowd(ctx context.Context, p *parent) error {
+func crowd(ctx context.Context, p *process.Parent) error {
 	var task crowdTask
-	if err := p.receive(&task); err != nil {
+	if err := p.Receive(&task); err != nil {
 		return err
 	}
 	var err error
@@ -101,12 +102,12 @@ func crowd(ctx context.Context, p *parent) error {
 		return err
 	}
 	defer c.Close()
-	if err := p.send(c.Report(true).Open); err != nil {
+	if err := p.Send(c.Report(true).Open); err != nil {
 		return err
 	}
 	for {
 		var wait crowdWait
-		if err := p.receive(&wait); errors.Is(err, io.EOF) {
+		if err := p.Receive(&wait); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
 			return err
@@ -118,7 +119,7 @@ func crowd(ctx context.Context, p *parent) error {
 		if err != nil {
 			return err
 		}
-		if err := p.send(crowdReport{c.Report(wait.Lap), complete, used}); err != nil {
+		if err := p.Send(crowdReport{c.Report(wait.Lap), complete, used}); err != nil {
 			return err
 		}
 	}
@@ -126,7 +127,7 @@ func crowd(ctx context.Context, p *parent) error {
 
 // watchers is a crowd as its parent sees it.
 type watchers struct {
-	*child
+	child  *process.Child
 	number int
 }
 
@@ -137,13 +138,13 @@ func (b *bench) gather(ctx context.Context, t *testedServer, o load.CrowdOptions
 		return nil, err
 	}
 	o.Path += "&watch=true&timeoutSeconds=3600&resourceVersion=" + version
-	c, err := b.start(ctx, "crowd", crowdTask{t.access, o})
+	c, err := process.Start(ctx, b.dir, "crowd", crowdTask{t.access, o})
 	if c == nil {
 		return nil, err
 	}
 	w := &watchers{child: c}
-	if err := errors.Join(err, c.receive(&w.number)); err != nil {
-		c.kill()
+	if err := errors.Join(err, c.Receive(&w.number)); err != nil {
+		c.Kill()
 		return nil, err
 	}
 	return w, nil
@@ -152,10 +153,10 @@ func (b *bench) gather(ctx context.Context, t *testedServer, o load.CrowdOptions
 // report is what the crowd has seen when it has seen total events, or after a
 // while. With lap it counts anew after it.
 func (w *watchers) report(total int64, within time.Duration, lap bool) (r crowdReport, err error) {
-	if err := w.send(crowdWait{total, within, lap}); err != nil {
+	if err := w.child.Send(crowdWait{total, within, lap}); err != nil {
 		return r, err
 	}
-	return r, w.receive(&r)
+	return r, w.child.Receive(&r)
 }
 
 // version is that of the server's pods now.
@@ -193,21 +194,21 @@ type writerRun struct {
 }
 
 // writer is the process that creates pods and updates them.
-func writer(ctx context.Context, p *parent) error {
+func writer(ctx context.Context, p *process.Parent) error {
 	var task writerTask
-	if err := p.receive(&task); err != nil {
+	if err := p.Receive(&task); err != nil {
 		return err
 	}
 	objects, o, err := prepare(ctx, task.Access)
 	if err != nil {
 		return err
 	}
-	if err := p.send(len(objects)); err != nil {
+	if err := p.Send(len(objects)); err != nil {
 		return err
 	}
 	for {
 		var run writerRun
-		if err := p.receive(&run); errors.Is(err, io.EOF) {
+		if err := p.Receive(&run); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
 			return err
@@ -224,7 +225,7 @@ func writer(ctx context.Context, p *parent) error {
 		if err != nil {
 			return err
 		}
-		if err := p.send(done); err != nil {
+		if err := p.Send(done); err != nil {
 			return err
 		}
 	}
@@ -284,17 +285,17 @@ func paddingFor(ctx context.Context, c *load.Conn, header []hpack.HeaderField) (
 	return max(writtenBytes-len(answer.Body), 0), answer.Check(0)
 }
 
-// try has the writer's process update pods.
-func (c *child) try(run writerRun) (done load.Written, err error) {
-	if err := c.send(run); err != nil {
+// tryUpdates has a writer's process update pods.
+func tryUpdates(c *process.Child, run writerRun) (done load.Written, err error) {
+	if err := c.Send(run); err != nil {
 		return done, err
 	}
-	return done, c.receive(&done)
+	return done, c.Receive(&done)
 }
 
-// write is try, and insists that all updates succeed.
-func (c *child) write(run writerRun) (load.Written, error) {
-	done, err := c.try(run)
+// updatePods is tryUpdates, but an update that fails is an error.
+func updatePods(c *process.Child, run writerRun) (load.Written, error) {
+	done, err := tryUpdates(c, run)
 	if err == nil && done.Sent != done.Due {
 		err = fmt.Errorf("%d of %d updates failed: %q", done.Due-done.Sent, done.Due, done.Errors)
 	}
@@ -302,14 +303,14 @@ func (c *child) write(run writerRun) (load.Written, error) {
 }
 
 // startWriter starts the writer's process; its pods exist when it returns.
-func (b *bench) startWriter(ctx context.Context, t *testedServer) (*child, error) {
-	c, err := b.start(ctx, "writer", writerTask{t.access})
+func (b *bench) startWriter(ctx context.Context, t *testedServer) (*process.Child, error) {
+	c, err := process.Start(ctx, b.dir, "writer", writerTask{t.access})
 	if c == nil {
 		return nil, err
 	}
 	var pods int
-	if err := errors.Join(err, c.receive(&pods)); err != nil {
-		c.kill()
+	if err := errors.Join(err, c.Receive(&pods)); err != nil {
+		c.Kill()
 		return nil, err
 	}
 	return c, nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/levelwire/levelwire/benchmarks/load"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
 )
 
 const (
@@ -82,7 +83,7 @@ func (f fanOut) measure(ctx context.Context, b *bench, t *testedServer) (result,
 	if err != nil {
 		return result{}, err
 	}
-	defer w.kill()
+	defer w.Kill()
 	rate := fanRate / float64(f.watchers)
 	all, err := b.deliver(ctx, t, w, f.options(), f.watchers, writerRun{Rate: rate, Duration: fanFor})
 	if err != nil {
@@ -125,15 +126,15 @@ type delivery struct {
 
 // deliver has a new crowd watch while the writer writes. Each update is an event
 // for so many of the watchers.
-func (b *bench) deliver(ctx context.Context, t *testedServer, w *child, o load.CrowdOptions, each int, run writerRun) (d delivery, err error) {
+func (b *bench) deliver(ctx context.Context, t *testedServer, w *process.Child, o load.CrowdOptions, each int, run writerRun) (d delivery, err error) {
 	c, err := b.gather(ctx, t, o)
 	if err != nil {
 		return d, err
 	}
-	defer c.kill()
+	defer c.child.Kill()
 	warm := run
 	warm.Duration = max(warmUp, time.Duration(2/run.Rate*float64(time.Second)))
-	first, err := w.write(warm)
+	first, err := updatePods(w, warm)
 	if err != nil {
 		return d, err
 	}
@@ -153,12 +154,12 @@ func (b *bench) deliver(ctx context.Context, t *testedServer, w *child, o load.C
 }
 
 // during measures a run of the writer. before is the crowd's last report.
-func (c *watchers) during(t *testedServer, w *child, each int, run writerRun, before crowdReport) (d delivery, err error) {
+func (c *watchers) during(t *testedServer, w *process.Child, each int, run writerRun, before crowdReport) (d delivery, err error) {
 	begun, err := t.cpu()
 	if err != nil {
 		return d, err
 	}
-	done, err := w.write(run)
+	done, err := updatePods(w, run)
 	if err != nil {
 		return d, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/levelwire/levelwire/benchmarks/load"
 	"github.com/levelwire/levelwire/benchmarks/measure"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
 )
 
 // getTask is what a reading client asks for.
@@ -51,9 +52,9 @@ type received struct {
 const initialEventsEnd = "k8s.io/initial-events-end"
 
 // get is a process that reads.
-func get(ctx context.Context, p *parent) error {
+func get(ctx context.Context, p *process.Parent) error {
 	var task getTask
-	if err := p.receive(&task); err != nil {
+	if err := p.Receive(&task); err != nil {
 		return err
 	}
 	if task.Within > 0 {
@@ -97,7 +98,7 @@ func get(ctx context.Context, p *parent) error {
 	if found.CPU, err = measure.OwnCPU(); err != nil {
 		return err
 	}
-	return p.send(found)
+	return p.Send(found)
 }
 
 // dial connects to a server.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
 	"golang.org/x/sys/unix"
 )
 
@@ -51,7 +52,7 @@ func (f fanOut) idle(ctx context.Context, b *bench, fresh *testedServer) (found 
 		if err != nil {
 			return err
 		}
-		defer w.kill()
+		defer w.Kill()
 		if err := t.settle(ctx); err != nil {
 			return err
 		}
@@ -61,7 +62,7 @@ func (f fanOut) idle(ctx context.Context, b *bench, fresh *testedServer) (found 
 	return found, err
 }
 
-func (f fanOut) hold(ctx context.Context, b *bench, t *testedServer, w *child) (found result, err error) {
+func (f fanOut) hold(ctx context.Context, b *bench, t *testedServer, w *process.Child) (found result, err error) {
 	var used [3]time.Duration
 	before, err := t.memory()
 	if err != nil {
@@ -74,7 +75,7 @@ func (f fanOut) hold(ctx context.Context, b *bench, t *testedServer, w *child) (
 	if err != nil {
 		return found, err
 	}
-	defer c.kill()
+	defer c.child.Kill()
 	if used[1], err = t.cpu(); err != nil {
 		return found, err
 	}
@@ -88,7 +89,7 @@ func (f fanOut) hold(ctx context.Context, b *bench, t *testedServer, w *child) (
 	if err != nil {
 		return found, err
 	}
-	done, err := w.write(writerRun{Rate: 1, Duration: time.Second})
+	done, err := updatePods(w, writerRun{Rate: 1, Duration: time.Second})
 	if err != nil {
 		return found, err
 	}

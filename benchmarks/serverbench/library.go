@@ -20,6 +20,7 @@ import (
 
 	"github.com/levelwire/levelwire/benchmarks/herd"
 	"github.com/levelwire/levelwire/benchmarks/measure"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
 )
@@ -40,9 +41,9 @@ type libraryReport struct {
 }
 
 // library is the process of one informer.
-func library(ctx context.Context, p *parent) error {
+func library(ctx context.Context, p *process.Parent) error {
 	var task libraryTask
-	if err := p.receive(&task); err != nil {
+	if err := p.Receive(&task); err != nil {
 		return err
 	}
 	l := &subject{network: network{open: make(chan struct{})}}
@@ -55,10 +56,10 @@ func library(ctx context.Context, p *parent) error {
 	if err := start(ctx, config); err != nil {
 		return fmt.Errorf("%s: %w", task.Library, err)
 	}
-	if err := p.send(libraryReport{}); err != nil {
+	if err := p.Send(libraryReport{}); err != nil {
 		return err
 	}
-	return p.obey(func(o order) (any, error) {
+	return obey(p, func(o order) (any, error) {
 		switch o.Do {
 		case "cut":
 			l.network.cut()

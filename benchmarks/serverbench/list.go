@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/levelwire/levelwire/benchmarks/measure"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
 )
 
 const (
@@ -118,7 +119,7 @@ func (b *bench) measureReading(ctx context.Context, t *testedServer, task getTas
 	}
 	begun := time.Now()
 	var what got
-	if err := b.runChild(ctx, "get", task, &what); err != nil {
+	if err := process.Run(ctx, b.dir, "get", task, &what); err != nil {
 		return result{}, nil, err
 	}
 	wall := time.Since(begun)
@@ -141,7 +142,7 @@ func (b *bench) measureReading(ctx context.Context, t *testedServer, task getTas
 func (b *bench) verify(ctx context.Context, t *testedServer, task getTask) error {
 	task.Access, task.Verify = t.access, true
 	var what got
-	if err := b.runChild(ctx, "get", task, &what); err != nil {
+	if err := process.Run(ctx, b.dir, "get", task, &what); err != nil {
 		return err
 	}
 	for _, r := range what.Each {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
 	"k8s.io/klog/v2"
 )
 
@@ -22,7 +23,7 @@ func groups(p *plan) []*group {
 }
 
 // roles are what a child process can be, each the whole work of one.
-var roles = map[string]func(context.Context, *parent) error{
+var roles = map[string]process.Role{
 	"seed":   seed,
 	"etcd":   serveEtcd,
 	"peer":   servePeer,
@@ -47,8 +48,8 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	if len(os.Args) == 3 && os.Args[1] == asRole {
-		return beRole(ctx, os.Args[2])
+	if len(os.Args) == 3 && os.Args[1] == process.AsRole {
+		return process.BeRole(ctx, roles, os.Args[2])
 	}
 	var p plan
 	var sides, rows string

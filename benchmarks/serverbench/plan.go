@@ -194,8 +194,8 @@ func (b *bench) withTarget(ctx context.Context, side, dir string, objects int, d
 	var watching sync.WaitGroup
 	for _, c := range t.processes {
 		watching.Go(func() {
-			if <-c.ended; c.err != nil {
-				cancel(c.err)
+			if err := c.Wait(); err != nil {
+				cancel(err)
 			}
 		})
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
 	"github.com/levelwire/levelwire/benchmarks/workload"
 	"github.com/levelwire/levelwire/storage/etcd"
 )
@@ -52,7 +53,7 @@ func (b *bench) seededIn(ctx context.Context, name, side string, objects int) (s
 	}
 	begun := time.Now()
 	var written int
-	err := b.runChild(ctx, "seed", seedTask{Side: side, Dir: etcdDir(side, dir), To: objects}, &written)
+	err := process.Run(ctx, b.dir, "seed", seedTask{Side: side, Dir: etcdDir(side, dir), To: objects}, &written)
 	if err != nil {
 		return "", fmt.Errorf("put %d pods into the store: %w", objects, err)
 	}
@@ -62,9 +63,9 @@ func (b *bench) seededIn(ctx context.Context, name, side string, objects int) (s
 
 // seed writes pods into a store before a server runs on it. The objects are the
 // same for all sides, each in the form in which the side's server stores it.
-func seed(ctx context.Context, p *parent) error {
+func seed(ctx context.Context, p *process.Parent) error {
 	var task seedTask
-	if err := p.receive(&task); err != nil {
+	if err := p.Receive(&task); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(task.Dir, 0o700); err != nil {
@@ -97,7 +98,7 @@ func seed(ctx context.Context, p *parent) error {
 	if err := store.Close(); err != nil {
 		return err
 	}
-	return p.send(task.To - task.From)
+	return p.Send(task.To - task.From)
 }
 
 // encoding returns the function that encodes the i-th pod as a side stores it:

@@ -62,7 +62,7 @@ func (s selection) perWrite(ctx context.Context, b *bench, t *testedServer, watc
 	if err != nil {
 		return 0, "", err
 	}
-	defer w.kill()
+	defer w.Kill()
 	o := load.CrowdOptions{Watchers: watchers, Path: s.path}
 	d, err := b.deliver(ctx, t, w, o, 1, writerRun{Rate: selectWrites, Duration: selectFor, Pods: pods})
 	if err != nil {
@@ -117,7 +117,7 @@ func dispatched(ctx context.Context, b *bench, t *testedServer, s selection, wat
 	if err != nil {
 		return result{}, err
 	}
-	defer w.kill()
+	defer w.Kill()
 	run := writerRun{Rate: rate, Duration: selectFor}
 	d, err := b.deliver(ctx, t, w, load.CrowdOptions{Watchers: watchers, Path: s.path}, each, run)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
 	peer "github.com/levelwire/levelwire/tests/peers/upstream"
 )
 
@@ -54,7 +55,7 @@ func (b *bench) startOurs(ctx context.Context, t *testedServer, dir string) (tim
 		args = append(args, "--profiling")
 	}
 	begun := time.Now()
-	c, stdout, err := b.execute(ctx, ours, exec.CommandContext(ctx, b.plan.levelwire, args...))
+	c, stdout, err := process.Execute(ctx, b.dir, ours, exec.CommandContext(ctx, b.plan.levelwire, args...))
 	if err != nil {
 		return begun, err
 	}
@@ -63,7 +64,7 @@ func (b *bench) startOurs(ctx context.Context, t *testedServer, dir string) (tim
 	for {
 		line, err := lines.ReadString('\n')
 		if err != nil {
-			return begun, c.because(fmt.Errorf("it did not become ready: %w", err))
+			return begun, c.Because(fmt.Errorf("it did not become ready: %w", err))
 		}
 		if strings.Contains(line, " is ready at ") {
 			break
@@ -89,12 +90,12 @@ type peerTask struct {
 // server.
 func (b *bench) startUpstream(ctx context.Context, t *testedServer, dir string) (time.Time, error) {
 	if len(t.processes) == 0 {
-		store, err := b.start(ctx, "etcd", peerTask{Dir: etcdDir(upstream, dir)})
+		store, err := process.Start(ctx, b.dir, "etcd", peerTask{Dir: etcdDir(upstream, dir)})
 		if store == nil {
 			return time.Time{}, err
 		}
 		t.processes = append(t.processes, store)
-		if err := errors.Join(err, store.receive(&t.etcd)); err != nil {
+		if err := errors.Join(err, store.Receive(&t.etcd)); err != nil {
 			return time.Time{}, err
 		}
 	}
@@ -104,19 +105,19 @@ func (b *bench) startUpstream(ctx context.Context, t *testedServer, dir string) 
 		return time.Time{}, err
 	}
 	begun := time.Now()
-	api, err := b.start(ctx, "peer", peerTask{Dir: filepath.Join(dir, "certificates"), Etcd: t.etcd, Port: t.port})
+	api, err := process.Start(ctx, b.dir, "peer", peerTask{Dir: filepath.Join(dir, "certificates"), Etcd: t.etcd, Port: t.port})
 	if api == nil {
 		return begun, err
 	}
-	t.processes = append([]*child{api}, t.processes...)
-	return begun, errors.Join(err, api.receive(&t.access))
+	t.processes = append([]*process.Child{api}, t.processes...)
+	return begun, errors.Join(err, api.Receive(&t.access))
 }
 
 // serveEtcd is the peer's etcd: durable, and a process of its own, as in
 // production.
-func serveEtcd(ctx context.Context, p *parent) error {
+func serveEtcd(ctx context.Context, p *process.Parent) error {
 	var task peerTask
-	if err := p.receive(&task); err != nil {
+	if err := p.Receive(&task); err != nil {
 		return err
 	}
 	store, err := peer.StartEtcd(ctx, peer.EtcdOptions{DataDir: task.Dir, Fsync: true})
@@ -124,16 +125,16 @@ func serveEtcd(ctx context.Context, p *parent) error {
 		return err
 	}
 	defer store.Close()
-	if err := p.send(store.Endpoint()); err != nil {
+	if err := p.Send(store.Endpoint()); err != nil {
 		return err
 	}
-	return p.wait()
+	return p.Wait()
 }
 
 // servePeer is the API server of the upstream libraries.
-func servePeer(ctx context.Context, p *parent) error {
+func servePeer(ctx context.Context, p *process.Parent) error {
 	var task peerTask
-	if err := p.receive(&task); err != nil {
+	if err := p.Receive(&task); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(task.Dir, 0o700); err != nil {
@@ -148,8 +149,8 @@ func servePeer(ctx context.Context, p *parent) error {
 		return err
 	}
 	config := s.Config()
-	if err := p.send(access{URL: config.Host, CA: config.CAData}); err != nil {
+	if err := p.Send(access{URL: config.Host, CA: config.CAData}); err != nil {
 		return err
 	}
-	return errors.Join(p.wait(), s.Stop())
+	return errors.Join(p.Wait(), s.Stop())
 }

@@ -63,7 +63,7 @@ func slowRun(ctx context.Context, b *bench, t *testedServer, stalled int, socket
 	if err != nil {
 		return delivery{}, err
 	}
-	defer w.kill()
+	defer w.Kill()
 	f := fanOut{watchers: 1000, perConn: 100}
 	o := f.options()
 	o.Stalled, o.StalledSocket = stalled, socket

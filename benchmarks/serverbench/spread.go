@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/util/cert"
 
 	"github.com/levelwire/levelwire/benchmarks/measure"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
 )
 
 // joined is how many events the bare server writes at once to a connection that
@@ -39,23 +40,23 @@ func (f fanOut) bare(ctx context.Context, b *bench, our result) (result, error) 
 	if task.Bytes == 0 {
 		task.Bytes = writtenBytes // Ours has not delivered all, and so has not said it.
 	}
-	server, err := b.start(ctx, "spread", task)
+	server, err := process.Start(ctx, b.dir, "spread", task)
 	if server == nil {
 		return result{}, err
 	}
-	defer server.kill()
+	defer server.Kill()
 	var at access
-	if err := errors.Join(err, server.receive(&at)); err != nil {
+	if err := errors.Join(err, server.Receive(&at)); err != nil {
 		return result{}, err
 	}
 	task.Address, task.CA = at.URL, at.CA
-	client, err := b.start(ctx, "drain", task)
+	client, err := process.Start(ctx, b.dir, "drain", task)
 	if client == nil {
 		return result{}, err
 	}
-	defer client.kill()
+	defer client.Kill()
 	var used time.Duration
-	if err := errors.Join(err, server.receive(&used)); err != nil {
+	if err := errors.Join(err, server.Receive(&used)); err != nil {
 		return result{}, err
 	}
 	updates := float64(int(task.Rate * task.Duration.Seconds()))
@@ -64,9 +65,9 @@ func (f fanOut) bare(ctx context.Context, b *bench, our result) (result, error) 
 
 // spread is the process of the bare server. It sends what a client needs to
 // connect, and then what processor time its writing took.
-func spread(ctx context.Context, p *parent) error {
+func spread(ctx context.Context, p *process.Parent) error {
 	var task spreadTask
-	if err := p.receive(&task); err != nil {
+	if err := p.Receive(&task); err != nil {
 		return err
 	}
 	authority, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
@@ -82,7 +83,7 @@ func spread(ctx context.Context, p *parent) error {
 		return err
 	}
 	defer func() { _ = l.Close() }()
-	if err := p.send(access{URL: l.Addr().String(), CA: authority}); err != nil {
+	if err := p.Send(access{URL: l.Addr().String(), CA: authority}); err != nil {
 		return err
 	}
 	var conns []net.Conn
@@ -101,7 +102,7 @@ func spread(ctx context.Context, p *parent) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(p.send(used), p.wait())
+	return errors.Join(p.Send(used), p.Wait())
 }
 
 // send writes all events at their rate.
@@ -132,9 +133,9 @@ func (task spreadTask) send(ctx context.Context, conns []net.Conn) (time.Duratio
 }
 
 // drain is the process of the bare server's clients.
-func drain(ctx context.Context, p *parent) error {
+func drain(ctx context.Context, p *process.Parent) error {
 	var task spreadTask
-	if err := p.receive(&task); err != nil {
+	if err := p.Receive(&task); err != nil {
 		return err
 	}
 	config, err := access{CA: task.CA}.tls()
@@ -149,5 +150,5 @@ func drain(ctx context.Context, p *parent) error {
 		}
 		go func() { _, _ = io.Copy(struct{ io.Writer }{io.Discard}, c) }() // until the server ends
 	}
-	return p.wait()
+	return p.Wait()
 }

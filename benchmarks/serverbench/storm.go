@@ -14,6 +14,7 @@ import (
 
 	"github.com/levelwire/levelwire/benchmarks/load"
 	"github.com/levelwire/levelwire/benchmarks/measure"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
 )
 
 // What storms are measured in.
@@ -183,11 +184,11 @@ func (b *bench) replace(ctx context.Context, t *testedServer, dir string, s stor
 	switch {
 	case s.compacted == notCompacted:
 	case t.side == upstream:
-		if err := b.runChild(ctx, "forget", forgetTask{Etcd: t.etcd}, &version); err != nil {
+		if err := process.Run(ctx, b.dir, "forget", forgetTask{Etcd: t.etcd}, &version); err != nil {
 			return err
 		}
 	case s.compacted == byForeignClient:
-		if err := b.runChild(ctx, "forget", forgetTask{Dir: etcdDir(ours, dir)}, &version); err != nil {
+		if err := process.Run(ctx, b.dir, "forget", forgetTask{Dir: etcdDir(ours, dir)}, &version); err != nil {
 			return err
 		}
 	}
@@ -242,7 +243,7 @@ func (b *bench) letGo(ctx context.Context, t *testedServer, f *field) (found res
 // storeCPU is the processor time of what is not the API server.
 func (t *testedServer) storeCPU() (sum time.Duration, err error) {
 	for _, p := range t.processes[1:] {
-		d, err := p.cpu()
+		d, err := p.CPU()
 		if err != nil {
 			return 0, err
 		}

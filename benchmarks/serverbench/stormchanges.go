@@ -8,6 +8,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/levelwire/levelwire/benchmarks/load"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
 	"github.com/levelwire/levelwire/benchmarks/workload"
 	"github.com/levelwire/levelwire/storage/etcd"
 )
@@ -73,9 +74,9 @@ func nodesOf(informers, pods int) (names []string) {
 type forgetTask struct{ Etcd, Dir string }
 
 // forget compacts a store without the server's knowledge.
-func forget(ctx context.Context, p *parent) error {
+func forget(ctx context.Context, p *process.Parent) error {
 	var task forgetTask
-	if err := p.receive(&task); err != nil {
+	if err := p.Receive(&task); err != nil {
 		return err
 	}
 	if task.Etcd == "" {
@@ -90,7 +91,7 @@ func forget(ctx context.Context, p *parent) error {
 		if err := errors.Join(err, store.Close()); err != nil {
 			return err
 		}
-		return p.send(newest)
+		return p.Send(newest)
 	}
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{task.Etcd}, Context: ctx})
 	if err != nil {
@@ -103,5 +104,5 @@ func forget(ctx context.Context, p *parent) error {
 	if err := errors.Join(err, client.Close()); err != nil {
 		return err
 	}
-	return p.send(answer.Header.Revision)
+	return p.Send(answer.Header.Revision)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/levelwire/levelwire/benchmarks/herd"
 	"github.com/levelwire/levelwire/benchmarks/measure"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
 )
 
 // The clients of storms are a herd, in a process of its own, and an informer of
@@ -49,9 +50,9 @@ type herdReport struct {
 }
 
 // keepHerd is the process of many informers.
-func keepHerd(ctx context.Context, p *parent) error {
+func keepHerd(ctx context.Context, p *process.Parent) error {
 	var task herdTask
-	if err := p.receive(&task); err != nil {
+	if err := p.Receive(&task); err != nil {
 		return err
 	}
 	var err error
@@ -63,11 +64,11 @@ func keepHerd(ctx context.Context, p *parent) error {
 		return err
 	}
 	defer h.Close()
-	if err := p.send(task.Options.Everything + len(task.Options.Nodes)); err != nil {
+	if err := p.Send(task.Options.Everything + len(task.Options.Nodes)); err != nil {
 		return err
 	}
 	var opened time.Duration
-	return p.obey(func(o order) (any, error) {
+	return obey(p, func(o order) (any, error) {
 		switch o.Do {
 		case "cut":
 			h.Cut()
@@ -87,10 +88,10 @@ func keepHerd(ctx context.Context, p *parent) error {
 }
 
 // obey answers orders until there are no more.
-func (p *parent) obey(do func(order) (any, error)) error {
+func obey(p *process.Parent, do func(order) (any, error)) error {
 	for {
 		var o order
-		if err := p.receive(&o); errors.Is(err, io.EOF) {
+		if err := p.Receive(&o); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
 			return err
@@ -99,7 +100,7 @@ func (p *parent) obey(do func(order) (any, error)) error {
 		if err != nil {
 			return err
 		}
-		if err := p.send(answer); err != nil {
+		if err := p.Send(answer); err != nil {
 			return err
 		}
 	}
@@ -107,8 +108,8 @@ func (p *parent) obey(do func(order) (any, error)) error {
 
 // field is all clients of a storm.
 type field struct {
-	herd      *child
-	libraries map[string]*child
+	herd      *process.Child
+	libraries map[string]*process.Child
 }
 
 // sight is how they are.
@@ -120,40 +121,40 @@ type sight struct {
 
 // populate starts all clients, and returns when all watch.
 func (b *bench) populate(ctx context.Context, t *testedServer) (f *field, err error) {
-	f = &field{libraries: map[string]*child{}}
+	f = &field{libraries: map[string]*process.Child{}}
 	defer func() {
 		if err != nil {
 			f.kill()
 		}
 	}()
 	for _, name := range libraries {
-		c, err := b.start(ctx, "library", libraryTask{Access: t.access, Library: name})
+		c, err := process.Start(ctx, b.dir, "library", libraryTask{Access: t.access, Library: name})
 		if c == nil {
 			return f, err
 		}
 		f.libraries[name] = c
 		var synced libraryReport
-		if err := errors.Join(err, c.receive(&synced)); err != nil {
+		if err := errors.Join(err, c.Receive(&synced)); err != nil {
 			return f, err
 		}
 	}
 	everything := min(b.plan.everything, b.plan.informers)
 	o := herd.Options{Nodes: nodesOf(b.plan.informers-everything, b.plan.pods), Everything: everything}
-	f.herd, err = b.start(ctx, "herd", herdTask{t.access, o})
+	f.herd, err = process.Start(ctx, b.dir, "herd", herdTask{t.access, o})
 	if f.herd == nil {
 		return f, err
 	}
 	var watching int
-	return f, errors.Join(err, f.herd.receive(&watching), f.catchUp(ctx))
+	return f, errors.Join(err, f.herd.Receive(&watching), f.catchUp(ctx))
 }
 
 // kill ends all clients.
 func (f *field) kill() {
 	if f.herd != nil {
-		f.herd.kill()
+		f.herd.Kill()
 	}
 	for _, l := range f.libraries {
-		l.kill()
+		l.Kill()
 	}
 }
 
@@ -161,13 +162,13 @@ func (f *field) kill() {
 // first; what the herd learned is what libraries are to expect.
 func (f *field) give(do string) (s sight, err error) {
 	var r herdReport
-	if err := errors.Join(f.herd.send(order{Do: do}), f.herd.receive(&r)); err != nil {
+	if err := errors.Join(f.herd.Send(order{Do: do}), f.herd.Receive(&r)); err != nil {
 		return s, err
 	}
 	s = sight{herd: r.Report, herdCPU: r.CPU, libraries: map[string]libraryReport{}}
 	for name, c := range f.libraries {
 		var l libraryReport
-		if err := errors.Join(c.send(order{Do: do, Want: r.Everything}), c.receive(&l)); err != nil {
+		if err := errors.Join(c.Send(order{Do: do, Want: r.Everything}), c.Receive(&l)); err != nil {
 			return s, err
 		}
 		s.libraries[name] = l
@@ -183,12 +184,12 @@ func (f *field) expect() error        { _, err := f.give("expect"); return err }
 func (f *field) open() error {
 	for _, c := range f.libraries {
 		var l libraryReport
-		if err := errors.Join(c.send(order{Do: "open"}), c.receive(&l)); err != nil {
+		if err := errors.Join(c.Send(order{Do: "open"}), c.Receive(&l)); err != nil {
 			return err
 		}
 	}
 	var r herdReport
-	return errors.Join(f.herd.send(order{Do: "open"}), f.herd.receive(&r))
+	return errors.Join(f.herd.Send(order{Do: "open"}), f.herd.Receive(&r))
 }
 
 // done: all clients hold what they should, and have for a while.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
 )
 
 const (
@@ -40,7 +42,7 @@ func (f fanOut) ramp(ctx context.Context, b *bench, t *testedServer) (result, er
 	if err != nil {
 		return result{}, err
 	}
-	defer w.kill()
+	defer w.Kill()
 	best := result{Note: "nothing that was tried was sustained"}
 	try := func(updates float64) (bool, error) {
 		d, why, err := f.sustain(ctx, b, t, w, updates)
@@ -89,7 +91,7 @@ func orElse(text, otherwise string) string {
 }
 
 // sustain tries a rate, and returns why it was not kept up, or nothing.
-func (f fanOut) sustain(ctx context.Context, b *bench, t *testedServer, w *child, updates float64) (d delivery, why string, err error) {
+func (f fanOut) sustain(ctx context.Context, b *bench, t *testedServer, w *process.Child, updates float64) (d delivery, why string, err error) {
 	if err := t.settle(ctx); err != nil {
 		return d, "", err
 	}
@@ -97,7 +99,7 @@ func (f fanOut) sustain(ctx context.Context, b *bench, t *testedServer, w *child
 	if err != nil {
 		return d, "", err
 	}
-	defer c.kill()
+	defer c.child.Kill()
 	used, err := t.cpu()
 	if err != nil {
 		return d, "", err
@@ -108,7 +110,7 @@ func (f fanOut) sustain(ctx context.Context, b *bench, t *testedServer, w *child
 		if half == 1 {
 			within = time.Second
 		}
-		done, err := w.try(writerRun{Rate: updates, Duration: sustainFor / 2})
+		done, err := tryUpdates(w, writerRun{Rate: updates, Duration: sustainFor / 2})
 		if err != nil {
 			return d, "", err
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/levelwire/levelwire/benchmarks/measure"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
 )
 
 // The sides of the comparison.
@@ -24,11 +25,11 @@ const (
 type testedServer struct {
 	side      string
 	access    access
-	processes []*child // the API server first
-	objects   int      // pods that it held when it started
-	port      int      // of the API server; 0: any
-	flags     []string // of our server, besides those that all have
-	etcd      string   // the address of upstream's
+	processes []*process.Child // the API server first
+	objects   int              // pods that it held when it started
+	port      int              // of the API server; 0: any
+	flags     []string         // of our server, besides those that all have
+	etcd      string           // the address of upstream's
 	// ready is how long it took from the start of the API server's process until
 	// it answered a list from its cache, and before the processor time that its
 	// other processes had used until that start.
@@ -71,7 +72,7 @@ func (a access) client() (*http.Client, error) {
 // together.
 func (t *testedServer) cpu() (sum time.Duration, err error) {
 	for _, p := range t.processes {
-		d, err := p.cpu()
+		d, err := p.CPU()
 		if err != nil {
 			return 0, err
 		}
@@ -83,9 +84,9 @@ func (t *testedServer) cpu() (sum time.Duration, err error) {
 // memory is what it has resident, all its processes together.
 func (t *testedServer) memory() (sum measure.Memory, err error) {
 	for _, p := range t.processes {
-		m, err := measure.MemoryOf(p.cmd.Process.Pid)
+		m, err := p.Memory()
 		if err != nil {
-			return sum, p.because(err)
+			return sum, err
 		}
 		sum = sum.Add(m)
 	}
@@ -95,8 +96,8 @@ func (t *testedServer) memory() (sum measure.Memory, err error) {
 // resetPeak makes the peak of memory what there is now.
 func (t *testedServer) resetPeak() error {
 	for _, p := range t.processes {
-		if err := measure.ResetPeak(p.cmd.Process.Pid); err != nil {
-			return p.because(err)
+		if err := p.ResetPeak(); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -126,7 +127,7 @@ func (t *testedServer) settle(ctx context.Context) error {
 func (t *testedServer) stop() error {
 	var errs []error
 	for _, p := range t.processes {
-		errs = append(errs, p.stop())
+		errs = append(errs, p.Stop())
 	}
 	return errors.Join(errs...)
 }
@@ -134,7 +135,7 @@ func (t *testedServer) stop() error {
 // kill ends it at once.
 func (t *testedServer) kill() {
 	for _, p := range t.processes {
-		p.kill()
+		p.Kill()
 	}
 	t.processes = nil
 }
@@ -142,7 +143,7 @@ func (t *testedServer) kill() {
 // killServer ends the API server at once, and with our side its store. It can be
 // launched again.
 func (t *testedServer) killServer() {
-	t.processes[0].kill()
+	t.processes[0].Kill()
 	t.processes = t.processes[1:]
 }
 

@@ -2,9 +2,7 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/binary"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -119,15 +117,5 @@ func TestTheMarkIsFoundWhereverPiecesAreCut(t *testing.T) {
 	}
 	if !found {
 		t.Error("in pieces of a byte it is not found")
-	}
-}
-
-func TestTail(t *testing.T) {
-	var last tail
-	for i := range 1000 {
-		fmt.Fprintf(&last, "line %d\n", i)
-	}
-	if s := last.String(); !strings.HasSuffix(s, "\n\tline 999") || len(s) > 2*tailSize || bytes.Contains([]byte(s), []byte("line 1\n")) {
-		t.Errorf("the end of a log is %q", s)
 	}
 }

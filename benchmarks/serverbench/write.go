@@ -17,6 +17,7 @@ import (
 
 	"github.com/levelwire/levelwire/benchmarks/load"
 	"github.com/levelwire/levelwire/benchmarks/measure"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
 	"github.com/levelwire/levelwire/benchmarks/workload"
 	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/storage/etcd"
@@ -114,13 +115,13 @@ func (b *bench) writing(ctx context.Context, t *testedServer, task createTask) (
 	} else {
 		role = "puts"
 	}
-	c, err := b.start(ctx, role, task)
+	c, err := process.Start(ctx, b.dir, role, task)
 	if c == nil {
 		return found, err
 	}
-	defer c.kill()
+	defer c.Kill()
 	var warm string
-	if err := errors.Join(err, c.receive(&warm)); err != nil {
+	if err := errors.Join(err, c.Receive(&warm)); err != nil {
 		return found, err
 	}
 	before, err := cpu()
@@ -128,7 +129,7 @@ func (b *bench) writing(ctx context.Context, t *testedServer, task createTask) (
 		return found, err
 	}
 	var done created
-	if err := errors.Join(c.send("go"), c.receive(&done)); err != nil {
+	if err := errors.Join(c.Send("go"), c.Receive(&done)); err != nil {
 		return found, err
 	}
 	after, err := cpu()
@@ -151,9 +152,9 @@ func (b *bench) writing(ctx context.Context, t *testedServer, task createTask) (
 }
 
 // create is the process of many writers, each with a connection of its own.
-func create(ctx context.Context, p *parent) error {
+func create(ctx context.Context, p *process.Parent) error {
 	var task createTask
-	if err := p.receive(&task); err != nil {
+	if err := p.Receive(&task); err != nil {
 		return err
 	}
 	head, tail, err := createBody()
@@ -192,9 +193,9 @@ func createBody() (head, tail []byte, err error) {
 }
 
 // puts is the process that writes the same into etcd and does nothing else.
-func puts(ctx context.Context, p *parent) error {
+func puts(ctx context.Context, p *process.Parent) error {
 	var task createTask
-	if err := p.receive(&task); err != nil {
+	if err := p.Receive(&task); err != nil {
 		return err
 	}
 	value, err := encoding(ours)(123_456)
@@ -218,13 +219,13 @@ func put(ctx context.Context, store storage.Writer, name string, value []byte) e
 
 // write has the task's writers write one after the other, first for the warm-up,
 // and then, when the parent says so, for the measurement.
-func (task *createTask) write(ctx context.Context, p *parent, one func(ctx context.Context, writer int, name string) error) error {
+func (task *createTask) write(ctx context.Context, p *process.Parent, one func(ctx context.Context, writer int, name string) error) error {
 	warm, err := task.phase(ctx, "a"+strconv.Itoa(task.Writers), writeWarmUp, one)
 	if err != nil {
 		return err
 	}
 	var begin string
-	if err := errors.Join(p.send("warm"), p.receive(&begin)); err != nil {
+	if err := errors.Join(p.Send("warm"), p.Receive(&begin)); err != nil {
 		return err
 	}
 	before, err := measure.OwnCPU()
@@ -240,7 +241,7 @@ func (task *createTask) write(ctx context.Context, p *parent, one func(ctx conte
 		return err
 	}
 	done.CPU, done.Total = after-before, done.Count+warm.Count
-	return p.send(done)
+	return p.Send(done)
 }
 
 // phase writes for a while; names begin with the prefix.

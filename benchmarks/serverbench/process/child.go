@@ -1,4 +1,4 @@
-package main
+package process
 
 import (
 	"bytes"
@@ -20,10 +20,10 @@ import (
 // stopTimeout is how long a child process may take to end when it is asked to.
 const stopTimeout = 20 * time.Second
 
-// child is a process that this one has started: this program in one of its
+// Child is a process that this one has started: this program in one of its
 // roles, or another program. It is killed when the context ends that it was
 // started with, and dies with this process whatever happens.
-type child struct {
+type Child struct {
 	name  string
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
@@ -34,26 +34,28 @@ type child struct {
 	asked func() bool // whether it was asked to end
 }
 
-// start begins a child process in a role and gives it its task. If it ends
-// without being asked to, what waits for it gets an error with its last words.
-func (b *bench) start(ctx context.Context, role string, task any) (*child, error) {
+// Start starts this program as a child process, in a role and with a folder to
+// work in, and sends it its task. If the child ends without being asked to, the
+// next receive returns an error with the last lines that it logged.
+func Start(ctx context.Context, dir, role string, task any) (*Child, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	c, stdout, err := b.execute(ctx, role, exec.CommandContext(ctx, self, asRole, role))
+	c, stdout, err := Execute(ctx, dir, role, exec.CommandContext(ctx, self, AsRole, role))
 	if err != nil {
 		return nil, err
 	}
 	c.out = json.NewDecoder(stdout)
-	return c, c.send(task)
+	return c, c.Send(task)
 }
 
-// execute begins a child process, and returns what it writes to standard output.
-func (b *bench) execute(ctx context.Context, name string, cmd *exec.Cmd) (*child, io.Reader, error) {
-	c := &child{name: name, cmd: cmd, log: &tail{}, ended: make(chan struct{})}
+// Execute starts another program as a child process in a folder, and returns what
+// it writes to standard output.
+func Execute(ctx context.Context, dir, name string, cmd *exec.Cmd) (*Child, io.Reader, error) {
+	c := &Child{name: name, cmd: cmd, log: &tail{}, ended: make(chan struct{})}
 	cmd.Stderr = c.log
-	cmd.Dir = b.dir
+	cmd.Dir = dir
 	// A signal from the terminal is for this process alone, which then ends them.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	var err error
@@ -91,25 +93,25 @@ func (b *bench) execute(ctx context.Context, name string, cmd *exec.Cmd) (*child
 	return c, read, nil
 }
 
-// send gives the child a value.
-func (c *child) send(v any) error {
+// Send gives the child a value.
+func (c *Child) Send(v any) error {
 	if err := json.NewEncoder(c.stdin).Encode(v); err != nil {
-		return c.because(err)
+		return c.Because(err)
 	}
 	return nil
 }
 
-// receive waits for a value from the child.
-func (c *child) receive(into any) error {
+// Receive waits for a value from the child.
+func (c *Child) Receive(into any) error {
 	if err := c.out.Decode(into); err != nil {
-		return c.because(err)
+		return c.Because(err)
 	}
 	return nil
 }
 
-// because is why the child does not answer, which is hardly ever what its pipe
+// Because is the reason why the child does not answer, which is hardly ever what its pipe
 // says.
-func (c *child) because(err error) error {
+func (c *Child) Because(err error) error {
 	select {
 	case <-c.ended:
 		if c.err != nil {
@@ -120,9 +122,9 @@ func (c *child) because(err error) error {
 	return fmt.Errorf("%s: %w%s", c.name, err, c.log)
 }
 
-// stop asks the child to end, by the end of its input or, if it is not one of
+// Stop asks the child to end, by the end of its input or, if it is not one of
 // our roles, by SIGTERM, and waits until it has.
-func (c *child) stop() error {
+func (c *Child) Stop() error {
 	c.asked()
 	_ = c.stdin.Close()
 	if c.out == nil {
@@ -138,37 +140,62 @@ func (c *child) stop() error {
 	}
 }
 
-// kill ends the child at once, without waiting for how it ends.
-func (c *child) kill() {
+// Wait blocks until the child has ended, and returns an error if it did so without
+// being asked to.
+func (c *Child) Wait() error {
+	<-c.ended
+	return c.err
+}
+
+// Kill ends the child at once, without waiting for how it ends.
+func (c *Child) Kill() {
 	c.asked()
 	_ = c.cmd.Process.Kill() // it may have ended by itself
 	<-c.ended
 }
 
-// cpu is the processor time that the child has used.
-func (c *child) cpu() (time.Duration, error) {
+// CPU is the processor time that the child has used.
+func (c *Child) CPU() (time.Duration, error) {
 	d, err := measure.CPU(c.cmd.Process.Pid)
 	if err != nil {
-		return 0, c.because(err)
+		return 0, c.Because(err)
 	}
 	return d, nil
 }
 
-// runChild has a child do its task and receives its one result.
-func (b *bench) runChild(ctx context.Context, role string, task, result any) error {
-	c, err := b.start(ctx, role, task)
+// Run starts a child process, receives the one result of its task and waits
+// for its end.
+func Run(ctx context.Context, dir, role string, task, result any) error {
+	c, err := Start(ctx, dir, role, task)
 	if c == nil {
 		return err
 	}
 	c.asked() // it ends by itself when it is done
 	if err == nil {
-		err = c.receive(result)
+		err = c.Receive(result)
 	}
 	if err != nil {
-		c.kill()
+		c.Kill()
 		return err
 	}
-	return c.stop()
+	return c.Stop()
+}
+
+// Memory is what the child has resident.
+func (c *Child) Memory() (measure.Memory, error) {
+	m, err := measure.MemoryOf(c.cmd.Process.Pid)
+	if err != nil {
+		return m, c.Because(err)
+	}
+	return m, nil
+}
+
+// ResetPeak makes the peak of the child's memory what it has resident now.
+func (c *Child) ResetPeak() error {
+	if err := measure.ResetPeak(c.cmd.Process.Pid); err != nil {
+		return c.Because(err)
+	}
+	return nil
 }
 
 // tail keeps the end of what a process writes.
