@@ -205,7 +205,7 @@ func checkWatchExpired(e *Env) {
 	e.create("a")
 	w, err := e.openWatch(e.ctx, request{path: e.configMaps() + "?watch=true&timeoutSeconds=2&resourceVersion=1"})
 	if err != nil {
-		e.failf("the watch should open and tell in its stream: %v", err)
+		e.failf("the watch should open and send the error in its stream: %v", err)
 	}
 	events := w.remaining()
 	if len(events) == 0 || events[0].Type != "ERROR" {

@@ -185,18 +185,18 @@ func costOfStart(t *testing.T, dir string, oldest storage.Revision, what string)
 	s := start(t, server.Config{DataDir: dir, CompactionInterval: -1, SelfCheckInterval: -1})
 	readyCPU, ready := processorTime()-cpu, time.Since(begin)
 	pods := client.For[*corev1.Pod](s.client(t))
-	var told time.Duration
-	for told == 0 {
+	var answered time.Duration
+	for answered == 0 {
 		w, err := pods.Watch(ctx, metav1.ListOptions{ResourceVersion: fmt.Sprint(oldest), AllowWatchBookmarks: true, FieldSelector: "metadata.name=none"})
 		if err != nil {
 			t.Log("again:", err)
 			continue
 		}
-		told = time.Since(begin)
+		answered = time.Since(begin)
 		w.Close()
 	}
 	t.Logf("a start %s: ready after %v, CPU %v; the past is known after %v, CPU %v; heap %d MB",
-		what, ready.Round(time.Millisecond), readyCPU, told.Round(time.Millisecond), processorTime()-cpu, heap())
+		what, ready.Round(time.Millisecond), readyCPU, answered.Round(time.Millisecond), processorTime()-cpu, heap())
 	s.stop(t)
 }
 

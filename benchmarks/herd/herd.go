@@ -120,7 +120,7 @@ func (s *state) of(node string) *Content {
 // look lists everything, over a connection of its own that no gate holds up.
 func (h *Herd) look(ctx context.Context) (*state, error) {
 	now := &state{nodes: map[string]*Content{}}
-	i := &informer{herd: h, tell: func(o object) error {
+	i := &informer{herd: h, report: func(o object) error {
 		node, err := o.nodeName()
 		if err != nil {
 			return err
@@ -139,7 +139,7 @@ func (h *Herd) look(ctx context.Context) (*state, error) {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.tell = nil // what is written from now on is not part of it
+	i.report = nil // what is written from now on is not part of it
 	now.version, now.all = i.version, i.held.clone()
 	var sum int
 	for _, c := range now.nodes {

@@ -20,8 +20,8 @@ type informer struct {
 	herd *Herd
 	node string // whose pods it watches; empty: all pods
 	gate *gate  // nil: it is never cut off
-	// tell is called with each object of a list; nil: it is not.
-	tell func(object) error
+	// report is called with each object of a list; nil: it is not.
+	report func(object) error
 
 	delay backoff // the goroutine's own
 

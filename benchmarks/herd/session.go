@@ -158,8 +158,8 @@ func (s *session) event(b []byte) error {
 	case "ADDED", "MODIFIED":
 		into.Set(c.key, c.version)
 	}
-	if i.tell != nil && c.kind == "ADDED" {
-		if err := i.tell(c.object); err != nil {
+	if i.report != nil && c.kind == "ADDED" {
+		if err := i.report(c.object); err != nil {
 			return err
 		}
 	}

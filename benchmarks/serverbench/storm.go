@@ -288,7 +288,7 @@ func (t *testedServer) resumes(ctx context.Context) (map[string]int, error) {
 
 // parseResumes finds the resumes of pods among metrics.
 func parseResumes(metrics string) map[string]int {
-	told := map[string]int{}
+	resumes := map[string]int{}
 	for line := range strings.Lines(metrics) {
 		labels, ok := strings.CutPrefix(line, "levelwire_cache_resumes_total{")
 		if !ok || !strings.Contains(labels, `group=""`) || !strings.Contains(labels, `resource="pods"`) {
@@ -299,10 +299,10 @@ func parseResumes(metrics string) map[string]int {
 		_, value, _ := strings.Cut(rest, "} ")
 		var n float64
 		if _, err := fmt.Sscan(value, &n); err == nil {
-			told[history] += int(n)
+			resumes[history] += int(n)
 		}
 	}
-	return told
+	return resumes
 }
 
 // with does something over a connection of its own.

@@ -62,8 +62,8 @@ levelwire_cache_resumes_total{group="",history="coalesced",resource="pods"} 1.2e
 levelwire_cache_resumes_total{group="",history="exact",resource="pods"} 6
 levelwire_cache_resumes_total{group="example.org",history="exact",resource="pods"} 9
 `
-	if told := parseResumes(metrics); told["coalesced"] != 1200 || told["exact"] != 6 || len(told) != 2 {
-		t.Errorf("%v", told)
+	if resumes := parseResumes(metrics); resumes["coalesced"] != 1200 || resumes["exact"] != 6 || len(resumes) != 2 {
+		t.Errorf("%v", resumes)
 	}
 }
 

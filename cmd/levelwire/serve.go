@@ -61,11 +61,11 @@ func (f *serverFlags) registerIdentity(cmd *cobra.Command) {
 	flags.StringVar(&c.TLSKeyFile, "tls-private-key-file", "", "PEM file of that certificate's key")
 	flags.StringVar(&c.ClientCAFile, "client-ca-file", "", "PEM file of a further authority that certifies users: common name is the user, organizations are the groups")
 	flags.StringVar(&c.TokenAuthFile, "token-auth-file", "", "file of bearer tokens: lines of token,user,uid and, quoted, groups")
-	flags.StringArrayVar(&c.ServiceAccountIssuers, "service-account-issuer", nil, "who issues the tokens of service accounts; several are accepted, the first is in new tokens (default https://kubernetes.default.svc.cluster.local)")
+	flags.StringArrayVar(&c.ServiceAccountIssuers, "service-account-issuer", nil, "issuer of the tokens of service accounts; several are accepted, the first is in new tokens (default https://kubernetes.default.svc.cluster.local)")
 	flags.StringVar(&c.ServiceAccountSigningKeyFile, "service-account-signing-key-file", "", "PEM file of the private key that signs these tokens (default: a key that the server makes)")
 	flags.StringSliceVar(&c.ServiceAccountKeyFiles, "service-account-key-file", nil, "PEM files of further keys or certificates that verify these tokens")
 	flags.StringSliceVar(&c.APIAudiences, "api-audiences", nil, "what the server calls itself in tokens (default: the first issuer)")
-	flags.StringSliceVar(&c.AuthorizationModes, "authorization-mode", []string{"AlwaysAllow"}, "who decides what users may do; AlwaysAllow is the only one")
+	flags.StringSliceVar(&c.AuthorizationModes, "authorization-mode", []string{"AlwaysAllow"}, "what decides which requests users may make; AlwaysAllow is the only one")
 	flags.StringSliceVar(&c.DisableAdmissionPlugins, "disable-admission-plugins", nil, "admission plugins that have no say: "+strings.Join(server.AdmissionPlugins(), ", "))
 }
 

@@ -47,7 +47,7 @@ that it does not know are ignored.`,
 	f.StringVar(&c.TLSKeyFile, "tls-private-key-file", "", "key of the serving certificate")
 	f.StringVar(&c.ClientCAFile, "client-ca-file", "", "authority that certifies users")
 	f.StringVar(&c.TokenAuthFile, "token-auth-file", "", "file of bearer tokens")
-	f.StringArrayVar(&c.ServiceAccountIssuers, "service-account-issuer", nil, "who issues the tokens of service accounts")
+	f.StringArrayVar(&c.ServiceAccountIssuers, "service-account-issuer", nil, "issuer of the tokens of service accounts")
 	f.StringVar(&c.ServiceAccountSigningKeyFile, "service-account-signing-key-file", "", "key that signs these tokens")
 	f.StringSliceVar(&c.ServiceAccountKeyFiles, "service-account-key-file", nil, "keys or certificates that verify these tokens")
 	f.StringSliceVar(&c.APIAudiences, "api-audiences", nil, "what the server calls itself in tokens")

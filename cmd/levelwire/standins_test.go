@@ -90,15 +90,15 @@ func (e *environment) write(t *testing.T, name string, data []byte) {
 	}
 }
 
-func (e *environment) config(who *pki.Pair) *rest.Config {
+func (e *environment) config(identity *pki.Pair) *rest.Config {
 	return &rest.Config{Host: "https://127.0.0.1:" + e.port, TLSClientConfig: rest.TLSClientConfig{
-		CAData: e.serverCA, CertData: who.CertPEM, KeyData: who.KeyPEM,
+		CAData: e.serverCA, CertData: identity.CertPEM, KeyData: identity.KeyPEM,
 	}}
 }
 
-func (e *environment) client(t *testing.T, who *pki.Pair) *client.Client {
+func (e *environment) client(t *testing.T, identity *pki.Pair) *client.Client {
 	t.Helper()
-	c, err := client.New(e.config(who), client.Options{})
+	c, err := client.New(e.config(identity), client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -157,7 +157,7 @@ func checkPages(t *testing.T, c *cluster, exact string, limit int) {
 			break
 		}
 		if len(page.Items) != limit || page.RemainingItemCount == nil {
-			t.Fatalf("%s: %d items, and how many remain is told: %v", path, len(page.Items), page.RemainingItemCount != nil)
+			t.Fatalf("%s: %d items, and remainingItemCount is set: %v", path, len(page.Items), page.RemainingItemCount != nil)
 		}
 		query = "?continue=" + url.QueryEscape(page.Continue)
 	}

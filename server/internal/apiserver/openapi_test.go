@@ -188,7 +188,7 @@ func TestSubresourcesAreDiscovered(t *testing.T) {
 	}
 	for name := range found {
 		if strings.Contains(name, "/log ") || strings.Contains(name, "/exec ") || strings.Contains(name, "/proxy ") {
-			t.Errorf("%s is offered, and refused to those who use it", name)
+			t.Errorf("%s is offered, and refused to clients that use it", name)
 		}
 	}
 }

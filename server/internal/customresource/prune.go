@@ -32,20 +32,20 @@ func (v *version) prune(u *unstructured.Unstructured, from origin) (unknown []st
 	if err != nil {
 		return nil, err
 	}
-	tell := from == fromClient
+	track := from == fromClient
 	meta, hasMeta, unknown, err := objectmeta.GetObjectMetaWithOptions(u.Object, objectmeta.ObjectMetaOptions{
-		DropMalformedFields: from == fromStore, ReturnUnknownFieldPaths: tell,
+		DropMalformedFields: from == fromStore, ReturnUnknownFieldPaths: track,
 	})
 	if err != nil {
 		return nil, err
 	}
 	if !v.schema.preserve {
 		unknown = append(unknown, pruning.PruneWithOptions(u.Object, nodes, true,
-			structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: tell})...)
+			structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: track})...)
 		defaulting.PruneNonNullableNullsWithoutDefaults(u.Object, nodes)
 	}
 	fieldErr, more := objectmeta.CoerceWithOptions(nil, u.Object, nodes, false, objectmeta.CoerceOptions{
-		DropInvalidFields: from == fromStore, ReturnUnknownFieldPaths: tell,
+		DropInvalidFields: from == fromStore, ReturnUnknownFieldPaths: track,
 	})
 	if fieldErr != nil {
 		return nil, fieldErr

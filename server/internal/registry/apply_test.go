@@ -39,11 +39,11 @@ func (f *fixture) apply(t testing.TB, plural, name, manager, body string) (*regi
 func owners(obj resource.Object) string {
 	var lines []string
 	for _, e := range obj.GetManagedFields() {
-		who := e.Manager + " " + string(e.Operation)
+		owner := e.Manager + " " + string(e.Operation)
 		if e.Subresource != "" {
-			who += "/" + e.Subresource
+			owner += "/" + e.Subresource
 		}
-		lines = append(lines, who+" "+e.FieldsV1.GetRawString())
+		lines = append(lines, owner+" "+e.FieldsV1.GetRawString())
 	}
 	return strings.Join(lines, "\n")
 }

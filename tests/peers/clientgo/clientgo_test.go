@@ -176,10 +176,10 @@ func TestHandlersSayWhetherTheyWantResyncs(t *testing.T) {
 	for name, options := range map[string]clientgocache.HandlerOptions{
 		"factory's": {}, "own": {ResyncPeriod: &own}, "never": {ResyncPeriod: &never},
 	} {
-		told := make(chan struct{}, 1000)
-		resyncs[name] = told
+		events := make(chan struct{}, 1000)
+		resyncs[name] = events
 		if _, err := f.theirs.AddEventHandlerWithOptions(clientgocache.ResourceEventHandlerFuncs{
-			UpdateFunc: func(any, any) { told <- struct{}{} },
+			UpdateFunc: func(any, any) { events <- struct{}{} },
 		}, options); err != nil {
 			t.Fatal(err)
 		}
@@ -189,20 +189,20 @@ func TestHandlersSayWhetherTheyWantResyncs(t *testing.T) {
 		select {
 		case <-resyncs[name]:
 		case <-f.ctx.Done():
-			t.Errorf("the handler with the period that is %s heard no resync", name)
+			t.Errorf("the handler with the period that is %s got no resync", name)
 		}
 	}
 	if len(resyncs["never"]) > 0 {
-		t.Error("a handler that wants no resyncs heard one")
+		t.Error("a handler that wants no resyncs got one")
 	}
 }
 
 func TestRemovedHandlerIsNotCalled(t *testing.T) {
 	f := prepare(t, informer.Options{})
-	told := make(chan string, 100)
-	handler := func(who string) clientgocache.ResourceEventHandler {
+	events := make(chan string, 100)
+	handler := func(name string) clientgocache.ResourceEventHandler {
 		return clientgocache.ResourceEventHandlerDetailedFuncs{AddFunc: func(obj any, initial bool) {
-			told <- fmt.Sprintf("%s: %s %t", who, obj.(*corev1.ConfigMap).Name, initial)
+			events <- fmt.Sprintf("%s: %s %t", name, obj.(*corev1.ConfigMap).Name, initial)
 		}}
 	}
 	removed, err := f.theirs.AddEventHandler(handler("removed"))
@@ -224,8 +224,8 @@ func TestRemovedHandlerIsNotCalled(t *testing.T) {
 	}
 	f.create(t, "a", "red")
 	f.start(t)
-	if got := <-told; got != "stays: a true" {
-		t.Errorf("told %q", got)
+	if got := <-events; got != "stays: a true" {
+		t.Errorf("got %q", got)
 	}
 	if _, err := f.theirs.AddEventHandler(nil); err == nil {
 		t.Error("no handler was accepted")

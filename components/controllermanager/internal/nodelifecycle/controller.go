@@ -115,7 +115,7 @@ func noExecute(taints []corev1.Taint) bool {
 	return false
 }
 
-// sign is what the node was last heard to say.
+// sign is what the node last showed.
 func (c *Controller) sign(node *corev1.Node) string {
 	renewal := ""
 	if lease, ok := c.leases.Lister().Get(corev1.NamespaceNodeLease, node.Name); ok {

@@ -19,8 +19,8 @@ import (
 // lookAt judges one node and does what follows for its taints and pods.
 func (c *Controller) lookAt(ctx context.Context, node *corev1.Node) (time.Duration, error) {
 	now := c.opts.Now()
-	heard := c.beats.observe(node.Name, c.sign(node), now)
-	silent := now.Sub(heard) >= c.opts.GracePeriod
+	seen := c.beats.observe(node.Name, c.sign(node), now)
+	silent := now.Sub(seen) >= c.opts.GracePeriod
 	if silent && readyStatus(node) != corev1.ConditionUnknown || silent && len(node.Status.Conditions) == 0 {
 		written, err := c.markUnknown(ctx, node, now)
 		if err != nil || written == nil {

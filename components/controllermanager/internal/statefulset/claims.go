@@ -77,7 +77,7 @@ func (c *Controller) ownClaim(ctx context.Context, set *appsv1.StatefulSet, pod 
 	}
 	_, err = api.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("say who owns claim %s: %w", name, err)
+		return fmt.Errorf("set the owner of claim %s: %w", name, err)
 	}
 	return nil
 }

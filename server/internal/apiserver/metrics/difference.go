@@ -23,7 +23,7 @@ func newDifference() Difference {
 			Name: "levelwire_differences_total", Help: "Differences that clients asked for in place of a list, by what they were answered with.",
 		}, []string{"result"}),
 		objects: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "levelwire_difference_objects_total", Help: "Objects of the collections that differences were asked of, by how the client was told of them.",
+			Name: "levelwire_difference_objects_total", Help: "Objects of the collections that differences were asked of, by how the answer describes them.",
 		}, []string{"told"}),
 	}
 	m.ListInstead, m.complete = m.results.WithLabelValues("list instead"), m.results.WithLabelValues("difference")

@@ -70,7 +70,7 @@ func TestPanicInADrainEndsOneWatch(t *testing.T) {
 		t.Fatalf("the drain ended with %d; handed off: %v", got, len(stream.owner.handedOff) == 1)
 	}
 	if err := stream.writeReady(); err == nil || !strings.Contains(out.String(), `"type":"ERROR"`) || !strings.Contains(out.String(), `"code":500`) || strings.Contains(out.String(), "boom") {
-		t.Errorf("the client is told %s, and the stream ends with %v", out, err)
+		t.Errorf("the client gets %s, and the stream ends with %v", out, err)
 	}
 }
 
