@@ -154,8 +154,9 @@ func (r Resource[T]) object(ctx context.Context, q call) (T, error) {
 	return obj, nil
 }
 
-// into sends a call whose answer is an object of another type. What is created
-// may be answered with a Status, which leaves into as it is.
+// into sends a call whose answer is an object of another type. A create may be
+// answered with a Status or with nothing, which leaves into as it is: the write
+// has succeeded.
 func (r Resource[T]) into(ctx context.Context, q call, into runtime.Object) error {
 	// The answer is not in the endpoint's form, and not always in protobuf.
 	req, err := r.request(q)
@@ -167,7 +168,7 @@ func (r Resource[T]) into(ctx context.Context, q call, into runtime.Object) erro
 	if err != nil {
 		return err
 	}
-	if q.verb == "create" && codec.KindOf(enc, data) == "Status" {
+	if q.verb == "create" && (len(data) == 0 || codec.KindOf(enc, data) == "Status") {
 		return nil
 	}
 	if err := codec.DecodeInto(enc, data, into); err != nil {

@@ -21,7 +21,7 @@ type outer struct {
 	base  `json:"named"`
 	*Linked
 	Left   string `json:"-"`
-	Dash   string `json:"-,"`
+	Dash   string `json:"-,"` //nolint:staticcheck // a field that is named "-"
 	Plain  int
 	Zero   struct{} `json:"zero,omitzero"`
 	Quoted int      `json:"quoted,string,omitempty"`

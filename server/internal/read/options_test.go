@@ -14,9 +14,9 @@ import (
 func FuzzListOptions(f *testing.F) {
 	const half = "shardRange(object.metadata.uid,'0x0000000000000000','0x8000000000000000')"
 	type seed struct {
-		labels, fields, shard, version, match, token, name string
-		limit, seconds                                     int64
-		initial                                            int8
+		labels, fields, shard, version, match, token string
+		limit, seconds                               int64
+		initial                                      int8
 	}
 	for _, s := range []seed{
 		{}, {limit: 5, token: "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MSwic3RhcnQiOiJhXHUwMDAwIn0"},

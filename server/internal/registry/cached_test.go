@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -202,4 +204,26 @@ func TestSnapshotShowsAcknowledgedWrites(t *testing.T) {
 			t.Fatalf("%s was created, and the next snapshot, of revision %d, does not have it", name, snapshot.Revision())
 		}
 	}
+}
+
+// TestSnapshotGivesUpOnABrokenStream stops the feed, writes, and reads twice: hooks
+// get what the cache holds, late but without an error, and only the first waits.
+func TestSnapshotGivesUpOnABrokenStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all, configure, _ := withCaches(t)
+		f := newFixture(t, configure)
+		f.create(t, "configmaps", configMap("a", "1"))
+		feedOnce(t, f.store, all)
+		f.create(t, "configmaps", configMap("b", "1"))
+		for _, wait := range []time.Duration{time.Second, 0} {
+			begun := time.Now()
+			snapshot, err := f.of(t, "configmaps").Snapshot(t.Context())
+			if err != nil || time.Since(begun) != wait {
+				t.Fatalf("after %v, want %v: %v", time.Since(begun), wait, err)
+			}
+			if _, ok := snapshot.Get("default/a"); !ok {
+				t.Error("the snapshot lacks what the cache holds")
+			}
+		}
+	})
 }

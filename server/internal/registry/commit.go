@@ -28,10 +28,12 @@ func (w *pendingWrite) encode(ctx context.Context) error {
 // returns false, and the state that the store holds now is in w.current.
 func (w *pendingWrite) commit(ctx context.Context) (committed bool, err error) {
 	w.revision, err = w.commitSmaller(ctx)
+	if err == nil {
+		w.noteWrite()
+	}
 	w.request.finish(ctx, outcomeOf(err))
 	switch {
 	case err == nil:
-		w.registry.noteWrite(w.revision)
 		return true, nil
 	case w.mustNotExist && errors.Is(err, storage.ErrConflict):
 		return false, w.registry.alreadyExists(w.name)
@@ -94,22 +96,36 @@ func (r Registry) unencodable(name string, err error) error {
 	return status.BadRequest("%s %s cannot be encoded: %v", r.res.GroupResource(), strconv.Quote(name), err)
 }
 
-// noteWrite records the revision of a write of the kind, for Written.
-func (r Registry) noteWrite(revision storage.Revision) {
-	written := r.writtenRevision()
-	for known := written.Load(); known < int64(revision) && !written.CompareAndSwap(known, int64(revision)); {
-		known = written.Load()
+// writeMarks are the newest revisions of this server's writes of a kind.
+type writeMarks struct {
+	written atomic.Int64 // of any write
+	changed atomic.Int64 // of a write of an object that existed before
+}
+
+// noteWrite records the revision of the write, which the cache may not show yet.
+func (w *pendingWrite) noteWrite() {
+	marks := w.registry.marks()
+	raise(&marks.written, w.revision)
+	if w.action != create {
+		raise(&marks.changed, w.revision)
 	}
 }
 
-// Written returns the newest revision at which an object of the kind was written
-// through this Set. A cache of an older revision does not show that write yet.
-func (r Registry) Written() storage.Revision { return storage.Revision(r.writtenRevision().Load()) }
-
-func (r Registry) writtenRevision() *atomic.Int64 {
-	if known, ok := r.set.written.Load(r.stored.StorePrefix); ok {
-		return known.(*atomic.Int64)
+func raise(mark *atomic.Int64, revision storage.Revision) {
+	for known := mark.Load(); known < int64(revision) && !mark.CompareAndSwap(known, int64(revision)); {
+		known = mark.Load()
 	}
-	known, _ := r.set.written.LoadOrStore(r.stored.StorePrefix, new(atomic.Int64))
-	return known.(*atomic.Int64)
+}
+
+// Changed returns the newest revision at which this server replaced or deleted an
+// object of the kind. A cache of an older revision may show the object as it was
+// before; a cache that does not have an object yet is no proof of its absence.
+func (r Registry) Changed() storage.Revision { return storage.Revision(r.marks().changed.Load()) }
+
+func (r Registry) marks() *writeMarks {
+	if known, ok := r.set.marks.Load(r.stored.StorePrefix); ok {
+		return known.(*writeMarks)
+	}
+	known, _ := r.set.marks.LoadOrStore(r.stored.StorePrefix, new(writeMarks))
+	return known.(*writeMarks)
 }

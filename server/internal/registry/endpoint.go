@@ -20,8 +20,9 @@ const (
 	ScopeMain Scope = iota
 	// ScopeStatus is the status, with labels and annotations.
 	ScopeStatus
-	// ScopeSubresource is what the caller of the write has merged into the
-	// object. Of the kind's strategy only ValidateSubresource applies.
+	// ScopeSubresource is the fields that the subresource's entry in merges takes
+	// from the new object; a subresource without an entry cannot be written so. Of
+	// the kind's strategy only ValidateSubresource applies.
 	ScopeSubresource
 	// ScopeBinding is a pod's node: ScopeSubresource without defaults, and
 	// without a new generation.

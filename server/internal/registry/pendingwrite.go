@@ -112,6 +112,10 @@ func (w *pendingWrite) attempt(ctx context.Context) (*Result, error) {
 		}
 		return w.unchangedResult()
 	}
+	if w.dryRun && w.action == create { // not encoded: a conversion webhook is not called
+		w.request.finish(ctx, Refused)
+		return w.dryRunResult(ctx)
+	}
 	if err := w.encode(ctx); err != nil {
 		w.request.finish(ctx, Refused)
 		return nil, err

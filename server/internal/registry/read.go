@@ -2,7 +2,7 @@ package registry
 
 import (
 	"context"
-	"errors"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -70,26 +70,39 @@ func as[T resource.Object](r Registry, obj resource.Object) (T, error) {
 	return typed, nil
 }
 
-// Snapshot returns what the cache holds of the kind, in its stored form. It waits
-// for a cache that is being filled, and until the cache shows every write of the
-// kind that this server has acknowledged: a client that creates a LimitRange and
-// then a pod finds the limits applied. It is empty if the kind has no cache.
+// snapshotWait bounds how long Snapshot waits for a cache that is behind a write of
+// this server.
+const snapshotWait = time.Second
+
+// Snapshot returns the cached objects of the kind, in their stored form; none if the
+// kind has no cache. It waits for a cache that is being filled.
+//
+// A snapshot shows every write of the kind that this server has acknowledged: a
+// client that creates a LimitRange and then a pod finds the limits applied. If the
+// cache does not reach such a write within snapshotWait (the store's stream is
+// broken, or the store was restored and has gone back), the snapshot is what the
+// cache holds, as for every other reader of a cache, and later calls do not wait for
+// that write again.
 func (r Registry) Snapshot(ctx context.Context) (watchcache.Snapshot, error) {
-	cache := r.set.config.Cache(r.stored)
+	cache := r.Cache()
 	if cache == nil {
 		return watchcache.Snapshot{}, nil
 	}
 	if err := cache.WaitReady(ctx); err != nil {
 		return watchcache.Snapshot{}, r.StoreError("", err)
 	}
-	snapshot, err := cache.NotOlderThan(ctx, r.Written())
-	if behind := (*watchcache.TooLargeError)(nil); errors.As(err, &behind) {
-		return watchcache.Snapshot{}, apierrors.NewServerTimeout(r.res.GroupResource(), "list", 1)
+	written := r.marks().written.Load()
+	wait, cancel := context.WithTimeout(ctx, snapshotWait)
+	defer cancel()
+	snapshot, err := cache.NotOlderThan(wait, storage.Revision(written))
+	if err == nil {
+		return snapshot, nil
 	}
-	if err != nil {
-		return watchcache.Snapshot{}, r.StoreError("", err)
+	if ctx.Err() != nil {
+		return watchcache.Snapshot{}, r.StoreError("", ctx.Err())
 	}
-	return snapshot, nil
+	r.marks().written.CompareAndSwap(written, 0)
+	return cache.Current(), nil
 }
 
 // DecodeAs decodes a cached object. The result is the caller's.

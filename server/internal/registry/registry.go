@@ -72,8 +72,8 @@ func (c *Config) setDefaults() {
 // Set has the Registry of each resource over one store. It is safe for
 // concurrent use.
 type Set struct {
-	config  Config
-	written sync.Map // StorePrefix of a kind -> *atomic.Int64, see Registry.Written
+	config Config
+	marks  sync.Map // StorePrefix of a kind -> *writeMarks
 }
 
 // NewSet returns a Set. It does no I/O.

@@ -26,7 +26,6 @@ const (
 var (
 	podResource  = podtest.PodResource
 	nodeResource = podtest.NodeResource
-	nodeValue    = podtest.NodeValue
 	selecting    = podtest.Selecting
 )
 

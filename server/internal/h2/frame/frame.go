@@ -12,12 +12,14 @@ const (
 	Preface = http2.ClientPreface
 	// HeaderSize is the length of a frame's header.
 	HeaderSize = 9
-	// DefaultSize and DefaultWindow hold until SETTINGS say otherwise (RFC 9113
+	// DefaultSize is the largest frame until SETTINGS say otherwise (RFC 9113
 	// section 6.5.2).
-	DefaultSize   = 16 << 10
+	DefaultSize = 16 << 10
+	// DefaultWindow is the flow-control window until SETTINGS say otherwise.
 	DefaultWindow = 64<<10 - 1
-	// MaxWindow is the largest window, and MaxStreamID the last stream.
-	MaxWindow   = 1<<31 - 1
+	// MaxWindow is the largest window.
+	MaxWindow = 1<<31 - 1
+	// MaxStreamID is the last stream of a connection.
 	MaxStreamID = 1<<31 - 1
 )
 

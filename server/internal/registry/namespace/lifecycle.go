@@ -76,7 +76,7 @@ var endingForm = watchcache.NewForm("namespace is being deleted")
 func (l lifecycle) phaseOf(ctx context.Context, namespaces registry.Registry, name string) (phase, error) {
 	if cache := namespaces.Cache(); cache != nil {
 		current := cache.Current()
-		upToDate := current.Revision() >= namespaces.Written()
+		upToDate := current.Revision() >= namespaces.Changed()
 		if cached, ok := current.Get(name); ok && upToDate { // empty until it is filled
 			isEnding, err := cached.Form(endingForm, func(o *watchcache.Object) ([]byte, error) {
 				return encodeEnding(ctx, namespaces, o)
