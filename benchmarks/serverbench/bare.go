@@ -17,6 +17,7 @@ import (
 
 	"github.com/levelwire/levelwire/benchmarks/measure"
 	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
 )
 
 // bareWrite is how much the bare server gives to TLS at once: four records.
@@ -82,7 +83,7 @@ func serveBare(ctx context.Context, p *process.Parent) error {
 			})
 		}
 	})
-	if err := p.Send(access{URL: "https://" + listener.Addr().String(), CA: certificate}); err != nil {
+	if err := p.Send(tested.Access{URL: "https://" + listener.Addr().String(), CA: certificate}); err != nil {
 		return err
 	}
 	err = p.Wait()
@@ -111,7 +112,7 @@ func writeAsked(c net.Conn) error {
 
 // sinkTask is how many bytes a process asks a bare server for.
 type sinkTask struct {
-	Access  access
+	Access  tested.Access
 	Bytes   int64
 	Clients int
 }
@@ -124,7 +125,7 @@ func sink(ctx context.Context, p *process.Parent) error {
 	if err := p.Receive(&task); err != nil {
 		return err
 	}
-	config, err := task.Access.tls()
+	config, err := task.Access.TLS()
 	if err != nil {
 		return err
 	}

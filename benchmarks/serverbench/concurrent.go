@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
 )
 
 // many is how many clients ask at once.
@@ -29,11 +31,11 @@ func crowding(name string, cpu aim, task getTask) *row {
 			{name: finished, more: true}, {name: serverCPU, aim: cpu}, {name: wallTime}, {name: megabytes},
 			{name: growthMB, aim: aim{atMost: 200}}, {name: peakMB}, {name: clientCPU},
 		},
-		measure: func(ctx context.Context, b *bench, t *testedServer) (result, error) {
-			if err := t.resetPeak(); err != nil {
+		measure: func(ctx context.Context, b *bench, t *tested.Server) (result, error) {
+			if err := t.ResetPeak(); err != nil {
 				return result{}, err
 			}
-			before, err := t.memory()
+			before, err := t.Memory()
 			if err != nil {
 				return result{}, err
 			}
@@ -41,7 +43,7 @@ func crowding(name string, cpu aim, task getTask) *row {
 			if err != nil {
 				return found, err
 			}
-			after, err := t.memory()
+			after, err := t.Memory()
 			if err != nil {
 				return found, err
 			}

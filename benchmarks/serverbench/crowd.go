@@ -3,12 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +17,7 @@ import (
 	"github.com/levelwire/levelwire/benchmarks/load"
 	"github.com/levelwire/levelwire/benchmarks/measure"
 	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
 	"github.com/levelwire/levelwire/benchmarks/workload"
 )
 
@@ -54,21 +53,9 @@ func written(i, padding int) (namespace string, body []byte, err error) {
 	return p.Namespace, body, err
 }
 
-// reach is what it takes to dial the server: as whom, and its host and port.
-func (a access) reach() (config *tls.Config, address string, err error) {
-	if config, err = a.tls(); err != nil {
-		return nil, "", err
-	}
-	u, err := url.Parse(a.URL)
-	if err != nil {
-		return nil, "", err
-	}
-	return config, u.Host, nil
-}
-
 // crowdTask is a crowd and what it watches.
 type crowdTask struct {
-	Access  access
+	Access  tested.Access
 	Options load.CrowdOptions
 }
 
@@ -94,7 +81,7 @@ func crowd(ctx context.Context, p *process.Parent) error {
 		return err
 	}
 	var err error
-	if task.Options.TLS, task.Options.Address, err = task.Access.reach(); err != nil {
+	if task.Options.TLS, task.Options.Address, err = task.Access.Reach(); err != nil {
 		return err
 	}
 	c, err := load.Gather(ctx, task.Options)
@@ -132,13 +119,13 @@ type watchers struct {
 }
 
 // gather starts a crowd's process and returns when all watch from now on.
-func (b *bench) gather(ctx context.Context, t *testedServer, o load.CrowdOptions) (*watchers, error) {
-	version, err := t.version(ctx)
+func (b *bench) gather(ctx context.Context, t *tested.Server, o load.CrowdOptions) (*watchers, error) {
+	version, err := t.Version(ctx)
 	if err != nil {
 		return nil, err
 	}
 	o.Path += "&watch=true&timeoutSeconds=3600&resourceVersion=" + version
-	c, err := process.Start(ctx, b.dir, "crowd", crowdTask{t.access, o})
+	c, err := process.Start(ctx, b.dir, "crowd", crowdTask{t.Access, o})
 	if c == nil {
 		return nil, err
 	}
@@ -159,32 +146,8 @@ func (w *watchers) report(total int64, within time.Duration, lap bool) (r crowdR
 	return r, w.child.Receive(&r)
 }
 
-// version is that of the server's pods now.
-func (t *testedServer) version(ctx context.Context) (string, error) {
-	config, address, err := t.access.reach()
-	if err != nil {
-		return "", err
-	}
-	c, err := load.Dial(ctx, address, config, load.Options{})
-	if err != nil {
-		return "", err
-	}
-	defer c.Close()
-	answer := c.Do(ctx, load.Request{Path: "/api/v1/pods?limit=1", Header: []hpack.HeaderField{{Name: "accept", Value: "application/json"}}})
-	if err := answer.Check(0); err != nil {
-		return "", err
-	}
-	var list struct {
-		Metadata struct{ ResourceVersion string }
-	}
-	if err := json.Unmarshal(answer.Body, &list); err != nil {
-		return "", err
-	}
-	return list.Metadata.ResourceVersion, nil
-}
-
 // writerTask is where pods are written.
-type writerTask struct{ Access access }
+type writerTask struct{ Access tested.Access }
 
 // writerRun is a command to a writer.
 type writerRun struct {
@@ -232,8 +195,8 @@ func writer(ctx context.Context, p *process.Parent) error {
 }
 
 // prepare creates the pods that are written, where they are not there yet.
-func prepare(ctx context.Context, a access) (objects []load.Object, o load.WriterOptions, err error) {
-	if o.TLS, o.Address, err = a.reach(); err != nil {
+func prepare(ctx context.Context, a tested.Access) (objects []load.Object, o load.WriterOptions, err error) {
+	if o.TLS, o.Address, err = a.Reach(); err != nil {
 		return nil, o, err
 	}
 	o.Header = []hpack.HeaderField{{Name: "accept", Value: jsonType}, {Name: "user-agent", Value: "load"}}
@@ -303,8 +266,8 @@ func updatePods(c *process.Child, run writerRun) (load.Written, error) {
 }
 
 // startWriter starts the writer's process; its pods exist when it returns.
-func (b *bench) startWriter(ctx context.Context, t *testedServer) (*process.Child, error) {
-	c, err := process.Start(ctx, b.dir, "writer", writerTask{t.access})
+func (b *bench) startWriter(ctx context.Context, t *tested.Server) (*process.Child, error) {
+	c, err := process.Start(ctx, b.dir, "writer", writerTask{t.Access})
 	if c == nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/levelwire/levelwire/benchmarks/load"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
 	"github.com/levelwire/levelwire/levelwiretest"
 )
 
@@ -15,15 +16,15 @@ import (
 // process.
 func TestCrowdSeesWhatIsWritten(t *testing.T) {
 	config := levelwiretest.Start(t).Config()
-	on := &testedServer{side: ours, access: access{URL: config.Host, CA: config.CAData, Cert: config.CertData, Key: config.KeyData}}
-	objects, o, err := prepare(t.Context(), on.access)
+	on := &tested.Server{Side: tested.Ours, Access: tested.Access{URL: config.Host, CA: config.CAData, Cert: config.CertData, Key: config.KeyData}}
+	objects, o, err := prepare(t.Context(), on.Access)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, _, err := prepare(t.Context(), on.access); err != nil || !bytes.Equal(again[7].Body, objects[7].Body) {
+	if again, _, err := prepare(t.Context(), on.Access); err != nil || !bytes.Equal(again[7].Body, objects[7].Body) {
 		t.Fatalf("a second writer prepares something else: %v", err)
 	}
-	version, err := on.version(t.Context())
+	version, err := on.Version(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,9 +89,9 @@ func gatherFrom(t *testing.T, w load.WriterOptions, o load.CrowdOptions) *load.C
 func TestPicturesShowWhatWasMeasured(t *testing.T) {
 	for _, g := range []*group{fanoutGroup(), dispatchGroup()} {
 		for i, r := range g.rows {
-			r.add(ours, result{Values: map[string]float64{cpuPerEvent: 3.25, cpuPerWrite: 325}})
+			r.add(tested.Ours, result{Values: map[string]float64{cpuPerEvent: 3.25, cpuPerWrite: 325}})
 			if i > 0 { // The first was not measured there.
-				r.add(upstream, result{Values: map[string]float64{cpuPerEvent: 44.5, cpuPerWrite: 4450}})
+				r.add(tested.Upstream, result{Values: map[string]float64{cpuPerEvent: 44.5, cpuPerWrite: 4450}})
 			}
 		}
 		for _, p := range g.plots {

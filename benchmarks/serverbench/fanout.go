@@ -8,6 +8,7 @@ import (
 
 	"github.com/levelwire/levelwire/benchmarks/load"
 	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
 )
 
 const (
@@ -78,7 +79,7 @@ func (f fanOut) row() *row {
 
 // measure delivers events for a while. What the writes cost, and a server that
 // only waits, is measured with a single watcher and taken off.
-func (f fanOut) measure(ctx context.Context, b *bench, t *testedServer) (result, error) {
+func (f fanOut) measure(ctx context.Context, b *bench, t *tested.Server) (result, error) {
 	w, err := b.startWriter(ctx, t)
 	if err != nil {
 		return result{}, err
@@ -126,7 +127,7 @@ type delivery struct {
 
 // deliver has a new crowd watch while the writer writes. Each update is an event
 // for so many of the watchers.
-func (b *bench) deliver(ctx context.Context, t *testedServer, w *process.Child, o load.CrowdOptions, each int, run writerRun) (d delivery, err error) {
+func (b *bench) deliver(ctx context.Context, t *tested.Server, w *process.Child, o load.CrowdOptions, each int, run writerRun) (d delivery, err error) {
 	c, err := b.gather(ctx, t, o)
 	if err != nil {
 		return d, err
@@ -154,8 +155,8 @@ func (b *bench) deliver(ctx context.Context, t *testedServer, w *process.Child, 
 }
 
 // during measures a run of the writer. before is the crowd's last report.
-func (c *watchers) during(t *testedServer, w *process.Child, each int, run writerRun, before crowdReport) (d delivery, err error) {
-	begun, err := t.cpu()
+func (c *watchers) during(t *tested.Server, w *process.Child, each int, run writerRun, before crowdReport) (d delivery, err error) {
+	begun, err := t.CPU()
 	if err != nil {
 		return d, err
 	}
@@ -167,7 +168,7 @@ func (c *watchers) during(t *testedServer, w *process.Child, each int, run write
 	if d.crowdReport, err = c.report(before.Total+done.Sent*int64(each), catchUp, true); err != nil {
 		return d, err
 	}
-	ended, err := t.cpu()
+	ended, err := t.CPU()
 	d.server, d.client = ended-begun, d.CPU-before.CPU
 	return d, err
 }

@@ -4,10 +4,11 @@ import (
 	"fmt"
 
 	chart "github.com/levelwire/levelwire/benchmarks/plot"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
 )
 
 // sideNames are what pictures call the sides.
-var sideNames = []struct{ side, name string }{{ours, "Levelwire"}, {upstream, "upstream"}, {bare, "bare TLS server"}}
+var sideNames = []struct{ side, name string }{{tested.Ours, "Levelwire"}, {tested.Upstream, "upstream"}, {bare, "bare TLS server"}}
 
 // fanoutPlot shows what a delivered event costs each side.
 func fanoutPlot() plot {

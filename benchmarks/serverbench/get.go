@@ -13,11 +13,12 @@ import (
 	"github.com/levelwire/levelwire/benchmarks/load"
 	"github.com/levelwire/levelwire/benchmarks/measure"
 	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
 )
 
 // getTask is what a reading client asks for.
 type getTask struct {
-	Access access
+	Access tested.Access
 	Path   string
 	Accept string
 	Gzip   bool
@@ -102,12 +103,12 @@ func get(ctx context.Context, p *process.Parent) error {
 }
 
 // dial connects to a server.
-func dial(ctx context.Context, a access) (*load.Conn, error) {
+func dial(ctx context.Context, a tested.Access) (*load.Conn, error) {
 	where, err := url.Parse(a.URL)
 	if err != nil {
 		return nil, err
 	}
-	config, err := a.tls()
+	config, err := a.TLS()
 	if err != nil {
 		return nil, err
 	}

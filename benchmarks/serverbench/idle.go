@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
 	"golang.org/x/sys/unix"
 )
 
@@ -38,22 +39,22 @@ func idleGroup() *group {
 }
 
 // idle opens watches on a new server, holds them, and then writes once.
-func (f fanOut) idle(ctx context.Context, b *bench, fresh *testedServer) (found result, err error) {
+func (f fanOut) idle(ctx context.Context, b *bench, fresh *tested.Server) (found result, err error) {
 	if err := enoughFiles(f.watchers / f.perConn); err != nil {
 		return found, err
 	}
-	dir, err := os.MkdirTemp(b.dir, fresh.side)
+	dir, err := os.MkdirTemp(b.dir, fresh.Side)
 	if err != nil {
 		return found, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	err = b.withTarget(ctx, fresh.side, dir, 0, func(ctx context.Context, t *testedServer) error {
+	err = b.withTarget(ctx, fresh.Side, dir, 0, func(ctx context.Context, t *tested.Server) error {
 		w, err := b.startWriter(ctx, t)
 		if err != nil {
 			return err
 		}
 		defer w.Kill()
-		if err := t.settle(ctx); err != nil {
+		if err := t.Settle(ctx); err != nil {
 			return err
 		}
 		found, err = f.hold(ctx, b, t, w)
@@ -62,13 +63,13 @@ func (f fanOut) idle(ctx context.Context, b *bench, fresh *testedServer) (found 
 	return found, err
 }
 
-func (f fanOut) hold(ctx context.Context, b *bench, t *testedServer, w *process.Child) (found result, err error) {
+func (f fanOut) hold(ctx context.Context, b *bench, t *tested.Server, w *process.Child) (found result, err error) {
 	var used [3]time.Duration
-	before, err := t.memory()
+	before, err := t.Memory()
 	if err != nil {
 		return found, err
 	}
-	if used[0], err = t.cpu(); err != nil {
+	if used[0], err = t.CPU(); err != nil {
 		return found, err
 	}
 	c, err := b.gather(ctx, t, f.options())
@@ -76,16 +77,16 @@ func (f fanOut) hold(ctx context.Context, b *bench, t *testedServer, w *process.
 		return found, err
 	}
 	defer c.child.Kill()
-	if used[1], err = t.cpu(); err != nil {
+	if used[1], err = t.CPU(); err != nil {
 		return found, err
 	}
-	if err := pause(ctx, idleFor); err != nil {
+	if err := tested.Pause(ctx, idleFor); err != nil {
 		return found, err
 	}
-	if used[2], err = t.cpu(); err != nil {
+	if used[2], err = t.CPU(); err != nil {
 		return found, err
 	}
-	after, err := t.memory()
+	after, err := t.Memory()
 	if err != nil {
 		return found, err
 	}

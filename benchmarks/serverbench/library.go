@@ -21,13 +21,14 @@ import (
 	"github.com/levelwire/levelwire/benchmarks/herd"
 	"github.com/levelwire/levelwire/benchmarks/measure"
 	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
 )
 
 // libraryTask is an informer of all pods, made by a library.
 type libraryTask struct {
-	Access  access
+	Access  tested.Access
 	Library string
 }
 
@@ -201,7 +202,7 @@ func (l *subject) theirs(ctx context.Context, config *rest.Config) error {
 	}
 	factory.Start(ctx.Done())
 	for !registration.HasSynced() {
-		if err := pause(ctx, 10*time.Millisecond); err != nil {
+		if err := tested.Pause(ctx, 10*time.Millisecond); err != nil {
 			return err
 		}
 	}

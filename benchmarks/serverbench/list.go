@@ -7,6 +7,7 @@ import (
 
 	"github.com/levelwire/levelwire/benchmarks/measure"
 	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
 )
 
 const (
@@ -34,9 +35,9 @@ func fillGroup() *group {
 		name:       "process start until lists are answered from the cache",
 		quantities: []quantity{{name: wallTime, aim: aim{ratio: 3}}, {name: serverCPU}},
 		// The processor time is that until the server has nothing more to do.
-		measure: func(_ context.Context, _ *bench, t *testedServer) (result, error) {
-			used, err := t.cpu()
-			return result{Values: map[string]float64{wallTime: t.ready.Seconds(), serverCPU: (used - t.before).Seconds()}}, err
+		measure: func(_ context.Context, _ *bench, t *tested.Server) (result, error) {
+			used, err := t.CPU()
+			return result{Values: map[string]float64{wallTime: t.Ready.Seconds(), serverCPU: (used - t.CPUBefore).Seconds()}}, err
 		},
 	}}}
 }
@@ -47,8 +48,8 @@ func memoryGroup() *group {
 	return &group{name: "memory", title: "Memory with all pods, before any request", rows: []*row{{
 		name:       "all processes of the server",
 		quantities: []quantity{{name: resident, aim: aim{atMost: 1300}}, {name: anonymous}, {name: file}},
-		measure: func(_ context.Context, _ *bench, t *testedServer) (result, error) {
-			m, err := t.memory()
+		measure: func(_ context.Context, _ *bench, t *tested.Server) (result, error) {
+			m, err := t.Memory()
 			return result{Values: map[string]float64{resident: mb(m.Resident), anonymous: mb(m.Anonymous), file: mb(m.File)}}, err
 		},
 	}}}
@@ -86,7 +87,7 @@ func reading(name string, cpu aim, task getTask) *row {
 	return &row{
 		name:       name,
 		quantities: []quantity{{name: serverCPU, aim: cpu}, {name: wallTime}, {name: megabytes}, {name: clientCPU}},
-		measure: func(ctx context.Context, b *bench, t *testedServer) (result, error) {
+		measure: func(ctx context.Context, b *bench, t *tested.Server) (result, error) {
 			found, err := b.read(ctx, t, task)
 			if err != nil || b.now.repetition > 0 {
 				return found, err
@@ -100,7 +101,7 @@ func reading(name string, cpu aim, task getTask) *row {
 }
 
 // read has clients read, and fails if one of them does not get all of it.
-func (b *bench) read(ctx context.Context, t *testedServer, task getTask) (result, error) {
+func (b *bench) read(ctx context.Context, t *tested.Server, task getTask) (result, error) {
 	found, each, err := b.measureReading(ctx, t, task)
 	for _, r := range each {
 		if r.Err != "" && err == nil {
@@ -111,9 +112,9 @@ func (b *bench) read(ctx context.Context, t *testedServer, task getTask) (result
 }
 
 // measureReading has clients read, whatever they get.
-func (b *bench) measureReading(ctx context.Context, t *testedServer, task getTask) (result, []received, error) {
-	task.Access = t.access
-	before, err := t.cpu()
+func (b *bench) measureReading(ctx context.Context, t *tested.Server, task getTask) (result, []received, error) {
+	task.Access = t.Access
+	before, err := t.CPU()
 	if err != nil {
 		return result{}, nil, err
 	}
@@ -123,7 +124,7 @@ func (b *bench) measureReading(ctx context.Context, t *testedServer, task getTas
 		return result{}, nil, err
 	}
 	wall := time.Since(begun)
-	after, err := t.cpu()
+	after, err := t.CPU()
 	if err != nil {
 		return result{}, nil, err
 	}
@@ -139,15 +140,15 @@ func (b *bench) measureReading(ctx context.Context, t *testedServer, task getTas
 }
 
 // verify reads once more, and looks whether everything is there.
-func (b *bench) verify(ctx context.Context, t *testedServer, task getTask) error {
-	task.Access, task.Verify = t.access, true
+func (b *bench) verify(ctx context.Context, t *tested.Server, task getTask) error {
+	task.Access, task.Verify = t.Access, true
 	var what got
 	if err := process.Run(ctx, b.dir, "get", task, &what); err != nil {
 		return err
 	}
 	for _, r := range what.Each {
-		if r.Err != "" || r.Objects != t.objects {
-			return fmt.Errorf("the answer has %d objects, not %d, in %s bytes: %s", r.Objects, t.objects, measure.Number(float64(r.Bytes)), r.Err)
+		if r.Err != "" || r.Objects != t.Objects {
+			return fmt.Errorf("the answer has %d objects, not %d, in %s bytes: %s", r.Objects, t.Objects, measure.Number(float64(r.Bytes)), r.Err)
 		}
 	}
 	return nil

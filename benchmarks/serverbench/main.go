@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
 	"k8s.io/klog/v2"
 )
 
@@ -25,8 +26,8 @@ func groups(p *plan) []*group {
 // roles are what a child process can be, each the whole work of one.
 var roles = map[string]process.Role{
 	"seed":   seed,
-	"etcd":   serveEtcd,
-	"peer":   servePeer,
+	"etcd":   tested.ServeEtcd,
+	"peer":   tested.ServeUpstream,
 	"bare":   serveBare,
 	"sink":   sink,
 	"get":    get,
@@ -57,7 +58,7 @@ func run(ctx context.Context) error {
 	flag.IntVar(&p.repeat, "repeat", 3, "how often everything is measured; what takes upstream minutes is measured once")
 	flag.IntVar(&p.informers, "informers", 2000, "informers in storms")
 	flag.IntVar(&p.everything, "everything", 20, "how many of them watch all pods, and not those of a node")
-	flag.StringVar(&sides, "sides", ours+","+upstream, "the servers to measure")
+	flag.StringVar(&sides, "sides", tested.Ours+","+tested.Upstream, "the servers to measure")
 	flag.StringVar(&rows, "rows", "", "the groups to measure; empty: all but storm")
 	flag.StringVar(&p.report, "report", "", "the page whose results are replaced, of those groups that were measured with both servers; empty: none")
 	flag.StringVar(&p.data, "data", "", "a file for what was measured, as JSON; empty: none")

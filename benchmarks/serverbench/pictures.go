@@ -6,6 +6,7 @@ import (
 
 	"github.com/levelwire/levelwire/benchmarks/herd"
 	chart "github.com/levelwire/levelwire/benchmarks/plot"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
 )
 
 // shown is a side as pictures name it.
@@ -13,7 +14,7 @@ type shown struct{ side, name string }
 
 // shownSides are the sides that a group was measured on, its limit last.
 func (g *group) shownSides() (sides []shown) {
-	for _, s := range []shown{{ours, "Levelwire"}, {upstream, "upstream"}, {bare, g.limitName()}} {
+	for _, s := range []shown{{tested.Ours, "Levelwire"}, {tested.Upstream, "upstream"}, {bare, g.limitName()}} {
 		if slices.ContainsFunc(g.rows, func(r *row) bool { return r.outcomes[s.side] != nil }) {
 			sides = append(sides, s)
 		}

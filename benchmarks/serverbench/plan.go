@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
 	"golang.org/x/sys/unix"
 )
 
@@ -24,9 +25,10 @@ type plan struct {
 
 // bench is a plan while it is carried out.
 type bench struct {
-	plan *plan
-	dir  string // scratch, on a disk
-	now  struct {
+	plan    *plan
+	dir     string // scratch, on a disk
+	servers tested.Launcher
+	now     struct {
 		repetition int // from 0
 	}
 }
@@ -42,7 +44,7 @@ func (p *plan) run(ctx context.Context) (err error) {
 	if p.levelwire, err = filepath.Abs(p.levelwire); err != nil {
 		return err
 	}
-	if _, err := os.Stat(p.levelwire); slices.Contains(p.sides, ours) && err != nil {
+	if _, err := os.Stat(p.levelwire); slices.Contains(p.sides, tested.Ours) && err != nil {
 		return fmt.Errorf("%w: build it with `make build`", err)
 	}
 	if p.profiles != "" {
@@ -57,6 +59,7 @@ func (p *plan) run(ctx context.Context) (err error) {
 	if b.dir, err = scratch(); err != nil {
 		return err
 	}
+	b.servers = tested.Launcher{Dir: b.dir, Levelwire: p.levelwire, Profiling: p.profiles != ""}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // kills what is left
@@ -162,7 +165,7 @@ func (b *bench) last(ctx context.Context, chosen []*group) error {
 			if g.servers != own || !b.due(g) {
 				continue
 			}
-			if err := b.rows(ctx, &testedServer{side: side}, g); err != nil {
+			if err := b.rows(ctx, &tested.Server{Side: side}, g); err != nil {
 				return err
 			}
 		}
@@ -177,22 +180,22 @@ func (b *bench) due(g *group) bool {
 
 // onServer starts a server and measures groups on it.
 func (b *bench) onServer(ctx context.Context, side, dir string, objects int, all ...*group) error {
-	return b.withTarget(ctx, side, dir, objects, func(ctx context.Context, t *testedServer) error {
+	return b.withTarget(ctx, side, dir, objects, func(ctx context.Context, t *tested.Server) error {
 		return b.rows(ctx, t, all...)
 	})
 }
 
 // withTarget does something on a server that it starts, and ends it. If a
 // process of the server ends before, so does the context, and the error is why.
-func (b *bench) withTarget(ctx context.Context, side, dir string, objects int, do func(context.Context, *testedServer) error) error {
+func (b *bench) withTarget(ctx context.Context, side, dir string, objects int, do func(context.Context, *tested.Server) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	t, err := b.startServer(ctx, side, dir, objects)
+	t, err := b.servers.Start(ctx, side, dir, objects)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", side, err)
 	}
 	var watching sync.WaitGroup
-	for _, c := range t.processes {
+	for _, c := range t.Processes {
 		watching.Go(func() {
 			if err := c.Wait(); err != nil {
 				cancel(err)
@@ -201,7 +204,7 @@ func (b *bench) withTarget(ctx context.Context, side, dir string, objects int, d
 	}
 	err = do(ctx, t)
 	cause := context.Cause(ctx)
-	stopped := t.stop()
+	stopped := t.Stop()
 	watching.Wait()
 	if cause != nil {
 		return cause // the server has ended, or all shall end: what else fails says nothing
@@ -210,14 +213,14 @@ func (b *bench) withTarget(ctx context.Context, side, dir string, objects int, d
 }
 
 // rows measures the rows of groups on a server.
-func (b *bench) rows(ctx context.Context, t *testedServer, all ...*group) error {
+func (b *bench) rows(ctx context.Context, t *tested.Server, all ...*group) error {
 	for _, g := range all {
 		for _, r := range g.rows {
-			if r.once && b.now.repetition > 0 || r.oursOnly && t.side != ours {
+			if r.once && b.now.repetition > 0 || r.oursOnly && t.Side != tested.Ours {
 				continue
 			}
 			if err := b.row(ctx, t, g, r); err != nil {
-				return fmt.Errorf("%s, %s, %s: %w", g.name, r.name, t.side, err)
+				return fmt.Errorf("%s, %s, %s: %w", g.name, r.name, t.Side, err)
 			}
 		}
 	}
@@ -225,14 +228,14 @@ func (b *bench) rows(ctx context.Context, t *testedServer, all ...*group) error 
 }
 
 // row measures a row on a server, and its limit.
-func (b *bench) row(ctx context.Context, t *testedServer, g *group, r *row) error {
+func (b *bench) row(ctx context.Context, t *tested.Server, g *group, r *row) error {
 	limit := r.limit
 	if limit == 0 {
 		limit = defaultLimit
 	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	if err := t.settle(limited); err != nil {
+	if err := t.Settle(limited); err != nil {
 		return err
 	}
 	begun := time.Now()
@@ -241,9 +244,9 @@ func (b *bench) row(ctx context.Context, t *testedServer, g *group, r *row) erro
 	if err = errors.Join(err, profile()); err != nil {
 		return err
 	}
-	b.progress("%s: %s, %s: %s (%v)", t.side, g.name, r.name, found.text(r), time.Since(begun).Round(10*time.Millisecond))
-	r.add(t.side, found)
-	if r.bare == nil || t.side != b.plan.sides[0] {
+	b.progress("%s: %s, %s: %s (%v)", t.Side, g.name, r.name, found.text(r), time.Since(begun).Round(10*time.Millisecond))
+	r.add(t.Side, found)
+	if r.bare == nil || t.Side != b.plan.sides[0] {
 		return nil
 	}
 	if found, err = r.bare(limited, b, found); err != nil {

@@ -9,18 +9,20 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
 )
 
 // beginProfile begins a profile of our server's processor time, if profiles are
 // wanted, and returns what ends and saves it.
-func (b *bench) beginProfile(ctx context.Context, t *testedServer, name string) (end func() error) {
-	if b.plan.profiles == "" || t.side != ours || t.access.URL == "" {
+func (b *bench) beginProfile(ctx context.Context, t *tested.Server, name string) (end func() error) {
+	if b.plan.profiles == "" || t.Side != tested.Ours || t.Access.URL == "" {
 		return func() error { return nil }
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	path := filepath.Join(b.plan.profiles, strings.NewReplacer(" ", "-", ",", "").Replace(name)+".prof")
-	go func() { done <- t.profile(ctx, path) }()
+	go func() { done <- saveProfile(ctx, t.Access, path) }()
 	return func() error {
 		select {
 		case err := <-done:
@@ -36,14 +38,14 @@ func (b *bench) beginProfile(ctx context.Context, t *testedServer, name string) 
 // server has nothing to do for the rest.
 const profileFor = 5 * time.Second
 
-// profile saves a profile of the server's next seconds.
-func (t *testedServer) profile(ctx context.Context, path string) error {
-	client, err := t.access.client()
+// saveProfile saves a profile of the server's next seconds.
+func saveProfile(ctx context.Context, server tested.Access, path string) error {
+	client, err := server.HTTPClient()
 	if err != nil {
 		return err
 	}
 	defer client.CloseIdleConnections()
-	url := fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", t.access.URL, profileFor/time.Second)
+	url := fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", server.URL, profileFor/time.Second)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/levelwire/levelwire/benchmarks/measure"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
 )
 
 // plot draws one picture of what a group's rows have found.
@@ -24,7 +25,7 @@ type plot struct {
 // write prints all results, puts those of both sides into the report, and draws
 // its pictures.
 func (p *plan) write(ctx context.Context, chosen []*group) error {
-	both := slices.Contains(p.sides, ours) && slices.Contains(p.sides, upstream)
+	both := slices.Contains(p.sides, tested.Ours) && slices.Contains(p.sides, tested.Upstream)
 	about := measure.Describe(ctx, measure.Module{Name: "k8s.io/apiserver", Path: "k8s.io/apiserver"}, measure.Module{Name: "etcd", Path: "go.etcd.io/etcd/server/v3"})
 	for _, g := range chosen {
 		how := fmt.Sprintf("medians of %d", p.repeat)
@@ -94,7 +95,7 @@ func (p *plan) save(about string, chosen []*group) error {
 func (g *group) text(about string) string {
 	var b bytes.Buffer
 	limits := slices.ContainsFunc(g.rows, func(r *row) bool { return r.outcomes[bare] != nil })
-	head := []string{"", "", "Levelwire", upstream, "ratio", "aim"}
+	head := []string{"", "", "Levelwire", tested.Upstream, "ratio", "aim"}
 	if limits {
 		head = append(head, g.limitName(), "Levelwire / "+g.limitName())
 	}
@@ -108,7 +109,7 @@ func (g *group) text(about string) string {
 			}
 			fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
 		}
-		for _, side := range []string{ours, upstream, bare} {
+		for _, side := range []string{tested.Ours, tested.Upstream, bare} {
 			for _, note := range r.outcomes[side].notes() {
 				notes = append(notes, fmt.Sprintf("%s, %s: %s.", r.name, side, note))
 			}
@@ -127,8 +128,8 @@ func (g *group) text(about string) string {
 // unfinished: upstream did less than ours until it was cut off, and so used less
 // than what the same would have taken.
 func (r *row) unfinished() bool {
-	our, counted := r.median(ours, finished)
-	their, compared := r.median(upstream, finished)
+	our, counted := r.median(tested.Ours, finished)
+	their, compared := r.median(tested.Upstream, finished)
 	return counted && compared && their < our
 }
 
@@ -143,8 +144,8 @@ func (r *row) cells(q quantity, limits bool) []string {
 		}
 		return measure.Number(v)
 	}
-	our, measured := r.median(ours, q.name)
-	their, compared := r.median(upstream, q.name)
+	our, measured := r.median(tested.Ours, q.name)
+	their, compared := r.median(tested.Upstream, q.name)
 	limit, limited := r.median(bare, q.name)
 	cells := []string{shown(our, measured), shown(their, compared), "", q.aim.text()}
 	if q.hasRatio() && measured && compared && our > 0 && their > 0 {

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
 )
 
 // TestReport: medians, ratios, aims and limits are where a reader looks for them.
@@ -11,8 +13,8 @@ func TestReport(t *testing.T) {
 		{name: serverCPU, aim: aim{ratio: 12, ofLimit: 2}}, {name: megabytes}, {name: createsPerSecond, more: true, aim: aim{ratio: 4}},
 	}}
 	for _, v := range []float64{3, 1, 2} {
-		r.add(ours, result{Values: map[string]float64{serverCPU: v, megabytes: 580, createsPerSecond: 900}})
-		r.add(upstream, result{Values: map[string]float64{serverCPU: 10 * v, createsPerSecond: 100}, Note: "cut off after 60 s"})
+		r.add(tested.Ours, result{Values: map[string]float64{serverCPU: v, megabytes: 580, createsPerSecond: 900}})
+		r.add(tested.Upstream, result{Values: map[string]float64{serverCPU: 10 * v, createsPerSecond: 100}, Note: "cut off after 60 s"})
 		r.add(bare, result{Values: map[string]float64{serverCPU: v / 2}})
 	}
 	g := &group{name: "list", title: "Lists", rows: []*row{r}}
@@ -38,8 +40,8 @@ func TestUnfinishedWork(t *testing.T) {
 	for their, want := range map[float64]string{0: "> 10×", 15: "> 10×", 16: "10×"} {
 		q := quantity{name: serverCPU}
 		r := &row{quantities: []quantity{{name: finished, more: true}, q}}
-		r.add(ours, result{Values: map[string]float64{finished: 16, serverCPU: 10}})
-		r.add(upstream, result{Values: map[string]float64{finished: their, serverCPU: 100}})
+		r.add(tested.Ours, result{Values: map[string]float64{finished: 16, serverCPU: 10}})
+		r.add(tested.Upstream, result{Values: map[string]float64{finished: their, serverCPU: 100}})
 		if got := r.cells(q, false)[2]; got != want {
 			t.Errorf("%g finished: %q, want %q", their, got, want)
 		}

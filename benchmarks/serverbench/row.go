@@ -6,6 +6,7 @@ import (
 
 	"github.com/levelwire/levelwire/benchmarks/measure"
 	chart "github.com/levelwire/levelwire/benchmarks/plot"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
 )
 
 // group is a table of the report: rows that belong together, and that are asked
@@ -52,7 +53,7 @@ type row struct {
 	limit time.Duration
 	// measure is done once on each side and in each repetition. Its context ends
 	// when a process of the server does.
-	measure func(ctx context.Context, b *bench, t *testedServer) (result, error)
+	measure func(ctx context.Context, b *bench, t *tested.Server) (result, error)
 	// bare, if there is one, is the limit that the machine sets: the same bytes
 	// by a server that does nothing else. It is given what our server's last
 	// measurement was, and returns quantities of the same names.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/levelwire/levelwire/benchmarks/measure"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
 )
 
 // What is measured with more and more pods.
@@ -36,14 +37,14 @@ func withPods(objects int, oursOnly bool) *row {
 			{name: cpuPerList}, {name: cpuPerPod}, {name: cpuPerCreate}, {name: createsPerSecond, more: true},
 			{name: startTime}, {name: residentPerPod},
 		},
-		measure: func(ctx context.Context, b *bench, on *testedServer) (found result, err error) {
-			dir, err := b.seeded(ctx, on.side, objects)
+		measure: func(ctx context.Context, b *bench, on *tested.Server) (found result, err error) {
+			dir, err := b.seeded(ctx, on.Side, objects)
 			if err != nil {
 				return found, err
 			}
 			// What is written now must not be in the data of other rows.
 			defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-			err = b.withTarget(ctx, on.side, dir, objects, func(ctx context.Context, t *testedServer) error {
+			err = b.withTarget(ctx, on.Side, dir, objects, func(ctx context.Context, t *tested.Server) error {
 				found, err = b.scale(ctx, t)
 				return err
 			})
@@ -53,12 +54,12 @@ func withPods(objects int, oursOnly bool) *row {
 }
 
 // scale lists and writes on a server that holds some number of pods.
-func (b *bench) scale(ctx context.Context, t *testedServer) (result, error) {
-	objects := float64(t.objects)
-	if err := t.settle(ctx); err != nil {
+func (b *bench) scale(ctx context.Context, t *tested.Server) (result, error) {
+	objects := float64(t.Objects)
+	if err := t.Settle(ctx); err != nil {
 		return result{}, err
 	}
-	memory, err := t.memory()
+	memory, err := t.Memory()
 	if err != nil {
 		return result{}, err
 	}
@@ -67,14 +68,14 @@ func (b *bench) scale(ctx context.Context, t *testedServer) (result, error) {
 	if _, err := b.read(ctx, t, list); err != nil {
 		return result{}, fmt.Errorf("first list: %w", err)
 	}
-	if err := t.settle(ctx); err != nil {
+	if err := t.Settle(ctx); err != nil {
 		return result{}, err
 	}
 	read, err := b.read(ctx, t, list)
 	if err != nil {
 		return result{}, err
 	}
-	if err := t.settle(ctx); err != nil {
+	if err := t.Settle(ctx); err != nil {
 		return result{}, err
 	}
 	const writers = 16
@@ -85,6 +86,6 @@ func (b *bench) scale(ctx context.Context, t *testedServer) (result, error) {
 	return result{Values: map[string]float64{
 		podsHeld: objects, cpuPerList: read.Values[serverCPU], cpuPerPod: read.Values[serverCPU] / objects * 1e6,
 		cpuPerCreate: written.Values[cpuPerCreate], createsPerSecond: written.Values[createsPerSecond],
-		startTime: t.ready.Seconds(), residentPerPod: float64(memory.Resident) / objects,
+		startTime: t.Ready.Seconds(), residentPerPod: float64(memory.Resident) / objects,
 	}}, nil
 }

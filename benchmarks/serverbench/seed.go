@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
 	"github.com/levelwire/levelwire/benchmarks/workload"
 	"github.com/levelwire/levelwire/storage/etcd"
 )
@@ -23,14 +24,6 @@ import (
 // seeding is how many writes are under way at once while pods are put into a
 // store.
 const seeding = 512
-
-// etcdDir is where a side keeps etcd's files below its folder.
-func etcdDir(side, dir string) string {
-	if side == ours {
-		return filepath.Join(dir, "etcd") // as the server does
-	}
-	return filepath.Join(dir, "default.etcd")
-}
 
 // seedTask is which pods are put where.
 type seedTask struct {
@@ -53,7 +46,7 @@ func (b *bench) seededIn(ctx context.Context, name, side string, objects int) (s
 	}
 	begun := time.Now()
 	var written int
-	err := process.Run(ctx, b.dir, "seed", seedTask{Side: side, Dir: etcdDir(side, dir), To: objects}, &written)
+	err := process.Run(ctx, b.dir, "seed", seedTask{Side: side, Dir: tested.EtcdDir(side, dir), To: objects}, &written)
 	if err != nil {
 		return "", fmt.Errorf("put %d pods into the store: %w", objects, err)
 	}
@@ -105,7 +98,7 @@ func seed(ctx context.Context, p *process.Parent) error {
 // Levelwire in JSON, kube-apiserver in protobuf.
 func encoding(side string) func(i int) ([]byte, error) {
 	var serializer runtime.Encoder = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
-	if side == ours {
+	if side == tested.Ours {
 		serializer = json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme.Scheme, scheme.Scheme, json.SerializerOptions{})
 	}
 	return func(i int) ([]byte, error) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/levelwire/levelwire/benchmarks/load"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
 )
 
 const (
@@ -34,7 +35,7 @@ func selectorsGroup() *group {
 		g.rows = append(g.rows, &row{
 			name: s.name, once: true,
 			quantities: []quantity{{name: one}, {name: all}, {name: ratio, aim: aim{atMost: 1.5}}},
-			measure: func(ctx context.Context, b *bench, t *testedServer) (result, error) {
+			measure: func(ctx context.Context, b *bench, t *tested.Server) (result, error) {
 				// A single watcher sees every write if only its pods are written.
 				pods := podsPerSlot
 				if s.name == "metadata.name" {
@@ -57,7 +58,7 @@ func selectorsGroup() *group {
 
 // perWrite is the server's processor time per write, in µs, with so many
 // watchers of which one sees each write. A note says why there is none.
-func (s selection) perWrite(ctx context.Context, b *bench, t *testedServer, watchers, pods int) (cost float64, note string, err error) {
+func (s selection) perWrite(ctx context.Context, b *bench, t *tested.Server, watchers, pods int) (cost float64, note string, err error) {
 	w, err := b.startWriter(ctx, t)
 	if err != nil {
 		return 0, "", err
@@ -90,7 +91,7 @@ func dispatchGroup() *group {
 		g.rows = append(g.rows, &row{
 			name: fmt.Sprintf(interestedName, n), once: true,
 			quantities: []quantity{{name: cpuPerWrite}, {name: cpuPerEvent}},
-			measure: func(ctx context.Context, b *bench, t *testedServer) (result, error) {
+			measure: func(ctx context.Context, b *bench, t *tested.Server) (result, error) {
 				rate := min(selectWrites, fanRate/float64(n))
 				return dispatched(ctx, b, t, selection{"all", allPods}, n, n, rate)
 			},
@@ -100,7 +101,7 @@ func dispatchGroup() *group {
 		g.rows = append(g.rows, &row{
 			name: fmt.Sprintf(uninterestedName, n), once: true,
 			quantities: []quantity{{name: cpuPerWrite}},
-			measure: func(ctx context.Context, b *bench, t *testedServer) (result, error) {
+			measure: func(ctx context.Context, b *bench, t *tested.Server) (result, error) {
 				others := selection{"another node", "/api/v1/pods?fieldSelector=spec.nodeName%3Dother-{i}"}
 				return dispatched(ctx, b, t, others, n, 0, selectWrites)
 			},
@@ -112,7 +113,7 @@ func dispatchGroup() *group {
 const cpuPerWrite = "server CPU µs per write"
 
 // dispatched measures writes with watchers of which so many see each.
-func dispatched(ctx context.Context, b *bench, t *testedServer, s selection, watchers, each int, rate float64) (result, error) {
+func dispatched(ctx context.Context, b *bench, t *tested.Server, s selection, watchers, each int, rate float64) (result, error) {
 	w, err := b.startWriter(ctx, t)
 	if err != nil {
 		return result{}, err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
 )
 
 // slowFor is how long watchers are watched, twice.
@@ -21,7 +23,7 @@ func slowGroup() *group {
 		g.rows = append(g.rows, &row{
 			name: name, once: true,
 			quantities: []quantity{{name: without}, {name: with}, {name: ratio, aim: aim{atMost: 1.2}}},
-			measure: func(ctx context.Context, b *bench, t *testedServer) (result, error) {
+			measure: func(ctx context.Context, b *bench, t *tested.Server) (result, error) {
 				// In turns, as each is as slow as its slowest write to the disk.
 				var alone, beside delivery
 				for range 2 {
@@ -58,7 +60,7 @@ func (d *delivery) add(another delivery, err error) error {
 	return err
 }
 
-func slowRun(ctx context.Context, b *bench, t *testedServer, stalled int, socket bool) (delivery, error) {
+func slowRun(ctx context.Context, b *bench, t *tested.Server, stalled int, socket bool) (delivery, error) {
 	w, err := b.startWriter(ctx, t)
 	if err != nil {
 		return delivery{}, err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/levelwire/levelwire/benchmarks/measure"
 	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
 )
 
 // joined is how many events the bare server writes at once to a connection that
@@ -45,7 +46,7 @@ func (f fanOut) bare(ctx context.Context, b *bench, our result) (result, error) 
 		return result{}, err
 	}
 	defer server.Kill()
-	var at access
+	var at tested.Access
 	if err := errors.Join(err, server.Receive(&at)); err != nil {
 		return result{}, err
 	}
@@ -83,7 +84,7 @@ func spread(ctx context.Context, p *process.Parent) error {
 		return err
 	}
 	defer func() { _ = l.Close() }()
-	if err := p.Send(access{URL: l.Addr().String(), CA: authority}); err != nil {
+	if err := p.Send(tested.Access{URL: l.Addr().String(), CA: authority}); err != nil {
 		return err
 	}
 	var conns []net.Conn
@@ -117,7 +118,7 @@ func (task spreadTask) send(ctx context.Context, conns []net.Conn) (time.Duratio
 	}
 	begun := time.Now()
 	for i := range int(task.Rate * task.Duration.Seconds()) {
-		if err := pause(ctx, time.Until(begun.Add(time.Duration(float64(i)/task.Rate*float64(time.Second))))); err != nil {
+		if err := tested.Pause(ctx, time.Until(begun.Add(time.Duration(float64(i)/task.Rate*float64(time.Second))))); err != nil {
 			return 0, err
 		}
 		for _, c := range conns {
@@ -138,7 +139,7 @@ func drain(ctx context.Context, p *process.Parent) error {
 	if err := p.Receive(&task); err != nil {
 		return err
 	}
-	config, err := access{CA: task.CA}.tls()
+	config, err := tested.Access{CA: task.CA}.TLS()
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/levelwire/levelwire/benchmarks/load"
 	"github.com/levelwire/levelwire/benchmarks/measure"
 	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
 )
 
 // What storms are measured in.
@@ -57,7 +58,9 @@ func stormGroup(p *plan) *group {
 	add := func(name string, oursOnly bool, s storm) {
 		s.number = len(g.rows)
 		r := &row{name: name, once: true, oursOnly: oursOnly, limit: 30 * time.Minute, quantities: stormQuantities()}
-		r.measure = func(ctx context.Context, b *bench, on *testedServer) (result, error) { return b.storm(ctx, on.side, s) }
+		r.measure = func(ctx context.Context, b *bench, on *tested.Server) (result, error) {
+			return b.storm(ctx, on.Side, s)
+		}
 		g.rows = append(g.rows, r)
 		if !oursOnly {
 			g.plots = append(g.plots, caughtUp(fmt.Sprintf("storm-%d", len(g.rows)), r))
@@ -97,17 +100,17 @@ func (b *bench) storm(ctx context.Context, side string, s storm) (found result, 
 	if err != nil {
 		return found, err
 	}
-	t := &testedServer{side: side, objects: b.plan.pods}
-	if t.port, err = freePort(ctx); err != nil {
+	t := &tested.Server{Side: side, Objects: b.plan.pods}
+	if t.Port, err = freePort(ctx); err != nil {
 		return found, err
 	}
-	if side == ours && s.compacted == byServer {
-		t.flags = []string{"--compaction-interval=500ms", "--compaction-retention=1ms"}
+	if side == tested.Ours && s.compacted == byServer {
+		t.Flags = []string{"--compaction-interval=500ms", "--compaction-retention=1ms"}
 	}
-	if err := b.launch(ctx, t, dir); err != nil {
+	if err := b.servers.Launch(ctx, t, dir); err != nil {
 		return found, err
 	}
-	defer t.kill()
+	defer t.Kill()
 	f, err := b.populate(ctx, t)
 	if err != nil {
 		return found, err
@@ -115,7 +118,7 @@ func (b *bench) storm(ctx context.Context, side string, s storm) (found result, 
 	defer f.kill()
 	// Pods change as they always do: most informers have seen something since
 	// their list, and none the same last version as all others.
-	if err = t.change(ctx, s.before(b.plan.pods)); err == nil {
+	if err = t.Change(ctx, s.before(b.plan.pods)); err == nil {
 		err = f.catchUp(ctx)
 	}
 	if err != nil {
@@ -125,7 +128,7 @@ func (b *bench) storm(ctx context.Context, side string, s storm) (found result, 
 	if err := f.cut(); err != nil {
 		return found, err
 	}
-	if err := t.change(ctx, s.meanwhile(b.plan.pods)); err != nil {
+	if err := t.Change(ctx, s.meanwhile(b.plan.pods)); err != nil {
 		return found, fmt.Errorf("while all were cut off: %w", err)
 	}
 	if err := f.expect(); err != nil {
@@ -134,15 +137,15 @@ func (b *bench) storm(ctx context.Context, side string, s storm) (found result, 
 	if err := b.replace(ctx, t, dir, s); err != nil {
 		return found, fmt.Errorf("restart: %w", err)
 	}
-	if err := t.settle(ctx); err != nil {
+	if err := t.Settle(ctx); err != nil {
 		return found, err
 	}
-	b.progress("%s: started again in %v", side, t.ready.Round(10*time.Millisecond))
+	b.progress("%s: started again in %v", side, t.Ready.Round(10*time.Millisecond))
 	found, complete, err := b.letGo(ctx, t, f)
 	if err == nil && complete {
 		err = b.aftermath(ctx, t, f, s, &found)
 	}
-	if err != nil && side == upstream && ctx.Err() == nil {
+	if err != nil && side == tested.Upstream && ctx.Err() == nil {
 		found.add(err.Error()) // a result, too
 		err = nil
 	}
@@ -151,11 +154,11 @@ func (b *bench) storm(ctx context.Context, side string, s storm) (found result, 
 
 // aftermath checks that it was the storm that was meant, and that all informers
 // get what happens after it, and did not only look as if.
-func (b *bench) aftermath(ctx context.Context, t *testedServer, f *field, s storm, found *result) error {
+func (b *bench) aftermath(ctx context.Context, t *tested.Server, f *field, s storm, found *result) error {
 	if err := s.verify(ctx, t); err != nil {
 		return err
 	}
-	err := t.change(ctx, s.after(b.plan.pods))
+	err := t.Change(ctx, s.after(b.plan.pods))
 	if err == nil {
 		err = f.catchUp(ctx)
 	}
@@ -171,43 +174,43 @@ func (b *bench) aftermath(ctx context.Context, t *testedServer, f *field, s stor
 
 // replace ends the server with SIGKILL, has the store compacted, and starts
 // another server at the same address, with its defaults.
-func (b *bench) replace(ctx context.Context, t *testedServer, dir string, s storm) error {
-	if s.compacted == byServer && t.side == ours {
+func (b *bench) replace(ctx context.Context, t *tested.Server, dir string, s storm) error {
+	if s.compacted == byServer && t.Side == tested.Ours {
 		// It looks twice a second what is to be forgotten, and writes down some
 		// of it before.
-		if err := pause(ctx, 3*time.Second); err != nil {
+		if err := tested.Pause(ctx, 3*time.Second); err != nil {
 			return err
 		}
 	}
-	t.killServer()
+	t.KillServer()
 	var version int64
 	switch {
 	case s.compacted == notCompacted:
-	case t.side == upstream:
-		if err := process.Run(ctx, b.dir, "forget", forgetTask{Etcd: t.etcd}, &version); err != nil {
+	case t.Side == tested.Upstream:
+		if err := process.Run(ctx, b.dir, "forget", forgetTask{Etcd: t.Etcd}, &version); err != nil {
 			return err
 		}
 	case s.compacted == byForeignClient:
-		if err := process.Run(ctx, b.dir, "forget", forgetTask{Dir: etcdDir(ours, dir)}, &version); err != nil {
+		if err := process.Run(ctx, b.dir, "forget", forgetTask{Dir: tested.EtcdDir(tested.Ours, dir)}, &version); err != nil {
 			return err
 		}
 	}
-	t.flags = nil
-	return b.launch(ctx, t, dir)
+	t.Flags = nil
+	return b.servers.Launch(ctx, t, dir)
 }
 
 // letGo opens the gate and watches until all informers have caught up, or until
 // there is no point in waiting. Ours must not come to that.
-func (b *bench) letGo(ctx context.Context, t *testedServer, f *field) (found result, complete bool, err error) {
-	used, err := t.cpu()
+func (b *bench) letGo(ctx context.Context, t *tested.Server, f *field) (found result, complete bool, err error) {
+	used, err := t.CPU()
 	if err != nil {
 		return found, false, err
 	}
-	found.Values = map[string]float64{restartWall: t.ready.Seconds(), restartCPU: (used - t.before).Seconds()}
-	if err := t.resetPeak(); err != nil {
+	found.Values = map[string]float64{restartWall: t.Ready.Seconds(), restartCPU: (used - t.CPUBefore).Seconds()}
+	if err := t.ResetPeak(); err != nil {
 		return found, false, err
 	}
-	others, err := t.storeCPU()
+	others, err := t.StoreCPU()
 	if err != nil {
 		return found, false, err
 	}
@@ -219,49 +222,37 @@ func (b *bench) letGo(ctx context.Context, t *testedServer, f *field) (found res
 		return found, false, err
 	}
 	found.add(note)
-	now, err := t.cpu()
+	now, err := t.CPU()
 	if err != nil {
 		return found, false, err
 	}
-	memory, err := t.memory()
+	memory, err := t.Memory()
 	if err != nil {
 		return found, false, err
 	}
 	found.Values[serverCPU], found.Values[peakMB] = (now - used).Seconds(), mb(memory.Peak)
-	if after, err := t.storeCPU(); err != nil {
+	if after, err := t.StoreCPU(); err != nil {
 		return found, false, err
-	} else if t.side == upstream {
+	} else if t.Side == tested.Upstream {
 		found.Values[etcdCPU] = (after - others).Seconds()
 	}
 	seen.describe(&found)
-	if note != "" && t.side == ours {
+	if note != "" && t.Side == tested.Ours {
 		return found, false, errors.New(note)
 	}
 	return found, note == "", nil
 }
 
-// storeCPU is the processor time of what is not the API server.
-func (t *testedServer) storeCPU() (sum time.Duration, err error) {
-	for _, p := range t.processes[1:] {
-		d, err := p.CPU()
-		if err != nil {
-			return 0, err
-		}
-		sum += d
-	}
-	return sum, nil
-}
-
 // verify checks that our server sent the history that the storm is about.
-func (s storm) verify(ctx context.Context, t *testedServer) error {
-	if t.side != ours {
+func (s storm) verify(ctx context.Context, t *tested.Server) error {
+	if t.Side != tested.Ours {
 		return nil
 	}
-	resumes, err := t.resumes(ctx)
+	told, err := resumes(ctx, t)
 	if err != nil {
 		return err
 	}
-	exact, coalesced := resumes["exact"], resumes["coalesced"]
+	exact, coalesced := told["exact"], told["coalesced"]
 	switch {
 	case s.compacted == notCompacted && (exact == 0 || coalesced > 0),
 		s.compacted == byServer && coalesced == 0,
@@ -273,9 +264,9 @@ func (s storm) verify(ctx context.Context, t *testedServer) error {
 
 // resumes is how many watches of pods began at a version, by the history that
 // our server sent them.
-func (t *testedServer) resumes(ctx context.Context) (map[string]int, error) {
+func resumes(ctx context.Context, t *tested.Server) (map[string]int, error) {
 	var text string
-	err := t.with(ctx, func(c *load.Conn) error {
+	err := t.With(ctx, func(c *load.Conn) error {
 		answer := c.Do(ctx, load.Request{Path: "/metrics"})
 		text = string(answer.Body)
 		return answer.Check(200)
@@ -303,33 +294,6 @@ func parseResumes(metrics string) map[string]int {
 		}
 	}
 	return resumes
-}
-
-// with does something over a connection of its own.
-func (t *testedServer) with(ctx context.Context, do func(*load.Conn) error) error {
-	config, address, err := t.access.reach()
-	if err != nil {
-		return err
-	}
-	c, err := load.Dial(ctx, address, config, load.Options{})
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	return do(c)
-}
-
-// change writes to pods.
-func (t *testedServer) change(ctx context.Context, requests []load.Request) error {
-	return t.with(ctx, func(c *load.Conn) error {
-		return load.Post(ctx, c, 32, func(yield func(load.Request) bool) {
-			for _, r := range requests {
-				if !yield(r) {
-					return
-				}
-			}
-		})
-	})
 }
 
 // freePort is one that no process listens on.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/levelwire/levelwire/benchmarks/herd"
 	"github.com/levelwire/levelwire/benchmarks/load"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
 )
 
 // TestStormChanges: what storms do to pods does not get in each other's way, and
@@ -97,8 +98,8 @@ func TestStormReport(t *testing.T) {
 		t.Errorf("note %q, %d points", found.Note, len(found.Curve))
 	}
 	g := stormGroup(&plan{pods: 5000})
-	g.rows[0].add(ours, found)
-	g.rows[0].add(upstream, found)
+	g.rows[0].add(tested.Ours, found)
+	g.rows[0].add(tested.Upstream, found)
 	svg, err := g.plots[0].draw(g)
 	if err != nil || !strings.Contains(string(svg), "<polyline") {
 		t.Errorf("%v: %.200s", err, svg)

@@ -10,6 +10,7 @@ import (
 	"github.com/levelwire/levelwire/benchmarks/herd"
 	"github.com/levelwire/levelwire/benchmarks/measure"
 	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
 )
 
 // The clients of storms are a herd, in a process of its own, and an informer of
@@ -39,7 +40,7 @@ type order struct {
 
 // herdTask is what a herd watches.
 type herdTask struct {
-	Access  access
+	Access  tested.Access
 	Options herd.Options
 }
 
@@ -56,7 +57,7 @@ func keepHerd(ctx context.Context, p *process.Parent) error {
 		return err
 	}
 	var err error
-	if task.Options.TLS, task.Options.Address, err = task.Access.reach(); err != nil {
+	if task.Options.TLS, task.Options.Address, err = task.Access.Reach(); err != nil {
 		return err
 	}
 	h, err := herd.Gather(ctx, task.Options)
@@ -120,7 +121,7 @@ type sight struct {
 }
 
 // populate starts all clients, and returns when all watch.
-func (b *bench) populate(ctx context.Context, t *testedServer) (f *field, err error) {
+func (b *bench) populate(ctx context.Context, t *tested.Server) (f *field, err error) {
 	f = &field{libraries: map[string]*process.Child{}}
 	defer func() {
 		if err != nil {
@@ -128,7 +129,7 @@ func (b *bench) populate(ctx context.Context, t *testedServer) (f *field, err er
 		}
 	}()
 	for _, name := range libraries {
-		c, err := process.Start(ctx, b.dir, "library", libraryTask{Access: t.access, Library: name})
+		c, err := process.Start(ctx, b.dir, "library", libraryTask{Access: t.Access, Library: name})
 		if c == nil {
 			return f, err
 		}
@@ -140,7 +141,7 @@ func (b *bench) populate(ctx context.Context, t *testedServer) (f *field, err er
 	}
 	everything := min(b.plan.everything, b.plan.informers)
 	o := herd.Options{Nodes: nodesOf(b.plan.informers-everything, b.plan.pods), Everything: everything}
-	f.herd, err = process.Start(ctx, b.dir, "herd", herdTask{t.access, o})
+	f.herd, err = process.Start(ctx, b.dir, "herd", herdTask{t.Access, o})
 	if f.herd == nil {
 		return f, err
 	}
@@ -227,7 +228,7 @@ func (f *field) catchUp(ctx context.Context) error {
 		if time.Since(begun) > limit {
 			return fmt.Errorf("%s do not hold what they should after %v; errors: %v", s.late(), limit, s.herd.Errors)
 		}
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
+		if err := tested.Pause(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -235,12 +236,12 @@ func (f *field) catchUp(ctx context.Context) error {
 
 // watch looks at a storm until it is over, and ends it if it takes too long or
 // the server too much memory; the note is why.
-func (f *field) watch(ctx context.Context, t *testedServer) (s sight, note string, err error) {
+func (f *field) watch(ctx context.Context, t *tested.Server) (s sight, note string, err error) {
 	for begun := time.Now(); ; {
 		if s, err = f.look(); err != nil || s.done() {
 			return s, "", err
 		}
-		m, err := t.memory()
+		m, err := t.Memory()
 		switch {
 		case err != nil:
 			return s, "", err
@@ -249,7 +250,7 @@ func (f *field) watch(ctx context.Context, t *testedServer) (s sight, note strin
 		case time.Since(begun) > stormLimit:
 			return s, fmt.Sprintf("after %v %s had not caught up", stormLimit, s.late()), nil
 		}
-		if err := pause(ctx, 200*time.Millisecond); err != nil {
+		if err := tested.Pause(ctx, 200*time.Millisecond); err != nil {
 			return s, "", err
 		}
 	}

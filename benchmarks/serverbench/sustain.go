@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
 )
 
 const (
@@ -37,7 +38,7 @@ func sustainGroup() *group {
 
 // ramp doubles the rate until it is not kept up, and then looks between that
 // and the last that was.
-func (f fanOut) ramp(ctx context.Context, b *bench, t *testedServer) (result, error) {
+func (f fanOut) ramp(ctx context.Context, b *bench, t *tested.Server) (result, error) {
 	w, err := b.startWriter(ctx, t)
 	if err != nil {
 		return result{}, err
@@ -50,14 +51,14 @@ func (f fanOut) ramp(ctx context.Context, b *bench, t *testedServer) (result, er
 			return false, err
 		}
 		events := updates * float64(f.watchers)
-		b.progress("%s: %v: %.0f events per second: %s", t.side, f, events, orElse(why, "sustained"))
+		b.progress("%s: %v: %.0f events per second: %s", t.Side, f, events, orElse(why, "sustained"))
 		if why != "" {
 			return false, nil
 		}
 		best = result{Values: map[string]float64{
 			sustained: events, cpuThen: micros(d.server) / float64(d.Events), p99Millis: millis(d.Latency.Quantile(0.99)),
 		}}
-		return true, t.settle(ctx)
+		return true, t.Settle(ctx)
 	}
 	good, bad := 0.0, fanRate/float64(f.watchers)
 	for ok := true; ok && bad < mostUpdates; {
@@ -91,8 +92,8 @@ func orElse(text, otherwise string) string {
 }
 
 // sustain tries a rate, and returns why it was not kept up, or nothing.
-func (f fanOut) sustain(ctx context.Context, b *bench, t *testedServer, w *process.Child, updates float64) (d delivery, why string, err error) {
-	if err := t.settle(ctx); err != nil {
+func (f fanOut) sustain(ctx context.Context, b *bench, t *tested.Server, w *process.Child, updates float64) (d delivery, why string, err error) {
+	if err := t.Settle(ctx); err != nil {
 		return d, "", err
 	}
 	c, err := b.gather(ctx, t, f.options())
@@ -100,7 +101,7 @@ func (f fanOut) sustain(ctx context.Context, b *bench, t *testedServer, w *proce
 		return d, "", err
 	}
 	defer c.child.Kill()
-	used, err := t.cpu()
+	used, err := t.CPU()
 	if err != nil {
 		return d, "", err
 	}
@@ -128,7 +129,7 @@ func (f fanOut) sustain(ctx context.Context, b *bench, t *testedServer, w *proce
 			return d, fmt.Sprintf("%d watchers were cut off", d.Ended), nil
 		}
 	}
-	ended, err := t.cpu()
+	ended, err := t.CPU()
 	if err != nil {
 		return d, "", err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/levelwire/levelwire/benchmarks/load"
 	"github.com/levelwire/levelwire/benchmarks/measure"
 	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
 	"github.com/levelwire/levelwire/benchmarks/workload"
 	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/storage/etcd"
@@ -64,7 +65,7 @@ func creating(writers int, ratio float64) *row {
 			{name: createsPerSecond, more: true, aim: aim{ratio: ratio}}, {name: cpuPerCreate, aim: cost},
 			{name: medianMillis}, {name: p99Millis}, {name: clientCPU},
 		},
-		measure: func(ctx context.Context, b *bench, t *testedServer) (result, error) {
+		measure: func(ctx context.Context, b *bench, t *tested.Server) (result, error) {
 			found, err := b.create(ctx, t, writers, writeFor)
 			if err != nil {
 				return found, err
@@ -84,14 +85,14 @@ func creating(writers int, ratio float64) *row {
 
 // create has writers create pods for a while, which the server then holds in
 // addition.
-func (b *bench) create(ctx context.Context, t *testedServer, writers int, length time.Duration) (result, error) {
-	return b.writing(ctx, t, createTask{Access: t.access, Writers: writers, For: length})
+func (b *bench) create(ctx context.Context, t *tested.Server, writers int, length time.Duration) (result, error) {
+	return b.writing(ctx, t, createTask{Access: t.Access, Writers: writers, For: length})
 }
 
 // createTask is what a writing process is to do: create pods on a server or, if
 // Dir is set, put their like into an etcd of its own.
 type createTask struct {
-	Access  access
+	Access  tested.Access
 	Dir     string
 	Writers int
 	For     time.Duration
@@ -108,10 +109,10 @@ type created struct {
 
 // writing runs a writing process and measures the server, or without one the
 // process itself.
-func (b *bench) writing(ctx context.Context, t *testedServer, task createTask) (found result, err error) {
+func (b *bench) writing(ctx context.Context, t *tested.Server, task createTask) (found result, err error) {
 	role, cpu := "create", func() (time.Duration, error) { return 0, nil }
 	if t != nil {
-		cpu = t.cpu
+		cpu = t.CPU
 	} else {
 		role = "puts"
 	}
@@ -140,7 +141,7 @@ func (b *bench) writing(ctx context.Context, t *testedServer, task createTask) (
 	if t == nil {
 		used = done.CPU
 	} else {
-		t.objects += done.Total
+		t.Objects += done.Total
 	}
 	return result{Values: map[string]float64{
 		createsPerSecond: float64(done.Count) / done.Took.Seconds(),
@@ -198,7 +199,7 @@ func puts(ctx context.Context, p *process.Parent) error {
 	if err := p.Receive(&task); err != nil {
 		return err
 	}
-	value, err := encoding(ours)(123_456)
+	value, err := encoding(tested.Ours)(123_456)
 	if err != nil {
 		return err
 	}
