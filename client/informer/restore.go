@@ -109,15 +109,15 @@ func (i *SharedInformer[T]) replacing() {
 }
 
 // identify asks the server which cluster it is, until it answers or refuses
-// to; patience bounds that, unless it is 0. It returns false if it is not
+// to; testTimeout bounds that, unless it is 0. It returns false if it is not
 // known whether it would answer.
-func (d *disk[T]) identify(ctx context.Context, patience time.Duration) (known bool, err error) {
+func (d *disk[T]) identify(ctx context.Context, testTimeout time.Duration) (known bool, err error) {
 	if d.cluster != "" {
 		return true, nil
 	}
-	if patience > 0 {
+	if testTimeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, patience)
+		ctx, cancel = context.WithTimeout(ctx, testTimeout)
 		defer cancel()
 	}
 	for delay := 250 * time.Millisecond; ; delay = min(2*delay, 30*time.Second) {

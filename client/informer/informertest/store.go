@@ -112,7 +112,7 @@ var store = []Guarantee{
 	}},
 	{Name: "FreshnessIsTrue", Says: "A view that the server cannot be asked about grows old, and is young again when it can.", check: func(e *env) {
 		e.start()
-		e.must(e.informer.Healthy(patience))
+		e.must(e.informer.Healthy(testTimeout))
 		e.network.setDown(true)
 		before := e.informer.Freshness().AsOf
 		e.create("a", "1")

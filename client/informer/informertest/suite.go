@@ -57,8 +57,8 @@ func Run(t *testing.T, start func(t *testing.T) Server, bubble func(*testing.T, 
 	}
 }
 
-// patience is how long anything may take before a guarantee counts as broken.
-const patience = time.Minute
+// testTimeout is how long anything may take before a guarantee counts as broken.
+const testTimeout = time.Minute
 
 // ours selects what the suite writes: a kube-apiserver puts a ConfigMap of its
 // own into every namespace.
@@ -78,7 +78,7 @@ type env struct {
 }
 
 func (g Guarantee) try(t *testing.T, server Server) {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	e := &env{T: t, ctx: ctx, network: newNetwork()}
 	writing := e.connect(server, nil)

@@ -20,7 +20,7 @@ import (
 	"github.com/levelwire/levelwire/levelwiretest"
 )
 
-const patience = 30 * time.Second
+const testTimeout = 30 * time.Second
 
 // rootCertificate is a ConfigMap that clusters put into every namespace.
 const rootCertificate = "kube-root-ca.crt"
@@ -38,7 +38,7 @@ type scene struct {
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	t.Cleanup(cancel)
 	c := levelwiretest.Start(t).Client(client.Options{ContentType: client.Protobuf})
 	s := &scene{t: t, ctx: ctx, client: c, factory: informer.NewFactory(c, informer.Options{}), calls: make(chan controller.Key, 1000)}
