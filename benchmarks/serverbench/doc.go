@@ -8,8 +8,9 @@
 // came out.
 //
 // Reading order: row.go (what a measurement is), plan.go (what is measured, and
-// in which order), tested/ (the servers under test), process/ (child processes),
-// seed.go (what the servers hold), report.go. Every other file is one group of
+// in which order), tested/ (the servers under test), baretls/ (the limits that
+// they are compared with), process/ (child processes), seed.go (what the servers
+// hold), report.go and pictures.go. Every other file is one group of
 // measurements, with the work of its load clients. Storms have a page of their
 // own, docs/contributors/benchmarks-storm.md.
 package main

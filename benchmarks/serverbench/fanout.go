@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/levelwire/levelwire/benchmarks/load"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/baretls"
 	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
 	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
 )
@@ -195,4 +196,22 @@ func (d *delivery) trouble(watchers int) string {
 		return fmt.Sprintf("not all was delivered %v after the last write", catchUp)
 	}
 	return ""
+}
+
+// bare sends the same number of bytes over the same number of connections by a
+// server that does nothing but write them to TLS.
+func (f fanOut) bare(ctx context.Context, b *bench, our result) (result, error) {
+	task := baretls.SpreadTask{
+		Conns: max(f.watchers/f.perConn, 1), PerConn: f.perConn, Bytes: int(our.Values[eventBytes]),
+		Rate: fanRate / float64(f.watchers), Duration: fanFor / 2,
+	}
+	if task.Bytes == 0 {
+		task.Bytes = writtenBytes // Ours has not delivered all, and so has not said it.
+	}
+	used, err := baretls.MeasureSpread(ctx, b.dir, task)
+	if err != nil {
+		return result{}, err
+	}
+	updates := float64(int(task.Rate * task.Duration.Seconds()))
+	return result{Values: map[string]float64{cpuPerEvent: micros(used) / updates / float64(task.Conns*task.PerConn)}}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/levelwire/levelwire/benchmarks/serverbench/baretls"
 	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
 	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
 	"k8s.io/klog/v2"
@@ -28,12 +29,12 @@ var roles = map[string]process.Role{
 	"seed":   seed,
 	"etcd":   tested.ServeEtcd,
 	"peer":   tested.ServeUpstream,
-	"bare":   serveBare,
-	"sink":   sink,
+	"bare":   baretls.Serve,
+	"sink":   baretls.Sink,
 	"get":    get,
 	"create": create,
 	"puts":   puts,
-	"crowd":  crowd, "writer": writer, "spread": spread, "drain": drain,
+	"crowd":  crowd, "writer": writer, "spread": baretls.Spread, "drain": baretls.Drain,
 	"herd": keepHerd, "library": library, "forget": forget,
 }
 

@@ -1,4 +1,4 @@
-package main
+package baretls
 
 import (
 	"context"
@@ -21,8 +21,8 @@ import (
 // watches with something to send.
 const joined = 10
 
-// spreadTask is what the bare server of a fan-out is to do.
-type spreadTask struct {
+// SpreadTask is what the bare server of a fan-out is to do.
+type SpreadTask struct {
 	Conns, PerConn int
 	Bytes          int     // of an event
 	Rate           float64 // updates per second: each is sent PerConn times on each connection
@@ -31,43 +31,33 @@ type spreadTask struct {
 	CA             []byte // for the other end
 }
 
-// bare sends the same number of bytes over the same number of connections by a
-// server that does nothing but write them to TLS.
-func (f fanOut) bare(ctx context.Context, b *bench, our result) (result, error) {
-	task := spreadTask{
-		Conns: max(f.watchers/f.perConn, 1), PerConn: f.perConn, Bytes: int(our.Values[eventBytes]),
-		Rate: fanRate / float64(f.watchers), Duration: fanFor / 2,
-	}
-	if task.Bytes == 0 {
-		task.Bytes = writtenBytes // Ours has not delivered all, and so has not said it.
-	}
-	server, err := process.Start(ctx, b.dir, "spread", task)
+// MeasureSpread measures the processor time of a server that writes events to many
+// connections and does nothing else.
+func MeasureSpread(ctx context.Context, dir string, task SpreadTask) (time.Duration, error) {
+	server, err := process.Start(ctx, dir, "spread", task)
 	if server == nil {
-		return result{}, err
+		return 0, err
 	}
 	defer server.Kill()
 	var at tested.Access
 	if err := errors.Join(err, server.Receive(&at)); err != nil {
-		return result{}, err
+		return 0, err
 	}
 	task.Address, task.CA = at.URL, at.CA
-	client, err := process.Start(ctx, b.dir, "drain", task)
+	client, err := process.Start(ctx, dir, "drain", task)
 	if client == nil {
-		return result{}, err
+		return 0, err
 	}
 	defer client.Kill()
 	var used time.Duration
-	if err := errors.Join(err, server.Receive(&used)); err != nil {
-		return result{}, err
-	}
-	updates := float64(int(task.Rate * task.Duration.Seconds()))
-	return result{Values: map[string]float64{cpuPerEvent: micros(used) / updates / float64(task.Conns*task.PerConn)}}, nil
+	err = errors.Join(err, server.Receive(&used))
+	return used, err
 }
 
-// spread is the process of the bare server. It sends what a client needs to
+// Spread is the process of the bare server. It sends what a client needs to
 // connect, and then what processor time its writing took.
-func spread(ctx context.Context, p *process.Parent) error {
-	var task spreadTask
+func Spread(ctx context.Context, p *process.Parent) error {
+	var task SpreadTask
 	if err := p.Receive(&task); err != nil {
 		return err
 	}
@@ -107,7 +97,7 @@ func spread(ctx context.Context, p *process.Parent) error {
 }
 
 // send writes all events at their rate.
-func (task spreadTask) send(ctx context.Context, conns []net.Conn) (time.Duration, error) {
+func (task SpreadTask) send(ctx context.Context, conns []net.Conn) (time.Duration, error) {
 	before, err := measure.OwnCPU()
 	if err != nil {
 		return 0, err
@@ -133,9 +123,9 @@ func (task spreadTask) send(ctx context.Context, conns []net.Conn) (time.Duratio
 	return after - before, err
 }
 
-// drain is the process of the bare server's clients.
-func drain(ctx context.Context, p *process.Parent) error {
-	var task spreadTask
+// Drain is the process of the bare server's clients.
+func Drain(ctx context.Context, p *process.Parent) error {
+	var task SpreadTask
 	if err := p.Receive(&task); err != nil {
 		return err
 	}

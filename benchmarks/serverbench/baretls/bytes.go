@@ -1,4 +1,4 @@
-package main
+package baretls
 
 import (
 	"context"
@@ -23,10 +23,13 @@ import (
 // bareWrite is how much the bare server gives to TLS at once: four records.
 const bareWrite = 64 << 10
 
-// bareBytes measures the limit for answers of so many bytes each: a TLS server
-// that writes them from memory and does nothing else.
-func (b *bench) bareBytes(ctx context.Context, bytes int64, clients int) (found result, err error) {
-	server, err := process.Start(ctx, b.dir, "bare", nil)
+// Cost is what the transfer of bytes took: processor time on both sides, and time.
+type Cost struct{ Server, Client, Took time.Duration }
+
+// MeasureBytes measures what it costs a server that writes them from memory and
+// does nothing else to send so many bytes to each of its clients.
+func MeasureBytes(ctx context.Context, dir string, bytes int64, clients int) (found Cost, err error) {
+	server, err := process.Start(ctx, dir, "bare", nil)
 	if server == nil {
 		return found, err
 	}
@@ -40,19 +43,16 @@ func (b *bench) bareBytes(ctx context.Context, bytes int64, clients int) (found 
 		return found, err
 	}
 	var sunk sinkResult
-	if err := process.Run(ctx, b.dir, "sink", task, &sunk); err != nil {
+	if err := process.Run(ctx, dir, "sink", task, &sunk); err != nil {
 		return found, err
 	}
 	after, err := server.CPU()
-	return result{Values: map[string]float64{
-		serverCPU: (after - before).Seconds(), clientCPU: sunk.CPU.Seconds(),
-		wallTime: sunk.Took.Seconds(), megabytes: mb(bytes * int64(clients)),
-	}}, err
+	return Cost{Server: after - before, Client: sunk.CPU, Took: sunk.Took}, err
 }
 
-// serveBare is a process that writes as many bytes to each connection as it is
+// Serve is a process that writes as many bytes to each connection as it is
 // asked for.
-func serveBare(ctx context.Context, p *process.Parent) error {
+func Serve(ctx context.Context, p *process.Parent) error {
 	var nothing any
 	if err := p.Receive(&nothing); err != nil {
 		return err
@@ -119,8 +119,8 @@ type sinkTask struct {
 
 type sinkResult struct{ CPU, Took time.Duration }
 
-// sink is a process that reads from a bare server.
-func sink(ctx context.Context, p *process.Parent) error {
+// Sink is a process that reads from a bare server.
+func Sink(ctx context.Context, p *process.Parent) error {
 	var task sinkTask
 	if err := p.Receive(&task); err != nil {
 		return err
