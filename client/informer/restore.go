@@ -109,15 +109,15 @@ func (i *SharedInformer[T]) replacing() {
 }
 
 // identify asks the server which cluster it is, until it answers or refuses
-// to; testTimeout bounds that, unless it is 0. It returns false if it is not
+// to; timeout bounds that, unless it is 0. It returns false if it is not
 // known whether it would answer.
-func (d *disk[T]) identify(ctx context.Context, testTimeout time.Duration) (known bool, err error) {
+func (d *disk[T]) identify(ctx context.Context, timeout time.Duration) (known bool, err error) {
 	if d.cluster != "" {
 		return true, nil
 	}
-	if testTimeout > 0 {
+	if timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, testTimeout)
+		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
 	for delay := 250 * time.Millisecond; ; delay = min(2*delay, 30*time.Second) {

@@ -107,7 +107,7 @@ func (r *Reflector[T]) difference(ctx context.Context) (done bool, err error) {
 	if !unreachable(err) { // a failed connection says nothing about differences
 		r.differing.failed++
 	}
-	if passing && r.differing.failed < testTimeout {
+	if passing && r.differing.failed < maxFailures {
 		return false, err // and it is asked for again
 	}
 	r.differing.due, r.differing.spare = false, passing

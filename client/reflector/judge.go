@@ -71,7 +71,7 @@ func (r *Reflector[T]) judge(s *session[T], err error) verdict {
 // all differences until the store's resourceVersions come so far again.
 func (r *Reflector[T]) judgeUnknown(err *apierrors.StatusError) verdict {
 	v := judgeStatus(err)
-	if r.unknown++; r.unknown >= testTimeout {
+	if r.unknown++; r.unknown >= maxFailures {
 		return verdict{relist: ListRewound, after: v.after}
 	}
 	return v

@@ -58,9 +58,9 @@ func (r *Reflector[T]) fill(s *session[T]) error {
 	}
 }
 
-// testTimeout is how many streaming lists in a row may fail before pages are
+// maxFailures is how many streaming lists in a row may fail before pages are
 // asked for.
-const testTimeout = 3
+const maxFailures = 3
 
 // fallBack decides whether a streaming list that failed is followed by pages at
 // once, and records what the failure says about the server.
@@ -86,7 +86,7 @@ func (r *Reflector[T]) fallBack(ctx context.Context, err error) bool {
 		return false
 	}
 	r.broken++
-	return r.broken%testTimeout == 0
+	return r.broken%maxFailures == 0
 }
 
 // fallBackFrom is fallBack for a Status of the server.
@@ -99,7 +99,7 @@ func (r *Reflector[T]) fallBackFrom(err *apierrors.StatusError) bool {
 		return true
 	case code == http.StatusServiceUnavailable || code == http.StatusGatewayTimeout:
 		r.broken++
-		return r.broken%testTimeout == 0
+		return r.broken%maxFailures == 0
 	default:
 		return code >= http.StatusInternalServerError
 	}
