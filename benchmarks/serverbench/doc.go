@@ -12,5 +12,6 @@
 // they are compared with), process/ (child processes), seed.go (what the servers
 // hold), report.go and pictures.go. Every other file is one group of
 // measurements, with the work of its load clients. Storms have a page of their
-// own, docs/contributors/benchmarks-storm.md.
+// own, docs/contributors/benchmarks-storm.md, and their clients a package,
+// stormclients/.
 package main

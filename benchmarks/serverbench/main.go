@@ -11,6 +11,7 @@ import (
 
 	"github.com/levelwire/levelwire/benchmarks/serverbench/baretls"
 	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/stormclients"
 	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
 	"k8s.io/klog/v2"
 )
@@ -35,7 +36,7 @@ var roles = map[string]process.Role{
 	"create": create,
 	"puts":   puts,
 	"crowd":  crowd, "writer": writer, "spread": baretls.Spread, "drain": baretls.Drain,
-	"herd": keepHerd, "library": library, "forget": forget,
+	"herd": stormclients.RunHerd, "library": stormclients.RunLibrary, "forget": forget,
 }
 
 func main() {

@@ -15,6 +15,7 @@ import (
 	"github.com/levelwire/levelwire/benchmarks/load"
 	"github.com/levelwire/levelwire/benchmarks/measure"
 	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/stormclients"
 	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
 )
 
@@ -79,7 +80,7 @@ func stormQuantities() []quantity {
 		{name: listsBegun}, {name: expiredAnswers}, {name: resumed, more: true}, {name: sentMB},
 		{name: serverCPU}, {name: etcdCPU}, {name: peakMB}, {name: clientCPU},
 	}
-	for _, l := range libraries {
+	for _, l := range stormclients.Libraries {
 		for _, name := range []string{untilCaughtUp, listsBegun, differences, receivedMB, cpuSeconds} {
 			q = append(q, quantity{name: l + ": " + name})
 		}
@@ -87,11 +88,12 @@ func stormQuantities() []quantity {
 	return append(q, quantity{name: restartWall}, quantity{name: restartCPU})
 }
 
-// Limits of a storm.
+// What libraries' informers are measured in.
 const (
-	stormLimit  = 10 * time.Minute
-	calm        = 2 * time.Second
-	memoryLimit = 15e9 // bytes that all processes of a server may have resident
+	untilCaughtUp = "s until it had caught up"
+	differences   = "differences"
+	receivedMB    = "received MB"
+	cpuSeconds    = "CPU s"
 )
 
 // storm is one, from the start of a server to the last of its informers.
@@ -111,27 +113,29 @@ func (b *bench) storm(ctx context.Context, side string, s storm) (found result, 
 		return found, err
 	}
 	defer t.Kill()
-	f, err := b.populate(ctx, t)
+	f, err := stormclients.Start(ctx, b.dir, t.Access, stormclients.Options{
+		Informers: b.plan.informers, Everything: b.plan.everything, Pods: b.plan.pods,
+	})
 	if err != nil {
 		return found, err
 	}
-	defer f.kill()
+	defer f.Kill()
 	// Pods change as they always do: most informers have seen something since
 	// their list, and none the same last version as all others.
 	if err = t.Change(ctx, s.before(b.plan.pods)); err == nil {
-		err = f.catchUp(ctx)
+		err = f.CatchUp(ctx)
 	}
 	if err != nil {
 		return found, fmt.Errorf("before the storm: %w", err)
 	}
 	b.progress("%s: %d informers watch, and are cut off", side, b.plan.informers)
-	if err := f.cut(); err != nil {
+	if err := f.Cut(); err != nil {
 		return found, err
 	}
 	if err := t.Change(ctx, s.meanwhile(b.plan.pods)); err != nil {
 		return found, fmt.Errorf("while all were cut off: %w", err)
 	}
-	if err := f.expect(); err != nil {
+	if err := f.Expect(); err != nil {
 		return found, err
 	}
 	if err := b.replace(ctx, t, dir, s); err != nil {
@@ -154,19 +158,19 @@ func (b *bench) storm(ctx context.Context, side string, s storm) (found result, 
 
 // aftermath checks that it was the storm that was meant, and that all informers
 // get what happens after it, and did not only look as if.
-func (b *bench) aftermath(ctx context.Context, t *tested.Server, f *field, s storm, found *result) error {
+func (b *bench) aftermath(ctx context.Context, t *tested.Server, f *stormclients.Clients, s storm, found *result) error {
 	if err := s.verify(ctx, t); err != nil {
 		return err
 	}
 	err := t.Change(ctx, s.after(b.plan.pods))
 	if err == nil {
-		err = f.catchUp(ctx)
+		err = f.CatchUp(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("after the storm: %w", err)
 	}
-	now, err := f.look()
-	if more := float64(now.herd.Streams+now.herd.Lists) - found.Values[listsBegun]; err == nil && more > 0 {
+	now, err := f.Look()
+	if more := float64(now.Herd.Streams+now.Herd.Lists) - found.Values[listsBegun]; err == nil && more > 0 {
 		found.add(fmt.Sprintf("%.0f lists more after all had caught up", more))
 	}
 	return err
@@ -201,7 +205,7 @@ func (b *bench) replace(ctx context.Context, t *tested.Server, dir string, s sto
 
 // letGo opens the gate and watches until all informers have caught up, or until
 // there is no point in waiting. Ours must not come to that.
-func (b *bench) letGo(ctx context.Context, t *tested.Server, f *field) (found result, complete bool, err error) {
+func (b *bench) letGo(ctx context.Context, t *tested.Server, f *stormclients.Clients) (found result, complete bool, err error) {
 	used, err := t.CPU()
 	if err != nil {
 		return found, false, err
@@ -214,10 +218,10 @@ func (b *bench) letGo(ctx context.Context, t *tested.Server, f *field) (found re
 	if err != nil {
 		return found, false, err
 	}
-	if err := f.open(); err != nil {
+	if err := f.Open(); err != nil {
 		return found, false, err
 	}
-	seen, note, err := f.watch(ctx, t)
+	seen, note, err := f.Watch(ctx, t)
 	if err != nil {
 		return found, false, err
 	}
@@ -236,7 +240,7 @@ func (b *bench) letGo(ctx context.Context, t *tested.Server, f *field) (found re
 	} else if t.Side == tested.Upstream {
 		found.Values[etcdCPU] = (after - others).Seconds()
 	}
-	seen.describe(&found)
+	describe(seen, &found)
 	if note != "" && t.Side == tested.Ours {
 		return found, false, errors.New(note)
 	}
@@ -306,20 +310,20 @@ func freePort(ctx context.Context) (int, error) {
 }
 
 // describe adds what clients have seen to a result.
-func (s sight) describe(found *result) {
-	h := s.herd
+func describe(s stormclients.Seen, found *result) {
+	h := s.Herd
 	found.Values[finished] = float64(h.Converged)
 	found.Values[listsBegun] = float64(h.Streams + h.Lists)
 	found.Values[expiredAnswers], found.Values[resumed] = float64(h.Expired), float64(h.Resumes)
 	found.Values[sentMB] = mb(h.Bytes)
-	found.Values[clientCPU] = s.herdCPU.Seconds()
+	found.Values[clientCPU] = s.HerdCPU.Seconds()
 	for name, percent := range map[string]int{untilHalf: 50, untilMost: 99, untilAll: 100} {
 		if at, ok := h.At(percent); ok {
 			found.Values[name] = at.Seconds()
 		}
 	}
 	found.Curve = curve(h)
-	for name, l := range s.libraries {
+	for name, l := range s.Libraries {
 		found.Values[name+": "+listsBegun], found.Values[name+": "+differences] = float64(l.Lists), float64(l.Differences)
 		found.Values[name+": "+receivedMB], found.Values[name+": "+cpuSeconds] = mb(l.Bytes), l.CPU.Seconds()
 		if l.Equal {

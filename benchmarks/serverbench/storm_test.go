@@ -8,6 +8,7 @@ import (
 
 	"github.com/levelwire/levelwire/benchmarks/herd"
 	"github.com/levelwire/levelwire/benchmarks/load"
+	"github.com/levelwire/levelwire/benchmarks/serverbench/stormclients"
 	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
 )
 
@@ -46,7 +47,7 @@ func TestStormChanges(t *testing.T) {
 }
 
 func TestNodesOf(t *testing.T) {
-	nodes := nodesOf(1500, 5000)
+	nodes := stormclients.NodesOf(1500, 5000)
 	count := map[string]int{}
 	for _, n := range nodes {
 		count[n]++
@@ -75,21 +76,21 @@ func TestStormReport(t *testing.T) {
 	for i := range after {
 		after[i] = time.Duration(i+1) * 10 * time.Millisecond
 	}
-	s := sight{
-		herd:      herd.Report{Informers: 100, Converged: 99, After: after, Counts: herd.Counts{Streams: 3, Lists: 2, Bytes: 5e6, Errors: map[string]int64{"EOF": 4}}},
-		libraries: map[string]libraryReport{clientGo: {Equal: true, After: time.Second, Lists: 1}, ourLibrary: {Differences: 1}},
+	s := stormclients.Seen{
+		Herd:      herd.Report{Informers: 100, Converged: 99, After: after, Counts: herd.Counts{Streams: 3, Lists: 2, Bytes: 5e6, Errors: map[string]int64{"EOF": 4}}},
+		Libraries: map[string]stormclients.LibraryReport{stormclients.ClientGo: {Equal: true, After: time.Second, Lists: 1}, stormclients.OurLibrary: {Differences: 1}},
 	}
-	if s.done() || !strings.HasPrefix(s.late(), "1 of 100 informers, "+ourLibrary) {
-		t.Errorf("done, or late are %q", s.late())
+	if s.Done() || !strings.HasPrefix(s.Late(), "1 of 100 informers, "+stormclients.OurLibrary) {
+		t.Errorf("done, or late are %q", s.Late())
 	}
 	found := result{Values: map[string]float64{}}
-	s.describe(&found)
-	for name, want := range map[string]float64{finished: 99, untilHalf: 0.5, untilMost: 0.99, listsBegun: 5, sentMB: 5, clientGo + ": " + untilCaughtUp: 1, ourLibrary + ": " + differences: 1} {
+	describe(s, &found)
+	for name, want := range map[string]float64{finished: 99, untilHalf: 0.5, untilMost: 0.99, listsBegun: 5, sentMB: 5, stormclients.ClientGo + ": " + untilCaughtUp: 1, stormclients.OurLibrary + ": " + differences: 1} {
 		if got, ok := found.Values[name]; !ok || got != want {
 			t.Errorf("%s is %v, want %v", name, got, want)
 		}
 	}
-	for _, name := range []string{untilAll, ourLibrary + ": " + untilCaughtUp} {
+	for _, name := range []string{untilAll, stormclients.OurLibrary + ": " + untilCaughtUp} {
 		if v, ok := found.Values[name]; ok {
 			t.Errorf("%s is %v, but not all had", name, v)
 		}

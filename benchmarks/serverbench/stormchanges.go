@@ -54,21 +54,6 @@ func podPath(i int) string {
 	return "/api/v1/namespaces/" + workload.Namespace(i) + "/pods/" + workload.Name(i)
 }
 
-// nodesOf are the nodes that so many informers watch: each is watched before one
-// is watched twice.
-func nodesOf(informers, pods int) (names []string) {
-	var all []string
-	seen := map[string]bool{}
-	for i := 0; i < pods && !seen[workload.Node(i)]; i++ {
-		seen[workload.Node(i)] = true
-		all = append(all, workload.Node(i))
-	}
-	for i := range informers {
-		names = append(names, all[i%len(all)])
-	}
-	return names
-}
-
 // forgetTask is which store shall forget everything but what there is now: one
 // that runs, or one that does not.
 type forgetTask struct{ Etcd, Dir string }

@@ -1,4 +1,4 @@
-package main
+package stormclients
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -32,8 +33,8 @@ type libraryTask struct {
 	Library string
 }
 
-// libraryReport is what it has done since it was let go.
-type libraryReport struct {
+// LibraryReport is what it has done since it was let go.
+type LibraryReport struct {
 	Equal              bool // its handlers got what they should
 	After              time.Duration
 	Lists, Differences int64 // requests, streaming lists among the former
@@ -41,15 +42,15 @@ type libraryReport struct {
 	CPU                time.Duration
 }
 
-// library is the process of one informer.
-func library(ctx context.Context, p *process.Parent) error {
+// RunLibrary is the process of one informer.
+func RunLibrary(ctx context.Context, p *process.Parent) error {
 	var task libraryTask
 	if err := p.Receive(&task); err != nil {
 		return err
 	}
 	l := &subject{network: network{open: make(chan struct{})}}
 	l.network.release()
-	start := map[string]func(context.Context, *rest.Config) error{clientGo: l.theirs, ourLibrary: l.ours}[task.Library]
+	start := map[string]func(context.Context, *rest.Config) error{ClientGo: l.theirs, OurLibrary: l.ours}[task.Library]
 	config := &rest.Config{
 		Host: task.Access.URL, QPS: -1,
 		TLSClientConfig: rest.TLSClientConfig{CAData: task.Access.CA, CertData: task.Access.Cert, KeyData: task.Access.Key},
@@ -57,7 +58,7 @@ func library(ctx context.Context, p *process.Parent) error {
 	if err := start(ctx, config); err != nil {
 		return fmt.Errorf("%s: %w", task.Library, err)
 	}
-	if err := p.Send(libraryReport{}); err != nil {
+	if err := p.Send(LibraryReport{}); err != nil {
 		return err
 	}
 	return obey(p, func(o order) (any, error) {
@@ -135,11 +136,11 @@ func (l *subject) reset() (err error) {
 	return err
 }
 
-func (l *subject) report() (libraryReport, error) {
+func (l *subject) report() (LibraryReport, error) {
 	used, err := measure.OwnCPU()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := libraryReport{
+	r := LibraryReport{
 		Equal: !l.equal.IsZero(), Lists: l.lists.Load(), Differences: l.differences.Load(),
 		Bytes: l.network.received.Load(), CPU: used - l.used,
 	}
@@ -180,7 +181,7 @@ func (l *subject) ours(ctx context.Context, config *rest.Config) error {
 // theirs starts one of client-go.
 func (l *subject) theirs(ctx context.Context, config *rest.Config) error {
 	config.Dial = l.network.dial
-	config.ContentType, config.AcceptContentTypes = protobufType, protobufType+","+jsonType
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	config.Wrap(l.counting)
 	c, err := kubernetes.NewForConfig(config)
 	if err != nil {
