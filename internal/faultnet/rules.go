@@ -89,8 +89,10 @@ func (r *rules) deliver(c *pair, to net.Conn, b []byte) bool {
 		}
 		n, cut := r.spend(n)
 		if n > 0 {
+			// Counted first: a peer that has answered finds its bytes counted.
+			r.delivered.Add(int64(n))
 			written, err := to.Write(b[:n])
-			r.delivered.Add(int64(written))
+			r.delivered.Add(int64(written - n))
 			if err != nil {
 				return false
 			}

@@ -367,12 +367,12 @@ func modified(t *testing.T, store storage.Store, key string) storage.Revision {
 // is missing, pod b has an old revision, and there is a pod that does not exist.
 type wrongList struct {
 	storage.Store
-	correct bool
+	correct atomic.Bool
 }
 
 func (s *wrongList) List(ctx context.Context, prefix string, opts storage.ListOptions) (storage.Page, error) {
 	page, err := s.Store.List(ctx, prefix, opts)
-	if err != nil || s.correct || prefix != podResource().StorePrefix {
+	if err != nil || s.correct.Load() || prefix != podResource().StorePrefix {
 		return page, err
 	}
 	items := slices.DeleteFunc(slices.Clone(page.Items), func(item storage.KeyValue) bool { return item.Key == prefix+podA.Key() })
@@ -403,7 +403,7 @@ func TestSelfCheckRepairs(t *testing.T) {
 		truth := content(correct.pods.Current())
 		source := &wrongList{Store: store}
 		r := startRig(t, store, source, feed.Options{CheckInterval: time.Hour, PageSize: 2, ReplayRevisions: -1})
-		source.correct = true
+		source.correct.Store(true)
 		start := r.pods.Current().Revision()
 		w := watching(t, r.pods, watchcache.WatchOptions{After: start})
 
