@@ -66,7 +66,7 @@ func small(i int) *corev1.Pod {
 	return p
 }
 
-// measureIndexer is what reads and writes of a local copy cost.
+// measureIndexer is what reads and writes of a cache cost.
 func measureIndexer(_ context.Context, t task) (result, error) {
 	s := ourStore()
 	if t.Library == clientGo {

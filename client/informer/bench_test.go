@@ -91,7 +91,7 @@ func (*torrent) Close() {}
 func BenchmarkEvents(b *testing.B) {
 	for _, handlers := range []int{1, 10} {
 		for _, keep := range []bool{true, false} {
-			b.Run(fmt.Sprintf("handlers=%d/keepEvery=%v", handlers, keep), func(b *testing.B) {
+			b.Run(fmt.Sprintf("handlers=%d/unmerged=%v", handlers, keep), func(b *testing.B) {
 				f := newFlood(10_000, b.N)
 				finals := min(b.N, len(f.pods))
 				i := New[*corev1.Pod]("pods", f, reflector.Options{PagedList: true})

@@ -129,7 +129,7 @@ func (k *Kubelet) forget(pod types.UID) {
 }
 
 // forgetIfGone takes back what a worker may have noted about a pod after
-// podGone was called for it. The local copy is changed before podGone is
+// podGone was called for it. The cache is changed before podGone is
 // called, so one of the two comes last.
 func (k *Kubelet) forgetIfGone(pod *corev1.Pod) {
 	if now, ok := k.pods.Lister().Get(pod.Namespace, pod.Name); !ok || now.UID != pod.UID {

@@ -185,7 +185,7 @@ func TestStrangerAsksTheServer(t *testing.T) {
 		}
 	}
 	if unknown == 0 {
-		t.Error("nobody ever had less than it believed")
+		t.Error("no client ever had less than it believed")
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 type subject interface {
 	describe() string
 	stats() reflector.Stats
-	// agree waits until the local copy and every handler show what the
+	// agree waits until the cache and every handler show what the
 	// subject should see of what the server has now.
 	agree(ctx context.Context, now func() (state, error)) error
 	// disturb adds a handler or removes one.
@@ -172,7 +172,7 @@ func (s *shared[T]) compare(want state) error {
 		got[keyOf(obj)] = stampOf(obj)
 	}
 	if err := difference(got, want); err != nil {
-		return fmt.Errorf("local copy: %w", err)
+		return fmt.Errorf("cache: %w", err)
 	}
 	for n, c := range s.handlers {
 		if err := c.compare(want); err != nil {

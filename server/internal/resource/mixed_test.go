@@ -19,7 +19,7 @@ func newMixed() *Resource {
 	}
 }
 
-// TestMixedVersions: each stored object keeps its own version, whoever wrote
+// TestMixedVersions: each stored object keeps its own version, no matter which server wrote
 // it, and nothing of another group or kind gets in.
 func TestMixedVersions(t *testing.T) {
 	r := newMixed()

@@ -46,8 +46,8 @@ func (c *Controller) fit(ctx context.Context, service *corev1.Service, wanted []
 		failed = append(failed, c.fitGroup(ctx, service, g, byPorts[id]))
 		delete(byPorts, id)
 	}
-	for _, leftover := range byPorts {
-		for _, slice := range leftover {
+	for _, pending := range byPorts {
+		for _, slice := range pending {
 			failed = append(failed, c.remove(ctx, slice))
 		}
 	}

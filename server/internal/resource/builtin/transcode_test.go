@@ -79,7 +79,7 @@ func TestTranscodingIsDecodingAndEncoding(t *testing.T) {
 	}
 }
 
-// FuzzTranscoding reads JSON that nobody of ours wrote: what can be decoded is
+// FuzzTranscoding reads JSON that this project did not write: what can be decoded is
 // transcoded to the same. What cannot is not stored either.
 func FuzzTranscoding(f *testing.F) {
 	pods := builtin.Table().Lookup("", "v1", "pods")

@@ -30,7 +30,7 @@ func preparePodForCreate(pod *corev1.Pod) {
 	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: qosClass(&pod.Spec)}
 }
 
-// preparePodForUpdate keeps what nobody may write.
+// preparePodForUpdate keeps the fields that no client may write.
 func preparePodForUpdate(pod, old *corev1.Pod) {
 	pod.Status.QOSClass = old.Status.QOSClass
 }
