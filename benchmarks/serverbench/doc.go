@@ -1,5 +1,5 @@
 // Command serverbench compares Levelwire's server with one made of the upstream
-// libraries (tests/upstream), in one run: the same objects, the same load
+// libraries (tests/peers/upstream), in one run: the same objects, the same load
 // clients, TLS and HTTP/2, etcd with fsync.
 //
 // Each server, the upstream server's etcd and each load client is a process of

@@ -92,6 +92,9 @@ func (r Registry) Snapshot(ctx context.Context) (watchcache.Snapshot, error) {
 		return watchcache.Snapshot{}, r.StoreError("", err)
 	}
 	written := r.marks().written.Load()
+	if current := cache.Current(); current.Revision() >= storage.Revision(written) {
+		return current, nil
+	}
 	wait, cancel := context.WithTimeout(ctx, snapshotWait)
 	defer cancel()
 	snapshot, err := cache.NotOlderThan(wait, storage.Revision(written))

@@ -65,7 +65,7 @@ var differences = map[string]string{}
 const preface = `# The same guarantees on a server built from the upstream libraries
 
 What levelwire verify says of an API server made of k8s.io/apiserver's generic registry, etcd3 storage and watch cache (the
-package tests/upstream: Pods, ConfigMaps, Namespaces and a few others, no admission). [verify.md](verify.md) says what each
+package tests/peers/upstream: Pods, ConfigMaps, Namespaces and a few others, no admission). [verify.md](verify.md) says what each
 guarantee is. This file is generated, in the folder tests:
 
     go test ./verify -write-docs ../../../docs/contributors/verify-upstream.md
