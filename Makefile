@@ -2,6 +2,8 @@
 # tests. Everything else is for people who change the code. Go is all you need.
 
 GO       ?= go
+# What runs tests. Flags come as -name=value, and packages last (tests/rerun).
+TEST     ?= $(GO) test
 # The packages of the modules that are the product.
 PRODUCT  := ./... ./client/... ./internal/...
 NODES    ?= 3
@@ -10,10 +12,10 @@ DATA_DIR ?= levelwire-data
 KUBECTL_VERSION ?= v1.37.2
 
 .DEFAULT_GOAL := help
-.PHONY: help build up test test-long test-race test-peers test-kubectl test-adapters bench bench-client bench-server bench-storm bench-startup soak lint fmt ci clean
+.PHONY: help build up test test-long test-race test-peers test-benchmarks test-kubectl test-adapters bench bench-client bench-server bench-storm bench-startup soak lint fmt ci clean
 
 help: ## show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
 
 build: ## build bin/levelwire
 	$(GO) build -trimpath -o bin/levelwire ./cmd/levelwire
@@ -25,28 +27,31 @@ up: build ## run server, controllers, scheduler and NODES kubelets; data in DATA
 AT_ONCE = $$((2 * $$(getconf _NPROCESSORS_ONLN)))
 
 test: ## the tests of the product, but for what takes minutes
-	$(GO) test -short -p $(AT_ONCE) $(PRODUCT)
+	$(TEST) -short -p=$(AT_ONCE) $(PRODUCT)
 
 # The packages whose tests ask whether the test is short. The modules below
 # these folders have targets of their own.
 LONG = $(filter-out ./tests/peers/% ./benchmarks/% ./adapters/%,$(sort $(dir $(shell grep -rl --include='*_test.go' 'testing\.Short()' .))))
 
 test-long: ## the tests that make test leaves out or cuts short: kills, soak, what happens once a minute
-	$(GO) test -p $(AT_ONCE) $(LONG)
+	$(TEST) -p=$(AT_ONCE) $(LONG)
 
 test-race: ## the product, without its command, under the race detector
-	$(GO) test -race -short ./storage/... ./server/... ./client/... ./components/... ./internal/... ./tests/...
+	$(TEST) -race -short ./storage/... ./server/... ./client/... ./components/... ./internal/... ./tests/...
 
 test-peers: ## tests against the upstream libraries (a module of its own; compiles for minutes)
-	cd tests/peers && $(GO) test -timeout 30m ./...
+	cd tests/peers && $(GO) vet ./... && $(TEST) -timeout=30m ./...
+
+test-benchmarks: ## what the benchmarks report (a module of its own; compiles for minutes)
+	cd benchmarks && $(GO) vet ./... && $(TEST) ./...
 
 test-kubectl: ## a tour of every command of kubectl, with the one that is built from k8s.io/kubectl
 	cd tests/peers && $(GO) build -ldflags "-X k8s.io/component-base/version.gitVersion=$(KUBECTL_VERSION)" -o ../../bin/kubectl ./kubectl
-	LEVELWIRE_KUBECTL=$(CURDIR)/bin/kubectl $(GO) test -count=1 -run '^TestKubectl' ./cmd/levelwire
+	LEVELWIRE_KUBECTL=$(CURDIR)/bin/kubectl $(TEST) -count=1 -run='^TestKubectl' ./cmd/levelwire
 
 test-adapters: ## the adapter for code that expects client-go's informers (a module of its own)
-	cd adapters/clientgo && $(GO) vet ./... && $(GO) test -race ./...
-	cd tests/peers && $(GO) test -race ./clientgo
+	cd adapters/clientgo && $(GO) vet ./... && $(TEST) -race ./...
+	cd tests/peers && $(TEST) -race ./clientgo
 
 bench: ## benchmarks of the core
 	$(GO) test -run '^$$' -bench . -benchmem ./server/internal/watchcache ./server/internal/apiserver ./client/cache ./client/informer ./storage/...
