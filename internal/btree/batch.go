@@ -9,6 +9,16 @@ type Batch[V any] struct {
 	tree  Tree[V]
 	owner *token // nil: copy always, as Tree.Set and Tree.Delete do
 	gone  func(identity uint64)
+
+	added   func(to []uint64, value, replaced V) []uint64 // nil: filters are not kept
+	setting setting[V]
+}
+
+// setting is the entry that is being set, as filters see it.
+type setting[V any] struct {
+	value, replaced V
+	hashed          bool // hashes are what value brings
+	hashes          []uint64
 }
 
 // Batch starts changes on top of t, which stays as it is.
@@ -50,6 +60,7 @@ func (b *Batch[V]) SetAt(key string, value V, stamp int64) {
 		b.tree.len = 1
 		return
 	}
+	b.setting.hashed = false
 	root, right, added := b.set(b.tree.root, e)
 	if right != nil {
 		root = (&node[V]{owner: b.owner, kids: []child[V]{ref(root), ref(right)}}).stamped()
@@ -101,6 +112,7 @@ func (b *Batch[V]) set(n *node[V], e entry[V]) (left, right *node[V], added bool
 	c := &n.kids[i]
 	c.node = kid
 	n.latest = max(n.latest, e.stamp)
+	b.extendFilter(n)
 	if split == nil {
 		if added {
 			c.count++
@@ -116,23 +128,30 @@ func (b *Batch[V]) set(n *node[V], e entry[V]) (left, right *node[V], added bool
 	right = &node[V]{owner: b.owner, kids: slices.Clone(n.kids[at:])}
 	clear(n.kids[at:])
 	n.kids = n.kids[:at]
+	n.filter.Store(nil)
 	return n.stamped(), right.stamped(), added
 }
 
 func (b *Batch[V]) setLeaf(n *node[V], e entry[V]) (left, right *node[V], added bool) {
 	i, found := n.find(e.key)
+	b.setting.value = e.value
 	if found {
+		b.setting.replaced = n.entries[i].value
 		n = b.editable(n)
 		n.entries[i], n.latest = e, max(n.latest, e.stamp)
+		b.extendFilter(n)
 		return n, nil, false
 	}
+	var none V
+	b.setting.replaced = none
 	if b.mine(n) {
 		n.entries, n.latest = slices.Insert(n.entries, i, e), max(n.latest, e.stamp)
 	} else {
 		b.replaces(n)
-		n = &node[V]{owner: b.owner, entries: withInsert(n.entries, i, e), latest: max(n.latest, e.stamp)}
+		n = b.inherit(&node[V]{owner: b.owner, entries: withInsert(n.entries, i, e), latest: max(n.latest, e.stamp)}, n)
 	}
 	if len(n.entries) <= maxFill {
+		b.extendFilter(n)
 		return n, nil, true
 	}
 	at := splitPoint(len(n.entries), i)
@@ -156,7 +175,7 @@ func (b *Batch[V]) editable(n *node[V]) *node[V] {
 		return n
 	}
 	b.replaces(n)
-	return &node[V]{owner: b.owner, entries: slices.Clone(n.entries), kids: slices.Clone(n.kids), latest: n.latest}
+	return b.inherit(&node[V]{owner: b.owner, entries: slices.Clone(n.entries), kids: slices.Clone(n.kids), latest: n.latest}, n)
 }
 
 // remove returns the node that takes n's place, which may be too small. The
@@ -169,7 +188,7 @@ func (b *Batch[V]) remove(n *node[V], key string) *node[V] {
 			return n
 		}
 		b.replaces(n)
-		return &node[V]{owner: b.owner, entries: without(n.entries, i), latest: n.latest}
+		return b.inherit(&node[V]{owner: b.owner, entries: without(n.entries, i), latest: n.latest}, n)
 	}
 	i := n.route(key)
 	kid := b.remove(n.kids[i].node, key)

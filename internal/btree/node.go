@@ -40,13 +40,15 @@ type child[V any] struct {
 }
 
 // node is a leaf (entries) or an inner node (kids), never both. It is
-// immutable, except for its identity and for the Batch that holds its owner.
+// immutable, except for its identity, its filter, and for the Batch that holds its
+// owner.
 type node[V any] struct {
 	owner    *token
 	entries  []entry[V]
 	kids     []child[V]
-	latest   int64         // no stamp below is greater
-	identity atomic.Uint64 // of a leaf; see Run.Identity
+	latest   int64                  // no stamp below is greater
+	identity atomic.Uint64          // of a leaf; see Run.Identity
+	filter   atomic.Pointer[filter] // of a leaf or its parent; nil until it is asked for
 }
 
 func (n *node[V]) leaf() bool { return n.kids == nil }

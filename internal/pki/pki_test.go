@@ -150,7 +150,7 @@ func TestKubeconfigIsPrivateAndLoads(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "admin.kubeconfig")
-	if err := WriteKubeconfig(path, "https://127.0.0.1:6443", a.CertificatePEM(), client); err != nil {
+	if err := WriteKubeconfig(path, "https://127.0.0.1:6443", "admin", a.CertificatePEM(), client); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(path)

@@ -106,13 +106,25 @@ func read(field reflect.StructField, tag string) Field {
 			f.Others = append(f.Others, option)
 		}
 	}
+	f.Number, f.Packed = Protobuf(field)
+	return f
+}
+
+// Protobuf returns the number that a field's tag gives it in the protobuf
+// message of its struct, and whether it is a packed list of numbers. The number
+// is 0 for a field that is not in the message. A field can be in the message and
+// not in the JSON object: the raw bytes of a FieldsV1 are.
+func Protobuf(field reflect.StructField) (number int, packed bool) {
 	// "bytes,3,rep,name=items": the wire type, the number, and more.
 	parts := strings.Split(field.Tag.Get("protobuf"), ",")
-	if len(parts) >= 2 {
-		f.Number, _ = strconv.Atoi(parts[1])
-		f.Packed = slices.Contains(parts, "packed")
+	if len(parts) < 2 {
+		return 0, false
 	}
-	return f
+	number, err := strconv.Atoi(parts[1])
+	if err != nil {
+		return 0, false
+	}
+	return number, slices.Contains(parts, "packed")
 }
 
 func isStruct(t reflect.Type) bool {
