@@ -35,6 +35,8 @@ type CompactionOptions struct {
 	// removes. If it returns false the compaction is skipped; if it fails the
 	// compaction is tried again at the next interval.
 	Before func(ctx context.Context, at Revision) (bool, error)
+	// Failed, if set, is called after each compaction that failed.
+	Failed func()
 	// Now returns the time by which revisions age. Nil means time.Now.
 	Now func() time.Time
 	// Logger gets compactions that failed and are tried again at the next interval.
@@ -98,6 +100,9 @@ func CompactLoop(ctx context.Context, store Compactable, opts CompactionOptions)
 			return err
 		case err != nil:
 			opts.Logger.Warn("history was not compacted, trying again", "in", opts.Interval, "error", err)
+			if opts.Failed != nil {
+				opts.Failed()
+			}
 		}
 		select {
 		case <-ticker.C:

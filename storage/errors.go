@@ -19,6 +19,9 @@ var (
 	// make it larger are refused until it has been compacted, and more. It matches
 	// ErrUnavailable.
 	ErrFull = fmt.Errorf("%w: the database is full", ErrUnavailable)
+	// ErrReadOnly is a write to a store that shows what others have written: a
+	// recording, or a snapshot.
+	ErrReadOnly = errors.New("the store is read-only")
 	// ErrTooLarge is a value over the engine's limit. Nothing was written.
 	ErrTooLarge = errors.New("value is too large for the store")
 )

@@ -16,6 +16,9 @@ type KeyValue struct {
 	Value    []byte
 	Modified Revision // of the write that made this state
 	Created  Revision // of the write that made the key, since when it has existed
+	// Stale says that a write of the same value would store it in another form: it is
+	// encrypted with a key that is no longer the one for writes.
+	Stale bool
 }
 
 // Page is a part of a key range as it was at Revision.
@@ -23,6 +26,11 @@ type Page struct {
 	Items    []KeyValue // ascending by Key
 	Revision Revision   // of the snapshot that was read
 	More     bool       // the range goes on after the last item
+	// Release ends a loan, see ListOptions.Borrow. Nil: the values are not lent. It must
+	// be called once, and must not have to wait for another call of the store, also not
+	// for a read: until then the store cannot close, nor make some of its writes, and
+	// while one of those waits, it answers no reads.
+	Release func()
 }
 
 // ListOptions bounds a List.
@@ -33,6 +41,9 @@ type ListOptions struct {
 	// KeysOnly leaves the values out, so that a comparison of names and
 	// revisions costs no more than those.
 	KeysOnly bool
+	// Borrow lets the store lend the values instead of copying them: if the page has
+	// Release, nothing may read them any more once that has been called.
+	Borrow bool
 }
 
 // Event is one change of one key.
@@ -142,4 +153,16 @@ type Store interface {
 	// Close ends all streams with ErrClosed and releases the engine. Calls
 	// after it fail with ErrClosed.
 	Close() error
+}
+
+// Innermost returns the engine below the stores that wrap it, each of which has a method
+// Unwrap; store itself if it wraps none.
+func Innermost(store Store) Store {
+	for {
+		wrapper, ok := store.(interface{ Unwrap() Store })
+		if !ok {
+			return store
+		}
+		store = wrapper.Unwrap()
+	}
 }

@@ -145,6 +145,35 @@ func TestKillDuringFirstStart(t *testing.T) {
 	}
 }
 
+// TestKillDuringLaterStarts kills a process at moments of starts that have a log to replay,
+// and expects each write that was acknowledged before.
+func TestKillDuringLaterStarts(t *testing.T) {
+	dir := t.TempDir()
+	acknowledged := killAfter(t, dir, 3000) // more than a snapshot of the log is behind
+	for delay := 10 * time.Millisecond; delay < 200*time.Millisecond; delay += 20 * time.Millisecond {
+		ctx, cancel := context.WithTimeout(t.Context(), delay)
+		child := exec.CommandContext(ctx, os.Args[0])
+		child.Env = append(os.Environ(), childVariable+"="+dir)
+		err := child.Run()
+		cancel()
+		if err == nil {
+			t.Fatalf("after %v the child had ended by itself", delay)
+		}
+	}
+	store := start(t, etcd.EmbedConfig{Dir: dir})
+	for _, written := range acknowledged {
+		var key, value string
+		var rev storage.Revision
+		if _, err := fmt.Sscanf(written, "%s %s %d", &key, &value, &rev); err != nil {
+			t.Fatalf("the child wrote %q: %v", written, err)
+		}
+		kv, err := store.Get(t.Context(), key, 0)
+		if err != nil || string(kv.Value) != value || kv.Modified != rev {
+			t.Errorf("%s is %q at %d, %v; %q was acknowledged at %d", key, kv.Value, kv.Modified, err, value, rev)
+		}
+	}
+}
+
 // TestHalfMadeDatabase starts where a process died after it had made the database's
 // file and before it had written to it.
 func TestHalfMadeDatabase(t *testing.T) {

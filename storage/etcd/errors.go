@@ -11,7 +11,14 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/levelwire/levelwire/storage"
+	"github.com/levelwire/levelwire/storage/etcd/internal/memberdir"
 )
+
+// DamageError reports files of an embedded member that are missing or damaged.
+type DamageError = memberdir.DamageError
+
+// ErrInUse is the error of a data directory that another process uses.
+var ErrInUse = memberdir.ErrInUse
 
 // fail turns an error of a call with ctx into one of the contract.
 func (s *Store) fail(ctx context.Context, err error) error {
@@ -19,7 +26,9 @@ func (s *Store) fail(ctx context.Context, err error) error {
 	case s.closed.Load():
 		return storage.ErrClosed
 	case ctx.Err() != nil:
-		return ctx.Err()
+		return s.ended(ctx)
+	case s.member != nil && errors.Is(rpctypes.Error(err), rpctypes.ErrNoSpace):
+		return quotaError(s.member)
 	default:
 		return translate(err)
 	}
@@ -35,13 +44,13 @@ func translate(err error) error {
 	case errors.Is(err, rpctypes.ErrRequestTooLarge):
 		return fmt.Errorf("%w: %w", storage.ErrTooLarge, err)
 	case errors.Is(err, rpctypes.ErrNoSpace):
-		return fmt.Errorf("%w: etcd has reached its quota: compact and defragment it, raise the quota, then clear the alarm: %w", storage.ErrFull, err)
+		return fmt.Errorf("%w: a member of etcd has reached its quota: delete objects or raise the quota, then run levelwire defrag: %w", storage.ErrFull, err)
 	}
 	switch code := codeOf(err); {
 	case code == codes.ResourceExhausted && strings.Contains(err.Error(), "larger than max"):
 		// gRPC's own limit, refused before etcd saw the request.
 		return fmt.Errorf("%w: %w", storage.ErrTooLarge, err)
-	case isTransient(code):
+	case isTransient(code), isDropped(err):
 		return fmt.Errorf("%w: %w", storage.ErrUnavailable, err)
 	default:
 		return fmt.Errorf("etcd: %w", err)

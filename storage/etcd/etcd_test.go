@@ -3,6 +3,7 @@ package etcd_test
 import (
 	"context"
 	"log/slog"
+	"os"
 	"testing"
 	"time"
 
@@ -18,12 +19,18 @@ func TestMain(m *testing.M) {
 		writeForEver(dir)
 		return
 	}
+	if os.Getenv(failingChild) != "" {
+		os.Exit(m.Run()) // what a failed member leaves behind ends with the process
+	}
 	// When etcd panics over a broken log it leaves these two running: it expects the
 	// process to end.
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreTopFunction("go.etcd.io/etcd/server/v3/storage/backend.(*backend).run"),
 		goleak.IgnoreTopFunction("go.etcd.io/etcd/server/v3/storage/wal.(*filePipeline).run"))
 }
+
+// failingChild in the environment makes the test binary a process whose disk fails.
+const failingChild = "LEVELWIRE_TEST_FAILING_DISK"
 
 // start runs etcd in this process until the test ends.
 func start(t testing.TB, config etcd.EmbedConfig) *etcd.Store {
@@ -34,7 +41,7 @@ func start(t testing.TB, config etcd.EmbedConfig) *etcd.Store {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	store, err := etcd.Embed(ctx, config)
 	if err != nil {

@@ -26,7 +26,7 @@ func (s *Store) Oldest(ctx context.Context) (storage.Revision, error) {
 	if s.local != nil {
 		return max(storage.Revision(s.local.kv.FirstRev()), 1), nil
 	}
-	_, err := s.client.Get(ctx, "\x00", clientv3.WithCountOnly(), clientv3.WithRev(1))
+	_, err := s.read(ctx, absentKey, clientv3.WithCountOnly(), clientv3.WithRev(1))
 	switch {
 	case err == nil:
 		return 1, nil
@@ -41,7 +41,7 @@ func (s *Store) Oldest(ctx context.Context) (storage.Revision, error) {
 func (s *Store) compacted(ctx context.Context) (storage.Revision, error) {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
-	for response := range s.client.Watch(ctx, "\x00", clientv3.WithRev(1), clientv3.WithCreatedNotify()) {
+	for response := range s.client.Watch(ctx, absentKey, clientv3.WithRev(1), clientv3.WithCreatedNotify()) {
 		if response.CompactRevision != 0 {
 			return storage.Revision(response.CompactRevision), nil
 		}

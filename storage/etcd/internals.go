@@ -16,13 +16,13 @@ import (
 //   - residentset.go drops pages of the database's file, which bbolt maps, and
 //     relies on an open read transaction to keep the mapping where it is.
 //   - local.go, localwatch.go and history.go read the member's store itself
-//     instead of its API, the history even by the keys of its database.
+//     instead of its API, localborrow.go and history.go even by the keys of its database.
 //
 // They were verified by reading the releases below. At start each is used only if
-// the program has been linked with such a release; the first two also look
-// whether they find the files and the mapping that they expect. A shortcut that
-// is not to be relied on is left out, with one line in the log; all that is lost
-// is speed.
+// the program has been linked with such a release, and with no fork of it; the first
+// two also look whether they find the files and the mapping that they expect. A
+// shortcut that is not to be relied on is left out, with one line in the log; all
+// that is lost is speed.
 const (
 	// verifiedEtcd is the minor version of etcd whose internals are known. etcd's
 	// patch releases only fix bugs.
@@ -31,30 +31,47 @@ const (
 	// may raise on its own.
 	verifiedBolt = "v1.5"
 
-	boltModule = "go.etcd.io/bbolt"
+	serverModule = "go.etcd.io/etcd/server/v3"
+	apiModule    = "go.etcd.io/etcd/api/v3"
+	boltModule   = "go.etcd.io/bbolt"
 )
 
-// versions are the releases that a program has been linked with. bolt is empty if
-// the program's build information has no modules, as that of tests has none.
-type versions struct{ etcd, bolt string }
+// versions are the releases that a program has been linked with.
+type versions struct {
+	etcd string
+	bolt string // empty if the build information has no modules, as that of tests has none
+	// replaced says which of the modules go.mod replaces by another one, and by what:
+	// it may be a fork, whatever its version.
+	replaced string
+}
 
 // linkedVersions returns the releases that this program has been linked with.
-// bbolt's is known only from the build information, because its own constant
-// lags behind.
 func linkedVersions() versions {
+	info, _ := debug.ReadBuildInfo()
+	return versionsOf(info)
+}
+
+// versionsOf returns the releases that a program with the given build information,
+// which may be nil, has been linked with. Without modules etcd's version is that of
+// its own constant; bbolt's constant lags behind.
+func versionsOf(info *debug.BuildInfo) versions {
 	linked := versions{etcd: etcdversion.Version}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
+	if info == nil {
 		return linked
 	}
 	for _, module := range info.Deps {
-		if module.Path != boltModule {
+		switch module.Path {
+		case serverModule:
+			linked.etcd = strings.TrimPrefix(module.Version, "v")
+		case boltModule:
+			linked.bolt = module.Version
+		case apiModule:
+		default:
 			continue
 		}
-		if module.Replace != nil {
-			module = module.Replace
+		if r := module.Replace; r != nil {
+			linked.replaced = strings.TrimSpace(fmt.Sprintf("%s => %s %s", module.Path, r.Path, r.Version))
 		}
-		linked.bolt = module.Version
 	}
 	return linked
 }
@@ -62,6 +79,8 @@ func linkedVersions() versions {
 // verify says which release the shortcuts were not verified with, if any.
 func (v versions) verify() error {
 	switch {
+	case v.replaced != "":
+		return fmt.Errorf("this program is linked with another module in place of etcd's (%s), and the internals of that are not known", v.replaced)
 	case !isRelease(v.etcd, verifiedEtcd):
 		return fmt.Errorf("this program is linked with etcd %q, and the internals of %s are known", v.etcd, verifiedEtcd)
 	case v.bolt != "" && !isRelease(v.bolt, verifiedBolt):

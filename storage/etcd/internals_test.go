@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -54,15 +55,15 @@ func TestInternalsAreThoseOfTheLinkedReleases(t *testing.T) {
 
 func TestOtherReleasesAreNotTrusted(t *testing.T) {
 	for linked, trusted := range map[versions]bool{
-		{"3.7.3", "v1.5.0"}:                               true,
-		{"3.7.12", "v1.5.1"}:                              true,
-		{"3.8.0", "v1.5.0"}:                               false,
-		{"3.70.0", "v1.5.0"}:                              false,
-		{"3.7.4-rc.0", "v1.5.0"}:                          false,
-		{"3.7.3", "v1.6.0"}:                               false,
-		{"3.7.3", "v1.5.1-0.20260101000000-0123456789ab"}: false,
-		{"3.7.3", ""}:                                     true,
-		{"", ""}:                                          false,
+		{etcd: "3.7.3", bolt: "v1.5.0"}:                               true,
+		{etcd: "3.7.12", bolt: "v1.5.1"}:                              true,
+		{etcd: "3.8.0", bolt: "v1.5.0"}:                               false,
+		{etcd: "3.70.0", bolt: "v1.5.0"}:                              false,
+		{etcd: "3.7.4-rc.0", bolt: "v1.5.0"}:                          false,
+		{etcd: "3.7.3", bolt: "v1.6.0"}:                               false,
+		{etcd: "3.7.3", bolt: "v1.5.1-0.20260101000000-0123456789ab"}: false,
+		{etcd: "3.7.3", bolt: ""}:                                     true,
+		{etcd: "", bolt: ""}:                                          false,
 	} {
 		if err := linked.verify(); (err == nil) != trusted {
 			t.Errorf("%+v: %v", linked, err)
@@ -70,8 +71,49 @@ func TestOtherReleasesAreNotTrusted(t *testing.T) {
 	}
 }
 
+// TestForksAreNotTrusted: go.mod may replace a module by a fork that calls itself the
+// same release.
+func TestForksAreNotTrusted(t *testing.T) {
+	build := func(change func(modules map[string]*debug.Module)) *debug.BuildInfo {
+		modules := map[string]*debug.Module{}
+		for path, version := range map[string]string{
+			"go.etcd.io/etcd/server/v3": "v3.7.3", "go.etcd.io/etcd/api/v3": "v3.7.3", "go.etcd.io/bbolt": "v1.5.0", "go.uber.org/zap": "v1.27.0",
+		} {
+			modules[path] = &debug.Module{Path: path, Version: version}
+		}
+		change(modules)
+		info := &debug.BuildInfo{}
+		for _, module := range modules {
+			info.Deps = append(info.Deps, module)
+		}
+		return info
+	}
+	replace := func(path string, by debug.Module) *debug.BuildInfo {
+		return build(func(modules map[string]*debug.Module) { modules[path].Replace = &by })
+	}
+	for name, test := range map[string]struct {
+		info   *debug.BuildInfo
+		reason string // empty: trusted
+	}{
+		"as released":       {build(func(map[string]*debug.Module) {}), ""},
+		"another module":    {replace("go.uber.org/zap", debug.Module{Path: "example.com/zap", Version: "v1.27.0"}), ""},
+		"a test":            {nil, ""},
+		"a server":          {replace("go.etcd.io/etcd/server/v3", debug.Module{Path: "example.com/etcd/server/v3", Version: "v3.7.3"}), "example.com/etcd/server/v3 v3.7.3"},
+		"a server's folder": {replace("go.etcd.io/etcd/server/v3", debug.Module{Path: "../server"}), "=> ../server)"},
+		"an API":            {replace("go.etcd.io/etcd/api/v3", debug.Module{Path: "example.com/api/v3", Version: "v3.7.3"}), "example.com/api/v3"},
+		"bbolt":             {replace("go.etcd.io/bbolt", debug.Module{Path: "example.com/bbolt", Version: "v1.5.0"}), "example.com/bbolt"},
+		// The API's constant says 3.7.
+		"an older server": {build(func(modules map[string]*debug.Module) { modules["go.etcd.io/etcd/server/v3"].Version = "v3.6.9" }), "3.6.9"},
+	} {
+		err := versionsOf(test.info).verify()
+		if (err == nil) != (test.reason == "") || err != nil && !strings.Contains(err.Error(), test.reason) {
+			t.Errorf("%s: %v, want %q", name, err, test.reason)
+		}
+	}
+}
+
 // logLines is a log whose lines can be counted while others write it. It
-// announces the first one.
+// announces the first one. Lines of etcd itself are left out: it warns of a slow disk.
 type logLines struct {
 	mu    sync.Mutex
 	text  bytes.Buffer
@@ -85,6 +127,9 @@ func newLogLines() *logLines { return &logLines{first: make(chan struct{})} }
 func (l *logLines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if bytes.Contains(p, []byte("component=etcd")) {
+		return len(p), nil
+	}
 	l.once.Do(func() { close(l.first) })
 	return l.text.Write(p)
 }
@@ -129,7 +174,7 @@ func fill(t *testing.T, store *Store, prefix string) {
 
 func TestAnUnknownReleaseIsUsedThroughItsAPI(t *testing.T) {
 	log := newLogLines()
-	store := embedTemporary(t, EmbedConfig{Logger: log.logger(), linked: func() versions { return versions{"3.9.1", "v1.5.0"} }})
+	store := embedTemporary(t, EmbedConfig{Logger: log.logger(), linked: func() versions { return versions{etcd: "3.9.1", bolt: "v1.5.0"} }})
 	if store.local != nil {
 		t.Error("the store of an unknown etcd is read")
 	}
@@ -209,8 +254,7 @@ func TestWithoutAMappingNoPagesAreDropped(t *testing.T) {
 	if err := store.local.findMapping(); err != nil {
 		t.Errorf("etcd's database: %v", err)
 	}
-	elsewhere := *store.local
-	elsewhere.file = filepath.Join(t.TempDir(), "db")
+	elsewhere := &localMember{kv: store.local.kv, database: store.local.database, file: filepath.Join(t.TempDir(), "db")}
 	if err := os.WriteFile(elsewhere.file, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}

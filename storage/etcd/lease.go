@@ -62,7 +62,7 @@ func (l *leases) covering(ctx context.Context, ttl time.Duration) (clientv3.Leas
 	asked := time.Now()
 	length := min(ttl, maxLease-2*maxSlack) + slack
 	seconds := int64(math.Ceil(length.Seconds()))
-	granted, err := l.client.Grant(ctx, seconds)
+	granted, err := l.client.Grant(clientv3.WithRequireLeader(ctx), seconds)
 	if err != nil {
 		return 0, err
 	}

@@ -23,7 +23,21 @@ func (s *Store) List(ctx context.Context, prefix string, opts storage.ListOption
 	if err := s.enter(ctx); err != nil {
 		return storage.Page{}, err
 	}
-	defer s.calls.RUnlock()
+	page, err := s.list(ctx, prefix, opts)
+	release := page.Release
+	if release == nil {
+		s.calls.RUnlock()
+		return page, err
+	}
+	page.Release = func() {
+		release()
+		s.calls.RUnlock() // a loan is a part of the call: Close waits for it
+	}
+	return page, err
+}
+
+// list is List within a call.
+func (s *Store) list(ctx context.Context, prefix string, opts storage.ListOptions) (storage.Page, error) {
 	from, end := max(rangeStart(prefix), opts.From), rangeEnd(prefix)
 	if end != "\x00" && from >= end {
 		return s.emptyPage(ctx, opts.At)
@@ -36,6 +50,7 @@ func (s *Store) List(ctx context.Context, prefix string, opts storage.ListOption
 		return page, err
 	}
 	page := storage.Page{Revision: opts.At}
+	remote := clientv3.WithRequireLeader(ctx)
 	for size := firstPage; ; {
 		limit := size
 		if opts.Limit > 0 {
@@ -45,7 +60,7 @@ func (s *Store) List(ctx context.Context, prefix string, opts storage.ListOption
 		if opts.KeysOnly {
 			read = append(read, clientv3.WithKeysOnly())
 		}
-		resp, err := s.client.Get(ctx, from, s.readOptions(page.Revision, read...)...)
+		resp, err := s.client.Get(remote, from, s.readOptions(page.Revision, read...)...)
 		if err != nil {
 			return storage.Page{}, s.fail(ctx, err)
 		}
@@ -72,7 +87,7 @@ func (s *Store) List(ctx context.Context, prefix string, opts storage.ListOption
 // emptyPage is the answer for a range that cannot hold a key, which etcd would
 // refuse. A read of no key returns the revision, or the error of reading it.
 func (s *Store) emptyPage(ctx context.Context, at storage.Revision) (storage.Page, error) {
-	resp, err := s.client.Get(ctx, "\x00", s.readOptions(at, clientv3.WithCountOnly())...)
+	resp, err := s.read(ctx, absentKey, s.readOptions(at, clientv3.WithCountOnly())...)
 	if err != nil {
 		return storage.Page{}, s.fail(ctx, err)
 	}

@@ -16,7 +16,10 @@ const maxMerged = 1000
 // etcd serves the watcher from its history later.
 type localWatch struct {
 	ctx    context.Context // its end closes stream
+	kv     mvcc.WatchableKV
 	stream mvcc.WatchStream
+	// empty is a stream without a watch: see awaitReadable.
+	empty mvcc.WatchStream
 	// created is set until Recv has reported the creation. held is a response that
 	// was received behind others and cannot be merged with them.
 	created bool
@@ -26,8 +29,9 @@ type localWatch struct {
 // watch begins a watch of the member's store. Through etcd's API each change would
 // pass two more goroutines.
 func (l *localMember) watch(ctx context.Context) (watchCall, error) {
-	w := &localWatch{ctx: ctx, stream: l.kv.NewWatchStream()}
+	w := &localWatch{ctx: ctx, kv: l.kv, stream: l.kv.NewWatchStream(), empty: l.kv.NewWatchStream()}
 	context.AfterFunc(ctx, w.stream.Close)
+	context.AfterFunc(ctx, w.empty.Close)
 	return w, nil
 }
 
@@ -80,8 +84,20 @@ func (w *localWatch) Recv() (*pb.WatchResponse, error) {
 		merged = append(merged, more.Events...)
 	}
 	out.Events = merged
+	w.awaitReadable(merged[len(merged)-1].Kv.ModRevision)
 	mvcc.ReportEventReceived(len(merged))
 	return out, nil
+}
+
+// awaitReadable waits until reads of the member's store see a revision. The store
+// hands the changes of a transaction to its watchers before it ends the transaction,
+// both under one lock, and the end may write to the disk: without the wait, a list
+// that follows an event could be older than the event. To ask an empty stream for
+// its progress takes that lock and does nothing else.
+func (w *localWatch) awaitReadable(revision int64) {
+	for w.kv.Rev() < revision {
+		w.empty.RequestProgressAll()
+	}
 }
 
 // next waits for a response.

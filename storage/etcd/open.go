@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"os"
 	"strings"
 	"time"
@@ -23,10 +22,10 @@ const DefaultDialTimeout = 2 * time.Second
 
 const (
 	retryInterval = 500 * time.Millisecond
-	// Half-open connections are found within the sum of these. Servers by
-	// default refuse pings that come more often than every 5 s.
+	// Half-open connections are found within the sum of these, and within the latter if
+	// something was sent that was not confirmed. gRPC sends no more pings than this.
 	keepAliveTime    = 10 * time.Second
-	keepAliveTimeout = 5 * time.Second
+	keepAliveTimeout = 3 * time.Second
 	// maxSendBytes is above every sensible limit of a server: the server decides
 	// which values are too large.
 	maxSendBytes = 64 << 20
@@ -79,15 +78,6 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	return store, nil
 }
 
-// remoteCommitter sends transactions as the client would: with its credentials,
-// and not again when the outcome of one is unknown.
-func remoteCommitter(client *clientv3.Client) committer {
-	kv := clientv3.RetryKVClient(client)
-	return func(ctx context.Context, request *pb.TxnRequest) (*pb.TxnResponse, error) {
-		return kv.Txn(ctx, request, grpc.MaxCallSendMsgSize(maxSendBytes), grpc.MaxCallRecvMsgSize(math.MaxInt32))
-	}
-}
-
 // await returns once a linearizable read has succeeded.
 func (c Config) await(ctx context.Context, client *clientv3.Client) error {
 	timeout := c.DialTimeout
@@ -97,7 +87,7 @@ func (c Config) await(ctx context.Context, client *clientv3.Client) error {
 	begin := time.Now()
 	for number := 1; ; number++ {
 		attempt, cancel := context.WithTimeout(ctx, timeout)
-		_, err := client.Get(attempt, "\x00", clientv3.WithCountOnly())
+		_, err := client.Get(attempt, absentKey, clientv3.WithCountOnly())
 		cancel()
 		if err == nil {
 			return nil
@@ -145,6 +135,7 @@ func (c Config) client() (clientv3.Config, error) {
 		DialKeepAliveTime:    keepAliveTime,
 		DialKeepAliveTimeout: keepAliveTimeout,
 		MaxCallSendMsgSize:   maxSendBytes,
+		DialOptions:          []grpc.DialOption{connectParams()},
 		Logger:               zap.NewNop(),
 	}, nil
 }

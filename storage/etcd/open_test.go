@@ -3,12 +3,13 @@ package etcd_test
 import (
 	"context"
 	"errors"
-	"net"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/levelwire/levelwire/internal/faultnet"
 	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/storage/etcd"
 )
@@ -43,15 +44,15 @@ func TestOpenRefusesBadConfigurations(t *testing.T) {
 	}
 }
 
-// deadEndpoint returns a URL where nothing listens.
+// deadEndpoint returns a URL where nothing listens before the test does.
 func deadEndpoint(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, release, err := faultnet.ReservePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
-	return "http://" + listener.Addr().String()
+	t.Cleanup(release)
+	return fmt.Sprint("http://127.0.0.1:", port)
 }
 
 // TestOpenWaitsVisibly starts the cluster only after Open has reported a failed

@@ -83,8 +83,9 @@ type progress struct {
 	mu     sync.Mutex
 	timer  *time.Timer
 	armed  bool
-	target int64 // the revision that the armed timer will check
-	wanted int64 // the greatest revision requested; at least target
+	target int64     // the revision that the armed timer will check
+	late   time.Time // since when the stream has not reached what it was to reach; zero: it has
+	wanted int64     // the greatest revision requested; at least target
 }
 
 // want arms the timer unless it is armed already.
@@ -113,18 +114,23 @@ func (p *progress) check(st *stream) {
 	reached := st.reached.Load()
 	p.armed = false
 	if reached >= p.wanted || st.ctx.Err() != nil {
+		p.late = time.Time{}
 		p.mu.Unlock()
 		return
 	}
-	late := reached < p.target
-	if !late {
+	if reached >= p.target {
+		p.late = time.Time{}
 		p.arm(st, progressDelay)
-	}
-	p.mu.Unlock()
-	if !late {
+		p.mu.Unlock()
 		return
 	}
+	if p.late.IsZero() {
+		p.late = time.Now()
+	}
+	late := p.late
+	p.mu.Unlock()
 	st.requestProgress()
+	st.silence.end(st, late)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.armed {

@@ -63,3 +63,30 @@ func TestPagesOfTheDatabaseAreGivenBackUnderReadsAndWrites(t *testing.T) {
 		t.Errorf("%s, whose pages are given back, is not what etcd has mapped", store.local.file)
 	}
 }
+
+// TestPagesAreMeasuredLessOftenAtRest: an idle server is not woken to measure what does not
+// change, and measures often again as soon as something is read.
+func TestPagesAreMeasuredLessOftenAtRest(t *testing.T) {
+	wait := residentInterval
+	for range 10 {
+		wait = nextMeasurement(wait, residentGrowth-1)
+	}
+	if wait != residentRest {
+		t.Errorf("at rest, every %v", wait)
+	}
+	if wait = nextMeasurement(wait, residentGrowth); wait != residentInterval {
+		t.Errorf("when pages are read, after %v", wait)
+	}
+}
+
+// TestPagesStayWhileValuesAreLent: a start fills its caches from the pages that etcd has
+// mapped, and they are dropped when it has.
+func TestPagesStayWhileValuesAreLent(t *testing.T) {
+	local := &localMember{lentBefore: -1}
+	for i, lent := range []int64{0, 0, 2, 1, 0} {
+		local.lent.Add(lent)
+		if want := i == 0 || lent > 0; local.isLending() != want {
+			t.Errorf("measurement %d, with %d more pages lent: lending is not %v", i, lent, want)
+		}
+	}
+}

@@ -82,18 +82,28 @@ func (s *segmentPreparer) countCommits(next committer) committer {
 	}
 }
 
-// run prepares segments until ctx ends, or until the log's folder is not what is
-// known of etcd, or cannot be written to: then it logs one line and returns, and
-// etcd makes its segments alone.
+// run prepares segments until ctx ends, or until the log's folder is not what is known
+// of etcd: then it logs one line and returns, and etcd makes its segments alone. If files
+// or room on the disk are lacking, it tries again at the next check.
 func (s *segmentPreparer) run(ctx context.Context, logger *slog.Logger) {
+	failing := false
 	for {
 		select {
 		case <-s.check:
-			if err := s.provide(); err != nil {
+			err := s.provide()
+			if err != nil {
 				err = errors.Join(err, s.dropSpare())
+			}
+			switch {
+			case err == nil && failing:
+				logger.Info("segments of etcd's log are prepared again")
+			case err != nil && !lacksResources(err):
 				logger.Warn("segments of etcd's log are not prepared any more: writes take longer", "error", err)
 				return
+			case err != nil && !failing:
+				logger.Warn("segments of etcd's log are not prepared for now: writes take longer", "error", err)
 			}
+			failing = err != nil
 		case <-ctx.Done():
 			if err := s.dropSpare(); err != nil {
 				logger.Warn("a prepared segment of etcd's log is left behind", "error", err)

@@ -48,6 +48,8 @@ type stream struct {
 	hangUp  context.CancelFunc // ends rpc
 	backoff time.Duration      // before the next attempt to open
 
+	silence silence
+
 	batch  []storage.Event // the caller's until the next call
 	held   []storage.Event // of a revision whose events are not complete yet
 	closed error           // why the stream ended
@@ -61,7 +63,7 @@ func (s *Store) Watch(ctx context.Context, prefix string, after storage.Revision
 	defer s.calls.RUnlock()
 	// etcd reports a compacted start only later, in the stream. This read reports it
 	// now; the key does not matter.
-	_, err := s.client.Get(ctx, "\x00", clientv3.WithCountOnly(), clientv3.WithSerializable(), clientv3.WithRev(int64(after+1)))
+	_, err := s.read(ctx, absentKey, clientv3.WithCountOnly(), clientv3.WithSerializable(), clientv3.WithRev(int64(after+1)))
 	if err = s.ignoreFuture(err); err != nil {
 		return nil, s.fail(ctx, err)
 	}
@@ -113,7 +115,16 @@ func (st *stream) receive() (*pb.WatchResponse, error) {
 			return nil, err
 		}
 	}
-	return st.rpc.Recv()
+	if st.store.embedded {
+		return st.rpc.Recv()
+	}
+	done := st.silence.begin(st)
+	defer done()
+	response, err := st.rpc.Recv()
+	if err == nil {
+		st.silence.answered(response.Created)
+	}
+	return response, err
 }
 
 // open starts a watch RPC after the last revision that was delivered.
@@ -140,6 +151,7 @@ func (st *stream) open() error {
 		return err
 	}
 	st.rpc, st.hangUp = rpc, cancel
+	st.silence.opened()
 	return nil
 }
 

@@ -35,6 +35,9 @@ func (s *Store) Delete(ctx context.Context, key string, expect storage.Revision)
 		return 0, err
 	}
 	defer s.calls.RUnlock()
+	if err := s.reserve.AdmitDelete(); err != nil {
+		return 0, err
+	}
 	request := &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{Key: []byte(key)}}}
 	return s.guarded(ctx, key, expect, request)
 }
@@ -44,6 +47,9 @@ func (s *Store) put(ctx context.Context, key string, value []byte, expect storag
 		return 0, err
 	}
 	defer s.calls.RUnlock()
+	if err := s.reserve.AdmitPut(len(value)); err != nil {
+		return 0, err
+	}
 	put := &pb.PutRequest{Key: []byte(key), Value: value}
 	request := &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: put}}
 	if ttl <= 0 {

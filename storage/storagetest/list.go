@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"sync/atomic"
 
 	"github.com/levelwire/levelwire/storage"
 )
@@ -16,6 +18,8 @@ var listCases = []testCase{
 	{"PagesOfOneSnapshot", listPages},
 	{"AtRevision", listAt},
 	{"KeysOnly", listKeysOnly},
+	{"Borrowed", listBorrowed},
+	{"BorrowedWhileClosing", listBorrowedWhileClosing},
 	{"FutureRevision", listFuture},
 	{"ManyKeys", listMany},
 }
@@ -152,6 +156,75 @@ func listKeysOnly(s *session) {
 		if got := items(s.list("/k/", test.opts)); !slices.Equal(got, test.want) {
 			s.Errorf("%+v: %q, want %q", test.opts, got, test.want)
 		}
+	}
+}
+
+// listBorrowed expects of lists whose values may be lent what it expects of others.
+func listBorrowed(s *session) {
+	long := strings.Repeat("x", 10_000)
+	a, b := s.create("/k/a", "x"), s.create("/k/b", long)
+	empty, gone := s.create("/k/c", ""), s.create("/k/d", "d")
+	latest := s.update("/k/a", "z", a)
+	s.delete("/k/d", gone)
+	for _, test := range []struct {
+		prefix string
+		opts   storage.ListOptions
+		want   []string
+		more   bool
+	}{
+		{"/k/", storage.ListOptions{}, []string{put("/k/a", "z", latest), put("/k/b", long, b), put("/k/c", "", empty)}, false},
+		{"/k/", storage.ListOptions{At: b}, []string{put("/k/a", "x", a), put("/k/b", long, b)}, false},
+		{"/k/", storage.ListOptions{From: "/k/b", Limit: 1}, []string{put("/k/b", long, b)}, true},
+		{"/k/", storage.ListOptions{KeysOnly: true, Limit: 1}, []string{put("/k/a", "", latest)}, true},
+		{"", storage.ListOptions{From: "/k/c"}, []string{put("/k/c", "", empty)}, false},
+		{"/none/", storage.ListOptions{}, nil, false},
+	} {
+		test.opts.Borrow = true
+		page := s.list(test.prefix, test.opts)
+		if got := items(page); !slices.Equal(got, test.want) || page.More != test.more {
+			s.Errorf("%+v: %.100q, more %v, want %.100q", test.opts, got, page.More, test.want)
+		}
+		if page.Release != nil {
+			page.Release()
+		}
+	}
+	s.compact(latest)
+	for at, want := range map[storage.Revision]error{b: storage.ErrCompacted, s.current() + 1: storage.ErrFutureRevision} {
+		if page, err := s.List(s.ctx, "/k/", storage.ListOptions{At: at, Borrow: true}); !errors.Is(err, want) || page.Release != nil {
+			s.Errorf("at %d: %v, lent: %v, want %v", at, err, page.Release != nil, want)
+		}
+	}
+}
+
+// listBorrowedWhileClosing expects Close to wait for the end of a loan.
+func listBorrowedWhileClosing(s *session) {
+	rev := s.create("/k/a", "x")
+	page := s.list("/k/", storage.ListOptions{Borrow: true})
+	if page.Release == nil {
+		return // not lent
+	}
+	stream := s.watch("/", rev).stream
+	var released atomic.Bool
+	closed := make(chan error, 1)
+	go func() {
+		err := s.Close()
+		if !released.Load() {
+			err = errors.Join(err, errors.New("the store was closed during the loan"))
+		}
+		closed <- err
+	}()
+	for { // until Close has begun
+		if _, err := stream.Next(); err != nil {
+			break
+		}
+	}
+	if got, want := items(page), put("/k/a", "x", rev); len(got) != 1 || got[0] != want {
+		s.Errorf("the loan is %q, want %q", got, want)
+	}
+	released.Store(true)
+	page.Release()
+	if err := <-closed; err != nil {
+		s.Error(err)
 	}
 }
 

@@ -3,6 +3,7 @@ package storagetest
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/levelwire/levelwire/storage"
 )
@@ -17,6 +18,7 @@ var watchCases = []testCase{
 	{"SlowReaderMissesNothing", watchSlow},
 	{"ManyStreams", watchMany},
 	{"IndependentStreams", watchIndependent},
+	{"ReadsAreNotBehindEvents", watchThenRead},
 }
 
 func watchLive(s *session) {
@@ -146,4 +148,48 @@ func watchIndependent(s *session) {
 	ended.expectEnd(context.Canceled)
 	second := s.create("/w/b", "2")
 	other.expect(second, put("/w/a", "1", first), put("/w/b", "2", second))
+}
+
+// watchThenRead reads after each batch of a watch, while others write: a list, a
+// list at the event's own revision and a get must see what the watch has delivered.
+// A slow machine gets through fewer rounds.
+func watchThenRead(s *session) {
+	const rounds, count, enough = 10, 300, waitLimit / 6
+	f := s.watch("/w/", s.current())
+	for begun, round := time.Now(), 0; round < rounds && time.Since(begun) < enough; round++ {
+		read := make(chan error, 1)
+		go func() { read <- readBehind(f, count) }()
+		s.fill(fmt.Sprintf("/w/%d/", round), count)
+		if err := <-read; err != nil {
+			s.Fatal(err)
+		}
+	}
+}
+
+// readBehind reads each batch's last key until count events have arrived.
+func readBehind(f *follower, count int) error {
+	for seen := 0; seen < count; {
+		batch, err := f.next()
+		if err != nil {
+			return fmt.Errorf("after %d events: %w", seen, err)
+		}
+		if seen += len(batch.Events); len(batch.Events) == 0 {
+			continue
+		}
+		last := batch.Events[len(batch.Events)-1]
+		page, err := f.List(f.ctx, last.Key, storage.ListOptions{})
+		if err != nil {
+			return fmt.Errorf("a list after %s: %w", line(last), err)
+		}
+		if page.Revision < last.Revision || len(page.Items) != 1 {
+			return fmt.Errorf("a list after %s is of revision %d and has %q", line(last), page.Revision, items(page))
+		}
+		if _, err := f.List(f.ctx, last.Key, storage.ListOptions{At: last.Revision}); err != nil {
+			return fmt.Errorf("a list at the revision of %s: %w", line(last), err)
+		}
+		if _, err := f.Get(f.ctx, last.Key, last.Revision); err != nil {
+			return fmt.Errorf("a get at the revision of %s: %w", line(last), err)
+		}
+	}
+	return nil
 }

@@ -1,4 +1,4 @@
-package etcd
+package memberdir
 
 import (
 	"errors"
@@ -19,10 +19,13 @@ import (
 // that a process uses the directory.
 const lockName = "levelwire.lock"
 
-// lockDir makes the directory, checks that this process can use what is in it,
+// ErrInUse is the error of a data directory that another process uses.
+var ErrInUse = errors.New("in use by another process")
+
+// Lock makes the directory, checks that this process can use what is in it,
 // and locks it until the result is closed. etcd itself would wait silently for
 // another process, and panic without the permission.
-func lockDir(dir string) (io.Closer, error) {
+func Lock(dir string) (io.Closer, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory %s cannot be made: %w", dir, reason(err))
 	}
@@ -40,12 +43,16 @@ func lockDir(dir string) (io.Closer, error) {
 }
 
 // probe opens the database as etcd will, and closes it again. An etcd that does not
-// know of our lock holds the database's own.
+// know of our lock holds the database's own. It fails with a *DamageError if the
+// database or the write-ahead log cannot be what the member has left.
 func probe(dir string) error {
+	if bootstrapInterrupted(dir) {
+		return nil // incomplete, and about to be made anew
+	}
 	path := datadir.ToBackendFileName(dir)
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return verifyNoDatabase(dir)
 	}
 	if err != nil {
 		return fmt.Errorf("data directory %s: the database cannot be opened: %w", dir, reason(err))
@@ -58,16 +65,18 @@ func probe(dir string) error {
 	switch {
 	case errors.Is(err, bbolterrors.ErrTimeout):
 		return inUse(dir)
-	case err != nil && bootstrapInterrupted(dir):
-		return nil // incomplete, and about to be made anew
 	case err != nil:
-		return fmt.Errorf("data directory %s: %s is not a usable etcd database, restore it from a backup: %w", dir, path, err)
+		return &DamageError{Path: path, Err: fmt.Errorf("not a usable etcd database: %w", err)}
 	}
-	return db.Close()
+	last, err := Applied(db, path)
+	if err := errors.Join(err, db.Close()); err != nil {
+		return &DamageError{Path: path, Err: err}
+	}
+	return verifyLog(dir, last)
 }
 
 func inUse(dir string) error {
-	return fmt.Errorf("data directory %s is in use by another process: stop it, or choose another directory", dir)
+	return fmt.Errorf("data directory %s is %w: stop it, or choose another directory", dir, ErrInUse)
 }
 
 // reason drops the path from a file error, for messages that name it already.

@@ -1,4 +1,4 @@
-package etcd
+package memberdir
 
 import (
 	"errors"
@@ -19,15 +19,15 @@ import (
 // together with the data.
 const bootstrapMark = "first-start"
 
-// prepareBootstrap removes what an interrupted first start has left, and marks
+// PrepareBootstrap removes what an interrupted first start has left, and marks
 // the member if this is a first start.
-func prepareBootstrap(dir string) error {
+func PrepareBootstrap(dir string) error {
 	member := datadir.ToMemberDir(dir)
 	mark := filepath.Join(member, bootstrapMark)
 	_, err := os.Stat(mark)
 	switch {
 	case err == nil:
-		// The mark goes last, in finishBootstrap.
+		// The mark goes last, in FinishBootstrap.
 		return errors.Join(os.RemoveAll(datadir.ToWALDir(dir)), os.RemoveAll(datadir.ToSnapDir(dir)))
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
@@ -45,7 +45,7 @@ func prepareBootstrap(dir string) error {
 	if err := errors.Join(file.Sync(), file.Close()); err != nil {
 		return err
 	}
-	return errors.Join(syncDir(member), syncDir(dir))
+	return errors.Join(Sync(member), Sync(dir))
 }
 
 // bootstrapInterrupted reports whether the member's first start has not
@@ -55,9 +55,9 @@ func bootstrapInterrupted(dir string) bool {
 	return err == nil
 }
 
-// finishBootstrap removes the mark, durably: it must not come back once a write has
+// FinishBootstrap removes the mark, durably: it must not come back once a write has
 // been acknowledged.
-func finishBootstrap(dir string) error {
+func FinishBootstrap(dir string) error {
 	member := datadir.ToMemberDir(dir)
 	err := os.Remove(filepath.Join(member, bootstrapMark))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -66,10 +66,11 @@ func finishBootstrap(dir string) error {
 	if err != nil {
 		return err
 	}
-	return syncDir(member)
+	return Sync(member)
 }
 
-func syncDir(path string) error {
+// Sync makes the entries of a directory durable.
+func Sync(path string) error {
 	dir, err := os.Open(path)
 	if err != nil {
 		return err
