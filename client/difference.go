@@ -7,9 +7,12 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
+	"sync"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/levelwire/levelwire/client/internal/codec"
 	"github.com/levelwire/levelwire/internal/difference"
@@ -19,7 +22,7 @@ import (
 // the collection.
 var (
 	// ErrNoDifference means that the server does not offer them, as only
-	// Levelwire's do.
+	// Levelwire's do, or not to this client.
 	ErrNoDifference = errors.New("the server does not offer differences")
 	// ErrListInstead means that the server, or what is held, is better served by
 	// a list this time.
@@ -40,21 +43,24 @@ type Difference[T Object] struct {
 // Difference returns the server's state of what opts selects, for a caller that
 // holds most of it already. The client sends a digest of the keys and versions in
 // held, and the server sends only the objects that are not among them.
-// opts.ResourceVersion is the version at which held was complete, and the result is
-// not older; limits and continue tokens are not possible. Difference does not
-// change the objects in held.
+// opts.ResourceVersion is the version at which held was complete. The result is the
+// most recent state: it is older only if the server went back. Limits and continue
+// tokens are not possible. Difference does not change the objects in held.
 //
 // Errors beside those of a list are ErrNoDifference and ErrListInstead. A Client
-// that has found a server without differences remembers it for its lifetime, and
-// does not ask again.
+// remembers for its lifetime that a server does not know differences, and of which
+// resources, in which namespace, they are refused to it. It does not ask again.
 func (r Resource[T]) Difference(ctx context.Context, held []T, opts metav1.ListOptions) (*Difference[T], error) {
-	if r.client.noDifference.Load() {
+	if r.client != nil && r.client.differenceRefusals.has(r.differenceScope()) {
 		return nil, ErrNoDifference
 	}
-	opts.Watch = false
 	c, err := newClaim(difference.NewSeed(), held, opts.ResourceVersion)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrListInstead, err)
+	}
+	opts.Watch, opts.ResourceVersion = false, ""
+	if opts.ResourceVersionMatch == metav1.ResourceVersionMatchNotOlderThan {
+		opts.ResourceVersionMatch = ""
 	}
 	d, err := r.differenceFrom(ctx, c, &opts)
 	if errors.Is(err, errNotHeld) && c.digest.Known != 0 {
@@ -71,6 +77,10 @@ func (r Resource[T]) Difference(ctx context.Context, held []T, opts metav1.ListO
 // errNotHeld is a hash from the server of something that is not held.
 var errNotHeld = errors.New("the server takes something for held that is not")
 
+func (r Resource[T]) differenceScope() differenceScope {
+	return differenceScope{gvr: r.gvr, namespace: r.namespace}
+}
+
 // differenceFrom asks once.
 func (r Resource[T]) differenceFrom(ctx context.Context, c *claim[T], opts *metav1.ListOptions) (*Difference[T], error) {
 	req, err := r.request(call{verb: "difference", method: http.MethodPost, query: opts, list: true,
@@ -81,12 +91,15 @@ func (r Resource[T]) differenceFrom(ctx context.Context, c *claim[T], opts *meta
 	req.path = difference.Path + req.path
 	ans, err := r.client.do(ctx, req)
 	if err != nil {
-		return nil, r.client.withoutDifference(err)
+		return nil, r.client.differenceRefusals.note(r.differenceScope(), err)
 	}
 	defer ans.close()
+	if err := r.confirmVisible(req.verb, ans.resp.Header, true); err != nil {
+		return nil, ErrNoDifference // the list that follows says why
+	}
 	media, params, err := mime.ParseMediaType(ans.resp.Header.Get("Content-Type"))
 	if err != nil || media != difference.MediaType {
-		r.client.noDifference.Store(true) // something that answers everything
+		r.client.differenceRefusals.unknown.Store(true) // something that answers everything
 		return nil, ErrNoDifference
 	}
 	src := codec.NewSource(ans, r.client.opts.MaxFrameBytes)
@@ -97,29 +110,6 @@ func (r Resource[T]) differenceFrom(ctx context.Context, c *claim[T], opts *meta
 	}
 	d.Bytes = c.bytes
 	return d, nil
-}
-
-// withoutDifference makes a refusal ErrNoDifference or ErrListInstead. It leaves
-// the refusals of an overloaded server, and of one that has not authenticated the
-// client, as they are: a list would fare no better.
-func (c *Client) withoutDifference(err error) error {
-	var status *apierrors.StatusError
-	if !errors.As(err, &status) {
-		return err
-	}
-	switch code := status.Status().Code; {
-	case status.Status().Reason == difference.ReasonListInstead:
-		return fmt.Errorf("%w: %w", ErrListInstead, err)
-	case code == http.StatusNotFound, code == http.StatusMethodNotAllowed, code == http.StatusNotImplemented:
-		c.noDifference.Store(true)
-		return fmt.Errorf("%w: %w", ErrNoDifference, err)
-	case code == http.StatusForbidden: // Kubernetes forbids paths that it does not know, too
-		return fmt.Errorf("%w: %w", ErrNoDifference, err)
-	case code == http.StatusUnauthorized, code == http.StatusRequestTimeout, code == http.StatusTooManyRequests,
-		code >= http.StatusInternalServerError:
-		return err
-	}
-	return fmt.Errorf("%w: %w", ErrListInstead, err)
 }
 
 // claim is what a client says that it holds.
@@ -164,3 +154,56 @@ func (c *claim[T]) of(obj T) (bucket uint32, hash uint64, err error) {
 }
 
 func formatVersion(version uint64) string { return strconv.FormatUint(version, 10) }
+
+// differenceRefusals is what a Client remembers of questions for a difference
+// that servers have refused for good: they are not asked again. It is safe for
+// concurrent use.
+type differenceRefusals struct {
+	unknown   atomic.Bool // the server does not know differences at all
+	resources sync.Map    // differenceScope -> struct{}: refused for one resource
+}
+
+// differenceScope is a resource, in one namespace or in all: what an identity may
+// or may not ask about.
+type differenceScope struct {
+	gvr       schema.GroupVersionResource
+	namespace string
+}
+
+// has reports whether the server need not be asked.
+func (d *differenceRefusals) has(scope differenceScope) bool {
+	if d.unknown.Load() {
+		return true
+	}
+	_, refused := d.resources.Load(scope)
+	return refused
+}
+
+// note makes a refusal ErrNoDifference or ErrListInstead, and remembers it if the
+// same question would be refused again. It leaves the refusals of an overloaded
+// server, and of one that has not authenticated the client, as they are: a list
+// would fare no better.
+func (d *differenceRefusals) note(scope differenceScope, err error) error {
+	var status *apierrors.StatusError
+	if !errors.As(err, &status) {
+		return err
+	}
+	switch code := status.Status().Code; {
+	case status.Status().Reason == difference.ReasonListInstead:
+		return fmt.Errorf("%w: %w", ErrListInstead, err)
+	case code == http.StatusNotFound && !apierrors.IsNotFound(err):
+		// A proxy's page says nothing about the server. Perhaps the proxy passes
+		// other paths only.
+	case code == http.StatusNotFound, code == http.StatusMethodNotAllowed, code == http.StatusNotImplemented:
+		d.unknown.Store(true)
+		return fmt.Errorf("%w: %w", ErrNoDifference, err)
+	case code == http.StatusForbidden, code == http.StatusBadRequest: // Kubernetes forbids paths that it does not know, too
+	case code == http.StatusUnauthorized, code == http.StatusRequestTimeout, code == http.StatusTooManyRequests,
+		code >= http.StatusInternalServerError:
+		return err
+	default:
+		return fmt.Errorf("%w: %w", ErrListInstead, err)
+	}
+	d.resources.Store(scope, struct{}{})
+	return fmt.Errorf("%w: %w", ErrNoDifference, err)
+}

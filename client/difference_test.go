@@ -18,6 +18,7 @@ import (
 
 	"github.com/levelwire/levelwire/client/internal/codec"
 	"github.com/levelwire/levelwire/client/internal/wiretest"
+	"github.com/levelwire/levelwire/client/scheme"
 	"github.com/levelwire/levelwire/internal/difference"
 )
 
@@ -39,6 +40,10 @@ func (s *differenceServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	d, err := difference.ParseDigest(body)
+	if r.URL.Query().Has("resourceVersion") || r.URL.Query().Has("resourceVersionMatch") {
+		http.Error(w, "not the most recent state: "+r.URL.RawQuery, http.StatusBadRequest)
+		return
+	}
 	if err != nil || r.URL.Path != difference.Path+"/api/v1/pods" || r.Header.Get("Content-Type") != difference.MediaType {
 		http.Error(w, fmt.Sprint(err, r.URL, r.Header), http.StatusBadRequest)
 		return
@@ -95,7 +100,7 @@ func (s *differenceServer) answer(d *difference.Digest) ([]byte, error) {
 			h.Sent++
 			item, err := pod.Marshal()
 			if s.media == JSON {
-				item, _, err = codec.Encode(pod, false)
+				item, _, err = codec.Encode(scheme.Default, pod, false)
 			}
 			objects = append(difference.AppendSize(objects, len(item)), item...)
 			return err
@@ -133,7 +138,7 @@ func TestDifferenceKeepsWhatIsHeld(t *testing.T) {
 		server.pods[200].ResourceVersion, server.pods[200].Status.PodIP = "4000", "new"
 		server.pods = append(server.pods, wiretest.Pod(999))
 		client, _ := serve(t, Options{}, server)
-		d, err := For[*corev1.Pod](client).Sharing().Difference(t.Context(), held, metav1.ListOptions{ResourceVersion: "1500"})
+		d, err := For[*corev1.Pod](client).Interning().Difference(t.Context(), held, metav1.ListOptions{ResourceVersion: "1500"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -206,10 +211,10 @@ func TestDifferenceRefusals(t *testing.T) {
 	}{
 		{"not known", 404, "", ErrNoDifference, true},
 		{"no such method", 405, "", ErrNoDifference, true},
-		{"forbidden", 403, metav1.StatusReasonForbidden, ErrNoDifference, false},
+		{"forbidden", 403, metav1.StatusReasonForbidden, ErrNoDifference, true},
 		{"list instead", 409, difference.ReasonListInstead, ErrListInstead, false},
 		{"too large", 413, "", ErrListInstead, false},
-		{"bad", 400, metav1.StatusReasonBadRequest, ErrListInstead, false},
+		{"bad", 400, metav1.StatusReasonBadRequest, ErrNoDifference, true},
 		{"unauthorized", 401, "", nil, false},
 		{"overloaded", 429, metav1.StatusReasonTooManyRequests, nil, false},
 		{"broken", 500, "", nil, false},
@@ -236,13 +241,41 @@ func TestDifferenceRefusals(t *testing.T) {
 	}
 }
 
+// What is refused for one resource may be possible for others; a server that does
+// not know differences is left alone.
+func TestDifferencesRefusedForOneResource(t *testing.T) {
+	for code, want := range map[int]int64{403: 3, 400: 3, 404: 1, 405: 1} {
+		var asked atomic.Int64
+		client, _ := serve(t, Options{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			asked.Add(1)
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(code)
+			_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d}`, code)
+		}))
+		pods := For[*corev1.Pod](client)
+		for _, r := range []Resource[*corev1.Pod]{pods, pods.Namespace("a"), pods} {
+			if _, err := r.Difference(t.Context(), nil, metav1.ListOptions{}); !errors.Is(err, ErrNoDifference) {
+				t.Errorf("%d: %v", code, err)
+			}
+		}
+		if _, err := For[*corev1.ConfigMap](client).Difference(t.Context(), nil, metav1.ListOptions{}); !errors.Is(err, ErrNoDifference) {
+			t.Errorf("%d: %v", code, err)
+		}
+		if asked.Load() != want {
+			t.Errorf("%d: asked %d times, want %d", code, asked.Load(), want)
+		}
+	}
+}
+
 func TestDifferenceFromSomethingElse(t *testing.T) {
-	client, _ := serve(t, Options{}, answerWith("text/html", []byte("<html>")))
-	if _, err := For[*corev1.Pod](client).Difference(t.Context(), nil, metav1.ListOptions{}); !errors.Is(err, ErrNoDifference) {
-		t.Errorf("got %v", err)
+	for contentType, want := range map[string]error{"text/html": ErrListInstead, "application/json": ErrNoDifference} {
+		client, _ := serve(t, Options{}, answerWith(contentType, []byte("<html>")))
+		if _, err := For[*corev1.Pod](client).Difference(t.Context(), nil, metav1.ListOptions{}); !errors.Is(err, want) {
+			t.Errorf("%s: got %v", contentType, err)
+		}
 	}
 	asked := false
-	client, _ = serve(t, Options{}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
+	client, _ := serve(t, Options{}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
 	odd := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a", "resourceVersion": "v7"}}}
 	if _, err := Dynamic(client, podsResource).Difference(t.Context(), []*unstructured.Unstructured{odd}, metav1.ListOptions{}); !errors.Is(err, ErrListInstead) || asked {
 		t.Errorf("a version that is no number: %v, asked: %v", err, asked)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/levelwire/levelwire/client/internal/codec"
 	"github.com/levelwire/levelwire/client/internal/wiretest"
+	"github.com/levelwire/levelwire/client/scheme"
 	"github.com/levelwire/levelwire/internal/difference"
 )
 
@@ -18,7 +19,7 @@ import (
 // beside reading a list.
 func BenchmarkDifference(b *testing.B) {
 	const pods = 200_000
-	items := For[*corev1.Pod](nil).Sharing().codec
+	items := For[*corev1.Pod](nil).Interning().codec
 	server := &differenceServer{media: Protobuf}
 	list := &corev1.PodList{}
 	held := make([]*corev1.Pod, pods)
@@ -65,7 +66,7 @@ func BenchmarkDifference(b *testing.B) {
 			b.ReportMetric(float64(len(answer))/1e3, "kB-read")
 		})
 	}
-	body, _, err := codec.Encode(list, true)
+	body, _, err := codec.Encode(scheme.Default, list, true)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/levelwire/levelwire/client/internal/codec"
 	"github.com/levelwire/levelwire/client/internal/wiretest"
+	"github.com/levelwire/levelwire/client/scheme"
 )
 
 var podsResource = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
@@ -28,7 +29,7 @@ func TestListDecodesItemByItem(t *testing.T) {
 	want := wiretest.PodList(300)
 	for version, opts := range httpVersions {
 		for _, protobuf := range []bool{false, true} {
-			body, contentType, err := codec.Encode(want, protobuf)
+			body, contentType, err := codec.Encode(scheme.Default, want, protobuf)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,7 +110,7 @@ func TestItemOverTheLimit(t *testing.T) {
 	for _, protobuf := range []bool{false, true} {
 		list := wiretest.PodList(50)
 		list.Items[30].Annotations["big"] = strings.Repeat("x", 200_000)
-		body, contentType, err := codec.Encode(list, protobuf)
+		body, contentType, err := codec.Encode(scheme.Default, list, protobuf)
 		if err != nil {
 			t.Fatal(err)
 		}

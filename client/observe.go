@@ -7,22 +7,47 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Observer receives a report of each request of a Client, for metrics.
+// Observer receives reports of the requests of a Client, for metrics: client-go's
+// rest_client_requests_total, _request_retries_total, _rate_limiter_duration_seconds
+// and _request_size_bytes are of attempts, _request_duration_seconds and
+// _response_size_bytes of requests.
 type Observer interface {
+	// AttemptDone is called when the header of an answer has arrived, or when an
+	// attempt failed without one. A request has several attempts if it is repeated.
+	AttemptDone(AttemptInfo)
 	// RequestDone is called when an answer has been read to its end, when a
 	// watch has ended, or when a request failed.
 	RequestDone(RequestInfo)
 }
 
+// AttemptInfo describes one HTTP request and the header of its answer.
+type AttemptInfo struct {
+	Verb     string // as in RequestInfo
+	Method   string // GET, POST, ...
+	Host     string // of the server, with its port if it has one
+	Resource schema.GroupVersionResource
+	Number   int   // 1 for the first attempt of a request
+	Code     int   // HTTP status; 0 if there was no answer
+	Err      error // why there was no answer
+	Duration time.Duration
+	// LimiterWait is for how long Options.RateLimiter held the attempt up. It is not
+	// part of Duration.
+	LimiterWait time.Duration
+	Sent        int64 // bytes of the body
+}
+
 // RequestInfo describes one finished request.
 type RequestInfo struct {
-	Verb     string // get, list, watch, create, update, patch, delete, deletecollection, difference
-	Resource schema.GroupVersionResource
-	Code     int // HTTP status; 0 if there was no answer
-	Duration time.Duration
-	Sent     int64 // bytes of the request's body
-	Received int64 // bytes of the answer's body, after decompression
-	Attempts int   // 1 if nothing was repeated
+	Verb        string // get, list, watch, create, update, patch, delete, deletecollection, difference, discover, raw, ...
+	Method      string // GET, POST, ...
+	Host        string // of the server, with its port if it has one
+	Resource    schema.GroupVersionResource
+	Code        int           // HTTP status of the last attempt; 0 if there was no answer
+	Duration    time.Duration // with all attempts and the waiting between them
+	LimiterWait time.Duration // the part of Duration that Options.RateLimiter took
+	Sent        int64         // bytes of the body, of all attempts
+	Received    int64         // bytes of the answers' bodies, after decompression
+	Attempts    int           // 1 if nothing was repeated
 }
 
 // Stats counts what a Client did since it was made.
@@ -32,11 +57,25 @@ type Stats struct {
 	ActiveWatches int64
 	BytesSent     int64
 	BytesReceived int64
+
+	// RetryWait is for how long requests waited because the server asked for that,
+	// LimiterWait for how long because of Options.RateLimiter, all added up.
+	RetryWait, LimiterWait time.Duration
+
+	// ProtobufRefused is for which resources the client uses JSON at present,
+	// because the server refuses protobuf.
+	ProtobufRefused []schema.GroupVersionResource
+
+	// CredentialReloads counts how often rotated certificates or CAs were put to use
+	// on new connections; tokens are not among them. CredentialReloadErrors counts
+	// attempts to read them that failed.
+	CredentialReloads, CredentialReloadErrors int64
 }
 
 // counters are the Client's own, always on: a few atomic adds for a request.
 type counters struct {
 	requests, retries, watches, sent, received atomic.Int64
+	retryWait, limiterWait                     atomic.Int64 // nanoseconds
 }
 
 func (c *counters) stats() Stats {
@@ -46,5 +85,7 @@ func (c *counters) stats() Stats {
 		ActiveWatches: c.watches.Load(),
 		BytesSent:     c.sent.Load(),
 		BytesReceived: c.received.Load(),
+		RetryWait:     time.Duration(c.retryWait.Load()),
+		LimiterWait:   time.Duration(c.limiterWait.Load()),
 	}
 }

@@ -3,11 +3,13 @@ package client
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
 
 	"github.com/levelwire/levelwire/client/internal/codec"
+	"github.com/levelwire/levelwire/client/scheme"
 )
 
 // ContentType names an encoding of request and answer bodies.
@@ -17,8 +19,10 @@ const (
 	// JSON is understood by every server, for every kind.
 	JSON ContentType = codec.JSON
 	// Protobuf is smaller and cheaper to decode. It is used for built-in types
-	// and metadata; the client uses JSON for other kinds, and for everything
-	// once a server has refused protobuf.
+	// and metadata; the client uses JSON for other kinds. If the server refuses
+	// protobuf for a resource (415 for a body, 406 for an answer), the client uses
+	// JSON for that resource and direction for 10 minutes, and then tries again;
+	// see Stats.ProtobufRefused.
 	Protobuf ContentType = codec.Protobuf
 )
 
@@ -28,6 +32,10 @@ type Options struct {
 	// ContentType is JSON, Protobuf, or empty: what rest.Config.ContentType
 	// says if it is one of the two, else JSON.
 	ContentType ContentType
+
+	// Scheme says which kind and resource a Go type is. Default: [scheme.Default],
+	// in which all types of Kubernetes are, and all that were registered in it.
+	Scheme *scheme.Scheme
 
 	// ReadIdleTimeout is how long a connection may be silent before it is
 	// probed: with an HTTP/2 ping, or with TCP keep-alives on HTTP/1.1.
@@ -44,15 +52,38 @@ type Options struct {
 	// http:// servers. Without it they are spoken to in HTTP/1.1.
 	UnencryptedHTTP2 bool
 
-	// UserAgent replaces that of rest.Config. Default: the command's name.
+	// UserAgent replaces that of rest.Config. Default: the one of client-go, which begins
+	// with the command's name and a slash.
 	UserAgent string
+	// FieldManager is the field manager of all writes, unless Resource.FieldManager or the
+	// options of a call name another one. Default: none is sent. The server then takes the
+	// UserAgent up to its first slash, the command's name, as it does for client-go and
+	// kubectl; Apply is an error, because a program that is renamed would leave fields
+	// behind that nothing removes.
+	FieldManager string
 
 	// Retry says which requests the client repeats before it returns an error.
 	Retry RetryOptions
 
+	// RateLimiter is asked before each attempt of a request other than a watch. Give
+	// the same one to several Clients to limit them together:
+	// rate.NewLimiter(50, 100) lets 50 requests a second pass, and 100 at once.
+	// Default: none; the server's own limits are honoured, see Retry. QPS, Burst and
+	// RateLimiter of rest.Config are not used; New logs a warning if they are set.
+	RateLimiter RateLimiter
+
 	// WrapTransport is called once with the complete transport and returns
 	// what to use in its place.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
+
+	// ConnectionsOf has the Client use the connections of another one: many users of one
+	// process then need few connections, each with the streams of many of them. The
+	// rest.Config must have the same host, and credentials that are sent with each request,
+	// such as a bearer token or impersonation; a client certificate belongs to a connection,
+	// and so neither of the two may have one. What else is said of connections is the other
+	// Client's: TLS, proxy, Dial, ReadIdleTimeout, PingTimeout, ForceHTTP1,
+	// UnencryptedHTTP2. Default: connections of its own.
+	ConnectionsOf *Client
 
 	// Dial opens connections. Default: rest.Config.Dial, or a net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -61,19 +92,14 @@ type Options struct {
 	// one watch event. Default 64 MiB; negative: no bound.
 	MaxFrameBytes int64
 
-	// Observer receives a report of each finished request; nil: there are no
-	// reports. The client calls it from many goroutines, and it must return
+	// Logger receives what an operator may have to know: rotated credentials, a
+	// resource for which protobuf is refused. nil: slog.Default().
+	Logger *slog.Logger
+
+	// Observer receives reports of each attempt and each finished request; nil: there
+	// are no reports. The client calls it from many goroutines, and it must return
 	// quickly.
 	Observer Observer
-}
-
-// RetryOptions says which refusals a Client repeats by itself. A watch is
-// never repeated: its caller has a back-off of its own.
-type RetryOptions struct {
-	// Max is how often one request is repeated. Default 10; negative: never.
-	Max int
-	// MaxWait bounds one wait, whatever Retry-After says. Default 30 s.
-	MaxWait time.Duration
 }
 
 const (
@@ -97,6 +123,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Retry.MaxWait == 0 {
 		o.Retry.MaxWait = defaultRetryWait
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
 	}
 	if o.MaxFrameBytes == 0 {
 		o.MaxFrameBytes = defaultMaxFrameBytes

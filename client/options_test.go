@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -36,7 +37,7 @@ func name(t *testing.T, cfg *rest.Config, opts Options) string {
 		t.Fatal(err)
 	}
 	defer client.CloseIdleConnections()
-	pod, err := For[*corev1.Pod](client).Get(t.Context(), "a", metav1.GetOptions{})
+	pod, err := For[*corev1.Pod](client).Namespace("ns").Get(t.Context(), "a", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,6 +100,13 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 	}
 }
 
+func TestDefaultLogger(t *testing.T) {
+	c, err := New(&rest.Config{}, Options{})
+	if err != nil || c.opts.Logger != slog.Default() {
+		t.Errorf("got %v, %v", c.opts.Logger, err)
+	}
+}
+
 func TestContentTypeOfTheConfig(t *testing.T) {
 	for _, test := range []struct {
 		config string
@@ -134,7 +142,7 @@ func TestPathOfTheServer(t *testing.T) {
 		answerJSON(w, 200, `{"metadata":{"name":"`+r.URL.Path+`"}}`)
 	}))
 	defer s.Close()
-	if got := name(t, &rest.Config{Host: s.URL + "/clusters/one"}, Options{}); got != "/clusters/one/api/v1/pods/a " {
+	if got := name(t, &rest.Config{Host: s.URL + "/clusters/one"}, Options{}); got != "/clusters/one/api/v1/namespaces/ns/pods/a " {
 		t.Errorf("got %s", got)
 	}
 }

@@ -18,18 +18,20 @@ import (
 // be called, once or more; while another goroutine reads, if need be.
 type answer struct {
 	resp     *http.Response
-	client   *Client
-	info     RequestInfo
-	started  time.Time
+	body     io.ReadCloser // the answer's own
+	x        *transaction
 	received atomic.Int64
 	once     sync.Once
 }
 
 // Read implements io.Reader and counts.
 func (a *answer) Read(p []byte) (int, error) {
-	n, err := a.resp.Body.Read(p)
+	n, err := a.body.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = a.x.limit.explain(err)
+	}
 	a.received.Add(int64(n))
-	a.client.counters.received.Add(int64(n))
+	a.x.client.counters.received.Add(int64(n))
 	return n, err
 }
 
@@ -40,12 +42,12 @@ func (a *answer) encoding() codec.Encoding {
 // close ends the request.
 func (a *answer) close() {
 	a.once.Do(func() {
-		_ = a.resp.Body.Close() // nothing can be done about it, and nothing is lost
-		if a.info.Verb == "watch" {
-			a.client.counters.watches.Add(-1)
+		_ = a.body.Close() // nothing can be done about it, and nothing is lost
+		if a.x.info.Verb == "watch" {
+			a.x.client.counters.watches.Add(-1)
 		}
-		a.info.Received += a.received.Load()
-		a.client.done(a.info, a.started)
+		a.x.info.Received += a.received.Load()
+		a.x.done()
 	})
 }
 
@@ -58,57 +60,131 @@ const drainAtMost = 4 << 10
 // trustedLength bounds the memory that a Content-Length alone is given.
 const trustedLength = 1 << 20
 
-// done reports a finished request.
-func (c *Client) done(info RequestInfo, started time.Time) {
-	if c.opts.Observer == nil {
-		return
-	}
-	info.Duration = time.Since(started)
-	c.opts.Observer.RequestDone(info)
+// transaction is one request with all its attempts.
+type transaction struct {
+	client  *Client
+	request *request
+	info    RequestInfo
+	started time.Time
+
+	limit *timeLimit // nil: none
+
+	credentials     any  // the generation before the first attempt
+	reauthenticated bool // the request was repeated because of it
+	body, accept    bool // whether the last attempt had a protobuf body, and accepted protobuf
 }
 
 // do sends a request, again if the server asks for that, until there is a
 // successful answer or an error.
 func (c *Client) do(ctx context.Context, q *request) (*answer, error) {
-	info := RequestInfo{Verb: q.verb, Resource: q.gvr}
-	started := time.Now()
+	x := &transaction{client: c, request: q, started: time.Now(), credentials: c.transport.Generation(),
+		info: RequestInfo{Verb: q.verb, Method: q.method, Host: c.base.Host, Resource: q.gvr}}
+	ctx, x.limit = limitTime(ctx, q, c.config.Timeout)
 	for {
-		info.Attempts++
-		resp, sent, err := c.send(ctx, q)
-		info.Sent += sent
-		if err != nil {
-			c.done(info, started)
-			return nil, fmt.Errorf("%s %s: %w", q.verb, q.gvr.Resource, contextError(ctx, err))
+		resp, err := x.send(ctx)
+		if err != nil && x.trustsAnother(err) {
+			c.counters.retries.Add(1)
+			continue
 		}
-		info.Code = resp.StatusCode
+		if err != nil {
+			x.done()
+			return nil, fmt.Errorf("%s: %w", q, contextError(ctx, err))
+		}
 		if resp.StatusCode >= 200 && resp.StatusCode < 300 {
+			if err := x.expect(resp); err != nil {
+				x.done()
+				return nil, err
+			}
 			if q.verb == "watch" {
 				c.counters.watches.Add(1)
 			}
-			return &answer{resp: resp, client: c, info: info, started: started}, nil
+			return x.answered(resp), nil
+		}
+		again, wait := x.repeat(resp)
+		again = again && outlives(ctx, wait)
+		if q.anyStatus && !again {
+			return x.answered(resp), nil
 		}
 		received, statusErr := statusError(resp, q)
-		info.Received += received
+		x.info.Received += received
 		c.counters.received.Add(received)
-		again, wait := c.repeat(q, resp, info.Attempts)
 		if !again || !pause(ctx, wait) {
-			c.done(info, started)
+			x.done()
 			return nil, statusErr
 		}
 		c.counters.retries.Add(1)
+		c.counters.retryWait.Add(int64(wait))
 	}
 }
 
-// send sends a request once.
-func (c *Client) send(ctx context.Context, q *request) (*http.Response, int64, error) {
-	req, sent, err := q.http(ctx, c.base, c.opts.ContentType == Protobuf && !c.jsonOnly.Load())
-	if err != nil {
-		return nil, 0, err
+// expect returns an error if a successful answer cannot be one of an API server: the
+// login page of a proxy must not pass for the success of a delete, nor for a watch
+// that has to be listed anew. An empty body may have any media type.
+func (x *transaction) expect(resp *http.Response) error {
+	if x.request.expects(resp.Header.Get("Content-Type")) || x.request.accepted && resp.StatusCode == http.StatusCreated {
+		return nil
 	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxPage))
+	if len(body) == 0 && err == nil {
+		return nil
+	}
+	_ = resp.Body.Close() // it is of no use
+	x.info.Received += int64(len(body))
+	x.client.counters.received.Add(int64(len(body)))
+	return fmt.Errorf("%s: %w", x.request, &DecodeError{What: "answer", Err: unexpectedResponse(resp, x.request, body, 0)})
+}
+
+// send is one attempt.
+func (x *transaction) send(ctx context.Context) (*http.Response, error) {
+	c, q := x.client, x.request
+	x.info.Attempts++
+	x.info.Code = 0
+	limiterWait, err := c.throttle(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	x.info.LimiterWait += limiterWait
+	if x.body, x.accept = false, false; c.opts.ContentType == Protobuf && q.protobuf {
+		bodyRefused, acceptRefused := c.refusals.Refused(q.gvr)
+		x.body, x.accept = !bodyRefused, !acceptRefused
+	}
+	req, sent, err := q.http(ctx, c.base, x.body, x.accept)
+	if err != nil {
+		return nil, err
+	}
+	x.body = req.Header.Get("Content-Type") == string(Protobuf)
+	x.info.Sent += sent
 	c.counters.requests.Add(1)
 	c.counters.sent.Add(sent)
+	started := time.Now()
 	resp, err := c.http.Do(req)
-	return resp, sent, err
+	if err == nil {
+		x.info.Code = resp.StatusCode
+		c.warnings.read(ctx, resp.Header)
+	}
+	if c.opts.Observer != nil {
+		c.opts.Observer.AttemptDone(AttemptInfo{Verb: q.verb, Method: q.method, Host: c.base.Host, Resource: q.gvr, Number: x.info.Attempts,
+			Code: x.info.Code, Err: err, Duration: time.Since(started), LimiterWait: limiterWait, Sent: sent})
+	}
+	return resp, err
+}
+
+// answered returns the answer whose body is still to be read.
+func (x *transaction) answered(resp *http.Response) *answer {
+	if x.request.verb == "raw" {
+		x.limit.lift() // its body may be a stream
+	}
+	return &answer{resp: resp, body: resp.Body, x: x}
+}
+
+// done reports the finished request.
+func (x *transaction) done() {
+	x.limit.end()
+	if x.client.opts.Observer == nil {
+		return
+	}
+	x.info.Duration = time.Since(x.started)
+	x.client.opts.Observer.RequestDone(x.info)
 }
 
 // readAll sends a request and reads the answer, which is one object.
@@ -128,55 +204,12 @@ func (c *Client) readAll(ctx context.Context, q *request) ([]byte, codec.Encodin
 		r = io.LimitReader(ans, limit+1)
 	}
 	if _, err := buf.ReadFrom(r); err != nil {
-		return nil, codec.EncodingUnknown, fmt.Errorf("%s %s: %w", q.verb, q.gvr.Resource, contextError(ctx, err))
+		return nil, codec.EncodingUnknown, fmt.Errorf("%s: %w", q, contextError(ctx, err))
 	}
 	if limit >= 0 && int64(buf.Len()) > limit {
-		return nil, codec.EncodingUnknown, fmt.Errorf("%s %s: %w", q.verb, q.gvr.Resource, ErrFrameTooLarge)
+		return nil, codec.EncodingUnknown, fmt.Errorf("%s: %w", q, ErrFrameTooLarge)
 	}
 	return buf.Bytes(), ans.encoding(), nil
-}
-
-// repeat decides whether a refused request is sent again, and after how long.
-// A 429 says that nothing was done, whatever the verb; one that does not say
-// when to come back, as of an eviction over its budget, is the answer. A 503 may come from
-// something between us and a server that did act, so only reads are repeated.
-// A server that refuses protobuf is spoken to in JSON from then on.
-func (c *Client) repeat(q *request, resp *http.Response, attempts int) (bool, time.Duration) {
-	switch resp.StatusCode {
-	case http.StatusNotAcceptable, http.StatusUnsupportedMediaType:
-		usedProtobuf := c.opts.ContentType == Protobuf && q.protobuf
-		return usedProtobuf && c.jsonOnly.CompareAndSwap(false, true), 0
-	case http.StatusTooManyRequests:
-		if resp.Header.Get("Retry-After") == "" {
-			return false, 0
-		}
-	case http.StatusServiceUnavailable:
-		if q.method != http.MethodGet || resp.Header.Get("Retry-After") == "" {
-			return false, 0
-		}
-	default:
-		return false, 0
-	}
-	if q.verb == "watch" || c.opts.Retry.Max < 0 || attempts > c.opts.Retry.Max {
-		return false, 0
-	}
-	wait := time.Duration(retryAfter(resp.Header, time.Now())) * time.Second
-	return true, min(max(wait, time.Second), c.opts.Retry.MaxWait)
-}
-
-// pause waits, unless the context would not outlive it.
-func pause(ctx context.Context, d time.Duration) bool {
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < d {
-		return false
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // contextError adds why the context ended, where it did: the transport's own

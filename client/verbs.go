@@ -3,13 +3,16 @@ package client
 import (
 	"context"
 	"net/http"
+	"net/url"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Get reads one object.
+// Get reads one object. apierrors.IsNotFound says of the error that the server has no such
+// object; it is false for the page of a proxy.
 func (r Resource[T]) Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error) {
 	return r.object(ctx, call{verb: "get", method: http.MethodGet, name: name, named: true, query: &opts})
 }
@@ -17,7 +20,7 @@ func (r Resource[T]) Get(ctx context.Context, name string, opts metav1.GetOption
 // Create writes a new object and returns what the server made of it. The
 // namespace is the endpoint's, or else the object's own.
 func (r Resource[T]) Create(ctx context.Context, obj T, opts metav1.CreateOptions) (T, error) {
-	return r.in(obj).object(ctx, call{verb: "create", method: http.MethodPost, query: &opts, body: obj})
+	return r.in(obj).object(ctx, call{verb: "create", method: http.MethodPost, creates: true, query: &opts, body: obj})
 }
 
 // Update replaces an object. With a resourceVersion in it the write is guarded:
@@ -38,7 +41,8 @@ func (r Resource[T]) Patch(ctx context.Context, name string, kind types.PatchTyp
 }
 
 // Delete asks for an object's deletion. When it returns the object may still
-// exist: graceful deletion and finalizers come first.
+// exist: graceful deletion and finalizers come first. [IgnoreNotFound] is for callers that
+// do not mind if it did not exist.
 func (r Resource[T]) Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error {
 	return r.discard(ctx, call{verb: "delete", method: http.MethodDelete, name: name, named: true, body: deleteBody(&opts)})
 }
@@ -56,10 +60,77 @@ func (r Resource[T]) in(obj T) Resource[T] {
 	return r
 }
 
+// DryRun returns the same endpoint whose writes the server only tries: it
+// decides, and answers as it would, but stores nothing.
+func (r Resource[T]) DryRun() Resource[T] {
+	r.writes.dryRun = true
+	return r
+}
+
+// FieldManager returns the same endpoint whose writes are those of a field
+// manager, unless their options name one. It replaces Options.FieldManager, which
+// says what happens without one.
+func (r Resource[T]) FieldManager(name string) Resource[T] {
+	r.writes.fieldManager = name
+	return r
+}
+
+// writeDefaults are what an endpoint adds to the options of its writes.
+type writeDefaults struct {
+	dryRun       bool
+	fieldManager string
+}
+
+// writeDefaults are those of the client's options.
+func (c *Client) writeDefaults() writeDefaults {
+	if c == nil {
+		return writeDefaults{}
+	}
+	return writeDefaults{fieldManager: c.opts.FieldManager}
+}
+
+// set adds the defaults to a request whose own options do not say.
+func (d writeDefaults) set(q *request) {
+	if q.method == http.MethodGet || q.verb == "difference" || d == (writeDefaults{}) {
+		return
+	}
+	if q.query == nil {
+		q.query = url.Values{}
+	}
+	if d.fieldManager != "" && q.query.Get("fieldManager") == "" && q.method != http.MethodDelete {
+		q.query.Set("fieldManager", d.fieldManager)
+	}
+	if !d.dryRun {
+		return
+	}
+	q.query.Set("dryRun", metav1.DryRunAll)
+	if deletion, ok := q.body.(*metav1.DeleteOptions); ok { // deleteBody's copy; it prevails over the query
+		deletion.DryRun = []string{metav1.DryRunAll}
+	}
+}
+
 // deleteBody is the body of a DELETE; options travel there and not in the
 // query.
 func deleteBody(opts *metav1.DeleteOptions) runtime.Object {
 	o := *opts
 	o.TypeMeta = metav1.TypeMeta{Kind: "DeleteOptions", APIVersion: "v1"}
 	return &o
+}
+
+// IgnoreNotFound returns nil for the error of an object that does not exist, and
+// any other error as it is: a deletion has nothing to do then.
+func IgnoreNotFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// IgnoreAlreadyExists returns nil for the error of creating an object that exists,
+// and any other error as it is.
+func IgnoreAlreadyExists(err error) error {
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"sync/atomic"
 
@@ -32,7 +33,8 @@ type Watch[T Object] struct {
 // Next has returned an error. A refusal is not repeated here.
 func (r Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (*Watch[T], error) {
 	opts.Watch = true
-	req, err := r.request(call{verb: "watch", method: http.MethodGet, query: &opts, list: true})
+	q := call{verb: "watch", method: http.MethodGet, query: &opts, list: true}
+	req, err := r.request(q)
 	if err != nil {
 		return nil, err
 	}
@@ -44,6 +46,12 @@ func (r Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (*Watch
 	ans, err := r.client.do(ctx, req)
 	if err != nil {
 		cancel(nil)
+		return nil, r.explainVisible(q.verb, r.explain(q, err))
+	}
+	state := opts.SendInitialEvents != nil && *opts.SendInitialEvents || opts.ResourceVersion == "" || opts.ResourceVersion == "0"
+	if err := r.confirmVisible(q.verb, ans.resp.Header, state); err != nil {
+		cancel(nil)
+		ans.close()
 		return nil, err
 	}
 	w := &Watch[T]{answer: ans, ctx: ctx, cancel: cancel, what: "watch " + r.gvr.Resource}
@@ -97,4 +105,30 @@ func (w *Watch[T]) Close() {
 	w.closed.Store(true)
 	w.cancel(ErrClosed)
 	w.answer.close()
+}
+
+// Events returns the events of the watch for a loop, and closes the watch when
+// the loop ends. The loop ends without an error when the server ends the stream,
+// as it does after timeoutSeconds. Any other error of [Watch.Next] is the last
+// thing that the loop gets.
+//
+//	for event, err := range watch.Events() {
+//		if err != nil {
+//			return err
+//		}
+//		...
+//	}
+func (w *Watch[T]) Events() iter.Seq2[WatchEvent[T], error] {
+	return func(yield func(WatchEvent[T], error) bool) {
+		defer w.Close()
+		for {
+			event, err := w.Next()
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if !yield(event, err) || err != nil {
+				return
+			}
+		}
+	}
 }

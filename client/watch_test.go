@@ -19,12 +19,13 @@ import (
 
 	"github.com/levelwire/levelwire/client/internal/codec"
 	"github.com/levelwire/levelwire/client/internal/wiretest"
+	"github.com/levelwire/levelwire/client/scheme"
 )
 
 // frame encodes an event as servers do.
 func frame(t testing.TB, typ watch.EventType, obj runtime.Object, protobuf bool) []byte {
 	t.Helper()
-	data, _, err := codec.Encode(obj, protobuf)
+	data, _, err := codec.Encode(scheme.Default, obj, protobuf)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,8 +213,8 @@ func TestClosingAWatch(t *testing.T) {
 				eachWire(t, func(t *testing.T, opts Options, contentType string, _ bool) {
 					synctest.Test(t, func(t *testing.T) {
 						gone := make(chan struct{}, 1)
-						var done int
-						opts.Observer = observerFunc(func(RequestInfo) { done++ })
+						o := &observed{}
+						opts.Observer = o
 						client, _ := serve(t, opts, idle(contentType, gone))
 						ctx, cancel := context.WithCancelCause(t.Context())
 						w, err := For[*corev1.Pod](client).Watch(ctx, metav1.ListOptions{})
@@ -236,8 +237,8 @@ func TestClosingAWatch(t *testing.T) {
 						}
 						<-gone
 						synctest.Wait()
-						if got := client.Stats().ActiveWatches; got != 0 || done != 1 {
-							t.Errorf("%d active watches, %d reported", got, done)
+						if got := client.Stats().ActiveWatches; got != 0 || len(o.requests) != 1 || len(o.attempts) != 1 {
+							t.Errorf("%d active watches, reported %+v", got, o)
 						}
 					})
 				})

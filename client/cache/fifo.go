@@ -77,7 +77,8 @@ type DeltaFIFO[T any] struct {
 	current *pending[T]
 	awaited bool // initial counts current, although it was handed out as not initial
 
-	reached string // every change up to this version is in the queue or was popped
+	reached string   // every change up to this version is in the queue or was popped
+	end     Position // of the object that was queued last
 
 	// unlisted are the namespaces whose first list is due; "" is that of
 	// everything.
@@ -95,6 +96,7 @@ type pending[T any] struct {
 	key        string
 	deltas     Deltas[T]
 	before     string // reached when it was queued
+	position   Position
 	initial    bool
 	compressed bool
 	next       *pending[T]
@@ -185,7 +187,8 @@ func (f *DeltaFIFO[T]) push(key string, d Delta[T]) *pending[T] {
 		return p
 	}
 	p = f.take()
-	p.key, p.before = key, f.reached
+	f.end++
+	p.key, p.before, p.position = key, f.reached, f.end
 	p.deltas = append(p.deltas, d)
 	f.items[key] = p
 	if f.tail == nil {

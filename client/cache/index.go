@@ -43,6 +43,24 @@ type membership[T any] struct {
 	at     uint32
 }
 
+// IndexSize is how large an index is.
+type IndexSize struct {
+	Name   string
+	Values int // under each of which there are objects
+}
+
+// IndexSizes returns the sizes of all indexes, in the order in which they were added. It takes as
+// long as there are indexes, whatever is in them.
+func (x *Indexer[T]) IndexSizes() []IndexSize {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	sizes := make([]IndexSize, 0, len(x.order))
+	for _, ix := range x.order {
+		sizes = append(sizes, IndexSize{ix.name, len(ix.buckets)})
+	}
+	return sizes
+}
+
 // AddIndexers adds indexes, over the objects that are there too. It fails
 // without doing anything if a name is taken. An *IndexError means that the
 // indexes were added and some object is missing from one.
@@ -189,6 +207,68 @@ func (x *Indexer[T]) ByIndex(name, value string) ([]T, error) {
 	return slices.Clone(b.objs), nil
 }
 
+// ByIndexAny returns the objects under any of the values, each once, as they are at
+// one moment: an object that goes from one of the values to another is there.
+func (x *Indexer[T]) ByIndexAny(name string, values ...string) ([]T, error) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	ix := x.index[name]
+	if ix == nil {
+		return nil, fmt.Errorf("%w: %q; add it with AddIndexers", ErrNoIndex, name)
+	}
+	return ix.under(values), nil
+}
+
+// under returns the objects under any of the values, each once. It needs the lock.
+func (ix *index[T]) under(values []string) []T {
+	if len(values) == 1 {
+		if b := ix.buckets[values[0]]; b != nil {
+			return slices.Clone(b.objs)
+		}
+		return nil
+	}
+	var found []T
+	seen := make(map[uint32]bool)
+	for _, value := range values {
+		b := ix.buckets[value]
+		for i := 0; b != nil && i < len(b.objs); i++ {
+			if !seen[b.slots[i]] {
+				seen[b.slots[i]] = true
+				found = append(found, b.objs[i])
+			}
+		}
+	}
+	return found
+}
+
+// CountByIndex returns how many objects are under value.
+func (x *Indexer[T]) CountByIndex(name, value string) (int, error) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	b, err := x.bucket(name, value)
+	if b == nil {
+		return 0, err
+	}
+	return len(b.objs), nil
+}
+
+// RangeIndex calls visit for every object under value until it returns false.
+// Writers wait meanwhile, and visit must not call the Indexer.
+func (x *Indexer[T]) RangeIndex(name, value string, visit func(key string, obj T) bool) error {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	b, err := x.bucket(name, value)
+	if b == nil {
+		return err
+	}
+	for i, obj := range b.objs {
+		if !visit(x.items[b.slots[i]].key, obj) {
+			break
+		}
+	}
+	return nil
+}
+
 // IndexKeys returns the keys of the objects under value.
 func (x *Indexer[T]) IndexKeys(name, value string) ([]string, error) {
 	x.mu.RLock()
@@ -233,24 +313,7 @@ func (x *Indexer[T]) Index(name string, obj T) ([]T, error) {
 	if err != nil {
 		return nil, fmt.Errorf("index %q: %w", name, err)
 	}
-	if len(values) == 1 {
-		if b := ix.buckets[values[0]]; b != nil {
-			return slices.Clone(b.objs), nil
-		}
-		return nil, nil
-	}
-	var found []T
-	seen := make(map[uint32]bool)
-	for _, value := range values {
-		b := ix.buckets[value]
-		for i := 0; b != nil && i < len(b.objs); i++ {
-			if !seen[b.slots[i]] {
-				seen[b.slots[i]] = true
-				found = append(found, b.objs[i])
-			}
-		}
-	}
-	return found, nil
+	return ix.under(values), nil
 }
 
 // HasIndex reports whether there is an index called name.

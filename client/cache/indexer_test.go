@@ -347,6 +347,47 @@ func TestReadersAndWriters(t *testing.T) {
 	all.Wait()
 }
 
+func TestByIndexAny(t *testing.T) {
+	x := newColored(t, colored("a", "red"), colored("b", "red", "blue"), colored("c", "green"), colored("d"))
+	for _, test := range []struct{ colors, want string }{
+		{"", ""}, {"red", "a b"}, {"red blue", "a b"}, {"blue green red", "a b c"}, {"red red", "a b"}, {"white", ""}, {"white green", "c"},
+	} {
+		found, err := x.ByIndexAny("color", strings.Fields(test.colors)...)
+		if err != nil || keysOf(found) != test.want {
+			t.Errorf("%q: %q, %v, want %q", test.colors, keysOf(found), err, test.want)
+		}
+	}
+	if _, err := x.ByIndexAny("size", "1", "2"); !errors.Is(err, ErrNoIndex) {
+		t.Errorf("an index that is not there: %v", err)
+	}
+}
+
+// An object that goes from one value to another is under one of them at any moment.
+func TestByIndexAnyIsOfOneMoment(t *testing.T) {
+	x := newColored(t, colored("a", "red"))
+	var writer sync.WaitGroup
+	ended := make(chan struct{})
+	writer.Go(func() {
+		defer close(ended)
+		for n := range 20000 {
+			if err := x.Update(colored("a", []string{"blue", "red"}[n%2])); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	defer writer.Wait()
+	for {
+		if found, err := x.ByIndexAny("color", "red", "blue"); err != nil || len(found) != 1 {
+			t.Fatalf("%d objects, %v", len(found), err)
+		}
+		select {
+		case <-ended:
+			return
+		default:
+		}
+	}
+}
+
 func TestKeys(t *testing.T) {
 	for _, c := range []struct{ namespace, name, key string }{{"", "node", "node"}, {"ns", "pod", "ns/pod"}} {
 		obj := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: c.name}}

@@ -219,6 +219,31 @@ func (f *DeltaFIFO[T]) Processed() string {
 	}
 }
 
+// Position is a place in the order in which a DeltaFIFO hands out objects.
+type Position uint64
+
+// Position returns the place behind everything that is queued now.
+func (f *DeltaFIFO[T]) Position() Position {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.end
+}
+
+// Passed reports whether everything that was queued when Position returned at was
+// popped and processed.
+func (f *DeltaFIFO[T]) Passed(at Position) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.current != nil:
+		return f.current.position > at
+	case f.head != nil:
+		return f.head.position > at
+	default:
+		return true
+	}
+}
+
 // Settled returns the version that everything queued so far leads to, if all
 // of it was popped and processed: Known then shows exactly that version.
 func (f *DeltaFIFO[T]) Settled() (version string, ok bool) {

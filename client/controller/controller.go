@@ -4,28 +4,19 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/levelwire/levelwire/client/workqueue"
 )
 
-// Key names the object to reconcile.
-type Key = types.NamespacedName
+// TypedReconcileFunc brings what the key names to its wanted state, or does
+// nothing if it does not exist any more. It is called by several workers at
+// once, but never twice at once with one key. After an error it is called again
+// later; see [TerminalError]. [Logger] returns a logger from its context.
+type TypedReconcileFunc[K comparable] func(ctx context.Context, key K) (Result, error)
 
-// KeyOf returns the key of an object.
-func KeyOf(obj metav1.Object) Key {
-	return Key{Namespace: obj.GetNamespace(), Name: obj.GetName()}
-}
-
-// ReconcileFunc brings one object to its wanted state, or does nothing if it
-// does not exist any more. It is called by several workers at once, but never
-// twice at once with one key. After an error it is called again later; see
-// [TerminalError].
-type ReconcileFunc func(ctx context.Context, key Key) (Result, error)
+// ReconcileFunc is a TypedReconcileFunc of a namespace and a name.
+type ReconcileFunc = TypedReconcileFunc[Key]
 
 // Result says when a ReconcileFunc that has succeeded is called again.
 type Result struct {
@@ -53,23 +44,31 @@ func Sooner(a, b time.Duration) time.Duration {
 // fresh changes is 0.
 const LowPriority = -100
 
-// Controller calls a ReconcileFunc with the keys of what has changed. New makes
-// it, [For], [Owns], [Watch] and [Handle] say what it watches, and it runs
-// once. All its methods may be called concurrently.
-type Controller struct {
-	opts  Options
-	fn    ReconcileFunc
-	queue *workqueue.Queue[Key]
+// TypedController calls a TypedReconcileFunc with the keys of what has changed.
+// Its keys may be of any comparable type: [Key] is that of a [Controller],
+// [ClusterKey] adds a cluster, and a program may have types of its own. NewTyped
+// makes it, [Watch] and [Handle] say what it watches, and it runs once. All its
+// methods may be called concurrently.
+type TypedController[K comparable] struct {
+	opts  TypedOptions[K]
+	fn    TypedReconcileFunc[K]
+	queue *workqueue.Queue[K]
 
 	mu      sync.Mutex
-	sources []source
+	sources []*Registration
 	phase   phase
-	end     context.CancelCauseFunc // ends Run; while running
+	end     context.CancelCauseFunc // ends Run; set while running
+	over    chan struct{}           // closed when no worker runs any more; set while running
+	serving sync.WaitGroup          // one for each source; added to while running only
 	workers sync.WaitGroup
 
 	synced chan struct{} // closed when all sources have been listed
 	counts counters
 }
+
+// Controller is a TypedController of a namespace and a name. New makes it, and
+// [For], [Owns], [Watch] and [Handle] say what it watches.
+type Controller = TypedController[Key]
 
 type phase int
 
@@ -79,32 +78,35 @@ const (
 	stopped
 )
 
-type counters struct {
-	calls, failures, conflicts, panics, requeues atomic.Uint64
-}
-
 // New returns a controller that watches nothing yet. Keys may be added before
 // it runs.
-func New(fn ReconcileFunc, opts Options) (*Controller, error) {
+func New(fn ReconcileFunc, opts Options) (*Controller, error) { return NewTyped(fn, opts) }
+
+// NewTyped is New for keys of any type.
+func NewTyped[K comparable](fn TypedReconcileFunc[K], opts TypedOptions[K]) (*TypedController[K], error) {
 	if err := opts.complete(); err != nil {
 		return nil, err
 	}
 	if fn == nil {
-		return nil, fmt.Errorf("controller %s: there is nothing to call", opts.Name)
+		return nil, fmt.Errorf("controller %s: the ReconcileFunc is nil", opts.Name)
 	}
-	return &Controller{
+	return &TypedController[K]{
 		opts: opts, fn: fn, synced: make(chan struct{}),
-		queue: workqueue.New(workqueue.Options[Key]{RateLimiter: opts.RateLimiter, FairShare: opts.FairShare}),
+		queue: workqueue.New(workqueue.Options[K]{RateLimiter: opts.RateLimiter, FairShare: opts.FairShare}),
 	}, nil
 }
 
 // Name is the controller's name.
-func (c *Controller) Name() string { return c.opts.Name }
+func (c *TypedController[K]) Name() string { return c.opts.Name }
+
+// NeedLeaderElection reports whether one process at a time runs the controller;
+// see Options.WithoutLeaderElection.
+func (c *TypedController[K]) NeedLeaderElection() bool { return !c.opts.WithoutLeaderElection }
 
 // Add asks for a call soon. Until everything that is watched has been listed
 // the priority is LowPriority, and then 0: a handler that adds keys need not
 // distinguish the first list from changes.
-func (c *Controller) Add(key Key) {
+func (c *TypedController[K]) Add(key K) {
 	if c.HasSynced() {
 		c.queue.Add(key)
 		return
@@ -114,59 +116,31 @@ func (c *Controller) Add(key Key) {
 
 // AddPriority asks for a call soon, before all of lower priorities. A key that
 // waits already is raised, never lowered.
-func (c *Controller) AddPriority(key Key, priority int) {
+func (c *TypedController[K]) AddPriority(key K, priority int) {
 	c.queue.AddWith(key, workqueue.AddOptions{Priority: priority})
 }
 
 // AddAfter asks for a call after some time.
-func (c *Controller) AddAfter(key Key, d time.Duration) { c.queue.AddAfter(key, d) }
+func (c *TypedController[K]) AddAfter(key K, d time.Duration) { c.queue.AddAfter(key, d) }
 
 // Retry asks for a call after the key's back-off. A ReconcileFunc returns an error
 // instead; this is for what fails after it has returned.
-func (c *Controller) Retry(key Key) { c.queue.AddRateLimited(key) }
+func (c *TypedController[K]) Retry(key K) { c.queue.AddRateLimited(key) }
 
 // Forget ends the key's back-off, as success does.
-func (c *Controller) Forget(key Key) { c.queue.Forget(key) }
+func (c *TypedController[K]) Forget(key K) { c.queue.Forget(key) }
 
 // Synced is closed when everything that is watched has been listed, and the
 // workers begin.
-func (c *Controller) Synced() <-chan struct{} { return c.synced }
+func (c *TypedController[K]) Synced() <-chan struct{} { return c.synced }
 
 // HasSynced reports whether Synced is closed.
-func (c *Controller) HasSynced() bool {
-	select {
-	case <-c.synced:
-		return true
-	default:
-		return false
-	}
-}
+func (c *TypedController[K]) HasSynced() bool { return isClosed(c.synced) }
 
-// Stats is how a controller stands and what it did so far.
-type Stats struct {
-	Name      string
-	Workers   int
-	Synced    bool
-	Queue     workqueue.Stats
-	Calls     uint64 // of the ReconcileFunc, also those that have not returned
-	Failures  uint64 // calls that returned an error, conflicts and panics included
-	Conflicts uint64 // calls that lost a race against another writer, or found their namespace going
-	Panics    uint64 // calls that panicked or ended their goroutine
-	Requeues  uint64 // calls that succeeded and asked for another one later
-}
-
-// Stats returns the counters and gauges of this moment.
-func (c *Controller) Stats() Stats {
-	return Stats{
-		Name: c.opts.Name, Workers: c.opts.Workers, Synced: c.HasSynced(), Queue: c.queue.Stats(),
-		Calls: c.counts.calls.Load(), Failures: c.counts.failures.Load(), Conflicts: c.counts.conflicts.Load(),
-		Panics: c.counts.panics.Load(), Requeues: c.counts.requeues.Load(),
-	}
-}
-
-// Healthy returns an error if a call takes longer than Options.StuckAfter. It
-// says nothing of a controller that has not begun: Synced is for that.
-func (c *Controller) Healthy() error {
+// Healthy returns an error if a call takes longer than Options.StuckAfter. It is
+// for readiness and for alerts: a restart would end the calls that progress,
+// too. Of a controller that has not begun it says nothing; HasSynced does.
+func (c *TypedController[K]) Healthy() error {
 	if longest := c.queue.Stats().Longest; c.opts.StuckAfter > 0 && longest > c.opts.StuckAfter {
 		return fmt.Errorf("controller %s: a call has not returned for %v (limit %v)", c.opts.Name, longest.Round(time.Second), c.opts.StuckAfter)
 	}

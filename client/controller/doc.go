@@ -5,8 +5,12 @@
 //
 //	c, err := controller.New(reconcile, controller.Options{Name: "greeter"})
 //	controller.For(c, greetings)                  // the objects themselves
-//	controller.Owns(c, configMaps, greetingKind)  // what belongs to them
+//	controller.Owns[*v1.Greeting](c, configMaps) // what belongs to them
 //	err = controller.Run(ctx, controller.RunOptions{Factory: factory}, c)
+//
+// Keys are of type [Key], a namespace and a name, or of any comparable type: see
+// [NewTyped] and, for several clusters, [InCluster]. Watches may be added and
+// removed while the controller runs: see [Registration].
 //
 // A ReconcileFunc never acts on an event, only on the present state, and is level
 // triggered: many changes become one call. A key is never with two workers at

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,6 +51,40 @@ func Example() {
 		add(controller.Key{Name: cm.Namespace})
 	})
 	if err := controller.Run(context.Background(), controller.RunOptions{Factory: factory}, c); err != nil {
+		log.Println(err)
+	}
+}
+
+// One controller of the Deployments of several clusters. Its keys name the
+// cluster.
+func ExampleInCluster() {
+	ctx := context.Background()
+	factories := map[string]*informer.Factory{}
+	for _, name := range []string{"east", "west"} {
+		cl, err := client.FromKubeconfig(name+".kubeconfig", client.Options{})
+		if err != nil {
+			log.Fatal(err)
+		}
+		factories[name] = informer.NewFactory(cl, informer.Options{})
+	}
+	reconcile := func(ctx context.Context, key controller.ClusterKey) (controller.Result, error) {
+		deployments := informer.For[*appsv1.Deployment](factories[key.Cluster], informer.ListOptions{})
+		if deployment, ok := deployments.Lister().Get(key.Namespace, key.Name); ok {
+			controller.Logger(ctx).Info("seen", "replicas", deployment.Status.Replicas) // with controller and key
+		}
+		return controller.Result{}, nil
+	}
+	c, err := controller.NewTyped(reconcile, controller.TypedOptions[controller.ClusterKey]{Name: "replicas"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	var opts controller.RunOptions
+	for name, factory := range factories {
+		deployments := informer.For[*appsv1.Deployment](factory, informer.ListOptions{})
+		controller.Watch(c, deployments, controller.InCluster(name, controller.EnqueueObject[*appsv1.Deployment]))
+		opts.Factories = append(opts.Factories, factory)
+	}
+	if err := controller.Run(ctx, opts, c); err != nil {
 		log.Println(err)
 	}
 }

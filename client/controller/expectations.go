@@ -8,24 +8,27 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// expectationTimeout is when a write that was never observed is given up: a
-// watch or a list would have shown it long before.
+// expectationTimeout is after what time a write that was never observed is given
+// up: a watch or a list would have delivered it long before.
 const expectationTimeout = 5 * time.Minute
 
-// Expectations record, for each key, the writes whose effects the informer has
-// not shown yet. A controller that counts its objects must not count while some
-// are pending: it would create what exists already. It is safe for concurrent
-// use.
-type Expectations struct {
+// TypedExpectations record, for each key, the controller's own writes that the
+// informer's cache does not have yet. A controller that counts its objects must
+// not count while some are pending: it would create what exists already. They
+// are safe for concurrent use.
+type TypedExpectations[K comparable] struct {
 	mu      sync.Mutex
-	pending map[Key]map[types.UID]pending
+	pending map[K]map[types.UID]pending
 	// owners finds the key of an object that has been observed.
-	owners map[types.UID]Key
+	owners map[types.UID]K
 	// early holds objects observed before the call that created them
 	// returned: the watch may be faster than the answer.
 	early map[types.UID]time.Time
 	now   func() time.Time
 }
+
+// Expectations are TypedExpectations of a Controller.
+type Expectations = TypedExpectations[Key]
 
 type pending struct {
 	since time.Time
@@ -35,17 +38,20 @@ type pending struct {
 }
 
 // NewExpectations returns an empty set.
-func NewExpectations() *Expectations {
-	return &Expectations{
-		pending: map[Key]map[types.UID]pending{},
-		owners:  map[types.UID]Key{},
+func NewExpectations() *Expectations { return NewTypedExpectations[Key]() }
+
+// NewTypedExpectations is NewExpectations for keys of any type.
+func NewTypedExpectations[K comparable]() *TypedExpectations[K] {
+	return &TypedExpectations[K]{
+		pending: map[K]map[types.UID]pending{},
+		owners:  map[types.UID]K{},
 		early:   map[types.UID]time.Time{},
 		now:     time.Now,
 	}
 }
 
 // ExpectCreated notes that key's controller created an object of this name.
-func (e *Expectations) ExpectCreated(key Key, name string, uid types.UID) {
+func (e *TypedExpectations[K]) ExpectCreated(key K, name string, uid types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if _, seen := e.early[uid]; seen {
@@ -57,13 +63,13 @@ func (e *Expectations) ExpectCreated(key Key, name string, uid types.UID) {
 
 // ExpectDeleted notes that key's controller is about to delete an object. Call
 // it before the deletion, and Observed if the deletion fails.
-func (e *Expectations) ExpectDeleted(key Key, uid types.UID) {
+func (e *TypedExpectations[K]) ExpectDeleted(key K, uid types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.expect(key, uid, "")
 }
 
-func (e *Expectations) expect(key Key, uid types.UID, created string) {
+func (e *TypedExpectations[K]) expect(key K, uid types.UID, created string) {
 	if e.pending[key] == nil {
 		e.pending[key] = map[types.UID]pending{}
 	}
@@ -71,8 +77,8 @@ func (e *Expectations) expect(key Key, uid types.UID, created string) {
 	e.owners[uid] = key
 }
 
-// Created notes that the informer has shown an object for the first time.
-func (e *Expectations) Created(uid types.UID) {
+// Created notes that the informer has delivered an object for the first time.
+func (e *TypedExpectations[K]) Created(uid types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.fulfil(uid) {
@@ -81,16 +87,16 @@ func (e *Expectations) Created(uid types.UID) {
 	}
 }
 
-// Observed notes that the informer has shown the end, or the beginning of
-// the end, of an object.
-func (e *Expectations) Observed(uid types.UID) {
+// Observed notes that the informer has delivered the deletion of an object, or
+// its deletion timestamp.
+func (e *TypedExpectations[K]) Observed(uid types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.fulfil(uid)
 	delete(e.early, uid)
 }
 
-func (e *Expectations) fulfil(uid types.UID) bool {
+func (e *TypedExpectations[K]) fulfil(uid types.UID) bool {
 	key, ok := e.owners[uid]
 	if !ok {
 		return false
@@ -110,7 +116,7 @@ const (
 	earlyFor  = time.Minute
 )
 
-func (e *Expectations) forgetEarly() {
+func (e *TypedExpectations[K]) forgetEarly() {
 	if len(e.early) <= earlyMost {
 		return
 	}
@@ -122,9 +128,9 @@ func (e *Expectations) forgetEarly() {
 	}
 }
 
-// Settled reports whether the informer has shown the effect of everything that
-// key's controller did. Writes older than expectationTimeout are dropped.
-func (e *Expectations) Settled(key Key) bool {
+// Settled reports whether the informer has delivered everything that key's
+// controller wrote. Writes older than five minutes are dropped.
+func (e *TypedExpectations[K]) Settled(key K) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	limit := e.now().Add(-expectationTimeout)
@@ -136,15 +142,15 @@ func (e *Expectations) Settled(key Key) bool {
 	return len(e.pending[key]) == 0
 }
 
-// askAfter is when the server is asked about a creation that the informer has
-// not shown.
+// askAfter is after what time the server is asked about a creation that the
+// informer has not delivered.
 const askAfter = 3 * time.Second
 
 // Ask is Settled for a controller that can look on the server itself. An object
-// that was created and deleted again while the watch was cut is never shown;
+// that was created and deleted again while the watch was cut is never delivered;
 // uidOf, which returns "" for a name that does not exist, finds that out. again
-// is when to ask again if nothing else happens.
-func (e *Expectations) Ask(ctx context.Context, key Key, uidOf func(ctx context.Context, name string) (types.UID, error)) (settled bool, again time.Duration) {
+// is after what time to ask again if nothing else happens.
+func (e *TypedExpectations[K]) Ask(ctx context.Context, key K, uidOf func(ctx context.Context, name string) (types.UID, error)) (settled bool, again time.Duration) {
 	if e.Settled(key) {
 		return true, 0
 	}
@@ -156,8 +162,8 @@ func (e *Expectations) Ask(ctx context.Context, key Key, uidOf func(ctx context.
 	return e.Settled(key), askAfter
 }
 
-// overdue returns the creations, uid to name, that should have been shown.
-func (e *Expectations) overdue(key Key) map[types.UID]string {
+// overdue returns the creations, uid to name, that should have been delivered.
+func (e *TypedExpectations[K]) overdue(key K) map[types.UID]string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	limit := e.now().Add(-askAfter)
@@ -171,7 +177,7 @@ func (e *Expectations) overdue(key Key) map[types.UID]string {
 }
 
 // Forget drops what is pending for a key that no longer exists.
-func (e *Expectations) Forget(key Key) {
+func (e *TypedExpectations[K]) Forget(key K) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for uid := range e.pending[key] {

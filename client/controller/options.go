@@ -10,7 +10,10 @@ import (
 )
 
 // Options configures a Controller.
-type Options struct {
+type Options = TypedOptions[Key]
+
+// TypedOptions configures a TypedController.
+type TypedOptions[K comparable] struct {
 	// Name stands in logs, errors and statistics. Required.
 	Name string
 	// Workers is how many keys are reconciled at once. Default 1.
@@ -20,9 +23,10 @@ type Options struct {
 	// enough that a server which was away for an hour finds its controllers back
 	// at once. Success ends the history.
 	Backoff, MaxBackoff time.Duration
-	// RateLimiter replaces the exponential back-off. Default: no overall limit,
-	// which would make each key that fails wait for all others.
-	RateLimiter workqueue.RateLimiter[Key]
+	// RateLimiter replaces the exponential back-off; Backoff and MaxBackoff cannot
+	// be set beside it. Default: no overall limit, which would make each key that
+	// fails wait for all others.
+	RateLimiter workqueue.RateLimiter[K]
 	// Timeout ends the context of one call. Default: none.
 	Timeout time.Duration
 	// StopGrace is for how long calls that run when Run's context ends may go
@@ -31,17 +35,25 @@ type Options struct {
 	StopGrace time.Duration
 	// SyncTimeout is how long Run waits until everything that is watched has
 	// been listed. Default: as long as it takes, for a server that is not there
-	// yet.
+	// yet. The function Run with a Leader waits for its informers before it stands for
+	// election, for as long at most.
 	SyncTimeout time.Duration
 	// StuckAfter is how long one call may take before Healthy complains.
 	// Default 10 min; negative: it never does.
 	StuckAfter time.Duration
 	// FairShare gives, while fresh changes keep coming, one turn of so many to
-	// what the first lists held. Default 16; negative: fresh changes always go
+	// what the first lists held. Default: DefaultFairShare; negative: fresh changes always go
 	// first.
 	FairShare int
-	// Logger receives what fails. Default: discard.
+	// WithoutLeaderElection has the function Run begin with the controller in
+	// every process, also where another one leads: for controllers that act on
+	// nothing that another process acts on.
+	WithoutLeaderElection bool
+	// Logger receives what fails, and is what [Logger] returns in a call.
+	// Default: slog.Default().
 	Logger *slog.Logger
+	// Tracer observes the changes and the calls. Default: none.
+	Tracer Tracer
 }
 
 // Defaults of Options.
@@ -49,12 +61,12 @@ const (
 	DefaultBackoff    = 5 * time.Millisecond
 	DefaultMaxBackoff = 30 * time.Second
 	DefaultStuckAfter = 10 * time.Minute
-	DefaultFairShare  = 16
+	DefaultFairShare  = workqueue.DefaultFairShare
 )
 
-func (o *Options) complete() error {
+func (o *TypedOptions[K]) complete() error {
 	if o.Name == "" {
-		return errors.New("a controller needs a name")
+		return errors.New("a controller needs a name: set controller.Options.Name")
 	}
 	for _, option := range []struct {
 		name  string
@@ -67,6 +79,9 @@ func (o *Options) complete() error {
 	if o.Workers < 0 {
 		return fmt.Errorf("controller %s: Workers must not be negative: %d", o.Name, o.Workers)
 	}
+	if o.RateLimiter != nil && (o.Backoff != 0 || o.MaxBackoff != 0) {
+		return fmt.Errorf("controller %s: set either Backoff and MaxBackoff or RateLimiter, which replaces them", o.Name)
+	}
 	o.Workers = max(o.Workers, 1)
 	if o.Backoff == 0 {
 		o.Backoff = DefaultBackoff
@@ -78,16 +93,13 @@ func (o *Options) complete() error {
 		return fmt.Errorf("controller %s: MaxBackoff %v is shorter than Backoff %v", o.Name, o.MaxBackoff, o.Backoff)
 	}
 	if o.RateLimiter == nil {
-		o.RateLimiter = workqueue.Exponential[Key](o.Backoff, o.MaxBackoff)
+		o.RateLimiter = workqueue.Exponential[K](o.Backoff, o.MaxBackoff)
 	}
 	if o.StuckAfter == 0 {
 		o.StuckAfter = DefaultStuckAfter
 	}
-	if o.FairShare == 0 {
-		o.FairShare = DefaultFairShare
-	}
 	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
+		o.Logger = slog.Default()
 	}
 	o.Logger = o.Logger.With("controller", o.Name)
 	return nil

@@ -2,6 +2,9 @@ package controller
 
 import (
 	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/levelwire/levelwire/client"
 )
@@ -36,12 +39,14 @@ func (c Change[T]) Resync() bool {
 }
 
 // Predicate reports whether a change matters. It must not change the objects.
-// The predicates of this package let everything pass that is no update.
+// [And], [Or] and [Not] combine predicates; a function that is given several
+// wants all of them.
 type Predicate[T client.Object] func(change Change[T]) bool
 
 // GenerationChanged leaves out updates of metadata and status: the server
 // increments an object's generation when its spec changes. The beginning of a
-// deletion passes. Kinds without a generation never pass.
+// deletion passes. Updates of kinds without a generation never pass. As with
+// LabelsChanged, AnnotationsChanged and NoResync, additions and deletions pass.
 func GenerationChanged[T client.Object](change Change[T]) bool {
 	return change.Kind != Updated ||
 		change.Old.GetGeneration() != change.Object.GetGeneration() ||
@@ -61,7 +66,21 @@ func AnnotationsChanged[T client.Object](change Change[T]) bool {
 // NoResync leaves out resyncs.
 func NoResync[T client.Object](change Change[T]) bool { return !change.Resync() }
 
-// Or lets pass what one of the predicates does.
+// And lets pass what all of the predicates do. Without predicates that is
+// everything.
+func And[T client.Object](predicates ...Predicate[T]) Predicate[T] {
+	return func(change Change[T]) bool {
+		for _, wanted := range predicates {
+			if !wanted(change) {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// Or lets pass what one of the predicates does. Without predicates that is
+// nothing.
 func Or[T client.Object](predicates ...Predicate[T]) Predicate[T] {
 	return func(change Change[T]) bool {
 		for _, wanted := range predicates {
@@ -71,4 +90,27 @@ func Or[T client.Object](predicates ...Predicate[T]) Predicate[T] {
 		}
 		return false
 	}
+}
+
+// Not lets pass what the predicate does not.
+func Not[T client.Object](predicate Predicate[T]) Predicate[T] {
+	return func(change Change[T]) bool { return !predicate(change) }
+}
+
+// HasLabels lets pass changes of objects whose labels match the selector. An
+// update passes if the old or the new state matches: an object that no longer
+// matches is reconciled once more. A nil selector matches everything. An
+// informer with a label selector costs less than a predicate, if all that use
+// the informer want the same objects.
+func HasLabels[T client.Object](selector labels.Selector) Predicate[T] {
+	matches := func(obj T) bool { return selector == nil || selector.Matches(labels.Set(obj.GetLabels())) }
+	return func(change Change[T]) bool {
+		return matches(change.Object) || change.Kind == Updated && matches(change.Old)
+	}
+}
+
+// InNamespaces lets pass changes of objects in one of the namespaces.
+// Cluster-scoped objects are in namespace "".
+func InNamespaces[T client.Object](namespaces ...string) Predicate[T] {
+	return func(change Change[T]) bool { return slices.Contains(namespaces, change.Object.GetNamespace()) }
 }

@@ -5,10 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
+
+// namespaceTerminating is corev1.NamespaceTerminatingCause, without the package: a
+// program whose types are all custom does not link the types of Kubernetes.
+const namespaceTerminating metav1.CauseType = "NamespaceTerminating"
 
 // TerminalError marks an error that a retry does not correct: the object is
 // invalid, say, and its next change enqueues the key anyway. The controller logs
@@ -25,9 +30,8 @@ type terminalError struct{ error }
 func (p terminalError) Unwrap() error { return p.error }
 
 // reconcile calls the ReconcileFunc with one key, and decides when to do so again.
-func (c *Controller) reconcile(ctx context.Context, key Key) {
+func (c *TypedController[K]) reconcile(ctx context.Context, key K) {
 	defer c.queue.Done(key)
-	c.counts.calls.Add(1)
 	result, err := c.call(ctx, key)
 	switch {
 	case ctx.Err() != nil:
@@ -40,37 +44,46 @@ func (c *Controller) reconcile(ctx context.Context, key Key) {
 		if result.RequeueAfter > 0 {
 			c.counts.requeues.Add(1)
 			c.queue.AddAfter(key, result.RequeueAfter)
+		} else {
+			c.counts.successes.Add(1)
 		}
 	}
 }
 
-func (c *Controller) failed(key Key, err error) {
+func (c *TypedController[K]) failed(key K, err error) {
 	c.counts.failures.Add(1)
 	switch {
 	case errors.As(err, new(terminalError)):
-		c.opts.Logger.Warn("not reconciled, waiting for a change", "key", key, "error", err)
+		c.counts.terminal.Add(1)
+		c.opts.Logger.Warn("not reconciled, waiting for a change", "key", keyText(key), "error", err)
 		c.queue.Forget(key)
 		return
-	case apierrors.IsConflict(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+	case apierrors.IsConflict(err), apierrors.HasStatusCause(err, namespaceTerminating):
 		// Another client was faster, and the event of its write is on its way; or
 		// the namespace is being deleted, and the object with it.
 		c.counts.conflicts.Add(1)
-		c.opts.Logger.Debug("not reconciled, trying again", "key", key, "error", err)
+		c.opts.Logger.Debug("not reconciled, trying again", "key", keyText(key), "error", err)
 	default:
-		c.opts.Logger.Warn("not reconciled, trying again", "key", key, "tries", c.queue.NumRequeues(key), "error", err)
+		c.opts.Logger.Warn("not reconciled, trying again", "key", keyText(key), "tries", c.queue.NumRequeues(key), "error", err)
 	}
 	c.queue.AddRateLimited(key)
 }
 
+var errGoexit = errors.New("it called runtime.Goexit")
+
 // call contains what goes wrong over one object, so that the others go on
 // being taken care of: a panic becomes an error, and the end of the goroutine,
 // which cannot be stopped, a failure that is tried again.
-func (c *Controller) call(ctx context.Context, key Key) (result Result, err error) {
+func (c *TypedController[K]) call(ctx context.Context, key K) (result Result, err error) {
 	if c.opts.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, c.opts.Timeout, fmt.Errorf("controller %s: a call may take %v", c.opts.Name, c.opts.Timeout))
 		defer cancel()
 	}
+	ctx, endTrace := c.traceReconcile(withLogger(ctx, c.opts.Logger, key), key)
+	begun := time.Now()
+	c.counts.calls.Add(1)
+	c.counts.active.Add(1)
 	returned := false
 	defer func() {
 		switch r := recover(); {
@@ -79,8 +92,12 @@ func (c *Controller) call(ctx context.Context, key Key) (result Result, err erro
 			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
 		case !returned:
 			c.counts.panics.Add(1)
-			c.failed(key, errors.New("it called runtime.Goexit"))
+			err = errGoexit
+			c.failed(key, err) // reconcile will not
 		}
+		c.counts.active.Add(-1)
+		c.counts.took.observe(time.Since(begun))
+		endTrace(result, err)
 	}()
 	result, err = c.fn(ctx, key)
 	returned = true

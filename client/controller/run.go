@@ -4,35 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/leader"
 )
 
-// Mistakes of the program.
-var (
-	errAgain = errors.New("a controller runs once; make another")
-	errLate  = errors.New("say what is to be watched before Run")
-)
-
-// errSourceEnded is the end of an informer under a controller that goes on.
-var errSourceEnded = errors.New("the informer has stopped while it was needed")
+var errAgain = errors.New("a controller runs once; make another")
 
 // Run calls the ReconcileFunc until ctx ends, once everything that is watched
 // has been listed: a controller that acts on an incomplete cache creates what
-// exists already. Another client has to start the informers; the function [Run]
-// does. It blocks, and when it returns no call runs, no handler is called any
+// exists already. Run starts no informer: the caller does, or the function
+// [Run]. It blocks, and when it returns no call runs, no handler is called any
 // more, and the queue is shut down. The error is nil if ctx has ended.
-func (c *Controller) Run(ctx context.Context) error {
+func (c *TypedController[K]) Run(ctx context.Context) error {
 	running, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	sources, err := c.begin(cancel)
+	err := c.begin(cancel)
 	if err == nil {
-		defer c.finish()
-		err = c.run(running, cancel, sources)
+		err = c.run(running)
+		c.finish()
 	}
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("controller %s: %w", c.opts.Name, err)
@@ -40,122 +31,76 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-func (c *Controller) run(ctx context.Context, cancel context.CancelCauseFunc, sources []source) error {
-	registrations, err := register(sources)
-	defer remove(registrations)
-	if err != nil {
+// run returns when ctx has ended and all calls have returned: with an error if
+// a source is why ctx ended.
+func (c *TypedController[K]) run(ctx context.Context) error {
+	var background sync.WaitGroup
+	defer background.Wait()
+	begun, end := context.WithCancel(ctx)
+	defer end()
+	background.Go(func() { c.logSlowStart(begun) })
+	if err := c.awaitSources(ctx); err != nil {
 		return err
-	}
-	if err := c.awaitSources(ctx, sources, registrations); err != nil {
-		return err
-	}
-	var watching sync.WaitGroup
-	defer watching.Wait()
-	defer cancel(nil)
-	for n, r := range registrations {
-		if r != nil {
-			watching.Go(func() { endWith(ctx, r, func(err error) { cancel(sources[n].failed(err)) }) })
-		}
 	}
 	c.work(ctx)
-	if cause := context.Cause(ctx); errors.Is(cause, errSourceEnded) || errors.Is(cause, errLate) {
+	if cause := context.Cause(ctx); errors.As(cause, new(sourceError)) {
 		return cause
 	}
 	return nil
 }
 
-func (c *Controller) begin(end context.CancelCauseFunc) ([]source, error) {
+// slowStart is how long a controller may wait for its sources, or have none, before it
+// logs that.
+const slowStart = 10 * time.Second
+
+// logSlowStart logs, once, why the controller calls nothing some time after its start.
+func (c *TypedController[K]) logSlowStart(ctx context.Context) {
+	timer := time.NewTimer(slowStart)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return
+	case <-timer.C:
+	}
+	c.mu.Lock()
+	watching := len(c.sources)
+	c.mu.Unlock()
+	if missing := c.unsynced(); len(missing) > 0 {
+		c.opts.Logger.Warn("the controller waits for informers that have no complete list: if they were not started, set RunOptions.Factory, or call factory.Start",
+			"informers", names(missing), "waited", slowStart)
+	} else if stats := c.queue.Stats(); watching == 0 && stats.Adds == 0 {
+		// No warning: a program may add all keys itself, and have none yet.
+		c.opts.Logger.Info("the controller watches nothing, and no key was added: call controller.For, Owns or Watch, unless the program calls Add")
+	}
+}
+
+// begin starts the sources. end is called with what is wrong with one of them.
+func (c *TypedController[K]) begin(end context.CancelCauseFunc) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.phase != idle {
-		return nil, errAgain
+		return errAgain
 	}
-	c.phase, c.end = running, end
-	return c.sources, nil
-}
-
-func (c *Controller) finish() {
-	c.mu.Lock()
-	c.phase = stopped
-	c.mu.Unlock()
-	c.queue.ShutDown()
-}
-
-// endWith calls end when the handler is not called any more before ctx ends.
-func endWith(ctx context.Context, r *informer.Registration, end func(error)) {
-	select {
-	case <-ctx.Done():
-	case <-r.Done():
-		end(errors.Join(errSourceEnded, r.Err()))
-	}
-}
-
-func register(sources []source) ([]*informer.Registration, error) {
-	registrations := make([]*informer.Registration, len(sources))
-	for n, s := range sources {
-		if s.start == nil {
-			continue
-		}
-		r, err := s.start()
-		if err != nil {
-			return registrations, s.failed(err)
-		}
-		registrations[n] = r
-	}
-	return registrations, nil
-}
-
-// remove ends the handlers and waits for their calls.
-func remove(registrations []*informer.Registration) {
-	for _, r := range registrations {
-		if r != nil {
-			<-r.Remove()
-		}
-	}
-}
-
-// awaitSources returns an error if a source ends or takes too long, and nil if
-// ctx ends.
-func (c *Controller) awaitSources(ctx context.Context, sources []source, registrations []*informer.Registration) error {
-	var timeout <-chan time.Time
-	if c.opts.SyncTimeout > 0 {
-		timer := time.NewTimer(c.opts.SyncTimeout)
-		defer timer.Stop()
-		timeout = timer.C
-	}
-	for n, s := range sources {
-		var ended <-chan struct{}
-		if r := registrations[n]; r != nil {
-			ended = r.Done()
-		}
-		select {
-		case <-s.ready(registrations[n]):
-		case <-ctx.Done():
-			return nil
-		case <-ended:
-			return s.failed(errSourceEnded)
-		case <-timeout:
-			return fmt.Errorf("no complete list after %v of %s: is the informer started, and may it list?",
-				c.opts.SyncTimeout, strings.Join(missing(sources[n:], registrations[n:]), ", "))
-		}
+	c.phase, c.end, c.over = running, end, make(chan struct{})
+	for _, r := range c.sources {
+		c.start(r)
 	}
 	return nil
 }
 
-// missing names the sources that are not synced.
-func missing(sources []source, registrations []*informer.Registration) (names []string) {
-	for n, s := range sources {
-		select {
-		case <-s.ready(registrations[n]):
-		default:
-			names = append(names, s.name)
-		}
-	}
-	return names
+// finish removes the handlers, after the last call of the ReconcileFunc: calls
+// that Options.StopGrace lets run still see changes.
+func (c *TypedController[K]) finish() {
+	c.mu.Lock()
+	c.phase = stopped
+	close(c.over)
+	c.mu.Unlock()
+	c.serving.Wait()
+	c.queue.ShutDown()
 }
 
 // work runs the workers until ctx ends and all calls have returned.
-func (c *Controller) work(ctx context.Context) {
+func (c *TypedController[K]) work(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
@@ -171,7 +116,7 @@ func (c *Controller) work(ctx context.Context) {
 
 // callContext returns the context of calls. It ends with ctx, or StopGrace
 // later; when leadership was lost they end at once.
-func (c *Controller) callContext(ctx context.Context) (calls context.Context, stop func()) {
+func (c *TypedController[K]) callContext(ctx context.Context) (calls context.Context, stop func()) {
 	if c.opts.StopGrace == 0 {
 		return ctx, func() {}
 	}
@@ -201,7 +146,7 @@ func (c *Controller) callContext(ctx context.Context) (calls context.Context, st
 
 // worker reconciles keys until ctx ends. A call that ends its goroutine gets
 // the controller another worker.
-func (c *Controller) worker(ctx, calls context.Context) {
+func (c *TypedController[K]) worker(ctx, calls context.Context) {
 	finished := false
 	defer func() {
 		if !finished {

@@ -1,52 +1,144 @@
 package controller
 
 import (
-	"fmt"
+	"errors"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/client/scheme"
 )
 
-// Source is anything that has to be complete before the workers begin: an
-// informer that is read but not watched, for instance.
-type Source interface {
-	// Synced is closed when it is.
-	Synced() <-chan struct{}
-}
+// TypedMapFunc calls add with each key that has to be looked at when obj has
+// changed. After a panic, of it or of a Predicate, it is called again with the same change, after 100 ms and then
+// after longer and longer, up to 5 minutes.
+type TypedMapFunc[T any, K comparable] func(obj T, add func(K))
 
-// source is what Run starts and waits for.
-type source struct {
-	name string
-	// start registers the handler, which Run removes; nil if there is none.
-	start  func() (*informer.Registration, error)
-	synced func() <-chan struct{} // if there is no handler
-}
-
-// MapFunc calls add with the key of each object that has to be looked at when obj
-// has changed.
-type MapFunc[T any] func(obj T, add func(Key))
+// MapFunc is a TypedMapFunc to a namespace and a name.
+type MapFunc[T any] = TypedMapFunc[T, Key]
 
 // For enqueues the key of each object of the informer that is added, changed or
-// deleted, if all predicates return true. For, Owns, Watch, Handle and
-// RequireSync must be called before Run: one that is called later ends Run with
-// an error.
-func For[T client.Object](c *Controller, inf *informer.SharedInformer[T], when ...Predicate[T]) {
-	watch(c, inf, mapping[T]{keys: func(obj T, add func(Key)) { add(KeyOf(obj)) }, when: when})
+// deleted, if all predicates return true.
+//
+// For, Owns, Watch, Handle and RequireSync may be called before Run and while
+// it runs. The workers begin when all sources that were added before they did
+// are complete; those that come later deliver their keys as they list. The
+// [Registration] removes a source.
+func For[T client.Object](c *Controller, inf *informer.SharedInformer[T], when ...Predicate[T]) *Registration {
+	return watch(c, inf, mapping[T, Key]{keys: EnqueueObject[T]}, when)
 }
 
 // Owns enqueues the key of the owner of each object of the informer: that of its
-// controller owner reference, if it is of the kind. When the owner of an object
-// changes, the keys of both owners are enqueued. The owner is assumed in the
-// object's namespace; owners of a cluster-scoped kind need Watch with a MapFunc.
-func Owns[T client.Object](c *Controller, inf *informer.SharedInformer[T], owner schema.GroupVersionKind, when ...Predicate[T]) {
-	Watch(c, inf, func(obj T, add func(Key)) {
-		if ref := metav1.GetControllerOfNoCopy(obj); ref != nil && IsOwner(ref, owner) {
-			add(Key{Namespace: obj.GetNamespace(), Name: ref.Name})
+// controller owner reference, if it is of the kind of the Go type Owner, in any
+// version of its group. When the owner of an object changes, the keys of both owners
+// are enqueued. The kind, and whether the owner is in the object's namespace, is what
+// the scheme of the informer's client says; if the type is not registered in it, Run
+// fails. Owners without a Go type have Watch with [EnqueueOwner].
+//
+//	controller.Owns[*appsv1.ReplicaSet](c, pods)
+func Owns[Owner, T client.Object](c *Controller, inf *informer.SharedInformer[T], when ...Predicate[T]) *Registration {
+	if inf == nil {
+		return c.register(invalidRegistration(noInformer, errNilInformer))
+	}
+	owner, err := scheme.For[Owner](inf.Scheme())
+	if err != nil {
+		return c.register(invalidRegistration(inf.Name(), err))
+	}
+	return Watch(c, inf, EnqueueOwner[T](owner), when...)
+}
+
+// noInformer and errNilInformer are the name and the error of a source without an
+// informer. Run returns the error.
+const noInformer = "a source of the controller"
+
+var errNilInformer = errors.New("the informer is nil")
+
+// Watch enqueues the keys that keys returns for each object of the informer that
+// is added or deleted, and for the old and the new state of one that is changed,
+// if all predicates return true.
+func Watch[T client.Object, K comparable](c *TypedController[K], inf *informer.SharedInformer[T], keys TypedMapFunc[T, K], when ...Predicate[T]) *Registration {
+	return watch(c, inf, mapping[T, K]{keys: keys, both: true}, when)
+}
+
+func watch[T client.Object, K comparable](c *TypedController[K], inf *informer.SharedInformer[T], m mapping[T, K], when []Predicate[T]) *Registration {
+	switch {
+	case inf == nil:
+		return c.register(invalidRegistration(noInformer, errNilInformer))
+	case m.keys == nil:
+		return c.register(invalidRegistration(inf.Name(), errors.New("the MapFunc is nil")))
+	case slices.ContainsFunc(when, func(p Predicate[T]) bool { return p == nil }):
+		return c.register(invalidRegistration(inf.Name(), errors.New("a Predicate is nil")))
+	}
+	m.when = And(when...)
+	m.fresh, m.low = c.Add, func(key K) { c.AddPriority(key, LowPriority) }
+	m.tracer, m.info = c.opts.Tracer, HandlerInfo{Controller: c.opts.Name, Source: inf.Name()}
+	m.retries = newRetries[T](c.opts.Logger.With("informer", inf.Name()))
+	m.retries.again = m.enqueue
+	r := newHandled(c, inf, m)
+	r.stop = m.retries.stop
+	return c.register(r)
+}
+
+// Handle has a handler called by the informer for as long as the controller
+// runs. It is for handlers that do more than adding keys, which they do with
+// Add.
+func Handle[T client.Object, K comparable](c *TypedController[K], inf *informer.SharedInformer[T], handler informer.Handler[T]) *Registration {
+	if inf == nil {
+		return c.register(invalidRegistration(noInformer, errNilInformer))
+	}
+	return c.register(newHandled(c, inf, handler))
+}
+
+func newHandled[T client.Object, K comparable](c *TypedController[K], inf *informer.SharedInformer[T], handler informer.Handler[T]) *Registration {
+	return newRegistration(inf.Name(), func() (*informer.Registration, error) {
+		return inf.AddHandler(handler, informer.HandlerOptions{Name: c.opts.Name})
+	}, nil)
+}
+
+// RequireSync makes Run wait for a source before the workers start. Errors call
+// the source name. Once the workers run it only reports: its Registration is
+// synced when the source is.
+func (c *TypedController[K]) RequireSync(name string, s Source) *Registration {
+	if s == nil {
+		return c.register(invalidRegistration(name, errors.New("the Source is nil")))
+	}
+	return c.register(newRegistration(name, nil, s))
+}
+
+// EnqueueObject is the MapFunc of For: the key is that of the object itself.
+func EnqueueObject[T client.Object](obj T, add func(Key)) { add(KeyOf(obj)) }
+
+// EnqueueOwner returns the MapFunc of Owns, for owners without a Go type too. Only
+// Kind and Scope of the mapping count; an owner of an unknown scope is taken to be in
+// the object's namespace.
+func EnqueueOwner[T client.Object](owner scheme.Mapping) MapFunc[T] {
+	return func(obj T, add func(Key)) {
+		ref := metav1.GetControllerOfNoCopy(obj)
+		if ref == nil || !IsOwner(ref, owner.Kind) {
+			return
 		}
-	}, when...)
+		key := Key{Namespace: obj.GetNamespace(), Name: ref.Name}
+		if owner.Scope == scheme.Cluster {
+			key.Namespace = ""
+		}
+		add(key)
+	}
+}
+
+// InCluster returns a TypedMapFunc for an informer of a cluster's client: the
+// keys are those of keys, in that cluster. A controller of several clusters is
+//
+//	c, err := controller.NewTyped(reconcile, controller.TypedOptions[controller.ClusterKey]{Name: "greeter"})
+//	for name, greetings := range greetingsOf { // an informer for each cluster
+//		controller.Watch(c, greetings, controller.InCluster(name, controller.EnqueueObject[*Greeting]))
+//	}
+func InCluster[T any](cluster string, keys MapFunc[T]) TypedMapFunc[T, ClusterKey] {
+	return func(obj T, add func(ClusterKey)) {
+		keys(obj, func(key Key) { add(ClusterKey{Cluster: cluster, Namespace: key.Namespace, Name: key.Name}) })
+	}
 }
 
 // IsOwner reports whether a reference is to an object of the kind, in any API
@@ -58,103 +150,3 @@ func IsOwner(ref *metav1.OwnerReference, kind schema.GroupVersionKind) bool {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	return err == nil && gv.Group == kind.Group
 }
-
-// Watch enqueues the keys that keys returns for each object of the informer that
-// is added or deleted, and for the old and the new state of one that is changed,
-// if all predicates return true.
-func Watch[T client.Object](c *Controller, inf *informer.SharedInformer[T], keys MapFunc[T], when ...Predicate[T]) {
-	watch(c, inf, mapping[T]{keys: keys, both: true, when: when})
-}
-
-func watch[T client.Object](c *Controller, inf *informer.SharedInformer[T], m mapping[T]) {
-	m.fresh, m.low = c.Add, func(key Key) { c.AddPriority(key, LowPriority) }
-	Handle(c, inf, m)
-}
-
-// Handle has a handler called by the informer for as long as the controller
-// runs. It is for handlers that do more than adding keys, which they do with
-// Add.
-func Handle[T client.Object](c *Controller, inf *informer.SharedInformer[T], handler informer.Handler[T]) {
-	c.addSource(source{name: inf.Name(), start: func() (*informer.Registration, error) {
-		return inf.AddHandler(handler, informer.HandlerOptions{Name: c.opts.Name})
-	}})
-}
-
-// RequireSync makes Run wait for a source before the workers start. Errors call
-// the source name.
-func (c *Controller) RequireSync(name string, s Source) {
-	c.addSource(source{name: name, synced: s.Synced})
-}
-
-func (c *Controller) addSource(s source) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.phase == running {
-		c.end(s.failed(errLate))
-		return
-	}
-	c.sources = append(c.sources, s)
-}
-
-// mapping is the handler that turns changes into keys.
-type mapping[T client.Object] struct {
-	fresh, low func(Key) // add a key after a change, or after a first list or resync
-	keys       MapFunc[T]
-	both       bool // the old state may have other keys than the new one
-	when       []Predicate[T]
-}
-
-// OnAdd implements informer.Handler.
-func (m mapping[T]) OnAdd(obj T, initial bool) {
-	change := Change[T]{Kind: Added, Object: obj, Initial: initial}
-	if m.wanted(change) {
-		m.keys(obj, m.add(initial))
-	}
-}
-
-// OnUpdate implements informer.Handler.
-func (m mapping[T]) OnUpdate(old, obj T) {
-	change := Change[T]{Kind: Updated, Old: old, Object: obj}
-	if !m.wanted(change) {
-		return
-	}
-	resync := change.Resync()
-	if m.both && !resync {
-		m.keys(old, m.fresh)
-	}
-	m.keys(obj, m.add(resync))
-}
-
-// OnDelete implements informer.Handler.
-func (m mapping[T]) OnDelete(obj T, finalStateUnknown bool) {
-	change := Change[T]{Kind: Deleted, Object: obj, FinalStateUnknown: finalStateUnknown}
-	if m.wanted(change) {
-		m.keys(obj, m.fresh)
-	}
-}
-
-func (m mapping[T]) add(low bool) func(Key) {
-	if low {
-		return m.low
-	}
-	return m.fresh
-}
-
-func (m mapping[T]) wanted(change Change[T]) bool {
-	for _, wanted := range m.when {
-		if !wanted(change) {
-			return false
-		}
-	}
-	return true
-}
-
-func (s source) ready(r *informer.Registration) <-chan struct{} {
-	if r != nil {
-		return r.Synced()
-	}
-	return s.synced()
-}
-
-// failed is the error of a source.
-func (s source) failed(err error) error { return fmt.Errorf("%s: %w", s.name, err) }

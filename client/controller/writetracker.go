@@ -37,8 +37,8 @@ func (v *WriteTracker) Record(obj metav1.Object) {
 }
 
 // IsStale says whether obj, from an informer, is older than the last write to
-// it. It drops a write that the informer has shown, and one that is older than
-// expectationTimeout.
+// it. It drops a write that the informer has delivered, and one that is older than
+// five minutes.
 func (v *WriteTracker) IsStale(obj metav1.Object) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -1,18 +1,23 @@
 package events
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/lru"
 
 	"github.com/levelwire/levelwire/client"
 )
@@ -33,12 +38,35 @@ func newRecorder(t *testing.T) *Recorder {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.CloseIdleConnections)
-	return New(c, "tester", "", slog.New(slog.DiscardHandler))
+	return New(c, "tester", Options{Burst: -1, Logger: slog.New(slog.DiscardHandler)})
+}
+
+// Without a logger, what cannot be written goes to the program's default one.
+func TestNilLoggerIsTheDefaultOne(t *testing.T) {
+	before := slog.Default()
+	defer slog.SetDefault(before)
+	var log bytes.Buffer
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	c, err := client.New(&rest.Config{Host: server.URL}, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	r := New(c, "tester", Options{})
+	r.Normal(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, "Lost", "no server reads it")
+	r.writeNext(ctx)
+	if !strings.Contains(log.String(), "Lost") {
+		t.Errorf("logged: %s", log.String())
+	}
 }
 
 func TestNamesAreUnique(t *testing.T) {
 	r := &Recorder{}
-	o := occurrence{identity: identity{name: "p"}, at: time.Unix(1, 0)}
+	o := occurrence{about: subject{name: "p"}, at: time.Unix(1, 0)}
 	if a, b := r.nameFor(o), r.nameFor(o); a == b {
 		t.Errorf("two events at the same time are both %s", a)
 	}
@@ -47,26 +75,66 @@ func TestNamesAreUnique(t *testing.T) {
 // A recorder that cannot write blocks no caller, and its memory is bounded.
 func TestReportingNeverBlocks(t *testing.T) {
 	r := newRecorder(t)
-	pod := Regarding{GVK: corev1.SchemeGroupVersion.WithKind("Pod"), Namespace: "default", Name: "p"}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}}
 	for i := range queueLength + 5 {
 		r.Normal(pod, "Much", "%d", i)
 	}
-	if r.Dropped() != 5 || len(r.queue) != queueLength {
-		t.Errorf("%d dropped, %d queued", r.Dropped(), len(r.queue))
+	if got := r.Stats(); got != (Stats{Queued: queueLength, QueueFull: 5}) || got.Dropped() != 5 {
+		t.Errorf("%+v", got)
 	}
 }
 
-func TestRememberedEventsAreBounded(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+// An object whose kind is unknown is reported to the log, not to the server.
+func TestEventsAboutUnknownKindsAreCounted(t *testing.T) {
+	r := newRecorder(t)
+	r.Normal(&metav1.PartialObjectMetadata{}, "Seen", "hello")
+	r.Warning(nil, "Seen", "hello")
+	if got := r.Stats(); got != (Stats{UnknownKind: 2}) || got.Dropped() != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// What is tracked about events is bounded, whatever the number of objects: the event
+// that was written longest ago starts a new Event object.
+func TestTrackedEventsAreBounded(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	r := newRecorder(t)
-	for i := range rememberedMost {
-		r.seen[identity{name: fmt.Sprint(i)}] = written{}
+	r.filter.burst = 1
+	report := func(name string) {
+		r.Normal(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}, "R", "m")
+		r.writeNext(ctx)
 	}
-	if err := r.write(ctx, occurrence{identity: identity{namespace: "default", name: "p", kind: corev1.EventTypeNormal, reason: "R"}, at: time.Now()}); err != nil {
-		t.Fatal(err)
+	for i := range trackedMost {
+		key := eventKey{similar: similar{about: subject{name: fmt.Sprint(i)}}}
+		r.seen.Add(key, written{})
+		r.combiner.groups.Add(key.similar, &group{})
+		r.filter.buckets.Add(key.similar.about, &bucket{})
 	}
-	if len(r.seen) != 1 {
-		t.Errorf("tracks %d events", len(r.seen))
+	report("p")
+	for name, tracked := range map[string]*lru.Cache{"events": r.seen, "groups": r.combiner.groups, "objects": r.filter.buckets} {
+		if tracked.Len() != trackedMost {
+			t.Errorf("tracks %d %s", tracked.Len(), name)
+		}
 	}
+	if got := r.Stats().Written; got != 1 {
+		t.Errorf("%d written", got)
+	}
+}
+
+// Events that nothing writes are reported to the log, once.
+func TestRecordersThatDoNotRunAreLogged(t *testing.T) {
+	r := newRecorder(t)
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		r.log = slog.New(slog.NewTextHandler(&log, nil))
+		for range queueLength + 2 {
+			r.Normal(&corev1.Pod{}, "Seen", "hello")
+		}
+		time.Sleep(2 * runWarning)
+		synctest.Wait()
+		if said := log.String(); strings.Count(said, "queue of the events.Recorder is full") != 1 || strings.Count(said, "call its Run") != 1 {
+			t.Errorf("logged %s", said)
+		}
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -94,7 +95,7 @@ func BenchmarkEvents(b *testing.B) {
 			b.Run(fmt.Sprintf("handlers=%d/unmerged=%v", handlers, keep), func(b *testing.B) {
 				f := newFlood(10_000, b.N)
 				finals := min(b.N, len(f.pods))
-				i := New[*corev1.Pod]("pods", f, reflector.Options{PagedList: true})
+				i := New[*corev1.Pod]("pods", f, reflector.Options{PagedList: true, Logger: slog.New(slog.DiscardHandler)})
 				var delivered atomic.Int64
 				complete := make(chan struct{}, handlers)
 				for range handlers {
@@ -141,7 +142,7 @@ func BenchmarkEvents(b *testing.B) {
 // others wait for is AddHandler.
 func BenchmarkLateHandler(b *testing.B) {
 	f := newFlood(100_000, 0)
-	i := New[*corev1.Pod]("pods", f, reflector.Options{PagedList: true})
+	i := New[*corev1.Pod]("pods", f, reflector.Options{PagedList: true, Logger: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- i.Run(ctx) }()

@@ -10,27 +10,39 @@ import (
 	"reflect"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/client-go/kubernetes/scheme"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/client/scheme"
 )
 
 // codec turns objects into the bytes of a cache file and back.
 type codec[T client.Object] struct {
 	name   string // of the encoding and the type's shape
 	append func(dst []byte, obj T) ([]byte, error)
+	// decode returns an object that shares nothing. It is safe for concurrent use.
+	decode func(data []byte) (T, error)
+	// exact: what append has encoded can surely be decoded.
+	exact bool
 	// decoder returns a function for one goroutine, whose objects share what
 	// they have in common.
 	decoder func() func(data []byte) (T, error)
+}
+
+// withoutInterning returns the same codec, whose objects share nothing in any case.
+func (c codec[T]) withoutInterning() codec[T] {
+	decode := c.decode
+	c.decoder = func() func([]byte) (T, error) { return decode }
+	return c
 }
 
 // message is what the generated code of built-in types offers.
 type message interface {
 	Size() int
 	MarshalToSizedBuffer(data []byte) (int, error)
+	Unmarshal(data []byte) error
 }
 
 // newCodec is encodingOf, with a name that differs for types that hold
@@ -57,26 +69,21 @@ func encodingOf[T client.Object]() (codec[T], error) {
 		obj := newT()
 		return obj, decodeJSON(data, obj)
 	}
-	c := codec[T]{name: "json", append: appendJSON[T], decoder: func() func([]byte) (T, error) { return fromJSON }}
-	if _, ok := any(newT()).(message); ok && builtin(newT()) {
+	c := codec[T]{name: "json", append: appendJSON[T], decode: fromJSON, decoder: func() func([]byte) (T, error) { return fromJSON }}
+	if _, ok := any(newT()).(message); ok && scheme.IsBuiltin(typ) {
 		c.name = "protobuf"
 		c.append = func(dst []byte, obj T) ([]byte, error) { return appendMessage(dst, any(obj).(message)) }
+		c.exact = true
+		c.decode = func(data []byte) (T, error) {
+			obj := newT()
+			return obj, any(obj).(message).Unmarshal(data)
+		}
 		c.decoder = func() func([]byte) (T, error) {
 			decode, _ := client.MessageDecoder(newT) // it can: it is a message
 			return decode
 		}
 	}
 	return c, nil
-}
-
-// builtin reports whether a type is of client-go's scheme.
-// PartialObjectMetadata is, but its kind has to be stored.
-func builtin(obj client.Object) bool {
-	if _, ok := obj.(*metav1.PartialObjectMetadata); ok {
-		return false
-	}
-	kinds, _, err := scheme.Scheme.ObjectKinds(obj)
-	return err == nil && len(kinds) == 1
 }
 
 func appendMessage(dst []byte, m message) ([]byte, error) {
@@ -102,7 +109,7 @@ func decodeJSON(data []byte, into any) error {
 	if u, ok := into.(*unstructured.Unstructured); ok {
 		return utiljson.Unmarshal(data, &u.Object) // keeps integers exact
 	}
-	return json.Unmarshal(data, into)
+	return kjson.UnmarshalCaseSensitivePreserveInts(data, into) // as what comes from a server is decoded
 }
 
 // shape is a hash of everything in a type that decides what an encoding of it
@@ -134,4 +141,39 @@ func describe(h hash.Hash, typ reflect.Type, seen map[reflect.Type]bool) {
 		}
 	}
 	_, _ = io.WriteString(h, ")")
+}
+
+// sampled bounds the objects that EstimateBytes encodes.
+const sampled = 64
+
+// EstimateBytes returns about how many bytes the objects of the cache take when
+// they are encoded: their number times the mean of an evenly spaced sample.
+// Decoded they take a small multiple of that. It is cheap enough for a metric:
+// one pass over the cache, and at most 64 objects are encoded.
+func (i *SharedInformer[T]) EstimateBytes() int64 {
+	c, err := encodingOf[T]()
+	if err != nil {
+		return 0 // a type that is no pointer has no encoding
+	}
+	count := i.indexer.Len()
+	keys := i.indexer.Keys()
+	stride := max(len(keys)/sampled, 1)
+	sample := make([]T, 0, sampled+1)
+	for at := 0; at < len(keys) && len(sample) <= sampled; at += stride {
+		if obj, ok := i.indexer.Get(keys[at]); ok {
+			sample = append(sample, obj)
+		}
+	}
+	var total, encoded int64
+	var buffer []byte
+	for _, obj := range sample {
+		if buffer, err = c.append(buffer[:0], obj); err == nil {
+			total += int64(len(buffer))
+			encoded++
+		}
+	}
+	if encoded == 0 {
+		return 0
+	}
+	return total * int64(count) / encoded
 }

@@ -50,7 +50,7 @@ func (i *SharedInformer[T]) SetConsistencyCheck(opts ConsistencyCheckOptions[T])
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.phase != idle {
-		return fmt.Errorf("informer %s: repair must be asked for before the start", i.name)
+		return fmt.Errorf("informer %s: a consistency check must be set before the start", i.name)
 	}
 	if err := i.checkWith(opts); err != nil {
 		return fmt.Errorf("informer %s: %w", i.name, err)

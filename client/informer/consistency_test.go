@@ -74,7 +74,9 @@ func diverge(t *testing.T, i *SharedInformer[*corev1.Pod]) {
 	t.Helper()
 	old := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "1", ResourceVersion: "0"}}
 	extra := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "x", UID: "9", ResourceVersion: "2"}}
-	if err := errors.Join(i.indexer.Update(old), i.indexer.Update(extra)); err != nil {
+	_, _, oldErr := i.indexer.Swap("ns/"+old.Name, old)
+	_, _, extraErr := i.indexer.Swap("ns/"+extra.Name, extra)
+	if err := errors.Join(oldErr, extraErr); err != nil {
 		t.Fatal(err)
 	}
 	i.indexer.Remove("ns/b")

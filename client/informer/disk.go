@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/levelwire/levelwire/client"
-	"github.com/levelwire/levelwire/client/diskcache"
+	"github.com/levelwire/levelwire/client/internal/diskcache"
 )
 
 // DiskOptions keeps an informer's objects in a file, so that a process that
@@ -39,8 +39,22 @@ type DiskOptions struct {
 	// the UID of the namespace kube-system; an informer made with New needs one.
 	Identify func(ctx context.Context) (string, error)
 	// Limits bound the files.
-	Limits diskcache.Limits
+	Limits DiskLimits
 }
+
+// DiskLimits bound what is written to a file and read from one.
+type DiskLimits struct {
+	// ObjectBytes is the most that one encoded object may have. Default 64 MiB; at
+	// most 1 GiB.
+	ObjectBytes int64
+	// FileBytes is the most that a file may have. Default 16 GiB.
+	FileBytes int64
+}
+
+// DiskRefusedError is a cache file that cannot be used: Path, Reason ("foreign",
+// "newer", "truncated", "corrupt" or "too large", fit for a metric's label) and
+// Detail. A list follows, and a new file in its place.
+type DiskRefusedError = diskcache.RefusedError
 
 // DiskStats is what an informer's file did so far.
 type DiskStats struct {
@@ -51,7 +65,7 @@ type DiskStats struct {
 	Bytes    int64 // of the file
 	// Refused is why the file could not be used at the start; nil if it was, or
 	// if there was none.
-	Refused *diskcache.RefusedError
+	Refused *DiskRefusedError
 	// Saved is when the state in the file was current.
 	Saved time.Time
 }
@@ -61,8 +75,9 @@ type DiskStats struct {
 //
 // When the informer starts, what the file holds is in the Lister, and handlers
 // get OnAdd for it with initial true, before the server is asked for anything
-// but its identity. Until a watch has resumed from the file's resourceVersion,
-// Synced is not closed and Freshness says that the view is Restored. Then what
+// but its identity. Until the server has confirmed the file's resourceVersion,
+// by an event, a bookmark or the end of a watch in due time, Synced is not
+// closed and Freshness says that the view is Restored. What
 // was missed arrives as changes, without a list. If the server no longer has
 // that resourceVersion, or the file is refused, a difference or a list follows;
 // handlers are called for what differs only.
@@ -71,6 +86,9 @@ func (i *SharedInformer[T]) KeepOnDisk(opts DiskOptions) error {
 	defer i.mu.Unlock()
 	if i.phase != idle {
 		return fmt.Errorf("informer %s: a file must be set before the start", i.name)
+	}
+	if i.disk != nil {
+		return fmt.Errorf("informer %s: it has a cache file already: Options.Disk of its factory, or an earlier KeepOnDisk", i.name)
 	}
 	if err := i.keepOnDisk(opts, i.name, ""); err != nil {
 		return fmt.Errorf("informer %s: %w", i.name, err)
@@ -87,9 +105,15 @@ func (i *SharedInformer[T]) keepOnDisk(opts DiskOptions, resource, selection str
 	case opts.Identify == nil:
 		return errors.New("DiskOptions.Identify is nil: it must say which cluster the server is")
 	}
+	if err := opts.validate(); err != nil {
+		return err
+	}
 	c, err := newCodec[T]()
 	if err != nil {
 		return err
+	}
+	if i.noInterning {
+		c = c.withoutInterning()
 	}
 	if opts.Interval == 0 {
 		opts.Interval = 5 * time.Minute
@@ -165,7 +189,7 @@ func (d *disk[T]) settled() {
 
 // open opens the file, if there is one to be used.
 func (d *disk[T]) open() *diskcache.Reader {
-	r, err := diskcache.Open(d.path, d.identity, d.opts.Limits)
+	r, err := diskcache.Open(d.path, d.identity, diskcache.Limits(d.opts.Limits))
 	if errors.Is(err, fs.ErrNotExist) {
 		d.log.Info("no cache file yet: a list follows", "path", d.path)
 		return nil

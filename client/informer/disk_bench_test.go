@@ -2,6 +2,7 @@ package informer
 
 import (
 	"context"
+	"log/slog"
 	"strconv"
 	"testing"
 	"time"
@@ -16,7 +17,7 @@ import (
 // benchDisk is the file of an informer, and a state of some pods.
 func benchDisk(b *testing.B, pods int) (*disk[*corev1.Pod], snapshot[*corev1.Pod]) {
 	b.Helper()
-	i := New[*corev1.Pod]("pods", newScript(), reflector.Options{})
+	i := New[*corev1.Pod]("pods", newScript(), reflector.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err := i.KeepOnDisk(DiskOptions{Directory: b.TempDir(), Identify: func(context.Context) (string, error) { return "one", nil }}); err != nil {
 		b.Fatal(err)
 	}

@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/levelwire/levelwire/client"
-	"github.com/levelwire/levelwire/client/diskcache"
+	"github.com/levelwire/levelwire/client/internal/diskcache"
 	"github.com/levelwire/levelwire/client/reflector"
 )
 
@@ -126,24 +126,48 @@ func TestRestartResumesWithoutAList(t *testing.T) {
 	})
 }
 
-func TestAQuietServerConfirmsByNotRefusing(t *testing.T) {
+// A server that has opened a watch and says nothing may still be about to say
+// that it no longer has the version.
+func TestSilenceConfirmsNoRestoredState(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		s := oneLife(t, dir)
 		l := begin(t, s, dir, nil)
 		defer l.stop()
-		if l.HasSynced() {
-			t.Error("confirmed before the server could say no")
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if l.HasSynced() || !l.Freshness().Restored {
+			t.Errorf("after silence: %+v", l.Freshness())
 		}
-		time.Sleep(graceOfResume)
+		s.bookmark()
 		synctest.Wait()
 		if !l.HasSynced() || l.Freshness().Restored {
-			t.Errorf("freshness %+v", l.Freshness())
+			t.Errorf("after a bookmark: %+v", l.Freshness())
 		}
 		l.record.expectUnordered(t, "+a1!", "+b2!")
 		s.set("c", 3, nil)
-		l.record.expect(t, "+c3")
+		l.record.expect(t, "+c4")
 	})
+}
+
+// The end of the first watch confirms only if it is the one that was asked for.
+func TestRestoredStateIsConfirmedByAWatchThatEndsInTime(t *testing.T) {
+	for lasted, want := range map[time.Duration]bool{confirmingTimeout: true, confirmingTimeout / 2: false} {
+		dir := t.TempDir()
+		synctest.Test(t, func(t *testing.T) {
+			s := oneLife(t, dir)
+			l := begin(t, s, dir, nil)
+			defer l.stop()
+			time.Sleep(lasted)
+			s.setDown(true)
+			s.endWatches()
+			synctest.Wait()
+			if f := l.Freshness(); f.Synced != want || f.Restored == want {
+				t.Errorf("a watch that ended after %v: %+v", lasted, f)
+			}
+			s.setDown(false)
+		})
+	}
 }
 
 func TestExpiredResourceVersionIsFollowedByDifferences(t *testing.T) {
@@ -372,6 +396,19 @@ func TestCodecsKeepWhatTheServerSent(t *testing.T) {
 	roundTrip(t, "json ", &unstructured.Unstructured{Object: map[string]any{
 		"kind": "Widget", "apiVersion": "x/v1", "metadata": map[string]any{"name": "a"},
 		"spec": map[string]any{"exact": int64(1) << 62, "share": 0.5, "list": []any{"<", nil, true}}}})
+}
+
+// What is decoded from a file must be what was decoded from the server, which matches
+// field names by case.
+func TestCodecsMatchFieldNamesByCase(t *testing.T) {
+	c, err := newCodec[*metav1.PartialObjectMetadata]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	obj, err := c.decode([]byte(`{"metadata":{"name":"a","NAME":"b"},"METADATA":{"namespace":"other"}}`))
+	if err != nil || obj.Name != "a" || obj.Namespace != "" {
+		t.Errorf("decoded %s/%s, %v", obj.Namespace, obj.Name, err)
+	}
 }
 
 func roundTrip[T client.Object](t *testing.T, encoding string, obj T) {

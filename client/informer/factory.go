@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,19 +18,22 @@ import (
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/reflector"
+	"github.com/levelwire/levelwire/client/scheme"
 )
 
 // Options configures a Factory.
 type Options struct {
-	// Namespace limits all informers that do not say otherwise. Default: all.
+	// Namespace limits all informers that do not say otherwise, and whose resource
+	// is not known to be cluster-scoped. Default: all namespaces.
 	Namespace string
 	// Resync is HandlerOptions.Resync for handlers that do not say. Default, or
 	// negative: never.
 	Resync time.Duration
-	// Reflector is how the informers list and watch; Name and Logger are set
-	// for each.
+	// Reflector is how the informers list and watch. Its Name, Logger, ResumeFrom
+	// and OnProgress cannot be set; OnError and Rand are called from a goroutine
+	// for each informer.
 	Reflector reflector.Options
-	// Logger receives what happens. Default: discard.
+	// Logger receives what happens. Default: slog.Default().
 	Logger *slog.Logger
 	// Disk keeps the objects of all informers in files. Its zero value does
 	// not.
@@ -37,19 +41,38 @@ type Options struct {
 	// ConsistencyCheckInterval is how often each informer compares names and versions
 	// with the server, and corrects what differs. Default: never.
 	ConsistencyCheckInterval time.Duration
+	// Transform changes each object of all informers before it is stored and
+	// handlers see it. Objects then are not interned, see NoInterning, and take about
+	// twice the memory: except with StripManagedFields, which writes to nothing that is
+	// interned. SharedInformer.SetTransform replaces it. Default: none.
+	Transform func(client.Object) error
+	// CompressObjects keeps all objects encoded and compressed, and decodes them
+	// for each read: see SharedInformer.CompressObjects. Default: they are kept
+	// decoded.
+	CompressObjects bool
+	// NoInterning decodes each object into memory of its own: code that writes to
+	// one changes no other, and the next event of that object brings it back to
+	// what the server has. Objects then take about twice the memory, and more
+	// time to decode. Default: equal parts of different objects are kept once,
+	// see client.Resource.Interning.
+	NoInterning bool
+	// MutationDetection looks for code that writes to cached objects. Its zero
+	// value does not.
+	MutationDetection MutationDetection
 }
 
 // Factory holds one informer per resource and ListOptions. All methods may be
 // called concurrently.
 type Factory struct {
-	client *client.Client
-	opts   Options
+	client  *client.Client
+	opts    Options
+	invalid error // why no informer can run
 
 	mu        sync.Mutex
 	informers map[informerKey]runnable
 	order     []runnable
-	started   map[runnable]bool
-	stop      []context.CancelFunc
+	started   map[runnable]context.CancelFunc // what ends those that were started
+	removing  map[runnable]chan struct{}      // those that Remove waits for; closed when they are forgotten
 	closed    bool
 	running   sync.WaitGroup
 }
@@ -80,27 +103,39 @@ type informerKey struct {
 	opts string
 }
 
-// NewFactory returns a factory without informers.
+// NewFactory returns a factory without informers. If the options cannot be used
+// (see Options.Validate), the Err of each informer says so, and so do AddHandler
+// and WaitForSync.
 func NewFactory(c *client.Client, opts Options) *Factory {
+	err := opts.Validate()
+	if c == nil {
+		err = errors.New("NewFactory: the client is nil")
+	}
 	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
+		opts.Logger = slog.Default()
 	}
 	opts.Reflector.Logger = opts.Logger
-	if opts.Disk.Identify == nil {
+	if opts.Disk.Directory != "" && opts.Disk.Identify == nil {
 		opts.Disk.Identify = clusterOf(c)
 	}
-	return &Factory{client: c, opts: opts, informers: map[informerKey]runnable{}, started: map[runnable]bool{}}
+	return &Factory{client: c, opts: opts, invalid: err, informers: map[informerKey]runnable{}, started: map[runnable]context.CancelFunc{}, removing: map[runnable]chan struct{}{}}
 }
 
-// For returns the factory's informer of a built-in type, making it if it is
-// the first call with these options. It has to be started by
-// [Factory.Start], which may be called again for informers that came later.
+// For returns the factory's informer of a Go type, making it if it is the first call
+// with these options. It has to be started by [Factory.Start], which may be called
+// again for informers that came later. The types of Kubernetes are known; others are
+// registered once, see [scheme.Register]. The informer of a type that is not says so
+// in Err, AddHandler and WaitForSync.
+//
+// A factory keeps its informers. One that has stopped, with the context of
+// [Factory.StartInformer] for instance, is not started again, and For returns it for
+// the same options: a program that needs it anew calls [Factory.Remove] first.
 func For[T client.Object](f *Factory, opts ListOptions) *SharedInformer[T] {
 	return of(f, client.For[T](f.client), opts)
 }
 
-// ForResource is For with a Go type for custom resources; newT must return a
-// new, empty object at each call.
+// ForResource is For with a Go type that serves several resources, and so cannot be
+// registered; newT must return a new, empty object at each call.
 func ForResource[T client.Object](f *Factory, gvr schema.GroupVersionResource, newT func() T, opts ListOptions) *SharedInformer[T] {
 	return of(f, client.ForResource(f.client, gvr, newT), opts)
 }
@@ -116,12 +151,23 @@ func Metadata(f *Factory, gvr schema.GroupVersionResource, opts ListOptions) *Sh
 }
 
 func of[T client.Object](f *Factory, endpoint client.Resource[T], opts ListOptions) *SharedInformer[T] {
-	opts = opts.in(f.opts)
+	mapping, _ := endpoint.Mapping()
+	opts = opts.in(f.opts, mapping.Scope)
 	key := informerKey{reflect.TypeFor[T](), endpoint.GroupVersionResource(), opts.key()}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if known, ok := f.informers[key]; ok {
-		return known.(*SharedInformer[T])
+	for {
+		known, ok := f.informers[key]
+		if !ok {
+			break
+		}
+		removed := f.removing[known]
+		if removed == nil {
+			return known.(*SharedInformer[T])
+		}
+		f.mu.Unlock()
+		<-removed
+		f.mu.Lock()
 	}
 	i := assemble(f, endpoint, opts)
 	f.informers[key] = i
@@ -134,25 +180,48 @@ func of[T client.Object](f *Factory, endpoint client.Resource[T], opts ListOptio
 func assemble[T client.Object](f *Factory, endpoint client.Resource[T], opts ListOptions) *SharedInformer[T] {
 	gvr := endpoint.GroupVersionResource()
 	var origins []origin[T]
+	fetching := f.opts.Reflector
+	if opts.Visible {
+		endpoint, fetching.Filtered = endpoint.Visible(), true
+	}
 	for _, namespace := range opts.namespaces() {
 		endpoint := endpoint.Namespace(namespace)
 		from := origin[T]{
-			source:         reflector.Resource(endpoint.Sharing(), opts.apply),
-			unsharedSource: reflector.Resource(endpoint, opts.apply),
+			source:      reflector.Resource(endpoint.Interning(), opts.apply),
+			plainSource: reflector.Resource(endpoint, opts.apply),
 		}
 		if len(opts.Namespaces) > 0 {
 			from.namespace = namespace
 		}
 		origins = append(origins, from)
 	}
-	i := newInformer(f.nameFor(gvr, reflect.TypeFor[T](), opts), origins, f.opts.Reflector, f.opts.Resync)
-	i.invalidBecause(opts.validate())
+	i := newInformer(f.nameFor(gvr, reflect.TypeFor[T](), opts), origins, fetching, f.opts.Resync)
+	i.scheme = endpoint.Client().Scheme()
+	mapping, _ := endpoint.Mapping()
+	i.invalidBecause(errors.Join(f.invalid, endpoint.Err(), opts.validate(mapping.Scope)))
+	if f.opts.NoInterning {
+		i.noInterning = true
+		i.disableInterning()
+	}
 	if f.opts.Disk.Directory != "" {
 		i.invalidBecause(i.keepOnDisk(f.opts.Disk, gvr.Group+"/"+gvr.Version+"/"+gvr.Resource, opts.describe()))
+	}
+	if transform := f.opts.Transform; transform != nil {
+		i.transform = func(obj T) (T, error) { return obj, transform(obj) }
+		if !isStripManagedFields(transform) {
+			i.disableInterning()
+		}
+	}
+	if f.opts.CompressObjects {
+		i.invalidBecause(i.compressObjects())
+	}
+	if f.opts.MutationDetection.Interval != 0 {
+		i.detectMutations(f.opts.MutationDetection)
 	}
 	if f.opts.ConsistencyCheckInterval != 0 {
 		i.invalidBecause(i.checkWith(checkWith(f.opts.ConsistencyCheckInterval, f.client, endpoint, opts)))
 	}
+	i.made = madeBy{gvr, opts}
 	return i
 }
 
@@ -160,6 +229,9 @@ func assemble[T client.Object](f *Factory, endpoint client.Resource[T], opts Lis
 // several namespaces one after another, as if they were pages of one.
 func checkWith[T client.Object](interval time.Duration, c *client.Client, endpoint client.Resource[T], selected ListOptions) ConsistencyCheckOptions[T] {
 	metadata := client.Metadata(c, endpoint.GroupVersionResource())
+	if selected.Visible {
+		metadata = metadata.Visible()
+	}
 	namespaces := selected.namespaces()
 	return ConsistencyCheckOptions[T]{
 		Interval: interval,
@@ -188,11 +260,15 @@ func checkWith[T client.Object](interval time.Duration, c *client.Client, endpoi
 // "deployments.apps (namespace x, labels app=y)". It needs f.mu.
 func (f *Factory) nameFor(gvr schema.GroupVersionResource, typ reflect.Type, opts ListOptions) string {
 	limits := opts.describe()
+	resource := gvr.GroupResource().String()
+	if gvr.Resource == "" {
+		resource = typ.String() // a type that is not registered
+	}
 	name := func(limits string) string {
 		if limits == "" {
-			return gvr.GroupResource().String()
+			return resource
 		}
-		return gvr.GroupResource().String() + " (" + limits + ")"
+		return resource + " (" + limits + ")"
 	}
 	switch typ {
 	case reflect.TypeFor[*metav1.PartialObjectMetadata]():
@@ -205,6 +281,15 @@ func (f *Factory) nameFor(gvr schema.GroupVersionResource, typ reflect.Type, opt
 		return plain
 	}
 	return name(strings.TrimPrefix(fmt.Sprintf("%s, %s as %v", limits, gvr.Version, typ), ", "))
+}
+
+// Scheme returns what the informer's client knows of Go types; [scheme.Default] if the
+// informer was made by [New].
+func (i *SharedInformer[T]) Scheme() *scheme.Scheme {
+	if i.scheme == nil {
+		return scheme.Default
+	}
+	return i.scheme
 }
 
 // Informers returns all informers, in the order in which they were made.
@@ -223,50 +308,114 @@ func (f *Factory) Informers() []Informer {
 func (f *Factory) Start(ctx context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.closed {
+	if !f.closed {
+		f.start(ctx, f.order)
+	}
+}
+
+// StartInformer is Start of one informer of the factory, which leaves the others
+// alone. It returns ErrStopped after Shutdown. For an informer that was started
+// before it does nothing, also if that has stopped since.
+func (f *Factory) StartInformer(ctx context.Context, i Informer) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := slices.IndexFunc(f.order, func(own runnable) bool { return Informer(own) == i })
+	switch {
+	case n < 0:
+		return fmt.Errorf("informer %s is not one of this factory", i.Name())
+	case f.closed:
+		return fmt.Errorf("informer %s: %w", i.Name(), ErrStopped)
+	}
+	f.start(ctx, f.order[n:n+1])
+	return nil
+}
+
+// Remove stops an informer of the factory and forgets it: its objects are free once
+// the program has dropped it, and For makes another. Remove waits for the
+// handler calls of the informer that are running, so no handler may call it; a For
+// of the same options waits meanwhile, too. For an informer that is not one of the factory
+// it does nothing. An informer that the program runs itself goes on.
+func (f *Factory) Remove(i Informer) {
+	f.mu.Lock()
+	n := slices.IndexFunc(f.order, func(own runnable) bool { return Informer(own) == i })
+	if n < 0 {
+		f.mu.Unlock()
 		return
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	begun := false
-	for _, i := range f.order {
-		if f.started[i] {
+	own := f.order[n]
+	f.order = slices.Delete(slices.Clone(f.order), n, n+1)
+	stop := f.started[own]
+	delete(f.started, own)
+	if stop == nil {
+		f.forget(own)
+		f.mu.Unlock()
+		return
+	}
+	removed := make(chan struct{})
+	f.removing[own] = removed
+	f.mu.Unlock()
+
+	stop()
+	<-own.Done() // its files must be closed before another informer opens them
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.forget(own)
+	delete(f.removing, own)
+	close(removed)
+}
+
+// forget has For make another informer in place of one. It needs f.mu.
+func (f *Factory) forget(own runnable) {
+	maps.DeleteFunc(f.informers, func(_ informerKey, other runnable) bool { return other == own })
+}
+
+// start runs those that have not been started. It needs f.mu.
+func (f *Factory) start(ctx context.Context, informers []runnable) {
+	for _, i := range informers {
+		if f.started[i] != nil {
 			continue
 		}
-		f.started[i], begun = true, true
+		ctx, cancel := context.WithCancel(ctx)
+		f.started[i] = cancel
 		f.running.Go(func() {
+			defer cancel()
 			if err := i.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
 				f.opts.Logger.Error("informer ended", "informer", i.Name(), "error", err)
 			}
 		})
 	}
-	if !begun {
-		cancel()
-		return
-	}
-	f.stop = append(f.stop, cancel)
 }
 
 // WaitForSync waits, without polling, until every informer that has been
 // started holds a complete list. If ctx ends before, or an informer stops
-// without, the error names those that do not, and why.
+// without, the error names those that do not, and why. It does not wait for
+// informers that were not started: without a Start before, it returns nil.
 func (f *Factory) WaitForSync(ctx context.Context) error {
 	f.mu.Lock()
 	var waiting []Informer
 	for _, i := range f.order {
-		if f.started[i] {
+		if f.started[i] != nil {
 			waiting = append(waiting, i)
 		}
 	}
 	f.mu.Unlock()
+	for _, i := range waiting {
+		if i.Err() != nil && !isSynced(i) {
+			return stoppedEarly(i) // whatever those before it wait for
+		}
+	}
 	for n, i := range waiting {
 		select {
 		case <-i.Synced():
 		case <-i.Done():
-			if len(unsynced(waiting[n:n+1])) > 0 {
+			if !isSynced(i) {
 				return stoppedEarly(i)
 			}
 		case <-ctx.Done():
-			return fmt.Errorf("no complete list yet of %s: %w", strings.Join(unsynced(waiting[n:]), ", "), context.Cause(ctx))
+			if missing := unsynced(waiting[n:]); len(missing) > 0 {
+				return fmt.Errorf("no complete list yet of %s: %w", strings.Join(missing, ", "), context.Cause(ctx))
+			}
+			return nil
 		}
 	}
 	return nil
@@ -282,17 +431,25 @@ func stoppedEarly(i Informer) error {
 // unsynced names those that have no complete list yet, with the last error.
 func unsynced(informers []Informer) (names []string) {
 	for _, i := range informers {
-		select {
-		case <-i.Synced():
-		default:
-			name := i.Name()
-			if err := i.Stats().Reflector.LastError; err != nil {
-				name += fmt.Sprintf(" (last error: %v)", err)
-			}
-			names = append(names, name)
+		if isSynced(i) {
+			continue
 		}
+		name := i.Name()
+		if err := i.Stats().Reflector.LastError; err != nil {
+			name += fmt.Sprintf(" (last error: %v)", err)
+		}
+		names = append(names, name)
 	}
 	return names
+}
+
+func isSynced(i Informer) bool {
+	select {
+	case <-i.Synced():
+		return true
+	default:
+		return false
+	}
 }
 
 // Shutdown stops all informers and waits for them and for the handler calls
@@ -300,10 +457,9 @@ func unsynced(informers []Informer) (names []string) {
 func (f *Factory) Shutdown() {
 	f.mu.Lock()
 	f.closed = true
-	for _, stop := range f.stop {
+	for _, stop := range f.started {
 		stop()
 	}
-	f.stop = nil
 	f.mu.Unlock()
 	f.running.Wait()
 }

@@ -103,6 +103,17 @@ func (s *script) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expired = s.version
+	s.endLocked()
+}
+
+// endWatches ends those that are open.
+func (s *script) endWatches() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endLocked()
+}
+
+func (s *script) endLocked() {
 	close(s.cut)
 	s.cut = make(chan struct{})
 }

@@ -28,8 +28,8 @@ type Freshness struct {
 	Queued int
 	// Synced: a list is complete, or the server has confirmed the restored state.
 	Synced bool
-	// Restored: the cache was read from disk, and no watch has resumed from it
-	// yet.
+	// Restored: the cache was read from disk, and the server has not confirmed
+	// yet that a watch can resume from it. Silence confirms nothing.
 	Restored bool
 	// Listing: the server no longer has the resourceVersion, and the list, or the
 	// difference, that follows is not complete yet.
@@ -56,9 +56,9 @@ func (i *SharedInformer[T]) Freshness() Freshness {
 		f.AsOf = saved
 	case !f.Synced:
 		return f
-	case listing:
+	case listing && !before.IsZero():
 		f.AsOf = before
-	default:
+	default: // a first list, too, is applied: the informer is synced
 		f.AsOf = contact.LastContact
 	}
 	if f.Queued > 0 {
@@ -79,8 +79,12 @@ func earlier(a, b time.Time) time.Time {
 
 // Healthy returns nil if the informer's view is complete, confirmed by the
 // server, which has the resource, and not older than limit. Otherwise it says
-// what is wrong. A limit
-// below a few minutes alarms without need: see Freshness.AsOf.
+// what is wrong. A limit below a few minutes alarms without need: see
+// Freshness.AsOf.
+//
+// It is for readiness and for alerts, never for liveness: a server that is away
+// makes the views of all its clients old, and a restart would only empty their
+// caches. Package health serves it as /readyz.
 func (i *SharedInformer[T]) Healthy(limit time.Duration) error {
 	f := i.Freshness()
 	switch {
@@ -100,13 +104,13 @@ func (i *SharedInformer[T]) Healthy(limit time.Duration) error {
 }
 
 // Healthy joins what [SharedInformer.Healthy] says of all informers that were
-// started.
+// started. It is for readiness, too.
 func (f *Factory) Healthy(limit time.Duration) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var all []error
 	for _, i := range f.order {
-		if f.started[i] {
+		if f.started[i] != nil {
 			all = append(all, i.Healthy(limit))
 		}
 	}

@@ -2,6 +2,8 @@ package informer
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/reflector"
@@ -19,11 +22,16 @@ import (
 type table struct {
 	*script
 	without bool // guarded by script.mu
+	// answer is what a server without the resource says; nil: a Status of 404.
+	answer error
 }
 
 func (s *table) refusal() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.without && s.answer != nil {
+		return s.answer
+	}
 	if s.without {
 		return apierrors.NewGenericServerResponse(404, "list", corev1.Resource("pods"), "", "the server could not find the requested resource", 0, true)
 	}
@@ -117,6 +125,36 @@ func TestGoneResourceIsNotSaved(t *testing.T) {
 		<-done
 		if d := i.Stats().Disk; d.Saves != 1 || d.Advances != 0 || d.Failures != 0 || i.Lister().Len() != 0 {
 			t.Errorf("%+v, %d objects", d, i.Lister().Len())
+		}
+	})
+}
+
+// A source that cannot ask for discovery does not empty the cache because of a proxy.
+func TestPageOfAProxyDoesNotEmptyACustomSource(t *testing.T) {
+	proxy := httptest.NewServer(http.NotFoundHandler())
+	defer proxy.Close()
+	c, err := client.New(&rest.Config{Host: proxy.URL}, client.Options{})
+	must(t, err)
+	_, page := client.For[*corev1.Pod](c).List(t.Context(), metav1.ListOptions{})
+	if !apierrors.IsNotFound(page) || client.IsStatus(page) {
+		t.Fatalf("the proxy's page is %v", page)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := &table{script: newScript(), answer: page}
+		s.script.set("a", 1, nil)
+		i := New[*corev1.Pod]("pods", s, reflector.Options{PagedList: true})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- i.Run(ctx) }()
+		<-i.Synced()
+		s.set(true)
+		time.Sleep(10 * time.Minute)
+		if f := i.Freshness(); !f.GoneSince.IsZero() || i.Lister().Len() != 1 {
+			t.Errorf("after ten minutes: %+v, %d objects", f, i.Lister().Len())
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
 		}
 	})
 }

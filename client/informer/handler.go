@@ -11,6 +11,9 @@ import (
 // no order. A slow handler gets fewer calls: states that newer ones have
 // replaced are skipped, but never a deletion.
 //
+// A call that panics is logged and counted (HandlerStats.Panics), and not repeated:
+// the handler misses that change, and goes on with the next one.
+//
 // Objects are shared with the cache and other handlers: a handler must not
 // change them.
 type Handler[T any] interface {
@@ -64,11 +67,13 @@ type HandlerOptions struct {
 	// nothing. Default: Options.Resync of the factory; negative: never.
 	Resync time.Duration
 	// MaxUnmergedEvents, if above zero, keeps every single event until the
-	// handler has seen it, but no more than that many, not counting what there
-	// was when the handler was added, and no more of one object that the cache
-	// does not show yet. When they are exceeded the handler is removed and
-	// Registration.Err says so. Default: a slow handler sees fewer, newer states,
-	// and its queue is bounded by the number of objects.
+	// handler has seen it, but no more than that many. What there was when the
+	// handler was added and resyncs do not count. Nor may one object have more
+	// events that the cache does not show yet. When they are exceeded, the
+	// handler is not called any more: an error is logged, Registration.Done is
+	// closed, Registration.Err and HandlerStats.Err are ErrOverflow, and
+	// Stats.FailedHandlers counts it. Default: a slow handler sees fewer, newer
+	// states, and its queue is bounded by the number of objects.
 	MaxUnmergedEvents int
 }
 
@@ -99,6 +104,7 @@ type HandlerStats struct {
 	Delivered int64         // calls that returned
 	Coalesced int64         // events that newer ones have replaced
 	Panics    int64         // calls that panicked
+	Err       error         // ErrOverflow if that is why the handler is not called any more
 }
 
 // HasSynced reports whether the handler has been called for every object of the
@@ -113,7 +119,7 @@ func (r *Registration) HasSynced() bool {
 }
 
 // Synced is closed when HasSynced becomes true. It never is for a handler that
-// was removed before.
+// was removed before, or whose informer stopped before: wait for Done, too.
 func (r *Registration) Synced() <-chan struct{} { return r.synced }
 
 // Remove ends the calls: none begins after it has returned. The channel it

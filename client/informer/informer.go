@@ -13,6 +13,7 @@ import (
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/cache"
 	"github.com/levelwire/levelwire/client/reflector"
+	"github.com/levelwire/levelwire/client/scheme"
 )
 
 // SharedInformer keeps a cache of the objects of one resource and calls its
@@ -22,9 +23,12 @@ type SharedInformer[T client.Object] struct {
 	name             string
 	log              *slog.Logger
 	namespaceWatches []*namespaceWatch[T] // one, or one for each namespace of several; constant
+	scheme           *scheme.Scheme       // nil: the default; constant
 	opts             reflector.Options
-	indexer          *cache.Indexer[T]
+	indexer          store[T] // constant after the start
 	fifo             *cache.DeltaFIFO[T]
+	made             madeBy // constant
+	noInterning      bool   // see Options.NoInterning; constant
 
 	// mu keeps the state of the Indexer and what was pushed to the listeners
 	// consistent: the loop holds it while it applies the deltas of an object. It
@@ -34,15 +38,17 @@ type SharedInformer[T client.Object] struct {
 	phase              phase
 	transform          func(T) (T, error)
 	listeners          []*listener[T]
+	failedListeners    []*listener[T]         // those that MaxUnmergedEvents ended, for Stats; at most maxFailedHandlers
 	resyncEvery        time.Duration          // of handlers that do not say; constant
 	handlers           sync.WaitGroup         // goroutines that call handlers
 	disk               *disk[T]               // nil: nothing is kept on disk; constant after the start
 	consistencyChecker *consistencyChecker[T] // nil: nothing is compared; constant after the start
+	mutations          *mutationDetector[T]   // nil: nothing is compared; constant after the start
 	failed             error                  // what Err says
 
 	// restoredAsOf is when the state that was read from disk was current; zero if
-	// none was. confirmed: a list is complete, or a watch has resumed from the
-	// restored state; resuming: the reflector is trying to.
+	// none was. confirmed: a list is complete, or a watch from the restored
+	// state has shown that the server has its version; resuming: neither yet.
 	restoredAsOf        time.Time
 	confirmed, resuming bool
 
@@ -52,7 +58,7 @@ type SharedInformer[T client.Object] struct {
 
 	synced, done chan struct{}
 
-	events, unindexed, untransformed atomic.Int64
+	events, unindexed, untransformed, failedHandlers, mutated atomic.Int64
 }
 
 type phase int
@@ -64,7 +70,8 @@ const (
 )
 
 // New returns an informer that has not started, around any source of objects.
-// Most programs use [For] with a [Factory] instead.
+// Most programs use [For] with a [Factory] instead. opts.Name is replaced by name;
+// ResumeFrom is not possible. What is wrong with opts is what Err says.
 func New[T client.Object](name string, source reflector.ListerWatcher[T], opts reflector.Options) *SharedInformer[T] {
 	return newInformer(name, []origin[T]{{source: source}}, opts, 0)
 }
@@ -73,14 +80,14 @@ func New[T client.Object](name string, source reflector.ListerWatcher[T], opts r
 type origin[T client.Object] struct {
 	namespace string
 	source    reflector.ListerWatcher[T]
-	// unsharedSource is the same without client.Resource.Sharing, for a transform
-	// that changes objects in place; nil: source does not share.
-	unsharedSource reflector.ListerWatcher[T]
+	// plainSource is the same without client.Resource.Interning, for a transform
+	// that changes objects in place and for Options.NoInterning; nil: source does not intern.
+	plainSource reflector.ListerWatcher[T]
 }
 
 func newInformer[T client.Object](name string, origins []origin[T], opts reflector.Options, resync time.Duration) *SharedInformer[T] {
 	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
+		opts.Logger = slog.Default()
 	}
 	opts.Name = name
 	indexer := cache.NewIndexer(nil, cache.Indexers[T]{cache.NamespaceIndex: cache.MetaNamespaceIndex[T]})
@@ -90,19 +97,20 @@ func newInformer[T client.Object](name string, origins []origin[T], opts reflect
 		synced: make(chan struct{}), done: make(chan struct{}),
 		moments: moments{begun: time.Now()},
 	}
-	i.invalidBecause(opts.Validate())
+	i.invalidBecause(validateReflector(opts))
 	var namespaces []string
 	for _, from := range origins {
 		if from.source == nil {
 			i.invalidBecause(errors.New("there is no source of objects"))
 		}
-		i.namespaceWatches = append(i.namespaceWatches, &namespaceWatch[T]{informer: i, namespace: from.namespace, source: from.source, unsharedSource: from.unsharedSource})
+		i.namespaceWatches = append(i.namespaceWatches, &namespaceWatch[T]{informer: i, namespace: from.namespace, source: from.source, plainSource: from.plainSource})
 		if from.namespace != "" {
 			namespaces = append(namespaces, from.namespace)
 		}
 	}
+	i.detectMutations(MutationDetection{Interval: mutationsByTag})
 	i.fifo = cache.NewDeltaFIFO(cache.FIFOOptions[T]{
-		Known: indexer, Namespaces: namespaces, OnSynced: i.declareSynced, OnIdle: i.settled,
+		Known: known[T]{i}, Namespaces: namespaces, OnSynced: i.declareSynced, OnIdle: i.settled,
 	})
 	return i
 }
@@ -120,19 +128,31 @@ func (i *SharedInformer[T]) AddIndexers(indexers cache.Indexers[T]) error {
 // handlers see it: to drop fields that the program does not read, for instance.
 // It must be called before the start. An object that cannot be transformed is
 // stored as it is, and logged.
+//
+// Objects then are not interned, and take about twice the memory: what drops only
+// metadata.managedFields is cheaper as Options.Transform: StripManagedFields.
 func (i *SharedInformer[T]) SetTransform(transform func(T) (T, error)) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.phase != idle {
 		return fmt.Errorf("informer %s: a transform must be set before the start", i.name)
 	}
+	if transform == nil {
+		return fmt.Errorf("informer %s: the transform is nil", i.name)
+	}
 	i.transform = transform
+	i.disableInterning()
+	return nil
+}
+
+// disableInterning has the sources decode objects that share no parts. It needs mu, before
+// the start.
+func (i *SharedInformer[T]) disableInterning() {
 	for _, p := range i.namespaceWatches {
-		if p.unsharedSource != nil {
-			p.source = p.unsharedSource
+		if p.plainSource != nil {
+			p.source = p.plainSource
 		}
 	}
-	return nil
 }
 
 // Lister reads the cache.
@@ -140,6 +160,8 @@ func (i *SharedInformer[T]) Lister() Lister[T] { return Lister[T]{indexer: i.ind
 
 // Synced is closed when the cache has held a complete list for the first time.
 // Handlers may not have been called for all of it yet: see Registration.Synced.
+// It stays open if the informer is not started, or stops before: Done is closed
+// then, and Factory.WaitForSync waits for both.
 func (i *SharedInformer[T]) Synced() <-chan struct{} { return i.synced }
 
 // HasSynced reports whether Synced is closed.
@@ -169,18 +191,27 @@ type Stats struct {
 	Disk             DiskStats
 	ConsistencyCheck ConsistencyCheckStats
 	Reflector        reflector.Stats
-	Handlers         []HandlerStats
+	Indexes          []cache.IndexSize
+	// Handlers are those that are called, and after them the last that were
+	// ended by MaxUnmergedEvents and not removed since: HandlerStats.Err.
+	Handlers []HandlerStats
+	// FailedHandlers counts handlers that were ended by MaxUnmergedEvents.
+	FailedHandlers int64
+	// Mutations counts objects of the cache that were found to be changed by
+	// handlers or readers: see MutationDetection.
+	Mutations int64
 }
 
 // Stats returns the counters and gauges of this moment.
 func (i *SharedInformer[T]) Stats() Stats {
 	s := Stats{
-		Objects: i.indexer.Len(), Queued: i.fifo.Len(),
+		Objects: i.indexer.Len(), Queued: i.fifo.Len(), Indexes: i.indexer.IndexSizes(),
 		Events: i.events.Load(), Unindexed: i.unindexed.Load(), Untransformed: i.untransformed.Load(),
+		FailedHandlers: i.failedHandlers.Load(), Mutations: i.mutated.Load(),
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	for _, l := range i.listeners {
+	for _, l := range slices.Concat(i.listeners, i.failedListeners) {
 		s.Handlers = append(s.Handlers, l.stats())
 	}
 	s.Reflector = i.reflectorStats()
@@ -212,6 +243,9 @@ func (i *SharedInformer[T]) Run(ctx context.Context) error {
 	var background sync.WaitGroup
 	background.Go(func() { i.loop(ctx) })
 	i.keepSaved(ctx, &background)
+	if i.mutations != nil {
+		background.Go(func() { i.mutations.run(ctx) })
+	}
 	if i.consistencyChecker != nil {
 		background.Go(func() { i.consistencyChecker.run(ctx) })
 	}
@@ -230,7 +264,7 @@ func (i *SharedInformer[T]) start() error {
 	case running:
 		return fmt.Errorf("informer %s runs already", i.name)
 	case stopped:
-		return fmt.Errorf("informer %s: %w", i.name, ErrStopped)
+		return i.stoppedErrLocked()
 	}
 	i.phase = running
 	for _, l := range i.listeners {
@@ -312,12 +346,14 @@ func (i *SharedInformer[T]) apply(item cache.Item[T]) {
 		if d.Type != cache.Deleted {
 			i.store(item, d)
 		} else if _, existed := i.indexer.Remove(item.Key); existed {
+			i.mutations.removed(item.Key)
 			i.distribute(item.Key, notification[T]{kind: deleted, obj: d.Object, finalStateUnknown: d.FinalStateUnknown})
 		}
 	}
 }
 
 func (i *SharedInformer[T]) store(item cache.Item[T], d *cache.Delta[T]) {
+	i.mutations.stored(item.Key, d.Object)
 	old, existed, err := i.indexer.Swap(item.Key, d.Object)
 	if err != nil {
 		i.unindexed.Add(1)
@@ -346,7 +382,7 @@ func (i *SharedInformer[T]) distribute(key string, n notification[T]) {
 func (i *SharedInformer[T]) notify(key string, n notification[T]) {
 	for at := 0; at < len(i.listeners); {
 		if l := i.listeners[at]; !l.push(key, n) {
-			i.drop(l)
+			i.dropFailed(l)
 			continue
 		}
 		at++
@@ -360,7 +396,7 @@ func (i *SharedInformer[T]) failUnmergedHandlers() {
 	for _, l := range slices.Clone(i.listeners) {
 		if l.opts.MaxUnmergedEvents > 0 {
 			l.fail(ErrOverflow)
-			i.drop(l)
+			i.dropFailed(l)
 		}
 	}
 }

@@ -212,6 +212,59 @@ func TestMaxUnmergedEventsKeepsEveryEventOrFailsLoudly(t *testing.T) {
 	})
 }
 
+func TestResyncsDoNotCountAgainstMaxUnmergedEvents(t *testing.T) {
+	in(t, func(t *testing.T, s *script, i *SharedInformer[*corev1.Pod]) {
+		for n := range 10 {
+			s.set(fmt.Sprint(n), n, nil)
+		}
+		s.bookmark() // a resume goes on from here
+		synctest.Wait()
+		slow := &record{gate: make(chan struct{})}
+		registration := add(t, i, slow, HandlerOptions{MaxUnmergedEvents: 2, Resync: time.Minute})
+		for range 10 {
+			slow.gate <- struct{}{}
+		}
+		synctest.Wait()
+		slow.take()
+		time.Sleep(5*time.Minute + time.Second) // one call runs, and the others wait
+		s.set("0", 0, nil)
+		s.set("0", 0, nil)
+		synctest.Wait()
+		if err := registration.Err(); err != nil {
+			t.Fatalf("two events of two that are allowed: %v", err)
+		}
+		if stats := registration.Stats(); stats.Queued != 12 {
+			t.Errorf("%d calls wait, want one resync of each object, and the events: %+v", stats.Queued, stats)
+		}
+		close(slow.gate)
+		synctest.Wait()
+		got := slow.take()
+		if len(got) != 13 || !slices.Equal(got[11:], []string{"*01>12", "*012>13"}) {
+			t.Errorf("calls: %v", got)
+		}
+	})
+}
+
+func TestHandlerThatOverflowedStaysVisible(t *testing.T) {
+	in(t, func(t *testing.T, s *script, i *SharedInformer[*corev1.Pod]) {
+		slow := &record{gate: make(chan struct{})}
+		defer close(slow.gate)
+		registration := add(t, i, slow, HandlerOptions{Name: "slow", MaxUnmergedEvents: 1})
+		for range 4 {
+			s.set("a", 1, nil)
+			synctest.Wait()
+		}
+		stats := i.Stats()
+		if len(stats.Handlers) != 1 || stats.Handlers[0].Name != "slow" || !errors.Is(stats.Handlers[0].Err, ErrOverflow) || stats.FailedHandlers != 1 {
+			t.Errorf("after the overflow: %+v", stats)
+		}
+		registration.Remove()
+		if stats := i.Stats(); len(stats.Handlers) != 0 || stats.FailedHandlers != 1 {
+			t.Errorf("after Remove: %+v", stats)
+		}
+	})
+}
+
 func TestPanicIsContained(t *testing.T) {
 	in(t, func(t *testing.T, s *script, i *SharedInformer[*corev1.Pod]) {
 		var other record
@@ -437,6 +490,9 @@ func TestHandlersAreChecked(t *testing.T) {
 	i := New[*corev1.Pod]("pods", newScript(), reflector.Options{})
 	if _, err := i.AddHandler(nil, HandlerOptions{}); err == nil {
 		t.Error("no handler was accepted")
+	}
+	if _, err := i.AddHandler((*HandlerFuncs[*corev1.Pod])(nil), HandlerOptions{}); err == nil {
+		t.Error("a nil pointer was accepted for a handler")
 	}
 	if _, err := i.AddHandler(&record{}, HandlerOptions{MaxUnmergedEvents: -1}); err == nil {
 		t.Error("a negative limit was accepted")

@@ -19,6 +19,9 @@ type listener[T any] struct {
 	spawn func(func())
 	timer *time.Timer // of resyncs; guarded by the informer's lock
 
+	// called is called after each call that returned; nil: nothing is.
+	called func(notification[T])
+
 	synced chan struct{} // closed by the goroutine, at the mark
 	ended  chan struct{} // closed when no call runs and none will
 
@@ -172,6 +175,9 @@ func (l *listener[T]) call(n notification[T]) (returned bool) {
 	case deleted:
 		l.handler.OnDelete(n.obj, n.finalStateUnknown)
 	}
+	if l.called != nil {
+		l.called(n)
+	}
 	return true
 }
 
@@ -201,7 +207,7 @@ func (l *listener[T]) fail(err error) {
 	}
 	l.err = err
 	l.endLocked()
-	l.log.Error("handler removed", "error", err, "limit", l.opts.MaxUnmergedEvents)
+	l.log.Error("the handler is not called any more", "error", err, "limit", l.opts.MaxUnmergedEvents)
 }
 
 // endLocked needs l.mu, and must be called once.
@@ -217,7 +223,7 @@ func (l *listener[T]) stats() HandlerStats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.counts
-	s.Name = l.opts.Name
+	s.Name, s.Err = l.opts.Name, l.err
 	s.Queued = l.queue.len() + len(l.initial)
 	if l.active {
 		s.Lag = time.Since(l.since)

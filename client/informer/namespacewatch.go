@@ -18,12 +18,12 @@ import (
 // namespaceWatch is one list and watch that feeds the cache: of all objects, or
 // of one namespace of several.
 type namespaceWatch[T client.Object] struct {
-	informer       *SharedInformer[T]
-	namespace      string // "": everything
-	source         reflector.ListerWatcher[T]
-	unsharedSource reflector.ListerWatcher[T] // see origin
-	reflector      *reflector.Reflector[T]    // set before the start ends, under mu
-	version        string                     // resourceVersion that it has reached; guarded by progress.mu
+	informer    *SharedInformer[T]
+	namespace   string // "": everything
+	source      reflector.ListerWatcher[T]
+	plainSource reflector.ListerWatcher[T] // see origin
+	reflector   *reflector.Reflector[T]    // set before the start ends, under mu
+	version     string                     // resourceVersion that it has reached; guarded by progress.mu
 	// frozen is when the server had last spoken before the list that is now
 	// under way; nil: there is none. Zero: it never had.
 	frozen atomic.Pointer[time.Time]
@@ -63,6 +63,14 @@ func (p *namespaceWatch[T]) reached(version string) {
 	}
 }
 
+// resourceVersion returns what the namespaceWatch of one of several namespaces has
+// reached: changes up to it are queued.
+func (p *namespaceWatch[T]) resourceVersion() string {
+	p.informer.progress.mu.Lock()
+	defer p.informer.progress.mu.Unlock()
+	return p.version
+}
+
 func (p *namespaceWatch[T]) joined(version string) string {
 	p.informer.progress.mu.Lock()
 	defer p.informer.progress.mu.Unlock()
@@ -72,6 +80,13 @@ func (p *namespaceWatch[T]) joined(version string) string {
 	}
 	p.informer.fifo.Reached(version)
 	return version
+}
+
+// restored notes that the cache shows a version that was read from disk.
+func (p *namespaceWatch[T]) restored(version string) {
+	p.informer.progress.mu.Lock()
+	defer p.informer.progress.mu.Unlock()
+	p.version = version
 }
 
 // least is the earlier of two versions; "" if one is none, or they cannot be
@@ -105,6 +120,7 @@ func (i *SharedInformer[T]) equip(version string) error {
 		opts := i.opts
 		if version != "" {
 			opts.ResumeFrom = version
+			p.restored(version)
 		}
 		opts.OnProgress = p.reached
 		if p.namespace != "" {
@@ -195,7 +211,7 @@ func (s sink[T]) Replace(list []T, version string) error {
 
 // Held returns what the cache has, or will have when what is queued has
 // been applied. A difference is about that and nothing else: until it, or a list,
-// has come, no repair changes anything.
+// has come, no consistency check corrects anything.
 func (s sink[T]) Held() []T {
 	s.namespaceWatch.listBegins()
 	s.namespaceWatch.informer.consistencyChecker.notingList()

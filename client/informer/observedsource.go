@@ -2,6 +2,8 @@ package informer
 
 import (
 	"context"
+	"errors"
+	"io"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,13 +27,29 @@ func (w observedSource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (
 	if initial {
 		w.namespaceWatch.listBegins()
 	}
-	stream, err := w.namespaceWatch.source.Watch(ctx, opts)
-	if err != nil || initial || !w.namespaceWatch.informer.isResuming() {
-		return stream, err
+	informer := w.namespaceWatch.informer
+	if initial || !informer.isResuming() {
+		return w.namespaceWatch.source.Watch(ctx, opts)
 	}
-	s := &confirming[T]{Stream: stream, confirm: w.namespaceWatch.informer.confirm}
-	s.timer = time.AfterFunc(graceOfResume, w.namespaceWatch.informer.confirm)
-	return s, nil
+	if informer.opts.PollTimeout == 0 {
+		seconds := int64(confirmingTimeout / time.Second)
+		opts.TimeoutSeconds = &seconds
+	}
+	stream, err := w.namespaceWatch.source.Watch(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	return &confirming[T]{stream: stream, confirm: informer.confirm, from: opts.ResourceVersion, opened: time.Now(),
+		timeout: time.Duration(*opts.TimeoutSeconds) * time.Second}, nil
+}
+
+// Served asks the server's discovery if the source can.
+func (w observedSource[T]) Served(ctx context.Context) (bool, error) {
+	discoverer, ok := w.namespaceWatch.source.(reflector.Discoverer)
+	if !ok {
+		return false, errors.ErrUnsupported
+	}
+	return discoverer.Served(ctx)
 }
 
 // Difference asks for one if the source can; it stands for a list.
@@ -44,33 +62,42 @@ func (w observedSource[T]) Difference(ctx context.Context, held []T, opts metav1
 	return differ.Difference(ctx, held, opts)
 }
 
-// graceOfResume is how long a watch from a restored version must stay open to
-// count as accepted if it says nothing: a server that no longer has the
-// resourceVersion says so at once, though within the stream.
-const graceOfResume = 500 * time.Millisecond
+// confirmingTimeout is for how long the first watch from a restored version asks
+// the server to keep it open. Servers send a bookmark about two seconds before
+// the end, so a quiet server confirms the version within seconds. Silence
+// confirms nothing: the server may be about to say that it no longer has the
+// version.
+const confirmingTimeout = 3 * time.Second
 
-// confirming is the first stream from a restored version.
+// confirming is a stream from a restored version. The first event or bookmark
+// that is not older confirms the version, and so does an end that comes in due
+// time and without an error.
 type confirming[T client.Object] struct {
-	reflector.Stream[T]
+	stream  reflector.Stream[T]
 	confirm func()
-	timer   *time.Timer
+	from    string
+	opened  time.Time
+	timeout time.Duration // asked for
 	done    bool
 }
 
 func (s *confirming[T]) Next() (client.WatchEvent[T], error) {
-	event, err := s.Stream.Next()
-	switch {
-	case err != nil:
-		s.timer.Stop()
-	case !s.done:
-		s.timer.Stop()
+	event, err := s.stream.Next()
+	if !s.done && s.confirmedBy(event, err) {
 		s.done = true
 		s.confirm()
 	}
 	return event, err
 }
 
-func (s *confirming[T]) Close() {
-	s.timer.Stop()
-	s.Stream.Close()
+func (s *confirming[T]) confirmedBy(event client.WatchEvent[T], err error) bool {
+	if err != nil {
+		return errors.Is(err, io.EOF) && time.Since(s.opened) >= s.timeout*3/4
+	}
+	return latest(s.from, event.Object.GetResourceVersion()) != s.from || event.Object.GetResourceVersion() == s.from
 }
+
+func (s *confirming[T]) Close() { s.stream.Close() }
+
+// Timeout tells the reflector, which has asked for a longer time.
+func (s *confirming[T]) Timeout() time.Duration { return s.timeout }

@@ -145,25 +145,52 @@ func (q *coalescing[T]) recycle(w *waiting[T]) {
 	}
 }
 
-// complete is the queue that keeps every event, up to a limit.
+// complete is the queue that keeps every event, up to a limit. Resyncs are no
+// events: they do not count, and an object has at most one in the queue, so
+// they are bounded by the number of objects.
 type complete[T any] struct {
-	events ring.Ring[notification[T]]
-	limit  int
+	order   ring.Ring[keyed[T]]
+	resyncs map[string]struct{} // keys whose resync is in the queue
+	limit   int
 }
 
-func (q *complete[T]) len() int { return q.events.Len() }
+type keyed[T any] struct {
+	key string
+	notification[T]
+}
 
-func (q *complete[T]) push(_ string, n notification[T]) (merged int, err error) {
-	if q.events.Len() >= q.limit && n.kind != marker {
+func (q *complete[T]) len() int { return q.order.Len() }
+
+func (q *complete[T]) push(key string, n notification[T]) (merged int, err error) {
+	if n.resync {
+		return q.pushResync(key, n), nil
+	}
+	if q.order.Len()-len(q.resyncs) >= q.limit && n.kind != marker {
 		return 0, ErrOverflow
 	}
-	q.events.Push(n)
+	q.order.Push(keyed[T]{key, n})
 	return 0, nil
 }
 
+func (q *complete[T]) pushResync(key string, n notification[T]) (merged int) {
+	if _, waits := q.resyncs[key]; waits {
+		return 1
+	}
+	if q.resyncs == nil {
+		q.resyncs = map[string]struct{}{}
+	}
+	q.resyncs[key] = struct{}{}
+	q.order.Push(keyed[T]{key, n})
+	return 0
+}
+
 func (q *complete[T]) pop() (n notification[T], ok bool) {
-	if q.events.Len() == 0 {
+	if q.order.Len() == 0 {
 		return n, false
 	}
-	return q.events.Pop(), true
+	oldest := q.order.Pop()
+	if oldest.resync {
+		delete(q.resyncs, oldest.key)
+	}
+	return oldest.notification, true
 }

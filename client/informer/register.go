@@ -2,6 +2,7 @@ package informer
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 )
@@ -9,12 +10,19 @@ import (
 // AddHandler adds a handler, at any time before the informer has stopped. A
 // handler added after the start first gets OnAdd, with initial true, for every
 // object of the cache. What happens meanwhile follows, without gap or overlap.
+//
+// The error is ErrStopped after the informer has stopped, what Err says if the
+// informer cannot run, or names what is wrong with opts. A handler may be added
+// more than once: it then has as many Registrations, and calls.
 func (i *SharedInformer[T]) AddHandler(handler Handler[T], opts HandlerOptions) (*Registration, error) {
 	switch {
-	case handler == nil:
+	case isNil(handler):
 		return nil, fmt.Errorf("informer %s: the handler is nil", i.name)
 	case opts.MaxUnmergedEvents < 0:
 		return nil, fmt.Errorf("informer %s: MaxUnmergedEvents must not be negative: %d", i.name, opts.MaxUnmergedEvents)
+	}
+	if opts.Resync > 0 && opts.Resync < minResync {
+		return nil, fmt.Errorf("informer %s: HandlerOptions.Resync %v is below %v", i.name, opts.Resync, minResync)
 	}
 	if opts.Resync == 0 {
 		opts.Resync = i.resyncEvery
@@ -22,13 +30,14 @@ func (i *SharedInformer[T]) AddHandler(handler Handler[T], opts HandlerOptions) 
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.phase == stopped {
-		return nil, fmt.Errorf("informer %s: %w", i.name, ErrStopped)
+		return nil, i.stoppedErrLocked()
 	}
 	if i.failed != nil {
 		return nil, i.failed
 	}
 	i.fifo.RaiseMaxDeltas(opts.MaxUnmergedEvents)
 	l := newListener(handler, opts, i.log, i.handlers.Go)
+	l.called = func(n notification[T]) { i.mutations.called(opts.Name, n) }
 	l.begin(i.indexer.List(), i.HasSynced())
 	i.listeners = append(i.listeners, l)
 	if i.phase == running {
@@ -48,11 +57,28 @@ func (i *SharedInformer[T]) remove(l *listener[T]) {
 	i.drop(l)
 }
 
+// maxFailedHandlers bounds the ended handlers that Stats shows.
+const maxFailedHandlers = 16
+
+// dropFailed removes a listener that wants no more notifications. It stays in
+// Stats if it failed. The lock is held.
+func (i *SharedInformer[T]) dropFailed(l *listener[T]) {
+	i.drop(l)
+	if l.failure() == nil {
+		return // its Remove is about to drop it
+	}
+	i.failedHandlers.Add(1)
+	if len(i.failedListeners) == maxFailedHandlers {
+		i.failedListeners = slices.Delete(i.failedListeners, 0, 1)
+	}
+	i.failedListeners = append(i.failedListeners, l)
+}
+
 // drop removes a listener that has ended. The lock is held.
 func (i *SharedInformer[T]) drop(l *listener[T]) {
-	if n := slices.Index(i.listeners, l); n >= 0 {
-		i.listeners = slices.Delete(i.listeners, n, n+1)
-	}
+	same := func(other *listener[T]) bool { return other == l }
+	i.listeners = slices.DeleteFunc(i.listeners, same)
+	i.failedListeners = slices.DeleteFunc(i.failedListeners, same)
 	if l.timer != nil {
 		l.timer.Stop()
 	}
@@ -79,8 +105,15 @@ func (i *SharedInformer[T]) resync(l *listener[T]) {
 		return alive
 	})
 	if !alive {
-		i.drop(l)
+		i.dropFailed(l)
 		return
 	}
 	i.scheduleResync(l)
+}
+
+// isNil reports whether a handler is nil, or a nil pointer in an interface, of which every
+// call would fail.
+func isNil(handler any) bool {
+	v := reflect.ValueOf(handler)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/levelwire/levelwire/client"
-	"github.com/levelwire/levelwire/client/diskcache"
+	"github.com/levelwire/levelwire/client/internal/diskcache"
 )
 
 // identityPatience is how long a restored state waits for the server's
@@ -68,9 +68,11 @@ func (i *SharedInformer[T]) adopt(objects []T, version string, saved time.Time) 
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, obj := range objects {
-		if _, err := i.indexer.KeyOf(obj); err != nil {
+		key, err := i.indexer.KeyOf(obj)
+		if err != nil {
 			return fmt.Errorf("an object without identity: %w", err)
 		}
+		i.mutations.stored(key, obj)
 	}
 	if err := i.indexer.Replace(objects); err != nil {
 		i.unindexed.Add(1)
@@ -173,7 +175,7 @@ func clusterOf(c *client.Client) func(context.Context) (string, error) {
 		if cluster != "" {
 			return cluster, nil
 		}
-		namespaces := client.Metadata(c, corev1.SchemeGroupVersion.WithResource("namespaces"))
+		namespaces := client.Metadata(c, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
 		namespace, err := namespaces.Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 		if err != nil {
 			return "", fmt.Errorf("the UID of namespace %s: %w", metav1.NamespaceSystem, err)

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/levelwire/levelwire/client/diskcache"
+	"github.com/levelwire/levelwire/client/internal/diskcache"
 )
 
 // snapshot is a state of the cache that a file can hold: all objects, and
@@ -144,7 +144,7 @@ func (d *disk[T]) saved(s snapshot[T], count func(*DiskStats)) {
 func (d *disk[T]) write(s snapshot[T]) (diskcache.Written, error) {
 	w, err := diskcache.Create(d.path, diskcache.Header{
 		Identity: d.identity, Cluster: d.cluster, Version: s.version, Saved: s.asOf,
-	}, d.opts.Limits)
+	}, diskcache.Limits(d.opts.Limits))
 	if err != nil {
 		return diskcache.Written{}, err
 	}

@@ -1,15 +1,16 @@
 package informer
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/client/scheme"
 )
 
 // ListOptions says which objects of a resource an informer looks at. Each
@@ -24,6 +25,11 @@ type ListOptions struct {
 	// disk. The functions of Options.Reflector are called from a goroutine for
 	// each. Default: what Namespace says.
 	Namespaces []string
+	// Visible limits the informer to the namespaces that its user may list and watch, and
+	// follows grants and withdrawals: handlers see objects come and go with the rights to
+	// them. It excludes Namespace and Namespaces, and needs a Levelwire server with
+	// --filtered-lists; see [client.Resource.Visible].
+	Visible bool
 	// LabelSelector and FieldSelector are applied by the server.
 	LabelSelector, FieldSelector string
 	// Modifier changes the options of each list and watch after everything else
@@ -36,46 +42,23 @@ type ListOptions struct {
 type ListModifier struct {
 	// Name is required with Modify.
 	Name string
-	// Modify must leave alone what a resume depends on: resourceVersion, limit
-	// and bookmarks.
+	// Modify may change selectors. It must leave alone what a resume depends on:
+	// resourceVersion, limit, timeout and bookmarks. It is called once with sample
+	// options, to check that, and then for each request.
 	Modify func(*metav1.ListOptions)
 }
 
-// in returns the options with what the factory says where they say nothing.
-func (o ListOptions) in(f Options) ListOptions {
+// in returns the options with what the factory says where they say nothing. A
+// resource that is not in namespaces is not limited to the factory's.
+func (o ListOptions) in(f Options, scope scheme.Scope) ListOptions {
 	if len(o.Namespaces) > 0 {
 		o.Namespaces = slices.Clone(o.Namespaces)
 		slices.Sort(o.Namespaces)
 		o.Namespaces = slices.Compact(o.Namespaces)
-	} else if o.Namespace == "" {
+	} else if o.Namespace == "" && !o.Visible && scope != scheme.Cluster {
 		o.Namespace = f.Namespace
 	}
 	return o
-}
-
-// validate returns an error that names the option which cannot be used.
-func (o ListOptions) validate() error {
-	if len(o.Namespaces) > 0 && o.Namespace != "" {
-		return errors.New("ListOptions.Namespace and ListOptions.Namespaces exclude each other")
-	}
-	if slices.Contains(o.Namespaces, "") {
-		return errors.New("ListOptions.Namespaces has an empty name: leave it nil for all namespaces")
-	}
-	for _, name := range o.Namespaces {
-		if strings.Contains(name, "/") {
-			return fmt.Errorf("ListOptions.Namespaces: %q is no name of a namespace", name)
-		}
-	}
-	if _, err := labels.Parse(o.LabelSelector); err != nil {
-		return fmt.Errorf("ListOptions.LabelSelector: %w", err)
-	}
-	if _, err := fields.ParseSelector(o.FieldSelector); err != nil {
-		return fmt.Errorf("ListOptions.FieldSelector: %w", err)
-	}
-	if (o.Modifier.Modify == nil) != (o.Modifier.Name == "") {
-		return errors.New("ListOptions.Modifier needs both Name and Modify: informers whose modifiers have the same name are one")
-	}
-	return nil
 }
 
 // namespaces are those to list and watch one by one; "" is all at once.
@@ -96,12 +79,19 @@ func (o ListOptions) apply(opts *metav1.ListOptions) {
 
 // key is equal for options that select the same.
 func (o ListOptions) key() string {
-	return fmt.Sprintf("%q", append([]string{o.Namespace, o.LabelSelector, o.FieldSelector, o.Modifier.Name}, o.Namespaces...))
+	visible := ""
+	if o.Visible {
+		visible = "visible"
+	}
+	return visible + fmt.Sprintf("%q", append([]string{o.Namespace, o.LabelSelector, o.FieldSelector, o.Modifier.Name}, o.Namespaces...))
 }
 
 // describe says what is selected; "" for everything.
 func (o ListOptions) describe() string {
 	var limits []string
+	if o.Visible {
+		limits = append(limits, "what the user may see")
+	}
 	for _, limit := range []struct{ what, value string }{
 		{"namespace", o.Namespace}, {"namespaces", strings.Join(o.Namespaces, " ")},
 		{"labels", o.LabelSelector}, {"fields", o.FieldSelector}, {"modifier", o.Modifier.Name},
@@ -126,3 +116,23 @@ func splitToken(token string) (list int, own string) {
 
 // joinToken is the inverse of splitToken.
 func joinToken(list int, own string) string { return strconv.Itoa(list) + "|" + own }
+
+// madeBy is what a Factory was asked for; empty for informers of [New].
+type madeBy struct {
+	resource  schema.GroupVersionResource
+	selection ListOptions
+}
+
+// GroupVersionResource says which resource the informer watches. It is empty for
+// an informer that was made by [New], around a source of which nothing is known.
+func (i *SharedInformer[T]) GroupVersionResource() schema.GroupVersionResource {
+	return i.made.resource
+}
+
+// ListOptions says which objects the informer watches: what the Factory was asked
+// for, with the Factory's own namespace. It is empty for an informer that was
+// made by [New].
+func (i *SharedInformer[T]) ListOptions() ListOptions { return i.made.selection }
+
+// Client returns the client with which the factory's informers read.
+func (f *Factory) Client() *client.Client { return f.client }

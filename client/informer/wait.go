@@ -8,12 +8,14 @@ import (
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/levelwire/levelwire/client/cache"
 )
 
 // WaitForResourceVersion waits until the cache shows every change up to a
 // resourceVersion: the one that a write returned, for instance. It returns nil
 // at once if it does already, the cause of ctx when that ends before, and
-// ErrStopped when the informer stops. Nothing is asked of the server and
+// ErrStopped, joined with what Err says, when the informer stops. Nothing is asked of the server and
 // nothing polls.
 //
 // Versions are compared as numbers (KEP-5504); one that is no number is waited
@@ -21,7 +23,7 @@ import (
 // selection comes with the event of that write; any other is known to be
 // reached only when a later event or a bookmark says so, which may take about
 // a minute. An informer of several namespaces has reached a version when each
-// of its watches has. "" and "0" are any version: WaitForResourceVersion then waits for
+// of its watches has; for one namespace there is WaitForResourceVersionIn. "" and "0" are any version: WaitForResourceVersion then waits for
 // Synced.
 //
 // It must not be called with a resourceVersion of another cluster.
@@ -29,33 +31,114 @@ func (i *SharedInformer[T]) WaitForResourceVersion(ctx context.Context, version 
 	if version == "" || version == "0" {
 		return i.waitForSync(ctx)
 	}
-	w := i.waits.enter(version)
+	return i.await(ctx, version, nil)
+}
+
+// WaitForResourceVersionIn is WaitForResourceVersion for the objects of one namespace.
+// It differs for informers of several namespaces: it does not wait for the watches of
+// the others, which may have nothing to report. It is an error if the informer does not
+// watch the namespace.
+func (i *SharedInformer[T]) WaitForResourceVersionIn(ctx context.Context, namespace, version string) error {
+	watched := slices.Index(i.ListOptions().namespaces(), namespace)
+	switch {
+	case watched < 0 && !i.watchesAll():
+		return fmt.Errorf("informer %s does not watch the namespace %q", i.name, namespace)
+	case len(i.namespaceWatches) == 1 || version == "" || version == "0":
+		return i.WaitForResourceVersion(ctx, version)
+	default:
+		return i.await(ctx, version, i.namespaceWatches[watched])
+	}
+}
+
+// watchesAll reports whether one watch covers all namespaces.
+func (i *SharedInformer[T]) watchesAll() bool { return i.ListOptions().namespaces()[0] == "" }
+
+// await waits until all watches of the informer have reached the version, or only the
+// one of a namespace.
+func (i *SharedInformer[T]) await(ctx context.Context, version string, only *namespaceWatch[T]) error {
+	reached := func() bool { return covers(i.fifo.Processed(), version) }
+	if only != nil {
+		reached = only.reachedBy(version)
+	}
+	w := i.waits.enter(reached)
 	defer i.waits.leave(w)
 	i.advanced()
 	select {
-	case <-w.reached:
+	case <-w.done:
 		return nil
 	default:
 	}
 	select {
-	case <-w.reached:
+	case <-w.done:
 		return nil
 	case <-ctx.Done():
+		if i.isIdle() {
+			return i.notStarted(ctx)
+		}
 		return fmt.Errorf("informer %s has not reached resourceVersion %s but %q: %w", i.name, version, i.LastSyncResourceVersion(), context.Cause(ctx))
 	case <-i.done:
-		return fmt.Errorf("informer %s: %w", i.name, ErrStopped)
+		return i.stoppedErr()
+	}
+}
+
+// reachedBy returns a function that reports whether the cache shows every change of the
+// namespace up to a version. The DeltaFIFO counts versions for all namespaces together,
+// so it is asked for the place behind what this watch had queued when it reached the
+// version.
+func (p *namespaceWatch[T]) reachedBy(version string) func() bool {
+	queued := false
+	var last cache.Position
+	return func() bool {
+		if !queued && covers(p.resourceVersion(), version) {
+			queued, last = true, p.informer.fifo.Position()
+		}
+		return queued && p.informer.fifo.Passed(last)
 	}
 }
 
 func (i *SharedInformer[T]) waitForSync(ctx context.Context) error {
+	if i.HasSynced() {
+		return nil // even if ctx has ended: there is nothing to wait for
+	}
 	select {
 	case <-i.synced:
 		return nil
 	case <-ctx.Done():
+		if i.isIdle() {
+			return i.notStarted(ctx)
+		}
 		return fmt.Errorf("informer %s has no complete list yet: %w", i.name, context.Cause(ctx))
 	case <-i.done:
-		return fmt.Errorf("informer %s: %w", i.name, ErrStopped)
+		return i.stoppedErr()
 	}
+}
+
+// stoppedErr is ErrStopped, and why the informer has stopped unless its context
+// ended.
+func (i *SharedInformer[T]) stoppedErr() error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.stoppedErrLocked()
+}
+
+// stoppedErrLocked needs mu.
+func (i *SharedInformer[T]) stoppedErrLocked() error {
+	if i.failed != nil {
+		return fmt.Errorf("%w: %w", ErrStopped, i.failed) // which has the informer's name
+	}
+	return fmt.Errorf("informer %s: %w", i.name, ErrStopped)
+}
+
+// isIdle reports whether the informer was never started.
+func (i *SharedInformer[T]) isIdle() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.phase == idle
+}
+
+// notStarted is the error of a wait that ended with ctx and could not have ended well.
+func (i *SharedInformer[T]) notStarted(ctx context.Context) error {
+	return fmt.Errorf("informer %s was never started: call factory.Start, also for an informer that was made after the last call: %w", i.name, context.Cause(ctx))
 }
 
 // ListerAfter is Lister for callers that read their own writes: it waits as
@@ -64,15 +147,16 @@ func (i *SharedInformer[T]) ListerAfter(ctx context.Context, version string) (Li
 	return i.Lister(), i.WaitForResourceVersion(ctx, version)
 }
 
-// advanced wakes the waits whose resourceVersion the cache has reached. It is
-// called whenever that may be so, and costs one load while there are no waits.
+// advanced ends the waits for what the cache has reached. It is called whenever that
+// may be so, and costs one load while there are no waits.
 func (i *SharedInformer[T]) advanced() {
 	if i.waits.count.Load() > 0 {
-		i.waits.wake(i.fifo.Processed())
+		i.waits.wake()
 	}
 }
 
-// waits are the calls that wait for a resourceVersion.
+// waits are the calls that wait for a resourceVersion. Its mu is taken before that of
+// progress.
 type waits struct {
 	count atomic.Int32 // of all; raised before the version is looked at
 	mu    sync.Mutex
@@ -80,14 +164,14 @@ type waits struct {
 }
 
 type wait struct {
-	version string
-	reached chan struct{} // closed when it is
+	reached func() bool   // called with waits.mu
+	done    chan struct{} // closed when it has returned true
 	woken   bool
 }
 
-func (w *waits) enter(version string) *wait {
+func (w *waits) enter(reached func() bool) *wait {
 	w.count.Add(1)
-	entered := &wait{version: version, reached: make(chan struct{})}
+	entered := &wait{reached: reached, done: make(chan struct{})}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.all = append(w.all, entered)
@@ -101,13 +185,13 @@ func (w *waits) leave(left *wait) {
 	w.count.Add(-1)
 }
 
-func (w *waits) wake(version string) {
+func (w *waits) wake() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, one := range w.all {
-		if !one.woken && covers(version, one.version) {
+		if !one.woken && one.reached() {
 			one.woken = true
-			close(one.reached)
+			close(one.done)
 		}
 	}
 }

@@ -113,6 +113,22 @@ func TestWaitForEndsWithItsContextAndWithTheInformer(t *testing.T) {
 	})
 }
 
+// An informer that cannot run has stopped, and says why.
+func TestWaitsOfAnInvalidInformerSayWhy(t *testing.T) {
+	i := New[*corev1.Pod]("pods", newScript(), reflector.Options{WatchTimeout: -1})
+	_ = i.Run(t.Context())
+	<-i.Done()
+	for _, version := range []string{"", "2"} {
+		err := i.WaitForResourceVersion(t.Context(), version)
+		if !errors.Is(err, ErrStopped) || !strings.Contains(err.Error(), "WatchTimeout") || strings.Count(err.Error(), "informer pods") != 1 {
+			t.Errorf("waiting for %q: %v", version, err)
+		}
+	}
+	if _, err := i.AddHandler(&record{}, HandlerOptions{}); !errors.Is(err, ErrStopped) || !strings.Contains(err.Error(), "WatchTimeout") {
+		t.Errorf("a handler: %v", err)
+	}
+}
+
 func TestCoversComparesNumbersAndElseEquality(t *testing.T) {
 	for _, test := range []struct {
 		reached, wanted string
@@ -153,6 +169,22 @@ func TestFreshnessOfAWatchThatSaysNothing(t *testing.T) {
 	})
 }
 
+// The informer is synced when the last object of the first list is applied, which may
+// be a moment before the goroutine that listed goes on.
+func TestFreshnessAtTheEndOfTheFirstList(t *testing.T) {
+	in(t, func(t *testing.T, s *script, i *SharedInformer[*corev1.Pod]) {
+		s.set("a", 1, nil)
+		synctest.Wait()
+		i.namespaceWatches[0].frozen.Store(&time.Time{})
+		if err := i.Healthy(time.Minute); err != nil {
+			t.Error(err)
+		}
+		if f := i.Freshness(); f.Age != 0 {
+			t.Errorf("%+v", f)
+		}
+	})
+}
+
 func TestFreshnessDuringAListAfterTheFirst(t *testing.T) {
 	in(t, func(t *testing.T, s *script, i *SharedInformer[*corev1.Pod]) {
 		s.set("a", 1, nil)
@@ -178,5 +210,17 @@ func TestNoViewIsInfinitelyOld(t *testing.T) {
 	}
 	if err := i.Healthy(time.Hour); err == nil {
 		t.Error("an informer that has not started is healthy")
+	}
+}
+
+// A wait for an informer that was never started says so.
+func TestWaitsForUnstartedInformers(t *testing.T) {
+	i := New[*corev1.Pod]("pods", nil, reflector.Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, version := range []string{"", "5"} {
+		if err := i.WaitForResourceVersion(ctx, version); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "informer pods was never started: call factory.Start") {
+			t.Errorf("version %q: %v", version, err)
+		}
 	}
 }

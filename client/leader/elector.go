@@ -80,6 +80,9 @@ func newElector(api leases, opts Options) *Elector {
 //
 // Run may be called again after it has returned, not before.
 func (e *Elector) Run(ctx context.Context, lead func(ctx context.Context) error) error {
+	if lead == nil {
+		return fmt.Errorf("leader election: there is no function to call while %s leads", e.opts.Identity)
+	}
 	if err := e.begin(); err != nil {
 		return err
 	}

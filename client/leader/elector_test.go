@@ -347,6 +347,16 @@ func TestLeaseThatCannotBeReleasedRunsOut(t *testing.T) {
 	})
 }
 
+func TestAFunctionOfNilIsRefusedBeforeTheLeaseIsTaken(t *testing.T) {
+	s := &store{}
+	if err := candidate(t, "a", line{store: s}).Run(t.Context(), nil); err == nil {
+		t.Error("accepted")
+	}
+	if lease, _ := s.get(); lease != nil {
+		t.Errorf("the Lease was taken: %v", lease)
+	}
+}
+
 func TestSameIdentityLeadsAgainAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{}

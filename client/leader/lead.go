@@ -19,8 +19,8 @@ func (e *Elector) lead(ctx context.Context, work func(ctx context.Context) error
 	defer stopLeading(nil)
 	lose := func(why error) {
 		e.lose(why)
+		stopKeeping(why) // first: the work that stopLeading ends must not be taken for the reason
 		stopLeading(why)
-		stopKeeping(why)
 	}
 	// The timer ends the work even while a renewal hangs.
 	deadline := time.AfterFunc(e.remaining(), func() { lose(e.overdue()) })

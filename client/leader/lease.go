@@ -171,7 +171,7 @@ func (e *Elector) observe(lease *coordinationv1.Lease) {
 	e.observed.lease = lease
 	e.mu.Unlock()
 	if is := holder(lease); is != "" && is != holder(before) {
-		e.opts.Logger.Info("the lease has another holder", "holder", is)
+		e.opts.Logger.Info("the lease has a new holder", "holder", is)
 		e.opts.OnNewLeader(is)
 	}
 }

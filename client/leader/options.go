@@ -39,7 +39,7 @@ type Options struct {
 	// candidate's own too. It is called by the goroutine that renews, and must
 	// return quickly. Default: none.
 	OnNewLeader func(identity string)
-	// Logger receives what happens. Default: discard.
+	// Logger receives what happens. Default: slog.Default().
 	Logger *slog.Logger
 }
 
@@ -86,7 +86,7 @@ func (o *Options) complete() error {
 		o.OnNewLeader = func(string) {}
 	}
 	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
+		o.Logger = slog.Default()
 	}
 	o.Logger = o.Logger.With("lease", o.Namespace+"/"+o.Name, "identity", o.Identity)
 	return nil

@@ -1,6 +1,9 @@
 package leader
 
 import (
+	"bytes"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,4 +77,19 @@ func TestCandidatesWaitWithJitter(t *testing.T) {
 			t.Errorf("a second before the end it waits %v", d)
 		}
 	})
+}
+
+func TestNilLoggerIsTheDefaultOne(t *testing.T) {
+	before := slog.Default()
+	defer slog.SetDefault(before)
+	var log bytes.Buffer
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	opts := Options{Namespace: "ns", Name: "it"}
+	if err := opts.complete(); err != nil {
+		t.Fatal(err)
+	}
+	opts.Logger.Info("leads")
+	if !strings.Contains(log.String(), "lease=ns/it") {
+		t.Errorf("logged: %s", log.String())
+	}
 }

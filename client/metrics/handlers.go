@@ -6,18 +6,11 @@ import (
 	"github.com/levelwire/levelwire/client/informer"
 )
 
-// handlerNumber is one number of each handler.
-type handlerNumber struct {
-	desc  *prometheus.Desc
-	kind  prometheus.ValueType
-	value func(informer.HandlerStats) float64
+func ofHandler(name, help string, kind prometheus.ValueType, value func(informer.HandlerStats) float64) number[informer.HandlerStats] {
+	return number[informer.HandlerStats]{describe("handler_"+name, help, "handler"), kind, value}
 }
 
-func ofHandler(name, help string, kind prometheus.ValueType, value func(informer.HandlerStats) float64) handlerNumber {
-	return handlerNumber{describe("handler_"+name, help, "handler"), kind, value}
-}
-
-var handlerNumbers = []handlerNumber{
+var handlerNumbers = numbers[informer.HandlerStats]{
 	ofHandler("queue_length", "Objects with handler calls that wait; events with MaxUnmergedEvents.", prometheus.GaugeValue,
 		func(s informer.HandlerStats) float64 { return float64(s.Queued) }),
 	ofHandler("lag_seconds", "For how long calls of the handler have been waiting or running without a pause; 0 when it is idle.", prometheus.GaugeValue,
@@ -48,8 +41,6 @@ func collectHandlers(out chan<- prometheus.Metric, of string, handlers []informe
 		byName[h.Name] = sum
 	}
 	for name, h := range byName {
-		for _, n := range handlerNumbers {
-			out <- prometheus.MustNewConstMetric(n.desc, n.kind, n.value(h), of, name)
-		}
+		handlerNumbers.collect(out, h, of, name)
 	}
 }

@@ -27,26 +27,19 @@ type view struct {
 	of informer.Informer
 }
 
-// number is one number of each informer.
-type number struct {
-	desc  *prometheus.Desc
-	kind  prometheus.ValueType
-	value func(view) float64
-}
-
 func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("levelwire_informer_"+name, help, append([]string{"informer"}, labels...), nil)
 }
 
-func gauge(name, help string, value func(view) float64) number {
-	return number{describe(name, help), prometheus.GaugeValue, value}
+func gauge(name, help string, value func(view) float64) number[view] {
+	return number[view]{describe(name, help), prometheus.GaugeValue, value}
 }
 
-func counter(name, help string, value func(view) int64) number {
-	return number{describe(name, help), prometheus.CounterValue, func(v view) float64 { return float64(value(v)) }}
+func counter(name, help string, value func(view) int64) number[view] {
+	return number[view]{describe(name, help), prometheus.CounterValue, func(v view) float64 { return float64(value(v)) }}
 }
 
-var numbers = []number{
+var informerNumbers = numbers[view]{
 	gauge("objects", "Objects in the cache.", func(v view) float64 { return float64(v.Objects) }),
 	gauge("object_bytes", "Bytes that those take when encoded, estimated from a sample.", func(v view) float64 { return float64(v.of.EstimateBytes()) }),
 	gauge("queue_length", "Objects with changes that the cache does not show yet.", func(v view) float64 { return float64(v.Stats.Queued) }),
@@ -63,6 +56,8 @@ var numbers = []number{
 	counter("streaming_fallbacks_total", "Streaming lists given up for pages.", func(v view) int64 { return v.Reflector.StreamingFallbacks }),
 	counter("difference_objects_total", "Objects received as differences, in place of lists.", func(v view) int64 { return v.Reflector.DifferenceObjects }),
 	counter("difference_bytes_total", "Bytes that differences took, questions included.", func(v view) int64 { return v.Reflector.DifferenceBytes }),
+	counter("handlers_failed_total", "Handlers that are not called any more because they fell behind by more than MaxUnmergedEvents.", func(v view) int64 { return v.FailedHandlers }),
+	counter("mutations_total", "Objects of the cache that handlers or readers were found to have changed.", func(v view) int64 { return v.Mutations }),
 	counter("unindexed_total", "States for which an index function failed.", func(v view) int64 { return v.Unindexed }),
 	counter("untransformed_total", "States for which the transform failed.", func(v view) int64 { return v.Untransformed }),
 	counter("consistency_checks_total", "Comparisons with the server that were completed.", func(v view) int64 { return v.ConsistencyCheck.Rounds }),
@@ -82,9 +77,9 @@ var (
 // number before the first increase.
 var (
 	causes = []reflector.ListCause{reflector.ListInitial, reflector.ListExpired, reflector.ListRejected, reflector.ListDecode,
-		reflector.ListRewound, reflector.ListRepeated, reflector.ListReturned}
+		reflector.ListRewound, reflector.ListRepeated, reflector.ListReturned, reflector.ListUnwatched}
 	reasons = []reflector.ResumeReason{reflector.ResumeEnded, reflector.ResumeCut, reflector.ResumeRefused, reflector.ResumeBusy,
-		reflector.ResumeServer, reflector.ResumeDenied, reflector.ResumeSilent, reflector.ResumeShort, reflector.ResumeDecode}
+		reflector.ResumeServer, reflector.ResumeDenied, reflector.ResumeNotServed, reflector.ResumeSilent, reflector.ResumeShort, reflector.ResumeDecode}
 	results = []reflector.DifferenceResult{reflector.DifferenceApplied, reflector.DifferenceListInstead, reflector.DifferenceUnsupported, reflector.DifferenceFailed}
 )
 
@@ -104,24 +99,18 @@ func age(v view) float64 {
 
 // Describe implements prometheus.Collector.
 func (c informers) Describe(out chan<- *prometheus.Desc) {
-	for _, n := range numbers {
-		out <- n.desc
-	}
+	informerNumbers.describe(out)
 	for _, desc := range []*prometheus.Desc{listsTotal, resumesTotal, differencesTotal, correctionsTotal} {
 		out <- desc
 	}
-	for _, n := range handlerNumbers {
-		out <- n.desc
-	}
+	handlerNumbers.describe(out)
 }
 
 // Collect implements prometheus.Collector.
 func (c informers) Collect(out chan<- prometheus.Metric) {
 	for _, i := range c.source.Informers() {
 		v := view{Stats: i.Stats(), Freshness: i.Freshness(), of: i}
-		for _, n := range numbers {
-			out <- prometheus.MustNewConstMetric(n.desc, n.kind, n.value(v), i.Name())
-		}
+		informerNumbers.collect(out, v, i.Name())
 		for _, cause := range causes {
 			out <- count(listsTotal, v.Reflector.Lists[cause], i.Name(), string(cause))
 		}

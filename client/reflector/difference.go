@@ -134,10 +134,10 @@ func mayPass(err error) bool {
 // merge gives the store a difference.
 func (r *Reflector[T]) merge(d *client.Difference[T]) error {
 	received := len(d.Received)
+	r.counts.merged(int64(received), d.Bytes) // before the store has it: a reader of both sees the cause first
 	if err := r.differing.holder.Merge(d.Dropped, d.Received, d.ResourceVersion); err != nil {
 		return &storeError{fmt.Errorf("store: difference of %d objects to resourceVersion %q: %w", received, d.ResourceVersion, err)}
 	}
-	r.counts.merged(int64(received), d.Bytes)
 	r.opts.Logger.Debug("merged a difference", "kept", len(d.Kept), "received", received, "bytes", d.Bytes, "resourceVersion", d.ResourceVersion)
 	r.complete(d.ResourceVersion)
 	return nil

@@ -40,6 +40,9 @@ func (r *Reflector[T]) apply(s *session[T], ev client.WatchEvent[T]) error {
 	version := ev.Object.GetResourceVersion()
 	r.unknown = 0
 	if !s.synthetic && older(version, r.LastSyncResourceVersion()) {
+		if r.opts.Filtered && ev.Type == apiwatch.Added {
+			return r.write(ev) // it has become visible; a bookmark follows
+		}
 		return r.stale(ev.Type, version)
 	}
 	if ev.Type == apiwatch.Bookmark {

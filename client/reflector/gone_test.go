@@ -46,20 +46,40 @@ func TestResourcesThatAreGone(t *testing.T) {
 			steps: join([]step{{"stream", lost}}, times(8, missing),
 				[]step{{"stream", refusal("404")}, {"stream", refusal("404")}, {"stream", events("ADDED b 2,END 7,ADDED c 8", hold)}}),
 			store: "b:2 c:8", version: "8", lists: map[ListCause]int64{ListInitial: 1, ListReturned: 1},
-			resumes: map[ResumeReason]int64{ResumeEnded: 1, ResumeDenied: 8}, check: goneAt(false)},
+			resumes: map[ResumeReason]int64{ResumeEnded: 1, ResumeNotServed: 8}, check: goneAt(false)},
 		{name: "gone, and what was known with it", opts: Options{GoneAfter: 30 * time.Second},
 			steps:   join([]step{{"stream", lost}}, times(8, missing), []step{{"stream", refusal("404")}}),
-			version: "", resumes: map[ResumeReason]int64{ResumeEnded: 1, ResumeDenied: 8}, check: goneAt(true)},
+			version: "", resumes: map[ResumeReason]int64{ResumeEnded: 1, ResumeNotServed: 8}, check: goneAt(true)},
+		{name: "not if a proxy says so", opts: Options{GoneAfter: 30 * time.Second},
+			steps: join([]step{{"stream", lost}}, times(20, step{"watch 5", page(404)}), []step{{"watch 5", hold}}),
+			store: "a:3", version: "5", resumes: map[ResumeReason]int64{ResumeEnded: 1, ResumeDenied: 20}, check: goneAt(false)},
+		{name: "not while discovery has it", opts: Options{GoneAfter: 30 * time.Second},
+			discovery: raw(`{"kind":"APIResourceList","resources":[{"name":"configmaps"}]}`),
+			steps:     join([]step{{"stream", lost}}, times(20, missing), []step{{"watch 5", hold}}),
+			store:     "a:3", version: "5", resumes: map[ResumeReason]int64{ResumeEnded: 1, ResumeNotServed: 20}, check: goneAt(false)},
+		{name: "not while discovery cannot be asked", opts: Options{GoneAfter: 30 * time.Second},
+			discovery: page(404),
+			steps:     join([]step{{"stream", lost}}, times(20, missing), []step{{"watch 5", hold}}),
+			store:     "a:3", version: "5", resumes: map[ResumeReason]int64{ResumeEnded: 1, ResumeNotServed: 20}, check: goneAt(false)},
+		{name: "pages of other codes cause no list", opts: Options{},
+			steps: []step{{"stream", lost}, {"watch 5", page(400)}, {"watch 5", page(410)}, {"watch 5", page(422)}, {"watch 5", hold}},
+			store: "a:3", version: "5", resumes: map[ResumeReason]int64{ResumeEnded: 1, ResumeDenied: 3}},
+		{name: "nor an end of streaming lists", opts: Options{},
+			steps: []step{{"stream", page(400)}, {"stream", events(initial, hold)}},
+			store: "a:3", version: "5", any: true},
 		{name: "not for long enough", opts: Options{GoneAfter: time.Hour},
 			steps: join([]step{{"stream", lost}}, times(8, missing), []step{{"watch 5", hold}}),
-			store: "a:3", version: "5", resumes: map[ResumeReason]int64{ResumeEnded: 1, ResumeDenied: 8}, check: goneAt(false)},
+			store: "a:3", version: "5", resumes: map[ResumeReason]int64{ResumeEnded: 1, ResumeNotServed: 8}, check: goneAt(false)},
 		{name: "never, if so asked", opts: Options{GoneAfter: -1},
 			steps: join([]step{{"stream", lost}}, times(20, missing), []step{{"watch 5", hold}}),
-			store: "a:3", version: "5", resumes: map[ResumeReason]int64{ResumeEnded: 1, ResumeDenied: 20}, check: goneAt(false)},
+			store: "a:3", version: "5", resumes: map[ResumeReason]int64{ResumeEnded: 1, ResumeNotServed: 20}, check: goneAt(false)},
 		{name: "not if it was there in between", opts: Options{GoneAfter: 30 * time.Second},
 			steps: join([]step{{"stream", lost}}, times(6, missing), []step{{"watch 5", events("MODIFIED a 6", end)}},
 				times(2, step{"watch 6", refusal("404")}), []step{{"watch 6", hold}}),
-			store: "a:6", version: "6", resumes: map[ResumeReason]int64{ResumeEnded: 2, ResumeDenied: 8}, check: goneAt(false)},
+			store: "a:6", version: "6", resumes: map[ResumeReason]int64{ResumeEnded: 2, ResumeNotServed: 8}, check: goneAt(false)},
+		{name: "not if the server has said something else in between", opts: Options{GoneAfter: 30 * time.Second},
+			steps: join([]step{{"stream", lost}}, times(4, missing), []step{{"watch 5", refusal("503")}}, times(3, missing), []step{{"watch 5", hold}}),
+			store: "a:3", version: "5", resumes: map[ResumeReason]int64{ResumeEnded: 1, ResumeNotServed: 7, ResumeServer: 1}, check: goneAt(false)},
 		{name: "other refusals do not mean it", opts: Options{GoneAfter: 30 * time.Second},
 			steps: join([]step{{"stream", lost}}, times(10, step{"watch 5", refusal("403")}), []step{{"watch 5", hold}}),
 			store: "a:3", version: "5", resumes: map[ResumeReason]int64{ResumeEnded: 1, ResumeDenied: 10}, check: goneAt(false)},
@@ -70,7 +90,7 @@ func TestResourcesThatAreGone(t *testing.T) {
 		{name: "a replica that lags cannot bring back what was", opts: Options{GoneAfter: 30 * time.Second, PagedList: true},
 			steps: join([]step{{"list 0", list("5", "a 3")}}, times(8, missing), []step{{"list -", list("9", "b 8")}, {"watch 9", hold}}),
 			store: "b:8", version: "9", lists: map[ListCause]int64{ListInitial: 1, ListReturned: 1},
-			resumes: map[ResumeReason]int64{ResumeDenied: 8}},
+			resumes: map[ResumeReason]int64{ResumeNotServed: 8}},
 	} {
 		sc.play(t)
 	}
@@ -85,10 +105,31 @@ func TestLastErrorIsForgottenWhenThingsGoWell(t *testing.T) {
 			}
 		}
 	}
-	scenario{name: "well again", steps: []step{{"stream", refusal("403")}, {"stream", events("END 5", hold)}},
+	scenario{name: "well again", steps: []step{{"stream", refusal("403")}, {"list 0", refusal("403")}, {"stream", events("END 5", hold)}},
 		version: "5", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 1}, check: last(false)}.play(t)
-	scenario{name: "not well", steps: []step{{"stream", refusal("403")}},
+	scenario{name: "not well", steps: []step{{"stream", refusal("403")}, {"list 0", refusal("403")}},
 		version: "", check: last(true)}.play(t)
+}
+
+// A watch that is cut is an error like others, though it is opened again soon.
+func TestCutWatchesAreReported(t *testing.T) {
+	for name, last := range map[string]answer{"cut": after(time.Minute, cut(0)), "silent": hold, "ended early": after(2*time.Second, end)} {
+		var reported []error
+		opts := Options{OnError: func(_ string, err error) { reported = append(reported, err) }}
+		scenario{name: name, opts: opts, steps: []step{{"stream", events(initial, last)}, {"watch 5", events("", hold)}},
+			store: "a:3", version: "5", any: true, check: func(t *testing.T, _ *script, s Stats) {
+				if len(reported) != 1 || s.LastError != nil {
+					t.Errorf("reported %v, last error after the next watch is open: %v", reported, s.LastError)
+				}
+				reported = nil
+			}}.play(t)
+	}
+	scenario{name: "and no other can be opened", steps: []step{{"stream", events(initial, after(time.Minute, cut(100)))}},
+		store: "a:3", version: "5", any: true, check: func(t *testing.T, _ *script, s Stats) {
+			if s.LastError == nil {
+				t.Error("no last error after a cut")
+			}
+		}}.play(t)
 }
 
 func TestOptionsThatCannotBeUsedAreNamed(t *testing.T) {
@@ -96,6 +137,12 @@ func TestOptionsThatCannotBeUsedAreNamed(t *testing.T) {
 		"Options.WatchTimeout": {WatchTimeout: -1},
 		"Options.PollTimeout":  {PollTimeout: time.Millisecond},
 		"Options.Backoff":      {Backoff: Backoff{Max: -1}},
+		"Options.Backoff.Max":  {Backoff: Backoff{Base: time.Minute, Max: time.Second}},
+		"Options.ResumeFrom":   {ResumeFrom: "0"},
+
+		"Options.InitialEventsTimeout": {PagedList: true, InitialEventsTimeout: time.Second},
+		"Options.SilenceTimeout":       {PollTimeout: time.Second, SilenceTimeout: time.Second},
+		"Options.WatchTimeout is":      {PollTimeout: time.Second, WatchTimeout: time.Second},
 	} {
 		if err := opts.Validate(); err == nil || err.Error()[:len(name)] != name {
 			t.Errorf("%s: %v", name, err)
@@ -114,15 +161,17 @@ func TestLogLevels(t *testing.T) {
 		version string
 	}{
 		{"what passes by itself", Options{}, []step{{"stream", events("END 5", after(time.Minute, cut(1)))}, {"watch 5", hold}},
-			[]string{"DEBUG listed", "DEBUG opening the watch again", "INFO " + failed}, "5"},
+			[]string{"DEBUG listed", "INFO " + failed, "INFO " + failed}, "5"},
 		{"no list", Options{}, []step{{"stream", refusal("429")}, {"stream", events("END 5", hold)}},
 			[]string{"WARN " + failed, "DEBUG listed"}, "5"},
 		{"another list", Options{}, []step{{"stream", events("END 5,ERROR 410", end)}, {"stream", events("END 6", hold)}},
 			[]string{"DEBUG listed", "WARN " + failed, "DEBUG listed"}, "6"},
 		{"denied", Options{}, []step{{"stream", events("END 5", after(time.Minute, end))}, {"watch 5", refusal("403")}, {"watch 5", hold}},
 			[]string{"DEBUG listed", "DEBUG opening the watch again", "WARN " + failed}, "5"},
+		{"not served", Options{}, []step{{"stream", refusal("404")}, {"stream", refusal("404")}, {"stream", refusal("503")}, {"stream", refusal("404")}, {"stream", events("END 5", hold)}},
+			[]string{"WARN " + failed, "DEBUG " + failed, "WARN " + failed, "WARN " + failed, "DEBUG listed"}, "5"},
 		{"gone", Options{GoneAfter: time.Millisecond}, []step{{"stream", refusal("404")}, {"stream", refusal("404")}, {"stream", refusal("404")}, {"stream", events("END 5", hold)}},
-			[]string{"WARN " + failed, "WARN the server does not have the resource; it is asked on until it has", "WARN " + failed, "DEBUG " + failed,
+			[]string{"WARN " + failed, "WARN the server does not have the resource; it is asked on until it has", "DEBUG " + failed, "DEBUG " + failed,
 				"DEBUG listed", "INFO the resource is back"}, "5"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

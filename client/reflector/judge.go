@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/client"
 )
@@ -18,11 +19,19 @@ type verdict struct {
 	relist  ListCause    // not "": a list is needed
 	reason  ResumeReason // otherwise: why the watch is opened again
 	quietly bool         // at once, and nothing went wrong
-	after   time.Duration
+	early   bool         // quietly, but after a moment: the server has ended a steady stream before its time
+	// cutAfter, unless zero, is how long the stream had lasted that was cut, or
+	// ended before it was steady.
+	cutAfter time.Duration
+	after    time.Duration // at least
 }
 
 // tooShort is how long a stream must last for its end to need no back-off.
 const tooShort = time.Second
+
+// causeRightWithdrawn is the cause in the Status with which a Levelwire server ends a watch
+// whose right was withdrawn.
+const causeRightWithdrawn metav1.CauseType = "RightWithdrawn"
 
 // judge decides what follows err. A list is needed only if the server says that
 // it cannot continue from the resourceVersion; everything else resumes. s is
@@ -33,12 +42,21 @@ func (r *Reflector[T]) judge(s *session[T], err error) verdict {
 	var status *apierrors.StatusError
 	var decode *client.DecodeError
 	var rewound *rewoundError
-	lasting := s != nil && time.Since(s.opened) >= tooShort
+	var lasted time.Duration // 0 if it was too short to be any use
+	if s != nil && time.Since(s.opened) >= tooShort {
+		lasted = time.Since(s.opened)
+	}
+	unwatched := r.unwatched(s, err)
+	if s != nil && !unwatched {
+		r.watched = true // by a stream that was ended for want of a right, too: that right may come back
+	}
 	switch {
+	case unwatched:
+		return verdict{relist: ListUnwatched}
 	case errors.As(err, &status) && tooLarge(status):
 		return r.judgeUnknown(status)
 	case errors.As(err, &status):
-		return judgeStatus(status)
+		return judgeStatus(status, client.IsStatus(err))
 	case errors.As(err, &decode):
 		r.counts.decodeError()
 		version := r.LastSyncResourceVersion()
@@ -52,16 +70,46 @@ func (r *Reflector[T]) judge(s *session[T], err error) verdict {
 	case errors.Is(err, errOlder):
 		return verdict{relist: ListRepeated}
 	case errors.Is(err, errSilent):
-		return verdict{reason: ResumeSilent, quietly: lasting}
+		return verdict{reason: ResumeSilent, cutAfter: lasted}
 	case unreachable(err):
 		return verdict{reason: ResumeRefused}
-	case errors.Is(err, io.EOF) && s != nil && s.events == 0 && !lasting:
+	case errors.Is(err, io.EOF) && s != nil && s.events == 0 && lasted == 0:
 		return verdict{reason: ResumeShort}
 	case errors.Is(err, io.EOF):
-		return verdict{reason: ResumeEnded, quietly: lasting}
+		inTime := lasted > 0 && lasted >= s.asked*9/10
+		v := verdict{reason: ResumeEnded, quietly: inTime, early: !inTime && lasted >= steady}
+		if !v.quietly && !v.early {
+			v.cutAfter = lasted // a server that ends each watch at once must not be asked in a loop
+		}
+		return v
 	default:
-		return verdict{reason: ResumeCut, quietly: lasting}
+		return verdict{reason: ResumeCut, cutAfter: lasted}
 	}
+}
+
+// unwatched reports whether the server has refused a watch, and has opened none
+// since the last list. Listing by the back-off is then the only way to see changes.
+// If the server has opened one before, the reflector asks for the watch again. A stream
+// that says at once that the watch is not allowed counts as refused. A later one means that
+// the right was withdrawn while the watch was open: the reflector resumes when it is granted
+// again.
+func (r *Reflector[T]) unwatched(s *session[T], err error) bool {
+	refused := s == nil || s.events == 0 && time.Since(s.opened) < tooShort && !apierrors.HasStatusCause(err, causeRightWithdrawn)
+	return r.synced && !r.watched && refused && notAllowed(err)
+}
+
+// notAllowed reports whether the server has sent that it does not allow a request,
+// or does not know what it is.
+func notAllowed(err error) bool {
+	var status *apierrors.StatusError
+	if !errors.As(err, &status) || !client.IsStatus(err) {
+		return false
+	}
+	switch status.Status().Code {
+	case http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusNotImplemented:
+		return true
+	}
+	return false
 }
 
 // judgeUnknown is judge for a server that answers that the resourceVersion does
@@ -70,7 +118,7 @@ func (r *Reflector[T]) judge(s *session[T], err error) verdict {
 // store: the store was restored from a backup, say. The watch would then miss
 // all differences until the store's resourceVersions come so far again.
 func (r *Reflector[T]) judgeUnknown(err *apierrors.StatusError) verdict {
-	v := judgeStatus(err)
+	v := judgeStatus(err, true)
 	if r.unknown++; r.unknown >= maxFailures {
 		return verdict{relist: ListRewound, after: v.after}
 	}
@@ -78,8 +126,9 @@ func (r *Reflector[T]) judgeUnknown(err *apierrors.StatusError) verdict {
 }
 
 // judgeStatus is judge for a Status of the server, as an answer or within the
-// stream.
-func judgeStatus(err *apierrors.StatusError) verdict {
+// stream. If it was not sent but derived from the page of a proxy, it says
+// nothing about the resourceVersion.
+func judgeStatus(err *apierrors.StatusError, sent bool) verdict {
 	var v verdict
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
 		v.after = time.Duration(seconds) * time.Second
@@ -89,10 +138,12 @@ func judgeStatus(err *apierrors.StatusError) verdict {
 	switch code := err.Status().Code; {
 	case expired(err):
 		v.relist = ListExpired
-	case code == http.StatusBadRequest || code == http.StatusUnprocessableEntity:
+	case sent && (code == http.StatusBadRequest || code == http.StatusUnprocessableEntity):
 		v.relist = ListRejected
 	case code == http.StatusTooManyRequests:
 		v.reason = ResumeBusy
+	case apierrors.IsNotFound(err):
+		v.reason = ResumeNotServed
 	case code >= 400 && code < 500:
 		v.reason = ResumeDenied
 	default:

@@ -1,6 +1,7 @@
 package reflector
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -12,8 +13,13 @@ import (
 type Options struct {
 	// Name stands in logs. Default: none.
 	Name string
-	// Logger receives lists, resumes and errors. Default: discard.
+	// Logger receives lists, resumes and errors. Default: slog.Default().
 	Logger *slog.Logger
+
+	// Filtered says that the source shows what its user may see ([client.Resource.Visible]):
+	// an object that becomes visible is ADDED with the resourceVersion that it has, which may
+	// be older than what the store has reached. Otherwise such events are dropped.
+	Filtered bool
 
 	// ResumeFrom is the resourceVersion that the store already holds, as one
 	// restored from disk does: the reflector starts with a watch from it and
@@ -50,7 +56,7 @@ type Options struct {
 	// this time, in whole seconds, and its answer is used when it is complete.
 	// It works through proxies that hold an answer back until its end, at the
 	// price of a delay of up to this time. Lists are then pages, and
-	// SilenceTimeout has no effect: OpenTimeout bounds how long an answer may
+	// WatchTimeout and SilenceTimeout cannot be set: OpenTimeout bounds how long an answer may
 	// be overdue. Default 0: streams.
 	PollTimeout time.Duration
 
@@ -63,7 +69,8 @@ type Options struct {
 
 	// GoneAfter is how long the server must say, to each request that it
 	// answers, that it has no such resource (404) until that is believed: when
-	// the CustomResourceDefinition was deleted, for instance. Then the store is
+	// the CustomResourceDefinition was deleted, for instance. Its discovery must
+	// confirm it (see Discoverer): a 404 may be a proxy's. Then the store is
 	// emptied, and asking goes on quietly, spaced as by Backoff, until the
 	// resource is back and is listed anew. Default 1 minute, which outlasts a
 	// server that starts; negative: never, and the store keeps what it held.
@@ -76,8 +83,11 @@ type Options struct {
 	Rand func() float64
 
 	// OnError is called with each error that the reflector recovers from, before
-	// it waits. It must return quickly. Default: none.
-	OnError func(error)
+	// it waits: watches that were cut or silent for too long are among them, and
+	// those that the server ended before their time and within half a minute;
+	// others that ended cleanly are not. name is Options.Name, which in an informer
+	// is the informer's. It must return quickly. Default: none.
+	OnError func(name string, err error)
 	// OnProgress is called with each new resourceVersion that the store has
 	// surely reached: after lists, events and bookmarks. It must return quickly.
 	// Default: none.
@@ -85,7 +95,12 @@ type Options struct {
 }
 
 // Backoff says how long to wait after failures: a random part ("full jitter")
-// of a limit that starts at Base and doubles.
+// of a limit that starts at Base and doubles. After a watch that had lasted for a
+// second or longer was cut, or ended by its server before its time, the limit
+// starts at a quarter of Base, and doubles only with watches of less than half a
+// minute. A watch that has ended in due time is opened again at once. Where the
+// server allows lists but refuses every watch (403, 405, 501), Backoff spaces
+// lists.
 type Backoff struct {
 	Base  time.Duration // default 800 ms
 	Max   time.Duration // default 30 s
@@ -115,7 +130,7 @@ func (o Options) withDefaults() Options {
 		o.Rand = rand.Float64
 	}
 	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
+		o.Logger = slog.Default()
 	}
 	if o.Name != "" {
 		o.Logger = o.Logger.With("reflector", o.Name)
@@ -135,11 +150,30 @@ func setDefault[V comparable](v *V, value V) {
 
 // Validate returns an error that names the first option which cannot be used.
 func (o Options) Validate() error {
-	if o.WatchTimeout < 0 {
-		return fmt.Errorf("Options.WatchTimeout %v is negative: leave it 0 for the default", o.WatchTimeout)
+	if o.WatchTimeout != 0 && o.WatchTimeout < time.Second {
+		return fmt.Errorf("Options.WatchTimeout %v is below a second, which is the least that servers can be asked for; leave it 0 for the default", o.WatchTimeout)
 	}
 	if o.PollTimeout != 0 && o.PollTimeout < time.Second {
 		return fmt.Errorf("Options.PollTimeout %v is not at least a second, which is the least that servers can be asked for", o.PollTimeout)
+	}
+	if o.ResumeFrom == "0" {
+		return errors.New("Options.ResumeFrom \"0\" names no state that the store can hold: leave it empty to list first")
+	}
+	for _, option := range []struct {
+		name    string
+		set     bool
+		without string
+	}{
+		{"InitialEventsTimeout", o.InitialEventsTimeout != 0 && (o.PagedList || o.PollTimeout != 0), "streaming lists, which PagedList and PollTimeout switch off"},
+		{"SilenceTimeout", o.SilenceTimeout > 0 && o.PollTimeout != 0, "streams, which PollTimeout replaces: OpenTimeout bounds how long an answer may be overdue"},
+		{"WatchTimeout", o.WatchTimeout != 0 && o.PollTimeout != 0, "streams, which PollTimeout replaces"},
+	} {
+		if option.set {
+			return fmt.Errorf("%s is of use only with %s", "Options."+option.name, option.without)
+		}
+	}
+	if o.Backoff.Base > 0 && o.Backoff.Max > 0 && o.Backoff.Max < o.Backoff.Base {
+		return fmt.Errorf("Options.Backoff.Max %v is below Options.Backoff.Base %v", o.Backoff.Max, o.Backoff.Base)
 	}
 	if o.Backoff.Base < 0 || o.Backoff.Max < 0 || o.Backoff.Reset < 0 {
 		return fmt.Errorf("Options.Backoff %+v has negative times: leave them 0 for the defaults", o.Backoff)

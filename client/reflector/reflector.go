@@ -29,6 +29,8 @@ type Reflector[T client.Object] struct {
 	// enough. Otherwise a list is due, because of cause.
 	synced bool
 	cause  ListCause
+	// watched: the server has opened a watch since the last list, and it has ended.
+	watched bool
 	// fresh: ask the next list of pages for the most recent state, not merely
 	// for one that is not older than version.
 	fresh bool
@@ -42,9 +44,11 @@ type Reflector[T client.Object] struct {
 	undecodable *string
 	// unknown counts how often a server said of the version that it does not exist
 	// yet, since the last event or list.
-	unknown   int
-	absence   absence
-	differing differing[T]
+	unknown int
+	absence absence
+	// discoverer is nil if the source cannot ask for discovery.
+	discoverer Discoverer
+	differing  differing[T]
 }
 
 // New makes a reflector that has not started.
@@ -64,6 +68,7 @@ func New[T client.Object](source ListerWatcher[T], store Store[T], opts Options)
 	}
 	r.version.Store(&opts.ResumeFrom)
 	r.synced = opts.ResumeFrom != ""
+	r.discoverer, _ = source.(Discoverer)
 	if !opts.NoDifferences {
 		r.differing = newDiffering(source, store)
 	}
@@ -113,7 +118,7 @@ func (r *Reflector[T]) connect(ctx context.Context) (*session[T], error) {
 	if !r.absence.gone { // otherwise it is a probe, until it succeeds
 		r.counts.list(r.cause)
 	}
-	if !r.streaming {
+	if !r.streaming || r.cause == ListUnwatched {
 		return nil, r.listPages(ctx)
 	}
 	s, err := r.listStream(ctx)
@@ -143,44 +148,62 @@ func (r *Reflector[T]) recover(ctx context.Context, s *session[T], err error) er
 		}
 	case v.relist != "":
 		r.synced, r.cause = false, v.relist
-		r.fresh = v.relist != ListDecode // which says nothing against the version
+		r.fresh = v.relist != ListDecode && v.relist != ListUnwatched // which say nothing against the version
 		r.differing.expect(v.relist)
 	default:
 		r.counts.resume(v.reason)
 	}
-	if v.quietly {
+	if v.quietly || v.early {
 		r.opts.Logger.Debug("opening the watch again", "reason", v.reason, "resourceVersion", r.LastSyncResourceVersion())
+		if v.early {
+			sleep(ctx, r.backoff.spread())
+		}
 		return nil
 	}
 	wasGone := r.absence.gone
-	if err := r.absent(err); err != nil {
+	if err := r.absent(ctx, err); err != nil {
 		return err
 	}
-	delay := max(r.backoff.next(time.Now()), v.after)
+	// The random part comes on top of Retry-After, or all clients that a server has
+	// refused would come back at once.
+	delay := v.after + r.delay(v)
 	r.report(err, v, delay, wasGone)
 	sleep(ctx, delay)
 	return nil
 }
 
+// delay is how long to wait after a failure.
+func (r *Reflector[T]) delay(v verdict) time.Duration {
+	if v.cutAfter > 0 {
+		return r.backoff.afterCut(time.Now(), v.cutAfter)
+	}
+	return r.backoff.next(time.Now())
+}
+
 // report logs an error that the reflector recovers from, and calls OnError.
 func (r *Reflector[T]) report(err error, v verdict, delay time.Duration, wasGone bool) {
 	r.counts.failed(err)
-	r.opts.Logger.Log(context.Background(), r.logLevel(err, v, wasGone), "list or watch failed", "error", err, "reason", v.reason, "relist", v.relist,
+	level := r.logLevel(err, v, wasGone)
+	r.absence.noted = ""
+	if r.notServed(err) {
+		r.absence.noted = err.Error()
+	}
+	r.opts.Logger.Log(context.Background(), level, "list or watch failed", "error", err, "reason", v.reason, "relist", v.relist,
 		"resourceVersion", r.LastSyncResourceVersion(), "delay", delay)
 	if r.opts.OnError != nil {
-		r.opts.OnError(err)
+		r.opts.OnError(r.opts.Name, err)
 	}
 }
 
 // logLevel is Info for an error that passes by itself. It is Warn for one that
 // an operator may have to look at: a list failed or another has to follow, the
 // server denies access, or its answer cannot be decoded. It is lower for a
-// resource that is already known to be gone.
+// resource that is already known to be gone, and for the same 404 once more.
 func (r *Reflector[T]) logLevel(err error, v verdict, wasGone bool) slog.Level {
 	switch {
-	case wasGone && notServed(err):
+	case r.notServed(err) && (wasGone || r.absence.noted == err.Error()):
 		return slog.LevelDebug
-	case !r.synced, v.reason == ResumeDenied, v.reason == ResumeDecode:
+	case !r.synced, v.reason == ResumeDenied, v.reason == ResumeNotServed, v.reason == ResumeDecode:
 		return slog.LevelWarn
 	default:
 		return slog.LevelInfo
@@ -220,7 +243,7 @@ func (r *Reflector[T]) replace(items []T, version string) error {
 
 // complete notes that the store holds the state of a version.
 func (r *Reflector[T]) complete(version string) {
-	r.synced, r.fresh, r.undecodable, r.unknown, r.differing.due = true, false, nil, 0, false
+	r.synced, r.watched, r.fresh, r.undecodable, r.unknown, r.differing.due = true, false, false, nil, 0, false
 	r.reached(version)
 }
 

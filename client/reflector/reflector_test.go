@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -133,6 +134,17 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
+// Without a logger, a reflector logs to the program's default one.
+func TestNilLoggerIsTheDefaultOne(t *testing.T) {
+	r, err := New(&source{}, Store[*corev1.ConfigMap](&mirror{}), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.opts.Logger != slog.Default() {
+		t.Error("the logger is another one than slog.Default()")
+	}
+}
+
 // OnProgress is called once for each resourceVersion, OnError before the wait
 // that follows.
 func TestHooks(t *testing.T) {
@@ -143,7 +155,7 @@ func TestHooks(t *testing.T) {
 		r, err := New(src, Store[*corev1.ConfigMap](&mirror{}), Options{
 			Name: "test", PagedList: true,
 			OnProgress: func(v string) { progress = append(progress, v) },
-			OnError:    func(err error) { failures = append(failures, err) },
+			OnError:    func(_ string, err error) { failures = append(failures, err) },
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -179,7 +191,7 @@ func TestListTimeout(t *testing.T) {
 		for limit, want := range map[time.Duration]time.Duration{0: 2 * time.Minute, time.Second: time.Second, -1: time.Hour} {
 			var failed time.Time
 			r, err := New[*corev1.ConfigMap](stuck{}, &mirror{}, Options{PagedList: true, ListTimeout: limit,
-				OnError: func(error) {
+				OnError: func(string, error) {
 					if failed.IsZero() {
 						failed = time.Now()
 					}
@@ -321,4 +333,34 @@ func TestOlder(t *testing.T) {
 			t.Errorf("older(%q, %q) = %v", test.a, test.b, got)
 		}
 	}
+}
+
+// shortSource asks the server for three seconds, whatever the Reflector asks for.
+type shortSource struct{ *source }
+
+func (s shortSource) Watch(ctx context.Context, opts metav1.ListOptions) (Stream[*corev1.ConfigMap], error) {
+	stream, err := s.source.Watch(ctx, opts)
+	return timedStream[*corev1.ConfigMap]{stream: stream, timeout: 3 * time.Second}, err
+}
+
+func TestEndInTheTimeThatTheSourceAskedForIsNotEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := shortSource{&source{opened: make(chan chan client.WatchEvent[*corev1.ConfigMap])}}
+		r, err := New(src, Store[*corev1.ConfigMap](&mirror{}), Options{PagedList: true,
+			OnError: func(_ string, err error) { t.Errorf("reported: %v", err) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ran := make(chan error)
+		go func() { ran <- r.Run(ctx) }()
+		for range 3 {
+			events := <-src.opened
+			time.Sleep(3 * time.Second)
+			close(events)
+		}
+		<-src.opened
+		cancel()
+		<-ran
+	})
 }

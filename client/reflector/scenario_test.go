@@ -61,7 +61,7 @@ func TestListing(t *testing.T) {
 			version: "6", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 1}},
 		{name: "the list's version is too large", opts: Options{PagedList: true},
 			steps:   []step{{"list 0", refusal("504large")}, {"list -", list("6")}, {"watch 6", hold}},
-			version: "6", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 1}, check: at(0, 1000)},
+			version: "6", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 1}, check: at(0, 1400)},
 		{name: "null items", opts: Options{PagedList: true},
 			steps:   []step{{"list 0", raw(`{"metadata":{"resourceVersion":"5"},"items":null}`)}, {"watch 5", hold}},
 			version: "5"},
@@ -124,13 +124,16 @@ func TestStreamingListsThatFail(t *testing.T) {
 			version: "5", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 1}},
 		{name: "busy",
 			steps:   []step{{"stream", refusal("429 3")}, {"stream", events("END 5", hold)}},
-			version: "5", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 1}, check: at(0, 3000)},
+			version: "5", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 1}, check: at(0, 3400)},
 		{name: "a bookmark without a version",
 			steps:   []step{{"stream", events("ADDED a 3,END", hold)}, {"list 0", list("5")}, {"watch 5", hold}},
 			version: "5"},
 		{name: "the server denies access",
-			steps:   []step{{"stream", refusal("403")}, {"stream", events("END 5", hold)}},
+			steps:   []step{{"stream", refusal("403")}, {"list 0", refusal("403")}, {"stream", events("END 5", hold)}},
 			version: "5", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 1}},
+		{name: "the server allows lists, and watches that are none",
+			steps: []step{{"stream", refusal("403")}, {"list 0", list("5", "a 3")}, {"watch 5", events("ADDED b 6", hold)}},
+			store: "a:3 b:6", version: "6"},
 	} {
 		sc.play(t)
 	}
@@ -138,20 +141,42 @@ func TestStreamingListsThatFail(t *testing.T) {
 
 func TestResumingWithoutAList(t *testing.T) {
 	for _, sc := range []scenario{
-		{name: "clean end, at once", resumes: map[ResumeReason]int64{ResumeEnded: 2},
+		// With half of what is random, watches are asked to last for 450 s, and the
+		// wait after a first cut, or an early end, is half of 200 ms.
+		{name: "clean end in due time, at once", resumes: map[ResumeReason]int64{ResumeEnded: 2},
+			steps: []step{{"stream", events(initial+",BOOKMARK 9", after(150*time.Second, events("BOOKMARK 10", after(149*time.Second, events("BOOKMARK 11", after(150*time.Second, end))))))},
+				{"watch 11", events("", after(150*time.Second, events("BOOKMARK 12", after(150*time.Second, events("BOOKMARK 13", after(150*time.Second, end))))))}, {"watch 13", hold}},
+			store: "a:3", version: "13", check: at(0, 449_000, 899_000)},
+		{name: "clean end, early", resumes: map[ResumeReason]int64{ResumeEnded: 2},
 			steps: []step{{"stream", events(initial+",BOOKMARK 9", after(time.Minute, end))},
 				{"watch 9", events("", after(time.Minute, end))}, {"watch 9", hold}},
-			store: "a:3", version: "9", check: at(0, 60_000, 120_000)},
-		{name: "cut, at once", resumes: map[ResumeReason]int64{ResumeCut: 1},
+			store: "a:3", version: "9", check: at(0, 60_100, 120_200)},
+		{name: "cuts in a row", resumes: map[ResumeReason]int64{ResumeCut: 4},
+			steps: []step{{"stream", events(initial, after(2*time.Second, cut(0)))}, {"watch 5", events("", after(2*time.Second, cut(0)))},
+				{"watch 5", events("", after(2*time.Second, cut(0)))}, {"watch 5", events("", after(2*time.Second, cut(0)))}, {"watch 5", hold}},
+			store: "a:3", version: "5", check: at(0, 2_100, 4_300, 6_700, 9_500)},
+		{name: "clean ends, too early to be steady", resumes: map[ResumeReason]int64{ResumeEnded: 4},
+			steps: []step{{"stream", events(initial, after(2*time.Second, end))}, {"watch 5", events("", after(2*time.Second, end))},
+				{"watch 5", events("", after(2*time.Second, end))}, {"watch 5", events("", after(2*time.Second, end))}, {"watch 5", hold}},
+			store: "a:3", version: "5", check: at(0, 2_100, 4_300, 6_700, 9_500)},
+		{name: "an early end long after other failures", resumes: map[ResumeReason]int64{ResumeCut: 1, ResumeRefused: 3, ResumeEnded: 2}, opts: Options{SilenceTimeout: -1},
+			steps: []step{{"stream", events(initial, after(time.Minute, cut(3)))}, {"watch 5", events("", after(449*time.Second, end))},
+				{"watch 5", events("", after(2*time.Second, end))}, {"watch 5", hold}},
+			store: "a:3", version: "5", check: at(0, 62_900, 511_900, 514_000)},
+		{name: "cuts once a minute", resumes: map[ResumeReason]int64{ResumeCut: 3},
+			steps: []step{{"stream", events(initial, after(time.Minute, cut(0)))}, {"watch 5", events("", after(time.Minute, cut(0)))},
+				{"watch 5", events("", after(time.Minute, cut(0)))}, {"watch 5", hold}},
+			store: "a:3", version: "5", check: at(0, 60_100, 120_200, 180_300)},
+		{name: "cut, after a moment", resumes: map[ResumeReason]int64{ResumeCut: 1},
 			steps: []step{{"stream", events(initial+",MODIFIED a 7", after(time.Minute, cut(0)))}, {"watch 7", events("MODIFIED a 8", hold)}},
-			store: "a:8", version: "8", check: at(0, 60_000)},
+			store: "a:8", version: "8", check: at(0, 60_100)},
 		{name: "cut, then refused", resumes: map[ResumeReason]int64{ResumeCut: 1, ResumeRefused: 3},
 			steps: []step{{"stream", events(initial, after(time.Minute, cut(3)))}, {"watch 5", hold}},
-			// 400, 800 and 1600 ms: half of the limit each time.
-			store: "a:3", version: "5", check: at(0, 62_800)},
+			// 100, 400, 800 and 1600 ms: half of the limit each time.
+			store: "a:3", version: "5", check: at(0, 62_900)},
 		{name: "busy, with Retry-After", resumes: map[ResumeReason]int64{ResumeEnded: 1, ResumeBusy: 1},
 			steps: []step{{"stream", events(initial, after(time.Minute, end))}, {"watch 5", refusal("429 20")}, {"watch 5", hold}},
-			store: "a:3", version: "5", check: at(0, 60_000, 80_000)},
+			store: "a:3", version: "5", check: at(0, 60_100, 80_500)},
 		{name: "server errors", resumes: map[ResumeReason]int64{ResumeServer: 3},
 			steps: []step{{"stream", events(initial+",ERROR 500", end)}, {"watch 5", refusal("503")}, {"watch 5", refusal("504large")}, {"watch 5", hold}},
 			store: "a:3", version: "5"},
@@ -159,12 +184,12 @@ func TestResumingWithoutAList(t *testing.T) {
 			steps: []step{{"stream", events(initial, after(time.Minute, end))}, {"watch 5", refusal("504large")}, {"watch 5", events("ERROR 504large", end)},
 				{"watch 5", events("BOOKMARK 6,ERROR 504large", end)}, {"watch 6", refusal("504large")}, {"watch 6", refusal("429 1")}, {"watch 6", hold}},
 			store: "a:3", version: "6"},
-		{name: "denied and gone resources", resumes: map[ResumeReason]int64{ResumeEnded: 1, ResumeDenied: 2},
+		{name: "denied and gone resources", resumes: map[ResumeReason]int64{ResumeEnded: 1, ResumeDenied: 1, ResumeNotServed: 1},
 			steps: []step{{"stream", events(initial, after(time.Minute, end))}, {"watch 5", refusal("403")}, {"watch 5", refusal("404")}, {"watch 5", hold}},
 			store: "a:3", version: "5"},
 		{name: "very short watches", resumes: map[ResumeReason]int64{ResumeEnded: 1, ResumeShort: 3},
 			steps: []step{{"stream", events(initial, after(time.Minute, end))}, {"watch 5", end}, {"watch 5", end}, {"watch 5", end}, {"watch 5", hold}},
-			store: "a:3", version: "5", check: at(0, 60_000, 60_400, 61_200, 62_800)},
+			store: "a:3", version: "5", check: at(0, 60_100, 60_500, 61_300, 62_900)},
 		{name: "short watches that do say something", resumes: map[ResumeReason]int64{ResumeEnded: 2},
 			steps: []step{{"stream", events(initial, end)}, {"watch 5", events("MODIFIED a 6", end)}, {"watch 6", hold}},
 			store: "a:6", version: "6", check: at(0, 400, 1200)},
@@ -179,13 +204,13 @@ func TestResumingWithoutAList(t *testing.T) {
 		{name: "bookmarks break the silence", resumes: map[ResumeReason]int64{ResumeEnded: 1},
 			steps: []step{{"stream", events(initial, after(2*time.Minute, events("BOOKMARK 6", after(2*time.Minute, events("BOOKMARK 7", after(2*time.Minute, end))))))},
 				{"watch 7", hold}},
-			store: "a:3", version: "7", check: at(0, 360_000)},
+			store: "a:3", version: "7", check: at(0, 360_100)},
 		{name: "silence is allowed", opts: Options{SilenceTimeout: -1}, resumes: map[ResumeReason]int64{ResumeEnded: 1},
 			steps: []step{{"stream", events(initial, after(time.Hour, end))}, {"watch 5", hold}},
 			store: "a:3", version: "5", check: at(0, 3600_000)},
 		{name: "an answer that does not begin", opts: Options{OpenTimeout: 10 * time.Second}, resumes: map[ResumeReason]int64{ResumeEnded: 1, ResumeRefused: 1},
 			steps: []step{{"stream", events(initial, after(time.Minute, end))}, {"watch 5", hold}, {"watch 5", events("BOOKMARK 6", hold)}},
-			store: "a:3", version: "6", check: at(0, 60_000, 70_400)},
+			store: "a:3", version: "6", check: at(0, 60_100, 70_500)},
 		{name: "one event that cannot be decoded", resumes: map[ResumeReason]int64{ResumeDecode: 1},
 			steps: []step{{"stream", events(initial+",GARBAGE", hold)}, {"watch 5", events("ADDED b 6", hold)}},
 			store: "a:3 b:6", version: "6"},
@@ -274,4 +299,77 @@ func TestWatchTimeoutIsRandom(t *testing.T) {
 				t.Errorf("asked for %s", got)
 			}
 		}}.play(t)
+}
+
+// What may be listed and not watched is listed again and again.
+func TestListingWhatCannotBeWatched(t *testing.T) {
+	for _, code := range []string{"403", "405", "501"} {
+		var reported int
+		scenario{name: "refused by " + code, opts: Options{Name: "things", OnError: func(name string, _ error) {
+			if name == "things" {
+				reported++
+			}
+		}},
+			steps: []step{{"stream", refusal(code)}, {"list 0", list("5", "a 3")}, {"watch 5", refusal(code)},
+				{"list 5 NotOlderThan", list("8", "b 7")}, {"watch 8", refusal(code)},
+				{"list 8 NotOlderThan", refusal("503")}, {"stream", refusal(code)},
+				{"list 8 NotOlderThan", list("9", "b 7", "c 9")}, {"watch 9", events("ADDED d 10", hold)}},
+			store: "b:7 c:9 d:10", version: "10", lists: map[ListCause]int64{ListInitial: 1, ListUnwatched: 2, ListRepeated: 1},
+			check: func(t *testing.T, s *script, stats Stats) {
+				if reported != 3 || stats.LastError != nil {
+					t.Errorf("reported %d errors, the last is %v", reported, stats.LastError)
+				}
+				reported = 0
+				at(0, 0, 0, 400, 400, 1200, 2800, 2800, 2800)(t, s, stats)
+			}}.play(t)
+	}
+	for _, sc := range []scenario{
+		{name: "of pages", opts: Options{PagedList: true},
+			steps: []step{{"list 0", list("5", "a 3")}, {"watch 5", refusal("403")}, {"list 5 NotOlderThan", list("8", "b 7")}, {"watch 8", hold}},
+			store: "b:7", version: "8", lists: map[ListCause]int64{ListInitial: 1, ListUnwatched: 1}},
+		{name: "by polling", opts: Options{PollTimeout: 10 * time.Second},
+			steps: []step{{"list 0", list("5", "a 3")}, {"watch 5", refusal("403")}, {"list 5 NotOlderThan", list("8", "b 7")}, {"watch 8", hold}},
+			store: "b:7", version: "8", lists: map[ListCause]int64{ListInitial: 1, ListUnwatched: 1}},
+		{name: "from disk", opts: Options{ResumeFrom: "40"},
+			steps: []step{{"watch 40", refusal("403")}, {"list 40 NotOlderThan", list("50", "b 7")}, {"watch 50", hold}},
+			store: "b:7", version: "50", lists: map[ListCause]int64{ListUnwatched: 1}},
+		{name: "if a proxy says so, it is not listed", opts: Options{PagedList: true},
+			steps: []step{{"list 0", list("5", "a 3")}, {"watch 5", page(403)}, {"watch 5", page(405)}, {"watch 5", hold}},
+			store: "a:3", version: "5", resumes: map[ResumeReason]int64{ResumeDenied: 2}},
+		{name: "what has been watched is not listed", opts: Options{PagedList: true},
+			steps: []step{{"list 0", list("5", "a 3")}, {"watch 5", events("", after(time.Minute, end))}, {"watch 5", refusal("403")}, {"watch 5", refusal("403")}, {"watch 5", hold}},
+			store: "a:3", version: "5", resumes: map[ResumeReason]int64{ResumeEnded: 1, ResumeDenied: 2}},
+	} {
+		sc.play(t)
+	}
+}
+
+// TestWithdrawnRight: a watch that the server ends for want of a right is resumed when the
+// right is back, without a list, however short it was and whether it had events or not. The
+// waits grow meanwhile.
+func TestWithdrawnRight(t *testing.T) {
+	lists := map[ListCause]int64{ListInitial: 1}
+	for _, sc := range []scenario{
+		{name: "at once", steps: []step{{"list 0", list("5", "a 3")}, {"watch 5", events("ERROR 403withdrawn", end)},
+			{"watch 5", refusal("403")}, {"watch 5", refusal("403")}, {"watch 5", events("ADDED b 6", hold)}},
+			store: "a:3 b:6", version: "6", resumes: map[ResumeReason]int64{ResumeDenied: 3},
+			check: at(0, 0, 400, 1200, 2800)},
+		{name: "after a quiet minute, by a server that says no more than 403",
+			steps: []step{{"list 0", list("5", "a 3")}, {"watch 5", events("", after(time.Minute, events("ERROR 403", end)))},
+				{"watch 5", refusal("403")}, {"watch 5", hold}},
+			store: "a:3", version: "5", resumes: map[ResumeReason]int64{ResumeDenied: 2}},
+		{name: "after an event",
+			steps: []step{{"list 0", list("5", "a 3")}, {"watch 5", events("ADDED b 6,ERROR 403", end)},
+				{"watch 6", refusal("403")}, {"watch 6", hold}},
+			store: "a:3 b:6", version: "6", resumes: map[ResumeReason]int64{ResumeDenied: 2}},
+	} {
+		sc.opts.PagedList, sc.lists = true, lists
+		sc.play(t)
+	}
+	scenario{name: "of a streaming list", steps: []step{{"stream", events("ADDED a 3,END 5,ERROR 403withdrawn", end)},
+		{"watch 5", refusal("403")}, {"watch 5", hold}},
+		store: "a:3", version: "5", resumes: map[ResumeReason]int64{ResumeDenied: 2}, lists: lists}.play(t)
+	scenario{name: "a refusal at once is none", opts: Options{PagedList: true},
+		steps: []step{{"list 0", list("5", "a 3")}, {"watch 5", events("ERROR 403", end)}, {"list 5 NotOlderThan", list("8", "b 7")}, {"watch 8", hold}},
+		store: "b:7", version: "8", lists: map[ListCause]int64{ListInitial: 1, ListUnwatched: 1}}.play(t)
 }

@@ -43,6 +43,8 @@ type script struct {
 	pipe  *faultnet.Pipe
 	start time.Time
 	done  chan struct{} // closed when the last step has been answered, or holds
+	// discovery is the answer of /api/v1; nil: it lacks configmaps.
+	discovery answer
 
 	mu      sync.Mutex
 	got     []string
@@ -53,6 +55,14 @@ type script struct {
 }
 
 func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/api/v1" {
+		w.Header().Set("Content-Type", "application/json")
+		if s.discovery == nil {
+			s.discovery = raw(`{"kind":"APIResourceList","resources":[{"name":"pods"}]}`)
+		}
+		s.discovery(s, w, r)
+		return
+	}
 	s.mu.Lock()
 	n := len(s.got)
 	s.got = append(s.got, describe(r.URL.Query()))
@@ -161,13 +171,16 @@ func object(name, version string) string {
 	return fmt.Sprintf(`{"metadata":{"namespace":"ns","name":%q,"resourceVersion":%q}}`, name, version)
 }
 
-// status is a Status by its code; "504large" has the cause that says so.
+// status is a Status by its code; "504large" and "403withdrawn" have the cause that says so.
 func status(code string) string {
 	reasons := map[string]metav1.StatusReason{"410": metav1.StatusReasonExpired, "429": metav1.StatusReasonTooManyRequests,
 		"403": metav1.StatusReasonForbidden, "404": metav1.StatusReasonNotFound, "400": metav1.StatusReasonBadRequest, "422": metav1.StatusReasonInvalid}
 	details := "null"
 	if n, ok := strings.CutSuffix(code, "large"); ok {
 		code, details = n, `{"causes":[{"reason":"ResourceVersionTooLarge"}],"retryAfterSeconds":1}`
+	}
+	if n, ok := strings.CutSuffix(code, "withdrawn"); ok {
+		code, details = n, `{"causes":[{"reason":"RightWithdrawn"}]}`
 	}
 	return fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","code":%s,"reason":%q,"details":%s}`, code, reasons[code], details)
 }
@@ -216,6 +229,15 @@ func refusal(code string) answer {
 		_, _ = fmt.Sscan(strings.TrimSuffix(code, "large"), &n)
 		w.WriteHeader(n)
 		_, _ = io.WriteString(w, status(code))
+	}
+}
+
+// page answers as a proxy does.
+func page(code int) answer {
+	return func(_ *script, w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(code)
+		_, _ = io.WriteString(w, "<html><body>no such site</body></html>")
 	}
 }
 
@@ -300,7 +322,9 @@ type scenario struct {
 	lists   map[ListCause]int64
 	resumes map[ResumeReason]int64
 	check   func(t *testing.T, s *script, stats Stats)
-	any     bool // whatever lists and resumes there were
+	// discovery is that of script.
+	discovery answer
+	any       bool // whatever lists and resumes there were
 }
 
 // play runs a scenario with each version of HTTP.
@@ -313,7 +337,7 @@ func (sc scenario) play(t *testing.T) {
 }
 
 func (sc scenario) run(t *testing.T, httpOpts client.Options) {
-	s := &script{t: t, steps: sc.steps, pipe: faultnet.NewPipe(), start: time.Now(), done: make(chan struct{})}
+	s := &script{t: t, steps: sc.steps, discovery: sc.discovery, pipe: faultnet.NewPipe(), start: time.Now(), done: make(chan struct{})}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)

@@ -25,7 +25,8 @@ type session[T client.Object] struct {
 	cancel context.CancelCauseFunc
 	dog    *watchdog
 	opened time.Time
-	events int // received, bookmarks included
+	asked  time.Duration // for how long the server was asked to keep it open
+	events int           // received, bookmarks included
 	// synthetic: the stream may begin with ADDED events that are the state and
 	// not changes, in no order; their resourceVersions are none to resume from.
 	synthetic bool
@@ -48,7 +49,11 @@ func (r *Reflector[T]) open(ctx context.Context, opts metav1.ListOptions, limit 
 		return nil, err
 	}
 	r.counts.contact(time.Now())
-	s := &session[T]{stream: stream, ctx: ctx, cancel: cancel, opened: time.Now(),
+	asked := time.Duration(seconds) * time.Second
+	if other, ok := stream.(interface{ Timeout() time.Duration }); ok {
+		asked = other.Timeout()
+	}
+	s := &session[T]{stream: stream, ctx: ctx, cancel: cancel, opened: time.Now(), asked: asked,
 		contact: func() { r.counts.contact(time.Now()) }}
 	s.limit(limit)
 	return s, nil

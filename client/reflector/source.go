@@ -2,6 +2,7 @@ package reflector
 
 import (
 	"context"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -16,7 +17,10 @@ type ListerWatcher[T client.Object] interface {
 	Watch(ctx context.Context, opts metav1.ListOptions) (Stream[T], error)
 }
 
-// Stream is an open watch. *client.Watch is one.
+// Stream is an open watch. *client.Watch is one. If its ListerWatcher asks the
+// server for another timeout than the options of Watch have, it has a method
+// Timeout() time.Duration that returns it; otherwise the Reflector would take an
+// end in due time for an early one.
 type Stream[T client.Object] interface {
 	// Next waits for the next event. io.EOF is a clean end; an in-stream ERROR
 	// is an *apierrors.StatusError; a *client.DecodeError is an event that could
@@ -58,7 +62,11 @@ func (e endpoint[T]) List(ctx context.Context, opts metav1.ListOptions) (*client
 	return e.resource.List(ctx, opts)
 }
 
+// Served implements Discoverer.
+func (e endpoint[T]) Served(ctx context.Context) (bool, error) { return e.resource.Served(ctx) }
+
 func (e endpoint[T]) Watch(ctx context.Context, opts metav1.ListOptions) (Stream[T], error) {
+	asked := opts.TimeoutSeconds
 	if e.tweak != nil {
 		e.tweak(&opts)
 	}
@@ -66,5 +74,18 @@ func (e endpoint[T]) Watch(ctx context.Context, opts metav1.ListOptions) (Stream
 	if err != nil {
 		return nil, err // not w: a nil *client.Watch would be a Stream that is not nil
 	}
+	if own := opts.TimeoutSeconds; own != nil && (asked == nil || *own != *asked) {
+		return timedStream[T]{stream: w, timeout: time.Duration(*own) * time.Second}, nil
+	}
 	return w, nil
 }
+
+// timedStream is a Stream that lasts for another time than the Reflector asked for.
+type timedStream[T client.Object] struct {
+	stream  Stream[T]
+	timeout time.Duration
+}
+
+func (s timedStream[T]) Next() (client.WatchEvent[T], error) { return s.stream.Next() }
+func (s timedStream[T]) Close()                              { s.stream.Close() }
+func (s timedStream[T]) Timeout() time.Duration              { return s.timeout }

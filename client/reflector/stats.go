@@ -20,6 +20,9 @@ const (
 	ListRewound  ListCause = "rewound"  // the server's versions went backwards
 	ListRepeated ListCause = "repeated" // the list before this one failed
 	ListReturned ListCause = "returned" // the resource was gone, and is back
+	// ListUnwatched: the server does not allow, or does not have, a watch of the
+	// resource (403, 405, 501), and lists stand for it.
+	ListUnwatched ListCause = "unwatched"
 )
 
 // ResumeReason says why a watch was opened from the last version.
@@ -27,15 +30,16 @@ type ResumeReason string
 
 // The reasons of a resume.
 const (
-	ResumeEnded   ResumeReason = "ended"   // the stream ended cleanly, as after its timeout
-	ResumeCut     ResumeReason = "cut"     // the connection broke within the stream
-	ResumeRefused ResumeReason = "refused" // no connection could be made
-	ResumeBusy    ResumeReason = "busy"    // 429
-	ResumeServer  ResumeReason = "server"  // 5xx, as an answer or within the stream
-	ResumeDenied  ResumeReason = "denied"  // another 4xx: 401, 403, 404
-	ResumeSilent  ResumeReason = "silent"  // nothing came for Options.SilenceTimeout
-	ResumeShort   ResumeReason = "short"   // the stream ended within a second, without an event
-	ResumeDecode  ResumeReason = "decode"  // an event could not be decoded
+	ResumeEnded     ResumeReason = "ended"     // the stream ended cleanly, as after its timeout
+	ResumeCut       ResumeReason = "cut"       // the connection broke within the stream
+	ResumeRefused   ResumeReason = "refused"   // no connection could be made
+	ResumeBusy      ResumeReason = "busy"      // 429
+	ResumeServer    ResumeReason = "server"    // 5xx, as an answer or within the stream
+	ResumeDenied    ResumeReason = "denied"    // another 4xx: 401, 403
+	ResumeNotServed ResumeReason = "notserved" // 404: the server does not serve the resource
+	ResumeSilent    ResumeReason = "silent"    // nothing came for Options.SilenceTimeout
+	ResumeShort     ResumeReason = "short"     // the stream ended within a second, without an event
+	ResumeDecode    ResumeReason = "decode"    // an event could not be decoded
 )
 
 // Stats counts what a Reflector did. It is a copy and shares no memory.

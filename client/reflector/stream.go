@@ -8,6 +8,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
+
+	"github.com/levelwire/levelwire/client"
 )
 
 // listStream lists by a watch (KEP-3157): ADDED for everything, then a
@@ -81,7 +83,7 @@ func (r *Reflector[T]) fallBack(ctx context.Context, err error) bool {
 		r.streaming = false
 		return true
 	case errors.As(err, &status):
-		return r.fallBackFrom(status)
+		return r.fallBackFrom(status, client.IsStatus(err))
 	case unreachable(err):
 		return false
 	}
@@ -89,14 +91,17 @@ func (r *Reflector[T]) fallBack(ctx context.Context, err error) bool {
 	return r.broken%maxFailures == 0
 }
 
-// fallBackFrom is fallBack for a Status of the server.
-func (r *Reflector[T]) fallBackFrom(err *apierrors.StatusError) bool {
+// fallBackFrom is fallBack for a Status of the server, or for the page of a
+// proxy, which was not sent as a Status.
+func (r *Reflector[T]) fallBackFrom(err *apierrors.StatusError, sent bool) bool {
 	switch code := err.Status().Code; {
 	case expired(err) || tooLarge(err):
 		return false
-	case code == http.StatusBadRequest || code == http.StatusUnprocessableEntity:
+	case sent && (code == http.StatusBadRequest || code == http.StatusUnprocessableEntity):
 		r.streaming = false
 		return true
+	case notAllowed(err) && sent:
+		return true // lists may be allowed where watches are not
 	case code == http.StatusServiceUnavailable || code == http.StatusGatewayTimeout:
 		r.broken++
 		return r.broken%maxFailures == 0

@@ -113,7 +113,7 @@ func (m *model) shutDown() { m.closing, m.delayed = true, map[byte]modelKey{} }
 // after each step. It runs in a bubble.
 func play(t *testing.T, script []byte) {
 	t.Helper()
-	q, m := New(Options[byte]{}), newModel()
+	q, m := New(Options[byte]{FairShare: -1}), newModel()
 	defer q.ShutDown()
 	// Every delay is different, so that no two keys are due at once.
 	step := time.Duration(0)

@@ -83,7 +83,7 @@ func TestDelayedTwiceHasTheHigherPriority(t *testing.T) {
 }
 
 func TestFairShareKeepsLowPrioritiesFromStarving(t *testing.T) {
-	for _, c := range []struct{ share, handedOut int }{{0, 0}, {4, 25}, {10, 10}} {
+	for _, c := range []struct{ share, handedOut int }{{-1, 0}, {0, 6}, {4, 25}, {10, 10}} {
 		q := New(Options[int]{FairShare: c.share})
 		for low := range 100 {
 			q.AddWith(-1-low, AddOptions{Priority: -100})

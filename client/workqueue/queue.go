@@ -13,10 +13,13 @@ type Options[K comparable] struct {
 	RateLimiter RateLimiter[K]
 	// FairShare keeps low priorities from starving: of every FairShare keys
 	// that are handed out while several priorities wait, one is of the priority
-	// whose first key has waited longest. Default 0: a lower priority waits for
-	// as long as a higher one does.
+	// whose first key has waited longest. Default: DefaultFairShare; negative: a
+	// lower priority waits for as long as a higher one does.
 	FairShare int
 }
+
+// DefaultFairShare is Options.FairShare if that is 0.
+const DefaultFairShare = 16
 
 // AddOptions say how a key is added. The zero value is what Add does.
 type AddOptions struct {
@@ -62,6 +65,9 @@ type Queue[K comparable] struct {
 func New[K comparable](opts Options[K]) *Queue[K] {
 	if opts.RateLimiter == nil {
 		opts.RateLimiter = DefaultRateLimiter[K]()
+	}
+	if opts.FairShare == 0 {
+		opts.FairShare = DefaultFairShare
 	}
 	return &Queue[K]{
 		limiter: opts.RateLimiter,

@@ -1,6 +1,7 @@
 package workqueue
 
 import (
+	"fmt"
 	"math"
 	"sync"
 	"time"
@@ -36,8 +37,11 @@ func DefaultRateLimiter[K comparable]() RateLimiter[K] {
 
 // Exponential waits base for the first attempt of a key and twice as long for
 // every further one, never longer than limit. It keeps one integer per key
-// until Forget.
+// until Forget. It panics unless base is above 0 and limit at least base.
 func Exponential[K comparable](base, limit time.Duration) RateLimiter[K] {
+	if base <= 0 || limit < base {
+		panic(fmt.Sprintf("workqueue.Exponential(%v, %v): the base must be above 0, and the limit at least the base", base, limit))
+	}
 	return &exponential[K]{base: base, limit: limit, attempts: make(map[K]int)}
 }
 
@@ -74,20 +78,18 @@ func (e *exponential[K]) Requeues(key K) int {
 }
 
 // Bucket lets perSecond retries through each second over all keys together,
-// burst of them at once, and makes the others wait for their token.
+// burst of them at once, and makes the others wait for their token. It panics unless
+// perSecond is above 0 and burst at least 1.
 func Bucket[K comparable](perSecond float64, burst int) RateLimiter[K] {
+	if !(perSecond > 0) || burst < 1 { // or it is not a number
+		panic(fmt.Sprintf("workqueue.Bucket(%v, %d): the rate must be above 0, and the burst at least 1", perSecond, burst))
+	}
 	return bucket[K]{rate.NewLimiter(rate.Limit(perSecond), burst)}
 }
 
 type bucket[K comparable] struct{ limiter *rate.Limiter }
 
-func (b bucket[K]) When(K) time.Duration {
-	r := b.limiter.Reserve()
-	if !r.OK() { // a burst of 0 can never give a token
-		return DefaultMaxDelay
-	}
-	return r.Delay()
-}
+func (b bucket[K]) When(K) time.Duration { return b.limiter.Reserve().Delay() }
 
 func (bucket[K]) Forget(K)       {}
 func (bucket[K]) Requeues(K) int { return 0 }

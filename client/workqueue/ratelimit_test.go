@@ -1,6 +1,9 @@
 package workqueue
 
 import (
+	"fmt"
+	"math"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,9 +39,6 @@ func TestBucketLimitsAllKeysTogether(t *testing.T) {
 		if got := l.When(9); got != 0 {
 			t.Errorf("after a pause: %v", got)
 		}
-		if Bucket[int](1, 0).When(1) != DefaultMaxDelay {
-			t.Error("a bucket that is never filled lets keys through")
-		}
 	})
 }
 
@@ -69,4 +69,25 @@ func TestDefaultRateLimiter(t *testing.T) {
 			t.Errorf("the first retry came after %v", time.Since(start))
 		}
 	})
+}
+
+// TestLimitersWithoutSense: a limiter that could only spin, or let nothing through, is not
+// made.
+func TestLimitersWithoutSense(t *testing.T) {
+	for name, limiter := range map[string]func(){
+		"workqueue.Bucket(0, 100)":        func() { Bucket[int](0, 100) },
+		"workqueue.Bucket(NaN, 1)":        func() { Bucket[int](math.NaN(), 1) },
+		"workqueue.Bucket(1, 0)":          func() { Bucket[int](1, 0) },
+		"workqueue.Exponential(0s, 1m0s)": func() { Exponential[int](0, time.Minute) },
+		"workqueue.Exponential(1s, 1ms)":  func() { Exponential[int](time.Second, time.Millisecond) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if reason := fmt.Sprint(recover()); !strings.HasPrefix(reason, name+": the ") {
+					t.Errorf("it panics with %q", reason)
+				}
+			}()
+			limiter()
+		})
+	}
 }

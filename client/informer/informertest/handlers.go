@@ -27,12 +27,13 @@ var handlers = []Guarantee{
 		}
 	}},
 	{Name: "SlowHandlerDoesNotDelayOthers", Says: "A handler that blocks costs the others nothing, and gets the newest state when it goes on; what waits for it is bounded by the number of objects.", check: func(e *env) {
-		gate := make(chan struct{})
-		slow, registration := e.handle(informer.HandlerOptions{}, func(call) { <-gate })
+		called, gate := make(chan struct{}, 2), make(chan struct{})
+		slow, registration := e.handle(informer.HandlerOptions{}, func(call) { called <- struct{}{}; <-gate })
 		fast, _ := e.handle(informer.HandlerOptions{MaxUnmergedEvents: 1000}, nil)
 		e.start()
 		obj := e.create("a", "0")
 		fast.awaitCall("add a=0")
+		<-called // otherwise the update may replace what the slow handler is called with
 		for n := range 30 {
 			obj = e.change(obj, strconv.Itoa(n+1))
 		}
@@ -44,12 +45,13 @@ var handlers = []Guarantee{
 		slow.is("add a=0", "update a=0>30")
 	}},
 	{Name: "EndsAreNeverMergedAway", Says: "A slow handler gets OnDelete for the object it knew, and OnAdd for another that took its name.", check: func(e *env) {
-		gate := make(chan struct{})
-		slow, _ := e.handle(informer.HandlerOptions{}, func(call) { <-gate })
+		called, gate := make(chan struct{}, 10), make(chan struct{})
+		slow, _ := e.handle(informer.HandlerOptions{}, func(call) { called <- struct{}{}; <-gate })
 		fast, _ := e.handle(informer.HandlerOptions{}, nil)
 		e.start()
 		e.create("a", "first")
 		fast.awaitCall("add a=first")
+		<-called
 		e.remove("a")
 		e.create("a", "second")
 		e.remove("a")

@@ -140,15 +140,14 @@ type body struct {
 
 var errCut = errors.New("connection reset on purpose")
 
-// Read implements io.Reader. What ends because it was cut ends with an error.
+// Read implements io.Reader. After the cut it delivers nothing: to close the answer
+// does not wait until its connection is closed, and more may arrive until then.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err != nil {
-		b.network.mu.Lock()
-		defer b.network.mu.Unlock()
-		if b.broken {
-			err = errCut
-		}
+	b.network.mu.Lock()
+	defer b.network.mu.Unlock()
+	if b.broken {
+		return 0, errCut
 	}
 	return n, err
 }

@@ -9,12 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/levelwire/levelwire/client/internal/wiretest"
+	"github.com/levelwire/levelwire/client/scheme"
 )
 
 // BenchmarkListDecode reads a list of 10,000 pods.
 func BenchmarkListDecode(b *testing.B) {
 	for _, protobuf := range []bool{false, true} {
-		body, contentType, err := Encode(wiretest.PodList(10_000), protobuf)
+		body, contentType, err := Encode(scheme.Default, wiretest.PodList(10_000), protobuf)
 		if err != nil {
 			b.Fatal(err)
 		}

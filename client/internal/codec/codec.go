@@ -10,18 +10,19 @@
 // protobuflist.go; events.go with watchjson.go and watchprotobuf.go. Objects are
 // read by the shapes of their Go types (jsonshape.go and jsondecode.go,
 // protoshape.go and protodecode.go), so that equal parts can be shared (share.go,
-// laststates.go).
+// laststates.go) and are seldom read at all (sitetable.go for JSON, protosite.go for
+// protobuf); objects without a Go type by jsonvalues.go.
 package codec
 
 import (
-	"errors"
-	"fmt"
+	"encoding/json"
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/levelwire/levelwire/client/scheme"
 )
 
 // Form is what the items of a resource are in Go.
@@ -40,32 +41,32 @@ const (
 type Codec[T Item] struct {
 	newT func() T
 	form Form
-	// gvk is set for built-in types only. The codec clears kind and apiVersion of
-	// their items, as client-go does: the Go type implies them, and servers
-	// leave them out of the items of lists.
-	gvk schema.GroupVersionKind
+	// kind is that of types in a scheme, and empty for others. The codec clears kind
+	// and apiVersion of their items, as client-go does: the Go type implies them,
+	// and servers leave them out of the items of lists.
+	kind schema.GroupVersionKind
 	// protobuf is true for a type that can be decoded from protobuf.
 	protobuf bool
-	// sharing makes the objects of one stream share equal parts: see
-	// client.Resource.Sharing.
-	sharing bool
+	// interning makes the objects of one stream share equal parts: see
+	// client.Resource.Interning.
+	interning bool
 }
 
-// New returns the codec of items that newT makes, each time a new, empty one. gvk
-// is empty for types that are not built in.
-func New[T Item](gvk schema.GroupVersionKind, f Form, newT func() T) *Codec[T] {
-	c := &Codec[T]{newT: newT, form: f, gvk: gvk}
-	if f == FormMetadata || f == FormTyped && !gvk.Empty() {
+// New returns the codec of items that newT makes, each time a new, empty one. kind
+// is what the scheme says of the items' Go type, or empty.
+func New[T Item](kind schema.GroupVersionKind, f Form, newT func() T) *Codec[T] {
+	c := &Codec[T]{newT: newT, form: f, kind: kind}
+	if f == FormMetadata || f == FormTyped && scheme.IsBuiltin(reflect.TypeFor[T]()) {
 		_, c.protobuf = any(newT()).(protoUnmarshaler)
 	}
 	return c
 }
 
-// WithSharing returns a codec for the same items that lets the objects of one
+// WithInterning returns a codec for the same items that lets the objects of one
 // stream share equal parts.
-func (c *Codec[T]) WithSharing() *Codec[T] {
+func (c *Codec[T]) WithInterning() *Codec[T] {
 	shares := *c
-	shares.sharing = true
+	shares.interning = true
 	return &shares
 }
 
@@ -80,7 +81,7 @@ func (c *Codec[T]) CanProtobuf() bool { return c.protobuf }
 
 // finish removes from a decoded item what depends on the encoding it came in.
 func (c *Codec[T]) finish(obj T) {
-	if c.form == FormTyped && !c.gvk.Empty() {
+	if c.form == FormTyped && !c.kind.Empty() {
 		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	}
 }
@@ -104,34 +105,33 @@ func DecodeInto(enc Encoding, data []byte, into runtime.Object) error {
 	case EncodingProtobuf:
 		return unmarshalProtobuf(data, into)
 	}
-	return errors.New("neither JSON nor protobuf")
+	return errUnknownEncoding
 }
 
 // Encode encodes the body of a request, and returns it with its media type. The
-// body of a built-in type has its kind even if obj has none. Encode does not
-// change obj, which other goroutines may read: it may come out of a cache.
-func Encode(obj runtime.Object, protobuf bool) ([]byte, string, error) {
-	gvk := obj.GetObjectKind().GroupVersionKind()
-	if gvk.Kind == "" {
-		kinds, _, err := scheme.Scheme.ObjectKinds(obj)
-		if err != nil || len(kinds) == 0 {
-			return nil, "", fmt.Errorf("%T has no kind and is not in client-go's scheme: set its kind and apiVersion", obj)
-		}
-		gvk = kinds[0]
+// body has the kind that the scheme says, whatever is in its TypeMeta; types that are
+// not in the scheme, and those of metav1, have to carry theirs. Encode does not change
+// obj, which other goroutines may read: it may come out of a cache.
+func Encode(s *scheme.Scheme, obj runtime.Object, protobuf bool) ([]byte, string, error) {
+	kind, err := s.KindOf(obj)
+	if err != nil {
+		return nil, "", err
 	}
-	if protobuf {
-		if m, ok := obj.(protoMarshaler); ok {
-			data, err := marshalProtobuf(m, gvk)
-			return data, Protobuf, err
-		}
+	if m, ok := obj.(protoMarshaler); ok && protobuf {
+		data, err := marshalProtobuf(m, kind)
+		return data, Protobuf, err
 	}
-	data, err := marshalJSON(withKind(obj, gvk))
+	sent := withKind(obj, kind)
+	data, err := marshalJSON(sent)
+	if err == nil && sent.GetObjectKind().GroupVersionKind() != kind {
+		data, err = insertKind(data, kind) // a Go type without TypeMeta
+	}
 	return data, JSON, err
 }
 
-// withKind returns obj if it has the kind gvk, or else a shallow copy that has.
-func withKind(obj runtime.Object, gvk schema.GroupVersionKind) runtime.Object {
-	if obj.GetObjectKind().GroupVersionKind() == gvk {
+// withKind returns obj if it has the kind, or else a shallow copy that has.
+func withKind(obj runtime.Object, kind schema.GroupVersionKind) runtime.Object {
+	if obj.GetObjectKind().GroupVersionKind() == kind {
 		return obj
 	}
 	if _, ok := obj.(*unstructured.Unstructured); ok {
@@ -144,6 +144,19 @@ func withKind(obj runtime.Object, gvk schema.GroupVersionKind) runtime.Object {
 	c := reflect.New(v.Type().Elem())
 	c.Elem().Set(v.Elem())
 	out := c.Interface().(runtime.Object)
-	out.GetObjectKind().SetGroupVersionKind(gvk)
+	out.GetObjectKind().SetGroupVersionKind(kind)
 	return out
+}
+
+// insertKind puts a kind at the beginning of an object in JSON.
+func insertKind(object []byte, kind schema.GroupVersionKind) ([]byte, error) {
+	apiVersion, name := kind.ToAPIVersionAndKind()
+	head, err := json.Marshal(map[string]string{"apiVersion": apiVersion, "kind": name})
+	if err != nil || len(object) < len("{}") || object[0] != '{' {
+		return object, err
+	}
+	if string(object) == "{}" {
+		return head, nil
+	}
+	return append(append(head[:len(head)-1], ','), object[1:]...), nil
 }

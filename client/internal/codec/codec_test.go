@@ -16,18 +16,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
+	clientgo "k8s.io/client-go/kubernetes/scheme"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/levelwire/levelwire/client/internal/wiretest"
+	"github.com/levelwire/levelwire/client/scheme"
 )
 
 // Every kind is filled at random and read by our decoders and by Kubernetes'
 // own: the objects must be the same.
 func TestDecodersAgreeWithKubernetes(t *testing.T) {
-	fill := fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(1), scheme.Codecs)
+	fill := fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(1), clientgo.Codecs)
 	compared := 0
-	for gvk, typ := range scheme.Scheme.AllKnownTypes() {
+	for gvk, typ := range clientgo.Scheme.AllKnownTypes() {
 		if _, ok := wiretest.Plurals[gvk.Kind]; !ok {
 			continue
 		}
@@ -60,11 +61,11 @@ func TestDecodersAgreeWithKubernetes(t *testing.T) {
 
 func checkProtobuf(t *testing.T, gvk schema.GroupVersionKind, typ reflect.Type, obj runtime.Object) {
 	t.Helper()
-	data, contentType, err := Encode(obj, true)
+	data, contentType, err := Encode(scheme.Default, obj, true)
 	if err != nil || contentType != Protobuf {
 		t.Fatalf("%v: %q, %v", gvk, contentType, err)
 	}
-	theirs, _, err := scheme.Codecs.UniversalDeserializer().Decode(data, nil, nil)
+	theirs, _, err := clientgo.Codecs.UniversalDeserializer().Decode(data, nil, nil)
 	if err != nil {
 		t.Fatalf("%v: Kubernetes cannot read our protobuf: %v", gvk, err)
 	}
@@ -108,7 +109,7 @@ func TestUnstructuredAgreesWithKubernetes(t *testing.T) {
 func TestEncodeLeavesTheObjectAlone(t *testing.T) {
 	pod := &corev1.Pod{}
 	pod.Name = "a"
-	data, contentType, err := Encode(pod, false)
+	data, contentType, err := Encode(scheme.Default, pod, false)
 	if err != nil || contentType != JSON {
 		t.Fatal(contentType, err)
 	}
@@ -121,7 +122,7 @@ func TestEncodeLeavesTheObjectAlone(t *testing.T) {
 }
 
 func TestEncodeNeedsAKind(t *testing.T) {
-	_, _, err := Encode(&unstructured.Unstructured{Object: map[string]any{}}, false)
+	_, _, err := Encode(scheme.Default, &unstructured.Unstructured{Object: map[string]any{}}, false)
 	if err == nil || !strings.Contains(err.Error(), "apiVersion") {
 		t.Errorf("got %v", err)
 	}

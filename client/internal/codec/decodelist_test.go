@@ -9,12 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/levelwire/levelwire/client/internal/wiretest"
+	"github.com/levelwire/levelwire/client/scheme"
 )
 
 // A list that ends too early is a cut connection, never a shorter list.
 func TestCutLists(t *testing.T) {
 	for _, protobuf := range []bool{false, true} {
-		body, contentType, err := Encode(wiretest.PodList(2), protobuf)
+		body, contentType, err := Encode(scheme.Default, wiretest.PodList(2), protobuf)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,7 +34,7 @@ func TestCutLists(t *testing.T) {
 }
 
 func FuzzListJSON(f *testing.F) {
-	body, _, err := Encode(wiretest.PodList(2), false)
+	body, _, err := Encode(scheme.Default, wiretest.PodList(2), false)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func FuzzListJSON(f *testing.F) {
 }
 
 func FuzzListProtobuf(f *testing.F) {
-	body, _, err := Encode(wiretest.PodList(2), true)
+	body, _, err := Encode(scheme.Default, wiretest.PodList(2), true)
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -9,12 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/levelwire/levelwire/client/internal/wiretest"
+	"github.com/levelwire/levelwire/client/scheme"
 )
 
 // encodedEvent encodes an event as servers do.
 func encodedEvent(t testing.TB, typ watch.EventType, obj runtime.Object, protobuf bool) []byte {
 	t.Helper()
-	data, _, err := Encode(obj, protobuf)
+	data, _, err := Encode(scheme.Default, obj, protobuf)
 	if err != nil {
 		t.Fatal(err)
 	}

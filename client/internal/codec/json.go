@@ -1,9 +1,7 @@
 package codec
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 
@@ -25,14 +23,7 @@ var jsonOptions = jsonv2.JoinOptions(
 // unmarshalJSON reads a whole document into a new object.
 func unmarshalJSON(data []byte, into any) error {
 	if u, ok := into.(*unstructured.Unstructured); ok {
-		dec := newJSONReader(bytes.NewReader(data), &sharer{strings: &stringTable{}})
-		if err := dec.unstructured(u); err != nil {
-			return err
-		}
-		if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
-			return errors.New("more than one JSON document")
-		}
-		return nil
+		return (&jsonDecoder{share: &sharer{strings: &stringTable{}}}).unmarshal(data, u)
 	}
 	return jsonv2.Unmarshal(data, into, jsonOptions)
 }
@@ -46,27 +37,14 @@ func marshalJSON(obj any) ([]byte, error) {
 	return json.Marshal(obj)
 }
 
-// jsonReader reads objects from a stream of JSON, straight from the tokens.
+// jsonReader reads objects from a stream of JSON, each as a whole.
 type jsonReader struct {
 	*jsontext.Decoder
-	typed  jsonDecoder
-	values *valueDecoder // made for the first object without a Go type
+	objects jsonDecoder
 }
 
 func newJSONReader(r io.Reader, share *sharer) *jsonReader {
-	return &jsonReader{Decoder: jsontext.NewDecoder(r, jsonOptions), typed: jsonDecoder{share: share}}
-}
-
-func (dec *jsonReader) unstructured(u *unstructured.Unstructured) error {
-	if dec.values == nil {
-		dec.values = &valueDecoder{dec: dec.Decoder, shared: dec.typed.share.strings}
-	}
-	object, err := dec.values.object()
-	if err != nil {
-		return err
-	}
-	u.Object = object
-	return nil
+	return &jsonReader{Decoder: jsontext.NewDecoder(r, jsonOptions), objects: jsonDecoder{share: share}}
 }
 
 // decodeItem reads the next value of a stream into a new object.
@@ -75,12 +53,10 @@ func (c *Codec[T]) decodeItem(dec *jsonReader) (T, error) {
 	var err error
 	if dec.PeekKind() != '{' {
 		err = notAnObject(dec.Decoder)
-	} else if u, ok := any(obj).(*unstructured.Unstructured); ok {
-		err = dec.unstructured(u)
 	} else {
 		var doc jsontext.Value
 		if doc, err = dec.ReadValue(); err == nil {
-			err = dec.typed.unmarshal(doc, obj)
+			err = dec.objects.unmarshal(doc, obj)
 		}
 	}
 	if err != nil {
@@ -120,26 +96,4 @@ func notAnObject(dec *jsontext.Decoder) error {
 		return err
 	}
 	return fmt.Errorf("want an object, got %v", kind)
-}
-
-// eachMember reads a JSON object and calls f for each name; f must read the
-// value.
-func eachMember(dec *jsontext.Decoder, f func(name string) error) error {
-	if dec.PeekKind() != '{' {
-		return notAnObject(dec)
-	}
-	if _, err := dec.ReadToken(); err != nil {
-		return err
-	}
-	for dec.PeekKind() == '"' {
-		name, err := dec.ReadToken()
-		if err != nil {
-			return err
-		}
-		if err := f(name.String()); err != nil {
-			return err
-		}
-	}
-	_, err := dec.ReadToken()
-	return err
 }

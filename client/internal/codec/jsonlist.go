@@ -5,28 +5,34 @@ import (
 	"fmt"
 
 	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // decodeJSONList reads a list from a stream, item by item: of the encoded form
-// a few kilobytes exist at a time.
+// a few hundred kilobytes exist at a time.
 func (c *Codec[T]) decodeJSONList(src *Source) (*List[T], error) {
-	dec := newJSONReader(src, c.newSharer())
+	text := &jsonText{src: src}
+	defer text.release()
 	list := &List[T]{Items: []T{}}
 	var kind, apiVersion string
-	err := eachMember(dec.Decoder, func(name string) error {
+	err := text.members(func(name string) error {
+		if name == "items" {
+			return c.decodeJSONItems(text, list)
+		}
+		value, err := text.value()
+		if err != nil {
+			return err
+		}
 		switch name {
 		case "kind":
-			return jsonv2.UnmarshalDecode(dec.Decoder, &kind)
+			return jsonv2.Unmarshal(value, &kind, jsonOptions)
 		case "apiVersion":
-			return jsonv2.UnmarshalDecode(dec.Decoder, &apiVersion)
+			return jsonv2.Unmarshal(value, &apiVersion, jsonOptions)
 		case "metadata":
-			return jsonv2.UnmarshalDecode(dec.Decoder, &list.ListMeta)
-		case "items":
-			return c.decodeJSONItems(dec, src, list)
-		default:
-			return dec.SkipValue()
+			return jsonv2.Unmarshal(value, &list.ListMeta, jsonOptions)
 		}
+		return checkJSON(value)
 	})
 	if err != nil {
 		return nil, err
@@ -38,32 +44,77 @@ func (c *Codec[T]) decodeJSONList(src *Source) (*List[T], error) {
 	return list, nil
 }
 
-func (c *Codec[T]) decodeJSONItems(dec *jsonReader, src *Source, list *List[T]) error {
-	switch dec.PeekKind() {
-	case 'n': // some servers write null for an empty list
-		return dec.SkipValue()
-	case '[':
-	default:
-		kind := dec.PeekKind()
-		if err := dec.SkipValue(); err != nil {
+// checkJSON returns an error if a value that is not read is not valid.
+func checkJSON(value []byte) error {
+	var ignored jsontext.Value
+	return jsonv2.Unmarshal(value, &ignored, jsonOptions)
+}
+
+func (c *Codec[T]) decodeJSONItems(text *jsonText, list *List[T]) error {
+	if first, err := text.peek(); err != nil {
+		return err
+	} else if first == 'n' { // some servers write null for an empty list
+		value, err := text.value()
+		if err != nil {
 			return err
 		}
-		return fmt.Errorf("items: want an array, got %v", kind)
+		return checkJSON(value)
 	}
-	if _, err := dec.ReadToken(); err != nil {
-		return err
-	}
-	for dec.PeekKind() != ']' {
-		src.StartFrame()
-		item, err := c.decodeItem(dec)
+	items := &jsonItems[T]{codec: c, text: text, decoder: jsonDecoder{share: c.newSharer()}}
+	err := text.elements(func() error {
+		text.src.StartFrame()
+		item, err := items.next()
 		if err != nil {
-			return fmt.Errorf("items[%d]: %w", len(list.Items), err)
+			return fmt.Errorf("[%d]: %w", len(list.Items), err)
 		}
 		list.Items = append(list.Items, item)
+		return nil
+	})
+	text.src.StartFrame()
+	if err != nil {
+		return fmt.Errorf("items: %w", err)
 	}
-	src.StartFrame()
-	_, err := dec.ReadToken()
-	return err
+	return nil
+}
+
+// jsonItems decodes the items of a list.
+type jsonItems[T Item] struct {
+	codec   *Codec[T]
+	text    *jsonText
+	decoder jsonDecoder
+}
+
+// next decodes the item that comes next. It first tries to decode what is in memory.
+// If that fails, the item is not all there, or is one that jsonv2 has to read.
+func (x *jsonItems[T]) next() (T, error) {
+	var none T
+	if err := x.text.isObject(); err != nil {
+		return none, err
+	}
+	item := x.codec.newT()
+	for {
+		end, err := x.decoder.decode(x.text.rest(), item)
+		if err == nil {
+			x.text.start += end
+			x.codec.finish(item)
+			return item, nil
+		}
+		if _, ok := x.text.whole(); ok {
+			break
+		}
+		if err := x.text.more(); err != nil {
+			return none, x.text.cut(err)
+		}
+	}
+	value, err := x.text.value()
+	if err != nil {
+		return none, err
+	}
+	if err := x.decoder.unmarshalUnusual(value, item); err != nil {
+		return none, err
+	}
+	x.codec.finish(item)
+	return item, nil
 }
 
 // fillKinds gives unstructured items the kind that lists of built-in types

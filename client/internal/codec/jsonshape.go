@@ -3,19 +3,26 @@ package codec
 import (
 	"encoding/json"
 	"reflect"
-	"strings"
+	"slices"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/internal/wirefield"
 )
 
 // jsonShape is how a struct of the API is laid out in JSON. It is nil for types
 // with anything that jsonDecoder does not know.
-type jsonShape struct{ members map[string]*jsonValue }
+type jsonShape struct {
+	members map[string]*jsonValue
+	site    int // of what comes first in the object
+}
 
 // jsonValue is how a value is read, and where it belongs.
 type jsonValue struct {
-	index []int // of the field; empty for elements
+	index []int  // of the field; empty for elements
+	site  int    // where in a document it stands, see siteTable
+	label []byte // of a member: its name as it is written, with the colon
 	kind  jsonKind
 	typ   reflect.Type
 	salt  uint64     // of typ, for hashes
@@ -49,10 +56,10 @@ func makeJSONShape(typ reflect.Type, made map[reflect.Type]*jsonShape) *jsonShap
 		return nil
 	}
 	s, ok := jsonShapes.begin(typ, made)
-	if ok {
+	if ok || hasOwnJSON(typ) { // a type that decodes itself has no members: object leaves it to jsonv2
 		return s
 	}
-	s.members = map[string]*jsonValue{}
+	s.members, s.site = map[string]*jsonValue{}, newSite()
 	if !s.add(typ, nil, made) {
 		// Types can contain each other, so another shape may point to s by
 		// now: s must not be used from there either.
@@ -67,38 +74,25 @@ func makeJSONShape(typ reflect.Type, made map[reflect.Type]*jsonShape) *jsonShap
 // in it. It returns false if it meets a field that jsonDecoder cannot read.
 func (s *jsonShape) add(typ reflect.Type, index []int, made map[reflect.Type]*jsonShape) bool {
 	body := bodyOf(typ)
-	for i := range typ.NumField() {
-		field := typ.Field(i)
-		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
-		at := append(append([]int(nil), index...), i)
-		switch {
-		case name == "-" && options == "":
-			continue
-		case field.Anonymous && name == "" && field.Type.Kind() == reflect.Struct && !hasOwnJSON(field.Type):
-			if !s.add(field.Type, at, made) {
+	for _, field := range wirefield.Of(typ) {
+		at := slices.Concat(index, field.Go.Index)
+		if field.Embedded && field.Go.Type.Kind() == reflect.Struct && !hasOwnJSON(field.Go.Type) {
+			if !s.add(field.Go.Type, at, made) {
 				return false
 			}
 			continue
-		case !field.IsExported() || name == "" || s.members[name] != nil || !plain(options):
+		}
+		// An option beside omitempty and omitzero changes how the value is read.
+		if !field.Go.IsExported() || !field.Tagged || s.members[field.Name] != nil || len(field.Others) > 0 {
 			return false
 		}
-		v, ok := makeJSONValue(field.Type, made)
+		v, ok := makeJSONValue(field.Go.Type, made)
 		if !ok {
 			return false
 		}
-		v.index, v.body = at, len(index) == 0 && i == body
-		s.members[name] = v
-	}
-	return true
-}
-
-// plain returns whether the options of a tag leave the way to read a value as it
-// is.
-func plain(options string) bool {
-	for option := range strings.SplitSeq(options, ",") {
-		if option != "" && option != "omitempty" && option != "omitzero" {
-			return false
-		}
+		v.index, v.body = at, len(index) == 0 && field.Go.Index[0] == body
+		v.label = []byte(`"` + field.Name + `":`)
+		s.members[field.Name] = v
 	}
 	return true
 }
@@ -116,7 +110,7 @@ func hasOwnJSON(typ reflect.Type) bool {
 }
 
 func makeJSONValue(typ reflect.Type, made map[reflect.Type]*jsonShape) (*jsonValue, bool) {
-	v := &jsonValue{typ: typ, salt: typeSalt(typ)}
+	v := &jsonValue{typ: typ, salt: typeSalt(typ), site: newSite()}
 	if typ == timeType {
 		v.kind = jsonTime
 		return v, true

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// lastStates holds the last state of each object of a watch with Sharing. Most
+// lastStates holds the last state of each object of a watch with Interning. Most
 // changes are of a status; the new state then shares the old one's spec, which
 // is the larger part of the decoder's work.
 //

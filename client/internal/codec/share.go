@@ -14,11 +14,13 @@ type sharer struct {
 	strings    *stringTable
 	parts      *partTable  // nil: only strings are shared
 	lastStates *lastStates // nil: objects come once each
+	sites      protoSites  // of protobuf; they need parts
+	depth      int         // of the message that is being read
 }
 
 func (c *Codec[T]) newSharer() *sharer {
 	s := &sharer{strings: &stringTable{}}
-	if c.sharing {
+	if c.interning {
 		s.parts = &partTable{}
 	}
 	return s
@@ -27,7 +29,7 @@ func (c *Codec[T]) newSharer() *sharer {
 // newWatchSharer is newSharer for a stream in which objects come again.
 func (c *Codec[T]) newWatchSharer() *sharer {
 	s := c.newSharer()
-	if c.sharing && c.form == FormTyped {
+	if c.interning && c.form == FormTyped {
 		s.lastStates = &lastStates{last: map[types.UID]lastState{}}
 	}
 	return s

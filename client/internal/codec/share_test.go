@@ -3,7 +3,9 @@ package codec
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"reflect"
 	"testing"
@@ -14,13 +16,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes/scheme"
+	clientgo "k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/levelwire/levelwire/client/internal/wiretest"
+	"github.com/levelwire/levelwire/client/scheme"
 )
 
 // filler makes values of any API type.
@@ -93,7 +97,7 @@ func (f filler) fill(v reflect.Value, depth int) {
 func TestShapesReadWhatGeneratedCodeReads(t *testing.T) {
 	f := filler{rand.New(rand.NewPCG(1, 2))}
 	shaped := 0
-	for gvk, typ := range scheme.Scheme.AllKnownTypes() {
+	for gvk, typ := range clientgo.Scheme.AllKnownTypes() {
 		made, ok := reflect.New(typ).Interface().(interface {
 			protoUnmarshaler
 			protoMarshaler
@@ -109,7 +113,8 @@ func TestShapesReadWhatGeneratedCodeReads(t *testing.T) {
 		if jsonShapeOf(typ) == nil {
 			t.Errorf("%v has no shape in JSON", gvk)
 		}
-		share := podCodec().WithSharing().newWatchSharer()
+		share := podCodec().WithInterning().newWatchSharer()
+		fromJSON := &jsonDecoder{share: share, sites: siteTable{objects: objectsWithoutSites}}
 		for range 20 {
 			f.fill(reflect.ValueOf(made).Elem(), 9)
 			encoded, err := made.Marshal()
@@ -122,14 +127,14 @@ func TestShapesReadWhatGeneratedCodeReads(t *testing.T) {
 			}
 			got := reflect.New(typ).Interface().(protoUnmarshaler)
 			share.lastStates.begin(got)
-			if err := share.message(shapeOf(typ), reflect.ValueOf(got).Elem(), encoded); err != nil {
+			if err := share.object(shapeOf(typ), share.beginObject(shapeOf(typ)), reflect.ValueOf(got).UnsafePointer(), encoded); err != nil {
 				t.Fatalf("%v: %v", gvk, err)
 			}
 			share.lastStates.end()
 			if !reflect.DeepEqual(got, want) {
 				t.Fatalf("%v: got %+v\nwant %+v", gvk, got, want)
 			}
-			compareJSON(t, share, made)
+			compareJSON(t, fromJSON, made)
 		}
 	}
 	if shaped < 50 {
@@ -138,7 +143,7 @@ func TestShapesReadWhatGeneratedCodeReads(t *testing.T) {
 }
 
 // compareJSON compares what is read by shape with what jsonv2 reads.
-func compareJSON(t *testing.T, share *sharer, obj any) {
+func compareJSON(t *testing.T, d *jsonDecoder, obj any) {
 	t.Helper()
 	doc, err := json.Marshal(obj)
 	if err != nil {
@@ -149,9 +154,7 @@ func compareJSON(t *testing.T, share *sharer, obj any) {
 	if err := jsonv2.Unmarshal(doc, want.Interface(), jsonOptions); err != nil {
 		t.Fatalf("%s: %v", doc, err)
 	}
-	d := &jsonDecoder{share: share, doc: doc}
-	d.index(doc)
-	if err := d.object(jsonShapeOf(typ), got.Elem()); err != nil {
+	if _, err := d.decode(doc, got.Interface()); err != nil {
 		t.Fatalf("%s: %v", doc, err)
 	}
 	if !reflect.DeepEqual(got.Interface(), want.Interface()) {
@@ -177,7 +180,7 @@ func FuzzJSONShapes(f *testing.F) {
 	} {
 		f.Add([]byte(doc))
 	}
-	share := podCodec().WithSharing().newWatchSharer()
+	decoder := &jsonDecoder{share: podCodec().WithInterning().newWatchSharer(), sites: siteTable{objects: objectsWithoutSites}}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		doc := jsontext.Value(data)
 		if !doc.IsValid(jsonOptions) {
@@ -188,11 +191,42 @@ func FuzzJSONShapes(f *testing.F) {
 		wantErr := jsonv2.Unmarshal(doc, want, jsonOptions)
 		for range 3 {
 			buffer, got := bytes.Clone(doc), &corev1.Pod{}
-			err := (&jsonDecoder{share: share}).unmarshal(buffer, got)
+			err := decoder.unmarshal(buffer, got)
 			clear(buffer)
 			if (err == nil) != (wantErr == nil) || err == nil && !reflect.DeepEqual(got, want) {
 				t.Fatalf("got %+v, %v\nwant %+v, %v", got, err, want, wantErr)
 			}
+		}
+	})
+}
+
+// FuzzJSONValues: whatever jsontext's tokens say that a document is, so does the
+// decoder of objects without a Go type, which refuses no valid object.
+func FuzzJSONValues(f *testing.F) {
+	doc, err := json.Marshal(wiretest.Pod(1))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(doc)
+	for _, doc := range []string{
+		`{}`, ` {"a" : [ ] , "b":{"c":[1,-0,1.0,1e3,9223372036854775807,9223372036854775808,-9223372036854775808]}}`,
+		`{"a":true,"a":false,"b":null}`, `{"\u0061":"\ud83d\ude42","b":"\ud800"}`, "{\"a\":\"\xff\"}", `{"a":1}{"b":2}`, `{"a":01}`, `{"a":1,}`, `{"a" 1}`, `[1]`, `{"a":tru}`,
+	} {
+		f.Add([]byte(doc))
+	}
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		share := &sharer{strings: &stringTable{}}
+		got, want := &unstructured.Unstructured{}, (map[string]any)(nil)
+		err := (&jsonDecoder{share: share}).unmarshal(doc, got)
+		tokens := &valueDecoder{dec: jsontext.NewDecoder(bytes.NewReader(doc), jsonOptions), shared: share.strings}
+		want, wantErr := tokens.object()
+		if wantErr == nil {
+			if _, err := tokens.dec.ReadToken(); !errors.Is(err, io.EOF) {
+				wantErr = errors.New("more follows")
+			}
+		}
+		if (err == nil) != (wantErr == nil) || err == nil && !reflect.DeepEqual(got.Object, want) {
+			t.Fatalf("got %v, %v\nwant %v, %v", got.Object, err, want, wantErr)
 		}
 	})
 }
@@ -210,7 +244,7 @@ func FuzzShapes(f *testing.F) {
 		f.Add(append(encoded, 18, 0))      // a second, empty body
 		f.Add(encoded[:len(encoded)-1])
 	}
-	share := podCodec().WithSharing().newWatchSharer()
+	share := podCodec().WithInterning().newWatchSharer()
 	f.Fuzz(func(t *testing.T, data []byte) {
 		want := &corev1.Pod{}
 		wantErr := want.Unmarshal(data)
@@ -226,12 +260,12 @@ func FuzzShapes(f *testing.F) {
 	})
 }
 
-// TestSharing: equal parts of a stream's objects are one with Sharing and
+// TestInterning: equal parts of a stream's objects are one with Interning and
 // apart without, in every encoding. Hashes differ from process to process, and
 // two parts that come again and again may fall into one slot and drive each
 // other out; so each part must be shared once in several attempts, whose parts
 // have other hashes.
-func TestSharing(t *testing.T) {
+func TestInterning(t *testing.T) {
 	same := func(a, b *corev1.Pod) map[string]bool {
 		return map[string]bool{
 			"labels":     reflect.ValueOf(a.Labels).Pointer() == reflect.ValueOf(b.Labels).Pointer(),
@@ -241,10 +275,10 @@ func TestSharing(t *testing.T) {
 	}
 	const attempts, many = 10, 100
 	for _, protobuf := range []bool{false, true} {
-		for _, sharing := range []bool{false, true} {
+		for _, interning := range []bool{false, true} {
 			c := podCodec()
-			if sharing {
-				c = c.WithSharing()
+			if interning {
+				c = c.WithInterning()
 			}
 			shared := map[string]int{}
 			for attempt := range attempts {
@@ -255,7 +289,7 @@ func TestSharing(t *testing.T) {
 					pod.Labels["attempt"], pod.OwnerReferences[0].Name, pod.Spec.Containers[0].Image = mark, mark, mark
 					want.Items = append(want.Items, *pod)
 				}
-				body, contentType, err := Encode(want, protobuf)
+				body, contentType, err := Encode(scheme.Default, want, protobuf)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -275,8 +309,8 @@ func TestSharing(t *testing.T) {
 				}
 			}
 			for part := range same(wiretest.Pod(1), wiretest.Pod(2)) {
-				if shared[part] > 0 != sharing {
-					t.Errorf("protobuf %v, sharing %v: %s were shared in %d of %d attempts", protobuf, sharing, part, shared[part], attempts)
+				if shared[part] > 0 != interning {
+					t.Errorf("protobuf %v, interning %v: %s were shared in %d of %d attempts", protobuf, interning, part, shared[part], attempts)
 				}
 			}
 		}
@@ -294,7 +328,7 @@ func TestChangesShareWhatHasNotChanged(t *testing.T) {
 		for _, pod := range []*corev1.Pod{first, second, third} {
 			stream = append(stream, encodedEvent(t, watch.Modified, pod, protobuf)...)
 		}
-		c := podCodec().WithSharing()
+		c := podCodec().WithInterning()
 		share := c.newWatchSharer()
 		src := NewSource(bytes.NewReader(stream), 1<<20)
 		var events eventReader[*corev1.Pod] = &jsonEvents[*corev1.Pod]{codec: c, src: src, dec: newJSONReader(src, share)}
@@ -324,7 +358,7 @@ func TestChangesShareWhatHasNotChanged(t *testing.T) {
 // TestBookmarksNeedNoTables: most watches are idle.
 func TestBookmarksNeedNoTables(t *testing.T) {
 	for _, protobuf := range []bool{false, true} {
-		c := podCodec().WithSharing()
+		c := podCodec().WithInterning()
 		share := c.newWatchSharer()
 		src := NewSource(bytes.NewReader(append(encodedEvent(t, watch.Bookmark, wiretest.Bookmark("7", true), protobuf), encodedEvent(t, watch.Bookmark, wiretest.Bookmark("8", false), protobuf)...)), 1<<20)
 		var events eventReader[*corev1.Pod] = &jsonEvents[*corev1.Pod]{codec: c, src: src, dec: newJSONReader(src, share)}
@@ -344,7 +378,7 @@ func TestBookmarksNeedNoTables(t *testing.T) {
 
 // TestTablesGrow: they are small where little comes, and large where much does.
 func TestTablesGrow(t *testing.T) {
-	share := podCodec().WithSharing().newWatchSharer()
+	share := podCodec().WithInterning().newWatchSharer()
 	decode := func(pod *corev1.Pod) {
 		encoded, err := pod.Marshal()
 		if err != nil {

@@ -44,12 +44,15 @@ func NewSource(r io.Reader, limit int64) *Source {
 // buffer.
 func (s *Source) StartFrame() { s.left = s.limit }
 
+// exhausted reports whether the limit of the current frame has been read.
+func (s *Source) exhausted() bool { return s.limit >= 0 && s.left <= 0 }
+
 // Read implements io.Reader. It never waits to fill p.
 func (s *Source) Read(p []byte) (int, error) {
+	if s.exhausted() {
+		return 0, s.tooLarge()
+	}
 	if s.limit >= 0 {
-		if s.left <= 0 {
-			return 0, s.tooLarge()
-		}
 		p = p[:min(int64(len(p)), s.left)]
 	}
 	if err := s.fill(); err != nil {
@@ -63,7 +66,7 @@ func (s *Source) Read(p []byte) (int, error) {
 
 // ReadByte implements io.ByteReader.
 func (s *Source) ReadByte() (byte, error) {
-	if s.limit >= 0 && s.left <= 0 {
+	if s.exhausted() {
 		return 0, s.tooLarge()
 	}
 	if err := s.fill(); err != nil {

@@ -49,8 +49,8 @@ func (e *jsonEvents[T]) next() (Event[T], *metav1.Status, error) {
 	return Event[T]{Type: ev.typ, Object: ev.object}, nil, nil
 }
 
-// read reads one document. eachMember is not used: it makes a string of each
-// name, and this is the hottest loop of a client.
+// read reads one document. It makes no string of a
+// name, as this is the hottest loop of a client.
 func (e *jsonEvents[T]) read(ev *jsonEvent[T]) error {
 	dec := e.dec
 	if dec.PeekKind() != '{' {
@@ -119,7 +119,7 @@ func (e *jsonEvents[T]) complete(ev *jsonEvent[T]) error {
 		return errors.New("the event has no type")
 	}
 	if ev.pending != nil {
-		inner := &jsonEvents[T]{codec: e.codec, dec: newJSONReader(bytes.NewReader(ev.pending), e.dec.typed.share)}
+		inner := &jsonEvents[T]{codec: e.codec, dec: newJSONReader(bytes.NewReader(ev.pending), e.dec.objects.share)}
 		ev.pending = nil
 		return inner.readObject(ev)
 	}

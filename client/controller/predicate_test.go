@@ -1,0 +1,50 @@
+package controller
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+func TestPredicatesCombine(t *testing.T) {
+	labelled := func(namespace, app string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Labels: map[string]string{"app": app}}}
+	}
+	type predicate = Predicate[*corev1.ConfigMap]
+	yes := predicate(func(Change[*corev1.ConfigMap]) bool { return true })
+	no := Not(yes)
+	web := HasLabels[*corev1.ConfigMap](labels.SelectorFromSet(labels.Set{"app": "web"}))
+	added := func(m *corev1.ConfigMap) Change[*corev1.ConfigMap] { return Change[*corev1.ConfigMap]{Object: m} }
+	updated := func(old, m *corev1.ConfigMap) Change[*corev1.ConfigMap] {
+		return Change[*corev1.ConfigMap]{Kind: Updated, Old: old, Object: m}
+	}
+	for _, c := range []struct {
+		name      string
+		predicate predicate
+		change    Change[*corev1.ConfigMap]
+		want      bool
+	}{
+		{"and of none", And[*corev1.ConfigMap](), added(labelled("a", "")), true},
+		{"and", And(yes, yes), added(labelled("a", "")), true},
+		{"and, one does not", And(yes, no), added(labelled("a", "")), false},
+		{"or of none", Or[*corev1.ConfigMap](), added(labelled("a", "")), false},
+		{"or", Or(no, yes), added(labelled("a", "")), true},
+		{"or, none does", Or(no, no), added(labelled("a", "")), false},
+		{"not of a combination", Not(Or(no, web)), added(labelled("a", "web")), false},
+		{"labels match", web, added(labelled("a", "web")), true},
+		{"labels do not match", web, added(labelled("a", "db")), false},
+		{"labels match no more", web, updated(labelled("a", "web"), labelled("a", "db")), true},
+		{"labels match now", web, updated(labelled("a", "db"), labelled("a", "web")), true},
+		{"labels never match", web, updated(labelled("a", "db"), labelled("a", "db")), false},
+		{"no selector", HasLabels[*corev1.ConfigMap](nil), added(labelled("a", "db")), true},
+		{"in one of the namespaces", InNamespaces[*corev1.ConfigMap]("a", "b"), added(labelled("b", "")), true},
+		{"in another namespace", InNamespaces[*corev1.ConfigMap]("a", "b"), added(labelled("c", "")), false},
+		{"passes both", And(web, InNamespaces[*corev1.ConfigMap]("a")), added(labelled("a", "web")), true},
+	} {
+		if got := c.predicate(c.change); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}

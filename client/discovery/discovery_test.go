@@ -1,0 +1,429 @@
+package discovery_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/client/discovery"
+)
+
+// server answers discovery in memory.
+type server struct {
+	mu         sync.Mutex
+	aggregated bool
+	etags      bool
+	down       bool
+	widgets    bool // example.com/v1 is served
+	// widgetsDown: it is listed and cannot be asked.
+	widgetsDown bool
+	requests    []string
+}
+
+func (s *server) set(change func(*server)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(s)
+}
+
+func (s *server) asked() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := len(s.requests)
+	s.requests = nil
+	return n
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = append(s.requests, r.URL.Path)
+	if s.down {
+		return nil, errors.New("connection refused")
+	}
+	answer := func(code int, contentType string, body any) (*http.Response, error) {
+		data, err := json.Marshal(body)
+		etag := `"1"`
+		if s.widgets {
+			etag = `"2"`
+		}
+		if s.etags && r.Header.Get("If-None-Match") == etag {
+			code, data = http.StatusNotModified, nil
+		}
+		header := http.Header{"Content-Type": {contentType}}
+		if s.etags {
+			header.Set("ETag", etag)
+		}
+		return &http.Response{StatusCode: code, Status: http.StatusText(code), Header: header, Body: io.NopCloser(strings.NewReader(string(data))), Request: r}, err
+	}
+	if s.aggregated && strings.Contains(r.Header.Get("Accept"), "APIGroupDiscoveryList") {
+		return answer(200, "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", s.aggregate(r.URL.Path))
+	}
+	body, ok := s.documents()[r.URL.Path]
+	if !ok {
+		return answer(404, "text/plain", "404 page not found")
+	}
+	return answer(200, "application/json", body)
+}
+
+type object = map[string]any
+type list = []any
+
+func (s *server) documents() object {
+	groups := list{
+		object{"name": "apps", "versions": list{object{"version": "v1"}}, "preferredVersion": object{"version": "v1"}},
+		object{"name": "autoscaling", "versions": list{object{"version": "v1"}, object{"version": "v2"}}, "preferredVersion": object{"version": "v2"}},
+		object{"name": "metrics.k8s.io", "versions": list{object{"version": "v1beta1"}}, "preferredVersion": object{"version": "v1beta1"}},
+		object{"name": "broken.example.com", "versions": list{object{"version": "v1"}}, "preferredVersion": object{"version": "v1"}},
+	}
+	verbs := list{"get", "list"}
+	d := object{
+		"/api": object{"kind": "APIVersions", "versions": list{"v1"}},
+		"/api/v1": resources(
+			object{"name": "pods", "kind": "Pod", "singularName": "pod", "namespaced": true, "verbs": verbs, "shortNames": list{"po"}, "categories": list{"all"}},
+			object{"name": "pods/log", "kind": "Pod", "namespaced": true, "verbs": verbs},
+			object{"name": "nodes", "kind": "Node", "singularName": "node", "namespaced": false, "verbs": verbs, "shortNames": list{"no"}}),
+		"/apis/apps/v1": resources(
+			object{"name": "deployments", "kind": "Deployment", "singularName": "deployment", "namespaced": true, "verbs": verbs, "shortNames": list{"deploy"}}),
+		"/apis/autoscaling/v1": resources(
+			object{"name": "horizontalpodautoscalers", "kind": "HorizontalPodAutoscaler", "namespaced": true, "verbs": verbs, "shortNames": list{"hpa"}}),
+		"/apis/autoscaling/v2": resources(
+			object{"name": "horizontalpodautoscalers", "kind": "HorizontalPodAutoscaler", "namespaced": true, "verbs": verbs, "shortNames": list{"hpa"}}),
+		"/apis/metrics.k8s.io/v1beta1": resources(
+			object{"name": "pods", "kind": "PodMetrics", "namespaced": true, "verbs": verbs}),
+	}
+	if s.widgets {
+		groups = append(groups, object{"name": "example.com", "versions": list{object{"version": "v1"}}, "preferredVersion": object{"version": "v1"}})
+	}
+	if s.widgets && !s.widgetsDown {
+		d["/apis/example.com/v1"] = resources(object{"name": "widgets", "kind": "Widget", "singularName": "widget", "namespaced": true, "verbs": verbs})
+	}
+	d["/apis"] = object{"kind": "APIGroupList", "groups": groups}
+	return d
+}
+
+func resources(all ...object) object {
+	items := list{}
+	for _, r := range all {
+		items = append(items, r)
+	}
+	return object{"kind": "APIResourceList", "resources": items}
+}
+
+// aggregate makes the aggregated document of the others.
+func (s *server) aggregate(path string) object {
+	d, items := s.documents(), list{}
+	add := func(group string, versions ...string) {
+		all := list{}
+		for _, version := range versions {
+			path := "/apis/" + group + "/" + version
+			if group == "" {
+				path = "/api/" + version
+			}
+			v := object{"version": version, "freshness": "Current"}
+			if document, ok := d[path].(object); ok {
+				v["resources"] = aggregateResources(document["resources"].(list), version)
+			} else {
+				v["freshness"] = "Stale"
+			}
+			all = append(all, v)
+		}
+		items = append(items, object{"metadata": object{"name": group}, "versions": all})
+	}
+	if path == "/api" {
+		add("", "v1")
+	} else {
+		add("apps", "v1")
+		add("autoscaling", "v2", "v1")
+		add("metrics.k8s.io", "v1beta1")
+		add("broken.example.com", "v1")
+		if s.widgets {
+			add("example.com", "v1")
+		}
+	}
+	return object{"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": items}
+}
+
+func aggregateResources(all list, version string) list {
+	out, subs := list{}, map[string]list{}
+	for _, r := range all {
+		if parent, sub, ok := strings.Cut(r.(object)["name"].(string), "/"); ok {
+			subs[parent] = append(subs[parent], object{"subresource": sub})
+		}
+	}
+	for _, r := range all {
+		r := r.(object)
+		name, scope := r["name"].(string), "Cluster"
+		if strings.Contains(name, "/") {
+			continue
+		}
+		if r["namespaced"] == true {
+			scope = "Namespaced"
+		}
+		out = append(out, object{"resource": name, "scope": scope, "responseKind": object{"kind": r["kind"], "version": version},
+			"singularResource": r["singularName"], "shortNames": r["shortNames"], "categories": r["categories"], "verbs": r["verbs"], "subresources": subs[name]})
+	}
+	return out
+}
+
+func (s *server) client(t *testing.T) *client.Client {
+	t.Helper()
+	c, err := client.New(&rest.Config{Host: "http://server"}, client.Options{WrapTransport: func(http.RoundTripper) http.RoundTripper { return s }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestBothDocumentsSayTheSame(t *testing.T) {
+	legacy := &server{}
+	want, err := discovery.Fetch(t.Context(), legacy.client(t))
+	if err == nil || !strings.Contains(err.Error(), "broken.example.com") {
+		t.Errorf("the group that cannot be asked: %v", err)
+	}
+	if n := legacy.asked(); n != 8 {
+		t.Errorf("%d requests", n)
+	}
+	s := &server{aggregated: true}
+	got, err := discovery.Fetch(t.Context(), s.client(t))
+	if err == nil || !strings.Contains(err.Error(), "broken.example.com") {
+		t.Errorf("aggregated: the group that cannot be asked: %v", err)
+	}
+	if n := s.asked(); n != 2 {
+		t.Errorf("aggregated: %d requests", n)
+	}
+	if len(got) != 6 || !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	if r := got[0]; r.Mapping.Kind.Kind != "Pod" || !reflect.DeepEqual(r.Subresources, []string{"log"}) || !r.Supports("get", "list") || r.Supports("watch") {
+		t.Errorf("pods: %+v", r)
+	}
+	if preferred := discovery.Preferred(got); len(preferred) != 5 {
+		t.Errorf("%d preferred", len(preferred))
+	}
+}
+
+func TestNamesAreThoseOfKubectl(t *testing.T) {
+	s := &server{aggregated: true, widgets: true}
+	m := discovery.NewMapper(s.client(t), discovery.Options{})
+	for name, want := range map[string]string{
+		"pods":                                "/v1 pods",
+		"pod":                                 "/v1 pods",
+		"Pod":                                 "/v1 pods",
+		"PO":                                  "/v1 pods",
+		"no":                                  "/v1 nodes",
+		"pods.metrics.k8s.io":                 "metrics.k8s.io/v1beta1 pods",
+		"pods.metrics":                        "metrics.k8s.io/v1beta1 pods",
+		"podmetrics":                          "metrics.k8s.io/v1beta1 pods",
+		"pods.v1.":                            "/v1 pods",
+		"deploy":                              "apps/v1 deployments",
+		"Deployment.v1.apps":                  "apps/v1 deployments",
+		"hpa":                                 "autoscaling/v2 horizontalpodautoscalers",
+		"hpa.v1.autoscaling":                  "autoscaling/v1 horizontalpodautoscalers",
+		"widgets.example.com":                 "example.com/v1 widgets",
+		"widgets.v1.example.com":              "example.com/v1 widgets",
+		"nothing":                             "",
+		"":                                    "",
+		"deployments.v2.apps":                 "",
+		"horizontalpodautoscalers.v3.example": "",
+	} {
+		r, err := m.ByName(t.Context(), name)
+		if want == "" {
+			if !meta.IsNoMatchError(err) {
+				t.Errorf("%q: %+v, %v", name, r, err)
+			}
+			continue
+		}
+		gvr := r.GroupVersionResource()
+		if got := gvr.Group + "/" + gvr.Version + " " + gvr.Resource; err != nil || got != want {
+			t.Errorf("%q: got %q, want %q, %v", name, got, want, err)
+		}
+	}
+}
+
+func TestKinds(t *testing.T) {
+	s := &server{aggregated: true}
+	m := discovery.NewMapper(s.client(t), discovery.Options{})
+	hpa := schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}
+	for want, versions := range map[string][]string{"v2": nil, "v1": {"v3", "v1"}} {
+		if r, err := m.ByKind(t.Context(), hpa, versions...); err != nil || r.Mapping.Kind.Version != want {
+			t.Errorf("%v: %+v, %v", versions, r, err)
+		}
+	}
+	if _, err := m.ByKind(t.Context(), hpa, "v3"); !meta.IsNoMatchError(err) || !strings.Contains(err.Error(), "broken.example.com") {
+		t.Errorf("an unknown version: %v", err)
+	}
+	r, err := m.ByResource(t.Context(), schema.GroupVersionResource{Group: "apps", Resource: "deployments"})
+	if err != nil || r.Mapping.Kind.Kind != "Deployment" {
+		t.Errorf("by resource: %+v, %v", r, err)
+	}
+	if _, err := m.ByResource(t.Context(), schema.GroupVersionResource{Group: "apps", Version: "v9", Resource: "deployments"}); !meta.IsNoMatchError(err) {
+		t.Errorf("by resource in an unknown version: %v", err)
+	}
+}
+
+func TestMapperAsksAsLittleAsItCan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{aggregated: true}
+		m := discovery.NewMapper(s.client(t), discovery.Options{MaxAge: time.Hour, MinInterval: time.Second})
+		ctx := t.Context()
+		var group sync.WaitGroup
+		for range 20 { // one asks for all
+			group.Go(func() {
+				if _, err := m.ByName(ctx, "po"); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		if n := s.asked(); n != 2 {
+			t.Errorf("%d requests for the first answers", n)
+		}
+		// A kind that comes is found.
+		if _, err := m.ByName(ctx, "widgets"); !meta.IsNoMatchError(err) {
+			t.Errorf("got %v", err)
+		}
+		s.set(func(s *server) { s.widgets = true })
+		if _, err := m.ByName(ctx, "widgets"); err != nil {
+			t.Error(err)
+		}
+		s.asked()
+		// Names that do not exist are asked for once a second.
+		time.Sleep(time.Minute)
+		for range 100 {
+			if _, err := m.ByName(ctx, "nothing"); !meta.IsNoMatchError(err) {
+				t.Fatal(err)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if n := s.asked(); n > 2*(5+10) {
+			t.Errorf("%d requests for a name that does not exist, in 10 s", n)
+		}
+		// What was invalidated, or is old, is asked for again.
+		time.Sleep(time.Minute)
+		s.set(func(s *server) { s.widgets = false })
+		if _, err := m.ByName(ctx, "widgets"); err != nil {
+			t.Error(err)
+		}
+		m.Invalidate()
+		if _, err := m.ByName(ctx, "widgets"); !meta.IsNoMatchError(err) {
+			t.Errorf("after Invalidate: %v", err)
+		}
+		s.asked()
+		time.Sleep(2 * time.Hour)
+		if _, err := m.ByName(ctx, "po"); err != nil || s.asked() != 2 {
+			t.Errorf("after MaxAge: %v", err)
+		}
+	})
+}
+
+func TestUnchangedDocumentsAreNotSentAgain(t *testing.T) {
+	s := &server{aggregated: true, etags: true}
+	m := discovery.NewMapper(s.client(t), discovery.Options{})
+	first, err := m.All(t.Context())
+	if len(first) == 0 || err == nil {
+		t.Fatal(len(first), err)
+	}
+	m.Invalidate()
+	second, _ := m.All(t.Context())
+	if n := s.asked(); n != 4 || !reflect.DeepEqual(first, second) {
+		t.Errorf("%d requests, %d resources and then %d", n, len(first), len(second))
+	}
+	s.set(func(s *server) { s.widgets = true })
+	m.Invalidate()
+	if _, err := m.ByName(t.Context(), "widgets"); err != nil {
+		t.Error(err)
+	}
+}
+
+// What is known is used while the server cannot be reached.
+func TestServerThatCannotBeReached(t *testing.T) {
+	s := &server{aggregated: true, down: true}
+	m := discovery.NewMapper(s.client(t), discovery.Options{})
+	if _, err := m.ByName(t.Context(), "po"); err == nil || meta.IsNoMatchError(err) {
+		t.Errorf("before anything is known: %v", err)
+	}
+	s.set(func(s *server) { s.down = false })
+	if _, err := m.ByName(t.Context(), "po"); err != nil {
+		t.Error(err)
+	}
+	s.set(func(s *server) { s.down = true })
+	m.Invalidate()
+	if _, err := m.ByName(t.Context(), "po"); err != nil {
+		t.Errorf("a known name: %v", err)
+	}
+	if _, err := m.ByName(t.Context(), "nothing"); err == nil || meta.IsNoMatchError(err) {
+		t.Errorf("an unknown name: %v", err)
+	}
+	s.set(func(s *server) { s.down, s.widgets = false, true })
+	if _, err := m.ByName(t.Context(), "widgets"); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// A group that cannot be asked may have what is asked for: no error says that it has not.
+func TestGroupThatCannotBeAsked(t *testing.T) {
+	for _, aggregated := range []bool{false, true} {
+		m := discovery.NewMapper((&server{aggregated: aggregated}).client(t), discovery.Options{})
+		ctx, group := t.Context(), "broken.example.com"
+		_, byKind := m.ByKind(ctx, schema.GroupKind{Group: group, Kind: "Widget"})
+		_, byVersion := m.ByKind(ctx, schema.GroupKind{Group: group, Kind: "Widget"}, "v1")
+		_, byResource := m.ByResource(ctx, schema.GroupVersionResource{Group: group, Resource: "widgets"})
+		_, byName := m.ByName(ctx, "widgets."+group)
+		_, byPrefix := m.ByName(ctx, "widgets.broken")
+		_, byFullName := m.ByName(ctx, "widgets.v1."+group)
+		for what, err := range map[string]error{"kind": byKind, "kind and version": byVersion, "resource": byResource,
+			"name": byName, "prefix": byPrefix, "full name": byFullName} {
+			if err == nil || meta.IsNoMatchError(err) || !strings.Contains(err.Error(), group) {
+				t.Errorf("aggregated %v: by %s: %v", aggregated, what, err)
+			}
+		}
+		if _, err := m.ByKind(ctx, schema.GroupKind{Group: group, Kind: "Widget"}, "v2"); !meta.IsNoMatchError(err) {
+			t.Errorf("aggregated %v: a version that the server does not name: %v", aggregated, err)
+		}
+		if _, err := m.ByKind(ctx, schema.GroupKind{Group: "example.com", Kind: "Widget"}); !meta.IsNoMatchError(err) {
+			t.Errorf("aggregated %v: another group: %v", aggregated, err)
+		}
+	}
+}
+
+// What a group served is still known while it cannot be asked.
+func TestGroupThatCannotBeAskedAnyMore(t *testing.T) {
+	for _, aggregated := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &server{aggregated: aggregated, widgets: true}
+			m := discovery.NewMapper(s.client(t), discovery.Options{})
+			widget := schema.GroupKind{Group: "example.com", Kind: "Widget"}
+			before, _ := m.All(t.Context())
+			s.set(func(s *server) { s.widgetsDown = true })
+			for range 3 { // they are kept for as long as the group is listed
+				m.Invalidate()
+				if all, err := m.All(t.Context()); !reflect.DeepEqual(all, before) || err == nil || !strings.Contains(err.Error(), "example.com/v1") {
+					t.Errorf("aggregated %v: %d resources, before %d; %v", aggregated, len(all), len(before), err)
+				}
+				if r, err := m.ByKind(t.Context(), widget); err != nil || r.Mapping.Resource != "widgets" || !r.Preferred {
+					t.Errorf("aggregated %v: %+v, %v", aggregated, r, err)
+				}
+				time.Sleep(time.Minute)
+			}
+			s.set(func(s *server) { s.widgets = false })
+			m.Invalidate()
+			if r, err := m.ByKind(t.Context(), widget); !meta.IsNoMatchError(err) {
+				t.Errorf("aggregated %v: after the group has gone: %+v, %v", aggregated, r, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,329 @@
+package discovery
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/client/scheme"
+)
+
+// Fetch asks the server what it serves, in all versions: the preferred version of a
+// group first, groups in the server's order. It takes two requests with a server that
+// offers aggregated discovery, one for each group version with others.
+//
+// A group version that cannot be asked, because the server behind it is down, is left
+// out and named in the error; the rest is valid. If nothing is known, the result is
+// empty.
+func Fetch(ctx context.Context, c *client.Client) ([]Resource, error) {
+	d, err := fetch(ctx, c, nil)
+	return d.resources, errors.Join(err, d.failed())
+}
+
+// document is what a server answered.
+type document struct {
+	resources []Resource
+	failures  []failure
+	roots     []root
+}
+
+// failed is the error about all group versions that could not be asked.
+func (d document) failed() error {
+	return d.failedOf(func(schema.GroupVersion) bool { return true })
+}
+
+// failedOf is the error about those group versions that could not be asked.
+func (d document) failedOf(is func(schema.GroupVersion) bool) error {
+	var all []error
+	for _, f := range d.failures {
+		if is(f.version) {
+			all = append(all, f.err)
+		}
+	}
+	return errors.Join(all...)
+}
+
+// failure says why a group version could not be asked.
+type failure struct {
+	version schema.GroupVersion
+	err     error
+}
+
+// root is the answer at /api or /apis, to ask whether it has changed. Of a group
+// version that could not be asked it has the resources of an earlier answer, if any.
+type root struct {
+	etag      string // empty: unknown
+	resources []Resource
+	failures  []failure
+}
+
+// of returns the resources of a group version; none if there is no root.
+func (r *root) of(gv schema.GroupVersion) (resources []Resource) {
+	if r == nil {
+		return nil
+	}
+	for _, resource := range r.resources {
+		if resource.Mapping.Kind.GroupVersion() == gv {
+			resources = append(resources, resource)
+		}
+	}
+	return resources
+}
+
+// acceptAggregated asks for all groups in one document (KEP-3352).
+const acceptAggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
+	"application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json"
+
+const (
+	maxDocument = 64 << 20 // bytes of one answer
+	maxAtOnce   = 8        // requests for group versions
+)
+
+// fetch asks a server; it takes from earlier, unless nil, what has not changed, and what
+// cannot be asked.
+func fetch(ctx context.Context, c *client.Client, earlier *document) (document, error) {
+	d := document{}
+	for i, path := range []string{"/api", "/apis"} {
+		var before *root
+		if earlier != nil {
+			before = &earlier.roots[i]
+		}
+		r, err := fetchRoot(ctx, c, path, before)
+		if err != nil {
+			return document{}, fmt.Errorf("discovery: %w", err)
+		}
+		d.roots = append(d.roots, r)
+		d.resources = append(d.resources, r.resources...)
+		d.failures = append(d.failures, r.failures...)
+	}
+	markPreferred(d.resources)
+	return d, nil
+}
+
+func fetchRoot(ctx context.Context, c *client.Client, path string, before *root) (root, error) {
+	header := http.Header{"Accept": {acceptAggregated}}
+	hasETag := before != nil && before.etag != ""
+	if hasETag {
+		header.Set("If-None-Match", before.etag)
+	}
+	resp, data, err := get(ctx, c, path, header) //nolint:bodyclose // get closes it
+	switch {
+	case err != nil:
+		return root{}, err
+	case resp.StatusCode == http.StatusNotModified && hasETag:
+		return *before, nil
+	case resp.StatusCode != http.StatusOK:
+		return root{}, refusal(path, resp, data)
+	case isAggregated(resp.Header.Get("Content-Type")):
+		r, err := aggregated(path, data, before)
+		r.etag = resp.Header.Get("ETag")
+		return r, err
+	}
+	versions, err := groupVersions(path, data)
+	if err != nil {
+		return root{}, err
+	}
+	return eachVersion(ctx, c, versions, before)
+}
+
+// get reads a document whole.
+func get(ctx context.Context, c *client.Client, path string, header http.Header) (*http.Response, []byte, error) {
+	resp, err := c.Raw(ctx, client.RawRequest{Path: path, Header: header})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer resp.Body.Close() //nolint:errcheck // it has been read
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument+1))
+	if err == nil && len(data) > maxDocument {
+		err = fmt.Errorf("the answer has more than %d bytes", maxDocument)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("GET %s: %w", path, err)
+	}
+	return resp, data, nil
+}
+
+// refusal makes an error of an answer that is no document.
+func refusal(path string, resp *http.Response, data []byte) error {
+	if err := client.ResponseError(resp, data); err != nil {
+		return fmt.Errorf("GET %s: %w", path, err)
+	}
+	return fmt.Errorf("GET %s: the server answered %s", path, resp.Status)
+}
+
+func isAggregated(contentType string) bool {
+	_, params, err := mime.ParseMediaType(contentType)
+	return err == nil && params["g"] == "apidiscovery.k8s.io" && params["as"] == "APIGroupDiscoveryList"
+}
+
+// groupDiscoveryList is the part of apidiscovery.k8s.io that is read, the same in all
+// its versions.
+type groupDiscoveryList struct {
+	Items []struct {
+		Metadata struct {
+			Name string `json:"name"`
+		} `json:"metadata"`
+		Versions []struct {
+			Version   string              `json:"version"`
+			Freshness string              `json:"freshness"`
+			Resources []resourceDiscovery `json:"resources"`
+		} `json:"versions"`
+	} `json:"items"`
+}
+
+type resourceDiscovery struct {
+	Resource         string                   `json:"resource"`
+	ResponseKind     *metav1.GroupVersionKind `json:"responseKind"`
+	Scope            scheme.Scope             `json:"scope"`
+	SingularResource string                   `json:"singularResource"`
+	Verbs            []string                 `json:"verbs"`
+	ShortNames       []string                 `json:"shortNames"`
+	Categories       []string                 `json:"categories"`
+	Subresources     []struct {
+		Subresource string `json:"subresource"`
+	} `json:"subresources"`
+}
+
+// aggregated reads a document of all groups.
+func aggregated(path string, data []byte, before *root) (root, error) {
+	var list groupDiscoveryList
+	if err := json.Unmarshal(data, &list); err != nil {
+		return root{}, &client.DecodeError{What: path, Err: err}
+	}
+	r := root{}
+	for _, group := range list.Items {
+		for _, version := range group.Versions {
+			gv := schema.GroupVersion{Group: group.Metadata.Name, Version: version.Version}
+			if version.Freshness == "Stale" {
+				r.failures = append(r.failures, failure{gv, fmt.Errorf("%s: the server behind it cannot be asked", gv)})
+				if len(version.Resources) == 0 {
+					r.resources = append(r.resources, before.of(gv)...)
+				}
+			}
+			for _, d := range version.Resources {
+				if d.ResponseKind == nil || d.ResponseKind.Kind == "" {
+					continue // only its subresources are served
+				}
+				resource := Resource{
+					Mapping:  scheme.Mapping{Kind: gv.WithKind(d.ResponseKind.Kind), Resource: d.Resource, Scope: d.Scope},
+					Singular: singularOf(d.SingularResource, d.ResponseKind.Kind), ShortNames: d.ShortNames,
+					Categories: d.Categories, Verbs: d.Verbs,
+				}
+				for _, sub := range d.Subresources {
+					resource.Subresources = append(resource.Subresources, sub.Subresource)
+				}
+				r.resources = append(r.resources, resource)
+			}
+		}
+	}
+	return r, nil
+}
+
+// groupVersions reads the root document of a server without aggregated discovery.
+func groupVersions(path string, data []byte) ([]schema.GroupVersion, error) {
+	var document struct {
+		Kind     string            `json:"kind"`
+		Versions []string          `json:"versions"` // at /api
+		Groups   []metav1.APIGroup `json:"groups"`   // at /apis
+	}
+	if err := json.Unmarshal(data, &document); err != nil {
+		return nil, &client.DecodeError{What: path, Err: err}
+	}
+	if document.Kind != "APIVersions" && document.Kind != "APIGroupList" {
+		return nil, &client.DecodeError{What: path, Err: fmt.Errorf("the kind is %q: is this the address of an API server?", document.Kind)}
+	}
+	var all []schema.GroupVersion
+	for _, version := range document.Versions {
+		all = append(all, schema.GroupVersion{Version: version})
+	}
+	for _, group := range document.Groups {
+		versions := []string{group.PreferredVersion.Version}
+		for _, v := range group.Versions {
+			if v.Version != group.PreferredVersion.Version {
+				versions = append(versions, v.Version)
+			}
+		}
+		for _, version := range versions {
+			if version != "" {
+				all = append(all, schema.GroupVersion{Group: group.Name, Version: version})
+			}
+		}
+	}
+	return all, nil
+}
+
+// eachVersion asks for each group version.
+func eachVersion(ctx context.Context, c *client.Client, versions []schema.GroupVersion, before *root) (root, error) {
+	found := make([][]Resource, len(versions))
+	failed := make([]error, len(versions))
+	var group errgroup.Group
+	group.SetLimit(maxAtOnce)
+	for i, gv := range versions {
+		group.Go(func() error {
+			found[i], failed[i] = oneVersion(ctx, c, gv)
+			return nil
+		})
+	}
+	_ = group.Wait() // errors are in failed
+	if err := context.Cause(ctx); err != nil {
+		return root{}, err
+	}
+	var r root
+	for i, gv := range versions {
+		if failed[i] != nil {
+			found[i] = before.of(gv)
+			r.failures = append(r.failures, failure{gv, failed[i]})
+		}
+	}
+	r.resources = slices.Concat(found...)
+	return r, nil
+}
+
+func oneVersion(ctx context.Context, c *client.Client, gv schema.GroupVersion) ([]Resource, error) {
+	path := "/apis/" + gv.String()
+	if gv.Group == "" {
+		path = "/api/" + gv.Version
+	}
+	resp, data, err := get(ctx, c, path, http.Header{"Accept": {"application/json"}}) //nolint:bodyclose // get closes it
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, refusal(path, resp, data)
+	}
+	var list metav1.APIResourceList
+	if err := json.Unmarshal(data, &list); err != nil {
+		return nil, &client.DecodeError{What: path, Err: err}
+	}
+	var resources []Resource
+	subresources := map[string][]string{}
+	for _, r := range list.APIResources {
+		if parent, sub, ok := strings.Cut(r.Name, "/"); ok {
+			subresources[parent] = append(subresources[parent], sub)
+			continue
+		}
+		scope := scheme.Cluster
+		if r.Namespaced {
+			scope = scheme.Namespaced
+		}
+		resources = append(resources, Resource{
+			Mapping:  scheme.Mapping{Kind: gv.WithKind(r.Kind), Resource: r.Name, Scope: scope},
+			Singular: singularOf(r.SingularName, r.Kind), ShortNames: r.ShortNames, Categories: r.Categories, Verbs: r.Verbs,
+		})
+	}
+	for i := range resources {
+		resources[i].Subresources = subresources[resources[i].Mapping.Resource]
+	}
+	return resources, nil
+}

@@ -1,0 +1,176 @@
+// Package kubeconfig loads configurations by the rules of kubectl: from the file of a
+// flag, from the files in KUBECONFIG, from ~/.kube/config, or from the service account of
+// the pod that the program runs in. client.Load makes a client of what it finds.
+// docs/users/connect.md has the rules and what a kubeconfig may say.
+package kubeconfig
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/homedir"
+)
+
+// Options says which kubeconfig to use, and what to use in place of what it says. The
+// zero value is what kubectl does without flags.
+type Options struct {
+	// File is the one kubeconfig to read, as with --kubeconfig. It must exist.
+	// Default: the files listed in the environment's KUBECONFIG, merged, those that
+	// do not exist left out; without KUBECONFIG, ~/.kube/config; if none of them says
+	// anything, the pod's service account.
+	File string
+	// Context is the name of a context. Default: the current context of the files.
+	// With a context, the pod's service account is not used.
+	Context string
+	// Namespace replaces the context's. It only changes the namespace that is returned:
+	// each endpoint of a client names its own.
+	Namespace string
+	// Impersonate says as whom the requests are made. Default: what the context's
+	// user says.
+	Impersonate rest.ImpersonationConfig
+}
+
+// AddFlags adds the flags -kubeconfig, -context, -namespace and -as, named as those of
+// kubectl.
+func (o *Options) AddFlags(flags *flag.FlagSet) {
+	flags.StringVar(&o.File, "kubeconfig", o.File, "path of the kubeconfig file; default: KUBECONFIG, ~/.kube/config, or the pod's service account")
+	flags.StringVar(&o.Context, "context", o.Context, "context of the kubeconfig; default: its current context")
+	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace; default: the context's")
+	flags.StringVar(&o.Impersonate.UserName, "as", o.Impersonate.UserName, "user to impersonate")
+}
+
+// ErrNone means that there is nothing to load: no kubeconfig was found, and the program
+// does not run in a pod.
+var ErrNone = errors.New("no kubeconfig was found, and this is not a pod with a service account")
+
+// inCluster reads the pod's service account. Tests replace it.
+var inCluster = rest.InClusterConfig
+
+// Config returns client-go's configuration of what the options choose, and the namespace
+// of the context, or of the pod; "default" if neither says one. client.Load makes a
+// client of it; programs call Config to change it, or to make other clients with it. It
+// runs no exec plugin. The error matches ErrNone if there is no configuration anywhere.
+func Config(from Options) (config *rest.Config, namespace string, err error) {
+	rules := rulesFor(from)
+	files, err := rules.Load()
+	if err != nil {
+		return nil, "", fmt.Errorf("kubeconfig %s: %w", describe(rules), err)
+	}
+	if err := check(files, from.Context); err != nil {
+		return nil, "", fmt.Errorf("kubeconfig %s: %w", describe(rules), err)
+	}
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: from.Context}
+	overrides.Context.Namespace = from.Namespace
+	overrides.AuthInfo.Impersonate = from.Impersonate.UserName
+	overrides.AuthInfo.ImpersonateUID = from.Impersonate.UID
+	overrides.AuthInfo.ImpersonateGroups = from.Impersonate.Groups
+	overrides.AuthInfo.ImpersonateUserExtra = from.Impersonate.Extra
+	loaded := clientcmd.NewNonInteractiveClientConfig(*files, from.Context, overrides, rules)
+	config, err = loaded.ClientConfig()
+	switch {
+	case err == nil:
+		namespace, _, err = loaded.Namespace()
+	case clientcmd.IsEmptyConfig(err) && from.File == "" && from.Context == "":
+		config, namespace, err = fromPod(from, rules)
+		if !errors.Is(err, ErrNone) || len(files.Contexts) == 0 {
+			return config, namespace, err
+		}
+		err = noCurrentContext(files)
+	case clientcmd.IsEmptyConfig(err) && len(files.Contexts) > 0:
+		err = noCurrentContext(files)
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("kubeconfig %s: %w", describe(rules), err)
+	}
+	return config, namespace, nil
+}
+
+// check refuses a context, that of the name or else the current one, that names what is not in
+// the files. clientcmd would say of some that KUBERNETES_MASTER should be set.
+func check(files *clientcmdapi.Config, name string) error {
+	if name == "" {
+		name = files.CurrentContext
+	}
+	if name == "" {
+		return nil
+	}
+	chosen := files.Contexts[name]
+	if chosen == nil {
+		return fmt.Errorf("context %s does not exist: choose one of (%s)", name, contexts(files))
+	}
+	if files.Clusters[chosen.Cluster] == nil {
+		return fmt.Errorf("context %s: cluster %s does not exist", name, chosen.Cluster)
+	}
+	if chosen.AuthInfo != "" && files.AuthInfos[chosen.AuthInfo] == nil {
+		return fmt.Errorf("context %s: user %s does not exist", name, chosen.AuthInfo)
+	}
+	return nil
+}
+
+func noCurrentContext(files *clientcmdapi.Config) error {
+	return fmt.Errorf("no current-context: set one, or choose one of the contexts (%s)", contexts(files))
+}
+
+// contexts names those of the files.
+func contexts(files *clientcmdapi.Config) string {
+	return strings.Join(slices.Sorted(maps.Keys(files.Contexts)), ", ")
+}
+
+// rulesFor returns which files are read. The home directory is the one of now:
+// clientcmd's default is that of the program's start.
+func rulesFor(from Options) *clientcmd.ClientConfigLoadingRules {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = from.File
+	rules.WarnIfAllMissing = false // the error says so
+	if os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
+		rules.Precedence = nil
+		if home := homedir.HomeDir(); home != "" {
+			rules.Precedence = []string{filepath.Join(home, clientcmd.RecommendedHomeDir, clientcmd.RecommendedFileName)}
+		}
+	}
+	return rules
+}
+
+// describe names the files for errors.
+func describe(rules *clientcmd.ClientConfigLoadingRules) string {
+	if rules.ExplicitPath != "" {
+		return rules.ExplicitPath
+	}
+	return strings.Join(rules.Precedence, ", ")
+}
+
+// namespaceFile is where the namespace of a pod is mounted.
+const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+func fromPod(from Options, rules *clientcmd.ClientConfigLoadingRules) (*rest.Config, string, error) {
+	config, err := inCluster()
+	if errors.Is(err, rest.ErrNotInCluster) {
+		return nil, "", fmt.Errorf("%w: name a file, set KUBECONFIG, or write %s", ErrNone, strings.Join(rules.Precedence, " or "))
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("the pod's service account: %w", err)
+	}
+	if from.Impersonate.UserName != "" {
+		config.Impersonate = from.Impersonate
+	}
+	namespace := from.Namespace
+	if namespace == "" {
+		namespace = os.Getenv("POD_NAMESPACE")
+	}
+	if data, err := os.ReadFile(namespaceFile); namespace == "" && err == nil {
+		namespace = strings.TrimSpace(string(data))
+	}
+	if namespace == "" {
+		namespace = "default"
+	}
+	return config, namespace, nil
+}

@@ -1,0 +1,126 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Served asks the server's discovery whether it serves the resource, in one
+// request, or two if it does not serve the group version. It returns false only if
+// the server says so: its list of the group version lacks the resource, or its list
+// of groups lacks the group version. Anything else that is not true is an error: a
+// server that cannot be reached, a proxy's page, an identity that may not discover.
+// Nothing is cached.
+func (r Resource[T]) Served(ctx context.Context) (bool, error) {
+	gv := r.gvr.GroupVersion()
+	path := "/apis/" + gv.String()
+	if gv.Group == "" {
+		path = "/api/" + gv.Version
+	}
+	var resources metav1.APIResourceList
+	err := r.client.getJSON(ctx, path, &resources)
+	if apierrors.IsNotFound(err) && gv.Group != "" {
+		return r.client.servesGroupVersion(ctx, gv.Group, gv.String())
+	}
+	if err != nil {
+		return false, err
+	}
+	if resources.Kind != "APIResourceList" {
+		return false, &DecodeError{What: path, Err: fmt.Errorf("the kind is %q and not APIResourceList", resources.Kind)}
+	}
+	for _, resource := range resources.APIResources {
+		if resource.Name == r.gvr.Resource {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// servesGroupVersion looks for a group version that answered with 404 in the list
+// of groups. If it is in there, the server contradicts itself.
+func (c *Client) servesGroupVersion(ctx context.Context, group, groupVersion string) (bool, error) {
+	var groups metav1.APIGroupList
+	if err := c.getJSON(ctx, "/apis", &groups); err != nil {
+		return false, err
+	}
+	if groups.Kind != "APIGroupList" {
+		return false, &DecodeError{What: "/apis", Err: fmt.Errorf("the kind is %q and not APIGroupList", groups.Kind)}
+	}
+	for _, g := range groups.Groups {
+		if g.Name != group {
+			continue
+		}
+		for _, version := range g.Versions {
+			if version.GroupVersion == groupVersion {
+				return false, fmt.Errorf("/apis/%s was not found, though /apis lists it", groupVersion)
+			}
+		}
+	}
+	return false, nil
+}
+
+// getJSON reads a document that is no object of a resource.
+func (c *Client) getJSON(ctx context.Context, path string, into any) error {
+	data, _, err := c.readAll(ctx, &request{verb: "discover", method: http.MethodGet, path: path})
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return &DecodeError{What: path, Err: err}
+	}
+	return nil
+}
+
+// explain adds to a 404 that does not name the object what may be its reason: the
+// server has no such path. That is so for a resource that it does not serve, and for a
+// namespaced resource without a namespace, which check refuses if the scope is known.
+// Other errors stay as they are.
+func (r Resource[T]) explain(q call, err error) error {
+	var status apierrors.APIStatus
+	if err == nil || !apierrors.IsNotFound(err) && !isNotFoundPage(err) || !errors.As(err, &status) {
+		return err
+	}
+	// The details of an answer without a Status are the request's.
+	if IsStatus(err) && namesObject(status.Status(), q.name) {
+		return err
+	}
+	what := r.gvr.GroupResource().String() + "/" + r.gvr.Version
+	return fmt.Errorf("%s %s: the server does not serve it: %s (%w)", q.verb, what, r.notServedHint(q), err)
+}
+
+// isNotFoundPage reports whether the answer was the plain page of kube-apiserver, or of
+// another server in Go. For a request for one object that is not NotFound; see
+// [UnexpectedResponseError].
+func isNotFoundPage(err error) bool {
+	var page *UnexpectedResponseError
+	return errors.As(err, &page) && page.Code == http.StatusNotFound && page.ContentType == "text/plain" && page.Excerpt == goNotFoundPage
+}
+
+// namesObject reports whether a Status is about an object: the one that was asked for, or
+// a namespace, say.
+func namesObject(status metav1.Status, name string) bool {
+	return status.Details != nil && status.Details.Name != "" || name != "" && strings.Contains(status.Message, strconv.Quote(name))
+}
+
+// notServedHint asks for what is most likely wrong if the server does not serve a call's path.
+func (r Resource[T]) notServedHint(q call) string {
+	group := r.gvr.Group
+	switch {
+	case r.mapping.Scope == "" && r.namespace == "" && q.needsNamespace():
+		return fmt.Sprintf("no namespace was given: if %s are namespaced, call Namespace", r.gvr.Resource)
+	case q.subresource != "":
+		return fmt.Sprintf("does the resource have the subresource %q, and does the object exist?", q.subresource)
+	case strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io"):
+		return fmt.Sprintf("is its CustomResourceDefinition installed, and is its plural %q right (scheme.Mapping.Resource)?", r.gvr.Resource)
+	default:
+		return "is it an address of an API server, and is the API version enabled there?"
+	}
+}

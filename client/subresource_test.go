@@ -1,0 +1,101 @@
+package client
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A binding or an eviction has succeeded once the server has created it, whatever it
+// says. A page of a proxy, which comes with 200, is no success of a create, and
+// neither is what holds no answer where there must be one.
+func TestSubResourceCreateAnswers(t *testing.T) {
+	status := `{"kind":"Status","apiVersion":"v1","status":"Success"}`
+	token := `{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","metadata":{"name":"made"}}`
+	for _, test := range []struct {
+		subresource string
+		code        int
+		contentType string
+		body        string
+		says        string // "": success
+	}{
+		{"binding", 201, "application/json", status, ""},
+		{"binding", 201, "application/json", `{"kind":"Binding"}`, ""},
+		{"binding", 201, "text/plain", "", ""},
+		{"binding", 201, "application/cbor", "\xd9\xd9\xf7", ""},
+		{"eviction", 201, "application/json", status, ""},
+		{"eviction", 201, "application/yaml", "kind: Status", ""},
+		{"eviction", 200, "application/json", status, ""},
+		{"binding", 200, "text/html", "<html>log in</html>", "neither JSON nor protobuf"},
+		{"token", 201, "application/json", token, ""},
+		{"token", 201, "application/json", status, "the answer is a Status"},
+		{"token", 201, "application/json", "", "the answer is empty"},
+		{"token", 201, "text/plain", "", "the answer is empty"},
+		{"token", 200, "text/html", "<html>log in</html>", "neither JSON nor protobuf"},
+		{"token", 201, "application/cbor", "\xd9\xd9\xf7", "neither JSON nor protobuf"},
+	} {
+		client, _ := serve(t, Options{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", test.contentType)
+			w.WriteHeader(test.code)
+			_, _ = w.Write([]byte(test.body))
+		}))
+		body := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{Kind: "Any", APIVersion: "v1"}}
+		err := For[*corev1.Pod](client).Namespace("ns").SubResource(test.subresource).Create(t.Context(), "a", body, metav1.CreateOptions{})
+		var decode *DecodeError
+		if test.says == "" && err != nil || test.says != "" && (!errors.As(err, &decode) || !strings.Contains(err.Error(), test.says)) {
+			t.Errorf("%s, %d %s %q: %v", test.subresource, test.code, test.contentType, test.body, err)
+		}
+		if want := map[bool]string{true: "made"}[test.body == token]; body.Name != want {
+			t.Errorf("%s %q: the body's name is %q", test.subresource, test.body, body.Name)
+		}
+	}
+}
+
+// A stream is passed on as it comes, with its query, and is not compressed.
+func TestSubResourceStream(t *testing.T) {
+	rec := &recorder{answer: func(_ int, w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "one\ntwo\n") }}
+	client, _ := serve(t, Options{ContentType: Protobuf}, rec)
+	pods := For[*corev1.Pod](client).Namespace("ns")
+	log, err := pods.SubResource("log").Stream(t.Context(), "a", &corev1.PodLogOptions{Follow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(log)
+	if err != nil || string(text) != "one\ntwo\n" {
+		t.Errorf("got %q, %v", text, err)
+	}
+	if err := log.Close(); err != nil {
+		t.Error(err)
+	}
+	if got := rec.last(t); got.uri != "/api/v1/namespaces/ns/pods/a/log?follow=true" || got.encoding != "identity" || got.accept != "application/json, */*" {
+		t.Errorf("the server saw %+v", got)
+	}
+	if got := client.Stats().BytesReceived; got != 8 {
+		t.Errorf("%d bytes received", got)
+	}
+	if _, err := pods.SubResource("log").Stream(t.Context(), "", nil); err == nil {
+		t.Error("without a name: no error")
+	}
+}
+
+func TestURL(t *testing.T) {
+	client, _ := serve(t, Options{}, &recorder{})
+	pods := For[*corev1.Pod](client).Namespace("ns")
+	for want, name := range map[string][]string{
+		"http://server/api/v1/namespaces/ns/pods":        {""},
+		"http://server/api/v1/namespaces/ns/pods/a":      {"a"},
+		"http://server/api/v1/namespaces/ns/pods/a/exec": {"a", "exec"},
+	} {
+		if got, err := pods.URL(name[0], name[1:]...); err != nil || got.String() != want {
+			t.Errorf("%v: %v, %v", name, got, err)
+		}
+	}
+	if got, err := pods.URL("../a"); err == nil {
+		t.Errorf("got %v", got)
+	}
+}

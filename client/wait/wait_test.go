@@ -1,0 +1,172 @@
+package wait_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/client/wait"
+)
+
+const phase = `{"metadata":{"name":"web","namespace":"default","uid":"%s","resourceVersion":"%d"},"status":{"phase":"%s"}}`
+
+// script answers requests in order; the last answer is repeated.
+func script(t *testing.T, answers ...http.HandlerFunc) (client.Resource[*corev1.Pod], *atomic.Int64) {
+	t.Helper()
+	c, n := scriptedClient(t, answers...)
+	return client.For[*corev1.Pod](c).Namespace("default"), n
+}
+
+func scriptedClient(t *testing.T, answers ...http.HandlerFunc) (*client.Client, *atomic.Int64) {
+	t.Helper()
+	var n atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		at := min(int(n.Add(1)), len(answers)) - 1
+		if got := r.URL.Query().Get("fieldSelector"); got != "metadata.name=web" {
+			t.Errorf("field selector %q", got)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		answers[at](w, r)
+	}))
+	t.Cleanup(server.Close)
+	c, err := client.New(&rest.Config{Host: server.URL}, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.CloseIdleConnections)
+	return c, &n
+}
+
+func list(items ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintf(w, `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[%s]}`, strings.Join(items, ","))
+	}
+}
+
+func events(all ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		for n := 0; n < len(all); n += 2 {
+			_, _ = fmt.Fprintf(w, `{"type":%q,"object":%s}`, all[n], all[n+1])
+		}
+	}
+}
+
+func status(code int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(code)
+		_, _ = io.WriteString(w, fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d}`, http.StatusText(code), code))
+	}
+}
+
+func pod(uid string, version int, p corev1.PodPhase) string {
+	return fmt.Sprintf(phase, uid, version, p)
+}
+
+func isRunning(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning }
+
+func TestUntil(t *testing.T) {
+	pending, running := pod("1", 5, corev1.PodPending), pod("1", 7, corev1.PodRunning)
+	for name, test := range map[string]struct {
+		answers  []http.HandlerFunc
+		requests int64
+	}{
+		"at once":                {[]http.HandlerFunc{list(running)}, 1},
+		"by an event":            {[]http.HandlerFunc{list(pending), events("MODIFIED", pending, "MODIFIED", running)}, 2},
+		"created later":          {[]http.HandlerFunc{list(), events("ADDED", running)}, 2},
+		"a watch that ends":      {[]http.HandlerFunc{list(pending), events(), list(running)}, 3},
+		"a server that restarts": {[]http.HandlerFunc{list(pending), status(500), status(500), list(running)}, 4},
+		"a deleted object":       {[]http.HandlerFunc{list(pending), events("DELETED", running), list(), events("ADDED", running)}, 4},
+	} {
+		pods, requests := script(t, test.answers...)
+		got, err := wait.Until(t.Context(), pods, "web", isRunning)
+		if err != nil || !isRunning(got) || requests.Load() != test.requests {
+			t.Errorf("%s: %v, %v after %d requests", name, got, err, requests.Load())
+		}
+	}
+}
+
+func TestUntilDeleted(t *testing.T) {
+	first, second := pod("1", 5, corev1.PodRunning), pod("2", 7, corev1.PodRunning)
+	for name, answers := range map[string][]http.HandlerFunc{
+		"gone already":            {list()},
+		"deleted":                 {list(first), events("DELETED", first)},
+		"another one of the name": {list(first), events("MODIFIED", second)},
+	} {
+		pods, _ := script(t, answers...)
+		if err := wait.UntilDeleted(t.Context(), pods, "web", "1"); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestUntilFails(t *testing.T) {
+	pending := pod("1", 5, corev1.PodPending)
+	pods, requests := script(t, status(500))
+	if _, err := wait.Until(t.Context(), pods, "web", isRunning); err == nil || requests.Load() != 1 {
+		t.Errorf("the first request failed: %v after %d requests", err, requests.Load())
+	}
+	pods, _ = script(t, list(pending), status(http.StatusForbidden))
+	if _, err := wait.Until(t.Context(), pods, "web", isRunning); !apierrors.IsForbidden(err) {
+		t.Errorf("forbidden: %v", err)
+	}
+	if _, err := wait.Until(t.Context(), pods, "", isRunning); err == nil {
+		t.Error("an empty name was accepted")
+	}
+	if _, err := wait.Until(t.Context(), pods, "web", nil); err == nil {
+		t.Error("a condition of nil was accepted")
+	}
+	pods, _ = script(t, list(pending), status(500))
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := wait.Until(ctx, pods, "web", isRunning); err == nil || !strings.Contains(err.Error(), "context deadline exceeded") || !apierrors.IsInternalError(err) {
+		t.Errorf("the context ended: %v", err)
+	}
+}
+
+// Several namespaces may have an object of the name: the wait is for none of them.
+func TestAWaitNeedsANamespace(t *testing.T) {
+	const widget = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"web","namespace":%q,"resourceVersion":"7"}}`
+	inNamespace, inCluster := fmt.Sprintf(widget, "other"), fmt.Sprintf(widget, "")
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	exists := func(*corev1.Pod) bool { return true }
+	c, requests := scriptedClient(t, list(pod("1", 5, corev1.PodRunning)))
+	if _, err := wait.Until(ctx, client.For[*corev1.Pod](c), "web", exists); err == nil || !strings.Contains(err.Error(), "call Namespace") {
+		t.Errorf("a pod of some namespace: %v", err)
+	}
+	if err := wait.UntilDeleted(ctx, client.For[*corev1.Pod](c), "web", ""); err == nil || !strings.Contains(err.Error(), "call Namespace") {
+		t.Errorf("the deletion of some pod: %v", err)
+	}
+	if requests.Load() != 0 {
+		t.Errorf("%d requests", requests.Load())
+	}
+	for name, test := range map[string]struct {
+		answers []http.HandlerFunc
+		refused bool
+	}{
+		"found in a namespace":   {[]http.HandlerFunc{list(inNamespace)}, true},
+		"created in a namespace": {[]http.HandlerFunc{list(), events("ADDED", inNamespace)}, true},
+		"found":                  {[]http.HandlerFunc{list(inCluster)}, false},
+		"created":                {[]http.HandlerFunc{list(), events("ADDED", inCluster)}, false},
+	} {
+		c, _ := scriptedClient(t, test.answers...)
+		widgets := client.Dynamic(c, schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"})
+		_, err := wait.Until(ctx, widgets, "web", func(*unstructured.Unstructured) bool { return true })
+		if refused := err != nil && strings.Contains(err.Error(), "call Namespace"); refused != test.refused || !refused && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
