@@ -57,6 +57,16 @@ func TooManyRequests(message string, retryAfterSeconds int32) error {
 	}}
 }
 
+// Starting is the 503 of a server that does not know yet which custom resources there
+// are.
+func Starting() error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable,
+		Message: "the server is starting: it has not read all definitions of custom resources yet; try again",
+		Details: &metav1.StatusDetails{RetryAfterSeconds: 1},
+	}}
+}
+
 // ShuttingDown is the 429 that makes clients come back, to the server that takes
 // this one's place.
 func ShuttingDown() error { return TooManyRequests("the server is shutting down", 1) }
@@ -111,6 +121,10 @@ func ofStorage(err error) apierrors.APIStatus {
 			Status: metav1.StatusFailure, Code: http.StatusConflict, Reason: metav1.StatusReasonConflict,
 			Message: "the object has been modified; please apply your changes to the latest version and try again",
 		}}
+	case errors.Is(err, storage.ErrReadOnly):
+		return ReadOnly()
+	case errors.Is(err, storage.ErrFull):
+		return InsufficientStorage(err.Error())
 	case errors.Is(err, storage.ErrUnavailable), errors.Is(err, storage.ErrClosed):
 		return apierrors.NewServiceUnavailable(err.Error())
 	case errors.Is(err, context.DeadlineExceeded):
@@ -119,6 +133,30 @@ func ofStorage(err error) apierrors.APIStatus {
 		return apierrors.NewServiceUnavailable("the request was abandoned or the server is shutting down")
 	}
 	return apierrors.NewInternalError(err)
+}
+
+// IsInsufficientStorage reports whether the store had no room for a write.
+func IsInsufficientStorage(err error) bool {
+	return errors.Is(err, storage.ErrFull) || apierrors.ReasonForError(err) == reasonInsufficientStorage
+}
+
+// reasonInsufficientStorage is not among those of Kubernetes, which has a 500 for it.
+const reasonInsufficientStorage metav1.StatusReason = "InsufficientStorage"
+
+// ReadOnly is the answer of a read-only server to a write, whatever it is about.
+func ReadOnly() *apierrors.StatusError {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusMethodNotAllowed, Reason: metav1.StatusReasonMethodNotAllowed,
+		Message: "this server is read-only: it shows a recording, or a snapshot, of another one",
+	}}
+}
+
+// InsufficientStorage is the answer to a write that the store has no room for. It
+// does not say when to try again, since an operator has to make room first.
+func InsufficientStorage(message string) *apierrors.StatusError {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInsufficientStorage, Reason: reasonInsufficientStorage, Message: message,
+	}}
 }
 
 // IsResourceVersionTooLarge reports whether the client named a version that
