@@ -119,7 +119,7 @@ func (b *body) add(p []byte) {
 func (b *body) consumed(n int64) {
 	c := b.st.conn
 	c.returnWindow(n)
-	if b.err != nil || b.st.remoteClosed || c.err != nil {
+	if b.err != nil || b.closed || b.st.remoteClosed || c.err != nil {
 		return
 	}
 	b.spent += n
@@ -150,7 +150,7 @@ func (b *body) sendContinue() {
 // appended when half of the window is consumed. c.mu is held.
 func (c *conn) returnWindow(n int64) {
 	c.recvSpent += n
-	if c.recvSpent >= int64(c.server.options.ConnWindow)/2 && c.err == nil {
+	if c.recvSpent >= c.connWindow/2 && c.err == nil {
 		out := c.out.open()
 		*out = frame.AppendWindowUpdate(*out, 0, c.recvSpent)
 		c.recvWindow += c.recvSpent
@@ -234,11 +234,19 @@ func (c *conn) acceptData(h frame.Header, size int) (*stream, error) {
 		c.resetStream(h.Stream, http2.ErrCodeStreamClosed)
 		return nil, c.countAbusiveFrame()
 	}
-	b := &st.body
+	b := st.body
 	if b.window -= int64(h.Length); b.window < 0 {
 		c.returnWindow(overhead)
 		c.resetStream(h.Stream, http2.ErrCodeFlowControl)
 		return nil, c.countAbusiveFrame()
+	}
+	if !b.closed && !c.authenticated.Load() {
+		if !c.charge(int64(size), false) {
+			c.resetStream(h.Stream, http2.ErrCodeEnhanceYourCalm)
+			c.returnWindow(overhead)
+			return nil, c.countAbusiveFrame()
+		}
+		st.cost += int64(size)
 	}
 	b.consumed(overhead)
 	if b.left >= 0 {
@@ -254,8 +262,9 @@ func (c *conn) acceptData(h frame.Header, size int) (*stream, error) {
 // closeRemote notes that the client has sent END_STREAM. c.mu is held.
 func (st *stream) closeRemote() {
 	st.remoteClosed = true
-	st.body.end(io.EOF)
+	st.body.end(io.EOF) // there is one: only the end of the first frame says that there is none
 	if st.localClosed {
 		delete(st.conn.streams, st.id)
+		st.conn.finishIfDone()
 	}
 }

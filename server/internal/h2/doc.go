@@ -17,7 +17,8 @@
 //
 // # How it works
 //
-// A connection has one goroutine that reads, and one for each request under way.
+// A connection has one goroutine that reads, and one for each request under way, unless
+// its handler has detached from its answer (detach.go).
 // There is none that writes: see output.go. One mutex for each connection guards
 // everything that these goroutines share. It is never held during I/O or while a
 // handler runs. Lock order: a connection's mutex before its server's, both before
@@ -26,11 +27,13 @@
 //
 // Everything that a client can make the server hold is bounded: streams, bytes of
 // headers, bytes of bodies (the receive windows), bytes that wait to be written,
-// acknowledgements, and how long a client may take to read.
+// acknowledgements, and how long a client may take to read. Before a handler has
+// authenticated the client of a connection, less is allowed, and the requests of all
+// such connections share one budget of memory (unauthenticated.go).
 //
 // Start reading at Server in server.go, then conn.go (one connection), reader.go
 // and frames.go (what arrives), headers.go, fields.go and request.go (a request),
-// body.go (its body), stream.go (its handler), response.go and encode.go (its
+// body.go (its body), stream.go, pace.go and detach.go (its handler), response.go and encode.go (its
 // answer), send.go and queue.go (DATA frames within the windows), output.go (the
 // connection's buffer), keepalive.go and abuse.go (when a connection ends).
 //

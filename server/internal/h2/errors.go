@@ -12,6 +12,7 @@ var (
 	errReset      = errors.New("h2: the client has reset the stream")
 	errBroken     = errors.New("h2: the client broke the rules of HTTP/2 on the stream, which was reset")
 	errConnClosed = errors.New("h2: the client's connection is closed")
+	errEvicted    = errors.New("h2: the connection, whose client is not authenticated, takes too much memory")
 	errSilent     = errors.New("h2: the client has not answered a ping")
 )
 

@@ -1,6 +1,7 @@
 package h2
 
 import (
+	"cmp"
 	"net/textproto"
 	"strings"
 
@@ -19,12 +20,19 @@ type fieldCollector struct {
 	regular bool // pseudo header fields may not follow any more
 	tooMany bool
 	wrong   string // with the block; "" if nothing is
+	// unsuited says what is wrong with a field that is valid in HTTP/1 alone. Such a
+	// request is answered: Go's client sends one that was reset with PROTOCOL_ERROR again
+	// and again, on new connections, for ever.
+	unsuited string
 }
 
 func (f *fieldCollector) reset() {
 	clear(f.fields)
 	*f = fieldCollector{limit: f.limit, left: f.limit, fields: f.fields[:0]}
 }
+
+// size returns the size of the fields that are kept, as RFC 9113 section 6.5.2 counts it.
+func (f *fieldCollector) size() int64 { return int64(f.limit - max(f.left, 0)) }
 
 func (f *fieldCollector) add(h hpack.HeaderField) {
 	if f.tooMany || f.wrong != "" {
@@ -41,7 +49,10 @@ func (f *fieldCollector) add(h hpack.HeaderField) {
 		}
 	} else {
 		f.regular = true
-		f.wrong = checkField(h)
+		if !validName(h.Name) {
+			f.wrong = "a header field's name has forbidden characters"
+		}
+		f.unsuited = cmp.Or(f.unsuited, checkSuited(h))
 	}
 	if !httpguts.ValidHeaderFieldValue(h.Value) {
 		f.wrong = "a header field's value has forbidden characters"
@@ -49,12 +60,9 @@ func (f *fieldCollector) add(h hpack.HeaderField) {
 	f.fields = append(f.fields, h)
 }
 
-// checkField returns what is wrong with a field that is not a pseudo header field
-// (RFC 9113 section 8.2), or "".
-func checkField(h hpack.HeaderField) string {
-	if !validName(h.Name) {
-		return "a header field's name has forbidden characters"
-	}
+// checkSuited returns what is wrong with a field that is about connections of HTTP/1
+// (RFC 9113 section 8.2.2), or "".
+func checkSuited(h hpack.HeaderField) string {
 	switch h.Name {
 	case "connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade":
 		return "a header field that is about HTTP/1 connections"

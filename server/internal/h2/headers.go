@@ -1,6 +1,7 @@
 package h2
 
 import (
+	"net/http"
 	"strings"
 
 	"golang.org/x/net/http2"
@@ -16,6 +17,7 @@ const maxFragments = 64
 // follows, and its CONTINUATION frames.
 func (c *conn) readBlock(h frame.Header, size, padding int) error {
 	c.fields.reset()
+	c.allowTable()
 	for fragments := 0; ; fragments++ {
 		if c.fields.wire += size; c.fields.wire > 2*c.fields.limit || fragments > maxFragments {
 			// Decoding more would be work for nothing (CVE-2024-27316).
@@ -29,6 +31,11 @@ func (c *conn) readBlock(h frame.Header, size, padding int) error {
 			size -= len(b)
 			if _, err := c.decoder.Write(b); err != nil {
 				return connError{http2.ErrCodeCompression, "a header block cannot be decoded: " + err.Error()}
+			}
+			if size > 0 || !h.Has(http2.FlagHeadersEndHeaders) {
+				if err := c.chargeBlock(); err != nil {
+					return err
+				}
 			}
 		}
 		if err := c.in.skip(padding); err != nil {
@@ -53,6 +60,17 @@ func (c *conn) readBlock(h frame.Header, size, padding int) error {
 	return nil
 }
 
+// chargeBlock counts what has been decoded so far of a header block that comes in
+// pieces: the rest may be long in coming.
+func (c *conn) chargeBlock() error {
+	cost := fieldFactor*c.fields.size() - c.block
+	if !c.charge(cost, false) {
+		return connError{http2.ErrCodeEnhanceYourCalm, "too large header blocks, of this client or of all, before authentication"}
+	}
+	c.block += cost
+	return nil
+}
+
 // headersFrame opens a stream, or ends a request's body with trailers.
 func (c *conn) headersFrame(h frame.Header) error {
 	if h.Stream == 0 || h.Stream%2 == 0 {
@@ -65,6 +83,10 @@ func (c *conn) headersFrame(h frame.Header) error {
 	if err := c.readBlock(h, size, padding); err != nil {
 		return err
 	}
+	defer func() {
+		c.discharge(c.block)
+		c.block = 0
+	}()
 	if h.Stream <= c.lastID { // only this goroutine changes it
 		return c.trailers(h)
 	}
@@ -120,7 +142,7 @@ func (c *conn) trailers(h frame.Header) error {
 		c.resetStream(h.Stream, http2.ErrCodeStreamClosed)
 		return c.countAbusiveFrame()
 	}
-	if !h.Has(http2.FlagHeadersEndStream) || f.wrong != "" || pseudo || st.body.left > 0 {
+	if !h.Has(http2.FlagHeadersEndStream) || f.wrong != "" || f.unsuited != "" || pseudo || st.body.left > 0 {
 		c.resetStream(h.Stream, http2.ErrCodeProtocol)
 		return c.countAbusiveFrame()
 	}
@@ -131,6 +153,11 @@ func (c *conn) trailers(h frame.Header) error {
 // open starts a handler for a new stream.
 func (c *conn) open(h frame.Header) error {
 	in, wrong := c.request(h)
+	cost := streamCost + fieldFactor*c.fields.size() - c.block
+	affordable := c.charge(cost, true)
+	if affordable {
+		c.block += cost
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
@@ -141,7 +168,7 @@ func (c *conn) open(h frame.Header) error {
 	}
 	c.lastID = h.Stream
 	switch {
-	case c.running >= c.server.options.MaxConcurrentStreams:
+	case !affordable, c.running >= c.maxStreams:
 		c.resetStream(h.Stream, http2.ErrCodeRefusedStream)
 		return c.countAbusiveFrame()
 	case wrong != "":
@@ -150,12 +177,18 @@ func (c *conn) open(h frame.Header) error {
 		return c.countAbusiveFrame()
 	}
 	st, r := c.newStream(h, in)
+	st.cost, c.block = c.block, 0 // which finish takes back
 	c.running++
 	c.handlers.Add(1)
-	if c.fields.tooMany {
-		go st.serveTooLarge(r)
-		return nil
+	c.opening()
+	switch {
+	case c.fields.tooMany:
+		go st.refuse(r, http.StatusRequestHeaderFieldsTooLarge, "the header fields of the request are too large")
+	case c.fields.unsuited != "":
+		go st.refuse(r, http.StatusBadRequest, "the request has "+c.fields.unsuited)
+		return c.countAbusiveFrame()
+	default:
+		go st.serve(r)
 	}
-	go st.serve(r)
 	return nil
 }

@@ -24,7 +24,7 @@ func TestIdleStreamsAreSmall(t *testing.T) {
 	for range conns {
 		peers = append(peers, f.dial().greet())
 	}
-	before := heap()
+	before := liveHeap()
 	for _, p := range peers {
 		go func() {
 			for { // the connection must not be stuck
@@ -43,7 +43,7 @@ func TestIdleStreamsAreSmall(t *testing.T) {
 			<-opened
 		}
 	}
-	each := float64(heap()-before) / (conns * streams)
+	each := float64(liveHeap()-before) / (conns * streams)
 	t.Logf("%.0f bytes for each idle stream", each)
 	if each > most {
 		t.Errorf("an idle stream takes %.0f bytes of heap, more than %d", each, most)
@@ -53,7 +53,7 @@ func TestIdleStreamsAreSmall(t *testing.T) {
 	}
 }
 
-func heap() uint64 {
+func liveHeap() uint64 {
 	var m runtime.MemStats
 	for range 3 { // pools empty in two
 		runtime.GC()

@@ -94,6 +94,7 @@ func (r *reader) fill(n int) error {
 
 // read appends to b, within its capacity.
 func (r *reader) read(b []byte) error {
+	r.conn.pauseFlood()
 	n, err := r.source.Read(b[len(b):cap(b)])
 	r.bytes = b[:len(b)+n]
 	if n > 0 {

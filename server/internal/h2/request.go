@@ -16,9 +16,9 @@ import (
 
 // incoming is a request made of a HEADERS frame, for its stream.
 type incoming struct {
-	request *http.Request // without a context of its own
-	length  int64         // of the body; -1: unknown
-	expect  bool          // the client waits for "100 Continue"
+	request http.Request // without a context of its own, for which newStream copies it
+	length  int64        // of the body; -1: unknown
+	expect  bool         // the client waits for "100 Continue"
 }
 
 // target are the pseudo header fields of a request (RFC 9113 section 8.3.1).
@@ -89,10 +89,14 @@ func (c *conn) request(h frame.Header) (in incoming, wrong string) {
 	if wrong != "" {
 		return in, wrong
 	}
-	r := &http.Request{
+	if host != "" && t.authority != "" && !strings.EqualFold(host, t.authority) {
+		return in, "a host that is not the :authority" // RFC 9113 section 8.3.1
+	}
+	in.request = http.Request{
 		Method: t.method, Host: t.authority, Header: header, RemoteAddr: c.remote, TLS: c.state,
 		Proto: "HTTP/2.0", ProtoMajor: 2, RequestURI: t.path,
 	}
+	r := &in.request
 	if r.Host == "" {
 		r.Host = host
 	}
@@ -109,7 +113,7 @@ func (c *conn) request(h frame.Header) (in incoming, wrong string) {
 	if wrong != "" {
 		return in, wrong
 	}
-	r.ContentLength, in.request = in.length, r
+	r.ContentLength = in.length
 	if values := header["Expect"]; values != nil {
 		in.expect = httpguts.HeaderValuesContainsToken(values, "100-continue")
 		delete(header, "Expect")
@@ -119,18 +123,21 @@ func (c *conn) request(h frame.Header) (in incoming, wrong string) {
 
 // tooLargeRequest stands for a request whose fields were too many to keep.
 func (c *conn) tooLargeRequest() incoming {
-	return incoming{request: &http.Request{URL: &url.URL{}, Header: make(http.Header), RemoteAddr: c.remote}, length: -1}
+	return incoming{request: http.Request{URL: &url.URL{}, Header: make(http.Header), RemoteAddr: c.remote}, length: -1}
 }
 
 // makeHeader returns the regular fields without the host, the host, and what is
 // wrong with the host.
 func makeHeader(fields []hpack.HeaderField) (header http.Header, host, wrong string) {
-	header = make(http.Header, len(fields))
-	values := make([]string, len(fields)) // one allocation for all
+	pseudo := 0 // they come first
+	for pseudo < len(fields) && fields[pseudo].Name[0] == ':' {
+		pseudo++
+	}
+	header = make(http.Header, len(fields)-pseudo)
+	values := make([]string, len(fields)-pseudo) // one allocation for all
+	fields = fields[pseudo:]
+	var cookies []string
 	for i, f := range fields {
-		if f.Name[0] == ':' {
-			continue
-		}
 		if f.Name == "host" {
 			if host != "" || !httpguts.ValidHostHeader(f.Value) {
 				return nil, "", "a bad host"
@@ -141,14 +148,17 @@ func makeHeader(fields []hpack.HeaderField) (header http.Header, host, wrong str
 		name := canonicalName(f.Name)
 		before, ok := header[name]
 		switch {
+		case name == "Cookie": // clients may split it, RFC 9113 section 8.2.3
+			cookies = append(cookies, f.Value)
 		case !ok:
 			values[i] = f.Value
 			header[name] = values[i : i+1 : i+1]
-		case name == "Cookie": // clients may split it, RFC 9113 section 8.2.3
-			before[0] += "; " + f.Value
 		default:
 			header[name] = append(before, f.Value)
 		}
+	}
+	if cookies != nil {
+		header["Cookie"] = []string{strings.Join(cookies, "; ")}
 	}
 	return header, host, ""
 }
@@ -180,19 +190,22 @@ func contentLength(header http.Header, end bool) (length int64, wrong string) {
 // newStream adds a stream, and gives its request a context that ends with it. c.mu
 // is held.
 func (c *conn) newStream(h frame.Header, in incoming) (*stream, *http.Request) {
-	ctx, cancel := context.WithCancel(c.ctx)
-	r := in.request.WithContext(ctx)
-	st := &stream{conn: c, id: h.Stream, cancel: cancel, sendWindow: c.initialWindow}
-	st.answer = response{st: st, method: r.Method}
-	st.body = body{
-		st: st, left: in.length, expect: in.expect,
-		window: int64(c.server.options.StreamWindow),
+	ctx, cancel := context.WithCancel(c.values)
+	if c.baseEnded {
+		cancel()
 	}
+	r := in.request.WithContext(ctx)
+	st := &stream{conn: c, id: h.Stream, ctx: ctx, cancel: cancel, sendWindow: c.initialWindow}
+	st.answer = response{st: st, method: r.Method}
 	r.Body = http.NoBody
 	if h.Has(http2.FlagHeadersEndStream) {
 		st.remoteClosed = true
 	} else {
-		r.Body = &st.body
+		st.body = &body{
+			st: st, left: in.length, expect: in.expect,
+			window: int64(c.server.options.StreamWindow),
+		}
+		r.Body = st.body
 	}
 	c.streams[st.id] = st
 	return st, r

@@ -266,7 +266,9 @@ func (w *response) SetReadDeadline(t time.Time) error {
 	c := w.st.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	w.st.body.readable.setDeadline(t)
+	if w.st.body != nil {
+		w.st.body.readable.setDeadline(t)
+	}
 	return nil
 }
 

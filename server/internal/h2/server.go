@@ -6,9 +6,12 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/levelwire/levelwire/server/internal/runqueue"
 )
 
 // Options are the limits of a server. Zero values mean the defaults named.
@@ -27,7 +30,7 @@ type Options struct {
 	// by default.
 	StreamWindow, ConnWindow int
 	// HandshakeTimeout is how long a client may take to begin to speak HTTP/2
-	// after the TLS handshake; 15 s by default.
+	// after the TLS handshake; 10 s by default.
 	HandshakeTimeout time.Duration
 	// IdleTimeout is how long a connection without requests is kept; 3 min by
 	// default.
@@ -40,6 +43,12 @@ type Options struct {
 	// least every WriteTimeout. listen.LimitWrites ends connections that the client
 	// does not read at all.
 	WriteTimeout time.Duration
+	// Unauthenticated limits connections until their clients are known. Nil: there is no
+	// difference.
+	Unauthenticated *Unauthenticated
+	// RunQueue bounds how many connections with floods of frames are read from at a time;
+	// nil does not. See response.ServedFor.
+	RunQueue *runqueue.Queue
 	// Logger gets panics in handlers (Error) and errors of clients (Debug). Nil
 	// discards them.
 	Logger *slog.Logger
@@ -51,11 +60,16 @@ func (o *Options) setDefaults() {
 	setDefault(&o.MaxReadFrameSize, 256<<10)
 	setDefault(&o.StreamWindow, 512<<10)
 	setDefault(&o.ConnWindow, 2<<20)
-	setDefault(&o.HandshakeTimeout, 15*time.Second)
+	setDefault(&o.HandshakeTimeout, 10*time.Second)
 	setDefault(&o.IdleTimeout, 3*time.Minute)
 	setDefault(&o.PingAfter, 15*time.Second)
 	setDefault(&o.PingTimeout, 10*time.Second)
 	setDefault(&o.WriteTimeout, 30*time.Second)
+	if o.Unauthenticated != nil {
+		limits := *o.Unauthenticated
+		limits.setDefaults()
+		o.Unauthenticated = &limits
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -71,12 +85,15 @@ func setDefault[T comparable](field *T, value T) {
 // Server serves the HTTP/2 connections of an http.Server. Its methods may be
 // called concurrently.
 type Server struct {
-	options Options
+	options   Options
+	unstarted atomic.Int32 // handlers of all connections that have not begun to run
 
-	mu       sync.Mutex
-	conns    map[*conn]struct{}
-	draining bool
-	empty    chan struct{} // closed when no connection is left; nil while Shutdown does not wait
+	mu        sync.Mutex
+	conns     map[*conn]struct{}
+	draining  bool
+	empty     chan struct{} // closed when no connection is left; nil while Shutdown does not wait
+	heldBytes int64         // the sum of conn.held
+	holders   holders       // the connections that hold some of them
 }
 
 // New returns a server. It starts nothing.
@@ -109,10 +126,17 @@ func (s *Server) serve(_ *http.Server, tc *tls.Conn, handler http.Handler) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.conns, c)
+		s.hold(c, -c.held)
 		s.noteClosed()
 	}()
 	if draining {
 		c.drain()
+	}
+	if !c.charge(c.base, true) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.fail(errEvicted)
+		return
 	}
 	c.serve()
 }

@@ -21,6 +21,7 @@ func (c *conn) settingsFrame(h frame.Header) error {
 		if h.Length != 0 {
 			return connError{http2.ErrCodeFrameSize, "an acknowledgement of SETTINGS with a payload"}
 		}
+		c.settingsAcked()
 		return c.countAbusiveFrame()
 	}
 	if h.Length%6 != 0 {

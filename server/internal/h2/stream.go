@@ -19,10 +19,12 @@ import (
 type stream struct {
 	conn   *conn
 	id     uint32
+	ctx    context.Context // the request's
 	cancel context.CancelFunc
 
 	answer   response
 	returned bool // the handler has returned, and not panicked
+	detached bool // End follows, see Detach
 
 	err          error // why nothing more can be sent; nil while it can
 	remoteClosed bool  // the client has sent END_STREAM
@@ -36,7 +38,9 @@ type stream struct {
 	admitted     bool      // by wakeNext
 	prev, next   *stream
 	canSend      waiter
-	body         body
+	body         *body               // nil: the request has none
+	watcher      interface{ Gone() } // see Detach; nil unless detached
+	cost         int64               // what conn.charge has counted for it
 }
 
 // waiter lets one goroutine wait for something to change, at most until a deadline.
@@ -94,54 +98,102 @@ func (w *waiter) setDeadline(t time.Time) {
 
 func (w *waiter) expired() bool { return !w.deadline.IsZero() && !time.Now().Before(w.deadline) }
 
-// serve runs the handler.
+// serve runs the handler, unless the client has taken the request back before it could
+// begin: a reset costs the client nothing (CVE-2023-44487).
 func (st *stream) serve(r *http.Request) {
 	c := st.conn
-	defer c.handlers.Done()
+	c.begun()
 	defer st.finish(r)
-	c.handler.ServeHTTP(&st.answer, r)
+	if st.ctx.Err() == nil {
+		c.handler.ServeHTTP(&st.answer, r)
+	}
 	st.returned = true
 }
 
-// serveTooLarge answers instead of a handler when the header fields were too
-// many.
-func (st *stream) serveTooLarge(r *http.Request) {
+// refuse answers instead of a handler.
+func (st *stream) refuse(r *http.Request, code int, why string) {
 	c := st.conn
-	defer c.handlers.Done()
+	c.begun()
 	defer st.finish(r)
-	http.Error(&st.answer, "the header fields of the request are too large", http.StatusRequestHeaderFieldsTooLarge)
+	http.Error(&st.answer, why, code)
 	st.returned = true
 }
 
 // finish ends the answer after the handler has returned, has panicked, or has
-// called runtime.Goexit. The answer is complete only in the first case.
+// called runtime.Goexit. The answer is complete only in the first case. A detached
+// stream may belong to another goroutine by now, which calls End.
 func (st *stream) finish(r *http.Request) {
 	c := st.conn
 	reason := recover()
-	if st.returned {
-		st.answer.end()
-	} else if reason != nil && reason != http.ErrAbortHandler { //nolint:errorlint // net/http defines it by identity.
+	if reason != nil && !st.returned && reason != http.ErrAbortHandler { //nolint:errorlint // net/http defines it by identity.
 		c.server.options.Logger.Error("handler panicked", "remote", c.remote, "method", r.Method,
 			"uri", r.RequestURI, "panic", fmt.Sprint(reason), "stack", string(debug.Stack()))
+	}
+	switch {
+	case !st.detached:
+		st.end(st.returned)
+	case !st.returned:
+		st.fail(errConnClosed)
+	}
+}
+
+// end ends the answer, and with it the stream.
+func (st *stream) end(complete bool) {
+	c := st.conn
+	defer c.handlers.Done()
+	if complete {
+		st.answer.end()
 	}
 	st.answer.release()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	st.watcher = nil
 	switch {
-	case !st.returned:
+	case !complete:
 		st.reset(http2.ErrCodeInternal, errConnClosed)
 	case st.err == nil && !st.remoteClosed:
-		// The answer is complete, whatever else the client wanted to send
-		// (RFC 9113 section 8.1).
-		st.reset(http2.ErrCodeNo, errConnClosed)
+		st.answeredEarly()
+	default:
+		delete(c.streams, st.id)
 	}
-	delete(c.streams, st.id)
 	st.abandon(errConnClosed)
 	if !st.localClosed {
 		c.running--
 	}
+	c.discharge(st.cost)
+	st.cost = 0
+	if st.answer.code == http.StatusUnauthorized && !c.authenticated.Load() {
+		c.sendFinalGoAway() // the connection ends when its answers have been sent
+	}
 	c.write()
 	c.finishIfDone()
+}
+
+// earlyAnswerWait is how long a client may take, after it was answered, to end the
+// body of its request.
+const earlyAnswerWait = 2 * time.Second
+
+// answeredEarly has the rest of the request's body discarded: the answer is complete,
+// whatever else the client wants to send. A reset that follows the answer at once
+// makes clients lose the answer (curl 7.88 does, although RFC 9113 section 8.1 forbids
+// it). So the reset comes only if the client has not ended the body in time. The
+// stream's window, which does not grow any more, bounds what the client may send until
+// then, and MaxConcurrentStreams how many streams of a connection wait. c.mu is held.
+func (st *stream) answeredEarly() {
+	c := st.conn
+	// A client that has waited for "100 Continue" has sent nothing, and Go's waits on for
+	// that or a reset.
+	if st.body != nil && st.body.expect || len(c.streams) > c.maxStreams {
+		st.reset(http2.ErrCodeNo, errConnClosed)
+		return
+	}
+	time.AfterFunc(earlyAnswerWait, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.streams[st.id] == st {
+			c.resetStream(st.id, http2.ErrCodeNo)
+		}
+	})
 }
 
 // reset appends RST_STREAM, unless the stream is closed already. c.mu is held; the
@@ -155,6 +207,7 @@ func (st *stream) reset(code http2.ErrCode, err error) {
 	b := c.out.open()
 	*b = frame.AppendReset(*b, st.id, code)
 	st.abandon(err)
+	c.finishIfDone()
 }
 
 // abandon makes everything fail that the handler may still do with the stream.
@@ -163,10 +216,16 @@ func (st *stream) abandon(err error) {
 	if st.err == nil {
 		st.err = err
 	}
-	st.body.end(err)
-	st.body.discard()
+	if st.body != nil {
+		st.body.end(err)
+		st.body.discard()
+	}
 	st.cancel()
 	st.canSend.wake()
+	if watcher := st.watcher; watcher != nil {
+		st.watcher = nil
+		watcher.Gone()
+	}
 }
 
 // fail resets the stream because of an error of the handler.

@@ -1,0 +1,191 @@
+package listen
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// limited is a listener of a limit, and what was accepted from it.
+type limited struct {
+	t        *testing.T
+	limit    *ConnectionLimit
+	address  string
+	accepted chan net.Conn
+	mu       sync.Mutex
+	log      strings.Builder // guarded by mu
+}
+
+func listenLimited(t *testing.T, most int) *limited {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &limited{t: t, address: inner.Addr().String(), accepted: make(chan net.Conn, 100)}
+	l.limit = NewConnectionLimit(most, slog.New(slog.NewTextHandler(writerFunc(func(p []byte) (int, error) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.log.Write(p)
+	}), nil)))
+	listener := LimitWrites(l.limit.Listener(inner), time.Minute)
+	done := make(chan error, 1)
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				done <- err
+				return
+			}
+			l.accepted <- conn
+		}
+	}()
+	t.Cleanup(func() {
+		listener.Close()
+		if err := <-done; !errors.Is(err, net.ErrClosed) {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+// dial returns a client's connection.
+func (l *limited) dial() net.Conn {
+	l.t.Helper()
+	conn, err := net.Dial("tcp", l.address)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// open returns a client's connection, and a context of requests on it.
+func (l *limited) open() (client, server net.Conn, request context.Context) {
+	l.t.Helper()
+	client = l.dial()
+	server = <-l.accepted
+	l.t.Cleanup(func() { server.Close() })
+	return client, server, l.limit.Context(l.t.Context(), tls.Server(&BatchConn{Conn: server}, nil))
+}
+
+// closed waits until the server has closed the connection.
+func (l *limited) closed(conn net.Conn) {
+	l.t.Helper()
+	if err := conn.SetReadDeadline(time.Now().Add(3 * time.Minute)); err != nil {
+		l.t.Fatal(err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		l.t.Errorf("a connection that should be closed: %v", err)
+	}
+}
+
+func (l *limited) want(open int, refused, evicted int64) {
+	l.t.Helper()
+	if got := l.limit; got.Open() != open || got.Refused() != refused || got.Evicted() != evicted {
+		l.t.Errorf("%d are open, %d were refused, %d evicted; want %d, %d, %d", got.Open(), got.Refused(), got.Evicted(), open, refused, evicted)
+	}
+}
+
+// TestConnectionsAreLimited: those of authenticated clients stay, others are refused and
+// counted, and when one ends, another gets in.
+func TestConnectionsAreLimited(t *testing.T) {
+	l := listenLimited(t, 3)
+	var open []net.Conn
+	for range 3 {
+		_, server, request := l.open()
+		Authenticated(request)
+		Authenticated(request)
+		Used(request) // by another user of a proxy
+		open = append(open, server)
+	}
+	for range 20 {
+		l.closed(l.dial())
+	}
+	l.want(3, 20, 0)
+	l.mu.Lock()
+	if lines := strings.Count(l.log.String(), "\n"); lines != 1 || !strings.Contains(l.log.String(), "ulimit -n") {
+		t.Errorf("logged %d lines: %s", lines, l.log.String())
+	}
+	l.mu.Unlock()
+	for range 2 { // the second closing does not count
+		open[0].Close()
+	}
+	_, server, _ := l.open()
+	open[0] = server
+	l.want(3, 20, 0)
+	for _, conn := range open {
+		conn.Close()
+	}
+	l.want(0, 20, 0)
+}
+
+// TestConnectionsMakeRoom: a new one takes the place of that which was used longest ago
+// and whose client is not authenticated.
+func TestConnectionsMakeRoom(t *testing.T) {
+	l := listenLimited(t, 4)
+	known, _, request := l.open()
+	Authenticated(request)
+	used, _, request := l.open()
+	silent, _, _ := l.open()
+	gone, goneServer, _ := l.open()
+	Used(request)
+
+	second, _, _ := l.open()
+	l.closed(silent)
+	l.want(4, 0, 1)
+	l.open()
+	l.closed(gone)
+	goneServer.Close() // the second closing does not count
+	l.want(4, 0, 2)
+	l.open()
+	l.closed(used)
+	for range 20 {
+		l.open()
+	}
+	l.closed(second)
+	l.want(4, 0, 23)
+	if err := known.SetReadDeadline(time.Now().Add(time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	var timeout net.Error
+	if _, err := known.Read(make([]byte, 1)); !errors.As(err, &timeout) || !timeout.Timeout() {
+		t.Errorf("the connection of the authenticated client: %v", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if lines := strings.Count(l.log.String(), "\n"); lines != 1 || !strings.Contains(l.log.String(), "not authenticated") {
+		t.Errorf("logged %d lines: %s", lines, l.log.String())
+	}
+}
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// TestNoLimit admits all.
+func TestNoLimit(t *testing.T) {
+	limit := NewConnectionLimit(0, slog.New(slog.DiscardHandler))
+	for i := range 100 {
+		client, server := net.Pipe()
+		defer client.Close()
+		c := limit.admit(server)
+		if c == nil {
+			t.Fatal(fmt.Sprint(i))
+		}
+		ctx := limit.Context(t.Context(), c)
+		Used(ctx)
+		Authenticated(ctx)
+		defer c.Close()
+	}
+	other, _ := net.Pipe()
+	defer other.Close()
+	Used(limit.Context(t.Context(), other)) // which is not the limit's
+}
