@@ -101,7 +101,24 @@ func (g *group) component(name string) (*spec.Schema, error) {
 		if entry.leaf && len(s.OneOf) > 0 {
 			s.Type = nil // said better by the alternatives
 		}
-		entry.v3 = openapiconv.ConvertSchema(&s)
+		if entry.custom {
+			entry.v3 = convertProperties(s)
+		} else {
+			entry.v3 = openapiconv.ConvertSchema(&s)
+		}
 	}
 	return entry.v3, nil
+}
+
+// convertProperties returns a schema in which only direct properties are references
+// in terms of version 3. ConvertSchema would take quadratic time: at each level it
+// looks for references in everything below.
+func convertProperties(s spec.Schema) *spec.Schema {
+	s.Properties = maps.Clone(s.Properties)
+	for name, p := range s.Properties {
+		if p.Ref.String() != "" {
+			s.Properties[name] = *openapiconv.ConvertSchema(&p)
+		}
+	}
+	return &s
 }

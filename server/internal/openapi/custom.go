@@ -38,18 +38,18 @@ func (m *models) object(res *resource.Resource) string {
 	if m.byName[name] == nil {
 		m.byName[name] = &model{
 			schema: m.customSchema(res), uses: []string{m.add(reflect.TypeFor[metav1.ObjectMeta]())},
-			kinds: []schema.GroupVersionKind{kind},
+			kinds: []schema.GroupVersionKind{kind}, custom: true,
 		}
 	}
 	return name
 }
 
-// customSchema is a definition's schema with what every object has. Without
-// one every field passes.
+// customSchema is a definition's schema with what every object has, down to
+// publishedDepth. Without one every field passes.
 func (m *models) customSchema(res *resource.Resource) spec.Schema {
 	s := spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"object"}}}
 	if res.OpenAPI != nil {
-		s = *res.OpenAPI()
+		s = truncated(*res.OpenAPI(), publishedDepth)
 		s.Properties, s.Extensions = maps.Clone(s.Properties), maps.Clone(s.Extensions) // shared with the resource
 	} else {
 		s.AddExtension(preserveExtension, true)
@@ -98,7 +98,7 @@ func selectableFields(res *resource.Resource) []any {
 	var list []any
 	for _, f := range res.Fields {
 		for _, path := range f.Paths[:min(1, len(f.Paths))] {
-			list = append(list, map[string]any{"fieldPath": "." + strings.Join(path, ".")})
+			list = append(list, map[string]any{"fieldPath": strings.Join(path, ".")})
 		}
 	}
 	return list

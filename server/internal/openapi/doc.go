@@ -13,6 +13,6 @@
 // with their resource.
 //
 // Reading order: endpoint.go (what is described), models.go, fields.go
-// and merge.go (schemas), custom.go, paths.go, operations.go and parameters.go (verbs),
+// and merge.go (schemas), custom.go and truncate.go, paths.go, operations.go and parameters.go (verbs),
 // document.go (version 3), swagger.go (version 2).
 package openapi

@@ -68,6 +68,90 @@ func (d *Document) Content() ([]byte, error) {
 	return content, err
 }
 
+// Reader returns a reader of the uncompressed content, which is made as it is read: all of it
+// takes milliseconds. It seeks by reading from the beginning, so clients must not
+// decide where. It calls yield, in which others may run, before it uncompresses the next
+// pieceBytes at most.
+func (d *Document) Reader(yield func()) io.ReadSeeker { return &contentReader{of: d, yield: yield} }
+
+// pieceBytes is how much of a document is uncompressed at a time: far less than takes a
+// millisecond.
+const pieceBytes = 32 << 10
+
+// uncompressors has readers that have read a document to its end. Each has tables and a window
+// of 32 kB, which would be garbage after every request.
+var uncompressors sync.Pool // of *gzip.Reader
+
+// contentReader is a reader of a document. Close need not be called.
+type contentReader struct {
+	of     *Document
+	yield  func()
+	at     int64        // of the next Read
+	z      *gzip.Reader // nil before the first
+	zAt    int64        // where z is
+	failed error
+}
+
+// Read implements io.Reader.
+func (r *contentReader) Read(p []byte) (int, error) {
+	if r.failed != nil {
+		return 0, r.failed
+	}
+	if r.at >= int64(r.of.Size) {
+		return 0, io.EOF
+	}
+	if r.z == nil || r.zAt > r.at {
+		if r.failed = r.begin(); r.failed != nil {
+			return 0, r.failed
+		}
+	}
+	for r.zAt < r.at {
+		r.yield()
+		skipped, err := io.CopyN(io.Discard, r.z, min(r.at-r.zAt, pieceBytes))
+		if r.zAt += skipped; err != nil {
+			return 0, err
+		}
+	}
+	r.yield()
+	n, err := r.z.Read(p[:min(len(p), pieceBytes)])
+	r.at, r.zAt = r.at+int64(n), r.zAt+int64(n)
+	if r.zAt == int64(r.of.Size) {
+		uncompressors.Put(r.z)
+		r.z = nil
+	}
+	return n, err
+}
+
+// begin has z at the beginning of the document.
+func (r *contentReader) begin() error {
+	if r.z == nil {
+		r.z, _ = uncompressors.Get().(*gzip.Reader)
+	}
+	r.zAt = 0
+	compressed := bytes.NewReader(r.of.Gzip)
+	if r.z != nil {
+		return r.z.Reset(compressed)
+	}
+	var err error
+	r.z, err = gzip.NewReader(compressed)
+	return err
+}
+
+// Seek implements io.Seeker.
+func (r *contentReader) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekCurrent:
+		offset += r.at
+	case io.SeekEnd:
+		offset += int64(r.of.Size)
+	}
+	if offset < 0 {
+		return 0, fmt.Errorf("seek to %d of a document", offset)
+	}
+	r.at = offset
+	return offset, nil
+}
+
 // V3Document encodes the description of one group and version as JSON.
 func (b *Builder) V3Document(of Group) (*Document, error) {
 	described, err := b.V3(of)
@@ -82,10 +166,13 @@ func (b *Builder) V3Document(of Group) (*Document, error) {
 }
 
 // V2Document encodes the description of everything as JSON.
-func (b *Builder) V2Document(groups []Group) (*Document, error) {
+func (b *Builder) V2Document(groups []Group, others ...Foreign) (*Document, error) {
 	described, err := b.V2(groups)
 	if err != nil {
 		return nil, err
+	}
+	for _, other := range others {
+		other.mergeInto(described)
 	}
 	content, err := described.MarshalJSON()
 	if err != nil {

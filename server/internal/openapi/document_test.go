@@ -2,9 +2,13 @@ package openapi
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	openapi_v2 "github.com/google/gnostic-models/openapiv2"
 	openapi_v3 "github.com/google/gnostic-models/openapiv3"
@@ -195,7 +199,7 @@ func TestCustomKinds(t *testing.T) {
 	if len(thing.Properties["spec"].Properties["either"].AnyOf) != 2 || !thing.Properties["spec"].Properties["maybe"].Nullable {
 		t.Errorf("version 3 lost a part of the schema: %s", mustJSON(t, thing))
 	}
-	if got := mustJSON(t, thing.Extensions); !strings.Contains(got, `"x-kubernetes-selectable-fields":[{"fieldPath":".spec.color"}]`) {
+	if got := mustJSON(t, thing.Extensions); !strings.Contains(got, `"x-kubernetes-selectable-fields":[{"fieldPath":"spec.color"}]`) {
 		t.Errorf("extensions %s", got)
 	}
 	if list := d.Components.Schemas["com.example.shop.v1.ThingList"]; list == nil || refOf(list.Properties["items"].Items.Schema) != "com.example.shop.v1.Thing" {
@@ -210,5 +214,95 @@ func TestCustomKinds(t *testing.T) {
 	}
 	if d.Components.Schemas["io.k8s.api.core.v1.Pod"] != nil {
 		t.Error("the document has models that it does not need")
+	}
+}
+
+// TestDeepSchemasAreTruncated: what is below publishedDepth is published as allowing
+// anything, in both versions, and the schema that writes are checked by stays.
+func TestDeepSchemasAreTruncated(t *testing.T) {
+	nested := func(depth int) *spec.Schema {
+		s := spec.StringProperty()
+		for i := range depth {
+			switch i % 3 {
+			case 0:
+				s = spec.ArrayProperty(s)
+			case 1:
+				s = spec.MapProperty(s)
+			default:
+				s = (&spec.Schema{}).Typed("object", "").SetProperty("next", *s)
+			}
+		}
+		return (&spec.Schema{}).Typed("object", "").SetProperty("spec", *s)
+	}
+	below := func(s *spec.Schema) *spec.Schema {
+		switch next, found := s.Properties["next"]; {
+		case found:
+			return &next
+		case s.Items != nil:
+			return s.Items.Schema
+		case s.AdditionalProperties != nil:
+			return s.AdditionalProperties.Schema
+		}
+		return nil
+	}
+	for _, depth := range []int{3, publishedDepth - 1, publishedDepth, 4000} {
+		whole := nested(depth)
+		document, err := NewBuilder("v1.99.0").V3Document(things(func() *spec.Schema { return whole }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := document.Content()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d spec3.OpenAPI
+		if err := json.Unmarshal(content, &d); err != nil {
+			t.Fatal(err)
+		}
+		levels, s := 1, new(d.Components.Schemas["com.example.shop.v1.Thing"].Properties["spec"])
+		for next := below(s); next != nil; next = below(s) {
+			levels, s = levels+1, next
+		}
+		preserves, _ := s.Extensions.GetBool(preserveExtension)
+		if levels != min(depth+1, publishedDepth) || preserves != (depth >= publishedDepth) {
+			t.Errorf("of a schema %d deep, %d levels are published, and the last preserves unknown fields: %t", depth+1, levels, preserves)
+		}
+		if _, err := V3Protobuf(document); err != nil {
+			t.Error(err)
+		}
+		if _, err := NewBuilder("v1.99.0").V2Document([]Group{things(func() *spec.Schema { return whole })}); err != nil {
+			t.Error(err)
+		}
+		if !reflect.DeepEqual(whole, nested(depth)) {
+			t.Error("the schema itself has changed")
+		}
+	}
+}
+
+// TestContentIsReadInPieces, from any place.
+func TestContentIsReadInPieces(t *testing.T) {
+	var content []byte
+	for n := range 100_000 {
+		content = append(content, fmt.Sprintf("%d,", n)...)
+	}
+	document, err := NewDocument(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	yields := 0
+	reader := func() io.ReadSeeker { yields = 0; return document.Reader(func() { yields++ }) }
+	if err := iotest.TestReader(reader(), content); err != nil {
+		t.Error(err)
+	}
+	least := len(content)/pieceBytes + 1
+	if read, err := io.ReadAll(reader()); err != nil || len(read) != len(content) || yields < least {
+		t.Errorf("%d of %d bytes, %v: others may run %d times", len(read), len(content), err, yields)
+	}
+	r := reader()
+	if _, err := r.Seek(-1, io.SeekEnd); err != nil {
+		t.Fatal(err)
+	}
+	if last, err := io.ReadAll(r); err != nil || string(last) != "," || yields < least {
+		t.Errorf("the end is %q, %v: others may run %d times on the way there", last, err, yields)
 	}
 }

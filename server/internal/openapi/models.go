@@ -31,6 +31,7 @@ type model struct {
 	uses   []string // names of the models it refers to
 	kinds  []schema.GroupVersionKind
 	leaf   bool         // a type that says itself how it is written
+	custom bool         // a schema of a definition, in which only direct properties are references
 	v3     *spec.Schema // converted, on first use
 }
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"unsafe"
 
-	"github.com/levelwire/levelwire/server/internal/resource/jsonscan"
+	"github.com/levelwire/levelwire/internal/jsonscan"
 )
 
 // Attributes are what selectors look at and what the cache indexes by. They
@@ -30,7 +30,7 @@ type Attributes struct {
 func (r *Resource) Attributes(json []byte) (Attributes, error) {
 	stored := r.Stored()
 	plan := stored.extraction()
-	x := extractor{scan: jsonscan.Scanner{Data: json}, plan: plan}
+	x := extractor{scan: jsonscan.Scanner{Data: json}, plan: plan, mixed: stored.Mixed}
 	if n := len(plan.fields); n > 0 {
 		x.out.Fields = make([]string, n)
 	}
@@ -180,6 +180,7 @@ func (n *fieldNode) child(name []byte) *fieldNode {
 type extractor struct {
 	scan  jsonscan.Scanner
 	plan  *extraction
+	mixed bool // of custom resources, which other programs may have written
 	out   Attributes
 	ranks []int // rank+1 of the path that Fields[i] came from; nil if no field has several
 }
@@ -306,12 +307,14 @@ func (x *extractor) found(node *fieldNode, value string) {
 	}
 }
 
-// labels consumes the object metadata.labels.
+// labels consumes the object metadata.labels. Other programs may have written a custom
+// resource with labels that are no strings.
 func (x *extractor) labels() error {
 	if err := x.scan.Expect('{'); err != nil {
 		return err
 	}
 	var found Labels
+	malformed := false
 	for first := true; ; first = false {
 		key, ok, err := x.scan.Member(first)
 		if err != nil {
@@ -323,6 +326,13 @@ func (x *extractor) labels() error {
 		var l Label
 		if l.Key, err = key.Value(); err != nil {
 			return err
+		}
+		if x.mixed && x.scan.Peek() != '"' {
+			if err := x.skip(); err != nil {
+				return err
+			}
+			malformed = true
+			continue
 		}
 		value, err := x.scan.String()
 		if err != nil {
@@ -336,6 +346,8 @@ func (x *extractor) labels() error {
 		}
 		found = append(found, l)
 	}
-	x.out.Labels = slices.Clip(found.sorted())
+	if !malformed { // of an object with such labels none is shown
+		x.out.Labels = slices.Clip(found.sorted())
+	}
 	return nil
 }

@@ -34,9 +34,11 @@ func (e *UnsupportedMediaTypeError) Error() string {
 }
 
 // KindMismatchError is returned for a body that says it is something else
-// than the endpoint it was sent to takes. HTTP says 400.
+// than the endpoint it was sent to takes. HTTP says 400, or 422 for custom
+// resources.
 type KindMismatchError struct {
 	Got, Want schema.GroupVersionKind
+	Name      string // of the object in the body, as far as known
 }
 
 // Error names both kinds.
@@ -49,14 +51,23 @@ func (e *KindMismatchError) Error() string {
 
 // DecodeBody decodes a request body into an object of the resource's own
 // version. mediaType is without parameters. A missing kind or apiVersion is
-// taken from the resource; another one is a *KindMismatchError; a media type
+// taken from the resource, unless that is a custom one, whose objects have to say
+// both; another one is a *KindMismatchError; a media type
 // that is not understood an *UnsupportedMediaTypeError; any other error means
 // that the body is malformed. strictErrs are unknown and duplicate fields:
 // what to do about them is the request's fieldValidation. gvk is what the
 // body said, completed. Defaults are not applied.
 func (r *Resource) DecodeBody(mediaType string, body []byte) (obj Object, gvk schema.GroupVersionKind, strictErrs []error, err error) {
 	obj = r.New()
-	gvk, strictErrs, err = DecodeInto(mediaType, body, r.GroupVersionKind(), obj)
+	gvk, strictErrs, err = decode(mediaType, body, obj)
+	if err != nil {
+		return nil, gvk, nil, err
+	}
+	if r.Stored().Mixed {
+		err = requireKind(gvk, r.GroupVersionKind(), obj, body)
+	} else {
+		gvk, err = completeKind(gvk, r.GroupVersionKind(), obj)
+	}
 	if err != nil {
 		return nil, gvk, nil, err
 	}
@@ -70,6 +81,21 @@ func (r *Resource) DecodeBody(mediaType string, body []byte) (obj Object, gvk sc
 	return obj, gvk, strictErrs, nil
 }
 
+// DecodeBodyInPlace is DecodeBody for a body that never changes from then on, which saves a
+// copy: the object's strings may be parts of it.
+func (r *Resource) DecodeBodyInPlace(mediaType string, body []byte) (obj Object, gvk schema.GroupVersionKind, strictErrs []error, err error) {
+	if obj = r.New(); (mediaType == MediaTypeJSON || mediaType == "") && r.Prune == nil && structjson.DecodeInPlace(body, obj) {
+		if gvk, err = claimedKind(obj); err == nil {
+			gvk, err = completeKind(gvk, r.GroupVersionKind(), obj)
+		}
+		if err != nil {
+			return nil, gvk, nil, err
+		}
+		return obj, gvk, nil, nil
+	}
+	return r.DecodeBody(mediaType, body)
+}
+
 // DecodeInto is DecodeBody for bodies that are not a resource's own objects: Binding,
 // Scale, Eviction, reviews. want is the kind that into is.
 func DecodeInto(mediaType string, body []byte, want schema.GroupVersionKind, into runtime.Object) (gvk schema.GroupVersionKind, strictErrs []error, err error) {
@@ -77,6 +103,12 @@ func DecodeInto(mediaType string, body []byte, want schema.GroupVersionKind, int
 	if err != nil {
 		return gvk, nil, err
 	}
+	gvk, err = completeKind(gvk, want, into)
+	return gvk, strictErrs, err
+}
+
+// completeKind takes from want what a body does not say of its kind.
+func completeKind(gvk, want schema.GroupVersionKind, into runtime.Object) (schema.GroupVersionKind, error) {
 	if gvk.Kind == "" {
 		gvk.Kind = want.Kind
 	}
@@ -84,10 +116,24 @@ func DecodeInto(mediaType string, body []byte, want schema.GroupVersionKind, int
 		gvk.Group, gvk.Version = want.Group, want.Version
 	}
 	if gvk != want {
-		return gvk, nil, &KindMismatchError{Got: gvk, Want: want}
+		return gvk, &KindMismatchError{Got: gvk, Want: want}
 	}
 	into.GetObjectKind().SetGroupVersionKind(gvk)
-	return gvk, strictErrs, nil
+	return gvk, nil
+}
+
+// quotedBody is how much of a body an error shows.
+const quotedBody = 256
+
+// requireKind wants a body to say the whole of its kind.
+func requireKind(gvk, want schema.GroupVersionKind, obj Object, body []byte) error {
+	switch {
+	case gvk.Kind == "":
+		return fmt.Errorf("Object 'Kind' is missing in '%s'", body[:min(len(body), quotedBody)]) //nolint:revive,staticcheck // clients know this text
+	case gvk != want:
+		return &KindMismatchError{Got: gvk, Want: want, Name: obj.GetName()}
+	}
+	return nil
 }
 
 // DecodeDeleteOptions decodes the body of a DELETE. An empty body gives empty

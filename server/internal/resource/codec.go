@@ -89,6 +89,17 @@ func (r *Resource) Decode(ctx context.Context, json []byte) (Object, error) {
 	return r.DecodeShown(json)
 }
 
+// DecodeInPlace is Decode for JSON that never changes from then on, which saves a copy:
+// the object's strings may be parts of it.
+func (r *Resource) DecodeInPlace(ctx context.Context, json []byte) (Object, error) {
+	if r.Storage == nil {
+		if obj := r.New(); structjson.DecodeInPlace(json, obj) {
+			return obj, nil
+		}
+	}
+	return r.Decode(ctx, json)
+}
+
 // DecodeShown is Decode for JSON that is in the resource's own version already,
 // as Marshal made it.
 func (r *Resource) DecodeShown(json []byte) (Object, error) {

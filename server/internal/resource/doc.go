@@ -5,8 +5,8 @@
 // that Kubernetes ships.
 //
 // Reading order: resource.go, strategy.go and table.go (what a kind is),
-// codec.go and splice.go (the bytes that are stored, cached and sent), package
-// structjson (how ordinary objects are decoded and encoded), scan.go,
+// codec.go and withrevision.go (the bytes that are stored, cached and sent), package
+// structjson (how ordinary objects are decoded and encoded),
 // attributes.go and labels.go (what is read from them in one pass), body.go,
 // protobuf.go and cbor.go (what clients send and may ask for), package jsonproto
 // (JSON to protobuf without an object in between).

@@ -25,7 +25,7 @@ func TestMixedVersions(t *testing.T) {
 	r := newMixed()
 	for name, test := range map[string]struct{ stored, want, fails string }{
 		"ours":            {stored: `{"kind":"Thing","apiVersion":"example.com/v1beta1","metadata":{"name":"a"},"x":1}`, want: `{"kind":"Thing","apiVersion":"example.com/v1beta1","metadata":{"resourceVersion":"7","name":"a"},"x":1}`},
-		"kube-apiserver":  {stored: `{"apiVersion":"example.com/v2","kind":"Thing","metadata":{"name":"a","resourceVersion":"3"},"x":1}`, want: `{"kind":"Thing","apiVersion":"example.com/v2","metadata":{"resourceVersion":"7","name":"a"},"x":1}`},
+		"kube-apiserver":  {stored: `{"apiVersion":"example.com/v2","kind":"Thing","metadata":{"name":"a","resourceVersion":"3"},"x":1}`, want: `{"kind":"Thing","apiVersion":"example.com/v2","metadata":{"resourceVersion":"7","name":"a"},"x":1 }`},
 		"another group":   {stored: `{"kind":"Thing","apiVersion":"example.org/v1","metadata":{"name":"a"}}`, fails: "is a example.org/v1"},
 		"another kind":    {stored: `{"kind":"Thong","apiVersion":"example.com/v1","metadata":{"name":"a"}}`, fails: "Kind=Thong"},
 		"no version":      {stored: `{"kind":"Thing","metadata":{"name":"a"}}`, fails: "is a /, Kind=Thing"},
@@ -50,10 +50,15 @@ func TestMixedVersions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if cached, err := r.WithRevision(again, 7); err != nil || string(cached) != test.want {
+			if cached, err := r.WithRevision(again, 7); err != nil || IsUnchecked(cached) || !SameJSON(cached, []byte(test.want)) {
 				t.Errorf("encoded and spliced: %s, %v", cached, err)
 			}
 		})
+	}
+	for _, stored := range []string{string(r.Prefix()), string(r.Prefix()) + "v1", string(r.Prefix()) + `v1"`} {
+		if r.IsCached([]byte(stored), 7, []byte(stored)) {
+			t.Errorf("%s is taken for an object", stored)
+		}
 	}
 	if _, err := r.Encode(t.Context(), &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Thing"}}); err == nil {
 		t.Error("an object of another group was encoded")

@@ -65,6 +65,10 @@ type Resource struct {
 	// may be sent. nil: never.
 	AsStored func(json []byte, revision int64) bool
 
+	// Upgrade decodes a stored value of another version of the kind, as other
+	// servers write it (CustomResourceDefinitions in v1beta1). nil: there is none.
+	Upgrade func(value []byte, version string) (Object, error)
+
 	// Mixed: the stored objects are of several versions of the kind, and each
 	// says in its apiVersion of which (custom resources, whose storage version
 	// may change). A mixed resource is what others are shown over; it is not

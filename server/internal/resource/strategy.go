@@ -1,6 +1,9 @@
 package resource
 
-import "k8s.io/apimachinery/pkg/util/validation/field"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
 
 // Strategy is what a kind adds to the write path that all kinds share. Every
 // member may be nil. The functions are pure: no I/O, no clock, no retained
@@ -35,9 +38,14 @@ type Strategy struct {
 	// ValidateSubresource checks a change that came through another
 	// subresource than status and scale, named as in its URL.
 	ValidateSubresource func(subresource string, obj, old Object) field.ErrorList
+	// Warnings are what clients that create or replace the object should be told,
+	// though it is stored as they want it. old is nil for a new object. Both are the
+	// registry's.
+	Warnings func(obj, old Object) []string
 	// PrepareForDelete gives an object whose deletion begins the finalizers
-	// that the kind's own machinery takes off again.
-	PrepareForDelete func(obj Object)
+	// that the kind's own machinery takes off again, and what its status then
+	// says. now is the time of the deletion.
+	PrepareForDelete func(obj Object, now metav1.Time)
 	// NoGeneration: metadata.generation is not kept for this kind, as in
 	// Kubernetes for those without a controller-observed spec.
 	NoGeneration bool

@@ -3,7 +3,7 @@ package resource
 import (
 	"fmt"
 
-	"github.com/levelwire/levelwire/server/internal/resource/jsonscan"
+	"github.com/levelwire/levelwire/internal/jsonscan"
 )
 
 // TombstoneMetadata reduces an object, in its stored or cached form, to what a

@@ -10,6 +10,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/admissionregistration"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/apiextensions"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/apiregistration"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/apps"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/autoscaling"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/batch"
@@ -67,7 +68,7 @@ var layouts = func() columns.Layouts {
 	for _, add := range []func(columns.Layouts){
 		core.Columns, apps.Columns, batch.Columns, autoscaling.Columns, coordination.Columns, discovery.Columns,
 		networking.Columns, policy.Columns, rbac.Columns, scheduling.Columns, storage.Columns, node.Columns,
-		certificates.Columns, admissionregistration.Columns, apiextensions.Columns, flowcontrol.Columns,
+		certificates.Columns, admissionregistration.Columns, apiextensions.Columns, apiregistration.Columns, flowcontrol.Columns,
 		dynamicresource.Columns, storageVersionColumns,
 	} {
 		add(all)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin"
@@ -90,6 +91,7 @@ storage.k8s.io/v1 StorageClass: Name, Provisioner, ReclaimPolicy, VolumeBindingM
 storage.k8s.io/v1 VolumeAttachment: Name, Attacher, PV, Node, Attached, Age
 storage.k8s.io/v1 VolumeAttributesClass: Name, DriverName, Age
 apiextensions.k8s.io/v1 CustomResourceDefinition: Name, Created At
+apiregistration.k8s.io/v1 APIService: Name, Service, Available, Age
 storagemigration.k8s.io/v1 StorageVersionMigration: Name, Resource
 `
 
@@ -126,6 +128,9 @@ func TestHeaders(t *testing.T) {
 
 // The definitions of custom resources are in a scheme of their own.
 var _ = apiextensionsv1.AddToScheme(scheme.Scheme)
+
+// The same is true of API services.
+var _ = apiregistrationv1.AddToScheme(scheme.Scheme)
 
 func TestColumnDefinitions(t *testing.T) {
 	for gvk, l := range builtin.Layouts {

@@ -7,6 +7,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/admissionregistration"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/apiextensions"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/apiregistration"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/apps"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/autoscaling"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/batch"
@@ -45,9 +46,11 @@ func Resources() []*resource.Resource {
 		flowcontrol.Resources(),
 		dynamicresource.Resources(),
 		apiextensions.Resources(),
+		apiregistration.Resources(),
 	)
 	for _, r := range all {
 		r.Columns, r.Row = Columns(r.GroupVersionKind())
+		warnOfInactive(r)
 	}
 	return all
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/randfill"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
@@ -32,6 +33,9 @@ func each(t *testing.T, f func(t *testing.T, r *resource.Resource)) {
 
 // The definitions of custom resources are in a scheme of their own.
 var _ = apiextensionsv1.AddToScheme(scheme.Scheme)
+
+// The same is true of API services.
+var _ = apiregistrationv1.AddToScheme(scheme.Scheme)
 
 func TestNewMatchesScheme(t *testing.T) {
 	each(t, func(t *testing.T, r *resource.Resource) {

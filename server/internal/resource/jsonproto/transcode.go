@@ -14,7 +14,7 @@ import (
 
 	jsonv2 "github.com/go-json-experiment/json"
 
-	"github.com/levelwire/levelwire/server/internal/resource/jsonscan"
+	"github.com/levelwire/levelwire/internal/jsonscan"
 	"github.com/levelwire/levelwire/server/internal/resource/structjson"
 )
 

@@ -28,7 +28,7 @@ import (
 // object: it saves 15 to 19 % of the processor time of creating an ordinary pod or
 // deployment through the HTTP handler over a store in memory, compared with the best
 // of the libraries (go-json-experiment/json to read, encoding/json or that to write).
-// docs/contributors/create-cost.md has the numbers and says how to repeat them.
+// docs/contributors/write-cost.md has the numbers and says how to repeat them.
 type structCodec struct {
 	members []memberCodec
 	byName  map[string]int

@@ -10,13 +10,12 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/go-json-experiment/json/jsontext"
 	quantity "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/levelwire/levelwire/server/internal/resource/jsonscan"
+	"github.com/levelwire/levelwire/internal/jsonscan"
 )
 
 // errUnusualJSON ends decoding by a structCodec: the document is not valid, does not fit the
@@ -33,13 +32,21 @@ const maxReadDepth = 64
 // time of decoders that must, and as all strings are parts of one, a tenth of
 // the allocations.
 type structDecoder struct {
-	scan  jsonscan.Scanner // over a copy that never changes: the object's strings are parts of it
+	scan  jsonscan.Scanner // over a text that never changes: the object's strings are parts of it
 	depth int
 }
 
 // Decode decodes a document into a zero object, and returns false, leaving
-// the object zero, if it must be decoded otherwise.
-func Decode(data []byte, into runtime.Object) bool {
+// the object zero, if it must be decoded otherwise. The object shares no memory with data.
+func Decode(data []byte, into runtime.Object) bool { return decode(data, into, bytes.Clone) }
+
+// DecodeInPlace is Decode without a copy of data, which must never change from then on:
+// the object's strings are parts of it.
+func DecodeInPlace(data []byte, into runtime.Object) bool {
+	return decode(data, into, func(data []byte) []byte { return data })
+}
+
+func decode(data []byte, into runtime.Object, own func([]byte) []byte) bool {
 	if _, custom := into.(*unstructured.Unstructured); custom {
 		return false
 	}
@@ -52,7 +59,7 @@ func Decode(data []byte, into runtime.Object) bool {
 	if s == nil || !v.IsZero() {
 		return false
 	}
-	d := structDecoder{scan: jsonscan.Scanner{Data: bytes.Clone(data)}}
+	d := structDecoder{scan: jsonscan.Scanner{Data: own(data)}}
 	if d.object(s, v.Addr().UnsafePointer()) == nil && d.scan.AtEnd() {
 		return true
 	}
@@ -172,6 +179,9 @@ func (d *structDecoder) value(p *valueCodec, at unsafe.Pointer) (err error) {
 	}
 }
 
+// fewElements is for how many bytes of elements there is room at first.
+const fewElements = 256
+
 // array reads the elements of a list. It makes room for a few at first: the
 // number is not known.
 func (d *structDecoder) array(p *valueCodec, v reflect.Value) error {
@@ -181,13 +191,14 @@ func (d *structDecoder) array(p *valueCodec, v reflect.Value) error {
 	if d.depth++; d.depth > maxReadDepth {
 		return errUnusualJSON
 	}
-	n := 0
+	n, room := 0, fewElements/int(max(1, p.elem.size)) //nolint:gosec // A size is small.
 	for ; !d.scan.Take(']'); n++ {
 		if n > 0 && !d.scan.Take(',') {
 			return errUnusualJSON
 		}
 		if n == v.Cap() {
-			v.Grow(max(1, n))
+			v.Grow(max(1, n, room))
+			room = 0
 		}
 		v.SetLen(n + 1)
 		if err := d.value(p.elem, unsafe.Add(v.UnsafePointer(), uintptr(n)*p.elem.size)); err != nil {
@@ -296,8 +307,8 @@ func (d *structDecoder) bytes(into *[]byte) error {
 
 // custom lets the type itself read a value.
 func (d *structDecoder) custom(into json.Unmarshaler) error {
-	raw, err := d.scan.Skip()
-	if err != nil || !jsontext.Value(raw).IsValid() || into.UnmarshalJSON(raw) != nil {
+	raw, valid := d.scan.StrictSkip()
+	if !valid || into.UnmarshalJSON(raw) != nil {
 		return errUnusualJSON
 	}
 	return nil

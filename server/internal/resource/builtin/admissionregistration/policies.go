@@ -1,17 +1,19 @@
 package admissionregistration
 
 import (
+	"strings"
+
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apipath "k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
 )
-
-// The expressions of admission policies are not compiled here: who evaluates
-// them reports their errors in the status.
 
 func validatingPolicyRules() define.Rules[*admissionv1.ValidatingAdmissionPolicy] {
 	return define.Rules[*admissionv1.ValidatingAdmissionPolicy]{
@@ -22,13 +24,14 @@ func validatingPolicyRules() define.Rules[*admissionv1.ValidatingAdmissionPolicy
 		Validate: func(p *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
 			errs := validatePolicyMatch(p.Spec.ParamKind, p.Spec.MatchConstraints, p.Spec.FailurePolicy)
 			if len(p.Spec.Validations)+len(p.Spec.AuditAnnotations) == 0 {
-				errs = append(errs, field.Required(validate.SpecPath.Child("validations"), "validations or auditAnnotations must be specified"))
+				for _, name := range []string{"validations", "auditAnnotations"} {
+					errs = append(errs, field.Required(validate.SpecPath.Child(name), "validations or auditAnnotations must contain at least one item"))
+				}
 			}
-			for i, v := range p.Spec.Validations {
-				errs = append(errs, validate.Required(validate.SpecPath.Child("validations").Index(i).Child("expression"), v.Expression)...)
-			}
-			return append(errs, validateVariables(p.Spec.Variables)...)
+			return errs
 		},
+		ValidateCreate: func(p *admissionv1.ValidatingAdmissionPolicy) field.ErrorList { return validatingExpressions(p, nil) },
+		ValidateUpdate: validatingExpressions,
 	}
 }
 
@@ -43,10 +46,19 @@ func mutatingPolicyRules() define.Rules[*admissionv1.MutatingAdmissionPolicy] {
 			if len(p.Spec.Mutations) == 0 {
 				errs = append(errs, field.Required(validate.SpecPath.Child("mutations"), "mutations must contain at least one item"))
 			}
-			errs = append(errs, validate.OneOf(validate.SpecPath.Child("reinvocationPolicy"), p.Spec.ReinvocationPolicy,
+			for i, rule := range rulesOf(p.Spec.MatchConstraints) {
+				for j, operation := range rule.Operations {
+					if operation == admissionv1.Delete {
+						at := validate.SpecPath.Child("matchConstraints", "resourceRules").Index(i).Child("operations").Index(j)
+						errs = append(errs, field.NotSupported(at, operation, []admissionv1.OperationType{"*", admissionv1.Connect, admissionv1.Create, admissionv1.Update}))
+					}
+				}
+			}
+			return append(errs, validate.OneOf(validate.SpecPath.Child("reinvocationPolicy"), p.Spec.ReinvocationPolicy,
 				admissionv1.NeverReinvocationPolicy, admissionv1.IfNeededReinvocationPolicy)...)
-			return append(errs, validateVariables(p.Spec.Variables)...)
 		},
+		ValidateCreate: func(p *admissionv1.MutatingAdmissionPolicy) field.ErrorList { return mutatingExpressions(p, nil) },
+		ValidateUpdate: mutatingExpressions,
 	}
 }
 
@@ -68,8 +80,7 @@ func defaultMatch(m *admissionv1.MatchResources) {
 func validatePolicyMatch(param *admissionv1.ParamKind, match *admissionv1.MatchResources, failure *admissionv1.FailurePolicyType) field.ErrorList {
 	errs := validate.OneOf(validate.SpecPath.Child("failurePolicy"), define.ValueOr(failure, ""), admissionv1.Ignore, admissionv1.Fail)
 	if param != nil {
-		errs = append(errs, validate.Required(validate.SpecPath.Child("paramKind", "apiVersion"), param.APIVersion)...)
-		errs = append(errs, validate.Required(validate.SpecPath.Child("paramKind", "kind"), param.Kind)...)
+		errs = append(errs, validateParamKind(validate.SpecPath.Child("paramKind"), param)...)
 	}
 	at := validate.SpecPath.Child("matchConstraints")
 	if match == nil {
@@ -81,26 +92,61 @@ func validatePolicyMatch(param *admissionv1.ParamKind, match *admissionv1.MatchR
 	return append(errs, validateMatch(at, match)...)
 }
 
-func validateMatch(path *field.Path, match *admissionv1.MatchResources) field.ErrorList {
-	errs := validate.LabelSelector(path.Child("namespaceSelector"), match.NamespaceSelector)
-	errs = append(errs, validate.LabelSelector(path.Child("objectSelector"), match.ObjectSelector)...)
-	for i := range match.ResourceRules {
-		errs = append(errs, validateAdmissionRule(path.Child("resourceRules").Index(i), &match.ResourceRules[i].RuleWithOperations)...)
+func validateParamKind(path *field.Path, param *admissionv1.ParamKind) field.ErrorList {
+	errs := validate.Required(path.Child("apiVersion"), param.APIVersion)
+	if param.APIVersion != "" {
+		gv, err := schema.ParseGroupVersion(param.APIVersion)
+		switch {
+		case err != nil:
+			errs = append(errs, field.Invalid(path.Child("apiVersion"), param.APIVersion, err.Error()))
+		case gv.Version == "":
+			errs = append(errs, field.Invalid(path.Child("apiVersion"), param.APIVersion, "version must be specified"))
+		default:
+			if gv.Group != "" {
+				errs = append(errs, validate.Invalid(path.Child("apiVersion"), gv.Group, validation.IsDNS1123Subdomain(gv.Group))...)
+			}
+			errs = append(errs, validate.Invalid(path.Child("apiVersion"), gv.Version, validation.IsDNS1035Label(gv.Version))...)
+		}
 	}
-	for i := range match.ExcludeResourceRules {
-		errs = append(errs, validateAdmissionRule(path.Child("excludeResourceRules").Index(i), &match.ExcludeResourceRules[i].RuleWithOperations)...)
+	errs = append(errs, validate.Required(path.Child("kind"), param.Kind)...)
+	if problems := validation.IsDNS1035Label(strings.ToLower(param.Kind)); param.Kind != "" && len(problems) > 0 {
+		errs = append(errs, field.Invalid(path.Child("kind"), param.Kind, "may have mixed case, but should otherwise match: "+strings.Join(problems, ",")))
 	}
 	return errs
 }
 
-func validateVariables(variables []admissionv1.Variable) field.ErrorList {
-	var errs field.ErrorList
-	for i, v := range variables {
-		at := validate.SpecPath.Child("variables").Index(i)
-		errs = append(errs, validate.Required(at.Child("name"), v.Name)...)
-		errs = append(errs, validate.Required(at.Child("expression"), v.Expression)...)
+func validateMatch(path *field.Path, match *admissionv1.MatchResources) field.ErrorList {
+	errs := validate.OneOf(path.Child("matchPolicy"), define.ValueOr(match.MatchPolicy, ""), admissionv1.Exact, admissionv1.Equivalent)
+	errs = append(errs, validate.LabelSelector(path.Child("namespaceSelector"), match.NamespaceSelector)...)
+	errs = append(errs, validate.LabelSelector(path.Child("objectSelector"), match.ObjectSelector)...)
+	for i := range match.ResourceRules {
+		errs = append(errs, validateNamedRule(path.Child("resourceRules").Index(i), &match.ResourceRules[i])...)
+	}
+	for i := range match.ExcludeResourceRules {
+		errs = append(errs, validateNamedRule(path.Child("excludeResourceRules").Index(i), &match.ExcludeResourceRules[i])...)
 	}
 	return errs
+}
+
+func validateNamedRule(path *field.Path, rule *admissionv1.NamedRuleWithOperations) field.ErrorList {
+	var errs field.ErrorList
+	names := sets.New[string]()
+	for i, name := range rule.ResourceNames {
+		at := path.Child("resourceNames").Index(i)
+		errs = append(errs, validate.Invalid(at, name, apipath.ValidatePathSegmentName(name, false))...)
+		if names.Has(name) {
+			errs = append(errs, field.Duplicate(at, name))
+		}
+		names.Insert(name)
+	}
+	return append(errs, validateAdmissionRule(path, &rule.RuleWithOperations)...)
+}
+
+func rulesOf(match *admissionv1.MatchResources) []admissionv1.NamedRuleWithOperations {
+	if match == nil {
+		return nil
+	}
+	return match.ResourceRules
 }
 
 func validatingPolicyBindingRules() define.Rules[*admissionv1.ValidatingAdmissionPolicyBinding] {
@@ -138,16 +184,29 @@ func mutatingPolicyBindingRules() define.Rules[*admissionv1.MutatingAdmissionPol
 }
 
 func validatePolicyBinding(policy string, param *admissionv1.ParamRef, match *admissionv1.MatchResources) field.ErrorList {
-	errs := validate.Required(validate.SpecPath.Child("policyName"), policy)
+	errs := validate.RequiredSyntax(validate.SpecPath.Child("policyName"), policy, validation.IsDNS1123Subdomain)
 	if param != nil {
-		at := validate.SpecPath.Child("paramRef")
-		if (param.Name == "") == (param.Selector == nil) {
-			errs = append(errs, field.Required(at, "one of name or selector must be specified"))
-		}
-		errs = append(errs, validate.OneOf(at.Child("parameterNotFoundAction"), define.ValueOr(param.ParameterNotFoundAction, ""), admissionv1.AllowAction, admissionv1.DenyAction)...)
+		errs = append(errs, validateParamRef(validate.SpecPath.Child("paramRef"), param)...)
 	}
 	if match != nil {
 		errs = append(errs, validateMatch(validate.SpecPath.Child("matchResources"), match)...)
 	}
 	return errs
+}
+
+func validateParamRef(path *field.Path, param *admissionv1.ParamRef) field.ErrorList {
+	var errs field.ErrorList
+	if param.Name != "" {
+		errs = append(errs, validate.Invalid(path.Child("name"), param.Name, apipath.ValidatePathSegmentName(param.Name, false))...)
+	}
+	errs = append(errs, validate.LabelSelector(path.Child("selector"), param.Selector)...)
+	switch {
+	case param.Name != "" && param.Selector != nil:
+		for _, name := range []string{"name", "selector"} {
+			errs = append(errs, field.Forbidden(path.Child(name), "name and selector are mutually exclusive"))
+		}
+	case param.Name == "" && param.Selector == nil:
+		errs = append(errs, field.Required(path, "one of name or selector must be specified"))
+	}
+	return append(errs, validate.OneOf(path.Child("parameterNotFoundAction"), define.ValueOr(param.ParameterNotFoundAction, ""), admissionv1.AllowAction, admissionv1.DenyAction)...)
 }

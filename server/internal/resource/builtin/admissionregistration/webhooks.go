@@ -1,14 +1,16 @@
 package admissionregistration
 
 import (
-	"net/url"
+	"fmt"
 	"slices"
+	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	utilwebhook "k8s.io/apiserver/pkg/util/webhook"
 
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
@@ -37,7 +39,7 @@ func validatingWebhookRules() define.Rules[*admissionv1.ValidatingWebhookConfigu
 			names := sets.New[string]()
 			for i, h := range c.Webhooks {
 				errs = append(errs, validateWebhook(webhooksPath.Index(i), webhook{
-					h.Name, h.ClientConfig, h.Rules, h.FailurePolicy, h.MatchPolicy, h.NamespaceSelector, h.ObjectSelector, h.SideEffects, h.TimeoutSeconds, h.AdmissionReviewVersions,
+					h.Name, h.ClientConfig, h.Rules, h.FailurePolicy, h.MatchPolicy, h.NamespaceSelector, h.ObjectSelector, h.SideEffects, h.TimeoutSeconds, h.AdmissionReviewVersions, h.MatchConditions,
 				}, names)...)
 			}
 			return errs
@@ -61,7 +63,7 @@ func mutatingWebhookRules() define.Rules[*admissionv1.MutatingWebhookConfigurati
 			names := sets.New[string]()
 			for i, h := range c.Webhooks {
 				errs = append(errs, validateWebhook(webhooksPath.Index(i), webhook{
-					h.Name, h.ClientConfig, h.Rules, h.FailurePolicy, h.MatchPolicy, h.NamespaceSelector, h.ObjectSelector, h.SideEffects, h.TimeoutSeconds, h.AdmissionReviewVersions,
+					h.Name, h.ClientConfig, h.Rules, h.FailurePolicy, h.MatchPolicy, h.NamespaceSelector, h.ObjectSelector, h.SideEffects, h.TimeoutSeconds, h.AdmissionReviewVersions, h.MatchConditions,
 				}, names)...)
 				if p := h.ReinvocationPolicy; p != nil {
 					errs = append(errs, validate.OneOf(webhooksPath.Index(i).Child("reinvocationPolicy"), *p,
@@ -106,6 +108,7 @@ type webhook struct {
 	effects    *admissionv1.SideEffectClass
 	timeout    *int32
 	versions   []string
+	conditions []admissionv1.MatchCondition
 }
 
 func validateWebhook(path *field.Path, h webhook, names sets.Set[string]) field.ErrorList {
@@ -125,13 +128,32 @@ func validateWebhook(path *field.Path, h webhook, names sets.Set[string]) field.
 	if t := define.ValueOr(h.timeout, webhookTimeout); t < 1 || t > maxWebhookTimeout {
 		errs = append(errs, field.Invalid(path.Child("timeoutSeconds"), t, "the timeout value must be between 1 and 30 seconds"))
 	}
-	at := path.Child("admissionReviewVersions")
-	if len(h.versions) == 0 {
-		errs = append(errs, field.Required(at, "must specify one of v1, v1beta1"))
-	} else if !slices.Contains(h.versions, "v1") && !slices.Contains(h.versions, "v1beta1") {
-		errs = append(errs, field.Invalid(at, h.versions, "must include at least one of v1, v1beta1"))
+	errs = append(errs, validateReviewVersions(path.Child("admissionReviewVersions"), h.versions)...)
+	if len(h.conditions) > 0 {
+		errs = append(errs, newExpressions(false).matchConditions(path.Child("matchConditions"), h.conditions)...)
 	}
 	return append(errs, validateClientConfig(path.Child("clientConfig"), &h.client)...)
+}
+
+func validateReviewVersions(path *field.Path, versions []string) field.ErrorList {
+	if len(versions) == 0 {
+		return field.ErrorList{field.Required(path, "must specify one of v1, v1beta1")}
+	}
+	var errs field.ErrorList
+	seen := sets.New[string]()
+	for i, v := range versions {
+		if seen.Has(v) {
+			errs = append(errs, field.Invalid(path.Index(i), v, "duplicate version"))
+		}
+		seen.Insert(v)
+		for _, message := range validation.IsDNS1035Label(v) {
+			errs = append(errs, field.Invalid(path.Index(i), v, message))
+		}
+	}
+	if !seen.HasAny("v1", "v1beta1") {
+		errs = append(errs, field.Invalid(path, versions, "must include at least one of v1, v1beta1"))
+	}
+	return errs
 }
 
 func validateClientConfig(path *field.Path, c *admissionv1.WebhookClientConfig) field.ErrorList {
@@ -139,16 +161,31 @@ func validateClientConfig(path *field.Path, c *admissionv1.WebhookClientConfig) 
 	case (c.URL == nil) == (c.Service == nil):
 		return field.ErrorList{field.Required(path, "exactly one of url or service is required")}
 	case c.URL != nil:
-		u, err := url.Parse(*c.URL)
-		if err != nil || u.Scheme != "https" || u.Host == "" {
-			return field.ErrorList{field.Invalid(path.Child("url"), *c.URL, "must be an https URL with a host: https://{host}[:{port}]/{path}")}
-		}
-		return nil
+		return utilwebhook.ValidateWebhookURL(path.Child("url"), *c.URL, true)
 	}
-	at := path.Child("service")
-	errs := validate.Required(at.Child("name"), c.Service.Name)
-	errs = append(errs, validate.Required(at.Child("namespace"), c.Service.Namespace)...)
-	return append(errs, validate.PortNumber(at.Child("port"), define.ValueOr(c.Service.Port, webhookPort))...)
+	return utilwebhook.ValidateWebhookService(path.Child("service"), c.Service.Name, c.Service.Namespace, c.Service.Path, define.ValueOr(c.Service.Port, webhookPort))
+}
+
+// validateResources refuses resources of a rule that others of its resources imply.
+func validateResources(path *field.Path, resources []string) field.ErrorList {
+	var errs field.ErrorList
+	all := sets.New(resources...)
+	for i, r := range resources {
+		name, subresource, ok := strings.Cut(r, "/")
+		switch {
+		case r == "":
+			errs = append(errs, field.Required(path.Index(i), ""))
+		case r == "*/*" && len(resources) > 1:
+			errs = append(errs, field.Invalid(path, resources, "if '*/*' is present, must not specify other resources"))
+		case ok && name != "*" && subresource != "*" && all.Has(name+"/*"):
+			errs = append(errs, field.Invalid(path.Index(i), r, fmt.Sprintf("if '%s/*' is present, must not specify %s", name, r)))
+		case ok && name != "*" && all.Has("*/"+subresource):
+			errs = append(errs, field.Invalid(path.Index(i), r, fmt.Sprintf("if '*/%s' is present, must not specify %s", subresource, r)))
+		case !ok && r == "*" && slices.ContainsFunc(resources, func(other string) bool { return other != "*" && !strings.Contains(other, "/") }):
+			errs = append(errs, field.Invalid(path, resources, "if '*' is present, must not specify other resources without subresources"))
+		}
+	}
+	return errs
 }
 
 // validateAdmissionRule checks one rule that says which requests are meant.
@@ -161,15 +198,27 @@ func validateAdmissionRule(path *field.Path, r *admissionv1.RuleWithOperations) 
 		errs = append(errs, validate.OneOf(path.Child("operations").Index(i), operation,
 			admissionv1.OperationAll, admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect)...)
 	}
-	for name, values := range map[string][]string{"apiGroups": r.APIGroups, "apiVersions": r.APIVersions, "resources": r.Resources} {
-		at := path.Child(name)
-		if len(values) == 0 {
+	if len(r.Operations) > 1 && slices.Contains(r.Operations, admissionv1.OperationAll) {
+		errs = append(errs, field.Invalid(path.Child("operations"), r.Operations, "if '*' is present, must not specify other operations"))
+	}
+	for _, part := range []struct {
+		name   string
+		values []string
+	}{{"apiGroups", r.APIGroups}, {"apiVersions", r.APIVersions}, {"resources", r.Resources}} {
+		at := path.Child(part.name)
+		if len(part.values) == 0 {
 			errs = append(errs, field.Required(at, ""))
 		}
-		if len(values) > 1 && slices.Contains(values, "*") {
-			errs = append(errs, field.Invalid(at, values, "if '*' is present, must not specify other values"))
+		if part.name != "resources" && len(part.values) > 1 && slices.Contains(part.values, "*") {
+			errs = append(errs, field.Invalid(at, part.values, "if '*' is present, must not specify other values"))
 		}
 	}
+	for i, version := range r.APIVersions {
+		if version == "" {
+			errs = append(errs, field.Required(path.Child("apiVersions").Index(i), ""))
+		}
+	}
+	errs = append(errs, validateResources(path.Child("resources"), r.Resources)...)
 	if r.Scope != nil {
 		errs = append(errs, validate.OneOf(path.Child("scope"), *r.Scope, admissionv1.AllScopes, admissionv1.ClusterScope, admissionv1.NamespacedScope)...)
 	}

@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensionsvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
@@ -21,7 +23,7 @@ func Resources() []*resource.Resource {
 		define.Resource[apiextensionsv1.CustomResourceDefinition, apiextensionsv1.CustomResourceDefinitionList](apiextensionsv1.SchemeGroupVersion, define.Kind{
 			Name: "CustomResourceDefinition", Plural: "customresourcedefinitions",
 			ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"},
-			Cluster: true, Path: "apiextensions.k8s.io/customresourcedefinitions",
+			Cluster: true, Path: "apiextensions.k8s.io/customresourcedefinitions", Upgrade: upgrade,
 			Status: true, ConditionalOnly: true,
 			NameRule: func(string, bool) []string { return nil }, // it follows from the spec, and is checked with it
 		}, definitionRules()),
@@ -38,11 +40,20 @@ func definitionRules() define.Rules[*apiextensionsv1.CustomResourceDefinition] {
 		PrepareForUpdate: func(crd, _ *apiextensionsv1.CustomResourceDefinition) { rememberStoredVersion(crd) },
 		ValidateCreate: func(crd *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
 			return checkDefinitions(func(list ...*apiextensions.CustomResourceDefinition) field.ErrorList {
+				if errs := checkRules(list[0], nil); len(errs) > 0 {
+					return errs
+				}
 				return apiextensionsvalidation.ValidateCustomResourceDefinition(context.Background(), list[0])
 			}, crd)
 		},
 		ValidateUpdate: func(crd, old *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
 			return checkDefinitions(func(list ...*apiextensions.CustomResourceDefinition) field.ErrorList {
+				if errs := checkRules(list[0], list[1]); len(errs) > 0 {
+					if unchanged(crd, old) {
+						return nil
+					}
+					return errs
+				}
 				return apiextensionsvalidation.ValidateCustomResourceDefinitionUpdate(context.Background(), list[0], list[1])
 			}, crd, old)
 		},
@@ -51,12 +62,24 @@ func definitionRules() define.Rules[*apiextensionsv1.CustomResourceDefinition] {
 				return apiextensionsvalidation.ValidateUpdateCustomResourceDefinitionStatus(context.Background(), list[0], list[1])
 			}, crd, old)
 		},
-		PrepareForDelete: func(crd *apiextensionsv1.CustomResourceDefinition) {
-			if !slices.Contains(crd.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
-				crd.Finalizers = append(slices.Clip(crd.Finalizers), apiextensionsv1.CustomResourceCleanupFinalizer)
-			}
-		},
+		PrepareForDelete: beginDeletion,
+		Warnings:         warnings,
 	}
+}
+
+// beginDeletion gives a definition the finalizer that keeps it until its objects
+// are gone, and the condition that says so. Clients that read the answer to their
+// DELETE find the condition in it.
+func beginDeletion(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) {
+	if !slices.Contains(crd.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
+		crd.Finalizers = append(slices.Clip(crd.Finalizers), apiextensionsv1.CustomResourceCleanupFinalizer)
+	}
+	crd.Status.Conditions = slices.Clone(crd.Status.Conditions)
+	apihelpers.SetCRDCondition(crd, apiextensionsv1.CustomResourceDefinitionCondition{
+		Type: apiextensionsv1.Terminating, Status: apiextensionsv1.ConditionTrue,
+		Reason: "InstanceDeletionPending", Message: "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+	})
+	apihelpers.FindCRDCondition(crd, apiextensionsv1.Terminating).LastTransitionTime = now
 }
 
 func defaultDefinition(crd *apiextensionsv1.CustomResourceDefinition) {

@@ -3,7 +3,6 @@ package apps
 import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/podspec"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
+	"github.com/levelwire/levelwire/server/internal/resource/structequal"
 )
 
 func statefulSetRules() define.Rules[*appsv1.StatefulSet] {
@@ -91,7 +91,7 @@ func validateStatefulTemplate(s *appsv1.StatefulSet) field.ErrorList {
 }
 
 func validateStatefulSetUpdate(s, old *appsv1.StatefulSet) field.ErrorList {
-	rest := s.Spec.DeepCopy()
+	rest := s.Spec
 	rest.Replicas = old.Spec.Replicas
 	rest.Ordinals = old.Spec.Ordinals
 	rest.Template = old.Spec.Template
@@ -99,7 +99,7 @@ func validateStatefulSetUpdate(s, old *appsv1.StatefulSet) field.ErrorList {
 	rest.RevisionHistoryLimit = old.Spec.RevisionHistoryLimit
 	rest.MinReadySeconds = old.Spec.MinReadySeconds
 	rest.PersistentVolumeClaimRetentionPolicy = old.Spec.PersistentVolumeClaimRetentionPolicy
-	if !equality.Semantic.DeepEqual(rest, &old.Spec) {
+	if !structequal.Semantic(&rest, &old.Spec) {
 		return field.ErrorList{field.Forbidden(validate.SpecPath, "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden")}
 	}
 	return nil

@@ -65,6 +65,7 @@ func cluster() []*resource.Resource {
 		define.Resource[corev1.Namespace, corev1.NamespaceList](gv, define.Kind{
 			Name: "Namespace", Plural: "namespaces", NameRule: apivalidation.NameIsDNSLabel, ShortNames: []string{"ns"}, Cluster: true, Status: true, NoGeneration: true,
 			Fields: define.Fields("status.phase"),
+			Verbs:  []string{"create", "delete", "get", "list", "patch", "update", "watch"}, // not all at once
 		}, namespaceRules()),
 		define.Resource[corev1.ResourceQuota, corev1.ResourceQuotaList](gv, define.Kind{
 			Name: "ResourceQuota", Plural: "resourcequotas", ShortNames: []string{"quota"}, Status: true, NoGeneration: true, ReturnDeleted: true,

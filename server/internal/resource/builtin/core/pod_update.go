@@ -1,12 +1,15 @@
 package core
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
+	"github.com/levelwire/levelwire/server/internal/resource/structequal"
 )
 
 const podSpecImmutable = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
@@ -24,7 +27,8 @@ func validatePodUpdate(pod, old *corev1.Pod) field.ErrorList {
 	errs = append(errs, validateGateChange(pod, old)...)
 
 	// What may change is set back to what it was; the rest must be the same.
-	rest := pod.Spec.DeepCopy()
+	rest := pod.Spec
+	rest.Containers, rest.InitContainers = slices.Clone(rest.Containers), slices.Clone(rest.InitContainers)
 	for i := range rest.Containers {
 		rest.Containers[i].Image = old.Spec.Containers[i].Image
 	}
@@ -42,7 +46,7 @@ func validatePodUpdate(pod, old *corev1.Pod) field.ErrorList {
 		rest.NodeSelector = old.Spec.NodeSelector
 		rest.Affinity = old.Spec.Affinity
 	}
-	if !equality.Semantic.DeepEqual(rest, &old.Spec) {
+	if !structequal.Semantic(&rest, &old.Spec) {
 		errs = append(errs, field.Forbidden(validate.SpecPath, podSpecImmutable))
 	}
 	return errs

@@ -40,7 +40,6 @@ func preparePodForStatusUpdate(pod, old *corev1.Pod) {
 	if pod.Status.QOSClass == "" {
 		pod.Status.QOSClass = old.Status.QOSClass
 	}
-	pod.Spec = *old.Spec.DeepCopy()
 }
 
 // podGrace says how long a pod that is being deleted may take. A pod that no

@@ -27,6 +27,8 @@ type Kind struct {
 	// Path is the place in the store below /registry/, if it is not Plural.
 	Path string
 	TTL  time.Duration
+	// Upgrade is that of the Resource.
+	Upgrade func(value []byte, version string) (resource.Object, error)
 
 	Fields []resource.Field
 	Status bool
@@ -43,6 +45,8 @@ type Kind struct {
 	OrphanByDefault bool
 	// CreateWithStatus: a POST may bring a status.
 	CreateWithStatus bool
+	// Verbs lists what may be done; nil: everything.
+	Verbs []string
 }
 
 // object is a pointer to a struct that is an API object.
@@ -72,11 +76,13 @@ func Resource[T, L any, PT object[T], PL list[L]](gv schema.GroupVersion, k Kind
 		Namespaced:  !k.Cluster,
 		StorePrefix: "/registry/" + path + "/",
 		TTL:         k.TTL,
+		Upgrade:     k.Upgrade,
 		New:         func() resource.Object { return PT(new(T)) },
 		NewList:     func() runtime.Object { return PL(new(L)) },
 		Fields:      k.Fields,
 		Status:      k.Status,
 		Scale:       k.Scale,
+		Verbs:       k.Verbs,
 		Strategy:    strategy(k, s),
 	}
 }

@@ -2,6 +2,7 @@ package define
 
 import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
@@ -20,7 +21,8 @@ type Rules[T resource.Object] struct {
 	ValidateCreate         func(obj T) field.ErrorList
 	ValidateStatus         func(obj, old T) field.ErrorList
 	ValidateSubresource    func(subresource string, obj, old T) field.ErrorList
-	PrepareForDelete       func(obj T)
+	PrepareForDelete       func(obj T, now metav1.Time)
+	Warnings               func(obj, old T) []string // old is nil for a new object
 	Graceful               func(obj T, requested *int64) int64
 }
 
@@ -35,7 +37,8 @@ func strategy[T resource.Object](k Kind, s Rules[T]) resource.Strategy {
 		ValidateUpdate:         checkChange(s.ValidateUpdate),
 		ValidateCreate:         checkNew(s.ValidateCreate),
 		ValidateStatus:         checkChange(s.ValidateStatus),
-		PrepareForDelete:       one(s.PrepareForDelete),
+		PrepareForDelete:       beginDeletion(s.PrepareForDelete),
+		Warnings:               warn(s.Warnings),
 		ValidateSubresource:    checkSubresource(s.ValidateSubresource),
 		Graceful:               grace(s.Graceful),
 		NoGeneration:           k.NoGeneration,
@@ -56,6 +59,23 @@ func one[T resource.Object](f func(T)) func(resource.Object) {
 		return nil
 	}
 	return func(obj resource.Object) { f(obj.(T)) }
+}
+
+func beginDeletion[T resource.Object](f func(T, metav1.Time)) func(resource.Object, metav1.Time) {
+	if f == nil {
+		return nil
+	}
+	return func(obj resource.Object, now metav1.Time) { f(obj.(T), now) }
+}
+
+func warn[T resource.Object](f func(obj, old T) []string) func(obj, old resource.Object) []string {
+	if f == nil {
+		return nil
+	}
+	return func(obj, old resource.Object) []string {
+		before, _ := old.(T)
+		return f(obj.(T), before)
+	}
 }
 
 func two[T resource.Object](f func(obj, old T)) func(obj, old resource.Object) {

@@ -1,6 +1,8 @@
 package discovery
 
 import (
+	"net/netip"
+
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -50,7 +52,7 @@ func validateEndpointSlice(s *discoveryv1.EndpointSlice) field.ErrorList {
 			if s.AddressType == discoveryv1.AddressTypeFQDN {
 				errs = append(errs, validation.IsFullyQualifiedDomainName(at.Index(j), address)...)
 			} else {
-				errs = append(errs, validation.IsValidIP(at.Index(j), address)...)
+				errs = append(errs, validateEndpointIP(at.Index(j), address)...)
 			}
 		}
 	}
@@ -71,4 +73,23 @@ func validateEndpointSlice(s *discoveryv1.EndpointSlice) field.ErrorList {
 		}
 	}
 	return errs
+}
+
+// validateEndpointIP refuses addresses that are those of no endpoint, and by which a user
+// who may write EndpointSlices could point this server, which calls webhooks and aggregated
+// servers there, at services of its own network. Unlike kube-apiserver it allows the
+// loopback: what serves metrics in the process of `levelwire up` listens there.
+func validateEndpointIP(at *field.Path, address string) field.ErrorList {
+	if errs := validation.IsValidIP(at, address); len(errs) > 0 {
+		return errs
+	}
+	switch ip, _ := netip.ParseAddr(address); {
+	case ip.IsUnspecified():
+		return field.ErrorList{field.Invalid(at, address, "may not be unspecified (0.0.0.0 or ::)")}
+	case ip.IsLinkLocalUnicast():
+		return field.ErrorList{field.Invalid(at, address, "may not be in the link-local range (169.254.0.0/16, fe80::/10)")}
+	case ip.IsLinkLocalMulticast():
+		return field.ErrorList{field.Invalid(at, address, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")}
+	}
+	return nil
 }

@@ -35,7 +35,7 @@ func flowSchemaRules() define.Rules[*flowcontrolv1.FlowSchema] {
 					errs = append(errs, field.Required(at, "at least one of resourceRules and nonResourceRules has to be non-empty"))
 				}
 			}
-			return errs
+			return append(errs, mandatorySchema(s)...)
 		},
 	}
 }
@@ -88,5 +88,5 @@ func validatePriorityLevel(p *flowcontrolv1.PriorityLevelConfiguration) field.Er
 			errs = append(errs, field.Forbidden(at.Child("queuing"), "must be nil if limitResponse.type is not Queue"))
 		}
 	}
-	return errs
+	return append(errs, mandatoryLevel(p)...)
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/levelwire/levelwire/server/internal/resource/jsonscan"
+	"github.com/levelwire/levelwire/internal/jsonscan"
 )
 
 const (
@@ -44,6 +44,25 @@ func (r *Resource) WithRevision(stored []byte, revision int64) ([]byte, error) {
 	return append(out, stored[head:]...), nil
 }
 
+// IsCached reports whether WithRevision makes the cached form out of the stored one. It
+// does not make anything of what Encode wrote.
+func (r *Resource) IsCached(stored []byte, revision int64, cached []byte) bool {
+	prefix, ok := r.Stored().prefixOf(stored)
+	var metadata []byte
+	if ok { // the prefix is within what is stored
+		metadata, ok = bytes.CutPrefix(stored[prefix:], []byte(metadataOpen))
+	}
+	if !ok || bytes.HasPrefix(metadata, []byte(revisionOpen)) || bytes.HasPrefix(metadata, []byte("}")) {
+		made, err := r.WithRevision(stored, revision)
+		return err == nil && bytes.Equal(made, cached)
+	}
+	var buf [64]byte
+	inserted := append(strconv.AppendInt(append(buf[:0], revisionOpen...), revision, 10), `",`...)
+	head := len(stored) - len(metadata)
+	return len(cached) == len(stored)+len(inserted) && bytes.Equal(cached[:head], stored[:head]) &&
+		bytes.Equal(cached[head:head+len(inserted)], inserted) && bytes.Equal(cached[head+len(inserted):], metadata)
+}
+
 // prefixOf returns the length of what precedes the metadata in what Encode
 // writes, if value begins like that.
 func (r *Resource) prefixOf(value []byte) (length int, ok bool) {
@@ -77,10 +96,44 @@ func (r *Resource) restore(value []byte) ([]byte, error) {
 	if r.Mixed {
 		want.Version = kind.Version
 	}
+	if kind.GroupKind() == want.GroupKind() && kind != want && r.Upgrade != nil {
+		obj, err := r.Upgrade(value, kind.Version)
+		if err != nil {
+			return nil, fmt.Errorf("stored value of %s in version %s: %w", r.GroupResource(), kind.Version, err)
+		}
+		return r.marshal(obj, dropRevision)
+	}
 	if kind != want {
 		return nil, fmt.Errorf("stored value of %s is a %s, not a %s: rewrite it in that version with the server that wrote it", r.GroupResource(), kind, want)
 	}
-	return r.canonical(value, dropRevision)
+	canonical, err := r.canonical(value, dropRevision)
+	if err != nil || !r.Mixed {
+		return canonical, err
+	}
+	return markUnchecked(canonical), nil
+}
+
+// A stored custom resource that Encode did not write has a space before its last
+// brace in the cached form, where Encode never puts one. That is how readers know
+// that another program wrote it, whose idea of the schema may be another one.
+
+// markUnchecked adds the mark to an encoded object, which it may change.
+func markUnchecked(canonical []byte) []byte {
+	return append(canonical[:len(canonical)-1], " }"...)
+}
+
+// IsUnchecked reports whether the cached form of a custom resource is what another
+// program wrote: unknown fields and malformed metadata may be in it.
+func IsUnchecked(json []byte) bool { return bytes.HasSuffix(json, []byte(" }")) }
+
+// SameJSON reports whether an object that has been encoded again is the cached one,
+// marked as unchecked or not.
+func SameJSON(encoded, cached []byte) bool {
+	if !IsUnchecked(cached) {
+		return bytes.Equal(encoded, cached)
+	}
+	end := len(cached) - len(" }")
+	return len(encoded) == end+1 && bytes.Equal(encoded[:end], cached[:end]) && encoded[end] == '}'
 }
 
 // member is one member of an object, as it stands in the input.
@@ -235,6 +288,28 @@ func WithoutManagedFields(json []byte) ([]byte, error) {
 		return append(append(out, '}'), json[m.end:]...), nil
 	}
 	return json, nil
+}
+
+// WithMembers returns an encoded object with those of its members that are named, in
+// their order. json is not modified.
+func WithMembers(json []byte, names []string) ([]byte, error) {
+	list, err := members(json)
+	if err != nil {
+		return nil, err
+	}
+	list = slices.DeleteFunc(list, func(m member) bool { return !slices.Contains(names, m.key) })
+	size := len(`{}`)
+	for _, m := range list {
+		size += len(m.quotedKey) + len(`:,`) + m.end - m.value
+	}
+	out := append(make([]byte, 0, size), '{')
+	for _, m := range list {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = appendMember(out, json, m)
+	}
+	return append(out, '}'), nil
 }
 
 // appendMember appends one member with its key.

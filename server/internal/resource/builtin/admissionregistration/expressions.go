@@ -1,0 +1,266 @@
+package admissionregistration
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	celgo "github.com/google/cel-go/cel"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+
+	"github.com/levelwire/levelwire/server/internal/cel"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
+)
+
+// The limits of kube-apiserver.
+const (
+	maxMatchConditions           = 64
+	maxAuditAnnotations          = 20
+	maxAuditAnnotationExpression = 5 * 1024
+)
+
+// The types that expressions may have.
+var (
+	jsonPatchType = celgo.ListType(celgo.ObjectType("JSONPatch"))
+	objectType    = celgo.ObjectType("Object")
+)
+
+// expressions compiles the expressions of one object. Those that the object has had before
+// may use what is not offered to new ones.
+type expressions struct {
+	compilers map[cel.Mode]*cel.Compiler
+	before    sets.Set[string]
+	params    bool
+}
+
+func newExpressions(hasParams bool, before ...string) *expressions {
+	return &expressions{
+		compilers: map[cel.Mode]*cel.Compiler{cel.New: cel.NewCompiler(cel.New), cel.Stored: cel.NewCompiler(cel.Stored)},
+		before:    sets.New(before...), params: hasParams,
+	}
+}
+
+// check compiles an expression that must be there.
+func (e *expressions) check(path *field.Path, expression string, d cel.Declarations, types ...*celgo.Type) field.ErrorList {
+	if strings.TrimSpace(expression) == "" {
+		return field.ErrorList{field.Required(path, path.String()[strings.LastIndexByte(path.String(), '.')+1:]+" is not specified")}
+	}
+	mode := cel.New
+	if e.before.Has(expression) {
+		mode = cel.Stored
+	}
+	d.Params = e.params
+	_, err := e.compilers[mode].Compile(expression, d, types...)
+	return compileErrors(path, expression, err)
+}
+
+// compileErrors returns the error of a field whose expression does not compile.
+func compileErrors(path *field.Path, expression string, err error) field.ErrorList {
+	var failed *apiservercel.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &failed) && failed.Type == apiservercel.ErrorTypeInvalid:
+		return field.ErrorList{field.Invalid(path, expression, failed.Detail)}
+	}
+	return field.ErrorList{field.InternalError(path, err)}
+}
+
+var (
+	celIdentifier = regexp.MustCompile("^[_a-zA-Z][_a-zA-Z0-9]*$")
+	celReserved   = []string{
+		"true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let",
+		"loop", "package", "namespace", "return", "var", "void", "while",
+	}
+)
+
+// declare checks the variables, which the expressions that are checked later may use.
+func (e *expressions) declare(path *field.Path, variables []admissionv1.Variable) field.ErrorList {
+	var errs field.ErrorList
+	names := sets.New[string]()
+	for i, v := range variables {
+		at := path.Index(i)
+		switch {
+		case strings.TrimSpace(v.Name) == "":
+			errs = append(errs, field.Required(at.Child("name"), "name is not specified"))
+		case !celIdentifier.MatchString(v.Name) || slices.Contains(celReserved, v.Name):
+			errs = append(errs, field.Invalid(at.Child("name"), v.Name, "name is not a valid CEL identifier"))
+		case names.Has(v.Name):
+			errs = append(errs, field.Duplicate(at.Child("name"), v.Name))
+		}
+		names.Insert(v.Name)
+		errs = append(errs, e.check(at.Child("expression"), v.Expression, cel.Declarations{Authorizer: true})...)
+		for _, c := range e.compilers {
+			// An error is one of the list already.
+			_ = c.Declare(v.Name, v.Expression, cel.Declarations{Params: e.params, Authorizer: true})
+		}
+	}
+	return errs
+}
+
+// matchConditions checks conditions. They come before variables are declared, which they may not use.
+func (e *expressions) matchConditions(path *field.Path, conditions []admissionv1.MatchCondition) field.ErrorList {
+	var errs field.ErrorList
+	if n := len(conditions); n > maxMatchConditions {
+		errs = append(errs, field.TooMany(path, n, maxMatchConditions))
+	}
+	names := sets.New[string]()
+	for i, c := range conditions {
+		at := path.Index(i)
+		if strings.TrimSpace(c.Expression) == "" {
+			errs = append(errs, field.Required(at.Child("expression"), ""))
+		} else {
+			errs = append(errs, e.check(at.Child("expression"), strings.TrimSpace(c.Expression), cel.Declarations{Authorizer: true}, celgo.BoolType)...)
+		}
+		errs = append(errs, validate.RequiredSyntax(at.Child("name"), c.Name, validation.IsQualifiedName)...)
+		if c.Name != "" && names.Has(c.Name) {
+			errs = append(errs, field.Duplicate(at.Child("name"), c.Name))
+		}
+		names.Insert(c.Name)
+	}
+	return errs
+}
+
+// validationReasons are the reasons that a policy may refuse with.
+var validationReasons = []metav1.StatusReason{
+	metav1.StatusReasonForbidden, metav1.StatusReasonInvalid, metav1.StatusReasonRequestEntityTooLarge, metav1.StatusReasonUnauthorized,
+}
+
+func (e *expressions) validations(path *field.Path, list []admissionv1.Validation) field.ErrorList {
+	var errs field.ErrorList
+	for i, v := range list {
+		at := path.Index(i)
+		errs = append(errs, e.check(at.Child("expression"), v.Expression, cel.Declarations{Authorizer: true}, celgo.BoolType)...)
+		switch {
+		case v.MessageExpression == "":
+		case strings.TrimSpace(v.MessageExpression) == "":
+			errs = append(errs, field.Invalid(at.Child("messageExpression"), v.MessageExpression, "must be non-empty if specified"))
+		default:
+			errs = append(errs, e.check(at.Child("messageExpression"), v.MessageExpression, cel.Declarations{}, celgo.StringType)...)
+		}
+		switch message := strings.TrimSpace(v.Message); {
+		case v.Message != "" && message == "":
+			errs = append(errs, field.Invalid(at.Child("message"), v.Message, "message must be non-empty if specified"))
+		case strings.ContainsAny(message, "\r\n"):
+			errs = append(errs, field.Invalid(at.Child("message"), v.Message, "message must not contain line breaks"))
+		}
+		if v.Reason != nil {
+			errs = append(errs, validate.OneOf(at.Child("reason"), *v.Reason, validationReasons...)...)
+		}
+	}
+	return errs
+}
+
+func (e *expressions) auditAnnotations(path *field.Path, policy string, list []admissionv1.AuditAnnotation) field.ErrorList {
+	var errs field.ErrorList
+	if len(list) > maxAuditAnnotations {
+		errs = append(errs, field.Invalid(path, len(list), fmt.Sprintf("must not have more than %d auditAnnotations", maxAuditAnnotations)))
+	}
+	keys := sets.New[string]()
+	for i, a := range list {
+		at := path.Index(i)
+		errs = append(errs, validate.Invalid(at.Child("key"), a.Key, validation.IsQualifiedName(policy+"/"+a.Key))...)
+		if keys.Has(a.Key) {
+			errs = append(errs, field.Duplicate(at.Child("key"), a.Key))
+		}
+		keys.Insert(a.Key)
+		if n := len(strings.TrimSpace(a.ValueExpression)); n > maxAuditAnnotationExpression {
+			errs = append(errs, field.Required(at.Child("valueExpression"), fmt.Sprintf("must not exceed %d bytes in length", maxAuditAnnotationExpression)))
+			continue
+		}
+		errs = append(errs, e.check(at.Child("valueExpression"), a.ValueExpression, cel.Declarations{Authorizer: true}, celgo.StringType, celgo.NullType)...)
+	}
+	return errs
+}
+
+func (e *expressions) mutations(path *field.Path, list []admissionv1.Mutation) field.ErrorList {
+	var errs field.ErrorList
+	d := cel.Declarations{Authorizer: true, PatchTypes: true}
+	for i, m := range list {
+		at := path.Index(i)
+		patch, apply := at.Child("jsonPatch"), at.Child("applyConfiguration")
+		switch m.PatchType {
+		case admissionv1.PatchTypeJSONPatch:
+			if m.ApplyConfiguration != nil {
+				errs = append(errs, field.Invalid(apply, "{applyConfiguration}", "must not be specified when patchType is JSONPatch"))
+			}
+			if m.JSONPatch == nil {
+				errs = append(errs, field.Required(patch, "must be specified when patchType is JSONPatch"))
+			} else {
+				errs = append(errs, e.check(patch.Child("expression"), m.JSONPatch.Expression, d, jsonPatchType)...)
+			}
+		case admissionv1.PatchTypeApplyConfiguration:
+			if m.JSONPatch != nil {
+				errs = append(errs, field.Invalid(patch, "{jsonPatch}", "must not be specified when patchType is ApplyConfiguration"))
+			}
+			if m.ApplyConfiguration == nil {
+				errs = append(errs, field.Required(apply, "must be specified when patchType is ApplyConfiguration"))
+			} else {
+				errs = append(errs, e.check(apply.Child("expression"), m.ApplyConfiguration.Expression, d, objectType)...)
+			}
+		default:
+			errs = append(errs, validate.OneOf(at.Child("patchType"), m.PatchType, admissionv1.PatchTypeApplyConfiguration, admissionv1.PatchTypeJSONPatch)...)
+		}
+	}
+	return errs
+}
+
+// validatingExpressions checks the expressions of a policy. old is nil for a new one.
+func validatingExpressions(p, old *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
+	var before []string
+	if old != nil {
+		for _, v := range old.Spec.Variables {
+			before = append(before, v.Expression)
+		}
+		for _, v := range old.Spec.Validations {
+			before = append(before, v.Expression, v.MessageExpression)
+		}
+		for _, a := range old.Spec.AuditAnnotations {
+			before = append(before, a.ValueExpression)
+		}
+		before = append(before, conditionsOf(old.Spec.MatchConditions)...)
+	}
+	e := newExpressions(p.Spec.ParamKind != nil, before...)
+	errs := e.matchConditions(validate.SpecPath.Child("matchConditions"), p.Spec.MatchConditions)
+	errs = append(errs, e.declare(validate.SpecPath.Child("variables"), p.Spec.Variables)...)
+	errs = append(errs, e.validations(validate.SpecPath.Child("validations"), p.Spec.Validations)...)
+	return append(errs, e.auditAnnotations(validate.SpecPath.Child("auditAnnotations"), p.Name, p.Spec.AuditAnnotations)...)
+}
+
+// mutatingExpressions is validatingExpressions for a MutatingAdmissionPolicy.
+func mutatingExpressions(p, old *admissionv1.MutatingAdmissionPolicy) field.ErrorList {
+	var before []string
+	if old != nil {
+		for _, v := range old.Spec.Variables {
+			before = append(before, v.Expression)
+		}
+		for _, m := range old.Spec.Mutations {
+			if m.ApplyConfiguration != nil {
+				before = append(before, m.ApplyConfiguration.Expression)
+			}
+			if m.JSONPatch != nil {
+				before = append(before, m.JSONPatch.Expression)
+			}
+		}
+		before = append(before, conditionsOf(old.Spec.MatchConditions)...)
+	}
+	e := newExpressions(p.Spec.ParamKind != nil, before...)
+	errs := e.matchConditions(validate.SpecPath.Child("matchConditions"), p.Spec.MatchConditions)
+	errs = append(errs, e.declare(validate.SpecPath.Child("variables"), p.Spec.Variables)...)
+	return append(errs, e.mutations(validate.SpecPath.Child("mutations"), p.Spec.Mutations)...)
+}
+
+func conditionsOf(list []admissionv1.MatchCondition) []string {
+	var all []string
+	for _, c := range list {
+		all = append(all, strings.TrimSpace(c.Expression))
+	}
+	return all
+}

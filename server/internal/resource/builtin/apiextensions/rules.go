@@ -1,0 +1,58 @@
+package apiextensions
+
+import (
+	"fmt"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/levelwire/levelwire/server/internal/cel"
+)
+
+// maxRuleBytes is what the compiled x-kubernetes-validations of a definition may take:
+// some thousand rules, or some hundred at the top of large schemas.
+const maxRuleBytes = 100 << 20
+
+// checkRules returns what keeps the rules of a definition from being compiled. The library
+// that validates definitions compiles whatever it is given, which may take hours. A
+// definition that had large rules before may keep as many.
+func checkRules(crd, old *apiextensions.CustomResourceDefinition) field.ErrorList {
+	at := field.NewPath("spec", "versions")
+	bytes, errs := ruleBytes(crd, at)
+	if len(errs) > 0 || bytes <= maxRuleBytes {
+		return errs
+	}
+	if old != nil {
+		if before, errs := ruleBytes(old, at); len(errs) == 0 && bytes <= before {
+			return nil
+		}
+	}
+	return field.ErrorList{field.Forbidden(at, fmt.Sprintf(
+		"the rules in x-kubernetes-validations would take about %d MiB of memory when they are compiled, and may take %d: remove some, or move them to smaller parts of the schema", bytes>>20, maxRuleBytes>>20))}
+}
+
+func ruleBytes(crd *apiextensions.CustomResourceDefinition, at *field.Path) (sum int, errs field.ErrorList) {
+	add := func(v *apiextensions.CustomResourceValidation, at *field.Path) {
+		if v == nil {
+			return
+		}
+		bytes, err := cel.CheckRules(v.OpenAPIV3Schema)
+		if err != nil {
+			errs = append(errs, field.Forbidden(at, err.Error()))
+		}
+		sum += bytes
+	}
+	add(crd.Spec.Validation, field.NewPath("spec", "validation"))
+	for i := range crd.Spec.Versions {
+		add(crd.Spec.Versions[i].Schema, at.Index(i).Child("schema", "openAPIV3Schema"))
+	}
+	return sum, errs
+}
+
+// unchanged reports whether an update leaves a definition as it was but for metadata and
+// status. Rules that cannot be compiled do not keep it from being deleted.
+func unchanged(crd, old *apiextensionsv1.CustomResourceDefinition) bool {
+	return equality.Semantic.DeepEqual(crd.Spec, old.Spec)
+}
