@@ -22,14 +22,14 @@ type Bookmark struct {
 // TakeBookmark returns the bookmark that is due, and counts it as sent. It is false
 // if none is due or there is no revision that a bookmark may name yet.
 func (w *Watch) TakeBookmark() (b Bookmark, due bool) {
-	if !w.wantsBookmarks || w.watcher.Initial() || w.AwaitsRevision() {
+	if !w.wantsBookmarks || w.cursor.Initial() || w.AwaitsRevision() {
 		return b, false
 	}
 	now := time.Now()
 	if !w.initialEndDue && !w.bookmarks.due(now) {
 		return b, false
 	}
-	b = Bookmark{Revision: w.watcher.Reached(), InitialEventsEnd: w.initialEndDue}
+	b = Bookmark{Revision: w.cursor.Reached(), InitialEventsEnd: w.initialEndDue}
 	if b.Revision == 0 || b.InitialEventsEnd && b.Revision < w.revision {
 		return b, false
 	}
@@ -39,6 +39,9 @@ func (w *Watch) TakeBookmark() (b Bookmark, due bool) {
 	w.initialEndDue = false
 	return b, true
 }
+
+// RequestBookmark makes a bookmark due besides the others: the client asks how far the watch is.
+func (w *Watch) RequestBookmark() { w.bookmarks.periodic = time.Now() }
 
 // BookmarkNow makes a bookmark due: the server ends the watch, and the client
 // resumes from there at another one.

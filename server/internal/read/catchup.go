@@ -52,7 +52,7 @@ func (w *Watch) Overdue(ctx context.Context, now time.Time) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, w.reader.config.CatchUpTimeout)
 	defer cancel()
-	current, err := w.reader.config.Store.Current(ctx)
+	current, err := w.reader.storeOf(w.cache.Resource()).Current(ctx)
 	if err == nil && current < w.revision {
 		return status.ResourceVersionTooLarge(w.revision, current)
 	}

@@ -53,6 +53,9 @@ func (r *Reader) Difference(ctx context.Context, scope Scope, opts *metav1.ListO
 	if err != nil {
 		return nil, err
 	}
+	if selection, err = r.visible(ctx, scope, cache, selection, source, opts); err != nil {
+		return nil, err
+	}
 	d := &Difference{digest: digest, objects: source.snapshot.Select(selection, scope.keyPrefix())}
 	if err := d.compare(ctx); err != nil {
 		return nil, err

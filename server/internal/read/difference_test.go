@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,7 +65,9 @@ func TestDifferenceIsWhatTheClientLacks(t *testing.T) {
 	}
 }
 
-func TestDifferenceRefusals(t *testing.T) {
+func TestDifferenceRefusals(t *testing.T) { synctest.Test(t, testDifferenceRefusals) }
+
+func testDifferenceRefusals(t *testing.T) {
 	f := newFixture(t)
 	f.seed()
 	for _, tt := range []struct {

@@ -26,3 +26,6 @@ func cacheError(err error) error {
 	}
 	return err
 }
+
+// CacheError turns the errors of the watch cache into Status errors for clients.
+func CacheError(err error) error { return cacheError(err) }

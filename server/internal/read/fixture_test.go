@@ -48,7 +48,7 @@ func newFixture(t testing.TB, change ...func(*setup)) *fixture {
 	f := &fixture{t: t, store: store, pods: builtin.Table().Lookup("", "v1", "pods")}
 	build := setup{
 		config: Config{Store: store, Cache: func(*resource.Resource) *watchcache.Cache { return f.cache }},
-		cache:  watchcache.Options{FreshnessWait: 50 * time.Millisecond},
+		cache:  watchcache.Options{FreshnessWait: time.Minute}, // as long as a busy machine takes
 	}
 	for _, apply := range change {
 		apply(&build)
@@ -119,9 +119,10 @@ func (f *fixture) remove(namespace, name string) storage.Revision {
 // seed writes three pods, so that a list is a different one at each revision.
 func (f *fixture) seed() (first, second, third storage.Revision) {
 	f.t.Helper()
-	return f.put(testPod("a", "one", map[string]string{"app": "x"}, "n1")),
-		f.put(testPod("a", "two", map[string]string{"app": "y"}, "n2")),
-		f.put(testPod("b", "three", map[string]string{"app": "x"}, "n1"))
+	first = f.put(testPod("a", "one", map[string]string{"app": "x"}, "n1"))
+	second = f.put(testPod("a", "two", map[string]string{"app": "y"}, "n2"))
+	third = f.put(testPod("b", "three", map[string]string{"app": "x"}, "n1"))
+	return first, second, third
 }
 
 // list reads a page, and returns the keys of its objects.

@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/server/internal/runqueue"
 	"github.com/levelwire/levelwire/server/internal/status"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 	"github.com/levelwire/levelwire/storage"
@@ -15,12 +16,18 @@ import (
 // the call: a consistent read. It asks the store for its current revision and waits
 // until the cache has reached it.
 func (r *Reader) latest(ctx context.Context, cache *watchcache.Cache) (watchcache.Snapshot, error) {
-	snapshot, err := cache.Latest(ctx, r.config.Store)
+	task := runqueue.FromContext(ctx)
+	task.Block()
+	defer task.Unblock()
+	snapshot, err := cache.Latest(ctx, r.storeOf(cache.Resource()))
 	return snapshot, cacheError(err)
 }
 
 // notOlderThan waits until the cache has reached a revision.
 func notOlderThan(ctx context.Context, cache *watchcache.Cache, revision storage.Revision) (watchcache.Snapshot, error) {
+	task := runqueue.FromContext(ctx)
+	task.Block()
+	defer task.Unblock()
 	snapshot, err := cache.NotOlderThan(ctx, revision)
 	return snapshot, cacheError(err)
 }

@@ -3,11 +3,14 @@ package read
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 
 	"github.com/levelwire/levelwire/server/internal/status"
 )
 
-func TestGetGrid(t *testing.T) {
+func TestGetGrid(t *testing.T) { synctest.Test(t, testGetGrid) }
+
+func testGetGrid(t *testing.T) {
 	f := newFixture(t)
 	first, _, third := f.seed()
 	for _, tt := range []struct {

@@ -45,11 +45,14 @@ func (r *Reader) List(ctx context.Context, scope Scope, opts *metav1.ListOptions
 	if err != nil {
 		return Page{}, err
 	}
+	if selection, err = r.visible(ctx, scope, cache, selection, source, opts); err != nil {
+		return Page{}, err
+	}
 	var page Page
 	revision, prefix := source.snapshot.Revision(), scope.keyPrefix()
 	if source.storeRevision != 0 {
 		revision = source.storeRevision
-		store := storeReader{store: r.config.Store, cache: cache, revision: revision, selection: selection}
+		store := storeReader{store: r.storeOf(cache.Resource()), cache: cache, revision: revision, selection: selection}
 		page, err = store.page(ctx, source, prefix)
 	} else {
 		page, err = pageOfSnapshot(source, selection, prefix)

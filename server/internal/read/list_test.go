@@ -3,6 +3,7 @@ package read
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -10,7 +11,9 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-func TestListGrid(t *testing.T) {
+func TestListGrid(t *testing.T) { synctest.Test(t, testListGrid) }
+
+func testListGrid(t *testing.T) {
 	f := newFixture(t)
 	_, second, third := f.seed()
 	const all, exact, notOlder = "a/one a/two b/three", metav1.ResourceVersionMatchExact, metav1.ResourceVersionMatchNotOlderThan
@@ -151,7 +154,9 @@ func TestReadYourWrites(t *testing.T) {
 	}
 }
 
-func TestUnfilledCachesAskToComeBack(t *testing.T) {
+func TestUnfilledCachesAskToComeBack(t *testing.T) { synctest.Test(t, testUnfilledCaches) }
+
+func testUnfilledCaches(t *testing.T) {
 	f := newFixture(t, func(s *setup) { s.unfed = true })
 	_, getErr := f.reader.Get(t.Context(), Scope{Resource: f.pods, Namespace: "a", Name: "one"}, "0")
 	_, listErr := f.reader.List(t.Context(), f.allPods(), &metav1.ListOptions{ResourceVersion: "0"})

@@ -70,6 +70,9 @@ func TestWatchLifetimes(t *testing.T) {
 	if got := f.reader.watchLifetime(new(int64(7))); got != 7*time.Second {
 		t.Errorf("a watch that asked for 7 s gets %s", got)
 	}
+	if got := f.reader.watchLifetime(new(int64(-7))); got > time.Second {
+		t.Errorf("a watch that asked for -7 s gets %s; Kubernetes ends it at once", got)
+	}
 	seen := map[time.Duration]bool{}
 	for range 100 {
 		got := f.reader.watchLifetime(nil)

@@ -12,8 +12,12 @@ import (
 // Config is what a Reader works with.
 type Config struct {
 	// Store returns the revision that a consistent read must reach, and what a
-	// collection held at a revision that its cache has evicted. Required.
+	// collection held at a revision that its cache has evicted. Required, unless StoreOf
+	// is set.
 	Store storage.Reader
+	// StoreOf returns what is behind the cache of a resource, in place of Store, where the
+	// revisions of different resources cannot be compared.
+	StoreOf func(stored *resource.Resource) storage.Reader
 	// Cache returns the cache of a stored resource; nil if there is none yet. It is
 	// called for every read. Required.
 	Cache func(stored *resource.Resource) *watchcache.Cache
@@ -34,7 +38,7 @@ type Reader struct {
 // New returns a Reader, or what is wrong with its configuration.
 func New(config Config) (*Reader, error) {
 	switch {
-	case config.Store == nil:
+	case config.Store == nil && config.StoreOf == nil:
 		return nil, errors.New("read: Config.Store is missing: give it the store behind the caches")
 	case config.Cache == nil:
 		return nil, errors.New("read: Config.Cache is missing: give it the watch caches of the stored resources")
@@ -48,11 +52,22 @@ func New(config Config) (*Reader, error) {
 	return &Reader{config: config}, nil
 }
 
+// storeOf returns what is behind the cache of a stored resource.
+func (r *Reader) storeOf(stored *resource.Resource) storage.Reader {
+	if r.config.StoreOf != nil {
+		return r.config.StoreOf(stored)
+	}
+	return r.config.Store
+}
+
 // Scope says which objects a request is about, as its path does.
 type Scope struct {
 	Resource  *resource.Resource // the version that is asked for
 	Namespace string             // "" for all namespaces and for cluster-scoped kinds
 	Name      string             // "" for the whole collection
+	// Visible limits a list or a watch of all namespaces to those that a user may see; nil
+	// does not.
+	Visible Visibility
 }
 
 // keyPrefix is what the keys of the scope's collection begin with. Continue

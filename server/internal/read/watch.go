@@ -27,14 +27,27 @@ type Watch struct {
 	initial    bool                  // it begins with the state as ADDED events
 	lifetime   time.Duration
 
-	watcher  *watchcache.Watcher
+	visible  Visibility // nil: the watch is not filtered
+	cursor   cursor
 	deadline time.Time
 
 	wantsBookmarks bool
+	endAtGaps      bool
 	initialEndDue  bool // the bookmark that ends the initial events has not been sent
 	bookmarks      bookmarkSchedule
 	// catchUpDeadline is until when the cache must reach revision; zero if it has.
 	catchUpDeadline time.Time
+}
+
+// cursor is a watchcache.Watcher, or several.
+type cursor interface {
+	Read(buf []watchcache.Event) (int, error)
+	Initial() bool
+	InCoalescedHistory() bool
+	TakeInitial() (watchcache.Snapshot, *watchcache.Selection)
+	Reached() storage.Revision
+	Cursor() watchcache.Cursor
+	Close()
 }
 
 // Watch checks what a watch request asks for. Its errors are the answer to the
@@ -47,7 +60,7 @@ func (r *Reader) Watch(scope Scope, opts *metav1.ListOptions) (w Watch, err erro
 	if err != nil {
 		return w, err
 	}
-	w = Watch{reader: r, wantsBookmarks: opts.AllowWatchBookmarks, mostRecent: opts.ResourceVersion == ""}
+	w = Watch{reader: r, visible: scope.Visible, wantsBookmarks: opts.AllowWatchBookmarks, mostRecent: opts.ResourceVersion == ""}
 	if w.revision, err = parseResourceVersion(opts.ResourceVersion); err != nil {
 		return w, err
 	}
@@ -70,11 +83,24 @@ func (r *Reader) Watch(scope Scope, opts *metav1.ListOptions) (w Watch, err erro
 // watchLifetime returns how long a watch lasts. Watches that do not say get a random
 // time, so that those of a restarted server do not all end at once.
 func (r *Reader) watchLifetime(timeoutSeconds *int64) time.Duration {
+	if timeoutSeconds != nil && *timeoutSeconds < 0 {
+		return time.Nanosecond // it ends at once, as in Kubernetes
+	}
 	if timeoutSeconds != nil && *timeoutSeconds > 0 {
 		const century = 100 * 365 * 24 * 3600 // as good as for ever, and does not overflow a Duration
 		return time.Duration(min(*timeoutSeconds, century)) * time.Second
 	}
 	return time.Duration(float64(r.config.MinWatchTimeout) * (1 + rand.Float64()))
+}
+
+// EndAtGaps has the watch end before it would go on with less than every change. It is called
+// before Open.
+func (w *Watch) EndAtGaps() { w.endAtGaps = true }
+
+// BeginsCoalesced reports whether the watch, which is open, may begin with less than every
+// change since the version that it was asked for.
+func (w *Watch) BeginsCoalesced() bool {
+	return w.cursor.InCoalescedHistory() || !w.initial && w.revision > 0 && w.cache.HasGapAfter(w.revision)
 }
 
 // Open places the cursor where the watch begins. It waits for the initial state, until
@@ -84,7 +110,7 @@ func (w *Watch) Open(ctx context.Context, waker watchcache.Waker) error {
 	w.deadline = now.Add(w.lifetime)
 	w.bookmarks = newBookmarkSchedule(now, w.deadline, rand.Float64())
 	var err error
-	if w.watcher, err = w.resume(ctx, waker); err != nil {
+	if w.cursor, err = w.resume(ctx, waker); err != nil {
 		return cacheError(err)
 	}
 	w.initialEndDue = w.initial && w.wantsBookmarks
@@ -92,8 +118,8 @@ func (w *Watch) Open(ctx context.Context, waker watchcache.Waker) error {
 	return nil
 }
 
-func (w *Watch) resume(ctx context.Context, waker watchcache.Waker) (*watchcache.Watcher, error) {
-	opts := watchcache.WatchOptions{Selection: w.selection, After: w.revision, Waker: waker}
+func (w *Watch) resume(ctx context.Context, waker watchcache.Waker) (cursor, error) {
+	opts := watchcache.WatchOptions{Selection: w.selection, After: w.revision, Waker: waker, EndAtGaps: w.endAtGaps}
 	w.selection = nil // the watcher keeps what it needs of it
 	if w.initial || w.mostRecent {
 		// Other watches, most of those that a restarted server gets, wait for nothing:
@@ -110,13 +136,16 @@ func (w *Watch) resume(ctx context.Context, waker watchcache.Waker) (*watchcache
 		}
 		opts.Initial = &snapshot
 	case w.mostRecent:
-		current, err := w.reader.config.Store.Current(ctx)
+		current, err := w.reader.storeOf(w.cache.Resource()).Current(ctx)
 		if err != nil {
 			return nil, err
 		}
 		opts.After = current
 	case w.revision == 0:
 		opts.After = w.cache.Current().Revision()
+	}
+	if w.visible != nil {
+		return w.resumeVisible(ctx, opts)
 	}
 	return w.cache.Resume(ctx, opts)
 }
@@ -136,7 +165,11 @@ func (w *Watch) initialState(ctx context.Context) (watchcache.Snapshot, error) {
 // the cache will call the waker when there are more. It never blocks. Its errors are
 // for the client, but for ErrClosed, an ordinary end.
 func (w *Watch) Read(buf []watchcache.Event) (int, error) {
-	n, err := w.watcher.Read(buf)
+	n, err := w.cursor.Read(buf)
+	if filtered, ok := w.cursor.(*visibleWatcher); ok && n == 0 && filtered.bookmark && !filtered.lagging {
+		filtered.bookmark = false
+		w.bookmarks.periodic = time.Now() // what was sent had old versions, which the client may resume from
+	}
 	if err != nil && !errors.Is(err, ErrClosed) {
 		err = cacheError(err)
 	}
@@ -144,21 +177,24 @@ func (w *Watch) Read(buf []watchcache.Event) (int, error) {
 }
 
 // InInitialEvents reports whether events of the initial state remain to be read.
-func (w *Watch) InInitialEvents() bool { return w.watcher.Initial() }
+func (w *Watch) InInitialEvents() bool { return w.cursor.Initial() }
 
 // Begun reports whether the initial events, if there are any, and the bookmark that
 // ends them have been taken.
-func (w *Watch) Begun() bool { return !w.initialEndDue && !w.watcher.Initial() }
+func (w *Watch) Begun() bool { return !w.initialEndDue && !w.cursor.Initial() }
 
 // InCoalescedHistory reports whether a Read may take as long as there are changes to
 // be sorted or looked through. Other watches must not wait for it.
-func (w *Watch) InCoalescedHistory() bool { return w.watcher.InCoalescedHistory() }
+func (w *Watch) InCoalescedHistory() bool { return w.cursor.InCoalescedHistory() }
+
+// SharesInitial reports whether TakeInitial may be called.
+func (w *Watch) SharesInitial() bool { return w.visible == nil }
 
 // TakeInitial hands over the initial state, of which nothing must have been read, and
 // what is selected of it, to a caller that sends it by other means. Read goes on with
 // the changes after it.
 func (w *Watch) TakeInitial() (watchcache.Snapshot, *watchcache.Selection) {
-	return w.watcher.TakeInitial()
+	return w.cursor.TakeInitial()
 }
 
 // Deadline is when the watch ends.
@@ -171,6 +207,9 @@ const initialEndCheck = time.Second
 // UntilDue returns how long a caller may sleep if nothing happens.
 func (w *Watch) UntilDue() time.Duration {
 	wait := time.Until(w.deadline)
+	if filtered, ok := w.cursor.(*visibleWatcher); ok && filtered.lagging {
+		return max(min(wait, catchUpCheck), 0) // no bookmark can be sent before
+	}
 	if w.initialEndDue {
 		wait = min(wait, initialEndCheck)
 	}
@@ -183,4 +222,10 @@ func (w *Watch) UntilDue() time.Duration {
 }
 
 // Close ends the cursor.
-func (w *Watch) Close() { w.watcher.Close() }
+func (w *Watch) Close() { w.cursor.Close() }
+
+// Cursor returns where the watch is, which must be open.
+func (w *Watch) Cursor() watchcache.Cursor { return w.cursor.Cursor() }
+
+// Requested returns the resourceVersion that the request named; 0 if it named none.
+func (w *Watch) Requested() storage.Revision { return w.revision }

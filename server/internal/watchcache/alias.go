@@ -17,6 +17,8 @@ type (
 	Block = state.Block
 	// Selection is state.Selection.
 	Selection = state.Selection
+	// Namespaces is state.Namespaces.
+	Namespaces = state.Namespaces
 	// UnknownFieldError is state.UnknownFieldError.
 	UnknownFieldError = state.UnknownFieldError
 )
@@ -26,6 +28,10 @@ var (
 	NewObject = state.NewObject
 	// NewForm is state.NewForm.
 	NewForm = state.NewForm
+	// NewNamespaces is state.NewNamespaces.
+	NewNamespaces = state.NewNamespaces
+	// AllNamespaces is state.AllNamespaces.
+	AllNamespaces = state.AllNamespaces
 	// NewSelection is state.NewSelection.
 	NewSelection = state.NewSelection
 )

@@ -13,11 +13,21 @@ import (
 // at once; watchers are woken once. The cache keeps the objects but not the slice.
 // Apply returns how many changes were applied.
 func (c *Cache) Apply(changes []Change) int {
+	applied, bytes := c.apply(changes)
+	c.opts.Budget.add(bytes) // without the lock
+	return applied
+}
+
+// apply is Apply within the cache's own limits. It also returns how many bytes were
+// added to the log.
+func (c *Cache) apply(changes []Change) (applied int, bytes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := c.state.Load()
-	tree, applied := before.tree.Batch(), 0
+	tree := before.tree.Batch()
+	arrived := c.ticks(c.opts.Now())
 	tree.Succeed(c.blocks.Drop)
+	tree.Filter(c.newTraits)
 	for i := range changes {
 		change := &changes[i]
 		if change.Revision <= before.revision {
@@ -31,26 +41,32 @@ func (c *Cache) Apply(changes []Change) int {
 		if i+1 < len(changes) && changes[i+1].Revision == through {
 			through--
 		}
-		c.append(change, previous, through, tree)
+		bytes += c.append(change, previous, through, arrived, tree)
 		applied++
 	}
 	if applied == 0 {
-		return 0
+		return 0, 0
 	}
 	c.state.Store(&cacheState{tree: tree.Tree(), revision: changes[len(changes)-1].Revision})
 	c.evict()
+	if c.opts.Applied != nil {
+		for i := range changes {
+			c.opts.Applied(c.res.StorePrefix, changes[i].Key, changes[i].Revision)
+		}
+	}
 	for i, b := range c.touched {
 		b.touched = false
 		c.counters.wakes.Add(int64(b.wake()))
 		c.touched[i] = nil
 	}
 	c.touched = c.touched[:0]
-	return applied
+	return applied, bytes
 }
 
-// append appends one event to the logs it belongs to and changes the tree.
-func (c *Cache) append(change *Change, previous *Object, through storage.Revision, tree *btree.Batch[*Object]) {
-	e := &eventlog.Entry{Revision: change.Revision, Through: through, Sequence: c.log.End(), Object: change.Object, Previous: previous}
+// append appends one event to the logs it belongs to and changes the tree. It returns
+// the bytes that the event adds to the log.
+func (c *Cache) append(change *Change, previous *Object, through storage.Revision, arrived uint32, tree *btree.Batch[*Object]) int64 {
+	e := &eventlog.Entry{Revision: change.Revision, Through: through, Sequence: c.log.End(), Object: change.Object, Previous: previous, Arrived: arrived}
 	if e.Sequence&(1<<mainShift-1) == 0 {
 		c.checkpoints = append(c.checkpoints, checkpoint{e.Sequence, tree.Tree()})
 	}
@@ -86,7 +102,10 @@ func (c *Cache) append(change *Change, previous *Object, through storage.Revisio
 		c.touch(b)
 	}
 	c.counters.events.Add(1)
-	c.counters.historyBytes.Add(e.Size())
+	size := e.Size()
+	c.counters.historyBytes.Add(size)
+	c.withForms += size
+	return size
 }
 
 // touch has a bucket's watchers woken after the batch.
@@ -99,11 +118,19 @@ func (c *Cache) touch(b *bucket) {
 
 // evict drops the oldest events until the log is within its limits.
 func (c *Cache) evict() {
-	for n := c.log.Len(); n > c.opts.HistoryEvents || n > 1 && c.counters.historyBytes.Load() > c.opts.HistoryBytes; n-- {
+	limit := c.historyLimit()
+	for n := c.log.Len(); n > c.opts.HistoryEvents || n > 1 && c.counters.historyBytes.Load() > limit; n-- {
 		c.drop()
 	}
+	c.dropReadForms(limit)
+	c.forgetOldSummary()
+}
+
+// forgetOldSummary drops the summary if the log does not continue it any more, or has
+// grown far beyond it: it keeps the objects of its time in memory.
+func (c *Cache) forgetOldSummary() {
 	if c.summary != nil && !c.recent(c.summary) {
-		c.summary = nil // it keeps the objects of its time in memory
+		c.summary = nil
 	}
 }
 
@@ -123,7 +150,12 @@ func (c *Cache) drop() {
 	}
 	e.Release()
 	c.counters.evicted.Add(1)
-	c.counters.historyBytes.Add(-e.Size())
+	size := e.Size()
+	c.counters.historyBytes.Add(-size)
+	if e.Sequence >= c.formsDropped.Load() {
+		c.formsDropped.Store(e.Sequence + 1)
+		c.withForms -= size
+	}
 	kept := 0
 	for kept < len(c.checkpoints) && c.checkpoints[kept].position <= e.Sequence {
 		kept++
@@ -140,6 +172,6 @@ func (c *Cache) addTombstone(e *eventlog.Entry) {
 	}
 	now := c.opts.Now()
 	c.tombstones.Add(e, now)
-	c.tombstones.Trim(c.opts.tombstoneLimits(), c.TombstoneMetadata, now)
+	c.tombstones.Trim(c.tombstoneLimits(), c.TombstoneMetadata, now)
 	e.Previous.DropForms()
 }

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/levelwire/levelwire/internal/btree"
 	"github.com/levelwire/levelwire/server/internal/resource"
@@ -31,8 +34,18 @@ type Cache struct {
 	generation   atomic.Uint64 // of the log; grows when the log is dropped as a whole
 	formBytes    atomic.Pointer[state.ByteCounter]
 	blocks       *state.Blocks
+	custom       bool                                            // objects are unstructured; a webhook may have to convert them
+	newTraits    func(to []uint64, o, replaced *Object) []uint64 // for the filters of the tree
+	selects      state.SelectCounters
 	counters     counters
-	closed       atomic.Bool // written under mu
+	// Events before this position of the log have had their forms dropped; written
+	// under mu. formsRemade says that a slow watcher has made some again.
+	formsDropped atomic.Uint64
+	formsRemade  atomic.Bool
+	gaps         atomic.Pointer[gaps] // written under mu; nil: none
+	gapsBegun    atomic.Uint32        // grows, under mu, before what follows a gap is applied
+	closed       atomic.Bool          // written under mu
+	epoch        time.Time            // from which ticks are counted
 
 	summarizing sync.Mutex // held while a summary is made; taken before mu
 
@@ -50,6 +63,8 @@ type Cache struct {
 	baseTree    *btree.Tree[*Object]
 	tombstones  tombstone.Set // deletions that the log has evicted
 	summary     *summary      // the one made last
+	withForms   int64         // bytes of the events from formsDropped on
+	sweptAgain  int64         // bytes of the events since all forms were dropped again
 	backfilling chan struct{} // closed when earlier history has been prepended, or is skipped; nil: none is expected
 	filled      bool
 }
@@ -71,12 +86,17 @@ func New(res *resource.Resource, opts Options) *Cache {
 		log:   eventlog.New(mainShift),
 		index: interestIndex{stored: res},
 	}
+	c.epoch = c.opts.Now()
 	c.all = newBucket(state.Interest{Kind: state.ByNothing}, 0)
 	c.all.log = c.log
 	c.progress.Store(new(Progress))
 	c.state.Store(new(cacheState))
 	c.formBytes.Store(new(state.ByteCounter))
 	c.blocks = state.NewBlocks(c.opts.BlockBytes)
+	c.newTraits = state.NewTraits(res)
+	_, c.custom = res.New().(*unstructured.Unstructured)
+	c.formsDropped.Store(c.log.Oldest())
+	c.opts.Budget.join(c)
 	return c
 }
 
@@ -129,7 +149,45 @@ func (c *Cache) IsReady() bool {
 
 // Reached returns the revision up to which every event is in the logs.
 func (c *Cache) Reached() storage.Revision {
-	return max(c.progress.Load().Reached(), c.state.Load().revision)
+	return max(c.followed(), c.state.Load().revision)
+}
+
+// StateRevision returns the revision of the last change that the cache shows, or of
+// its fill if that was later: as long as it stays the same, so do the objects.
+func (c *Cache) StateRevision() storage.Revision { return c.state.Load().revision }
+
+// ExactSince returns the revision since when the state is known at every revision: the log
+// has every change after it, at its own revision.
+func (c *Cache) ExactSince() storage.Revision {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return max(c.exactSince, storage.Revision(c.baseRevision.Load()))
+}
+
+// RefilledAt returns the revision of the fill after which the log has every change at its
+// own revision: of what changed before, while the source had lost its position, it has
+// discrepancies.
+func (c *Cache) RefilledAt() storage.Revision {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.exactSince
+}
+
+// Published returns the revision up to which every event is in the logs, and every watcher
+// that slept has been woken for it. Reached may be later.
+func (c *Cache) Published() storage.Revision { return c.followed() }
+
+// followed returns the revision of the Progress that the cache follows. The second
+// load makes sure that the cache still followed it when the revision was read: a
+// Progress that the cache has left may go on to revisions whose changes the cache
+// lacks.
+func (c *Cache) followed() storage.Revision {
+	for {
+		p := c.progress.Load()
+		if revision := p.Reached(); c.progress.Load() == p {
+			return revision
+		}
+	}
 }
 
 // Current returns the newest state: the empty Snapshot before the cache has been
@@ -138,15 +196,19 @@ func (c *Cache) Current() Snapshot {
 	if !c.IsReady() {
 		return c.snapshot(btree.Tree[*Object]{}, 0)
 	}
-	// The order matters: a state that is loaded after the progress includes every
-	// change up to the progress.
-	progress := c.progress.Load().Reached()
-	s := c.state.Load()
-	return c.snapshot(s.tree, max(progress, s.revision))
+	for {
+		// The order matters: a state that is loaded after the progress includes every
+		// change up to the progress, unless the store has gone back in between.
+		progress := c.followed()
+		s := c.state.Load()
+		if c.followed() >= progress {
+			return c.snapshot(s.tree, max(progress, s.revision))
+		}
+	}
 }
 
 func (c *Cache) snapshot(tree btree.Tree[*Object], revision storage.Revision) Snapshot {
-	return state.NewSnapshot(tree, revision, c.res.Namespaced, c.blocks)
+	return state.NewSnapshot(tree, revision, c.res.Namespaced, c.blocks, &c.selects)
 }
 
 // Store says how far the changes have come that a cache is fed.
@@ -180,7 +242,7 @@ func (c *Cache) NotOlderThan(ctx context.Context, revision storage.Revision) (Sn
 		}
 		return Snapshot{}, ErrNotReady
 	}
-	if c.Reached() < revision {
+	for c.Reached() < revision { // anew, if the cache follows another Progress meanwhile
 		if err := c.progress.Load().Wait(wait, revision); err != nil {
 			if ctx.Err() != nil {
 				return Snapshot{}, ctx.Err()
@@ -195,9 +257,29 @@ func (c *Cache) NotOlderThan(ctx context.Context, revision storage.Revision) (Sn
 // cache. It is for sources that do not share a Progress among caches.
 func (c *Cache) Advance(revision storage.Revision) { c.progress.Load().Publish(revision) }
 
-// Follow makes the cache use a Progress that several caches share. It must be
-// called before the cache is filled.
+// Follow makes the cache use a Progress that several caches share. Its revision
+// must not be beyond the changes that the cache has, unless the cache has not been
+// filled, and later ones must be published only after their changes have been
+// applied to this cache too.
 func (c *Cache) Follow(p *Progress) { c.progress.Store(p) }
+
+// Detach makes the cache follow a Progress of its own, which begins where the cache
+// is: the source goes on publishing to the shared one, although this cache lacks the
+// changes. It returns the new Progress; Rejoin ends it.
+func (c *Cache) Detach() *Progress {
+	own := new(Progress)
+	own.Publish(c.followed())
+	c.Follow(own)
+	return own
+}
+
+// Rejoin makes a detached cache follow a shared Progress again, whose changes it
+// must have.
+func (c *Cache) Rejoin(shared *Progress) {
+	own := c.progress.Load()
+	c.Follow(shared)
+	own.supersede() // after that: readers that wait look at the shared one next
+}
 
 // Close ends all watchers with ErrClosed, each when it has read the whole log:
 // the resource is no longer served. Reads still return the last state.

@@ -7,11 +7,11 @@ func (w *Watcher) beginSummary(s *summary) {
 	w.since = max(w.reached, w.after) // the latter until the initial snapshot has been read
 	w.summary, w.cursor = s, s.after(w.since)
 	w.sweeping = w.selection.MembershipChanges()
-	w.after = s.revision
+	w.after, w.coalescedThrough = s.revision, s.revision
 }
 
 // resumeFromSummary makes a watcher whose next event has been evicted go on with
-// coalesced history. It returns false if there is none.
+// coalesced history. It returns false if there is none, or the watcher is in a gap.
 func (w *Watcher) resumeFromSummary() bool {
 	c := w.cache
 	for range summaryAttempts {
@@ -23,6 +23,10 @@ func (w *Watcher) resumeFromSummary() bool {
 		if s.generation != c.generation.Load() || s.position < c.log.Oldest() {
 			c.mu.Unlock()
 			continue
+		}
+		if w.inGap() { // from where the summary ends, it would not be found any more
+			c.mu.Unlock()
+			return false
 		}
 		w.beginSummary(s)
 		c.seek(w)

@@ -63,9 +63,10 @@ func (c *Cache) Repair(changes []Change, discrepancies []Discrepancy, through st
 // schedule merges corrections of discrepancies into changes, which lie in (after,
 // through] in ascending order, so that the result strictly ascends. A correction
 // gets the revision of the source's object if that lies in the range and is free,
-// and otherwise the latest free one: a deletion, whose revision is unknown, may be
-// announced later than it happened but never earlier, so that a client that
-// resumes on another server from the announced revision has missed nothing. For a
+// and otherwise the latest free one: a client that resumes on another server from the
+// announced revision has missed nothing of it. A deletion, whose revision is unknown, is so
+// announced later than it happened, or, as one of several, perhaps a little earlier: then
+// another server repeats it. For a
 // gap in the stream of a store that changes one key in a revision there is always
 // room. What does not fit is returned as rest.
 func schedule(changes []Change, discrepancies []Discrepancy, after, through storage.Revision) (merged []Change, rest []Discrepancy) {

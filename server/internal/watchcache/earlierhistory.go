@@ -18,7 +18,7 @@ func (c *Cache) NewCollector() *backfill.Collector {
 		// Deletions that the log has evicted since the fill are tombstones already.
 		Through:   min(storage.Revision(c.baseRevision.Load()), c.tombstones.Since()),
 		Current:   c.state.Load().tree,
-		MaxEvents: c.opts.HistoryEvents, MaxBytes: c.opts.HistoryBytes, MaxTombstones: c.opts.Tombstones,
+		MaxEvents: c.opts.HistoryEvents, MaxBytes: c.historyLimit(), MaxTombstones: c.opts.Tombstones,
 		ExactHistory: c.opts.ExactHistory, Now: c.opts.Now,
 	})
 }
@@ -112,13 +112,13 @@ func (c *Cache) prependTombstones(h *backfill.EarlierHistory, early []*eventlog.
 		}
 	}
 	c.tombstones.Prepend(h.Tombstones, h.Since)
-	c.tombstones.Trim(c.opts.tombstoneLimits(), c.TombstoneMetadata, now)
+	c.tombstones.Trim(c.tombstoneLimits(), c.TombstoneMetadata, now)
 }
 
 // room returns how many of the entries, from the front, do not fit into the log's
 // limits. Entries of one revision stay together.
 func (c *Cache) room(entries []*eventlog.Entry) int {
-	events, bytes := c.opts.HistoryEvents-c.log.Len(), c.opts.HistoryBytes-c.counters.historyBytes.Load()
+	events, bytes := c.opts.HistoryEvents-c.log.Len(), c.historyLimit()-c.counters.historyBytes.Load()
 	first := len(entries)
 	for first > 0 && len(entries)-first < events {
 		if bytes -= entries[first-1].Size(); bytes < 0 {

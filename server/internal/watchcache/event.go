@@ -35,6 +35,9 @@ type Event struct {
 	// Object is the new state; for Deleted the last state that was selected, whose
 	// JSON and Revision carry the event's revision. It is shared with all watchers.
 	Object *Object
+	// Previous is the state that a watcher has of an object that is Modified or Deleted; nil if
+	// that is not known to be what the cache has, as after coalesced history.
+	Previous *Object
 	// Revision of the change, as the object carries it. From event to event it
 	// never decreases, and a watch that starts after it misses nothing; see
 	// eventlog.Entry.Through. Initial events come in the order of keys, each with
@@ -75,9 +78,15 @@ func transition(s *Selection, e *eventlog.Entry) EventType {
 // it gets any.
 func project(s *Selection, e *eventlog.Entry, counter *state.ByteCounter) (Event, bool) {
 	t := transition(s, e)
+	if t == 0 {
+		return Event{}, false
+	}
 	event := Event{Type: t, Object: e.Object, Revision: e.Revision}
+	if t != Added && !e.Previous.IsTombstoneMetadata() {
+		event.Previous = e.Previous
+	}
 	if t == Deleted {
 		event.Object, event.Revision = e.LastState(counter), e.Through
 	}
-	return event, t != 0
+	return event, true
 }

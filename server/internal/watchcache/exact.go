@@ -37,6 +37,37 @@ func (c *Cache) Exact(ctx context.Context, revision storage.Revision) (Snapshot,
 	return c.rewind(revision)
 }
 
+// InexactThrough notes that the source may have left out changes up to a revision: the log
+// has the latest of each object, and reads at exact revisions before it are refused. A
+// later call replaces the revision, as a fill does.
+func (c *Cache) InexactThrough(revision storage.Revision) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.exactSince = revision
+}
+
+// Lacks reports whether the log is without a change of a key that was made at a
+// revision up to which the source has applied every change. It is false if the log
+// does not reach back that far, or does not know the order of changes there.
+func (c *Cache) Lacks(key string, revision storage.Revision, deleted bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.filled || revision <= max(c.exactSince, storage.Revision(c.baseRevision.Load())) {
+		return false
+	}
+	for p := c.log.Search(func(e *eventlog.Entry) bool { return e.Revision >= revision }); p < c.log.End(); p++ {
+		e := c.log.At(p)
+		if e.Revision != revision {
+			break
+		}
+		if e.Object != nil && e.Object.Key == key || e.Previous != nil && e.Previous.Key == key {
+			return false
+		}
+	}
+	held, _ := c.state.Load().tree.Get(key)
+	return !deleted || held != nil && held.Revision < revision
+}
+
 // rewind undoes the entries after revision, from the nearest later checkpoint.
 func (c *Cache) rewind(revision storage.Revision) (Snapshot, error) {
 	c.mu.Lock()

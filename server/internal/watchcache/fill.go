@@ -43,6 +43,7 @@ func (c *Cache) Refill(objects []*Object, revision storage.Revision, anew bool) 
 		if len(rest) == 0 {
 			c.mu.Lock()
 			c.exactSince = revision // the order of the changes in between is not known
+			c.noteGap(c.Reached(), revision)
 			c.mu.Unlock()
 			c.Apply(changes)
 			c.raise(revision)
@@ -83,6 +84,7 @@ func (c *Cache) replace(tree btree.Tree[*Object], revision storage.Revision) {
 	c.shared = nil
 	c.tombstones.Reset(revision)
 	c.exactSince = revision
+	c.gaps.Store(nil)
 	c.baseRevision.Store(int64(revision))
 	c.baseTree = &tree
 	c.state.Store(&cacheState{tree: tree, revision: revision})

@@ -7,6 +7,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/watchcache/state"
 	"github.com/levelwire/levelwire/server/internal/watchcache/tombstone"
+	"github.com/levelwire/levelwire/storage"
 )
 
 // Options tunes a Cache. The zero value of every member means its default.
@@ -16,6 +17,9 @@ type Options struct {
 	// HistoryBytes is how much memory, in bytes, these may take; 64 MiB. At least
 	// one event is kept whatever its size.
 	HistoryBytes int64
+	// Budget, if set, bounds history and tombstones further, by what lives and by
+	// what all caches of the budget keep together.
+	Budget *Budget
 	// BlockBytes is how much memory, in bytes, the blocks that lists share may take;
 	// 160 MiB. The least recently used are evicted first. Negative: none is kept.
 	BlockBytes int64
@@ -35,6 +39,9 @@ type Options struct {
 	// FreshnessWait is how long reads wait for a revision that the cache has not
 	// reached; 3 s, as Kubernetes' clients expect.
 	FreshnessWait time.Duration
+	// Applied is called with each change that was appended to the log before watchers are woken,
+	// and must not block; nil: it is not called.
+	Applied func(storePrefix, key string, revision storage.Revision)
 	// Decode makes an object from a stored value; nil means the resource's own
 	// codec.
 	Decode state.Decode
@@ -57,6 +64,11 @@ func (o Options) withDefaults(res *resource.Resource) Options {
 	return o
 }
 
-func (o *Options) tombstoneLimits() tombstone.Limits {
-	return tombstone.Limits{Count: o.Tombstones, Bytes: o.TombstoneBytes, Age: o.TombstoneAge}
+// tombstoneLimits bounds the tombstones.
+func (c *Cache) tombstoneLimits() tombstone.Limits {
+	limits := tombstone.Limits{Count: c.opts.Tombstones, Bytes: c.opts.TombstoneBytes, Age: c.opts.TombstoneAge}
+	if c.opts.Budget != nil {
+		limits.Bytes = min(limits.Bytes, max(minTombstones, c.counters.objectBytes.Load()))
+	}
+	return limits
 }

@@ -10,14 +10,17 @@ import (
 )
 
 // Progress is the revision up to which a source has applied every change to all
-// caches that share the Progress. Because it is shared, a consistent read of an
-// idle resource needs no progress request. The zero value is at revision 0; it
-// must not be copied.
+// caches that follow the Progress. Because they share it, a consistent read of an
+// idle resource needs no progress request. A cache that is behind the others
+// follows a Progress of its own until it has caught up, so that the others need
+// not wait for it; see Cache.Follow. The zero value is at revision 0; it must not
+// be copied.
 type Progress struct {
-	revision atomic.Int64
-	waiting  atomic.Int64 // len(waiters), readable without the lock
-	mu       sync.Mutex   // guards waiters, and orders Publish against Wait
-	waiters  waiters
+	revision   atomic.Int64
+	waiting    atomic.Int64 // len(waiters), readable without the lock
+	mu         sync.Mutex   // guards the fields below, and orders Publish against Wait
+	waiters    waiters
+	superseded bool
 }
 
 // waiter is one Wait: done is closed when revision is reached.
@@ -58,16 +61,28 @@ func (p *Progress) Publish(revision storage.Revision) {
 // restore from a backup.
 func (p *Progress) Restart(revision storage.Revision) { p.revision.Store(int64(revision)) }
 
-// Wait blocks until the revision is reached or ctx ends, with ctx's error.
+// supersede ends all Waits, those to come included: the cache follows another
+// Progress now. The revision stays as it is.
+func (p *Progress) supersede() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.superseded = true
+	for len(p.waiters) > 0 {
+		close(heap.Pop(&p.waiters).(*waiter).done)
+	}
+	p.waiting.Store(0)
+}
+
+// Wait blocks until the revision is reached, the Progress is superseded, or ctx
+// ends, with ctx's error.
 func (p *Progress) Wait(ctx context.Context, revision storage.Revision) error {
 	if p.Reached() >= revision {
 		return nil
 	}
 	w := &waiter{revision: revision, done: make(chan struct{})}
-	p.mu.Lock()
-	heap.Push(&p.waiters, w)
-	p.waiting.Store(int64(len(p.waiters)))
-	p.mu.Unlock()
+	if !p.add(w) {
+		return nil
+	}
 	defer p.remove(w)
 	if p.Reached() >= revision {
 		return nil // published before the waiter was in the heap
@@ -78,6 +93,18 @@ func (p *Progress) Wait(ctx context.Context, revision storage.Revision) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// add adds a waiter to the heap, unless the Progress is superseded.
+func (p *Progress) add(w *waiter) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.superseded {
+		return false
+	}
+	heap.Push(&p.waiters, w)
+	p.waiting.Store(int64(len(p.waiters)))
+	return true
 }
 
 // remove removes a waiter from the heap if it is still there.

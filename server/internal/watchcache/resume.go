@@ -57,12 +57,18 @@ func (c *Cache) watch(opts WatchOptions, wait bool) (*Watcher, error) {
 		after:     opts.After,
 		reached:   opts.After,
 		initial:   opts.Initial,
+		endAtGaps: opts.EndAtGaps,
+		gapsBegun: c.gapsBegun.Load(),
 	}
 	if opts.Selection.Everything() {
 		w.selection = nil
 	}
 	if w.initial != nil {
-		w.after, w.reached = w.initial.Revision(), 0
+		w.after, w.reached, w.own = w.initial.Revision(), 0, true
+	}
+	if w.inGap() {
+		c.counters.expiredOld.Add(1)
+		return nil, c.expired(w.after)
 	}
 	exact, err := c.attachToLog(w, wait)
 	if err == nil && !exact {
@@ -73,10 +79,13 @@ func (c *Cache) watch(opts WatchOptions, wait bool) (*Watcher, error) {
 	}
 	switch {
 	case w.initial != nil:
+		w.began = BeganInitial
 		c.counters.begunInitial.Add(1)
 	case exact:
+		w.began = BeganExact
 		c.counters.resumedExact.Add(1)
 	default:
+		w.began = BeganCoalesced
 		c.counters.resumedCoalesced.Add(1)
 	}
 	return w, nil
@@ -133,13 +142,7 @@ func (c *Cache) attachToSummary(w *Watcher) error {
 
 // expired makes the error for a revision before all history.
 func (c *Cache) expired(requested storage.Revision) error {
-	oldest := storage.Revision(c.baseRevision.Load())
-	if !c.opts.ExactHistory {
-		c.mu.Lock()
-		oldest = min(oldest, c.tombstones.Since())
-		c.mu.Unlock()
-	}
-	return &ExpiredError{Requested: requested, Oldest: oldest}
+	return &ExpiredError{Requested: requested, Oldest: c.Oldest()}
 }
 
 func (c *Cache) summarizeUnlessExact(after storage.Revision) *summary {
@@ -147,4 +150,16 @@ func (c *Cache) summarizeUnlessExact(after storage.Revision) *summary {
 		return nil
 	}
 	return c.summarize(after)
+}
+
+// Oldest returns the smallest revision after which a watch can begin, in exact or in
+// coalesced history.
+func (c *Cache) Oldest() storage.Revision {
+	oldest := storage.Revision(c.baseRevision.Load())
+	if c.opts.ExactHistory {
+		return oldest
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return min(oldest, c.tombstones.Since())
 }

@@ -22,6 +22,8 @@ type Stats struct {
 	BlockBytes     int64 // of the blocks among them, which lists share
 	Watchers       int   // open now
 	Buckets        int   // interests that those share
+	LookedAt       int64 // objects that lists and streams have compared with a selector
+	Selected       int64 // objects among those that a selector selected
 	Events         int64 // applied since the start
 	Evicted        int64 // events evicted from the log
 	Wakes          int64 // watchers woken
@@ -83,6 +85,8 @@ func (c *Cache) Stats() Stats {
 		BlockBytes:     blockBytes,
 		Watchers:       int(n.watchers.Load()),
 		Buckets:        buckets,
+		LookedAt:       c.selects.LookedAt.Load(),
+		Selected:       c.selects.Selected.Load(),
 		Events:         n.events.Load(),
 		Evicted:        n.evicted.Load(),
 		Wakes:          n.wakes.Load(),
@@ -96,3 +100,6 @@ func (c *Cache) Stats() Stats {
 		Repaired:       n.repaired.Load(),
 	}
 }
+
+// ObjectBytes returns the size of the JSON of all objects in the newest state.
+func (c *Cache) ObjectBytes() int64 { return c.counters.objectBytes.Load() }

@@ -109,7 +109,7 @@ func (c *Cache) recent(s *summary) bool {
 func (c *Cache) prepareSummary(after storage.Revision) (*summary, *material) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.tombstones.Trim(c.opts.tombstoneLimits(), c.TombstoneMetadata, c.opts.Now())
+	c.tombstones.Trim(c.tombstoneLimits(), c.TombstoneMetadata, c.opts.Now())
 	if after < c.tombstones.Since() {
 		return nil, nil
 	}

@@ -23,8 +23,12 @@ type Entry struct {
 
 	lastState atomic.Pointer[state.Object]
 	evicted   atomic.Bool
-	logs      []*Log  // of the buckets that hold this entry too
-	few       [2]*Log // room for most of them
+	// Arrived is when the cache applied the change, in the cache's own ticks; 0 if that is
+	// not known, because the entry was read from the store's history. It lies in what
+	// evicted leaves of a word, so it takes no memory.
+	Arrived uint32
+	logs    []*Log  // of the buckets that hold this entry too
+	few     [2]*Log // room for most of them
 }
 
 // Evicted returns an entry for a deletion that the log does not hold any more.
@@ -89,6 +93,21 @@ func (e *Entry) Release() {
 		e.Previous.ReleaseForms()
 	}
 	if o := e.lastState.Load(); o != nil {
+		o.ReleaseForms()
+	}
+}
+
+// DropForms drops the forms that were made for the entry; the next caller of Form makes
+// its form again. It leaves those of the new state if that is live. Only the writer calls
+// it.
+func (e *Entry) DropForms(live bool) {
+	if e.Object != nil && !live {
+		e.Object.DropForms()
+	}
+	if e.Previous != nil {
+		e.Previous.DropForms()
+	}
+	if o := e.lastState.Swap(nil); o != nil {
 		o.ReleaseForms()
 	}
 }

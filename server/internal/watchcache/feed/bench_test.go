@@ -125,3 +125,60 @@ func writeHistory(b *testing.B, store storage.Store, revisions, pods int) {
 		b.Fatal(err)
 	}
 }
+
+// BenchmarkReadsDuringAFill measures how long a consistent read of nodes takes
+// after a write while 100,000 pods are listed again, a tenth of which have changed.
+func BenchmarkReadsDuringAFill(b *testing.B) {
+	store, err := memory.Open(memory.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer store.Close()
+	const n = 100_000
+	for i := range n {
+		writePod(b, store, i)
+	}
+	source := &faulty{Store: store}
+	r := &rig{pods: watchcache.New(podResource(), watchcache.Options{}), nodes: watchcache.New(nodeResource(), watchcache.Options{FreshnessWait: time.Minute})}
+	f := feed.New(source, []*watchcache.Cache{r.pods, r.nodes}, feed.Options{ReplayRevisions: -1})
+	ctx, cancel := context.WithCancel(b.Context())
+	done := make(chan error)
+	go func() { done <- f.Run(ctx) }()
+	for _, c := range []*watchcache.Cache{r.pods, r.nodes} {
+		if err := c.WaitReady(ctx); err != nil {
+			b.Fatal(err)
+		}
+	}
+	var longest, reads, sum time.Duration
+	for b.Loop() {
+		b.StopTimer()
+		source.breakWith(storage.ErrCompacted)
+		for i := range n / 10 {
+			writePod(b, store, i)
+		}
+		lists := f.Stats().Relists
+		source.repair()
+		for f.Stats().Relists == lists {
+			time.Sleep(time.Millisecond)
+		}
+		b.StartTimer()
+		for len(f.Stats().Fills) > 0 {
+			revision := writeKey(b, store, "/registry/minions/n", nodeValue("n"))
+			began := time.Now()
+			if _, err := r.nodes.NotOlderThan(ctx, revision); err != nil {
+				b.Fatal(err)
+			}
+			longest, sum, reads = max(longest, time.Since(began)), sum+time.Since(began), reads+1
+			time.Sleep(time.Millisecond)
+		}
+	}
+	cancel()
+	<-done
+	b.ReportMetric(float64(longest.Microseconds())/1e3, "ms/longest-read")
+	b.ReportMetric(float64(sum.Microseconds())/1e3/float64(reads), "ms/read")
+}
+
+func writePod(b *testing.B, store storage.Store, i int) {
+	b.Helper()
+	write(b, store, pod{Namespace: fmt.Sprint("ns-", i%50), Name: fmt.Sprintf("pod-%07d", i), Node: "node", Phase: "Running"})
+}

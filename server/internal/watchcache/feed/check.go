@@ -34,23 +34,18 @@ func (f *Feed) runChecks(ctx context.Context) error {
 // because only those bring revisions that watchers have not passed yet. Check reads
 // the keys from the store, page by page, and the values of those that differ.
 func (f *Feed) Check(ctx context.Context) (int, error) {
+	reached := f.progress.Reached() // before the store is asked: the stream goes on meanwhile
 	now, err := f.store.Current(ctx)
 	if err != nil {
 		return 0, err
 	}
-	if now < f.progress.Reached() {
+	if now < reached {
 		f.unplace() // the store was restored from the past: start over
 		return 0, nil
 	}
-	f.mu.Lock()
-	members := slices.Clone(f.order)
-	f.mu.Unlock()
 	total := 0
 	var failed []error
-	for _, m := range members {
-		if !m.cache.IsReady() {
-			continue
-		}
+	for _, m := range f.inStep() {
 		found, err := f.check(ctx, m)
 		if err != nil {
 			failed = append(failed, err)
@@ -60,6 +55,70 @@ func (f *Feed) Check(ctx context.Context) (int, error) {
 		f.report(m, found)
 	}
 	return total, errors.Join(failed...)
+}
+
+// A comparison after a resumption reads the keys of everything in the store. A stream
+// that breaks again and again, as one through a bad network does, must not keep store and
+// server busy with that: recheckInterval after a comparison at the earliest, and after
+// recheckFactor times as long as it took, the next one begins.
+const (
+	recheckInterval = 5 * time.Second
+	recheckFactor   = 9
+)
+
+// runRechecks compares all caches with the store whenever the stream has been
+// resumed: what happened while there was none is what engines have left out most
+// often. Resumptions that follow each other quickly are followed by one comparison.
+func (f *Feed) runRechecks(ctx context.Context) error {
+	for {
+		select {
+		case <-f.recheck:
+		case <-ctx.Done():
+			return nil
+		}
+		began := time.Now()
+		f.recheckAll(ctx)
+		if sleep(ctx, max(recheckInterval, recheckFactor*time.Since(began))) != nil {
+			return nil
+		}
+	}
+}
+
+// recheckAll compares all caches with the store. Those that differ are listed again at
+// once.
+func (f *Feed) recheckAll(ctx context.Context) {
+	for _, m := range f.inStep() {
+		found, err := f.check(ctx, m)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			f.opts.Logger.Warn("comparing a cache with the store failed", "resource", m.cache.Resource().GroupResource(), "error", err)
+		case len(found) > 0:
+			f.mu.Lock()
+			if !m.filling && !m.removed {
+				f.opts.Logger.Error("the store's change stream left out changes: listing again",
+					"resource", m.cache.Resource().GroupResource(), "differences", len(found), "first", found[0].Key)
+				f.listAgain(m)
+			}
+			f.mu.Unlock()
+		}
+	}
+}
+
+// requestRecheck wakes runRechecks.
+func (f *Feed) requestRecheck() {
+	select {
+	case f.recheck <- struct{}{}:
+	default:
+	}
+}
+
+// inStep returns the members that are not being filled.
+func (f *Feed) inStep() []*member {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(f.order), func(m *member) bool { return m.filling || !m.cache.IsReady() })
 }
 
 // report hands discrepancies to the goroutine that applies changes.
@@ -83,7 +142,7 @@ func (f *Feed) check(ctx context.Context, m *member) ([]watchcache.Discrepancy, 
 	var found []watchcache.Discrepancy
 	var snapshot watchcache.Snapshot
 	from := ""
-	err := f.pages(ctx, m.prefix, true, func(page storage.Page) (err error) {
+	err := f.pages(ctx, m.prefix, storage.ListOptions{KeysOnly: true}, func(page storage.Page) (err error) {
 		if snapshot.Revision() == 0 {
 			if snapshot, err = m.cache.Exact(ctx, page.Revision); err != nil {
 				return err
@@ -150,9 +209,7 @@ func (f *Feed) confirm(ctx context.Context, m *member, s suspect, revision stora
 		return nil, fmt.Errorf("read of %s, which differs from the cache: %w", m.prefix+s.key, err)
 	}
 	if d.Object, err = m.cache.Decode(s.key, item.Value, item.Modified); err != nil {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.skip(item.Key, item.Modified, err)
+		f.undecodable.skip(item.Key, item.Modified, err)
 		return found, nil
 	}
 	d.Object.CreatedRevision, d.Object.SelectorsStableSince = item.Created, item.Modified

@@ -2,14 +2,20 @@ package feed
 
 import (
 	"context"
+	"errors"
 
-	"github.com/levelwire/levelwire/server/internal/watchcache"
 	"github.com/levelwire/levelwire/server/internal/watchcache/tombstone"
 	"github.com/levelwire/levelwire/storage"
 )
 
+// maxUnsaved is how many compactions in a row wait for tombstones that cannot be
+// written. Without the next one the store's history would grow for ever.
+const maxUnsaved = 3
+
 // BeforeCompaction writes the deletions that compacting the store to a revision
-// will remove from its history; see tombstone.Writer.
+// will remove from its history; see tombstone.Writer. If that has failed maxUnsaved
+// times in a row, the compaction goes on without: clients that resume from before it
+// get 410, and ask for a difference or list.
 func (f *Feed) BeforeCompaction(ctx context.Context, store tombstone.Store, at storage.Revision) (bool, error) {
 	writer := tombstone.Writer{
 		Prefix: f.opts.Prefix, Limits: f.opts.tombstoneLimits(), Now: f.opts.Now, Logger: f.opts.Logger,
@@ -20,7 +26,18 @@ func (f *Feed) BeforeCompaction(ctx context.Context, store tombstone.Store, at s
 			return nil
 		},
 	}
-	return writer.BeforeCompaction(ctx, store, at)
+	worth, err := writer.BeforeCompaction(ctx, store, at)
+	if err == nil {
+		f.unsaved.Store(0)
+		return worth, nil
+	}
+	if ctx.Err() != nil || errors.Is(err, storage.ErrClosed) || f.unsaved.Add(1) < maxUnsaved {
+		return false, err
+	}
+	f.forgotten.Add(1)
+	f.opts.Logger.Error("deletions cannot be kept, history is compacted without them: clients that resume from before list again",
+		"revision", at, "prefix", tombstone.Prefix, "error", err)
+	return true, nil
 }
 
 // Compactable returns the store as storage.CompactLoop is to see it: with the
@@ -28,15 +45,15 @@ func (f *Feed) BeforeCompaction(ctx context.Context, store tombstone.Store, at s
 // removes events that the caches have yet to read, however little history is kept
 // and however busy the machine is.
 func (f *Feed) Compactable(store storage.Compactor) storage.Compactable {
-	return compactable{store, f.progress}
+	return compactable{store, f}
 }
 
 type compactable struct {
 	storage.Compactor
-	progress *watchcache.Progress
+	feed *Feed
 }
 
 // Current implements storage.Compactable.
 func (c compactable) Current(context.Context) (storage.Revision, error) {
-	return c.progress.Reached(), nil
+	return c.feed.reachedByAll(), nil
 }

@@ -25,7 +25,15 @@ var errInterrupted = errors.New("the feed starts over")
 // each cache from a list at one revision and then applies every change in order.
 // A stream that breaks is resumed where it was; if the store no longer has the
 // history for that, the feed lists the caches again and applies the discrepancies
-// as changes. All methods may be called concurrently.
+// as changes.
+//
+// All caches that are in step follow one Progress. A cache that is filled again is
+// behind them until its fill has joined the stream: for that time it follows a
+// Progress of its own, so that reads of the others do not wait for it. What a fill
+// costs, it costs on its own goroutine and without the feed's lock, so that events
+// of the others do not wait for it either.
+//
+// All methods may be called concurrently.
 type Feed struct {
 	store    Source
 	opts     Options
@@ -33,30 +41,39 @@ type Feed struct {
 	slots    chan struct{} // one for each fill that may run
 	backfill chan struct{} // of length 1; receives when a member may need its backfill
 
-	resumes, relists, checks, discrepancies, unrouted, undecodable atomic.Int64
+	written acknowledged
+	recheck chan struct{} // of length 1; receives when a stream has been resumed
 
-	// mu is held while a batch is applied, and taken before a cache's own lock.
-	mu         sync.Mutex
-	members    map[string]*member // by StorePrefix
-	order      []*member
-	position   storage.Revision // how far the stream has been applied
-	placed     bool             // the stream may be resumed at position
-	interrupt  context.CancelCauseFunc
-	fills      func(*member)               // starts one; nil when Run is not running
-	unreadable map[string]storage.Revision // keys whose value cannot be decoded
+	resumes, relists, checks, discrepancies, unrouted, disorders, lost atomic.Int64
+	unsaved                                                            atomic.Int64 // compactions in a row whose tombstones could not be written
+	forgotten                                                          atomic.Int64 // compactions that went on without
+	undecodable                                                        undecodable
+
+	// mu is held while a batch is applied, and by a fill only for moments. The lock
+	// order is: mu, then a cache's own lock, then that of a Progress; mu, then that of
+	// undecodable.
+	mu        sync.Mutex
+	members   map[string]*member // by StorePrefix
+	order     []*member
+	position  storage.Revision // how far the stream has been applied
+	placed    bool             // the stream may be resumed at position
+	interrupt context.CancelCauseFunc
+	fills     func(*member) // starts one; nil when Run is not running
 }
 
 // New returns a feed of the given caches. None of them may have another source.
 func New(store Source, caches []*watchcache.Cache, opts Options) *Feed {
 	opts = opts.withDefaults()
 	f := &Feed{
-		store:      store,
-		opts:       opts,
-		progress:   new(watchcache.Progress),
-		slots:      make(chan struct{}, opts.FillConcurrency),
-		backfill:   make(chan struct{}, 1),
-		members:    map[string]*member{},
-		unreadable: map[string]storage.Revision{},
+		store:       store,
+		opts:        opts,
+		progress:    new(watchcache.Progress),
+		slots:       make(chan struct{}, opts.FillConcurrency),
+		backfill:    make(chan struct{}, 1),
+		written:     acknowledged{added: make(chan struct{}, 1)},
+		recheck:     make(chan struct{}, 1),
+		members:     map[string]*member{},
+		undecodable: undecodable{logger: opts.Logger},
 	}
 	for _, c := range caches {
 		f.Add(c)
@@ -64,7 +81,8 @@ func New(store Source, caches []*watchcache.Cache, opts Options) *Feed {
 	return f
 }
 
-// Progress returns the Progress that all caches of the feed share.
+// Progress returns the Progress that the caches of the feed share while they are in
+// step with the stream.
 func (f *Feed) Progress() *watchcache.Progress { return f.progress }
 
 // Add feeds one more cache, which becomes ready by itself while the feed runs. A
@@ -80,7 +98,7 @@ func (f *Feed) Add(c *watchcache.Cache) {
 	if f.opts.ReplayRevisions > 0 {
 		c.ExpectHistory()
 	}
-	m := &member{cache: c, prefix: prefix}
+	m := &member{cache: c, prefix: prefix, initial: f.fills == nil}
 	f.members[prefix] = m
 	f.order = append(f.order, m)
 	if f.fills != nil && f.placed {
@@ -108,7 +126,6 @@ func (f *Feed) drop(m *member) {
 		}
 	}
 	m.cache.Close()
-	f.publish()
 	f.requestBackfill() // of others, which may have waited for this member's fill
 }
 
@@ -130,6 +147,8 @@ func (f *Feed) Run(ctx context.Context) error {
 	if f.opts.CheckInterval > 0 {
 		group.Go(func() error { return f.runChecks(ctx) })
 	}
+	group.Go(func() error { return f.runWrites(ctx) })
+	group.Go(func() error { return f.runRechecks(ctx) })
 	f.mu.Unlock()
 	err := group.Wait()
 	f.mu.Lock()
@@ -165,10 +184,15 @@ func (f *Feed) follow(ctx context.Context) error {
 		if f.at() > began {
 			delay = retryFirst
 		}
-		if errors.Is(err, storage.ErrCompacted) {
+		switch {
+		case errors.Is(err, errDisorder):
+			f.opts.Logger.Error("the store has sent changes that it must not send: listing again", "error", err, "delay", delay)
+			f.disorders.Add(1)
+			f.unplace()
+		case errors.Is(err, storage.ErrCompacted):
 			f.opts.Logger.Warn("the store's history does not reach back to the last change: listing again", "error", err, "delay", delay)
 			f.unplace()
-		} else {
+		default:
 			f.opts.Logger.Warn("the store's change stream broke: resuming", "error", err, "delay", delay)
 			f.resumes.Add(1)
 		}
@@ -219,36 +243,43 @@ func (f *Feed) session(ctx context.Context) error {
 }
 
 func (f *Feed) stream(ctx context.Context, cancel context.CancelCauseFunc) error {
-	if err := f.place(ctx, cancel); err != nil {
+	resumed, err := f.place(ctx, cancel)
+	if err != nil {
 		return err
 	}
 	stream, err := f.store.Watch(ctx, f.opts.Prefix, f.at())
 	if err != nil {
 		return err
 	}
+	if resumed {
+		f.requestRecheck()
+	}
 	for {
 		batch, err := stream.Next()
 		if err != nil {
 			return err
 		}
-		f.apply(batch)
+		if err := f.apply(batch); err != nil {
+			return err
+		}
 	}
 }
 
 // place makes sure that the stream can begin at position without missing a change:
 // position is where the last stream ended, or else the store's current revision,
-// and every cache is then filled from a list that is made after it.
-func (f *Feed) place(ctx context.Context, cancel context.CancelCauseFunc) error {
+// and every cache is then filled from a list that is made after it. resumed says
+// that it is where the last stream ended.
+func (f *Feed) place(ctx context.Context, cancel context.CancelCauseFunc) (resumed bool, err error) {
 	f.mu.Lock()
 	f.interrupt = cancel
 	placed := f.placed
 	f.mu.Unlock()
 	if placed {
-		return nil
+		return true, nil
 	}
 	now, err := f.store.Current(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -260,15 +291,22 @@ func (f *Feed) place(ctx context.Context, cancel context.CancelCauseFunc) error 
 	f.position, f.placed = now, true
 	for _, m := range f.order {
 		m.otherHistory = m.otherHistory || wentBack
+		if wentBack && m.progress != nil {
+			m.progress.Restart(now)
+		}
 		f.startFill(m)
 	}
-	return nil
+	return false, nil
 }
 
-// apply applies one batch of the stream to the caches.
-func (f *Feed) apply(batch storage.Batch) {
+// apply applies one batch of the stream to the caches. It applies nothing of a batch
+// that does not follow what came before.
+func (f *Feed) apply(batch storage.Batch) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if err := checkOrder(&batch, f.position); err != nil {
+		return err
+	}
 	for i := range batch.Events {
 		e := &batch.Events[i]
 		m := f.route(e.Key)
@@ -278,7 +316,7 @@ func (f *Feed) apply(batch storage.Batch) {
 		case m.filling:
 			f.holdBack(m, *e)
 		default:
-			f.collect(m, e)
+			m.changes = f.decode(m, e, m.changes)
 		}
 	}
 	for _, m := range f.order {
@@ -292,17 +330,19 @@ func (f *Feed) apply(batch storage.Batch) {
 		}
 	}
 	f.position = max(f.position, batch.Revision)
-	f.publish()
+	f.progress.Publish(f.position)
+	return nil
 }
 
-// publish publishes the revision that all caches have reached. It does not while
-// the fill of a cache that is already served runs: that cache has not reached
-// the stream's position.
-func (f *Feed) publish() {
+// reachedByAll returns the revision that every cache that is served has reached.
+func (f *Feed) reachedByAll() storage.Revision {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	reached := f.progress.Reached()
 	for _, m := range f.order {
-		if m.filling && m.cache.IsReady() {
-			return
+		if m.progress != nil {
+			reached = min(reached, m.progress.Reached())
 		}
 	}
-	f.progress.Publish(f.position)
+	return reached
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/watchcache/podtest"
 	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/storage/memory"
+	"github.com/levelwire/levelwire/storage/storagetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,7 +28,7 @@ var (
 	nodeResource = podtest.NodeResource
 	nodeValue    = podtest.NodeValue
 	selecting    = podtest.Selecting
-	openStore    = podtest.OpenStore
+	openStore    = storagetest.OpenMemory
 	write        = podtest.Write
 	writeKey     = podtest.WriteKey
 	erase        = podtest.Erase

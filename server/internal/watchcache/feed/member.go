@@ -13,9 +13,12 @@ import (
 type member struct {
 	cache         *watchcache.Cache
 	prefix        string
-	filling       bool
+	progress      *watchcache.Progress // the cache's own, while it is served and filled again; else nil
+	initial       bool                 // it was there when Run began
+	filling       bool                 // a fill writes to the cache, and apply does not
 	removed       bool
 	needsBackfill bool                     // it has been filled anew, and lacks the history before that
+	lacksHistory  bool                     // its log begins with the fill that is running
 	otherHistory  bool                     // the cache holds objects that are not of the store's history
 	epoch         int                      // of the stream; a fill from before a break is useless
 	pending       []storage.Event          // held back while filling
@@ -24,6 +27,10 @@ type member struct {
 	repairs       []watchcache.Discrepancy // found by a check, waiting for free revisions
 	loaded        atomic.Int64             // objects so far in this fill
 }
+
+// continues reports whether the events that were held back continue a list that was
+// begun in epoch. The lock is held.
+func (m *member) continues(epoch int) bool { return !m.removed && m.epoch == epoch && !m.overflow }
 
 // route finds the member of a key: the one with the longest prefix that ends in
 // a slash. The lock is held.
@@ -36,38 +43,19 @@ func (f *Feed) route(key string) *member {
 	return nil
 }
 
-// collect decodes an event into the member's changes. The lock is held.
-func (f *Feed) collect(m *member, e *storage.Event) {
+// decode appends an event to changes, decoded. It takes no lock of the feed's.
+func (f *Feed) decode(m *member, e *storage.Event, changes []watchcache.Change) []watchcache.Change {
 	change := watchcache.Change{Key: e.Key[len(m.prefix):], Revision: e.Revision}
 	if !e.Deleted {
 		o, err := m.cache.Decode(change.Key, e.Value, e.Revision)
 		if err != nil {
-			f.skip(e.Key, e.Revision, err)
-			return
+			f.undecodable.skip(e.Key, e.Revision, err)
+			return changes
 		}
 		change.Object = o
 	}
-	delete(f.unreadable, e.Key)
-	m.changes = append(m.changes, change)
-}
-
-// skip notes a value that cannot be decoded. The cache keeps the state before it,
-// if there was one: controllers would act on an object that seems deleted. The key
-// is logged once for as long as its values cannot be decoded. The lock is held.
-func (f *Feed) skip(key string, revision storage.Revision, err error) {
-	if f.unreadable[key] == revision {
-		return
-	}
-	const most = 10_000 // keys: enough to log each once, too few to matter in memory
-	_, known := f.unreadable[key]
-	if len(f.unreadable) < most || known {
-		f.unreadable[key] = revision
-	}
-	f.undecodable.Add(1)
-	if !known {
-		f.opts.Logger.Error("a stored value cannot be decoded and is left out: repair or delete it in the store",
-			"key", key, "revision", revision, "error", err)
-	}
+	f.undecodable.forget(e.Key)
+	return append(changes, change)
 }
 
 // holdBack keeps an event until the member has been filled. The lock is held.

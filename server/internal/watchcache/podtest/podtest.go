@@ -15,7 +15,6 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/watchcache/state"
 	"github.com/levelwire/levelwire/storage"
-	"github.com/levelwire/levelwire/storage/memory"
 )
 
 // FieldNode and FieldPhase are the indexes of the selectable fields.
@@ -95,17 +94,6 @@ func Selecting(t testing.TB, namespace, name, label, field string) *state.Select
 		t.Fatal(err)
 	}
 	return s
-}
-
-// OpenStore opens a store until the test ends.
-func OpenStore(t testing.TB) *memory.Store {
-	t.Helper()
-	store, err := memory.Open(memory.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
-	return store
 }
 
 // Write creates or replaces a pod in the store.

@@ -213,6 +213,18 @@ func (b *Blocks) discard(k *keptBlock) {
 	}
 }
 
+// Shed removes the least recently used blocks, however recently that was, until so many
+// bytes are free, and returns how many that were.
+func (b *Blocks) Shed(bytes int64) int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before := b.bytes
+	for before-b.bytes < bytes && b.use.newer != &b.use {
+		b.remove(b.use.newer)
+	}
+	return before - b.bytes
+}
+
 // Drop removes the blocks of a leaf that is not part of the newest state.
 func (b *Blocks) Drop(leaf uint64) {
 	b.mu.Lock()

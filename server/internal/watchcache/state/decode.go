@@ -9,26 +9,35 @@ import (
 	"github.com/levelwire/levelwire/storage"
 )
 
-// Decode makes an object from a value of the store. value is shared and must
-// not be modified; the result may share it.
+// Decode makes an object from a value of the store. value must not be modified, and
+// neither the object nor the error may share it: a store may only lend it.
 type Decode func(key string, value []byte, revision storage.Revision) (*Object, error)
 
-// Decoder returns a Decode that uses the resource's codec.
+// Decoder returns a Decode that uses the resource's codec. It fails with a
+// *storage.UnreadableError for a value that the store cannot decrypt.
 func Decoder(res *resource.Resource) Decode {
 	return func(key string, value []byte, revision storage.Revision) (*Object, error) {
 		json, err := res.WithRevision(value, int64(revision))
 		if err != nil {
-			return nil, err
+			return nil, undecodable(value, err)
 		}
 		attributes, err := res.Attributes(json)
 		if err != nil {
-			return nil, err
+			return nil, undecodable(value, err)
 		}
 		if is := res.Key(attributes.Namespace, attributes.Name); is != key {
 			return nil, fmt.Errorf("the object under key %q says that it is %q", key, is)
 		}
 		return NewObject(key, revision, attributes, json)
 	}
+}
+
+// undecodable returns why a value could not be decoded: err, unless it is encrypted.
+func undecodable(value []byte, err error) error {
+	if unreadable := storage.CheckReadable(value); unreadable != nil {
+		return unreadable
+	}
+	return err
 }
 
 // maxUndecodable is how many consecutive values of a key that cannot be decoded

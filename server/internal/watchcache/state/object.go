@@ -65,6 +65,9 @@ func NewTombstoneMetadata(res *resource.Resource, key string, written, created s
 	return o, nil
 }
 
+// IsTombstoneMetadata reports whether the JSON is only the tombstone metadata.
+func (o *Object) IsTombstoneMetadata() bool { return o.tombstone }
+
 // TombstoneMetadata returns the object reduced to what a tombstone keeps of it:
 // metadata and selectable fields. It returns o itself if the reduction fails.
 func (o *Object) TombstoneMetadata(res *resource.Resource) *Object {

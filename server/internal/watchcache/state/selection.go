@@ -31,6 +31,7 @@ type Selection struct {
 	fields     []fieldCondition
 	labels     []labelCondition
 	shard      *shard.Selector // nil for all
+	within     *Namespaces     // nil for all
 }
 
 // condition compares a string.
@@ -84,6 +85,31 @@ func NewSelection(res *resource.Resource, namespace, name string, ls labels.Sele
 func (s *Selection) Within(shard *shard.Selector) *Selection {
 	out := *s
 	out.shard = shard
+	return &out
+}
+
+// InNamespaces returns the part of the selection that is in a set of namespaces, which is
+// empty if it is nil. The selection must not be nil.
+func (s *Selection) InNamespaces(set *Namespaces) *Selection {
+	if set == nil {
+		set = &Namespaces{}
+	}
+	if set.All() {
+		return s
+	}
+	out := *s
+	out.within = set
+	return &out
+}
+
+// InNamespace returns the part of the selection that is in one namespace. The selection
+// must not be nil.
+func (s *Selection) InNamespace(namespace string) *Selection {
+	out := *s
+	if out.Namespace != "" && out.Namespace != namespace {
+		out.nothing = true
+	}
+	out.Namespace = namespace
 	return &out
 }
 
@@ -175,14 +201,17 @@ func (s *Selection) compileLabels() error {
 
 // Everything reports whether every object is selected.
 func (s *Selection) Everything() bool {
-	return s == nil || s.Namespace == "" && s.Name == "" && !s.nothing && s.shard == nil &&
+	return s == nil || s.Namespace == "" && s.Name == "" && !s.nothing && s.shard == nil && s.within == nil &&
 		len(s.namespaces)+len(s.names)+len(s.fields)+len(s.labels) == 0
 }
 
-// Filters reports whether a label, field or shard selector, rather than only the
-// namespace and name, decides what is selected. How many objects remain after a
-// page is then unknown until they are read.
-func (s *Selection) Filters() bool {
+// Filters reports whether a label, field or shard selector, or a set of namespaces,
+// rather than only the namespace and name, decides what is selected. How many objects
+// remain after a page is then unknown until they are read.
+func (s *Selection) Filters() bool { return s.filtersObjects() || s != nil && s.within != nil }
+
+// filtersObjects reports whether each object has to be looked at, wherever it is.
+func (s *Selection) filtersObjects() bool {
 	return s != nil && (s.nothing || s.shard != nil || len(s.namespaces)+len(s.names)+len(s.fields)+len(s.labels) > 0)
 }
 
@@ -212,6 +241,9 @@ func (s *Selection) Matches(o *Object) bool {
 // UID, which stay the same for as long as the object exists.
 func (s *Selection) matchesIdentity(a *resource.Attributes) bool {
 	if s.nothing || s.Namespace != "" && a.Namespace != s.Namespace || s.Name != "" && a.Name != s.Name {
+		return false
+	}
+	if s.within != nil && !s.within.Has(a.Namespace) {
 		return false
 	}
 	for _, c := range s.names {

@@ -2,6 +2,7 @@ package state
 
 import (
 	"iter"
+	"sync/atomic"
 
 	"github.com/levelwire/levelwire/internal/btree"
 	"github.com/levelwire/levelwire/storage"
@@ -15,12 +16,27 @@ type Snapshot struct {
 	revision   storage.Revision
 	namespaced bool
 	blocks     *Blocks
+	selects    *SelectCounters
+}
+
+// SelectCounters count what Select does with selectors. They may be read at any time.
+type SelectCounters struct {
+	LookedAt atomic.Int64 // objects that a selector was compared with
+	Selected atomic.Int64 // objects among them that it selected
+}
+
+// add is a no-op for the zero Snapshot, which counts nothing.
+func (c *SelectCounters) add(lookedAt, selected int64) {
+	if c != nil {
+		c.LookedAt.Add(lookedAt)
+		c.Selected.Add(selected)
+	}
 }
 
 // NewSnapshot returns the snapshot of a tree at a revision. blocks may be nil:
 // its runs then share none.
-func NewSnapshot(tree btree.Tree[*Object], revision storage.Revision, namespaced bool, blocks *Blocks) Snapshot {
-	return Snapshot{tree: tree, revision: revision, namespaced: namespaced, blocks: blocks}
+func NewSnapshot(tree btree.Tree[*Object], revision storage.Revision, namespaced bool, blocks *Blocks, selects *SelectCounters) Snapshot {
+	return Snapshot{tree: tree, revision: revision, namespaced: namespaced, blocks: blocks, selects: selects}
 }
 
 // Revision is the revision of the state: every change up to it is included, no
@@ -49,11 +65,15 @@ func (s Snapshot) Range(prefix, from string) iter.Seq[*Object] {
 func (s Snapshot) Count(prefix, from string) int { return s.tree.Count(prefix, from) }
 
 // Select yields, in the order of keys from the given one on, the selected
-// objects. It reads no more than the namespace or the one object that the
-// selection names.
+// objects. It looks only at the namespace or the one object that the selection
+// names, and there only at leaves that may hold what the selection wants by name, label
+// or field.
 func (s Snapshot) Select(sel *Selection, from string) iter.Seq[*Object] {
 	if sel.Everything() {
 		return s.Range("", from)
+	}
+	if sel.within != nil {
+		return s.selectWithin(sel, from)
 	}
 	return func(yield func(*Object) bool) {
 		prefix := ""
@@ -67,9 +87,51 @@ func (s Snapshot) Select(sel *Selection, from string) iter.Seq[*Object] {
 			}
 			return
 		}
-		for o := range s.Range(prefix, from) {
-			if sel.Matches(o) && !yield(o) {
+		var lookedAt, selected int64
+		defer func() { s.selects.add(lookedAt, selected) }()
+		for o := range s.candidates(sel, prefix, from) {
+			lookedAt++
+			if !sel.Matches(o) {
+				continue
+			}
+			if selected++; !yield(o) {
 				return
+			}
+		}
+	}
+}
+
+// candidates yields objects among which all are that a selection wants.
+func (s Snapshot) candidates(sel *Selection, prefix, from string) iter.Seq[*Object] {
+	wanted := sel.wantedTraits()
+	if len(wanted) == 0 {
+		return s.Range(prefix, from)
+	}
+	return func(yield func(*Object) bool) {
+		for run := range s.tree.Having(prefix, from, wanted, Traits(sel.stored)) {
+			for i := range run.Len() {
+				if _, o := run.At(i); !yield(o) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// selectWithin is Select for a selection with a set of namespaces, which it reads one after
+// the other.
+func (s Snapshot) selectWithin(sel *Selection, from string) iter.Seq[*Object] {
+	return func(yield func(*Object) bool) {
+		for namespace := range sel.within.From(from) {
+			if sel.Namespace != "" && sel.Namespace != namespace {
+				continue
+			}
+			one := *sel
+			one.Namespace, one.within = namespace, nil
+			for o := range s.Select(&one, from) {
+				if !yield(o) {
+					return
+				}
 			}
 		}
 	}
@@ -103,8 +165,11 @@ func (r Run) Whole() bool { return r.entries.Whole() }
 func (s Snapshot) Runs(sel *Selection, from string) (iter.Seq[Run], bool) {
 	prefix := ""
 	if !sel.Everything() {
-		if sel.Filters() || sel.Name != "" || !s.namespaced {
+		if sel.filtersObjects() || sel.Name != "" || !s.namespaced {
 			return nil, false
+		}
+		if sel.within != nil {
+			return s.runsWithin(sel, from), true
 		}
 		prefix = sel.Namespace + "/"
 	}
@@ -115,4 +180,20 @@ func (s Snapshot) Runs(sel *Selection, from string) (iter.Seq[Run], bool) {
 			}
 		}
 	}, true
+}
+
+// runsWithin is Runs for a selection with a set of namespaces.
+func (s Snapshot) runsWithin(sel *Selection, from string) iter.Seq[Run] {
+	return func(yield func(Run) bool) {
+		for namespace := range sel.within.From(from) {
+			if sel.Namespace != "" && sel.Namespace != namespace {
+				continue
+			}
+			for run := range s.tree.Runs(namespace+"/", from) {
+				if !yield(Run{run, s.blocks}) {
+					return
+				}
+			}
+		}
+	}
 }

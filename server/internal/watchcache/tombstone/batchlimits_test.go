@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/levelwire/levelwire/server/internal/watchcache/podtest"
 	"github.com/levelwire/levelwire/storage"
+	"github.com/levelwire/levelwire/storage/storagetest"
 )
 
 // TestBatchesAreBounded: each of the limits bounds the batches in the store, except
@@ -35,7 +35,7 @@ func TestBatchesAreBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := podtest.OpenStore(t)
+				store := storagetest.OpenMemory(t)
 				start := time.Now()
 				b := &batches{now: time.Now}
 				for i := range 3 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/watchcache/cachetest"
 	"github.com/levelwire/levelwire/server/internal/watchcache/podtest"
+	"github.com/levelwire/levelwire/storage/storagetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -17,7 +18,7 @@ var (
 	podResource = podtest.PodResource
 	podA        = podtest.PodA
 	podB        = podtest.PodB
-	openStore   = podtest.OpenStore
+	openStore   = storagetest.OpenMemory
 	write       = podtest.Write
 	erase       = podtest.Erase
 	now         = podtest.Now
