@@ -2,19 +2,18 @@ package customresource
 
 import (
 	"context"
-	"net/http"
+	"errors"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
 // serveTimeout bounds how long the answer to a write of a definition waits until
-// its resources are served, which takes milliseconds.
-const serveTimeout = time.Second
+// its resources are served, which takes milliseconds unless the machine is busy.
+const serveTimeout = 5 * time.Second
 
 // lifecycleWrite marks the context of the Lifecycle's own writes, which must not
 // wait for the Lifecycle.
@@ -26,10 +25,11 @@ func withoutWaiting(ctx context.Context) context.Context {
 
 // Admit is a registry.Admission. It refuses new objects of a definition that is
 // being deleted. It delays the answer to a write of a definition until this server
-// serves the definition, so that the client's next request finds its resources.
+// serves the definition, so that the client's next request finds its resources, or,
+// after a DELETE, can create no more objects.
 func (l *Lifecycle) Admit(ctx context.Context, q *registry.Request) error {
 	if q.Resource == l.opts.Definitions {
-		if (q.Operation == registry.Create || q.Operation == registry.Update) && q.Subresource == "" && !q.DryRun && ctx.Value(lifecycleWrite{}) == nil {
+		if q.Operation != registry.Remove && q.Subresource == "" && !q.DryRun && ctx.Value(lifecycleWrite{}) == nil {
 			q.Finally(func(ctx context.Context, outcome registry.Outcome) {
 				if outcome == registry.Committed {
 					l.catchUp(ctx)
@@ -41,11 +41,10 @@ func (l *Lifecycle) Admit(ctx context.Context, q *registry.Request) error {
 	if q.Operation != registry.Create || !q.Resource.Stored().Mixed || !l.isTerminating(q.Resource.Stored()) {
 		return nil
 	}
-	refused := apierrors.NewMethodNotSupported(q.Resource.GroupResource(), "create")
-	refused.ErrStatus.Message = "create not allowed while custom resource definition is terminating"
-	refused.ErrStatus.Code, refused.ErrStatus.Reason = http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed
-	return refused
+	return apierrors.NewForbidden(q.Resource.GroupResource(), q.Name, errTerminating)
 }
+
+var errTerminating = errors.New("create not allowed while custom resource definition is terminating")
 
 // catchUp waits until every definition that is in the store now is installed. If
 // that takes too long, the client has to wait for the condition Established, as

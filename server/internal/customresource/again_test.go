@@ -9,6 +9,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
@@ -75,7 +76,7 @@ func TestLifecycleThatFellBehind(t *testing.T) {
 			widgets := defined(t, definitions, "widgets.yaml", 3)
 			definitions.Apply([]watchcache.Change{{Key: gadgets.Key, Revision: 2}, {Key: widgets.Key, Object: widgets, Revision: 3}})
 		}}
-		l := New(Options{Table: table, Caches: caches, Definitions: definitions.Resource(), DefinitionCache: definitions})
+		l := New(Options{Registry: new(registry.Set), Table: table, Caches: caches, Definitions: definitions.Resource(), DefinitionCache: definitions})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- l.Run(ctx) }()

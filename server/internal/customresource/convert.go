@@ -95,7 +95,7 @@ func (d *definition) boundConversion(ctx context.Context) (context.Context, cont
 	if !d.byWebhook() {
 		return ctx, func() {}
 	}
-	return context.WithTimeout(ctx, conversionTimeout)
+	return context.WithTimeoutCause(ctx, conversionTimeout, errConversionTimeout)
 }
 
 var errNoStorageVersion = errors.New("the CustomResourceDefinition has no storage version")

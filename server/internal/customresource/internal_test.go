@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/levelwire/levelwire/server/internal/watchcache"
+	"github.com/levelwire/levelwire/server/internal/webhookclient"
 	"github.com/levelwire/levelwire/storage"
 )
 
@@ -191,15 +192,15 @@ func FuzzConvertedObjects(f *testing.F) {
 		sent := &unstructured.Unstructured{Object: map[string]any{
 			"kind": "Gadget", "apiVersion": "example.com/v1beta1", "metadata": map[string]any{"name": "x", "generation": int64(3)},
 		}}
-		c := &hook{kind: "Gadget", url: "https://hook", version: "v1"}
-		c.client = &http.Client{Transport: transportFunc(func(r *http.Request) (*http.Response, error) {
+		c := &hook{kind: "Gadget", version: "v1"}
+		c.client = webhookclient.WithTransport("https://hook", transportFunc(func(r *http.Request) (*http.Response, error) {
 			var asked review
 			if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
 				return nil, err
 			}
 			body := `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","response":{"uid":"` + asked.Request.UID + `","result":{"status":"Success"},"convertedObjects":` + string(objects) + `}}`
 			return answering(body).RoundTrip(r)
-		})}
+		}))
 		converted, err := c.convert(context.Background(), []*unstructured.Unstructured{sent}, "example.com/v1")
 		if err != nil {
 			return

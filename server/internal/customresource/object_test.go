@@ -110,7 +110,7 @@ func TestNewObjectsAreChecked(t *testing.T) {
 		})
 	}
 	c.do(http.MethodPost, widgets, widget("Not_A_Name", object{"color": "red"})).is(http.StatusUnprocessableEntity).says("metadata.name: Invalid value")
-	c.do(http.MethodPost, widgets, object{"kind": "Other", "apiVersion": "example.com/v1"}).is(http.StatusBadRequest)
+	c.do(http.MethodPost, widgets, object{"kind": "Other", "apiVersion": "example.com/v1"}).is(http.StatusUnprocessableEntity)
 	c.do(http.MethodPost, widgets, `{"kind":"Widget","apiVersion":"example.com/v1","metadata":{"name":"x","labels":{"a":1}}}`).is(http.StatusBadRequest)
 }
 

@@ -75,7 +75,7 @@ func (v *version) defaults(u *unstructured.Unstructured) error {
 func (v *version) pruneBody(u *unstructured.Unstructured) ([]error, error) {
 	paths, err := v.prune(u, fromClient)
 	if err != nil {
-		return nil, fmt.Errorf("malformed body: %w", err)
+		return nil, err
 	}
 	unknown := make([]error, len(paths))
 	for i, path := range paths {

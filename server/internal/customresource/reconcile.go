@@ -219,6 +219,7 @@ func (l *Lifecycle) uninstall(name string, e *entry) {
 		l.opts.Logger.Error("a custom resource that is not defined any more is still in the table", "name", name, "error", err)
 	}
 	l.opts.Caches.Remove(e.installed.stored)
+	l.opts.Registry.Forget(e.installed.stored)
 	l.setTerminating(e.installed.stored, false)
 }
 

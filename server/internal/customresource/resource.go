@@ -41,7 +41,7 @@ func (d *definition) resourceOf(v *version) *resource.Resource {
 	}
 	if d.byWebhook() {
 		r.FromStorageBatch = func(ctx context.Context, stored []resource.Object) ([]resource.Object, error) {
-			ctx, cancel := context.WithTimeout(ctx, conversionTimeout)
+			ctx, cancel := d.boundConversion(ctx)
 			defer cancel()
 			return d.show(ctx, v, stored)
 		}
@@ -64,6 +64,9 @@ func (v *version) strategy() resource.Strategy {
 		},
 		ValidateUpdate: func(obj, old resource.Object) field.ErrorList {
 			return v.validateUpdate(obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured))
+		},
+		Warnings: func(obj, old resource.Object) []string {
+			return finalizerWarnings(obj, old)
 		},
 		ValidateStatus: func(obj, old resource.Object) field.ErrorList {
 			return v.validateStatus(obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured))

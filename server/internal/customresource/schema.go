@@ -13,6 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/levelwire/levelwire/internal/processors"
+	internalcel "github.com/levelwire/levelwire/server/internal/cel"
 )
 
 // compiledSchema is a version's schema in the forms in which it is used. Each form
@@ -58,6 +61,7 @@ func (c *compiledSchema) structural() (*structuralschema.Structural, error) {
 }
 
 func (c *compiledSchema) read() error {
+	defer processors.Computing()()
 	props, err := schemaOf(c.source, c.version)
 	if err != nil || props == nil {
 		return err
@@ -93,6 +97,7 @@ func (c *compiledSchema) compileChecks() error {
 	if err != nil || c.props == nil {
 		return err
 	}
+	defer processors.Computing()()
 	if c.checks.whole, _, err = validation.NewSchemaValidator(c.props); err != nil {
 		return err
 	}
@@ -102,6 +107,10 @@ func (c *compiledSchema) compileChecks() error {
 		}
 	}
 	if nodes != nil {
+		// Another server may have stored rules whose compilation would not end.
+		if _, err := internalcel.CheckRules(c.props); err != nil {
+			return fmt.Errorf("the schema of version %s cannot be used, correct the CustomResourceDefinition: %w", c.version, err)
+		}
 		c.checks.rules = cel.NewValidator(nodes, true, celconfig.PerCallLimit)
 	}
 	return nil

@@ -1,6 +1,8 @@
 package customresource
 
 import (
+	"slices"
+
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -11,6 +13,7 @@ import (
 type desiredStatus struct {
 	names      apiextensionsv1.CustomResourceDefinitionNames
 	conditions []apiextensionsv1.CustomResourceDefinitionCondition
+	absent     []apiextensionsv1.CustomResourceDefinitionConditionType // conditions that it should not have
 }
 
 // decideStatus decides the names and conditions of a definition. has are the names
@@ -21,11 +24,20 @@ func decideStatus(crd *crdMeta, has apiextensionsv1.CustomResourceDefinitionName
 		Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse,
 		Reason: "NotAccepted", Message: "not all names are accepted",
 	}
-	if isTrue(crd.Status.Conditions, apiextensionsv1.Established) || accepted.Status == apiextensionsv1.ConditionTrue {
+	switch {
+	case !isTrue(crd.Status.Conditions, apiextensionsv1.Established) && accepted.Status != apiextensionsv1.ConditionTrue:
+	case !isTrue(crd.Status.Conditions, apiextensionsv1.Established) && hasInvalidCABundle(crd):
+		established.Reason, established.Message = "InvalidCABundle", "The conversion webhook CABundle is invalid"
+	default:
 		// An established definition stays so, whatever names it wants later.
 		established.Status, established.Reason, established.Message = apiextensionsv1.ConditionTrue, "InitialNamesAccepted", "the initial names have been accepted"
 	}
 	w := desiredStatus{names: names, conditions: []apiextensionsv1.CustomResourceDefinitionCondition{accepted, established}}
+	if violated, ok := structuralCondition(crd); ok {
+		w.conditions = append(w.conditions, violated)
+	} else {
+		w.absent = append(w.absent, apiextensionsv1.NonStructuralSchema)
+	}
 	if approval, ok := approvalCondition(crd); ok {
 		w.conditions = append(w.conditions, approval)
 	}
@@ -77,7 +89,9 @@ func (w *desiredStatus) isWrittenIn(s *apiextensionsv1.CustomResourceDefinitionS
 			return false
 		}
 	}
-	return true
+	return !slices.ContainsFunc(s.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+		return slices.Contains(w.absent, c.Type)
+	})
 }
 
 func hasCondition(conditions []apiextensionsv1.CustomResourceDefinitionCondition, c *apiextensionsv1.CustomResourceDefinitionCondition) bool {
@@ -92,6 +106,9 @@ func hasCondition(conditions []apiextensionsv1.CustomResourceDefinitionCondition
 // writeTo writes the status into a definition.
 func (w *desiredStatus) writeTo(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) {
 	crd.Status.AcceptedNames = w.names
+	for _, kind := range w.absent {
+		apihelpers.RemoveCRDCondition(crd, kind)
+	}
 	for _, c := range w.conditions {
 		if !hasCondition(crd.Status.Conditions, &c) {
 			c.LastTransitionTime = now

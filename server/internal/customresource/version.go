@@ -34,7 +34,7 @@ func (v *version) trustAfter(revision storage.Revision) { v.trustedAfter.Store(i
 
 // asStored reports whether a cached object is what the version shows.
 func (v *version) asStored(prefix, json []byte, revision int64) bool {
-	return revision > v.trustedAfter.Load() && bytes.HasPrefix(json, prefix)
+	return revision > v.trustedAfter.Load() && bytes.HasPrefix(json, prefix) && !resource.IsUnchecked(json)
 }
 
 // apiVersion is how objects name the version.

@@ -1,49 +1,44 @@
 package customresource
 
 import (
-	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/google/uuid"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	"github.com/levelwire/levelwire/server/internal/webhookclient"
 )
 
 // Bounds of one call of a conversion webhook.
 const (
-	conversionTimeout  = 30 * time.Second
-	maxConvertedBytes  = 4 << 20   // of one object; a request may have 3 MiB
-	maxAnswerBytes     = 256 << 20 // of all objects of a call
-	maxQuotedBytes     = 500       // of an answer that is no ConversionReview
-	webhookIdleTimeout = time.Minute
+	conversionTimeout = 30 * time.Second
+	maxConvertedBytes = 4 << 20   // of one object; a request may have 3 MiB
+	maxAnswerBytes    = 256 << 20 // of all objects of a call
+	// A webhook that hangs keeps goroutines of ours until its calls time out.
+	maxConversions = 200 // calls of one webhook at a time
 )
 
 // Webhooks makes the connections to conversion webhooks.
 type Webhooks struct {
 	// Resolve returns the address, host:port, at which a Service is reached.
 	// Default: its name in the cluster's DNS, NAME.NAMESPACE.svc, and the port.
-	Resolve func(ctx context.Context, namespace, name string, port int32) (string, error)
+	Resolve webhookclient.Resolve
 }
 
 // hook calls one definition's conversion webhook.
 type hook struct {
 	kind    string
-	url     string
 	version string // of ConversionReview
-	client  *http.Client
+	client  *webhookclient.Client
 	broken  error // why the webhook cannot be called; nil if it can
+	health  availability
 }
 
 // caller returns the converter of a definition whose strategy is Webhook. An error
@@ -61,58 +56,34 @@ func (w *Webhooks) caller(crd *crdMeta) *hook {
 		return c
 	}
 	c.version = config.ConversionReviewVersions[known]
-	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, IdleConnTimeout: webhookIdleTimeout,
-		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
-	}
-	if ca := bytes.TrimSpace(config.ClientConfig.CABundle); len(ca) > 0 {
-		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
-		if !transport.TLSClientConfig.RootCAs.AppendCertsFromPEM(ca) {
-			c.broken = errors.New("its caBundle holds no certificate")
-		}
-	}
-	c.client = &http.Client{Transport: transport, CheckRedirect: stay}
-	switch at := config.ClientConfig; {
-	case at.URL != nil:
-		c.url = *at.URL
-	case at.Service != nil:
-		w.reach(c, transport, at.Service)
-	}
+	c.client, c.broken = webhookclient.New(target(config.ClientConfig), w.resolve())
 	return c
 }
 
-// stay does not follow redirections, so that a webhook cannot choose which address
-// the server calls next. The answer then counts as an error.
-func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+// resolve may be called on nil.
+func (w *Webhooks) resolve() webhookclient.Resolve {
+	if w == nil {
+		return nil
+	}
+	return w.Resolve
+}
 
-// reach makes a hook call a Service. Its certificate must be for the Service's name.
-func (w *Webhooks) reach(c *hook, transport *http.Transport, s *apiextensionsv1.ServiceReference) {
-	host, port := s.Name+"."+s.Namespace+".svc", int32(443)
-	if s.Port != nil {
-		port = *s.Port
+// target says where a conversion webhook is.
+func target(config *apiextensionsv1.WebhookClientConfig) webhookclient.Target {
+	at := webhookclient.Target{CABundle: config.CABundle}
+	switch s := config.Service; {
+	case config.URL != nil:
+		at.URL = *config.URL
+	case s != nil:
+		at.Service = &webhookclient.Service{Namespace: s.Namespace, Name: s.Name, Path: ptr.Deref(s.Path, ""), Port: ptr.Deref(s.Port, 443)}
 	}
-	u := url.URL{Scheme: "https", Host: net.JoinHostPort(host, strconv.Itoa(int(port))), Path: "/"}
-	if s.Path != nil {
-		u.Path = *s.Path
-	}
-	c.url = u.String()
-	if w == nil || w.Resolve == nil {
-		return
-	}
-	transport.Proxy = nil
-	transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
-		address, err := w.Resolve(ctx, s.Namespace, s.Name, port)
-		if err != nil {
-			return nil, err
-		}
-		return (&net.Dialer{}).DialContext(ctx, network, address)
-	}
+	return at
 }
 
 // close closes idle connections.
 func (c *hook) close() {
 	if c.client != nil {
-		c.client.CloseIdleConnections()
+		c.client.Close()
 	}
 }
 
@@ -182,7 +153,7 @@ func (c *hook) call(ctx context.Context, objects []*unstructured.Unstructured, a
 	if err != nil {
 		return nil, err
 	}
-	answer, err := c.post(ctx, body, min(len(objects)*maxConvertedBytes, maxAnswerBytes))
+	answer, err := c.tryPost(ctx, body, min(len(objects)*maxConvertedBytes, maxAnswerBytes))
 	if err != nil {
 		return nil, err
 	}
@@ -203,31 +174,6 @@ func (c *hook) call(ctx context.Context, objects []*unstructured.Unstructured, a
 		return nil, fmt.Errorf("response.result.status was '%s', not 'Success'", r.Result.Status)
 	}
 	return got.Response.ConvertedObjects, nil
-}
-
-// post returns an answer of at most limit bytes.
-func (c *hook) post(ctx context.Context, body []byte, limit int) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Accept", "application/json")
-	response, err := c.client.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	answer, err := io.ReadAll(io.LimitReader(response.Body, int64(limit)+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("read its answer: %w", err)
-	case len(answer) > limit:
-		return nil, fmt.Errorf("its answer has more than %d bytes", limit)
-	case response.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("it answered %s: %q", response.Status, answer[:min(len(answer), maxQuotedBytes)])
-	}
-	return answer, nil
 }
 
 // checkConverted refuses a converted object in which the webhook has changed what

@@ -182,7 +182,7 @@ func TestWebhooksBehindServices(t *testing.T) {
 	client["service"], client["caBundle"] = object{"namespace": "default", "name": "hook", "path": "/convert"}, hook.bundle()
 	c.do(http.MethodPost, definitions, crd).is(http.StatusCreated)
 	c.do(http.MethodPost, certs, cert("v1", "a", object{"names": []any{"a.org"}})).is(http.StatusCreated)
-	c.get(oldCerts + "/a").is(http.StatusInternalServerError).says("there is no services default/hook")
+	c.get(oldCerts + "/a").is(http.StatusInternalServerError).says("service default/hook not found")
 
 	c.do(http.MethodPost, "/api/v1/namespaces/default/services", object{
 		"apiVersion": "v1", "kind": "Service", "metadata": object{"name": "hook"}, "spec": object{"ports": []any{object{"port": 443}}},
@@ -253,6 +253,11 @@ func TestFailuresOfWebhooks(t *testing.T) {
 	c.redefine("certs.example.com", func(crd object) {
 		at(crd, "spec.conversion.webhook.clientConfig").(object)["url"] = hook.URL + "/other"
 	}).is(http.StatusOK)
+	// A dry run finds out what the write would have found out.
+	dead := "conversion webhook for example.com/v1alpha1, Kind=Cert failed"
+	c.do(http.MethodPatch, oldCerts+"/d?dryRun=All&fieldManager=test", cert("v1alpha1", "d", object{"host": "d.org"}),
+		"Content-Type: application/apply-patch+yaml").is(http.StatusInternalServerError).says(dead)
+	c.do(http.MethodPost, oldCerts+"?dryRun=All", cert("v1alpha1", "d", object{"host": "d.org"})).is(http.StatusInternalServerError).says(dead)
 	c.get(oldCerts + "/a").is(http.StatusInternalServerError).says("conversion webhook for example.com/v1, Kind=Cert failed").says("/other")
 	// The definition can be deleted although no webhook converts its objects any
 	// more.
@@ -273,10 +278,57 @@ func TestHangingWebhookHoldsNoWatch(t *testing.T) {
 	if got := c.get(oldCerts + "?watch=1&timeoutSeconds=1").is(http.StatusOK); len(got.body) != 0 {
 		t.Errorf("the watch says %s", got.body)
 	}
-	if took := time.Since(began); took > 15*time.Second {
+	if took := time.Since(began); took > 25*time.Second {
 		t.Errorf("the watch took %v", took)
 	}
 	close(answer)
 	hook.spoiled(nil)
 	c.get(oldCerts + "/a").is(http.StatusOK).says("a.org")
+}
+
+// TestHangingWebhookHoldsNoOtherResource: however many clients wait for a webhook
+// that hangs, gets, lists and watches of other resources are answered.
+func TestHangingWebhookHoldsNoOtherResource(t *testing.T) {
+	hook := startConverter(t)
+	c := start(t)
+	defineCerts(c, hook)
+	for i := range 10 {
+		c.do(http.MethodPost, certs, cert("v1", fmt.Sprintf("a-%d", i), object{"names": []any{"a.org"}})).is(http.StatusCreated)
+	}
+	answer := make(chan struct{})
+	hook.spoiled(func(object) { <-answer })
+	const readers = 900 // the server answers 800 reads at a time
+	codes := make(chan int, readers)
+	for i := range readers {
+		path := oldCerts
+		if i%2 == 0 {
+			path = fmt.Sprintf("%s/a-%d", oldCerts, i%10)
+		}
+		go func() { codes <- c.get(path).code }()
+	}
+	for range readers - 200 {
+		select {
+		case code := <-codes:
+			if code != http.StatusTooManyRequests {
+				t.Fatalf("a reader of the old version got %d", code)
+			}
+		case <-time.After(3 * time.Minute):
+			t.Fatal("the readers of the old version hold all slots")
+		}
+	}
+	c.get(certs).is(http.StatusOK)
+	c.get(certs + "/a-1").is(http.StatusOK)
+	pods := c.watch("/api/v1/namespaces/default/pods?watch=1")
+	c.do(http.MethodPost, "/api/v1/namespaces/default/pods", object{
+		"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": "p"}, "spec": object{"containers": []any{object{"name": "c", "image": "i"}}},
+	}).is(http.StatusCreated)
+	pods.expect("ADDED", "p")
+	c.get("/api/v1/pods").is(http.StatusOK).says(`"p"`)
+	close(answer)
+	hook.spoiled(nil)
+	for range 200 {
+		if code := <-codes; code != http.StatusOK {
+			t.Errorf("a reader that waited got %d", code)
+		}
+	}
 }

@@ -2,72 +2,24 @@ package registry
 
 import (
 	"context"
-	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/status"
 )
 
-// Operation is what a Request is about to do.
-type Operation uint8
-
-// The operations.
-const (
-	Create Operation = iota + 1
-	Update
-	// Delete is a client's request to delete, whether the object is removed at
-	// once or only when its finalizers and its grace period are over.
-	Delete
-	// Remove takes the object out of the store. It cannot be refused.
-	Remove
-)
-
-// Outcome is how an admitted write ended.
-type Outcome uint8
-
-// The outcomes.
-const (
-	// Refused: nothing was written.
-	Refused Outcome = iota
-	// Committed: the store has acknowledged the write.
-	Committed
-	// Unknown: the store did not say. Claims made for the write must be kept.
-	Unknown
-)
-
-// Request is one write that is about to happen, as admission sees it.
-type Request struct {
-	Operation   Operation
-	Resource    *resource.Resource
-	Subresource string
-	Namespace   string
-	Name        string
-	// Object is the new state, which a hook may change; nil for Delete and
-	// Remove.
-	Object resource.Object
-	// Old is the state that is replaced or removed. It must not be changed; nil
-	// for Create.
-	Old    resource.Object
-	DryRun bool
-
-	finally []func(context.Context, Outcome)
-}
-
-// Finally registers fn to be called once it is known how the write ended. The
-// functions are called in the opposite order of registration. Their context
-// outlives the request.
-func (q *Request) Finally(fn func(ctx context.Context, outcome Outcome)) {
-	q.finally = append(q.finally, fn)
-}
-
-// Admission is a hook that every write passes: it may change the object, claim
-// what the object needs, or refuse the write with a *apierrors.StatusError. A
-// write that is decided again is admitted again. Hooks are called concurrently.
-// The Request belongs to the write, and must not be kept beyond its outcome.
+// Admission is a hook that every write passes. A mutating hook (Config.Admission) may
+// change the object, claim what the object needs, or refuse the write with a
+// *apierrors.StatusError. A validating hook (Config.Validation) sees the object as it
+// will be written, and must not change it. A write that is decided again is admitted
+// again. Hooks are called concurrently. The Request belongs to the write, and must not
+// be kept beyond its outcome.
 type Admission func(ctx context.Context, q *Request) error
 
-// admit asks the hooks, and validates what they have left of the object. An
-// update that leaves a deleted object without a reason to stay becomes its
-// removal; an apply that changes nothing becomes keep.
+// admit asks the mutating hooks, validates what they have left of the object, and asks
+// the validating hooks. An update that leaves a deleted object without a reason to stay
+// becomes its removal; an apply that changes nothing becomes keep.
 func (w *pendingWrite) admit(ctx context.Context) error {
 	if w.action == keep {
 		return nil
@@ -79,9 +31,6 @@ func (w *pendingWrite) admit(ctx context.Context) error {
 		}
 	}
 	if err := w.askHooks(ctx); err != nil {
-		return err
-	}
-	if err := w.validate(); err != nil {
 		w.request.finish(ctx, Refused)
 		return err
 	}
@@ -96,26 +45,7 @@ func (w *pendingWrite) admit(ctx context.Context) error {
 	if w.action == remove && w.operation != Remove {
 		w.request.finish(ctx, Refused)
 		w.operation = Remove
-		return w.askHooks(ctx)
-	}
-	return nil
-}
-
-// askHooks calls the hooks in their order, up to the first that refuses.
-func (w *pendingWrite) askHooks(ctx context.Context) error {
-	w.request = Request{
-		Operation: w.operation, Resource: w.registry.res, Namespace: w.namespace, Name: w.name,
-		Old: w.current.object, DryRun: w.dryRun,
-	}
-	switch w.operation {
-	case Create:
-		w.request.Object = w.object
-	case Update:
-		w.request.Object, w.request.Subresource = w.object, w.endpoint.Subresource
-	case Delete, Remove: // the hooks see what goes
-	}
-	for _, hook := range w.registry.set.config.Admission {
-		if err := hook(ctx, &w.request); err != nil {
+		if err := w.askHooks(ctx); err != nil {
 			w.request.finish(ctx, Refused)
 			return err
 		}
@@ -123,19 +53,88 @@ func (w *pendingWrite) askHooks(ctx context.Context) error {
 	return nil
 }
 
-// finishTimeout bounds what the hooks do after a write.
-const finishTimeout = 10 * time.Second
+// askHooks takes the write through the phases of admission: the mutating hooks in their
+// order, validation of the object, the validating hooks in their order, up to the first
+// that refuses.
+func (w *pendingWrite) askHooks(ctx context.Context) error {
+	w.request = Request{
+		Operation: w.operation, Resource: w.registry.res, Namespace: w.namespace, Name: w.name,
+		Old: w.current.object, DryRun: w.dryRun, Admitted: w.admitted,
+		stated: w.stated, deletion: w.deleteOptions, write: w,
+	}
+	switch w.operation {
+	case Create:
+		w.request.Object = w.object
+	case Update:
+		w.request.Object, w.request.Subresource, w.request.view = w.object, w.endpoint.Subresource, w.endpoint.View
+	case Delete, Remove: // the hooks see what goes
+	}
+	for _, hook := range w.registry.set.config.Admission {
+		if err := hook(ctx, &w.request); err != nil {
+			return err
+		}
+	}
+	if err := w.validate(); err != nil {
+		return err
+	}
+	for _, hook := range w.registry.set.config.Validation {
+		if err := hook(ctx, &w.request); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
-// finish calls the functions that the hooks have registered with Finally.
-func (q *Request) finish(ctx context.Context, outcome Outcome) {
-	if len(q.finally) == 0 {
-		return
+// replaceObject is Request.Replace. The name of an object that is being created may
+// change; what else identifies it may not.
+func (w *pendingWrite) replaceObject(ctx context.Context, obj resource.Object) error {
+	if view := w.endpoint.View; view != nil {
+		whole := w.object.DeepCopyObject().(resource.Object)
+		if err := view.Apply(w.registry, whole, obj); err != nil {
+			return err
+		}
+		obj = whole
 	}
-	// Claims are given back also if the client has gone away.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
-	defer cancel()
-	for i := len(q.finally) - 1; i >= 0; i-- {
-		q.finally[i](ctx, outcome)
+	name := obj.GetName()
+	switch {
+	case name == w.name:
+	case !w.mustNotExist || !canBeKey(name):
+		return status.BadRequest("admission may not change the name of the object from %q to %q", w.name, name)
 	}
-	q.finally = nil
+	if ns := obj.GetNamespace(); ns != w.object.GetNamespace() {
+		return status.BadRequest("admission may not change the namespace of the object from %q to %q", w.object.GetNamespace(), ns)
+	}
+	obj.SetResourceVersion(w.object.GetResourceVersion())
+	before := w.object
+	w.object = obj
+	w.name, w.request.Name, w.request.Object = name, name, obj
+	w.prepareAgain(ctx, before)
+	return nil
+}
+
+// Unstored is the creation of an object that is not stored under its own name: of a
+// subresource such as a token or an eviction, or of a review.
+type Unstored struct {
+	Subresource     string // "" if the registry's resource itself is not stored
+	Kind            schema.GroupVersionKind
+	Namespace, Name string
+	Object          resource.Object
+	Options         WriteOptions
+}
+
+// AdmitUnstored asks the hooks about a request whose object is not stored, and returns
+// the object as they have left it. The hooks must not claim anything for it.
+func (r Registry) AdmitUnstored(ctx context.Context, u Unstored) (resource.Object, error) {
+	q := Request{
+		Operation: Create, Resource: r.res, Subresource: u.Subresource, Namespace: u.Namespace, Name: u.Name,
+		Object: u.Object, DryRun: u.Options.DryRun, Admitted: u.Options.Admitted, kind: u.Kind, stated: u.Options.Stated,
+	}
+	for _, phase := range [][]Admission{r.set.config.Admission, r.set.config.Validation} {
+		for _, hook := range phase {
+			if err := hook(ctx, &q); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return q.Object, nil
 }

@@ -206,8 +206,29 @@ func TestSnapshotShowsAcknowledgedWrites(t *testing.T) {
 	}
 }
 
-// TestSnapshotGivesUpOnABrokenStream stops the feed, writes, and reads twice: hooks
-// get what the cache holds, late but without an error, and only the first waits.
+// TestGetShowsAcknowledgedWrites updates one object and reads it at once, as a hook does
+// that finds an annotation of a namespace which a client has just set.
+func TestGetShowsAcknowledgedWrites(t *testing.T) {
+	_, configure, run := withCaches(t)
+	f := newFixture(t, configure)
+	run(f.store)
+	configMaps := f.of(t, "configmaps")
+	f.create(t, "configmaps", configMap("a", "begin"))
+	for i := range 1000 {
+		want := strconv.Itoa(i)
+		if _, err := configMaps.Update(t.Context(), "default", "a", changing(func(m *corev1.ConfigMap) { m.Data["key"] = want }), registry.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		got, err := registry.GetAs[*corev1.ConfigMap](t.Context(), configMaps, "default", "a")
+		if err != nil || got.Data["key"] != want {
+			t.Fatalf("%s was written, and the next Get has %v, %v", want, got.Data, err)
+		}
+	}
+}
+
+// TestSnapshotGivesUpOnABrokenStream stops the feed, writes, and reads twice, and again
+// after another write: hooks get what the cache holds, late but without an error, and only
+// the first waits.
 func TestSnapshotGivesUpOnABrokenStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all, configure, _ := withCaches(t)
@@ -215,7 +236,10 @@ func TestSnapshotGivesUpOnABrokenStream(t *testing.T) {
 		f.create(t, "configmaps", configMap("a", "1"))
 		feedOnce(t, f.store, all)
 		f.create(t, "configmaps", configMap("b", "1"))
-		for _, wait := range []time.Duration{time.Second, 0} {
+		for i, wait := range []time.Duration{3 * time.Second, 0, 0} {
+			if i == 2 {
+				f.create(t, "configmaps", configMap("c", "1"))
+			}
 			begun := time.Now()
 			snapshot, err := f.of(t, "configmaps").Snapshot(t.Context())
 			if err != nil || time.Since(begun) != wait {

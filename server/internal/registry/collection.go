@@ -23,20 +23,34 @@ type DeletedCollection struct {
 // namespace ("" for a cluster-scoped kind). An object that another
 // client has deleted first counts as deleted. After the first error no further
 // deletion begins; objects that are deleted by then stay so. selection must be one
-// of the stored resource.
+// of the stored resource. The deletions wait for the cache again and again, so that
+// they do not run far ahead of it: consistent reads of every resource would wait
+// until it has caught up.
 func (r Registry) DeleteCollection(ctx context.Context, namespace string, selection *watchcache.Selection, opts *metav1.DeleteOptions) (*DeletedCollection, error) {
 	listed, err := r.listForDeletion(ctx, namespace, selection)
 	if err != nil {
 		return nil, err
 	}
+	if err := r.DeleteEach(ctx, listed.Objects, opts); err != nil {
+		return nil, err
+	}
+	return listed, nil
+}
+
+// DeleteEach deletes objects that were listed, as DeleteCollection does.
+func (r Registry) DeleteEach(ctx context.Context, objects []*watchcache.Object, opts *metav1.DeleteOptions) error {
 	if opts == nil {
 		opts = &metav1.DeleteOptions{}
 	}
 	workers, workCtx := errgroup.WithContext(ctx)
 	workers.SetLimit(r.set.config.DeleteWorkers)
-	for _, obj := range listed.Objects {
+	for i, obj := range objects {
 		if workCtx.Err() != nil {
 			break
+		}
+		if cache := r.set.config.Cache(r.stored); cache != nil && i%deletionsAhead == deletionsAhead-1 {
+			// A cache that stays behind delays the deletions and does not stop them.
+			_, _ = cache.Latest(workCtx, r.set.config.Store)
 		}
 		workers.Go(func() error {
 			_, err := r.Delete(workCtx, obj.Attributes.Namespace, obj.Attributes.Name, opts.DeepCopy())
@@ -47,13 +61,17 @@ func (r Registry) DeleteCollection(ctx context.Context, namespace string, select
 		})
 	}
 	if err := workers.Wait(); err != nil {
-		return nil, err
+		return err
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, r.StoreError("", err)
+		return r.StoreError("", err)
 	}
-	return listed, nil
+	return nil
 }
+
+// deletionsAhead is how many deletions of a collection begin before the cache must
+// have caught up.
+const deletionsAhead = 64
 
 // listForDeletion is the decision of the write: the objects that there are at the
 // store's current revision. Unlike a list, it waits for a cache that is being filled.

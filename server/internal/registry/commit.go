@@ -1,12 +1,14 @@
 package registry
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strconv"
-	"sync/atomic"
 
+	"github.com/levelwire/levelwire/server/internal/registry/ownwrites"
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/runqueue"
 	"github.com/levelwire/levelwire/server/internal/status"
 	"github.com/levelwire/levelwire/storage"
 )
@@ -20,6 +22,22 @@ func (w *pendingWrite) encode(ctx context.Context) error {
 	if w.stored, err = w.registry.res.Encode(ctx, w.object); err != nil {
 		return w.registry.unencodable(w.object.GetName(), err)
 	}
+	return w.convertBack(ctx)
+}
+
+// convertBack makes what the answer shows of a custom resource in another version
+// than the stored one: what a client reads next, which may be less than what was
+// sent. That happens before the commit, so that a conversion that fails refuses the
+// write.
+func (w *pendingWrite) convertBack(ctx context.Context) error {
+	res := w.registry.res
+	if !res.Stored().Mixed || bytes.HasPrefix(w.stored, res.Prefix()) {
+		return nil
+	}
+	var err error
+	if w.shown, err = res.Decode(ctx, w.stored); err != nil {
+		return w.registry.StoreError(w.name, err)
+	}
 	return nil
 }
 
@@ -27,7 +45,13 @@ func (w *pendingWrite) encode(ctx context.Context) error {
 // revision, and reports the outcome to the hooks. If another write came first it
 // returns false, and the state that the store holds now is in w.current.
 func (w *pendingWrite) commit(ctx context.Context) (committed bool, err error) {
-	w.revision, err = w.commitSmaller(ctx)
+	bounded := ctx
+	if by := w.request.commitBy; !by.IsZero() {
+		var cancel context.CancelFunc
+		bounded, cancel = context.WithDeadline(ctx, by)
+		defer cancel()
+	}
+	w.revision, err = w.commitSmaller(bounded)
 	if err == nil {
 		w.noteWrite()
 	}
@@ -54,6 +78,9 @@ func (w *pendingWrite) commitSmaller(ctx context.Context) (storage.Revision, err
 		return rev, err
 	}
 	w.object.SetManagedFields(nil)
+	if w.shown != nil {
+		w.shown.SetManagedFields(nil)
+	}
 	smaller, encodeErr := w.registry.res.Encode(ctx, w.object)
 	if encodeErr != nil {
 		return 0, err
@@ -64,15 +91,17 @@ func (w *pendingWrite) commitSmaller(ctx context.Context) (storage.Revision, err
 
 // writeStore makes the one request to the store.
 func (w *pendingWrite) writeStore(ctx context.Context) (storage.Revision, error) {
-	store, stored := w.registry.set.config.Store, w.registry.stored
-	key := stored.StorePrefix + stored.Key(w.namespace, w.name)
+	store, ttl, key := w.registry.set.config.Store, w.registry.stored.TTL, w.storeKey()
+	task := runqueue.FromContext(ctx)
+	task.Block()
+	defer task.Unblock()
 	switch w.action {
 	case create:
-		return store.Create(ctx, key, w.stored, stored.TTL)
+		return store.Create(ctx, key, w.stored, ttl)
 	case remove:
 		return store.Delete(ctx, key, w.current.revision)
 	}
-	return store.Update(ctx, key, w.stored, w.current.revision, stored.TTL)
+	return store.Update(ctx, key, w.stored, w.current.revision, ttl)
 }
 
 // outcomeOf returns the outcome of a write that the store has answered with err.
@@ -96,36 +125,28 @@ func (r Registry) unencodable(name string, err error) error {
 	return status.BadRequest("%s %s cannot be encoded: %v", r.res.GroupResource(), strconv.Quote(name), err)
 }
 
-// writeMarks are the newest revisions of this server's writes of a kind.
-type writeMarks struct {
-	written atomic.Int64 // of any write
-	changed atomic.Int64 // of a write of an object that existed before
-}
-
 // noteWrite records the revision of the write, which the cache may not show yet.
-func (w *pendingWrite) noteWrite() {
-	marks := w.registry.marks()
-	raise(&marks.written, w.revision)
-	if w.action != create {
-		raise(&marks.changed, w.revision)
-	}
-}
-
-func raise(mark *atomic.Int64, revision storage.Revision) {
-	for known := mark.Load(); known < int64(revision) && !mark.CompareAndSwap(known, int64(revision)); {
-		known = mark.Load()
-	}
-}
+func (w *pendingWrite) noteWrite() { w.registry.marks().Note(w.revision, w.action != create) }
 
 // Changed returns the newest revision at which this server replaced or deleted an
 // object of the kind. A cache of an older revision may show the object as it was
 // before; a cache that does not have an object yet is no proof of its absence.
-func (r Registry) Changed() storage.Revision { return storage.Revision(r.marks().changed.Load()) }
+func (r Registry) Changed() storage.Revision { return r.marks().Changed() }
 
-func (r Registry) marks() *writeMarks {
+// OwnWrites compares the cache of the kind, which must have one, with the writes that this
+// server has acknowledged.
+func (r Registry) OwnWrites() ownwrites.Comparison {
+	return ownwrites.Comparison{Marks: r.marks(), Cache: r.Cache()}
+}
+
+// Forget drops what the Set keeps about a stored resource that is not served any
+// more. A cache of a later definition is filled after all writes before.
+func (s *Set) Forget(stored *resource.Resource) { s.marks.Delete(stored.StorePrefix) }
+
+func (r Registry) marks() *ownwrites.Marks {
 	if known, ok := r.set.marks.Load(r.stored.StorePrefix); ok {
-		return known.(*writeMarks)
+		return known.(*ownwrites.Marks)
 	}
-	known, _ := r.set.marks.LoadOrStore(r.stored.StorePrefix, new(writeMarks))
-	return known.(*writeMarks)
+	known, _ := r.set.marks.LoadOrStore(r.stored.StorePrefix, new(ownwrites.Marks))
+	return known.(*ownwrites.Marks)
 }

@@ -33,13 +33,14 @@ func (r Registry) Create(ctx context.Context, namespace string, obj resource.Obj
 	if err := r.matchNamespace(obj, namespace); err != nil {
 		return nil, err
 	}
+	var refusal error
 	if obj.GetResourceVersion() != "" && obj.GetResourceVersion() != "0" {
-		return nil, status.BadRequest("resourceVersion should not be set on objects to be created")
+		refusal = status.BadRequest("resourceVersion should not be set on objects to be created")
 	}
 	obj.SetResourceVersion("")
 	generated := obj.GetName() == "" && obj.GetGenerateName() != ""
 	if !generated {
-		return r.createNamed(ctx, obj, opts)
+		return r.createNamed(ctx, obj, opts, refusal)
 	}
 	// The stages change the object that they are given; each attempt starts from
 	// a copy of the client's.
@@ -49,7 +50,7 @@ func (r Registry) Create(ctx context.Context, namespace string, obj resource.Obj
 			candidate = obj.DeepCopyObject().(resource.Object)
 		}
 		candidate.SetName(r.set.generateName(obj.GetGenerateName()))
-		result, err := r.createNamed(ctx, candidate, opts)
+		result, err := r.createNamed(ctx, candidate, opts, refusal)
 		if !apierrors.IsAlreadyExists(err) {
 			return result, err
 		}
@@ -76,11 +77,13 @@ func (r Registry) matchNamespace(obj resource.Object, namespace string) error {
 }
 
 // createNamed makes an object that has a name. It reads no current state: the
-// store refuses to create a key that exists.
-func (r Registry) createNamed(ctx context.Context, obj resource.Object, opts WriteOptions) (*Result, error) {
+// store refuses to create a key that exists. refusal is the store's error for the
+// object, if it has one.
+func (r Registry) createNamed(ctx context.Context, obj resource.Object, opts WriteOptions, refusal error) (*Result, error) {
 	w := &pendingWrite{
 		registry: r, verb: creation{obj}, namespace: obj.GetNamespace(), name: obj.GetName(),
-		manager: opts.FieldManager, dryRun: opts.DryRun, mustNotExist: true, current: missing,
+		manager: opts.FieldManager, dryRun: opts.DryRun, stated: opts.Stated, admitted: opts.Admitted,
+		mustNotExist: true, refusal: refusal, current: missing,
 	}
 	return w.run(ctx)
 }

@@ -92,6 +92,25 @@ func TestCreateRefuses(t *testing.T) {
 	}
 }
 
+// TestCreateWithARevision: Kubernetes' store refuses it, after the validation, so that
+// a dry run does not get as far.
+func TestCreateWithARevision(t *testing.T) {
+	f := newFixture(t)
+	create := func(name string, opts registry.WriteOptions) error {
+		obj := configMap(name, "")
+		obj.ResourceVersion = "5"
+		_, err := f.of(t, "configmaps").Create(t.Context(), "default", obj, opts)
+		return err
+	}
+	if err := create("a", registry.WriteOptions{DryRun: true}); err != nil {
+		t.Errorf("a dry run: %v", err)
+	}
+	wantStatus(t, "without dry run", create("a", registry.WriteOptions{}), 400, metav1.StatusReasonBadRequest, "resourceVersion should not be set")
+	for _, opts := range []registry.WriteOptions{{}, {DryRun: true}} {
+		wantStatus(t, "an invalid one", create("a/b", opts), 422, metav1.StatusReasonInvalid, "metadata.name")
+	}
+}
+
 func wantStatus(t *testing.T, what string, err error, code int32, reason metav1.StatusReason, message string) {
 	t.Helper()
 	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // every error of the package is one

@@ -3,7 +3,6 @@ package registry
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -22,6 +21,16 @@ import (
 // Deleted, and the write that takes away the last reason removes it. opts may
 // be nil. A pod is always marked first and removed then, in two writes.
 func (r Registry) Delete(ctx context.Context, namespace, name string, opts *metav1.DeleteOptions) (*Result, error) {
+	return r.delete(ctx, namespace, name, opts, false)
+}
+
+// DeleteAdmitted is Delete by the server itself, or in consequence of a request that
+// was admitted in another form: webhooks and policies are not asked (Request.Admitted).
+func (r Registry) DeleteAdmitted(ctx context.Context, namespace, name string, opts *metav1.DeleteOptions) (*Result, error) {
+	return r.delete(ctx, namespace, name, opts, true)
+}
+
+func (r Registry) delete(ctx context.Context, namespace, name string, opts *metav1.DeleteOptions, admitted bool) (*Result, error) {
 	if opts == nil {
 		opts = &metav1.DeleteOptions{}
 	}
@@ -29,7 +38,9 @@ func (r Registry) Delete(ctx context.Context, namespace, name string, opts *meta
 		return nil, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
 	}
 	d := &deletion{opts: opts}
-	w := &pendingWrite{registry: r, verb: d, namespace: namespace, name: name, dryRun: len(opts.DryRun) > 0}
+	w := &pendingWrite{
+		registry: r, verb: d, namespace: namespace, name: name, dryRun: len(opts.DryRun) > 0, deleteOptions: opts, admitted: admitted,
+	}
 	result, err := w.run(ctx)
 	if err == nil && d.thenRemove && !w.dryRun {
 		result, err = w.removeMarked(ctx, result)
@@ -79,24 +90,6 @@ func (d *deletion) decide(_ context.Context, w *pendingWrite) error {
 	return nil
 }
 
-// CheckPreconditions compares the object with the preconditions of a DELETE.
-func (r Registry) CheckPreconditions(name string, p *metav1.Preconditions, obj resource.Object) error {
-	if p == nil {
-		return nil
-	}
-	if p.UID != nil && *p.UID != obj.GetUID() {
-		return r.conflict(name, fmt.Errorf(
-			"the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated",
-			*p.UID, obj.GetUID()))
-	}
-	if version := obj.GetResourceVersion(); p.ResourceVersion != nil && *p.ResourceVersion != version {
-		return r.conflict(name, fmt.Errorf(
-			"the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified",
-			*p.ResourceVersion, version))
-	}
-	return nil
-}
-
 // reasonToStay is why a deleted object is not removed at once.
 type reasonToStay uint8
 
@@ -114,8 +107,8 @@ func (d *deletion) mark(r Registry, obj resource.Object) reasonToStay {
 	if !slices.Equal(finalizers, obj.GetFinalizers()) {
 		obj.SetFinalizers(finalizers)
 	}
-	if obj.GetDeletionTimestamp() == nil {
-		call(strategy.PrepareForDelete, obj)
+	if obj.GetDeletionTimestamp() == nil && strategy.PrepareForDelete != nil {
+		strategy.PrepareForDelete(obj, r.set.Now())
 	}
 	pending := len(obj.GetFinalizers()) > 0 || hasSpecFinalizers(obj)
 	if strategy.Graceful == nil {
@@ -218,7 +211,7 @@ func hasAny(list []string, values ...string) bool {
 // removed it.
 func (w *pendingWrite) removeMarked(ctx context.Context, marked *Result) (*Result, error) {
 	next := &pendingWrite{
-		registry: w.registry, verb: removal{marked.Object.GetUID()}, namespace: w.namespace, name: w.name,
+		registry: w.registry, verb: removal{marked.Object.GetUID()}, namespace: w.namespace, name: w.name, admitted: w.admitted,
 		current: &state{json: marked.JSON, revision: marked.Revision, object: marked.Object, fresh: true},
 	}
 	result, err := next.run(ctx)

@@ -14,7 +14,7 @@
 //	|              |
 //	|            prepare  metadata, defaults, managedFields              prepare.go, ownership.go
 //	|              |
-//	|            admit    hooks, then validation                         admit.go, validate.go
+//	|            admit    mutating hooks, validation, validating hooks   admit.go, validate.go
 //	|              |
 //	|            encode   object -> stored form                          commit.go
 //	|              |
@@ -31,11 +31,15 @@
 // error, or a decision to write nothing, counts only once the store has confirmed
 // the state (pendingWrite.attempt).
 //
-// The hooks of admit see the write as a [Request], and learn how it ended from
+// Once a write was overtaken, writes of that object take turns, so that none of them
+// is overtaken again and again (package contention).
+//
+// The hooks of admit see the write as a [Request], and are told how it ended by
 // Request.Finally. An object changes in one write of the store; what had to be
 // claimed for it (an address, a port) is claimed in admit, and given back if the
 // write is refused. So nothing half written is ever visible.
 //
 // registry.go has the entry points, endpoint.go says what a subresource changes,
-// read.go is for callers that only look.
+// read.go is for callers that only look. What can be understood alone is a package
+// below: contention, ownwrites, objectmeta, specstatus, reporter, patch, fieldmanager.
 package registry

@@ -1,5 +1,11 @@
 package registry
 
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
+)
+
 // Endpoint is how a write reaches an object: directly, or through one of its
 // subresources. The zero value is the object's own endpoint.
 type Endpoint struct {
@@ -9,6 +15,17 @@ type Endpoint struct {
 	Scope Scope
 	// Ownership is what such a write does to metadata.managedFields.
 	Ownership Ownership
+	// View is what clients see through the endpoint if that is not the object; nil: it is.
+	View *View
+}
+
+// View is a kind that stands for a part of an object, such as a Scale.
+type View struct {
+	Kind schema.GroupVersionKind
+	// Of returns the view of an object.
+	Of func(r Registry, obj resource.Object) (resource.Object, error)
+	// Apply changes obj to what the view says.
+	Apply func(r Registry, obj, view resource.Object) error
 }
 
 // Scope is the part of an object that an endpoint changes.

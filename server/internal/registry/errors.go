@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/levelwire/levelwire/server/internal/status"
 	"github.com/levelwire/levelwire/storage"
 )
 
@@ -47,6 +48,8 @@ func (r Registry) StoreError(name string, err error) error {
 		return apierrors.NewTimeoutError("the store did not answer within the request's time limit; whether a write took effect is unknown", 1)
 	case errors.Is(err, context.Canceled):
 		return apierrors.NewServiceUnavailable("the request was abandoned or the server is shutting down")
+	case errors.Is(err, storage.ErrFull):
+		return status.InsufficientStorage(err.Error())
 	case errors.Is(err, storage.ErrUnavailable), errors.Is(err, storage.ErrClosed):
 		unavailable := apierrors.NewServiceUnavailable(err.Error())
 		unavailable.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}

@@ -46,7 +46,7 @@ func TestEvictionOfAPodThatHasJustStarted(t *testing.T) {
 		}
 	}
 	evict := func() error {
-		_, err := pod.Evict(t.Context(), f.of(t, "pods"), "default", "p", &policyv1.Eviction{})
+		_, err := pod.Evict(t.Context(), f.of(t, "pods"), "default", "p", &policyv1.Eviction{}, registry.WriteOptions{})
 		return err
 	}
 	phase(corev1.PodPending)
@@ -67,7 +67,7 @@ func TestEvictionKeepsPreconditions(t *testing.T) {
 	for what, p := range map[string]metav1.Preconditions{
 		"uid": {UID: new(f.current(t, "pods", "default", "p").GetUID() + "x")}, "version": {ResourceVersion: new("1")},
 	} {
-		_, err := pod.Evict(t.Context(), f.of(t, "pods"), "default", "p", &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{Preconditions: &p}})
+		_, err := pod.Evict(t.Context(), f.of(t, "pods"), "default", "p", &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{Preconditions: &p}}, registry.WriteOptions{})
 		wantStatus(t, what, err, 409, metav1.StatusReasonConflict, "precondition")
 	}
 }

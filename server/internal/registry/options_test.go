@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/storage"
 )
 
 // TestDeleteWorkersBoundACollection holds every deletion up, to see how many
@@ -52,6 +53,63 @@ func TestDeleteWorkersBoundACollection(t *testing.T) {
 			}
 		})
 	}
+}
+
+// heldStream is a store whose streams wait for deliver.
+type heldStream struct {
+	storage.Store
+	deliver chan struct{}
+}
+
+func (s heldStream) Watch(ctx context.Context, prefix string, after storage.Revision) (storage.Stream, error) {
+	stream, err := s.Store.Watch(ctx, prefix, after)
+	return waitingStream{stream, s.deliver}, err
+}
+
+type waitingStream struct {
+	storage.Stream
+	deliver chan struct{}
+}
+
+func (s waitingStream) Next() (storage.Batch, error) {
+	batch, err := s.Stream.Next()
+	<-s.deliver
+	return batch, err
+}
+
+// TestACollectionIsDeletedNoFasterThanCachesFollow: consistent reads wait for the
+// cache, so deletions must not run ahead of it.
+func TestACollectionIsDeletedNoFasterThanCachesFollow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const objects = 300
+		_, configure, run := withCaches(t)
+		f := newFixture(t, configure)
+		for i := range objects {
+			f.create(t, "configmaps", configMap(fmt.Sprint("c", i), "x"))
+		}
+		held := heldStream{f.store, make(chan struct{})}
+		run(held)
+		before, err := f.store.Current(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error)
+		go func() {
+			_, err := f.of(t, "configmaps").DeleteCollection(t.Context(), "default", nil, nil)
+			done <- err
+		}()
+		synctest.Wait()
+		if now, err := f.store.Current(t.Context()); err != nil || now-before > 100 {
+			t.Errorf("%d writes while the caches stand still, %v", now-before, err)
+		}
+		close(held.deliver)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if page, err := f.store.List(t.Context(), "/registry/configmaps/default/", storage.ListOptions{}); err != nil || len(page.Items) > 0 {
+			t.Errorf("%d objects are left, %v", len(page.Items), err)
+		}
+	})
 }
 
 func TestNewUIDNamesObjects(t *testing.T) {

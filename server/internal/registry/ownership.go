@@ -84,4 +84,4 @@ func equalIgnoringTimestamps(obj, old resource.Object) bool {
 const ServerManager = "levelwire"
 
 // ServerWrites are the options of what the server itself writes.
-var ServerWrites = WriteOptions{FieldManager: ServerManager}
+var ServerWrites = WriteOptions{FieldManager: ServerManager, Admitted: true}

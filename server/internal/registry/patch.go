@@ -48,7 +48,7 @@ func (r Registry) patch(ctx context.Context, endpoint Endpoint, namespace, name 
 	w := r.pendingUpdate(endpoint, namespace, name, opts.WriteOptions, u)
 	like := r.res.New()
 	u.updater = func(resource.Object) (resource.Object, error) {
-		doc, err := r.document(w.current, p)
+		doc, err := w.document(p)
 		if err != nil {
 			return nil, err
 		}
@@ -61,13 +61,22 @@ func (r Registry) patch(ctx context.Context, endpoint Endpoint, namespace, name 
 	return w.run(ctx)
 }
 
+// besideSpec are the members of a built-in object that a write of its status looks at.
+var besideSpec = []string{"kind", "apiVersion", "metadata", "status"}
+
 // document returns the JSON that a patch is applied to: a state in the endpoint's
 // shape. It has no managedFields if the patch leaves them alone; an object that
-// is written without them keeps those that it has.
-func (r Registry) document(cur *state, p *patch.Patch) ([]byte, error) {
+// is written without them keeps those that it has. For the same reason it has only what
+// a write of the status looks at, if the patch is about the status alone: without a spec,
+// labels that a patch of the metadata takes away are not defaulted from it.
+func (w *pendingWrite) document(p *patch.Patch) ([]byte, error) {
+	r, cur := w.registry, w.current
 	json, err := cur.json, error(nil)
 	if r.res != r.stored {
 		json, err = r.res.Marshal(cur.object)
+	}
+	if err == nil && w.endpoint.Scope == ScopeStatus && !r.stored.Mixed && p.Within("kind", "apiVersion", "status") {
+		json, err = resource.WithMembers(json, besideSpec)
 	}
 	if err == nil && p.LeavesManagedFields() {
 		json, err = resource.WithoutManagedFields(json)
@@ -85,7 +94,7 @@ func (r Registry) decodePatched(patched []byte, decode func([]byte) (resource.Ob
 	if decode != nil {
 		return decode(patched)
 	}
-	obj, _, _, err := r.res.DecodeBody(resource.MediaTypeJSON, patched)
+	obj, _, _, err := r.res.DecodeBodyInPlace(resource.MediaTypeJSON, patched)
 	if err != nil {
 		return nil, status.BadRequest("the patched object cannot be decoded: %v", err)
 	}

@@ -1,11 +1,12 @@
 package registry
 
 import (
-	"bytes"
 	"context"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/server/internal/registry/contention"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/storage"
 )
@@ -27,9 +28,15 @@ type pendingWrite struct {
 	endpoint        Endpoint
 	manager         string // the owner of the changed fields
 	dryRun          bool
+	stated          StatedOptions
+	deleteOptions   *metav1.DeleteOptions // nil unless the verb is delete
+	admitted        bool                  // see Request.Admitted
 	// mustNotExist: an object that exists already is an error, and not a state
 	// to decide on next.
 	mustNotExist bool
+	// refusal is an error that comes in place of the commit. A dry run, which has no
+	// commit, does not see it: Kubernetes leaves this check to the store.
+	refusal error
 
 	// current is the state that the attempt decides on. Stages must not modify
 	// its object.
@@ -42,14 +49,19 @@ type pendingWrite struct {
 	action    action
 	object    resource.Object
 
-	// admit: the write as the hooks see it.
+	// admit: the write as the hooks see it, the last time that they were asked.
 	request Request
 
-	// encode: the stored form of object.
+	// encode: the stored form of object, and what clients of the endpoint will read
+	// of it if conversion has changed more than the version; else nil.
 	stored []byte
+	shown  resource.Object
 
 	// commit: where the write took effect.
 	revision storage.Revision
+
+	// turn is the write's place among those of the object, nil while none was overtaken.
+	turn *contention.Turn
 }
 
 // verb decides what a write does.
@@ -75,6 +87,12 @@ const (
 // decided on has been replaced meanwhile. It starts with w.current, or with what
 // the cache holds if that is nil.
 func (w *pendingWrite) run(ctx context.Context) (*Result, error) {
+	defer w.endTurn()
+	if w.current == nil {
+		if err := w.awaitTurn(ctx, false); err != nil {
+			return nil, err
+		}
+	}
 	if w.current == nil {
 		var err error
 		if w.current, err = w.registry.read(ctx, w.namespace, w.name, false); err != nil {
@@ -83,10 +101,56 @@ func (w *pendingWrite) run(ctx context.Context) (*Result, error) {
 	}
 	for range maxAttempts {
 		if result, err := w.attempt(ctx); result != nil || err != nil {
+			if err == nil {
+				w.warn(ctx)
+			}
 			return result, err
+		}
+		if err := w.awaitTurn(ctx, true); err != nil {
+			return nil, err
 		}
 	}
 	return nil, apierrors.NewServerTimeout(w.registry.res.GroupResource(), "update", 1)
+}
+
+// awaitTurn waits until it is this write's turn, but not for long, and then decides on the state
+// that the write before it has left, if that is newer.
+func (w *pendingWrite) awaitTurn(ctx context.Context, overtaken bool) error {
+	if w.dryRun {
+		return nil // it overtakes none, and others need not wait for it
+	}
+	if w.turn == nil {
+		if w.turn = w.registry.set.contention.Place(w.storeKey, overtaken); w.turn == nil {
+			return nil
+		}
+	}
+	left, err := w.registry.set.contention.Await(ctx, w.turn)
+	if err != nil {
+		return w.registry.StoreError(w.name, err)
+	}
+	if left.JSON != nil && (w.current == nil || w.current.revision < left.Revision) {
+		w.current, err = w.registry.decode(ctx, left.JSON, left.Revision, false)
+	}
+	return err
+}
+
+// endTurn lets the next write decide, on what this one has left.
+func (w *pendingWrite) endTurn() {
+	if w.turn == nil {
+		return
+	}
+	var left contention.Committed
+	if w.revision > 0 && w.action != remove {
+		if json, err := w.registry.stored.WithRevision(w.stored, int64(w.revision)); err == nil {
+			left = contention.Committed{JSON: json, Revision: w.revision}
+		}
+	}
+	w.registry.set.contention.Leave(w.turn, left)
+}
+
+func (w *pendingWrite) storeKey() string {
+	stored := w.registry.stored
+	return stored.StorePrefix + stored.Key(w.namespace, w.name)
 }
 
 // attempt takes the write through the stages once. If the state that it was
@@ -97,7 +161,7 @@ func (w *pendingWrite) run(ctx context.Context) (*Result, error) {
 // by the store, which compares revisions. Any other outcome (an error, nothing
 // to write) counts only once the store has confirmed the state.
 func (w *pendingWrite) attempt(ctx context.Context) (*Result, error) {
-	w.action, w.object, w.stored = keep, nil, nil
+	w.action, w.object, w.stored, w.shown = keep, nil, nil, nil
 	refused := w.verb.decide(ctx, w)
 	if refused == nil {
 		w.prepare(ctx)
@@ -111,10 +175,6 @@ func (w *pendingWrite) attempt(ctx context.Context) (*Result, error) {
 			return nil, refused
 		}
 		return w.unchangedResult()
-	}
-	if w.dryRun && w.action == create { // not encoded: a conversion webhook is not called
-		w.request.finish(ctx, Refused)
-		return w.dryRunResult(ctx)
 	}
 	if err := w.encode(ctx); err != nil {
 		w.request.finish(ctx, Refused)
@@ -131,6 +191,10 @@ func (w *pendingWrite) attempt(ctx context.Context) (*Result, error) {
 		w.request.finish(ctx, Refused)
 		return w.dryRunResult(ctx)
 	}
+	if w.refusal != nil {
+		w.request.finish(ctx, Refused)
+		return nil, w.refusal
+	}
 	if committed, err := w.commit(ctx); !committed || err != nil {
 		return nil, err
 	}
@@ -141,7 +205,7 @@ func (w *pendingWrite) attempt(ctx context.Context) (*Result, error) {
 }
 
 // confirm reports whether the store says that w.current still is the current
-// state. If it is not, w.current is the one that the store holds now.
+// state. If it is not, or if it is stale, w.current is the one that the store holds now.
 func (w *pendingWrite) confirm(ctx context.Context) (bool, error) {
 	if w.current.fresh {
 		return true, nil
@@ -150,7 +214,7 @@ func (w *pendingWrite) confirm(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if latest.revision == w.current.revision {
+	if latest.revision == w.current.revision && !latest.stale {
 		return true, nil
 	}
 	w.current = latest
@@ -158,11 +222,11 @@ func (w *pendingWrite) confirm(ctx context.Context) (bool, error) {
 }
 
 // changesNothing reports whether the encoded object is the current state, so
-// that there is nothing to write.
+// that there is nothing to write. A stale state is written again: that is how objects
+// get the new key after a rotation.
 func (w *pendingWrite) changesNothing() bool {
-	if w.action != replace && w.action != mark {
+	if w.action != replace && w.action != mark || w.current.stale {
 		return false
 	}
-	same, err := w.registry.stored.WithRevision(w.stored, int64(w.current.revision))
-	return err == nil && bytes.Equal(same, w.current.json)
+	return w.registry.stored.IsCached(w.stored, int64(w.current.revision), w.current.json)
 }

@@ -112,7 +112,7 @@ func TestEvictionTakesFromTheBudget(t *testing.T) {
 		}
 	}
 	evict := func(name string) error {
-		_, err := pod.Evict(t.Context(), f.of(t, "pods"), "default", name, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		_, err := pod.Evict(t.Context(), f.of(t, "pods"), "default", name, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: name}}, registry.WriteOptions{})
 		return err
 	}
 	wantStatus(t, "not looked at yet", evict("a"), 429, metav1.StatusReasonTooManyRequests, "violate the pod's disruption budget")

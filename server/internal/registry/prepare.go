@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 
+	"github.com/levelwire/levelwire/server/internal/registry/specstatus"
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
@@ -32,7 +33,7 @@ func (w *pendingWrite) prepareCreate(ctx context.Context) {
 		obj.SetGeneration(0)
 	}
 	if res.Status && !res.Strategy.CreateWithStatus {
-		clearStatus(obj)
+		specstatus.ClearStatus(obj)
 	}
 	call(res.Strategy.Default, obj)
 	w.trackOwnership(ctx, nil)
@@ -55,14 +56,14 @@ func (w *pendingWrite) prepareUpdate(ctx context.Context) {
 	switch scope {
 	case ScopeMain:
 		if w.registry.res.Status {
-			copyStatus(obj, old)
+			specstatus.CopyStatus(obj, old)
 		}
 		call(strategy.Default, obj)
 		w.trackOwnership(ctx, old)
 		callUpdate(strategy.PrepareForUpdate, obj, old)
 	case ScopeStatus:
-		keepAllButStatus(obj, old)
-		call(strategy.Default, obj)
+		call(strategy.Default, obj) // of which only the status counts
+		specstatus.KeepAllButStatus(obj, old)
 		w.trackOwnership(ctx, old)
 		callUpdate(strategy.PrepareForStatusUpdate, obj, old)
 	case ScopeSubresource:
@@ -72,9 +73,34 @@ func (w *pendingWrite) prepareUpdate(ctx context.Context) {
 		w.trackOwnership(ctx, old)
 	}
 	// Binding a pod sets its spec, but does not change what its owner wants.
-	if scope != ScopeStatus && scope != ScopeBinding && !strategy.NoGeneration && !w.registry.sameSpec(obj, old) {
+	if scope != ScopeStatus && scope != ScopeBinding && !strategy.NoGeneration && !specstatus.SameSpec(w.registry.res, obj, old) {
 		obj.SetGeneration(old.GetGeneration() + 1)
 	}
+}
+
+// prepareAgain prepares the object that a hook has put in the place of before. What the
+// hook has changed has no owner.
+func (w *pendingWrite) prepareAgain(ctx context.Context, before resource.Object) {
+	obj, tracked := w.object, w.endpoint.Ownership
+	obj.SetManagedFields(before.GetManagedFields())
+	if w.action == replace {
+		w.endpoint.Ownership = OwnershipStated // leaves managedFields alone
+		w.prepareUpdate(ctx)
+		w.endpoint.Ownership = tracked
+		return
+	}
+	res := w.registry.res
+	obj.SetDeletionTimestamp(nil)
+	obj.SetDeletionGracePeriodSeconds(nil)
+	obj.SetSelfLink("")
+	obj.SetUID(before.GetUID())
+	obj.SetCreationTimestamp(before.GetCreationTimestamp())
+	obj.SetGeneration(before.GetGeneration())
+	if res.Status && !res.Strategy.CreateWithStatus {
+		specstatus.ClearStatus(obj)
+	}
+	call(res.Strategy.Default, obj)
+	call(res.Strategy.PrepareForCreate, obj)
 }
 
 func call(f func(resource.Object), obj resource.Object) {

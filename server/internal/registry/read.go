@@ -2,20 +2,31 @@ package registry
 
 import (
 	"context"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/levelwire/levelwire/server/internal/registry/ownwrites"
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/runqueue"
 	"github.com/levelwire/levelwire/server/internal/status"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 	"github.com/levelwire/levelwire/storage"
 )
 
 // Get returns an object, for hooks that decide about other objects: from the cache,
-// whose state may be an instant old, or from the store if the cache does not have
-// the object (yet). The result is the caller's.
+// or from the store if the cache does not have the object (yet). As with Snapshot, it
+// shows every write of the kind that this server has acknowledged; the writes of
+// other servers may be missing for an instant. The result is the caller's.
 func (r Registry) Get(ctx context.Context, namespace, name string) (resource.Object, error) {
+	if err := r.waitForOwnWrites(ctx); err != nil {
+		return nil, r.StoreError(name, err)
+	}
+	return r.GetRecent(ctx, namespace, name)
+}
+
+// GetRecent is Get for decisions that an instant's delay of the cache does not change. It
+// does not wait for the cache.
+func (r Registry) GetRecent(ctx context.Context, namespace, name string) (resource.Object, error) {
 	cur, err := r.read(ctx, namespace, name, false)
 	if err != nil {
 		return nil, err
@@ -59,10 +70,12 @@ func GetAs[T resource.Object](ctx context.Context, r Registry, namespace, name s
 		var none T
 		return none, err
 	}
-	return as[T](r, obj)
+	return As[T](r, obj)
 }
 
-func as[T resource.Object](r Registry, obj resource.Object) (T, error) {
+// As returns an object of the registry in its Go type. It fails if the object has another
+// one.
+func As[T resource.Object](r Registry, obj resource.Object) (T, error) {
 	typed, ok := obj.(T)
 	if !ok {
 		return typed, apierrors.NewInternalError(status.BadRequest("%s are kept as %T", r.res.GroupResource(), obj))
@@ -70,16 +83,12 @@ func as[T resource.Object](r Registry, obj resource.Object) (T, error) {
 	return typed, nil
 }
 
-// snapshotWait bounds how long Snapshot waits for a cache that is behind a write of
-// this server.
-const snapshotWait = time.Second
-
 // Snapshot returns the cached objects of the kind, in their stored form; none if the
 // kind has no cache. It waits for a cache that is being filled.
 //
 // A snapshot shows every write of the kind that this server has acknowledged: a
 // client that creates a LimitRange and then a pod finds the limits applied. If the
-// cache does not reach such a write within snapshotWait (the store's stream is
+// cache does not reach such a write within ownwrites.MaxWait (the store's stream is
 // broken, or the store was restored and has gone back), the snapshot is what the
 // cache holds, as for every other reader of a cache, and later calls do not wait for
 // that write again.
@@ -91,21 +100,32 @@ func (r Registry) Snapshot(ctx context.Context) (watchcache.Snapshot, error) {
 	if err := cache.WaitReady(ctx); err != nil {
 		return watchcache.Snapshot{}, r.StoreError("", err)
 	}
-	written := r.marks().written.Load()
-	if current := cache.Current(); current.Revision() >= storage.Revision(written) {
-		return current, nil
+	if err := r.waitForOwnWrites(ctx); err != nil {
+		return watchcache.Snapshot{}, r.StoreError("", err)
 	}
-	wait, cancel := context.WithTimeout(ctx, snapshotWait)
-	defer cancel()
-	snapshot, err := cache.NotOlderThan(wait, storage.Revision(written))
-	if err == nil {
-		return snapshot, nil
-	}
-	if ctx.Err() != nil {
-		return watchcache.Snapshot{}, r.StoreError("", ctx.Err())
-	}
-	r.marks().written.CompareAndSwap(written, 0)
 	return cache.Current(), nil
+}
+
+// waitForOwnWrites does not wait for a cache that is being filled: a reader that finds
+// none asks the store.
+func (r Registry) waitForOwnWrites(ctx context.Context) error {
+	cache := r.Cache()
+	if cache == nil {
+		return nil
+	}
+	select {
+	case <-cache.Ready():
+	default:
+		return nil
+	}
+	writes := ownwrites.Comparison{Marks: r.marks(), Cache: cache}
+	if writes.Shown() {
+		return nil
+	}
+	task := runqueue.FromContext(ctx)
+	task.Block()
+	defer task.Unblock()
+	return writes.Wait(ctx)
 }
 
 // DecodeAs decodes a cached object. The result is the caller's.
@@ -115,7 +135,7 @@ func DecodeAs[T resource.Object](ctx context.Context, r Registry, o *watchcache.
 		var none T
 		return none, err
 	}
-	return as[T](r, st.object)
+	return As[T](r, st.object)
 }
 
 // Watch opens a cursor in the cache of the kind that begins with the current

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 
+	"github.com/levelwire/levelwire/server/internal/registry/contention"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 	"github.com/levelwire/levelwire/storage"
@@ -34,9 +36,12 @@ type Config struct {
 	// (yet). Default: there are none, and every read asks the store.
 	Cache func(stored *resource.Resource) *watchcache.Cache
 
-	// Admission are the hooks that every write passes, in this order, after the
-	// object was defaulted and before it is validated.
+	// Admission are the mutating hooks that every write passes, in this order, after
+	// the object was defaulted and before it is validated.
 	Admission []Admission
+	// Validation are the validating hooks that every write passes, in this order,
+	// after the object was validated.
+	Validation []Admission
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// NameSuffix makes the random end of a generated name, five characters.
@@ -73,7 +78,9 @@ func (c *Config) setDefaults() {
 // concurrent use.
 type Set struct {
 	config Config
-	marks  sync.Map // StorePrefix of a kind -> *writeMarks
+	marks  sync.Map // StorePrefix of a kind -> *ownwrites.Marks
+	// contention is what lets writes of one object take turns once they overtake each other.
+	contention contention.Objects
 }
 
 // NewSet returns a Set. It does no I/O.
@@ -92,6 +99,12 @@ func NewSet(config Config) (*Set, error) {
 // the Set itself, and must be called before the first write.
 func (s *Set) Admit(hooks ...Admission) {
 	s.config.Admission = append(s.config.Admission, hooks...)
+}
+
+// Validate appends to the hooks of Config.Validation, as Admit does to those of
+// Config.Admission.
+func (s *Set) Validate(hooks ...Admission) {
+	s.config.Validation = append(s.config.Validation, hooks...)
 }
 
 // Resources returns the table of what is served.
@@ -138,4 +151,19 @@ type WriteOptions struct {
 	// FieldManager is the owner, in metadata.managedFields, of the fields that the
 	// write changes. Default "unknown".
 	FieldManager string
+	// AuthorizeCreate is asked before an update or a patch creates an object that
+	// does not exist, and refuses that with its error; nil: allowed. It may be called
+	// more than once, and must not block for longer than ctx lasts.
+	AuthorizeCreate func(ctx context.Context) error
+	// Stated are options as the client has stated them, for admission.
+	Stated StatedOptions
+	// Admitted is Request.Admitted.
+	Admitted bool
+}
+
+// StatedOptions are the options of a write that say nothing about what is written.
+type StatedOptions struct {
+	// FieldManager is "" if the client did not name itself.
+	FieldManager    string
+	FieldValidation string
 }

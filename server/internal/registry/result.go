@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/server/internal/registry/reporter"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/storage"
 )
@@ -34,7 +35,7 @@ func (w *pendingWrite) committedResult() (*Result, error) {
 	if err != nil {
 		return nil, w.registry.StoreError(w.name, err)
 	}
-	result, err := w.registry.result(w.object, cached, w.revision)
+	result, err := w.registry.result(w.answered(), cached, w.revision)
 	if err != nil {
 		return nil, err
 	}
@@ -42,9 +43,29 @@ func (w *pendingWrite) committedResult() (*Result, error) {
 	return result, nil
 }
 
+// warn adds to the answer what the kind has to say about an object that a client has
+// written through its own endpoint.
+func (w *pendingWrite) warn(ctx context.Context) {
+	warnings := w.registry.res.Strategy.Warnings
+	if warnings == nil || w.object == nil || w.endpoint.Scope != ScopeMain || w.operation != Create && w.operation != Update {
+		return
+	}
+	for _, text := range warnings(w.object, w.current.object) {
+		reporter.Warn(ctx, text)
+	}
+}
+
+// answered returns the object that the answer shows.
+func (w *pendingWrite) answered() resource.Object {
+	if w.shown != nil {
+		return w.shown
+	}
+	return w.object
+}
+
 // unchangedResult describes an object that stays as it is in the store.
 func (w *pendingWrite) unchangedResult() (*Result, error) {
-	obj := w.object
+	obj := w.answered()
 	if obj == nil {
 		obj = w.current.object
 	}
@@ -73,7 +94,7 @@ func (w *pendingWrite) dryRunResult(ctx context.Context) (*Result, error) {
 			return nil, w.registry.alreadyExists(w.name)
 		}
 	}
-	result, err := w.registry.unstoredResult(w.object, w.current.revision)
+	result, err := w.registry.unstoredResult(w.answered(), w.current.revision)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/storage"
@@ -11,13 +12,16 @@ import (
 // state is a state of an object that a write is decided on. object is nil if
 // the object does not exist.
 type state struct {
-	json     []byte // cached form of the stored resource; shared
+	json     []byte // cached form of the stored resource; shared, never changes
 	revision storage.Revision
 	object   resource.Object // in the endpoint's shape
 	// fresh: the store has returned it during this request. A state from the
 	// cache may have been replaced already; what is decided on it is valid only
 	// once the store has compared its revision.
 	fresh bool
+	// stale: the store would keep the same object in another form (storage.KeyValue).
+	// It is known of fresh states only.
+	stale bool
 }
 
 // missing is the state of an object that does not exist. Shared, not to be modified.
@@ -68,14 +72,22 @@ func (r Registry) fromStore(ctx context.Context, kv *storage.KeyValue) (*state, 
 		return missing, nil
 	}
 	json, err := r.stored.WithRevision(kv.Value, int64(kv.Modified))
+	var st *state
+	if err == nil {
+		st, err = r.decode(ctx, json, kv.Modified, true)
+	}
 	if err != nil {
+		if unreadable := storage.CheckReadable(kv.Value); unreadable != nil {
+			err = fmt.Errorf("%s: %w", kv.Key, unreadable)
+		}
 		return nil, r.StoreError(kv.Key, err)
 	}
-	return r.decode(ctx, json, kv.Modified, true)
+	st.stale = kv.Stale
+	return st, nil
 }
 
 func (r Registry) decode(ctx context.Context, json []byte, rev storage.Revision, fresh bool) (*state, error) {
-	obj, err := r.res.Decode(ctx, json)
+	obj, err := r.res.DecodeInPlace(ctx, json)
 	if err != nil {
 		return nil, r.StoreError("", err)
 	}

@@ -2,9 +2,6 @@ package registry
 
 import (
 	"context"
-	"fmt"
-
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/status"
@@ -53,26 +50,28 @@ func (r Registry) requireStatus() error {
 // own can it be created.
 func (r Registry) UpdateThrough(ctx context.Context, endpoint Endpoint, namespace, name string, updater Updater, opts UpdateOptions) (*Result, error) {
 	return r.pendingUpdate(endpoint, namespace, name, opts.WriteOptions, &update{
-		updater: updater, unconditional: opts.Unconditional,
+		updater: updater, unconditional: opts.Unconditional, authorizeCreate: opts.AuthorizeCreate,
 		mayCreate: endpoint.Scope == ScopeMain && (opts.MayCreate || r.res.Strategy.UpsertOnUpdate),
 	}).run(ctx)
 }
 
 func (r Registry) pendingUpdate(endpoint Endpoint, namespace, name string, opts WriteOptions, u *update) *pendingWrite {
 	return &pendingWrite{
-		registry: r, verb: u, namespace: namespace, name: name, endpoint: endpoint, manager: opts.FieldManager, dryRun: opts.DryRun,
+		registry: r, verb: u, namespace: namespace, name: name, endpoint: endpoint,
+		manager: opts.FieldManager, dryRun: opts.DryRun, stated: opts.Stated, admitted: opts.Admitted,
 	}
 }
 
 // update is the verb update, and what patch, apply and the subresources come
 // down to.
 type update struct {
-	updater       Updater
-	mayCreate     bool
-	unconditional bool
+	updater         Updater
+	mayCreate       bool
+	unconditional   bool
+	authorizeCreate func(context.Context) error // nil: allowed
 }
 
-func (u *update) decide(_ context.Context, w *pendingWrite) error {
+func (u *update) decide(ctx context.Context, w *pendingWrite) error {
 	if w.current.object == nil && !u.mayCreate {
 		return w.registry.notFound(w.name)
 	}
@@ -87,7 +86,7 @@ func (u *update) decide(_ context.Context, w *pendingWrite) error {
 		return err
 	}
 	if w.current.object == nil {
-		err = u.checkNew(w, obj)
+		err = u.checkNew(ctx, w, obj)
 	} else {
 		err = u.checkVersion(w, obj)
 	}
@@ -113,52 +112,4 @@ func (w *pendingWrite) matchRequest(obj resource.Object) error {
 		return status.BadRequest("the name of the object (%s based on URL) was undeterminable: name must be provided", w.name)
 	}
 	return status.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), w.name)
-}
-
-// checkNew refuses to create an object that the client took for an existing one.
-func (u *update) checkNew(w *pendingWrite, obj resource.Object) error {
-	if obj.GetUID() != "" && w.endpoint.Ownership == OwnershipStated {
-		return w.registry.conflict(w.name, fmt.Errorf(
-			"uid mismatch: the provided object specified uid %s, and no existing object was found", obj.GetUID()))
-	}
-	if obj.GetResourceVersion() != "" && obj.GetResourceVersion() != "0" || obj.GetUID() != "" {
-		return w.registry.notFound(w.name)
-	}
-	obj.SetResourceVersion("")
-	return nil
-}
-
-// checkVersion compares uid and resourceVersion with those of the current state,
-// and gives obj the version that it replaces.
-func (u *update) checkVersion(w *pendingWrite, obj resource.Object) error {
-	if uid := obj.GetUID(); uid != "" && uid != w.current.object.GetUID() {
-		//nolint:revive,staticcheck // clients know this text, capital letter included
-		return w.registry.conflict(w.name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, w.current.object.GetUID()))
-	}
-	current := formatRevision(w.current.revision)
-	switch version := obj.GetResourceVersion(); {
-	case version == current:
-	case version == "" || version == "0":
-		if !u.unconditional && !w.registry.res.Strategy.UnconditionalUpdate {
-			return w.registry.invalid(w.name, field.ErrorList{
-				field.Invalid(metadataPath.Child("resourceVersion"), 0, "must be specified for an update"),
-			})
-		}
-		obj.SetResourceVersion(current)
-	case !validVersion(version):
-		return status.BadRequest("metadata.resourceVersion %q is not a version: send the one that was read", version)
-	default:
-		return w.registry.conflict(w.name, errModified)
-	}
-	return nil
-}
-
-// validVersion reports whether version is a decimal number without leading zero.
-func validVersion(version string) bool {
-	for i := range len(version) {
-		if version[i] < '0' || version[i] > '9' {
-			return false
-		}
-	}
-	return version != "" && version[0] != '0'
 }

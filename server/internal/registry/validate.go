@@ -5,10 +5,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/levelwire/levelwire/server/internal/registry/objectmeta"
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
-
-var metadataPath = field.NewPath("metadata")
 
 // validate checks an object that a client sent, after the hooks have seen it.
 func (w *pendingWrite) validate() error {
@@ -23,7 +22,7 @@ func (w *pendingWrite) validate() error {
 }
 
 func (r Registry) validateCreate(obj resource.Object) error {
-	errs := r.validateMetadata(obj)
+	errs := objectmeta.Validate(r.res, obj)
 	if f := r.res.Strategy.Validate; f != nil {
 		errs = append(errs, f(obj)...)
 	}
@@ -34,8 +33,8 @@ func (r Registry) validateCreate(obj resource.Object) error {
 }
 
 func (r Registry) validateUpdate(obj, old resource.Object, endpoint Endpoint) error {
-	errs := validation.ValidateObjectMetaAccessorUpdate(obj, old, metadataPath)
-	errs = append(errs, r.validateMetadata(obj)...)
+	errs := validation.ValidateObjectMetaAccessorUpdate(obj, old, objectmeta.Path)
+	errs = append(errs, objectmeta.Validate(r.res, obj)...)
 	if endpoint.Scope == ScopeMain {
 		if f := r.res.Strategy.Validate; f != nil {
 			errs = append(errs, f(obj)...)
@@ -59,7 +58,7 @@ func (r Registry) validateUpdate(obj, old resource.Object, endpoint Endpoint) er
 func (r Registry) invalidObject(obj resource.Object, errs field.ErrorList) error {
 	if len(errs) == 0 {
 		for _, message := range path.ValidatePathSegmentName(obj.GetName(), false) {
-			errs = append(errs, field.Invalid(metadataPath.Child("name"), obj.GetName(), message))
+			errs = append(errs, field.Invalid(objectmeta.Path.Child("name"), obj.GetName(), message))
 		}
 	}
 	if len(errs) == 0 {
@@ -72,6 +71,3 @@ func (r Registry) invalidObject(obj resource.Object, errs field.ErrorList) error
 func canBeKey(name string) bool {
 	return name != "" && len(path.ValidatePathSegmentName(name, false)) == 0
 }
-
-// anyName leaves the judgement of names to the kind's strategy.
-func anyName(string, bool) []string { return nil }

@@ -31,7 +31,7 @@ const deletionLeeway = time.Minute
 // its account and the object that it is bound to are the same as when it was
 // issued.
 func (t *Tokens) AuthenticateToken(ctx context.Context, token string, audiences []string) (auth.Identity, error) {
-	c, err := t.verifier.verify(token)
+	c, err := t.opts.Keys.current.Load().verify(token, t.opts.Issuers)
 	if err != nil {
 		return auth.Identity{}, err
 	}
@@ -76,7 +76,7 @@ func checkReference[T resource.Object](ctx context.Context, t *Tokens, plural, n
 	if ref == nil {
 		return nil
 	}
-	obj, err := lookup[T](ctx, t.set, plural, namespace, ref.Name)
+	obj, err := recent[T](ctx, t.set, plural, namespace, ref)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ const (
 
 // Keys is the set of public keys as a JSON Web Key Set (RFC 7517).
 func (t *Tokens) Keys() ([]byte, error) {
-	return json.Marshal(jose.JSONWebKeySet{Keys: t.verifier.keys.keys})
+	return json.Marshal(jose.JSONWebKeySet{Keys: t.opts.Keys.current.Load().public.keys})
 }
 
 // Configuration is the issuer's metadata (OpenID Connect Discovery 1.0, section
@@ -28,7 +28,7 @@ func (t *Tokens) Configuration(keysURL string) ([]byte, error) {
 		Algorithms []string `json:"id_token_signing_alg_values_supported"`
 	}
 	c := configuration{Issuer: t.opts.Issuers[0], KeysURL: keysURL, Responses: []string{"id_token"}, Subjects: []string{"public"}}
-	for _, key := range t.verifier.keys.keys {
+	for _, key := range t.opts.Keys.current.Load().public.keys {
 		c.Algorithms = appendNew(c.Algorithms, key.Algorithm)
 	}
 	return json.Marshal(c)

@@ -2,8 +2,8 @@
 // that every namespace has, their tokens, and the volume by which a pod's
 // containers get a token.
 //
-// keys.go, claims.go and signer.go make and read signed tokens; they do not know
-// the cluster. issuer.go answers requests for tokens, authenticator.go
+// keys.go, keyring.go, claims.go and signer.go make and read signed tokens; they do
+// not know the cluster. issuer.go answers requests for tokens, authenticator.go
 // authenticates users by them, discovery.go lets other systems verify them (OpenID
 // Connect Discovery). content.go has the defaults of every namespace, keeper.go
 // restores them whenever they are missing, secrets.go fills in the legacy tokens

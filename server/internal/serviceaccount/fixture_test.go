@@ -1,6 +1,7 @@
 package serviceaccount
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -26,12 +27,12 @@ const issuer = "https://issuer.example"
 // fixture is the tokens of the accounts in a store, at a time that tests set.
 type fixture struct {
 	*Tokens
-	t   *testing.T
+	t   testing.TB
 	set *registry.Set
 	now time.Time
 }
 
-func newFixture(t *testing.T, change ...func(*Options)) *fixture {
+func newFixture(t testing.TB, change ...func(*Options)) *fixture {
 	t.Helper()
 	store, err := memory.Open(memory.Options{})
 	must(t, err)
@@ -41,7 +42,7 @@ func newFixture(t *testing.T, change ...func(*Options)) *fixture {
 	must(t, err)
 	accounts := NewAccounts(f.set, AccountOptions{RootCA: []byte("a certificate")})
 	f.set.Admit(namespace.Lifecycle(f.set), accounts.Admit)
-	opts := Options{Issuers: []string{issuer}, SigningKey: newKey(t), Now: func() time.Time { return f.now }}
+	opts := Options{Issuers: []string{issuer}, Keys: newRing(t, newKey(t)), Now: func() time.Time { return f.now }}
 	for _, fn := range change {
 		fn(&opts)
 	}
@@ -52,14 +53,14 @@ func newFixture(t *testing.T, change ...func(*Options)) *fixture {
 	return f
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-func newKey(t *testing.T) *ecdsa.PrivateKey {
+func newKey(t testing.TB) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
@@ -120,4 +121,11 @@ func newPod(name string) *corev1.Pod {
 		Containers:     []corev1.Container{{Name: "c", Image: "i"}},
 		InitContainers: []corev1.Container{{Name: "i", Image: "i"}},
 	}}
+}
+
+func newRing(t testing.TB, signing crypto.Signer, public ...crypto.PublicKey) *KeyRing {
+	t.Helper()
+	ring, err := NewKeyRing(signing, public)
+	must(t, err)
+	return ring
 }

@@ -2,7 +2,6 @@ package serviceaccount
 
 import (
 	"context"
-	"crypto"
 	"errors"
 	"fmt"
 	"time"
@@ -38,10 +37,8 @@ type Options struct {
 	// Audiences identify the server; a token that is requested without an
 	// audience is for them. Default: Issuers[:1].
 	Audiences []string
-	// SigningKey signs new tokens. Required.
-	SigningKey crypto.Signer
-	// PublicKeys verify tokens, beside the signing key's own.
-	PublicKeys []crypto.PublicKey
+	// Keys sign and verify tokens. Required.
+	Keys *KeyRing
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 }
@@ -50,16 +47,14 @@ type Options struct {
 // concurrent use.
 type Tokens struct {
 	opts     Options
-	signer   *signer
-	verifier *verifier
 	set      *registry.Set
 	accounts *Accounts
 }
 
 // NewTokens returns the tokens of the accounts of a set.
 func NewTokens(set *registry.Set, accounts *Accounts, opts Options) (*Tokens, error) {
-	if len(opts.Issuers) == 0 || opts.SigningKey == nil {
-		return nil, errors.New("serviceaccount: Options.Issuers and Options.SigningKey are required")
+	if len(opts.Issuers) == 0 || opts.Keys == nil {
+		return nil, errors.New("serviceaccount: Options.Issuers and Options.Keys are required")
 	}
 	if len(opts.Audiences) == 0 {
 		opts.Audiences = opts.Issuers[:1]
@@ -67,17 +62,7 @@ func NewTokens(set *registry.Set, accounts *Accounts, opts Options) (*Tokens, er
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	signer, err := newSigner(opts.SigningKey)
-	if err != nil {
-		return nil, err
-	}
-	keys, err := newKeySet(append([]crypto.PublicKey{opts.SigningKey.Public()}, opts.PublicKeys...))
-	if err != nil {
-		return nil, err
-	}
-	return &Tokens{
-		opts: opts, signer: signer, verifier: &verifier{issuers: opts.Issuers, keys: keys}, set: set, accounts: accounts,
-	}, nil
+	return &Tokens{opts: opts, set: set, accounts: accounts}, nil
 }
 
 // Audiences returns the audiences that identify the server.
@@ -103,7 +88,7 @@ func (t *Tokens) IssueToken(ctx context.Context, namespace, name string, request
 	}
 	now := t.opts.Now()
 	expiry := now.Add(time.Duration(*spec.ExpirationSeconds) * time.Second)
-	request.Status.Token, err = t.signer.sign(&claims{
+	request.Status.Token, err = t.sign(&claims{
 		Claims: jwt.Claims{
 			Issuer: t.opts.Issuers[0], Subject: auth.ServiceAccountName(namespace, name),
 			ID: uuid.NewString(), IssuedAt: jwt.NewNumericDate(now), NotBefore: jwt.NewNumericDate(now), Expiry: jwt.NewNumericDate(expiry),
@@ -116,6 +101,9 @@ func (t *Tokens) IssueToken(ctx context.Context, namespace, name string, request
 	request.Status.ExpirationTimestamp = metav1.NewTime(expiry.Truncate(time.Second))
 	return nil
 }
+
+// sign signs a token by the current key.
+func (t *Tokens) sign(c *claims) (string, error) { return t.opts.Keys.current.Load().signer.sign(c) }
 
 // complete fills in the fields that a request has left out, and refuses a lifetime
 // or a binding that is not possible.
@@ -200,4 +188,22 @@ func lookup[T resource.Object](ctx context.Context, set *registry.Set, plural, n
 		return none, apierrors.NewNotFound(schema.GroupResource{Resource: plural}, name)
 	}
 	return registry.GetAs[T](ctx, r, namespace, name)
+}
+
+// recent is lookup for the object of a reference, for every request with a token: it does not
+// wait for the cache, and asks the store where the cache has another object of that name.
+func recent[T resource.Object](ctx context.Context, set *registry.Set, plural, namespace string, ref *reference) (T, error) {
+	var none T
+	r, ok := set.Lookup("", "v1", plural)
+	if !ok {
+		return none, apierrors.NewNotFound(schema.GroupResource{Resource: plural}, ref.Name)
+	}
+	obj, err := r.GetRecent(ctx, namespace, ref.Name)
+	if err == nil && obj.GetUID() != ref.UID {
+		obj, err = r.GetFromStore(ctx, namespace, ref.Name)
+	}
+	if err != nil {
+		return none, err
+	}
+	return registry.As[T](r, obj)
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // testTimeout is how long anything may take before a test fails.
-const testTimeout = 30 * time.Second
+const testTimeout = 3 * time.Minute
 
 func deadline(t *testing.T) context.Context {
 	t.Helper()

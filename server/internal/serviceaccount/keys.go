@@ -10,7 +10,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/go-jose/go-jose/v4"
 )
@@ -19,9 +18,9 @@ import (
 // symmetric ones are not among them.
 var algorithms = []jose.SignatureAlgorithm{jose.RS256, jose.ES256, jose.ES384, jose.ES512}
 
-// ReadSigningKey reads a private key, RSA or ECDSA, from a PEM file.
-func ReadSigningKey(path string) (crypto.Signer, error) {
-	keys, err := readKeys(path)
+// ParseSigningKey returns the private key, RSA or ECDSA, of a PEM file.
+func ParseSigningKey(data []byte) (crypto.Signer, error) {
+	keys, err := parseKeys(data)
 	if err != nil {
 		return nil, err
 	}
@@ -30,13 +29,13 @@ func ReadSigningKey(path string) (crypto.Signer, error) {
 			return signer, nil
 		}
 	}
-	return nil, fmt.Errorf("%s: no private key in the file", path)
+	return nil, errors.New("no private key in the file")
 }
 
-// ReadPublicKeys reads the keys that verify tokens from a PEM file: public keys,
+// ParsePublicKeys returns the keys that verify tokens, of a PEM file: public keys,
 // certificates, or private keys, of which it takes the public half.
-func ReadPublicKeys(path string) ([]crypto.PublicKey, error) {
-	keys, err := readKeys(path)
+func ParsePublicKeys(data []byte) ([]crypto.PublicKey, error) {
+	keys, err := parseKeys(data)
 	if err != nil {
 		return nil, err
 	}
@@ -48,18 +47,6 @@ func ReadPublicKeys(path string) ([]crypto.PublicKey, error) {
 		public[i] = key
 	}
 	return public, nil
-}
-
-func readKeys(path string) ([]any, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	keys, err := parseKeys(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return keys, nil
 }
 
 // parseKeys returns every key of a PEM file, private or public.

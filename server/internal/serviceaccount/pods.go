@@ -49,7 +49,7 @@ func (a *Accounts) Admit(ctx context.Context, q *registry.Request) error {
 	account, err := a.get(ctx, q.Namespace, pod.Spec.ServiceAccountName)
 	switch {
 	case apierrors.IsNotFound(err):
-		return forbid(q, fmt.Errorf("error looking up service account %s/%s: serviceaccount %q not found",
+		return q.Forbidden(fmt.Errorf("error looking up service account %s/%s: serviceaccount %q not found",
 			q.Namespace, pod.Spec.ServiceAccountName, pod.Spec.ServiceAccountName))
 	case err != nil:
 		return err
@@ -63,20 +63,16 @@ func (a *Accounts) Admit(ctx context.Context, q *registry.Request) error {
 	return nil
 }
 
-func forbid(q *registry.Request, err error) error {
-	return apierrors.NewForbidden(q.Resource.GroupResource(), q.Name, err)
-}
-
 // refuseMirror refuses mirror pods that refer to objects of the server: a kubelet
 // runs such a pod without having read it from the server.
 func refuseMirror(q *registry.Request, pod *corev1.Pod) error {
 	if pod.Spec.ServiceAccountName != "" {
-		return forbid(q, errors.New("a mirror pod may not reference service accounts"))
+		return q.Forbidden(errors.New("a mirror pod may not reference service accounts"))
 	}
 	for i := range pod.Spec.Volumes {
 		projected := pod.Spec.Volumes[i].Projected
 		if projected != nil && slices.ContainsFunc(projected.Sources, func(p corev1.VolumeProjection) bool { return p.ServiceAccountToken != nil }) {
-			return forbid(q, errors.New("a mirror pod may not use ServiceAccountToken volume projections"))
+			return q.Forbidden(errors.New("a mirror pod may not use ServiceAccountToken volume projections"))
 		}
 	}
 	return nil

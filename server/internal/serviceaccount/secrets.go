@@ -63,7 +63,7 @@ func (k *Keeper) keepSecret(ctx context.Context, namespace, name string) error {
 	case err != nil && !gone:
 		return ignoreGoing(err)
 	case gone || !sameUID(secret.Annotations[corev1.ServiceAccountUIDKey], account.UID):
-		_, err := secrets.Delete(ctx, namespace, name, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &secret.UID}})
+		_, err := secrets.DeleteAdmitted(ctx, namespace, name, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &secret.UID}})
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 			return nil
 		}
@@ -100,7 +100,7 @@ func (k *Keeper) fill(secret *corev1.Secret, account *corev1.ServiceAccount) (re
 		secret.Annotations = map[string]string{}
 	}
 	if len(secret.Data[corev1.ServiceAccountTokenKey]) == 0 {
-		token, err := k.tokens.signer.sign(&claims{
+		token, err := k.tokens.sign(&claims{
 			Claims: jwt.Claims{Issuer: legacyIssuer, Subject: auth.ServiceAccountName(secret.Namespace, account.Name)},
 			legacy: legacy{secret.Namespace, secret.Name, account.Name, account.UID},
 		})

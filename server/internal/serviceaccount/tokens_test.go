@@ -1,9 +1,14 @@
 package serviceaccount
 
 import (
+	"bytes"
 	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -99,17 +104,16 @@ func TestForgedTokens(t *testing.T) {
 
 func TestOldKeysVerify(t *testing.T) {
 	old := newKey(t)
-	f := newFixture(t, func(o *Options) { o.SigningKey = old })
+	f := newFixture(t, func(o *Options) { o.Keys = newRing(t, old) })
 	token := f.token()
-	rotated, err := NewTokens(f.set, f.accounts, Options{Issuers: []string{"https://new.example", issuer}, Audiences: []string{issuer}, SigningKey: newKey(t)})
+	ring := newRing(t, newKey(t))
+	rotated, err := NewTokens(f.set, f.accounts, Options{Issuers: []string{"https://new.example", issuer}, Audiences: []string{issuer}, Keys: ring})
 	must(t, err)
 	if _, err := rotated.AuthenticateToken(t.Context(), token, rotated.Audiences()); err == nil {
 		t.Error("a token of a key that is not known any more was accepted")
 	}
-	rotated, err = NewTokens(f.set, f.accounts, Options{
-		Issuers: []string{"https://new.example", issuer}, Audiences: []string{issuer}, SigningKey: newKey(t), PublicKeys: []crypto.PublicKey{old.Public()},
-	})
-	must(t, err)
+	next := newKey(t)
+	must(t, ring.Replace(next, []crypto.PublicKey{old.Public()}))
 	_, err = rotated.AuthenticateToken(t.Context(), token, rotated.Audiences())
 	must(t, err)
 	data, err := rotated.Keys()
@@ -124,6 +128,14 @@ func TestOldKeysVerify(t *testing.T) {
 	}
 	// Any client that has the document can verify the token.
 	must(t, parsed.Claims(found[0].Key, &claims{}))
+	// The old key is taken out: its token ends at once, although its verdict was cached.
+	must(t, ring.Replace(next, nil))
+	if _, err := rotated.AuthenticateToken(t.Context(), token, rotated.Audiences()); err == nil {
+		t.Error("a token of a key that was taken out was accepted")
+	}
+	if err := ring.Replace(next, []crypto.PublicKey{"no key"}); err == nil {
+		t.Error("a key of an unknown type was accepted")
+	}
 }
 
 func TestTokenRequestsAreChecked(t *testing.T) {
@@ -181,14 +193,36 @@ func TestDefaultAccountIsMadeWhenNeeded(t *testing.T) {
 	}
 }
 
-// FuzzToken: only an issued token authenticates a user.
+// FuzzToken: whatever verifies says what was signed, and nothing else. The parts of a
+// token are fuzzed before they are encoded; without a header, the payload is the whole
+// token. All processes of the test have the same key.
 func FuzzToken(f *testing.F) {
-	f.Add("eyJhbGciOiJub25lIn0.e30.")
-	f.Add("a.b.c")
-	f.Fuzz(func(t *testing.T, token string) {
-		v := &verifier{issuers: []string{issuer}, keys: &keySet{}}
-		if c, err := v.verify(token); err == nil {
-			t.Errorf("%q says %+v", token, c)
+	private, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), bytes.Repeat([]byte{1}, 32))
+	must(f, err)
+	k := newRing(f, private).current.Load()
+	issued, err := k.signer.sign(&claims{Claims: jwt.Claims{Issuer: issuer, Subject: "jane"}, Kubernetes: &bound{Namespace: "ns"}})
+	must(f, err)
+	want, err := k.verify(issued, []string{issuer})
+	must(f, err)
+	var parts [3][]byte
+	for i, part := range strings.Split(issued, ".") {
+		parts[i], err = base64.RawURLEncoding.DecodeString(part)
+		must(f, err)
+	}
+	f.Add(parts[0], parts[1], parts[2])
+	f.Add([]byte(nil), []byte(issued), []byte(nil))
+	f.Add([]byte(`{"alg":"none"}`), parts[1], []byte(nil))
+	f.Add([]byte(`{"alg":"HS256"}`), parts[1], parts[2])
+	f.Add([]byte(`{"alg":"ES256","kid":"x","b64":false,"crit":["b64"]}`), []byte(`{}`), []byte("x"))
+	f.Add([]byte(nil), []byte("a.b.c"), []byte(nil))
+	f.Fuzz(func(t *testing.T, header, payload, signature []byte) {
+		token := string(payload)
+		if len(header) > 0 {
+			token = base64.RawURLEncoding.EncodeToString(header) + "." + base64.RawURLEncoding.EncodeToString(payload) + "." +
+				base64.RawURLEncoding.EncodeToString(signature)
+		}
+		if got, err := k.verify(token, []string{issuer}); err == nil && !reflect.DeepEqual(got, want) {
+			t.Errorf("%q says %+v", token, got)
 		}
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/levelwire/levelwire/server/internal/resource/structequal"
 )
 
 // change is what became of a field.
@@ -135,6 +137,8 @@ func (d *differ) compare(s *typeInfo, before, after reflect.Value) {
 		d.to.record(d.path, removed)
 	}
 	switch {
+	case s.kind != scalarKind && before.IsValid() && after.IsValid() && structequal.Identical(before, after):
+		// Nothing in it has changed, whatever the type says of its parts.
 	case s.kind == anyKind:
 		d.unsure = d.unsure || !before.IsValid() || !after.IsValid() || !reflect.DeepEqual(before.Interface(), after.Interface())
 	case s.kind == scalarKind || s.atomic:

@@ -10,7 +10,7 @@
 // Every write pays for Update, so for kinds with a Go type it is read off the
 // type. By the library, a create through the HTTP handler takes 2.6 to 2.8 times
 // the processor time; BenchmarkUpdate has both ways side by side, and
-// docs/contributors/create-cost.md the creates. typeinfo.go knows, once per
+// docs/contributors/write-cost.md the creates. typeinfo.go knows, once per
 // type, which fields there are and, from the table of package mergestrategy,
 // which lists have keys; schema.go makes of that the schema that the library
 // wants.

@@ -35,8 +35,8 @@ func (goTypes) TypedToObject(value *typed.TypedValue) (runtime.Object, error) {
 
 var converters sync.Map // reflect.Type -> goTypes; one entry per kind that was applied
 
-// typesOf returns what merging must know of the resource's kind.
-func typesOf(res *resource.Resource) (managedfields.TypeConverter, error) {
+// TypeConverter returns what merging must know of the resource's kind.
+func TypeConverter(res *resource.Resource) (managedfields.TypeConverter, error) {
 	if res.TypeConverter != nil {
 		types, err := res.TypeConverter()
 		if err != nil {

@@ -134,7 +134,7 @@ func (e everyVersion) ObjectToTyped(obj runtime.Object, opts ...typed.Validation
 	types, ok := e.found[res]
 	if !ok {
 		var err error
-		if types, err = typesOf(res); err != nil {
+		if types, err = TypeConverter(res); err != nil {
 			return nil, err
 		}
 		e.found[res] = types

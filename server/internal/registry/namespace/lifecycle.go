@@ -37,11 +37,13 @@ func Lifecycle(set *registry.Set) registry.Admission {
 			if slices.Contains(undeletable, q.Name) {
 				return apierrors.NewForbidden(q.Resource.GroupResource(), q.Name, errors.New("this namespace may not be deleted"))
 			}
-		case q.Operation == registry.Create && q.Namespace != "":
+		case q.Operation == registry.Create && q.Namespace != "" && q.Subresource == "" && q.Resource.Stored().StorePrefix != "":
+			// Tokens and evictions are no content of the namespace: pods that end in it need
+			// both. Reviews, which are not stored, are none either.
 			if err := l.require(ctx, q); err != nil {
 				return err
 			}
-			if !q.DryRun {
+			if !q.DryRun && !q.Reinvoked {
 				q.Finally(func(ctx context.Context, outcome registry.Outcome) { l.follow(ctx, q, outcome) })
 			}
 		}
@@ -119,7 +121,7 @@ func (l lifecycle) follow(ctx context.Context, q *registry.Request, outcome regi
 		return
 	}
 	uid := q.Object.GetUID()
-	_, _ = l.set.For(q.Resource).Delete(ctx, q.Namespace, q.Name, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	_, _ = l.set.For(q.Resource).DeleteAdmitted(ctx, q.Namespace, q.Name, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 }
 
 // require refuses an object that cannot be created in its namespace.

@@ -2,6 +2,7 @@ package patch
 
 import (
 	"bytes"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,7 +24,10 @@ func (p *Patch) Wanted() *unstructured.Unstructured { return p.wanted }
 // LeavesManagedFields reports whether the patch surely does not touch
 // metadata.managedFields.
 func (p *Patch) LeavesManagedFields() bool {
-	return p.kind != types.JSONPatchType && !bytes.Contains(p.body, []byte("managedFields"))
+	if p.kind == types.JSONPatchType {
+		return !p.touched.any && !slices.Contains(p.touched.names, "metadata")
+	}
+	return !bytes.Contains(p.body, []byte("managedFields"))
 }
 
 // parseApply decodes the wanted fields, of whatever kind they say they are of:

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -38,7 +39,9 @@ type Patch struct {
 	body []byte
 	ops  jsonpatch.Patch
 
-	size documentSize
+	size    documentSize
+	touched members
+	onePass bool // see mergesInOnePass
 
 	// Of server-side apply: the wanted fields, and those that the body names twice.
 	wanted *unstructured.Unstructured
@@ -63,13 +66,35 @@ func Parse(kind types.PatchType, body []byte) (*Patch, error) {
 		if doc == nil {
 			return nil, status.BadRequest("the patch must be a JSON object, and is null")
 		}
+		for name := range doc {
+			p.touched.add(name)
+		}
+		p.onePass = kind == types.MergePatchType && mergesInOnePass(body)
 		return p, p.checkDepth()
 	case types.ApplyYAMLPatchType, types.ApplyCBORPatchType:
 		return p, p.parseApply()
 	}
-	return nil, status.Failure(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, fmt.Sprintf(
-		"the body of the request was in an unknown format - accepted media types include: %s, %s, %s, %s, %s",
-		types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType, types.ApplyYAMLPatchType, types.ApplyCBORPatchType))
+	return nil, unknownFormat(types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType, types.ApplyYAMLPatchType, types.ApplyCBORPatchType)
+}
+
+// CheckCustom refuses patches of a kind that custom resources, and their
+// subresources, do not take: nothing says how their lists are merged.
+func CheckCustom(kind types.PatchType) error {
+	if kind != types.StrategicMergePatchType {
+		return nil
+	}
+	return unknownFormat(types.JSONPatchType, types.MergePatchType, types.ApplyYAMLPatchType, types.ApplyCBORPatchType)
+}
+
+// unknownFormat is Kubernetes' error for a patch of another kind than those that
+// are accepted.
+func unknownFormat(accepted ...types.PatchType) error {
+	names := make([]string, len(accepted))
+	for i, kind := range accepted {
+		names[i] = string(kind)
+	}
+	return status.Failure(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType,
+		"the body of the request was in an unknown format - accepted media types include: "+strings.Join(names, ", "))
 }
 
 // StrictErrors returns an error for each field that the body of a server-side
@@ -92,6 +117,7 @@ func (p *Patch) parseOperations() error {
 		if err := checkOperation(op); err != nil {
 			return status.BadRequest("operation %d of the JSON patch: %v", i, err)
 		}
+		p.touched.addOperation(op)
 	}
 	return nil
 }
@@ -132,19 +158,24 @@ func (p *Patch) Apply(doc []byte, like any) (out []byte, err error) {
 		out, err = p.ops.Apply(doc)
 		err = operationError(err)
 	case types.MergePatchType:
-		if out, err = jsonpatch.MergePatch(doc, p.body); err != nil {
+		if p.onePass {
+			out, err = merge(make([]byte, 0, len(doc)+len(p.body)), doc, p.body)
+		} else {
+			out, err = jsonpatch.MergePatch(doc, p.body)
+		}
+		if err != nil {
 			err = status.BadRequest("the merge patch cannot be applied: %v", err)
 		}
 	case types.ApplyYAMLPatchType, types.ApplyCBORPatchType:
 		return nil, status.BadRequest("what is applied is merged into an object, not into a document")
 	default:
 		if _, custom := like.(*unstructured.Unstructured); custom {
-			return nil, status.Failure(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, "strategic merge patch is not supported for custom resources: send "+string(types.MergePatchType))
+			return nil, CheckCustom(p.kind)
 		}
 		if err := p.checkElements(doc); err != nil {
 			return nil, err
 		}
-		out, err = strategicpatch.StrategicMergePatch(doc, p.body, like)
+		out, err = p.applyToTouched(doc, func(doc []byte) ([]byte, error) { return strategicpatch.StrategicMergePatch(doc, p.body, like) })
 		err = strategicError(err)
 	}
 	if err == nil && len(out) > maxPatchedBytes {

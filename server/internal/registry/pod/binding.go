@@ -17,12 +17,27 @@ import (
 
 var bindingEndpoint = registry.Endpoint{Subresource: "binding", Scope: registry.ScopeBinding, Ownership: registry.OwnershipKept}
 
-// Bind assigns a pod to the node that the binding names. It is a Conflict if the
-// pod is assigned already or is being deleted.
+// Bind assigns a pod to the node that the binding names, and gives it the labels and
+// annotations of the binding. It is a Conflict if the pod is assigned already or is being
+// deleted.
 func Bind(ctx context.Context, pods registry.Registry, namespace, name string, binding *corev1.Binding, opts registry.WriteOptions) (*registry.Result, error) {
 	if err := checkBinding(namespace, name, binding); err != nil {
 		return nil, err
 	}
+	admitted, err := pods.AdmitUnstored(ctx, registry.Unstored{
+		Subresource: "binding", Kind: corev1.SchemeGroupVersion.WithKind("Binding"), Namespace: namespace, Name: name, Object: binding, Options: opts,
+	})
+	if err != nil {
+		return nil, err
+	}
+	var ok bool
+	if binding, ok = admitted.(*corev1.Binding); !ok {
+		return nil, status.BadRequest("admission made a %T of the binding", admitted)
+	}
+	if err := checkBinding(namespace, name, binding); err != nil {
+		return nil, err
+	}
+	opts.Admitted = true
 	updater := func(current resource.Object) (resource.Object, error) {
 		pod, ok := current.(*corev1.Pod)
 		if !ok {
@@ -39,6 +54,12 @@ func Bind(ctx context.Context, pods registry.Registry, namespace, name string, b
 				bound.Annotations = make(map[string]string, len(binding.Annotations))
 			}
 			bound.Annotations[key] = value
+		}
+		for key, value := range binding.Labels {
+			if bound.Labels == nil {
+				bound.Labels = make(map[string]string, len(binding.Labels))
+			}
+			bound.Labels[key] = value
 		}
 		markScheduled(bound, pods.Set().Now())
 		return bound, nil

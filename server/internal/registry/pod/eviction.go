@@ -30,12 +30,23 @@ const maxAttempts = 1000
 // DisruptionBudget. A pod that needs no budget, because it has not started or has
 // ended, is deleted in the state in which that was seen or not at all; any other
 // pod only if it still is the pod that was looked at, and not another of its name.
-func Evict(ctx context.Context, pods registry.Registry, namespace, name string, eviction *policyv1.Eviction) (*registry.Result, error) {
+func Evict(ctx context.Context, pods registry.Registry, namespace, name string, eviction *policyv1.Eviction, write registry.WriteOptions) (*registry.Result, error) {
 	if eviction.Name != "" && eviction.Name != name {
 		return nil, status.BadRequest("name in URL does not match name in Eviction object: %q != %q", name, eviction.Name)
 	}
 	if eviction.Namespace != "" && eviction.Namespace != namespace {
 		return nil, status.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	}
+	write.DryRun = write.DryRun || eviction.DeleteOptions != nil && len(eviction.DeleteOptions.DryRun) > 0
+	admitted, err := pods.AdmitUnstored(ctx, registry.Unstored{
+		Subresource: "eviction", Kind: policyv1.SchemeGroupVersion.WithKind("Eviction"), Namespace: namespace, Name: name, Object: eviction, Options: write,
+	})
+	if err != nil {
+		return nil, err
+	}
+	eviction, ok := admitted.(*policyv1.Eviction)
+	if !ok {
+		return nil, status.BadRequest("admission made a %T of the eviction", admitted)
 	}
 	opts := eviction.DeleteOptions
 	if opts == nil {
@@ -93,7 +104,7 @@ func evictOnce(ctx context.Context, pods registry.Registry, namespace, name stri
 // it.
 func deleteEvicted(ctx context.Context, pods registry.Registry, pod *corev1.Pod, opts *metav1.DeleteOptions) (*registry.Result, error) {
 	if len(opts.DryRun) > 0 {
-		return pods.Delete(ctx, pod.Namespace, pod.Name, opts)
+		return pods.DeleteAdmitted(ctx, pod.Namespace, pod.Name, opts)
 	}
 	marked, err := pods.UpdateStatus(ctx, pod.Namespace, pod.Name, func(current resource.Object) (resource.Object, error) {
 		if err := pods.CheckPreconditions(pod.Name, opts.Preconditions, current); err != nil {
@@ -110,7 +121,7 @@ func deleteEvicted(ctx context.Context, pods registry.Registry, pod *corev1.Pod,
 		opts = opts.DeepCopy()
 		opts.Preconditions.ResourceVersion = new(marked.Object.GetResourceVersion())
 	}
-	return pods.Delete(ctx, pod.Namespace, pod.Name, opts)
+	return pods.DeleteAdmitted(ctx, pod.Namespace, pod.Name, opts)
 }
 
 func markEvicted(pod *corev1.Pod, now metav1.Time) {
@@ -203,7 +214,7 @@ func takeDisruption(ctx context.Context, pods registry.Registry, pod *corev1.Pod
 		}
 		budget.Status.DisruptedPods[pod.Name] = pods.Set().Now()
 		return budget, nil
-	}, registry.UpdateOptions{WriteOptions: registry.WriteOptions{DryRun: dryRun, FieldManager: registry.ServerManager}, Unconditional: true})
+	}, registry.UpdateOptions{WriteOptions: registry.WriteOptions{DryRun: dryRun, FieldManager: registry.ServerManager, Admitted: true}, Unconditional: true})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -19,7 +19,19 @@ import (
 // Kind is the kind of the scale of every kind.
 var Kind = autoscalingv1.SchemeGroupVersion.WithKind("Scale")
 
-var endpoint = registry.Endpoint{Subresource: "scale", Ownership: registry.OwnershipStated}
+var endpoint = registry.Endpoint{Subresource: "scale", Ownership: registry.OwnershipStated, View: &registry.View{
+	Kind: Kind,
+	Of: func(r registry.Registry, obj resource.Object) (resource.Object, error) {
+		return scaleOf(r, obj, obj.GetResourceVersion())
+	},
+	Apply: func(r registry.Registry, obj, view resource.Object) error {
+		scale, ok := view.(*autoscalingv1.Scale)
+		if !ok {
+			return status.BadRequest("admission made a %T of the scale", view)
+		}
+		return setReplicas(r, obj, scale)
+	},
+}}
 
 // Get reads how many replicas the object wants and has.
 func Get(ctx context.Context, r registry.Registry, namespace, name string) (*autoscalingv1.Scale, error) {
@@ -120,19 +132,27 @@ func scaled(r registry.Registry, name string, current resource.Object, decide fu
 	if ns := current.GetNamespace(); wanted.Namespace != "" && wanted.Namespace != ns {
 		return nil, status.BadRequest("the namespace of the object (%s) does not match the namespace on the request (%s)", wanted.Namespace, ns)
 	}
-	if wanted.Spec.Replicas < 0 {
-		return nil, apierrors.NewInvalid(Kind.GroupKind(), name, field.ErrorList{
-			field.Invalid(field.NewPath("spec", "replicas"), wanted.Spec.Replicas, "must be greater than or equal to 0"),
-		})
-	}
 	obj := current.DeepCopyObject().(resource.Object)
 	obj.SetResourceVersion(wanted.ResourceVersion)
 	obj.SetUID(wanted.UID)
-	if err := r.Resource().Scale.Set(obj, wanted.Spec.Replicas); err != nil {
-		return nil, status.BadRequest("%v", err)
+	if err := setReplicas(r, obj, wanted); err != nil {
+		return nil, err
 	}
 	owners.giveTo(obj, wanted)
 	return obj, nil
+}
+
+// setReplicas gives the object the replicas of a scale.
+func setReplicas(r registry.Registry, obj resource.Object, wanted *autoscalingv1.Scale) error {
+	if wanted.Spec.Replicas < 0 {
+		return apierrors.NewInvalid(Kind.GroupKind(), obj.GetName(), field.ErrorList{
+			field.Invalid(field.NewPath("spec", "replicas"), wanted.Spec.Replicas, "must be greater than or equal to 0"),
+		})
+	}
+	if err := r.Resource().Scale.Set(obj, wanted.Spec.Replicas); err != nil {
+		return status.BadRequest("%v", err)
+	}
+	return nil
 }
 
 func scaleOf(r registry.Registry, obj resource.Object, version string) (*autoscalingv1.Scale, error) {

@@ -145,7 +145,7 @@ func (a *allocation) claimIP(ctx context.Context, addr netip.Addr) error {
 		return apierrors.NewInternalError(errors.New("ipaddresses.networking.k8s.io is no longer served"))
 	}
 	for attempt := 0; ; attempt++ {
-		created, err := addresses.Create(ctx, "", newIPAddress(addr, a.owner()), registry.WriteOptions{DryRun: a.q.DryRun, FieldManager: registry.ServerManager})
+		created, err := addresses.Create(ctx, "", newIPAddress(addr, a.owner()), registry.WriteOptions{DryRun: a.q.DryRun, FieldManager: registry.ServerManager, Admitted: true})
 		if err == nil {
 			a.releaseIfRefused(releaseIP(addresses, created.Object))
 			return nil
@@ -230,7 +230,7 @@ func (s *Allocator) holds(ctx context.Context, name types.NamespacedName, what f
 // deleteIP removes this IPAddress, not another of its name.
 func deleteIP(ctx context.Context, addresses registry.Registry, address resource.Object) error {
 	uid := address.GetUID()
-	_, err := addresses.Delete(ctx, "", address.GetName(), &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	_, err := addresses.DeleteAdmitted(ctx, "", address.GetName(), &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}

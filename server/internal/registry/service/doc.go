@@ -1,3 +1,3 @@
-// Package service gives Services their cluster IPs and node ports, and repairs
-// the claims to them.
+// Package service gives Services their cluster IPs and node ports, repairs the
+// claims to them, and resolves Services to endpoints for the server's own calls.
 package service

@@ -1,4 +1,4 @@
-package registry
+package objectmeta
 
 import (
 	"strings"
@@ -48,4 +48,17 @@ func FuzzPlainMetadata(f *testing.F) {
 	f.Add("app.kubernetes.io/name")
 	f.Add("a-b.c/d_E.f")
 	f.Fuzz(checkPlain)
+}
+
+// TestFinalizersOfBuiltinKinds: kube-apiserver refuses a finalizer that is neither one
+// of its own nor qualified by a domain.
+func TestFinalizersOfBuiltinKinds(t *testing.T) {
+	for name, valid := range map[string]bool{
+		"kubernetes": true, "orphan": true, "foregroundDeletion": true, "example.com/hold": true,
+		"hold": false, "Orphan": false, "kubernetes.io": false,
+	} {
+		if errs := validateFinalizers([]string{"example.com/first", name}); (len(errs) == 0) != valid {
+			t.Errorf("%q: %v", name, errs)
+		}
+	}
 }

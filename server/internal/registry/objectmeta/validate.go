@@ -1,6 +1,11 @@
-package registry
+// Package objectmeta validates the metadata of objects.
+package objectmeta
 
 import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -8,16 +13,19 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
-// validateMetadata validates metadata with the library. It leaves out labels and
+// Path is where the metadata is in an object.
+var Path = field.NewPath("metadata")
+
+// Validate validates the metadata of an object of a kind with the library. It leaves out labels and
 // annotations that are obviously valid: the library matches regular expressions
 // with each, which took a twentieth of the time of a create.
-func (r Registry) validateMetadata(obj resource.Object) field.ErrorList {
+func Validate(res *resource.Resource, obj resource.Object) field.ErrorList {
 	var meta *metav1.ObjectMeta
 	if typed, ok := obj.(metav1.ObjectMetaAccessor); ok {
 		meta, _ = typed.GetObjectMeta().(*metav1.ObjectMeta)
 	}
 	if meta == nil {
-		return validation.ValidateObjectMetaAccessor(obj, r.res.Namespaced, anyName, metadataPath)
+		return validation.ValidateObjectMetaAccessor(obj, res.Namespaced, anyName, Path)
 	}
 	rest := *meta
 	if plainLabels(rest.Labels) {
@@ -26,7 +34,26 @@ func (r Registry) validateMetadata(obj resource.Object) field.ErrorList {
 	if plainAnnotations(rest.Annotations) {
 		rest.Annotations = nil
 	}
-	return validation.ValidateObjectMetaAccessor(&rest, r.res.Namespaced, anyName, metadataPath)
+	errs := validation.ValidateObjectMetaAccessor(&rest, res.Namespaced, anyName, Path)
+	if res.Group == apiextensionsv1.GroupName {
+		return errs // definitions have only the rules of custom resources
+	}
+	return append(errs, validateFinalizers(rest.Finalizers)...)
+}
+
+// validateFinalizers has the rule that built-in kinds add to that of all kinds: a
+// finalizer without a domain must be one of Kubernetes' own.
+func validateFinalizers(finalizers []string) field.ErrorList {
+	var errs field.ErrorList
+	for i, name := range finalizers {
+		switch {
+		case strings.Contains(name, "/"), name == string(corev1.FinalizerKubernetes),
+			name == metav1.FinalizerOrphanDependents, name == metav1.FinalizerDeleteDependents:
+		default:
+			errs = append(errs, field.Invalid(Path.Child("finalizers").Index(i), name, "name is neither a standard finalizer name nor is it fully qualified"))
+		}
+	}
+	return errs
 }
 
 func plainLabels(labels map[string]string) bool {
@@ -97,3 +124,6 @@ func plainDomain(s string) bool {
 func alphanumeric(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
+
+// anyName leaves the judgement of names to the kind's strategy.
+func anyName(string, bool) []string { return nil }

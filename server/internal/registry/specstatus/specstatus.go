@@ -1,4 +1,5 @@
-package registry
+// Package specstatus knows which part of an object is its status, and which what its owner wants.
+package specstatus
 
 import (
 	"reflect"
@@ -8,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/resource/structequal"
 )
 
 // layout says which fields of a Go type are its status, and the rest that is not
@@ -43,7 +45,8 @@ func structOf(obj resource.Object) (reflect.Value, layout) {
 	return v, layoutOf(v.Type())
 }
 
-func clearStatus(obj resource.Object) {
+// ClearStatus takes the status away.
+func ClearStatus(obj resource.Object) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		delete(u.Object, "status")
 		return
@@ -53,8 +56,8 @@ func clearStatus(obj resource.Object) {
 	}
 }
 
-// copyStatus gives obj the status of old. The two share memory then.
-func copyStatus(obj, old resource.Object) {
+// CopyStatus gives obj the status of old. The two share memory then.
+func CopyStatus(obj, old resource.Object) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		from := old.(*unstructured.Unstructured)
 		if status, ok := from.Object["status"]; ok {
@@ -70,10 +73,10 @@ func copyStatus(obj, old resource.Object) {
 	}
 }
 
-// keepAllButStatus takes from old what an update of the status must not change.
+// KeepAllButStatus takes from old what an update of the status must not change.
 // Labels and annotations of built-in kinds may change with the status, as in
 // Kubernetes; those of a custom resource may not.
-func keepAllButStatus(obj, old resource.Object) {
+func KeepAllButStatus(obj, old resource.Object) {
 	obj.SetOwnerReferences(old.GetOwnerReferences())
 	obj.SetFinalizers(old.GetFinalizers())
 	if u, ok := obj.(*unstructured.Unstructured); ok {
@@ -109,12 +112,12 @@ func keepAllButStatusOfMap(u, old *unstructured.Unstructured) {
 	u.SetManagedFields(managed)
 }
 
-// sameSpec reports whether only metadata and status differ. The status of a
+// SameSpec reports whether only metadata and status differ. The status of a
 // custom resource without the status subresource counts as spec.
-func (r Registry) sameSpec(obj, old resource.Object) bool {
+func SameSpec(res *resource.Resource, obj, old resource.Object) bool {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		from := old.(*unstructured.Unstructured)
-		if !r.res.Status && !equality.Semantic.DeepEqual(u.Object["status"], from.Object["status"]) {
+		if !res.Status && !equality.Semantic.DeepEqual(u.Object["status"], from.Object["status"]) {
 			return false
 		}
 		return sameSpecOfMaps(u.Object, from.Object)
@@ -122,7 +125,7 @@ func (r Registry) sameSpec(obj, old resource.Object) bool {
 	v, l := structOf(obj)
 	from, _ := structOf(old)
 	for _, i := range l.rest {
-		if !equality.Semantic.DeepEqual(v.Field(i).Interface(), from.Field(i).Interface()) {
+		if !structequal.SemanticValues(v.Field(i), from.Field(i)) {
 			return false
 		}
 	}

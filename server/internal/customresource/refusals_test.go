@@ -1,0 +1,95 @@
+package customresource_test
+
+import (
+	"net/http"
+	"testing"
+)
+
+// TestNoNewObjectsAtTheEnd: from the answer to its DELETE on, a definition says
+// that it is terminating, and takes no new objects.
+func TestNoNewObjectsAtTheEnd(t *testing.T) {
+	c := start(t)
+	c.define("widgets.yaml")
+	kept := widget("kept", object{"color": "red"})
+	kept["metadata"].(object)["finalizers"] = []any{"example.com/keep"}
+	c.do(http.MethodPost, widgets, kept).is(http.StatusCreated)
+	deleted := c.do(http.MethodDelete, definitions+"/widgets.example.com", nil).is(http.StatusOK).object()
+	if got := condition(deleted, "Terminating"); got != "InstanceDeletionPending True" {
+		t.Errorf("the answer to the DELETE says %q", got)
+	}
+	for _, refused := range []answer{
+		c.do(http.MethodPost, widgets, widget("new", object{"color": "red"})),
+		c.do(http.MethodPatch, widgets+"/applied?fieldManager=x", widget("applied", object{"color": "red"}), "Content-Type: application/apply-patch+yaml"),
+	} {
+		status := refused.is(http.StatusForbidden).says("create not allowed while custom resource definition is terminating").object()
+		if status["reason"] != "Forbidden" || at(status, "details.kind") != "widgets" {
+			t.Errorf("got %v", status)
+		}
+	}
+	c.merge(widgets+"/kept", object{"metadata": object{"finalizers": nil}}).is(http.StatusOK)
+	c.until("widgets.example.com", func(crd object) bool { return crd == nil })
+}
+
+// TestRequestsThatDoNotFit: paths and media types that a definition does not
+// offer are refused with the codes of kube-apiserver.
+func TestRequestsThatDoNotFit(t *testing.T) {
+	c := start(t)
+	c.define("widgets.yaml")
+	c.do(http.MethodPost, widgets, widget("it", object{"color": "red"})).is(http.StatusCreated)
+	const all = "/apis/example.com/v1/widgets"
+	c.get(all).is(http.StatusOK)
+	c.do(http.MethodPost, all, widget("x", object{"color": "red"})).is(http.StatusNotFound)
+	c.do(http.MethodDelete, all, nil).is(http.StatusNotFound)
+	for _, path := range []string{"/it", "/it/status", "/it/scale"} {
+		c.do(http.MethodPatch, widgets+path, object{"spec": object{"size": 3}}, "Content-Type: application/strategic-merge-patch+json").
+			is(http.StatusUnsupportedMediaType).
+			says("accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml")
+	}
+}
+
+// TestKindsThatDoNotFit: an object of another kind is invalid, and one without
+// kind or apiVersion is no object.
+func TestKindsThatDoNotFit(t *testing.T) {
+	c := start(t)
+	c.define("widgets.yaml")
+	c.do(http.MethodPost, widgets, widget("it", object{"color": "red"})).is(http.StatusCreated)
+	with := func(name string, value any) object {
+		body := widget("it", object{"color": "red"})
+		body[name] = value
+		if value == nil {
+			delete(body, name)
+		}
+		return body
+	}
+	for _, refused := range []answer{
+		c.do(http.MethodPost, widgets, with("kind", "Gadget")),
+		c.do(http.MethodPut, widgets+"/it", with("kind", "Gadget")),
+		c.merge(widgets+"/it", object{"kind": "Gadget"}),
+	} {
+		status := refused.is(http.StatusUnprocessableEntity).says(`Gadget.example.com "it" is invalid: kind: Invalid value: "Gadget": must be Widget`).object()
+		if at(status, "details.kind") != "Gadget" || at(status, "details.causes.0.field") != "kind" {
+			t.Errorf("got %v", status)
+		}
+	}
+	c.merge(widgets+"/it", object{"apiVersion": "example.com/v2"}).is(http.StatusUnprocessableEntity).
+		says(`apiVersion: Invalid value: "example.com/v2": must be example.com/v1`)
+	c.do(http.MethodPost, widgets, with("apiVersion", "example.com/v2")).is(http.StatusBadRequest).
+		says("the API version in the data (example.com/v2) does not match the expected API version (example.com/v1)")
+	c.do(http.MethodPost, widgets, with("kind", nil)).is(http.StatusBadRequest).
+		says("the object provided is unrecognized (must be of type Widget): Object 'Kind' is missing in '{")
+	c.do(http.MethodPost, widgets, with("apiVersion", nil)).is(http.StatusBadRequest).
+		says("the API version in the data () does not match the expected API version (example.com/v1)")
+}
+
+// TestSubresourcesInOrder: discovery lists status before scale.
+func TestSubresourcesInOrder(t *testing.T) {
+	c := start(t)
+	c.define("widgets.yaml")
+	list := c.get("/apis/example.com/v1").is(http.StatusOK).object()
+	for i, want := range []string{"widgets", "widgets/status", "widgets/scale"} {
+		if got := at(list["resources"].([]any)[i], "name"); got != want {
+			t.Errorf("resource %d is %v, want %s", i, got, want)
+		}
+	}
+	c.get("/openapi/v3/apis/example.com/v1").is(http.StatusOK).says(`"x-kubernetes-selectable-fields":[{"fieldPath":"spec.color"}]`)
+}

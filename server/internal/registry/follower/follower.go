@@ -1,0 +1,159 @@
+// Package follower keeps what a decision is made by in step with caches: an index that is
+// derived from objects of several kinds and is never older than their caches.
+package follower
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/levelwire/levelwire/server/internal/auth"
+	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/registry/ownwrites"
+	"github.com/levelwire/levelwire/server/internal/watchcache"
+)
+
+// Kind is a kind whose objects are followed. Its functions are called by one goroutine at
+// a time, and must not call the Follower.
+type Kind struct {
+	// Registry is that of the kind, which has a cache. Required.
+	Registry registry.Registry
+	// Replace takes the objects of the kind in place of all that came before. Required.
+	Replace func(ctx context.Context, objects watchcache.Snapshot)
+	// Apply takes changes, which follow one another without a gap. Required.
+	Apply func(ctx context.Context, events []watchcache.Event)
+}
+
+// Follower reads the events of caches. A decision that finds a cache ahead of it reads
+// first, by CatchUp; Run does that ahead of decisions. It is safe for concurrent use.
+type Follower struct {
+	sources []*source
+	wake    chan struct{} // of length 1; receives when a cache may have events
+	log     *slog.Logger
+
+	updating sync.Mutex // held while the caches are read
+}
+
+type source struct {
+	kind    Kind
+	writes  ownwrites.Comparison
+	cache   *watchcache.Cache
+	applied atomic.Int64 // revision of the cache's state that was applied; -1 before the first
+
+	watcher *watchcache.Watcher // guarded by Follower.updating
+}
+
+// New returns a Follower. It reads nothing yet. log receives what operators should see.
+func New(log *slog.Logger, kinds ...Kind) *Follower {
+	f := &Follower{wake: make(chan struct{}, 1), log: log}
+	for _, k := range kinds {
+		s := &source{kind: k, writes: k.Registry.OwnWrites(), cache: k.Registry.Cache()}
+		s.applied.Store(-1)
+		f.sources = append(f.sources, s)
+	}
+	return f
+}
+
+// retryAfter is when Run tries again to read the caches.
+const retryAfter = time.Second
+
+// Run follows the caches until ctx ends, so that decisions seldom have to.
+func (f *Follower) Run(ctx context.Context) {
+	for _, s := range f.sources {
+		if s.cache.WaitReady(ctx) != nil {
+			return
+		}
+	}
+	for ctx.Err() == nil {
+		var again <-chan time.Time
+		if err := f.CatchUp(ctx); err != nil && ctx.Err() == nil {
+			f.log.Warn("changes that decisions are made by cannot be read", "error", err)
+			again = time.After(retryAfter)
+		}
+		select {
+		case <-f.wake:
+		case <-again:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// Wake implements watchcache.Waker: a cache has events.
+func (f *Follower) Wake() watchcache.Starter {
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// CatchUp applies what the caches show and the kinds have not been told of, after it has
+// waited for the caches to show this server's own writes. The error is auth.ErrNotReady
+// while a cache is filled for the first time.
+func (f *Follower) CatchUp(ctx context.Context) error {
+	behind := false
+	for _, s := range f.sources {
+		if !s.cache.IsReady() {
+			return auth.ErrNotReady
+		}
+		if !s.writes.Shown() {
+			if err := s.writes.Wait(ctx); err != nil {
+				return err
+			}
+		}
+		behind = behind || s.applied.Load() != int64(s.cache.StateRevision())
+	}
+	if !behind {
+		return nil
+	}
+	f.updating.Lock()
+	defer f.updating.Unlock()
+	for _, s := range f.sources {
+		// The order matters: what led to a state is in the log before the state.
+		revision := int64(s.cache.StateRevision())
+		if s.applied.Load() == revision {
+			continue
+		}
+		err := f.read(ctx, s)
+		if errors.Is(err, watchcache.ErrExpired) {
+			// The cache was filled anew, or the events left its log.
+			if s.watcher != nil {
+				s.watcher.Close()
+				s.watcher = nil
+			}
+			err = f.read(ctx, s)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.kind.Registry.Resource().Plural, err)
+		}
+		s.applied.Store(revision)
+	}
+	return nil
+}
+
+// eventBatch is how many events are applied at a time while decisions wait.
+const eventBatch = 64
+
+func (f *Follower) read(ctx context.Context, s *source) error {
+	if s.watcher == nil {
+		snapshot := s.cache.Current()
+		watcher, err := s.cache.Watch(watchcache.WatchOptions{After: snapshot.Revision(), Waker: f})
+		if err != nil {
+			return err
+		}
+		s.kind.Replace(ctx, snapshot)
+		s.watcher = watcher
+	}
+	var events [eventBatch]watchcache.Event
+	for {
+		n, err := s.watcher.Read(events[:])
+		if err != nil || n == 0 {
+			return err
+		}
+		s.kind.Apply(ctx, events[:n])
+	}
+}

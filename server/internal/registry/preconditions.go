@@ -1,0 +1,87 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/levelwire/levelwire/server/internal/registry/objectmeta"
+	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/status"
+)
+
+// CheckPreconditions compares the object with the preconditions of a DELETE.
+func (r Registry) CheckPreconditions(name string, p *metav1.Preconditions, obj resource.Object) error {
+	if p == nil {
+		return nil
+	}
+	if p.UID != nil && *p.UID != obj.GetUID() {
+		return r.conflict(name, fmt.Errorf(
+			"the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated",
+			*p.UID, obj.GetUID()))
+	}
+	if version := obj.GetResourceVersion(); p.ResourceVersion != nil && *p.ResourceVersion != version {
+		return r.conflict(name, fmt.Errorf(
+			"the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified",
+			*p.ResourceVersion, version))
+	}
+	return nil
+}
+
+// checkNew refuses to create an object that the client took for an existing one.
+func (u *update) checkNew(ctx context.Context, w *pendingWrite, obj resource.Object) error {
+	if obj.GetUID() != "" && w.endpoint.Ownership == OwnershipStated {
+		return w.registry.conflict(w.name, fmt.Errorf(
+			"uid mismatch: the provided object specified uid %s, and no existing object was found", obj.GetUID()))
+	}
+	if obj.GetResourceVersion() != "" && obj.GetResourceVersion() != "0" || obj.GetUID() != "" {
+		return w.registry.notFound(w.name)
+	}
+	if u.authorizeCreate != nil {
+		if err := u.authorizeCreate(ctx); err != nil {
+			return err
+		}
+	}
+	obj.SetResourceVersion("")
+	return nil
+}
+
+// checkVersion compares uid and resourceVersion with those of the current state,
+// and gives obj the version that it replaces.
+func (u *update) checkVersion(w *pendingWrite, obj resource.Object) error {
+	if uid := obj.GetUID(); uid != "" && uid != w.current.object.GetUID() {
+		//nolint:revive,staticcheck // clients know this text, capital letter included
+		return w.registry.conflict(w.name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, w.current.object.GetUID()))
+	}
+	current := formatRevision(w.current.revision)
+	switch version := obj.GetResourceVersion(); {
+	case version == current:
+	case version == "" || version == "0":
+		if !u.unconditional && !w.registry.res.Strategy.UnconditionalUpdate {
+			gr := w.registry.res.GroupResource() // which Kubernetes names here in place of the kind
+			return apierrors.NewInvalid(schema.GroupKind{Group: gr.Group, Kind: gr.Resource}, w.name, field.ErrorList{
+				field.Invalid(objectmeta.Path.Child("resourceVersion"), 0, "must be specified for an update"),
+			})
+		}
+		obj.SetResourceVersion(current)
+	case !validVersion(version):
+		return status.BadRequest("metadata.resourceVersion %q is not a version: send the one that was read", version)
+	default:
+		return w.registry.conflict(w.name, errModified)
+	}
+	return nil
+}
+
+// validVersion reports whether version is a decimal number without leading zero.
+func validVersion(version string) bool {
+	for i := range len(version) {
+		if version[i] < '0' || version[i] > '9' {
+			return false
+		}
+	}
+	return version != "" && version[0] != '0'
+}
