@@ -3,26 +3,21 @@ package auth
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 )
 
 func TestTokenFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "tokens.csv")
 	const content = `# comment
 secret-1,alice,u1,"dev, ops"
 secret-2,bob,u2
 `
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	tokens, err := ReadTokenFile(path)
+	users, err := ParseTokens([]byte(content))
 	if err != nil {
 		t.Fatal(err)
 	}
+	tokens := NewStaticTokens(users)
 	for token, want := range map[string]User{
 		"secret-1": {Name: "alice", UID: "u1", Groups: []string{"dev", "ops"}},
 		"secret-2": {Name: "bob", UID: "u2"},
@@ -35,8 +30,9 @@ secret-2,bob,u2
 	if _, err := tokens.AuthenticateToken(t.Context(), "secret", nil); !errors.Is(err, ErrUnknownToken) {
 		t.Errorf("a prefix of a token: %v", err)
 	}
-	if _, err := ReadTokenFile(filepath.Join(t.TempDir(), "none")); err == nil {
-		t.Error("a file that is not there")
+	tokens.Replace(nil)
+	if _, err := tokens.AuthenticateToken(t.Context(), "secret-1", nil); !errors.Is(err, ErrUnknownToken) {
+		t.Errorf("a token that was taken out: %v", err)
 	}
 }
 
@@ -112,22 +108,52 @@ func TestMastersFirst(t *testing.T) {
 	}
 }
 
+// TestChangesReachThroughWrappers, until they are not wanted any more. Decisions that
+// never change have nothing to stop.
+func TestChangesReachThroughWrappers(t *testing.T) {
+	changing := &changingAuthorizer{}
+	calls := 0
+	stop := OnChange(func(string) { calls++ }, AlwaysAllow{}, MastersFirst(changing), AuthorizerUnion{AlwaysAllow{}, changing})
+	changing.changes.Notify()
+	if calls != 2 {
+		t.Errorf("%d calls of a change of two authorizers", calls)
+	}
+	stop()
+	changing.changes.Notify()
+	if calls != 2 {
+		t.Error("a change was reported after stop")
+	}
+	if OnChange(func(string) {}, AlwaysAllow{}, MastersFirst(denyAll{}), AuthorizerUnion{denyAll{}}) != nil {
+		t.Error("decisions that never change are said to change")
+	}
+}
+
+type changingAuthorizer struct{ changes Changes }
+
+func (a *changingAuthorizer) Authorize(context.Context, Attributes) (Decision, string, error) {
+	return NoOpinion, "", nil
+}
+
+func (a *changingAuthorizer) OnChange(changed func(user string)) (stop func()) {
+	return a.changes.OnChange(changed)
+}
+
 type denyAll struct{}
 
 func (denyAll) Authorize(_ context.Context, _ Attributes) (Decision, string, error) {
 	return Deny, "no", nil
 }
 
-func TestUnionAsksUntilOneKnows(t *testing.T) {
+func TestUnionAsksUntilOneAccepts(t *testing.T) {
 	broken := errors.New("expired")
-	union := Union{fixed{ErrUnknownToken}, NewStaticTokens(map[string]User{"t": {Name: "u"}}), fixed{broken}}
+	union := Union{fixed{ErrUnknownToken}, fixed{errors.New("another issuer's")}, NewStaticTokens(map[string]User{"t": {Name: "u"}}), fixed{broken}}
 	if identity, err := union.AuthenticateToken(t.Context(), "t", nil); err != nil || identity.User.Name != "u" {
 		t.Errorf("%+v, %v", identity, err)
 	}
 	if _, err := union.AuthenticateToken(t.Context(), "x", nil); !errors.Is(err, broken) {
 		t.Errorf("%v", err)
 	}
-	if _, err := union[:2].AuthenticateToken(t.Context(), "x", nil); !errors.Is(err, ErrUnknownToken) {
+	if _, err := union[:1].AuthenticateToken(t.Context(), "x", nil); !errors.Is(err, ErrUnknownToken) {
 		t.Errorf("%v", err)
 	}
 }

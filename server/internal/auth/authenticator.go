@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"sync/atomic"
 )
 
 // ErrUnknownToken is the error of a TokenAuthenticator for a token of another kind
@@ -28,40 +29,55 @@ type TokenAuthenticator interface {
 	AuthenticateToken(ctx context.Context, token string, audiences []string) (Identity, error)
 }
 
-// Union asks several authenticators in turn, until one recognizes the token.
+// Union asks several authenticators in turn, until one accepts the token.
 type Union []TokenAuthenticator
 
-// AuthenticateToken implements TokenAuthenticator.
+// AuthenticateToken implements TokenAuthenticator. As in Kubernetes, a token that one
+// authenticator refuses may be another's: two issuers can have the same name. The error
+// has the reasons of all that know the token's kind.
 func (u Union) AuthenticateToken(ctx context.Context, token string, audiences []string) (Identity, error) {
+	var refusals []error
 	for _, a := range u {
 		identity, err := a.AuthenticateToken(ctx, token, audiences)
-		if !errors.Is(err, ErrUnknownToken) {
-			return identity, err
+		if err == nil {
+			return identity, nil
 		}
+		if !errors.Is(err, ErrUnknownToken) {
+			refusals = append(refusals, err)
+		}
+	}
+	if len(refusals) > 0 {
+		return Identity{}, errors.Join(refusals...)
 	}
 	return Identity{}, ErrUnknownToken
 }
 
-// StaticTokens are tokens that are configured, and valid as long as the server
-// runs.
+// StaticTokens are tokens that are configured. They are valid until they are replaced.
 type StaticTokens struct {
 	// Keys are hashes of the tokens, so that the time of a look-up reveals nothing
 	// about the tokens.
-	users map[[sha256.Size]byte]User
+	users atomic.Pointer[map[[sha256.Size]byte]User]
 }
 
 // NewStaticTokens returns an authenticator of tokens and their users.
 func NewStaticTokens(users map[string]User) *StaticTokens {
-	s := &StaticTokens{users: make(map[[sha256.Size]byte]User, len(users))}
-	for token, user := range users {
-		s.users[sha256.Sum256([]byte(token))] = user
-	}
+	s := &StaticTokens{}
+	s.Replace(users)
 	return s
+}
+
+// Replace makes these the only tokens.
+func (s *StaticTokens) Replace(users map[string]User) {
+	hashed := make(map[[sha256.Size]byte]User, len(users))
+	for token, user := range users {
+		hashed[sha256.Sum256([]byte(token))] = user
+	}
+	s.users.Store(&hashed)
 }
 
 // AuthenticateToken implements TokenAuthenticator.
 func (s *StaticTokens) AuthenticateToken(_ context.Context, token string, _ []string) (Identity, error) {
-	user, ok := s.users[sha256.Sum256([]byte(token))]
+	user, ok := (*s.users.Load())[sha256.Sum256([]byte(token))]
 	if !ok {
 		return Identity{}, ErrUnknownToken
 	}

@@ -1,30 +1,22 @@
 package auth
 
 import (
+	"bytes"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 )
 
 // minTokenColumns are token, user name and uid; groups may follow.
 const minTokenColumns = 3
 
-// ReadTokenFile reads a file of static tokens, in the form that Kubernetes
-// gives it: lines of token, user name and uid, and optionally a fourth column
-// with the groups, quoted and separated by commas.
-func ReadTokenFile(path string) (*StaticTokens, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	users, err := parseTokens(file)
-	if err = errors.Join(err, file.Close()); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return NewStaticTokens(users), nil
+// ParseTokens reads static tokens in the form that Kubernetes gives them: lines of
+// token, user name and uid, and optionally a fourth column with the groups, quoted
+// and separated by commas.
+func ParseTokens(data []byte) (map[string]User, error) {
+	return parseTokens(bytes.NewReader(data))
 }
 
 func parseTokens(r io.Reader) (map[string]User, error) {

@@ -29,12 +29,25 @@ const (
 	Masters = "system:masters"
 	// ServiceAccounts is the group of every service account.
 	ServiceAccounts = "system:serviceaccounts"
+	// Nodes is the group of every kubelet.
+	Nodes = "system:nodes"
 
 	serviceAccountPrefix = "system:serviceaccount:"
+	nodePrefix           = "system:node:"
 )
 
 // In reports whether the user is in a group.
 func (u User) In(group string) bool { return slices.Contains(u.Groups, group) }
+
+// Node returns the name of the node whose kubelet the user is. ok is false if it is none;
+// the name of a kubelet may be empty, and then nothing may be allowed to it.
+func (u User) Node() (name string, ok bool) {
+	name, ok = strings.CutPrefix(u.Name, nodePrefix)
+	return name, ok && u.In(Nodes)
+}
+
+// NodeUserName returns the user name of a node's kubelet.
+func NodeUserName(node string) string { return nodePrefix + node }
 
 // AsAuthenticated returns the user with the group Authenticated.
 func (u User) AsAuthenticated() User {

@@ -1,0 +1,156 @@
+package nodeauthorizer
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/levelwire/levelwire/server/internal/auth"
+	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/registry/follower"
+	"github.com/levelwire/levelwire/server/internal/watchcache"
+)
+
+// index finds the pods of a node, and the volumes that are mounted with a secret. It has
+// keys only: what the objects are, decisions read from the caches. It may have a key whose
+// object has changed or is gone, but it lacks none.
+type index struct {
+	nodeField int // of pods, among their fields
+	volumes   registry.Registry
+	changes   auth.Changes
+
+	mu       sync.RWMutex
+	pods     map[string]map[string]struct{}    // keys of pods, by node
+	bySecret map[secretKey]map[string]struct{} // names of volumes
+	secrets  map[string][]secretKey            // of volumes that have any, by name
+}
+
+// secretKey names a secret.
+type secretKey struct{ namespace, name string }
+
+// newIndex returns the index of two kinds, and what keeps it in step with their caches.
+func newIndex(pods, volumes registry.Registry, nodeField int, log *slog.Logger) (*index, *follower.Follower) {
+	x := &index{nodeField: nodeField, volumes: volumes}
+	return x, follower.New(log,
+		follower.Kind{Registry: pods, Replace: x.replacePods, Apply: x.applyPods},
+		follower.Kind{Registry: volumes, Replace: x.replaceVolumes, Apply: x.applyVolumes})
+}
+
+func (x *index) replacePods(_ context.Context, objects watchcache.Snapshot) {
+	defer x.changes.Notify() // after Unlock
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.pods = map[string]map[string]struct{}{}
+	for o := range objects.Range("", "") {
+		x.addPod(o)
+	}
+}
+
+// addPod is called while mu is held.
+func (x *index) addPod(o *watchcache.Object) {
+	node := o.Attributes.Fields[x.nodeField]
+	if node == "" {
+		return
+	}
+	keys := x.pods[node]
+	if keys == nil {
+		keys = map[string]struct{}{}
+		x.pods[string([]byte(node))] = keys // the string would keep the whole pod in memory
+	}
+	keys[o.Key] = struct{}{}
+}
+
+// applyPods reports the nodes that have lost a pod: their kubelets may have lost rights. A
+// pod that stays bound refers to what it did, as its API has it.
+func (x *index) applyPods(_ context.Context, events []watchcache.Event) {
+	var lost []string
+	x.mu.Lock()
+	for i := range events {
+		o := events[i].Object
+		if events[i].Type != watchcache.Deleted {
+			x.addPod(o)
+			continue
+		}
+		node := o.Attributes.Fields[x.nodeField]
+		keys, ok := x.pods[node]
+		if !ok {
+			continue
+		}
+		lost = append(lost, node)
+		if delete(keys, o.Key); len(keys) == 0 {
+			delete(x.pods, node)
+		}
+	}
+	x.mu.Unlock()
+	for _, node := range lost {
+		x.changes.NotifyUser(auth.NodeUserName(node))
+	}
+}
+
+func (x *index) replaceVolumes(ctx context.Context, objects watchcache.Snapshot) {
+	defer x.changes.Notify() // after Unlock
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.bySecret, x.secrets = map[secretKey]map[string]struct{}{}, map[string][]secretKey{}
+	for o := range objects.Range("", "") {
+		x.setVolume(ctx, o)
+	}
+}
+
+// applyVolumes reports to all nodes that a volume with secrets has changed: these are few,
+// and seldom change.
+func (x *index) applyVolumes(ctx context.Context, events []watchcache.Event) {
+	changed := false
+	x.mu.Lock()
+	for i := range events {
+		o := events[i].Object
+		changed = x.removeVolume(o.Key) || changed
+		if events[i].Type != watchcache.Deleted {
+			x.setVolume(ctx, o)
+		}
+	}
+	x.mu.Unlock()
+	if changed {
+		x.changes.Notify()
+	}
+}
+
+// mayMount is in the JSON of every volume that is mounted with a secret.
+var mayMount = [][]byte{[]byte(`ecretRef"`), []byte(`"secretName"`)}
+
+// setVolume is called while mu is held. A volume that cannot be read leads to nothing.
+func (x *index) setVolume(ctx context.Context, o *watchcache.Object) {
+	if !bytes.Contains(o.JSON, mayMount[0]) && !bytes.Contains(o.JSON, mayMount[1]) {
+		return
+	}
+	volume, err := registry.DecodeAs[*corev1.PersistentVolume](ctx, x.volumes, o)
+	if err != nil {
+		return
+	}
+	keys := mountSecrets(volume)
+	if len(keys) == 0 {
+		return
+	}
+	x.secrets[o.Key] = keys
+	for _, key := range keys {
+		if x.bySecret[key] == nil {
+			x.bySecret[key] = map[string]struct{}{}
+		}
+		x.bySecret[key][o.Key] = struct{}{}
+	}
+}
+
+// removeVolume is called while mu is held. It reports whether the volume had secrets.
+func (x *index) removeVolume(name string) bool {
+	keys, ok := x.secrets[name]
+	delete(x.secrets, name)
+	for _, key := range keys {
+		if delete(x.bySecret[key], name); len(x.bySecret[key]) == 0 {
+			delete(x.bySecret, key)
+		}
+	}
+	return ok
+}

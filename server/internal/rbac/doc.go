@@ -1,0 +1,7 @@
+// Package rbac authorizes requests by roles and their bindings, as Kubernetes
+// documents it (https://kubernetes.io/docs/reference/access-authn-authz/rbac/).
+//
+// Reading order: authorizer.go answers, index.go keeps the answers' index in step
+// with the caches of the four kinds, policy.go is that index, ruleset.go are the
+// rules of a role, compiled, and resources.go is the keys by which they are found.
+package rbac

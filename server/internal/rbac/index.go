@@ -1,0 +1,156 @@
+package rbac
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/levelwire/levelwire/server/internal/auth"
+	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/registry/follower"
+	"github.com/levelwire/levelwire/server/internal/watchcache"
+)
+
+// retryAfter is when what the caches show is read again after an error.
+const retryAfter = time.Second
+
+// readyWait bounds how long a decision waits for caches that are being filled for the
+// first time.
+const readyWait = 10 * time.Second
+
+// Index decides by the roles and bindings in the caches of a Set. It is safe for
+// concurrent use.
+//
+// It keeps each subject's roles, and follows the events of the four caches: a decision
+// that finds a cache ahead of the index reads its events first, so that no decision is
+// older than the caches. Run does that ahead of decisions.
+type Index struct {
+	sources  []*source
+	follower *follower.Follower // of the sources; holds its lock when it calls them, before mu
+	opened   atomic.Bool        // the caches have been applied
+	log      *slog.Logger
+	changes  auth.Changes
+
+	mu     sync.RWMutex // guards policy
+	policy *policy
+}
+
+// source is one of the four kinds.
+type source struct {
+	registry registry.Registry
+	// set and remove change the policy. set fails if the object cannot be decoded.
+	set    func(context.Context, *policy, registry.Registry, *watchcache.Object) error
+	remove func(*policy, objectKey)
+
+	keys map[objectKey]struct{} // only the Follower's calls use it
+}
+
+// NewIndex returns an Index of the kinds of a Set. It reads nothing yet. log receives
+// what operators should see.
+func NewIndex(set *registry.Set, log *slog.Logger) (*Index, error) {
+	x := &Index{policy: newPolicy(), log: log}
+	var kinds []follower.Kind
+	for _, s := range []*source{
+		{set: setClusterRole, remove: (*policy).removeRole},
+		{set: setRole, remove: (*policy).removeRole},
+		{set: setClusterRoleBinding, remove: (*policy).removeBinding},
+		{set: setRoleBinding, remove: (*policy).removeBinding},
+	} {
+		plural := [...]string{"clusterroles", "roles", "clusterrolebindings", "rolebindings"}[len(x.sources)]
+		r, ok := set.Lookup(rbacv1.GroupName, "v1", plural)
+		if !ok || r.Cache() == nil {
+			return nil, fmt.Errorf("rbac: %s are not served", plural)
+		}
+		s.registry, s.keys = r, map[objectKey]struct{}{}
+		x.sources = append(x.sources, s)
+		kinds = append(kinds, follower.Kind{
+			Registry: r,
+			Replace:  func(ctx context.Context, objects watchcache.Snapshot) { x.replace(ctx, s, objects) },
+			Apply:    func(ctx context.Context, events []watchcache.Event) { x.apply(ctx, s, events) },
+		})
+	}
+	x.follower = follower.New(log, kinds...)
+	return x, nil
+}
+
+// Run keeps the index in step with the caches until ctx ends, so that decisions seldom
+// have to.
+func (x *Index) Run(ctx context.Context) { x.follower.Run(ctx) }
+
+// catchUp applies what the caches show and the index does not, after it has waited for
+// the caches to show this server's own writes. The first time it waits for the caches.
+func (x *Index) catchUp(ctx context.Context) error {
+	if !x.opened.Load() {
+		wait, cancel := context.WithTimeout(ctx, readyWait)
+		defer cancel()
+		for _, s := range x.sources {
+			if err := s.registry.Cache().WaitReady(wait); err != nil {
+				return errors.Join(auth.ErrNotReady, ctx.Err())
+			}
+		}
+	}
+	if err := x.follower.CatchUp(ctx); err != nil {
+		return fmt.Errorf("RBAC: %w", err)
+	}
+	x.opened.Store(true)
+	return nil
+}
+
+// eventBatch is how many objects are applied at a time while decisions wait.
+const eventBatch = 64
+
+// replace applies all objects of a source.
+func (x *Index) replace(ctx context.Context, s *source, objects watchcache.Snapshot) {
+	gone := s.keys
+	s.keys = make(map[objectKey]struct{}, len(gone))
+	batch := make([]watchcache.Event, 0, eventBatch)
+	for o := range objects.Range("", "") {
+		delete(gone, keyOfObject(o))
+		if batch = append(batch, watchcache.Event{Type: watchcache.Added, Object: o}); len(batch) == eventBatch {
+			x.apply(ctx, s, batch)
+			batch = batch[:0]
+		}
+	}
+	x.apply(ctx, s, batch)
+	defer x.changes.Notify() // after Unlock
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for key := range gone {
+		s.remove(x.policy, key)
+	}
+}
+
+// apply changes the policy. Objects are decoded under the lock: a batch of
+// them takes less than a millisecond.
+func (x *Index) apply(ctx context.Context, s *source, events []watchcache.Event) {
+	defer x.changes.Notify() // after Unlock
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, event := range events {
+		key := keyOfObject(event.Object)
+		if event.Type == watchcache.Deleted {
+			delete(s.keys, key)
+			s.remove(x.policy, key)
+			continue
+		}
+		if _, known := s.keys[key]; !known {
+			s.keys[objectKey{strings.Clone(key.namespace), strings.Clone(key.name)}] = struct{}{}
+		}
+		if err := s.set(ctx, x.policy, s.registry, event.Object); err != nil {
+			// What cannot be read allows nothing.
+			x.log.Error("a role or binding cannot be read and allows nothing", "resource", s.registry.Resource().Plural, "object", event.Object.Key, "error", err)
+			s.remove(x.policy, key)
+		}
+	}
+}
+
+func keyOfObject(o *watchcache.Object) objectKey {
+	return objectKey{o.Attributes.Namespace, o.Attributes.Name}
+}

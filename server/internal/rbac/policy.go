@@ -1,0 +1,307 @@
+package rbac
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/levelwire/levelwire/server/internal/auth"
+)
+
+// policy has all roles and bindings, and finds those of a user. It is not safe for
+// concurrent use with its setters and removers.
+type policy struct {
+	roles         map[objectKey]*role    // with those that are bound and do not exist
+	bindings      map[objectKey]*binding // without a namespace: ClusterRoleBindings
+	users, groups map[string]*grants     // service accounts are users
+	missing       int                    // roles that are bound and do not exist
+}
+
+// objectKey names an object of a cluster-scoped kind by an empty namespace.
+type objectKey struct{ namespace, name string }
+
+// role is a Role or a ClusterRole.
+type role struct {
+	key      objectKey
+	rules    []rbacv1.PolicyRule
+	compiled func() *ruleSet // nil: the role does not exist
+	bindings int
+	scopes   map[*scope]struct{} // where some subject has the role
+}
+
+// err is why a role that does not exist gives nothing.
+func (r *role) err() error {
+	resource := rbacv1.Resource("clusterrole")
+	if r.key.namespace != "" {
+		resource = rbacv1.Resource("role")
+	}
+	return apierrors.NewNotFound(resource, r.key.name)
+}
+
+// binding is a RoleBinding or a ClusterRoleBinding.
+type binding struct {
+	key      objectKey
+	role     *role
+	subjects []rbacv1.Subject
+	reasons  []atomic.Pointer[string] // of each subject; nil until it is needed
+}
+
+// grants are the roles of one user or group.
+type grants struct {
+	cluster    scope
+	namespaces map[string]*scope
+}
+
+func newPolicy() *policy {
+	return &policy{
+		roles: map[objectKey]*role{}, bindings: map[objectKey]*binding{},
+		users: map[string]*grants{}, groups: map[string]*grants{},
+	}
+}
+
+func (p *policy) role(key objectKey) *role {
+	r := p.roles[key]
+	if r == nil {
+		key = objectKey{strings.Clone(key.namespace), strings.Clone(key.name)} // which may share an object's JSON
+		r = &role{key: key, scopes: map[*scope]struct{}{}}
+		p.roles[key] = r
+		p.missing++
+	}
+	return r
+}
+
+// setRole adds a role or replaces its rules, which must not be modified afterwards.
+func (p *policy) setRole(key objectKey, rules []rbacv1.PolicyRule) {
+	r := p.role(key)
+	if r.compiled == nil {
+		p.missing--
+	}
+	// Compiled when it is asked first: most of the default roles never are.
+	r.rules, r.compiled = rules, sync.OnceValue(func() *ruleSet { return compile(rules) })
+	r.changed()
+}
+
+func (p *policy) removeRole(key objectKey) {
+	r := p.roles[key]
+	if r == nil || r.compiled == nil {
+		return
+	}
+	r.rules, r.compiled = nil, nil
+	p.missing++
+	r.changed()
+	p.dropUnused(r)
+}
+
+func (r *role) changed() {
+	for s := range r.scopes {
+		s.changed()
+	}
+}
+
+func (p *policy) dropUnused(r *role) {
+	if r.compiled == nil && r.bindings == 0 {
+		delete(p.roles, r.key)
+		p.missing--
+	}
+}
+
+// setBinding adds a binding or replaces it. subjects must not be modified
+// afterwards.
+func (p *policy) setBinding(key objectKey, ref rbacv1.RoleRef, subjects []rbacv1.Subject) {
+	p.bind(key, roleOf(ref, key.namespace), subjects)
+}
+
+// roleOf returns the key of the role that a binding in a namespace refers to.
+func roleOf(ref rbacv1.RoleRef, namespace string) objectKey {
+	key := objectKey{name: ref.Name}
+	if ref.Kind == "Role" {
+		key.namespace = namespace
+	}
+	return key
+}
+
+// bind is setBinding by the role's key.
+func (p *policy) bind(key, roleKey objectKey, subjects []rbacv1.Subject) {
+	p.removeBinding(key)
+	r := p.role(roleKey)
+	r.bindings++
+	b := &binding{key: key, role: r, subjects: subjects, reasons: make([]atomic.Pointer[string], len(subjects))}
+	p.bindings[key] = b
+	for i := range subjects {
+		if of, name, ok := p.subject(&subjects[i], key.namespace); ok {
+			g := of[name]
+			if g == nil {
+				g = new(grants)
+				of[name] = g
+			}
+			g.in(key.namespace).add(r, grant{b, i})
+		}
+	}
+}
+
+func (p *policy) removeBinding(key objectKey) {
+	b := p.bindings[key]
+	if b == nil {
+		return
+	}
+	delete(p.bindings, key)
+	for i := range b.subjects {
+		if of, name, ok := p.subject(&b.subjects[i], key.namespace); ok && of[name] != nil {
+			if of[name].remove(b) {
+				delete(of, name)
+			}
+		}
+	}
+	b.role.bindings--
+	p.dropUnused(b.role)
+}
+
+// subject returns where the grants of a subject are. A service account without a
+// namespace is one of the binding's.
+func (p *policy) subject(s *rbacv1.Subject, namespace string) (of map[string]*grants, name string, ok bool) {
+	switch s.Kind {
+	case rbacv1.UserKind:
+		return p.users, s.Name, true
+	case rbacv1.GroupKind:
+		return p.groups, s.Name, true
+	case rbacv1.ServiceAccountKind:
+		if s.Namespace != "" {
+			namespace = s.Namespace
+		}
+		return p.users, auth.ServiceAccountName(namespace, s.Name), namespace != ""
+	}
+	return nil, "", false
+}
+
+func (g *grants) in(namespace string) *scope {
+	if namespace == "" {
+		return &g.cluster
+	}
+	s := g.namespaces[namespace]
+	if s == nil {
+		if g.namespaces == nil {
+			g.namespaces = map[string]*scope{}
+		}
+		s = new(scope)
+		g.namespaces[namespace] = s
+	}
+	return s
+}
+
+// remove removes what a binding gives, and reports whether nothing is left.
+func (g *grants) remove(b *binding) (empty bool) {
+	namespace := b.key.namespace
+	if namespace == "" {
+		g.cluster.remove(b.role, b)
+	} else if s := g.namespaces[namespace]; s != nil && s.remove(b.role, b) {
+		delete(g.namespaces, namespace)
+	}
+	return len(g.cluster.roles) == 0 && len(g.namespaces) == 0
+}
+
+// someGroups is how many of a user's groups can have roles before the list of them
+// is allocated.
+const someGroups = 16
+
+// of returns the grants of a user and of its groups.
+func (p *policy) of(user *auth.User, list []*grants) []*grants {
+	if g := p.users[user.Name]; g != nil {
+		list = append(list, g)
+	}
+	for _, group := range user.Groups {
+		if g := p.groups[group]; g != nil {
+			list = append(list, g)
+		}
+	}
+	return list
+}
+
+// decide returns the grant that allows what is asked; without one, the errors of the
+// roles that do not exist.
+func (p *policy) decide(a *auth.Attributes) (by grant, allowed bool, errs []error) {
+	q := questionOf(a)
+	var room [someGroups]*grants
+	all := p.of(&a.User, room[:0])
+	for _, g := range all {
+		if i := g.cluster.allows(&q); i != notFound {
+			return g.cluster.roles[i].by[0], true, nil
+		}
+	}
+	if a.Namespace != "" {
+		for _, g := range all {
+			s := g.namespaces[a.Namespace]
+			if s == nil {
+				continue
+			}
+			if i := s.allows(&q); i != notFound {
+				return s.roles[i].by[0], true, nil
+			}
+		}
+	}
+	if p.missing > 0 {
+		_, errs = rulesOf(all, a.Namespace)
+	}
+	return grant{}, false, errs
+}
+
+// rulesOf returns the rules of all roles at the cluster scope and in the namespace,
+// and the errors of those that do not exist.
+func rulesOf(all []*grants, namespace string) (rules []rbacv1.PolicyRule, errs []error) {
+	visit(all, namespace, func(b *boundRole) {
+		if b.role.compiled == nil {
+			errs = append(errs, b.role.err())
+		}
+		rules = append(rules, b.role.rules...)
+	})
+	return rules, errs
+}
+
+// visit calls f with the roles of a user, at the cluster scope and in the namespace.
+func visit(all []*grants, namespace string, f func(*boundRole)) {
+	for _, g := range all {
+		for i := range g.cluster.roles {
+			f(&g.cluster.roles[i])
+		}
+	}
+	if namespace == "" {
+		return
+	}
+	for _, g := range all {
+		if s := g.namespaces[namespace]; s != nil {
+			for i := range s.roles {
+				f(&s.roles[i])
+			}
+		}
+	}
+}
+
+// reason says why the grant allows a request.
+func (g grant) reason() string {
+	cached := &g.binding.reasons[g.subject]
+	if reason := cached.Load(); reason != nil {
+		return *reason
+	}
+	b, s := g.binding, &g.binding.subjects[g.subject]
+	kind, name, roleKind := "ClusterRoleBinding", b.key.name, "ClusterRole"
+	if b.key.namespace != "" {
+		kind, name = "RoleBinding", name+"/"+b.key.namespace
+	}
+	if b.role.key.namespace != "" {
+		roleKind = "Role"
+	}
+	subject := s.Name
+	if s.Kind == rbacv1.ServiceAccountKind {
+		namespace := s.Namespace
+		if namespace == "" {
+			namespace = b.key.namespace
+		}
+		subject += "/" + namespace
+	}
+	reason := fmt.Sprintf("RBAC: allowed by %s %q of %s %q to %s %q", kind, name, roleKind, b.role.key.name, s.Kind, subject)
+	cached.Store(&reason)
+	return reason
+}
