@@ -20,7 +20,24 @@ const limitAnnotation = "kubernetes.io/limit-ranger"
 // refuses pods and claims that are outside of the ranges.
 type limits struct{ set *registry.Set }
 
-func (l limits) admit(ctx context.Context, q *registry.Request) error {
+// fill sets the defaults in a new pod.
+func (l limits) fill(ctx context.Context, q *registry.Request) error {
+	pod := podOf(q)
+	if pod == nil || q.Operation != registry.Create {
+		return nil
+	}
+	ranges, err := l.rangesOf(ctx, q.Namespace)
+	if err != nil {
+		return err
+	}
+	for _, r := range ranges {
+		fillIn(pod, r)
+	}
+	return nil
+}
+
+// check refuses what is outside of the ranges.
+func (l limits) check(ctx context.Context, q *registry.Request) error {
 	pod := podOf(q)
 	claim, isClaim := q.Object.(*corev1.PersistentVolumeClaim)
 	isClaim = isClaim && q.Resource.GroupResource() == claimsResource && q.Subresource == ""
@@ -29,15 +46,10 @@ func (l limits) admit(ctx context.Context, q *registry.Request) error {
 		return nil
 	}
 	ranges, err := l.rangesOf(ctx, q.Namespace)
-	if err != nil || len(ranges) == 0 {
+	if err != nil {
 		return err
 	}
 	var problems []error
-	for _, r := range ranges {
-		if pod != nil {
-			fillIn(pod, r)
-		}
-	}
 	for _, r := range ranges {
 		for i := range r.Spec.Limits {
 			item := &r.Spec.Limits[i]
@@ -49,7 +61,7 @@ func (l limits) admit(ctx context.Context, q *registry.Request) error {
 		}
 	}
 	if len(problems) > 0 {
-		return forbid(q, utilerrors.NewAggregate(problems))
+		return q.Forbidden(utilerrors.NewAggregate(problems))
 	}
 	return nil
 }

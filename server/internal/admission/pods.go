@@ -2,7 +2,6 @@ package admission
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
@@ -21,8 +20,4 @@ func podOf(q *registry.Request) *corev1.Pod {
 		return nil
 	}
 	return pod
-}
-
-func forbid(q *registry.Request, err error) error {
-	return apierrors.NewForbidden(q.Resource.GroupResource(), q.Name, err)
 }

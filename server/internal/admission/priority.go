@@ -14,8 +14,8 @@ import (
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 )
 
-// priorities sets the priority of pods to the value of their priority class, and
-// refuses a second default class.
+// priorities sets the priority of pods to the value of their priority class, and keeps
+// the default class the only one.
 type priorities struct{ set *registry.Set }
 
 var classesResource = schema.GroupResource{Group: schedulingv1.GroupName, Resource: "priorityclasses"}
@@ -28,6 +28,11 @@ func (p priorities) admit(ctx context.Context, q *registry.Request) error {
 		}
 		return p.assign(ctx, q, &pod.Spec)
 	}
+	return nil
+}
+
+// check refuses a second default class.
+func (p priorities) check(ctx context.Context, q *registry.Request) error {
 	class, ok := q.Object.(*schedulingv1.PriorityClass)
 	if ok && q.Resource.GroupResource() == classesResource && class.GlobalDefault {
 		return p.onlyDefault(ctx, q)
@@ -53,7 +58,7 @@ func keepPriority(spec, old *corev1.PodSpec) {
 func (p priorities) assign(ctx context.Context, q *registry.Request, spec *corev1.PodSpec) error {
 	class, err := p.classOf(ctx, spec.PriorityClassName)
 	if apierrors.IsNotFound(err) {
-		return forbid(q, fmt.Errorf("no PriorityClass with name %v was found", spec.PriorityClassName))
+		return q.Forbidden(fmt.Errorf("no PriorityClass with name %v was found", spec.PriorityClassName))
 	}
 	if err != nil {
 		return err
@@ -63,11 +68,11 @@ func (p priorities) assign(ctx context.Context, q *registry.Request, spec *corev
 		preemption = *class.PreemptionPolicy
 	}
 	if spec.Priority != nil && *spec.Priority != class.Value {
-		return forbid(q, fmt.Errorf("the integer value of priority (%d) must not be provided in pod spec; priority admission controller computed %d from the given PriorityClass name",
+		return q.Forbidden(fmt.Errorf("the integer value of priority (%d) must not be provided in pod spec; priority admission controller computed %d from the given PriorityClass name",
 			*spec.Priority, class.Value))
 	}
 	if spec.PreemptionPolicy != nil && *spec.PreemptionPolicy != preemption {
-		return forbid(q, fmt.Errorf("the string value of PreemptionPolicy (%s) must not be provided in pod spec; priority admission controller computed %s from the given PriorityClass name",
+		return q.Forbidden(fmt.Errorf("the string value of PreemptionPolicy (%s) must not be provided in pod spec; priority admission controller computed %s from the given PriorityClass name",
 			*spec.PreemptionPolicy, preemption))
 	}
 	spec.PriorityClassName, spec.Priority, spec.PreemptionPolicy = class.Name, &class.Value, &preemption
@@ -135,5 +140,5 @@ func (p priorities) onlyDefault(ctx context.Context, q *registry.Request) error 
 	if err != nil || other == "" {
 		return err
 	}
-	return forbid(q, fmt.Errorf("PriorityClass %s is already marked as default. Only one default can exist", strconv.Quote(other)))
+	return q.Forbidden(fmt.Errorf("PriorityClass %s is already marked as default. Only one default can exist", strconv.Quote(other)))
 }

@@ -1,0 +1,33 @@
+package admission
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/levelwire/levelwire/server/internal/registry"
+)
+
+// storageFinalizers are the finalizers of new objects that pods or claims may use. A
+// controller takes each of them away when the object is being deleted and nothing uses it
+// any more (components/controllermanager/internal/storageprotection).
+var storageFinalizers = map[schema.GroupResource]string{
+	{Resource: "persistentvolumeclaims"}: "kubernetes.io/pvc-protection",
+	{Resource: "persistentvolumes"}:      "kubernetes.io/pv-protection",
+}
+
+// protectStorage adds the finalizer of a new claim or volume.
+func protectStorage(_ context.Context, q *registry.Request) error {
+	if q.Operation != registry.Create || q.Subresource != "" || q.Object == nil {
+		return nil
+	}
+	finalizer, ok := storageFinalizers[q.Resource.GroupResource()]
+	if !ok {
+		return nil
+	}
+	if finalizers := q.Object.GetFinalizers(); !slices.Contains(finalizers, finalizer) {
+		q.Object.SetFinalizers(append(finalizers, finalizer))
+	}
+	return nil
+}
