@@ -83,17 +83,6 @@ func TestApplyParameters(t *testing.T) {
 // TestTheManagerIsWhoWrites: whom the request names, or the program that its
 // User-Agent begins with.
 func TestTheManagerIsWhoWrites(t *testing.T) {
-	for _, test := range []struct{ stated, agent, want string }{
-		{"me", "kubectl/v1.35 (linux/amd64)", "me"},
-		{"", "kubectl/v1.35 (linux/amd64)", "kubectl"},
-		{"", "a\x01b\u200b c", "ab c"},
-		{"", strings.Repeat("x", 127) + "üy/1", strings.Repeat("x", 127)},
-		{"", "/1", ""},
-	} {
-		if got := manager(test.stated, test.agent); got != test.want {
-			t.Errorf("%q, %q: %q, want %q", test.stated, test.agent, got, test.want)
-		}
-	}
 	c := newWritable(t)
 	var made corev1.ConfigMap
 	c.send(201, "POST", configMaps, `{"metadata":{"name":"a"},"data":{"k":"1"}}`, jsonBody, "User-Agent: editor/2").into(t, &made)

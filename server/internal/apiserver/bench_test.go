@@ -28,19 +28,25 @@ func (w *discardWriter) Write(p []byte) (int, error)      { w.bytes += int64(len
 func (w *discardWriter) Flush()                           {}
 func (w *discardWriter) SetWriteDeadline(time.Time) error { return nil }
 
-// BenchmarkGet reads one object, most recent and from the cache.
+// BenchmarkGet reads one object, most recent and from the cache, without and with
+// priority and fairness.
 func BenchmarkGet(b *testing.B) {
-	c := newCluster(b)
-	c.put(benchPod(1))
-	for _, query := range []string{"", "?resourceVersion=0"} {
-		b.Run("query"+query, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				r, err := http.NewRequest(http.MethodGet, "/api/v1/namespaces/ns-000/pods/pod-000001"+query, nil)
-				must(b, err)
-				r.Header.Set("Authorization", "Bearer "+testToken)
-				c.server.ServeHTTP(&discardWriter{header: http.Header{}}, r)
-			}
-		})
+	for _, mode := range []struct {
+		name  string
+		setup func(*setup)
+	}{{"shares", func(*setup) {}}, {"fair", fairly(1200)}} {
+		c := newCluster(b, mode.setup)
+		c.put(benchPod(1))
+		for _, query := range []string{"", "?resourceVersion=0"} {
+			b.Run(mode.name+"/query"+query, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					r, err := http.NewRequest(http.MethodGet, "/api/v1/namespaces/ns-000/pods/pod-000001"+query, nil)
+					must(b, err)
+					r.Header.Set("Authorization", "Bearer "+testToken)
+					c.server.ServeHTTP(&discardWriter{header: http.Header{}}, r)
+				}
+			})
+		}
 	}
 }

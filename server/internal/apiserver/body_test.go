@@ -33,7 +33,8 @@ func TestSlowBodiesEnd(t *testing.T) {
 			t.Errorf("%s: %d %s", name, got.code, got.body)
 		}
 	}
-	if got := c.get("/api/v1/pods"); got.code != http.StatusOK {
+	// The time of a list would be over, too, on a busy machine.
+	if got := c.get("/version"); got.code != http.StatusOK {
 		t.Errorf("afterwards: %d %s", got.code, got.body)
 	}
 }

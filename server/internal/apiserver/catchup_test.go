@@ -10,8 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// hurried makes watches wait but a moment for a version that does not come.
-func hurried(s *setup) { s.config.CatchUpTimeout = 250 * time.Millisecond }
+// hurried makes reads and watches wait but a moment for a version that does not come.
+func hurried(s *setup) {
+	s.cache.FreshnessWait, s.config.CatchUpTimeout = 50*time.Millisecond, 250*time.Millisecond
+}
 
 // A watch from a version that does not come ends with the reason in the stream.
 func TestWatchFromAVersionThatDoesNotCome(t *testing.T) {

@@ -119,7 +119,7 @@ func cborFrames(t *testing.T, body io.ReadCloser, n int) string {
 }
 
 func TestWatchInCBOR(t *testing.T) {
-	c := newCluster(t)
+	c := newCluster(t, hurried)
 	revs := seed(c)
 	one, two, three := fmt.Sprint("ADDED one@", revs["first"]), fmt.Sprint("ADDED two@", revs["second"]), fmt.Sprint("ADDED three@", revs["third"])
 	end := fmt.Sprint("BOOKMARK end@", revs["third"])
@@ -133,7 +133,7 @@ func TestWatchInCBOR(t *testing.T) {
 		{cborType, "&resourceVersion={second}", []string{three}},
 		{cborType, initialEnd + "&resourceVersion={future}", []string{"ERROR 504 Timeout"}},
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 		resp := c.open(ctx, c.http2, http.MethodGet, expand("/api/v1/pods?watch=1"+tt.query, revs), "", "Accept: "+tt.accept)
 		if resp.Header.Get("Content-Type") != "application/cbor-seq" {
 			t.Fatalf("%d in %s", resp.StatusCode, resp.Header.Get("Content-Type"))

@@ -116,7 +116,7 @@ func TestListsThatChangeTheirLength(t *testing.T) {
 		form := encoding.Form{Media: encoding.Protobuf, As: encoding.AsMetadata, MetaVersion: "v1"}
 		aborted := func() (aborted bool) {
 			defer func() { aborted = recover() == http.ErrAbortHandler }()
-			must(t, encoding.WriteList(w, httptest.NewRequest(http.MethodGet, "/", nil), c.server.encoder(things, form), metav1.IncludeMetadata, read.Page{Items: items}))
+			must(t, encoding.WriteList(w, httptest.NewRequest(http.MethodGet, "/", nil), c.server.verbs.Encoder(things, form), metav1.IncludeMetadata, read.Page{Items: items}))
 			return false
 		}()
 		if aborted != grows {

@@ -192,7 +192,7 @@ func TestDifferenceSendsOnlyWhatChanged(t *testing.T) {
 	}
 	body := string(c.get("/metrics").body)
 	for _, want := range []string{
-		`levelwire_differences_total{result="difference"} 2`, `levelwire_difference_objects_total{told="in full"} 1`,
+		`levelwire_differences_total{result="difference"} 2`, `levelwire_difference_objects_total{representation="full"} 1`,
 		`apiserver_request_total{code="200",group="",resource="pods",subresource="",verb="difference",version="v1"} 2`,
 	} {
 		if !strings.Contains(body, want) {
@@ -241,7 +241,7 @@ func TestDifferenceForms(t *testing.T) {
 }
 
 func TestDifferenceRefusals(t *testing.T) {
-	c := newCluster(t)
+	c := newCluster(t, hurried)
 	seed(c)
 	good, media := string(holding{}.digest(0).Append(nil)), "Content-Type: "+difference.MediaType
 	for _, tt := range []struct {

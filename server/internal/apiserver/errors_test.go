@@ -34,7 +34,7 @@ func TestWhatIsLogged(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, "/api/v1/pods", nil)
 		r = r.WithContext(request.WithRecord(r.Context(), record))
 		encoding.WriteError(request.NewRecorder(httptest.NewRecorder(), record), r, tt.err)
-		s.observe(r, record, time.Now())
+		s.complete(request.NewRecorder(httptest.NewRecorder(), record), r, record, time.Now())
 		if logged := log.Len() > 0; logged != tt.logged {
 			t.Errorf("%s: logged %q", name, log.String())
 		}

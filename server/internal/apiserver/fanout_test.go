@@ -16,7 +16,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 )
 
 // fanOutChild, in the environment, makes the test binary a client of
@@ -88,9 +87,17 @@ func fanOut(b *testing.B, connections, streams int, pace time.Duration) {
 // BenchmarkIdleWatches holds watches that nothing wakes, 100 streams to a
 // connection, and reports what the process needs for each.
 func BenchmarkIdleWatches(b *testing.B) {
-	for _, watchers := range []int{10_000, 100_000} {
-		b.Run(strconv.Itoa(watchers), func(b *testing.B) {
-			c := newCluster(b)
+	for _, load := range []struct {
+		watchers int
+		rbac     bool // withdrawn rights end watches
+	}{{10_000, false}, {10_000, true}, {100_000, false}} {
+		b.Run(fmt.Sprintf("%d/rbac=%t", load.watchers, load.rbac), func(b *testing.B) {
+			watchers := load.watchers
+			c := newCluster(b, func(s *setup) {
+				if load.rbac {
+					s.rbac, s.config.Tokens = true, userTokens()
+				}
+			})
 			runtime.GC()
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
@@ -112,10 +119,28 @@ func BenchmarkIdleWatches(b *testing.B) {
 			}
 			runtime.ReadMemStats(&after)
 			b.ReportMetric(each(float64(residentBytes(b)-resident)), "rss-B/watch")
+			b.ReportMetric(float64(runtime.NumGoroutine()), "goroutines")
+			reachAll(b, c, watchers, tick, gone)
 			b.ReportMetric(each(float64(after.HeapAlloc)-float64(before.HeapAlloc)), "heap-B/watch")
 			b.ReportMetric(each(float64(after.StackInuse)-float64(before.StackInuse)), "stack-B/watch")
 		})
 	}
+}
+
+// reachAll writes one pod, and reports what it takes until it has been sent to all watches.
+func reachAll(b *testing.B, c *cluster, watchers int, tick *time.Ticker, gone <-chan error) {
+	sent := c.server.metrics.Events.WithLabelValues("", "v1", "pods")
+	begun, before := time.Now(), usage(b)
+	c.put(benchPod(0))
+	for counterValue(b, sent) < float64(watchers) {
+		select {
+		case err := <-gone:
+			b.Fatal("the clients are gone: ", err)
+		case <-tick.C:
+		}
+	}
+	b.ReportMetric(float64(time.Since(begun).Milliseconds()), "ms-to-reach-all")
+	b.ReportMetric(float64((usage(b)-before).Nanoseconds())/1e3/float64(watchers), "cpu-us/delivery")
 }
 
 // residentBytes is how much memory of this process is resident.
@@ -128,7 +153,7 @@ func residentBytes(b *testing.B) int64 {
 }
 
 // usage is the CPU time that this process has taken.
-func usage(b *testing.B) time.Duration {
+func usage(b testing.TB) time.Duration {
 	var used syscall.Rusage
 	must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
@@ -202,25 +227,13 @@ func openWatches(address string, streams int) (net.Conn, error) {
 		return nil, err
 	}
 	framer := http2.NewFramer(conn, conn)
-	var block strings.Builder
-	encoder := hpack.NewEncoder(&block)
+	requests := newRawRequests(framer)
 	err = framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: hugeWindow})
 	if err == nil {
 		err = framer.WriteWindowUpdate(0, hugeWindow-65535)
 	}
 	for i := 0; i < streams && err == nil; i++ {
-		block.Reset()
-		for _, field := range [][2]string{
-			{":method", "GET"}, {":scheme", "https"}, {":authority", address},
-			{":path", "/api/v1/pods?watch=1&resourceVersion=1"}, {"authorization", "Bearer " + testToken},
-		} {
-			if err := encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}); err != nil {
-				return nil, err
-			}
-		}
-		err = framer.WriteHeaders(http2.HeadersFrameParam{
-			StreamID: uint32(2*i + 1), BlockFragment: []byte(block.String()), EndHeaders: true, EndStream: true,
-		})
+		err = requests.write([2]string{":authority", address}, [2]string{":path", "/api/v1/pods?watch=1&resourceVersion=1"})
 	}
 	return conn, err
 }

@@ -4,51 +4,118 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"time"
 
-	"github.com/google/uuid"
+	"go.opentelemetry.io/otel/trace"
 
-	"github.com/levelwire/levelwire/server/internal/apiserver/authentication"
+	"github.com/levelwire/levelwire/server/internal/apiserver/authorization"
 	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
+	"github.com/levelwire/levelwire/server/internal/apiserver/maintenance"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/auth"
-	"github.com/levelwire/levelwire/server/internal/status"
+	"github.com/levelwire/levelwire/server/internal/h2/listen"
+	"github.com/levelwire/levelwire/server/internal/tracing"
+	"github.com/levelwire/levelwire/server/internal/ui"
 )
 
-// ServeHTTP answers one request: observe, recover, authenticate,
+// ServeHTTP answers one request: observe, recover, authenticate, audit,
 // impersonate, limit, route.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	record := &request.Record{}
 	r = r.WithContext(request.WithRecord(r.Context(), record))
 	rec := request.NewRecorder(w, record)
-	rec.Header().Set("Audit-Id", uuid.NewString())
+	id := s.auditID(r)
+	rec.Header().Set("Audit-Id", id)
 	if r.ProtoMajor == 1 && r.ContentLength != 0 {
 		// Before it answers, net/http waits for a body that the handler has not
 		// read; package h2 does not. An error means that there are no deadlines, in
 		// tests.
 		_ = http.NewResponseController(w).SetReadDeadline(start.Add(s.config.RequestTimeout))
 	}
-	defer s.observe(r, record, start)
+	unread := watchBody(rec, r)
+	defer unread.discard(earlyAnswerBodies * s.config.MaxBodyBytes)
+	defer s.complete(rec, r, record, start)
 	defer s.recoverPanic(rec, r, record)
 
+	if s.config.UI != nil {
+		if ui.Serves(r.URL.Path) {
+			listen.Used(r.Context())
+			s.config.UI.ServeHTTP(rec, r)
+			return
+		}
+		s.config.UI.Identify(r)
+	}
+	connection, limits := w.(interface{ Authenticated() })
 	user, err := s.authenticator.Authenticate(r)
+	if s.config.Audit != nil {
+		if rejected := s.beginAudit(r, record, user, err, id, start); rejected != nil && err == nil {
+			err = rejected
+		}
+	}
+	if s.config.Tracer != nil {
+		var span trace.Span
+		r, span = s.config.Tracer.Begin(r, tracing.Request{Groups: user.Groups, Began: start, ID: id, Denied: err})
+		defer func() {
+			if !record.Detached {
+				endTrace(span, r.Method, record)
+			}
+		}()
+	}
+	if err != nil {
+		if !limits {
+			rec.Header().Set("Connection", "close") // package h2 closes those on which no request was authenticated
+		}
+		encoding.WriteError(rec, r, err)
+		return
+	}
+	switch {
+	case user.In(auth.Unauthenticated):
+		listen.Used(r.Context())
+	case limits:
+		connection.Authenticated()
+	default:
+		listen.Authenticated(r.Context())
+	}
+	record.User = user
+	impersonation, err := s.impersonate(r, user)
+	record.User, record.Impersonation = impersonation.User, impersonation.Needed
 	if err != nil {
 		encoding.WriteError(rec, r, err)
 		return
 	}
-	record.User = user
-	if record.User, err = s.authorizer.Impersonate(r, user); err != nil {
-		encoding.WriteError(rec, r, err)
-		return
+	if record.Audit != nil {
+		auditImpersonation(record, impersonation.Constraint)
 	}
 	if r.Method != http.MethodGet {
 		// Admission needs the user; reads do not.
 		r = r.WithContext(auth.WithUser(r.Context(), record.User))
 	}
+	if s.config.UI != nil && s.config.UI.ServeUser(rec, r, record.User) {
+		return
+	}
+	if strings.HasPrefix(r.URL.Path, maintenance.Path) {
+		s.maintenance.Serve(rec, r, record.User) // may take longer than other requests
+		return
+	}
 	s.limited(rec, r)
+}
+
+// impersonate returns the user that a request acts as. That is decided before the request
+// has a slot, so those that wait for it are bounded by themselves.
+func (s *Server) impersonate(r *http.Request, user auth.User) (authorization.Impersonation, error) {
+	if authorization.Impersonates(r.Header) {
+		done, err := s.undecided(user)
+		if err != nil {
+			return authorization.Impersonation{User: user}, err
+		}
+		defer done()
+	}
+	return s.authorizer.Impersonate(r, user, func() auth.Attributes { return targetOf(r, user).attributes })
 }
 
 // recoverPanic turns a bug into a 500 for one client instead of an outage for
@@ -61,6 +128,9 @@ func (s *Server) recoverPanic(w *request.Recorder, r *http.Request, record *requ
 	if err, ok := reason.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(reason)
 	}
+	if record.Audit != nil {
+		auditPanic(record, reason)
+	}
 	s.config.Logger.Error("request panicked", "method", r.Method, "path", r.URL.Path,
 		"panic", reason, "stack", string(debug.Stack()))
 	if record.Code != 0 {
@@ -69,57 +139,29 @@ func (s *Server) recoverPanic(w *request.Recorder, r *http.Request, record *requ
 	encoding.WriteError(w, r, fmt.Errorf("this request caused an internal error, which the server has logged: %s %s", r.Method, r.URL.Path))
 }
 
-// limited bounds the number of requests at a time and the time of each, and routes
-// the request. Watches have a deadline of their own and do not count: they cost next
-// to nothing while they are idle.
-func (s *Server) limited(w http.ResponseWriter, r *http.Request) {
-	if isLong(r) {
-		s.route(w, r)
+// complete ends a request whose handler has returned, unless that goes on without it.
+func (s *Server) complete(rec *request.Recorder, r *http.Request, record *request.Record, start time.Time) {
+	if record.Detached {
 		return
 	}
-	slots := s.readSlots
-	if _, reads := differencePath(r.URL.Path); !reads && r.Method != http.MethodGet && r.Method != http.MethodHead {
-		slots = s.writeSlots
+	record.End()
+	if record.Audit != nil {
+		completeAudit(rec.Header(), record)
 	}
-	if !authentication.NeedsNoCredentials(r.URL.Path) {
-		select {
-		case slots <- struct{}{}:
-			defer func() { <-slots }()
-		default:
-			s.metrics.Rejected.Inc()
-			encoding.WriteError(w, r, status.TooManyRequests("the server has received too many requests and has asked us to try again later", 1))
-			return
-		}
-	}
-	if r.ProtoMajor == 2 {
-		// A client that opens its window by a byte now and then would otherwise keep
-		// the slot for as long as it likes. The error that follows the end of the
-		// time has WriteTimeout of its own.
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.config.RequestTimeout + s.config.WriteTimeout))
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), s.config.RequestTimeout)
-	defer cancel()
-	s.route(w, r.WithContext(ctx))
-}
-
-// isLong reports whether a request asks for a watch. It may still be invalid.
-func isLong(r *http.Request) bool {
-	if r.Method != http.MethodGet {
-		return false
-	}
-	t, ok := request.ParsePath(r.URL.Path)
-	return ok && request.VerbOf(r.Method, t, r.URL.Query()) == request.VerbWatch
-}
-
-func (s *Server) observe(r *http.Request, record *request.Record, start time.Time) {
-	elapsed := time.Since(start)
-	s.metrics.Observe(r, record, elapsed)
-	log := s.config.Logger
 	// A request whose client has gone away fails for that reason: nothing for
 	// operators.
 	if record.Err != nil && r.Context().Err() == nil {
-		log.Error("request failed", "method", r.Method, "uri", r.URL.RequestURI(), "code", record.Code, "error", record.Err)
+		s.config.Logger.Error("request failed", "method", r.Method, "uri", r.URL.RequestURI(), "code", record.Code, "error", record.Err)
 	}
-	log.Debug("request", "method", r.Method, "uri", r.URL.RequestURI(), "code", record.Code,
-		"bytes", record.Written, "duration", elapsed, "user", record.User.Name, "agent", r.UserAgent())
+	s.observe(r.Method, r.RequestURI, r.UserAgent(), record, start)
+}
+
+func (s *Server) observe(method, uri, agent string, record *request.Record, start time.Time) {
+	elapsed := time.Since(start)
+	s.metrics.Observe(method, record, elapsed)
+	if !s.config.Logger.Enabled(context.Background(), slog.LevelDebug) {
+		return // to collect what is logged would be half a kilobyte of garbage for each request
+	}
+	s.config.Logger.Debug("request", "method", method, "uri", uri, "code", record.Code,
+		"bytes", record.Written, "duration", elapsed, "user", record.User.Name, "agent", agent)
 }

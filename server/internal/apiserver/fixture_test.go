@@ -9,11 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,6 +27,8 @@ import (
 
 	"github.com/levelwire/levelwire/internal/pki"
 	"github.com/levelwire/levelwire/server/internal/auth"
+	"github.com/levelwire/levelwire/server/internal/flowcontrol"
+	"github.com/levelwire/levelwire/server/internal/rbac"
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin"
@@ -60,7 +64,10 @@ type cluster struct {
 	client *http.Client // of get, do and watch: http2 unless a test says otherwise
 	// authority is whose certificates the clients trust.
 	authority *x509.Certificate
-	stop      func() // drains the server and waits for it
+	stop      func()        // drains the server and waits for it
+	rbac      *rbac.Index   // nil unless the setup says so
+	visible   *rbac.History // nil unless the setup says so
+	fairness  *flowcontrol.Controller
 }
 
 const testToken = "a-token-for-tests"
@@ -70,6 +77,10 @@ type setup struct {
 	config Config
 	cache  watchcache.Options
 	unfed  bool // caches are never filled
+	rbac   bool // authorizes by roles and bindings
+	seats  int  // of priority and fairness; 0: it is off
+	// visible offers what users may see; it goes with rbac.
+	visible bool
 	// history is written to the store before the server starts, as by one
 	// that ran before it.
 	history func(*cluster)
@@ -81,7 +92,7 @@ func newCluster(t testing.TB, change ...func(*setup)) *cluster {
 	must(t, err)
 	c := &cluster{t: t, store: store, table: builtin.Table(), caches: map[*resource.Resource]*watchcache.Cache{}}
 	c.pods = c.table.Lookup("", "v1", "pods")
-	build := setup{cache: watchcache.Options{FreshnessWait: 50 * time.Millisecond}}
+	build := setup{cache: watchcache.Options{FreshnessWait: time.Minute}} // as long as a busy machine takes
 	build.config = Config{
 		Resources: c.table, Store: store, Tokens: auth.NewStaticTokens(map[string]auth.User{testToken: {Name: "tester", Groups: []string{"testers"}}}),
 		Cache: func(stored *resource.Resource) *watchcache.Cache { return c.caches[stored] },
@@ -99,6 +110,21 @@ func newCluster(t testing.TB, change ...func(*setup)) *cluster {
 	set, err := registry.NewSet(registry.Config{Store: store, Resources: c.table, Cache: build.config.Cache})
 	must(t, err)
 	build.config.Registry = set
+	if build.rbac {
+		c.rbac, err = rbac.NewIndex(set, slog.New(slog.DiscardHandler))
+		must(t, err)
+		build.config.Authorizer = c.rbac
+	}
+	if build.visible {
+		c.visible, err = rbac.NewHistory(set, slog.New(slog.DiscardHandler))
+		must(t, err)
+		build.config.Visible = c.visible
+	}
+	if build.seats > 0 {
+		c.fairness, err = flowcontrol.New(set, flowcontrol.Options{Seats: build.seats, QueueWait: time.Minute, Logger: slog.New(slog.DiscardHandler)})
+		must(t, err)
+		build.config.Fairness = c.fairness
+	}
 	c.server, err = New(build.config)
 	must(t, err)
 	if build.history != nil {
@@ -122,6 +148,16 @@ func (c *cluster) start(all []*watchcache.Cache, unfed bool) {
 	c.http2, c.http1 = clients(c.authority)
 	c.client = c.http2
 	fed, served := make(chan error, 1), make(chan error, 1)
+	var following sync.WaitGroup
+	if c.rbac != nil {
+		following.Go(func() { c.rbac.Run(ctx) })
+	}
+	if c.visible != nil {
+		following.Go(func() { c.visible.Run(ctx) })
+	}
+	if c.fairness != nil {
+		following.Go(func() { c.fairness.Run(ctx) })
+	}
 	go func() {
 		if unfed {
 			fed <- nil
@@ -135,6 +171,16 @@ func (c *cluster) start(all []*watchcache.Cache, unfed bool) {
 	if !unfed {
 		for _, cache := range all {
 			must(c.t, cache.WaitReady(ctx))
+		}
+		if c.fairness != nil {
+			must(c.t, c.fairness.Ensure(ctx))
+			// Levels are created before schemas.
+			for group, schema := range map[string]string{auth.Masters: "exempt", "system:nodes": "system-nodes", auth.Authenticated: "global-default"} {
+				eventually(c.t, "the stored FlowSchemas are not used", func() bool {
+					m := c.fairness.Classify(&auth.Attributes{User: auth.User{Groups: []string{group}}, Verb: "list", Resource: "pods"})
+					return m.Schema == schema && m.SchemaUID[0] != "" && m.LevelUID[0] != ""
+				})
+			}
 		}
 	}
 	stopped := false
@@ -153,6 +199,7 @@ func (c *cluster) start(all []*watchcache.Cache, unfed bool) {
 		if err := <-fed; err != nil && !errors.Is(err, context.Canceled) {
 			c.t.Errorf("Feed: %v", err)
 		}
+		following.Wait()
 		must(c.t, c.store.Close())
 	}
 	c.t.Cleanup(c.stop)
@@ -382,9 +429,16 @@ func (e frame) String() string {
 // untilIdle waits until a gauge of open watches is at zero.
 func untilIdle(t testing.TB, gauge prometheus.Gauge) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); gaugeValue(t, gauge) > 0; runtime.Gosched() {
+	eventually(t, "a watch whose client has gone is still open", func() bool { return gaugeValue(t, gauge) == 0 })
+}
+
+// eventually waits for a state that a test knows will come, and fails as what says if it
+// does not.
+func eventually(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(3 * time.Minute); !is(); runtime.Gosched() {
 		if time.Now().After(deadline) {
-			t.Fatal("a watch whose client has gone is still open")
+			t.Fatal(what)
 		}
 	}
 }

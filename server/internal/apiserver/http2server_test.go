@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"bytes"
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
@@ -10,24 +11,62 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// initialWindow returns the window that a server grants each request's body on
-// a connection: the implementations differ in it.
-func (c *cluster) initialWindow() uint32 {
+// rawRequests writes requests as HEADERS frames.
+type rawRequests struct {
+	framer  *http2.Framer
+	block   bytes.Buffer
+	encoder *hpack.Encoder
+	stream  uint32 // of the next request
+	token   string
+}
+
+func newRawRequests(framer *http2.Framer) *rawRequests {
+	r := &rawRequests{framer: framer, stream: 1, token: testToken}
+	r.encoder = hpack.NewEncoder(&r.block)
+	return r
+}
+
+// write writes a GET with the token and the given fields.
+func (r *rawRequests) write(fields ...[2]string) error {
+	r.block.Reset()
+	for _, field := range append([][2]string{{":method", "GET"}, {":scheme", "https"}}, append(fields, [2]string{"authorization", "Bearer " + r.token})...) {
+		if err := r.encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}); err != nil {
+			return err
+		}
+	}
+	r.stream += 2
+	return r.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: r.stream - 2, BlockFragment: r.block.Bytes(), EndHeaders: true, EndStream: true})
+}
+
+// dialHTTP2 connects and writes the connection's preface.
+func (c *cluster) dialHTTP2(settings ...http2.Setting) (net.Conn, *http2.Framer) {
 	c.t.Helper()
 	config := c.http2.Transport.(*http.Transport).TLSClientConfig.Clone()
 	config.NextProtos = []string{http2.NextProtoTLS}
 	conn, err := tls.Dial("tcp", strings.TrimPrefix(c.url, "https://"), config)
 	must(c.t, err)
-	defer conn.Close()
+	c.t.Cleanup(func() { conn.Close() })
+	must(c.t, conn.SetDeadline(time.Now().Add(2*time.Minute)))
 	_, err = io.WriteString(conn, http2.ClientPreface)
 	must(c.t, err)
 	framer := http2.NewFramer(conn, conn)
-	must(c.t, framer.WriteSettings())
+	must(c.t, framer.WriteSettings(settings...))
+	return conn, framer
+}
+
+// initialWindow returns the window that a server grants each request's body on
+// a connection: the implementations differ in it.
+func (c *cluster) initialWindow() uint32 {
+	c.t.Helper()
+	conn, framer := c.dialHTTP2()
+	defer conn.Close()
 	frame, err := framer.ReadFrame()
 	must(c.t, err)
 	value, _ := frame.(*http2.SettingsFrame).Value(http2.SettingInitialWindowSize)
@@ -39,6 +78,7 @@ func TestHTTP2Servers(t *testing.T) {
 	windows := map[uint32]HTTP2Server{}
 	for _, implementation := range []HTTP2Server{HTTP2Levelwire, HTTP2NetHTTP} {
 		t.Run(string(implementation), func(t *testing.T) {
+			t.Run("closed window", func(t *testing.T) { testClosedWindowOver(t, implementation) })
 			c := newCluster(t, func(s *setup) { s.config.HTTP2Server = implementation })
 			if other, ok := windows[c.initialWindow()]; ok {
 				t.Errorf("the server is the same as with %s", other)
@@ -117,6 +157,25 @@ func testWaitOver(t *testing.T, c *cluster) {
 	c.put(testPod("default", "other", nil, ""))
 	done := c.put(testPod("default", "awaited", map[string]string{"ready": "true"}, ""))
 	stream.want(fmt.Sprintf("MODIFIED awaited@%d", done))
+}
+
+// testClosedWindowOver has a client that never lets a watch send its events. The
+// watch ends all the same.
+func testClosedWindowOver(t *testing.T, implementation HTTP2Server) {
+	c := newCluster(t, func(s *setup) { s.config.HTTP2Server, s.config.WriteTimeout = implementation, 200*time.Millisecond })
+	c.put(testPod("default", "unread", nil, ""))
+	for _, query := range []string{"resourceVersion=0", "resourceVersion=0&timeoutSeconds=1", initialEnd[1:] + "&resourceVersion=0"} {
+		conn, framer := c.dialHTTP2(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+		must(t, newRawRequests(framer).write([2]string{":authority", "x"}, [2]string{":path", "/api/v1/pods?watch=1&" + query}))
+		for reset := false; !reset; {
+			frame, err := framer.ReadFrame()
+			if err != nil {
+				t.Fatalf("watch with %s: the stream was not reset before %v", query, err)
+			}
+			_, reset = frame.(*http2.RSTStreamFrame)
+		}
+		conn.Close()
+	}
 }
 
 // testDrainOver ends the server under a watch, whose stream ends cleanly.

@@ -23,6 +23,10 @@ func TestImpersonation(t *testing.T) {
 		})
 	})
 	const path = "/api/v1/namespaces/a/pods"
+	// A refusal names the kind of right that the user has used last.
+	if got := c.get(path, "Impersonate-User: jane"); got.code != 200 {
+		t.Errorf("as a user: %d %s", got.code, got.body)
+	}
 	for name, test := range map[string]struct {
 		headers []string
 		code    int

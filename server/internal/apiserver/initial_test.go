@@ -22,7 +22,7 @@ import (
 // TestInitialEventsAreEventsOneByOne compares the state that streams begin
 // with, written from blocks or in parts, with what the event encoder makes of each object.
 func TestInitialEventsAreEventsOneByOne(t *testing.T) {
-	c := newCluster(t, patient)
+	c := newCluster(t)
 	for i := range 150 {
 		c.put(listedPod(i * 3))
 	}
@@ -44,7 +44,7 @@ func TestInitialEventsAreEventsOneByOne(t *testing.T) {
 			} else if path == "/api/v1/namespaces/none/pods?" {
 				selection.Namespace = "none"
 			}
-			f := encoding.NewEventEncoder(c.server.encoder(c.pods, form), metav1.IncludeMetadata)
+			f := encoding.NewEventEncoder(c.server.verbs.Encoder(c.pods, form), metav1.IncludeMetadata)
 			var want []byte
 			for o := range snapshot.Range("", "") {
 				if selection.Namespace == "" || selection.Namespace == o.Attributes.Namespace {

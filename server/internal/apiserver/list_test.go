@@ -16,11 +16,12 @@ import (
 )
 
 // seed writes three pods and then changes the second, so that the list is a
-// different one at each revision.
+// different one at each revision. The cache has them when it returns.
 func seed(c *cluster) map[string]storage.Revision {
 	first := c.put(testPod("a", "one", map[string]string{"app": "x"}, "n1"))
 	second := c.put(testPod("a", "two", map[string]string{"app": "y"}, "n2"))
 	third := c.put(testPod("b", "three", map[string]string{"app": "x"}, "n1"))
+	eventually(c.t, "the cache does not have the pods", func() bool { return c.caches[c.pods].Reached() >= third })
 	return map[string]storage.Revision{"first": first, "second": second, "third": third, "future": third + 1000}
 }
 
@@ -31,7 +32,7 @@ func tokenAfter(key string, revision storage.Revision) string {
 }
 
 func TestListGrid(t *testing.T) {
-	c := newCluster(t)
+	c := newCluster(t, hurried)
 	revs := seed(c)
 	token := tokenAfter("a/one", revs["third"])
 	pods := "/api/v1/pods?"
@@ -112,7 +113,7 @@ func TestListGrid(t *testing.T) {
 }
 
 func TestTooLargeRevisionSaysSo(t *testing.T) {
-	c := newCluster(t)
+	c := newCluster(t, hurried)
 	revs := seed(c)
 	status := c.get(expand("/api/v1/pods?resourceVersion={future}", revs)).status(t)
 	want := fmt.Sprintf("Timeout: Too large resource version: %d, current: %d", revs["future"], revs["third"])
@@ -173,7 +174,7 @@ func TestListIsTheCachedBytes(t *testing.T) {
 }
 
 func TestGetGrid(t *testing.T) {
-	c := newCluster(t)
+	c := newCluster(t, hurried)
 	revs := seed(c)
 	rows := []struct {
 		path   string
@@ -220,7 +221,7 @@ func TestGetGrid(t *testing.T) {
 }
 
 func TestUnfilledCachesAskToComeBack(t *testing.T) {
-	c := newCluster(t, func(s *setup) { s.unfed = true })
+	c := newCluster(t, hurried, func(s *setup) { s.unfed = true })
 	for _, path := range []string{"/api/v1/pods", "/api/v1/pods?watch=1", "/api/v1/namespaces/a/pods/one"} {
 		got := c.get(path)
 		if got.code != http.StatusTooManyRequests || got.header.Get("Retry-After") != "1" {

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -32,9 +31,6 @@ func (r reply) inflated(t testing.TB) []byte {
 	return body
 }
 
-// patient lets reads wait for the cache for as long as a busy machine takes.
-func patient(s *setup) { s.cache.FreshnessWait = 20 * time.Second }
-
 var listForms = []string{
 	"application/json", "application/json;pretty=1", protobufType, "application/cbor", "application/yaml",
 	metaListType, "application/json;as=PartialObjectMetadataList;v=v1beta1;g=meta.k8s.io",
@@ -51,7 +47,7 @@ var oneByOne = "fieldSelector=" + url.QueryEscape("metadata.name!=missing")
 // every form, compressed or not: joined blocks must be, byte for byte, what a list
 // is that goes from object to object.
 func TestListsInRunsAreListsOneByOne(t *testing.T) {
-	c := newCluster(t, patient)
+	c := newCluster(t)
 	random := rand.New(rand.NewPCG(10, 11))
 	for i := range 300 {
 		c.put(listedPod(i * 3))
@@ -94,7 +90,7 @@ func TestListsInRunsAreListsOneByOne(t *testing.T) {
 
 // TestLongListsOneByOne writes more than is kept between two visits.
 func TestLongListsOneByOne(t *testing.T) {
-	c := newCluster(t, patient)
+	c := newCluster(t)
 	var last storage.Revision
 	for i := range 12 {
 		pod := listedPod(i)
@@ -111,7 +107,7 @@ func TestLongListsOneByOne(t *testing.T) {
 // TestReadsKeepNothingWithObjects: what they kept would stay for as long as the
 // objects, whose number has no bound.
 func TestReadsKeepNothingWithObjects(t *testing.T) {
-	c := newCluster(t, patient)
+	c := newCluster(t)
 	pod := listedPod(1)
 	last := c.put(pod)
 	for _, accept := range listForms {
@@ -177,7 +173,7 @@ func unwrapList(body []byte, list *corev1.PodList) error {
 // TestListsWhileBlocksComeAndGo lists in all forms at once while a writer
 // changes pods and the budget of blocks is too small.
 func TestListsWhileBlocksComeAndGo(t *testing.T) {
-	c := newCluster(t, patient, func(s *setup) { s.cache.BlockBytes = 20_000 })
+	c := newCluster(t, func(s *setup) { s.cache.BlockBytes = 20_000 })
 	for i := range 200 {
 		c.put(listedPod(i))
 	}

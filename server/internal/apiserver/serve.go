@@ -3,11 +3,14 @@ package apiserver
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/levelwire/levelwire/server/internal/h2"
@@ -15,15 +18,18 @@ import (
 )
 
 const (
-	// maxStreams is how many requests one HTTP/2 connection may have open.
-	// Informers of a whole process share a connection, each with a stream.
+	// maxStreams is how many requests one HTTP/2 connection may have open, once its
+	// client is known. Informers of a whole process share a connection, each with a
+	// stream.
 	maxStreams = 1000
 	// A connection without traffic is pinged after pingAfter, and closed pingTimeout
 	// later. A half-open connection would keep its watches for ever.
 	pingAfter   = 15 * time.Second
 	pingTimeout = 10 * time.Second
 
-	readHeaderTimeout = 15 * time.Second
+	// readHeaderTimeout is how long a client may take for a TLS handshake, then for the
+	// preface of HTTP/2, or for the header of a request of HTTP/1.1.
+	readHeaderTimeout = 10 * time.Second
 	idleTimeout       = 3 * time.Minute
 	maxHeaderBytes    = 64 << 10
 	// maxFrame is the largest HTTP/2 frame that is received; bodies come in fewer pieces.
@@ -51,9 +57,16 @@ const (
 // the whole server does.
 func (s *Server) Serve(ctx context.Context, listener net.Listener, tlsConfig *tls.Config) error {
 	server, shutdownHTTP2 := s.httpServer()
-	listener = listen.LimitWrites(listener, s.config.WriteTimeout)
+	listener = listen.LimitWrites(s.connections.Listener(listener), s.config.WriteTimeout)
 	if tlsConfig != nil {
 		listener = listen.BatchTLS(listener, s.prepareTLS(tlsConfig))
+	}
+	if s.open != nil {
+		running, stop := context.WithCancel(ctx)
+		var reauthorizing sync.WaitGroup
+		reauthorizing.Go(func() { s.open.Run(running) })
+		defer reauthorizing.Wait()
+		defer stop()
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
@@ -71,7 +84,10 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, tlsConfig *tl
 	// Clients get GOAWAY before their watches end. Otherwise they would open the
 	// watches again at once, on the same connection.
 	_ = shutdownHTTP2(ctx) // the context has ended: this does not wait
-	s.stopOnce.Do(func() { close(s.stopping) })
+	s.stopOnce.Do(func() {
+		close(s.stopping)
+		s.streams.Stop()
+	})
 	err := shutdownHTTP2(drain)
 	if e := server.Shutdown(drain); err == nil {
 		err = e
@@ -93,6 +109,7 @@ func (s *Server) httpServer() (server *http.Server, shutdownHTTP2 func(context.C
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
+		ConnContext:       s.connections.Context,
 		ErrorLog:          slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug),
 	}
 	if s.config.HTTP2Server == HTTP2NetHTTP {
@@ -114,6 +131,8 @@ func (s *Server) httpServer() (server *http.Server, shutdownHTTP2 func(context.C
 		PingAfter:            pingAfter,
 		PingTimeout:          pingTimeout,
 		WriteTimeout:         s.config.WriteTimeout,
+		Unauthenticated:      &h2.Unauthenticated{},
+		RunQueue:             s.handlers,
 		Logger:               s.config.Logger,
 	})
 	streams.Attach(server)
@@ -131,9 +150,31 @@ func (s *Server) prepareTLS(config *tls.Config) *tls.Config {
 	if len(config.NextProtos) == 0 {
 		config.NextProtos = []string{"h2", "http/1.1"}
 	}
-	if s.config.ClientCAs != nil {
+	if s.authenticator.ClientCAs() != nil {
 		config.ClientAuth = tls.RequestClientCert
-		config.ClientCAs = s.config.ClientCAs
+		config.GetConfigForClient = (&clientAuthorities{base: config.Clone(), of: s.authenticator.ClientCAs}).config
 	}
 	return config
+}
+
+// clientAuthorities tells clients in the handshake which authorities certify users, so
+// that a client with several certificates chooses the right one: those that are accepted
+// now, because many clients send no certificate of any other.
+type clientAuthorities struct {
+	base *tls.Config
+	of   func() *x509.CertPool
+	made atomic.Pointer[tls.Config]
+}
+
+// config implements tls.Config.GetConfigForClient. Session tickets remain those of the
+// configuration that it is set in.
+func (a *clientAuthorities) config(*tls.ClientHelloInfo) (*tls.Config, error) {
+	pool := a.of()
+	if made := a.made.Load(); made != nil && made.ClientCAs == pool {
+		return made, nil
+	}
+	config := a.base.Clone()
+	config.ClientCAs = pool
+	a.made.Store(config)
+	return config, nil
 }

@@ -21,8 +21,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/levelwire/levelwire/internal/pki"
+	"github.com/levelwire/levelwire/server/internal/apiserver/authentication"
 	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/health"
+	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/status"
@@ -36,11 +38,9 @@ func TestCredentials(t *testing.T) {
 	must(t, err)
 	stranger, err := pki.LoadOrCreateAuthority(t.TempDir(), time.Now)
 	must(t, err)
-	pool := x509.NewCertPool()
-	pool.AddCert(authority.Certificate())
 	seen := make(chan auth.Attributes, 10)
 	c := newCluster(t, func(s *setup) {
-		s.config.ClientCAs = pool
+		s.config.ClientCAs = authentication.NewAuthorities([]*x509.Certificate{authority.Certificate()})
 		s.config.Authorizer = authorizerFunc(func(a auth.Attributes) (auth.Decision, string) { seen <- a; return auth.Allow, "" })
 	})
 	good, err := authority.Client(t.TempDir(), "good", "alice", "painters")
@@ -223,13 +223,16 @@ func TestDrainIsBounded(t *testing.T) {
 // idle connection of HTTP/1.1 is closed meanwhile, and not kept for more requests.
 func TestDrainDoesNotKeepHTTP1(t *testing.T) {
 	g := &gate{entered: make(chan struct{}, 8), open: make(chan struct{})}
-	c := newCluster(t, func(s *setup) { g.Reader, s.config.Store = s.config.Store, g })
+	c := newCluster(t, func(s *setup) {
+		g.Reader, s.config.Store = s.config.Store, g
+		s.config.ShutdownTimeout = 3 * time.Minute
+	})
 	roots := x509.NewCertPool()
 	roots.AddCert(c.authority)
 	idle, err := tls.Dial("tcp", strings.TrimPrefix(c.url, "https://"), &tls.Config{RootCAs: roots})
 	must(t, err)
 	defer idle.Close()
-	must(t, idle.SetDeadline(time.Now().Add(5*time.Second))) // before the drain is over
+	must(t, idle.SetDeadline(time.Now().Add(time.Minute))) // before the drain is over
 	_, err = io.WriteString(idle, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
 	must(t, err)
 	answers := bufio.NewReader(idle)
@@ -335,7 +338,7 @@ func TestBodyLimit(t *testing.T) {
 
 func TestWarningsAreOneLine(t *testing.T) {
 	w := httptest.NewRecorder()
-	encoding.AddWarning(w, "unknown field \"x\"\nand more")
+	request.AddWarnings(w, "unknown field \"x\"\nand more")
 	if got := w.Header().Get("Warning"); got != `299 - "unknown field \"x\"and more"` {
 		t.Errorf("got %s", got)
 	}

@@ -21,11 +21,11 @@ const initialEnd = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&al
 
 func TestWatchGrid(t *testing.T) {
 	t.Run("HTTP/1.1", func(t *testing.T) {
-		c := newCluster(t)
+		c := newCluster(t, hurried)
 		c.client = c.http1
 		testWatchGrid(t, c)
 	})
-	t.Run("HTTP/2", func(t *testing.T) { testWatchGrid(t, newCluster(t)) })
+	t.Run("HTTP/2", func(t *testing.T) { testWatchGrid(t, newCluster(t, hurried)) })
 }
 
 func testWatchGrid(t *testing.T, c *cluster) {
@@ -186,7 +186,7 @@ func TestWatchOfTheFutureWithoutInitialEventsIsSilent(t *testing.T) {
 // The state of a future revision is an error in the stream. Its cause lets a
 // reflector distinguish it from a slow server.
 func TestInitialStateOfTheFuture(t *testing.T) {
-	c := newCluster(t)
+	c := newCluster(t, hurried)
 	revs := seed(c)
 	c.overBoth(t, func(t *testing.T) {
 		stream := c.watch(expand("/api/v1/pods?watch=1&resourceVersion={future}"+initialEnd, revs))
@@ -275,16 +275,12 @@ func TestWatchFromForgottenHistory(t *testing.T) {
 }
 
 func TestDrainEndsWatchesCleanly(t *testing.T) {
-	c := newCluster(t)
+	c := newCluster(t, func(s *setup) { s.config.ShutdownTimeout = time.Hour }) // the drain does not wait for an idle watch
 	revs := seed(c)
 	stream := c.watch(expand("/api/v1/pods?watch=1&resourceVersion={second}", revs))
 	stream.want(fmt.Sprint("ADDED three@", revs["third"]))
-	begun := time.Now()
 	c.stop()
 	stream.wantEnd()
-	if took := time.Since(begun); took > 5*time.Second {
-		t.Errorf("draining took %s with nothing but an idle watch open", took)
-	}
 }
 
 func TestWatchShapes(t *testing.T) {
@@ -351,7 +347,7 @@ func protobufEvents(t *testing.T, body io.Reader) (types []string, objects []run
 }
 
 func TestWatchInProtobuf(t *testing.T) {
-	c := newCluster(t)
+	c := newCluster(t, hurried)
 	revs := seed(c)
 	for _, client := range []*http.Client{c.http1, c.http2} {
 		resp := c.open(context.Background(), client, http.MethodGet, "/api/v1/pods?watch=1&timeoutSeconds=1"+initialEnd, "",
@@ -388,7 +384,7 @@ func TestWatchInProtobuf(t *testing.T) {
 func TestEventsAreEncodedOnce(t *testing.T) {
 	const watchers = 20
 	c := newCluster(t)
-	seed(c)
+	at := seed(c)["third"] // not what the cache has reached, which may be less: earlier events would count
 	count := func(form string) float64 { return counterValue(t, c.server.metrics.Encodes.WithLabelValues(form)) }
 	for _, tt := range []struct{ accept, form string }{
 		{"application/vnd.kubernetes.protobuf", "protobuf"},
@@ -400,9 +396,9 @@ func TestEventsAreEncodedOnce(t *testing.T) {
 		{"application/cbor;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", "metadata cbor"},
 	} {
 		t.Run(tt.form, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 			defer cancel()
-			path := fmt.Sprintf("/api/v1/pods?watch=1&resourceVersion=%d", c.caches[c.pods].Current().Revision())
+			path := fmt.Sprintf("/api/v1/pods?watch=1&resourceVersion=%d", at)
 			const events = 3
 			last := fmt.Sprint("event-", events-1, "-", strings.ReplaceAll(tt.form, " ", "-"))
 			done := make(chan error, watchers)
@@ -416,7 +412,7 @@ func TestEventsAreEncodedOnce(t *testing.T) {
 			before := count(tt.form)
 			for i := range events {
 				mark := fmt.Sprint("event-", i, "-", strings.ReplaceAll(tt.form, " ", "-"))
-				c.put(testPod("a", "two", map[string]string{"mark": mark}, "n2"))
+				at = c.put(testPod("a", "two", map[string]string{"mark": mark}, "n2"))
 			}
 			for range watchers {
 				must(t, <-done)
@@ -458,7 +454,7 @@ func TestStalledClientIsGivenUp(t *testing.T) {
 			resp := c.open(t.Context(), client, http.MethodGet, "/api/v1/pods?watch=1&resourceVersion=0", "")
 			defer resp.Body.Close()
 			gauge := c.server.metrics.Watches.WithLabelValues("", "v1", "pods")
-			deadline := time.Now().Add(15 * time.Second)
+			deadline := time.Now().Add(3 * time.Minute)
 			for gaugeValue(t, gauge) > 0 {
 				if time.Now().After(deadline) {
 					t.Fatal("a client that reads nothing still holds its watch")

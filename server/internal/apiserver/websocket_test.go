@@ -34,7 +34,7 @@ func (c *cluster) dial(path, accept string, protocols ...string) (*websocket.Con
 	c.t.Helper()
 	roots := x509.NewCertPool()
 	roots.AddCert(c.authority)
-	dialer := websocket.Dialer{TLSClientConfig: &tls.Config{RootCAs: roots}, Subprotocols: protocols, HandshakeTimeout: 10 * time.Second,
+	dialer := websocket.Dialer{TLSClientConfig: &tls.Config{RootCAs: roots}, Subprotocols: protocols, HandshakeTimeout: 3 * time.Minute,
 		WriteBufferSize: 4 * readLimit}
 	header := http.Header{}
 	if !strings.HasPrefix(strings.Join(protocols, " "), webSocketToken) {
@@ -45,7 +45,7 @@ func (c *cluster) dial(path, accept string, protocols ...string) (*websocket.Con
 	}
 	conn, resp, err := dialer.Dial("wss"+strings.TrimPrefix(c.url, "https")+path, header)
 	if err == nil {
-		must(c.t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
+		must(c.t, conn.SetReadDeadline(time.Now().Add(3*time.Minute)))
 		c.t.Cleanup(func() { conn.Close() })
 	}
 	return conn, resp, err
@@ -162,7 +162,7 @@ func wantGoodbye(t *testing.T, conn *websocket.Conn) {
 }
 
 func TestWebSocketsEnd(t *testing.T) {
-	c := newCluster(t)
+	c := newCluster(t, hurried)
 	revs := seed(c)
 	gauge := c.server.metrics.Watches.WithLabelValues("", "v1", "pods")
 
@@ -184,7 +184,7 @@ func TestWebSocketsEnd(t *testing.T) {
 	t.Run("when the client says goodbye", func(t *testing.T) {
 		conn := c.mustDial(expand("/api/v1/pods?watch=1&resourceVersion={third}", revs), "")
 		goodbye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
-		must(t, conn.WriteControl(websocket.CloseMessage, goodbye, time.Now().Add(time.Second)))
+		must(t, conn.WriteControl(websocket.CloseMessage, goodbye, time.Now().Add(time.Minute)))
 		wantGoodbye(t, conn)
 		untilIdle(t, gauge)
 	})
@@ -207,7 +207,7 @@ func TestStalledWebSocketIsGivenUp(t *testing.T) {
 	filler := testPod("a", "big", map[string]string{}, "")
 	filler.Annotations = map[string]string{"fill": strings.Repeat("x", 200<<10)}
 	gauge := c.server.metrics.Watches.WithLabelValues("", "v1", "pods")
-	deadline := time.Now().Add(15 * time.Second)
+	deadline := time.Now().Add(3 * time.Minute)
 	for gaugeValue(t, gauge) > 0 {
 		if time.Now().After(deadline) {
 			t.Fatal("a client that reads nothing still holds its watch")
@@ -224,14 +224,14 @@ func TestPingsAreAnswered(t *testing.T) {
 		pong <- text
 		return nil
 	})
-	must(t, conn.WriteControl(websocket.PingMessage, []byte("there?"), time.Now().Add(time.Second)))
+	must(t, conn.WriteControl(websocket.PingMessage, []byte("there?"), time.Now().Add(time.Minute)))
 	go func() { _, _, _ = conn.ReadMessage() }() // ends with the connection
 	select {
 	case text := <-pong:
 		if text != "there?" {
 			t.Errorf("pong %q", text)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(3 * time.Minute):
 		t.Error("no pong")
 	}
 }
@@ -260,7 +260,7 @@ func TestWebSocketRefusals(t *testing.T) {
 			t.Errorf("%s: %v, %+v, want %d", name, err, resp, tt.code)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	resp := c.open(ctx, c.http1, http.MethodGet, "/api/v1/pods?watch=1", "", "Connection: Upgrade", "Upgrade: websocket")
 	defer resp.Body.Close()

@@ -3,14 +3,17 @@ package apiserver
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,9 +28,9 @@ import (
 
 // newWritable is a cluster with the admission and the objects that a real one
 // has.
-func newWritable(t testing.TB) *cluster {
+func newWritable(t testing.TB, change ...func(*setup)) *cluster {
 	t.Helper()
-	c := newCluster(t)
+	c := newCluster(t, change...)
 	set := c.server.config.Registry
 	services, err := service.New(set, service.Options{})
 	must(t, err)
@@ -304,6 +307,37 @@ func TestDeleteCollection(t *testing.T) {
 	c.send(200, "GET", configMaps+"/c01", "")
 }
 
+// TestDeleteCollectionByPage: with a limit one page is deleted, and not everything; the
+// continue token in the answer is the next page's, at the same version.
+func TestDeleteCollectionByPage(t *testing.T) {
+	c := newWritable(t)
+	for i := range 10 {
+		c.send(201, "POST", configMaps, fmt.Sprintf(`{"metadata":{"name":"c%02d","labels":{"even":"%v"}}}`, i, i%2 == 0))
+	}
+	left := func() (names string) {
+		var list corev1.ConfigMapList
+		c.send(200, "GET", configMaps, "").into(t, &list)
+		for _, o := range list.Items {
+			names += o.Name + " "
+		}
+		return names
+	}
+	var deleted corev1.ConfigMapList
+	c.send(200, "DELETE", configMaps+"?labelSelector=even%3Dtrue&limit=2", "").into(t, &deleted)
+	if len(deleted.Items) != 2 || deleted.Continue == "" || left() != "c01 c03 c04 c05 c06 c07 c08 c09 " {
+		t.Fatalf("%d were deleted, %q are left", len(deleted.Items), left())
+	}
+	c.send(201, "POST", configMaps, `{"metadata":{"name":"c05a","labels":{"even":"true"}}}`)
+	next := "&continue=" + url.QueryEscape(deleted.Continue)
+	deleted = corev1.ConfigMapList{}
+	c.send(200, "DELETE", configMaps+"?labelSelector=even%3Dtrue&limit=9"+next, "").into(t, &deleted)
+	if len(deleted.Items) != 3 || deleted.Continue != "" || left() != "c01 c03 c05 c05a c07 c09 " {
+		t.Errorf("%d were deleted, %q are left", len(deleted.Items), left())
+	}
+	c.send(400, "DELETE", configMaps+"?limit=1&continue=none", "")
+	c.send(400, "DELETE", configMaps+"?continue=none", "")
+}
+
 func TestReviews(t *testing.T) {
 	c := newWritable(t)
 	can := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
@@ -418,4 +452,30 @@ func TestServicesOverHTTP(t *testing.T) {
 	c.send(404, "GET", "/apis/networking.k8s.io/v1/ipaddresses/10.96.7.7", "")
 	c.send(200, "DELETE", path+"/web", "")
 	c.send(404, "GET", "/apis/networking.k8s.io/v1/ipaddresses/"+svc.Spec.ClusterIP, "")
+}
+
+// TestStatusPatchesDefaultLabels: labels that a write of the status takes away are defaulted
+// from the spec's, whichever verb it is.
+func TestStatusPatchesDefaultLabels(t *testing.T) {
+	c := newWritable(t)
+	const (
+		jobs = "/apis/batch/v1/namespaces/default/jobs"
+		spec = `"spec":{"manualSelector":true,"selector":{"matchLabels":{"app":"job"}},
+			"template":{"metadata":{"labels":{"app":"job"}},"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}}`
+	)
+	for name, write := range map[string]func() reply{
+		"put": func() reply {
+			return c.send(200, "PUT", jobs+"/put/status", `{"metadata":{"name":"put"},`+spec+`,"status":{"active":1}}`)
+		},
+		"patched": func() reply {
+			return c.send(200, "PATCH", jobs+"/patched/status", `{"metadata":{"labels":null},"status":{"active":1}}`, merge)
+		},
+	} {
+		c.send(201, "POST", jobs, `{"metadata":{"name":"`+name+`","labels":{"own":"x"}},`+spec+`}`)
+		var job batchv1.Job
+		write().into(t, &job)
+		if want := map[string]string{"app": "job"}; !maps.Equal(job.Labels, want) || job.Status.Active != 1 {
+			t.Errorf("%s: %v, and %d active", name, job.Labels, job.Status.Active)
+		}
+	}
 }

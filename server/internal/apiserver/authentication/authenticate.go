@@ -2,12 +2,13 @@ package authentication
 
 import (
 	"context"
-	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/gorilla/websocket"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,24 +19,35 @@ import (
 // Config says which credentials are accepted.
 type Config struct {
 	// ClientCAs verifies client certificates; nil accepts none.
-	ClientCAs *x509.CertPool
+	ClientCAs *Authorities
+	// RequestHeader accepts users that a proxy names; nil accepts none.
+	RequestHeader *RequestHeader
 	// Tokens authenticates bearer tokens; nil accepts none.
 	Tokens auth.TokenAuthenticator
 	// Audiences are the names of this server in tokens that are restricted to
 	// certain servers.
 	Audiences []string
+	// Anonymous reports whether a path is answered without credentials, as the user
+	// system:anonymous, as far as that user may. Default NeedsNoCredentials.
+	Anonymous func(path string) bool
 	// Logger receives, at debug level, why a token was refused. Required.
 	Logger *slog.Logger
 }
 
 // Authenticator authenticates requests. It is safe for concurrent use.
 type Authenticator struct {
-	config   Config
-	verified verifiedCertificates
+	config  Config
+	pool    atomic.Pointer[acceptablePool]
+	metrics metrics
 }
 
 // New returns an Authenticator.
-func New(config Config) *Authenticator { return &Authenticator{config: config} }
+func New(config Config) *Authenticator {
+	if config.Anonymous == nil {
+		config.Anonymous = NeedsNoCredentials
+	}
+	return &Authenticator{config: config, metrics: newMetrics()}
+}
 
 // NeedsNoCredentials reports whether a path is answered without credentials:
 // load balancers and clients ask for it before they can have any.
@@ -47,29 +59,42 @@ func NeedsNoCredentials(path string) bool {
 	return strings.HasPrefix(path, "/healthz/") || strings.HasPrefix(path, "/livez/") || strings.HasPrefix(path, "/readyz/")
 }
 
-// Authenticate returns the user of a request: by client certificate (the common
-// name is the user, the organizations are the groups), or by bearer token. A
-// request without credentials is anonymous where that is allowed; wrong
+// Authenticate returns the user of a request: by the headers of a proxy, by client
+// certificate (the common name is the user, the organizations are the groups), or by
+// bearer token. A request without credentials is anonymous where that is allowed; wrong
 // credentials are a 401.
 func (a *Authenticator) Authenticate(r *http.Request) (auth.User, error) {
+	begin := time.Now()
+	user, result := a.authenticate(r)
+	a.metrics.count(result, user.Name, time.Since(begin))
+	if result != succeeded {
+		return auth.User{}, unauthorized()
+	}
+	return user, nil
+}
+
+func (a *Authenticator) authenticate(r *http.Request) (auth.User, result) {
+	if user, ok := a.config.RequestHeader.user(r, time.Now()); ok {
+		return user, succeeded
+	}
 	if user, ok := a.userOfCertificate(r); ok {
-		return user, nil
+		return user, succeeded
 	}
 	if header := r.Header.Get("Authorization"); header != "" {
 		// The scheme's case does not matter (RFC 9110, section 11.1).
 		scheme, token, ok := strings.Cut(strings.TrimSpace(header), " ")
 		if !ok || !strings.EqualFold(scheme, "Bearer") {
-			return auth.User{}, unauthorized()
+			return auth.User{}, unknown
 		}
 		return a.userOfToken(r.Context(), strings.TrimSpace(token))
 	}
 	if token, ok := webSocketToken(r); ok {
 		return a.userOfToken(r.Context(), token)
 	}
-	if NeedsNoCredentials(r.URL.Path) {
-		return auth.User{Name: auth.Anonymous, Groups: []string{auth.Unauthenticated}}, nil
+	if a.config.Anonymous(r.URL.Path) {
+		return auth.User{Name: auth.Anonymous, Groups: []string{auth.Unauthenticated}}, succeeded
 	}
-	return auth.User{}, unauthorized()
+	return auth.User{}, unknown
 }
 
 // unauthorized is the whole answer to wrong credentials: any detail would help
@@ -78,15 +103,16 @@ func unauthorized() error { return apierrors.NewUnauthorized("Unauthorized") }
 
 // userOfToken returns the user of a bearer token that is meant for this server.
 // The reason of a refusal goes to the log only.
-func (a *Authenticator) userOfToken(ctx context.Context, token string) (auth.User, error) {
+func (a *Authenticator) userOfToken(ctx context.Context, token string) (auth.User, result) {
 	identity, err := a.identify(ctx, token, a.config.Audiences)
-	if err != nil {
-		if !errors.Is(err, auth.ErrUnknownToken) {
-			a.config.Logger.Debug("a token was refused", "error", err)
-		}
-		return auth.User{}, unauthorized()
+	switch {
+	case err == nil:
+		return identity.User, succeeded
+	case errors.Is(err, auth.ErrUnknownToken):
+		return auth.User{}, unknown
 	}
-	return identity.User, nil
+	a.config.Logger.Debug("a token was refused", "error", err)
+	return auth.User{}, refused
 }
 
 // identify authenticates a token for any of the audiences. The user is in the
@@ -117,4 +143,21 @@ func webSocketToken(r *http.Request) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// RemoveWebSocketToken removes bearer tokens from the subprotocols of a WebSocket request,
+// for another server that must not learn them.
+func RemoveWebSocketToken(header http.Header) {
+	const name = "Sec-Websocket-Protocol"
+	var kept []string
+	for _, protocol := range strings.Split(strings.Join(header.Values(name), ","), ",") {
+		if protocol = strings.TrimSpace(protocol); protocol != "" && !strings.HasPrefix(protocol, webSocketTokenPrefix) {
+			kept = append(kept, protocol)
+		}
+	}
+	if kept == nil {
+		header.Del(name)
+		return
+	}
+	header.Set(name, strings.Join(kept, ", "))
 }

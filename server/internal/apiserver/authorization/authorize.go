@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,49 +18,119 @@ import (
 // for concurrent use.
 type Authorizer struct {
 	decide auth.Authorizer
+	// unconstrained are users who last impersonated others by the verb impersonate: that
+	// is asked first for them, so that one decision is enough.
+	unconstrained userSet
+	metrics       *metrics
 }
 
 // New returns an Authorizer. If decide is an auth.RuleLister, it answers
 // reviews of rules, too.
-func New(decide auth.Authorizer) *Authorizer { return &Authorizer{decide: decide} }
+func New(decide auth.Authorizer) *Authorizer {
+	return &Authorizer{decide: decide, metrics: newMetrics()}
+}
 
 // Authorize returns nil if the request is allowed, and otherwise the 403 for
 // the client.
 func (a *Authorizer) Authorize(ctx context.Context, attributes auth.Attributes) error {
+	_, err := a.AuthorizeWithReason(ctx, attributes)
+	return err
+}
+
+// AuthorizeWithReason is Authorize that also returns why, for the audit log.
+func (a *Authorizer) AuthorizeWithReason(ctx context.Context, attributes auth.Attributes) (reason string, err error) {
 	decision, reason, err := a.decide.Authorize(ctx, attributes)
 	switch {
 	case decision == auth.Allow:
-		return nil
+		return reason, nil
+	case errors.Is(err, auth.ErrNotReady):
+		return "internal error", status.TooManyRequests(err.Error(), 1)
 	case err != nil:
-		return apierrors.NewInternalError(fmt.Errorf("whether this is allowed could not be found out: %w", err))
+		return "internal error", apierrors.NewInternalError(fmt.Errorf("whether this is allowed could not be found out: %w", err))
 	}
-	return forbidden(attributes, reason)
+	return reason, forbidden(attributes, reason)
 }
 
+// AuthorizeNow is Authorize for a request that must not wait, and that reveals nothing:
+// without a decision it is allowed.
+func (a *Authorizer) AuthorizeNow(ctx context.Context, attributes auth.Attributes) error {
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := a.Authorize(ctx, attributes); apierrors.IsForbidden(err) {
+		return err
+	}
+	return nil
+}
+
+// Reauthorize decides again about a request that was allowed and is still under way. It
+// returns the 403 for the client if its right was withdrawn, and an error if that could not
+// be found out.
+func (a *Authorizer) Reauthorize(ctx context.Context, attributes auth.Attributes) (withdrawn, err error) {
+	decision, reason, err := a.decide.Authorize(ctx, attributes)
+	switch {
+	case decision == auth.Allow:
+		return nil, nil
+	case err != nil && decision != auth.Deny:
+		return nil, err
+	case reason != "":
+		reason = ": " + reason
+	}
+	refused := forbidden(attributes, "the right was withdrawn"+reason)
+	refused.ErrStatus.Details.Causes = append(refused.ErrStatus.Details.Causes, metav1.StatusCause{
+		Type: causeRightWithdrawn, Message: "the request was allowed until now",
+	})
+	return refused, nil
+}
+
+// causeRightWithdrawn is the cause in the Status that ends a request whose right was
+// withdrawn while it was under way. Clients know it by this name.
+const causeRightWithdrawn metav1.CauseType = "RightWithdrawn"
+
+// Changes reports whether decisions change at all.
+func (a *Authorizer) Changes() bool {
+	stop := a.OnChange(func(string) {})
+	if stop != nil {
+		stop()
+	}
+	return stop != nil
+}
+
+// OnChange implements auth.ChangeNotifier.
+func (a *Authorizer) OnChange(changed func(user string)) (stop func()) {
+	return auth.OnChange(changed, a.decide)
+}
+
+// AuthorizeCreate is Authorize for a PUT or a patch that is going to create its
+// object: who may do that must be allowed to create, too.
+func (a *Authorizer) AuthorizeCreate(ctx context.Context, attributes auth.Attributes) error {
+	attributes.Verb = "create"
+	return a.Authorize(ctx, attributes)
+}
+
+// htmlEscaper escapes what a browser would take for markup, as Kubernetes does.
+var htmlEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
 // forbidden is the 403 that names the user and what the user may not do, in
-// the words of Kubernetes.
-func forbidden(a auth.Attributes, reason string) error {
-	var message strings.Builder
-	fmt.Fprintf(&message, "User %q cannot %s ", a.User.Name, a.Verb)
-	if !a.OnResource() {
-		fmt.Fprintf(&message, "path %q", a.Path)
-	} else {
-		res := a.Resource
-		if a.Subresource != "" {
-			res += "/" + a.Subresource
-		}
-		fmt.Fprintf(&message, "resource %q in API group %q ", res, a.Group)
-		if a.Namespace != "" {
-			fmt.Fprintf(&message, "in the namespace %q", a.Namespace)
-		} else {
-			message.WriteString("at the cluster scope")
-		}
-	}
+// the words of Kubernetes: clients compare them.
+func forbidden(a auth.Attributes, reason string) *apierrors.StatusError {
+	message := htmlEscaper.Replace(refusal(a))
 	if reason != "" {
-		message.WriteString(": " + reason)
+		message += ": " + reason
 	}
+	return apierrors.NewForbidden(schema.GroupResource{Group: a.Group, Resource: a.Resource}, a.Name, errors.New(message))
+}
+
+func refusal(a auth.Attributes) string {
 	if !a.OnResource() {
-		return status.Failure(http.StatusForbidden, metav1.StatusReasonForbidden, "forbidden: "+message.String())
+		return fmt.Sprintf("User %q cannot %s path %q", a.User.Name, a.Verb, a.Path)
 	}
-	return apierrors.NewForbidden(schema.GroupResource{Group: a.Group, Resource: a.Resource}, a.Name, errors.New(message.String()))
+	resource := a.Resource
+	if a.Subresource != "" {
+		resource += "/" + a.Subresource
+	}
+	scope := "at the cluster scope"
+	if a.Namespace != "" {
+		scope = fmt.Sprintf("in the namespace %q", a.Namespace)
+	}
+	return fmt.Sprintf("User %q cannot %s resource %q in API group %q %s", a.User.Name, a.Verb, resource, a.Group, scope)
 }

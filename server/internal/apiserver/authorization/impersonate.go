@@ -1,50 +1,161 @@
 package authorization
 
 import (
+	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/status"
 )
 
-// verbImpersonate is the verb that a user needs on another user, group or
-// extra field to act as it.
-const verbImpersonate = "impersonate"
+// Impersonation is the user that a request acts as, and why it may.
+type Impersonation struct {
+	// User is the impersonated one, or that of the request if there is none.
+	User auth.User
+	// Constraint is the verb of constrained impersonation that allowed it, such as
+	// impersonate:user-info; "" if it was the verb impersonate.
+	Constraint string
+	// Needed are the rights by which the user of the request may act as User: all those of
+	// one of the alternatives, of which the first was used. They are the same for equal
+	// headers of equal requests.
+	Needed [][]auth.Attributes
+}
 
-// Impersonate returns the user that the request acts as: its own, or the one that
-// its Impersonate headers name, if its own user may impersonate each part of
-// that one.
-func (a *Authorizer) Impersonate(r *http.Request, user auth.User) (auth.User, error) {
+// Impersonate returns the user that a request acts as: its own, or the one that its
+// Impersonate headers name. The user of the request must be allowed each part of that one,
+// by constrained impersonation (KEP-5284) or by the verb impersonate. of returns what the
+// request asks for, as its own user.
+func (a *Authorizer) Impersonate(r *http.Request, user auth.User, of func() auth.Attributes) (Impersonation, error) {
+	own := Impersonation{User: user}
 	wanted, present, err := impersonated(r.Header)
 	if err != nil || !present {
-		return user, err
+		return own, err
 	}
-	for _, part := range impersonations(wanted) {
-		part.User, part.Verb, part.Path = user, verbImpersonate, r.URL.Path
-		// No rule can be meant for a user that has no credentials.
-		if user.Name == auth.Anonymous {
-			return user, forbidden(part, "")
-		}
-		if err := a.Authorize(r.Context(), part); err != nil {
-			return user, err
-		}
-	}
-	// Groups that follow from the name need no permission of their own.
-	if namespace, _, ok := auth.SplitServiceAccount(wanted.Name); ok && len(wanted.Groups) == 0 {
-		wanted.Groups = auth.ServiceAccountGroups(namespace)
-	}
-	switch {
-	case wanted.Name == auth.Anonymous && !wanted.In(auth.Unauthenticated):
-		wanted.Groups = append(wanted.Groups, auth.Unauthenticated)
-	case wanted.Name != auth.Anonymous && !wanted.In(auth.Unauthenticated):
-		wanted = wanted.AsAuthenticated()
-	}
-	return wanted, nil
+	start := time.Now()
+	impersonation, err := a.impersonate(r.Context(), user, &wanted, of())
+	a.metrics.attempted(impersonation.Constraint, start, err)
+	return impersonation, err
 }
+
+// impersonate decides about the wanted user.
+func (a *Authorizer) impersonate(ctx context.Context, user auth.User, wanted *auth.User, request auth.Attributes) (Impersonation, error) {
+	alternatives := alternativesOf(wanted, request)
+	last := len(alternatives) - 1 // the verb impersonate
+	own := Impersonation{User: user}
+	var refusal, failure error
+	known := false // the refusal is what such a user expects to lack
+	if sameUser(&alternatives[0], &alternatives[last]) && a.unconstrained.has(user.Name) {
+		_, err := a.allows(ctx, &alternatives[last])
+		if err == nil {
+			return choose(alternatives, last), nil
+		}
+		if apierrors.IsForbidden(err) {
+			refusal, known = err, true
+		}
+	}
+	for i := range alternatives {
+		passed, err := a.allows(ctx, &alternatives[i])
+		switch {
+		case err == nil:
+			a.unconstrained.note(user.Name, i == last)
+			return choose(alternatives, i), nil
+		case apierrors.IsTooManyRequests(err):
+			return own, err // nothing can be decided yet
+		case !apierrors.IsForbidden(err):
+			failure = err
+		case refusal == nil || passed > 0 && !known:
+			refusal = err // the one that helps is that of a user who has a part of what is needed
+		}
+	}
+	if failure != nil {
+		return own, failure
+	}
+	return own, refusal
+}
+
+// allows returns nil if all rights of an alternative are allowed, and otherwise the first
+// refusal, and how many were allowed before it.
+func (a *Authorizer) allows(ctx context.Context, alternative *alternative) (passed int, err error) {
+	for i := range alternative.needed {
+		right := &alternative.needed[i]
+		if right.User.Name == auth.Anonymous {
+			return i, forbidden(*right, "") // no rule can be meant for a user that has no credentials
+		}
+		start := time.Now()
+		err := a.Authorize(ctx, *right)
+		a.metrics.decided(right.Verb, start, err)
+		if err != nil {
+			return i, err
+		}
+		if i == 0 && alternative.invalid != "" {
+			return 1, forbidden(alternative.needed[len(alternative.needed)-1], alternative.invalid)
+		}
+	}
+	return len(alternative.needed), nil
+}
+
+// choose returns the alternative at an index, with the rights of all that lead to the same
+// user.
+func choose(alternatives []alternative, index int) Impersonation {
+	chosen := &alternatives[index]
+	needed := [][]auth.Attributes{chosen.needed}
+	for i := range alternatives {
+		if i != index && alternatives[i].invalid == "" && sameUser(&alternatives[i], chosen) {
+			needed = append(needed, alternatives[i].needed)
+		}
+	}
+	return Impersonation{User: chosen.as, Constraint: chosen.constraint, Needed: needed}
+}
+
+// sameUser reports whether two alternatives for the same headers lead to the same user.
+func sameUser(a, b *alternative) bool { return slices.Equal(a.as.Groups, b.as.Groups) }
+
+// userSet is a set of user names of limited size: what it forgets costs time and nothing
+// else. The zero value is empty. It is safe for concurrent use.
+type userSet struct {
+	mu    sync.RWMutex
+	names map[string]struct{}
+}
+
+const (
+	maxUsers     = 10_000
+	maxNameBytes = 256 // of a name that is kept
+)
+
+func (s *userSet) has(name string) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	_, ok := s.names[name]
+	return ok
+}
+
+// note puts a name into the set, or takes it out.
+func (s *userSet) note(name string, in bool) {
+	if s.has(name) == in || len(name) > maxNameBytes {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !in {
+		delete(s.names, name)
+		return
+	}
+	if s.names == nil || len(s.names) >= maxUsers {
+		s.names = map[string]struct{}{}
+	}
+	s.names[name] = struct{}{}
+}
+
+// Impersonates reports whether a request names a user to act as.
+func Impersonates(h http.Header) bool { return h.Get(authenticationv1.ImpersonateUserHeader) != "" }
 
 // impersonated reads the Impersonate headers; present is false if there are
 // none.
@@ -71,33 +182,4 @@ func impersonated(h http.Header) (user auth.User, present bool, err error) {
 			authenticationv1.ImpersonateUserHeader)
 	}
 	return user, user.Name != "", nil
-}
-
-// impersonations returns the parts of a user, each as the resource on which the
-// permission is needed.
-func impersonations(wanted auth.User) []auth.Attributes {
-	core := func(resource, namespace, name string) auth.Attributes {
-		return auth.Attributes{Version: "v1", Resource: resource, Namespace: namespace, Name: name}
-	}
-	of := func(resource, subresource, name string) auth.Attributes {
-		return auth.Attributes{
-			Group: authenticationv1.GroupName, Version: "v1", Resource: resource, Subresource: subresource, Name: name,
-		}
-	}
-	all := []auth.Attributes{core("users", "", wanted.Name)}
-	if namespace, name, ok := auth.SplitServiceAccount(wanted.Name); ok {
-		all[0] = core("serviceaccounts", namespace, name)
-	}
-	for _, group := range wanted.Groups {
-		all = append(all, core("groups", "", group))
-	}
-	if wanted.UID != "" {
-		all = append(all, of("uids", "", wanted.UID))
-	}
-	for key, values := range wanted.Extra {
-		for _, value := range values {
-			all = append(all, of("userextras", key, value))
-		}
-	}
-	return all
 }

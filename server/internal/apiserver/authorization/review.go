@@ -1,7 +1,9 @@
 package authorization
 
 import (
+	"cmp"
 	"context"
+	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -68,22 +70,32 @@ func (a *Authorizer) reviewSubject(ctx context.Context, kind schema.GroupKind, s
 	return nil
 }
 
-// oneQuestion refuses a review that asks nothing, or two things.
+// oneQuestion refuses a review that asks nothing, or two things, or with wrong selectors.
 func oneQuestion(res *authorizationv1.ResourceAttributes, path *authorizationv1.NonResourceAttributes) field.ErrorList {
 	switch {
 	case res != nil && path != nil:
 		return field.ErrorList{field.Invalid(specPath.Child("nonResourceAttributes"), path, "cannot be specified in combination with resourceAttributes")}
 	case res == nil && path == nil:
 		return field.ErrorList{field.Invalid(specPath.Child("resourceAttributes"), res, "exactly one of nonResourceAttributes or resourceAttributes must be specified")}
+	case res != nil:
+		return validateSelectors(res)
 	}
 	return nil
 }
 
 func (a *Authorizer) reviewAccess(ctx context.Context, user auth.User, res *authorizationv1.ResourceAttributes, path *authorizationv1.NonResourceAttributes, status *authorizationv1.SubjectAccessReviewStatus) {
 	asked := auth.Attributes{User: user}
+	var problems []string
 	if res != nil {
 		asked.Verb, asked.Namespace, asked.Name = res.Verb, res.Namespace, res.Name
-		asked.Group, asked.Version, asked.Resource, asked.Subresource = res.Group, res.Version, res.Resource, res.Subresource
+		asked.Group, asked.Version, asked.Resource, asked.Subresource = res.Group, cmp.Or(res.Version, "*"), res.Resource, res.Subresource
+		var err error
+		if asked.FieldSelector, err = fieldSelectorOf(res.FieldSelector); err != nil {
+			problems = append(problems, ignored("fieldSelector", asked.FieldSelector))
+		}
+		if asked.LabelSelector, err = labelSelectorOf(res.LabelSelector); err != nil {
+			problems = append(problems, ignored("labelSelector", asked.LabelSelector))
+		}
 	} else {
 		asked.Verb, asked.Path = path.Verb, path.Path
 	}
@@ -92,8 +104,9 @@ func (a *Authorizer) reviewAccess(ctx context.Context, user auth.User, res *auth
 		Allowed: decision == auth.Allow, Denied: decision == auth.Deny, Reason: reason,
 	}
 	if err != nil {
-		status.EvaluationError = err.Error()
+		problems = append([]string{err.Error()}, problems...)
 	}
+	status.EvaluationError = strings.Join(problems, "; ")
 }
 
 // reviewRules lists what the user may do, as far as the authorizer can list it.

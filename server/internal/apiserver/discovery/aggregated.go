@@ -107,6 +107,9 @@ func (a *aggregatedDocument) join(groups []*group, core bool) error {
 
 // aggregatedVersion describes one version of a group.
 func aggregatedVersion(v *groupVersion) apidiscoveryv2.APIVersionDiscovery {
+	if v.remote != nil {
+		return v.remote.Discovery
+	}
 	return apidiscoveryv2.APIVersionDiscovery{
 		Version: v.Version, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent, Resources: aggregatedResources(v.resources),
 	}

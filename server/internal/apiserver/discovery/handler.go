@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/levelwire/levelwire/server/internal/aggregation"
 	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/openapi"
 	"github.com/levelwire/levelwire/server/internal/resource"
@@ -22,6 +23,9 @@ type HandlerConfig struct {
 	Resources interface{ All() []*resource.Resource }
 	// CreateOnly are the kinds that are served and in no table.
 	CreateOnly []*resource.Resource
+	// Aggregated returns what other servers serve: the same value until that changes. nil:
+	// there is nothing.
+	Aggregated func() *aggregation.Published
 	// Version is the program's own version.
 	Version string
 }
@@ -31,7 +35,6 @@ type HandlerConfig struct {
 type Handler struct {
 	config    HandlerConfig
 	documents documentCache
-	openAPI   openAPIBuild
 }
 
 // NewHandler returns a Handler. It makes no document before a client asks.
@@ -105,7 +108,7 @@ func (h *Handler) serveGroup(w http.ResponseWriter, r *http.Request) {
 		gv = schema.GroupVersion{Group: parts[1], Version: parts[2]}
 	}
 	v := d.version(gv)
-	if v == nil {
+	if v == nil || v.remote != nil { // that of another server is that server's to answer
 		encoding.WriteError(w, r, status.NoSuchPath())
 		return
 	}

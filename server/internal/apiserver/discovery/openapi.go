@@ -12,10 +12,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/levelwire/levelwire/internal/processors"
 	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/openapi"
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/runqueue"
 	"github.com/levelwire/levelwire/server/internal/status"
 )
 
@@ -30,17 +32,56 @@ const (
 // openAPIDocument is one description in both encodings, each made when it is
 // first asked for. Readers take no lock.
 type openAPIDocument struct {
+	// building is held by the request that makes the document: requests that waited
+	// find it made. Each document has a lock of its own, so a description that takes
+	// long delays no request for another one.
+	building       sync.Mutex
 	json, protobuf atomic.Pointer[openapi.Document]
+}
+
+// make makes the JSON encoding unless it has been made.
+func (d *openAPIDocument) make(describe func() (*openapi.Document, error)) error {
+	if d.json.Load() != nil {
+		return nil
+	}
+	d.building.Lock()
+	defer d.building.Unlock()
+	if d.json.Load() != nil {
+		return nil
+	}
+	defer processors.Computing()()
+	document, err := describe()
+	if err != nil {
+		return err
+	}
+	d.json.Store(document)
+	return nil
+}
+
+// makeProtobuf makes the other encoding of a document that has been made, unless it
+// has been made too.
+func (d *openAPIDocument) makeProtobuf(encode func(*openapi.Document) (*openapi.Document, error)) error {
+	if d.protobuf.Load() != nil {
+		return nil
+	}
+	d.building.Lock()
+	defer d.building.Unlock()
+	if d.protobuf.Load() != nil {
+		return nil
+	}
+	defer processors.Computing()()
+	document, err := encode(d.json.Load())
+	if err != nil {
+		return err
+	}
+	d.protobuf.Store(document)
+	return nil
 }
 
 // openAPIDocuments are the descriptions that cover several groups.
 type openAPIDocuments struct {
 	index, v2 openAPIDocument
 }
-
-// openAPIBuild lets one request build at a time: requests that waited find their
-// document made.
-type openAPIBuild struct{ mu sync.Mutex }
 
 // described returns what the OpenAPI of a version is made of.
 func (v *groupVersion) described() openapi.Group {
@@ -61,115 +102,108 @@ func endpointOf(res *resource.Resource) openapi.Endpoint {
 	return e
 }
 
-// v3 makes the documents of the given versions that have not been made yet.
-func (b *openAPIBuild) v3(versions ...*groupVersion) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var builder *openapi.Builder
+// makeV3 makes the JSON documents of the given versions that have not been made yet.
+// They are made by one builder, because they share models.
+func makeV3(versions ...*groupVersion) error {
+	builder := sync.OnceValue(func() *openapi.Builder { return openapi.NewBuilder(kubernetesVersion) })
 	for _, v := range versions {
-		if v.openAPI.json.Load() != nil {
-			continue
-		}
-		if builder == nil {
-			builder = openapi.NewBuilder(kubernetesVersion)
-		}
-		document, err := builder.V3Document(v.described())
-		if err != nil {
+		if err := v.openAPI.make(func() (*openapi.Document, error) { return builder().V3Document(v.described()) }); err != nil {
 			return err
 		}
-		v.openAPI.json.Store(document)
 	}
 	return nil
 }
 
-// index makes the list of all documents of version 3, with the hashes that
+// makeIndex makes the list of all documents of version 3, with the hashes that
 // let clients keep them, and so makes all of them.
-func (b *openAPIBuild) index(d *documents) error {
-	var versions []*groupVersion
-	for _, g := range d.groups {
-		versions = append(versions, g.versions...)
-	}
-	if err := b.v3(versions...); err != nil {
-		return err
-	}
-	type entry struct {
-		ServerRelativeURL string `json:"serverRelativeURL"`
-	}
-	paths := make(map[string]entry, len(versions))
-	for _, v := range versions {
-		place := openapi.Place(v.GroupVersion)
-		paths[place] = entry{openAPIURL(place, v.openAPI.json.Load().Hash)}
-	}
-	body, err := json.Marshal(map[string]any{"paths": paths})
-	if err != nil {
-		return err
-	}
-	document, err := openapi.NewDocument(body)
-	if err != nil {
-		return err
-	}
-	d.openAPI.index.json.Store(document)
-	return nil
+func (d *documents) makeIndex() error {
+	return d.openAPI.index.make(func() (*openapi.Document, error) {
+		var versions []*groupVersion
+		for _, g := range d.groups {
+			for _, v := range g.versions {
+				if v.remote == nil {
+					versions = append(versions, v)
+				}
+			}
+		}
+		if err := makeV3(versions...); err != nil {
+			return nil, err
+		}
+		type entry struct {
+			ServerRelativeURL string `json:"serverRelativeURL"`
+		}
+		paths := make(map[string]entry, len(versions))
+		for _, v := range versions {
+			place := openapi.Place(v.GroupVersion)
+			paths[place] = entry{openAPIURL(place, v.openAPI.json.Load().Hash)}
+		}
+		for _, v := range d.remoteVersions() {
+			if hash := v.remote.OpenAPIHash; hash != "" {
+				place := openapi.Place(v.GroupVersion)
+				paths[place] = entry{openAPIURL(place, hash)}
+			}
+		}
+		body, err := json.Marshal(map[string]any{"paths": paths})
+		if err != nil {
+			return nil, err
+		}
+		return openapi.NewDocument(body)
+	})
 }
 
 func openAPIURL(place, hash string) string {
 	return (&url.URL{Path: "/openapi/v3/" + place, RawQuery: "hash=" + hash}).String()
 }
 
-// v2 makes the one document of version 2.
-func (b *openAPIBuild) v2(d *documents) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if d.openAPI.v2.json.Load() != nil {
-		return nil
-	}
-	var groups []openapi.Group
-	for _, g := range d.groups {
-		for _, v := range g.versions {
-			groups = append(groups, v.described())
+// makeV2 makes the one document of version 2.
+func (d *documents) makeV2() error {
+	return d.openAPI.v2.make(func() (*openapi.Document, error) {
+		var groups []openapi.Group
+		for _, g := range d.groups {
+			for _, v := range g.versions {
+				if v.remote == nil {
+					groups = append(groups, v.described())
+				}
+			}
 		}
-	}
-	document, err := openapi.NewBuilder(kubernetesVersion).V2Document(groups)
-	if err != nil {
-		return err
-	}
-	d.openAPI.v2.json.Store(document)
-	return nil
+		var others []openapi.Foreign
+		for _, v := range d.remoteVersions() {
+			// One that cannot be read is left out, as that of a server that has none.
+			if document, err := v.remote.OpenAPIV2(); err == nil && document != nil {
+				others = append(others, openapi.Foreign{Version: v.GroupVersion, Document: document})
+			}
+		}
+		return openapi.NewBuilder(kubernetesVersion).V2Document(groups, others...)
+	})
 }
 
-// protobuf makes the other encoding of a document that has been made.
-func (b *openAPIBuild) protobuf(d *openAPIDocument, encode func(*openapi.Document) (*openapi.Document, error)) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if d.protobuf.Load() != nil {
-		return nil
+// remoteVersions returns what other servers serve.
+func (d *documents) remoteVersions() []*groupVersion {
+	var list []*groupVersion
+	for _, g := range d.groups {
+		for _, v := range g.versions {
+			if v.remote != nil {
+				list = append(list, v)
+			}
+		}
 	}
-	document, err := encode(d.json.Load())
-	if err != nil {
-		return err
-	}
-	d.protobuf.Store(document)
-	return nil
+	return list
 }
 
 func (h *Handler) serveOpenAPIv2(w http.ResponseWriter, r *http.Request) {
 	d := h.described()
-	if d.openAPI.v2.json.Load() == nil {
-		if err := h.openAPI.v2(d); err != nil {
-			encoding.WriteError(w, r, err)
-			return
-		}
+	if err := d.makeV2(); err != nil {
+		encoding.WriteError(w, r, err)
+		return
 	}
-	h.serveOpenAPI(w, r, &d.openAPI.v2, openAPIv2Protobuf, openapi.V2Protobuf)
+	serveOpenAPI(w, r, &d.openAPI.v2, openAPIv2Protobuf, openapi.V2Protobuf)
 }
 
 func (h *Handler) serveOpenAPIv3Index(w http.ResponseWriter, r *http.Request) {
 	d := h.described()
-	if d.openAPI.index.json.Load() == nil {
-		if err := h.openAPI.index(d); err != nil {
-			encoding.WriteError(w, r, err)
-			return
-		}
+	if err := d.makeIndex(); err != nil {
+		encoding.WriteError(w, r, err)
+		return
 	}
 	writeDocument(w, r, resource.MediaTypeJSON, d.openAPI.index.json.Load())
 }
@@ -180,15 +214,13 @@ func (h *Handler) serveOpenAPIv3Index(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) serveOpenAPIv3(w http.ResponseWriter, r *http.Request) {
 	place := strings.TrimPrefix(strings.TrimSuffix(r.URL.Path, "/"), "/openapi/v3/")
 	v := h.described().place(place)
-	if v == nil {
+	if v == nil || v.remote != nil {
 		encoding.WriteError(w, r, status.NoSuchPath())
 		return
 	}
-	if v.openAPI.json.Load() == nil {
-		if err := h.openAPI.v3(v); err != nil {
-			encoding.WriteError(w, r, err)
-			return
-		}
+	if err := makeV3(v); err != nil {
+		encoding.WriteError(w, r, err)
+		return
 	}
 	document := v.openAPI.json.Load()
 	if hash := r.URL.Query().Get("hash"); hash != "" {
@@ -199,7 +231,7 @@ func (h *Handler) serveOpenAPIv3(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "public, immutable")
 		w.Header().Set("Expires", time.Now().AddDate(1, 0, 0).UTC().Format(http.TimeFormat))
 	}
-	h.serveOpenAPI(w, r, &v.openAPI, openAPIv3Protobuf, openapi.V3Protobuf)
+	serveOpenAPI(w, r, &v.openAPI, openAPIv3Protobuf, openapi.V3Protobuf)
 }
 
 // place returns the version whose document is at a path below /openapi/v3/, or nil.
@@ -216,16 +248,14 @@ func (d *documents) place(path string) *groupVersion {
 
 // serveOpenAPI answers with a document in the encoding that the client
 // prefers. Its JSON has been made.
-func (h *Handler) serveOpenAPI(w http.ResponseWriter, r *http.Request, d *openAPIDocument, binary string, encode func(*openapi.Document) (*openapi.Document, error)) {
+func serveOpenAPI(w http.ResponseWriter, r *http.Request, d *openAPIDocument, binary string, encode func(*openapi.Document) (*openapi.Document, error)) {
 	switch documentType(r, binary) {
 	case resource.MediaTypeJSON:
 		writeDocument(w, r, resource.MediaTypeJSON, d.json.Load())
 	case binary:
-		if d.protobuf.Load() == nil {
-			if err := h.openAPI.protobuf(d, encode); err != nil {
-				encoding.WriteError(w, r, err)
-				return
-			}
+		if err := d.makeProtobuf(encode); err != nil {
+			encoding.WriteError(w, r, err)
+			return
 		}
 		writeDocument(w, r, binary, d.protobuf.Load())
 	default:
@@ -254,6 +284,7 @@ func documentType(r *http.Request, binary string) string {
 // writeDocument answers with a document that clients keep. A client that has this
 // version of it gets a 304.
 func writeDocument(w http.ResponseWriter, r *http.Request, contentType string, d *openapi.Document) {
+	r = withoutRanges(r)
 	header := w.Header()
 	header.Set("Content-Type", contentType)
 	header.Set("ETag", `"`+d.Hash+`"`)
@@ -263,10 +294,19 @@ func writeDocument(w http.ResponseWriter, r *http.Request, contentType string, d
 		http.ServeContent(w, r, "", d.Made, bytes.NewReader(d.Gzip))
 		return
 	}
-	content, err := d.Content()
-	if err != nil {
-		encoding.WriteError(w, r, err)
-		return
+	http.ServeContent(w, r, "", d.Made, d.Reader(runqueue.FromContext(r.Context()).Yield))
+}
+
+// withoutRanges returns the request for all of a document, as a server may answer one for
+// parts of it. Each part would be uncompressed from the beginning, and the headers of
+// one request can ask for twenty thousand.
+func withoutRanges(r *http.Request) *http.Request {
+	if r.Header.Get("Range") == "" {
+		return r
 	}
-	http.ServeContent(w, r, "", d.Made, bytes.NewReader(content))
+	whole := *r
+	whole.Header = r.Header.Clone()
+	whole.Header.Del("Range")
+	whole.Header.Del("If-Range")
+	return &whole
 }

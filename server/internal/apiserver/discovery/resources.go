@@ -1,6 +1,8 @@
 package discovery
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"slices"
 	"strings"
 
@@ -34,7 +36,7 @@ type subresource struct {
 
 var readWrite = []string{request.VerbGet, request.VerbPatch, request.VerbUpdate}
 
-// subresourcesOf lists what is served below a resource, by name. What the
+// subresourcesOf lists what is served below a resource, by name as kube-apiserver does. What the
 // kubelets of real nodes would answer (pods/log, pods/exec, nodes/proxy) is
 // refused here, and so not offered.
 func subresourcesOf(res *resource.Resource) []subresource {
@@ -62,7 +64,9 @@ func subresourcesOf(res *resource.Resource) []subresource {
 	case certificatesv1.SchemeGroupVersion.WithResource("certificatesigningrequests"):
 		list = append(list, own("approval", readWrite...))
 	}
-	slices.SortFunc(list, func(a, b subresource) int { return strings.Compare(a.name, b.name) })
+	if !res.Stored().Mixed { // of custom resources Kubernetes lists the status first
+		slices.SortFunc(list, func(a, b subresource) int { return strings.Compare(a.name, b.name) })
+	}
 	return list
 }
 
@@ -78,6 +82,7 @@ func apiResources(resources []*resource.Resource) []metav1.APIResource {
 		list = append(list, metav1.APIResource{
 			Name: res.Plural, SingularName: res.Singular, Namespaced: res.Namespaced, Kind: res.Kind,
 			Verbs: request.VerbsOf(res), ShortNames: res.ShortNames, Categories: res.Categories,
+			StorageVersionHash: storageVersionHash(res.Stored()),
 		})
 		for _, sub := range subresourcesOf(res) {
 			entry := metav1.APIResource{
@@ -90,6 +95,17 @@ func apiResources(resources []*resource.Resource) []metav1.APIResource {
 		}
 	}
 	return list
+}
+
+// storageVersionHash identifies the version in which objects are stored, so that programs
+// that migrate stored objects see when it changes. It is computed as kube-apiserver does: of
+// the group, the version and the kind. It is empty for what is not stored.
+func storageVersionHash(stored *resource.Resource) string {
+	if stored.StorePrefix == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(stored.Group + "/" + stored.Version + "/" + stored.Kind))
+	return base64.StdEncoding.EncodeToString(sum[:8])
 }
 
 // apiGroup is the plain discovery of one group.

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/levelwire/levelwire/server/internal/gzipblock"
+	"github.com/levelwire/levelwire/server/internal/runqueue"
 )
 
 // WriteSize is how much is collected before it is written to a client: large
@@ -27,7 +28,9 @@ type Answer struct {
 	w           http.ResponseWriter
 	r           *http.Request
 	contentType string
-	buf         *[]byte // what goes out next
+	task        *runqueue.Task // lets others run now and then
+	writes      int            // since it last was asked to
+	buf         *[]byte        // what goes out next
 	started     bool
 	z           *gzipblock.Writer // compresses into buf; nil: nothing is compressed
 	err         error
@@ -35,11 +38,19 @@ type Answer struct {
 
 // NewAnswer returns an answer to a request, whose context ends it.
 func NewAnswer(w http.ResponseWriter, r *http.Request, contentType string) *Answer {
-	return &Answer{w: w, r: r, contentType: contentType, buf: answerBuffers.Get().(*[]byte)}
+	return &Answer{w: w, r: r, contentType: contentType, task: runqueue.FromContext(r.Context()), buf: answerBuffers.Get().(*[]byte)}
 }
+
+// writesPerTurn is how many small pieces, such as parts of an item, are written before the
+// time is looked at: that takes as long as copying one.
+const writesPerTurn = 32
 
 // Write adds p to the body. Its error is the connection's or the context's, and final.
 func (a *Answer) Write(p []byte) (int, error) {
+	if a.writes++; a.writes >= writesPerTurn {
+		a.writes = 0
+		a.task.Yield()
+	}
 	a.expect(len(p))
 	if a.z != nil && a.err == nil {
 		_, a.err = a.z.Write(p)
@@ -62,6 +73,7 @@ func (a *Answer) compresses() bool { return a.z != nil }
 
 // join adds a block to a body that is being compressed.
 func (a *Answer) join(b gzipblock.Block) error {
+	a.task.Yield()
 	if a.err == nil {
 		a.err = a.z.Join(b)
 	}
@@ -71,6 +83,7 @@ func (a *Answer) join(b gzipblock.Block) error {
 // fill adds n bytes to a body that is not compressed. write is given that much
 // of the answer's own buffer if it has room.
 func (a *Answer) fill(n int, write func(room []byte) error) error {
+	a.task.Yield()
 	a.expect(n)
 	if a.err != nil {
 		return a.err

@@ -1,11 +1,8 @@
 package encoding
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
-	"errors"
-	"iter"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,6 +22,7 @@ type formIDs struct {
 	cbor             watchcache.FormID // CBOR as in a list; see Encoder.cbor
 	metadataCBOR     watchcache.FormID
 	row              watchcache.FormID // table row with metadata, v1
+	delta            watchcache.FormID // the object of an event of a watch with deltas
 	items            [2 * len(mediaNames)]blockIDs
 }
 
@@ -55,6 +53,7 @@ func formIDsOf(res *resource.Resource) *formIDs {
 		cbor:             watchcache.NewForm(name + "cbor"),
 		metadataCBOR:     watchcache.NewForm(name + "metadata cbor"),
 		row:              watchcache.NewForm(name + "table row"),
+		delta:            watchcache.NewForm(name + "delta"),
 	}
 	for i := range ids.items {
 		ids.items[i] = newBlockIDs(name, i)
@@ -91,19 +90,19 @@ func isCustom(res *resource.Resource) bool {
 	return custom
 }
 
-// formOf returns a form of an object, and keeps it there unless it is noCache.
-//
-// Requests that want the same form wait for the one that makes it, whatever
-// becomes of their own context. So the caller makes what a webhook has to make
-// before, while no other request waits for it.
+// formOf returns a form of an object, and caches it there unless the encoder is
+// noCache. Readers that want the same form wait for the one that makes it, except
+// where making it may call a webhook: then each makes it, and the first is cached.
 func (p Encoder) formOf(ctx context.Context, o *watchcache.Object, id watchcache.FormID, encode func(*watchcache.Object) ([]byte, error)) ([]byte, error) {
-	if p.noCache && !o.HasForm(id, p.res.Generation) {
+	switch made := o.HasForm(id, p.res.Generation); {
+	case p.noCache && !made:
 		return encode(o)
-	}
-	if p.res.FromStorageBatch != nil && !o.HasForm(id, p.res.Generation) {
-		if _, err := p.json(ctx, o); err != nil {
+	case p.res.FromStorageBatch != nil && !made:
+		form, err := encode(o)
+		if err != nil {
 			return nil, err
 		}
+		return o.FormAt(id, p.res.Generation, func(*watchcache.Object) ([]byte, error) { return form, nil })
 	}
 	return o.FormAt(id, p.res.Generation, encode)
 }
@@ -147,7 +146,7 @@ func (p Encoder) asStored(o *watchcache.Object) bool {
 // returns the cached bytes, which need no further memory.
 func (p Encoder) shownAs(o *watchcache.Object, obj resource.Object) ([]byte, error) {
 	shown, err := p.res.Marshal(obj)
-	if err == nil && bytes.Equal(shown, o.JSON) {
+	if err == nil && resource.SameJSON(shown, o.JSON) {
 		return o.JSON, nil
 	}
 	return shown, err
@@ -164,83 +163,6 @@ func (p Encoder) decode(ctx context.Context, o *watchcache.Object) (resource.Obj
 		return nil, err
 	}
 	return p.res.DecodeShown(shown)
-}
-
-// convertAtOnce is how many objects one call of a webhook is asked to convert
-// at most.
-const convertAtOnce = 500
-
-// Prepare has a webhook convert many objects with few calls, if the resource needs
-// one.
-func (p Encoder) Prepare(ctx context.Context, objects iter.Seq[*watchcache.Object]) error {
-	if p.res.FromStorageBatch == nil {
-		return nil
-	}
-	var waiting []*watchcache.Object
-	for o := range objects {
-		if p.asStored(o) || o.HasForm(p.ids.shown, p.res.Generation) {
-			continue
-		}
-		if waiting = append(waiting, o); len(waiting) == convertAtOnce {
-			if err := p.convert(ctx, waiting); err != nil {
-				return err
-			}
-			waiting = waiting[:0]
-		}
-	}
-	return p.convert(ctx, waiting)
-}
-
-// convert makes the JSON of a batch of objects.
-func (p Encoder) convert(ctx context.Context, objects []*watchcache.Object) error {
-	if len(objects) == 0 {
-		return nil
-	}
-	stored := make([]resource.Object, len(objects))
-	for i, o := range objects {
-		obj, err := p.res.Storage.DecodeShown(o.JSON)
-		if err != nil {
-			return err
-		}
-		stored[i] = obj
-	}
-	converted, err := p.res.FromStorageBatch(ctx, stored)
-	if err != nil {
-		return err
-	}
-	for i, o := range objects {
-		if _, err := p.keepConverted(o, converted[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// converted returns what a webhook makes of an object. Requests for the same object
-// do not wait for each other here, but each for its own call of the webhook, for as
-// long as its context allows; the first answer is cached for later requests.
-func (p Encoder) converted(ctx context.Context, o *watchcache.Object) ([]byte, error) {
-	shown, err := o.FormAt(p.ids.shown, p.res.Generation, func(*watchcache.Object) ([]byte, error) { return nil, errNotConverted })
-	if err == nil {
-		return shown, nil
-	}
-	obj, err := p.res.Decode(ctx, o.JSON)
-	if err != nil {
-		return nil, err
-	}
-	return p.keepConverted(o, obj)
-}
-
-// errNotConverted means that no request has left an answer of the webhook yet.
-var errNotConverted = errors.New("the object has not been converted")
-
-// keepConverted encodes obj, which a webhook has made of a cached object, and caches
-// the result with that.
-func (p Encoder) keepConverted(o *watchcache.Object, obj resource.Object) ([]byte, error) {
-	return o.FormAt(p.ids.shown, p.res.Generation, func(o *watchcache.Object) ([]byte, error) {
-		p.countEncode("json")
-		return p.shownAs(o, obj)
-	})
 }
 
 // protobuf returns an object's protobuf envelope.

@@ -13,8 +13,12 @@ import (
 // the reason.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	answer := status.Of(err)
-	if record := request.RecordFrom(r.Context()); answer.Code >= 500 && !status.IsResourceVersionTooLarge(answer) && !status.IsUnknownSchema(answer) {
+	record := request.RecordFrom(r.Context())
+	if answer.Code >= 500 && !status.IsResourceVersionTooLarge(answer) && !status.IsUnknownSchema(answer) {
 		record.Err = err
+	}
+	if record.Audit != nil {
+		record.Audit.Failed(answer)
 	}
 	if d := answer.Details; d != nil && d.RetryAfterSeconds > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(d.RetryAfterSeconds)))

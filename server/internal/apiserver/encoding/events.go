@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/levelwire/levelwire/server/internal/delta"
 	"github.com/levelwire/levelwire/server/internal/read"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/status"
@@ -41,7 +42,8 @@ func (b *Parts) Reset() {
 type EventEncoder struct {
 	encoder Encoder
 	include metav1.IncludeObjectPolicy
-	columns bool // a table's columns have been sent
+	columns bool          // a table's columns have been sent
+	recent  *delta.Recent // nil: the watch is without deltas
 }
 
 // NewEventEncoder returns the encoder of a watch; include is what the rows of tables
@@ -87,6 +89,13 @@ func (f *EventEncoder) AppendEvent(ctx context.Context, dst []byte, e watchcache
 	if f.encoder.form.Media == CBOR {
 		return f.encoder.appendCBOR(ctx, cborFrameHead(dst, e.Type.String()), e.Object)
 	}
+	if f.recent != nil {
+		shown, err := f.delta(ctx, e)
+		if err != nil {
+			return dst, err
+		}
+		return append(append(frameHead(dst, e.Type.String()), shown...), frameTail...), nil
+	}
 	mark := len(dst)
 	dst, err := f.appendObject(ctx, frameHead(dst, e.Type.String()), e.Object, live)
 	if err != nil {
@@ -107,7 +116,7 @@ var frameHeads = [...][]byte{
 func (f *EventEncoder) AddEvent(ctx context.Context, b *Parts, e watchcache.Event) error {
 	f.encoder.noCache = false
 	if f.encoder.form.Media == JSON && f.encoder.form.As == AsObject {
-		shown, err := f.encoder.json(ctx, e.Object)
+		shown, err := f.shown(ctx, e)
 		if err != nil {
 			return err
 		}
@@ -126,13 +135,21 @@ func (f *EventEncoder) AddEvent(ctx context.Context, b *Parts, e watchcache.Even
 	return nil
 }
 
+// shown returns the object of an event in JSON.
+func (f *EventEncoder) shown(ctx context.Context, e watchcache.Event) ([]byte, error) {
+	if f.recent != nil {
+		return f.delta(ctx, e)
+	}
+	return f.encoder.json(ctx, e.Object)
+}
+
 // Prepare has a webhook convert the objects of the events with few calls, if the
 // resource needs one.
 func (f *EventEncoder) Prepare(ctx context.Context, events []watchcache.Event) error {
 	if f.encoder.res.FromStorageBatch == nil {
 		return nil
 	}
-	return f.encoder.Prepare(ctx, func(yield func(*watchcache.Object) bool) {
+	return f.encoder.prepare(ctx, unlimited, func(yield func(*watchcache.Object) bool) {
 		for _, e := range events {
 			if !yield(e.Object) {
 				return
@@ -164,7 +181,7 @@ func (f *EventEncoder) tableRow(ctx context.Context, o *watchcache.Object, live 
 	if !live || f.include != metav1.IncludeMetadata || f.encoder.form.MetaVersion != "v1" {
 		return f.encoder.row(ctx, o, f.include)
 	}
-	return o.FormAt(f.encoder.ids.row, f.encoder.res.Generation, func(o *watchcache.Object) ([]byte, error) {
+	return f.encoder.formOf(ctx, o, f.encoder.ids.row, func(o *watchcache.Object) ([]byte, error) {
 		return f.encoder.row(ctx, o, metav1.IncludeMetadata)
 	})
 }

@@ -73,11 +73,12 @@ func streamTypeOf(m Media) string {
 
 // Offer is what an endpoint can answer in.
 type Offer struct {
-	media  []Media
-	shapes bool // tables and metadata, too
-	list   bool // the answer is a collection: PartialObjectMetadataList
-	stream bool // a watch
-	custom bool // of a custom resource
+	media      []Media
+	shapes     bool // tables and metadata, too
+	shapesOnly bool // no objects
+	list       bool // the answer is a collection: PartialObjectMetadataList
+	stream     bool // a watch
+	custom     bool // of a custom resource
 }
 
 // For returns the offer without the encodings that a resource does not have.
@@ -93,14 +94,16 @@ var (
 	ObjectOffer = Offer{media: []Media{JSON, YAML, Protobuf, CBOR}, shapes: true}
 	ListOffer   = Offer{media: []Media{JSON, YAML, Protobuf, CBOR}, shapes: true, list: true}
 	WatchOffer  = Offer{media: []Media{JSON, Protobuf, CBOR}, shapes: true, stream: true}
+	// WindowOffer is a watch with events that no other watch has, and without whole objects.
+	WindowOffer = Offer{media: []Media{JSON}, shapes: true, shapesOnly: true, stream: true}
 )
 
 // Negotiate picks the first form of the Accept header, best quality first,
-// that the endpoint offers. No header means JSON. The error is a 406.
+// that the endpoint offers. No header means JSON, if objects are offered. The error is a 406.
 func Negotiate(r *http.Request, offer Offer) (Form, error) {
 	header := strings.Join(r.Header.Values("Accept"), ",")
 	pretty := request.IsTrue(r.URL.Query(), "pretty")
-	if strings.TrimSpace(header) == "" {
+	if strings.TrimSpace(header) == "" && !offer.shapesOnly {
 		return Form{Media: JSON, Pretty: pretty}, nil
 	}
 	for _, clause := range ParseAccept(header) {
@@ -192,7 +195,8 @@ func (f Offer) match(c AcceptClause) (Form, bool) {
 	if stream, ok := c.Params["stream"]; ok && !(f.stream && (stream == "" || stream == "watch")) {
 		return form, false
 	}
-	return form, f.matchShape(c.Params, &form)
+	ok := f.matchShape(c.Params, &form) // not in the return: Go does not say which operand is read first
+	return form, ok
 }
 
 // encodes reports whether a shape can be encoded: tables, whose cells may be
@@ -209,7 +213,7 @@ func (f Offer) encodes(m Media, as string) bool {
 func (f Offer) matchShape(params map[string]string, form *Form) bool {
 	as, ok := params["as"]
 	if !ok {
-		return true
+		return !f.shapesOnly
 	}
 	if !f.shapes || params["g"] != "meta.k8s.io" {
 		return false
@@ -235,6 +239,10 @@ func (f Offer) describe() string {
 		name := mediaNames[m]
 		if f.stream {
 			name = streamTypeOf(m)
+		}
+		if f.shapesOnly {
+			names = append(names, name+";as=Table;v=v1;g=meta.k8s.io", name+";as=PartialObjectMetadata;v=v1;g=meta.k8s.io")
+			continue
 		}
 		names = append(names, name)
 	}

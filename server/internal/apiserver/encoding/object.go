@@ -103,18 +103,6 @@ func WriteBody(w http.ResponseWriter, r *http.Request, code int, contentType str
 	}
 }
 
-// AddWarning attaches a message that kubectl prints to stderr (RFC 7234
-// section 5.5, code 299).
-func AddWarning(w http.ResponseWriter, message string) {
-	clean := make([]rune, 0, len(message))
-	for _, c := range message {
-		if c >= ' ' && c != 0x7f {
-			clean = append(clean, c)
-		}
-	}
-	w.Header().Add("Warning", "299 - "+strconv.Quote(string(clean)))
-}
-
 // Respond writes an object, or the error that prevents that.
 func Respond(w http.ResponseWriter, r *http.Request, obj runtime.Object) {
 	if err := WriteObject(w, r, http.StatusOK, obj); err != nil {

@@ -15,7 +15,7 @@ import (
 func (f *EventEncoder) SharesState() bool {
 	form := f.encoder.form
 	switch {
-	case f.encoder.res.FromStorageBatch != nil, form.Media == CBOR, form.As == AsTable:
+	case f.recent != nil, f.encoder.res.FromStorageBatch != nil, form.Media == CBOR, form.As == AsTable:
 		return false
 	case form.As == AsMetadata && form.MetaVersion != "v1":
 		return false
@@ -30,10 +30,10 @@ type SendState func(ctx context.Context, parts Parts, events int) error
 // WriteState writes the selected objects of a snapshot as ADDED events. It is
 // faster than AppendEvent: objects go out as they lie in the cache, or from the
 // blocks that lists share, and only their frames are added. Nothing is cached
-// with them. Of an error what precedes it has been sent, except if send itself
-// failed.
-func (f *EventEncoder) WriteState(ctx context.Context, snapshot watchcache.Snapshot, selection *watchcache.Selection, send SendState) error {
-	w := &stateWriter{encoder: f.encoder, sink: send}
+// with them. stop is asked now and then, and ends the events by its error. Of an error
+// what precedes it has been sent, and ends with a whole event, except if send itself failed.
+func (f *EventEncoder) WriteState(ctx context.Context, snapshot watchcache.Snapshot, selection *watchcache.Selection, send SendState, stop func() error) error {
+	w := &stateWriter{encoder: f.encoder, sink: send, stop: stop}
 	runs, ok := snapshot.Runs(selection, "")
 	var err error
 	switch {
@@ -57,6 +57,7 @@ func (f *EventEncoder) WriteState(ctx context.Context, snapshot watchcache.Snaps
 type stateWriter struct {
 	encoder Encoder
 	sink    SendState
+	stop    func() error
 	failed  bool // the sink has returned an error
 	parts   Parts
 	events  int // that the parts end
@@ -117,6 +118,9 @@ func (w *stateWriter) writeJSON(ctx context.Context, objects iter.Seq[*watchcach
 			if err := w.send(ctx); err != nil {
 				return err
 			}
+			if failed = w.stop(); failed != nil {
+				break
+			}
 		}
 	}
 	if !first {
@@ -171,7 +175,10 @@ func (w *stateWriter) frameItems(ctx context.Context, frames *resource.ProtobufF
 		w.events++
 	}
 	w.parts.Bytes = heads
-	return w.send(ctx) // the items' buffer is used again
+	if err := w.send(ctx); err != nil { // the items' buffer is used again
+		return err
+	}
+	return w.stop()
 }
 
 // writeMessages writes objects that do not lie together.

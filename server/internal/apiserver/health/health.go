@@ -23,6 +23,12 @@ type Check struct {
 	// Live makes it part of /livez and /healthz as well: if it fails, a
 	// restart is the remedy. Otherwise it is only part of /readyz.
 	Live bool
+	// Startup makes it part of /healthz as well, but not of /livez: programs that
+	// start a server, as envtest does, wait for /healthz before they use it.
+	Startup bool
+	// Shared: the check costs something, as a question to the store does, so that all
+	// requests of a second share its result.
+	Shared bool
 }
 
 // Config says what the health of a server consists of.
@@ -38,10 +44,21 @@ type Config struct {
 }
 
 // Handler serves the health of a server. It is safe for concurrent use.
-type Handler struct{ config Config }
+type Handler struct {
+	config  Config
+	results map[string]*result // of config.Checks that are shared, by name
+}
 
 // New returns a Handler.
-func New(config Config) *Handler { return &Handler{config: config} }
+func New(config Config) *Handler {
+	h := &Handler{config: config, results: map[string]*result{}}
+	for _, c := range config.Checks {
+		if c.Shared {
+			h.results[c.Name] = newResult(c)
+		}
+	}
+	return h
+}
 
 // IsPath reports whether a path is about health.
 func IsPath(path string) bool {
@@ -49,16 +66,20 @@ func IsPath(path string) bool {
 	return first == "healthz" || first == "livez" || first == "readyz"
 }
 
-// checks returns what /livez or /readyz consist of.
-func (h *Handler) checks(ready bool) []Check {
+// checks returns what the endpoint healthz, livez or readyz consists of.
+func (h *Handler) checks(endpoint string) []Check {
 	list := []Check{{Name: "ping", Check: func(context.Context) error { return nil }, Live: true}}
+	ready := endpoint == "readyz"
 	if ready {
 		list = append(list,
 			Check{Name: "caches", Check: h.cachesReady},
 			Check{Name: "shutdown", Check: h.notStopping})
 	}
 	for _, c := range h.config.Checks {
-		if ready || c.Live {
+		if ready || c.Live || c.Startup && endpoint == "healthz" {
+			if c.Shared {
+				c.Check = h.results[c.Name].get
+			}
 			list = append(list, c)
 		}
 	}
@@ -102,7 +123,7 @@ const healthTimeout = 5 * time.Second
 // ?exclude=NAME, and single checks as /readyz/NAME, in Kubernetes' text form.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	endpoint, name, single := strings.Cut(strings.Trim(r.URL.Path, "/"), "/")
-	list := h.checks(endpoint == "readyz")
+	list := h.checks(endpoint)
 	if single {
 		list = slices.DeleteFunc(list, func(c Check) bool { return c.Name != name })
 		if len(list) == 0 {

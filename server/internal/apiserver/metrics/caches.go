@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
@@ -48,6 +49,10 @@ var cacheMetrics = []cacheMetric{
 		func(s watchcache.Stats) float64 { return float64(s.HistoryLen) }),
 	describeCache("history_bytes", "Bytes that those events take, an estimate.", prometheus.GaugeValue,
 		func(s watchcache.Stats) float64 { return float64(s.HistoryBytes) }),
+	describeCache("select_examined_total", "Objects that lists, and watches at their begin, have compared with a selector.", prometheus.CounterValue,
+		func(s watchcache.Stats) float64 { return float64(s.LookedAt) }),
+	describeCache("select_matched_total", "Objects among those that the selector matched. Far fewer than were examined: no filter of the cache helps the selectors that are used.", prometheus.CounterValue,
+		func(s watchcache.Stats) float64 { return float64(s.Selected) }),
 	describeCache("events_total", "Events applied.", prometheus.CounterValue,
 		func(s watchcache.Stats) float64 { return float64(s.Events) }),
 	describeCache("wakes_total", "Watchers woken by events.", prometheus.CounterValue,
@@ -97,20 +102,32 @@ func (c cacheCollector) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector.
+// Collect implements prometheus.Collector. A relay has a cache for each version of a kind: their
+// numbers are added up.
 func (c cacheCollector) Collect(out chan<- prometheus.Metric) {
+	byResource := map[schema.GroupResource][]watchcache.Stats{}
 	for _, res := range resource.StoredResources(c.resources.All()) {
-		cache := c.cache(res)
-		if cache == nil {
-			continue
+		if cache := c.cache(res); cache != nil {
+			byResource[res.GroupResource()] = append(byResource[res.GroupResource()], cache.Stats())
 		}
-		stats := cache.Stats()
+	}
+	for of, versions := range byResource {
 		for _, m := range cacheMetrics {
-			out <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(stats), res.Group, res.Plural)
+			sum := 0.0
+			for _, stats := range versions {
+				sum += m.value(stats)
+			}
+			out <- prometheus.MustNewConstMetric(m.desc, m.kind, sum, of.Group, of.Resource)
 		}
 		for _, m := range kindMetrics {
-			for kind, value := range m.values(stats) {
-				out <- prometheus.MustNewConstMetric(m.desc, prometheus.CounterValue, float64(value), res.Group, res.Plural, kind)
+			sums := map[string]int64{}
+			for _, stats := range versions {
+				for kind, value := range m.values(stats) {
+					sums[kind] += value
+				}
+			}
+			for kind, sum := range sums {
+				out <- prometheus.MustNewConstMetric(m.desc, prometheus.CounterValue, float64(sum), of.Group, of.Resource, kind)
 			}
 		}
 	}

@@ -24,7 +24,7 @@ func newDifference() Difference {
 		}, []string{"result"}),
 		objects: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "levelwire_difference_objects_total", Help: "Objects of the collections that differences were asked of, by how the answer describes them.",
-		}, []string{"told"}),
+		}, []string{"representation"}),
 	}
 	m.ListInstead, m.complete = m.results.WithLabelValues("list instead"), m.results.WithLabelValues("difference")
 	return m
@@ -33,7 +33,7 @@ func newDifference() Difference {
 // Answered counts a difference that has been sent.
 func (m *Difference) Answered(h *difference.Header) {
 	m.complete.Inc()
-	m.objects.WithLabelValues("not at all").Add(float64(h.Selected - h.Unchanged - h.Sent))
-	m.objects.WithLabelValues("by hash").Add(float64(h.Unchanged))
-	m.objects.WithLabelValues("in full").Add(float64(h.Sent))
+	m.objects.WithLabelValues("none").Add(float64(h.Selected - h.Unchanged - h.Sent))
+	m.objects.WithLabelValues("hash").Add(float64(h.Unchanged))
+	m.objects.WithLabelValues("full").Add(float64(h.Sent))
 }

@@ -2,6 +2,8 @@ package metrics
 
 import (
 	"net/http"
+	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -65,25 +67,51 @@ func New(others ...prometheus.Collector) *Metrics {
 			Name: "levelwire_encodes_total", Help: "Objects encoded into a form that was not cached yet.",
 		}, []string{"form"}),
 	}
-	for _, form := range []string{"json", "protobuf", "cbor", "metadata", "metadata protobuf", "metadata cbor", "table row"} {
+	for _, form := range []string{"json", "protobuf", "cbor", "metadata", "metadata protobuf", "metadata cbor", "table row", "delta"} {
 		m.encodesOf[form] = m.Encodes.WithLabelValues(form)
 	}
 	m.registry.MustRegister(m.requests, m.duration, m.Rejected, m.Watches, m.Events, m.bytes, m.Encodes, m.Difference.results, m.Difference.objects,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		goCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.registry.MustRegister(others...)
 	return m
 }
 
+// goCollector returns the metrics of the Go runtime, with how long goroutines wait for a
+// processor: what a busy server costs its clients first.
+func goCollector() prometheus.Collector {
+	latencies := collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile(`^/sched/latencies:seconds$`)}
+	return collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(latencies))
+}
+
+// Register adds collectors.
+func (m *Metrics) Register(others ...prometheus.Collector) { m.registry.MustRegister(others...) }
+
+// Labels that clients choose are counted by these names, and all others as other:
+// each name of its own costs memory for as long as the server runs.
+var (
+	methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+		http.MethodOptions, http.MethodConnect, http.MethodTrace}
+	subresources = []string{"", "status", "scale", "binding", "eviction", "token", "approval", "finalize", "ephemeralcontainers",
+		"resize", "log", "exec", "attach", "portforward", "proxy"}
+)
+
+func knownOr(known []string, name string) string {
+	if slices.Contains(known, name) {
+		return name
+	}
+	return "other"
+}
+
 // Observe counts a request that has been answered.
-func (m *Metrics) Observe(r *http.Request, record *request.Record, elapsed time.Duration) {
+func (m *Metrics) Observe(method string, record *request.Record, elapsed time.Duration) {
 	code := strconv.Itoa(record.Code)
 	q := record.Info
 	if q == nil {
-		m.requests.WithLabelValues(r.Method, "", "", "", "", code).Inc()
+		m.requests.WithLabelValues(knownOr(methods, method), "", "", "", "", code).Inc()
 		return
 	}
 	res := q.Resource
-	m.requests.WithLabelValues(q.Verb, res.Group, res.Version, res.Plural, q.Subresource, code).Inc()
+	m.requests.WithLabelValues(q.Verb, res.Group, res.Version, res.Plural, knownOr(subresources, q.Subresource), code).Inc()
 	m.bytes.WithLabelValues(q.Verb).Add(float64(record.Written))
 	if q.Verb != request.VerbWatch {
 		m.duration.WithLabelValues(q.Verb, res.Group, res.Version, res.Plural).Observe(elapsed.Seconds())

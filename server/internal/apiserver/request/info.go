@@ -21,20 +21,15 @@ type Info struct {
 	Rest        string // the path after the subresource, without a leading slash
 	Query       url.Values
 	User        auth.User
+	// Authorized is what the user was allowed.
+	Authorized auth.Attributes
+	// Visible limits the request to what the user may see; nil does not.
+	Visible read.Visibility
 }
 
 // Scope returns which objects a read is about.
 func (q *Info) Scope() read.Scope {
-	return read.Scope{Resource: q.Resource, Namespace: q.Namespace, Name: q.Name}
-}
-
-// AuthorizationAttributes returns what the authorizer decides about.
-func (q *Info) AuthorizationAttributes(r *http.Request) auth.Attributes {
-	return auth.Attributes{
-		User: q.User, Verb: q.Verb, Path: r.URL.Path,
-		Group: q.Resource.Group, Version: q.Resource.Version, Resource: q.Resource.Plural,
-		Subresource: q.Subresource, Namespace: q.Namespace, Name: q.Name,
-	}
+	return read.Scope{Resource: q.Resource, Namespace: q.Namespace, Name: q.Name, Visible: q.Visible}
 }
 
 // Resolve looks up the resource of a path and derives the verb from the method and
@@ -61,6 +56,9 @@ func Resolve(r *http.Request, t Path, lookup func(group, version, plural string)
 	}
 	collective := q.Verb == VerbCreate || q.Verb == VerbDeleteCollection
 	if collective && q.Subresource == "" && res.Namespaced && !t.Namespaced {
+		if res.Stored().Mixed { // kube-apiserver has no such path for custom resources
+			return nil, status.NoSuchPath()
+		}
 		return nil, status.MethodNotSupported(res, q.Verb)
 	}
 	if q.Subresource == "" && !Offers(res, q.Verb) {

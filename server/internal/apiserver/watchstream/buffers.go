@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
+	"github.com/levelwire/levelwire/server/internal/tracing"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 )
 
@@ -16,6 +17,9 @@ type buffers struct {
 	events [eventsPerRead]watchcache.Event
 	used   int // of events, at most
 	parts  encoding.Parts
+	sends  []tracing.Send // of the traced events among those that are being sent; usually none
+
+	progress progress // of the stream that the request's goroutine writes
 }
 
 var bufferPool = sync.Pool{New: func() any {
@@ -27,6 +31,7 @@ func (b *buffers) release() {
 	clear(b.events[:b.used])
 	b.used = 0
 	b.parts.Reset()
+	b.sends = nil
 	if cap(b.parts.Bytes) > 16*encoding.WriteSize {
 		b.parts.Bytes = make([]byte, 0, encoding.WriteSize)
 	}

@@ -5,7 +5,9 @@
 //
 // Two goroutines may serve a stream, one at a time, and the stream's ownership
 // says which. The request's goroutine opens it, writes what it begins with, and
-// then sleeps. When there are events, the cache wakes the stream, and the
+// then sleeps. On a connection of package h2 it returns instead of that: the stream is
+// detached, no goroutine belongs to it while it is idle, and whatever would wake the
+// request's goroutine starts a new one in its place (detached.go). When there are events, the cache wakes the stream, and the
 // scheduler of its connection drains it together with all other streams of the
 // connection that are awake: an event often wakes every watch of a connection,
 // and to wake a goroutine for each costs several times what it costs to send the

@@ -49,9 +49,9 @@ type outbox struct{ written bytes.Buffer }
 func (o *outbox) Write(events []byte) error { _, err := o.written.Write(events); return err }
 func (o *outbox) String() string            { return o.written.String() }
 
-func (o *outbox) Begin(string) {}
-func (o *outbox) Single() bool { return false }
-func (o *outbox) Flush() error { return nil }
+func (o *outbox) Begin(string, bool) {}
+func (o *outbox) Single() bool       { return false }
+func (o *outbox) Flush() error       { return nil }
 
 // TestPanicInADrainEndsOneWatch: it happens in a goroutine that no request recovers.
 func TestPanicInADrainEndsOneWatch(t *testing.T) {

@@ -57,6 +57,7 @@ func openStream(t *testing.T, table Resources, cache *watchcache.Cache, res *res
 		Sent:    prometheus.NewCounter(prometheus.CounterOpts{Name: "sent"}),
 		Record:  &request.Record{},
 	})
+	stream.owner = newOwnership()
 	stream.scheduler = group
 	must(t, stream.watch.Open(t.Context(), nil))
 	t.Cleanup(stream.watch.Close)

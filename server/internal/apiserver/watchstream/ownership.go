@@ -42,6 +42,10 @@ func (o *ownership) tryAcquire() bool {
 	}
 }
 
+// tryBorrow makes the caller the owner if there is none, for a moment: it does not block, and
+// calls release. Unlike tryAcquire, it leaves no mark otherwise.
+func (o *ownership) tryBorrow() bool { return o.state.CompareAndSwap(unowned, owned) }
+
 // release gives the ownership up. If it returns false, the caller is still the
 // owner and must look at the stream once more.
 func (o *ownership) release() bool {

@@ -2,6 +2,7 @@ package watchstream
 
 import (
 	"net/http"
+	"runtime"
 	"sync"
 )
 
@@ -102,12 +103,23 @@ func (c *scheduler) run() {
 		}
 		c.awake, c.spare = c.spare[:0], nil
 		c.mu.Unlock()
+		ended := list[:0]
 		for _, t := range list {
-			if t.drain(buffers) == moreReady {
+			switch t.drain(buffers) {
+			case moreReady:
 				c.add(t)
+			case refused:
+				ended = append(ended, t)
 			}
 		}
 		c.connection.Push()
+		if len(buffers.sends) > 0 {
+			list[0].streams.traceWritten(buffers)
+		}
+		if len(ended) > 0 {
+			runtime.Gosched() // the errors of other connections come before the ends of these
+			ended[0].streams.finishRefused(ended)
+		}
 		clear(list)
 		c.spare = list
 	}

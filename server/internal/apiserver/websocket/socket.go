@@ -37,7 +37,11 @@ type Socket struct {
 	skip   int           // bytes before each event that only a stream needs
 	limit  time.Duration // of one write
 	record *request.Record
+	slot   request.Slot // nil: writes are not guarded
 }
+
+// GuardWrites puts writes between the slot's two calls.
+func (k *Socket) GuardWrites(slot request.Slot) { k.slot = slot }
 
 // IsUpgrade reports whether a request asks for a WebSocket.
 func IsUpgrade(r *http.Request) bool { return websocket.IsWebSocketUpgrade(r) }
@@ -49,7 +53,9 @@ func open(w http.ResponseWriter, r *http.Request, form encoding.Form, writeTimeo
 		Subprotocols: []string{base64Protocol, binaryProtocol},
 		Error:        func(http.ResponseWriter, *http.Request, int, error) {}, // the caller answers
 	}
-	conn, err := upgrader.Upgrade(w, r, nil)
+	header := w.Header().Clone() // what the server says with any answer, also that a watch is filtered
+	header.Del("Connection")     // the handshake has its own
+	conn, err := upgrader.Upgrade(w, r, header)
 	if err != nil {
 		return nil, status.BadRequest("this WebSocket cannot be opened: %v", err)
 	}
@@ -63,6 +69,9 @@ func open(w http.ResponseWriter, r *http.Request, form encoding.Form, writeTimeo
 		k.skip = protobufFrameHead
 	}
 	k.record.Code = http.StatusSwitchingProtocols
+	if k.record.Audit != nil {
+		k.record.Audit.Started(http.StatusSwitchingProtocols)
+	}
 	return k, nil
 }
 
@@ -70,7 +79,7 @@ func open(w http.ResponseWriter, r *http.Request, form encoding.Form, writeTimeo
 const protobufFrameHead = 4
 
 // Begin implements watchstream.EventWriter: the handshake was the beginning.
-func (k *Socket) Begin(string) {}
+func (k *Socket) Begin(string, bool) {}
 
 // Single implements watchstream.EventWriter.
 func (k *Socket) Single() bool { return true }
@@ -88,7 +97,15 @@ func (k *Socket) Write(event []byte) error {
 		return err
 	}
 	k.record.Written += int64(len(event))
-	return k.conn.WriteMessage(k.kind, event)
+	if k.slot == nil {
+		return k.conn.WriteMessage(k.kind, event)
+	}
+	k.slot.BeginWrite()
+	err := k.conn.WriteMessage(k.kind, event)
+	if e := k.slot.EndWrite(); err == nil {
+		err = e
+	}
+	return err
 }
 
 // listen reads what the client sends, so that pings are answered, and cancels when

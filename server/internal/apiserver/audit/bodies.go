@@ -1,0 +1,134 @@
+package audit
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
+)
+
+// toJSON returns an object, or a patch, as JSON. ok is false if it is of no known format,
+// or malformed. JSON is returned as it is.
+func toJSON(contentType string, body []byte) (object []byte, ok bool) {
+	media, _, err := mime.ParseMediaType(contentType)
+	if contentType != "" && err != nil {
+		return nil, false
+	}
+	switch {
+	case media == "", strings.HasSuffix(media, "json"):
+		return body, json.Valid(body)
+	case strings.HasSuffix(media, "yaml"):
+		object, err := yaml.YAMLToJSON(body)
+		return object, err == nil
+	case media == resource.MediaTypeProtobuf:
+		return protobufToJSON(body)
+	case media == resource.MediaTypeCBOR:
+		var content unstructured.Unstructured
+		if _, _, err := resource.DecodeAny(media, body, &content); err != nil {
+			return nil, false
+		}
+		object, err := json.Marshal(content.Object)
+		return object, err == nil
+	}
+	return nil, false
+}
+
+// protobufToJSON knows the kinds of Kubernetes, which alone have a protobuf form.
+func protobufToJSON(body []byte) ([]byte, bool) {
+	kind, _, err := resource.UnwrapProtobuf(body)
+	if err != nil {
+		return nil, false
+	}
+	into, err := scheme.Scheme.New(kind)
+	if err != nil {
+		return nil, false
+	}
+	if _, _, err := resource.DecodeAny(resource.MediaTypeProtobuf, body, into); err != nil {
+		return nil, false
+	}
+	into.GetObjectKind().SetGroupVersionKind(kind)
+	object, err := json.Marshal(into)
+	return object, err == nil
+}
+
+// responseJSON returns the object of an answer as JSON.
+func responseJSON(header http.Header, body []byte) ([]byte, bool) {
+	if header.Get("Content-Encoding") == "gzip" {
+		z, err := gzip.NewReader(bytes.NewReader(body))
+		if err != nil {
+			return nil, false
+		}
+		if body, err = io.ReadAll(io.LimitReader(z, maxResponse+1)); err != nil || len(body) > maxResponse {
+			return nil, false
+		}
+	}
+	return toJSON(header.Get("Content-Type"), body)
+}
+
+// withoutManagedFields returns an object, a list or a table without the managedFields of
+// its objects.
+func withoutManagedFields(object []byte) []byte {
+	if !bytes.Contains(object, []byte(`"managedFields"`)) {
+		return object
+	}
+	var content map[string]json.RawMessage
+	if json.Unmarshal(object, &content) != nil {
+		return object // a patch that is an array
+	}
+	edit(content, "metadata", func(metadata []byte) []byte {
+		var members map[string]json.RawMessage
+		if json.Unmarshal(metadata, &members) != nil {
+			return metadata
+		}
+		delete(members, "managedFields")
+		return marshal(members, metadata)
+	})
+	edit(content, "items", eachOf(withoutManagedFields))
+	edit(content, "rows", eachOf(func(row []byte) []byte {
+		var members map[string]json.RawMessage
+		if json.Unmarshal(row, &members) != nil {
+			return row
+		}
+		edit(members, "object", withoutManagedFields)
+		return marshal(members, row)
+	}))
+	return marshal(content, object)
+}
+
+// edit replaces a member by what f returns for it.
+func edit(members map[string]json.RawMessage, name string, f func([]byte) []byte) {
+	if member, ok := members[name]; ok {
+		members[name] = f(member)
+	}
+}
+
+// eachOf returns a function that applies f to the elements of an array.
+func eachOf(f func([]byte) []byte) func([]byte) []byte {
+	return func(array []byte) []byte {
+		var elements []json.RawMessage
+		if json.Unmarshal(array, &elements) != nil {
+			return array
+		}
+		for i, e := range elements {
+			elements[i] = f(e)
+		}
+		return marshal(elements, array)
+	}
+}
+
+// marshal returns v as JSON. What was unmarshaled can be marshaled.
+func marshal(v any, otherwise []byte) []byte {
+	if out, err := json.Marshal(v); err == nil {
+		return out
+	}
+	return otherwise
+}

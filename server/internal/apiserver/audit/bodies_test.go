@@ -1,0 +1,82 @@
+package audit
+
+import (
+	"bytes"
+	"compress/gzip"
+	"net/http"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
+)
+
+// TestBodiesAsJSON, whatever format a client speaks.
+func TestBodiesAsJSON(t *testing.T) {
+	pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	proto, err := resource.MarshalProtobuf(pod, corev1.SchemeGroupVersion.WithKind("Pod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cbor, err := resource.MarshalCBOR(map[string]any{"kind": "Widget", "apiVersion": "x.io/v1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ contentType, body, want string }{
+		{"", `{"a":1}`, `{"a":1}`},
+		{"application/json;as=Table", `{"a":1}`, `{"a":1}`},
+		{"application/strategic-merge-patch+json; charset=utf-8", `{"a":1}`, `{"a":1}`},
+		{"application/yaml", "a: 1\n", `{"a":1}`},
+		{"application/apply-patch+yaml", "a: 1\n", `{"a":1}`},
+		{"application/vnd.kubernetes.protobuf", string(proto), `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"},"spec":{"containers":null},"status":{}}`},
+		{"application/cbor", string(cbor), `{"apiVersion":"x.io/v1","kind":"Widget"}`},
+		{"application/json", `{"a":`, ""},
+		{"application/vnd.kubernetes.protobuf", "k8s\x00\xff", ""},
+		{"application/octet-stream", "abc", ""},
+		{";;;", "abc", ""},
+	} {
+		got, ok := toJSON(c.contentType, []byte(c.body))
+		if ok != (c.want != "") || ok && string(got) != c.want {
+			t.Errorf("%s %q is %s, %v", c.contentType, c.body, got, ok)
+		}
+	}
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	_, _ = z.Write([]byte(`{"a":1}`))
+	_ = z.Close()
+	header := http.Header{"Content-Type": {"application/json"}, "Content-Encoding": {"gzip"}}
+	if got, ok := responseJSON(header, zipped.Bytes()); !ok || string(got) != `{"a":1}` {
+		t.Errorf("compressed: %s, %v", got, ok)
+	}
+	if _, ok := responseJSON(header, []byte("no gzip")); ok {
+		t.Error("what is no gzip was read")
+	}
+}
+
+func TestWithoutManagedFields(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"metadata":{"name":"a","managedFields":[{}]},"x":1}`:               `{"metadata":{"name":"a"},"x":1}`,
+		`{"items":[{"metadata":{"managedFields":[]}}, 3]}`:                   `{"items":[{"metadata":{}},3]}`,
+		`{"rows":[{"cells":[1],"object":{"metadata":{"managedFields":1}}}]}`: `{"rows":[{"cells":[1],"object":{"metadata":{}}}]}`,
+		`{"metadata":{"name":"a"},  "x":1}`:                                  `{"metadata":{"name":"a"},  "x":1}`,
+		`[{"managedFields": 1}]`:                                             `[{"managedFields": 1}]`,
+		`{"metadata":"managedFields","managedFields":1}`:                     `{"managedFields":1,"metadata":"managedFields"}`,
+		`null`:                         `null`,
+		`{"data":{"managedFields":1}}`: `{"data":{"managedFields":1}}`,
+	} {
+		if got := string(withoutManagedFields([]byte(in))); got != want {
+			t.Errorf("%s becomes %s, want %s", in, got, want)
+		}
+	}
+}
+
+func FuzzBodies(f *testing.F) {
+	f.Add("application/json", []byte(`{"metadata":{"managedFields":[{}]}}`))
+	f.Add("application/vnd.kubernetes.protobuf", []byte("k8s\x00\x0a\x00"))
+	f.Fuzz(func(_ *testing.T, contentType string, body []byte) {
+		if object, ok := toJSON(contentType, body); ok {
+			withoutManagedFields(object)
+		}
+	})
+}

@@ -1,0 +1,111 @@
+package handlers
+
+import (
+	"errors"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
+	"github.com/levelwire/levelwire/server/internal/apiserver/request"
+	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/status"
+)
+
+// fieldValidation is what happens to unknown and duplicate fields: Ignore, Warn or
+// Strict (KEP-2885). "" is Warn.
+type fieldValidation string
+
+const (
+	validationIgnore fieldValidation = "Ignore"
+	validationStrict fieldValidation = "Strict"
+)
+
+// maxWarnings bounds how many strict errors of one body become warnings: a body
+// can hold more than a header can.
+const maxWarnings = 20
+
+// decode reads the body as an object of the endpoint.
+func (x *writer) decode() (resource.Object, error) {
+	obj, gvk, strict, err := x.q.Resource.DecodeBodyInPlace(x.mediaType, x.body)
+	if err != nil {
+		return nil, x.bodyError(err, gvk, false)
+	}
+	return obj, x.judge(strict)
+}
+
+// decodeAs reads the body as an object of another kind.
+func (x *writer) decodeAs(want schema.GroupVersionKind, into runtime.Object) error {
+	gvk, strict, err := resource.DecodeInto(x.mediaType, x.body, want, into)
+	if err != nil {
+		return bodyError(err, gvk, want)
+	}
+	return x.judge(strict)
+}
+
+// judge handles the errors of strict decoding as fieldValidation demands: it
+// refuses the request, adds warnings to the answer, or ignores them.
+func (x *writer) judge(strict []error) error {
+	if len(strict) == 0 || x.validation == validationIgnore {
+		return nil
+	}
+	if len(strict) > maxWarnings {
+		strict = append(strict[:maxWarnings:maxWarnings], errors.New("further fields are not listed"))
+	}
+	texts := make([]string, len(strict))
+	for i, err := range strict {
+		texts[i] = err.Error()
+	}
+	if x.validation == validationStrict {
+		kind := x.q.Resource.GroupVersionKind()
+		return status.BadRequest("%s in version %q cannot be handled as a %s: strict decoding error: %s",
+			kind.Kind, kind.Version, kind.Kind, strings.Join(texts, ", "))
+	}
+	request.AddWarnings(x.w, texts...)
+	return nil
+}
+
+// bodyError is the function bodyError for an object of the endpoint. An object of
+// another kind than the custom resource's is not malformed but invalid, and so is a
+// patched one of another version.
+func (x *writer) bodyError(err error, got schema.GroupVersionKind, patched bool) error {
+	want := x.q.Resource.GroupVersionKind()
+	var kind *resource.KindMismatchError
+	if !x.q.Resource.Stored().Mixed || !errors.As(err, &kind) {
+		return bodyError(err, got, want)
+	}
+	var errs field.ErrorList
+	if kind.Got.Kind != want.Kind {
+		errs = append(errs, field.Invalid(field.NewPath("kind"), kind.Got.Kind, "must be "+want.Kind))
+	}
+	if version := kind.Got.GroupVersion(); version != want.GroupVersion() {
+		if !patched {
+			return bodyError(err, got, want)
+		}
+		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), version.String(), "must be "+want.GroupVersion().String()))
+	}
+	return apierrors.NewInvalid(kind.Got.GroupKind(), kind.Name, errs)
+}
+
+// bodyError returns Kubernetes' error for a body of which an object of the
+// kind want cannot be decoded. got is the kind in the body, as far as known.
+func bodyError(err error, got, want schema.GroupVersionKind) error {
+	var media *resource.UnsupportedMediaTypeError
+	var kind *resource.KindMismatchError
+	switch {
+	case errors.As(err, &media):
+		return encoding.UnsupportedMediaType(media.MediaType)
+	case errors.As(err, &kind):
+		if kind.Got.GroupVersion() != kind.Want.GroupVersion() {
+			return status.BadRequest("the API version in the data (%s) does not match the expected API version (%s)",
+				kind.Got.GroupVersion(), kind.Want.GroupVersion())
+		}
+		return status.BadRequest("%s in version %q cannot be handled as a %s", kind.Got.Kind, kind.Got.GroupVersion(), kind.Want.Kind)
+	case got.Kind == "":
+		return status.BadRequest("the object provided is unrecognized (must be of type %s): %v", want.Kind, err)
+	}
+	return status.BadRequest("%s in version %q cannot be handled as a %s: %v", got.Kind, got.Version, want.Kind, err)
+}

@@ -1,0 +1,26 @@
+package handlers
+
+import (
+	"net/http"
+
+	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
+	"github.com/levelwire/levelwire/server/internal/apiserver/request"
+)
+
+// get answers with one object from the cache.
+func (h *Handlers) get(w http.ResponseWriter, r *http.Request, q *request.Info) error {
+	form, err := encoding.Negotiate(r, encoding.ObjectOffer.For(q.Resource))
+	if err != nil {
+		return err
+	}
+	object, err := h.config.Reader.Get(r.Context(), q.Scope(), q.Query.Get("resourceVersion"))
+	if err != nil {
+		return err
+	}
+	body, err := h.Encoder(q.Resource, form).Document(r.Context(), object, q.Query)
+	if err != nil {
+		return err
+	}
+	encoding.WriteBody(w, r, http.StatusOK, form.ContentType(), body)
+	return nil
+}

@@ -1,0 +1,210 @@
+package handlers
+
+import (
+	"net/http"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/levelwire/levelwire/server/internal/apiserver/discovery"
+	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
+	"github.com/levelwire/levelwire/server/internal/apiserver/request"
+	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/registry/patch"
+	"github.com/levelwire/levelwire/server/internal/registry/pod"
+	"github.com/levelwire/levelwire/server/internal/registry/scale"
+	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin"
+	"github.com/levelwire/levelwire/server/internal/status"
+)
+
+// getSubresource answers GET of any subresource but status.
+func (h *Handlers) getSubresource(w http.ResponseWriter, r *http.Request, q *request.Info) error {
+	switch {
+	case h.config.Registry == nil:
+		return status.NoSuchPath()
+	case q.Subresource == "scale" && q.Resource.Scale != nil:
+		scale, err := scale.Get(r.Context(), h.config.Registry.For(q.Resource), q.Namespace, q.Name)
+		if err != nil {
+			return err
+		}
+		return encoding.WriteResult(w, r, ofScale(q), http.StatusOK, scale, nil)
+	case h.config.Registry.For(q.Resource).HasSubresource(q.Subresource) && q.Subresource != "finalize":
+		return h.get(w, r, q)
+	}
+	return status.NoSuchPath()
+}
+
+// ofScale returns q for the Scale of its object, whose table has columns of its
+// own.
+func ofScale(q *request.Info) *request.Info {
+	scale := &resource.Resource{Group: discovery.ScaleKind.Group, Version: discovery.ScaleKind.Version, Kind: discovery.ScaleKind.Kind}
+	scale.Columns, scale.Row = builtin.Columns(discovery.ScaleKind)
+	of := *q
+	of.Resource = scale
+	return &of
+}
+
+// createSubresource answers POST to a subresource.
+func (h *Handlers) createSubresource(w http.ResponseWriter, r *http.Request, q *request.Info) error {
+	switch (schema.GroupResource{Group: q.Resource.Group, Resource: q.Resource.Plural + "/" + q.Subresource}).String() {
+	case "pods/binding":
+		return h.bind(w, r, q)
+	case "pods/eviction":
+		return h.evict(w, r, q)
+	case "serviceaccounts/token":
+		return h.requestToken(w, r, q)
+	}
+	if h.config.Registry != nil && h.config.Registry.For(q.Resource).HasSubresource(q.Subresource) {
+		return status.MethodNotSupported(q.Resource, q.Verb)
+	}
+	return status.NoSuchPath()
+}
+
+// bind answers POST to pods/binding, and to bindings with the pod's name in
+// the body alone.
+func (h *Handlers) bind(w http.ResponseWriter, r *http.Request, q *request.Info) error {
+	x, err := h.newWriter(w, r, q, createOptions)
+	if err != nil {
+		return err
+	}
+	pods, ok := h.config.Registry.Lookup("", "v1", "pods")
+	if !ok {
+		return status.NoSuchPath()
+	}
+	x.registry = pods
+	binding := &corev1.Binding{}
+	if err := x.decodeAs(discovery.BindingKind, binding); err != nil {
+		return err
+	}
+	name := q.Name
+	if name == "" {
+		name = binding.Name
+	}
+	if name == "" {
+		return status.BadRequest("the binding must name the pod in metadata.name")
+	}
+	if _, err := pod.Bind(r.Context(), x.registry, q.Namespace, name, binding, x.opts); err != nil {
+		return err
+	}
+	return encoding.WriteObject(w, r, http.StatusCreated, success())
+}
+
+func (h *Handlers) evict(w http.ResponseWriter, r *http.Request, q *request.Info) error {
+	x, err := h.newWriter(w, r, q, createOptions)
+	if err != nil {
+		return err
+	}
+	eviction := &policyv1.Eviction{}
+	if err := x.decodeAs(discovery.EvictionKind, eviction); err != nil {
+		return err
+	}
+	if x.opts.DryRun {
+		if eviction.DeleteOptions == nil {
+			eviction.DeleteOptions = &metav1.DeleteOptions{}
+		}
+		eviction.DeleteOptions.DryRun = []string{metav1.DryRunAll}
+	}
+	if _, err := pod.Evict(r.Context(), x.registry, q.Namespace, q.Name, eviction, x.opts); err != nil {
+		return err
+	}
+	return encoding.WriteObject(w, r, http.StatusCreated, success())
+}
+
+func success() *metav1.Status {
+	return &metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusSuccess, Code: http.StatusCreated,
+	}
+}
+
+// updateSubresource answers PUT of a subresource.
+func (h *Handlers) updateSubresource(w http.ResponseWriter, r *http.Request, q *request.Info) error {
+	if err := h.writable(q); err != nil {
+		return err
+	}
+	x, err := h.newWriter(w, r, q, updateOptions)
+	if err != nil {
+		return err
+	}
+	if q.Subresource == "scale" {
+		return x.updateScale()
+	}
+	replace, err := x.replacement()
+	if err != nil {
+		return err
+	}
+	result, err := x.registry.UpdateSubresource(r.Context(), q.Namespace, q.Name, q.Subresource, replace, registry.UpdateOptions{WriteOptions: x.opts})
+	if err != nil {
+		return err
+	}
+	return x.answer(http.StatusOK, result)
+}
+
+// writable returns nil for a subresource that clients can PUT and PATCH.
+func (h *Handlers) writable(q *request.Info) error {
+	switch {
+	case h.config.Registry == nil:
+		return status.MethodNotSupported(q.Resource, q.Verb)
+	case q.Subresource == "scale" && q.Resource.Scale != nil:
+		return nil
+	case h.config.Registry.For(q.Resource).HasSubresource(q.Subresource):
+		return nil
+	}
+	return status.NoSuchPath()
+}
+
+func (x *writer) updateScale() error {
+	wanted := &autoscalingv1.Scale{}
+	if err := x.decodeAs(discovery.ScaleKind, wanted); err != nil {
+		return err
+	}
+	if err := x.matchPath(wanted); err != nil {
+		return err
+	}
+	scale, err := scale.Update(x.r.Context(), x.registry, x.q.Namespace, x.q.Name, func(*autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
+		return wanted, nil
+	}, x.opts)
+	if err != nil {
+		return err
+	}
+	return encoding.WriteObject(x.w, x.r, http.StatusOK, scale)
+}
+
+// patchSubresource answers PATCH of a subresource.
+func (h *Handlers) patchSubresource(w http.ResponseWriter, r *http.Request, q *request.Info) error {
+	if err := h.writable(q); err != nil {
+		return err
+	}
+	x, patch, err := h.newPatcher(w, r, q)
+	if err != nil {
+		return err
+	}
+	if q.Subresource == "scale" {
+		return x.patchScale(patch)
+	}
+	result, err := x.registry.PatchSubresource(r.Context(), q.Namespace, q.Name, q.Subresource, patch, x.patchOptions())
+	if err != nil {
+		return err
+	}
+	return x.answer(http.StatusOK, result)
+}
+
+func (x *writer) patchScale(patch *patch.Patch) error {
+	decode := func(patched []byte) (*autoscalingv1.Scale, error) {
+		wanted := &autoscalingv1.Scale{}
+		gvk, strict, err := resource.DecodeInto(resource.MediaTypeJSON, patched, discovery.ScaleKind, wanted)
+		if err != nil {
+			return nil, bodyError(err, gvk, discovery.ScaleKind)
+		}
+		return wanted, x.judge(strict)
+	}
+	scale, err := scale.Patch(x.r.Context(), x.registry, x.q.Namespace, x.q.Name, patch, decode, x.patchOptions())
+	if err != nil {
+		return err
+	}
+	return encoding.WriteObject(x.w, x.r, http.StatusOK, scale)
+}

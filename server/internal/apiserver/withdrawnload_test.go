@@ -1,0 +1,161 @@
+package apiserver
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/server/internal/auth"
+)
+
+var withdrawnWatches = flag.Int("withdrawn.watches", 10_000, "how many watches TestManyWithdrawnRights ends at once")
+
+// withdrawnWithin is when a right that was withdrawn has no effect any more.
+const withdrawnWithin = time.Second
+
+// TestManyWithdrawnRights ends thousands of watches of 100 users by the deletion of one
+// binding, while those of another user go on. Once withdrawnWithin has passed, no watch is
+// sent an event, whether it has ended by then or not.
+func TestManyWithdrawnRights(t *testing.T) {
+	const users = 100
+	const streams = 100 // of a connection
+	tokens := map[string]auth.User{testToken: {Name: "root", Groups: []string{auth.Masters}}, "keeper": {Name: "keeper"}}
+	for i := range users {
+		tokens[fmt.Sprint("user", i)] = auth.User{Name: fmt.Sprint("user", i), Groups: []string{"watchers"}}
+	}
+	c := rbacCluster(t, nil, func(s *setup) { s.config.Tokens = auth.NewStaticTokens(tokens) })
+	c.bind("", "watcher", "keeper")
+	c.createRBAC("clusterrolebindings", &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "watcher-watchers"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "watcher"},
+		Subjects:   []rbacv1.Subject{{Kind: "Group", APIGroup: rbacv1.GroupName, Name: "watchers"}},
+	})
+	events := c.server.metrics.Events.WithLabelValues("", "v1", "pods")
+	gauge := c.server.metrics.Watches.WithLabelValues("", "v1", "pods")
+	var clients sync.WaitGroup
+	defer clients.Wait()
+	got := received{watches: int64(*withdrawnWatches), event: make(chan struct{}), ended: make(chan struct{})}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	for i := range *withdrawnWatches / streams {
+		conn := c.openStreams(fmt.Sprint("user", i%users), streams)
+		context.AfterFunc(ctx, func() { _ = conn.Close() })
+		clients.Go(func() { got.read(conn) })
+	}
+	keeper := c.watch("/api/v1/pods?watch=1&resourceVersion=1", asUser("keeper"))
+	for gaugeValue(t, gauge) != float64(*withdrawnWatches+1) {
+		runtime.Gosched() // for as long as the test may take
+	}
+	rev := c.put(testPod("a", "before", nil, ""))
+	keeper.want(fmt.Sprint("ADDED before@", rev))
+	await(t, "the watches did not get the event", got.event)
+	if n := c.server.open.Groups(); n != min(users, *withdrawnWatches/streams)+1 {
+		t.Errorf("%d different rights", n)
+	}
+
+	used, start := usage(t), time.Now()
+	c.unbind("", "watcher", "watchers")
+	late := time.After(withdrawnWithin)
+	rev = c.put(testPod("a", "after", nil, ""))
+	keeper.want(fmt.Sprint("ADDED after@", rev))
+	defer func() {
+		if t.Failed() {
+			t.Logf("%d of %d watches got the error; %v are open, of %d rights", got.errors.Load(), *withdrawnWatches, gaugeValue(t, gauge), c.server.open.Groups())
+		}
+	}()
+	select {
+	case <-got.ended:
+	case <-late:
+	}
+	took := time.Since(start)
+	if took < withdrawnWithin {
+		<-late
+	}
+	sent := counterValue(t, events)
+	rev = c.put(testPod("a", "late", nil, ""))
+	keeper.want(fmt.Sprint("ADDED late@", rev))
+	await(t, "the watches were not ended", got.ended)
+	t.Logf("%d watches ended after %s, with %s of processor time, their clients' included", *withdrawnWatches,
+		took.Round(time.Millisecond), (usage(t) - used).Round(time.Millisecond))
+	eventually(t, "ended watches are still open", func() bool { return gaugeValue(t, gauge) == 1 })
+	t.Logf("%d events were sent after the deletion of the binding", got.events.Load()-int64(*withdrawnWatches))
+	if n := counterValue(t, events) - sent; n != 1 {
+		t.Errorf("%v events were sent later than %v after the deletion of the binding, want the one of the watch that goes on", n, withdrawnWithin)
+	}
+}
+
+// await waits for a channel to be closed, without a share in the processor.
+func await(t testing.TB, what string, done <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-time.After(3 * time.Minute):
+		t.Fatal(what)
+	}
+}
+
+// openStreams opens watches of a user on one connection.
+func (c *cluster) openStreams(user string, streams int) net.Conn {
+	c.t.Helper()
+	config := c.http2.Transport.(*http.Transport).TLSClientConfig.Clone()
+	config.NextProtos = []string{http2.NextProtoTLS}
+	conn, err := tls.Dial("tcp", strings.TrimPrefix(c.url, "https://"), config)
+	must(c.t, err)
+	_, err = io.WriteString(conn, http2.ClientPreface)
+	must(c.t, err)
+	framer := http2.NewFramer(conn, conn)
+	must(c.t, framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: hugeWindow}))
+	must(c.t, framer.WriteWindowUpdate(0, hugeWindow))
+	requests := newRawRequests(framer)
+	requests.token = user
+	for range streams {
+		must(c.t, requests.write([2]string{":authority", "levelwire"}, [2]string{":path", "/api/v1/pods?watch=1&resourceVersion=1"}))
+	}
+	return conn
+}
+
+// received counts what the watches of a test got.
+type received struct {
+	watches        int64
+	events, errors atomic.Int64
+	event, ended   chan struct{} // closed when each watch got an event, and when each got its error
+}
+
+// read reads a connection until it is closed.
+func (r *received) read(conn net.Conn) {
+	framer := http2.NewFramer(conn, conn)
+	for {
+		f, err := framer.ReadFrame()
+		if err != nil {
+			return
+		}
+		switch f := f.(type) {
+		case *http2.PingFrame:
+			_ = framer.WritePing(true, f.Data) // the next read fails, if the connection is closed
+		case *http2.DataFrame:
+			r.count(&r.events, bytes.Count(f.Data(), []byte(`{"type":"ADDED"`)), r.event)
+			r.count(&r.errors, bytes.Count(f.Data(), []byte(`the right was withdrawn`)), r.ended)
+		}
+	}
+}
+
+func (r *received) count(counter *atomic.Int64, n int, all chan struct{}) {
+	if n > 0 && counter.Add(int64(n)) == r.watches {
+		close(all)
+	}
+}
