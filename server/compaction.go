@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/levelwire/levelwire/server/internal/watchcache/caches"
 	"github.com/levelwire/levelwire/storage"
 )
 
@@ -61,7 +62,7 @@ const resourcePrefix = "/registry/"
 
 // compact compacts the store from time to time. It begins when the server is ready:
 // only then are all resources known whose deletions must be written before.
-func (s *Server) compact(ctx context.Context, store storage.Store, caches *caches, meter *storage.Meter) error {
+func (s *Server) compact(ctx context.Context, store storage.Store, caches *caches.Set, meter *storage.Meter) error {
 	select {
 	case <-s.ready:
 	case <-ctx.Done():
@@ -70,11 +71,12 @@ func (s *Server) compact(ctx context.Context, store storage.Store, caches *cache
 	c := &s.config
 	opts := storage.CompactionOptions{
 		Interval: c.CompactionInterval, Retention: c.CompactionRetention, Revisions: c.CompactionRevisions, Meter: meter, Now: c.Now, Logger: c.Logger,
+		Failed: caches.CompactionFailed,
 	}
 	if c.Storage != Memory && !c.ExactHistory {
 		opts.Before = func(ctx context.Context, at storage.Revision) (bool, error) {
-			return caches.feed.BeforeCompaction(ctx, store, at)
+			return caches.Feed.BeforeCompaction(ctx, store, at)
 		}
 	}
-	return ignoreCanceled(ctx, storage.CompactLoop(ctx, caches.feed.Compactable(store), opts))
+	return ignoreCanceled(ctx, storage.CompactLoop(ctx, caches.Feed.Compactable(store), opts))
 }

@@ -14,7 +14,10 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/admission"
 	"github.com/levelwire/levelwire/server/internal/apiserver"
+	"github.com/levelwire/levelwire/server/internal/apiserver/audit"
+	"github.com/levelwire/levelwire/server/internal/tracing"
 	"github.com/levelwire/levelwire/storage"
+	"github.com/levelwire/levelwire/storage/encryption"
 )
 
 // Storage names where objects are kept.
@@ -48,9 +51,19 @@ type Config struct {
 	// SecurePort is the HTTPS port; AnyPort lets the system choose. Default
 	// 6443.
 	SecurePort int
+	// Listener, if not nil, takes the connections in place of a port: the server
+	// closes it. Its address must be a *net.TCPAddr. It is for tests that open no
+	// port, and for programs that are given their socket.
+	Listener net.Listener
 	// Hosts are further names and addresses that the serving certificate is
 	// valid for.
 	Hosts []string
+
+	// Relay, if not nil, makes the server a relay: it has no storage, and answers from
+	// caches of another API server, its upstream. The members about storage, history in
+	// storage, admission, service accounts and authorization are then not used: the
+	// upstream decides. Default nil.
+	Relay *Relay
 
 	// Storage is where objects are kept. Default Embedded.
 	Storage Storage
@@ -58,10 +71,48 @@ type Config struct {
 	// once, when the server runs; the server closes it. It is for programs that
 	// fill a store, or wrap one, themselves.
 	OpenStore func(ctx context.Context) (storage.Store, error)
+	// ReadOnly serves what is in the storage and writes nothing: neither what clients ask
+	// for, which get 405, nor what a server adds to its storage by itself, such as the
+	// namespace default or default roles. It is for storage that shows a recording or a
+	// snapshot of another server, and needs OpenStore. Priority and fairness, aggregated
+	// servers, compaction and self-checks are off.
+	ReadOnly bool
 	// EtcdServers are the URLs of an etcd cluster, for Storage Etcd.
 	EtcdServers []string
 	// EtcdCAFile, EtcdCertFile and EtcdKeyFile are for etcd over TLS.
 	EtcdCAFile, EtcdCertFile, EtcdKeyFile string
+	// AcceptOtherStorage serves an etcd cluster that is another one than DataDir
+	// remembers, although it may have servers of its own: they end, and have to be
+	// started again, because the versions of all objects begin above those that clients
+	// of either cluster know. Without it, Run refuses such a cluster. Embedded storage
+	// has no other servers, and is always accepted.
+	AcceptOtherStorage bool
+
+	// EncryptionProviderConfig is a file with an EncryptionConfiguration of Kubernetes
+	// (apiserver.config.k8s.io/v1): which objects are encrypted in the storage, and with
+	// which keys. The first provider of a resource writes, all read. Default: nothing is
+	// encrypted.
+	EncryptionProviderConfig string
+	// EncryptionProviderConfigAutomaticReload reads that file again when it changes.
+	EncryptionProviderConfigAutomaticReload bool
+
+	// Audit says which requests are written to an audit log, and where that is. Default:
+	// none.
+	Audit AuditConfig
+
+	// TracingConfigFile is a file with a TracingConfiguration of Kubernetes
+	// (apiserver.config.k8s.io/v1): where spans of requests and of events are sent by OTLP, and
+	// of how many requests. It is read at the start. Default: nothing is traced, at no cost.
+	// See docs/operators/tracing.md and KEP-647.
+	TracingConfigFile string
+
+	// QuotaBytes bounds the database of embedded storage: writes that make it larger
+	// are refused beyond it. Default 8 GiB.
+	QuotaBytes int64
+	// DiskReserveBytes is how much of the disk embedded storage leaves free: writes
+	// are refused when there is less. Default 256 MiB; negative: nothing is kept
+	// free, and the process ends when the disk is full.
+	DiskReserveBytes int64
 
 	// CompactionInterval is how often the store is compacted; negative: never.
 	// Default 5 min.
@@ -108,6 +159,8 @@ type Config struct {
 	TLSCertFile, TLSKeyFile string
 	// ClientCAFile is a further authority, in PEM, that certifies users.
 	ClientCAFile string
+	// Authentication are further ways to be authenticated. Default: none.
+	Authentication Authentication
 	// TokenAuthFile has bearer tokens: lines of token, user, uid and, quoted,
 	// groups.
 	TokenAuthFile string
@@ -125,12 +178,43 @@ type Config struct {
 	// Default: the first issuer.
 	APIAudiences []string
 
-	// AuthorizationModes name the authorizers. Default AlwaysAllow, which allows
-	// every authenticated user everything.
+	// AuthorizationModes name the authorizers (see the function of that name), which
+	// are asked in this order until one allows or denies. The group system:masters may
+	// do everything, whatever they say; admin.kubeconfig is one of them. Default Node and
+	// RBAC, with Kubernetes' default roles: other users may do what roles and bindings
+	// give them, and at first little more than discovery. AlwaysAllow allows every
+	// authenticated user everything. Source:
+	// https://kubernetes.io/docs/reference/access-authn-authz/authorization/.
 	AuthorizationModes []string
+	// AuthorizationWebhook is for the mode Webhook.
+	AuthorizationWebhook AuthorizationWebhook
+	// AuthorizationConfigFile is a file of the kind AuthorizationConfiguration
+	// (apiserver.config.k8s.io/v1): a list of authorizers, webhooks with conditions in CEL
+	// among them. It takes the place of the two above, which must be empty then. It is read
+	// again when it changes, and open watches are decided about again; the authorizers
+	// other than webhooks must stay. Source: KEP-3221.
+	AuthorizationConfigFile string
+	// FilteredLists lets users ask for what they may see of a resource in all namespaces,
+	// instead of everything or nothing: by lists and watches with the parameter
+	// levelwireVisible, and by informers. Only roles and bindings count, so RBAC must be
+	// among the AuthorizationModes, before Webhook. Default: the parameter is ignored, as
+	// Kubernetes ignores it. See docs/users/filtered-lists.md.
+	FilteredLists bool
 	// DisableAdmissionPlugins names admission plugins that do not run, for any
 	// request. Without ServiceAccount, the server creates no accounts either.
 	DisableAdmissionPlugins []string
+	// EnableAdmissionPlugins names admission plugins that run although they are off by
+	// default, as in Kubernetes. Those that are on by default need not be named. Of a
+	// plugin that is both enabled and disabled, disabling counts.
+	EnableAdmissionPlugins []string
+	// AdmissionConfigFile is an AdmissionConfiguration of apiserver.config.k8s.io/v1. Of
+	// the plugins, PodSecurity can be configured (its defaults, and what is exempt:
+	// PodSecurityConfiguration), EventRateLimit, which needs its limits, PodNodeSelector,
+	// PodTolerationRestriction, ResourceQuota (limitedResources), and the users as which MutatingAdmissionWebhook and
+	// ValidatingAdmissionWebhook call webhooks (WebhookAdmissionConfiguration). It is
+	// read at the start. Default: Kubernetes' defaults, by which labels and annotations
+	// of namespaces alone count.
+	AdmissionConfigFile string
 
 	// CatchUpTimeout is how long a watch waits, without an event, for a version that
 	// another server on the same store has sent and this one has not reached, before
@@ -144,6 +228,22 @@ type Config struct {
 	// open, may delay the shutdown. Default 10 s.
 	ShutdownTimeout time.Duration
 
+	// DisablePriorityAndFairness leaves FlowSchemas and PriorityLevelConfigurations without
+	// effect: each user has a share of the requests at a time, and none waits in a queue.
+	DisablePriorityAndFairness bool
+	// MaxRequestsInFlight and MaxMutatingRequestsInFlight are together how many requests
+	// the server works on at a time: the seats of all priority levels. Without priority
+	// and fairness, the first bounds the reads and the second the writes. Defaults 800 and
+	// 400.
+	MaxRequestsInFlight, MaxMutatingRequestsInFlight int
+
+	// MaxWatches bounds the open watches: each user has a share, administrators have as
+	// many for themselves. Default 1,000,000.
+	MaxWatches int
+	// MaxConnections bounds the open connections. Default: what the limit of open files
+	// (RLIMIT_NOFILE) leaves beside what the store needs.
+	MaxConnections int
+
 	// HTTP2Server is the implementation of HTTP/2. Default HTTP2Levelwire, which is
 	// made for many watches on a connection. HTTP2NetHTTP is Go's own: widely used, at
 	// six times the processor time for events.
@@ -151,11 +251,23 @@ type Config struct {
 	// Profiling serves profiles of the whole process at /debug/pprof/, as
 	// Kubernetes' servers do, to users that may read that path.
 	Profiling bool
+	// UI serves a page that shows the server at work, at /ui/. Its files are public; what it
+	// shows, its user may get from the API.
+	UI bool
 	// Version is reported by /version.
 	Version string
 	// Logger receives what operators should see. Default: slog.Default().
 	Logger *slog.Logger
+
+	encryption *encryption.Config // the content of EncryptionProviderConfig
+	tracing    *tracing.Config    // the content of TracingConfigFile
 }
+
+// AuditConfig configures the audit log.
+type AuditConfig = audit.Config
+
+// AuditDelivery configures how the audit log, or its webhook, gets events.
+type AuditDelivery = audit.Delivery
 
 // AnyPort as SecurePort lets the system choose a free port.
 const AnyPort = -1
@@ -166,7 +278,6 @@ const (
 	defaultBind       = "127.0.0.1"
 	defaultServiceNet = "10.96.0.0/16"
 	defaultIssuer     = "https://kubernetes.default.svc.cluster.local"
-	alwaysAllow       = "AlwaysAllow"
 	// minServiceBits leaves two addresses between a network's first and last.
 	minServiceBits = 2
 )
@@ -223,6 +334,19 @@ func (c *Config) ensureDefaults() error {
 	default:
 		return fmt.Errorf("--http2-server %q is neither %s nor %s", c.HTTP2Server, HTTP2Levelwire, HTTP2NetHTTP)
 	}
+	if c.MaxWatches < 0 || c.MaxConnections < 0 {
+		return fmt.Errorf("--max-watches %d and --max-connections %d must not be negative; 0 is the default", c.MaxWatches, c.MaxConnections)
+	}
+	if c.MaxRequestsInFlight < 0 || c.MaxMutatingRequestsInFlight < 0 {
+		return fmt.Errorf("--max-requests-inflight %d and --max-mutating-requests-inflight %d must not be negative; 0 is the default",
+			c.MaxRequestsInFlight, c.MaxMutatingRequestsInFlight)
+	}
+	if c.ReadOnly {
+		if c.OpenStore == nil {
+			return errors.New("Config.ReadOnly needs Config.OpenStore: other storage must be written to")
+		}
+		c.DisablePriorityAndFairness, c.CompactionInterval, c.SelfCheckInterval = true, -1, -1
+	}
 	setDefault(&c.SelfCheckInterval, defaultSelfCheck)
 	if c.ShutdownDelay < 0 {
 		return fmt.Errorf("--shutdown-delay-duration %s is negative", c.ShutdownDelay)
@@ -233,13 +357,39 @@ func (c *Config) ensureDefaults() error {
 	if err := c.completeHistory(); err != nil {
 		return err
 	}
+	if err := c.Relay.complete(); err != nil {
+		return err
+	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
 	if err := c.validateStorage(); err != nil {
 		return err
 	}
+	if err := c.readEncryption(); err != nil {
+		return err
+	}
+	if err := c.readTracing(); err != nil {
+		return err
+	}
+	if err := c.Audit.Validate(); err != nil {
+		return err
+	}
 	return c.completeIdentity()
+}
+
+// readEncryption reads the encryption configuration, if there is one.
+func (c *Config) readEncryption() (err error) {
+	if c.EncryptionProviderConfig == "" {
+		if c.EncryptionProviderConfigAutomaticReload {
+			return errors.New("--encryption-provider-config-automatic-reload needs --encryption-provider-config")
+		}
+		return nil
+	}
+	if c.encryption, err = encryption.ReadConfig(c.EncryptionProviderConfig, c.EncryptionProviderConfigAutomaticReload); err != nil {
+		return fmt.Errorf("--encryption-provider-config: %w", err)
+	}
+	return nil
 }
 
 // completeIdentity is the part of ensureDefaults for authentication and
@@ -254,13 +404,17 @@ func (c *Config) completeIdentity() error {
 	if (c.TLSCertFile == "") != (c.TLSKeyFile == "") {
 		return errors.New("--tls-cert-file and --tls-private-key-file go together")
 	}
-	for _, mode := range c.AuthorizationModes {
-		if mode != alwaysAllow {
-			return fmt.Errorf("--authorization-mode %q is not available: it is %s", mode, alwaysAllow)
-		}
+	if err := c.completeAuthorization(); err != nil {
+		return err
+	}
+	if err := c.Authentication.complete(c.AuthorizationModes); err != nil {
+		return err
 	}
 	if err := admission.CheckNames(c.DisableAdmissionPlugins); err != nil {
 		return fmt.Errorf("--disable-admission-plugins: %w", err)
+	}
+	if err := admission.CheckEnabled(c.EnableAdmissionPlugins); err != nil {
+		return fmt.Errorf("--enable-admission-plugins: %w", err)
 	}
 	return nil
 }

@@ -35,13 +35,32 @@ func TestImpossibleConfigurations(t *testing.T) {
 		"tombstones":            {func(c *server.Config) { c.TombstoneLimit = -1 }, "--tombstone-limit"},
 		"bytes of tombstones":   {func(c *server.Config) { c.TombstoneBytes = -1 }, "--tombstone-bytes"},
 		"age of tombstones":     {func(c *server.Config) { c.TombstoneAge = -1 }, "--tombstone-age"},
-		"authorization":         {func(c *server.Config) { c.AuthorizationModes = []string{"RBAC"} }, "--authorization-mode"},
-		"admission plugin":      {func(c *server.Config) { c.DisableAdmissionPlugins = []string{"ServiceAccounts"} }, "--disable-admission-plugins"},
-		"issuer":                {func(c *server.Config) { c.ServiceAccountIssuers = []string{""} }, "--service-account-issuer"},
-		"half a certificate":    {func(c *server.Config) { c.TLSCertFile = "x" }, "--tls-private-key-file"},
-		"HTTP/2 server":         {func(c *server.Config) { c.HTTP2Server = "nginx" }, "--http2-server"},
-		"negative time":         {func(c *server.Config) { c.ShutdownTimeout = -1 }, "time to shut down"},
-		"service network":       {func(c *server.Config) { c.ServiceCIDR = netip.MustParsePrefix("10.0.0.0/31") }, "--service-cidr"},
+		"authorization":         {func(c *server.Config) { c.AuthorizationModes = []string{"ABAC"} }, "--authorization-mode"},
+		"no webhook file":       {func(c *server.Config) { c.AuthorizationModes = []string{"Webhook"} }, "--authorization-webhook-config-file"},
+		"webhook file alone":    {func(c *server.Config) { c.AuthorizationWebhook.ConfigFile = "x" }, "--authorization-mode"},
+		"filter without RBAC":   {func(c *server.Config) { c.FilteredLists = true; c.AuthorizationModes = []string{"AlwaysAllow"} }, "--filtered-lists"},
+		"filter after webhook": {func(c *server.Config) {
+			c.FilteredLists, c.AuthorizationModes = true, []string{"Webhook", "RBAC"}
+		}, "before Webhook"},
+		"authorization twice": {func(c *server.Config) { c.AuthorizationModes = []string{"RBAC", "RBAC"} }, "--authorization-mode"},
+		"anonymous": {func(c *server.Config) {
+			c.AuthorizationModes, c.Authentication.Anonymous = []string{"AlwaysAllow"}, new(true)
+		}, "--anonymous-auth"},
+		"no proxy's authority":    {func(c *server.Config) { c.Authentication.RequestHeader.AllowedNames = []string{"a"} }, "--requestheader-client-ca-file"},
+		"config and modes":        {func(c *server.Config) { c.AuthorizationConfigFile, c.AuthorizationModes = "x", []string{"RBAC"} }, "--authorization-config cannot be combined"},
+		"config and webhook":      {func(c *server.Config) { c.AuthorizationConfigFile, c.AuthorizationWebhook.Version = "x", "v1" }, "--authorization-config cannot be combined"},
+		"no authorization config": {func(c *server.Config) { c.AuthorizationConfigFile = "missing" }, "--authorization-config: open missing"},
+		"filter by a file":        {func(c *server.Config) { c.FilteredLists, c.AuthorizationConfigFile = true, "x" }, "--filtered-lists cannot be combined"},
+		"a nameless header": {func(c *server.Config) {
+			h := &c.Authentication.RequestHeader
+			h.ClientCAFile, h.UIDHeaders = "x", []string{" "}
+		}, "--requestheader-uid-headers"},
+		"admission plugin":   {func(c *server.Config) { c.DisableAdmissionPlugins = []string{"ServiceAccounts"} }, "--disable-admission-plugins"},
+		"issuer":             {func(c *server.Config) { c.ServiceAccountIssuers = []string{""} }, "--service-account-issuer"},
+		"half a certificate": {func(c *server.Config) { c.TLSCertFile = "x" }, "--tls-private-key-file"},
+		"HTTP/2 server":      {func(c *server.Config) { c.HTTP2Server = "nginx" }, "--http2-server"},
+		"negative time":      {func(c *server.Config) { c.ShutdownTimeout = -1 }, "time to shut down"},
+		"service network":    {func(c *server.Config) { c.ServiceCIDR = netip.MustParsePrefix("10.0.0.0/31") }, "--service-cidr"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "data")
@@ -108,6 +127,9 @@ func TestUnusableMachine(t *testing.T) {
 		"the certificates are broken":  {server.Config{DataDir: broken, SecurePort: server.AnyPort}, filepath.Join("pki", "ca.crt")},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if test.config.SecurePort == 0 {
+				test.config.SecurePort = server.AnyPort // the default may be in use
+			}
 			_, err := server.Listen(test.config)
 			mustBeOneLine(t, err, test.names)
 			var refusal *server.ConfigError

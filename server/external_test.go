@@ -5,11 +5,13 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"strconv"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/internal/faultnet"
 	"github.com/levelwire/levelwire/server"
 	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/storage/etcd"
@@ -17,15 +19,21 @@ import (
 
 func prefix(text string) netip.Prefix { return netip.MustParsePrefix(text) }
 
-// unusedAddress returns an address on which nothing listens.
-func unusedAddress(t *testing.T) string {
+// reservePort returns a port for what is started later, or again.
+func reservePort(t *testing.T) int {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, release, err := faultnet.ReservePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
-	return listener.Addr().String()
+	t.Cleanup(release)
+	return port
+}
+
+// unusedAddress returns an address on which nothing listens.
+func unusedAddress(t *testing.T) string {
+	t.Helper()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(reservePort(t)))
 }
 
 // startEtcd runs an etcd that serves clients at url.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,10 +27,7 @@ import (
 // authenticates with what change sets.
 func (r *running) as(t *testing.T, change func(*rest.Config)) *client.Client {
 	t.Helper()
-	admin, err := clientcmd.BuildConfigFromFlags("", r.Kubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	admin := r.adminConfig(t)
 	config := &rest.Config{Host: admin.Host, TLSClientConfig: rest.TLSClientConfig{CAData: admin.CAData}}
 	change(config)
 	c, err := client.New(config, client.Options{})
@@ -38,6 +36,16 @@ func (r *running) as(t *testing.T, change func(*rest.Config)) *client.Client {
 	}
 	t.Cleanup(c.CloseIdleConnections)
 	return c
+}
+
+// adminConfig is how the administrator reaches the server.
+func (r *running) adminConfig(t *testing.T) *rest.Config {
+	t.Helper()
+	admin, err := clientcmd.BuildConfigFromFlags("", r.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return admin
 }
 
 // whoami asks the server which user it takes a client for.
@@ -90,8 +98,9 @@ func TestAuthentication(t *testing.T) {
 	s := start(t, server.Config{
 		DataDir: t.TempDir(), Storage: server.Memory,
 		TLSCertFile: mustWrite(t, "tls.crt", serving.CertPEM), TLSKeyFile: mustWrite(t, "tls.key", serving.KeyPEM),
-		ClientCAFile:  mustWrite(t, "ca.crt", authority.CertificatePEM()),
-		TokenAuthFile: mustWrite(t, "tokens.csv", []byte("secret,robot,u1,\"ci,dev\"\n")),
+		ClientCAFile:       mustWrite(t, "ca.crt", authority.CertificatePEM()),
+		TokenAuthFile:      mustWrite(t, "tokens.csv", []byte("secret,robot,u1,\"ci,dev\"\n")),
+		AuthorizationModes: []string{"AlwaysAllow"}, // robot impersonates
 	})
 	for name, test := range map[string]struct {
 		client *client.Client
@@ -189,7 +198,7 @@ func TestAccountTokens(t *testing.T) {
 }
 
 func TestReviewsOfOthers(t *testing.T) {
-	c := start(t, server.Config{DataDir: t.TempDir(), Storage: server.Memory}).client(t)
+	c := start(t, server.Config{DataDir: t.TempDir(), Storage: server.Memory, AuthorizationModes: []string{"AlwaysAllow"}}).client(t)
 	attributes := &authorizationv1.ResourceAttributes{Namespace: "default", Verb: "get", Resource: "pods"}
 	subject, err := client.For[*authorizationv1.SubjectAccessReview](c).Create(deadline(t), &authorizationv1.SubjectAccessReview{
 		Spec: authorizationv1.SubjectAccessReviewSpec{User: "jane", ResourceAttributes: attributes},
@@ -209,5 +218,34 @@ func TestReviewsOfOthers(t *testing.T) {
 	}, metav1.CreateOptions{})
 	if !apierrors.IsInvalid(err) {
 		t.Errorf("a review that names no user: %v", err)
+	}
+}
+
+// TestUserTokens: users of the process, who share a connection, are told apart by their tokens.
+func TestUserTokens(t *testing.T) {
+	s := start(t, server.Config{DataDir: t.TempDir(), Storage: server.Memory})
+	config := s.UserTokenConfig("jane", "developers")
+	jane, err := client.New(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer jane.CloseIdleConnections()
+	john, err := client.New(s.UserTokenConfig("john"), client.Options{ConnectionsOf: jane})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]*client.Client{"jane": jane, "john": john} {
+		if user, err := whoami(t, c); err != nil || user.Username != name || slices.Contains(user.Groups, "developers") != (name == "jane") {
+			t.Errorf("the server takes %s for %v (%v)", name, user, err)
+		}
+	}
+	config.BearerToken += "x"
+	mallory, err := client.New(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mallory.CloseIdleConnections()
+	if user, err := whoami(t, mallory); !apierrors.IsUnauthorized(err) {
+		t.Errorf("the server takes another token for %v (%v)", user, err)
 	}
 }

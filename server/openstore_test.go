@@ -2,14 +2,18 @@ package server_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/server"
 	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/storage/memory"
@@ -62,10 +66,54 @@ func TestNotReadyBeforeAllIsServed(t *testing.T) {
 	if code != http.StatusInternalServerError || !strings.Contains(report, "[-]startup failed") {
 		t.Errorf("before all is there: %d %s", code, report)
 	}
+	// Default roles that are not there yet may allow it: clients try again.
+	config, err := s.UserConfig("jane")
+	if err != nil {
+		t.Fatal(err)
+	}
+	jane, err := client.New(config, client.Options{Retry: client.RetryOptions{Max: -1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer jane.CloseIdleConnections()
+	if _, err := whoami(t, jane); !apierrors.IsTooManyRequests(err) {
+		t.Errorf("a user before the default roles are there: %v", err)
+	}
 	close(h.free)
 	s.awaitReady(ctx, t)
+	if _, err := whoami(t, jane); err != nil {
+		t.Errorf("a user when the default roles are there: %v", err)
+	}
 	if code, report = readiness(ctx, t, s); code != http.StatusOK {
 		t.Errorf("when all is there: %d %s", code, report)
+	}
+}
+
+// silent is a store that leaves a number of writes without an answer, and does not make them.
+type silent struct {
+	storage.Store
+	failures *atomic.Int64
+}
+
+func (s silent) Create(ctx context.Context, key string, value []byte, ttl time.Duration) (storage.Revision, error) {
+	if strings.HasPrefix(key, "/registry/") && s.failures.Add(-1) >= 0 {
+		return 0, fmt.Errorf("%w: request timed out", storage.ErrUnavailable)
+	}
+	return s.Store.Create(ctx, key, value, ttl)
+}
+
+// TestStartWaitsForWrites: writes that the storage does not answer delay a start, and do not
+// end it.
+func TestStartWaitsForWrites(t *testing.T) {
+	store, err := memory.Open(memory.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	failures := new(atomic.Int64)
+	failures.Store(2)
+	s := start(t, server.Config{DataDir: t.TempDir(), OpenStore: func(context.Context) (storage.Store, error) { return silent{store, failures}, nil }})
+	if _, err := client.For[*corev1.Namespace](s.client(t)).Get(deadline(t), "default", metav1.GetOptions{}); err != nil || failures.Load() >= 0 {
+		t.Errorf("%v, %d failures are left", err, failures.Load())
 	}
 }
 
@@ -91,17 +139,24 @@ func TestNotReadyWithoutStorage(t *testing.T) {
 	}
 	ctx, off := deadline(t), new(atomic.Bool)
 	s := start(t, server.Config{DataDir: t.TempDir(), OpenStore: func(context.Context) (storage.Store, error) { return severed{store, off}, nil }})
-	if code, report := readiness(ctx, t, s); code != http.StatusOK || !strings.Contains(report, "[+]storage ok") {
-		t.Errorf("with its storage: %d %s", code, report)
+	// A result of this check counts for a second.
+	await := func(want int, says string) {
+		t.Helper()
+		for {
+			code, report := readiness(ctx, t, s)
+			if code == want && strings.Contains(report, says) {
+				return
+			}
+			if ctx.Err() != nil {
+				t.Fatalf("got %d %s, want %d %s", code, report, want, says)
+			}
+		}
 	}
+	await(http.StatusOK, "[+]storage ok")
 	off.Store(true)
-	if code, report := readiness(ctx, t, s); code != http.StatusInternalServerError || !strings.Contains(report, "[-]storage failed") {
-		t.Errorf("without: %d %s", code, report)
-	}
+	await(http.StatusInternalServerError, "[-]storage failed")
 	off.Store(false)
-	if code, report := readiness(ctx, t, s); code != http.StatusOK {
-		t.Errorf("with its storage again: %d %s", code, report)
-	}
+	await(http.StatusOK, "[+]storage ok")
 }
 
 // slow is a store whose list of pods blocks until the test releases it.

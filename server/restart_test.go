@@ -16,8 +16,8 @@ import (
 // TestListsContinueAfterARestart reads the rest of a list, and all of it at its
 // version, from a server that was started after the list had begun.
 func TestListsContinueAfterARestart(t *testing.T) {
-	ctx, dir := deadline(t), t.TempDir()
-	first := start(t, server.Config{DataDir: dir})
+	ctx, config := deadline(t), server.Config{DataDir: t.TempDir(), SecurePort: reservePort(t)}
+	first := start(t, config)
 	c := first.client(t)
 	labels := map[string]string{"part": "of-the-list"}
 	add := func(name string) {
@@ -35,7 +35,7 @@ func TestListsContinueAfterARestart(t *testing.T) {
 	}
 	first.stop(t)
 
-	second := start(t, server.Config{DataDir: dir, SecurePort: portOf(t, first)})
+	second := start(t, config)
 	add("object-2-new")
 	next := listed(ctx, t, c, metav1.ListOptions{Limit: 2, Continue: page.Continue})
 	if got := names(next); got != "object-2 object-3" || next.ResourceVersion != page.ResourceVersion || next.Continue == "" {

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -18,15 +19,27 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/levelwire/levelwire/server/internal/admission"
+	"github.com/levelwire/levelwire/server/internal/admission/pluginconfig"
+	"github.com/levelwire/levelwire/server/internal/apiserver/audit"
+	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/customresource"
+	"github.com/levelwire/levelwire/server/internal/flowcontrol"
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/registry/bootstrap"
+	"github.com/levelwire/levelwire/server/internal/registry/service"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin"
+	"github.com/levelwire/levelwire/server/internal/status"
+	"github.com/levelwire/levelwire/server/internal/tracing"
+	"github.com/levelwire/levelwire/server/internal/ui"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
+	"github.com/levelwire/levelwire/server/internal/watchcache/caches"
 	"github.com/levelwire/levelwire/server/internal/watchcache/feed"
 	"github.com/levelwire/levelwire/storage"
+	"github.com/levelwire/levelwire/storage/epoch"
 )
 
 // Server is an API server. Listen makes one and binds its socket, Run serves.
@@ -38,6 +51,10 @@ type Server struct {
 	ready    chan struct{}
 	once     sync.Once
 	leaving  chan struct{} // closed when the shutdown begins
+
+	plugins pluginconfig.Config
+	page    *ui.UI          // nil unless Config.UI is set
+	tracer  *tracing.Tracer // nil unless Config.TracingConfigFile is set; set by Run
 }
 
 // Listen checks the configuration, prepares the data directory and takes the
@@ -47,6 +64,19 @@ func Listen(config Config) (*Server, error) {
 	if err := config.ensureDefaults(); err != nil {
 		return nil, &ConfigError{err}
 	}
+	plugins, err := pluginconfig.Read(config.AdmissionConfigFile)
+	if err != nil {
+		return nil, &ConfigError{fmt.Errorf("--admission-control-config-file: %w", err)}
+	}
+	if slices.Contains(config.EnableAdmissionPlugins, admission.EventRateLimit) && plugins.Events == nil {
+		return nil, &ConfigError{errors.New("--enable-admission-plugins: EventRateLimit has no default: write its limits to --admission-control-config-file")}
+	}
+	var page *ui.UI
+	if config.UI {
+		if page, err = ui.New(config.Logger); err != nil {
+			return nil, err
+		}
+	}
 	lock, err := lockDir(config.DataDir)
 	if err != nil {
 		return nil, err
@@ -55,11 +85,14 @@ func Listen(config Config) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	identity, err := config.prepareIdentity(listener.Addr().(*net.TCPAddr))
+	identity, err := config.prepareIdentity(listener.Addr().(*net.TCPAddr), time.Now)
 	if err != nil {
 		return nil, errors.Join(err, listener.Close(), lock.Close())
 	}
-	return &Server{config: config, lock: lock, listener: listener, identity: identity, ready: make(chan struct{}), leaving: make(chan struct{})}, nil
+	return &Server{
+		config: config, lock: lock, listener: listener, identity: identity, plugins: plugins, page: page,
+		ready: make(chan struct{}), leaving: make(chan struct{}),
+	}, nil
 }
 
 // lockName is the file in the data directory that a running server locks. The lock
@@ -84,6 +117,12 @@ func lockDir(dir string) (io.Closer, error) {
 }
 
 func (c *Config) listen() (net.Listener, error) {
+	if c.Listener != nil {
+		if _, ok := c.Listener.Addr().(*net.TCPAddr); !ok {
+			return nil, &ConfigError{fmt.Errorf("the address of Config.Listener is a %T: it must be a *net.TCPAddr", c.Listener.Addr())}
+		}
+		return c.Listener, nil
+	}
 	port := max(c.SecurePort, 0)
 	address := net.JoinHostPort(c.BindAddress, strconv.Itoa(port))
 	listener, err := net.Listen("tcp", address) //nolint:noctx // Binding a socket does not block.
@@ -98,6 +137,15 @@ func (c *Config) listen() (net.Listener, error) {
 
 // URL is the URL of the server for clients on the same machine.
 func (s *Server) URL() string { return urlOf(s.listener.Addr().(*net.TCPAddr)) }
+
+// SignInLink returns the URL of the page at /ui/ with a secret that signs a browser on this
+// machine in as the administrator, once, within an hour; "" unless Config.UI is set.
+func (s *Server) SignInLink() string {
+	if s.page == nil {
+		return ""
+	}
+	return s.URL() + ui.Path + "#link=" + s.page.Link(auth.User{Name: adminUser, Groups: []string{auth.Masters}})
+}
 
 // Kubeconfig is the path of the admin's kubeconfig.
 func (s *Server) Kubeconfig() string {
@@ -115,12 +163,29 @@ func (s *Server) Ready() <-chan struct{} { return s.ready }
 // ends watches, lets running requests finish, and closes the storage. It may be
 // called once. It returns nil after an orderly shutdown.
 func (s *Server) Run(ctx context.Context) error {
+	defer s.identity.close()
+	closeTracer, err := s.openTracer(ctx)
+	if err != nil {
+		return errors.Join(err, s.listener.Close(), s.lock.Close())
+	}
+	defer closeTracer()
+	if s.config.Relay != nil {
+		return errors.Join(ignoreCanceled(ctx, s.serveRelay(ctx)), s.lock.Close())
+	}
 	store, err := s.config.openStore(ctx)
 	if err != nil {
 		return errors.Join(ignoreCanceled(ctx, err), s.listener.Close(), s.lock.Close())
 	}
-	err = s.serve(ctx, store)
-	return errors.Join(ignoreCanceled(ctx, err), store.Close(), s.lock.Close())
+	seen, tracker, err := s.config.enterEpoch(ctx, store)
+	if err != nil {
+		return errors.Join(ignoreCanceled(ctx, err), s.listener.Close(), store.Close(), s.lock.Close())
+	}
+	encrypted, err := s.config.encrypt(seen)
+	if err != nil {
+		return errors.Join(err, s.listener.Close(), seen.Close(), s.lock.Close())
+	}
+	err = s.serve(ctx, encrypted, tracker)
+	return errors.Join(ignoreCanceled(ctx, err), encrypted.Close(), s.lock.Close())
 }
 
 // ignoreCanceled returns nil for the error that the end of ctx causes.
@@ -131,12 +196,13 @@ func ignoreCanceled(ctx context.Context, err error) error {
 	return err
 }
 
-// serve wires the parts together and runs them until one fails or ctx ends.
-func (s *Server) serve(ctx context.Context, store storage.Store) error {
+// serve wires the parts together and runs them until one fails or ctx ends. tracker is
+// nil if the store has no epochs.
+func (s *Server) serve(ctx context.Context, store storage.Store, tracker *epoch.Tracker) error {
 	table := builtin.Table()
 	meter := s.config.meter()
-	caches := newCaches(table, meter.Counting(store), watchcache.Options{
-		ExactHistory: s.config.ExactHistory, Now: s.config.Now,
+	caches := caches.New(table, meter.Counting(store), watchcache.Options{
+		ExactHistory: s.config.ExactHistory, Now: s.config.Now, Applied: s.eventApplied(),
 		Tombstones: s.config.TombstoneLimit, TombstoneBytes: s.config.TombstoneBytes, TombstoneAge: s.config.TombstoneAge,
 	}, feed.Options{
 		Prefix: resourcePrefix, Logger: s.config.Logger, CheckInterval: s.config.SelfCheckInterval, Now: s.config.Now,
@@ -148,7 +214,27 @@ func (s *Server) serve(ctx context.Context, store storage.Store) error {
 	}
 	set := writes.set
 	customs := s.newCustomResources(store, table, caches, set)
-	api, err := s.newAPI(store, table, caches, writes)
+	authorization, err := s.newAuthorization(writes)
+	if err != nil {
+		return errors.Join(err, s.listener.Close())
+	}
+	if err := s.admit(writes, authorization); err != nil {
+		return errors.Join(err, s.listener.Close())
+	}
+	auditor, err := audit.New(s.config.Audit, s.config.Logger)
+	if err != nil {
+		return errors.Join(err, s.listener.Close())
+	}
+	defer s.closeAudit(auditor)
+	fairness, err := s.newFairness(writes)
+	if err != nil {
+		return errors.Join(err, s.listener.Close())
+	}
+	aggregator, err := s.newAggregator(writes, table)
+	if err != nil {
+		return errors.Join(err, s.listener.Close())
+	}
+	api, err := s.newAPI(store, table, caches, writes, authorization, auditor, fairness, aggregator, customs.Restored())
 	if err != nil {
 		return errors.Join(err, s.listener.Close())
 	}
@@ -161,6 +247,9 @@ func (s *Server) serve(ctx context.Context, store storage.Store) error {
 	group, groupCtx := errgroup.WithContext(running)
 	serveCtx, stopServing := context.WithCancel(feedCtx)
 	defer stopServing()
+	if err := s.watchEncryption(groupCtx, store, caches); err != nil {
+		return errors.Join(err, s.listener.Close())
+	}
 	group.Go(func() error {
 		defer stopServing()
 		defer stopRunning()
@@ -173,30 +262,77 @@ func (s *Server) serve(ctx context.Context, store storage.Store) error {
 	})
 	group.Go(func() error {
 		defer stopFeed()
-		return api.Serve(serveCtx, s.listener, &tls.Config{Certificates: []tls.Certificate{s.identity.serving}, MinVersion: tls.VersionTLS12})
+		defer aggregator.Close()
+		return api.Serve(serveCtx, s.listener, &tls.Config{GetCertificate: s.identity.certificates.get, MinVersion: tls.VersionTLS12})
 	})
-	group.Go(func() error { return ignoreCanceled(feedCtx, caches.feed.Run(feedCtx)) })
+	group.Go(func() error {
+		s.identity.certificates.run(groupCtx, s.config.Logger)
+		return nil
+	})
+	group.Go(func() error {
+		s.identity.files.Run(groupCtx)
+		return nil
+	})
+	group.Go(func() error { return ignoreCanceled(feedCtx, caches.Feed.Run(feedCtx)) })
+	defer caches.LimitMemory()()
 	group.Go(func() error { return customs.Run(groupCtx) })
-	group.Go(func() error { return s.prepare(groupCtx, writes, caches, customs) })
-	if keeper := writes.keeper; keeper != nil {
+	group.Go(func() error { return authorization.run(groupCtx) })
+	group.Go(func() error { return writes.policies.run(groupCtx) })
+	group.Go(func() error {
+		writes.webhooks.Run(groupCtx)
+		return nil
+	})
+	group.Go(func() error { return runFairness(groupCtx, fairness) })
+	if !s.config.ReadOnly {
+		group.Go(func() error { aggregator.Run(groupCtx); return nil })
+		group.Go(func() error { return s.keepAuthentication(groupCtx, set) })
+	}
+	group.Go(func() error { return s.prepare(groupCtx, writes, caches, customs, authorization, fairness) })
+	if keeper := writes.keeper; keeper != nil && !s.config.ReadOnly {
 		group.Go(func() error { return ignoreCanceled(groupCtx, keeper.Run(groupCtx)) })
+	}
+	failure := make(chan error, 1)
+	group.Go(func() error {
+		err := awaitFailure(groupCtx, store)
+		failure <- err
+		return err
+	})
+	if tracker != nil {
+		group.Go(func() error { return tracker.Run(groupCtx) })
 	}
 	if s.config.CompactionInterval > 0 {
 		group.Go(func() error { return s.compact(groupCtx, store, caches, meter) })
 	}
-	return group.Wait()
+	return awaitEnd(group.Wait, failure)
 }
 
 // prepare creates the objects that every cluster has, waits for the caches and
 // closes ready.
-func (s *Server) prepare(ctx context.Context, writes *writePath, caches *caches, customs *customresource.Lifecycle) error {
+func (s *Server) prepare(ctx context.Context, writes *writePath, caches *caches.Set, customs *customresource.Lifecycle, authorization *authorization, fairness *flowcontrol.Controller) error {
 	begin := time.Now()
-	err := bootstrap.Run(ctx, writes.set, writes.services, s.endpoint(), writes.contents...)
+	bootstrapped := func() error {
+		if s.config.ReadOnly {
+			return authorization.bootstrap(ctx, writes.set)
+		}
+		if err := bootstrap.Run(ctx, writes.set, writes.services, s.endpoint(), writes.contents...); err != nil {
+			return err
+		}
+		if err := authorization.bootstrap(ctx, writes.set); err != nil || fairness == nil {
+			return err
+		}
+		return fairness.Ensure(ctx)
+	}
+	err := s.retryWhileUnavailable(ctx, bootstrapped)
+	full := status.IsInsufficientStorage(err)
+	if full {
+		s.config.Logger.Error("the storage is full: the server serves what there is, and writes what every cluster has when there is room", "error", err)
+		err = nil
+	}
 	if err == nil {
 		err = waitRestored(ctx, customs)
 	}
 	if err == nil {
-		err = caches.waitFilled(ctx, s.config.Logger)
+		err = caches.WaitFilled(ctx, s.config.Logger)
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -204,9 +340,56 @@ func (s *Server) prepare(ctx context.Context, writes *writePath, caches *caches,
 	case err != nil:
 		return err
 	}
+	if !s.config.ReadOnly {
+		s.publishAuthentication(ctx, writes.set)
+	}
 	s.once.Do(func() { close(s.ready) })
 	s.config.Logger.Info("ready", "url", s.URL(), "storage", s.config.Storage, "took", time.Since(begin).Round(time.Millisecond))
+	if full {
+		return retryWhileFull(ctx, bootstrapped)
+	}
 	return nil
+}
+
+// startRetryInterval is how often a start is tried that storage has stopped, which is full or
+// does not answer.
+const startRetryInterval = time.Second
+
+// retryWhileUnavailable calls f until the storage has answered all of it. A disk may be busy, or
+// a cluster of etcd without a leader, for longer than a write waits; embedded storage that has
+// failed for good ends the server elsewhere.
+func (s *Server) retryWhileUnavailable(ctx context.Context, f func() error) error {
+	for {
+		err := f()
+		if !apierrors.IsServiceUnavailable(err) && !apierrors.IsTimeout(err) {
+			return err
+		}
+		s.config.Logger.Warn("what every cluster has is not written: the server tries again", "error", err)
+		select {
+		case <-time.After(startRetryInterval):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// retryWhileFull calls f until the storage has room for what it writes.
+func retryWhileFull(ctx context.Context, f func() error) error {
+	ticker := time.NewTicker(startRetryInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return nil
+		}
+		switch err := f(); {
+		case ctx.Err() != nil:
+			return nil
+		case !status.IsInsufficientStorage(err):
+			return err
+		}
+	}
 }
 
 // waitRestored waits until all custom resources that are defined are served.
@@ -221,12 +404,12 @@ func waitRestored(ctx context.Context, customs *customresource.Lifecycle) error 
 
 // newCustomResources makes the lifecycle that serves custom resources as they are
 // defined.
-func (s *Server) newCustomResources(store storage.Store, table *resource.Table, caches *caches, set *registry.Set) *customresource.Lifecycle {
+func (s *Server) newCustomResources(store storage.Store, table *resource.Table, caches *caches.Set, set *registry.Set) *customresource.Lifecycle {
 	definitions := table.Lookup(apiextensionsv1.GroupName, "v1", "customresourcedefinitions")
 	customs := customresource.New(customresource.Options{
 		Registry: set, Table: table, Caches: caches, Store: store,
 		Definitions: definitions, DefinitionCache: caches.Of(definitions), Logger: s.config.Logger,
-		Webhooks: customresource.Webhooks{Resolve: serviceAddresses{table, caches}.Resolve},
+		Webhooks: customresource.Webhooks{Resolve: service.NewResolver(set).Resolve},
 	})
 	set.Admit(customs.Admit)
 	return customs

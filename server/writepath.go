@@ -7,15 +7,21 @@ import (
 	"slices"
 
 	"github.com/levelwire/levelwire/server/internal/admission"
+	"github.com/levelwire/levelwire/server/internal/admission/expressions"
+	"github.com/levelwire/levelwire/server/internal/admission/podsecurity"
+	"github.com/levelwire/levelwire/server/internal/admission/webhook"
+	"github.com/levelwire/levelwire/server/internal/aggregation"
 	"github.com/levelwire/levelwire/server/internal/apiserver"
+	"github.com/levelwire/levelwire/server/internal/apiserver/audit"
 	"github.com/levelwire/levelwire/server/internal/apiserver/health"
-	"github.com/levelwire/levelwire/server/internal/auth"
+	"github.com/levelwire/levelwire/server/internal/flowcontrol"
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/registry/bootstrap"
-	"github.com/levelwire/levelwire/server/internal/registry/namespace"
 	"github.com/levelwire/levelwire/server/internal/registry/service"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/serviceaccount"
+	"github.com/levelwire/levelwire/server/internal/watchcache/caches"
+	"github.com/levelwire/levelwire/server/internal/webhookclient"
 	"github.com/levelwire/levelwire/storage"
 )
 
@@ -23,16 +29,25 @@ import (
 type writePath struct {
 	set      *registry.Set
 	services *service.Allocator
+	accounts *serviceaccount.Accounts
 	tokens   *serviceaccount.Tokens
 	// contents make the objects of a new namespace, and keeper restores them; none
 	// and nil if service accounts are disabled.
 	contents []bootstrap.NamespaceContent
 	keeper   *serviceaccount.Keeper
+	policies *admissionPolicies // set by admit
+	// resolve finds the addresses of webhooks' Services.
+	resolve  webhookclient.Resolve
+	webhooks *webhook.Plugin
+	// podSecurity is here for its metrics.
+	podSecurity *podsecurity.Plugin
+	// conditions count the match conditions of webhooks and policies.
+	conditions *expressions.ConditionMetrics
 }
 
-// newWritePath makes the write path with the configured admission plugins.
-func (s *Server) newWritePath(store storage.Store, table *resource.Table, caches *caches) (*writePath, error) {
-	set, err := registry.NewSet(registry.Config{Store: store, Resources: table, Cache: caches.Of})
+// newWritePath makes the write path. admit gives it its hooks.
+func (s *Server) newWritePath(store storage.Store, table *resource.Table, caches *caches.Set) (*writePath, error) {
+	set, err := registry.NewSet(registry.Config{Store: s.tracer.Store(caches.Feed.Expecting(store)), Resources: table, Cache: caches.Of})
 	if err != nil {
 		return nil, err
 	}
@@ -44,45 +59,48 @@ func (s *Server) newWritePath(store storage.Store, table *resource.Table, caches
 	accounts := serviceaccount.NewAccounts(set, serviceaccount.AccountOptions{RootCA: s.identity.rootCA, NoDefaults: without})
 	tokens, err := serviceaccount.NewTokens(set, accounts, serviceaccount.Options{
 		Issuers: s.config.ServiceAccountIssuers, Audiences: s.config.APIAudiences,
-		SigningKey: s.identity.tokenKey, PublicKeys: s.identity.tokenKeys,
+		Keys: s.identity.tokenKeys,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("service account tokens: %w", err)
 	}
-	w := &writePath{set: set, services: services, tokens: tokens}
+	w := &writePath{
+		conditions: expressions.NewConditionMetrics(),
+		set:        set, services: services, accounts: accounts, tokens: tokens,
+		resolve: service.NewResolver(set).Resolve,
+	}
 	if !without {
 		w.contents = []bootstrap.NamespaceContent{accounts.Ensure}
 		w.keeper = serviceaccount.NewKeeper(accounts, tokens, s.config.Logger)
 	}
-	set.Admit(admission.Chain(set, namespace.Lifecycle(set), accounts.Admit, s.config.DisableAdmissionPlugins)...)
-	set.Admit(services.Admit, admission.CertificateRequester(set))
 	return w, nil
 }
 
 // newAPI makes the HTTP server with its authenticators and health checks.
-func (s *Server) newAPI(store storage.Store, table *resource.Table, caches *caches, writes *writePath) (*apiserver.Server, error) {
-	documents, err := s.tokenDocuments(writes.tokens)
-	if err != nil {
-		return nil, err
-	}
-	tokens := auth.Union{writes.tokens}
-	if s.identity.tokens != nil {
-		tokens = auth.Union{s.identity.tokens, writes.tokens}
-	}
+func (s *Server) newAPI(store storage.Store, table *resource.Table, caches *caches.Set, writes *writePath, authorization *authorization, auditor *audit.Auditor, fairness *flowcontrol.Controller, aggregator *aggregation.Aggregator, complete <-chan struct{}) (*apiserver.Server, error) {
+	maintained, _ := storage.Innermost(store).(storage.Maintainer) // nil: in memory, or wrapped by an embedder
 	return apiserver.New(apiserver.Config{
-		Resources: table, Store: store, Cache: caches.Of, Registry: writes.set,
-		ClientCAs: s.identity.clientCAs, Tokens: tokens, Audiences: writes.tokens.Audiences(), Issuer: writes.tokens,
-		Documents: documents, Version: s.config.Version, Logger: s.config.Logger, ShutdownTimeout: s.config.ShutdownTimeout,
+		Complete:   complete,
+		Authorizer: authorization.authorizer, Visible: authorization.visible, Maintenance: maintained, CheckCaches: caches.Feed.Check,
+		Resources: table, Store: store, Cache: caches.Of, Registry: writes.set, ReadOnly: s.config.ReadOnly,
+		ClientCAs: s.identity.clientCAs, RequestHeader: s.identity.requestHeader, Anonymous: s.anonymous,
+		Tokens: s.tokenAuthenticators(writes), Audiences: writes.tokens.Audiences(), Issuer: writes.tokens,
+		Documents: s.tokenDocuments(writes.tokens), Version: s.config.Version, Logger: s.config.Logger, ShutdownTimeout: s.config.ShutdownTimeout,
 		Profiling: s.config.Profiling, HTTP2Server: s.config.HTTP2Server, CatchUpTimeout: s.config.CatchUpTimeout,
-		HealthChecks: []health.Check{
-			{Name: "startup", Check: s.checkStarted}, {Name: "leaving", Check: s.checkLeaving}, {Name: "storage", Check: checkStorage(store)},
-		},
+		Audit: auditor, Tracer: s.tracer, Aggregator: aggregator, UI: s.page,
+		Fairness: fairness, MaxReadsInFlight: s.config.MaxRequestsInFlight, MaxWritesInFlight: s.config.MaxMutatingRequestsInFlight,
+		MaxWatches: s.config.MaxWatches, MaxConnections: s.config.MaxConnections,
+		Collectors: slices.Concat(caches.Collectors(), s.identity.files.Collectors(), s.identity.tokenCache.Collectors(), authorization.metrics.Collectors(), writes.webhooks.Collectors(), writes.podSecurity.Collectors(), writes.conditions.Collectors(), s.reloadMetrics(store), writes.policies.collectors()),
+		HealthChecks: append([]health.Check{
+			{Name: "startup", Check: s.checkStarted, Startup: true}, {Name: "leaving", Check: s.checkLeaving}, {Name: "storage", Check: checkStorage(store), Shared: true},
+			{Name: "storage-writes", Check: checkWrites(store)},
+		}, encryptionHealth(store)...),
 	})
 }
 
 var errStarting = errors.New("the server is starting: namespaces, services or custom resources are not all there yet")
 
-// checkStarted makes /readyz fail until custom resources are served. Filled caches
+// checkStarted makes /readyz and /healthz fail until custom resources are served. Filled caches
 // do not imply that: a restarted server fills those of built-in kinds first.
 func (s *Server) checkStarted(context.Context) error {
 	select {
@@ -102,19 +120,23 @@ func checkStorage(store storage.Reader) func(context.Context) error {
 	}
 }
 
+// checkWrites makes /readyz fail while the store refuses writes because it is full.
+// Requests that only read are still answered.
+func checkWrites(store storage.Store) func(context.Context) error {
+	full, ok := storage.Innermost(store).(interface{ CheckWrites() error })
+	if !ok {
+		return func(context.Context) error { return nil }
+	}
+	return func(context.Context) error { return full.CheckWrites() }
+}
+
 // tokenDocuments are the OpenID documents by which other servers verify the tokens
-// of service accounts.
-func (s *Server) tokenDocuments(tokens *serviceaccount.Tokens) (map[string]apiserver.Document, error) {
-	keys, err := tokens.Keys()
-	if err != nil {
-		return nil, fmt.Errorf("service account tokens: %w", err)
-	}
-	configuration, err := tokens.Configuration(s.URL() + serviceaccount.KeysPath)
-	if err != nil {
-		return nil, fmt.Errorf("service account tokens: %w", err)
-	}
+// of service accounts. They follow the keys.
+func (s *Server) tokenDocuments(tokens *serviceaccount.Tokens) map[string]apiserver.Document {
 	return map[string]apiserver.Document{
-		serviceaccount.KeysPath:          {ContentType: "application/jwk-set+json", Body: keys},
-		serviceaccount.ConfigurationPath: {ContentType: "application/json", Body: configuration},
-	}, nil
+		serviceaccount.KeysPath: {ContentType: "application/jwk-set+json", Body: tokens.Keys},
+		serviceaccount.ConfigurationPath: {ContentType: "application/json", Body: func() ([]byte, error) {
+			return tokens.Configuration(s.URL() + serviceaccount.KeysPath)
+		}},
+	}
 }

@@ -1,0 +1,288 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/server"
+)
+
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitManagedFields: true
+rules:
+- level: None
+  nonResourceURLs: [/readyz]
+- level: Metadata
+  resources: [{group: "", resources: [secrets, serviceaccounts/token]}]
+- level: RequestResponse
+  resources: [{group: "", resources: [configmaps]}]
+- level: Request
+  resources: [{group: "", resources: [namespaces]}]
+  omitStages: [RequestReceived]
+- level: Metadata
+  nonResourceURLs: [/version]
+- level: None
+`
+
+// audited starts a server with the policy and a log, and returns the log's path.
+func audited(t *testing.T, policy string) (*running, string) {
+	t.Helper()
+	dir := t.TempDir()
+	policyFile, path := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "audit.log")
+	if err := os.WriteFile(policyFile, []byte(policy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return start(t, server.Config{
+		DataDir: t.TempDir(), Storage: server.Memory, Audit: server.AuditConfig{PolicyFile: policyFile, LogPath: path},
+	}), path
+}
+
+// auditLog reads the events of a log whose URI contains a text. The server has stopped.
+func auditLog(t *testing.T, path, uri string) (events []auditv1.Event) {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range bytes.Lines(content) {
+		var e auditv1.Event
+		if err := json.Unmarshal(line, &e); err != nil {
+			t.Fatalf("%v in %s", err, line)
+		}
+		if strings.Contains(e.RequestURI, uri) {
+			events = append(events, e)
+		}
+	}
+	return events
+}
+
+// stages renders events for comparison.
+func stages(events []auditv1.Event) string {
+	var all []string
+	for _, e := range events {
+		all = append(all, e.Verb+" "+string(e.Level)+" "+string(e.Stage))
+	}
+	return strings.Join(all, ", ")
+}
+
+// raw makes a request with the administrator's certificate.
+func (r *running) raw(ctx context.Context, t *testing.T, method, path, body string, header http.Header) *http.Response {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", r.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.CloseIdleConnections)
+	request, err := http.NewRequestWithContext(ctx, method, r.URL()+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header = header
+	response, err := c.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	c.CloseIdleConnections()
+	return response
+}
+
+// TestAuditLevels: what the policy says is in the log, and no more.
+func TestAuditLevels(t *testing.T) {
+	ctx := deadline(t)
+	s, path := audited(t, auditPolicy)
+	c := s.client(t)
+	secret := createSecret(ctx, t, c, "hidden")
+	if _, err := secrets(c).Get(ctx, secret.Name, metav1.GetOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	object := create(ctx, t, c, "logged")
+	object.Data = map[string]string{"changed": "yes"}
+	if _, err := configMaps(c).Update(ctx, object, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := configMaps(c).List(ctx, metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := configMaps(c).Get(ctx, "absent", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Fatal(err)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "logged"}}
+	if _, err := client.For[*corev1.Namespace](c).Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.raw(ctx, t, http.MethodGet, "/version", "", nil)
+	s.raw(ctx, t, http.MethodGet, "/readyz", "", nil)
+	c.CloseIdleConnections()
+	s.stop(t)
+
+	if content, _ := os.ReadFile(path); bytes.Contains(content, []byte(marker)) || bytes.Contains(content, []byte("/readyz")) || bytes.Contains(content, []byte("managedFields")) {
+		t.Errorf("the log has what it must not have:\n%s", content)
+	}
+	events := auditLog(t, path, "/secrets")
+	if got := stages(events); got != "create Metadata RequestReceived, create Metadata ResponseComplete, get Metadata RequestReceived, get Metadata ResponseComplete" {
+		t.Errorf("secrets: %s", got)
+	}
+	done := events[1]
+	if ref := done.ObjectRef; ref == nil || ref.Name != "hidden" || ref.Namespace != "default" || ref.Resource != "secrets" || done.User.Username != "levelwire-admin" ||
+		done.ResponseStatus.Code != 201 || done.Annotations["authorization.k8s.io/decision"] != "allow" || len(done.SourceIPs) != 1 || done.RequestObject != nil || done.UserAgent == "" ||
+		done.AuditID != events[0].AuditID || done.StageTimestamp.Before(&done.RequestReceivedTimestamp) {
+		t.Errorf("create of a secret: %+v", done)
+	}
+	events = auditLog(t, path, "/configmaps")
+	if got := stages(events); got != "create RequestResponse RequestReceived, create RequestResponse ResponseComplete, update RequestResponse RequestReceived, update RequestResponse ResponseComplete, "+
+		"list RequestResponse RequestReceived, list RequestResponse ResponseComplete, get RequestResponse RequestReceived, get RequestResponse ResponseComplete" {
+		t.Errorf("configmaps: %s", got)
+	}
+	for i, want := range map[int][2]string{1: {`"name":"logged"`, `"uid":`}, 3: {`"changed":"yes"`, `"changed":"yes"`}, 5: {"", `"items":[`}, 7: {"", `"reason":"NotFound"`}} {
+		request, response := "", ""
+		if events[i].RequestObject != nil {
+			request = string(events[i].RequestObject.Raw)
+		}
+		if events[i].ResponseObject != nil {
+			response = string(events[i].ResponseObject.Raw)
+		}
+		if (want[0] == "") != (request == "") || !strings.Contains(request, want[0]) || !strings.Contains(response, want[1]) {
+			t.Errorf("configmaps, event %d: %s, answered %s", i, request, response)
+		}
+	}
+	if failed := events[7].ResponseStatus; failed.Code != 404 || failed.Reason != metav1.StatusReasonNotFound || failed.Message == "" {
+		t.Errorf("a get of what is absent: %+v", failed)
+	}
+	events = auditLog(t, path, "/namespaces?")
+	if got := stages(auditLog(t, path, "/api/v1/namespaces")); !strings.Contains(got, "create Request ResponseComplete") || strings.Contains(got, "Request RequestReceived") {
+		t.Errorf("namespaces: %s %v", got, events)
+	}
+	if got := stages(auditLog(t, path, "/version")); got != "get Metadata RequestReceived, get Metadata ResponseComplete" {
+		t.Errorf("/version: %s", got)
+	}
+}
+
+// TestAuditOfWatchesAndUsers: a watch has the stage ResponseStarted; who impersonates
+// and who fails to authenticate is in the log; a client may choose the Audit-ID.
+func TestAuditOfWatchesAndUsers(t *testing.T) {
+	ctx := deadline(t)
+	s, path := audited(t, "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: Metadata\n")
+	c := s.client(t)
+	watch, err := configMaps(c).Watch(ctx, metav1.ListOptions{LabelSelector: "watch=this"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	watch.Close()
+	header := http.Header{"Impersonate-User": {"jane"}, "Impersonate-Group": {"readers"}, "Audit-Id": {"chosen-by-a-test"}}
+	if response := s.raw(ctx, t, http.MethodGet, "/api/v1/pods?by=jane", "", header); response.Header.Get("Audit-Id") != "chosen-by-a-test" {
+		t.Errorf("the answer has the Audit-ID %q", response.Header.Get("Audit-Id"))
+	}
+	anonymous := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	request, _ := http.NewRequestWithContext(ctx, http.MethodGet, s.URL()+"/api/v1/pods?by=stranger", nil)
+	request.Header.Set("Authorization", "Bearer SECRET-TOKEN")
+	response, err := anonymous.Do(request)
+	if err != nil || response.StatusCode != http.StatusUnauthorized {
+		t.Fatal(response, err)
+	}
+	_ = response.Body.Close()
+	anonymous.CloseIdleConnections()
+	c.CloseIdleConnections()
+	s.stop(t)
+
+	events := auditLog(t, path, "watch%3Dthis")
+	if got := stages(events); got != "watch Metadata RequestReceived, watch Metadata ResponseStarted, watch Metadata ResponseComplete" || events[1].ResponseStatus.Code != 200 {
+		t.Errorf("a watch: %s", got)
+	}
+	jane := auditLog(t, path, "by=jane")
+	if len(jane) != 2 || jane[1].User.Username != "levelwire-admin" || jane[1].ImpersonatedUser == nil || jane[1].ImpersonatedUser.Username != "jane" || jane[1].AuditID != "chosen-by-a-test" {
+		t.Errorf("impersonation: %+v", jane)
+	}
+	stranger := auditLog(t, path, "by=stranger")
+	if len(stranger) != 2 || stranger[1].ResponseStatus.Code != 401 || stranger[1].User.Username != "" {
+		t.Errorf("a wrong token: %+v", stranger)
+	}
+	if content, _ := os.ReadFile(path); bytes.Contains(content, []byte("SECRET-TOKEN")) {
+		t.Error("a token is in the log")
+	}
+}
+
+// TestStrictAudit: in the mode blocking-strict, a request fails before anything comes of it
+// if its first event cannot be stored.
+func TestStrictAudit(t *testing.T) {
+	var down atomic.Bool
+	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if down.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	t.Cleanup(hook.Close)
+	s := start(t, server.Config{DataDir: t.TempDir(), Storage: server.Memory, Audit: server.AuditConfig{
+		PolicyFile:        mustWrite(t, "policy.yaml", []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata, resources: [{resources: [configmaps]}]}]\n")),
+		WebhookConfigFile: mustWrite(t, "webhook.kubeconfig", []byte("apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\nclusters: [{name: c, cluster: {server: '"+hook.URL+"'}}]\nusers: [{name: u, user: {}}]\n")),
+		WebhookDelivery:   server.AuditDelivery{Mode: "blocking-strict"}, WebhookBackoff: time.Millisecond,
+	}})
+	ctx, c := deadline(t), s.client(t)
+	create(ctx, t, c, "stored")
+	down.Store(true)
+	if err := configMaps(c).Delete(ctx, "stored", metav1.DeleteOptions{}); !apierrors.IsInternalError(err) {
+		t.Errorf("a delete that cannot be audited: %v", err)
+	}
+	down.Store(false)
+	if _, err := configMaps(c).Get(ctx, "stored", metav1.GetOptions{}); err != nil {
+		t.Errorf("the refused delete: %v", err)
+	}
+	if metrics := s.get(t, "/metrics"); !strings.Contains(metrics, "\napiserver_audit_requests_rejected_total 1\n") {
+		t.Error("the refused request is not counted")
+	}
+}
+
+// TestWrongAuditConfiguration names the flag, the file and the field.
+func TestWrongAuditConfiguration(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	good := file("good", auditPolicy)
+	for want, config := range map[string]server.AuditConfig{
+		"--audit-policy-file needs":                     {PolicyFile: good},
+		"--audit-log-path needs":                        {LogPath: "-"},
+		"--audit-webhook-config-file needs":             {WebhookConfigFile: "x"},
+		"--audit-policy-file: open " + dir + "/missing": {PolicyFile: filepath.Join(dir, "missing"), LogPath: "-"},
+		"--audit-policy-file: " + dir + "/pod: kind must be Policy, and apiVersion audit.k8s.io/v1; they are \"Pod\" and \"v1\"": {PolicyFile: file("pod", "apiVersion: v1\nkind: Pod\n"), LogPath: "-"},
+		"/json: failed decoding: json: cannot unmarshal number":                                                                  {PolicyFile: file("json", "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: 3\n"), LogPath: "-"},
+		"/none: the file is empty":                                              {PolicyFile: file("none", ""), LogPath: "-"},
+		`rules[0].level: Unsupported value: "Much"`:                             {PolicyFile: file("level", "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Much}]\n"), LogPath: "-"},
+		"--audit-log-format":                                                    {PolicyFile: good, LogPath: "-", LogFormat: "xml"},
+		"--audit-webhook-config-file: " + dir + "/hook":                         {PolicyFile: good, WebhookConfigFile: file("hook", "kind: Config\nclusters: 3\n")},
+		"--audit-log-mode \"wait\" is none of batch, blocking, blocking-strict": {PolicyFile: good, LogPath: "-", LogDelivery: server.AuditDelivery{Mode: "wait"}},
+		"--audit-log-maxage":                                                    {PolicyFile: good, LogPath: "-", LogMaxAge: -1},
+	} {
+		_, err := server.Listen(server.Config{DataDir: t.TempDir(), Storage: server.Memory, SecurePort: server.AnyPort, Audit: config})
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), ".go:") {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
