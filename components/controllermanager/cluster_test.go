@@ -22,7 +22,7 @@ import (
 )
 
 // testTimeout is how long anything may take before a test fails.
-const testTimeout = 30 * time.Second
+const testTimeout = 3 * time.Minute
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -48,7 +48,7 @@ func newCluster(t *testing.T, nodes int) *cluster {
 		c.group.Wait()
 	})
 	c.client = c.connect()
-	sched, err := scheduler.New(c.connect(), scheduler.Options{Logger: slog.New(slog.DiscardHandler)})
+	sched, err := scheduler.New(c.connectAs("system:kube-scheduler"), scheduler.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,6 +64,18 @@ func (c *cluster) connect() *client.Client {
 	return c.server.Client(client.Options{ContentType: client.Protobuf})
 }
 
+// connectAs makes the client of a component: it may do what Kubernetes' default roles
+// allow, so that each test fails if the component needs more.
+func (c *cluster) connectAs(user string, groups ...string) *client.Client {
+	c.t.Helper()
+	connected, err := client.New(c.server.UserConfig(user, groups...), client.Options{ContentType: client.Protobuf})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(connected.CloseIdleConnections)
+	return connected
+}
+
 func (c *cluster) start(ctx context.Context, name string, run func(context.Context) error) {
 	c.group.Go(func() {
 		if err := run(ctx); err != nil && ctx.Err() == nil {
@@ -74,7 +86,7 @@ func (c *cluster) start(ctx context.Context, name string, run func(context.Conte
 
 func (c *cluster) startNode(ctx context.Context, name string, lease time.Duration) {
 	c.t.Helper()
-	k, err := kubelet.New(c.connect(), kubelet.Options{
+	k, err := kubelet.New(c.connectAs("system:node:"+name, "system:nodes"), kubelet.Options{
 		NodeName: name, LeaseDuration: lease, Logger: slog.New(slog.DiscardHandler),
 		StartAfter: time.Millisecond, StopAfter: time.Millisecond, RunFor: time.Millisecond,
 	})
@@ -88,7 +100,12 @@ func (c *cluster) startNode(ctx context.Context, name string, lease time.Duratio
 // and what they were doing stays half done.
 func (c *cluster) startManager() (kill func()) {
 	c.t.Helper()
-	m, err := controller.NewManager(c.connect(), controller.Options{Logger: slog.New(slog.DiscardHandler)})
+	m, err := controller.NewManager(c.connectAs("system:kube-controller-manager"), controller.Options{
+		Logger: slog.New(slog.DiscardHandler),
+		ClientFor: func(account string) (*client.Client, error) {
+			return c.connectAs("system:serviceaccount:kube-system:"+account, "system:serviceaccounts", "system:serviceaccounts:kube-system"), nil
+		},
+	})
 	if err != nil {
 		c.t.Fatal(err)
 	}

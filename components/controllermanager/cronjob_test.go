@@ -31,8 +31,8 @@ func startCron(c *cluster) *clock {
 	client, quiet := c.connect(), slog.New(slog.DiscardHandler)
 	factory := informer.NewFactory(client, informer.Options{})
 	ahead := &clock{}
-	recorder := events.New(client, "test", "", quiet)
-	c.start(c.ctx, "events", func(ctx context.Context) error { recorder.Run(ctx); return nil })
+	recorder := events.New(client, "test", events.Options{Logger: quiet})
+	c.start(c.ctx, "events", recorder.Run)
 	controller, err := cronjob.New(client, factory, recorder, cronjob.Options{Now: ahead.now, Logger: quiet})
 	if err != nil {
 		c.t.Fatal(err)

@@ -18,8 +18,7 @@ var (
 )
 
 func definitions(c *cluster) client.Resource[*apiextensionsv1.CustomResourceDefinition] {
-	return client.ForResource(c.client, apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"),
-		func() *apiextensionsv1.CustomResourceDefinition { return &apiextensionsv1.CustomResourceDefinition{} })
+	return client.For[*apiextensionsv1.CustomResourceDefinition](c.client)
 }
 
 // defineWidgets makes a kind and waits until it is served.
@@ -27,7 +26,6 @@ func defineWidgets(c *cluster) {
 	c.t.Helper()
 	anything := true
 	create(c, definitions(c), &apiextensionsv1.CustomResourceDefinition{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},
 		ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com"},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: widgets.Group, Scope: apiextensionsv1.NamespaceScoped,

@@ -70,9 +70,10 @@ func TestKilledControllersLeaveNothingTwice(t *testing.T) {
 func TestSilentNodeLosesItsPods(t *testing.T) {
 	c := newCluster(t, 0)
 	nodes, podAPI := client.For[*corev1.Node](c.client), in[*corev1.Pod](c)
-	startLifecycle(c, nodelifecycle.Options{
-		GracePeriod: 2 * time.Second, CheckInterval: 50 * time.Millisecond, Quarantine: 100 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
-	})
+	opts := nodelifecycle.Options{
+		GracePeriod: time.Hour, CheckInterval: 50 * time.Millisecond, Quarantine: 100 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+	}
+	stopLifecycle := startLifecycle(c, opts) // a node on a busy machine may be silent for seconds
 	ctx, stopNode := context.WithCancel(c.ctx)
 	c.startNode(ctx, "flaky", time.Second)
 	spec := podTemplate("web:1").Spec
@@ -87,6 +88,9 @@ func TestSilentNodeLosesItsPods(t *testing.T) {
 	await(c, nodes, "flaky", "without taints", func(n *corev1.Node) bool { return len(n.Spec.Taints) == 0 })
 
 	stopNode()
+	stopLifecycle()
+	opts.GracePeriod = 2 * time.Second
+	startLifecycle(c, opts)
 	await(c, nodes, "flaky", "unreachable", func(n *corev1.Node) bool {
 		return tainted(n, corev1.TaintNodeUnreachable) && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown && c.Reason == "NodeStatusUnknown"
@@ -120,7 +124,8 @@ func tainted(node *corev1.Node, key string) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == key })
 }
 
-func startLifecycle(c *cluster, opts nodelifecycle.Options) {
+// startLifecycle runs the node lifecycle controller and returns what stops it.
+func startLifecycle(c *cluster, opts nodelifecycle.Options) (stop func()) {
 	c.t.Helper()
 	cl := c.connect()
 	factory := informer.NewFactory(cl, informer.Options{})
@@ -128,13 +133,17 @@ func startLifecycle(c *cluster, opts nodelifecycle.Options) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	lifecycle, err := nodelifecycle.New(cl, factory, source, events.New(cl, "test", "", opts.Logger), opts)
+	lifecycle, err := nodelifecycle.New(cl, factory, source, events.New(cl, "test", events.Options{Logger: opts.Logger}), opts)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	factory.Start(c.ctx)
-	c.start(c.ctx, "node lifecycle", func(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(c.ctx)
+	ended := make(chan struct{})
+	factory.Start(ctx)
+	c.start(ctx, "node lifecycle", func(ctx context.Context) error {
+		defer close(ended)
 		defer factory.Shutdown()
 		return lifecycle.Run(ctx)
 	})
+	return func() { cancel(); <-ended }
 }

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/events"
@@ -16,20 +17,25 @@ import (
 	"github.com/levelwire/levelwire/components/controllermanager/internal/job"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/namespace"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/nodelifecycle"
+	"github.com/levelwire/levelwire/components/controllermanager/internal/podautoscaler"
+	"github.com/levelwire/levelwire/components/controllermanager/internal/podgarbage"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/replicaset"
+	"github.com/levelwire/levelwire/components/controllermanager/internal/resourcequota"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/revisionhistory"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/statefulset"
+	"github.com/levelwire/levelwire/components/controllermanager/internal/storageprotection"
 )
 
 // shared is what the controllers of a process have in common.
 type shared struct {
-	client    *client.Client
 	factory   *informer.Factory
 	pods      *pods.Source
 	revisions *revisionhistory.Revisions
 	recorder  *events.Recorder
 	log       *slog.Logger
+	// recountQuotas is resourcequota.Options.RecountAfter; 0: its default.
+	recountQuotas time.Duration
 }
 
 // runner is a controller, made but not running. Run blocks until its context
@@ -38,36 +44,59 @@ type runner interface {
 	Run(ctx context.Context) error
 }
 
-// controllers are all there are. Adding one is one entry.
+// controllers are all there are. Adding one is one entry. accounts are the service
+// accounts that Kubernetes runs the controller as; make gets a client of each.
 var controllers = []struct {
-	name string
-	make func(*shared) (runner, error)
+	name     string
+	accounts []string
+	make     func(*shared, []*client.Client) (runner, error)
 }{
-	{"deployment", func(s *shared) (runner, error) {
-		return deployment.New(s.client, s.factory, s.pods, s.recorder, s.log)
+	{"deployment", []string{"deployment-controller"}, func(s *shared, as []*client.Client) (runner, error) {
+		return deployment.New(as[0], s.factory, s.pods, s.recorder, s.log)
 	}},
-	{"replicaset", func(s *shared) (runner, error) {
-		return replicaset.New(s.client, s.factory, s.pods, s.recorder, s.log)
+	{"replicaset", []string{"replicaset-controller"}, func(s *shared, as []*client.Client) (runner, error) {
+		return replicaset.New(as[0], s.factory, s.pods, s.recorder, s.log)
 	}},
-	{"statefulset", func(s *shared) (runner, error) {
-		return statefulset.New(s.client, s.factory, s.pods, s.revisions, s.recorder, s.log)
+	{"statefulset", []string{"statefulset-controller"}, func(s *shared, as []*client.Client) (runner, error) {
+		return statefulset.New(as[0], s.factory, s.pods, s.revisions.As(as[0]), s.recorder, s.log)
 	}},
-	{"daemonset", func(s *shared) (runner, error) {
-		return daemonset.New(s.client, s.factory, s.pods, s.revisions, s.recorder, s.log)
+	{"daemonset", []string{"daemon-set-controller"}, func(s *shared, as []*client.Client) (runner, error) {
+		return daemonset.New(as[0], s.factory, s.pods, s.revisions.As(as[0]), s.recorder, s.log)
 	}},
-	{"job", func(s *shared) (runner, error) {
-		return job.New(s.client, s.factory, s.pods, s.recorder, s.log)
+	{"job", []string{"job-controller", "ttl-after-finished-controller"}, func(s *shared, as []*client.Client) (runner, error) {
+		return job.New(as[0], as[1], s.factory, s.pods, s.recorder, s.log)
 	}},
-	{"cronjob", func(s *shared) (runner, error) {
-		return cronjob.New(s.client, s.factory, s.recorder, cronjob.Options{Logger: s.log})
+	{"cronjob", []string{"cronjob-controller"}, func(s *shared, as []*client.Client) (runner, error) {
+		return cronjob.New(as[0], s.factory, s.recorder, cronjob.Options{Logger: s.log})
 	}},
-	{"disruption", func(s *shared) (runner, error) {
-		return disruption.New(s.client, s.factory, s.pods, s.recorder, s.log)
+	{"disruption", []string{"disruption-controller"}, func(s *shared, as []*client.Client) (runner, error) {
+		return disruption.New(as[0], s.factory, s.pods, s.recorder, s.log)
 	}},
-	{"endpoints", func(s *shared) (runner, error) { return endpoints.New(s.client, s.factory, s.log) }},
-	{"namespace", func(s *shared) (runner, error) { return namespace.New(s.client, s.factory, s.log) }},
-	{"garbage", func(s *shared) (runner, error) { return garbage.New(s.client, s.log) }},
-	{"nodelifecycle", func(s *shared) (runner, error) {
-		return nodelifecycle.New(s.client, s.factory, s.pods, s.recorder, nodelifecycle.Options{Logger: s.log})
+	{"podautoscaler", []string{"horizontal-pod-autoscaler"}, func(s *shared, as []*client.Client) (runner, error) {
+		return podautoscaler.New(as[0], s.factory, s.pods, s.recorder, podautoscaler.Options{Logger: s.log})
+	}},
+	{"endpoints", []string{"endpointslice-controller", "endpoint-controller"}, func(s *shared, as []*client.Client) (runner, error) {
+		return endpoints.New(as[0], as[1], s.factory, s.log)
+	}},
+	{"namespace", []string{"namespace-controller"}, func(s *shared, as []*client.Client) (runner, error) {
+		return namespace.New(as[0], s.factory, s.log)
+	}},
+	{"garbage", []string{"generic-garbage-collector"}, func(s *shared, as []*client.Client) (runner, error) {
+		return garbage.New(as[0], s.log)
+	}},
+	{"resourcequota", []string{"resourcequota-controller"}, func(s *shared, as []*client.Client) (runner, error) {
+		return resourcequota.New(as[0], s.factory, s.pods, resourcequota.Options{RecountAfter: s.recountQuotas, Logger: s.log})
+	}},
+	{"pvcprotection", []string{"pvc-protection-controller"}, func(s *shared, as []*client.Client) (runner, error) {
+		return storageprotection.NewClaims(as[0], s.factory, s.pods, s.log)
+	}},
+	{"pvprotection", []string{"pv-protection-controller"}, func(s *shared, as []*client.Client) (runner, error) {
+		return storageprotection.NewVolumes(as[0], s.factory, s.log)
+	}},
+	{"podgarbage", []string{"pod-garbage-collector"}, func(s *shared, as []*client.Client) (runner, error) {
+		return podgarbage.New(as[0], s.pods, s.log)
+	}},
+	{"nodelifecycle", []string{"node-controller"}, func(s *shared, as []*client.Client) (runner, error) {
+		return nodelifecycle.New(as[0], s.factory, s.pods, s.recorder, nodelifecycle.Options{Logger: s.log})
 	}},
 }

@@ -18,6 +18,15 @@ import (
 
 // Options configures a Manager.
 type Options struct {
+	// ClientFor returns the client with which a controller reads and writes, apart from
+	// its informers and its events, for the name of its service account in kube-system,
+	// such as deployment-controller: so each needs no more than the role
+	// system:controller:NAME. It is called while the manager is made, once for each name.
+	//
+	// Default: the manager's own client, which then needs the rights of all controllers.
+	// That client has the informers, which all controllers share, and the events in any
+	// case. With ClientFor, the role system:kube-controller-manager is enough for it.
+	ClientFor func(serviceAccount string) (*client.Client, error)
 	// Logger receives what operators should see. Default slog.Default().
 	Logger *slog.Logger
 }
@@ -49,13 +58,22 @@ func NewManager(cl *client.Client, opts Options) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	if opts.ClientFor == nil {
+		opts.ClientFor = func(string) (*client.Client, error) { return cl, nil }
+	}
 	s := &shared{
-		client: cl, factory: factory, pods: source, revisions: revisions, log: opts.Logger,
-		recorder: events.New(cl, "controller-manager", "", opts.Logger),
+		factory: factory, pods: source, revisions: revisions, log: opts.Logger,
+		recorder: events.New(cl, "controller-manager", events.Options{Logger: opts.Logger}),
 	}
 	m := &Manager{factory: factory, recorder: s.recorder, log: opts.Logger}
 	for _, c := range controllers {
-		made, err := c.make(s)
+		clients := make([]*client.Client, len(c.accounts))
+		for i, account := range c.accounts {
+			if clients[i], err = opts.ClientFor(account); err != nil {
+				return nil, fmt.Errorf("controller %s: client of %s: %w", c.name, account, err)
+			}
+		}
+		made, err := c.make(s, clients)
 		if err != nil {
 			return nil, fmt.Errorf("controller %s: %w", c.name, err)
 		}
@@ -74,7 +92,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	defer background.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	background.Go(func() { m.recorder.Run(ctx) })
+	background.Go(func() { _ = m.recorder.Run(ctx) })
 
 	m.factory.Start(ctx)
 	defer m.factory.Shutdown()

@@ -30,6 +30,9 @@ type Kubelet struct {
 	events  *events.Recorder
 	loop    *controller.Controller
 	ips     *addresses
+	// lease is the node's as it was last written; nil: not known. It belongs to register,
+	// and then to heartbeat.
+	lease *coordinationv1.Lease
 
 	mu sync.Mutex
 	// remembered is bounded by the pods bound to the node.
@@ -49,7 +52,7 @@ func New(c *client.Client, opts Options) (*Kubelet, error) {
 		podAPI:     client.For[*corev1.Pod](c),
 		nodeAPI:    client.For[*corev1.Node](c),
 		leases:     client.For[*coordinationv1.Lease](c).Namespace(corev1.NamespaceNodeLease),
-		events:     events.New(c, "kubelet", opts.NodeName, log),
+		events:     events.New(c, "kubelet", events.Options{Host: opts.NodeName, Logger: log}),
 		ips:        newAddresses(opts.PodCIDR),
 		remembered: map[types.UID]times{},
 	}
@@ -89,13 +92,27 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	group.Go(func() { k.events.Run(ctx) })
+	group.Go(func() { _ = k.events.Run(ctx) })
+	if k.opts.Starting != nil {
+		select {
+		case k.opts.Starting <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	started := sync.OnceFunc(func() {
+		if k.opts.Starting != nil {
+			<-k.opts.Starting
+		}
+	})
+	defer started()
 	if err := k.register(ctx); err != nil {
 		return err
 	}
 	group.Go(func() {
 		select {
 		case <-k.loop.Synced():
+			started()
 			k.log.Info("kubelet is running", "pods", k.pods.Lister().Len(), "podCIDR", k.opts.PodCIDR)
 			k.heartbeat(ctx)
 		case <-ctx.Done():

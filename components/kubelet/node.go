@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"math/rand/v2"
 	"runtime"
 	"time"
 
@@ -12,8 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/levelwire/levelwire/client/events"
 )
 
 // register makes the node exist and be Ready. It tries until it succeeds or
@@ -39,17 +38,24 @@ func (k *Kubelet) register(ctx context.Context) error {
 	}
 }
 
+// ensureNode writes the node's status, and makes the node if there is none.
 func (k *Kubelet) ensureNode(ctx context.Context) error {
+	if _, known := k.node.Lister().Get("", k.opts.NodeName); known {
+		if err := k.patchNodeStatus(ctx); !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
 	node := k.nodeObject()
 	_, err := k.nodeAPI.Create(ctx, node, metav1.CreateOptions{})
 	switch {
-	case err == nil:
-		k.events.Normal(events.Regarding{GVK: corev1.SchemeGroupVersion.WithKind("Node"), Name: node.Name, UID: types.UID(node.Name)},
+	case err == nil: // with its status
+		k.events.Normal(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: types.UID(node.Name)}},
 			"RegisteredNode", "Node %s has registered", node.Name)
-	case !apierrors.IsAlreadyExists(err):
-		return err
+		return nil
+	case apierrors.IsAlreadyExists(err):
+		return k.patchNodeStatus(ctx)
 	}
-	return k.patchNodeStatus(ctx)
+	return err
 }
 
 func (k *Kubelet) nodeObject() *corev1.Node {
@@ -122,16 +128,19 @@ func (k *Kubelet) patchNodeStatus(ctx context.Context) error {
 const statusInterval = 5 * time.Minute
 
 // heartbeat renews the lease, rewrites the status now and then, and repairs
-// the node at once when another client deleted it or marked it as lost.
+// the node at once when another client deleted it or marked it as lost. It begins at a
+// random moment: kubelets that were started together do not write together for ever.
 func (k *Kubelet) heartbeat(ctx context.Context) {
-	ticker := time.NewTicker(k.opts.LeaseDuration / 4)
-	defer ticker.Stop()
-	last := time.Now()
+	interval := k.opts.LeaseDuration / 4
+	timer := time.NewTimer(rand.N(interval))
+	defer timer.Stop()
+	last := time.Now().Add(-rand.N(statusInterval))
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-timer.C:
+			timer.Reset(interval)
 		}
 		err := k.renewLease(ctx)
 		if err == nil && (time.Since(last) >= statusInterval || !k.shownReady()) {
@@ -159,20 +168,43 @@ func (k *Kubelet) shownReady() bool {
 	return false
 }
 
+// renewLease writes the lease as the last renewal returned it, with a new time: that costs
+// the server less than a patch, which it would have to apply to the stored lease. If another
+// client has changed or deleted the lease, it is read or made again.
 func (k *Kubelet) renewLease(ctx context.Context) error {
-	now := metav1.NewMicroTime(time.Now())
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"renewTime": now}})
-	if err != nil {
-		return err
+	if k.lease != nil {
+		err := k.writeLease(ctx, k.lease)
+		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			return err
+		}
+		k.lease = nil
 	}
-	_, err = k.leases.Patch(ctx, k.opts.NodeName, types.MergePatchType, patch, metav1.PatchOptions{})
-	if !apierrors.IsNotFound(err) {
-		return err
-	}
-	seconds := int32(k.opts.LeaseDuration / time.Second)
-	_, err = k.leases.Create(ctx, &coordinationv1.Lease{
+	now, seconds := metav1.NowMicro(), int32(k.opts.LeaseDuration/time.Second)
+	created, err := k.leases.Create(ctx, &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: k.opts.NodeName},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &k.opts.NodeName, LeaseDurationSeconds: &seconds, RenewTime: &now},
 	}, metav1.CreateOptions{})
+	if err == nil {
+		k.lease = created
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	lease, err := k.leases.Get(ctx, k.opts.NodeName, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	return k.writeLease(ctx, lease)
+}
+
+// writeLease replaces the lease and keeps what the server answers.
+func (k *Kubelet) writeLease(ctx context.Context, lease *coordinationv1.Lease) error {
+	now, seconds := metav1.NowMicro(), int32(k.opts.LeaseDuration/time.Second)
+	renewed := lease.DeepCopy()
+	renewed.Spec.HolderIdentity, renewed.Spec.LeaseDurationSeconds, renewed.Spec.RenewTime = &k.opts.NodeName, &seconds, &now
+	written, err := k.leases.Update(ctx, renewed, metav1.UpdateOptions{})
+	if err == nil {
+		k.lease = written
+	}
 	return err
 }

@@ -21,6 +21,10 @@ const (
 	AnnotationRunFor = "kubelet.levelwire.dev/run-for"
 	// AnnotationExitCode is what its containers exit with; default 0.
 	AnnotationExitCode = "kubelet.levelwire.dev/exit-code"
+	// AnnotationExitCodeOfIndex is what the containers of an Indexed Job's pods exit
+	// with, by completion index: "1=3,4=42" has those of index 1 exit with 3, and
+	// those of index 4 with 42. Pods of other indexes follow AnnotationExitCode.
+	AnnotationExitCodeOfIndex = "kubelet.levelwire.dev/exit-code-of-index"
 	// AnnotationStopAfter is how long its containers take to stop once the
 	// pod is deleted, as a Go duration. The pod's grace period is the limit.
 	AnnotationStopAfter = "kubelet.levelwire.dev/stop-after"
@@ -50,6 +54,10 @@ type Options struct {
 	// LeaseDuration is the time after which others may take the node for
 	// lost; it is renewed four times as often. Default 40 s.
 	LeaseDuration time.Duration
+	// Starting bounds, by its capacity, how many of the kubelets that share it register and
+	// list their pods at a time: thousands that did so at once would have all to wait for
+	// longer than a request may take. Default (nil): no bound.
+	Starting chan struct{}
 	// Workers is how many pods are worked on at once. Default 8.
 	Workers int
 	// Version is the kubelet version that kubectl get nodes shows.

@@ -2,8 +2,10 @@ package kubelet
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -103,8 +105,18 @@ func killed(pod *corev1.Pod) (code int32, phase corev1.PodPhase) {
 	return 128 + 15, corev1.PodFailed
 }
 
+// exitCode is what the pod's containers exit with: the code for its index if it is a
+// pod of an Indexed Job that has one, or else the one for all pods.
 func exitCode(pod *corev1.Pod) int32 {
-	code, err := strconv.ParseInt(pod.Annotations[AnnotationExitCode], 10, 32)
+	text := pod.Annotations[AnnotationExitCode]
+	if index, ok := pod.Annotations[batchv1.JobCompletionIndexAnnotation]; ok {
+		for entry := range strings.SplitSeq(pod.Annotations[AnnotationExitCodeOfIndex], ",") {
+			if of, code, ok := strings.Cut(strings.TrimSpace(entry), "="); ok && of == index {
+				text = code
+			}
+		}
+	}
+	code, err := strconv.ParseInt(text, 10, 32)
 	if err != nil {
 		return 0
 	}

@@ -186,3 +186,24 @@ func TestOptionsAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// TestExitCodes: pods of an Indexed Job, which share one template, can end with
+// codes of their own.
+func TestExitCodes(t *testing.T) {
+	const index = "batch.kubernetes.io/job-completion-index"
+	for name, c := range map[string]struct {
+		annotations map[string]string
+		want        int32
+	}{
+		"none":             {nil, 0},
+		"of all":           {map[string]string{AnnotationExitCode: "3"}, 3},
+		"no number":        {map[string]string{AnnotationExitCode: "x"}, 0},
+		"of its index":     {map[string]string{AnnotationExitCode: "3", AnnotationExitCodeOfIndex: "1=4, 12=5", index: "12"}, 5},
+		"of another index": {map[string]string{AnnotationExitCode: "3", AnnotationExitCodeOfIndex: "1=4", index: "12"}, 3},
+		"without an index": {map[string]string{AnnotationExitCodeOfIndex: "1=4"}, 0},
+	} {
+		if got := exitCode(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: c.annotations}}); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/levelwire/levelwire/client/controller"
-	"github.com/levelwire/levelwire/client/events"
 )
 
 // sync brings one pod a step forward.
@@ -64,10 +63,9 @@ func (k *Kubelet) start(ctx context.Context, pod *corev1.Pod, now time.Time) err
 	if err := k.patchStatus(ctx, pod, running(pod, ip, now)); err != nil {
 		return err
 	}
-	about := events.About(corev1.SchemeGroupVersion.WithKind("Pod"), pod)
 	for i := range pod.Spec.Containers {
 		container := &pod.Spec.Containers[i]
-		k.events.Normal(about, "Started", "Started container %s (simulated: the image %q is not pulled)", container.Name, container.Image)
+		k.events.Normal(pod, "Started", "Started container %s (simulated: the image %q is not pulled)", container.Name, container.Image)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -25,7 +26,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // testTimeout is how long anything may take before a test fails.
-const testTimeout = 30 * time.Second
+const testTimeout = 3 * time.Minute
 
 // station is a server and a client; kubelets are for the test to start.
 type station struct {
@@ -62,7 +63,13 @@ func (s *station) startNode(change func(*kubelet.Options)) (stop func()) {
 	if change != nil {
 		change(&opts)
 	}
-	k, err := kubelet.New(s.connect(), opts)
+	// It may do what kubelets may, so that each test fails if it needs more.
+	c, err := client.New(s.server.UserConfig("system:node:"+opts.NodeName, "system:nodes"), client.Options{ContentType: client.Protobuf})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(c.CloseIdleConnections)
+	k, err := kubelet.New(c, opts)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -191,12 +198,31 @@ func TestGraceIsHonoured(t *testing.T) {
 	}
 	s.create("slow", slow)
 	s.awaitPod("slow", "ready", ready)
+	// The pod may be gone before a watch that begins after the deletion.
+	list, err := s.pods.List(s.ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := s.pods.Watch(s.ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
 	grace := int64(1)
 	begin := time.Now()
 	if err := s.pods.Delete(s.ctx, "slow", metav1.DeleteOptions{GracePeriodSeconds: &grace}); err != nil {
 		t.Fatal(err)
 	}
-	s.awaitPod("slow", "being deleted", func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil })
+	for terminating := false; !terminating; {
+		event, err := w.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if event.Type == watch.Deleted {
+			t.Fatal("it is gone at once")
+		}
+		terminating = event.Object.DeletionTimestamp != nil
+	}
 	s.awaitGone("slow")
 	if took := time.Since(begin); took < time.Second {
 		t.Errorf("gone after %s, with a second of grace", took)
@@ -328,4 +354,49 @@ func TestDeletedNodeComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(s, s.nodes, "n", "registered anew", func(node *corev1.Node) bool { return node.UID != before.UID }, false)
+}
+
+// TestLeaseIsRenewedOverOthersChanges: the lease goes on being renewed when another client
+// has written or deleted it.
+func TestLeaseIsRenewedOverOthersChanges(t *testing.T) {
+	s := newStation(t)
+	s.startNode(nil)
+	leases := client.For[*coordinationv1.Lease](s.connect()).Namespace(corev1.NamespaceNodeLease)
+	renewed := func(after *coordinationv1.Lease) *coordinationv1.Lease {
+		t.Helper()
+		return await(s, leases, "n", "renewed", func(l *coordinationv1.Lease) bool {
+			return after == nil || l.Spec.RenewTime.After(after.Spec.RenewTime.Time)
+		}, false)
+	}
+	lease := renewed(renewed(nil))
+	if _, err := leases.Patch(s.ctx, "n", types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if lease = renewed(renewed(lease)); lease.Labels["a"] != "b" || *lease.Spec.HolderIdentity != "n" {
+		t.Errorf("the lease became %v", lease)
+	}
+	if err := leases.Delete(s.ctx, "n", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if anew := renewed(lease); anew.UID == lease.UID {
+		t.Error("the deleted lease is still there")
+	}
+}
+
+// TestStartingIsBounded: kubelets that share a bound start one after the other, and all do.
+func TestStartingIsBounded(t *testing.T) {
+	s := newStation(t)
+	starting := make(chan struct{}, 1)
+	starting <- struct{}{} // another one is starting
+	names := []string{"n1", "n2", "n3"}
+	for _, name := range names {
+		s.startNode(func(o *kubelet.Options) { o.NodeName, o.Starting = name, starting })
+	}
+	if list, err := s.nodes.List(s.ctx, metav1.ListOptions{}); err != nil || len(list.Items) > 0 {
+		t.Fatalf("%d nodes have registered meanwhile (%v)", len(list.Items), err)
+	}
+	<-starting
+	for _, name := range names {
+		await(s, s.nodes, name, "registered", func(*corev1.Node) bool { return true }, false)
+	}
 }

@@ -9,8 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/levelwire/levelwire/client/events"
 )
 
 const bindTimeout = 30 * time.Second
@@ -26,10 +24,9 @@ func (s *Scheduler) bind(ctx context.Context, pod *corev1.Pod, node string) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
 		Target:     corev1.ObjectReference{Kind: "Node", Name: node},
 	}, metav1.CreateOptions{})
-	about := events.About(corev1.SchemeGroupVersion.WithKind("Pod"), pod)
 	if err == nil {
 		s.loop.Forget(key)
-		s.events.Normal(about, "Scheduled", "Successfully assigned %s to %s", key, node)
+		s.events.Normal(pod, "Scheduled", "Successfully assigned %s to %s", key, node)
 		return
 	}
 	if s.ledger.releaseAssumed(pod.UID) {
@@ -39,7 +36,7 @@ func (s *Scheduler) bind(ctx context.Context, pod *corev1.Pod, node string) {
 		return // shutting down, or the pod went away
 	}
 	s.log.Warn("binding failed", "pod", key, "node", node, "error", err)
-	s.events.Warning(about, "FailedScheduling", "binding to %s failed: %v", node, err)
+	s.events.Warning(pod, "FailedScheduling", "binding to %s failed: %v", node, err)
 	s.loop.Retry(key)
 }
 
@@ -55,7 +52,7 @@ func (s *Scheduler) reportUnschedulable(ctx context.Context, pod *corev1.Pod, wh
 			since = condition.LastTransitionTime
 		}
 	}
-	s.events.Warning(events.About(corev1.SchemeGroupVersion.WithKind("Pod"), pod), "FailedScheduling", "%s", why)
+	s.events.Warning(pod, "FailedScheduling", "%s", why)
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": map[string]any{
 		"conditions": []corev1.PodCondition{{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse,

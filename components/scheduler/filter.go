@@ -24,7 +24,8 @@ func newRequest(pod *corev1.Pod) request {
 
 // refusal returns why the pod cannot run on the node, in the words people
 // know from kubectl describe, or "" if it can.
-func (r *request) refusal(node *corev1.Node, taken *amounts) string {
+func (r *request) refusal(candidate *account) string {
+	node := candidate.node
 	if node.DeletionTimestamp != nil {
 		return "node(s) were being deleted"
 	}
@@ -40,7 +41,7 @@ func (r *request) refusal(node *corev1.Node, taken *amounts) string {
 	if matches, err := r.affinity.Match(node); err != nil || !matches {
 		return "node(s) didn't match Pod's node affinity/selector"
 	}
-	return r.lacking(node, taken)
+	return r.lacking(&candidate.offers, &candidate.taken)
 }
 
 func (r *request) tolerates(taint *corev1.Taint) bool {
@@ -48,23 +49,21 @@ func (r *request) tolerates(taint *corev1.Taint) bool {
 }
 
 // lacking names the first resource the node does not have enough of.
-func (r *request) lacking(node *corev1.Node, taken *amounts) string {
-	allocatable := node.Status.Allocatable
-	if limit := allocatable.Pods().Value(); taken.pods+1 > limit {
+func (r *request) lacking(offers, taken *amounts) string {
+	if taken.pods+1 > offers.pods {
 		return "Too many pods"
 	}
-	if r.amounts.milliCPU > 0 && taken.milliCPU+r.amounts.milliCPU > allocatable.Cpu().MilliValue() {
+	if r.amounts.milliCPU > 0 && taken.milliCPU+r.amounts.milliCPU > offers.milliCPU {
 		return "Insufficient cpu"
 	}
-	if r.amounts.memory > 0 && taken.memory+r.amounts.memory > allocatable.Memory().Value() {
+	if r.amounts.memory > 0 && taken.memory+r.amounts.memory > offers.memory {
 		return "Insufficient memory"
 	}
-	if r.amounts.ephemeral > 0 && taken.ephemeral+r.amounts.ephemeral > allocatable.StorageEphemeral().Value() {
+	if r.amounts.ephemeral > 0 && taken.ephemeral+r.amounts.ephemeral > offers.ephemeral {
 		return "Insufficient ephemeral-storage"
 	}
 	for name, want := range r.amounts.extended {
-		have := allocatable[name]
-		if want > 0 && taken.extended[name]+want > have.Value() {
+		if want > 0 && taken.extended[name]+want > offers.extended[name] {
 			return "Insufficient " + string(name)
 		}
 	}

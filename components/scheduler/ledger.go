@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	resourcehelper "k8s.io/component-helpers/resource"
 )
@@ -17,13 +18,18 @@ type ledger struct {
 	mu    sync.Mutex
 	nodes map[string]*account
 	pods  map[types.UID]charge
+	// changes counts the nodes that came or went.
+	changes uint64
 }
 
 // account is one node's page. Pods may be charged to a node that is not
 // known yet: events of different kinds have no order.
 type account struct {
-	node  *corev1.Node // nil while the node is unknown
-	taken amounts
+	node *corev1.Node // nil while the node is unknown
+	// offers is what the node's status calls allocatable, read once for all pods that are
+	// held against it.
+	offers amounts
+	taken  amounts
 }
 
 // charge is what one pod takes, and where.
@@ -64,7 +70,18 @@ func (l *ledger) account(name string) *account {
 func (l *ledger) setNode(node *corev1.Node) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.account(node.Name).node = node
+	a := l.account(node.Name)
+	if a.node == nil {
+		l.changes++
+	}
+	a.node, a.offers = node, offersOf(node)
+}
+
+// nodeChanges counts the nodes that have come or gone so far.
+func (l *ledger) nodeChanges() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.changes
 }
 
 // removeNode forgets a node; the charges of its pods stay until they go.
@@ -72,6 +89,7 @@ func (l *ledger) removeNode(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if a := l.nodes[name]; a != nil {
+		l.changes++
 		a.node = nil
 		l.dropIfEmpty(name, a)
 	}
@@ -159,16 +177,29 @@ func (l *ledger) dropIfEmpty(name string, a *account) {
 	}
 }
 
-// each calls fn with every known node and what is taken on it, under the
-// ledger's lock: fn must not call back.
-func (l *ledger) each(fn func(node *corev1.Node, taken *amounts)) {
+// each calls fn with the account of every known node, under the ledger's lock: fn must not
+// call back.
+func (l *ledger) each(fn func(a *account)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, a := range l.nodes {
 		if a.node != nil {
-			fn(a.node, &a.taken)
+			fn(a)
 		}
 	}
+}
+
+// offersOf is what pods may take on a node.
+func offersOf(node *corev1.Node) amounts {
+	var offers amounts
+	for name, quantity := range node.Status.Allocatable {
+		if name == corev1.ResourcePods {
+			offers.pods = quantity.Value()
+		} else {
+			offers.set(name, quantity)
+		}
+	}
+	return offers
 }
 
 // amountsOf sums what the pod requests, init containers and overhead
@@ -176,19 +207,7 @@ func (l *ledger) each(fn func(node *corev1.Node, taken *amounts)) {
 func amountsOf(pod *corev1.Pod) amounts {
 	want := amounts{pods: 1}
 	for name, quantity := range resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}) {
-		switch name {
-		case corev1.ResourceCPU:
-			want.milliCPU = quantity.MilliValue()
-		case corev1.ResourceMemory:
-			want.memory = quantity.Value()
-		case corev1.ResourceEphemeralStorage:
-			want.ephemeral = quantity.Value()
-		default:
-			if want.extended == nil {
-				want.extended = map[corev1.ResourceName]int64{}
-			}
-			want.extended[name] = quantity.Value()
-		}
+		want.set(name, quantity)
 	}
 	for i := range pod.Spec.Containers {
 		for _, port := range pod.Spec.Containers[i].Ports {
@@ -198,6 +217,23 @@ func amountsOf(pod *corev1.Pod) amounts {
 		}
 	}
 	return want
+}
+
+// set sets the amount of a resource other than pods.
+func (a *amounts) set(name corev1.ResourceName, quantity resource.Quantity) {
+	switch name {
+	case corev1.ResourceCPU:
+		a.milliCPU = quantity.MilliValue()
+	case corev1.ResourceMemory:
+		a.memory = quantity.Value()
+	case corev1.ResourceEphemeralStorage:
+		a.ephemeral = quantity.Value()
+	default:
+		if a.extended == nil {
+			a.extended = map[corev1.ResourceName]int64{}
+		}
+		a.extended[name] = quantity.Value()
+	}
 }
 
 // add adds sign times o.

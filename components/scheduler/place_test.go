@@ -38,6 +38,12 @@ func newPod(name, cpu string, change func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
+// placed is what place says of a pod.
+func (s *Scheduler) placed(pod *corev1.Pod) (node, why string) {
+	request := newRequest(pod)
+	return s.place(&request)
+}
+
 func schedulerOver(nodes ...*corev1.Node) *Scheduler {
 	s := &Scheduler{ledger: newLedger()}
 	for _, node := range nodes {
@@ -73,12 +79,12 @@ func TestPlaceRefusesWithTheReason(t *testing.T) {
 		}), "0/1 nodes are available: 1 Insufficient example.com/gpu."},
 	}
 	for name, c := range cases {
-		node, why := schedulerOver(c.node).place(c.pod)
+		node, why := schedulerOver(c.node).placed(c.pod)
 		if why != c.want || (node == "n") != (c.want == "") {
 			t.Errorf("%s: %q, %q; want %q", name, node, why, c.want)
 		}
 	}
-	if _, why := schedulerOver().place(newPod("p", "", nil)); why != "no nodes available to schedule pods" {
+	if _, why := schedulerOver().placed(newPod("p", "", nil)); why != "no nodes available to schedule pods" {
 		t.Errorf("without nodes: %q", why)
 	}
 }
@@ -88,7 +94,7 @@ func TestPlaceSpreadsAndNeverOverfills(t *testing.T) {
 	perNode := map[string]int{}
 	for i := range 8 {
 		pod := newPod(fmt.Sprint(i), "400m", nil)
-		node, why := s.place(pod)
+		node, why := s.placed(pod)
 		if node == "" {
 			t.Fatalf("pod %d: %s", i, why)
 		}
@@ -98,11 +104,11 @@ func TestPlaceSpreadsAndNeverOverfills(t *testing.T) {
 	if perNode["a"] != 4 || perNode["b"] != 4 {
 		t.Errorf("placed %v", perNode)
 	}
-	if node, why := s.place(newPod("last", "100m", nil)); why != "0/2 nodes are available: 2 Too many pods." {
+	if node, why := s.placed(newPod("last", "100m", nil)); why != "0/2 nodes are available: 2 Too many pods." {
 		t.Errorf("a ninth pod: %q, %q", node, why)
 	}
 	s.ledger.release("0")
-	if node, why := s.place(newPod("last", "400m", nil)); node == "" {
+	if node, why := s.placed(newPod("last", "400m", nil)); node == "" {
 		t.Errorf("after a release: %s", why)
 	}
 }
@@ -115,14 +121,14 @@ func TestHostPortsCollide(t *testing.T) {
 		})
 	}
 	s.ledger.assume(withPort("first", "10.0.0.1"), "a")
-	if node, _ := s.place(withPort("other address", "10.0.0.2")); node == "" {
+	if node, _ := s.placed(withPort("other address", "10.0.0.2")); node == "" {
 		t.Error("another address collides")
 	}
-	if node, _ := s.place(withPort("every address", "")); node != "" {
+	if node, _ := s.placed(withPort("every address", "")); node != "" {
 		t.Error("every address does not collide with one")
 	}
 	s.ledger.release("first")
-	if node, _ := s.place(withPort("every address", "")); node == "" {
+	if node, _ := s.placed(withPort("every address", "")); node == "" {
 		t.Error("the port was not given back")
 	}
 }
@@ -174,7 +180,7 @@ func TestRoomThatAppearsMeanwhileIsNotMissed(t *testing.T) {
 	}
 	pod := newPod("p", "1", nil)
 	rooms := s.roomsSeen()
-	_, why := s.place(pod)
+	_, why := s.placed(pod)
 	s.retryWaiting() // a node came
 	if _, err := s.postpone(t.Context(), pod, why, rooms); err != nil {
 		t.Fatal(err)
@@ -240,4 +246,59 @@ func TestLedgerSumsStayTrue(t *testing.T) {
 			t.Errorf("%s: %d taken, its pods sum up to %d", name, a.taken.milliCPU, sums[name])
 		}
 	}
+}
+
+// A pod that is like one that was refused is refused without a look at the nodes, until
+// room appears or the nodes are others; one that asks for something else is looked at.
+func TestRefusalsAreShared(t *testing.T) {
+	s := schedulerOver(newNode("a", nil))
+	first, why := s.decide(newPod("first", "3", nil), 0)
+	if first != "" || why == "" {
+		t.Fatalf("a node for too large a pod: %q", first)
+	}
+	large := newNode("a", func(n *corev1.Node) { n.Status.Allocatable[corev1.ResourceCPU] = resource.MustParse("8") })
+	s.ledger.setNode(large) // in a way that no handler has announced as room
+	for name, c := range map[string]struct {
+		pod  *corev1.Pod
+		node string
+	}{
+		"like it":                 {newPod("second", "3", nil), ""},
+		"another amount":          {newPod("p", "2500m", nil), "a"},
+		"another selector":        {newPod("p", "3", func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelHostname: "a"} }), "a"},
+		"another toleration":      {newPod("p", "3", func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Key: "x"}} }), "a"},
+		"another port":            {newPod("p", "3", func(p *corev1.Pod) { p.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80}} }), "a"},
+		"another priority, label": {newPod("p", "3", func(p *corev1.Pod) { p.Spec.Priority, p.Labels = new(int32(9)), map[string]string{"a": "b"} }), ""},
+	} {
+		if node, said := s.decide(c.pod, 0); node != c.node || node == "" && said != why {
+			t.Errorf("%s: placed on %q, %q", name, node, said)
+		}
+	}
+	if node, _ := s.decide(newPod("second", "3", nil), 1); node != "a" {
+		t.Errorf("room has appeared, and the node is %q", node)
+	}
+	_, _ = s.decide(newPod("huge", "9", nil), 1)
+	s.ledger.setNode(newNode("b", func(n *corev1.Node) { n.Status.Allocatable[corev1.ResourceCPU] = resource.MustParse("16") }))
+	if node, _ := s.decide(newPod("huge", "9", nil), 1); node != "b" {
+		t.Errorf("a node has come, and the node is %q", node)
+	}
+}
+
+// BenchmarkUnschedulable decides about pods that fit on none of 250 nodes.
+func BenchmarkUnschedulable(b *testing.B) {
+	var nodes []*corev1.Node
+	for i := range 250 {
+		nodes = append(nodes, newNode(fmt.Sprintf("node-%d", i), nil))
+	}
+	s := schedulerOver(nodes...)
+	pod := newPod("p", "3", nil)
+	b.Run("looked at", func(b *testing.B) {
+		for b.Loop() {
+			s.placed(pod)
+		}
+	})
+	b.Run("known", func(b *testing.B) {
+		for b.Loop() {
+			s.decide(pod, 0)
+		}
+	})
 }

@@ -56,6 +56,8 @@ type Scheduler struct {
 	binders chan struct{} // one slot per binding on its way
 	binding sync.WaitGroup
 
+	refused refusals // used by the loop's one worker
+
 	mu sync.Mutex
 	// rooms counts the times room has appeared, so that a decision made
 	// meanwhile is not taken for one about the present.
@@ -73,7 +75,7 @@ func New(c *client.Client, opts Options) (*Scheduler, error) {
 		log:     opts.Logger,
 		factory: informer.NewFactory(c, informer.Options{Logger: opts.Logger}),
 		podAPI:  client.For[*corev1.Pod](c),
-		events:  events.New(c, opts.Name, "", opts.Logger),
+		events:  events.New(c, opts.Name, events.Options{Logger: opts.Logger}),
 		ledger:  newLedger(),
 		binders: make(chan struct{}, opts.Binders),
 		waiting: map[types.NamespacedName]int{},
@@ -100,7 +102,8 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	group.Go(func() { s.events.Run(ctx) })
+	group.Go(func() { _ = s.events.Run(ctx) })
+	group.Go(func() { s.keepRetrying(ctx) })
 	group.Go(func() {
 		select {
 		case <-s.loop.Synced():
@@ -122,7 +125,7 @@ func (s *Scheduler) schedule(ctx context.Context, key controller.Key) (controlle
 		return controller.Result{}, nil // an update that removes the gates brings the pod back
 	}
 	rooms := s.roomsSeen()
-	node, why := s.place(pod)
+	node, why := s.decide(pod, rooms)
 	if node == "" {
 		return s.postpone(ctx, pod, why, rooms)
 	}
@@ -141,21 +144,33 @@ func (s *Scheduler) schedule(ctx context.Context, key controller.Key) (controlle
 	return controller.Result{Pending: true}, nil
 }
 
+// decide is place, but looks at no node if a pod like this one has been refused since room
+// last appeared.
+func (s *Scheduler) decide(pod *corev1.Pod, rooms uint64) (node, why string) {
+	request, nodes := newRequest(pod), s.ledger.nodeChanges()
+	if why, ok := s.refused.find(&request, rooms, nodes); ok {
+		return "", why
+	}
+	if node, why = s.place(&request); node == "" {
+		s.refused.add(&request, rooms, nodes, why)
+	}
+	return node, why
+}
+
 // place returns the best node, or why there is none.
-func (s *Scheduler) place(pod *corev1.Pod) (node, why string) {
-	request := newRequest(pod)
+func (s *Scheduler) place(request *request) (node, why string) {
 	refusals := map[string]int{}
 	total, best := 0, 0.0
-	s.ledger.each(func(candidate *corev1.Node, taken *amounts) {
+	s.ledger.each(func(candidate *account) {
 		total++
-		if reason := request.refusal(candidate, taken); reason != "" {
+		if reason := request.refusal(candidate); reason != "" {
 			refusals[reason]++
 			return
 		}
 		// Names break ties, so that a decision can be repeated.
-		score := request.score(candidate, taken)
-		if node == "" || score > best || score == best && candidate.Name < node {
-			node, best = candidate.Name, score
+		score := request.score(candidate)
+		if name := candidate.node.Name; node == "" || score > best || score == best && name < node {
+			node, best = name, score
 		}
 	})
 	if node == "" {
@@ -164,9 +179,23 @@ func (s *Scheduler) place(pod *corev1.Pod) (node, why string) {
 	return node, ""
 }
 
-// retryUnschedulable is how long a pod that fits nowhere waits at most, in
-// case an event that made room did not look like one.
-const retryUnschedulable = time.Minute
+// retryUnschedulable is how often all pods that fit nowhere are tried again, in case an
+// event that made room did not look like one: kube-scheduler's default.
+const retryUnschedulable = 5 * time.Minute
+
+// keepRetrying tries pods that fit nowhere again from time to time, until ctx ends.
+func (s *Scheduler) keepRetrying(ctx context.Context) {
+	ticker := time.NewTicker(retryUnschedulable)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			s.retryWaiting()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
 
 // postpone lets a pod wait for room. If some has appeared since rooms, the
 // pod is tried again at once: the handler that noted the room did not find the
@@ -184,7 +213,7 @@ func (s *Scheduler) postpone(ctx context.Context, pod *corev1.Pod, why string, r
 	if err := s.reportUnschedulable(ctx, pod, why); err != nil {
 		return controller.Result{}, fmt.Errorf("write the pod's condition: %w", err)
 	}
-	return controller.After(retryUnschedulable), nil
+	return controller.Result{}, nil // until retryWaiting
 }
 
 // priority is a pod's importance, which admission has looked up.

@@ -8,17 +8,18 @@ import (
 // score rates a node that fits, higher is better: room left on its fullest
 // resource spreads pods, preferred node affinity and soft taints move the
 // balance. Pods without requests count through the share of pod slots.
-func (r *request) score(node *corev1.Node, taken *amounts) float64 {
-	allocatable := node.Status.Allocatable
+func (r *request) score(candidate *account) float64 {
+	node, offers, taken := candidate.node, &candidate.offers, &candidate.taken
+	pods := share(taken.pods+1, offers.pods)
 	fullest := max(
-		share(taken.milliCPU+r.amounts.milliCPU, allocatable.Cpu().MilliValue()),
-		share(taken.memory+r.amounts.memory, allocatable.Memory().Value()),
-		share(taken.pods+1, allocatable.Pods().Value()),
+		share(taken.milliCPU+r.amounts.milliCPU, offers.milliCPU),
+		share(taken.memory+r.amounts.memory, offers.memory),
+		pods,
 	)
 	// The share of pods breaks ties between nodes whose fullest resource is
 	// the same.
 	score := 100 * (1 - fullest)
-	score -= share(taken.pods+1, allocatable.Pods().Value())
+	score -= pods
 	score += r.preference(node)
 	for i := range node.Spec.Taints {
 		taint := &node.Spec.Taints[i]

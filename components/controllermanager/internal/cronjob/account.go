@@ -12,8 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/levelwire/levelwire/client/events"
 )
 
 // outcome is the condition with which a Job has ended, or "".
@@ -37,7 +35,6 @@ func dropActive(cron *batchv1.CronJob, uid types.UID) {
 // account brings the list of running Jobs and the time of the last success up
 // to date, in cron.
 func (c *Controller) account(ctx context.Context, cron *batchv1.CronJob, owned []*batchv1.Job) error {
-	about := events.About(kind, cron)
 	there := map[types.UID]bool{}
 	for _, job := range owned {
 		there[job.UID] = true
@@ -45,9 +42,9 @@ func (c *Controller) account(ctx context.Context, cron *batchv1.CronJob, owned [
 		switch {
 		case ended != "" && listed:
 			dropActive(cron, job.UID)
-			c.events.Normal(about, "SawCompletedJob", "Saw completed job: %s, condition: %v", job.Name, ended)
+			c.events.Normal(cron, "SawCompletedJob", "Saw completed job: %s, condition: %v", job.Name, ended)
 		case ended == "" && !listed && job.DeletionTimestamp == nil:
-			c.events.Warning(about, "UnexpectedJob", "Saw a job that the controller did not create or forgot: %s", job.Name)
+			c.events.Warning(cron, "UnexpectedJob", "Saw a job that the controller did not create or forgot: %s", job.Name)
 		}
 		if done := job.Status.CompletionTime; ended == batchv1.JobComplete && done != nil &&
 			(cron.Status.LastSuccessfulTime == nil || done.After(cron.Status.LastSuccessfulTime.Time)) {
@@ -65,7 +62,7 @@ func (c *Controller) account(ctx context.Context, cron *batchv1.CronJob, owned [
 		}
 		if err != nil || job.UID != ref.UID {
 			dropActive(cron, ref.UID)
-			c.events.Normal(about, "MissingJob", "Active job went missing: %v", ref.Name)
+			c.events.Normal(cron, "MissingJob", "Active job went missing: %v", ref.Name)
 		}
 	}
 	return nil
@@ -108,17 +105,16 @@ func startOf(job *batchv1.Job) metav1.Time {
 
 // remove deletes a Job with its pods, and strikes it from the running ones.
 func (c *Controller) remove(ctx context.Context, cron *batchv1.CronJob, name string, uid types.UID) error {
-	about := events.About(kind, cron)
 	err := c.jobAPI.Namespace(cron.Namespace).Delete(ctx, name, metav1.DeleteOptions{
 		PropagationPolicy: new(metav1.DeletePropagationBackground), Preconditions: &metav1.Preconditions{UID: &uid},
 	})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		c.events.Warning(about, "FailedDelete", "Deleted job: %v", err)
+		c.events.Warning(cron, "FailedDelete", "Deleted job: %v", err)
 		return fmt.Errorf("delete job %s: %w", name, err)
 	}
 	dropActive(cron, uid)
 	if err == nil {
-		c.events.Normal(about, "SuccessfulDelete", "Deleted job %v", name)
+		c.events.Normal(cron, "SuccessfulDelete", "Deleted job %v", name)
 	}
 	return nil
 }

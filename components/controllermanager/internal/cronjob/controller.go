@@ -76,7 +76,7 @@ func New(cl *client.Client, factory *informer.Factory, recorder *events.Recorder
 		Update: func(_, cron *batchv1.CronJob) { c.Add(controller.KeyOf(cron)) },
 		Delete: func(cron *batchv1.CronJob, _ bool) { c.written.Forget(cron.UID) },
 	})
-	controller.Owns(c.Controller, jobs.Informer, kind)
+	controller.Owns[*batchv1.CronJob](c.Controller, jobs.Informer)
 	return c, nil
 }
 

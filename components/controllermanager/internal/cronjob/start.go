@@ -10,8 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/levelwire/levelwire/client/events"
 )
 
 // start creates the Job of the latest unserved time, if there is one and its
@@ -21,29 +19,28 @@ func (c *Controller) start(ctx context.Context, cron *batchv1.CronJob, now time.
 	if cron.Spec.Suspend != nil && *cron.Spec.Suspend {
 		return 0, nil
 	}
-	about := events.About(kind, cron)
 	schedule, err := parse(&cron.Spec)
 	if err != nil {
 		// Validation refuses such schedules; only a new one can help.
-		c.events.Warning(about, "UnparseableSchedule", "unparseable schedule: %q : %s", cron.Spec.Schedule, err)
+		c.events.Warning(cron, "UnparseableSchedule", "unparseable schedule: %q : %s", cron.Spec.Schedule, err)
 		return 0, nil
 	}
 	next := untilNext(schedule, now)
 	due := unservedTimes(schedule, cron, now)
 	if due.missed > missedMost {
-		c.events.Warning(about, "TooManyMissedTimes",
+		c.events.Warning(cron, "TooManyMissedTimes",
 			"too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew")
 	}
 	switch {
 	case due.last.IsZero():
 		return next, nil
 	case tooLate(cron, due.last, now):
-		c.events.Warning(about, "MissSchedule", "Missed scheduled time to start a job: %s", due.last.UTC().Format(time.RFC1123Z))
+		c.events.Warning(cron, "MissSchedule", "Missed scheduled time to start a job: %s", due.last.UTC().Format(time.RFC1123Z))
 		return next, nil
 	case cron.Spec.ConcurrencyPolicy == batchv1.ForbidConcurrent && len(cron.Status.Active) > 0:
 		// Its end brings us back; if that is within the deadline, this time is
 		// served then.
-		c.events.Normal(about, "JobAlreadyActive", "Not starting job because prior execution is running and concurrency policy is Forbid")
+		c.events.Normal(cron, "JobAlreadyActive", "Not starting job because prior execution is running and concurrency policy is Forbid")
 		return next, nil
 	case cron.Spec.ConcurrencyPolicy == batchv1.ReplaceConcurrent:
 		for _, ref := range append([]corev1.ObjectReference(nil), cron.Status.Active...) {
@@ -64,13 +61,12 @@ func tooLate(cron *batchv1.CronJob, scheduled, now time.Time) bool {
 // before we could write that down, or belongs to another owner, and then the time is
 // taken.
 func (c *Controller) create(ctx context.Context, cron *batchv1.CronJob, scheduled time.Time) error {
-	about := events.About(kind, cron)
 	api := c.jobAPI.Namespace(cron.Namespace)
 	wanted := jobFor(cron, scheduled)
 	job, err := api.Create(ctx, wanted, metav1.CreateOptions{})
 	switch {
 	case err == nil:
-		c.events.Normal(about, "SuccessfulCreate", "Created job %v", job.Name)
+		c.events.Normal(cron, "SuccessfulCreate", "Created job %v", job.Name)
 	case apierrors.IsAlreadyExists(err):
 		if job, err = api.Get(ctx, wanted.Name, metav1.GetOptions{}); err != nil {
 			return fmt.Errorf("read job %s: %w", wanted.Name, err)
@@ -81,7 +77,7 @@ func (c *Controller) create(ctx context.Context, cron *batchv1.CronJob, schedule
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return nil
 	default:
-		c.events.Warning(about, "FailedCreate", "Error creating job: %v", err)
+		c.events.Warning(cron, "FailedCreate", "Error creating job: %v", err)
 		return fmt.Errorf("create job %s: %w", wanted.Name, err)
 	}
 	if outcome(job) == "" && !active(cron, job.UID) {

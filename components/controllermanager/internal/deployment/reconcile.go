@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/client/controller"
-	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/ownership"
 )
 
@@ -155,7 +154,7 @@ func (r *rollout) reportScale(set string, from, to int32) {
 	if to > from {
 		direction = "up"
 	}
-	r.events.Normal(events.About(kind, r.d), "ScalingReplicaSet", "Scaled %s replica set %s from %d to %d", direction, set, from, to)
+	r.events.Normal(r.d, "ScalingReplicaSet", "Scaled %s replica set %s from %d to %d", direction, set, from, to)
 }
 
 // replace puts the server's answer in the place of what was written.

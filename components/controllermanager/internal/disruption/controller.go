@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -18,14 +17,13 @@ import (
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/controller"
+	"github.com/levelwire/levelwire/client/discovery"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
 )
 
 const workers = 4
-
-var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
 
 // Controller is the disruption controller.
 type Controller struct {
@@ -37,7 +35,7 @@ type Controller struct {
 	sets         *informer.SharedInformer[*appsv1.ReplicaSet]
 	deployments  *informer.SharedInformer[*appsv1.Deployment]
 	statefulSets *informer.SharedInformer[*appsv1.StatefulSet]
-	resources    sync.Map // schema.GroupKind -> schema.GroupVersionResource
+	mapper       *discovery.Mapper
 	events       *events.Recorder
 	now          func() time.Time
 }
@@ -52,6 +50,7 @@ func New(cl *client.Client, factory *informer.Factory, source *pods.Source, reco
 		sets:         informer.For[*appsv1.ReplicaSet](factory, informer.ListOptions{}),
 		deployments:  informer.For[*appsv1.Deployment](factory, informer.ListOptions{}),
 		statefulSets: informer.For[*appsv1.StatefulSet](factory, informer.ListOptions{}),
+		mapper:       discovery.NewMapper(cl, discovery.Options{}),
 		events:       recorder,
 		now:          time.Now,
 	}
@@ -142,7 +141,7 @@ func (c *Controller) compute(ctx context.Context, budget *policyv1.PodDisruption
 	covered := c.pods.Informer.Lister().List(budget.Namespace, selector)
 	counted := countPods(covered, budget.Status.DisruptedPods, c.now())
 	for _, pod := range counted.stayed {
-		c.events.Warning(events.About(podKind, pod), "NotDeleted", "Pod was expected by PDB %s/%s to be deleted but it wasn't", budget.Namespace, budget.Name)
+		c.events.Warning(pod, "NotDeleted", "Pod was expected by PDB %s/%s to be deleted but it wasn't", budget.Namespace, budget.Name)
 	}
 	d, err := demandOf(&budget.Spec, int32(len(covered)), func() (int32, error) { return c.expected(ctx, covered) })
 	if err != nil {

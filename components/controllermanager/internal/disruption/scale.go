@@ -3,6 +3,7 @@ package disruption
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/client/discovery"
 )
 
 // expected adds up what the controllers of the pods want. Pods without a
@@ -81,62 +83,52 @@ func replicas(n *int32) int32 {
 // that is gone wants nothing.
 func (c *Controller) askScale(ctx context.Context, namespace string, gv schema.GroupVersion, ref *metav1.OwnerReference) (types.UID, int32, error) {
 	kind := gv.WithKind(ref.Kind)
-	resource, remembered, err := c.resourceOf(ctx, kind)
+	served, err := c.servedAs(ctx, kind)
 	if err != nil {
 		return "", 0, err
 	}
-	replicas, err := c.scaleAt(ctx, resource, namespace, ref)
-	if remembered && apierrors.IsNotFound(err) {
-		// The kind may be served in another version by now.
-		c.resources.Delete(kind.GroupKind())
-		if resource, _, err = c.resourceOf(ctx, kind); err == nil {
-			replicas, err = c.scaleAt(ctx, resource, namespace, ref)
-		}
+	replicas, err := c.scaleAt(ctx, served.GroupVersionResource(), namespace, ref)
+	if !apierrors.IsNotFound(err) {
+		return ref.UID, replicas, err
+	}
+	// The kind may be served in another version by now, or have no scale.
+	c.mapper.Invalidate()
+	now, err := c.servedAs(ctx, kind)
+	if err != nil {
+		return "", 0, err
+	}
+	if !slices.Contains(now.Subresources, "scale") {
+		return "", 0, fmt.Errorf("%s does not implement the scale subresource", now.GroupVersionResource().GroupResource())
+	}
+	if now.GroupVersionResource() != served.GroupVersionResource() {
+		replicas, err = c.scaleAt(ctx, now.GroupVersionResource(), namespace, ref)
 	}
 	if apierrors.IsNotFound(err) {
-		return ref.UID, 0, nil
+		err = nil
 	}
 	return ref.UID, replicas, err
 }
 
 // scaleAt is askScale at one place. An owner that is not there, or is another
-// one by that name, is an error that says it was not found.
+// one by that name, is an error that says it was not found. It reads the scale alone,
+// because the controller may read no other part of owners of any kind.
 func (c *Controller) scaleAt(ctx context.Context, resource schema.GroupVersionResource, namespace string, ref *metav1.OwnerReference) (int32, error) {
-	endpoint := client.Metadata(c.client, resource).Namespace(namespace)
 	scale := &autoscalingv1.Scale{}
-	err := endpoint.SubResource("scale").Get(ctx, ref.Name, scale, metav1.GetOptions{})
-	switch {
-	case err == nil && scale.UID == ref.UID:
-		return scale.Spec.Replicas, nil
-	case err != nil && !apierrors.IsNotFound(err):
-		return 0, fmt.Errorf("scale of %s %s: %w", ref.Kind, ref.Name, err)
-	}
-	// That something was not found may mean the object or its scale.
-	owner, err := endpoint.Get(ctx, ref.Name, metav1.GetOptions{})
-	if err == nil && owner.UID != ref.UID {
+	err := client.Metadata(c.client, resource).Namespace(namespace).SubResource("scale").Get(ctx, ref.Name, scale, metav1.GetOptions{})
+	if err == nil && scale.UID != ref.UID {
 		err = apierrors.NewNotFound(resource.GroupResource(), ref.Name)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("controller %s %s of pods: %w", ref.Kind, ref.Name, err)
+		return 0, fmt.Errorf("scale of %s %s: %w", ref.Kind, ref.Name, err)
 	}
-	return 0, fmt.Errorf("%s does not implement the scale subresource", resource.GroupResource())
+	return scale.Spec.Replicas, nil
 }
 
-// resourceOf finds where a kind is served, and asks the server only for kinds
-// that it was not asked for before; remembered says that it was.
-func (c *Controller) resourceOf(ctx context.Context, gvk schema.GroupVersionKind) (resource schema.GroupVersionResource, remembered bool, err error) {
-	if known, ok := c.resources.Load(gvk.GroupKind()); ok {
-		return known.(schema.GroupVersionResource), true, nil
-	}
-	served, err := c.client.Discover(ctx)
-	for _, r := range served {
-		c.resources.Store(schema.GroupKind{Group: r.GroupVersionResource.Group, Kind: r.Kind}, r.GroupVersionResource)
-	}
-	if known, ok := c.resources.Load(gvk.GroupKind()); ok {
-		return known.(schema.GroupVersionResource), false, nil
-	}
+// servedAs finds where a kind is served.
+func (c *Controller) servedAs(ctx context.Context, kind schema.GroupVersionKind) (discovery.Resource, error) {
+	served, err := c.mapper.ByKind(ctx, kind.GroupKind())
 	if err != nil {
-		return schema.GroupVersionResource{}, false, fmt.Errorf("find the kind of the controller of pods: %w", err)
+		return served, fmt.Errorf("find the kind of the controller of pods: %w", err)
 	}
-	return schema.GroupVersionResource{}, false, fmt.Errorf("the server does not serve %s, which controls pods", gvk)
+	return served, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -16,6 +17,7 @@ import (
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/components/controllermanager/internal/pace"
 )
 
 const workers = 8
@@ -30,17 +32,19 @@ type Controller struct {
 	sliceAPI    client.Resource[*discoveryv1.EndpointSlice]
 	legacyAPI   client.Resource[*corev1.Endpoints] //nolint:staticcheck // Older clients read them.
 	expectation *controller.Expectations
+	rests       pace.Rests[controller.Key]
 }
 
-// New registers the controller with the factory's informers.
-func New(cl *client.Client, factory *informer.Factory, log *slog.Logger) (*Controller, error) {
+// New registers the controller with the factory's informers. slices writes the
+// EndpointSlices, legacy the Endpoints: Kubernetes has a controller for each.
+func New(slices, legacy *client.Client, factory *informer.Factory, log *slog.Logger) (*Controller, error) {
 	c := &Controller{
 		services:    informer.For[*corev1.Service](factory, informer.ListOptions{}),
 		pods:        informer.For[*corev1.Pod](factory, informer.ListOptions{}),
 		slices:      informer.For[*discoveryv1.EndpointSlice](factory, informer.ListOptions{}),
 		nodes:       informer.For[*corev1.Node](factory, informer.ListOptions{}),
-		sliceAPI:    client.For[*discoveryv1.EndpointSlice](cl),
-		legacyAPI:   client.For[*corev1.Endpoints](cl), //nolint:staticcheck // As above.
+		sliceAPI:    client.For[*discoveryv1.EndpointSlice](slices),
+		legacyAPI:   client.For[*corev1.Endpoints](legacy), //nolint:staticcheck // As above.
 		expectation: controller.NewExpectations(),
 	}
 	var err error
@@ -61,6 +65,7 @@ func (c *Controller) serviceHandler() informer.Handler[*corev1.Service] {
 		Update: func(_, service *corev1.Service) { add(service) },
 		Delete: func(service *corev1.Service, _ bool) {
 			c.expectation.Forget(controller.KeyOf(service))
+			c.rests.Forget(controller.KeyOf(service))
 			add(service)
 		},
 	}
@@ -126,11 +131,20 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 		return controller.After(again), nil
 	}
 	service, ok := c.services.Lister().Get(key.Namespace, key.Name)
-	if !ok || len(service.Spec.Selector) == 0 || service.Spec.Type == corev1.ServiceTypeExternalName || service.DeletionTimestamp != nil {
+	if !ok {
+		c.rests.Forget(key) // work that went on when the service was deleted has begun a rest
+		return controller.Result{}, nil
+	}
+	if len(service.Spec.Selector) == 0 || service.Spec.Type == corev1.ServiceTypeExternalName || service.DeletionTimestamp != nil {
 		return controller.Result{}, nil // the garbage collector removes the slices of what is gone
 	}
+	if left := c.rests.Left(key); left > 0 {
+		return controller.Result{RequeueAfter: left, Pending: true}, nil // a rest ends no back-off
+	}
+	began := time.Now()
 	pods := c.pods.Lister().List(service.Namespace, labels.SelectorFromSet(service.Spec.Selector))
 	wanted := c.desired(service, pods)
+	c.rests.Worked(key, time.Since(began)) // without the writes: they may wait for the server
 	err := c.fit(ctx, service, wanted)
 	return controller.Result{}, errors.Join(err, c.writeLegacy(ctx, service, wanted))
 }

@@ -14,10 +14,15 @@ import (
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/components/controllermanager/internal/pace"
 )
 
-// workers is how many objects are looked at concurrently.
-const workers = 16
+const (
+	// workers is how many objects are looked at concurrently.
+	workers = 16
+	// deletions is how many of them are deleted at a time: the server has others to serve.
+	deletions = 4
+)
 
 // Controller is the garbage collector.
 type Controller struct {
@@ -25,6 +30,8 @@ type Controller struct {
 	client *client.Client
 	log    *slog.Logger
 	graph  *graph
+	absent absent
+	pace   *pace.Pace // of the deletions
 	// served receives a signal, sent without waiting, that the set of served
 	// resources may have changed.
 	served chan struct{}
@@ -50,6 +57,7 @@ func New(cl *client.Client, log *slog.Logger) (*Controller, error) {
 		client:   cl,
 		log:      log.With("controller", "garbage"),
 		graph:    newGraph(),
+		pace:     pace.New(deletions),
 		served:   make(chan struct{}, 1),
 		watching: map[schema.GroupVersionResource]*informer.Factory{},
 		kinds:    map[schema.GroupKind]kind{},

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/client/discovery"
 	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/client/scheme"
 )
 
 const (
@@ -59,32 +59,34 @@ func (c *Controller) keepDiscovering(ctx context.Context) {
 // those up whose resource is served no more. A group that cannot be asked
 // leaves everything that is watched as it is.
 func (c *Controller) discover(ctx context.Context) error {
-	resources, err := c.client.Discover(ctx)
+	served, err := discovery.Fetch(ctx, c.client)
+	resources := discovery.Preferred(served)
 	if len(resources) == 0 && err != nil {
 		return err
 	}
-	served := map[schema.GroupVersionResource]bool{}
+	watchable := map[schema.GroupVersionResource]bool{}
 	c.mu.Lock()
 	for _, r := range resources {
-		c.kinds[schema.GroupKind{Group: r.GroupVersionResource.Group, Kind: r.Kind}] = kind{r.GroupVersionResource, r.Namespaced}
+		resource := r.GroupVersionResource()
+		c.kinds[r.Mapping.Kind.GroupKind()] = kind{resource, r.Mapping.Scope == scheme.Namespaced}
 		if !collectable(r) {
 			continue
 		}
-		served[r.GroupVersionResource] = true
-		if c.watching[r.GroupVersionResource] != nil {
+		watchable[resource] = true
+		if c.watching[resource] != nil {
 			continue
 		}
 		factory := informer.NewFactory(c.client, informer.Options{Logger: c.log})
-		if err := c.watch(r.GroupVersionResource, factory); err != nil {
+		if err := c.watch(resource, factory); err != nil {
 			c.mu.Unlock()
-			return fmt.Errorf("watch %s: %w", r.GroupVersionResource.Resource, err)
+			return fmt.Errorf("watch %s: %w", resource.Resource, err)
 		}
-		c.watching[r.GroupVersionResource] = factory
+		c.watching[resource] = factory
 		factory.Start(ctx)
 	}
 	c.mu.Unlock()
 	if err == nil {
-		c.giveUp(served)
+		c.giveUp(watchable)
 	}
 	return err
 }
@@ -143,14 +145,6 @@ func (c *Controller) stopWatching() {
 
 // collectable leaves out what cannot be followed and deleted, and events,
 // which own nothing, are owned by nothing and are many.
-func collectable(r client.APIResource) bool {
-	if r.Kind == "Event" {
-		return false
-	}
-	for _, verb := range []string{"list", "watch", "delete"} {
-		if !slices.Contains(r.Verbs, verb) {
-			return false
-		}
-	}
-	return true
+func collectable(r discovery.Resource) bool {
+	return r.Mapping.Kind.Kind != "Event" && r.Supports("list", "watch", "delete")
 }

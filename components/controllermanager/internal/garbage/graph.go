@@ -14,6 +14,7 @@ type object struct {
 	resource        schema.GroupVersionResource
 	namespace, name string
 	uid             types.UID
+	version         string // the resource version
 	owners          []metav1.OwnerReference
 	deleting        bool
 	foreground      bool // has the finalizer that waits for dependents
@@ -38,7 +39,7 @@ func newGraph() *graph { return &graph{nodes: map[types.UID]*node{}} }
 
 func describe(resource schema.GroupVersionResource, obj *metav1.PartialObjectMetadata) object {
 	return object{
-		resource: resource, namespace: obj.Namespace, name: obj.Name, uid: obj.UID,
+		resource: resource, namespace: obj.Namespace, name: obj.Name, uid: obj.UID, version: obj.ResourceVersion,
 		owners:     obj.OwnerReferences,
 		deleting:   obj.DeletionTimestamp != nil,
 		foreground: slices.Contains(obj.Finalizers, metav1.FinalizerDeleteDependents),

@@ -90,13 +90,16 @@ func (c *Controller) ownerState(ctx context.Context, o object, ref metav1.OwnerR
 	if k.namespaced {
 		namespace = o.namespace
 	}
+	sought := owner{k.resource, namespace, ref.Name, ref.UID}
+	if c.absent.has(sought) {
+		return ownerGone, nil
+	}
 	live, err := client.Metadata(c.client, k.resource).Namespace(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err):
-		return ownerGone, nil
-	case err != nil:
+	case err != nil && !apierrors.IsNotFound(err):
 		return ownerExists, fmt.Errorf("look for owner %s %s: %w", ref.Kind, ref.Name, err)
-	case live.UID != ref.UID:
+	case err != nil || live.UID != ref.UID:
+		c.absent.add(sought)
 		return ownerGone, nil
 	}
 	if owner := describe(k.resource, live); owner.deleting && owner.foreground {
@@ -148,7 +151,21 @@ func (c *Controller) endpoint(o object) client.Resource[*metav1.PartialObjectMet
 	return client.Metadata(c.client, o.resource).Namespace(o.namespace)
 }
 
+// delete deletes an object as the graph shows it, in one request: if it has changed, the
+// server refuses that, and it is read first.
 func (c *Controller) delete(ctx context.Context, o object, policy metav1.DeletionPropagation) error {
+	if o.orphan { // that another client asked for stays in force
+		policy = metav1.DeletePropagationOrphan
+	}
+	err := c.deleteVersion(ctx, o, o.version, policy)
+	if apierrors.IsConflict(err) {
+		return c.deleteLive(ctx, o, policy)
+	}
+	return err
+}
+
+// deleteLive deletes an object unless it has other owners than the graph shows.
+func (c *Controller) deleteLive(ctx context.Context, o object, policy metav1.DeletionPropagation) error {
 	live, err := c.endpoint(o).Get(ctx, o.name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && live.UID != o.uid {
 		return nil // the watch will deliver that
@@ -165,9 +182,16 @@ func (c *Controller) delete(ctx context.Context, o object, policy metav1.Deletio
 	if slices.Contains(live.Finalizers, metav1.FinalizerOrphanDependents) {
 		policy = metav1.DeletePropagationOrphan
 	}
-	err = c.endpoint(o).Delete(ctx, o.name, metav1.DeleteOptions{
-		PropagationPolicy: &policy,
-		Preconditions:     &metav1.Preconditions{UID: &o.uid, ResourceVersion: &live.ResourceVersion},
+	return c.deleteVersion(ctx, o, live.ResourceVersion, policy)
+}
+
+// deleteVersion deletes an object if its version is still this.
+func (c *Controller) deleteVersion(ctx context.Context, o object, version string, policy metav1.DeletionPropagation) error {
+	err := c.pace.Do(ctx, func() error {
+		return c.endpoint(o).Delete(ctx, o.name, metav1.DeleteOptions{
+			PropagationPolicy: &policy,
+			Preconditions:     &metav1.Preconditions{UID: &o.uid, ResourceVersion: &version},
+		})
 	})
 	if apierrors.IsNotFound(err) {
 		return nil

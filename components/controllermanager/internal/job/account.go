@@ -31,6 +31,14 @@ type account struct {
 	// condemned says which failure ends the job at once, by its policy; "" is
 	// none.
 	condemned string
+
+	// Of a job with a limit per index: its failed indexes, counted or about to be,
+	// what is known of the failures of each index, and the failed pods, of which
+	// waits have to stay until a new pod carries their count.
+	failed  indexSet
+	indexes map[int]indexState
+	broken  []*corev1.Pod
+	waits   int
 }
 
 func tracked(pod *corev1.Pod) bool {
@@ -59,7 +67,7 @@ func settle(job *batchv1.Job, owned []*corev1.Pod, status *batchv1.JobStatus) *a
 	if job.Spec.Completions != nil {
 		limit = int(*job.Spec.Completions)
 	}
-	a := &account{completed: parseIndexes(status.CompletedIndexes, limit)}
+	a := &account{completed: parseIndexes(status.CompletedIndexes, limit), failed: failedIndexes(job, status)}
 	if status.UncountedTerminatedPods == nil {
 		status.UncountedTerminatedPods = &batchv1.UncountedTerminatedPods{}
 	}
@@ -75,11 +83,15 @@ func settle(job *batchv1.Job, owned []*corev1.Pod, status *batchv1.JobStatus) *a
 	for _, pod := range owned {
 		a.look(job, pod, books, limit)
 	}
+	a.bookBroken(job, books)
 	if indexed(job) {
 		status.CompletedIndexes = a.completed.String()
 		status.Succeeded = int32(a.completed.len())
 	}
-	a.uncounted = len(books.Succeeded)+len(books.Failed)+len(a.free) > 0
+	if perIndex(job) {
+		status.FailedIndexes = new(a.failed.String())
+	}
+	a.uncounted = len(books.Succeeded)+len(books.Failed)+len(a.free)+a.waits > 0
 	ready := a.ready
 	terminating := a.terminating
 	status.Active, status.Ready, status.Terminating = int32(len(a.active)), &ready, &terminating
@@ -114,13 +126,19 @@ func (a *account) look(job *batchv1.Job, pod *corev1.Pod, books *batchv1.Uncount
 	if pod.DeletionTimestamp != nil && !ended(pod) {
 		a.terminating++
 	}
+	if perIndex(job) && !failed(job, pod) {
+		a.lookAtIndex(job, pod, index, false, "")
+	}
 	switch {
 	case pod.Status.Phase == corev1.PodSucceeded:
 		a.lastGood = latest(a.lastGood, endOf(pod))
 		a.succeed(job, pod, books, index)
 	case failed(job, pod):
 		action, what := failureRule(job, pod)
-		if action == batchv1.PodFailurePolicyActionIgnore {
+		if perIndex(job) {
+			a.lookAtIndex(job, pod, index, true, action)
+			a.broken = append(a.broken, pod)
+		} else if action == batchv1.PodFailurePolicyActionIgnore {
 			a.release(pod) // it is replaced as if it had never been
 			return
 		}
@@ -130,7 +148,9 @@ func (a *account) look(job *batchv1.Job, pod *corev1.Pod, books *batchv1.Uncount
 		if tracked(pod) || ended(pod) { // else it was removed by us
 			a.failures = append(a.failures, endOf(pod))
 		}
-		a.book(pod, &books.Failed, len(books.Succeeded)+len(books.Failed))
+		if !perIndex(job) {
+			a.book(pod, &books.Failed, len(books.Succeeded)+len(books.Failed))
+		}
 	case pod.DeletionTimestamp != nil: // its successor waits until it has ended
 		a.take(job, index)
 	default:
@@ -138,6 +158,25 @@ func (a *account) look(job *batchv1.Job, pod *corev1.Pod, books *batchv1.Uncount
 		a.take(job, index)
 		if pods.Ready(pod) {
 			a.ready++
+		}
+	}
+}
+
+// bookBroken enters the failed pods of a job with a limit per index, those left out
+// that must stay.
+func (a *account) bookBroken(job *batchv1.Job, books *batchv1.UncountedTerminatedPods) {
+	for _, pod := range a.broken {
+		if !tracked(pod) {
+			continue
+		}
+		action, _ := failureRule(job, pod)
+		switch {
+		case a.waitsForSuccessor(job, pod):
+			a.waits++
+		case action == batchv1.PodFailurePolicyActionIgnore:
+			a.release(pod)
+		default:
+			a.book(pod, &books.Failed, len(books.Succeeded)+len(books.Failed))
 		}
 	}
 }

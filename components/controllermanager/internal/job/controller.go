@@ -31,6 +31,7 @@ type Controller struct {
 	jobs    *informer.SharedInformer[*batchv1.Job]
 	pods    *pods.Source
 	api     client.Resource[*batchv1.Job]
+	ttlAPI  client.Resource[*batchv1.Job] // for the deletion of finished jobs alone
 	podAPI  client.Resource[*corev1.Pod]
 	control *pods.Control
 	events  *events.Recorder
@@ -38,12 +39,14 @@ type Controller struct {
 	now     func() time.Time
 }
 
-// New registers the controller with the factory's informers.
-func New(cl *client.Client, factory *informer.Factory, source *pods.Source, recorder *events.Recorder, log *slog.Logger) (*Controller, error) {
+// New registers the controller with the factory's informers. ttl deletes the jobs whose
+// time to live is over: Kubernetes has another controller for that, and other rights.
+func New(cl, ttl *client.Client, factory *informer.Factory, source *pods.Source, recorder *events.Recorder, log *slog.Logger) (*Controller, error) {
 	c := &Controller{
 		jobs:    informer.For[*batchv1.Job](factory, informer.ListOptions{}),
 		pods:    source,
 		api:     client.For[*batchv1.Job](cl),
+		ttlAPI:  client.For[*batchv1.Job](ttl),
 		podAPI:  client.For[*corev1.Pod](cl),
 		control: pods.NewControl(cl, recorder, kind),
 		events:  recorder,

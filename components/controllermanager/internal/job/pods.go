@@ -68,23 +68,43 @@ func (c *Controller) scale(ctx context.Context, job *batchv1.Job, status *batchv
 		if patient(job) {
 			missing -= int(books.terminating)
 		}
+		if indexed(job) {
+			indexes, wait := nextIndexes(job, books, now, min(missing, pods.Burst))
+			return wait, c.createIndexes(ctx, job, books, indexes)
+		}
 		if wait := backOff(books, now); wait > 0 {
 			return wait, nil
 		}
-		return 0, c.create(ctx, job, books, min(missing, pods.Burst))
+		return 0, c.create(ctx, job, min(missing, pods.Burst))
 	}
 	return 0, nil
+}
+
+// nextIndexes returns up to n indexes that need a pod now, and when to look again if
+// others must wait.
+func nextIndexes(job *batchv1.Job, books *account, now time.Time, n int) ([]int, time.Duration) {
+	if n <= 0 {
+		return nil, 0
+	}
+	var waiting indexSet
+	var wait time.Duration
+	if perIndex(job) {
+		waiting, wait = books.due(now)
+	} else if wait := backOff(books, now); wait > 0 {
+		return nil, wait
+	}
+	return books.completed.missing(union(books.taken, books.failed, waiting), int(*job.Spec.Completions), n), wait
 }
 
 func patient(job *batchv1.Job) bool {
 	return job.Spec.PodReplacementPolicy != nil && *job.Spec.PodReplacementPolicy == batchv1.Failed
 }
 
-// redundant: the pod works on an index that is done, that is not the job's,
+// redundant: the pod works on an index that is done or given up, that is not the job's,
 // or that an older pod works on.
 func (c *Controller) redundant(job *batchv1.Job, books *account, pod *corev1.Pod) bool {
 	index, ok := indexOf(pod)
-	if !ok || index >= int(*job.Spec.Completions) || books.completed.has(index) {
+	if !ok || index >= int(*job.Spec.Completions) || books.completed.has(index) || books.failed.has(index) {
 		return true
 	}
 	return slices.ContainsFunc(books.active, func(other *corev1.Pod) bool {
@@ -109,17 +129,30 @@ func (c *Controller) remove(ctx context.Context, job *batchv1.Job, surplus []*co
 	return c.control.Delete(ctx, job, surplus)
 }
 
-func (c *Controller) create(ctx context.Context, job *batchv1.Job, books *account, n int) error {
+func (c *Controller) create(ctx context.Context, job *batchv1.Job, n int) error {
 	if n <= 0 {
 		return nil
 	}
+	return c.control.Create(ctx, job, trackedTemplate(job), n, nil)
+}
+
+// createIndexes creates a pod for each index.
+func (c *Controller) createIndexes(ctx context.Context, job *batchv1.Job, books *account, indexes []int) error {
+	if len(indexes) == 0 {
+		return nil
+	}
+	return c.control.Create(ctx, job, trackedTemplate(job), len(indexes), func(i int, pod *corev1.Pod) {
+		setIndex(job, pod, indexes[i])
+		if perIndex(job) {
+			books.setFailureCounts(pod, indexes[i])
+		}
+	})
+}
+
+func trackedTemplate(job *batchv1.Job) *corev1.PodTemplateSpec {
 	template := job.Spec.Template.DeepCopy()
 	template.Finalizers = append(template.Finalizers, batchv1.JobTrackingFinalizer)
-	if !indexed(job) {
-		return c.control.Create(ctx, job, template, n, nil)
-	}
-	indexes := books.completed.missing(books.taken, int(*job.Spec.Completions), n)
-	return c.control.Create(ctx, job, template, len(indexes), func(i int, pod *corev1.Pod) { setIndex(job, pod, indexes[i]) })
+	return template
 }
 
 // setIndex writes a pod's index to every place where programs look for it.

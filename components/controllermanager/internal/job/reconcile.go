@@ -14,7 +14,6 @@ import (
 
 	"github.com/levelwire/levelwire/client/cache"
 	"github.com/levelwire/levelwire/client/controller"
-	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/ownership"
 )
 
@@ -86,18 +85,17 @@ func (c *Controller) writeStatus(ctx context.Context, job *batchv1.Job, status *
 
 // announce reports conditions that the status has and the job had not.
 func (c *Controller) announce(job *batchv1.Job, status *batchv1.JobStatus) {
-	about := events.About(kind, job)
 	news := func(kind batchv1.JobConditionType) bool { return holds(status, kind) && !holds(&job.Status, kind) }
 	switch {
 	case news(batchv1.JobComplete):
-		c.events.Normal(about, "Completed", "Job completed")
+		c.events.Normal(job, "Completed", "Job completed")
 	case news(batchv1.JobFailed):
 		verdict := conditionOf(status, batchv1.JobFailed)
-		c.events.Warning(about, verdict.Reason, "%s", verdict.Message)
+		c.events.Warning(job, verdict.Reason, "%s", verdict.Message)
 	case news(batchv1.JobSuspended):
-		c.events.Normal(about, "Suspended", "Job suspended")
+		c.events.Normal(job, "Suspended", "Job suspended")
 	case holds(&job.Status, batchv1.JobSuspended) && !holds(status, batchv1.JobSuspended):
-		c.events.Normal(about, "Resumed", "Job resumed")
+		c.events.Normal(job, "Resumed", "Job resumed")
 	}
 }
 
@@ -143,7 +141,7 @@ func (c *Controller) expire(ctx context.Context, job *batchv1.Job) (time.Duratio
 		return left, nil
 	}
 	foreground := metav1.DeletePropagationForeground
-	err := c.api.Namespace(job.Namespace).Delete(ctx, job.Name, metav1.DeleteOptions{
+	err := c.ttlAPI.Namespace(job.Namespace).Delete(ctx, job.Name, metav1.DeleteOptions{
 		PropagationPolicy: &foreground,
 		Preconditions:     &metav1.Preconditions{UID: &job.UID, ResourceVersion: &job.ResourceVersion},
 	})

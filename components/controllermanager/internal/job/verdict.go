@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -64,6 +65,9 @@ func judge(job *batchv1.Job, status *batchv1.JobStatus, a *account, now time.Tim
 	}
 	succeeded, failures := totals(status)
 	limit := int32(6)
+	if perIndex(job) {
+		limit = math.MaxInt32
+	}
 	if job.Spec.BackoffLimit != nil {
 		limit = *job.Spec.BackoffLimit
 	}
@@ -72,6 +76,7 @@ func judge(job *batchv1.Job, status *batchv1.JobStatus, a *account, now time.Tim
 	}
 	left, hasDeadline := deadline(job, status, now)
 	satisfied, early := successRule(job, a.completed)
+	broken, brokenBecause := failsByIndexes(job, a)
 	switch {
 	case a.condemned != "":
 		fail(batchv1.JobReasonPodFailurePolicy, a.condemned)
@@ -88,6 +93,10 @@ func judge(job *batchv1.Job, status *batchv1.JobStatus, a *account, now time.Tim
 		return 0
 	case hasDeadline && left <= 0:
 		fail(batchv1.JobReasonDeadlineExceeded, "Job was active longer than specified deadline")
+		return 0
+	}
+	if broken != "" {
+		fail(broken, brokenBecause)
 		return 0
 	}
 	return left
@@ -192,7 +201,8 @@ func wanted(job *batchv1.Job, status *batchv1.JobStatus, active int) int {
 		}
 		return parallelism
 	}
-	return max(min(parallelism, int(*job.Spec.Completions-succeeded)), 0)
+	left := int(*job.Spec.Completions-succeeded) - failedIndexes(job, status).len()
+	return max(min(parallelism, left), 0)
 }
 
 // expiry is when a finished job is to be deleted, if it is.

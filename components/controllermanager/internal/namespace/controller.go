@@ -16,7 +16,10 @@ import (
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/controller"
+	"github.com/levelwire/levelwire/client/discovery"
 	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/client/scheme"
+	"github.com/levelwire/levelwire/components/controllermanager/internal/pace"
 )
 
 const workers = 4
@@ -31,6 +34,7 @@ type Controller struct {
 	client     *client.Client
 	api        client.Resource[*corev1.Namespace]
 	namespaces *informer.SharedInformer[*corev1.Namespace]
+	pace       *pace.Pace // of the deletions
 }
 
 // New registers the controller with the factory's informers.
@@ -39,6 +43,7 @@ func New(cl *client.Client, factory *informer.Factory, log *slog.Logger) (*Contr
 		client:     cl,
 		api:        client.For[*corev1.Namespace](cl),
 		namespaces: informer.For[*corev1.Namespace](factory, informer.ListOptions{}),
+		pace:       pace.New(1),
 	}
 	var err error
 	c.Controller, err = controller.New(c.reconcile, controller.Options{Name: "namespace", Workers: workers, Logger: log})
@@ -75,51 +80,76 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 // anything, and what is still there, as "3 pods". A resource that cannot be
 // read keeps the namespace alive.
 func (c *Controller) empty(ctx context.Context, namespace string) (found bool, left []string, err error) {
-	resources, err := c.client.Discover(ctx)
+	resources, err := discovery.Fetch(ctx, c.client)
 	if err != nil {
 		return false, nil, err
 	}
 	var failed []error
-	for _, r := range resources {
-		if !r.Namespaced || !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "delete") {
+	for _, r := range discovery.Preferred(resources) {
+		if r.Mapping.Scope != scheme.Namespaced || !r.Supports("list", "delete") {
 			continue
 		}
 		before, remaining, err := c.emptyOf(ctx, r, namespace)
 		found = found || before > 0
 		if err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w", r.GroupVersionResource.Resource, err))
+			failed = append(failed, fmt.Errorf("%s: %w", r.Mapping.Resource, err))
 		}
 		if remaining > 0 {
-			left = append(left, fmt.Sprintf("%d %s", remaining, r.GroupVersionResource.GroupResource()))
+			left = append(left, fmt.Sprintf("%d %s", remaining, r.GroupVersionResource().GroupResource()))
 		}
 	}
 	return found, left, errors.Join(failed...)
 }
 
-// emptyOf deletes what there is of one resource, and counts it before and
-// after.
-func (c *Controller) emptyOf(ctx context.Context, r client.APIResource, namespace string) (before, remaining int, err error) {
-	endpoint := client.Metadata(c.client, r.GroupVersionResource).Namespace(namespace)
-	list, err := endpoint.List(ctx, metav1.ListOptions{})
-	if err != nil || len(list.Items) == 0 {
-		return 0, 0, err
-	}
-	before = len(list.Items)
+// pageSize is how many objects one request deletes: all of a large namespace in one would
+// take both the server and the time that a request may take.
+const pageSize = 25
+
+// emptyOf deletes what there is of one resource, page by page, and counts it before and
+// after. Between the pages it leaves the server to others.
+func (c *Controller) emptyOf(ctx context.Context, r discovery.Resource, namespace string) (before, remaining int, err error) {
+	endpoint := client.Metadata(c.client, r.GroupVersionResource()).Namespace(namespace)
 	background := metav1.DeletePropagationBackground
 	opts := metav1.DeleteOptions{PropagationPolicy: &background}
-	if slices.Contains(r.Verbs, "deletecollection") {
-		err = endpoint.DeleteCollection(ctx, opts, metav1.ListOptions{})
-	} else {
-		err = c.deleteEach(ctx, endpoint, list.Items, opts)
+	for page := (metav1.ListOptions{Limit: pageSize}); ; {
+		list, err := endpoint.List(ctx, page)
+		if err != nil {
+			return before, before, err
+		}
+		before += len(list.Items)
+		if len(list.Items) > 0 {
+			err = c.pace.Do(ctx, func() error {
+				if r.Supports("deletecollection") {
+					return endpoint.DeleteCollection(ctx, opts, page)
+				}
+				return c.deleteEach(ctx, endpoint, list.Items, opts)
+			})
+		}
+		if err != nil {
+			return before, before, err
+		}
+		if page.Continue = list.Continue; page.Continue == "" {
+			break
+		}
 	}
+	if before == 0 {
+		return 0, 0, nil
+	}
+	remaining, err = count(ctx, endpoint)
+	return before, remaining, err
+}
+
+// count returns how many objects there are.
+func count(ctx context.Context, endpoint client.Resource[*metav1.PartialObjectMetadata]) (n int, err error) {
+	list, err := endpoint.List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
-		return before, before, err
+		return 0, err
 	}
-	list, err = endpoint.List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return before, 0, err
+	n = len(list.Items)
+	if list.RemainingItemCount != nil {
+		n += int(*list.RemainingItemCount)
 	}
-	return before, len(list.Items), nil
+	return n, nil
 }
 
 func (c *Controller) deleteEach(ctx context.Context, endpoint client.Resource[*metav1.PartialObjectMetadata], items []*metav1.PartialObjectMetadata, opts metav1.DeleteOptions) error {

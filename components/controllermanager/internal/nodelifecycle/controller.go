@@ -17,8 +17,6 @@ import (
 
 const workers = 4
 
-var kind = corev1.SchemeGroupVersion.WithKind("Node")
-
 // Controller is the node lifecycle controller.
 type Controller struct {
 	*controller.Controller

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/levelwire/levelwire/client/controller"
-	"github.com/levelwire/levelwire/client/events"
 )
 
 // lookAt judges one node and does what follows for its taints and pods.
@@ -54,7 +53,7 @@ func (c *Controller) markUnknown(ctx context.Context, node *corev1.Node, now tim
 		return nil, fmt.Errorf("mark node %s unknown: %w", node.Name, err)
 	}
 	c.opts.Logger.Info("node is silent", "node", node.Name, "for", c.opts.GracePeriod)
-	c.events.Normal(events.About(kind, node), "NodeNotReady", "Node %s status is now: NodeNotReady", node.Name)
+	c.events.Normal(node, "NodeNotReady", "Node %s status is now: NodeNotReady", node.Name)
 	return written, nil
 }
 

@@ -13,11 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/levelwire/levelwire/client/controller"
-	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
 )
-
-var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
 
 // markPodsNotReady keeps services from sending traffic to a node that does
 // not answer.
@@ -74,7 +71,7 @@ func (c *Controller) evict(ctx context.Context, node *corev1.Node, now time.Time
 		case left > 0:
 			again = controller.Sooner(again, left)
 		default:
-			c.events.Normal(events.About(podKind, pod), "TaintManagerEviction", "Deleting pod %s/%s", pod.Namespace, pod.Name)
+			c.events.Normal(pod, "TaintManagerEviction", "Deleting pod %s/%s", pod.Namespace, pod.Name)
 			failed = append(failed, c.remove(ctx, pod, metav1.DeleteOptions{}))
 		}
 	}

@@ -89,11 +89,13 @@ func StillThere[T client.Object](api client.Resource[T], owner metav1.Object) Al
 	}
 }
 
+// adopt adds the owner to obj's owner references. It names no resource version: a pod
+// that is bound or whose status changes meanwhile is adopted all the same. If it were not,
+// the owner would count one too few, make another, and then delete one that runs.
 func (c Claimer[T]) adopt(ctx context.Context, owner metav1.Object, obj T) (bool, error) {
-	refs := append(append([]metav1.OwnerReference(nil), obj.GetOwnerReferences()...), *metav1.NewControllerRef(owner, c.Kind))
-	err := c.writeOwners(ctx, obj, refs)
+	err := c.patchOwner(ctx, obj, metav1.NewControllerRef(owner, c.Kind))
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
-		return false, nil // gone, changed, or taken by another controller: the watch will deliver that
+		return false, nil // gone, replaced by one of the same name, or taken by another controller: the watch will deliver that
 	}
 	if err != nil {
 		return false, fmt.Errorf("adopt %s: %w", obj.GetName(), err)
@@ -102,28 +104,23 @@ func (c Claimer[T]) adopt(ctx context.Context, owner metav1.Object, obj T) (bool
 }
 
 func (c Claimer[T]) release(ctx context.Context, owner metav1.Object, obj T) error {
-	refs := []metav1.OwnerReference{}
-	for _, ref := range obj.GetOwnerReferences() {
-		if ref.UID != owner.GetUID() {
-			refs = append(refs, ref)
-		}
-	}
-	err := c.writeOwners(ctx, obj, refs)
+	err := c.patchOwner(ctx, obj, map[string]any{"$patch": "delete", "uid": owner.GetUID()})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("release %s: %w", obj.GetName(), err)
 	}
 	return nil
 }
 
-// writeOwners replaces the owner references; the resource version and uid
-// guard against an object that changed meanwhile.
-func (c Claimer[T]) writeOwners(ctx context.Context, obj T, refs []metav1.OwnerReference) error {
+// patchOwner merges one entry into the owner references, whose merge key is the owner's
+// uid. The object's uid guards against another object of the same name. A second
+// controller is refused by the server's validation.
+func (c Claimer[T]) patchOwner(ctx context.Context, obj T, ref any) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": obj.GetUID(), "resourceVersion": obj.GetResourceVersion(), "ownerReferences": refs,
+		"uid": obj.GetUID(), "ownerReferences": []any{ref},
 	}})
 	if err != nil {
 		return err
 	}
-	_, err = c.API.Namespace(obj.GetNamespace()).Patch(ctx, obj.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err = c.API.Namespace(obj.GetNamespace()).Patch(ctx, obj.GetName(), types.StrategicMergePatchType, patch, metav1.PatchOptions{})
 	return err
 }

@@ -118,7 +118,7 @@ func (c *Control) Settled(ctx context.Context, key controller.Key) (settled bool
 // time: if creation is refused, by a quota say, few calls are wasted. change,
 // if not nil, sees each pod before it is sent. Creation ends at the first
 // failure.
-func (c *Control) Create(ctx context.Context, owner metav1.Object, template *corev1.PodTemplateSpec, n int, change func(i int, pod *corev1.Pod)) error {
+func (c *Control) Create(ctx context.Context, owner client.Object, template *corev1.PodTemplateSpec, n int, change func(i int, pod *corev1.Pod)) error {
 	for done, batch := 0, 1; done < n; batch *= 2 {
 		batch = min(batch, n-done)
 		group, groupCtx := errgroup.WithContext(ctx)
@@ -143,21 +143,20 @@ func (c *Control) Create(ctx context.Context, owner metav1.Object, template *cor
 	return nil
 }
 
-func (c *Control) createOne(ctx context.Context, owner metav1.Object, pod *corev1.Pod) error {
-	about := events.About(c.kind, owner)
+func (c *Control) createOne(ctx context.Context, owner client.Object, pod *corev1.Pod) error {
 	created, err := c.api.Namespace(owner.GetNamespace()).Create(ctx, pod, metav1.CreateOptions{})
 	if err != nil {
 		if !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) && ctx.Err() == nil {
-			c.events.Warning(about, "FailedCreate", "Error creating: %v", err)
+			c.events.Warning(owner, "FailedCreate", "Error creating: %v", err)
 		}
 		return fmt.Errorf("create pod: %w", err)
 	}
 	c.Expectations.ExpectCreated(controller.KeyOf(owner), created.Name, created.UID)
-	c.events.Normal(about, "SuccessfulCreate", "Created pod: %s", created.Name)
+	c.events.Normal(owner, "SuccessfulCreate", "Created pod: %s", created.Name)
 	return nil
 }
 
-func (c *Control) fromTemplate(owner metav1.Object, template *corev1.PodTemplateSpec) *corev1.Pod {
+func (c *Control) fromTemplate(owner client.Object, template *corev1.PodTemplateSpec) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:       owner.GetNamespace(),
@@ -175,7 +174,7 @@ func (c *Control) fromTemplate(owner metav1.Object, template *corev1.PodTemplate
 const deletionsAtOnce = 16
 
 // Delete removes pods gracefully. A pod that is gone already is not an error.
-func (c *Control) Delete(ctx context.Context, owner metav1.Object, pods []*corev1.Pod) error {
+func (c *Control) Delete(ctx context.Context, owner client.Object, pods []*corev1.Pod) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(deletionsAtOnce)
 	for _, pod := range pods {
@@ -184,13 +183,12 @@ func (c *Control) Delete(ctx context.Context, owner metav1.Object, pods []*corev
 	return group.Wait()
 }
 
-func (c *Control) deleteOne(ctx context.Context, owner metav1.Object, pod *corev1.Pod) error {
+func (c *Control) deleteOne(ctx context.Context, owner client.Object, pod *corev1.Pod) error {
 	c.Expectations.ExpectDeleted(controller.KeyOf(owner), pod.UID)
 	err := c.api.Namespace(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}})
-	about := events.About(c.kind, owner)
 	switch {
 	case err == nil:
-		c.events.Normal(about, "SuccessfulDelete", "Deleted pod: %s", pod.Name)
+		c.events.Normal(owner, "SuccessfulDelete", "Deleted pod: %s", pod.Name)
 		return nil
 	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
 		c.Expectations.Observed(pod.UID)
@@ -198,7 +196,7 @@ func (c *Control) deleteOne(ctx context.Context, owner metav1.Object, pod *corev
 	}
 	c.Expectations.Observed(pod.UID)
 	if ctx.Err() == nil {
-		c.events.Warning(about, "FailedDelete", "Error deleting: %v", err)
+		c.events.Warning(owner, "FailedDelete", "Error deleting: %v", err)
 	}
 	return fmt.Errorf("delete pod %s: %w", pod.Name, err)
 }

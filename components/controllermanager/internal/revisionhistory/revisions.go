@@ -36,6 +36,11 @@ func New(c *client.Client, factory *informer.Factory) (*Revisions, error) {
 	return &Revisions{client.For[*appsv1.ControllerRevision](c), index}, err
 }
 
+// As returns the same revisions, written by another client.
+func (r *Revisions) As(c *client.Client) *Revisions {
+	return &Revisions{client.For[*appsv1.ControllerRevision](c), r.index}
+}
+
 // Synced is closed when the revisions are known; it makes Revisions a
 // controller.Source.
 func (r *Revisions) Synced() <-chan struct{} { return r.index.Informer.Synced() }

@@ -2,7 +2,6 @@ package statefulset
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -10,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
@@ -69,13 +67,8 @@ func (c *Controller) ownClaim(ctx context.Context, set *appsv1.StatefulSet, pod 
 	if sameOwners(refs, claim.OwnerReferences) {
 		return nil
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": claim.UID, "resourceVersion": claim.ResourceVersion, "ownerReferences": refs,
-	}})
-	if err != nil {
-		return err
-	}
-	_, err = api.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	claim.OwnerReferences = refs
+	_, err = api.Update(ctx, claim, metav1.UpdateOptions{}) // the role of this controller has no patch of claims
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("set the owner of claim %s: %w", name, err)
 	}
