@@ -134,6 +134,23 @@ func nth(at int, change func(v doc) []doc) *fault {
 	}}
 }
 
+// deletingOlder shows, where an object is deleted, the first state of it that was
+// seen in any stream.
+func deletingOlder() *fault {
+	var first sync.Map // of an object's uid
+	return &fault{event: func(_ *http.Request, _ int, v doc) ([]doc, bool) {
+		object := at(v, "object")
+		if v["type"] == "BOOKMARK" || object["data"] == nil {
+			return []doc{v}, false
+		}
+		older, _ := first.LoadOrStore(at(object, "metadata")["uid"], object["data"])
+		if v["type"] == "DELETED" {
+			object["data"] = older
+		}
+		return []doc{v}, false
+	}}
+}
+
 // swapping exchanges two live events that follow each other in a stream.
 func swapping() *fault {
 	var held sync.Map // of the stream's request
@@ -395,6 +412,11 @@ var broken = []brokenRow{
 	{"labels are ignored", "select/outside-is-silent", func() *fault { return without("labelSelector") }},
 	{"leaving has the old version", "select/field-transition", func() *fault { return each("DELETED", shiftVersion(-1)) }},
 
+	{"deletions show an older state", "delete/event", deletingOlder},
+	{"deletions forget the mark", "delete/pod-events", func() *fault {
+		return each("DELETED", func(_, object doc) { delete(at(object, "metadata"), "deletionTimestamp") })
+	}},
+	{"deletions show an older state", "stream/faithful", deletingOlder},
 	{"deletions have an old version", "delete/event", func() *fault { return each("DELETED", setVersion("1")) }},
 	{"no details", "delete/answer", func() *fault { return editingStatus(func(s doc) { delete(s, "details") }) }},
 	{"nothing before the end", "delete/pod-events", func() *fault { return dropping("MODIFIED") }},

@@ -66,12 +66,12 @@ func TestStorages(t *testing.T) {
 				t.Fatal(err)
 			}
 			reports[i] = report
-			if report.Count(Fail) > 0 || report.Duration > time.Minute {
+			if report.Count(Fail) > 0 {
 				var b bytes.Buffer
 				if err := report.WriteTable(&b); err != nil {
 					t.Error(err)
 				}
-				t.Errorf("took %s\n%s", report.Duration, &b)
+				t.Errorf("guarantees are broken\n%s", &b)
 			}
 			for _, result := range report.Results {
 				excused := strings.Contains(result.Reason, "--slow") || !storage.aged && result.Reason == reachesBack ||

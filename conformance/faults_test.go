@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -69,7 +68,7 @@ func serveChild(dir, port string) int {
 // take time of their own.
 func faultScenario(between func(ctx context.Context) error) scenario {
 	s := standardScenario()
-	s.writes, s.pause, s.timeout, s.between = 150, 20*time.Millisecond, 20*time.Second, between
+	s.writes, s.pause, s.timeout, s.between = 150, 20*time.Millisecond, 2*time.Minute, between
 	return s
 }
 
@@ -82,7 +81,7 @@ func recordFaults(t *testing.T, config *rest.Config, s scenario) *recording {
 		t.Fatal(err)
 	}
 	defer behind.close()
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	e := newEnv(ctx, behind, "default")
 	recorded, err := s.record(ctx, e)
@@ -98,16 +97,14 @@ func recordFaults(t *testing.T, config *rest.Config, s scenario) *recording {
 	return recorded
 }
 
-func portOf(t *testing.T, address string) int {
+// reservePort returns a port for a server that is restarted.
+func reservePort(t *testing.T) int {
 	t.Helper()
-	parsed, err := url.Parse(address)
+	port, release, err := faultnet.ReservePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	port, err := strconv.Atoi(parsed.Port())
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.Cleanup(release)
 	return port
 }
 
@@ -115,9 +112,8 @@ func portOf(t *testing.T, address string) int {
 // loses no event for any watcher.
 func TestServerStopsAndStarts(t *testing.T) {
 	t.Parallel()
-	config := server.Config{DataDir: t.TempDir()}
+	config := server.Config{DataDir: t.TempDir(), SecurePort: reservePort(t)}
 	s := start(t, config)
-	config.SecurePort = portOf(t, s.URL())
 	recorded := recordFaults(t, s.Config(), faultScenario(func(ctx context.Context) error {
 		for range 2 {
 			if err := sleep(ctx, time.Second); err != nil {
@@ -137,11 +133,10 @@ func TestServerStopsAndStarts(t *testing.T) {
 // one history across it.
 func TestServerIsKilled(t *testing.T) {
 	t.Parallel()
-	config := server.Config{DataDir: t.TempDir()}
+	config := server.Config{DataDir: t.TempDir(), SecurePort: reservePort(t)}
 	s := start(t, config)
-	port := portOf(t, s.URL())
 	s.Stop()
-	child := startChild(t, config.DataDir, port)
+	child := startChild(t, config.DataDir, config.SecurePort)
 	clientConfig, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig())
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +149,7 @@ func TestServerIsKilled(t *testing.T) {
 			}
 			child.Process.Kill()
 			child.Wait()
-			child = startChild(t, config.DataDir, port)
+			child = startChild(t, config.DataDir, config.SecurePort)
 		}
 		return nil
 	}))
@@ -255,9 +250,8 @@ func TestCompactionRaces(t *testing.T) {
 func TestEtcdIsCompactedFromOutside(t *testing.T) {
 	t.Parallel()
 	endpoint := startEtcd(t)
-	config := server.Config{DataDir: t.TempDir(), Storage: server.Etcd, EtcdServers: []string{endpoint}}
+	config := server.Config{DataDir: t.TempDir(), Storage: server.Etcd, EtcdServers: []string{endpoint}, SecurePort: reservePort(t)}
 	s := start(t, config)
-	config.SecurePort = portOf(t, s.URL())
 	outsider, err := etcd.Open(t.Context(), etcd.Config{Endpoints: []string{endpoint}})
 	if err != nil {
 		t.Fatal(err)

@@ -158,7 +158,8 @@ func (t *table) row(i int, name string) (object, error) {
 	if len(t.Rows[i].Object) == 0 || string(t.Rows[i].Object) == "null" {
 		return carried, nil
 	}
-	return carried, json.Unmarshal(t.Rows[i].Object, &carried)
+	err := json.Unmarshal(t.Rows[i].Object, &carried)
+	return carried, err
 }
 
 func (e *Env) table(path string) *table {

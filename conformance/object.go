@@ -78,7 +78,8 @@ func decodeEvent(document []byte) (event, error) {
 	if v.Type == "ERROR" {
 		return v, nil
 	}
-	return v, json.Unmarshal(wire.Object, &v.Object)
+	err := json.Unmarshal(wire.Object, &v.Object)
+	return v, err
 }
 
 // parseVersion reads a resource version by the letter of KEP-5504. (Servers

@@ -149,7 +149,8 @@ func (e *Env) write(ctx context.Context, r request, want int) (written object, e
 	if a.code != want {
 		return written, &refused{request: r, answer: a}
 	}
-	return written, a.decode(&written)
+	err = a.decode(&written)
+	return written, err
 }
 
 // refused is a write that the server did not accept.

@@ -31,8 +31,8 @@ const defaultParallel = 8
 
 // Times that one check may take, and one that is slow.
 const (
-	checkTimeout     = 45 * time.Second
-	slowCheckTimeout = 3 * time.Minute
+	checkTimeout     = 3 * time.Minute
+	slowCheckTimeout = 6 * time.Minute
 )
 
 // Run tries the guarantees against the server that config reaches. It makes

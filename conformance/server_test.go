@@ -16,7 +16,7 @@ import (
 )
 
 // startTimeout bounds how long a server may take to start or to stop.
-const startTimeout = 30 * time.Second
+const startTimeout = 3 * time.Minute
 
 // start runs a server until the test ends or it is stopped.
 func start(t testing.TB, config server.Config) *levelwiretest.Server {

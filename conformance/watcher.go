@@ -19,7 +19,6 @@ type watcher struct {
 	events   chan event
 	failure  error // why events was closed; io.EOF is a clean end
 	cancel   context.CancelFunc
-	opened   time.Time
 }
 
 // pendingEvents bounds what a watcher holds that its check has not asked for.
@@ -56,7 +55,7 @@ func (e *Env) openWatch(ctx context.Context, r request) (*watcher, error) {
 		return nil, errors.Join(&refused{request: r, answer: a}, err)
 	}
 	e.note("GET %s -> 200, a stream", r.path)
-	w := &watcher{env: e, path: r.path, response: response, events: make(chan event, pendingEvents), cancel: cancel, opened: time.Now()}
+	w := &watcher{env: e, path: r.path, response: response, events: make(chan event, pendingEvents), cancel: cancel}
 	go w.read(ctx)
 	return w, nil
 }
