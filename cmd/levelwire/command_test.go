@@ -12,14 +12,19 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
 
+	"github.com/levelwire/levelwire/cmd/levelwire/internal/cli"
 	"github.com/levelwire/levelwire/components/proxy"
+	"github.com/levelwire/levelwire/server"
 )
 
 // mustFail checks for an exit code and for one line that names what is wrong.
@@ -77,7 +82,7 @@ func TestUsageErrors(t *testing.T) {
 		"serve --log-level=loud":                      "--log-level",
 		"serve --log-format=xml":                      "--log-format",
 		"up --nodes=-1":                               "--nodes",
-		"up --nodes=251":                              "--nodes",
+		"up --nodes=5001":                             "--nodes 5001: it is 0 to 5000",
 		"up --nodes=many":                             "--nodes",
 		"controllers --log-level=loud":                "--log-level",
 		"scheduler --kubeconfig":                      "--kubeconfig",
@@ -94,6 +99,92 @@ func TestUsageErrors(t *testing.T) {
 				t.Errorf("something was written: %v, %v", entries, err)
 			}
 		})
+	}
+}
+
+// TestFormerNameOfCoalescedHistory: scripts may still have it for one release.
+func TestFormerNameOfCoalescedHistory(t *testing.T) {
+	for _, test := range []struct {
+		flags string
+		exact bool
+		warns bool
+	}{
+		{"", false, false},
+		{"--coalesced-history=false", true, false},
+		{"--compacted-history=false", true, true},
+		{"--compacted-history=true", false, true},
+		{"--compacted-history", false, true},
+	} {
+		var f serverFlags
+		var got server.Config
+		cmd := &cobra.Command{Use: "serve", RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			got, err = f.complete(cmd)
+			return err
+		}}
+		f.register(cmd)
+		var warnings strings.Builder
+		cmd.SetErr(&warnings)
+		cmd.SetArgs(strings.Fields(test.flags))
+		if err := cmd.Execute(); err != nil {
+			t.Errorf("%s: %v", test.flags, err)
+		}
+		if got.ExactHistory != test.exact || strings.Contains(warnings.String(), "use --coalesced-history") != test.warns {
+			t.Errorf("%q: exact history %v, and the log says %q", test.flags, got.ExactHistory, warnings.String())
+		}
+		if help := cmd.UsageString(); strings.Contains(help, "compacted-history") {
+			t.Errorf("the help names it: %s", help)
+		}
+	}
+}
+
+// TestFlagsOfRelayAndServe: a relay has the flags of a server about what both do, with the same
+// meaning.
+func TestFlagsOfRelayAndServe(t *testing.T) {
+	args := []string{
+		"--audit-policy-file=policy.yaml", "--audit-log-path=audit.log", "--audit-log-batch-throttle-enable", "--audit-log-batch-throttle-qps=7", "--tracing-config-file=tracing.yaml",
+		"--http2-server=net/http", "--coalesced-history=false", "--tombstone-limit=5", "--tombstone-bytes=1Ki", "--tombstone-age=1m",
+	}
+	var serve serverFlags
+	var relay relayFlags
+	for _, of := range []struct {
+		register func(*cobra.Command)
+		complete func(*cobra.Command) (server.Config, error)
+	}{{serve.register, serve.complete}, {relay.register, relay.complete}} {
+		var got server.Config
+		cmd := &cobra.Command{RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			got, err = of.complete(cmd)
+			return err
+		}}
+		of.register(cmd)
+		cmd.SetArgs(args)
+		if err := cmd.Execute(); err != nil {
+			t.Fatal(err)
+		}
+		if got.Audit.PolicyFile != "policy.yaml" || got.Audit.LogPath != "audit.log" || got.Audit.LogDelivery.BatchesPerSecond != 7 || got.TracingConfigFile != "tracing.yaml" ||
+			got.HTTP2Server != server.HTTP2NetHTTP || !got.ExactHistory || got.TombstoneLimit != 5 || got.TombstoneBytes != 1024 || got.TombstoneAge != time.Minute {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+// TestFlagsInTheManifestOfRelays: the Deployment for operators starts a relay.
+func TestFlagsInTheManifestOfRelays(t *testing.T) {
+	file, err := os.Open("../../docs/operators/relay/relay.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	var deployment appsv1.Deployment
+	if err := yaml.NewYAMLOrJSONDecoder(file, 4096).Decode(&deployment); err != nil {
+		t.Fatal(err)
+	}
+	args := deployment.Spec.Template.Spec.Containers[0].Args
+	cmd, rest, err := newRoot().Find(args)
+	if err != nil || cmd.Name() != "relay" {
+		t.Fatalf("%v: %v", args, err)
+	}
+	if err := cmd.ParseFlags(rest); err != nil {
+		t.Errorf("%v: %v", args, err)
 	}
 }
 
@@ -164,6 +255,9 @@ func TestHelp(t *testing.T) {
 				t.Errorf("it neither explains itself nor gives an example:\n%s", got.stdout)
 			}
 			c.Flags().VisitAll(func(f *pflag.Flag) {
+				if f.Hidden {
+					return
+				}
 				if len(f.Usage) < 10 || !strings.Contains(got.stdout, "--"+f.Name) {
 					t.Errorf("--%s says only %q", f.Name, f.Usage)
 				}
@@ -182,6 +276,9 @@ func TestExamplesParse(t *testing.T) {
 	for _, c := range newRoot().Commands() {
 		for line := range strings.Lines(c.Example) {
 			words := strings.Fields(line)
+			if len(words) > 0 && (words[0] == "kubectl" || words[0] == "curl") {
+				continue // what follows the command
+			}
 			if len(words) < 2 || words[0] != "levelwire" || words[1] != c.Name() {
 				t.Errorf("%s: example %q is of another command", c.Name(), line)
 				continue
@@ -194,12 +291,12 @@ func TestExamplesParse(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	release = "v1.2.3"
-	defer func() { release = "" }()
+	cli.Release = "v1.2.3"
+	defer func() { cli.Release = "" }()
 	if got := invoke(t.Context(), "version"); got != (result{exitOK, "levelwire v1.2.3\n", ""}) {
 		t.Errorf("%+v", got)
 	}
-	release = ""
+	cli.Release = ""
 	if got := invoke(t.Context(), "version"); got.code != exitOK || len(strings.Fields(got.stdout)) != 2 {
 		t.Errorf("%+v", got)
 	}
@@ -221,7 +318,7 @@ func TestFindKubeconfig(t *testing.T) {
 	first, second := write("first"), write("second")
 	find := func(flag, env string) string {
 		t.Setenv("KUBECONFIG", env)
-		path, err := findKubeconfig(flag)
+		path, err := cli.FindKubeconfig(flag)
 		if err != nil {
 			return "error: " + err.Error()
 		}
@@ -256,12 +353,12 @@ func TestShellQuote(t *testing.T) {
 		t.Skip("there is no sh to ask")
 	}
 	for _, path := range []string{"/plain/path", "/with space", "/it's", `/$HOME/"quoted"`, "/semi;colon&more", "/star*"} {
-		out, err := exec.Command(shell, "-c", "printf %s "+shellQuote(path)).Output()
+		out, err := exec.Command(shell, "-c", "printf %s "+cli.ShellQuote(path)).Output()
 		if err != nil || string(out) != path {
-			t.Errorf("%s is quoted as %s, which is %s (%v)", path, shellQuote(path), out, err)
+			t.Errorf("%s is quoted as %s, which is %s (%v)", path, cli.ShellQuote(path), out, err)
 		}
 	}
-	if got := shellQuote("/plain/path"); got != "/plain/path" {
+	if got := cli.ShellQuote("/plain/path"); got != "/plain/path" {
 		t.Errorf("a plain path became %s", got)
 	}
 }
@@ -306,7 +403,7 @@ func TestLogging(t *testing.T) {
 		lines         int
 	}{{"debug", "text", 3}, {"info", "json", 2}, {"warn", "json", 1}, {"error", "text", 0}} {
 		var out bytes.Buffer
-		log, err := (&logging{level: test.level, format: test.format}).logger(&out)
+		log, err := (&cli.Logging{Level: test.level, Format: test.format}).Logger(&out)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,9 +8,12 @@ import (
 	"sync"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 
 	"github.com/levelwire/levelwire/client"
-	"github.com/levelwire/levelwire/components/controllermanager"
+	"github.com/levelwire/levelwire/client/kubeconfig"
+	"github.com/levelwire/levelwire/cmd/levelwire/internal/cli"
+	controller "github.com/levelwire/levelwire/components/controllermanager"
 	"github.com/levelwire/levelwire/components/kubelet"
 	"github.com/levelwire/levelwire/components/proxy"
 	"github.com/levelwire/levelwire/components/scheduler"
@@ -19,21 +22,21 @@ import (
 // clientFlags are the flags of the commands that talk to an API server.
 type clientFlags struct {
 	kubeconfig string
-	log        logging
+	log        cli.Logging
 }
 
 func (f *clientFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the API server (default: $KUBECONFIG, then levelwire-data/admin.kubeconfig)")
-	f.log.register(cmd, "info")
+	f.log.Register(cmd, "info")
 }
 
 // connect makes the client. It sends nothing yet.
 func (f *clientFlags) connect(cmd *cobra.Command, component string) (*client.Client, *slog.Logger, error) {
-	log, err := f.log.logger(cmd.ErrOrStderr())
+	log, err := f.log.Logger(cmd.ErrOrStderr())
 	if err != nil {
 		return nil, nil, err
 	}
-	path, err := findKubeconfig(f.kubeconfig)
+	path, err := cli.FindKubeconfig(f.kubeconfig)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -44,15 +47,31 @@ func (f *clientFlags) connect(cmd *cobra.Command, component string) (*client.Cli
 	return c, log.With("component", component), nil
 }
 
+// config returns how to reach the API server, for further clients.
+func (f *clientFlags) config() (*rest.Config, error) {
+	path, err := cli.FindKubeconfig(f.kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config, _, err := kubeconfig.Config(kubeconfig.Options{File: path})
+	if err != nil {
+		return nil, fmt.Errorf("--kubeconfig %s: %w", path, err)
+	}
+	return config, nil
+}
+
 func newClient(kubeconfig, component string) (*client.Client, error) {
-	return client.FromKubeconfig(kubeconfig, client.Options{
-		UserAgent: "levelwire-" + component + "/" + version(), ContentType: client.Protobuf,
-	})
+	return client.FromKubeconfig(kubeconfig, clientOptions(component))
+}
+
+func clientOptions(component string) client.Options {
+	return client.Options{UserAgent: "levelwire-" + component + "/" + cli.Version(), ContentType: client.Protobuf}
 }
 
 func newControllers() *cobra.Command {
 	var flags clientFlags
 	var election electionFlags
+	var asAccounts bool
 	cmd := &cobra.Command{
 		Use:   "controllers",
 		Short: "Run the controller manager against an API server",
@@ -61,17 +80,31 @@ and the other workloads, keep EndpointSlices, collect garbage, empty deleted
 namespaces and watch over nodes. All of them share one set of watches. They
 wait for an API server that is not there yet, and go on after one was away.
 
+All controllers act as the user of the kubeconfig, which then needs the rights
+of all of them; see --use-service-account-credentials.
+
 Of several such processes one at a time acts; see --leader-elect.`,
 		Example: `  levelwire controllers --kubeconfig levelwire-data/admin.kubeconfig
+  levelwire controllers --use-service-account-credentials --kubeconfig controllers.kubeconfig
   levelwire controllers --leader-elect-identity "$POD_NAME"`,
-		Args: noArguments,
+		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, log, err := flags.connect(cmd, "controllers")
 			if err != nil {
 				return err
 			}
+			config, err := flags.config()
+			if err != nil {
+				return err
+			}
 			run, err := election.elected(c, log, func(ctx context.Context) error {
-				manager, err := controller.NewManager(c, controller.Options{Logger: log})
+				opts := controller.Options{Logger: log}
+				if asAccounts {
+					accounts := &accountClients{config: config, issuer: c, agent: "controllers", log: log}
+					defer accounts.close()
+					opts.ClientFor = func(account string) (*client.Client, error) { return accounts.client(ctx, account) }
+				}
+				manager, err := controller.NewManager(c, opts)
 				if err != nil {
 					return err
 				}
@@ -80,11 +113,12 @@ Of several such processes one at a time acts; see --leader-elect.`,
 			if err != nil {
 				return err
 			}
-			return component{"controllers", c, run}.keepRunning(cmd.Context())
+			return component{"controllers", []*client.Client{c}, run}.keepRunning(cmd.Context())
 		},
 	}
 	flags.register(cmd)
 	election.register(cmd, "kube-controller-manager")
+	cmd.Flags().BoolVar(&asAccounts, "use-service-account-credentials", false, "let each controller act as its own service account in kube-system, by tokens that the user of the kubeconfig creates: the role system:kube-controller-manager is enough for that user")
 	return cmd
 }
 
@@ -102,7 +136,7 @@ selectors, affinities and tolerations.
 Of several such processes one at a time acts; see --leader-elect. Schedulers of
 different names need leases of different names.`,
 		Example: `  levelwire scheduler --kubeconfig levelwire-data/admin.kubeconfig`,
-		Args:    noArguments,
+		Args:    cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, log, err := flags.connect(cmd, "scheduler")
 			if err != nil {
@@ -119,7 +153,7 @@ different names need leases of different names.`,
 			if err != nil {
 				return err
 			}
-			return component{"scheduler", c, run}.keepRunning(cmd.Context())
+			return component{"scheduler", []*client.Client{c}, run}.keepRunning(cmd.Context())
 		},
 	}
 	flags.register(cmd)
@@ -139,12 +173,12 @@ func newKubelet() *cobra.Command {
 Pending, Running and, for those of Jobs, Succeeded. No container runs.`,
 		Example: `  levelwire kubelet --node-name node-1
   levelwire kubelet --node-name slow --start-after 20s --pod-cidr 10.244.7.0/24`,
-		Args: noArguments,
+		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if podCIDR != "" {
 				network, err := netip.ParsePrefix(podCIDR)
 				if err != nil {
-					return usageError{fmt.Errorf("--pod-cidr %q is not a network such as 10.244.1.0/24", podCIDR)}
+					return cli.Usage(fmt.Errorf("--pod-cidr %q is not a network such as 10.244.1.0/24", podCIDR))
 				}
 				opts.PodCIDR = network
 			}
@@ -157,7 +191,7 @@ Pending, Running and, for those of Jobs, Succeeded. No container runs.`,
 			if err != nil {
 				return err
 			}
-			return component{k.Name(), c, k.Run}.keepRunning(cmd.Context())
+			return component{k.Name(), []*client.Client{c}, k.Run}.keepRunning(cmd.Context())
 		},
 	}
 	flags.register(cmd)
@@ -179,7 +213,7 @@ Service, the ready endpoints behind it. Each line of the table is printed when
 it appears or changes, and again after "gone: " when it goes. No packet is
 forwarded.`,
 		Example: `  levelwire proxy --kubeconfig levelwire-data/admin.kubeconfig`,
-		Args:    noArguments,
+		Args:    cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, log, err := flags.connect(cmd, "proxy")
 			if err != nil {
@@ -190,7 +224,7 @@ forwarded.`,
 			if err != nil {
 				return err
 			}
-			return component{"proxy", c, p.Run}.keepRunning(cmd.Context())
+			return component{"proxy", []*client.Client{c}, p.Run}.keepRunning(cmd.Context())
 		},
 	}
 	flags.register(cmd)

@@ -79,7 +79,7 @@ func verifyPods(ctx context.Context, c *client.Client, known map[string]*state) 
 		}
 		owned[owner.UID]++
 		if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning || pod.Spec.NodeName == "" || !ready(pod) {
-			return fmt.Errorf("pod %s is %s on %q", pod.Name, pod.Status.Phase, pod.Spec.NodeName)
+			return fmt.Errorf("pod %s is %s on %q, made %s, at version %s, with the conditions %+v", pod.Name, pod.Status.Phase, pod.Spec.NodeName, pod.CreationTimestamp, pod.ResourceVersion, pod.Status.Conditions)
 		}
 		if other, taken := addresses[pod.Status.PodIP]; taken {
 			return fmt.Errorf("pods %s and %s have the same address %s", pod.Name, other, pod.Status.PodIP)

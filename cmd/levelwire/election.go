@@ -10,6 +10,7 @@ import (
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/leader"
+	"github.com/levelwire/levelwire/cmd/levelwire/internal/cli"
 )
 
 // electionFlags are the flags of the commands of which several processes may
@@ -45,7 +46,7 @@ func (f *electionFlags) elected(c *client.Client, log *slog.Logger, work func(co
 	opts.Logger = log
 	elector, err := leader.New(c, opts)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, cli.Usage(err)
 	}
 	return func(ctx context.Context) error {
 		for {

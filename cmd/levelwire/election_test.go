@@ -5,7 +5,6 @@ import (
 	"io"
 	"log/slog"
 	"testing"
-	"time"
 
 	"github.com/spf13/cobra"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -35,14 +34,14 @@ func elect(t *testing.T, c *client.Client, work func(context.Context) error, arg
 func TestLeadershipThatIsLostIsSoughtAgain(t *testing.T) {
 	t.Parallel()
 	c := levelwiretest.Start(t).Client(client.Options{})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	terms := make(chan struct{})
 	run := elect(t, c, func(ctx context.Context) error {
 		terms <- struct{}{}
 		<-ctx.Done()
 		return nil
-	}, "--leader-elect-lease-duration=1s", "--leader-elect-renew-deadline=900ms", "--leader-elect-retry-period=50ms", "--leader-elect-identity=me")
+	}, "--leader-elect-lease-duration=2m", "--leader-elect-renew-deadline=1m", "--leader-elect-retry-period=50ms", "--leader-elect-identity=me")
 	ended := make(chan error, 1)
 	go func() { ended <- run(ctx) }()
 	<-terms
@@ -55,8 +54,8 @@ func TestLeadershipThatIsLostIsSoughtAgain(t *testing.T) {
 		if *lease.Spec.HolderIdentity != "me" {
 			t.Fatalf("the leader is %q", *lease.Spec.HolderIdentity)
 		}
-		thief := "thief"
-		lease.Spec.HolderIdentity = &thief
+		thief, second := "thief", int32(1)
+		lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = &thief, &second
 		_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
 		stolen = err == nil // or it has just been renewed
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -19,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/internal/faultnet"
 )
 
 // cluster is every component as a process of its own.
@@ -54,20 +54,15 @@ func newCluster(t *testing.T) *cluster {
 	}
 }
 
-// freePort returns a port that is not in use, from below those that systems
-// give to outgoing connections: it stays free while the server is away.
+// freePort returns a port that is not in use, and stays free while the server is away.
 func freePort(t *testing.T) int {
 	t.Helper()
-	for range 100 {
-		port := 20_000 + rand.IntN(10_000)
-		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err == nil {
-			listener.Close()
-			return port
-		}
+	port, release, err := faultnet.ReservePort()
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no free port between 20000 and 30000")
-	return 0
+	t.Cleanup(release)
+	return port
 }
 
 // start starts a component; for the server it waits until it is ready.

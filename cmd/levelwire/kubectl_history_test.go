@@ -21,7 +21,7 @@ func TestKubectlHistory(t *testing.T) {
 	t.Parallel()
 	for _, path := range kubectls(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 5*testTimeout)
+			ctx, cancel := context.WithTimeout(t.Context(), 3*testTimeout)
 			defer cancel()
 			s := &forgetful{t: t, dir: t.TempDir()}
 			k := &kubectl{t: t, ctx: ctx, path: path, namespace: "away", env: append(os.Environ(),
@@ -155,7 +155,7 @@ func (s *forgetful) awaitCompacted(k *kubectl, version string, port int) {
 // request of its own.
 func (k *kubectl) comesBack(old string) {
 	k.t.Helper()
-	out := k.run("get", "--raw", k.pathOf("pods", "watch=1&timeoutSeconds=1&resourceVersion="+old))
+	out := k.run("get", "--raw", k.pathOf("pods", "watch=1&timeoutSeconds=5&resourceVersion="+old))
 	seen, last := map[string]string{}, 0
 	for line := range strings.Lines(out) {
 		var e struct {

@@ -39,6 +39,7 @@ type kubectl struct {
 	ctx       context.Context
 	path      string
 	namespace string
+	dataDir   string // of the server
 	env       []string
 }
 
@@ -78,6 +79,20 @@ func (k *kubectl) shows(patterns []string, args ...string) {
 			k.t.Errorf("kubectl %s does not show %q:\n%s", strings.Join(args, " "), pattern, out)
 		}
 	}
+}
+
+// comesToShow is shows for what follows a little later: events, what pods use.
+func (k *kubectl) comesToShow(patterns []string, args ...string) {
+	k.t.Helper()
+	converge(k.ctx, k.t, func() error {
+		out, err := k.try(args...)
+		for _, pattern := range patterns {
+			if err == nil && !regexp.MustCompile("(?m)"+pattern).MatchString(out) {
+				err = fmt.Errorf("kubectl %s does not show %q:\n%s", strings.Join(args, " "), pattern, out)
+			}
+		}
+		return err
+	})
 }
 
 // refused runs kubectl and expects it to fail and to say why.
@@ -128,13 +143,41 @@ func TestKubectl(t *testing.T) {
 	// The tour applies pods before their account, and takes kinds away that are
 	// watched: warnings are to be expected.
 	up := startUp(t, "--nodes=3", "--log-level=error")
+	takeTours(t, paths, up.kubeconfig, filepath.Dir(up.kubeconfig))
+}
+
+// TestKubectlThroughARelay takes the same tour through a relay, and finds no
+// difference. It is not parallel: two tours at a time take as long as one after
+// the other, and may be late for their deadlines.
+func TestKubectlThroughARelay(t *testing.T) {
+	paths := kubectls(t)
+	up := startUp(t, "--nodes=3", "--log-level=error")
+	data, relay := filepath.Dir(up.kubeconfig), t.TempDir()
+	certificates := filepath.Join(data, "pki")
+	// Rights count for as long as they are cached, and the tour uses them at once.
+	startInProcess(t, "The relay is ready", "relay", "--kubeconfig", up.kubeconfig, "--data-dir", relay, "--secure-port=0", "--log-level=error",
+		"--client-ca-file", filepath.Join(certificates, "ca.crt"), "--authorization-cache-ttl=1ms", "--authorization-cache-denied-ttl=1ms",
+		"--tls-cert-file", filepath.Join(certificates, "server.crt"), "--tls-private-key-file", filepath.Join(certificates, "server.key"))
+	takeTours(t, paths, filepath.Join(relay, "admin.kubeconfig"), data)
+}
+
+// takeTours takes the tour with each kubectl, as the administrator of a
+// kubeconfig. The authority in the data directory certifies further users.
+func takeTours(t *testing.T, paths []string, kubeconfig, dataDir string) {
 	for i, path := range paths {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 5*testTimeout)
+			ctx, cancel := context.WithTimeout(t.Context(), 3*testTimeout)
 			defer cancel()
-			k := &kubectl{t: t, ctx: ctx, path: path, namespace: "tour-" + strconv.Itoa(i), env: append(os.Environ(),
-				"KUBECONFIG="+up.kubeconfig, "HOME="+t.TempDir())}
+			k := &kubectl{t: t, ctx: ctx, path: path, namespace: "tour-" + strconv.Itoa(i), dataDir: dataDir, env: append(os.Environ(),
+				"KUBECONFIG="+kubeconfig, "HOME="+t.TempDir())}
 			k.run("create", "namespace", k.namespace)
+			converge(ctx, t, func() error { // up is ready before the kubelets have registered their nodes
+				out, err := k.try("get", "nodes")
+				if ready := strings.Count(out, " Ready "); err == nil && ready < 3 {
+					err = fmt.Errorf("%d nodes are ready", ready)
+				}
+				return err
+			})
 			k.shows([]string{`^node-1 +Ready `, `^node-2 +Ready `, `^node-3 +Ready `}, "get", "nodes")
 			for _, tour := range tours {
 				t.Run(tour.name, func(t *testing.T) { tour.take(k.in(t)) })
@@ -164,6 +207,7 @@ var tours = []struct {
 	{"Changes", (*kubectl).changeTour},
 	{"Nodes", (*kubectl).nodeTour},
 	{"Identity", (*kubectl).identityTour},
+	{"Authorization", (*kubectl).authorizationTour},
 	{"CustomResources", (*kubectl).customTour},
 	{"NotHere", (*kubectl).notHereTour},
 	{"Job", (*kubectl).jobTour},
@@ -194,7 +238,7 @@ func (k *kubectl) replicaSetTour() {
 		watched.await(name + " Running")
 		watched.mustBeOrdered(name)
 	}
-	k.run("wait", "--for=jsonpath={.status.readyReplicas}=3", "rs/hello", "--timeout=20s")
+	k.run("wait", "--for=jsonpath={.status.readyReplicas}=3", "rs/hello", "--timeout=3m")
 	k.shows([]string{`^hello +3 +3 +3 `}, "get", "rs")
 	k.shows([]string{`^hello-\w+ +1/1 +Running +0 +\w+ +10\.244\.[123]\.\d+ +node-[123] `}, "get", "pods", "-o", "wide")
 
@@ -215,7 +259,7 @@ func (k *kubectl) deploymentTour() {
 	files := []string{"-f", example("guestbook.yaml"), "-f", example("shop.yaml"), "-f", example("web.yaml")}
 	begin := time.Now()
 	k.run(append([]string{"apply"}, files...)...)
-	k.run("wait", "--for=condition=Available", "deployment", "--all", "--timeout=10s")
+	k.run("wait", "--for=condition=Available", "deployment", "--all", "--timeout=3m")
 	k.t.Logf("all Deployments are available after %v", time.Since(begin).Round(time.Millisecond))
 	for line := range strings.Lines(k.run(append([]string{"apply"}, files...)...)) {
 		if !strings.HasSuffix(line, " unchanged\n") {
@@ -223,9 +267,9 @@ func (k *kubectl) deploymentTour() {
 		}
 	}
 	converge(k.ctx, k.t, k.servicesHaveEndpoints)
-	k.shows([]string{`^Name: +storefront$`, `RollingUpdate`, `Available +True`, `Scaled up replica set storefront-\w+`}, "describe", "deployment", "storefront")
-	k.shows([]string{`^Endpoints: +10\.244\.\d+\.\d+:8080`}, "describe", "service", "storefront")
-	k.shows([]string{`^Status: +Running`, `Successfully assigned`, `^Node: +node-`, `app=storefront`}, "describe", "pod", "-l", "app=storefront")
+	k.comesToShow([]string{`^Name: +storefront$`, `RollingUpdate`, `Available +True`, `Scaled up replica set storefront-\w+`}, "describe", "deployment", "storefront")
+	k.comesToShow([]string{`^Endpoints: +10\.244\.\d+\.\d+:8080`}, "describe", "service", "storefront")
+	k.comesToShow([]string{`^Status: +Running`, `Successfully assigned`, `^Node: +node-`, `app=storefront`}, "describe", "pod", "-l", "app=storefront")
 	k.shows([]string{`^Name: +node-1$`, `Ready +True`, `cpu +`}, "describe", "node", "node-1")
 	pods, err := k.pods("app=storefront")
 	if err != nil || len(pods) != 1 {
@@ -304,15 +348,15 @@ func (k *kubectl) servicesHaveEndpoints() error {
 func (k *kubectl) rolloutTour() {
 	k.t.Helper()
 	k.run("apply", "-f", example("web.yaml"))
-	k.shows(done, "rollout", "status", "deployment", "web", "--timeout=20s")
+	k.shows(done, "rollout", "status", "deployment", "web", "--timeout=3m")
 	k.run("rollout", "restart", "deployment", "web")
-	k.shows(done, "rollout", "status", "deployment", "web", "--timeout=20s")
+	k.shows(done, "rollout", "status", "deployment", "web", "--timeout=3m")
 	k.shows([]string{`^1 `, `^2 `}, "rollout", "history", "deployment", "web")
 	k.run("set", "image", "deployment", "web", "web=registry.example/web:2")
-	k.shows(done, "rollout", "status", "deployment", "web", "--timeout=20s")
+	k.shows(done, "rollout", "status", "deployment", "web", "--timeout=3m")
 	k.shows([]string{`registry\.example/web:2`}, "rollout", "history", "deployment", "web", "--revision=3")
 	k.run("rollout", "undo", "deployment", "web")
-	k.shows(done, "rollout", "status", "deployment", "web", "--timeout=20s")
+	k.shows(done, "rollout", "status", "deployment", "web", "--timeout=3m")
 	k.shows([]string{`^1 `, `^3 `, `^4 `}, "rollout", "history", "deployment", "web")
 	k.awaitPods("app=web", 4, "")
 	k.shows([]string{`^registry.example/web:1( registry.example/web:1){3}$`}, "get", "pods", "-l", "app=web", "-o", "jsonpath={.items[*].spec.containers[*].image}")
@@ -323,7 +367,7 @@ func (k *kubectl) rolloutTour() {
 func (k *kubectl) jobTour() {
 	k.t.Helper()
 	k.run("create", "-f", example("job.yaml"))
-	k.run("wait", "--for=condition=Complete", "job/count", "--timeout=60s")
+	k.run("wait", "--for=condition=Complete", "job/count", "--timeout=3m")
 	k.shows([]string{`^count .*5/5 `}, "get", "jobs")
 	k.run("delete", "-f", example("job.yaml"))
 	k.awaitPods("job-name=count", 0, "")

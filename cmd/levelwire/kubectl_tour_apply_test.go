@@ -40,7 +40,7 @@ func (k *kubectl) clientApplyTour() {
 	k.differs(`+      - image: registry.example/site:2`, "diff", "-f", next)
 	k.differs(`+      - image: registry.example/site:2`, "diff", "--server-side", "--force-conflicts", "-f", next)
 	k.shows([]string{`^deployment.apps/site configured$`, `^configmap/site unchanged$`}, "apply", "-f", next)
-	k.shows(done, "rollout", "status", "deployment", "site", "--timeout=60s")
+	k.shows(done, "rollout", "status", "deployment", "site", "--timeout=3m")
 
 	k.shows([]string{`image: registry.example/site:2$`}, "apply", "view-last-applied", "deployment/site")
 	k.run("apply", "set-last-applied", "-f", file)
@@ -92,10 +92,10 @@ func (k *kubectl) kustomizeTour() {
 func (k *kubectl) waitTour() {
 	k.t.Helper()
 	k.run("apply", "-f", k.file("site.yaml", tourManifest))
-	k.run("wait", "--for=condition=Available", "deployment/site", "--timeout=60s")
-	k.run("wait", "--for=jsonpath={.status.readyReplicas}=2", "deployment/site", "--timeout=60s")
+	k.run("wait", "--for=condition=Available", "deployment/site", "--timeout=3m")
+	k.run("wait", "--for=jsonpath={.status.readyReplicas}=2", "deployment/site", "--timeout=3m")
 	k.refused("timed out waiting", "wait", "--for=condition=Absurd", "deployment/site", "--timeout=1s")
-	gone := k.command("wait", "--for=delete", "configmap/site", "--timeout=60s")
+	gone := k.command("wait", "--for=delete", "configmap/site", "--timeout=3m")
 	if err := gone.Start(); err != nil {
 		k.t.Fatal(err)
 	}

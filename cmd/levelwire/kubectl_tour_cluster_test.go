@@ -45,6 +45,8 @@ func (k *kubectl) identityTour() {
 	k.run("create", "serviceaccount", "visitor")
 	token := strings.TrimSpace(k.run("create", "token", "visitor", "--duration=1h"))
 	visitor := []string{"--token=" + token, "--server=" + k.server(), "--insecure-skip-tls-verify", "--kubeconfig=/dev/null"}
+	k.refused("no", append([]string{"auth", "can-i", "get", "pods"}, visitor...)...)
+	k.run("create", "rolebinding", "visitor", "--clusterrole=view", "--serviceaccount="+k.namespace+":visitor")
 	k.shows([]string{`^yes$`}, append([]string{"auth", "can-i", "get", "pods"}, visitor...)...)
 	k.shows([]string{`^Username +system:serviceaccount:` + k.namespace + `:visitor$`}, append([]string{"auth", "whoami"}, visitor...)...)
 
@@ -82,39 +84,39 @@ func signingRequest(k *kubectl, name string) string {
 func (k *kubectl) nodeTour() {
 	k.t.Helper()
 	k.run("create", "deployment", "moving", "--image=registry.example/any", "--replicas=4")
-	k.shows(done, "rollout", "status", "deployment", "moving", "--timeout=60s")
+	k.shows(done, "rollout", "status", "deployment", "moving", "--timeout=3m")
 	k.run("create", "pdb", "moving", "--selector=app=moving", "--min-available=3")
 	k.run("run", "alone", "--image=registry.example/any", `--overrides={"spec":{"nodeName":"node-1"}}`)
-	k.run("wait", "--for=condition=Ready", "pod/alone", "--timeout=60s")
+	k.run("wait", "--for=condition=Ready", "pod/alone", "--timeout=3m")
 	k.shows([]string{`cordoned$`}, "cordon", "node-1")
 	k.shows([]string{`^node-1 +Ready,SchedulingDisabled `}, "get", "node", "node-1")
-	k.refused("cannot delete", "drain", "node-1", "--ignore-daemonsets", "--timeout=60s")
+	k.refused("cannot delete", "drain", "node-1", "--ignore-daemonsets", "--timeout=3m")
 	k.shows([]string{`node-1 drained \(server dry run\)`}, "drain", "node-1", "--force", "--ignore-daemonsets", "--dry-run=server")
-	k.shows([]string{`^pod/alone evicted$`, `^node/node-1 drained$`}, "drain", "node-1", "--force", "--ignore-daemonsets", "--timeout=90s", "--delete-emptydir-data")
+	k.shows([]string{`^pod/alone evicted$`, `^node/node-1 drained$`}, "drain", "node-1", "--force", "--ignore-daemonsets", "--timeout=3m", "--delete-emptydir-data")
 	k.shows([]string{`uncordoned$`}, "uncordon", "node-1")
 	k.shows([]string{`tainted$`}, "taint", "node", "node-1", "example.com/why=tour:NoSchedule")
 	k.shows([]string{`^Taints: +example.com/why=tour:NoSchedule$`}, "describe", "node", "node-1")
 	k.shows([]string{`untainted$`}, "taint", "node", "node-1", "example.com/why-")
 	k.awaitPods("app=moving", 4, "")
-	k.shows([]string{`pod/alone .*Successfully assigned|Evict|Created pod`}, "get", "events")
-	k.shows([]string{`Deployment/moving .*Scaled up replica set`}, "events", "--for=deployment/moving")
-	k.shows([]string{`Scaled up replica set`}, "get", "events.events.k8s.io", "--field-selector=reason=ScalingReplicaSet")
+	k.comesToShow([]string{`pod/alone .*Successfully assigned|Evict|Created pod`}, "get", "events")
+	k.comesToShow([]string{`Deployment/moving .*Scaled up replica set`}, "events", "--for=deployment/moving")
+	k.comesToShow([]string{`Scaled up replica set`}, "get", "events.events.k8s.io", "--field-selector=reason=ScalingReplicaSet")
 	k.run("delete", "deployment,pdb", "moving")
 }
 
-// notHereTour asks for what needs containers or metrics: the server refuses
-// it and says why.
+// notHereTour asks for what needs containers: the server refuses it and says why. What
+// pods use is simulated.
 func (k *kubectl) notHereTour() {
 	k.t.Helper()
 	k.run("run", "simulated", "--image=registry.example/any")
-	k.run("wait", "--for=condition=Ready", "pod/simulated", "--timeout=60s")
+	k.run("wait", "--for=condition=Ready", "pod/simulated", "--timeout=3m")
 	k.refused("logs are not available", "logs", "simulated")
 	k.refused("exec is not available", "exec", "simulated", "--", "ls")
 	k.refused("exec is not available", "cp", "simulated:/etc/hosts", filepath.Join(k.t.TempDir(), "hosts"))
 	k.refused("attach is not available", "attach", "simulated")
 	k.refused("portforward is not available", "port-forward", "simulated", ":80")
-	k.refused("Metrics API not available", "top", "nodes")
-	k.refused("Metrics API not available", "top", "pods")
+	k.comesToShow([]string{`^node-1 +\d+m +\d+%`}, "top", "nodes")
+	k.comesToShow([]string{`^simulated +1m +8Mi`}, "top", "pods")
 	// What debug asks the API server for is done; what is in the container is not.
 	k.run("debug", "simulated", "--image=registry.example/debug", "--container=debugger", "--profile=general")
 	k.shows([]string{`^debugger$`}, "get", "pod", "simulated", "-o", `jsonpath={.spec.ephemeralContainers[*].name}{"\n"}`)
@@ -132,14 +134,14 @@ spec: {%s selector: {matchLabels: {app: members}}, template: {metadata: {labels:
 	for kind, fields := range map[string]string{"StatefulSet": "serviceName: members, replicas: 2,", "DaemonSet": ""} {
 		name := strings.ToLower(kind) + "/members"
 		k.run("apply", "-f", k.file("members.yaml", fmt.Sprintf(manifest, kind, fields)))
-		k.shows(done, "rollout", "status", name, "--timeout=60s")
+		k.shows(done, "rollout", "status", name, "--timeout=3m")
 		k.run("set", "image", name, "c=registry.example/any:2")
-		k.shows(done, "rollout", "status", name, "--timeout=60s")
+		k.shows(done, "rollout", "status", name, "--timeout=3m")
 		k.run("rollout", "restart", name)
-		k.shows(done, "rollout", "status", name, "--timeout=60s")
+		k.shows(done, "rollout", "status", name, "--timeout=3m")
 		k.shows([]string{`^1 `, `^2 `, `^3 `}, "rollout", "history", name)
 		k.run("rollout", "undo", name, "--to-revision=1")
-		k.shows(done, "rollout", "status", name, "--timeout=60s")
+		k.shows(done, "rollout", "status", name, "--timeout=3m")
 		k.shows([]string{`Image: +registry.example/any:1$`}, "describe", name)
 		k.run("delete", name)
 	}

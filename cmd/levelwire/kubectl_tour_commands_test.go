@@ -59,12 +59,12 @@ func (k *kubectl) generatorTour() {
 		k.shows([]string{`^` + m.object + `$`}, "get", m.object, "-o", "name")
 	}
 	k.refused("already exists", "create", "deployment", "made", "--image=registry.example/made:1")
-	k.shows(done, "rollout", "status", "deployment", "made", "--timeout=60s")
+	k.shows(done, "rollout", "status", "deployment", "made", "--timeout=3m")
 	k.shows([]string{`^service/made exposed$`}, "expose", "deployment", "made", "--port=80")
 	k.shows([]string{`^horizontalpodautoscaler.autoscaling/made autoscaled$`}, "autoscale", "deployment", "made", "--min=2", "--max=5", "--cpu-percent=50")
 	k.shows([]string{`^Min replicas: +2$`, `^Max replicas: +5$`}, "describe", "hpa", "made")
 	k.shows([]string{`^service/paired created$`, `^pod/paired created$`}, "run", "paired", "--image=registry.example/any", "--expose", "--port=80", "--env=A=B", "--labels=app=paired")
-	k.shows([]string{`^pod/paired condition met$`}, "wait", "--for=condition=Ready", "pod/paired", "--timeout=60s")
+	k.shows([]string{`^pod/paired condition met$`}, "wait", "--for=condition=Ready", "pod/paired", "--timeout=3m")
 	k.shows([]string{`^pod/made-`, `^service/made `, `^deployment.apps/made `, `^replicaset.apps/made-`, `^cronjob.batch/often `}, "get", "all")
 	k.run("delete", "clusterrole,clusterrolebinding,priorityclass", global("reader"), global("readers"), global("urgent"), "--ignore-not-found")
 }
@@ -90,6 +90,7 @@ func (k *kubectl) changeTour() {
 	k.shows([]string{`patched$`}, "patch", "deployment", "app", "--subresource=scale", "--type=merge", "-p", `{"spec":{"replicas":2}}`)
 	replicas("2")
 	k.shows([]string{`^NAME +DESIRED +AVAILABLE +AGE$`}, "get", "deployment", "app", "--subresource=scale")
+	k.run("wait", "--for=jsonpath={.status.replicas}=2", "deployment/app", "--timeout=3m")
 	k.shows([]string{`^2 2$`}, "get", "deployment", "app", "--subresource=scale", "-o", `jsonpath={.spec.replicas} {.status.replicas}{"\n"}`)
 	k.refused("Expected replicas to be 7", "scale", "deployment", "app", "--current-replicas=7", "--replicas=3")
 	k.run("scale", "deployment", "app", "--current-replicas=2", "--replicas=3")
@@ -133,7 +134,7 @@ func (k *kubectl) setTour() {
 	k.run("set", "selector", "service", "app", "app=app,tier=any")
 	k.run("set", "subject", "rolebinding", "all", "--group=g")
 	k.run("rollout", "resume", "deployment", "app")
-	k.shows(done, "rollout", "status", "deployment", "app", "--timeout=60s")
+	k.shows(done, "rollout", "status", "deployment", "app", "--timeout=3m")
 	k.shows([]string{`Image: +registry.example/app:2$`, `MODE: +fast$`, `memory: +64Mi$`, `Service Account: +runner$`}, "describe", "deployment", "app")
 }
 
@@ -179,7 +180,7 @@ func (k *kubectl) deleteTour() {
 	for _, how := range [][]string{{"--now"}, {"--grace-period=0", "--force"}, {"--wait=false"}, {"--grace-period=1"}} {
 		k.run("run", "victim", "--image=registry.example/any", "--restart=Never", "--", "sleep", "5")
 		k.run(append([]string{"delete", "pod", "victim"}, how...)...)
-		k.run("wait", "--for=delete", "pod/victim", "--timeout=60s")
+		k.run("wait", "--for=delete", "pod/victim", "--timeout=3m")
 	}
 	// Orphans stay without an owner; other dependents are deleted with theirs.
 	k.run("delete", "deployment", "app", "--cascade=orphan")

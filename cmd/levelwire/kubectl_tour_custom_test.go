@@ -1,6 +1,9 @@
 package main
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // tourDefinition defines a kind of its own for each namespace's tour.
 const tourDefinition = `apiVersion: apiextensions.k8s.io/v1
@@ -40,7 +43,7 @@ func (k *kubectl) customTour() {
 	definition, oven := k.file("definition.yaml", in(tourDefinition)), k.file("oven.yaml", in(tourOven))
 	resource := "ovens." + group
 	k.run("apply", "-f", definition)
-	k.run("wait", "--for=condition=Established", "crd/"+resource, "--timeout=60s")
+	k.run("wait", "--for=condition=Established", "crd/"+resource, "--timeout=3m")
 	k.shows([]string{`^oven.` + group + `/big created$`}, "apply", "-f", oven)
 	k.shows([]string{`unchanged$`}, "apply", "-f", oven)
 	k.shows([]string{`^NAME +TRAYS$`, `^big +2$`}, "get", resource)
@@ -53,7 +56,7 @@ func (k *kubectl) customTour() {
 	k.refused("should be greater than or equal to 1", "patch", resource, "big", "--type=merge", "-p", `{"spec":{"trays":0}}`)
 	k.refused(`supported values: "gentle", "fierce"`, "patch", resource, "big", "--type=merge", "-p", `{"spec":{"heat":"none"}}`)
 	k.run("patch", resource, "big", "--type=json", "-p", `[{"op":"replace","path":"/spec/heat","value":"fierce"}]`)
-	k.refused("strategic merge patch is not supported", "patch", resource, "big", "--type=strategic", "-p", `{"spec":{"trays":1}}`)
+	k.refused("the body of the request was in an unknown format", "patch", resource, "big", "--type=strategic", "-p", `{"spec":{"trays":1}}`)
 	k.run("patch", resource, "big", "--subresource=status", "--type=merge", "-p", `{"status":{"trays":1}}`)
 	k.shows([]string{`^big +3 +1 `}, "get", resource, "big", "--subresource=status", "-o", `jsonpath={.metadata.name}  3  {.status.trays} {"\n"}`)
 	k.run("scale", resource, "big", "--replicas=4")
@@ -67,5 +70,10 @@ func (k *kubectl) customTour() {
 	k.shows([]string{`^big +2$`}, "get", resource)
 
 	k.run("delete", "crd", resource)
-	k.refused("the server doesn't have a resource type", "get", resource)
+	converge(k.ctx, k.t, func() error { // a moment after its definition is gone
+		if out, err := k.try("get", resource); err == nil || !strings.Contains(out, "the server doesn't have a resource type") {
+			return fmt.Errorf("a kind whose definition is gone: %v\n%s", err, out)
+		}
+		return nil
+	})
 }

@@ -7,10 +7,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	_ "time/tzdata" // the zones of CronJobs, on machines that have none
 
+	"github.com/levelwire/levelwire/cmd/levelwire/internal/cli"
+	"github.com/levelwire/levelwire/cmd/levelwire/internal/runtimelimits"
 	"github.com/levelwire/levelwire/server"
 )
 
@@ -27,7 +28,9 @@ func main() {
 	defer stop()
 	// A second signal kills the process at once.
 	context.AfterFunc(ctx, stop)
-	boundGarbage() // for as long as the process lives
+	runtimelimits.ObeyMemoryLimit()
+	runtimelimits.BoundGarbage() // for as long as the process lives
+	runtimelimits.SpareProcs()   // likewise
 	os.Exit(run(ctx, os.Args, os.Stdout, os.Stderr))
 }
 
@@ -45,19 +48,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
-	fmt.Fprintf(stderr, "levelwire: %s\n", oneLine(err))
-	var usage usageError
+	fmt.Fprintf(stderr, "levelwire: %s\n", cli.OneLine(err))
+	var wrong cli.UsageError
 	var config *server.ConfigError
-	if errors.As(err, &usage) || errors.As(err, &config) {
+	if errors.As(err, &wrong) || errors.As(err, &config) {
 		return exitUsage
 	}
 	return exitFailed
 }
-
-// usageError is a mistake on the command line.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
-// oneLine joins the lines that joined errors have.
-func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

@@ -19,6 +19,8 @@ func TestMain(m *testing.M) {
 	}
 	// etcd leaves these behind; they belong to files that are closed.
 	goleak.VerifyTestMain(m,
+		// What deletes old audit logs lives as long as the process.
+		goleak.IgnoreTopFunction("gopkg.in/natefinch/lumberjack%2ev2.(*Logger).millRun"),
 		goleak.IgnoreTopFunction("go.etcd.io/etcd/server/v3/storage/backend.(*backend).run"),
 		goleak.IgnoreTopFunction("go.etcd.io/etcd/server/v3/storage/wal.(*filePipeline).run"))
 }

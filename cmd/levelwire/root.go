@@ -2,13 +2,13 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"log/slog"
 	"slices"
 	"strings"
 
+	"github.com/levelwire/levelwire/cmd/levelwire/internal/cli"
+	"github.com/levelwire/levelwire/cmd/levelwire/internal/maintenance"
+	"github.com/levelwire/levelwire/cmd/levelwire/internal/observe"
 	"github.com/spf13/cobra"
-	"k8s.io/klog/v2"
 )
 
 func newRoot() *cobra.Command {
@@ -23,16 +23,24 @@ ReplicaSet become running pods.
   levelwire serve                   the API server alone
   levelwire controllers, scheduler, kubelet, proxy
                                     the components, as processes of their own
+  levelwire relay                   another server's API, lists and watches from caches
+  levelwire watch KIND, history KIND NAME, top
+                                    list-watch at work, on any API server
+  levelwire record FILE, replay FILE
+                                    what a cluster's watches send, recorded and served again
+  levelwire user NAME               a kubeconfig for a further user
+  levelwire snapshot, defrag, check
+                                    backups and maintenance of the storage
   levelwire envtest-assets DIR      what envtest starts, for tests of controllers`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError{fmt.Errorf("%w (see '%s --help')", err, cmd.CommandPath())}
+		return cli.Usage(fmt.Errorf("%w (see '%s --help')", err, cmd.CommandPath()))
 	})
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newUp(), newServe(), newControllers(), newScheduler(), newKubelet(), newProxy(), newVerify(), newEnvtestAssets(), newVersion())
+	root.AddCommand(newUp(), newServe(), newRelay(), newControllers(), newScheduler(), newKubelet(), newProxy(), newUser(), newVerify(), newRecord(), newReplay(), observe.NewWatch(), observe.NewHistory(), observe.NewTop(), maintenance.NewSnapshot(), maintenance.NewDefrag(), maintenance.NewCheck(), newEnvtestAssets(), newVersion())
 	return root
 }
 
@@ -51,47 +59,7 @@ func checkCommand(root *cobra.Command, args []string) error {
 		return nil
 	}
 	if !slices.ContainsFunc(root.Commands(), func(c *cobra.Command) bool { return c.Name() == name }) {
-		return usageError{fmt.Errorf("unknown command %q (see '%s --help')", name, root.CommandPath())}
+		return cli.Usage(fmt.Errorf("unknown command %q (see '%s --help')", name, root.CommandPath()))
 	}
 	return nil
-}
-
-// noArguments refuses anything that is not a flag.
-func noArguments(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usageError{fmt.Errorf("unexpected argument %q (see '%s --help')", args[0], cmd.CommandPath())}
-	}
-	return nil
-}
-
-// logging are the flags every command has.
-type logging struct {
-	level  string
-	format string
-}
-
-func (l *logging) register(cmd *cobra.Command, level string) {
-	cmd.Flags().StringVar(&l.level, "log-level", level, "least important messages to log: debug, info, warn or error")
-	cmd.Flags().StringVar(&l.format, "log-format", "text", "how to log: text or json")
-}
-
-func (l *logging) logger(w io.Writer) (*slog.Logger, error) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(l.level)); err != nil {
-		return nil, usageError{fmt.Errorf("--log-level %q is unknown: it is debug, info, warn or error", l.level)}
-	}
-	opts := &slog.HandlerOptions{Level: level}
-	var handler slog.Handler
-	switch l.format {
-	case "text":
-		handler = slog.NewTextHandler(w, opts)
-	case "json":
-		handler = slog.NewJSONHandler(w, opts)
-	default:
-		return nil, usageError{fmt.Errorf("--log-format %q is unknown: it is text or json", l.format)}
-	}
-	logger := slog.New(handler)
-	// The Kubernetes libraries log through klog.
-	klog.SetSlogLogger(logger.With("from", "klog"))
-	return logger, nil
 }

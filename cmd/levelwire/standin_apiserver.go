@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/levelwire/levelwire/cmd/levelwire/internal/cli"
 	"github.com/levelwire/levelwire/server"
 )
 
@@ -21,6 +22,7 @@ type apiServerFlags struct {
 	certDir     string
 	serviceCIDR string
 	disabled    []string
+	modes       []string
 	enabled     []string
 }
 
@@ -34,9 +36,8 @@ func newAPIServerStandIn() *cobra.Command {
 		Use:   "kube-apiserver",
 		Short: "Levelwire's API server, in place of kube-apiserver",
 		Long: `Levelwire's API server with kube-apiserver's flags, for tests. Objects live in
-memory and are gone when it stops, whatever --etcd-servers says. Every
-authenticated user may do everything, whatever --authorization-mode says. Flags
-that it does not know are ignored.`,
+memory and are gone when it stops, whatever --etcd-servers says. Flags, and values of
+--authorization-mode, that it does not know are ignored.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.serve(cmd) },
 	})
 	f, c := cmd.Flags(), &flags.config
@@ -46,12 +47,14 @@ that it does not know are ignored.`,
 	f.StringVar(&c.TLSCertFile, "tls-cert-file", "", "serving certificate")
 	f.StringVar(&c.TLSKeyFile, "tls-private-key-file", "", "key of the serving certificate")
 	f.StringVar(&c.ClientCAFile, "client-ca-file", "", "authority that certifies users")
+	registerAuthentication(cmd, &c.Authentication)
 	f.StringVar(&c.TokenAuthFile, "token-auth-file", "", "file of bearer tokens")
 	f.StringArrayVar(&c.ServiceAccountIssuers, "service-account-issuer", nil, "issuer of the tokens of service accounts")
 	f.StringVar(&c.ServiceAccountSigningKeyFile, "service-account-signing-key-file", "", "key that signs these tokens")
 	f.StringSliceVar(&c.ServiceAccountKeyFiles, "service-account-key-file", nil, "keys or certificates that verify these tokens")
 	f.StringSliceVar(&c.APIAudiences, "api-audiences", nil, "what the server calls itself in tokens")
 	f.StringVar(&flags.serviceCIDR, "service-cluster-ip-range", "10.96.0.0/16", "network that Services get their addresses from")
+	f.StringSliceVar(&flags.modes, "authorization-mode", nil, "what decides which requests users may make (default Node,RBAC)")
 	f.StringSliceVar(&flags.disabled, "disable-admission-plugins", nil, "admission plugins that have no say")
 	f.StringSliceVar(&flags.enabled, "enable-admission-plugins", nil, "admission plugins that have a say although they are disabled")
 	return cmd
@@ -71,8 +74,8 @@ func (f *apiServerFlags) serve(cmd *cobra.Command) (err error) {
 			err = removed
 		}
 	}()
-	log := logging{level: "error", format: "text"}
-	if c.Logger, err = log.logger(cmd.ErrOrStderr()); err != nil {
+	log := cli.Logging{Level: "error", Format: "text"}
+	if c.Logger, err = log.Logger(cmd.ErrOrStderr()); err != nil {
 		return err
 	}
 	s, err := server.Listen(c)
@@ -85,17 +88,25 @@ func (f *apiServerFlags) serve(cmd *cobra.Command) (err error) {
 // complete makes the configuration that the flags mean.
 func (f *apiServerFlags) complete() (server.Config, error) {
 	c := f.config
-	c.Storage, c.Version, c.ShutdownTimeout = server.Memory, version(), standInShutdown
+	c.Storage, c.Version, c.ShutdownTimeout = server.Memory, cli.Version(), standInShutdown
 	// Dual-stack clusters name two networks, of which the first is the main one.
 	first, _, _ := strings.Cut(f.serviceCIDR, ",")
 	cidr, err := netip.ParsePrefix(first)
 	if err != nil {
-		return c, usageError{fmt.Errorf("--service-cluster-ip-range %q is not a network such as 10.0.0.0/24", f.serviceCIDR)}
+		return c, cli.Usage(fmt.Errorf("--service-cluster-ip-range %q is not a network such as 10.0.0.0/24", f.serviceCIDR))
 	}
 	c.ServiceCIDR = cidr
 	certificate, key := filepath.Join(f.certDir, "apiserver.crt"), filepath.Join(f.certDir, "apiserver.key")
 	if f.certDir != "" && c.TLSCertFile == "" && isFile(certificate) && isFile(key) {
 		c.TLSCertFile, c.TLSKeyFile = certificate, key
+	}
+	for _, mode := range f.modes {
+		if slices.Contains(server.AuthorizationModes(), mode) {
+			c.AuthorizationModes = append(c.AuthorizationModes, mode)
+		}
+	}
+	if slices.Contains(c.AuthorizationModes, "AlwaysAllow") {
+		c.Authentication.Anonymous = nil // kube-apiserver ignores the flag then, too
 	}
 	for _, name := range f.disabled {
 		if slices.Contains(server.AdmissionPlugins(), name) && !slices.Contains(f.enabled, name) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/levelwire/levelwire/cmd/levelwire/internal/cli"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 )
@@ -49,10 +50,10 @@ func serveHealth(ctx context.Context, urls []string) error {
 	for _, raw := range urls {
 		u, err := url.Parse(strings.TrimSpace(raw))
 		if err != nil || u.Host == "" {
-			return usageError{fmt.Errorf("--listen-client-urls: %q is no URL such as http://127.0.0.1:2379", raw)}
+			return cli.Usage(fmt.Errorf("--listen-client-urls: %q is no URL such as http://127.0.0.1:2379", raw))
 		}
 		if u.Scheme != "http" {
-			return usageError{fmt.Errorf("--listen-client-urls: %q: only http is answered", raw)}
+			return cli.Usage(fmt.Errorf("--listen-client-urls: %q: only http is answered", raw))
 		}
 		listener, err := net.Listen("tcp", u.Host) //nolint:noctx // Binding a socket does not block.
 		if err != nil {

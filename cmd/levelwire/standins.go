@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/levelwire/levelwire/cmd/levelwire/internal/cli"
 	"github.com/spf13/cobra"
 )
 
@@ -55,7 +56,7 @@ The API server keeps its objects in memory, each test run its own; etcd only
 says that it is well; kubectl runs the next one in PATH.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usageError{fmt.Errorf("say which folder to fill (see '%s --help')", cmd.CommandPath())}
+				return cli.Usage(fmt.Errorf("say which folder to fill (see '%s --help')", cmd.CommandPath()))
 			}
 			return nil
 		},
@@ -71,7 +72,7 @@ says that it is well; kubectl runs the next one in PATH.`,
 			if err := fillAssets(program, dir); err != nil {
 				return err
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), "export KUBEBUILDER_ASSETS="+shellQuote(dir))
+			fmt.Fprintln(cmd.OutOrStdout(), "export KUBEBUILDER_ASSETS="+cli.ShellQuote(dir))
 			return nil
 		},
 	}

@@ -5,26 +5,25 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/client"
-	"github.com/levelwire/levelwire/components/controllermanager"
-	"github.com/levelwire/levelwire/components/kubelet"
+	"github.com/levelwire/levelwire/cmd/levelwire/internal/cli"
+	"github.com/levelwire/levelwire/cmd/levelwire/internal/runtimelimits"
+	controller "github.com/levelwire/levelwire/components/controllermanager"
+	"github.com/levelwire/levelwire/components/metrics"
 	"github.com/levelwire/levelwire/components/proxy"
 	"github.com/levelwire/levelwire/components/scheduler"
 	"github.com/levelwire/levelwire/server"
 )
 
-// maxNodes is what the pod networks of `up` have room for.
-const maxNodes = 250
-
 func newUp() *cobra.Command {
 	var flags serverFlags
-	var log logging
+	var log cli.Logging
 	var nodes int
 	cmd := &cobra.Command{
 		Use:   "up",
@@ -35,16 +34,16 @@ HTTPS like any other client. Objects survive a restart, unless --storage=memory.
 		Example: `  levelwire up
   levelwire up --nodes 10 --storage=memory
   levelwire up --secure-port=0 --data-dir /tmp/cluster`,
-		Args: noArguments,
+		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if nodes < 0 || nodes > maxNodes {
-				return usageError{fmt.Errorf("--nodes %d: it is 0 to %d", nodes, maxNodes)}
+				return cli.Usage(fmt.Errorf("--nodes %d: it is 0 to %d; levelwire kubelet adds single nodes from other processes", nodes, maxNodes))
 			}
 			config, err := flags.complete(cmd)
 			if err != nil {
 				return err
 			}
-			if config.Logger, err = log.logger(cmd.ErrOrStderr()); err != nil {
+			if config.Logger, err = log.Logger(cmd.ErrOrStderr()); err != nil {
 				return err
 			}
 			s, err := server.Listen(config)
@@ -55,17 +54,17 @@ HTTPS like any other client. Objects survive a restart, unless --storage=memory.
 		},
 	}
 	flags.register(cmd)
-	log.register(cmd, "warn")
-	cmd.Flags().IntVar(&nodes, "nodes", 3, "how many nodes to simulate")
+	log.Register(cmd, "warn")
+	cmd.Flags().IntVar(&nodes, "nodes", 3, fmt.Sprintf("how many nodes to simulate, at most %d", maxNodes))
 	return cmd
 }
 
-// component is a part that is not the server: a client of it that runs for as
+// component is a part that is not the server: clients of it that run for as
 // long as its process.
 type component struct {
-	name   string
-	client *client.Client
-	run    func(context.Context) error
+	name    string
+	clients []*client.Client
+	run     func(context.Context) error
 }
 
 // up runs the server and the components until the command's context ends or
@@ -81,16 +80,25 @@ func up(cmd *cobra.Command, s *server.Server, nodes int, log *slog.Logger) error
 		defer stop() // a server that failed takes the components with it
 		served <- s.Run(serverCtx)
 	}()
-	components, err := newComponents(s.Kubeconfig(), nodes, log)
+	components, err := newComponents(s, nodes, log)
 	if err == nil {
 		err = runComponents(ctx, s, components, func(took time.Duration) {
 			announce(cmd.OutOrStdout(), s,
 				fmt.Sprintf("Levelwire is ready at %s after %s, with %d nodes.", s.URL(), took.Round(time.Millisecond), nodes),
-				"  kubectl get nodes", "", "Ctrl-C stops it.")
+				append(append([]string{"  kubectl get nodes", ""}, signIn(s)...), "Ctrl-C stops it.")...)
 		})
 	}
 	stopServer()
 	return errors.Join(err, awaitDrain(served, components))
+}
+
+// signIn returns the lines about the page, if there is one.
+func signIn(s *server.Server) []string {
+	link := s.SignInLink()
+	if link == "" {
+		return nil
+	}
+	return []string{"See it at work in a browser on this machine; the link works once, within an hour:", "", "  " + link, ""}
 }
 
 // runComponents waits for the server and runs the components until ctx ends.
@@ -106,7 +114,7 @@ func runComponents(ctx context.Context, s *server.Server, components []component
 		group.Go(func() error { return c.keepRunning(groupCtx) })
 	}
 	ready(time.Since(begin))
-	group.Go(func() error { trim(groupCtx); return nil })
+	group.Go(func() error { runtimelimits.Trim(groupCtx); return nil })
 	return group.Wait()
 }
 
@@ -121,7 +129,9 @@ func awaitDrain(served <-chan error, components []component) error {
 	defer ticker.Stop()
 	for {
 		for _, c := range components {
-			c.client.CloseIdleConnections()
+			for _, open := range c.clients {
+				open.CloseIdleConnections()
+			}
 		}
 		select {
 		case err := <-served:
@@ -144,42 +154,92 @@ func (c component) keepRunning(ctx context.Context) error {
 	return fmt.Errorf("%s: %w", c.name, err)
 }
 
-func newComponents(kubeconfig string, nodes int, log *slog.Logger) ([]component, error) {
+// newComponents makes the components, each with the identity that Kubernetes gives it, so
+// that it can do what its default roles allow, and no more.
+func newComponents(s *server.Server, nodes int, log *slog.Logger) ([]component, error) {
 	var components []component
-	add := func(name, agent string, make func(*client.Client) (runner, error)) error {
-		c, err := newClient(kubeconfig, agent)
-		if err != nil {
-			return err
-		}
-		made, err := make(c)
+	add := func(name, agent string, as user, make func(*client.Client, *identities) (runner, error)) error {
+		ids := &identities{server: s, agent: agent}
+		c, err := ids.client(as)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		components = append(components, component{name, c, made.Run})
+		made, err := make(c, ids)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		components = append(components, component{name, ids.clients, made.Run})
 		return nil
 	}
 	err := errors.Join(
-		add("controllers", "controllers", func(c *client.Client) (runner, error) {
-			return controller.NewManager(c, controller.Options{Logger: log})
+		add("controllers", "controllers", user{"system:kube-controller-manager", nil}, func(c *client.Client, ids *identities) (runner, error) {
+			return controller.NewManager(c, controller.Options{Logger: log, ClientFor: ids.serviceAccount})
 		}),
-		add("scheduler", "scheduler", func(c *client.Client) (runner, error) {
+		add("scheduler", "scheduler", user{"system:kube-scheduler", nil}, func(c *client.Client, _ *identities) (runner, error) {
 			return scheduler.New(c, scheduler.Options{Logger: log})
 		}),
-		add("proxy", "proxy", func(c *client.Client) (runner, error) {
+		add("proxy", "proxy", user{"system:kube-proxy", nil}, func(c *client.Client, _ *identities) (runner, error) {
 			return proxy.New(c, proxy.Options{Logger: log})
+		}),
+		add("metrics", "metrics", serviceAccount("metrics-server"), func(c *client.Client, ids *identities) (runner, error) {
+			// The program's user is the cluster's administrator, who installs this.
+			installer, err := (&identities{server: s}).admin()
+			if err != nil {
+				return nil, err
+			}
+			ids.clients = append(ids.clients, installer)
+			return metrics.New(c, metrics.Options{Installer: installer, Logger: log})
 		}))
-	for i := range nodes {
-		name := fmt.Sprintf("node-%d", i+1)
-		err = errors.Join(err, add(name, "kubelet", func(c *client.Client) (runner, error) {
-			return kubelet.New(c, kubelet.Options{
-				NodeName: name,
-				PodCIDR:  netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, byte(i + 1), 0}), 24),
-				NodeIP:   netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}),
-				Logger:   log,
-			})
-		}))
+	starting := make(chan struct{}, startingNodes)
+	for first := 0; first < nodes; first += nodesPerConnection {
+		group, groupErr := newNodes(s, first, min(nodesPerConnection, nodes-first), nodes, starting, log)
+		components = append(components, group)
+		err = errors.Join(err, groupErr)
 	}
 	return components, err
+}
+
+// user is what a client certificate of a component says.
+type user struct {
+	name   string
+	groups []string
+}
+
+// identities makes the clients of a component, and remembers them.
+type identities struct {
+	server  *server.Server
+	agent   string
+	clients []*client.Client
+}
+
+func (i *identities) client(as user) (*client.Client, error) {
+	config, err := i.server.UserConfig(as.name, as.groups...)
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(config, clientOptions(i.agent))
+	if err == nil {
+		i.clients = append(i.clients, c)
+	}
+	return c, err
+}
+
+// serviceAccount returns the client of a service account in kube-system. It is
+// authenticated by a certificate, so that no token has to be made and renewed.
+func (i *identities) serviceAccount(name string) (*client.Client, error) {
+	return i.client(serviceAccount(name))
+}
+
+func serviceAccount(name string) user {
+	return user{
+		name:   "system:serviceaccount:" + metav1.NamespaceSystem + ":" + name,
+		groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + metav1.NamespaceSystem},
+	}
+}
+
+// admin returns the client of the administrator, for what is installed and not run.
+func (i *identities) admin() (*client.Client, error) {
+	return client.FromKubeconfig(i.server.Kubeconfig(), client.Options{UserAgent: "levelwire/" + cli.Version()})
 }
 
 // runner is what all components are.

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/levelwire/levelwire/cmd/levelwire/internal/cli"
 	"github.com/levelwire/levelwire/conformance"
 )
 
@@ -36,7 +37,7 @@ server is skipped, with the reason.`,
 		Example: `  levelwire verify --kubeconfig levelwire-data/admin.kubeconfig
   levelwire verify --run '^watch/|^stream/'
   levelwire verify -o junit > report.xml`,
-		Args: noArguments,
+		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.verify(cmd) },
 	}
 	cmd.Flags().StringVar(&flags.kubeconfig, "kubeconfig", "", "kubeconfig of the API server (default: $KUBECONFIG, then levelwire-data/admin.kubeconfig)")
@@ -53,18 +54,18 @@ func (f *verifyFlags) verify(cmd *cobra.Command) error {
 	if f.run != "" {
 		pattern, err := regexp.Compile(f.run)
 		if err != nil {
-			return usageError{fmt.Errorf("--run: %w", err)}
+			return cli.Usage(fmt.Errorf("--run: %w", err))
 		}
 		opts.Run = pattern
 	}
 	if f.parallel < 1 {
-		return usageError{fmt.Errorf("--parallel %d: at least one check has to run at a time", f.parallel)}
+		return cli.Usage(fmt.Errorf("--parallel %d: at least one check has to run at a time", f.parallel))
 	}
 	print, err := f.printer()
 	if err != nil {
 		return err
 	}
-	path, err := findKubeconfig(f.kubeconfig)
+	path, err := cli.FindKubeconfig(f.kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func (f *verifyFlags) printer() (func(*conformance.Report, io.Writer) error, err
 	case "junit":
 		return (*conformance.Report).WriteJUnit, nil
 	}
-	return nil, usageError{fmt.Errorf("--output %q is unknown: it is table, json or junit", f.output)}
+	return nil, cli.Usage(fmt.Errorf("--output %q is unknown: it is table, json or junit", f.output))
 }
 
 // verdictOf turns failures, and a run that was interrupted, into an error.

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -6,11 +6,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// byteSize is a flag of so many bytes, written as Kubernetes writes memory: 64Mi.
-type byteSize int64
+// ByteSize is a flag of so many bytes, written as Kubernetes writes memory: 64Mi.
+type ByteSize int64
 
 // Set implements pflag.Value.
-func (b *byteSize) Set(text string) error {
+func (b *ByteSize) Set(text string) error {
 	quantity, err := resource.ParseQuantity(text)
 	if err != nil {
 		return errors.New("it is a number of bytes such as 500000, 64Mi or 1Gi")
@@ -19,12 +19,12 @@ func (b *byteSize) Set(text string) error {
 	if !whole {
 		return errors.New("it is no whole number of bytes, or too large a one")
 	}
-	*b = byteSize(n)
+	*b = ByteSize(n)
 	return nil
 }
 
 // String implements pflag.Value.
-func (b *byteSize) String() string {
+func (b *ByteSize) String() string {
 	if *b == 0 {
 		return "" // the server's default, which the usage names
 	}
@@ -32,4 +32,4 @@ func (b *byteSize) String() string {
 }
 
 // Type implements pflag.Value.
-func (b *byteSize) Type() string { return "bytes" }
+func (b *ByteSize) Type() string { return "bytes" }

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/client/wait"
+)
+
+// TestQuotaOfKilledServer kills the server with signal 9 while 64 writers fill a quota and
+// empty it. There is never more than it allows; what the server had claimed and not
+// written is given back by a recount.
+func TestQuotaOfKilledServer(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("waits half a minute for a recount")
+	}
+	const allowed, writers, rounds = 20, 64, 3
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	c := newCluster(t)
+	c.start(ctx, serve)
+	c.start(ctx, "controllers")
+	cl := c.client()
+	defer cl.CloseIdleConnections()
+	quotas, secrets := client.For[*corev1.ResourceQuota](cl).Namespace("default"), client.For[*corev1.Secret](cl).Namespace("default")
+	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "q"}, Spec: corev1.ResourceQuotaSpec{
+		Hard: corev1.ResourceList{"count/secrets": *resource.NewQuantity(allowed, resource.DecimalSI)},
+	}}
+	if _, err := quotas.Create(ctx, q, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	uses := func(n int) func(*corev1.ResourceQuota) bool {
+		return func(q *corev1.ResourceQuota) bool {
+			used, known := q.Status.Used["count/secrets"]
+			return known && used.Value() == int64(n)
+		}
+	}
+	if _, err := wait.Until(ctx, quotas, "q", uses(0)); err != nil {
+		t.Fatal(err)
+	}
+
+	writing, stop := context.WithCancel(ctx)
+	defer stop()
+	var group sync.WaitGroup
+	var created atomic.Int64
+	for writer := range writers {
+		group.Go(func() {
+			for i := 0; writing.Err() == nil; i++ {
+				secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("s-%d-%d", writer, i)}}
+				if _, err := secrets.Create(writing, secret, metav1.CreateOptions{}); err != nil {
+					continue // above the quota, or the server is gone
+				}
+				created.Add(1)
+				_ = secrets.Delete(writing, secret.Name, metav1.DeleteOptions{})
+			}
+		})
+	}
+	check := func() int {
+		list, err := secrets.List(ctx, metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(list.Items) > allowed {
+			t.Errorf("there are %d, and the quota allows %d", len(list.Items), allowed)
+		}
+		return len(list.Items)
+	}
+	for range rounds {
+		for before := created.Load(); created.Load() < before+2*allowed; {
+			check()
+		}
+		c.processes[serve].kill()
+		c.start(ctx, serve)
+		check()
+	}
+	stop()
+	group.Wait()
+	left := check()
+	if _, err := wait.Until(ctx, quotas, "q", uses(left)); err != nil {
+		t.Errorf("%d are left, and the quota does not say so: %v", left, err)
+	}
+	c.intact()
+}
