@@ -3,20 +3,36 @@ package soak
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/internal/faultnet"
+	"github.com/levelwire/levelwire/tests/workload"
 )
 
 // chaos makes trouble.
 type chaos struct {
 	host     *host
+	objects  client.Resource[*corev1.ConfigMap] // past the proxy
+	http     *http.Client                       // the same
 	proxy    *faultnet.Proxy
-	subjects []subject
+	pages    *proxyPages
+	subjects []workload.Subject
 	random   *rand.Rand
-	counts   tally
+
+	kinds  []string
+	counts tally
+	// recoveries are the longest times between the end of a fault and the first write.
+	recoveries map[string]time.Duration
+	rotated    time.Time // when the server's certificate was waited for
 }
 
 // tally counts what was done.
@@ -25,21 +41,58 @@ type tally map[string]int
 // kinds of trouble, each as often as it stands here.
 var kinds = []string{
 	"cut", "cut", "cut", "cut within a message", "cut within a message", "silence", "silence", "deaf", "refuse", "slow", "half close",
-	"stop", "kill", "handlers", "handlers", "handlers", "restart", "restart",
+	"page", "page", "page", "page", "stop", "kill", "handlers", "handlers", "handlers", "restart", "restart", "quota",
+}
+
+// What some systems cannot do.
+var (
+	diskKinds  = []string{"disk full", "disk full to the last byte", "disk fails", "slow disk"}
+	clockKinds = []string{"clock", "server's clock"}
+)
+
+func newChaos(t *testing.T, h *host, direct *client.Client, proxy *faultnet.Proxy, shown *proxyPages, subjects []workload.Subject, random *rand.Rand) *chaos {
+	t.Helper()
+	security, err := rest.TLSConfigFor(h.credentials.lasting(h.url))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Each request has a connection of its own, and sees the server's latest certificate.
+	transport := &http.Transport{TLSClientConfig: security, DisableKeepAlives: true}
+	c := &chaos{
+		host: h, objects: client.For[*corev1.ConfigMap](direct).Namespace("default"), http: &http.Client{Transport: transport, Timeout: operation},
+		proxy: proxy, pages: shown, subjects: subjects, random: random,
+		kinds: kinds, counts: tally{}, recoveries: map[string]time.Duration{}, rotated: time.Now(),
+	}
+	if h.disk != nil {
+		c.kinds = append(slices.Clip(c.kinds), diskKinds...)
+	}
+	if shiftWall != nil {
+		c.kinds = append(slices.Clip(c.kinds), clockKinds...)
+	}
+	if *only != "" {
+		c.kinds = strings.Split(*only, ",")
+	}
+	return c
+}
+
+func (c *chaos) stop() {
+	if shiftWall != nil {
+		shiftWall(0)
+	}
 }
 
 // make makes trouble for so long, and then lifts all of it.
 func (c *chaos) make(t *testing.T, d time.Duration) {
 	t.Helper()
-	if c.counts == nil {
-		c.counts = tally{}
+	if time.Since(c.rotated) > *servingInterval {
+		c.awaitServingCertificate(t)
 	}
 	for end := time.Now().Add(d); time.Now().Before(end) && !t.Failed(); {
-		kind := kinds[c.random.IntN(len(kinds))]
+		kind := c.kinds[c.random.IntN(len(c.kinds))]
 		c.counts[kind]++
 		c.once(t, kind)
 		c.proxy.Heal()
-		wait(t.Context(), c.upTo(time.Second))
+		workload.Wait(t.Context(), c.upTo(time.Second))
 	}
 }
 
@@ -54,34 +107,53 @@ func (c *chaos) once(t *testing.T, kind string) {
 		c.proxy.Cut()
 	case "cut within a message":
 		c.proxy.CutAfter(faultnet.ToClient, c.random.Int64N(20_000))
-		wait(t.Context(), c.upTo(time.Second))
+		workload.Wait(t.Context(), c.upTo(time.Second))
 	case "silence":
 		c.proxy.Stall(faultnet.ToClient, true)
-		wait(t.Context(), c.upTo(3*time.Second))
+		workload.Wait(t.Context(), c.upTo(3*time.Second))
 	case "deaf":
 		c.proxy.Stall(faultnet.ToServer, true)
-		wait(t.Context(), c.upTo(3*time.Second))
+		workload.Wait(t.Context(), c.upTo(3*time.Second))
 	case "refuse":
 		c.proxy.Refuse(true)
 		c.proxy.Cut()
-		wait(t.Context(), c.upTo(2*time.Second))
+		workload.Wait(t.Context(), c.upTo(2*time.Second))
 	case "slow":
 		c.proxy.Limit(way, 20_000)
-		wait(t.Context(), c.upTo(2*time.Second))
+		workload.Wait(t.Context(), c.upTo(2*time.Second))
 	case "half close":
 		c.proxy.CloseWrite(way)
+	case "page":
+		c.pages.shown.Store(&pages[c.random.IntN(len(pages))])
+		c.proxy.Cut()
+		workload.Wait(t.Context(), time.Second+c.upTo(2*time.Second))
+		c.pages.shown.Store(nil)
 	case "stop":
 		c.host.end(t, syscall.SIGTERM)
-		wait(t.Context(), c.upTo(time.Second))
+		workload.Wait(t.Context(), c.upTo(time.Second))
 		c.host.start(t)
 	case "kill":
 		c.host.end(t, syscall.SIGKILL)
-		wait(t.Context(), c.upTo(time.Second))
+		workload.Wait(t.Context(), c.upTo(time.Second))
 		c.host.start(t)
 	case "handlers":
-		one.disturb(t, c.random)
+		one.Disturb(t, c.random)
 	case "restart":
-		one.restart(t)
+		one.Restart(t)
+	case "quota":
+		c.exceedQuota(t)
+	case "disk full":
+		c.fillDisk(t, diskReserve*3/4)
+	case "disk full to the last byte":
+		c.fillDisk(t, 0)
+	case "disk fails":
+		c.failDisk(t)
+	case "slow disk":
+		c.slowDisk(t)
+	case "clock":
+		c.jump(t, false)
+	case "server's clock":
+		c.jump(t, true)
 	default:
 		panic(fmt.Sprintf("no trouble is called %q", kind))
 	}

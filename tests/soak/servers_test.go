@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -22,6 +21,7 @@ import (
 	"github.com/levelwire/levelwire/client/reflector"
 	"github.com/levelwire/levelwire/server"
 	"github.com/levelwire/levelwire/storage"
+	"github.com/levelwire/levelwire/tests/workload"
 )
 
 var (
@@ -43,20 +43,20 @@ func TestServersRestart(t *testing.T) {
 	t.Logf("-soak.seed=%d -soak.restarts=%d", *seed, *restarts)
 	random := rand.New(rand.NewPCG(*seed, 0))
 	f := newFleet(t, 3, func(c *server.Config) { c.CompactionInterval, c.CatchUpTimeout = -1, catchUp })
-	direct := newClient(t, f.config, client.Options{ContentType: client.Protobuf})
+	direct := workload.NewClient(t, f.config, client.Options{ContentType: client.Protobuf})
 	defer direct.CloseIdleConnections()
-	journal := newJournal(direct)
-	subjects := makeSubjects(t, f.config)
-	defer stopAll(subjects)
-	stopWriting := journal.write(t, *seed)
+	journal := workload.NewJournal(client.For[*corev1.ConfigMap](direct))
+	subjects := workload.NewSubjects(t, f.config, nil)
+	defer workload.StopAll(subjects)
+	stopWriting := journal.Write(t, *seed)
 	defer stopWriting()
 	settle := func() {
-		release := journal.quiet()
+		release := journal.Quiet()
 		defer release()
-		agree(t, direct, journal, subjects)
+		workload.Agree(t, direct, journal, subjects)
 	}
 	settle()
-	first := listsOf(subjects)
+	first := workload.ListsOf(subjects)
 	for roll := range *restarts {
 		order := random.Perm(len(f.members))
 		for i, n := range order {
@@ -65,18 +65,18 @@ func TestServersRestart(t *testing.T) {
 			behind := f.members[order[(i+1)%len(order)]]
 			behind.lag.set(random.IntN(2) == 0)
 			f.restart(t, f.members[n], roll%2 == 1)
-			wait(t.Context(), time.Duration(random.IntN(100))*time.Millisecond)
+			workload.Wait(t.Context(), time.Duration(random.IntN(100))*time.Millisecond)
 			behind.lag.set(false)
 		}
 		settle()
-		onlyThese(t, subjects, first)
-		t.Logf("restart %d: %d writes so far; connections %v", roll+1, journal.writes.Load(), f.balancer.Open())
+		workload.OnlyThese(t, subjects, first)
+		t.Logf("restart %d: %d writes so far; connections %v", roll+1, journal.Writes.Load(), f.balancer.Open())
 	}
 	for n, m := range f.members[:min(len(f.members), max(*restarts-1, 1))] {
 		t.Run(fmt.Sprintf("only server %d is left, and it is behind", n), func(t *testing.T) {
 			stayBehind(t, f, m, direct, journal, subjects)
 			settle()
-			onlyThese(t, subjects, first)
+			workload.OnlyThese(t, subjects, first)
 			f.all()
 		})
 	}
@@ -84,30 +84,30 @@ func TestServersRestart(t *testing.T) {
 
 // stayBehind has everything come to a server that is behind, for longer than a
 // watch waits.
-func stayBehind(t *testing.T, f *fleet, m *member, direct *client.Client, j *journal, subjects []subject) {
+func stayBehind(t *testing.T, f *fleet, m *member, direct *client.Client, j *workload.Journal, subjects []workload.Subject) {
 	t.Helper()
 	defer m.lag.set(false)
 	// Writes go on until all informers have seen one that this server has not.
 	// None from before may be on its way then: it would pass for such a one.
-	release := j.quiet()
-	agree(t, direct, j, subjects)
+	release := j.Quiet()
+	workload.Agree(t, direct, j, subjects)
 	m.lag.set(true)
 	begun := make([]int64, len(subjects))
 	for i, s := range subjects {
-		begun[i] = s.stats().Events
+		begun[i] = s.Stats().Events
 	}
 	release()
 	f.only(nextTo(f, m))
 	for i, s := range subjects {
-		await(t, s.describe, func() bool { return s.stats().Events > begun[i] })
+		workload.Await(t, s.Describe, func() bool { return s.Stats().Events > begun[i] })
 	}
 	busy := make([]int64, len(subjects))
 	for i, s := range subjects {
-		busy[i] = s.stats().Resumes[reflector.ResumeBusy]
+		busy[i] = s.Stats().Resumes[reflector.ResumeBusy]
 	}
 	f.only(m)
 	for i, s := range subjects {
-		await(t, s.describe, func() bool { return s.stats().Resumes[reflector.ResumeBusy] > busy[i] })
+		workload.Await(t, s.Describe, func() bool { return s.Stats().Resumes[reflector.ResumeBusy] > busy[i] })
 	}
 }
 
@@ -131,27 +131,27 @@ func TestServersAndCompaction(t *testing.T) {
 	f := newFleet(t, 3, func(c *server.Config) {
 		c.CompactionInterval, c.CompactionRetention = 50*time.Millisecond, 50*time.Millisecond
 	})
-	subjects := makeSubjects(t, f.config)
-	defer stopAll(subjects)
-	j := &journal{known: state{}, unknown: map[string]bool{}}
+	subjects := workload.NewSubjects(t, f.config, nil)
+	defer workload.StopAll(subjects)
+	j := workload.NewJournal(client.Resource[*corev1.ConfigMap]{})
 	// through makes the writer, and the comparison of the whole, use one address.
 	through := func(config *rest.Config, do func(direct *client.Client)) {
-		direct := newClient(t, config, client.Options{ContentType: client.Protobuf})
+		direct := workload.NewClient(t, config, client.Options{ContentType: client.Protobuf})
 		defer direct.CloseIdleConnections()
-		j.objects = client.For[*corev1.ConfigMap](direct)
+		j.Objects = client.For[*corev1.ConfigMap](direct)
 		do(direct)
 	}
 	churn := func() {
 		for range 150 {
-			namespace := namespaces[random.IntN(len(namespaces))]
-			j.once(t.Context(), random, namespace, fmt.Sprintf("object-%d", random.IntN(60)))
+			namespace := workload.Namespaces[random.IntN(len(workload.Namespaces))]
+			j.Once(t.Context(), random, namespace, fmt.Sprintf("object-%d", random.IntN(60)))
 		}
 	}
 	through(f.config, func(direct *client.Client) {
 		churn()
-		agree(t, direct, j, subjects)
+		workload.Agree(t, direct, j, subjects)
 	})
-	first := listsOf(subjects)
+	first := workload.ListsOf(subjects)
 	for round := range *absences {
 		writer, target := f.members[round%3], f.members[(round+1)%3]
 		f.balancer.Refuse(true)
@@ -163,13 +163,13 @@ func TestServersAndCompaction(t *testing.T) {
 		f.restart(t, target, round%2 == 0)
 		f.only(target)
 		f.balancer.Refuse(false)
-		through(f.config, func(direct *client.Client) { agree(t, direct, j, subjects) })
+		through(f.config, func(direct *client.Client) { workload.Agree(t, direct, j, subjects) })
 		if n := coalescedResumes(t, target); n == 0 {
 			t.Errorf("round %d: no watch got coalesced history", round)
 		}
 		f.all()
 	}
-	onlyThese(t, subjects, first)
+	workload.OnlyThese(t, subjects, first)
 }
 
 // forgotten writes something, and waits until the store has compacted all that
@@ -181,8 +181,8 @@ func forgotten(t *testing.T, f *fleet, direct *client.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := storage.Revision(stampOf(last).version - 1)
-	await(t, func() string { return fmt.Sprintf("history through %d", at) }, func() bool {
+	at := storage.Revision(workload.StampOf(last).Version - 1)
+	workload.Await(t, func() string { return fmt.Sprintf("history through %d", at) }, func() bool {
 		_, err := f.etcd.List(t.Context(), "/registry/configmaps/", storage.ListOptions{At: at, Limit: 1})
 		if err != nil && !errors.Is(err, storage.ErrCompacted) {
 			t.Fatal(err)
@@ -200,7 +200,7 @@ func coalescedResumes(t *testing.T, m *member) (n int) {
 	}
 	c := http.Client{Transport: transport}
 	defer c.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), workload.Timeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+m.address+"/metrics", nil)
 	if err != nil {
@@ -218,37 +218,4 @@ func coalescedResumes(t *testing.T, m *member) (n int) {
 		}
 	}
 	return n
-}
-
-func await(t *testing.T, what func() string, holds func() bool) {
-	t.Helper()
-	for begun := time.Now(); !holds(); wait(t.Context(), 10*time.Millisecond) {
-		if time.Since(begun) > testTimeout {
-			t.Fatalf("waited in vain: %s", what())
-		}
-	}
-}
-
-func stopAll(subjects []subject) {
-	for _, s := range subjects {
-		s.stop()
-	}
-}
-
-func listsOf(subjects []subject) (lists []map[reflector.ListCause]int64) {
-	for _, s := range subjects {
-		lists = append(lists, s.stats().Lists)
-	}
-	return lists
-}
-
-// onlyThese fails if there were other lists, or differences.
-func onlyThese(t *testing.T, subjects []subject, first []map[reflector.ListCause]int64) {
-	t.Helper()
-	for i, s := range subjects {
-		stats := s.stats()
-		if !maps.Equal(stats.Lists, first[i]) || len(stats.Differences) > 0 {
-			t.Errorf("listed %v at first, and then %v, with differences %v: %s", first[i], stats.Lists, stats.Differences, s.describe())
-		}
-	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/levelwire/levelwire/server"
 	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/storage/etcd"
+	"github.com/levelwire/levelwire/tests/workload"
 )
 
 // fleet is several servers in this process on one etcd, and a balancer in front
@@ -114,7 +115,7 @@ func (m *member) start(t *testing.T) {
 	case err := <-ended:
 		m.ended = nil
 		t.Fatalf("the server ended: %v", err)
-	case <-time.After(testTimeout):
+	case <-time.After(workload.Timeout):
 		t.Fatal("the server does not get ready")
 	}
 }
@@ -132,7 +133,7 @@ func (m *member) stop(t *testing.T) {
 		if err != nil {
 			t.Errorf("the server ended with %v", err)
 		}
-	case <-time.After(testTimeout):
+	case <-time.After(workload.Timeout):
 		t.Fatal("the server does not stop")
 	}
 	m.ended = nil

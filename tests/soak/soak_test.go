@@ -1,7 +1,6 @@
 package soak
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -12,25 +11,18 @@ import (
 
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/internal/faultnet"
+	"github.com/levelwire/levelwire/tests/workload"
 )
 
 var (
 	duration = flag.Duration("soak.duration", 20*time.Second, "how long to make trouble")
 	seed     = flag.Uint64("soak.seed", 1, "what decides on the trouble; two runs with one seed are alike, but not the same")
 	round    = flag.Duration("soak.round", 8*time.Second, "how long between two moments of quiet")
+	only     = flag.String("soak.only", "", "make only trouble of these kinds, separated by commas: see chaos_test.go")
 )
-
-// testTimeout is how long anything here may take once there is no trouble, on a
-// machine that has much else to do.
-const testTimeout = 5 * time.Minute
-
-// remarkable is how long it usually takes much less than to agree.
-const remarkable = 20 * time.Second
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(serverDir); dir != "" {
@@ -40,10 +32,13 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	// etcd leaves these behind; they belong to files that are closed.
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreTopFunction("go.etcd.io/etcd/server/v3/storage/backend.(*backend).run"),
-		goleak.IgnoreTopFunction("go.etcd.io/etcd/server/v3/storage/wal.(*filePipeline).run"))
+	goleak.VerifyTestMain(m, etcdsGoroutines...)
+}
+
+// etcdsGoroutines are left behind by etcd; they belong to files that are closed.
+var etcdsGoroutines = []goleak.Option{
+	goleak.IgnoreTopFunction("go.etcd.io/etcd/server/v3/storage/backend.(*backend).run"),
+	goleak.IgnoreTopFunction("go.etcd.io/etcd/server/v3/storage/wal.(*filePipeline).run"),
 }
 
 // TestSoak makes trouble in rounds; in a short test there is one.
@@ -53,9 +48,17 @@ func TestSoak(t *testing.T) {
 	}
 	t.Logf("-soak.seed=%d -soak.duration=%v", *seed, *duration)
 	random := rand.New(rand.NewPCG(*seed, 0))
-	h := newHost(t)
+	creds := newCredentials(t)
+	d, err := newDisk(t)
+	if err != nil {
+		t.Logf("without a disk that is full, read-only or slow: %v", err)
+	}
+	if shiftWall == nil {
+		t.Log("without clocks that jump: make soak builds the test for them")
+	}
+	h := newHost(t, creds, d)
 	h.start(t)
-	proxy, err := faultnet.New(h.config.Host[len("https://"):])
+	proxy, err := faultnet.New(h.url[len("https://"):])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,72 +67,38 @@ func TestSoak(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	direct := newClient(t, h.config, client.Options{ContentType: client.Protobuf})
+	direct := workload.NewClient(t, creds.lasting(h.url), client.Options{ContentType: client.Protobuf})
 	defer direct.CloseIdleConnections()
-	journal := newJournal(direct)
-	stopWriting := journal.write(t, *seed)
+	journal := workload.NewJournal(client.For[*corev1.ConfigMap](direct))
+	stopWriting := journal.Write(t, *seed)
 	defer stopWriting()
 
-	behind := rest.CopyConfig(h.config)
-	behind.Host = "https://" + proxy.Addr()
-	subjects := makeSubjects(t, behind)
+	defer creds.keepRotating()()
+	behind := creds.rotated("https://" + proxy.Addr())
+	inTheWay := &proxyPages{}
+	subjects := workload.NewSubjects(t, behind, inTheWay.wrap)
 	defer func() {
 		for _, s := range subjects {
-			s.stop()
+			s.Stop()
 		}
 	}()
-	trouble := &chaos{host: h, proxy: proxy, subjects: subjects, random: random}
+	trouble := newChaos(t, h, direct, proxy, inTheWay, subjects, random)
+	defer trouble.stop()
 	limits := bounds{}
 	for end, n := time.Now().Add(*duration), 1; time.Now().Before(end) && !t.Failed(); n++ {
 		begun := time.Now()
 		trouble.make(t, min(*round, time.Until(end)))
-		release := journal.quiet()
+		release := journal.Quiet()
 		quiet := time.Now()
-		agree(t, direct, journal, subjects)
+		workload.Agree(t, direct, journal, subjects)
 		limits.check(t)
-		t.Logf("round %d: trouble for %.1fs, agreed after %.1fs; %d writes; %v; %s",
-			n, quiet.Sub(begun).Seconds(), time.Since(quiet).Seconds(), journal.writes.Load(), trouble.counts, limits)
+		t.Logf("round %d: trouble for %.1fs, agreed after %.1fs; %d writes; %d rotated credentials used; %v; longest recoveries %v; %s",
+			n, quiet.Sub(begun).Seconds(), time.Since(quiet).Seconds(), journal.Writes.Load(), workload.Reloads(subjects), trouble.counts, trouble.recoveries, limits)
 		release()
 	}
-}
-
-func newClient(t *testing.T, config *rest.Config, opts client.Options) *client.Client {
-	t.Helper()
-	c, err := client.New(config, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-// agree compares the server with the answers to its writers, and then every
-// informer and every handler with the server.
-func agree(t *testing.T, direct *client.Client, j *journal, subjects []subject) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
-	defer cancel()
-	now := func() (state, error) {
-		list, err := client.For[*corev1.ConfigMap](direct).List(ctx, metav1.ListOptions{LabelSelector: ours})
-		for err != nil && ctx.Err() == nil {
-			wait(ctx, time.Second)
-			list, err = client.For[*corev1.ConfigMap](direct).List(ctx, metav1.ListOptions{LabelSelector: ours})
-		}
-		if err != nil {
-			return nil, fmt.Errorf("the server does not list: %w", err)
-		}
-		all := state{}
-		for _, obj := range list.Items {
-			all[keyOf(obj)] = stampOf(obj)
-		}
-		return all, j.compare(all)
-	}
 	for _, s := range subjects {
-		begun := time.Now()
-		if err := s.agree(ctx, now); err != nil {
-			t.Errorf("%s: %v", s.describe(), err)
-		}
-		if took := time.Since(begun); took > remarkable {
-			t.Logf("%s agreed after %v", s.describe(), took)
+		if *duration > 3*certificateLifetime && s.Reloads() == 0 {
+			t.Errorf("no rotated credentials were used: %s", s.Describe())
 		}
 	}
 }

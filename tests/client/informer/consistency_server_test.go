@@ -18,7 +18,7 @@ func TestRepairAgreesWithARealServer(t *testing.T) {
 	defer f.Shutdown()
 	configMaps := informer.For[*corev1.ConfigMap](f, informer.ListOptions{Namespace: "default"})
 	f.Start(t.Context())
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	if err := f.WaitForSync(ctx); err != nil {
 		t.Fatal(err)

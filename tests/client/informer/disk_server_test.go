@@ -28,7 +28,7 @@ func visit(t *testing.T, c *client.Client, dir string, look func(configMaps *inf
 	})
 	configMaps := informer.For[*corev1.ConfigMap](f, informer.ListOptions{Namespace: "default", FieldSelector: "metadata.name!=kube-root-ca.crt"})
 	f.Start(t.Context())
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	if err := f.WaitForSync(ctx); err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func ExampleSharedInformer_ListerAfter() {
 	written, err := client.For[*corev1.ConfigMap](c).Namespace("default").Create(ctx,
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}, metav1.CreateOptions{})
 	check(err)
-	limited, cancel := context.WithTimeout(ctx, 10*time.Second)
+	limited, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	lister, err := configMaps.ListerAfter(limited, written.ResourceVersion)
 	check(err)

@@ -12,10 +12,10 @@ import (
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/client/scheme"
 )
 
-// Gadget is the Go type of a custom resource. DeepCopyObject is usually
-// generated.
+// Gadget is the Go type of a custom resource. DeepCopyObject is usually generated.
 type Gadget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -36,25 +36,27 @@ func (g *Gadget) DeepCopyObject() runtime.Object {
 
 var gadgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gadgets"}
 
-// Custom resources have the same informers: with a Go type, without one, or of
-// the metadata only. They need not be defined yet: an informer begins when its
-// resource is there, empties when the definition goes, and begins anew.
-func ExampleForResource() {
+// Custom resources have the same informers: with a Go type, which is registered once,
+// without one, or of the metadata only. They need not be defined yet: an informer
+// begins when its resource is there, empties when the definition goes, and begins anew.
+func ExampleFor_customResource() {
 	c, stop := exampleServer()
 	defer stop()
 	ctx := context.Background()
+	check(scheme.Register[*Gadget](c.Scheme(), scheme.Mapping{
+		Kind: gadgets.GroupVersion().WithKind("Gadget"), Scope: scheme.Namespaced,
+	}))
 
 	factory := informer.NewFactory(c, informer.Options{})
 	defer factory.Shutdown()
-	typed := informer.ForResource(factory, gadgets, func() *Gadget { return new(Gadget) }, informer.ListOptions{})
+	typed := informer.For[*Gadget](factory, informer.ListOptions{})
 	dynamic := informer.Dynamic(factory, gadgets, informer.ListOptions{})
 	metadata := informer.Metadata(factory, gadgets, informer.ListOptions{})
 	factory.Start(ctx)
 
 	defineGadgets(ctx, c)
 	check(factory.WaitForSync(ctx))
-	created, err := client.ForResource(c, gadgets, func() *Gadget { return new(Gadget) }).Namespace("default").Create(ctx, &Gadget{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "example.com/v1", Kind: "Gadget"},
+	created, err := client.For[*Gadget](c).Namespace("default").Create(ctx, &Gadget{
 		ObjectMeta: metav1.ObjectMeta{Name: "lamp"}, Spec: GadgetSpec{Color: "red"},
 	}, metav1.CreateOptions{})
 	check(err)
@@ -81,7 +83,6 @@ func defineGadgets(ctx context.Context, c *client.Client) {
 	color := apiextensionsv1.JSONSchemaProps{Type: "string"}
 	spec := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"color": color}}
 	_, err := definitions(c).Create(ctx, &apiextensionsv1.CustomResourceDefinition{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},
 		ObjectMeta: metav1.ObjectMeta{Name: "gadgets.example.com"},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: gadgets.Group, Scope: apiextensionsv1.NamespaceScoped,

@@ -20,8 +20,7 @@ import (
 var widgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
 
 func definitions(c *client.Client) client.Resource[*apiextensionsv1.CustomResourceDefinition] {
-	return client.ForResource(c, apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"),
-		func() *apiextensionsv1.CustomResourceDefinition { return &apiextensionsv1.CustomResourceDefinition{} })
+	return client.For[*apiextensionsv1.CustomResourceDefinition](c)
 }
 
 // define defines widgets and makes one.
@@ -29,7 +28,6 @@ func define(ctx context.Context, t *testing.T, c *client.Client, name string) {
 	t.Helper()
 	anything := true
 	_, err := definitions(c).Create(ctx, &apiextensionsv1.CustomResourceDefinition{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},
 		ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com"},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: widgets.Group, Scope: apiextensionsv1.NamespaceScoped,
@@ -61,7 +59,7 @@ func TestCustomResourcesComeAndGo(t *testing.T) {
 	failed := make(chan struct{}, 1) // a token when an attempt has failed
 	f := informer.NewFactory(c, informer.Options{Reflector: reflector.Options{
 		GoneAfter: 200 * time.Millisecond, Backoff: reflector.Backoff{Base: 5 * time.Millisecond, Max: 20 * time.Millisecond},
-		OnError: func(error) {
+		OnError: func(string, error) {
 			select {
 			case failed <- struct{}{}:
 			default:

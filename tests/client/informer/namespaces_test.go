@@ -3,6 +3,7 @@ package informer_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -14,11 +15,12 @@ import (
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/client/reflector"
 	"github.com/levelwire/levelwire/levelwiretest"
 )
 
 // testTimeout is how long anything may take before a test fails.
-const testTimeout = 30 * time.Second
+const testTimeout = 3 * time.Minute
 
 func bounded(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
@@ -172,7 +174,18 @@ func TestOptionsThatCannotBeUsedAreNamed(t *testing.T) {
 		"ListOptions.Modifier needs both":           {list: informer.ListOptions{Modifier: informer.ListModifier{Name: "x"}}},
 		"DiskOptions and ListOptions.Namespaces":    {factory: informer.Options{Disk: informer.DiskOptions{Directory: "d"}}, list: informer.ListOptions{Namespaces: []string{"a", "b"}}},
 		"interval of consistency checks":            {factory: informer.Options{ConsistencyCheckInterval: time.Millisecond}},
-		"Options.WatchTimeout -1ns is negative":     {factory: informer.Options{Reflector: negative()}},
+		"Options.WatchTimeout -1ns":                 {factory: informer.Options{Reflector: negative()}},
+		"ListOptions.Namespace: \"a/b\"":            {list: informer.ListOptions{Namespace: "a/b"}},
+		"Options.Namespace: \"c/d\"":                {factory: informer.Options{Namespace: "c/d"}},
+		"Options.Resync":                            {factory: informer.Options{Resync: 30}},
+		"Options.ConsistencyCheckInterval":          {factory: informer.Options{ConsistencyCheckInterval: -1}},
+		"DiskOptions.Interval needs":                {factory: informer.Options{Disk: informer.DiskOptions{Interval: time.Minute}}},
+		"DiskOptions.Fingerprint needs":             {factory: informer.Options{Disk: informer.DiskOptions{Fingerprint: "2"}}},
+		"reflector.Options.ResumeFrom \"5\"":        {factory: informer.Options{Reflector: reflector.Options{ResumeFrom: "5"}}},
+		"Options.Reflector.Name":                    {factory: informer.Options{Reflector: reflector.Options{Name: "x"}}},
+		"Options.Reflector.Logger":                  {factory: informer.Options{Reflector: reflector.Options{Logger: slog.Default()}}},
+		"Options.Reflector.OnProgress":              {factory: informer.Options{Reflector: reflector.Options{OnProgress: func(string) {}}}},
+		"ListOptions.Modifier \"all\" changes more": {list: informer.ListOptions{Modifier: informer.ListModifier{Name: "all", Modify: func(o *metav1.ListOptions) { o.Limit = 0 }}}},
 	} {
 		f := informer.NewFactory(c, opts.factory)
 		i := informer.For[*corev1.ConfigMap](f, opts.list)

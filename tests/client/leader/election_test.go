@@ -16,7 +16,7 @@ import (
 // TestTwoCandidatesOnAServer hands leadership over once by release.
 func TestTwoCandidatesOnAServer(t *testing.T) {
 	c := levelwiretest.Start(t).Client(client.Options{ContentType: client.Protobuf})
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	leads := make(chan string)
 	ended := make(chan error, 2)

@@ -71,7 +71,7 @@ func expect(t *testing.T, samples, want map[string]float64) {
 }
 
 func TestInformersShowHowTheyStand(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	c := levelwiretest.Start(t).Client(client.Options{})
 	factory := informer.NewFactory(c, informer.Options{})
@@ -137,7 +137,7 @@ func TestInformersShowHowTheyStand(t *testing.T) {
 
 // The estimate is from a sample when there are many.
 func TestBytesAreEstimated(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	c := levelwiretest.Start(t).Client(client.Options{})
 	api := client.For[*corev1.ConfigMap](c).Namespace("default")

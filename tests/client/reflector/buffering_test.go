@@ -58,7 +58,7 @@ func bufferingProxy(t *testing.T, cfg *rest.Config) string {
 
 // Behind a proxy that buffers, a stream shows nothing; polls converge.
 func TestPollingThroughABufferingProxy(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	s := levelwiretest.Start(t)
 	direct, _, _ := clients(t, s, client.Options{})

@@ -147,7 +147,7 @@ func written(o *metav1.ListOptions) { o.FieldSelector = "metadata.name!=kube-roo
 // Whatever happens to the connection, the store converges to the server's
 // state by resuming: there is one list, the first.
 func TestFaultyNetworkNeedsNoSecondList(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	s := levelwiretest.Start(t)
 	probes := client.Options{ReadIdleTimeout: 300 * time.Millisecond, PingTimeout: 300 * time.Millisecond}
@@ -171,7 +171,7 @@ func TestFaultyNetworkNeedsNoSecondList(t *testing.T) {
 				reflector.Store[*corev1.ConfigMap](store), reflector.Options{
 					SilenceTimeout: test.silence, OpenTimeout: time.Second,
 					Backoff: reflector.Backoff{Base: 20 * time.Millisecond, Max: 100 * time.Millisecond},
-					OnError: func(err error) {
+					OnError: func(_ string, err error) {
 						select {
 						case failed <- err:
 						default:
@@ -190,6 +190,7 @@ func TestFaultyNetworkNeedsNoSecondList(t *testing.T) {
 			}
 			w.write(ctx, 20)
 			store.await(ctx, t, w.state)
+			first := r.Stats() // on a busy machine the probes may end a list before it is complete
 
 			for _, fault := range faults(proxy, failed) {
 				before := r.Stats().ResumeCount()
@@ -202,7 +203,7 @@ func TestFaultyNetworkNeedsNoSecondList(t *testing.T) {
 				}
 			}
 			stats := r.Stats()
-			if stats.ListCount() != 1 || stats.StreamingLists != 1 || stats.DecodeErrors != 0 || stats.Stale != 0 {
+			if stats.ListCount() != first.ListCount() || stats.StreamingLists != first.StreamingLists || stats.StreamingLists == 0 || stats.DecodeErrors != 0 || stats.Stale != 0 {
 				t.Errorf("%+v", stats)
 			}
 			t.Logf("%d watches, resumes %v", stats.Watches, stats.Resumes)

@@ -28,7 +28,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // testTimeout is how long anything may take before a test fails.
-const testTimeout = 30 * time.Second
+const testTimeout = 3 * time.Minute
 
 // fixture is a server with an informer of its ConfigMaps, not started.
 type fixture struct {

@@ -34,7 +34,7 @@ import (
 )
 
 const (
-	testTimeout = time.Minute
+	testTimeout = 3 * time.Minute
 	finalizer   = "bakery.example.com/cold"
 	namespace   = "default"
 )
@@ -48,14 +48,20 @@ func TestMain(m *testing.M) {
 // how to reach it and how long it took from Start to the first answer.
 func startEnvironment(t *testing.T, definitions ...*apiextensionsv1.CustomResourceDefinition) (*rest.Config, time.Duration) {
 	t.Helper()
+	environment, took := newEnvironment(t, definitions...)
+	return environment.Config, took
+}
+
+// newEnvironment is startEnvironment that returns the environment.
+func newEnvironment(t *testing.T, definitions ...*apiextensionsv1.CustomResourceDefinition) (*envtest.Environment, time.Duration) {
+	t.Helper()
 	assets := filepath.Join(t.TempDir(), "assets")
 	if out, err := exec.Command(program.Build(t), "envtest-assets", assets).CombinedOutput(); err != nil {
 		t.Fatalf("levelwire envtest-assets: %v\n%s", err, out)
 	}
 	environment := &envtest.Environment{BinaryAssetsDirectory: assets, CRDs: definitions}
 	begin := time.Now()
-	config, err := environment.Start()
-	if err != nil {
+	if _, err := environment.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -63,14 +69,15 @@ func startEnvironment(t *testing.T, definitions ...*apiextensionsv1.CustomResour
 			t.Error(err)
 		}
 	})
-	c, err := client.New(config, client.Options{})
+	relay(t, environment)
+	c, err := client.New(environment.Config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := c.List(t.Context(), &corev1.NamespaceList{}); err != nil {
 		t.Fatal(err)
 	}
-	return config, time.Since(begin)
+	return environment, time.Since(begin)
 }
 
 // TestManager runs a manager with all that one has: leader election, caches of

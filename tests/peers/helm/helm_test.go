@@ -1,12 +1,13 @@
 package helm
 
 import (
-	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,8 @@ const (
 	testTimeout = 5 * time.Minute
 )
 
+var throughRelay = flag.Bool("through-relay", false, "put a relay between the server and helm")
+
 var ovens = schema.GroupVersionResource{Group: "bakery.example.com", Version: "v1", Resource: "ovens"}
 
 // TestReleases takes a release through its life with each helm.
@@ -37,14 +40,33 @@ func TestReleases(t *testing.T) {
 	if len(programs) == 0 {
 		t.Skip("LEVELWIRE_HELM does not name helms (a list, as PATH is)")
 	}
-	server := program.Start(t, program.Build(t), "up", "--storage=memory")
+	levelwire := program.Build(t)
+	at := through(t, levelwire, program.Start(t, levelwire, "up", "--storage=memory"))
 	for i, path := range programs {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 			defer cancel()
-			newBakery(ctx, t, path, server.Kubeconfig, fmt.Sprintf("bakery-%d", i)).live()
+			newBakery(ctx, t, path, at.Kubeconfig, fmt.Sprintf("bakery-%d", i)).live("--create-namespace")
 		})
 	}
+}
+
+// endpoint is where helm finds the API.
+type endpoint struct {
+	Kubeconfig string // an administrator's
+	data       string // the server's data directory
+	relay      string // the relay's URL, if there is one
+}
+
+// through returns a server, or with -through-relay a relay in front of it.
+func through(t *testing.T, levelwire string, server *program.Server) endpoint {
+	t.Helper()
+	e := endpoint{Kubeconfig: server.Kubeconfig, data: filepath.Dir(server.Kubeconfig)}
+	if *throughRelay {
+		_, e.relay = program.Relay(t, levelwire, server.Upstream())
+		e.Kubeconfig = program.At(t, e.relay, e.Kubeconfig)
+	}
+	return e
 }
 
 // bakery is a release of the chart in a namespace of its own.
@@ -75,24 +97,30 @@ func newBakery(ctx context.Context, t *testing.T, helm, kubeconfig, namespace st
 func (b *bakery) run(want []string, args ...string) {
 	b.t.Helper()
 	begin := time.Now()
-	var out bytes.Buffer
-	cmd := exec.CommandContext(b.ctx, b.helm, append(args, "--namespace", b.namespace)...)
-	cmd.Env, cmd.Stdout, cmd.Stderr = b.env, &out, &out
-	if err := cmd.Run(); err != nil {
-		b.t.Fatalf("helm %s: %v\n%s", strings.Join(args, " "), err, &out)
+	out, err := b.command(args).CombinedOutput()
+	if err != nil {
+		b.t.Fatalf("helm %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 	for _, text := range want {
-		if !strings.Contains(out.String(), text) {
-			b.t.Errorf("helm %s does not say %q:\n%s", strings.Join(args, " "), text, &out)
+		if !strings.Contains(string(out), text) {
+			b.t.Errorf("helm %s does not say %q:\n%s", strings.Join(args, " "), text, out)
 		}
 	}
 	b.t.Logf("helm %s: %v", args[0], time.Since(begin).Round(time.Millisecond))
 }
 
-// live is the life of a release: installed, tried, upgraded, rolled back, gone.
-func (b *bakery) live() {
+// command returns helm in the release's namespace. It has not begun.
+func (b *bakery) command(args []string) *exec.Cmd {
+	cmd := exec.CommandContext(b.ctx, b.helm, slices.Concat(args, []string{"--namespace", b.namespace})...)
+	cmd.Env = b.env
+	return cmd
+}
+
+// live is the life of a release: installed with these arguments, tried, upgraded, rolled
+// back, gone.
+func (b *bakery) live(install ...string) {
 	b.t.Helper()
-	b.run([]string{"STATUS: deployed", "REVISION: 1"}, "install", "shop", chart, "--wait", "--timeout=2m", "--create-namespace")
+	b.run([]string{"STATUS: deployed", "REVISION: 1"}, slices.Concat([]string{"install", "shop", chart, "--wait", "--timeout=2m"}, install)...)
 	b.mustBe("rye", 2)
 	b.hooksRan("pre-install", "post-install")
 	b.run([]string{"deployed"}, "list")

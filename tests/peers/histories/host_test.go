@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -21,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/levelwire/levelwire/internal/faultnet"
 	"github.com/levelwire/levelwire/server"
 	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/storage/etcd"
@@ -116,13 +116,24 @@ type host struct {
 
 func newHost(t *testing.T, s settings) *host {
 	t.Helper()
-	s.Dir, s.Port = t.TempDir(), server.AnyPort
+	s.Dir, s.Port = t.TempDir(), reservePort(t)
 	if len(s.EtcdServers) == 0 {
-		s.Listen = "http://127.0.0.1:0"
+		s.Listen = fmt.Sprint("http://127.0.0.1:", reservePort(t))
 	}
 	h := &host{settings: s}
 	t.Cleanup(func() { h.end(t, syscall.SIGTERM) })
 	return h
+}
+
+// reservePort returns a port for a server that is restarted.
+func reservePort(t *testing.T) int {
+	t.Helper()
+	port, release, err := faultnet.ReservePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(release)
+	return port
 }
 
 // start returns when the server is ready.
@@ -158,11 +169,6 @@ func (h *host) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.config.QPS = -1
-	address, err := net.ResolveTCPAddr("tcp", h.address())
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.settings.Port = address.Port
 }
 
 // address is where it listens.

@@ -24,6 +24,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/levelwire/levelwire/client"
+	ourdiscovery "github.com/levelwire/levelwire/client/discovery"
+	"github.com/levelwire/levelwire/client/scheme"
 	"github.com/levelwire/levelwire/server"
 )
 
@@ -249,15 +251,23 @@ func TestOurDiscovery(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.CloseIdleConnections)
-	resources, err := c.Discover(t.Context())
+	mapper := ourdiscovery.NewMapper(c, ourdiscovery.Options{})
+	pods, err := mapper.ByName(t.Context(), "pod")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := client.APIResource{GroupVersionResource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod", Namespaced: true}
-	if !slices.ContainsFunc(resources, func(r client.APIResource) bool {
-		return r.GroupVersionResource == want.GroupVersionResource && r.Kind == want.Kind && r.Namespaced && slices.Contains(r.Verbs, "watch")
-	}) {
-		t.Errorf("%v lacks pods", resources)
+	want := scheme.Mapping{Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Resource: "pods", Scope: scheme.Namespaced}
+	if pods.Mapping != want || !pods.Supports("watch") {
+		t.Errorf("pods: %+v", pods)
+	}
+	all, err := mapper.All(t.Context())
+	if err != nil {
+		t.Error(err)
+	}
+	for _, r := range all {
+		if known, ok := scheme.Default.ByResource(r.GroupVersionResource()); ok && (known.Kind != r.Mapping.Kind || known.Scope != r.Mapping.Scope) {
+			t.Errorf("served %+v; in the scheme %+v", r.Mapping, known)
+		}
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // testTimeout is how long one scenario may take before it has failed.
-const testTimeout = 45 * time.Second
+const testTimeout = 3 * time.Minute
 
 // TestScenarios plays every scenario with every combination of server,
 // informer, encoding and way of listing.

@@ -156,6 +156,7 @@ func removedHandlers(t *testing.T, a arrangement) {
 func resync(t *testing.T, a arrangement) {
 	w := a.writer
 	w.create("a", "1", "x")
+	w.visible()
 	again, once := newRecorder(), newRecorder()
 	s := a.subject(func(s *settings) { s.resync = time.Second })
 	s.handle(t, again, time.Second)
@@ -181,6 +182,7 @@ func labelSelector(t *testing.T, a arrangement) {
 	w := a.writer
 	w.create("in", "1", "x")
 	w.create("out", "1", "y")
+	w.visible()
 	r := newRecorder()
 	s := a.subject(func(s *settings) { s.labelSelector = "app=x" })
 	s.handle(t, r, 0)
@@ -216,6 +218,7 @@ func fieldSelector(t *testing.T, a arrangement) {
 	w := a.writer
 	w.create("a", "1", "x")
 	w.create("b", "1", "x")
+	w.visible()
 	r := newRecorder()
 	const running = "status.phase=Running"
 	s := a.subject(func(s *settings) { s.fieldSelector = running })

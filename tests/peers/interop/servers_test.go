@@ -5,9 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
-	"strconv"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
+	"github.com/levelwire/levelwire/internal/faultnet"
 	"github.com/levelwire/levelwire/server"
 	"github.com/levelwire/levelwire/tests/peers/upstream"
 )
@@ -44,7 +43,7 @@ type host interface {
 // makes are the servers under test, by name.
 var makes = map[string]func(t *testing.T, storage server.Storage) host{
 	"our server": func(t *testing.T, storage server.Storage) host {
-		return &ourHost{dir: t.TempDir(), storage: storage, port: server.AnyPort}
+		return &ourHost{dir: t.TempDir(), storage: storage, port: reservePort(t)}
 	},
 	"upstream server": func(t *testing.T, _ server.Storage) host {
 		etcd, err := upstream.StartEtcd(t.Context(), upstream.EtcdOptions{DataDir: t.TempDir()})
@@ -52,8 +51,20 @@ var makes = map[string]func(t *testing.T, storage server.Storage) host{
 			t.Fatal(err)
 		}
 		t.Cleanup(etcd.Close)
-		return &upstreamHost{options: upstream.Options{Etcd: etcd.Endpoint(), CertDir: t.TempDir(), Protobuf: true}}
+		address := fmt.Sprint("127.0.0.1:", reservePort(t))
+		return &upstreamHost{options: upstream.Options{Address: address, Etcd: etcd.Endpoint(), CertDir: t.TempDir(), Protobuf: true}}
 	},
+}
+
+// reservePort returns a port for a server that may be restarted.
+func reservePort(t *testing.T) int {
+	t.Helper()
+	port, release, err := faultnet.ReservePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(release)
+	return port
 }
 
 // serve starts a server for the rest of the test.
@@ -104,9 +115,6 @@ func (h *ourHost) start(t *testing.T) *rest.Config {
 		t.Fatal(err)
 	}
 	config.QPS = -1
-	if h.port, err = portOf(config.Host); err != nil {
-		t.Fatal(err)
-	}
 	return config
 }
 
@@ -129,7 +137,7 @@ func (h *upstreamHost) start(t *testing.T) *rest.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.server, h.options.Address = s, s.Address()
+	h.server = s
 	return s.Config()
 }
 
@@ -138,15 +146,6 @@ func (h *upstreamHost) stop(t *testing.T) {
 	if err := h.server.Stop(); err != nil {
 		t.Errorf("the upstream server's end: %v", err)
 	}
-}
-
-func portOf(url string) (int, error) {
-	address := url[len("https://"):]
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(port)
 }
 
 // clientset is client-go's typed client, with which all tests write.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,10 +52,12 @@ func lookOn(t *testing.T, config *clientrest.Config) map[string][]string {
 
 	every, theirs, slow := newRecorder(), newRecorder(), newRecorder()
 	slow.hold = make(chan struct{})
+	release := sync.OnceFunc(func() { close(slow.hold) })
 	our.handle(t, every, 0)
 	our.handleWith(t, slow, informer.HandlerOptions{})
 	stock.handle(t, theirs, 0)
 	our.start(t)
+	t.Cleanup(release) // before the informer's end, which waits for its handlers
 	stock.start(t)
 	if !our.waitSync(ctx) || !stock.waitSync(ctx) {
 		t.Fatal("no sync")
@@ -63,7 +66,7 @@ func lookOn(t *testing.T, config *clientrest.Config) map[string][]string {
 	last := churn(ctx, t, client, base.namespace)
 	for _, r := range []*recorder{every, theirs, slow} {
 		if r == slow {
-			close(slow.hold)
+			release()
 		}
 		for name, last := range last {
 			r.until(ctx, t, "of "+name+" "+last, func() bool { return endsWith(r.of(name), last) })

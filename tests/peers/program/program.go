@@ -15,7 +15,7 @@ import (
 )
 
 // testTimeout is how long a server may take to become ready, and to end.
-const testTimeout = time.Minute
+const testTimeout = 3 * time.Minute
 
 // Build builds the levelwire command into the test's own folder and returns its
 // path. Call it once in a test: it links the whole program.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -49,6 +50,7 @@ type Server struct {
 	address string
 	stop    context.CancelFunc
 	stopped chan error
+	sockets *connections
 }
 
 // Start starts an API server and waits until it is ready. It runs until Stop or
@@ -63,6 +65,13 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
+	return run(ctx, generic, serving, listener)
+}
+
+// run runs a server until Stop, or until ctx ends, and waits until it is ready.
+func run(
+	ctx context.Context, generic *genericserver.GenericAPIServer, serving *options.SecureServingOptions, listener *connections,
+) (*Server, error) {
 	certificate, err := servingCertificate(serving)
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
@@ -77,13 +86,19 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 		},
 		stop:    stop,
 		stopped: make(chan error, 1),
+		sockets: listener,
 	}
 	go func() { s.stopped <- generic.PrepareRun().RunWithContext(ctx) }()
-	if err := s.waitReady(ctx); err != nil {
+	readyCtx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	if err := s.waitReady(readyCtx); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
 	return s, nil
 }
+
+// readyTimeout is how long a server may take to be ready before it has failed.
+const readyTimeout = time.Minute
 
 // Config returns a new client configuration for the server: JSON, HTTP/2, no
 // rate limit.
@@ -96,7 +111,9 @@ func (s *Server) Address() string { return s.address }
 // after a second. What is stored stays. It may be called once.
 func (s *Server) Stop() error {
 	s.stop()
-	return <-s.stopped
+	err := <-s.stopped
+	s.sockets.closeAll()
+	return err
 }
 
 // waitReady asks until the server says that it is ready: its caches are filled.
@@ -108,26 +125,42 @@ func (s *Server) waitReady(ctx context.Context) error {
 	defer client.CloseIdleConnections()
 	again := time.NewTicker(pollInterval)
 	defer again.Stop()
+	var reason error // of the last answer
 	for {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.config.Host+"/readyz", nil)
-		if err != nil {
-			return err
+		err := s.askReady(ctx, client)
+		if err == nil {
+			return nil
 		}
-		if answer, err := client.Do(request); err == nil {
-			_ = answer.Body.Close()
-			if answer.StatusCode == http.StatusOK {
-				return nil
-			}
+		if ctx.Err() == nil {
+			reason = err
 		}
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			return fmt.Errorf("upstream API server is not ready: %w", context.Cause(ctx))
+			return fmt.Errorf("upstream API server is not ready: %w, last: %w", ctx.Err(), reason)
 		}
 	}
 }
 
-func listen(ctx context.Context, address string) (net.Listener, error) {
+// askReady returns why the server is not ready.
+func (s *Server) askReady(ctx context.Context, client *http.Client) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.config.Host+"/readyz?verbose", nil)
+	if err != nil {
+		return err
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	reasons, err := io.ReadAll(answer.Body)
+	err = errors.Join(err, answer.Body.Close())
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", answer.Status, reasons)
+	}
+	return err
+}
+
+func listen(ctx context.Context, address string) (*connections, error) {
 	if address == "" {
 		address = "127.0.0.1:0"
 	}
@@ -136,7 +169,7 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("upstream API server: %w", err)
 	}
-	return listener, nil
+	return &connections{Listener: listener, open: map[net.Conn]struct{}{}}, nil
 }
 
 // build assembles the server around a socket.
@@ -144,29 +177,14 @@ func build(
 	scheme *runtime.Scheme, opts Options, listener net.Listener,
 ) (*genericserver.GenericAPIServer, *options.SecureServingOptions, error) {
 	codecs := serializer.NewCodecFactory(scheme)
-	config := genericserver.NewConfig(codecs)
-	config.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
+	config := newConfig(codecs)
 	config.SkipOpenAPIInstallation = true
 	config.OpenAPIV3Config = openAPI(scheme, resources())
-	config.Authentication.Authenticator = authenticator.RequestFunc(asAdmin)
-	config.Authorization.Authorizer = authorizerfactory.NewAlwaysAllowAuthorizer()
 	config.MergedResourceConfig = serverstorage.NewResourceConfig()
-	// Also how long an orderly stop waits for watches, which never end.
-	config.ShutdownWatchTerminationGracePeriod = time.Second
-
-	serving := options.NewSecureServingOptions()
-	serving.Listener = listener
-	serving.BindPort = listener.Addr().(*net.TCPAddr).Port
-	serving.ServerCert.CertDirectory = opts.CertDir
-	serving.ServerCert.PairName = "apiserver"
-	loopback := net.IPv4(127, 0, 0, 1)
-	if err := serving.MaybeDefaultWithSelfSignedCerts("localhost", nil, []net.IP{loopback}); err != nil {
+	serving, err := serve(config, opts, listener)
+	if err != nil {
 		return nil, nil, err
 	}
-	if err := serving.WithLoopback().ApplyTo(&config.SecureServing, &config.LoopbackClientConfig); err != nil {
-		return nil, nil, err
-	}
-	config.PublicAddress = loopback
 	if err := storageOptions(scheme, codecs, opts).ApplyTo(config); err != nil {
 		return nil, nil, err
 	}
@@ -177,6 +195,35 @@ func build(
 	}
 	server.ShutdownTimeout = time.Second
 	return server, serving, install(server, scheme, codecs, config.RESTOptionsGetter)
+}
+
+// newConfig lets every client do everything.
+func newConfig(codecs serializer.CodecFactory) *genericserver.Config {
+	config := genericserver.NewConfig(codecs)
+	config.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
+	config.Authentication.Authenticator = authenticator.RequestFunc(asAdmin)
+	config.Authorization.Authorizer = authorizerfactory.NewAlwaysAllowAuthorizer()
+	// Also how long an orderly stop waits for watches, which never end.
+	config.ShutdownWatchTerminationGracePeriod = time.Second
+	return config
+}
+
+// serve has a server listen on a socket, with a certificate of its own.
+func serve(config *genericserver.Config, opts Options, listener net.Listener) (*options.SecureServingOptions, error) {
+	serving := options.NewSecureServingOptions()
+	serving.Listener = listener
+	serving.BindPort = listener.Addr().(*net.TCPAddr).Port
+	serving.ServerCert.CertDirectory = opts.CertDir
+	serving.ServerCert.PairName = "apiserver"
+	loopback := net.IPv4(127, 0, 0, 1)
+	if err := serving.MaybeDefaultWithSelfSignedCerts("localhost", nil, []net.IP{loopback}); err != nil {
+		return nil, err
+	}
+	if err := serving.WithLoopback().ApplyTo(&config.SecureServing, &config.LoopbackClientConfig); err != nil {
+		return nil, err
+	}
+	config.PublicAddress = loopback
+	return serving, nil
 }
 
 // asAdmin authenticates every request as one administrator. Users without a name

@@ -1,10 +1,12 @@
-package soak
+package workload
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -19,18 +21,22 @@ import (
 	"github.com/levelwire/levelwire/client/reflector"
 )
 
-// subject is an informer that the soak is about, with its handlers.
-type subject interface {
-	describe() string
-	stats() reflector.Stats
-	// agree waits until the cache and every handler show what the
+// Subject is an informer that a test is about, with its handlers.
+type Subject interface {
+	// Describe is its name and its statistics.
+	Describe() string
+	// Stats are those of its Reflector, since its last start.
+	Stats() reflector.Stats
+	// Reloads is how often its clients have used rotated credentials.
+	Reloads() int64
+	// Agree waits until the cache and every handler show what the
 	// subject should see of what the server has now.
-	agree(ctx context.Context, now func() (state, error)) error
-	// disturb adds a handler or removes one.
-	disturb(t *testing.T, random *rand.Rand)
-	// restart stops the informer and starts another in its place.
-	restart(t *testing.T)
-	stop()
+	Agree(ctx context.Context, now func() (State, error)) error
+	// Disturb adds a handler or removes one.
+	Disturb(t *testing.T, random *rand.Rand)
+	// Restart stops the informer and starts another in its place.
+	Restart(t *testing.T)
+	Stop()
 }
 
 // errWrong is what no waiting mends.
@@ -42,35 +48,39 @@ var quick = client.Options{ReadIdleTimeout: 500 * time.Millisecond, PingTimeout:
 // impatient tries again much sooner than usual.
 var impatient = reflector.Options{
 	InitialEventsTimeout: 5 * time.Second, WatchTimeout: 5 * time.Second, OpenTimeout: 3 * time.Second, ListTimeout: 5 * time.Second,
-	Backoff: reflector.Backoff{Base: 50 * time.Millisecond, Max: 500 * time.Millisecond},
+	Backoff:   reflector.Backoff{Base: 50 * time.Millisecond, Max: 500 * time.Millisecond},
+	GoneAfter: 300 * time.Millisecond, // a proxy's page lasts longer
 }
 
-// makeSubjects starts an informer of each kind.
-func makeSubjects(t *testing.T, config *rest.Config) []subject {
+// NewSubjects starts an informer of each kind. Every client goes through wrap,
+// unless that is nil.
+func NewSubjects(t *testing.T, config *rest.Config, wrap func(http.RoundTripper) http.RoundTripper) []Subject {
+	quick := quick
+	quick.WrapTransport = wrap
 	typed := func(f *informer.Factory, o informer.ListOptions) *informer.SharedInformer[*corev1.ConfigMap] {
 		return informer.For[*corev1.ConfigMap](f, o)
 	}
-	all := func(string, stamp) bool { return true }
-	everything := informer.ListOptions{LabelSelector: ours}
+	all := func(string, Stamp) bool { return true }
+	everything := informer.ListOptions{LabelSelector: Selector}
 	pages, polls := impatient, impatient
-	pages.PagedList, pages.PageSize = true, 30
-	polls.PollTimeout = time.Second
+	pages.PagedList, pages.PageSize, pages.InitialEventsTimeout = true, 30, 0
+	polls.PollTimeout, polls.InitialEventsTimeout, polls.WatchTimeout = time.Second, 0, 0
 	disk := informer.DiskOptions{Directory: t.TempDir(), Interval: time.Second}
 	protobuf, http1 := quick, quick
 	protobuf.ContentType, http1.ForceHTTP1 = client.Protobuf, true
-	inDefault := func(key string, _ stamp) bool { return strings.HasPrefix(key, "default/") }
-	return []subject{
+	inDefault := func(key string, _ Stamp) bool { return strings.HasPrefix(key, "default/") }
+	return []Subject{
 		begin(t, "protobuf", config, protobuf, informer.Options{Reflector: impatient}, everything, all, typed),
 		begin(t, "JSON in pages, repaired", config, quick, informer.Options{Reflector: pages, ConsistencyCheckInterval: 3 * time.Second}, everything, all, typed),
 		begin(t, "on disk", config, protobuf, informer.Options{Reflector: impatient, Disk: disk, Resync: time.Second}, everything, all, typed),
 		begin(t, "filtered", config, protobuf, informer.Options{Reflector: impatient},
-			informer.ListOptions{LabelSelector: ours + ",color=red"}, func(_ string, s stamp) bool { return s.red }, typed),
+			informer.ListOptions{LabelSelector: Selector + ",color=red"}, func(_ string, s Stamp) bool { return s.Red }, typed),
 		begin(t, "a namespace by its field", config, protobuf, informer.Options{Reflector: impatient},
-			informer.ListOptions{FieldSelector: "metadata.namespace=default", LabelSelector: ours}, inDefault, typed),
+			informer.ListOptions{FieldSelector: "metadata.namespace=default", LabelSelector: Selector}, inDefault, typed),
 		begin(t, "polling, one namespace", config, http1, informer.Options{Reflector: polls},
-			informer.ListOptions{Namespace: "default", LabelSelector: ours}, inDefault, typed),
+			informer.ListOptions{Namespace: "default", LabelSelector: Selector}, inDefault, typed),
 		begin(t, "two namespaces", config, quick, informer.Options{Reflector: impatient},
-			informer.ListOptions{Namespaces: namespaces, LabelSelector: ours}, all, typed),
+			informer.ListOptions{Namespaces: Namespaces, LabelSelector: Selector}, all, typed),
 		begin(t, "metadata", config, protobuf, informer.Options{Reflector: impatient}, everything, all,
 			func(f *informer.Factory, o informer.ListOptions) *informer.SharedInformer[*metav1.PartialObjectMetadata] {
 				return informer.Metadata(f, corev1.SchemeGroupVersion.WithResource("configmaps"), o)
@@ -84,9 +94,10 @@ type shared[T client.Object] struct {
 	connect func() *client.Client
 	opts    informer.Options
 	make    func(*informer.Factory) *informer.SharedInformer[T]
-	selects func(key string, s stamp) bool
+	selects func(key string, s Stamp) bool
 
 	client   *client.Client
+	reloaded int64 // by clients before it
 	factory  *informer.Factory
 	informer *informer.SharedInformer[T]
 	handlers []*checker[T]
@@ -95,9 +106,10 @@ type shared[T client.Object] struct {
 }
 
 func begin[T client.Object](t *testing.T, name string, config *rest.Config, connect client.Options, opts informer.Options, list informer.ListOptions,
-	selects func(string, stamp) bool, of func(*informer.Factory, informer.ListOptions) *informer.SharedInformer[T]) subject {
+	selects func(string, Stamp) bool, of func(*informer.Factory, informer.ListOptions) *informer.SharedInformer[T]) Subject {
+	connect.Logger, opts.Logger = slog.New(slog.DiscardHandler), slog.New(slog.DiscardHandler) // panics on purpose, most of all
 	s := &shared[T]{name: name, selects: selects, opts: opts,
-		connect: func() *client.Client { return newClient(t, config, connect) },
+		connect: func() *client.Client { return NewClient(t, config, connect) },
 		make:    func(f *informer.Factory) *informer.SharedInformer[T] { return of(f, list) },
 	}
 	s.run(t)
@@ -120,7 +132,7 @@ func (s *shared[T]) run(t *testing.T) {
 
 func (s *shared[T]) handle(t *testing.T, c *checker[T], opts informer.HandlerOptions) {
 	t.Helper()
-	c.ctx, c.known, c.gone = s.ctx, state{}, map[string]uint64{}
+	c.ctx, c.known, c.gone = s.ctx, State{}, map[string]uint64{}
 	var err error
 	if c.registration, err = s.informer.AddHandler(c, opts); err != nil {
 		t.Fatal(err)
@@ -128,11 +140,13 @@ func (s *shared[T]) handle(t *testing.T, c *checker[T], opts informer.HandlerOpt
 	s.handlers = append(s.handlers, c)
 }
 
-func (s *shared[T]) describe() string { return fmt.Sprintf("%s: %+v", s.name, s.informer.Stats()) }
+func (s *shared[T]) Describe() string { return fmt.Sprintf("%s: %+v", s.name, s.informer.Stats()) }
 
-func (s *shared[T]) stats() reflector.Stats { return s.informer.Stats().Reflector }
+func (s *shared[T]) Stats() reflector.Stats { return s.informer.Stats().Reflector }
 
-func (s *shared[T]) agree(ctx context.Context, now func() (state, error)) error {
+func (s *shared[T]) Reloads() int64 { return s.reloaded + s.client.Stats().CredentialReloads }
+
+func (s *shared[T]) Agree(ctx context.Context, now func() (State, error)) error {
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
 	for n := 0; ; n++ {
@@ -156,8 +170,8 @@ func (s *shared[T]) agree(ctx context.Context, now func() (state, error)) error 
 }
 
 // selected is what the subject should see.
-func (s *shared[T]) selected(all state) state {
-	seen := state{}
+func (s *shared[T]) selected(all State) State {
+	seen := State{}
 	for key, stamp := range all {
 		if s.selects(key, stamp) {
 			seen[key] = stamp
@@ -166,10 +180,13 @@ func (s *shared[T]) selected(all state) state {
 	return seen
 }
 
-func (s *shared[T]) compare(want state) error {
-	got := state{}
+func (s *shared[T]) compare(want State) error {
+	if n := s.Stats().Lists[reflector.ListReturned]; n > 0 || !s.informer.Freshness().GoneSince.IsZero() {
+		return fmt.Errorf("%w: the resource was taken for gone, and then listed %d times", errWrong, n)
+	}
+	got := State{}
 	for _, obj := range s.informer.Lister().List("", nil) {
-		got[keyOf(obj)] = stampOf(obj)
+		got[KeyOf(obj)] = StampOf(obj)
 	}
 	if err := difference(got, want); err != nil {
 		return fmt.Errorf("cache: %w", err)
@@ -185,7 +202,7 @@ func (s *shared[T]) compare(want state) error {
 // most is how many handlers an informer has at a time.
 const most = 8
 
-func (s *shared[T]) disturb(t *testing.T, random *rand.Rand) {
+func (s *shared[T]) Disturb(t *testing.T, random *rand.Rand) {
 	t.Helper()
 	if n := len(s.handlers); n < most && random.IntN(2) == 0 {
 		c, opts := &checker[T]{}, informer.HandlerOptions{MaxUnmergedEvents: random.IntN(2) << 20}
@@ -200,7 +217,7 @@ func (s *shared[T]) disturb(t *testing.T, random *rand.Rand) {
 	s.handlers = slices.Delete(s.handlers, n, n+1)
 	select {
 	case <-removed.registration.Remove():
-	case <-time.After(testTimeout):
+	case <-time.After(Timeout):
 		t.Error("a handler's call does not end")
 	}
 	if len(s.handlers) == 0 {
@@ -208,13 +225,14 @@ func (s *shared[T]) disturb(t *testing.T, random *rand.Rand) {
 	}
 }
 
-func (s *shared[T]) restart(t *testing.T) {
-	s.stop()
+func (s *shared[T]) Restart(t *testing.T) {
+	s.Stop()
 	s.run(t)
 }
 
-func (s *shared[T]) stop() {
+func (s *shared[T]) Stop() {
 	s.cancel()
 	s.factory.Shutdown()
+	s.reloaded += s.client.Stats().CredentialReloads
 	s.client.CloseIdleConnections()
 }

@@ -1,4 +1,4 @@
-package soak
+package workload
 
 import (
 	"context"
@@ -19,7 +19,7 @@ type checker[T client.Object] struct {
 	registration *informer.Registration
 
 	mu    sync.Mutex
-	known state
+	known State
 	gone  map[string]uint64 // the version of an object's last deletion
 	calls int
 	wrong []error // the first few
@@ -33,16 +33,16 @@ func (c *checker[T]) note(key string, format string, args ...any) {
 
 // called runs f with what was known of the object, and then does what makes this
 // handler special.
-func (c *checker[T]) called(obj T, f func(key string, last stamp, known bool)) {
+func (c *checker[T]) called(obj T, f func(key string, last Stamp, known bool)) {
 	c.mu.Lock()
 	c.calls++
-	key := keyOf(obj)
+	key := KeyOf(obj)
 	last, known := c.known[key]
 	f(key, last, known)
 	panics := c.panicEvery > 0 && c.calls%c.panicEvery == 0
 	c.mu.Unlock()
 	if c.slow > 0 {
-		wait(c.ctx, c.slow)
+		Wait(c.ctx, c.slow)
 	}
 	if panics {
 		panic("on purpose")
@@ -51,25 +51,25 @@ func (c *checker[T]) called(obj T, f func(key string, last stamp, known bool)) {
 
 // OnAdd implements informer.Handler.
 func (c *checker[T]) OnAdd(obj T, _ bool) {
-	c.called(obj, func(key string, last stamp, known bool) {
+	c.called(obj, func(key string, last Stamp, known bool) {
 		if known {
-			c.note(key, "added as %v, but known as %v", stampOf(obj), last)
+			c.note(key, "added as %v, but known as %v", StampOf(obj), last)
 		}
-		if deleted := c.gone[key]; stampOf(obj).version <= deleted {
-			c.note(key, "added as %v, but deleted at %d", stampOf(obj), deleted)
+		if deleted := c.gone[key]; StampOf(obj).Version <= deleted {
+			c.note(key, "added as %v, but deleted at %d", StampOf(obj), deleted)
 		}
-		c.known[key] = stampOf(obj)
+		c.known[key] = StampOf(obj)
 	})
 }
 
 // OnUpdate implements informer.Handler.
 func (c *checker[T]) OnUpdate(old, obj T) {
-	c.called(obj, func(key string, last stamp, known bool) {
-		from, to := stampOf(old), stampOf(obj)
+	c.called(obj, func(key string, last Stamp, known bool) {
+		from, to := StampOf(old), StampOf(obj)
 		if !known || last != from {
 			c.note(key, "updated from %v, but known as %v, %v", from, last, known)
 		}
-		if from.uid != to.uid || to.version < from.version {
+		if from.UID != to.UID || to.Version < from.Version {
 			c.note(key, "updated from %v to %v", from, to)
 		}
 		c.known[key] = to
@@ -78,17 +78,17 @@ func (c *checker[T]) OnUpdate(old, obj T) {
 
 // OnDelete implements informer.Handler.
 func (c *checker[T]) OnDelete(obj T, _ bool) {
-	c.called(obj, func(key string, last stamp, known bool) {
-		if gone := stampOf(obj); !known || gone.uid != last.uid || gone.version < last.version {
+	c.called(obj, func(key string, last Stamp, known bool) {
+		if gone := StampOf(obj); !known || gone.UID != last.UID || gone.Version < last.Version {
 			c.note(key, "deleted as %v, but known as %v, %v", gone, last, known)
 		}
 		delete(c.known, key)
-		c.gone[key] = stampOf(obj).version
+		c.gone[key] = StampOf(obj).Version
 	})
 }
 
 // compare says which events the handler got wrongly, or did not get.
-func (c *checker[T]) compare(want state) error {
+func (c *checker[T]) compare(want State) error {
 	if err := c.registration.Err(); err != nil {
 		return fmt.Errorf("it was removed: %w", err)
 	}
@@ -101,7 +101,7 @@ func (c *checker[T]) compare(want state) error {
 }
 
 // difference names one object that differs.
-func difference(got, want state) error {
+func difference(got, want State) error {
 	for key, w := range want {
 		if g, ok := got[key]; !ok || g != w {
 			return fmt.Errorf("%s is %v, %v; the server has %v (%d objects, the server %d)", key, g, ok, w, len(got), len(want))

@@ -1,0 +1,2 @@
+// Package discovery asks a Mapper about an API server.
+package discovery

@@ -1,0 +1,195 @@
+package relay
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/conformance"
+	"github.com/levelwire/levelwire/levelwiretest"
+	"github.com/levelwire/levelwire/server"
+)
+
+// startRelay starts a relay in front of a server.
+func startRelay(t *testing.T, upstream *rest.Config, change ...func(*server.Config)) *levelwiretest.Server {
+	t.Helper()
+	return levelwiretest.Start(t, append([]func(*server.Config){func(c *server.Config) {
+		c.Relay = &server.Relay{Config: upstream}
+	}}, change...)...)
+}
+
+// configMaps returns the config maps of the namespace default.
+func configMaps(t *testing.T, s *levelwiretest.Server) client.Resource[*corev1.ConfigMap] {
+	t.Helper()
+	return client.For[*corev1.ConfigMap](s.Client(client.Options{})).Namespace(metav1.NamespaceDefault)
+}
+
+func create(t *testing.T, to client.Resource[*corev1.ConfigMap], name string) *corev1.ConfigMap {
+	t.Helper()
+	made, err := to.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// metric reads a counter or gauge of a server, added up over its labels.
+func metric(t *testing.T, s *levelwiretest.Server, name string) (sum float64) {
+	t.Helper()
+	response, err := s.Client(client.Options{}).Raw(t.Context(), client.RawRequest{Path: "/metrics"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s, %v\n%s", response.Status, err, text)
+	}
+	for line := range strings.Lines(string(text)) {
+		var value float64
+		if rest, ok := strings.CutPrefix(line, name); ok && (rest[0] == ' ' || rest[0] == '{') {
+			if _, err := fmt.Sscan(rest[strings.LastIndexByte(rest, ' '):], &value); err != nil {
+				t.Fatal(err)
+			}
+			sum += value
+		}
+	}
+	return sum
+}
+
+// TestGuaranteesHoldThroughRelays tries what levelwire verify does, but for what takes many
+// seconds, through one relay and through three in a row.
+func TestGuaranteesHoldThroughRelays(t *testing.T) {
+	upstream := levelwiretest.Start(t)
+	relays := []*levelwiretest.Server{startRelay(t, upstream.Config())}
+	for len(relays) < 3 {
+		relays = append(relays, startRelay(t, relays[len(relays)-1].Config(), withDeltas))
+	}
+	for hops, groups := range map[int]string{
+		1: `^(get|list|pages|watch|select|delete|form|write|apply|discovery|shard)/`, 3: `^(get|list|pages|select|delete|shard|write)/`,
+	} {
+		t.Run(fmt.Sprint(hops, " hops"), func(t *testing.T) {
+			report, err := conformance.Run(t.Context(), relays[hops-1].Config(), conformance.Options{
+				Run: regexp.MustCompile(groups), Parallel: 4,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, result := range report.Results {
+				if result.Verdict == conformance.Fail {
+					t.Errorf("%s: %s", result.Name, result.Reason)
+				}
+			}
+			if passed := report.Count(conformance.Pass); passed < 50 {
+				t.Errorf("%d guarantees were tried, which is too few", passed)
+			}
+		})
+	}
+	for i, relay := range relays {
+		if made, broken := metric(t, relay, "levelwire_relay_caches_made_total"), metric(t, relay, "levelwire_relay_caches_broken_total"); made == 0 || broken != 0 {
+			t.Errorf("relay %d has made %v caches, of which %v broke", i+1, made, broken)
+		}
+	}
+}
+
+// TestOneStreamForAllClients: the upstream has one watch of a resource, whatever the number
+// of the relay's clients.
+func TestOneStreamForAllClients(t *testing.T) {
+	upstream := levelwiretest.Start(t)
+	relay := startRelay(t, upstream.Config())
+	through := configMaps(t, relay)
+	list, err := through.List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var watches []*client.Watch[*corev1.ConfigMap]
+	for i := range 20 {
+		opts := metav1.ListOptions{ResourceVersion: list.ResourceVersion}
+		if i%2 == 0 {
+			opts.FieldSelector = "metadata.name=here"
+		}
+		w, err := through.Watch(t.Context(), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		watches = append(watches, w)
+	}
+	made := create(t, configMaps(t, upstream), "here")
+	for _, w := range watches {
+		event, err := w.Next()
+		if err != nil || event.Object.Name != "here" || event.Object.ResourceVersion != made.ResourceVersion {
+			t.Fatalf("%v, %v, want the object at the upstream's version %s", event, err, made.ResourceVersion)
+		}
+	}
+	if open := metric(t, upstream, "apiserver_longrunning_requests"); open > 2 {
+		t.Errorf("the upstream has %v open watches", open)
+	}
+	if passed := metric(t, relay, "levelwire_relay_older_watches_total"); passed != 0 {
+		t.Errorf("%v watches were passed on", passed)
+	}
+}
+
+// TestReadYourWrites: what a client has written through a relay, or around it, is in its next
+// list through any relay.
+func TestReadYourWrites(t *testing.T) {
+	upstream := levelwiretest.Start(t)
+	one, two := startRelay(t, upstream.Config()), startRelay(t, upstream.Config())
+	writers := []client.Resource[*corev1.ConfigMap]{configMaps(t, one), configMaps(t, two), configMaps(t, upstream)}
+	for i := range 30 {
+		name := fmt.Sprint("written-", i)
+		create(t, writers[i%3], name)
+		list, err := writers[(i+1)%3].List(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+		if err != nil || len(list.Items) != 1 {
+			t.Fatalf("%s: %v, %v", name, list, err)
+		}
+		exact, err := writers[(i+2)%3].List(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
+		if err != nil || len(exact.Items) < i+1 {
+			t.Fatalf("%s: not older than %s: %v", name, list.ResourceVersion, err)
+		}
+	}
+}
+
+// TestClientsMoveWithTheirVersions from the upstream to a relay that has just started, to
+// another relay, and back, without missing or repeating an event, and without a list.
+func TestClientsMoveWithTheirVersions(t *testing.T) {
+	upstream := levelwiretest.Start(t)
+	direct := configMaps(t, upstream)
+	version := create(t, direct, "begin").ResourceVersion
+	create(t, direct, "missed-0")
+	servers := []*levelwiretest.Server{startRelay(t, upstream.Config()), startRelay(t, upstream.Config()), upstream, startRelay(t, upstream.Config())}
+	for i, s := range servers {
+		w, err := configMaps(t, s).Watch(t.Context(), metav1.ListOptions{ResourceVersion: version})
+		if err != nil {
+			t.Fatal(err)
+		}
+		event, err := w.Next()
+		if want := fmt.Sprint("missed-", i); err != nil || event.Object.Name != want {
+			t.Fatalf("server %d: %v, %v, want %s", i, event, err, want)
+		}
+		version = event.Object.ResourceVersion
+		w.Close()
+		create(t, direct, fmt.Sprint("missed-", i+1))
+	}
+}
+
+// TestAgeIsDeclared in every answer from a cache.
+func TestAgeIsDeclared(t *testing.T) {
+	relay := startRelay(t, levelwiretest.Start(t).Config())
+	response, err := relay.Client(client.Options{}).Raw(t.Context(), client.RawRequest{Path: "/api/v1/namespaces?resourceVersion=0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK || response.Header.Get("Age") == "" {
+		t.Errorf("%s, Age %q", response.Status, response.Header.Get("Age"))
+	}
+}

@@ -1,0 +1,219 @@
+package relay
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/client/subresource"
+	"github.com/levelwire/levelwire/levelwiretest"
+	"github.com/levelwire/levelwire/server"
+)
+
+// tokenFile has the token "secret" of an administrator.
+func tokenFile(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tokens.csv")
+	if err := os.WriteFile(path, []byte("secret,admin,1,system:masters\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// userAt returns a user of the upstream as a client of another server: with the same
+// credentials.
+func userAt(t *testing.T, s *levelwiretest.Server, user *rest.Config) *client.Client {
+	t.Helper()
+	config := s.Config()
+	config.CertData, config.KeyData, config.CertFile, config.KeyFile = user.CertData, user.KeyData, user.CertFile, user.KeyFile
+	config.BearerToken = user.BearerToken
+	config.Impersonate = user.Impersonate
+	c, err := client.New(config, client.Options{Retry: client.RetryOptions{Max: -1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.CloseIdleConnections)
+	return c
+}
+
+// upstreamWithRelay starts a server in a directory of its own, and a relay that accepts its
+// client certificates.
+func upstreamWithRelay(t *testing.T, change ...func(*server.Config)) (upstream, relay *levelwiretest.Server) {
+	t.Helper()
+	upstream = levelwiretest.Start(t)
+	relay = startRelay(t, upstream.Config(), append([]func(*server.Config){acceptUsersOf(upstream), func(c *server.Config) {
+		c.Relay.AllowedTTL, c.Relay.DeniedTTL, c.Relay.TokenTTL = time.Second, time.Millisecond, time.Second
+	}}, change...)...)
+	return upstream, relay
+}
+
+// acceptUsersOf makes a server accept the client certificates of another.
+func acceptUsersOf(other *levelwiretest.Server) func(*server.Config) {
+	return func(c *server.Config) {
+		c.ClientCAFile = filepath.Join(filepath.Dir(other.Kubeconfig()), "pki", "ca.crt")
+	}
+}
+
+func status(t *testing.T, c *client.Client, method, path string) int {
+	t.Helper()
+	response, err := c.Raw(t.Context(), client.RawRequest{Method: method, Path: path})
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	_ = response.Body.Close()
+	return response.StatusCode
+}
+
+// TestRelayShowsWhatTheUpstreamShows, to each user, kind by kind and verb by verb.
+func TestRelayShowsWhatTheUpstreamShows(t *testing.T) {
+	upstream, relay := upstreamWithRelay(t)
+	admin := upstream.Client(client.Options{})
+	rules := []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create"}},
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}},
+		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"list"}},
+		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"watch", "delete"}},
+	}
+	mustCreate(t, client.For[*rbacv1.Role](admin).Namespace("default"), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "some"}, Rules: rules})
+	mustCreate(t, client.For[*rbacv1.RoleBinding](admin).Namespace("default"), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "some"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "some"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "jane"}, {APIGroup: rbacv1.GroupName, Kind: "Group", Name: "dev"}},
+	})
+	robot := serviceAccount(t, admin, "robot")
+	users := map[string]*rest.Config{
+		"jane": upstream.UserConfig("jane"), "dev": upstream.UserConfig("joe", "dev"), "nobody": upstream.UserConfig("nobody"), "admin": upstream.Config(),
+		"robot": {BearerToken: robot}, "wrong token": {BearerToken: "wrong"},
+		"jane as joe":  impersonating(upstream.UserConfig("jane"), "joe"),
+		"admin as dev": impersonating(upstream.Config(), "someone", "dev"),
+	}
+	for name, user := range users {
+		direct, through := userAt(t, upstream, user), userAt(t, relay, user)
+		for _, collection := range []string{
+			"/api/v1/namespaces/default/configmaps", "/api/v1/namespaces/default/secrets", "/apis/apps/v1/namespaces/default/deployments",
+			"/api/v1/namespaces/default/pods", "/api/v1/configmaps", "/api/v1/namespaces/kube-system/configmaps", "/api/v1/nodes", "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+			"/apis/none.example/v1/things",
+		} {
+			for _, r := range []struct{ method, path string }{
+				{"GET", collection}, {"GET", collection + "?resourceVersion=0"}, {"GET", collection + "?limit=1"},
+				{"GET", collection + "?watch=true&timeoutSeconds=1&resourceVersion=0"},
+				{"GET", collection + "/kube-root-ca.crt"}, {"GET", collection + "/kube-root-ca.crt?resourceVersion=0"},
+				{"DELETE", collection + "/no-such-object"}, {"POST", collection}, {"PATCH", collection + "/no-such-object"},
+			} {
+				want, got := status(t, direct, r.method, r.path), status(t, through, r.method, r.path)
+				if want != got {
+					t.Errorf("%s: %s %s: %d, the upstream says %d", name, r.method, r.path, got, want)
+				}
+			}
+		}
+		for _, path := range []string{"/api", "/apis", "/openapi/v3", "/version", "/apis/apps/v1"} {
+			if want, got := status(t, direct, "GET", path), status(t, through, "GET", path); want != got {
+				t.Errorf("%s: %s: %d, the upstream says %d", name, path, got, want)
+			}
+		}
+	}
+}
+
+// TestNamesThatHeadersLose: the relay's own credentials would act where the name of a user is
+// empty, or is lost on the way, and a group that loses its space may be a mighty one.
+func TestNamesThatHeadersLose(t *testing.T) {
+	upstream, relay := upstreamWithRelay(t)
+	for _, user := range []*rest.Config{
+		upstream.UserConfig(" "), upstream.UserConfig(" admin"), upstream.UserConfig("jane\t"), upstream.UserConfig("jane", " system:masters"), upstream.UserConfig("ja\nne"),
+	} {
+		through := userAt(t, relay, user)
+		for _, path := range []string{"/api/v1/namespaces/kube-system/configmaps", "/api/v1/namespaces/kube-system/configmaps/none", "/logs"} {
+			if code := status(t, through, "GET", path); code < 400 || code == http.StatusNotFound {
+				t.Errorf("%s: %d", path, code)
+			}
+		}
+	}
+}
+
+// TestWithdrawnRights count after the bound at the latest.
+func TestWithdrawnRights(t *testing.T) {
+	upstream, relay := upstreamWithRelay(t)
+	admin := upstream.Client(client.Options{})
+	jane := userAt(t, relay, upstream.UserConfig("jane"))
+	const path = "/api/v1/namespaces/default/configmaps?resourceVersion=0"
+	if code := status(t, jane, "GET", path); code != http.StatusForbidden {
+		t.Fatalf("%d at first", code)
+	}
+	bindings := client.For[*rbacv1.ClusterRoleBinding](admin)
+	mustCreate(t, bindings, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "jane"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "jane"}},
+	})
+	eventually(t, "jane may list", func() bool { return status(t, jane, "GET", path) == http.StatusOK })
+	if err := bindings.Delete(t.Context(), "jane", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "jane may not list", func() bool { return status(t, jane, "GET", path) == http.StatusForbidden })
+}
+
+// TestLostUpstreamOpensNoDoors: without an answer nothing is shown but to those who were
+// allowed moments ago.
+func TestLostUpstreamOpensNoDoors(t *testing.T) {
+	upstream := levelwiretest.Start(t)
+	config, proxy := behindProxy(t, upstream)
+	relay := startRelay(t, config, acceptUsersOf(upstream), func(c *server.Config) {
+		c.Relay.AllowedTTL, c.Relay.DeniedTTL, c.Relay.TokenTTL = 100*time.Millisecond, time.Millisecond, 100*time.Millisecond
+	})
+	admin := upstream.Client(client.Options{})
+	mustCreate(t, client.For[*rbacv1.ClusterRoleBinding](admin), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "view"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "jane"}, {Kind: "ServiceAccount", Namespace: "default", Name: "robot"}},
+	})
+	jane, robot := userAt(t, relay, upstream.UserConfig("jane")), userAt(t, relay, &rest.Config{BearerToken: serviceAccount(t, admin, "robot")})
+	nobody := userAt(t, relay, upstream.UserConfig("nobody"))
+	const path = "/api/v1/namespaces/default/configmaps?resourceVersion=0"
+	eventually(t, "jane and robot may list", func() bool {
+		return status(t, jane, "GET", path) == http.StatusOK && status(t, robot, "GET", path) == http.StatusOK
+	})
+	proxy.Refuse(true)
+	proxy.Cut()
+	eventually(t, "their permissions have run out", func() bool {
+		return status(t, jane, "GET", path) >= 400 && status(t, robot, "GET", path) >= 400
+	})
+	// It is not known whether they may, which is no refusal: their open watches go on.
+	for name, user := range map[string]*client.Client{"jane": jane, "nobody": nobody} {
+		if code := status(t, user, "GET", path); code != http.StatusInternalServerError {
+			t.Errorf("%s gets %d", name, code)
+		}
+	}
+	if code, _ := get(t, relay, path); code != http.StatusOK {
+		t.Errorf("the relay's own user gets %d", code)
+	}
+}
+
+// serviceAccount makes a service account and returns a token of it.
+func serviceAccount(t *testing.T, admin *client.Client, name string) string {
+	t.Helper()
+	mustCreate(t, client.For[*corev1.ServiceAccount](admin).Namespace("default"), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	token, err := subresource.CreateToken(t.Context(), client.For[*corev1.ServiceAccount](admin).Namespace("default"), name, authenticationv1.TokenRequestSpec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token.Token
+}
+
+func impersonating(config *rest.Config, user string, groups ...string) *rest.Config {
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
+	return config
+}
+
+func mustCreate[T client.Object](t *testing.T, to client.Resource[T], object T) {
+	t.Helper()
+	if _, err := to.Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+		t.Fatal(fmt.Errorf("%T %s: %w", object, object.GetName(), err))
+	}
+}

@@ -1,0 +1,7 @@
+//go:build wallclock
+
+package soak
+
+import "time"
+
+func init() { shiftWall = time.ShiftWall }
