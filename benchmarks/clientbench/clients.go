@@ -71,10 +71,11 @@ func (t task) ourPods(cfg *rest.Config, dir string) (*pods, error) {
 	if err != nil {
 		return nil, err
 	}
-	factory := informer.NewFactory(c, informer.Options{
-		Reflector: reflector.Options{PagedList: t.Paged},
-		Disk:      informer.DiskOptions{Directory: dir, Interval: -1},
-	})
+	disk := informer.DiskOptions{}
+	if dir != "" {
+		disk = informer.DiskOptions{Directory: dir, Interval: -1}
+	}
+	factory := informer.NewFactory(c, informer.Options{Reflector: reflector.Options{PagedList: t.Paged}, Disk: disk})
 	i := informer.For[*corev1.Pod](factory, informer.ListOptions{})
 	var handlers []*informer.Registration
 	return &pods{

@@ -13,7 +13,7 @@ import (
 
 // task is what one child process is to do; it is passed as JSON.
 type task struct {
-	Role     string // "server", "sync", "events", "machinery", "indexer", "save", "restart", "idle"
+	Role     string // "server", "sync", "events", "machinery", "indexer", "save", "restart", "equal ConfigMaps", "equal pods", "idle"
 	Library  string // ours or clientGo
 	Protobuf bool
 	Paged    bool
@@ -53,7 +53,7 @@ func run(ctx context.Context) error {
 	flag.IntVar(&p.events, "events", 100_000, "events to follow")
 	flag.IntVar(&p.informers, "informers", 100, "idle informers")
 	flag.IntVar(&p.repeat, "repeat", 3, "how often everything is measured")
-	flag.StringVar(&p.only, "only", "", "measure only this: sync, events, machinery, indexer, restart or idle")
+	flag.StringVar(&p.only, "only", "", "measure only this: sync, restart, equal, events, machinery, indexer or idle")
 	flag.StringVar(&p.report, "report", "", "the file whose results are replaced; empty: standard output")
 	flag.StringVar(&p.profiles, "profiles", "", "a folder for processor profiles of the last repetition")
 	flag.Parse()
@@ -87,4 +87,7 @@ var roles = map[string]func(context.Context, task) (result, error){
 	"save":      save,
 	"restart":   measureRestart,
 	"idle":      measureIdle,
+
+	"equal ConfigMaps": measureEqualConfigMaps,
+	"equal pods":       measureEqualPods,
 }

@@ -61,6 +61,8 @@ func (p *plan) comparisons(files string) (all []*comparison) {
 		}
 		all = p.compare(all, "restart", encoding, task{Role: "restart", Protobuf: protobuf, Count: p.pods, Dir: files}, nil)
 	}
+	all = p.compare(all, "equal", "kube-root-ca.crt of every namespace", task{Role: "equal ConfigMaps", Count: p.pods}, nil)
+	all = p.compare(all, "equal", "pods of a job that wait to be scheduled", task{Role: "equal pods", Count: p.pods}, nil)
 	for _, handlers := range []int{1, 10} {
 		all = p.compare(all, "machinery", fmt.Sprintf("handlers: %d", handlers), task{Role: "machinery", Handlers: handlers, Count: p.events}, every)
 	}
@@ -180,7 +182,8 @@ func (t task) child(ctx context.Context) (result, error) {
 		return nil, err
 	}
 	var r result
-	return r, json.Unmarshal(out.Bytes(), &r)
+	err = json.Unmarshal(out.Bytes(), &r)
+	return r, err
 }
 
 // startServer starts the server's process and returns where it is.

@@ -123,7 +123,7 @@ func (s *stub) start() *Herd {
 // await waits until all informers hold what they should.
 func await(t *testing.T, h *Herd) Report {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; {
+	for end := time.Now().Add(3 * time.Minute); ; {
 		r := h.Report()
 		if r.Converged == r.Informers {
 			return r

@@ -58,6 +58,9 @@ func (c *Conn) control(kind http2.FrameType, flags http2.Flags, stream uint32, p
 	return nil // Unknown kinds are ignored (RFC 9113, section 4.1).
 }
 
+// maxTable is HTTP/2's default size of the compression table.
+const maxTable = 4096
+
 // setting takes over what the server allows.
 func (c *Conn) setting(flags http2.Flags, payload []byte) error {
 	if flags.Has(http2.FlagSettingsAck) {
@@ -75,7 +78,8 @@ func (c *Conn) setting(flags http2.Flags, payload []byte) error {
 		case http2.SettingMaxFrameSize:
 			c.maxFrame = value
 		case http2.SettingHeaderTableSize:
-			c.fields.SetMaxDynamicTableSizeLimit(uint32(value))
+			// Levelwire allows none before it knows the client.
+			c.fields.SetMaxDynamicTableSize(uint32(min(value, maxTable)))
 		case http2.SettingInitialWindowSize:
 			for _, s := range c.streams {
 				s.window += value - c.firstWin

@@ -115,7 +115,10 @@ type event struct {
 	bookmark bool
 	failure  bool // an ERROR
 	version  uint64
-	sent     time.Time // zero: it does not say
+	// sent is zero if the event does not say. A deletion does not, and neither does the mark
+	// that precedes it (which only JSON is looked at for): they show the object as the write
+	// before left it, and so carry when that one was sent.
+	sent time.Time
 }
 
 // read finds it in a JSON event by looking for it, which takes a tenth of what
@@ -138,7 +141,10 @@ func readJSON(b []byte) (event, error) {
 	if err != nil {
 		return e, fmt.Errorf("%w: no version in %.200q", errEvent, b)
 	}
-	e.sent = sent(after(value, `"`+sentKey+`":"`))
+	before, stamp, _ := bytes.Cut(value, []byte(`"`+sentKey+`":"`))
+	if !bytes.Contains(head, []byte(`"type":"DELETED"`)) && !bytes.Contains(before, []byte(`"deletionTimestamp":`)) {
+		e.sent = sent(stamp)
+	}
 	return e, nil
 }
 
@@ -190,7 +196,7 @@ func readProtobuf(b []byte) (event, error) {
 	if e.version, err = strconv.ParseUint(string(version), 10, 64); err != nil {
 		return e, fmt.Errorf("%w: version %q", errEvent, version)
 	}
-	if value := after(meta, sentKey); len(value) > 2 {
+	if value := after(meta, sentKey); len(value) > 2 && string(kind) != "DELETED" {
 		e.sent = sent(value[2:]) // behind tag and length of the map's value
 	}
 	return e, nil

@@ -152,6 +152,19 @@ func FuzzSplitter(f *testing.F) {
 	})
 }
 
+// TestDeletionsHaveNoTimeOfTheirOwn: they show the annotation of an earlier write.
+func TestDeletionsHaveNoTimeOfTheirOwn(t *testing.T) {
+	for _, c := range []struct {
+		kind, mark string
+		timed      bool
+	}{{"ADDED", "", true}, {"MODIFIED", "", true}, {"MODIFIED", `"deletionTimestamp":"2026-01-02T03:04:05Z",`, false}, {"DELETED", "", false}} {
+		e, err := readJSON(fmt.Appendf(nil, `{"type":%q,"object":{"metadata":{"resourceVersion":"7",%s"annotations":{%q:"%019d"}}}}`, c.kind, c.mark, sentKey, time.Now().UnixNano()))
+		if err != nil || e.version != 7 || e.sent.IsZero() == c.timed {
+			t.Errorf("%+v: %+v, %v", c, e, err)
+		}
+	}
+}
+
 func TestQuantilesAreRightWithinThreePercent(t *testing.T) {
 	var h, other Histogram
 	for i := range 100_000 {

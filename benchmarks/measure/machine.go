@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -52,4 +53,36 @@ func processorName() string {
 		}
 	}
 	return "unknown processor"
+}
+
+// BusyCPU is the processor time that all processes of the machine have used since it
+// started, and the system itself: with that of a benchmark's own processes it says
+// whether others were at work.
+func BusyCPU() (time.Duration, error) {
+	stat, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, err
+	}
+	return parseBusy(string(stat))
+}
+
+// parseBusy reads the first line of /proc/stat, see proc_stat(5): user, nice, system, idle,
+// iowait, irq and softirq, in hundredths of a second.
+func parseBusy(stat string) (sum time.Duration, err error) {
+	const idle, iowait, softirq = 4, 5, 7
+	line, _, _ := strings.Cut(stat, "\n")
+	fields := strings.Fields(line)
+	if len(fields) <= softirq || fields[0] != "cpu" {
+		return 0, fmt.Errorf("%q is not the processor time of a machine", line)
+	}
+	for n := 1; n <= softirq; n++ {
+		ticks, err := strconv.ParseInt(fields[n], 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("processor time of the machine: %w", err)
+		}
+		if n != idle && n != iowait {
+			sum += time.Duration(ticks) * 10 * time.Millisecond
+		}
+	}
+	return sum, nil
 }

@@ -82,3 +82,15 @@ func TestReplaceBetween(t *testing.T) {
 		}
 	}
 }
+
+func TestBusy(t *testing.T) {
+	got, err := parseBusy("cpu  100 20 30 4000 500 6 7 8 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n")
+	if want := 1630 * time.Millisecond; err != nil || got != want {
+		t.Errorf("%v, %v, not %v", got, err, want)
+	}
+	for _, bad := range []string{"", "cpu 1 2", "cpu0 1 2 3 4 5 6 7 8", "cpu 1 2 3 4 5 x 7 8"} {
+		if _, err := parseBusy(bad); err == nil {
+			t.Errorf("%q is accepted", bad)
+		}
+	}
+}

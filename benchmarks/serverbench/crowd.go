@@ -143,7 +143,8 @@ func (w *watchers) report(total int64, within time.Duration, lap bool) (r crowdR
 	if err := w.child.Send(crowdWait{total, within, lap}); err != nil {
 		return r, err
 	}
-	return r, w.child.Receive(&r)
+	err = w.child.Receive(&r)
+	return r, err
 }
 
 // writerTask is where pods are written.
@@ -253,7 +254,8 @@ func tryUpdates(c *process.Child, run writerRun) (done load.Written, err error) 
 	if err := c.Send(run); err != nil {
 		return done, err
 	}
-	return done, c.Receive(&done)
+	err = c.Receive(&done)
+	return done, err
 }
 
 // updatePods is tryUpdates, but an update that fails is an error.

@@ -3,23 +3,17 @@ package main
 import (
 	"context"
 	"flag"
-	"fmt"
-	"os"
-	"os/signal"
-	"strings"
-	"syscall"
 
 	"github.com/levelwire/levelwire/benchmarks/serverbench/baretls"
 	"github.com/levelwire/levelwire/benchmarks/serverbench/process"
 	"github.com/levelwire/levelwire/benchmarks/serverbench/stormclients"
 	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
-	"k8s.io/klog/v2"
 )
 
 // groups is all there is to measure, in the order of the report.
 func groups(p *plan) []*group {
 	return []*group{
-		fillGroup(), memoryGroup(), listGroup(), streamGroup(), concurrentGroup(), writeGroup(),
+		fillGroup(), memoryGroup(), listGroup(), partGroup(p), streamGroup(), concurrentGroup(), writeGroup(), updateGroup(),
 		fanoutGroup(), sustainGroup(), slowGroup(), selectorsGroup(), dispatchGroup(), idleGroup(), scalingGroup(p),
 		stormGroup(p),
 	}
@@ -33,27 +27,17 @@ var roles = map[string]process.Role{
 	"bare":   baretls.Serve,
 	"sink":   baretls.Sink,
 	"get":    get,
+	"part":   part,
 	"create": create,
+	"update": update,
 	"puts":   puts,
 	"crowd":  crowd, "writer": writer, "spread": baretls.Spread, "drain": baretls.Drain,
 	"herd": stormclients.RunHerd, "library": stormclients.RunLibrary, "forget": forget,
 }
 
-func main() {
-	klog.SetLogger(klog.Logger{})
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "serverbench:", err)
-		os.Exit(1)
-	}
-}
+func main() { process.Main("serverbench", roles, run) }
 
 func run(ctx context.Context) error {
-	if len(os.Args) == 3 && os.Args[1] == process.AsRole {
-		return process.BeRole(ctx, roles, os.Args[2])
-	}
 	var p plan
 	var sides, rows string
 	flag.IntVar(&p.pods, "pods", 200_000, "pods that the servers hold")
@@ -67,11 +51,6 @@ func run(ctx context.Context) error {
 	flag.StringVar(&p.levelwire, "levelwire", "bin/levelwire", "the program whose server is measured")
 	flag.StringVar(&p.profiles, "profiles", "", "a folder for profiles of our server's processor time, one for each row; they cost a little time")
 	flag.Parse()
-	p.sides, p.groups = split(sides), split(rows)
+	p.sides, p.groups = process.Words(sides), process.Words(rows)
 	return p.run(ctx)
-}
-
-// split is a list of words between commas.
-func split(list string) []string {
-	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 }

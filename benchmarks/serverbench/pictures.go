@@ -94,7 +94,11 @@ func scalingPlots() []plot {
 	}
 	return []plot{
 		growth("scaling-list", "A JSON list grows with the pods", cpuPerList, true),
+		growth("scaling-part", "A list of 200 pods by a label does not grow with the pods", cpuPerPart, true),
+		growth("scaling-name", "A list of one pod by its name does not grow with the pods", cpuPerName, true),
 		growth("scaling-write", "A create does not grow with the pods", cpuPerCreate, false),
+		growth("scaling-start", "A start grows with the pods", startTime, true),
+		growth("scaling-memory", "Memory for each pod", residentPerPod, true),
 	}
 }
 

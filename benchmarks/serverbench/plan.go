@@ -41,11 +41,8 @@ func (p *plan) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if p.levelwire, err = filepath.Abs(p.levelwire); err != nil {
+	if p.levelwire, err = tested.Program(p.levelwire); err != nil && slices.Contains(p.sides, tested.Ours) {
 		return err
-	}
-	if _, err := os.Stat(p.levelwire); slices.Contains(p.sides, tested.Ours) && err != nil {
-		return fmt.Errorf("%w: build it with `make build`", err)
 	}
 	if p.profiles != "" {
 		if p.profiles, err = filepath.Abs(p.profiles); err != nil {

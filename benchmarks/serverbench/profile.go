@@ -3,9 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -22,7 +19,9 @@ func (b *bench) beginProfile(ctx context.Context, t *tested.Server, name string)
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	path := filepath.Join(b.plan.profiles, strings.NewReplacer(" ", "-", ",", "").Replace(name)+".prof")
-	go func() { done <- saveProfile(ctx, t.Access, path) }()
+	go func() {
+		done <- t.Access.SaveProfile(ctx, fmt.Sprintf("profile?seconds=%d", profileFor/time.Second), path)
+	}()
 	return func() error {
 		select {
 		case err := <-done:
@@ -37,30 +36,3 @@ func (b *bench) beginProfile(ctx context.Context, t *tested.Server, name string)
 // profileFor is how long a profile is: the row may be shorter, and then the
 // server has nothing to do for the rest.
 const profileFor = 5 * time.Second
-
-// saveProfile saves a profile of the server's next seconds.
-func saveProfile(ctx context.Context, server tested.Access, path string) error {
-	client, err := server.HTTPClient()
-	if err != nil {
-		return err
-	}
-	defer client.CloseIdleConnections()
-	url := fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", server.URL, profileFor/time.Second)
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("profile: %s", response.Status)
-	}
-	content, err := io.ReadAll(response.Body)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, content, 0o644)
-}

@@ -28,7 +28,10 @@ func (p *plan) write(ctx context.Context, chosen []*group) error {
 	both := slices.Contains(p.sides, tested.Ours) && slices.Contains(p.sides, tested.Upstream)
 	about := measure.Describe(ctx, measure.Module{Name: "k8s.io/apiserver", Path: "k8s.io/apiserver"}, measure.Module{Name: "etcd", Path: "go.etcd.io/etcd/server/v3"})
 	for _, g := range chosen {
-		how := fmt.Sprintf("medians of %d", p.repeat)
+		how := "measured once"
+		if p.repeat > 1 {
+			how = fmt.Sprintf("medians of %d", p.repeat)
+		}
 		if g.apart {
 			how = fmt.Sprintf("informers: %d, %d of them of all pods; measured once", p.informers, p.everything)
 		}

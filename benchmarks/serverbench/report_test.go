@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -70,6 +72,25 @@ func TestAims(t *testing.T) {
 		got := test.aim.met(quantity{more: test.more}, test.our, test.their, test.their != 0, test.bare, test.bare != 0)
 		if got != test.want {
 			t.Errorf("%+v: met %t, want %t", test, got, test.want)
+		}
+	}
+}
+
+// TestReportHasPlaces: a group without its marks fails only when all has been measured.
+func TestReportHasPlaces(t *testing.T) {
+	pages := ""
+	for _, name := range []string{"benchmarks.md", "benchmarks-storm.md"} {
+		page, err := os.ReadFile(filepath.Join("..", "..", "docs", "contributors", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages += string(page)
+	}
+	for _, g := range groups(&plan{}) {
+		for _, mark := range []string{"<!-- results: " + g.name + " -->\n", "<!-- end: " + g.name + " -->"} {
+			if !strings.Contains(pages, mark) {
+				t.Errorf("no page has the line %q, between which and its end the results of %s belong", mark, g.title)
+			}
 		}
 	}
 }

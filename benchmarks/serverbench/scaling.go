@@ -16,6 +16,8 @@ const (
 	podsHeld       = "pods"
 	cpuPerList     = "list, server CPU s"
 	cpuPerPod      = "list, server CPU µs per pod"
+	cpuPerPart     = "list of 200 by a label, server CPU ms"
+	cpuPerName     = "list of one by its name, server CPU ms"
 	startTime      = "start, wall s"
 	residentPerPod = "resident bytes per pod"
 )
@@ -24,7 +26,7 @@ const (
 // number on both sides, and to five times as many on ours.
 func scalingGroup(p *plan) *group {
 	g := &group{name: "scaling", title: "Growing numbers of pods", servers: own, plots: scalingPlots()}
-	for _, objects := range []int{p.pods / 20, p.pods / 4, p.pods, 5 * p.pods} {
+	for _, objects := range []int{p.pods / 200, p.pods / 20, p.pods / 4, p.pods, 5 * p.pods} {
 		g.rows = append(g.rows, withPods(max(objects, 1), objects > p.pods))
 	}
 	return g
@@ -34,7 +36,7 @@ func withPods(objects int, oursOnly bool) *row {
 	return &row{
 		name: measure.Grouped(objects) + " pods", once: true, limit: 8 * time.Minute, oursOnly: oursOnly,
 		quantities: []quantity{
-			{name: cpuPerList}, {name: cpuPerPod}, {name: cpuPerCreate}, {name: createsPerSecond, more: true},
+			{name: cpuPerList}, {name: cpuPerPod}, {name: cpuPerPart}, {name: cpuPerName}, {name: cpuPerCreate}, {name: createsPerSecond, more: true},
 			{name: startTime}, {name: residentPerPod},
 		},
 		measure: func(ctx context.Context, b *bench, on *tested.Server) (found result, err error) {
@@ -78,6 +80,14 @@ func (b *bench) scale(ctx context.Context, t *tested.Server) (result, error) {
 	if err := t.Settle(ctx); err != nil {
 		return result{}, err
 	}
+	labelled, err := b.selected(ctx, t, t.Objects, labelPath)
+	if err != nil {
+		return result{}, fmt.Errorf("by a label: %w", err)
+	}
+	named, err := b.selected(ctx, t, t.Objects, namePath)
+	if err != nil {
+		return result{}, fmt.Errorf("by a name: %w", err)
+	}
 	const writers = 16
 	written, err := b.create(ctx, t, writers, writeFor/2)
 	if err != nil {
@@ -85,6 +95,7 @@ func (b *bench) scale(ctx context.Context, t *tested.Server) (result, error) {
 	}
 	return result{Values: map[string]float64{
 		podsHeld: objects, cpuPerList: read.Values[serverCPU], cpuPerPod: read.Values[serverCPU] / objects * 1e6,
+		cpuPerPart: labelled.Values[perList], cpuPerName: named.Values[perList],
 		cpuPerCreate: written.Values[cpuPerCreate], createsPerSecond: written.Values[createsPerSecond],
 		startTime: t.Ready.Seconds(), residentPerPod: float64(memory.Resident) / objects,
 	}}, nil

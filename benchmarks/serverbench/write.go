@@ -90,12 +90,15 @@ func (b *bench) create(ctx context.Context, t *tested.Server, writers int, lengt
 }
 
 // createTask is what a writing process is to do: create pods on a server or, if
-// Dir is set, put their like into an etcd of its own.
+// Dir is set, put their like into an etcd of its own; or to update what it created.
 type createTask struct {
 	Access  tested.Access
 	Dir     string
 	Writers int
 	For     time.Duration
+	// Update, if set, is what is done with so many Objects instead of creating.
+	Update  updateKind
+	Objects int
 }
 
 // created is what it did.
@@ -110,11 +113,12 @@ type created struct {
 // writing runs a writing process and measures the server, or without one the
 // process itself.
 func (b *bench) writing(ctx context.Context, t *tested.Server, task createTask) (found result, err error) {
-	role, cpu := "create", func() (time.Duration, error) { return 0, nil }
+	role, cpu := "puts", func() (time.Duration, error) { return 0, nil }
 	if t != nil {
-		cpu = t.CPU
-	} else {
-		role = "puts"
+		role, cpu = "create", t.CPU
+		if task.Update != "" {
+			role = "update"
+		}
 	}
 	c, err := process.Start(ctx, b.dir, role, task)
 	if c == nil {
@@ -140,7 +144,7 @@ func (b *bench) writing(ctx context.Context, t *tested.Server, task createTask) 
 	used := after - before
 	if t == nil {
 		used = done.CPU
-	} else {
+	} else if task.Update == "" {
 		t.Objects += done.Total
 	}
 	return result{Values: map[string]float64{
@@ -198,6 +202,9 @@ func puts(ctx context.Context, p *process.Parent) error {
 	var task createTask
 	if err := p.Receive(&task); err != nil {
 		return err
+	}
+	if task.Update != "" {
+		return task.updatePuts(ctx, p)
 	}
 	value, err := encoding(tested.Ours)(123_456)
 	if err != nil {

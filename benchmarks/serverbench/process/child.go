@@ -42,7 +42,7 @@ func Start(ctx context.Context, dir, role string, task any) (*Child, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, stdout, err := Execute(ctx, dir, role, exec.CommandContext(ctx, self, AsRole, role))
+	c, stdout, err := Execute(ctx, dir, role, exec.CommandContext(ctx, self, asRole, role))
 	if err != nil {
 		return nil, err
 	}

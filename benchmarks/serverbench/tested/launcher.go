@@ -2,6 +2,7 @@ package tested
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,10 +55,10 @@ func (l *Launcher) Launch(ctx context.Context, t *Server, dir string) error {
 	return err
 }
 
-// startOurs runs `levelwire serve` with its defaults, which are embedded etcd,
+// startOurs runs `levelwire serve`, or another command with a server, with its defaults, which are embedded etcd,
 // fsync and TLS.
 func (l *Launcher) startOurs(ctx context.Context, t *Server, dir string) (time.Time, error) {
-	args := append([]string{"serve", "--data-dir", dir, "--secure-port", strconv.Itoa(t.Port), "--log-level", "warn"}, t.Flags...)
+	args := append([]string{cmp.Or(t.Command, "serve"), "--data-dir", dir, "--secure-port", strconv.Itoa(t.Port), "--log-level", "warn"}, t.Flags...)
 	if l.Profiling {
 		args = append(args, "--profiling")
 	}

@@ -30,6 +30,7 @@ type Server struct {
 	Processes []*process.Child // the API server first
 	Objects   int              // pods that it held when it started
 	Port      int              // of the API server; 0: any
+	Command   string           // of our program; empty: serve
 	Flags     []string         // of our server, besides those that all have
 	Etcd      string           // the address of upstream's
 	// Ready is how long it took from the start of the API server's process until
