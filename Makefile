@@ -12,7 +12,7 @@ DATA_DIR ?= levelwire-data
 KUBECTL_VERSION ?= v1.37.2
 
 .DEFAULT_GOAL := help
-.PHONY: help build up test test-long test-race test-peers test-benchmarks test-kubectl test-adapters bench bench-client bench-server bench-storm bench-startup soak lint fmt ci clean
+.PHONY: help build up test test-long test-race test-peers test-benchmarks test-kubectl test-adapters bench bench-client bench-server bench-storm bench-tree bench-startup soak filtered ui test-clock hostile crowding neighbours nodes-day relay-faults lint fmt ci clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -27,17 +27,17 @@ up: build ## run server, controllers, scheduler and NODES kubelets; data in DATA
 AT_ONCE = $$((2 * $$(getconf _NPROCESSORS_ONLN)))
 
 test: ## the tests of the product, but for what takes minutes
-	$(TEST) -short -p=$(AT_ONCE) $(PRODUCT)
+	$(TEST) -short -timeout=30m -p=$(AT_ONCE) $(PRODUCT)
 
 # The packages whose tests ask whether the test is short. The modules below
 # these folders have targets of their own.
-LONG = $(filter-out ./tests/peers/% ./benchmarks/% ./adapters/%,$(sort $(dir $(shell grep -rl --include='*_test.go' 'testing\.Short()' .))))
+LONG = $(filter-out ./tests/ui/ ./tests/peers/% ./benchmarks/% ./adapters/%,$(sort $(dir $(shell grep -rl --include='*_test.go' 'testing\.Short()' .))))
 
 test-long: ## the tests that make test leaves out or cuts short: kills, soak, what happens once a minute
-	$(TEST) -p=$(AT_ONCE) $(LONG)
+	$(TEST) -timeout=20m -p=$(AT_ONCE) $(LONG)
 
 test-race: ## the product, without its command, under the race detector
-	$(TEST) -race -short ./storage/... ./server/... ./client/... ./components/... ./internal/... ./tests/...
+	$(TEST) -race -short -timeout=30m ./storage/... ./server/... ./client/... ./components/... ./internal/... ./tests/...
 
 test-peers: ## tests against the upstream libraries (a module of its own; compiles for minutes)
 	cd tests/peers && $(GO) vet ./... && $(TEST) -timeout=30m ./...
@@ -45,9 +45,10 @@ test-peers: ## tests against the upstream libraries (a module of its own; compil
 test-benchmarks: ## what the benchmarks report (a module of its own; compiles for minutes)
 	cd benchmarks && $(GO) vet ./... && $(TEST) ./...
 
-test-kubectl: ## a tour of every command of kubectl, with the one that is built from k8s.io/kubectl
+test-kubectl: ## a tour of every command of kubectl, with the one that is built from k8s.io/kubectl, without a relay and through one; of some in front of the upstream libraries
 	cd tests/peers && $(GO) build -ldflags "-X k8s.io/component-base/version.gitVersion=$(KUBECTL_VERSION)" -o ../../bin/kubectl ./kubectl
-	LEVELWIRE_KUBECTL=$(CURDIR)/bin/kubectl $(TEST) -count=1 -run='^TestKubectl' ./cmd/levelwire
+	LEVELWIRE_KUBECTL=$(CURDIR)/bin/kubectl $(TEST) -count=1 -timeout=20m -run='^TestKubectl' ./cmd/levelwire
+	cd tests/peers && LEVELWIRE_KUBECTL=$(CURDIR)/bin/kubectl $(TEST) -count=1 -timeout=20m -run='^TestKubectl' ./relay
 
 test-adapters: ## the adapter for code that expects client-go's informers (a module of its own)
 	cd adapters/clientgo && $(GO) vet ./... && $(TEST) -race ./...
@@ -59,11 +60,64 @@ bench: ## benchmarks of the core
 bench-startup: ## a cold start of the server, beside one of the upstream libraries
 	cd tests/peers && $(GO) test -run '^$$' -bench . -benchtime 20x ./startup
 
+# Wall clocks jump in a process whose package time is another one: the first build compiles
+# everything once more. "./..." leaves out a folder with an underscore.
+WALLCLOCK = -tags=wallclock -overlay=bin/_wallclock/overlay.json
+
+test-clock: ## what lasts while the wall clock jumps: keys with a time to live, watches, history
+	$(GO) run ./tests/soak/wallclock bin/_wallclock
+	$(TEST) $(WALLCLOCK) -run=TestClock ./tests/soak
+
 SOAK ?= 30m
 SEED ?= 1
 
-soak: ## informers under faults, kills and compaction for SOAK (30m), with SEED, under the race detector
-	$(GO) test -race -count=1 -v -timeout 24h -run TestSoak ./tests/soak -soak.duration $(SOAK) -soak.seed $(SEED)
+soak: ## informers under faults, kills, full disks and jumping clocks for SOAK (30m), with SEED, under the race detector; as root, disks of their own
+	$(GO) run ./tests/soak/wallclock bin/_wallclock
+	$(GO) test -race $(WALLCLOCK) -count=1 -v -timeout 24h -run 'TestSoak|TestClock' ./tests/soak -soak.duration $(SOAK) -soak.seed $(SEED)
+
+FILTERED ?= 10m
+
+filtered: ## filtered lists and watches of one server, and of two on one store, against a model for FILTERED (10m), with SEED: random rights, kills, cut connections, compaction
+	$(GO) test -count=1 -v -timeout 24h ./tests/filtered -filtered.duration $(FILTERED) -filtered.seed $(SEED) -filtered.grace 1s
+
+ui: ## the page at /ui in a headless Chromium (apt-get install chromium-headless-shell); UI_PICTURES, UI_PODS and AXE as tests/ui/doc.go says
+	@$(TEST) -count=1 -v ./tests/ui
+
+CLUSTER ?= 10m
+
+cluster: ## three servers on three etcd members: kills, stops, slow disks, partitions, compaction for CLUSTER (10m) each, with SEED; an upgrade; a full quota (partitions need root)
+	$(GO) test -count=1 -v -timeout 24h ./tests/cluster -cluster.duration $(CLUSTER) -cluster.seed $(SEED)
+
+RELAY_FAULTS ?= 2m
+
+relay-faults: ## two relays and their upstream: kill -9, stops, and wires that lose, delay and reorder packets for RELAY_FAULTS (2m) each, with SEED (wires need root on Linux)
+	$(GO) test -count=1 -v -timeout 24h -run '^TestRelay' ./tests/cluster -cluster.relays $(RELAY_FAULTS) -cluster.seed $(SEED)
+
+DURATION ?= 1h
+RATE     ?= 1
+
+hostile: build ## all attacks at once against quiet clients, on our server and on one of the upstream libraries, for DURATION (1h) each (DURATION=1m: two minutes); RATE=2: twice as many
+	cd benchmarks && $(GO) build -o ../bin/hostile ./hostile
+	bin/hostile -duration $(DURATION) -rate $(RATE) -sides "$(SIDES)"
+
+crowding: build ## one restricted user with 10,000 requests in flight, 5,000 watches, slow readers, endless bodies and floods against quiet clients, on both servers
+	cd benchmarks && $(GO) build -o ../bin/hostile ./hostile
+	bin/hostile -crowding -duration 2m -quiet 40s -sides "$(SIDES)"
+
+OBJECTS ?= 100000
+
+neighbours: build ## what definitions that change, and a namespace or an owner with OBJECTS (100000) objects that is deleted, cost other clients
+	cd benchmarks && $(GO) build -o ../bin/neighbours ./neighbours
+	bin/neighbours -objects $(OBJECTS)
+
+NODES     ?= 10000
+NODE_RATE ?= 0.1
+STEPS     ?= 1
+
+nodes-day: DURATION = 30s
+nodes-day: build ## leases, statuses, restarts and watches of NODES (10000) nodes at NODE_RATE (0.1) of their real rate, STEPS (1) times twice as much until something breaks (NODES=200 NODE_RATE=1 DURATION=3s SIDES=ours: seconds)
+	cd benchmarks && $(GO) build -o ../bin/nodesday ./nodesday
+	bin/nodesday -nodes $(NODES) -rate $(NODE_RATE) -steps $(STEPS) -duration $(DURATION) -sides "$(SIDES)"
 
 PODS   ?= 200000
 EVENTS ?= 100000
@@ -77,12 +131,16 @@ ROWS   ?=
 SIDES  ?= ours,upstream
 REPORT ?= docs/contributors/benchmarks.md
 
+bench-server: REPEAT = 2
 bench-server: build ## the server beside one of the upstream libraries, into docs/contributors/benchmarks.md (ROWS=list SIDES=ours PODS=20000 REPEAT=1: seconds, printed only)
 	cd benchmarks && $(GO) build -o ../bin/serverbench ./serverbench
 	bin/serverbench -pods $(PODS) -repeat $(REPEAT) -rows "$(ROWS)" -sides "$(SIDES)" -report "$(REPORT)" -data bin/serverbench.json $(if $(PROFILES),-profiles "$(PROFILES)")
 
 INFORMERS    ?= 2000
 STORM_REPORT ?= docs/contributors/benchmarks-storm.md
+
+bench-tree: ## a tree of relays with 1,000,000 watchers in one process
+	$(GO) test -run '^$$' -bench TreeOfCaches -benchtime 20x ./server/internal/relay
 
 bench-storm: build ## thousands of informers come back at once, on both servers, into docs/contributors/benchmarks-storm.md (PODS=5000 INFORMERS=200 STORM_REPORT=: two minutes, printed only)
 	cd benchmarks && $(GO) build -o ../bin/serverbench ./serverbench

@@ -28,15 +28,56 @@ var unlinked = []struct{ path, because string }{
 	{"k8s.io/kube-openapi/pkg/handler3/...", "package apiserver serves the documents"},
 	{"github.com/emicklei/go-restful/...", "routes are our own"},
 	{"go.etcd.io/etcd/etcdctl/...", "the server embeds etcd's member, not its commands"},
-	{"go.etcd.io/etcd/etcdutl/...", "the server embeds etcd's member, not its commands"},
+	{"go.etcd.io/etcd/etcdutl/v3/etcdutl/...", "only the package that restores snapshots is used"},
 	{"go.etcd.io/etcd/server/v3/etcdmain/...", "the server embeds etcd's member, not its commands"},
 	{"go.etcd.io/etcd/server/v3/proxy/grpcproxy", "the server embeds etcd's member, not its proxies"},
 	{"testing/...", "it belongs to tests"},
 }
 
+// heavyForClients are packages that no program links because of client/informer: it is
+// what a minimal program imports. docs/contributors/build-size.md has the numbers.
+var heavyForClients = []struct{ path, because string }{
+	{"k8s.io/client-go/kubernetes/...", "its scheme links all API groups; see client/scheme"},
+	{"k8s.io/api/...", "a program links the API groups whose types it uses"},
+	{"k8s.io/client-go/applyconfigurations/...", "patches and applies need no generated code"},
+	{"k8s.io/client-go/discovery/...", "it reads OpenAPI documents; see client/discovery"},
+	{"k8s.io/client-go/plugin/pkg/client/auth", "programs that use a provider import it"},
+	{"k8s.io/client-go/plugin/pkg/client/auth/oidc", "programs that use a provider import it"},
+	{"github.com/google/gnostic-models/...", "it is for OpenAPI documents"},
+	{"github.com/prometheus/...", "only client/metrics needs it"},
+	{"go.opentelemetry.io/...", "only client/tracing needs it"},
+	{"google.golang.org/protobuf/...", "the types of Kubernetes have generated code of their own"},
+	{"text/template", "it looks methods up by name, so the linker keeps every exported method"},
+	{"testing/...", "it belongs to tests"},
+}
+
 // TestCommandLinksOnlyWhatItUses asks the go command what is linked.
 func TestCommandLinksOnlyWhatItUses(t *testing.T) {
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "./cmd/levelwire").Output()
+	for _, path := range linkedBy(t, "./cmd/levelwire") {
+		for _, rule := range unlinked {
+			if covers(rule.path, path) && !isExempt(path) {
+				t.Errorf("cmd/levelwire links %s: %s", path, rule.because)
+			}
+		}
+	}
+}
+
+// TestClientProgramsStaySmall asks the same of the package that most programs start
+// with.
+func TestClientProgramsStaySmall(t *testing.T) {
+	for _, path := range linkedBy(t, "./client/informer") {
+		for _, rule := range heavyForClients {
+			if covers(rule.path, path) {
+				t.Errorf("client/informer links %s: %s", path, rule.because)
+			}
+		}
+	}
+}
+
+// linkedBy lists what is linked with a package.
+func linkedBy(t *testing.T, pkg string) []string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", pkg).Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
@@ -44,11 +85,5 @@ func TestCommandLinksOnlyWhatItUses(t *testing.T) {
 	if len(linked) < 100 {
 		t.Fatalf("only %d packages are linked", len(linked))
 	}
-	for _, path := range linked {
-		for _, rule := range unlinked {
-			if covers(rule.path, path) {
-				t.Errorf("cmd/levelwire links %s: %s", path, rule.because)
-			}
-		}
-	}
+	return linked
 }

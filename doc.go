@@ -27,14 +27,25 @@
 // The library, a module of its own:
 //
 //   - client: typed and dynamic clients.
+//   - client/kubeconfig: a client by the loading rules of kubectl.
+//   - client/scheme: which kind and resource a Go type is.
+//   - client/discovery: what a server serves, and kinds to resources.
+//   - client/subresource, client/objectmeta, client/conditions, client/wait and
+//     client/patch: scale and eviction, finalizers and owners, conditions, waiting for
+//     a state, patches.
 //   - client/cache: DeltaFIFO and Indexer.
-//   - client/diskcache: the file that an informer resumes from after a restart.
 //   - client/reflector: lists, watches, resumes.
 //   - client/informer: shared informers, listers and their factory;
-//     informer/informertest is what informers promise, as a suite.
+//     client/informer/ondemand reads whole objects beside an informer of metadata,
+//     client/informer/informertest is what informers promise, as a suite.
+//   - client/cached: reads from informers what these have, the rest from the server.
 //   - client/workqueue, client/controller, client/leader and client/events: what
 //     controllers need besides.
-//   - client/metrics: all of them for Prometheus.
+//   - client/webhook: admission and conversion webhooks.
+//   - client/debug: the insides of informers, for people
+//   - client/metrics, client/tracing and client/health: Prometheus, OpenTelemetry,
+//     health checks.
+//   - client/podstream: logs, exec, attach and port forwarding.
 //
 // Who uses it: components/controllermanager, scheduler, kubelet and proxy are
 // ordinary users of the library. Command cmd/levelwire runs any of them, or all

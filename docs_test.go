@@ -1,6 +1,7 @@
 package levelwire_test
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -60,6 +61,29 @@ func TestWhereIsNamesWhatExists(t *testing.T) {
 		name := answer[2][strings.LastIndex(answer[2], ".")+1:]
 		if !regexp.MustCompile(`(?m)^(func (\([^)]*\) )?|type |var |const |\t)` + name + `\b`).Match(source) {
 			t.Errorf("%s says that %s is in %s, which does not declare it", path, answer[2], answer[1])
+		}
+	}
+}
+
+// TestPackagesOfTheClientAreNamed: the lists of packages, which go doc shows for the
+// root and for the client, name each public package.
+func TestPackagesOfTheClientAreNamed(t *testing.T) {
+	for path, format := range map[string]string{
+		"doc.go":        `(?m)^//  .* client/%s( |,|:|$)`,
+		"client/doc.go": `(?m)^//   - %s `,
+	} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for dir := range packages(t) {
+			name, ours := strings.CutPrefix(dir, "client/")
+			if !ours || strings.HasPrefix(name, "internal/") {
+				continue
+			}
+			if !regexp.MustCompile(fmt.Sprintf(format, name)).Match(text) {
+				t.Errorf("%s does not name %s", path, dir)
+			}
 		}
 	}
 }
