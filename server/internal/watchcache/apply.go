@@ -1,6 +1,9 @@
 package watchcache
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/levelwire/levelwire/internal/btree"
 	"github.com/levelwire/levelwire/server/internal/watchcache/eventlog"
 	"github.com/levelwire/levelwire/storage"
@@ -9,7 +12,8 @@ import (
 // Apply applies a batch of changes, which must be in ascending order of revision,
 // to the log and the state. It skips changes up to the last revision of the batch
 // before, or of the fill, and deletions of keys that do not exist. Several changes
-// may share a revision if they are all in one batch. Readers see all of the batch
+// may share a revision if they are all in one batch; the slice is ordered so that the
+// deletions of each revision come first. Readers see all of the batch
 // at once; watchers are woken once. The cache keeps the objects but not the slice.
 // Apply returns how many changes were applied.
 func (c *Cache) Apply(changes []Change) int {
@@ -23,6 +27,7 @@ func (c *Cache) Apply(changes []Change) int {
 func (c *Cache) apply(changes []Change) (applied int, bytes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	deletionsFirst(changes)
 	before := c.state.Load()
 	tree := before.tree.Batch()
 	arrived := c.ticks(c.opts.Now())
@@ -61,6 +66,34 @@ func (c *Cache) apply(changes []Change) (applied int, bytes int64) {
 	}
 	c.touched = c.touched[:0]
 	return applied, bytes
+}
+
+// deletionsFirst orders the changes of each revision so that the deletions come before the
+// rest, as coalesced history has them. A transaction of another program may put, delete and
+// put. The event of a deletion that is not the last change of its revision carries the revision
+// before (eventlog.Entry.Through): behind a put, a watch would go back to it, and a client that
+// drops what is older than what it has would keep the object for ever. A transaction changes
+// no key twice, so that the order within a revision is free.
+func deletionsFirst(changes []Change) {
+	for first := 0; first < len(changes); {
+		next, ordered := first+1, true
+		for ; next < len(changes) && changes[next].Revision == changes[first].Revision; next++ {
+			ordered = ordered && (changes[next].Object != nil || changes[next-1].Object == nil)
+		}
+		if !ordered {
+			slices.SortStableFunc(changes[first:next], func(a, b Change) int {
+				return cmp.Compare(isPut(a), isPut(b))
+			})
+		}
+		first = next
+	}
+}
+
+func isPut(change Change) int {
+	if change.Object == nil {
+		return 0
+	}
+	return 1
 }
 
 // append appends one event to the logs it belongs to and changes the tree. It returns

@@ -40,7 +40,7 @@ type Event struct {
 	Previous *Object
 	// Revision of the change, as the object carries it. From event to event it
 	// never decreases, and a watch that starts after it misses nothing; see
-	// eventlog.Entry.Through. Initial events come in the order of keys, each with
+	// eventlog.Entry.Carried. Initial events come in the order of keys, each with
 	// the revision of its object.
 	Revision storage.Revision
 }
@@ -86,7 +86,7 @@ func project(s *Selection, e *eventlog.Entry, counter *state.ByteCounter) (Event
 		event.Previous = e.Previous
 	}
 	if t == Deleted {
-		event.Object, event.Revision = e.LastState(counter), e.Through
+		event.Object, event.Revision = e.LastState(counter), e.Carried()
 	}
 	return event, true
 }

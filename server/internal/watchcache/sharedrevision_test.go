@@ -92,3 +92,23 @@ func TestPartOfARevisionIsNotServed(t *testing.T) {
 	}
 	expect(t, drain(t, watching(t, c, WatchOptions{After: 20})))
 }
+
+// TestRevisionsOfEventsNeverDecrease: a client that drops what is older than what it has
+// would else keep what a transaction deletes behind a put.
+func TestRevisionsOfEventsNeverDecrease(t *testing.T) {
+	for name, together := range map[string]func(*testing.T, Options) *Cache{"deleted": deletedTogether, "changed": changedTogether} {
+		for _, opts := range []Options{{}, {HistoryEvents: 1}} {
+			c := together(t, opts)
+			for _, selection := range []*Selection{nil, selecting(t, "one", "", "", ""), selecting(t, "", "", "", "spec.nodeName=n1")} {
+				last, kinds := Event{}, ""
+				for _, e := range drain(t, watching(t, c, WatchOptions{After: 10, Selection: selection})) {
+					kinds += fmt.Sprintf(" %v@%d", e.Type, e.Revision)
+					if e.Revision < last.Revision || e.Object.Revision < last.Revision {
+						t.Errorf("%s, history %d, %v:%s: the last of these goes back", name, opts.HistoryEvents, selection, kinds)
+					}
+					last = e
+				}
+			}
+		}
+	}
+}

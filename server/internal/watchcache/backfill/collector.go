@@ -3,6 +3,7 @@ package backfill
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/levelwire/levelwire/internal/btree"
@@ -92,13 +93,23 @@ func (c *Collector) Add(e *storage.Event) {
 		c.bytes += int64(len(e.Value))
 	}
 	c.latest[added.key] = added.after
-	c.kept = append(c.kept, added)
+	c.kept = slices.Insert(c.kept, c.placeOf(&added), added)
 	for len(c.kept) > c.opts.MaxEvents || c.bytes > c.opts.MaxBytes || c.kept[0].revision == c.dropped {
 		c.drop()
 		if len(c.kept) == 0 {
 			return
 		}
 	}
+}
+
+// placeOf returns where a change belongs in kept: at the end, but the deletions of a revision
+// come before the rest, as in the log of a cache that has seen them happen.
+func (c *Collector) placeOf(added *change) int {
+	at := len(c.kept)
+	for added.after == nil && at > 0 && c.kept[at-1].revision == added.revision && c.kept[at-1].after != nil {
+		at--
+	}
+	return at
 }
 
 // drop drops the oldest change. Its value may be the state before a later one,

@@ -51,16 +51,28 @@ func (e *Entry) AlsoIn(l *Log) {
 // Logs returns the buckets' logs that hold the entry. They belong to the writer.
 func (e *Entry) Logs() []*Log { return e.logs }
 
-// LastState returns the previous content with the revision Through: what a
-// Deleted event carries. A client that resumes from that revision gets the rest of
-// the changes of Revision, and may get deletions of it again, of objects that it
-// has removed already. The state is made on first demand, shared from then on,
+// Carried is the revision that a Deleted event of the entry carries. Of a deletion it is
+// Through: a client that resumes from there gets the rest of the changes of Revision, and may
+// get deletions of it again, of objects that it has removed already. An object that leaves a
+// selection by a change carries that change's revision, as every other event of a change does:
+// the log replays the whole of a revision that several changes share to a watch that begins
+// there (SharedRevisions). So no event of a watch carries less than the one before, since a
+// log has the deletions of a revision first.
+func (e *Entry) Carried() storage.Revision {
+	if e.Object != nil {
+		return e.Revision
+	}
+	return e.Through
+}
+
+// LastState returns the previous content with the revision Carried: what a
+// Deleted event shows. The state is made on first demand, shared from then on,
 // and its forms are counted in counter. The entry must have a Previous state.
 func (e *Entry) LastState(counter *state.ByteCounter) *state.Object {
 	if o := e.lastState.Load(); o != nil {
 		return o
 	}
-	o := e.Previous.AtRevision(e.Through)
+	o := e.Previous.AtRevision(e.Carried())
 	o.CountForms(counter)
 	if !e.lastState.CompareAndSwap(nil, o) {
 		return e.lastState.Load()
