@@ -3,10 +3,14 @@ package ownership
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,7 +33,10 @@ type Claimer[T client.Object] struct {
 	Adoptable func(T) bool
 }
 
-// Claim returns the objects among candidates that belong to owner. alive is
+// Claim returns the objects among candidates that belong to owner: all of them, or an
+// error. An object about which nothing could be decided is never left out, since an owner
+// that counts one too few makes another, and then deletes one that runs. The error is a
+// Conflict if the caches are behind the server; they will not be for long. alive is
 // asked once, before the first adoption: a cache that is behind must not
 // adopt for the dead.
 func (c Claimer[T]) Claim(ctx context.Context, owner metav1.Object, selector labels.Selector, candidates []T, alive Alive) ([]T, error) {
@@ -52,8 +59,11 @@ func (c Claimer[T]) Claim(ctx context.Context, owner metav1.Object, selector lab
 	if len(orphans) == 0 || owner.GetDeletionTimestamp() != nil {
 		return mine, nil
 	}
-	if ok, err := alive(ctx); !ok || err != nil {
-		return mine, err
+	switch ok, err := alive(ctx); {
+	case err != nil:
+		return nil, err
+	case !ok:
+		return nil, c.behind(owner, errors.New("it has been deleted or replaced, and the cache does not show that yet"))
 	}
 	for _, obj := range orphans {
 		adopted, err := c.adopt(ctx, owner, obj)
@@ -89,18 +99,39 @@ func StillThere[T client.Object](api client.Resource[T], owner metav1.Object) Al
 	}
 }
 
-// adopt adds the owner to obj's owner references. It names no resource version: a pod
-// that is bound or whose status changes meanwhile is adopted all the same. If it were not,
-// the owner would count one too few, make another, and then delete one that runs.
+// behind is the error of a decision for which the cache is too old.
+func (c Claimer[T]) behind(owner metav1.Object, why error) error {
+	kind := schema.GroupResource{Group: c.Kind.Group, Resource: strings.ToLower(c.Kind.Kind)}
+	return apierrors.NewConflict(kind, owner.GetName(), why)
+}
+
+// adopt adds the owner to obj's owner references, and returns false if there is no such object any
+// more. It names no resource version: a pod that is bound or whose status changes meanwhile is
+// adopted all the same.
 func (c Claimer[T]) adopt(ctx context.Context, owner metav1.Object, obj T) (bool, error) {
 	err := c.patchOwner(ctx, obj, metav1.NewControllerRef(owner, c.Kind))
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
-		return false, nil // gone, replaced by one of the same name, or taken by another controller: the watch will deliver that
-	}
-	if err != nil {
+	switch {
+	case err == nil:
+		return true, nil
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case apierrors.IsConflict(err) || apierrors.IsInvalid(err) && c.taken(ctx, obj):
+		// Replaced by one of the same name, or taken by another controller: the watch will deliver that.
+		return false, c.behind(owner, fmt.Errorf("adopt %s: %w", obj.GetName(), err))
+	default:
 		return false, fmt.Errorf("adopt %s: %w", obj.GetName(), err)
 	}
-	return true, nil
+}
+
+// taken reports whether the server has an object under obj's name that cannot be adopted: what
+// else makes the adoption invalid, such as a policy, lasts, and has to be seen. It lists, which
+// the roles of controllers allow.
+func (c Claimer[T]) taken(ctx context.Context, obj T) bool {
+	name := fields.OneTermEqualSelector("metadata.name", obj.GetName()).String()
+	live, err := c.API.Namespace(obj.GetNamespace()).List(ctx, metav1.ListOptions{FieldSelector: name})
+	return err == nil && slices.ContainsFunc(live.Items, func(now T) bool {
+		return now.GetUID() != obj.GetUID() || metav1.GetControllerOfNoCopy(now) != nil
+	})
 }
 
 func (c Claimer[T]) release(ctx context.Context, owner metav1.Object, obj T) error {

@@ -40,17 +40,8 @@ func (x *Index[T]) Owned(uid types.UID) ([]T, error) {
 	return x.Informer.Lister().ByIndex(byOwner, string(uid))
 }
 
-// Orphans returns the objects of a namespace that have no controller.
-func (x *Index[T]) Orphans(namespace string) ([]T, error) {
-	return x.Informer.Lister().ByIndex(byOwner, orphansOf(namespace))
-}
-
-// Candidates returns the objects that owner has or could adopt.
+// Candidates returns the objects that owner has or could adopt, as they are at one
+// moment: one that is adopted meanwhile is among them once.
 func (x *Index[T]) Candidates(owner metav1.Object) ([]T, error) {
-	owned, err := x.Owned(owner.GetUID())
-	if err != nil {
-		return nil, err
-	}
-	orphans, err := x.Orphans(owner.GetNamespace())
-	return append(owned, orphans...), err
+	return x.Informer.Lister().ByIndexAny(byOwner, string(owner.GetUID()), orphansOf(owner.GetNamespace()))
 }
