@@ -12,7 +12,7 @@ DATA_DIR ?= levelwire-data
 KUBECTL_VERSION ?= v1.37.2
 
 .DEFAULT_GOAL := help
-.PHONY: help build up test test-long test-race test-peers test-benchmarks test-kubectl test-adapters bench bench-client bench-server bench-storm bench-tree bench-startup soak filtered ui test-clock hostile crowding neighbours nodes-day relay-faults lint fmt ci clean
+.PHONY: help build up hunt test test-long test-race test-peers test-benchmarks test-kubectl test-adapters bench bench-client bench-server bench-storm bench-tree bench-startup soak filtered ui test-clock hostile crowding neighbours nodes-day relay-faults lint fmt ci clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -59,6 +59,14 @@ bench: ## benchmarks of the core
 
 bench-startup: ## a cold start of the server, beside one of the upstream libraries
 	cd tests/peers && $(GO) test -run '^$$' -bench . -benchtime 20x ./startup
+
+HUNT     ?= 20m
+RACE     ?=
+PACKAGES ?=
+
+hunt: AT_ONCE = 3
+hunt: ## find tests that fail by chance: every test binary over and over for HUNT (20m), AT_ONCE (3) for each processor; RACE=1, PACKAGES, SEED
+	$(GO) run ./tests/hunt -for $(HUNT) -at-once $(AT_ONCE) $(if $(RACE),-race) $(if $(filter command line,$(origin SEED)),-seed $(SEED)) $(PACKAGES)
 
 # Wall clocks jump in a process whose package time is another one: the first build compiles
 # everything once more. "./..." leaves out a folder with an underscore.

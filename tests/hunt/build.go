@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// binary is the test binary of a package.
+type binary struct {
+	pkg  string
+	path string
+	dir  string // of the package: go test runs it there
+}
+
+// modules are the folders from which all packages with tests can be named.
+var modules = []struct {
+	dir      string
+	packages []string
+}{
+	{".", []string{"./...", "./client/...", "./internal/..."}},
+	{"tests/peers", []string{"./..."}},
+	{"adapters/clientgo", []string{"./..."}},
+	{"benchmarks", []string{"./..."}},
+}
+
+// build builds the test binaries of packages, which are named from the current folder, or
+// of all modules.
+func build(ctx context.Context, folder string, race bool, packages []string) ([]binary, error) {
+	if err := os.RemoveAll(folder); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return nil, err
+	}
+	if len(packages) > 0 {
+		return buildIn(ctx, ".", folder, race, packages)
+	}
+	var all []binary
+	for _, m := range modules {
+		built, err := buildIn(ctx, m.dir, folder, race, m.packages)
+		if err != nil {
+			return nil, fmt.Errorf("in %s: %w", m.dir, err)
+		}
+		all = append(all, built...)
+	}
+	return all, nil
+}
+
+// buildIn builds in a module's folder, one package after the other: the compiler works
+// on several at once, and has most of them in its cache.
+func buildIn(ctx context.Context, dir, folder string, race bool, packages []string) ([]binary, error) {
+	const withTests = `{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}`
+	list := exec.CommandContext(ctx, "go", append([]string{"list", "-f", withTests}, packages...)...)
+	list.Dir, list.Stderr = dir, os.Stderr
+	listed, err := list.Output()
+	if err != nil {
+		return nil, err
+	}
+	var built []binary
+	for lines := bufio.NewScanner(bytes.NewReader(listed)); lines.Scan(); {
+		pkg, at, _ := strings.Cut(lines.Text(), " ")
+		b := binary{pkg: pkg, path: filepath.Join(folder, strings.ReplaceAll(pkg, "/", "-")+".test"), dir: at}
+		args := []string{"test", "-c", "-o", b.path}
+		if race {
+			args = append(args, "-race")
+		}
+		compile := exec.CommandContext(ctx, "go", append(args, pkg)...)
+		compile.Dir, compile.Stdout, compile.Stderr = dir, os.Stdout, os.Stderr
+		if err := compile.Run(); err != nil {
+			return nil, fmt.Errorf("%s: %w", pkg, err)
+		}
+		built = append(built, b)
+	}
+	return built, nil
+}
+
+// testTimeout is how long a run may take: much longer than one takes under any load.
+const testTimeout = 20 * time.Minute
+
+// run runs all tests of the binary that are not long. What it starts ends with it, also if
+// ctx ends.
+func (b binary) run(ctx context.Context) (output []byte, err error) {
+	cmd := exec.CommandContext(ctx, b.path, "-test.short", "-test.timeout="+testTimeout.String())
+	cmd.Dir = b.dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	group := func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.Cancel = group
+	cmd.WaitDelay = 10 * time.Second // for a child that keeps the output open
+	output, err = cmd.CombinedOutput()
+	if cmd.Process != nil {
+		_ = group() // none is left of a run that has ended well
+	}
+	return output, err
+}
