@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"context"
 	"errors"
 	"time"
 )
@@ -93,6 +94,7 @@ type Registration struct {
 	remove        func()
 	err           func() error
 	stats         func() HandlerStats
+	flush         func() <-chan struct{}
 }
 
 // HandlerStats is what a handler's queue did so far.
@@ -121,6 +123,23 @@ func (r *Registration) HasSynced() bool {
 // Synced is closed when HasSynced becomes true. It never is for a handler that
 // was removed before, or whose informer stopped before: wait for Done, too.
 func (r *Registration) Synced() <-chan struct{} { return r.synced }
+
+// Flush waits until the handler has been called for everything that the cache shows at the
+// call: for state that a handler keeps and others read. It returns the cause of ctx when that
+// ends before, and what Err says, or ErrStopped, if no call is made any more. The handler itself must not call it.
+func (r *Registration) Flush(ctx context.Context) error {
+	select {
+	case <-r.flush():
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-r.ended:
+		if err := r.err(); err != nil {
+			return err
+		}
+		return ErrStopped
+	}
+}
 
 // Remove ends the calls: none begins after it has returned. The channel it
 // returns is closed when the call that is perhaps running has returned, too; a

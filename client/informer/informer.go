@@ -52,6 +52,11 @@ type SharedInformer[T client.Object] struct {
 	restoredAsOf        time.Time
 	confirmed, resuming bool
 
+	// asking has an element while the server is asked for progress, see CatchUp; it
+	// guards asked, which is when that was last.
+	asking chan struct{}
+	asked  time.Time
+
 	waits    waits
 	moments  moments
 	progress progress
@@ -94,7 +99,7 @@ func newInformer[T client.Object](name string, origins []origin[T], opts reflect
 	i := &SharedInformer[T]{
 		name: name, log: opts.Logger.With("informer", name), opts: opts,
 		indexer: indexer, resyncEvery: resync,
-		synced: make(chan struct{}), done: make(chan struct{}),
+		synced: make(chan struct{}), done: make(chan struct{}), asking: make(chan struct{}, 1),
 		moments: moments{begun: time.Now()},
 	}
 	i.invalidBecause(validateReflector(opts))

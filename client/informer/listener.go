@@ -28,11 +28,14 @@ type listener[T any] struct {
 	mu      sync.Mutex
 	initial []T // the cache's objects when the handler was added; delivered before the queue
 	queue   handlerQueue[T]
-	active  bool // the goroutine runs, or is about to
-	stopped bool
-	err     error
-	since   time.Time // when active became true
-	counts  HandlerStats
+	// lastMark is the mark of a flush if it is the last in the queue. Only the informer's
+	// loop and flush push, both under the informer's lock.
+	lastMark chan struct{}
+	active   bool // the goroutine runs, or is about to
+	stopped  bool
+	err      error
+	since    time.Time // when active became true
+	counts   HandlerStats
 }
 
 func newListener[T any](handler Handler[T], opts HandlerOptions, log *slog.Logger, spawn func(func())) *listener[T] {
@@ -81,12 +84,27 @@ func (l *listener[T]) push(key string, n notification[T]) bool {
 		return false
 	}
 	l.counts.Coalesced += int64(merged)
+	l.lastMark = n.done
 	start := l.activate()
 	l.mu.Unlock()
 	if start {
 		l.spawn(l.run)
 	}
 	return true
+}
+
+// flush queues a mark, and returns what is closed when its turn comes. Calls share a mark
+// while nothing is queued behind it, so that there are never more than other notifications.
+func (l *listener[T]) flush() <-chan struct{} {
+	l.mu.Lock()
+	shared := l.lastMark
+	l.mu.Unlock()
+	if shared != nil {
+		return shared
+	}
+	done := make(chan struct{})
+	l.push("", notification[T]{kind: flushed, done: done})
+	return done
 }
 
 // activate reports whether the caller has to start the goroutine. It needs
@@ -116,13 +134,26 @@ func (l *listener[T]) run() {
 			finished = true
 			return
 		}
-		if n.kind == marker {
+		switch n.kind {
+		case marker:
 			close(l.synced)
 			delivered = false
-			continue
+		case flushed:
+			l.reachedMark(n.done)
+			delivered = false
+		default:
+			delivered = l.call(n)
 		}
-		delivered = l.call(n)
 	}
+}
+
+func (l *listener[T]) reachedMark(done chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lastMark == done {
+		l.lastMark = nil
+	}
+	close(done)
 }
 
 // next counts the call before, and takes the next notification. If it returns

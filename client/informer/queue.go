@@ -9,8 +9,13 @@ const (
 	added kind = iota
 	updated
 	deleted
-	marker // not about an object: everything before it has been delivered
+	// These are not about an object: everything before them has been delivered.
+	marker  // the first list is complete
+	flushed // Registration.Flush waits for that
 )
+
+// isMark reports whether it is no call of the handler.
+func (k kind) isMark() bool { return k >= marker }
 
 // notification is one call of a handler.
 type notification[T any] struct {
@@ -20,6 +25,7 @@ type notification[T any] struct {
 	old, obj T    // old: of updated
 	// finalStateUnknown, of deleted: the deletion itself was missed.
 	finalStateUnknown bool
+	done              chan struct{} // of flushed: closed when its turn comes
 }
 
 // handlerQueue holds the notifications that wait for a handler. It is not safe
@@ -61,10 +67,10 @@ func (q *coalescing[T]) len() int { return q.order.Len() }
 
 func (q *coalescing[T]) push(key string, n notification[T]) (merged int, err error) {
 	w := q.byKey[key]
-	if n.kind == marker || w == nil {
+	if n.kind.isMark() || w == nil {
 		w = q.place(key)
 		w.queue[0], w.n = n, 1
-		if n.kind != marker {
+		if !n.kind.isMark() {
 			q.byKey[key] = w
 		}
 		q.order.Push(w)
@@ -127,7 +133,7 @@ func (q *coalescing[T]) pop() (n notification[T], ok bool) {
 	w.n--
 	if w.n == 0 {
 		q.order.Pop()
-		if n.kind != marker {
+		if !n.kind.isMark() {
 			delete(q.byKey, w.key)
 		}
 		q.recycle(w)
@@ -145,12 +151,13 @@ func (q *coalescing[T]) recycle(w *waiting[T]) {
 	}
 }
 
-// complete is the queue that keeps every event, up to a limit. Resyncs are no
+// complete is the queue that keeps every event, up to a limit. Resyncs and marks are no
 // events: they do not count, and an object has at most one in the queue, so
 // they are bounded by the number of objects.
 type complete[T any] struct {
 	order   ring.Ring[keyed[T]]
 	resyncs map[string]struct{} // keys whose resync is in the queue
+	marks   int                 // in the queue
 	limit   int
 }
 
@@ -165,7 +172,10 @@ func (q *complete[T]) push(key string, n notification[T]) (merged int, err error
 	if n.resync {
 		return q.pushResync(key, n), nil
 	}
-	if q.order.Len()-len(q.resyncs) >= q.limit && n.kind != marker {
+	switch {
+	case n.kind.isMark():
+		q.marks++
+	case q.order.Len()-len(q.resyncs)-q.marks >= q.limit:
 		return 0, ErrOverflow
 	}
 	q.order.Push(keyed[T]{key, n})
@@ -189,8 +199,11 @@ func (q *complete[T]) pop() (n notification[T], ok bool) {
 		return n, false
 	}
 	oldest := q.order.Pop()
-	if oldest.resync {
+	switch {
+	case oldest.resync:
 		delete(q.resyncs, oldest.key)
+	case oldest.kind.isMark():
+		q.marks--
 	}
 	return oldest.notification, true
 }

@@ -44,9 +44,21 @@ func (i *SharedInformer[T]) AddHandler(handler Handler[T], opts HandlerOptions) 
 		i.scheduleResync(l)
 	}
 	return &Registration{
-		synced: l.synced, ended: l.ended, err: l.failure, stats: l.stats,
+		synced: l.synced, ended: l.ended, err: l.failure, stats: l.stats, flush: func() <-chan struct{} { return i.flush(l) },
 		remove: func() { i.remove(l) },
 	}, nil
+}
+
+// flush returns a channel that is closed when the listener's handler has been called for
+// all that the cache shows. It is not if the handler has ended before. The lock keeps the
+// mark behind the notifications of what the cache shows.
+func (i *SharedInformer[T]) flush(l *listener[T]) <-chan struct{} {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.phase == stopped {
+		return nil
+	}
+	return l.flush()
 }
 
 // remove takes the listener out and ends it.

@@ -17,7 +17,7 @@ func (r *Reflector[T]) resume(ctx context.Context) (*session[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	s.synthetic = unset(version)
+	s.synthetic, r.followed = unset(version), version
 	return s, nil
 }
 
@@ -39,6 +39,11 @@ func (r *Reflector[T]) follow(s *session[T]) error {
 func (r *Reflector[T]) apply(s *session[T], ev client.WatchEvent[T]) error {
 	version := ev.Object.GetResourceVersion()
 	r.unknown = 0
+	if ev.Type == apiwatch.Bookmark && older(version, r.LastSyncResourceVersion()) && !older(version, r.followed) {
+		r.counts.bookmark() // RequestProgress knew more, from another server
+		r.followed = version
+		return nil
+	}
 	if !s.synthetic && older(version, r.LastSyncResourceVersion()) {
 		if r.opts.Filtered && ev.Type == apiwatch.Added {
 			return r.write(ev) // it has become visible; a bookmark follows
@@ -57,6 +62,7 @@ func (r *Reflector[T]) apply(s *session[T], ev client.WatchEvent[T]) error {
 		s.synthetic = false // changes follow the state, and bookmarks both
 	}
 	if version != "" {
+		r.followed = version
 		r.reached(version)
 	}
 	return nil

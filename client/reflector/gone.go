@@ -78,7 +78,7 @@ func (r *Reflector[T]) absent(ctx context.Context, err error) error {
 	if err := r.store.Replace(nil, ""); err != nil {
 		return &storeError{err}
 	}
-	r.reached("")
+	r.relisted("")
 	return nil
 }
 

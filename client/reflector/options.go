@@ -89,7 +89,8 @@ type Options struct {
 	// is the informer's. It must return quickly. Default: none.
 	OnError func(name string, err error)
 	// OnProgress is called with each new resourceVersion that the store has
-	// surely reached: after lists, events and bookmarks. It must return quickly.
+	// surely reached: after lists, events and bookmarks, by one goroutine at a time.
+	// It must return quickly.
 	// Default: none.
 	OnProgress func(resourceVersion string)
 }

@@ -22,6 +22,8 @@ type Reflector[T client.Object] struct {
 	version atomic.Pointer[string] // what LastSyncResourceVersion returns
 	counts  counts
 
+	progress progress
+
 	// What follows belongs to the goroutine of Run.
 
 	backoff backoff
@@ -39,6 +41,9 @@ type Reflector[T client.Object] struct {
 	// missed and broken count streaming lists in a row that lacked their
 	// closing bookmark, and that ended before it.
 	missed, broken int
+	// followed is the version that the stream has reached. LastSyncResourceVersion may
+	// be later, see RequestProgress.
+	followed string
 	// undecodable is the version after which the last stream could not be
 	// decoded, if that is how it ended.
 	undecodable *string
@@ -220,17 +225,6 @@ func (r *Reflector[T]) LastSyncResourceVersion() string { return *r.version.Load
 // Stats returns what the reflector did so far.
 func (r *Reflector[T]) Stats() Stats { return r.counts.stats() }
 
-// reached moves the version.
-func (r *Reflector[T]) reached(version string) {
-	if version == *r.version.Load() {
-		return
-	}
-	r.version.Store(&version)
-	if r.opts.OnProgress != nil {
-		r.opts.OnProgress(version)
-	}
-}
-
 // replace gives the store a complete list.
 func (r *Reflector[T]) replace(items []T, version string) error {
 	if err := r.store.Replace(items, version); err != nil {
@@ -244,7 +238,8 @@ func (r *Reflector[T]) replace(items []T, version string) error {
 // complete notes that the store holds the state of a version.
 func (r *Reflector[T]) complete(version string) {
 	r.synced, r.watched, r.fresh, r.undecodable, r.unknown, r.differing.due = true, false, false, nil, 0, false
-	r.reached(version)
+	r.followed = version
+	r.relisted(version)
 }
 
 // storeError ends Run.

@@ -10,7 +10,7 @@ import (
 )
 
 // ListerWatcher is where a Reflector gets its objects from. [Resource] adapts a
-// client.Resource.
+// client.Resource. Its methods may be called concurrently.
 type ListerWatcher[T client.Object] interface {
 	List(ctx context.Context, opts metav1.ListOptions) (*client.List[T], error)
 	// Watch returns an open stream. It ends when ctx does.

@@ -32,17 +32,27 @@ type Controller struct {
 	graph  *graph
 	absent absent
 	pace   *pace.Pace // of the deletions
+	// waiting has an element for each worker that waits for the graph.
+	waiting chan struct{}
 	// served receives a signal, sent without waiting, that the set of served
 	// resources may have changed.
 	served chan struct{}
 
 	mu sync.Mutex
-	// watching holds a factory for each resource, so that one that is served
-	// no more can be given up alone.
-	watching map[schema.GroupVersionResource]*informer.Factory
+	// watching holds each resource that is watched.
+	watching map[schema.GroupVersionResource]watched
 	// kinds keeps those that are served no more, too: their objects are gone,
 	// which is what the server then answers.
 	kinds map[schema.GroupKind]kind
+}
+
+// watched is the informer of a resource. It has a factory of its own, so that it can be
+// given up alone when the resource is served no more.
+type watched struct {
+	factory    *informer.Factory
+	informer   *informer.SharedInformer[*metav1.PartialObjectMetadata]
+	handler    *informer.Registration // which keeps the graph
+	namespaced bool
 }
 
 // kind is where objects of a kind are reached.
@@ -58,8 +68,9 @@ func New(cl *client.Client, log *slog.Logger) (*Controller, error) {
 		log:      log.With("controller", "garbage"),
 		graph:    newGraph(),
 		pace:     pace.New(deletions),
+		waiting:  make(chan struct{}, graphWaiters),
 		served:   make(chan struct{}, 1),
-		watching: map[schema.GroupVersionResource]*informer.Factory{},
+		watching: map[schema.GroupVersionResource]watched{},
 		kinds:    map[schema.GroupKind]kind{},
 	}
 	var err error
@@ -93,9 +104,10 @@ func (c *Controller) Run(ctx context.Context) error {
 	return c.Controller.Run(ctx)
 }
 
-func (c *Controller) watch(resource schema.GroupVersionResource, factory *informer.Factory) error {
+func (c *Controller) watch(resource schema.GroupVersionResource, namespaced bool) (watched, error) {
+	factory := informer.NewFactory(c.client, informer.Options{Logger: c.log})
 	inf := informer.Metadata(factory, resource, informer.ListOptions{})
-	_, err := inf.AddHandler(informer.HandlerFuncs[*metav1.PartialObjectMetadata]{
+	handler, err := inf.AddHandler(informer.HandlerFuncs[*metav1.PartialObjectMetadata]{
 		Add: func(obj *metav1.PartialObjectMetadata, _ bool) { c.changed(resource, obj) },
 		Update: func(old, obj *metav1.PartialObjectMetadata) {
 			if old.UID != obj.UID {
@@ -108,7 +120,7 @@ func (c *Controller) watch(resource schema.GroupVersionResource, factory *inform
 			c.definitionChanged(resource)
 		},
 	}, informer.HandlerOptions{})
-	return err
+	return watched{factory, inf, handler, namespaced}, err
 }
 
 func (c *Controller) changed(resource schema.GroupVersionResource, obj *metav1.PartialObjectMetadata) {

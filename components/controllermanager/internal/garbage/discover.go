@@ -73,16 +73,16 @@ func (c *Controller) discover(ctx context.Context) error {
 			continue
 		}
 		watchable[resource] = true
-		if c.watching[resource] != nil {
+		if _, watching := c.watching[resource]; watching {
 			continue
 		}
-		factory := informer.NewFactory(c.client, informer.Options{Logger: c.log})
-		if err := c.watch(resource, factory); err != nil {
+		w, err := c.watch(resource, r.Mapping.Scope == scheme.Namespaced)
+		if err != nil {
 			c.mu.Unlock()
 			return fmt.Errorf("watch %s: %w", resource.Resource, err)
 		}
-		c.watching[resource] = factory
-		factory.Start(ctx)
+		c.watching[resource] = w
+		w.factory.Start(ctx)
 	}
 	c.mu.Unlock()
 	if err == nil {
@@ -97,10 +97,10 @@ func (c *Controller) discover(ctx context.Context) error {
 func (c *Controller) giveUp(served map[schema.GroupVersionResource]bool) {
 	var ended []*informer.Factory
 	c.mu.Lock()
-	for resource, factory := range c.watching {
+	for resource, w := range c.watching {
 		if !served[resource] {
 			delete(c.watching, resource)
-			ended = append(ended, factory)
+			ended = append(ended, w.factory)
 		}
 	}
 	c.mu.Unlock()
@@ -119,8 +119,8 @@ func (c *Controller) factories() []*informer.Factory {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	list := make([]*informer.Factory, 0, len(c.watching))
-	for _, factory := range c.watching {
-		list = append(list, factory)
+	for _, w := range c.watching {
+		list = append(list, w.factory)
 	}
 	return list
 }

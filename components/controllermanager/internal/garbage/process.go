@@ -21,9 +21,9 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 	}
 	switch {
 	case o.deleting && o.orphan:
-		return controller.Result{}, c.orphan(ctx, o)
+		return c.later(o, c.orphan(ctx, o))
 	case o.deleting && o.foreground:
-		return controller.Result{}, c.deleteDependents(ctx, o)
+		return c.later(o, c.deleteDependents(ctx, o))
 	case o.deleting || len(o.owners) == 0:
 		return controller.Result{}, nil
 	}
@@ -116,7 +116,18 @@ func sameScope(owner, dependent object) bool {
 // deleteDependents carries out a foreground deletion: dependents that block
 // their owner are deleted, and when none is left the finalizer goes.
 func (c *Controller) deleteDependents(ctx context.Context, o object) error {
-	blocked := false
+	if c.blocked(o) {
+		return nil
+	}
+	if err := c.awaitGraph(ctx, o); err != nil || c.blocked(o) {
+		return err
+	}
+	return c.removeFinalizer(ctx, o, metav1.FinalizerDeleteDependents)
+}
+
+// blocked reports whether the graph shows dependents that block an owner. All of its dependents
+// are looked at.
+func (c *Controller) blocked(o object) (blocked bool) {
 	for _, d := range c.graph.dependents(o.uid) {
 		if blocks(d, o.uid) {
 			blocked = true
@@ -125,10 +136,7 @@ func (c *Controller) deleteDependents(ctx context.Context, o object) error {
 			c.enqueue(d.uid) // judge deletes it, unless it has other owners
 		}
 	}
-	if blocked {
-		return nil
-	}
-	return c.removeFinalizer(ctx, o, metav1.FinalizerDeleteDependents)
+	return blocked
 }
 
 func blocks(dependent object, owner types.UID) bool {
@@ -137,8 +145,13 @@ func blocks(dependent object, owner types.UID) bool {
 	})
 }
 
-// orphan cuts the references of all dependents and then lets the owner go.
+// orphan cuts the references of all dependents and then lets the owner go. A dependent that
+// the graph does not show would go with the owner (kubernetes/kubernetes#26120), so it has to
+// show all that there were when the owner was marked.
 func (c *Controller) orphan(ctx context.Context, o object) error {
+	if err := c.awaitGraph(ctx, o); err != nil {
+		return err
+	}
 	for _, d := range c.graph.dependents(o.uid) {
 		if err := c.cutReferences(ctx, d, []metav1.OwnerReference{{UID: o.uid}}); err != nil {
 			return err

@@ -1,0 +1,113 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/levelwire/levelwire/client/reflector"
+)
+
+const (
+	// catchUpGrace is for how long the watch itself may bring a version before the
+	// server is asked for it.
+	catchUpGrace = 20 * time.Millisecond
+	// catchUpInterval is how often the server is asked for versions, at the most.
+	catchUpInterval = 250 * time.Millisecond
+)
+
+// ErrOtherVersions is the error of CatchUp if the server of the informer's resource
+// says that its most recent state is older than the version. Its versions are then those
+// of another storage, as those of an aggregated API server may be, and nothing compares
+// the two.
+var ErrOtherVersions = reflector.ErrOtherVersions
+
+// CatchUp is WaitForResourceVersion for decisions that must not wait for the next
+// bookmark of a resource in which nothing changes: for those about what is not
+// there. It first waits for a moment, and then asks the server whether the cache
+// lacks anything, by one short watch for all callers, not more often than four times
+// a second. Servers that send no bookmarks are only waited for.
+//
+// The version may come from an object of another resource: all those of one server
+// count with one counter. If those of this resource's server are lower, the error is
+// ErrOtherVersions. If they are higher, nothing tells, and CatchUp returns at once.
+func (i *SharedInformer[T]) CatchUp(ctx context.Context, version string) error {
+	if version == "" || version == "0" || covers(i.LastSyncResourceVersion(), version) {
+		return i.WaitForResourceVersion(ctx, version)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		if err := i.ask(ctx, version); err != nil {
+			cancel(err)
+		}
+	}()
+	err := i.WaitForResourceVersion(ctx, version)
+	cancel(nil)
+	<-asked
+	return err
+}
+
+// ask asks the server until ctx ends, which it does when the cache has reached the version.
+func (i *SharedInformer[T]) ask(ctx context.Context, version string) error {
+	for wait := catchUpGrace; pause(ctx, wait); wait = catchUpInterval {
+		err := i.requestProgress(ctx, version)
+		if errors.Is(err, ErrOtherVersions) {
+			return err
+		}
+		if err != nil && ctx.Err() == nil {
+			i.log.Debug("the server was asked how far the cache is", "resourceVersion", version, "error", err)
+		}
+	}
+	return nil
+}
+
+// requestProgress has the watches asked that have not reached the version. One call at a time
+// asks, and the others, which wait for it, then find what it has learned.
+func (i *SharedInformer[T]) requestProgress(ctx context.Context, version string) error {
+	select {
+	case i.asking <- struct{}{}:
+		defer func() { <-i.asking }()
+	case <-ctx.Done():
+		return nil
+	}
+	if !pause(ctx, catchUpInterval-time.Since(i.asked)) || covers(i.LastSyncResourceVersion(), version) {
+		return nil
+	}
+	defer func() { i.asked = time.Now() }()
+	var failed error
+	for _, r := range i.reflectors() {
+		if !covers(r.LastSyncResourceVersion(), version) {
+			failed = errors.Join(failed, r.RequestProgress(ctx, version))
+		}
+	}
+	return failed
+}
+
+// pause returns false if ctx ends before d has passed.
+func pause(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// reflectors returns those that have been made.
+func (i *SharedInformer[T]) reflectors() (made []*reflector.Reflector[T]) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, p := range i.namespaceWatches {
+		if p.reflector != nil {
+			made = append(made, p.reflector)
+		}
+	}
+	return made
+}

@@ -1,0 +1,126 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+)
+
+// progress orders the resourceVersions that the store reaches by the stream that a
+// Reflector follows with those that RequestProgress learns beside it. The lock is held
+// while Options.OnProgress is called, and no other lock is taken before it.
+type progress struct {
+	mu sync.Mutex
+	// lists counts complete lists and differences: after one the versions may be others.
+	lists int
+}
+
+// The errors of RequestProgress.
+var (
+	// ErrNoProgress: the server has not said how far the store is. It sends no bookmarks, or
+	// none in time, or there are changes on their way.
+	ErrNoProgress = errors.New("the server has not said how far the cache is")
+	// ErrOtherVersions: the most recent state that the server knows is older than the wanted
+	// version, which is one of another storage then.
+	ErrOtherVersions = errors.New("the resourceVersion is not one of this resource's server")
+)
+
+// progressTimeout is for how long a server is asked to keep the watch of RequestProgress
+// open. Servers send a bookmark two seconds before the end: kube-apiserver does not send
+// any in a watch of two seconds.
+const progressTimeout = 3 * time.Second
+
+// RequestProgress asks the server whether the store lacks anything, for a store of a
+// resource that rarely changes: its version is otherwise as old as the last change or
+// bookmark. It opens a short watch beside the one that the Reflector follows, from the
+// version that the store has reached, and closes it with its first event. If that is a
+// bookmark, nothing has changed, and the store has reached the bookmark's version. A change
+// proves nothing: others of the same version may follow it. The followed watch brings it,
+// and the error is ErrNoProgress. It is ErrOtherVersions if the server's most recent state
+// is older than wanted.
+//
+// It may be called at any time, and calls the source concurrently with Run.
+func (r *Reflector[T]) RequestProgress(ctx context.Context, wanted string) error {
+	r.progress.mu.Lock()
+	from, lists := r.LastSyncResourceVersion(), r.progress.lists
+	r.progress.mu.Unlock()
+	if unset(from) {
+		return fmt.Errorf("there is no list yet: %w", ErrNoProgress)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*progressTimeout, errSilent)
+	defer cancel()
+	seconds := int64(progressTimeout / time.Second)
+	stream, err := r.source.Watch(ctx, metav1.ListOptions{ResourceVersion: from, AllowWatchBookmarks: true, TimeoutSeconds: &seconds})
+	if err != nil {
+		return because(ctx, err)
+	}
+	ev, err := stream.Next()
+	stream.Close()
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrNoProgress, because(ctx, err))
+	case ev.Type != apiwatch.Bookmark:
+		return fmt.Errorf("%w: there are changes after %s", ErrNoProgress, from)
+	}
+	through := ev.Object.GetResourceVersion()
+	r.learn(from, through, lists)
+	if !older(through, wanted) {
+		return nil
+	}
+	return r.compareMostRecent(ctx, wanted)
+}
+
+// compareMostRecent reads the version of the most recent state that the server has. A server
+// that only lags reads it from its storage.
+func (r *Reflector[T]) compareMostRecent(ctx context.Context, wanted string) error {
+	list, err := r.source.List(ctx, metav1.ListOptions{Limit: 1})
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrNoProgress, because(ctx, err))
+	case older(list.ResourceVersion, wanted):
+		return fmt.Errorf("%w: %s, and the most recent state is %s", ErrOtherVersions, wanted, list.ResourceVersion)
+	default:
+		return fmt.Errorf("%w: its cache lags", ErrNoProgress)
+	}
+}
+
+// learn notes that nothing has changed after one version up to another, unless the followed
+// watch has moved on, or there was a list.
+func (r *Reflector[T]) learn(from, through string, lists int) {
+	r.progress.mu.Lock()
+	defer r.progress.mu.Unlock()
+	if r.progress.lists == lists && r.LastSyncResourceVersion() == from && older(from, through) {
+		r.move(through)
+	}
+}
+
+// reached notes what the followed watch has reached.
+func (r *Reflector[T]) reached(version string) {
+	r.progress.mu.Lock()
+	defer r.progress.mu.Unlock()
+	r.move(version)
+}
+
+// relisted notes what a list, or a difference, has reached; "": the resource is gone.
+func (r *Reflector[T]) relisted(version string) {
+	r.progress.mu.Lock()
+	defer r.progress.mu.Unlock()
+	r.progress.lists++
+	r.move(version)
+}
+
+// move moves the version. progress.mu is held.
+func (r *Reflector[T]) move(version string) {
+	if version == *r.version.Load() {
+		return
+	}
+	r.version.Store(&version)
+	if r.opts.OnProgress != nil {
+		r.opts.OnProgress(version)
+	}
+}

@@ -1,0 +1,171 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+
+	"github.com/levelwire/levelwire/client"
+)
+
+type configEvent = client.WatchEvent[*corev1.ConfigMap]
+
+func eventAt(typ apiwatch.EventType, version string) configEvent {
+	return configEvent{Type: typ, Object: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "n", ResourceVersion: version}}}
+}
+
+// twoWatches is a source whose watches a test feeds: the one that the Reflector follows, and
+// the short ones of RequestProgress.
+type twoWatches struct {
+	lists    []string // versions of the next lists
+	recent   string   // version of a list of one object
+	followed chan configEvent
+	short    []configEvent
+	asked    []metav1.ListOptions // of short watches
+}
+
+func (s *twoWatches) List(_ context.Context, opts metav1.ListOptions) (*client.List[*corev1.ConfigMap], error) {
+	version := s.recent
+	if opts.Limit != 1 {
+		version, s.lists = s.lists[0], s.lists[1:]
+	}
+	return &client.List[*corev1.ConfigMap]{ListMeta: metav1.ListMeta{ResourceVersion: version}, Items: []*corev1.ConfigMap{}}, nil
+}
+
+func (s *twoWatches) Watch(ctx context.Context, opts metav1.ListOptions) (Stream[*corev1.ConfigMap], error) {
+	events := s.followed
+	if *opts.TimeoutSeconds == 3 {
+		s.asked = append(s.asked, opts)
+		events = make(chan configEvent, len(s.short))
+		for _, ev := range s.short {
+			events <- ev
+		}
+		close(events)
+	}
+	return fedStream{ctx, events}, nil
+}
+
+type fedStream struct {
+	ctx    context.Context
+	events <-chan configEvent
+}
+
+func (s fedStream) Next() (ev configEvent, err error) {
+	select {
+	case ev, open := <-s.events:
+		if !open {
+			return ev, io.EOF
+		}
+		return ev, nil
+	case <-s.ctx.Done():
+		return ev, s.ctx.Err()
+	}
+}
+
+func (fedStream) Close() {}
+
+type noStore struct{}
+
+func (noStore) Add(*corev1.ConfigMap) error               { return nil }
+func (noStore) Update(*corev1.ConfigMap) error            { return nil }
+func (noStore) Delete(*corev1.ConfigMap) error            { return nil }
+func (noStore) Replace([]*corev1.ConfigMap, string) error { return nil }
+
+// TestProgressOnRequest: only a bookmark before anything else proves how far the store is.
+func TestProgressOnRequest(t *testing.T) {
+	bookmark := func(version string) configEvent { return eventAt(apiwatch.Bookmark, version) }
+	modified := func(version string) configEvent { return eventAt(apiwatch.Modified, version) }
+	deleted := func(version string) configEvent { return eventAt(apiwatch.Deleted, version) }
+	for name, c := range map[string]struct {
+		short    []configEvent
+		wanted   string
+		recent   string // version of the server's most recent state
+		err      error
+		before   []configEvent // sent to the followed watch before the request
+		after    []configEvent // sent to it then
+		reached  []string      // by all of it, from the list at 5 on
+		stale    int64
+		relisted bool
+	}{
+		"nothing has changed":        {short: []configEvent{bookmark("9")}, wanted: "9", reached: []string{"5", "9"}},
+		"a change is on its way":     {short: []configEvent{modified("7"), bookmark("9")}, wanted: "9", err: ErrNoProgress, after: []configEvent{modified("7")}, reached: []string{"5", "7"}},
+		"two changes of one version": {short: []configEvent{modified("7"), modified("7"), bookmark("9")}, wanted: "9", err: ErrNoProgress, after: []configEvent{modified("7"), modified("7")}, reached: []string{"5", "7"}},
+		// Deletions that share a version carry the one before it, which may be where the store is.
+		"a deletion at the store's version": {short: []configEvent{deleted("5"), bookmark("9")}, wanted: "9", err: ErrNoProgress, after: []configEvent{deleted("5")}, reached: []string{"5"}},
+		"an object that became visible":     {short: []configEvent{eventAt(apiwatch.Added, "3"), bookmark("9")}, wanted: "9", err: ErrNoProgress, reached: []string{"5"}},
+		"the watch is further meanwhile":    {short: []configEvent{bookmark("9")}, wanted: "9", before: []configEvent{bookmark("12")}, reached: []string{"5", "12"}},
+		"another server lags":               {short: []configEvent{bookmark("9")}, wanted: "9", after: []configEvent{bookmark("8"), bookmark("11")}, reached: []string{"5", "9", "11"}},
+		"the server went back":              {short: []configEvent{bookmark("9")}, wanted: "9", after: []configEvent{bookmark("4")}, reached: []string{"5", "9", "4"}, stale: 1, relisted: true},
+		"the server's cache lags":           {short: []configEvent{bookmark("9")}, wanted: "10", recent: "10", err: ErrNoProgress, reached: []string{"5", "9"}},
+		"another storage":                   {short: []configEvent{bookmark("9")}, wanted: "1000", recent: "10", err: ErrOtherVersions, reached: []string{"5", "9"}},
+		"there is nothing":                  {wanted: "9", err: ErrNoProgress, reached: []string{"5"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := &twoWatches{lists: []string{"5", "4"}, recent: c.recent, followed: make(chan configEvent), short: c.short}
+				var reached []string
+				r, err := New[*corev1.ConfigMap](source, noStore{}, Options{
+					Name: "configs", PagedList: true, OnProgress: func(version string) { reached = append(reached, version) },
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := r.RequestProgress(t.Context(), "9"); !errors.Is(err, ErrNoProgress) {
+					t.Errorf("before the first list: %v", err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer synctest.Wait()
+				defer cancel()
+				go func() { _ = r.Run(ctx) }()
+				send := func(events []configEvent) {
+					for _, ev := range events {
+						source.followed <- ev
+					}
+					synctest.Wait()
+				}
+				send(c.before)
+				if err := r.RequestProgress(t.Context(), c.wanted); !errors.Is(err, c.err) {
+					t.Errorf("%v, want %v", err, c.err)
+				}
+				send(c.after)
+				if c.relisted {
+					time.Sleep(5 * time.Second) // the back-off
+					synctest.Wait()
+				}
+				if !slices.Equal(reached, c.reached) || r.LastSyncResourceVersion() != reached[len(reached)-1] {
+					t.Errorf("reached %v and at last %s, want %v", reached, r.LastSyncResourceVersion(), c.reached)
+				}
+				if stats := r.Stats(); (stats.ListCount() == 2) != c.relisted || stats.Stale != c.stale {
+					t.Errorf("%d lists, %d events were dropped", stats.ListCount(), stats.Stale)
+				}
+				if asked := source.asked[0]; asked.ResourceVersion == "" || !asked.AllowWatchBookmarks || asked.SendInitialEvents != nil {
+					t.Errorf("asked for %+v", asked)
+				}
+			})
+		})
+	}
+}
+
+// TestProgressBeforeAList: what a short watch has shown is of the versions before the list.
+func TestProgressBeforeAList(t *testing.T) {
+	r, err := New[*corev1.ConfigMap](&twoWatches{}, noStore{}, Options{Name: "configs"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.relisted("5")
+	lists := r.progress.lists
+	r.relisted("3")
+	r.relisted("5")
+	r.learn("5", "9", lists)
+	if got := r.LastSyncResourceVersion(); got != "5" {
+		t.Errorf("at %s, want 5: there was a list in between", got)
+	}
+}
