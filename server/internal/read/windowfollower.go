@@ -146,7 +146,7 @@ func (f *windowFollower) readList(ctx context.Context) error {
 		}
 	}
 	f.replace(list.objects)
-	return nil
+	return f.look(ctx) // Ready counts from a Read that has reached the end of the log
 }
 
 // pauseAfter returns for how long a list is not read again that took so long.
@@ -195,13 +195,9 @@ func (f *windowFollower) send() error {
 // waitForChange returns when there is something to send, or a list to read. The reader may compute
 // then.
 func (f *windowFollower) waitForChange(ctx context.Context) error {
-	timer := time.NewTimer(time.Until(f.looked.Add(followInterval)))
-	defer timer.Stop()
 	for {
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := f.waitForNews(ctx); err != nil {
+			return err
 		}
 		f.reader.Begin()
 		if err := f.look(ctx); err != nil {
@@ -212,29 +208,47 @@ func (f *windowFollower) waitForChange(ctx context.Context) error {
 			return nil
 		}
 		f.reader.End()
-		var nextRead <-chan time.Time
-		var ready <-chan struct{} // never, if the list has to be read first
-		if f.watcher != nil {
-			ready = f.watcher.Ready()
-		}
-		if f.outdated {
-			timer.Reset(time.Until(f.nextRead))
-			nextRead = timer.C
-		}
-		select {
-		case <-nextRead:
-		case <-ready:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		timer.Reset(time.Until(f.looked.Add(followInterval)))
 	}
+}
+
+// waitForNews waits until the log has more than was read of it, or the list may be read again, but
+// for followInterval at least since the log was read. The reader does not compute meanwhile.
+func (f *windowFollower) waitForNews(ctx context.Context) error {
+	timer := time.NewTimer(time.Until(f.looked.Add(followInterval)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	var nextRead <-chan time.Time
+	var ready <-chan struct{} // never, if the list has to be read first
+	if f.watcher != nil {
+		ready = f.watcher.Ready()
+	}
+	if f.outdated {
+		timer.Reset(time.Until(f.nextRead))
+		nextRead = timer.C
+	}
+	select {
+	case <-nextRead:
+	case <-ready:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
 }
 
 // look reads the log up to its end. A follower whose place in it is not kept any more begins
 // anew, with a list, and as seldom as it reads any list.
 func (f *windowFollower) look(ctx context.Context) error {
 	defer func() { f.looked = time.Now() }()
+	if f.watcher != nil {
+		select {
+		case <-f.watcher.Ready(): // of what is read now
+		default:
+		}
+	}
 	for f.watcher != nil && ctx.Err() == nil {
 		n, err := f.watcher.Read(f.buf)
 		if errors.Is(err, ErrClosed) {

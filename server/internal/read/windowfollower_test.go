@@ -23,12 +23,16 @@ type followed struct {
 	reads   int
 	admit   func() // called before the list is read
 	begun   atomic.Bool
+	begins  atomic.Int64
 	ended   chan error
 	last    storage.Revision
 }
 
 // Begin implements WindowReader.
-func (f *followed) Begin() { f.begun.Store(true) }
+func (f *followed) Begin() {
+	f.begins.Add(1)
+	f.begun.Store(true)
+}
 
 // Admit implements WindowReader.
 func (f *followed) Admit(context.Context) error {
@@ -149,6 +153,37 @@ func TestWindowIsFollowed(t *testing.T) {
 		f.want(999, "")
 		f.apply("ns-001", "pod-0000001", "", "again")
 		f.want(999, "MODIFIED pod-0000001")
+	})
+}
+
+// TestFollowerComputesOnlyForChanges: a follower takes no turn of other requests while nothing
+// changes, neither at its begin nor after a change or a list.
+func TestFollowerComputesOnlyForChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := follow(t, Window{Limit: 2})
+		f.want(1000, "ADDED pod-0000000, ADDED pod-0000001 | pod-0000000 pod-0000001")
+		total := 1000
+		for _, step := range []struct {
+			change func()
+			want   []string
+			turns  int64
+		}{
+			{change: func() {}},
+			{change: func() { f.apply("ns-001", "pod-0000001", "n1") }, want: []string{"MODIFIED pod-0000001"}, turns: 1},
+			{change: func() { f.apply("ns-001", "pod-0000001", "n2", "n3") }, want: []string{"MODIFIED pod-0000001"}, turns: 1},
+			{
+				change: func() { f.apply("ns-000", "pod-0000000", ""); total-- },
+				want:   []string{"ADDED pod-0000002 | pod-0000001 pod-0000002"}, turns: 1,
+			},
+		} {
+			before := f.begins.Load()
+			step.change()
+			f.want(total, step.want...)
+			time.Sleep(time.Hour) // of the bubble
+			if turns := f.begins.Load() - before; turns != step.turns {
+				t.Errorf("%d turns for %q, want %d", turns, step.want, step.turns)
+			}
+		}
 	})
 }
 
