@@ -42,7 +42,7 @@ const (
 	// up from this member's log, so few entries are kept in memory. But the entries
 	// that a start replays must stay until the election, which runs meanwhile, has
 	// looked at all of them: raft panics if one is missing, as it did on a busy
-	// machine.
+	// machine. memberdir.EnsureSnapshot does the rest.
 	snapshotEvery  = 2_500
 	catchUpEntries = 2 * snapshotEvery
 	// slowStartInterval is how often a slow start is logged.
@@ -118,6 +118,9 @@ func (c EmbedConfig) start(ctx context.Context) (*Store, error) {
 	if err := memberdir.PrepareBootstrap(c.Dir); err != nil {
 		return nil, err
 	}
+	if err := memberdir.EnsureSnapshot(c.Dir); err != nil {
+		return nil, err
+	}
 	internals := c.usesInternals(logger)
 	if internals {
 		setSegmentBytes()
@@ -127,7 +130,8 @@ func (c EmbedConfig) start(ctx context.Context) (*Store, error) {
 		return nil, err
 	}
 	err = awaitReady(ctx, server, logger)
-	if err == nil {
+	if err == nil && memberdir.Bootstrapping(c.Dir) {
+		server.Server.KV().Commit() // EnsureSnapshot needs to find the member in its database
 		err = memberdir.FinishBootstrap(c.Dir)
 	}
 	if err != nil {

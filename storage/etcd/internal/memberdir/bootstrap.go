@@ -48,9 +48,9 @@ func PrepareBootstrap(dir string) error {
 	return errors.Join(Sync(member), Sync(dir))
 }
 
-// bootstrapInterrupted reports whether the member's first start has not
-// succeeded: then its folder holds nothing of value.
-func bootstrapInterrupted(dir string) bool {
+// Bootstrapping reports whether the member's first start has not succeeded yet: then its
+// folder holds nothing of value.
+func Bootstrapping(dir string) bool {
 	_, err := os.Stat(filepath.Join(datadir.ToMemberDir(dir), bootstrapMark))
 	return err == nil
 }

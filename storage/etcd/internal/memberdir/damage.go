@@ -64,9 +64,7 @@ func Applied(db *bbolt.DB, path string) (index uint64, err error) {
 			return fmt.Errorf("it has %d of %d bytes", info.Size(), tx.Size())
 		}
 		if meta := tx.Bucket(schema.Meta.Name()); meta != nil {
-			if value := meta.Get(schema.MetaConsistentIndexKeyName); len(value) == binary.Size(index) {
-				index = binary.BigEndian.Uint64(value)
-			}
+			index = consistentIndex(meta)
 		}
 		return tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
 			if b == nil {
@@ -76,6 +74,16 @@ func Applied(db *bbolt.DB, path string) (index uint64, err error) {
 			return nil
 		})
 	})
+}
+
+// consistentIndex reads the index of the last applied entry from the bucket that etcd
+// keeps it in; 0 if it was never written.
+func consistentIndex(meta *bbolt.Bucket) (index uint64) {
+	value := meta.Get(schema.MetaConsistentIndexKeyName)
+	if len(value) != binary.Size(index) {
+		return 0
+	}
+	return binary.BigEndian.Uint64(value)
 }
 
 // verifyLog fails if the write-ahead log of a member cannot be read, or does not reach

@@ -46,7 +46,7 @@ func Lock(dir string) (io.Closer, error) {
 // know of our lock holds the database's own. It fails with a *DamageError if the
 // database or the write-ahead log cannot be what the member has left.
 func probe(dir string) error {
-	if bootstrapInterrupted(dir) {
+	if Bootstrapping(dir) {
 		return nil // incomplete, and about to be made anew
 	}
 	path := datadir.ToBackendFileName(dir)
