@@ -18,6 +18,10 @@
 // key's; what changes while the program runs goes before what the first lists
 // held, so that ten thousand old objects do not delay a new one.
 //
+// Each informer has a watch of its own, and any of them may be behind the others: [Consistent]
+// waits until all that the controller reads are of one moment, before a decision about
+// what is not there.
+//
 // A cache may be behind the controller's own writes. Where that matters,
 // [Expectations] report whether creations and deletions have been seen,
 // [WriteTracker] whether an update has, and WaitForResourceVersion of an

@@ -33,8 +33,11 @@ func (p terminalError) Unwrap() error { return p.error }
 func (c *TypedController[K]) reconcile(ctx context.Context, key K) {
 	defer c.queue.Done(key)
 	result, err := c.call(ctx, key)
+	var behind behindError
 	switch {
 	case ctx.Err() != nil:
+	case errors.As(err, &behind):
+		c.putKeyOff(key, behind)
 	case err != nil:
 		c.failed(key, err)
 	default:
@@ -80,7 +83,8 @@ func (c *TypedController[K]) call(ctx context.Context, key K) (result Result, er
 		ctx, cancel = context.WithTimeoutCause(ctx, c.opts.Timeout, fmt.Errorf("controller %s: a call may take %v", c.opts.Name, c.opts.Timeout))
 		defer cancel()
 	}
-	ctx, endTrace := c.traceReconcile(withLogger(ctx, c.opts.Logger, key), key)
+	ctx = context.WithValue(withLogger(ctx, c.opts.Logger, key), consistencyKey{}, consistency(c.beginCall(key)))
+	ctx, endTrace := c.traceReconcile(ctx, key)
 	begun := time.Now()
 	c.counts.calls.Add(1)
 	c.counts.active.Add(1)

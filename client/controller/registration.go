@@ -30,6 +30,11 @@ type Registration struct {
 	stop func()
 	// source is what to wait for if there is no handler.
 	source Source
+	// informer is what Consistent asks; nil: the source is none.
+	informer versioned
+	// foreign has until when versions of other sources are not compared with this one's. The
+	// controller's mu guards it.
+	foreign map[*Registration]time.Time
 	// forget takes the registration from its controller.
 	forget func(*Registration)
 
@@ -42,6 +47,7 @@ type Registration struct {
 func newRegistration(name string, start func() (*informer.Registration, error), source Source) *Registration {
 	return &Registration{
 		name: name, start: start, source: source,
+		foreign: map[*Registration]time.Time{},
 		removed: make(chan struct{}), synced: make(chan struct{}), done: make(chan struct{}),
 	}
 }
@@ -107,7 +113,7 @@ func (c *TypedController[K]) register(r *Registration) *Registration {
 // start serves a source on a goroutine of its own. It needs c.mu and that the
 // controller runs: so none is added to c.serving once Run waits for it.
 func (c *TypedController[K]) start(r *Registration) {
-	end, over := c.end, c.over
+	end, over := c.end, c.lifetime.Done()
 	c.serving.Go(func() {
 		defer close(r.done)
 		if err := r.serve(over); err != nil {

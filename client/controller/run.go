@@ -81,7 +81,8 @@ func (c *TypedController[K]) begin(end context.CancelCauseFunc) error {
 	if c.phase != idle {
 		return errAgain
 	}
-	c.phase, c.end, c.over = running, end, make(chan struct{})
+	c.phase, c.end = running, end
+	c.lifetime, c.endLifetime = context.WithCancel(context.Background())
 	for _, r := range c.sources {
 		c.start(r)
 	}
@@ -93,7 +94,7 @@ func (c *TypedController[K]) begin(end context.CancelCauseFunc) error {
 func (c *TypedController[K]) finish() {
 	c.mu.Lock()
 	c.phase = stopped
-	close(c.over)
+	c.endLifetime()
 	c.mu.Unlock()
 	c.serving.Wait()
 	c.queue.ShutDown()

@@ -23,6 +23,14 @@ type Stats struct {
 	Panics         uint64 // calls that panicked or ended their goroutine
 	TerminalErrors uint64 // calls that returned a TerminalError
 
+	Waits      uint64 // calls of Consistent that found an informer behind
+	PutOffs    uint64 // calls that returned its error
+	KeysPutOff int    // keys that wait for their next call until informers have caught up
+	// Waited is the total time until informers had caught up, for all keys that waited
+	// at the same time together, and WaitedWithin counts as TookWithin does.
+	Waited       time.Duration
+	WaitedWithin [Buckets]uint64
+
 	// Took is the total time of the calls that have returned, and TookWithin
 	// counts them by how long they took; see BucketBounds. A bucket does not hold
 	// what is in those before it.
@@ -61,7 +69,8 @@ func (d *durations) observe(took time.Duration) {
 type counters struct {
 	calls, successes, requeues, failures, conflicts, panics, terminal atomic.Uint64
 	active                                                            atomic.Int64
-	took                                                              durations
+	putOffs                                                           atomic.Uint64
+	took, waited                                                      durations
 }
 
 // Stats returns the counters and gauges of this moment.
@@ -72,10 +81,12 @@ func (c *TypedController[K]) Stats() Stats {
 		Successes: c.counts.successes.Load(), Requeues: c.counts.requeues.Load(),
 		Failures: c.counts.failures.Load(), Conflicts: c.counts.conflicts.Load(),
 		Panics: c.counts.panics.Load(), TerminalErrors: c.counts.terminal.Load(),
-		Took: time.Duration(c.counts.took.total.Load()),
+		PutOffs: c.counts.putOffs.Load(),
+		Took:    time.Duration(c.counts.took.total.Load()), Waited: time.Duration(c.counts.waited.total.Load()),
 	}
+	s.KeysPutOff = c.keysPutOff()
 	for n := range s.TookWithin {
-		s.TookWithin[n] = c.counts.took.within[n].Load()
+		s.TookWithin[n], s.WaitedWithin[n] = c.counts.took.within[n].Load(), c.counts.waited.within[n].Load()
 	}
 	return s
 }

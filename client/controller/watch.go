@@ -93,19 +93,23 @@ func Handle[T client.Object, K comparable](c *TypedController[K], inf *informer.
 }
 
 func newHandled[T client.Object, K comparable](c *TypedController[K], inf *informer.SharedInformer[T], handler informer.Handler[T]) *Registration {
-	return newRegistration(inf.Name(), func() (*informer.Registration, error) {
+	r := newRegistration(inf.Name(), func() (*informer.Registration, error) {
 		return inf.AddHandler(handler, informer.HandlerOptions{Name: c.opts.Name})
 	}, nil)
+	r.informer = inf
+	return r
 }
 
 // RequireSync makes Run wait for a source before the workers start. Errors call
 // the source name. Once the workers run it only reports: its Registration is
-// synced when the source is.
+// synced when the source is. An informer counts for [Consistent].
 func (c *TypedController[K]) RequireSync(name string, s Source) *Registration {
 	if s == nil {
 		return c.register(invalidRegistration(name, errors.New("the Source is nil")))
 	}
-	return c.register(newRegistration(name, nil, s))
+	r := newRegistration(name, nil, s)
+	r.informer, _ = s.(versioned)
+	return c.register(r)
 }
 
 // EnqueueObject is the MapFunc of For: the key is that of the object itself.

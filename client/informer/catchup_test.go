@@ -17,6 +17,9 @@ import (
 	"github.com/levelwire/levelwire/client/reflector"
 )
 
+// answerTime is how long a server takes for the bookmark of a short watch.
+const answerTime = 10 * time.Millisecond
+
 // asking is a source that answers the short watches of CatchUp, and has the others of a script.
 type asking struct {
 	*script
@@ -31,6 +34,7 @@ func (a *asking) Watch(ctx context.Context, opts metav1.ListOptions) (reflector.
 	}
 	a.asked.Add(1)
 	a.latest.Store(time.Now().UnixNano())
+	time.Sleep(answerTime) // of the bubble
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: strconv.FormatInt(a.at.Load(), 10)}}
 	return oneBookmark{pod}, nil
 }
@@ -104,7 +108,7 @@ func TestCatchUpAsksTheServer(t *testing.T) {
 		first := a.latest.Load()
 		a.at.Store(12)
 		must("12")
-		if passed := time.Duration(a.latest.Load() - first); a.asked.Load() != 2 || passed < catchUpInterval {
+		if passed := time.Duration(a.latest.Load() - first); a.asked.Load() != 2 || passed < catchUpPause*answerTime {
 			t.Errorf("asked again after %v", passed)
 		}
 	})

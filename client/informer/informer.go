@@ -53,9 +53,9 @@ type SharedInformer[T client.Object] struct {
 	confirmed, resuming bool
 
 	// asking has an element while the server is asked for progress, see CatchUp; it
-	// guards asked, which is when that was last.
-	asking chan struct{}
-	asked  time.Time
+	// guards askAgain, before which it is not asked.
+	asking   chan struct{}
+	askAgain time.Time
 
 	waits    waits
 	moments  moments

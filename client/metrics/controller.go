@@ -27,6 +27,7 @@ func Controller(c ControllerStats) prometheus.Collector {
 		queue:   Workqueue(c.Name(), func() workqueue.Stats { return c.Stats().Queue }),
 		results: describe("controller_runtime_reconcile_total", "Total number of reconciliations per controller.", "result"),
 		took:    describe("controller_runtime_reconcile_time_seconds", "Length of time per reconciliation per controller."),
+		waited:  describe("levelwire_controller_wait_seconds", "Time until informers that were behind the others had caught up, once for all keys that waited for them together."),
 	}
 	m.numbers.counter(describe("controller_runtime_reconcile_errors_total", "Total number of reconciliation errors per controller."), func(s controller.Stats) uint64 { return s.Failures })
 	m.numbers.counter(describe("controller_runtime_terminal_reconcile_errors_total", "Total number of terminal reconciliation errors per controller."), func(s controller.Stats) uint64 { return s.TerminalErrors })
@@ -34,15 +35,17 @@ func Controller(c ControllerStats) prometheus.Collector {
 	m.numbers.gauge(describe("controller_runtime_max_concurrent_reconciles", "Maximum number of concurrent reconciles per controller."), func(s controller.Stats) float64 { return float64(s.Workers) })
 	m.numbers.gauge(describe("controller_runtime_active_workers", "Number of currently used workers per controller."), func(s controller.Stats) float64 { return float64(s.Active) })
 	m.numbers.counter(describe("levelwire_controller_conflicts_total", "Calls that lost a race against another writer; they are errors, too."), func(s controller.Stats) uint64 { return s.Conflicts })
+	m.numbers.counter(describe("levelwire_controller_put_offs_total", "Calls that were put off because an informer was behind the others (controller.Consistent); they are no errors."), func(s controller.Stats) uint64 { return s.PutOffs })
+	m.numbers.gauge(describe("levelwire_controller_keys_put_off", "Keys that wait for an informer that is behind the others."), func(s controller.Stats) float64 { return float64(s.KeysPutOff) })
 	m.numbers.gauge(describe("levelwire_controller_synced", "1 once everything that the controller watches has been listed."), func(s controller.Stats) float64 { return truth(s.Synced) })
 	return m
 }
 
 type controllerMetrics struct {
-	of            ControllerStats
-	queue         prometheus.Collector
-	numbers       numbers[controller.Stats]
-	results, took *prometheus.Desc
+	of                    ControllerStats
+	queue                 prometheus.Collector
+	numbers               numbers[controller.Stats]
+	results, took, waited *prometheus.Desc
 }
 
 var callBounds = controller.BucketBounds()
@@ -52,6 +55,7 @@ func (m *controllerMetrics) Describe(out chan<- *prometheus.Desc) {
 	m.numbers.describe(out)
 	out <- m.results
 	out <- m.took
+	out <- m.waited
 	m.queue.Describe(out)
 }
 
@@ -63,5 +67,6 @@ func (m *controllerMetrics) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(m.results, prometheus.CounterValue, float64(calls), result)
 	}
 	out <- histogram(m.took, callBounds[:], s.TookWithin[:], s.Took)
+	out <- histogram(m.waited, callBounds[:], s.WaitedWithin[:], s.Waited)
 	m.queue.Collect(out)
 }

@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
+
+	"github.com/levelwire/levelwire/client"
 )
 
 // progress orders the resourceVersions that the store reaches by the stream that a
@@ -18,6 +22,8 @@ type progress struct {
 	mu sync.Mutex
 	// lists counts complete lists and differences: after one the versions may be others.
 	lists int
+	// lateBookmarks: a watch of a second has ended without a bookmark.
+	lateBookmarks atomic.Bool
 }
 
 // The errors of RequestProgress.
@@ -30,10 +36,13 @@ var (
 	ErrOtherVersions = errors.New("the resourceVersion is not one of this resource's server")
 )
 
-// progressTimeout is for how long a server is asked to keep the watch of RequestProgress
-// open. Servers send a bookmark two seconds before the end: kube-apiserver does not send
-// any in a watch of two seconds.
-const progressTimeout = 3 * time.Second
+// A server is asked to keep the watch of RequestProgress open for a second, and if it ends that
+// without a bookmark, for three from then on. Servers send a bookmark two seconds before the end.
+// A Levelwire server sends that of a watch of a second at once, and kube-apiserver none.
+const (
+	shortProgressWatch  = time.Second
+	longerProgressWatch = 3 * time.Second
+)
 
 // RequestProgress asks the server whether the store lacks anything, for a store of a
 // resource that rarely changes: its version is otherwise as old as the last change or
@@ -46,37 +55,70 @@ const progressTimeout = 3 * time.Second
 //
 // It may be called at any time, and calls the source concurrently with Run.
 func (r *Reflector[T]) RequestProgress(ctx context.Context, wanted string) error {
+	through, err := r.askOnce(ctx)
+	if err != nil || !older(through, wanted) {
+		return err
+	}
+	// The server's cache lags, or its versions are others. It reads the most recent state
+	// from its storage, and its cache has usually come as far by then.
+	if err := r.compareMostRecent(ctx, wanted); err != nil {
+		return err
+	}
+	if through, err = r.askOnce(ctx); err == nil && older(through, wanted) {
+		err = fmt.Errorf("%w: its cache lags", ErrNoProgress)
+	}
+	return err
+}
+
+// askOnce opens one short watch, and returns the version up to which nothing has changed.
+func (r *Reflector[T]) askOnce(ctx context.Context) (through string, err error) {
 	r.progress.mu.Lock()
 	from, lists := r.LastSyncResourceVersion(), r.progress.lists
 	r.progress.mu.Unlock()
 	if unset(from) {
-		return fmt.Errorf("there is no list yet: %w", ErrNoProgress)
+		return "", fmt.Errorf("there is no list yet: %w", ErrNoProgress)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, 2*progressTimeout, errSilent)
-	defer cancel()
-	seconds := int64(progressTimeout / time.Second)
-	stream, err := r.source.Watch(ctx, metav1.ListOptions{ResourceVersion: from, AllowWatchBookmarks: true, TimeoutSeconds: &seconds})
-	if err != nil {
-		return because(ctx, err)
-	}
-	ev, err := stream.Next()
-	stream.Close()
+	ev, err := r.askForBookmark(ctx, from)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w: %w", ErrNoProgress, because(ctx, err))
+		return "", fmt.Errorf("%w: %w", ErrNoProgress, err)
 	case ev.Type != apiwatch.Bookmark:
-		return fmt.Errorf("%w: there are changes after %s", ErrNoProgress, from)
+		return "", fmt.Errorf("%w: there are changes after %s", ErrNoProgress, from)
 	}
-	through := ev.Object.GetResourceVersion()
+	through = ev.Object.GetResourceVersion()
 	r.learn(from, through, lists)
-	if !older(through, wanted) {
-		return nil
-	}
-	return r.compareMostRecent(ctx, wanted)
+	return through, nil
 }
 
-// compareMostRecent reads the version of the most recent state that the server has. A server
-// that only lags reads it from its storage.
+// askForBookmark opens a short watch and returns its first event.
+func (r *Reflector[T]) askForBookmark(ctx context.Context, from string) (ev client.WatchEvent[T], err error) {
+	if !r.progress.lateBookmarks.Load() {
+		ev, err = r.firstEvent(ctx, from, shortProgressWatch)
+		if !errors.Is(err, io.EOF) {
+			return ev, err
+		}
+		r.progress.lateBookmarks.Store(true)
+	}
+	return r.firstEvent(ctx, from, longerProgressWatch)
+}
+
+func (r *Reflector[T]) firstEvent(ctx context.Context, from string, lifetime time.Duration) (client.WatchEvent[T], error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*lifetime, errSilent)
+	defer cancel()
+	seconds := int64(lifetime / time.Second)
+	stream, err := r.source.Watch(ctx, metav1.ListOptions{ResourceVersion: from, AllowWatchBookmarks: true, TimeoutSeconds: &seconds})
+	if err != nil {
+		return client.WatchEvent[T]{}, because(ctx, err)
+	}
+	defer stream.Close()
+	ev, err := stream.Next()
+	if err != nil {
+		return ev, because(ctx, err)
+	}
+	return ev, nil
+}
+
+// compareMostRecent fails if the most recent state that the server has is older than wanted.
 func (r *Reflector[T]) compareMostRecent(ctx context.Context, wanted string) error {
 	list, err := r.source.List(ctx, metav1.ListOptions{Limit: 1})
 	switch {
@@ -85,7 +127,7 @@ func (r *Reflector[T]) compareMostRecent(ctx context.Context, wanted string) err
 	case older(list.ResourceVersion, wanted):
 		return fmt.Errorf("%w: %s, and the most recent state is %s", ErrOtherVersions, wanted, list.ResourceVersion)
 	default:
-		return fmt.Errorf("%w: its cache lags", ErrNoProgress)
+		return nil
 	}
 }
 

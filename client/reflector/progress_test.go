@@ -42,7 +42,7 @@ func (s *twoWatches) List(_ context.Context, opts metav1.ListOptions) (*client.L
 
 func (s *twoWatches) Watch(ctx context.Context, opts metav1.ListOptions) (Stream[*corev1.ConfigMap], error) {
 	events := s.followed
-	if *opts.TimeoutSeconds == 3 {
+	if *opts.TimeoutSeconds <= 3 {
 		s.asked = append(s.asked, opts)
 		events = make(chan configEvent, len(s.short))
 		for _, ev := range s.short {
@@ -151,6 +151,29 @@ func TestProgressOnRequest(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestProgressOfServersWithLateBookmarks: a server that ends a watch of a second without a bookmark
+// is asked for watches of three seconds from then on.
+func TestProgressOfServersWithLateBookmarks(t *testing.T) {
+	source := &twoWatches{}
+	r, err := New[*corev1.ConfigMap](source, noStore{}, Options{Name: "configs"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.relisted("5")
+	for range 2 {
+		if err := r.RequestProgress(t.Context(), "9"); !errors.Is(err, ErrNoProgress) || !errors.Is(err, io.EOF) {
+			t.Error(err)
+		}
+	}
+	var asked []int64
+	for _, opts := range source.asked {
+		asked = append(asked, *opts.TimeoutSeconds)
+	}
+	if want := []int64{1, 3, 3}; !slices.Equal(asked, want) {
+		t.Errorf("watches of %v seconds, want %v", asked, want)
 	}
 }
 

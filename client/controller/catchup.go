@@ -1,0 +1,234 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/client/informer"
+)
+
+// versioned is an informer of a controller.
+type versioned interface {
+	LastSyncResourceVersion() string
+	CatchUp(ctx context.Context, version string) error
+}
+
+// shown is the version that each informer of a controller showed at one moment. It is immutable.
+type shown []showing
+
+type showing struct {
+	by      *Registration
+	version string
+}
+
+// catchUp is informers on their way to versions. c.mu guards targets until it runs, and keys.
+type catchUp[K comparable] struct {
+	targets map[*Registration]target
+	keys    map[K]shown // that are reconciled again at the end, and what they require
+	begun   time.Time
+	done    chan struct{} // closed at the end, with c.mu held
+}
+
+func newCatchUp[K comparable](targets map[*Registration]target) *catchUp[K] {
+	return &catchUp[K]{targets: targets, keys: map[K]shown{}, begun: time.Now(), done: make(chan struct{})}
+}
+
+// target is the version that an informer is to show.
+type target struct {
+	version string
+	// from is the informer that shows it, and nil if it is of a write or of an object.
+	from *Registration
+}
+
+// foreignFor is for how long it is remembered that versions of two informers cannot be compared:
+// a server whose storage was restored has lower ones for a while.
+const foreignFor = 10 * time.Minute
+
+// beginCall notes what the informers show, before the ReconcileFunc reads anything.
+func (c *TypedController[K]) beginCall(key K) *consistentCall[K] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	call := &consistentCall[K]{controller: c, began: make(shown, 0, len(c.sources)), written: c.written}
+	for _, r := range c.sources {
+		if r.informer != nil {
+			call.began = append(call.began, showing{r, r.informer.LastSyncResourceVersion()})
+		}
+	}
+	call.required = call.began
+	if before, ok := c.putOff[key]; ok {
+		call.required = before
+		delete(c.putOff, key)
+	}
+	return call
+}
+
+// behind returns what has to end before a call can read everything that it has to; nil if it has.
+func (c *TypedController[K]) behind(call *consistentCall[K], objs []metav1.Object) *catchUp[K] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.phase != running {
+		return nil
+	}
+	targets := c.targets(call, objs)
+	if len(targets) == 0 {
+		return nil
+	}
+	switch {
+	case c.catchingUp == nil:
+		c.catchingUp = newCatchUp[K](targets)
+		c.pursue(c.catchingUp)
+	case c.catchingUp.includes(targets):
+	case c.catchUpNext == nil:
+		c.catchUpNext = newCatchUp[K](targets)
+		return c.catchUpNext
+	default:
+		c.catchUpNext.add(targets)
+		return c.catchUpNext
+	}
+	return c.catchingUp
+}
+
+// targets returns the informers that were behind when a call began, and the version that each has
+// to show. c.mu is held.
+func (c *TypedController[K]) targets(call *consistentCall[K], objs []metav1.Object) map[*Registration]target {
+	own := call.written
+	for _, obj := range objs {
+		own = newest(own, obj.GetResourceVersion())
+	}
+	now := time.Now()
+	var behind map[*Registration]target
+	for _, read := range call.began {
+		var to target
+		if !read.by.isForeign(nil, now) {
+			to.version = own
+		}
+		for _, other := range call.required {
+			if !read.by.isForeign(other.by, now) && newest(to.version, other.version) != to.version {
+				to = target{other.version, other.by}
+			}
+		}
+		if to.version == "" || reaches(read.version, to.version) {
+			continue
+		}
+		if behind == nil {
+			behind = map[*Registration]target{}
+		}
+		behind[read.by] = to
+	}
+	return behind
+}
+
+// includes reports whether targets are reached with those of u.
+func (u *catchUp[K]) includes(targets map[*Registration]target) bool {
+	for r, to := range targets {
+		if mine, ok := u.targets[r]; !ok || !reaches(mine.version, to.version) {
+			return false
+		}
+	}
+	return true
+}
+
+// add adds targets to those of u, which does not run yet.
+func (u *catchUp[K]) add(targets map[*Registration]target) {
+	for r, to := range targets {
+		if mine, ok := u.targets[r]; !ok || !reaches(mine.version, to.version) {
+			u.targets[r] = to
+		}
+	}
+}
+
+// pursue runs u, and after it what has been wanted meanwhile. c.mu is held, and the controller
+// runs.
+func (c *TypedController[K]) pursue(u *catchUp[K]) {
+	ctx := c.lifetime
+	c.serving.Go(func() {
+		slow := time.AfterFunc(slowStart, func() { c.logBehind(u) })
+		var informers sync.WaitGroup
+		for r, to := range u.targets {
+			informers.Go(func() { c.reach(ctx, r, to) })
+		}
+		informers.Wait()
+		slow.Stop()
+		c.counts.waited.observe(time.Since(u.begun))
+		c.endCatchUp(u)
+	})
+}
+
+// reach returns when an informer shows a version, or never will.
+func (c *TypedController[K]) reach(ctx context.Context, r *Registration, to target) {
+	if err := r.informer.CatchUp(ctx, to.version); errors.Is(err, informer.ErrOtherVersions) {
+		c.mu.Lock()
+		r.foreign[to.from] = time.Now().Add(foreignFor)
+		c.mu.Unlock()
+		c.opts.Logger.Debug("versions of informers cannot be compared", "informer", r.name, "error", err)
+	}
+}
+
+// putKeyOff has a key reconciled again once informers have caught up.
+func (c *TypedController[K]) putKeyOff(key K, behind behindError) {
+	c.counts.putOffs.Add(1)
+	wait := behind.wait.(*catchUp[K])
+	c.mu.Lock()
+	late := isClosed(wait.done)
+	if late {
+		c.putOff[key] = behind.required
+	} else {
+		wait.keys[key] = behind.required
+	}
+	c.mu.Unlock()
+	if late {
+		c.Add(key)
+	}
+}
+
+// endCatchUp has the keys that were put off reconciled again.
+func (c *TypedController[K]) endCatchUp(u *catchUp[K]) {
+	c.mu.Lock()
+	maps.Copy(c.putOff, u.keys)
+	close(u.done)
+	if c.catchingUp, c.catchUpNext = c.catchUpNext, nil; c.catchingUp != nil {
+		if c.phase == running {
+			c.pursue(c.catchingUp)
+		} else {
+			close(c.catchingUp.done)
+		}
+	}
+	c.mu.Unlock()
+	for key := range u.keys {
+		c.Add(key)
+	}
+}
+
+// keysPutOff counts the keys that wait for informers.
+func (c *TypedController[K]) keysPutOff() (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, u := range []*catchUp[K]{c.catchingUp, c.catchUpNext} {
+		if u != nil {
+			n += len(u.keys)
+		}
+	}
+	return n
+}
+
+// logBehind says which informers keep keys waiting.
+func (c *TypedController[K]) logBehind(u *catchUp[K]) {
+	for r, to := range u.targets {
+		if shown := r.informer.LastSyncResourceVersion(); !reaches(shown, to.version) {
+			c.opts.Logger.Warn("the controller decides nothing that needs a consistent view until an informer has caught up: can its resource be watched?",
+				"informer", r.name, "resourceVersion", shown, "wanted", to.version, "waited", slowStart)
+		}
+	}
+}
+
+// isForeign reports whether an informer's versions were found to be others than those of another
+// one, or of writes and objects (nil). c.mu is held.
+func (r *Registration) isForeign(other *Registration, now time.Time) bool {
+	until, ok := r.foreign[other]
+	return ok && now.Before(until)
+}

@@ -1,0 +1,345 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/client/informer"
+)
+
+// heldBack is an informer that shows what a test lets it.
+type heldBack struct {
+	name   string
+	newest int // the most recent version of its server; 0: there is always a newer one
+
+	mu      sync.Mutex
+	shown   int
+	changed chan struct{}
+	asked   []string
+}
+
+func hold(name string, shown int) *heldBack {
+	return &heldBack{name: name, shown: shown, changed: make(chan struct{})}
+}
+
+func (h *heldBack) Name() string { return h.name }
+
+func (h *heldBack) Synced() <-chan struct{} {
+	synced := make(chan struct{})
+	close(synced)
+	return synced
+}
+
+func (h *heldBack) LastSyncResourceVersion() string { return strconv.Itoa(h.version()) }
+
+func (h *heldBack) version() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.shown
+}
+
+func (h *heldBack) show(version int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.shown = version
+	close(h.changed)
+	h.changed = make(chan struct{})
+}
+
+func (h *heldBack) CatchUp(ctx context.Context, version string) error {
+	h.mu.Lock()
+	h.asked = append(h.asked, version)
+	h.mu.Unlock()
+	for {
+		h.mu.Lock()
+		shown, changed := h.shown, h.changed
+		h.mu.Unlock()
+		switch {
+		case reaches(strconv.Itoa(shown), version):
+			return nil
+		case h.newest > 0 && reaches(version, strconv.Itoa(h.newest)):
+			return fmt.Errorf("%s: %w", h.name, informer.ErrOtherVersions)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// consistentRun runs a controller that reads held informers. What it reads after Consistent is
+// sent to views.
+type consistentRun struct {
+	*Controller
+	informers []*heldBack
+	views     chan map[string]int
+	before    func(context.Context) // called before Consistent
+	objs      []metav1.Object
+}
+
+func (r *consistentRun) reconcile(ctx context.Context, _ Key) (Result, error) {
+	if r.before != nil {
+		r.before(ctx)
+	}
+	if err := Consistent(ctx, r.objs...); err != nil {
+		return Result{}, fmt.Errorf("not yet: %w", err)
+	}
+	view := map[string]int{}
+	for _, h := range r.informers {
+		view[h.name] = h.version()
+	}
+	r.views <- view
+	return Result{}, nil
+}
+
+func runConsistent(t *testing.T, informers []*heldBack, set ...func(*consistentRun)) *consistentRun {
+	t.Helper()
+	r := &consistentRun{informers: informers, views: make(chan map[string]int, 100)}
+	for _, change := range set {
+		change(r)
+	}
+	r.Controller = made(t, r.reconcile, Options{})
+	for _, h := range informers {
+		r.RequireSync(h.name, h)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- r.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// wantViews compares what was read by now.
+func (r *consistentRun) wantViews(t *testing.T, want ...map[string]int) {
+	t.Helper()
+	time.Sleep(time.Second) // of the bubble
+	synctest.Wait()
+	var got []map[string]int
+	for len(r.views) > 0 {
+		got = append(got, <-r.views)
+	}
+	if !slices.EqualFunc(got, want, maps.Equal[map[string]int]) {
+		t.Errorf("read %v, want %v", got, want)
+	}
+}
+
+// orders returns every order of some names.
+func orders(names []string) (all [][]string) {
+	if len(names) == 0 {
+		return [][]string{nil}
+	}
+	for i, name := range names {
+		rest := slices.Concat(names[:i], names[i+1:])
+		for _, order := range orders(rest) {
+			all = append(all, append([]string{name}, order...))
+		}
+	}
+	return all
+}
+
+// TestConsistentInEveryOrder: whichever watch is behind the others, and in whichever order they
+// come to a version, a call reads nothing older than the newest that any informer shows.
+func TestConsistentInEveryOrder(t *testing.T) {
+	for _, order := range orders([]string{"owners", "dependents", "nodes"}) {
+		t.Run(fmt.Sprint(order), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				held := map[string]*heldBack{}
+				var informers []*heldBack
+				for _, name := range order {
+					held[name] = hold(name, 1)
+					informers = append(informers, held[name])
+				}
+				r := runConsistent(t, informers)
+				r.Add(key)
+				r.wantViews(t, map[string]int{"owners": 1, "dependents": 1, "nodes": 1})
+				for i, name := range order {
+					held[name].show(10)
+					if i < len(order)-1 {
+						r.Add(key) // as its handler does
+						r.wantViews(t)
+					}
+				}
+				r.wantViews(t, map[string]int{"owners": 10, "dependents": 10, "nodes": 10})
+				if stats := r.Stats(); stats.Failures != 0 || stats.PutOffs == 0 || stats.Waited == 0 {
+					t.Errorf("%+v", stats)
+				}
+			})
+		})
+	}
+}
+
+// TestConsistentIncludes: own writes, and the versions of the objects that a decision is about.
+func TestConsistentIncludes(t *testing.T) {
+	object := func(version string) *metav1.ObjectMeta { return &metav1.ObjectMeta{ResourceVersion: version} }
+	for name, set := range map[string]func(*consistentRun){
+		"an own write": func(r *consistentRun) { r.before = func(ctx context.Context) { Wrote(ctx, object("20")) } },
+		"an older write": func(r *consistentRun) {
+			r.before = func(ctx context.Context) { Wrote(ctx, object("20")); Wrote(ctx, object("3")) }
+		},
+		"an object":        func(r *consistentRun) { r.objs = []metav1.Object{object("20")} },
+		"the newest of":    func(r *consistentRun) { r.objs = []metav1.Object{object("9"), object("20"), object("")} },
+		"what is a number": func(r *consistentRun) { r.objs = []metav1.Object{object("x"), object("20"), object("y")} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := hold("a", 10), hold("b", 10)
+				r := runConsistent(t, []*heldBack{a, b}, set)
+				r.Add(key)
+				r.wantViews(t)
+				a.show(20)
+				r.wantViews(t)
+				b.show(25)
+				r.wantViews(t, map[string]int{"a": 20, "b": 25})
+			})
+		})
+	}
+}
+
+// TestConsistentKeepsNobodyWaiting: a key that waits for an informer leaves its worker to others,
+// is in no back-off, and is reconciled once when the informer is there, however often it was
+// added.
+func TestConsistentKeepsNobodyWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := hold("a", 10), hold("b", 5)
+		var mu sync.Mutex
+		calls := map[Key]int{}
+		read := map[Key]int{}
+		c := made(t, func(ctx context.Context, k Key) (Result, error) {
+			mu.Lock()
+			calls[k]++
+			mu.Unlock()
+			if k.Name == "independent" {
+				return Result{}, nil
+			}
+			if err := Consistent(ctx); err != nil {
+				return Result{}, err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			read[k] = b.version()
+			return Result{}, nil
+		}, Options{})
+		c.RequireSync("a", a)
+		c.RequireSync("b", b)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- c.Run(ctx) }()
+		const keys = 100
+		for range 3 {
+			for i := range keys {
+				c.Add(Key{Name: fmt.Sprint(i)})
+			}
+			synctest.Wait()
+		}
+		begun := time.Now()
+		c.Add(Key{Name: "independent"})
+		synctest.Wait()
+		mu.Lock()
+		if calls[Key{Name: "independent"}] != 1 || time.Since(begun) != 0 || len(read) != 0 {
+			t.Errorf("others waited for %v, %d were read", time.Since(begun), len(read))
+		}
+		clear(calls)
+		mu.Unlock()
+		b.show(12)
+		synctest.Wait()
+		time.Sleep(time.Minute)
+		a.show(12)
+		time.Sleep(time.Minute)
+		mu.Lock()
+		if len(read) != keys {
+			t.Errorf("%d of %d were reconciled", len(read), keys)
+		}
+		for k, n := range calls {
+			if n > 2 { // at 12 of b, and at 12 of both
+				t.Errorf("%v was reconciled %d times", k, n)
+			}
+		}
+		mu.Unlock()
+		if stats := c.Stats(); stats.Failures != 0 || stats.Queue.Delayed != 0 {
+			t.Errorf("%+v", stats)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestConsistentWithOtherVersions: an informer of a server that counts otherwise holds up nobody,
+// and what can be compared is.
+func TestConsistentWithOtherVersions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, other := hold("a", 10), hold("b", 5), hold("aggregated", 1_000_000)
+		a.newest, b.newest = 1000, 1000
+		r := runConsistent(t, []*heldBack{a, b, other})
+		r.Add(key)
+		r.wantViews(t)
+		b.show(10)
+		r.wantViews(t, map[string]int{"a": 10, "b": 10, "aggregated": 1_000_000})
+		b.show(20)
+		r.Add(key)
+		r.wantViews(t)
+		a.show(20)
+		r.wantViews(t, map[string]int{"a": 20, "b": 20, "aggregated": 1_000_000})
+		if want := []string{"1000000", "20"}; !slices.Equal(a.asked, want) { // it is remembered
+			t.Errorf("a was asked for %q, want %q", a.asked, want)
+		}
+	})
+}
+
+// TestConsistentWhileEverythingChanges: a key waits for what was shown when it asked first, or it
+// would never be reconciled while one informer goes on and the other is always a little behind.
+func TestConsistentWhileEverythingChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := hold("a", 10), hold("b", 5)
+		r := runConsistent(t, []*heldBack{a, b})
+		r.Add(key)
+		for version := 11; version < 100; version++ {
+			time.Sleep(50 * time.Millisecond)
+			a.show(version)
+			b.show(version - 5)
+		}
+		time.Sleep(50 * time.Millisecond)
+		if len(r.views) != 1 {
+			t.Errorf("the key was reconciled %d times", len(r.views))
+		} else if view := <-r.views; view["b"] < 10 {
+			t.Errorf("read %v", view)
+		}
+	})
+}
+
+// TestConsistentEndsWithRun: a key whose informer never comes ends with the controller.
+func TestConsistentEndsWithRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := runConsistent(t, []*heldBack{hold("a", 10), hold("b", 5)})
+		r.Add(key)
+		r.wantViews(t)
+	})
+}
+
+// TestConsistentElsewhere: a ReconcileFunc that a test calls by itself is not held up.
+func TestConsistentElsewhere(t *testing.T) {
+	if err := Consistent(t.Context(), &metav1.ObjectMeta{ResourceVersion: "5"}); err != nil {
+		t.Error(err)
+	}
+	Wrote(t.Context(), &metav1.ObjectMeta{ResourceVersion: "5"})
+	if err := errors.New(behindError{}.Error()); err.Error() == "" {
+		t.Error("the error says nothing")
+	}
+}
