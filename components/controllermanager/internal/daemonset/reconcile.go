@@ -65,6 +65,12 @@ func (c *Controller) carryOut(ctx context.Context, set *appsv1.DaemonSet, nodes 
 			return err
 		}
 	}
+	if len(p.create)+len(p.delete) == 0 {
+		return nil
+	}
+	if err := controller.Consistent(ctx, set); err != nil {
+		return err
+	}
 	if err := c.control.Delete(ctx, set, p.delete[:min(len(p.delete), pods.Burst)]); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/ownership"
 )
 
@@ -47,6 +48,9 @@ func (r *rollout) refreshCurrent(ctx context.Context, create bool) error {
 // from the template, so that a set which the informer does not show yet is
 // found rather than made twice.
 func (r *rollout) createCurrent(ctx context.Context, revision int64) error {
+	if err := controller.Consistent(ctx, r.seen); err != nil {
+		return err
+	}
 	hash, err := hashOf(&r.d.Spec.Template, r.d.Status.CollisionCount)
 	if err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 // informers once written.
 type rollout struct {
 	*Controller
+	seen    *appsv1.Deployment // as the informer has it
 	d       *appsv1.Deployment
 	lim     limits
 	current *appsv1.ReplicaSet   // the set of the present template, or nil
@@ -51,7 +52,7 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 	if err != nil {
 		return controller.Result{}, err
 	}
-	r := &rollout{Controller: c, d: d, lim: lim}
+	r := &rollout{Controller: c, seen: d, d: d, lim: lim}
 	r.sort(sets)
 	if d.DeletionTimestamp == nil {
 		if err := r.step(ctx); err != nil {
@@ -133,6 +134,9 @@ func (r *rollout) resize(ctx context.Context, set *appsv1.ReplicaSet, to int32) 
 	from := sizeOf(set)
 	if from == to && !noted {
 		return false, nil
+	}
+	if err := controller.Consistent(ctx, r.seen); err != nil {
+		return false, err
 	}
 	update.Spec.Replicas = &to
 	written, err := r.setAPI.Namespace(set.Namespace).Update(ctx, update, metav1.UpdateOptions{})

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
 )
 
@@ -53,14 +54,20 @@ func (c *Controller) letOneGo(ctx context.Context, pod *corev1.Pod) error {
 // pods fail and the next one must wait.
 func (c *Controller) scale(ctx context.Context, job *batchv1.Job, status *batchv1.JobStatus, books *account, now time.Time) (time.Duration, error) {
 	active := slices.Clone(books.active)
-	want := wanted(job, status, len(active))
+	missing := wanted(job, status, len(active)) - len(active)
+	var surplus []*corev1.Pod
 	if indexed(job) {
-		surplus := slices.DeleteFunc(slices.Clone(active), func(pod *corev1.Pod) bool { return !c.redundant(job, books, pod) })
-		if len(surplus) > 0 {
-			return 0, c.remove(ctx, job, surplus)
-		}
+		surplus = slices.DeleteFunc(slices.Clone(active), func(pod *corev1.Pod) bool { return !c.redundant(job, books, pod) })
 	}
-	switch missing := want - len(active); {
+	if missing == 0 && len(surplus) == 0 {
+		return 0, nil
+	}
+	if err := controller.Consistent(ctx, job); err != nil {
+		return 0, err
+	}
+	switch {
+	case len(surplus) > 0:
+		return 0, c.remove(ctx, job, surplus)
 	case missing < 0:
 		pods.SortForDeletion(active)
 		return 0, c.remove(ctx, job, active[:min(-missing, pods.Burst)])

@@ -41,7 +41,10 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 		}
 	}
 	var scaled error
-	if settled && set.DeletionTimestamp == nil {
+	if settled && set.DeletionTimestamp == nil && len(active) != int(replicas(set)) {
+		if err := controller.Consistent(ctx, set); err != nil {
+			return controller.Result{}, err
+		}
 		scaled = c.scale(ctx, set, active)
 	}
 	again, err := c.writeStatus(ctx, set, active, scaled, time.Now())

@@ -40,7 +40,13 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 	now := c.now()
 	failed := c.ownClaims(ctx, set, owned)
 	if settled && failed == nil {
-		failed = c.carryOut(ctx, set, next(set, owned, update.Name, now), update, all)
+		todo := next(set, owned, update.Name, now)
+		if !todo.empty() {
+			if err := controller.Consistent(ctx, set); err != nil {
+				return controller.Result{}, err
+			}
+		}
+		failed = c.carryOut(ctx, set, todo, update, all)
 	}
 	again, err := c.writeStatus(ctx, set, owned, update.Name, now)
 	if err == nil && failed == nil {

@@ -1,0 +1,221 @@
+package controller_test
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
+
+	"github.com/levelwire/levelwire/client"
+	controller "github.com/levelwire/levelwire/components/controllermanager"
+)
+
+// startManagerBehind runs all controllers with one set of informers, of which one is behind while
+// the returned watch is held.
+func (c *cluster) startManagerBehind(resource string) *laggingWatch {
+	c.t.Helper()
+	held := newLaggingWatch(resource)
+	config := c.server.UserConfig("system:kube-controller-manager", "system:masters")
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		held.next = next
+		return held
+	})
+	connected, err := client.New(config, client.Options{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(connected.CloseIdleConnections)
+	m, err := controller.NewManager(connected, controller.Options{
+		Logger:    slog.New(slog.DiscardHandler),
+		ClientFor: func(string) (*client.Client, error) { return c.connectAs("controller", "system:masters"), nil },
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(c.ctx)
+	c.t.Cleanup(cancel)
+	c.start(ctx, "controllers", m.Run)
+	return held
+}
+
+// podsCreated returns a function that returns the names of the pods that were created between
+// the two calls.
+func (c *cluster) podsCreated() func() []string {
+	c.t.Helper()
+	pods := in[*corev1.Pod](c)
+	list, err := pods.List(c.ctx, metav1.ListOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return func() (created []string) {
+		last := create(c, pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "last"}, Spec: podTemplate("web:1").Spec})
+		w, err := pods.Watch(c.ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		defer w.Close()
+		for {
+			ev, err := w.Next()
+			switch {
+			case err != nil:
+				c.t.Fatal(err)
+			case ev.Object.UID == last.UID:
+				return created
+			case ev.Type == watch.Added:
+				created = append(created, ev.Object.Name)
+			}
+		}
+	}
+}
+
+// removePod removes a pod for which one is to be made, or not.
+func (c *cluster) removePod(which func(*corev1.Pod) bool) {
+	c.t.Helper()
+	pods := in[*corev1.Pod](c)
+	list, err := pods.List(c.ctx, metav1.ListOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, pod := range list.Items {
+		if which(pod) {
+			remove(c, pods, pod.Name, metav1.DeleteOptions{})
+			return
+		}
+	}
+	c.t.Fatal("there is no such pod")
+}
+
+func anyPod(*corev1.Pod) bool { return true }
+
+func (c *cluster) awaitPods(n int) {
+	c.t.Helper()
+	awaitEach(c, in[*corev1.Pod](c), metav1.ListOptions{}, "pods", func(all map[string]*corev1.Pod) bool { return len(all) == n })
+}
+
+// TestControllersWithAWatchBehind has a change come to the controllers while one that was made
+// before it is held back with another watch. What is decided without the first one would be
+// another pod, which is taken away again when the first one comes.
+func TestControllersWithAWatchBehind(t *testing.T) {
+	const three = 3
+	one, two := ptr.To[int32](1), ptr.To[int32](2)
+	for name, step := range map[string]struct {
+		held   string
+		nodes  int
+		before func(c *cluster)
+		first  func(c *cluster) // its event is held back
+		second func(c *cluster) // of another resource
+		end    func(c *cluster) // waits until the controllers have seen both
+		pods   int              // that have to be created
+	}{
+		"ReplicaSet": {
+			held:   "replicasets",
+			before: func(c *cluster) { create(c, in[*appsv1.ReplicaSet](c), newSet("web", three)); c.awaitPods(3) },
+			first: func(c *cluster) {
+				change(c, in[*appsv1.ReplicaSet](c), "web", func(s *appsv1.ReplicaSet) { s.Spec.Replicas = two })
+			},
+			second: func(c *cluster) { c.removePod(anyPod) },
+			end: func(c *cluster) {
+				await(c, in[*appsv1.ReplicaSet](c), "web", "two pods", func(s *appsv1.ReplicaSet) bool {
+					return s.Status.ObservedGeneration == s.Generation && s.Status.Replicas == 2
+				})
+			},
+		},
+		"ReplicaSet that adopts": {
+			held:   "pods",
+			before: func(c *cluster) {},
+			first: func(c *cluster) {
+				template := podTemplate("web:1")
+				create(c, in[*corev1.Pod](c), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "orphan", Labels: template.Labels}, Spec: template.Spec})
+			},
+			second: func(c *cluster) { create(c, in[*appsv1.ReplicaSet](c), newSet("web", *two)) },
+			end: func(c *cluster) {
+				await(c, in[*appsv1.ReplicaSet](c), "web", "two pods", func(s *appsv1.ReplicaSet) bool { return s.Status.Replicas == 2 })
+			},
+			pods: 2, // the orphan is one of them
+		},
+		"StatefulSet": {
+			held: "statefulsets",
+			before: func(c *cluster) {
+				create(c, in[*appsv1.StatefulSet](c), &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.StatefulSetSpec{
+					Replicas: two, Selector: selectWeb(), Template: podTemplate("web:1"), PodManagementPolicy: appsv1.ParallelPodManagement,
+				}})
+				c.awaitPods(2)
+			},
+			first: func(c *cluster) {
+				change(c, in[*appsv1.StatefulSet](c), "web", func(s *appsv1.StatefulSet) { s.Spec.Replicas = one })
+			},
+			second: func(c *cluster) { c.removePod(func(pod *corev1.Pod) bool { return pod.Name == "web-1" }) },
+			end: func(c *cluster) {
+				await(c, in[*appsv1.StatefulSet](c), "web", "one pod", func(s *appsv1.StatefulSet) bool {
+					return s.Status.ObservedGeneration == s.Generation && s.Status.Replicas == 1
+				})
+			},
+		},
+		"DaemonSet": {
+			held:  "nodes",
+			nodes: 2,
+			before: func(c *cluster) {
+				create(c, in[*appsv1.DaemonSet](c), &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.DaemonSetSpec{
+					Selector: selectWeb(), Template: podTemplate("web:1"),
+				}})
+				await(c, in[*appsv1.DaemonSet](c), "web", "two nodes", func(s *appsv1.DaemonSet) bool { return s.Status.NumberReady == 2 })
+			},
+			first: func(c *cluster) {
+				change(c, client.For[*corev1.Node](c.client), "node-2", func(node *corev1.Node) {
+					node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: "closed", Effect: corev1.TaintEffectNoSchedule})
+				})
+			},
+			second: func(c *cluster) { c.removePod(func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "node-2" }) },
+			end: func(c *cluster) {
+				await(c, in[*appsv1.DaemonSet](c), "web", "one node", func(s *appsv1.DaemonSet) bool {
+					return s.Status.DesiredNumberScheduled == 1 && s.Status.CurrentNumberScheduled == 1 && s.Status.NumberMisscheduled == 0
+				})
+			},
+		},
+		"Deployment": {
+			held: "deployments",
+			before: func(c *cluster) {
+				create(c, in[*appsv1.Deployment](c), newDeployment("web", three))
+				c.awaitPods(3)
+			},
+			first: func(c *cluster) {
+				change(c, in[*appsv1.Deployment](c), "web", func(d *appsv1.Deployment) { d.Spec.Replicas = one })
+			},
+			second: func(c *cluster) {
+				sets, err := in[*appsv1.ReplicaSet](c).List(c.ctx, metav1.ListOptions{})
+				if err != nil || len(sets.Items) != 1 {
+					c.t.Fatal(sets, err)
+				}
+				change(c, in[*appsv1.ReplicaSet](c), sets.Items[0].Name, func(s *appsv1.ReplicaSet) { s.Spec.Replicas = two })
+			},
+			end: func(c *cluster) {
+				await(c, in[*appsv1.Deployment](c), "web", "one pod", func(d *appsv1.Deployment) bool {
+					return d.Status.ObservedGeneration == d.Generation && d.Status.Replicas == 1
+				})
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, step.nodes)
+			held := c.startManagerBehind(step.held)
+			step.before(c)
+			created := c.podsCreated()
+			held.hold()
+			step.first(c)
+			step.second(c)
+			<-held.asked // a controller asks how far the watch is, before it decides
+			<-held.asked
+			held.release()
+			step.end(c)
+			if names := created(); len(names) != step.pods {
+				t.Errorf("%q were created, want %d pods", names, step.pods)
+			}
+		})
+	}
+}
