@@ -23,6 +23,7 @@ type testedServer struct {
 	base   string
 	h1, h2 *http.Client // h2 is h1 if the server has no TLS
 	secure bool
+	pace   *pace
 	close  func()
 }
 
@@ -49,7 +50,7 @@ func connect(config *rest.Config) (*testedServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &testedServer{base: strings.TrimSuffix(base, "/"), secure: parsed.Scheme == "https"}
+	t := &testedServer{base: strings.TrimSuffix(base, "/"), secure: parsed.Scheme == "https", pace: new(pace)}
 	open := &connections{open: map[net.Conn]struct{}{}}
 	t.close = open.close
 	make := func(protocols ...string) (*http.Client, error) {

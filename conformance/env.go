@@ -12,9 +12,6 @@ import (
 	"time"
 )
 
-// eventTimeout is how long a check waits for what should happen at once.
-const eventTimeout = 10 * time.Second
-
 // Env is what a check works with: a server, a namespace with nothing of
 // another check in it, and everything that has been said so far. As with
 // testing.T, the methods that fail or skip end the check's goroutine, and only
@@ -34,15 +31,23 @@ type Env struct {
 	sequence int
 }
 
-// failf ends the check: the server does not keep the guarantee.
+// failf ends the check: the server does not keep the guarantee. If it is because of an error about
+// time, among args, the guarantee is not decided.
 func (e *Env) failf(format string, args ...any) {
-	e.verdict, e.reason = Fail, fmt.Sprintf(format, args...)
-	runtime.Goexit()
+	verdict := Fail
+	for _, arg := range args {
+		if err, ok := arg.(error); ok && undecided(err) {
+			verdict = NotDecided
+		}
+	}
+	e.end(verdict, format, args...)
 }
 
 // skipf ends the check: it cannot find out here whether the guarantee is kept.
-func (e *Env) skipf(format string, args ...any) {
-	e.verdict, e.reason = Skip, fmt.Sprintf(format, args...)
+func (e *Env) skipf(format string, args ...any) { e.end(Skip, format, args...) }
+
+func (e *Env) end(v Verdict, format string, args ...any) {
+	e.verdict, e.reason = v, fmt.Sprintf(format, args...)
 	runtime.Goexit()
 }
 
@@ -145,7 +150,7 @@ func (e *Env) createPod(name string, labels ...string) object {
 	}
 	encoded, err := json.Marshal(body)
 	e.must(err)
-	deadline := time.Now().Add(eventTimeout)
+	deadline := time.Now().Add(e.limit())
 	for {
 		answer := e.do(request{method: http.MethodPost, path: e.pods(), body: string(encoded)})
 		switch {

@@ -89,6 +89,9 @@ func recordFaults(t *testing.T, config *rest.Config, s scenario) *recording {
 		t.Fatal(err)
 	}
 	t.Log(recorded.summary())
+	if recorded.slow != nil {
+		t.Errorf("not decided: %v", recorded.slow)
+	}
 	for _, property := range history.Properties() {
 		if v := property.Check(&recorded.History); v != nil {
 			t.Errorf("%s: %s", property.Name, v)

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -63,8 +64,13 @@ func checkJSONFraming(e *Env) {
 
 // stream opens a watch in some form and returns its bytes.
 func (e *Env) stream(path, accept, contentType string) io.ReadCloser {
-	response, err := e.send(e.ctx, request{path: path, headers: []string{"Accept: " + accept}})
-	e.must(err)
+	ctx, cancel := context.WithTimeout(e.ctx, timeoutOf(path)+e.limit())
+	response, err := e.open(ctx, request{path: path, headers: []string{"Accept: " + accept}})
+	if err != nil {
+		cancel()
+		e.must(err)
+	}
+	response.Body = &streamBody{response.Body, cancel}
 	if response.StatusCode == http.StatusNotAcceptable {
 		response.Body.Close()
 		e.skipf("the server does not stream %s (406)", accept)
@@ -105,7 +111,8 @@ func readFrame(r io.Reader) (*metav1.WatchEvent, error) {
 
 func checkProtobufFraming(e *Env) {
 	at := e.create("a").version()
-	body := e.stream(e.configMaps()+"?watch=true&timeoutSeconds=10&resourceVersion="+at, protobuf+";stream=watch", protobuf+";stream=watch")
+	within := e.briefly()
+	body := e.stream(e.configMaps()+"?watch=true&"+e.brief(at), protobuf+";stream=watch", protobuf+";stream=watch")
 	defer body.Close()
 	for _, kind := range []string{"ADDED", "MODIFIED", "DELETED"} {
 		switch kind {
@@ -117,7 +124,7 @@ func checkProtobufFraming(e *Env) {
 			e.delete("b")
 		}
 		v, err := readFrame(body)
-		e.must(err)
+		e.arrived(err, within)
 		var inside corev1.ConfigMap
 		as, err := openEnvelope(v.Object.Raw, &inside)
 		e.must(err)
@@ -129,12 +136,13 @@ func checkProtobufFraming(e *Env) {
 
 func checkCBORFraming(e *Env) {
 	at := e.create("a").version()
-	body := e.stream(e.configMaps()+"?watch=true&timeoutSeconds=5&resourceVersion="+at, "application/cbor-seq", "application/cbor-seq")
+	within := e.briefly()
+	body := e.stream(e.configMaps()+"?watch=true&"+e.brief(at), "application/cbor-seq", "application/cbor-seq")
 	defer body.Close()
 	e.update("a", "2")
 	first := make([]byte, 4)
 	_, err := io.ReadFull(body, first)
-	e.must(err)
+	e.arrived(err, within)
 	if major := bytes.TrimPrefix(first, cborTag)[0] >> 5; major != 5 {
 		e.failf("the first event begins with % x, which is no map", first)
 	}

@@ -30,6 +30,8 @@ const (
 	Pass Verdict = "pass"
 	Fail Verdict = "fail"
 	Skip Verdict = "skip"
+	// NotDecided says that the server was too slow for the check to find out.
+	NotDecided Verdict = "not decided"
 )
 
 // Result is what a check has found.
@@ -39,9 +41,11 @@ type Result struct {
 	Source   string        `json:"source"`
 	Verdict  Verdict       `json:"verdict"`
 	Duration time.Duration `json:"durationNanoseconds"`
-	// Reason says why a check failed or was skipped.
+	// Reason says why a check failed or was skipped, or what took too long for
+	// it to be decided.
 	Reason string `json:"reason,omitempty"`
-	// Evidence holds the last requests and answers before a failure.
+	// Evidence holds the last requests and answers before a failure, or before
+	// what took too long.
 	Evidence []string `json:"evidence,omitempty"`
 }
 

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// cleanupTimeout bounds what is left to do when a run ends, also by a signal.
-const cleanupTimeout = 20 * time.Second
+// cleanupLimit bounds what is left to do when a run ends, also by a signal.
+func (p *pace) cleanupLimit() time.Duration { return 2 * p.limit() }
 
 // runName returns what the names of a run's namespaces begin with.
 func runName() string { return "levelwire-verify-" + strings.ToLower(rand.Text()[:6]) }
@@ -33,6 +33,8 @@ func (e *Env) prepareNamespace() error {
 		return err
 	case a.code == http.StatusNotFound:
 		return nil
+	case a.code == http.StatusTooManyRequests:
+		return busy(request{method: http.MethodPost, path: "/api/v1/namespaces"}, a)
 	case a.code != http.StatusCreated:
 		return fmt.Errorf("the namespace %s cannot be created: %s", e.namespace, a)
 	}
@@ -48,14 +50,17 @@ func (e *Env) prepareNamespace() error {
 
 // until asks now and then whether something has come true.
 func (e *Env) until(ask func() (bool, error)) error {
-	deadline := time.Now().Add(eventTimeout)
+	deadline := time.Now().Add(longestLimit)
 	for {
 		ok, err := ask()
 		switch {
 		case ok || err != nil:
 			return err
 		case time.Now().After(deadline):
-			return fmt.Errorf("waited %s in vain", eventTimeout)
+			if err := e.judge(e.ctx, longestLimit); err != nil {
+				return err
+			}
+			return fmt.Errorf("waited %s in vain", longestLimit)
 		}
 		if err := sleep(e.ctx, 100*time.Millisecond); err != nil {
 			return err
@@ -69,9 +74,17 @@ func (e *Env) empty(ctx context.Context) error {
 	paths := slices.Sorted(maps.Keys(e.made))
 	e.mu.Unlock()
 	var errs []error
-	for _, path := range paths {
-		a, err := e.exchange(ctx, request{method: http.MethodDelete, path: path + "?gracePeriodSeconds=0"})
-		if err == nil && a.code >= 300 && a.code != http.StatusNotFound {
+	for i, path := range paths {
+		r := request{method: http.MethodDelete, path: path + "?gracePeriodSeconds=0"}
+		a, err := e.exchange(ctx, r)
+		if err != nil && ctx.Err() != nil {
+			return errors.Join(append(errs, fmt.Errorf("%d objects are left: %w", len(paths)-i, err))...)
+		}
+		switch {
+		case err != nil:
+		case a.code == http.StatusTooManyRequests:
+			err = busy(r, a)
+		case a.code >= 300 && a.code != http.StatusNotFound:
 			err = fmt.Errorf("%s cannot be deleted: %s", path, a)
 		}
 		errs = append(errs, err)

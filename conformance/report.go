@@ -29,7 +29,7 @@ func (r *Report) Count(v Verdict) int {
 }
 
 // WriteTable writes a table that a person can read, the evidence of failures
-// behind it.
+// behind it, and what was not decided.
 func (r *Report) WriteTable(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "GUARANTEE\tVERDICT\tTIME\t")
@@ -44,15 +44,15 @@ func (r *Report) WriteTable(w io.Writer) error {
 		return err
 	}
 	for _, result := range r.Results {
-		if result.Verdict == Fail {
+		if result.Verdict == Fail || result.Verdict == NotDecided {
 			fmt.Fprintf(w, "\n%s\n  promised: %s (%s)\n  %s\n", result.Name, result.Sentence, result.Source, indent(result.Reason))
 			for _, line := range result.Evidence {
 				fmt.Fprintf(w, "    %s\n", indent(line))
 			}
 		}
 	}
-	_, err := fmt.Fprintf(w, "\n%d passed, %d failed, %d skipped in %s: %s\n",
-		r.Count(Pass), r.Count(Fail), r.Count(Skip), roundTime(r.Duration), r.Server)
+	_, err := fmt.Fprintf(w, "\n%d passed, %d failed, %d not decided, %d skipped in %s: %s\n",
+		r.Count(Pass), r.Count(Fail), r.Count(NotDecided), r.Count(Skip), roundTime(r.Duration), r.Server)
 	return err
 }
 
@@ -77,6 +77,7 @@ type junitSuite struct {
 	Name     string      `xml:"name,attr"`
 	Tests    int         `xml:"tests,attr"`
 	Failures int         `xml:"failures,attr"`
+	Errors   int         `xml:"errors,attr"`
 	Skipped  int         `xml:"skipped,attr"`
 	Time     string      `xml:"time,attr"`
 	Cases    []junitCase `xml:"testcase"`
@@ -87,6 +88,7 @@ type junitCase struct {
 	Name    string        `xml:"name,attr"`
 	Time    string        `xml:"time,attr"`
 	Failure *junitMessage `xml:"failure,omitempty"`
+	Error   *junitMessage `xml:"error,omitempty"`
 	Skipped *junitMessage `xml:"skipped,omitempty"`
 }
 
@@ -100,7 +102,7 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
 	suite := junitSuite{
 		Name: "levelwire verify", Tests: len(r.Results), Time: seconds(r.Duration),
-		Failures: r.Count(Fail), Skipped: r.Count(Skip),
+		Failures: r.Count(Fail), Errors: r.Count(NotDecided), Skipped: r.Count(Skip),
 	}
 	for _, result := range r.Results {
 		class, name, _ := strings.Cut(result.Name, "/")
@@ -109,6 +111,8 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 		switch result.Verdict {
 		case Fail:
 			c.Failure = message
+		case NotDecided:
+			c.Error = message // a test that could not be carried out
 		case Skip:
 			c.Skipped = message
 		}

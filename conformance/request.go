@@ -52,13 +52,31 @@ func (a *answer) status() (*metav1.Status, error) {
 // longestAnswer bounds what is read of one answer.
 const longestAnswer = 64 << 20
 
-// exchange sends a request and reads the whole answer. It may be called from
-// any goroutine.
+// exchange sends a request and reads the whole answer, which may take as long
+// as the pace of the server allows. It may be called from any goroutine.
 func (e *Env) exchange(ctx context.Context, r request) (*answer, error) {
+	limit := requestFactor * e.limit()
+	within, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	a, err := e.converse(within, r)
+	switch {
+	case err != nil && within.Err() != nil && ctx.Err() == nil:
+		return nil, e.overdue(ctx, &r, limit)
+	case err != nil:
+		e.note("%v", err)
+		return nil, err
+	case r.verb() != http.MethodGet:
+		e.server.pace.measured(a.took) // reads may be made to wait for a version
+	}
+	e.note("%s %s -> %s", r.verb(), r.path, a)
+	return a, nil
+}
+
+// converse is exchange without a limit of its own and without evidence.
+func (e *Env) converse(ctx context.Context, r request) (*answer, error) {
 	begin := time.Now()
 	response, err := e.send(ctx, r)
 	if err != nil {
-		e.note("%s %s: %v", r.verb(), r.path, err)
 		return nil, fmt.Errorf("%s %s: %w", r.verb(), r.path, err)
 	}
 	defer response.Body.Close()
@@ -66,9 +84,7 @@ func (e *Env) exchange(ctx context.Context, r request) (*answer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: the answer broke off: %w", r.verb(), r.path, err)
 	}
-	a := &answer{code: response.StatusCode, proto: response.ProtoMajor, header: response.Header, body: body, took: time.Since(begin)}
-	e.note("%s %s -> %s", r.verb(), r.path, a)
-	return a, nil
+	return &answer{code: response.StatusCode, proto: response.ProtoMajor, header: response.Header, body: body, took: time.Since(begin)}, nil
 }
 
 func (r *request) verb() string {
@@ -76,6 +92,38 @@ func (r *request) verb() string {
 		return http.MethodGet
 	}
 	return r.method
+}
+
+// open sends the request of a stream and returns as soon as the headers are
+// there. The stream ends with ctx.
+func (e *Env) open(ctx context.Context, r request) (*http.Response, error) {
+	limit := requestFactor * e.limit()
+	within, cancel := context.WithCancel(ctx)
+	timer := time.AfterFunc(limit, cancel)
+	response, err := e.send(within, r)
+	if !timer.Stop() && ctx.Err() == nil {
+		if err == nil {
+			_ = response.Body.Close() // cancelled as it came
+		}
+		return nil, e.overdue(ctx, &r, limit)
+	}
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	response.Body = &streamBody{response.Body, cancel}
+	return response, nil
+}
+
+// streamBody releases its request's context when it is closed.
+type streamBody struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+}
+
+func (b *streamBody) Close() error {
+	defer b.cancel()
+	return b.ReadCloser.Close()
 }
 
 // send returns as soon as the headers are there.
@@ -99,10 +147,14 @@ func (e *Env) send(ctx context.Context, r request) (*http.Response, error) {
 	return client.Do(req)
 }
 
-// do is exchange for the check's goroutine.
+// do is exchange for the check's goroutine. A server that has no time for the
+// request, and says so, is not tried with it.
 func (e *Env) do(r request) *answer {
 	a, err := e.exchange(e.ctx, r)
 	e.must(err)
+	if a.code == http.StatusTooManyRequests {
+		e.must(busy(r, a))
+	}
 	return a
 }
 

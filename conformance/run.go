@@ -29,15 +29,16 @@ type Options struct {
 
 const defaultParallel = 8
 
-// Times that one check may take, and one that is slow.
+// Times that one check may take, and one that is slow. They only make sure that
+// it ends: each of its requests has a limit of its own.
 const (
-	checkTimeout     = 3 * time.Minute
-	slowCheckTimeout = 6 * time.Minute
+	checkTimeout     = 12 * time.Minute
+	slowCheckTimeout = 15 * time.Minute
 )
 
 // Run tries the guarantees against the server that config reaches. It makes
 // namespaces named levelwire-verify-... and removes them, also when ctx ends
-// early; then the guarantees that were not decided are reported as skipped.
+// early; then the guarantees that it did not come to are reported as skipped.
 // The error says that nothing could be tried, or what was left behind; the
 // report is complete in the latter case.
 func Run(ctx context.Context, config *rest.Config, opts Options) (*Report, error) {
@@ -98,13 +99,18 @@ func (r *runner) run(ctx context.Context, chosen []Guarantee) (*Report, error) {
 		workers.Go(func() {
 			namespace, err := r.namespace(ctx, strconv.Itoa(i))
 			for n := range queue {
-				if err != nil && ctx.Err() == nil {
+				var result Result
+				switch {
+				case err == nil || ctx.Err() != nil:
+					result = r.try(ctx, namespace, chosen[n])
+				case undecided(err):
+					result = chosen[n].result(NotDecided, err.Error())
+				default:
 					reporting.Lock()
 					failure = err
 					reporting.Unlock()
 					continue
 				}
-				result := r.try(ctx, namespace, chosen[n])
 				reporting.Lock()
 				report.Results[n] = result
 				if r.opts.Done != nil {
@@ -144,19 +150,25 @@ func slowestFirst(chosen []Guarantee) []int {
 	return append(first, rest...)
 }
 
-// namespace makes a namespace for one worker. It will be removed even if the
-// answer to its creation never arrives.
+// namespace makes a namespace for one worker, and measures the pace of the
+// server in it. It will be removed even if the answer to its creation never
+// arrives.
 func (r *runner) namespace(ctx context.Context, suffix string) (string, error) {
 	e := newEnv(ctx, r.server, r.name+"-"+suffix)
 	r.mu.Lock()
 	r.namespaces = append(r.namespaces, e)
 	r.mu.Unlock()
-	return e.namespace, e.prepareNamespace()
+	err := e.prepareNamespace()
+	if err == nil {
+		e.measure(ctx)
+		err = e.empty(ctx)
+	}
+	return e.namespace, err
 }
 
 // cleanup removes the namespaces, even if ctx has ended.
 func (r *runner) cleanup(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.server.pace.cleanupLimit())
 	defer cancel()
 	var group sync.WaitGroup
 	errs := make([]error, len(r.namespaces))
@@ -183,24 +195,29 @@ func (r *runner) record() (*recording, error) {
 	e := newEnv(ctx, r.server, namespace)
 	s := standardScenario()
 	recorded, err := s.record(ctx, e)
-	cleanCtx, stop := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	cleanCtx, stop := context.WithTimeout(context.WithoutCancel(ctx), r.server.pace.cleanupLimit())
 	defer stop()
-	if cleaned := e.empty(cleanCtx); err == nil {
-		err = cleaned
+	cleaned := e.empty(cleanCtx)
+	switch {
+	case err != nil:
+		return nil, err
+	case undecided(cleaned):
+		// What was recorded can still show that a guarantee is broken.
+		if recorded.slow == nil {
+			recorded.slow = fmt.Errorf("cleaning up: %w", cleaned)
+		}
+		return recorded, nil
 	}
-	return recorded, err
+	return recorded, cleaned
 }
 
 // try runs one check in a goroutine that it may end.
 func (r *runner) try(ctx context.Context, namespace string, g Guarantee) Result {
-	result := Result{Name: g.Name, Sentence: g.Sentence, Source: g.Source, Verdict: Skip}
 	switch {
 	case g.Slow && !r.opts.Slow:
-		result.Reason = "it takes more than a minute: ask for it with --slow"
-		return result
+		return g.result(Skip, "it takes more than a minute: ask for it with --slow")
 	case ctx.Err() != nil:
-		result.Reason = "the run was interrupted"
-		return result
+		return g.result(Skip, interrupted)
 	}
 	limit := checkTimeout
 	if g.Slow {
@@ -225,17 +242,28 @@ func (r *runner) try(ctx context.Context, namespace string, g Guarantee) Result 
 	}()
 	<-done
 	cancel()
-	result.Duration, result.Verdict, result.Reason = time.Since(begin), e.verdict, e.reason
-	if e.verdict == Fail {
+	result := g.result(e.verdict, e.reason)
+	if e.verdict == Fail || e.verdict == NotDecided {
 		result.Evidence = e.evidence
 		if ctx.Err() != nil {
-			result.Verdict, result.Reason, result.Evidence = Skip, "the run was interrupted", nil
+			result = g.result(Skip, interrupted)
 		}
 	}
-	cleanCtx, stop := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	result.Duration = time.Since(begin)
+	cleanCtx, stop := context.WithTimeout(context.WithoutCancel(ctx), r.server.pace.cleanupLimit())
 	defer stop()
 	if err := e.empty(cleanCtx); err != nil && result.Verdict == Pass {
 		result.Verdict, result.Reason = Fail, fmt.Sprintf("cleaning up: %v", err)
+		if undecided(err) {
+			result.Verdict = NotDecided
+		}
 	}
 	return result
+}
+
+// interrupted is why guarantees were skipped when the run's context has ended.
+const interrupted = "the run was interrupted"
+
+func (g *Guarantee) result(v Verdict, reason string) Result {
+	return Result{Name: g.Name, Sentence: g.Sentence, Source: g.Source, Verdict: v, Reason: reason}
 }

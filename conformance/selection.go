@@ -3,6 +3,7 @@ package conformance
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 )
 
 var selectionGuarantees = []Guarantee{
@@ -166,13 +167,18 @@ func checkShardWatch(e *Env) {
 	}
 	e.createSome("p", 16)
 	count, from := map[string]int{}, map[int]int{}
+	within := e.limit()
+	timer := time.NewTimer(within)
+	defer timer.Stop()
 	for range 16 {
 		select {
 		case s := <-arrived:
 			count[s.v.Object.Metadata.Name]++
 			from[s.from]++
+		case <-timer.C:
+			e.late(within, "of 16 creations, %d were shown within %s", len(count), roundTime(within))
 		case <-e.ctx.Done():
-			e.failf("of 16 creations, %d were shown", len(count))
+			e.must(e.ctx.Err())
 		}
 	}
 	if len(count) != 16 || len(from) != 2 {

@@ -26,6 +26,7 @@ func makeStreamGuarantees() []Guarantee {
 				if v := property.Check(&recorded.History); v != nil {
 					e.failf("%s", v)
 				}
+				e.must(recorded.slow)
 				e.note("%s", recorded.summary())
 			},
 		})
@@ -40,7 +41,7 @@ type scenario struct {
 	writes   int           // of each writer
 	pause    time.Duration // between two writes of a writer
 	watchers []watchPlan
-	timeout  time.Duration // how long watchers may take to show the end
+	timeout  time.Duration // how long watchers have at least to show the end
 	// between, if set, is called when all watchers have been started and
 	// before the end is written: the place for faults.
 	between func(ctx context.Context) error
@@ -92,7 +93,7 @@ func isKey(name string) func(string, history.State) bool {
 func standardScenario() scenario {
 	const red, notRed = "labelSelector=color%3Dred", "labelSelector=color%21%3Dred"
 	return scenario{
-		writers: 4, keys: 5, writes: 120, pause: 45 * time.Millisecond, timeout: eventTimeout,
+		writers: 4, keys: 5, writes: 120, pause: 45 * time.Millisecond,
 		watchers: []watchPlan{
 			{name: "from a version", start: startAfter},
 			{name: "from a version, HTTP/1.1, slow", start: startAfter, http1: true, slow: 3 * time.Millisecond},
@@ -121,6 +122,9 @@ func standardScenario() scenario {
 type recording struct {
 	history.History
 	events, segments, relists int
+	// slow is why some watchers were not shown the end, if the server was too
+	// slow for that to count against it.
+	slow error
 }
 
 func (r *recording) summary() string {
@@ -169,13 +173,36 @@ func (s *scenario) record(ctx context.Context, e *Env) (*recording, error) {
 	if err := last.finish(ctx); err != nil {
 		return nil, err
 	}
-	timer := time.AfterFunc(s.timeout, stopWatching)
-	defer timer.Stop()
-	watching.Wait()
-	return s.collect(slices.Concat(writers, []*writer{last}), watchers), nil
+	shown := make(chan struct{})
+	go func() {
+		defer close(shown)
+		watching.Wait()
+	}()
+	slow := s.awaitEnd(ctx, e, shown)
+	stopWatching()
+	<-shown
+	return s.collect(slices.Concat(writers, []*writer{last}), watchers, slow), nil
 }
 
-func (s *scenario) collect(writers []*writer, watchers []*viewer) *recording {
+// awaitEnd waits until all watchers have been shown the end, or have had the time. The error says
+// that the server was too slow for the time that they had.
+func (s *scenario) awaitEnd(ctx context.Context, e *Env, shown <-chan struct{}) error {
+	for begin := time.Now(); ; {
+		timer := time.NewTimer(max(s.timeout, e.limit()) - time.Since(begin))
+		select {
+		case <-shown:
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		}
+		waited := time.Since(begin)
+		if err := e.judge(ctx, waited); waited >= max(s.timeout, e.limit()) {
+			return err
+		}
+	}
+}
+
+func (s *scenario) collect(writers []*writer, watchers []*viewer, slow error) *recording {
 	r := &recording{}
 	for _, w := range writers {
 		boundDeletions(w.done)
@@ -185,7 +212,12 @@ func (s *scenario) collect(writers []*writer, watchers []*viewer) *recording {
 		}
 	}
 	for _, w := range watchers {
-		r.Views = append(r.Views, history.View{Name: w.plan.name, Selects: w.plan.selects, Segments: w.segments})
+		view := history.View{Name: w.plan.name, Selects: w.plan.selects, Segments: w.segments}
+		if slow != nil && !w.finished {
+			view.Unfinished = true
+			r.slow = fmt.Errorf("the watcher %q was not shown the end: %w", w.plan.name, slow)
+		}
+		r.Views = append(r.Views, view)
 		r.segments += len(w.segments)
 		r.relists += w.relists
 		for _, segment := range w.segments {

@@ -18,6 +18,7 @@ type viewer struct {
 	segments []history.Segment
 	relists  int
 	position uint64 // where the next stream resumes; 0: it has to list
+	finished bool   // the end has been shown to it
 }
 
 func newViewer(e *Env, plan watchPlan, from uint64) *viewer {
@@ -130,7 +131,7 @@ func addItem(segment *history.Segment, o *object) error {
 func initialItems(ctx context.Context, w *watcher, segment *history.Segment) error {
 	segment.Listed = true
 	for {
-		e, err := w.await(eventTimeout)
+		e, err := w.soon()
 		if err != nil {
 			return err
 		}
@@ -154,7 +155,7 @@ func (v *viewer) follow(ctx context.Context, w *watcher, segment *history.Segmen
 		var e event
 		select {
 		case <-ctx.Done():
-			return true, nil
+			return false, ctx.Err()
 		case next, ok := <-w.events:
 			if !ok {
 				return false, ctx.Err()
@@ -185,13 +186,14 @@ func (v *viewer) follow(ctx context.Context, w *watcher, segment *history.Segmen
 		}
 		segment.Events = append(segment.Events, recorded)
 		if name == v.plan.end {
+			v.finished = true
 			return true, nil
 		}
 		if count++; count == v.plan.cutEvery {
 			return false, nil
 		}
-		if sleep(ctx, v.plan.slow) != nil {
-			return true, nil
+		if err := sleep(ctx, v.plan.slow); err != nil {
+			return false, err
 		}
 	}
 }

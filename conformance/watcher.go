@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
+	"strconv"
 	"time"
 )
 
@@ -19,6 +21,8 @@ type watcher struct {
 	events   chan event
 	failure  error // why events was closed; io.EOF is a clean end
 	cancel   context.CancelFunc
+	opened   time.Time
+	lasts    time.Duration // timeoutSeconds; 0: none
 }
 
 // pendingEvents bounds what a watcher holds that its check has not asked for.
@@ -41,7 +45,8 @@ func (e *Env) watchWith(r request) *watcher {
 // openWatch may be called from any goroutine. The watch ends with ctx.
 func (e *Env) openWatch(ctx context.Context, r request) (*watcher, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	response, err := e.send(ctx, r)
+	opened := time.Now()
+	response, err := e.open(ctx, r)
 	if err != nil {
 		cancel()
 		return nil, fmt.Errorf("watch %s: %w", r.path, err)
@@ -55,9 +60,20 @@ func (e *Env) openWatch(ctx context.Context, r request) (*watcher, error) {
 		return nil, errors.Join(&refused{request: r, answer: a}, err)
 	}
 	e.note("GET %s -> 200, a stream", r.path)
-	w := &watcher{env: e, path: r.path, response: response, events: make(chan event, pendingEvents), cancel: cancel}
+	w := &watcher{env: e, path: r.path, response: response, events: make(chan event, pendingEvents), cancel: cancel,
+		opened: opened, lasts: timeoutOf(r.path)}
 	go w.read(ctx)
 	return w, nil
+}
+
+// timeoutOf returns the timeoutSeconds in a path.
+func timeoutOf(path string) time.Duration {
+	parsed, err := url.Parse(path)
+	if err != nil {
+		return 0
+	}
+	seconds, _ := strconv.Atoi(parsed.Query().Get("timeoutSeconds")) // 0 if it is not there
+	return time.Duration(seconds) * time.Second
 }
 
 func (w *watcher) read(ctx context.Context) {
@@ -104,9 +120,32 @@ func (w *watcher) await(within time.Duration) (event, error) {
 
 var errNothing = errors.New("nothing arrived")
 
+// soon is await for what has to come at once. The limit grows while it waits, if the server
+// turns out to be slower than it was.
+func (w *watcher) soon() (event, error) {
+	for begin, limit := time.Now(), w.env.limit(); ; limit = w.env.limit() {
+		v, err := w.await(limit - time.Since(begin))
+		if !errors.Is(err, errNothing) {
+			return v, err
+		}
+		waited := time.Since(begin)
+		slow := w.env.judge(w.env.ctx, waited)
+		switch {
+		case waited < w.env.limit():
+		case slow != nil:
+			return event{}, fmt.Errorf("%w: %w", errNothing, slow)
+		default:
+			return event{}, fmt.Errorf("%w within %s", errNothing, roundTime(waited))
+		}
+	}
+}
+
 // next returns the next event, which has to come soon.
 func (w *watcher) next() event {
-	v, err := w.await(eventTimeout)
+	v, err := w.soon()
+	if errors.Is(err, io.EOF) && w.lasts > 0 && time.Since(w.opened) >= w.lasts {
+		w.env.late(w.lasts, "watch %s: an event was expected in its %s", w.path, w.lasts)
+	}
 	if err != nil {
 		w.env.failf("watch %s: an event was expected: %v", w.path, err)
 	}
@@ -136,7 +175,7 @@ func (w *watcher) expectError(wanted want) {
 
 // end demands that the server ends the stream in order.
 func (w *watcher) end() {
-	switch v, err := w.await(eventTimeout); {
+	switch v, err := w.soon(); {
 	case err == nil:
 		w.env.failf("watch %s: the stream should have ended; %s came", w.path, v)
 	case !errors.Is(err, io.EOF):
@@ -161,7 +200,7 @@ func (w *watcher) initial() (added []event, bookmark event) {
 // remaining reads until the server ends the stream.
 func (w *watcher) remaining() (all []event) {
 	for {
-		v, err := w.await(eventTimeout)
+		v, err := w.soon()
 		if errors.Is(err, io.EOF) {
 			return all
 		}

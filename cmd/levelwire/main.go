@@ -16,11 +16,13 @@ import (
 )
 
 // Exit codes: 1 for what failed while running, 2 for a command line that
-// cannot be understood.
+// cannot be understood, 3 for a verification that failed nowhere and could not
+// decide everything.
 const (
 	exitOK = iota
 	exitFailed
 	exitUsage
+	exitNotDecided
 )
 
 func main() {
@@ -53,6 +55,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var config *server.ConfigError
 	if errors.As(err, &wrong) || errors.As(err, &config) {
 		return exitUsage
+	}
+	var slow notDecidedError
+	if errors.As(err, &slow) {
+		return exitNotDecided
 	}
 	return exitFailed
 }

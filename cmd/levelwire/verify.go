@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -33,7 +34,13 @@ levelwire-verify- and that are removed in the end, also after Ctrl-C. It takes
 about half a minute.
 
 The exit code is 1 if a guarantee is not kept. What cannot be checked on this
-server is skipped, with the reason.`,
+server is skipped, with the reason.
+
+How long a check waits follows from how long simple requests take the server.
+If it is too slow for a check to find out, the verdict is "not decided", with
+what took too long. The exit code is 3 if that is so and no guarantee was
+found to be broken: try again when the server has less to do, or with
+--parallel 1.`,
 		Example: `  levelwire verify --kubeconfig levelwire-data/admin.kubeconfig
   levelwire verify --run '^watch/|^stream/'
   levelwire verify -o junit > report.xml`,
@@ -83,10 +90,7 @@ func (f *verifyFlags) verify(cmd *cobra.Command) error {
 	if printErr := print(report, cmd.OutOrStdout()); printErr != nil {
 		return printErr
 	}
-	if err != nil {
-		return err
-	}
-	return verdictOf(cmd, report)
+	return errors.Join(verdictOf(cmd, report), err) // err is about what was left behind
 }
 
 // printer returns how --output prints a report.
@@ -102,10 +106,21 @@ func (f *verifyFlags) printer() (func(*conformance.Report, io.Writer) error, err
 	return nil, cli.Usage(fmt.Errorf("--output %q is unknown: it is table, json or junit", f.output))
 }
 
-// verdictOf turns failures, and a run that was interrupted, into an error.
+// notDecidedError says that a server was too slow for so many of all guarantees.
+type notDecidedError struct{ n, all int }
+
+func (e notDecidedError) Error() string {
+	return fmt.Sprintf("%d of %d guarantees are not decided, because the server was too slow: try again when it has less to do, or with --parallel 1", e.n, e.all)
+}
+
+// verdictOf turns failures, what is not decided, and a run that was interrupted
+// into an error.
 func verdictOf(cmd *cobra.Command, report *conformance.Report) error {
 	if failed := report.Count(conformance.Fail); failed > 0 {
 		return fmt.Errorf("%d of %d guarantees are not kept", failed, len(report.Results))
+	}
+	if n := report.Count(conformance.NotDecided); n > 0 {
+		return notDecidedError{n, len(report.Results)}
 	}
 	return cmd.Context().Err()
 }

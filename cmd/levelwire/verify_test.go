@@ -21,7 +21,7 @@ func TestVerify(t *testing.T) {
 		return invoke(t.Context(), append([]string{"verify", "--kubeconfig", s.Kubeconfig(), "--run", "^get/(consistent|not-found)$"}, args...)...)
 	}
 	table := verify()
-	if table.code != exitOK || !strings.Contains(table.stdout, "get/consistent") || !strings.Contains(table.stdout, "2 passed, 0 failed, 0 skipped") {
+	if table.code != exitOK || !strings.Contains(table.stdout, "get/consistent") || !strings.Contains(table.stdout, "2 passed, 0 failed, 0 not decided, 0 skipped") {
 		t.Errorf("%+v", table)
 	}
 	var report conformance.Report
@@ -55,6 +55,28 @@ func TestVerifyFails(t *testing.T) {
 	nothing.Close()
 	got = invoke(t.Context(), "verify", "--kubeconfig", path, "--run", "^list/order$")
 	mustFail(t, got, exitFailed, "connection refused")
+}
+
+// TestVerifyDecidesNothing: a server that is too busy has broken no guarantee, and
+// the exit code is another one than for one that has.
+func TestVerifyDecidesNothing(t *testing.T) {
+	for name, quiet := range map[string]string{"from the beginning": "", "later": "/api/v1/namespaces"} {
+		t.Run(name, func(t *testing.T) {
+			busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == quiet {
+					http.NotFound(w, r)
+					return
+				}
+				http.Error(w, "come back later", http.StatusTooManyRequests)
+			}))
+			defer busy.Close()
+			got := invoke(t.Context(), "verify", "--kubeconfig", writeKubeconfig(t, busy.URL), "--run", "^list/order$")
+			if got.code != exitNotDecided || !strings.Contains(got.stdout, "0 passed, 0 failed, 1 not decided") ||
+				!strings.Contains(got.stdout, "come back later") || !strings.Contains(got.stderr, "1 of 1 guarantees are not decided") {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
 }
 
 func writeKubeconfig(t *testing.T, server string) string {

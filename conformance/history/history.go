@@ -89,6 +89,9 @@ type View struct {
 	// is everything.
 	Selects  func(key string, s State) bool
 	Segments []Segment
+	// Unfinished says that the view had too little time: what comes behind its last
+	// event is missing for that reason.
+	Unfinished bool
 }
 
 // History is everything that was written and seen.
@@ -96,7 +99,7 @@ type History struct {
 	Writes []Write
 	Views  []View
 	// Until is the revision that every view was waited for to show, or had
-	// long enough to.
+	// long enough to, unless it is unfinished.
 	Until uint64
 }
 
@@ -123,7 +126,7 @@ func (h *History) chains() []chain {
 				last.end = max(last.end, e.Revision)
 			}
 		}
-		if len(all) > first {
+		if len(all) > first && !view.Unfinished {
 			last := &all[len(all)-1]
 			last.end = max(last.end, h.Until)
 		}

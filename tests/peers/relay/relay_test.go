@@ -57,8 +57,8 @@ func TestGuarantees(t *testing.T) {
 	}
 	t.Log("\n" + table.String())
 	for _, r := range report.Results {
-		if r.Verdict == conformance.Fail {
-			t.Errorf("%s: %s", r.Name, r.Reason)
+		if r.Verdict == conformance.Fail || r.Verdict == conformance.NotDecided {
+			t.Errorf("%s: %s: %s", r.Name, r.Verdict, r.Reason)
 		}
 	}
 }

@@ -49,6 +49,8 @@ func TestUpstreamServer(t *testing.T) {
 	for _, r := range report.Results {
 		_, differs := differences[r.Name]
 		switch {
+		case r.Verdict == conformance.NotDecided:
+			t.Errorf("%s is not decided: %s", r.Name, r.Reason)
 		case r.Verdict == conformance.Fail && !differs:
 			t.Errorf("%s fails upstream, and differences does not say why", r.Name)
 		case r.Verdict == conformance.Pass && differs:
@@ -85,8 +87,8 @@ Where both servers keep a guarantee, they may still differ within it. These diff
 func document(report *conformance.Report) string {
 	var b strings.Builder
 	b.WriteString(preface)
-	fmt.Fprintf(&b, "%d pass, %d fail, %d skipped.\n\n| guarantee | verdict | remark |\n|-|-|-|\n",
-		report.Count(conformance.Pass), report.Count(conformance.Fail), report.Count(conformance.Skip))
+	fmt.Fprintf(&b, "%d pass, %d fail, %d not decided, %d skipped.\n\n| guarantee | verdict | remark |\n|-|-|-|\n",
+		report.Count(conformance.Pass), report.Count(conformance.Fail), report.Count(conformance.NotDecided), report.Count(conformance.Skip))
 	for _, r := range report.Results {
 		remark := r.Reason
 		if why, ok := differences[r.Name]; ok {
