@@ -140,6 +140,7 @@ var layers = map[string][]string{
 	"levelwiretest":              {"server", "client/...", "internal/..."},
 	"tests/workload":             {"client/..."},       // for tests only
 	"tests/...":                  {},                   // tests only
+	"tests/hunt":                 {"internal/..."},     // for tests only
 	"tests/client/exampleserver": {"server", "client"}, // for tests only
 	"tests/client/tour":          {"client/..."},       // for tests only
 	"conformance/...":            {"conformance/...", "internal/..."},

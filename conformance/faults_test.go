@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/levelwire/levelwire/conformance/history"
+	"github.com/levelwire/levelwire/internal/childprocess"
 	"github.com/levelwire/levelwire/internal/faultnet"
 	"github.com/levelwire/levelwire/server"
 	"github.com/levelwire/levelwire/storage"
@@ -165,7 +166,7 @@ func startChild(t *testing.T, dir string, port int) *exec.Cmd {
 	child := exec.Command(os.Args[0])
 	child.Env = append(os.Environ(), childDir+"="+dir, childPort+"="+strconv.Itoa(port))
 	child.Stderr = os.Stderr
-	if err := child.Start(); err != nil {
+	if err := childprocess.Start(child); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -13,10 +13,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/levelwire/levelwire/benchmarks/measure"
+	"github.com/levelwire/levelwire/internal/childprocess"
 )
 
 // plan is what the parent process has measured.
@@ -166,7 +166,6 @@ func (t task) command(ctx context.Context) (*exec.Cmd, error) {
 	if t.Paged {
 		cmd.Env = append(cmd.Env, "KUBE_FEATURE_WatchListClient=false")
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return cmd, nil
 }
 
@@ -178,7 +177,7 @@ func (t task) child(ctx context.Context) (result, error) {
 	}
 	var out bytes.Buffer
 	cmd.Stdout = &out
-	if err := cmd.Run(); err != nil {
+	if err := childprocess.Run(cmd); err != nil {
 		return nil, err
 	}
 	var r result
@@ -200,7 +199,7 @@ func (p *plan) startServer(ctx context.Context, dir string) (where task, stop fu
 	if err != nil {
 		return where, nil, err
 	}
-	if err := cmd.Start(); err != nil {
+	if err := childprocess.Start(cmd); err != nil {
 		return where, nil, err
 	}
 	stop = func() {

@@ -17,6 +17,7 @@ import (
 	"github.com/levelwire/levelwire/benchmarks/load"
 	"github.com/levelwire/levelwire/benchmarks/measure"
 	"github.com/levelwire/levelwire/benchmarks/serverbench/tested"
+	"github.com/levelwire/levelwire/internal/childprocess"
 )
 
 var (
@@ -51,7 +52,7 @@ func start(ctx context.Context, dir, name string, arguments ...string) (*process
 	if err != nil {
 		return nil, err
 	}
-	if err := p.command.Start(); err != nil {
+	if err := childprocess.Start(p.command); err != nil {
 		return nil, err
 	}
 	if _, err := ready.Read(make([]byte, 1)); err != nil { // it says so when it is ready

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/levelwire/levelwire/internal/childprocess"
 )
 
 // kubectls finds the programs to try: those of LEVELWIRE_KUBECTL, a list as
@@ -387,7 +389,7 @@ func (k *kubectl) startWatch() *podWatch {
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := childprocess.Start(cmd); err != nil {
 		k.t.Fatal(err)
 	}
 	w := &podWatch{k, newScreen()}

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/levelwire/levelwire/internal/childprocess"
 )
 
 // process is levelwire as a process of its own.
@@ -56,7 +58,7 @@ func startProgram(t *testing.T, dir, name, binary string, args ...string) *proce
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.cmd.Start(); err != nil {
+	if err := childprocess.Start(p.cmd); err != nil {
 		t.Fatal(err)
 	}
 	go func() {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/levelwire/levelwire/internal/childprocess"
 	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/storage/etcd"
 )
@@ -100,7 +101,7 @@ func killAfter(t *testing.T, dir string, count int) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := child.Start(); err != nil {
+	if err := childprocess.Start(child); err != nil {
 		t.Fatal(err)
 	}
 	var reports []string
@@ -134,7 +135,7 @@ func TestKillDuringFirstStart(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), delay)
 		child := exec.CommandContext(ctx, os.Args[0])
 		child.Env = append(os.Environ(), childVariable+"="+dir)
-		err := child.Run()
+		err := childprocess.Run(child)
 		cancel()
 		if err == nil {
 			t.Fatalf("after %v the child had ended by itself", delay)
@@ -154,7 +155,7 @@ func TestKillDuringLaterStarts(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), delay)
 		child := exec.CommandContext(ctx, os.Args[0])
 		child.Env = append(os.Environ(), childVariable+"="+dir)
-		err := child.Run()
+		err := childprocess.Run(child)
 		cancel()
 		if err == nil {
 			t.Fatalf("after %v the child had ended by itself", delay)

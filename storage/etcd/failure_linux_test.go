@@ -1,6 +1,7 @@
 package etcd_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/levelwire/levelwire/internal/childprocess"
 	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/storage/etcd"
 )
@@ -56,10 +58,12 @@ func replaceDescriptors(t *testing.T, folder string, by int) {
 // acknowledged.
 func TestFailingDisk(t *testing.T) {
 	if os.Getenv(failingChild) == "" {
-		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFailingDisk$", "-test.timeout=60s")
+		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFailingDisk$", "-test.timeout=10m")
 		child.Env = append(os.Environ(), failingChild+"=1")
-		if out, err := child.CombinedOutput(); err != nil {
-			t.Errorf("%v\n%s", err, out[max(0, len(out)-4096):])
+		var out bytes.Buffer
+		child.Stdout, child.Stderr = &out, &out
+		if err := childprocess.Run(child); err != nil {
+			t.Errorf("%v\n%s", err, out.Bytes()[max(0, out.Len()-4096):])
 		}
 		return
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/levelwire/levelwire/internal/childprocess"
 	"github.com/levelwire/levelwire/tests/workload"
 )
 
@@ -57,7 +58,6 @@ func (p *process) start(t *testing.T) {
 	command := p.command()
 	cmd := p.host.command(command[0], command[1:]...)
 	cmd.Stderr = log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // if this process is killed
 	if p.stdin, err = cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func (p *process) start(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := childprocess.Start(cmd); err != nil {
 		t.Fatal(err)
 	}
 	ready, ended := make(chan struct{}), make(chan error, 1)

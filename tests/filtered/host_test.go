@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/levelwire/levelwire/internal/childprocess"
 	"github.com/levelwire/levelwire/internal/faultnet"
 	"github.com/levelwire/levelwire/server"
 )
@@ -130,7 +131,7 @@ func (h *host) start() error {
 	if err != nil {
 		return err
 	}
-	if err := h.cmd.Start(); err != nil {
+	if err := childprocess.Start(h.cmd); err != nil {
 		return err
 	}
 	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || line != isReady+"\n" {

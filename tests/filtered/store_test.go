@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"go.etcd.io/etcd/server/v3/embed"
+
+	"github.com/levelwire/levelwire/internal/childprocess"
 )
 
 // storeDir is in the environment of a process that is the etcd of several servers.
@@ -55,7 +57,7 @@ func newStore(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := childprocess.Start(cmd); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

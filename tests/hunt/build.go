@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/levelwire/levelwire/internal/childprocess"
 )
 
 // binary is the test binary of a package.
@@ -94,9 +96,11 @@ func (b binary) run(ctx context.Context) (output []byte, err error) {
 	group := func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.Cancel = group
 	cmd.WaitDelay = 10 * time.Second // for a child that keeps the output open
-	output, err = cmd.CombinedOutput()
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	err = childprocess.Run(cmd)
 	if cmd.Process != nil {
 		_ = group() // none is left of a run that has ended well
 	}
-	return output, err
+	return said.Bytes(), err
 }

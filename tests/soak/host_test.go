@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/levelwire/levelwire/internal/childprocess"
 	"github.com/levelwire/levelwire/internal/faultnet"
 	"github.com/levelwire/levelwire/server"
 	"github.com/levelwire/levelwire/tests/workload"
@@ -175,7 +176,7 @@ func (h *host) start(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := h.cmd.Start(); err != nil {
+	if err := childprocess.Start(h.cmd); err != nil {
 		t.Fatal(err)
 	}
 	h.stdout = bufio.NewReader(stdout)

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/levelwire/levelwire/internal/childprocess"
 )
 
 // patience is how long the page may take for anything.
@@ -60,7 +62,7 @@ func startBrowser(t *testing.T) *browser {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its processes end together
 	output, err := cmd.StderrPipe()
 	must(t, err)
-	must(t, cmd.Start())
+	must(t, childprocess.Start(cmd))
 	address := make(chan string, 1)
 	read := make(chan struct{})
 	go func() {

@@ -27,6 +27,7 @@ import (
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/debug"
 	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/internal/childprocess"
 )
 
 // cluster is a `levelwire up` or `levelwire serve` with a user who may do nothing.
@@ -56,7 +57,7 @@ func startCluster(t *testing.T, command string) *cluster {
 	last := map[string]string{"up": "Ctrl-C", "serve": "KUBECONFIG="}[command]
 	ready := &readiness{last: last, is: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = ready, os.Stderr
-	must(t, cmd.Start())
+	must(t, childprocess.Start(cmd))
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait() // how it ends is tested elsewhere

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/levelwire/levelwire/benchmarks/measure"
+	"github.com/levelwire/levelwire/internal/childprocess"
 )
 
 // stopTimeout is how long a child process may take to end when it is asked to.
@@ -57,7 +58,7 @@ func Execute(ctx context.Context, dir, name string, cmd *exec.Cmd) (*Child, io.R
 	cmd.Stderr = c.log
 	cmd.Dir = dir
 	// A signal from the terminal is for this process alone, which then ends them.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var err error
 	if c.stdin, err = cmd.StdinPipe(); err != nil {
 		return nil, nil, err
@@ -68,7 +69,7 @@ func Execute(ctx context.Context, dir, name string, cmd *exec.Cmd) (*Child, io.R
 		return nil, nil, err
 	}
 	cmd.Stdout = write
-	err = cmd.Start()
+	err = childprocess.Start(cmd)
 	_ = write.Close() // the child has its own
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("%s: %w", name, err), read.Close())

@@ -16,6 +16,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/net/http2"
+
+	"github.com/levelwire/levelwire/internal/childprocess"
 )
 
 // fanOutChild, in the environment, makes the test binary a client of
@@ -167,7 +169,7 @@ func startFanOutClients(b *testing.B, c *cluster, connections, streams int) <-ch
 	child.Stderr = os.Stderr
 	stdin, err := child.StdinPipe()
 	must(b, err)
-	must(b, child.Start())
+	must(b, childprocess.Start(child))
 	gone := make(chan error, 1)
 	waited := make(chan struct{})
 	go func() {

@@ -22,6 +22,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/levelwire/levelwire/internal/childprocess"
 	"github.com/levelwire/levelwire/server/internal/h2/frame"
 	"github.com/levelwire/levelwire/server/internal/h2/listen"
 )
@@ -207,7 +208,7 @@ func benchStart(b *testing.B, mode string) *benchPeer {
 	must(b, err)
 	out, err := cmd.StdoutPipe()
 	must(b, err)
-	must(b, cmd.Start())
+	must(b, childprocess.Start(cmd))
 	b.Cleanup(func() { in.Close(); _ = cmd.Wait() })
 	line, err := bufio.NewReader(out).ReadString('\n')
 	must(b, err)

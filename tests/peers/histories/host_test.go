@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/levelwire/levelwire/internal/childprocess"
 	"github.com/levelwire/levelwire/internal/faultnet"
 	"github.com/levelwire/levelwire/server"
 	"github.com/levelwire/levelwire/storage"
@@ -153,7 +154,7 @@ func (h *host) start(t *testing.T) {
 	if h.stdin, err = h.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.cmd.Start(); err != nil {
+	if err := childprocess.Start(h.cmd); err != nil {
 		t.Fatal(err)
 	}
 	line, err := bufio.NewReader(stdout).ReadString('\n')

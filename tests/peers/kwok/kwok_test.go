@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/levelwire/levelwire/internal/childprocess"
 	"github.com/levelwire/levelwire/tests/peers/program"
 )
 
@@ -82,7 +83,7 @@ func startKWOK(t *testing.T, path, kubeconfig string) *exec.Cmd {
 	cmd := exec.Command(path, "--kubeconfig="+kubeconfig, "--manage-all-nodes", "--config=testdata/stages.yaml",
 		"--node-ip=10.0.0.1", fmt.Sprintf("--node-lease-duration-seconds=%d", int(leaseDuration.Seconds())))
 	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
+	if err := childprocess.Start(cmd); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/levelwire/levelwire/internal/childprocess"
 )
 
 // testTimeout is how long a server may take to become ready, and to end.
@@ -72,7 +74,7 @@ func Run(t testing.TB, cmd *exec.Cmd) *Server {
 		t.Fatal(err)
 	}
 	begin := time.Now()
-	if err := s.cmd.Start(); err != nil {
+	if err := childprocess.Start(s.cmd); err != nil {
 		t.Fatal(err)
 	}
 	ready := make(chan struct{})

@@ -29,6 +29,7 @@ import (
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/internal/childprocess"
 	"github.com/levelwire/levelwire/levelwiretest"
 	"github.com/levelwire/levelwire/recording"
 	"github.com/levelwire/levelwire/recording/recorder"
@@ -310,7 +311,7 @@ func startKubectl(ctx context.Context, t *testing.T, s *levelwiretest.Server, of
 		"get", of.GroupResource().String(), "--watch-only", "--output-watch-events", "--output=json")
 	out, err := cmd.StdoutPipe()
 	check(t, err)
-	check(t, cmd.Start())
+	check(t, childprocess.Start(cmd))
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		decoder := json.NewDecoder(bufio.NewReader(out))

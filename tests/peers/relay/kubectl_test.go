@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/levelwire/levelwire/internal/childprocess"
 )
 
 // step is a command of the tour.
@@ -184,7 +186,7 @@ func (k *kubectl) watches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := childprocess.Start(cmd); err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
