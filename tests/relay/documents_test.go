@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -147,7 +148,8 @@ func TestDocumentsOfALostUpstream(t *testing.T) {
 				if response.StatusCode != http.StatusOK || body != had["/apis"] {
 					t.Fatal(response.Status)
 				}
-				return response.Header.Get("Age") >= "2"
+				seconds, err := strconv.Atoi(response.Header.Get("Age"))
+				return err == nil && seconds >= 2
 			})
 			for _, path := range documents {
 				if response, body := fetch(t, relay, path, nil); response.StatusCode != http.StatusOK || body != had[path] {

@@ -280,7 +280,7 @@ func clientThatSawMore(t *testing.T, hops int) {
 	last := create(t, direct, "last").ResourceVersion
 	faults.Add(levelwiretest.Fault{Verb: "watch", Times: 1, Err: apierrors.NewResourceExpired("gone")})
 	remove()
-	eventually(t, "the relay lists", func() bool { return metric(t, relay, "levelwire_relay_lists_total") == 2 })
+	eventually(t, "the relay lists", func() bool { return metric(t, relay, "levelwire_relay_lists_total") >= 2 })
 	// The leaf has come past the client's version.
 	if _, err := through.List(t.Context(), metav1.ListOptions{ResourceVersion: last, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan}); err != nil {
 		t.Fatal(err)
