@@ -128,9 +128,11 @@ func TestUntilFails(t *testing.T) {
 	if _, err := wait.Until(t.Context(), pods, "web", nil); err == nil {
 		t.Error("a condition of nil was accepted")
 	}
-	pods, _ = script(t, list(pending), status(500))
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	pods, _ = script(t, list(pending), status(500), func(http.ResponseWriter, *http.Request) {
+		cancel(context.DeadlineExceeded) // Until has seen the 500: it asks again
+	})
 	if _, err := wait.Until(ctx, pods, "web", isRunning); err == nil || !strings.Contains(err.Error(), "context deadline exceeded") || !apierrors.IsInternalError(err) {
 		t.Errorf("the context ended: %v", err)
 	}
@@ -140,7 +142,7 @@ func TestUntilFails(t *testing.T) {
 func TestAWaitNeedsANamespace(t *testing.T) {
 	const widget = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"web","namespace":%q,"resourceVersion":"7"}}`
 	inNamespace, inCluster := fmt.Sprintf(widget, "other"), fmt.Sprintf(widget, "")
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	exists := func(*corev1.Pod) bool { return true }
 	c, requests := scriptedClient(t, list(pod("1", 5, corev1.PodRunning)))
