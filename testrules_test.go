@@ -7,8 +7,10 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // everySource calls visit for each Go file of all modules, tests, peers and benchmarks included.
@@ -26,7 +28,7 @@ func everySource(t *testing.T, visit func(path string, file *ast.File, at *token
 		if entry.IsDir() || !strings.HasSuffix(path, ".go") {
 			return nil
 		}
-		file, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
+		file, err := parser.ParseFile(fset, path, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err == nil {
 			visit(filepath.ToSlash(path), file, fset)
 		}
@@ -61,4 +63,84 @@ func TestChildrenEndWithTheirParent(t *testing.T) {
 			return true
 		})
 	})
+}
+
+// passes marks, with a reason, a limit that a test wants to pass.
+const passes = "//passes: "
+
+// TestLimitsAreGenerous: how long a test waits before it fails is a minute at least, which costs
+// nothing while it passes, and is not reached because the machine has much else to do. A
+// shorter time is one that the test waits for, and is marked as such. In bubbles of synctest, time
+// is free.
+func TestLimitsAreGenerous(t *testing.T) {
+	everySource(t, func(path string, file *ast.File, at *token.FileSet) {
+		if !strings.HasSuffix(path, "_test.go") || imports(file, "testing/synctest") || strings.HasPrefix(path, "benchmarks/") {
+			return
+		}
+		marked := map[int]bool{}
+		for _, group := range file.Comments {
+			for _, comment := range group.List {
+				marked[at.Position(comment.Pos()).Line] = strings.HasPrefix(comment.Text, passes)
+			}
+		}
+		ast.Inspect(file, func(node ast.Node) bool {
+			call, ok := node.(*ast.CallExpr)
+			if !ok || len(call.Args) == 0 || marked[at.Position(call.Pos()).Line] {
+				return true
+			}
+			limit, known := duration(call.Args[len(call.Args)-1])
+			if known && limit < time.Minute && isLimit(call, limit) {
+				t.Errorf("%s gives up after %v: take a minute or more, or end the line with %s and why the time passes", at.Position(call.Pos()), limit, strings.TrimSpace(passes))
+			}
+			return true
+		})
+	})
+}
+
+// isLimit reports whether a call's last argument, d, is for how long something is waited for.
+// Less than a second of time.After is the pause before something is looked at again.
+func isLimit(call *ast.CallExpr, d time.Duration) bool {
+	function, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	switch function.Sel.Name {
+	case "WithTimeout":
+		of, ok := function.X.(*ast.Ident)
+		return ok && of.Name == "context"
+	case "After", "NewTimer":
+		of, ok := function.X.(*ast.Ident)
+		return ok && of.Name == "time" && d >= time.Second
+	case "Add": // time.Now().Add, the deadline of a connection or a loop
+		now, ok := function.X.(*ast.CallExpr)
+		if !ok {
+			return false
+		}
+		of, ok := now.Fun.(*ast.SelectorExpr)
+		return ok && of.Sel.Name == "Now" && len(now.Args) == 0
+	}
+	return false
+}
+
+// duration evaluates n*time.Second and the like.
+func duration(e ast.Expr) (d time.Duration, known bool) {
+	switch e := e.(type) {
+	case *ast.ParenExpr:
+		return duration(e.X)
+	case *ast.BasicLit:
+		n, err := strconv.ParseInt(e.Value, 0, 64)
+		return time.Duration(n), e.Kind == token.INT && err == nil
+	case *ast.SelectorExpr:
+		of, ok := e.X.(*ast.Ident)
+		d, known = map[string]time.Duration{
+			"Nanosecond": time.Nanosecond, "Microsecond": time.Microsecond, "Millisecond": time.Millisecond,
+			"Second": time.Second, "Minute": time.Minute, "Hour": time.Hour,
+		}[e.Sel.Name]
+		return d, known && ok && of.Name == "time"
+	case *ast.BinaryExpr:
+		x, knownX := duration(e.X)
+		y, knownY := duration(e.Y)
+		return x * y, knownX && knownY && e.Op == token.MUL
+	}
+	return 0, false
 }

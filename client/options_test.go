@@ -158,7 +158,7 @@ func TestContextEndsRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond) //passes: the server never answers
 	defer cancel()
 	if _, err = For[*corev1.Pod](client).List(ctx, metav1.ListOptions{}); err == nil || !strings.Contains(err.Error(), "deadline") {
 		t.Errorf("got %v", err)

@@ -123,7 +123,7 @@ func TestCompaction(t *testing.T) {
 func within(ctx context.Context, hope bool, ask func() bool) bool {
 	if !hope {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, 400*time.Millisecond)
+		ctx, cancel = context.WithTimeout(ctx, 400*time.Millisecond) //passes: nothing happens in it
 		defer cancel()
 	}
 	ticker := time.NewTicker(10 * time.Millisecond)

@@ -62,7 +62,7 @@ func pluginMain() {
 
 // childMain asks for a version by the kubeconfig that it is given.
 func childMain() {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	c, _, err := client.Load(kubeconfig.Options{File: os.Getenv(asChild)}, client.Options{})
 	if err == nil {

@@ -86,7 +86,7 @@ func TestDamagedData(t *testing.T) {
 			if err := test.damage(dir); err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 			defer cancel()
 			begin := time.Now()
 			store, err := etcd.Embed(ctx, etcd.EmbedConfig{Dir: dir})

@@ -108,7 +108,7 @@ func TestReadsPassASilentMember(t *testing.T) {
 	store := openMembers(t, deaf, &fakeMember{})
 	silent.Store(true)
 	for i := range 6 {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		if rev, err := store.Current(ctx); err != nil || rev != 7 {
 			t.Errorf("read %d: %d, %v; asked %d times", i, rev, err, deaf.asked.Load())
 		}
@@ -172,7 +172,7 @@ func TestErrorsSayWhichEtcd(t *testing.T) {
 	}}
 	store := openMembers(t, m)
 	silent.Store(true)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond) //passes: the member never answers
 	defer cancel()
 	_, err := store.Current(ctx)
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), m.url) {

@@ -184,7 +184,7 @@ func failedChecks(text string) (failed []string) {
 // handOver moves the leadership to another member.
 func (x *trouble) handOver() {
 	from, to := x.leader(), x.follower()
-	ctx, cancel := context.WithTimeout(x.ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(x.ctx, 10*time.Second) //passes: the member may be gone
 	defer cancel()
 	status, err := to.admin.Status(ctx, to.clientURL)
 	if err == nil {

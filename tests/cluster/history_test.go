@@ -309,7 +309,7 @@ func (r *reads) start(t *testing.T, c *cluster, o *outages, j *workload.Journal)
 
 // list asks for a consistent list.
 func (r *reads) list(ctx context.Context, server string, objects client.Resource[*corev1.ConfigMap], o *outages) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) //passes: the server may be gone, and a refusal is counted
 	defer cancel()
 	floor := o.newest()
 	list, err := objects.Namespace("default").List(ctx, metav1.ListOptions{})
@@ -325,7 +325,7 @@ func (r *reads) list(ctx context.Context, server string, objects client.Resource
 
 // get asks for an object that nothing writes meanwhile.
 func (r *reads) get(ctx context.Context, server string, objects client.Resource[*corev1.ConfigMap], key string, j *workload.Journal) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second) //passes: the server may be gone, and a refusal is counted
 	defer cancel()
 	namespace, name, _ := strings.Cut(key, "/")
 	obj, err := objects.Namespace(namespace).Get(ctx, name, metav1.GetOptions{})

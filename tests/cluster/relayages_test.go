@@ -79,7 +79,7 @@ func (a *ages) before(moment time.Time) uint64 {
 }
 
 func (a *ages) ask(ctx context.Context, relay string, c *client.Client) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) //passes: the relay may be gone, and is asked again
 	defer cancel()
 	asked := time.Now()
 	age, version, err := anyState(ctx, c)

@@ -216,7 +216,7 @@ func (c *cluster) leader(t *testing.T) int {
 	found := -1
 	workload.Await(t, func() string { return "a leader" }, func() bool {
 		for i, m := range c.members {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second) //passes: the member may be gone, and is asked again
 			status, err := m.admin.Status(ctx, m.clientURL)
 			cancel()
 			if err == nil && status.Leader == status.Header.MemberId {

@@ -255,7 +255,7 @@ func TestVisibleWebSocket(t *testing.T) {
 	header := http.Header{"Authorization": {"Bearer jane"}}
 	config := c.http2.Transport.(*http.Transport).TLSClientConfig.Clone()
 	config.NextProtos = nil
-	dialer := websocket.Dialer{TLSClientConfig: config, HandshakeTimeout: 10 * time.Second}
+	dialer := websocket.Dialer{TLSClientConfig: config, HandshakeTimeout: 3 * time.Minute}
 	conn, answer, err := dialer.Dial("wss"+strings.TrimPrefix(c.url, "https")+"/api/v1/pods?watch=1&levelwireVisible=true", header)
 	must(t, err)
 	defer func() { must(t, conn.Close()) }()

@@ -92,7 +92,7 @@ func testRules(t *testing.T, f *fixture, instead func(rule) *outcome) {
 				}
 				r.do(p)
 				if known != nil && *known == silent {
-					must(t, p.conn.SetReadDeadline(time.Now().Add(200*time.Millisecond)))
+					must(t, p.conn.SetReadDeadline(time.Now().Add(200*time.Millisecond))) //passes: the server says nothing
 				}
 				if got := p.reaction(); got != r.want && (known == nil || got != *known) {
 					t.Errorf("got %+v, want %+v", got, r.want)

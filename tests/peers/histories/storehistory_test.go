@@ -175,7 +175,7 @@ func (h *historyReader) upToNow(ctx context.Context, store storage.Reader) (stor
 // soon.
 func retry[T any](ctx context.Context, f func(context.Context) (T, error)) (T, error) {
 	for {
-		one, cancel := context.WithTimeout(ctx, 2*time.Second)
+		one, cancel := context.WithTimeout(ctx, 2*time.Second) //passes: the server may be gone, and is asked again
 		result, err := f(one)
 		cancel()
 		if err == nil || ctx.Err() != nil {

@@ -214,7 +214,7 @@ func TestThreeServers(t *testing.T) {
 	for _, cl := range clients { // each has the status in its cache
 		await(t, cl, amounts("count/secrets", "0"))
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) //passes: the writers write for so long
 	defer cancel()
 	var group sync.WaitGroup
 	var created, refused atomic.Int64

@@ -180,7 +180,7 @@ func load(t *testing.T, data []byte) *Authenticator {
 // await waits until a token is accepted, and returns its user.
 func await(t *testing.T, a *Authenticator, token string) auth.User {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; runtime.Gosched() {
+	for deadline := time.Now().Add(3 * time.Minute); ; runtime.Gosched() {
 		identity, err := a.AuthenticateToken(t.Context(), token, nil)
 		if err == nil {
 			return identity.User

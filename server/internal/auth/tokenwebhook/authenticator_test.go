@@ -134,7 +134,7 @@ func TestHangingWebhook(t *testing.T) {
 	if err := a.Load(h.kubeconfig(t)); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond) //passes: the webhook never answers
 	defer cancel()
 	if _, err := a.AuthenticateToken(ctx, "hang", nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
