@@ -19,10 +19,11 @@ import (
 	"github.com/levelwire/levelwire/components/controllermanager/internal/cronjob"
 )
 
-// clock is the controller's, which the test sets forward.
-type clock struct{ ahead atomic.Int64 }
+// clock is the controller's. It stands still until the test sets it forward, so that no other
+// time of a schedule comes meanwhile, however long the test takes.
+type clock struct{ at atomic.Int64 } // in seconds of Unix
 
-func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+func (c *clock) now() time.Time { return time.Unix(c.at.Load(), 0) }
 
 // startCron runs a CronJob controller alone: the test says what becomes of the
 // Jobs.
@@ -30,10 +31,11 @@ func startCron(c *cluster) *clock {
 	c.t.Helper()
 	client, quiet := c.connect(), slog.New(slog.DiscardHandler)
 	factory := informer.NewFactory(client, informer.Options{})
-	ahead := &clock{}
+	stands := &clock{}
+	stands.at.Store(time.Now().Unix())
 	recorder := events.New(client, "test", events.Options{Logger: quiet})
 	c.start(c.ctx, "events", recorder.Run)
-	controller, err := cronjob.New(client, factory, recorder, cronjob.Options{Now: ahead.now, Logger: quiet})
+	controller, err := cronjob.New(client, factory, recorder, cronjob.Options{Now: stands.now, Logger: quiet})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -42,13 +44,29 @@ func startCron(c *cluster) *clock {
 		defer factory.Shutdown()
 		return controller.Run(ctx)
 	})
-	return ahead
+	return stands
 }
 
-// forward lets time pass and has the controller look at the clock.
-func (c *clock) forward(t *cluster, name string, by time.Duration) {
+// createCron creates a CronJob and sets the clock to the moment at which the server has
+// made it.
+func (c *clock) createCron(t *cluster, cron *batchv1.CronJob) {
 	t.t.Helper()
-	c.ahead.Add(int64(by))
+	c.at.Store(time.Now().Unix()) // back from where it was set for another one
+	c.at.Store(create(t, in[*batchv1.CronJob](t), cron).CreationTimestamp.Unix())
+}
+
+// toNextMinute sets the clock to a moment behind exactly one more time of a schedule of each
+// minute, and has the controller look at it.
+func (c *clock) toNextMinute(t *cluster, name string) {
+	t.t.Helper()
+	const minute = 60
+	c.at.Store((c.at.Load()/minute+1)*minute + 1)
+	c.look(t, name)
+}
+
+// look has the controller look at the clock.
+func (c *clock) look(t *cluster, name string) {
+	t.t.Helper()
 	change(t, in[*batchv1.CronJob](t), name, func(cron *batchv1.CronJob) {
 		cron.Annotations = map[string]string{"looked-at": c.now().String()}
 	})
@@ -92,16 +110,15 @@ func TestCronJobsPolicies(t *testing.T) {
 	crons := in[*batchv1.CronJob](c)
 	for name, want := range map[batchv1.ConcurrencyPolicy]int{batchv1.AllowConcurrent: 2, batchv1.ForbidConcurrent: 1, batchv1.ReplaceConcurrent: 1} {
 		name, policy := strings.ToLower(string(name)), name
-		time.ahead.Store(0)
-		create(c, crons, newCron(name, policy))
-		time.forward(c, name, 61e9)
+		time.createCron(c, newCron(name, policy))
+		time.toNextMinute(c, name)
 		first := await(c, crons, name, "one job", running(1))
 		ref := first.Status.Active[0]
 		job, err := in[*batchv1.Job](c).Get(c.ctx, ref.Name, metav1.GetOptions{})
 		if err != nil || !metav1.IsControlledBy(job, first) || job.Labels["cron"] != name {
 			t.Fatalf("%s: %+v, %v", name, job, err)
 		}
-		time.forward(c, name, 60e9)
+		time.toNextMinute(c, name)
 		if policy == batchv1.ForbidConcurrent {
 			awaitEach(c, in[*corev1.Event](c), metav1.ListOptions{FieldSelector: "reason=JobAlreadyActive"}, "the refusal",
 				func(all map[string]*corev1.Event) bool { return len(all) > 0 })
@@ -121,10 +138,10 @@ func TestCronJobKeepsSomeHistory(t *testing.T) {
 	crons, jobs := in[*batchv1.CronJob](c), in[*batchv1.Job](c)
 	cron := newCron("c", batchv1.ForbidConcurrent)
 	cron.Spec.SuccessfulJobsHistoryLimit, cron.Spec.FailedJobsHistoryLimit = new(int32(1)), new(int32(0))
-	create(c, crons, cron)
+	time.createCron(c, cron)
 	var names []string
 	for _, as := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed, batchv1.JobComplete} {
-		time.forward(c, "c", 61e9)
+		time.toNextMinute(c, "c")
 		name := await(c, crons, "c", "a job", running(1)).Status.Active[0].Name
 		names = append(names, name)
 		end(c, name, as)
@@ -145,10 +162,10 @@ func TestSuspendedCronJobRests(t *testing.T) {
 	for _, name := range []string{"resting", "awake"} {
 		cron := newCron(name, batchv1.AllowConcurrent)
 		cron.Spec.Suspend = new(name == "resting")
-		create(c, crons, cron)
+		time.createCron(c, cron)
 	}
-	time.forward(c, "resting", 61e9)
-	time.forward(c, "awake", 0)
+	time.toNextMinute(c, "resting")
+	time.look(c, "awake")
 	await(c, crons, "awake", "one job", running(1))
 	if cron := await(c, crons, "resting", "no job", running(0)); cron.Status.LastScheduleTime != nil {
 		t.Errorf("a suspended one was served: %+v", cron.Status)
