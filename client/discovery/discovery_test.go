@@ -3,6 +3,7 @@ package discovery_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"reflect"
@@ -29,7 +30,15 @@ type server struct {
 	widgets    bool // example.com/v1 is served
 	// widgetsDown: it is listed and cannot be asked.
 	widgetsDown bool
+	instead     map[string]answer // by path, in place of the document
 	requests    []string
+}
+
+// answer is one that is no document.
+type answer struct {
+	code        int
+	contentType string
+	body        string
 }
 
 func (s *server) set(change func(*server)) {
@@ -53,6 +62,10 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.requests = append(s.requests, r.URL.Path)
 	if s.down {
 		return nil, errors.New("connection refused")
+	}
+	if a, ok := s.instead[r.URL.Path]; ok {
+		return &http.Response{StatusCode: a.code, Status: http.StatusText(a.code), Header: http.Header{"Content-Type": {a.contentType}},
+			Body: io.NopCloser(strings.NewReader(a.body)), Request: r}, nil
 	}
 	answer := func(code int, contentType string, body any) (*http.Response, error) {
 		data, err := json.Marshal(body)
@@ -425,5 +438,128 @@ func TestGroupThatCannotBeAskedAnyMore(t *testing.T) {
 				t.Errorf("aggregated %v: after the group has gone: %+v, %v", aggregated, r, err)
 			}
 		})
+	}
+}
+
+// notDocuments are answers in place of a document. The first are those of servers without
+// the core group: one made of k8s.io/apiserver alone, and one that forbids it.
+func notDocuments() map[string]answer {
+	status := func(code int, reason string) answer {
+		return answer{code, "application/json", fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d,"reason":%q,"message":"no"}`, code, reason)}
+	}
+	return map[string]answer{
+		"404":                   status(404, "NotFound"),
+		"403":                   status(403, "Forbidden"),
+		"404 page":              {404, "text/plain", "404 page not found\n"},
+		"500":                   status(500, "InternalError"),
+		"a page of a proxy":     {200, "text/html", "<html>maintenance</html>"},
+		"an empty object":       {200, "application/json", "{}"},
+		"an empty object as v2": {200, "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", "{}"},
+		"an object cut in two":  {200, "application/json", `{"kind":"API`},
+	}
+}
+
+// A document that cannot be had is left out and named; what the other one has is found.
+// What it has may be served nevertheless: no error says that it is not.
+func TestRootThatCannotBeAsked(t *testing.T) {
+	core, other := schema.GroupVersionResource{Resource: "pods"}, schema.GroupVersionResource{Group: "apps", Resource: "deployments"}
+	for name, instead := range notDocuments() {
+		for _, aggregated := range []bool{false, true} {
+			for path, resources := range map[string]struct{ found, lost schema.GroupVersionResource }{"/api": {other, core}, "/apis": {core, other}} {
+				s := &server{aggregated: aggregated, instead: map[string]answer{path: instead}}
+				found, err := discovery.Fetch(t.Context(), s.client(t))
+				if err == nil || !strings.Contains(err.Error(), "discovery: ") || len(found) == 0 {
+					t.Errorf("%s at %s, aggregated %v: %d resources, %v", name, path, aggregated, len(found), err)
+				}
+				m := discovery.NewMapper(s.client(t), discovery.Options{})
+				if r, err := m.ByResource(t.Context(), resources.found); err != nil || r.Mapping.Resource != resources.found.Resource {
+					t.Errorf("%s at %s, aggregated %v: %+v, %v", name, path, aggregated, r, err)
+				}
+				for _, version := range []string{"", "v1"} {
+					if _, err := m.ByResource(t.Context(), resources.lost.GroupResource().WithVersion(version)); err == nil || meta.IsNoMatchError(err) {
+						t.Errorf("%s at %s, aggregated %v: %v", name, path, aggregated, err)
+					}
+				}
+				if _, err := m.ByKind(t.Context(), schema.GroupKind{Group: resources.found.Group, Kind: "Nothing"}); !meta.IsNoMatchError(err) {
+					t.Errorf("%s at %s, aggregated %v: a kind of the other document: %v", name, path, aggregated, err)
+				}
+				if _, err := m.ByName(t.Context(), resources.lost.Resource+".v1."+resources.lost.Group); err == nil || meta.IsNoMatchError(err) {
+					t.Errorf("%s at %s, aggregated %v: by name: %v", name, path, aggregated, err)
+				}
+			}
+		}
+	}
+}
+
+// Nothing is known if neither document can be had.
+func TestNoRootCanBeAsked(t *testing.T) {
+	for name, instead := range notDocuments() {
+		s := &server{instead: map[string]answer{"/api": instead, "/apis": instead}}
+		if found, err := discovery.Fetch(t.Context(), s.client(t)); len(found) > 0 || err == nil {
+			t.Errorf("%s: %d resources, %v", name, len(found), err)
+		}
+	}
+}
+
+// What a document had is still known while it cannot be had.
+func TestRootThatCannotBeAskedAnyMore(t *testing.T) {
+	for name, instead := range notDocuments() {
+		for _, path := range []string{"/api", "/apis"} {
+			s := &server{aggregated: true, etags: true}
+			m := discovery.NewMapper(s.client(t), discovery.Options{})
+			before, _ := m.All(t.Context())
+			s.set(func(s *server) { s.instead = map[string]answer{path: instead} })
+			m.Invalidate()
+			during, err := m.All(t.Context())
+			if !reflect.DeepEqual(during, before) || err == nil || !strings.Contains(err.Error(), "discovery: ") {
+				t.Errorf("%s at %s: %d resources, before %d; %v", name, path, len(during), len(before), err)
+			}
+			s.set(func(s *server) { s.instead = nil })
+			m.Invalidate()
+			if after, err := m.All(t.Context()); !reflect.DeepEqual(after, before) || strings.Contains(err.Error(), "discovery: ") {
+				t.Errorf("%s at %s: afterwards: %d resources, before %d; %v", name, path, len(after), len(before), err)
+			}
+		}
+	}
+}
+
+// A group version whose server answers something else than a list of resources has
+// resources that are not known. It is not empty.
+func TestGroupVersionThatIsNoDocument(t *testing.T) {
+	for name, instead := range notDocuments() {
+		s := &server{instead: map[string]answer{"/apis/apps/v1": instead}}
+		found, err := discovery.Fetch(t.Context(), s.client(t))
+		if err == nil || strings.Count(err.Error(), "\n") != 1 || len(found) != 5 { // broken.example.com/v1 as well
+			t.Errorf("%s: %d resources, %v", name, len(found), err)
+		}
+		if _, err := discovery.NewMapper(s.client(t), discovery.Options{}).ByName(t.Context(), "deployments.apps"); err == nil || meta.IsNoMatchError(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Each resource is found once, whichever version of its group serves it.
+func TestResourcesOfOtherVersions(t *testing.T) {
+	verbs := list{"list", "delete"}
+	gadgets := resources(object{"name": "gadgets", "kind": "Gadget", "namespaced": true, "verbs": verbs},
+		object{"name": "horizontalpodautoscalers", "kind": "HorizontalPodAutoscaler", "namespaced": true, "verbs": verbs})
+	body, err := json.Marshal(gadgets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{instead: map[string]answer{"/apis/autoscaling/v1": {200, "application/json", string(body)}}}
+	found, _ := discovery.Fetch(t.Context(), s.client(t))
+	versions := map[string][]string{}
+	for _, r := range discovery.Preferred(found) {
+		versions[r.Mapping.Resource+"."+r.Mapping.Kind.Group] = append(versions[r.Mapping.Resource+"."+r.Mapping.Kind.Group], r.Mapping.Kind.Version)
+	}
+	for name, version := range map[string]string{"gadgets.autoscaling": "v1", "horizontalpodautoscalers.autoscaling": "v2", "pods.": "v1"} {
+		if !reflect.DeepEqual(versions[name], []string{version}) {
+			t.Errorf("%s: versions %v, want %s", name, versions[name], version)
+		}
+	}
+	m := discovery.NewMapper(s.client(t), discovery.Options{})
+	if r, err := m.ByKind(t.Context(), schema.GroupKind{Group: "autoscaling", Kind: "Gadget"}); err != nil || r.Mapping.Kind.Version != "v1" {
+		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -23,9 +24,11 @@ import (
 // group first, groups in the server's order. It takes two requests with a server that
 // offers aggregated discovery, one for each group version with others.
 //
-// A group version that cannot be asked, because the server behind it is down, is left
-// out and named in the error; the rest is valid. If nothing is known, the result is
-// empty.
+// What cannot be asked is left out and named in the error; the rest is valid. That is a
+// group version whose server is down, or all of the core group or of the others, if the
+// document at /api or /apis cannot be had: a server made of k8s.io/apiserver alone has no
+// core group, and answers 404, which apierrors.IsNotFound reports. If neither document
+// can be had, the result is empty.
 func Fetch(ctx context.Context, c *client.Client) ([]Resource, error) {
 	d, err := fetch(ctx, c, nil)
 	return d.resources, errors.Join(err, d.failed())
@@ -54,14 +57,34 @@ func (d document) failedOf(is func(schema.GroupVersion) bool) error {
 	return errors.Join(all...)
 }
 
-// failure says why a group version could not be asked.
+// failure says why a group version could not be asked. If a whole root could not be, the
+// version is any, and the group as well at /apis.
 type failure struct {
 	version schema.GroupVersion
 	err     error
 }
 
-// root is the answer at /api or /apis, to ask whether it has changed. Of a group
-// version that could not be asked it has the resources of an earlier answer, if any.
+// anyName stands for all groups but the core one, or for all versions, in a failure.
+const anyName = "*"
+
+// mayHave returns whether a resource of a group could be served in a group version, or
+// in one of those that could not be asked. An empty version is any.
+func mayHave(gv schema.GroupVersion, group, version string) bool {
+	inGroup := gv.Group == group || gv.Group == anyName && group != ""
+	return inGroup && (version == "" || gv.Version == version || gv.Version == anyName)
+}
+
+// roots are the documents that name the group versions: of the core group, and of the others.
+var roots = []struct {
+	path string
+	all  schema.GroupVersion // what fails with the document
+}{
+	{"/api", schema.GroupVersion{Version: anyName}},
+	{"/apis", schema.GroupVersion{Group: anyName, Version: anyName}},
+}
+
+// root is the answer at /api or /apis, to ask whether it has changed. Of what could not
+// be asked it has the resources of an earlier answer, if any.
 type root struct {
 	etag      string // empty: unknown
 	resources []Resource
@@ -93,19 +116,31 @@ const (
 // fetch asks a server; it takes from earlier, unless nil, what has not changed, and what
 // cannot be asked.
 func fetch(ctx context.Context, c *client.Client, earlier *document) (document, error) {
-	d := document{}
-	for i, path := range []string{"/api", "/apis"} {
+	var d document
+	var refused []error
+	for i, at := range roots {
 		var before *root
 		if earlier != nil {
 			before = &earlier.roots[i]
 		}
-		r, err := fetchRoot(ctx, c, path, before)
+		r, err := fetchRoot(ctx, c, at.path, before)
 		if err != nil {
-			return document{}, fmt.Errorf("discovery: %w", err)
+			err = fmt.Errorf("discovery: %w", err)
+			if !answered(err) {
+				return document{}, err // and so would the other root
+			}
+			refused = append(refused, err)
+			r = root{failures: []failure{{at.all, err}}}
+			if before != nil {
+				r.resources = before.resources
+			}
 		}
 		d.roots = append(d.roots, r)
 		d.resources = append(d.resources, r.resources...)
 		d.failures = append(d.failures, r.failures...)
+	}
+	if len(refused) == len(roots) {
+		return document{}, errors.Join(refused...)
 	}
 	markPreferred(d.resources)
 	return d, nil
@@ -135,6 +170,14 @@ func fetchRoot(ctx context.Context, c *client.Client, path string, before *root)
 		return root{}, err
 	}
 	return eachVersion(ctx, c, versions, before)
+}
+
+// answered returns whether an error is about what the server answered, so that it can be
+// reached.
+func answered(err error) bool {
+	var status apierrors.APIStatus
+	var decode *client.DecodeError
+	return errors.As(err, &status) || errors.As(err, &decode)
 }
 
 // get reads a document whole.
@@ -170,6 +213,7 @@ func isAggregated(contentType string) bool {
 // groupDiscoveryList is the part of apidiscovery.k8s.io that is read, the same in all
 // its versions.
 type groupDiscoveryList struct {
+	Kind  string `json:"kind"`
 	Items []struct {
 		Metadata struct {
 			Name string `json:"name"`
@@ -200,6 +244,9 @@ func aggregated(path string, data []byte, before *root) (root, error) {
 	var list groupDiscoveryList
 	if err := json.Unmarshal(data, &list); err != nil {
 		return root{}, &client.DecodeError{What: path, Err: err}
+	}
+	if list.Kind != "APIGroupDiscoveryList" {
+		return root{}, &client.DecodeError{What: path, Err: fmt.Errorf("the kind is %q and not APIGroupDiscoveryList", list.Kind)}
 	}
 	r := root{}
 	for _, group := range list.Items {
@@ -305,6 +352,9 @@ func oneVersion(ctx context.Context, c *client.Client, gv schema.GroupVersion) (
 	var list metav1.APIResourceList
 	if err := json.Unmarshal(data, &list); err != nil {
 		return nil, &client.DecodeError{What: path, Err: err}
+	}
+	if list.Kind != "APIResourceList" { // an answer without resources must be one that says so
+		return nil, &client.DecodeError{What: path, Err: fmt.Errorf("the kind is %q and not APIResourceList", list.Kind)}
 	}
 	var resources []Resource
 	subresources := map[string][]string{}

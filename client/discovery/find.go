@@ -57,10 +57,10 @@ func namesGroup(name string, gv schema.GroupVersion) bool {
 	if rest == "" {
 		return false
 	}
-	if version, group, ok := strings.Cut(rest, "."); ok && version == gv.Version && group == gv.Group {
+	if version, group, ok := strings.Cut(rest, "."); ok && mayHave(gv, group, version) {
 		return true
 	}
-	return strings.HasPrefix(gv.Group, rest)
+	return gv.Group == anyName || strings.HasPrefix(gv.Group, rest)
 }
 
 // named looks for full names first, so that no short name hides a resource.

@@ -93,7 +93,8 @@ func (m *Mapper) Invalidate() {
 func (m *Mapper) ByKind(ctx context.Context, kind schema.GroupKind, versions ...string) (Resource, error) {
 	return m.find(ctx, func(all []Resource) (Resource, bool) { return byKind(all, kind, versions) },
 		func(gv schema.GroupVersion) bool {
-			return gv.Group == kind.Group && (len(versions) == 0 || slices.Contains(versions, gv.Version))
+			return len(versions) == 0 && mayHave(gv, kind.Group, "") ||
+				slices.ContainsFunc(versions, func(version string) bool { return mayHave(gv, kind.Group, version) })
 		},
 		&meta.NoKindMatchError{GroupKind: kind, SearchedVersions: versions})
 }
@@ -104,7 +105,7 @@ func (m *Mapper) ByKind(ctx context.Context, kind schema.GroupKind, versions ...
 func (m *Mapper) ByResource(ctx context.Context, resource schema.GroupVersionResource) (Resource, error) {
 	return m.find(ctx, func(all []Resource) (Resource, bool) { return byResource(all, resource) },
 		func(gv schema.GroupVersion) bool {
-			return gv.Group == resource.Group && (resource.Version == "" || gv.Version == resource.Version)
+			return mayHave(gv, resource.Group, resource.Version)
 		},
 		&meta.NoResourceMatchError{PartialResource: resource})
 }
@@ -121,8 +122,8 @@ func (m *Mapper) ByName(ctx context.Context, name string) (Resource, error) {
 		&meta.NoResourceMatchError{PartialResource: schema.GroupVersionResource{Resource: name}})
 }
 
-// All returns everything that the server serves, as [Fetch] does, and of a group version
-// that cannot be asked what it served before. The slices belong to the Mapper.
+// All returns everything that the server serves, as [Fetch] does, and of what cannot be
+// asked what was served before. The slices belong to the Mapper.
 func (m *Mapper) All(ctx context.Context) ([]Resource, error) {
 	s, err := m.current(ctx)
 	if s == nil {
