@@ -34,14 +34,16 @@ func defineWidgets(c *cluster) {
 				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &anything}}}},
 		},
 	})
-	await(c, definitions(c), "widgets.example.com", "established", func(d *apiextensionsv1.CustomResourceDefinition) bool {
-		for _, condition := range d.Status.Conditions {
-			if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
-				return true
-			}
+	await(c, definitions(c), "widgets.example.com", "established", established)
+}
+
+func established(d *apiextensionsv1.CustomResourceDefinition) bool {
+	for _, condition := range d.Status.Conditions {
+		if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
+			return true
 		}
-		return false
-	})
+	}
+	return false
 }
 
 func createWidget(c *cluster, namespace, name string, owners ...metav1.OwnerReference) *unstructured.Unstructured {

@@ -2,10 +2,10 @@ package garbage
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -44,6 +44,9 @@ type Controller struct {
 	// kinds keeps those that are served no more, too: their objects are gone,
 	// which is what the server then answers.
 	kinds map[schema.GroupKind]kind
+	// undiscovered is why not all kinds are known. It is nil once the whole of discovery
+	// was read: a group that fails afterwards is watched on.
+	undiscovered error
 }
 
 // watched is the informer of a resource. It has a factory of its own, so that it can be
@@ -72,6 +75,8 @@ func New(cl *client.Client, log *slog.Logger) (*Controller, error) {
 		served:   make(chan struct{}, 1),
 		watching: map[schema.GroupVersionResource]watched{},
 		kinds:    map[schema.GroupKind]kind{},
+
+		undiscovered: errors.New("discovery was not read yet"),
 	}
 	var err error
 	c.Controller, err = controller.New(c.reconcile, controller.Options{Name: "garbage", Workers: workers, Logger: log})
@@ -81,17 +86,8 @@ func New(cl *client.Client, log *slog.Logger) (*Controller, error) {
 // Run collects until ctx ends. It blocks.
 func (c *Controller) Run(ctx context.Context) error {
 	defer c.stopWatching()
-	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
-		err := c.discover(ctx)
-		if err == nil {
-			break
-		}
-		c.log.Info("the server's kinds are not known yet, trying again", "error", err)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(wait):
-		}
+	if !c.discoverFirst(ctx) {
+		return nil
 	}
 	var group sync.WaitGroup
 	defer group.Wait()

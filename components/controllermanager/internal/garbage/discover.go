@@ -20,6 +20,9 @@ const (
 	// settle is when it is asked once more after a definition has changed: what
 	// is defined is served a little later.
 	settle = time.Second
+	// firstPatience is for how long the collector waits for all groups before it begins
+	// with those that can be asked: while a server starts, some often cannot.
+	firstPatience = time.Second
 )
 
 // definitions are what custom resources are made of. The collector watches them
@@ -33,6 +36,27 @@ func (c *Controller) definitionChanged(resource schema.GroupVersionResource) {
 	select {
 	case c.served <- struct{}{}:
 	default:
+	}
+}
+
+// discoverFirst returns when the collector can begin: true, or false if ctx has ended. A
+// group that cannot be asked does not keep it from collecting what the others have.
+func (c *Controller) discoverFirst(ctx context.Context) bool {
+	for begun, wait := time.Now(), 100*time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+		err := c.discover(ctx)
+		if err == nil {
+			return true
+		}
+		if ctx.Err() == nil && time.Since(begun) > firstPatience && len(c.factories()) > 0 {
+			c.log.Warn("some kinds are not known, and their objects not collected; trying again later", "error", err)
+			return true
+		}
+		c.log.Info("the server's kinds are not known yet, trying again", "error", err)
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(wait):
+		}
 	}
 }
 
@@ -66,6 +90,9 @@ func (c *Controller) discover(ctx context.Context) error {
 	}
 	watchable := map[schema.GroupVersionResource]bool{}
 	c.mu.Lock()
+	if c.undiscovered != nil {
+		c.undiscovered = err
+	}
 	for _, r := range resources {
 		resource := r.GroupVersionResource()
 		c.kinds[r.Mapping.Kind.GroupKind()] = kind{resource, r.Mapping.Scope == scheme.Namespaced}

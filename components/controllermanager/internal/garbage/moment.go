@@ -21,7 +21,7 @@ const (
 	graphWaiters = workers / 4
 	graphRetry   = time.Second
 	// brokenPatience is how long after its mark an owner waits for a resource that cannot be
-	// watched. After it, what is known of that resource counts: one API server or conversion
+	// watched, or for kinds that were never discovered. After it, what is known of that resource counts: one API server or conversion
 	// webhook that is away must not keep everything else from being deleted.
 	brokenPatience = time.Minute
 )
@@ -38,6 +38,9 @@ var errGraphBehind = errors.New("the dependents of an owner are not known yet")
 // Of a resource whose API server counts otherwise, as an aggregated one with a storage of its own
 // may, what is known counts: nothing compares its versions with the mark's.
 func (c *Controller) awaitGraph(ctx context.Context, o object) error {
+	if err := c.unknownKinds(); err != nil && time.Since(o.marked) <= brokenPatience {
+		return fmt.Errorf("%w: %w", errGraphBehind, err)
+	}
 	resources := c.dependentsOf(o)
 	var behind []watched
 	for _, w := range resources {
@@ -100,6 +103,14 @@ func (c *Controller) dependentsOf(o object) (resources []watched) {
 		}
 	}
 	return resources
+}
+
+// unknownKinds returns why objects of kinds that the collector has never known may be
+// dependents; nil: it has known all.
+func (c *Controller) unknownKinds() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.undiscovered
 }
 
 func (w watched) hasReached(version string) bool {

@@ -61,13 +61,13 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 	if !ok || namespace.DeletionTimestamp == nil || !slices.Contains(namespace.Spec.Finalizers, corev1.FinalizerKubernetes) {
 		return controller.Result{}, nil
 	}
-	found, left, err := c.empty(ctx, namespace.Name)
-	switch {
+	p := c.empty(ctx, namespace.Name)
+	switch err := errors.Join(p.undiscovered, p.failed); {
 	case err != nil:
-		return controller.Result{}, errors.Join(err, c.report(ctx, namespace, left, err))
-	case len(left) > 0:
-		return controller.After(recheck), c.report(ctx, namespace, left, nil)
-	case found:
+		return controller.Result{}, errors.Join(err, c.report(ctx, namespace, p))
+	case len(p.left) > 0:
+		return controller.After(recheck), c.report(ctx, namespace, p)
+	case p.found:
 		// Everything could be deleted at once. A create that was under way
 		// when the deletion began may have come after its kind was looked at:
 		// only a pass that finds nothing ends the namespace.
@@ -76,29 +76,35 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 	return controller.Result{}, c.finalize(ctx, namespace)
 }
 
-// empty deletes everything in a namespace. It reports whether there was
-// anything, and what is still there, as "3 pods". A resource that cannot be
-// read keeps the namespace alive.
-func (c *Controller) empty(ctx context.Context, namespace string) (found bool, left []string, err error) {
+// pass is what one look at a namespace has found.
+type pass struct {
+	found        bool     // there was anything
+	left         []string // what is still there, as "3 pods"
+	undiscovered error    // of which groups it is not known what there is
+	failed       error    // what could not be read or deleted
+}
+
+// empty deletes everything in a namespace. A resource that cannot be read, and a group
+// that cannot be asked for its resources, keep the namespace, and nothing else in it.
+func (c *Controller) empty(ctx context.Context, namespace string) pass {
 	resources, err := discovery.Fetch(ctx, c.client)
-	if err != nil {
-		return false, nil, err
-	}
+	p := pass{undiscovered: err}
 	var failed []error
 	for _, r := range discovery.Preferred(resources) {
 		if r.Mapping.Scope != scheme.Namespaced || !r.Supports("list", "delete") {
 			continue
 		}
 		before, remaining, err := c.emptyOf(ctx, r, namespace)
-		found = found || before > 0
+		p.found = p.found || before > 0
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", r.Mapping.Resource, err))
 		}
 		if remaining > 0 {
-			left = append(left, fmt.Sprintf("%d %s", remaining, r.GroupVersionResource().GroupResource()))
+			p.left = append(p.left, fmt.Sprintf("%d %s", remaining, r.GroupVersionResource().GroupResource()))
 		}
 	}
-	return found, left, errors.Join(failed...)
+	p.failed = errors.Join(failed...)
+	return p
 }
 
 // pageSize is how many objects one request deletes: all of a large namespace in one would
@@ -162,14 +168,11 @@ func (c *Controller) deleteEach(ctx context.Context, endpoint client.Resource[*m
 }
 
 // report says in the namespace's conditions what keeps it.
-func (c *Controller) report(ctx context.Context, namespace *corev1.Namespace, left []string, failure error) error {
+func (c *Controller) report(ctx context.Context, namespace *corev1.Namespace, p pass) error {
 	update := namespace.DeepCopy()
-	setCondition(update, corev1.NamespaceContentRemaining, len(left) > 0, "SomeResourcesRemain", "Some resources are remaining: "+strings.Join(left, ", "))
-	message := ""
-	if failure != nil {
-		message = failure.Error()
-	}
-	setCondition(update, corev1.NamespaceDeletionContentFailure, failure != nil, "ContentDeletionFailed", message)
+	setCondition(update, corev1.NamespaceContentRemaining, len(p.left) > 0, "SomeResourcesRemain", "ContentRemoved", "Some resources are remaining: "+strings.Join(p.left, ", "))
+	setFailure(update, corev1.NamespaceDeletionDiscoveryFailure, p.undiscovered, "DiscoveryFailed", "ResourcesDiscovered")
+	setFailure(update, corev1.NamespaceDeletionContentFailure, p.failed, "ContentDeletionFailed", "ContentDeleted")
 	if equality.Semantic.DeepEqual(namespace.Status, update.Status) {
 		return nil
 	}
@@ -180,8 +183,16 @@ func (c *Controller) report(ctx context.Context, namespace *corev1.Namespace, le
 	return err
 }
 
-func setCondition(namespace *corev1.Namespace, kind corev1.NamespaceConditionType, holds bool, reason, message string) {
-	condition := corev1.NamespaceCondition{Type: kind, Status: corev1.ConditionFalse, Reason: "ContentDeleted", LastTransitionTime: metav1.Now()}
+func setFailure(namespace *corev1.Namespace, kind corev1.NamespaceConditionType, failure error, reason, otherwise string) {
+	message := ""
+	if failure != nil {
+		message = failure.Error()
+	}
+	setCondition(namespace, kind, failure != nil, reason, otherwise, message)
+}
+
+func setCondition(namespace *corev1.Namespace, kind corev1.NamespaceConditionType, holds bool, reason, otherwise, message string) {
+	condition := corev1.NamespaceCondition{Type: kind, Status: corev1.ConditionFalse, Reason: otherwise, LastTransitionTime: metav1.Now()}
 	if holds {
 		condition.Status, condition.Reason, condition.Message = corev1.ConditionTrue, reason, message
 	}
