@@ -20,7 +20,8 @@ var (
 	// called again, to be a candidate again.
 	ErrLost = errors.New("leadership was lost")
 	// ErrNotReleased is what Run returns when the leader has stopped in good
-	// order, but the Lease could not be released. It runs out by itself.
+	// order, but the Lease is still in its name: it could not be released. It runs
+	// out by itself.
 	ErrNotReleased = errors.New("the lease was not released")
 )
 
@@ -112,8 +113,12 @@ func (e *Elector) end() {
 // acquire waits until this candidate holds the Lease; false: ctx ended first.
 func (e *Elector) acquire(ctx context.Context) bool {
 	e.opts.Logger.Info("waiting to lead")
-	for failed := false; ; {
-		held, err := e.try(ctx)
+	failed, late := false, 0
+	for {
+		attempt, cancel := e.attempt(ctx, e.candidateLimit(late))
+		held, err := e.try(attempt)
+		timedOut := attempt.Err() != nil
+		cancel()
 		switch {
 		case ctx.Err() != nil && !held:
 			return false
@@ -124,6 +129,11 @@ func (e *Elector) acquire(ctx context.Context) bool {
 			e.opts.Logger.Warn("the lease cannot be had now, trying again", "error", err)
 		}
 		failed = err != nil
+		if timedOut { // it has waited enough
+			late++
+			continue
+		}
+		late = 0
 		timer := time.NewTimer(e.pause())
 		select {
 		case <-ctx.Done():
@@ -136,8 +146,6 @@ func (e *Elector) acquire(ctx context.Context) bool {
 
 // try attempts once to take the Lease.
 func (e *Elector) try(ctx context.Context) (held bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, e.opts.RenewDeadline)
-	defer cancel()
 	held, err = e.claim(ctx, false)
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -47,17 +47,22 @@ func (e *Elector) lead(ctx context.Context, work func(ctx context.Context) error
 func (e *Elector) keep(ctx context.Context, deadline *time.Timer, lose func(error)) {
 	ticker := time.NewTicker(e.opts.RetryPeriod)
 	defer ticker.Stop()
-	for failed := false; ; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
+	for failed, timedOut := false, false; ; {
+		if !timedOut { // a renewal that was too slow is repeated at once
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
 		}
 		if e.remaining() <= 0 { // the timer stood still with the machine
 			lose(e.overdue())
 			return
 		}
-		held, err := e.claim(ctx, true)
+		attempt, cancel := e.attempt(ctx, e.leaderLimit())
+		held, err := e.claim(attempt, true)
+		timedOut = attempt.Err() != nil && !held
+		cancel()
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -113,7 +118,20 @@ func (e *Elector) stop(ctx context.Context, err, cause error) error {
 	if e.opts.KeepOnStop {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
-	defer cancel()
-	return errors.Join(err, e.release(ctx))
+	return errors.Join(err, e.releaseInTime(context.WithoutCancel(ctx)))
+}
+
+// releaseInTime releases the Lease, again if the first attempt was not answered.
+func (e *Elector) releaseInTime(ctx context.Context) (err error) {
+	const attempts = 2
+	for range attempts {
+		attempt, cancel := e.attempt(ctx, releaseTimeout/attempts)
+		err = e.release(attempt)
+		timedOut := attempt.Err() != nil
+		cancel()
+		if err == nil || !timedOut {
+			break
+		}
+	}
+	return err
 }

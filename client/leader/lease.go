@@ -125,18 +125,27 @@ func (e *Elector) sign(lease *coordinationv1.Lease, at instant) {
 
 // release takes the name out, so that the others need not wait. A renewal that
 // was under way when the work ended may have been written although its answer
-// was not waited for: then the Lease is read again, until ctx ends.
+// was not waited for: then the Lease is read again, until ctx ends. If there is
+// no Lease any more, there is nothing to release.
 func (e *Elector) release(ctx context.Context) error {
 	for lease := e.own(); holder(lease) == e.opts.Identity; {
 		released, err := e.leases.Update(ctx, e.unsigned(lease), metav1.UpdateOptions{})
-		if err == nil {
+		switch {
+		case err == nil:
 			e.observe(released)
 			return nil
-		}
-		if !apierrors.IsConflict(err) {
+		case apierrors.IsNotFound(err):
+			e.forget()
+			return nil
+		case !apierrors.IsConflict(err):
 			return fmt.Errorf("%w: %w", ErrNotReleased, e.failed("release", err))
 		}
-		if lease, err = e.leases.Get(ctx, e.opts.Name, metav1.GetOptions{}); err != nil {
+		lease, err = e.leases.Get(ctx, e.opts.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			e.forget()
+			return nil
+		}
+		if err != nil {
 			return fmt.Errorf("%w: %w", ErrNotReleased, e.failed("read", err))
 		}
 		e.observe(lease)
@@ -174,6 +183,13 @@ func (e *Elector) observe(lease *coordinationv1.Lease) {
 		e.opts.Logger.Info("the lease has a new holder", "holder", is)
 		e.opts.OnNewLeader(is)
 	}
+}
+
+// forget drops a Lease that does not exist any more.
+func (e *Elector) forget() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.observed = observation{}
 }
 
 // left is how long others must leave the Lease alone; not positive: it has run

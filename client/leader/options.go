@@ -25,8 +25,9 @@ type Options struct {
 	// holds whole seconds, rounded up. Default 15 s.
 	LeaseDuration time.Duration
 	// RenewDeadline is how long after its last renewal a leader that cannot
-	// renew has its context ended. It must be shorter than LeaseDuration.
-	// Default 10 s.
+	// renew has its context ended. It must be shorter than LeaseDuration. One
+	// attempt to renew has half of it at most, so that a request that hangs leaves
+	// time for another. Default 10 s.
 	RenewDeadline time.Duration
 	// RetryPeriod is how often a leader renews, and how often the others look,
 	// a little less regularly. It must be shorter than RenewDeadline by more
