@@ -21,10 +21,16 @@ type TypedExpectations[K comparable] struct {
 	pending map[K]map[types.UID]pending
 	// owners finds the key of an object that has been observed.
 	owners map[types.UID]K
-	// early holds objects observed before the call that created them
-	// returned: the watch may be faster than the answer.
-	early map[types.UID]time.Time
+	// early holds what was observed before it was expected: the watch may be
+	// faster than the answer to the call.
+	early map[types.UID]early
 	now   func() time.Time
+}
+
+// early is an object that was observed before it was expected.
+type early struct {
+	at   time.Time
+	gone bool // its deletion was, too
 }
 
 // Expectations are TypedExpectations of a Controller.
@@ -45,7 +51,7 @@ func NewTypedExpectations[K comparable]() *TypedExpectations[K] {
 	return &TypedExpectations[K]{
 		pending: map[K]map[types.UID]pending{},
 		owners:  map[types.UID]K{},
-		early:   map[types.UID]time.Time{},
+		early:   map[types.UID]early{},
 		now:     time.Now,
 	}
 }
@@ -54,8 +60,10 @@ func NewTypedExpectations[K comparable]() *TypedExpectations[K] {
 func (e *TypedExpectations[K]) ExpectCreated(key K, name string, uid types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if _, seen := e.early[uid]; seen {
-		delete(e.early, uid)
+	if seen, ok := e.early[uid]; ok {
+		if !seen.gone { // what is gone may be expected to be deleted, too
+			delete(e.early, uid)
+		}
 		return
 	}
 	e.expect(key, uid, name)
@@ -66,6 +74,9 @@ func (e *TypedExpectations[K]) ExpectCreated(key K, name string, uid types.UID) 
 func (e *TypedExpectations[K]) ExpectDeleted(key K, uid types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.early[uid].gone {
+		return // nothing will show it again
+	}
 	e.expect(key, uid, "")
 }
 
@@ -81,19 +92,27 @@ func (e *TypedExpectations[K]) expect(key K, uid types.UID, created string) {
 func (e *TypedExpectations[K]) Created(uid types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.fulfil(uid) {
-		e.early[uid] = e.now()
-		e.forgetEarly()
+	if !e.fulfil(uid) && !e.early[uid].gone {
+		e.noteEarly(uid, false)
 	}
 }
 
 // Observed notes that the informer has delivered the deletion of an object, or
-// its deletion timestamp.
+// its deletion timestamp. An object may be gone before the call that created it
+// has returned.
 func (e *TypedExpectations[K]) Observed(uid types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.fulfil(uid)
-	delete(e.early, uid)
+	if e.fulfil(uid) {
+		delete(e.early, uid)
+		return
+	}
+	e.noteEarly(uid, true)
+}
+
+func (e *TypedExpectations[K]) noteEarly(uid types.UID, gone bool) {
+	e.early[uid] = early{e.now(), gone}
+	e.forgetEarly()
 }
 
 func (e *TypedExpectations[K]) fulfil(uid types.UID) bool {
@@ -109,8 +128,8 @@ func (e *TypedExpectations[K]) fulfil(uid types.UID) bool {
 	return true
 }
 
-// earlyMost and earlyFor bound the records of objects created by other clients:
-// only those whose creating call is still under way matter.
+// earlyMost and earlyFor bound the records of what other clients created and deleted:
+// only objects for which a call is still under way matter.
 const (
 	earlyMost = 1024
 	earlyFor  = time.Minute
@@ -121,8 +140,8 @@ func (e *TypedExpectations[K]) forgetEarly() {
 		return
 	}
 	limit := e.now().Add(-earlyFor)
-	for uid, at := range e.early {
-		if at.Before(limit) || len(e.early) > 2*earlyMost {
+	for uid, seen := range e.early {
+		if seen.at.Before(limit) || len(e.early) > 2*earlyMost {
 			delete(e.early, uid)
 		}
 	}

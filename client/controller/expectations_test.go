@@ -42,6 +42,43 @@ func TestWatchFasterThanTheAnswer(t *testing.T) {
 	}
 }
 
+// The watch may show that an object was created, and that it was deleted, before the calls
+// return that did so.
+func TestObservedBeforeItWasExpected(t *testing.T) {
+	for name, test := range map[string]struct {
+		do      func(e *Expectations)
+		settled bool
+	}{
+		"created and deleted": {func(e *Expectations) { e.Created("1"); e.Observed("1"); e.ExpectCreated(key, "a", "1") }, true},
+		"only its deletion":   {func(e *Expectations) { e.Observed("1"); e.ExpectCreated(key, "a", "1") }, true},
+		"deleted and then created, by a list that was late": {func(e *Expectations) { e.Observed("1"); e.Created("1"); e.ExpectCreated(key, "a", "1") }, true},
+		"marked for deletion, and then deleted": {func(e *Expectations) {
+			e.Created("1")
+			e.Observed("1")
+			e.Observed("1")
+			e.ExpectCreated(key, "a", "1")
+		}, true},
+		"deleted by another client before this one does": {func(e *Expectations) { e.Observed("1"); e.ExpectDeleted(key, "1") }, true},
+		"created, deleted, and both expected afterwards": {func(e *Expectations) {
+			e.Created("1")
+			e.Observed("1")
+			e.ExpectCreated(key, "a", "1")
+			e.ExpectDeleted(key, "1")
+		}, true},
+		"created early, and its deletion is under way": {func(e *Expectations) { e.Created("1"); e.ExpectCreated(key, "a", "1"); e.ExpectDeleted(key, "1") }, false},
+		"another object":         {func(e *Expectations) { e.Created("2"); e.Observed("2"); e.ExpectCreated(key, "a", "1") }, false},
+		"a deletion that failed": {func(e *Expectations) { e.ExpectDeleted(key, "1"); e.Observed("1"); e.ExpectDeleted(key, "1") }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := NewExpectations()
+			test.do(e)
+			if e.Settled(key) != test.settled {
+				t.Errorf("settled %v", !test.settled)
+			}
+		})
+	}
+}
+
 func TestForgottenOwnerStartsAnew(t *testing.T) {
 	e := NewExpectations()
 	e.ExpectCreated(key, "a", "1")
@@ -55,6 +92,9 @@ func TestEarlyObjectsAreBounded(t *testing.T) {
 	e := NewExpectations()
 	for i := range 10 * earlyMost {
 		e.Created(types.UID(fmt.Sprint(i)))
+	}
+	for i := range 10 * earlyMost {
+		e.Observed(types.UID(fmt.Sprint("deleted", i)))
 	}
 	if len(e.early) > 2*earlyMost {
 		t.Fatalf("keeps %d objects of others", len(e.early))
