@@ -3,10 +3,11 @@ package cache
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 )
 
-// IndexError is an index function that failed. The object it names is stored,
+// IndexError is an index function that failed, by an error or a panic. The object it names is stored,
 // but missing from this index until it changes.
 type IndexError struct {
 	Index string
@@ -100,7 +101,7 @@ func (x *Indexer[T]) reindex(slot uint32) (failed error) {
 	obj, it := x.objs[slot], &x.items[slot]
 	kept := 0 // it.in[:kept] is up to date
 	for _, ix := range x.order {
-		values, err := ix.valuesOf(obj)
+		values, err := ix.call(obj)
 		if err != nil {
 			failed, values = &IndexError{Index: ix.name, Key: it.key, Err: err}, nil
 		}
@@ -119,6 +120,17 @@ func (x *Indexer[T]) reindex(slot uint32) (failed error) {
 		kept += n
 	}
 	return failed
+}
+
+// call makes a panic of the index function an error: what it cannot index must not end
+// the process.
+func (ix *index[T]) call(obj T) (values []string, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			values, err = nil, fmt.Errorf("the index function panicked: %v\n%s", r, debug.Stack())
+		}
+	}()
+	return ix.valuesOf(obj)
 }
 
 // sameValues returns how many of the first places are this index's, or -1 if
@@ -309,7 +321,7 @@ func (x *Indexer[T]) Index(name string, obj T) ([]T, error) {
 	if ix == nil {
 		return nil, fmt.Errorf("%w: %q; add it with AddIndexers", ErrNoIndex, name)
 	}
-	values, err := ix.valuesOf(obj)
+	values, err := ix.call(obj)
 	if err != nil {
 		return nil, fmt.Errorf("index %q: %w", name, err)
 	}

@@ -8,7 +8,7 @@ import (
 
 // IndexFunc returns the values under which an object is found in an index:
 // none, one or many. It is called with locks held and must not call back. An
-// object whose IndexFunc fails is stored, and missing from that index only.
+// object whose IndexFunc fails or panics is stored, and missing from that index only.
 type IndexFunc[T any] func(obj T) ([]string, error)
 
 // Indexers are index functions by the name of their index.

@@ -208,6 +208,42 @@ func TestFailingIndexFunctionLosesThatIndexOnly(t *testing.T) {
 	}
 }
 
+func TestPanickingIndexFunctionLosesThatIndexOnly(t *testing.T) {
+	sized := by("size")
+	x := NewIndexer(keyOf, Indexers[*thing]{"size": func(o *thing) ([]string, error) {
+		if o.state < 0 {
+			panic("no size")
+		}
+		return sized(o)
+	}})
+	must(t, x.AddIndexers(Indexers[*thing]{"color": by("color")}))
+	good := &thing{key: "good", values: map[string][]string{"size": {"5"}, "color": {"red"}}}
+	bad := &thing{key: "bad", values: good.values, state: -1}
+	check := func(when string, err error) {
+		t.Helper()
+		var failed *IndexError
+		if !errors.As(err, &failed) || failed.Index != "size" || failed.Key != "bad" || !strings.Contains(err.Error(), "panicked: no size") {
+			t.Errorf("%s: error %v", when, err)
+		}
+		five, _ := x.ByIndex("size", "5")
+		red, _ := x.ByIndex("color", "red")
+		if keysOf(five) != "good" || keysOf(red) != "bad good" {
+			t.Errorf("%s: size 5: %q, red: %q", when, keysOf(five), keysOf(red))
+		}
+	}
+	must(t, x.Add(good))
+	check("added", x.Add(bad))
+	check("updated", x.Update(bad))
+	check("replaced", x.Replace([]*thing{bad, good}))
+	if _, err := x.Index("size", bad); err == nil || !strings.Contains(err.Error(), "panicked: no size") {
+		t.Errorf("looked up: error %v", err)
+	}
+	var failed *IndexError
+	if err := x.AddIndexers(Indexers[*thing]{"all": func(*thing) ([]string, error) { panic("never") }}); !errors.As(err, &failed) || failed.Index != "all" {
+		t.Errorf("an index function that always panics: error %v", err)
+	}
+}
+
 func TestReplaceIsTheWholeContent(t *testing.T) {
 	x := newColored(t, colored("a", "red"), colored("b", "red"))
 	newest := colored("c", "red")

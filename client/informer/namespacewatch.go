@@ -239,20 +239,6 @@ func ended(err error) error {
 	return err
 }
 
-// transformed returns what is stored in obj's place.
-func (i *SharedInformer[T]) transformed(obj T) T {
-	if i.transform == nil {
-		return obj
-	}
-	changed, err := i.transform(obj)
-	if err != nil {
-		i.untransformed.Add(1)
-		i.log.Warn("object is stored as it came", "namespace", obj.GetNamespace(), "name", obj.GetName(), "error", err)
-		return obj
-	}
-	return changed
-}
-
 // invalidBecause keeps the first reason for which the informer cannot run.
 func (i *SharedInformer[T]) invalidBecause(err error) {
 	if err != nil && i.failed == nil {

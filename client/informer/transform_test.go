@@ -1,0 +1,133 @@
+package informer
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/levelwire/levelwire/client/cache"
+	"github.com/levelwire/levelwire/client/reflector"
+)
+
+// A transform that cannot be called for an object costs nothing but that: the object is
+// stored as it came, and the others are transformed.
+func TestTransformThatFailsLosesNoObject(t *testing.T) {
+	for name, test := range map[string]struct {
+		transform func(*corev1.Pod) (*corev1.Pod, error)
+		logged    string
+	}{
+		"it panics":                    {func(*corev1.Pod) (*corev1.Pod, error) { panic("odd labels") }, "odd labels"},
+		"it panics with nil pointers":  {func(p *corev1.Pod) (*corev1.Pod, error) { p.Spec.Containers[0].Name = ""; return p, nil }, "index out of range"},
+		"it returns nil":               {func(*corev1.Pod) (*corev1.Pod, error) { return nil, nil }, "returned nil"},
+		"it returns an empty object":   {func(*corev1.Pod) (*corev1.Pod, error) { return &corev1.Pod{}, nil }, "another name"},
+		"it renames the object":        {func(p *corev1.Pod) (*corev1.Pod, error) { p.Name = "other"; return p, nil }, "another name"},
+		"it takes away the namespace":  {func(p *corev1.Pod) (*corev1.Pod, error) { p.Namespace = ""; return p, nil }, "another name"},
+		"it panics after it has begun": {func(p *corev1.Pod) (*corev1.Pod, error) { p.Name = ""; panic("half done") }, "half done"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				s := newScript()
+				s.set("listed", 1, map[string]string{"odd": "yes"})
+				s.set("other", 2, nil)
+				i := New[*corev1.Pod]("pods", s, reflector.Options{PagedList: true})
+				i.log = slog.New(slog.NewTextHandler(&log, nil))
+				if err := i.SetTransform(func(pod *corev1.Pod) (*corev1.Pod, error) {
+					if pod.Labels["odd"] != "" {
+						return test.transform(pod) // which may write to it
+					}
+					pod = pod.DeepCopy()
+					pod.Labels = map[string]string{"transformed": "yes"}
+					return pod, nil
+				}); err != nil {
+					t.Fatal(err)
+				}
+				var r record
+				add(t, i, &r, HandlerOptions{})
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				go func() { done <- i.Run(ctx) }()
+				r.expect(t, "+listed1!", "+other2!")
+				s.set("watched", 3, map[string]string{"odd": "yes"})
+				s.set("listed", 1, map[string]string{"odd": "still"})
+				r.expect(t, "+watched3", "*listed1>4")
+				s.remove("watched")
+				s.forget() // and lists again
+				s.set("later", 4, map[string]string{"odd": "yes"})
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if other, ok := i.Lister().Get("ns", "other"); !ok || other.Labels["transformed"] != "yes" {
+					t.Errorf("another object: %v %v", ok, other)
+				}
+				if got := i.Stats().Untransformed; got < 4 || !strings.Contains(log.String(), test.logged) {
+					t.Errorf("%d counted, logged %s", got, log.String())
+				}
+				s.remove("listed")
+				synctest.Wait()
+				if keys := strings.Join(i.Lister().Keys(), " "); i.Lister().Len() != 2 || !strings.Contains(keys, "ns/later") {
+					t.Errorf("the cache has %s", keys)
+				}
+				cancel()
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// An index function that panics costs its index the object, whatever the objects are stored in.
+func TestPanickingIndexFunctionLosesNoObject(t *testing.T) {
+	for name, compressed := range map[string]bool{"objects": false, "compressed objects": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newScript()
+				s.set("listed", 1, map[string]string{"odd": "yes"})
+				s.set("other", 2, nil)
+				i := New[*corev1.Pod]("pods", s, reflector.Options{PagedList: true})
+				if compressed {
+					must(t, i.CompressObjects())
+				}
+				byOdd := func(pod *corev1.Pod) ([]string, error) {
+					if pod.Labels["odd"] != "" {
+						panic("odd")
+					}
+					return []string{"even"}, nil
+				}
+				must(t, i.AddIndexers(cache.Indexers[*corev1.Pod]{"before": byOdd}))
+				var r record
+				add(t, i, &r, HandlerOptions{})
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				go func() { done <- i.Run(ctx) }()
+				r.expect(t, "+listed1!", "+other2!")
+				s.set("watched", 3, map[string]string{"odd": "yes"})
+				r.expect(t, "+watched3")
+				if got := i.Stats().Unindexed; got != 2 {
+					t.Errorf("%d counted", got)
+				}
+				if err := i.AddIndexers(cache.Indexers[*corev1.Pod]{"after": byOdd}); err == nil || !strings.Contains(err.Error(), "panicked: odd") {
+					t.Errorf("an index of a cache that runs: error %v", err)
+				}
+				for _, index := range []string{"before", "after"} {
+					if even, err := i.Lister().ByIndex(index, "even"); err != nil || len(even) != 1 || even[0].Name != "other" {
+						t.Errorf("index %s: %v, %v", index, even, err)
+					}
+				}
+				if i.Lister().Len() != 3 {
+					t.Errorf("the cache has %v", i.Lister().Keys())
+				}
+				cancel()
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
