@@ -44,6 +44,9 @@ type Client struct {
 // and the answer's body, but neither watches nor streams; of [Client.Raw] it bounds what comes
 // before the answer's body. Its QPS, Burst and RateLimiter are not used, and a warning
 // says so if they are set: use Options.RateLimiter. No connection is opened yet.
+//
+// Redirects are followed to other paths of the same server only. Any other one, and one
+// that would make a write a read, is an error: no server but cfg's gets credentials.
 func New(cfg *rest.Config, opts Options) (*Client, error) {
 	if cfg == nil {
 		return nil, fmt.Errorf("no client configuration: load a kubeconfig or set a host")
@@ -107,7 +110,7 @@ func (c *Client) connect() error {
 	if c.opts.WrapTransport != nil {
 		rt = c.opts.WrapTransport(rt)
 	}
-	c.http = &http.Client{Transport: rt}
+	c.http = &http.Client{Transport: rt, CheckRedirect: checkRedirect}
 	return nil
 }
 

@@ -23,8 +23,8 @@ type RawRequest struct {
 	Body []byte
 }
 
-// Raw sends a request and returns the answer, whatever its status: a 404 or a 500 is no
-// error here, [ResponseError] makes one of it. An error is returned if there is no answer, or if the path cannot be used.
+// Raw sends a request and returns the answer, whatever its status: a 404, a 500 or a
+// redirect to another server is no error here, [ResponseError] makes one of it. An error is returned if there is no answer, or if the path cannot be used.
 // The client's credentials, rate limiter, retries, statistics and Observer (as verb raw)
 // apply as for other requests.
 //

@@ -160,6 +160,9 @@ func unexpectedResponse(resp *http.Response, q *request, body []byte, retryAfter
 			status.ErrStatus.Message = "the answer is neither JSON nor protobuf: is this the address of an API server?"
 		}
 	}
+	if message := redirectMessage(resp); message != "" {
+		status.ErrStatus.Message = message
+	}
 	return &UnexpectedResponseError{Code: resp.StatusCode, ContentType: media, Excerpt: text, status: status}
 }
 

@@ -8,14 +8,18 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
 
 	"github.com/levelwire/levelwire/client"
 )
@@ -177,6 +181,44 @@ func TestExecIsRefused(t *testing.T) {
 		if err := call(); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+// A redirect is an error: another server gets no request, and with it no credentials.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	var asked atomic.Int64
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer other.Close()
+	for _, code := range []int{302, 307} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Sec-WebSocket-Key") != "" {
+				w.WriteHeader(http.StatusForbidden) // so that SPDY is tried
+				return
+			}
+			http.Redirect(w, r, other.URL+"/exec", code)
+		}))
+		c, err := client.New(&rest.Config{Host: s.URL, BearerToken: "secret"}, client.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		streams := Streams{Stdout: io.Discard}
+		_, forward := PortForward(t.Context(), c, "ns", "web", PortForwardOptions{Ports: []string{":80"}})
+		_, logs := Logs(t.Context(), c, "ns", "web", nil)
+		for what, err := range map[string]error{
+			"exec":         Exec(t.Context(), c, "ns", "web", ExecOptions{Command: []string{"ls"}, Streams: streams}),
+			"attach":       Attach(t.Context(), c, "ns", "web", AttachOptions{Streams: streams}),
+			"port forward": forward, "logs": logs,
+		} {
+			if err == nil || !strings.Contains(err.Error(), "redirects to "+other.URL) {
+				t.Errorf("%d: %s: %v", code, what, err)
+			}
+		}
+		c.CloseIdleConnections()
+		s.CloseClientConnections()
+		s.Close()
+	}
+	if n := asked.Load(); n > 0 {
+		t.Errorf("the other server got %d requests", n)
 	}
 }
 

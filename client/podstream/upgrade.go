@@ -44,6 +44,11 @@ func (t *upgradeTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		t.upgrade.err = failure.Cause // it has no Unwrap
 	case err == nil && resp.StatusCode >= http.StatusBadRequest:
 		t.upgrade.err = refusal(resp)
+	case err == nil && resp.StatusCode >= http.StatusMultipleChoices:
+		// client-go would follow a redirect, with credentials, to whatever server.
+		resp.Request = req // SPDY's has none
+		t.upgrade.err = refusal(resp)
+		return nil, t.upgrade.err
 	}
 	return resp, err
 }
