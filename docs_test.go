@@ -5,9 +5,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
+
+	"k8s.io/client-go/rest"
 )
 
 // link is the target of a Markdown link or picture.
@@ -61,6 +64,23 @@ func TestWhereIsNamesWhatExists(t *testing.T) {
 		name := answer[2][strings.LastIndex(answer[2], ".")+1:]
 		if !regexp.MustCompile(`(?m)^(func (\([^)]*\) )?|type |var |const |\t)` + name + `\b`).Match(source) {
 			t.Errorf("%s says that %s is in %s, which does not declare it", path, answer[2], answer[1])
+		}
+	}
+}
+
+// TestMembersOfRestConfigAreDocumented: a program that sets a member of client-go's
+// configuration finds what the client does with it, of one that comes with a new version, too.
+func TestMembersOfRestConfigAreDocumented(t *testing.T) {
+	const path = "docs/users/connect.md"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "## Each member of rest.Config")
+	for _, member := range reflect.VisibleFields(reflect.TypeFor[rest.Config]()) {
+		inner := member.Type.Kind() == reflect.Struct && member.Anonymous // its members are visible themselves
+		if member.IsExported() && !inner && !strings.Contains(table, "`"+member.Name+"`") {
+			t.Errorf("%s does not say what happens to %s of a rest.Config", path, member.Name)
 		}
 	}
 }

@@ -40,7 +40,8 @@ type Client struct {
 
 // New makes a client. cfg is client-go's: host, TLS, credentials,
 // impersonation, proxy, warning handlers (by default each warning of the server is
-// logged once). Its Timeout, if set, bounds each request with all its attempts, waits
+// logged once); docs/users/connect.md says of each member what it does, and of the few
+// that are not used. Its Timeout, if set, bounds each request with all its attempts, waits
 // and the answer's body, but neither watches nor streams; of [Client.Raw] it bounds what comes
 // before the answer's body. Its QPS, Burst and RateLimiter are not used, and a warning
 // says so if they are set: use Options.RateLimiter. No connection is opened yet.
@@ -58,6 +59,9 @@ func New(cfg *rest.Config, opts Options) (*Client, error) {
 		return nil, fmt.Errorf("a rest.Config with a Transport of its own is not supported: use Options.WrapTransport or Options.Dial")
 	}
 	opts = opts.withDefaults()
+	if err := opts.disableHTTP2(cfg); err != nil {
+		return nil, err
+	}
 	if opts.ContentType == "" {
 		opts.ContentType = JSON
 		if cfg.ContentType == string(Protobuf) {

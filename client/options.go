@@ -6,7 +6,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"slices"
 	"time"
+
+	"k8s.io/client-go/rest"
 
 	"github.com/levelwire/levelwire/client/internal/codec"
 	"github.com/levelwire/levelwire/client/scheme"
@@ -46,7 +50,9 @@ type Options struct {
 	PingTimeout time.Duration
 
 	// ForceHTTP1 keeps the client from using HTTP/2: one TCP connection for
-	// each watch, and no head-of-line blocking between them.
+	// each watch, and no head-of-line blocking between them. So do, as in client-go, a
+	// rest.Config whose NextProtos are set and lack "h2", and the environment variable
+	// DISABLE_HTTP2, unless it is empty.
 	ForceHTTP1 bool
 	// UnencryptedHTTP2 speaks HTTP/2 without TLS, by prior knowledge, to
 	// http:// servers. Without it they are spoken to in HTTP/1.1.
@@ -131,6 +137,27 @@ func (o Options) withDefaults() Options {
 		o.MaxFrameBytes = defaultMaxFrameBytes
 	}
 	return o
+}
+
+// disableHTTP2 sets ForceHTTP1 if the configuration or the environment does not allow
+// HTTP/2.
+func (o *Options) disableHTTP2(cfg *rest.Config) error {
+	reason := ""
+	switch {
+	case o.ForceHTTP1:
+		return nil
+	case os.Getenv("DISABLE_HTTP2") != "":
+		reason = "the environment variable DISABLE_HTTP2"
+	case len(cfg.NextProtos) > 0 && !slices.Contains(cfg.NextProtos, "h2"):
+		reason = fmt.Sprintf("NextProtos %q of the rest.Config", cfg.NextProtos)
+	default:
+		return nil
+	}
+	if o.UnencryptedHTTP2 {
+		return fmt.Errorf("UnencryptedHTTP2 is not possible with %s, which allows only HTTP/1.1", reason)
+	}
+	o.ForceHTTP1 = true
+	return nil
 }
 
 // validate says what is wrong with the options, if anything.

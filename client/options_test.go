@@ -54,6 +54,39 @@ func TestProtocolOverTLS(t *testing.T) {
 	}
 }
 
+// HTTP/2 can be turned off as in client-go: by NextProtos that lack it, and by the
+// environment.
+func TestHTTP2IsDisabledAsInClientGo(t *testing.T) {
+	_, cfg := tlsServer(t)
+	for _, test := range []struct {
+		protocols   []string
+		environment string
+		want        string
+	}{
+		{nil, "", "HTTP/2.0 "},
+		{[]string{"http/1.1"}, "", "HTTP/1.1 "},
+		{[]string{"http/1.1", "http/1.0"}, "", "HTTP/1.1 "},
+		{[]string{"h2"}, "", "HTTP/2.0 "},
+		{[]string{"http/1.1", "h2"}, "", "HTTP/2.0 "}, // it is the server that chooses
+		{nil, "true", "HTTP/1.1 "},
+		{nil, "1", "HTTP/1.1 "},
+		{[]string{"h2"}, "true", "HTTP/1.1 "},
+	} {
+		t.Setenv("DISABLE_HTTP2", test.environment)
+		cfg.NextProtos = test.protocols
+		if got := name(t, cfg, Options{}); got != test.want {
+			t.Errorf("NextProtos %q, DISABLE_HTTP2=%s: %s", test.protocols, test.environment, got)
+		}
+		if got := name(t, cfg, Options{ForceHTTP1: true}); got != "HTTP/1.1 " {
+			t.Errorf("NextProtos %q, DISABLE_HTTP2=%s, ForceHTTP1: %s", test.protocols, test.environment, got)
+		}
+		_, err := New(cfg, Options{UnencryptedHTTP2: true})
+		if refused := test.want == "HTTP/1.1 "; refused != (err != nil) {
+			t.Errorf("NextProtos %q, DISABLE_HTTP2=%s, UnencryptedHTTP2: %v", test.protocols, test.environment, err)
+		}
+	}
+}
+
 func TestCredentialsAndWrapping(t *testing.T) {
 	_, cfg := tlsServer(t)
 	cfg.BearerToken = "secret"

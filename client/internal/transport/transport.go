@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	clienttransport "k8s.io/client-go/transport"
@@ -39,6 +40,9 @@ func (c Config) newHTTP(creds *credentials) *http.Transport {
 	proxy := c.Config.Proxy
 	if proxy == nil {
 		proxy = http.ProxyFromEnvironment
+	}
+	if c.ForceHTTP1 { // the server must not choose what is not spoken
+		creds.tls.NextProtos = slices.DeleteFunc(slices.Clone(creds.tls.NextProtos), func(p string) bool { return p == "h2" })
 	}
 	return &http.Transport{
 		Proxy:               proxy,
