@@ -5,6 +5,7 @@
 //
 // As in client-go, an event that occurs again raises the count of its Event
 // object, many similar events become one ([Options.CombineAfter]), and an
-// object with too many events is throttled ([Options.Burst]). [Recorder.Stats]
-// counts what was written and what was dropped.
+// object with too many events is throttled ([Options.Burst]). An object whose name an
+// Event cannot have, such as system:node, has events, too. [Recorder.Stats] counts what
+// was written and what was dropped.
 package events

@@ -248,17 +248,12 @@ func (r *Recorder) count(ctx context.Context, key eventKey, o occurrence, earlie
 	return err
 }
 
-// nameFor returns a name that no other event about the object has: the time in
-// nanoseconds, increased when two come in the same one. Names of objects may be
-// as long as those of events, so they are cut.
+// nameFor returns a name that no other event about the object has: the object's, and the
+// time in nanoseconds, increased when two come in the same one.
 func (r *Recorder) nameFor(o occurrence) string {
 	r.lastName = max(r.lastName+1, o.at.UnixNano())
 	suffix := fmt.Sprintf(".%x", r.lastName)
-	about := o.about.name
-	if most := validation.DNS1123SubdomainMaxLength - len(suffix); len(about) > most {
-		about = strings.TrimRight(about[:most], ".-")
-	}
-	return about + suffix
+	return namePart(o.about.name, validation.DNS1123SubdomainMaxLength-len(suffix)) + suffix
 }
 
 func (r *Recorder) object(o occurrence) *corev1.Event {

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/lru"
 
@@ -70,6 +71,64 @@ func TestNamesAreUnique(t *testing.T) {
 	if a, b := r.nameFor(o), r.nameFor(o); a == b {
 		t.Errorf("two events at the same time are both %s", a)
 	}
+}
+
+// Every object can have events, whatever it is called, and names that an Event may have
+// stay as they are.
+func TestNamesOfEvents(t *testing.T) {
+	long := strings.Repeat("a", validation.DNS1123SubdomainMaxLength)
+	for name, want := range map[string]string{
+		"web-0":              "web-0",
+		"widgets.example.io": "widgets.example.io",
+		"system:thing":       "system-thing",
+		"system:node:a.b":    "system-node-a.b",
+		"Admin":              "admin",
+		"2001:db8::1":        "2001-db8--1",
+		"::":                 "event",
+		":x":                 "x",
+		"x:":                 "x",
+		"a_b":                "a-b",
+		"view*":              "view",
+		"a..b":               "a.b",
+		"a.-.b":              "a.b",
+		".a-.-b.":            "a.b",
+		"größe":              "gr--e",
+		"\xff\xfe":           "event",
+		"a b/c%2F":           "a-b-c-2f",
+		"":                   "event",
+		long:                 "",
+		"A" + long:           "",
+		strings.Repeat("a", 230) + "--" + strings.Repeat("b", 20):   "",
+		strings.Repeat("a.", 200):                                   "",
+		strings.Repeat("ß", 200):                                    "event",
+		strings.Repeat("a", 234) + strings.Repeat("ß", 20):          "",
+		strings.Repeat("a:", 115) + ".." + strings.Repeat("-.", 30): "",
+	} {
+		r := &Recorder{}
+		o := occurrence{about: subject{name: name}, at: time.Unix(0, 0x178959f726d80ec)}
+		got := r.nameFor(o)
+		if faults := validation.IsDNS1123Subdomain(got); len(faults) > 0 {
+			t.Errorf("%q: %q: %v", name, got, faults)
+		}
+		if want != "" && got != want+".178959f726d80ec" {
+			t.Errorf("%q: got %s", name, got)
+		}
+		if again := r.nameFor(o); again == got {
+			t.Errorf("%q: two events are both %s", name, again)
+		}
+	}
+}
+
+func FuzzNamesOfEvents(f *testing.F) {
+	for _, name := range []string{"web-0", "system:thing", "2001:db8::1", "..", strings.Repeat("a", 236) + ".", "\xff"} {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		r := &Recorder{}
+		if got := r.nameFor(occurrence{about: subject{name: name}, at: time.Now()}); len(validation.IsDNS1123Subdomain(got)) > 0 {
+			t.Errorf("%q: %q", name, got)
+		}
+	})
 }
 
 // A recorder that cannot write blocks no caller, and its memory is bounded.

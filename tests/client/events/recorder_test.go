@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -94,6 +95,20 @@ func TestEventTellsWhatAndWho(t *testing.T) {
 	r.Normal(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, "Seen", "hello")
 	if event := await(ctx, t, c, reason("Seen")); event.Type != corev1.EventTypeNormal || event.InvolvedObject.Namespace != "" {
 		t.Errorf("%+v", event)
+	}
+}
+
+// The names of some kinds are no names of Events.
+func TestEventsAboutObjectsOfAnyName(t *testing.T) {
+	ctx, c := connect(t)
+	r := events.New(c, "tester", events.Options{Logger: slog.New(slog.DiscardHandler)})
+	run(ctx, t, r)
+	names := []string{"system:thing", "Admin", "a_b", "view*", ":", "2001:db8::1", strings.Repeat("a", 253)}
+	for _, name := range names {
+		r.Normal(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}, "Seen", "hello")
+	}
+	for _, name := range names {
+		await(ctx, t, c, func(event *corev1.Event) bool { return event.InvolvedObject.Name == name })
 	}
 }
 
