@@ -86,6 +86,9 @@ func TestOddLists(t *testing.T) {
 		"an item is null":    {`{"items":[null]}`, 0, true},
 		"an item is text":    {`{"items":["a"]}`, 0, true},
 		"a wrong type":       {`{"items":[{"metadata":{"name":1}}]}`, 0, true},
+		"nothing":            {`{}`, 0, true},
+		"another document":   {`{"status":"maintenance"}`, 0, true},
+		"an object":          {`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"1"}}`, 0, true},
 		"a Status":           {`{"kind":"Status","apiVersion":"v1","status":"Failure"}`, 0, true},
 		"not an object":      {`[]`, 0, true},
 	} {
@@ -103,6 +106,25 @@ func TestOddLists(t *testing.T) {
 				t.Errorf("got %+v, %v", list, err)
 			}
 		})
+	}
+}
+
+// What is no list must not pass for an empty one, whatever the client makes of items.
+func TestObjectsInPlaceOfLists(t *testing.T) {
+	for _, protobuf := range []bool{false, true} {
+		body, contentType, err := codec.Encode(scheme.Default, wiretest.Pod(1), protobuf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, _ := serve(t, Options{}, answerWith(contentType, body))
+		_, typed := For[*corev1.Pod](client).List(t.Context(), metav1.ListOptions{})
+		_, metadata := Metadata(client, podsResource).List(t.Context(), metav1.ListOptions{})
+		_, dynamic := Dynamic(client, podsResource).List(t.Context(), metav1.ListOptions{})
+		for _, err := range []error{typed, metadata, dynamic} {
+			if decode := (*DecodeError)(nil); !errors.As(err, &decode) {
+				t.Errorf("%s: got %v", contentType, err)
+			}
+		}
 	}
 }
 

@@ -32,17 +32,22 @@ var ErrPagesExpired = errors.New("the list expired between two pages")
 //
 // All pages are of one resourceVersion. A server keeps it for some minutes; if
 // the loop is slower, the last error matches [ErrPagesExpired], and the caller
-// begins again: the pages that it has do not make a complete list. opts.Continue
-// begins with a later page. After an error there are no more pages.
+// begins again: the pages that it has do not make a complete list. A page of another
+// resourceVersion is a [DecodeError]. opts.Continue begins with a later page. After an
+// error there are no more pages.
 func (r Resource[T]) Pages(ctx context.Context, opts metav1.ListOptions) iter.Seq2[*List[T], error] {
 	return func(yield func(*List[T], error) bool) {
 		opts := opts // the loop may run again
 		if opts.Limit == 0 {
 			opts.Limit = defaultPageLimit
 		}
-		objects := 0
+		objects, version := 0, ""
 		for {
 			page, err := r.List(ctx, opts)
+			if err == nil && objects > 0 && page.ResourceVersion != version {
+				err = &DecodeError{What: "list", Err: fmt.Errorf(
+					"a page of resourceVersion %q follows %d objects of %q: list again from the beginning", page.ResourceVersion, objects, version)}
+			}
 			if err != nil {
 				yield(nil, r.pageError(err, opts.Continue != "", objects))
 				return
@@ -50,7 +55,7 @@ func (r Resource[T]) Pages(ctx context.Context, opts metav1.ListOptions) iter.Se
 			if !yield(page, nil) || page.Continue == "" {
 				return
 			}
-			objects += len(page.Items)
+			objects, version = objects+len(page.Items), page.ResourceVersion
 			if page.Continue == opts.Continue {
 				yield(nil, r.refused("list", errors.New("the server's continue token does not advance")))
 				return

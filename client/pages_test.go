@@ -97,8 +97,32 @@ func TestPagesExpire(t *testing.T) {
 	if _, err := collect(map[string]string{"": gone}); !apierrors.IsResourceExpired(err) || errors.Is(err, ErrPagesExpired) {
 		t.Errorf("at the beginning: %v", err)
 	}
-	if _, err := collect(map[string]string{"c1": `{"kind":"PodList","metadata":{"continue":"c1"},"items":[]}`}); err == nil || !strings.Contains(err.Error(), "does not advance") {
+	if _, err := collect(map[string]string{"c1": `{"kind":"PodList","metadata":{"resourceVersion":"9","continue":"c1"},"items":[]}`}); err == nil || !strings.Contains(err.Error(), "does not advance") {
 		t.Errorf("a token that stays: %v", err)
+	}
+}
+
+// Objects that are in no page would be taken for objects that do not exist.
+func TestPagesOfAnotherList(t *testing.T) {
+	for name, answer := range map[string]string{
+		"another version":  `{"kind":"PodList","metadata":{"resourceVersion":"8"},"items":[{"metadata":{"name":"a"}}]}`,
+		"no version":       `{"kind":"PodList","metadata":{},"items":[{"metadata":{"name":"a"}}]}`,
+		"no items":         `{"kind":"PodList","metadata":{}}`,
+		"another document": `{"status":"maintenance"}`,
+		"an object":        `{"kind":"Pod","metadata":{"name":"a","resourceVersion":"9"}}`,
+		"nothing":          `{}`,
+	} {
+		client, _ := serve(t, Options{}, pageServer(map[string]string{"c2": answer}))
+		objects := 0
+		var last error
+		for _, err := range For[*corev1.Pod](client).All(t.Context(), metav1.ListOptions{}) {
+			if last = err; err == nil {
+				objects++
+			}
+		}
+		if decode := (*DecodeError)(nil); !errors.As(last, &decode) || objects != 4 {
+			t.Errorf("%s: %d objects, %v", name, objects, last)
+		}
 	}
 }
 

@@ -46,7 +46,8 @@ func (s *recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.answer(n, w, r)
 		return
 	}
-	answerJSON(w, http.StatusOK, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"7"}}`)
+	// It does for an object and for a list.
+	answerJSON(w, http.StatusOK, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"7"},"items":[]}`)
 }
 
 func (s *recorder) last(t *testing.T) seen {

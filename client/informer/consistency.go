@@ -240,6 +240,9 @@ func (r *consistencyChecker[T]) digest(ctx context.Context, visit func(key, vers
 		if err != nil {
 			return "", fmt.Errorf("list of metadata: %w", err)
 		}
+		if page.ResourceVersion == "" {
+			return "", errors.New("a page of the list of metadata has no resourceVersion")
+		}
 		version = latest(version, page.ResourceVersion)
 		for _, item := range page.Items {
 			visit(cache.ObjectKey(item.Namespace, item.Name), item.ResourceVersion)
@@ -251,9 +254,6 @@ func (r *consistencyChecker[T]) digest(ctx context.Context, visit func(key, vers
 			return "", errors.New("the server gave the same continue token twice")
 		}
 		opts.Continue = page.Continue
-	}
-	if version == "" {
-		return "", errors.New("the list of metadata has no resourceVersion")
 	}
 	return version, nil
 }

@@ -237,16 +237,19 @@ func checkWith[T client.Object](interval time.Duration, c *client.Client, endpoi
 		Interval: interval,
 		List: func(ctx context.Context, opts metav1.ListOptions) (*client.List[*metav1.PartialObjectMetadata], error) {
 			selected.apply(&opts)
-			n, token := splitToken(opts.Continue)
-			opts.Continue = token
-			page, err := metadata.Namespace(namespaces[min(n, len(namespaces)-1)]).List(ctx, opts)
+			at := parseListToken(opts.Continue)
+			opts.Continue = at.own
+			page, err := metadata.Namespace(namespaces[min(at.list, len(namespaces)-1)]).List(ctx, opts)
+			if err == nil {
+				err = at.check(page)
+			}
 			switch {
 			case err != nil:
 				return nil, err
 			case page.Continue != "":
-				page.Continue = joinToken(n, page.Continue)
-			case n+1 < len(namespaces):
-				page.Continue = joinToken(n+1, "")
+				page.Continue = listToken{list: at.list, own: page.Continue, version: page.ResourceVersion}.String()
+			case at.list+1 < len(namespaces):
+				page.Continue = listToken{list: at.list + 1}.String()
 			}
 			return page, nil
 		},

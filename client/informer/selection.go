@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -103,19 +104,35 @@ func (o ListOptions) describe() string {
 	return strings.Join(limits, ", ")
 }
 
-// splitToken reads a continue token of several lists one after another: which
-// of them it is about, and that one's own token.
-func splitToken(token string) (list int, own string) {
-	number, own, ok := strings.Cut(token, "|")
-	list, err := strconv.Atoi(number)
-	if !ok || err != nil {
-		return 0, ""
-	}
-	return list, own
+// listToken is a continue token of several lists one after another.
+type listToken struct {
+	list         int
+	own, version string // of that list's last page; "": its first page comes next
 }
 
-// joinToken is the inverse of splitToken.
-func joinToken(list int, own string) string { return strconv.Itoa(list) + "|" + own }
+func parseListToken(token string) (t listToken) {
+	number, rest, _ := strings.Cut(token, "|")
+	t.version, t.own, _ = strings.Cut(rest, "|")
+	t.list, _ = strconv.Atoi(number)
+	return t
+}
+
+func (t listToken) String() string { return fmt.Sprintf("%d|%s|%s", t.list, t.version, t.own) }
+
+// check returns an error unless a page can be what the token leads to. Objects that a
+// broken page lacks would be taken for deleted. A server that selects may send an
+// empty last page, but seldom.
+func (t listToken) check(page *client.List[*metav1.PartialObjectMetadata]) error {
+	switch {
+	case t.own == "":
+		return nil
+	case page.ResourceVersion != t.version:
+		return fmt.Errorf("a page of resourceVersion %q follows one of %q", page.ResourceVersion, t.version)
+	case len(page.Items) == 0:
+		return errors.New("a page without items follows others")
+	}
+	return nil
+}
 
 // madeBy is what a Factory was asked for; empty for informers of [New].
 type madeBy struct {

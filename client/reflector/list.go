@@ -3,6 +3,7 @@ package reflector
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,19 +35,29 @@ func (r *Reflector[T]) listPages(ctx context.Context) error {
 
 // pages reads all pages of one list, and returns the resourceVersion of the
 // first, which all have in common. When the server drops its snapshot between
-// two pages, the reflector asks for everything at once.
+// two pages, or a later page cannot be one of this list, the reflector asks for
+// everything at once: what a page lacks would be taken for deleted.
 func (r *Reflector[T]) pages(ctx context.Context, limit int64) ([]T, string, error) {
 	opts := r.firstPage(limit)
 	var items []T
 	var version string
 	for {
 		list, err := r.page(ctx, opts)
+		if err == nil && opts.Continue != "" {
+			err = checkLaterPage(list, version)
+		}
 		if err != nil {
-			if opts.Continue != "" && expired(err) {
+			var decode *client.DecodeError
+			switch {
+			case opts.Continue != "" && expired(err):
 				r.fresh = true
-				return r.pages(ctx, 0)
+			case opts.Continue != "" && limit > 0 && errors.As(err, &decode):
+				r.counts.decodeError()
+				r.opts.Logger.Warn("asking for everything at once in place of pages", "error", err, "resourceVersion", version, "objects", len(items))
+			default:
+				return nil, "", err
 			}
-			return nil, "", err
+			return r.pages(ctx, 0)
 		}
 		if opts.Continue == "" {
 			version, items = list.ResourceVersion, list.Items
@@ -65,6 +76,22 @@ func (r *Reflector[T]) pages(ctx context.Context, limit int64) ([]T, string, err
 		return nil, "", errNoVersion
 	}
 	return items, version, nil
+}
+
+// checkLaterPage returns an error unless a page can follow a first one of version. A
+// server that selects may send an empty last page, but seldom; a broken answer looks
+// the same.
+func checkLaterPage[T client.Object](list *client.List[T], version string) error {
+	var err error
+	switch {
+	case list.ResourceVersion != version:
+		err = fmt.Errorf("a page of resourceVersion %q follows one of %q", list.ResourceVersion, version)
+	case len(list.Items) == 0:
+		err = errors.New("a page without items follows others")
+	default:
+		return nil
+	}
+	return &client.DecodeError{What: "list", Err: err}
 }
 
 // firstPage asks for any state at first (which the server has at hand, and for

@@ -3,6 +3,7 @@ package codec
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -16,8 +17,10 @@ func (c *Codec[T]) decodeJSONList(src *Source) (*List[T], error) {
 	defer text.release()
 	list := &List[T]{Items: []T{}}
 	var kind, apiVersion string
+	hasItems := false
 	err := text.members(func(name string) error {
 		if name == "items" {
+			hasItems = true
 			return c.decodeJSONItems(text, list)
 		}
 		value, err := text.value()
@@ -39,6 +42,9 @@ func (c *Codec[T]) decodeJSONList(src *Source) (*List[T], error) {
 	}
 	if kind == "Status" {
 		return nil, errors.New("a Status in place of a list")
+	}
+	if !hasItems && !strings.HasSuffix(kind, "List") {
+		return nil, fmt.Errorf("an answer of kind %.40q, and without items, in place of a list", kind)
 	}
 	c.fillKinds(list.Items, kind, apiVersion)
 	return list, nil

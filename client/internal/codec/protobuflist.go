@@ -124,7 +124,8 @@ func (r *protoReader) magic() error {
 }
 
 // checkEnvelope reads a field beside the message: the kind is the only one
-// that matters.
+// that matters. Types that have a protobuf encoding are built in, and the kinds of
+// their lists end with "List".
 func (r *protoReader) checkEnvelope(number int) error {
 	r.src.StartFrame()
 	data, err := r.bytes()
@@ -132,8 +133,8 @@ func (r *protoReader) checkEnvelope(number int) error {
 		return err
 	}
 	kind, err := findBytes(data, 2)
-	if err == nil && string(kind) == "Status" {
-		err = errors.New("a Status in place of a list")
+	if err == nil && len(kind) > 0 && !bytes.HasSuffix(kind, []byte("List")) {
+		err = fmt.Errorf("an answer of kind %.40q in place of a list", kind)
 	}
 	return err
 }

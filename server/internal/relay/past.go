@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"strconv"
 	"sync"
@@ -88,6 +89,9 @@ func (s *source) listExactly(version string) ([]*watchcache.Object, error) {
 		list, err := s.endpoint.List(ctx, s.ofShard(opts))
 		if err != nil {
 			return nil, err
+		}
+		if list.ResourceVersion != version {
+			return nil, fmt.Errorf("a page of the list at resourceVersion %s is of %q", version, list.ResourceVersion)
 		}
 		for _, o := range list.Items {
 			object, err := s.decode(o)

@@ -1,0 +1,66 @@
+package informer
+
+import (
+	"hash/maphash"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/levelwire/levelwire/client"
+)
+
+// A comparison with a page that cannot be one of its list is given up: it would delete
+// what the page lacks.
+func TestDigestOfBrokenPages(t *testing.T) {
+	const first = `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"9","continue":"a|b"},"items":[{"metadata":{"name":"a"}}]}`
+	item := func(version string) string {
+		return `{"kind":"PartialObjectMetadataList","metadata":{"resourceVersion":"` + version + `"},"items":[{"metadata":{"name":"b"}}]}`
+	}
+	const empty = `{"kind":"PartialObjectMetadataList","metadata":{"resourceVersion":"12"},"items":[]}`
+	for _, test := range []struct {
+		name       string
+		namespaces []string
+		pages      map[string]string // by path and continue token
+		want       string
+	}{
+		{name: "two pages", pages: map[string]string{"/pods ": first, "/pods a|b": item("9")}, want: "9"},
+		{name: "two namespaces, one of them empty", namespaces: []string{"x", "y", "z"},
+			pages: map[string]string{"x/pods ": first, "x/pods a|b": item("9"), "y/pods ": empty, "z/pods ": item("8")}, want: "12"},
+		{name: "another version", pages: map[string]string{"/pods ": first, "/pods a|b": item("10")}},
+		{name: "no version", pages: map[string]string{"/pods ": first, "/pods a|b": item("")}},
+		{name: "no version at all", pages: map[string]string{"/pods ": item("")}},
+		{name: "no items", pages: map[string]string{"/pods ": first, "/pods a|b": strings.Replace(empty, "12", "9", 1)}},
+		{name: "nothing", pages: map[string]string{"/pods ": first, "/pods a|b": `{}`}},
+		{name: "in one namespace of several", namespaces: []string{"x", "y"}, pages: map[string]string{"x/pods ": first, "x/pods a|b": `{}`, "y/pods ": item("10")}},
+		{name: "no version in one namespace of several", namespaces: []string{"x", "y"}, pages: map[string]string{"x/pods ": item("10"), "y/pods ": item("")}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				for path, page := range test.pages {
+					if strings.HasSuffix(r.URL.Path+" "+r.URL.Query().Get("continue"), path) {
+						_, _ = io.WriteString(w, page)
+						return
+					}
+				}
+				t.Errorf("not expected: %s", r.URL)
+			}))
+			defer server.Close()
+			c, err := client.New(&rest.Config{Host: server.URL}, client.Options{})
+			must(t, err)
+			defer c.CloseIdleConnections()
+			checker := &consistencyChecker[*corev1.Pod]{seed: maphash.MakeSeed(),
+				opts: checkWith(time.Hour, c, client.For[*corev1.Pod](c), ListOptions{Namespaces: test.namespaces})}
+			version, err := checker.digest(t.Context(), func(string, string) {})
+			if (err != nil) != (test.want == "") || err == nil && version != test.want {
+				t.Errorf("got version %q, %v", version, err)
+			}
+		})
+	}
+}
