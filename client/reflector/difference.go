@@ -94,6 +94,9 @@ func (r *Reflector[T]) difference(ctx context.Context) (done bool, err error) {
 		err = errOlder
 	}
 	if err == nil {
+		err = checkNames("difference", d.Received)
+	}
+	if err == nil {
 		r.counts.contact(time.Now())
 		return true, r.merge(d)
 	}

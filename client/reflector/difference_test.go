@@ -130,6 +130,9 @@ func TestDifferenceBeforeList(t *testing.T) {
 		{"from the past", Options{}, answers{func() (*client.Difference[*corev1.ConfigMap], error) {
 			return &client.Difference[*corev1.ConfigMap]{ResourceVersion: "4"}, nil
 		}}, false, nil, 0, "watch 5, difference 5 of oo, list, watch 90", byList, map[DifferenceResult]int64{DifferenceFailed: 1}},
+		{"an object without a name", Options{}, answers{func() (*client.Difference[*corev1.ConfigMap], error) {
+			return &client.Difference[*corev1.ConfigMap]{ResourceVersion: "60", Received: []*corev1.ConfigMap{configMap("", "55")}}, nil
+		}}, false, nil, 0, "watch 5, difference 5 of oo, list, watch 90", byList, map[DifferenceResult]int64{DifferenceFailed: 1}},
 		{"nothing is held", Options{}, nil, true, nil, 0, "watch 5, list, watch 90", byList, nil},
 		{"switched off", Options{NoDifferences: true}, nil, false, nil, 0, "watch 5, list, watch 90", byList, nil},
 		{"versions went back", Options{}, nil, false, []client.WatchEvent[*corev1.ConfigMap]{{Type: watch.Bookmark, Object: configMap("", "3")}}, 0,

@@ -119,6 +119,9 @@ func (r *Reflector[T]) page(ctx context.Context, opts metav1.ListOptions) (*clie
 	if err != nil {
 		return nil, because(ctx, err)
 	}
+	if err := checkNames("list", list.Items); err != nil {
+		return nil, err
+	}
 	r.counts.page()
 	r.counts.contact(time.Now())
 	return list, nil

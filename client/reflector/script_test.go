@@ -167,7 +167,16 @@ func event(line string) string {
 	return fmt.Sprintf(`{"type":%q,"object":%s}`, f[0], object(f[1], f[2]))
 }
 
+// object is an object by its name and version. "-" stands for none.
 func object(name, version string) string {
+	switch {
+	case name == "-" && version == "-":
+		return `{}`
+	case name == "-":
+		return fmt.Sprintf(`{"metadata":{"namespace":"ns","resourceVersion":%q}}`, version)
+	case version == "-":
+		version = ""
+	}
 	return fmt.Sprintf(`{"metadata":{"namespace":"ns","name":%q,"resourceVersion":%q}}`, name, version)
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 
 	"github.com/levelwire/levelwire/client"
 )
@@ -73,9 +74,28 @@ func (s *session[T]) next() (client.WatchEvent[T], error) {
 	if err != nil {
 		return ev, because(s.ctx, err)
 	}
+	if ev.Type != apiwatch.Bookmark && ev.Object.GetName() == "" {
+		return ev, nameless("event", ev.Object)
+	}
 	s.events++
 	s.contact()
 	return ev, nil
+}
+
+// nameless is the error for an object without a name. No store can hold it, and an
+// event cannot be about it, so the answer counts as one that cannot be decoded.
+func nameless[T client.Object](what string, obj T) error {
+	return &client.DecodeError{What: what, Err: fmt.Errorf("a %T in namespace %q has no name", obj, obj.GetNamespace())}
+}
+
+// checkNames returns an error if one of the objects has no name.
+func checkNames[T client.Object](what string, objects []T) error {
+	for _, obj := range objects {
+		if obj.GetName() == "" {
+			return nameless(what, obj)
+		}
+	}
+	return nil
 }
 
 func (s *session[T]) close() {

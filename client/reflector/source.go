@@ -24,7 +24,7 @@ type ListerWatcher[T client.Object] interface {
 type Stream[T client.Object] interface {
 	// Next waits for the next event. io.EOF is a clean end; an in-stream ERROR
 	// is an *apierrors.StatusError; a *client.DecodeError is an event that could
-	// not be understood.
+	// not be understood. An object without a name is such an event, too.
 	Next() (client.WatchEvent[T], error)
 	// Close ends the stream. It may be called while Next waits.
 	Close()
