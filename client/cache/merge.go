@@ -29,6 +29,19 @@ func (f *DeltaFIFO[T]) Merge(namespace string, dropped, changed []T, version str
 	})
 }
 
+// Get returns the state of an object that everything queued so far leads to: what is
+// known, as the changes in the queue will have left it. obj is any state of the object.
+// It returns false if the object is deleted, or never was, or if the KeyFunc fails.
+func (f *DeltaFIFO[T]) Get(obj T) (newest T, exists bool) {
+	key, err := f.keyOf(obj)
+	if err != nil {
+		return newest, false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.newest(key)
+}
+
 // newest returns the state of an object that everything queued leads to; false
 // if it is deleted, or never was. It needs f.mu.
 func (f *DeltaFIFO[T]) newest(key string) (obj T, ok bool) {

@@ -190,6 +190,9 @@ func (s sink[T]) Add(obj T) error    { return s.write(obj, s.namespaceWatch.info
 func (s sink[T]) Update(obj T) error { return s.write(obj, s.namespaceWatch.informer.fifo.Update) }
 func (s sink[T]) Delete(obj T) error { return s.write(obj, s.namespaceWatch.informer.fifo.Delete) }
 
+// Get implements reflector.Getter.
+func (s sink[T]) Get(obj T) (T, bool) { return s.namespaceWatch.informer.fifo.Get(obj) }
+
 func (s sink[T]) write(obj T, queue func(T) error) error {
 	i := s.namespaceWatch.informer
 	return ended(i.consistencyChecker.noting(i.transformed(obj), queue))

@@ -48,7 +48,7 @@ func (r *Reflector[T]) apply(s *session[T], ev client.WatchEvent[T]) error {
 		if r.opts.Filtered && ev.Type == apiwatch.Added {
 			return r.write(ev) // it has become visible; a bookmark follows
 		}
-		return r.stale(ev.Type, version)
+		return r.late(ev, version)
 	}
 	if ev.Type == apiwatch.Bookmark {
 		r.counts.bookmark()
@@ -68,15 +68,28 @@ func (r *Reflector[T]) apply(s *session[T], ev client.WatchEvent[T]) error {
 	return nil
 }
 
-// stale drops an event from the past: the store already has the state up to the
-// resourceVersion. A bookmark from the past means that the server itself went
-// back, as one restored from a backup does; then only a list shows what exists.
-func (r *Reflector[T]) stale(typ apiwatch.EventType, version string) error {
-	r.counts.stale()
-	if typ != apiwatch.Bookmark {
-		return nil
+// late handles an event from the past: the store already has the state up to the
+// resourceVersion. An event that says more of its object than the store holds is
+// applied, as servers with a storage of their own do not order the versions of different
+// objects, and may send a deletion with the version of the last change. Others are
+// dropped. A bookmark from the past means that the server itself went back, as one
+// restored from a backup does; then only a list shows what exists. So it is for a
+// deletion if the store cannot say what it holds.
+func (r *Reflector[T]) late(ev client.WatchEvent[T], version string) error {
+	deleted := ev.Type == apiwatch.Deleted
+	if ev.Type != apiwatch.Bookmark && r.getter != nil {
+		if held, exists := r.getter.Get(ev.Object); exists {
+			at := held.GetResourceVersion()
+			if older(at, version) || deleted && at == version {
+				return r.write(ev)
+			}
+		}
 	}
-	return &rewoundError{from: r.LastSyncResourceVersion(), to: version}
+	r.counts.stale()
+	if ev.Type == apiwatch.Bookmark || deleted && r.getter == nil {
+		return &rewoundError{from: r.LastSyncResourceVersion(), to: version}
+	}
+	return nil
 }
 
 // write gives one event to the store.

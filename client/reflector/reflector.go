@@ -51,6 +51,8 @@ type Reflector[T client.Object] struct {
 	// yet, since the last event or list.
 	unknown int
 	absence absence
+	// getter is nil if the store cannot say which state of an object it holds.
+	getter Getter[T]
 	// discoverer is nil if the source cannot ask for discovery.
 	discoverer Discoverer
 	differing  differing[T]
@@ -73,6 +75,7 @@ func New[T client.Object](source ListerWatcher[T], store Store[T], opts Options)
 	}
 	r.version.Store(&opts.ResumeFrom)
 	r.synced = opts.ResumeFrom != ""
+	r.getter, _ = store.(Getter[T])
 	r.discoverer, _ = source.(Discoverer)
 	if !opts.NoDifferences {
 		r.differing = newDiffering(source, store)

@@ -334,6 +334,7 @@ type scenario struct {
 	// discovery is that of script.
 	discovery answer
 	any       bool // whatever lists and resumes there were
+	getter    bool // the store is a Getter
 }
 
 // play runs a scenario with each version of HTTP.
@@ -363,7 +364,11 @@ func (sc scenario) run(t *testing.T, httpOpts client.Options) {
 		sc.opts.Rand = func() float64 { return 0.5 }
 	}
 	store := &mirror{}
-	r, err := New(Resource(client.For[*corev1.ConfigMap](c), nil), Store[*corev1.ConfigMap](store), sc.opts)
+	written := Store[*corev1.ConfigMap](store)
+	if sc.getter {
+		written = getterMirror{store}
+	}
+	r, err := New(Resource(client.For[*corev1.ConfigMap](c), nil), written, sc.opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -417,6 +422,16 @@ func (sc scenario) verify(t *testing.T, s *script, store *mirror, r *Reflector[*
 	if sc.check != nil {
 		sc.check(t, s, stats)
 	}
+}
+
+// getterMirror is a mirror that can say what it holds.
+type getterMirror struct{ *mirror }
+
+func (m getterMirror) Get(obj *corev1.ConfigMap) (*corev1.ConfigMap, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	version, exists := m.objects[obj.Name]
+	return configMap(obj.Name, version), exists
 }
 
 var errStore = errors.New("the store is full")

@@ -44,6 +44,15 @@ type Store[T client.Object] interface {
 	Replace(list []T, resourceVersion string) error
 }
 
+// Getter is what a Store implements, too, if it can say which state of an object it
+// holds. A Reflector asks for it when an event is older than what the store has
+// reached, and lists after a deletion that is, if the store is no Getter.
+type Getter[T client.Object] interface {
+	// Get returns the state of an object that all calls so far have led to, and
+	// whether it exists in it. obj is any state of the object.
+	Get(obj T) (held T, exists bool)
+}
+
 // Resource makes an endpoint a ListerWatcher. tweak, unless nil, changes the
 // options of each request before it is sent: selectors, for instance.
 func Resource[T client.Object](r client.Resource[T], tweak func(*metav1.ListOptions)) ListerWatcher[T] {

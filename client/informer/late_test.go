@@ -1,0 +1,78 @@
+package informer
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/client/cache"
+	"github.com/levelwire/levelwire/client/reflector"
+)
+
+// send has the server send an event with a version of its own.
+func (s *script) send(kind watch.EventType, name, version string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "1", ResourceVersion: version}}
+	s.events = append(s.events, client.WatchEvent[*corev1.Pod]{Type: kind, Object: pod})
+	s.version++
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// TestDeletionsFromThePast: the cache and handlers lose an object whose deletion carries
+// the version of its last change.
+func TestDeletionsFromThePast(t *testing.T) {
+	in(t, func(t *testing.T, s *script, i *SharedInformer[*corev1.Pod]) {
+		var r record
+		add(t, i, &r, HandlerOptions{})
+		s.bookmark()
+		s.set("a", 1, nil)
+		s.set("b", 1, nil)
+		r.expect(t, "+a2", "+b3")
+		s.send(watch.Deleted, "a", "2")
+		r.expect(t, "-a2")
+		s.send(watch.Deleted, "a", "2") // it is gone
+		s.send(watch.Deleted, "b", "2") // its state before the last one
+		r.expect(t)
+	})
+}
+
+// The state of an object is that to which the DeltaFIFO leads, not that of the cache.
+func TestDeletionsFromThePastOfWhatIsQueued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript()
+		i := New[*corev1.Pod]("pods", s, reflector.Options{PagedList: true})
+		var r record
+		add(t, i, &r, HandlerOptions{})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		applied, hold := make(chan struct{}), make(chan struct{})
+		must(t, i.AddIndexers(cache.Indexers[*corev1.Pod]{"gate": func(pod *corev1.Pod) ([]string, error) {
+			if pod.Name == "gate" {
+				close(applied)
+				<-hold // the loop is at this object, and the queue grows
+			}
+			return nil, nil
+		}}))
+		s.set("gate", 1, nil)
+		go func() { done <- i.Run(ctx) }()
+		<-applied
+		s.send(watch.Added, "c", "7")
+		s.send(watch.Added, "d", "8")
+		s.send(watch.Deleted, "c", "7")
+		s.send(watch.Deleted, "d", "7")
+		synctest.Wait()
+		close(hold)
+		r.expect(t, "+gate1!", "+c7", "-c7", "+d8")
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,55 @@
+package reflector
+
+import (
+	"testing"
+	"time"
+)
+
+// Events that are older than what the store has reached are judged by what it holds of
+// their objects.
+func TestEventsFromThePast(t *testing.T) {
+	stale := func(n int64) func(*testing.T, *script, Stats) {
+		return func(t *testing.T, _ *script, s Stats) {
+			t.Helper()
+			if s.Stale != n {
+				t.Errorf("%d stale events, want %d", s.Stale, n)
+			}
+		}
+	}
+	begin := "ADDED a 10,ADDED b 11,END 20,MODIFIED b 30,"
+	for _, sc := range []scenario{
+		{name: "a deletion at the version of the last change", steps: []step{{"stream", events(begin+"DELETED a 10,ADDED c 40", hold)}},
+			store: "b:30 c:40", version: "40", check: stale(0)},
+		{name: "a deletion at a version in between", steps: []step{{"stream", events(begin+"DELETED a 25", hold)}},
+			store: "b:30", version: "30", check: stale(0)},
+		{name: "a deletion of what was changed in this watch", steps: []step{{"stream", events(begin+"ADDED c 35,DELETED b 30", hold)}},
+			store: "a:10 c:35", version: "35", check: stale(0)},
+		{name: "a deletion of a state before the last one", steps: []step{{"stream", events(begin+"MODIFIED a 35,DELETED a 10,DELETED a 34", hold)}},
+			store: "a:35 b:30", version: "35", check: stale(2)},
+		{name: "a deletion of what is deleted", steps: []step{{"stream", events(begin+"DELETED a 31,DELETED a 10", hold)}},
+			store: "b:30", version: "31", check: stale(1)},
+		{name: "a deletion of what was made again", steps: []step{{"stream", events(begin+"DELETED a 31,ADDED a 32,DELETED a 31,DELETED a 10", hold)}},
+			store: "a:32 b:30", version: "32", check: stale(2)},
+		{name: "a deletion without a version", steps: []step{{"stream", events(begin+"DELETED a -", hold)}}, store: "b:30", version: "30", check: stale(0)},
+		{name: "changes of different objects that are not in order", steps: []step{{"stream", events(begin+"MODIFIED a 25,ADDED a 26", hold)}},
+			store: "a:26 b:30", version: "30", check: stale(0)},
+		{name: "a state that is known, and older ones", steps: []step{{"stream", events(begin+"MODIFIED a 10,ADDED a 10,MODIFIED a 9", hold)}},
+			store: "a:10 b:30", version: "30", check: stale(3)},
+		{name: "an object that is not held", steps: []step{{"stream", events(begin+"ADDED c 25,MODIFIED d 26", hold)}},
+			store: "a:10 b:30", version: "30", check: stale(2)},
+		{name: "in pages", opts: Options{PagedList: true},
+			steps: []step{{"list 0", list("20", "a 10", "b 11")}, {"watch 20", events("DELETED a 10,BOOKMARK 40", hold)}},
+			store: "b:11", version: "40", check: stale(0)},
+		{name: "in answers to polls", opts: Options{PollTimeout: 10 * time.Second},
+			steps: []step{{"list 0", list("20", "a 10", "b 11")}, {"watch 20", events("ADDED c 30,DELETED a 10,BOOKMARK 40", after(10*time.Second, end))}, {"watch 40", hold}},
+			store: "b:11 c:30", version: "40", check: stale(0)},
+		{name: "filtered objects that become visible", opts: Options{Filtered: true},
+			steps: []step{{"stream", events(begin+"ADDED c 2,DELETED a 10", hold)}}, store: "b:30 c:2", version: "30", check: stale(0)},
+	} {
+		sc.getter = true
+		sc.play(t)
+	}
+	scenario{name: "a store that cannot say what it holds", lists: map[ListCause]int64{ListInitial: 1, ListRewound: 1},
+		steps: []step{{"stream", events(begin+"DELETED a 10", hold)}, {"stream", events("ADDED b 30,END 31", hold)}},
+		store: "b:30", version: "31", check: stale(1)}.play(t)
+}
