@@ -14,12 +14,14 @@ type Freshness struct {
 	// to it.
 	Version string
 	// AsOf is a moment at which the cache showed everything that the server had
-	// sent: when the server last sent anything, be it a bookmark, or, while
-	// changes are queued, when none were. Zero: the cache never was complete.
+	// sent: when it last sent something that was understood, be it a bookmark (see
+	// reflector.Stats.LastContact), or, while changes are queued, when none were.
+	// Zero: the cache never was complete.
 	//
 	// Servers send bookmarks about once a minute, so a quiet view of a minute's
-	// age is usual. When a watch is opened again, what was missed is still on
-	// its way for a moment.
+	// age is usual. Without them it is that of the watch, which is opened again after
+	// reflector.Options.SilenceTimeout. A watch that was only opened makes no view
+	// newer: what was missed is still on its way.
 	AsOf time.Time
 	// Age is the time since AsOf; the longest there is if AsOf is zero.
 	Age time.Duration

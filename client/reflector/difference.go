@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -97,7 +96,6 @@ func (r *Reflector[T]) difference(ctx context.Context) (done bool, err error) {
 		err = checkNames("difference", d.Received)
 	}
 	if err == nil {
-		r.counts.contact(time.Now())
 		return true, r.merge(d)
 	}
 	if ctx.Err() != nil {
@@ -130,13 +128,13 @@ func resultOf(err error) DifferenceResult {
 
 // mayPass reports whether the same request may succeed later.
 func mayPass(err error) bool {
-	var decode *client.DecodeError
-	return !errors.As(err, &decode) && !errors.Is(err, client.ErrFrameTooLarge) && !errors.Is(err, errOlder) && !tooLarge(err)
+	return !undecodable(err) && !errors.Is(err, errOlder) && !tooLarge(err)
 }
 
 // merge gives the store a difference.
 func (r *Reflector[T]) merge(d *client.Difference[T]) error {
 	received := len(d.Received)
+	r.learned(d.ResourceVersion)
 	r.counts.merged(int64(received), d.Bytes) // before the store has it: a reader of both sees the cause first
 	if err := r.differing.holder.Merge(d.Dropped, d.Received, d.ResourceVersion); err != nil {
 		return &storeError{fmt.Errorf("store: difference of %d objects to resourceVersion %q: %w", received, d.ResourceVersion, err)}

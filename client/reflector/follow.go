@@ -3,6 +3,7 @@ package reflector
 import (
 	"context"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
@@ -18,6 +19,9 @@ func (r *Reflector[T]) resume(ctx context.Context) (*session[T], error) {
 		return nil, err
 	}
 	s.synthetic, r.followed = unset(version), version
+	if r.opts.PollTimeout == 0 { // a poll has asked for nothing yet
+		r.counts.watchOpened(s.opened)
+	}
 	return s, nil
 }
 
@@ -35,6 +39,9 @@ func (r *Reflector[T]) follow(s *session[T]) error {
 	}
 }
 
+// heard notes that the watch has brought something that is no repetition.
+func (r *Reflector[T]) heard() { r.counts.contact(time.Now()) }
+
 // apply writes one event to the store and moves the version.
 func (r *Reflector[T]) apply(s *session[T], ev client.WatchEvent[T]) error {
 	version := ev.Object.GetResourceVersion()
@@ -42,6 +49,7 @@ func (r *Reflector[T]) apply(s *session[T], ev client.WatchEvent[T]) error {
 	if ev.Type == apiwatch.Bookmark && older(version, r.LastSyncResourceVersion()) && !older(version, r.followed) {
 		r.counts.bookmark() // RequestProgress knew more, from another server
 		r.followed = version
+		r.heard()
 		return nil
 	}
 	if !s.synthetic && older(version, r.LastSyncResourceVersion()) {
@@ -55,6 +63,7 @@ func (r *Reflector[T]) apply(s *session[T], ev client.WatchEvent[T]) error {
 	} else if err := r.write(ev); err != nil {
 		return err
 	}
+	r.heard()
 	if s.synthetic {
 		if ev.Type == apiwatch.Added {
 			return nil

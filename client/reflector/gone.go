@@ -71,7 +71,7 @@ func (r *Reflector[T]) absent(ctx context.Context, err error) error {
 	r.opts.Logger.Warn("the server does not have the resource; it is asked on until it has",
 		"since", r.absence.since, "resourceVersion", r.LastSyncResourceVersion())
 	known := r.LastSyncResourceVersion() != ""
-	r.synced, r.fresh, r.undecodable = false, true, nil
+	r.synced, r.fresh, r.ends, r.unread = false, true, endings{}, ""
 	if !known {
 		return nil
 	}

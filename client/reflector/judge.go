@@ -24,6 +24,8 @@ type verdict struct {
 	// ended before it was steady.
 	cutAfter time.Duration
 	after    time.Duration // at least
+	// unread: the server has something after the version that could not be read.
+	unread bool
 }
 
 // tooShort is how long a stream must last for its end to need no back-off.
@@ -37,10 +39,7 @@ const causeRightWithdrawn metav1.CauseType = "RightWithdrawn"
 // it cannot continue from the resourceVersion; everything else resumes. s is
 // nil if the stream was not opened.
 func (r *Reflector[T]) judge(s *session[T], err error) verdict {
-	undecodable := r.undecodable
-	r.undecodable = nil
 	var status *apierrors.StatusError
-	var decode *client.DecodeError
 	var rewound *rewoundError
 	var lasted time.Duration // 0 if it was too short to be any use
 	if s != nil && time.Since(s.opened) >= tooShort {
@@ -56,15 +55,17 @@ func (r *Reflector[T]) judge(s *session[T], err error) verdict {
 	case errors.As(err, &status) && tooLarge(status):
 		return r.judgeUnknown(status)
 	case errors.As(err, &status):
-		return judgeStatus(status, client.IsStatus(err))
-	case errors.As(err, &decode):
-		r.counts.decodeError()
-		version := r.LastSyncResourceVersion()
-		if undecodable != nil && *undecodable == version {
-			return verdict{relist: ListDecode}
+		v := judgeStatus(status, client.IsStatus(err))
+		switch {
+		case v.reason != ResumeServer:
+		case status.Status().Code == 0: // as an answer it would have the code of HTTP
+			return r.judgeUndecodable()
+		case s != nil && r.isFutile(s):
+			v.reason, v.relist, v.unread = "", ListStuck, true
 		}
-		r.undecodable = &version
-		return verdict{reason: ResumeDecode}
+		return v
+	case undecodable(err):
+		return r.judgeUndecodable()
 	case errors.As(err, &rewound):
 		return verdict{relist: ListRewound}
 	case errors.Is(err, errOlder):
@@ -73,6 +74,8 @@ func (r *Reflector[T]) judge(s *session[T], err error) verdict {
 		return verdict{reason: ResumeSilent, cutAfter: lasted}
 	case unreachable(err):
 		return verdict{reason: ResumeRefused}
+	case s != nil && lasted == 0 && r.isFutile(s):
+		return verdict{relist: ListStuck}
 	case errors.Is(err, io.EOF) && s != nil && s.events == 0 && lasted == 0:
 		return verdict{reason: ResumeShort}
 	case errors.Is(err, io.EOF):
@@ -85,6 +88,60 @@ func (r *Reflector[T]) judge(s *session[T], err error) verdict {
 	default:
 		return verdict{reason: ResumeCut, cutAfter: lasted}
 	}
+}
+
+// endings counts the ends of streams after which no version was reached, in total: ends
+// of different kinds may alternate.
+type endings struct {
+	version     string
+	undecodable int // because of what comes after the version
+	futile      int // ends that may be because of it
+}
+
+// at returns the counts for a version.
+func (e *endings) at(version string) *endings {
+	if e.version != version {
+		*e = endings{version: version}
+	}
+	return e
+}
+
+// undecodable reports whether an error is about the bytes that a server has sent, so
+// that the same request may fail in the same way for ever.
+func undecodable(err error) bool {
+	var decode *client.DecodeError
+	return errors.As(err, &decode) || errors.Is(err, client.ErrFrameTooLarge)
+}
+
+// judgeUndecodable is judge for an event, or a list, that cannot be understood. A Status
+// within a stream that has no code is one. The second time, the server will not send
+// anything else after this version.
+func (r *Reflector[T]) judgeUndecodable() verdict {
+	r.counts.decodeError()
+	ends := r.ends.at(r.LastSyncResourceVersion())
+	if ends.undecodable++; ends.undecodable >= 2 {
+		return verdict{relist: ListDecode, unread: true}
+	}
+	return verdict{reason: ResumeDecode}
+}
+
+// maxFutile is how often a stream may fail at once at one version, before a list is
+// asked for: with the default back-off it takes about a quarter of a minute.
+const maxFutile = 5
+
+// isFutile counts a stream that the server has opened, and that has failed without
+// reaching another version. It reports whether that was so too often to try it again. A
+// steady stream shows that the version can be watched.
+func (r *Reflector[T]) isFutile(s *session[T]) bool {
+	version := r.LastSyncResourceVersion()
+	if s.from != version {
+		return false
+	}
+	ends := r.ends.at(version)
+	if ends.futile++; time.Since(s.opened) >= steady {
+		ends.futile = 0
+	}
+	return ends.futile >= maxFutile
 }
 
 // unwatched reports whether the server has refused a watch, and has opened none

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -123,7 +122,6 @@ func (r *Reflector[T]) page(ctx context.Context, opts metav1.ListOptions) (*clie
 		return nil, err
 	}
 	r.counts.page()
-	r.counts.contact(time.Now())
 	return list, nil
 }
 

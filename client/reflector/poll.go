@@ -25,6 +25,7 @@ type poller[T client.Object] struct {
 	wait  time.Duration // for how long the server collects changes, in whole seconds
 	grace time.Duration // for the answer to arrive after that
 	count func()        // called for each poll
+	quiet func()        // called when a poll has shown that there are no changes
 }
 
 // Watch returns a stream that polls. The options must have a resourceVersion:
@@ -100,6 +101,9 @@ func (s *polls[T]) poll() error {
 func (s *polls[T]) complete(took time.Duration) error {
 	if len(s.events) == 0 && took < s.poller.wait/2 {
 		return fmt.Errorf("a poll of %v was answered after %v: %w", s.poller.wait, took.Round(time.Millisecond), io.EOF)
+	}
+	if len(s.events) == 0 {
+		s.poller.quiet()
 	}
 	return nil
 }

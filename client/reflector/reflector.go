@@ -44,9 +44,11 @@ type Reflector[T client.Object] struct {
 	// followed is the version that the stream has reached. LastSyncResourceVersion may
 	// be later, see RequestProgress.
 	followed string
-	// undecodable is the version after which the last stream could not be
-	// decoded, if that is how it ended.
-	undecodable *string
+	// ends counts the streams, since the last list, that have ended without use.
+	ends endings
+	// unread is the version after which the server has something that could not be
+	// read: a list of that version teaches nothing. "": none.
+	unread string
 	// unknown counts how often a server said of the version that it does not exist
 	// yet, since the last event or list.
 	unknown int
@@ -71,7 +73,8 @@ func New[T client.Object](source ListerWatcher[T], store Store[T], opts Options)
 		backoff: backoff{Backoff: opts.Backoff, rand: opts.Rand},
 		cause:   ListInitial, streaming: !opts.PagedList, counts: counts{begun: time.Now()}}
 	if opts.PollTimeout > 0 {
-		r.source = &poller[T]{ListerWatcher: source, wait: opts.PollTimeout, grace: opts.OpenTimeout, count: r.counts.poll}
+		r.source = &poller[T]{ListerWatcher: source, wait: opts.PollTimeout, grace: opts.OpenTimeout, count: r.counts.poll,
+			quiet: func() { r.counts.contact(time.Now()) }}
 	}
 	r.version.Store(&opts.ResumeFrom)
 	r.synced = opts.ResumeFrom != ""
@@ -96,7 +99,9 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 			r.present()
 		}
 		if s != nil {
+			s.from = r.LastSyncResourceVersion()
 			err = r.follow(s)
+			r.counts.watchEnded()
 			s.close()
 		}
 		var fatal *storeError
@@ -155,9 +160,7 @@ func (r *Reflector[T]) recover(ctx context.Context, s *session[T], err error) er
 			r.differing.listFailed()
 		}
 	case v.relist != "":
-		r.synced, r.cause = false, v.relist
-		r.fresh = v.relist != ListDecode && v.relist != ListUnwatched // which say nothing against the version
-		r.differing.expect(v.relist)
+		r.relist(v)
 	default:
 		r.counts.resume(v.reason)
 	}
@@ -178,6 +181,19 @@ func (r *Reflector[T]) recover(ctx context.Context, s *session[T], err error) er
 	r.report(err, v, delay, wasGone)
 	sleep(ctx, delay)
 	return nil
+}
+
+// relist notes that a list is due. ListDecode and ListUnwatched say nothing against the
+// version, so that any state that is not older will do, unless such a list has not
+// helped before.
+func (r *Reflector[T]) relist(v verdict) {
+	version := r.LastSyncResourceVersion()
+	r.synced, r.cause = false, v.relist
+	r.fresh = v.relist != ListUnwatched && (v.relist != ListDecode || r.unread == version)
+	if v.unread {
+		r.unread = version
+	}
+	r.differing.expect(v.relist)
 }
 
 // delay is how long to wait after a failure.
@@ -230,6 +246,7 @@ func (r *Reflector[T]) Stats() Stats { return r.counts.stats() }
 
 // replace gives the store a complete list.
 func (r *Reflector[T]) replace(items []T, version string) error {
+	r.learned(version)
 	if err := r.store.Replace(items, version); err != nil {
 		return &storeError{fmt.Errorf("store: replace with %d objects of resourceVersion %q: %w", len(items), version, err)}
 	}
@@ -238,9 +255,18 @@ func (r *Reflector[T]) replace(items []T, version string) error {
 	return nil
 }
 
+// learned notes that a list, or a difference, has come, before the store has it: a
+// reader of both sees the cause first.
+func (r *Reflector[T]) learned(version string) {
+	if version != r.unread {
+		r.unread = ""
+		r.counts.contact(time.Now())
+	}
+}
+
 // complete notes that the store holds the state of a version.
 func (r *Reflector[T]) complete(version string) {
-	r.synced, r.watched, r.fresh, r.undecodable, r.unknown, r.differing.due = true, false, false, nil, 0, false
+	r.synced, r.watched, r.fresh, r.ends, r.unknown, r.differing.due = true, false, false, endings{}, 0, false
 	r.followed = version
 	r.relisted(version)
 }

@@ -335,6 +335,7 @@ type scenario struct {
 	discovery answer
 	any       bool // whatever lists and resumes there were
 	getter    bool // the store is a Getter
+	maxFrame  int64
 }
 
 // play runs a scenario with each version of HTTP.
@@ -356,6 +357,7 @@ func (sc scenario) run(t *testing.T, httpOpts client.Options) {
 	go func() { defer close(served); _ = server.Serve(s.pipe) }()
 	httpOpts.Dial = s.dial
 	httpOpts.Retry.Max = -1
+	httpOpts.MaxFrameBytes = sc.maxFrame
 	c, err := client.New(&rest.Config{Host: "http://server"}, httpOpts)
 	if err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ type session[T client.Object] struct {
 	// synthetic: the stream may begin with ADDED events that are the state and
 	// not changes, in no order; their resourceVersions are none to resume from.
 	synthetic bool
-	contact   func()
+	from      string // the version that the store had reached before the first change
 }
 
 // open opens a stream that is given up if it is silent for limit.
@@ -49,13 +49,11 @@ func (r *Reflector[T]) open(ctx context.Context, opts metav1.ListOptions, limit 
 		cancel(nil)
 		return nil, err
 	}
-	r.counts.contact(time.Now())
 	asked := time.Duration(seconds) * time.Second
 	if other, ok := stream.(interface{ Timeout() time.Duration }); ok {
 		asked = other.Timeout()
 	}
-	s := &session[T]{stream: stream, ctx: ctx, cancel: cancel, opened: time.Now(), asked: asked,
-		contact: func() { r.counts.contact(time.Now()) }}
+	s := &session[T]{stream: stream, ctx: ctx, cancel: cancel, opened: time.Now(), asked: asked}
 	s.limit(limit)
 	return s, nil
 }
@@ -78,7 +76,6 @@ func (s *session[T]) next() (client.WatchEvent[T], error) {
 		return ev, nameless("event", ev.Object)
 	}
 	s.events++
-	s.contact()
 	return ev, nil
 }
 

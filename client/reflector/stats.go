@@ -16,13 +16,16 @@ const (
 	ListInitial  ListCause = "initial"  // nothing was known
 	ListExpired  ListCause = "expired"  // the server no longer has the version to resume from (410)
 	ListRejected ListCause = "rejected" // the server does not accept the version to resume from (400, 422)
-	ListDecode   ListCause = "decode"   // the events after the version cannot be decoded
+	ListDecode   ListCause = "decode"   // the events after the version cannot be decoded, or are over the limit
 	ListRewound  ListCause = "rewound"  // the server's versions went backwards
 	ListRepeated ListCause = "repeated" // the list before this one failed
 	ListReturned ListCause = "returned" // the resource was gone, and is back
 	// ListUnwatched: the server does not allow, or does not have, a watch of the
 	// resource (403, 405, 501), and lists stand for it.
 	ListUnwatched ListCause = "unwatched"
+	// ListStuck: streams from the version ended at once, again and again: with the same
+	// error, or empty.
+	ListStuck ListCause = "stuck"
 )
 
 // ResumeReason says why a watch was opened from the last version.
@@ -39,7 +42,7 @@ const (
 	ResumeNotServed ResumeReason = "notserved" // 404: the server does not serve the resource
 	ResumeSilent    ResumeReason = "silent"    // nothing came for Options.SilenceTimeout
 	ResumeShort     ResumeReason = "short"     // the stream ended within a second, without an event
-	ResumeDecode    ResumeReason = "decode"    // an event could not be decoded
+	ResumeDecode    ResumeReason = "decode"    // an event could not be decoded, or was over the limit
 )
 
 // Stats counts what a Reflector did. It is a copy and shares no memory.
@@ -70,7 +73,10 @@ type Stats struct {
 	Stale int64
 	// DecodeErrors counts events and lists that could not be understood.
 	DecodeErrors int64
-	// LastContact is when the server last sent anything; zero if never.
+	// LastContact is the last moment at which the store was known to lack nothing but
+	// what was on its way; zero if never: a list or a difference was complete, an event
+	// or a bookmark came, or a watch was opened that then was quiet for half a minute.
+	// Lists that show nothing beyond events that could not be read do not count.
 	LastContact time.Time
 	// LastError is what the reflector recovered from last; nil once a list or
 	// a watch has been opened since.
@@ -145,6 +151,8 @@ type counts struct {
 	// cannot jump when the clock is set.
 	contacted atomic.Int64
 	begun     time.Time
+	// opened is when a watch was opened that has not ended, in the same way.
+	opened atomic.Int64
 
 	mu sync.Mutex
 	s  Stats // without the members above
@@ -152,7 +160,29 @@ type counts struct {
 
 func (c *counts) event()              { c.events.Add(1) }
 func (c *counts) bookmark()           { c.bookmarks.Add(1) }
-func (c *counts) contact(t time.Time) { c.contacted.Store(int64(t.Sub(c.begun)) + 1) }
+func (c *counts) contact(t time.Time) { c.contacted.Store(c.offset(t)) }
+
+func (c *counts) offset(t time.Time) int64 { return int64(t.Sub(c.begun)) + 1 }
+
+// watchOpened notes when a watch was opened. As such that teaches nothing: the server
+// may end it with the first event.
+func (c *counts) watchOpened(t time.Time) { c.opened.Store(c.offset(t)) }
+
+// watchEnded keeps what the watch that was opened last has shown.
+func (c *counts) watchEnded() {
+	c.contacted.Store(c.lastContact())
+	c.opened.Store(0)
+}
+
+// lastContact is the later of contacted and opened, if the watch has lasted since then for
+// long enough to have shown that nothing was missed.
+func (c *counts) lastContact() int64 {
+	contacted, opened := c.contacted.Load(), c.opened.Load()
+	if opened > contacted && time.Duration(c.offset(time.Now())-opened) >= steady {
+		return opened
+	}
+	return contacted
+}
 
 func (c *counts) list(cause ListCause) {
 	c.change(func(s *Stats) {
@@ -213,7 +243,7 @@ func (c *counts) stats() Stats {
 	s := c.s
 	s.Lists, s.Resumes, s.Differences = maps.Clone(s.Lists), maps.Clone(s.Resumes), maps.Clone(s.Differences)
 	s.Events, s.Bookmarks = c.events.Load(), c.bookmarks.Load()
-	if t := c.contacted.Load(); t != 0 {
+	if t := c.lastContact(); t != 0 {
 		s.LastContact = c.begun.Add(time.Duration(t - 1))
 	}
 	return s

@@ -97,6 +97,9 @@ func (r *Reflector[T]) fallBackFrom(err *apierrors.StatusError, sent bool) bool 
 	switch code := err.Status().Code; {
 	case expired(err) || tooLarge(err):
 		return false
+	case code == 0: // it says nothing about lists
+		r.broken++
+		return r.broken%maxFailures == 0
 	case sent && (code == http.StatusBadRequest || code == http.StatusUnprocessableEntity):
 		r.streaming = false
 		return true
