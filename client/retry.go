@@ -21,7 +21,8 @@ type RetryOptions struct {
 	// Max is how often one request is repeated. Default 10; negative: never.
 	Max int
 	// MaxWait bounds how much of Retry-After is waited for, and the random time that
-	// is added. Default 30 s.
+	// is added. Default 30 s. Watches of informers, and what their lists wait for
+	// beyond Max, have reflector.Backoff.Max for it.
 	MaxWait time.Duration
 }
 

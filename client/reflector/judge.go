@@ -23,7 +23,7 @@ type verdict struct {
 	// cutAfter, unless zero, is how long the stream had lasted that was cut, or
 	// ended before it was steady.
 	cutAfter time.Duration
-	after    time.Duration // at least
+	after    time.Duration // at least, says the server: see Reflector.retryAfter
 	// unread: the server has something after the version that could not be read.
 	unread bool
 }

@@ -177,7 +177,7 @@ func (r *Reflector[T]) recover(ctx context.Context, s *session[T], err error) er
 	}
 	// The random part comes on top of Retry-After, or all clients that a server has
 	// refused would come back at once.
-	delay := v.after + r.delay(v)
+	delay := r.retryAfter(v) + r.delay(v)
 	r.report(err, v, delay, wasGone)
 	sleep(ctx, delay)
 	return nil
@@ -196,7 +196,13 @@ func (r *Reflector[T]) relist(v verdict) {
 	r.differing.expect(v.relist)
 }
 
-// delay is how long to wait after a failure.
+// retryAfter is what of the server's Retry-After is waited for. A page of a proxy that
+// names a day, or a server that names a century, must not stop the reflector.
+func (r *Reflector[T]) retryAfter(v verdict) time.Duration {
+	return min(max(v.after, 0), r.opts.Backoff.Max)
+}
+
+// delay is how long to wait after a failure, beside Retry-After.
 func (r *Reflector[T]) delay(v verdict) time.Duration {
 	if v.cutAfter > 0 {
 		return r.backoff.afterCut(time.Now(), v.cutAfter)
@@ -213,7 +219,7 @@ func (r *Reflector[T]) report(err error, v verdict, delay time.Duration, wasGone
 		r.absence.noted = err.Error()
 	}
 	r.opts.Logger.Log(context.Background(), level, "list or watch failed", "error", err, "reason", v.reason, "relist", v.relist,
-		"resourceVersion", r.LastSyncResourceVersion(), "delay", delay)
+		"resourceVersion", r.LastSyncResourceVersion(), "retryAfter", v.after, "delay", delay)
 	if r.opts.OnError != nil {
 		r.opts.OnError(r.opts.Name, err)
 	}
@@ -221,13 +227,14 @@ func (r *Reflector[T]) report(err error, v verdict, delay time.Duration, wasGone
 
 // logLevel is Info for an error that passes by itself. It is Warn for one that
 // an operator may have to look at: a list failed or another has to follow, the
-// server denies access, or its answer cannot be decoded. It is lower for a
+// server denies access, asks for more time than it gets, or its answer cannot be
+// decoded. It is lower for a
 // resource that is already known to be gone, and for the same 404 once more.
 func (r *Reflector[T]) logLevel(err error, v verdict, wasGone bool) slog.Level {
 	switch {
 	case r.notServed(err) && (wasGone || r.absence.noted == err.Error()):
 		return slog.LevelDebug
-	case !r.synced, v.reason == ResumeDenied, v.reason == ResumeNotServed, v.reason == ResumeDecode:
+	case !r.synced, v.after > r.opts.Backoff.Max, v.reason == ResumeDenied, v.reason == ResumeNotServed, v.reason == ResumeDecode:
 		return slog.LevelWarn
 	default:
 		return slog.LevelInfo

@@ -241,10 +241,11 @@ func refusal(code string) answer {
 	}
 }
 
-// page answers as a proxy does.
-func page(code int) answer {
+// page answers as a proxy does. retryAfter is the header of that name, if there is one.
+func page(code int, retryAfter ...string) answer {
 	return func(_ *script, w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
+		w.Header()["Retry-After"] = retryAfter
 		w.WriteHeader(code)
 		_, _ = io.WriteString(w, "<html><body>no such site</body></html>")
 	}
