@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/cache"
 	"github.com/levelwire/levelwire/client/reflector"
@@ -372,11 +374,20 @@ func (i *SharedInformer[T]) store(item cache.Item[T], d *cache.Delta[T]) {
 		// The deletion of the old object was missed.
 		i.distribute(item.Key, notification[T]{kind: deleted, obj: old, finalStateUnknown: true})
 		i.distribute(item.Key, notification[T]{kind: added, obj: d.Object})
-	case d.Type == cache.Replaced && old.GetResourceVersion() == d.Object.GetResourceVersion():
+	case d.Type == cache.Replaced && unchanged(old, d.Object):
 		// A new list that shows what was known: nothing has happened.
 	default:
 		i.distribute(item.Key, notification[T]{kind: updated, old: old, obj: d.Object})
 	}
+}
+
+// unchanged reports whether two states of an object are one. Those of servers without
+// resourceVersions are compared as a whole.
+func unchanged[T client.Object](old, obj T) bool {
+	if version := obj.GetResourceVersion(); version != "" {
+		return version == old.GetResourceVersion()
+	}
+	return old.GetResourceVersion() == "" && equality.Semantic.DeepEqual(old, obj)
 }
 
 func (i *SharedInformer[T]) distribute(key string, n notification[T]) {

@@ -77,7 +77,7 @@ var (
 // number before the first increase.
 var (
 	causes = []reflector.ListCause{reflector.ListInitial, reflector.ListExpired, reflector.ListRejected, reflector.ListDecode,
-		reflector.ListRewound, reflector.ListRepeated, reflector.ListReturned, reflector.ListUnwatched, reflector.ListStuck}
+		reflector.ListRewound, reflector.ListRepeated, reflector.ListReturned, reflector.ListUnwatched, reflector.ListUnversioned, reflector.ListStuck}
 	reasons = []reflector.ResumeReason{reflector.ResumeEnded, reflector.ResumeCut, reflector.ResumeRefused, reflector.ResumeBusy,
 		reflector.ResumeServer, reflector.ResumeDenied, reflector.ResumeNotServed, reflector.ResumeSilent, reflector.ResumeShort, reflector.ResumeDecode}
 	results = []reflector.DifferenceResult{reflector.DifferenceApplied, reflector.DifferenceListInstead, reflector.DifferenceUnsupported, reflector.DifferenceFailed}

@@ -70,7 +70,7 @@ func (r *Reflector[T]) apply(s *session[T], ev client.WatchEvent[T]) error {
 		}
 		s.synthetic = false // changes follow the state, and bookmarks both
 	}
-	if version != "" {
+	if version != "" && !r.unversioned {
 		r.followed = version
 		r.reached(version)
 	}

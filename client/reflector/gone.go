@@ -70,7 +70,8 @@ func (r *Reflector[T]) absent(ctx context.Context, err error) error {
 	r.counts.gone(r.absence.since)
 	r.opts.Logger.Warn("the server does not have the resource; it is asked on until it has",
 		"since", r.absence.since, "resourceVersion", r.LastSyncResourceVersion())
-	known := r.LastSyncResourceVersion() != ""
+	known := r.LastSyncResourceVersion() != "" || r.unversioned
+	r.unversioned = false
 	r.synced, r.fresh, r.ends, r.unread = false, true, endings{}, ""
 	if !known {
 		return nil

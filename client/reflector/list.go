@@ -18,6 +18,9 @@ func (r *Reflector[T]) listPages(ctx context.Context) error {
 		r.fresh = r.fresh || expired(err) || tooLarge(err)
 		return err
 	}
+	if version == "" && !r.believeUnversioned() {
+		return errNoVersion
+	}
 	if older(version, r.LastSyncResourceVersion()) {
 		// Only the most recent state may be older than what has been seen: then
 		// the server itself went back. Anything else is a replica that lags.
@@ -70,9 +73,6 @@ func (r *Reflector[T]) pages(ctx context.Context, limit int64) ([]T, string, err
 			return nil, "", errors.New("the server gave the same continue token twice")
 		}
 		opts = metav1.ListOptions{Limit: limit, Continue: list.Continue}
-	}
-	if version == "" {
-		return nil, "", errNoVersion
 	}
 	return items, version, nil
 }

@@ -53,6 +53,10 @@ type Reflector[T client.Object] struct {
 	// yet, since the last event or list.
 	unknown int
 	absence absence
+	// unversioned: the server's lists have no resourceVersion, so that no watch can
+	// resume. versionless counts such lists before the first that is believed.
+	unversioned bool
+	versionless int
 	// getter is nil if the store cannot say which state of an object it holds.
 	getter Getter[T]
 	// discoverer is nil if the source cannot ask for discovery.
@@ -161,6 +165,8 @@ func (r *Reflector[T]) recover(ctx context.Context, s *session[T], err error) er
 		}
 	case v.relist != "":
 		r.relist(v)
+	case r.unversioned:
+		r.relist(verdict{relist: ListUnversioned})
 	default:
 		r.counts.resume(v.reason)
 	}
@@ -189,7 +195,7 @@ func (r *Reflector[T]) recover(ctx context.Context, s *session[T], err error) er
 func (r *Reflector[T]) relist(v verdict) {
 	version := r.LastSyncResourceVersion()
 	r.synced, r.cause = false, v.relist
-	r.fresh = v.relist != ListUnwatched && (v.relist != ListDecode || r.unread == version)
+	r.fresh = v.relist != ListUnwatched && (v.relist != ListDecode || r.unread == version) || r.unversioned
 	if v.unread {
 		r.unread = version
 	}
@@ -265,7 +271,7 @@ func (r *Reflector[T]) replace(items []T, version string) error {
 // learned notes that a list, or a difference, has come, before the store has it: a
 // reader of both sees the cause first.
 func (r *Reflector[T]) learned(version string) {
-	if version != r.unread {
+	if version != r.unread || version == "" {
 		r.unread = ""
 		r.counts.contact(time.Now())
 	}
@@ -274,8 +280,26 @@ func (r *Reflector[T]) learned(version string) {
 // complete notes that the store holds the state of a version.
 func (r *Reflector[T]) complete(version string) {
 	r.synced, r.watched, r.fresh, r.ends, r.unknown, r.differing.due = true, false, false, endings{}, 0, false
-	r.followed = version
+	r.followed, r.unversioned, r.versionless = version, version == "", 0
 	r.relisted(version)
+}
+
+// believeUnversioned reports whether a list without a resourceVersion is one: some
+// aggregated servers have none. A server that had them before has, and one that forgets
+// it once must not begin with an empty cache. Where it is one, each watch begins with
+// the state of the moment, and a list follows it: nothing else shows deletions that
+// were missed.
+func (r *Reflector[T]) believeUnversioned() bool {
+	if r.LastSyncResourceVersion() != "" {
+		return false
+	}
+	if r.versionless++; !r.unversioned && r.versionless < 2 {
+		return false
+	}
+	if !r.unversioned {
+		r.opts.Logger.Warn("the server's lists have no resourceVersion: no watch can resume, and a list follows each of them")
+	}
+	return true
 }
 
 // storeError ends Run.

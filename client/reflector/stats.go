@@ -23,6 +23,8 @@ const (
 	// ListUnwatched: the server does not allow, or does not have, a watch of the
 	// resource (403, 405, 501), and lists stand for it.
 	ListUnwatched ListCause = "unwatched"
+	// ListUnversioned: lists of the server have no resourceVersion, and a watch has ended.
+	ListUnversioned ListCause = "unversioned"
 	// ListStuck: streams from the version ended at once, again and again: with the same
 	// error, or empty.
 	ListStuck ListCause = "stuck"

@@ -1,0 +1,54 @@
+package reflector
+
+import (
+	"testing"
+	"time"
+)
+
+// Lists without a resourceVersion, as of some aggregated servers, are followed by watches
+// of the state of the moment, and those by lists.
+func TestListsWithoutAVersion(t *testing.T) {
+	none := func(objects ...string) answer { return list("", objects...) }
+	begin := []step{{"list 0", none("a -")}, {"list 0", none("a -")}}
+	pages := Options{PagedList: true}
+	for _, sc := range []scenario{
+		{name: "the second in a row is believed", opts: pages,
+			steps: join(begin, []step{{"watch -", events("ADDED a -,ADDED b -,MODIFIED a -", hold)}}),
+			store: "a: b:", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 1}, check: contactAt(400)},
+		{name: "a list follows each watch", opts: pages, resumes: map[ResumeReason]int64{},
+			steps: join(begin, []step{{"watch -", events("ADDED a -,ADDED b -", after(time.Minute, end))}, {"list -", none("b -")},
+				{"watch -", events("", after(time.Minute, cut(0)))}, {"list -", none("c -")}, {"watch -", hold}}),
+			store: "c:", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 1, ListUnversioned: 2}},
+		{name: "versions of objects are none to resume from", opts: pages,
+			steps: join(begin, []step{{"watch -", events("ADDED a 3,MODIFIED a 4,DELETED b 2,BOOKMARK 9", after(time.Minute, end))}, {"list -", none("b 1")}, {"watch -", hold}}),
+			store: "b:1", any: true},
+		{name: "a watch that says nothing useful is not asked for in a loop", opts: pages,
+			steps: join(begin, []step{{"watch -", end}, {"list -", none("b -")}, {"watch -", end}, {"list -", none("c -")}, {"watch -", hold}}),
+			store: "c:", any: true, check: at(0, 400, 400, 1200, 1200, 2800, 2800)},
+		{name: "and watches that are refused", opts: pages,
+			steps: join(begin, []step{{"watch -", refusal("405")}, {"list -", none("b -")}, {"watch -", refusal("405")}, {"list -", none("c -")}, {"watch -", hold}}),
+			store: "c:", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 1, ListUnwatched: 2}, check: at(0, 400, 400, 1200, 1200, 2800, 2800)},
+		{name: "by polling", opts: Options{PollTimeout: 10 * time.Second},
+			steps: join(begin, []step{{"list -", none("b -")}, {"list -", none("c -")}, {"list -", hold}}),
+			store: "c:", any: true},
+		{name: "a streaming list", steps: []step{{"stream", events("ADDED a -,END", hold)}, {"list 0", none("a -")}, {"list 0", none("a -")}, {"watch -", hold}},
+			store: "a:", any: true},
+		{name: "pages", opts: pages,
+			steps: []step{{"list 0", none("a -")}, {"list 0", list(" c1", "a -")}, {"list - c1", none("b -")}, {"watch -", hold}}, store: "a: b:", any: true},
+		{name: "a list with a version later", opts: pages,
+			steps: join(begin, []step{{"watch -", events("ADDED a -", after(time.Minute, end))}, {"list -", list("7", "b 6")}, {"watch 7", events("ADDED c 8", after(time.Minute, end))}, {"watch 8", hold}}),
+			store: "b:6 c:8", version: "8", any: true},
+		{name: "a list that fails", opts: pages,
+			steps: join(begin, []step{{"watch -", after(20*time.Second, end)}, {"list -", refusal("503")}, {"list -", none("b -")}, {"watch -", hold}}),
+			store: "b:", any: true},
+		{name: "a resource that is gone", opts: Options{PagedList: true, GoneAfter: time.Millisecond},
+			steps: join(begin, []step{{"watch -", refusal("404")}, {"list -", refusal("404")}, {"list -", hold}}), any: true, check: goneAt(true)},
+		{name: "not if a list had a version before", opts: pages,
+			steps: []step{{"list 0", list("5", "a 3")}, {"watch 5", events("ERROR 410", end)}, {"list -", none()}, {"list -", none()}, {"list -", none()}, {"list -", list("8", "b 7")}, {"watch 8", hold}},
+			store: "b:7", version: "8", lists: map[ListCause]int64{ListInitial: 1, ListExpired: 1, ListRepeated: 3}},
+		{name: "not if the cache came from disk", opts: Options{PagedList: true, ResumeFrom: "5"},
+			steps: []step{{"watch 5", refusal("410")}, {"list -", none()}, {"list -", none()}, {"list -", hold}}, version: "5", any: true},
+	} {
+		sc.play(t)
+	}
+}
