@@ -24,7 +24,8 @@ type Handler[T any] interface {
 	OnAdd(obj T, initial bool)
 	// OnUpdate is called for a new state of the same object. When another object
 	// took its name, OnDelete and OnAdd are called, even if the deletion was
-	// missed. With HandlerOptions.Resync old and obj may be the same.
+	// missed. An event, or a list, that shows the resourceVersion which the cache has
+	// is no new state. With HandlerOptions.Resync old and obj may be the same.
 	OnUpdate(old, obj T)
 	// OnDelete is called when an object was deleted. finalStateUnknown: the
 	// deletion itself was missed, and obj is only the last state that was seen.

@@ -374,8 +374,8 @@ func (i *SharedInformer[T]) store(item cache.Item[T], d *cache.Delta[T]) {
 		// The deletion of the old object was missed.
 		i.distribute(item.Key, notification[T]{kind: deleted, obj: old, finalStateUnknown: true})
 		i.distribute(item.Key, notification[T]{kind: added, obj: d.Object})
-	case d.Type == cache.Replaced && unchanged(old, d.Object):
-		// A new list that shows what was known: nothing has happened.
+	case unchanged(old, d.Object):
+		// A list, or an event once more, that shows what was known: nothing has happened.
 	default:
 		i.distribute(item.Key, notification[T]{kind: updated, old: old, obj: d.Object})
 	}

@@ -98,7 +98,7 @@ func TestServerWithoutVersions(t *testing.T) {
 		s.endWatches()
 		s.setDown(false)
 		time.Sleep(time.Minute)
-		if err := i.Healthy(2 * time.Minute); err != nil || i.Lister().Len() != 2 || handled == 0 {
+		if err := i.Healthy(2 * time.Minute); err != nil || i.Lister().Len() != 2 || handled != 1 {
 			t.Errorf("%v, %v, handled %d changes", err, i.Lister().Keys(), handled)
 		}
 		if n := i.ReflectorStats().Lists[reflector.ListUnversioned]; n == 0 {
