@@ -1,0 +1,328 @@
+package reflector
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/internal/faultnet"
+)
+
+// FuzzMisbehavingServer lets a server give good and broken answers, as the input says, and
+// then behave. While it misbehaves, nothing ends the Reflector, requests are spaced, and
+// LastContact is never later than the last moment at which the store was right. In the end
+// the store equals the server's state.
+func FuzzMisbehavingServer(f *testing.F) {
+	for fault := range byte(faults) {
+		f.Add([]byte{fault, fault, fault, fault, fault, fault, fault, fault})
+		f.Add([]byte{0, fault, 0, fault + 1, 1, fault + 2, 0, fault, 2, fault})
+	}
+	f.Fuzz(func(t *testing.T, faults []byte) {
+		if len(faults) == 0 || len(faults) > 64 {
+			return
+		}
+		synctest.Test(t, func(t *testing.T) { misbehave(t, faults) })
+	})
+}
+
+// chaosServer is a server of config maps. Each request takes one byte, which says what is
+// wrong with its answer; when there are none left, answers are right.
+type chaosServer struct {
+	mu       sync.Mutex // is not held while something is written
+	faults   []byte
+	pipe     *faultnet.Pipe
+	version  int
+	objects  map[string]int
+	history  []chaosEvent // of version n at n-1
+	states   []chaosState
+	changed  chan struct{}
+	requests []time.Time
+}
+
+// chaosState is what the store must hold, as fmt prints it, from a moment on.
+type chaosState struct {
+	from time.Time
+	want string
+}
+
+type chaosEvent struct{ typ, name string }
+
+// change makes the next version. It needs mu.
+func (s *chaosServer) change(random byte) {
+	name := string(rune('a' + random%5))
+	s.version++
+	switch _, exists := s.objects[name]; {
+	case exists && random%3 == 0:
+		delete(s.objects, name)
+		s.history = append(s.history, chaosEvent{"DELETED", name})
+	case exists:
+		s.objects[name] = s.version
+		s.history = append(s.history, chaosEvent{"MODIFIED", name})
+	default:
+		s.objects[name] = s.version
+		s.history = append(s.history, chaosEvent{"ADDED", name})
+	}
+	versions := map[string]string{}
+	for name, version := range s.objects {
+		versions[name] = strconv.Itoa(version)
+	}
+	s.states = append(s.states, chaosState{time.Now(), fmt.Sprint(versions)})
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// state is the last one.
+func (s *chaosServer) state() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.states[len(s.states)-1].want
+}
+
+// misbehaves reports whether there are faults to come.
+func (s *chaosServer) misbehaves() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.faults) > 0
+}
+
+// wasSince reports whether a state was the server's at a moment, or later.
+func (s *chaosServer) wasSince(state string, moment time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for n := len(s.states) - 1; n >= 0; n-- {
+		if s.states[n].want == state {
+			return true
+		}
+		if s.states[n].from.Before(moment) {
+			break // the states before this one had ended
+		}
+	}
+	return false
+}
+
+func (s *chaosServer) take() byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = append(s.requests, time.Now())
+	if len(s.faults) == 0 {
+		return 0
+	}
+	fault := s.faults[0]
+	s.faults = s.faults[1:]
+	s.change(fault)
+	return fault % faults
+}
+
+// faults is how many kinds of faults there are: 0 is none, and those of garbled answers
+// are in garbled and in garbledEvents.
+const faults = 24
+
+// refusals are faults of every request.
+var refusals = map[byte]answer{
+	1: refusal("500"), 2: refusal("503 86400"), 3: refusal("429 2147483647"), 4: page(502), 5: page(200), 6: refusal("410"), 7: raw(`{}`),
+	8: raw(`{"kind":"Status","status":"Failure","details":{"retryAfterSeconds":-1}}`), 9: refusal("504large"), 10: page(404), 11: end,
+}
+
+func (s *chaosServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	switch {
+	case r.Method == http.MethodPost: // the question for a difference
+		refusal("404")(nil, w, r)
+		return
+	case r.URL.Path == "/api/v1":
+		_, _ = io.WriteString(w, `{"kind":"APIResourceList","resources":[{"name":"configmaps"}]}`)
+		return
+	}
+	fault := s.take()
+	if refuse := refusals[fault]; refuse != nil {
+		refuse(nil, w, r)
+		return
+	}
+	if r.URL.Query().Get("watch") == "true" {
+		s.watch(w, r, fault)
+		return
+	}
+	s.list(w, r, fault)
+}
+
+// list gives pages of two objects. Later pages are of the version in the token.
+func (s *chaosServer) list(w http.ResponseWriter, r *http.Request, fault byte) {
+	q := r.URL.Query()
+	limit, _ := strconv.Atoi(q.Get("limit"))
+	version, after, _ := strings.Cut(q.Get("continue"), "|")
+	s.mu.Lock()
+	if version != "" && version != strconv.Itoa(s.version) {
+		s.mu.Unlock()
+		refusal("410")(nil, w, r)
+		return
+	}
+	names := slices.Sorted(maps.Keys(s.objects))
+	names = slices.DeleteFunc(names, func(name string) bool { return name <= after })
+	version, token := strconv.Itoa(s.version), ""
+	if limit > 0 && len(names) > 2 {
+		names, token = names[:2], version+"|"+names[1]
+	}
+	var items []string
+	for _, name := range names {
+		items = append(items, object(name, strconv.Itoa(s.objects[name])))
+	}
+	s.mu.Unlock()
+	later := after != ""
+	switch {
+	case fault == 12:
+		version = ""
+	case fault == 13:
+		items = append(items, object("-", "3"))
+	case fault == 14 && later:
+		items = nil
+	case fault == 15 && later:
+		version = "1"
+	}
+	body := fmt.Sprintf(`{"kind":"ConfigMapList","metadata":{"resourceVersion":%q,"continue":%q},"items":[%s]}`, version, token, strings.Join(items, ","))
+	if fault == 16 {
+		body = body[:len(body)/2]
+	}
+	_, _ = io.WriteString(w, body)
+	if fault == 17 {
+		<-r.Context().Done()
+	}
+}
+
+// garbled are events in place of the first one of a watch.
+var garbled = map[byte]string{
+	12: `{"type":"ERROR","object":{}}`, 13: `{"type":"ADDED","object":{"metadata":{"resourceVersion":"999"}}}`, 14: `{"type":"ADDED","object":{"metadata":`,
+	15: `{"type":"ERROR","object":{"kind":"Status","code":500,"message":"same"}}`, 16: `{"type":"DELETED","object":{}}`,
+	17: `{"type":"ERROR","object":{"kind":"Status","code":429,"details":{"retryAfterSeconds":86400}}}`, 18: `{"type":"BOOKMARK","object":null}`,
+	19: `{"type":"MODIFIED","object":{"metadata":{"name":"` + strings.Repeat("x", 32<<10) + `"}}}`, 20: "maintenance", 21: "",
+}
+
+func (s *chaosServer) watch(w http.ResponseWriter, r *http.Request, fault byte) {
+	if text, bad := garbled[fault]; bad {
+		_, _ = io.WriteString(w, text+"\n")
+		return
+	}
+	if fault == 22 {
+		<-r.Context().Done() // no answer
+		return
+	}
+	q := r.URL.Query()
+	at, _ := strconv.Atoi(q.Get("resourceVersion"))
+	var text strings.Builder
+	send := func(line string) { text.WriteString(event(line) + "\n") }
+	s.mu.Lock()
+	if q.Get("sendInitialEvents") == "true" {
+		for _, name := range slices.Sorted(maps.Keys(s.objects)) {
+			send("ADDED " + name + " " + strconv.Itoa(s.objects[name]))
+		}
+		at = s.version
+		send("END " + strconv.Itoa(at))
+	}
+	seconds, _ := strconv.Atoi(q.Get("timeoutSeconds"))
+	timeout := time.After(time.Duration(seconds) * time.Second)
+	for {
+		for ; at < s.version; at++ {
+			send(s.history[at].typ + " " + s.history[at].name + " " + strconv.Itoa(at+1))
+		}
+		send("BOOKMARK " + strconv.Itoa(at))
+		changed := s.changed
+		s.mu.Unlock()
+		_, _ = io.WriteString(w, text.String())
+		text.Reset()
+		if http.NewResponseController(w).Flush() != nil || fault == 23 {
+			return // which ends the watch when it has been of use
+		}
+		select {
+		case <-changed:
+		case <-time.After(time.Minute):
+		case <-timeout:
+			return
+		case <-r.Context().Done():
+			return
+		}
+		s.mu.Lock()
+	}
+}
+
+func misbehave(t *testing.T, input []byte) {
+	s := &chaosServer{faults: input, pipe: faultnet.NewPipe(), objects: map[string]int{}, changed: make(chan struct{})}
+	s.mu.Lock()
+	for n := range byte(4) {
+		s.change(n)
+	}
+	s.mu.Unlock()
+	server := &http.Server{Handler: s}
+	served := make(chan struct{})
+	go func() { defer close(served); _ = server.Serve(s.pipe) }()
+	c, err := client.New(&rest.Config{Host: "http://server"}, client.Options{Dial: s.pipe.Dial, ForceHTTP1: true, MaxFrameBytes: 16 << 10, Retry: client.RetryOptions{Max: -1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := &mirror{}
+	opts := Options{PagedList: input[0]%2 == 0, Logger: slog.New(slog.DiscardHandler), Rand: func() float64 { return 0.5 }}
+	if input[0]%3 == 0 {
+		opts = Options{PollTimeout: 10 * time.Second, Logger: opts.Logger, Rand: opts.Rand}
+	}
+	r, err := New(Resource(client.For[*corev1.ConfigMap](c), nil), Store[*corev1.ConfigMap](getterMirror{store}), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- r.Run(ctx) }()
+	for range 4 * 60 * len(input) {
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if contact := r.Stats().LastContact; !contact.IsZero() && !s.wasSince(store.snapshot(), contact) {
+			t.Errorf("the store has %s at %v, which was not so since the last contact at %v: the server has %s", store.snapshot(), time.Now(), contact, s.state())
+		}
+		if !s.misbehaves() || t.Failed() {
+			break
+		}
+	}
+	time.Sleep(10 * time.Minute)
+	synctest.Wait()
+	stats := r.Stats()
+	if got := store.snapshot(); got != s.state() {
+		t.Errorf("in the end the store has %s, the server %s: %s", got, s.state(), printed(stats))
+	}
+	if age := time.Since(stats.LastContact); age > 4*time.Minute {
+		t.Errorf("in the end the last contact was %v ago: %s", age, printed(stats))
+	}
+	// A list of all pages, and the watch after it, follow each other at once.
+	const most = 12
+	s.mu.Lock()
+	for n, at := range s.requests[min(most, len(s.requests)):] {
+		if at.Sub(s.requests[n]) < time.Second {
+			t.Errorf("%d requests within a second of %v: %s", most+1, s.requests[n], printed(stats))
+		}
+	}
+	s.mu.Unlock()
+	cancel()
+	if err := <-ran; err != nil {
+		t.Errorf("Run has ended: %v", err)
+	}
+	c.CloseIdleConnections()
+	_ = server.Close()
+	<-served
+}
+
+func printed(s Stats) string {
+	s.LastError = nil // which is no JSON
+	text, _ := json.Marshal(s)
+	return string(text)
+}
