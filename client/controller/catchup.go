@@ -8,6 +8,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/levelwire/levelwire/client/informer"
 )
@@ -26,16 +27,45 @@ type showing struct {
 	version string
 }
 
+// required is what a call has to have read. The controller's mu guards own and objects.
+type required struct {
+	shown   shown
+	own     string // the controller's newest write before the call, or one of it
+	objects map[types.UID]requiredObject
+}
+
+// requiredObject is an object as it was when it was first asked about.
+type requiredObject struct {
+	version    string
+	generation int64
+	deleted    bool
+}
+
+// add adds an object, unless it was asked about before and only its status, say, has changed since:
+// under steady change the key would never be reconciled.
+func (q *required) add(obj metav1.Object) {
+	now := requiredObject{obj.GetResourceVersion(), obj.GetGeneration(), obj.GetDeletionTimestamp() != nil}
+	before, ok := q.objects[obj.GetUID()]
+	if ok && before.generation == now.generation && before.deleted == now.deleted {
+		return
+	}
+	if q.objects == nil {
+		q.objects = map[types.UID]requiredObject{}
+	}
+	q.objects[obj.GetUID()] = now
+	q.own = newest(q.own, now.version)
+}
+
 // catchUp is informers on their way to versions. c.mu guards targets until it runs, and keys.
 type catchUp[K comparable] struct {
 	targets map[*Registration]target
-	keys    map[K]shown // that are reconciled again at the end, and what they require
+	keys    map[K]*required // that are reconciled again at the end, and what they require
 	begun   time.Time
 	done    chan struct{} // closed at the end, with c.mu held
 }
 
 func newCatchUp[K comparable](targets map[*Registration]target) *catchUp[K] {
-	return &catchUp[K]{targets: targets, keys: map[K]shown{}, begun: time.Now(), done: make(chan struct{})}
+	return &catchUp[K]{targets: targets, keys: map[K]*required{}, begun: time.Now(), done: make(chan struct{})}
 }
 
 // target is the version that an informer is to show.
@@ -45,6 +75,14 @@ type target struct {
 	from *Registration
 }
 
+const (
+	// catchUpTimeout is for how long informers are waited for before the keys that wait for
+	// them are looked at again: some may need others now, and others may have caught up.
+	catchUpTimeout = 30 * time.Second
+	// catchUpRetry is after what time they are, then and after a failure.
+	catchUpRetry = time.Second
+)
+
 // foreignFor is for how long it is remembered that versions of two informers cannot be compared:
 // a server whose storage was restored has lower ones for a while.
 const foreignFor = 10 * time.Minute
@@ -53,16 +91,17 @@ const foreignFor = 10 * time.Minute
 func (c *TypedController[K]) beginCall(key K) *consistentCall[K] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	call := &consistentCall[K]{controller: c, began: make(shown, 0, len(c.sources)), written: c.written}
+	call := &consistentCall[K]{controller: c, began: make(shown, 0, len(c.sources))}
 	for _, r := range c.sources {
 		if r.informer != nil {
 			call.began = append(call.began, showing{r, r.informer.LastSyncResourceVersion()})
 		}
 	}
-	call.required = call.began
 	if before, ok := c.putOff[key]; ok {
 		call.required = before
 		delete(c.putOff, key)
+	} else {
+		call.required = &required{shown: call.began, own: c.written}
 	}
 	return call
 }
@@ -96,18 +135,20 @@ func (c *TypedController[K]) behind(call *consistentCall[K], objs []metav1.Objec
 // targets returns the informers that were behind when a call began, and the version that each has
 // to show. c.mu is held.
 func (c *TypedController[K]) targets(call *consistentCall[K], objs []metav1.Object) map[*Registration]target {
-	own := call.written
 	for _, obj := range objs {
-		own = newest(own, obj.GetResourceVersion())
+		call.required.add(obj)
 	}
 	now := time.Now()
 	var behind map[*Registration]target
 	for _, read := range call.began {
+		if !reaches(read.version, read.version) {
+			continue // there is nothing to compare
+		}
 		var to target
 		if !read.by.isForeign(nil, now) {
-			to.version = own
+			to.version = call.required.own
 		}
-		for _, other := range call.required {
+		for _, other := range call.required.shown {
 			if !read.by.isForeign(other.by, now) && newest(to.version, other.version) != to.version {
 				to = target{other.version, other.by}
 			}
@@ -145,8 +186,9 @@ func (u *catchUp[K]) add(targets map[*Registration]target) {
 // pursue runs u, and after it what has been wanted meanwhile. c.mu is held, and the controller
 // runs.
 func (c *TypedController[K]) pursue(u *catchUp[K]) {
-	ctx := c.lifetime
 	c.serving.Go(func() {
+		ctx, cancel := context.WithTimeout(c.lifetime, catchUpTimeout)
+		defer cancel()
 		slow := time.AfterFunc(slowStart, func() { c.logBehind(u) })
 		var informers sync.WaitGroup
 		for r, to := range u.targets {
@@ -161,11 +203,15 @@ func (c *TypedController[K]) pursue(u *catchUp[K]) {
 
 // reach returns when an informer shows a version, or never will.
 func (c *TypedController[K]) reach(ctx context.Context, r *Registration, to target) {
-	if err := r.informer.CatchUp(ctx, to.version); errors.Is(err, informer.ErrOtherVersions) {
+	err := r.informer.CatchUp(ctx, to.version)
+	switch {
+	case errors.Is(err, informer.ErrOtherVersions):
 		c.mu.Lock()
 		r.foreign[to.from] = time.Now().Add(foreignFor)
 		c.mu.Unlock()
 		c.opts.Logger.Debug("versions of informers cannot be compared", "informer", r.name, "error", err)
+	case errors.Is(err, informer.ErrStopped):
+		c.end(r.failed(errSourceEnded)) // nobody knows any more what is not there
 	}
 }
 
@@ -198,10 +244,26 @@ func (c *TypedController[K]) endCatchUp(u *catchUp[K]) {
 			close(c.catchingUp.done)
 		}
 	}
+	late := c.lacks(u)
 	c.mu.Unlock()
 	for key := range u.keys {
-		c.Add(key)
+		if late {
+			c.AddAfter(key, catchUpRetry)
+		} else {
+			c.Add(key)
+		}
 	}
+}
+
+// lacks reports whether an informer has not caught up, and might have. c.mu is held.
+func (c *TypedController[K]) lacks(u *catchUp[K]) bool {
+	now := time.Now()
+	for r, to := range u.targets {
+		if !r.isForeign(to.from, now) && !reaches(r.informer.LastSyncResourceVersion(), to.version) {
+			return true
+		}
+	}
+	return false
 }
 
 // keysPutOff counts the keys that wait for informers.

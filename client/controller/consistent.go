@@ -28,7 +28,8 @@ import (
 //
 // The error has to be returned: the key is reconciled again once the informers are there. No
 // worker waits for that. It is no failure, and the key's back-off stays as it is. Changes that come
-// meanwhile do not make the key wait longer.
+// meanwhile do not make the key wait longer, unless an object's generation is another one, or
+// it was marked for deletion.
 //
 // Informers of resources in which nothing changes ask the server how far they are
 // (SharedInformer.CatchUp). A Levelwire server answers within milliseconds, kube-apiserver after
@@ -37,7 +38,8 @@ import (
 //
 // Versions of different servers cannot be compared. Between an informer whose versions are
 // higher than the most recent one of another's server, as those of an aggregated API server
-// may be, and that other one, Consistent promises nothing.
+// may be, and that other one, Consistent promises nothing. It promises nothing of an informer
+// without a version, either: that of a server that gives lists none, or of a resource that is gone.
 //
 // With a context that is not from a call of a ReconcileFunc it returns nil.
 func Consistent(ctx context.Context, objs ...metav1.Object) error {
@@ -68,15 +70,14 @@ type consistency interface {
 // consistentCall is a call of the ReconcileFunc.
 type consistentCall[K comparable] struct {
 	controller *TypedController[K]
-	began      shown  // what informers showed when the call began: it has read nothing older
-	required   shown  // the same, or that of the first call that was put off
-	written    string // the controller's newest write when the call began, or its own; controller.mu guards it
+	began      shown     // what informers showed when the call began: it has read nothing older
+	required   *required // of this call, or of the first one that was put off
 }
 
 // behindError puts a key off until informers have caught up.
 type behindError struct {
 	wait     any // a *catchUp of the controller's type of keys
-	required shown
+	required *required
 }
 
 // Error implements error.
@@ -89,7 +90,7 @@ func (l *consistentCall[K]) wrote(version string) {
 	c := l.controller
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.written, l.written = newest(c.written, version), newest(l.written, version)
+	c.written, l.required.own = newest(c.written, version), newest(l.required.own, version)
 }
 
 // check implements consistency.

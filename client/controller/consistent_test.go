@@ -13,6 +13,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/levelwire/levelwire/client/informer"
 )
@@ -186,7 +187,9 @@ func TestConsistentInEveryOrder(t *testing.T) {
 
 // TestConsistentIncludes: own writes, and the versions of the objects that a decision is about.
 func TestConsistentIncludes(t *testing.T) {
-	object := func(version string) *metav1.ObjectMeta { return &metav1.ObjectMeta{ResourceVersion: version} }
+	object := func(version string) *metav1.ObjectMeta {
+		return &metav1.ObjectMeta{UID: types.UID(version), ResourceVersion: version}
+	}
 	for name, set := range map[string]func(*consistentRun){
 		"an own write": func(r *consistentRun) { r.before = func(ctx context.Context) { Wrote(ctx, object("20")) } },
 		"an older write": func(r *consistentRun) {
@@ -323,6 +326,147 @@ func TestConsistentWhileEverythingChanges(t *testing.T) {
 		}
 	})
 }
+
+// catchingUp is an informer that takes a time to come to what is newest by then.
+type catchingUp struct {
+	*heldBack
+	newest func() int
+	takes  time.Duration
+}
+
+func (u *catchingUp) CatchUp(ctx context.Context, version string) error {
+	for !reaches(u.LastSyncResourceVersion(), version) {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(u.takes):
+		}
+		u.show(u.newest())
+	}
+	return nil
+}
+
+// TestConsistentOfABusyOwner: neither an owner whose status changes all the time nor writes for
+// other keys make a key wait for longer than informers take once.
+func TestConsistentOfABusyOwner(t *testing.T) {
+	writer := Key{Name: "writer"}
+	for name, set := range map[string]struct{ owned, writes bool }{"an owner": {owned: true}, "writes": {writes: true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				owner := hold("owner", 10)
+				b := &catchingUp{hold("b", 5), owner.version, time.Second}
+				d := &catchingUp{hold("d", 5), owner.version, 1350 * time.Millisecond}
+				passed := make(chan struct{}, 1000)
+				c := made(t, func(ctx context.Context, k Key) (Result, error) {
+					now := &metav1.ObjectMeta{UID: "owner", Generation: 1, ResourceVersion: owner.LastSyncResourceVersion()}
+					if k == writer {
+						Wrote(ctx, now)
+						return Result{}, nil
+					}
+					var objs []metav1.Object
+					if set.owned {
+						objs = append(objs, now)
+					}
+					if err := Consistent(ctx, objs...); err != nil {
+						return Result{}, err
+					}
+					passed <- struct{}{}
+					return Result{}, nil
+				}, Options{})
+				for _, s := range []Source{owner, b, d} {
+					c.RequireSync("informer", s)
+				}
+				ctx, stop := context.WithCancel(t.Context())
+				ended := make(chan error)
+				go func() { ended <- c.Run(ctx) }()
+				c.Add(key)
+				for version := 11; version < 41; version++ {
+					time.Sleep(300 * time.Millisecond)
+					owner.show(version)
+					if set.writes {
+						c.Add(writer)
+					}
+				}
+				if len(passed) != 1 {
+					t.Errorf("passed %d times in nine seconds", len(passed))
+				}
+				stop()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// TestConsistentAsksForMarks: that an owner has been marked for deletion, or is wanted otherwise,
+// counts although the key was put off before.
+func TestConsistentAsksForMarks(t *testing.T) {
+	for name, changed := range map[string]func(*metav1.ObjectMeta){
+		"deleted":    func(o *metav1.ObjectMeta) { o.DeletionTimestamp = &metav1.Time{} },
+		"generation": func(o *metav1.ObjectMeta) { o.Generation = 2 },
+		"replaced":   func(o *metav1.ObjectMeta) { o.UID = "another" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				owner := &metav1.ObjectMeta{UID: "owner", Generation: 1, ResourceVersion: "10"}
+				a, b := hold("a", 10), hold("b", 5)
+				r := runConsistent(t, []*heldBack{a, b}, func(r *consistentRun) { r.objs = []metav1.Object{owner} })
+				r.Add(key)
+				r.wantViews(t)
+				changed(owner)
+				owner.ResourceVersion = "20"
+				a.show(20)
+				b.show(12)
+				r.wantViews(t)
+				b.show(21)
+				r.wantViews(t, map[string]int{"a": 20, "b": 21})
+			})
+		})
+	}
+}
+
+// TestConsistentWithoutVersions: an informer of which nothing can be said holds up nobody.
+func TestConsistentWithoutVersions(t *testing.T) {
+	for _, version := range []string{"", "0", "x", "007"} {
+		t.Run(version, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := hold("a", 10), hold("b", 10)
+				r := runConsistent(t, []*heldBack{a, b})
+				r.RequireSync("without", unversioned{hold("without", 0), version})
+				r.Add(key)
+				r.wantViews(t, map[string]int{"a": 10, "b": 10})
+			})
+		})
+	}
+}
+
+type unversioned struct {
+	*heldBack
+	version string
+}
+
+func (u unversioned) LastSyncResourceVersion() string { return u.version }
+
+// TestConsistentWithAStoppedInformer ends Run: nobody knows any more what is not there.
+func TestConsistentWithAStoppedInformer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := made(t, func(ctx context.Context, _ Key) (Result, error) { return Result{}, Consistent(ctx) }, Options{})
+		c.RequireSync("a", hold("a", 10))
+		c.RequireSync("b", stoppedInformer{hold("b", 5)})
+		c.Add(key)
+		if err := c.Run(t.Context()); !errors.Is(err, errSourceEnded) {
+			t.Error(err)
+		}
+		if calls := c.Stats().Calls; calls > 2 {
+			t.Errorf("%d calls", calls)
+		}
+	})
+}
+
+type stoppedInformer struct{ *heldBack }
+
+func (stoppedInformer) CatchUp(context.Context, string) error { return informer.ErrStopped }
 
 // TestConsistentEndsWithRun: a key whose informer never comes ends with the controller.
 func TestConsistentEndsWithRun(t *testing.T) {

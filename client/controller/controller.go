@@ -64,10 +64,10 @@ type TypedController[K comparable] struct {
 	serving     sync.WaitGroup // one for each source, and one for catchingUp; added to while running only
 	workers     sync.WaitGroup
 
-	written     string      // the newest version of a write that is known
-	catchingUp  *catchUp[K] // that runs
-	catchUpNext *catchUp[K] // that runs after it
-	putOff      map[K]shown // what keys require that were put off; until their next call
+	written     string          // the newest version of a write that is known
+	catchingUp  *catchUp[K]     // that runs
+	catchUpNext *catchUp[K]     // that runs after it
+	putOff      map[K]*required // what keys require that were put off; until their next call
 
 	synced chan struct{} // closed when all sources have been listed
 	counts counters
@@ -98,7 +98,7 @@ func NewTyped[K comparable](fn TypedReconcileFunc[K], opts TypedOptions[K]) (*Ty
 		return nil, fmt.Errorf("controller %s: the ReconcileFunc is nil", opts.Name)
 	}
 	return &TypedController[K]{
-		opts: opts, fn: fn, synced: make(chan struct{}), putOff: map[K]shown{},
+		opts: opts, fn: fn, synced: make(chan struct{}), putOff: map[K]*required{},
 		queue: workqueue.New(workqueue.Options[K]{RateLimiter: opts.RateLimiter, FairShare: opts.FairShare}),
 	}, nil
 }

@@ -23,7 +23,6 @@ type Stats struct {
 	Panics         uint64 // calls that panicked or ended their goroutine
 	TerminalErrors uint64 // calls that returned a TerminalError
 
-	Waits      uint64 // calls of Consistent that found an informer behind
 	PutOffs    uint64 // calls that returned its error
 	KeysPutOff int    // keys that wait for their next call until informers have caught up
 	// Waited is the total time until informers had caught up, for all keys that waited

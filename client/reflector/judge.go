@@ -45,6 +45,9 @@ func (r *Reflector[T]) judge(s *session[T], err error) verdict {
 	if s != nil && time.Since(s.opened) >= tooShort {
 		lasted = time.Since(s.opened)
 	}
+	if s != nil && time.Since(s.opened) >= steady { // the version can be watched
+		r.ends.at(r.LastSyncResourceVersion()).futile = 0
+	}
 	unwatched := r.unwatched(s, err)
 	if s != nil && !unwatched {
 		r.watched = true // by a stream that was ended for want of a right, too: that right may come back

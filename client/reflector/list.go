@@ -46,12 +46,12 @@ func (r *Reflector[T]) pages(ctx context.Context, limit int64) ([]T, string, err
 	for {
 		list, err := r.page(ctx, opts)
 		if err == nil && opts.Continue != "" {
-			err = checkLaterPage(list, version)
+			err = checkLaterPage(list, version, limit > 0)
 		}
 		if err != nil {
 			var decode *client.DecodeError
 			switch {
-			case opts.Continue != "" && expired(err):
+			case opts.Continue != "" && limit > 0 && expired(err):
 				r.fresh = true
 			case opts.Continue != "" && limit > 0 && errors.As(err, &decode):
 				r.counts.decodeError()
@@ -79,13 +79,14 @@ func (r *Reflector[T]) pages(ctx context.Context, limit int64) ([]T, string, err
 
 // checkLaterPage returns an error unless a page can follow a first one of version. A
 // server that selects may send an empty last page, but seldom; a broken answer looks
-// the same.
-func checkLaterPage[T client.Object](list *client.List[T], version string) error {
+// the same. So it is believed only of a server that was asked for everything at once, and
+// sends pages all the same.
+func checkLaterPage[T client.Object](list *client.List[T], version string, paged bool) error {
 	var err error
 	switch {
 	case list.ResourceVersion != version:
 		err = fmt.Errorf("a page of resourceVersion %q follows one of %q", list.ResourceVersion, version)
-	case len(list.Items) == 0:
+	case len(list.Items) == 0 && paged:
 		err = errors.New("a page without items follows others")
 	default:
 		return nil

@@ -34,6 +34,8 @@ var (
 	// ErrOtherVersions: the most recent state that the server knows is older than the wanted
 	// version, which is one of another storage then.
 	ErrOtherVersions = errors.New("the resourceVersion is not one of this resource's server")
+	errNoList        = fmt.Errorf("there is no list yet: %w", ErrNoProgress)
+	errChanges       = fmt.Errorf("%w: changes are on their way", ErrNoProgress)
 )
 
 // A server is asked to keep the watch of RequestProgress open for a second, and if it ends that
@@ -56,13 +58,20 @@ const (
 // It may be called at any time, and calls the source concurrently with Run.
 func (r *Reflector[T]) RequestProgress(ctx context.Context, wanted string) error {
 	through, err := r.askOnce(ctx)
-	if err != nil || !older(through, wanted) {
+	if err == nil && !older(through, wanted) {
+		return nil
+	}
+	if errors.Is(err, errNoList) || errors.Is(err, errChanges) {
 		return err
 	}
+	watched := err
 	// The server's cache lags, or its versions are others. It reads the most recent state
 	// from its storage, and its cache has usually come as far by then.
 	if err := r.compareMostRecent(ctx, wanted); err != nil {
 		return err
+	}
+	if watched != nil { // the server sends no bookmarks, say
+		return watched
 	}
 	if through, err = r.askOnce(ctx); err == nil && older(through, wanted) {
 		err = fmt.Errorf("%w: its cache lags", ErrNoProgress)
@@ -76,14 +85,14 @@ func (r *Reflector[T]) askOnce(ctx context.Context) (through string, err error) 
 	from, lists := r.LastSyncResourceVersion(), r.progress.lists
 	r.progress.mu.Unlock()
 	if unset(from) {
-		return "", fmt.Errorf("there is no list yet: %w", ErrNoProgress)
+		return "", errNoList
 	}
 	ev, err := r.askForBookmark(ctx, from)
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("%w: %w", ErrNoProgress, err)
 	case ev.Type != apiwatch.Bookmark:
-		return "", fmt.Errorf("%w: there are changes after %s", ErrNoProgress, from)
+		return "", fmt.Errorf("%w after %s", errChanges, from)
 	}
 	through = ev.Object.GetResourceVersion()
 	r.learn(from, through, lists)
@@ -120,6 +129,8 @@ func (r *Reflector[T]) firstEvent(ctx context.Context, from string, lifetime tim
 
 // compareMostRecent fails if the most recent state that the server has is older than wanted.
 func (r *Reflector[T]) compareMostRecent(ctx context.Context, wanted string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.opts.ListTimeout, errSilent)
+	defer cancel()
 	list, err := r.source.List(ctx, metav1.ListOptions{Limit: 1})
 	switch {
 	case err != nil:

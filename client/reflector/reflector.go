@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -105,7 +106,7 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 		if s != nil {
 			s.from = r.LastSyncResourceVersion()
 			err = r.follow(s)
-			r.counts.watchEnded()
+			r.counts.watchEnded(errors.Is(err, io.EOF) && time.Since(s.opened) >= tooShort)
 			s.close()
 		}
 		var fatal *storeError

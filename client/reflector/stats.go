@@ -77,7 +77,8 @@ type Stats struct {
 	DecodeErrors int64
 	// LastContact is the last moment at which the store was known to lack nothing but
 	// what was on its way; zero if never: a list or a difference was complete, an event
-	// or a bookmark came, or a watch was opened that then was quiet for half a minute.
+	// or a bookmark came, or a watch was opened that then was quiet for half a minute, or
+	// that the server has ended well after a second or more.
 	// Lists that show nothing beyond events that could not be read do not count.
 	LastContact time.Time
 	// LastError is what the reflector recovered from last; nil once a list or
@@ -170,16 +171,22 @@ func (c *counts) offset(t time.Time) int64 { return int64(t.Sub(c.begun)) + 1 }
 // may end it with the first event.
 func (c *counts) watchOpened(t time.Time) { c.opened.Store(c.offset(t)) }
 
-// watchEnded keeps what the watch that was opened last has shown.
-func (c *counts) watchEnded() {
-	c.contacted.Store(c.lastContact())
+// watchEnded keeps what the watch that was opened last has shown. One that the server has
+// ended well, and not at once, has shown that nothing was missed when it was opened.
+func (c *counts) watchEnded(well bool) {
+	contacted := c.lastContact()
+	if well {
+		contacted = max(contacted, c.opened.Load())
+	}
+	c.contacted.Store(contacted)
 	c.opened.Store(0)
 }
 
 // lastContact is the later of contacted and opened, if the watch has lasted since then for
 // long enough to have shown that nothing was missed.
 func (c *counts) lastContact() int64 {
-	contacted, opened := c.contacted.Load(), c.opened.Load()
+	opened := c.opened.Load() // first: watchEnded stores it in the other one, and then takes it away
+	contacted := c.contacted.Load()
 	if opened > contacted && time.Duration(c.offset(time.Now())-opened) >= steady {
 		return opened
 	}

@@ -181,14 +181,24 @@ func TestControllersWithAWatchBehind(t *testing.T) {
 		"Deployment": {
 			held: "deployments",
 			before: func(c *cluster) {
-				create(c, in[*appsv1.Deployment](c), newDeployment("web", three))
-				c.awaitPods(3)
+				deployments := in[*appsv1.Deployment](c)
+				create(c, deployments, newDeployment("web", three))
+				await(c, deployments, "web", "three pods", func(d *appsv1.Deployment) bool {
+					return d.Status.ObservedGeneration == d.Generation && d.Status.UpdatedReplicas == 3
+				})
+				// The controller does nothing while it lacks its own last write. It has seen it
+				// when it has seen a later deployment.
+				later := newDeployment("later", 0)
+				later.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "later"}}
+				later.Spec.Template.Labels = later.Spec.Selector.MatchLabels
+				create(c, deployments, later)
+				await(c, deployments, "later", "seen", func(d *appsv1.Deployment) bool { return d.Status.ObservedGeneration == 1 })
 			},
 			first: func(c *cluster) {
 				change(c, in[*appsv1.Deployment](c), "web", func(d *appsv1.Deployment) { d.Spec.Replicas = one })
 			},
 			second: func(c *cluster) {
-				sets, err := in[*appsv1.ReplicaSet](c).List(c.ctx, metav1.ListOptions{})
+				sets, err := in[*appsv1.ReplicaSet](c).List(c.ctx, metav1.ListOptions{LabelSelector: "app=web"})
 				if err != nil || len(sets.Items) != 1 {
 					c.t.Fatal(sets, err)
 				}

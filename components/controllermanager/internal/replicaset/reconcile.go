@@ -40,15 +40,14 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 			active = append(active, pod)
 		}
 	}
-	var scaled error
+	var scaled, behind error
 	if settled && set.DeletionTimestamp == nil && len(active) != int(replicas(set)) {
-		if err := controller.Consistent(ctx, set); err != nil {
-			return controller.Result{}, err
+		if behind = controller.Consistent(ctx, set); behind == nil {
+			scaled = c.scale(ctx, set, active)
 		}
-		scaled = c.scale(ctx, set, active)
 	}
 	again, err := c.writeStatus(ctx, set, active, scaled, time.Now())
-	return controller.After(controller.Sooner(again, recheck)), errors.Join(scaled, err)
+	return controller.After(controller.Sooner(again, recheck)), errors.Join(scaled, err, behind)
 }
 
 // scale creates or deletes the difference.

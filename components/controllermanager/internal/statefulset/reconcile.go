@@ -42,11 +42,11 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 	if settled && failed == nil {
 		todo := next(set, owned, update.Name, now)
 		if !todo.empty() {
-			if err := controller.Consistent(ctx, set); err != nil {
-				return controller.Result{}, err
-			}
+			failed = controller.Consistent(ctx, set)
 		}
-		failed = c.carryOut(ctx, set, todo, update, all)
+		if failed == nil {
+			failed = c.carryOut(ctx, set, todo, update, all)
+		}
 	}
 	again, err := c.writeStatus(ctx, set, owned, update.Name, now)
 	if err == nil && failed == nil {
