@@ -77,7 +77,7 @@ func (r *Reflector[T]) judge(s *session[T], err error) verdict {
 		return verdict{reason: ResumeSilent, cutAfter: lasted}
 	case unreachable(err):
 		return verdict{reason: ResumeRefused}
-	case s != nil && lasted == 0 && r.isFutile(s):
+	case s != nil && lasted == 0 && r.isFutile(s) && (errors.Is(err, io.EOF) || r.ends.lasted() >= cutsLast):
 		return verdict{relist: ListStuck}
 	case errors.Is(err, io.EOF) && s != nil && s.events == 0 && lasted == 0:
 		return verdict{reason: ResumeShort}
@@ -97,9 +97,13 @@ func (r *Reflector[T]) judge(s *session[T], err error) verdict {
 // of different kinds may alternate.
 type endings struct {
 	version     string
-	undecodable int // because of what comes after the version
-	futile      int // ends that may be because of it
+	undecodable int       // because of what comes after the version
+	futile      int       // ends that may be because of it
+	since       time.Time // of the first of these
 }
+
+// lasted is for how long streams have been futile.
+func (e *endings) lasted() time.Duration { return time.Since(e.since) }
 
 // at returns the counts for a version.
 func (e *endings) at(version string) *endings {
@@ -132,6 +136,10 @@ func (r *Reflector[T]) judgeUndecodable() verdict {
 // asked for: with the default back-off it takes about a quarter of a minute.
 const maxFutile = 5
 
+// cutsLast is for how long, besides, streams must fail that break off: each time that a server or a
+// proxy is replaced many do, and that has nothing to do with what they would bring.
+const cutsLast = time.Minute
+
 // isFutile counts a stream that the server has opened, and that has failed without
 // reaching another version. It reports whether that was so too often to try it again. A
 // steady stream shows that the version can be watched.
@@ -141,6 +149,9 @@ func (r *Reflector[T]) isFutile(s *session[T]) bool {
 		return false
 	}
 	ends := r.ends.at(version)
+	if ends.futile == 0 {
+		ends.since = time.Now()
+	}
 	if ends.futile++; time.Since(s.opened) >= steady {
 		ends.futile = 0
 	}

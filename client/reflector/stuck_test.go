@@ -80,17 +80,18 @@ func TestWatchesThatFailAtOnce(t *testing.T) {
 		name    string
 		answer  answer
 		resumes map[ResumeReason]int64
+		more    int // times; streams that break off must do so for a minute
 	}{
-		{"with the same error", events("ERROR 500", end), map[ResumeReason]int64{ResumeServer: 4}},
-		{"with the same error after a while", after(3*time.Second, events("ERROR 500", end)), map[ResumeReason]int64{ResumeServer: 4}},
-		{"empty", end, map[ResumeReason]int64{ResumeShort: 4}},
-		{"cut", dropped, map[ResumeReason]int64{ResumeCut: 4}},
-		{"with an old event", events("MODIFIED a 2", end), map[ResumeReason]int64{ResumeEnded: 4}},
-		{"with an event that breaks off", raw(`{"type":"ADDED","obj`), map[ResumeReason]int64{ResumeCut: 4}},
+		{"with the same error", events("ERROR 500", end), map[ResumeReason]int64{ResumeServer: 4}, 0},
+		{"with the same error after a while", after(3*time.Second, events("ERROR 500", end)), map[ResumeReason]int64{ResumeServer: 4}, 0},
+		{"empty", end, map[ResumeReason]int64{ResumeShort: 4}, 0},
+		{"cut", dropped, map[ResumeReason]int64{ResumeCut: 9}, 5},
+		{"with an old event", events("MODIFIED a 2", end), map[ResumeReason]int64{ResumeEnded: 4}, 0},
+		{"with an event that breaks off", raw(`{"type":"ADDED","obj`), map[ResumeReason]int64{ResumeCut: 9}, 5},
 	} {
 		bad := step{"watch 5", test.answer}
 		scenario{name: test.name, opts: Options{PagedList: true},
-			steps: join([]step{begin}, times(5, bad), []step{{"list -", list("8", "b 7")}, {"watch 8", hold}}),
+			steps: join([]step{begin}, times(5+test.more, bad), []step{{"list -", list("8", "b 7")}, {"watch 8", hold}}),
 			store: "b:7", version: "8", lists: relisted, resumes: test.resumes}.play(t)
 		scenario{name: test.name + ", and once more", opts: Options{PagedList: true},
 			steps: join([]step{begin}, times(4, bad), []step{{"watch 5", events("MODIFIED a 6", end)}, {"watch 6", test.answer}, {"watch 6", hold}}),
@@ -103,7 +104,7 @@ func TestWatchesThatFailAtOnce(t *testing.T) {
 		steps: join([]step{begin}, times(5, step{"watch 5", events("ERROR 500", end)}), []step{{"list -", list("5", "a 3")}, {"watch 5", hold}}),
 		store: "a:3", version: "5", lists: relisted, resumes: map[ResumeReason]int64{ResumeServer: 4}, check: contactAt(0)}.play(t)
 	scenario{name: "different errors", opts: Options{PagedList: true},
-		steps: []step{begin, {"watch 5", end}, {"watch 5", events("ERROR 500", end)}, {"watch 5", end}, {"watch 5", events("BOOKMARK 5,ERROR 503", end)}, {"watch 5", dropped},
+		steps: []step{begin, {"watch 5", end}, {"watch 5", events("ERROR 500", end)}, {"watch 5", dropped}, {"watch 5", events("BOOKMARK 5,ERROR 503", end)}, {"watch 5", end},
 			{"list -", list("8", "b 7")}, {"watch 8", hold}},
 		store: "b:7", version: "8", lists: relisted, any: true}.play(t)
 	scenario{name: "steady watches between them", opts: Options{PagedList: true},
