@@ -20,39 +20,56 @@ import (
 // server that cannot be reached, a proxy's page, an identity that may not discover.
 // Nothing is cached.
 func (r Resource[T]) Served(ctx context.Context) (bool, error) {
+	found, err := r.discover(ctx)
+	return found != nil, err
+}
+
+// servedResource is what is used of an APIResource. A document that does not say whether
+// objects are in namespaces must not pass for one that says that they are not.
+type servedResource struct {
+	Name       string `json:"name"`
+	Namespaced *bool  `json:"namespaced"`
+}
+
+// discover returns the resource's entry in the server's discovery; nil: the server says
+// that it does not serve it.
+func (r Resource[T]) discover(ctx context.Context) (*servedResource, error) {
 	gv := r.gvr.GroupVersion()
 	path := "/apis/" + gv.String()
 	if gv.Group == "" {
 		path = "/api/" + gv.Version
 	}
-	var resources metav1.APIResourceList
-	err := r.client.getJSON(ctx, path, &resources)
+	var list struct {
+		Kind      string           `json:"kind"`
+		Resources []servedResource `json:"resources"`
+	}
+	err := r.client.getJSON(ctx, path, &list)
 	if apierrors.IsNotFound(err) && gv.Group != "" {
-		return r.client.servesGroupVersion(ctx, gv.Group, gv.String())
+		return nil, r.client.confirmNoGroupVersion(ctx, gv.Group, gv.String())
 	}
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	if resources.Kind != "APIResourceList" {
-		return false, &DecodeError{What: path, Err: fmt.Errorf("the kind is %q and not APIResourceList", resources.Kind)}
+	if list.Kind != "APIResourceList" {
+		return nil, &DecodeError{What: path, Err: fmt.Errorf("the kind is %q and not APIResourceList", list.Kind)}
 	}
-	for _, resource := range resources.APIResources {
-		if resource.Name == r.gvr.Resource {
-			return true, nil
+	for n := range list.Resources {
+		if list.Resources[n].Name == r.gvr.Resource {
+			return &list.Resources[n], nil
 		}
 	}
-	return false, nil
+	return nil, nil
 }
 
-// servesGroupVersion looks for a group version that answered with 404 in the list
+// confirmNoGroupVersion looks for a group version that answered with 404 in the list
 // of groups. If it is in there, the server contradicts itself.
-func (c *Client) servesGroupVersion(ctx context.Context, group, groupVersion string) (bool, error) {
+func (c *Client) confirmNoGroupVersion(ctx context.Context, group, groupVersion string) error {
 	var groups metav1.APIGroupList
 	if err := c.getJSON(ctx, "/apis", &groups); err != nil {
-		return false, err
+		return err
 	}
 	if groups.Kind != "APIGroupList" {
-		return false, &DecodeError{What: "/apis", Err: fmt.Errorf("the kind is %q and not APIGroupList", groups.Kind)}
+		return &DecodeError{What: "/apis", Err: fmt.Errorf("the kind is %q and not APIGroupList", groups.Kind)}
 	}
 	for _, g := range groups.Groups {
 		if g.Name != group {
@@ -60,11 +77,11 @@ func (c *Client) servesGroupVersion(ctx context.Context, group, groupVersion str
 		}
 		for _, version := range g.Versions {
 			if version.GroupVersion == groupVersion {
-				return false, fmt.Errorf("/apis/%s was not found, though /apis lists it", groupVersion)
+				return fmt.Errorf("/apis/%s was not found, though /apis lists it", groupVersion)
 			}
 		}
 	}
-	return false, nil
+	return nil
 }
 
 // getJSON reads a document that is no object of a resource.
@@ -119,7 +136,11 @@ func (r Resource[T]) notServedHint(q call) string {
 	case q.subresource != "":
 		return fmt.Sprintf("does the resource have the subresource %q, and does the object exist?", q.subresource)
 	case strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io"):
-		return fmt.Sprintf("is its CustomResourceDefinition installed, and is its plural %q right (scheme.Mapping.Resource)?", r.gvr.Resource)
+		hint := fmt.Sprintf("is its CustomResourceDefinition installed, and is its plural %q right (scheme.Mapping.Resource)?", r.gvr.Resource)
+		if r.namespace != "" {
+			hint += " If it is cluster-scoped, give no namespace."
+		}
+		return hint
 	default:
 		return "is it an address of an API server, and is the API version enabled there?"
 	}

@@ -56,7 +56,7 @@ func TestDigestOfBrokenPages(t *testing.T) {
 			must(t, err)
 			defer c.CloseIdleConnections()
 			checker := &consistencyChecker[*corev1.Pod]{seed: maphash.MakeSeed(),
-				opts: checkWith(time.Hour, c, client.For[*corev1.Pod](c), ListOptions{Namespaces: test.namespaces})}
+				opts: checkWith(time.Hour, c, client.For[*corev1.Pod](c), func() ListOptions { return ListOptions{Namespaces: test.namespaces} })}
 			version, err := checker.digest(t.Context(), func(string, string) {})
 			if (err != nil) != (test.want == "") || err == nil && version != test.want {
 				t.Errorf("got version %q, %v", version, err)

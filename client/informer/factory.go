@@ -23,8 +23,10 @@ import (
 
 // Options configures a Factory.
 type Options struct {
-	// Namespace limits all informers that do not say otherwise, and whose resource
-	// is not known to be cluster-scoped. Default: all namespaces.
+	// Namespace limits all informers that do not say otherwise. It does not apply to
+	// cluster-scoped resources: if the scheme does not know the scope of one, the informer
+	// asks the server's discovery after a 404. An informer whose type is registered with
+	// the wrong scope ends with a *client.ScopeError. Default: all namespaces.
 	Namespace string
 	// Resync is HandlerOptions.Resync for handlers that do not say. Default, or
 	// negative: never.
@@ -179,25 +181,34 @@ func of[T client.Object](f *Factory, endpoint client.Resource[T], opts ListOptio
 // says.
 func assemble[T client.Object](f *Factory, endpoint client.Resource[T], opts ListOptions) *SharedInformer[T] {
 	gvr := endpoint.GroupVersionResource()
+	mapping, _ := endpoint.Mapping()
+	name := f.nameFor(gvr, reflect.TypeFor[T](), opts)
+	var scope *servedScope
+	if opts.isDefaultIn(f.opts, mapping.Scope) {
+		scope = newServedScope(endpoint, f.opts.Logger.With("informer", name))
+	}
 	var origins []origin[T]
 	fetching := f.opts.Reflector
 	if opts.Visible {
 		endpoint, fetching.Filtered = endpoint.Visible(), true
 	}
 	for _, namespace := range opts.namespaces() {
-		endpoint := endpoint.Namespace(namespace)
-		from := origin[T]{
-			source:      reflector.Resource(endpoint.Interning(), opts.apply),
-			plainSource: reflector.Resource(endpoint, opts.apply),
+		source := func(endpoint client.Resource[T]) reflector.ListerWatcher[T] {
+			limited := reflector.Resource(endpoint.Namespace(namespace), opts.apply)
+			if scope == nil {
+				return limited
+			}
+			return scopedSource[T]{scope: scope, namespaced: limited, cluster: reflector.Resource(endpoint, opts.apply)}
 		}
+		from := origin[T]{source: source(endpoint.Interning()), plainSource: source(endpoint)}
 		if len(opts.Namespaces) > 0 {
 			from.namespace = namespace
 		}
 		origins = append(origins, from)
 	}
-	i := newInformer(f.nameFor(gvr, reflect.TypeFor[T](), opts), origins, fetching, f.opts.Resync)
+	i := newInformer(name, origins, fetching, f.opts.Resync)
+	i.made = madeBy{gvr, opts, scope}
 	i.scheme = endpoint.Client().Scheme()
-	mapping, _ := endpoint.Mapping()
 	i.invalidBecause(errors.Join(f.invalid, endpoint.Err(), opts.validate(mapping.Scope)))
 	if f.opts.NoInterning {
 		i.noInterning = true
@@ -219,23 +230,23 @@ func assemble[T client.Object](f *Factory, endpoint client.Resource[T], opts Lis
 		i.detectMutations(f.opts.MutationDetection)
 	}
 	if f.opts.ConsistencyCheckInterval != 0 {
-		i.invalidBecause(i.checkWith(checkWith(f.opts.ConsistencyCheckInterval, f.client, endpoint, opts)))
+		i.invalidBecause(i.checkWith(checkWith(f.opts.ConsistencyCheckInterval, f.client, endpoint, i.ListOptions)))
 	}
-	i.made = madeBy{gvr, opts}
 	return i
 }
 
 // checkWith compares by what the endpoint's metadata says: the lists of
 // several namespaces one after another, as if they were pages of one.
-func checkWith[T client.Object](interval time.Duration, c *client.Client, endpoint client.Resource[T], selected ListOptions) ConsistencyCheckOptions[T] {
+func checkWith[T client.Object](interval time.Duration, c *client.Client, endpoint client.Resource[T], selection func() ListOptions) ConsistencyCheckOptions[T] {
 	metadata := client.Metadata(c, endpoint.GroupVersionResource())
-	if selected.Visible {
+	if selection().Visible {
 		metadata = metadata.Visible()
 	}
-	namespaces := selected.namespaces()
 	return ConsistencyCheckOptions[T]{
 		Interval: interval,
 		List: func(ctx context.Context, opts metav1.ListOptions) (*client.List[*metav1.PartialObjectMetadata], error) {
+			selected := selection()
+			namespaces := selected.namespaces()
 			selected.apply(&opts)
 			at := parseListToken(opts.Continue)
 			opts.Continue = at.own

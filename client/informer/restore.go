@@ -78,6 +78,9 @@ func (i *SharedInformer[T]) adopt(objects []T, version string, saved time.Time) 
 		i.unindexed.Add(1)
 		i.log.Warn("restored objects are not in all indexes", "error", err)
 	}
+	if len(objects) > 0 {
+		i.made.scope.restored(objects[0].GetNamespace() == "")
+	}
 	i.fifo.Reached(version)
 	i.restoredAsOf = saved
 	for _, l := range i.listeners {

@@ -17,7 +17,10 @@ import (
 // ListOptions says which objects of a resource an informer looks at. Each
 // different value is another informer with a watch of its own.
 type ListOptions struct {
-	// Namespace limits the informer. Default: the factory's.
+	// Namespace limits the informer. A cluster-scoped resource has none: the informer does
+	// not run, or ends with a *client.ScopeError if the scheme does not know the scope and
+	// the server says it. One that equals the factory's counts as not given. Default: the
+	// factory's, see Options.Namespace.
 	Namespace string
 	// Namespaces limits the informer to several: one cache, one Synced and
 	// one set of handlers over a list and a watch for each. An identity that
@@ -60,6 +63,20 @@ func (o ListOptions) in(f Options, scope scheme.Scope) ListOptions {
 		o.Namespace = f.Namespace
 	}
 	return o
+}
+
+// isDefaultIn reports whether the factory's namespace is what limits the informer, or would
+// if its resource were in namespaces. Those who give that namespace themselves share the
+// informer of those who do not.
+func (o ListOptions) isDefaultIn(f Options, scope scheme.Scope) bool {
+	switch {
+	case f.Namespace == "" || o.Visible || len(o.Namespaces) > 0 || scope == scheme.Namespaced:
+		return false
+	case scope == scheme.Cluster:
+		return o.Namespace == ""
+	default:
+		return o.Namespace == f.Namespace
+	}
 }
 
 // namespaces are those to list and watch one by one; "" is all at once.
@@ -138,6 +155,7 @@ func (t listToken) check(page *client.List[*metav1.PartialObjectMetadata]) error
 type madeBy struct {
 	resource  schema.GroupVersionResource
 	selection ListOptions
+	scope     *servedScope // nil: the namespaces are the informer's own
 }
 
 // GroupVersionResource says which resource the informer watches. It is empty for
@@ -147,9 +165,15 @@ func (i *SharedInformer[T]) GroupVersionResource() schema.GroupVersionResource {
 }
 
 // ListOptions says which objects the informer watches: what the Factory was asked
-// for, with the Factory's own namespace. It is empty for an informer that was
-// made by [New].
-func (i *SharedInformer[T]) ListOptions() ListOptions { return i.made.selection }
+// for, with the Factory's own namespace unless the resource is cluster-scoped, which may
+// turn out when the informer runs. It is empty for an informer that was made by [New].
+func (i *SharedInformer[T]) ListOptions() ListOptions {
+	selection := i.made.selection
+	if i.made.scope.isCluster() {
+		selection.Namespace = ""
+	}
+	return selection
+}
 
 // Client returns the client with which the factory's informers read.
 func (f *Factory) Client() *client.Client { return f.client }

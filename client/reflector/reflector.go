@@ -92,8 +92,9 @@ func New[T client.Object](source ListerWatcher[T], store Store[T], opts Options)
 }
 
 // Run lists and watches until ctx is done, and then returns nil. Errors of the
-// server and of the network are recovered from; the only error returned is the
-// store's. It may be called once.
+// server and of the network are recovered from; the only errors returned are the
+// store's, and a *client.ScopeError of the source: what it asks for cannot exist. It may
+// be called once.
 func (r *Reflector[T]) Run(ctx context.Context) error {
 	if !r.started.CompareAndSwap(false, true) {
 		return errors.New("the reflector has already been run: make a new one")
@@ -109,9 +110,8 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 			r.counts.watchEnded(errors.Is(err, io.EOF) && time.Since(s.opened) >= tooShort)
 			s.close()
 		}
-		var fatal *storeError
-		if errors.As(err, &fatal) {
-			return fatal.err
+		if fatal := fatal(err); fatal != nil {
+			return fatal
 		}
 		if ctx.Err() != nil {
 			return nil
@@ -301,6 +301,20 @@ func (r *Reflector[T]) believeUnversioned() bool {
 		r.opts.Logger.Warn("the server's lists have no resourceVersion: no watch can resume, and a list follows each of them")
 	}
 	return true
+}
+
+// fatal returns what Run returns for an error that ends it; nil for all others.
+func fatal(err error) error {
+	var store *storeError
+	var scope *client.ScopeError
+	switch {
+	case errors.As(err, &store):
+		return store.err
+	case errors.As(err, &scope):
+		return scope
+	default:
+		return nil
+	}
 }
 
 // storeError ends Run.

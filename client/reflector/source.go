@@ -2,15 +2,18 @@ package reflector
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/client"
 )
 
 // ListerWatcher is where a Reflector gets its objects from. [Resource] adapts a
-// client.Resource. Its methods may be called concurrently.
+// client.Resource. Its methods may be called concurrently. A *client.ScopeError that one
+// of them returns ends [Reflector.Run].
 type ListerWatcher[T client.Object] interface {
 	List(ctx context.Context, opts metav1.ListOptions) (*client.List[T], error)
 	// Watch returns an open stream. It ends when ctx does.
@@ -54,7 +57,9 @@ type Getter[T client.Object] interface {
 }
 
 // Resource makes an endpoint a ListerWatcher. tweak, unless nil, changes the
-// options of each request before it is sent: selectors, for instance.
+// options of each request before it is sent: selectors, for instance. After a 404 in a
+// namespace the server's discovery is asked, and a cluster-scoped resource is an error
+// that ends [Reflector.Run].
 func Resource[T client.Object](r client.Resource[T], tweak func(*metav1.ListOptions)) ListerWatcher[T] {
 	return endpoint[T]{resource: r, tweak: tweak}
 }
@@ -68,7 +73,21 @@ func (e endpoint[T]) List(ctx context.Context, opts metav1.ListOptions) (*client
 	if e.tweak != nil {
 		e.tweak(&opts)
 	}
-	return e.resource.List(ctx, opts)
+	list, err := e.resource.List(ctx, opts)
+	if err != nil {
+		return nil, e.checkScope(ctx, err)
+	}
+	return list, nil
+}
+
+// checkScope returns a *client.ScopeError in place of a 404 that will not pass: the
+// resource is cluster-scoped and was asked for in a namespace.
+func (e endpoint[T]) checkScope(ctx context.Context, err error) error {
+	var wrong *client.ScopeError
+	if apierrors.IsNotFound(err) && errors.As(e.resource.CheckScope(ctx), &wrong) {
+		return wrong
+	}
+	return err
 }
 
 // Served implements Discoverer.
@@ -81,7 +100,7 @@ func (e endpoint[T]) Watch(ctx context.Context, opts metav1.ListOptions) (Stream
 	}
 	w, err := e.resource.Watch(ctx, opts)
 	if err != nil {
-		return nil, err // not w: a nil *client.Watch would be a Stream that is not nil
+		return nil, e.checkScope(ctx, err) // not w: a nil *client.Watch would be a Stream that is not nil
 	}
 	if own := opts.TimeoutSeconds; own != nil && (asked == nil || *own != *asked) {
 		return timedStream[T]{stream: w, timeout: time.Duration(*own) * time.Second}, nil

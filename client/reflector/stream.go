@@ -67,8 +67,7 @@ const maxFailures = 3
 // fallBack decides whether a streaming list that failed is followed by pages at
 // once, and records what the failure says about the server.
 func (r *Reflector[T]) fallBack(ctx context.Context, err error) bool {
-	var fatal *storeError
-	if ctx.Err() != nil || errors.As(err, &fatal) {
+	if ctx.Err() != nil || fatal(err) != nil {
 		return false
 	}
 	var status *apierrors.StatusError
