@@ -134,8 +134,9 @@ func (i *SharedInformer[T]) AddIndexers(indexers cache.Indexers[T]) error {
 // SetTransform has each object changed, or replaced, before it is stored and
 // handlers see it: to drop fields that the program does not read, for instance.
 // It must be called before the start. An object that cannot be transformed, because
-// the transform returns an error, nil or an object of another name, or panics, is
-// stored as it is, and logged.
+// the transform returns an error, nil or an object of another name or without one, or
+// panics, is stored as it is, and logged. What the transform had written to it before
+// stays, except to its name, namespace, UID and resourceVersion.
 //
 // Objects then are not interned, and take about twice the memory: what drops only
 // metadata.managedFields is cheaper as Options.Transform: StripManagedFields.

@@ -4,6 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/levelwire/levelwire/client"
 )
 
 // transformed returns what is stored in obj's place.
@@ -11,19 +16,43 @@ func (i *SharedInformer[T]) transformed(obj T) T {
 	if i.transform == nil {
 		return obj
 	}
-	namespace, name := obj.GetNamespace(), obj.GetName()
+	is := identityOf(obj)
 	changed, err := i.callTransform(obj)
 	if err == nil {
-		err = checkTransformed(changed, namespace, name)
+		err = checkTransformed(changed, is.namespace, is.name)
 	}
 	if err == nil {
 		return changed
 	}
 	i.untransformed.Add(1)
-	i.log.Warn("object is stored as it came", "namespace", namespace, "name", name, "error", err)
-	obj.SetNamespace(namespace) // the transform may have written to it
-	obj.SetName(name)
+	i.log.Warn("object is stored as it came", "namespace", is.namespace, "name", is.name, "error", err)
+	is.restore(obj)
 	return obj
+}
+
+// identity is what says which state of which object one is. The store cannot take an
+// object without a name; without UID and version, updates and deletions would be taken for
+// old ones, or for those of another object.
+type identity struct {
+	namespace, name, version string
+	uid                      types.UID
+}
+
+func identityOf(obj client.Object) identity {
+	return identity{obj.GetNamespace(), obj.GetName(), obj.GetResourceVersion(), obj.GetUID()}
+}
+
+// restore gives an object its identity back that a transform may have overwritten.
+func (is identity) restore(obj client.Object) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		if _, ok := u.Object["metadata"].(map[string]any); !ok {
+			delete(u.Object, "metadata") // in which nothing can be set
+		}
+	}
+	obj.SetNamespace(is.namespace)
+	obj.SetName(is.name)
+	obj.SetUID(is.uid)
+	obj.SetResourceVersion(is.version)
 }
 
 // callTransform contains a panic: the other objects, and other informers, are not affected.

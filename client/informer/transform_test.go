@@ -3,6 +3,7 @@ package informer
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -10,7 +11,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/cache"
 	"github.com/levelwire/levelwire/client/reflector"
 )
@@ -28,6 +32,9 @@ func TestTransformThatFailsLosesNoObject(t *testing.T) {
 		"it returns an empty object":   {func(*corev1.Pod) (*corev1.Pod, error) { return &corev1.Pod{}, nil }, "another name"},
 		"it renames the object":        {func(p *corev1.Pod) (*corev1.Pod, error) { p.Name = "other"; return p, nil }, "another name"},
 		"it takes away the namespace":  {func(p *corev1.Pod) (*corev1.Pod, error) { p.Namespace = ""; return p, nil }, "another name"},
+		"it empties the object":        {func(p *corev1.Pod) (*corev1.Pod, error) { *p = corev1.Pod{}; return p, nil }, "another name"},
+		"it empties it and fails":      {func(p *corev1.Pod) (*corev1.Pod, error) { *p = corev1.Pod{}; return nil, errors.New("not this") }, "not this"},
+		"it empties it and panics":     {func(p *corev1.Pod) (*corev1.Pod, error) { *p = corev1.Pod{}; panic("half done") }, "half done"},
 		"it panics after it has begun": {func(p *corev1.Pod) (*corev1.Pod, error) { p.Name = ""; panic("half done") }, "half done"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -79,6 +86,32 @@ func TestTransformThatFailsLosesNoObject(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Whatever the type, an object that a transform has emptied is still the one that it was.
+func TestTransformThatEmptiesAnObjectLeavesItsIdentity(t *testing.T) {
+	keepsIdentity(t, &corev1.Pod{}, func(p *corev1.Pod) { *p = corev1.Pod{} })
+	keepsIdentity(t, &metav1.PartialObjectMetadata{}, func(m *metav1.PartialObjectMetadata) { *m = metav1.PartialObjectMetadata{} })
+	keepsIdentity(t, &unstructured.Unstructured{}, func(u *unstructured.Unstructured) { u.Object = nil })
+	keepsIdentity(t, &unstructured.Unstructured{}, func(u *unstructured.Unstructured) { u.Object = map[string]any{} })
+	keepsIdentity(t, &unstructured.Unstructured{}, func(u *unstructured.Unstructured) { u.Object["metadata"] = "odd" })
+	keepsIdentity(t, &unstructured.Unstructured{}, func(u *unstructured.Unstructured) { u.Object["metadata"] = nil })
+}
+
+func keepsIdentity[T client.Object](t *testing.T, obj T, empty func(T)) {
+	t.Helper()
+	for _, namespace := range []string{"ns", ""} {
+		obj.SetNamespace(namespace)
+		obj.SetName("a")
+		obj.SetUID("1")
+		obj.SetResourceVersion("7")
+		i := newInformer[T]("objects", nil, reflector.Options{Logger: slog.New(slog.DiscardHandler)}, 0)
+		must(t, i.SetTransform(func(obj T) (T, error) { empty(obj); return obj, nil }))
+		got := i.transformed(obj)
+		if got.GetNamespace() != namespace || got.GetName() != "a" || got.GetUID() != "1" || got.GetResourceVersion() != "7" || i.Stats().Untransformed != 1 {
+			t.Errorf("%T is stored as %v, %d counted", obj, got, i.Stats().Untransformed)
+		}
 	}
 }
 
