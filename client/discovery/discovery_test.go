@@ -491,6 +491,22 @@ func TestRootThatCannotBeAsked(t *testing.T) {
 	}
 }
 
+// Servers that are written by hand may leave the kind out.
+func TestResourcesWithoutAKind(t *testing.T) {
+	for document, known := range map[string]bool{
+		`{"resources":[{"name":"pods","kind":"Pod","namespaced":true,"verbs":["list"]}]}`: true,
+		`{"resources":[]}`:                 true,
+		`{"groupVersion":"v1"}`:            false,
+		`{"kind":"Status","resources":[]}`: false,
+	} {
+		s := &server{instead: map[string]answer{"/api/v1": {200, "application/json", document}}}
+		_, err := discovery.Fetch(t.Context(), s.client(t)) // an error names the group that the server lacks
+		if err == nil || strings.Contains(err.Error(), "/api/v1") == known {
+			t.Errorf("%s: %v", document, err)
+		}
+	}
+}
+
 // Nothing is known if neither document can be had.
 func TestNoRootCanBeAsked(t *testing.T) {
 	for name, instead := range notDocuments() {

@@ -353,7 +353,9 @@ func oneVersion(ctx context.Context, c *client.Client, gv schema.GroupVersion) (
 	if err := json.Unmarshal(data, &list); err != nil {
 		return nil, &client.DecodeError{What: path, Err: err}
 	}
-	if list.Kind != "APIResourceList" { // an answer without resources must be one that says so
+	// An answer without resources must be one that says so. Some aggregated servers leave out
+	// the kind.
+	if list.Kind != "APIResourceList" && (list.Kind != "" || list.APIResources == nil) {
 		return nil, &client.DecodeError{What: path, Err: fmt.Errorf("the kind is %q and not APIResourceList", list.Kind)}
 	}
 	var resources []Resource

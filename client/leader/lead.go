@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// releaseTimeout bounds what releasing adds to a stop when the server is away.
-const releaseTimeout = 2 * time.Second
+// releaseTimeout bounds what releasing adds to a stop when the server is away: two attempts,
+// of which each is long enough for a server that takes more than a second.
+const releaseTimeout = 4 * time.Second
 
 // lead calls work and renews until it has returned or leadership is lost.
 func (e *Elector) lead(ctx context.Context, work func(ctx context.Context) error) error {

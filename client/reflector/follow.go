@@ -42,6 +42,14 @@ func (r *Reflector[T]) follow(s *session[T]) error {
 // heard notes that the watch has brought something that is no repetition.
 func (r *Reflector[T]) heard() { r.counts.contact(time.Now()) }
 
+// isNews reports whether an event shows that the stream goes on. One of the version that was
+// reached already may be what a server begins each stream with: only a bookmark that does not
+// come at once says something then.
+func (r *Reflector[T]) isNews(s *session[T], ev client.WatchEvent[T]) bool {
+	return s.synthetic || r.unversioned || ev.Object.GetResourceVersion() != r.LastSyncResourceVersion() ||
+		ev.Type == apiwatch.Bookmark && (s.events > 1 || time.Since(s.opened) >= tooShort)
+}
+
 // apply writes one event to the store and moves the version.
 func (r *Reflector[T]) apply(s *session[T], ev client.WatchEvent[T]) error {
 	version := ev.Object.GetResourceVersion()
@@ -58,12 +66,15 @@ func (r *Reflector[T]) apply(s *session[T], ev client.WatchEvent[T]) error {
 		}
 		return r.late(ev, version)
 	}
+	news := r.isNews(s, ev)
 	if ev.Type == apiwatch.Bookmark {
 		r.counts.bookmark()
 	} else if err := r.write(ev); err != nil {
 		return err
 	}
-	r.heard()
+	if news {
+		r.heard()
+	}
 	if s.synthetic {
 		if ev.Type == apiwatch.Added {
 			return nil
