@@ -101,6 +101,16 @@ func (c *cluster) differ(path string, d *difference.Digest, headers ...string) r
 	return c.do(http.MethodPost, difference.Path+path, string(d.Append(nil)), append([]string{"Content-Type: " + difference.MediaType}, headers...)...)
 }
 
+// difference is the body of a difference; any other answer fails the test.
+func (c *cluster) difference(path string, d *difference.Digest) []byte {
+	c.t.Helper()
+	got := c.differ(path, d)
+	if got.code != http.StatusOK {
+		c.t.Fatalf("difference of %s: %d %.500s", path, got.code, got.body)
+	}
+	return got.body
+}
+
 func heldOf(t testing.TB, list corev1.PodList) (holding, uint64) {
 	t.Helper()
 	h := holding{}
@@ -155,11 +165,11 @@ func TestDifferenceLeadsToTheServersState(t *testing.T) {
 			known -= uint64(random.IntN(int(known)))
 		}
 		d := held.digest(known)
-		got, _, err := held.apply(d, c.differ(path, d).body)
+		got, _, err := held.apply(d, c.difference(path, d))
 		if errors.Is(err, errUnknownHash) {
 			unknown++
 			d.Known = 0
-			got, _, err = held.apply(d, c.differ(path, d).body)
+			got, _, err = held.apply(d, c.difference(path, d))
 		}
 		if err != nil {
 			t.Fatalf("round %d, %s: %v", round, path, err)
