@@ -127,8 +127,14 @@ func TestControllersWithAWatchBehind(t *testing.T) {
 			},
 		},
 		"ReplicaSet that adopts": {
-			held:   "pods",
-			before: func(c *cluster) {},
+			held: "pods",
+			before: func(c *cluster) { // a controller that starts later lists the orphan: there is nothing to hold
+				earlier := newSet("earlier", 0)
+				earlier.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "earlier"}}
+				earlier.Spec.Template.Labels = earlier.Spec.Selector.MatchLabels
+				create(c, in[*appsv1.ReplicaSet](c), earlier)
+				await(c, in[*appsv1.ReplicaSet](c), "earlier", "seen", func(s *appsv1.ReplicaSet) bool { return s.Status.ObservedGeneration == 1 })
+			},
 			first: func(c *cluster) {
 				template := podTemplate("web:1")
 				create(c, in[*corev1.Pod](c), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "orphan", Labels: template.Labels}, Spec: template.Spec})
@@ -219,8 +225,9 @@ func TestControllersWithAWatchBehind(t *testing.T) {
 			held.hold()
 			step.first(c)
 			step.second(c)
-			<-held.asked // a controller asks how far the watch is, before it decides
-			<-held.asked
+			for range 2 { // a controller asks how far the watch is, before it decides
+				c.receive(held.asked, "a question how far the watch is")
+			}
 			held.release()
 			step.end(c)
 			if names := created(); len(names) != step.pods {
