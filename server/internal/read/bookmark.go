@@ -29,7 +29,7 @@ func (w *Watch) TakeBookmark() (b Bookmark, due bool) {
 	if !w.initialEndDue && !w.bookmarks.due(now) {
 		return b, false
 	}
-	b = Bookmark{Revision: w.cursor.Reached(), InitialEventsEnd: w.initialEndDue}
+	b = Bookmark{Revision: w.cursor.Bookmark(), InitialEventsEnd: w.initialEndDue}
 	if b.Revision == 0 || b.InitialEventsEnd && b.Revision < w.revision {
 		return b, false
 	}

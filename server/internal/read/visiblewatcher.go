@@ -455,9 +455,9 @@ func (w *visibleWatcher) TakeInitial() (watchcache.Snapshot, *watchcache.Selecti
 	panic("read: the initial state of a filtered watch cannot be taken as a whole")
 }
 
-// Reached returns the revision that the client's state is of after a Read that returned 0;
+// Bookmark returns the revision that the client's state is of after a Read that returned 0;
 // 0 if it is of none.
-func (w *visibleWatcher) Reached() storage.Revision {
+func (w *visibleWatcher) Bookmark() storage.Revision {
 	if w.initial || w.lagging {
 		return 0
 	}

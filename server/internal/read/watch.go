@@ -45,7 +45,7 @@ type cursor interface {
 	Initial() bool
 	InCoalescedHistory() bool
 	TakeInitial() (watchcache.Snapshot, *watchcache.Selection)
-	Reached() storage.Revision
+	Bookmark() storage.Revision
 	Cursor() watchcache.Cursor
 	Close()
 }

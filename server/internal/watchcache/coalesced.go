@@ -5,6 +5,7 @@ import "github.com/levelwire/levelwire/storage"
 // beginSummary makes the watcher read a summary before it goes on in the log.
 func (w *Watcher) beginSummary(s *summary) {
 	w.since = max(w.reached, w.after) // the latter until the initial snapshot has been read
+	w.hasPart = w.handed > w.since
 	w.summary, w.cursor = s, s.after(w.since)
 	w.sweeping = w.selection.MembershipChanges()
 	w.after, w.coalescedThrough = s.revision, s.revision
@@ -71,12 +72,14 @@ func (w *Watcher) readSummary(buf []Event) int {
 		case kind == 0:
 			continue
 		case w.sweeping:
-			buf[n] = Event{Type: Deleted, Object: change.state().AtRevision(w.since), Revision: w.since}
+			at := w.clientVersion()
+			buf[n] = Event{Type: Deleted, Object: change.state().AtRevision(at), Revision: at}
 		case kind == Deleted:
 			buf[n] = Event{Type: Deleted, Object: change.deletion.LastState(w.cache.formBytes.Load()), Revision: change.deletion.Through}
 		default:
 			buf[n] = Event{Type: kind, Object: change.object, Revision: change.revision}
 		}
+		w.hand(&buf[n])
 		if !w.sweeping {
 			w.reached = max(w.reached, w.completeThrough(w.cursor))
 		}
@@ -96,21 +99,30 @@ func (w *Watcher) completeThrough(cursor int) storage.Revision {
 	return revision
 }
 
+// clientVersion returns the version that the client had before coalesced history: since, or the one
+// after it, if the client has an event of that and may lack others.
+func (w *Watcher) clientVersion() storage.Revision {
+	if w.hasPart {
+		return w.since + 1
+	}
+	return w.since
+}
+
 // eventTypeOf returns the type of the event that the watcher gets of a change in
 // the part of the summary that it reads; 0 if it gets none.
 func (w *Watcher) eventTypeOf(l *latestChange) EventType {
 	o := l.state()
-	isNew := o.CreatedRevision > w.since
+	unknown := o.CreatedRevision > w.clientVersion() // to the client
 	switch matches := w.selection.Matches(o); {
-	case w.sweeping && (matches || isNew || !w.selection.MayHaveMatched(o, w.since)):
+	case w.sweeping && (matches || unknown || !w.selection.MayHaveMatched(o, max(w.since, o.CreatedRevision))):
 		return 0
 	case w.sweeping:
 		return Deleted
-	case !matches, isNew && l.object == nil:
+	case !matches, unknown && l.object == nil:
 		return 0
 	case l.object == nil:
 		return Deleted
-	case isNew:
+	case o.CreatedRevision > w.since:
 		return Added
 	}
 	return Modified

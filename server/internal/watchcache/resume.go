@@ -56,6 +56,7 @@ func (c *Cache) watch(opts WatchOptions, wait bool) (*Watcher, error) {
 		waker:     opts.Waker,
 		after:     opts.After,
 		reached:   opts.After,
+		handed:    opts.After,
 		initial:   opts.Initial,
 		endAtGaps: opts.EndAtGaps,
 		gapsBegun: c.gapsBegun.Load(),
@@ -64,7 +65,7 @@ func (c *Cache) watch(opts WatchOptions, wait bool) (*Watcher, error) {
 		w.selection = nil
 	}
 	if w.initial != nil {
-		w.after, w.reached, w.own = w.initial.Revision(), 0, true
+		w.after, w.reached, w.handed, w.own = w.initial.Revision(), 0, 0, true
 	}
 	if w.inGap() {
 		c.counters.expiredOld.Add(1)

@@ -112,3 +112,81 @@ func TestRevisionsOfEventsNeverDecrease(t *testing.T) {
 		}
 	}
 }
+
+// TestResumesInsideARevisionDoNotGoBack: a client that may have a part of a revision gets it again,
+// and what coalesced history begins with, at versions that are not before its own.
+func TestResumesInsideARevisionDoNotGoBack(t *testing.T) {
+	web := map[string]string{"app": "web"}
+	for _, opts := range []Options{{}, {HistoryEvents: 1}} {
+		c := filled(t, opts, podA, podB, podC)
+		left := pod{Namespace: "one", Name: "left", Labels: web}
+		c.Apply([]Change{put(t, c, left, 15), put(t, c, podB, 20), gone(podC.Key(), 20), put(t, c, podA, 20)})
+		left.Labels = nil
+		c.Apply([]Change{put(t, c, left, 30)})
+		for name, selection := range map[string]*Selection{"all": nil, "left": selecting(t, "", "", "app=web", "")} {
+			for _, e := range drain(t, watching(t, c, WatchOptions{After: 20, Selection: selection})) {
+				if carried := fmt.Sprintf(`"resourceVersion":"%d"`, e.Revision); e.Revision < 20 || e.Object.Revision != e.Revision || !strings.Contains(string(e.Object.JSON), carried) {
+					t.Errorf("history %d, %s: %s %s at %d carries %s", opts.HistoryEvents, name, e.Type, e.Object.Key, e.Revision, e.Object.JSON)
+				}
+			}
+		}
+	}
+}
+
+// TestNoBookmarkInsideARevision: a bookmark with the revision before would tell a client that has
+// an event of this one that the server has gone back in time.
+func TestNoBookmarkInsideARevision(t *testing.T) {
+	c := filled(t, Options{}, podA)
+	w := watching(t, c, WatchOptions{After: 10})
+	if at := w.Bookmark(); at != 10 {
+		t.Errorf("before: %d", at)
+	}
+	// A reader may be in the midst of Apply: the log has a part of the revision.
+	c.mu.Lock()
+	tree := c.state.Load().tree.Batch()
+	first := put(t, c, podB, 20)
+	c.append(&first, nil, 19, 0, tree)
+	c.mu.Unlock()
+	buf := make([]Event, 1)
+	if n, err := w.Read(buf); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	expect(t, buf, "ADDED one/b@20")
+	if at := w.Bookmark(); at != 0 {
+		t.Errorf("with a part of revision 20, a bookmark names %d", at)
+	}
+	c.mu.Lock()
+	c.state.Store(&cacheState{tree: tree.Tree(), revision: 20})
+	c.mu.Unlock()
+	if at := w.Bookmark(); at != 20 {
+		t.Errorf("with the whole of it, a bookmark names %d", at)
+	}
+}
+
+// TestCoalescedHistoryAfterAPartOfARevision: an object that was created in the revision of which a
+// client may have a part may be known to it, and is deleted for it.
+func TestCoalescedHistoryAfterAPartOfARevision(t *testing.T) {
+	web := map[string]string{"app": "web"}
+	deleted, left, never := pod{Namespace: "one", Name: "deleted", Labels: web}, pod{Namespace: "one", Name: "left", Labels: web}, pod{Namespace: "one", Name: "never"}
+	for name, read := range map[string]int{"slow": 1, "resumed": 0} {
+		t.Run(name, func(t *testing.T) {
+			c := filled(t, Options{HistoryEvents: 4}, podC)
+			selection := selecting(t, "one", "", "app=web", "")
+			w := watching(t, c, WatchOptions{After: 10, Selection: selection})
+			c.Apply([]Change{put(t, c, deleted, 20), put(t, c, left, 20), put(t, c, never, 20), put(t, c, podC, 20)})
+			if n, err := w.Read(make([]Event, 2)); n != 2 || err != nil {
+				t.Fatal(n, err)
+			}
+			out := left
+			out.Labels = nil
+			c.Apply([]Change{gone(deleted.Key(), 30), put(t, c, out, 31)})
+			for revision := 40; revision < 50; revision++ {
+				c.Apply([]Change{put(t, c, podC, rev(revision))})
+			}
+			if read == 0 {
+				w = watching(t, c, WatchOptions{After: 20, Selection: selection})
+			}
+			expect(t, drain(t, w), "DELETED one/left@20", "DELETED one/deleted@30")
+		})
+	}
+}

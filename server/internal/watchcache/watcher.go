@@ -40,7 +40,7 @@ type Waker interface {
 // Starter begins to serve a number of watchers that have been woken.
 type Starter interface{ Start() }
 
-// Watcher is a cursor in the log of a cache. Read, Initial, Reached and
+// Watcher is a cursor in the log of a cache. Read, Initial, Reached, Bookmark and
 // InCoalescedHistory are for one goroutine at a time; Ready and Close may be called
 // by any. A Watcher that is not read costs nothing but its own small memory, plus
 // that of the Initial snapshot until it has been read.
@@ -68,6 +68,7 @@ type Watcher struct {
 	after      storage.Revision
 	gaps       *gaps // those of which is known that after is in none
 	reached    storage.Revision
+	handed     storage.Revision // the version that the client has: of the last event, or what it named
 	// summary is coalesced history to be read before the log; nil if there is none,
 	// or when it has been read. See readSummary.
 	summary *summary
@@ -77,6 +78,7 @@ type Watcher struct {
 	since    storage.Revision // the client's revision before the summary
 	cursor   int              // of the next change
 	sweeping bool             // in the first part, of objects that have left the selection
+	hasPart  bool             // the client may have a part of the revision after since
 
 	coalescedThrough storage.Revision // of the latest summary; 0: there was none
 	began            Beginning
@@ -188,6 +190,7 @@ func (w *Watcher) readInitial(buf []Event) int {
 // endInitial drops the initial snapshot: the log is read from its revision on.
 func (w *Watcher) endInitial() {
 	w.reached = max(w.reached, w.initial.Revision())
+	w.handed = w.initial.Revision()
 	w.initial, w.from = nil, ""
 }
 
@@ -195,7 +198,7 @@ func (w *Watcher) endInitial() {
 // bucket's log is complete, and then from the bucket's log. If a gap has begun by then, what
 // was read may come from behind it, and counts as not read.
 func (w *Watcher) readLog(buf []Event) (int, error) {
-	n, reached := 0, w.reached
+	n, reached, handed := 0, w.reached, w.handed
 	for n < len(buf) {
 		e, ok := w.next()
 		if !ok && n == 0 {
@@ -217,16 +220,28 @@ func (w *Watcher) readLog(buf []Event) (int, error) {
 					w.cache.noteReader(e)
 				}
 				buf[n] = event
+				w.hand(&buf[n])
 				n++
 			}
 		}
 		w.advance(e)
 	}
 	if err := w.endsAtGap(); err != nil {
-		w.reached = reached
+		w.reached, w.handed = reached, handed
 		return 0, err
 	}
 	return n, nil
+}
+
+// hand makes sure that an event carries no version before the one that the client has. Only a
+// deletion can: in a revision of which the client may have a part, and which it therefore gets
+// again (eventlog.SharedRevisions), it would carry the revision before. A client that is cut off
+// behind the event resumes from where it would have without it.
+func (w *Watcher) hand(event *Event) {
+	if event.Revision < w.handed {
+		event.Object, event.Revision = event.Object.AtRevision(w.handed), w.handed
+	}
+	w.handed = event.Revision
 }
 
 // next returns the first entry that has not been read; nil at the end. It returns
@@ -253,7 +268,7 @@ func (w *Watcher) advance(e *eventlog.Entry) {
 }
 
 // Initial reports whether events of the initial snapshot remain to be Read.
-// When it turns false the end-of-initial bookmark is due, at Reached.
+// When it turns false the end-of-initial bookmark is due.
 func (w *Watcher) Initial() bool { return w.initial != nil }
 
 // InCoalescedHistory reports whether the next Read returns coalesced history. It then
@@ -285,9 +300,9 @@ func (w *Watcher) TakeInitial() (Snapshot, *Selection) {
 }
 
 // Reached returns the greatest known revision up to which Read has returned every
-// event of the watcher: the revision of a bookmark. It is 0 until the initial
-// events have been read, and from then on never less than After, or than the
-// revision before if After is delivered again.
+// event of the watcher. It is 0 until the initial events have been read, and from
+// then on never less than After, or than the revision before if After is delivered
+// again.
 func (w *Watcher) Reached() storage.Revision {
 	if w.initial != nil {
 		return 0
@@ -304,6 +319,18 @@ func (w *Watcher) Reached() storage.Revision {
 		return w.reached
 	}
 	return w.skipUnselected(through)
+}
+
+// Bookmark returns the revision that a bookmark may name: Reached. It is 0, for none, while the
+// watcher has events of a revision of which the cache is still applying the rest: the bookmark
+// would have the revision before, and to a client that is a server that has gone back in time.
+func (w *Watcher) Bookmark() storage.Revision {
+	revision := w.Reached()
+	if revision < w.handed {
+		return 0
+	}
+	w.handed = revision
+	return revision
 }
 
 // skipUnselected moves the cursor to the next event of the watcher, and returns the revision
