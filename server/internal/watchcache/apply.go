@@ -73,7 +73,8 @@ func (c *Cache) apply(changes []Change) (applied int, bytes int64) {
 // put. The event of a deletion that is not the last change of its revision carries the revision
 // before (eventlog.Entry.Through): behind a put, a watch would go back to it, and a client that
 // drops what is older than what it has would keep the object for ever. A transaction changes
-// no key twice, so that the order within a revision is free.
+// no key twice, so that the order within a revision is free; of an object that was made anew
+// (schedule) the deletion comes first in any case.
 func deletionsFirst(changes []Change) {
 	for first := 0; first < len(changes); {
 		next, ordered := first+1, true

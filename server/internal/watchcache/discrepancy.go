@@ -13,6 +13,14 @@ type Discrepancy struct {
 	Key    string
 	Object *Object          // in the source; nil if the key does not exist there
 	Held   storage.Revision // of the object that the cache held; 0 if none
+	anew   bool             // that object had another UID
+}
+
+// madeAnew reports whether the source's object is not the one that the cache held: that was
+// deleted in between, and a client with it needs the deletion. The new one may never have been
+// selected by what selected the old one.
+func (d *Discrepancy) madeAnew() bool {
+	return d.Object != nil && d.Held != 0 && (d.anew || d.Object.CreatedRevision > d.Held)
 }
 
 // discrepancies compares the state with the source's objects.
@@ -20,17 +28,17 @@ func (c *Cache) discrepancies(source btree.Tree[*Object]) []Discrepancy {
 	held := c.state.Load().tree
 	var found []Discrepancy
 	for key, o := range source.Range("", "") {
-		var revision storage.Revision
+		d := Discrepancy{Key: key, Object: o}
 		if had, ok := held.Get(key); ok {
-			revision = had.Revision
+			d.Held, d.anew = had.Revision, had.Attributes.UID != o.Attributes.UID
 		}
-		if revision != o.Revision {
-			found = append(found, Discrepancy{key, o, revision})
+		if d.Held != o.Revision {
+			found = append(found, d)
 		}
 	}
 	for key, had := range held.Range("", "") {
 		if _, ok := source.Get(key); !ok {
-			found = append(found, Discrepancy{key, nil, had.Revision})
+			found = append(found, Discrepancy{Key: key, Held: had.Revision})
 		}
 	}
 	return found
@@ -61,43 +69,33 @@ func (c *Cache) Repair(changes []Change, discrepancies []Discrepancy, through st
 }
 
 // schedule merges corrections of discrepancies into changes, which lie in (after,
-// through] in ascending order, so that the result strictly ascends. A correction
-// gets the revision of the source's object if that lies in the range and is free,
-// and otherwise the latest free one: a client that resumes on another server from the
-// announced revision has missed nothing of it. A deletion, whose revision is unknown, is so
-// announced later than it happened, or, as one of several, perhaps a little earlier: then
-// another server repeats it. For a
-// gap in the stream of a store that changes one key in a revision there is always
-// room. What does not fit is returned as rest.
+// through] in ascending order, so that the result ascends. A correction comes at the
+// revision of the source's object, which other changes may share. If the cache has
+// passed that, it comes at the first revision, and so do deletions, whose revisions are
+// unknown: a client that breaks off and resumes on another server gets a deletion
+// that came too early again, and would never get one that came too late. An object
+// that was made anew is deleted first. What comes after through, or has no revision, is
+// returned as rest.
 func schedule(changes []Change, discrepancies []Discrepancy, after, through storage.Revision) (merged []Change, rest []Discrepancy) {
 	if len(discrepancies) == 0 {
 		return changes, nil
 	}
-	used := make(map[storage.Revision]bool, len(changes)+len(discrepancies))
-	for i := range changes {
-		used[changes[i].Revision] = true
-	}
 	merged = slices.Clone(changes)
-	var unplaced []Discrepancy
 	for _, d := range discrepancies {
-		if o := d.Object; o != nil && o.Revision > after && o.Revision <= through && !used[o.Revision] {
-			used[o.Revision] = true
-			merged = append(merged, Change{Key: d.Key, Object: o, Revision: o.Revision})
-		} else {
-			unplaced = append(unplaced, d)
+		at := after + 1
+		if d.Object != nil {
+			at = max(at, d.Object.Revision)
 		}
-	}
-	free := through
-	for i, d := range unplaced {
-		for free > after && used[free] {
-			free--
+		if at > through {
+			rest = append(rest, d)
+			continue
 		}
-		if free <= after {
-			rest = unplaced[i:]
-			break
+		if d.Object == nil || d.madeAnew() {
+			merged = append(merged, Change{Key: d.Key, Revision: after + 1})
 		}
-		merged = append(merged, Change{Key: d.Key, Object: d.Object, Revision: free})
-		free--
+		if d.Object != nil {
+			merged = append(merged, Change{Key: d.Key, Object: d.Object, Revision: at})
+		}
 	}
 	slices.SortStableFunc(merged, func(a, b Change) int { return cmp.Compare(a.Revision, b.Revision) })
 	return merged, rest
