@@ -6,6 +6,7 @@ import (
 
 	"github.com/levelwire/levelwire/internal/btree"
 	"github.com/levelwire/levelwire/server/internal/watchcache/eventlog"
+	"github.com/levelwire/levelwire/server/internal/watchcache/invariant"
 	"github.com/levelwire/levelwire/storage"
 )
 
@@ -27,8 +28,11 @@ func (c *Cache) Apply(changes []Change) int {
 func (c *Cache) apply(changes []Change) (applied int, bytes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	deletionsFirst(changes)
 	before := c.state.Load()
+	if invariant.Checked {
+		c.checkBatch(changes, before)
+	}
+	deletionsFirst(changes)
 	tree := before.tree.Batch()
 	arrived := c.ticks(c.opts.Now())
 	tree.Succeed(c.blocks.Drop)
@@ -123,6 +127,9 @@ func (c *Cache) append(change *Change, previous *Object, through storage.Revisio
 	for _, b := range buckets {
 		e.AlsoIn(b.log)
 	}
+	if invariant.Checked {
+		c.checkEntry(e, buckets)
+	}
 	c.log.Append(e)
 	switch {
 	case e.Object == nil:
@@ -175,12 +182,18 @@ func (c *Cache) drop() {
 	c.baseRevision.Store(int64(e.Revision))
 	c.baseTree = nil
 	for _, log := range e.Logs() {
+		if invariant.Checked {
+			c.checkOldest(log, e)
+		}
 		log.Evict()
 	}
 	if e.Object == nil {
 		c.deletions[0] = nil
 		c.deletions = c.deletions[1:]
 		c.addTombstone(e)
+	}
+	if invariant.Checked {
+		c.checkEvicted(e)
 	}
 	e.Release()
 	c.counters.evicted.Add(1)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/watchcache/backfill"
 	"github.com/levelwire/levelwire/server/internal/watchcache/eventlog"
+	"github.com/levelwire/levelwire/server/internal/watchcache/invariant"
 	"github.com/levelwire/levelwire/server/internal/watchcache/tombstone"
 	"github.com/levelwire/levelwire/storage"
 )
@@ -90,6 +91,9 @@ func (c *Cache) PrependHistory(h backfill.EarlierHistory) {
 			}
 		}
 	}
+	if invariant.Checked {
+		c.checkPrepended(entries, base)
+	}
 	c.log.Prepend(entries)
 	c.deletions = slices.Concat(deletionsAmong(entries), c.deletions)
 	c.prependCheckpoints(entries)
@@ -112,6 +116,9 @@ func (c *Cache) prependTombstones(h *backfill.EarlierHistory, early []*eventlog.
 		}
 	}
 	c.tombstones.Prepend(h.Tombstones, h.Since)
+	if invariant.Checked {
+		c.checkTombstones(c.tombstones.After(0))
+	}
 	c.tombstones.Trim(c.tombstoneLimits(), c.TombstoneMetadata, now)
 }
 
@@ -138,6 +145,9 @@ func (c *Cache) prependCheckpoints(entries []*eventlog.Entry) {
 	tree := c.baseTree.Batch()
 	var added []checkpoint
 	for _, e := range slices.Backward(entries) {
+		if invariant.Checked {
+			e.CheckUndo(tree, c.res.GroupResource())
+		}
 		e.Undo(tree)
 		if e.Sequence&(1<<mainShift-1) == 0 {
 			added = append(added, checkpoint{e.Sequence, tree.Tree()})

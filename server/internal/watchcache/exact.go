@@ -6,6 +6,7 @@ import (
 
 	"github.com/levelwire/levelwire/internal/btree"
 	"github.com/levelwire/levelwire/server/internal/watchcache/eventlog"
+	"github.com/levelwire/levelwire/server/internal/watchcache/invariant"
 	"github.com/levelwire/levelwire/storage"
 )
 
@@ -92,6 +93,9 @@ func (c *Cache) rewind(revision storage.Revision) (Snapshot, error) {
 
 	tree := from.tree.Batch()
 	for _, e := range slices.Backward(undo) {
+		if invariant.Checked {
+			e.CheckUndo(tree, c.res.GroupResource())
+		}
 		e.Undo(tree)
 	}
 	return c.snapshot(tree.Tree(), revision), nil

@@ -2,6 +2,7 @@ package watchcache
 
 import (
 	"github.com/levelwire/levelwire/internal/btree"
+	"github.com/levelwire/levelwire/server/internal/watchcache/invariant"
 	"github.com/levelwire/levelwire/server/internal/watchcache/state"
 	"github.com/levelwire/levelwire/storage"
 )
@@ -71,11 +72,17 @@ func (c *Cache) replace(tree btree.Tree[*Object], revision storage.Revision) {
 	for c.log.Len() > 0 {
 		c.drop()
 	}
+	if invariant.Checked {
+		c.checkEmpty()
+	}
 	c.state.Load().tree.Retire(c.blocks.Drop)
 	counter, size := new(state.ByteCounter), 0
 	for _, o := range tree.Range("", "") {
 		o.CountForms(counter)
 		size += len(o.JSON)
+		if invariant.Checked {
+			o.Seal()
+		}
 	}
 	c.formBytes.Store(counter)
 	c.counters.objectBytes.Store(int64(size))

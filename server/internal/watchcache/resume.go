@@ -78,6 +78,7 @@ func (c *Cache) watch(opts WatchOptions, wait bool) (*Watcher, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.beginTold(opts.After)
 	switch {
 	case w.initial != nil:
 		w.began = BeganInitial

@@ -48,6 +48,7 @@ type Starter interface{ Start() }
 // What a wake-up and the Read after it look at comes first, side by side: between two events
 // the processor's cache forgets a watcher, and each further line of it costs 50 to 100 ns.
 type Watcher struct {
+	told       told // by Read, Bookmark and TakeInitial; nothing, unless the build checks invariants
 	cache      *Cache
 	bucket     *bucket
 	selection  *Selection
@@ -128,6 +129,7 @@ func (w *Watcher) Read(buf []Event) (int, error) {
 	for {
 		if w.summary != nil {
 			if n := w.readSummary(buf); n > 0 {
+				w.tell(buf, n, true)
 				return n, nil
 			}
 		}
@@ -136,6 +138,7 @@ func (w *Watcher) Read(buf []Event) (int, error) {
 			continue
 		}
 		if n > 0 || err != nil {
+			w.tell(buf, n, false)
 			return n, err
 		}
 		w.bucket.sleep(w)
@@ -154,6 +157,7 @@ func (w *Watcher) Read(buf []Event) (int, error) {
 				w.bucket.remove(w)
 				return 0, ErrClosed
 			}
+			w.compareTold()
 			return 0, nil
 		}
 	}
@@ -178,11 +182,14 @@ func (w *Watcher) readInitial(buf []Event) int {
 	for o := range w.initial.Select(w.selection, w.from) {
 		if n == len(buf) {
 			w.from = o.Key
+			w.tellInitial(buf, n)
 			return n
 		}
 		buf[n] = Event{Type: Added, Object: o, Revision: o.Revision}
 		n++
 	}
+	w.tellInitial(buf, n)
+	w.endInitialTold(false)
 	w.endInitial()
 	return n
 }
@@ -295,6 +302,7 @@ func (w *Watcher) CoalescedThrough() storage.Revision { return w.coalescedThroug
 // the changes after it.
 func (w *Watcher) TakeInitial() (Snapshot, *Selection) {
 	snapshot := *w.initial
+	w.endInitialTold(true)
 	w.endInitial()
 	return snapshot, w.selection
 }
@@ -329,6 +337,7 @@ func (w *Watcher) Bookmark() storage.Revision {
 	if revision < w.handed {
 		return 0
 	}
+	w.tellBookmark(revision)
 	w.handed = revision
 	return revision
 }

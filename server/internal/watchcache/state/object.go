@@ -33,6 +33,7 @@ type Object struct {
 	// is shared.
 	SelectorsStableSince storage.Revision
 
+	seal      seal
 	tombstone bool             // JSON is only the tombstone metadata of a deleted object
 	written   storage.Revision // 0: Revision
 	forms     atomic.Pointer[form]
