@@ -17,6 +17,11 @@ KUBECTL_VERSION ?= v1.37.2
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
 
+# Tests run with servers that check their invariants (server/internal/watchcache/invariant), also the
+# programs that they build. What is built to be used, and what is measured, has no checks.
+CHECKED := test test-long test-race test-peers test-benchmarks test-kubectl test-adapters test-clock hunt soak filtered ui cluster relay-faults
+$(CHECKED): export GOFLAGS += -tags=invariants
+
 build: ## build bin/levelwire
 	$(GO) build -trimpath -o bin/levelwire ./cmd/levelwire
 
@@ -70,7 +75,7 @@ hunt: ## find tests that fail by chance: every test binary over and over for HUN
 
 # Wall clocks jump in a process whose package time is another one: the first build compiles
 # everything once more. "./..." leaves out a folder with an underscore.
-WALLCLOCK = -tags=wallclock -overlay=bin/_wallclock/overlay.json
+WALLCLOCK = -tags=wallclock,invariants -overlay=bin/_wallclock/overlay.json
 
 test-clock: ## what lasts while the wall clock jumps: keys with a time to live, watches, history
 	$(GO) run ./tests/soak/wallclock bin/_wallclock

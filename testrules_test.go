@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -143,4 +144,46 @@ func duration(e ast.Expr) (d time.Duration, known bool) {
 		return x * y, knownX && knownY && e.Op == token.MUL
 	}
 	return 0, false
+}
+
+// TestTestsCheckInvariants: every target of the Makefile that runs tests builds them with the tag
+// invariants, and none that builds or measures does.
+func TestTestsCheckInvariants(t *testing.T) {
+	text, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var checked []string
+	recipes, target := map[string]string{}, ""
+	for line := range strings.Lines(string(text)) {
+		if list, ok := strings.CutPrefix(line, "CHECKED := "); ok {
+			checked = strings.Fields(list)
+		}
+		if recipe, ok := strings.CutPrefix(line, "\t"); ok {
+			recipes[target] += recipe
+		} else if name, _, ok := strings.Cut(line, ":"); ok {
+			target = name
+		}
+	}
+	if !strings.Contains(string(text), "\n$(CHECKED): export GOFLAGS += -tags=invariants\n") || len(checked) == 0 {
+		t.Error("the Makefile does not give the tag invariants to the targets of CHECKED")
+	}
+	for _, name := range checked {
+		if recipes[name] == "" {
+			t.Errorf("CHECKED names %s, which is no target", name)
+		}
+	}
+	for name, recipe := range recipes {
+		measures := strings.Contains(recipe, " -bench ")
+		tests := !measures && (strings.Contains(recipe, "$(TEST)") || strings.Contains(recipe, "$(GO) test") || strings.Contains(recipe, "./tests/hunt"))
+		if is := slices.Contains(checked, name); is != tests {
+			t.Errorf("the Makefile's target %s runs tests: %v; it is in CHECKED: %v", name, tests, is)
+		}
+	}
+	// -tags replaces those of GOFLAGS.
+	for flag := range strings.FieldsSeq(string(text)) {
+		if tags, ok := strings.CutPrefix(flag, "-tags="); ok && !slices.Contains(strings.Split(tags, ","), "invariants") {
+			t.Errorf("the Makefile has %s without the tag invariants", flag)
+		}
+	}
 }
