@@ -4,8 +4,9 @@
 GO       ?= go
 # What runs tests. Flags come as -name=value, and packages last (tests/rerun).
 TEST     ?= $(GO) test
-# The packages of the modules that are the product.
-PRODUCT  := ./... ./client/... ./internal/...
+# The packages of the modules that are the product. The go command begins them in this
+# order: those that wait longest come first, and nothing waits for them at the end.
+PRODUCT  := ./tests/relay ./storage/... ./conformance ./server/... ./... ./client/... ./internal/...
 NODES    ?= 3
 DATA_DIR ?= levelwire-data
 # What kubectl calls itself that is built from k8s.io/kubectl 0.37.2.
@@ -41,11 +42,14 @@ LONG = $(filter-out ./tests/ui/ ./tests/peers/% ./benchmarks/% ./adapters/%,$(so
 test-long: ## the tests that make test leaves out or cuts short: kills, soak, what happens once a minute
 	$(TEST) -timeout=20m -p=$(AT_ONCE) $(LONG)
 
-test-race: ## the product, without its command, under the race detector
-	$(TEST) -race -short -timeout=30m ./storage/... ./server/... ./client/... ./components/... ./internal/... ./tests/...
+# The packages that have goroutines, locks or channels, and those whose tests put several together.
+CONCURRENT = $(sort $(dir $(shell grep -rlE --include='*.go' --exclude='*_test.go' '"sync(/atomic)?"|errgroup|^[[:space:]]*go |<-' storage server client components internal)))
+
+test-race: ## what has goroutines, under the race detector
+	$(TEST) -race -short -timeout=30m -p=$(AT_ONCE) ./tests/relay/ ./storage/etcd/ ./server/internal/apiserver/ ./server/ $(addprefix ./,$(CONCURRENT)) ./tests/...
 
 test-peers: ## tests against the upstream libraries (a module of its own; compiles for minutes)
-	cd tests/peers && $(GO) vet ./... && $(TEST) -timeout=30m ./...
+	cd tests/peers && $(GO) vet ./... && $(TEST) -timeout=30m -p=$(AT_ONCE) ./...
 
 test-benchmarks: ## what the benchmarks report (a module of its own; compiles for minutes)
 	cd benchmarks && $(GO) vet ./... && $(TEST) ./...
