@@ -56,8 +56,12 @@ func build(ctx context.Context, folder string, race bool, packages []string) ([]
 	return all, nil
 }
 
-// buildIn builds in a module's folder, one package after the other: the compiler works
-// on several at once, and has most of them in its cache.
+// keep has go test keep the test binaries that it would run, each under the name of its
+// package's folder. So one go command links several at once, and without what a debugger
+// needs; go test -c refuses two packages with one name.
+const keep = `sh -c 'to="$HUNT_BINARIES/$(pwd | tr / -).test"; ln -f "$1" "$to" 2>/dev/null || cp "$1" "$to"' keep`
+
+// buildIn builds in a module's folder.
 func buildIn(ctx context.Context, dir, folder string, race bool, packages []string) ([]binary, error) {
 	const withTests = `{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}`
 	list := exec.CommandContext(ctx, "go", append([]string{"list", "-f", withTests}, packages...)...)
@@ -67,19 +71,23 @@ func buildIn(ctx context.Context, dir, folder string, race bool, packages []stri
 		return nil, err
 	}
 	var built []binary
+	args := []string{"test", "-vet=off", "-count=1", "-exec=" + keep}
+	if race {
+		args = append(args, "-race")
+	}
 	for lines := bufio.NewScanner(bytes.NewReader(listed)); lines.Scan(); {
 		pkg, at, _ := strings.Cut(lines.Text(), " ")
-		b := binary{pkg: pkg, path: filepath.Join(folder, strings.ReplaceAll(pkg, "/", "-")+".test"), dir: at}
-		args := []string{"test", "-c", "-o", b.path}
-		if race {
-			args = append(args, "-race")
-		}
-		compile := exec.CommandContext(ctx, "go", append(args, pkg)...)
-		compile.Dir, compile.Stdout, compile.Stderr = dir, os.Stdout, os.Stderr
-		if err := compile.Run(); err != nil {
-			return nil, fmt.Errorf("%s: %w", pkg, err)
-		}
-		built = append(built, b)
+		built = append(built, binary{pkg: pkg, path: filepath.Join(folder, strings.ReplaceAll(at, "/", "-")+".test"), dir: at})
+		args = append(args, pkg)
+	}
+	if len(built) == 0 {
+		return nil, nil
+	}
+	compile := exec.CommandContext(ctx, "go", args...)
+	compile.Dir, compile.Stderr = dir, os.Stderr // its output says "ok" of tests that were not run
+	compile.Env = append(os.Environ(), "HUNT_BINARIES="+folder)
+	if err := compile.Run(); err != nil {
+		return nil, fmt.Errorf("building the tests: %w", err)
 	}
 	return built, nil
 }

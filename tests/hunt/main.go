@@ -65,7 +65,7 @@ func (h *hunt) run(ctx context.Context, race bool, packages []string) (failed bo
 	if err := os.MkdirAll(h.folder, 0o755); err != nil {
 		return false, err
 	}
-	fmt.Println("building the test binaries")
+	fmt.Println("building the test binaries: minutes, if there are many")
 	binaries, err := build(ctx, filepath.Join(h.folder, "binaries"), race, packages)
 	if err != nil {
 		return false, err
