@@ -118,16 +118,6 @@ func (c *cluster) startManager() (kill func()) {
 	return func() { cancel(); <-ended }
 }
 
-// receive waits for an element, and fails the test if none comes.
-func (c *cluster) receive(from <-chan struct{}, what string) {
-	c.t.Helper()
-	select {
-	case <-from:
-	case <-time.After(testTimeout):
-		c.t.Fatalf("waited in vain for %s", what)
-	}
-}
-
 // await watches one object until it is as wanted. An object that does not
 // exist is nil.
 func await[T client.Object](c *cluster, api client.Resource[T], name, what string, wanted func(T) bool) T {

@@ -73,7 +73,7 @@ func TestSilentNodeLosesItsPods(t *testing.T) {
 	opts := nodelifecycle.Options{
 		GracePeriod: time.Hour, CheckInterval: 50 * time.Millisecond, Quarantine: 100 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 	}
-	stopLifecycle := startLifecycle(c, opts) // a node on a busy machine may be silent for seconds
+	stopLifecycle := startLifecycle(c, c.connect(), opts) // a node on a busy machine may be silent for seconds
 	ctx, stopNode := context.WithCancel(c.ctx)
 	c.startNode(ctx, "flaky", time.Second)
 	spec := podTemplate("web:1").Spec
@@ -90,7 +90,7 @@ func TestSilentNodeLosesItsPods(t *testing.T) {
 	stopNode()
 	stopLifecycle()
 	opts.GracePeriod = 2 * time.Second
-	startLifecycle(c, opts)
+	startLifecycle(c, c.connect(), opts)
 	await(c, nodes, "flaky", "unreachable", func(n *corev1.Node) bool {
 		return tainted(n, corev1.TaintNodeUnreachable) && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown && c.Reason == "NodeStatusUnknown"
@@ -108,7 +108,7 @@ func TestSilentNodeLosesItsPods(t *testing.T) {
 func TestNodeThatComesBackIsTrustedAgain(t *testing.T) {
 	c := newCluster(t, 0)
 	nodes := client.For[*corev1.Node](c.client)
-	startLifecycle(c, nodelifecycle.Options{
+	startLifecycle(c, c.connect(), nodelifecycle.Options{
 		GracePeriod: 2 * time.Second, CheckInterval: 50 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 	})
 	ctx, stopNode := context.WithCancel(c.ctx)
@@ -125,10 +125,9 @@ func tainted(node *corev1.Node, key string) bool {
 }
 
 // startLifecycle runs the node lifecycle controller and returns what stops it.
-func startLifecycle(c *cluster, opts nodelifecycle.Options) (stop func()) {
+func startLifecycle(c *cluster, cl *client.Client, opts nodelifecycle.Options) (stop func()) {
 	c.t.Helper()
-	cl := c.connect()
-	factory := informer.NewFactory(cl, informer.Options{})
+	factory := informer.NewFactory(cl, informer.Options{Logger: opts.Logger})
 	source, err := pods.NewSource(factory)
 	if err != nil {
 		c.t.Fatal(err)

@@ -3,7 +3,6 @@ package controller_test
 import (
 	"context"
 	"log/slog"
-	"net/http"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -20,17 +19,7 @@ import (
 // the returned watch is held.
 func (c *cluster) startManagerBehind(resource string) *laggingWatch {
 	c.t.Helper()
-	held := newLaggingWatch(resource)
-	config := c.server.UserConfig("system:kube-controller-manager", "system:masters")
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		held.next = next
-		return held
-	})
-	connected, err := client.New(config, client.Options{})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	c.t.Cleanup(connected.CloseIdleConnections)
+	connected, held := c.connectBehind("system:kube-controller-manager", resource)
 	m, err := controller.NewManager(connected, controller.Options{
 		Logger:    slog.New(slog.DiscardHandler),
 		ClientFor: func(string) (*client.Client, error) { return c.connectAs("controller", "system:masters"), nil },
@@ -41,21 +30,21 @@ func (c *cluster) startManagerBehind(resource string) *laggingWatch {
 	ctx, cancel := context.WithCancel(c.ctx)
 	c.t.Cleanup(cancel)
 	c.start(ctx, "controllers", m.Run)
+	<-held.opened
 	return held
 }
 
-// podsCreated returns a function that returns the names of the pods that were created between
-// the two calls.
-func (c *cluster) podsCreated() func() []string {
+// happened returns a function that returns the names of the objects to which something of a kind has happened
+// between the two calls. last is an object to which it has not: its creation ends what is looked at.
+func happened[T client.Object](c *cluster, api client.Resource[T], last T, is func(client.WatchEvent[T]) bool) func() []string {
 	c.t.Helper()
-	pods := in[*corev1.Pod](c)
-	list, err := pods.List(c.ctx, metav1.ListOptions{})
+	list, err := api.List(c.ctx, metav1.ListOptions{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return func() (created []string) {
-		last := create(c, pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "last"}, Spec: podTemplate("web:1").Spec})
-		w, err := pods.Watch(c.ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	return func() (names []string) {
+		last := create(c, api, last)
+		w, err := api.Watch(c.ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
 		if err != nil {
 			c.t.Fatal(err)
 		}
@@ -65,13 +54,29 @@ func (c *cluster) podsCreated() func() []string {
 			switch {
 			case err != nil:
 				c.t.Fatal(err)
-			case ev.Object.UID == last.UID:
-				return created
-			case ev.Type == watch.Added:
-				created = append(created, ev.Object.Name)
+			case ev.Object.GetUID() == last.GetUID():
+				return names
+			case is(ev):
+				names = append(names, ev.Object.GetName())
 			}
 		}
 	}
+}
+
+func added[T client.Object](ev client.WatchEvent[T]) bool { return ev.Type == watch.Added }
+
+func deleted[T client.Object](ev client.WatchEvent[T]) bool {
+	return ev.Type == watch.Deleted || ev.Type == watch.Modified && ev.Object.GetDeletionTimestamp() != nil
+}
+
+func podsCreated(c *cluster) func() []string {
+	c.t.Helper()
+	return happened(c, in[*corev1.Pod](c), newPod("last"), added)
+}
+
+// newPod returns a pod that no selector matches.
+func newPod(name string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: podTemplate("web:1").Spec}
 }
 
 // removePod removes a pod for which one is to be made, or not.
@@ -98,21 +103,44 @@ func (c *cluster) awaitPods(n int) {
 	awaitEach(c, in[*corev1.Pod](c), metav1.ListOptions{}, "pods", func(all map[string]*corev1.Pod) bool { return len(all) == n })
 }
 
-// TestControllersWithAWatchBehind has a change come to the controllers while one that was made
-// before it is held back with another watch. What is decided without the first one would be
+// heldStep is a change that comes to the controllers while one that was made before it is held back with
+// another watch.
+type heldStep struct {
+	held   string
+	nodes  int
+	before func(c *cluster)
+	first  func(c *cluster) // its event is held back
+	second func(c *cluster) // of another resource
+	end    func(c *cluster) // waits until the controllers have seen both
+	// done begins to look for what a controller would do wrong, and want is how much of it is right.
+	done func(c *cluster) func() []string
+	want int
+}
+
+func (step heldStep) run(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, step.nodes)
+	held := c.startManagerBehind(step.held)
+	step.before(c)
+	done := step.done(c)
+	held.hold()
+	step.first(c)
+	step.second(c)
+	held.awaitAsked(c.t) // a controller asks how far the watch is, before it decides
+	held.awaitAsked(c.t)
+	held.release()
+	step.end(c)
+	if names := done(); len(names) != step.want {
+		t.Errorf("%q, want %d", names, step.want)
+	}
+}
+
+// TestControllersWithAWatchBehind: what is decided without the first change would be
 // another pod, which is taken away again when the first one comes.
 func TestControllersWithAWatchBehind(t *testing.T) {
 	const three = 3
 	one, two := ptr.To[int32](1), ptr.To[int32](2)
-	for name, step := range map[string]struct {
-		held   string
-		nodes  int
-		before func(c *cluster)
-		first  func(c *cluster) // its event is held back
-		second func(c *cluster) // of another resource
-		end    func(c *cluster) // waits until the controllers have seen both
-		pods   int              // that have to be created
-	}{
+	for name, step := range map[string]heldStep{
 		"ReplicaSet": {
 			held:   "replicasets",
 			before: func(c *cluster) { create(c, in[*appsv1.ReplicaSet](c), newSet("web", three)); c.awaitPods(3) },
@@ -127,14 +155,8 @@ func TestControllersWithAWatchBehind(t *testing.T) {
 			},
 		},
 		"ReplicaSet that adopts": {
-			held: "pods",
-			before: func(c *cluster) { // a controller that starts later lists the orphan: there is nothing to hold
-				earlier := newSet("earlier", 0)
-				earlier.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "earlier"}}
-				earlier.Spec.Template.Labels = earlier.Spec.Selector.MatchLabels
-				create(c, in[*appsv1.ReplicaSet](c), earlier)
-				await(c, in[*appsv1.ReplicaSet](c), "earlier", "seen", func(s *appsv1.ReplicaSet) bool { return s.Status.ObservedGeneration == 1 })
-			},
+			held:   "pods",
+			before: func(c *cluster) {},
 			first: func(c *cluster) {
 				template := podTemplate("web:1")
 				create(c, in[*corev1.Pod](c), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "orphan", Labels: template.Labels}, Spec: template.Spec})
@@ -143,7 +165,7 @@ func TestControllersWithAWatchBehind(t *testing.T) {
 			end: func(c *cluster) {
 				await(c, in[*appsv1.ReplicaSet](c), "web", "two pods", func(s *appsv1.ReplicaSet) bool { return s.Status.Replicas == 2 })
 			},
-			pods: 2, // the orphan is one of them
+			want: 2, // the orphan is one of them
 		},
 		"StatefulSet": {
 			held: "statefulsets",
@@ -217,22 +239,7 @@ func TestControllersWithAWatchBehind(t *testing.T) {
 			},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, step.nodes)
-			held := c.startManagerBehind(step.held)
-			step.before(c)
-			created := c.podsCreated()
-			held.hold()
-			step.first(c)
-			step.second(c)
-			for range 2 { // a controller asks how far the watch is, before it decides
-				c.receive(held.asked, "a question how far the watch is")
-			}
-			held.release()
-			step.end(c)
-			if names := created(); len(names) != step.pods {
-				t.Errorf("%q were created, want %d pods", names, step.pods)
-			}
-		})
+		step.done = podsCreated
+		t.Run(name, step.run)
 	}
 }

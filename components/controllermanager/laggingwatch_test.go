@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,16 +26,27 @@ type laggingWatch struct {
 	resource string
 	watches  atomic.Int64
 	held     atomic.Bool
+	opened   chan struct{} // closed once the first watch is open: what the client lists no more comes with it
 	released chan struct{}
 	asked    chan struct{} // has an element after another watch of the resource was opened
 }
 
 func newLaggingWatch(resource string) *laggingWatch {
-	return &laggingWatch{resource: resource, released: make(chan struct{}), asked: make(chan struct{}, 1)}
+	return &laggingWatch{resource: resource, opened: make(chan struct{}), released: make(chan struct{}), asked: make(chan struct{}, 1)}
 }
 
 func (l *laggingWatch) hold()    { l.held.Store(true) }
 func (l *laggingWatch) release() { close(l.released) }
+
+// awaitAsked returns when the client has asked how far the watch is.
+func (l *laggingWatch) awaitAsked(t *testing.T) {
+	t.Helper()
+	select {
+	case <-l.asked:
+	case <-time.After(testTimeout):
+		t.Fatalf("the client never asked how far its watch of %s is", l.resource)
+	}
+}
 
 func (l *laggingWatch) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := l.next.RoundTrip(r)
@@ -43,6 +55,7 @@ func (l *laggingWatch) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if l.watches.Add(1) == 1 {
 		resp.Body = &laggingBody{ReadCloser: resp.Body, watch: l, closed: make(chan struct{})}
+		close(l.opened)
 		return resp, nil
 	}
 	select {
@@ -75,6 +88,23 @@ func (b *laggingBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
+// connectBehind makes a client of which one watch is behind while the returned one is held.
+func (c *cluster) connectBehind(user, resource string) (*client.Client, *laggingWatch) {
+	c.t.Helper()
+	held := newLaggingWatch(resource)
+	config := c.server.UserConfig(user, "system:masters")
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		held.next = next
+		return held
+	})
+	connected, err := client.New(config, client.Options{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(connected.CloseIdleConnections)
+	return connected, held
+}
+
 // TestCollectorThatDoesNotSeeDependents deletes an owner whose dependent has not come to the
 // collector yet. An owner that lets its dependents go must not go before the collector
 // has cut their references, or they go with it; one that waits for them must wait.
@@ -82,17 +112,7 @@ func TestCollectorThatDoesNotSeeDependents(t *testing.T) {
 	for policy, stays := range map[metav1.DeletionPropagation]bool{metav1.DeletePropagationOrphan: true, metav1.DeletePropagationForeground: false} {
 		t.Run(string(policy), func(t *testing.T) {
 			c := newCluster(t, 0)
-			watch := newLaggingWatch("configmaps")
-			config := c.server.UserConfig("collector", "system:masters")
-			config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-				watch.next = next
-				return watch
-			})
-			connected, err := client.New(config, client.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(connected.CloseIdleConnections)
+			connected, watch := c.connectBehind("collector", "configmaps")
 			collector, err := garbage.New(connected, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
@@ -101,6 +121,7 @@ func TestCollectorThatDoesNotSeeDependents(t *testing.T) {
 			t.Cleanup(cancel)
 			c.start(ctx, "collector", collector.Run)
 			<-collector.Synced()
+			<-watch.opened
 
 			watch.hold()
 			secrets, configs := in[*corev1.Secret](c), in[*corev1.ConfigMap](c)

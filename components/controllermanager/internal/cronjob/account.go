@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/levelwire/levelwire/client/controller"
 )
 
 // outcome is the condition with which a Job has ended, or "".
@@ -84,6 +86,9 @@ func (c *Controller) forgetOldest(ctx context.Context, cron *batchv1.CronJob, ow
 func (c *Controller) keep(ctx context.Context, cron *batchv1.CronJob, jobs []*batchv1.Job, limit *int32) error {
 	if limit == nil || len(jobs) <= int(*limit) {
 		return nil
+	}
+	if err := controller.Consistent(ctx, cron); err != nil {
+		return err // the limit may be another one by now
 	}
 	slices.SortFunc(jobs, func(a, b *batchv1.Job) int {
 		return cmp.Or(startOf(a).Compare(startOf(b).Time), cmp.Compare(a.Name, b.Name))

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/client/controller"
 )
 
 // start creates the Job of the latest unserved time, if there is one and its
@@ -42,7 +44,12 @@ func (c *Controller) start(ctx context.Context, cron *batchv1.CronJob, now time.
 		// served then.
 		c.events.Normal(cron, "JobAlreadyActive", "Not starting job because prior execution is running and concurrency policy is Forbid")
 		return next, nil
-	case cron.Spec.ConcurrencyPolicy == batchv1.ReplaceConcurrent:
+	}
+	// A CronJob may be suspended or gone by now.
+	if err := controller.Consistent(ctx, cron); err != nil {
+		return 0, err
+	}
+	if cron.Spec.ConcurrencyPolicy == batchv1.ReplaceConcurrent {
 		for _, ref := range append([]corev1.ObjectReference(nil), cron.Status.Active...) {
 			if err := c.remove(ctx, cron, ref.Name, ref.UID); err != nil {
 				return 0, err

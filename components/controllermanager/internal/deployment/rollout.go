@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/client/controller"
 )
 
 // roll makes a step of a rolling update: the new set grows, or else the old
@@ -138,7 +140,14 @@ func (r *rollout) cleanUpWhenComplete(ctx context.Context) error {
 
 // cleanUp deletes the oldest of the empty sets beyond the history limit.
 func (r *rollout) cleanUp(ctx context.Context) error {
-	for _, set := range surplus(r.d, r.old) {
+	old := surplus(r.d, r.old)
+	if len(old) == 0 {
+		return nil
+	}
+	if err := controller.Consistent(ctx, r.seen); err != nil {
+		return err // the history may be a longer one by now
+	}
+	for _, set := range old {
 		err := r.setAPI.Namespace(set.Namespace).Delete(ctx, set.Name, metav1.DeleteOptions{
 			Preconditions: &metav1.Preconditions{UID: &set.UID, ResourceVersion: &set.ResourceVersion},
 		})

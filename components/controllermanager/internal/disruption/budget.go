@@ -114,6 +114,16 @@ func statusOf(budget *policyv1.PodDisruptionBudget, d demand, c census) policyv1
 	return status
 }
 
+// opens reports whether a status allows disruptions that the one before does not. An eviction that is allowed by
+// pods or owners that are others by now cannot be undone. A status that allows fewer must not wait.
+func opens(budget *policyv1.PodDisruptionBudget, status policyv1.PodDisruptionBudgetStatus) bool {
+	before := budget.Status.DisruptionsAllowed
+	if budget.Status.ObservedGeneration != budget.Generation {
+		before = 0 // the server allows none
+	}
+	return status.DisruptionsAllowed > before
+}
+
 // failedStatus closes a budget that could not be computed: an eviction that is
 // refused can be tried again, one that is allowed wrongly cannot be undone.
 func failedStatus(budget *policyv1.PodDisruptionBudget, failure error) policyv1.PodDisruptionBudgetStatus {

@@ -128,6 +128,11 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 	if err != nil {
 		return controller.Result{}, errors.Join(err, c.write(ctx, budget, failedStatus(budget, err)))
 	}
+	if opens(budget, status) {
+		if err := controller.Consistent(ctx, budget); err != nil {
+			return controller.Result{}, err
+		}
+	}
 	return controller.After(again), c.write(ctx, budget, status)
 }
 

@@ -55,6 +55,7 @@ func New(slices, legacy *client.Client, factory *informer.Factory, log *slog.Log
 	controller.Handle(c.Controller, c.services, c.serviceHandler())
 	controller.Handle(c.Controller, c.pods, c.podHandler())
 	controller.Handle(c.Controller, c.slices, c.sliceHandler())
+	c.RequireSync("nodes", c.nodes)
 	return c, nil
 }
 
@@ -143,8 +144,13 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 	}
 	began := time.Now()
 	pods := c.pods.Lister().List(service.Namespace, labels.SelectorFromSet(service.Spec.Selector))
-	wanted := c.desired(service, pods)
+	wanted, complete := c.desired(service, pods)
 	c.rests.Worked(key, time.Since(began)) // without the writes: they may wait for the server
+	if !complete {                         // no event of a node that comes later brings us back
+		if err := controller.Consistent(ctx, service); err != nil {
+			return controller.Result{}, err
+		}
+	}
 	err := c.fit(ctx, service, wanted)
 	return controller.Result{}, errors.Join(err, c.writeLegacy(ctx, service, wanted))
 }

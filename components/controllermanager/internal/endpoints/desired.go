@@ -31,8 +31,10 @@ func stateOf(pod *corev1.Pod) state {
 }
 
 // desired works out the endpoints of a service, grouped by their ports. A pod
-// without an address or that has ended has none.
-func (c *Controller) desired(service *corev1.Service, candidates []*corev1.Pod) []group {
+// without an address or that has ended has none. complete is false if a pod's node is not known, and
+// so its zone.
+func (c *Controller) desired(service *corev1.Service, candidates []*corev1.Pod) (sorted []group, complete bool) {
+	complete = true
 	groups := map[string]*group{}
 	for _, pod := range candidates {
 		s := stateOf(pod)
@@ -44,38 +46,42 @@ func (c *Controller) desired(service *corev1.Service, candidates []*corev1.Pod) 
 		if groups[id] == nil {
 			groups[id] = &group{ports: ports}
 		}
-		groups[id].endpoints = append(groups[id].endpoints, c.endpoint(service, pod, s))
+		endpoint, known := c.endpoint(service, pod, s)
+		groups[id].endpoints = append(groups[id].endpoints, endpoint)
+		complete = complete && known
 	}
-	sorted := make([]group, 0, len(groups))
+	sorted = make([]group, 0, len(groups))
 	for _, g := range groups {
 		slices.SortFunc(g.endpoints, func(a, b discoveryv1.Endpoint) int { return cmp.Compare(a.Addresses[0], b.Addresses[0]) })
 		sorted = append(sorted, *g)
 	}
 	slices.SortFunc(sorted, func(a, b group) int { return cmp.Compare(portsID(a.ports), portsID(b.ports)) })
-	return sorted
+	return sorted, complete
 }
 
-func (c *Controller) endpoint(service *corev1.Service, pod *corev1.Pod, s state) discoveryv1.Endpoint {
+// endpoint returns the endpoint of a pod, and whether its node is known.
+func (c *Controller) endpoint(service *corev1.Service, pod *corev1.Pod, s state) (e discoveryv1.Endpoint, known bool) {
 	ready := s.ready || service.Spec.PublishNotReadyAddresses
-	endpoint := discoveryv1.Endpoint{
+	e = discoveryv1.Endpoint{
 		Addresses:  []string{pod.Status.PodIP},
 		Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &s.serving, Terminating: &s.terminating},
 		TargetRef:  &corev1.ObjectReference{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
 	}
-	if pod.Spec.NodeName != "" {
-		node := pod.Spec.NodeName
-		endpoint.NodeName = &node
-		if n, ok := c.nodes.Lister().Get("", node); ok {
+	known = true
+	if node := pod.Spec.NodeName; node != "" {
+		e.NodeName = &node
+		var n *corev1.Node
+		if n, known = c.nodes.Lister().Get("", node); known {
 			if zone := n.Labels[corev1.LabelTopologyZone]; zone != "" {
-				endpoint.Zone = &zone
+				e.Zone = &zone
 			}
 		}
 	}
 	if pod.Spec.Hostname != "" && pod.Spec.Subdomain == service.Name {
 		hostname := pod.Spec.Hostname
-		endpoint.Hostname = &hostname
+		e.Hostname = &hostname
 	}
-	return endpoint
+	return e, known
 }
 
 // portsOf resolves the service's ports for one pod. A name that no container

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/client/controller"
 )
 
 // legacyMost is where an Endpoints object is cut off, as Kubernetes does.
@@ -22,6 +24,9 @@ func (c *Controller) writeLegacy(ctx context.Context, service *corev1.Service, w
 	current, err := api.Get(ctx, service.Name, metav1.GetOptions{ResourceVersion: "0"})
 	switch {
 	case apierrors.IsNotFound(err):
+		if err := controller.Consistent(ctx, service); err != nil {
+			return err // the service may be gone, and this with it
+		}
 		_, err = api.Create(ctx, &corev1.Endpoints{ //nolint:staticcheck // Written for clients that read it.
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: service.Namespace, Name: service.Name, Labels: service.Labels,

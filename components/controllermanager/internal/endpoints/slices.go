@@ -48,7 +48,7 @@ func (c *Controller) fit(ctx context.Context, service *corev1.Service, wanted []
 	}
 	for _, pending := range byPorts {
 		for _, slice := range pending {
-			failed = append(failed, c.remove(ctx, slice))
+			failed = append(failed, c.remove(ctx, service, slice))
 		}
 	}
 	return errors.Join(failed...)
@@ -64,7 +64,7 @@ func (c *Controller) fitGroup(ctx context.Context, service *corev1.Service, g gr
 		case i >= len(existing):
 			failed = append(failed, c.create(ctx, service, g.ports, endpoints))
 		case empty && (kept > 0 || len(contents) > i+1):
-			failed = append(failed, c.remove(ctx, existing[i]))
+			failed = append(failed, c.remove(ctx, service, existing[i]))
 			continue
 		default:
 			failed = append(failed, c.update(ctx, service, existing[i], endpoints))
@@ -127,7 +127,12 @@ func sliceLabels(service *corev1.Service) map[string]string {
 	return copied
 }
 
+// create makes a slice that none of those that there are can be instead of: another leader may have
+// made one, or the service may be gone.
 func (c *Controller) create(ctx context.Context, service *corev1.Service, ports []discoveryv1.EndpointPort, endpoints []discoveryv1.Endpoint) error {
+	if err := controller.Consistent(ctx, service); err != nil {
+		return err
+	}
 	if endpoints == nil {
 		endpoints = []discoveryv1.Endpoint{}
 	}
@@ -169,8 +174,12 @@ func (c *Controller) update(ctx context.Context, service *corev1.Service, slice 
 	return nil
 }
 
-func (c *Controller) remove(ctx context.Context, slice *discoveryv1.EndpointSlice) error {
-	c.expectation.ExpectDeleted(controller.Key{Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}, slice.UID)
+// remove deletes a slice for which there are no endpoints.
+func (c *Controller) remove(ctx context.Context, service *corev1.Service, slice *discoveryv1.EndpointSlice) error {
+	if err := controller.Consistent(ctx, service); err != nil {
+		return err
+	}
+	c.expectation.ExpectDeleted(controller.KeyOf(service), slice.UID)
 	err := c.sliceAPI.Namespace(slice.Namespace).Delete(ctx, slice.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &slice.UID}})
 	if err != nil {
 		c.expectation.Observed(slice.UID)

@@ -61,6 +61,10 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 	if !ok || namespace.DeletionTimestamp == nil || !slices.Contains(namespace.Spec.Finalizers, corev1.FinalizerKubernetes) {
 		return controller.Result{}, nil
 	}
+	namespace, err := c.stillThere(ctx, namespace)
+	if namespace == nil || err != nil {
+		return controller.Result{}, err
+	}
 	p := c.empty(ctx, namespace.Name)
 	switch err := errors.Join(p.undiscovered, p.failed); {
 	case err != nil:
@@ -74,6 +78,21 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 		return controller.After(time.Millisecond), nil
 	}
 	return controller.Result{}, c.finalize(ctx, namespace)
+}
+
+// stillThere asks the server for a namespace that has to be emptied, and returns nil if there is nothing to do. Another
+// namespace may have its name by now, and what is deleted of a namespace is only found by the name.
+func (c *Controller) stillThere(ctx context.Context, namespace *corev1.Namespace) (*corev1.Namespace, error) {
+	live, err := c.api.Get(ctx, namespace.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read namespace %s before it is emptied: %w", namespace.Name, err)
+	case live.UID != namespace.UID || !slices.Contains(live.Spec.Finalizers, corev1.FinalizerKubernetes):
+		return nil, nil
+	}
+	return live, nil
 }
 
 // pass is what one look at a namespace has found.

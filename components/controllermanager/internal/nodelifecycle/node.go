@@ -21,6 +21,9 @@ func (c *Controller) lookAt(ctx context.Context, node *corev1.Node) (time.Durati
 	seen := c.beats.observe(node.Name, c.sign(node), now)
 	silent := now.Sub(seen) >= c.opts.GracePeriod
 	if silent && readyStatus(node) != corev1.ConditionUnknown || silent && len(node.Status.Conditions) == 0 {
+		if err := c.seesAll(ctx, node); err != nil {
+			return 0, err
+		}
 		written, err := c.markUnknown(ctx, node, now)
 		if err != nil || written == nil {
 			return 0, err
@@ -33,11 +36,24 @@ func (c *Controller) lookAt(ctx context.Context, node *corev1.Node) (time.Durati
 	}
 	failed := []error{}
 	if readyStatus(node) != corev1.ConditionTrue {
-		failed = append(failed, c.markPodsNotReady(ctx, node.Name, now))
+		failed = append(failed, c.markPodsNotReady(ctx, node, now))
 	}
 	again, err := c.evict(ctx, node, now)
 	next := controller.Sooner(c.opts.CheckInterval, again)
 	return next, errors.Join(append(failed, err)...)
+}
+
+// seesAll returns nil if the informers show everything that the server has now. A node is not silent
+// because the watch of Leases is. In a cluster in which only Leases change, no other informer is ahead of
+// theirs, so the server is asked for its version.
+func (c *Controller) seesAll(ctx context.Context, node *corev1.Node) error {
+	list, err := c.nodeAPI.List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return fmt.Errorf("ask for the version of the cluster: %w", err)
+	}
+	now := node.ObjectMeta.DeepCopy()
+	now.ResourceVersion = list.ResourceVersion
+	return controller.Consistent(ctx, now)
 }
 
 // markUnknown sets the conditions of a silent node to Unknown. nil without an
@@ -52,6 +68,7 @@ func (c *Controller) markUnknown(ctx context.Context, node *corev1.Node, now tim
 	if err != nil {
 		return nil, fmt.Errorf("mark node %s unknown: %w", node.Name, err)
 	}
+	controller.Wrote(ctx, written)
 	c.opts.Logger.Info("node is silent", "node", node.Name, "for", c.opts.GracePeriod)
 	c.events.Normal(node, "NodeNotReady", "Node %s status is now: NodeNotReady", node.Name)
 	return written, nil
@@ -81,5 +98,6 @@ func (c *Controller) taint(ctx context.Context, node *corev1.Node, now time.Time
 	if err != nil {
 		return nil, fmt.Errorf("taint node %s: %w", node.Name, err)
 	}
+	controller.Wrote(ctx, written)
 	return written, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,16 +19,21 @@ import (
 
 // markPodsNotReady keeps services from sending traffic to a node that does
 // not answer.
-func (c *Controller) markPodsNotReady(ctx context.Context, node string, now time.Time) error {
-	bound, err := c.pods.OnNode(node)
+func (c *Controller) markPodsNotReady(ctx context.Context, node *corev1.Node, now time.Time) error {
+	bound, err := c.pods.OnNode(node.Name)
 	if err != nil {
 		return err
 	}
+	ready := slices.DeleteFunc(bound, func(pod *corev1.Pod) bool { return !pods.Ready(pod) })
+	if len(ready) == 0 {
+		return nil
+	}
+	if err := controller.Consistent(ctx, node); err != nil {
+		return err // the node may be ready by now
+	}
 	var failed []error
-	for _, pod := range bound {
-		if pods.Ready(pod) {
-			failed = append(failed, c.markNotReady(ctx, pod, now))
-		}
+	for _, pod := range ready {
+		failed = append(failed, c.markNotReady(ctx, pod, now))
 	}
 	return errors.Join(failed...)
 }
@@ -60,7 +66,7 @@ func (c *Controller) evict(ctx context.Context, node *corev1.Node, now time.Time
 	if err != nil {
 		return 0, err
 	}
-	var failed []error
+	var due []*corev1.Pod
 	for _, pod := range bound {
 		if pod.DeletionTimestamp != nil {
 			continue // only its kubelet, or the end of the node, finishes that
@@ -71,9 +77,19 @@ func (c *Controller) evict(ctx context.Context, node *corev1.Node, now time.Time
 		case left > 0:
 			again = controller.Sooner(again, left)
 		default:
-			c.events.Normal(pod, "TaintManagerEviction", "Deleting pod %s/%s", pod.Namespace, pod.Name)
-			failed = append(failed, c.remove(ctx, pod, metav1.DeleteOptions{}))
+			due = append(due, pod)
 		}
+	}
+	if len(due) == 0 {
+		return again, nil
+	}
+	if err := controller.Consistent(ctx, node); err != nil {
+		return 0, err // the taint may be gone by now, or tolerated
+	}
+	var failed []error
+	for _, pod := range due {
+		c.events.Normal(pod, "TaintManagerEviction", "Deleting pod %s/%s", pod.Namespace, pod.Name)
+		failed = append(failed, c.remove(ctx, pod, metav1.DeleteOptions{}))
 	}
 	return again, errors.Join(failed...)
 }

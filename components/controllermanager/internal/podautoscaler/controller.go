@@ -146,7 +146,10 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 		return controller.After(wait), nil
 	}
 	update := h.DeepCopy()
-	c.autoscale(ctx, update, m, now)
+	if err := c.autoscale(ctx, update, m, now); err != nil {
+		c.soon(h.UID)
+		return controller.Result{}, err
+	}
 	return controller.After(c.opts.Period), c.writeStatus(ctx, h, update)
 }
 
@@ -165,14 +168,16 @@ func (c *Controller) writeStatus(ctx context.Context, h, update *autoscalingv2.H
 	return nil
 }
 
-// autoscale computes the replicas, sets them, and says in the status of h what it did.
-func (c *Controller) autoscale(ctx context.Context, h *autoscalingv2.HorizontalPodAutoscaler, m *memory, now time.Time) {
+// autoscale computes the replicas, sets them, and says in the status of h what it did. The error is
+// one of controller.Consistent: the pods or h itself may be others than when the scale was read from the server.
+// A count of them is remembered for minutes, and no later one puts right what an autoscaler does that is gone.
+func (c *Controller) autoscale(ctx context.Context, h *autoscalingv2.HorizontalPodAutoscaler, m *memory, now time.Time) error {
 	s := status{of: h, now: now}
 	scale, resource, err := c.readScale(ctx, h)
 	if err != nil {
 		c.events.Warning(h, "FailedGetScale", "%s", err.Error())
 		s.set(autoscalingv2.AbleToScale, false, "FailedGetScale", "the HPA controller was unable to get the target's current scale: %v", err)
-		return
+		return nil
 	}
 	s.set(autoscalingv2.AbleToScale, true, "SucceededGetScale", "the HPA controller was able to get the target's current scale")
 	current := scale.Spec.Replicas
@@ -185,7 +190,7 @@ func (c *Controller) autoscale(ctx context.Context, h *autoscalingv2.HorizontalP
 	case current == 0 && minReplicas(&h.Spec) != 0:
 		s.set(autoscalingv2.ScalingActive, false, "ScalingDisabled", "scaling is disabled since the replica count of the target is zero")
 		h.Status.DesiredReplicas = 0
-		return
+		return nil
 	case current > h.Spec.MaxReplicas:
 		desired, reason = h.Spec.MaxReplicas, "Current number of replicas above Spec.MaxReplicas"
 	case current < minReplicas(&h.Spec):
@@ -195,7 +200,12 @@ func (c *Controller) autoscale(ctx context.Context, h *autoscalingv2.HorizontalP
 		if err != nil {
 			c.events.Warning(h, "FailedComputeMetricsReplicas", "%s", err.Error())
 			h.Status.DesiredReplicas = current
-			return
+			return nil
+		}
+		if computed != current {
+			if err := controller.Consistent(ctx, scale); err != nil {
+				return err
+			}
 		}
 		desired = m.stabilize(current, computed, &up, &down, now)
 		switch {
@@ -216,7 +226,10 @@ func (c *Controller) autoscale(ctx context.Context, h *autoscalingv2.HorizontalP
 	}
 	h.Status.DesiredReplicas = desired
 	if desired == current {
-		return
+		return nil
+	}
+	if err := controller.Consistent(ctx, scale); err != nil {
+		return err
 	}
 	scale.Spec.Replicas = desired
 	err = client.Metadata(c.client, resource).Namespace(h.Namespace).SubResource("scale").Update(ctx, scale.Name, scale, metav1.UpdateOptions{})
@@ -225,12 +238,13 @@ func (c *Controller) autoscale(ctx context.Context, h *autoscalingv2.HorizontalP
 		s.set(autoscalingv2.AbleToScale, false, "FailedUpdateScale", "the HPA controller was unable to update the target scale: %v", err)
 		h.Status.DesiredReplicas = current
 		c.soon(h.UID)
-		return
+		return nil
 	}
 	s.set(autoscalingv2.AbleToScale, true, "SucceededRescale", "the HPA controller was able to update the target scale to %d", desired)
 	c.events.Normal(h, "SuccessfulRescale", "New size: %d; reason: %s", desired, reason)
 	m.changes = append(m.changes, change{desired - current, now})
 	h.Status.LastScaleTime = &metav1.Time{Time: now}
+	return nil
 }
 
 // readScale reads the scale of the target, whatever kind it is.

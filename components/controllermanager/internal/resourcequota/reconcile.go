@@ -29,7 +29,7 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 		c.kinds.name(key, nil)
 		return controller.Result{}, nil
 	}
-	c.kinds.name(key, countedKinds(evaluators(q)))
+	c.kinds.name(key, countedKinds(evaluators(q.Spec.Hard)))
 	counted, listing, wait, err := c.countable(ctx, q)
 	if err != nil {
 		return controller.Result{}, err
@@ -88,20 +88,27 @@ func (c *Controller) write(ctx context.Context, q *corev1.ResourceQuota, countab
 	if !ok {
 		return 0, nil
 	}
-	counted := ledger.counted
-	left := isLeft(q, countable, ledger)
-	if left {
-		if again = c.recountAfter - c.now().Sub(ledger.claimed); again <= 0 {
-			if counted, err = c.recount(ctx, q); err != nil {
-				return c.recountAfter, err
-			}
-			again = 0
+	counted, anew, amounts := ledger.counted, false, begun(q, countable)
+	if isLeft(q, countable, ledger) {
+		again = max(c.recountAfter-c.now().Sub(ledger.claimed), 0)
+		if anew = again == 0; anew {
+			amounts = q.Spec.Hard
 		}
+	}
+	if len(amounts) > 0 {
+		recounted, err := c.recount(ctx, q, amounts)
+		if err != nil {
+			return c.recountAfter, err
+		}
+		for name := range amounts {
+			delete(counted, name)
+		}
+		quota.Add(counted, recounted)
 	}
 	update := q.DeepCopy()
 	update.Status = corev1.ResourceQuotaStatus{Hard: q.Spec.Hard.DeepCopy(), Used: corev1.ResourceList{}}
 	for name := range countable {
-		update.Status.Used[name] = usedNow(q.Status.Used, ledger.freed, counted, name, left && again == 0)
+		update.Status.Used[name] = usedNow(q.Status.Used, ledger.freed, counted, name, anew)
 	}
 	quota.Add(update.Status.Used, quota.Mask(q.Status.Used, listing))
 	if equality.Semantic.DeepEqual(q.Status, update.Status) {
@@ -139,6 +146,18 @@ func isLeft(q *corev1.ResourceQuota, countable corev1.ResourceList, l balance) b
 	return false
 }
 
+// begun returns the amounts of which the status is to say for the first time how much is used. The server lets
+// nothing be made before it does, so that must be what there is, and not what an informer has shown of it.
+func begun(q *corev1.ResourceQuota, countable corev1.ResourceList) corev1.ResourceList {
+	amounts := corev1.ResourceList{}
+	for name, hard := range countable {
+		if _, known := q.Status.Used[name]; !known {
+			amounts[name] = hard
+		}
+	}
+	return amounts
+}
+
 // usedNow computes one amount of the status. Unless it was counted anew, what the server
 // has claimed stays, and what has been set free goes. What there is besides, without
 // a claim, was made while the quota had no status yet.
@@ -159,10 +178,10 @@ func usedNow(used, freed, counted corev1.ResourceList, name corev1.ResourceName,
 	return now
 }
 
-// evaluators returns how to count what the quota limits.
-func evaluators(q *corev1.ResourceQuota) map[schema.GroupResource]quota.Evaluator {
+// evaluators returns how to count amounts.
+func evaluators(amounts corev1.ResourceList) map[schema.GroupResource]quota.Evaluator {
 	found := map[schema.GroupResource]quota.Evaluator{}
-	for name := range q.Spec.Hard {
+	for name := range amounts {
 		for _, resource := range quota.Resources(name) {
 			if evaluator, limited := quota.For(resource); limited {
 				found[resource] = evaluator

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/client/controller"
 )
 
 var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
@@ -66,6 +68,10 @@ func (c *Controller) ownClaim(ctx context.Context, set *appsv1.StatefulSet, pod 
 	refs := ownersWanted(set, pod, claim.OwnerReferences, ordinal)
 	if sameOwners(refs, claim.OwnerReferences) {
 		return nil
+	}
+	// A pod that is no surplus any more, and is deleted for another reason, would take its claim along.
+	if err := controller.Consistent(ctx, set); err != nil {
+		return err
 	}
 	claim.OwnerReferences = refs
 	_, err = api.Update(ctx, claim, metav1.UpdateOptions{}) // the role of this controller has no patch of claims
