@@ -204,10 +204,22 @@ func (r Resource[T]) object(ctx context.Context, q call) (T, error) {
 		return none, err
 	}
 	obj, err := r.codec.Decode(enc, data)
+	if err == nil {
+		err = q.checkName(obj)
+	}
 	if err != nil {
 		return none, q.undecodable(r.gvr, err)
 	}
 	return obj, nil
+}
+
+// checkName returns an error if the answer has no name and was asked for by one: {} is
+// what something answers that answers everything. What subresources answer may have none.
+func (q call) checkName(obj Object) error {
+	if !q.named || q.subresource != "" && q.subresource != "status" || obj.GetName() != "" {
+		return nil
+	}
+	return errors.New("the object has no name")
 }
 
 // into sends a call whose answer is an object of another type. Nothing, or a Status,

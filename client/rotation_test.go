@@ -182,7 +182,7 @@ func (s *secureServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	default:
-		answerJSON(w, 200, `{"metadata":{"name":"`+credentials+`"}}`)
+		answerJSON(w, 200, `{"metadata":{"name":"a","namespace":"`+credentials+`"}}`)
 	}
 }
 
@@ -229,7 +229,7 @@ func identity(t *testing.T, c *Client) string {
 	if err != nil {
 		return err.Error()
 	}
-	return pod.Name
+	return pod.Namespace
 }
 
 var secureVersions = map[string]Options{"HTTP/1.1": {ForceHTTP1: true}, "HTTP/2": {}}

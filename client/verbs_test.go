@@ -46,8 +46,8 @@ func (s *recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.answer(n, w, r)
 		return
 	}
-	// It does for an object and for a list.
-	answerJSON(w, http.StatusOK, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"7"},"items":[]}`)
+	// It does for an object of any kind and for a list.
+	answerJSON(w, http.StatusOK, `{"metadata":{"name":"a","resourceVersion":"7"},"items":[]}`)
 }
 
 func (s *recorder) last(t *testing.T) seen {
@@ -134,7 +134,9 @@ func TestVerbsOnTheWire(t *testing.T) {
 }
 
 func TestAnswersAreDecoded(t *testing.T) {
-	client, _ := serve(t, Options{}, &recorder{})
+	client, _ := serve(t, Options{}, &recorder{answer: func(_ int, w http.ResponseWriter, _ *http.Request) {
+		answerJSON(w, http.StatusOK, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"7"}}`)
+	}})
 	pod, err := For[*corev1.Pod](client).Namespace("ns").Get(t.Context(), "a", metav1.GetOptions{})
 	if err != nil || pod.Name != "a" || pod.ResourceVersion != "7" || pod.Kind != "" {
 		t.Errorf("typed: %+v, %v", pod, err)

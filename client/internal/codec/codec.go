@@ -16,6 +16,7 @@ package codec
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -79,22 +80,44 @@ func (c *Codec[T]) Form() Form { return c.form }
 // CanProtobuf returns whether the items can be decoded from protobuf.
 func (c *Codec[T]) CanProtobuf() bool { return c.protobuf }
 
-// finish removes from a decoded item what depends on the encoding it came in.
-func (c *Codec[T]) finish(obj T) {
-	if c.form == FormTyped && !c.kind.Empty() {
-		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+// finish removes from a decoded item what depends on the encoding it came in. It
+// returns an error if the item says that it is of another kind.
+func (c *Codec[T]) finish(obj T) error {
+	if c.form != FormTyped || c.kind.Empty() {
+		return nil
 	}
+	of := obj.GetObjectKind()
+	if err := c.checkKind(of.GroupVersionKind().Kind); err != nil {
+		return err
+	}
+	of.SetGroupVersionKind(schema.GroupVersionKind{})
+	return nil
+}
+
+// checkKind returns an error if an object of a kind is none of the items: most kinds
+// can be decoded as most others, with nothing in them but the metadata. "": the server
+// does not say, as in the items of its lists. Servers that cannot reduce objects to their
+// metadata send them as they are, and objects without a Go type may be of any kind.
+func (c *Codec[T]) checkKind(kind string) error {
+	if kind == "" || kind == c.kind.Kind || c.form != FormTyped || c.kind.Empty() {
+		return nil
+	}
+	return fmt.Errorf("an object of kind %.40q in place of one of kind %q", kind, c.kind.Kind)
 }
 
 // Decode decodes one object from a whole body.
 func (c *Codec[T]) Decode(enc Encoding, data []byte) (T, error) {
+	var none T
+	if enc == EncodingProtobuf { // finish sees no kind
+		if err := c.checkKind(KindOf(enc, data)); err != nil {
+			return none, err
+		}
+	}
 	obj := c.newT()
 	if err := DecodeInto(enc, data, obj); err != nil {
-		var none T
 		return none, err
 	}
-	c.finish(obj)
-	return obj, nil
+	return obj, c.finish(obj)
 }
 
 // DecodeInto decodes one object of any kind from a whole body.

@@ -56,9 +56,10 @@ func (c *Codec[T]) ItemDecoder(enc Encoding) (func(data []byte) (T, error), erro
 			if !ok {
 				return obj, fmt.Errorf("%T cannot be decoded from protobuf", obj)
 			}
-			err := share.unmarshalShared(data, m)
-			c.finish(obj)
-			return obj, err
+			if err := share.unmarshalShared(data, m); err != nil {
+				return obj, err
+			}
+			return obj, c.finish(obj)
 		}, nil
 	case EncodingJSON:
 		in := bytes.NewReader(nil)

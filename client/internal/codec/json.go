@@ -59,11 +59,13 @@ func (c *Codec[T]) decodeItem(dec *jsonReader) (T, error) {
 			err = dec.objects.unmarshal(doc, obj)
 		}
 	}
+	if err == nil {
+		err = c.finish(obj)
+	}
 	if err != nil {
 		var none T
 		return none, err
 	}
-	c.finish(obj)
 	return obj, nil
 }
 
@@ -84,8 +86,7 @@ func (c *Codec[T]) decodeBookmark(dec *jsonReader) (T, error) {
 	if err := jsonv2.Unmarshal(doc, obj, jsonOptions); err != nil {
 		return none, err
 	}
-	c.finish(obj)
-	return obj, nil
+	return obj, c.finish(obj)
 }
 
 // notAnObject says what is at the decoder's place instead: an error of the

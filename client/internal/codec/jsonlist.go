@@ -102,8 +102,7 @@ func (x *jsonItems[T]) next() (T, error) {
 		end, err := x.decoder.decode(x.text.rest(), item)
 		if err == nil {
 			x.text.start += end
-			x.codec.finish(item)
-			return item, nil
+			return item, x.codec.finish(item)
 		}
 		if _, ok := x.text.whole(); ok {
 			break
@@ -119,8 +118,7 @@ func (x *jsonItems[T]) next() (T, error) {
 	if err := x.decoder.unmarshalUnusual(value, item); err != nil {
 		return none, err
 	}
-	x.codec.finish(item)
-	return item, nil
+	return item, x.codec.finish(item)
 }
 
 // fillKinds gives unstructured items the kind that lists of built-in types

@@ -106,7 +106,9 @@ func (c *Codec[T]) appendProtobufItem(share *sharer, list *List[T], data []byte)
 	if err := share.unmarshalShared(data, m); err != nil {
 		return fmt.Errorf("items[%d]: %w", len(list.Items), err)
 	}
-	c.finish(obj)
+	if err := c.finish(obj); err != nil {
+		return fmt.Errorf("items[%d]: %w", len(list.Items), err)
+	}
 	list.Items = append(list.Items, obj)
 	return nil
 }

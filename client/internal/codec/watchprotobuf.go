@@ -66,6 +66,9 @@ func (e *protobufEvents[T]) decode(frame []byte) (Event[T], *metav1.Status, erro
 		status := &metav1.Status{}
 		return none, status, unexpected(status.Unmarshal(raw))
 	}
+	if err := e.codec.checkKind(kind); err != nil {
+		return none, nil, fmt.Errorf("%s event: %w", ev.Type, err)
+	}
 	ev.Object = e.codec.newT()
 	m, ok := any(ev.Object).(protoUnmarshaler)
 	if !ok {
@@ -78,6 +81,5 @@ func (e *protobufEvents[T]) decode(frame []byte) (Event[T], *metav1.Status, erro
 	if err := decode(raw, m); err != nil {
 		return none, nil, fmt.Errorf("%s event: %w", ev.Type, unexpected(err))
 	}
-	e.codec.finish(ev.Object)
-	return ev, nil, nil
+	return ev, nil, e.codec.finish(ev.Object)
 }

@@ -1,0 +1,129 @@
+package client
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// An object of another kind can be decoded as one of most kinds, with nothing in it but
+// the metadata: it is no answer. Neither is one without the name that was asked for.
+func TestObjectsOfAnotherKind(t *testing.T) {
+	ctx := t.Context()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "ns"}}
+	gvr := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	calls := map[string]func(c *Client) error{
+		"get": func(c *Client) error {
+			_, err := For[*corev1.Pod](c).Namespace("ns").Get(ctx, "a", metav1.GetOptions{})
+			return err
+		},
+		"create": func(c *Client) error {
+			_, err := For[*corev1.Pod](c).Create(ctx, pod, metav1.CreateOptions{})
+			return err
+		},
+		"update": func(c *Client) error {
+			_, err := For[*corev1.Pod](c).Update(ctx, pod, metav1.UpdateOptions{})
+			return err
+		},
+		"status": func(c *Client) error {
+			_, err := For[*corev1.Pod](c).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+			return err
+		},
+		"patch": func(c *Client) error {
+			_, err := For[*corev1.Pod](c).Namespace("ns").Patch(ctx, "a", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})
+			return err
+		},
+		"get in protobuf": func(c *Client) error {
+			_, err := For[*corev1.Pod](c).Namespace("proto").Get(ctx, "a", metav1.GetOptions{})
+			return err
+		},
+		"list": func(c *Client) error { _, err := For[*corev1.Pod](c).List(ctx, metav1.ListOptions{}); return err },
+		"watch": func(c *Client) error {
+			w, err := For[*corev1.Pod](c).Watch(ctx, metav1.ListOptions{})
+			if err != nil {
+				return err
+			}
+			defer w.Close()
+			_, err = w.Next()
+			return err
+		},
+		"bookmark": func(c *Client) error {
+			w, err := For[*corev1.Pod](c).Watch(ctx, metav1.ListOptions{AllowWatchBookmarks: true})
+			if err != nil {
+				return err
+			}
+			defer w.Close()
+			_, err = w.Next()
+			return err
+		},
+		"dynamic": func(c *Client) error {
+			_, err := Dynamic(c, gvr).Namespace("ns").Get(ctx, "a", metav1.GetOptions{})
+			return err
+		},
+		"metadata": func(c *Client) error {
+			_, err := Metadata(c, gvr).Namespace("ns").Get(ctx, "a", metav1.GetOptions{})
+			return err
+		},
+		"scale": func(c *Client) error {
+			return For[*corev1.Pod](c).Namespace("ns").SubResource("scale").Update(ctx, "a", &autoscalingv1.Scale{}, metav1.UpdateOptions{})
+		},
+		"review": func(c *Client) error {
+			_, err := For[*authorizationv1.SubjectAccessReview](c).Create(ctx, &authorizationv1.SubjectAccessReview{}, metav1.CreateOptions{})
+			return err
+		},
+	}
+	for object, accepted := range map[string]string{
+		`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"7"}}`:                        "get create update status patch list watch bookmark dynamic metadata scale",
+		`{"metadata":{"name":"a","resourceVersion":"7"}}`:                                                       "get create update status patch list watch bookmark dynamic metadata scale review",
+		`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"7"},"data":{"k":"v"}}`: "dynamic metadata scale",
+		`{}`: "create list watch bookmark scale review",
+	} {
+		c, _ := serve(t, Options{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			q := r.URL.Query()
+			switch {
+			case strings.Contains(r.URL.Path, "/proto/"):
+				w.Header().Set("Content-Type", string(Protobuf))
+				_, _ = w.Write(protobufConfigMap(t))
+			case q.Get("allowWatchBookmarks") != "":
+				answerJSON(w, http.StatusOK, `{"type":"BOOKMARK","object":`+object+"}\n")
+			case q.Get("watch") != "":
+				answerJSON(w, http.StatusOK, `{"type":"ADDED","object":`+object+"}\n")
+			case strings.HasSuffix(r.URL.Path, "/pods") && r.Method == http.MethodGet:
+				answerJSON(w, http.StatusOK, `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[`+object+`]}`)
+			default:
+				answerJSON(w, http.StatusOK, object)
+			}
+		}))
+		for name, call := range calls {
+			err := call(c)
+			var decode *DecodeError
+			if want := strings.Contains(" "+accepted+" ", " "+name+" "); want && err != nil || !want && !errors.As(err, &decode) {
+				t.Errorf("%s answered with %s: got %v", name, object, err)
+			}
+		}
+	}
+}
+
+// protobufConfigMap is what a server sends as protobuf.
+func protobufConfigMap(t *testing.T) []byte {
+	t.Helper()
+	var sent []byte
+	c, _ := serve(t, Options{ContentType: Protobuf}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sent, _ = io.ReadAll(r.Body)
+		answerJSON(w, http.StatusCreated, `{"metadata":{"name":"a"}}`)
+	}))
+	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "ns"}}
+	if _, err := For[*corev1.ConfigMap](c).Create(t.Context(), configMap, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return sent
+}
