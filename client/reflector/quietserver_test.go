@@ -126,8 +126,7 @@ func TestServersThatPageByThemselves(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		q := &quietServer{later: expired}
-		average := func() float64 { return 0.5 } // delays by chance add up to more or less
-		if q.follow(t, time.Hour, Options{Rand: average}); q.lists > 1000 {
+		if q.follow(t, time.Hour, Options{Rand: func() float64 { return 0.5 }}); q.lists > 1000 {
 			t.Errorf("%d lists in an hour of expired tokens", q.lists)
 		}
 	})
