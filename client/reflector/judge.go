@@ -26,6 +26,9 @@ type verdict struct {
 	after    time.Duration // at least, says the server: see Reflector.retryAfter
 	// unread: the server has something after the version that could not be read.
 	unread bool
+	// anyState: the list need not be of the most recent state, one that is not older than
+	// the version will do.
+	anyState bool
 }
 
 // tooShort is how long a stream must last for its end to need no back-off.
@@ -54,7 +57,7 @@ func (r *Reflector[T]) judge(s *session[T], err error) verdict {
 	}
 	switch {
 	case unwatched:
-		return verdict{relist: ListUnwatched}
+		return verdict{relist: ListUnwatched, anyState: true}
 	case errors.As(err, &status) && tooLarge(status):
 		return r.judgeUnknown(status)
 	case errors.As(err, &status):
@@ -63,8 +66,9 @@ func (r *Reflector[T]) judge(s *session[T], err error) verdict {
 		case v.reason != ResumeServer:
 		case status.Status().Code == 0: // as an answer it would have the code of HTTP
 			return r.judgeUndecodable()
-		case s != nil && r.isFutile(s):
-			v.reason, v.relist, v.unread = "", ListStuck, true
+		case s == nil && !r.refusesVersion(err, status):
+		case r.isFutile(s):
+			v.reason, v.relist, v.unread, v.anyState = "", ListStuck, true, s == nil
 		}
 		return v
 	case undecodable(err):
@@ -127,7 +131,7 @@ func (r *Reflector[T]) judgeUndecodable() verdict {
 	r.counts.decodeError()
 	ends := r.ends.at(r.LastSyncResourceVersion())
 	if ends.undecodable++; ends.undecodable >= 2 {
-		return verdict{relist: ListDecode, unread: true}
+		return verdict{relist: ListDecode, unread: true, anyState: true}
 	}
 	return verdict{reason: ResumeDecode}
 }
@@ -140,19 +144,26 @@ const maxFutile = 5
 // proxy is replaced many do, and that has nothing to do with what they would bring.
 const cutsLast = time.Minute
 
-// isFutile counts a stream that the server has opened, and that has failed without
-// reaching another version. It reports whether that was so too often to try it again. A
+// refusesVersion reports whether an error that answers a request for a watch may be because
+// of the version: an error within the server. Those of a server that is overloaded, or
+// starts or stops, are others (429, 502 to 504), and a proxy's page says nothing.
+func (r *Reflector[T]) refusesVersion(err error, status *apierrors.StatusError) bool {
+	return r.synced && client.IsStatus(err) && status.Status().Code == http.StatusInternalServerError
+}
+
+// isFutile counts a stream that has failed without reaching another version; nil: the
+// server has not opened it. It reports whether that was so too often to try it again. A
 // steady stream shows that the version can be watched.
 func (r *Reflector[T]) isFutile(s *session[T]) bool {
 	version := r.LastSyncResourceVersion()
-	if s.from != version {
+	if s != nil && s.from != version {
 		return false
 	}
 	ends := r.ends.at(version)
 	if ends.futile == 0 {
 		ends.since = time.Now()
 	}
-	if ends.futile++; time.Since(s.opened) >= steady {
+	if ends.futile++; s != nil && time.Since(s.opened) >= steady {
 		ends.futile = 0
 	}
 	return ends.futile >= maxFutile

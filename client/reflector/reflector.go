@@ -190,13 +190,12 @@ func (r *Reflector[T]) recover(ctx context.Context, s *session[T], err error) er
 	return nil
 }
 
-// relist notes that a list is due. ListDecode and ListUnwatched say nothing against the
-// version, so that any state that is not older will do, unless such a list has not
-// helped before.
+// relist notes that a list is due. Any state that is not older than the version may do,
+// unless such a list has not helped before.
 func (r *Reflector[T]) relist(v verdict) {
 	version := r.LastSyncResourceVersion()
 	r.synced, r.cause = false, v.relist
-	r.fresh = v.relist != ListUnwatched && (v.relist != ListDecode || r.unread == version) || r.unversioned
+	r.fresh = !v.anyState || v.unread && r.unread == version || r.unversioned
 	if v.unread {
 		r.unread = version
 	}

@@ -97,6 +97,30 @@ func TestWatchesThatFailAtOnce(t *testing.T) {
 			steps: join([]step{begin}, times(4, bad), []step{{"watch 5", events("MODIFIED a 6", end)}, {"watch 6", test.answer}, {"watch 6", hold}}),
 			store: "a:6", version: "6", any: true}.play(t)
 	}
+	// A request for a watch that is answered with an error within the server, again and
+	// again, ends in a list that may be of any state; other errors never do.
+	refused := func(n int, answers ...answer) (steps []step) {
+		for i := range n {
+			steps = append(steps, step{"watch 5", answers[i%len(answers)]})
+		}
+		return steps
+	}
+	scenario{name: "refused", opts: Options{PagedList: true},
+		steps: join([]step{begin}, refused(5, refusal("500")), []step{{"list 5 NotOlderThan", list("8", "b 7")}, {"watch 8", hold}}),
+		store: "b:7", version: "8", lists: relisted, resumes: map[ResumeReason]int64{ResumeServer: 4}}.play(t)
+	scenario{name: "refused, and a list of the same version", opts: Options{PagedList: true},
+		steps: join([]step{begin}, refused(5, refusal("500")), []step{{"list 5 NotOlderThan", list("5", "a 3")}}, refused(5, refusal("500")),
+			[]step{{"list -", list("5", "a 3")}, {"watch 5", hold}}),
+		store: "a:3", version: "5", any: true, check: contactAt(0)}.play(t)
+	scenario{name: "refused in between", opts: Options{PagedList: true},
+		steps: join([]step{begin}, refused(4, refusal("500"), end), []step{{"watch 5", refusal("500")}, {"list 5 NotOlderThan", list("8", "b 7")}, {"watch 8", hold}}),
+		store: "b:7", version: "8", any: true}.play(t)
+	scenario{name: "refused by others", opts: Options{PagedList: true},
+		steps: join([]step{begin}, refused(40, refusal("502"), refusal("503"), refusal("429"), refusal("401"), page(500)), []step{{"watch 5", hold}}),
+		store: "a:3", version: "5", any: true}.play(t)
+	scenario{name: "lists that are refused", opts: Options{PagedList: true},
+		steps: join(times(12, step{"list 0", refusal("500")}), []step{{"list 0", list("5", "a 3")}}, refused(4, refusal("500")), []step{{"watch 5", hold}}),
+		store: "a:3", version: "5", any: true}.play(t)
 	scenario{name: "nothing was learned", opts: Options{PagedList: true},
 		steps: join([]step{begin}, times(4, step{"watch 5", end}), []step{{"watch 5", hold}}),
 		store: "a:3", version: "5", resumes: map[ResumeReason]int64{ResumeShort: 4}, check: contactAt(0)}.play(t)
