@@ -96,20 +96,36 @@ func (r *Reflector[T]) apply(s *session[T], ev client.WatchEvent[T]) error {
 // restored from a backup does; then only a list shows what exists. So it is for a
 // deletion if the store cannot say what it holds.
 func (r *Reflector[T]) late(ev client.WatchEvent[T], version string) error {
-	deleted := ev.Type == apiwatch.Deleted
-	if ev.Type != apiwatch.Bookmark && r.getter != nil {
-		if held, exists := r.getter.Get(ev.Object); exists {
-			at := held.GetResourceVersion()
-			if older(at, version) || deleted && at == version {
-				return r.write(ev)
+	switch {
+	case ev.Type != apiwatch.Bookmark && r.getter != nil:
+		if r.saysMore(ev, version) {
+			if err := r.write(ev); err != nil {
+				return err
 			}
+			r.heard()
+			return nil
 		}
-	}
-	r.counts.stale()
-	if ev.Type == apiwatch.Bookmark || deleted && r.getter == nil {
+	case ev.Type == apiwatch.Bookmark, ev.Type == apiwatch.Deleted:
+		r.counts.stale()
 		return &rewoundError{from: r.LastSyncResourceVersion(), to: version}
 	}
+	r.counts.stale()
 	return nil
+}
+
+// saysMore judges an event by its object alone: whether it is later than what the store
+// holds of it. An object that the store does not hold is new, unless its deletion is known.
+func (r *Reflector[T]) saysMore(ev client.WatchEvent[T], version string) bool {
+	deleted := ev.Type == apiwatch.Deleted
+	held, exists := r.getter.Get(ev.Object)
+	if !exists {
+		return !deleted && !r.deletions.has(ev.Object)
+	}
+	if a, b := held.GetUID(), ev.Object.GetUID(); deleted && a != b && a != "" && b != "" {
+		return false // another object had the name
+	}
+	at := held.GetResourceVersion()
+	return older(at, version) || deleted && at == version
 }
 
 // write gives one event to the store.
@@ -121,7 +137,9 @@ func (r *Reflector[T]) write(ev client.WatchEvent[T]) error {
 	case apiwatch.Modified:
 		err = r.store.Update(ev.Object)
 	case apiwatch.Deleted:
-		err = r.store.Delete(ev.Object)
+		if err = r.store.Delete(ev.Object); r.getter != nil {
+			r.deletions.note(ev.Object)
+		}
 	default:
 		return &client.DecodeError{What: "event", Err: fmt.Errorf("type %q is not known", ev.Type)}
 	}

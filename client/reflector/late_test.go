@@ -1,8 +1,11 @@
 package reflector
 
 import (
+	"fmt"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // Events that are older than what the store has reached are judged by what it holds of
@@ -35,8 +38,22 @@ func TestEventsFromThePast(t *testing.T) {
 			store: "a:26 b:30", version: "30", check: stale(0)},
 		{name: "a state that is known, and older ones", steps: []step{{"stream", events(begin+"MODIFIED a 10,ADDED a 10,MODIFIED a 9", hold)}},
 			store: "a:10 b:30", version: "30", check: stale(3)},
-		{name: "an object that is not held", steps: []step{{"stream", events(begin+"ADDED c 25,MODIFIED d 26", hold)}},
-			store: "a:10 b:30", version: "30", check: stale(2)},
+		{name: "objects that are not held", steps: []step{{"stream", events(begin+"ADDED c 25,MODIFIED d 26,MODIFIED c 2,DELETED d 26,ADDED e 4", hold)}},
+			store: "a:10 b:30 c:25 e:4", version: "30", check: stale(1)},
+		{name: "in a watch that resumes", steps: []step{{"stream", events(begin, after(time.Minute, end))}, {"watch 30", events("ADDED c 25,MODIFIED a 12", hold)}},
+			resumes: map[ResumeReason]int64{ResumeEnded: 1}, store: "a:12 b:30 c:25", version: "30", check: stale(0)},
+		{name: "what was deleted, once more", steps: []step{{"stream", events(begin+"ADDED c 31,DELETED c 32,DELETED a 33,ADDED c 31,MODIFIED a 10", hold)}},
+			store: "b:30", version: "33", check: stale(2)},
+		{name: "after a deletion that was late", steps: []step{{"stream", events(begin+"DELETED a 12,ADDED a 10,MODIFIED a 12,MODIFIED a 13", hold)}},
+			store: "a:13 b:30", version: "30", check: stale(2)},
+		{name: "after a deletion without a version", steps: []step{{"stream", events(begin+"DELETED a -,ADDED a 10", hold)}},
+			store: "b:30", version: "30", check: stale(1)},
+		{name: "after a list", steps: []step{{"stream", events(begin+"DELETED a 31,ERROR 410", end)}, {"stream", events("ADDED b 30,END 40,ADDED a 10,ADDED c 11", hold)}},
+			lists: map[ListCause]int64{ListInitial: 1, ListExpired: 1}, store: "b:30 c:11", version: "40", check: stale(1)},
+		{name: "the UID of what was deleted", steps: []step{{"stream", events(begin+"ADDED c/1 31,DELETED c/1 32,MODIFIED c/1 31", hold)}},
+			store: "a:10 b:30", version: "32", check: stale(1)},
+		{name: "another UID than that of what was deleted", steps: []step{{"stream", events(begin+"ADDED c/1 31,DELETED c/1 32,ADDED c/2 1,MODIFIED c/2 2", hold)}},
+			store: "a:10 b:30 c:2", version: "32", check: stale(0)},
 		{name: "in pages", opts: Options{PagedList: true},
 			steps: []step{{"list 0", list("20", "a 10", "b 11")}, {"watch 20", events("DELETED a 10,BOOKMARK 40", hold)}},
 			store: "b:11", version: "40", check: stale(0)},
@@ -52,4 +69,30 @@ func TestEventsFromThePast(t *testing.T) {
 	scenario{name: "a store that cannot say what it holds", lists: map[ListCause]int64{ListInitial: 1, ListRewound: 1},
 		steps: []step{{"stream", events(begin+"DELETED a 10", hold)}, {"stream", events("ADDED b 30,END 31", hold)}},
 		store: "b:30", version: "31", check: stale(1)}.play(t)
+}
+
+// What a Reflector knows of deletions is bounded, and the latest are known.
+func TestDeletionsAreBounded(t *testing.T) {
+	var d deletions[*corev1.ConfigMap]
+	d.note(configMap("again", "1"))
+	for n := range 10 * maxDeletions {
+		d.note(configMap(fmt.Sprint("c", n), "5"))
+		if n%(maxDeletions-10) == 0 {
+			d.note(configMap("again", "5"))
+		}
+		if !d.has(configMap("again", "1")) {
+			t.Fatalf("it is forgotten after %d others that an object was deleted before and among them", n)
+		}
+	}
+	if len(d.of) > maxDeletions || len(d.ring) != maxDeletions {
+		t.Errorf("%d deletions are held, in a ring of %d", len(d.of), len(d.ring))
+	}
+	for n := range 10 * maxDeletions {
+		if got, want := d.has(configMap(fmt.Sprint("c", n), "4")), n > 9*maxDeletions; got != want {
+			t.Errorf("deletion %d: known %v", n, got)
+		}
+	}
+	if d.has(configMap("again", "6")) || d.has(configMap("never", "5")) {
+		t.Error("an object is known as deleted that is not")
+	}
 }

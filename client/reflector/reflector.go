@@ -58,8 +58,10 @@ type Reflector[T client.Object] struct {
 	// resume. versionless counts such lists before the first that is believed.
 	unversioned bool
 	versionless int
-	// getter is nil if the store cannot say which state of an object it holds.
-	getter Getter[T]
+	// getter is nil if the store cannot say which state of an object it holds. Only with
+	// one are deletions of use.
+	getter    Getter[T]
+	deletions deletions[T]
 	// discoverer is nil if the source cannot ask for discovery.
 	discoverer Discoverer
 	differing  differing[T]

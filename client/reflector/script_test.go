@@ -167,8 +167,9 @@ func event(line string) string {
 	return fmt.Sprintf(`{"type":%q,"object":%s}`, f[0], object(f[1], f[2]))
 }
 
-// object is an object by its name and version. "-" stands for none.
+// object is an object by its name and version, or name/UID and version. "-" stands for none.
 func object(name, version string) string {
+	name, uid, _ := strings.Cut(name, "/")
 	switch {
 	case name == "-" && version == "-":
 		return `{}`
@@ -177,7 +178,7 @@ func object(name, version string) string {
 	case version == "-":
 		version = ""
 	}
-	return fmt.Sprintf(`{"metadata":{"namespace":"ns","name":%q,"resourceVersion":%q}}`, name, version)
+	return fmt.Sprintf(`{"metadata":{"namespace":"ns","name":%q,"uid":%q,"resourceVersion":%q}}`, name, uid, version)
 }
 
 // status is a Status by its code; "504large" and "403withdrawn" have the cause that says so.

@@ -49,7 +49,8 @@ type Store[T client.Object] interface {
 
 // Getter is what a Store implements, too, if it can say which state of an object it
 // holds. A Reflector asks for it when an event is older than what the store has
-// reached, and lists after a deletion that is, if the store is no Getter.
+// reached, and applies the event if it says more of its object. If the store is no Getter,
+// the Reflector lists after such a deletion, and drops such a change.
 type Getter[T client.Object] interface {
 	// Get returns the state of an object that all calls so far have led to, and
 	// whether it exists in it. obj is any state of the object.
