@@ -22,15 +22,24 @@ type TypedExpectations[K comparable] struct {
 	// owners finds the key of an object that has been observed.
 	owners map[types.UID]K
 	// early holds what was observed before it was expected: the watch may be
-	// faster than the answer to the call.
-	early map[types.UID]early
-	now   func() time.Time
+	// faster than the answer to the call. Which objects those are is not known, as the
+	// other clients' look the same, so that all are remembered, for as long as a call may
+	// take; the oldest are forgotten first.
+	early      map[types.UID]early
+	earlyOrder []observation
+	now        func() time.Time
 }
 
 // early is an object that was observed before it was expected.
 type early struct {
 	at   time.Time
 	gone bool // its deletion was, too
+}
+
+// observation is one of an object that may have been observed again since.
+type observation struct {
+	uid types.UID
+	at  time.Time
 }
 
 // Expectations are TypedExpectations of a Controller.
@@ -111,8 +120,10 @@ func (e *TypedExpectations[K]) Observed(uid types.UID) {
 }
 
 func (e *TypedExpectations[K]) noteEarly(uid types.UID, gone bool) {
-	e.early[uid] = early{e.now(), gone}
-	e.forgetEarly()
+	now := e.now()
+	e.early[uid] = early{now, gone}
+	e.earlyOrder = append(e.earlyOrder, observation{uid, now})
+	e.forgetEarly(now)
 }
 
 func (e *TypedExpectations[K]) fulfil(uid types.UID) bool {
@@ -128,22 +139,26 @@ func (e *TypedExpectations[K]) fulfil(uid types.UID) bool {
 	return true
 }
 
-// earlyMost and earlyFor bound the records of what other clients created and deleted:
-// only objects for which a call is still under way matter.
+// earlyMost and earlyFor bound what is remembered of objects that were observed before
+// they were expected: the number of observations, and their age.
 const (
-	earlyMost = 1024
+	earlyMost = 4096
 	earlyFor  = time.Minute
 )
 
-func (e *TypedExpectations[K]) forgetEarly() {
-	if len(e.early) <= earlyMost {
-		return
-	}
-	limit := e.now().Add(-earlyFor)
-	for uid, seen := range e.early {
-		if seen.at.Before(limit) || len(e.early) > 2*earlyMost {
-			delete(e.early, uid)
+func (e *TypedExpectations[K]) forgetEarly(now time.Time) {
+	forgotten := 0
+	for _, oldest := range e.earlyOrder {
+		if len(e.earlyOrder)-forgotten <= earlyMost && now.Sub(oldest.at) < earlyFor {
+			break
 		}
+		if e.early[oldest.uid].at.Equal(oldest.at) {
+			delete(e.early, oldest.uid)
+		}
+		forgotten++
+	}
+	if e.earlyOrder = e.earlyOrder[forgotten:]; len(e.earlyOrder) == 0 {
+		e.earlyOrder = nil // and with it the room that many took
 	}
 }
 
@@ -152,9 +167,10 @@ func (e *TypedExpectations[K]) forgetEarly() {
 func (e *TypedExpectations[K]) Settled(key K) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	limit := e.now().Add(-expectationTimeout)
+	now := e.now()
+	e.forgetEarly(now)
 	for uid, p := range e.pending[key] {
-		if p.since.Before(limit) {
+		if now.Sub(p.since) > expectationTimeout {
 			e.fulfil(uid)
 		}
 	}

@@ -88,16 +88,55 @@ func TestForgottenOwnerStartsAnew(t *testing.T) {
 	}
 }
 
+// What was observed before it was expected is remembered for as long as a call may take,
+// whatever other clients do meanwhile, and not for longer.
 func TestEarlyObjectsAreBounded(t *testing.T) {
-	e := NewExpectations()
-	for i := range 10 * earlyMost {
-		e.Created(types.UID(fmt.Sprint(i)))
-	}
-	for i := range 10 * earlyMost {
-		e.Observed(types.UID(fmt.Sprint("deleted", i)))
-	}
-	if len(e.early) > 2*earlyMost {
-		t.Fatalf("keeps %d objects of others", len(e.early))
+	for name, observe := range map[string]func(e *Expectations, uid types.UID){
+		"creations":               (*Expectations).Created,
+		"deletions":               (*Expectations).Observed,
+		"creations and deletions": func(e *Expectations, uid types.UID) { e.Created(uid); e.Observed(uid) },
+		"expected deletions":      func(e *Expectations, uid types.UID) { e.ExpectDeleted(key, uid); e.Observed(uid); e.Observed(uid) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := NewExpectations()
+				others := 0
+				flood := func(n int) {
+					for range n {
+						others++
+						observe(e, types.UID(fmt.Sprint("other", others)))
+					}
+				}
+				settled := func(uid types.UID) bool {
+					e.ExpectCreated(key, "a", uid)
+					defer e.Forget(key)
+					return e.Settled(key)
+				}
+				flood(10 * earlyMost)
+				if len(e.early) > earlyMost || len(e.earlyOrder) > earlyMost {
+					t.Fatalf("keeps %d objects and %d observations of others", len(e.early), len(e.earlyOrder))
+				}
+				time.Sleep(earlyFor / 2)
+				e.Created("made")
+				e.Created("made and deleted")
+				e.Observed("made and deleted")
+				e.Observed("deleted")
+				flood(earlyMost / 2 * 9 / 10)
+				time.Sleep(earlyFor / 2)
+				for _, uid := range []types.UID{"made", "made and deleted", "deleted"} {
+					if !settled(uid) {
+						t.Errorf("waits for the object that was %s half a minute ago", uid)
+					}
+				}
+				time.Sleep(earlyFor)
+				if e.Settled(key); len(e.early) > 0 || len(e.earlyOrder) > 0 {
+					t.Errorf("keeps %d objects and %d observations of more than a minute ago", len(e.early), len(e.earlyOrder))
+				}
+				if settled("deleted") {
+					t.Error("an object is taken for one of long ago")
+				}
+			})
+		})
 	}
 }
 
