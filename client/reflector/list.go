@@ -16,6 +16,7 @@ func (r *Reflector[T]) listPages(ctx context.Context) error {
 	items, version, err := r.pages(ctx, max(r.opts.PageSize, 0))
 	if err != nil {
 		r.fresh = r.fresh || expired(err) || tooLarge(err)
+		r.versionless = 0
 		return err
 	}
 	if version == "" && !r.believeUnversioned() {

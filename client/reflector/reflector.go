@@ -55,7 +55,7 @@ type Reflector[T client.Object] struct {
 	unknown int
 	absence absence
 	// unversioned: the server's lists have no resourceVersion, so that no watch can
-	// resume. versionless counts such lists before the first that is believed.
+	// resume. versionless counts such lists in a row before the first that is believed.
 	unversioned bool
 	versionless int
 	// getter is nil if the store cannot say which state of an object it holds. Only with

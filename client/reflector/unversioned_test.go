@@ -11,6 +11,7 @@ func TestListsWithoutAVersion(t *testing.T) {
 	none := func(objects ...string) answer { return list("", objects...) }
 	begin := []step{{"list 0", none("a -")}, {"list 0", none("a -")}}
 	pages := Options{PagedList: true}
+	kindOnly := raw(`{"kind":"ConfigMapList","apiVersion":"v1","metadata":{}}`)
 	for _, sc := range []scenario{
 		{name: "the second in a row is believed", opts: pages,
 			steps: join(begin, []step{{"watch -", events("ADDED a -,ADDED b -,MODIFIED a -", hold)}}),
@@ -43,6 +44,19 @@ func TestListsWithoutAVersion(t *testing.T) {
 			store: "b:", any: true},
 		{name: "a resource that is gone", opts: Options{PagedList: true, GoneAfter: time.Millisecond},
 			steps: join(begin, []step{{"watch -", refusal("404")}, {"list -", refusal("404")}, {"list -", hold}}), any: true, check: goneAt(true)},
+		// client-go believes the first, and even {}: the cache of a resource without objects,
+		// as that of metrics is at first, has to be complete some time.
+		{name: "empty ones", opts: pages, steps: []step{{"list 0", none()}, {"list 0", none()}, {"watch -", hold}},
+			lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 1}, check: contactAt(400)},
+		{name: "empty ones, and then others", opts: pages,
+			steps: []step{{"list 0", none()}, {"list 0", none()}, {"watch -", refusal("405")}, {"list -", none("a -")}, {"watch -", refusal("405")}, {"list -", hold}},
+			store: "a:", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 1, ListUnwatched: 2}},
+		{name: "not if nothing but the kind says that they are lists", opts: pages,
+			steps: []step{{"list 0", kindOnly}, {"list 0", kindOnly}, {"list -", kindOnly}, {"list -", kindOnly}, {"list -", hold}},
+			lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 4}, check: neverContacted},
+		{name: "not if others are in between", opts: pages,
+			steps: []step{{"list 0", none()}, {"list 0", raw(`{}`)}, {"list 0", none()}, {"list 0", page(502)}, {"list 0", none()}, {"list 0", hold}},
+			any:   true, check: neverContacted},
 		{name: "not if a list had a version before", opts: pages,
 			steps: []step{{"list 0", list("5", "a 3")}, {"watch 5", events("ERROR 410", end)}, {"list -", none()}, {"list -", none()}, {"list -", none()}, {"list -", list("8", "b 7")}, {"watch 8", hold}},
 			store: "b:7", version: "8", lists: map[ListCause]int64{ListInitial: 1, ListExpired: 1, ListRepeated: 3}},
@@ -50,5 +64,13 @@ func TestListsWithoutAVersion(t *testing.T) {
 			steps: []step{{"watch 5", refusal("410")}, {"list -", none()}, {"list -", none()}, {"list -", hold}}, version: "5", any: true},
 	} {
 		sc.play(t)
+	}
+}
+
+// neverContacted checks that the store was never taken for complete.
+func neverContacted(t *testing.T, s *script, stats Stats) {
+	t.Helper()
+	if !stats.LastContact.IsZero() {
+		t.Errorf("the store was complete after %v; requests at %v", stats.LastContact.Sub(s.start), s.at)
 	}
 }
