@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
-	"sync/atomic"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,8 +48,8 @@ type Difference[T Object] struct {
 // tokens are not possible. Difference does not change the objects in held.
 //
 // Errors beside those of a list are ErrNoDifference and ErrListInstead. A Client
-// remembers for its lifetime that a server does not know differences, and of which
-// resources, in which namespace, they are refused to it. It does not ask again.
+// remembers for ten minutes of which resources, in which namespace, differences are
+// refused to it, or not known, and does not ask again before.
 func (r Resource[T]) Difference(ctx context.Context, held []T, opts metav1.ListOptions) (*Difference[T], error) {
 	if r.client != nil && r.client.differenceRefusals.has(r.differenceScope()) {
 		return nil, ErrNoDifference
@@ -99,7 +99,7 @@ func (r Resource[T]) differenceFrom(ctx context.Context, c *claim[T], opts *meta
 	}
 	media, params, err := mime.ParseMediaType(ans.resp.Header.Get("Content-Type"))
 	if err != nil || media != difference.MediaType {
-		r.client.differenceRefusals.unknown.Store(true) // something that answers everything
+		r.client.differenceRefusals.add(r.differenceScope()) // something that answers everything
 		return nil, ErrNoDifference
 	}
 	src := codec.NewSource(ans, r.client.opts.MaxFrameBytes)
@@ -155,32 +155,46 @@ func (c *claim[T]) of(obj T) (bucket uint32, hash uint64, err error) {
 
 func formatVersion(version uint64) string { return strconv.FormatUint(version, 10) }
 
+// refusedFor is for how long a Client does not ask again where differences were refused:
+// what refused them may have been a server that was replaced since, or a proxy.
+const refusedFor = 10 * time.Minute
+
+// maxDifferenceRefusals bounds the resources and namespaces for which it is remembered.
+const maxDifferenceRefusals = 4096
+
 // differenceRefusals is what a Client remembers of questions for a difference
-// that servers have refused for good: they are not asked again. It is safe for
-// concurrent use.
+// that servers have refused. It is safe for concurrent use.
 type differenceRefusals struct {
-	unknown   atomic.Bool // the server does not know differences at all
-	resources sync.Map    // differenceScope -> struct{}: refused for one resource
+	mu sync.Mutex
+	at map[differenceScope]time.Time
 }
 
 // differenceScope is a resource, in one namespace or in all: what an identity may
-// or may not ask about.
+// or may not ask about, and one server of several that an API consists of may know.
 type differenceScope struct {
 	gvr       schema.GroupVersionResource
 	namespace string
 }
 
-// has reports whether the server need not be asked.
+// has reports whether the server need not be asked now.
 func (d *differenceRefusals) has(scope differenceScope) bool {
-	if d.unknown.Load() {
-		return true
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at, refused := d.at[scope]
+	return refused && time.Since(at) < refusedFor
+}
+
+func (d *differenceRefusals) add(scope differenceScope) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.at == nil || len(d.at) >= maxDifferenceRefusals {
+		d.at = map[differenceScope]time.Time{} // each is asked once more at worst
 	}
-	_, refused := d.resources.Load(scope)
-	return refused
+	d.at[scope] = time.Now()
 }
 
 // note makes a refusal ErrNoDifference or ErrListInstead, and remembers it if the
-// same question would be refused again. It leaves the refusals of an overloaded
+// same question would be refused again soon. It leaves the refusals of an overloaded
 // server, and of one that has not authenticated the client, as they are: a list
 // would fare no better.
 func (d *differenceRefusals) note(scope differenceScope, err error) error {
@@ -195,8 +209,6 @@ func (d *differenceRefusals) note(scope differenceScope, err error) error {
 		// A proxy's page says nothing about the server. Perhaps the proxy passes
 		// other paths only.
 	case code == http.StatusNotFound, code == http.StatusMethodNotAllowed, code == http.StatusNotImplemented:
-		d.unknown.Store(true)
-		return fmt.Errorf("%w: %w", ErrNoDifference, err)
 	case code == http.StatusForbidden, code == http.StatusBadRequest: // Kubernetes forbids paths that it does not know, too
 	case code == http.StatusUnauthorized, code == http.StatusRequestTimeout, code == http.StatusTooManyRequests,
 		code >= http.StatusInternalServerError:
@@ -204,6 +216,6 @@ func (d *differenceRefusals) note(scope differenceScope, err error) error {
 	default:
 		return fmt.Errorf("%w: %w", ErrListInstead, err)
 	}
-	d.resources.Store(scope, struct{}{})
+	d.add(scope)
 	return fmt.Errorf("%w: %w", ErrNoDifference, err)
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -241,29 +243,48 @@ func TestDifferenceRefusals(t *testing.T) {
 	}
 }
 
-// What is refused for one resource may be possible for others; a server that does
-// not know differences is left alone.
+// What is refused for one resource may be possible for others, and for the same later:
+// one 404, of a server that starts, say, is no reason to list for the client's lifetime.
 func TestDifferencesRefusedForOneResource(t *testing.T) {
-	for code, want := range map[int]int64{403: 3, 400: 3, 404: 1, 405: 1} {
-		var asked atomic.Int64
-		client, _ := serve(t, Options{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			asked.Add(1)
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(code)
-			_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d}`, code)
-		}))
-		pods := For[*corev1.Pod](client)
-		for _, r := range []Resource[*corev1.Pod]{pods, pods.Namespace("a"), pods} {
-			if _, err := r.Difference(t.Context(), nil, metav1.ListOptions{}); !errors.Is(err, ErrNoDifference) {
-				t.Errorf("%d: %v", code, err)
-			}
-		}
-		if _, err := For[*corev1.ConfigMap](client).Difference(t.Context(), nil, metav1.ListOptions{}); !errors.Is(err, ErrNoDifference) {
+	for _, code := range []int{403, 400, 404, 405, 501, 200} {
+		synctest.Test(t, func(t *testing.T) { refusedForOneResource(t, code) })
+	}
+}
+
+func refusedForOneResource(t *testing.T, code int) {
+	t.Helper()
+	var asked atomic.Int64
+	client, _ := serve(t, Options{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d}`, code)
+	}))
+	pods := For[*corev1.Pod](client)
+	for _, r := range []Resource[*corev1.Pod]{pods, pods.Namespace("a"), pods} {
+		if _, err := r.Difference(t.Context(), nil, metav1.ListOptions{}); !errors.Is(err, ErrNoDifference) {
 			t.Errorf("%d: %v", code, err)
 		}
-		if asked.Load() != want {
-			t.Errorf("%d: asked %d times, want %d", code, asked.Load(), want)
-		}
+	}
+	if _, err := For[*corev1.ConfigMap](client).Difference(t.Context(), nil, metav1.ListOptions{}); !errors.Is(err, ErrNoDifference) {
+		t.Errorf("%d: %v", code, err)
+	}
+	if asked.Load() != 3 { // pods, pods in a namespace, config maps
+		t.Errorf("%d: asked %d times at first", code, asked.Load())
+	}
+	for range 3 {
+		time.Sleep(refusedFor / 2)
+		_, _ = pods.Difference(t.Context(), nil, metav1.ListOptions{})
+	}
+	if asked.Load() != 4 {
+		t.Errorf("%d: asked %d times in a quarter of an hour", code, asked.Load())
+	}
+	many := Dynamic(client, podsResource)
+	for n := range 2 * maxDifferenceRefusals {
+		client.differenceRefusals.add(many.Namespace(fmt.Sprint(n)).differenceScope())
+	}
+	if held := len(client.differenceRefusals.at); held > maxDifferenceRefusals {
+		t.Errorf("%d refusals are held", held)
 	}
 }
 

@@ -170,7 +170,7 @@ func TestPageDoesNotSwitchDifferencesOff(t *testing.T) {
 	if _, err := For[*corev1.Pod](client).Difference(t.Context(), nil, metav1.ListOptions{}); !errors.Is(err, ErrNoDifference) {
 		t.Errorf("got %v", err)
 	}
-	if client.differenceRefusals.unknown.Load() {
+	if client.differenceRefusals.has(For[*corev1.ConfigMap](client).differenceScope()) {
 		t.Error("differences are switched off for all resources")
 	}
 }
