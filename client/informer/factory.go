@@ -219,7 +219,7 @@ func assemble[T client.Object](f *Factory, endpoint client.Resource[T], opts Lis
 	}
 	if transform := f.opts.Transform; transform != nil {
 		i.transform = func(obj T) (T, error) { return obj, transform(obj) }
-		if !isStripManagedFields(transform) {
+		if i.transformIsSafe = isStripManagedFields(transform); !i.transformIsSafe {
 			i.disableInterning()
 		}
 	}

@@ -39,6 +39,7 @@ type SharedInformer[T client.Object] struct {
 	mu                 sync.Mutex
 	phase              phase
 	transform          func(T) (T, error)
+	transformIsSafe    bool // it cannot fail: no copy is needed
 	listeners          []*listener[T]
 	failedListeners    []*listener[T]         // those that MaxUnmergedEvents ended, for Stats; at most maxFailedHandlers
 	resyncEvery        time.Duration          // of handlers that do not say; constant
@@ -66,6 +67,7 @@ type SharedInformer[T client.Object] struct {
 	synced, done chan struct{}
 
 	events, unindexed, untransformed, failedHandlers, mutated atomic.Int64
+	failures                                                  failures // of the transform and of index functions
 }
 
 type phase int
@@ -135,11 +137,13 @@ func (i *SharedInformer[T]) AddIndexers(indexers cache.Indexers[T]) error {
 // handlers see it: to drop fields that the program does not read, for instance.
 // It must be called before the start. An object that cannot be transformed, because
 // the transform returns an error, nil or an object of another name or without one, or
-// panics, is stored as it is, and logged. What the transform had written to it before
-// stays, except to its name, namespace, UID and resourceVersion.
+// panics, is stored as it came from the server, whatever the transform had written to it
+// before: it gets a copy. Stats.Untransformed counts them; the log has the first failure of an
+// object, the tenth, and so on.
 //
 // Objects then are not interned, and take about twice the memory: what drops only
-// metadata.managedFields is cheaper as Options.Transform: StripManagedFields.
+// metadata.managedFields is cheaper as Options.Transform: StripManagedFields, for which
+// nothing is copied either.
 func (i *SharedInformer[T]) SetTransform(transform func(T) (T, error)) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -149,7 +153,7 @@ func (i *SharedInformer[T]) SetTransform(transform func(T) (T, error)) error {
 	if transform == nil {
 		return fmt.Errorf("informer %s: the transform is nil", i.name)
 	}
-	i.transform = transform
+	i.transform, i.transformIsSafe = transform, false
 	i.disableInterning()
 	return nil
 }
@@ -196,7 +200,7 @@ type Stats struct {
 	Queued           int   // objects with changes that the cache does not show yet
 	Events           int64 // changes pushed to the handlers' queues
 	Unindexed        int64 // states for which an index function failed
-	Untransformed    int64 // states for which the transform failed
+	Untransformed    int64 // states for which the transform failed, and that are stored as they came
 	Disk             DiskStats
 	ConsistencyCheck ConsistencyCheckStats
 	Reflector        reflector.Stats
@@ -356,6 +360,7 @@ func (i *SharedInformer[T]) apply(item cache.Item[T]) {
 			i.store(item, d)
 		} else if _, existed := i.indexer.Remove(item.Key); existed {
 			i.mutations.removed(item.Key)
+			i.failures.forget(item.Key)
 			i.distribute(item.Key, notification[T]{kind: deleted, obj: d.Object, finalStateUnknown: d.FinalStateUnknown})
 		}
 	}
@@ -366,7 +371,7 @@ func (i *SharedInformer[T]) store(item cache.Item[T], d *cache.Delta[T]) {
 	old, existed, err := i.indexer.Swap(item.Key, d.Object)
 	if err != nil {
 		i.unindexed.Add(1)
-		i.log.Warn("object is not in all indexes", "key", item.Key, "error", err)
+		i.failures.warn(i.log, "object is not in all indexes", item.Key, err)
 	}
 	switch {
 	case !existed:

@@ -5,54 +5,30 @@ import (
 	"fmt"
 	"runtime/debug"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/client/cache"
 )
 
-// transformed returns what is stored in obj's place.
+// transformed returns what is stored in obj's place: what the transform makes of it, or, if
+// that fails, obj as it came. The transform gets a copy: by the time it fails, it may have
+// made a state of the object that never was.
 func (i *SharedInformer[T]) transformed(obj T) T {
 	if i.transform == nil {
 		return obj
 	}
-	is := identityOf(obj)
-	changed, err := i.callTransform(obj)
+	copied := obj
+	if !i.transformIsSafe {
+		copied = obj.DeepCopyObject().(T)
+	}
+	changed, err := i.callTransform(copied)
 	if err == nil {
-		err = checkTransformed(changed, is.namespace, is.name)
+		err = checkTransformed(changed, obj.GetNamespace(), obj.GetName())
 	}
 	if err == nil {
 		return changed
 	}
 	i.untransformed.Add(1)
-	i.log.Warn("object is stored as it came", "namespace", is.namespace, "name", is.name, "error", err)
-	is.restore(obj)
+	i.failures.warn(i.log, "object is stored as it came", cache.ObjectKey(obj.GetNamespace(), obj.GetName()), err)
 	return obj
-}
-
-// identity is what says which state of which object one is. The store cannot take an
-// object without a name; without UID and version, updates and deletions would be taken for
-// old ones, or for those of another object.
-type identity struct {
-	namespace, name, version string
-	uid                      types.UID
-}
-
-func identityOf(obj client.Object) identity {
-	return identity{obj.GetNamespace(), obj.GetName(), obj.GetResourceVersion(), obj.GetUID()}
-}
-
-// restore gives an object its identity back that a transform may have overwritten.
-func (is identity) restore(obj client.Object) {
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		if _, ok := u.Object["metadata"].(map[string]any); !ok {
-			delete(u.Object, "metadata") // in which nothing can be set
-		}
-	}
-	obj.SetNamespace(is.namespace)
-	obj.SetName(is.name)
-	obj.SetUID(is.uid)
-	obj.SetResourceVersion(is.version)
 }
 
 // callTransform contains a panic: the other objects, and other informers, are not affected.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -89,29 +91,109 @@ func TestTransformThatFailsLosesNoObject(t *testing.T) {
 	}
 }
 
-// Whatever the type, an object that a transform has emptied is still the one that it was.
-func TestTransformThatEmptiesAnObjectLeavesItsIdentity(t *testing.T) {
-	keepsIdentity(t, &corev1.Pod{}, func(p *corev1.Pod) { *p = corev1.Pod{} })
-	keepsIdentity(t, &metav1.PartialObjectMetadata{}, func(m *metav1.PartialObjectMetadata) { *m = metav1.PartialObjectMetadata{} })
-	keepsIdentity(t, &unstructured.Unstructured{}, func(u *unstructured.Unstructured) { u.Object = nil })
-	keepsIdentity(t, &unstructured.Unstructured{}, func(u *unstructured.Unstructured) { u.Object = map[string]any{} })
-	keepsIdentity(t, &unstructured.Unstructured{}, func(u *unstructured.Unstructured) { u.Object["metadata"] = "odd" })
-	keepsIdentity(t, &unstructured.Unstructured{}, func(u *unstructured.Unstructured) { u.Object["metadata"] = nil })
+// Whatever the type, an object that a transform has ruined is stored as it came.
+func TestTransformThatRuinsAnObjectChangesNothing(t *testing.T) {
+	keepsObject(t, &corev1.Pod{}, func(p *corev1.Pod) { *p = corev1.Pod{} })
+	keepsObject(t, &metav1.PartialObjectMetadata{}, func(m *metav1.PartialObjectMetadata) { *m = metav1.PartialObjectMetadata{} })
+	keepsObject(t, &unstructured.Unstructured{}, func(u *unstructured.Unstructured) { u.Object = nil })
+	keepsObject(t, &unstructured.Unstructured{}, func(u *unstructured.Unstructured) { u.Object = map[string]any{} })
+	keepsObject(t, &unstructured.Unstructured{}, func(u *unstructured.Unstructured) { u.Object["metadata"] = "odd" })
+	keepsObject(t, &unstructured.Unstructured{}, func(u *unstructured.Unstructured) { u.Object["metadata"] = nil })
 }
 
-func keepsIdentity[T client.Object](t *testing.T, obj T, empty func(T)) {
+func keepsObject[T client.Object](t *testing.T, obj T, ruin func(T)) {
 	t.Helper()
 	for _, namespace := range []string{"ns", ""} {
+		obj := obj.DeepCopyObject().(T)
+		if u, ok := client.Object(obj).(*unstructured.Unstructured); ok {
+			u.Object = map[string]any{"spec": map[string]any{"size": int64(3)}}
+		}
 		obj.SetNamespace(namespace)
 		obj.SetName("a")
 		obj.SetUID("1")
 		obj.SetResourceVersion("7")
+		obj.SetLabels(map[string]string{"app": "web"})
 		i := newInformer[T]("objects", nil, reflector.Options{Logger: slog.New(slog.DiscardHandler)}, 0)
-		must(t, i.SetTransform(func(obj T) (T, error) { empty(obj); return obj, nil }))
-		got := i.transformed(obj)
-		if got.GetNamespace() != namespace || got.GetName() != "a" || got.GetUID() != "1" || got.GetResourceVersion() != "7" || i.Stats().Untransformed != 1 {
-			t.Errorf("%T is stored as %v, %d counted", obj, got, i.Stats().Untransformed)
+		must(t, i.SetTransform(func(obj T) (T, error) { ruin(obj); return obj, errors.New("half done") }))
+		for n := range int64(2) {
+			got := i.transformed(obj.DeepCopyObject().(T))
+			if !equality.Semantic.DeepEqual(got, obj) || i.Stats().Untransformed != n+1 {
+				t.Errorf("%T is stored as %v, %d counted", obj, got, i.Stats().Untransformed)
+			}
 		}
+	}
+}
+
+// A transform that fails after it has changed a part of the object: the cache has what the
+// server has sent, and not a state that never was.
+func TestTransformThatFailsHalfWay(t *testing.T) {
+	half := func(pod *corev1.Pod) (*corev1.Pod, error) {
+		before := pod.Labels["odd"]
+		pod.Labels["odd"] = "overwritten"
+		if before != "" {
+			return nil, errors.New("half done")
+		}
+		return pod, nil
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript()
+		s.set("listed", 1, map[string]string{"odd": "yes"})
+		s.set("other", 2, map[string]string{"odd": ""})
+		i := New[*corev1.Pod]("pods", s, reflector.Options{PagedList: true})
+		must(t, i.SetTransform(half))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- i.Run(ctx) }()
+		synctest.Wait()
+		s.set("watched", 3, map[string]string{"odd": "yes"})
+		s.set("listed", 4, map[string]string{"odd": "still"})
+		synctest.Wait()
+		for name, want := range map[string]string{"listed": "still", "watched": "yes", "other": "overwritten"} {
+			if pod, ok := i.Lister().Get("ns", name); !ok || pod.Labels["odd"] != want {
+				t.Errorf("%s: %v %v", name, ok, pod)
+			}
+		}
+		if got := i.Stats().Untransformed; got != 3 {
+			t.Errorf("%d counted", got)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Failures of one object are logged seldom, and of many objects as of one.
+func TestFailuresAreLoggedSeldom(t *testing.T) {
+	var log bytes.Buffer
+	var f failures
+	warn := func(key string) {
+		f.warn(slog.New(slog.NewTextHandler(&log, nil)), "object is stored as it came", key, errors.New("odd"))
+	}
+	lines := func() int { defer log.Reset(); return strings.Count(log.String(), "\n") }
+	for range 12_345 {
+		warn("a")
+	}
+	if text := log.String(); !strings.Contains(text, "failures=10000") {
+		t.Errorf("logged %s", text)
+	}
+	if n := lines(); n != 5 { // 1, 10, 100, 1,000, 10,000
+		t.Errorf("%d lines about one object", n)
+	}
+	for n := range 12_345 {
+		warn(fmt.Sprint("b", n))
+	}
+	if n := lines(); n != maxFailures-1+5 {
+		t.Errorf("%d lines about many objects", n)
+	}
+	f.forget("a")
+	warn("a")
+	if n := lines(); n != 1 || len(f.count) > maxFailures {
+		t.Errorf("%d lines about an object that was made again, %d counts", n, len(f.count))
+	}
+	f.warn(slog.New(slog.NewTextHandler(&log, nil)), "object is not in all indexes", "a", errors.New("odd"))
+	if n := lines(); n != 1 {
+		t.Errorf("%d lines about another failure of an object", n)
 	}
 }
 
