@@ -29,10 +29,11 @@ var ErrOtherVersions = reflector.ErrOtherVersions
 // there. It first waits for a moment, and then asks the server whether the cache
 // lacks anything, by one short watch for all callers, for a tenth of the time at the most. A
 // Levelwire server answers at once, kube-apiserver after one to two seconds. Servers that send no bookmarks are only waited for.
+// Where the server refuses watches, the list that begins next answers (reflector.Backoff.Max).
 //
 // The version may come from an object of another resource: all those of one server
-// count with one counter. If those of this resource's server are lower, the error is
-// ErrOtherVersions. If they are higher, nothing tells, and CatchUp returns at once.
+// count with one counter. If those of this resource's server are lower, or it has none, the
+// error is ErrOtherVersions. If they are higher, nothing tells, and CatchUp returns at once.
 func (i *SharedInformer[T]) CatchUp(ctx context.Context, version string) error {
 	if version == "" || version == "0" || covers(i.LastSyncResourceVersion(), version) {
 		return i.WaitForResourceVersion(ctx, version)

@@ -24,6 +24,7 @@ type progress struct {
 	lists int
 	// lateBookmarks: a watch of a second has ended without a bookmark.
 	lateBookmarks atomic.Bool
+	questions
 }
 
 // The errors of RequestProgress.
@@ -55,8 +56,14 @@ const (
 // and the error is ErrNoProgress. It is ErrOtherVersions if the server's most recent state
 // is older than wanted.
 //
+// Where the server refuses watches, so that lists stand for them, it waits for a list that
+// begins after the call. Versions of lists that have none are ErrOtherVersions.
+//
 // It may be called at any time, and calls the source concurrently with Run.
 func (r *Reflector[T]) RequestProgress(ctx context.Context, wanted string) error {
+	if asked, err := r.askPolls(ctx, wanted); asked {
+		return err
+	}
 	through, err := r.askOnce(ctx)
 	if err == nil && !older(through, wanted) {
 		return nil
@@ -115,7 +122,7 @@ func (r *Reflector[T]) firstEvent(ctx context.Context, from string, lifetime tim
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*lifetime, errSilent)
 	defer cancel()
 	seconds := int64(lifetime / time.Second)
-	stream, err := r.source.Watch(ctx, metav1.ListOptions{ResourceVersion: from, AllowWatchBookmarks: true, TimeoutSeconds: &seconds})
+	stream, err := r.streams.Watch(ctx, metav1.ListOptions{ResourceVersion: from, AllowWatchBookmarks: true, TimeoutSeconds: &seconds})
 	if err != nil {
 		return client.WatchEvent[T]{}, because(ctx, err)
 	}
@@ -164,7 +171,9 @@ func (r *Reflector[T]) relisted(version string) {
 	r.progress.mu.Lock()
 	defer r.progress.mu.Unlock()
 	r.progress.lists++
+	r.progress.unversioned = r.unversioned
 	r.move(version)
+	r.progress.answer()
 }
 
 // move moves the version. progress.mu is held.

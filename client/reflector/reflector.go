@@ -16,8 +16,10 @@ import (
 // concurrent use.
 type Reflector[T client.Object] struct {
 	source ListerWatcher[T]
-	store  Store[T]
-	opts   Options
+	// streams is the source, whose watches are streams even if those of source are polls.
+	streams ListerWatcher[T]
+	store   Store[T]
+	opts    Options
 
 	started atomic.Bool
 	version atomic.Pointer[string] // what LastSyncResourceVersion returns
@@ -76,7 +78,7 @@ func New[T client.Object](source ListerWatcher[T], store Store[T], opts Options)
 		return nil, err
 	}
 	opts = opts.withDefaults()
-	r := &Reflector[T]{source: source, store: store, opts: opts,
+	r := &Reflector[T]{source: source, streams: source, store: store, opts: opts,
 		backoff: backoff{Backoff: opts.Backoff, rand: opts.Rand},
 		cause:   ListInitial, streaming: !opts.PagedList, counts: counts{begun: time.Now()}}
 	if opts.PollTimeout > 0 {
@@ -107,6 +109,7 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 			r.present()
 		}
 		if s != nil {
+			r.polls(false)
 			s.from = r.LastSyncResourceVersion()
 			err = r.follow(s)
 			r.counts.watchEnded(errors.Is(err, io.EOF) && time.Since(s.opened) >= tooShort)
@@ -138,6 +141,7 @@ func (r *Reflector[T]) connect(ctx context.Context) (*session[T], error) {
 	if !r.absence.gone { // otherwise it is a probe, until it succeeds
 		r.counts.list(r.cause)
 	}
+	r.fresh = r.listBegins() || r.fresh
 	if !r.streaming || r.cause == ListUnwatched {
 		return nil, r.listPages(ctx)
 	}
@@ -197,6 +201,7 @@ func (r *Reflector[T]) recover(ctx context.Context, s *session[T], err error) er
 func (r *Reflector[T]) relist(v verdict) {
 	version := r.LastSyncResourceVersion()
 	r.synced, r.cause = false, v.relist
+	r.polls(v.relist == ListUnwatched)
 	r.fresh = !v.anyState || v.unread && r.unread == version || r.unversioned
 	if v.unread {
 		r.unread = version
