@@ -153,3 +153,13 @@ func TestRun(t *testing.T) {
 		t.Error("a program that does not exist was started")
 	}
 }
+
+// TestTestsLeakNothing runs this test binary, whose TestMain looks for leaked goroutines.
+func TestTestsLeakNothing(t *testing.T) {
+	cmd := exec.Command(os.Args[0], "-test.run=^$")
+	var said strings.Builder
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := RunTests(cmd); err != nil {
+		t.Errorf("%v: %s", err, said.String())
+	}
+}

@@ -106,7 +106,7 @@ func (b binary) run(ctx context.Context) (output []byte, err error) {
 	cmd.WaitDelay = 10 * time.Second // for a child that keeps the output open
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
-	err = childprocess.Run(cmd)
+	err = childprocess.RunTests(cmd)
 	if cmd.Process != nil {
 		_ = group() // none is left of a run that has ended well
 	}
