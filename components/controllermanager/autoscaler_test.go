@@ -56,9 +56,13 @@ func TestAutoscaler(t *testing.T) {
 		}
 		return err == nil && d.Status.AvailableReplicas == 1 && asked == nil && response.StatusCode == 200
 	})
+	d, err := deployments.Get(c.ctx, "web", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	half := resource.MustParse("50Mi")
 	autoscalers := client.For[*autoscalingv2.HorizontalPodAutoscaler](c.client).Namespace("default")
-	_, err = autoscalers.Create(c.ctx, &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+	h, err := autoscalers.Create(c.ctx, &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
 		ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}, MaxReplicas: 10,
 		Metrics: []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
 			Name: corev1.ResourceMemory, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &half},
@@ -67,12 +71,12 @@ func TestAutoscaler(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(c, "there are twice as many pods, and the status says why", func() bool {
-		d, err := deployments.Get(c.ctx, "web", metav1.GetOptions{})
-		h, e := autoscalers.Get(c.ctx, "web", metav1.GetOptions{})
-		return err == nil && e == nil && *d.Spec.Replicas == 2 && h.Status.DesiredReplicas == 2 && h.Status.LastScaleTime != nil &&
-			len(h.Status.CurrentMetrics) == 1 && h.Status.CurrentMetrics[0].Resource.Current.AverageValue.Value() == 100<<20
-	})
+	// The next pods use as much, and there are more of them a while later.
+	d = awaitFrom(c, deployments, d, "more pods", func(d *appsv1.Deployment) bool { return *d.Spec.Replicas != 1 })
+	h = awaitFrom(c, autoscalers, h, "why", func(h *autoscalingv2.HorizontalPodAutoscaler) bool { return h.Status.LastScaleTime != nil })
+	if *d.Spec.Replicas != 2 || h.Status.DesiredReplicas != 2 || len(h.Status.CurrentMetrics) != 1 || h.Status.CurrentMetrics[0].Resource.Current.AverageValue.Value() != 100<<20 {
+		t.Errorf("%d pods, because of %+v: want twice as many", *d.Spec.Replicas, h.Status)
+	}
 }
 
 // TestAutoscalerReadsMetricsOfOthers: the metrics of the types Pods, Object and External
@@ -154,7 +158,7 @@ func TestAutoscalerReadsMetricsOfOthers(t *testing.T) {
 	metric := func(name string) autoscalingv2.MetricIdentifier { return autoscalingv2.MetricIdentifier{Name: name} }
 	queue := autoscalingv2.MetricIdentifier{Name: "queue|length", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"queue": "w"}}}
 	autoscalers := client.For[*autoscalingv2.HorizontalPodAutoscaler](c.client).Namespace("default")
-	_, err = autoscalers.Create(c.ctx, &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+	h, err := autoscalers.Create(c.ctx, &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
 		ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}, MaxReplicas: 10,
 		Metrics: []autoscalingv2.MetricSpec{
 			{Type: autoscalingv2.PodsMetricSourceType, Pods: &autoscalingv2.PodsMetricSource{Metric: metric("inflight"), Target: average("10")}},
@@ -173,8 +177,8 @@ func TestAutoscalerReadsMetricsOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Of the five the queue asks for the most: 90.5 in seven parts of 15 at most.
-	h := await(c, autoscalers, "web", "the queue's seven pods", func(h *autoscalingv2.HorizontalPodAutoscaler) bool {
-		return h != nil && h.Status.DesiredReplicas == 7 && len(h.Status.CurrentMetrics) == 4
+	h = awaitFrom(c, autoscalers, h, "the queue's seven pods", func(h *autoscalingv2.HorizontalPodAutoscaler) bool {
+		return h.Status.DesiredReplicas == 7 && len(h.Status.CurrentMetrics) == 4
 	})
 	m := h.Status.CurrentMetrics
 	for i, got := range []*resource.Quantity{m[0].Pods.Current.AverageValue, m[1].Object.Current.Value, m[2].Object.Current.AverageValue, m[3].External.Current.AverageValue} {

@@ -172,6 +172,30 @@ func awaitEach[T client.Object](c *cluster, api client.Resource[T], opts metav1.
 	}
 }
 
+// awaitFrom returns the first state of an object after one of its versions that is as wanted: however late the test
+// looks, it sees states that are gone by then.
+func awaitFrom[T client.Object](c *cluster, api client.Resource[T], from T, what string, wanted func(T) bool) T {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.ctx, testTimeout)
+	defer cancel()
+	w, err := api.Watch(ctx, metav1.ListOptions{
+		ResourceVersion: from.GetResourceVersion(), FieldSelector: fields.OneTermEqualSelector("metadata.name", from.GetName()).String(),
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer w.Close()
+	for last := from; ; {
+		ev, err := w.Next()
+		if err != nil {
+			c.t.Fatalf("%s: waited in vain for %s: %v; last seen: %+v", from.GetName(), what, err, last)
+		}
+		if last = ev.Object; ev.Type == watch.Modified && wanted(last) {
+			return last
+		}
+	}
+}
+
 // change applies fn to an object, again after a conflict.
 func change[T client.Object](c *cluster, api client.Resource[T], name string, fn func(T)) {
 	c.t.Helper()

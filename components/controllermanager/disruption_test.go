@@ -73,7 +73,7 @@ func evict(c *cluster, name string) error {
 }
 
 // One of three pods may go, and the next only when there is another in its
-// place, which there cannot be while the node is cordoned.
+// place, which there cannot be while no node has the label that new pods need.
 func TestEvictionsWaitForTheirBudget(t *testing.T) {
 	c := newCluster(t, 1)
 	c.startManager()
@@ -81,7 +81,9 @@ func TestEvictionsWaitForTheirBudget(t *testing.T) {
 	create(c, in[*appsv1.ReplicaSet](c), newSet("web", 3))
 	create(c, in[*policyv1.PodDisruptionBudget](c), newBudget("web", policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(2))}))
 	awaitBudget(c, "web", "1 allowed, 3 of 2 healthy, 3 expected")
-	change(c, nodes, "node-1", func(n *corev1.Node) { n.Spec.Unschedulable = true })
+	// The scheduler could see that a node is closed after it has seen the next pod. The ReplicaSet's
+	// controller makes no pod before it has seen its template.
+	change(c, in[*appsv1.ReplicaSet](c), "web", func(s *appsv1.ReplicaSet) { s.Spec.Template.Spec.NodeSelector = map[string]string{"room": "yes"} })
 	names := podNames(c)
 	if err := evict(c, names[0]); err != nil {
 		t.Fatal(err)
@@ -90,7 +92,7 @@ func TestEvictionsWaitForTheirBudget(t *testing.T) {
 		t.Fatalf("the second of three: %v", err)
 	}
 	awaitBudget(c, "web", "0 allowed, 2 of 2 healthy, 3 expected")
-	change(c, nodes, "node-1", func(n *corev1.Node) { n.Spec.Unschedulable = false })
+	change(c, nodes, "node-1", func(n *corev1.Node) { n.Labels["room"] = "yes" })
 	awaitBudget(c, "web", "1 allowed, 3 of 2 healthy, 3 expected")
 	if err := evict(c, names[1]); err != nil {
 		t.Errorf("with another in place of the first: %v", err)
