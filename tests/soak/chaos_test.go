@@ -2,6 +2,7 @@ package soak
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -44,6 +45,9 @@ var kinds = []string{
 	"page", "page", "page", "page", "stop", "kill", "handlers", "handlers", "handlers", "restart", "restart", "quota",
 }
 
+// badAnswers are the names of faults, in one order whatever the run.
+var badAnswers = slices.Sorted(maps.Keys(faults))
+
 // What some systems cannot do.
 var (
 	diskKinds  = []string{"disk full", "disk full to the last byte", "disk fails", "slow disk"}
@@ -61,7 +65,7 @@ func newChaos(t *testing.T, h *host, direct *client.Client, proxy *faultnet.Prox
 	c := &chaos{
 		host: h, objects: client.For[*corev1.ConfigMap](direct).Namespace("default"), http: &http.Client{Transport: transport, Timeout: operation},
 		proxy: proxy, pages: shown, subjects: subjects, random: random,
-		kinds: kinds, counts: tally{}, recoveries: map[string]time.Duration{}, rotated: time.Now(),
+		kinds: slices.Concat(kinds, badAnswers), counts: tally{}, recoveries: map[string]time.Duration{}, rotated: time.Now(),
 	}
 	if h.disk != nil {
 		c.kinds = append(slices.Clip(c.kinds), diskKinds...)
@@ -124,10 +128,7 @@ func (c *chaos) once(t *testing.T, kind string) {
 	case "half close":
 		c.proxy.CloseWrite(way)
 	case "page":
-		c.pages.shown.Store(&pages[c.random.IntN(len(pages))])
-		c.proxy.Cut()
-		workload.Wait(t.Context(), time.Second+c.upTo(2*time.Second))
-		c.pages.shown.Store(nil)
+		c.show(t, pages[c.random.IntN(len(pages))])
 	case "stop":
 		c.host.end(t, syscall.SIGTERM)
 		workload.Wait(t.Context(), c.upTo(time.Second))
@@ -155,6 +156,19 @@ func (c *chaos) once(t *testing.T, kind string) {
 	case "server's clock":
 		c.jump(t, true)
 	default:
-		panic(fmt.Sprintf("no trouble is called %q", kind))
+		bad, known := faults[kind]
+		if !known {
+			panic(fmt.Sprintf("no trouble is called %q", kind))
+		}
+		c.show(t, bad)
 	}
+}
+
+// show has requests answered by a page for a while, those that follow a cut among them.
+func (c *chaos) show(t *testing.T, shown page) {
+	t.Helper()
+	c.pages.shown.Store(&shown)
+	c.proxy.Cut()
+	workload.Wait(t.Context(), time.Second+c.upTo(2*time.Second))
+	c.pages.shown.Store(nil)
 }

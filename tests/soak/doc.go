@@ -1,6 +1,7 @@
 // Package soak holds the long test of the client library and of a server with durable
 // storage: informers of every kind, while connections are cut, stalled and refused,
-// proxies answer with pages, certificates of clients and of the server are rotated and
+// proxies answer with pages and redirects, servers with broken and oversized events, errors
+// within streams, pages that are none and a Retry-After of a day, certificates of clients and of the server are rotated and
 // expire, the server is restarted and killed, history is compacted, the database
 // exceeds its quota, and handlers are slow, panic, come and go. Again and again it
 // becomes quiet, and then everything must agree with the server, and the server with

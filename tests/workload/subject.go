@@ -42,8 +42,11 @@ type Subject interface {
 // errWrong is what no waiting mends.
 var errWrong = errors.New("got wrong events")
 
+// MaxFrameBytes is that of the subjects' clients.
+const MaxFrameBytes = 1 << 20
+
 // quick finds connections that went silent much sooner than usual.
-var quick = client.Options{ReadIdleTimeout: 500 * time.Millisecond, PingTimeout: 500 * time.Millisecond}
+var quick = client.Options{ReadIdleTimeout: 500 * time.Millisecond, PingTimeout: 500 * time.Millisecond, MaxFrameBytes: MaxFrameBytes}
 
 // impatient tries again much sooner than usual.
 var impatient = reflector.Options{
