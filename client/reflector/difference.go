@@ -92,6 +92,9 @@ func (r *Reflector[T]) difference(ctx context.Context) (done bool, err error) {
 	if err == nil && older(d.ResourceVersion, version) {
 		err = errOlder
 	}
+	if err == nil && unset(d.ResourceVersion) {
+		err = &client.DecodeError{What: "difference", Err: errNoVersion}
+	}
 	if err == nil {
 		err = checkNames("difference", d.Received)
 	}

@@ -44,15 +44,16 @@ func (r *Reflector[T]) heard() { r.counts.contact(time.Now()) }
 
 // isNews reports whether an event shows that the stream goes on. One of the version that was
 // reached already may be what a server begins each stream with: only a bookmark that does not
-// come at once says something then.
+// come at once says something then. So it is for a bookmark without a version.
 func (r *Reflector[T]) isNews(s *session[T], ev client.WatchEvent[T]) bool {
-	return s.synthetic || r.unversioned || ev.Object.GetResourceVersion() != r.LastSyncResourceVersion() ||
-		ev.Type == apiwatch.Bookmark && (s.events > 1 || time.Since(s.opened) >= tooShort)
+	bookmark, version := ev.Type == apiwatch.Bookmark, versionOf(ev.Object)
+	known := version == r.LastSyncResourceVersion() || version == "" && bookmark
+	return s.synthetic || r.unversioned || !known || bookmark && (s.events > 1 || time.Since(s.opened) >= tooShort)
 }
 
 // apply writes one event to the store and moves the version.
 func (r *Reflector[T]) apply(s *session[T], ev client.WatchEvent[T]) error {
-	version := ev.Object.GetResourceVersion()
+	version := versionOf(ev.Object)
 	r.unknown = 0
 	if ev.Type == apiwatch.Bookmark && older(version, r.LastSyncResourceVersion()) && !older(version, r.followed) {
 		r.counts.bookmark() // RequestProgress knew more, from another server
@@ -68,6 +69,9 @@ func (r *Reflector[T]) apply(s *session[T], ev client.WatchEvent[T]) error {
 	}
 	news := r.isNews(s, ev)
 	if ev.Type == apiwatch.Bookmark {
+		if isNumber(r.LastSyncResourceVersion()) && version != "" && !isNumber(version) {
+			return &client.DecodeError{What: "event", Err: fmt.Errorf("a bookmark of resourceVersion %.40q follows %s", version, r.LastSyncResourceVersion())}
+		}
 		r.counts.bookmark()
 	} else if err := r.write(ev); err != nil {
 		return err

@@ -29,22 +29,32 @@ import (
 // the store equals the server's state.
 func FuzzMisbehavingServer(f *testing.F) {
 	for fault := range byte(faults) {
-		f.Add([]byte{fault, fault, fault, fault, fault, fault, fault, fault})
-		f.Add([]byte{0, fault, 0, fault + 1, 1, fault + 2, 0, fault, 2, fault})
+		f.Add(byte(0), byte(0), []byte{fault, fault, fault, fault, fault, fault, fault, fault})
+		f.Add(fault, fault, []byte{0, fault, 0, fault + 1, 1, fault + 2, 0, fault, 2, fault})
+		f.Add(byte(1), fault%16, []byte{fault, 0, fault, 0, fault, 0, fault, 0})
 	}
-	f.Fuzz(func(t *testing.T, faults []byte) {
+	f.Fuzz(func(t *testing.T, options, traits byte, faults []byte) {
 		if len(faults) == 0 || len(faults) > 64 {
 			return
 		}
-		synctest.Test(t, func(t *testing.T) { misbehave(t, faults) })
+		synctest.Test(t, func(t *testing.T) { misbehave(t, options, traits, faults) })
 	})
 }
+
+// Traits of a server that behaves.
+const (
+	pagesAlways   byte = 1 << iota // without being asked for pages
+	noBookmarks                    // in watches
+	noClosingMark                  // of initial events: the server takes sendInitialEvents for an unknown option
+	noStreaming                    // lists: 422
+)
 
 // chaosServer is a server of config maps. Each request takes one byte, which says what is
 // wrong with its answer; when there are none left, answers are right.
 type chaosServer struct {
 	mu       sync.Mutex // is not held while something is written
 	faults   []byte
+	traits   byte
 	pipe     *faultnet.Pipe
 	version  int
 	objects  map[string]int
@@ -129,13 +139,15 @@ func (s *chaosServer) take() byte {
 }
 
 // faults is how many kinds of faults there are: 0 is none, and those of garbled answers
-// are in garbled and in garbledEvents.
-const faults = 24
+// are in list, in garbled and in watch.
+const faults = 40
 
 // refusals are faults of every request.
 var refusals = map[byte]answer{
 	1: refusal("500"), 2: refusal("503 86400"), 3: refusal("429 2147483647"), 4: page(502), 5: page(200), 6: refusal("410"), 7: raw(`{}`),
 	8: raw(`{"kind":"Status","status":"Failure","details":{"retryAfterSeconds":-1}}`), 9: refusal("504large"), 10: page(404), 11: end,
+	24: refusal("401"), 25: refusal("403"), 26: refusal("405"), 27: refusal("406"), 28: refusal("415"), 29: refusal("422"),
+	30: refusal("429 1"), 31: refusal("503"), 32: refusal("501"), 33: refusal("404"),
 }
 
 func (s *chaosServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -174,7 +186,7 @@ func (s *chaosServer) list(w http.ResponseWriter, r *http.Request, fault byte) {
 	names := slices.Sorted(maps.Keys(s.objects))
 	names = slices.DeleteFunc(names, func(name string) bool { return name <= after })
 	version, token := strconv.Itoa(s.version), ""
-	if limit > 0 && len(names) > 2 {
+	if (limit > 0 || s.traits&pagesAlways != 0) && len(names) > 2 {
 		names, token = names[:2], version+"|"+names[1]
 	}
 	var items []string
@@ -192,6 +204,14 @@ func (s *chaosServer) list(w http.ResponseWriter, r *http.Request, fault byte) {
 		items = nil
 	case fault == 15 && later:
 		version = "1"
+	case fault == 34:
+		version = "0"
+	case fault == 35:
+		version = "abc"
+	case fault == 36:
+		items = append(items, strings.Replace(object("other", "3"), "{", `{"kind":"Secret","apiVersion":"v1",`, 1))
+	case fault == 37:
+		token = version + "|" // which begins anew
 	}
 	body := fmt.Sprintf(`{"kind":"ConfigMapList","metadata":{"resourceVersion":%q,"continue":%q},"items":[%s]}`, version, token, strings.Join(items, ","))
 	if fault == 16 {
@@ -209,6 +229,8 @@ var garbled = map[byte]string{
 	15: `{"type":"ERROR","object":{"kind":"Status","code":500,"message":"same"}}`, 16: `{"type":"DELETED","object":{}}`,
 	17: `{"type":"ERROR","object":{"kind":"Status","code":429,"details":{"retryAfterSeconds":86400}}}`, 18: `{"type":"BOOKMARK","object":null}`,
 	19: `{"type":"MODIFIED","object":{"metadata":{"name":"` + strings.Repeat("x", 32<<10) + `"}}}`, 20: "maintenance", 21: "",
+	34: event("BOOKMARK 0"), 35: event("BOOKMARK abc"), 36: `{"type":"ADDED","object":{"kind":"Secret","apiVersion":"v1","metadata":{"name":"other","resourceVersion":"999"}}}`,
+	37: `{"type":"BOOKMARK","object":{"metadata":{}}}`, 38: event("END 0"), 39: event("BOOKMARK 1"), // END 1 would be a list without objects
 }
 
 func (s *chaosServer) watch(w http.ResponseWriter, r *http.Request, fault byte) {
@@ -221,16 +243,28 @@ func (s *chaosServer) watch(w http.ResponseWriter, r *http.Request, fault byte) 
 		return
 	}
 	q := r.URL.Query()
-	at, _ := strconv.Atoi(q.Get("resourceVersion"))
+	from := q.Get("resourceVersion")
+	at, err := strconv.Atoi(from)
+	streaming := q.Get("sendInitialEvents") == "true"
+	switch {
+	case streaming && s.traits&noStreaming != 0:
+		refusal("422")(nil, w, r)
+		return
+	case from != "" && err != nil:
+		refusal("400")(nil, w, r)
+		return
+	}
 	var text strings.Builder
 	send := func(line string) { text.WriteString(event(line) + "\n") }
 	s.mu.Lock()
-	if q.Get("sendInitialEvents") == "true" {
+	if from == "" || from == "0" {
 		for _, name := range slices.Sorted(maps.Keys(s.objects)) {
 			send("ADDED " + name + " " + strconv.Itoa(s.objects[name]))
 		}
 		at = s.version
-		send("END " + strconv.Itoa(at))
+		if streaming && s.traits&noClosingMark == 0 {
+			send("END " + strconv.Itoa(at))
+		}
 	}
 	seconds, _ := strconv.Atoi(q.Get("timeoutSeconds"))
 	timeout := time.After(time.Duration(seconds) * time.Second)
@@ -238,7 +272,9 @@ func (s *chaosServer) watch(w http.ResponseWriter, r *http.Request, fault byte) 
 		for ; at < s.version; at++ {
 			send(s.history[at].typ + " " + s.history[at].name + " " + strconv.Itoa(at+1))
 		}
-		send("BOOKMARK " + strconv.Itoa(at))
+		if s.traits&noBookmarks == 0 {
+			send("BOOKMARK " + strconv.Itoa(at))
+		}
 		changed := s.changed
 		s.mu.Unlock()
 		_, _ = io.WriteString(w, text.String())
@@ -258,8 +294,8 @@ func (s *chaosServer) watch(w http.ResponseWriter, r *http.Request, fault byte) 
 	}
 }
 
-func misbehave(t *testing.T, input []byte) {
-	s := &chaosServer{faults: input, pipe: faultnet.NewPipe(), objects: map[string]int{}, changed: make(chan struct{})}
+func misbehave(t *testing.T, options, traits byte, input []byte) {
+	s := &chaosServer{faults: input, traits: traits, pipe: faultnet.NewPipe(), objects: map[string]int{}, changed: make(chan struct{})}
 	s.mu.Lock()
 	for n := range byte(4) {
 		s.change(n)
@@ -273,8 +309,8 @@ func misbehave(t *testing.T, input []byte) {
 		t.Fatal(err)
 	}
 	store := &mirror{}
-	opts := Options{PagedList: input[0]%2 == 0, Logger: slog.New(slog.DiscardHandler), Rand: func() float64 { return 0.5 }}
-	if input[0]%3 == 0 {
+	opts := Options{PagedList: options%2 == 0, Logger: slog.New(slog.DiscardHandler), Rand: func() float64 { return 0.5 }}
+	if options%3 == 0 {
 		opts = Options{PollTimeout: 10 * time.Second, Logger: opts.Logger, Rand: opts.Rand}
 	}
 	r, err := New(Resource(client.For[*corev1.ConfigMap](c), nil), Store[*corev1.ConfigMap](getterMirror{store}), opts)
@@ -300,7 +336,7 @@ func misbehave(t *testing.T, input []byte) {
 	if got := store.snapshot(); got != s.state() {
 		t.Errorf("in the end the store has %s, the server %s: %s", got, s.state(), printed(stats))
 	}
-	if age := time.Since(stats.LastContact); age > 4*time.Minute {
+	if age := time.Since(stats.LastContact); age > 5*time.Minute {
 		t.Errorf("in the end the last contact was %v ago: %s", age, printed(stats))
 	}
 	// A list of all pages, and the watch after it, follow each other at once.

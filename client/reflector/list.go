@@ -19,6 +19,9 @@ func (r *Reflector[T]) listPages(ctx context.Context) error {
 		r.versionless = 0
 		return err
 	}
+	if version == "0" && (len(items) > 0 || !unset(r.LastSyncResourceVersion()) || r.opts.PollTimeout > 0) {
+		version = "" // a watch from "0" shows no deletions that were missed, and no poll can begin there
+	}
 	if version == "" && !r.believeUnversioned() {
 		return errNoVersion
 	}

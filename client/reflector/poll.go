@@ -88,7 +88,7 @@ func (s *polls[T]) poll() error {
 		if err != nil {
 			return because(ctx, err)
 		}
-		if version := ev.Object.GetResourceVersion(); version != "" {
+		if version := versionOf(ev.Object); version != "" {
 			s.opts.ResourceVersion = version
 		}
 		s.events = append(s.events, ev)

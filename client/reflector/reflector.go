@@ -172,7 +172,7 @@ func (r *Reflector[T]) recover(ctx context.Context, s *session[T], err error) er
 		}
 	case v.relist != "":
 		r.relist(v)
-	case r.unversioned:
+	case r.unversioned, unset(r.LastSyncResourceVersion()): // nothing else shows deletions that were missed
 		r.relist(verdict{relist: ListUnversioned})
 	default:
 		r.counts.resume(v.reason)
@@ -297,7 +297,7 @@ func (r *Reflector[T]) complete(version string) {
 // the state of the moment, and a list follows it: nothing else shows deletions that
 // were missed.
 func (r *Reflector[T]) believeUnversioned() bool {
-	if r.LastSyncResourceVersion() != "" {
+	if !unset(r.LastSyncResourceVersion()) {
 		return false
 	}
 	if r.versionless++; !r.unversioned && r.versionless < 2 {

@@ -217,10 +217,13 @@ func TestResumingWithoutAList(t *testing.T) {
 		{name: "versions that are not numbers", resumes: map[ResumeReason]int64{ResumeEnded: 1},
 			steps: []step{{"stream", events("ADDED a x9,END x5,MODIFIED a x2", after(time.Minute, end))}, {"watch x2", hold}},
 			store: "a:x2", version: "x2"},
-		{name: "a watch from nowhere does not learn from its first events", opts: Options{PagedList: true}, resumes: map[ResumeReason]int64{ResumeCut: 1},
-			steps: []step{{"list 0", list("0")}, {"watch 0", events("ADDED a 9,ADDED b 7", after(time.Minute, cut(0)))},
-				{"watch 0", events("ADDED a 9,ADDED b 7,BOOKMARK 9,ADDED c 10", hold)}},
-			store: "a:9 b:7 c:10", version: "10"},
+		{name: "a bookmark of another kind of version", opts: Options{PagedList: true}, resumes: map[ResumeReason]int64{ResumeDecode: 1},
+			steps: []step{{"list 0", list("5", "a 3")}, {"watch 5", events("BOOKMARK abc", hold)}, {"watch 5", events("ADDED b 6,BOOKMARK 7", hold)}},
+			store: "a:3 b:6", version: "7", check: contactAt(400)},
+		{name: "bookmarks without a version", opts: Options{PagedList: true}, resumes: map[ResumeReason]int64{ResumeCut: 1},
+			steps: []step{{"list 0", list("5", "a 3")}, {"watch 5", events("BOOKMARK 0,ADDED b 6", after(time.Minute, events("BOOKMARK 0", cut(0))))},
+				{"watch 6", events("MODIFIED a 0,BOOKMARK 0", hold)}},
+			store: "a:0 b:6", version: "6"},
 	} {
 		sc.play(t)
 	}

@@ -42,7 +42,7 @@ func (r *Reflector[T]) fill(s *session[T]) error {
 		}
 		switch {
 		case ev.InitialEventsEnd():
-			version := ev.Object.GetResourceVersion()
+			version := versionOf(ev.Object)
 			if version == "" {
 				return errNoVersion
 			}

@@ -1,6 +1,10 @@
 package reflector
 
-import "k8s.io/apimachinery/pkg/util/resourceversion"
+import (
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/levelwire/levelwire/client"
+)
 
 // older reports whether resourceVersion a is surely before b. They are decimal
 // numbers (KEP-5504); those of a server with others can be compared for
@@ -8,6 +12,20 @@ import "k8s.io/apimachinery/pkg/util/resourceversion"
 func older(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order < 0
+}
+
+// isNumber reports whether a resourceVersion can be compared with others.
+func isNumber(version string) bool {
+	_, err := resourceversion.CompareResourceVersion(version, version)
+	return err == nil
+}
+
+// versionOf is the resourceVersion of an event's object; "" if it names no state.
+func versionOf[T client.Object](obj T) string {
+	if version := obj.GetResourceVersion(); !unset(version) {
+		return version
+	}
+	return ""
 }
 
 // unset reports whether a resourceVersion names no state: a watch from it
