@@ -44,11 +44,19 @@ func (r *Reflector[T]) heard() { r.counts.contact(time.Now()) }
 
 // isNews reports whether an event shows that the stream goes on. One of the version that was
 // reached already may be what a server begins each stream with: only a bookmark that does not
-// come at once says something then. So it is for a bookmark without a version.
+// come at once says something then, and a bookmark without a version only after a while.
 func (r *Reflector[T]) isNews(s *session[T], ev client.WatchEvent[T]) bool {
-	bookmark, version := ev.Type == apiwatch.Bookmark, versionOf(ev.Object)
-	known := version == r.LastSyncResourceVersion() || version == "" && bookmark
-	return s.synthetic || r.unversioned || !known || bookmark && (s.events > 1 || time.Since(s.opened) >= tooShort)
+	bookmark, version, lasts := ev.Type == apiwatch.Bookmark, versionOf(ev.Object), time.Since(s.opened) >= tooShort
+	switch {
+	case s.synthetic || r.unversioned:
+		return true
+	case bookmark && version == "":
+		return lasts
+	case version == r.LastSyncResourceVersion():
+		return bookmark && (s.events > 1 || lasts)
+	default:
+		return true
+	}
 }
 
 // apply writes one event to the store and moves the version.

@@ -33,6 +33,9 @@ func FuzzMisbehavingServer(f *testing.F) {
 		f.Add(fault, fault, []byte{0, fault, 0, fault + 1, 1, fault + 2, 0, fault, 2, fault})
 		f.Add(byte(1), fault%16, []byte{fault, 0, fault, 0, fault, 0, fault, 0})
 	}
+	// What it has found.
+	f.Add(byte('.'), noClosingMark, []byte("x,77x8C#00"))
+	f.Add(byte(0), byte(0), []byte("177#011\"\""))
 	f.Fuzz(func(t *testing.T, options, traits byte, faults []byte) {
 		if len(faults) == 0 || len(faults) > 64 {
 			return

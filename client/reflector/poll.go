@@ -80,15 +80,16 @@ func (s *polls[T]) poll() error {
 	}
 	defer stream.Close()
 	s.events = nil
+	from := s.opts.ResourceVersion
 	for len(s.events) < maxPolled {
 		ev, err := stream.Next()
 		if errors.Is(err, io.EOF) {
-			return s.complete(time.Since(begun))
+			return s.complete(from, time.Since(begun))
 		}
 		if err != nil {
 			return because(ctx, err)
 		}
-		if version := versionOf(ev.Object); version != "" {
+		if version := versionOf(ev.Object); version != "" && !older(version, s.opts.ResourceVersion) {
 			s.opts.ResourceVersion = version
 		}
 		s.events = append(s.events, ev)
@@ -96,10 +97,11 @@ func (s *polls[T]) poll() error {
 	return nil
 }
 
-// complete judges an answer that has ended as it should. One that says nothing
-// and has not waited either would be asked for again at once, and for ever.
-func (s *polls[T]) complete(took time.Duration) error {
-	if len(s.events) == 0 && took < s.poller.wait/2 {
+// complete judges an answer to a poll from a version that has ended as it should. One that
+// leads to no other version and has not waited either would be asked for again at once, and
+// for ever.
+func (s *polls[T]) complete(from string, took time.Duration) error {
+	if s.opts.ResourceVersion == from && took < s.poller.wait/2 {
 		return fmt.Errorf("a poll of %v was answered after %v: %w", s.poller.wait, took.Round(time.Millisecond), io.EOF)
 	}
 	if len(s.events) == 0 {
