@@ -76,16 +76,20 @@ func TestObjectsOfAnotherKind(t *testing.T) {
 		"scale": func(c *Client) error {
 			return For[*corev1.Pod](c).Namespace("ns").SubResource("scale").Update(ctx, "a", &autoscalingv1.Scale{}, metav1.UpdateOptions{})
 		},
+		"of-scale": func(c *Client) error { // a Scale is what it answers
+			_, err := For[*corev1.Pod](c).Namespace("ns").Patch(ctx, "a", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{}, "scale")
+			return err
+		},
 		"review": func(c *Client) error {
 			_, err := For[*authorizationv1.SubjectAccessReview](c).Create(ctx, &authorizationv1.SubjectAccessReview{}, metav1.CreateOptions{})
 			return err
 		},
 	}
 	for object, accepted := range map[string]string{
-		`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"7"}}`:                        "get create update status patch list watch bookmark dynamic metadata scale",
-		`{"metadata":{"name":"a","resourceVersion":"7"}}`:                                                       "get create update status patch list watch bookmark dynamic metadata scale review",
-		`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"7"},"data":{"k":"v"}}`: "dynamic metadata scale",
-		`{}`: "create list watch bookmark scale review",
+		`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"7"}}`:                        "get create update status patch list watch bookmark dynamic metadata scale of-scale",
+		`{"metadata":{"name":"a","resourceVersion":"7"}}`:                                                       "get create update status patch list watch bookmark dynamic metadata scale of-scale review",
+		`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"7"},"data":{"k":"v"}}`: "dynamic metadata scale of-scale",
+		`{}`: "create list watch bookmark scale of-scale review",
 	} {
 		c, _ := serve(t, Options{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			q := r.URL.Query()

@@ -203,7 +203,11 @@ func (r Resource[T]) object(ctx context.Context, q call) (T, error) {
 	if err != nil {
 		return none, err
 	}
-	obj, err := r.codec.Decode(enc, data)
+	decode := r.codec.Decode
+	if q.ofOtherKind() {
+		decode = r.codec.DecodeAny
+	}
+	obj, err := decode(enc, data)
 	if err == nil {
 		err = q.checkName(obj)
 	}
@@ -213,10 +217,13 @@ func (r Resource[T]) object(ctx context.Context, q call) (T, error) {
 	return obj, nil
 }
 
+// ofOtherKind reports whether the answer may be an object of another kind than the resource's.
+func (q call) ofOtherKind() bool { return q.subresource != "" && q.subresource != "status" }
+
 // checkName returns an error if the answer has no name and was asked for by one: {} is
 // what something answers that answers everything. What subresources answer may have none.
 func (q call) checkName(obj Object) error {
-	if !q.named || q.subresource != "" && q.subresource != "status" || obj.GetName() != "" {
+	if !q.named || q.ofOtherKind() || obj.GetName() != "" {
 		return nil
 	}
 	return errors.New("the object has no name")
@@ -360,8 +367,7 @@ func hasName(body runtime.Object) bool {
 // endpoint's kind if it has none. It does not change the caller's.
 func (r Resource[T]) withKind(q call) runtime.Object {
 	u, ok := q.body.(*unstructured.Unstructured)
-	otherKind := q.subresource != "" && q.subresource != "status"
-	if !ok || otherKind || r.mapping.Kind.Kind == "" || u.GetKind() != "" {
+	if !ok || q.ofOtherKind() || r.mapping.Kind.Kind == "" || u.GetKind() != "" {
 		return q.body
 	}
 	sent := &unstructured.Unstructured{Object: make(map[string]any, len(u.Object)+2)}

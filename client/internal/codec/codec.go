@@ -120,6 +120,20 @@ func (c *Codec[T]) Decode(enc Encoding, data []byte) (T, error) {
 	return obj, c.finish(obj)
 }
 
+// DecodeAny decodes one object of whatever kind: an answer to a subresource, such as a Scale, of which T
+// gets the metadata, and members that both have.
+func (c *Codec[T]) DecodeAny(enc Encoding, data []byte) (T, error) {
+	obj := c.newT()
+	if err := DecodeInto(enc, data, obj); err != nil {
+		var none T
+		return none, err
+	}
+	if c.form == FormTyped && !c.kind.Empty() {
+		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	}
+	return obj, nil
+}
+
 // DecodeInto decodes one object of any kind from a whole body.
 func DecodeInto(enc Encoding, data []byte, into runtime.Object) error {
 	switch enc {
