@@ -203,7 +203,7 @@ func (c *Controller) autoscale(ctx context.Context, h *autoscalingv2.HorizontalP
 			return nil
 		}
 		if computed != current {
-			if err := controller.Consistent(ctx, scale); err != nil {
+			if err := controller.Consistent(ctx, asOf(scale)); err != nil {
 				return err
 			}
 		}
@@ -228,7 +228,7 @@ func (c *Controller) autoscale(ctx context.Context, h *autoscalingv2.HorizontalP
 	if desired == current {
 		return nil
 	}
-	if err := controller.Consistent(ctx, scale); err != nil {
+	if err := controller.Consistent(ctx, asOf(scale)); err != nil {
 		return err
 	}
 	scale.Spec.Replicas = desired
@@ -245,6 +245,14 @@ func (c *Controller) autoscale(ctx context.Context, h *autoscalingv2.HorizontalP
 	m.changes = append(m.changes, change{desired - current, now})
 	h.Status.LastScaleTime = &metav1.Time{Time: now}
 	return nil
+}
+
+// asOf is a scale for controller.Consistent, which takes a newer version of an object only with another
+// generation. A scale has none; its replicas stand for it.
+func asOf(scale *autoscalingv1.Scale) metav1.Object {
+	meta := scale.ObjectMeta
+	meta.Generation = int64(scale.Spec.Replicas)
+	return &meta
 }
 
 // readScale reads the scale of the target, whatever kind it is.
