@@ -84,10 +84,11 @@ func buildIn(ctx context.Context, dir, folder string, race bool, packages []stri
 		return nil, nil
 	}
 	compile := exec.CommandContext(ctx, "go", args...)
-	compile.Dir, compile.Stderr = dir, os.Stderr // its output says "ok" of tests that were not run
+	var said bytes.Buffer // "ok" of tests that were not run, unless something fails
+	compile.Dir, compile.Stdout, compile.Stderr = dir, &said, os.Stderr
 	compile.Env = append(os.Environ(), "HUNT_BINARIES="+folder)
 	if err := compile.Run(); err != nil {
-		return nil, fmt.Errorf("building the tests: %w", err)
+		return nil, fmt.Errorf("building the tests: %w\n%s", err, said.Bytes())
 	}
 	return built, nil
 }
