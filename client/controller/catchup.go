@@ -29,7 +29,7 @@ type showing struct {
 
 // required is what a call has to have read. The controller's mu guards own and objects.
 type required struct {
-	shown   shown
+	shown   shown  // when the key first asked; nil: it has not
 	own     string // the controller's newest write before the call, or one of it
 	objects map[types.UID]requiredObject
 }
@@ -91,19 +91,25 @@ const foreignFor = 10 * time.Minute
 func (c *TypedController[K]) beginCall(key K) *consistentCall[K] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	call := &consistentCall[K]{controller: c, began: make(shown, 0, len(c.sources))}
-	for _, r := range c.sources {
-		if r.informer != nil {
-			call.began = append(call.began, showing{r, r.informer.LastSyncResourceVersion()})
-		}
-	}
+	call := &consistentCall[K]{controller: c, began: c.shown()}
 	if before, ok := c.putOff[key]; ok {
 		call.required = before
 		delete(c.putOff, key)
 	} else {
-		call.required = &required{shown: call.began, own: c.written}
+		call.required = &required{own: c.written}
 	}
 	return call
+}
+
+// shown returns what the informers show now. c.mu is held.
+func (c *TypedController[K]) shown() shown {
+	all := make(shown, 0, len(c.sources))
+	for _, r := range c.sources {
+		if r.informer != nil {
+			all = append(all, showing{r, r.informer.LastSyncResourceVersion()})
+		}
+	}
+	return all
 }
 
 // behind returns what has to end before a call can read everything that it has to; nil if it has.
@@ -112,6 +118,10 @@ func (c *TypedController[K]) behind(call *consistentCall[K], objs []metav1.Objec
 	defer c.mu.Unlock()
 	if c.phase != running {
 		return nil
+	}
+	if call.required.shown == nil {
+		// One informer may have moved on during the call, and the ReconcileFunc may have read that.
+		call.required.shown = c.shown()
 	}
 	targets := c.targets(call, objs)
 	if len(targets) == 0 {

@@ -185,6 +185,21 @@ func TestConsistentInEveryOrder(t *testing.T) {
 	}
 }
 
+// TestConsistentWithWhatComesDuringTheCall: a call may read what an informer has come to since it began.
+func TestConsistentWithWhatComesDuringTheCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := hold("a", 10), hold("b", 10)
+		var once sync.Once
+		r := runConsistent(t, []*heldBack{a, b}, func(r *consistentRun) {
+			r.before = func(context.Context) { once.Do(func() { a.show(20) }) }
+		})
+		r.Add(key)
+		r.wantViews(t)
+		b.show(20)
+		r.wantViews(t, map[string]int{"a": 20, "b": 20})
+	})
+}
+
 // TestConsistentIncludes: own writes, and the versions of the objects that a decision is about.
 func TestConsistentIncludes(t *testing.T) {
 	object := func(version string) *metav1.ObjectMeta {
