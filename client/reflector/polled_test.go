@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,20 +21,37 @@ import (
 // polledServer refuses watches. Its lists take a second and are of the version at which they
 // began, or, unless they are asked for the most recent one, of an older version.
 type polledServer struct {
-	version   int // of the test's goroutine, and of the server's while that waits
+	mu        sync.Mutex
+	version   int
 	versioned bool
 	watches   bool // allowed
 	fails     bool
-	begun     []time.Time
+	begun     int // lists
+}
+
+func (s *polledServer) set(change func(s *polledServer)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(s)
+}
+
+func (s *polledServer) lists() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.begun
 }
 
 func (s *polledServer) List(_ context.Context, opts metav1.ListOptions) (*client.List[*corev1.ConfigMap], error) {
-	s.begun = append(s.begun, time.Now())
+	s.mu.Lock()
+	s.begun++
 	version := s.version
+	s.mu.Unlock()
 	if opts.ResourceVersion != "" {
 		version = 5
 	}
 	time.Sleep(time.Second)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.fails {
 		return nil, errors.New("cut")
 	}
@@ -45,6 +63,8 @@ func (s *polledServer) List(_ context.Context, opts metav1.ListOptions) (*client
 }
 
 func (s *polledServer) Watch(ctx context.Context, _ metav1.ListOptions) (Stream[*corev1.ConfigMap], error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.watches {
 		events := make(chan configEvent, 1)
 		events <- eventAt("BOOKMARK", strconv.Itoa(s.version))
@@ -68,7 +88,7 @@ func TestProgressOfPolls(t *testing.T) {
 		"lists without a version":          {prepare: func(s *polledServer) { s.versioned = false }, wanted: "9", err: ErrOtherVersions},
 		"a list fails": {during: func(s *polledServer) {
 			s.fails = true
-			time.AfterFunc(70*time.Second, func() { s.fails = false })
+			time.AfterFunc(70*time.Second, func() { s.set(func(s *polledServer) { s.fails = false }) })
 		}, wanted: "9", lists: 3},
 		"watches are allowed again": {during: func(s *polledServer) { s.watches = true }, wanted: "9"},
 	} {
@@ -86,24 +106,26 @@ func TestProgressOfPolls(t *testing.T) {
 				ran := make(chan error, 1)
 				go func() { ran <- r.Run(ctx) }()
 				time.Sleep(10 * time.Minute)
-				for n := len(s.begun); len(s.begun) == n; { // a list is under way
+				for n := s.lists(); s.lists() == n; { // a list is under way
 					time.Sleep(100 * time.Millisecond)
 				}
-				before := len(s.begun)
-				s.version = 9
-				if test.during != nil {
-					test.during(s)
-				}
+				before := s.lists()
+				s.set(func(s *polledServer) {
+					s.version = 9
+					if test.during != nil {
+						test.during(s)
+					}
+				})
 				asked := time.Now()
 				err = r.RequestProgress(t.Context(), test.wanted)
-				if !errors.Is(err, test.err) || len(s.begun)-before != test.lists {
-					t.Errorf("%v after %v and %d lists, at %q", err, time.Since(asked), len(s.begun)-before, r.LastSyncResourceVersion())
+				if !errors.Is(err, test.err) || s.lists()-before != test.lists {
+					t.Errorf("%v after %v and %d lists, at %q", err, time.Since(asked), s.lists()-before, r.LastSyncResourceVersion())
 				}
 				if test.err == nil && r.LastSyncResourceVersion() != "9" {
 					t.Errorf("the store is at %s", r.LastSyncResourceVersion())
 				}
-				if len(r.progress.waiting) > 0 {
-					t.Errorf("%d questions are left", len(r.progress.waiting))
+				if waiting(r) > 0 {
+					t.Errorf("%d questions are left", waiting(r))
 				}
 				cancel()
 				if err := <-ran; err != nil {
@@ -126,7 +148,7 @@ func TestProgressOfPollsThatIsGivenUp(t *testing.T) {
 		ran := make(chan error, 1)
 		go func() { ran <- r.Run(ctx) }()
 		time.Sleep(time.Minute)
-		s.fails = true
+		s.set(func(s *polledServer) { s.fails = true })
 		for range 3 {
 			short, stop := context.WithTimeout(t.Context(), time.Minute)
 			if err := r.RequestProgress(short, "9"); !errors.Is(err, ErrNoProgress) || !errors.Is(err, context.DeadlineExceeded) {
@@ -134,7 +156,7 @@ func TestProgressOfPollsThatIsGivenUp(t *testing.T) {
 			}
 			stop()
 		}
-		if n := len(r.progress.waiting); n > 0 {
+		if n := waiting(r); n > 0 {
 			t.Errorf("%d questions are left", n)
 		}
 		cancel()
@@ -169,4 +191,11 @@ func TestProgressBesidePolls(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// waiting is how many questions have no answer.
+func waiting(r *Reflector[*corev1.ConfigMap]) int {
+	r.progress.mu.Lock()
+	defer r.progress.mu.Unlock()
+	return len(r.progress.waiting)
 }
