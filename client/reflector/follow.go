@@ -77,8 +77,8 @@ func (r *Reflector[T]) apply(s *session[T], ev client.WatchEvent[T]) error {
 	}
 	news := r.isNews(s, ev)
 	if ev.Type == apiwatch.Bookmark {
-		if isNumber(r.LastSyncResourceVersion()) && version != "" && !isNumber(version) {
-			return &client.DecodeError{What: "event", Err: fmt.Errorf("a bookmark of resourceVersion %.40q follows %s", version, r.LastSyncResourceVersion())}
+		if reached := r.LastSyncResourceVersion(); version != "" && !unset(reached) && isNumber(version) != isNumber(reached) {
+			return &client.DecodeError{What: "event", Err: fmt.Errorf("a bookmark of resourceVersion %.40q follows %.40q", version, reached)}
 		}
 		r.counts.bookmark()
 	} else if err := r.write(ev); err != nil {
