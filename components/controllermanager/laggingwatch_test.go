@@ -19,23 +19,30 @@ import (
 	"github.com/levelwire/levelwire/components/controllermanager/internal/garbage"
 )
 
-// laggingWatch holds back what a client's first watch of a resource sends, from hold to
-// release.
+// laggingWatch holds back what a client's watches of a resource send, from hold to release. Short ones, which ask how
+// far it is, are answered.
 type laggingWatch struct {
 	next     http.RoundTripper
 	resource string
-	watches  atomic.Int64
 	held     atomic.Bool
-	opened   chan struct{} // closed once the first watch is open: what the client lists no more comes with it
+	once     sync.Once
+	opened   chan struct{} // closed once a watch is open: what the client lists no more comes with it
 	released chan struct{}
-	asked    chan struct{} // has an element after another watch of the resource was opened
+	asked    chan struct{} // has an element after the client has asked
 }
 
 func newLaggingWatch(resource string) *laggingWatch {
 	return &laggingWatch{resource: resource, opened: make(chan struct{}), released: make(chan struct{}), asked: make(chan struct{}, 1)}
 }
 
-func (l *laggingWatch) hold()    { l.held.Store(true) }
+func (l *laggingWatch) hold() {
+	l.held.Store(true)
+	select {
+	case <-l.asked: // before
+	default:
+	}
+}
+
 func (l *laggingWatch) release() { close(l.released) }
 
 // awaitAsked returns when the client has asked how far the watch is.
@@ -53,9 +60,9 @@ func (l *laggingWatch) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil || !strings.HasSuffix(r.URL.Path, "/"+l.resource) || !r.URL.Query().Has("watch") {
 		return resp, err
 	}
-	if l.watches.Add(1) == 1 {
+	if len(r.URL.Query().Get("timeoutSeconds")) > 1 {
 		resp.Body = &laggingBody{ReadCloser: resp.Body, watch: l, closed: make(chan struct{})}
-		close(l.opened)
+		l.once.Do(func() { close(l.opened) })
 		return resp, nil
 	}
 	select {

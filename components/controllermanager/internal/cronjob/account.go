@@ -12,8 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/levelwire/levelwire/client/controller"
 )
 
 // outcome is the condition with which a Job has ended, or "".
@@ -87,8 +85,8 @@ func (c *Controller) keep(ctx context.Context, cron *batchv1.CronJob, jobs []*ba
 	if limit == nil || len(jobs) <= int(*limit) {
 		return nil
 	}
-	if err := controller.Consistent(ctx, cron); err != nil {
-		return err // the limit may be another one by now
+	if there, err := c.stillThere(ctx, cron); !there || err != nil {
+		return err
 	}
 	slices.SortFunc(jobs, func(a, b *batchv1.Job) int {
 		return cmp.Or(startOf(a).Compare(startOf(b).Time), cmp.Compare(a.Name, b.Name))

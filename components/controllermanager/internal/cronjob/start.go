@@ -45,8 +45,7 @@ func (c *Controller) start(ctx context.Context, cron *batchv1.CronJob, now time.
 		c.events.Normal(cron, "JobAlreadyActive", "Not starting job because prior execution is running and concurrency policy is Forbid")
 		return next, nil
 	}
-	// A CronJob may be suspended or gone by now.
-	if err := controller.Consistent(ctx, cron); err != nil {
+	if there, err := c.stillThere(ctx, cron); !there || err != nil {
 		return 0, err
 	}
 	if cron.Spec.ConcurrencyPolicy == batchv1.ReplaceConcurrent {
@@ -57,6 +56,24 @@ func (c *Controller) start(ctx context.Context, cron *batchv1.CronJob, now time.
 		}
 	}
 	return next, c.create(ctx, cron, due.last)
+}
+
+// stillThere reports whether Jobs may be started or deleted: the CronJob exists, and the informers have come to its version. It
+// may be suspended by now, or keep more Jobs, and that a Job has gone has no version, so the server is asked.
+func (c *Controller) stillThere(ctx context.Context, cron *batchv1.CronJob) (bool, error) {
+	if err := controller.Consistent(ctx, cron); err != nil {
+		return false, err
+	}
+	live, err := c.api.Namespace(cron.Namespace).Get(ctx, cron.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("read the CronJob before its Jobs change: %w", err)
+	case live.UID != cron.UID:
+		return false, nil // the watch brings that
+	}
+	return true, controller.Consistent(ctx, live)
 }
 
 func tooLate(cron *batchv1.CronJob, scheduled, now time.Time) bool {

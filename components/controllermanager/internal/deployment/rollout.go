@@ -144,7 +144,11 @@ func (r *rollout) cleanUp(ctx context.Context) error {
 	if len(old) == 0 {
 		return nil
 	}
-	if err := controller.Consistent(ctx, r.seen); err != nil {
+	decided := []metav1.Object{r.seen}
+	for _, set := range r.all() {
+		decided = append(decided, set)
+	}
+	if err := controller.Consistent(ctx, decided...); err != nil {
 		return err // the history may be a longer one by now
 	}
 	for _, set := range old {

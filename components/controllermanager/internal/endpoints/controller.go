@@ -29,6 +29,7 @@ type Controller struct {
 	pods        *informer.SharedInformer[*corev1.Pod]
 	slices      *informer.SharedInformer[*discoveryv1.EndpointSlice]
 	nodes       *informer.SharedInformer[*corev1.Node]
+	serviceAPI  client.Resource[*corev1.Service]
 	sliceAPI    client.Resource[*discoveryv1.EndpointSlice]
 	legacyAPI   client.Resource[*corev1.Endpoints] //nolint:staticcheck // Older clients read them.
 	expectation *controller.Expectations
@@ -43,6 +44,7 @@ func New(slices, legacy *client.Client, factory *informer.Factory, log *slog.Log
 		pods:        informer.For[*corev1.Pod](factory, informer.ListOptions{}),
 		slices:      informer.For[*discoveryv1.EndpointSlice](factory, informer.ListOptions{}),
 		nodes:       informer.For[*corev1.Node](factory, informer.ListOptions{}),
+		serviceAPI:  client.For[*corev1.Service](slices),
 		sliceAPI:    client.For[*discoveryv1.EndpointSlice](slices),
 		legacyAPI:   client.For[*corev1.Endpoints](legacy), //nolint:staticcheck // As above.
 		expectation: controller.NewExpectations(),
@@ -144,10 +146,10 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 	}
 	began := time.Now()
 	pods := c.pods.Lister().List(service.Namespace, labels.SelectorFromSet(service.Spec.Selector))
-	wanted, complete := c.desired(service, pods)
+	wanted, nowhere := c.desired(service, pods)
 	c.rests.Worked(key, time.Since(began)) // without the writes: they may wait for the server
-	if !complete {                         // no event of a node that comes later brings us back
-		if err := controller.Consistent(ctx, service); err != nil {
+	if len(nowhere) > 0 {                  // no event of a node that comes later brings us back
+		if err := controller.Consistent(ctx, append(nowhere, service)...); err != nil {
 			return controller.Result{}, err
 		}
 	}

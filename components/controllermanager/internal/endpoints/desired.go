@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
@@ -31,10 +32,8 @@ func stateOf(pod *corev1.Pod) state {
 }
 
 // desired works out the endpoints of a service, grouped by their ports. A pod
-// without an address or that has ended has none. complete is false if a pod's node is not known, and
-// so its zone.
-func (c *Controller) desired(service *corev1.Service, candidates []*corev1.Pod) (sorted []group, complete bool) {
-	complete = true
+// without an address or that has ended has none. nowhere are the pods whose nodes are not known, and so not their zones.
+func (c *Controller) desired(service *corev1.Service, candidates []*corev1.Pod) (sorted []group, nowhere []metav1.Object) {
 	groups := map[string]*group{}
 	for _, pod := range candidates {
 		s := stateOf(pod)
@@ -48,7 +47,9 @@ func (c *Controller) desired(service *corev1.Service, candidates []*corev1.Pod) 
 		}
 		endpoint, known := c.endpoint(service, pod, s)
 		groups[id].endpoints = append(groups[id].endpoints, endpoint)
-		complete = complete && known
+		if !known {
+			nowhere = append(nowhere, pod)
+		}
 	}
 	sorted = make([]group, 0, len(groups))
 	for _, g := range groups {
@@ -56,7 +57,7 @@ func (c *Controller) desired(service *corev1.Service, candidates []*corev1.Pod) 
 		sorted = append(sorted, *g)
 	}
 	slices.SortFunc(sorted, func(a, b group) int { return cmp.Compare(portsID(a.ports), portsID(b.ports)) })
-	return sorted, complete
+	return sorted, nowhere
 }
 
 // endpoint returns the endpoint of a pod, and whether its node is known.

@@ -8,8 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/levelwire/levelwire/client/controller"
 )
 
 // legacyMost is where an Endpoints object is cut off, as Kubernetes does.
@@ -24,8 +22,8 @@ func (c *Controller) writeLegacy(ctx context.Context, service *corev1.Service, w
 	current, err := api.Get(ctx, service.Name, metav1.GetOptions{ResourceVersion: "0"})
 	switch {
 	case apierrors.IsNotFound(err):
-		if err := controller.Consistent(ctx, service); err != nil {
-			return err // the service may be gone, and this with it
+		if there, err := c.stillThere(ctx, service); !there || err != nil {
+			return err
 		}
 		_, err = api.Create(ctx, &corev1.Endpoints{ //nolint:staticcheck // Written for clients that read it.
 			ObjectMeta: metav1.ObjectMeta{

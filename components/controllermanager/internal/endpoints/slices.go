@@ -127,10 +127,28 @@ func sliceLabels(service *corev1.Service) map[string]string {
 	return copied
 }
 
-// create makes a slice that none of those that there are can be instead of: another leader may have
-// made one, or the service may be gone.
-func (c *Controller) create(ctx context.Context, service *corev1.Service, ports []discoveryv1.EndpointPort, endpoints []discoveryv1.Endpoint) error {
+// stillThere reports whether a service may get a slice: it exists, and the informers have come to its version. That it has none
+// may be because it is gone, and a deletion has no version, so the server is asked.
+func (c *Controller) stillThere(ctx context.Context, service *corev1.Service) (bool, error) {
 	if err := controller.Consistent(ctx, service); err != nil {
+		return false, err
+	}
+	live, err := c.serviceAPI.Namespace(service.Namespace).Get(ctx, service.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("read service %s before it gets a slice: %w", service.Name, err)
+	case live.UID != service.UID:
+		return false, nil // the watch brings that
+	}
+	return true, controller.Consistent(ctx, live)
+}
+
+// create makes a slice that none of those that there are can be instead of. Another leader may have
+// made one.
+func (c *Controller) create(ctx context.Context, service *corev1.Service, ports []discoveryv1.EndpointPort, endpoints []discoveryv1.Endpoint) error {
+	if there, err := c.stillThere(ctx, service); !there || err != nil {
 		return err
 	}
 	if endpoints == nil {

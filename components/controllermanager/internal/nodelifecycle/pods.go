@@ -28,7 +28,7 @@ func (c *Controller) markPodsNotReady(ctx context.Context, node *corev1.Node, no
 	if len(ready) == 0 {
 		return nil
 	}
-	if err := controller.Consistent(ctx, node); err != nil {
+	if err := consistent(ctx, node, ready); err != nil {
 		return err // the node may be ready by now
 	}
 	var failed []error
@@ -83,7 +83,7 @@ func (c *Controller) evict(ctx context.Context, node *corev1.Node, now time.Time
 	if len(due) == 0 {
 		return again, nil
 	}
-	if err := controller.Consistent(ctx, node); err != nil {
+	if err := consistent(ctx, node, due); err != nil {
 		return 0, err // the taint may be gone by now, or tolerated
 	}
 	var failed []error
@@ -92,6 +92,15 @@ func (c *Controller) evict(ctx context.Context, node *corev1.Node, now time.Time
 		failed = append(failed, c.remove(ctx, pod, metav1.DeleteOptions{}))
 	}
 	return again, errors.Join(failed...)
+}
+
+// consistent is controller.Consistent for a node and pods of it.
+func consistent(ctx context.Context, node *corev1.Node, bound []*corev1.Pod) error {
+	decided := []metav1.Object{node}
+	for _, pod := range bound {
+		decided = append(decided, pod)
+	}
+	return controller.Consistent(ctx, decided...)
 }
 
 // buryPods removes, for good, the pods of a node that does not exist: no

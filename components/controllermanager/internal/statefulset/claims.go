@@ -70,7 +70,7 @@ func (c *Controller) ownClaim(ctx context.Context, set *appsv1.StatefulSet, pod 
 		return nil
 	}
 	// A pod that is no surplus any more, and is deleted for another reason, would take its claim along.
-	if err := controller.Consistent(ctx, set); err != nil {
+	if err := controller.Consistent(ctx, set, pod); err != nil {
 		return err
 	}
 	claim.OwnerReferences = refs
