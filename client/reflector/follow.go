@@ -19,7 +19,7 @@ func (r *Reflector[T]) resume(ctx context.Context) (*session[T], error) {
 		return nil, err
 	}
 	s.synthetic, r.followed = unset(version), version
-	if r.opts.PollTimeout == 0 { // a poll has asked for nothing yet
+	if r.opts.PollTimeout == 0 && !r.unversioned { // a poll has asked for nothing yet
 		r.counts.watchOpened(s.opened)
 	}
 	return s, nil
@@ -45,10 +45,13 @@ func (r *Reflector[T]) heard() { r.counts.contact(time.Now()) }
 // isNews reports whether an event shows that the stream goes on. One of the version that was
 // reached already may be what a server begins each stream with: only a bookmark that does not
 // come at once says something then, and a bookmark without a version only after a while.
+// After a list without a version nothing does: the watch may have begun later.
 func (r *Reflector[T]) isNews(s *session[T], ev client.WatchEvent[T]) bool {
 	bookmark, version, lasts := ev.Type == apiwatch.Bookmark, versionOf(ev.Object), time.Since(s.opened) >= tooShort
 	switch {
-	case s.synthetic || r.unversioned:
+	case r.unversioned:
+		return false
+	case s.synthetic:
 		return true
 	case bookmark && version == "":
 		return lasts

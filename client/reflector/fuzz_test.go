@@ -36,6 +36,7 @@ func FuzzMisbehavingServer(f *testing.F) {
 	// What it has found.
 	f.Add(byte('.'), noClosingMark, []byte("x,77x8C#00"))
 	f.Add(byte(0), byte(0), []byte("177#011\"\""))
+	f.Add(byte(2), byte(0), []byte("70\"70\"x0"))
 	f.Add(byte('Z'), noClosingMark|noStreaming, []byte("709[#0112'"))
 	f.Fuzz(func(t *testing.T, options, traits byte, faults []byte) {
 		if len(faults) == 0 || len(faults) > 64 {

@@ -43,7 +43,8 @@ type Options struct {
 	InitialEventsTimeout time.Duration
 
 	// WatchTimeout is how long the server is asked to keep a watch open: each
-	// time a random value in [1,2) times it. Default 5 minutes.
+	// time a random value in [1,2) times it. Default 5 minutes; at most 30 seconds where
+	// lists have no resourceVersion, so that one has to follow each watch.
 	WatchTimeout time.Duration
 	// SilenceTimeout is how long an open watch may say nothing, not even a
 	// bookmark, before it is replaced by another from the same resourceVersion.

@@ -112,7 +112,7 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 			r.polls(false)
 			s.from = r.LastSyncResourceVersion()
 			err = r.follow(s)
-			r.counts.watchEnded(errors.Is(err, io.EOF) && time.Since(s.opened) >= tooShort)
+			r.counts.watchEnded(errors.Is(err, io.EOF) && time.Since(s.opened) >= tooShort && !r.unversioned)
 			s.close()
 		}
 		if fatal := fatal(err); fatal != nil {

@@ -34,10 +34,19 @@ type session[T client.Object] struct {
 	from      string // the version that the store had reached before the first change
 }
 
+// unversionedTimeout is the most that Options.WatchTimeout counts for where lists have no
+// resourceVersion: only the list that follows shows what happened between the one before and
+// the watch.
+const unversionedTimeout = 30 * time.Second
+
 // open opens a stream that is given up if it is silent for limit.
 func (r *Reflector[T]) open(ctx context.Context, opts metav1.ListOptions, limit time.Duration) (*session[T], error) {
 	opts.AllowWatchBookmarks = true
-	seconds := int64((1 + r.opts.Rand()) * r.opts.WatchTimeout.Seconds())
+	timeout := r.opts.WatchTimeout
+	if r.unversioned {
+		timeout = min(timeout, unversionedTimeout)
+	}
+	seconds := int64((1 + r.opts.Rand()) * timeout.Seconds())
 	opts.TimeoutSeconds = &seconds
 	ctx, cancel := context.WithCancelCause(ctx)
 	r.counts.watch()

@@ -79,7 +79,8 @@ type Stats struct {
 	// what was on its way; zero if never: a list or a difference was complete, an event
 	// or a bookmark came, or a watch was opened that then was quiet for half a minute, or
 	// that the server has ended well after a second or more.
-	// Lists that show nothing beyond events that could not be read do not count.
+	// Lists that show nothing beyond events that could not be read do not count, and nor
+	// do watches of servers whose lists have no resourceVersion.
 	LastContact time.Time
 	// LastError is what the reflector recovered from last; nil once a list or
 	// a watch has been opened since.

@@ -16,6 +16,14 @@ func TestListsWithoutAVersion(t *testing.T) {
 		{name: "the second in a row is believed", opts: pages,
 			steps: join(begin, []step{{"watch -", events("ADDED a -,ADDED b -,MODIFIED a -", hold)}}),
 			store: "a: b:", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 1}, check: contactAt(400)},
+		{name: "a watch shows nothing of what was before it", opts: pages,
+			steps: join(begin, []step{{"watch -", events("ADDED b -,BOOKMARK -", after(40*time.Second, events("ADDED c -", hold)))}}),
+			store: "a: b: c:", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 1}, check: func(t *testing.T, s *script, stats Stats) {
+				contactAt(400)(t, s, stats)
+				if timeout := s.queries[2].Get("timeoutSeconds"); timeout != "45" {
+					t.Errorf("a watch of %s seconds", timeout)
+				}
+			}},
 		{name: "a list follows each watch", opts: pages, resumes: map[ResumeReason]int64{},
 			steps: join(begin, []step{{"watch -", events("ADDED a -,ADDED b -", after(time.Minute, end))}, {"list -", none("b -")},
 				{"watch -", events("", after(time.Minute, cut(0)))}, {"list -", none("c -")}, {"watch -", hold}}),
