@@ -24,19 +24,27 @@ type progress struct {
 	lists int
 	// lateBookmarks: a watch of a second has ended without a bookmark.
 	lateBookmarks atomic.Bool
+	// pendingSince is since when short watches have begun with a change, or when the most
+	// recent state was last compared while they did; zero: the last one did not.
+	pendingSince time.Time
 	questions
 }
 
 // The errors of RequestProgress.
 var (
-	// ErrNoProgress: the server has not said how far the store is. It sends no bookmarks, or
-	// none in time, or there are changes on their way.
+	// ErrNoProgress: the server has not said how far the store is. It sends no bookmarks, could
+	// not be asked, did not answer in time, or there are changes on their way.
 	ErrNoProgress = errors.New("the server has not said how far the cache is")
 	// ErrOtherVersions: the most recent state that the server knows is older than the wanted
 	// version, which is one of another storage then.
 	ErrOtherVersions = errors.New("the resourceVersion is not one of this resource's server")
-	errNoList        = fmt.Errorf("there is no list yet: %w", ErrNoProgress)
-	errChanges       = fmt.Errorf("%w: changes are on their way", ErrNoProgress)
+	// ErrChangesPending is an ErrNoProgress: there are changes that the followed watch has not
+	// brought yet.
+	ErrChangesPending = fmt.Errorf("%w: changes are on their way", ErrNoProgress)
+	// ErrNoBookmarks is an ErrNoProgress: the server has ended a watch well, and in time,
+	// without a bookmark.
+	ErrNoBookmarks = fmt.Errorf("%w: it sends no bookmarks", ErrNoProgress)
+	errNoList      = fmt.Errorf("there is no list yet: %w", ErrNoProgress)
 )
 
 // A server is asked to keep the watch of RequestProgress open for a second, and if it ends that
@@ -47,14 +55,19 @@ const (
 	longerProgressWatch = 3 * time.Second
 )
 
+// pendingPatience is for how long changes may be on their way before the most recent state is
+// compared with the wanted version, and after what time it is compared again. Changes that the
+// followed watch brings come sooner.
+const pendingPatience = time.Second
+
 // RequestProgress asks the server whether the store lacks anything, for a store of a
 // resource that rarely changes: its version is otherwise as old as the last change or
 // bookmark. It opens a short watch beside the one that the Reflector follows, from the
 // version that the store has reached, and closes it with its first event. If that is a
 // bookmark, nothing has changed, and the store has reached the bookmark's version. A change
 // proves nothing: others of the same version may follow it. The followed watch brings it,
-// and the error is ErrNoProgress. It is ErrOtherVersions if the server's most recent state
-// is older than wanted.
+// and the error is ErrChangesPending. It is ErrOtherVersions if the server's most recent state
+// is older than wanted; while there are changes on their way, that is looked at once a second.
 //
 // Where the server refuses watches, so that lists stand for them, it waits for a list that
 // begins after the call. Versions of lists that have none are ErrOtherVersions.
@@ -65,25 +78,51 @@ func (r *Reflector[T]) RequestProgress(ctx context.Context, wanted string) error
 		return err
 	}
 	through, err := r.askOnce(ctx)
-	if err == nil && !older(through, wanted) {
+	pending := errors.Is(err, ErrChangesPending)
+	compare := r.compareNow(pending)
+	switch {
+	case err == nil && !older(through, wanted):
 		return nil
-	}
-	if errors.Is(err, errNoList) || errors.Is(err, errChanges) {
+	case errors.Is(err, errNoList), !compare:
 		return err
 	}
 	watched := err
 	// The server's cache lags, or its versions are others. It reads the most recent state
 	// from its storage, and its cache has usually come as far by then.
 	if err := r.compareMostRecent(ctx, wanted); err != nil {
+		if pending && !errors.Is(err, ErrOtherVersions) {
+			return watched
+		}
 		return err
 	}
-	if watched != nil { // the server sends no bookmarks, say
+	if watched != nil { // there are changes, or the server sends no bookmarks, say
 		return watched
 	}
 	if through, err = r.askOnce(ctx); err == nil && older(through, wanted) {
 		err = fmt.Errorf("%w: its cache lags", ErrNoProgress)
 	}
 	return err
+}
+
+// compareNow reports whether the most recent state is to be compared with a wanted version after
+// a short watch, which began with a change (pending) or did not. A server in which something
+// changes all the time may never answer otherwise, and its versions may be others all the same.
+func (r *Reflector[T]) compareNow(pending bool) bool {
+	r.progress.mu.Lock()
+	defer r.progress.mu.Unlock()
+	since := r.progress.pendingSince
+	switch {
+	case !pending:
+		r.progress.pendingSince = time.Time{}
+	case since.IsZero():
+		r.progress.pendingSince = time.Now()
+		return false
+	case time.Since(since) < pendingPatience:
+		return false
+	default:
+		r.progress.pendingSince = time.Now()
+	}
+	return true
 }
 
 // askOnce opens one short watch, and returns the version up to which nothing has changed.
@@ -96,10 +135,12 @@ func (r *Reflector[T]) askOnce(ctx context.Context) (through string, err error) 
 	}
 	ev, err := r.askForBookmark(ctx, from)
 	switch {
+	case errors.Is(err, ErrNoProgress):
+		return "", err
 	case err != nil:
 		return "", fmt.Errorf("%w: %w", ErrNoProgress, err)
 	case ev.Type != apiwatch.Bookmark:
-		return "", fmt.Errorf("%w after %s", errChanges, from)
+		return "", fmt.Errorf("%w after %s", ErrChangesPending, from)
 	}
 	through = ev.Object.GetResourceVersion()
 	r.learn(from, through, lists)
@@ -127,11 +168,16 @@ func (r *Reflector[T]) firstEvent(ctx context.Context, from string, lifetime tim
 		return client.WatchEvent[T]{}, because(ctx, err)
 	}
 	defer stream.Close()
+	opened := time.Now()
 	ev, err := stream.Next()
-	if err != nil {
+	switch {
+	case err == nil:
+		return ev, nil
+	case errors.Is(err, io.EOF) && ctx.Err() == nil && time.Since(opened) >= lifetime/2: // a server that stops ends it sooner
+		return ev, fmt.Errorf("%w: %w", ErrNoBookmarks, err)
+	default:
 		return ev, because(ctx, err)
 	}
-	return ev, nil
 }
 
 // compareMostRecent fails if the most recent state that the server has is older than wanted.

@@ -30,12 +30,17 @@ type twoWatches struct {
 	followed chan configEvent
 	short    []configEvent
 	asked    []metav1.ListOptions // of short watches
+	compared int                  // lists of one object
+	failed   error                // of those
+	quiet    time.Duration        // after which short watches end
 }
 
 func (s *twoWatches) List(_ context.Context, opts metav1.ListOptions) (*client.List[*corev1.ConfigMap], error) {
 	version := s.recent
 	if opts.Limit != 1 {
 		version, s.lists = s.lists[0], s.lists[1:]
+	} else if s.compared++; s.failed != nil {
+		return nil, s.failed
 	}
 	return &client.List[*corev1.ConfigMap]{ListMeta: metav1.ListMeta{ResourceVersion: version}, Items: []*corev1.ConfigMap{}}, nil
 }
@@ -48,7 +53,7 @@ func (s *twoWatches) Watch(ctx context.Context, opts metav1.ListOptions) (Stream
 		for _, ev := range s.short {
 			events <- ev
 		}
-		close(events)
+		time.AfterFunc(s.quiet, func() { close(events) })
 	}
 	return fedStream{ctx, events}, nil
 }
@@ -174,6 +179,84 @@ func TestProgressOfServersWithLateBookmarks(t *testing.T) {
 	}
 	if want := []int64{1, 3, 3}; !slices.Equal(asked, want) {
 		t.Errorf("watches of %v seconds, want %v", asked, want)
+	}
+}
+
+// TestProgressOfServersWithoutBookmarks: one that ends a watch when that is over has none. One that
+// ends it before has said nothing of that.
+func TestProgressOfServersWithoutBookmarks(t *testing.T) {
+	for name, test := range map[string]struct {
+		quiet time.Duration
+		none  bool
+	}{
+		"ended in time":      {longerProgressWatch, true},
+		"ended at once":      {0, false},
+		"not ended":          {time.Minute, false},
+		"ended a bit early":  {longerProgressWatch - 10*time.Millisecond, true},
+		"ended by a restart": {longerProgressWatch / 3, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := &twoWatches{quiet: test.quiet}
+				r, err := New[*corev1.ConfigMap](source, noStore{}, Options{Name: "configs"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.relisted("5")
+				r.progress.lateBookmarks.Store(true)
+				if err := r.RequestProgress(t.Context(), "9"); !errors.Is(err, ErrNoProgress) || errors.Is(err, ErrNoBookmarks) != test.none {
+					t.Errorf("%v, want ErrNoBookmarks: %v", err, test.none)
+				}
+			})
+		})
+	}
+}
+
+// TestProgressWithChangesOnTheirWay: beside a server in which something changes all the time the
+// wanted version is compared with the most recent one all the same, once a second.
+func TestProgressWithChangesOnTheirWay(t *testing.T) {
+	const step = 250 * time.Millisecond
+	for name, test := range map[string]struct {
+		recent   string
+		failed   error
+		err      error
+		compared int
+	}{
+		"versions of another storage":        {recent: "8", err: ErrOtherVersions, compared: 1},
+		"versions of this one":               {recent: "1200", err: ErrChangesPending, compared: 3},
+		"a most recent state that is denied": {failed: errors.New("no"), err: ErrChangesPending, compared: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := &twoWatches{short: []configEvent{eventAt(apiwatch.Modified, "7")}, recent: test.recent, failed: test.failed}
+				r, err := New[*corev1.ConfigMap](source, noStore{}, Options{Name: "configs"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.relisted("5")
+				begun := time.Now()
+				for err = r.RequestProgress(t.Context(), "1000"); errors.Is(err, ErrChangesPending) && time.Since(begun) < 3*pendingPatience; {
+					if time.Since(begun) < pendingPatience && source.compared > 0 {
+						t.Errorf("compared after %v", time.Since(begun))
+					}
+					time.Sleep(step) // of the bubble
+					err = r.RequestProgress(t.Context(), "1000")
+				}
+				if !errors.Is(err, test.err) || source.compared != test.compared {
+					t.Errorf("%v after %d comparisons, want %v after %d", err, source.compared, test.err, test.compared)
+				}
+				// A bookmark ends that, and the next changes may come in time.
+				source.short, source.recent, source.failed = []configEvent{eventAt(apiwatch.Bookmark, "1000")}, "1200", nil
+				if err := r.RequestProgress(t.Context(), "1000"); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(time.Minute)
+				source.short, source.compared = []configEvent{eventAt(apiwatch.Modified, "1100")}, 0
+				if err := r.RequestProgress(t.Context(), "1200"); !errors.Is(err, ErrChangesPending) || source.compared != 0 {
+					t.Errorf("%v after %d comparisons, want that changes are on their way", err, source.compared)
+				}
+			})
+		})
 	}
 }
 
