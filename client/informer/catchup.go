@@ -3,6 +3,7 @@ package informer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/levelwire/levelwire/client/reflector"
@@ -24,6 +25,16 @@ const (
 // the two.
 var ErrOtherVersions = reflector.ErrOtherVersions
 
+// The errors of CatchUp with which its context ends say what the server last answered. With
+// ErrChangesPending there are changes that the watch has not brought: it stays the answer if the
+// server says nothing later. With ErrNoBookmarks the server is one that does not say how far it is.
+// With ErrNoProgress alone, it could not be asked, or not in time.
+var (
+	ErrNoProgress     = reflector.ErrNoProgress
+	ErrChangesPending = reflector.ErrChangesPending
+	ErrNoBookmarks    = reflector.ErrNoBookmarks
+)
+
 // CatchUp is WaitForResourceVersion for decisions that must not wait for the next
 // bookmark of a resource in which nothing changes: for those about what is not
 // there. It first waits for a moment, and then asks the server whether the cache
@@ -39,31 +50,38 @@ func (i *SharedInformer[T]) CatchUp(ctx context.Context, version string) error {
 		return i.WaitForResourceVersion(ctx, version)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	asked := make(chan struct{})
+	answered := make(chan error, 1)
 	go func() {
-		defer close(asked)
-		if err := i.ask(ctx, version); err != nil {
+		err := i.ask(ctx, version)
+		answered <- err
+		if errors.Is(err, ErrOtherVersions) {
 			cancel(err)
 		}
 	}()
 	err := i.WaitForResourceVersion(ctx, version)
 	cancel(nil)
-	<-asked
+	if last := <-answered; err != nil && last != nil && !errors.Is(err, last) {
+		return fmt.Errorf("%w: %w", err, last)
+	}
 	return err
 }
 
-// ask asks the server until ctx ends, which it does when the cache has reached the version.
-func (i *SharedInformer[T]) ask(ctx context.Context, version string) error {
+// ask asks the server until ctx ends, which it does when the cache has reached the version. It returns
+// the last answer that did not help: that there are changes, if the server has said so.
+func (i *SharedInformer[T]) ask(ctx context.Context, version string) (last error) {
 	for wait := catchUpGrace; pause(ctx, wait); wait = 0 {
 		err := i.requestProgress(ctx, version)
 		if errors.Is(err, ErrOtherVersions) {
 			return err
 		}
 		if err != nil && ctx.Err() == nil {
+			if !errors.Is(last, ErrChangesPending) || errors.Is(err, ErrChangesPending) {
+				last = err
+			}
 			i.log.Debug("the server was asked how far the cache is", "resourceVersion", version, "error", err)
 		}
 	}
-	return nil
+	return last
 }
 
 // requestProgress has the watches asked that have not reached the version. One call at a time

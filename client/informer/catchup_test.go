@@ -24,6 +24,7 @@ const answerTime = 10 * time.Millisecond
 type asking struct {
 	*script
 	at     atomic.Int64 // version of the bookmark; 0: there is none
+	change atomic.Bool  // there is a change, which only short watches bring
 	asked  atomic.Int64
 	latest atomic.Int64 // when the last one was opened, in nanoseconds
 }
@@ -36,7 +37,10 @@ func (a *asking) Watch(ctx context.Context, opts metav1.ListOptions) (reflector.
 	a.latest.Store(time.Now().UnixNano())
 	time.Sleep(answerTime) // of the bubble
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: strconv.FormatInt(a.at.Load(), 10)}}
-	return oneBookmark{pod}, nil
+	if a.change.Load() {
+		return oneEvent{watch.Modified, pod}, nil
+	}
+	return oneEvent{watch.Bookmark, pod}, nil
 }
 
 // List returns the version of the bookmark if it is asked for one object.
@@ -48,16 +52,19 @@ func (a *asking) List(ctx context.Context, opts metav1.ListOptions) (*client.Lis
 	return list, err
 }
 
-type oneBookmark struct{ pod *corev1.Pod }
-
-func (b oneBookmark) Next() (client.WatchEvent[*corev1.Pod], error) {
-	if b.pod.ResourceVersion == "0" {
-		return client.WatchEvent[*corev1.Pod]{}, errors.New("the watch has ended")
-	}
-	return client.WatchEvent[*corev1.Pod]{Type: watch.Bookmark, Object: b.pod}, nil
+type oneEvent struct {
+	typ watch.EventType
+	pod *corev1.Pod
 }
 
-func (oneBookmark) Close() {}
+func (e oneEvent) Next() (client.WatchEvent[*corev1.Pod], error) {
+	if e.pod.ResourceVersion == "0" {
+		return client.WatchEvent[*corev1.Pod]{}, errors.New("the watch has ended")
+	}
+	return client.WatchEvent[*corev1.Pod]{Type: e.typ, Object: e.pod}, nil
+}
+
+func (oneEvent) Close() {}
 
 // catchingUp runs a test with an informer that has pod a at version 1.
 func catchingUp(t *testing.T, test func(t *testing.T, a *asking, i *SharedInformer[*corev1.Pod])) {
@@ -130,6 +137,39 @@ func TestCatchUpWithoutAnAnswer(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestCatchUpSaysThatChangesArePending, also if the server could not be asked later.
+func TestCatchUpSaysThatChangesArePending(t *testing.T) {
+	for name, test := range map[string]struct {
+		change, later bool // at first, and later
+		pending       bool
+	}{
+		"at first":   {true, false, true},
+		"later":      {false, true, true},
+		"all along":  {true, true, true},
+		"at no time": {false, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			catchingUp(t, func(t *testing.T, a *asking, i *SharedInformer[*corev1.Pod]) {
+				say := func(change bool) {
+					a.change.Store(change)
+					a.at.Store(0)
+					if change {
+						a.at.Store(9)
+					}
+				}
+				say(test.change)
+				time.AfterFunc(2*time.Second, func() { say(test.later) })
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				err := i.CatchUp(ctx, "9")
+				if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrNoProgress) || errors.Is(err, ErrChangesPending) != test.pending {
+					t.Errorf("%v, want that changes are pending: %v", err, test.pending)
+				}
+			})
+		})
+	}
 }
 
 // TestCatchUpWithVersionsOfAnotherStorage ends.

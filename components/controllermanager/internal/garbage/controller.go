@@ -56,6 +56,7 @@ type watched struct {
 	informer   *informer.SharedInformer[*metav1.PartialObjectMetadata]
 	handler    *informer.Registration // which keeps the graph
 	namespaced bool
+	answers    *answers
 }
 
 // kind is where objects of a kind are reached.
@@ -116,7 +117,7 @@ func (c *Controller) watch(resource schema.GroupVersionResource, namespaced bool
 			c.definitionChanged(resource)
 		},
 	}, informer.HandlerOptions{})
-	return watched{factory, inf, handler, namespaced}, err
+	return watched{factory, inf, handler, namespaced, &answers{}}, err
 }
 
 func (c *Controller) changed(resource schema.GroupVersionResource, obj *metav1.PartialObjectMetadata) {

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/levelwire/levelwire/client/controller"
@@ -21,9 +24,16 @@ const (
 	graphWaiters = workers / 4
 	graphRetry   = time.Second
 	// brokenPatience is how long after its mark an owner waits for a resource that cannot be
-	// watched, or for kinds that were never discovered. After it, what is known of that resource counts: one API server or conversion
-	// webhook that is away must not keep everything else from being deleted.
+	// watched or whose server sends no bookmarks, or for kinds that were never discovered. After it,
+	// what is known of that resource counts: one API server or conversion webhook that is away must
+	// not keep everything else from being deleted.
 	brokenPatience = time.Minute
+	// foreignFor and silentFor are for how long it is remembered that the versions of a resource's
+	// server are not those of an owner's, and that it sends no bookmarks: to find that out takes
+	// seconds, and owners may be many. maxForeign is for how many resources of owners.
+	foreignFor = 10 * time.Minute
+	silentFor  = time.Minute
+	maxForeign = 1000
 )
 
 // errGraphBehind says that the graph does not show yet what an owner may have.
@@ -35,8 +45,8 @@ var errGraphBehind = errors.New("the dependents of an owner are not known yet")
 // versions come from one counter, and resources in which nothing changes are asked for. The error
 // is errGraphBehind if that takes longer than a worker has time for.
 //
-// Of a resource whose API server counts otherwise, as an aggregated one with a storage of its own
-// may, what is known counts: nothing compares its versions with the mark's.
+// Of a resource whose API server counts otherwise, or has no versions that are numbers, as an aggregated one with a
+// storage of its own may, what is known counts: nothing compares its versions with the mark's.
 func (c *Controller) awaitGraph(ctx context.Context, o object) error {
 	if err := c.unknownKinds(); err != nil && time.Since(o.marked) <= brokenPatience {
 		return fmt.Errorf("%w: %w", errGraphBehind, err)
@@ -44,12 +54,12 @@ func (c *Controller) awaitGraph(ctx context.Context, o object) error {
 	resources := c.dependentsOf(o)
 	var behind []watched
 	for _, w := range resources {
-		if !w.hasReached(o.version) && !w.givenUp(o) {
+		if !w.hasReached(o.version) && !w.countsOtherwise(o) && !w.givenUp(o) {
 			behind = append(behind, w)
 		}
 	}
 	if len(behind) > 0 {
-		if err := c.awaitVersions(ctx, behind, o.version); err != nil {
+		if err := c.awaitVersions(ctx, behind, o); err != nil {
 			return err
 		}
 	}
@@ -61,8 +71,8 @@ func (c *Controller) awaitGraph(ctx context.Context, o object) error {
 	return nil
 }
 
-// awaitVersions waits until resources have reached a version, unless too many workers wait.
-func (c *Controller) awaitVersions(ctx context.Context, resources []watched, version string) error {
+// awaitVersions waits until resources have reached the version of an owner's mark, unless too many workers wait.
+func (c *Controller) awaitVersions(ctx context.Context, resources []watched, o object) error {
 	select {
 	case c.waiting <- struct{}{}:
 		defer func() { <-c.waiting }()
@@ -74,8 +84,11 @@ func (c *Controller) awaitVersions(ctx context.Context, resources []watched, ver
 	group, ctx := errgroup.WithContext(ctx)
 	for _, w := range resources {
 		group.Go(func() error {
-			err := w.informer.CatchUp(ctx, version)
-			if err == nil || errors.Is(err, informer.ErrOtherVersions) {
+			err := w.informer.CatchUp(ctx, o.version)
+			if err == nil {
+				return nil
+			}
+			if w.learn(err, o); w.countsOtherwise(o) || w.givenUp(o) {
 				return nil
 			}
 			return fmt.Errorf("%w: %w", errGraphBehind, err)
@@ -118,7 +131,74 @@ func (w watched) hasReached(version string) bool {
 	return err == nil && order >= 0
 }
 
+// answers is what a server has said that was asked how far a resource is. It is safe for
+// concurrent use.
+type answers struct {
+	mu sync.Mutex
+	// foreign has until when versions of the resource are not compared with those of owners of
+	// another one: both may be of one server, and others not. It has maxForeign at most.
+	foreign map[schema.GroupVersionResource]time.Time
+	silent  time.Time // until when the server is one that sends no bookmarks
+}
+
+// learn notes what an error of CatchUp for an owner says of the server. That the server could not
+// be asked, or was too slow, says nothing.
+func (w watched) learn(err error, o object) {
+	a, now := w.answers, time.Now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case errors.Is(err, informer.ErrOtherVersions):
+		a.addForeign(o.resource, now)
+	case errors.Is(err, informer.ErrChangesPending):
+		a.silent = time.Time{}
+	case errors.Is(err, informer.ErrNoBookmarks):
+		a.silent = now.Add(silentFor)
+	}
+}
+
+// addForeign needs mu. If there are too many resources, what is known of the others is found out again.
+func (a *answers) addForeign(owner schema.GroupVersionResource, now time.Time) {
+	maps.DeleteFunc(a.foreign, func(_ schema.GroupVersionResource, until time.Time) bool { return !now.Before(until) })
+	if a.foreign == nil || len(a.foreign) >= maxForeign {
+		a.foreign = map[schema.GroupVersionResource]time.Time{}
+	}
+	a.foreign[owner] = now.Add(foreignFor)
+}
+
+func (a *answers) isForeign(owner schema.GroupVersionResource) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return time.Now().Before(a.foreign[owner])
+}
+
+func (a *answers) isSilent() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return time.Now().Before(a.silent)
+}
+
+// countsOtherwise reports whether nothing compares the versions of the resource with an owner's.
+func (w watched) countsOtherwise(o object) bool {
+	return w.answers.isForeign(o.resource) || w.hasNoNumbers()
+}
+
+// hasNoNumbers reports whether the resource is listed and its versions are none, or no numbers. A
+// resource that was gone has none, either, until it is listed again and the graph has the list.
+func (w watched) hasNoNumbers() bool {
+	if isNumber(w.informer.LastSyncResourceVersion()) || !w.informer.HasSynced() {
+		return false
+	}
+	stats := w.informer.Stats()
+	return stats.Reflector.GoneSince.IsZero() && stats.Queued == 0 && !isNumber(w.informer.LastSyncResourceVersion())
+}
+
+func isNumber(version string) bool {
+	_, err := resourceversion.CompareResourceVersion(version, version)
+	return err == nil
+}
+
 // givenUp reports whether an owner waits for the resource no longer.
 func (w watched) givenUp(o object) bool {
-	return time.Since(o.marked) > brokenPatience && w.informer.Stats().Reflector.LastError != nil
+	return time.Since(o.marked) > brokenPatience && (w.informer.Stats().Reflector.LastError != nil || w.answers.isSilent())
 }
