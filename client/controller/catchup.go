@@ -112,8 +112,8 @@ func (c *TypedController[K]) shown() shown {
 	return all
 }
 
-// behind returns what has to end before a call can read everything that it has to; nil if it has.
-func (c *TypedController[K]) behind(call *consistentCall[K], objs []metav1.Object) *catchUp[K] {
+// behind returns what has to end before a call can read everything that it has to, a version included; nil if it has.
+func (c *TypedController[K]) behind(call *consistentCall[K], version string, objs []metav1.Object) *catchUp[K] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.phase != running {
@@ -123,6 +123,7 @@ func (c *TypedController[K]) behind(call *consistentCall[K], objs []metav1.Objec
 		// One informer may have moved on during the call, and the ReconcileFunc may have read that.
 		call.required.shown = c.shown()
 	}
+	call.required.own = newest(call.required.own, version)
 	targets := c.targets(call, objs)
 	if len(targets) == 0 {
 		return nil

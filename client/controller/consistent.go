@@ -47,7 +47,7 @@ func Consistent(ctx context.Context, objs ...metav1.Object) error {
 	if !ok {
 		return nil
 	}
-	return call.check(objs)
+	return call.check("", objs)
 }
 
 // Wrote notes the answer to a write of a call of a ReconcileFunc: Consistent includes it from then
@@ -63,7 +63,7 @@ type consistencyKey struct{}
 
 // consistency is what the context of a call has of it.
 type consistency interface {
-	check(objs []metav1.Object) error
+	check(version string, objs []metav1.Object) error
 	wrote(version string)
 }
 
@@ -94,8 +94,8 @@ func (l *consistentCall[K]) wrote(version string) {
 }
 
 // check implements consistency.
-func (l *consistentCall[K]) check(objs []metav1.Object) error {
-	wait := l.controller.behind(l, objs)
+func (l *consistentCall[K]) check(version string, objs []metav1.Object) error {
+	wait := l.controller.behind(l, version, objs)
 	if wait == nil {
 		return nil
 	}

@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -39,19 +41,43 @@ func (v *WriteTracker) Record(obj metav1.Object) {
 // IsStale says whether obj, from an informer, is older than the last write to
 // it. It drops a write that the informer has delivered, and one that is older than
 // five minutes.
-func (v *WriteTracker) IsStale(obj metav1.Object) bool {
+func (v *WriteTracker) IsStale(obj metav1.Object) bool { return v.lacks(obj) != "" }
+
+var errStale = errors.New("an object is older than the controller's last write to it")
+
+// Current returns nil if none of the objects, from informers, IsStale. A ReconcileFunc has to return
+// the error, as that of Consistent: the key is reconciled again once the informers show the write. They ask the
+// server for it, and no worker waits.
+func (v *WriteTracker) Current(ctx context.Context, objs ...metav1.Object) error {
+	var written string
+	for _, obj := range objs {
+		written = newest(written, v.lacks(obj))
+	}
+	if written == "" {
+		return nil
+	}
+	if call, ok := ctx.Value(consistencyKey{}).(consistency); ok {
+		if err := call.check(written, nil); err != nil {
+			return err
+		}
+	}
+	return errStale // no informer of the controller lacks the version: the objects are from elsewhere
+}
+
+// lacks returns the version of the last write to obj, if obj is older, and drops a write that is no longer needed.
+func (v *WriteTracker) lacks(obj metav1.Object) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	last, ok := v.written[obj.GetUID()]
 	if !ok {
-		return false
+		return ""
 	}
 	order, err := resourceversion.CompareResourceVersion(obj.GetResourceVersion(), last.resource)
 	if err == nil && order < 0 && v.now().Sub(last.at) < expectationTimeout {
-		return true
+		return last.resource
 	}
 	delete(v.written, obj.GetUID())
-	return false
+	return ""
 }
 
 // Forget drops the record of an object that is gone.

@@ -288,6 +288,7 @@ func TestOthersWithAWatchBehind(t *testing.T) {
 				d = create(c, in[*appsv1.Deployment](c), d)
 				createOldSet(c, "old", "web:0", d)
 				await(c, in[*appsv1.Deployment](c), "web", "rolled out", rolledOut)
+				c.deploymentSeen()
 			},
 			first: func(c *cluster) {
 				change(c, in[*appsv1.Deployment](c), "web", func(d *appsv1.Deployment) { d.Spec.RevisionHistoryLimit = new(int32(2)) })

@@ -103,6 +103,18 @@ func (c *cluster) awaitPods(n int) {
 	awaitEach(c, in[*corev1.Pod](c), metav1.ListOptions{}, "pods", func(all map[string]*corev1.Pod) bool { return len(all) == n })
 }
 
+// deploymentSeen returns when the controller has seen all that it has written to deployments: it does
+// nothing for one of which it lacks its own last write, and asks nothing. It has seen that when it has
+// seen a later deployment.
+func (c *cluster) deploymentSeen() {
+	c.t.Helper()
+	deployments, later := in[*appsv1.Deployment](c), newDeployment("later", 0)
+	later.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "later"}}
+	later.Spec.Template.Labels = later.Spec.Selector.MatchLabels
+	create(c, deployments, later)
+	await(c, deployments, "later", "seen", func(d *appsv1.Deployment) bool { return d.Status.ObservedGeneration == 1 })
+}
+
 // heldStep is a change that comes to the controllers while one that was made before it is held back with
 // another watch.
 type heldStep struct {
@@ -214,13 +226,7 @@ func TestControllersWithAWatchBehind(t *testing.T) {
 				await(c, deployments, "web", "three pods", func(d *appsv1.Deployment) bool {
 					return d.Status.ObservedGeneration == d.Generation && d.Status.UpdatedReplicas == 3
 				})
-				// The controller does nothing while it lacks its own last write. It has seen it
-				// when it has seen a later deployment.
-				later := newDeployment("later", 0)
-				later.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "later"}}
-				later.Spec.Template.Labels = later.Spec.Selector.MatchLabels
-				create(c, deployments, later)
-				await(c, deployments, "later", "seen", func(d *appsv1.Deployment) bool { return d.Status.ObservedGeneration == 1 })
+				c.deploymentSeen()
 			},
 			first: func(c *cluster) {
 				change(c, in[*appsv1.Deployment](c), "web", func(d *appsv1.Deployment) { d.Spec.Replicas = one })

@@ -21,9 +21,6 @@ import (
 
 const workers = 4
 
-// behind is when to look again at the latest if an informer is late.
-const behind = time.Second
-
 var kind = batchv1.SchemeGroupVersion.WithKind("CronJob")
 
 // Options configures a Controller.
@@ -85,8 +82,8 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 	if !ok {
 		return controller.Result{}, nil
 	}
-	if c.written.IsStale(cron) {
-		return controller.After(behind), nil
+	if err := c.written.Current(ctx, cron); err != nil {
+		return controller.Result{}, err
 	}
 	owned, err := c.jobs.Owned(cron.UID)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -45,8 +44,12 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 	if err != nil {
 		return controller.Result{}, err
 	}
-	if c.written.IsStale(d) || slices.ContainsFunc(sets, func(set *appsv1.ReplicaSet) bool { return c.written.IsStale(set) }) {
-		return controller.After(behind), nil // the newer states bring us back
+	read := []metav1.Object{d}
+	for _, set := range sets {
+		read = append(read, set)
+	}
+	if err := c.written.Current(ctx, read...); err != nil {
+		return controller.Result{}, err
 	}
 	lim, err := limitsOf(d)
 	if err != nil {
@@ -62,9 +65,6 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 	again, err := r.writeStatus(ctx)
 	return controller.After(again), err
 }
-
-// behind is when to look again at the latest if the informer is late.
-const behind = time.Second
 
 // sort finds the set of the deployment's template. If two have it, the older
 // is taken, always the same.

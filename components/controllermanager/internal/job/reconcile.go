@@ -17,9 +17,6 @@ import (
 	"github.com/levelwire/levelwire/components/controllermanager/internal/ownership"
 )
 
-// behind is when to look again at the latest if an informer is late.
-const behind = time.Second
-
 func (c *Controller) reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	job, ok := c.jobs.Lister().Get(key.Namespace, key.Name)
 	if err := c.freeStrays(ctx, key, job, ok); err != nil || !ok {
@@ -28,8 +25,8 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 	if job.Spec.ManagedBy != nil && *job.Spec.ManagedBy != batchv1.JobControllerName {
 		return controller.Result{}, nil // another controller's
 	}
-	if c.written.IsStale(job) {
-		return controller.After(behind), nil
+	if err := c.written.Current(ctx, job); err != nil {
+		return controller.Result{}, err
 	}
 	if finished(&job.Status) {
 		again, err := c.expire(ctx, job)

@@ -137,8 +137,8 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 	if !ok || h.DeletionTimestamp != nil {
 		return controller.Result{}, nil
 	}
-	if c.written.IsStale(h) {
-		return controller.After(time.Second), nil
+	if err := c.written.Current(ctx, h); err != nil {
+		return controller.Result{}, err
 	}
 	now := c.opts.Now()
 	m, wait := c.due(h.UID, now)
