@@ -291,6 +291,26 @@ func TestJobGoesOnAfterItsPodWasDeleted(t *testing.T) {
 	})
 }
 
+// An orphan that has one of a set's names is the set's, and others with its labels are not.
+func TestStatefulSetAdoptsItsNames(t *testing.T) {
+	c := newCluster(t, 0)
+	c.startManager()
+	sets, pods := in[*appsv1.StatefulSet](c), in[*corev1.Pod](c)
+	create(c, sets, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.StatefulSetSpec{
+		Replicas: new(int32(0)), Selector: selectWeb(), Template: podTemplate("web:1"),
+	}})
+	await(c, sets, "web", "seen", func(set *appsv1.StatefulSet) bool { return set.Status.ObservedGeneration == set.Generation })
+	createPod(c, "web", nil)
+	createPod(c, "web-01", nil)
+	createPod(c, "web-7", nil)
+	awaitEach(c, pods, metav1.ListOptions{}, "the set has taken web-7, which is one too many", func(all map[string]*corev1.Pod) bool { return all["web-7"] == nil })
+	for _, name := range []string{"web", "web-01"} {
+		if pod, err := pods.Get(c.ctx, name, metav1.GetOptions{}); err != nil || len(pod.OwnerReferences) != 0 {
+			t.Errorf("%s: owners %v, %v", name, pod.GetOwnerReferences(), err)
+		}
+	}
+}
+
 func TestStatefulSetKeepsNamesAndOrder(t *testing.T) {
 	c := newCluster(t, 2)
 	c.startManager()

@@ -9,12 +9,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/components/controllermanager/internal/ownership"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/revisionhistory"
 )
@@ -53,7 +53,8 @@ func New(cl *client.Client, factory *informer.Factory, source *pods.Source, revi
 	}
 	controller.For(c.Controller, c.sets)
 	controller.Handle(c.Controller, c.nodes, c.nodeHandler())
-	controller.Handle(c.Controller, source.Informer, c.control.Watch(c.Add, c.offerOrphan))
+	orphan := ownership.OfferTo[*corev1.Pod](c.sets, func(set *appsv1.DaemonSet) *metav1.LabelSelector { return set.Spec.Selector }, c.Add)
+	controller.Handle(c.Controller, source.Informer, c.control.Watch(c.Add, orphan))
 	c.RequireSync("revisions", revisions)
 	return c, nil
 }
@@ -77,14 +78,5 @@ func (c *Controller) nodeHandler() informer.Handler[*corev1.Node] {
 			}
 		},
 		Delete: func(*corev1.Node, bool) { all() },
-	}
-}
-
-func (c *Controller) offerOrphan(pod *corev1.Pod) {
-	for _, set := range c.sets.Lister().List(pod.Namespace, nil) {
-		selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
-		if err == nil && !selector.Empty() && selector.Matches(labels.Set(pod.Labels)) {
-			c.Add(controller.KeyOf(set))
-		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/controller"
@@ -30,6 +29,7 @@ type Controller struct {
 	api         client.Resource[*appsv1.Deployment]
 	setAPI      client.Resource[*appsv1.ReplicaSet]
 	claimer     ownership.Claimer[*appsv1.ReplicaSet]
+	orphan      func(*appsv1.ReplicaSet) // adds who might adopt it
 	// written keeps a rollout from deciding on sets as they were before its
 	// own last step.
 	written *controller.WriteTracker
@@ -58,6 +58,7 @@ func New(cl *client.Client, factory *informer.Factory, source *pods.Source, reco
 	if err != nil {
 		return nil, err
 	}
+	c.orphan = ownership.OfferTo[*appsv1.ReplicaSet](c.deployments, func(d *appsv1.Deployment) *metav1.LabelSelector { return d.Spec.Selector }, c.Add)
 	controller.For(c.Controller, c.deployments)
 	controller.Handle(c.Controller, sets.Informer, c.setHandler())
 	controller.Handle(c.Controller, source.Informer, informer.HandlerFuncs[*corev1.Pod]{
@@ -90,12 +91,7 @@ func (c *Controller) setChanged(set *appsv1.ReplicaSet) {
 		}
 		return
 	}
-	for _, d := range c.deployments.Lister().List(set.Namespace, nil) {
-		selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
-		if err == nil && !selector.Empty() && selector.Matches(labels.Set(set.Labels)) {
-			c.Add(controller.KeyOf(d))
-		}
-	}
+	c.orphan(set)
 }
 
 // podGone queues a deployment that waits for the last of its old pods.

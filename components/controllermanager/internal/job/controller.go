@@ -7,13 +7,13 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/cache"
 	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/components/controllermanager/internal/ownership"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
 )
 
@@ -80,20 +80,12 @@ func New(cl, ttl *client.Client, factory *informer.Factory, source *pods.Source,
 			c.Add(controller.KeyOf(job))
 		},
 	})
-	controller.Handle(c.Controller, source.Informer, c.control.Watch(c.Add, c.offerOrphan))
+	orphan := ownership.OfferTo[*corev1.Pod](c.jobs, func(job *batchv1.Job) *metav1.LabelSelector { return job.Spec.Selector }, c.Add)
+	controller.Handle(c.Controller, source.Informer, c.control.Watch(c.Add, orphan))
 	return c, nil
 }
 
 func (c *Controller) forget(job *batchv1.Job) {
 	c.control.Expectations.Forget(controller.KeyOf(job))
 	c.written.Forget(job.UID)
-}
-
-func (c *Controller) offerOrphan(pod *corev1.Pod) {
-	for _, job := range c.jobs.Lister().List(pod.Namespace, nil) {
-		selector, err := metav1.LabelSelectorAsSelector(job.Spec.Selector)
-		if err == nil && !selector.Empty() && selector.Matches(labels.Set(pod.Labels)) {
-			c.Add(controller.KeyOf(job))
-		}
-	}
 }

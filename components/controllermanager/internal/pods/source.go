@@ -41,9 +41,14 @@ func (s *Source) OnNode(node string) ([]*corev1.Pod, error) {
 	return s.Informer.Lister().ByIndex(byNode, node)
 }
 
+// candidates are the pods that an owner has or could adopt, as they are at one moment.
+type candidates interface {
+	Candidates(owner metav1.Object) ([]*corev1.Pod, error)
+}
+
 // Claim returns the owner's pods: those it has, and the active orphans that
 // its selector matches, which it adopts.
-func (c *Control) Claim(ctx context.Context, owner metav1.Object, selector labels.Selector, source *Source, alive ownership.Alive) ([]*corev1.Pod, error) {
+func (c *Control) Claim(ctx context.Context, owner metav1.Object, selector labels.Selector, source candidates, alive ownership.Alive) ([]*corev1.Pod, error) {
 	candidates, err := source.Candidates(owner)
 	if err != nil {
 		return nil, err

@@ -6,12 +6,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/components/controllermanager/internal/ownership"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
 )
 
@@ -54,16 +54,7 @@ func New(cl *client.Client, factory *informer.Factory, source *pods.Source, reco
 			c.Add(controller.KeyOf(set))
 		},
 	})
-	controller.Handle(c.Controller, source.Informer, c.control.Watch(c.Add, c.offerOrphan))
+	orphan := ownership.OfferTo[*corev1.Pod](c.sets, func(set *appsv1.ReplicaSet) *metav1.LabelSelector { return set.Spec.Selector }, c.Add)
+	controller.Handle(c.Controller, source.Informer, c.control.Watch(c.Add, orphan))
 	return c, nil
-}
-
-// offerOrphan queues the sets that might adopt a pod without an owner.
-func (c *Controller) offerOrphan(pod *corev1.Pod) {
-	for _, set := range c.sets.Lister().List(pod.Namespace, nil) {
-		selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
-		if err == nil && !selector.Empty() && selector.Matches(labels.Set(pod.Labels)) {
-			c.Add(controller.KeyOf(set))
-		}
-	}
 }

@@ -6,11 +6,13 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/components/controllermanager/internal/ownership"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/revisionhistory"
 )
@@ -48,7 +50,8 @@ func New(cl *client.Client, factory *informer.Factory, source *pods.Source, revi
 		return nil, err
 	}
 	controller.For(c.Controller, c.sets)
-	controller.Handle(c.Controller, source.Informer, c.control.Watch(c.Add, nil))
+	orphan := ownership.OfferTo[*corev1.Pod](c.sets, func(set *appsv1.StatefulSet) *metav1.LabelSelector { return set.Spec.Selector }, c.Add)
+	controller.Handle(c.Controller, source.Informer, c.control.Watch(c.Add, orphan))
 	c.RequireSync("revisions", revisions)
 	return c, nil
 }

@@ -29,7 +29,7 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 		return controller.Result{}, nil // validation refuses such sets; one that slipped through owns nothing
 	}
 	settled, recheck := c.control.Settled(ctx, key)
-	owned, err := c.control.Claim(ctx, set, selector, c.pods, ownership.StillThere(c.api, set))
+	owned, err := c.control.Claim(ctx, set, selector, members{c.pods, set}, ownership.StillThere(c.api, set))
 	if err != nil || set.DeletionTimestamp != nil {
 		return controller.Result{}, err
 	}
