@@ -60,8 +60,10 @@ func TestDeletionsFromThePastOfWhatIsQueued(t *testing.T) {
 			}
 			return nil, nil
 		}}))
-		s.set("gate", 1, nil)
+		s.set("a", 1, nil)
 		go func() { done <- i.Run(ctx) }()
+		synctest.Wait() // the watch is open: what opens it and the loop share a lock
+		s.set("gate", 1, nil)
 		<-applied
 		s.send(watch.Added, "c", "7")
 		s.send(watch.Added, "d", "8")
@@ -69,7 +71,7 @@ func TestDeletionsFromThePastOfWhatIsQueued(t *testing.T) {
 		s.send(watch.Deleted, "d", "7")
 		synctest.Wait()
 		close(hold)
-		r.expect(t, "+gate1!", "+c7", "-c7", "+d8")
+		r.expect(t, "+a1!", "+gate2", "+c7", "-c7", "+d8")
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
