@@ -33,8 +33,8 @@ func TestWhatIsLogged(t *testing.T) {
 		record := &request.Record{}
 		r := httptest.NewRequest(http.MethodGet, "/api/v1/pods", nil)
 		r = r.WithContext(request.WithRecord(r.Context(), record))
-		encoding.WriteError(request.NewRecorder(httptest.NewRecorder(), record), r, tt.err)
-		s.complete(request.NewRecorder(httptest.NewRecorder(), record), r, record, time.Now())
+		encoding.WriteError(request.NewRecorder(httptest.NewRecorder(), r, record), r, tt.err)
+		s.complete(request.NewRecorder(httptest.NewRecorder(), r, record), r, record, time.Now())
 		if logged := log.Len() > 0; logged != tt.logged {
 			t.Errorf("%s: logged %q", name, log.String())
 		}

@@ -28,7 +28,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	record := &request.Record{}
 	r = r.WithContext(request.WithRecord(r.Context(), record))
-	rec := request.NewRecorder(w, record)
+	rec := request.NewRecorder(w, r, record)
 	id := s.auditID(r)
 	rec.Header().Set("Audit-Id", id)
 	if r.ProtoMajor == 1 && r.ContentLength != 0 {

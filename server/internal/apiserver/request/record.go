@@ -165,12 +165,17 @@ type Recorder struct {
 	record      *Record
 	beforeError func()
 	slot        Slot
+	buffered    int64 // how much the server collects
 	flushed     bool
 }
 
-// NewRecorder returns a ResponseWriter that passes everything on to w.
-func NewRecorder(w http.ResponseWriter, record *Record) *Recorder {
-	return &Recorder{answer: w, record: record}
+// NewRecorder returns a ResponseWriter for a request that passes everything on to w.
+func NewRecorder(w http.ResponseWriter, r *http.Request, record *Record) *Recorder {
+	buffered := bufferedWrite
+	if r.ProtoMajor == 1 {
+		buffered = bufferedWriteHTTP1
+	}
+	return &Recorder{answer: w, record: record, buffered: int64(buffered)}
 }
 
 // BeforeError has f called before an error is answered, a 4xx or a 5xx.
@@ -179,9 +184,13 @@ func (w *Recorder) BeforeError(f func()) { w.beforeError = f }
 // GuardWrites puts the writes that may block between the slot's two calls.
 func (w *Recorder) GuardWrites(slot Slot) { w.slot = slot }
 
-// bufferedWrite is how much servers of HTTP collect before they write: so short an answer
-// is sent after its handler has returned, unless that flushes it.
-const bufferedWrite = 4 << 10
+// How much servers of HTTP collect before they write: so short an answer is sent after its
+// handler has returned, unless that flushes it. In HTTP/1.1, net/http adds the header to what is
+// longer, and writes both when they have 4 KiB.
+const (
+	bufferedWrite      = 4 << 10
+	bufferedWriteHTTP1 = 2 << 10
+)
 
 // Unwrap lets http.ResponseController reach deadlines.
 func (w *Recorder) Unwrap() http.ResponseWriter { return w.answer }
@@ -262,7 +271,7 @@ func (w *Recorder) begin(n int) bool {
 			w.record.Audit.Started(http.StatusOK)
 		}
 	}
-	if w.slot == nil || !w.flushed && w.record.Written+int64(n) <= bufferedWrite {
+	if w.slot == nil || !w.flushed && w.record.Written+int64(n) <= w.buffered {
 		return false
 	}
 	w.slot.BeginWrite()

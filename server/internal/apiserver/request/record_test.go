@@ -1,0 +1,90 @@
+package request
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+)
+
+// writes is a slot that knows whether a write is under way.
+type writes struct{ begun bool }
+
+func (w *writes) BeginWrite()     { w.begun = true }
+func (w *writes) EndWrite() error { w.begun = false; return nil }
+
+// TestWritesThatMayBlockAreGuarded over HTTP/1.1, to a client that reads nothing: while a handler
+// waits for it, its slot is told of a write. Shorter answers are sent after their handlers have
+// returned.
+func TestWritesThatMayBlockAreGuarded(t *testing.T) {
+	for _, parts := range [][]int{{1}, {2048}, {2049}, {3000, 1000}, {1, 4095}, {3900}, {4096}, {4097}, {100 << 10}} {
+		t.Run(fmt.Sprint(parts), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var slot writes
+				began, returned := false, false
+				client, stop := serve(t, func(w http.ResponseWriter, r *http.Request) {
+					began = true
+					rec := NewRecorder(w, r, &Record{})
+					rec.GuardWrites(&slot)
+					size := 0
+					for _, n := range parts {
+						size += n
+					}
+					rec.Header().Set("Content-Length", strconv.Itoa(size))
+					rec.Header().Set("Warning", strings.Repeat("x", 1000)) // is sent together with the body
+					for _, n := range parts {
+						_, _ = rec.Write(make([]byte, n)) // fails when the test ends
+					}
+					returned = true
+				})
+				defer stop()
+				if _, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait() // the server cannot write to the pipe
+				if !began || !returned && !slot.begun {
+					t.Errorf("begun: %v; the handler waits for the client, and its slot does not know", began)
+				}
+			})
+		})
+	}
+}
+
+// serve serves one connection, whose writes block until they are read, and returns the client's end.
+func serve(t *testing.T, handler http.HandlerFunc) (client net.Conn, stop func()) {
+	t.Helper()
+	client, conn := net.Pipe()
+	listener := &single{conn: make(chan net.Conn, 1)}
+	listener.conn <- conn
+	server, ended := &http.Server{Handler: handler}, make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = server.Serve(listener) // http.ErrServerClosed
+	}()
+	return client, func() {
+		client.Close()
+		server.Close()
+		<-ended
+	}
+}
+
+// single is a listener with one connection.
+type single struct{ conn chan net.Conn }
+
+func (l *single) Accept() (net.Conn, error) {
+	if conn, ok := <-l.conn; ok {
+		return conn, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (l *single) Close() error {
+	close(l.conn)
+	return nil
+}
+
+func (l *single) Addr() net.Addr { return &net.TCPAddr{} }
