@@ -48,7 +48,7 @@ func TestANoisyUserDelaysNoOther(t *testing.T) {
 	const asked, queued = 2000, 300 // a hand of 6 queues of 50
 	g := &gate{entered: make(chan struct{}, asked), open: make(chan struct{})}
 	c := newCluster(t, fairly(200), func(s *setup) { g.Reader, s.config.Store = s.config.Store, g })
-	c.put(testPod("a", "one", nil, ""))
+	c.cached(c.put(testPod("a", "one", nil, "")))
 	var attackers []*attacker
 	for range 2 {
 		a := c.attack(greedyToken)

@@ -325,6 +325,12 @@ func (c *cluster) put(pod *corev1.Pod) storage.Revision {
 	return rev
 }
 
+// cached returns when the cache of pods has a revision: from then on, reads at version 0 have it.
+func (c *cluster) cached(rev storage.Revision) {
+	c.t.Helper()
+	eventually(c.t, "the cache does not have the pods", func() bool { return c.caches[c.pods].Reached() >= rev })
+}
+
 func (c *cluster) remove(namespace, name string) storage.Revision {
 	c.t.Helper()
 	key := c.pods.StorePrefix + c.pods.Key(namespace, name)

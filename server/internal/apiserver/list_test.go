@@ -21,7 +21,7 @@ func seed(c *cluster) map[string]storage.Revision {
 	first := c.put(testPod("a", "one", map[string]string{"app": "x"}, "n1"))
 	second := c.put(testPod("a", "two", map[string]string{"app": "y"}, "n2"))
 	third := c.put(testPod("b", "three", map[string]string{"app": "x"}, "n1"))
-	eventually(c.t, "the cache does not have the pods", func() bool { return c.caches[c.pods].Reached() >= third })
+	c.cached(third)
 	return map[string]storage.Revision{"first": first, "second": second, "third": third, "future": third + 1000}
 }
 
