@@ -146,6 +146,48 @@ func duration(e ast.Expr) (d time.Duration, known bool) {
 	return 0, false
 }
 
+// TestTestsThatWaitAreWatched: a package whose tests wait for goroutines imports package
+// testwatchdog, which ends the test binary when one of them hangs. Nothing else links it. Examples
+// do without: whoever copies one cannot import it.
+func TestTestsThatWaitAreWatched(t *testing.T) {
+	const watchdog = module + "/internal/testwatchdog"
+	waits, watched := map[string]string{}, map[string]bool{}
+	everySource(t, func(file string, source *ast.File, at *token.FileSet) {
+		folder := filepath.ToSlash(filepath.Dir(file))
+		if !strings.HasSuffix(file, "_test.go") {
+			if imports(source, watchdog) {
+				t.Errorf("%s imports testwatchdog, which is for tests", file)
+			}
+			return
+		}
+		watched[folder] = watched[folder] || imports(source, watchdog) || module+"/"+folder == watchdog
+		ast.Inspect(source, func(node ast.Node) bool {
+			if isWait(node) && !strings.HasPrefix(folder, "examples/") {
+				waits[folder] = at.Position(node.Pos()).String()
+			}
+			return waits[folder] == ""
+		})
+	})
+	for folder, position := range waits {
+		if !watched[folder] {
+			t.Errorf("%s waits: import _ %q in a test of the package", position, watchdog)
+		}
+	}
+}
+
+// isWait reports whether a node receives from a channel, or calls Wait without arguments: of a
+// sync.WaitGroup, a sync.Cond, and others.
+func isWait(node ast.Node) bool {
+	switch node := node.(type) {
+	case *ast.UnaryExpr:
+		return node.Op == token.ARROW
+	case *ast.CallExpr:
+		method, ok := node.Fun.(*ast.SelectorExpr)
+		return ok && method.Sel.Name == "Wait" && len(node.Args) == 0
+	}
+	return false
+}
+
 // TestTestsCheckInvariants: every target of the Makefile that runs tests builds them with the tag
 // invariants, and none that builds or measures does.
 func TestTestsCheckInvariants(t *testing.T) {

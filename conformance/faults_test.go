@@ -23,6 +23,7 @@ import (
 	"github.com/levelwire/levelwire/conformance/history"
 	"github.com/levelwire/levelwire/internal/childprocess"
 	"github.com/levelwire/levelwire/internal/faultnet"
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/server"
 	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/storage/etcd"

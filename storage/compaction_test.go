@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/storage/memory"
 )

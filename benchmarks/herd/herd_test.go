@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/benchmarks/workload"
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 )
 
 // stub is a server of pods that answers as the test says.

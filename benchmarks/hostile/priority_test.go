@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 )
 
 // TestEveryThreadGivesWay that exists or is made later. It lowers the priority of the test's process.

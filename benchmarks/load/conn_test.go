@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http2/hpack"
+
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 )
 
 // serve starts net/http's server.

@@ -16,6 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 )
 
 func pod(name string, uid, version int) *corev1.Pod {

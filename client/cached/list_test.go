@@ -15,6 +15,7 @@ import (
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/cached"
 	"github.com/levelwire/levelwire/client/informer"
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 )
 
 // A list of several values of a label has an object once that changes from one of

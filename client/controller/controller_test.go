@@ -19,6 +19,7 @@ import (
 
 	"github.com/levelwire/levelwire/client/leader"
 	"github.com/levelwire/levelwire/client/workqueue"
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/discovery"
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 )
 
 // server answers discovery in memory.

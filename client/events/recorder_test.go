@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/lru"
 
 	"github.com/levelwire/levelwire/client"
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

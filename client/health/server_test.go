@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/levelwire/levelwire/client/health"
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 )
 
 func TestServerServesUntilItsContextEnds(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/kubeconfig"
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 )
 
 // The test binary is an exec plugin, and a program with a proxy in its environment,

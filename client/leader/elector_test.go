@@ -14,6 +14,8 @@ import (
 	"go.uber.org/goleak"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

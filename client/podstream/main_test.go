@@ -5,6 +5,8 @@ import (
 
 	"go.uber.org/goleak"
 	"k8s.io/client-go/rest"
+
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 )
 
 // client-go's packages leave two goroutines for a moment after a connection is

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 )
 
 // asCommand in the environment makes the test binary be levelwire, so that

@@ -18,6 +18,7 @@ import (
 	"github.com/levelwire/levelwire/components/controllermanager"
 	"github.com/levelwire/levelwire/components/kubelet"
 	"github.com/levelwire/levelwire/components/scheduler"
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/levelwiretest"
 )
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 )
 
 var seed = maphash.MakeSeed()

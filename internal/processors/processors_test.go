@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 )
 
 // expect checks GOMAXPROCS.

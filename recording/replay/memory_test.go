@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/recording"
 	"github.com/levelwire/levelwire/recording/replay"
 	"github.com/levelwire/levelwire/storage"

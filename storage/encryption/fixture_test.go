@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/storage/encryption"
 )

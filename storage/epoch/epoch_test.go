@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/storage/epoch"
 	"github.com/levelwire/levelwire/storage/memory"

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/storage"
 	"github.com/levelwire/levelwire/storage/etcd"
 	"github.com/levelwire/levelwire/storage/storagetest"

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 )
 
 // former is the release of etcd that a cluster is upgraded from.

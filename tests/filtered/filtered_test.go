@@ -25,6 +25,7 @@ import (
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/reflector"
 	"github.com/levelwire/levelwire/internal/faultnet"
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/tests/workload"
 )
 

@@ -18,6 +18,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/levelwire/levelwire/internal/childprocess"
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 )
 
 // patience is how long the page may take for anything.

@@ -18,6 +18,7 @@ import (
 	clienttransport "k8s.io/client-go/transport"
 
 	"github.com/levelwire/levelwire/internal/faultnet"
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

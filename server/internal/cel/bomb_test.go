@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 )
 
 // Short expressions whose compilation takes hours or gigabytes are refused before it.

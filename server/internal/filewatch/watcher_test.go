@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/levelwire/levelwire/internal/atomicfile"
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 )
 
 // TestReload: a change is used within a second; what cannot be used is logged once, and

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/levelwire/levelwire/internal/faultnet"
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/server/internal/h2/frame"
 	"github.com/levelwire/levelwire/server/internal/h2/listen"
 )

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

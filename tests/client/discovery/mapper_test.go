@@ -19,6 +19,7 @@ import (
 	"github.com/levelwire/levelwire/client/discovery"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/scheme"
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/levelwiretest"
 )
 

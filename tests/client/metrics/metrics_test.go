@@ -16,6 +16,7 @@ import (
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/metrics"
 	"github.com/levelwire/levelwire/client/workqueue"
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/levelwiretest"
 )
 

@@ -20,6 +20,7 @@ import (
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/webhook"
 	"github.com/levelwire/levelwire/internal/pki"
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/levelwiretest"
 )
 

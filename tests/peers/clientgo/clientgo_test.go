@@ -22,6 +22,7 @@ import (
 	"github.com/levelwire/levelwire/adapters/clientgo"
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/levelwiretest"
 )
 

@@ -30,6 +30,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/tests/peers/program"
 )
 

@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 )
 
 var (

@@ -25,6 +25,7 @@ import (
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/reflector"
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 )
 
 // misbehaving is a server of one resource, widgets. Its lists and watches are counted from

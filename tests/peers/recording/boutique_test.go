@@ -27,6 +27,7 @@ import (
 	"github.com/levelwire/levelwire/components/controllermanager"
 	"github.com/levelwire/levelwire/components/kubelet"
 	"github.com/levelwire/levelwire/components/scheduler"
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/levelwiretest"
 	"github.com/levelwire/levelwire/recording/replay"
 )

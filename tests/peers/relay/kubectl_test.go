@@ -16,6 +16,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/levelwire/levelwire/internal/childprocess"
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 )
 
 // step is a command of the tour.

@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/levelwiretest"
 	"github.com/levelwire/levelwire/tests/peers/program"
 	"github.com/levelwire/levelwire/tests/peers/upstream"

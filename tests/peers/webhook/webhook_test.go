@@ -32,6 +32,7 @@ import (
 
 	"github.com/levelwire/levelwire/client/webhook"
 	"github.com/levelwire/levelwire/internal/pki"
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 )
 
 // serve runs a webhook server until the test ends, and returns its address and

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 )
 
 func TestGarbageIsBoundedNotProportional(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 )
 
 // TestHalfOfTheTime: of many calls two are under way at a time, and pauses are as long as they.

@@ -24,6 +24,7 @@ import (
 	"github.com/levelwire/levelwire/client/wait"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
 	"github.com/levelwire/levelwire/internal/quota"
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/levelwiretest"
 	"github.com/levelwire/levelwire/server"
 	"github.com/levelwire/levelwire/storage/etcd"

@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/server/internal/auth"
 )
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/levelwire/levelwire/internal/faultnet"
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/h2/listen"
 	"github.com/levelwire/levelwire/storage"

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 )
 
 // writes is a slot that knows whether a write is under way.

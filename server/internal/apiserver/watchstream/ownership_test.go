@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 )
 
 // TestOwnership has wake-ups, schedulers and the request's goroutine contend for a

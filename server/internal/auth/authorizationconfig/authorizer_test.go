@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 	"k8s.io/apiserver/pkg/apis/apiserver"
 
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/server/internal/auth"
 )
 

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/server/internal/auth"
 )
 

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/storage"
 	"sync"
 	"testing"

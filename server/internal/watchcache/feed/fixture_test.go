@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 	"github.com/levelwire/levelwire/server/internal/watchcache/cachetest"
 	"github.com/levelwire/levelwire/server/internal/watchcache/feed"

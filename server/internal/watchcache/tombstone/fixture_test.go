@@ -5,6 +5,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/server/internal/watchcache/cachetest"
 	"github.com/levelwire/levelwire/server/internal/watchcache/podtest"
 	"github.com/levelwire/levelwire/storage/storagetest"
