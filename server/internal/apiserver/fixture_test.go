@@ -93,8 +93,10 @@ func newCluster(t testing.TB, change ...func(*setup)) *cluster {
 	must(t, err)
 	c := &cluster{t: t, store: store, table: builtin.Table(), caches: map[*resource.Resource]*watchcache.Cache{}}
 	c.pods = c.table.Lookup("", "v1", "pods")
-	build := setup{cache: watchcache.Options{FreshnessWait: time.Minute}} // as long as a busy machine takes
+	// No limit of the server ends what a busy machine takes longer for, unless the test is about it.
+	build := setup{cache: watchcache.Options{FreshnessWait: time.Minute}}
 	build.config = Config{
+		CatchUpTimeout: time.Minute, RequestTimeout: 3 * time.Minute, WriteTimeout: 3 * time.Minute,
 		Resources: c.table, Store: store, Tokens: auth.NewStaticTokens(map[string]auth.User{testToken: {Name: "tester", Groups: []string{"testers"}}}),
 		Cache: func(stored *resource.Resource) *watchcache.Cache { return c.caches[stored] },
 	}
@@ -122,7 +124,7 @@ func newCluster(t testing.TB, change ...func(*setup)) *cluster {
 		build.config.Visible = c.visible
 	}
 	if build.seats > 0 {
-		c.fairness, err = flowcontrol.New(set, flowcontrol.Options{Seats: build.seats, QueueWait: time.Minute, Logger: slog.New(slog.DiscardHandler)})
+		c.fairness, err = flowcontrol.New(set, flowcontrol.Options{Seats: build.seats, QueueWait: 3 * time.Minute, Logger: slog.New(slog.DiscardHandler)})
 		must(t, err)
 		build.config.Fairness = c.fairness
 	}

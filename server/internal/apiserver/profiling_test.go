@@ -6,10 +6,11 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestProfiling(t *testing.T) {
-	c := newCluster(t, func(s *setup) { s.config.Profiling = true })
+	c := newCluster(t, func(s *setup) { s.config.Profiling, s.config.RequestTimeout = true, time.Minute })
 	if r := c.get("/debug/pprof/"); r.code != http.StatusOK || !strings.Contains(string(r.body), "heap?debug=1\n") {
 		t.Errorf("index: %d %s", r.code, r.body)
 	}
