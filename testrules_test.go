@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,7 +72,8 @@ const passes = "//passes: "
 
 // TestLimitsAreGenerous: how long a test waits before it fails is a minute at least, which costs
 // nothing while it passes, and is not reached because the machine has much else to do. A
-// shorter time is one that the test waits for, and is marked as such. In bubbles of synctest, time
+// shorter time is one that the test waits for, and is marked as such. The same is true of the time
+// that a test finds has gone by, and of the time of a watch in its path. In bubbles of synctest, time
 // is free.
 func TestLimitsAreGenerous(t *testing.T) {
 	everySource(t, func(path string, file *ast.File, at *token.FileSet) {
@@ -84,18 +86,67 @@ func TestLimitsAreGenerous(t *testing.T) {
 				marked[at.Position(comment.Pos()).Line] = strings.HasPrefix(comment.Text, passes)
 			}
 		}
+		elapsed := elapsedIn(file)
 		ast.Inspect(file, func(node ast.Node) bool {
-			call, ok := node.(*ast.CallExpr)
-			if !ok || len(call.Args) == 0 || marked[at.Position(call.Pos()).Line] {
-				return true
-			}
-			limit, known := duration(call.Args[len(call.Args)-1])
-			if known && limit < time.Minute && isLimit(call, limit) {
-				t.Errorf("%s gives up after %v: take a minute or more, or end the line with %s and why the time passes", at.Position(call.Pos()), limit, strings.TrimSpace(passes))
+			if limit, ok := limitOf(node, elapsed); ok && limit < time.Minute && !marked[at.Position(node.Pos()).Line] {
+				t.Errorf("%s gives up after %v: take a minute or more, or end the line with %s and why the time passes", at.Position(node.Pos()), limit, strings.TrimSpace(passes))
 			}
 			return true
 		})
 	})
+}
+
+// watchTime is how long a watch lasts, as a path says it.
+var watchTime = regexp.MustCompile("[?&\"`]timeoutSeconds=([0-9]+)")
+
+// limitOf returns for how long a node waits, or how long it finds that something may have taken.
+// elapsed are the variables that have such a time.
+func limitOf(node ast.Node, elapsed map[string]bool) (limit time.Duration, ok bool) {
+	switch node := node.(type) {
+	case *ast.CallExpr:
+		if len(node.Args) == 0 {
+			return 0, false
+		}
+		limit, known := duration(node.Args[len(node.Args)-1])
+		return limit, known && isLimit(node, limit)
+	case *ast.BinaryExpr: // took > limit
+		name, isVariable := node.X.(*ast.Ident)
+		limit, known := duration(node.Y)
+		return limit, known && (node.Op == token.GTR || node.Op == token.GEQ) && (isVariable && elapsed[name.Name] || isSince(node.X))
+	case *ast.BasicLit:
+		if found := watchTime.FindStringSubmatch(node.Value); node.Kind == token.STRING && found != nil {
+			seconds, err := strconv.Atoi(found[1])
+			return time.Duration(seconds) * time.Second, err == nil && seconds > 0
+		}
+	}
+	return 0, false
+}
+
+// elapsedIn lists the variables of a file that are assigned from time.Since.
+func elapsedIn(file *ast.File) map[string]bool {
+	elapsed := map[string]bool{}
+	ast.Inspect(file, func(node ast.Node) bool {
+		if assign, ok := node.(*ast.AssignStmt); ok && len(assign.Lhs) == 1 && isSince(assign.Rhs[0]) {
+			if name, ok := assign.Lhs[0].(*ast.Ident); ok {
+				elapsed[name.Name] = true
+			}
+		}
+		return true
+	})
+	return elapsed
+}
+
+func isSince(e ast.Expr) bool {
+	call, ok := e.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	function, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || function.Sel.Name != "Since" {
+		return false
+	}
+	of, ok := function.X.(*ast.Ident)
+	return ok && of.Name == "time"
 }
 
 // isLimit reports whether a call's last argument, d, is for how long something is waited for.

@@ -401,7 +401,7 @@ var broken = []brokenRow{
 	{"the annotation is lost", "watch/synthetic-bookmark", func() *fault { return each("BOOKMARK", dropAnnotation) }},
 
 	{"no bookmarks", "bookmark/before-deadline", func() *fault { return dropping("BOOKMARK") }},
-	{"watches end without any", "bookmark/every-minute", func() *fault { return watching("allowWatchBookmarks=false", "timeoutSeconds=2") }},
+	{"watches end without any", "bookmark/every-minute", func() *fault { return watching("allowWatchBookmarks=false", "timeoutSeconds=2") }}, //passes: a server whose watches end like that
 	{"bookmarks unasked", "bookmark/only-if-asked-for", func() *fault { return watching("allowWatchBookmarks=true") }},
 	{"bookmarks of the future", "bookmark/resume", func() *fault { return each("BOOKMARK", shiftVersion(far)) }},
 

@@ -155,7 +155,7 @@ func (s *forgetful) awaitCompacted(k *kubectl, version string, port int) {
 // request of its own.
 func (k *kubectl) comesBack(old string) {
 	k.t.Helper()
-	out := k.run("get", "--raw", k.pathOf("pods", "watch=1&timeoutSeconds=5&resourceVersion="+old))
+	out := k.run("get", "--raw", k.pathOf("pods", "watch=1&timeoutSeconds=5&resourceVersion="+old)) //passes: the watch ends by it, when all is there
 	seen, last := map[string]string{}, 0
 	for line := range strings.Lines(out) {
 		var e struct {

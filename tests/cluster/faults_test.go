@@ -162,7 +162,7 @@ func (x *trouble) partServer(s *apiserver) {
 			}
 			break
 		}
-		if time.Since(begun) > 30*time.Second {
+		if time.Since(begun) > workload.Timeout {
 			x.t.Errorf("%s has lost etcd, and its /readyz says %v, %s", s.name, ready, text)
 			break
 		}

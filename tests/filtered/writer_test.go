@@ -168,7 +168,7 @@ func (w *writer) awaitServed(collection string) {
 
 // deletion returns the revision of a deletion that has happened after all that the model has.
 func (w *writer) deletion(collection, name string) int64 {
-	path := fmt.Sprintf("%s?watch=1&resourceVersion=%d&timeoutSeconds=10&fieldSelector=metadata.name%%3D%s", collection, w.model.latest, name)
+	path := fmt.Sprintf("%s?watch=1&resourceVersion=%d&timeoutSeconds=10&fieldSelector=metadata.name%%3D%s", collection, w.model.latest, name) //passes: it is asked again
 	for end := time.Now().Add(operation); time.Now().Before(end); workload.Wait(w.t.Context(), 20*time.Millisecond) {
 		r, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, pick(w.random, w.urls)+path, nil)
 		if err != nil {

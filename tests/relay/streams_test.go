@@ -141,7 +141,7 @@ func TestObjectDeletedBehindASlowStream(t *testing.T) {
 // isCoalesced reports whether a watch of config maps from a version begins with coalesced history.
 func isCoalesced(t *testing.T, s *levelwiretest.Server, version string) bool {
 	t.Helper()
-	response, err := s.Client(client.Options{}).Raw(t.Context(), client.RawRequest{Path: "/api/v1/configmaps?watch=true&timeoutSeconds=1&resourceVersion=" + version})
+	response, err := s.Client(client.Options{}).Raw(t.Context(), client.RawRequest{Path: "/api/v1/configmaps?watch=true&timeoutSeconds=1&resourceVersion=" + version}) //passes: only the header is read
 	if err != nil {
 		t.Fatal(err)
 	}

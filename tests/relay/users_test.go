@@ -105,7 +105,7 @@ func TestRelayShowsWhatTheUpstreamShows(t *testing.T) {
 		} {
 			for _, r := range []struct{ method, path string }{
 				{"GET", collection}, {"GET", collection + "?resourceVersion=0"}, {"GET", collection + "?limit=1"},
-				{"GET", collection + "?watch=true&timeoutSeconds=1&resourceVersion=0"},
+				{"GET", collection + "?watch=true&timeoutSeconds=1&resourceVersion=0"}, //passes: the watch ends by it
 				{"GET", collection + "/kube-root-ca.crt"}, {"GET", collection + "/kube-root-ca.crt?resourceVersion=0"},
 				{"DELETE", collection + "/no-such-object"}, {"POST", collection}, {"PATCH", collection + "/no-such-object"},
 			} {

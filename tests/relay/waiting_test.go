@@ -36,7 +36,7 @@ func TestWatchesThatWaitForACacheAreBounded(t *testing.T) {
 		}
 	}), func(c *server.Config) { c.MaxWatches = 4 })
 	c := relay.Client(client.Options{Retry: client.RetryOptions{Max: -1}})
-	const path = "/api/v1/configmaps?watch=true&resourceVersion=0&timeoutSeconds=1"
+	const path = "/api/v1/configmaps?watch=true&resourceVersion=0&timeoutSeconds=1" //passes: the watch ends by it, after it has waited
 	var waiting sync.WaitGroup
 	for range 4 {
 		waiting.Go(func() {

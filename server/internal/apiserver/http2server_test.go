@@ -164,7 +164,7 @@ func testWaitOver(t *testing.T, c *cluster) {
 func testClosedWindowOver(t *testing.T, implementation HTTP2Server) {
 	c := newCluster(t, func(s *setup) { s.config.HTTP2Server, s.config.WriteTimeout = implementation, 200*time.Millisecond })
 	c.put(testPod("default", "unread", nil, ""))
-	for _, query := range []string{"resourceVersion=0", "resourceVersion=0&timeoutSeconds=1", initialEnd[1:] + "&resourceVersion=0"} {
+	for _, query := range []string{"resourceVersion=0", "resourceVersion=0&timeoutSeconds=1", initialEnd[1:] + "&resourceVersion=0"} { //passes: the watch ends by it
 		conn, framer := c.dialHTTP2(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
 		must(t, newRawRequests(framer).write([2]string{":authority", "x"}, [2]string{":path", "/api/v1/pods?watch=1&" + query}))
 		for reset := false; !reset; {

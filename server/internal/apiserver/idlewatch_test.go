@@ -49,7 +49,7 @@ func TestIdleWatchesHoldNoGoroutine(t *testing.T) {
 		stream.close()
 	}
 	eventually(t, "watches are open whose clients have gone", func() bool { return gaugeValue(t, gauge) == watches/2 })
-	short := c.watch(fmt.Sprint("/api/v1/pods?watch=1&allowWatchBookmarks=true&timeoutSeconds=1&resourceVersion=", last))
+	short := c.watch(fmt.Sprint("/api/v1/pods?watch=1&allowWatchBookmarks=true&timeoutSeconds=1&resourceVersion=", last)) //passes: the watch ends by it
 	short.want(fmt.Sprint("BOOKMARK @", last))
 	short.wantEnd()
 	c.stop()

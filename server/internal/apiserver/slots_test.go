@@ -273,7 +273,7 @@ func TestWatchesHoldASlotUntilTheirInitialEventsAreSent(t *testing.T) {
 	// A watch that waits ends with its time.
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	resp := c.open(ctx, c.client, http.MethodGet, "/api/v1/pods?watch=1&resourceVersion=0&timeoutSeconds=1", "")
+	resp := c.open(ctx, c.client, http.MethodGet, "/api/v1/pods?watch=1&resourceVersion=0&timeoutSeconds=1", "") //passes: the watch waits for a slot until then
 	defer resp.Body.Close()
 	if body, err := io.ReadAll(resp.Body); err != nil || len(body) > 0 {
 		t.Errorf("%v: %s", err, body)

@@ -85,7 +85,7 @@ func TestWatchesWithABody(t *testing.T) {
 	c := newCluster(t, func(s *setup) { s.config.RequestTimeout = time.Second })
 	conn := c.dialHTTP1()
 	began := time.Now()
-	_, err := io.WriteString(conn, "GET /api/v1/pods?watch=1&resourceVersion=0&timeoutSeconds=3 HTTP/1.1\r\n"+
+	_, err := io.WriteString(conn, "GET /api/v1/pods?watch=1&resourceVersion=0&timeoutSeconds=3 HTTP/1.1\r\n"+ //passes: the watch ends by it
 		"Authorization: Bearer "+testToken+"\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
 	must(t, err)
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)

@@ -83,8 +83,8 @@ func testWatchGrid(t *testing.T, c *cluster) {
 func TestWatchEndsInTimeWithABookmark(t *testing.T) {
 	c := newCluster(t)
 	revs := seed(c)
-	stream := c.watch(expand("/api/v1/pods?watch=1&timeoutSeconds=1&allowWatchBookmarks=true&resourceVersion={second}", revs))
-	silent := c.watch(expand("/api/v1/pods?watch=1&timeoutSeconds=1&resourceVersion={third}", revs))
+	stream := c.watch(expand("/api/v1/pods?watch=1&timeoutSeconds=1&allowWatchBookmarks=true&resourceVersion={second}", revs)) //passes: the watch ends by it
+	silent := c.watch(expand("/api/v1/pods?watch=1&timeoutSeconds=1&resourceVersion={third}", revs))                           //passes: the watch ends by it
 	stream.want(fmt.Sprint("ADDED three@", revs["third"]), fmt.Sprint("BOOKMARK @", revs["third"]))
 	stream.wantEnd()
 	silent.wantEnd()
@@ -237,7 +237,7 @@ func TestWatchPaths(t *testing.T) {
 func TestMetadataWatchInProtobuf(t *testing.T) {
 	c := newCluster(t)
 	revs := seed(c)
-	resp := c.open(context.Background(), c.http2, http.MethodGet, "/api/v1/pods?watch=1&timeoutSeconds=1"+initialEnd, "",
+	resp := c.open(context.Background(), c.http2, http.MethodGet, expand("/api/v1/pods?watch=1&timeoutSeconds=1&resourceVersion={third}"+initialEnd, revs), "", //passes: the watch ends by it, when all is there
 		"Accept: application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;v=v1;g=meta.k8s.io")
 	defer resp.Body.Close()
 	types, objects := protobufEvents(t, resp.Body)
@@ -286,7 +286,7 @@ func TestDrainEndsWatchesCleanly(t *testing.T) {
 func TestWatchShapes(t *testing.T) {
 	c := newCluster(t)
 	revs := seed(c)
-	query := expand("/api/v1/pods?watch=1&timeoutSeconds=1&resourceVersion={first}"+strings.ReplaceAll(initialEnd, "true&resource", "false&resource"), revs)
+	query := expand("/api/v1/pods?watch=1&timeoutSeconds=1&resourceVersion={first}"+strings.ReplaceAll(initialEnd, "true&resource", "false&resource"), revs) //passes: the watch ends by it, when all is there
 	t.Run("table", func(t *testing.T) {
 		for _, policy := range []string{"", "&includeObject=Object", "&includeObject=Metadata"} {
 			stream := c.watch(query+policy, "Accept: application/json;as=Table;v=v1;g=meta.k8s.io")
@@ -350,7 +350,7 @@ func TestWatchInProtobuf(t *testing.T) {
 	c := newCluster(t, hurried)
 	revs := seed(c)
 	for _, client := range []*http.Client{c.http1, c.http2} {
-		resp := c.open(context.Background(), client, http.MethodGet, "/api/v1/pods?watch=1&timeoutSeconds=1"+initialEnd, "",
+		resp := c.open(context.Background(), client, http.MethodGet, expand("/api/v1/pods?watch=1&timeoutSeconds=1&resourceVersion={third}"+initialEnd, revs), "", //passes: the watch ends by it, when all is there
 			"Accept: application/vnd.kubernetes.protobuf")
 		if got := resp.Header.Get("Content-Type"); got != "application/vnd.kubernetes.protobuf;stream=watch" {
 			t.Errorf("content type %q", got)

@@ -167,7 +167,7 @@ func TestWebSocketsEnd(t *testing.T) {
 	gauge := c.server.metrics.Watches.WithLabelValues("", "v1", "pods")
 
 	t.Run("at their deadline", func(t *testing.T) {
-		conn := c.mustDial(expand("/api/v1/pods?watch=1&timeoutSeconds=1&allowWatchBookmarks=true&resourceVersion={third}", revs), "")
+		conn := c.mustDial(expand("/api/v1/pods?watch=1&timeoutSeconds=1&allowWatchBookmarks=true&resourceVersion={third}", revs), "") //passes: the watch ends by it
 		wantMessages(t, conn, websocket.TextMessage, eventOfJSON(t), fmt.Sprint("BOOKMARK @", revs["third"]))
 		wantGoodbye(t, conn)
 	})

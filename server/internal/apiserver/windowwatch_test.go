@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -80,7 +81,7 @@ func TestWindowIsWatched(t *testing.T) {
 	if n := inspected[debugapi.Watchers](c, debugapi.WatchersPath); n.Total != 0 {
 		t.Errorf("%d watches are open", n.Total)
 	}
-	ends := c.watch(debugapi.WindowPath+"/api/v1/pods?watch=true&limit=1&timeoutSeconds=1", asTable)
+	ends := c.watch(debugapi.WindowPath+"/api/v1/pods?watch=true&limit=1&timeoutSeconds=1", asTable) //passes: the watch ends by it
 	ends.window()
 	ends.wantEnd()
 	for _, bad := range []string{"limit=1001", "includeObject=Object", "sortBy=luck", "resourceVersionMatch=Exact&resourceVersion=1", "continue=x", "moment=2020-01-01T00:00:00Z"} {
@@ -111,7 +112,7 @@ func TestWatchedWindowNeedsBothRights(t *testing.T) {
 	c.bind("a", "watch", "follower")
 	c.bind("a", "watcher", "both")
 	eventually(t, "the window cannot be watched", func() bool {
-		return c.get(path+"&timeoutSeconds=1", asTable, asUser("both")).code == http.StatusOK
+		return c.get(path+"&timeoutSeconds=1", asTable, asUser("both")).code == http.StatusOK //passes: the watch ends by it
 	}) // what was granted before counts by then
 	for user, verb := range map[string]string{"lister": "cannot watch", "follower": "cannot list"} {
 		if r := c.get(path, asTable, asUser(user)); r.code != http.StatusForbidden || !strings.Contains(string(r.body), verb) {
@@ -130,18 +131,27 @@ func TestWatchedWindowNeedsBothRights(t *testing.T) {
 		stream.wantEnd()
 		c.bind("a", "watcher", "both")
 		eventually(t, "the window cannot be watched again", func() bool {
-			return c.get(path+"&timeoutSeconds=1", asTable, asUser("both")).code == http.StatusOK
+			return c.get(path+"&timeoutSeconds=1", asTable, asUser("both")).code == http.StatusOK //passes: the watch ends by it
 		})
 	})
 }
 
 // pieces is an answer that notes how long each write is, and how many slots of reads are taken
-// during it.
+// during it. Its client goes when it has got so many bytes.
 type pieces struct {
 	*httptest.ResponseRecorder
 	server *Server
 	sizes  []int
 	slots  []int64
+	enough int
+	leave  func()
+}
+
+func (p *pieces) Flush() {
+	p.ResponseRecorder.Flush()
+	if p.Body.Len() >= p.enough {
+		p.leave()
+	}
 }
 
 func (p *pieces) Write(b []byte) (int, error) {
@@ -159,8 +169,10 @@ func TestWindowIsWrittenInPieces(t *testing.T) {
 		pod.Annotations = map[string]string{"fill": strings.Repeat("x", annotation)}
 		c.put(pod)
 	}
-	w := &pieces{ResponseRecorder: httptest.NewRecorder(), server: c.server}
-	r := httptest.NewRequest(http.MethodGet, debugapi.WindowPath+"/api/v1/pods?watch=true&timeoutSeconds=1&limit=1000", nil)
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	w := &pieces{ResponseRecorder: httptest.NewRecorder(), server: c.server, enough: pods * annotation, leave: leave}
+	r := httptest.NewRequestWithContext(ctx, http.MethodGet, debugapi.WindowPath+"/api/v1/pods?watch=true&limit=1000", nil)
 	r.Header.Set("Accept", strings.TrimPrefix(asTable, "Accept: "))
 	r.Header.Set("Authorization", "Bearer "+testToken)
 	c.server.ServeHTTP(w, r)
@@ -180,7 +192,7 @@ func TestWindowIsWrittenInPieces(t *testing.T) {
 func TestFollowedWindowsAreBounded(t *testing.T) {
 	c := newCluster(t, threeUsers)
 	c.put(testPod("a", "one", nil, "n1"))
-	const path = debugapi.WindowPath + "/api/v1/pods?watch=true&limit=1000&timeoutSeconds=1"
+	const path = debugapi.WindowPath + "/api/v1/pods?watch=true&limit=1000"
 	greedy := auth.User{Name: "greedy"}
 	held := int64(0)
 	for c.server.windowRows.TryAcquire(greedy, 1000+windowOverhead) {
@@ -196,7 +208,7 @@ func TestFollowedWindowsAreBounded(t *testing.T) {
 		if n := c.server.windowRows.InUse() - held; n != 1000+windowOverhead {
 			t.Errorf("a window of 1000 rows holds %d", n)
 		}
-		stream.wantEnd()
+		stream.close()
 		eventually(t, "the rows of a window are not given back", func() bool { return c.server.windowRows.InUse() == held })
 	}
 }
