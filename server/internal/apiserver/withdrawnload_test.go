@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -58,9 +57,7 @@ func TestManyWithdrawnRights(t *testing.T) {
 		clients.Go(func() { got.read(conn) })
 	}
 	keeper := c.watch("/api/v1/pods?watch=1&resourceVersion=1", asUser("keeper"))
-	for gaugeValue(t, gauge) != float64(*withdrawnWatches+1) {
-		runtime.Gosched() // for as long as the test may take
-	}
+	eventually(t, "the watches are not open", func() bool { return gaugeValue(t, gauge) == float64(*withdrawnWatches+1) })
 	rev := c.put(testPod("a", "before", nil, ""))
 	keeper.want(fmt.Sprint("ADDED before@", rev))
 	await(t, "the watches did not get the event", got.event)

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/http2"
 )
@@ -51,8 +52,10 @@ func TestDetach(t *testing.T) {
 		p.open(true, get()...)
 		byStream[id] = <-writers
 	}
-	for handlersRunning() > 0 {
-		runtime.Gosched()
+	for deadline := time.Now().Add(3 * time.Minute); handlersRunning() > 0; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatal("a handler that has called Detach does not return")
+		}
 	}
 	if !byStream[1].TryWrite([]byte("late")) {
 		t.Error("nothing can be written after the handler has returned")

@@ -79,6 +79,9 @@ func program(t *testing.T) map[string]*dto.MetricFamily {
 	<-called
 	<-ctl.Synced()
 	for ctl.Stats().Queue.Done < 3 { // the third call is about to return
+		if ctx.Err() != nil {
+			t.Fatal("the third call does not return")
+		}
 		runtime.Gosched()
 	}
 	requests.AttemptDone(client.AttemptInfo{Method: "GET", Host: "here", Number: 2, Code: 200}) // nothing was repeated so far
