@@ -25,6 +25,12 @@ const (
 	firstPatience = time.Second
 )
 
+// events are what own nothing, are owned by nothing, and are many.
+var events = map[schema.GroupResource]bool{
+	{Resource: "events"}:                         true,
+	{Group: "events.k8s.io", Resource: "events"}: true,
+}
+
 // definitions are what custom resources are made of. The collector watches them
 // like everything else. After each of their events it looks what is served.
 var definitions = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
@@ -170,8 +176,7 @@ func (c *Controller) stopWatching() {
 	}
 }
 
-// collectable leaves out what cannot be followed and deleted, and events,
-// which own nothing, are owned by nothing and are many.
+// collectable leaves out what cannot be followed and deleted, and events.
 func collectable(r discovery.Resource) bool {
-	return r.Mapping.Kind.Kind != "Event" && r.Supports("list", "watch", "delete")
+	return !events[r.GroupVersionResource().GroupResource()] && r.Supports("list", "watch", "delete")
 }
