@@ -95,9 +95,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	group.Go(func() { c.keepDiscovering(ctx) })
-	if err := c.waitForSync(ctx); err != nil {
-		return err
-	}
+	c.waitForSync(ctx)
 	return c.Controller.Run(ctx)
 }
 

@@ -23,6 +23,8 @@ const (
 	// firstPatience is for how long the collector waits for all groups before it begins
 	// with those that can be asked: while a server starts, some often cannot.
 	firstPatience = time.Second
+	// syncPatience is for how long it waits for the first lists, as in Kubernetes.
+	syncPatience = 30 * time.Second
 )
 
 // events are what own nothing, are owned by nothing, and are many.
@@ -158,16 +160,22 @@ func (c *Controller) factories() []*informer.Factory {
 	return list
 }
 
+// errNotListed says in the log which resources the collector does not wait for any longer.
+var errNotListed = fmt.Errorf("after %v it has no complete list", syncPatience)
+
 // waitForSync waits for the first lists: a graph without the owners would make
 // the server answer for each of them. A resource that is given up meanwhile is
-// not waited for.
-func (c *Controller) waitForSync(ctx context.Context) error {
+// not waited for, nor for long one that cannot be listed: the server behind it, or a
+// conversion webhook, may be away for good.
+func (c *Controller) waitForSync(ctx context.Context) {
+	patient, cancel := context.WithTimeoutCause(ctx, syncPatience, errNotListed)
+	defer cancel()
 	for _, factory := range c.factories() {
-		if err := factory.WaitForSync(ctx); err != nil && !errors.Is(err, informer.ErrStopped) {
-			return err
+		err := factory.WaitForSync(patient)
+		if ctx.Err() == nil && err != nil && !errors.Is(err, informer.ErrStopped) {
+			c.log.Warn("objects are collected although some dependents are not known", "error", err)
 		}
 	}
-	return nil
 }
 
 func (c *Controller) stopWatching() {

@@ -1,17 +1,154 @@
 package garbage
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/discovery"
 	"github.com/levelwire/levelwire/client/scheme"
 )
+
+// discovered is an API server in memory, whose documents say what it serves. Each of its
+// resources has one object, without a namespace, whose uid is the resource's name.
+type discovered struct {
+	mu sync.Mutex
+	// served has the versions of example.com, the preferred one first, and the resources of
+	// each. Those of gone.example.com are not known.
+	served    []version
+	broken    string // a resource that cannot be listed
+	ownerless string // a resource whose object has an owner that is gone
+	deletions []string
+}
+
+type version struct {
+	name      string
+	resources []string
+}
+
+func (d *discovered) set(change func(d *discovered)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	change(d)
+}
+
+// RoundTrip implements http.RoundTripper.
+func (d *discovered) RoundTrip(r *http.Request) (*http.Response, error) {
+	d.mu.Lock()
+	code, body := d.answer(r)
+	d.mu.Unlock()
+	resp := &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Request: r, Body: io.NopCloser(strings.NewReader(body))}
+	if r.URL.Query().Get("watch") == "true" && code == http.StatusOK {
+		resp.Body = silent{r.Context()}
+	}
+	return resp, nil
+}
+
+// answer needs mu.
+func (d *discovered) answer(r *http.Request) (code int, body string) {
+	switch r.URL.Path {
+	case "/api":
+		return http.StatusOK, `{"kind":"APIVersions","versions":[]}`
+	case "/apis":
+		var versions []string
+		for _, v := range d.served {
+			versions = append(versions, fmt.Sprintf(`{"version":%q}`, v.name))
+		}
+		return http.StatusOK, fmt.Sprintf(`{"kind":"APIGroupList","groups":[{"name":"example.com","versions":[%s],"preferredVersion":%s},`+
+			`{"name":"gone.example.com","versions":[{"version":"v1"}]}]}`, strings.Join(versions, ","), versions[0])
+	case "/apis/gone.example.com/v1":
+		return http.StatusServiceUnavailable, `{"kind":"Status","status":"Failure","code":503,"reason":"ServiceUnavailable"}`
+	}
+	for _, v := range d.served {
+		rest, ok := strings.CutPrefix(r.URL.Path, "/apis/example.com/"+v.name)
+		if !ok {
+			continue
+		}
+		if rest == "" {
+			var all []string
+			for _, name := range v.resources {
+				all = append(all, fmt.Sprintf(`{"name":%[1]q,"kind":%[1]q,"verbs":["list","watch","delete"]}`, name))
+			}
+			return http.StatusOK, fmt.Sprintf(`{"kind":"APIResourceList","resources":[%s]}`, strings.Join(all, ","))
+		}
+		resource, name, _ := strings.Cut(rest[1:], "/")
+		switch {
+		case !slices.Contains(v.resources, resource):
+		case resource == d.broken:
+			return http.StatusInternalServerError, `{"kind":"Status","status":"Failure","code":500,"reason":"InternalError","message":"conversion webhook"}`
+		case name == "":
+			owners := ""
+			if resource == d.ownerless {
+				owners = fmt.Sprintf(`,"ownerReferences":[{"apiVersion":"example.com/%s","kind":%q,"name":"missing","uid":"missing"}]`, v.name, resource)
+			}
+			return http.StatusOK, fmt.Sprintf(`{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"9"},"items":[`+
+				`{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"one","uid":%q,"resourceVersion":"5"%s}}]}`, resource, owners)
+		case r.Method == http.MethodDelete:
+			d.deletions = append(d.deletions, resource+"/"+name)
+			return http.StatusOK, `{"kind":"Status","status":"Success"}`
+		}
+	}
+	return http.StatusNotFound, `{"kind":"Status","status":"Failure","code":404,"reason":"NotFound"}`
+}
+
+// silent is a watch without events.
+type silent struct{ ctx context.Context }
+
+func (s silent) Read([]byte) (int, error) { <-s.ctx.Done(); return 0, s.ctx.Err() }
+func (silent) Close() error               { return nil }
+
+// collects runs a test with a collector of a server.
+func collects(t *testing.T, d *discovered, test func(t *testing.T, ctx context.Context, c *Controller)) {
+	synctest.Test(t, func(t *testing.T) {
+		cl, err := client.New(&rest.Config{Host: "http://server"}, client.Options{WrapTransport: func(http.RoundTripper) http.RoundTripper { return d }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := New(cl, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer c.stopWatching()
+		defer cancel()
+		test(t, ctx, c)
+	})
+}
+
+// The objects of a resource that cannot be listed are not known. Those of the others are
+// collected nevertheless.
+func TestCollectorBeginsBesideAResourceThatCannotBeListed(t *testing.T) {
+	d := &discovered{served: []version{{"v1", []string{"gadgets", "widgets"}}}, broken: "gadgets", ownerless: "widgets"}
+	collects(t, d, func(t *testing.T, ctx context.Context, c *Controller) {
+		ctx, cancel := context.WithCancel(ctx)
+		ended := make(chan error)
+		go func() { ended <- c.Run(ctx) }()
+		time.Sleep(2 * syncPatience)
+		d.set(func(d *discovered) {
+			if !slices.Equal(slices.Compact(d.deletions), []string{"widgets/one"}) {
+				t.Errorf("deleted %q", d.deletions)
+			}
+		})
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
 
 // Events are not followed: they are many. Other kinds may have that name.
 func TestCollectableKinds(t *testing.T) {
