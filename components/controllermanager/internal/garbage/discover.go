@@ -88,52 +88,72 @@ func (c *Controller) keepDiscovering(ctx context.Context) {
 }
 
 // discover starts informers for what is served and not watched yet, and gives
-// those up whose resource is served no more. A group that cannot be asked
-// leaves everything that is watched as it is.
+// those up whose resource is served no more, or in another version. A group that cannot
+// be asked leaves everything else that is watched as it is.
 func (c *Controller) discover(ctx context.Context) error {
 	served, err := discovery.Fetch(ctx, c.client)
 	resources := discovery.Preferred(served)
 	if len(resources) == 0 && err != nil {
 		return err
 	}
-	watchable := map[schema.GroupVersionResource]bool{}
+	versions := c.note(resources, err)
+	// The informer of an old version goes first: it must not take out of the graph, or
+	// put into it, what that of the new one has put there.
+	c.giveUp(func(resource schema.GroupVersionResource) bool {
+		version, ok := versions[resource.GroupResource()]
+		return ok && version != resource.Version || !ok && err == nil
+	})
+	if failed := c.watchAll(ctx, resources); failed != nil {
+		return failed
+	}
+	return err
+}
+
+// note keeps where objects are reached, and why some are not known. It returns the version
+// in which each resource is to be watched.
+func (c *Controller) note(resources []discovery.Resource, err error) (versions map[schema.GroupResource]string) {
+	versions = map[schema.GroupResource]string{}
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.undiscovered != nil {
 		c.undiscovered = err
 	}
 	for _, r := range resources {
 		resource := r.GroupVersionResource()
 		c.kinds[r.Mapping.Kind.GroupKind()] = kind{resource, r.Mapping.Scope == scheme.Namespaced}
-		if !collectable(r) {
-			continue
+		if collectable(r) {
+			versions[resource.GroupResource()] = resource.Version
 		}
-		watchable[resource] = true
-		if _, watching := c.watching[resource]; watching {
+	}
+	return versions
+}
+
+// watchAll starts informers for resources that are not watched yet.
+func (c *Controller) watchAll(ctx context.Context, resources []discovery.Resource) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range resources {
+		resource := r.GroupVersionResource()
+		if _, watching := c.watching[resource]; watching || !collectable(r) {
 			continue
 		}
 		w, err := c.watch(resource, r.Mapping.Scope == scheme.Namespaced)
 		if err != nil {
-			c.mu.Unlock()
 			return fmt.Errorf("watch %s: %w", resource.Resource, err)
 		}
 		c.watching[resource] = w
 		w.factory.Start(ctx)
 	}
-	c.mu.Unlock()
-	if err == nil {
-		c.giveUp(watchable)
-	}
-	return err
+	return nil
 }
 
-// giveUp stops watching what is not served. The graph forgets the objects that
-// were seen there; what they own is judged by what the server says then, which
-// may serve them in another version.
-func (c *Controller) giveUp(served map[schema.GroupVersionResource]bool) {
+// giveUp stops watching resources. The graph forgets the objects that were seen there; what
+// they own is judged by what the server says then, which may serve them in another version.
+func (c *Controller) giveUp(unserved func(schema.GroupVersionResource) bool) {
 	var ended []*informer.Factory
 	c.mu.Lock()
 	for resource, w := range c.watching {
-		if !served[resource] {
+		if unserved(resource) {
 			delete(c.watching, resource)
 			ended = append(ended, w.factory)
 		}
@@ -145,7 +165,7 @@ func (c *Controller) giveUp(served map[schema.GroupVersionResource]bool) {
 	if len(ended) == 0 {
 		return
 	}
-	for _, uid := range c.graph.of(func(resource schema.GroupVersionResource) bool { return !served[resource] }) {
+	for _, uid := range c.graph.of(unserved) {
 		c.forget(uid)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/levelwire/levelwire/client"
@@ -148,6 +150,51 @@ func TestCollectorBeginsBesideAResourceThatCannotBeListed(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A resource is watched in one version, also while a group cannot be asked that has nothing
+// to do with it: what is served in another version, or no more, is given up as soon as that is
+// known, and takes no object out of the graph that the other version has.
+func TestVersionsChangeWhileAGroupCannotBeAsked(t *testing.T) {
+	v1, v2, none := version{"v1", []string{"widgets"}}, version{"v2", []string{"widgets"}}, version{"v2", []string{"gadgets"}}
+	for name, tt := range map[string]struct {
+		served []version
+		want   []string // is watched
+		known  string   // a uid, that of a resource
+	}{
+		"nothing changes":                 {[]version{v1}, []string{"v1 widgets"}, "widgets"},
+		"another version is preferred":    {[]version{v2, v1}, []string{"v2 widgets"}, "widgets"},
+		"another version takes its place": {[]version{v2}, []string{"v2 widgets"}, "widgets"},
+		"the preferred version lacks it":  {[]version{none, v1}, []string{"v1 widgets", "v2 gadgets"}, "widgets"},
+		// The group that cannot be asked may be its own, as far as this shows.
+		"it is not served": {[]version{none}, []string{"v1 widgets", "v2 gadgets"}, "gadgets"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &discovered{served: []version{v1}}
+			collects(t, d, func(t *testing.T, ctx context.Context, c *Controller) {
+				discover := func() {
+					if err := c.discover(ctx); err == nil || !strings.Contains(err.Error(), "gone.example.com") {
+						t.Errorf("the group that cannot be asked: %v", err)
+					}
+					time.Sleep(5 * time.Minute) // a resource that has gone is believed to have
+				}
+				discover()
+				d.set(func(d *discovered) { d.served = tt.served })
+				discover()
+				var watched []string
+				for resource := range c.watching {
+					watched = append(watched, resource.Version+" "+resource.Resource)
+				}
+				slices.Sort(watched)
+				if !slices.Equal(watched, tt.want) {
+					t.Errorf("watches %q, want %q", watched, tt.want)
+				}
+				if _, ok := c.graph.get(types.UID(tt.known)); !ok {
+					t.Errorf("the graph lacks the object of %s: it has %v", tt.known, slices.Collect(maps.Keys(c.graph.nodes)))
+				}
+			})
+		})
+	}
 }
 
 // Events are not followed: they are many. Other kinds may have that name.
