@@ -101,7 +101,11 @@ func (e *TypedExpectations[K]) expect(key K, uid types.UID, created string) {
 func (e *TypedExpectations[K]) Created(uid types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.fulfil(uid) && !e.early[uid].gone {
+	expected, ok := e.expected(uid)
+	switch {
+	case ok && expected.created != "":
+		e.fulfil(uid)
+	case !ok && !e.early[uid].gone:
 		e.noteEarly(uid, false)
 	}
 }
@@ -112,11 +116,19 @@ func (e *TypedExpectations[K]) Created(uid types.UID) {
 func (e *TypedExpectations[K]) Observed(uid types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.fulfil(uid) {
+	expected, ok := e.expected(uid)
+	e.fulfil(uid)
+	if ok && expected.created == "" { // or the deletion has failed
 		delete(e.early, uid)
 		return
 	}
 	e.noteEarly(uid, true)
+}
+
+// expected returns what is pending for an object.
+func (e *TypedExpectations[K]) expected(uid types.UID) (pending, bool) {
+	key, ok := e.owners[uid]
+	return e.pending[key][uid], ok
 }
 
 func (e *TypedExpectations[K]) noteEarly(uid types.UID, gone bool) {
@@ -126,17 +138,16 @@ func (e *TypedExpectations[K]) noteEarly(uid types.UID, gone bool) {
 	e.forgetEarly(now)
 }
 
-func (e *TypedExpectations[K]) fulfil(uid types.UID) bool {
+func (e *TypedExpectations[K]) fulfil(uid types.UID) {
 	key, ok := e.owners[uid]
 	if !ok {
-		return false
+		return
 	}
 	delete(e.owners, uid)
 	delete(e.pending[key], uid)
 	if len(e.pending[key]) == 0 {
 		delete(e.pending, key)
 	}
-	return true
 }
 
 // earlyMost and earlyFor bound what is remembered of objects that were observed before

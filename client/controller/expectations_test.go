@@ -66,6 +66,22 @@ func TestObservedBeforeItWasExpected(t *testing.T) {
 			e.ExpectDeleted(key, "1")
 		}, true},
 		"created early, and its deletion is under way": {func(e *Expectations) { e.Created("1"); e.ExpectCreated(key, "a", "1"); e.ExpectDeleted(key, "1") }, false},
+		"created and deleted, and the deletion expected afterwards": {func(e *Expectations) {
+			e.ExpectCreated(key, "a", "1")
+			e.Observed("1") // the informer had not delivered the creation
+			e.ExpectDeleted(key, "1")
+		}, true},
+		"the creation, after its deletion is under way": {func(e *Expectations) {
+			e.ExpectCreated(key, "a", "1")
+			e.ExpectDeleted(key, "1")
+			e.Created("1")
+		}, false},
+		"the creation and then the deletion that is under way": {func(e *Expectations) {
+			e.ExpectCreated(key, "a", "1")
+			e.ExpectDeleted(key, "1")
+			e.Created("1")
+			e.Observed("1")
+		}, true},
 		"another object":         {func(e *Expectations) { e.Created("2"); e.Observed("2"); e.ExpectCreated(key, "a", "1") }, false},
 		"a deletion that failed": {func(e *Expectations) { e.ExpectDeleted(key, "1"); e.Observed("1"); e.ExpectDeleted(key, "1") }, false},
 	} {
