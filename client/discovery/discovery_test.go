@@ -1,6 +1,7 @@
 package discovery_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,8 +33,25 @@ type server struct {
 	// widgetsDown: it is listed and cannot be asked.
 	widgetsDown bool
 	instead     map[string]answer // by path, in place of the document
+	hangs       map[string]hang   // by path
 	requests    []string
 }
+
+// hang says what of an answer never comes.
+type hang int
+
+const (
+	nothing hang = iota
+	wholly
+	afterHeader
+	retryLater // 503, to be asked again in a minute, for ever
+)
+
+// endless is a body that never comes.
+type endless struct{ ctx context.Context }
+
+func (e endless) Read([]byte) (int, error) { <-e.ctx.Done(); return 0, e.ctx.Err() }
+func (endless) Close() error               { return nil }
 
 // answer is one that is no document.
 type answer struct {
@@ -58,6 +76,21 @@ func (s *server) asked() int {
 
 // RoundTrip implements http.RoundTripper.
 func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.mu.Lock()
+	hangs := s.hangs[r.URL.Path]
+	s.mu.Unlock()
+	resp := &http.Response{StatusCode: 200, Status: "200 OK", Header: http.Header{"Content-Type": {"application/json"}}, Body: endless{r.Context()}, Request: r}
+	switch hangs {
+	case wholly:
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	case afterHeader:
+		return resp, nil
+	case retryLater:
+		resp.StatusCode, resp.Body = http.StatusServiceUnavailable, http.NoBody
+		resp.Header.Set("Retry-After", "60")
+		return resp, nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = append(s.requests, r.URL.Path)
@@ -411,6 +444,55 @@ func TestGroupThatCannotBeAsked(t *testing.T) {
 		if _, err := m.ByKind(ctx, schema.GroupKind{Group: "example.com", Kind: "Widget"}); !meta.IsNoMatchError(err) {
 			t.Errorf("aggregated %v: another group: %v", aggregated, err)
 		}
+	}
+}
+
+// A document that never comes does not keep the others from being known, and a group version
+// whose document came before is still known.
+func TestAnswerThatNeverComes(t *testing.T) {
+	deployments, pods := schema.GroupVersionResource{Group: "apps", Resource: "deployments"}, schema.GroupVersionResource{Resource: "pods"}
+	for how, hangs := range map[string]hang{"wholly": wholly, "after its header": afterHeader, "503 with Retry-After": retryLater} {
+		for path, found := range map[string]schema.GroupVersionResource{"/apis/autoscaling/v2": deployments, "/api/v1": deployments, "/api": deployments, "/apis": pods} {
+			t.Run(how+" at "+path, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := &server{}
+					m := discovery.NewMapper(s.client(t), discovery.Options{})
+					before, _ := m.All(t.Context())
+					ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+					defer cancel()
+					s.set(func(s *server) { s.hangs = map[string]hang{path: hangs} })
+					for _, m := range []*discovery.Mapper{m, discovery.NewMapper(s.client(t), discovery.Options{})} {
+						m.Invalidate()
+						all, err := m.All(ctx)
+						if err == nil || !strings.Contains(err.Error(), path) || len(all) == 0 {
+							t.Errorf("%d resources, %v", len(all), err)
+						}
+						if _, err := m.ByResource(ctx, found); err != nil {
+							t.Errorf("%s: %v", found.Resource, err)
+						}
+					}
+					if all, _ := m.All(ctx); !reflect.DeepEqual(all, before) {
+						t.Errorf("%d resources, before %d", len(all), len(before))
+					}
+				})
+			})
+		}
+	}
+}
+
+// The context of the caller ends the question before.
+func TestQuestionEndsWithItsContext(t *testing.T) {
+	for _, path := range []string{"/api", "/apis", "/apis/apps/v1"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &server{hangs: map[string]hang{path: wholly}}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			begun := time.Now()
+			found, err := discovery.Fetch(ctx, s.client(t))
+			if !errors.Is(err, context.DeadlineExceeded) || len(found) > 0 || time.Since(begun) > time.Second {
+				t.Errorf("%s: after %v: %d resources, %v", path, time.Since(begun), len(found), err)
+			}
+		})
 	}
 }
 

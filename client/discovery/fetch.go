@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,7 +26,8 @@ import (
 // offers aggregated discovery, one for each group version with others.
 //
 // What cannot be asked is left out and named in the error; the rest is valid. That is a
-// group version whose server is down, or all of the core group or of the others, if the
+// group version whose server is down, or sends no whole answer within 30 seconds, repeated
+// requests included, or all of the core group or of the others, if the
 // document at /api or /apis cannot be had: a server made of k8s.io/apiserver alone has no
 // core group, and answers 404, which apierrors.IsNotFound reports. If neither document
 // can be had, the result is empty.
@@ -111,7 +113,13 @@ const acceptAggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 const (
 	maxDocument = 64 << 20 // bytes of one answer
 	maxAtOnce   = 8        // requests for group versions
+	// maxWait is for one document: a server behind the API server that does not answer
+	// must not keep the kinds of all others from being known.
+	maxWait = 30 * time.Second
 )
+
+// errSlow is the end of a request that took maxWait.
+var errSlow = fmt.Errorf("there was no answer within %v", maxWait)
 
 // fetch asks a server; it takes from earlier, unless nil, what has not changed, and what
 // cannot be asked.
@@ -126,7 +134,7 @@ func fetch(ctx context.Context, c *client.Client, earlier *document) (document, 
 		r, err := fetchRoot(ctx, c, at.path, before)
 		if err != nil {
 			err = fmt.Errorf("discovery: %w", err)
-			if !answered(err) {
+			if ctx.Err() != nil || !answered(err) && !errors.Is(err, errSlow) {
 				return document{}, err // and so would the other root
 			}
 			refused = append(refused, err)
@@ -182,14 +190,19 @@ func answered(err error) bool {
 
 // get reads a document whole.
 func get(ctx context.Context, c *client.Client, path string, header http.Header) (*http.Response, []byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, maxWait, errSlow)
+	defer cancel()
 	resp, err := c.Raw(ctx, client.RawRequest{Path: path, Header: header})
 	if err != nil {
 		return nil, nil, err
 	}
 	defer resp.Body.Close() //nolint:errcheck // it has been read
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument+1))
-	if err == nil && len(data) > maxDocument {
+	switch {
+	case err == nil && len(data) > maxDocument:
 		err = fmt.Errorf("the answer has more than %d bytes", maxDocument)
+	case err != nil && context.Cause(ctx) == errSlow: //nolint:errorlint // it is that very one
+		err = errSlow
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("GET %s: %w", path, err)
