@@ -96,6 +96,10 @@ func (c *Client) connect() error {
 	if err != nil {
 		return err
 	}
+	// client-go would leave the certificate out.
+	if tls := config.TLS; (tls.CertFile != "" || len(tls.CertData) > 0) != (tls.KeyFile != "" || len(tls.KeyData) > 0) {
+		return errors.New("a client certificate needs its key, and a key its certificate: set both of CertFile and KeyFile, or of CertData and KeyData")
+	}
 	if c.transport, err = c.connections(config); err != nil {
 		return err
 	}

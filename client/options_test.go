@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 // tlsServer answers with the protocol that a request came in.
@@ -121,11 +122,22 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
+	tokenFile := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(tokenFile, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, cfg := range map[string]*rest.Config{
-		"none":        nil,
-		"transport":   {Transport: http.DefaultTransport},
-		"host":        {Host: "http://a b"},
-		"certificate": {Host: "https://x", TLSClientConfig: rest.TLSClientConfig{CAFile: "/does/not/exist"}},
+		"none":                nil,
+		"transport":           {Transport: http.DefaultTransport},
+		"user and token":      {Username: "alice", BearerToken: "secret"},
+		"user and token file": {Username: "alice", BearerTokenFile: tokenFile},
+		"user and both":       {Username: "alice", BearerToken: "secret", BearerTokenFile: tokenFile},
+		"both plugins":        {ExecProvider: &clientcmdapi.ExecConfig{}, AuthProvider: &clientcmdapi.AuthProviderConfig{}},
+		"no key":              {Host: "https://x", TLSClientConfig: rest.TLSClientConfig{CertData: []byte("x")}},
+		"no certificate":      {Host: "https://x", TLSClientConfig: rest.TLSClientConfig{KeyFile: tokenFile}},
+		"insecure with a CA":  {Host: "https://x", TLSClientConfig: rest.TLSClientConfig{Insecure: true, CAData: []byte("x")}},
+		"host":                {Host: "http://a b"},
+		"certificate":         {Host: "https://x", TLSClientConfig: rest.TLSClientConfig{CAFile: "/does/not/exist"}},
 	} {
 		if _, err := New(cfg, Options{}); err == nil {
 			t.Errorf("%s: no error", name)

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"errors"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -10,10 +11,14 @@ import (
 
 // UseTokenFile makes config's bearer token that in its token file: read at least
 // every minute, and again after a 401, which client-go's own wrapper does not do. It
-// does nothing if there is no token file.
+// does nothing if there is no token file. Beside a user name the file would not be used:
+// that is an error, as client-go's is.
 func UseTokenFile(config *clienttransport.Config) error {
 	if config.BearerTokenFile == "" {
 		return nil
+	}
+	if config.HasBasicAuth() {
+		return errors.New("username/password or bearer token file may be set, but not both")
 	}
 	source := clienttransport.NewCachedFileTokenSource(config.BearerTokenFile)
 	last := new(atomic.Pointer[string])
