@@ -247,10 +247,9 @@ func checkWith[T client.Object](interval time.Duration, c *client.Client, endpoi
 		List: func(ctx context.Context, opts metav1.ListOptions) (*client.List[*metav1.PartialObjectMetadata], error) {
 			selected := selection()
 			namespaces := selected.namespaces()
-			selected.apply(&opts)
 			at := parseListToken(opts.Continue)
 			opts.Continue = at.own
-			page, err := metadata.Namespace(namespaces[min(at.list, len(namespaces)-1)]).List(ctx, opts)
+			page, err := reflector.Resource(metadata.Namespace(namespaces[min(at.list, len(namespaces)-1)]), selected.apply).List(ctx, opts)
 			if err == nil {
 				err = at.check(page)
 			}

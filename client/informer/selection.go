@@ -48,7 +48,8 @@ type ListModifier struct {
 	Name string
 	// Modify may change selectors. It must leave alone what a resume depends on:
 	// resourceVersion, limit, timeout and bookmarks. It is called once with sample
-	// options, to check that, and then for each request.
+	// options, to check that, and then for each request. A request for which it panics is
+	// not sent, and has failed.
 	Modify func(*metav1.ListOptions)
 }
 

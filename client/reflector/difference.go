@@ -149,8 +149,8 @@ func (r *Reflector[T]) merge(d *client.Difference[T]) error {
 
 // Difference implements Differ.
 func (e endpoint[T]) Difference(ctx context.Context, held []T, opts metav1.ListOptions) (*client.Difference[T], error) {
-	if e.tweak != nil {
-		e.tweak(&opts)
+	if err := e.change(&opts); err != nil {
+		return nil, err
 	}
 	return e.resource.Difference(ctx, held, opts)
 }

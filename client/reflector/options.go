@@ -87,7 +87,7 @@ type Options struct {
 	// it waits: watches that were cut or silent for too long are among them, and
 	// those that the server ended before their time and within half a minute;
 	// others that ended cleanly are not. name is Options.Name, which in an informer
-	// is the informer's. It must return quickly. Default: none.
+	// is the informer's. It must return quickly; a panic is logged. Default: none.
 	OnError func(name string, err error)
 	// OnProgress is called with each new resourceVersion that the store has
 	// surely reached: after lists, events and bookmarks, by one goroutine at a time.

@@ -233,8 +233,11 @@ func (r *Reflector[T]) report(err error, v verdict, delay time.Duration, wasGone
 	}
 	r.opts.Logger.Log(context.Background(), level, "list or watch failed", "error", err, "reason", v.reason, "relist", v.relist,
 		"resourceVersion", r.LastSyncResourceVersion(), "retryAfter", v.after, "delay", delay)
-	if r.opts.OnError != nil {
-		r.opts.OnError(r.opts.Name, err)
+	if r.opts.OnError == nil {
+		return
+	}
+	if err := contain("OnError", func() { r.opts.OnError(r.opts.Name, err) }); err != nil {
+		r.opts.Logger.Warn("an error was not reported", "error", err)
 	}
 }
 

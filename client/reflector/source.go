@@ -3,6 +3,8 @@ package reflector
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -58,7 +60,8 @@ type Getter[T client.Object] interface {
 }
 
 // Resource makes an endpoint a ListerWatcher. tweak, unless nil, changes the
-// options of each request before it is sent: selectors, for instance. After a 404 in a
+// options of each request before it is sent: selectors, for instance. If it panics, the
+// request is not sent and has failed. After a 404 in a
 // namespace the server's discovery is asked, and a cluster-scoped resource is an error
 // that ends [Reflector.Run].
 func Resource[T client.Object](r client.Resource[T], tweak func(*metav1.ListOptions)) ListerWatcher[T] {
@@ -71,14 +74,34 @@ type endpoint[T client.Object] struct {
 }
 
 func (e endpoint[T]) List(ctx context.Context, opts metav1.ListOptions) (*client.List[T], error) {
-	if e.tweak != nil {
-		e.tweak(&opts)
+	if err := e.change(&opts); err != nil {
+		return nil, err
 	}
 	list, err := e.resource.List(ctx, opts)
 	if err != nil {
 		return nil, e.checkScope(ctx, err)
 	}
 	return list, nil
+}
+
+// change has tweak change the options.
+func (e endpoint[T]) change(opts *metav1.ListOptions) error {
+	if e.tweak == nil {
+		return nil
+	}
+	return contain("the function that changes the options of requests", func() { e.tweak(opts) })
+}
+
+// contain calls a function of the program. A panic, which would end the process, is an
+// error: it concerns one request or one report, and the objects stay what they are.
+func contain(what string, call func()) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%s panicked: %v\n%s", what, r, debug.Stack())
+		}
+	}()
+	call()
+	return nil
 }
 
 // checkScope returns a *client.ScopeError in place of a 404 that will not pass: the
@@ -96,8 +119,8 @@ func (e endpoint[T]) Served(ctx context.Context) (bool, error) { return e.resour
 
 func (e endpoint[T]) Watch(ctx context.Context, opts metav1.ListOptions) (Stream[T], error) {
 	asked := opts.TimeoutSeconds
-	if e.tweak != nil {
-		e.tweak(&opts)
+	if err := e.change(&opts); err != nil {
+		return nil, err
 	}
 	w, err := e.resource.Watch(ctx, opts)
 	if err != nil {
