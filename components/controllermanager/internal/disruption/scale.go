@@ -3,7 +3,6 @@ package disruption
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/discovery"
+	"github.com/levelwire/levelwire/components/controllermanager/internal/scaling"
 )
 
 // expected adds up what the controllers of the pods want. Pods without a
@@ -97,7 +97,7 @@ func (c *Controller) askScale(ctx context.Context, namespace string, gv schema.G
 	if err != nil {
 		return "", 0, err
 	}
-	if !slices.Contains(now.Subresources, "scale") {
+	if !scaling.Has(now) {
 		return "", 0, fmt.Errorf("%s does not implement the scale subresource", now.GroupVersionResource().GroupResource())
 	}
 	if now.GroupVersionResource() != served.GroupVersionResource() {
@@ -114,7 +114,7 @@ func (c *Controller) askScale(ctx context.Context, namespace string, gv schema.G
 // because the controller may read no other part of owners of any kind.
 func (c *Controller) scaleAt(ctx context.Context, resource schema.GroupVersionResource, namespace string, ref *metav1.OwnerReference) (int32, error) {
 	scale := &autoscalingv1.Scale{}
-	err := client.Metadata(c.client, resource).Namespace(namespace).SubResource("scale").Get(ctx, ref.Name, scale, metav1.GetOptions{})
+	err := client.Metadata(c.client, resource).Namespace(namespace).SubResource(scaling.Subresource).Get(ctx, ref.Name, scale, metav1.GetOptions{})
 	if err == nil && scale.UID != ref.UID {
 		err = apierrors.NewNotFound(resource.GroupResource(), ref.Name)
 	}
@@ -126,7 +126,7 @@ func (c *Controller) scaleAt(ctx context.Context, resource schema.GroupVersionRe
 
 // servedAs finds where a kind is served.
 func (c *Controller) servedAs(ctx context.Context, kind schema.GroupVersionKind) (discovery.Resource, error) {
-	served, err := c.mapper.ByKind(ctx, kind.GroupKind())
+	served, err := scaling.Served(ctx, c.mapper, kind)
 	if err != nil {
 		return served, fmt.Errorf("find the kind of the controller of pods: %w", err)
 	}

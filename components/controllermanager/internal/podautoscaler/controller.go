@@ -23,6 +23,7 @@ import (
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
+	"github.com/levelwire/levelwire/components/controllermanager/internal/scaling"
 )
 
 const (
@@ -232,7 +233,7 @@ func (c *Controller) autoscale(ctx context.Context, h *autoscalingv2.HorizontalP
 		return err
 	}
 	scale.Spec.Replicas = desired
-	err = client.Metadata(c.client, resource).Namespace(h.Namespace).SubResource("scale").Update(ctx, scale.Name, scale, metav1.UpdateOptions{})
+	err = client.Metadata(c.client, resource).Namespace(h.Namespace).SubResource(scaling.Subresource).Update(ctx, scale.Name, scale, metav1.UpdateOptions{})
 	if err != nil {
 		c.events.Warning(h, "FailedRescale", "New size: %d; reason: %s; error: %v", desired, reason, err)
 		s.set(autoscalingv2.AbleToScale, false, "FailedUpdateScale", "the HPA controller was unable to update the target scale: %v", err)
@@ -262,13 +263,13 @@ func (c *Controller) readScale(ctx context.Context, h *autoscalingv2.HorizontalP
 	if err != nil {
 		return nil, schema.GroupVersionResource{}, fmt.Errorf("invalid API version in scale target reference: %w", err)
 	}
-	served, err := c.mapper.ByKind(ctx, schema.GroupKind{Group: gv.Group, Kind: ref.Kind})
+	served, err := scaling.Served(ctx, c.mapper, gv.WithKind(ref.Kind))
 	if err != nil {
 		return nil, schema.GroupVersionResource{}, fmt.Errorf("unable to determine resource for scale target reference: %w", err)
 	}
 	resource := served.GroupVersionResource()
 	scale := &autoscalingv1.Scale{}
-	err = client.Metadata(c.client, resource).Namespace(h.Namespace).SubResource("scale").Get(ctx, ref.Name, scale, metav1.GetOptions{})
+	err = client.Metadata(c.client, resource).Namespace(h.Namespace).SubResource(scaling.Subresource).Get(ctx, ref.Name, scale, metav1.GetOptions{})
 	return scale, resource, err
 }
 
