@@ -175,6 +175,13 @@ func (c *Client) RESTConfig() *rest.Config { return rest.CopyConfig(c.config) }
 // nor of another one that shares them. Requests that are running end with their contexts.
 func (c *Client) CloseIdleConnections() { c.transport.CloseIdleConnections() }
 
+// Reconnect has requests that begin from now on use new connections, those of another Client
+// that shares them too. It is for a program that cannot wait until a dead connection is found,
+// which takes Options.ReadIdleTimeout and PingTimeout: over HTTP/2 all requests would hang so
+// long. Requests that run, watches above all, go on where they are, and a connection is closed
+// after its last one.
+func (c *Client) Reconnect() { c.transport.Reconnect() }
+
 // baseURL is where /api and /apis are.
 func baseURL(cfg *rest.Config) (*url.URL, error) {
 	host := cfg.Host

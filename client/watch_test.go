@@ -247,6 +247,72 @@ func TestClosingAWatch(t *testing.T) {
 	}
 }
 
+// A program that cannot wait for a probe leaves a dead connection. What runs on a connection
+// that works goes on, and the connection ends with it.
+func TestReconnect(t *testing.T) {
+	for name, opts := range httpVersions {
+		for _, dead := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, dead %v", name, dead), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					gone := make(chan struct{}, 1)
+					watches := idle("application/json", gone)
+					client, net := serve(t, opts, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						if r.URL.Query().Get("watch") == "true" {
+							watches.ServeHTTP(w, r)
+							return
+						}
+						answerJSON(w, http.StatusOK, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"}}`)
+					}))
+					ctx, cancel := context.WithCancel(t.Context())
+					w, err := For[*corev1.Pod](client).Watch(ctx, metav1.ListOptions{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					ended := make(chan error, 1)
+					go func() {
+						_, err := w.Next()
+						ended <- err
+					}()
+					if err := get(client, t); err != nil {
+						t.Fatal(err)
+					}
+					if dead {
+						net.goDeaf()
+						for range 2 { // over HTTP/1.1, the second is on another connection by itself
+							short, cancel := context.WithTimeout(ctx, 2*time.Second)
+							_, err := For[*corev1.Pod](client).Namespace("ns").Get(short, "a", metav1.GetOptions{})
+							cancel()
+							if err == nil && opts.UnencryptedHTTP2 {
+								t.Error("a request on the dead connection was answered")
+							}
+						}
+					}
+					before := net.dialed()
+					client.Reconnect()
+					begun := time.Now()
+					if err := get(client, t); err != nil || time.Since(begun) > time.Second {
+						t.Errorf("after %v: %v", time.Since(begun), err)
+					}
+					if got := net.dialed() - before; got != 1 {
+						t.Errorf("%d new connections", got)
+					}
+					synctest.Wait()
+					select {
+					case err := <-ended:
+						t.Errorf("the watch has ended: %v", err)
+					default:
+					}
+					cancel()
+					<-ended
+					if !dead {
+						<-gone
+					}
+				})
+			})
+		}
+	}
+}
+
 // Nothing that a half-open connection is asked comes back, and only a probe
 // finds it out.
 func TestPingsFindHalfOpenConnections(t *testing.T) {

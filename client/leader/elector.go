@@ -29,6 +29,8 @@ var (
 type Elector struct {
 	opts   Options
 	leases leases
+	// reconnect has later requests use another connection; nil: they use any.
+	reconnect func()
 	// now is the monotonic clock's time, wall what the wall clock shows, to
 	// notice that this machine slept.
 	now, wall func() time.Time
@@ -65,7 +67,9 @@ func New(c *client.Client, opts Options) (*Elector, error) {
 	if err := opts.complete(); err != nil {
 		return nil, err
 	}
-	return newElector(client.For[*coordinationv1.Lease](c).Namespace(opts.Namespace), opts), nil
+	e := newElector(client.For[*coordinationv1.Lease](c).Namespace(opts.Namespace), opts)
+	e.reconnect = c.Reconnect
+	return e, nil
 }
 
 // newElector needs completed options.
@@ -130,6 +134,7 @@ func (e *Elector) acquire(ctx context.Context) bool {
 		}
 		failed = err != nil
 		if timedOut { // it has waited enough
+			e.leaveConnection()
 			late++
 			continue
 		}

@@ -75,6 +75,9 @@ func (e *Elector) keep(ctx context.Context, deadline *time.Timer, lose func(erro
 		case !failed:
 			e.opts.Logger.Warn("the lease was not renewed, trying again", "error", err)
 		}
+		if timedOut {
+			e.leaveConnection()
+		}
 		failed = !held
 	}
 }
@@ -133,6 +136,7 @@ func (e *Elector) releaseInTime(ctx context.Context) (err error) {
 		if err == nil || !timedOut {
 			break
 		}
+		e.leaveConnection()
 	}
 	return err
 }

@@ -31,3 +31,12 @@ func (e *Elector) candidateLimit(late int) time.Duration {
 	}
 	return min(limit, e.opts.RenewDeadline)
 }
+
+// leaveConnection is called after an attempt that was too slow: its connection may be dead, and
+// over HTTP/2 the next one would hang on it, too, until the client finds that out, which takes
+// longer than a leader has.
+func (e *Elector) leaveConnection() {
+	if e.reconnect != nil {
+		e.reconnect()
+	}
+}

@@ -98,6 +98,45 @@ func TestLeaderOutlivesAHangAfterAConflict(t *testing.T) {
 	}
 }
 
+// Everything hangs on a connection that is dead. The next attempt is made on another one:
+// one to take the Lease, to renew it, and to release it.
+func TestDeadConnectionIsLeft(t *testing.T) {
+	for name, dead := range map[string]int{"to read": 1, "to create": 2, "to renew": 10, "to release": 33} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
+				requests, alive, left := 0, true, 0
+				s := &store{}
+				e := candidate(t, "a", line{s, func() trouble {
+					mu.Lock()
+					defer mu.Unlock()
+					if requests++; requests == dead {
+						alive = false
+					}
+					return trouble{hangs: !alive}
+				}})
+				e.reconnect = func() {
+					mu.Lock()
+					defer mu.Unlock()
+					alive = true
+					left++
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute+DefaultRetryPeriod/2)
+				defer cancel()
+				if err := e.Run(ctx, untilEnd); err != nil {
+					t.Error(err)
+				}
+				if st := e.Stats(); st.Lost != 0 || st.Acquired != 1 || left != 1 || requests < 30 {
+					t.Errorf("%+v; %d requests, left %d connections", st, requests, left)
+				}
+				if lease, err := s.get(); err != nil || holder(lease) != "" {
+					t.Errorf("not released: %v, %v", lease, err)
+				}
+			})
+		})
+	}
+}
+
 // A candidate whose request hangs takes over soon after the Lease of a dead leader has run
 // out, whichever request it is.
 func TestTakeoverAfterARequestThatHangs(t *testing.T) {

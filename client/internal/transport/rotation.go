@@ -202,13 +202,29 @@ func (t *Transport) checkPlugin() {
 
 // replace makes credentials those of new requests. It requires mu.
 func (t *Transport) replace(creds *credentials) {
+	t.retire(creds)
+	t.reloads.Add(1)
+	t.config.Logger.Info("credentials were rotated; new requests use new connections")
+}
+
+// retire has new requests use new connections, with credentials. It requires mu.
+func (t *Transport) retire(creds *credentials) {
 	old := t.current.Load()
 	t.use(creds)
 	old.http.CloseIdleConnections()
 	t.retired = slices.DeleteFunc(t.retired, func(p weak.Pointer[http.Transport]) bool { return p.Value() == nil })
 	t.retired = append(t.retired, weak.Make(old.http))
-	t.reloads.Add(1)
-	t.config.Logger.Info("credentials were rotated; new requests use new connections")
+}
+
+// Reconnect has new requests use new connections, with the credentials that are in use.
+func (t *Transport) Reconnect() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	creds, err := t.source.credentials(t.current.Load().creds.files)
+	if err != nil {
+		return // not possible: they are the same as before
+	}
+	t.retire(creds)
 }
 
 // UntrustedServer reports whether err is that the client does not trust the server's
