@@ -5,8 +5,8 @@
 // It is a package of its own because those packages are large: only programs that
 // stream have them. Logs come over the connections of the client.Client; the others
 // open a connection for each call, with the configuration and the credentials of
-// the Client as they are then, but without its Options.Dial, WrapTransport and
-// RateLimiter.
+// the Client as they are then, but without the Dial of its rest.Config or Options, and
+// without Options.WrapTransport and RateLimiter.
 package podstream
 
 import (
