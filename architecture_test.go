@@ -105,7 +105,7 @@ var layers = map[string][]string{
 	"client/internal/...":          {"client/scheme", "client/internal/...", "internal/..."},
 	"client/cache":                 {"internal/..."},
 	"client/workqueue":             {"internal/..."},
-	"client/reflector":             {"client", "client/cache", "internal/..."},
+	"client/reflector":             {"client", "client/cache", "client/internal/pagetoken", "internal/..."},
 	"client/kubeconfig":            {},
 	"client/discovery":             {"client", "client/scheme", "client/reflector"},
 	"client/events":                {"client", "internal/..."},

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"strings"
 
+	"github.com/levelwire/levelwire/client/internal/pagetoken"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -42,6 +43,7 @@ func (r Resource[T]) Pages(ctx context.Context, opts metav1.ListOptions) iter.Se
 			opts.Limit = defaultPageLimit
 		}
 		objects, version := 0, ""
+		var tokens pagetoken.Cycle
 		for {
 			page, err := r.List(ctx, opts)
 			if err == nil && objects > 0 && page.ResourceVersion != version {
@@ -56,7 +58,7 @@ func (r Resource[T]) Pages(ctx context.Context, opts metav1.ListOptions) iter.Se
 				return
 			}
 			objects, version = objects+len(page.Items), page.ResourceVersion
-			if page.Continue == opts.Continue {
+			if page.Continue == opts.Continue || tokens.Closes(page.Continue) {
 				yield(nil, r.refused("list", errors.New("the server's continue token does not advance")))
 				return
 			}

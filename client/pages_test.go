@@ -100,6 +100,9 @@ func TestPagesExpire(t *testing.T) {
 	if _, err := collect(map[string]string{"c1": `{"kind":"PodList","metadata":{"resourceVersion":"9","continue":"c1"},"items":[]}`}); err == nil || !strings.Contains(err.Error(), "does not advance") {
 		t.Errorf("a token that stays: %v", err)
 	}
+	if objects, err := collect(map[string]string{"c2": `{"kind":"PodList","metadata":{"resourceVersion":"9","continue":"c1"},"items":[]}`}); err == nil || !strings.Contains(err.Error(), "does not advance") || objects > 20 {
+		t.Errorf("tokens in turn: %d objects, %v", objects, err)
+	}
 }
 
 // Objects that are in no page would be taken for objects that do not exist.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/cache"
+	"github.com/levelwire/levelwire/client/internal/pagetoken"
 )
 
 // ConsistencyCheckOptions has an informer compare its cache with the server from
@@ -202,9 +203,7 @@ type difference struct {
 // objects that agree it holds a hash of the key only.
 func (r *consistencyChecker[T]) compare(ctx context.Context) (d difference, err error) {
 	d.differ = map[string]string{}
-	seen := map[uint64]struct{}{}
-	version, err := r.digest(ctx, func(key, version string) {
-		seen[maphash.String(r.seed, key)] = struct{}{}
+	version, seen, err := r.digest(ctx, func(key, version string) {
 		if obj, ok := r.informer.indexer.Get(key); !ok || obj.GetResourceVersion() != version {
 			d.differ[key] = version
 		}
@@ -232,30 +231,39 @@ func (r *consistencyChecker[T]) compare(ctx context.Context) (d difference, err 
 }
 
 // digest calls visit for every object of one consistent list, or of one for
-// each namespace, and returns the version by which all of them were seen.
-func (r *consistencyChecker[T]) digest(ctx context.Context, visit func(key, version string)) (version string, err error) {
+// each namespace, and returns the version by which all of them were seen, and the hashes of
+// their keys. A page that repeats an object, or a token, was sent in the place of another one.
+func (r *consistencyChecker[T]) digest(ctx context.Context, visit func(key, version string)) (version string, seen map[uint64]struct{}, err error) {
+	seen = map[uint64]struct{}{}
 	opts := metav1.ListOptions{Limit: digestPage}
+	var tokens pagetoken.Cycle
 	for {
 		page, err := r.opts.List(ctx, opts)
 		if err != nil {
-			return "", fmt.Errorf("list of metadata: %w", err)
+			return "", nil, fmt.Errorf("list of metadata: %w", err)
 		}
 		if page.ResourceVersion == "" {
-			return "", errors.New("a page of the list of metadata has no resourceVersion")
+			return "", nil, errors.New("a page of the list of metadata has no resourceVersion")
 		}
 		version = latest(version, page.ResourceVersion)
 		for _, item := range page.Items {
-			visit(cache.ObjectKey(item.Namespace, item.Name), item.ResourceVersion)
+			key := cache.ObjectKey(item.Namespace, item.Name)
+			hash := maphash.String(r.seed, key)
+			if _, twice := seen[hash]; twice {
+				return "", nil, fmt.Errorf("%s is in the list of metadata twice", key)
+			}
+			seen[hash] = struct{}{}
+			visit(key, item.ResourceVersion)
 		}
 		if page.Continue == "" {
 			break
 		}
-		if page.Continue == opts.Continue {
-			return "", errors.New("the server gave the same continue token twice")
+		if tokens.Closes(page.Continue) {
+			return "", nil, errors.New("the server gave the same continue token twice")
 		}
 		opts.Continue = page.Continue
 	}
-	return version, nil
+	return version, seen, nil
 }
 
 // correct queues what differs, unless an event for the object has come

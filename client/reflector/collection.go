@@ -6,9 +6,9 @@ import (
 	"github.com/levelwire/levelwire/client"
 )
 
-// collection is the set of objects that a streaming list builds up. A server
-// sends each object once and in the order of keys, so as long as it does, the
-// set is a slice; the first object out of order makes an index of it.
+// collection is the set of objects that a streaming list, or one of several pages,
+// builds up. A server sends each object once and in the order of keys, so as long as it
+// does, the set is a slice; the first object out of order makes an index of it.
 type collection[T client.Object] struct {
 	items   []T
 	removed []bool // parallel to items; nil: nothing was removed
@@ -21,23 +21,25 @@ func keyOf[T client.Object](obj T) objectKey {
 	return objectKey{namespace: obj.GetNamespace(), name: obj.GetName()}
 }
 
-// put adds an object, or replaces it.
-func (c *collection[T]) put(obj T) {
+// put adds an object, or replaces it. It reports whether the object was there.
+func (c *collection[T]) put(obj T) (replaced bool) {
 	key := keyOf(obj)
 	if c.index == nil {
 		if len(c.items) == 0 || keyOf(c.items[len(c.items)-1]).before(key) {
 			c.items = append(c.items, obj)
-			return
+			return false
 		}
 		c.makeIndex()
 	}
 	if i, ok := c.index[key]; ok {
+		replaced = !c.removed[i]
 		c.items[i], c.removed[i] = obj, false
-		return
+		return replaced
 	}
 	c.index[key] = len(c.items)
 	c.items = append(c.items, obj)
 	c.removed = append(c.removed, false)
+	return false
 }
 
 // remove takes an object out, if it is there.

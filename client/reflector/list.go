@@ -3,7 +3,6 @@ package reflector
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,12 +44,15 @@ func (r *Reflector[T]) listPages(ctx context.Context) error {
 // everything at once: what a page lacks would be taken for deleted.
 func (r *Reflector[T]) pages(ctx context.Context, limit int64) ([]T, string, error) {
 	opts := r.firstPage(limit)
-	var items []T
+	var read pagedList[T]
 	var version string
 	for {
 		list, err := r.page(ctx, opts)
 		if err == nil && opts.Continue != "" {
 			err = checkLaterPage(list, version, limit > 0)
+		}
+		if err == nil {
+			err = read.add(list, opts.Continue == "")
 		}
 		if err != nil {
 			var decode *client.DecodeError
@@ -59,43 +61,20 @@ func (r *Reflector[T]) pages(ctx context.Context, limit int64) ([]T, string, err
 				r.fresh = true
 			case opts.Continue != "" && limit > 0 && errors.As(err, &decode):
 				r.counts.decodeError()
-				r.opts.Logger.Warn("asking for everything at once in place of pages", "error", err, "resourceVersion", version, "objects", len(items))
+				r.opts.Logger.Warn("asking for everything at once in place of pages", "error", err, "resourceVersion", version)
 			default:
 				return nil, "", err
 			}
 			return r.pages(ctx, 0)
 		}
 		if opts.Continue == "" {
-			version, items = list.ResourceVersion, list.Items
-		} else {
-			items = append(items, list.Items...)
+			version = list.ResourceVersion
 		}
 		if list.Continue == "" {
-			break
-		}
-		if list.Continue == opts.Continue {
-			return nil, "", errors.New("the server gave the same continue token twice")
+			return read.items(), version, nil
 		}
 		opts = metav1.ListOptions{Limit: limit, Continue: list.Continue}
 	}
-	return items, version, nil
-}
-
-// checkLaterPage returns an error unless a page can follow a first one of version. A
-// server that selects may send an empty last page, but seldom; a broken answer looks
-// the same. So it is believed only of a server that was asked for everything at once, and
-// sends pages all the same.
-func checkLaterPage[T client.Object](list *client.List[T], version string, paged bool) error {
-	var err error
-	switch {
-	case list.ResourceVersion != version:
-		err = fmt.Errorf("a page of resourceVersion %q follows one of %q", list.ResourceVersion, version)
-	case len(list.Items) == 0 && paged:
-		err = errors.New("a page without items follows others")
-	default:
-		return nil
-	}
-	return &client.DecodeError{What: "list", Err: err}
 }
 
 // firstPage asks for any state at first (which the server has at hand, and for

@@ -4,6 +4,41 @@ import (
 	"testing"
 )
 
+// Pages that repeat others lack what would have been in their place, and may never end.
+func TestPagesThatRepeatOthers(t *testing.T) {
+	first := step{"list 0", list("5 c1", "a 3", "c 1")}
+	for name, later := range map[string][]step{
+		"the token that led to the page":           {{"list - c1", list("5 c1", "d 4")}},
+		"a token of an earlier page":               {{"list - c1", list("5 c2", "d 4")}, {"list - c2", list("5 c1", "e 4")}, {"list - c1", list("5 c2", "f 4")}},
+		"the whole first page":                     {{"list - c1", list("5 c2", "a 3", "c 1")}},
+		"the whole first page, and the last":       {{"list - c1", list("5", "a 3", "c 1")}},
+		"one object of it":                         {{"list - c1", list("5", "d 4", "c 1")}},
+		"an object of a page that is out of order": {{"list - c1", list("5 c2", "z 4", "b 2")}, {"list - c2", list("5", "zz 4", "b 2")}},
+	} {
+		scenario{name: name, opts: Options{PagedList: true},
+			steps: join([]step{first}, later, []step{{"list 0 limit=", list("6", "a 3", "b 4", "c 1")}, {"watch 6", hold}}),
+			store: "a:3 b:4 c:1", version: "6", check: func(t *testing.T, _ *script, s Stats) {
+				if s.DecodeErrors != 1 {
+					t.Errorf("%+v", s)
+				}
+			}}.play(t)
+	}
+	scenario{name: "pages in no order", opts: Options{PagedList: true},
+		steps: []step{first, {"list - c1", list("5 c2", "b 4")}, {"list - c2", list("5", "d 2", "aa 1")}, {"watch 5", hold}},
+		store: "a:3 aa:1 b:4 c:1 d:2", version: "5"}.play(t)
+	// A server that divides what was to come at once must come to an end, too.
+	all := step{"list 0 limit=", list("6 d1", "a 3")}
+	for name, later := range map[string][]step{
+		"tokens in turn":       {{"list - d1 limit=", list("6 d2", "b 3")}, {"list - d2 limit=", list("6 d1", "c 3")}, {"list - d1 limit=", list("6 d2", "d 3")}},
+		"empty pages for ever": {{"list - d1 limit=", list("6 d2")}},
+		"objects once more":    {{"list - d1 limit=", list("6", "a 3")}},
+	} {
+		scenario{name: "everything at once: " + name, opts: Options{PagedList: true},
+			steps: join([]step{first, {"list - c1", list("5 c1", "d 4")}, all}, later, []step{{"list 0", list("7", "a 7")}, {"watch 7", hold}}),
+			store: "a:7", version: "7", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 1}}.play(t)
+	}
+}
+
 // A page that cannot be one of its list must not delete what is behind it.
 func TestLaterPagesThatAreNone(t *testing.T) {
 	const relist = "BOOKMARK 7,ERROR 410"
