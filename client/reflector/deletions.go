@@ -38,15 +38,18 @@ func (d *deletions[T]) note(obj T) {
 }
 
 // has reports whether a state is of an object that is known to be deleted. One with
-// another UID has been made since. Without UIDs the versions say it.
-func (d *deletions[T]) has(state T) bool {
+// another UID has been made since. With the same UID, it is added only if it matches a
+// selector again; a change is from before the deletion, whatever its version is. Without UIDs the
+// versions say it.
+func (d *deletions[T]) has(state T, added bool) bool {
 	deleted, known := d.of[keyOf(state)]
+	before := !older(deleted.version, state.GetResourceVersion())
 	switch {
 	case !known:
 		return false
 	case deleted.uid != "" && state.GetUID() != "":
-		return deleted.uid == state.GetUID()
+		return deleted.uid == state.GetUID() && (before || !added)
 	default:
-		return !older(deleted.version, state.GetResourceVersion())
+		return before
 	}
 }

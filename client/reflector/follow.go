@@ -109,38 +109,41 @@ func (r *Reflector[T]) apply(s *session[T], ev client.WatchEvent[T]) error {
 // objects, and may send a deletion with the version of the last change. Others are
 // dropped. A bookmark from the past means that the server itself went back, as one
 // restored from a backup does; then only a list shows what exists. So it is for a
-// deletion if the store cannot say what it holds.
+// deletion if the store cannot say what it holds, or no version of it.
 func (r *Reflector[T]) late(ev client.WatchEvent[T], version string) error {
-	switch {
-	case ev.Type != apiwatch.Bookmark && r.getter != nil:
-		if r.saysMore(ev, version) {
-			if err := r.write(ev); err != nil {
-				return err
-			}
-			r.heard()
-			return nil
+	more, known := false, false
+	if ev.Type != apiwatch.Bookmark && r.getter != nil {
+		more, known = r.saysMore(ev, version)
+	}
+	if more {
+		if err := r.write(ev); err != nil {
+			return err
 		}
-	case ev.Type == apiwatch.Bookmark, ev.Type == apiwatch.Deleted:
-		r.counts.stale()
-		return &rewoundError{from: r.LastSyncResourceVersion(), to: version}
+		r.heard()
+		return nil
 	}
 	r.counts.stale()
+	if !known && (ev.Type == apiwatch.Bookmark || ev.Type == apiwatch.Deleted) {
+		return &rewoundError{from: r.LastSyncResourceVersion(), to: version}
+	}
 	return nil
 }
 
 // saysMore judges an event by its object alone: whether it is later than what the store
 // holds of it. An object that the store does not hold is new, unless its deletion is known.
-func (r *Reflector[T]) saysMore(ev client.WatchEvent[T], version string) bool {
+// known is false if the version of what the store holds does not say it: the server sent
+// none, or the program's transform has removed it.
+func (r *Reflector[T]) saysMore(ev client.WatchEvent[T], version string) (more, known bool) {
 	deleted := ev.Type == apiwatch.Deleted
 	held, exists := r.getter.Get(ev.Object)
 	if !exists {
-		return !deleted && !r.deletions.has(ev.Object)
+		return !deleted && !r.deletions.has(ev.Object, ev.Type == apiwatch.Added), true
 	}
 	if a, b := held.GetUID(), ev.Object.GetUID(); deleted && a != b && a != "" && b != "" {
-		return false // another object had the name
+		return false, true // another object had the name
 	}
 	at := held.GetResourceVersion()
-	return older(at, version) || deleted && at == version
+	return older(at, version) || deleted && at == version, isNumber(at)
 }
 
 // write gives one event to the store.

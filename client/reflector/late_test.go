@@ -71,6 +71,34 @@ func TestEventsFromThePast(t *testing.T) {
 		store: "b:30", version: "31", check: stale(1)}.play(t)
 }
 
+// Servers with a storage of their own do not order the versions of different objects. Under a
+// selector, an object with one UID may be deleted and added more than once.
+func TestLateEventsOfAnObjectThatComesBack(t *testing.T) {
+	begin := "ADDED a/u 10,ADDED b 50,END 50,DELETED a/u 12,"
+	for name, test := range map[string]struct{ events, store string }{
+		"it matches again":          {"ADDED a/u 13", "a:13 b:50"},
+		"its deletion once more":    {"ADDED a/u 13,DELETED a/u 12", "a:13 b:50"},
+		"and is deleted again":      {"ADDED a/u 13,DELETED a/u 14", "b:50"},
+		"what was before":           {"ADDED a/u 10,MODIFIED a/u 11", "b:50"},
+		"a change after it":         {"MODIFIED a/u 13", "b:50"}, // not of an object that has gone for good
+		"a state of that version":   {"ADDED a/u 12", "b:50"},
+		"another object, older too": {"ADDED a/v 11", "a:11 b:50"},
+	} {
+		scenario{name: name, getter: true, any: true, steps: []step{{"stream", events(begin+test.events, hold)}}, store: test.store, version: "50"}.play(t)
+	}
+}
+
+// Where the version of what the store holds says nothing, a deletion from the past may be
+// one of it: a list shows that.
+func TestLateDeletionsOfWhatHasNoVersion(t *testing.T) {
+	for _, held := range []string{"-", "abc", "0"} {
+		scenario{name: held, getter: true, opts: Options{PagedList: true}, lists: map[ListCause]int64{ListInitial: 1, ListRewound: 1},
+			steps: []step{{"list 0", list("20", "a "+held, "b 11")}, {"watch 20", events("MODIFIED b 30,MODIFIED a 5,DELETED a 10", hold)},
+				{"list -", list("31", "b 30")}, {"watch 31", hold}},
+			store: "b:30", version: "31"}.play(t)
+	}
+}
+
 // What a Reflector knows of deletions is bounded, and the latest are known.
 func TestDeletionsAreBounded(t *testing.T) {
 	var d deletions[*corev1.ConfigMap]
@@ -80,7 +108,7 @@ func TestDeletionsAreBounded(t *testing.T) {
 		if n%(maxDeletions-10) == 0 {
 			d.note(configMap("again", "5"))
 		}
-		if !d.has(configMap("again", "1")) {
+		if !d.has(configMap("again", "1"), false) {
 			t.Fatalf("it is forgotten after %d others that an object was deleted before and among them", n)
 		}
 	}
@@ -88,11 +116,11 @@ func TestDeletionsAreBounded(t *testing.T) {
 		t.Errorf("%d deletions are held, in a ring of %d", len(d.of), len(d.ring))
 	}
 	for n := range 10 * maxDeletions {
-		if got, want := d.has(configMap(fmt.Sprint("c", n), "4")), n > 9*maxDeletions; got != want {
+		if got, want := d.has(configMap(fmt.Sprint("c", n), "4"), true), n > 9*maxDeletions; got != want {
 			t.Errorf("deletion %d: known %v", n, got)
 		}
 	}
-	if d.has(configMap("again", "6")) || d.has(configMap("never", "5")) {
+	if d.has(configMap("again", "6"), true) || d.has(configMap("never", "5"), true) {
 		t.Error("an object is known as deleted that is not")
 	}
 }
