@@ -63,11 +63,11 @@ func (r *Reflector[T]) judge(s *session[T], err error) verdict {
 	case errors.As(err, &status):
 		v := judgeStatus(status, client.IsStatus(err))
 		switch {
-		case v.reason != ResumeServer:
-		case status.Status().Code == 0: // as an answer it would have the code of HTTP
+		case v.relist != "":
+		case v.reason == ResumeServer && status.Status().Code == 0: // as an answer it would have the code of HTTP
 			return r.judgeUndecodable()
 		case s == nil && !r.refusesVersion(err, status):
-		case r.isFutile(s):
+		case r.isFutile(s) && (v.reason != ResumeBusy || r.ends.lasted() >= cutsLast):
 			v.reason, v.relist, v.unread, v.anyState = "", ListStuck, true, s == nil
 		}
 		return v

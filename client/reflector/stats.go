@@ -25,8 +25,8 @@ const (
 	ListUnwatched ListCause = "unwatched"
 	// ListUnversioned: lists of the server have no resourceVersion, and a watch has ended.
 	ListUnversioned ListCause = "unversioned"
-	// ListStuck: streams from the version ended at once, again and again, with an error or
-	// empty, or the server answered each request for one with an error within it (500).
+	// ListStuck: streams from the version ended at once, again and again, with an error of
+	// whatever code or empty, or the server answered each request for one with an error within it (500).
 	ListStuck ListCause = "stuck"
 )
 
