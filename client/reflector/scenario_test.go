@@ -1,6 +1,7 @@
 package reflector
 
 import (
+	"net/http"
 	"testing"
 	"time"
 )
@@ -122,6 +123,9 @@ func TestStreamingListsThatFail(t *testing.T) {
 		{name: "busy",
 			steps:   []step{{"stream", refusal("429 3")}, {"stream", events("END 5", hold)}},
 			version: "5", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 1}, check: at(0, 3400)},
+		{name: "expired for ever",
+			steps:   join(times(4, step{"stream", refusal("410")}), []step{{"stream", events("END 5", hold)}}),
+			version: "5", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 4}},
 		{name: "a bookmark without a version",
 			steps:   []step{{"stream", events("ADDED a 3,END", hold)}, {"list 0", list("5")}, {"watch 5", hold}},
 			version: "5"},
@@ -133,6 +137,32 @@ func TestStreamingListsThatFail(t *testing.T) {
 			store: "a:3 b:6", version: "6"},
 	} {
 		sc.play(t)
+	}
+}
+
+// What stands between a client and its server may know lists, and nothing of watches.
+func TestStreamingListsThatAreAnsweredWithSomethingElse(t *testing.T) {
+	for name, other := range map[string]answer{
+		"a page":        page(200),
+		"a page of 403": page(403),
+		"a page of 404": page(404),
+		"a page of 405": page(405),
+		"nothing":       func(_ *script, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
+		"406":           refusal("406"),
+		"409":           refusal("409"),
+		"415":           refusal("415"),
+		"no beginning":  hold,
+	} {
+		bad := step{"stream", other}
+		scenario{name: name, steps: join(times(3, bad), []step{{"list 0", list("5", "a 3")}, {"watch 5", hold}}),
+			store: "a:3", version: "5", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 2}}.play(t)
+		scenario{name: name + " for a while", steps: join(times(2, bad), []step{{"stream", events(initial, hold)}}),
+			store: "a:3", version: "5", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 2}}.play(t)
+	}
+	// These say nothing about lists, or would be said of lists as well.
+	for _, code := range []string{"401", "404", "429"} {
+		scenario{name: code, steps: join(times(4, step{"stream", refusal(code)}), []step{{"stream", events(initial, hold)}}),
+			store: "a:3", version: "5", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 4}}.play(t)
 	}
 }
 

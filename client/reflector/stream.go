@@ -83,9 +83,14 @@ func (r *Reflector[T]) fallBack(ctx context.Context, err error) bool {
 		return true
 	case errors.As(err, &status):
 		return r.fallBackFrom(status, client.IsStatus(err))
-	case unreachable(err):
+	case unreachable(err) && !errors.Is(err, errUnopened): // what holds streams back may let lists through
 		return false
 	}
+	return r.brokenAgain()
+}
+
+// brokenAgain counts a streaming list that ended before its closing bookmark.
+func (r *Reflector[T]) brokenAgain() bool {
 	r.broken++
 	return r.broken%maxFailures == 0
 }
@@ -96,18 +101,18 @@ func (r *Reflector[T]) fallBackFrom(err *apierrors.StatusError, sent bool) bool 
 	switch code := err.Status().Code; {
 	case expired(err) || tooLarge(err):
 		return false
-	case code == 0: // it says nothing about lists
-		r.broken++
-		return r.broken%maxFailures == 0
 	case sent && (code == http.StatusBadRequest || code == http.StatusUnprocessableEntity):
 		r.streaming = false
 		return true
 	case notAllowed(err) && sent:
 		return true // lists may be allowed where watches are not
+	case code == http.StatusUnauthorized, code == http.StatusTooManyRequests, sent && code == http.StatusNotFound:
+		return false // it would be said of lists, too
 	case code == http.StatusServiceUnavailable || code == http.StatusGatewayTimeout:
-		r.broken++
-		return r.broken%maxFailures == 0
-	default:
-		return code >= http.StatusInternalServerError
+		return r.brokenAgain()
+	case code >= http.StatusInternalServerError:
+		return true
+	default: // it says nothing about lists
+		return r.brokenAgain()
 	}
 }
