@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"syscall"
 	"time"
 
@@ -53,7 +54,8 @@ func (r *Reflector[T]) judge(s *session[T], err error) verdict {
 	}
 	unwatched := r.unwatched(s, err)
 	if s != nil && !unwatched {
-		r.watched = true // by a stream that was ended for want of a right, too: that right may come back
+		// By a stream that was ended for want of a right, too: that right may come back.
+		r.watched, r.refused = true, watchRefusals{}
 	}
 	switch {
 	case unwatched:
@@ -141,7 +143,8 @@ func (r *Reflector[T]) judgeUndecodable() verdict {
 const maxFutile = 5
 
 // cutsLast is for how long, besides, streams must fail that break off: each time that a server or a
-// proxy is replaced many do, and that has nothing to do with what they would bring.
+// proxy is replaced many do, and that has nothing to do with what they would bring. So it is for
+// those that a busy server ends, and for watches that are refused after one was open.
 const cutsLast = time.Minute
 
 // refusesVersion reports whether an error that answers a request for a watch may be because
@@ -171,27 +174,54 @@ func (r *Reflector[T]) isFutile(s *session[T]) bool {
 
 // unwatched reports whether the server has refused a watch, and has opened none
 // since the last list. Listing by the back-off is then the only way to see changes.
-// If the server has opened one before, the reflector asks for the watch again. A stream
-// that says at once that the watch is not allowed counts as refused. A later one means that
+// If the server has opened one before, the reflector asks for the watch again, for a minute. A
+// stream that says at once that the watch is not allowed counts as refused. A later one means that
 // the right was withdrawn while the watch was open: the reflector resumes when it is granted
-// again.
+// again, if that is soon.
 func (r *Reflector[T]) unwatched(s *session[T], err error) bool {
-	refused := s == nil || s.events == 0 && time.Since(s.opened) < tooShort && !apierrors.HasStatusCause(err, causeRightWithdrawn)
-	return r.synced && !r.watched && refused && notAllowed(err)
+	if !r.synced || !noWatch(err) {
+		return false
+	}
+	if s != nil {
+		atOnce := s.events == 0 && time.Since(s.opened) < tooShort && !apierrors.HasStatusCause(err, causeRightWithdrawn)
+		return !r.watched && atOnce && notAllowed(err)
+	}
+	return r.refused.again(r.watched) || !r.watched && client.IsStatus(err)
+}
+
+// watchRefusals counts, since a watch was open, answers to requests for one that say that there is none.
+type watchRefusals struct {
+	count int
+	since time.Time // of the first
+}
+
+// again counts one more. It reports whether that was so too often for an accident. If a watch
+// was open, a right may have been withdrawn for a moment, or a proxy stands in for the server.
+func (c *watchRefusals) again(watched bool) bool {
+	if c.count == 0 {
+		c.since = time.Now()
+	}
+	c.count++
+	return c.count >= maxFutile && (!watched || time.Since(c.since) >= cutsLast)
+}
+
+// noWatch reports whether an answer says that there is no watch, whoever has sent it: it is
+// not allowed or not known, or the answer is a page.
+func noWatch(err error) bool {
+	var other *client.UnexpectedResponseError
+	return hasCode(err, http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusNotImplemented) ||
+		errors.As(err, &other) && other.Code < http.StatusMultipleChoices
 }
 
 // notAllowed reports whether the server has sent that it does not allow a request,
 // or does not know what it is.
 func notAllowed(err error) bool {
+	return client.IsStatus(err) && hasCode(err, http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusNotImplemented)
+}
+
+func hasCode(err error, codes ...int32) bool {
 	var status *apierrors.StatusError
-	if !errors.As(err, &status) || !client.IsStatus(err) {
-		return false
-	}
-	switch status.Status().Code {
-	case http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusNotImplemented:
-		return true
-	}
-	return false
+	return errors.As(err, &status) && slices.Contains(codes, status.Status().Code)
 }
 
 // judgeUnknown is judge for a server that answers that the resourceVersion does

@@ -101,7 +101,7 @@ type Options struct {
 // second or longer was cut, or ended by its server before its time, the limit
 // starts at a quarter of Base, and doubles only with watches of less than half a
 // minute. A server's Retry-After is waited for before that, up to Max. A watch that has ended in due time is opened again at once. Where the
-// server allows lists but refuses every watch (403, 405, 501), Backoff spaces
+// server allows lists but refuses every watch ([ListUnwatched]), Backoff spaces
 // lists.
 type Backoff struct {
 	Base  time.Duration // default 800 ms

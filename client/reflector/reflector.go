@@ -36,6 +36,7 @@ type Reflector[T client.Object] struct {
 	cause  ListCause
 	// watched: the server has opened a watch since the last list, and it has ended.
 	watched bool
+	refused watchRefusals // of watches since then
 	// fresh: ask the next list of pages for the most recent state, not merely
 	// for one that is not older than version.
 	fresh bool

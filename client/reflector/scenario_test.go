@@ -366,14 +366,49 @@ func TestListingWhatCannotBeWatched(t *testing.T) {
 		{name: "from disk", opts: Options{ResumeFrom: "40"},
 			steps: []step{{"watch 40", refusal("403")}, {"list 40 NotOlderThan", list("50", "b 7")}, {"watch 50", hold}},
 			store: "b:7", version: "50", lists: map[ListCause]int64{ListUnwatched: 1}},
-		{name: "if a proxy says so, it is not listed", opts: Options{PagedList: true},
+		{name: "if a proxy says so, it is not listed at first", opts: Options{PagedList: true},
 			steps: []step{{"list 0", list("5", "a 3")}, {"watch 5", page(403)}, {"watch 5", page(405)}, {"watch 5", hold}},
 			store: "a:3", version: "5", resumes: map[ResumeReason]int64{ResumeDenied: 2}},
+		{name: "what was watched for a while, and then is refused for a minute", opts: Options{PagedList: true},
+			steps: join([]step{{"list 0", list("5", "a 3")}, {"watch 5", events("MODIFIED a 6", after(time.Minute, end))}}, times(10, step{"watch 6", refusal("403")}),
+				[]step{{"list 6 NotOlderThan", list("8", "b 7")}, {"watch 8", refusal("403")}, {"list 8 NotOlderThan", list("9", "c 9")}, {"watch 9", hold}}),
+			store: "c:9", version: "9", lists: map[ListCause]int64{ListInitial: 1, ListUnwatched: 2}, resumes: map[ResumeReason]int64{ResumeEnded: 1, ResumeDenied: 9}},
+		{name: "watches in between", opts: Options{PagedList: true},
+			steps: join([]step{{"list 0", list("5", "a 3")}, {"watch 5", events("MODIFIED a 6", after(time.Minute, end))}}, times(9, step{"watch 6", refusal("403")}),
+				[]step{{"watch 6", events("", after(time.Minute, end))}}, times(4, step{"watch 6", refusal("403")}), []step{{"watch 6", hold}}),
+			store: "a:6", version: "6", any: true, check: func(t *testing.T, _ *script, s Stats) {
+				if s.Lists[ListUnwatched] != 0 {
+					t.Errorf("%+v", s)
+				}
+			}},
 		{name: "what has been watched is not listed", opts: Options{PagedList: true},
 			steps: []step{{"list 0", list("5", "a 3")}, {"watch 5", events("", after(time.Minute, end))}, {"watch 5", refusal("403")}, {"watch 5", refusal("403")}, {"watch 5", hold}},
 			store: "a:3", version: "5", resumes: map[ResumeReason]int64{ResumeEnded: 1, ResumeDenied: 2}},
 	} {
 		sc.play(t)
+	}
+}
+
+// Where something else than the server answers each request for a watch, and never one for a
+// list, lists stand for the watch, too: once that is believed, after each answer.
+func TestListingWhatSomethingElseRefusesToWatch(t *testing.T) {
+	for name, other := range map[string]answer{"403": page(403), "405": page(405), "501": page(501), "a page": page(200),
+		"no text": func(_ *script, w http.ResponseWriter, _ *http.Request) {
+			w.Header().Del("Content-Type")
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		}} {
+		scenario{name: name, opts: Options{PagedList: true}, any: true,
+			steps: join([]step{{"list 0", list("5", "a 3")}}, times(5, step{"watch 5", other}),
+				[]step{{"list 5 NotOlderThan", list("8", "b 7")}, {"watch 8", other}, {"list 8 NotOlderThan", list("9", "c 9")},
+					{"watch 9", events("", after(time.Minute, end))}}, times(3, step{"watch 9", other}), []step{{"watch 9", hold}}),
+			store: "c:9", version: "9", check: func(t *testing.T, _ *script, s Stats) {
+				if s.Lists[ListUnwatched] != 2 {
+					t.Errorf("%+v", s)
+				}
+			}}.play(t)
+		scenario{name: name + ", and the server in between", opts: Options{PagedList: true}, any: true,
+			steps: join([]step{{"list 0", list("5", "a 3")}}, times(4, step{"watch 5", other}), []step{{"watch 5", end}}, times(4, step{"watch 5", other}), []step{{"watch 5", hold}}),
+			store: "a:3", version: "5"}.play(t)
 	}
 }
 

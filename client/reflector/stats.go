@@ -21,7 +21,9 @@ const (
 	ListRepeated ListCause = "repeated" // the list before this one failed
 	ListReturned ListCause = "returned" // the resource was gone, and is back
 	// ListUnwatched: the server does not allow, or does not have, a watch of the
-	// resource (403, 405, 501), and lists stand for it.
+	// resource (403, 405, 501), and lists stand for it. So it is if something else than the
+	// server says so five times in a row, or answers with a page, and after a watch that was open if
+	// that has lasted for a minute.
 	ListUnwatched ListCause = "unwatched"
 	// ListUnversioned: lists of the server have no resourceVersion, and a watch has ended.
 	ListUnversioned ListCause = "unversioned"
