@@ -110,6 +110,50 @@ func TestOddLists(t *testing.T) {
 	}
 }
 
+// Items do not say their kind, and an empty list has none: a list of another kind would be one of
+// pods, or delete them.
+func TestListsOfAnotherKind(t *testing.T) {
+	services := &corev1.ServiceList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: []corev1.Service{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}}
+	for _, list := range []*corev1.ServiceList{services, {ListMeta: metav1.ListMeta{ResourceVersion: "1"}}} {
+		for _, protobuf := range []bool{false, true} {
+			body, contentType, err := codec.Encode(scheme.Default, list, protobuf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			client, _ := serve(t, Options{}, answerWith(contentType, body))
+			_, err = For[*corev1.Pod](client).List(t.Context(), metav1.ListOptions{})
+			if decode := (*DecodeError)(nil); !errors.As(err, &decode) {
+				t.Errorf("%s with %d items: got %v", contentType, len(list.Items), err)
+			}
+			if _, err = For[*corev1.Service](client).List(t.Context(), metav1.ListOptions{}); err != nil {
+				t.Errorf("%s with %d items: %v", contentType, len(list.Items), err)
+			}
+			if protobuf {
+				continue
+			}
+			// Without a Go type that implies the kind, nothing does.
+			_, dynamic := Dynamic(client, podsResource).List(t.Context(), metav1.ListOptions{})
+			_, metadata := Metadata(client, podsResource).List(t.Context(), metav1.ListOptions{})
+			if err := errors.Join(dynamic, metadata); err != nil {
+				t.Errorf("%s with %d items: %v", contentType, len(list.Items), err)
+			}
+		}
+	}
+	for body, fails := range map[string]bool{
+		`{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}`:        false,
+		`{"metadata":{"resourceVersion":"1"},"items":[]}`:                                        false,
+		`{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}`:         true,
+		`{"items":[],"kind":"ConfigMapList","apiVersion":"v1","metadata":{}}`:                    true,
+		`{"kind":"PodMetricsList","metadata":{"resourceVersion":"1"},"items":[{"metadata":{}}]}`: true,
+	} {
+		client, _ := serve(t, Options{}, answerWith("application/json", []byte(body)))
+		_, err := For[*corev1.Pod](client).List(t.Context(), metav1.ListOptions{})
+		if decode := (*DecodeError)(nil); errors.As(err, &decode) != fails || !fails && err != nil {
+			t.Errorf("%s: got %v", body, err)
+		}
+	}
+}
+
 // What is no list must not pass for an empty one, whatever the client makes of items.
 func TestObjectsInPlaceOfLists(t *testing.T) {
 	for _, protobuf := range []bool{false, true} {

@@ -46,6 +46,9 @@ type Codec[T Item] struct {
 	// and apiVersion of their items, as client-go does: the Go type implies them,
 	// and servers leave them out of the items of lists.
 	kind schema.GroupVersionKind
+	// listKind is the kind of their lists, for built-in types; "": it is not known, as a
+	// CustomResourceDefinition names it.
+	listKind string
 	// protobuf is true for a type that can be decoded from protobuf.
 	protobuf bool
 	// interning makes the objects of one stream share equal parts: see
@@ -57,8 +60,12 @@ type Codec[T Item] struct {
 // is what the scheme says of the items' Go type, or empty.
 func New[T Item](kind schema.GroupVersionKind, f Form, newT func() T) *Codec[T] {
 	c := &Codec[T]{newT: newT, form: f, kind: kind}
-	if f == FormMetadata || f == FormTyped && scheme.IsBuiltin(reflect.TypeFor[T]()) {
+	builtin := f == FormTyped && scheme.IsBuiltin(reflect.TypeFor[T]())
+	if f == FormMetadata || builtin {
 		_, c.protobuf = any(newT()).(protoUnmarshaler)
+	}
+	if builtin && !kind.Empty() {
+		c.listKind = kind.Kind + "List"
 	}
 	return c
 }
@@ -103,6 +110,15 @@ func (c *Codec[T]) checkKind(kind string) error {
 		return nil
 	}
 	return fmt.Errorf("an object of kind %.40q in place of one of kind %q", kind, c.kind.Kind)
+}
+
+// checkListKind returns an error if a list of a kind has other items. Those do not say
+// their kind. "": the server does not say; "List" is that of any items.
+func (c *Codec[T]) checkListKind(kind string) error {
+	if kind == "" || kind == "List" || c.listKind == "" || kind == c.listKind {
+		return nil
+	}
+	return fmt.Errorf("an answer of kind %.40q in place of one of kind %q", kind, c.listKind)
 }
 
 // Decode decodes one object from a whole body.

@@ -49,6 +49,9 @@ func (c *Codec[T]) decodeJSONList(src *Source) (*List[T], error) {
 	if !hasItems && list.ResourceVersion == "" { // an informer's cache would become empty because of its kind alone
 		return nil, fmt.Errorf("an answer of kind %.40q, without items and resourceVersion, in place of a list", kind)
 	}
+	if err := c.checkListKind(kind); err != nil {
+		return nil, err
+	}
 	c.fillKinds(list.Items, kind, apiVersion)
 	return list, nil
 }

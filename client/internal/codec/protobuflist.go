@@ -48,7 +48,7 @@ func (c *Codec[T]) decodeProtobufList(src *Source) (*List[T], error) {
 			err = c.decodeProtobufItems(r, list)
 			complete = true
 		default:
-			err = r.checkEnvelope(number)
+			err = c.checkEnvelope(r, number)
 		}
 		if err != nil {
 			return nil, err
@@ -128,7 +128,7 @@ func (r *protoReader) magic() error {
 // checkEnvelope reads a field beside the message: the kind is the only one
 // that matters. Types that have a protobuf encoding are built in, and the kinds of
 // their lists end with "List".
-func (r *protoReader) checkEnvelope(number int) error {
+func (c *Codec[T]) checkEnvelope(r *protoReader, number int) error {
 	r.src.StartFrame()
 	data, err := r.bytes()
 	if err != nil || number != unknownTypeMeta {
@@ -137,6 +137,9 @@ func (r *protoReader) checkEnvelope(number int) error {
 	kind, err := findBytes(data, 2)
 	if err == nil && len(kind) > 0 && !bytes.HasSuffix(kind, []byte("List")) {
 		err = fmt.Errorf("an answer of kind %.40q in place of a list", kind)
+	}
+	if err == nil {
+		err = c.checkListKind(string(kind))
 	}
 	return err
 }
