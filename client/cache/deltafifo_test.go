@@ -101,6 +101,23 @@ func TestReplaceFindsWhatIsMissing(t *testing.T) {
 	}
 }
 
+// Of the states of one object in one list, the latest is the object's, whatever their order is.
+func TestReplaceWithAnObjectThatIsInItTwice(t *testing.T) {
+	c := newConsumer()
+	must(t, c.fifo.Replace([]*corev1.Pod{pod("a", 1, 12), pod("b", 2, 3), pod("a", 1, 9), pod("b", 2, 4), pod("a", 1, 12)}, "20"))
+	c.expect(t, "a: Replaced 12, Replaced 12", "b: Replaced 3, Replaced 4")
+	must(t, c.fifo.Update(pod("a", 1, 30)), c.fifo.Replace([]*corev1.Pod{pod("a", 1, 28), pod("a", 1, 29), pod("a", 1, 27)}, "31"))
+	c.expect(t, "a: Updated 30, Replaced 28, Replaced 29", "b: Deleted 4?")
+	must(t, c.fifo.Replace([]*corev1.Pod{pod("a", 5, 40), pod("a", 1, 29)}, "41")) // another object, that was made later
+	c.expect(t, "a: Replaced 40")
+	must(t, c.fifo.Merge("", nil, []*corev1.Pod{pod("a", 5, 50), pod("a", 5, 49)}, "51"))
+	c.expect(t, "a: Replaced 50")
+	without := pod("a", 5, 0)
+	without.ResourceVersion = ""
+	must(t, c.fifo.Replace([]*corev1.Pod{pod("a", 5, 60), without}, "61")) // nothing says which is later: the last one
+	c.expect(t, "a: Replaced 60, Replaced ")
+}
+
 func TestAnEndToldTwiceIsOneEnd(t *testing.T) {
 	c := newConsumer()
 	must(t, c.fifo.Add(pod("a", 1, 1)), c.fifo.Replace(nil, "5"), c.fifo.Delete(pod("a", 1, 4)))

@@ -11,7 +11,7 @@ import (
 // one key are two states of one object.
 type KeyFunc[T any] func(obj T) (string, error)
 
-// named and identified are the parts of metav1.Object that this
+// named, identified and versioned are the parts of metav1.Object that this
 // package looks at.
 type named interface {
 	GetNamespace() string
@@ -19,6 +19,8 @@ type named interface {
 }
 
 type identified interface{ GetUID() types.UID }
+
+type versioned interface{ GetResourceVersion() string }
 
 // MetaNamespaceKey is the key of an API object: "namespace/name", or "name"
 // without a namespace. It fails for a type that has neither and for an object

@@ -1,11 +1,16 @@
 package cache
 
-import "strings"
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
 
 // Replace makes objs everything there is: it queues each as Replaced, and a
 // tombstone (Deleted with FinalStateUnknown) for every object that is queued or
 // known and missing from objs. version is the resourceVersion of the list; see
-// Reached.
+// Reached. Of two states of one object in objs, the one with the later resourceVersion counts;
+// the last one if they cannot be compared.
 //
 // The slice belongs to the DeltaFIFO afterwards. An error is that of the
 // KeyFunc; then Replace has changed nothing.
@@ -54,7 +59,10 @@ func (f *DeltaFIFO[T]) supersede(of scope, objs []T, rest func(present map[strin
 	}
 	present := make(map[string]struct{}, len(keys))
 	for i, key := range keys {
-		present[key] = struct{}{}
+		before := len(present)
+		if present[key] = struct{}{}; len(present) == before && f.hasLater(key, objs[i]) {
+			continue
+		}
 		f.push(key, Delta[T]{Type: Replaced, Object: objs[i]})
 	}
 	rest(present)
@@ -64,6 +72,17 @@ func (f *DeltaFIFO[T]) supersede(of scope, objs []T, rest func(present map[strin
 		f.onSynced()
 	}
 	return nil
+}
+
+// hasLater reports whether what was queued last for key is a later state than obj. It needs
+// f.mu.
+func (f *DeltaFIFO[T]) hasLater(key string, obj T) bool {
+	queued, ok := any(f.items[key].deltas.Newest().Object).(versioned)
+	if !ok {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(any(obj).(versioned).GetResourceVersion(), queued.GetResourceVersion())
+	return err == nil && order < 0
 }
 
 func (f *DeltaFIFO[T]) keysOf(objs []T) ([]string, error) {
