@@ -49,7 +49,7 @@ func (r *Reflector[T]) pages(ctx context.Context, limit int64) ([]T, string, err
 	for {
 		list, err := r.page(ctx, opts)
 		if err == nil && opts.Continue != "" {
-			err = checkLaterPage(list, version, limit > 0)
+			err = checkLaterPage(list, version, r.mayEndEmpty(limit))
 		}
 		if err == nil {
 			err = read.add(list, opts.Continue == "")
@@ -71,6 +71,7 @@ func (r *Reflector[T]) pages(ctx context.Context, limit int64) ([]T, string, err
 			version = list.ResourceVersion
 		}
 		if list.Continue == "" {
+			r.endsEmpty = r.endsEmpty || opts.Continue != "" && len(list.Items) == 0
 			return read.items(), version, nil
 		}
 		opts = metav1.ListOptions{Limit: limit, Continue: list.Continue}

@@ -42,19 +42,26 @@ func (p *pagedList[T]) items() []T {
 	return p.some.list()
 }
 
-// checkLaterPage returns an error unless a page can follow a first one of version. A
-// server that selects may send an empty last page, but seldom; a broken answer looks
-// the same. So it is believed only of a server that was asked for everything at once, and
-// sends pages all the same.
-func checkLaterPage[T client.Object](list *client.List[T], version string, paged bool) error {
+// checkLaterPage returns an error unless a page can follow a first one of version. emptyLast
+// is whether the last one may be empty: see Reflector.mayEndEmpty.
+func checkLaterPage[T client.Object](list *client.List[T], version string, emptyLast bool) error {
 	var err error
 	switch {
 	case list.ResourceVersion != version:
 		err = fmt.Errorf("a page of resourceVersion %q follows one of %q", list.ResourceVersion, version)
-	case len(list.Items) == 0 && (paged || list.Continue != ""): // there may be no end of those that others follow
+	case len(list.Items) == 0 && (!emptyLast || list.Continue != ""): // there may be no end of those that others follow
 		err = errors.New("a page without items follows others")
 	default:
 		return nil
 	}
 	return &client.DecodeError{What: "list", Err: err}
+}
+
+// mayEndEmpty reports whether an empty last page is believed. Some servers send one, but
+// seldom; a broken answer looks the same, and what was behind it would be taken for deleted. So
+// it is believed only of a server that was asked for everything at once, and sends pages all
+// the same, and only if the store lacks a list, or its first one had such an end.
+func (r *Reflector[T]) mayEndEmpty(limit int64) bool {
+	known := r.LastSyncResourceVersion() != "" || r.unversioned
+	return limit == 0 && (!known || r.endsEmpty)
 }

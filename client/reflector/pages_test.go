@@ -39,6 +39,16 @@ func TestPagesThatRepeatOthers(t *testing.T) {
 	}
 }
 
+// A server that pages by itself, and ended its first list with an empty page, may do so again.
+func TestServersWhoseLastPageIsEmpty(t *testing.T) {
+	begin := []step{{"list 0", list("5 c1", "a 3", "b 4")}, {"list - c1", list("5")}, {"list 0 limit=", list("5 c1", "a 3", "b 4")}, {"list - c1 limit=", list("5")},
+		{"watch 5", events("ERROR 410", end)}, {"list -", list("9 c2", "a 3")}, {"list - c2", list("9")}, {"list - limit=", list("9 c2", "a 3")}}
+	scenario{name: "again", opts: Options{PagedList: true}, steps: join(begin, []step{{"list - c2 limit=", list("9")}, {"watch 9", hold}}),
+		store: "a:3", version: "9", any: true}.play(t)
+	scenario{name: "in the middle", opts: Options{PagedList: true}, steps: join(begin, []step{{"list - c2 limit=", list("9 c3")}, {"list -", hold}}),
+		store: "a:3 b:4", version: "5", any: true}.play(t)
+}
+
 // A page that cannot be one of its list must not delete what is behind it.
 func TestLaterPagesThatAreNone(t *testing.T) {
 	const relist = "BOOKMARK 7,ERROR 410"
@@ -66,7 +76,10 @@ func TestLaterPagesThatAreNone(t *testing.T) {
 					t.Errorf("%+v", s)
 				}
 			}}.play(t)
-		// A server that divides what was to come at once, and breaks that, too.
+		// A server that divides what was to come at once, and breaks that, too, in the same way.
+		scenario{name: name + ", each time", opts: Options{PagedList: true},
+			steps: join(begin, []step{{"list - limit=", list("50 c2", "a 30")}, {"list - c2 limit=", page}, {"list -", hold}}),
+			store: "a:3 b:4", version: "7", lists: map[ListCause]int64{ListInitial: 1, ListExpired: 1, ListRepeated: 1}}.play(t)
 		scenario{name: name + ", twice", opts: Options{PagedList: true},
 			steps: join(begin, []step{{"list - limit=", list("52 c3", "a 30")}, {"list - c3 limit=", page}, {"list -", hold}}),
 			store: "a:3 b:4", version: "7", lists: map[ListCause]int64{ListInitial: 1, ListExpired: 1, ListRepeated: 1}}.play(t)

@@ -61,6 +61,8 @@ type Reflector[T client.Object] struct {
 	// resume. versionless counts such lists in a row before the first that is believed.
 	unversioned bool
 	versionless int
+	// endsEmpty: the server has sent an empty last page where that is believed.
+	endsEmpty bool
 	// getter is nil if the store cannot say which state of an object it holds. Only with
 	// one are deletions of use.
 	getter    Getter[T]
