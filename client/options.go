@@ -99,7 +99,8 @@ type Options struct {
 	MaxFrameBytes int64
 
 	// Logger receives what an operator may have to know: rotated credentials, a
-	// resource for which protobuf is refused. nil: slog.Default().
+	// resource for which protobuf is refused, a Retry-After above Retry.MaxWait. nil:
+	// slog.Default().
 	Logger *slog.Logger
 
 	// Observer receives reports of each attempt and each finished request; nil: there

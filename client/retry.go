@@ -99,7 +99,12 @@ func (x *transaction) repeat(resp *http.Response) (bool, time.Duration) {
 	if resp.Header.Get("Retry-After") == "" || q.verb == "watch" || x.info.Attempts > c.opts.Retry.Max {
 		return false, 0
 	}
-	return true, c.opts.Retry.wait(time.Duration(retryAfter(resp.Header, time.Now()))*time.Second, x.info.Attempts)
+	after := time.Duration(retryAfter(resp.Header, time.Now())) * time.Second
+	wait := c.opts.Retry.wait(after, x.info.Attempts)
+	if after > c.opts.Retry.MaxWait {
+		c.opts.Logger.Warn("the server asks for more time than Options.Retry.MaxWait", "request", q, "code", resp.StatusCode, "retryAfter", after, "wait", wait)
+	}
+	return true, wait
 }
 
 // wait returns how long to wait before an attempt is followed by another.

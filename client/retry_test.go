@@ -2,7 +2,9 @@ package client
 
 import (
 	"errors"
+	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -68,6 +70,32 @@ func TestRetryWaitIsBounded(t *testing.T) {
 				t.Errorf("attempt %d, %v: %v", attempts, after, got)
 			}
 		}
+	}
+}
+
+// A request that the server wants to be repeated in a day is repeated in a minute at most, and
+// the log says that it waits, and for what.
+func TestLongWaitsAreLogged(t *testing.T) {
+	for after, logged := range map[string]bool{"86400": true, "99999999999": true, "31": true, "30": false, "-5": false, "99999999999999999999999": false, "tomorrow": false} {
+		synctest.Test(t, func(t *testing.T) {
+			var log strings.Builder
+			client, _ := serve(t, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, &recorder{answer: func(n int, w http.ResponseWriter, _ *http.Request) {
+				if n == 1 {
+					w.Header().Set("Retry-After", after)
+					w.WriteHeader(http.StatusServiceUnavailable)
+					return
+				}
+				answerJSON(w, 200, `{"kind":"PodList","metadata":{"resourceVersion":"1"},"items":[]}`)
+			}})
+			start := time.Now()
+			if _, err := For[*corev1.Pod](client).List(t.Context(), metav1.ListOptions{}); err != nil || time.Since(start) > time.Minute {
+				t.Errorf("Retry-After %s: %v after %v", after, err, time.Since(start))
+			}
+			text := log.String()
+			if got := strings.Contains(text, "level=WARN") && strings.Contains(text, "list pods") && strings.Contains(text, "retryAfter="); got != logged {
+				t.Errorf("Retry-After %s: the log says %q", after, text)
+			}
+		})
 	}
 }
 
