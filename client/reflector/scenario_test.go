@@ -123,9 +123,10 @@ func TestStreamingListsThatFail(t *testing.T) {
 		{name: "busy",
 			steps:   []step{{"stream", refusal("429 3")}, {"stream", events("END 5", hold)}},
 			version: "5", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 1}, check: at(0, 3400)},
-		{name: "expired for ever",
-			steps:   join(times(4, step{"stream", refusal("410")}), []step{{"stream", events("END 5", hold)}}),
-			version: "5", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 4}},
+		{name: "expired again and again",
+			steps: []step{{"stream", refusal("410")}, {"stream", events("ADDED a 3,ERROR 410", end)}, {"stream", refusal("504large")},
+				{"list -", list("5", "a 3")}, {"watch 5", hold}},
+			store: "a:3", version: "5", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 2}},
 		{name: "a bookmark without a version",
 			steps:   []step{{"stream", events("ADDED a 3,END", hold)}, {"list 0", list("5")}, {"watch 5", hold}},
 			version: "5"},
@@ -157,6 +158,12 @@ func TestStreamingListsThatAreAnsweredWithSomethingElse(t *testing.T) {
 		scenario{name: name, steps: join(times(3, bad), []step{{"list 0", list("5", "a 3")}, {"watch 5", hold}}),
 			store: "a:3", version: "5", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 2}}.play(t)
 		scenario{name: name + " for a while", steps: join(times(2, bad), []step{{"stream", events(initial, hold)}}),
+			store: "a:3", version: "5", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 2}}.play(t)
+	}
+	// Within the stream, an error is about the stream, whatever its code is.
+	for _, code := range []string{"401", "404", "409", "429"} {
+		bad := step{"stream", events("ADDED a 3,ERROR "+code, end)}
+		scenario{name: code + " among the initial events", steps: join(times(3, bad), []step{{"list 0", list("5", "a 3")}, {"watch 5", hold}}),
 			store: "a:3", version: "5", lists: map[ListCause]int64{ListInitial: 1, ListRepeated: 2}}.play(t)
 	}
 	// These say nothing about lists, or would be said of lists as well.

@@ -26,11 +26,17 @@ func (r *Reflector[T]) listStream(ctx context.Context) (*session[T], error) {
 	}
 	if err := r.fill(s); err != nil {
 		s.close()
-		return nil, err
+		return nil, &unfinishedError{err}
 	}
 	s.limit(r.opts.SilenceTimeout)
 	return s, nil
 }
+
+// unfinishedError ended a streaming list that the server had begun.
+type unfinishedError struct{ err error }
+
+func (e *unfinishedError) Error() string { return e.err.Error() }
+func (e *unfinishedError) Unwrap() error { return e.err }
 
 // fill collects the initial events and gives them to the store.
 func (r *Reflector[T]) fill(s *session[T]) error {
@@ -71,6 +77,7 @@ func (r *Reflector[T]) fallBack(ctx context.Context, err error) bool {
 		return false
 	}
 	var status *apierrors.StatusError
+	var unfinished *unfinishedError
 	switch {
 	case errors.Is(err, errSilent):
 		// One bookmark may be lost with a stalled connection; a second one means
@@ -82,7 +89,7 @@ func (r *Reflector[T]) fallBack(ctx context.Context, err error) bool {
 		r.streaming = false
 		return true
 	case errors.As(err, &status):
-		return r.fallBackFrom(status, client.IsStatus(err))
+		return r.fallBackFrom(status, client.IsStatus(err), errors.As(err, &unfinished))
 	case unreachable(err) && !errors.Is(err, errUnopened): // what holds streams back may let lists through
 		return false
 	}
@@ -96,17 +103,15 @@ func (r *Reflector[T]) brokenAgain() bool {
 }
 
 // fallBackFrom is fallBack for a Status of the server, or for the page of a
-// proxy, which was not sent as a Status.
-func (r *Reflector[T]) fallBackFrom(err *apierrors.StatusError, sent bool) bool {
+// proxy, which was not sent as a Status. begun is whether it came within the stream.
+func (r *Reflector[T]) fallBackFrom(err *apierrors.StatusError, sent, begun bool) bool {
 	switch code := err.Status().Code; {
-	case expired(err) || tooLarge(err):
-		return false
 	case sent && (code == http.StatusBadRequest || code == http.StatusUnprocessableEntity):
 		r.streaming = false
 		return true
 	case notAllowed(err) && sent:
 		return true // lists may be allowed where watches are not
-	case code == http.StatusUnauthorized, code == http.StatusTooManyRequests, sent && code == http.StatusNotFound:
+	case !begun && (code == http.StatusUnauthorized || code == http.StatusTooManyRequests || sent && code == http.StatusNotFound):
 		return false // it would be said of lists, too
 	case code == http.StatusServiceUnavailable || code == http.StatusGatewayTimeout:
 		return r.brokenAgain()
