@@ -49,6 +49,7 @@ func (r *Reflector[T]) judge(s *session[T], err error) verdict {
 	if s != nil && time.Since(s.opened) >= tooShort {
 		lasted = time.Since(s.opened)
 	}
+	s = r.openedFor(s, err)
 	if s != nil && time.Since(s.opened) >= steady { // the version can be watched
 		r.ends.at(r.LastSyncResourceVersion()).futile = 0
 	}
@@ -97,6 +98,20 @@ func (r *Reflector[T]) judge(s *session[T], err error) verdict {
 	default:
 		return verdict{reason: ResumeCut, cutAfter: lasted}
 	}
+}
+
+// openedFor returns the stream in which an error came. It is nil for the refusal of a poll, as
+// for that of a stream; the polls before it were a watch.
+func (r *Reflector[T]) openedFor(s *session[T], err error) *session[T] {
+	var unanswered *unansweredPoll
+	var status *apierrors.StatusError
+	if !errors.As(err, &unanswered) || !errors.As(err, &status) {
+		return s
+	}
+	if s.events > 0 || time.Since(s.opened) >= r.opts.PollTimeout {
+		r.watched, r.refused = true, watchRefusals{}
+	}
+	return nil
 }
 
 // endings counts the ends of streams after which no version was reached, in total: ends

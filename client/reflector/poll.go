@@ -76,7 +76,7 @@ func (s *polls[T]) poll() error {
 	begun := time.Now()
 	stream, err := s.poller.ListerWatcher.Watch(ctx, s.opts)
 	if err != nil {
-		return because(ctx, err)
+		return &unansweredPoll{because(ctx, err)}
 	}
 	defer stream.Close()
 	s.events = nil
@@ -96,6 +96,13 @@ func (s *polls[T]) poll() error {
 	}
 	return nil
 }
+
+// unansweredPoll is the error of the request for a poll, as that of a request for a stream: no
+// watch was opened.
+type unansweredPoll struct{ err error }
+
+func (e *unansweredPoll) Error() string { return e.err.Error() }
+func (e *unansweredPoll) Unwrap() error { return e.err }
 
 // complete judges an answer to a poll from a version that has ended as it should. One that
 // leads to no other version and has not waited either would be asked for again at once, and

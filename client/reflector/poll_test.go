@@ -78,3 +78,30 @@ func TestPollingNeedsAResourceVersion(t *testing.T) {
 		t.Error("polls of a millisecond are taken for possible")
 	}
 }
+
+// A poll that is refused is judged as the request for a stream is.
+func TestPollsThatAreRefused(t *testing.T) {
+	opts := Options{PollTimeout: 10 * time.Second}
+	begin := []step{{"list 0", list("5", "a 3")}}
+	quiet := step{"watch 5", after(10*time.Second, end)}
+	for name, answers := range map[string][]answer{
+		"by a server that is busy or starts": {refusal("429"), refusal("503"), page(502), refusal("401")},
+		"as not found":                       {refusal("404")},
+	} {
+		var refused []step
+		for n := range 12 {
+			refused = append(refused, step{"watch 5", answers[n%len(answers)]})
+		}
+		opts := Options{PollTimeout: opts.PollTimeout, GoneAfter: -1}
+		scenario{name: name, opts: opts, steps: join(begin, refused, []step{quiet, {"watch 5", hold}}), store: "a:3", version: "5", any: true}.play(t)
+	}
+	listed := []step{{"list 5 NotOlderThan", list("8", "b 7")}, {"watch 8", hold}}
+	for name, steps := range map[string][]step{
+		"for want of a right":                         {{"watch 5", refusal("403")}},
+		"by a proxy":                                  times(5, step{"watch 5", page(405)}),
+		"with errors within the server":               times(5, step{"watch 5", refusal("500")}),
+		"for a minute, for want of a right withdrawn": join([]step{quiet}, times(10, step{"watch 5", refusal("403")})),
+	} {
+		scenario{name: name, opts: opts, steps: join(begin, steps, listed), store: "b:7", version: "8", any: true}.play(t)
+	}
+}
