@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
@@ -57,6 +58,7 @@ func newCluster(t *testing.T, nodes int) *cluster {
 	for i := range nodes {
 		c.startNode(ctx, fmt.Sprintf("node-%d", i+1), 40*time.Second)
 	}
+	awaitEach(c, client.For[*corev1.Node](c.client), metav1.ListOptions{}, "nodes", func(all map[string]*corev1.Node) bool { return len(all) == nodes })
 	return c
 }
 
