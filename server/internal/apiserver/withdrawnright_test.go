@@ -16,6 +16,7 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/registry/reporter"
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
@@ -291,9 +292,10 @@ func (f *fickle) set(allowed, withdraw bool) {
 	f.allowed, f.withdraw = allowed, withdraw
 }
 
-func (f *fickle) Authorize(context.Context, auth.Attributes) (auth.Decision, string, error) {
+func (f *fickle) Authorize(ctx context.Context, _ auth.Attributes) (auth.Decision, string, error) {
+	isRequest := reporter.From(ctx) != nil // and not the server, which asks again whenever it likes
 	f.mu.Lock()
-	allowed, withdrawn := f.allowed, f.allowed && f.withdraw
+	allowed, withdrawn := f.allowed, f.allowed && f.withdraw && isRequest
 	if withdrawn {
 		f.allowed = false
 	}
