@@ -13,14 +13,14 @@ DATA_DIR ?= levelwire-data
 KUBECTL_VERSION ?= v1.37.2
 
 .DEFAULT_GOAL := help
-.PHONY: help build up hunt test test-long test-race test-peers test-benchmarks test-kubectl test-adapters bench bench-client bench-server bench-storm bench-tree bench-startup soak filtered ui test-clock hostile crowding neighbours nodes-day relay-faults lint fmt ci clean
+.PHONY: help build up hunt test test-long test-race test-peers test-benchmarks test-kubectl test-adapters test-differential judge bench bench-client bench-server bench-storm bench-tree bench-startup soak filtered ui test-clock hostile crowding neighbours nodes-day relay-faults lint fmt ci clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
 
 # Tests run with servers that check their invariants (server/internal/watchcache/invariant), also the
 # programs that they build. What is built to be used, and what is measured, has no checks.
-CHECKED := test test-long test-race test-peers test-benchmarks test-kubectl test-adapters test-clock hunt soak filtered ui cluster relay-faults
+CHECKED := test test-long test-race test-peers test-benchmarks test-kubectl test-adapters test-differential test-clock hunt soak filtered ui cluster relay-faults
 $(CHECKED): export GOFLAGS += -tags=invariants
 
 build: ## build bin/levelwire
@@ -62,6 +62,27 @@ test-kubectl: ## a tour of every command of kubectl, with the one that is built 
 test-adapters: ## the adapter for code that expects client-go's informers (a module of its own)
 	cd adapters/clientgo && $(GO) vet ./... && $(TEST) -race ./...
 	cd tests/peers && $(TEST) -race ./clientgo
+
+JUDGE_VERSION = -X k8s.io/component-base/version.gitVersion=$(KUBECTL_VERSION) -X k8s.io/component-base/version.gitMajor=1 \
+	-X k8s.io/component-base/version.gitMinor=37 -X k8s.io/component-base/version.gitTreeState=clean
+
+judge: bin/kube-apiserver bin/etcd ## the real kube-apiserver and its etcd, for test-differential (the first time, four minutes of processor time)
+
+bin/kube-apiserver: tests/differential/judge/go.mod tests/differential/judge/go.sum
+	@echo "building kube-apiserver $(KUBECTL_VERSION): minutes"
+	cd tests/differential/judge && GOWORK=off $(GO) build -trimpath -ldflags "$(JUDGE_VERSION)" -o ../../../bin/kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
+
+bin/etcd: tests/differential/judge/go.mod tests/differential/judge/go.sum
+	cd tests/differential/judge && GOWORK=off $(GO) build -trimpath -o ../../../bin/etcd go.etcd.io/etcd/server/v3
+
+REQUESTS ?= 0
+KINDS    ?=
+VERBS    ?= create,update
+ONLY     ?=
+GROUPS   ?= 40
+
+test-differential: judge ## what kube-apiserver answers and what we do, compared: REQUESTS (0: all with one odd field) with SEED, of KINDS (e.g. Pod,Job) and VERBS; ONLY the request of a name; GROUPS (40) in the report
+	$(TEST) -count=1 -v -timeout=4h -run='^TestDifferential$$' ./tests/differential -differential.binaries=$(CURDIR)/bin -differential.recording=$(CURDIR)/bin/differential/recording.json.gz -differential.seed=$(SEED) -differential.requests=$(REQUESTS) -differential.kinds="$(KINDS)" -differential.verbs=$(VERBS) -differential.only='$(ONLY)' -differential.groups=$(GROUPS)
 
 bench: ## benchmarks of the core
 	$(GO) test -run '^$$' -bench . -benchmem ./server/internal/watchcache ./server/internal/apiserver ./client/cache ./client/informer ./storage/...

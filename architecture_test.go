@@ -141,6 +141,7 @@ var layers = map[string][]string{
 	"tests/workload":             {"client/..."},       // for tests only
 	"tests/...":                  {},                   // tests only
 	"tests/hunt":                 {"internal/..."},     // for tests only
+	"tests/differential":         {"internal/..."},     // for tests only
 	"tests/client/exampleserver": {"server", "client"}, // for tests only
 	"tests/client/tour":          {"client/..."},       // for tests only
 	"conformance/...":            {"conformance/...", "internal/..."},

@@ -1,0 +1,271 @@
+package differential
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// class is a kind of difference between two answers.
+type class string
+
+// The classes, the worst first.
+const (
+	oursAccepts   class = "accepted by ours only"
+	oursRefuses   class = "refused by ours only"
+	otherCode     class = "other code or reason"
+	otherCauses   class = "other causes"
+	otherObject   class = "other object"
+	otherWarnings class = "other warnings"
+	otherMessage  class = "other message"
+)
+
+var classes = []class{oursAccepts, oursRefuses, otherCode, otherCauses, otherObject, otherWarnings, otherMessage}
+
+// difference is one way in which two answers to a request differ.
+type difference struct {
+	request string
+	kind    string
+	verb    string
+	class   class
+	at      string // the shape of a path, and what is there
+	ours    string
+	judge   string
+}
+
+// compare returns the differences between two normalised answers.
+func compare(r *request, ours, judge *answer) []difference {
+	c := &comparison{request: r.String(), kind: r.kind.String(), verb: r.verb}
+	switch {
+	case ours.accepted() && !judge.accepted():
+		c.add(oursAccepts, refusal(judge), "accepted", describe(judge))
+	case !ours.accepted() && judge.accepted():
+		c.add(oursRefuses, refusal(ours), describe(ours), "accepted")
+	case ours.accepted():
+		if ours.Code != judge.Code {
+			c.add(otherCode, "", describe(ours), describe(judge))
+		}
+		c.objects(ours.Body, judge.Body)
+	case ours.Code != judge.Code || ours.text("reason") != judge.text("reason"):
+		c.add(otherCode, refusal(judge), describe(ours), describe(judge))
+	default:
+		c.refusals(ours, judge)
+	}
+	c.warnings(ours.Warnings, judge.Warnings)
+	return c.found
+}
+
+type comparison struct {
+	request, kind, verb string
+	found               []difference
+}
+
+func (c *comparison) add(class class, at, ours, judge string) {
+	c.found = append(c.found, difference{c.request, c.kind, c.verb, class, at, ours, judge})
+}
+
+// describe is a refusal in a line.
+func describe(a *answer) string {
+	if a.accepted() {
+		return fmt.Sprint(a.Code)
+	}
+	return fmt.Sprintf("%d %s: %s%s", a.Code, a.text("reason"), a.text("message"), a.Text)
+}
+
+// refusal says what a refusal is about: the field and reason of its first cause, or its
+// message.
+func refusal(a *answer) string {
+	if causes := a.causes(); len(causes) > 0 {
+		return causes[0].shape()
+	}
+	return erase(fmt.Sprintf("%d %s %s%s", a.Code, a.text("reason"), a.text("message"), a.Text))
+}
+
+// shape is the place and reason of a cause.
+func (c cause) shape() string { return eraseIndexes(c.Field) + " " + c.Reason }
+
+var (
+	inQuotes  = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+	inIndex   = regexp.MustCompile(`\[[^\]]*\]`)
+	digits    = regexp.MustCompile(`[0-9]+`)
+	structs   = regexp.MustCompile(`(Go struct field) \S+`)
+	kindNames = regexp.MustCompile(`\b[A-Z][A-Za-z]+ in version "(?:[^"]*)" cannot be handled as a [A-Z][A-Za-z]+`)
+	templates = regexp.MustCompile(`^(spec\.jobTemplate\.spec\.template|spec\.template|template)\.(spec|metadata)\b`)
+)
+
+// erase removes what tells two messages of the same kind apart.
+func erase(message string) string {
+	message = structs.ReplaceAllString(message, "$1 …")
+	message = kindNames.ReplaceAllString(message, "… cannot be handled as …")
+	return digits.ReplaceAllString(inQuotes.ReplaceAllString(message, `"…"`), "N")
+}
+
+// eraseIndexes removes indexes and keys of a field, and where a pod's template stands.
+func eraseIndexes(field string) string {
+	field = inIndex.ReplaceAllString(field, "[]")
+	return templates.ReplaceAllString(field, "(template).$2")
+}
+
+// refusals compares the causes of two refusals, and then their words.
+func (c *comparison) refusals(ours, judge *answer) {
+	mine, theirs := ours.causes(), judge.causes()
+	missing, extra := without(theirs, mine), without(mine, theirs)
+	for _, cause := range missing {
+		c.add(otherCauses, "missing "+cause.shape(), list(mine), list(theirs))
+	}
+	for _, cause := range extra {
+		c.add(otherCauses, "extra "+cause.shape(), list(mine), list(theirs))
+	}
+	if len(missing)+len(extra) > 0 {
+		return
+	}
+	said := false
+	for i := range theirs {
+		if mine[i].Field != theirs[i].Field || mine[i].Reason != theirs[i].Reason {
+			c.add(otherCauses, "order", list(mine), list(theirs))
+			return
+		}
+		if mine[i].Message != theirs[i].Message {
+			said = true
+			c.add(otherMessage, theirs[i].shape()+": "+erase(theirs[i].Message), mine[i].Message, theirs[i].Message)
+		}
+	}
+	if !said && (ours.text("message") != judge.text("message") || ours.Text != judge.Text) {
+		c.add(otherMessage, erase(judge.text("message")+judge.Text), ours.text("message")+ours.Text, judge.text("message")+judge.Text)
+	}
+	c.details(ours, judge)
+}
+
+// details compares what else stands in the details of a Status.
+func (c *comparison) details(ours, judge *answer) {
+	mine, _ := ours.Body["details"].(map[string]any)
+	theirs, _ := judge.Body["details"].(map[string]any)
+	mine, theirs = copyMembers(mine), copyMembers(theirs)
+	delete(mine, "causes")
+	delete(theirs, "causes")
+	if a, b := literal(mine), literal(theirs); a != b {
+		c.add(otherMessage, "details", a, b)
+	}
+}
+
+// without returns the causes of a list that another list lacks, by field and reason.
+func without(list, other []cause) []cause {
+	count := map[[2]string]int{}
+	for _, c := range other {
+		count[[2]string{c.Field, c.Reason}]++
+	}
+	var rest []cause
+	for _, c := range list {
+		key := [2]string{c.Field, c.Reason}
+		if count[key]--; count[key] < 0 {
+			rest = append(rest, c)
+		}
+	}
+	return rest
+}
+
+func list(causes []cause) string {
+	var lines []string
+	for _, c := range causes {
+		lines = append(lines, fmt.Sprintf("%s %s: %s", c.Field, c.Reason, c.Message))
+	}
+	return strings.Join(lines, "; ")
+}
+
+// warnings compares the texts of Warning headers, each of which stands for itself.
+func (c *comparison) warnings(ours, judge []string) {
+	mine, theirs := texts(ours), texts(judge)
+	before := len(c.found)
+	for _, text := range theirs {
+		if !slices.Contains(mine, text) {
+			c.add(otherWarnings, "missing "+erase(text), strings.Join(mine, "; "), strings.Join(theirs, "; "))
+		}
+	}
+	for _, text := range mine {
+		if !slices.Contains(theirs, text) {
+			c.add(otherWarnings, "extra "+erase(text), strings.Join(mine, "; "), strings.Join(theirs, "; "))
+		}
+	}
+	if len(c.found) == before && !slices.Equal(ours, judge) {
+		c.add(otherWarnings, "order", strings.Join(ours, "; "), strings.Join(judge, "; "))
+	}
+}
+
+// texts returns what Warning headers say: 299 - "text".
+func texts(warnings []string) []string {
+	var list []string
+	for _, w := range warnings {
+		if text, err := strconv.Unquote(strings.TrimPrefix(w, "299 - ")); err == nil {
+			w = text
+		}
+		list = append(list, w)
+	}
+	return list
+}
+
+// objects compares the objects that came back. managedFields follow from the rest of an
+// object, so that they are compared only if nothing else differs.
+func (c *comparison) objects(ours, judge map[string]any) {
+	before := len(c.found)
+	mine, theirs := withoutManagedFields(ours), withoutManagedFields(judge)
+	c.values(mine, theirs, nil)
+	if len(c.found) > before {
+		return
+	}
+	at := path{"metadata", "managedFields"}
+	a, _ := get(ours, at)
+	b, _ := get(judge, at)
+	if a, b := literal(a), literal(b); a != b {
+		c.add(otherObject, at.String(), a, b)
+	}
+}
+
+func withoutManagedFields(object map[string]any) map[string]any {
+	at := path{"metadata", "managedFields"}
+	if _, ok := get(object, at); !ok {
+		return object
+	}
+	result, _, err := replaceAt(object, at, func(any) (any, bool) { return nil, false })
+	if err != nil {
+		return object
+	}
+	return result.(map[string]any)
+}
+
+func (c *comparison) values(ours, judge any, at path) {
+	switch judge := judge.(type) {
+	case map[string]any:
+		if mine, ok := ours.(map[string]any); ok {
+			c.members(mine, judge, at)
+			return
+		}
+	case []any:
+		if mine, ok := ours.([]any); ok && len(mine) == len(judge) {
+			for i := range mine {
+				c.values(mine[i], judge[i], at.child(i))
+			}
+			return
+		}
+	}
+	if a, b := literal(ours), literal(judge); a != b {
+		c.add(otherObject, eraseIndexes(at.shape())+" differs", a, b)
+	}
+}
+
+func (c *comparison) members(ours, judge map[string]any, at path) {
+	for _, name := range sortedKeys(judge) {
+		mine, ok := ours[name]
+		if !ok {
+			c.add(otherObject, eraseIndexes(at.child(name).shape())+" missing", absent, literal(judge[name]))
+			continue
+		}
+		c.values(mine, judge[name], at.child(name))
+	}
+	for _, name := range sortedKeys(ours) {
+		if _, ok := judge[name]; !ok {
+			c.add(otherObject, eraseIndexes(at.child(name).shape())+" extra", literal(ours[name]), absent)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package differential
+
+import (
+	_ "embed"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+//go:embed declared.yaml
+var declaredYAML []byte
+
+// declaration is a difference that stands on purpose.
+type declaration struct {
+	// Kinds it is about, as "apps/v1 Deployment", or "Deployment" for every version; none:
+	// all.
+	Kinds []string `json:"kinds,omitempty"`
+	// Verbs it is about; none: all.
+	Verbs []string `json:"verbs,omitempty"`
+	// Class of the difference; none: all.
+	Class class `json:"class,omitempty"`
+	// At matches all of the place, Ours and Judge a part of the answers: regular
+	// expressions. Empty matches everything.
+	At    string `json:"at,omitempty"`
+	Ours  string `json:"ours,omitempty"`
+	Judge string `json:"judge,omitempty"`
+	// Why it stands, and what a user notices.
+	Why     string `json:"why"`
+	Notices string `json:"notices"`
+
+	at, ours, judge *regexp.Regexp
+}
+
+type declarations []*declaration
+
+// parseDeclarations reads a table and checks it.
+func parseDeclarations(text []byte) (declarations, error) {
+	var list declarations
+	if err := yaml.UnmarshalStrict(text, &list); err != nil {
+		return nil, err
+	}
+	for i, d := range list {
+		if d.Why == "" || d.Notices == "" {
+			return nil, fmt.Errorf("declaration %d (%s %s): say why it stands, and what a user notices", i+1, d.Class, d.At)
+		}
+		if d.Class != "" && !slices.Contains(classes, d.Class) {
+			return nil, fmt.Errorf("declaration %d: the class %q is none of %q", i+1, d.Class, classes)
+		}
+		for _, pattern := range []struct {
+			compiled **regexp.Regexp
+			text     string
+		}{{&d.at, d.At}, {&d.ours, d.Ours}, {&d.judge, d.Judge}} {
+			text := pattern.text
+			if pattern.compiled == &d.at && text != "" {
+				text = "^(?:" + text + ")$"
+			}
+			compiled, err := regexp.Compile(text)
+			if err != nil {
+				return nil, fmt.Errorf("declaration %d: %w", i+1, err)
+			}
+			*pattern.compiled = compiled
+		}
+	}
+	return list, nil
+}
+
+// find returns the first declaration of a difference, or nil.
+func (list declarations) find(d *difference) *declaration {
+	for _, known := range list {
+		if known.matches(d) {
+			return known
+		}
+	}
+	return nil
+}
+
+func (known *declaration) matches(d *difference) bool {
+	return (known.Class == "" || known.Class == d.class) &&
+		(len(known.Verbs) == 0 || slices.Contains(known.Verbs, d.verb)) &&
+		(len(known.Kinds) == 0 || matchesKind(known.Kinds, d.kind)) &&
+		known.at.MatchString(d.at) && known.ours.MatchString(d.ours) && known.judge.MatchString(d.judge)
+}
+
+// matchesKind reports whether a list has a kind, at its version ("apps/v1 Deployment") or
+// at every version ("Deployment").
+func matchesKind(kinds []string, kind string) bool {
+	return slices.ContainsFunc(kinds, func(k string) bool { return k == kind || strings.HasSuffix(kind, " "+k) })
+}

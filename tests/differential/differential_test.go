@@ -1,0 +1,117 @@
+package differential
+
+import (
+	"context"
+	"crypto/tls"
+	"flag"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/levelwire/levelwire/levelwiretest"
+	"github.com/levelwire/levelwire/server"
+)
+
+var (
+	binaries = flag.String("differential.binaries", "", "folder with the kube-apiserver and etcd that make judge builds; empty: they are not run")
+	keep     = flag.String("differential.recording", "", "file in which the judge's answers are kept; empty: it is asked each time")
+	reportAt = flag.String("differential.report", "", "file for the report; empty: it is printed")
+	most     = flag.Int("differential.groups", 40, "how many groups of differences the report has")
+	seed     = flag.Uint64("differential.seed", 1, "decides on the order of requests, and on pairs of fields")
+	requests = flag.Int("differential.requests", 0, "how many requests; 0: all that set one field")
+	kinds    = flag.String("differential.kinds", "", "kinds, separated by commas, as \"Pod\" or \"apps/v1 Deployment\"; empty: all")
+	verbs    = flag.String("differential.verbs", strings.Join(allVerbs, ","), "verbs, separated by commas")
+	only     = flag.String("differential.only", "", "the name of the one request that is asked")
+)
+
+// TestDifferential compares a server with the judge: make test-differential.
+func TestDifferential(t *testing.T) {
+	if *binaries == "" {
+		t.Skip("make test-differential runs it: it needs kube-apiserver")
+	}
+	declared, err := parseDeclarations(declaredYAML)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRecording()
+	if *keep != "" {
+		if r, err = openRecording(*keep); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := r.save(*keep); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	c := &comparisonRun{
+		ours: startOurs(t), recording: r, declared: declared, log: t.Output(), workers: 4,
+		judge: sync.OnceValues(func() (*side, error) {
+			t.Log("starting kube-apiserver")
+			s, stop, err := startJudge(t.Context(), *binaries, t.TempDir())
+			if err != nil {
+				return nil, err
+			}
+			t.Cleanup(stop)
+			return s, s.prepare(t.Context())
+		}),
+	}
+	s := selection{seed: *seed, n: *requests, verbs: strings.Split(*verbs, ","), only: *only}
+	if *kinds != "" {
+		s.kinds = strings.Split(*kinds, ",")
+	}
+	result, err := c.run(t.Context(), s)
+	if result != nil {
+		show(t, result)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := result.undeclared(); n > 0 {
+		t.Errorf("%d of %d requests are answered differently", n, result.total())
+	}
+	if len(s.kinds) > 0 || *verbs != strings.Join(allVerbs, ",") || s.only != "" || s.n > 0 {
+		return // a part may not need every declaration
+	}
+	for _, d := range result.unused(declared) {
+		t.Errorf("no difference needs the declaration of %s at %q any more: remove it", d.Class, d.At)
+	}
+}
+
+func show(t *testing.T, result *report) {
+	if *reportAt == "" {
+		result.write(t.Output(), *most)
+		return
+	}
+	file, err := os.Create(*reportAt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	result.write(file, *most)
+}
+
+// startOurs starts a server that is configured as the judge is.
+func startOurs(t *testing.T) *side {
+	tokens := filepath.Join(t.TempDir(), "tokens.csv")
+	if err := os.WriteFile(tokens, []byte(adminTokens), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := levelwiretest.Start(t, func(c *server.Config) {
+		c.TokenAuthFile, c.AuthorizationModes = tokens, []string{"AlwaysAllow"}
+		c.ServiceCIDR = netip.MustParsePrefix(serviceCIDR)
+	})
+	config := s.Config()
+	ours := &side{
+		name: "levelwire", url: config.Host, token: adminToken,
+		client: &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}},
+	}
+	if err := ours.prepare(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	return ours
+}

@@ -1,0 +1,16 @@
+// Package differential asks two servers the same and compares what they answer: a real
+// kube-apiserver, the judge, and Levelwire.
+//
+// What is asked is generated from the judge's own discovery and OpenAPI documents: of
+// valid objects of each kind (folder objects), one field at a time is set to values that
+// are odd for its type. A request has a name, by which it can be asked again alone:
+//
+//	create apps/v1 Deployment small spec.replicas=-1
+//
+// Each answer is normalised by named rules (normalise.go), so that only what both servers
+// decide is left. A difference belongs to a class and a group (compare.go, report.go), and
+// is a failure unless declared.yaml says why it stands.
+//
+// The judge is built by `make judge`. What it has answered is kept in a file, so that the
+// same question is not asked twice; it is started only for what is new.
+package differential

@@ -1,0 +1,140 @@
+package differential
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+)
+
+// object is a valid object of a kind, from which requests are made.
+type object struct {
+	kind  *kind
+	base  string // its name among those of its kind
+	value map[string]any
+}
+
+// singles returns every request in which one field of an object has an odd value.
+func singles(verb string, o *object) []*request {
+	var list []*request
+	visitFields(o.kind, o.kind.schema, o.value, nil, func(at path, s *schema, current any) {
+		for _, value := range oddValues(s, current) {
+			list = append(list, &request{verb, o.kind, o.base, []edit{{at, value}}})
+		}
+	})
+	return list
+}
+
+// everyMetadata are the kinds with which each field of the metadata is tried: its rules are
+// the same for every kind of a scope.
+var everyMetadata = []string{"v1 ConfigMap", "v1 Namespace", "apps/v1 Deployment"}
+
+// skipped reports whether a field is left out: the status of most kinds is not the
+// client's to set, and most metadata is tried with some kinds only.
+func skipped(k *kind, at path) bool {
+	switch {
+	case at[0] == "status":
+		return true
+	case at[0] != "metadata" || len(at) == 1:
+		return false
+	case slices.Contains(everyMetadata, k.String()):
+		return at[1] == "managedFields" && len(at) > 2
+	default:
+		return at[1] != "name" && at[1] != "generateName"
+	}
+}
+
+// visitFields calls visit for each field of an object and of what stands in it, whether the
+// object has it or not: depth first, in the order of names. Fields of what is not there are
+// not visited.
+func visitFields(k *kind, s *schema, value any, at path, visit func(at path, s *schema, current any)) {
+	switch s.kind {
+	case objectValue:
+		members, _ := value.(map[string]any)
+		for _, name := range s.fieldNames {
+			field := at.child(name)
+			if skipped(k, field) {
+				continue
+			}
+			visit(field, s.fields[name], members[name])
+			if members[name] != nil {
+				visitFields(k, s.fields[name], members[name], field, visit)
+			}
+		}
+	case arrayValue:
+		list, _ := value.([]any)
+		for i, item := range list {
+			if s.items.kind != objectValue {
+				visit(at.child(i), s.items, item)
+			}
+			visitFields(k, s.items, item, at.child(i), visit)
+		}
+	case mapValue:
+		members, _ := value.(map[string]any)
+		for _, key := range sortedKeys(members) {
+			visit(at.child(key), s.values, members[key])
+			visitFields(k, s.values, members[key], at.child(key), visit)
+		}
+	}
+}
+
+func sortedKeys(members map[string]any) []string {
+	names := make([]string, 0, len(members))
+	for name := range members {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// generate returns requests in an order that the seed decides: as many as there are for a
+// single field of each object, and then, up to n, requests with two fields. n <= 0 means
+// every request with a single field.
+func generate(objects []*object, verbs []string, seed uint64, n int) []*request {
+	random := rand.New(rand.NewPCG(seed, 0))
+	byObject := map[*object][]*request{}
+	var all []*request
+	for _, verb := range verbs {
+		for _, o := range objects {
+			list := singles(verb, o)
+			byObject[o] = append(byObject[o], list...)
+			all = append(all, &request{verb: verb, kind: o.kind, base: o.base})
+			all = append(all, list...)
+		}
+	}
+	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	if n <= 0 {
+		return all
+	}
+	if n <= len(all) {
+		return all[:n]
+	}
+	return append(all, pairs(objects, byObject, random, n-len(all))...)
+}
+
+// pairs returns n requests with two fields each, none twice.
+func pairs(objects []*object, singles map[*object][]*request, random *rand.Rand, n int) []*request {
+	var list []*request
+	seen := map[string]bool{}
+	for tries := 0; len(list) < n && tries < 10*n; tries++ {
+		of := singles[objects[random.IntN(len(objects))]]
+		first, second := of[random.IntN(len(of))], of[random.IntN(len(of))]
+		if first.verb != second.verb || related(first.edits[0].at, second.edits[0].at) {
+			continue
+		}
+		edits := []edit{first.edits[0], second.edits[0]}
+		slices.SortFunc(edits, func(a, b edit) int { return cmp.Compare(a.String(), b.String()) })
+		r := &request{first.verb, first.kind, first.base, edits}
+		if name := r.String(); !seen[name] {
+			seen[name] = true
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// related reports whether one of two paths leads through the other, so that the second edit
+// would undo the first or fail.
+func related(a, b path) bool {
+	n := min(len(a), len(b))
+	return slices.Equal(a[:n], b[:n])
+}

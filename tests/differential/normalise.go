@@ -1,0 +1,129 @@
+package differential
+
+import (
+	"encoding/json"
+	"net/netip"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// normalise replaces, in an answer, what two servers must answer differently. sent is what
+// the request sent: what the client has chosen is never replaced.
+func normalise(a *answer, k *kind, sent map[string]any, now time.Time) {
+	n := &normaliser{kind: k, sent: sent, now: now}
+	if a.Body != nil {
+		a.Body, _ = n.value(a.Body, nil).(map[string]any)
+	}
+	for i, warning := range a.Warnings {
+		a.Warnings[i] = n.words(warning)
+	}
+	a.Text = n.words(a.Text)
+}
+
+// rule says what is replaced.
+type rule struct {
+	name  string // stands in the place of the value
+	kind  string // of objects; empty: of all
+	shape string // of the path
+	// is reports whether the server has chosen the value; nil: whatever the client has
+	// not sent.
+	is func(n *normaliser, value any) bool
+}
+
+var rules = []rule{
+	{name: "a uid", shape: "metadata.uid"},
+	{name: "a creation time", shape: "metadata.creationTimestamp"},
+	{name: "a version", shape: "metadata.resourceVersion"},
+	{name: "a time of managed fields", shape: "metadata.managedFields[].time"},
+	{name: "an allocated address", kind: "v1 Service", shape: "spec.clusterIP", is: inServiceCIDR},
+	{name: "an allocated address", kind: "v1 Service", shape: "spec.clusterIPs[]", is: inServiceCIDR},
+	{name: "an allocated port", kind: "v1 Service", shape: "spec.ports[].nodePort"},
+	{name: "an allocated port", kind: "v1 Service", shape: "spec.healthCheckNodePort"},
+	{name: "a token", kind: "v1 TokenRequest", shape: "status.token"},
+	{name: "a generated name", shape: "metadata.name", is: isGenerated},
+}
+
+func inServiceCIDR(_ *normaliser, value any) bool {
+	text, _ := value.(string)
+	address, err := netip.ParseAddr(text)
+	return err == nil && netip.MustParsePrefix(serviceCIDR).Contains(address)
+}
+
+func isGenerated(n *normaliser, value any) bool {
+	prefix, _ := get(n.sent, path{"metadata", "generateName"})
+	text, _ := prefix.(string)
+	name, _ := value.(string)
+	return text != "" && strings.HasPrefix(name, text)
+}
+
+// words are rules for parts of strings, wherever they stand.
+var words = []struct {
+	name    string
+	pattern *regexp.Regexp
+}{
+	{"kube-api-access-*", regexp.MustCompile(`kube-api-access-[a-z0-9]{5}\b`)},
+	// Some messages of kube-apiserver print pointers.
+	{"0xc*", regexp.MustCompile(`\b0xc[0-9a-f]{9}\b`)},
+}
+
+type normaliser struct {
+	kind *kind
+	sent map[string]any
+	now  time.Time
+}
+
+func (n *normaliser) value(value any, at path) any {
+	switch value := value.(type) {
+	case map[string]any:
+		result := make(map[string]any, len(value))
+		for name, member := range value {
+			result[name] = n.value(member, at.child(name))
+		}
+		return result
+	case []any:
+		result := make([]any, len(value))
+		for i, item := range value {
+			result[i] = n.value(item, at.child(i))
+		}
+		return result
+	case string:
+		return n.leaf(n.words(value), at)
+	case json.Number:
+		return n.leaf(value, at)
+	default:
+		return value
+	}
+}
+
+func (n *normaliser) leaf(value any, at path) any {
+	if value == "" {
+		return value
+	}
+	if sent, ok := get(n.sent, at); ok && literal(sent) == literal(value) {
+		return value
+	}
+	shape := at.shape()
+	for _, r := range rules {
+		if r.shape == shape && (r.kind == "" || r.kind == n.kind.String()) && (r.is == nil || r.is(n, value)) {
+			return "<" + r.name + ">"
+		}
+	}
+	if text, ok := value.(string); ok && n.isNow(text) {
+		return "<now>"
+	}
+	return value
+}
+
+// isNow reports whether a string is the time of the answer, which a server has filled in.
+func (n *normaliser) isNow(text string) bool {
+	t, err := time.Parse(time.RFC3339Nano, text)
+	return err == nil && n.now.Sub(t).Abs() < time.Hour
+}
+
+func (n *normaliser) words(text string) string {
+	for _, w := range words {
+		text = w.pattern.ReplaceAllString(text, w.name)
+	}
+	return text
+}

@@ -1,0 +1,85 @@
+package differential
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// recording is what the judge has said: what it serves, what full objects it accepts, and
+// its answers. Answers to questions about an object that has changed since are forgotten.
+type recording struct {
+	Catalog *catalog                  `json:"catalog"`
+	Small   map[string]map[string]any `json:"small"` // by kind: what the answers are about
+	Full    map[string]map[string]any `json:"full"`
+	Answers map[string]*answer        `json:"answers"` // by the request's name
+
+	mu sync.Mutex
+}
+
+func newRecording() *recording {
+	return &recording{Small: map[string]map[string]any{}, Full: map[string]map[string]any{}, Answers: map[string]*answer{}}
+}
+
+// openRecording reads a file; one that is not there is an empty recording.
+func openRecording(name string) (*recording, error) {
+	r := newRecording()
+	file, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	unzipped, err := gzip.NewReader(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	decoder := json.NewDecoder(unzipped)
+	decoder.UseNumber()
+	if err := decoder.Decode(r); err != nil {
+		return nil, fmt.Errorf("%s: %w; remove it to ask again", name, err)
+	}
+	if r.Catalog == nil {
+		return r, nil
+	}
+	return r, r.Catalog.load()
+}
+
+// save writes the recording in place of the file.
+func (r *recording) save(name string) (err error) {
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	next := name + ".new"
+	file, err := os.Create(next)
+	if err != nil {
+		return err
+	}
+	zipped := gzip.NewWriter(file)
+	r.mu.Lock()
+	err = json.NewEncoder(zipped).Encode(r)
+	r.mu.Unlock()
+	if err := errors.Join(err, zipped.Close(), file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(next, name)
+}
+
+func (r *recording) answer(name string) *answer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.Answers[name]
+}
+
+func (r *recording) keep(name string, a *answer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Answers[name] = a
+}

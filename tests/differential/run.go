@@ -1,0 +1,281 @@
+package differential
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// comparisonRun is one comparison of two servers.
+type comparisonRun struct {
+	ours      *side
+	judge     func() (*side, error) // starts it, once
+	recording *recording
+	declared  declarations
+	log       io.Writer
+	workers   int
+
+	objects map[string]*object // by kind and base
+}
+
+func key(k *kind, base string) string { return k.String() + " " + base }
+
+// selection is what is asked.
+type selection struct {
+	seed  uint64
+	n     int      // requests; 0: every one with a single field
+	kinds []string // as matchesKind takes them; empty: all
+	verbs []string
+	only  string // the name of the one request; empty: all
+}
+
+// load reads what the judge serves and the objects of each kind, from the recording as far
+// as that has it.
+func (c *comparisonRun) load(ctx context.Context, kinds []string) error {
+	r := c.recording
+	if r.Catalog == nil {
+		judge, err := c.judge()
+		if err != nil {
+			return err
+		}
+		if r.Catalog, err = judge.catalog(ctx); err != nil {
+			return err
+		}
+	}
+	smalls, err := smallObjects(r.Catalog)
+	if err != nil {
+		return err
+	}
+	c.objects = map[string]*object{}
+	for _, o := range smalls {
+		if len(kinds) > 0 && !matchesKind(kinds, o.kind.String()) {
+			continue
+		}
+		r.use(o)
+		c.objects[key(o.kind, small)] = o
+		grown, err := c.full(ctx, o)
+		if err != nil {
+			return err
+		}
+		c.objects[key(o.kind, full)] = grown
+	}
+	if len(kinds) == 0 {
+		for _, k := range r.Catalog.creatable() {
+			if c.objects[key(k, small)] == nil {
+				fmt.Fprintf(c.log, "not asked about: %v, of which the folder objects has no object\n", k)
+			}
+		}
+	}
+	if len(c.objects) == 0 {
+		return fmt.Errorf("no kind is called %q", kinds)
+	}
+	return nil
+}
+
+// use forgets the answers about an object that is another one now.
+func (r *recording) use(o *object) {
+	name := o.kind.String()
+	if literal(r.Small[name]) == literal(o.value) {
+		return
+	}
+	r.Small[name] = o.value
+	delete(r.Full, name)
+	for request := range r.Answers {
+		if parsed, err := parseRequest(r.Catalog, request); err != nil || parsed.kind == o.kind {
+			delete(r.Answers, request)
+		}
+	}
+}
+
+// full returns the full object of a kind.
+func (c *comparisonRun) full(ctx context.Context, o *object) (*object, error) {
+	name := o.kind.String()
+	if value := c.recording.Full[name]; value != nil {
+		return &object{o.kind, full, value}, nil
+	}
+	judge, err := c.judge()
+	if err != nil {
+		return nil, err
+	}
+	asked := 0
+	grown, err := grow(ctx, func(ctx context.Context, k *kind, value map[string]any) (*answer, error) {
+		asked++
+		return judge.do(ctx, http.MethodPost, k.path(namespace)+"?dryRun=All", asJSON, value)
+	}, o)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(c.log, "the full object of %s: %d bytes, after %d requests\n", name, len(literal(grown.value)), asked)
+	// As the recording has it after it was read.
+	if grown.value, err = parseJSON([]byte(literal(grown.value))); err != nil {
+		return nil, err
+	}
+	c.recording.Full[name] = grown.value
+	return grown, nil
+}
+
+// run asks both servers what a selection says and returns how they differ.
+func (c *comparisonRun) run(ctx context.Context, s selection) (*report, error) {
+	if err := c.load(ctx, s.kinds); err != nil {
+		return nil, err
+	}
+	requests, err := c.requests(s)
+	if err != nil {
+		return nil, err
+	}
+	result := newReport()
+	began, done := time.Now(), 0
+	for _, batch := range batches(requests) {
+		if err := c.batch(ctx, batch, func(r *request, found []difference) {
+			result.add(r, found, c.declared)
+			if done++; done%1000 == 0 {
+				fmt.Fprintf(c.log, "%d of %d requests, %d differ, %v\n", done, len(requests), result.undeclared(), time.Since(began).Round(time.Second))
+			}
+		}); err != nil {
+			return result, err
+		}
+	}
+	return result, nil
+}
+
+func (c *comparisonRun) requests(s selection) ([]*request, error) {
+	if s.only != "" {
+		r, err := parseRequest(c.recording.Catalog, s.only)
+		return []*request{r}, err
+	}
+	var objects []*object
+	for _, o := range c.objects {
+		objects = append(objects, o)
+	}
+	sortObjects(objects)
+	return generate(objects, s.verbs, s.seed, s.n), nil
+}
+
+// batches are requests that need the same to be stored: nothing, or one object. Those that
+// need nothing come first. The order within a batch is that of the requests.
+func batches(requests []*request) [][]*request {
+	var list [][]*request
+	at := map[string]int{}
+	for _, r := range requests {
+		name := r.verb
+		if r.verb != create {
+			name = "object " + key(r.kind, r.base)
+		}
+		if _, ok := at[name]; !ok {
+			at[name] = len(list)
+			list = append(list, nil)
+		}
+		list[at[name]] = append(list[at[name]], r)
+	}
+	slices.SortStableFunc(list, func(a, b []*request) int {
+		rank := map[bool]int{true: 0, false: 1}
+		return rank[a[0].verb == create] - rank[b[0].verb == create]
+	})
+	return list
+}
+
+// batch asks the requests of a batch, several at a time, and calls found for each, one after
+// the other, in the order of requests.
+func (c *comparisonRun) batch(ctx context.Context, requests []*request, found func(*request, []difference)) error {
+	stored := c.stored(requests[0])
+	judge, err := c.judgeFor(ctx, requests, stored)
+	if err != nil {
+		return err
+	}
+	if stored != nil {
+		if err := c.ours.store(ctx, stored); err != nil {
+			// What ours refuses is found by the requests that create it.
+			fmt.Fprintf(c.log, "left out: the requests that update %s: %v\n", key(stored.kind, stored.base), err)
+			return nil
+		}
+		defer func() { _ = c.ours.remove(ctx, stored) }()
+	}
+	if judge != nil && stored != nil {
+		defer func() { _ = judge.remove(ctx, stored) }()
+	}
+	differences := make([][]difference, len(requests))
+	errs := make([]error, len(requests))
+	var group sync.WaitGroup
+	next := make(chan int)
+	for range c.workers {
+		group.Go(func() {
+			for i := range next {
+				differences[i], errs[i] = c.one(ctx, requests[i], judge)
+			}
+		})
+	}
+	for i := range requests {
+		next <- i
+	}
+	close(next)
+	group.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	for i, r := range requests {
+		found(r, differences[i])
+	}
+	return nil
+}
+
+// stored returns the object that a request needs, or nil.
+func (c *comparisonRun) stored(r *request) *object {
+	if r.verb == create {
+		return nil
+	}
+	return c.objects[key(r.kind, r.base)]
+}
+
+// judgeFor returns the judge, with the object stored, if it has to be asked something; or
+// nil.
+func (c *comparisonRun) judgeFor(ctx context.Context, requests []*request, stored *object) (*side, error) {
+	if !slices.ContainsFunc(requests, func(r *request) bool { return c.recording.answer(r.String()) == nil }) {
+		return nil, nil
+	}
+	judge, err := c.judge()
+	if err != nil || stored == nil {
+		return judge, err
+	}
+	return judge, judge.store(ctx, stored)
+}
+
+// one asks both servers one request.
+func (c *comparisonRun) one(ctx context.Context, r *request, judge *side) ([]difference, error) {
+	o := c.objects[key(r.kind, r.base)]
+	if o == nil {
+		return nil, fmt.Errorf("%v: there is no object %q", r, r.base)
+	}
+	name := r.String()
+	expected := c.recording.answer(name)
+	if expected == nil {
+		var err error
+		if expected, err = judge.answerTo(ctx, r, o); err != nil {
+			return nil, err
+		}
+		c.recording.keep(name, expected)
+	}
+	got, err := c.ours.answerTo(ctx, r, o)
+	if err != nil {
+		return nil, err
+	}
+	return compare(r, got, expected), nil
+}
+
+// answerTo asks a request and normalises the answer.
+func (s *side) answerTo(ctx context.Context, r *request, o *object) (*answer, error) {
+	a, err := s.ask(ctx, r, o.value)
+	if err != nil {
+		return nil, err
+	}
+	sent, err := r.body(o.value)
+	if err != nil {
+		return nil, err
+	}
+	normalise(a, r.kind, sent, time.Now())
+	return a, nil
+}

@@ -1,0 +1,193 @@
+package differential
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// side is a server that is asked.
+type side struct {
+	name   string // in messages
+	url    string
+	token  string
+	client *http.Client
+}
+
+// The user agent decides on the manager in managedFields.
+const userAgent = "differential"
+
+// namespace is where the objects are that have one.
+const namespace = "differential"
+
+func (s *side) do(ctx context.Context, method, path, accept string, body any) (*answer, error) {
+	response, err := s.send(ctx, method, path, accept, body)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	a, err := parseAnswer(response)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s %s: %w", s.name, method, path, err)
+	}
+	return a, nil
+}
+
+func (s *side) send(ctx context.Context, method, path, accept string, body any) (*http.Response, error) {
+	var reader io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		reader = bytes.NewReader(text)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, s.url+path, reader)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", accept)
+	request.Header.Set("Authorization", "Bearer "+s.token)
+	request.Header.Set("User-Agent", userAgent)
+	switch {
+	case method == http.MethodPatch:
+		request.Header.Set("Content-Type", "application/merge-patch+json")
+	case body != nil:
+		request.Header.Set("Content-Type", asJSON)
+	}
+	response, err := s.client.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.name, err)
+	}
+	return response, nil
+}
+
+// read gets a document as it is.
+func (s *side) read(ctx context.Context, path, accept string) ([]byte, error) {
+	response, err := s.send(ctx, http.MethodGet, path, accept, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: GET %s: %s: %s", s.name, path, response.Status, text)
+	}
+	return text, err
+}
+
+const (
+	asJSON      = "application/json"
+	asText      = "*/*"
+	asDiscovery = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+)
+
+// catalog reads what the server serves.
+func (s *side) catalog(ctx context.Context) (*catalog, error) {
+	c := &catalog{Documents: map[string]json.RawMessage{}}
+	for _, root := range []string{"/api", "/apis"} {
+		text, err := s.read(ctx, root, asDiscovery)
+		if err != nil {
+			return nil, err
+		}
+		c.Discovery = append(c.Discovery, text)
+	}
+	text, err := s.read(ctx, "/openapi/v3", asJSON)
+	if err != nil {
+		return nil, err
+	}
+	var index struct {
+		Paths map[string]struct {
+			URL string `json:"serverRelativeURL"`
+		} `json:"paths"`
+	}
+	if err := json.Unmarshal(text, &index); err != nil {
+		return nil, err
+	}
+	for name, at := range index.Paths {
+		text, err := s.read(ctx, at.URL, asJSON)
+		if err != nil {
+			return nil, err
+		}
+		// What is not read would be most of the recording.
+		var d document
+		if err := json.Unmarshal(text, &d); err != nil {
+			return nil, fmt.Errorf("%s: %w", at.URL, err)
+		}
+		if text, err = json.Marshal(d); err != nil {
+			return nil, err
+		}
+		c.Documents[name] = text
+	}
+	return c, c.load()
+}
+
+// prepare makes what other objects need: the namespace, and its account.
+func (s *side) prepare(ctx context.Context) error {
+	for _, o := range []struct {
+		path string
+		body map[string]any
+	}{
+		{"/api/v1/namespaces", map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace}}},
+		{"/api/v1/namespaces/" + namespace + "/serviceaccounts", map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": "default"}}},
+	} {
+		if err := s.ensure(ctx, o.path, o.body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ensure creates an object, unless it is there.
+func (s *side) ensure(ctx context.Context, path string, body map[string]any) error {
+	a, err := s.do(ctx, http.MethodPost, path, asJSON, body)
+	if err != nil {
+		return err
+	}
+	if !a.accepted() && a.Code != http.StatusConflict {
+		return fmt.Errorf("%s: POST %s: %d: %s%s", s.name, path, a.Code, a.text("message"), a.Text)
+	}
+	return nil
+}
+
+// ask asks a request, whose base is an object that the server has accepted.
+func (s *side) ask(ctx context.Context, r *request, base map[string]any) (*answer, error) {
+	body, err := r.body(base)
+	if err != nil {
+		return nil, err
+	}
+	method, at := http.MethodPost, r.kind.path(namespace)
+	if r.verb == update {
+		method, at = http.MethodPut, at+"/"+nameOf(base)
+	}
+	return s.do(ctx, method, at+"?dryRun=All", asJSON, body)
+}
+
+func nameOf(object map[string]any) string {
+	name, _ := get(object, path{"metadata", "name"})
+	text, _ := name.(string)
+	return text
+}
+
+// store creates an object, whatever there was of its name.
+func (s *side) store(ctx context.Context, o *object) error {
+	at := o.kind.path(namespace)
+	if err := s.remove(ctx, o); err != nil {
+		return err
+	}
+	return s.ensure(ctx, at, o.value)
+}
+
+// remove deletes an object at once, with its finalizers.
+func (s *side) remove(ctx context.Context, o *object) error {
+	at := o.kind.path(namespace) + "/" + nameOf(o.value)
+	a, err := s.do(ctx, http.MethodDelete, at+"?gracePeriodSeconds=0", asJSON, nil)
+	if err != nil || !a.accepted() {
+		return err // it was not there
+	}
+	_, err = s.do(ctx, http.MethodPatch, at, asJSON, map[string]any{"metadata": map[string]any{"finalizers": nil}})
+	return err
+}
