@@ -63,7 +63,7 @@ func TestMistakesInValidatingPolicies(t *testing.T) {
 		want   []string
 	}{
 		"none":                {func(*policy) {}, nil},
-		"failure policy":      {func(p *policy) { p.Spec.FailurePolicy = new(admissionv1.FailurePolicyType("Retry")) }, []string{`spec.failurePolicy|supported values: "Ignore", "Fail"`}},
+		"failure policy":      {func(p *policy) { p.Spec.FailurePolicy = new(admissionv1.FailurePolicyType("Retry")) }, []string{`spec.failurePolicy|supported values: "Fail", "Ignore"`}},
 		"no constraints":      {func(p *policy) { p.Spec.MatchConstraints = nil }, []string{"spec.matchConstraints|Required"}},
 		"no rules":            {func(p *policy) { p.Spec.MatchConstraints.ResourceRules = nil }, []string{"spec.matchConstraints.resourceRules|Required"}},
 		"match policy":        {func(p *policy) { p.Spec.MatchConstraints.MatchPolicy = new(admissionv1.MatchPolicyType("Some")) }, []string{"spec.matchConstraints.matchPolicy|Unsupported"}},

@@ -56,7 +56,7 @@ func OneOf[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
 		return field.ErrorList{field.Required(path, "")}
 	}
 	if !slices.Contains(allowed, value) {
-		return field.ErrorList{field.NotSupported(path, value, allowed)}
+		return field.ErrorList{field.NotSupported(path, value, slices.Sorted(slices.Values(allowed)))} // as Kubernetes lists them
 	}
 	return nil
 }
