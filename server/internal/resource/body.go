@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -61,7 +62,7 @@ func (r *Resource) DecodeBody(mediaType string, body []byte) (obj Object, gvk sc
 	obj = r.New()
 	gvk, strictErrs, err = decode(mediaType, body, obj)
 	if err != nil {
-		return nil, gvk, nil, err
+		return nil, refusedKind(err, gvk, r.GroupVersionKind()), nil, err
 	}
 	if r.Stored().Mixed {
 		err = requireKind(gvk, r.GroupVersionKind(), obj, body)
@@ -101,11 +102,31 @@ func (r *Resource) DecodeBodyInPlace(mediaType string, body []byte) (obj Object,
 func DecodeInto(mediaType string, body []byte, want schema.GroupVersionKind, into runtime.Object) (gvk schema.GroupVersionKind, strictErrs []error, err error) {
 	gvk, strictErrs, err = decode(mediaType, body, into)
 	if err != nil {
-		return gvk, nil, err
+		return refusedKind(err, gvk, want), nil, err
 	}
 	gvk, err = completeKind(gvk, want, into)
 	return gvk, strictErrs, err
 }
+
+// refusedKind returns the kind of a body that cannot be decoded, as far as it is known.
+func refusedKind(err error, gvk, want schema.GroupVersionKind) schema.GroupVersionKind {
+	var unknown *unknownKindError
+	if errors.As(err, &unknown) {
+		return schema.GroupVersionKind{}
+	}
+	if gvk.Kind == "" {
+		gvk.Kind = want.Kind
+	}
+	if gvk.Version == "" {
+		gvk.Group, gvk.Version = want.Group, want.Version
+	}
+	return gvk
+}
+
+// unknownKindError is why it is not known of which kind a body is.
+type unknownKindError struct{ error }
+
+func (e *unknownKindError) Unwrap() error { return e.error }
 
 // completeKind takes from want what a body does not say of its kind.
 func completeKind(gvk, want schema.GroupVersionKind, into runtime.Object) (schema.GroupVersionKind, error) {
@@ -181,6 +202,10 @@ func decode(mediaType string, body []byte, into runtime.Object) (gvk schema.Grou
 	}
 	more, err := unmarshalStrict(body, into)
 	if err != nil {
+		gvk, kindErr := kindOfRefused(body)
+		if kindErr != nil {
+			err = &unknownKindError{kindErr}
+		}
 		return gvk, nil, err
 	}
 	gvk, err = claimedKind(into)
@@ -208,7 +233,7 @@ func claimedKind(obj runtime.Object) (schema.GroupVersionKind, error) {
 func parseKind(apiVersion, kind string) (schema.GroupVersionKind, error) {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
-		return schema.GroupVersionKind{}, fmt.Errorf("apiVersion %q: %w", apiVersion, err)
+		return schema.GroupVersionKind{}, &unknownKindError{err}
 	}
 	return gv.WithKind(kind), nil
 }
@@ -230,7 +255,7 @@ func unmarshalStrictly(body []byte, into runtime.Object) (strictErrs []error, er
 	}
 	strictErrs, err = kjson.UnmarshalStrict(body, target)
 	if err != nil {
-		return nil, fmt.Errorf("malformed body: %w", err)
+		return nil, err
 	}
 	if custom && u.Object == nil {
 		return nil, errors.New("malformed body: it must be an object")
@@ -239,19 +264,32 @@ func unmarshalStrictly(body []byte, into runtime.Object) (strictErrs []error, er
 }
 
 // yamlToJSON converts a YAML body. Keys that occur twice are strict errors.
-func yamlToJSON(body []byte) (json []byte, strictErrs []error, err error) {
+func yamlToJSON(body []byte) (text []byte, strictErrs []error, err error) {
 	if err := checkAliases(body); err != nil {
 		return nil, nil, fmt.Errorf("malformed YAML body: %w", err)
 	}
-	json, err = yaml.YAMLToJSONStrict(body)
+	text, err = yaml.YAMLToJSONStrict(body)
 	if err == nil {
-		return json, nil, nil
+		return text, nil, nil
 	}
 	strict := err
-	if json, err = yaml.YAMLToJSON(body); err != nil {
+	if text, err = yaml.YAMLToJSON(body); err != nil {
 		return nil, nil, fmt.Errorf("malformed YAML body: %w", err)
 	}
-	return json, []error{strict}, nil
+	return text, []error{strict}, nil
+}
+
+// kindOfRefused reads the kind of a body that is no object of its kind, or says, in
+// Kubernetes' words, why it cannot be read.
+func kindOfRefused(body []byte) (schema.GroupVersionKind, error) {
+	var meta struct {
+		APIVersion string `json:"apiVersion,omitempty"`
+		Kind       string `json:"kind,omitempty"`
+	}
+	if err := json.Unmarshal(body, &meta); err != nil {
+		return schema.GroupVersionKind{}, fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
+	}
+	return parseKind(meta.APIVersion, meta.Kind)
 }
 
 // kindOf reads kind and apiVersion from the top level of a JSON object.

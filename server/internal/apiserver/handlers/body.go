@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"encoding/hex"
 	"errors"
 	"strings"
 
@@ -32,7 +33,7 @@ const maxWarnings = 20
 func (x *writer) decode() (resource.Object, error) {
 	obj, gvk, strict, err := x.q.Resource.DecodeBodyInPlace(x.mediaType, x.body)
 	if err != nil {
-		return nil, x.bodyError(err, gvk, false)
+		return nil, x.bodyError(err, gvk, x.body, false)
 	}
 	return obj, x.judge(strict)
 }
@@ -41,7 +42,7 @@ func (x *writer) decode() (resource.Object, error) {
 func (x *writer) decodeAs(want schema.GroupVersionKind, into runtime.Object) error {
 	gvk, strict, err := resource.DecodeInto(x.mediaType, x.body, want, into)
 	if err != nil {
-		return bodyError(err, gvk, want)
+		return bodyError(err, gvk, want, x.body)
 	}
 	return x.judge(strict)
 }
@@ -71,11 +72,11 @@ func (x *writer) judge(strict []error) error {
 // bodyError is the function bodyError for an object of the endpoint. An object of
 // another kind than the custom resource's is not malformed but invalid, and so is a
 // patched one of another version.
-func (x *writer) bodyError(err error, got schema.GroupVersionKind, patched bool) error {
+func (x *writer) bodyError(err error, got schema.GroupVersionKind, body []byte, patched bool) error {
 	want := x.q.Resource.GroupVersionKind()
 	var kind *resource.KindMismatchError
 	if !x.q.Resource.Stored().Mixed || !errors.As(err, &kind) {
-		return bodyError(err, got, want)
+		return bodyError(err, got, want, body)
 	}
 	var errs field.ErrorList
 	if kind.Got.Kind != want.Kind {
@@ -83,7 +84,7 @@ func (x *writer) bodyError(err error, got schema.GroupVersionKind, patched bool)
 	}
 	if version := kind.Got.GroupVersion(); version != want.GroupVersion() {
 		if !patched {
-			return bodyError(err, got, want)
+			return bodyError(err, got, want, body)
 		}
 		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), version.String(), "must be "+want.GroupVersion().String()))
 	}
@@ -91,8 +92,8 @@ func (x *writer) bodyError(err error, got schema.GroupVersionKind, patched bool)
 }
 
 // bodyError returns Kubernetes' error for a body of which an object of the
-// kind want cannot be decoded. got is the kind in the body, as far as known.
-func bodyError(err error, got, want schema.GroupVersionKind) error {
+// kind want cannot be decoded. got is the kind of the body, as far as known.
+func bodyError(err error, got, want schema.GroupVersionKind, body []byte) error {
 	var media *resource.UnsupportedMediaTypeError
 	var kind *resource.KindMismatchError
 	switch {
@@ -105,7 +106,24 @@ func bodyError(err error, got, want schema.GroupVersionKind) error {
 		}
 		return status.BadRequest("%s in version %q cannot be handled as a %s", kind.Got.Kind, kind.Got.GroupVersion(), kind.Want.Kind)
 	case got.Kind == "":
-		return status.BadRequest("the object provided is unrecognized (must be of type %s): %v", want.Kind, err)
+		return status.BadRequest("the object provided is unrecognized (must be of type %s): %v (%s)", want.Kind, err, beginning(body))
 	}
 	return status.BadRequest("%s in version %q cannot be handled as a %s: %v", got.Kind, got.Version, want.Kind, err)
+}
+
+// beginning returns how a body begins, as Kubernetes shows it.
+func beginning(body []byte) string {
+	const most = 30
+	text, more := body, ""
+	if len(body) > most {
+		text, more = body[:most], " ..."
+	}
+	switch {
+	case len(body) == 0:
+		return "<empty>"
+	case body[0] == '{':
+		return string(text) + more
+	default:
+		return hex.EncodeToString(text) + more
+	}
 }

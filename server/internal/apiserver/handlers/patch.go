@@ -77,7 +77,7 @@ func (x *writer) patchOptions() registry.PatchOptions {
 	return registry.PatchOptions{WriteOptions: x.opts, Force: forced != nil && *forced, Decode: func(patched []byte) (resource.Object, error) {
 		obj, gvk, strict, err := x.q.Resource.DecodeBodyInPlace(resource.MediaTypeJSON, patched)
 		if err != nil {
-			return nil, x.bodyError(err, gvk, true)
+			return nil, x.bodyError(err, gvk, patched, true)
 		}
 		if warned && x.validation != validationStrict {
 			return obj, nil
