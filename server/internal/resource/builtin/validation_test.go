@@ -153,6 +153,7 @@ func TestValidate(t *testing.T) {
 		{"pod", []string{"spec.affinity={podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{}]}}"}, "Required spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey"},
 		{"pod", []string{"spec.affinity={nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: In}]}]}}}"}, "Required spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].values"},
 		{"pod", []string{"spec.schedulingGates=[{name: a}]", "spec.nodeName=node"}, "Forbidden spec.nodeName"},
+		{"pod", []string{"spec.ephemeralContainers=[{name: d, image: i}]"}, "Forbidden spec.ephemeralContainers"},
 		{"deployment", []string{"spec.replicas=-1"}, "Invalid spec.replicas"},
 		{"deployment", []string{"spec.selector-"}, "Required spec.selector"},
 		{"deployment", []string{"spec.selector={}"}, "Invalid spec.selector"},
@@ -282,8 +283,36 @@ func TestValidate(t *testing.T) {
 	} {
 		t.Run(tt.manifest+" "+strings.Join(tt.edits, " "), func(t *testing.T) {
 			r, obj := manifest(t, tt.manifest, tt.edits...)
-			if got := complaints(r.Strategy.Validate(obj)); !slices.Contains(got, tt.want) {
+			if got := complaints(validateNew(r, obj)); !slices.Contains(got, tt.want) {
 				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// validateNew is the validation of a kind for an object that is created.
+func validateNew(r *resource.Resource, obj resource.Object) field.ErrorList {
+	errs := r.Strategy.Validate(obj)
+	if f := r.Strategy.ValidateCreate; f != nil {
+		errs = append(errs, f(obj)...)
+	}
+	return errs
+}
+
+// TestValidateAllows: what kube-apiserver accepts, though it looks wrong.
+func TestValidateAllows(t *testing.T) {
+	template := "spec.template.spec."
+	for _, tt := range []struct {
+		manifest string
+		edits    []string
+	}{
+		// Whoever makes pods of a template can change them before.
+		{"deployment", []string{template + "schedulingGates=[{name: a}]", template + "nodeName=node"}},
+	} {
+		t.Run(tt.manifest+" "+strings.Join(tt.edits, " "), func(t *testing.T) {
+			r, obj := manifest(t, tt.manifest, tt.edits...)
+			if errs := validateNew(r, obj); len(errs) > 0 {
+				t.Error(errs)
 			}
 		})
 	}

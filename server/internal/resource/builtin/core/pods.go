@@ -18,10 +18,24 @@ func podRules() define.Rules[*corev1.Pod] {
 		Validate: func(pod *corev1.Pod) field.ErrorList {
 			return podspec.Validate(validate.SpecPath, &pod.Spec)
 		},
+		ValidateCreate:      validateNewPod,
 		ValidateUpdate:      validatePodUpdate,
 		ValidateSubresource: validatePodSubresource,
 		Graceful:            podGrace,
 	}
+}
+
+// validateNewPod checks what only new pods must not have. A template may have it: whoever makes
+// pods of it can change them.
+func validateNewPod(pod *corev1.Pod) field.ErrorList {
+	var errs field.ErrorList
+	if len(pod.Spec.EphemeralContainers) > 0 {
+		errs = append(errs, field.Forbidden(validate.SpecPath.Child("ephemeralContainers"), "cannot be set on create"))
+	}
+	if pod.Spec.NodeName != "" && len(pod.Spec.SchedulingGates) > 0 {
+		errs = append(errs, field.Forbidden(validate.SpecPath.Child("nodeName"), "cannot be set until all schedulingGates have been cleared"))
+	}
+	return errs
 }
 
 // preparePodForCreate computes what a new pod's status begins with. The account,

@@ -184,8 +184,5 @@ func validateGates(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
 		}
 		seen.Insert(gate.Name)
 	}
-	if len(spec.SchedulingGates) > 0 && spec.NodeName != "" {
-		errs = append(errs, field.Forbidden(field.NewPath("spec", "nodeName"), "cannot be set until all schedulingGates have been cleared"))
-	}
 	return errs
 }
