@@ -114,7 +114,7 @@ func TestValidate(t *testing.T) {
 		{"pod", []string{"spec.containers-"}, "Required spec.containers"},
 		{"pod", []string{pod + "name-"}, "Required spec.containers[0].name"},
 		{"pod", []string{pod + "name=pinned"}, "Duplicate spec.containers[1].name"},
-		{"pod", []string{pod + "name=prepare"}, "Duplicate spec.containers[0].name"},
+		{"pod", []string{pod + "name=prepare"}, "Duplicate spec.initContainers[0].name"},
 		{"pod", []string{pod + "name=UPPER"}, "Invalid spec.containers[0].name"},
 		{"pod", []string{pod + "image-"}, "Required spec.containers[0].image"},
 		{"pod", []string{pod + "image=' x'"}, "Invalid spec.containers[0].image"},
@@ -147,13 +147,40 @@ func TestValidate(t *testing.T) {
 		{"pod", []string{"spec.nodeName=A_B"}, "Invalid spec.nodeName"},
 		{"pod", []string{"spec.activeDeadlineSeconds=0"}, "Invalid spec.activeDeadlineSeconds"},
 		{"pod", []string{"spec.terminationGracePeriodSeconds=-5"}, "Invalid spec.terminationGracePeriodSeconds"},
-		{"pod", []string{"spec.tolerations=[{key: a, operator: Exists, value: b}]"}, "Invalid spec.tolerations[0].value"},
+		{"pod", []string{"spec.tolerations=[{key: a, operator: Exists, value: b}]"}, "Invalid spec.tolerations[0].operator"},
 		{"pod", []string{"spec.tolerations=[{key: a, operator: Exists, tolerationSeconds: 3}]"}, "Invalid spec.tolerations[0].effect"},
 		{"pod", []string{"spec.topologySpreadConstraints=[{maxSkew: 0, topologyKey: z}]"}, "Invalid spec.topologySpreadConstraints[0].maxSkew"},
 		{"pod", []string{"spec.affinity={podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{}]}}"}, "Required spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey"},
 		{"pod", []string{"spec.affinity={nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: In}]}]}}}"}, "Required spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].values"},
 		{"pod", []string{"spec.schedulingGates=[{name: a}]", "spec.nodeName=node"}, "Forbidden spec.nodeName"},
 		{"pod", []string{"spec.ephemeralContainers=[{name: d, image: i}]"}, "Forbidden spec.ephemeralContainers"},
+		{"pod", []string{"spec.schedulingGates=[{name: a b}]"}, "Invalid spec.schedulingGates[0]"},
+		{"pod", []string{"spec.overhead={a: 1}"}, "Invalid spec.overhead.limits[a]"},
+		{"pod", []string{"spec.hostNetwork=true", "spec.hostUsers=false"}, "Forbidden spec.hostNetwork"},
+		{"pod", []string{"spec.hostnameOverride=a b"}, "Invalid spec.hostnameOverride"},
+		{"pod", []string{"spec.hostnameOverride=a", "spec.setHostnameAsFQDN=true"}, "Forbidden spec.hostnameOverride"},
+		{"pod", []string{"spec.resourceClaims=[{name: a}]"}, "Invalid spec.resourceClaims[0]"},
+		{"pod", []string{"spec.resourceClaims=[{name: a, resourceClaimName: a b}]"}, "Invalid spec.resourceClaims[0].resourceClaimName"},
+		{"pod", []string{"spec.resourceClaims=[{name: a, resourceClaimName: a}, {name: a, resourceClaimName: b}]"}, "Duplicate spec.resourceClaims[1].name"},
+		{"pod", []string{pod + "resources.claims=[{name: a}]"}, "NotFound spec.containers[0].resources.claims[0]"},
+		{"pod", []string{"spec.resources={requests: {cpu: 1m}}"}, "Invalid spec.resources.requests[cpu]"},
+		{"pod", []string{"spec.resources={limits: {cpu: 1m}}"}, "Invalid spec.resources.containers[0][cpu].limits"},
+		{"pod", []string{"spec.resources={requests: {example.com/a: 1}}"}, "NotSupported spec.resources.requests[example.com/a]"},
+		{"pod", []string{pod + "restartPolicy=Sometimes"}, "NotSupported spec.containers[0].restartPolicy"},
+		{"pod", []string{pod + "restartPolicyRules=[{action: Restart}]"}, "Required spec.containers[0].restartPolicy"},
+		{"pod", []string{pod + "restartPolicyRules=[{action: Restart}]", pod + "restartPolicy=Never"}, "Required spec.containers[0].restartPolicyRules[0].exitCodes"},
+		{"pod", []string{pod + "livenessProbe.httpGet.httpHeaders=[{name: a b}]"}, "Invalid spec.containers[0].livenessProbe.httpGet.httpHeaders"},
+		{"pod", []string{"spec.topologySpreadConstraints=[{maxSkew: 1, topologyKey: a}]"}, "NotSupported spec.topologySpreadConstraints[0].whenUnsatisfiable"},
+		{"pod", []string{"spec.topologySpreadConstraints=[{maxSkew: 1, topologyKey: a, whenUnsatisfiable: DoNotSchedule, matchLabelKeys: [a]}]"}, "Forbidden spec.topologySpreadConstraints[0].matchLabelKeys"},
+		{"pod", []string{"spec.affinity={podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: a, labelSelector: {}, matchLabelKeys: [a], mismatchLabelKeys: [a]}]}}"},
+			"Invalid spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].matchLabelKeys[0]"},
+		{"pod", []string{"spec.affinity={podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: a, namespaces: [a b]}]}}"},
+			"Invalid spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].namespace"},
+		{"pod", []string{"spec.dnsConfig={searches: [a b]}"}, "Invalid spec.dnsConfig.searches[0]"},
+		{"pod", []string{"spec.securityContext={seLinuxChangePolicy: Sometimes}"}, "NotSupported spec.securityContext.seLinuxChangePolicy"},
+		{"pod", []string{"spec.hostIPC=true", "spec.securityContext={sysctls: [{name: kernel.shmmax, value: a}]}"}, "Invalid spec.securityContext.sysctls[0].name"},
+		{"deployment", []string{"spec.template.metadata.labels={app: a b}"}, "Invalid spec.template.labels"},
+		{"deployment", []string{"spec.template.metadata.annotations={a b: c}"}, "Invalid spec.template.annotations"},
 		{"deployment", []string{"spec.replicas=-1"}, "Invalid spec.replicas"},
 		{"deployment", []string{"spec.selector-"}, "Required spec.selector"},
 		{"deployment", []string{"spec.selector={}"}, "Invalid spec.selector"},
@@ -234,7 +261,7 @@ func TestValidate(t *testing.T) {
 		{"pod", []string{"spec.volumes.1={name: p, nfs: {server: s, path: rel}}"}, "Invalid spec.volumes[1].nfs.path"},
 		{"pod", []string{"spec.ephemeralContainers=[{name: d, image: i, targetContainerName: none}]"}, "NotFound spec.ephemeralContainers[0].targetContainerName"},
 		{"pod", []string{"spec.ephemeralContainers=[{name: d, image: i, ports: [{containerPort: 1}]}]"}, "Forbidden spec.ephemeralContainers[0].ports"},
-		{"pod", []string{"spec.os={name: plan9}"}, "NotSupported spec.os.name"},
+		{"pod", []string{"spec.os={name: plan9}"}, "NotSupported spec.os"},
 		{"pod", []string{"spec.readinessGates=[{conditionType: 'a b'}]"}, "Invalid spec.readinessGates[0].conditionType"},
 		{"deployment", []string{"spec.strategy={rollingUpdate: {maxUnavailable: 101%}}"}, "Invalid spec.strategy.rollingUpdate.maxUnavailable"},
 		{"daemonset", []string{"spec.updateStrategy={rollingUpdate: {maxUnavailable: 1, maxSurge: 1}}"}, "Invalid spec.updateStrategy.rollingUpdate.maxSurge"},
@@ -308,6 +335,9 @@ func TestValidateAllows(t *testing.T) {
 	}{
 		// Whoever makes pods of a template can change them before.
 		{"deployment", []string{template + "schedulingGates=[{name: a}]", template + "nodeName=node"}},
+		{"deployment", []string{template + "containers.0.image=' '"}},
+		{"deployment", []string{template + "terminationGracePeriodSeconds=-1"}},
+		{"deployment", []string{template + "schedulerName=a b", template + "imagePullSecrets=[{}]"}},
 	} {
 		t.Run(tt.manifest+" "+strings.Join(tt.edits, " "), func(t *testing.T) {
 			r, obj := manifest(t, tt.manifest, tt.edits...)
@@ -405,5 +435,25 @@ func TestSignersDoNotJudge(t *testing.T) {
 	_, obj = manifestAsIs(t, "signingrequest", "status.certificate=eA==")
 	if got := r.Strategy.ValidateStatus(obj, old); len(got) > 0 {
 		t.Errorf("a signer may not sign: %v", got)
+	}
+}
+
+// TestValidateInOrder: what is wrong with a pod is told in kube-apiserver's order, which follows
+// neither the alphabet nor the type.
+func TestValidateInOrder(t *testing.T) {
+	r, pod := manifest(t, "pod",
+		"spec.volumes.0.name=a b", "spec.resourceClaims=[{}]", "spec.containers.0.image=", "spec.containers.0.lifecycle={}", "spec.containers.0.readinessProbe={}",
+		"spec.containers.0.startupProbe={}", "spec.initContainers.0.image=", "spec.restartPolicy=a", "spec.dnsPolicy=a",
+		"spec.nodeSelector={a b: c}", "spec.dnsConfig={searches: [a b]}", "spec.schedulingGates=[{}]", "spec.nodeName=a b", "spec.tolerations=[{effect: a}]",
+		"spec.os={name: a}", "spec.terminationGracePeriodSeconds=-1")
+	want := []string{
+		"Invalid spec.volumes[0].name", "Required spec.resourceClaims[0].name", "Invalid spec.resourceClaims[0]", "Required spec.containers[0].image",
+		"NotFound spec.containers[0].volumeMounts[0].name", "Required spec.containers[0].readinessProbe", "Required spec.containers[0].startupProbe",
+		"Required spec.initContainers[0].image", "NotSupported spec.restartPolicy", "NotSupported spec.dnsPolicy", "Invalid spec.nodeSelector",
+		"Invalid spec.dnsConfig.searches[0]", "Invalid spec.schedulingGates[0]", "Invalid spec.schedulingGates[0]", "Invalid spec.nodeName",
+		"Invalid spec.tolerations[0].operator", "NotSupported spec.tolerations[0].effect", "NotSupported spec.os", "Invalid spec.terminationGracePeriodSeconds", "Forbidden spec.nodeName",
+	}
+	if got := complaints(validateNew(r, pod)); !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }

@@ -16,7 +16,7 @@ func podRules() define.Rules[*corev1.Pod] {
 		PrepareForUpdate:       preparePodForUpdate,
 		PrepareForStatusUpdate: preparePodForStatusUpdate,
 		Validate: func(pod *corev1.Pod) field.ErrorList {
-			return podspec.Validate(validate.SpecPath, &pod.Spec)
+			return podspec.ValidatePod(validate.SpecPath, &pod.Spec)
 		},
 		ValidateCreate:      validateNewPod,
 		ValidateUpdate:      validatePodUpdate,

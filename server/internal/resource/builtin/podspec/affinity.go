@@ -1,9 +1,12 @@
 package podspec
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -58,13 +61,55 @@ func validatePodTerms(path *field.Path, require []corev1.PodAffinityTerm, prefer
 func validatePodTerm(path *field.Path, term *corev1.PodAffinityTerm) field.ErrorList {
 	errs := validate.LabelSelector(path.Child("labelSelector"), term.LabelSelector)
 	errs = append(errs, validate.LabelSelector(path.Child("namespaceSelector"), term.NamespaceSelector)...)
-	for i, ns := range term.Namespaces {
-		errs = append(errs, validate.Invalid(path.Child("namespaces").Index(i), ns, validation.IsDNS1123Label(ns))...)
+	for _, ns := range term.Namespaces {
+		errs = append(errs, validate.Invalid(path.Child("namespace"), ns, validation.IsDNS1123Label(ns))...)
 	}
+	errs = append(errs, validateLabelKeys(path, term.MatchLabelKeys, term.MismatchLabelKeys, term.LabelSelector)...)
 	if term.TopologyKey == "" {
-		return append(errs, field.Required(path.Child("topologyKey"), "can not be empty"))
+		errs = append(errs, field.Required(path.Child("topologyKey"), "can not be empty"))
 	}
 	return append(errs, metavalidation.ValidateLabelName(term.TopologyKey, path.Child("topologyKey"))...)
+}
+
+// validateLabelKeys checks the keys whose values a selector takes from the pod's own labels, of
+// a term or constraint at a path. The selector of a new pod has them already: see SelectOwnLabels.
+func validateLabelKeys(path *field.Path, match, mismatch []string, selector *metav1.LabelSelector) field.ErrorList {
+	var errs field.ErrorList
+	for _, keys := range []struct {
+		name string
+		list []string
+	}{{"matchLabelKeys", match}, {"mismatchLabelKeys", mismatch}} {
+		at := path.Child(keys.name)
+		if len(keys.list) > 0 && selector == nil {
+			errs = append(errs, field.Forbidden(at, "must not be specified when labelSelector is not set"))
+			continue
+		}
+		for i, key := range keys.list {
+			errs = append(errs, metavalidation.ValidateLabelName(key, at.Index(i))...)
+		}
+	}
+	if selector != nil && len(match) > 0 {
+		errs = append(errs, repeatedKeys(path, match, selector)...)
+	}
+	for i, key := range match {
+		if slices.Contains(mismatch, key) {
+			errs = append(errs, field.Invalid(path.Child("matchLabelKeys").Index(i), key, "exists in both matchLabelKeys and mismatchLabelKeys"))
+		}
+	}
+	return errs
+}
+
+// repeatedKeys: a selector has a key of matchLabelKeys once, where it was merged.
+func repeatedKeys(path *field.Path, match []string, selector *metav1.LabelSelector) field.ErrorList {
+	var errs field.ErrorList
+	seen := sets.KeySet(selector.MatchLabels)
+	for _, r := range selector.MatchExpressions {
+		if i := slices.Index(match, r.Key); i >= 0 && seen.Has(r.Key) {
+			errs = append(errs, field.Invalid(path.Index(i), r.Key, "exists in both matchLabelKeys and labelSelector"))
+		}
+		seen.Insert(r.Key)
+	}
+	return errs
 }
 
 // ValidateNodeSelector checks a node selector of an affinity or of a volume.
@@ -89,10 +134,27 @@ func validateNodeTerm(path *field.Path, term *corev1.NodeSelectorTerm) field.Err
 	}
 	for i, r := range term.MatchFields {
 		at := path.Child("matchFields").Index(i)
-		if r.Key != metav1.ObjectNameField {
-			errs = append(errs, field.Invalid(at.Child("key"), r.Key, "not a valid field selector key"))
+		errs = append(errs, validateNodeField(at, r)...)
+	}
+	return errs
+}
+
+// validateNodeField checks the selection of a node by its name.
+func validateNodeField(path *field.Path, r corev1.NodeSelectorRequirement) field.ErrorList {
+	var errs field.ErrorList
+	switch r.Operator {
+	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
+		if len(r.Values) != 1 {
+			errs = append(errs, field.Required(path.Child("values"), "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"))
 		}
-		errs = append(errs, validateNodeRequirement(at, r)...)
+	default:
+		errs = append(errs, field.Invalid(path.Child("operator"), r.Operator, "not a valid selector operator"))
+	}
+	if r.Key != metav1.ObjectNameField {
+		return append(errs, field.Invalid(path.Child("key"), r.Key, "not a valid field selector key"))
+	}
+	for i, name := range r.Values {
+		errs = append(errs, validate.Invalid(path.Child("values").Index(i), name, validation.IsDNS1123Subdomain(name))...)
 	}
 	return errs
 }

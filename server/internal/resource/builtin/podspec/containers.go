@@ -1,7 +1,7 @@
 package podspec
 
 import (
-	"strings"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -12,39 +12,57 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
 )
 
+// references are what containers may refer to: volumes and resource claims, by their names.
+type references struct {
+	volumes, claims sets.Set[string]
+}
+
 // validateContainers checks all containers of a pod, and what must be unique
-// among them. volumes are the names they may mount.
-func validateContainers(path *field.Path, spec *corev1.PodSpec, volumes sets.Set[string]) field.ErrorList {
-	if len(spec.Containers) == 0 {
-		return field.ErrorList{field.Required(path.Child("containers"), "")}
-	}
-	names := sets.New[string]()
-	hostPorts := sets.New[hostPort]()
+// among them.
+func validateContainers(path *field.Path, spec *corev1.PodSpec, refs references) field.ErrorList {
 	var errs field.ErrorList
-	check := func(at *field.Path, c *corev1.Container) {
-		if c.Name != "" && names.Has(c.Name) {
-			errs = append(errs, field.Duplicate(at.Child("name"), c.Name))
+	names := sets.New[string]()
+	unique := func(at *field.Path, name string) {
+		if names.Has(name) {
+			errs = append(errs, field.Duplicate(at.Child("name"), name))
 		}
-		names.Insert(c.Name)
-		errs = append(errs, validateContainer(at, c, volumes)...)
+		names.Insert(name)
+	}
+	if len(spec.Containers) == 0 {
+		errs = append(errs, field.Required(path.Child("containers"), ""))
+	}
+	hostPorts := sets.New[string]()
+	for i := range spec.Containers {
+		at, c := path.Child("containers").Index(i), &spec.Containers[i]
+		errs = append(errs, validateContainer(at, c, spec, refs)...)
+		unique(at, c.Name)
+		errs = append(errs, validateLifecycle(at, c)...)
+		errs = append(errs, validateProbes(at, c)...)
+		errs = append(errs, validateRestartPolicy(at, c)...)
+	}
+	for i := range spec.Containers {
+		errs = append(errs, claimHostPorts(path.Child("containers").Index(i).Child("ports"), spec.Containers[i].Ports, hostPorts)...)
 	}
 	for i := range spec.InitContainers {
 		at, c := path.Child("initContainers").Index(i), &spec.InitContainers[i]
-		check(at, c)
+		errs = append(errs, validateContainer(at, c, spec, refs)...)
+		if c.RestartPolicy != nil || len(c.RestartPolicyRules) > 0 {
+			errs = append(errs, validateRestartPolicy(at, c)...)
+		}
+		if c.Name != "" {
+			unique(at, c.Name)
+		}
+		// Containers that run one after the other may have the same ports. The index is kube-apiserver's.
+		errs = append(errs, claimHostPorts(path.Child("initContainers").Index(0).Child("ports"), c.Ports, sets.New[string]())...)
 		errs = append(errs, validateInitContainer(at, c)...)
 	}
-	for i := range spec.Containers {
-		at, c := path.Child("containers").Index(i), &spec.Containers[i]
-		check(at, c)
-		errs = append(errs, validateProbes(at, c)...)
-		errs = append(errs, validateLifecycle(at, c)...)
-		errs = append(errs, claimHostPorts(at.Child("ports"), c.Ports, hostPorts)...)
-	}
-	errs = append(errs, hostNetworkPorts(path, spec)...)
 	targets := names.Clone()
 	for i := range spec.EphemeralContainers {
 		at, c := path.Child("ephemeralContainers").Index(i), corev1.Container(spec.EphemeralContainers[i].EphemeralContainerCommon)
-		check(at, &c)
+		if c.Name != "" {
+			unique(at, c.Name)
+		}
+		errs = append(errs, validateContainer(at, &c, spec, refs)...)
 		errs = append(errs, validateEphemeralContainer(at, &spec.EphemeralContainers[i], targets)...)
 	}
 	return errs
@@ -67,26 +85,66 @@ func hostNetworkPorts(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
 	return errs
 }
 
-func validateContainer(path *field.Path, c *corev1.Container, volumes sets.Set[string]) field.ErrorList {
+func validateContainer(path *field.Path, c *corev1.Container, spec *corev1.PodSpec, refs references) field.ErrorList {
 	errs := validate.RequiredSyntax(path.Child("name"), c.Name, validation.IsDNS1123Label)
-	if c.Image == "" {
-		errs = append(errs, field.Required(path.Child("image"), ""))
-	} else if strings.TrimSpace(c.Image) != c.Image {
-		errs = append(errs, field.Invalid(path.Child("image"), c.Image, "must not have leading or trailing whitespace"))
-	}
-	errs = append(errs, validate.OneOf(path.Child("imagePullPolicy"), c.ImagePullPolicy, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)...)
-	errs = append(errs, validate.OneOf(path.Child("terminationMessagePolicy"), c.TerminationMessagePolicy,
+	errs = append(errs, validate.Required(path.Child("image"), c.Image)...)
+	errs = append(errs, validate.OneOfInOrder(path.Child("terminationMessagePolicy"), c.TerminationMessagePolicy,
 		corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError)...)
 	errs = append(errs, validateContainerPorts(path.Child("ports"), c.Ports)...)
 	errs = append(errs, validateEnv(path, c)...)
-	errs = append(errs, validateMounts(path, c, volumes)...)
-	errs = append(errs, validateSecurity(path.Child("securityContext"), c.SecurityContext)...)
-	for i, p := range c.ResizePolicy {
-		at := path.Child("resizePolicy").Index(i)
-		errs = append(errs, validate.OneOf(at.Child("resourceName"), p.ResourceName, corev1.ResourceCPU, corev1.ResourceMemory)...)
-		errs = append(errs, validate.OneOf(at.Child("restartPolicy"), p.RestartPolicy, corev1.NotRequired, corev1.RestartContainer)...)
+	errs = append(errs, validateMounts(path, c, refs.volumes)...)
+	errs = append(errs, validate.OneOf(path.Child("imagePullPolicy"), c.ImagePullPolicy, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)...)
+	errs = append(errs, validateResources(path.Child("resources"), &c.Resources, refs.claims)...)
+	errs = append(errs, validateResizePolicy(path.Child("resizePolicy"), c.ResizePolicy, spec.RestartPolicy)...)
+	return append(errs, validateSecurity(path.Child("securityContext"), c.SecurityContext)...)
+}
+
+// validateResizePolicy checks what happens to a container whose resources change. Errors are about
+// the list as a whole, as kube-apiserver's are.
+func validateResizePolicy(path *field.Path, list []corev1.ContainerResizePolicy, restart corev1.RestartPolicy) field.ErrorList {
+	var errs field.ErrorList
+	seen := sets.New[corev1.ResourceName]()
+	for i, p := range list {
+		if seen.Has(p.ResourceName) {
+			errs = append(errs, field.Duplicate(path.Index(i), p.ResourceName))
+		}
+		seen.Insert(p.ResourceName)
+		errs = append(errs, validate.OneOf(path, p.ResourceName, corev1.ResourceCPU, corev1.ResourceMemory)...)
+		errs = append(errs, validate.OneOf(path, p.RestartPolicy, corev1.NotRequired, corev1.RestartContainer)...)
+		if restart == corev1.RestartPolicyNever && p.RestartPolicy != corev1.NotRequired {
+			errs = append(errs, field.Invalid(path, p.RestartPolicy, "must be 'NotRequired' when pod `restartPolicy` is 'Never'"))
+		}
 	}
-	return append(errs, validateResources(path.Child("resources"), &c.Resources)...)
+	return errs
+}
+
+// validateRestartPolicy checks a container's own policy (KEP-5307).
+func validateRestartPolicy(path *field.Path, c *corev1.Container) field.ErrorList {
+	const maxRules, maxExitCodes = 20, 255
+	var errs field.ErrorList
+	at, rules := path.Child("restartPolicy"), path.Child("restartPolicyRules")
+	switch {
+	case c.RestartPolicy != nil:
+		errs = append(errs, validate.Supported(at, *c.RestartPolicy, corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyNever, corev1.ContainerRestartPolicyOnFailure)...)
+	case len(c.RestartPolicyRules) > 0:
+		errs = append(errs, field.Required(at, "must specify restartPolicy when restart rules are used"))
+	}
+	if n := len(c.RestartPolicyRules); n > maxRules {
+		errs = append(errs, field.TooMany(rules, n, maxRules))
+	}
+	for i, rule := range c.RestartPolicyRules {
+		at := rules.Index(i)
+		errs = append(errs, validate.Supported(at.Child("action"), rule.Action, corev1.ContainerRestartRuleActionRestart, corev1.ContainerRestartRuleActionRestartAllContainers)...)
+		if rule.ExitCodes == nil {
+			errs = append(errs, field.Required(at.Child("exitCodes"), "must be specified"))
+			continue
+		}
+		errs = append(errs, validate.Supported(at.Child("exitCodes", "operator"), rule.ExitCodes.Operator, corev1.ContainerRestartRuleOnExitCodesOpIn, corev1.ContainerRestartRuleOnExitCodesOpNotIn)...)
+		if n := len(rule.ExitCodes.Values); n > maxExitCodes {
+			errs = append(errs, field.TooMany(at.Child("exitCodes", "values"), n, maxExitCodes))
+		}
+	}
+	return errs
 }
 
 // validateInitContainer refuses what makes no sense before a pod runs, unless
@@ -94,7 +152,7 @@ func validateContainer(path *field.Path, c *corev1.Container, volumes sets.Set[s
 func validateInitContainer(path *field.Path, c *corev1.Container) field.ErrorList {
 	sidecar := c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 	if sidecar {
-		return append(validateProbes(path, c), validateLifecycle(path, c)...)
+		return append(validateLifecycle(path, c), validateProbes(path, c)...)
 	}
 	var errs field.ErrorList
 	forbid := func(name string, present bool) {
@@ -106,6 +164,11 @@ func validateInitContainer(path *field.Path, c *corev1.Container) field.ErrorLis
 	forbid("livenessProbe", c.LivenessProbe != nil)
 	forbid("readinessProbe", c.ReadinessProbe != nil)
 	forbid("startupProbe", c.StartupProbe != nil)
+	for i, p := range c.ResizePolicy {
+		if p.RestartPolicy == corev1.RestartContainer {
+			errs = append(errs, field.Invalid(path.Child("resizePolicy").Index(i).Child("restartPolicy"), p.RestartPolicy, "must not be set to 'RestartContainer' for non-sidecar initContainers"))
+		}
+	}
 	return errs
 }
 
@@ -139,22 +202,16 @@ func Protocol(path *field.Path, p corev1.Protocol) field.ErrorList {
 	return validate.OneOf(path, p, corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)
 }
 
-// hostPort is what two containers of a pod cannot both have.
-type hostPort struct {
-	protocol corev1.Protocol
-	ip       string
-	port     int32
-}
-
-func claimHostPorts(path *field.Path, ports []corev1.ContainerPort, taken sets.Set[hostPort]) field.ErrorList {
+// claimHostPorts: two containers of a pod cannot both have a port of the host.
+func claimHostPorts(path *field.Path, ports []corev1.ContainerPort, taken sets.Set[string]) field.ErrorList {
 	var errs field.ErrorList
 	for i, p := range ports {
 		if p.HostPort == 0 {
 			continue
 		}
-		claim := hostPort{p.Protocol, p.HostIP, p.HostPort}
+		claim := string(p.Protocol) + "/" + p.HostIP + "/" + strconv.Itoa(int(p.HostPort))
 		if taken.Has(claim) {
-			errs = append(errs, field.Duplicate(path.Index(i).Child("hostPort"), p.HostPort))
+			errs = append(errs, field.Duplicate(path.Index(i).Child("hostPort"), claim))
 		}
 		taken.Insert(claim)
 	}
@@ -166,9 +223,8 @@ func validateMounts(path *field.Path, c *corev1.Container, volumes sets.Set[stri
 	points := sets.New[string]()
 	for i, m := range c.VolumeMounts {
 		at := path.Child("volumeMounts").Index(i)
-		if m.Name == "" {
-			errs = append(errs, field.Required(at.Child("name"), ""))
-		} else if !volumes.Has(m.Name) {
+		errs = append(errs, validate.Required(at.Child("name"), m.Name)...)
+		if !volumes.Has(m.Name) {
 			errs = append(errs, field.NotFound(at.Child("name"), m.Name))
 		}
 		errs = append(errs, validate.Required(at.Child("mountPath"), m.MountPath)...)
@@ -187,6 +243,7 @@ func validateMounts(path *field.Path, c *corev1.Container, volumes sets.Set[stri
 	}
 	for i, d := range c.VolumeDevices {
 		at := path.Child("volumeDevices").Index(i)
+		errs = append(errs, validate.Required(at.Child("name"), d.Name)...)
 		if !volumes.Has(d.Name) {
 			errs = append(errs, field.NotFound(at.Child("name"), d.Name))
 		}

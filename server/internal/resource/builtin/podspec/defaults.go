@@ -41,9 +41,6 @@ func Default(spec *corev1.PodSpec) {
 		defaultContainer(&c)
 		spec.EphemeralContainers[i].EphemeralContainerCommon = corev1.EphemeralContainerCommon(c)
 	}
-	for i := range spec.TopologySpreadConstraints {
-		define.SetDefault(&spec.TopologySpreadConstraints[i].WhenUnsatisfiable, corev1.DoNotSchedule)
-	}
 }
 
 func defaultContainer(c *corev1.Container) {

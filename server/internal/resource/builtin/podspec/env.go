@@ -39,13 +39,13 @@ func validateEnv(path *field.Path, c *corev1.Container) field.ErrorList {
 		}
 		switch {
 		case from.ConfigMapRef != nil && from.SecretRef != nil:
-			errs = append(errs, field.Invalid(at, "", "may not have more than one field specified at a time"))
+			errs = append(errs, field.Invalid(path.Child("envFrom"), "", "may not have more than one field specified at a time"))
 		case from.ConfigMapRef != nil:
-			errs = append(errs, validate.Required(at.Child("configMapRef", "name"), from.ConfigMapRef.Name)...)
+			errs = append(errs, validate.RequiredSyntax(at.Child("configMapRef", "name"), from.ConfigMapRef.Name, validation.IsDNS1123Subdomain)...)
 		case from.SecretRef != nil:
-			errs = append(errs, validate.Required(at.Child("secretRef", "name"), from.SecretRef.Name)...)
+			errs = append(errs, validate.RequiredSyntax(at.Child("secretRef", "name"), from.SecretRef.Name, validation.IsDNS1123Subdomain)...)
 		default:
-			errs = append(errs, field.Invalid(at, "", "must specify one of: `configMapRef` or `secretRef`"))
+			errs = append(errs, field.Invalid(path.Child("envFrom"), "", "must specify one of: `configMapRef` or `secretRef`"))
 		}
 	}
 	return errs

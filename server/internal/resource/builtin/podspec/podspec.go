@@ -3,6 +3,10 @@
 package podspec
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -12,55 +16,70 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
 )
 
-// Validate checks a pod's spec, in a pod or in a template.
+// Validate checks the spec of a pod template, and most of a pod's: see ValidatePod. What is
+// wrong is told in kube-apiserver's order.
 func Validate(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
 	errs, volumes := validateVolumes(path.Child("volumes"), spec.Volumes)
-	errs = append(errs, validateContainers(path, spec, volumes)...)
-	errs = append(errs, validate.OneOf(path.Child("restartPolicy"), spec.RestartPolicy,
+	claims := claimNames(spec.ResourceClaims)
+	errs = append(errs, validatePodClaims(path.Child("resourceClaims"), spec.ResourceClaims)...)
+	errs = append(errs, validateContainers(path, spec, references{volumes, claims})...)
+	errs = append(errs, validatePodResources(path.Child("resources"), spec)...)
+	errs = append(errs, hostNetworkPorts(path, spec)...)
+	errs = append(errs, validate.OneOfInOrder(path.Child("restartPolicy"), spec.RestartPolicy,
 		corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever)...)
-	errs = append(errs, validate.OneOf(path.Child("dnsPolicy"), spec.DNSPolicy,
+	errs = append(errs, validate.OneOfInOrder(path.Child("dnsPolicy"), spec.DNSPolicy,
 		corev1.DNSClusterFirstWithHostNet, corev1.DNSClusterFirst, corev1.DNSDefault, corev1.DNSNone)...)
-	errs = append(errs, validate.NotNegative(path.Child("terminationGracePeriodSeconds"), spec.TerminationGracePeriodSeconds)...)
-	errs = append(errs, validate.AtLeast(path.Child("activeDeadlineSeconds"), spec.ActiveDeadlineSeconds, 1)...)
 	errs = append(errs, metavalidation.ValidateLabels(spec.NodeSelector, path.Child("nodeSelector"))...)
-	errs = append(errs, validatePodNames(path, spec)...)
-	errs = append(errs, ValidateTolerations(path.Child("tolerations"), spec.Tolerations)...)
-	errs = append(errs, validateAffinity(path.Child("affinity"), spec.Affinity)...)
-	errs = append(errs, validateSpread(path.Child("topologySpreadConstraints"), spec.TopologySpreadConstraints)...)
-	errs = append(errs, validateDNSConfig(path, spec)...)
-	errs = append(errs, validateGates(path.Child("schedulingGates"), spec)...)
 	errs = append(errs, validatePodSecurity(path, spec)...)
+	errs = append(errs, validateAffinity(path.Child("affinity"), spec.Affinity)...)
+	errs = append(errs, validateDNSConfig(path, spec)...)
 	errs = append(errs, validateReadinessGates(path.Child("readinessGates"), spec.ReadinessGates)...)
-	errs = append(errs, validate.Quantities(path.Child("overhead"), spec.Overhead)...)
-	for i, secret := range spec.ImagePullSecrets {
-		errs = append(errs, validate.Required(path.Child("imagePullSecrets").Index(i).Child("name"), secret.Name)...)
-	}
-	if spec.OS != nil {
-		errs = append(errs, validate.OneOf(path.Child("os", "name"), spec.OS.Name, corev1.Linux, corev1.Windows)...)
-	}
-	if p := spec.PreemptionPolicy; p != nil {
-		errs = append(errs, validate.OneOf(path.Child("preemptionPolicy"), *p, corev1.PreemptLowerPriority, corev1.PreemptNever)...)
+	errs = append(errs, validateGates(path.Child("schedulingGates"), spec.SchedulingGates)...)
+	errs = append(errs, validateSpread(path.Child("topologySpreadConstraints"), spec.TopologySpreadConstraints)...)
+	errs = append(errs, validateHostUsers(path, spec)...)
+	errs = append(errs, validateHostnameOverride(path, spec)...)
+	errs = append(errs, validateNames(path, spec)...)
+	errs = append(errs, validateAmounts(path.Child("overhead", "limits"), spec.Overhead)...)
+	return append(errs, validateOS(path.Child("os"), spec.OS)...)
+}
+
+// ValidatePod checks a pod's spec.
+func ValidatePod(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
+	errs := Validate(path, spec)
+	errs = append(errs, validate.NotNegative(path.Child("terminationGracePeriodSeconds"), spec.TerminationGracePeriodSeconds)...)
+	errs = append(errs, validateImages(path.Child("containers"), spec.Containers)...)
+	return append(errs, validateImages(path.Child("initContainers"), spec.InitContainers)...)
+}
+
+// validateImages: a template may have an image that says that another one has to be filled in,
+// which is often a blank.
+func validateImages(path *field.Path, containers []corev1.Container) field.ErrorList {
+	var errs field.ErrorList
+	for i := range containers {
+		if image := containers[i].Image; strings.TrimSpace(image) != image {
+			errs = append(errs, field.Invalid(path.Index(i).Child("image"), image, "must not have leading or trailing whitespace"))
+		}
 	}
 	return errs
 }
 
-// validatePodNames checks the fields that name other things.
-func validatePodNames(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
+// validateNames checks the fields that name other things, and those between them.
+func validateNames(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
 	var errs field.ErrorList
 	check := func(name, value string, syntax func(string) []string) {
 		if value != "" {
 			errs = append(errs, validate.Invalid(path.Child(name), value, syntax(value))...)
 		}
 	}
-	check("nodeName", spec.NodeName, validation.IsDNS1123Subdomain)
 	check("serviceAccountName", spec.ServiceAccountName, validation.IsDNS1123Subdomain)
+	if spec.DeprecatedServiceAccount != spec.ServiceAccountName {
+		errs = append(errs, field.Invalid(path.Child("deprecatedServiceAccount"), spec.DeprecatedServiceAccount, fmt.Sprintf("must be the same as serviceAccountName: %q", spec.ServiceAccountName)))
+	}
+	check("nodeName", spec.NodeName, validation.IsDNS1123Subdomain)
+	errs = append(errs, validate.AtLeast(path.Child("activeDeadlineSeconds"), spec.ActiveDeadlineSeconds, 1)...)
 	check("hostname", spec.Hostname, validation.IsDNS1123Label)
 	check("subdomain", spec.Subdomain, validation.IsDNS1123Label)
-	check("priorityClassName", spec.PriorityClassName, validation.IsDNS1123Subdomain)
-	check("schedulerName", spec.SchedulerName, validation.IsDNS1123Subdomain)
-	if spec.RuntimeClassName != nil {
-		check("runtimeClassName", *spec.RuntimeClassName, validation.IsDNS1123Subdomain)
-	}
+	errs = append(errs, ValidateTolerations(path.Child("tolerations"), spec.Tolerations)...)
 	for i, alias := range spec.HostAliases {
 		at := path.Child("hostAliases").Index(i)
 		errs = append(errs, validation.IsValidIP(at.Child("ip"), alias.IP)...)
@@ -68,7 +87,77 @@ func validatePodNames(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
 			errs = append(errs, validate.Invalid(at.Child("hostnames").Index(j), name, validation.IsDNS1123Subdomain(name))...)
 		}
 	}
+	check("priorityClassName", spec.PriorityClassName, validation.IsDNS1123Subdomain)
+	if name := spec.RuntimeClassName; name != nil {
+		errs = append(errs, validate.Invalid(path.Child("runtimeClassName"), *name, validation.IsDNS1123Subdomain(*name))...)
+	}
+	if p := spec.PreemptionPolicy; p != nil {
+		errs = append(errs, validate.OneOfInOrder(path.Child("preemptionPolicy"), *p, corev1.PreemptLowerPriority, corev1.PreemptNever)...)
+	}
 	return errs
+}
+
+func validateOS(path *field.Path, os *corev1.PodOS) field.ErrorList {
+	switch {
+	case os == nil:
+		return nil
+	case os.Name == "":
+		return field.ErrorList{field.Required(path.Child("name"), "")}
+	default:
+		return validate.OneOf(path, os.Name, corev1.Linux, corev1.Windows)
+	}
+}
+
+// validateHostUsers: a pod with users of its own shares nothing else with its host that its
+// users would matter for.
+func validateHostUsers(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
+	if spec.HostUsers == nil || *spec.HostUsers {
+		return nil
+	}
+	const why = "when `hostUsers` is false"
+	var errs field.ErrorList
+	if spec.HostNetwork {
+		errs = append(errs, field.Forbidden(path.Child("hostNetwork"), why))
+	}
+	// The names of these are kube-apiserver's.
+	if spec.HostPID {
+		errs = append(errs, field.Forbidden(path.Child("HostPID"), why))
+	}
+	if spec.HostIPC {
+		errs = append(errs, field.Forbidden(path.Child("HostIPC"), why))
+	}
+	for _, list := range []struct {
+		name       string
+		containers []corev1.Container
+	}{{"initContainers", spec.InitContainers}, {"containers", spec.Containers}} {
+		for i := range list.containers {
+			if len(list.containers[i].VolumeDevices) > 0 {
+				errs = append(errs, field.Forbidden(path.Child(list.name).Index(i).Child("volumeDevices"), why))
+			}
+		}
+	}
+	return errs
+}
+
+// maxHostname is what Linux takes.
+const maxHostname = 64
+
+func validateHostnameOverride(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
+	if spec.HostnameOverride == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	at, name := path.Child("hostnameOverride"), *spec.HostnameOverride
+	if spec.SetHostnameAsFQDN != nil && *spec.SetHostnameAsFQDN {
+		errs = append(errs, field.Forbidden(at, "may not be specified when setHostnameAsFQDN is true"))
+	}
+	if spec.HostNetwork {
+		errs = append(errs, field.Forbidden(at, "may not be specified when hostNetwork is true"))
+	}
+	if len(name) > maxHostname {
+		errs = append(errs, field.TooLong(at, "", maxHostname))
+	}
+	return append(errs, validate.Invalid(at, name, validation.IsDNS1123Subdomain(name))...)
 }
 
 // ValidateTolerations checks the tolerations of a pod or of a RuntimeClass.
@@ -86,12 +175,14 @@ func ValidateTolerations(path *field.Path, tolerations []corev1.Toleration) fiel
 		}
 		switch t.Operator {
 		case corev1.TolerationOpEqual, "":
-			errs = append(errs, validate.Invalid(at.Child("value"), t.Value, validation.IsValidLabelValue(t.Value))...)
+			if messages := validation.IsValidLabelValue(t.Value); len(messages) > 0 {
+				errs = append(errs, field.Invalid(at.Child("operator"), t.Value, strings.Join(messages, ";")))
+			}
 		case corev1.TolerationOpExists:
 			if t.Value != "" {
-				errs = append(errs, field.Invalid(at.Child("value"), t.Value, "value must be empty when `operator` is 'Exists'"))
+				errs = append(errs, field.Invalid(at.Child("operator"), t.Value, "value must be empty when `operator` is 'Exists'"))
 			}
-		case "Lt", "Gt": // numeric comparison, KEP-5471
+		case corev1.TolerationOpLt, corev1.TolerationOpGt: // numeric comparison, KEP-5471
 		default:
 			errs = append(errs, field.NotSupported(at.Child("operator"), t.Operator, []corev1.TolerationOperator{corev1.TolerationOpEqual, corev1.TolerationOpExists}))
 		}
@@ -104,12 +195,11 @@ func ValidateTolerations(path *field.Path, tolerations []corev1.Toleration) fiel
 
 // TaintEffect checks the effect of a taint or of a toleration.
 func TaintEffect(path *field.Path, effect corev1.TaintEffect) field.ErrorList {
-	return validate.OneOf(path, effect, corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute)
+	return validate.OneOfInOrder(path, effect, corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute)
 }
 
 func validateSpread(path *field.Path, constraints []corev1.TopologySpreadConstraint) field.ErrorList {
 	var errs field.ErrorList
-	seen := sets.New[string]()
 	for i, c := range constraints {
 		at := path.Index(i)
 		if c.MaxSkew <= 0 {
@@ -118,24 +208,32 @@ func validateSpread(path *field.Path, constraints []corev1.TopologySpreadConstra
 		if c.TopologyKey == "" {
 			errs = append(errs, field.Required(at.Child("topologyKey"), "can not be empty"))
 		}
-		errs = append(errs, validate.OneOf(at.Child("whenUnsatisfiable"), c.WhenUnsatisfiable, corev1.DoNotSchedule, corev1.ScheduleAnyway)...)
-		if pair := c.TopologyKey + "/" + string(c.WhenUnsatisfiable); seen.Has(pair) {
-			errs = append(errs, field.Duplicate(at.Child("{topologyKey, whenUnsatisfiable}"), "{"+c.TopologyKey+", "+string(c.WhenUnsatisfiable)+"}"))
-		} else {
-			seen.Insert(pair)
+		errs = append(errs, validate.Supported(at.Child("whenUnsatisfiable"), c.WhenUnsatisfiable, corev1.DoNotSchedule, corev1.ScheduleAnyway)...)
+		same := func(later corev1.TopologySpreadConstraint) bool {
+			return later.TopologyKey == c.TopologyKey && later.WhenUnsatisfiable == c.WhenUnsatisfiable
 		}
-		errs = append(errs, validate.AtLeast(at.Child("minDomains"), c.MinDomains, 1)...)
+		if slices.ContainsFunc(constraints[i+1:], same) {
+			errs = append(errs, field.Duplicate(at.Child("{topologyKey, whenUnsatisfiable}"), fmt.Sprintf("{%s, %s}", c.TopologyKey, c.WhenUnsatisfiable)))
+		}
+		if n := c.MinDomains; n != nil && *n <= 0 {
+			errs = append(errs, field.Invalid(at.Child("minDomains"), *n, "must be greater than zero"))
+		}
 		if c.MinDomains != nil && c.WhenUnsatisfiable != corev1.DoNotSchedule {
 			errs = append(errs, field.Invalid(at.Child("minDomains"), *c.MinDomains, "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not "+string(c.WhenUnsatisfiable)))
 		}
-		for name, policy := range map[string]*corev1.NodeInclusionPolicy{"nodeAffinityPolicy": c.NodeAffinityPolicy, "nodeTaintsPolicy": c.NodeTaintsPolicy} {
-			if policy != nil {
-				errs = append(errs, validate.OneOf(at.Child(name), *policy, corev1.NodeInclusionPolicyIgnore, corev1.NodeInclusionPolicyHonor)...)
-			}
-		}
+		errs = append(errs, nodeInclusion(at.Child("nodeAffinityPolicy"), c.NodeAffinityPolicy)...)
+		errs = append(errs, nodeInclusion(at.Child("nodeTaintsPolicy"), c.NodeTaintsPolicy)...)
+		errs = append(errs, validateLabelKeys(at, c.MatchLabelKeys, nil, c.LabelSelector)...)
 		errs = append(errs, validate.LabelSelector(at.Child("labelSelector"), c.LabelSelector)...)
 	}
 	return errs
+}
+
+func nodeInclusion(path *field.Path, policy *corev1.NodeInclusionPolicy) field.ErrorList {
+	if policy == nil {
+		return nil
+	}
+	return validate.Supported(path, *policy, corev1.NodeInclusionPolicyIgnore, corev1.NodeInclusionPolicyHonor)
 }
 
 func validateReadinessGates(path *field.Path, gates []corev1.PodReadinessGate) field.ErrorList {
@@ -148,37 +246,52 @@ func validateReadinessGates(path *field.Path, gates []corev1.PodReadinessGate) f
 }
 
 func validateDNSConfig(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
-	const maxNameservers, maxSearches = 3, 32
-	at := path.Child("dnsConfig")
-	if spec.DNSConfig == nil {
-		if spec.DNSPolicy == corev1.DNSNone {
+	const maxNameservers, maxSearches, maxSearchBytes = 3, 32, 2048
+	at, config := path.Child("dnsConfig"), spec.DNSConfig
+	if spec.DNSPolicy == corev1.DNSNone {
+		switch {
+		case config == nil:
 			return field.ErrorList{field.Required(at, "must provide `dnsConfig` when `dnsPolicy` is None")}
+		case len(config.Nameservers) == 0:
+			return field.ErrorList{field.Required(at.Child("nameservers"), "must provide at least one DNS nameserver when `dnsPolicy` is None")}
 		}
+	}
+	if config == nil {
 		return nil
 	}
 	var errs field.ErrorList
-	if n := len(spec.DNSConfig.Nameservers); n > maxNameservers {
-		errs = append(errs, field.TooMany(at.Child("nameservers"), n, maxNameservers))
-	} else if n == 0 && spec.DNSPolicy == corev1.DNSNone {
-		errs = append(errs, field.Required(at.Child("nameservers"), "must provide at least one DNS nameserver when `dnsPolicy` is None"))
+	if n := len(config.Nameservers); n > maxNameservers {
+		errs = append(errs, field.Invalid(at.Child("nameservers"), config.Nameservers, fmt.Sprintf("must not have more than %d nameservers", maxNameservers)))
 	}
-	for i, server := range spec.DNSConfig.Nameservers {
+	for i, server := range config.Nameservers {
 		errs = append(errs, validation.IsValidIP(at.Child("nameservers").Index(i), server)...)
 	}
-	if n := len(spec.DNSConfig.Searches); n > maxSearches {
-		errs = append(errs, field.TooMany(at.Child("searches"), n, maxSearches))
+	if n := len(config.Searches); n > maxSearches {
+		errs = append(errs, field.Invalid(at.Child("searches"), config.Searches, fmt.Sprintf("must not have more than %d search paths", maxSearches)))
 	}
-	for i, option := range spec.DNSConfig.Options {
-		errs = append(errs, validate.Required(at.Child("options").Index(i).Child("name"), option.Name)...)
+	if list := strings.Join(config.Searches, " "); len(list) > maxSearchBytes {
+		errs = append(errs, field.Invalid(at.Child("searches"), config.Searches, fmt.Sprintf("must not have more than %d characters (including spaces) in the search list", maxSearchBytes)))
+	}
+	for i, search := range config.Searches {
+		if search == "." {
+			continue
+		}
+		search = strings.TrimSuffix(search, ".")
+		errs = append(errs, validate.Invalid(at.Child("searches").Index(i), search, validation.IsDNS1123SubdomainWithUnderscore(search))...)
+	}
+	for i, option := range config.Options {
+		if option.Name == "" {
+			errs = append(errs, field.Required(at.Child("options").Index(i), "must not be empty"))
+		}
 	}
 	return errs
 }
 
-func validateGates(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
+func validateGates(path *field.Path, gates []corev1.PodSchedulingGate) field.ErrorList {
 	var errs field.ErrorList
 	seen := sets.New[string]()
-	for i, gate := range spec.SchedulingGates {
-		errs = append(errs, metavalidation.ValidateLabelName(gate.Name, path.Index(i).Child("name"))...)
+	for i, gate := range gates {
+		errs = append(errs, validate.Invalid(path.Index(i), gate.Name, validation.IsQualifiedName(gate.Name))...)
 		if seen.Has(gate.Name) {
 			errs = append(errs, field.Duplicate(path.Index(i), gate.Name))
 		}

@@ -2,6 +2,7 @@ package podspec
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
@@ -9,8 +10,8 @@ import (
 
 func validateProbes(path *field.Path, c *corev1.Container) field.ErrorList {
 	errs := validateProbe(path.Child("livenessProbe"), c.LivenessProbe, true)
-	errs = append(errs, validateProbe(path.Child("startupProbe"), c.StartupProbe, true)...)
-	return append(errs, validateProbe(path.Child("readinessProbe"), c.ReadinessProbe, false)...)
+	errs = append(errs, validateProbe(path.Child("readinessProbe"), c.ReadinessProbe, false)...)
+	return append(errs, validateProbe(path.Child("startupProbe"), c.StartupProbe, true)...)
 }
 
 // validateProbe checks a probe. once: a single success must be enough, since
@@ -20,16 +21,23 @@ func validateProbe(path *field.Path, p *corev1.Probe, once bool) field.ErrorList
 		return nil
 	}
 	errs := validateHandler(path, probeHandler(p.ProbeHandler))
-	for name, value := range map[string]int32{
-		"initialDelaySeconds": p.InitialDelaySeconds, "timeoutSeconds": p.TimeoutSeconds, "periodSeconds": p.PeriodSeconds,
-		"successThreshold": p.SuccessThreshold, "failureThreshold": p.FailureThreshold,
+	for _, number := range []struct {
+		name  string
+		value int32
+	}{
+		{"initialDelaySeconds", p.InitialDelaySeconds}, {"timeoutSeconds", p.TimeoutSeconds}, {"periodSeconds", p.PeriodSeconds},
+		{"successThreshold", p.SuccessThreshold}, {"failureThreshold", p.FailureThreshold},
 	} {
-		errs = append(errs, validate.NotNegative(path.Child(name), &value)...)
+		if number.value < 0 {
+			errs = append(errs, validate.NotNegative(path.Child(number.name), &number.value)...)
+		}
+	}
+	if s := p.TerminationGracePeriodSeconds; s != nil && *s <= 0 {
+		errs = append(errs, field.Invalid(path.Child("terminationGracePeriodSeconds"), *s, "must be greater than 0"))
 	}
 	if once && p.SuccessThreshold != 1 {
 		errs = append(errs, field.Invalid(path.Child("successThreshold"), p.SuccessThreshold, "must be 1"))
 	}
-	errs = append(errs, validate.AtLeast(path.Child("terminationGracePeriodSeconds"), p.TerminationGracePeriodSeconds, 1)...)
 	if !once && p.TerminationGracePeriodSeconds != nil {
 		errs = append(errs, field.Invalid(path.Child("terminationGracePeriodSeconds"), *p.TerminationGracePeriodSeconds, "must not be set for readinessProbes"))
 	}
@@ -91,7 +99,11 @@ func validateHandler(path *field.Path, h handler) field.ErrorList {
 	action("httpGet", h.httpGet != nil, func(at *field.Path) field.ErrorList {
 		errs := validate.Required(at.Child("path"), h.httpGet.Path)
 		errs = append(errs, validate.PortReference(at.Child("port"), h.httpGet.Port)...)
-		return append(errs, validate.OneOf(at.Child("scheme"), h.httpGet.Scheme, corev1.URISchemeHTTP, corev1.URISchemeHTTPS)...)
+		errs = append(errs, validate.Supported(at.Child("scheme"), h.httpGet.Scheme, corev1.URISchemeHTTP, corev1.URISchemeHTTPS)...)
+		for _, header := range h.httpGet.HTTPHeaders {
+			errs = append(errs, validate.Invalid(at.Child("httpHeaders"), header.Name, validation.IsHTTPHeaderName(header.Name))...)
+		}
+		return errs
 	})
 	action("tcpSocket", h.tcp != nil, func(at *field.Path) field.ErrorList {
 		return validate.PortReference(at.Child("port"), h.tcp.Port)

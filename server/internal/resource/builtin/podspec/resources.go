@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -33,12 +34,28 @@ func native(name corev1.ResourceName) bool {
 
 // validateResources checks a container's requests and limits: known names,
 // none negative, and no request above its limit.
-func validateResources(path *field.Path, r *corev1.ResourceRequirements) field.ErrorList {
+func validateResources(path *field.Path, r *corev1.ResourceRequirements, claims sets.Set[string]) field.ErrorList {
+	errs := validateRequirements(path, r, containerResource)
+	return append(errs, validateClaimUses(path.Child("claims"), r.Claims, claims)...)
+}
+
+// validateRequirements is validateResources for what is not only a container's: known checks a name.
+func validateRequirements(path *field.Path, r *corev1.ResourceRequirements, known func(*field.Path, corev1.ResourceName) field.ErrorList) field.ErrorList {
 	limits, requests := path.Child("limits"), path.Child("requests")
-	errs := validateAmounts(limits, r.Limits)
-	errs = append(errs, validateAmounts(requests, r.Requests)...)
+	var errs field.ErrorList
+	hugePages, compute := false, false
+	check := func(at *field.Path, name corev1.ResourceName, amount apiresource.Quantity) {
+		errs = append(errs, known(at, name)...)
+		errs = append(errs, validateAmount(at, name, amount)...)
+		hugePages = hugePages || IsHugePages(name)
+		compute = compute || name == corev1.ResourceCPU || name == corev1.ResourceMemory
+	}
+	for _, name := range validate.SortedNames(r.Limits) {
+		check(limits.Key(string(name)), name, r.Limits[name])
+	}
 	for _, name := range validate.SortedNames(r.Requests) {
 		request, at := r.Requests[name], requests.Key(string(name))
+		check(at, name, request)
 		limit, limited := r.Limits[name]
 		switch {
 		case !limited && !overcommits(name):
@@ -51,19 +68,88 @@ func validateResources(path *field.Path, r *corev1.ResourceRequirements) field.E
 			errs = append(errs, field.Invalid(at, request.String(), "must be greater than zero"))
 		}
 	}
-	errs = append(errs, validateResourceClaims(path.Child("claims"), r.Claims)...)
+	if hugePages && !compute {
+		errs = append(errs, field.Forbidden(path, "HugePages require cpu or memory"))
+	}
 	return errs
 }
 
-func validateResourceClaims(path *field.Path, claims []corev1.ResourceClaim) field.ErrorList {
+// validateClaimUses checks which claims of its pod a container uses, and which requests of them.
+func validateClaimUses(path *field.Path, uses []corev1.ResourceClaim, claims sets.Set[string]) field.ErrorList {
 	var errs field.ErrorList
-	seen := sets.New[corev1.ResourceClaim]()
-	for i, claim := range claims {
-		errs = append(errs, validate.Required(path.Index(i).Child("name"), claim.Name)...)
-		if seen.Has(claim) {
-			errs = append(errs, field.Duplicate(path.Index(i), claim.Name))
+	whole, parts := sets.New[string](), sets.New[corev1.ResourceClaim]()
+	for i, use := range uses {
+		at := path.Index(i)
+		if use.Name == "" {
+			errs = append(errs, field.Required(at, ""))
+			continue
 		}
-		seen.Insert(claim)
+		if use.Request != "" && !whole.Has(use.Name) {
+			errs = append(errs, validate.Invalid(at.Child("request"), use.Request, validation.IsDNS1123Label(use.Request))...)
+		}
+		switch {
+		case whole.Has(use.Name):
+			errs = append(errs, field.Duplicate(at, use.Name))
+		case use.Request == "":
+			for part := range parts {
+				if part.Name == use.Name {
+					errs = append(errs, field.Duplicate(at, use.Name))
+				}
+			}
+			whole.Insert(use.Name)
+		case parts.Has(use):
+			errs = append(errs, field.Duplicate(at, use.Name+"/"+use.Request))
+		default:
+			parts.Insert(use)
+		}
+		if !claims.Has(use.Name) {
+			err := field.NotFound(at, use.Name)
+			if err.Detail = "must be one of the names in pod.spec.resourceClaims which is empty"; len(claims) > 0 {
+				err.Detail = "must be one of the names in pod.spec.resourceClaims: " + strings.Join(sets.List(claims), ", ")
+			}
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+func claimNames(claims []corev1.PodResourceClaim) sets.Set[string] {
+	if len(claims) == 0 {
+		return nil
+	}
+	names := sets.New[string]()
+	for _, claim := range claims {
+		if claim.Name != "" {
+			names.Insert(claim.Name)
+		}
+	}
+	return names
+}
+
+// validatePodClaims checks the resource claims of a pod.
+func validatePodClaims(path *field.Path, claims []corev1.PodResourceClaim) field.ErrorList {
+	var errs field.ErrorList
+	seen := sets.New[string]()
+	for i, claim := range claims {
+		at := path.Index(i)
+		if claim.Name != "" && seen.Has(claim.Name) {
+			errs = append(errs, field.Duplicate(at.Child("name"), claim.Name))
+		} else {
+			errs = append(errs, validate.RequiredSyntax(at.Child("name"), claim.Name, validation.IsDNS1123Label)...)
+			seen.Insert(claim.Name)
+		}
+		switch claimed, templated := claim.ResourceClaimName != nil, claim.ResourceClaimTemplateName != nil; {
+		case claimed && templated:
+			errs = append(errs, field.Invalid(at, claim, "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"))
+		case !claimed && !templated:
+			errs = append(errs, field.Invalid(at, claim, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"))
+		}
+		if name := claim.ResourceClaimName; name != nil {
+			errs = append(errs, validate.Invalid(at.Child("resourceClaimName"), *name, validation.IsDNS1123Subdomain(*name))...)
+		}
+		if name := claim.ResourceClaimTemplateName; name != nil {
+			errs = append(errs, validate.Invalid(at.Child("resourceClaimTemplateName"), *name, validation.IsDNS1123Subdomain(*name))...)
+		}
 	}
 	return errs
 }
@@ -72,12 +158,17 @@ func validateResourceClaims(path *field.Path, claims []corev1.ResourceClaim) fie
 func validateAmounts(path *field.Path, list corev1.ResourceList) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range validate.SortedNames(list) {
-		amount, at := list[name], path.Key(string(name))
+		at := path.Key(string(name))
 		errs = append(errs, containerResource(at, name)...)
-		errs = append(errs, validate.NotNegativeQuantity(at, amount)...)
-		if !native(name) && amount.MilliValue()%1000 != 0 {
-			errs = append(errs, field.Invalid(at, amount.String(), "must be an integer"))
-		}
+		errs = append(errs, validateAmount(at, name, list[name])...)
+	}
+	return errs
+}
+
+func validateAmount(path *field.Path, name corev1.ResourceName, amount apiresource.Quantity) field.ErrorList {
+	errs := validate.NotNegativeQuantity(path, amount)
+	if !native(name) && amount.MilliValue()%1000 != 0 {
+		errs = append(errs, field.Invalid(path, amount.String(), "must be an integer"))
 	}
 	return errs
 }
@@ -87,6 +178,22 @@ func containerResource(path *field.Path, name corev1.ResourceName) field.ErrorLi
 	errs := validate.Invalid(path, name, validation.IsQualifiedName(string(name)))
 	if !strings.Contains(string(name), "/") && !containerResources.Has(name) && !IsHugePages(name) {
 		errs = append(errs, field.Invalid(path, name, "must be a standard resource for containers"))
+	}
+	return errs
+}
+
+// standardResources are the names without a domain that mean something in some object.
+var standardResources = sets.New(corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourceRequestsCPU,
+	corev1.ResourceRequestsMemory, corev1.ResourceRequestsEphemeralStorage, corev1.ResourceLimitsCPU, corev1.ResourceLimitsMemory,
+	corev1.ResourceLimitsEphemeralStorage, corev1.ResourcePods, corev1.ResourceQuotas, corev1.ResourceServices, corev1.ResourceReplicationControllers,
+	corev1.ResourceSecrets, corev1.ResourceConfigMaps, corev1.ResourcePersistentVolumeClaims, corev1.ResourceStorage, corev1.ResourceRequestsStorage,
+	corev1.ResourceServicesNodePorts, corev1.ResourceServicesLoadBalancers)
+
+// qualifiedResource checks the name of a resource.
+func qualifiedResource(path *field.Path, name corev1.ResourceName) field.ErrorList {
+	errs := validate.Invalid(path, name, validation.IsQualifiedName(string(name)))
+	if len(errs) == 0 && !strings.Contains(string(name), "/") && !standardResources.Has(name) && !IsHugePages(name) {
+		errs = append(errs, field.Invalid(path, name, "must be a standard resource type or fully qualified"))
 	}
 	return errs
 }

@@ -30,8 +30,8 @@ func DefaultTemplate(template *corev1.PodTemplateSpec) {
 
 // ValidateTemplate checks the template of a workload.
 func ValidateTemplate(path *field.Path, template *corev1.PodTemplateSpec) field.ErrorList {
-	errs := metavalidation.ValidateLabels(template.Labels, path.Child("metadata", "labels"))
-	errs = append(errs, apivalidation.ValidateAnnotations(template.Annotations, path.Child("metadata", "annotations"))...)
+	errs := metavalidation.ValidateLabels(template.Labels, path.Child("labels"))
+	errs = append(errs, apivalidation.ValidateAnnotations(template.Annotations, path.Child("annotations"))...)
 	errs = append(errs, Validate(path.Child("spec"), &template.Spec)...)
 	if len(template.Spec.EphemeralContainers) > 0 {
 		errs = append(errs, field.Forbidden(path.Child("spec", "ephemeralContainers"), "ephemeral containers not allowed in pod template"))

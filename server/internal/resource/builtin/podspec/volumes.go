@@ -164,13 +164,14 @@ func validateProjected(path *field.Path, v *corev1.ProjectedVolumeSource) field.
 
 // descendingPath: a relative path that stays where it is.
 func descendingPath(path *field.Path, value string) field.ErrorList {
-	if strings.HasPrefix(value, "/") {
-		return field.ErrorList{field.Invalid(path, value, "must be a relative path")}
-	}
 	if value == "" {
 		return nil
 	}
-	return validate.NoParentDir(path, value)
+	var errs field.ErrorList
+	if strings.HasPrefix(value, "/") {
+		errs = append(errs, field.Invalid(path, value, "must be a relative path"))
+	}
+	return append(errs, validate.NoParentDir(path, value)...)
 }
 
 func fileMode(path *field.Path, mode *int32) field.ErrorList {

@@ -55,10 +55,23 @@ func OneOf[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
 	if value == "" {
 		return field.ErrorList{field.Required(path, "")}
 	}
-	if !slices.Contains(allowed, value) {
-		return field.ErrorList{field.NotSupported(path, value, slices.Sorted(slices.Values(allowed)))} // as Kubernetes lists them
+	return Supported(path, value, allowed...)
+}
+
+// Supported is OneOf for a field whose empty value is complained about as any other.
+func Supported[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
+	if slices.Contains(allowed, value) {
+		return nil
 	}
-	return nil
+	return field.ErrorList{field.NotSupported(path, value, slices.Sorted(slices.Values(allowed)))} // as Kubernetes lists them
+}
+
+// OneOfInOrder is OneOf for the few enumerations that kube-apiserver lists in an order of their own.
+func OneOfInOrder[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
+	if value != "" && !slices.Contains(allowed, value) {
+		return field.ErrorList{field.NotSupported(path, value, allowed)}
+	}
+	return OneOf(path, value, allowed...)
 }
 
 // NotNegative complains about a number below zero. A missing number is fine.

@@ -14,4 +14,8 @@ func TestOneOfListsInOrder(t *testing.T) {
 	if len(errs) != 1 || errs[0].Error() != want {
 		t.Errorf("%v, not %s", errs, want)
 	}
+	const own = `effect: Unsupported value: "Never": supported values: "NoSchedule", "NoExecute"`
+	if errs := OneOfInOrder(field.NewPath("effect"), "Never", "NoSchedule", "NoExecute"); len(errs) != 1 || errs[0].Error() != own {
+		t.Errorf("%v, not %s", errs, own)
+	}
 }

@@ -1,0 +1,107 @@
+package podspec
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
+)
+
+// validatePodResources checks the resources that the containers of a pod share (KEP-2837).
+func validatePodResources(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
+	r := spec.Resources
+	if r == nil {
+		return nil
+	}
+	if spec.OS != nil && spec.OS.Name == corev1.Windows {
+		return field.ErrorList{field.Forbidden(path, "may not be set for a windows pod")}
+	}
+	var errs field.ErrorList
+	if r.Claims != nil {
+		errs = append(errs, field.Forbidden(path.Child("claims"), "claims may not be set for Resources at pod-level"))
+	}
+	errs = append(errs, validateRequirements(path, r, podResource)...)
+	return append(errs, withinPod(path, spec)...)
+}
+
+// podResource: few resources can be shared.
+func podResource(path *field.Path, name corev1.ResourceName) field.ErrorList {
+	if errs := qualifiedResource(path, name); len(errs) > 0 {
+		return errs
+	}
+	if IsHugePages(name) {
+		return nil
+	}
+	return validate.Supported(path, name, corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceHugePagesPrefix)
+}
+
+// withinPod: the containers together request no more than their pod does, and none has a higher
+// limit than it.
+func withinPod(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
+	var errs field.ErrorList
+	requested := together(spec, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests })
+	for _, name := range validate.SortedNames(requested) {
+		sum := requested[name]
+		if own, ok := spec.Resources.Requests[name]; ok && sum.Cmp(own) > 0 {
+			errs = append(errs, field.Invalid(path.Child("requests").Key(string(name)), own.String(), "must be greater than or equal to aggregate container requests of "+sum.String()))
+		}
+	}
+	limited := together(spec, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits })
+	for _, name := range validate.SortedNames(limited) {
+		sum := limited[name]
+		if own, ok := spec.Resources.Limits[name]; ok && IsHugePages(name) && sum.Cmp(own) > 0 {
+			errs = append(errs, field.Invalid(path.Child("limits").Key(string(name)), own.String(), "must be greater than or equal to aggregate container limits of "+sum.String()))
+		}
+	}
+	for i := range spec.Containers {
+		limits := spec.Containers[i].Resources.Limits
+		for _, name := range validate.SortedNames(limits) {
+			limit := limits[name]
+			if own, ok := spec.Resources.Limits[name]; ok && limit.Cmp(own) > 0 {
+				at := path.Child("containers").Index(i).Key(string(name)).Child("limits") // kube-apiserver's path
+				errs = append(errs, field.Invalid(at, limit.String(), "must be less than or equal to pod limits of "+own.String()))
+			}
+		}
+	}
+	return errs
+}
+
+// together is what the containers of a pod have at the same time at most: those that stay, or an init
+// container and the sidecars before it.
+func together(spec *corev1.PodSpec, of func(*corev1.Container) corev1.ResourceList) corev1.ResourceList {
+	sum, sidecars, most := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
+	for i := range spec.Containers {
+		add(sum, of(&spec.Containers[i]))
+	}
+	for i := range spec.InitContainers {
+		c := &spec.InitContainers[i]
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			add(sum, of(c))
+			add(sidecars, of(c))
+			raise(most, sidecars)
+			continue
+		}
+		now := sidecars.DeepCopy()
+		add(now, of(c))
+		raise(most, now)
+	}
+	raise(sum, most)
+	return sum
+}
+
+func add(list, more corev1.ResourceList) {
+	for name, amount := range more {
+		sum := list[name]
+		sum.Add(amount)
+		list[name] = sum
+	}
+}
+
+// raise makes the amounts of a list no less than those of another one.
+func raise(list, least corev1.ResourceList) {
+	for name, amount := range least {
+		if have, ok := list[name]; !ok || have.Cmp(amount) < 0 {
+			list[name] = amount.DeepCopy()
+		}
+	}
+}
