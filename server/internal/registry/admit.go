@@ -74,6 +74,9 @@ func (w *pendingWrite) askHooks(ctx context.Context) error {
 			return err
 		}
 	}
+	if w.operation == Create {
+		call(w.registry.res.Strategy.CompleteNew, w.object)
+	}
 	if err := w.validate(); err != nil {
 		return err
 	}

@@ -222,3 +222,28 @@ func TestAdmissionChangesTheName(t *testing.T) {
 		t.Errorf("%v, want 400", err)
 	}
 }
+
+// TestNewObjectsAreCompletedOnce: what depends on the whole of a new object is set once, and after the
+// mutating hooks.
+func TestNewObjectsAreCompletedOnce(t *testing.T) {
+	f := withHooks(t, func(ctx context.Context, q *registry.Request) error {
+		changed := q.Object.DeepCopyObject().(*corev1.ConfigMap)
+		if q.Operation == registry.Create {
+			changed.Labels = map[string]string{"by": "hook"}
+		}
+		return q.Replace(ctx, changed)
+	}, nil)
+	sent := configMap("c", "x")
+	sent.SetLabels(map[string]string{"by": "client"})
+	created := f.create(t, "configmaps", sent)
+	if got := created.Object.GetAnnotations()["completed"]; got != "hook" {
+		t.Errorf("completed with %q", got)
+	}
+	updated, err := f.of(t, "configmaps").Update(t.Context(), "default", "c", changing(func(c *corev1.ConfigMap) { c.Labels["by"] = "another" }), registry.UpdateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := updated.Object.GetAnnotations()["completed"]; got != "hook" {
+		t.Errorf("after an update, completed with %q", got)
+	}
+}

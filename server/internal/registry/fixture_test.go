@@ -2,6 +2,7 @@ package registry_test
 
 import (
 	"context"
+	"maps"
 	"net/netip"
 	"sync"
 	"testing"
@@ -159,7 +160,7 @@ func newPod(name, node string) *corev1.Pod {
 func kinds() []*resource.Resource {
 	return []*resource.Resource{
 		kind[corev1.ConfigMap, corev1.ConfigMapList](corev1.SchemeGroupVersion, "ConfigMap", "configmaps", func(r *resource.Resource) {
-			r.Strategy = resource.Strategy{NoGeneration: true, UnconditionalUpdate: true}
+			r.Strategy = resource.Strategy{NoGeneration: true, UnconditionalUpdate: true, CompleteNew: noteLabel}
 		}),
 		kind[corev1.Secret, corev1.SecretList](corev1.SchemeGroupVersion, "Secret", "secrets", func(*resource.Resource) {}),
 		kind[corev1.Namespace, corev1.NamespaceList](corev1.SchemeGroupVersion, "Namespace", "namespaces", func(r *resource.Resource) {
@@ -250,5 +251,18 @@ func deploymentScale() *resource.Scale {
 			obj.(*appsv1.Deployment).Spec.Replicas = &replicas
 			return nil
 		},
+	}
+}
+
+// noteLabel completes a new object: it says in an annotation what its label "by" is, each time that it is
+// called.
+func noteLabel(obj resource.Object) {
+	if by, ok := obj.GetLabels()["by"]; ok {
+		annotations := maps.Clone(obj.GetAnnotations())
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations["completed"] += by
+		obj.SetAnnotations(annotations)
 	}
 }

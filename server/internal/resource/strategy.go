@@ -23,6 +23,9 @@ type Strategy struct {
 	// then; validation comes after.
 	PrepareForCreate func(obj Object)
 	PrepareForUpdate func(obj, old Object)
+	// CompleteNew sets in a new object what depends on what the client and the mutating
+	// hooks have set. It is called once, after the hooks and before validation.
+	CompleteNew func(obj Object)
 	// PrepareForStatusUpdate is PrepareForUpdate for the status subresource.
 	PrepareForStatusUpdate func(obj, old Object)
 	// Validate checks a new object, ValidateUpdate a change (Validate is run

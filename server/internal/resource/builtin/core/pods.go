@@ -11,8 +11,11 @@ import (
 
 func podRules() define.Rules[*corev1.Pod] {
 	return define.Rules[*corev1.Pod]{
-		Default:                defaultPod,
-		PrepareForCreate:       preparePodForCreate,
+		Default:          defaultPod,
+		PrepareForCreate: preparePodForCreate,
+		CompleteNew: func(pod *corev1.Pod) {
+			podspec.SelectOwnLabels(&pod.Spec, pod.Labels)
+		},
 		PrepareForUpdate:       preparePodForUpdate,
 		PrepareForStatusUpdate: preparePodForStatusUpdate,
 		Validate: func(pod *corev1.Pod) field.ErrorList {

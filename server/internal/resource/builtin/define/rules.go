@@ -14,6 +14,7 @@ import (
 type Rules[T resource.Object] struct {
 	Default                func(obj T)
 	PrepareForCreate       func(obj T)
+	CompleteNew            func(obj T)
 	PrepareForUpdate       func(obj, old T)
 	PrepareForStatusUpdate func(obj, old T)
 	Validate               func(obj T) field.ErrorList
@@ -31,6 +32,7 @@ func strategy[T resource.Object](k Kind, s Rules[T]) resource.Strategy {
 	return resource.Strategy{
 		Default:                one(s.Default),
 		PrepareForCreate:       one(s.PrepareForCreate),
+		CompleteNew:            one(s.CompleteNew),
 		PrepareForUpdate:       two(s.PrepareForUpdate),
 		PrepareForStatusUpdate: two(s.PrepareForStatusUpdate),
 		Validate:               check(k.NameRule, s.Validate),
