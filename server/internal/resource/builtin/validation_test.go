@@ -111,6 +111,9 @@ func TestValidate(t *testing.T) {
 		want     string // Type and path
 	}{
 		{"pod", []string{"metadata.name=Web"}, "Invalid metadata.name"},
+		{"pod", []string{"metadata.generateName=Web-"}, "Invalid metadata.generateName"},
+		{"service", []string{"metadata.generateName=a.b"}, "Invalid metadata.generateName"},
+		{"budget", []string{"metadata.generateName=a/b"}, "Invalid metadata.generateName"},
 		{"pod", []string{"spec.containers-"}, "Required spec.containers"},
 		{"pod", []string{pod + "name-"}, "Required spec.containers[0].name"},
 		{"pod", []string{pod + "name=pinned"}, "Duplicate spec.containers[1].name"},
@@ -208,7 +211,7 @@ func TestValidate(t *testing.T) {
 		{"cronjob", []string{"spec.timeZone=Mars/Olympus"}, "Invalid spec.timeZone"},
 		{"cronjob", []string{"spec.concurrencyPolicy=Any"}, "NotSupported spec.concurrencyPolicy"},
 		{"cronjob", []string{"metadata.name=" + strings.Repeat("a", 53)}, "Invalid metadata.name"},
-		{"service", []string{"metadata.name=1web"}, "Invalid metadata.name"},
+		{"service", []string{"metadata.name=web.a"}, "Invalid metadata.name"},
 		{"service", []string{"spec.ports-"}, "Required spec.ports"},
 		{"service", []string{"spec.ports.0.port=0"}, "Invalid spec.ports[0].port"},
 		{"service", []string{"spec.ports.0.nodePort=30000"}, "Forbidden spec.ports[0].nodePort"},
@@ -333,6 +336,11 @@ func TestValidateAllows(t *testing.T) {
 		manifest string
 		edits    []string
 	}{
+		// A prefix may end where a name may not.
+		{"pod", []string{"metadata.generateName=web-"}},
+		{"service", []string{"metadata.name=1a"}},
+		{"budget", []string{"metadata.name=A b", "metadata.generateName=A b"}},
+		{"signingrequest", []string{"metadata.name=A b", "metadata.generateName=A b"}},
 		// Whoever makes pods of a template can change them before.
 		{"deployment", []string{template + "schedulingGates=[{name: a}]", template + "nodeName=node"}},
 		{"deployment", []string{template + "containers.0.image=' '"}},

@@ -3,6 +3,7 @@ package certificates
 
 import (
 	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
@@ -12,7 +13,7 @@ import (
 func Resources() []*resource.Resource {
 	return []*resource.Resource{
 		define.Resource[certificatesv1.CertificateSigningRequest, certificatesv1.CertificateSigningRequestList](certificatesv1.SchemeGroupVersion, define.Kind{
-			Name: "CertificateSigningRequest", Plural: "certificatesigningrequests", ShortNames: []string{"csr"}, Cluster: true, Status: true, NoGeneration: true,
+			Name: "CertificateSigningRequest", Plural: "certificatesigningrequests", NameRule: path.ValidatePathSegmentName, ShortNames: []string{"csr"}, Cluster: true, Status: true, NoGeneration: true,
 			Fields: define.Fields("spec.signerName"),
 		}, signingRequestRules()),
 	}

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
@@ -27,7 +28,7 @@ func podLike() []*resource.Resource {
 				define.Fields("status.phase", "status.podIP", "status.nominatedNodeName"), []resource.Field{define.SelectableOr("spec.hostNetwork", "false")}),
 		}, podRules()),
 		define.Resource[corev1.ReplicationController, corev1.ReplicationControllerList](gv, define.Kind{
-			Name: "ReplicationController", Plural: "replicationcontrollers", ShortNames: []string{"rc"}, Categories: define.InAll,
+			Name: "ReplicationController", Plural: "replicationcontrollers", PrefixRule: path.ValidatePathSegmentName, ShortNames: []string{"rc"}, Categories: define.InAll,
 			Path: "controllers", Status: true, Scale: replicationControllerScale(), OrphanByDefault: true,
 			Fields: []resource.Field{define.SelectableOr("status.replicas", "0")},
 		}, replicationControllerRules()),
@@ -41,7 +42,7 @@ func services() []*resource.Resource {
 	gv := corev1.SchemeGroupVersion
 	return []*resource.Resource{
 		define.Resource[corev1.Service, corev1.ServiceList](gv, define.Kind{
-			Name: "Service", Plural: "services", NameRule: apivalidation.NameIsDNS1035Label, ShortNames: []string{"svc"}, Categories: define.InAll,
+			Name: "Service", Plural: "services", NameRule: apivalidation.NameIsDNSLabel, ShortNames: []string{"svc"}, Categories: define.InAll,
 			Path: "services/specs", Status: true, NoGeneration: true, UpsertOnUpdate: true, ReturnDeleted: true,
 			Fields: define.Fields("spec.clusterIP", "spec.type"),
 		}, serviceRules()),

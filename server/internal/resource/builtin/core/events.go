@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -95,7 +96,7 @@ const eventTTL = time.Hour
 // over them.
 func events() []*resource.Resource {
 	entry := define.Kind{
-		Name: "Event", Plural: "events", ShortNames: []string{"ev"}, TTL: eventTTL, NoGeneration: true, UpsertOnUpdate: true,
+		Name: "Event", Plural: "events", NameRule: path.ValidatePathSegmentName, ShortNames: []string{"ev"}, TTL: eventTTL, NoGeneration: true, UpsertOnUpdate: true,
 		Fields: append(define.Fields("involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
 			"involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath", "reason", "type"),
 			resource.Field{Name: "reportingComponent", Paths: [][]string{{"reportingComponent"}}},
@@ -103,6 +104,7 @@ func events() []*resource.Resource {
 	}
 	stored := define.Resource[corev1.Event, corev1.EventList](corev1.SchemeGroupVersion, entry, eventRules())
 
+	entry.NameRule = nil
 	entry.Fields = []resource.Field{{Name: "reason"}, {Name: "type"}, {Name: "reportingController", Stored: "reportingComponent"}}
 	for _, part := range []string{"kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath"} {
 		entry.Fields = append(entry.Fields, resource.Field{Name: "regarding." + part, Stored: "involvedObject." + part})

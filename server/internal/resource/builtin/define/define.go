@@ -37,6 +37,8 @@ type Kind struct {
 	// NameRule says what is wrong with a name; nil: it must be a DNS
 	// subdomain.
 	NameRule apivalidation.ValidateNameFunc
+	// PrefixRule says what is wrong with a generateName; nil: NameRule does.
+	PrefixRule apivalidation.ValidateNameFunc
 
 	NoGeneration    bool
 	ConditionalOnly bool // a PUT must name a resourceVersion

@@ -35,7 +35,7 @@ func strategy[T resource.Object](k Kind, s Rules[T]) resource.Strategy {
 		CompleteNew:            one(s.CompleteNew),
 		PrepareForUpdate:       two(s.PrepareForUpdate),
 		PrepareForStatusUpdate: two(s.PrepareForStatusUpdate),
-		Validate:               check(k.NameRule, s.Validate),
+		Validate:               check(k.NameRule, k.PrefixRule, s.Validate),
 		ValidateUpdate:         checkChange(s.ValidateUpdate),
 		ValidateCreate:         checkNew(s.ValidateCreate),
 		ValidateStatus:         checkChange(s.ValidateStatus),
@@ -88,14 +88,20 @@ func two[T resource.Object](f func(obj, old T)) func(obj, old resource.Object) {
 }
 
 // check also applies the name rule, so that every kind has one.
-func check[T resource.Object](rule apivalidation.ValidateNameFunc, f func(T) field.ErrorList) func(resource.Object) field.ErrorList {
+func check[T resource.Object](rule, prefixRule apivalidation.ValidateNameFunc, f func(T) field.ErrorList) func(resource.Object) field.ErrorList {
 	if rule == nil {
 		rule = apivalidation.NameIsDNSSubdomain
 	}
+	if prefixRule == nil {
+		prefixRule = rule
+	}
 	return func(obj resource.Object) field.ErrorList {
 		var errs field.ErrorList
+		if prefix := obj.GetGenerateName(); prefix != "" {
+			errs = validate.Invalid(field.NewPath("metadata", "generateName"), prefix, prefixRule(prefix, true))
+		}
 		if name := obj.GetName(); name != "" { // the registry complains about a missing name
-			errs = validate.Invalid(field.NewPath("metadata", "name"), name, rule(name, false))
+			errs = append(errs, validate.Invalid(field.NewPath("metadata", "name"), name, rule(name, false))...)
 		}
 		if f != nil {
 			errs = append(errs, f(obj.(T))...)

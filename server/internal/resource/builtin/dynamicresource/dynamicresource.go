@@ -4,6 +4,7 @@ package dynamicresource
 
 import (
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
@@ -15,7 +16,7 @@ func Resources() []*resource.Resource {
 	gv := resourcev1.SchemeGroupVersion
 	return []*resource.Resource{
 		define.Resource[resourcev1.DeviceClass, resourcev1.DeviceClassList](gv, define.Kind{
-			Name: "DeviceClass", Plural: "deviceclasses", Cluster: true,
+			Name: "DeviceClass", Plural: "deviceclasses", PrefixRule: path.ValidatePathSegmentName, Cluster: true,
 		}, deviceClassRules()),
 		define.Resource[resourcev1.ResourceClaim, resourcev1.ResourceClaimList](gv, define.Kind{
 			Name: "ResourceClaim", Plural: "resourceclaims", Status: true, NoGeneration: true,

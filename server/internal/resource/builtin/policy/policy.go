@@ -3,6 +3,7 @@ package policy
 
 import (
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
@@ -12,7 +13,7 @@ import (
 func Resources() []*resource.Resource {
 	return []*resource.Resource{
 		define.Resource[policyv1.PodDisruptionBudget, policyv1.PodDisruptionBudgetList](policyv1.SchemeGroupVersion, define.Kind{
-			Name: "PodDisruptionBudget", Plural: "poddisruptionbudgets", ShortNames: []string{"pdb"}, Status: true, ConditionalOnly: true,
+			Name: "PodDisruptionBudget", Plural: "poddisruptionbudgets", NameRule: path.ValidatePathSegmentName, ShortNames: []string{"pdb"}, Status: true, ConditionalOnly: true,
 		}, podDisruptionBudgetRules()),
 	}
 }
