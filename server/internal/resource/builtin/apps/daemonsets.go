@@ -1,6 +1,9 @@
 package apps
 
 import (
+	"maps"
+	"strconv"
+
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -8,12 +11,15 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/podspec"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
+	"github.com/levelwire/levelwire/server/internal/resource/structequal"
 )
 
 func daemonSetRules() define.Rules[*appsv1.DaemonSet] {
 	return define.Rules[*appsv1.DaemonSet]{
-		Default:  defaultDaemonSet,
-		Validate: validateDaemonSet,
+		Default:          defaultDaemonSet,
+		PrepareForCreate: prepareDaemonSetForCreate,
+		PrepareForUpdate: prepareDaemonSetForUpdate,
+		Validate:         validateDaemonSet,
 		ValidateUpdate: func(d, old *appsv1.DaemonSet) field.ErrorList {
 			return validate.Unchanged(validate.SpecPath.Child("selector"), d.Spec.Selector, old.Spec.Selector)
 		},
@@ -22,6 +28,7 @@ func daemonSetRules() define.Rules[*appsv1.DaemonSet] {
 
 func defaultDaemonSet(d *appsv1.DaemonSet) {
 	podspec.DefaultTemplate(&d.Spec.Template)
+	setTemplateGeneration(d, templateGeneration(d)) // the client's, as a default is
 	define.SetDefaultPtr(&d.Spec.RevisionHistoryLimit, revisionHistory)
 	strategy := &d.Spec.UpdateStrategy
 	define.SetDefault(&strategy.Type, appsv1.RollingUpdateDaemonSetStrategyType)
@@ -30,6 +37,38 @@ func defaultDaemonSet(d *appsv1.DaemonSet) {
 		define.SetDefaultPtr(&strategy.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))
 		define.SetDefaultPtr(&strategy.RollingUpdate.MaxSurge, intstr.FromInt32(0))
 	}
+}
+
+// The generation of a DaemonSet's template was a field once. apps/v1 has it as an annotation, which
+// counts from 1 and is not the client's.
+
+func prepareDaemonSetForCreate(d *appsv1.DaemonSet) {
+	setTemplateGeneration(d, max(templateGeneration(d), 1))
+}
+
+func prepareDaemonSetForUpdate(d, old *appsv1.DaemonSet) {
+	generation := templateGeneration(old)
+	if !structequal.Semantic(&d.Spec.Template, &old.Spec.Template) {
+		generation++
+	}
+	setTemplateGeneration(d, generation)
+}
+
+func templateGeneration(d *appsv1.DaemonSet) int64 {
+	generation, err := strconv.ParseInt(d.Annotations[appsv1.DeprecatedTemplateGeneration], 10, 64)
+	if err != nil {
+		return 0 // there is none
+	}
+	return generation
+}
+
+func setTemplateGeneration(d *appsv1.DaemonSet, generation int64) {
+	annotations := maps.Clone(d.Annotations) // what hooks see may share it
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[appsv1.DeprecatedTemplateGeneration] = strconv.FormatInt(generation, 10)
+	d.Annotations = annotations
 }
 
 func validateDaemonSet(d *appsv1.DaemonSet) field.ErrorList {
