@@ -24,11 +24,17 @@ const (
 
 func jobRules() define.Rules[*batchv1.Job] {
 	return define.Rules[*batchv1.Job]{
-		Default:          func(j *batchv1.Job) { defaultJobSpec(&j.Spec); defaultJobLabels(j) },
+		Default:          defaultJob,
 		PrepareForCreate: prepareJobForCreate,
 		Validate:         validateJob,
 		ValidateUpdate:   validateJobUpdate,
 	}
+}
+
+func defaultJob(j *batchv1.Job) {
+	defaultJobSpec(&j.Spec)
+	define.SetDefaultPtr(&j.Spec.ManualSelector, false)
+	defaultJobLabels(j)
 }
 
 func defaultJobSpec(spec *batchv1.JobSpec) {
@@ -75,6 +81,7 @@ func prepareJobForCreate(j *batchv1.Job) {
 	labels[legacyControllerUIDLabel], labels[batchv1.ControllerUidLabel] = uid, uid
 	labels[legacyJobNameLabel], labels[batchv1.JobNameLabel] = j.Name, j.Name
 	j.Spec.Template.Labels = labels
+	defaultJobLabels(j)
 	define.SetDefaultPtr(&j.Spec.Selector, metav1.LabelSelector{})
 	selected := maps.Clone(j.Spec.Selector.MatchLabels)
 	if selected == nil {
