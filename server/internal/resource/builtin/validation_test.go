@@ -267,6 +267,8 @@ func TestValidate(t *testing.T) {
 		{"pod", []string{"spec.os={name: plan9}"}, "NotSupported spec.os"},
 		{"pod", []string{"spec.readinessGates=[{conditionType: 'a b'}]"}, "Invalid spec.readinessGates[0].conditionType"},
 		{"deployment", []string{"spec.strategy={rollingUpdate: {maxUnavailable: 101%}}"}, "Invalid spec.strategy.rollingUpdate.maxUnavailable"},
+		{"statefulset", []string{"spec.updateStrategy={rollingUpdate: {maxUnavailable: 0}}"}, "Invalid spec.updateStrategy.rollingUpdate.maxUnavailable"},
+		{"statefulset", []string{"spec.updateStrategy={rollingUpdate: {maxUnavailable: 101%}}"}, "Invalid spec.updateStrategy.rollingUpdate.maxUnavailable"},
 		{"daemonset", []string{"spec.updateStrategy={rollingUpdate: {maxUnavailable: 1, maxSurge: 1}}"}, "Invalid spec.updateStrategy.rollingUpdate.maxSurge"},
 		{"job", []string{"spec.managedBy=me"}, "Invalid spec.managedBy"},
 		{"job", []string{"spec.maxFailedIndexes=1"}, "Required spec.backoffLimitPerIndex"},

@@ -4,6 +4,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
@@ -30,6 +31,7 @@ func defaultStatefulSet(s *appsv1.StatefulSet) {
 	if s.Spec.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType {
 		define.SetDefaultPtr(&s.Spec.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateStatefulSetStrategy{})
 		define.SetDefaultPtr(&s.Spec.UpdateStrategy.RollingUpdate.Partition, 0)
+		define.SetDefaultPtr(&s.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))
 	}
 	define.SetDefaultPtr(&s.Spec.PersistentVolumeClaimRetentionPolicy, appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{})
 	policy := s.Spec.PersistentVolumeClaimRetentionPolicy
@@ -41,6 +43,18 @@ func defaultStatefulSet(s *appsv1.StatefulSet) {
 		podspec.DefaultClaim(claim)
 		define.SetDefault(&claim.Status.Phase, "Pending")
 	}
+}
+
+// validateMaxUnavailable: an update that may make no pod unavailable would not begin.
+func validateMaxUnavailable(path *field.Path, value *intstr.IntOrString) field.ErrorList {
+	if value == nil {
+		return nil
+	}
+	errs := validate.CountOrPercent(path, value)
+	if scaled, err := intstr.GetScaledValueFromIntOrPercent(value, 100, false); err != nil || scaled == 0 {
+		errs = append(errs, field.Invalid(path, value, "cannot be 0"))
+	}
+	return append(errs, validate.PercentAtMost100(path, value)...)
 }
 
 func validateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
@@ -60,7 +74,7 @@ func validateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
 			errs = append(errs, field.Invalid(at, rolling, "only allowed for updateStrategy 'RollingUpdate'"))
 		}
 		errs = append(errs, validate.NotNegative(at.Child("partition"), rolling.Partition)...)
-		errs = append(errs, validate.CountOrPercent(at.Child("maxUnavailable"), rolling.MaxUnavailable)...)
+		errs = append(errs, validateMaxUnavailable(at.Child("maxUnavailable"), rolling.MaxUnavailable)...)
 	}
 	if policy := spec.PersistentVolumeClaimRetentionPolicy; policy != nil {
 		at := validate.SpecPath.Child("persistentVolumeClaimRetentionPolicy")

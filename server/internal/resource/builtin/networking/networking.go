@@ -23,10 +23,10 @@ func Resources() []*resource.Resource {
 			Name: "NetworkPolicy", Plural: "networkpolicies", ShortNames: []string{"netpol"},
 		}, networkPolicyRules()),
 		define.Resource[networkingv1.IPAddress, networkingv1.IPAddressList](gv, define.Kind{
-			Name: "IPAddress", Plural: "ipaddresses", NameRule: ipAddressName, ShortNames: []string{"ip"}, Cluster: true,
+			Name: "IPAddress", Plural: "ipaddresses", NameRule: ipAddressName, ShortNames: []string{"ip"}, Cluster: true, NoGeneration: true,
 		}, ipAddressRules()),
 		define.Resource[networkingv1.ServiceCIDR, networkingv1.ServiceCIDRList](gv, define.Kind{
-			Name: "ServiceCIDR", Plural: "servicecidrs", Cluster: true, Status: true,
+			Name: "ServiceCIDR", Plural: "servicecidrs", Cluster: true, Status: true, NoGeneration: true,
 		}, serviceCIDRRules()),
 	}
 }
