@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"time"
 )
 
 // answer is what a server says to a request. It is also how answers are stored.
 type answer struct {
+	At       time.Time      `json:"at"` // when it came, which says what of it is the time of the request
 	Code     int            `json:"code"`
 	Warnings []string       `json:"warnings,omitempty"`
 	Body     map[string]any `json:"body,omitempty"` // a Status, if the request is refused
@@ -50,7 +52,7 @@ func parseAnswer(response *http.Response) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &answer{Code: response.StatusCode, Warnings: response.Header.Values("Warning")}
+	a := &answer{At: time.Now(), Code: response.StatusCode, Warnings: response.Header.Values("Warning")}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	if err := decoder.Decode(&a.Body); err != nil {

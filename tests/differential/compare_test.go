@@ -68,9 +68,11 @@ func TestNormalise(t *testing.T) {
 		"metadata": {
 			k, `{}`,
 			`{"metadata":{"uid":"1-2","creationTimestamp":"2026-01-02T03:04:05Z","resourceVersion":"7","managedFields":[{"manager":"a","time":"2026-01-02T03:04:05Z"}]}}`,
-			`{"metadata":{"creationTimestamp":"<a creation time>","managedFields":[{"manager":"a","time":"<a time of managed fields>"}],"resourceVersion":"<a version>","uid":"<a uid>"}}`,
+			`{"metadata":{"creationTimestamp":"<a creation time>","managedFields":[{"manager":"a","time":"<a time of managed fields>"}],"resourceVersion":"<a version>","uid":"<the uid>"}}`,
 		},
 		"what the client sent": {k, `{"metadata":{"uid":"1-2"}}`, `{"metadata":{"uid":"1-2"}}`, `{"metadata":{"uid":"1-2"}}`},
+		"the uid elsewhere":    {k, `{}`, `{"metadata":{"uid":"1-2"},"spec":{"a":"1-2","b":"2-1"}}`, `{"metadata":{"uid":"<the uid>"},"spec":{"a":"<the uid>","b":"2-1"}}`},
+		"a scheme":             {k, `{}`, `{"message":"no kind \"A\" is registered for version \"v1\" in scheme \"pkg/runtime/scheme.go:111\""}`, `{"message":"no kind \"A\" is registered for version \"v1\""}`},
 		"an address":           {service, `{}`, `{"spec":{"clusterIP":"10.96.1.2","clusterIPs":["10.96.1.2"]}}`, `{"spec":{"clusterIP":"<an allocated address>","clusterIPs":["<an allocated address>"]}}`},
 		"no address":           {service, `{}`, `{"spec":{"clusterIP":"None"}}`, `{"spec":{"clusterIP":"None"}}`},
 		"another kind's":       {k, `{}`, `{"spec":{"clusterIP":"10.96.1.2"}}`, `{"spec":{"clusterIP":"10.96.1.2"}}`},
@@ -81,8 +83,7 @@ func TestNormalise(t *testing.T) {
 		"a pointer":            {k, `{}`, `{"message":"at 0xc000123abc: no"}`, `{"message":"at 0xc*: no"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &answer{Code: 201, Body: decode(t, test.body)}
-			normalise(a, test.kind, decode(t, test.sent), now)
+			a := normalise(&answer{At: now, Code: 201, Body: decode(t, test.body)}, test.kind, decode(t, test.sent))
 			if got, want := literal(a.Body), literal(decode(t, test.want)); got != want {
 				t.Errorf("%s, not %s", got, want)
 			}

@@ -95,6 +95,9 @@ func generate(objects []*object, verbs []string, seed uint64, n int) []*request 
 	var all []*request
 	for _, verb := range verbs {
 		for _, o := range objects {
+			if !slices.Contains(o.kind.verbs, verb) {
+				continue
+			}
 			list := singles(verb, o)
 			byObject[o] = append(byObject[o], list...)
 			all = append(all, &request{verb: verb, kind: o.kind, base: o.base})
@@ -117,6 +120,9 @@ func pairs(objects []*object, singles map[*object][]*request, random *rand.Rand,
 	seen := map[string]bool{}
 	for tries := 0; len(list) < n && tries < 10*n; tries++ {
 		of := singles[objects[random.IntN(len(objects))]]
+		if len(of) == 0 {
+			continue
+		}
 		first, second := of[random.IntN(len(of))], of[random.IntN(len(of))]
 		if first.verb != second.verb || related(first.edits[0].at, second.edits[0].at) {
 			continue

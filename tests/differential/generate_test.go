@@ -3,6 +3,7 @@ package differential
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -75,6 +76,13 @@ func TestGenerateSetsOneFieldAtATime(t *testing.T) {
 	} {
 		if !slices.Contains(all, want) {
 			t.Errorf("missing: %s", want)
+		}
+	}
+	review := *k
+	review.verbs = []string{create}
+	for _, name := range names(generate([]*object{widget(t, &review)}, allVerbs, 1, 0)) {
+		if strings.HasPrefix(name, update) {
+			t.Errorf("not expected of a kind that can only be created: %s", name)
 		}
 	}
 	for _, never := range []string{

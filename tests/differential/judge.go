@@ -31,6 +31,9 @@ const (
 // minutes.
 const startTimeout = 5 * time.Minute
 
+// end is the end of a process.
+type end struct{ why error }
+
 // startJudge starts the etcd and kube-apiserver of a folder, with files in another one, and
 // waits until they serve. They end with this process, or when stop is called.
 func startJudge(ctx context.Context, binaries, folder string) (s *side, stop func(), err error) {
@@ -38,14 +41,14 @@ func startJudge(ctx context.Context, binaries, folder string) (s *side, stop fun
 	if err != nil {
 		return nil, nil, err
 	}
-	ended := make(chan error, 2)
+	ended := make(chan end, 2)
 	var running []*exec.Cmd
 	stop = func() {
 		for _, cmd := range running {
 			_ = cmd.Process.Kill()
 		}
 		for range running {
-			_ = <-ended
+			<-ended
 		}
 		running = nil
 	}
@@ -66,7 +69,7 @@ func startJudge(ctx context.Context, binaries, folder string) (s *side, stop fun
 			return fmt.Errorf("start %s (make judge builds it): %w", name, err)
 		}
 		running = append(running, cmd)
-		go func() { ended <- fmt.Errorf("%s ended: %w; see %s", name, cmd.Wait(), log.Name()) }()
+		go func() { ended <- end{fmt.Errorf("%s ended: %w; see %s", name, cmd.Wait(), log.Name())} }()
 		return nil
 	}
 
@@ -135,7 +138,7 @@ func freePorts(ctx context.Context, n int) ([]int, error) {
 }
 
 // awaitReady waits until the server is ready, or has ended.
-func awaitReady(ctx context.Context, s *side, ended chan error) error {
+func awaitReady(ctx context.Context, s *side, ended chan end) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	tick := time.NewTicker(200 * time.Millisecond)
@@ -148,7 +151,7 @@ func awaitReady(ctx context.Context, s *side, ended chan error) error {
 		select {
 		case end := <-ended:
 			ended <- end // for stop
-			return end
+			return end.why
 		case <-ctx.Done():
 			return fmt.Errorf("%s was not ready after %v: %w", s.name, startTimeout, err)
 		case <-tick.C:

@@ -8,31 +8,35 @@ import (
 	"time"
 )
 
-// normalise replaces, in an answer, what two servers must answer differently. sent is what
-// the request sent: what the client has chosen is never replaced.
-func normalise(a *answer, k *kind, sent map[string]any, now time.Time) {
-	n := &normaliser{kind: k, sent: sent, now: now}
+// normalise returns an answer in which what two servers must answer differently is replaced.
+// sent is what the request sent: what the client has chosen is never replaced.
+func normalise(a *answer, k *kind, sent map[string]any) *answer {
+	n := &normaliser{kind: k, sent: sent, now: a.At}
+	if uid, ok := get(a.Body, path{"metadata", "uid"}); ok {
+		n.uid, _ = uid.(string)
+	}
+	result := &answer{At: a.At, Code: a.Code, Text: n.words(a.Text)}
 	if a.Body != nil {
-		a.Body, _ = n.value(a.Body, nil).(map[string]any)
+		result.Body, _ = n.value(a.Body, nil).(map[string]any)
 	}
-	for i, warning := range a.Warnings {
-		a.Warnings[i] = n.words(warning)
+	for _, warning := range a.Warnings {
+		result.Warnings = append(result.Warnings, n.words(warning))
 	}
-	a.Text = n.words(a.Text)
+	return result
 }
 
 // rule says what is replaced.
 type rule struct {
 	name  string // stands in the place of the value
 	kind  string // of objects; empty: of all
-	shape string // of the path
+	shape string // of the path; empty: anywhere
 	// is reports whether the server has chosen the value; nil: whatever the client has
 	// not sent.
 	is func(n *normaliser, value any) bool
 }
 
 var rules = []rule{
-	{name: "a uid", shape: "metadata.uid"},
+	{name: "the uid", is: func(n *normaliser, value any) bool { return value == n.uid }},
 	{name: "a creation time", shape: "metadata.creationTimestamp"},
 	{name: "a version", shape: "metadata.resourceVersion"},
 	{name: "a time of managed fields", shape: "metadata.managedFields[].time"},
@@ -63,6 +67,8 @@ var words = []struct {
 	pattern *regexp.Regexp
 }{
 	{"kube-api-access-*", regexp.MustCompile(`kube-api-access-[a-z0-9]{5}\b`)},
+	// Where kube-apiserver's source makes the table of its kinds.
+	{"", regexp.MustCompile(` in scheme "[^"]*"`)},
 	// Some messages of kube-apiserver print pointers.
 	{"0xc*", regexp.MustCompile(`\b0xc[0-9a-f]{9}\b`)},
 }
@@ -71,6 +77,7 @@ type normaliser struct {
 	kind *kind
 	sent map[string]any
 	now  time.Time
+	uid  string // of the object in the answer
 }
 
 func (n *normaliser) value(value any, at path) any {
@@ -105,7 +112,7 @@ func (n *normaliser) leaf(value any, at path) any {
 	}
 	shape := at.shape()
 	for _, r := range rules {
-		if r.shape == shape && (r.kind == "" || r.kind == n.kind.String()) && (r.is == nil || r.is(n, value)) {
+		if (r.shape == "" || r.shape == shape) && (r.kind == "" || r.kind == n.kind.String()) && (r.is == nil || r.is(n, value)) {
 			return "<" + r.name + ">"
 		}
 	}

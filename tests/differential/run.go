@@ -254,21 +254,12 @@ func (c *comparisonRun) one(ctx context.Context, r *request, judge *side) ([]dif
 	expected := c.recording.answer(name)
 	if expected == nil {
 		var err error
-		if expected, err = judge.answerTo(ctx, r, o); err != nil {
+		if expected, err = judge.ask(ctx, r, o.value); err != nil {
 			return nil, err
 		}
 		c.recording.keep(name, expected)
 	}
-	got, err := c.ours.answerTo(ctx, r, o)
-	if err != nil {
-		return nil, err
-	}
-	return compare(r, got, expected), nil
-}
-
-// answerTo asks a request and normalises the answer.
-func (s *side) answerTo(ctx context.Context, r *request, o *object) (*answer, error) {
-	a, err := s.ask(ctx, r, o.value)
+	got, err := c.ours.ask(ctx, r, o.value)
 	if err != nil {
 		return nil, err
 	}
@@ -276,6 +267,5 @@ func (s *side) answerTo(ctx context.Context, r *request, o *object) (*answer, er
 	if err != nil {
 		return nil, err
 	}
-	normalise(a, r.kind, sent, time.Now())
-	return a, nil
+	return compare(r, normalise(got, r.kind, sent), normalise(expected, r.kind, sent)), nil
 }
