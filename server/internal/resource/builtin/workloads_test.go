@@ -45,6 +45,25 @@ func TestTemplateGeneration(t *testing.T) {
 	}
 }
 
+// TestDaemonSetsHaveBothBounds: a rollingUpdate has both of its numbers, also if the type is another one.
+func TestDaemonSetsHaveBothBounds(t *testing.T) {
+	for strategy, want := range map[string][2]string{
+		"{type: OnDelete, rollingUpdate: {maxUnavailable: 2}}": {"2", "0"},
+		"{type: OnDelete, rollingUpdate: {maxSurge: 2}}":       {"0", "2"},
+		"{rollingUpdate: {}}":                                  {"1", "0"},
+	} {
+		_, obj := manifest(t, "daemonset", "spec.updateStrategy="+strategy)
+		rolling := obj.(*appsv1.DaemonSet).Spec.UpdateStrategy.RollingUpdate
+		if got := [2]string{rolling.MaxUnavailable.String(), rolling.MaxSurge.String()}; got != want {
+			t.Errorf("%s: %v, not %v", strategy, got, want)
+		}
+	}
+	_, obj := manifest(t, "daemonset", "spec.updateStrategy={type: OnDelete}")
+	if rolling := obj.(*appsv1.DaemonSet).Spec.UpdateStrategy.RollingUpdate; rolling != nil {
+		t.Errorf("without a rollingUpdate, there is %v", rolling)
+	}
+}
+
 // TestJobsHaveTheLabelsOfTheirPods: a job without labels gets those of its template, those that the server
 // adds to it included.
 func TestJobsHaveTheLabelsOfTheirPods(t *testing.T) {

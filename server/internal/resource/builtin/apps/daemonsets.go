@@ -35,6 +35,10 @@ func defaultDaemonSet(d *appsv1.DaemonSet) {
 	if strategy.Type == appsv1.RollingUpdateDaemonSetStrategyType {
 		define.SetDefaultPtr(&strategy.RollingUpdate, appsv1.RollingUpdateDaemonSet{})
 		define.SetDefaultPtr(&strategy.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))
+	}
+	// Inside kube-apiserver these are numbers that are always there, whatever the type.
+	if strategy.RollingUpdate != nil {
+		define.SetDefaultPtr(&strategy.RollingUpdate.MaxUnavailable, intstr.FromInt32(0))
 		define.SetDefaultPtr(&strategy.RollingUpdate.MaxSurge, intstr.FromInt32(0))
 	}
 }
