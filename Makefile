@@ -78,11 +78,12 @@ bin/etcd: tests/differential/judge/go.mod tests/differential/judge/go.sum
 REQUESTS ?= 0
 KINDS    ?=
 VERBS    ?= create,update
+MATCH    ?=
 ONLY     ?=
 GROUPS   ?= 40
 
-test-differential: judge ## what kube-apiserver answers and what we do, compared: REQUESTS (0: all with one odd field) with SEED, of KINDS (e.g. Pod,Job) and VERBS; ONLY the request of a name; GROUPS (40) in the report
-	$(TEST) -count=1 -v -timeout=4h -run='^TestDifferential$$' ./tests/differential -differential.binaries=$(CURDIR)/bin -differential.recording=$(CURDIR)/bin/differential/recording.json.gz -differential.seed=$(SEED) -differential.requests=$(REQUESTS) -differential.kinds="$(KINDS)" -differential.verbs=$(VERBS) -differential.only='$(ONLY)' -differential.groups=$(GROUPS)
+test-differential: judge ## what kube-apiserver answers and what we do, compared: REQUESTS (0: all with one odd field) with SEED, of KINDS (e.g. Pod,Job) and VERBS; MATCH an expression for their names, or ONLY the request of a name; GROUPS (40) in the report
+	$(TEST) -count=1 -v -timeout=4h -run='^TestDifferential$$' ./tests/differential -differential.binaries=$(CURDIR)/bin -differential.recording=$(CURDIR)/bin/differential/recording.json.gz -differential.seed=$(SEED) -differential.requests=$(REQUESTS) -differential.kinds="$(KINDS)" -differential.verbs=$(VERBS) -differential.match='$(MATCH)' -differential.only='$(ONLY)' -differential.groups=$(GROUPS)
 
 bench: ## benchmarks of the core
 	$(GO) test -run '^$$' -bench . -benchmem ./server/internal/watchcache ./server/internal/apiserver ./client/cache ./client/informer ./storage/...

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +26,7 @@ var (
 	requests = flag.Int("differential.requests", 0, "how many requests; 0: all that set one field")
 	kinds    = flag.String("differential.kinds", "", "kinds, separated by commas, as \"Pod\" or \"apps/v1 Deployment\"; empty: all")
 	verbs    = flag.String("differential.verbs", strings.Join(allVerbs, ","), "verbs, separated by commas")
+	match    = flag.String("differential.match", "", "an expression that the names of requests match; empty: all")
 	only     = flag.String("differential.only", "", "the name of the one request that is asked")
 )
 
@@ -64,6 +66,11 @@ func TestDifferential(t *testing.T) {
 	if *kinds != "" {
 		s.kinds = strings.Split(*kinds, ",")
 	}
+	if *match != "" {
+		if s.match, err = regexp.Compile(*match); err != nil {
+			t.Fatal(err)
+		}
+	}
 	result, err := c.run(t.Context(), s)
 	if result != nil {
 		show(t, result)
@@ -74,7 +81,7 @@ func TestDifferential(t *testing.T) {
 	if n := result.undeclared(); n > 0 {
 		t.Errorf("%d of %d requests are answered differently", n, result.total())
 	}
-	if len(s.kinds) > 0 || *verbs != strings.Join(allVerbs, ",") || s.only != "" || s.n > 0 {
+	if len(s.kinds) > 0 || *verbs != strings.Join(allVerbs, ",") || s.only != "" || s.match != nil || s.n > 0 {
 		return // a part may not need every declaration
 	}
 	for _, d := range result.unused(declared) {

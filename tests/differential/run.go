@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -31,7 +32,8 @@ type selection struct {
 	n     int      // requests; 0: every one with a single field
 	kinds []string // as matchesKind takes them; empty: all
 	verbs []string
-	only  string // the name of the one request; empty: all
+	only  string         // the name of the one request; empty: all
+	match *regexp.Regexp // of their names; nil: all
 }
 
 // load reads what the judge serves and the objects of each kind, from the recording as far
@@ -153,7 +155,11 @@ func (c *comparisonRun) requests(s selection) ([]*request, error) {
 		objects = append(objects, o)
 	}
 	sortObjects(objects)
-	return generate(objects, s.verbs, s.seed, s.n), nil
+	requests := generate(objects, s.verbs, s.seed, s.n)
+	if s.match != nil {
+		requests = slices.DeleteFunc(requests, func(r *request) bool { return !s.match.MatchString(r.String()) })
+	}
+	return requests, nil
 }
 
 // batches are requests that need the same to be stored: nothing, or one object. Those that
