@@ -23,6 +23,9 @@ func (w *pendingWrite) validate() error {
 
 func (r Registry) validateCreate(obj resource.Object) error {
 	errs := objectmeta.Validate(r.res, obj)
+	if f := r.res.Strategy.ValidateName; f != nil {
+		errs = append(errs, f(obj, true)...)
+	}
 	if f := r.res.Strategy.Validate; f != nil {
 		errs = append(errs, f(obj)...)
 	}
@@ -34,8 +37,11 @@ func (r Registry) validateCreate(obj resource.Object) error {
 
 func (r Registry) validateUpdate(obj, old resource.Object, endpoint Endpoint) error {
 	errs := validation.ValidateObjectMetaAccessorUpdate(obj, old, objectmeta.Path)
-	errs = append(errs, objectmeta.Validate(r.res, obj)...)
+	errs = append(errs, objectmeta.ValidateReplaced(r.res, obj)...)
 	if endpoint.Scope == ScopeMain {
+		if f := r.res.Strategy.ValidateName; f != nil {
+			errs = append(errs, f(obj, false)...)
+		}
 		if f := r.res.Strategy.Validate; f != nil {
 			errs = append(errs, f(obj)...)
 		}

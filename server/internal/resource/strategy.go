@@ -28,6 +28,9 @@ type Strategy struct {
 	CompleteNew func(obj Object)
 	// PrepareForStatusUpdate is PrepareForUpdate for the status subresource.
 	PrepareForStatusUpdate func(obj, old Object)
+	// ValidateName checks the name and generateName of a new object, or of one that
+	// replaces another.
+	ValidateName func(obj Object, isNew bool) field.ErrorList
 	// Validate checks a new object, ValidateUpdate a change (Validate is run
 	// for both; ValidateUpdate adds immutability).
 	Validate       func(obj Object) field.ErrorList

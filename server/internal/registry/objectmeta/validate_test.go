@@ -4,7 +4,11 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
 // TestPlainMetadataIsValid holds what is not shown to the library against it,
@@ -59,6 +63,18 @@ func TestFinalizersOfBuiltinKinds(t *testing.T) {
 	} {
 		if errs := validateFinalizers([]string{"example.com/first", name}); (len(errs) == 0) != valid {
 			t.Errorf("%q: %v", name, errs)
+		}
+	}
+}
+
+// TestGenerateNameOfReplaced: no name is made of it any more, and kube-apiserver still
+// wants it to be part of a path, for every kind.
+func TestGenerateNameOfReplaced(t *testing.T) {
+	res := &resource.Resource{Namespaced: true}
+	for prefix, valid := range map[string]bool{"": true, "web-": true, "Web -": true, "a/b": false, "a%b": false} {
+		obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "a", GenerateName: prefix}}
+		if errs := ValidateReplaced(res, obj); (len(errs) == 0) != valid {
+			t.Errorf("%q: got %v, want valid %t", prefix, errs, valid)
 		}
 	}
 }

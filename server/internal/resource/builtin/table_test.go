@@ -256,7 +256,9 @@ func runStrategy(r *resource.Resource, obj, old resource.Object) {
 	if s.PrepareForCreate != nil {
 		s.PrepareForCreate(obj)
 	}
-	s.Validate(obj)
+	if s.Validate != nil {
+		s.Validate(obj)
+	}
 	if s.PrepareForUpdate != nil {
 		s.PrepareForUpdate(obj, old)
 	}

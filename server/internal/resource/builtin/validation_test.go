@@ -113,6 +113,7 @@ func TestValidate(t *testing.T) {
 		{"pod", []string{"metadata.name=Web"}, "Invalid metadata.name"},
 		{"pod", []string{"metadata.generateName=Web-"}, "Invalid metadata.generateName"},
 		{"service", []string{"metadata.generateName=a.b"}, "Invalid metadata.generateName"},
+		{"statefulset", []string{"metadata.name=a.b"}, "Invalid metadata.name"},
 		{"budget", []string{"metadata.generateName=a/b"}, "Invalid metadata.generateName"},
 		{"pod", []string{"spec.containers-"}, "Required spec.containers"},
 		{"pod", []string{pod + "name-"}, "Required spec.containers[0].name"},
@@ -324,9 +325,11 @@ func TestValidate(t *testing.T) {
 
 // validateNew is the validation of a kind for an object that is created.
 func validateNew(r *resource.Resource, obj resource.Object) field.ErrorList {
-	errs := r.Strategy.Validate(obj)
-	if f := r.Strategy.ValidateCreate; f != nil {
-		errs = append(errs, f(obj)...)
+	errs := r.Strategy.ValidateName(obj, true)
+	for _, f := range []func(resource.Object) field.ErrorList{r.Strategy.Validate, r.Strategy.ValidateCreate} {
+		if f != nil {
+			errs = append(errs, f(obj)...)
+		}
 	}
 	return errs
 }
@@ -371,6 +374,11 @@ func TestValidateUpdate(t *testing.T) {
 		{"pod", []string{"spec.containers.0.command=[x]"}, "Forbidden spec"},
 		{"pod", []string{"spec.nodeName=other"}, "Forbidden spec"},
 		{"pod", []string{"spec.containers=[{name: a, image: a}]"}, "Forbidden spec.containers"},
+		{"pod", []string{"metadata.generateName=Web-"}, "Invalid metadata.generateName"},
+		{"secret", []string{"metadata.generateName=Web-"}, "Invalid metadata.generateName"},
+		{"deployment", []string{"metadata.generateName=Web-"}, ""},
+		{"cronjob", []string{"metadata.generateName=Web-"}, ""},
+		{"quota", []string{"metadata.generateName=Web-"}, ""},
 		{"deployment", []string{"spec.replicas=7", "spec.template.spec.containers.0.image=b"}, ""},
 		{"deployment", []string{"spec.selector.matchLabels.app=b"}, "Invalid spec.selector"},
 		{"replicaset", []string{"spec.selector.matchLabels.app=b"}, "Invalid spec.selector"},
@@ -391,7 +399,11 @@ func TestValidateUpdate(t *testing.T) {
 			if r.Strategy.PrepareForUpdate != nil {
 				r.Strategy.PrepareForUpdate(obj, old)
 			}
-			got := complaints(r.Strategy.ValidateUpdate(obj, old))
+			errs := r.Strategy.ValidateName(obj, false)
+			if f := r.Strategy.ValidateUpdate; f != nil {
+				errs = append(errs, f(obj, old)...)
+			}
+			got := complaints(errs)
 			if tt.want == "" && len(got) > 0 || tt.want != "" && !slices.Contains(got, tt.want) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}

@@ -13,7 +13,7 @@ import (
 // Resources returns autoscaling/v2, which is stored, and v1 over it.
 func Resources() []*resource.Resource {
 	entry := define.Kind{
-		Name: "HorizontalPodAutoscaler", Plural: "horizontalpodautoscalers", ShortNames: []string{"hpa"}, Categories: define.InAll, Status: true,
+		Name: "HorizontalPodAutoscaler", Plural: "horizontalpodautoscalers", NameRuleForNew: true, ShortNames: []string{"hpa"}, Categories: define.InAll, Status: true,
 	}
 	stored := define.Resource[autoscalingv2.HorizontalPodAutoscaler, autoscalingv2.HorizontalPodAutoscalerList](autoscalingv2.SchemeGroupVersion, entry, autoscalerRules())
 	shown := define.Resource[autoscalingv1.HorizontalPodAutoscaler, autoscalingv1.HorizontalPodAutoscalerList](autoscalingv1.SchemeGroupVersion, entry, v1Rules())

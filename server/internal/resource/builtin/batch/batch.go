@@ -13,11 +13,11 @@ func Resources() []*resource.Resource {
 	gv := batchv1.SchemeGroupVersion
 	return []*resource.Resource{
 		define.Resource[batchv1.Job, batchv1.JobList](gv, define.Kind{
-			Name: "Job", Plural: "jobs", Categories: define.InAll, Status: true, OrphanByDefault: true,
+			Name: "Job", Plural: "jobs", NameRuleForNew: true, Categories: define.InAll, Status: true, OrphanByDefault: true,
 			Fields: []resource.Field{{Name: "status.successful", Paths: [][]string{{"status", "succeeded"}}, Default: "0"}},
 		}, jobRules()),
 		define.Resource[batchv1.CronJob, batchv1.CronJobList](gv, define.Kind{
-			Name: "CronJob", Plural: "cronjobs", ShortNames: []string{"cj"}, Categories: define.InAll, Status: true,
+			Name: "CronJob", Plural: "cronjobs", NameRuleForNew: true, ShortNames: []string{"cj"}, Categories: define.InAll, Status: true,
 		}, cronJobRules()),
 	}
 }

@@ -33,7 +33,7 @@ func podLike() []*resource.Resource {
 			Fields: []resource.Field{define.SelectableOr("status.replicas", "0")},
 		}, replicationControllerRules()),
 		define.Resource[corev1.PodTemplate, corev1.PodTemplateList](gv, define.Kind{
-			Name: "PodTemplate", Plural: "podtemplates", ReturnDeleted: true,
+			Name: "PodTemplate", Plural: "podtemplates", NameRuleForNew: true, ReturnDeleted: true,
 		}, podTemplateRules()),
 	}
 }
@@ -42,7 +42,7 @@ func services() []*resource.Resource {
 	gv := corev1.SchemeGroupVersion
 	return []*resource.Resource{
 		define.Resource[corev1.Service, corev1.ServiceList](gv, define.Kind{
-			Name: "Service", Plural: "services", NameRule: apivalidation.NameIsDNSLabel, ShortNames: []string{"svc"}, Categories: define.InAll,
+			Name: "Service", Plural: "services", NameRuleForNew: true, NameRule: apivalidation.NameIsDNSLabel, ShortNames: []string{"svc"}, Categories: define.InAll,
 			Path: "services/specs", Status: true, NoGeneration: true, UpsertOnUpdate: true, ReturnDeleted: true,
 			Fields: define.Fields("spec.clusterIP", "spec.type"),
 		}, serviceRules()),
@@ -69,7 +69,7 @@ func cluster() []*resource.Resource {
 			Verbs:  []string{"create", "delete", "get", "list", "patch", "update", "watch"}, // not all at once
 		}, namespaceRules()),
 		define.Resource[corev1.ResourceQuota, corev1.ResourceQuotaList](gv, define.Kind{
-			Name: "ResourceQuota", Plural: "resourcequotas", ShortNames: []string{"quota"}, Status: true, NoGeneration: true, ReturnDeleted: true,
+			Name: "ResourceQuota", Plural: "resourcequotas", NameRuleForNew: true, ShortNames: []string{"quota"}, Status: true, NoGeneration: true, ReturnDeleted: true,
 		}, resourceQuotaRules()),
 		define.Resource[corev1.LimitRange, corev1.LimitRangeList](gv, define.Kind{
 			Name: "LimitRange", Plural: "limitranges", ShortNames: []string{"limits"}, NoGeneration: true, UpsertOnUpdate: true,

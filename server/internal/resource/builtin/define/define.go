@@ -39,6 +39,9 @@ type Kind struct {
 	NameRule apivalidation.ValidateNameFunc
 	// PrefixRule says what is wrong with a generateName; nil: NameRule does.
 	PrefixRule apivalidation.ValidateNameFunc
+	// NameRuleForNew: both rules are for new objects only. Kubernetes checks the names of
+	// an object that is replaced, too, but not of all kinds.
+	NameRuleForNew bool
 
 	NoGeneration    bool
 	ConditionalOnly bool // a PUT must name a resourceVersion

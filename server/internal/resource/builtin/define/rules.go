@@ -35,9 +35,10 @@ func strategy[T resource.Object](k Kind, s Rules[T]) resource.Strategy {
 		CompleteNew:            one(s.CompleteNew),
 		PrepareForUpdate:       two(s.PrepareForUpdate),
 		PrepareForStatusUpdate: two(s.PrepareForStatusUpdate),
-		Validate:               check(k.NameRule, k.PrefixRule, s.Validate),
+		ValidateName:           checkName(k),
+		Validate:               check(s.Validate),
 		ValidateUpdate:         checkChange(s.ValidateUpdate),
-		ValidateCreate:         checkNew(s.ValidateCreate),
+		ValidateCreate:         check(s.ValidateCreate),
 		ValidateStatus:         checkChange(s.ValidateStatus),
 		PrepareForDelete:       beginDeletion(s.PrepareForDelete),
 		Warnings:               warn(s.Warnings),
@@ -87,15 +88,20 @@ func two[T resource.Object](f func(obj, old T)) func(obj, old resource.Object) {
 	return func(obj, old resource.Object) { f(obj.(T), old.(T)) }
 }
 
-// check also applies the name rule, so that every kind has one.
-func check[T resource.Object](rule, prefixRule apivalidation.ValidateNameFunc, f func(T) field.ErrorList) func(resource.Object) field.ErrorList {
+// checkName returns the rule for the names of a kind, so that every kind has one.
+func checkName(k Kind) func(obj resource.Object, isNew bool) field.ErrorList {
+	rule := k.NameRule
 	if rule == nil {
 		rule = apivalidation.NameIsDNSSubdomain
 	}
+	prefixRule := k.PrefixRule
 	if prefixRule == nil {
 		prefixRule = rule
 	}
-	return func(obj resource.Object) field.ErrorList {
+	return func(obj resource.Object, isNew bool) field.ErrorList {
+		if k.NameRuleForNew && !isNew {
+			return nil
+		}
 		var errs field.ErrorList
 		if prefix := obj.GetGenerateName(); prefix != "" {
 			errs = validate.Invalid(field.NewPath("metadata", "generateName"), prefix, prefixRule(prefix, true))
@@ -103,14 +109,11 @@ func check[T resource.Object](rule, prefixRule apivalidation.ValidateNameFunc, f
 		if name := obj.GetName(); name != "" { // the registry complains about a missing name
 			errs = append(errs, validate.Invalid(field.NewPath("metadata", "name"), name, rule(name, false))...)
 		}
-		if f != nil {
-			errs = append(errs, f(obj.(T))...)
-		}
 		return errs
 	}
 }
 
-func checkNew[T resource.Object](f func(T) field.ErrorList) func(resource.Object) field.ErrorList {
+func check[T resource.Object](f func(T) field.ErrorList) func(resource.Object) field.ErrorList {
 	if f == nil {
 		return nil
 	}

@@ -25,7 +25,7 @@ func Resources() []*resource.Resource {
 			Name: "ResourceClaimTemplate", Plural: "resourceclaimtemplates", NoGeneration: true,
 		}, resourceClaimTemplateRules()),
 		define.Resource[resourcev1.ResourceSlice, resourcev1.ResourceSliceList](gv, define.Kind{
-			Name: "ResourceSlice", Plural: "resourceslices", Cluster: true,
+			Name: "ResourceSlice", Plural: "resourceslices", NameRuleForNew: true, Cluster: true,
 			Fields: define.Fields("spec.nodeName", "spec.driver"),
 		}, resourceSliceRules()),
 		define.Resource[resourcev1.DeviceTaintRule, resourcev1.DeviceTaintRuleList](gv, define.Kind{

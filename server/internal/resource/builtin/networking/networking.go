@@ -20,13 +20,13 @@ func Resources() []*resource.Resource {
 			Name: "IngressClass", Plural: "ingressclasses", Cluster: true,
 		}, ingressClassRules()),
 		define.Resource[networkingv1.NetworkPolicy, networkingv1.NetworkPolicyList](gv, define.Kind{
-			Name: "NetworkPolicy", Plural: "networkpolicies", ShortNames: []string{"netpol"},
+			Name: "NetworkPolicy", Plural: "networkpolicies", NameRuleForNew: true, ShortNames: []string{"netpol"},
 		}, networkPolicyRules()),
 		define.Resource[networkingv1.IPAddress, networkingv1.IPAddressList](gv, define.Kind{
 			Name: "IPAddress", Plural: "ipaddresses", NameRule: ipAddressName, ShortNames: []string{"ip"}, Cluster: true, NoGeneration: true,
 		}, ipAddressRules()),
 		define.Resource[networkingv1.ServiceCIDR, networkingv1.ServiceCIDRList](gv, define.Kind{
-			Name: "ServiceCIDR", Plural: "servicecidrs", Cluster: true, Status: true, NoGeneration: true,
+			Name: "ServiceCIDR", Plural: "servicecidrs", NameRuleForNew: true, Cluster: true, Status: true, NoGeneration: true,
 		}, serviceCIDRRules()),
 	}
 }
