@@ -156,6 +156,15 @@ func TestSameEnd(t *testing.T) {
 	for _, r := range []request{
 		{name: "an object that stays", method: "POST", path: shirts, body: `{"apiVersion":"tests.example.com/v1","kind":"Shirt","metadata":{"name":"kept","finalizers":["example.com/keep"]}}`},
 		{name: "the definition's end", differs: "the mark is a new generation, with a grace period of 0, as for every kind", method: "DELETE", path: definitions + "/shirts.tests.example.com"},
+	} {
+		same(t, both, r)
+	}
+	// Upstream refuses objects when its handler has seen the mark.
+	another := request{method: "POST", path: shirts + "?dryRun=All", body: `{"apiVersion":"tests.example.com/v1","kind":"Shirt","metadata":{"name":"another"}}`}
+	for _, p := range both {
+		p.until(another, func(a answer) bool { return a.code == http.StatusForbidden })
+	}
+	for _, r := range []request{
 		{name: "a new object", method: "POST", path: shirts, body: `{"apiVersion":"tests.example.com/v1","kind":"Shirt","metadata":{"name":"new"}}`},
 		{name: "an applied object", method: "PATCH", path: shirts + "/applied?fieldManager=a", headers: applyPatch, body: `{"apiVersion":"tests.example.com/v1","kind":"Shirt","metadata":{"name":"applied"}}`},
 	} {
