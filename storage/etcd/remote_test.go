@@ -18,7 +18,6 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/levelwire/levelwire/internal/faultnet"
 	"github.com/levelwire/levelwire/storage"
 )
 
@@ -177,43 +176,5 @@ func TestErrorsSayWhichEtcd(t *testing.T) {
 	_, err := store.Current(ctx)
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), m.url) {
 		t.Errorf("the error is %v; it must say that %s did not answer", err, m.url)
-	}
-}
-
-// TestConnectsAgainSoon: a cluster that could not be reached for a while is noticed soon
-// when it can be. gRPC's own delays would be 10 s by then, and two minutes later on.
-func TestConnectsAgainSoon(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes twenty seconds")
-	}
-	t.Parallel()
-	m := &fakeMember{}
-	port, release, err := faultnet.ReservePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer release()
-	address := fmt.Sprint("127.0.0.1:", port)
-	attempts := make(chan Attempt, 1000)
-	opened := make(chan error, 1)
-	go func() {
-		store, err := Open(t.Context(), Config{Endpoints: []string{"http://" + address}, Waiting: func(a Attempt) { attempts <- a }})
-		if err == nil {
-			err = store.Close()
-		}
-		opened <- err
-	}()
-	for a := range attempts {
-		if a.Waited > 17*time.Second {
-			break
-		}
-	}
-	m.serve(t, address)
-	begun := time.Now()
-	if err := <-opened; err != nil {
-		t.Fatal(err)
-	}
-	if took := time.Since(begun); took > 4*connectPatience {
-		t.Errorf("connected %v after the cluster could be reached", took)
 	}
 }
