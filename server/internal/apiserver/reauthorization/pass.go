@@ -17,8 +17,8 @@ import (
 
 const (
 	// minPause is the least time between two passes, so that changes in quick succession
-	// share one. maxPause is the most: a right must not outlive its withdrawal by a
-	// second.
+	// share one. maxPause is the most: pauses must not let a right outlive its withdrawal
+	// by a second.
 	minPause = 20 * time.Millisecond
 	maxPause = 400 * time.Millisecond
 	// pausePerPass is how many times as long as a pass the pause after it is, until maxPause

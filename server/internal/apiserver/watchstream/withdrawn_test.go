@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +15,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/reauthorization"
 	"github.com/levelwire/levelwire/server/internal/auth"
+	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 )
 
@@ -107,6 +109,60 @@ func TestWithdrawnRightsAreToldAtOnce(t *testing.T) {
 		if got, want := strings.Count(outs[i].String(), "the right was withdrawn"), map[bool]int{true: 1}[i == 0]; got != want || i > 0 && outs[i].String() != "" {
 			t.Errorf("stream %d has written its error %d times by itself, want %d", i, got, want)
 		}
+	}
+}
+
+// lookedUp calls a function when a definition is looked up, which is after each read.
+type lookedUp struct {
+	oneResource
+	then func()
+}
+
+func (l *lookedUp) Lookup(group, version, plural string) *resource.Resource {
+	l.then()
+	return l.oneResource.Lookup(group, version, plural)
+}
+
+// TestRightWithdrawnDuringARead: a stream that was about to read when its right was withdrawn, and
+// runs again later, sends nothing of what it reads then: neither its drain nor its request's goroutine.
+func TestRightWithdrawnDuringARead(t *testing.T) {
+	for name, drains := range map[string]bool{"drain": true, "request's goroutine": false} {
+		t.Run(name, func(t *testing.T) {
+			things := newThing()
+			things.Mixed = true
+			cache := watchcache.New(things, watchcache.Options{})
+			_, err := cache.Fill(nil, 1)
+			must(t, err)
+			authorizer := &withdrawing{}
+			ended := make(chan int, 1)
+			open := reauthorization.New(reauthorization.Config{Authorizer: authorizer, Logger: slog.New(slog.DiscardHandler), Ended: func(watches int) { ended <- watches }})
+			ctx, stop := context.WithCancel(t.Context())
+			stopped := make(chan struct{})
+			withdraw := sync.OnceFunc(func() {
+				authorizer.reason = apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "", errors.New("the right was withdrawn"))
+				go func() { open.Run(ctx); close(stopped) }() // its first pass decides about all
+				<-ended
+			})
+			connection := &pushed{room: 100}
+			out := new(outbox)
+			s := openStream(t, &lookedUp{oneResource{things}, withdraw}, cache, things, encoding.Form{}, &scheduler{connection: connection, running: true})
+			s.shared, s.out = connection, out
+			open.Register(t.Context(), &s.member, s, reauthorization.Rights{Watch: &auth.Attributes{Verb: "watch"}})
+			object, err := cache.Decode("a/late", []byte(`{"kind":"Thing","apiVersion":"example.com/v1","metadata":{"name":"late","namespace":"a"}}`), 2)
+			must(t, err)
+			cache.Apply([]watchcache.Change{{Key: object.Key, Object: object, Revision: object.Revision}})
+			if drains && s.drain(new(buffers)) != needsBlocking {
+				t.Error("the drain did not leave the error to the request's goroutine")
+			}
+			if err := s.writeReady(); err == nil {
+				t.Error("the stream goes on")
+			}
+			stop()
+			<-stopped
+			if sent := string(connection.written) + out.String(); strings.Contains(sent, `"late"`) || strings.Count(sent, "the right was withdrawn") != 1 {
+				t.Errorf("sent %s", sent)
+			}
+		})
 	}
 }
 

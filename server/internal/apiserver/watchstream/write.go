@@ -133,9 +133,6 @@ func (t *Stream) convertEvents(events []watchcache.Event) error {
 // cursor. Where there are none, and the version is not served any more, it fails with
 // read.ErrClosed.
 func (t *Stream) read(b *buffers) (n int, err error) {
-	if err := t.member.Err(); err != nil {
-		return 0, err
-	}
 	switch {
 	case len(t.pending.events) > 0:
 		n = copy(b.events[:], t.pending.events)
@@ -153,7 +150,13 @@ func (t *Stream) read(b *buffers) (n int, err error) {
 	//
 	// If the version is not served any more, what the older definition can encode is
 	// sent before the stream ends, such as the deletions that end a custom resource.
-	if served := t.followDefinition(); !served && n == 0 && err == nil {
+	served := t.followDefinition()
+	// So is whether the right was withdrawn. However long this goroutine is kept from running between
+	// the two: what is written after the withdrawal is not among what was read before it.
+	if err := t.member.Err(); err != nil {
+		return 0, err
+	}
+	if !served && n == 0 && err == nil {
 		return 0, read.ErrClosed
 	}
 	return n, err
