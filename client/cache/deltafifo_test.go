@@ -77,6 +77,28 @@ func (c *consumer) expect(t *testing.T, want ...string) {
 	}
 }
 
+// TestPendingCountsWhatIsPopped: while an object is handed out, the consumer does not show it yet.
+func TestPendingCountsWhatIsPopped(t *testing.T) {
+	c := newConsumer()
+	must(t, c.fifo.Replace([]*corev1.Pod{pod("a", 1, 1), pod("b", 2, 2)}, "2"))
+	var pending []int
+	for range 2 {
+		must(t, c.fifo.Pop(t.Context(), func(item Item[*corev1.Pod]) error {
+			pending = append(pending, c.fifo.Pending())
+			if item.Key == "ns/a" {
+				must(t, c.fifo.Update(pod("a", 1, 3))) // is counted once
+				pending = append(pending, c.fifo.Pending())
+				must(t, c.fifo.Delete(pod("b", 2, 4)))
+			}
+			return nil
+		}))
+	}
+	pending = append(pending, c.fifo.Pending())
+	if want := []int{2, 2, 2, 1}; !slices.Equal(pending, want) {
+		t.Errorf("%v objects are pending, want %v", pending, want)
+	}
+}
+
 func must(t *testing.T, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {

@@ -215,6 +215,18 @@ func (f *DeltaFIFO[T]) Len() int {
 	return len(f.items)
 }
 
+// Pending returns the number of objects with changes that were not popped and processed: those in
+// the queue, and the one that Pop hands out at this moment.
+func (f *DeltaFIFO[T]) Pending() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := len(f.items)
+	if f.current != nil && f.items[f.current.key] == nil {
+		n++
+	}
+	return n
+}
+
 // Reached says that every change up to version was queued. The producer calls
 // it after changes and for bookmarks, with versions that only grow.
 func (f *DeltaFIFO[T]) Reached(version string) {

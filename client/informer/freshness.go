@@ -44,13 +44,15 @@ type Freshness struct {
 
 // Freshness returns how old the view is at this moment.
 func (i *SharedInformer[T]) Freshness() Freshness {
-	f := Freshness{Version: i.fifo.Processed(), Queued: i.fifo.Len(), Synced: i.HasSynced(), Age: math.MaxInt64}
+	f := Freshness{Version: i.fifo.Processed(), Synced: i.HasSynced(), Age: math.MaxInt64}
 	i.mu.Lock()
 	saved, confirmed := i.restoredAsOf, i.confirmed
 	i.mu.Unlock()
 	f.Restored = !saved.IsZero() && !confirmed
 	before, listing := i.listing()
-	contact := i.Stats().Reflector
+	stats := i.Stats()
+	contact := stats.Reflector
+	f.Queued = stats.Queued
 	f.GoneSince = contact.GoneSince
 	f.Listing = listing && f.Synced && f.GoneSince.IsZero()
 	switch {

@@ -218,7 +218,7 @@ type Stats struct {
 // Stats returns the counters and gauges of this moment.
 func (i *SharedInformer[T]) Stats() Stats {
 	s := Stats{
-		Objects: i.indexer.Len(), Queued: i.fifo.Len(), Indexes: i.indexer.IndexSizes(),
+		Objects: i.indexer.Len(), Indexes: i.indexer.IndexSizes(),
 		Events: i.events.Load(), Unindexed: i.unindexed.Load(), Untransformed: i.untransformed.Load(),
 		FailedHandlers: i.failedHandlers.Load(), Mutations: i.mutated.Load(),
 	}
@@ -228,6 +228,7 @@ func (i *SharedInformer[T]) Stats() Stats {
 		s.Handlers = append(s.Handlers, l.stats())
 	}
 	s.Reflector = i.reflectorStats()
+	s.Queued = i.fifo.Pending() // after them: what a list has brought that they know of is in it
 	if i.disk != nil {
 		s.Disk = i.disk.stats()
 	}
