@@ -3,11 +3,14 @@ package controller_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -67,26 +70,18 @@ func TestNodeWhoseLeaseIsNotSeen(t *testing.T) {
 	})
 }
 
-// TestAutoscalerThatIsGone: an autoscaler that was deleted does not undo what is done by hand after it, which nothing would
-// put right.
-func TestAutoscalerThatIsGone(t *testing.T) {
-	c := newCluster(t, 0)
-	deployments, autoscalers := in[*appsv1.Deployment](c), in[*autoscalingv2.HorizontalPodAutoscaler](c)
-	create(c, deployments, newDeployment("web", 1))
-	create(c, autoscalers, &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
-		ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}, MinReplicas: new(int32(2)), MaxReplicas: 3,
-	}})
-	connected, held := c.connectBehind("autoscaler", "horizontalpodautoscalers")
-	quiet := slog.New(slog.DiscardHandler)
-	factory := informer.NewFactory(connected, informer.Options{Logger: quiet})
+// startAutoscaler runs the autoscaler alone and returns what stops it.
+func startAutoscaler(c *cluster, cl *client.Client, opts podautoscaler.Options) (stop func()) {
+	c.t.Helper()
+	opts.Logger = slog.New(slog.DiscardHandler)
+	factory := informer.NewFactory(cl, informer.Options{Logger: opts.Logger})
 	source, err := pods.NewSource(factory)
 	if err != nil {
-		t.Fatal(err)
+		c.t.Fatal(err)
 	}
-	autoscaler, err := podautoscaler.New(connected, factory, source, events.New(connected, "test", events.Options{Logger: quiet}),
-		podautoscaler.Options{Period: 10 * time.Millisecond, Logger: quiet})
+	autoscaler, err := podautoscaler.New(cl, factory, source, events.New(cl, "test", events.Options{Logger: opts.Logger}), opts)
 	if err != nil {
-		t.Fatal(err)
+		c.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(c.ctx)
 	ended := make(chan struct{})
@@ -96,6 +91,23 @@ func TestAutoscalerThatIsGone(t *testing.T) {
 		defer factory.Shutdown()
 		return autoscaler.Run(ctx)
 	})
+	return func() { cancel(); <-ended }
+}
+
+func newAutoscaler(target string, spec autoscalingv2.HorizontalPodAutoscalerSpec) *autoscalingv2.HorizontalPodAutoscaler {
+	spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: target}
+	return &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: target}, Spec: spec}
+}
+
+// TestAutoscalerThatIsGone: an autoscaler that was deleted does not undo what is done by hand after it, which nothing would
+// put right.
+func TestAutoscalerThatIsGone(t *testing.T) {
+	c := newCluster(t, 0)
+	deployments, autoscalers := in[*appsv1.Deployment](c), in[*autoscalingv2.HorizontalPodAutoscaler](c)
+	create(c, deployments, newDeployment("web", 1))
+	create(c, autoscalers, newAutoscaler("web", autoscalingv2.HorizontalPodAutoscalerSpec{MinReplicas: new(int32(2)), MaxReplicas: 3}))
+	connected, held := c.connectBehind("autoscaler", "horizontalpodautoscalers")
+	stop := startAutoscaler(c, connected, podautoscaler.Options{Period: 10 * time.Millisecond})
 	<-held.opened
 	await(c, deployments, "web", "as many as the autoscaler has at least", func(d *appsv1.Deployment) bool { return *d.Spec.Replicas == 2 })
 
@@ -105,10 +117,82 @@ func TestAutoscalerThatIsGone(t *testing.T) {
 	held.awaitAsked(t)
 	held.awaitAsked(t)
 	held.release()
-	cancel()
-	<-ended
+	stop()
 	if d, err := deployments.Get(c.ctx, "web", metav1.GetOptions{}); err != nil || *d.Spec.Replicas != 5 {
 		t.Errorf("%+v, %v: want 5 replicas", d, err)
+	}
+}
+
+// load is a metric of external.metrics.k8s.io, in place of a server that has it.
+type load struct {
+	next  http.RoundTripper
+	value atomic.Int64
+}
+
+func (l *load) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !strings.HasPrefix(r.URL.Path, "/apis/external.metrics.k8s.io/") {
+		return l.next.RoundTrip(r)
+	}
+	answer := httptest.NewRecorder()
+	fmt.Fprintf(answer, `{"items":[{"metricName":"load","value":"%d"}]}`, l.value.Load())
+	return answer.Result(), nil
+}
+
+// TestAutoscalerThatLacksPods: a count of pods that are not ready any more is not remembered. It would keep the
+// autoscaler from scaling down for five minutes after it has seen what there is.
+func TestAutoscalerThatLacksPods(t *testing.T) {
+	c := newCluster(t, 0)
+	deployments, autoscalers := in[*appsv1.Deployment](c), in[*autoscalingv2.HorizontalPodAutoscaler](c)
+	create(c, deployments, newDeployment("web", 4))
+	for _, name := range []string{"a", "b", "c"} {
+		createPod(c, name, nil)
+		setPodStatus(c, name, corev1.ConditionTrue)
+	}
+	ten := resource.MustParse("10")
+	create(c, autoscalers, newAutoscaler("web", autoscalingv2.HorizontalPodAutoscalerSpec{MaxReplicas: 10, Metrics: []autoscalingv2.MetricSpec{{
+		Type: autoscalingv2.ExternalMetricSourceType, External: &autoscalingv2.ExternalMetricSource{
+			Metric: autoscalingv2.MetricIdentifier{Name: "load"}, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.ValueMetricType, Value: &ten},
+		},
+	}}}))
+	measured := &load{}
+	measured.value.Store(10)
+	held := newLaggingWatch("pods")
+	config := c.server.UserConfig("autoscaler", "system:masters")
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		measured.next = next
+		held.next = measured
+		return held
+	})
+	connected, err := client.New(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(connected.CloseIdleConnections)
+	stands := &clock{} // nothing is computed until it moves
+	stands.at.Store(time.Now().Unix())
+	startAutoscaler(c, connected, podautoscaler.Options{Period: 10 * time.Millisecond, Now: stands.now})
+	<-held.opened
+	decided := func(value int64) *autoscalingv2.HorizontalPodAutoscaler {
+		return await(c, autoscalers, "web", "decided", func(h *autoscalingv2.HorizontalPodAutoscaler) bool {
+			return len(h.Status.CurrentMetrics) == 1 && h.Status.CurrentMetrics[0].External.Current.Value.Value() == value
+		})
+	}
+	if h := decided(10); h.Status.DesiredReplicas != 4 {
+		t.Fatalf("%d replicas at first", h.Status.DesiredReplicas)
+	}
+
+	held.hold()
+	for _, name := range []string{"b", "c"} {
+		setPodStatus(c, name, corev1.ConditionFalse)
+	}
+	change(c, deployments, "web", func(d *appsv1.Deployment) { d.Annotations = map[string]string{"newer": "than the pods"} })
+	measured.value.Store(20)
+	stands.at.Add(400) // what was recommended before is forgotten
+	held.awaitAsked(t)
+	held.awaitAsked(t)
+	held.release()
+	if h := decided(20); h.Status.DesiredReplicas != 2 {
+		t.Errorf("%d replicas, want twice as many as there are ready pods, of which there is one", h.Status.DesiredReplicas)
 	}
 }
 

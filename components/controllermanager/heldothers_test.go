@@ -374,8 +374,46 @@ func TestOthersWithAWatchBehind(t *testing.T) {
 				return happened(c, in[*corev1.Pod](c), newPod("last"), func(ev client.WatchEvent[*corev1.Pod]) bool { return ev.Object.Name == "stays" && deleted(ev) })
 			},
 		},
+		"pod of a node that is ready again": {
+			held: "nodes",
+			before: func(c *cluster) {
+				create(c, client.For[*corev1.Node](c.client), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "far"}})
+				setNodeReady(c, "far", corev1.ConditionFalse)
+				await(c, client.For[*corev1.Node](c.client), "far", "not ready", notReady)
+				createPod(c, "web", func(pod *corev1.Pod) {
+					pod.Spec.NodeName = "far"
+					pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+				})
+			},
+			first:  func(c *cluster) { setNodeReady(c, "far", corev1.ConditionTrue) },
+			second: func(c *cluster) { setPodStatus(c, "web", corev1.ConditionTrue) },
+			end: func(c *cluster) {
+				await(c, client.For[*corev1.Node](c.client), "far", "ready", func(node *corev1.Node) bool { return !notReady(node) })
+			},
+			done: func(c *cluster) func() []string {
+				return happened(c, in[*corev1.Pod](c), newPod("last"), func(ev client.WatchEvent[*corev1.Pod]) bool {
+					return slices.ContainsFunc(ev.Object.Status.Conditions, func(c corev1.PodCondition) bool { return c.Reason == "NodeNotReady" })
+				})
+			},
+		},
 	} {
 		t.Run(name, step.run)
+	}
+}
+
+func notReady(node *corev1.Node) bool { return tainted(node, corev1.TaintNodeNotReady) }
+
+// setNodeReady says what a kubelet would say of a node.
+func setNodeReady(c *cluster, name string, ready corev1.ConditionStatus) {
+	c.t.Helper()
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []corev1.NodeCondition{{
+		Type: corev1.NodeReady, Status: ready, Reason: "Kubelet", LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now(),
+	}}}})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if _, err := client.For[*corev1.Node](c.client).Patch(c.ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+		c.t.Fatal(err)
 	}
 }
 

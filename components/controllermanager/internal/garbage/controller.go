@@ -53,7 +53,7 @@ type Controller struct {
 // given up alone when the resource is served no more.
 type watched struct {
 	factory    *informer.Factory
-	informer   *informer.SharedInformer[*metav1.PartialObjectMetadata]
+	informer   resourceInformer
 	handler    *informer.Registration // which keeps the graph
 	namespaced bool
 	answers    *answers

@@ -126,6 +126,14 @@ func (c *Controller) unknownKinds() error {
 	return c.undiscovered
 }
 
+// resourceInformer says how far the watch of a resource is. It is a SharedInformer.
+type resourceInformer interface {
+	LastSyncResourceVersion() string
+	HasSynced() bool
+	Stats() informer.Stats
+	CatchUp(ctx context.Context, version string) error
+}
+
 func (w watched) hasReached(version string) bool {
 	order, err := resourceversion.CompareResourceVersion(w.informer.LastSyncResourceVersion(), version)
 	return err == nil && order >= 0

@@ -364,3 +364,28 @@ func TestOwnersWaitForAResourceThatReturns(t *testing.T) {
 		}
 	})
 }
+
+// listQueued is the informer of a resource that was gone: it is listed again, and the graph does not have the list yet.
+type listQueued struct{}
+
+func (listQueued) LastSyncResourceVersion() string { return "" }
+func (listQueued) HasSynced() bool                 { return true }
+func (listQueued) Stats() informer.Stats           { return informer.Stats{Queued: 1} }
+func (listQueued) CatchUp(ctx context.Context, _ string) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestOwnersWaitForAListThatIsQueued: an informer applies a list object by object, and has no version until the last.
+func TestOwnersWaitForAListThatIsQueued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := collecting(t, &server{listed: "80", recent: "120"})
+		for resource, w := range c.watching {
+			w.informer = listQueued{}
+			c.watching[resource] = w
+		}
+		if err := c.awaitGraph(t.Context(), ownerAt("100")); !errors.Is(err, errGraphBehind) {
+			t.Errorf("%v, want that the owner waits for the list", err)
+		}
+	})
+}
