@@ -113,9 +113,9 @@ type seen struct {
 	synced  bool
 }
 
-// patience is for how long informers may take. That of client-go waits for 0.8 to 1.6 s
+// theirPatience is for how long client-go's informer is looked at, which waits for 0.8 to 1.6 s
 // after a failure; what it shows after that is not of interest here.
-const patience = 1700 * time.Millisecond
+const theirPatience = 1700 * time.Millisecond
 
 // TestMisbehavingServers gives the same broken answers to client-go's informer and to ours,
 // and asserts what ours does. What client-go's does is logged.
@@ -187,26 +187,28 @@ func TestMisbehavingServers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			theirs, ours := test.server(), test.server()
-			got := followOurs(t, ours, test.keys)
-			if requests := ours.lists.Load() + ours.watches.Load(); !got.synced || got.keys != test.keys || got.updates != test.updates || requests > test.requests {
-				t.Errorf("Levelwire: %+v after %d lists and %d watches, want %q after %d requests", got, ours.lists.Load(), ours.watches.Load(), test.keys, test.requests)
+			want := seen{test.keys, test.updates, true}
+			got := followOurs(t, ours, want)
+			if requests := ours.lists.Load() + ours.watches.Load(); got != want || requests > test.requests {
+				t.Errorf("Levelwire: %+v after %d lists and %d watches, want %+v after %d requests", got, ours.lists.Load(), ours.watches.Load(), want, test.requests)
 			}
 			t.Logf("client-go: %+v after %d lists and %d watches; Levelwire: %+v after %d and %d",
-				followTheirs(t, theirs, test.keys), theirs.lists.Load(), theirs.watches.Load(), got, ours.lists.Load(), ours.watches.Load())
+				followTheirs(t, theirs, want), theirs.lists.Load(), theirs.watches.Load(), got, ours.lists.Load(), ours.watches.Load())
 		})
 	}
 }
 
-// await polls until an informer shows the keys, which is the end of each case.
-func await(show func() seen, keys string) seen {
+// await polls until an informer has come to what is wanted, which is the end of each case. Handlers
+// are called after the keys are shown.
+func await(patience time.Duration, show func() seen, want seen) seen {
 	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		if got := show(); got.synced && got.keys == keys || time.Now().After(end) {
+		if got := show(); got == want || time.Now().After(end) {
 			return got
 		}
 	}
 }
 
-func followOurs(t *testing.T, s *misbehaving, keys string) seen {
+func followOurs(t *testing.T, s *misbehaving, want seen) seen {
 	t.Helper()
 	server := httptest.NewServer(s)
 	defer server.Close()
@@ -227,14 +229,14 @@ func followOurs(t *testing.T, s *misbehaving, keys string) seen {
 	f.Start(ctx)
 	defer f.Shutdown()
 	defer cancel()
-	got := await(func() seen { return seen{namesOf(i.Lister().Keys()), updates.Load(), i.HasSynced()} }, keys)
+	got := await(time.Minute, func() seen { return seen{namesOf(i.Lister().Keys()), updates.Load(), i.HasSynced()} }, want)
 	if err := i.Err(); err != nil {
 		t.Errorf("the informer has ended: %v", err)
 	}
 	return got
 }
 
-func followTheirs(t *testing.T, s *misbehaving, keys string) seen {
+func followTheirs(t *testing.T, s *misbehaving, want seen) seen {
 	t.Helper()
 	server := httptest.NewServer(s)
 	defer server.Close()
@@ -253,7 +255,7 @@ func followTheirs(t *testing.T, s *misbehaving, keys string) seen {
 	f.Start(ctx.Done())
 	defer f.Shutdown()
 	defer cancel()
-	return await(func() seen { return seen{namesOf(i.GetStore().ListKeys()), updates.Load(), i.HasSynced()} }, keys)
+	return await(theirPatience, func() seen { return seen{namesOf(i.GetStore().ListKeys()), updates.Load(), i.HasSynced()} }, want)
 }
 
 func namesOf(keys []string) string {
