@@ -49,15 +49,19 @@ var fromTokenFile = []matrixUser{
 // what the roles that Kubernetes publishes allow it, by rules that are compared by
 // k8s.io/component-helpers, and a table of what the documentation says of nodes. The
 // refusals have upstream's code, reason and words. What is refused is asked for in earnest,
-// and changes nothing; what is allowed, by a dry run.
+// and changes nothing; what is allowed, by a dry run. In a short test each identity asks for an
+// eighth of everything, another one than the identity before it.
 func TestAuthorizationMatrix(t *testing.T) {
 	m := newMatrix(t)
 	before := m.everything(t)
 	requests := matrixRequests()
 	asked, refused := 0, 0
-	for _, who := range m.identities(t) {
+	for n, who := range m.identities(t) {
 		t.Run(who.name, func(t *testing.T) {
-			for _, q := range requests {
+			for i, q := range requests {
+				if testing.Short() && (n+i)%8 > 0 {
+					continue
+				}
 				asked++
 				if m.ask(t, &who, &q) {
 					refused++
@@ -65,7 +69,7 @@ func TestAuthorizationMatrix(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("%d identities, %d requests each: %d answers, %d of them refusals", asked/len(requests), len(requests), asked, refused)
+	t.Logf("of %d requests for each identity: %d answers, %d of them refusals", len(requests), asked, refused)
 	if after := m.everything(t); !maps.Equal(before, after) {
 		for key, version := range after {
 			if before[key] != version {

@@ -31,7 +31,8 @@ type matrixUser struct {
 // TestRelayAnswersAsTheUpstream: every kind that the server has, built-in and custom, in each
 // version, is asked for with every verb by users with different rights, at the upstream and
 // through a relay. Code, reason, message and warnings are the same, and so is each object that
-// a read shows. Writes are dry runs, so that both servers answer from the same state.
+// a read shows. Writes are dry runs, so that both servers answer from the same state. In a short test
+// all users but the administrator ask for a quarter of that, each for another one.
 func TestRelayAnswersAsTheUpstream(t *testing.T) {
 	upstream := levelwiretest.Start(t)
 	relay := startRelay(t, upstream.Config(), acceptUsersOf(upstream), func(c *server.Config) {
@@ -55,11 +56,15 @@ func TestRelayAnswersAsTheUpstream(t *testing.T) {
 	var mu sync.Mutex
 	codes := map[int]int{}
 	t.Run("users", func(t *testing.T) {
-		for _, user := range users {
+		for n, user := range users {
+			asksAll := !testing.Short() || user.name == "admin"
 			t.Run(user.name, func(t *testing.T) {
 				t.Parallel()
 				seen := map[int]int{}
-				for _, q := range requests {
+				for i, q := range requests {
+					if !asksAll && (n+i)%4 > 0 {
+						continue
+					}
 					seen[user.ask(t, q)]++
 				}
 				mu.Lock()
@@ -70,8 +75,12 @@ func TestRelayAnswersAsTheUpstream(t *testing.T) {
 			})
 		}
 	})
+	few := 1000
+	if testing.Short() {
+		few /= 2
+	}
 	t.Logf("%d users, %d kinds, %d requests each; answers by code: %v", len(users), len(kinds), len(requests), codes)
-	if listed < 60 || codes[http.StatusOK] < 1000 || codes[http.StatusForbidden] < 1000 {
+	if listed < 60 || codes[http.StatusOK] < few || codes[http.StatusForbidden] < few {
 		t.Errorf("%d kinds can be listed, answers %v: that is too few to say anything", listed, codes)
 	}
 	if made := metric(t, relay, "levelwire_relay_caches_made_total"); int(made) != listed {
