@@ -42,8 +42,8 @@ LONG = $(filter-out ./tests/ui/ ./tests/peers/% ./benchmarks/% ./adapters/%,$(so
 test-long: ## the tests that make test leaves out or cuts short: kills, soak, what happens once a minute
 	$(TEST) -timeout=20m -p=$(AT_ONCE) $(LONG)
 
-# The packages that have goroutines, locks or channels, and those whose tests put several together.
-CONCURRENT = $(sort $(dir $(shell grep -rlE --include='*.go' --exclude='*_test.go' '"sync(/atomic)?"|errgroup|^[[:space:]]*go |<-' storage server client components internal)))
+# The packages that have goroutines, locks, timers or channels, and those whose tests put several together.
+CONCURRENT = $(sort $(dir $(shell grep -rlE --include='*.go' --exclude='*_test.go' '"sync(/atomic)?"|errgroup|AfterFunc|^[[:space:]]*go |<-' storage server client components internal)))
 
 test-race: ## what has goroutines, under the race detector
 	$(TEST) -race -short -timeout=30m -p=$(AT_ONCE) ./tests/relay/ ./storage/etcd/ ./server/internal/apiserver/ ./server/ $(addprefix ./,$(CONCURRENT)) ./tests/...

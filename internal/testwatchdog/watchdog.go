@@ -15,8 +15,8 @@
 package testwatchdog
 
 import (
-	"flag"
 	"fmt"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -44,15 +44,38 @@ func watch(every time.Duration, limit func() (time.Duration, bool)) {
 }
 
 // limit returns how long a test may wait. It returns false if tests are not watched.
+//
+// It reads the command line and not the flags: the goroutine of a timer that began before main
+// defined and parsed them may not read them, whatever the time.
 func limit() (time.Duration, bool) {
-	if bench := flag.Lookup("test.bench"); bench != nil && bench.Value.String() != "" {
+	if bench, ok := argument(os.Args, "test.bench"); ok && bench != "" {
 		return 0, false // the look would be measured
 	}
-	timeout := flag.Lookup("test.timeout")
-	if timeout == nil {
-		return 0, false // this is no test
+	text, _ := argument(os.Args, "test.timeout")
+	timeout, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, false // this is no test, or one without a limit
 	}
-	return limitOf(timeout.Value.(flag.Getter).Get().(time.Duration))
+	return limitOf(timeout)
+}
+
+// argument returns the value of a flag: the last one on a command line counts.
+func argument(line []string, name string) (value string, ok bool) {
+	for i, arg := range line {
+		arg, isFlag := strings.CutPrefix(arg, "-")
+		if !isFlag {
+			continue
+		}
+		flag, after, joined := strings.Cut(strings.TrimPrefix(arg, "-"), "=")
+		switch {
+		case flag != name:
+		case joined:
+			value, ok = after, true
+		case i+1 < len(line):
+			value, ok = line[i+1], true
+		}
+	}
+	return value, ok
 }
 
 // limitOf is limit for a time limit of go test; 0 is none.

@@ -1,9 +1,11 @@
 package testwatchdog
 
 import (
+	"flag"
 	"os"
 	"os/exec"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -104,5 +106,46 @@ func TestLimit(t *testing.T) {
 	}
 	if _, ok := limitOf(0); ok {
 		t.Error("tests without a time limit are watched")
+	}
+}
+
+func TestArguments(t *testing.T) {
+	for line, want := range map[string]string{
+		"x.test":                                   "",
+		"x.test -test.timeout=30m0s -test.v":       "30m0s",
+		"x.test --test.timeout=1s":                 "1s",
+		"x.test -test.v -test.timeout 10m":         "10m",
+		"x.test -test.timeout=1s -test.timeout=":   "",
+		"x.test -test.timeout":                     "",
+		"x.test -soak.test.timeout=1s":             "",
+		"x.test -test.timeout=1s -test.timeout 2s": "2s",
+	} {
+		if got, _ := argument(strings.Fields(line), "test.timeout"); got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}
+
+// looked is closed when limit has been called for a while, beginning before main defines the flags.
+var looked = make(chan struct{})
+
+func init() {
+	go func() {
+		defer close(looked)
+		for range 1000 {
+			limit()
+			runtime.Gosched()
+		}
+	}()
+}
+
+// TestLimitIsReadBesideMain says the same as the flags; that it may, the race detector says.
+func TestLimitIsReadBesideMain(t *testing.T) {
+	<-looked
+	timeout := flag.Lookup("test.timeout").Value.(flag.Getter).Get().(time.Duration)
+	want, watched := limitOf(timeout)
+	watched = watched && flag.Lookup("test.bench").Value.String() == ""
+	if got, ok := limit(); ok != watched || ok && got != want {
+		t.Errorf("with a time limit of %v: %v, %v", timeout, got, ok)
 	}
 }
