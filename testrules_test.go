@@ -5,7 +5,9 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -73,9 +75,11 @@ const passes = "//passes: "
 // TestLimitsAreGenerous: how long a test waits before it fails is a minute at least, which costs
 // nothing while it passes, and is not reached because the machine has much else to do. A
 // shorter time is one that the test waits for, and is marked as such. The same is true of the time
-// that a test finds has gone by, and of the time of a watch in its path. In bubbles of synctest, time
-// is free.
+// that a test finds has gone by, and of the time of a watch in its path, also if it has a name. In
+// bubbles of synctest, time is free.
 func TestLimitsAreGenerous(t *testing.T) {
+	named := namedDurations{}
+	everySource(t, func(path string, file *ast.File, _ *token.FileSet) { named.declare(path, file) })
 	everySource(t, func(path string, file *ast.File, at *token.FileSet) {
 		if !strings.HasSuffix(path, "_test.go") || imports(file, "testing/synctest") || strings.HasPrefix(path, "benchmarks/") {
 			return
@@ -86,9 +90,9 @@ func TestLimitsAreGenerous(t *testing.T) {
 				marked[at.Position(comment.Pos()).Line] = strings.HasPrefix(comment.Text, passes)
 			}
 		}
-		elapsed := elapsedIn(file)
+		elapsed, durations := elapsedIn(file), named.seenBy(path, file)
 		ast.Inspect(file, func(node ast.Node) bool {
-			if limit, ok := limitOf(node, elapsed); ok && limit < time.Minute && !marked[at.Position(node.Pos()).Line] {
+			if limit, ok := limitOf(node, elapsed, durations); ok && limit < time.Minute && !marked[at.Position(node.Pos()).Line] {
 				t.Errorf("%s gives up after %v: take a minute or more, or end the line with %s and why the time passes", at.Position(node.Pos()), limit, strings.TrimSpace(passes))
 			}
 			return true
@@ -100,19 +104,30 @@ func TestLimitsAreGenerous(t *testing.T) {
 var watchTime = regexp.MustCompile("[?&\"`]timeoutSeconds=([0-9]+)")
 
 // limitOf returns for how long a node waits, or how long it finds that something may have taken.
-// elapsed are the variables that have such a time.
-func limitOf(node ast.Node, elapsed map[string]bool) (limit time.Duration, ok bool) {
+// elapsed are the variables that have such a time, and named are durations by their names.
+func limitOf(node ast.Node, elapsed map[string]bool, named map[string]time.Duration) (limit time.Duration, ok bool) {
 	switch node := node.(type) {
 	case *ast.CallExpr:
 		if len(node.Args) == 0 {
 			return 0, false
 		}
-		limit, known := duration(node.Args[len(node.Args)-1])
+		limit, known := duration(node.Args[len(node.Args)-1], named)
 		return limit, known && isLimit(node, limit)
 	case *ast.BinaryExpr: // took > limit
 		name, isVariable := node.X.(*ast.Ident)
-		limit, known := duration(node.Y)
+		limit, known := duration(node.Y, named)
 		return limit, known && (node.Op == token.GTR || node.Op == token.GEQ) && (isVariable && elapsed[name.Name] || isSince(node.X))
+	case *ast.ForStmt: // time.Since(begun) < limit
+		if node.Cond == nil {
+			return 0, false
+		}
+		ast.Inspect(node.Cond, func(in ast.Node) bool {
+			if goesOn, isBinary := in.(*ast.BinaryExpr); isBinary && (goesOn.Op == token.LSS || goesOn.Op == token.LEQ) && isSince(goesOn.X) {
+				limit, ok = duration(goesOn.Y, named)
+			}
+			return !ok
+		})
+		return limit, ok
 	case *ast.BasicLit:
 		if found := watchTime.FindStringSubmatch(node.Value); node.Kind == token.STRING && found != nil {
 			seconds, err := strconv.Atoi(found[1])
@@ -174,25 +189,98 @@ func isLimit(call *ast.CallExpr, d time.Duration) bool {
 	return false
 }
 
-// duration evaluates n*time.Second and the like.
-func duration(e ast.Expr) (d time.Duration, known bool) {
+// namedDurations are the constants and variables of all packages that begin as durations: by the
+// folder of the package, and by their names.
+type namedDurations map[string]map[string]time.Duration
+
+// declare adds what a file declares at its top level.
+func (n namedDurations) declare(path string, file *ast.File) {
+	folder := filepath.ToSlash(filepath.Dir(path))
+	if n[folder] == nil {
+		n[folder] = map[string]time.Duration{}
+	}
+	for _, declaration := range file.Decls {
+		if list, ok := declaration.(*ast.GenDecl); ok {
+			addDurations(n[folder], list)
+		}
+	}
+}
+
+// addDurations adds what a list of constants or variables has.
+func addDurations(to map[string]time.Duration, list *ast.GenDecl) {
+	for _, spec := range list.Specs {
+		values, ok := spec.(*ast.ValueSpec)
+		if !ok || len(values.Names) != len(values.Values) {
+			continue
+		}
+		for i, name := range values.Names {
+			if d, known := duration(values.Values[i], to); known && d >= time.Microsecond { // less is a number
+				to[name.Name] = d
+			}
+		}
+	}
+}
+
+// seenBy returns the durations by the names that a file has for them, those within functions included.
+func (n namedDurations) seenBy(file string, source *ast.File) map[string]time.Duration {
+	seen := map[string]time.Duration{}
+	maps.Copy(seen, n[filepath.ToSlash(filepath.Dir(file))])
+	for _, spec := range source.Imports {
+		folder := strings.TrimPrefix(strings.Trim(spec.Path.Value, `"`), module+"/")
+		for name, d := range n[folder] {
+			seen[path.Base(folder)+"."+name] = d
+		}
+	}
+	ast.Inspect(source, func(node ast.Node) bool {
+		if list, ok := node.(*ast.GenDecl); ok {
+			addDurations(seen, list)
+		}
+		return true
+	})
+	return seen
+}
+
+// duration evaluates n*time.Second and the like, and the durations that have names.
+func duration(e ast.Expr, named map[string]time.Duration) (d time.Duration, known bool) {
 	switch e := e.(type) {
 	case *ast.ParenExpr:
-		return duration(e.X)
+		return duration(e.X, named)
 	case *ast.BasicLit:
 		n, err := strconv.ParseInt(e.Value, 0, 64)
 		return time.Duration(n), e.Kind == token.INT && err == nil
+	case *ast.Ident:
+		d, known = named[e.Name]
+		return d, known
 	case *ast.SelectorExpr:
 		of, ok := e.X.(*ast.Ident)
+		if !ok {
+			return 0, false
+		}
+		if of.Name != "time" {
+			d, known = named[of.Name+"."+e.Sel.Name]
+			return d, known
+		}
 		d, known = map[string]time.Duration{
 			"Nanosecond": time.Nanosecond, "Microsecond": time.Microsecond, "Millisecond": time.Millisecond,
 			"Second": time.Second, "Minute": time.Minute, "Hour": time.Hour,
 		}[e.Sel.Name]
-		return d, known && ok && of.Name == "time"
+		return d, known
 	case *ast.BinaryExpr:
-		x, knownX := duration(e.X)
-		y, knownY := duration(e.Y)
-		return x * y, knownX && knownY && e.Op == token.MUL
+		x, knownX := duration(e.X, named)
+		y, knownY := duration(e.Y, named)
+		if !knownX || !knownY {
+			return 0, false
+		}
+		switch e.Op {
+		case token.MUL:
+			return x * y, true
+		case token.ADD:
+			return x + y, true
+		case token.SUB:
+			return x - y, true
+		case token.QUO:
+			return x / max(y, 1), true
+		}
 	}
 	return 0, false
 }

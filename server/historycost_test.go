@@ -209,7 +209,7 @@ func costOfCompaction(t *testing.T, dir string) {
 	create := func(window time.Duration) string {
 		var took []time.Duration
 		cpu := processorTime()
-		for end := time.Now().Add(window); time.Now().Before(end); n++ {
+		for end := time.Now().Add(window); time.Now().Before(end); n++ { //passes: it writes for so long
 			key, value := storedPod(t, 1_000_000+n, 0)
 			begin := time.Now()
 			if _, err := store.Create(t.Context(), key, value, 0); err != nil {

@@ -74,7 +74,7 @@ func watchHealth(t *testing.T, s *apiserver, balancer *faultnet.Balancer, closes
 }
 
 func ask(ctx context.Context, c *http.Client, url string) (ready bool, text string) {
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout) //passes: the server may be stopped, which makes it unready
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

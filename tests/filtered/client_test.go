@@ -257,7 +257,7 @@ func (c *client) pages(ctx context.Context, q url.Values, latest, aside bool) (i
 		if c.form == asMetadata {
 			header.Set("Accept", strings.Replace(asMetadata, "PartialObjectMetadata", "PartialObjectMetadataList", 1))
 		}
-		limited, cancel := context.WithTimeout(ctx, operation)
+		limited, cancel := context.WithTimeout(ctx, operation) //passes: the server may be gone, and is asked again
 		answer, err := c.get(limited, q, header)
 		var l objectList
 		if err == nil {

@@ -28,7 +28,7 @@ const (
 	colorKey  = "color" // of the label
 	aggregate = "aggregate"
 	partLabel = "part"
-	operation = 30 * time.Second
+	operation = 30 * time.Second // bounds one request: the server may be gone
 )
 
 // writer writes objects, roles and bindings, one at a time, by any of the servers, and the
@@ -95,7 +95,7 @@ func (w *writer) insist(path string) (*object, int) { return w.insistAt(w.urls, 
 
 func (w *writer) insistAt(urls []string, path string) (*object, int) {
 	var last error
-	for end := time.Now().Add(operation); time.Now().Before(end); workload.Wait(w.t.Context(), 20*time.Millisecond) {
+	for end := time.Now().Add(workload.Timeout); time.Now().Before(end); workload.Wait(w.t.Context(), 20*time.Millisecond) {
 		got, code, err := w.requestAt(pick(w.random, urls), http.MethodGet, path, nil)
 		if err == nil {
 			return got, code
@@ -156,7 +156,7 @@ func (w *writer) resolve(method, collection, name string, body *object) (revisio
 // definitions of custom resources first.
 func (w *writer) awaitServed(collection string) {
 	for _, url := range w.urls {
-		for end := time.Now().Add(operation); ; workload.Wait(w.t.Context(), 5*time.Millisecond) {
+		for end := time.Now().Add(workload.Timeout); ; workload.Wait(w.t.Context(), 5*time.Millisecond) {
 			if _, code := w.insistAt([]string{url}, collection); code == http.StatusOK {
 				break
 			} else if time.Now().After(end) {
@@ -169,7 +169,7 @@ func (w *writer) awaitServed(collection string) {
 // deletion returns the revision of a deletion that has happened after all that the model has.
 func (w *writer) deletion(collection, name string) int64 {
 	path := fmt.Sprintf("%s?watch=1&resourceVersion=%d&timeoutSeconds=10&fieldSelector=metadata.name%%3D%s", collection, w.model.latest, name) //passes: it is asked again
-	for end := time.Now().Add(operation); time.Now().Before(end); workload.Wait(w.t.Context(), 20*time.Millisecond) {
+	for end := time.Now().Add(workload.Timeout); time.Now().Before(end); workload.Wait(w.t.Context(), 20*time.Millisecond) {
 		r, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, pick(w.random, w.urls)+path, nil)
 		if err != nil {
 			w.t.Fatal(err)
@@ -423,7 +423,7 @@ func (w *writer) awaitAggregation(begun time.Time) {
 			}
 		}
 	}
-	for end := time.Now().Add(operation); time.Now().Before(end); workload.Wait(w.t.Context(), 2*time.Millisecond) {
+	for end := time.Now().Add(workload.Timeout); time.Now().Before(end); workload.Wait(w.t.Context(), 2*time.Millisecond) {
 		got, _ := w.insist(rbacPath + "clusterroles/" + aggregate)
 		data, err := json.Marshal(got.Object["rules"])
 		if err != nil {

@@ -138,7 +138,7 @@ func (c *credentials) certifyUser(from, to time.Time) (certificate, key []byte) 
 // in use.
 func (c *credentials) rotate() {
 	c.serial++
-	certificate, key := c.certifyUser(time.Now().Add(-time.Minute), time.Now().Add(certificateLifetime))
+	certificate, key := c.certifyUser(time.Now().Add(-time.Minute), time.Now().Add(certificateLifetime)) //passes: another one follows
 	authorities := pemOf("CERTIFICATE", c.servers.certificate.Raw)
 	if c.serial%4 < 2 {
 		authorities = append(authorities, pemOf("CERTIFICATE", c.users.certificate.Raw)...)

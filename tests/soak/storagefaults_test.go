@@ -38,7 +38,7 @@ func wait(ctx context.Context) { workload.Wait(ctx, 50*time.Millisecond) }
 
 // try makes one write, and takes it back.
 func (c *chaos) try(t *testing.T) error {
-	ctx, cancel := context.WithTimeout(t.Context(), operation)
+	ctx, cancel := context.WithTimeout(t.Context(), operation) //passes: the server may be gone, and is asked again
 	defer cancel()
 	made, err := c.objects.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "try-"}}, metav1.CreateOptions{})
 	if err != nil {
@@ -191,7 +191,7 @@ func (c *chaos) jump(t *testing.T, apart bool) {
 func (c *chaos) awaitServingCertificate(t *testing.T) {
 	t.Helper()
 	serial := func() string {
-		ctx, cancel := context.WithTimeout(t.Context(), operation)
+		ctx, cancel := context.WithTimeout(t.Context(), operation) //passes: no request does, and is an error
 		defer cancel()
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.host.url+"/livez", nil)
 		if err != nil {

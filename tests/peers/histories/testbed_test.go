@@ -204,7 +204,7 @@ func (b *testbed) roll(t *testing.T) {
 }
 
 // comeBack is how long clients may take until all are connected again.
-const comeBack = 20 * time.Second
+const comeBack = time.Minute
 
 // connections returns how many the subjects have.
 func (b *testbed) connections() (n int) {

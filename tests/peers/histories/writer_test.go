@@ -109,7 +109,7 @@ func (p *population) writeShare(ctx context.Context, w int, share task) error {
 		}
 		namespace := namespaces[random.IntN(len(namespaces))]
 		name := fmt.Sprintf("w%d-%d", w, random.IntN(namesPerEach))
-		one, cancel := context.WithTimeout(ctx, operation)
+		one, cancel := context.WithTimeout(ctx, operation) //passes: the server may be gone, and another write follows
 		deletes := share.deletes > 0 && random.IntN(share.writes+share.deletes) < share.deletes
 		ended, err := p.once(one, random, namespace, name, deletes)
 		cancel()
@@ -250,7 +250,7 @@ func (p *population) acknowledge(key string, pod *corev1.Pod, err error) error {
 		return nil
 	}
 	namespace, name, _ := strings.Cut(key, "/")
-	ctx, cancel := context.WithTimeout(context.Background(), operation)
+	ctx, cancel := context.WithTimeout(context.Background(), operation) //passes: the server may be gone, and the pod is read again before the next write of it
 	defer cancel()
 	switch pod, getErr := p.client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{}); {
 	case getErr == nil:
