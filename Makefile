@@ -13,14 +13,14 @@ DATA_DIR ?= levelwire-data
 KUBECTL_VERSION ?= v1.37.2
 
 .DEFAULT_GOAL := help
-.PHONY: help build up hunt test test-long test-race test-peers test-benchmarks test-kubectl test-adapters test-differential judge bench bench-client bench-server bench-storm bench-tree bench-startup soak filtered ui test-clock hostile crowding neighbours nodes-day relay-faults lint fmt ci clean
+.PHONY: help build up hunt test test-long test-all test-race test-peers test-benchmarks test-kubectl test-adapters test-differential judge bench bench-client bench-server bench-storm bench-tree bench-startup soak filtered ui test-clock hostile crowding neighbours nodes-day relay-faults lint fmt ci clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
 
 # Tests run with servers that check their invariants (server/internal/watchcache/invariant), also the
 # programs that they build. What is built to be used, and what is measured, has no checks.
-CHECKED := test test-long test-race test-peers test-benchmarks test-kubectl test-adapters test-differential test-clock hunt soak filtered ui cluster relay-faults
+CHECKED := test test-long test-all test-race test-peers test-benchmarks test-kubectl test-adapters test-differential test-clock hunt soak filtered ui cluster relay-faults
 $(CHECKED): export GOFLAGS += -tags=invariants
 
 build: ## build bin/levelwire
@@ -41,6 +41,11 @@ LONG = $(filter-out ./tests/ui/ ./tests/peers/% ./benchmarks/% ./adapters/%,$(so
 
 test-long: ## the tests that make test leaves out or cuts short: kills, soak, what happens once a minute
 	$(TEST) -timeout=20m -p=$(AT_ONCE) $(LONG)
+
+# Both of these at once, which CI runs: what is in both runs once, of one build, and what takes
+# longest comes first.
+test-all: ## make test and make test-long in one
+	$(TEST) -timeout=30m -p=$(AT_ONCE) ./cmd/levelwire $(PRODUCT)
 
 # The packages that have goroutines, locks, timers or channels, and those whose tests put several together.
 CONCURRENT = $(sort $(dir $(shell grep -rlE --include='*.go' --exclude='*_test.go' '"sync(/atomic)?"|errgroup|AfterFunc|^[[:space:]]*go |<-' storage server client components internal)))
