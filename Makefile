@@ -13,14 +13,14 @@ DATA_DIR ?= levelwire-data
 KUBECTL_VERSION ?= v1.37.2
 
 .DEFAULT_GOAL := help
-.PHONY: help build up hunt test test-long test-all test-race test-peers test-benchmarks test-kubectl test-adapters test-differential judge bench bench-client bench-server bench-storm bench-tree bench-startup soak filtered ui test-clock hostile crowding neighbours nodes-day relay-faults lint fmt ci clean
+.PHONY: help build up hunt test test-long test-race test-peers test-benchmarks test-kubectl test-adapters test-differential judge bench bench-client bench-server bench-storm bench-tree bench-startup soak filtered ui test-clock hostile crowding neighbours nodes-day relay-faults lint fmt ci clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
 
 # Tests run with servers that check their invariants (server/internal/watchcache/invariant), also the
 # programs that they build. What is built to be used, and what is measured, has no checks.
-CHECKED := test test-long test-all test-race test-peers test-benchmarks test-kubectl test-adapters test-differential test-clock hunt soak filtered ui cluster relay-faults
+CHECKED := test test-long test-race test-peers test-benchmarks test-kubectl test-adapters test-differential test-clock hunt soak filtered ui cluster relay-faults
 $(CHECKED): export GOFLAGS += -tags=invariants
 
 build: ## build bin/levelwire
@@ -32,8 +32,12 @@ up: build ## run server, controllers, scheduler and NODES kubelets; data in DATA
 # Tests wait more than they compute: two packages for each processor.
 AT_ONCE = $$((2 * $$(getconf _NPROCESSORS_ONLN)))
 
-test: ## the tests of the product, but for what takes minutes
-	$(TEST) -short -timeout=30m -p=$(AT_ONCE) $(PRODUCT)
+# What is left out or cut short, unless SHORT is empty: CI runs make test SHORT=, which has what is in
+# test-long, too. What is in both runs once then, of one build, and what takes longest comes first.
+SHORT ?= -short
+
+test: ## the tests of the product, but for what takes minutes; SHORT= for that, too
+	$(TEST) $(SHORT) -timeout=30m -p=$(AT_ONCE) ./cmd/levelwire $(PRODUCT)
 
 # The packages whose tests ask whether the test is short. The modules below
 # these folders have targets of their own.
@@ -41,11 +45,6 @@ LONG = $(filter-out ./tests/ui/ ./tests/peers/% ./benchmarks/% ./adapters/%,$(so
 
 test-long: ## the tests that make test leaves out or cuts short: kills, soak, what happens once a minute
 	$(TEST) -timeout=20m -p=$(AT_ONCE) $(LONG)
-
-# Both of these at once, which CI runs: what is in both runs once, of one build, and what takes
-# longest comes first.
-test-all: ## make test and make test-long in one
-	$(TEST) -timeout=30m -p=$(AT_ONCE) ./cmd/levelwire $(PRODUCT)
 
 # The packages that have goroutines, locks, timers or channels, and those whose tests put several together.
 CONCURRENT = $(sort $(dir $(shell grep -rlE --include='*.go' --exclude='*_test.go' '"sync(/atomic)?"|errgroup|AfterFunc|^[[:space:]]*go |<-' storage server client components internal)))
