@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -89,31 +90,50 @@ func TestNotReadyBeforeAllIsServed(t *testing.T) {
 	}
 }
 
-// silent is a store that leaves a number of writes without an answer, and does not make them.
+// silent is a store that leaves a number of writes of some keys without an answer, and does not make
+// them.
 type silent struct {
 	storage.Store
+	keys     string // their prefix
 	failures *atomic.Int64
 }
 
 func (s silent) Create(ctx context.Context, key string, value []byte, ttl time.Duration) (storage.Revision, error) {
-	if strings.HasPrefix(key, "/registry/") && s.failures.Add(-1) >= 0 {
+	if strings.HasPrefix(key, s.keys) && s.failures.Add(-1) >= 0 {
 		return 0, fmt.Errorf("%w: request timed out", storage.ErrUnavailable)
 	}
 	return s.Store.Create(ctx, key, value, ttl)
 }
 
 // TestStartWaitsForWrites: writes that the storage does not answer delay a start, and do not
-// end it.
+// end it, whatever has been written before them: the address of default/kubernetes is claimed before
+// that is written, and after its failure nobody knows whether it is.
 func TestStartWaitsForWrites(t *testing.T) {
-	store, err := memory.Open(memory.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	failures := new(atomic.Int64)
-	failures.Store(2)
-	s := start(t, server.Config{DataDir: t.TempDir(), OpenStore: func(context.Context) (storage.Store, error) { return silent{store, failures}, nil }})
-	if _, err := client.For[*corev1.Namespace](s.client(t)).Get(deadline(t), "default", metav1.GetOptions{}); err != nil || failures.Load() >= 0 {
-		t.Errorf("%v, %d failures are left", err, failures.Load())
+	for name, keys := range map[string]string{
+		"the first":                "/registry/",
+		"an address":               "/registry/ipaddresses/",
+		"what has the address":     "/registry/services/specs/",
+		"what is beside that":      "/registry/priorityclasses/",
+		"what comes after it":      "/registry/services/endpoints/",
+		"the roles":                "/registry/clusterroles/",
+		"the last, of fair shares": "/registry/flowschemas/",
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, err := memory.Open(memory.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			failures := new(atomic.Int64)
+			failures.Store(2)
+			s := start(t, server.Config{DataDir: t.TempDir(), OpenStore: func(context.Context) (storage.Store, error) { return silent{store, keys, failures}, nil }})
+			service, err := client.For[*corev1.Service](s.client(t)).Namespace("default").Get(deadline(t), "kubernetes", metav1.GetOptions{})
+			if err != nil || failures.Load() >= 0 {
+				t.Fatalf("%v, %d failures are left", err, failures.Load())
+			}
+			if _, err := client.For[*networkingv1.IPAddress](s.client(t)).Get(deadline(t), service.Spec.ClusterIP, metav1.GetOptions{}); err != nil {
+				t.Errorf("the claim of the address: %v", err)
+			}
+		})
 	}
 }
 

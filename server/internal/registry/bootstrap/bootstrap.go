@@ -21,9 +21,6 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
-// kubernetesService is the Service by which programs in the cluster find the API.
-const kubernetesService = "kubernetes"
-
 // NamespaceContent creates objects that every namespace has. It may be called for
 // several namespaces at the same time.
 type NamespaceContent func(ctx context.Context, namespace string) error
@@ -114,12 +111,12 @@ func ensureService(ctx context.Context, set *registry.Set, svc *corev1.Service) 
 	if !ok {
 		return nil
 	}
-	return services.Ensure(ctx, metav1.NamespaceDefault, svc)
+	return services.Ensure(ctx, service.APIService.Namespace, svc)
 }
 
 func apiService(ip netip.Addr, port uint16) *corev1.Service {
 	return &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: kubernetesService, Labels: map[string]string{
+		ObjectMeta: metav1.ObjectMeta{Name: service.APIService.Name, Labels: map[string]string{
 			"component": "apiserver", "provider": "kubernetes",
 		}},
 		Spec: corev1.ServiceSpec{
@@ -154,7 +151,7 @@ func publish(ctx context.Context, set *registry.Set, endpoint netip.AddrPort, pr
 }
 
 func publishIn(ctx context.Context, r registry.Registry, empty resource.Object, create bool, change func(resource.Object)) error {
-	_, err := r.Update(ctx, metav1.NamespaceDefault, kubernetesService, func(current resource.Object) (resource.Object, error) {
+	_, err := r.Update(ctx, service.APIService.Namespace, service.APIService.Name, func(current resource.Object) (resource.Object, error) {
 		if current == nil {
 			current = empty
 		}
@@ -174,7 +171,7 @@ func publishIn(ctx context.Context, r registry.Registry, empty resource.Object, 
 // newEndpoints makes Endpoints, which clients older than EndpointSlices read.
 func newEndpoints(port uint16) *corev1.Endpoints {
 	return &corev1.Endpoints{
-		ObjectMeta: metav1.ObjectMeta{Name: kubernetesService, Namespace: metav1.NamespaceDefault, Labels: map[string]string{
+		ObjectMeta: metav1.ObjectMeta{Name: service.APIService.Name, Namespace: service.APIService.Namespace, Labels: map[string]string{
 			discoveryv1.LabelSkipMirror: "true",
 		}},
 		Subsets: []corev1.EndpointSubset{{
@@ -210,8 +207,8 @@ func newSlice(endpoint netip.AddrPort) *discoveryv1.EndpointSlice {
 		family = discoveryv1.AddressTypeIPv6
 	}
 	return &discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{Name: kubernetesService, Namespace: metav1.NamespaceDefault, Labels: map[string]string{
-			discoveryv1.LabelServiceName: kubernetesService,
+		ObjectMeta: metav1.ObjectMeta{Name: service.APIService.Name, Namespace: service.APIService.Namespace, Labels: map[string]string{
+			discoveryv1.LabelServiceName: service.APIService.Name,
 		}},
 		AddressType: family,
 		Ports:       []discoveryv1.EndpointPort{{Name: &name, Protocol: &protocol, Port: &port}},

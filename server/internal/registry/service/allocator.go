@@ -19,6 +19,10 @@ import (
 	"github.com/levelwire/levelwire/server/internal/registry"
 )
 
+// APIService is the Service by which programs in the cluster find the API. It has the first address of
+// the range, which no other Service is given.
+var APIService = types.NamespacedName{Namespace: "default", Name: "kubernetes"}
+
 // Options say which addresses and ports Services get. The zero value is
 // Kubernetes' default.
 type Options struct {

@@ -138,20 +138,30 @@ func (s *Allocator) randomIP() netip.Addr {
 	return addr
 }
 
-// claimIP creates the IPAddress, or fails with errClaimed.
+// claimIP creates the IPAddress, or fails with errClaimed. That of APIService is made for it by each
+// server that starts, and by each attempt of one: it belongs to all of them, so it may be there already,
+// and stays if one is refused.
 func (a *allocation) claimIP(ctx context.Context, addr netip.Addr) error {
 	addresses, ok := a.allocator.set.Lookup("networking.k8s.io", "v1", "ipaddresses")
 	if !ok {
 		return apierrors.NewInternalError(errors.New("ipaddresses.networking.k8s.io is no longer served"))
 	}
+	shared := addr == a.allocator.FirstIP() && a.owner() == APIService
 	for attempt := 0; ; attempt++ {
 		created, err := addresses.Create(ctx, "", newIPAddress(addr, a.owner()), registry.WriteOptions{DryRun: a.q.DryRun, FieldManager: registry.ServerManager, Admitted: true})
 		if err == nil {
-			a.releaseIfRefused(releaseIP(addresses, created.Object))
+			if !shared {
+				a.releaseIfRefused(releaseIP(addresses, created.Object))
+			}
 			return nil
 		}
 		if !apierrors.IsAlreadyExists(err) {
 			return err
+		}
+		if shared {
+			if has, err := a.allocator.claimedBy(ctx, addresses, addr.String(), APIService); has || err != nil {
+				return err
+			}
 		}
 		if attempt > 0 || a.q.DryRun {
 			return errClaimed
@@ -257,8 +267,23 @@ func (s *Allocator) claimOfIP(ctx context.Context, ip string, owner types.Namesp
 	if !ok {
 		return releaseNothing, nil
 	}
-	if ref := address.Spec.ParentRef; ref == nil || ref.Namespace != owner.Namespace || ref.Name != owner.Name {
+	if !isClaimOf(address, owner) {
 		return releaseNothing, nil
 	}
 	return releaseIP(addresses, address), nil
+}
+
+// claimedBy asks the store whether an address is claimed for an owner.
+func (s *Allocator) claimedBy(ctx context.Context, addresses registry.Registry, ip string, owner types.NamespacedName) (bool, error) {
+	obj, err := addresses.GetFromStore(ctx, "", ip)
+	if err != nil {
+		return false, notFoundIsNil(err)
+	}
+	address, ok := obj.(*networkingv1.IPAddress)
+	return ok && isClaimOf(address, owner), nil
+}
+
+func isClaimOf(address *networkingv1.IPAddress, owner types.NamespacedName) bool {
+	ref := address.Spec.ParentRef
+	return ref != nil && ref.Namespace == owner.Namespace && ref.Name == owner.Name
 }
