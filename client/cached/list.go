@@ -42,8 +42,12 @@ func (r Resource[T]) List(ctx context.Context, opts metav1.ListOptions) (*client
 		return nil, err
 	}
 	for _, s := range sources {
-		if left, ok := s.hasAllOf(q); ok && s.hasNamespace(q.namespace) {
-			return r.listFrom(ctx, s, left, opts.ResourceVersion)
+		left, ok := s.hasAllOf(q)
+		if !ok || !s.hasNamespace(q.namespace) {
+			continue
+		}
+		if list, err := r.listFrom(ctx, s, left, opts.ResourceVersion); err == nil || !s.hasStopped() {
+			return list, err
 		}
 	}
 	return r.endpoint.List(ctx, opts)

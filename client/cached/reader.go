@@ -72,10 +72,12 @@ func NewReader(factory *informer.Factory, opts Options) *Reader {
 // Add has the reader serve from an informer what it has. An informer that is
 // limited to namespaces serves these, and one with selectors serves lists that
 // select at least as narrowly, and the objects that it has. Other reads go to the
-// server. The program starts the informer; reads wait until it has synced.
+// server. The program starts the informer; reads wait until it has synced. When it has
+// stopped, by Factory.Remove for instance, the server is asked in its place. If it has
+// failed, reads return what its Err says.
 //
 // It is an error to add an informer that was not made by a Factory, or one with
-// a Modifier: what it has is not known.
+// a Modifier: what it has is not known. So it is if the informer has stopped.
 func Add[T client.Object](r *Reader, inf *informer.SharedInformer[T]) error {
 	if inf == nil {
 		return errors.New("cached.Add: the informer is nil")
@@ -86,6 +88,9 @@ func Add[T client.Object](r *Reader, inf *informer.SharedInformer[T]) error {
 	s, err := newSource(inf)
 	if err != nil {
 		return err
+	}
+	if s.hasStopped() {
+		return fmt.Errorf("informer %s: %w", inf.Name(), informer.ErrStopped)
 	}
 	key := sourceKey{reflect.TypeFor[T](), inf.GroupVersionResource()}
 	r.mu.Lock()
@@ -102,12 +107,11 @@ func (r *Reader) addLocked(key sourceKey, s any, same func(any) bool) {
 
 // CacheOnFirstUse has the reader make an informer of each kind that is read and
 // has none, with the factory's options, and start it. It runs until ctx ends. The
-// first read waits until the informer has synced; after the factory's Shutdown it is
+// first read waits until the informer has synced; to make one after the factory's Shutdown is
 // an error. Other informers of the factory are not started. Without CacheOnFirstUse,
 // such kinds are read from the server each time.
 //
-// After ctx has ended, kinds whose informers had synced are read as they were then,
-// without an error, and other kinds are an error: end ctx after the last read.
+// After ctx has ended, all kinds are read from the server.
 func (r *Reader) CacheOnFirstUse(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -158,6 +162,9 @@ func sourcesToRead[T client.Object](r Resource[T]) ([]*source[T], error) {
 	if err != nil {
 		return nil, fmt.Errorf("caching on first use: %w", err)
 	}
+	if s.hasStopped() {
+		return nil, nil // the factory keeps it until Factory.Remove, and does not start it again
+	}
 	if err := r.reader.start(inf); err != nil {
 		return nil, fmt.Errorf("caching on first use: %w", err)
 	}
@@ -167,7 +174,8 @@ func sourcesToRead[T client.Object](r Resource[T]) ([]*source[T], error) {
 
 // sourcesLocked needs the reader's mu.
 func sourcesLocked[T client.Object](r Resource[T]) []*source[T] {
-	known := r.reader.sources[r.key()]
+	known := slices.DeleteFunc(r.reader.sources[r.key()], func(s any) bool { return s.(*source[T]).hasStopped() })
+	r.reader.sources[r.key()] = known
 	all := make([]*source[T], len(known))
 	for n, s := range known {
 		all[n] = s.(*source[T])

@@ -71,6 +71,9 @@ func (r Resource[T]) Get(ctx context.Context, name string, opts metav1.GetOption
 			continue
 		}
 		if err := s.wait(ctx, r.namespace, opts.ResourceVersion); err != nil {
+			if s.hasStopped() {
+				continue
+			}
 			return none, err
 		}
 		obj, ok := s.informer.Lister().Get(r.namespace, name)
@@ -143,7 +146,7 @@ func (r Resource[T]) WaitForResourceVersion(ctx context.Context, version string)
 		if !s.hasNamespace(r.namespace) {
 			continue
 		}
-		if err := s.wait(ctx, r.namespace, version); err != nil {
+		if err := s.wait(ctx, r.namespace, version); err != nil && !s.hasStopped() {
 			return err
 		}
 	}

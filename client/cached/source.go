@@ -2,6 +2,7 @@ package cached
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -56,6 +57,21 @@ func newSource[T client.Object](inf *informer.SharedInformer[T]) (*source[T], er
 	return s, nil
 }
 
+// isDone reports whether the informer has stopped or failed. What its cache shows then
+// stays as it is for ever.
+func (s *source[T]) isDone() bool {
+	select {
+	case <-s.informer.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// hasStopped reports whether the informer has stopped without a failure: the server is to
+// be asked in its place.
+func (s *source[T]) hasStopped() bool { return s.isDone() && s.informer.Err() == nil }
+
 // hasNamespace reports whether the informer looks at a namespace; "" is all.
 func (s *source[T]) hasNamespace(namespace string) bool {
 	return s.namespaces == nil || slices.Contains(s.namespaces, namespace)
@@ -95,8 +111,11 @@ func (s *source[T]) scopeOf(namespace string) string {
 }
 
 // wait waits until the cache has synced, and shows version and what was written in the
-// namespace.
+// namespace. It returns an error if the informer stops meanwhile: see hasStopped.
 func (s *source[T]) wait(ctx context.Context, namespace, version string) error {
+	if s.isDone() {
+		return errors.Join(informer.ErrStopped, s.informer.Err())
+	}
 	if err := s.informer.WaitForResourceVersion(ctx, ""); err != nil {
 		return err
 	}

@@ -78,8 +78,9 @@ func New[T client.Object](metadata *informer.SharedInformer[*metav1.PartialObjec
 // server unless it keeps that state; calls for one object at the same time make one
 // request. An object that the informer, once synced, does not have is NotFound
 // without a request, unless it may be one that the informer does not select: each Get
-// of such an object asks the server, and it is not kept. The namespace of a
-// cluster-scoped object is ""; for objects in namespaces that is an error.
+// of such an object asks the server, and it is not kept. When the informer has stopped, each
+// Get asks the server. The namespace of a cluster-scoped object is ""; for objects in namespaces
+// that is an error.
 //
 // Objects are shared among callers: they must not be changed.
 func (r *Reader[T]) Get(ctx context.Context, namespace, name string) (T, error) {
@@ -91,6 +92,9 @@ func (r *Reader[T]) Get(ctx context.Context, namespace, name string) (T, error) 
 	for {
 		synced := r.metadata.HasSynced() // before the look: the list may come in between
 		known, ok := r.metadata.Lister().Get(namespace, name)
+		if r.hasStopped() {
+			return r.objects.Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+		}
 		if !ok && synced {
 			r.drop(key)
 			if !r.selects(namespace) {
@@ -123,6 +127,16 @@ func (r *Reader[T]) Get(ctx context.Context, namespace, name string) (T, error) 
 		case <-ctx.Done():
 			return none, fmt.Errorf("get %s: %w", key, context.Cause(ctx))
 		}
+	}
+}
+
+// hasStopped reports whether the informer has stopped: it does not learn of changes any more.
+func (r *Reader[T]) hasStopped() bool {
+	select {
+	case <-r.metadata.Done():
+		return true
+	default:
+		return false
 	}
 }
 

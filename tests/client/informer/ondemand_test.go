@@ -167,6 +167,44 @@ func TestOndemandOutsideOfTheSelection(t *testing.T) {
 	}
 }
 
+func TestOndemandWithAnInformerThatHasStopped(t *testing.T) {
+	ctx := bounded(t)
+	c := levelwiretest.Start(t).Client(client.Options{})
+	maps := client.For[*corev1.ConfigMap](c).Namespace("default")
+	write := func(name, value string) {
+		t.Helper()
+		if _, _, err := maps.CreateOrUpdate(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, func(cm *corev1.ConfigMap) error {
+			cm.Data = map[string]string{"k": value}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := informer.NewFactory(c, informer.Options{})
+	defer f.Shutdown()
+	metadata := informer.Metadata(f, corev1.SchemeGroupVersion.WithResource("configmaps"), informer.ListOptions{})
+	r, err := ondemand.New(metadata, client.For[*corev1.ConfigMap](c), ondemand.Options{MaxAge: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("old", "1")
+	f.Start(ctx)
+	if err := f.WaitForSync(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if cm, err := r.Get(ctx, "default", "old"); err != nil || cm.Data["k"] != "1" {
+		t.Fatalf("before: %v, %v", cm, err)
+	}
+	f.Remove(metadata)
+	write("old", "2")
+	write("new", "2")
+	for _, name := range []string{"old", "new"} {
+		if cm, err := r.Get(ctx, "default", name); err != nil || cm.Data["k"] != "2" {
+			t.Errorf("%s: %v, %v", name, cm, err)
+		}
+	}
+}
+
 func TestOndemandOptionsAreChecked(t *testing.T) {
 	c := levelwiretest.Start(t).Client(client.Options{})
 	metadata := informer.Metadata(informer.NewFactory(c, informer.Options{}), corev1.SchemeGroupVersion.WithResource("secrets"), informer.ListOptions{})

@@ -20,6 +20,7 @@ import (
 	"github.com/levelwire/levelwire/client/cached"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/reflector"
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/levelwiretest"
 )
 
@@ -272,6 +273,86 @@ func TestFirstUseAfterShutdown(t *testing.T) {
 	defer cancel()
 	for range 2 {
 		if _, err := cached.For[*corev1.ConfigMap](f.reader).List(ctx, metav1.ListOptions{}); !errors.Is(err, informer.ErrStopped) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+// What has stopped learns of nothing any more: it would answer as the objects once were.
+func TestAnInformerThatHasStopped(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		stop     func(f *fixture, inf *informer.SharedInformer[*corev1.ConfigMap], cancel func())
+		firstUse int64 // reads from the server where informers are made on first use
+	}{
+		{"by its context", func(_ *fixture, _ *informer.SharedInformer[*corev1.ConfigMap], cancel func()) { cancel() }, 2},
+		{"by Remove", func(f *fixture, inf *informer.SharedInformer[*corev1.ConfigMap], _ func()) { f.factory.Remove(inf) }, 0},
+		{"by Shutdown", func(f *fixture, _ *informer.SharedInformer[*corev1.ConfigMap], _ func()) { f.factory.Shutdown() }, 2},
+	} {
+		for _, firstUse := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, first use %v", test.name, firstUse), func(t *testing.T) {
+				f := newFixture(t, cached.Options{})
+				ctx, cancel := context.WithCancel(f.ctx)
+				defer cancel()
+				f.create(t, "default", "a", nil)
+				inf := informer.For[*corev1.ConfigMap](f.factory, informer.ListOptions{})
+				want := int64(2)
+				if firstUse {
+					f.reader.CacheOnFirstUse(ctx)
+					want = test.firstUse
+				} else if err := errors.Join(cached.Add(f.reader, inf), f.factory.StartInformer(ctx, inf)); err != nil {
+					t.Fatal(err)
+				}
+				maps := cached.For[*corev1.ConfigMap](f.reader).Namespace("default")
+				if got := names(f.ctx, t, maps, metav1.ListOptions{}); got != "default/a" {
+					t.Fatalf("before: %s", got)
+				}
+				test.stop(f, inf, cancel)
+				<-inf.Done()
+				f.reads.Store(0)
+				written := f.create(t, "default", "b", nil)
+				if _, err := maps.Get(f.ctx, "b", metav1.GetOptions{}); err != nil {
+					t.Error(err)
+				}
+				if got := names(f.ctx, t, maps, metav1.ListOptions{}); got != "default/a default/b" {
+					t.Errorf("got %s", got)
+				}
+				maps.Record(written)
+				if err := maps.WaitForResourceVersion(f.ctx, written.ResourceVersion); err != nil {
+					t.Error(err)
+				}
+				f.wantReads(t, want, "after the stop")
+				if err := cached.Add(f.reader, inf); !errors.Is(err, informer.ErrStopped) {
+					t.Errorf("added: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// A read that waits for an informer which stops gets the server's answer.
+func TestAnInformerThatStopsDuringARead(t *testing.T) {
+	f := newFixture(t, cached.Options{})
+	f.create(t, "default", "a", nil)
+	inf := informer.For[*corev1.ConfigMap](f.factory, informer.ListOptions{})
+	if err := cached.Add(f.reader, inf); err != nil {
+		t.Fatal(err)
+	}
+	f.start(t)
+	maps := cached.For[*corev1.ConfigMap](f.reader).Namespace("default")
+	errs := make(chan error, 2)
+	later := fmt.Sprint(uint64(1) << 62)
+	go func() {
+		_, err := maps.Get(f.ctx, "a", metav1.GetOptions{ResourceVersion: later})
+		errs <- err
+	}()
+	go func() {
+		_, err := maps.List(f.ctx, metav1.ListOptions{ResourceVersion: later})
+		errs <- err
+	}()
+	f.factory.Remove(inf)
+	for range 2 { // the server says that there is no such version
+		if err := <-errs; err == nil || errors.Is(err, informer.ErrStopped) {
 			t.Errorf("got %v", err)
 		}
 	}
