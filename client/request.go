@@ -240,7 +240,7 @@ func (r Resource[T]) into(ctx context.Context, q call, into runtime.Object) erro
 	req.form, req.protobuf = codec.FormTyped, req.protobuf && codec.CanUnmarshalProtobuf(into)
 	data, enc, err := r.client.readAll(ctx, req)
 	if err != nil {
-		return r.explain(q, err)
+		return r.explain(ctx, q, err)
 	}
 	if len(data) == 0 {
 		return q.undecodable(r.gvr, errors.New("the answer is empty"))
@@ -274,7 +274,7 @@ func (r Resource[T]) accept(ctx context.Context, q call) error {
 	}
 	req.accepted = true
 	_, _, err = r.client.readAll(ctx, req)
-	return r.explain(q, err)
+	return r.explain(ctx, q, err)
 }
 
 func (r Resource[T]) roundTrip(ctx context.Context, q call) ([]byte, codec.Encoding, error) {
@@ -283,7 +283,7 @@ func (r Resource[T]) roundTrip(ctx context.Context, q call) ([]byte, codec.Encod
 		return nil, codec.EncodingUnknown, err
 	}
 	data, enc, err := r.client.readAll(ctx, req)
-	return data, enc, r.explain(q, err)
+	return data, enc, r.explain(ctx, q, err)
 }
 
 // List reads everything that opts selects, or one page of it. Objects are
@@ -297,7 +297,7 @@ func (r Resource[T]) List(ctx context.Context, opts metav1.ListOptions) (*List[T
 	}
 	ans, err := r.client.do(ctx, req)
 	if err != nil {
-		return nil, r.explainVisible(q.verb, r.explain(q, err))
+		return nil, r.explainVisible(q.verb, r.explain(ctx, q, err))
 	}
 	defer ans.close()
 	if err := r.confirmVisible(q.verb, ans.resp.Header, opts.Continue == ""); err != nil {

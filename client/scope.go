@@ -12,7 +12,9 @@ import (
 
 // ScopeError says that an endpoint takes its resource for one of another scope than the
 // server does, so that it is asked for in the wrong place: a cluster-scoped resource in a
-// namespace, where the server has nothing, or a namespaced one in all namespaces.
+// namespace, where the server has nothing, or a namespaced one in all namespaces. Calls for one
+// object return it in place of a 404, which says nothing of the object then: apierrors.IsNotFound
+// is false.
 type ScopeError struct {
 	Resource schema.GroupVersionResource
 	// Scope is what the server's discovery says.

@@ -2,14 +2,18 @@ package client
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/levelwire/levelwire/client/scheme"
 )
@@ -97,5 +101,68 @@ func TestNotFoundInANamespaceNamesTheScope(t *testing.T) {
 		if err == nil || strings.Contains(err.Error(), "cluster-scoped") != want {
 			t.Errorf("in %q: %v", namespace, err)
 		}
+	}
+}
+
+// Where the scheme does not know the scope, or a wrong one, the server is asked in the wrong
+// place. Its 404 then says nothing of the object, and must not pass for one that does not exist.
+func TestObjectsInTheWrongPlaceAreNotMissing(t *testing.T) {
+	for _, page := range []bool{false, true} {
+		for _, test := range []struct{ served, registered scheme.Scope }{
+			{scheme.Namespaced, ""}, {scheme.Cluster, ""}, {scheme.Namespaced, scheme.Cluster}, {scheme.Cluster, scheme.Namespaced},
+		} {
+			name := fmt.Sprintf("served %s, registered %q, page %v", test.served, test.registered, page)
+			requests := atomic.Int64{}
+			c, _ := serve(t, Options{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				requests.Add(1)
+				switch {
+				case r.URL.Path == "/apis/example.com/v1":
+					answerJSON(w, http.StatusOK, fmt.Sprintf(`{"kind":"APIResourceList","resources":[{"name":"widgets","namespaced":%v}]}`, test.served == scheme.Namespaced))
+				case page: // kube-apiserver's
+					http.NotFound(w, r)
+				default: // Levelwire's
+					answerJSON(w, http.StatusNotFound, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"message":"the server could not find the requested resource","details":{}}`)
+				}
+			}))
+			kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
+			widgets := DynamicMapping(c, scheme.Mapping{Kind: kind, Resource: "widgets", Scope: test.registered})
+			widget := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "w"}}}
+			if test.served == scheme.Cluster {
+				widgets = widgets.Namespace("n")
+			}
+			ctx := t.Context()
+			errs := map[string]error{"delete": widgets.Delete(ctx, "w", metav1.DeleteOptions{})}
+			_, errs["get"] = widgets.Get(ctx, "w", metav1.GetOptions{})
+			_, errs["patch"] = widgets.Patch(ctx, "w", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})
+			_, errs["create"] = widgets.Create(ctx, widget, metav1.CreateOptions{})
+			_, errs["apply"] = widgets.Apply(ctx, widget, metav1.ApplyOptions{FieldManager: "m"})
+			_, errs["change"] = widgets.UpdateWithRetry(ctx, "w", func(*unstructured.Unstructured) error { return nil })
+			_, _, errs["create or update"] = widgets.CreateOrUpdate(ctx, widget, func(*unstructured.Unstructured) error { return nil })
+			errs["delete all"] = widgets.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+			if test.registered == "" {
+				errs["subresource"] = widgets.SubResource("status").Get(ctx, "w", &unstructured.Unstructured{}, metav1.GetOptions{})
+			}
+			for verb, err := range errs {
+				var scope *ScopeError
+				if !errors.As(err, &scope) || scope.Scope != test.served || apierrors.IsNotFound(err) || IgnoreNotFound(err) == nil {
+					t.Errorf("%s: %s: got %v", name, verb, err)
+				}
+			}
+			if n := requests.Load(); n != 2*int64(len(errs)) {
+				t.Errorf("%s: %d requests for %d calls", name, n, len(errs))
+			}
+		}
+	}
+}
+
+// The scopes of Kubernetes' own types are certain: a resource that is not served costs one request.
+func TestScopesOfKubernetesAreNotAskedFor(t *testing.T) {
+	requests := atomic.Int64{}
+	c, _ := serve(t, Options{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		requests.Add(1)
+		answerJSON(w, http.StatusNotFound, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"message":"the server could not find the requested resource","details":{}}`)
+	}))
+	if _, err := For[*corev1.Pod](c).Namespace("n").Get(t.Context(), "p", metav1.GetOptions{}); !apierrors.IsNotFound(err) || requests.Load() != 1 {
+		t.Errorf("%d requests, %v", requests.Load(), err)
 	}
 }

@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/levelwire/levelwire/client/scheme"
 )
 
 // Served asks the server's discovery whether it serves the resource, in one
@@ -97,10 +100,10 @@ func (c *Client) getJSON(ctx context.Context, path string, into any) error {
 }
 
 // explain adds to a 404 that does not name the object what may be its reason: the
-// server has no such path. That is so for a resource that it does not serve, and for a
-// namespaced resource without a namespace, which check refuses if the scope is known.
+// server has no such path. That is so for a resource that it does not serve, and for one
+// that was asked for in the wrong place, which check refuses if the scope is known.
 // Other errors stay as they are.
-func (r Resource[T]) explain(q call, err error) error {
+func (r Resource[T]) explain(ctx context.Context, q call, err error) error {
 	var status apierrors.APIStatus
 	if err == nil || !apierrors.IsNotFound(err) && !isNotFoundPage(err) || !errors.As(err, &status) {
 		return err
@@ -109,8 +112,25 @@ func (r Resource[T]) explain(q call, err error) error {
 	if IsStatus(err) && namesObject(status.Status(), q.name) {
 		return err
 	}
+	if misplaced := r.misplaced(ctx, q); misplaced != nil {
+		return fmt.Errorf("%s %s: %w", q.verb, r.gvr.Resource, misplaced) // not err: nobody has looked for the object
+	}
 	what := r.gvr.GroupResource().String() + "/" + r.gvr.Version
 	return fmt.Errorf("%s %s: the server does not serve it: %s (%w)", q.verb, what, r.notServedHint(q), err)
+}
+
+// misplaced returns a *ScopeError if the server's discovery says that a call for one
+// object, or for those of one namespace, lacked its namespace or had one too many. Lists
+// have CheckScope for that.
+func (r Resource[T]) misplaced(ctx context.Context, q call) error {
+	if !q.needsNamespace() || q.subresource != "" && r.mapping.Scope != "" || scheme.IsBuiltin(reflect.TypeFor[T]()) {
+		return nil // or the scope is certain
+	}
+	scope, err := r.ServedScope(ctx)
+	if err != nil || scope == "" || (scope == scheme.Cluster) == (r.namespace == "") {
+		return nil
+	}
+	return &ScopeError{Resource: r.gvr, Scope: scope, Namespace: r.namespace, Registered: r.mapping.Scope}
 }
 
 // isNotFoundPage reports whether the answer was the plain page of kube-apiserver, or of

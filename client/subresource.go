@@ -68,7 +68,7 @@ func (s SubResource[T]) Stream(ctx context.Context, object string, opts runtime.
 	req.protobuf = false
 	ans, err := s.parent.client.do(ctx, req)
 	if err != nil {
-		return nil, s.parent.explain(q, err)
+		return nil, s.parent.explain(ctx, q, err)
 	}
 	return stream{ctx, ans}, nil
 }

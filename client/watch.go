@@ -46,7 +46,7 @@ func (r Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (*Watch
 	ans, err := r.client.do(ctx, req)
 	if err != nil {
 		cancel(nil)
-		return nil, r.explainVisible(q.verb, r.explain(q, err))
+		return nil, r.explainVisible(q.verb, r.explain(ctx, q, err))
 	}
 	state := opts.SendInitialEvents != nil && *opts.SendInitialEvents || opts.ResourceVersion == "" || opts.ResourceVersion == "0"
 	if err := r.confirmVisible(q.verb, ans.resp.Header, state); err != nil {

@@ -81,7 +81,7 @@ func (r Resource[T]) Get(ctx context.Context, name string, opts metav1.GetOption
 		case ok && !s.isLeftBehind(obj):
 			return r.own(obj), nil
 		case s.isWhole():
-			return none, r.notFound(name)
+			return none, r.notFound(s, name)
 		}
 	}
 	return r.endpoint.Get(ctx, name, opts)
@@ -102,14 +102,20 @@ func (r Resource[T]) isMisscoped(named bool) bool {
 	}
 }
 
-// notFound is the error for an object that the cache does not have.
-func (r Resource[T]) notFound(name string) error {
+// notFound is the error for an object that an informer with all objects of its namespaces
+// does not have. If the scheme does not know the scope, the objects that the informer has may
+// show that this one was looked for in the wrong place.
+func (r Resource[T]) notFound(s *source[T], name string) error {
 	resource := r.GroupVersionResource().GroupResource()
-	err := apierrors.NewNotFound(resource, name)
-	if mapping, _ := r.endpoint.Mapping(); mapping.Scope == "" && r.namespace == "" {
-		return fmt.Errorf("%w (no namespace was given: if %s are namespaced, call Namespace)", err, resource.Resource)
+	if mapping, _ := r.endpoint.Mapping(); mapping.Scope == "" {
+		if scope := s.informer.Lister().Scope(); scope != "" && (scope == scheme.Cluster) != (r.namespace == "") {
+			return fmt.Errorf("get %s: %w", resource.Resource, &client.ScopeError{Resource: r.GroupVersionResource(), Scope: scope, Namespace: r.namespace})
+		}
+		if r.namespace == "" {
+			return fmt.Errorf("%w (no namespace was given: if %s are namespaced, call Namespace)", apierrors.NewNotFound(resource, name), resource.Resource)
+		}
 	}
-	return err
+	return apierrors.NewNotFound(resource, name)
 }
 
 // Record has all later reads of this kind from the caches wait until they show a

@@ -2,6 +2,8 @@ package cached_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -18,11 +20,12 @@ import (
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/cached"
 	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/client/scheme"
 )
 
 // newReader returns a reader that caches on first use, of a server whose resources are
 // all empty.
-func newReader(t *testing.T) (*client.Client, *cached.Reader) {
+func newReader(t *testing.T, items ...string) (*client.Client, *cached.Reader) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -31,7 +34,7 @@ func newReader(t *testing.T) (*client.Client, *cached.Reader) {
 			<-r.Context().Done()
 			return
 		}
-		_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"List","metadata":{"resourceVersion":"1"},"items":[]}`)
+		_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"List","metadata":{"resourceVersion":"1"},"items":[`+strings.Join(items, ",")+`]}`)
 	}))
 	t.Cleanup(server.Close)
 	c, err := client.New(&rest.Config{Host: server.URL}, client.Options{})
@@ -89,5 +92,26 @@ func TestNotFoundWithoutNamespace(t *testing.T) {
 	}
 	if _, err := widgets.Namespace("n").Get(t.Context(), "w", metav1.GetOptions{}); !apierrors.IsNotFound(err) || strings.Contains(err.Error(), "call Namespace") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// The objects that are there show where the one that is looked for cannot be.
+func TestNotFoundInTheWrongPlace(t *testing.T) {
+	gvr := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+	for _, test := range []struct {
+		inNamespace, asked string
+		scope              scheme.Scope // "": the object is not found
+	}{
+		{"n", "", scheme.Namespaced}, {"", "n", scheme.Cluster}, {"n", "n", ""}, {"n", "other", ""}, {"", "", ""},
+	} {
+		_, r := newReader(t, fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","namespace":%q,"resourceVersion":"1"}}`, test.inNamespace))
+		_, get := cached.Dynamic(r, gvr).Namespace(test.asked).Get(t.Context(), "other", metav1.GetOptions{})
+		_, metadata := cached.Metadata(r, gvr).Namespace(test.asked).Get(t.Context(), "other", metav1.GetOptions{})
+		for _, err := range []error{get, metadata} {
+			var wrong *client.ScopeError
+			if errors.As(err, &wrong) != (test.scope != "") || apierrors.IsNotFound(err) != (test.scope == "") || wrong != nil && wrong.Scope != test.scope {
+				t.Errorf("%+v: got %v", test, err)
+			}
+		}
 	}
 }

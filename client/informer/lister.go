@@ -8,6 +8,7 @@ import (
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/cache"
 	"github.com/levelwire/levelwire/client/internal/deepcopy"
+	"github.com/levelwire/levelwire/client/scheme"
 )
 
 // Lister reads an informer's cache. Objects are shared, the cache's own, and equal parts
@@ -145,6 +146,20 @@ func (l Lister[T]) ByKey(key string) (obj T, ok bool) {
 		obj = l.own(obj)
 	}
 	return obj, ok
+}
+
+// Scope returns whether the objects are in namespaces, as those in the cache show; "" if
+// there are none. It is for resources whose scope the scheme does not know.
+func (l Lister[T]) Scope() scheme.Scope {
+	outside, err := l.CountByIndex(cache.NamespaceIndex, "")
+	switch {
+	case err != nil || l.Len() == 0:
+		return ""
+	case outside > 0:
+		return scheme.Cluster
+	default:
+		return scheme.Namespaced
+	}
 }
 
 // Len is the number of objects.

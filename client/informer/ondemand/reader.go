@@ -163,11 +163,19 @@ func (r *Reader[T]) selects(namespace string) bool {
 	}
 }
 
-// notFound is the error for an object that the informer does not have.
+// notFound is the error for an object that the informer does not have. If the scheme does
+// not know the scope, its objects may show that this one was looked for in the wrong place.
 func (r *Reader[T]) notFound(key types.NamespacedName) error {
 	resource := r.objects.GroupVersionResource().GroupResource()
 	err := apierrors.NewNotFound(resource, key.Name)
-	if mapping, _ := r.objects.Mapping(); mapping.Scope == "" && key.Namespace == "" {
+	mapping, _ := r.objects.Mapping()
+	if mapping.Scope != "" {
+		return err
+	}
+	if scope := r.metadata.Lister().Scope(); scope != "" && (scope == scheme.Cluster) != (key.Namespace == "") {
+		return fmt.Errorf("get %s: %w", resource.Resource, &client.ScopeError{Resource: r.objects.GroupVersionResource(), Scope: scope, Namespace: key.Namespace})
+	}
+	if key.Namespace == "" {
 		return fmt.Errorf("%w (no namespace was given: if %s are namespaced, give one)", err, resource.Resource)
 	}
 	return err

@@ -2,6 +2,7 @@ package informer_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -215,6 +216,35 @@ func TestOndemandOptionsAreChecked(t *testing.T) {
 	} {
 		if err == nil {
 			t.Error("accepted")
+		}
+	}
+}
+
+// Where the scheme does not know the scope, the informer's objects show it.
+func TestOndemandInTheWrongPlace(t *testing.T) {
+	ctx, c := bounded(t), levelwiretest.Start(t).Client(client.Options{})
+	define(ctx, t, c, "w")
+	f := informer.NewFactory(c, informer.Options{})
+	defer f.Shutdown()
+	for _, test := range []struct {
+		selector, namespace, name string
+		wrong                     bool
+	}{
+		{"", "", "w", true}, {"", "default", "other", false}, {"metadata.name=none", "", "w", true}, {"metadata.name=none", "default", "other", false},
+	} {
+		metadata := informer.Metadata(f, widgets, informer.ListOptions{FieldSelector: test.selector})
+		r, err := ondemand.New(metadata, client.Dynamic(c, widgets), ondemand.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Start(ctx)
+		if err := f.WaitForSync(ctx); err != nil {
+			t.Fatal(err)
+		}
+		_, err = r.Get(ctx, test.namespace, test.name)
+		var wrong *client.ScopeError
+		if errors.As(err, &wrong) != test.wrong || apierrors.IsNotFound(err) == test.wrong {
+			t.Errorf("%+v: %v", test, err)
 		}
 	}
 }
