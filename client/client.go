@@ -43,8 +43,8 @@ type Client struct {
 // logged once); docs/users/connect.md says of each member what it does, and of the few
 // that are not used. Its Timeout, if set, bounds each request with all its attempts, waits
 // and the answer's body, but neither watches nor streams; of [Client.Raw] it bounds what comes
-// before the answer's body. Its QPS, Burst and RateLimiter are not used, and a warning
-// says so if they are set: use Options.RateLimiter. No connection is opened yet.
+// before the answer's body. Its RateLimiter, or QPS above 0 and Burst, limit the requests
+// unless Options.RateLimiter is set; there is no limit by default. No connection is opened yet.
 //
 // Redirects are followed to other paths of the same server only. Any other one, and one
 // that would make a write a read, is an error: no server but cfg's gets credentials.
@@ -72,8 +72,11 @@ func New(cfg *rest.Config, opts Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cfg.RateLimiter != nil || cfg.QPS > 0 || cfg.Burst > 0 && cfg.QPS >= 0 { // a negative QPS is no limit
-		opts.Logger.Warn("QPS, Burst and RateLimiter of the rest.Config are not used: set Options.RateLimiter of the client to limit requests", "host", base.Redacted())
+	if opts.RateLimiter == nil {
+		opts.RateLimiter = rateLimiterOf(cfg)
+		if opts.RateLimiter == nil && cfg.Burst > 0 && cfg.QPS == 0 { // a negative QPS asks for no limit
+			opts.Logger.Warn("requests are not limited: Burst of the rest.Config needs QPS", "host", base.Redacted())
+		}
 	}
 	c := &Client{base: base, config: rest.CopyConfig(cfg), opts: opts, warnings: newWarnings(cfg, opts.Logger)}
 	if opts.UserAgent != "" {

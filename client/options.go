@@ -74,8 +74,9 @@ type Options struct {
 	// RateLimiter is asked before each attempt of a request other than a watch. Give
 	// the same one to several Clients to limit them together:
 	// rate.NewLimiter(50, 100) lets 50 requests a second pass, and 100 at once.
-	// Default: none; the server's own limits are honoured, see Retry. QPS, Burst and
-	// RateLimiter of rest.Config are not used; New logs a warning if they are set.
+	// Default: that of rest.Config, which is its RateLimiter or, if QPS is above 0, one of
+	// the Client's own with its QPS and Burst (10 if that is 0). Without these there is no
+	// limit; the server's own limits are honoured, see Retry.
 	RateLimiter RateLimiter
 
 	// WrapTransport is called once with the complete transport and returns

@@ -7,6 +7,9 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/time/rate"
+	"k8s.io/client-go/rest"
+
 	"github.com/levelwire/levelwire/client/internal/transport"
 )
 
@@ -33,6 +36,22 @@ type RateLimiter interface {
 	// Wait blocks until one request may be sent. It returns an error if the context
 	// ends before.
 	Wait(ctx context.Context) error
+}
+
+// rateLimiterOf returns what the configuration says of limits; nil: there are none.
+// client-go would let 5 requests a second pass by default.
+func rateLimiterOf(cfg *rest.Config) RateLimiter {
+	if cfg.RateLimiter != nil {
+		return cfg.RateLimiter
+	}
+	if cfg.QPS <= 0 {
+		return nil
+	}
+	burst := cfg.Burst
+	if burst <= 0 {
+		burst = rest.DefaultBurst
+	}
+	return rate.NewLimiter(rate.Limit(cfg.QPS), burst)
 }
 
 // throttle waits for the rate limiter. Watches are exempt, as in client-go: a

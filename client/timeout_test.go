@@ -12,9 +12,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 )
 
 // The Timeout of a rest.Config ends requests whose answer does not begin, and those
@@ -76,25 +78,54 @@ func TestTimeoutOfTheConfiguration(t *testing.T) {
 	})
 }
 
-// What of a rest.Config has no effect is said.
-func TestLimitsOfTheConfigurationAreNotIgnoredSilently(t *testing.T) {
-	for _, test := range []struct {
+// The limits of a rest.Config are obeyed, those of Options go before them, and what has no
+// effect is said.
+func TestLimitsOfTheConfiguration(t *testing.T) {
+	for name, test := range map[string]struct {
 		config rest.Config
+		opts   Options
+		takes  time.Duration // of 21 requests, one after the other
 		warned bool
 	}{
-		{rest.Config{}, false},
-		{rest.Config{QPS: -1}, false},
-		{rest.Config{QPS: -1, Burst: 10}, false},
-		{rest.Config{QPS: 5}, true},
-		{rest.Config{Burst: 10}, true},
+		"none":                    {},
+		"QPS":                     {config: rest.Config{QPS: 5}, takes: 11 * 200 * time.Millisecond}, // with the burst of 10
+		"QPS and Burst":           {config: rest.Config{QPS: 5, Burst: 1}, takes: 20 * 200 * time.Millisecond},
+		"a fraction of QPS":       {config: rest.Config{QPS: 0.5, Burst: 20}, takes: 2 * time.Second},
+		"a negative QPS":          {config: rest.Config{QPS: -1}},
+		"a negative QPS, a Burst": {config: rest.Config{QPS: -1, Burst: 10}},
+		"Burst alone":             {config: rest.Config{Burst: 10}, warned: true},
+		"RateLimiter":             {config: rest.Config{RateLimiter: flowcontrol.NewTokenBucketRateLimiter(1, 1), QPS: 5}, takes: 20 * time.Second},
+		"Options":                 {config: rest.Config{RateLimiter: flowcontrol.NewFakeNeverRateLimiter(), QPS: 5}, opts: Options{RateLimiter: rate.NewLimiter(10, 1)}, takes: 2 * time.Second},
+		"Options, a Burst":        {config: rest.Config{Burst: 10}, opts: Options{RateLimiter: rate.NewLimiter(rate.Inf, 0)}},
 	} {
-		var log bytes.Buffer
-		test.config.Host = "http://server"
-		if _, err := New(&test.config, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}); err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(log.String(), "Options.RateLimiter") != test.warned {
-			t.Errorf("%+v: logged %q", test.config.QPS, log.String())
-		}
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			test.config.Host = "http://server"
+			test.opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			test.opts.WrapTransport = func(http.RoundTripper) http.RoundTripper {
+				return roundTripFunc(func(r *http.Request) (*http.Response, error) {
+					return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
+						Body: io.NopCloser(strings.NewReader(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p"}}`))}, nil
+				})
+			}
+			synctest.Test(t, func(t *testing.T) {
+				c, err := New(&test.config, test.opts)
+				if err != nil {
+					t.Fatal(err)
+				}
+				started := time.Now()
+				for range 21 {
+					if _, err := For[*corev1.Pod](c).Namespace("n").Get(t.Context(), "p", metav1.GetOptions{}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if took := time.Since(started).Round(time.Millisecond); took != test.takes {
+					t.Errorf("21 requests took %v, want %v", took, test.takes)
+				}
+			})
+			if strings.Contains(log.String(), "not limited") != test.warned {
+				t.Errorf("logged %q", log.String())
+			}
+		})
 	}
 }
