@@ -169,6 +169,9 @@ func (o Options) validate() error {
 	default:
 		return fmt.Errorf("content type %q is not supported: use %q or %q", o.ContentType, JSON, Protobuf)
 	}
+	if err := o.validateConnections(); err != nil {
+		return err
+	}
 	if o.PingTimeout < 0 {
 		return fmt.Errorf("ping timeout %v is negative: use a negative ReadIdleTimeout to switch probes off", o.PingTimeout)
 	}
@@ -177,6 +180,36 @@ func (o Options) validate() error {
 	}
 	if o.Retry.MaxWait < 0 {
 		return fmt.Errorf("longest wait for a retry %v is negative", o.Retry.MaxWait)
+	}
+	if o.Retry.MaxWait > 0 && o.Retry.Max < 0 {
+		return fmt.Errorf("longest wait for a retry %v is of no use where Retry.Max %d allows none", o.Retry.MaxWait, o.Retry.Max)
+	}
+	return nil
+}
+
+// validateConnections refuses what says nothing about the connections that are used.
+func (o Options) validateConnections() error {
+	for _, option := range []struct {
+		name string
+		set  bool
+	}{
+		{"Dial", o.Dial != nil}, {"ReadIdleTimeout", o.ReadIdleTimeout != 0}, {"PingTimeout", o.PingTimeout != 0},
+		{"ForceHTTP1", o.ForceHTTP1}, {"UnencryptedHTTP2", o.UnencryptedHTTP2},
+	} {
+		if option.set && o.ConnectionsOf != nil {
+			return fmt.Errorf("%s is of no use with Options.ConnectionsOf: set it for the client that has the connections", "Options."+option.name)
+		}
+	}
+	if o.ReadIdleTimeout < 0 && o.PingTimeout > 0 {
+		return fmt.Errorf("ping timeout %v is of no use with the negative ReadIdleTimeout, which switches probes off", o.PingTimeout)
+	}
+	for _, option := range []struct {
+		name  string
+		value time.Duration
+	}{{"ReadIdleTimeout", o.ReadIdleTimeout}, {"PingTimeout", o.PingTimeout}, {"Retry.MaxWait", o.Retry.MaxWait}} {
+		if option.value > 0 && option.value < time.Millisecond {
+			return fmt.Errorf("%s %v is below a millisecond: is it a number without a unit?", "Options."+option.name, option.value)
+		}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -117,9 +118,23 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 		"ping timeout": {PingTimeout: -1},
 		"protocols":    {ForceHTTP1: true, UnencryptedHTTP2: true},
 		"retry":        {Retry: RetryOptions{MaxWait: -1}},
+
+		"a dialer for connections of another client":  {ConnectionsOf: new(Client), Dial: new(net.Dialer).DialContext},
+		"HTTP/1.1 on connections of another client":   {ConnectionsOf: new(Client), ForceHTTP1: true},
+		"HTTP/2 on connections of another client":     {ConnectionsOf: new(Client), UnencryptedHTTP2: true},
+		"an idle timeout for those of another client": {ConnectionsOf: new(Client), ReadIdleTimeout: time.Second},
+		"a ping timeout for those of another client":  {ConnectionsOf: new(Client), PingTimeout: time.Second},
+		"a ping timeout without pings":                {ReadIdleTimeout: -1, PingTimeout: time.Second},
+		"a wait without retries":                      {Retry: RetryOptions{Max: -1, MaxWait: time.Second}},
+		"an idle timeout without a unit":              {ReadIdleTimeout: 10},
+		"a ping timeout without a unit":               {PingTimeout: 5},
+		"a wait without a unit":                       {Retry: RetryOptions{MaxWait: 30}},
 	} {
-		if _, err := New(&rest.Config{}, opts); err == nil {
+		if err := opts.validate(); err == nil {
 			t.Errorf("%s: no error", name)
+		}
+		if _, err := New(&rest.Config{}, opts); err == nil {
+			t.Errorf("%s: New: no error", name)
 		}
 	}
 	tokenFile := filepath.Join(t.TempDir(), "token")

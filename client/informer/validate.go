@@ -20,6 +20,9 @@ import (
 // minResync is the shortest period of resyncs: less is a number without a unit.
 const minResync = time.Millisecond
 
+// minSaveInterval is the shortest time between two files of one informer.
+const minSaveInterval = time.Millisecond
+
 // Validate returns an error that names the first option which cannot be used, or
 // makes no sense in a Factory. Every informer of a Factory with such Options
 // has this error as its Err.
@@ -31,6 +34,8 @@ func (o Options) Validate() error {
 		return errors.New("Options.Reflector.Logger is not possible: set Options.Logger")
 	case o.Reflector.OnProgress != nil:
 		return errors.New("Options.Reflector.OnProgress is not possible: it would be called for all informers, and they reach resourceVersions at different times; use SharedInformer.WaitForResourceVersion or Freshness")
+	case o.Reflector.Filtered:
+		return errors.New("Options.Reflector.Filtered is not possible: the factory sets it for informers with ListOptions.Visible")
 	case o.Resync > 0 && o.Resync < minResync:
 		return fmt.Errorf("Options.Resync %v is below %v", o.Resync, minResync)
 	case o.ConsistencyCheckInterval < 0:
@@ -60,6 +65,9 @@ func validateReflector(o reflector.Options) error {
 func (o DiskOptions) validate() error {
 	if o.Limits.ObjectBytes < 0 || o.Limits.FileBytes < 0 {
 		return fmt.Errorf("DiskOptions.Limits %+v are negative: leave them 0 for the defaults", o.Limits)
+	}
+	if o.Interval > 0 && o.Interval < minSaveInterval {
+		return fmt.Errorf("DiskOptions.Interval %v is below %v: a file is written each time", o.Interval, minSaveInterval)
 	}
 	if o.Directory != "" {
 		return nil

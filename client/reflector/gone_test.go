@@ -140,6 +140,15 @@ func TestOptionsThatCannotBeUsedAreNamed(t *testing.T) {
 		"Options.Backoff.Max":  {Backoff: Backoff{Base: time.Minute, Max: time.Second}},
 		"Options.ResumeFrom":   {ResumeFrom: "0"},
 
+		"Options.InitialEventsTimeout 30ns": {InitialEventsTimeout: 30},
+		"Options.SilenceTimeout 180ns":      {SilenceTimeout: 180},
+		"Options.OpenTimeout 30ns":          {OpenTimeout: 30},
+		"Options.ListTimeout 120ns":         {ListTimeout: 120},
+		"Options.GoneAfter 60ns":            {GoneAfter: 60},
+		"Options.Backoff.Base 1ns":          {Backoff: Backoff{Base: 1}},
+		"Options.Backoff.Max 30ns":          {Backoff: Backoff{Max: 30}},
+		"Options.Backoff.Reset 2ns":         {Backoff: Backoff{Reset: 2}},
+
 		"Options.InitialEventsTimeout": {PagedList: true, InitialEventsTimeout: time.Second},
 		"Options.SilenceTimeout":       {PollTimeout: time.Second, SilenceTimeout: time.Second},
 		"Options.WatchTimeout is":      {PollTimeout: time.Second, WatchTimeout: time.Second},

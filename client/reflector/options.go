@@ -162,6 +162,18 @@ func (o Options) Validate() error {
 		return errors.New("Options.ResumeFrom \"0\" names no state that the store can hold: leave it empty to list first")
 	}
 	for _, option := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"InitialEventsTimeout", o.InitialEventsTimeout}, {"SilenceTimeout", o.SilenceTimeout}, {"OpenTimeout", o.OpenTimeout},
+		{"ListTimeout", o.ListTimeout}, {"GoneAfter", o.GoneAfter},
+		{"Backoff.Base", o.Backoff.Base}, {"Backoff.Max", o.Backoff.Max}, {"Backoff.Reset", o.Backoff.Reset},
+	} {
+		if option.value > 0 && option.value < time.Millisecond {
+			return fmt.Errorf("%s %v is below a millisecond: is it a number without a unit?", "Options."+option.name, option.value)
+		}
+	}
+	for _, option := range []struct {
 		name    string
 		set     bool
 		without string
