@@ -172,8 +172,36 @@ func TestTimeoutEndsACall(t *testing.T) {
 		cause = context.Cause(ctx)
 		return Result{}, ctx.Err()
 	})
-	if stats.Failures != 1 || cause == nil || !strings.Contains(cause.Error(), "1s") {
+	if stats.Failures != 1 || stats.Timeouts != 1 || cause == nil || !strings.Contains(cause.Error(), "1s") {
 		t.Errorf("%+v, cause %v", stats, cause)
+	}
+}
+
+// Only the end of the call's own time is a timeout.
+func TestTimeoutsAreCounted(t *testing.T) {
+	for name, test := range map[string]struct {
+		fn   ReconcileFunc
+		want uint64
+	}{
+		"in time":          {func(context.Context, Key) (Result, error) { return Result{}, nil }, 0},
+		"an error in time": {func(context.Context, Key) (Result, error) { return Result{}, context.DeadlineExceeded }, 0},
+		"success too late": {func(context.Context, Key) (Result, error) { time.Sleep(time.Minute); return Result{}, nil }, 1},
+		"a panic too late": {func(context.Context, Key) (Result, error) { time.Sleep(time.Minute); panic("a bug") }, 1},
+		"stopped with Run": {func(ctx context.Context, _ Key) (Result, error) { <-ctx.Done(); return Result{}, ctx.Err() }, 0},
+		"a shorter time of it": {func(ctx context.Context, _ Key) (Result, error) {
+			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			<-ctx.Done()
+			return Result{}, ctx.Err()
+		}, 0},
+	} {
+		limit := 30 * time.Second
+		if name == "stopped with Run" {
+			limit = time.Hour
+		}
+		if stats := runFor(t, 2*time.Minute, Options{Timeout: limit, Backoff: time.Hour, Logger: slog.New(slog.DiscardHandler)}, test.fn); stats.Timeouts != test.want {
+			t.Errorf("%s: %d timeouts, want %d", name, stats.Timeouts, test.want)
+		}
 	}
 }
 

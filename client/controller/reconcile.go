@@ -79,9 +79,15 @@ var errGoexit = errors.New("it called runtime.Goexit")
 // which cannot be stopped, a failure that is tried again.
 func (c *TypedController[K]) call(ctx context.Context, key K) (result Result, err error) {
 	if c.opts.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, c.opts.Timeout, fmt.Errorf("controller %s: a call may take %v", c.opts.Name, c.opts.Timeout))
-		defer cancel()
+		over := fmt.Errorf("controller %s: a call may take %v", c.opts.Name, c.opts.Timeout)
+		limited, cancel := context.WithTimeoutCause(ctx, c.opts.Timeout, over)
+		defer func() {
+			if errors.Is(context.Cause(limited), over) {
+				c.counts.timeouts.Add(1)
+			}
+			cancel()
+		}()
+		ctx = limited
 	}
 	ctx = context.WithValue(withLogger(ctx, c.opts.Logger, key), consistencyKey{}, consistency(c.beginCall(key)))
 	ctx, endTrace := c.traceReconcile(ctx, key)

@@ -23,6 +23,8 @@ type Stats struct {
 	Panics         uint64 // calls that panicked or ended their goroutine
 	TerminalErrors uint64 // calls that returned a TerminalError
 
+	Timeouts uint64 // calls that Options.Timeout has ended, whatever they returned
+
 	PutOffs    uint64 // calls that returned its error
 	KeysPutOff int    // keys that wait for their next call until informers have caught up
 	// Waited is the total time until informers had caught up, for all keys that waited
@@ -68,7 +70,7 @@ func (d *durations) observe(took time.Duration) {
 type counters struct {
 	calls, successes, requeues, failures, conflicts, panics, terminal atomic.Uint64
 	active                                                            atomic.Int64
-	putOffs                                                           atomic.Uint64
+	timeouts, putOffs                                                 atomic.Uint64
 	took, waited                                                      durations
 }
 
@@ -80,8 +82,8 @@ func (c *TypedController[K]) Stats() Stats {
 		Successes: c.counts.successes.Load(), Requeues: c.counts.requeues.Load(),
 		Failures: c.counts.failures.Load(), Conflicts: c.counts.conflicts.Load(),
 		Panics: c.counts.panics.Load(), TerminalErrors: c.counts.terminal.Load(),
-		PutOffs: c.counts.putOffs.Load(),
-		Took:    time.Duration(c.counts.took.total.Load()), Waited: time.Duration(c.counts.waited.total.Load()),
+		Timeouts: c.counts.timeouts.Load(), PutOffs: c.counts.putOffs.Load(),
+		Took: time.Duration(c.counts.took.total.Load()), Waited: time.Duration(c.counts.waited.total.Load()),
 	}
 	s.KeysPutOff = c.keysPutOff()
 	for n := range s.TookWithin {

@@ -32,6 +32,7 @@ func Controller(c ControllerStats) prometheus.Collector {
 	m.numbers.counter(describe("controller_runtime_reconcile_errors_total", "Total number of reconciliation errors per controller."), func(s controller.Stats) uint64 { return s.Failures })
 	m.numbers.counter(describe("controller_runtime_terminal_reconcile_errors_total", "Total number of terminal reconciliation errors per controller."), func(s controller.Stats) uint64 { return s.TerminalErrors })
 	m.numbers.counter(describe("controller_runtime_reconcile_panics_total", "Total number of reconciliation panics per controller."), func(s controller.Stats) uint64 { return s.Panics })
+	m.numbers.counter(describe("controller_runtime_reconcile_timeouts_total", "Total number of reconciliation timeouts per controller."), func(s controller.Stats) uint64 { return s.Timeouts })
 	m.numbers.gauge(describe("controller_runtime_max_concurrent_reconciles", "Maximum number of concurrent reconciles per controller."), func(s controller.Stats) float64 { return float64(s.Workers) })
 	m.numbers.gauge(describe("controller_runtime_active_workers", "Number of currently used workers per controller."), func(s controller.Stats) float64 { return float64(s.Active) })
 	m.numbers.counter(describe("levelwire_controller_conflicts_total", "Calls that lost a race against another writer; they are errors, too."), func(s controller.Stats) uint64 { return s.Conflicts })

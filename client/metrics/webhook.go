@@ -10,6 +10,7 @@ var (
 	webhookBounds   = webhook.BucketBounds()
 	webhookRequests = prometheus.NewDesc("controller_runtime_webhook_requests_total", "Total number of admission requests by HTTP status code.", []string{"webhook", "code"}, nil)
 	webhookLatency  = prometheus.NewDesc("controller_runtime_webhook_latency_seconds", "Histogram of the latency of processing admission requests.", []string{"webhook"}, nil)
+	webhookPanics   = prometheus.NewDesc("controller_runtime_webhook_panics_total", "Total number of webhook panics.", []string{"webhook"}, nil)
 	webhookInFlight = prometheus.NewDesc("controller_runtime_webhook_requests_in_flight", "Current number of admission requests being served.", []string{"webhook"}, nil)
 )
 
@@ -23,7 +24,7 @@ type webhooks func() []webhook.Stats
 
 // Describe implements prometheus.Collector.
 func (webhooks) Describe(out chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{webhookRequests, webhookLatency, webhookInFlight} {
+	for _, desc := range []*prometheus.Desc{webhookRequests, webhookLatency, webhookPanics, webhookInFlight} {
 		out <- desc
 	}
 }
@@ -34,6 +35,7 @@ func (w webhooks) Collect(out chan<- prometheus.Metric) {
 		for code, n := range map[string]uint64{"200": s.Succeeded, "400": s.Rejected, "500": s.Failed} {
 			out <- prometheus.MustNewConstMetric(webhookRequests, prometheus.CounterValue, float64(n), s.Path, code)
 		}
+		out <- prometheus.MustNewConstMetric(webhookPanics, prometheus.CounterValue, float64(s.Panics), s.Path)
 		out <- prometheus.MustNewConstMetric(webhookInFlight, prometheus.GaugeValue, float64(s.InFlight), s.Path)
 		out <- histogram(webhookLatency, webhookBounds[:], s.TookWithin[:], s.Took, s.Path)
 	}

@@ -109,6 +109,7 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request) (body []byte, cod
 func (h *Handler) call(ctx context.Context, body []byte) (answer any, err error) {
 	defer func() {
 		if r := recover(); r != nil {
+			countPanic(ctx)
 			logger(ctx).Error("a webhook panicked", "panic", r, "stack", string(debug.Stack()))
 			err = errors.New("the webhook panicked")
 		}
@@ -133,6 +134,15 @@ func logger(ctx context.Context) *slog.Logger {
 		return l
 	}
 	return slog.Default()
+}
+
+type countersKey struct{}
+
+// countPanic counts a panic that is contained here, if a Server serves the Handler.
+func countPanic(ctx context.Context) {
+	if counts, ok := ctx.Value(countersKey{}).(*counters); ok {
+		counts.panics.Add(1)
+	}
 }
 
 // checkType returns an error if objects of the type cannot be made.

@@ -223,6 +223,7 @@ func (s *Server) bounded(next http.Handler, counts *counters) http.Handler {
 			code := recorder.status()
 			if !returned {
 				code = http.StatusInternalServerError
+				counts.panics.Add(1)
 			}
 			counts.finished(code, time.Since(begun))
 		}()
@@ -236,7 +237,8 @@ func (s *Server) serveReview(w http.ResponseWriter, r *http.Request, next http.H
 		http.Error(w, "a client certificate is required", http.StatusUnauthorized)
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), loggerKey{}, s.opts.Logger), s.opts.Timeout)
+	ctx := context.WithValue(context.WithValue(r.Context(), loggerKey{}, s.opts.Logger), countersKey{}, counts)
+	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout)
 	defer cancel()
 	select {
 	case s.slots <- struct{}{}:

@@ -358,7 +358,7 @@ func TestStatsCountReviews(t *testing.T) {
 		t.Error(err)
 	}
 	stats := s.Stats()
-	for n, want := range []Stats{{Path: "/deny", Succeeded: 1}, {Path: "/other", Failed: 1}, {Path: "/panic", Failed: 1}, {Path: "/small", Rejected: 1}} {
+	for n, want := range []Stats{{Path: "/deny", Succeeded: 1}, {Path: "/other", Failed: 1, Panics: 1}, {Path: "/panic", Failed: 1, Panics: 1}, {Path: "/small", Rejected: 1}} {
 		got := stats[n]
 		if got.Took <= 0 {
 			t.Errorf("%+v", got)

@@ -18,6 +18,7 @@ type Stats struct {
 	// them: HTTP codes 400 to 499, and 503. Failed panicked or ran out of time:
 	// other codes from 500.
 	Succeeded, Rejected, Failed uint64
+	Panics                      uint64 // of Failed, those whose handler panicked
 
 	// Took is the total time of the reviews, and TookWithin counts them by how
 	// long they took; see BucketBounds. A bucket does not hold what is in those
@@ -43,6 +44,7 @@ var bucketBounds = BucketBounds()
 type counters struct {
 	inFlight                    atomic.Int64
 	succeeded, rejected, failed atomic.Uint64
+	panics                      atomic.Uint64
 	took                        atomic.Int64
 	within                      [Buckets]atomic.Uint64
 }
@@ -69,7 +71,7 @@ func (c *counters) finished(code int, took time.Duration) {
 func (s *Server) Stats() []Stats {
 	all := make([]Stats, 0, len(s.counters))
 	for path, c := range s.counters {
-		of := Stats{Path: path, InFlight: int(c.inFlight.Load()), Succeeded: c.succeeded.Load(), Rejected: c.rejected.Load(), Failed: c.failed.Load(), Took: time.Duration(c.took.Load())}
+		of := Stats{Path: path, InFlight: int(c.inFlight.Load()), Succeeded: c.succeeded.Load(), Rejected: c.rejected.Load(), Failed: c.failed.Load(), Panics: c.panics.Load(), Took: time.Duration(c.took.Load())}
 		for n := range of.TookWithin {
 			of.TookWithin[n] = c.within[n].Load()
 		}

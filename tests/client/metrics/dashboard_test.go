@@ -60,7 +60,7 @@ func program(t *testing.T) map[string]*dto.MetricFamily {
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(requests, metrics.Informers(factory), metrics.Controller(ctl), metrics.Leader("greeter", elector.Stats),
 		metrics.Webhooks(func() []webhook.Stats {
-			return []webhook.Stats{{Path: "/validate", InFlight: 1, Succeeded: 2, Rejected: 3, Failed: 4}}
+			return []webhook.Stats{{Path: "/validate", InFlight: 1, Succeeded: 2, Rejected: 3, Failed: 4, Panics: 1}}
 		}))
 
 	running, stop := context.WithCancel(ctx)
@@ -123,6 +123,8 @@ func TestDashboardAsksForWhatIsExported(t *testing.T) {
 		{"controller_runtime_reconcile_total", "{controller=greeter,result=error}", 1},
 		{"controller_runtime_reconcile_errors_total", "{controller=greeter}", 1},
 		{"controller_runtime_reconcile_panics_total", "{controller=greeter}", 1},
+		{"controller_runtime_reconcile_timeouts_total", "{controller=greeter}", 0},
+		{"controller_runtime_webhook_panics_total", "{webhook=/validate}", 1},
 		{"controller_runtime_terminal_reconcile_errors_total", "{controller=greeter}", 0},
 		{"controller_runtime_reconcile_time_seconds", "{controller=greeter}", 3},
 		{"controller_runtime_max_concurrent_reconciles", "{controller=greeter}", 3},
