@@ -360,7 +360,7 @@ func (i *SharedInformer[T]) apply(item cache.Item[T]) {
 		if d.Type != cache.Deleted {
 			i.store(item, d)
 		} else if _, existed := i.indexer.Remove(item.Key); existed {
-			i.mutations.removed(item.Key)
+			i.mutations.removed(item.Key, d.Object)
 			i.failures.forget(item.Key)
 			i.distribute(item.Key, notification[T]{kind: deleted, obj: d.Object, finalStateUnknown: d.FinalStateUnknown})
 		}

@@ -19,8 +19,9 @@ type listener[T any] struct {
 	spawn func(func())
 	timer *time.Timer // of resyncs; guarded by the informer's lock
 
-	// called is called after each call that returned; nil: nothing is.
-	called func(notification[T])
+	// calling is called before each call, and called after each one that returned; nil:
+	// nothing is.
+	calling, called func(notification[T])
 
 	synced chan struct{} // closed by the goroutine, at the mark
 	ended  chan struct{} // closed when no call runs and none will
@@ -198,6 +199,9 @@ func (l *listener[T]) call(n notification[T]) (returned bool) {
 			l.panicked(r, debug.Stack())
 		}
 	}()
+	if l.calling != nil {
+		l.calling(n)
+	}
 	switch n.kind {
 	case added:
 		l.handler.OnAdd(n.obj, n.initial)

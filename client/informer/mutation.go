@@ -13,7 +13,9 @@ import (
 // MutationDetection finds code that writes to objects of the cache, which are
 // shared: with the cache, all handlers, and in part with other objects. It is for
 // tests and for staging: a deep copy of each object is kept and compared, which
-// takes several times the memory and time of the informer without it.
+// takes several times the memory and time of the informer without it. Objects that
+// were replaced or deleted are compared for another two minutes, the last 10,000 of
+// them: what read them may write to them later.
 //
 // Programs that are built with the tag levelwire_detect_mutations have it in all
 // informers, with an Interval of a second.
@@ -90,9 +92,25 @@ func (d *mutationDetector[T]) stored(key string, obj T) {
 	}
 }
 
-func (d *mutationDetector[T]) removed(key string) {
+// removed is called before handlers get the last state of a deleted object.
+func (d *mutationDetector[T]) removed(key string, last T) {
 	if d != nil {
-		d.objects.Forget(key)
+		d.objects.Forget(key, last)
+	}
+}
+
+// calling compares states that could be read for a while before a handler gets them: what
+// is found then was not the handler.
+func (d *mutationDetector[T]) calling(n notification[T]) {
+	if d == nil || n.kind == added {
+		return
+	}
+	obj := n.obj
+	if n.kind == updated {
+		obj = n.old
+	}
+	if key, path, mutated := d.objects.Check(obj); mutated {
+		d.report("", key, path)
 	}
 }
 
@@ -101,15 +119,15 @@ func (d *mutationDetector[T]) called(handler string, n notification[T]) {
 	if d == nil {
 		return
 	}
-	d.check(handler, n.obj)
-	if n.kind == updated {
-		d.check(handler, n.old)
-	}
-}
-
-func (d *mutationDetector[T]) check(handler string, obj T) {
-	if key, path, mutated := d.objects.Check(obj); mutated {
+	key, path, mutated := d.objects.Check(n.obj)
+	if mutated {
 		d.report(handler, key, path)
+	}
+	if n.kind != updated {
+		return
+	}
+	if key, oldPath, mutatedOld := d.objects.Check(n.old); mutatedOld && !(mutated && oldPath == path) { // they may share what was changed
+		d.report(handler, key, oldPath)
 	}
 }
 

@@ -98,6 +98,66 @@ func TestReaderThatWritesToAnObjectIsFound(t *testing.T) {
 	})
 }
 
+// Most code that writes to a cached object sends it to the server then, and the answer's event
+// replaces it before the next comparison.
+func TestWritesToObjectsThatWereReplacedAreFound(t *testing.T) {
+	for name, replace := range map[string]func(s *script){
+		"by a new state": func(s *script) { s.set("a", 1, map[string]string{"app": "mine"}) },
+		"by a deletion":  func(s *script) { s.remove("a") },
+		"by another object": func(s *script) {
+			s.remove("a")
+			s.set("a", 3, nil)
+		},
+	} {
+		for _, late := range []bool{false, true} {
+			withDetection(t, HandlerFuncs[*corev1.Pod]{}, func(s *script, i *SharedInformer[*corev1.Pod], found func() []Mutation) {
+				synctest.Wait()
+				pod, _ := i.Lister().Get("ns", "a")
+				if !late {
+					pod.Labels["app"] = "mine"
+				}
+				replace(s)
+				synctest.Wait()
+				if late { // a worker that has read it a while ago
+					time.Sleep(time.Minute)
+					i.mutations.checkAll()
+					pod.Labels["app"] = "mine"
+				}
+				i.mutations.checkAll()
+				want := Mutation{Informer: "pods", Key: "ns/a", Path: "metadata.labels.app"}
+				if got := found(); len(got) != 1 || got[0] != want {
+					t.Errorf("%s, late %v: got %+v, want %+v", name, late, got, want)
+				}
+				i.mutations.checkAll()
+				if got := found(); len(got) != 0 {
+					t.Errorf("%s, late %v: found again: %+v", name, late, got)
+				}
+			})
+		}
+	}
+}
+
+func TestHandlerThatWritesToOldStatesIsNamed(t *testing.T) {
+	for name, test := range map[string]struct {
+		handler HandlerFuncs[*corev1.Pod]
+		change  func(s *script)
+	}{
+		"the old state of an update": {HandlerFuncs[*corev1.Pod]{Update: func(old, _ *corev1.Pod) { old.Labels["app"] = "mine" }},
+			func(s *script) { s.set("a", 1, map[string]string{"app": "web"}) }},
+		"a deleted object": {HandlerFuncs[*corev1.Pod]{Delete: func(pod *corev1.Pod, _ bool) { pod.Labels["app"] = "mine" }},
+			func(s *script) { s.remove("a") }},
+	} {
+		withDetection(t, test.handler, func(s *script, _ *SharedInformer[*corev1.Pod], found func() []Mutation) {
+			synctest.Wait()
+			test.change(s)
+			want := Mutation{Informer: "pods", Handler: "careless", Key: "ns/a", Path: "metadata.labels.app"}
+			if got := found(); len(got) != 1 || got[0] != want {
+				t.Errorf("%s: got %+v, want %+v", name, got, want)
+			}
+		})
+	}
+}
+
 func TestListerCopiesCountsAndIterates(t *testing.T) {
 	in(t, func(t *testing.T, s *script, i *SharedInformer[*corev1.Pod]) {
 		s.set("a", 1, map[string]string{"app": "web"})

@@ -37,6 +37,7 @@ func (i *SharedInformer[T]) AddHandler(handler Handler[T], opts HandlerOptions) 
 	}
 	i.fifo.RaiseMaxDeltas(opts.MaxUnmergedEvents)
 	l := newListener(handler, opts, i.log, i.handlers.Go)
+	l.calling = func(n notification[T]) { i.mutations.calling(n) }
 	l.called = func(n notification[T]) { i.mutations.called(opts.Name, n) }
 	l.begin(i.indexer.List(), i.HasSynced())
 	i.listeners = append(i.listeners, l)

@@ -1,7 +1,9 @@
 package mutation
 
 import (
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -79,7 +81,67 @@ func TestDetectorReportsOnce(t *testing.T) {
 	}
 	d.Track("a", pod()) // a newer state
 	first.Labels["app"] = "again"
-	d.Forget("b")
+	d.Forget("b", second)
 	second.Name = "changed"
-	d.CheckAll(func(key, path string) { t.Errorf("%s: %s is not in use any more", key, path) })
+	var found []string
+	d.CheckAll(func(key, path string) { found = append(found, key+" "+path) })
+	slices.Sort(found)
+	if want := []string{"a metadata.labels.app", "b metadata.name"}; !slices.Equal(found, want) { // code may still hold them
+		t.Errorf("found %q, want %q", found, want)
+	}
+}
+
+// What was replaced is compared for a while, and then let go; of too many the oldest go at once.
+func TestReplacedObjectsAreLetGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := Detector[*corev1.Pod]{Copy: (*corev1.Pod).DeepCopy}
+		checked := func() (changed int) {
+			d.CheckAll(func(string, string) { changed++ })
+			return changed
+		}
+		first := pod()
+		d.Track("web", first)
+		d.Track("web", pod())
+		time.Sleep(retention + time.Second)
+		first.Labels["app"] = "x"
+		if n := checked(); n != 1 { // the first comparison since it was replaced
+			t.Errorf("%d found", n)
+		}
+		first.Labels["app"] = "y"
+		if n := checked(); n != 0 || len(d.known) != 1 {
+			t.Errorf("%d found, %d objects are known", n, len(d.known))
+		}
+		for range maxRetired + 10 {
+			d.Track("web", pod())
+		}
+		d.Forget("web", pod())
+		if len(d.known) != maxRetired || d.retired.Len() != maxRetired || len(d.byKey) != 0 {
+			t.Errorf("%d objects are known, %d are retired, %d are present", len(d.known), d.retired.Len(), len(d.byKey))
+		}
+		time.Sleep(retention + time.Second)
+		if checked(); len(d.known) != 0 {
+			t.Errorf("%d objects are known", len(d.known))
+		}
+	})
+}
+
+// States of one object share most of their parts: a write to one of these is found once.
+func TestOneWriteToSeveralStatesIsFoundOnce(t *testing.T) {
+	d := Detector[*corev1.Pod]{Copy: (*corev1.Pod).DeepCopy}
+	labels := map[string]string{"app": "web"}
+	for range 3 {
+		state := pod()
+		state.Labels = labels
+		d.Track("web", state)
+	}
+	other := pod()
+	other.Labels = labels
+	d.Track("other", other)
+	labels["app"] = "mine"
+	var found []string
+	d.CheckAll(func(key, path string) { found = append(found, key+" "+path) })
+	slices.Sort(found)
+	if want := []string{"other metadata.labels.app", "web metadata.labels.app"}; !slices.Equal(found, want) {
+		t.Errorf("found %q, want %q", found, want)
+	}
 }
