@@ -5,6 +5,7 @@
 package kubeconfig
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -37,16 +38,24 @@ type Options struct {
 	// Impersonate says as whom the requests are made. Default: what the context's
 	// user says.
 	Impersonate rest.ImpersonationConfig
+
+	kubeconfigFlag *flag.Flag // another package's, whose value replaces File unless it is empty; nil: none
 }
 
 // AddFlags adds the flags -kubeconfig, -context, -namespace and -as, named as those of
-// kubectl.
+// kubectl. A flag -kubeconfig that the set has already is used as it is: packages such as
+// controller-runtime's config add one when they are imported.
 func (o *Options) AddFlags(flags *flag.FlagSet) {
-	flags.StringVar(&o.File, "kubeconfig", o.File, "path of the kubeconfig file; default: KUBECONFIG, ~/.kube/config, or the pod's service account")
+	if o.kubeconfigFlag = flags.Lookup(kubeconfigFlag); o.kubeconfigFlag == nil {
+		flags.StringVar(&o.File, kubeconfigFlag, o.File, "path of the kubeconfig file; default: KUBECONFIG, ~/.kube/config, or the pod's service account")
+	}
 	flags.StringVar(&o.Context, "context", o.Context, "context of the kubeconfig; default: its current context")
 	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace; default: the context's")
 	flags.StringVar(&o.Impersonate.UserName, "as", o.Impersonate.UserName, "user to impersonate")
 }
+
+// kubeconfigFlag is the name that all programs use.
+const kubeconfigFlag = "kubeconfig"
 
 // ErrNone means that there is nothing to load: no kubeconfig was found, and the program
 // does not run in a pod.
@@ -60,6 +69,9 @@ var inCluster = rest.InClusterConfig
 // client of it; programs call Config to change it, or to make other clients with it. It
 // runs no exec plugin. The error matches ErrNone if there is no configuration anywhere.
 func Config(from Options) (config *rest.Config, namespace string, err error) {
+	if from.kubeconfigFlag != nil {
+		from.File = cmp.Or(from.kubeconfigFlag.Value.String(), from.File)
+	}
 	rules := rulesFor(from)
 	files, err := rules.Load()
 	if err != nil {

@@ -139,3 +139,25 @@ func TestFlags(t *testing.T) {
 		t.Errorf("got %+v, %q, %v", config, namespace, err)
 	}
 }
+
+// controller-runtime's config package adds -kubeconfig to flag.CommandLine when it is imported.
+func TestFlagOfAnotherPackage(t *testing.T) {
+	environment(t)
+	directory := t.TempDir()
+	theirs, own := write(t, filepath.Join(directory, "theirs"), "theirs", "theirs"), write(t, filepath.Join(directory, "own"), "own", "own")
+	for _, test := range []struct{ argument, file, want string }{
+		{"-kubeconfig=" + theirs, "", "token-theirs"}, {"-kubeconfig=" + theirs, own, "token-theirs"}, {"-context=own", own, "token-own"},
+	} {
+		flags := flag.NewFlagSet("test", flag.ContinueOnError)
+		flags.String("kubeconfig", "", "another package's")
+		from := Options{File: test.file}
+		from.AddFlags(flags)
+		if err := flags.Parse([]string{test.argument}); err != nil {
+			t.Fatal(err)
+		}
+		config, _, err := Config(from)
+		if err != nil || config.BearerToken != test.want {
+			t.Errorf("%+v: got %+v, %v", test, config, err)
+		}
+	}
+}
