@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 )
 
@@ -22,6 +23,15 @@ func TestRefusedBodies(t *testing.T) {
 			`ConfigMap in version "v1" cannot be handled as a ConfigMap: parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006"`},
 		"a kind of a wrong type": {"", `{"kind":1,"apiVersion":"v1","data":{"example":"a"}}`,
 			`the object provided is unrecognized (must be of type ConfigMap): couldn't get version/kind; json parse error: json: cannot unmarshal number into Go struct field .kind of type string ({"kind":1,"apiVersion":"v1","d ...)`},
+		"a kind that is not served": {"", `{"kind":"Map","apiVersion":"v1"}`,
+			`Map in version "v1" cannot be handled as a ConfigMap: no kind "Map" is registered for version "v1"`},
+		"a kind of another version": {"", `{"kind":"ConfigMap","apiVersion":"apps/v1"}`,
+			`ConfigMap in version "v1" cannot be handled as a ConfigMap: no kind "ConfigMap" is registered for version "apps/v1"`},
+		"of a review, a kind that is not served": {"", `{"kind":"Map","apiVersion":"authentication.k8s.io/v1"}`,
+			`Map in version "v1" cannot be handled as a SelfSubjectReview: no kind "Map" is registered for version "authentication.k8s.io/v1"`},
+		"another kind": {"", `{"kind":"Secret","apiVersion":"v1"}`, `Secret in version "v1" cannot be handled as a ConfigMap`},
+		"another version": {"", `{"kind":"Deployment","apiVersion":"apps/v1"}`,
+			`the API version in the data (apps/v1) does not match the expected API version (v1)`},
 		"no version": {"", `{"apiVersion":"a/b/c"}`,
 			`the object provided is unrecognized (must be of type ConfigMap): unexpected GroupVersion string: a/b/c ({"apiVersion":"a/b/c"})`},
 		"no JSON": {"", `abc`,
@@ -33,7 +43,11 @@ func TestRefusedBodies(t *testing.T) {
 		if tt.contentType != "" {
 			contentType = tt.contentType
 		}
-		got := c.do(http.MethodPost, configMaps, tt.body, "Content-Type: "+contentType)
+		path := configMaps
+		if strings.Contains(tt.want, "SelfSubjectReview") {
+			path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+		}
+		got := c.do(http.MethodPost, path, tt.body, "Content-Type: "+contentType)
 		if got.code != http.StatusBadRequest || got.status(t).Message != tt.want {
 			t.Errorf("%s: %d %s\nwant %s", name, got.code, got.body, tt.want)
 		}

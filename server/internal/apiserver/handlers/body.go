@@ -3,6 +3,7 @@ package handlers
 import (
 	"encoding/hex"
 	"errors"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,7 +43,7 @@ func (x *writer) decode() (resource.Object, error) {
 func (x *writer) decodeAs(want schema.GroupVersionKind, into runtime.Object) error {
 	gvk, strict, err := resource.DecodeInto(x.mediaType, x.body, want, into)
 	if err != nil {
-		return bodyError(err, gvk, want, x.body)
+		return x.undecodable(err, gvk, want, x.body)
 	}
 	return x.judge(strict)
 }
@@ -76,7 +77,7 @@ func (x *writer) bodyError(err error, got schema.GroupVersionKind, body []byte, 
 	want := x.q.Resource.GroupVersionKind()
 	var kind *resource.KindMismatchError
 	if !x.q.Resource.Stored().Mixed || !errors.As(err, &kind) {
-		return bodyError(err, got, want, body)
+		return x.undecodable(err, got, want, body)
 	}
 	var errs field.ErrorList
 	if kind.Got.Kind != want.Kind {
@@ -89,6 +90,28 @@ func (x *writer) bodyError(err error, got schema.GroupVersionKind, body []byte, 
 		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), version.String(), "must be "+want.GroupVersion().String()))
 	}
 	return apierrors.NewInvalid(kind.Got.GroupKind(), kind.Name, errs)
+}
+
+// undecodable is the function bodyError for an object of a kind whose Go type is known here. As
+// Kubernetes, it says so if the kind in the body is none that is served.
+func (x *writer) undecodable(err error, got, want schema.GroupVersionKind, body []byte) error {
+	var kind *resource.KindMismatchError
+	if errors.As(err, &kind) && !x.isServed(kind.Got) {
+		return status.BadRequest("%s in version %q cannot be handled as a %s: no kind %q is registered for version %q",
+			kind.Got.Kind, kind.Got.Version, kind.Want.Kind, kind.Got.Kind, kind.Got.GroupVersion())
+	}
+	return bodyError(err, got, want, body)
+}
+
+// isServed reports whether a kind is served. A server without a registry, which takes reviews only,
+// cannot tell.
+func (x *writer) isServed(kind schema.GroupVersionKind) bool {
+	set := x.registry.Set()
+	if set == nil {
+		return true
+	}
+	isKind := func(r *resource.Resource) bool { return r.GroupVersionKind() == kind }
+	return slices.ContainsFunc(set.Resources().All(), isKind) || slices.ContainsFunc(CreateOnly, isKind)
 }
 
 // bodyError returns Kubernetes' error for a body of which an object of the

@@ -20,6 +20,9 @@ func (h *Handlers) createReview(w http.ResponseWriter, r *http.Request, q *reque
 		return h.bind(w, r, q)
 	}
 	x := &writer{w: w, r: r, q: q}
+	if h.config.Registry != nil {
+		x.registry = h.config.Registry.For(q.Resource)
+	}
 	if err := x.readOptions(createOptions); err != nil {
 		return err
 	}

@@ -198,7 +198,7 @@ func (x *writer) patchScale(patch *patch.Patch) error {
 		wanted := &autoscalingv1.Scale{}
 		gvk, strict, err := resource.DecodeInto(resource.MediaTypeJSON, patched, discovery.ScaleKind, wanted)
 		if err != nil {
-			return nil, bodyError(err, gvk, discovery.ScaleKind, patched)
+			return nil, x.undecodable(err, gvk, discovery.ScaleKind, patched)
 		}
 		return wanted, x.judge(strict)
 	}
