@@ -40,7 +40,7 @@ func defaultStatefulSet(s *appsv1.StatefulSet) {
 	for i := range s.Spec.VolumeClaimTemplates {
 		claim := &s.Spec.VolumeClaimTemplates[i]
 		claim.Kind, claim.APIVersion = "PersistentVolumeClaim", "v1"
-		podspec.DefaultClaim(claim)
+		define.SetDefaultPtr(&claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
 		define.SetDefault(&claim.Status.Phase, "Pending")
 	}
 }

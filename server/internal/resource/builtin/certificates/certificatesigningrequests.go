@@ -6,13 +6,11 @@ import (
 	"encoding/pem"
 	"errors"
 	"slices"
-	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
@@ -44,7 +42,7 @@ func validateSigningRequest(r *certificatesv1.CertificateSigningRequest) field.E
 	if err := checkCertificateRequest(r.Spec.Request); err != nil {
 		errs = append(errs, field.Invalid(validate.SpecPath.Child("request"), r.Spec.Request, err.Error()))
 	}
-	errs = append(errs, validateSignerName(validate.SpecPath.Child("signerName"), r.Spec.SignerName)...)
+	errs = append(errs, validate.SignerName(validate.SpecPath.Child("signerName"), r.Spec.SignerName)...)
 	errs = append(errs, validate.AtLeast(validate.SpecPath.Child("expirationSeconds"), r.Spec.ExpirationSeconds, minCertificateSeconds)...)
 	usages := validate.SpecPath.Child("usages")
 	if len(r.Spec.Usages) == 0 {
@@ -56,26 +54,6 @@ func validateSigningRequest(r *certificatesv1.CertificateSigningRequest) field.E
 			errs = append(errs, field.Duplicate(usages.Index(i), usage))
 		}
 		seen.Insert(usage)
-	}
-	return errs
-}
-
-// validateSignerName: a domain and a path below it.
-func validateSignerName(path *field.Path, name string) field.ErrorList {
-	if name == "" {
-		return field.ErrorList{field.Required(path, "")}
-	}
-	domain, rest, found := strings.Cut(name, "/")
-	if !found || rest == "" {
-		return field.ErrorList{field.Invalid(path, name, "must be a fully qualified domain and path of the form 'example.com/signer-name'")}
-	}
-	var errs field.ErrorList
-	if !strings.Contains(domain, ".") {
-		errs = append(errs, field.Invalid(path, name, "should be a domain with at least two segments separated by dots"))
-	}
-	errs = append(errs, validate.Invalid(path, domain, validation.IsDNS1123Subdomain(domain))...)
-	for part := range strings.SplitSeq(rest, ".") {
-		errs = append(errs, validate.Invalid(path, part, validation.IsDNS1123Subdomain(part))...)
 	}
 	return errs
 }

@@ -11,11 +11,9 @@ import (
 
 func podRules() define.Rules[*corev1.Pod] {
 	return define.Rules[*corev1.Pod]{
-		Default:          defaultPod,
-		PrepareForCreate: preparePodForCreate,
-		CompleteNew: func(pod *corev1.Pod) {
-			podspec.SelectOwnLabels(&pod.Spec, pod.Labels)
-		},
+		Default:                defaultPod,
+		PrepareForCreate:       preparePodForCreate,
+		CompleteNew:            completeNewPod,
 		PrepareForUpdate:       preparePodForUpdate,
 		PrepareForStatusUpdate: preparePodForStatusUpdate,
 		Validate: func(pod *corev1.Pod) field.ErrorList {
@@ -45,10 +43,27 @@ func validateNewPod(pod *corev1.Pod) field.ErrorList {
 // the priority and the tolerations that every pod has are admission's part.
 func preparePodForCreate(pod *corev1.Pod) {
 	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: qosClass(&pod.Spec)}
+	if len(pod.Spec.SchedulingGates) > 0 {
+		pod.Status.Conditions = []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated,
+			Message: "Scheduling is blocked due to non-empty scheduling gates", LastTransitionTime: pod.CreationTimestamp,
+		}}
+	}
+}
+
+// completeNewPod sets what depends on all containers and labels.
+func completeNewPod(pod *corev1.Pod) {
+	podspec.SelectOwnLabels(&pod.Spec, pod.Labels)
+	if podspec.DefaultPodResources(&pod.Spec) {
+		pod.Status.QOSClass = qosClass(&pod.Spec)
+	}
 }
 
 // preparePodForUpdate keeps the fields that no client may write.
 func preparePodForUpdate(pod, old *corev1.Pod) {
+	if pod.Spec.Resources == nil {
+		pod.Spec.Resources = old.Spec.Resources // of which older clients do not know
+	}
 	pod.Status.QOSClass = old.Status.QOSClass
 }
 
@@ -89,7 +104,7 @@ func qosClass(spec *corev1.PodSpec) corev1.PodQOSClass {
 			}
 		}
 	}
-	if spec.Resources != nil {
+	if podspec.HasPodResources(spec) {
 		visit(spec.Resources)
 	} else {
 		for i := range spec.InitContainers {
@@ -112,6 +127,9 @@ func qosClass(spec *corev1.PodSpec) corev1.PodQOSClass {
 // have.
 func defaultPod(pod *corev1.Pod) {
 	podspec.Default(&pod.Spec)
+	if grace := pod.Spec.TerminationGracePeriodSeconds; grace != nil && *grace < 0 {
+		pod.Spec.TerminationGracePeriodSeconds = new(int64(1))
+	}
 	define.SetDefaultPtr(&pod.Spec.EnableServiceLinks, true)
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range containers {
@@ -123,8 +141,8 @@ func defaultPod(pod *corev1.Pod) {
 			}
 		}
 	}
-	if len(pod.Status.PodIPs) == 0 && pod.Status.PodIP != "" {
-		pod.Status.PodIPs = []corev1.PodIP{{IP: pod.Status.PodIP}}
+	if ip := pod.Status.PodIP; ip != "" && (len(pod.Status.PodIPs) == 0 || pod.Status.PodIPs[0].IP != ip) {
+		pod.Status.PodIPs = []corev1.PodIP{{IP: ip}}
 	}
 	if pod.Status.PodIP == "" && len(pod.Status.PodIPs) > 0 {
 		pod.Status.PodIP = pod.Status.PodIPs[0].IP

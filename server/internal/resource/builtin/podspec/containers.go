@@ -14,7 +14,8 @@ import (
 
 // references are what containers may refer to: volumes and resource claims, by their names.
 type references struct {
-	volumes, claims sets.Set[string]
+	volumes volumeNames
+	claims  sets.Set[string]
 }
 
 // validateContainers checks all containers of a pod, and what must be unique
@@ -59,10 +60,8 @@ func validateContainers(path *field.Path, spec *corev1.PodSpec, refs references)
 	targets := names.Clone()
 	for i := range spec.EphemeralContainers {
 		at, c := path.Child("ephemeralContainers").Index(i), corev1.Container(spec.EphemeralContainers[i].EphemeralContainerCommon)
-		if c.Name != "" {
-			unique(at, c.Name)
-		}
 		errs = append(errs, validateContainer(at, &c, spec, refs)...)
+		unique(at, c.Name)
 		errs = append(errs, validateEphemeralContainer(at, &spec.EphemeralContainers[i], targets)...)
 	}
 	return errs
@@ -96,7 +95,7 @@ func validateContainer(path *field.Path, c *corev1.Container, spec *corev1.PodSp
 	errs = append(errs, validate.OneOf(path.Child("imagePullPolicy"), c.ImagePullPolicy, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)...)
 	errs = append(errs, validateResources(path.Child("resources"), &c.Resources, refs.claims)...)
 	errs = append(errs, validateResizePolicy(path.Child("resizePolicy"), c.ResizePolicy, spec.RestartPolicy)...)
-	return append(errs, validateSecurity(path.Child("securityContext"), c.SecurityContext)...)
+	return append(errs, validateSecurity(path.Child("securityContext"), c.SecurityContext, define.ValueOr(spec.HostUsers, true))...)
 }
 
 // validateResizePolicy checks what happens to a container whose resources change. Errors are about
@@ -218,51 +217,6 @@ func claimHostPorts(path *field.Path, ports []corev1.ContainerPort, taken sets.S
 	return errs
 }
 
-func validateMounts(path *field.Path, c *corev1.Container, volumes sets.Set[string]) field.ErrorList {
-	var errs field.ErrorList
-	points := sets.New[string]()
-	for i, m := range c.VolumeMounts {
-		at := path.Child("volumeMounts").Index(i)
-		errs = append(errs, validate.Required(at.Child("name"), m.Name)...)
-		if !volumes.Has(m.Name) {
-			errs = append(errs, field.NotFound(at.Child("name"), m.Name))
-		}
-		errs = append(errs, validate.Required(at.Child("mountPath"), m.MountPath)...)
-		if points.Has(m.MountPath) {
-			errs = append(errs, field.Invalid(at.Child("mountPath"), m.MountPath, "must be unique"))
-		}
-		points.Insert(m.MountPath)
-		errs = append(errs, descendingPath(at.Child("subPath"), m.SubPath)...)
-		errs = append(errs, descendingPath(at.Child("subPathExpr"), m.SubPathExpr)...)
-		if p := m.MountPropagation; p != nil {
-			errs = append(errs, mountPropagation(at.Child("mountPropagation"), *p, c)...)
-		}
-		if m.SubPath != "" && m.SubPathExpr != "" {
-			errs = append(errs, field.Invalid(at.Child("subPathExpr"), m.SubPathExpr, "subPathExpr and subPath are mutually exclusive"))
-		}
-	}
-	for i, d := range c.VolumeDevices {
-		at := path.Child("volumeDevices").Index(i)
-		errs = append(errs, validate.Required(at.Child("name"), d.Name)...)
-		if !volumes.Has(d.Name) {
-			errs = append(errs, field.NotFound(at.Child("name"), d.Name))
-		}
-		errs = append(errs, validate.Required(at.Child("devicePath"), d.DevicePath)...)
-	}
-	return errs
-}
-
-// mountPropagation: only a privileged container may show its mounts to its
-// host.
-func mountPropagation(path *field.Path, mode corev1.MountPropagationMode, c *corev1.Container) field.ErrorList {
-	errs := validate.OneOf(path, mode, corev1.MountPropagationBidirectional, corev1.MountPropagationHostToContainer, corev1.MountPropagationNone)
-	privileged := c.SecurityContext != nil && define.ValueOr(c.SecurityContext.Privileged, false)
-	if mode == corev1.MountPropagationBidirectional && !privileged {
-		errs = append(errs, field.Forbidden(path, "Bidirectional mount propagation is available only to privileged containers"))
-	}
-	return errs
-}
-
 // validateEphemeralContainer refuses what a container that is only there to
 // look (KEP-277) cannot have. names are the containers it may look at.
 func validateEphemeralContainer(path *field.Path, c *corev1.EphemeralContainer, names sets.Set[string]) field.ErrorList {
@@ -284,8 +238,12 @@ func validateEphemeralContainer(path *field.Path, c *corev1.EphemeralContainer, 
 	forbid("resizePolicy", len(c.ResizePolicy) > 0)
 	forbid("restartPolicy", c.RestartPolicy != nil)
 	for i, mount := range c.VolumeMounts {
-		if mount.SubPath != "" || mount.SubPathExpr != "" {
-			errs = append(errs, field.Forbidden(path.Child("volumeMounts").Index(i).Child("subPath"), "cannot be set for an Ephemeral Container"))
+		at := path.Child("volumeMounts").Index(i)
+		if mount.SubPath != "" {
+			errs = append(errs, field.Forbidden(at.Child("subPath"), "cannot be set for an Ephemeral Container"))
+		}
+		if mount.SubPathExpr != "" {
+			errs = append(errs, field.Forbidden(at.Child("subPathExpr"), "cannot be set for an Ephemeral Container"))
 		}
 	}
 	return errs

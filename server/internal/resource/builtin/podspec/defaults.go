@@ -1,6 +1,7 @@
 package podspec
 
 import (
+	"regexp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -67,18 +68,36 @@ func defaultContainer(c *corev1.Container) {
 	}
 }
 
-// defaultPullPolicy is Always for an image without a fixed tag.
+// defaultPullPolicy is Always for an image whose tag is latest, which it is if there is none.
 func defaultPullPolicy(image string) corev1.PullPolicy {
 	if strings.Contains(image, "@") {
 		return corev1.PullIfNotPresent
 	}
-	name := image[strings.LastIndexByte(image, '/')+1:] // a colon before it is a registry's port
-	_, tag, tagged := strings.Cut(name, ":")
-	if !tagged || tag == "latest" {
-		return corev1.PullAlways
+	slash := strings.LastIndexByte(image, '/')
+	name, tag, tagged := strings.Cut(image[slash+1:], ":") // a colon before the slash is a registry's port
+	if tagged && tag != "latest" || !isRepository(image[:slash+1]+name) {
+		return corev1.PullIfNotPresent
 	}
-	return corev1.PullIfNotPresent
+	return corev1.PullAlways
 }
+
+// isRepository reports whether the name of an image, without its tag, can be one. A registry may
+// stand before it.
+func isRepository(name string) bool {
+	const most = 255
+	if registry, rest, ok := strings.Cut(name, "/"); ok && (strings.ContainsAny(registry, ".:") || registry == "localhost" || strings.ToLower(registry) != registry) {
+		if !registryName.MatchString(registry) {
+			return false
+		}
+		name = rest
+	}
+	return len(name) <= most && repositoryName.MatchString(name)
+}
+
+var (
+	registryName   = regexp.MustCompile(`^[0-9A-Za-z]([-0-9A-Za-z]*[0-9A-Za-z])?(\.[0-9A-Za-z]([-0-9A-Za-z]*[0-9A-Za-z])?)*(:[0-9]+)?$|^\[[0-9A-Fa-f:]+\](:[0-9]+)?$`)
+	repositoryName = regexp.MustCompile(`^[0-9a-z]+(([._]|__|-+)[0-9a-z]+)*(/[0-9a-z]+(([._]|__|-+)[0-9a-z]+)*)*$`)
+)
 
 func defaultProbe(probe *corev1.Probe) {
 	if probe == nil {
@@ -121,10 +140,38 @@ func defaultVolume(v *corev1.Volume) {
 	case v.HostPath != nil:
 		define.SetDefaultPtr(&v.HostPath.Type, corev1.HostPathUnset)
 	case v.ISCSI != nil:
-		define.SetDefault(&v.ISCSI.ISCSIInterface, "default")
+		define.SetDefault(&v.ISCSI.ISCSIInterface, defaultISCSIInterface)
+	case v.RBD != nil:
+		defaultRBD(&v.RBD.RBDPool, &v.RBD.RadosUser, &v.RBD.Keyring)
+	case v.AzureDisk != nil:
+		defaultAzureDisk(v.AzureDisk)
+	case v.ScaleIO != nil:
+		defaultScaleIO(&v.ScaleIO.StorageMode, &v.ScaleIO.FSType)
+	case v.Image != nil:
+		define.SetDefault(&v.Image.PullPolicy, defaultPullPolicy(v.Image.Reference))
 	case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
 		define.SetDefaultPtr(&v.Ephemeral.VolumeClaimTemplate.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
 	}
+}
+
+const defaultISCSIInterface = "default"
+
+func defaultRBD(pool, user, keyring *string) {
+	define.SetDefault(pool, "rbd")
+	define.SetDefault(user, "admin")
+	define.SetDefault(keyring, "/etc/ceph/keyring")
+}
+
+func defaultAzureDisk(v *corev1.AzureDiskVolumeSource) {
+	define.SetDefaultPtr(&v.CachingMode, corev1.AzureDataDiskCachingReadWrite)
+	define.SetDefaultPtr(&v.FSType, "ext4")
+	define.SetDefaultPtr(&v.ReadOnly, false)
+	define.SetDefaultPtr(&v.Kind, corev1.AzureSharedBlobDisk)
+}
+
+func defaultScaleIO(mode, fileSystem *string) {
+	define.SetDefault(mode, "ThinProvisioned")
+	define.SetDefault(fileSystem, "xfs")
 }
 
 func defaultProjected(p *corev1.ProjectedVolumeSource) {

@@ -2,13 +2,14 @@ package podspec
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
 )
 
 // validatePodResources checks the resources that the containers of a pod share (KEP-2837).
-func validatePodResources(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
+func validatePodResources(path *field.Path, spec *corev1.PodSpec, claims sets.Set[string]) field.ErrorList {
 	r := spec.Resources
 	if r == nil {
 		return nil
@@ -21,15 +22,65 @@ func validatePodResources(path *field.Path, spec *corev1.PodSpec) field.ErrorLis
 		errs = append(errs, field.Forbidden(path.Child("claims"), "claims may not be set for Resources at pod-level"))
 	}
 	errs = append(errs, validateRequirements(path, r, podResource)...)
+	errs = append(errs, validateClaimUses(path.Child("claims"), r.Claims, claims)...)
 	return append(errs, withinPod(path, spec)...)
+}
+
+// HasPodResources reports whether the containers of a pod share resources.
+func HasPodResources(spec *corev1.PodSpec) bool {
+	if spec.Resources == nil {
+		return false
+	}
+	for _, list := range []corev1.ResourceList{spec.Resources.Requests, spec.Resources.Limits} {
+		for name := range list {
+			if isShareable(name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func isShareable(name corev1.ResourceName) bool {
+	return name == corev1.ResourceCPU || name == corev1.ResourceMemory || IsHugePages(name)
+}
+
+// DefaultPodResources completes what the containers of a new pod share by what they have, and reports
+// whether they share anything. A pod requests what they request together, or up to its limit.
+func DefaultPodResources(spec *corev1.PodSpec) bool {
+	r := spec.Resources
+	if r == nil || len(r.Limits)+len(r.Requests) == 0 {
+		return false
+	}
+	fill := func(list *corev1.ResourceList, from corev1.ResourceList, may func(corev1.ResourceName) bool) {
+		for name, amount := range from {
+			if _, ok := (*list)[name]; ok || !isShareable(name) || !may(name) {
+				continue
+			}
+			if *list == nil {
+				*list = corev1.ResourceList{}
+			}
+			(*list)[name] = amount.DeepCopy()
+		}
+	}
+	fill(&r.Limits, together(spec, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits }), func(name corev1.ResourceName) bool {
+		_, requested := r.Requests[name]
+		return IsHugePages(name) && !requested
+	})
+	if len(r.Limits) == 0 {
+		return true
+	}
+	fill(&r.Requests, together(spec, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests }), overcommits)
+	fill(&r.Requests, r.Limits, func(corev1.ResourceName) bool { return true })
+	return true
 }
 
 // podResource: few resources can be shared.
 func podResource(path *field.Path, name corev1.ResourceName) field.ErrorList {
-	if errs := qualifiedResource(path, name); len(errs) > 0 {
+	if errs := QualifiedResource(path, name); len(errs) > 0 {
 		return errs
 	}
-	if IsHugePages(name) {
+	if isShareable(name) {
 		return nil
 	}
 	return validate.Supported(path, name, corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceHugePagesPrefix)

@@ -4,10 +4,13 @@ package podspec
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -23,7 +26,7 @@ func Validate(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
 	claims := claimNames(spec.ResourceClaims)
 	errs = append(errs, validatePodClaims(path.Child("resourceClaims"), spec.ResourceClaims)...)
 	errs = append(errs, validateContainers(path, spec, references{volumes, claims})...)
-	errs = append(errs, validatePodResources(path.Child("resources"), spec)...)
+	errs = append(errs, validatePodResources(path.Child("resources"), spec, claims)...)
 	errs = append(errs, hostNetworkPorts(path, spec)...)
 	errs = append(errs, validate.OneOfInOrder(path.Child("restartPolicy"), spec.RestartPolicy,
 		corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever)...)
@@ -36,11 +39,12 @@ func Validate(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
 	errs = append(errs, validateReadinessGates(path.Child("readinessGates"), spec.ReadinessGates)...)
 	errs = append(errs, validateGates(path.Child("schedulingGates"), spec.SchedulingGates)...)
 	errs = append(errs, validateSpread(path.Child("topologySpreadConstraints"), spec.TopologySpreadConstraints)...)
+	errs = append(errs, validateHostProcess(path, spec)...)
 	errs = append(errs, validateHostUsers(path, spec)...)
 	errs = append(errs, validateHostnameOverride(path, spec)...)
 	errs = append(errs, validateNames(path, spec)...)
 	errs = append(errs, validateAmounts(path.Child("overhead", "limits"), spec.Overhead)...)
-	return append(errs, validateOS(path.Child("os"), spec.OS)...)
+	return append(errs, validateOS(path, spec)...)
 }
 
 // ValidatePod checks a pod's spec.
@@ -76,7 +80,9 @@ func validateNames(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("deprecatedServiceAccount"), spec.DeprecatedServiceAccount, fmt.Sprintf("must be the same as serviceAccountName: %q", spec.ServiceAccountName)))
 	}
 	check("nodeName", spec.NodeName, validation.IsDNS1123Subdomain)
-	errs = append(errs, validate.AtLeast(path.Child("activeDeadlineSeconds"), spec.ActiveDeadlineSeconds, 1)...)
+	if n := spec.ActiveDeadlineSeconds; n != nil && (*n < 1 || *n > math.MaxInt32) {
+		errs = append(errs, field.Invalid(path.Child("activeDeadlineSeconds"), *n, validation.InclusiveRangeError(1, math.MaxInt32)))
+	}
 	check("hostname", spec.Hostname, validation.IsDNS1123Label)
 	check("subdomain", spec.Subdomain, validation.IsDNS1123Label)
 	errs = append(errs, ValidateTolerations(path.Child("tolerations"), spec.Tolerations)...)
@@ -95,17 +101,6 @@ func validateNames(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
 		errs = append(errs, validate.OneOfInOrder(path.Child("preemptionPolicy"), *p, corev1.PreemptLowerPriority, corev1.PreemptNever)...)
 	}
 	return errs
-}
-
-func validateOS(path *field.Path, os *corev1.PodOS) field.ErrorList {
-	switch {
-	case os == nil:
-		return nil
-	case os.Name == "":
-		return field.ErrorList{field.Required(path.Child("name"), "")}
-	default:
-		return validate.OneOf(path, os.Name, corev1.Linux, corev1.Windows)
-	}
 }
 
 // validateHostUsers: a pod with users of its own shares nothing else with its host that its
@@ -183,12 +178,22 @@ func ValidateTolerations(path *field.Path, tolerations []corev1.Toleration) fiel
 				errs = append(errs, field.Invalid(at.Child("operator"), t.Value, "value must be empty when `operator` is 'Exists'"))
 			}
 		case corev1.TolerationOpLt, corev1.TolerationOpGt: // numeric comparison, KEP-5471
+			errs = append(errs, validateNumber(at.Child("value"), t.Value)...)
 		default:
 			errs = append(errs, field.NotSupported(at.Child("operator"), t.Operator, []corev1.TolerationOperator{corev1.TolerationOpEqual, corev1.TolerationOpExists}))
 		}
 		if t.Effect != "" {
 			errs = append(errs, TaintEffect(at.Child("effect"), t.Effect)...)
 		}
+	}
+	return errs
+}
+
+// validateNumber checks the value of a toleration that is compared as a number.
+func validateNumber(path *field.Path, value string) field.ErrorList {
+	errs := validate.Invalid(path, value, content.IsDecimalInteger(value))
+	if _, err := strconv.ParseInt(value, 10, 64); err != nil {
+		errs = append(errs, field.Invalid(path, value, err.Error()))
 	}
 	return errs
 }

@@ -175,11 +175,22 @@ func validateAmount(path *field.Path, name corev1.ResourceName, amount apiresour
 
 // containerResource: what has no domain must be one of the known.
 func containerResource(path *field.Path, name corev1.ResourceName) field.ErrorList {
-	errs := validate.Invalid(path, name, validation.IsQualifiedName(string(name)))
-	if !strings.Contains(string(name), "/") && !containerResources.Has(name) && !IsHugePages(name) {
-		errs = append(errs, field.Invalid(path, name, "must be a standard resource for containers"))
+	errs := QualifiedResource(path, name)
+	switch {
+	case !strings.Contains(string(name), "/"):
+		if !containerResources.Has(name) && !IsHugePages(name) {
+			errs = append(errs, field.Invalid(path, name, "must be a standard resource for containers"))
+		}
+	case !native(name) && !isExtended(name):
+		errs = append(errs, field.Invalid(path, name, "doesn't follow extended resource name standard"))
 	}
 	return errs
+}
+
+// isExtended reports whether a resource may be one that a device plugin offers: a quota names its
+// requests.
+func isExtended(name corev1.ResourceName) bool {
+	return !strings.HasPrefix(string(name), "requests.") && len(validation.IsQualifiedName("requests."+string(name))) == 0
 }
 
 // standardResources are the names without a domain that mean something in some object.
@@ -189,8 +200,8 @@ var standardResources = sets.New(corev1.ResourceCPU, corev1.ResourceMemory, core
 	corev1.ResourceSecrets, corev1.ResourceConfigMaps, corev1.ResourcePersistentVolumeClaims, corev1.ResourceStorage, corev1.ResourceRequestsStorage,
 	corev1.ResourceServicesNodePorts, corev1.ResourceServicesLoadBalancers)
 
-// qualifiedResource checks the name of a resource.
-func qualifiedResource(path *field.Path, name corev1.ResourceName) field.ErrorList {
+// QualifiedResource checks the name of a resource.
+func QualifiedResource(path *field.Path, name corev1.ResourceName) field.ErrorList {
 	errs := validate.Invalid(path, name, validation.IsQualifiedName(string(name)))
 	if len(errs) == 0 && !strings.Contains(string(name), "/") && !standardResources.Has(name) && !IsHugePages(name) {
 		errs = append(errs, field.Invalid(path, name, "must be a standard resource type or fully qualified"))

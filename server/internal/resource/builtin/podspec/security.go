@@ -43,6 +43,7 @@ func validatePodSecurity(path *field.Path, spec *corev1.PodSpec) field.ErrorList
 			errs = append(errs, validate.Supported(at.Child("fsGroupChangePolicy"), *p, corev1.FSGroupChangeOnRootMismatch, corev1.FSGroupChangeAlways)...)
 		}
 		errs = append(errs, validateSeccomp(at.Child("seccompProfile"), s.SeccompProfile)...)
+		errs = append(errs, validateWindowsOptions(at.Child("windowsOptions"), s.WindowsOptions)...)
 		errs = append(errs, validateAppArmor(at.Child("appArmorProfile"), s.AppArmorProfile)...)
 		if p := s.SupplementalGroupsPolicy; p != nil {
 			errs = append(errs, validate.Supported(at.Child("supplementalGroupsPolicy"), *p, corev1.SupplementalGroupsPolicyMerge, corev1.SupplementalGroupsPolicyStrict)...)
@@ -88,8 +89,9 @@ func isIPC(name string) bool {
 	return name == "kernel.sem" || strings.HasPrefix(name, "kernel.shm") || strings.HasPrefix(name, "kernel.msg") || strings.HasPrefix(name, "fs.mqueue.")
 }
 
-// validateSecurity checks a container's own part.
-func validateSecurity(path *field.Path, s *corev1.SecurityContext) field.ErrorList {
+// validateSecurity checks a container's own part. hostUsers says that its pod has the users of the
+// host.
+func validateSecurity(path *field.Path, s *corev1.SecurityContext, hostUsers bool) field.ErrorList {
 	if s == nil {
 		return nil
 	}
@@ -97,6 +99,9 @@ func validateSecurity(path *field.Path, s *corev1.SecurityContext) field.ErrorLi
 	errs = append(errs, validateID(path.Child("runAsGroup"), s.RunAsGroup)...)
 	if p := s.ProcMount; p != nil {
 		errs = append(errs, validate.Supported(path.Child("procMount"), *p, corev1.DefaultProcMount, corev1.UnmaskedProcMount)...)
+		if hostUsers && *p == corev1.UnmaskedProcMount {
+			errs = append(errs, field.Invalid(path.Child("procMount"), *p, "`hostUsers` must be false to use `Unmasked`"))
+		}
 	}
 	errs = append(errs, validateSeccomp(path.Child("seccompProfile"), s.SeccompProfile)...)
 	if !define.ValueOr(s.AllowPrivilegeEscalation, true) {
@@ -107,6 +112,7 @@ func validateSecurity(path *field.Path, s *corev1.SecurityContext) field.ErrorLi
 			errs = append(errs, field.Invalid(path, s, "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"))
 		}
 	}
+	errs = append(errs, validateWindowsOptions(path.Child("windowsOptions"), s.WindowsOptions)...)
 	return append(errs, validateAppArmor(path.Child("appArmorProfile"), s.AppArmorProfile)...)
 }
 
@@ -114,7 +120,10 @@ func validateSeccomp(path *field.Path, p *corev1.SeccompProfile) field.ErrorList
 	if p == nil {
 		return nil
 	}
-	errs := validate.OneOf(path.Child("type"), p.Type, corev1.SeccompProfileTypeLocalhost, corev1.SeccompProfileTypeRuntimeDefault, corev1.SeccompProfileTypeUnconfined)
+	if p.Type == "" {
+		return field.ErrorList{field.Required(path.Child("type"), "type is required when seccompProfile is set")}
+	}
+	errs := validate.Supported(path.Child("type"), p.Type, corev1.SeccompProfileTypeLocalhost, corev1.SeccompProfileTypeRuntimeDefault, corev1.SeccompProfileTypeUnconfined)
 	at := path.Child("localhostProfile")
 	switch local := p.Type == corev1.SeccompProfileTypeLocalhost; {
 	case local && p.LocalhostProfile == nil:

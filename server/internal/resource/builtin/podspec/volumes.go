@@ -4,160 +4,165 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
 )
 
-// validateVolumes checks a pod's volumes and returns their names.
-func validateVolumes(path *field.Path, volumes []corev1.Volume) (field.ErrorList, sets.Set[string]) {
+// volumeNames are the names of a pod's valid volumes, and whether containers may have each as a
+// block device.
+type volumeNames map[string]bool
+
+// validateVolumes checks a pod's volumes and returns the names of those that are valid.
+func validateVolumes(path *field.Path, volumes []corev1.Volume) (field.ErrorList, volumeNames) {
 	var errs field.ErrorList
-	names := sets.New[string]()
+	names := make(volumeNames, len(volumes))
 	for i := range volumes {
 		v, at := &volumes[i], path.Index(i)
-		errs = append(errs, validate.RequiredSyntax(at.Child("name"), v.Name, validation.IsDNS1123Label)...)
-		if names.Has(v.Name) {
-			errs = append(errs, field.Duplicate(at.Child("name"), v.Name))
+		wrong := validateVolume(at, v)
+		wrong = append(wrong, validate.RequiredSyntax(at.Child("name"), v.Name, validation.IsDNS1123Label)...)
+		if _, taken := names[v.Name]; taken {
+			wrong = append(wrong, field.Duplicate(at.Child("name"), v.Name))
 		}
-		names.Insert(v.Name)
-		errs = append(errs, validateVolumeSource(at, v)...)
+		if len(wrong) == 0 {
+			names[v.Name] = v.PersistentVolumeClaim != nil || v.Ephemeral != nil
+		}
+		errs = append(errs, wrong...)
 	}
 	return errs, names
 }
 
-func validateVolumeSource(path *field.Path, v *corev1.Volume) field.ErrorList {
-	switch sources := validate.SetMembers(v.VolumeSource); {
-	case len(sources) == 0:
-		return field.ErrorList{field.Required(path, "must specify a volume type")}
-	case len(sources) > 1:
-		return field.ErrorList{field.Forbidden(path.Child(sources[1]), "may not specify more than 1 volume type")}
+// validateVolume checks what a volume is made of.
+func validateVolume(path *field.Path, v *corev1.Volume) field.ErrorList {
+	u := &union{path: path}
+	member(u, "emptyDir", v.EmptyDir, validateEmptyDir)
+	member(u, "hostPath", v.HostPath, validateHostPath)
+	member(u, "gitRepo", v.GitRepo, validateGitRepo)
+	memberAt(u, "gcePersistentDisk", "persistentDisk", v.GCEPersistentDisk, validateGCEDisk)
+	member(u, "awsElasticBlockStore", v.AWSElasticBlockStore, validateEBS)
+	member(u, "secret", v.Secret, validateSecret)
+	member(u, "nfs", v.NFS, validateNFS)
+	member(u, "iscsi", v.ISCSI, validateISCSI)
+	if v.ISCSI != nil {
+		u.errs = append(u.errs, tooLongForISCSI(path.Child("name"), v.Name, v.Name, v.ISCSI.TargetPortal, v.ISCSI.InitiatorName)...)
 	}
-	return validateSource(path, &v.VolumeSource)
+	member(u, "glusterfs", v.Glusterfs, validateGlusterfs)
+	member(u, "flocker", v.Flocker, validateFlocker)
+	member(u, "persistentVolumeClaim", v.PersistentVolumeClaim, func(path *field.Path, c *corev1.PersistentVolumeClaimVolumeSource) field.ErrorList {
+		return validate.Required(path.Child("claimName"), c.ClaimName)
+	})
+	member(u, "rbd", v.RBD, validateRBD)
+	member(u, "cinder", v.Cinder, validateCinder)
+	memberAt(u, "cephFS", "cephfs", v.CephFS, validateCephFS)
+	member(u, "quobyte", v.Quobyte, validateQuobyte)
+	memberAt(u, "downwarAPI", "downwardAPI", v.DownwardAPI, validateDownwardAPI) // as kube-apiserver spells it
+	member(u, "fc", v.FC, validateFC)
+	member(u, "flexVolume", v.FlexVolume, validateFlex)
+	member(u, "configMap", v.ConfigMap, validateConfigMap)
+	member(u, "azureFile", v.AzureFile, validateAzureFile)
+	member(u, "vsphereVolume", v.VsphereVolume, validateVsphere)
+	member(u, "photonPersistentDisk", v.PhotonPersistentDisk, validatePhoton)
+	member(u, "portworxVolume", v.PortworxVolume, validatePortworx)
+	member(u, "azureDisk", v.AzureDisk, validateAzureDisk)
+	member(u, "storageos", v.StorageOS, validateStorageOS)
+	member(u, "projected", v.Projected, validateProjected)
+	member(u, "scaleIO", v.ScaleIO, validateScaleIO)
+	member(u, "csi", v.CSI, validateCSI)
+	member(u, "ephemeral", v.Ephemeral, validateEphemeral)
+	member(u, "image", v.Image, validateImageVolume)
+	return u.done()
 }
 
-// validateSource checks the one source of a volume that is set. Those of
-// storage systems that have left Kubernetes are not looked into.
-func validateSource(path *field.Path, v *corev1.VolumeSource) field.ErrorList {
-	switch {
-	case v.HostPath != nil:
-		return validateHostPath(path.Child("hostPath"), v.HostPath)
-	case v.Secret != nil:
-		at := path.Child("secret")
-		errs := append(validate.Required(at.Child("secretName"), v.Secret.SecretName), fileMode(at.Child("defaultMode"), v.Secret.DefaultMode)...)
-		return append(errs, validateItems(at.Child("items"), v.Secret.Items)...)
-	case v.ConfigMap != nil:
-		at := path.Child("configMap")
-		errs := append(validate.Required(at.Child("name"), v.ConfigMap.Name), fileMode(at.Child("defaultMode"), v.ConfigMap.DefaultMode)...)
-		return append(errs, validateItems(at.Child("items"), v.ConfigMap.Items)...)
-	case v.DownwardAPI != nil:
-		at := path.Child("downwardAPI")
-		return append(fileMode(at.Child("defaultMode"), v.DownwardAPI.DefaultMode), validateDownwardItems(at.Child("items"), v.DownwardAPI.Items)...)
-	case v.Projected != nil:
-		return validateProjected(path.Child("projected"), v.Projected)
-	case v.PersistentVolumeClaim != nil:
-		return validate.Required(path.Child("persistentVolumeClaim", "claimName"), v.PersistentVolumeClaim.ClaimName)
-	case v.EmptyDir != nil && v.EmptyDir.SizeLimit != nil:
-		return validate.NotNegativeQuantity(path.Child("emptyDir", "sizeLimit"), *v.EmptyDir.SizeLimit)
-	case v.NFS != nil:
-		return validateNFS(path.Child("nfs"), v.NFS)
-	case v.CSI != nil:
-		return validate.Required(path.Child("csi", "driver"), v.CSI.Driver)
-	case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate == nil:
-		return field.ErrorList{field.Required(path.Child("ephemeral", "volumeClaimTemplate"), "")}
-	case v.Ephemeral != nil:
-		return ValidateClaimSpec(path.Child("ephemeral", "volumeClaimTemplate", "spec"), &v.Ephemeral.VolumeClaimTemplate.Spec)
-	}
-	return nil
-}
-
-func validateHostPath(path *field.Path, v *corev1.HostPathVolumeSource) field.ErrorList {
-	errs := validate.NoParentDir(path.Child("path"), v.Path)
-	if v.Type != nil && *v.Type != corev1.HostPathUnset {
-		errs = append(errs, validate.OneOf(path.Child("type"), *v.Type, corev1.HostPathDirectoryOrCreate, corev1.HostPathDirectory,
-			corev1.HostPathFileOrCreate, corev1.HostPathFile, corev1.HostPathSocket, corev1.HostPathCharDev, corev1.HostPathBlockDev)...)
-	}
-	return errs
-}
-
-func validateNFS(path *field.Path, v *corev1.NFSVolumeSource) field.ErrorList {
-	errs := validate.Required(path.Child("server"), v.Server)
-	if v.Path == "" {
-		return append(errs, field.Required(path.Child("path"), ""))
-	}
-	if !strings.HasPrefix(v.Path, "/") {
-		errs = append(errs, field.Invalid(path.Child("path"), v.Path, "must be an absolute path"))
-	}
-	return errs
-}
-
-// validateItems checks the choice of keys that become files.
-func validateItems(path *field.Path, items []corev1.KeyToPath) field.ErrorList {
+func validateEmptyDir(path *field.Path, v *corev1.EmptyDirVolumeSource) field.ErrorList {
 	var errs field.ErrorList
-	for i, item := range items {
-		at := path.Index(i)
+	if v.SizeLimit != nil && v.SizeLimit.Sign() < 0 {
+		errs = append(errs, field.Forbidden(path.Child("sizeLimit"), "SizeLimit field must be a valid resource quantity"))
+	}
+	if mode := v.Mode; mode != nil && (*mode < 0 || *mode > 0o1777) {
+		errs = append(errs, field.Invalid(path.Child("mode"), *mode, "must be a number between 0 and 01777 (octal), both inclusive"))
+	}
+	return errs
+}
+
+func validateSecret(path *field.Path, v *corev1.SecretVolumeSource) field.ErrorList {
+	errs := validate.Required(path.Child("secretName"), v.SecretName)
+	errs = append(errs, fileMode(path.Child("defaultMode"), v.DefaultMode)...)
+	errs = append(errs, fileUser(path.Child("defaultUser"), v.DefaultUser)...)
+	return append(errs, validateItems(path.Child("items"), v.Items, nil)...)
+}
+
+func validateConfigMap(path *field.Path, v *corev1.ConfigMapVolumeSource) field.ErrorList {
+	errs := validate.Required(path.Child("name"), v.Name)
+	errs = append(errs, fileMode(path.Child("defaultMode"), v.DefaultMode)...)
+	errs = append(errs, fileUser(path.Child("defaultUser"), v.DefaultUser)...)
+	return append(errs, validateItems(path.Child("items"), v.Items, nil)...)
+}
+
+// validateItems checks the choice of keys that become files. named, if it is not nil, is called for
+// the name of each file.
+func validateItems(path *field.Path, items []corev1.KeyToPath, named func(file string) field.ErrorList) field.ErrorList {
+	var errs field.ErrorList
+	for i := range items {
+		item, at := &items[i], path.Index(i)
 		errs = append(errs, validate.Required(at.Child("key"), item.Key)...)
 		errs = append(errs, validate.Required(at.Child("path"), item.Path)...)
-		errs = append(errs, descendingPath(at.Child("path"), item.Path)...)
+		errs = append(errs, fileName(at.Child("path"), item.Path)...)
 		errs = append(errs, fileMode(at.Child("mode"), item.Mode)...)
-	}
-	return errs
-}
-
-func validateDownwardItems(path *field.Path, items []corev1.DownwardAPIVolumeFile) field.ErrorList {
-	var errs field.ErrorList
-	for i, item := range items {
-		at := path.Index(i)
-		errs = append(errs, validate.Required(at.Child("path"), item.Path)...)
-		errs = append(errs, descendingPath(at.Child("path"), item.Path)...)
-		errs = append(errs, fileMode(at.Child("mode"), item.Mode)...)
-		switch {
-		case item.FieldRef != nil && item.ResourceFieldRef != nil:
-			errs = append(errs, field.Invalid(at, "resource", "fieldRef and resourceFieldRef can not be specified simultaneously"))
-		case item.FieldRef != nil:
-			errs = append(errs, validateFieldRef(at.Child("fieldRef"), item.FieldRef, volumeFields)...)
-		case item.ResourceFieldRef != nil:
-			errs = append(errs, validateResourceRef(at.Child("resourceFieldRef"), item.ResourceFieldRef, true)...)
-		default:
-			errs = append(errs, field.Required(at.Child("fieldRef"), "one of fieldRef and resourceFieldRef is required"))
+		errs = append(errs, fileUser(at.Child("user"), item.User)...)
+		if named != nil && item.Path != "" {
+			errs = append(errs, named(item.Path)...)
 		}
 	}
 	return errs
 }
 
-// minTokenSeconds is the shortest life of a token in a volume.
-const minTokenSeconds int64 = 600
-
-func validateProjected(path *field.Path, v *corev1.ProjectedVolumeSource) field.ErrorList {
+func validateDownwardAPI(path *field.Path, v *corev1.DownwardAPIVolumeSource) field.ErrorList {
 	errs := fileMode(path.Child("defaultMode"), v.DefaultMode)
-	for i, source := range v.Sources {
-		at := path.Child("sources").Index(i)
-		switch sources := validate.SetMembers(source); {
-		case len(sources) == 0:
-			errs = append(errs, field.Required(at, "must specify one of secret, downwardAPI, configMap, serviceAccountToken, clusterTrustBundle or podCertificate"))
-			continue
-		case len(sources) > 1:
-			errs = append(errs, field.Forbidden(at.Child(sources[1]), "may not specify more than 1 volume type"))
-			continue
+	errs = append(errs, fileUser(path.Child("defaultUser"), v.DefaultUser)...)
+	for i := range v.Items {
+		errs = append(errs, validateDownwardFile(path, &v.Items[i])...) // kube-apiserver does not say which item it is
+	}
+	return errs
+}
+
+func validateDownwardFile(path *field.Path, file *corev1.DownwardAPIVolumeFile) field.ErrorList {
+	errs := validate.Required(path.Child("path"), file.Path)
+	errs = append(errs, fileName(path.Child("path"), file.Path)...)
+	switch {
+	case file.FieldRef != nil:
+		errs = append(errs, validateFieldRef(path.Child("fieldRef"), file.FieldRef, volumeFields)...)
+		if file.ResourceFieldRef != nil {
+			errs = append(errs, field.Invalid(path, "resource", "fieldRef and resourceFieldRef can not be specified simultaneously"))
 		}
-		switch {
-		case source.Secret != nil:
-			errs = append(errs, validate.Required(at.Child("secret", "name"), source.Secret.Name)...)
-			errs = append(errs, validateItems(at.Child("secret", "items"), source.Secret.Items)...)
-		case source.ConfigMap != nil:
-			errs = append(errs, validate.Required(at.Child("configMap", "name"), source.ConfigMap.Name)...)
-			errs = append(errs, validateItems(at.Child("configMap", "items"), source.ConfigMap.Items)...)
-		case source.DownwardAPI != nil:
-			errs = append(errs, validateDownwardItems(at.Child("downwardAPI", "items"), source.DownwardAPI.Items)...)
-		case source.ServiceAccountToken != nil:
-			token := at.Child("serviceAccountToken")
-			errs = append(errs, validate.Required(token.Child("path"), source.ServiceAccountToken.Path)...)
-			if s := define.ValueOr(source.ServiceAccountToken.ExpirationSeconds, minTokenSeconds); s < minTokenSeconds || s > 1<<32 {
-				errs = append(errs, field.Invalid(token.Child("expirationSeconds"), s, "may not specify a duration less than 10 minutes or larger than 2^32 seconds"))
-			}
-		}
+	case file.ResourceFieldRef != nil:
+		errs = append(errs, validateResourceRef(path.Child("resourceFieldRef"), file.ResourceFieldRef, true)...)
+	default:
+		errs = append(errs, field.Required(path, "one of fieldRef and resourceFieldRef is required"))
+	}
+	errs = append(errs, fileMode(path.Child("mode"), file.Mode)...)
+	return append(errs, fileUser(path.Child("user"), file.User)...)
+}
+
+func validateEphemeral(path *field.Path, v *corev1.EphemeralVolumeSource) field.ErrorList {
+	at := path.Child("volumeClaimTemplate")
+	if v.VolumeClaimTemplate == nil {
+		return field.ErrorList{field.Required(at, "")}
+	}
+	return ValidateClaimSpec(at.Child("spec"), &v.VolumeClaimTemplate.Spec)
+}
+
+func validateImageVolume(path *field.Path, v *corev1.ImageVolumeSource) field.ErrorList {
+	return append(validate.Required(path.Child("reference"), v.Reference),
+		validate.OneOf(path.Child("pullPolicy"), v.PullPolicy, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)...)
+}
+
+// fileName checks the place of a file in a volume: names that begin with two dots are the
+// kubelet's own.
+func fileName(path *field.Path, value string) field.ErrorList {
+	errs := descendingPath(path, value)
+	if strings.HasPrefix(value, "..") && !strings.HasPrefix(value, "../") {
+		errs = append(errs, field.Invalid(path, value, "must not start with '..'"))
 	}
 	return errs
 }
@@ -179,4 +184,11 @@ func fileMode(path *field.Path, mode *int32) field.ErrorList {
 		return field.ErrorList{field.Invalid(path, *mode, "must be a number between 0 and 0777 (octal), both inclusive")}
 	}
 	return nil
+}
+
+func fileUser(path *field.Path, user *int64) field.ErrorList {
+	if user == nil {
+		return nil
+	}
+	return validate.Invalid(path, *user, validation.IsValidUserID(*user))
 }

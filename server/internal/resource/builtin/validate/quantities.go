@@ -38,3 +38,11 @@ func NotNegativeQuantity(path *field.Path, amount apiresource.Quantity) field.Er
 	}
 	return nil
 }
+
+// PositiveQuantity checks an amount that must be above zero.
+func PositiveQuantity(path *field.Path, amount apiresource.Quantity) field.ErrorList {
+	if amount.Sign() <= 0 {
+		return field.ErrorList{field.Invalid(path, amount.String(), "must be greater than zero")}
+	}
+	return nil
+}
