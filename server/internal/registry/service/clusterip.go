@@ -35,15 +35,22 @@ var (
 // allocateIPs claims the cluster IP that the Service names, or a free one.
 func (a *allocation) allocateIPs(ctx context.Context) error {
 	spec := &a.svc.Spec
-	if spec.ClusterIP == "" && len(spec.ClusterIPs) > 0 {
-		spec.ClusterIP = spec.ClusterIPs[0]
-	}
 	if spec.ClusterIP == corev1.ClusterIPNone {
-		spec.ClusterIPs = []string{corev1.ClusterIPNone}
+		a.setFamilies()
 		return nil
+	}
+	if policy := spec.IPFamilyPolicy; policy != nil && *policy == corev1.IPFamilyPolicyRequireDualStack {
+		return a.invalid(field.Invalid(field.NewPath("spec", "ipFamilyPolicy"), *policy, "this cluster is not configured for dual-stack services"))
+	}
+	for i, family := range spec.IPFamilies {
+		if family == a.allocator.otherFamily() {
+			return a.invalid(field.Invalid(field.NewPath("spec", "ipFamilies").Index(i), family, "not configured on this cluster"))
+		}
 	}
 	ip := spec.ClusterIP
 	switch {
+	case ip == "" && len(spec.ClusterIPs) > 0:
+		return nil // which validation refuses
 	case ip == "":
 		var err error
 		if ip, err = a.claimFreeIP(ctx); err != nil {
@@ -54,23 +61,50 @@ func (a *allocation) allocateIPs(ctx context.Context) error {
 			return err
 		}
 	}
-	spec.ClusterIP, spec.ClusterIPs = ip, []string{ip}
-	a.setFamily(ip)
+	if spec.ClusterIP == "" {
+		spec.ClusterIP, spec.ClusterIPs = ip, []string{ip}
+	}
+	a.setFamilies()
 	return nil
 }
 
-// setFamily sets the IP family of the Service to that of the range.
-func (a *allocation) setFamily(ip string) {
-	family := corev1.IPv4Protocol
-	if addr, err := netip.ParseAddr(ip); err == nil && addr.Is6() {
-		family = corev1.IPv6Protocol
+// family is that of the range, otherFamily the other one.
+func (s *Allocator) family() corev1.IPFamily {
+	if s.opts.CIDR.Addr().Is6() {
+		return corev1.IPv6Protocol
 	}
-	if len(a.svc.Spec.IPFamilies) == 0 {
-		a.svc.Spec.IPFamilies = []corev1.IPFamily{family}
+	return corev1.IPv4Protocol
+}
+
+func (s *Allocator) otherFamily() corev1.IPFamily {
+	if s.opts.CIDR.Addr().Is6() {
+		return corev1.IPv4Protocol
 	}
-	if a.svc.Spec.IPFamilyPolicy == nil {
-		single := corev1.IPFamilyPolicySingleStack
-		a.svc.Spec.IPFamilyPolicy = &single
+	return corev1.IPv6Protocol
+}
+
+// setFamilies sets the IP families of the Service where it has not said them: that of the range. A
+// headless Service without a selector has both, since whoever makes its endpoints may have addresses
+// of both.
+func (a *allocation) setFamilies() {
+	spec := &a.svc.Spec
+	open := spec.ClusterIP == corev1.ClusterIPNone && len(spec.Selector) == 0
+	if spec.IPFamilyPolicy == nil {
+		policy := corev1.IPFamilyPolicySingleStack
+		if open {
+			policy = corev1.IPFamilyPolicyRequireDualStack
+		}
+		spec.IPFamilyPolicy = &policy
+	}
+	if len(spec.IPFamilies) == 0 {
+		spec.IPFamilies = []corev1.IPFamily{a.allocator.family()}
+	}
+	if open && len(spec.IPFamilies) == 1 && *spec.IPFamilyPolicy != corev1.IPFamilyPolicySingleStack {
+		second := a.allocator.otherFamily()
+		if spec.IPFamilies[0] == second {
+			second = a.allocator.family()
+		}
+		spec.IPFamilies = append(spec.IPFamilies, second)
 	}
 }
 
@@ -81,7 +115,7 @@ func (a *allocation) claimNamedIP(ctx context.Context, ip string) error {
 	}
 	if !a.allocator.assignable(addr) {
 		return a.invalid(field.Invalid(clusterIPsAt, []string{ip},
-			fmt.Sprintf("failed to allocate IP %s: the provided IP is not in the valid range. The range of valid IPs is %s", ip, a.allocator.opts.CIDR)))
+			fmt.Sprintf("failed to allocate IP %s: the provided IP (%s) is not in the valid range. The range of valid IPs is %s", ip, ip, a.allocator.opts.CIDR)))
 	}
 	err = a.claimIP(ctx, addr)
 	if errors.Is(err, errClaimed) {

@@ -66,6 +66,14 @@ func Supported[T ~string](path *field.Path, value T, allowed ...T) field.ErrorLi
 	return field.ErrorList{field.NotSupported(path, value, slices.Sorted(slices.Values(allowed)))} // as Kubernetes lists them
 }
 
+// SupportedInOrder is Supported for the few enumerations that kube-apiserver lists in an order of their own.
+func SupportedInOrder[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
+	if slices.Contains(allowed, value) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(path, value, allowed)}
+}
+
 // OneOfInOrder is OneOf for the few enumerations that kube-apiserver lists in an order of their own.
 func OneOfInOrder[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
 	if value != "" && !slices.Contains(allowed, value) {

@@ -1,0 +1,350 @@
+package core
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/podspec"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
+)
+
+// isHeadless reports whether a service is only a name.
+func isHeadless(spec *corev1.ServiceSpec) bool {
+	return len(spec.ClusterIPs) == 1 && spec.ClusterIPs[0] == corev1.ClusterIPNone
+}
+
+// validateService checks a service in kube-apiserver's order.
+func validateService(svc *corev1.Service) field.ErrorList {
+	spec, at := &svc.Spec, validate.SpecPath
+	var errs field.ErrorList
+	if hints, ok := svc.Annotations[corev1.DeprecatedAnnotationTopologyAwareHints]; ok {
+		if mode, ok := svc.Annotations[corev1.AnnotationTopologyMode]; ok && mode != hints {
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "annotations").Key(corev1.AnnotationTopologyMode), mode,
+				"must match annotations["+corev1.DeprecatedAnnotationTopologyAwareHints+"] when both are specified"))
+		}
+	}
+	if len(spec.Ports) == 0 && !isHeadless(spec) && spec.Type != corev1.ServiceTypeExternalName {
+		errs = append(errs, field.Required(at.Child("ports"), ""))
+	}
+	switch {
+	case spec.Type == corev1.ServiceTypeExternalName:
+		errs = append(errs, validateExternalName(spec)...)
+	case isHeadless(spec) && hasOutsidePorts(spec.Type):
+		errs = append(errs, field.Invalid(at.Child("clusterIPs").Index(0), corev1.ClusterIPNone, fmt.Sprintf("may not be set to 'None' for %s services", spec.Type)))
+	}
+	errs = append(errs, validateServicePorts(spec)...)
+	errs = append(errs, metavalidation.ValidateLabels(spec.Selector, at.Child("selector"))...)
+	errs = append(errs, validateAffinityToClients(spec)...)
+	errs = append(errs, validateClusterIPs(spec)...)
+	for i, ip := range spec.ExternalIPs {
+		errs = append(errs, validEndpointIP(at.Child("externalIPs").Index(i), ip)...)
+	}
+	errs = append(errs, validate.OneOf(at.Child("type"), spec.Type,
+		corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeExternalName)...)
+	errs = append(errs, validateServicePortNumbers(spec)...)
+	errs = append(errs, validateBalancer(svc)...)
+	return append(errs, validateTrafficPolicies(spec)...)
+}
+
+// validateExternalName: a service that stands for another name has no addresses.
+func validateExternalName(spec *corev1.ServiceSpec) field.ErrorList {
+	const why = "may not be set for ExternalName services"
+	var errs field.ErrorList
+	if len(spec.ClusterIPs) > 0 {
+		errs = append(errs, field.Forbidden(validate.SpecPath.Child("clusterIPs"), why))
+	}
+	if len(spec.IPFamilies) > 0 {
+		errs = append(errs, field.Forbidden(validate.SpecPath.Child("ipFamilies"), why))
+	}
+	if spec.IPFamilyPolicy != nil {
+		errs = append(errs, field.Forbidden(validate.SpecPath.Child("ipFamilyPolicy"), why))
+	}
+	name := strings.TrimSuffix(spec.ExternalName, ".")
+	return append(errs, validate.RequiredSyntax(validate.SpecPath.Child("externalName"), name, validation.IsDNS1123Subdomain)...)
+}
+
+func validateServicePorts(spec *corev1.ServiceSpec) field.ErrorList {
+	names := sets.New[string]()
+	var errs field.ErrorList
+	for i, p := range spec.Ports {
+		at := validate.SpecPath.Child("ports").Index(i)
+		switch {
+		case p.Name != "":
+			errs = append(errs, validate.Invalid(at.Child("name"), p.Name, validation.IsDNS1123Label(p.Name))...)
+			if names.Has(p.Name) {
+				errs = append(errs, field.Duplicate(at.Child("name"), p.Name))
+			}
+			names.Insert(p.Name)
+		case len(spec.Ports) > 1:
+			errs = append(errs, field.Required(at.Child("name"), ""))
+		}
+		errs = append(errs, validate.PortNumber(at.Child("port"), p.Port)...)
+		errs = append(errs, podspec.Protocol(at.Child("protocol"), p.Protocol)...)
+		errs = append(errs, validate.PortReference(at.Child("targetPort"), p.TargetPort)...)
+		if p.AppProtocol != nil {
+			errs = append(errs, validate.Invalid(at.Child("appProtocol"), *p.AppProtocol, validation.IsQualifiedName(*p.AppProtocol))...)
+		}
+	}
+	return errs
+}
+
+// validateServicePortNumbers: no two ports have the same number and protocol, in the cluster or
+// on its nodes.
+func validateServicePortNumbers(spec *corev1.ServiceSpec) field.ErrorList {
+	type numbered struct {
+		protocol corev1.Protocol
+		port     int32
+	}
+	path := validate.SpecPath.Child("ports")
+	var errs field.ErrorList
+	if spec.Type == corev1.ServiceTypeClusterIP {
+		for i, p := range spec.Ports {
+			if p.NodePort != 0 {
+				errs = append(errs, field.Forbidden(path.Index(i).Child("nodePort"), "may not be used when `type` is 'ClusterIP'"))
+			}
+		}
+	}
+	nodePorts := sets.New[numbered]()
+	for i, p := range spec.Ports {
+		if p.NodePort == 0 {
+			continue
+		}
+		n := numbered{p.Protocol, p.NodePort}
+		if nodePorts.Has(n) {
+			errs = append(errs, field.Duplicate(path.Index(i).Child("nodePort"), p.NodePort))
+		}
+		nodePorts.Insert(n)
+	}
+	ports := sets.New[numbered]()
+	for i, p := range spec.Ports {
+		n := numbered{p.Protocol, p.Port}
+		if ports.Has(n) {
+			errs = append(errs, field.Duplicate(path.Index(i), corev1.ServicePort{Protocol: p.Protocol, Port: p.Port}))
+		}
+		ports.Insert(n)
+	}
+	return errs
+}
+
+func validateAffinityToClients(spec *corev1.ServiceSpec) field.ErrorList {
+	errs := validate.OneOf(validate.SpecPath.Child("sessionAffinity"), spec.SessionAffinity, corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone)
+	at, config := validate.SpecPath.Child("sessionAffinityConfig"), spec.SessionAffinityConfig
+	switch {
+	case spec.SessionAffinity == corev1.ServiceAffinityNone && config != nil:
+		errs = append(errs, field.Forbidden(at, "must not be set when session affinity is None"))
+	case spec.SessionAffinity == corev1.ServiceAffinityClientIP && config != nil && config.ClientIP != nil:
+		const most = 86400
+		if seconds := define.ValueOr(config.ClientIP.TimeoutSeconds, 0); seconds <= 0 || seconds > most {
+			errs = append(errs, field.Invalid(at.Child("clientIP", "timeoutSeconds"), seconds, fmt.Sprintf("must be greater than 0 and less than %d", most)))
+		}
+	}
+	return errs
+}
+
+// validateClusterIPs checks the addresses and families of a service.
+func validateClusterIPs(spec *corev1.ServiceSpec) field.ErrorList {
+	if spec.Type == corev1.ServiceTypeExternalName {
+		return nil
+	}
+	path, families := validate.SpecPath.Child("clusterIPs"), validate.SpecPath.Child("ipFamilies")
+	var errs field.ErrorList
+	switch {
+	case spec.ClusterIP == "" && len(spec.ClusterIPs) > 0:
+		errs = append(errs, field.Invalid(path, spec.ClusterIPs, "must be empty when `clusterIP` is not specified"))
+	case spec.ClusterIP != "" && len(spec.ClusterIPs) == 0:
+		errs = append(errs, field.Required(path, ""))
+	case spec.ClusterIP != "" && spec.ClusterIPs[0] != spec.ClusterIP:
+		errs = append(errs, field.Invalid(path, spec.ClusterIPs, "first value must match `clusterIP`"))
+	}
+	for i, family := range spec.IPFamilies {
+		errs = append(errs, validate.Supported(families.Index(i), family, corev1.IPv4Protocol, corev1.IPv6Protocol)...)
+		if slices.Contains(spec.IPFamilies[:i], family) {
+			errs = append(errs, field.Duplicate(families.Index(i), family))
+		}
+	}
+	if spec.IPFamilyPolicy != nil {
+		errs = append(errs, validate.Supported(validate.SpecPath.Child("ipFamilyPolicy"), *spec.IPFamilyPolicy,
+			corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack)...)
+	}
+	return append(errs, validateAddresses(path, spec)...)
+}
+
+func validateAddresses(path *field.Path, spec *corev1.ServiceSpec) field.ErrorList {
+	var errs field.ErrorList
+	for i, ip := range spec.ClusterIPs {
+		switch {
+		case i > 0 || ip != corev1.ClusterIPNone:
+			errs = append(errs, validation.IsValidIP(path.Index(i), ip)...)
+		case len(spec.ClusterIPs) > 1:
+			errs = append(errs, field.Invalid(path, spec.ClusterIPs, "'None' must be the first and only value"))
+		}
+	}
+	invalid := len(errs) > 0
+	if len(spec.ClusterIPs) > 2 {
+		errs = append(errs, field.Invalid(path, spec.ClusterIPs, "may only hold up to 2 values"))
+	}
+	if invalid || isHeadless(spec) {
+		return errs
+	}
+	six := make([]bool, len(spec.ClusterIPs))
+	for i, ip := range spec.ClusterIPs {
+		address, _ := netip.ParseAddr(ip)
+		six[i] = address.Is6()
+	}
+	if len(six) > 1 && (!slices.Contains(six, true) || !slices.Contains(six, false)) {
+		errs = append(errs, field.Invalid(path, spec.ClusterIPs, "may specify no more than one IP for each IP family"))
+	}
+	for i, family := range spec.IPFamilies[:min(len(spec.IPFamilies), len(six))] {
+		if (family == corev1.IPv4Protocol) == six[i] && (family == corev1.IPv4Protocol || family == corev1.IPv6Protocol) {
+			errs = append(errs, field.Invalid(path.Index(i), spec.ClusterIPs[i], fmt.Sprintf("expected an %s value as indicated by `ipFamilies[%d]`", family, i)))
+		}
+	}
+	return errs
+}
+
+// validateBalancer checks what only services with a load balancer have. The path of the ranges is
+// kube-apiserver's.
+func validateBalancer(svc *corev1.Service) field.ErrorList {
+	const why = "may only be used when `type` is 'LoadBalancer'"
+	spec, balanced := &svc.Spec, svc.Spec.Type == corev1.ServiceTypeLoadBalancer
+	var errs field.ErrorList
+	forbid := func(at *field.Path, set bool) {
+		if set && !balanced {
+			errs = append(errs, field.Forbidden(at, why))
+		}
+	}
+	ranges := validate.SpecPath.Child("LoadBalancerSourceRanges")
+	forbid(ranges, len(spec.LoadBalancerSourceRanges) > 0)
+	for i, cidr := range spec.LoadBalancerSourceRanges {
+		errs = append(errs, validation.IsValidCIDR(ranges.Index(i), strings.TrimSpace(cidr))...)
+	}
+	if list, annotated := svc.Annotations[corev1.AnnotationLoadBalancerSourceRangesKey]; annotated && len(spec.LoadBalancerSourceRanges) == 0 {
+		at := field.NewPath("metadata", "annotations").Key(corev1.AnnotationLoadBalancerSourceRangesKey)
+		forbid(at, true)
+		if list = strings.TrimSpace(list); list != "" {
+			for cidr := range strings.SplitSeq(list, ",") {
+				errs = append(errs, validation.IsValidCIDR(at, strings.TrimSpace(cidr))...)
+			}
+		}
+	}
+	forbid(validate.SpecPath.Child("allocateLoadBalancerNodePorts"), spec.AllocateLoadBalancerNodePorts != nil)
+	if class, at := spec.LoadBalancerClass, validate.SpecPath.Child("loadBalancerClass"); class != nil {
+		forbid(at, true)
+		if balanced {
+			errs = append(errs, validate.Invalid(at, *class, validation.IsQualifiedName(*class))...)
+		}
+	}
+	return errs
+}
+
+func validateTrafficPolicies(spec *corev1.ServiceSpec) field.ErrorList {
+	var errs field.ErrorList
+	at := validate.SpecPath.Child("externalTrafficPolicy")
+	if fromOutside(spec) {
+		errs = append(errs, validate.OneOf(at, spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)...)
+	} else if spec.ExternalTrafficPolicy != "" {
+		errs = append(errs, field.Invalid(at, spec.ExternalTrafficPolicy, "may only be set for externally-accessible services"))
+	}
+	if port, at := spec.HealthCheckNodePort, validate.SpecPath.Child("healthCheckNodePort"); port != 0 {
+		if healthChecked(spec) {
+			errs = append(errs, validate.PortNumber(at, port)...)
+		} else {
+			errs = append(errs, field.Invalid(at, port, "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"))
+		}
+	}
+	if p := spec.InternalTrafficPolicy; p != nil {
+		errs = append(errs, validate.Supported(validate.SpecPath.Child("internalTrafficPolicy"), *p, corev1.ServiceInternalTrafficPolicyCluster, corev1.ServiceInternalTrafficPolicyLocal)...)
+	}
+	if p := spec.TrafficDistribution; p != nil {
+		errs = append(errs, validate.SupportedInOrder(validate.SpecPath.Child("trafficDistribution"), *p, corev1.ServiceTrafficDistributionPreferClose,
+			corev1.ServiceTrafficDistributionPreferSameZone, corev1.ServiceTrafficDistributionPreferSameNode)...)
+	}
+	return errs
+}
+
+// validateServiceUpdate: addresses, families and the class of the load balancer stay for as long as
+// the service has them.
+func validateServiceUpdate(svc, old *corev1.Service) field.ErrorList {
+	const stays = "may not change once set"
+	spec, was := &svc.Spec, &old.Spec
+	var errs field.ErrorList
+	if spec.Type != corev1.ServiceTypeExternalName && was.Type != corev1.ServiceTypeExternalName && !(isHeadless(spec) && isHeadless(was)) {
+		at := validate.SpecPath.Child("clusterIPs").Index(0)
+		switch {
+		case len(was.ClusterIPs) == 0:
+		case len(spec.ClusterIPs) == 0:
+			errs = append(errs, field.Invalid(at, spec.ClusterIPs, "primary clusterIP can not be unset"))
+		case spec.ClusterIPs[0] != was.ClusterIPs[0]:
+			errs = append(errs, field.Invalid(at, spec.ClusterIPs, stays))
+		}
+		if isHeadless(spec) == isHeadless(was) && len(spec.IPFamilies) > 0 && len(was.IPFamilies) > 0 && spec.IPFamilies[0] != was.IPFamilies[0] {
+			errs = append(errs, field.Invalid(validate.SpecPath.Child("ipFamilies").Index(0), spec.IPFamilies, stays))
+		}
+	}
+	both := spec.Type == corev1.ServiceTypeLoadBalancer && was.Type == corev1.ServiceTypeLoadBalancer
+	if both && (spec.LoadBalancerClass == nil) != (was.LoadBalancerClass == nil) || both && define.ValueOr(spec.LoadBalancerClass, "") != define.ValueOr(was.LoadBalancerClass, "") {
+		errs = append(errs, field.Invalid(validate.SpecPath.Child("loadBalancerClass"), spec.LoadBalancerClass, stays))
+	}
+	if healthChecked(spec) && healthChecked(was) && spec.HealthCheckNodePort != was.HealthCheckNodePort {
+		errs = append(errs, field.Forbidden(validate.SpecPath.Child("healthCheckNodePort"), validate.Immutable))
+	}
+	return errs
+}
+
+func serviceWarnings(svc, _ *corev1.Service) []string {
+	spec, at := &svc.Spec, validate.SpecPath
+	var warnings []string
+	if _, ok := svc.Annotations[corev1.DeprecatedAnnotationTopologyAwareHints]; ok {
+		warnings = append(warnings, fmt.Sprintf("annotation %s is deprecated, please use %s instead", corev1.DeprecatedAnnotationTopologyAwareHints, corev1.AnnotationTopologyMode))
+	}
+	headless, named := spec.Type == corev1.ServiceTypeClusterIP && spec.ClusterIP == corev1.ClusterIPNone, spec.Type == corev1.ServiceTypeExternalName
+	if spec.ClusterIP != "" && !headless {
+		for i, ip := range spec.ClusterIPs {
+			warnings = append(warnings, validation.GetWarningsForIP(at.Child("clusterIPs").Index(i), ip)...)
+		}
+	}
+	if headless {
+		warnings = append(warnings, warnOf(spec.LoadBalancerIP != "", "spec.loadBalancerIP is ignored for headless services")...)
+		warnings = append(warnings, warnOf(len(spec.ExternalIPs) > 0, "spec.externalIPs is ignored for headless services")...)
+		warnings = append(warnings, warnOf(spec.SessionAffinity != corev1.ServiceAffinityNone, "spec.SessionAffinity is ignored for headless services")...)
+	}
+	for i, ip := range spec.ExternalIPs {
+		warnings = append(warnings, validation.GetWarningsForIP(at.Child("externalIPs").Index(i), ip)...)
+	}
+	warnings = append(warnings, warnOf(len(spec.ExternalIPs) > 0 && !headless && !named, "spec.externalIPs is deprecated and may no longer be implemented in some clusters")...)
+	if spec.LoadBalancerIP != "" {
+		warnings = append(warnings, validation.GetWarningsForIP(at.Child("loadBalancerIP"), spec.LoadBalancerIP)...)
+	}
+	for i, cidr := range spec.LoadBalancerSourceRanges {
+		warnings = append(warnings, validation.GetWarningsForCIDR(at.Child("loadBalancerSourceRanges").Index(i), cidr)...)
+	}
+	warnings = append(warnings, warnOf(named && len(spec.ExternalIPs) > 0, `spec.externalIPs is ignored when spec.type is "ExternalName"`)...)
+	warnings = append(warnings, warnOf(!named && spec.ExternalName != "", `spec.externalName is ignored when spec.type is not "ExternalName"`)...)
+	return append(warnings, warnOf(define.ValueOr(spec.TrafficDistribution, "") == corev1.ServiceTrafficDistributionPreferClose,
+		`spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"`)...)
+}
+
+// warnOf is a warning, or none.
+func warnOf(is bool, text string) []string {
+	if !is {
+		return nil
+	}
+	return []string{text}
+}
+
+// validEndpointIP checks an address that traffic may be sent to. Its own, or one that only it has, is none.
+func validEndpointIP(path *field.Path, value string) field.ErrorList {
+	if errs := validation.IsValidIP(path, value); len(errs) > 0 {
+		return errs
+	}
+	return validate.EndpointIP(path, value)
+}

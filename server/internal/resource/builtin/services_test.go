@@ -1,0 +1,74 @@
+package builtin_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// TestValidateServices: all that is wrong with a Service is told, in kube-apiserver's order.
+func TestValidateServices(t *testing.T) {
+	for _, tt := range []struct {
+		edits []string
+		want  []string
+	}{
+		{[]string{"spec.clusterIPs=[10.0.0.1]"}, []string{"Invalid spec.clusterIPs"}}, // without the first
+		{[]string{"spec.clusterIP=10.0.0.1", "spec.clusterIPs=[10.0.0.2]"}, []string{"Invalid spec.clusterIPs"}},
+		{[]string{"spec.clusterIP=10.0.0.1", "spec.clusterIPs=[10.0.0.1, 10.0.0.2]"}, []string{"Invalid spec.clusterIPs"}},
+		{[]string{"spec.clusterIP=10.0.0.1", "spec.ipFamilies=[IPv6]"}, []string{"Invalid spec.clusterIPs[0]"}},
+		{[]string{"spec.ipFamilies=[IPv4, IPv4, IPv5]", "spec.ipFamilyPolicy=Both"}, []string{"Duplicate spec.ipFamilies[1]", "NotSupported spec.ipFamilies[2]", "NotSupported spec.ipFamilyPolicy"}},
+		{[]string{"spec.clusterIP=None", "spec.type=NodePort"}, []string{"Invalid spec.clusterIPs[0]"}},
+		{[]string{"spec.clusterIP=None", "spec.ports-"}, nil},
+		{[]string{"spec.type=ExternalName", "spec.externalName=a.example.", "spec.ipFamilies=[IPv4]"}, []string{"Forbidden spec.ipFamilies"}},
+		{[]string{"spec.externalIPs=[127.0.0.1, a]"}, []string{"Invalid spec.externalIPs[0]", "Invalid spec.externalIPs[1]"}},
+		{[]string{"spec.type=LoadBalancer", "spec.loadBalancerClass=a b"}, []string{"Invalid spec.loadBalancerClass"}},
+		{[]string{"metadata.annotations={service.beta.kubernetes.io/load-balancer-source-ranges: a}"},
+			[]string{"Forbidden metadata.annotations[service.beta.kubernetes.io/load-balancer-source-ranges]", "Invalid metadata.annotations[service.beta.kubernetes.io/load-balancer-source-ranges]"}},
+		{[]string{"spec.ports=[{port: 0, protocol: A}]", "spec.sessionAffinity=A", "spec.type=A"},
+			[]string{"Invalid spec.ports[0].port", "NotSupported spec.ports[0].protocol", "Invalid spec.ports[0].targetPort", "NotSupported spec.sessionAffinity", "NotSupported spec.type"}},
+		{[]string{"spec.internalTrafficPolicy=''", "spec.trafficDistribution=''"}, []string{"NotSupported spec.internalTrafficPolicy", "NotSupported spec.trafficDistribution"}},
+	} {
+		t.Run(strings.Join(tt.edits, " "), func(t *testing.T) {
+			r, obj := manifest(t, "service", tt.edits...)
+			if got := complaints(validateNew(r, obj)); !slices.Equal(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestServiceWarnings: what is ignored or deprecated is told to whoever writes it.
+func TestServiceWarnings(t *testing.T) {
+	for edits, want := range map[string]string{
+		"spec.externalName=a":                         `spec.externalName is ignored when spec.type is not "ExternalName"`,
+		"spec.externalIPs=[192.0.2.1]":                "spec.externalIPs is deprecated and may no longer be implemented in some clusters",
+		"spec.clusterIP=None spec.loadBalancerIP=::1": "spec.loadBalancerIP is ignored for headless services",
+		"spec.trafficDistribution=PreferClose":        `spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"`,
+	} {
+		r, obj := manifest(t, "service", strings.Split(edits, " ")...)
+		if got := strings.Join(r.Strategy.Warnings(obj, nil), "; "); got != want {
+			t.Errorf("%s: %q, not %q", edits, got, want)
+		}
+	}
+}
+
+// TestServiceKeepsFamilies: an update that does not mention addresses and families keeps them, also
+// of a client that knows only the first address.
+func TestServiceKeepsFamilies(t *testing.T) {
+	r, obj := manifest(t, "service")
+	old := obj.(*corev1.Service)
+	policy := corev1.IPFamilyPolicySingleStack
+	old.Spec.ClusterIP, old.Spec.ClusterIPs = "10.0.0.7", []string{"10.0.0.7"}
+	old.Spec.IPFamilies, old.Spec.IPFamilyPolicy = []corev1.IPFamily{corev1.IPv4Protocol}, &policy
+	for _, edits := range [][]string{nil, {"spec.clusterIP=10.0.0.7"}, {"spec.clusterIPs=[10.0.0.7]"}} {
+		_, obj := manifestAsIs(t, "service", edits...)
+		svc := obj.(*corev1.Service)
+		r.Strategy.PrepareForUpdate(svc, old)
+		if errs := append(r.Strategy.Validate(svc), r.Strategy.ValidateUpdate(svc, old)...); len(errs) > 0 || !slices.Equal(svc.Spec.IPFamilies, old.Spec.IPFamilies) ||
+			svc.Spec.IPFamilyPolicy == nil || svc.Spec.ClusterIP != "10.0.0.7" || !slices.Equal(svc.Spec.ClusterIPs, old.Spec.ClusterIPs) {
+			t.Errorf("%q: %v, %+v", edits, errs, svc.Spec)
+		}
+	}
+}
