@@ -42,6 +42,23 @@ func TestCreateSetsWhatClientsDoNotOwn(t *testing.T) {
 	}
 }
 
+// TestGenerationOfOtherKinds: of a kind without generations, a new object has what the client says; later
+// it stays.
+func TestGenerationOfOtherKinds(t *testing.T) {
+	f := newFixture(t)
+	sent := configMap("a", "1")
+	sent.Generation = 7
+	if got := f.create(t, "configmaps", sent).Object; got.GetGeneration() != 7 {
+		t.Errorf("generation %d", got.GetGeneration())
+	}
+	changed := configMap("a", "2")
+	changed.Generation = 9
+	result, err := f.of(t, "configmaps").Update(t.Context(), "default", "a", replacing(changed), registry.UpdateOptions{})
+	if err != nil || result.Object.GetGeneration() != 7 {
+		t.Errorf("%+v, %v", result, err)
+	}
+}
+
 func TestCreateRefuses(t *testing.T) {
 	f := newFixture(t)
 	f.create(t, "configmaps", configMap("taken", ""))

@@ -27,8 +27,10 @@ func (r Registry) conflict(name string, err error) error {
 	return apierrors.NewConflict(r.res.GroupResource(), name, err)
 }
 
+// invalid names the kind as it is stored, like Kubernetes: what is wrong with an event of either group is
+// told of the core one.
 func (r Registry) invalid(name string, errs field.ErrorList) error {
-	return apierrors.NewInvalid(r.res.GroupVersionKind().GroupKind(), name, errs)
+	return apierrors.NewInvalid(r.stored.GroupVersionKind().GroupKind(), name, errs)
 }
 
 // StoreError returns the error that a client sees for an error of the store.

@@ -28,9 +28,8 @@ func (w *pendingWrite) prepareCreate(ctx context.Context) {
 	obj.SetSelfLink("")
 	obj.SetUID(set.config.NewUID())
 	obj.SetCreationTimestamp(set.Now())
-	obj.SetGeneration(1)
-	if res.Strategy.NoGeneration {
-		obj.SetGeneration(0)
+	if !res.Strategy.NoGeneration { // of other kinds it is what the client says, as in Kubernetes
+		obj.SetGeneration(1)
 	}
 	if res.Status && !res.Strategy.CreateWithStatus {
 		specstatus.ClearStatus(obj)

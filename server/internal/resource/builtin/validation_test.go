@@ -292,7 +292,7 @@ func TestValidate(t *testing.T) {
 		{"quota", []string{"spec.scopes=[BestEffort, NotBestEffort]"}, "Invalid spec.scopes"},
 		{"limitrange", []string{"spec.limits=[{type: Container}, {type: Container}]"}, "Duplicate spec.limits[1].type"},
 		{"limitrange", []string{"spec.limits=[{type: Pod, default: {cpu: 1}}]"}, "Forbidden spec.limits[0].default"},
-		{"limitrange", []string{"spec.limits=[{type: PersistentVolumeClaim}]"}, "Required spec.limits[0]"},
+		{"limitrange", []string{"spec.limits=[{type: PersistentVolumeClaim}]"}, "Required spec.limits[0].limits"},
 		{"volume", []string{"spec.capacity-"}, "Required spec.capacity"},
 		{"volume", []string{"spec.hostPath-"}, "Required spec"},
 		{"storageclass", []string{"volumeBindingMode=Later"}, "NotSupported volumeBindingMode"},

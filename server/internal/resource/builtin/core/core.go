@@ -49,6 +49,7 @@ func services() []*resource.Resource {
 		define.Resource[corev1.Endpoints, corev1.EndpointsList](gv, define.Kind{
 			Name: "Endpoints", Plural: "endpoints", ShortNames: []string{"ep"},
 			Path: "services/endpoints", NoGeneration: true, UpsertOnUpdate: true,
+			Deprecation: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
 		}, endpointsRules()),
 		define.Resource[corev1.ServiceAccount, corev1.ServiceAccountList](gv, define.Kind{
 			Name: "ServiceAccount", Plural: "serviceaccounts", ShortNames: []string{"sa"}, NoGeneration: true, ReturnDeleted: true,
@@ -102,5 +103,21 @@ func configuration() []*resource.Resource {
 }
 
 func serviceAccountRules() define.Rules[*corev1.ServiceAccount] {
-	return define.Rules[*corev1.ServiceAccount]{}
+	// Secrets are those of the account's namespace.
+	keepNames := func(a *corev1.ServiceAccount) {
+		for i := range a.Secrets {
+			a.Secrets[i] = corev1.ObjectReference{Name: a.Secrets[i].Name}
+		}
+	}
+	return define.Rules[*corev1.ServiceAccount]{
+		PrepareForCreate: keepNames,
+		PrepareForUpdate: func(a, _ *corev1.ServiceAccount) { keepNames(a) },
+		Warnings: func(a, old *corev1.ServiceAccount) []string {
+			const key = "kubernetes.io/enforce-mountable-secrets"
+			if old != nil && old.Annotations[key] != "" {
+				return nil
+			}
+			return annotationWarning(&a.ObjectMeta, key, "deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets")
+		},
+	}
 }

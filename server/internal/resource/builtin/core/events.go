@@ -1,12 +1,15 @@
 package core
 
 import (
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
@@ -14,45 +17,112 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
 )
 
-// clusterEventNamespace is where events about cluster-scoped objects go.
-const clusterEventNamespace = metav1.NamespaceDefault
-
 func eventRules() define.Rules[*corev1.Event] {
 	return define.Rules[*corev1.Event]{
-		Validate: func(e *corev1.Event) field.ErrorList {
-			return validateEventNamespace(field.NewPath("involvedObject", "namespace"), e.Namespace, e.InvolvedObject.Namespace)
-		},
+		Validate: func(e *corev1.Event) field.ErrorList { return validateEvent(e, "reportingComponent") },
 	}
 }
 
-// validateEventNamespace: an event lives with the object it is about, or in
-// one of two namespaces if that has none.
-func validateEventNamespace(path *field.Path, namespace, object string) field.ErrorList {
-	ok := namespace == object
-	if object == "" {
-		ok = namespace == clusterEventNamespace || namespace == metav1.NamespaceSystem
+// validateEvent checks an event: it lives with the object that it is about, and what has a time of
+// its own was made by a client that knows the newer fields. The errors name the fields of core
+// events, whatever the version; controller is how the version calls the reporting controller.
+func validateEvent(e *corev1.Event, controller string) field.ErrorList {
+	const most, mostOfNote = 128, 1024
+	var errs field.ErrorList
+	namespace, object := field.NewPath("involvedObject", "namespace"), e.InvolvedObject.Namespace
+	if e.EventTime.IsZero() {
+		if object != e.Namespace && (object != "" || e.Namespace != metav1.NamespaceDefault) {
+			errs = append(errs, field.Invalid(namespace, object, "does not match event.namespace"))
+		}
+		return errs
 	}
-	if !ok {
-		return field.ErrorList{field.Invalid(path, object, "does not match event.namespace")}
+	if object == "" && e.Namespace != metav1.NamespaceDefault && e.Namespace != metav1.NamespaceSystem {
+		errs = append(errs, field.Invalid(namespace, object, "does not match event.namespace"))
 	}
-	return nil
+	short := func(name, value string, most int) {
+		if len(value) > most {
+			errs = append(errs, field.Invalid(field.NewPath(name), "", fmt.Sprintf("can have at most %d characters", most)))
+		}
+	}
+	require := func(name, value string) {
+		errs = append(errs, validate.Required(field.NewPath(name), value)...)
+	}
+	require(controller, e.ReportingController)
+	errs = append(errs, validate.Invalid(field.NewPath(controller), e.ReportingController, validation.IsQualifiedName(e.ReportingController))...)
+	require("reportingInstance", e.ReportingInstance)
+	short("reportingInstance", e.ReportingInstance, most)
+	require("action", e.Action)
+	short("action", e.Action, most)
+	require("reason", e.Reason)
+	short("reason", e.Reason, most)
+	short("message", e.Message, mostOfNote)
+	return errs
 }
 
 // groupEventRules are those of events.k8s.io/v1, which asks for more.
 func groupEventRules() define.Rules[*eventsv1.Event] {
 	return define.Rules[*eventsv1.Event]{
-		Validate: func(e *eventsv1.Event) field.ErrorList {
-			errs := validateEventNamespace(field.NewPath("regarding", "namespace"), e.Namespace, e.Regarding.Namespace)
+		Validate: func(e *eventsv1.Event) field.ErrorList { return validateEvent(coreEvent(e), "reportingController") },
+		ValidateCreate: func(e *eventsv1.Event) field.ErrorList {
+			errs := validateSeries(e)
 			if e.EventTime.IsZero() {
 				errs = append(errs, field.Required(field.NewPath("eventTime"), ""))
 			}
-			errs = append(errs, validate.Required(field.NewPath("reportingController"), e.ReportingController)...)
-			errs = append(errs, validate.Required(field.NewPath("reportingInstance"), e.ReportingInstance)...)
-			errs = append(errs, validate.Required(field.NewPath("action"), e.Action)...)
-			errs = append(errs, validate.Required(field.NewPath("reason"), e.Reason)...)
-			return append(errs, validate.OneOf(field.NewPath("type"), e.Type, corev1.EventTypeNormal, corev1.EventTypeWarning)...)
+			if e.Type != corev1.EventTypeNormal && e.Type != corev1.EventTypeWarning {
+				errs = append(errs, field.Invalid(field.NewPath("type"), "", "has invalid value: "+e.Type))
+			}
+			unset := func(name string, set bool) {
+				if set {
+					errs = append(errs, field.Invalid(field.NewPath(name), "", "needs to be unset"))
+				}
+			}
+			unset("firstTimestamp", !e.DeprecatedFirstTimestamp.IsZero())
+			unset("lastTimestamp", !e.DeprecatedLastTimestamp.IsZero())
+			unset("count", e.DeprecatedCount != 0)
+			unset("source", e.DeprecatedSource != corev1.EventSource{})
+			return errs
 		},
+		ValidateUpdate: validateGroupEventUpdate,
 	}
+}
+
+func validateSeries(e *eventsv1.Event) field.ErrorList {
+	var errs field.ErrorList
+	if e.Series != nil && e.Series.Count < 2 {
+		errs = append(errs, field.Invalid(field.NewPath("series.count"), "", "should be at least 2"))
+	}
+	if e.Series != nil && e.Series.LastObservedTime.IsZero() {
+		errs = append(errs, field.Required(field.NewPath("series.lastObservedTime"), ""))
+	}
+	return errs
+}
+
+// validateGroupEventUpdate: only the series of an event goes on.
+func validateGroupEventUpdate(e, old *eventsv1.Event) field.ErrorList {
+	var errs field.ErrorList
+	if !equality.Semantic.DeepEqual(e.Series, old.Series) {
+		errs = validateSeries(e)
+	}
+	keep := func(name string, now, before any) {
+		errs = append(errs, validate.Unchanged(field.NewPath(name), now, before)...)
+	}
+	keep("involvedObject", e.Regarding, old.Regarding)
+	keep("reason", e.Reason, old.Reason)
+	keep("message", e.Note, old.Note)
+	keep("source", e.DeprecatedSource, old.DeprecatedSource)
+	keep("firstTimestamp", e.DeprecatedFirstTimestamp, old.DeprecatedFirstTimestamp)
+	keep("lastTimestamp", e.DeprecatedLastTimestamp, old.DeprecatedLastTimestamp)
+	keep("count", e.DeprecatedCount, old.DeprecatedCount)
+	keep("reason", e.Reason, old.Reason)
+	keep("type", e.Type, old.Type)
+	if !e.EventTime.Truncate(time.Microsecond).Equal(old.EventTime.Truncate(time.Microsecond)) {
+		keep("eventTime", e.EventTime, old.EventTime)
+	}
+	keep("action", e.Action, old.Action)
+	keep("related", e.Related, old.Related)
+	keep("reportingController", e.ReportingController, old.ReportingController)
+	keep("reportingInstance", e.ReportingInstance, old.ReportingInstance)
+	return errs
 }
 
 // groupEventFromCore shows a stored event in the newer shape.
@@ -73,8 +143,10 @@ func groupEventFromCore(e *corev1.Event) (*eventsv1.Event, error) {
 }
 
 // groupEventToCore is the reverse.
-func groupEventToCore(e *eventsv1.Event) (*corev1.Event, error) {
-	e = e.DeepCopy()
+func groupEventToCore(e *eventsv1.Event) (*corev1.Event, error) { return coreEvent(e.DeepCopy()), nil }
+
+// coreEvent is the event as it is stored. It shares memory with e.
+func coreEvent(e *eventsv1.Event) *corev1.Event {
 	stored := &corev1.Event{
 		ObjectMeta: e.ObjectMeta, EventTime: e.EventTime,
 		ReportingController: e.ReportingController, ReportingInstance: e.ReportingInstance,
@@ -86,7 +158,7 @@ func groupEventToCore(e *eventsv1.Event) (*corev1.Event, error) {
 	if e.Series != nil {
 		stored.Series = &corev1.EventSeries{Count: e.Series.Count, LastObservedTime: e.Series.LastObservedTime}
 	}
-	return stored, nil
+	return stored
 }
 
 // eventTTL is how long events are kept, Kubernetes' default.

@@ -2,8 +2,11 @@ package core
 
 import (
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
@@ -47,12 +50,14 @@ func prepareNamespaceForCreate(ns *corev1.Namespace) {
 }
 
 func validateNamespace(ns *corev1.Namespace) field.ErrorList {
+	at := validate.SpecPath.Child("finalizers")
 	var errs field.ErrorList
-	if ns.Labels[corev1.LabelMetadataName] != ns.Name {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "labels").Key(corev1.LabelMetadataName), ns.Labels[corev1.LabelMetadataName], "must match the name of the namespace"))
-	}
-	for i, finalizer := range ns.Spec.Finalizers {
-		errs = append(errs, validate.Required(validate.SpecPath.Child("finalizers").Index(i), string(finalizer))...)
+	for _, finalizer := range ns.Spec.Finalizers {
+		name := string(finalizer)
+		errs = append(errs, validate.Invalid(at, name, validation.IsQualifiedName(name))...)
+		if !strings.Contains(name, "/") && finalizer != corev1.FinalizerKubernetes && name != metav1.FinalizerOrphanDependents && name != metav1.FinalizerDeleteDependents {
+			errs = append(errs, field.Invalid(at, name, "name is neither a standard finalizer name nor is it fully qualified"))
+		}
 	}
 	return errs
 }

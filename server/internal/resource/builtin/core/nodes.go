@@ -1,7 +1,9 @@
 package core
 
 import (
+	"net/netip"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -19,37 +21,47 @@ func nodeRules() define.Rules[*corev1.Node] {
 		Default:        defaultNode,
 		Validate:       validateNode,
 		ValidateUpdate: validateNodeUpdate,
+		Warnings:       nodeWarnings,
 	}
 }
 
 // defaultNode makes the capacity the allocatable amount where that is not
-// said.
+// said. Of the two forms of the pod range, older clients know only the first.
 func defaultNode(node *corev1.Node) {
 	if node.Status.Allocatable == nil && node.Status.Capacity != nil {
 		node.Status.Allocatable = node.Status.Capacity.DeepCopy()
 	}
-	if len(node.Spec.PodCIDRs) == 0 && node.Spec.PodCIDR != "" {
-		node.Spec.PodCIDRs = []string{node.Spec.PodCIDR}
-	}
-	if node.Spec.PodCIDR == "" && len(node.Spec.PodCIDRs) > 0 {
-		node.Spec.PodCIDR = node.Spec.PodCIDRs[0]
+	switch spec := &node.Spec; {
+	case spec.PodCIDR != "" && (len(spec.PodCIDRs) == 0 || spec.PodCIDRs[0] != spec.PodCIDR):
+		spec.PodCIDRs = []string{spec.PodCIDR}
+	case spec.PodCIDR == "" && len(spec.PodCIDRs) > 0:
+		spec.PodCIDR = spec.PodCIDRs[0]
 	}
 }
 
+// validateNode checks a node in kube-apiserver's order, and at its paths.
 func validateNode(node *corev1.Node) field.ErrorList {
-	errs := validateTaints(validate.SpecPath.Child("taints"), node.Spec.Taints)
+	errs := validateTaints(field.NewPath("metadata", "taints"), node.Spec.Taints)
+	errs = append(errs, validateNodeAmounts("capacity", node.Status.Capacity)...)
+	errs = append(errs, validateNodeAmounts("allocatable", node.Status.Allocatable)...)
+	ranges := validate.SpecPath.Child("podCIDRs")
+	six := 0
 	for i, cidr := range node.Spec.PodCIDRs {
-		errs = append(errs, validation.IsValidCIDR(validate.SpecPath.Child("podCIDRs").Index(i), cidr)...)
-	}
-	status := field.NewPath("status")
-	errs = append(errs, validate.Quantities(status.Child("capacity"), node.Status.Capacity)...)
-	errs = append(errs, validate.Quantities(status.Child("allocatable"), node.Status.Allocatable)...)
-	seen := sets.New[corev1.NodeAddress]()
-	for i, address := range node.Status.Addresses {
-		if seen.Has(address) {
-			errs = append(errs, field.Duplicate(status.Child("addresses").Index(i), address))
+		errs = append(errs, validate.CIDR(ranges.Index(i), cidr)...)
+		if prefix, err := netip.ParsePrefix(cidr); err == nil && prefix.Addr().Is6() {
+			six++
 		}
-		seen.Insert(address)
+	}
+	if n := len(node.Spec.PodCIDRs); n > 1 && (n > 2 || six != 1) {
+		errs = append(errs, field.Invalid(ranges, node.Spec.PodCIDRs, "may specify no more than one CIDR for each IP family"))
+	}
+	return errs
+}
+
+func validateNodeAmounts(list string, amounts corev1.ResourceList) field.ErrorList {
+	var errs field.ErrorList
+	for _, name := range validate.SortedNames(amounts) {
+		errs = append(errs, podspec.ValidateAmount(field.NewPath("status", list, string(name)), name, amounts[name])...)
 	}
 	return errs
 }
@@ -64,13 +76,17 @@ func validateTaints(path *field.Path, taints []corev1.Taint) field.ErrorList {
 	for i, taint := range taints {
 		at := path.Index(i)
 		errs = append(errs, metavalidation.ValidateLabelName(taint.Key, at.Child("key"))...)
-		errs = append(errs, validate.Invalid(at.Child("value"), taint.Value, validation.IsValidLabelValue(taint.Value))...)
-		errs = append(errs, podspec.TaintEffect(at.Child("effect"), taint.Effect)...)
-		if id := (identity{taint.Key, taint.Effect}); seen.Has(id) {
-			errs = append(errs, field.Duplicate(at, taint))
-		} else {
-			seen.Insert(id)
+		if messages := validation.IsValidLabelValue(taint.Value); len(messages) > 0 {
+			errs = append(errs, field.Invalid(at.Child("value"), taint.Value, strings.Join(messages, ";")))
 		}
+		errs = append(errs, podspec.TaintEffect(at.Child("effect"), taint.Effect)...)
+		id := identity{taint.Key, taint.Effect}
+		if seen.Has(id) {
+			err := field.Duplicate(at, taint)
+			err.Detail = "taints must be unique by key and effect pair"
+			errs = append(errs, err)
+		}
+		seen.Insert(id)
 	}
 	return errs
 }
@@ -78,11 +94,35 @@ func validateTaints(path *field.Path, taints []corev1.Taint) field.ErrorList {
 // validateNodeUpdate: the pod range and the provider's name may be set once.
 func validateNodeUpdate(node, old *corev1.Node) field.ErrorList {
 	var errs field.ErrorList
+	seen := sets.New[corev1.NodeAddress]()
+	for i, address := range node.Status.Addresses {
+		if seen.Has(address) {
+			errs = append(errs, field.Duplicate(field.NewPath("status", "addresses").Index(i), address))
+		}
+		seen.Insert(address)
+	}
 	if len(old.Spec.PodCIDRs) > 0 && !slices.Equal(node.Spec.PodCIDRs, old.Spec.PodCIDRs) {
 		errs = append(errs, field.Forbidden(validate.SpecPath.Child("podCIDRs"), "node updates may not change podCIDR except from \"\" to valid"))
 	}
-	if old.Spec.ProviderID != "" && node.Spec.ProviderID != old.Spec.ProviderID {
-		errs = append(errs, field.Forbidden(validate.SpecPath.Child("providerID"), "node updates may not change providerID except from \"\" to valid"))
+	switch was := old.Spec.ProviderID; {
+	case was == "" || node.Spec.ProviderID == was:
+	case node.Spec.ProviderID == "":
+		errs = append(errs, field.Invalid(validate.SpecPath.Child("providerID"), nil, "field cannot be cleared once set"))
+	default:
+		errs = append(errs, field.Invalid(validate.SpecPath.Child("providerID"), nil, "field cannot be modified once set"))
+	}
+	if node.Spec.DoNotUseExternalID != old.Spec.DoNotUseExternalID {
+		errs = append(errs, field.Forbidden(validate.SpecPath.Child("externalID"), "may not be updated"))
 	}
 	return errs
+}
+
+func nodeWarnings(node, _ *corev1.Node) []string {
+	removed := node.Spec.ConfigSource != nil //nolint:staticcheck // clients that set it should know
+	warnings := warnOf(removed, "spec.configSource: the feature is removed")
+	warnings = append(warnings, warnOf(node.Spec.DoNotUseExternalID != "", "spec.externalID: this field is deprecated, and is unused by Kubernetes")...)
+	for i, cidr := range node.Spec.PodCIDRs {
+		warnings = append(warnings, validation.GetWarningsForCIDR(validate.SpecPath.Child("podCIDRs").Index(i), cidr)...)
+	}
+	return warnings
 }

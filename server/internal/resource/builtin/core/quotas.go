@@ -29,12 +29,16 @@ var quotaNames = sets.New("cpu", "memory", "ephemeral-storage", "requests.cpu", 
 
 func validateQuota(q *corev1.ResourceQuota) field.ErrorList {
 	hard := validate.SpecPath.Child("hard")
-	errs := validate.Quantities(hard, q.Spec.Hard)
+	var errs field.ErrorList
 	for _, name := range validate.SortedNames(q.Spec.Hard) {
-		if text := string(name); !strings.Contains(text, "/") && !quotaNames.Has(text) &&
-			!strings.HasPrefix(text, "requests.hugepages-") && !podspec.IsHugePages(name) {
-			errs = append(errs, field.Invalid(hard.Key(text), name, "must be a standard resource for quota"))
+		text, at := string(name), hard.Key(string(name))
+		if !strings.HasPrefix(text, "requests.hugepages-") {
+			errs = append(errs, podspec.QualifiedResource(at, name)...)
 		}
+		if !strings.Contains(text, "/") && !quotaNames.Has(text) && !strings.HasPrefix(text, "requests.hugepages-") && !podspec.IsHugePages(name) {
+			errs = append(errs, field.Invalid(at, name, "must be a standard resource for quota"))
+		}
+		errs = append(errs, podspec.ValidateAmount(at, name, q.Spec.Hard[name])...)
 	}
 	seen := sets.New[corev1.ResourceQuotaScope]()
 	for _, scope := range q.Spec.Scopes {
@@ -89,58 +93,4 @@ func defaultLimitRange(l *corev1.LimitRange) {
 		fill(&item.DefaultRequest, item.Default)
 		fill(&item.DefaultRequest, item.Min)
 	}
-}
-
-func validateLimitRange(l *corev1.LimitRange) field.ErrorList {
-	var errs field.ErrorList
-	types := sets.New[corev1.LimitType]()
-	for i, item := range l.Spec.Limits {
-		at := validate.SpecPath.Child("limits").Index(i)
-		errs = append(errs, validate.Required(at.Child("type"), string(item.Type))...)
-		if types.Has(item.Type) {
-			errs = append(errs, field.Duplicate(at.Child("type"), item.Type))
-		}
-		types.Insert(item.Type)
-		errs = append(errs, validateLimitsOfType(at, &item)...)
-		errs = append(errs, notAbove(at, "min", item.Min, "max", item.Max)...)
-		errs = append(errs, notAbove(at, "defaultRequest", item.DefaultRequest, "default", item.Default)...)
-		errs = append(errs, notAbove(at, "default", item.Default, "max", item.Max)...)
-		errs = append(errs, notAbove(at, "min", item.Min, "default", item.Default)...)
-	}
-	return errs
-}
-
-// validateLimitsOfType: pods have no defaults of their own, and claims have a
-// size.
-func validateLimitsOfType(path *field.Path, item *corev1.LimitRangeItem) field.ErrorList {
-	var errs field.ErrorList
-	switch item.Type {
-	case corev1.LimitTypePod:
-		if len(item.Default) > 0 {
-			errs = append(errs, field.Forbidden(path.Child("default"), "may not be specified when `type` is 'Pod'"))
-		}
-		if len(item.DefaultRequest) > 0 {
-			errs = append(errs, field.Forbidden(path.Child("defaultRequest"), "may not be specified when `type` is 'Pod'"))
-		}
-	case corev1.LimitTypePersistentVolumeClaim:
-		_, least := item.Min[corev1.ResourceStorage]
-		_, most := item.Max[corev1.ResourceStorage]
-		if !least && !most {
-			errs = append(errs, field.Required(path, "either minimum or maximum storage value is required, but neither was provided"))
-		}
-	}
-	return errs
-}
-
-// notAbove complains about amounts of one list that are above those of
-// another.
-func notAbove(path *field.Path, lowName string, low corev1.ResourceList, highName string, high corev1.ResourceList) field.ErrorList {
-	var errs field.ErrorList
-	for name, least := range low {
-		if most, ok := high[name]; ok && least.Cmp(most) > 0 {
-			errs = append(errs, field.Invalid(path.Child(lowName).Key(string(name)), least.String(),
-				lowName+" value "+least.String()+" is greater than "+highName+" value "+most.String()))
-		}
-	}
-	return errs
 }

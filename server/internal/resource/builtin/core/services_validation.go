@@ -183,7 +183,7 @@ func validateAddresses(path *field.Path, spec *corev1.ServiceSpec) field.ErrorLi
 	for i, ip := range spec.ClusterIPs {
 		switch {
 		case i > 0 || ip != corev1.ClusterIPNone:
-			errs = append(errs, validation.IsValidIP(path.Index(i), ip)...)
+			errs = append(errs, validate.IP(path.Index(i), ip)...)
 		case len(spec.ClusterIPs) > 1:
 			errs = append(errs, field.Invalid(path, spec.ClusterIPs, "'None' must be the first and only value"))
 		}
@@ -225,14 +225,14 @@ func validateBalancer(svc *corev1.Service) field.ErrorList {
 	ranges := validate.SpecPath.Child("LoadBalancerSourceRanges")
 	forbid(ranges, len(spec.LoadBalancerSourceRanges) > 0)
 	for i, cidr := range spec.LoadBalancerSourceRanges {
-		errs = append(errs, validation.IsValidCIDR(ranges.Index(i), strings.TrimSpace(cidr))...)
+		errs = append(errs, validate.CIDR(ranges.Index(i), strings.TrimSpace(cidr))...)
 	}
 	if list, annotated := svc.Annotations[corev1.AnnotationLoadBalancerSourceRangesKey]; annotated && len(spec.LoadBalancerSourceRanges) == 0 {
 		at := field.NewPath("metadata", "annotations").Key(corev1.AnnotationLoadBalancerSourceRangesKey)
 		forbid(at, true)
 		if list = strings.TrimSpace(list); list != "" {
 			for cidr := range strings.SplitSeq(list, ",") {
-				errs = append(errs, validation.IsValidCIDR(at, strings.TrimSpace(cidr))...)
+				errs = append(errs, validate.CIDR(at, strings.TrimSpace(cidr))...)
 			}
 		}
 	}
@@ -343,7 +343,7 @@ func warnOf(is bool, text string) []string {
 
 // validEndpointIP checks an address that traffic may be sent to. Its own, or one that only it has, is none.
 func validEndpointIP(path *field.Path, value string) field.ErrorList {
-	if errs := validation.IsValidIP(path, value); len(errs) > 0 {
+	if errs := validate.IP(path, value); len(errs) > 0 {
 		return errs
 	}
 	return validate.EndpointIP(path, value)

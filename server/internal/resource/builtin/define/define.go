@@ -52,6 +52,8 @@ type Kind struct {
 	CreateWithStatus bool
 	// Verbs lists what may be done; nil: everything.
 	Verbs []string
+	// Deprecation is that of the Resource.
+	Deprecation string
 }
 
 // object is a pointer to a struct that is an API object.
@@ -88,6 +90,7 @@ func Resource[T, L any, PT object[T], PL list[L]](gv schema.GroupVersion, k Kind
 		Status:      k.Status,
 		Scale:       k.Scale,
 		Verbs:       k.Verbs,
+		Deprecation: k.Deprecation,
 		Strategy:    strategy(k, s),
 	}
 }

@@ -80,7 +80,7 @@ func validateEndpointSlice(s *discoveryv1.EndpointSlice) field.ErrorList {
 // servers there, at services of its own network. Unlike kube-apiserver it allows the
 // loopback: what serves metrics in the process of `levelwire up` listens there.
 func validateEndpointIP(at *field.Path, address string) field.ErrorList {
-	if errs := validation.IsValidIP(at, address); len(errs) > 0 {
+	if errs := validate.IP(at, address); len(errs) > 0 {
 		return errs
 	}
 	switch ip, _ := netip.ParseAddr(address); {

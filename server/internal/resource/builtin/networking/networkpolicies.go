@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
@@ -110,14 +109,14 @@ func validateIPBlock(path *field.Path, block *networkingv1.IPBlock) field.ErrorL
 	if block.CIDR == "" {
 		return field.ErrorList{field.Required(at, "")}
 	}
-	if errs := validation.IsValidCIDR(at, block.CIDR); len(errs) > 0 {
+	if errs := validate.CIDR(at, block.CIDR); len(errs) > 0 {
 		return errs
 	}
 	whole, wholeErr := netip.ParsePrefix(block.CIDR)
 	var errs field.ErrorList
 	for i, except := range block.Except {
 		exceptAt := path.Child("except").Index(i)
-		if bad := validation.IsValidCIDR(exceptAt, except); len(bad) > 0 {
+		if bad := validate.CIDR(exceptAt, except); len(bad) > 0 {
 			errs = append(errs, bad...)
 			continue
 		}

@@ -70,7 +70,7 @@ func DefaultPodResources(spec *corev1.PodSpec) bool {
 	if len(r.Limits) == 0 {
 		return true
 	}
-	fill(&r.Requests, together(spec, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests }), overcommits)
+	fill(&r.Requests, together(spec, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests }), Overcommits)
 	fill(&r.Requests, r.Limits, func(corev1.ResourceName) bool { return true })
 	return true
 }

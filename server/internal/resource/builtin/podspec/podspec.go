@@ -88,7 +88,7 @@ func validateNames(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
 	errs = append(errs, ValidateTolerations(path.Child("tolerations"), spec.Tolerations)...)
 	for i, alias := range spec.HostAliases {
 		at := path.Child("hostAliases").Index(i)
-		errs = append(errs, validation.IsValidIP(at.Child("ip"), alias.IP)...)
+		errs = append(errs, validate.IP(at.Child("ip"), alias.IP)...)
 		for j, name := range alias.Hostnames {
 			errs = append(errs, validate.Invalid(at.Child("hostnames").Index(j), name, validation.IsDNS1123Subdomain(name))...)
 		}
@@ -269,7 +269,7 @@ func validateDNSConfig(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
 		errs = append(errs, field.Invalid(at.Child("nameservers"), config.Nameservers, fmt.Sprintf("must not have more than %d nameservers", maxNameservers)))
 	}
 	for i, server := range config.Nameservers {
-		errs = append(errs, validation.IsValidIP(at.Child("nameservers").Index(i), server)...)
+		errs = append(errs, validate.IP(at.Child("nameservers").Index(i), server)...)
 	}
 	if n := len(config.Searches); n > maxSearches {
 		errs = append(errs, field.Invalid(at.Child("searches"), config.Searches, fmt.Sprintf("must not have more than %d search paths", maxSearches)))

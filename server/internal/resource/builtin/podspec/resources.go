@@ -15,9 +15,9 @@ import (
 // containerResources are those that Kubernetes itself knows of containers.
 var containerResources = sets.New(corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage)
 
-// overcommits tells whether the requests for a resource may be below its
+// Overcommits tells whether the requests for a resource may be below its
 // limits: what the node cannot share must be asked for in full.
-func overcommits(name corev1.ResourceName) bool {
+func Overcommits(name corev1.ResourceName) bool {
 	return containerResources.Has(name) || native(name) && !IsHugePages(name)
 }
 
@@ -35,7 +35,7 @@ func native(name corev1.ResourceName) bool {
 // validateResources checks a container's requests and limits: known names,
 // none negative, and no request above its limit.
 func validateResources(path *field.Path, r *corev1.ResourceRequirements, claims sets.Set[string]) field.ErrorList {
-	errs := validateRequirements(path, r, containerResource)
+	errs := validateRequirements(path, r, ContainerResource)
 	return append(errs, validateClaimUses(path.Child("claims"), r.Claims, claims)...)
 }
 
@@ -46,7 +46,7 @@ func validateRequirements(path *field.Path, r *corev1.ResourceRequirements, know
 	hugePages, compute := false, false
 	check := func(at *field.Path, name corev1.ResourceName, amount apiresource.Quantity) {
 		errs = append(errs, known(at, name)...)
-		errs = append(errs, validateAmount(at, name, amount)...)
+		errs = append(errs, ValidateAmount(at, name, amount)...)
 		hugePages = hugePages || IsHugePages(name)
 		compute = compute || name == corev1.ResourceCPU || name == corev1.ResourceMemory
 	}
@@ -58,9 +58,9 @@ func validateRequirements(path *field.Path, r *corev1.ResourceRequirements, know
 		check(at, name, request)
 		limit, limited := r.Limits[name]
 		switch {
-		case !limited && !overcommits(name):
+		case !limited && !Overcommits(name):
 			errs = append(errs, field.Required(limits, "Limit must be set for non overcommitable resources"))
-		case limited && !overcommits(name) && request.Cmp(limit) != 0:
+		case limited && !Overcommits(name) && request.Cmp(limit) != 0:
 			errs = append(errs, field.Invalid(requests, request.String(), "must be equal to "+string(name)+" limit of "+limit.String()))
 		case limited && request.Cmp(limit) > 0:
 			errs = append(errs, field.Invalid(requests, request.String(), "must be less than or equal to "+string(name)+" limit of "+limit.String()))
@@ -159,22 +159,27 @@ func validateAmounts(path *field.Path, list corev1.ResourceList) field.ErrorList
 	var errs field.ErrorList
 	for _, name := range validate.SortedNames(list) {
 		at := path.Key(string(name))
-		errs = append(errs, containerResource(at, name)...)
-		errs = append(errs, validateAmount(at, name, list[name])...)
+		errs = append(errs, ContainerResource(at, name)...)
+		errs = append(errs, ValidateAmount(at, name, list[name])...)
 	}
 	return errs
 }
 
-func validateAmount(path *field.Path, name corev1.ResourceName, amount apiresource.Quantity) field.ErrorList {
+// ValidateAmount checks an amount of a resource. What cannot be divided is counted.
+func ValidateAmount(path *field.Path, name corev1.ResourceName, amount apiresource.Quantity) field.ErrorList {
 	errs := validate.NotNegativeQuantity(path, amount)
-	if !native(name) && amount.MilliValue()%1000 != 0 {
+	if (countedResources.Has(name) || !native(name) && isExtended(name)) && amount.MilliValue()%1000 != 0 {
 		errs = append(errs, field.Invalid(path, amount.String(), "must be an integer"))
 	}
 	return errs
 }
 
-// containerResource: what has no domain must be one of the known.
-func containerResource(path *field.Path, name corev1.ResourceName) field.ErrorList {
+// countedResources are those without a domain of which there is a whole number.
+var countedResources = sets.New(corev1.ResourcePods, corev1.ResourceQuotas, corev1.ResourceServices, corev1.ResourceReplicationControllers,
+	corev1.ResourceSecrets, corev1.ResourceConfigMaps, corev1.ResourcePersistentVolumeClaims, corev1.ResourceServicesNodePorts, corev1.ResourceServicesLoadBalancers)
+
+// ContainerResource checks the name of a container's resource: what has no domain must be one of the known.
+func ContainerResource(path *field.Path, name corev1.ResourceName) field.ErrorList {
 	errs := QualifiedResource(path, name)
 	switch {
 	case !strings.Contains(string(name), "/"):

@@ -3,8 +3,20 @@ package validate
 import (
 	"net/netip"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
+
+// IP checks an address in a field that has taken any form of it since the first version of the API:
+// it need not be the canonical one, but must mean the same to every reader.
+func IP(path *field.Path, value string) field.ErrorList {
+	return validation.IsValidIPForLegacyField(path, value, true, nil)
+}
+
+// CIDR is IP for a range.
+func CIDR(path *field.Path, value string) field.ErrorList {
+	return validation.IsValidCIDRForLegacyField(path, value, true, nil)
+}
 
 // EndpointIP checks an address that traffic is sent to: one that every host has for itself is none.
 func EndpointIP(path *field.Path, value string) field.ErrorList {
