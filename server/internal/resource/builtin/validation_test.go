@@ -195,7 +195,7 @@ func TestValidate(t *testing.T) {
 		{"deployment", []string{"spec.progressDeadlineSeconds=5", "spec.minReadySeconds=5"}, "Invalid spec.progressDeadlineSeconds"},
 		{"replicaset", []string{"spec.template.spec.containers.0.name-"}, "Required spec.template.spec.containers[0].name"},
 		{"daemonset", []string{"spec.updateStrategy={rollingUpdate: {maxUnavailable: 0}}"}, "Required spec.updateStrategy.rollingUpdate.maxUnavailable"},
-		{"statefulset", []string{"spec.podManagementPolicy=Chaotic"}, "NotSupported spec.podManagementPolicy"},
+		{"statefulset", []string{"spec.podManagementPolicy=Chaotic"}, "Invalid spec.podManagementPolicy"},
 		{"statefulset", []string{"spec.volumeClaimTemplates.0.spec.accessModes-"}, "Required spec.volumeClaimTemplates[0].spec.accessModes"},
 		{"statefulset", []string{"spec.volumeClaimTemplates.0.metadata.name=other"}, "NotFound spec.template.spec.containers[0].volumeMounts[0].name"},
 		{"job", []string{"spec.template.spec.restartPolicy=Always"}, "Required spec.template.spec.restartPolicy"},

@@ -77,17 +77,27 @@ func setTemplateGeneration(d *appsv1.DaemonSet, generation int64) {
 
 func validateDaemonSet(d *appsv1.DaemonSet) field.ErrorList {
 	spec := &d.Spec
-	errs := validate.WorkloadSelector(spec.Selector, spec.Template.Labels)
-	errs = append(errs, podspec.ValidateAlwaysRestartingTemplate(&spec.Template)...)
-	errs = append(errs, validate.NotNegative(validate.SpecPath.Child("minReadySeconds"), &spec.MinReadySeconds)...)
-	errs = append(errs, validate.NotNegative(validate.SpecPath.Child("revisionHistoryLimit"), spec.RevisionHistoryLimit)...)
-	path := validate.SpecPath.Child("updateStrategy")
-	errs = append(errs, validate.OneOf(path.Child("type"), spec.UpdateStrategy.Type,
-		appsv1.OnDeleteDaemonSetStrategyType, appsv1.RollingUpdateDaemonSetStrategyType)...)
-	rolling := spec.UpdateStrategy.RollingUpdate
-	if rolling == nil || spec.UpdateStrategy.Type != appsv1.RollingUpdateDaemonSetStrategyType {
-		return errs
+	selector := validate.SpecPath.Child("selector")
+	errs := validate.LabelSelector(selector, spec.Selector)
+	errs = append(errs, validate.Selects(spec.Selector, spec.Template.Labels)...)
+	if s := spec.Selector; s != nil && len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
+		errs = append(errs, field.Invalid(selector, s, "empty selector is invalid for daemonset"))
 	}
+	errs = append(errs, podspec.ValidateAlwaysRestartingTemplate(&spec.Template, "DaemonSet")...)
+	errs = append(errs, validate.NotNegative(validate.SpecPath.Child("minReadySeconds"), &spec.MinReadySeconds)...)
+	errs = append(errs, validateDaemonSetStrategy(validate.SpecPath.Child("updateStrategy"), &spec.UpdateStrategy)...)
+	return append(errs, validate.NotNegative(validate.SpecPath.Child("revisionHistoryLimit"), spec.RevisionHistoryLimit)...)
+}
+
+func validateDaemonSetStrategy(path *field.Path, s *appsv1.DaemonSetUpdateStrategy) field.ErrorList {
+	rolling := s.RollingUpdate
+	switch {
+	case s.Type != appsv1.RollingUpdateDaemonSetStrategyType && s.Type != appsv1.OnDeleteDaemonSetStrategyType:
+		return field.ErrorList{field.NotSupported(path, s, []appsv1.DaemonSetUpdateStrategyType{appsv1.RollingUpdateDaemonSetStrategyType, appsv1.OnDeleteDaemonSetStrategyType})}
+	case rolling == nil || s.Type == appsv1.OnDeleteDaemonSetStrategyType:
+		return nil
+	}
+	var errs field.ErrorList
 	at := path.Child("rollingUpdate")
 	errs = append(errs, validate.CountOrPercent(at.Child("maxUnavailable"), rolling.MaxUnavailable)...)
 	errs = append(errs, validate.CountOrPercent(at.Child("maxSurge"), rolling.MaxSurge)...)

@@ -2,6 +2,7 @@ package apps
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -39,8 +40,7 @@ func defaultDeployment(d *appsv1.Deployment) {
 func validateDeployment(d *appsv1.Deployment) field.ErrorList {
 	spec := &d.Spec
 	errs := validate.NotNegative(validate.SpecPath.Child("replicas"), spec.Replicas)
-	errs = append(errs, validate.WorkloadSelector(spec.Selector, spec.Template.Labels)...)
-	errs = append(errs, podspec.ValidateAlwaysRestartingTemplate(&spec.Template)...)
+	errs = append(errs, validatePods(spec.Selector, &spec.Template)...)
 	errs = append(errs, validateDeploymentStrategy(&spec.Strategy)...)
 	errs = append(errs, validate.NotNegative(validate.SpecPath.Child("minReadySeconds"), &spec.MinReadySeconds)...)
 	errs = append(errs, validate.NotNegative(validate.SpecPath.Child("revisionHistoryLimit"), spec.RevisionHistoryLimit)...)
@@ -51,9 +51,22 @@ func validateDeployment(d *appsv1.Deployment) field.ErrorList {
 	return errs
 }
 
+// validatePods checks the selector and the template of a Deployment or a ReplicaSet, of which
+// kube-apiserver speaks alike.
+func validatePods(selector *metav1.LabelSelector, template *corev1.PodTemplateSpec) field.ErrorList {
+	errs, ok := validate.WorkloadSelector(selector, template.Labels, "empty selector is invalid for deployment", "invalid label selector")
+	if ok {
+		errs = append(errs, podspec.ValidateAlwaysRestartingTemplate(template, "ReplicaSet")...)
+	}
+	return errs
+}
+
 func validateDeploymentStrategy(s *appsv1.DeploymentStrategy) field.ErrorList {
 	path := validate.SpecPath.Child("strategy")
-	errs := validate.OneOf(path.Child("type"), s.Type, appsv1.RecreateDeploymentStrategyType, appsv1.RollingUpdateDeploymentStrategyType)
+	if s.Type != appsv1.RecreateDeploymentStrategyType && s.Type != appsv1.RollingUpdateDeploymentStrategyType {
+		return field.ErrorList{field.NotSupported(path, s, []appsv1.DeploymentStrategyType{appsv1.RecreateDeploymentStrategyType, appsv1.RollingUpdateDeploymentStrategyType})}
+	}
+	var errs field.ErrorList
 	rolling := path.Child("rollingUpdate")
 	switch {
 	case s.RollingUpdate == nil:

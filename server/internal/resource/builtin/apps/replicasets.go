@@ -27,8 +27,7 @@ func replicaSetRules() define.Rules[*appsv1.ReplicaSet] {
 func validateReplicaSet(rs *appsv1.ReplicaSet) field.ErrorList {
 	errs := validate.NotNegative(validate.SpecPath.Child("replicas"), rs.Spec.Replicas)
 	errs = append(errs, validate.NotNegative(validate.SpecPath.Child("minReadySeconds"), &rs.Spec.MinReadySeconds)...)
-	errs = append(errs, validate.WorkloadSelector(rs.Spec.Selector, rs.Spec.Template.Labels)...)
-	return append(errs, podspec.ValidateAlwaysRestartingTemplate(&rs.Spec.Template)...)
+	return append(errs, validatePods(rs.Spec.Selector, &rs.Spec.Template)...)
 }
 
 func replicaSetScale() *resource.Scale {

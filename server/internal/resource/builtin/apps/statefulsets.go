@@ -1,10 +1,13 @@
 package apps
 
 import (
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
@@ -57,51 +60,68 @@ func validateMaxUnavailable(path *field.Path, value *intstr.IntOrString) field.E
 	return append(errs, validate.PercentAtMost100(path, value)...)
 }
 
+// validateStatefulSet checks a StatefulSet in kube-apiserver's order.
 func validateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
-	spec := &s.Spec
-	errs := validate.NotNegative(validate.SpecPath.Child("replicas"), spec.Replicas)
-	errs = append(errs, validate.NotNegative(validate.SpecPath.Child("minReadySeconds"), &spec.MinReadySeconds)...)
-	errs = append(errs, validate.WorkloadSelector(spec.Selector, spec.Template.Labels)...)
-	errs = append(errs, validateStatefulTemplate(s)...)
-	errs = append(errs, validate.OneOf(validate.SpecPath.Child("podManagementPolicy"), spec.PodManagementPolicy,
-		appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement)...)
-	strategy := validate.SpecPath.Child("updateStrategy")
-	errs = append(errs, validate.OneOf(strategy.Child("type"), spec.UpdateStrategy.Type,
-		appsv1.RollingUpdateStatefulSetStrategyType, appsv1.OnDeleteStatefulSetStrategyType)...)
-	if rolling := spec.UpdateStrategy.RollingUpdate; rolling != nil {
-		at := strategy.Child("rollingUpdate")
-		if spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
-			errs = append(errs, field.Invalid(at, rolling, "only allowed for updateStrategy 'RollingUpdate'"))
-		}
-		errs = append(errs, validate.NotNegative(at.Child("partition"), rolling.Partition)...)
-		errs = append(errs, validateMaxUnavailable(at.Child("maxUnavailable"), rolling.MaxUnavailable)...)
+	spec, at := &s.Spec, validate.SpecPath
+	var errs field.ErrorList
+	switch policy := spec.PodManagementPolicy; policy {
+	case appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement:
+	default:
+		errs = append(errs, field.Invalid(at.Child("podManagementPolicy"), policy, "must be 'OrderedReady' or 'Parallel'"))
 	}
+	errs = append(errs, validateStatefulSetStrategy(at.Child("updateStrategy"), &spec.UpdateStrategy)...)
 	if policy := spec.PersistentVolumeClaimRetentionPolicy; policy != nil {
-		at := validate.SpecPath.Child("persistentVolumeClaimRetentionPolicy")
-		for name, value := range map[string]appsv1.PersistentVolumeClaimRetentionPolicyType{"whenDeleted": policy.WhenDeleted, "whenScaled": policy.WhenScaled} {
-			errs = append(errs, validate.OneOf(at.Child(name), value,
-				appsv1.RetainPersistentVolumeClaimRetentionPolicyType, appsv1.DeletePersistentVolumeClaimRetentionPolicyType)...)
-		}
+		at := at.Child("persistentVolumeClaimRetentionPolicy")
+		errs = append(errs, validateRetention(at.Child("whenDeleted"), policy.WhenDeleted)...)
+		errs = append(errs, validateRetention(at.Child("whenScaled"), policy.WhenScaled)...)
 	}
+	for i := range spec.VolumeClaimTemplates {
+		errs = append(errs, podspec.ValidateClaimSpec(at.Child("volumeClaimTemplates").Index(i).Child("spec"), &spec.VolumeClaimTemplates[i].Spec)...)
+	}
+	errs = append(errs, validate.NotNegative(at.Child("replicas"), spec.Replicas)...)
+	errs = append(errs, validate.NotNegative(at.Child("minReadySeconds"), &spec.MinReadySeconds)...)
 	if spec.Ordinals != nil {
-		errs = append(errs, validate.NotNegative(validate.SpecPath.Child("ordinals", "start"), &spec.Ordinals.Start)...)
+		errs = append(errs, validate.NotNegative(at.Child("ordinals.start"), &spec.Ordinals.Start)...)
+	}
+	if spec.ServiceName != "" {
+		errs = append(errs, validate.Invalid(at.Child("serviceName"), spec.ServiceName, validation.IsDNS1123Label(spec.ServiceName))...)
+	}
+	selector, ok := validate.WorkloadSelector(spec.Selector, spec.Template.Labels, "empty selector is invalid for statefulset", "")
+	errs = append(errs, selector...)
+	if ok {
+		errs = append(errs, validateStatefulTemplate(spec)...)
 	}
 	return errs
 }
 
-// validateStatefulTemplate checks the template as it will be with the claims'
-// volumes added, so that containers may mount those.
-func validateStatefulTemplate(s *appsv1.StatefulSet) field.ErrorList {
-	var errs field.ErrorList
-	template := s.Spec.Template.DeepCopy()
-	for i := range s.Spec.VolumeClaimTemplates {
-		claim := &s.Spec.VolumeClaimTemplates[i]
-		at := validate.SpecPath.Child("volumeClaimTemplates").Index(i)
-		errs = append(errs, validate.Required(at.Child("metadata", "name"), claim.Name)...)
-		errs = append(errs, podspec.ValidateClaimSpec(at.Child("spec"), &claim.Spec)...)
-		template.Spec.Volumes = claimVolume(template.Spec.Volumes, claim.Name)
+func validateRetention(path *field.Path, policy appsv1.PersistentVolumeClaimRetentionPolicyType) field.ErrorList {
+	return validate.SupportedInOrder(path, policy, appsv1.RetainPersistentVolumeClaimRetentionPolicyType, appsv1.DeletePersistentVolumeClaimRetentionPolicyType)
+}
+
+func validateStatefulSetStrategy(path *field.Path, s *appsv1.StatefulSetUpdateStrategy) field.ErrorList {
+	at, rolling := path.Child("rollingUpdate"), s.RollingUpdate
+	switch {
+	case s.Type != appsv1.RollingUpdateStatefulSetStrategyType && s.Type != appsv1.OnDeleteStatefulSetStrategyType:
+		return field.ErrorList{field.Invalid(path, s, "must be 'RollingUpdate' or 'OnDelete'")}
+	case rolling == nil:
+		return nil
+	case s.Type == appsv1.OnDeleteStatefulSetStrategyType:
+		return field.ErrorList{field.Invalid(at, rolling, "only allowed for updateStrategy 'RollingUpdate'")}
 	}
-	return append(errs, podspec.ValidateAlwaysRestartingTemplate(template)...)
+	errs := validate.NotNegative(at.Child("partition"), rolling.Partition)
+	return append(errs, validateMaxUnavailable(at.Child("maxUnavailable"), rolling.MaxUnavailable)...)
+}
+
+// validateStatefulTemplate checks the template as its pods will be: the claims' volumes are added, so
+// that containers may mount those, and the names are the controller's.
+func validateStatefulTemplate(spec *appsv1.StatefulSetSpec) field.ErrorList {
+	template := spec.Template
+	template.Spec.Hostname, template.Spec.Subdomain = "", ""
+	template.Spec.Volumes = slices.Clone(template.Spec.Volumes)
+	for i := range spec.VolumeClaimTemplates {
+		template.Spec.Volumes = claimVolume(template.Spec.Volumes, spec.VolumeClaimTemplates[i].Name)
+	}
+	return podspec.ValidateAlwaysRestartingTemplate(&template, "StatefulSet")
 }
 
 func validateStatefulSetUpdate(s, old *appsv1.StatefulSet) field.ErrorList {

@@ -93,12 +93,17 @@ func prepareJobForCreate(j *batchv1.Job) {
 
 func validateJob(j *batchv1.Job) field.ErrorList {
 	errs := validateJobSpec(validate.SpecPath, &j.Spec)
-	errs = append(errs, validate.WorkloadSelector(j.Spec.Selector, j.Spec.Template.Labels)...)
+	if selector := validate.SpecPath.Child("selector"); j.Spec.Selector == nil {
+		errs = append(errs, field.Required(selector, ""))
+	} else {
+		errs = append(errs, validate.LabelSelector(selector, j.Spec.Selector)...)
+	}
+	errs = append(errs, validate.Selects(j.Spec.Selector, j.Spec.Template.Labels)...)
 	if define.ValueOr(j.Spec.CompletionMode, "") == batchv1.IndexedCompletion && define.ValueOr(j.Spec.Completions, 0) > 0 {
 		// The longest of the pods' hostnames must be one, too.
 		last := fmt.Sprintf("%s-%d", j.Name, *j.Spec.Completions-1)
-		for _, message := range validation.IsDNS1123Label(last) {
-			errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), j.Name, "will not able to create pod with invalid DNS label: "+last+": "+message))
+		for range validation.IsDNS1123Label(last) {
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), j.Name, "will not able to create pod with invalid DNS label: "+last))
 		}
 	}
 	return errs
@@ -114,7 +119,7 @@ func validateJobSpec(path *field.Path, spec *batchv1.JobSpec) field.ErrorList {
 	errs = append(errs, validate.NotNegative(path.Child("maxFailedIndexes"), spec.MaxFailedIndexes)...)
 	errs = append(errs, validate.NotNegative(path.Child("ttlSecondsAfterFinished"), spec.TTLSecondsAfterFinished)...)
 	if mode := spec.CompletionMode; mode != nil {
-		errs = append(errs, validate.OneOf(path.Child("completionMode"), *mode, batchv1.NonIndexedCompletion, batchv1.IndexedCompletion)...)
+		errs = append(errs, validate.SupportedInOrder(path.Child("completionMode"), *mode, batchv1.NonIndexedCompletion, batchv1.IndexedCompletion)...)
 		if *mode == batchv1.IndexedCompletion && spec.Completions == nil {
 			errs = append(errs, field.Required(path.Child("completions"), "when completion mode is Indexed"))
 		}

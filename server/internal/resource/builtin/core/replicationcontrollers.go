@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -39,20 +38,19 @@ func defaultReplicationController(rc *corev1.ReplicationController) {
 }
 
 func validateReplicationController(rc *corev1.ReplicationController) field.ErrorList {
-	errs := validate.NotNegative(validate.SpecPath.Child("replicas"), rc.Spec.Replicas)
-	errs = append(errs, validate.NotNegative(validate.SpecPath.Child("minReadySeconds"), &rc.Spec.MinReadySeconds)...)
-	errs = append(errs, metavalidation.ValidateLabels(rc.Spec.Selector, validate.SpecPath.Child("selector"))...)
+	errs := validate.NotNegative(validate.SpecPath.Child("minReadySeconds"), &rc.Spec.MinReadySeconds)
 	if len(rc.Spec.Selector) == 0 {
 		errs = append(errs, field.Required(validate.SpecPath.Child("selector"), ""))
 	}
+	errs = append(errs, validate.NotNegative(validate.SpecPath.Child("replicas"), rc.Spec.Replicas)...)
+	template := validate.SpecPath.Child("template")
 	if rc.Spec.Template == nil {
-		return append(errs, field.Required(validate.SpecPath.Child("template"), ""))
+		return append(errs, field.Required(template, ""))
 	}
-	selector := labels.SelectorFromSet(rc.Spec.Selector)
-	if !selector.Empty() && !selector.Matches(labels.Set(rc.Spec.Template.Labels)) {
-		errs = append(errs, field.Invalid(validate.SpecPath.Child("template", "metadata", "labels"), rc.Spec.Template.Labels, "`selector` does not match template `labels`"))
+	if selector := labels.Set(rc.Spec.Selector).AsSelector(); !selector.Empty() && !selector.Matches(labels.Set(rc.Spec.Template.Labels)) {
+		errs = append(errs, validate.OtherLabels(template, rc.Spec.Template.Labels))
 	}
-	return append(errs, podspec.ValidateAlwaysRestartingTemplate(rc.Spec.Template)...)
+	return append(errs, podspec.ValidateAlwaysRestartingTemplate(rc.Spec.Template, "ReplicationController")...)
 }
 
 func replicationControllerScale() *resource.Scale {

@@ -10,15 +10,15 @@ import (
 )
 
 // ValidateAlwaysRestartingTemplate checks the template of a workload whose pods
-// run until they are deleted.
-func ValidateAlwaysRestartingTemplate(template *corev1.PodTemplateSpec) field.ErrorList {
+// run until they are deleted. kind is how kube-apiserver calls the workload.
+func ValidateAlwaysRestartingTemplate(template *corev1.PodTemplateSpec, kind string) field.ErrorList {
 	path := validate.SpecPath.Child("template")
 	errs := ValidateTemplate(path, template)
 	if p := template.Spec.RestartPolicy; p != corev1.RestartPolicyAlways {
 		errs = append(errs, field.NotSupported(path.Child("spec", "restartPolicy"), p, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
 	}
 	if template.Spec.ActiveDeadlineSeconds != nil {
-		errs = append(errs, field.Forbidden(path.Child("spec", "activeDeadlineSeconds"), "activeDeadlineSeconds in a workload's template is not supported"))
+		errs = append(errs, field.Forbidden(path.Child("spec", "activeDeadlineSeconds"), "activeDeadlineSeconds in "+kind+" is not Supported"))
 	}
 	return errs
 }

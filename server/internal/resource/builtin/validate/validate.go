@@ -158,23 +158,48 @@ func LabelSelector(path *field.Path, selector *metav1.LabelSelector) field.Error
 	return metavalidation.ValidateLabelSelector(selector, metavalidation.LabelSelectorValidationOptions{}, path)
 }
 
-// WorkloadSelector checks the selector of a workload against the labels of
-// its pod template: required, not empty, and matching.
-func WorkloadSelector(selector *metav1.LabelSelector, templateLabels map[string]string) field.ErrorList {
+// WorkloadSelector checks the selector of a workload, which is required and not empty, against the
+// labels of its pod template. The texts are what is wrong with an empty selector and with one that
+// cannot be used; of the latter, kube-apiserver does not look at the template, and ok is false.
+func WorkloadSelector(selector *metav1.LabelSelector, templateLabels map[string]string, empty, unusable string) (errs field.ErrorList, ok bool) {
 	path := SpecPath.Child("selector")
 	if selector == nil {
-		return field.ErrorList{field.Required(path, "")}
+		errs = append(errs, field.Required(path, ""))
+	} else {
+		errs = append(errs, LabelSelector(path, selector)...)
+		if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
+			errs = append(errs, field.Invalid(path, selector, empty))
+		}
 	}
-	errs := LabelSelector(path, selector)
-	if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
-		errs = append(errs, field.Invalid(path, selector, "empty selector is invalid for a workload"))
+	matches, err := selects(selector, templateLabels)
+	if err != nil {
+		return append(errs, field.Invalid(path, selector, unusable)), false
 	}
+	if !matches {
+		errs = append(errs, OtherLabels(SpecPath.Child("template"), templateLabels))
+	}
+	return errs, true
+}
+
+// Selects checks a selector that need not be there against the labels of a pod template. One that
+// cannot be used is left to LabelSelector.
+func Selects(selector *metav1.LabelSelector, templateLabels map[string]string) field.ErrorList {
+	if matches, err := selects(selector, templateLabels); err != nil || matches {
+		return nil
+	}
+	return field.ErrorList{OtherLabels(SpecPath.Child("template"), templateLabels)}
+}
+
+// selects reports whether a selector selects labels. One that is nil selects nothing.
+func selects(selector *metav1.LabelSelector, set map[string]string) (bool, error) {
 	compiled, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
-		return append(errs, field.Invalid(path, selector, err.Error()))
+		return false, err
 	}
-	if !compiled.Empty() && !compiled.Matches(labels.Set(templateLabels)) {
-		errs = append(errs, field.Invalid(SpecPath.Child("template", "metadata", "labels"), templateLabels, "`selector` does not match template `labels`"))
-	}
-	return errs
+	return compiled.Matches(labels.Set(set)), nil
+}
+
+// OtherLabels is the error about a template whose labels its workload does not select.
+func OtherLabels(template *field.Path, templateLabels map[string]string) *field.Error {
+	return field.Invalid(template.Child("metadata", "labels"), templateLabels, "`selector` does not match template `labels`")
 }
