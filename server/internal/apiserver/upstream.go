@@ -36,8 +36,9 @@ type Upstream interface {
 	// if the request has to be passed on, and otherwise with an error for the client.
 	Describe(w http.ResponseWriter, r *http.Request) error
 	// Declare adds headers to the answer of a read from a cache, which names a version or
-	// none: how old it may be, and whether every change since the version is known.
-	Declare(header http.Header, res *resource.Resource, version string)
+	// none: how old it may be, whether every change since the version is known, and what the
+	// upstream warns of.
+	Declare(w http.ResponseWriter, res *resource.Resource, version string)
 }
 
 // ErrNotCached reports that a relay's cache cannot answer a request. A handler that
@@ -79,6 +80,7 @@ func (s *Server) serveCached(w http.ResponseWriter, r *http.Request, t *target) 
 	case errors.Is(err, ErrNotCached):
 		// What the upstream answers is not as old as the cache.
 		w.Header().Del("Age")
+		w.Header().Del("Warning")
 		w.Header().Del(watchstream.HistoryHeader)
 		t.server = s.config.Upstream
 		s.forward(w, r, t)
@@ -129,7 +131,7 @@ func (s *Server) readCached(w http.ResponseWriter, r *http.Request, t *target, r
 	}
 	q.User, q.Authorized = t.attributes.User, t.attributes
 	request.RecordFrom(r.Context()).Info = q
-	s.config.Upstream.Declare(w.Header(), q.Resource, q.Query.Get("resourceVersion"))
+	s.config.Upstream.Declare(w, q.Resource, q.Query.Get("resourceVersion"))
 	err = s.handlerOf(q)(w, r, q)
 	if q.Verb == request.VerbGet && apierrors.IsNotFound(err) {
 		return ErrNotCached // it may have been made a moment ago

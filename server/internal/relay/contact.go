@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/server/internal/apiserver/request"
 	"github.com/levelwire/levelwire/server/internal/apiserver/watchstream"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/storage"
@@ -180,13 +181,16 @@ func (r *Relay) CheckUpstream(context.Context) error {
 
 // Declare implements apiserver.Upstream: Age (RFC 9111) is for how many seconds the cache
 // may have missed changes.
-func (r *Relay) Declare(header http.Header, res *resource.Resource, version string) {
-	if s := (*r.byResource.Load())[res]; s != nil {
-		if from, err := strconv.ParseInt(version, 10, 64); err == nil && from > 0 && s.gaps.after(storage.Revision(from)) {
-			header.Set(watchstream.HistoryHeader, watchstream.Coalesced)
-		}
-		header.Set("Age", strconv.FormatInt(int64(s.stream.age()/time.Second), 10))
+func (r *Relay) Declare(w http.ResponseWriter, res *resource.Resource, version string) {
+	s := (*r.byResource.Load())[res]
+	if s == nil {
+		return
 	}
+	if from, err := strconv.ParseInt(version, 10, 64); err == nil && from > 0 && s.gaps.after(storage.Revision(from)) {
+		w.Header().Set(watchstream.HistoryHeader, watchstream.Coalesced)
+	}
+	w.Header().Set("Age", strconv.FormatInt(int64(s.stream.age()/time.Second), 10))
+	request.AddWarnings(w, s.warnings.latest()...)
 }
 
 // stream is what is known of how old the cache of one resource may be.

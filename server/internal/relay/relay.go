@@ -115,7 +115,7 @@ func New(opts Options) (*Relay, error) {
 	r.contact.now, r.contact.made = time.Now, make(chan struct{})
 	var err error
 	if r.client, err = client.New(opts.Config, client.Options{Logger: opts.Logger, Retry: client.RetryOptions{Max: -1}, WrapTransport: func(complete http.RoundTripper) http.RoundTripper {
-		return followsArrivals{watchHistory{asksForProgress{asksForDeltas{complete}}}}
+		return followsArrivals{notesWarnings{watchHistory{asksForProgress{asksForDeltas{complete}}}}}
 	}}); err != nil {
 		return nil, err
 	}

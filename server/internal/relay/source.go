@@ -41,6 +41,7 @@ type source struct {
 	stream   stream
 	past     past
 	gaps     gaps
+	warnings warnings
 
 	withoutDeltas atomic.Bool // in the next watch
 
@@ -398,7 +399,7 @@ func (u upstreamResource) List(ctx context.Context, opts metav1.ListOptions) (*c
 	if opts.Continue == "" && opts.ResourceVersion == "" {
 		u.source.listed.Store(u.source.relay.contact.now().UnixNano())
 	}
-	return u.source.endpoint.List(ctx, u.source.ofShard(opts))
+	return u.source.endpoint.List(u.source.warnings.noting(ctx), u.source.ofShard(opts))
 }
 
 // Watch implements reflector.ListerWatcher.
@@ -418,7 +419,7 @@ func (u upstreamResource) Watch(ctx context.Context, opts metav1.ListOptions) (r
 // watch opens a watch of the upstream.
 func (s *source) watch(ctx context.Context, opts metav1.ListOptions) (*eventStream, error) {
 	var coalesced, deltas bool
-	w, err := s.endpoint.Watch(context.WithValue(s.withDeltas(ctx, &deltas), coalescedKey{}, &coalesced), s.ofShard(opts))
+	w, err := s.endpoint.Watch(context.WithValue(s.withDeltas(s.warnings.noting(ctx), &deltas), coalescedKey{}, &coalesced), s.ofShard(opts))
 	if err != nil {
 		return nil, err
 	}
@@ -428,7 +429,7 @@ func (s *source) watch(ctx context.Context, opts metav1.ListOptions) (*eventStre
 // Difference implements reflector.Differ.
 func (u upstreamResource) Difference(ctx context.Context, held []*object, opts metav1.ListOptions) (*client.Difference[*object], error) {
 	u.source.listed.Store(u.source.relay.contact.now().UnixNano())
-	return u.source.endpoint.Difference(ctx, held, u.source.ofShard(opts))
+	return u.source.endpoint.Difference(u.source.warnings.noting(ctx), held, u.source.ofShard(opts))
 }
 
 // Served implements reflector.Discoverer.
