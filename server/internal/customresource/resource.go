@@ -68,6 +68,7 @@ func (v *version) strategy() resource.Strategy {
 		Warnings: func(obj, old resource.Object) []string {
 			return finalizerWarnings(obj, old)
 		},
+		StatusKeeps: resource.AllMetadata,
 		ValidateStatus: func(obj, old resource.Object) field.ErrorList {
 			return v.validateStatus(obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured))
 		},

@@ -35,9 +35,9 @@ const (
 	// ScopeMain is everything but the status, if the kind has a status
 	// subresource.
 	ScopeMain Scope = iota
-	// ScopeStatus is the status, with labels and annotations.
+	// ScopeStatus is the status, with the metadata that the kind does not keep.
 	ScopeStatus
-	// ScopeSubresource is the fields that the subresource's entry in merges takes
+	// ScopeSubresource is the part that the subresource's entry in merges takes
 	// from the new object; a subresource without an entry cannot be written so. Of
 	// the kind's strategy only ValidateSubresource applies.
 	ScopeSubresource

@@ -42,16 +42,21 @@ func (r Registry) version(gv schema.GroupVersion) *resource.Resource {
 	return nil
 }
 
-var (
-	statusFields = fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
-	// The status endpoint leaves these as they are; of custom resources, all metadata.
-	besideStatus = fieldpath.NewSet(
-		fieldpath.MakePathOrDie("spec"),
-		fieldpath.MakePathOrDie("metadata", "ownerReferences"),
-		fieldpath.MakePathOrDie("metadata", "finalizers"),
-	)
-	besideCustomStatus = fieldpath.NewSet(fieldpath.MakePathOrDie("spec"), fieldpath.MakePathOrDie("metadata"))
-)
+var statusFields = fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
+
+// besideStatus has the fields that the status endpoint leaves as they are, by the metadata
+// that the kind keeps.
+var besideStatus = func() (sets [resource.AllMetadata + 1]*fieldpath.Set) {
+	for keeps := range sets {
+		set := fieldpath.NewSet(fieldpath.MakePathOrDie("spec"))
+		for _, name := range resource.Metadata(keeps).Names() {
+			set.Insert(fieldpath.MakePathOrDie("metadata", name))
+		}
+		sets[keeps] = set
+	}
+	sets[resource.AllMetadata].Insert(fieldpath.MakePathOrDie("metadata"))
+	return sets
+}()
 
 // ignoredFields returns the fields that a write to the endpoint leaves as they
 // are.
@@ -59,10 +64,8 @@ func (r Registry) ignoredFields(subresource string) *fieldpath.Set {
 	switch {
 	case subresource == "" && r.res.Status:
 		return statusFields
-	case subresource == "status" && r.res.TypeConverter != nil:
-		return besideCustomStatus
 	case subresource == "status":
-		return besideStatus
+		return besideStatus[r.res.Strategy.StatusKeeps]
 	}
 	return nil
 }

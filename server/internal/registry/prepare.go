@@ -62,7 +62,7 @@ func (w *pendingWrite) prepareUpdate(ctx context.Context) {
 		callUpdate(strategy.PrepareForUpdate, obj, old)
 	case ScopeStatus:
 		call(strategy.Default, obj) // of which only the status counts
-		specstatus.KeepAllButStatus(obj, old)
+		specstatus.KeepAllButStatus(obj, old, strategy.StatusKeeps)
 		w.trackOwnership(ctx, old)
 		callUpdate(strategy.PrepareForStatusUpdate, obj, old)
 	case ScopeSubresource:

@@ -18,14 +18,21 @@ type subresourceName struct {
 	subresource string
 }
 
-// merges are the subresources that show the whole object and change a part of
-// it. Each function takes that part from the object that a client sent into a
-// copy of the current one. It returns false if the objects have other Go types.
-var merges = map[subresourceName]func(current, wanted resource.Object) bool{
-	{schema.GroupResource{Resource: "namespaces"}, "finalize"}:                                               mergeFinalize,
-	{schema.GroupResource{Resource: "pods"}, "ephemeralcontainers"}:                                          mergeEphemeralContainers,
-	{schema.GroupResource{Resource: "pods"}, "resize"}:                                                       mergeResize,
-	{schema.GroupResource{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"}, "approval"}: mergeApproval,
+// part is what a subresource that shows the whole object changes of it.
+type part struct {
+	// take takes the part from the object that a client sent into a copy of the
+	// current one. It returns false if the objects have other Go types.
+	take func(current, wanted resource.Object) bool
+	// metadata is what changes with it.
+	metadata resource.Metadata
+}
+
+// merges are the subresources that show the whole object and change a part of it.
+var merges = map[subresourceName]part{
+	{schema.GroupResource{Resource: "namespaces"}, "finalize"}:                                               {mergeFinalize, resource.AllMetadata},
+	{schema.GroupResource{Resource: "pods"}, "ephemeralcontainers"}:                                          {take: mergeEphemeralContainers},
+	{schema.GroupResource{Resource: "pods"}, "resize"}:                                                       {take: mergeResize},
+	{schema.GroupResource{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"}, "approval"}: {mergeApproval, resource.AllMetadata},
 }
 
 // HasSubresource reports whether UpdateSubresource and PatchSubresource know a
@@ -69,7 +76,7 @@ func (r Registry) noSubresource(subresource string) error {
 // mergeSubresource returns the current object with what the subresource can
 // change taken from wanted.
 func (w *pendingWrite) mergeSubresource(wanted resource.Object) (resource.Object, error) {
-	merge, ok := merges[subresourceName{w.registry.res.GroupResource(), w.endpoint.Subresource}]
+	changed, ok := merges[subresourceName{w.registry.res.GroupResource(), w.endpoint.Subresource}]
 	if !ok {
 		return nil, w.registry.noSubresource(w.endpoint.Subresource)
 	}
@@ -79,7 +86,8 @@ func (w *pendingWrite) mergeSubresource(wanted resource.Object) (resource.Object
 	obj.SetUID(wanted.GetUID())
 	obj.SetResourceVersion(wanted.GetResourceVersion())
 	obj.SetManagedFields(wanted.GetManagedFields())
-	if !merge(obj, wanted) {
+	changed.metadata.Take(obj, wanted)
+	if !changed.take(obj, wanted) {
 		return nil, w.registry.noSubresource(w.endpoint.Subresource)
 	}
 	return obj, nil

@@ -29,8 +29,9 @@ func (r Registry) Update(ctx context.Context, namespace, name string, updater Up
 	return r.UpdateThrough(ctx, Endpoint{}, namespace, name, updater, opts)
 }
 
-// UpdateStatus replaces the status (and the labels and annotations) of the
-// object, leaving everything else as it is.
+// UpdateStatus replaces the status of the object, and the metadata that the kind does not
+// keep (Strategy.StatusKeeps), leaving everything else as it is. Without its last
+// finalizer, an object that is being deleted goes.
 func (r Registry) UpdateStatus(ctx context.Context, namespace, name string, updater Updater, opts UpdateOptions) (*Result, error) {
 	if err := r.requireStatus(); err != nil {
 		return nil, err

@@ -120,7 +120,7 @@ func TestSpecAndStatusAreSeparate(t *testing.T) {
 		t.Fatal(err)
 	}
 	got = result.Object.(*appsv1.Deployment)
-	if *got.Spec.Replicas != 2 || got.Status.Replicas != 10 || got.Generation != 2 || len(got.Finalizers) != 1 {
+	if *got.Spec.Replicas != 2 || got.Status.Replicas != 10 || got.Generation != 2 || len(got.Finalizers) != 2 {
 		t.Errorf("status update gave %d replicas, status %d, generation %d, finalizers %v", *got.Spec.Replicas, got.Status.Replicas, got.Generation, got.Finalizers)
 	}
 	_, err = f.of(t, "configmaps").UpdateStatus(t.Context(), "default", "a", both, registry.UpdateOptions{})

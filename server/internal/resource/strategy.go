@@ -28,6 +28,9 @@ type Strategy struct {
 	CompleteNew func(obj Object)
 	// PrepareForStatusUpdate is PrepareForUpdate for the status subresource.
 	PrepareForStatusUpdate func(obj, old Object)
+	// StatusKeeps is the metadata that a write to the status subresource leaves as it
+	// is; the rest of what clients set changes with the status, as in Kubernetes.
+	StatusKeeps Metadata
 	// ValidateName checks the name and generateName of a new object, or of one that
 	// replaces another.
 	ValidateName func(obj Object, isNew bool) field.ErrorList

@@ -73,12 +73,10 @@ func CopyStatus(obj, old resource.Object) {
 	}
 }
 
-// KeepAllButStatus takes from old what an update of the status must not change.
-// Labels and annotations of built-in kinds may change with the status, as in
-// Kubernetes; those of a custom resource may not.
-func KeepAllButStatus(obj, old resource.Object) {
-	obj.SetOwnerReferences(old.GetOwnerReferences())
-	obj.SetFinalizers(old.GetFinalizers())
+// KeepAllButStatus takes from old what an update of the status must not change: the
+// rest of the object, and the metadata that the kind keeps. A custom resource keeps all of it.
+func KeepAllButStatus(obj, old resource.Object, keeps resource.Metadata) {
+	keeps.Take(obj, old)
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		keepAllButStatusOfMap(u, old.(*unstructured.Unstructured))
 		return

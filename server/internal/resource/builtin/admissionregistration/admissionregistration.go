@@ -21,7 +21,7 @@ func Resources() []*resource.Resource {
 			Name: "MutatingWebhookConfiguration", Plural: "mutatingwebhookconfigurations", Categories: categories, Cluster: true, ConditionalOnly: true,
 		}, mutatingWebhookRules()),
 		define.Resource[admissionv1.ValidatingAdmissionPolicy, admissionv1.ValidatingAdmissionPolicyList](gv, define.Kind{
-			Name: "ValidatingAdmissionPolicy", Plural: "validatingadmissionpolicies", Categories: categories, Cluster: true, Status: true, ConditionalOnly: true,
+			Name: "ValidatingAdmissionPolicy", Plural: "validatingadmissionpolicies", Categories: categories, Cluster: true, Status: true, StatusKeeps: resource.AllMetadata, ConditionalOnly: true,
 		}, validatingPolicyRules()),
 		define.Resource[admissionv1.ValidatingAdmissionPolicyBinding, admissionv1.ValidatingAdmissionPolicyBindingList](gv, define.Kind{
 			Name: "ValidatingAdmissionPolicyBinding", Plural: "validatingadmissionpolicybindings", Categories: categories, Cluster: true, ConditionalOnly: true,

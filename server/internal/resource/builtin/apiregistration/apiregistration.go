@@ -21,7 +21,7 @@ func Resources() []*resource.Resource {
 	return []*resource.Resource{
 		define.Resource[apiregistrationv1.APIService, apiregistrationv1.APIServiceList](apiregistrationv1.SchemeGroupVersion, define.Kind{
 			Name: "APIService", Plural: "apiservices", Categories: []string{"api-extensions"},
-			Cluster: true, Path: "apiregistration.k8s.io/apiservices", Status: true, NoGeneration: true, ConditionalOnly: true,
+			Cluster: true, Path: "apiregistration.k8s.io/apiservices", Status: true, StatusKeeps: resource.AllMetadata, NoGeneration: true, ConditionalOnly: true,
 			NameRule: func(name string, _ bool) []string { return content.IsPathSegmentName(name) }, // that it follows from the spec is checked with it
 		}, serviceRules()),
 	}

@@ -14,7 +14,7 @@ func Resources() []*resource.Resource {
 	gv := appsv1.SchemeGroupVersion
 	return []*resource.Resource{
 		define.Resource[appsv1.Deployment, appsv1.DeploymentList](gv, define.Kind{
-			Name: "Deployment", Plural: "deployments", NameRuleForNew: true, ShortNames: []string{"deploy"}, Categories: define.InAll, Status: true, Scale: deploymentScale(),
+			Name: "Deployment", Plural: "deployments", NameRuleForNew: true, ShortNames: []string{"deploy"}, Categories: define.InAll, Status: true, StatusKeeps: resource.MetadataLabels, Scale: deploymentScale(),
 		}, deploymentRules()),
 		define.Resource[appsv1.ReplicaSet, appsv1.ReplicaSetList](gv, define.Kind{
 			Name: "ReplicaSet", Plural: "replicasets", NameRuleForNew: true, ShortNames: []string{"rs"}, Categories: define.InAll, Status: true, Scale: replicaSetScale(),

@@ -23,7 +23,7 @@ func podLike() []*resource.Resource {
 	gv := corev1.SchemeGroupVersion
 	return []*resource.Resource{
 		define.Resource[corev1.Pod, corev1.PodList](gv, define.Kind{
-			Name: "Pod", Plural: "pods", ShortNames: []string{"po"}, Categories: define.InAll, Status: true, ReturnDeleted: true,
+			Name: "Pod", Plural: "pods", ShortNames: []string{"po"}, Categories: define.InAll, Status: true, StatusKeeps: resource.MetadataOwnerReferences, ReturnDeleted: true,
 			Fields: slices.Concat(define.Final("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName"),
 				define.Fields("status.phase", "status.podIP", "status.nominatedNodeName"), []resource.Field{define.SelectableOr("spec.hostNetwork", "false")}),
 		}, podRules()),

@@ -32,7 +32,9 @@ type Kind struct {
 
 	Fields []resource.Field
 	Status bool
-	Scale  *resource.Scale
+	// StatusKeeps is the metadata that a write to the status leaves as it is.
+	StatusKeeps resource.Metadata
+	Scale       *resource.Scale
 
 	// NameRule says what is wrong with a name; nil: it must be a DNS
 	// subdomain.

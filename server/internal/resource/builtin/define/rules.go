@@ -35,6 +35,7 @@ func strategy[T resource.Object](k Kind, s Rules[T]) resource.Strategy {
 		CompleteNew:            one(s.CompleteNew),
 		PrepareForUpdate:       two(s.PrepareForUpdate),
 		PrepareForStatusUpdate: two(s.PrepareForStatusUpdate),
+		StatusKeeps:            k.StatusKeeps,
 		ValidateName:           checkName(k),
 		Validate:               check(s.Validate),
 		ValidateUpdate:         checkChange(s.ValidateUpdate),

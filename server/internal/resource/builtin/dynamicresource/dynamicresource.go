@@ -19,7 +19,7 @@ func Resources() []*resource.Resource {
 			Name: "DeviceClass", Plural: "deviceclasses", PrefixRule: path.ValidatePathSegmentName, Cluster: true,
 		}, deviceClassRules()),
 		define.Resource[resourcev1.ResourceClaim, resourcev1.ResourceClaimList](gv, define.Kind{
-			Name: "ResourceClaim", Plural: "resourceclaims", Status: true, NoGeneration: true,
+			Name: "ResourceClaim", Plural: "resourceclaims", Status: true, StatusKeeps: resource.AllMetadata, NoGeneration: true,
 		}, resourceClaimRules()),
 		define.Resource[resourcev1.ResourceClaimTemplate, resourcev1.ResourceClaimTemplateList](gv, define.Kind{
 			Name: "ResourceClaimTemplate", Plural: "resourceclaimtemplates", NoGeneration: true,
@@ -29,7 +29,7 @@ func Resources() []*resource.Resource {
 			Fields: define.Fields("spec.nodeName", "spec.driver"),
 		}, resourceSliceRules()),
 		define.Resource[resourcev1.DeviceTaintRule, resourcev1.DeviceTaintRuleList](gv, define.Kind{
-			Name: "DeviceTaintRule", Plural: "devicetaintrules", Cluster: true, Status: true,
+			Name: "DeviceTaintRule", Plural: "devicetaintrules", Cluster: true, Status: true, StatusKeeps: resource.AllMetadata,
 		}, deviceTaintRuleRules()),
 	}
 }

@@ -26,7 +26,7 @@ func Resources() []*resource.Resource {
 			Name: "IPAddress", Plural: "ipaddresses", NameRule: ipAddressName, ShortNames: []string{"ip"}, Cluster: true, NoGeneration: true,
 		}, ipAddressRules()),
 		define.Resource[networkingv1.ServiceCIDR, networkingv1.ServiceCIDRList](gv, define.Kind{
-			Name: "ServiceCIDR", Plural: "servicecidrs", NameRuleForNew: true, Cluster: true, Status: true, NoGeneration: true,
+			Name: "ServiceCIDR", Plural: "servicecidrs", NameRuleForNew: true, Cluster: true, Status: true, StatusKeeps: resource.AllMetadata, NoGeneration: true,
 		}, serviceCIDRRules()),
 	}
 }

@@ -16,7 +16,7 @@ func Resources() []*resource.Resource {
 			Name: "StorageClass", Plural: "storageclasses", ShortNames: []string{"sc"}, Cluster: true, NoGeneration: true, ReturnDeleted: true,
 		}, storageClassRules()),
 		define.Resource[storagev1.VolumeAttachment, storagev1.VolumeAttachmentList](gv, define.Kind{
-			Name: "VolumeAttachment", Plural: "volumeattachments", Cluster: true, Status: true, NoGeneration: true, ConditionalOnly: true, ReturnDeleted: true,
+			Name: "VolumeAttachment", Plural: "volumeattachments", Cluster: true, Status: true, StatusKeeps: resource.AllMetadata, NoGeneration: true, ConditionalOnly: true, ReturnDeleted: true,
 		}, volumeAttachmentRules()),
 		define.Resource[storagev1.CSIDriver, storagev1.CSIDriverList](gv, define.Kind{
 			Name: "CSIDriver", Plural: "csidrivers", Cluster: true, ConditionalOnly: true, ReturnDeleted: true,
