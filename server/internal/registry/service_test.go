@@ -2,8 +2,6 @@ package registry_test
 
 import (
 	"net/netip"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -88,7 +86,7 @@ func TestServiceAddresses(t *testing.T) {
 		{got.Spec.ClusterIP, "provided IP is already allocated"},
 		{"10.0.0.1", "provided IP is already allocated"}, // default/kubernetes
 		{"10.0.0.0", "not in the valid range"}, {"10.0.0.15", "not in the valid range"}, {"192.168.0.1", "not in the valid range"},
-		{"010.0.0.2", "must be a valid IP"}, {"nonsense", "must be a valid IP"},
+		{"010.0.0.2", "must not have leading 0s"}, {"nonsense", "must be a valid IP"},
 	}
 	for _, test := range refusals {
 		_, err := r.Create(t.Context(), "default", newService("b", withIP(test.ip)), registry.WriteOptions{})
@@ -106,43 +104,6 @@ func TestServiceAddresses(t *testing.T) {
 		t.Errorf("%d addresses claimed after the delete", n)
 	}
 	f.create(t, "services", newService("b", withIP(got.Spec.ClusterIP)))
-}
-
-// TestServiceFamilies: a Service has the family of the range, which its creator does not own; one
-// that is headless and selects nothing has both.
-func TestServiceFamilies(t *testing.T) {
-	f := newFixture(t)
-	headless := func(s *corev1.Service) { s.Spec.ClusterIP = corev1.ClusterIPNone }
-	selecting := func(s *corev1.Service) { s.Spec.Selector = map[string]string{"a": "b"} }
-	six := func(s *corev1.Service) { s.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol} }
-	both := []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
-	for _, tt := range []struct {
-		name     string
-		change   []func(*corev1.Service)
-		families []corev1.IPFamily
-		policy   corev1.IPFamilyPolicy
-	}{
-		{"a", nil, both[:1], corev1.IPFamilyPolicySingleStack},
-		{"b", []func(*corev1.Service){headless, selecting}, both[:1], corev1.IPFamilyPolicySingleStack},
-		{"c", []func(*corev1.Service){headless}, both, corev1.IPFamilyPolicyRequireDualStack},
-		{"d", []func(*corev1.Service){headless, six}, []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol}, corev1.IPFamilyPolicyRequireDualStack},
-	} {
-		got := f.create(t, "services", newService(tt.name, tt.change...)).Object.(*corev1.Service)
-		if !slices.Equal(got.Spec.IPFamilies, tt.families) || *got.Spec.IPFamilyPolicy != tt.policy {
-			t.Errorf("%s: %v, %v", tt.name, got.Spec.IPFamilies, *got.Spec.IPFamilyPolicy)
-		}
-		for _, managed := range got.ManagedFields {
-			if fields := managed.FieldsV1.GetRawString(); strings.Contains(fields, "f:ipFamilyPolicy") || len(tt.change) < 2 && strings.Contains(fields, "f:ipFamilies") {
-				t.Errorf("%s: %s owns %s", tt.name, managed.Manager, fields)
-			}
-		}
-	}
-	dual := func(s *corev1.Service) { s.Spec.IPFamilyPolicy = new(corev1.IPFamilyPolicyRequireDualStack) }
-	for _, change := range []func(*corev1.Service){six, dual} {
-		if _, err := f.of(t, "services").Create(t.Context(), "default", newService("e", change), registry.WriteOptions{}); !apierrors.IsInvalid(err) {
-			t.Errorf("a family that the range does not have: %v", err)
-		}
-	}
 }
 
 func TestRefusedServicesClaimNothing(t *testing.T) {

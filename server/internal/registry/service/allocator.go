@@ -11,7 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -110,7 +109,8 @@ func (s *Allocator) Admit(ctx context.Context, q *registry.Request) error {
 	if old != nil {
 		keepAllocated(svc, old)
 	}
-	a := &allocation{allocator: s, q: q, svc: svc, had: claimsOf(old)}
+	matchClusterIPs(svc, old)
+	a := &allocation{allocator: s, q: q, svc: svc, old: old, had: claimsOf(old)}
 	if err := a.allocate(ctx); err != nil {
 		return err
 	}
@@ -265,18 +265,34 @@ func keepAllocated(svc, old *corev1.Service) {
 	}
 }
 
+// keepPorts gives each port the node port that the port of its name had, whatever else of
+// it has changed, unless the client has given that node port to another one.
 func keepPorts(svc, old *corev1.Service) {
+	had := make(map[string]int32, len(old.Spec.Ports))
+	for i := range old.Spec.Ports {
+		had[old.Spec.Ports[i].Name] = old.Spec.Ports[i].NodePort
+	}
+	var missing []*corev1.ServicePort
 	for i := range svc.Spec.Ports {
 		port := &svc.Spec.Ports[i]
-		for j := range old.Spec.Ports {
-			had := &old.Spec.Ports[j]
-			switch {
-			case !takesPorts(svc) && port.NodePort != 0 && port.NodePort == had.NodePort:
-				port.NodePort = 0
-			case wantsPorts(svc) && takesPorts(old) && port.NodePort == 0 && port.Port == had.Port && port.Protocol == had.Protocol && !usesPort(svc, had.NodePort):
-				port.NodePort = had.NodePort
-			}
+		switch {
+		case port.NodePort == 0:
+			missing = append(missing, port)
+		case !takesPorts(svc) && usesPort(old, port.NodePort):
+			port.NodePort = 0
 		}
+	}
+	if !wantsPorts(svc) || !wantsPorts(old) {
+		return
+	}
+	kept := make([]int32, len(missing))
+	for i, port := range missing {
+		if nodePort := had[port.Name]; !usesPort(svc, nodePort) {
+			kept[i] = nodePort
+		}
+	}
+	for i, port := range missing {
+		port.NodePort = kept[i]
 	}
 }
 
@@ -288,8 +304,8 @@ func usesPort(svc *corev1.Service, nodePort int32) bool {
 type allocation struct {
 	allocator *Allocator
 	q         *registry.Request
-	svc       *corev1.Service
-	had       claims // before the write
+	svc, old  *corev1.Service // old is nil for a new one
+	had       claims          // before the write
 }
 
 func (a *allocation) owner() types.NamespacedName {
@@ -298,6 +314,9 @@ func (a *allocation) owner() types.NamespacedName {
 
 func (a *allocation) allocate(ctx context.Context) error {
 	if takesIP(a.svc) {
+		if err := a.completeFamilies(); err != nil {
+			return err
+		}
 		if err := a.allocateIPs(ctx); err != nil {
 			return err
 		}
@@ -323,8 +342,4 @@ func (a *allocation) releaseIfRefused(give release) {
 			give(ctx)
 		}
 	})
-}
-
-func (a *allocation) invalid(err *field.Error) error {
-	return apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, a.q.Name, field.ErrorList{err})
 }

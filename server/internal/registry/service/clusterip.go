@@ -29,28 +29,16 @@ const searchLimit = 1 << 16
 var (
 	errClaimed   = errors.New("provided IP is already allocated")
 	errRangeFull = errors.New("range is full")
-	clusterIPsAt = field.NewPath("spec", "clusterIPs")
 )
 
 // allocateIPs claims the cluster IP that the Service names, or a free one.
 func (a *allocation) allocateIPs(ctx context.Context) error {
 	spec := &a.svc.Spec
 	if spec.ClusterIP == corev1.ClusterIPNone {
-		a.setFamilies()
 		return nil
-	}
-	if policy := spec.IPFamilyPolicy; policy != nil && *policy == corev1.IPFamilyPolicyRequireDualStack {
-		return a.invalid(field.Invalid(field.NewPath("spec", "ipFamilyPolicy"), *policy, "this cluster is not configured for dual-stack services"))
-	}
-	for i, family := range spec.IPFamilies {
-		if family == a.allocator.otherFamily() {
-			return a.invalid(field.Invalid(field.NewPath("spec", "ipFamilies").Index(i), family, "not configured on this cluster"))
-		}
 	}
 	ip := spec.ClusterIP
 	switch {
-	case ip == "" && len(spec.ClusterIPs) > 0:
-		return nil // which validation refuses
 	case ip == "":
 		var err error
 		if ip, err = a.claimFreeIP(ctx); err != nil {
@@ -61,51 +49,8 @@ func (a *allocation) allocateIPs(ctx context.Context) error {
 			return err
 		}
 	}
-	if spec.ClusterIP == "" {
-		spec.ClusterIP, spec.ClusterIPs = ip, []string{ip}
-	}
-	a.setFamilies()
+	spec.ClusterIP, spec.ClusterIPs = ip, []string{ip}
 	return nil
-}
-
-// family is that of the range, otherFamily the other one.
-func (s *Allocator) family() corev1.IPFamily {
-	if s.opts.CIDR.Addr().Is6() {
-		return corev1.IPv6Protocol
-	}
-	return corev1.IPv4Protocol
-}
-
-func (s *Allocator) otherFamily() corev1.IPFamily {
-	if s.opts.CIDR.Addr().Is6() {
-		return corev1.IPv4Protocol
-	}
-	return corev1.IPv6Protocol
-}
-
-// setFamilies sets the IP families of the Service where it has not said them: that of the range. A
-// headless Service without a selector has both, since whoever makes its endpoints may have addresses
-// of both.
-func (a *allocation) setFamilies() {
-	spec := &a.svc.Spec
-	open := spec.ClusterIP == corev1.ClusterIPNone && len(spec.Selector) == 0
-	if spec.IPFamilyPolicy == nil {
-		policy := corev1.IPFamilyPolicySingleStack
-		if open {
-			policy = corev1.IPFamilyPolicyRequireDualStack
-		}
-		spec.IPFamilyPolicy = &policy
-	}
-	if len(spec.IPFamilies) == 0 {
-		spec.IPFamilies = []corev1.IPFamily{a.allocator.family()}
-	}
-	if open && len(spec.IPFamilies) == 1 && *spec.IPFamilyPolicy != corev1.IPFamilyPolicySingleStack {
-		second := a.allocator.otherFamily()
-		if spec.IPFamilies[0] == second {
-			second = a.allocator.family()
-		}
-		spec.IPFamilies = append(spec.IPFamilies, second)
-	}
 }
 
 func (a *allocation) claimNamedIP(ctx context.Context, ip string) error {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -37,7 +38,8 @@ func (c portClaim) owner() types.NamespacedName {
 func portKey(port int32) string { return nodePortPrefix + strconv.Itoa(int(port)) }
 
 // allocatePorts claims the node ports that the Service names, and then free
-// ones for the rest.
+// ones for the rest. In a new Service, ports of the same number get the same node port:
+// they are one port over several protocols.
 func (a *allocation) allocatePorts(ctx context.Context) error {
 	ports := a.svc.Spec.Ports
 	var done []int32
@@ -49,6 +51,11 @@ func (a *allocation) allocatePorts(ctx context.Context) error {
 			if (ports[i].NodePort != 0) != named || slices.Contains(done, ports[i].NodePort) {
 				continue
 			}
+			if a.old == nil && !named {
+				if ports[i].NodePort = nodePortOf(ports, ports[i].Port); ports[i].NodePort != 0 {
+					continue
+				}
+			}
 			at := field.NewPath("spec", "ports").Index(i).Child("nodePort")
 			if err := a.allocatePort(ctx, &ports[i].NodePort, at); err != nil {
 				return err
@@ -57,6 +64,16 @@ func (a *allocation) allocatePorts(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// nodePortOf returns the node port of the first port with this number that has one, or 0.
+func nodePortOf(ports []corev1.ServicePort, number int32) int32 {
+	for i := range ports {
+		if ports[i].Port == number && ports[i].NodePort != 0 {
+			return ports[i].NodePort
+		}
+	}
+	return 0
 }
 
 // allocatePort claims *port, or if that is 0 sets it to a free port and claims

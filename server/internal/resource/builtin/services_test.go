@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // TestValidateServices: all that is wrong with a Service is told, in kube-apiserver's order.
@@ -14,11 +12,6 @@ func TestValidateServices(t *testing.T) {
 		edits []string
 		want  []string
 	}{
-		{[]string{"spec.clusterIPs=[10.0.0.1]"}, []string{"Invalid spec.clusterIPs"}}, // without the first
-		{[]string{"spec.clusterIP=10.0.0.1", "spec.clusterIPs=[10.0.0.2]"}, []string{"Invalid spec.clusterIPs"}},
-		{[]string{"spec.clusterIP=10.0.0.1", "spec.clusterIPs=[10.0.0.1, 10.0.0.2]"}, []string{"Invalid spec.clusterIPs"}},
-		{[]string{"spec.clusterIP=10.0.0.1", "spec.ipFamilies=[IPv6]"}, []string{"Invalid spec.clusterIPs[0]"}},
-		{[]string{"spec.ipFamilies=[IPv4, IPv4, IPv5]", "spec.ipFamilyPolicy=Both"}, []string{"Duplicate spec.ipFamilies[1]", "NotSupported spec.ipFamilies[2]", "NotSupported spec.ipFamilyPolicy"}},
 		{[]string{"spec.clusterIP=None", "spec.type=NodePort"}, []string{"Invalid spec.clusterIPs[0]"}},
 		{[]string{"spec.clusterIP=None", "spec.ports-"}, nil},
 		{[]string{"spec.type=ExternalName", "spec.externalName=a.example.", "spec.ipFamilies=[IPv4]"}, []string{"Forbidden spec.ipFamilies"}},
@@ -50,25 +43,6 @@ func TestServiceWarnings(t *testing.T) {
 		r, obj := manifest(t, "service", strings.Split(edits, " ")...)
 		if got := strings.Join(r.Strategy.Warnings(obj, nil), "; "); got != want {
 			t.Errorf("%s: %q, not %q", edits, got, want)
-		}
-	}
-}
-
-// TestServiceKeepsFamilies: an update that does not mention addresses and families keeps them, also
-// of a client that knows only the first address.
-func TestServiceKeepsFamilies(t *testing.T) {
-	r, obj := manifest(t, "service")
-	old := obj.(*corev1.Service)
-	policy := corev1.IPFamilyPolicySingleStack
-	old.Spec.ClusterIP, old.Spec.ClusterIPs = "10.0.0.7", []string{"10.0.0.7"}
-	old.Spec.IPFamilies, old.Spec.IPFamilyPolicy = []corev1.IPFamily{corev1.IPv4Protocol}, &policy
-	for _, edits := range [][]string{nil, {"spec.clusterIP=10.0.0.7"}, {"spec.clusterIPs=[10.0.0.7]"}} {
-		_, obj := manifestAsIs(t, "service", edits...)
-		svc := obj.(*corev1.Service)
-		r.Strategy.PrepareForUpdate(svc, old)
-		if errs := append(r.Strategy.Validate(svc), r.Strategy.ValidateUpdate(svc, old)...); len(errs) > 0 || !slices.Equal(svc.Spec.IPFamilies, old.Spec.IPFamilies) ||
-			svc.Spec.IPFamilyPolicy == nil || svc.Spec.ClusterIP != "10.0.0.7" || !slices.Equal(svc.Spec.ClusterIPs, old.Spec.ClusterIPs) {
-			t.Errorf("%q: %v, %+v", edits, errs, svc.Spec)
 		}
 	}
 }

@@ -217,7 +217,6 @@ func TestValidate(t *testing.T) {
 		{"service", []string{"spec.ports.0.nodePort=30000"}, "Forbidden spec.ports[0].nodePort"},
 		{"service", []string{"spec.type=Other"}, "NotSupported spec.type"},
 		{"service", []string{"spec.type=ExternalName"}, "Required spec.externalName"},
-		{"service", []string{"spec.clusterIP=nowhere"}, "Invalid spec.clusterIPs[0]"},
 		{"service-balanced", []string{"spec.ports.1.name-"}, "Required spec.ports[1].name"},
 		{"service-balanced", []string{"spec.ports.1.name=a"}, "Duplicate spec.ports[1].name"},
 		{"service-balanced", []string{"spec.ports.1.port=80"}, "Duplicate spec.ports[1]"},

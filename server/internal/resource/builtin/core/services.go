@@ -16,8 +16,7 @@ const affinitySeconds int32 = 10800
 func serviceRules() define.Rules[*corev1.Service] {
 	return define.Rules[*corev1.Service]{
 		Default:          defaultService,
-		PrepareForCreate: prepareServiceForCreate,
-		PrepareForUpdate: prepareServiceForUpdate,
+		PrepareForUpdate: dropForType,
 		Validate:         validateService,
 		ValidateUpdate:   validateServiceUpdate,
 		Warnings:         serviceWarnings,
@@ -53,14 +52,6 @@ func defaultService(svc *corev1.Service) {
 		return
 	}
 	define.SetDefaultPtr(&spec.InternalTrafficPolicy, corev1.ServiceInternalTrafficPolicyCluster)
-}
-
-// prepareServiceForCreate completes the addresses of a client that knows only the first. The families
-// are given with the addresses, which clients do not own.
-func prepareServiceForCreate(svc *corev1.Service) {
-	if svc.Spec.ClusterIP != "" && len(svc.Spec.ClusterIPs) == 0 {
-		svc.Spec.ClusterIPs = []string{svc.Spec.ClusterIP}
-	}
 }
 
 // hasOutsidePorts reports whether a service can be reached from outside the
@@ -133,45 +124,5 @@ func dropClusterIPs(spec, was *corev1.ServiceSpec) {
 	}
 	if equality.Semantic.DeepEqual(spec.IPFamilyPolicy, was.IPFamilyPolicy) {
 		spec.IPFamilyPolicy = nil
-	}
-}
-
-// keepAddresses keeps the addresses and families that an update does not mention. A client that knows
-// only the first address means all of them.
-func keepAddresses(spec, was *corev1.ServiceSpec) {
-	switch {
-	case spec.ClusterIP == was.ClusterIP && len(spec.ClusterIPs) == 0:
-		spec.ClusterIPs = slices.Clone(was.ClusterIPs)
-	case spec.ClusterIP == "" && (len(spec.ClusterIPs) == 0 || slices.Equal(spec.ClusterIPs, was.ClusterIPs)):
-		spec.ClusterIP, spec.ClusterIPs = was.ClusterIP, slices.Clone(was.ClusterIPs)
-	case spec.ClusterIP != was.ClusterIP && (len(spec.ClusterIPs) == 0 || slices.Equal(spec.ClusterIPs, was.ClusterIPs)):
-		spec.ClusterIPs = []string{spec.ClusterIP}
-	}
-	if spec.IPFamilyPolicy == nil {
-		spec.IPFamilyPolicy = was.IPFamilyPolicy
-	}
-	if len(spec.IPFamilies) == 0 {
-		spec.IPFamilies = slices.Clone(was.IPFamilies)
-	}
-}
-
-// prepareServiceForUpdate keeps what was allocated when the update does not
-// mention it, so that a manifest without it can be applied again.
-func prepareServiceForUpdate(svc, old *corev1.Service) {
-	dropForType(svc, old)
-	if svc.Spec.Type == corev1.ServiceTypeExternalName || old.Spec.Type == corev1.ServiceTypeExternalName {
-		return
-	}
-	keepAddresses(&svc.Spec, &old.Spec)
-	if !hasOutsidePorts(svc.Spec.Type) || !hasOutsidePorts(old.Spec.Type) {
-		return
-	}
-	for i := range svc.Spec.Ports {
-		p := &svc.Spec.Ports[i]
-		for _, was := range old.Spec.Ports {
-			if p.NodePort == 0 && was.Port == p.Port && was.Protocol == p.Protocol && was.Name == p.Name {
-				p.NodePort = was.NodePort
-			}
-		}
 	}
 }

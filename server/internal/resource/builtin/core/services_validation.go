@@ -2,8 +2,6 @@ package core
 
 import (
 	"fmt"
-	"net/netip"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,10 +17,11 @@ import (
 
 // isHeadless reports whether a service is only a name.
 func isHeadless(spec *corev1.ServiceSpec) bool {
-	return len(spec.ClusterIPs) == 1 && spec.ClusterIPs[0] == corev1.ClusterIPNone
+	return spec.ClusterIP == corev1.ClusterIPNone
 }
 
-// validateService checks a service in kube-apiserver's order.
+// validateService checks a service in kube-apiserver's order. The addresses and families have been
+// checked by then, where they are allocated.
 func validateService(svc *corev1.Service) field.ErrorList {
 	spec, at := &svc.Spec, validate.SpecPath
 	var errs field.ErrorList
@@ -44,7 +43,6 @@ func validateService(svc *corev1.Service) field.ErrorList {
 	errs = append(errs, validateServicePorts(spec)...)
 	errs = append(errs, metavalidation.ValidateLabels(spec.Selector, at.Child("selector"))...)
 	errs = append(errs, validateAffinityToClients(spec)...)
-	errs = append(errs, validateClusterIPs(spec)...)
 	for i, ip := range spec.ExternalIPs {
 		errs = append(errs, validEndpointIP(at.Child("externalIPs").Index(i), ip)...)
 	}
@@ -145,67 +143,6 @@ func validateAffinityToClients(spec *corev1.ServiceSpec) field.ErrorList {
 		const most = 86400
 		if seconds := define.ValueOr(config.ClientIP.TimeoutSeconds, 0); seconds <= 0 || seconds > most {
 			errs = append(errs, field.Invalid(at.Child("clientIP", "timeoutSeconds"), seconds, fmt.Sprintf("must be greater than 0 and less than %d", most)))
-		}
-	}
-	return errs
-}
-
-// validateClusterIPs checks the addresses and families of a service.
-func validateClusterIPs(spec *corev1.ServiceSpec) field.ErrorList {
-	if spec.Type == corev1.ServiceTypeExternalName {
-		return nil
-	}
-	path, families := validate.SpecPath.Child("clusterIPs"), validate.SpecPath.Child("ipFamilies")
-	var errs field.ErrorList
-	switch {
-	case spec.ClusterIP == "" && len(spec.ClusterIPs) > 0:
-		errs = append(errs, field.Invalid(path, spec.ClusterIPs, "must be empty when `clusterIP` is not specified"))
-	case spec.ClusterIP != "" && len(spec.ClusterIPs) == 0:
-		errs = append(errs, field.Required(path, ""))
-	case spec.ClusterIP != "" && spec.ClusterIPs[0] != spec.ClusterIP:
-		errs = append(errs, field.Invalid(path, spec.ClusterIPs, "first value must match `clusterIP`"))
-	}
-	for i, family := range spec.IPFamilies {
-		errs = append(errs, validate.Supported(families.Index(i), family, corev1.IPv4Protocol, corev1.IPv6Protocol)...)
-		if slices.Contains(spec.IPFamilies[:i], family) {
-			errs = append(errs, field.Duplicate(families.Index(i), family))
-		}
-	}
-	if spec.IPFamilyPolicy != nil {
-		errs = append(errs, validate.Supported(validate.SpecPath.Child("ipFamilyPolicy"), *spec.IPFamilyPolicy,
-			corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack)...)
-	}
-	return append(errs, validateAddresses(path, spec)...)
-}
-
-func validateAddresses(path *field.Path, spec *corev1.ServiceSpec) field.ErrorList {
-	var errs field.ErrorList
-	for i, ip := range spec.ClusterIPs {
-		switch {
-		case i > 0 || ip != corev1.ClusterIPNone:
-			errs = append(errs, validate.IP(path.Index(i), ip)...)
-		case len(spec.ClusterIPs) > 1:
-			errs = append(errs, field.Invalid(path, spec.ClusterIPs, "'None' must be the first and only value"))
-		}
-	}
-	invalid := len(errs) > 0
-	if len(spec.ClusterIPs) > 2 {
-		errs = append(errs, field.Invalid(path, spec.ClusterIPs, "may only hold up to 2 values"))
-	}
-	if invalid || isHeadless(spec) {
-		return errs
-	}
-	six := make([]bool, len(spec.ClusterIPs))
-	for i, ip := range spec.ClusterIPs {
-		address, _ := netip.ParseAddr(ip)
-		six[i] = address.Is6()
-	}
-	if len(six) > 1 && (!slices.Contains(six, true) || !slices.Contains(six, false)) {
-		errs = append(errs, field.Invalid(path, spec.ClusterIPs, "may specify no more than one IP for each IP family"))
-	}
-	for i, family := range spec.IPFamilies[:min(len(spec.IPFamilies), len(six))] {
-		if (family == corev1.IPv4Protocol) == six[i] && (family == corev1.IPv4Protocol || family == corev1.IPv6Protocol) {
-			errs = append(errs, field.Invalid(path.Index(i), spec.ClusterIPs[i], fmt.Sprintf("expected an %s value as indicated by `ipFamilies[%d]`", family, i)))
 		}
 	}
 	return errs
