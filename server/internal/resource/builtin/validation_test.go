@@ -208,6 +208,11 @@ func TestValidate(t *testing.T) {
 		{"cronjob", []string{"spec.schedule='5-1 * * * *'"}, "Invalid spec.schedule"},
 		{"cronjob", []string{"spec.schedule='*/0 * * * *'"}, "Invalid spec.schedule"},
 		{"cronjob", []string{"spec.schedule='@every x'"}, "Invalid spec.schedule"},
+		{"cronjob", []string{"spec.schedule=TZ=UTC"}, "Invalid spec.schedule"}, // the library panics on it, and on the next
+		{"cronjob", []string{"spec.schedule=TZ="}, "Invalid spec.schedule"},
+		{"cronjob", []string{"spec.schedule=CRON_TZ="}, "Invalid spec.schedule"},
+		{"cronjob", []string{"spec.schedule=TZ=TZ=TZ="}, "Invalid spec.schedule"},
+		{"cronjob", []string{"spec.schedule='TZ=UTC * * * * *'"}, "Invalid spec.schedule"},
 		{"cronjob", []string{"spec.timeZone=Mars/Olympus"}, "Invalid spec.timeZone"},
 		{"cronjob", []string{"spec.concurrencyPolicy=Any"}, "NotSupported spec.concurrencyPolicy"},
 		{"cronjob", []string{"metadata.name=" + strings.Repeat("a", 53)}, "Invalid metadata.name"},

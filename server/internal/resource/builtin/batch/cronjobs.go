@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -50,6 +51,18 @@ func validateCronJob(c *batchv1.CronJob) field.ErrorList {
 	return errs
 }
 
+// parses reports why a schedule cannot be parsed. The library panics on a zone that nothing
+// follows.
+func parses(schedule string) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("invalid schedule format: %v", cause)
+		}
+	}()
+	_, err = cron.ParseStandard(schedule)
+	return err
+}
+
 // validateSchedule checks the schedule and its zone. A zone within the schedule
 // was never supported, and is refused.
 func validateSchedule(c *batchv1.CronJob) field.ErrorList {
@@ -57,7 +70,7 @@ func validateSchedule(c *batchv1.CronJob) field.ErrorList {
 	at, schedule := validate.SpecPath.Child("schedule"), c.Spec.Schedule
 	if schedule == "" {
 		errs = append(errs, field.Required(at, ""))
-	} else if _, err := cron.ParseStandard(schedule); err != nil {
+	} else if err := parses(schedule); err != nil {
 		errs = append(errs, field.Invalid(at, schedule, err.Error()))
 	}
 	if strings.Contains(schedule, "TZ") {
