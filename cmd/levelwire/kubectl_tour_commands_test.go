@@ -86,7 +86,7 @@ func (k *kubectl) changeTour() {
 		k.shows([]string{`^deployment.apps/app patched$`}, "patch", "deployment", "app", "--type="+patch.kind, "-p", patch.patch)
 		replicas(patch.want)
 	}
-	k.refused(`The deployments "app" is invalid`, "patch", "deployment", "app", "--type=json", "-p", `[{"op":"test","path":"/spec/replicas","value":4}]`)
+	k.refused("The request is invalid: : testing value /spec/replicas failed", "patch", "deployment", "app", "--type=json", "-p", `[{"op":"test","path":"/spec/replicas","value":4}]`)
 	k.shows([]string{`patched$`}, "patch", "deployment", "app", "--subresource=scale", "--type=merge", "-p", `{"spec":{"replicas":2}}`)
 	replicas("2")
 	k.shows([]string{`^NAME +DESIRED +AVAILABLE +AGE$`}, "get", "deployment", "app", "--subresource=scale")

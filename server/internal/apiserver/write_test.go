@@ -149,7 +149,7 @@ func TestBadWritesAreRefused(t *testing.T) {
 		{"PUT", configMaps + "/a/status", `{"metadata":{"name":"a"}}`, nil, 404, metav1.StatusReasonNotFound},
 		{"PATCH", configMaps + "/a", `{}`, []string{jsonBody}, 415, metav1.StatusReasonUnsupportedMediaType},
 		{"PATCH", configMaps + "/a", `{"dota":1}`, []string{merge, "Accept: application/*"}, 406, metav1.StatusReasonNotAcceptable},
-		{"PATCH", configMaps + "/a?fieldValidation=Strict", `{"dota":1}`, []string{merge}, 400, metav1.StatusReasonBadRequest},
+		{"PATCH", configMaps + "/a?fieldValidation=Strict", `{"dota":1}`, []string{merge}, 422, metav1.StatusReasonInvalid},
 		{"PATCH", configMaps + "/a?force=true", `{}`, []string{merge}, 422, metav1.StatusReasonInvalid},
 		{"PATCH", configMaps + "/a", `[{"op":"test","path":"/data","value":1}]`, []string{operation}, 422, metav1.StatusReasonInvalid},
 		{"DELETE", configMaps + "/none", "", nil, 404, metav1.StatusReasonNotFound},

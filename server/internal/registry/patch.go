@@ -1,12 +1,7 @@
 package registry
 
 import (
-	"bytes"
 	"context"
-	"errors"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/server/internal/registry/patch"
 	"github.com/levelwire/levelwire/server/internal/resource"
@@ -54,7 +49,7 @@ func (r Registry) patch(ctx context.Context, endpoint Endpoint, namespace, name 
 		}
 		patched, err := p.Apply(doc, like)
 		if err != nil {
-			return nil, r.WithDetails(name, err)
+			return nil, err
 		}
 		return r.decodePatched(patched, opts.Decode)
 	}
@@ -88,9 +83,6 @@ func (w *pendingWrite) document(p *patch.Patch) ([]byte, error) {
 }
 
 func (r Registry) decodePatched(patched []byte, decode func([]byte) (resource.Object, error)) (resource.Object, error) {
-	if !bytes.HasPrefix(bytes.TrimLeft(patched, " \t\r\n"), []byte("{")) {
-		return nil, status.BadRequest("the patch makes something of the object that is not an object")
-	}
 	if decode != nil {
 		return decode(patched)
 	}
@@ -99,14 +91,4 @@ func (r Registry) decodePatched(patched []byte, decode func([]byte) (resource.Ob
 		return nil, status.BadRequest("the patched object cannot be decoded: %v", err)
 	}
 	return obj, nil
-}
-
-// WithDetails names the object in an error that was made without knowing it.
-func (r Registry) WithDetails(name string, err error) error {
-	var invalid *apierrors.StatusError
-	if !errors.As(err, &invalid) || invalid.ErrStatus.Reason != metav1.StatusReasonInvalid {
-		return err
-	}
-	invalid.ErrStatus.Details = &metav1.StatusDetails{Name: name, Group: r.res.Group, Kind: r.res.Plural}
-	return invalid
 }

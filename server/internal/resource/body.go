@@ -258,7 +258,7 @@ func unmarshalStrictly(body []byte, into runtime.Object) (strictErrs []error, er
 		return nil, err
 	}
 	if custom && u.Object == nil {
-		return nil, errors.New("malformed body: it must be an object")
+		return nil, &unknownKindError{fmt.Errorf("Object 'Kind' is missing in '%s'", body)} // clients know this text
 	}
 	return strictErrs, nil
 }

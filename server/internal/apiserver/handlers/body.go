@@ -51,8 +51,18 @@ func (x *writer) decodeAs(want schema.GroupVersionKind, into runtime.Object) err
 // judge handles the errors of strict decoding as fieldValidation demands: it
 // refuses the request, adds warnings to the answer, or ignores them.
 func (x *writer) judge(strict []error) error {
+	if why := x.refuses(strict); why != "" {
+		kind := x.q.Resource.GroupVersionKind()
+		return status.BadRequest("%s in version %q cannot be handled as a %s: %s", kind.Kind, kind.Version, kind.Kind, why)
+	}
+	return nil
+}
+
+// refuses returns why the errors of strict decoding refuse the request, or else warns of
+// them, or ignores them.
+func (x *writer) refuses(strict []error) (why string) {
 	if len(strict) == 0 || x.validation == validationIgnore {
-		return nil
+		return ""
 	}
 	if len(strict) > maxWarnings {
 		strict = append(strict[:maxWarnings:maxWarnings], errors.New("further fields are not listed"))
@@ -62,12 +72,10 @@ func (x *writer) judge(strict []error) error {
 		texts[i] = err.Error()
 	}
 	if x.validation == validationStrict {
-		kind := x.q.Resource.GroupVersionKind()
-		return status.BadRequest("%s in version %q cannot be handled as a %s: strict decoding error: %s",
-			kind.Kind, kind.Version, kind.Kind, strings.Join(texts, ", "))
+		return "strict decoding error: " + strings.Join(texts, ", ")
 	}
 	request.AddWarnings(x.w, texts...)
-	return nil
+	return ""
 }
 
 // bodyError is the function bodyError for an object of the endpoint. An object of

@@ -1,12 +1,19 @@
 package handlers
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
@@ -21,7 +28,7 @@ func (h *Handlers) patch(w http.ResponseWriter, r *http.Request, q *request.Info
 	if err != nil {
 		return err
 	}
-	result, err := x.registry.Patch(r.Context(), q.Namespace, q.Name, patch, x.patchOptions())
+	result, err := x.registry.Patch(r.Context(), q.Namespace, q.Name, patch, x.patchOptions(patch))
 	if err != nil {
 		return err
 	}
@@ -48,7 +55,10 @@ func (h *Handlers) newPatcher(w http.ResponseWriter, r *http.Request, q *request
 	if err != nil {
 		return nil, nil, err
 	}
-	return x, patch, x.judge(patch.StrictErrors())
+	if patch.IsApply() {
+		err = x.judge(patch.StrictErrors())
+	}
+	return x, patch, err
 }
 
 // patchType returns the patch type in the Content-Type, known or not.
@@ -71,18 +81,58 @@ func force(q *request.Info) *bool {
 
 // patchOptions decodes a patched object as strictly as a body. Its warnings are
 // added once, however often the patch is applied.
-func (x *writer) patchOptions() registry.PatchOptions {
+func (x *writer) patchOptions(p *patch.Patch) registry.PatchOptions {
 	warned := false
 	forced := force(x.q)
 	return registry.PatchOptions{WriteOptions: x.opts, Force: forced != nil && *forced, Decode: func(patched []byte) (resource.Object, error) {
 		obj, gvk, strict, err := x.q.Resource.DecodeBodyInPlace(resource.MediaTypeJSON, patched)
 		if err != nil {
-			return nil, x.bodyError(err, gvk, patched, true)
+			return nil, x.patchedError(p, err, gvk, patched)
 		}
 		if warned && x.validation != validationStrict {
 			return obj, nil
 		}
 		warned = true
-		return obj, x.judge(strict)
+		return obj, x.judgePatched(p, patched, strict)
 	}}
+}
+
+// judgePatched is judge for a patched object.
+func (x *writer) judgePatched(p *patch.Patch, patched []byte, strict []error) error {
+	if why := x.refuses(slices.Concat(p.StrictErrors(), strict)); why != "" {
+		return invalidPatch(p, patched, why)
+	}
+	return nil
+}
+
+// patchedError is the error for a patch that makes of the object what is none of its kind.
+func (x *writer) patchedError(p *patch.Patch, err error, got schema.GroupVersionKind, patched []byte) error {
+	var kind *resource.KindMismatchError
+	if errors.As(err, &kind) {
+		if x.q.Resource.Stored().Mixed {
+			return x.bodyError(err, got, patched, true)
+		}
+		err = fmt.Errorf("no kind %q is registered for version %q in scheme \"pkg/runtime/scheme.go:111\"", kind.Got.Kind, kind.Got.GroupVersion())
+	}
+	if p.IsStrategic() {
+		err = strategicWords(err, patched, x.q.Resource.New())
+	}
+	return invalidPatch(p, patched, err.Error())
+}
+
+// strategicWords returns why a patched document cannot be decoded into an object, as
+// Kubernetes says it of a strategic merge patch, or else err.
+func strategicWords(err error, patched []byte, into runtime.Object) error {
+	fields := map[string]any{}
+	if kjson.UnmarshalCaseSensitivePreserveInts(patched, &fields) == nil {
+		if words := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, into); words != nil {
+			return words
+		}
+	}
+	return err
+}
+
+// invalidPatch is Kubernetes' refusal of what a patch makes of an object.
+func invalidPatch(p *patch.Patch, patched []byte, why string) error {
+	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), p.Quoted(patched), why)})
 }

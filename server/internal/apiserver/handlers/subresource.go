@@ -186,7 +186,7 @@ func (h *Handlers) patchSubresource(w http.ResponseWriter, r *http.Request, q *r
 	if q.Subresource == "scale" {
 		return x.patchScale(patch)
 	}
-	result, err := x.registry.PatchSubresource(r.Context(), q.Namespace, q.Name, q.Subresource, patch, x.patchOptions())
+	result, err := x.registry.PatchSubresource(r.Context(), q.Namespace, q.Name, q.Subresource, patch, x.patchOptions(patch))
 	if err != nil {
 		return err
 	}
@@ -196,13 +196,16 @@ func (h *Handlers) patchSubresource(w http.ResponseWriter, r *http.Request, q *r
 func (x *writer) patchScale(patch *patch.Patch) error {
 	decode := func(patched []byte) (*autoscalingv1.Scale, error) {
 		wanted := &autoscalingv1.Scale{}
-		gvk, strict, err := resource.DecodeInto(resource.MediaTypeJSON, patched, discovery.ScaleKind, wanted)
+		_, strict, err := resource.DecodeInto(resource.MediaTypeJSON, patched, discovery.ScaleKind, wanted)
 		if err != nil {
-			return nil, x.undecodable(err, gvk, discovery.ScaleKind, patched)
+			if patch.IsStrategic() {
+				err = strategicWords(err, patched, &autoscalingv1.Scale{})
+			}
+			return nil, invalidPatch(patch, patched, err.Error())
 		}
-		return wanted, x.judge(strict)
+		return wanted, x.judgePatched(patch, patched, strict)
 	}
-	scale, err := scale.Patch(x.r.Context(), x.registry, x.q.Namespace, x.q.Name, patch, decode, x.patchOptions())
+	scale, err := scale.Patch(x.r.Context(), x.registry, x.q.Namespace, x.q.Name, patch, decode, x.patchOptions(patch))
 	if err != nil {
 		return err
 	}

@@ -5,17 +5,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/levelwire/levelwire/internal/jsonscan"
 )
 
-// mergesInOnePass reports whether merge may apply a merge patch: it is valid and names no
-// member twice. What comes of other patches is for the library to say.
-func mergesInOnePass(body []byte) bool { return jsontext.Value(body).IsValid() }
-
 // merge appends what a merge patch (RFC 7386) makes of an object, in one pass over both texts.
-// The library parses and writes what is left of them on each level. The results are the same.
+// The patch is valid and names no member twice; what comes of others is for the library to say. It parses and writes what is left of them on each level. The results are the same.
 func merge(to, doc, patch []byte) ([]byte, error) {
 	var changes []member
 	if err := eachMember(patch, func(m member) error { changes = append(changes, m); return nil }); err != nil {

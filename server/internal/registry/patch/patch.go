@@ -4,7 +4,6 @@
 package patch
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -36,22 +35,22 @@ func init() { jsonpatch.AccumulatedCopySizeLimit = maxPatchedBytes }
 // immutable.
 type Patch struct {
 	kind types.PatchType
-	body []byte
+	sent []byte
+	body []byte // what of it is applied
 	ops  jsonpatch.Patch
 
 	size    documentSize
 	touched members
 	onePass bool // see mergesInOnePass
 
-	// Of server-side apply: the wanted fields, and those that the body names twice.
-	wanted *unstructured.Unstructured
+	wanted *unstructured.Unstructured // of server-side apply
 	strict []error
 }
 
 // Parse parses a patch and checks what does not depend on the document that it
 // is applied to. Its errors are *apierrors.StatusErrors.
 func Parse(kind types.PatchType, body []byte) (*Patch, error) {
-	p := &Patch{kind: kind, body: body}
+	p := &Patch{kind: kind, sent: body, body: body}
 	switch kind {
 	case types.JSONPatchType:
 		if err := p.parseOperations(); err != nil {
@@ -59,17 +58,9 @@ func Parse(kind types.PatchType, body []byte) (*Patch, error) {
 		}
 		return p, p.checkDepth()
 	case types.MergePatchType, types.StrategicMergePatchType:
-		var doc map[string]json.RawMessage
-		if err := json.Unmarshal(body, &doc); err != nil {
-			return nil, status.BadRequest("the patch must be a JSON object: %v", err)
+		if err := p.parseMerge(); err != nil {
+			return nil, err
 		}
-		if doc == nil {
-			return nil, status.BadRequest("the patch must be a JSON object, and is null")
-		}
-		for name := range doc {
-			p.touched.add(name)
-		}
-		p.onePass = kind == types.MergePatchType && mergesInOnePass(body)
 		return p, p.checkDepth()
 	case types.ApplyYAMLPatchType, types.ApplyCBORPatchType:
 		return p, p.parseApply()
@@ -97,48 +88,20 @@ func unknownFormat(accepted ...types.PatchType) error {
 		"the body of the request was in an unknown format - accepted media types include: "+strings.Join(names, ", "))
 }
 
-// StrictErrors returns an error for each field that the body of a server-side
-// apply names twice. Of other patches, the patched document shows them.
-func (p *Patch) StrictErrors() []error { return p.strict }
-
 func (p *Patch) parseOperations() error {
-	var err error
+	err := p.checkOperations()
+	if err != nil {
+		return err
+	}
 	if p.ops, err = jsonpatch.DecodePatch(p.body); err != nil {
-		return status.BadRequest("the JSON patch cannot be decoded: %v", err)
+		return status.BadRequest("%v", err)
 	}
 	if n := len(p.ops); n > maxPatchOperations {
 		return apierrors.NewRequestEntityTooLargeError(
 			fmt.Sprintf("The allowed maximum operations in a JSON patch is %d, got %d", maxPatchOperations, n))
 	}
-	for i, op := range p.ops {
-		if op == nil {
-			return status.BadRequest("operation %d of the JSON patch is null", i)
-		}
-		if err := checkOperation(op); err != nil {
-			return status.BadRequest("operation %d of the JSON patch: %v", i, err)
-		}
+	for _, op := range p.ops {
 		p.touched.addOperation(op)
-	}
-	return nil
-}
-
-// checkOperation requires the members that an operation must have.
-func checkOperation(op jsonpatch.Operation) error {
-	if _, err := op.Path(); err != nil {
-		return errors.New("path is missing or not a string")
-	}
-	switch kind := op.Kind(); kind {
-	case "remove":
-	case "move", "copy":
-		if _, err := op.From(); err != nil {
-			return errors.New("from is missing or not a string")
-		}
-	case "add", "replace", "test":
-		if _, ok := op["value"]; !ok {
-			return errors.New("value is missing")
-		}
-	default:
-		return fmt.Errorf("op %q is unknown", kind)
 	}
 	return nil
 }
@@ -192,7 +155,8 @@ func operationError(err error) error {
 	if errors.As(err, &tooLarge) {
 		return apierrors.NewRequestEntityTooLargeError(err.Error())
 	}
-	return unprocessable(err)
+	// The message is Kubernetes', which does not say why. The cause does.
+	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, true)
 }
 
 func strategicError(err error) error {
@@ -204,11 +168,6 @@ func strategicError(err error) error {
 		errors.Is(err, mergepatch.ErrUnsupportedStrategicMergePatchFormat):
 		return status.BadRequest("%v", err)
 	}
-	return unprocessable(err)
-}
-
-// unprocessable is the 422 for a patch that is well formed and does not fit the
-// object.
-func unprocessable(err error) error {
-	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+	// Kubernetes has a 500 with these words.
+	return status.Failure(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, err.Error())
 }

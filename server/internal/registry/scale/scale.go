@@ -72,7 +72,7 @@ func Patch(ctx context.Context, r registry.Registry, namespace, name string, p *
 		}
 		patched, err := p.Apply(doc, &autoscalingv1.Scale{})
 		if err != nil {
-			return nil, r.WithDetails(name, err)
+			return nil, err
 		}
 		return decode(patched)
 	}, opts.WriteOptions)
