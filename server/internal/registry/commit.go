@@ -26,12 +26,12 @@ func (w *pendingWrite) encode(ctx context.Context) error {
 }
 
 // convertBack makes what the answer shows of a custom resource in another version
-// than the stored one: what a client reads next, which may be less than what was
-// sent. That happens before the commit, so that a conversion that fails refuses the
+// than the stored one, or of a kind that is completed when it is stored: what a client
+// reads next, which may be less or more than what was sent. That happens before the commit, so that a conversion that fails refuses the
 // write.
 func (w *pendingWrite) convertBack(ctx context.Context) error {
 	res := w.registry.res
-	if !res.Stored().Mixed || bytes.HasPrefix(w.stored, res.Prefix()) {
+	if !res.StorageCompletes && (!res.Stored().Mixed || bytes.HasPrefix(w.stored, res.Prefix())) {
 		return nil
 	}
 	var err error

@@ -56,6 +56,9 @@ type Resource struct {
 	// ends. nil if Storage is nil.
 	FromStorage func(ctx context.Context, stored Object) (Object, error)
 	ToStorage   func(ctx context.Context, obj Object) (Object, error)
+	// StorageCompletes: ToStorage adds to an object what clients then read, so that a write
+	// is answered with what FromStorage makes of the stored object.
+	StorageCompletes bool
 	// FromStorageBatch is FromStorage for many objects at once, in their order,
 	// where one call for each would cost much more: a conversion webhook. nil
 	// elsewhere.

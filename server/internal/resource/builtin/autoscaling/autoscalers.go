@@ -21,6 +21,7 @@ func autoscalerRules() define.Rules[*autoscalingv2.HorizontalPodAutoscaler] {
 }
 
 func defaultAutoscaler(a *autoscalingv2.HorizontalPodAutoscaler) {
+	dropCarried(a)
 	define.SetDefaultPtr(&a.Spec.MinReplicas, 1)
 	if len(a.Spec.Metrics) == 0 {
 		a.Spec.Metrics = []autoscalingv2.MetricSpec{cpuUtilization(defaultUtilization)}
@@ -32,13 +33,11 @@ func defaultAutoscaler(a *autoscalingv2.HorizontalPodAutoscaler) {
 	const fifteenSeconds = 15
 	percent := autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: fifteenSeconds}
 	pods := autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PodsScalingPolicy, Value: 4, PeriodSeconds: fifteenSeconds}
-	if behavior.ScaleUp != nil {
-		define.SetDefaultPtr(&behavior.ScaleUp.StabilizationWindowSeconds, 0)
-		defaultScalingRules(behavior.ScaleUp, pods, percent)
-	}
-	if behavior.ScaleDown != nil {
-		defaultScalingRules(behavior.ScaleDown, percent)
-	}
+	define.SetDefaultPtr(&behavior.ScaleUp, autoscalingv2.HPAScalingRules{})
+	define.SetDefaultPtr(&behavior.ScaleUp.StabilizationWindowSeconds, 0)
+	defaultScalingRules(behavior.ScaleUp, pods, percent)
+	define.SetDefaultPtr(&behavior.ScaleDown, autoscalingv2.HPAScalingRules{})
+	defaultScalingRules(behavior.ScaleDown, percent)
 }
 
 func defaultScalingRules(r *autoscalingv2.HPAScalingRules, policies ...autoscalingv2.HPAScalingPolicy) {

@@ -18,5 +18,6 @@ func Resources() []*resource.Resource {
 	stored := define.Resource[autoscalingv2.HorizontalPodAutoscaler, autoscalingv2.HorizontalPodAutoscalerList](autoscalingv2.SchemeGroupVersion, entry, autoscalerRules())
 	shown := define.Resource[autoscalingv1.HorizontalPodAutoscaler, autoscalingv1.HorizontalPodAutoscalerList](autoscalingv1.SchemeGroupVersion, entry, v1Rules())
 	define.View(shown, stored, v1FromStored, v1ToStored)
+	shown.StorageCompletes = true
 	return []*resource.Resource{stored, shown}
 }

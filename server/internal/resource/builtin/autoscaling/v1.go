@@ -2,7 +2,6 @@ package autoscaling
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -22,11 +21,37 @@ const (
 	currentMetricsAnnotation = "autoscaling.alpha.kubernetes.io/current-metrics"
 	conditionsAnnotation     = "autoscaling.alpha.kubernetes.io/conditions"
 	behaviorAnnotation       = "autoscaling.alpha.kubernetes.io/behavior"
+	scaleDownAnnotation      = "autoscaling.alpha.kubernetes.io/scale-down-tolerance"
+	scaleUpAnnotation        = "autoscaling.alpha.kubernetes.io/scale-up-tolerance"
 )
+
+// dropCarried takes away the annotations that carry what another version has fields for.
+// autoscaling/v2 has fields for everything, so what such an annotation says there is old,
+// as when a client has copied it from an answer in autoscaling/v1.
+func dropCarried(a metav1.Object) {
+	annotations := a.GetAnnotations()
+	for _, key := range []string{metricsAnnotation, currentMetricsAnnotation, conditionsAnnotation, behaviorAnnotation, scaleDownAnnotation, scaleUpAnnotation} {
+		if _, ok := annotations[key]; ok {
+			annotations = maps.Clone(annotations)
+			delete(annotations, key)
+		}
+	}
+	a.SetAnnotations(annotations)
+}
+
+// carried returns what an annotation carries. One that cannot be read carries nothing.
+func carried[T any](annotations map[string]string, key string) (value T) {
+	var read T
+	if text, ok := annotations[key]; ok && json.Unmarshal([]byte(text), &read) == nil {
+		return read
+	}
+	return value
+}
 
 // v1FromStored shows a stored autoscaler as autoscaling/v1.
 func v1FromStored(a *autoscalingv2.HorizontalPodAutoscaler) (*autoscalingv1.HorizontalPodAutoscaler, error) {
 	a = a.DeepCopy()
+	dropCarried(a)
 	shown := &autoscalingv1.HorizontalPodAutoscaler{
 		ObjectMeta: a.ObjectMeta,
 		Spec: autoscalingv1.HorizontalPodAutoscalerSpec{
@@ -84,27 +109,17 @@ func v1ToStored(a *autoscalingv1.HorizontalPodAutoscaler) (*autoscalingv2.Horizo
 			CurrentReplicas: a.Status.CurrentReplicas, DesiredReplicas: a.Status.DesiredReplicas,
 		},
 	}
-	var metrics []autoscalingv1.MetricSpec
-	var current []autoscalingv1.MetricStatus
-	for key, into := range map[string]any{
-		metricsAnnotation: &metrics, currentMetricsAnnotation: &current,
-		conditionsAnnotation: &stored.Status.Conditions, behaviorAnnotation: &stored.Spec.Behavior,
-	} {
-		if text, ok := a.Annotations[key]; ok {
-			if err := json.Unmarshal([]byte(text), into); err != nil {
-				return nil, fmt.Errorf("annotation %s: %w", key, err)
-			}
-		}
+	stored.Status.Conditions = carried[[]autoscalingv2.HorizontalPodAutoscalerCondition](a.Annotations, conditionsAnnotation)
+	if behavior := carried[autoscalingv2.HorizontalPodAutoscalerBehavior](a.Annotations, behaviorAnnotation); behavior != (autoscalingv2.HorizontalPodAutoscalerBehavior{}) {
+		stored.Spec.Behavior = &behavior
 	}
-	stored.Annotations = maps.Clone(a.Annotations)
-	for _, key := range []string{metricsAnnotation, currentMetricsAnnotation, conditionsAnnotation, behaviorAnnotation} {
-		delete(stored.Annotations, key)
+	for _, m := range carried[[]autoscalingv1.MetricSpec](a.Annotations, metricsAnnotation) {
+		stored.Spec.Metrics = append(stored.Spec.Metrics, storedMetric(m))
 	}
+	current := carried[[]autoscalingv1.MetricStatus](a.Annotations, currentMetricsAnnotation)
+	dropCarried(stored)
 	if percent := a.Spec.TargetCPUUtilizationPercentage; percent != nil {
 		stored.Spec.Metrics = append(stored.Spec.Metrics, cpuUtilization(*percent))
-	}
-	for _, m := range metrics {
-		stored.Spec.Metrics = append(stored.Spec.Metrics, storedMetric(m))
 	}
 	if len(stored.Spec.Metrics) == 0 {
 		stored.Spec.Metrics = []autoscalingv2.MetricSpec{cpuUtilization(defaultUtilization)}
@@ -126,11 +141,11 @@ func v1Rules() define.Rules[*autoscalingv1.HorizontalPodAutoscaler] {
 	return define.Rules[*autoscalingv1.HorizontalPodAutoscaler]{
 		Default: func(a *autoscalingv1.HorizontalPodAutoscaler) { define.SetDefaultPtr(&a.Spec.MinReplicas, 1) },
 		Validate: func(a *autoscalingv1.HorizontalPodAutoscaler) field.ErrorList {
-			target := validate.SpecPath.Child("scaleTargetRef")
-			errs := validateReplicaRange(a.Spec.MinReplicas, a.Spec.MaxReplicas)
-			errs = append(errs, validate.Required(target.Child("kind"), a.Spec.ScaleTargetRef.Kind)...)
-			errs = append(errs, validate.Required(target.Child("name"), a.Spec.ScaleTargetRef.Name)...)
-			return append(errs, validate.AtLeast(validate.SpecPath.Child("targetCPUUtilizationPercentage"), a.Spec.TargetCPUUtilizationPercentage, 1)...)
+			stored, err := v1ToStored(a)
+			if err != nil {
+				return field.ErrorList{field.InternalError(validate.SpecPath, err)}
+			}
+			return validateAutoscaler(stored)
 		},
 	}
 }
