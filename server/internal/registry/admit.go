@@ -74,6 +74,9 @@ func (w *pendingWrite) askHooks(ctx context.Context) error {
 			return err
 		}
 	}
+	if w.action == replace {
+		w.countGeneration()
+	}
 	if w.operation == Create {
 		call(w.registry.res.Strategy.CompleteNew, w.object)
 	}

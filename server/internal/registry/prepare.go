@@ -51,8 +51,7 @@ func (w *pendingWrite) prepareUpdate(ctx context.Context) {
 	if obj.GetUID() == "" {
 		obj.SetUID(old.GetUID())
 	}
-	scope := w.endpoint.Scope
-	switch scope {
+	switch w.endpoint.Scope {
 	case ScopeMain:
 		if w.registry.res.Status {
 			specstatus.CopyStatus(obj, old)
@@ -71,8 +70,17 @@ func (w *pendingWrite) prepareUpdate(ctx context.Context) {
 	case ScopeBinding:
 		w.trackOwnership(ctx, old)
 	}
+}
+
+// countGeneration gives a replaced object another generation if what its owner wants has
+// changed. The mutating hooks have had it by then: what they always fill in is no change.
+func (w *pendingWrite) countGeneration() {
+	obj, old, scope := w.object, w.current.object, w.endpoint.Scope
 	// Binding a pod sets its spec, but does not change what its owner wants.
-	if scope != ScopeStatus && scope != ScopeBinding && !strategy.NoGeneration && !specstatus.SameSpec(w.registry.res, obj, old) {
+	if scope == ScopeStatus || scope == ScopeBinding || w.registry.res.Strategy.NoGeneration {
+		return
+	}
+	if !specstatus.SameSpec(w.registry.res, obj, old) {
 		obj.SetGeneration(old.GetGeneration() + 1)
 	}
 }
