@@ -74,6 +74,7 @@ func (w *pendingWrite) askHooks(ctx context.Context) error {
 			return err
 		}
 	}
+	w.mergeOwners(true)
 	if w.action == replace {
 		w.countGeneration()
 	}

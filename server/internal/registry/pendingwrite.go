@@ -49,6 +49,9 @@ type pendingWrite struct {
 	action    action
 	object    resource.Object
 
+	// prepare, admit: what the answer says of owner references that were merged.
+	ownersWarning string
+
 	// admit: the write as the hooks see it, the last time that they were asked.
 	request Request
 
@@ -161,7 +164,7 @@ func (w *pendingWrite) storeKey() string {
 // by the store, which compares revisions. Any other outcome (an error, nothing
 // to write) counts only once the store has confirmed the state.
 func (w *pendingWrite) attempt(ctx context.Context) (*Result, error) {
-	w.action, w.object, w.stored, w.shown = keep, nil, nil, nil
+	w.action, w.object, w.stored, w.shown, w.ownersWarning = keep, nil, nil, nil, ""
 	refused := w.verb.decide(ctx, w)
 	if refused == nil {
 		w.prepare(ctx)

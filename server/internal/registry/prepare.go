@@ -9,6 +9,7 @@ import (
 
 // prepare sets what clients do not decide in an object that they sent.
 func (w *pendingWrite) prepare(ctx context.Context) {
+	w.mergeOwners(false)
 	switch w.action {
 	case create:
 		w.prepareCreate(ctx)

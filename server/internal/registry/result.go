@@ -46,6 +46,9 @@ func (w *pendingWrite) committedResult() (*Result, error) {
 // warn adds to the answer what the kind has to say about an object that a client has
 // written through its own endpoint.
 func (w *pendingWrite) warn(ctx context.Context) {
+	if w.ownersWarning != "" {
+		reporter.Warn(ctx, w.ownersWarning)
+	}
 	warnings := w.registry.res.Strategy.Warnings
 	if warnings == nil || w.object == nil || w.endpoint.Scope != ScopeMain || w.operation != Create && w.operation != Update {
 		return

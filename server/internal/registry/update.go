@@ -69,6 +69,7 @@ type update struct {
 	updater         Updater
 	mayCreate       bool
 	unconditional   bool
+	patches         bool                        // the verb is patch
 	authorizeCreate func(context.Context) error // nil: allowed
 }
 
