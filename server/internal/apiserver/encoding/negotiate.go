@@ -102,7 +102,7 @@ var (
 // that the endpoint offers. No header means JSON, if objects are offered. The error is a 406.
 func Negotiate(r *http.Request, offer Offer) (Form, error) {
 	header := strings.Join(r.Header.Values("Accept"), ",")
-	pretty := request.IsTrue(r.URL.Query(), "pretty")
+	pretty := offer.pretty(r)
 	if strings.TrimSpace(header) == "" && !offer.shapesOnly {
 		return Form{Media: JSON, Pretty: pretty}, nil
 	}
@@ -116,6 +116,21 @@ func Negotiate(r *http.Request, offer Offer) (Form, error) {
 		}
 	}
 	return Form{}, status.NotAcceptable(offer.describe())
+}
+
+// interactive are the beginnings of the User-Agents of programs whose users read what they get.
+var interactive = []string{"curl", "Wget", "Mozilla/5.0"}
+
+// pretty reports whether an answer in JSON is indented: as the query says, or else because a
+// person may read it. Streams are not, one line is one event.
+func (f Offer) pretty(r *http.Request) bool {
+	if strings.Contains(r.URL.RawQuery, "pretty") {
+		if query := r.URL.Query(); query.Has("pretty") {
+			return request.IsTrue(query, "pretty")
+		}
+	}
+	// The page at /ui/ is a program in a browser.
+	return !f.stream && r.Header.Get("Levelwire-Ui") == "" && slices.ContainsFunc(interactive, func(agent string) bool { return strings.HasPrefix(r.UserAgent(), agent) })
 }
 
 // differenceOffer is what the objects of a difference can be encoded as.

@@ -14,6 +14,37 @@ const (
 	acceptProtobuf     = "application/vnd.kubernetes.protobuf"
 )
 
+// TestPrettyForPeople: people read what curl and browsers get, but not streams, nor what
+// the page at /ui/ gets.
+func TestPrettyForPeople(t *testing.T) {
+	for _, tt := range []struct {
+		agent, query, header string
+		offer                Offer
+		want                 bool
+	}{
+		{"curl/8.1", "", "", ObjectOffer, true}, {"Wget/1", "", "", ListOffer, true}, {"Mozilla/5.0 (X11)", "", "", PlainOffer, true},
+		{"Mozilla/4.0", "", "", ObjectOffer, false}, {"kubectl/v1.37", "", "", ObjectOffer, false}, {"", "", "", ObjectOffer, false},
+		{"curl/8.1", "?pretty=false", "", ObjectOffer, false}, {"curl/8.1", "?pretty=0", "", ObjectOffer, false}, {"x", "?pretty=true", "", ObjectOffer, true},
+		{"curl/8.1", "?notpretty=1", "", ObjectOffer, true},
+		{"curl/8.1", "", "", WatchOffer, false}, {"Mozilla/5.0", "", "key", ObjectOffer, false},
+	} {
+		for _, accept := range []string{"", "application/json"} {
+			r := httptest.NewRequest(http.MethodGet, "/"+tt.query, nil)
+			r.Header.Set("User-Agent", tt.agent)
+			if accept != "" {
+				r.Header.Set("Accept", accept)
+			}
+			if tt.header != "" {
+				r.Header.Set("Levelwire-Ui", tt.header)
+			}
+			got, err := Negotiate(r, tt.offer)
+			if err != nil || got.Pretty != tt.want {
+				t.Errorf("%q, %q: pretty is %v (%v)", tt.agent, tt.query, got.Pretty, err)
+			}
+		}
+	}
+}
+
 func TestNegotiate(t *testing.T) {
 	for _, tt := range []struct {
 		accept string
