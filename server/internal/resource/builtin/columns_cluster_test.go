@@ -17,6 +17,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	storagemigrationv1 "k8s.io/api/storagemigration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -105,7 +106,16 @@ func TestStorageRows(t *testing.T) {
 		}}, []any{"d", false, false, true, "a,b", false, "Persistent,Ephemeral", "60m"}},
 		{"CSI driver empty", &storagev1.CSIDriver{}, []any{"", true, false, false, columns.Unset, false, columns.None, columns.Unknown}},
 		{"capacity", &storagev1.CSIStorageCapacity{ObjectMeta: createdAgo("c", 0), StorageClassName: "fast", Capacity: ptr(resource.MustParse("1Ti"))},
-			[]any{"c", "fast", "1Ti"}},
+			[]any{"c", ago(0).UTC().Format(time.RFC3339)}},
+		{"definition", &apiextensionsv1.CustomResourceDefinition{ObjectMeta: createdAgo("ds.x.io", 0), Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "x.io", Scope: "Namespaced", Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "D", ShortNames: []string{"b", "a"}},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v2", Served: true, Storage: true}, {Name: "v1", Served: true}, {Name: "v0"}},
+		}, Status: apiextensionsv1.CustomResourceDefinitionStatus{Conditions: []apiextensionsv1.CustomResourceDefinitionCondition{{Type: "Established", Status: "True"}}}},
+			[]any{"ds.x.io", "Namespaced", "v1,v2(storage)", ago(0).UTC().Format(time.RFC3339), "x.io", "D", "b,a", true}},
+		{"taint of devices", &resourcev1.DeviceTaintRule{ObjectMeta: createdAgo("d", time.Hour), Spec: resourcev1.DeviceTaintRuleSpec{
+			Taint: resourcev1.DeviceTaint{Key: "a/k", Value: "v", Effect: "NoExecute", TimeAdded: ptr(ago(time.Minute))},
+		}}, []any{"d", "a/k", "v", "NoExecute", "60s", "60m"}},
+		{"taint of devices without a time", &resourcev1.DeviceTaintRule{ObjectMeta: createdAgo("d", time.Hour)}, []any{"d", "", "", "", columns.Unknown, "60m"}},
 	})
 }
 

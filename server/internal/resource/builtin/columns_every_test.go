@@ -42,7 +42,7 @@ v1 ReplicationController: Name, Desired, Current, Ready, Age | Containers, Image
 v1 ResourceQuota: Name, Request, Limit, Age
 v1 Secret: Name, Type, Data, Age
 v1 Service: Name, Type, Cluster-IP, External-IP, Port(s), Age | Selector
-v1 ServiceAccount: Name, Secrets, Age
+v1 ServiceAccount: Name, Age
 admissionregistration.k8s.io/v1 MutatingAdmissionPolicy: Name, Mutations, ParamKind, Age
 admissionregistration.k8s.io/v1 MutatingAdmissionPolicyBinding: Name, PolicyName, ParamRef, Age
 admissionregistration.k8s.io/v1 MutatingWebhookConfiguration: Name, Webhooks, Age
@@ -81,16 +81,17 @@ rbac.authorization.k8s.io/v1 Role: Name, Created At
 rbac.authorization.k8s.io/v1 RoleBinding: Name, Role, Age | Users, Groups, ServiceAccounts
 resource.k8s.io/v1 DeviceClass: Name, Age
 resource.k8s.io/v1 ResourceClaim: Name, State, Age
+resource.k8s.io/v1 DeviceTaintRule: Name, Key, Value, Effect, TimeAdded, Age
 resource.k8s.io/v1 ResourceClaimTemplate: Name, Age
 resource.k8s.io/v1 ResourceSlice: Name, Node, Driver, Pool, Age
 scheduling.k8s.io/v1 PriorityClass: Name, Value, Global-Default, Age, PreemptionPolicy
 storage.k8s.io/v1 CSIDriver: Name, AttachRequired, PodInfoOnMount, StorageCapacity, TokenRequests, RequiresRepublish, Modes, Age
 storage.k8s.io/v1 CSINode: Name, Drivers, Age
-storage.k8s.io/v1 CSIStorageCapacity: Name, StorageClassName, Capacity
+storage.k8s.io/v1 CSIStorageCapacity: Name, Created At
 storage.k8s.io/v1 StorageClass: Name, Provisioner, ReclaimPolicy, VolumeBindingMode, AllowVolumeExpansion, Age
 storage.k8s.io/v1 VolumeAttachment: Name, Attacher, PV, Node, Attached, Age
 storage.k8s.io/v1 VolumeAttributesClass: Name, DriverName, Age
-apiextensions.k8s.io/v1 CustomResourceDefinition: Name, Created At
+apiextensions.k8s.io/v1 CustomResourceDefinition: Name, Scope, Versions, Created At | Group, Kind, ShortNames, Established
 apiregistration.k8s.io/v1 APIService: Name, Service, Available, Age
 storagemigration.k8s.io/v1 StorageVersionMigration: Name, Resource
 `

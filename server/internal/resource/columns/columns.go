@@ -63,15 +63,16 @@ func NameAndAge() Layout {
 func NameAndCreation() Layout {
 	return Table(func(obj resource.Object, _ time.Time) []any {
 		return []any{obj.GetName(), obj.GetCreationTimestamp().UTC().Format(time.RFC3339)}
-	}, NameColumn, metav1.TableColumnDefinition{
-		Name: "Created At", Type: "date", Description: "When the object was created.",
-	})
+	}, NameColumn, CreatedColumn)
 }
 
 // Columns that several kinds have.
 var (
 	NameColumn = metav1.TableColumnDefinition{
 		Name: "Name", Type: "string", Format: "name", Description: "The object's name, unique within its namespace.",
+	}
+	CreatedColumn = metav1.TableColumnDefinition{
+		Name: "Created At", Type: "date", Description: "When the object was created.",
 	}
 	AgeColumn        = Text("Age", "The time since the object was created.")
 	ContainersColumn = Wide(Text("Containers", "The names of the template's containers."))

@@ -35,7 +35,7 @@ func Columns(all columns.Layouts) {
 	all.Add(gv, "ResourceQuota", resourceQuotaLayout())
 	all.Add(gv, "Secret", secretLayout())
 	all.Add(gv, "Service", serviceLayout())
-	all.Add(gv, "ServiceAccount", serviceAccountLayout())
+	all.Add(gv, "ServiceAccount", columns.NameAndAge())
 }
 
 func componentStatusLayout() columns.Layout {
@@ -72,12 +72,6 @@ func secretLayout() columns.Layout {
 		columns.Text("Data", "The number of keys."),
 		columns.AgeColumn,
 	)
-}
-
-func serviceAccountLayout() columns.Layout {
-	return columns.Table(func(a *corev1.ServiceAccount, now time.Time) []any {
-		return []any{a.Name, int64(len(a.Secrets)), columns.Since(a.CreationTimestamp, now)}
-	}, columns.NameColumn, columns.Text("Secrets", "The number of secrets that pods of this account may use."), columns.AgeColumn)
 }
 
 func namespaceLayout() columns.Layout {

@@ -13,9 +13,27 @@ import (
 func Columns(all columns.Layouts) {
 	gv := resourcev1.SchemeGroupVersion
 	all.Add(gv, "DeviceClass", columns.NameAndAge())
+	all.Add(gv, "DeviceTaintRule", deviceTaintRuleLayout())
 	all.Add(gv, "ResourceClaim", resourceClaimLayout())
 	all.Add(gv, "ResourceClaimTemplate", columns.NameAndAge())
 	all.Add(gv, "ResourceSlice", resourceSliceLayout())
+}
+
+func deviceTaintRuleLayout() columns.Layout {
+	return columns.Table(func(r *resourcev1.DeviceTaintRule, now time.Time) []any {
+		taint, added := &r.Spec.Taint, columns.Unknown
+		if taint.TimeAdded != nil {
+			added = columns.Since(*taint.TimeAdded, now)
+		}
+		return []any{r.Name, taint.Key, taint.Value, string(taint.Effect), added, columns.Since(r.CreationTimestamp, now)}
+	},
+		columns.NameColumn,
+		columns.Text("Key", "The taint's key."),
+		columns.Text("Value", "The taint's value."),
+		columns.Text("Effect", "What becomes of claims that do not tolerate the taint."),
+		columns.Text("TimeAdded", "The time since the taint was added."),
+		columns.AgeColumn,
+	)
 }
 
 func resourceClaimLayout() columns.Layout {

@@ -22,7 +22,7 @@ func Columns(all columns.Layouts) {
 	gv := storagev1.SchemeGroupVersion
 	all.Add(gv, "CSIDriver", csiDriverLayout())
 	all.Add(gv, "CSINode", csiNodeLayout())
-	all.Add(gv, "CSIStorageCapacity", csiStorageCapacityLayout())
+	all.Add(gv, "CSIStorageCapacity", columns.NameAndCreation())
 	all.Add(gv, "StorageClass", storageClassLayout())
 	all.Add(gv, "VolumeAttachment", volumeAttachmentLayout())
 	all.Add(gv, "VolumeAttributesClass", volumeAttributesClassLayout())
@@ -111,19 +111,5 @@ func csiDriverLayout() columns.Layout {
 		columns.Boolean("RequiresRepublish", "Whether the driver is called again for mounted volumes."),
 		columns.Text("Modes", "How long the driver's volumes live."),
 		columns.AgeColumn,
-	)
-}
-
-func csiStorageCapacityLayout() columns.Layout {
-	return columns.Table(func(c *storagev1.CSIStorageCapacity, _ time.Time) []any {
-		capacity := columns.Unset
-		if c.Capacity != nil {
-			capacity = c.Capacity.String()
-		}
-		return []any{c.Name, c.StorageClassName, capacity}
-	},
-		columns.NameColumn,
-		columns.Text("StorageClassName", "The storage class whose capacity this is."),
-		columns.Text("Capacity", "The space that is free."),
 	)
 }
