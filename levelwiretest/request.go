@@ -88,12 +88,12 @@ func verbOf(req *http.Request, query url.Values, r Request) string {
 	switch {
 	case r.Resource == "":
 		return strings.ToLower(req.Method)
+	case r.Name != "":
+		return "get"
 	case isTrue(query, "watch"):
 		return "watch"
-	case r.Name == "":
-		return "list"
 	}
-	return "get"
+	return "list"
 }
 
 func isTrue(query url.Values, name string) bool {

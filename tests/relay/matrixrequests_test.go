@@ -86,7 +86,7 @@ func (k *matrixKind) reads() []matrixRequest {
 		{path: strings.Replace(in, root(k.groupVersion), root(k.groupVersion)+"/watch", 1) + withState, shows: showsEvents},
 		{path: object, shows: showsObject},
 		{path: object + "?resourceVersion=0", shows: showsObject},
-		{path: object + withState, shows: showsEvents},
+		{path: object + withState, shows: showsObject}, // a get
 		{path: k.path("a") + "/none"},
 		{path: k.path("a") + "/none?resourceVersion=0"},
 	}

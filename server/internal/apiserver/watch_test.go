@@ -103,7 +103,7 @@ func TestWatchRefusals(t *testing.T) {
 		{"/api/v1/pods?watch=1&resourceVersion=soon", 400, metav1.StatusReasonBadRequest},
 		{"/api/v1/pods?watch=1&timeoutSeconds=soon", 400, metav1.StatusReasonBadRequest},
 		{"/api/v1/pods?watch=1&fieldSelector=x%3Dy", 400, metav1.StatusReasonBadRequest},
-		{"/api/v1/namespaces/a/pods/one?watch=1&fieldSelector=metadata.name%3Dtwo", 400, metav1.StatusReasonBadRequest},
+		{"/api/v1/watch/namespaces/a/pods/one?fieldSelector=metadata.name%3Dtwo", 400, metav1.StatusReasonBadRequest},
 	} {
 		got := c.get(tt.path)
 		if status := got.status(t); got.code != tt.code || status.Reason != tt.reason {
@@ -154,12 +154,16 @@ func TestWatchOfOneObject(t *testing.T) {
 	c := newCluster(t)
 	revs := seed(c)
 	for _, path := range []string{
-		"/api/v1/namespaces/a/pods/one?watch=1&",
 		"/api/v1/watch/namespaces/a/pods/one?",
 		"/api/v1/namespaces/a/pods?watch=1&fieldSelector=metadata.name%3Done&",
 	} {
 		stream := c.watch(path + "resourceVersion=0")
 		stream.want(fmt.Sprint("ADDED one@", revs["first"]))
+	}
+	var one corev1.Pod
+	c.get("/api/v1/namespaces/a/pods/one?watch=1").into(t, &one) // the path names an object
+	if one.Kind != "Pod" || one.ResourceVersion != fmt.Sprint(revs["first"]) {
+		t.Errorf("GET of one object with watch=1 gives %+v", one)
 	}
 	stream := c.watch("/api/v1/watch/pods?resourceVersion=0")
 	stream.want(fmt.Sprint("ADDED one@", revs["first"]), fmt.Sprint("ADDED two@", revs["second"]), fmt.Sprint("ADDED three@", revs["third"]))
@@ -210,7 +214,6 @@ func TestWatchPaths(t *testing.T) {
 	c.send(201, "POST", "/apis/apps/v1/namespaces/default/deployments", deploymentBody)
 	for path, name := range map[string]string{
 		"/api/v1/watch/nodes/n2":                                                     "n2",
-		"/api/v1/nodes/n2?watch=1":                                                   "n2",
 		"/api/v1/nodes?watch=1&fieldSelector=metadata.name%3Dn2":                     "n2",
 		"/api/v1/watch/nodes?fieldSelector=metadata.name!%3Dn1":                      "n2",
 		"/apis/apps/v1/watch/deployments":                                            "web",

@@ -27,7 +27,7 @@ func VerbOf(method string, t Path, query url.Values) string {
 	switch {
 	case method == http.MethodGet || method == http.MethodHead:
 		switch {
-		case t.Subresource == "" && (t.Watch || IsTrue(query, "watch")):
+		case t.Subresource == "" && (t.Watch || !one && IsTrue(query, "watch")):
 			return VerbWatch
 		case one:
 			return VerbGet
