@@ -1,13 +1,17 @@
 package registry_test
 
 import (
+	"net/netip"
 	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/registry/bootstrap"
 )
 
 func withFamilies(policy corev1.IPFamilyPolicy, families ...corev1.IPFamily) func(*corev1.Service) {
@@ -211,5 +215,29 @@ func TestNodePortsAreKeptByName(t *testing.T) {
 		if n := before - f.ports(t); n != released {
 			t.Errorf("%s: %d claims were released, want %d", c.name, n, released)
 		}
+	}
+}
+
+// TestServiceNetworkIsPublished: the network of the cluster IPs is an object, and a second
+// start changes nothing about it.
+func TestServiceNetworkIsPublished(t *testing.T) {
+	f, _ := builtinFixture(t)
+	r, ok := f.Lookup("networking.k8s.io", "v1", "servicecidrs")
+	if !ok {
+		t.Fatal("servicecidrs are not served")
+	}
+	obj, err := r.GetFromStore(t.Context(), "", "kubernetes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	network := obj.(*networkingv1.ServiceCIDR)
+	if !slices.Equal(network.Spec.CIDRs, []string{"10.0.0.0/28"}) || !meta.IsStatusConditionTrue(network.Status.Conditions, networkingv1.ServiceCIDRConditionReady) {
+		t.Errorf("%+v", network)
+	}
+	if err := bootstrap.Run(t.Context(), f.Set, f.services, netip.MustParseAddrPort("192.0.2.1:6443")); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := r.GetFromStore(t.Context(), "", "kubernetes"); err != nil || again.GetResourceVersion() != network.ResourceVersion {
+		t.Errorf("a second start writes it again: %+v (%v)", again, err)
 	}
 }

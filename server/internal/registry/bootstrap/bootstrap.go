@@ -10,8 +10,10 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -50,6 +52,7 @@ func Run(ctx context.Context, set *registry.Set, services *service.Allocator, en
 		})
 	}
 	group.Go(func() error { return ensurePriorities(ctx, set) })
+	group.Go(func() error { return ensureServiceCIDR(ctx, set, services.CIDR()) })
 	group.Go(func() error {
 		if err := services.Repair(ctx); err != nil {
 			return err
@@ -98,6 +101,33 @@ func ensurePriorities(ctx context.Context, set *registry.Set) error {
 		})
 	}
 	return group.Wait()
+}
+
+// defaultServiceCIDR is kube-apiserver's name for the network that its flags give it.
+const defaultServiceCIDR = "kubernetes"
+
+// ensureServiceCIDR publishes the network that Services get their addresses from.
+func ensureServiceCIDR(ctx context.Context, set *registry.Set, cidr netip.Prefix) error {
+	networks, ok := set.Lookup(networkingv1.GroupName, "v1", "servicecidrs")
+	if !ok {
+		return nil
+	}
+	wanted := &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: defaultServiceCIDR}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{cidr.String()}}}
+	if err := networks.Ensure(ctx, "", wanted); err != nil {
+		return fmt.Errorf("create ServiceCIDR %s: %w", wanted.Name, err)
+	}
+	_, err := networks.UpdateStatus(ctx, "", wanted.Name, func(current resource.Object) (resource.Object, error) {
+		network := current.DeepCopyObject().(*networkingv1.ServiceCIDR)
+		meta.SetStatusCondition(&network.Status.Conditions, metav1.Condition{
+			Type: networkingv1.ServiceCIDRConditionReady, Status: metav1.ConditionTrue, Message: "Kubernetes default Service CIDR is ready",
+			LastTransitionTime: set.Now(),
+		})
+		return network, nil
+	}, registry.UpdateOptions{WriteOptions: registry.ServerWrites, Unconditional: true})
+	if apierrors.IsNotFound(err) {
+		return nil // somebody has deleted it since
+	}
+	return err
 }
 
 // Withdraw takes endpoint out of the endpoints of default/kubernetes: the

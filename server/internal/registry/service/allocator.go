@@ -84,6 +84,9 @@ func New(set *registry.Set, opts Options) (*Allocator, error) {
 	return &Allocator{set: set, opts: opts, repaired: make(chan struct{})}, nil
 }
 
+// CIDR is the network of the cluster IPs.
+func (s *Allocator) CIDR() netip.Prefix { return s.opts.CIDR }
+
 // FirstIP is the cluster IP of the Service default/kubernetes.
 func (s *Allocator) FirstIP() netip.Addr { return s.opts.CIDR.Addr().Next() }
 
