@@ -160,6 +160,24 @@ func TestNamespaceAutoProvision(t *testing.T) {
 	must[*corev1.Namespace](t, "namespace")(client.For[*corev1.Namespace](c.Client).Get(t.Context(), "new", metav1.GetOptions{}))
 }
 
+// TestDefaultsOfKubernetesCanBeNamed: nobody is refused who writes out, or switches off, what
+// kube-apiserver 1.37 enables by default.
+func TestDefaultsOfKubernetesCanBeNamed(t *testing.T) {
+	defaults := []string{
+		"NamespaceLifecycle", "LimitRanger", "ServiceAccount", "DefaultStorageClass", "PersistentVolumeClaimResize", "DefaultTolerationSeconds",
+		"MutatingAdmissionWebhook", "ValidatingAdmissionWebhook", "ResourceQuota", "StorageObjectInUseProtection", "PodGroupProtection", "Priority",
+		"TaintNodesByCondition", "RuntimeClass", "CertificateApproval", "CertificateSigning", "ClusterTrustBundleAttest", "CertificateSubjectRestriction",
+		"DefaultIngressClass", "PodSecurity", "PodTopologyLabels", "MutatingAdmissionPolicy", "ValidatingAdmissionPolicy", "NodeDeclaredFeatureValidator",
+		"PodResizeValidator",
+	}
+	if err := admission.CheckEnabled(defaults); err != nil {
+		t.Errorf("enabled: %v", err)
+	}
+	if err := admission.CheckNames(append(defaults, "ImagePolicyWebhook")); err != nil {
+		t.Errorf("disabled: %v", err)
+	}
+}
+
 // TestEnabling: a plugin that does not exist here, or needs a configuration, cannot be enabled
 // silently.
 func TestEnabling(t *testing.T) {

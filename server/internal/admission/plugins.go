@@ -32,6 +32,7 @@ const (
 	ExtendedResourceToleration           = "ExtendedResourceToleration"
 	DefaultStorageClass                  = "DefaultStorageClass"
 	StorageObjectInUseProtection         = "StorageObjectInUseProtection"
+	PodGroupProtection                   = "PodGroupProtection"
 	OwnerReferencesPermissionEnforcement = "OwnerReferencesPermissionEnforcement"
 	PersistentVolumeClaimResize          = "PersistentVolumeClaimResize"
 	RuntimeClass                         = "RuntimeClass"
@@ -42,6 +43,8 @@ const (
 	DefaultIngressClass                  = "DefaultIngressClass"
 	DenyServiceExternalIPs               = "DenyServiceExternalIPs"
 	PodTopologyLabels                    = "PodTopologyLabels"
+	NodeDeclaredFeatureValidator         = "NodeDeclaredFeatureValidator"
+	PodResizeValidator                   = "PodResizeValidator"
 	MutatingAdmissionPolicy              = "MutatingAdmissionPolicy"
 	MutatingAdmissionWebhook             = "MutatingAdmissionWebhook"
 	ValidatingAdmissionPolicy            = "ValidatingAdmissionPolicy"
@@ -57,10 +60,10 @@ var order = []string{
 	AlwaysAdmit, NamespaceAutoProvision, NamespaceLifecycle, NamespaceExists, LimitPodHardAntiAffinityTopology,
 	LimitRanger, ServiceAccount, NodeRestriction, TaintNodesByCondition, AlwaysPullImages, ImagePolicyWebhook,
 	PodSecurity, PodNodeSelector, Priority, DefaultTolerationSeconds, PodTolerationRestriction, EventRateLimit,
-	ExtendedResourceToleration, DefaultStorageClass, StorageObjectInUseProtection,
+	ExtendedResourceToleration, DefaultStorageClass, StorageObjectInUseProtection, PodGroupProtection,
 	OwnerReferencesPermissionEnforcement, PersistentVolumeClaimResize, RuntimeClass, CertificateApproval,
 	CertificateSigning, ClusterTrustBundleAttest, CertificateSubjectRestriction, DefaultIngressClass,
-	DenyServiceExternalIPs, PodTopologyLabels,
+	DenyServiceExternalIPs, PodTopologyLabels, NodeDeclaredFeatureValidator, PodResizeValidator,
 	MutatingAdmissionPolicy, MutatingAdmissionWebhook, ValidatingAdmissionPolicy, ValidatingAdmissionWebhook,
 	ResourceQuota, AlwaysDeny,
 }
@@ -68,8 +71,12 @@ var order = []string{
 // unsupportedPlugins are the plugins of Kubernetes that this server does not have.
 // Disabling one of them is no error: it is off.
 var unsupportedPlugins = []string{
-	ClusterTrustBundleAttest, ImagePolicyWebhook,
+	ClusterTrustBundleAttest, ImagePolicyWebhook, PodGroupProtection, NodeDeclaredFeatureValidator, PodResizeValidator,
 }
+
+// onInKubernetes are those of them that kube-apiserver has on by default. Enabling one is no
+// error: it is how the default list is written out.
+var onInKubernetes = []string{ClusterTrustBundleAttest, PodGroupProtection, NodeDeclaredFeatureValidator, PodResizeValidator}
 
 // offByDefault are the plugins that run only if they are enabled, as in Kubernetes.
 var offByDefault = []string{
@@ -99,10 +106,11 @@ func CheckNames(names []string) error {
 	return nil
 }
 
-// CheckEnabled refuses names that are not those of plugins that this server has.
+// CheckEnabled refuses names that are not those of plugins that this server has, but for
+// those that are on by default in Kubernetes.
 func CheckEnabled(names []string) error {
 	for _, name := range names {
-		if slices.Contains(unsupportedPlugins, name) {
+		if !slices.Contains(onInKubernetes, name) && slices.Contains(unsupportedPlugins, name) {
 			return fmt.Errorf("the admission plugin %s does not exist here: there are %s", name, strings.Join(Names(), ", "))
 		}
 	}
