@@ -173,3 +173,20 @@ func TestSuspendedCronJobRests(t *testing.T) {
 	change(c, crons, "resting", func(cron *batchv1.CronJob) { *cron.Spec.Suspend = false })
 	await(c, crons, "resting", "one job", running(1))
 }
+
+// TestCronJobThatNeverComes: a schedule without a time says so in an event.
+func TestCronJobThatNeverComes(t *testing.T) {
+	c := newCluster(t, 0)
+	time := startCron(c)
+	cron := newCron("never", batchv1.AllowConcurrent)
+	cron.Spec.Schedule = "0 0 31 2 *"
+	time.createCron(c, cron)
+	awaitEach(c, in[*corev1.Event](c), metav1.ListOptions{}, "an event about it", func(all map[string]*corev1.Event) bool {
+		for _, event := range all {
+			if event.InvolvedObject.Name == "never" && event.Reason == "InvalidSchedule" && event.Type == corev1.EventTypeWarning {
+				return true
+			}
+		}
+		return false
+	})
+}

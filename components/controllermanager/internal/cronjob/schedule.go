@@ -24,7 +24,18 @@ func parse(spec *batchv1.CronJobSpec) (cron.Schedule, error) {
 		}
 		schedule = "TZ=" + *spec.TimeZone + " " + schedule
 	}
-	return cron.ParseStandard(schedule)
+	return parseStandard(schedule)
+}
+
+// parseStandard turns the library's panics into errors: another API server may have stored
+// a zone that nothing follows.
+func parseStandard(text string) (schedule cron.Schedule, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			schedule, err = nil, fmt.Errorf("invalid schedule format: %v", cause)
+		}
+	}()
+	return cron.ParseStandard(text)
 }
 
 // unserved is what a schedule says about the time between its last Job, or its

@@ -27,6 +27,10 @@ func (c *Controller) start(ctx context.Context, cron *batchv1.CronJob, now time.
 		c.events.Warning(cron, "UnparseableSchedule", "unparseable schedule: %q : %s", cron.Spec.Schedule, err)
 		return 0, nil
 	}
+	if schedule.Next(now).IsZero() {
+		c.events.Warning(cron, "InvalidSchedule", "invalid schedule: %s : it has no time to come", cron.Spec.Schedule)
+		return 0, nil
+	}
 	next := untilNext(schedule, now)
 	due := unservedTimes(schedule, cron, now)
 	if due.missed > missedMost {
