@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -145,4 +146,55 @@ func startLifecycle(c *cluster, cl *client.Client, opts nodelifecycle.Options) (
 		return lifecycle.Run(ctx)
 	})
 	return func() { cancel(); <-ended }
+}
+
+// TestTolerationsCountFromArrival: the time that a pod tolerates a taint begins when the
+// controller sees both, however old the taint is.
+func TestTolerationsCountFromArrival(t *testing.T) {
+	c := newCluster(t, 0)
+	nodes, podAPI := client.For[*corev1.Node](c.client), in[*corev1.Pod](c)
+	now := &movedClock{now: time.Now()}
+	startLifecycle(c, c.connect(), nodelifecycle.Options{GracePeriod: 100 * time.Hour, CheckInterval: 20 * time.Millisecond, Now: now.Now, Logger: slog.New(slog.DiscardHandler)})
+	c.startNode(c.ctx, "node", time.Second)
+	await(c, nodes, "node", "ready", func(n *corev1.Node) bool { return len(n.Spec.Taints) == 0 && len(n.Status.Conditions) > 0 })
+	old := metav1.NewTime(now.Now().Add(-2 * time.Hour))
+	change(c, nodes, "node", func(n *corev1.Node) {
+		n.Spec.Taints = []corev1.Taint{{Key: "maintenance", Effect: corev1.TaintEffectNoExecute, TimeAdded: &old}}
+	})
+	bound := func(name string, seconds int64) *corev1.Pod {
+		spec := podTemplate("web:1").Spec
+		spec.NodeName = "node"
+		spec.Tolerations = []corev1.Toleration{{Key: "maintenance", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds}}
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
+	}
+	create(c, podAPI, bound("an-hour", 3600))
+	create(c, podAPI, bound("at-once", 0)) // seen later, so that the first was judged before
+	gone := func(name string) {
+		t.Helper()
+		awaitEach(c, podAPI, metav1.ListOptions{}, name+" gone", func(all map[string]*corev1.Pod) bool { return all[name] == nil })
+	}
+	gone("at-once")
+	if pod, err := podAPI.Get(c.ctx, "an-hour", metav1.GetOptions{}); err != nil || pod.DeletionTimestamp != nil {
+		t.Fatalf("the pod that tolerates the taint for an hour leaves at once: %+v (%v)", pod, err)
+	}
+	now.move(time.Hour + time.Second)
+	gone("an-hour")
+}
+
+// movedClock is a clock that a test moves.
+type movedClock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (m *movedClock) Now() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.now
+}
+
+func (m *movedClock) move(d time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.now = m.now.Add(d)
 }

@@ -33,6 +33,8 @@ type Controller struct {
 	// missing is since when a node with pods has not existed. It holds only
 	// nodes that pods are bound to.
 	missing map[string]time.Time
+	// seen has the pods that taints will make leave, by node.
+	seen map[string]map[sighting]time.Time
 }
 
 // New registers the controller with the factory's informers. The keys of its
@@ -49,6 +51,7 @@ func New(cl *client.Client, factory *informer.Factory, source *pods.Source, reco
 		events:  recorder,
 		beats:   heartbeats{seen: map[string]heartbeat{}},
 		missing: map[string]time.Time{},
+		seen:    map[string]map[sighting]time.Time{},
 	}
 	var err error
 	c.Controller, err = controller.New(c.reconcile, controller.Options{Name: "nodelifecycle", Workers: workers, Logger: opts.Logger})
@@ -126,6 +129,7 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 	node, ok := c.nodes.Lister().Get("", key.Name)
 	if !ok {
 		c.beats.forget(key.Name)
+		c.remember(key.Name, nil)
 		again, err := c.buryPods(ctx, key.Name)
 		return controller.After(again), err
 	}

@@ -10,22 +10,19 @@ import (
 // evictionTime is when the pod must leave its node because of taints with
 // effect NoExecute: at once if it does not tolerate one, or when the shortest
 // of the toleration times it has been given is over. ok is false if it may
-// stay for ever. since is when a taint without a time was seen first.
-func evictionTime(pod *corev1.Pod, taints []corev1.Taint, since time.Time) (at time.Time, ok bool) {
+// stay for ever. since returns when the pod was first seen with a taint that it
+// tolerates for a while: its time begins then, however old the taint is.
+func evictionTime(pod *corev1.Pod, taints []corev1.Taint, since func(taint *corev1.Taint) time.Time) (at time.Time, ok bool) {
 	for i := range taints {
 		taint := &taints[i]
 		if taint.Effect != corev1.TaintEffectNoExecute {
 			continue
 		}
-		added := since
-		if taint.TimeAdded != nil {
-			added = taint.TimeAdded.Time
-		}
 		left, forever := toleration(pod, taint)
 		if forever {
 			continue
 		}
-		if due := added.Add(left); !ok || due.Before(at) {
+		if due := since(taint).Add(left); !ok || due.Before(at) {
 			at, ok = due, true
 		}
 	}

@@ -99,7 +99,7 @@ func TestTaintsFollowTheConditions(t *testing.T) {
 
 func TestEvictionTime(t *testing.T) {
 	seconds := func(n int64) *int64 { return &n }
-	added := metav1.NewTime(epoch)
+	added := metav1.NewTime(epoch.Add(-time.Hour)) // which counts for nothing
 	silent := []corev1.Taint{
 		{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule},
 		{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute, TimeAdded: &added},
@@ -125,7 +125,7 @@ func TestEvictionTime(t *testing.T) {
 		{"another taint is not tolerated", []corev1.Toleration{exists(nil)}, append(silent[:2:2], corev1.Taint{Key: "x", Effect: corev1.TaintEffectNoExecute, TimeAdded: &added}), 0, true},
 	} {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{Tolerations: c.tolerations}}
-		at, leaves := evictionTime(pod, c.taints, epoch)
+		at, leaves := evictionTime(pod, c.taints, func(*corev1.Taint) time.Time { return epoch })
 		if leaves != c.leaves || leaves && at.Sub(epoch) != c.in {
 			t.Errorf("%s: leaves %v after %s", c.name, leaves, at.Sub(epoch))
 		}

@@ -60,6 +60,7 @@ func (c *Controller) markNotReady(ctx context.Context, pod *corev1.Pod, now time
 // one's will be.
 func (c *Controller) evict(ctx context.Context, node *corev1.Node, now time.Time) (again time.Duration, err error) {
 	if !noExecute(node.Spec.Taints) {
+		c.remember(node.Name, nil)
 		return 0, nil
 	}
 	bound, err := c.pods.OnNode(node.Name)
@@ -67,11 +68,20 @@ func (c *Controller) evict(ctx context.Context, node *corev1.Node, now time.Time
 		return 0, err
 	}
 	var due []*corev1.Pod
+	before, after := c.sightings(node.Name), map[sighting]time.Time{}
 	for _, pod := range bound {
 		if pod.DeletionTimestamp != nil {
 			continue // only its kubelet, or the end of the node, finishes that
 		}
-		at, leaves := evictionTime(pod, node.Spec.Taints, now)
+		at, leaves := evictionTime(pod, node.Spec.Taints, func(taint *corev1.Taint) time.Time {
+			seen := sighting{pod.UID, taint.Key}
+			since, known := before[seen]
+			if !known {
+				since = now
+			}
+			after[seen] = since
+			return since
+		})
 		switch left := at.Sub(now); {
 		case !leaves:
 		case left > 0:
@@ -80,6 +90,7 @@ func (c *Controller) evict(ctx context.Context, node *corev1.Node, now time.Time
 			due = append(due, pod)
 		}
 	}
+	c.remember(node.Name, after)
 	if len(due) == 0 {
 		return again, nil
 	}
@@ -92,6 +103,31 @@ func (c *Controller) evict(ctx context.Context, node *corev1.Node, now time.Time
 		failed = append(failed, c.remove(ctx, pod, metav1.DeleteOptions{}))
 	}
 	return again, errors.Join(failed...)
+}
+
+// sighting is a pod with a taint of its node that it does not tolerate for ever.
+type sighting struct {
+	pod   types.UID
+	taint string
+}
+
+// sightings returns since when the pods of a node have been seen with its taints. It is not
+// changed any more.
+func (c *Controller) sightings(node string) map[sighting]time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seen[node]
+}
+
+// remember replaces the sightings of a node.
+func (c *Controller) remember(node string, sightings map[sighting]time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(sightings) == 0 {
+		delete(c.seen, node)
+		return
+	}
+	c.seen[node] = sightings
 }
 
 // consistent is controller.Consistent for a node and pods of it.
