@@ -87,7 +87,8 @@ func (f *Faults) remove(fault *Fault) {
 }
 
 // SetDown makes the server unreachable, or reachable again: running watches are cut,
-// and requests are refused as by a machine without a server.
+// and requests are refused as by a machine without a server. Nothing of what is written
+// after SetDown(true) has returned reaches a client before SetDown(false).
 func (f *Faults) SetDown(down bool) {
 	f.mu.Lock()
 	f.down = down
@@ -98,7 +99,7 @@ func (f *Faults) SetDown(down bool) {
 }
 
 // CutWatches cuts the connections of all watches that run, and returns how many there
-// were.
+// were. They show nothing that is written after that.
 func (f *Faults) CutWatches() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -235,14 +236,27 @@ func (t faultTransport) send(seen Request, req *http.Request) (*http.Response, e
 		return nil, err
 	}
 	body := &watchBody{ReadCloser: resp.Body, ctx: ctx, end: end, faults: t.faults}
-	resp.Body = body
-	t.faults.mu.Lock()
-	defer t.faults.mu.Unlock()
-	if t.faults.watches == nil {
-		t.faults.watches = map[*watchBody]struct{}{}
+	if !t.faults.opened(body) {
+		end(errCut)
+		_ = resp.Body.Close()
+		return nil, errRefused
 	}
-	t.faults.watches[body] = struct{}{}
+	resp.Body = body
 	return resp, nil
+}
+
+// opened notes a watch that can be cut, unless the server is down since it was asked for.
+func (f *Faults) opened(body *watchBody) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.down {
+		return false
+	}
+	if f.watches == nil {
+		f.watches = map[*watchBody]struct{}{}
+	}
+	f.watches[body] = struct{}{}
+	return true
 }
 
 // watchBody is the body of a watch that can be cut.
@@ -253,11 +267,12 @@ type watchBody struct {
 	faults *Faults
 }
 
-// Read implements io.Reader.
+// Read implements io.Reader. The server may go on to write for a moment after the cut,
+// which nobody sees.
 func (b *watchBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if cause := context.Cause(b.ctx); err != nil && errors.Is(cause, errCut) {
-		err = cause
+	if errors.Is(context.Cause(b.ctx), errCut) {
+		return 0, errCut
 	}
 	return n, err
 }

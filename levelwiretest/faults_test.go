@@ -2,7 +2,9 @@ package levelwiretest_test
 
 import (
 	"errors"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -166,3 +168,59 @@ func TestRequestsAreDescribed(t *testing.T) {
 type refusing struct{}
 
 func (refusing) RoundTrip(*http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED }
+
+// lateServer answers watches with a body that has an event whatever happens.
+type lateServer struct {
+	opening, reading func() // what happens meanwhile; nil: nothing
+}
+
+func (s lateServer) RoundTrip(req *http.Request) (*http.Response, error) {
+	if s.opening != nil {
+		s.opening()
+	}
+	return &http.Response{StatusCode: http.StatusOK, Request: req, Body: io.NopCloser(lateBody{s.reading})}, nil
+}
+
+type lateBody struct{ reading func() }
+
+func (b lateBody) Read(p []byte) (int, error) {
+	if b.reading != nil {
+		b.reading()
+	}
+	return copy(p, `{"type":"ADDED"}`), nil
+}
+
+// TestNothingIsSeenAfterTheCut: what the server writes while the connection is cut, or opened when
+// the server goes down, reaches nobody.
+func TestNothingIsSeenAfterTheCut(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		server func(*levelwiretest.Faults) lateServer
+	}{
+		{"cut while it is read", func(f *levelwiretest.Faults) lateServer {
+			return lateServer{reading: func() { f.CutWatches() }}
+		}},
+		{"down while it is read", func(f *levelwiretest.Faults) lateServer {
+			return lateServer{reading: func() { f.SetDown(true) }}
+		}},
+		{"down while it is opened", func(f *levelwiretest.Faults) lateServer {
+			return lateServer{opening: func() { f.SetDown(true) }}
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			faults := new(levelwiretest.Faults)
+			req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/configmaps?watch=true", nil)
+			resp, err := faults.Wrap(test.server(faults)).RoundTrip(req)
+			var seen int
+			if err == nil {
+				seen, err = resp.Body.Read(make([]byte, 100))
+				if closed := resp.Body.Close(); closed != nil {
+					t.Error(closed)
+				}
+			}
+			if seen > 0 || err == nil {
+				t.Errorf("%d bytes are seen, and the error is %v", seen, err)
+			}
+		})
+	}
+}
