@@ -40,3 +40,16 @@ func (w webhooks) Collect(out chan<- prometheus.Metric) {
 		out <- histogram(webhookLatency, webhookBounds[:], s.TookWithin[:], s.Took, s.Path)
 	}
 }
+
+// Certificates returns a collector of the certificate files of a webhook server
+// under the metric names of controller-runtime: certwatcher_read_certificate_total
+// and certwatcher_read_certificate_errors_total. read is the server's
+// CertificateStats method. A registry has one.
+func Certificates(read func() webhook.CertificateStats) prometheus.Collector {
+	c := &statsCollector[webhook.CertificateStats]{read: read}
+	c.numbers.counter(prometheus.NewDesc("certwatcher_read_certificate_total", "Total number of certificate reads.", nil, nil),
+		func(s webhook.CertificateStats) uint64 { return s.Reads })
+	c.numbers.counter(prometheus.NewDesc("certwatcher_read_certificate_errors_total", "Total number of certificate read errors.", nil, nil),
+		func(s webhook.CertificateStats) uint64 { return s.Errors })
+	return c
+}

@@ -31,11 +31,29 @@ type certificates struct {
 	failed  bool      // the last attempt; so that one failure is logged once
 	config  *tls.Config
 	expires time.Time // zero: not known
+	stats   CertificateStats
+}
+
+// CertificateStats is what a Server has done with its certificate files.
+type CertificateStats struct {
+	// Reads counts how often the files were read: when the Server was made, and
+	// by handshakes, once a second at most. It is 0 without files.
+	Reads uint64
+	// Errors are those of Reads after which the files before them were used on:
+	// a file is missing, or does not fit the others.
+	Errors uint64
+}
+
+// CertificateStats returns the counters of this moment.
+func (s *Server) CertificateStats() CertificateStats {
+	s.certificates.mu.Lock()
+	defer s.certificates.mu.Unlock()
+	return s.certificates.stats
 }
 
 func newCertificates(opts Options) (*certificates, error) {
 	c := &certificates{certFile: opts.CertFile, keyFile: opts.KeyFile, clientCAFile: opts.ClientCAFile, get: opts.GetCertificate, log: opts.Logger, now: time.Now}
-	if err := c.load(); err != nil {
+	if err := c.read(); err != nil {
 		return nil, fmt.Errorf("webhook server: %w", err)
 	}
 	return c, nil
@@ -47,13 +65,25 @@ func (c *certificates) current(*tls.ClientHelloInfo) (*tls.Config, error) {
 	defer c.mu.Unlock()
 	if now := c.now(); now.Sub(c.checked) >= certificateInterval || now.Before(c.checked) {
 		c.checked = now
-		err := c.load()
+		err := c.read()
 		if err != nil && !c.failed {
 			c.log.Warn("new certificate files are not used, the ones before are", "error", err)
 		}
 		c.failed = err != nil
 	}
 	return c.config, nil
+}
+
+// read is load, counted. It needs c.mu.
+func (c *certificates) read() error {
+	err := c.load()
+	if c.certFile != "" || c.clientCAFile != "" {
+		c.stats.Reads++
+		if err != nil {
+			c.stats.Errors++
+		}
+	}
+	return err
 }
 
 // load reads the files, and uses them if they have changed. It needs c.mu.

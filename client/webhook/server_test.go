@@ -189,6 +189,39 @@ func TestServerUsesRotatedCertificates(t *testing.T) {
 	}
 }
 
+// Each reading of the files is counted, and each after which the ones before were used on.
+func TestReadingsOfCertificatesAreCounted(t *testing.T) {
+	f, next := newFiles(t, time.Now), newFiles(t, time.Now)
+	s, _ := serve(t, f, Options{})
+	later := time.Duration(0)
+	handshake := func(pool *x509.CertPool) {
+		t.Helper()
+		later += time.Hour // the next handshake reads the files
+		s.certificates.mu.Lock()
+		s.certificates.now = func() time.Time { return time.Now().Add(later) }
+		s.certificates.mu.Unlock()
+		if code, _, err := send(s, readyPath, &tls.Config{RootCAs: pool}); code != http.StatusOK {
+			t.Errorf("%d %v", code, err)
+		}
+	}
+	for n, step := range []struct {
+		change func()
+		pool   *x509.CertPool
+		want   CertificateStats
+	}{
+		{func() {}, f.pool, CertificateStats{Reads: 2}},
+		{func() { replace(t, next.cert, f.cert) }, f.pool, CertificateStats{Reads: 3, Errors: 1}}, // its key is missing
+		{func() {}, f.pool, CertificateStats{Reads: 4, Errors: 2}},
+		{func() { replace(t, next.key, f.key) }, next.pool, CertificateStats{Reads: 5, Errors: 2}},
+	} {
+		step.change()
+		handshake(step.pool)
+		if got := s.CertificateStats(); got != step.want {
+			t.Errorf("step %d: %+v, want %+v", n, got, step.want)
+		}
+	}
+}
+
 func TestCertificatesFromAFunction(t *testing.T) {
 	f := newFiles(t, time.Now)
 	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
@@ -198,6 +231,9 @@ func TestCertificatesFromAFunction(t *testing.T) {
 	s, _ := serve(t, f, Options{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &pair, nil }})
 	if code, _, err := send(s, "/validate", &tls.Config{RootCAs: f.pool}); code != http.StatusOK || s.Healthy() != nil {
 		t.Errorf("%d %v, %v", code, err, s.Healthy())
+	}
+	if got := s.CertificateStats(); got != (CertificateStats{}) {
+		t.Errorf("%+v without files", got)
 	}
 }
 

@@ -61,7 +61,8 @@ func program(t *testing.T) map[string]*dto.MetricFamily {
 	registry.MustRegister(requests, metrics.Informers(factory), metrics.Controller(ctl), metrics.Leader("greeter", elector.Stats),
 		metrics.Webhooks(func() []webhook.Stats {
 			return []webhook.Stats{{Path: "/validate", InFlight: 1, Succeeded: 2, Rejected: 3, Failed: 4, Panics: 1}}
-		}))
+		}),
+		metrics.Certificates(func() webhook.CertificateStats { return webhook.CertificateStats{Reads: 5, Errors: 1} }))
 
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
@@ -139,6 +140,8 @@ func TestDashboardAsksForWhatIsExported(t *testing.T) {
 		{"controller_runtime_webhook_requests_total", "{code=200,webhook=/validate}", 2},
 		{"controller_runtime_webhook_requests_total", "{code=500,webhook=/validate}", 4},
 		{"controller_runtime_webhook_requests_in_flight", "{webhook=/validate}", 1},
+		{"certwatcher_read_certificate_total", "{}", 5},
+		{"certwatcher_read_certificate_errors_total", "{}", 1},
 		{"levelwire_leader_acquired_total", "{name=greeter}", 1},
 	} {
 		if got := sample(t, families, c.name, c.labels); got != c.want {
