@@ -60,6 +60,9 @@ type Stats struct {
 	Lost     uint64    // times it lost leadership
 	Renewals uint64    // writes of the Lease that succeeded, acquisitions too
 	Failures uint64    // attempts to read or write the Lease that failed
+	// SlowRenewals are the renewals of the leader that had to read the Lease first,
+	// because another client had written it; also those that failed then.
+	SlowRenewals uint64
 }
 
 // New returns a candidate. It sends nothing yet.

@@ -459,3 +459,49 @@ func TestOtherFieldsOfTheLeaseStay(t *testing.T) {
 		}
 	})
 }
+
+// A leader that finds the Lease written by another client reads it and renews all the
+// same. That is counted: each time costs two requests more.
+func TestRenewalsThatHadToReadFirstAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{}
+		label := func(value string) {
+			lease, err := s.get()
+			if err == nil {
+				lease.Labels = map[string]string{"written": value}
+				_, err = s.put(lease)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		e := candidate(t, "a", line{store: s})
+		if held, err := e.try(t.Context()); !held || err != nil {
+			t.Fatal(held, err)
+		}
+		label("before the start") // an acquisition is no renewal
+		ctx, cancel := context.WithCancel(t.Context())
+		started, ended := campaign(ctx, e, untilEnd)
+		<-started
+		renewed := func(periods int) uint64 {
+			time.Sleep(time.Duration(periods)*DefaultRetryPeriod + DefaultRetryPeriod/2)
+			synctest.Wait()
+			return e.Stats().SlowRenewals
+		}
+		if got := renewed(3); got != 0 {
+			t.Errorf("%d although no other client wrote", got)
+		}
+		label("once")
+		if got := renewed(3); got != 1 {
+			t.Errorf("%d after one write of another client", got)
+		}
+		label("twice")
+		if got := renewed(3); got != 2 || !e.Stats().Leading {
+			t.Errorf("%+v after two", e.Stats())
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -64,6 +64,11 @@ func (e *Elector) claim(ctx context.Context, leading bool) (held bool, err error
 			return false, nil
 		}
 	}
+	if leading {
+		e.mu.Lock()
+		e.stats.SlowRenewals++
+		e.mu.Unlock()
+	}
 	return e.write(ctx, found)
 }
 

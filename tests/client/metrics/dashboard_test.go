@@ -142,6 +142,7 @@ func TestDashboardAsksForWhatIsExported(t *testing.T) {
 		{"controller_runtime_webhook_requests_in_flight", "{webhook=/validate}", 1},
 		{"certwatcher_read_certificate_total", "{}", 5},
 		{"certwatcher_read_certificate_errors_total", "{}", 1},
+		{"leader_election_slowpath_total", "{name=greeter}", 0},
 		{"levelwire_leader_acquired_total", "{name=greeter}", 1},
 	} {
 		if got := sample(t, families, c.name, c.labels); got != c.want {
