@@ -67,6 +67,9 @@ type Stats struct {
 
 // New returns a candidate. It sends nothing yet.
 func New(c *client.Client, opts Options) (*Elector, error) {
+	if c == nil {
+		return nil, errors.New("leader election: the client is nil: make one with client.New or client.Load")
+	}
 	if err := opts.complete(); err != nil {
 		return nil, err
 	}

@@ -505,3 +505,9 @@ func TestRenewalsThatHadToReadFirstAreCounted(t *testing.T) {
 		}
 	})
 }
+
+func TestAClientOfNilIsRefused(t *testing.T) {
+	if e, err := New(nil, Options{Namespace: "ns", Name: "it"}); err == nil || !strings.Contains(err.Error(), "client") {
+		t.Errorf("%v, %v", e, err)
+	}
+}
