@@ -384,11 +384,20 @@ func TestOptionsAreChecked(t *testing.T) {
 		"negative timeout": {Name: "a", Timeout: -1},
 		"negative grace":   {Name: "a", StopGrace: -1},
 		"negative backoff": {Name: "a", Backoff: -1},
-		"limit too short":  {Name: "a", Backoff: 2, MaxBackoff: 1},
+		"limit too short":  {Name: "a", Backoff: 2 * time.Second, MaxBackoff: time.Second},
 		"two back-offs":    {Name: "a", MaxBackoff: time.Minute, RateLimiter: workqueue.DefaultRateLimiter[Key]()},
 	} {
 		if _, err := New(fn, opts); err == nil {
 			t.Errorf("%s: accepted", name)
+		}
+	}
+	for name, opts := range map[string]Options{
+		"Timeout 30ns": {Timeout: 30}, "StopGrace 5ns": {StopGrace: 5}, "SyncTimeout 120ns": {SyncTimeout: 120},
+		"StuckAfter 600ns": {StuckAfter: 600}, "Backoff 5ns": {Backoff: 5}, "MaxBackoff 30ns": {MaxBackoff: 30},
+	} {
+		opts.Name = "a"
+		if _, err := New(fn, opts); err == nil || !strings.Contains(err.Error(), name+" is below") {
+			t.Errorf("%s, a number without a unit: %v", name, err)
 		}
 	}
 	if _, err := New(nil, Options{Name: "a"}); err == nil {

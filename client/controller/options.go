@@ -64,6 +64,15 @@ const (
 	DefaultFairShare  = workqueue.DefaultFairShare
 )
 
+// checkUnit refuses what is too short to be meant, such as Timeout: 30, with which every
+// call would find its context ended.
+func checkUnit(controller, option string, value time.Duration) error {
+	if value > 0 && value < time.Millisecond {
+		return fmt.Errorf("controller %s: %s %v is below a millisecond: is it a number without a unit?", controller, option, value)
+	}
+	return nil
+}
+
 func (o *TypedOptions[K]) complete() error {
 	if o.Name == "" {
 		return errors.New("a controller needs a name: set controller.Options.Name")
@@ -75,6 +84,12 @@ func (o *TypedOptions[K]) complete() error {
 		if option.value < 0 {
 			return fmt.Errorf("controller %s: %s must not be negative: %v", o.Name, option.name, option.value)
 		}
+		if err := checkUnit(o.Name, option.name, option.value); err != nil {
+			return err
+		}
+	}
+	if err := checkUnit(o.Name, "StuckAfter", o.StuckAfter); err != nil {
+		return err
 	}
 	if o.Workers < 0 {
 		return fmt.Errorf("controller %s: Workers must not be negative: %d", o.Name, o.Workers)

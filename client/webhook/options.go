@@ -91,6 +91,9 @@ func (o *Options) complete() error {
 		if d.value < 0 {
 			return fmt.Errorf("webhook server: %s must not be negative: %v", d.name, d.value)
 		}
+		if d.value > 0 && d.value < time.Millisecond {
+			return fmt.Errorf("webhook server: %s %v is below a millisecond: is it a number without a unit?", d.name, d.value)
+		}
 	}
 	if o.MaxInFlight < 0 {
 		return fmt.Errorf("webhook server: MaxInFlight must not be negative: %d", o.MaxInFlight)

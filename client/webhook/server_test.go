@@ -362,6 +362,10 @@ func TestOptionsAreChecked(t *testing.T) {
 		"paths in conflict":  {CertFile: f.cert, KeyFile: f.key, Handlers: map[string]http.Handler{"/{x}/b": handlers["/a"], "/a/{y}": handlers["/a"]}},
 		"negative timeout":   {CertFile: f.cert, KeyFile: f.key, Handlers: handlers, Timeout: -1},
 		"negative in flight": {CertFile: f.cert, KeyFile: f.key, Handlers: handlers, MaxInFlight: -1},
+		// Numbers without a unit.
+		"10 ns for a review": {CertFile: f.cert, KeyFile: f.key, Handlers: handlers, Timeout: 10},
+		"5 ns before a stop": {CertFile: f.cert, KeyFile: f.key, Handlers: handlers, ShutdownDelay: 5},
+		"30 ns to finish":    {CertFile: f.cert, KeyFile: f.key, Handlers: handlers, ShutdownTimeout: 30},
 	} {
 		if _, err := New(opts); err == nil {
 			t.Errorf("%s: accepted", name)

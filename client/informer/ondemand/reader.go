@@ -63,6 +63,8 @@ func New[T client.Object](metadata *informer.SharedInformer[*metav1.PartialObjec
 		return nil, fmt.Errorf("ondemand: the informer is of %v, the objects are %v", metadata.GroupVersionResource(), objects.GroupVersionResource())
 	case opts.MaxAge < 0:
 		return nil, fmt.Errorf("ondemand: Options.MaxAge %v is negative: leave it 0 for the default", opts.MaxAge)
+	case opts.MaxAge > 0 && opts.MaxAge < time.Millisecond:
+		return nil, fmt.Errorf("ondemand: Options.MaxAge %v is below a millisecond: is it a number without a unit?", opts.MaxAge)
 	}
 	if opts.MaxObjects == 0 {
 		opts.MaxObjects = 128

@@ -213,6 +213,7 @@ func TestOndemandOptionsAreChecked(t *testing.T) {
 		second(ondemand.New(nil, client.For[*corev1.Secret](c), ondemand.Options{})),
 		second(ondemand.New(metadata, client.For[*corev1.ConfigMap](c), ondemand.Options{})),
 		second(ondemand.New(metadata, client.For[*corev1.Secret](c), ondemand.Options{MaxAge: -1})),
+		second(ondemand.New(metadata, client.For[*corev1.Secret](c), ondemand.Options{MaxAge: 60})), // no unit
 	} {
 		if err == nil {
 			t.Error("accepted")
