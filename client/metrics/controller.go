@@ -64,7 +64,9 @@ func (m *controllerMetrics) Describe(out chan<- *prometheus.Desc) {
 func (m *controllerMetrics) Collect(out chan<- prometheus.Metric) {
 	s := m.of.Stats()
 	m.numbers.collect(out, s)
-	for result, calls := range map[string]uint64{"success": s.Successes, "requeue_after": s.Requeues, "error": s.Failures} {
+	// controller-runtime counts as requeue what it calls again without a time and without
+	// an error. Here that is what Consistent has put off.
+	for result, calls := range map[string]uint64{"success": s.Successes, "requeue_after": s.Requeues, "requeue": s.PutOffs, "error": s.Failures} {
 		out <- prometheus.MustNewConstMetric(m.results, prometheus.CounterValue, float64(calls), result)
 	}
 	out <- histogram(m.took, callBounds[:], s.TookWithin[:], s.Took)

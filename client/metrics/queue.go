@@ -33,12 +33,16 @@ func Queue(name string, read func() workqueue.Stats) prometheus.Collector {
 type queue struct {
 	read           func() workqueue.Stats
 	numbers        numbers[workqueue.Stats]
+	depths         *priorityDepths // nil: depth is one of numbers
 	waited, worked *prometheus.Desc
 }
 
 // Describe implements prometheus.Collector.
 func (q *queue) Describe(out chan<- *prometheus.Desc) {
 	q.numbers.describe(out)
+	if q.depths != nil {
+		out <- q.depths.desc
+	}
 	out <- q.waited
 	out <- q.worked
 }
@@ -47,6 +51,9 @@ func (q *queue) Describe(out chan<- *prometheus.Desc) {
 func (q *queue) Collect(out chan<- prometheus.Metric) {
 	m := q.read()
 	q.numbers.collect(out, m)
+	if q.depths != nil {
+		q.depths.collect(out, m.Priorities)
+	}
 	out <- histogram(q.waited, queueBounds[:], m.WaitedWithin[:], m.Waited)
 	out <- histogram(q.worked, queueBounds[:], m.WorkedWithin[:], m.Worked)
 }

@@ -111,6 +111,7 @@ func (l *list[K]) remove(i *item[K]) {
 // level is the keys of one priority, in the order in which they got it.
 type level[K comparable] struct {
 	priority int
+	n        int
 	list[K]
 }
 
@@ -126,13 +127,14 @@ func (l *levels[K]) push(i *item[K]) {
 		l.all = slices.Insert(l.all, at, level[K]{priority: i.priority})
 	}
 	l.all[at].push(i)
+	l.all[at].n++
 	l.n++
 }
 
 func (l *levels[K]) remove(i *item[K]) {
 	at, _ := l.find(i.priority)
 	l.all[at].remove(i)
-	if l.all[at].first == nil {
+	if l.all[at].n--; l.all[at].n == 0 {
 		l.all = slices.Delete(l.all, at, at+1)
 	}
 	l.n--
@@ -148,6 +150,14 @@ func (l *levels[K]) find(priority int) (at int, found bool) {
 		}
 		return 0
 	})
+}
+
+// depths returns how many keys each level has.
+func (l *levels[K]) depths() (depths []PriorityDepth) {
+	for _, in := range l.all {
+		depths = append(depths, PriorityDepth{in.priority, in.n})
+	}
+	return depths
 }
 
 // oldest returns the first key of the level whose first key has waited

@@ -172,8 +172,13 @@ func consistent(t *testing.T, q *Queue[byte]) {
 		if in.first == nil {
 			t.Fatal("an empty level is kept")
 		}
+		n := 0
 		for i := in.first; i != nil; i = i.next {
 			held[i.key] = true
+			n++
+		}
+		if n != in.n {
+			t.Fatalf("a level of %d keys believes to have %d", n, in.n)
 		}
 	}
 	for i := q.working.first; i != nil; i = i.next {

@@ -3,6 +3,7 @@ package workqueue
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -279,7 +280,7 @@ func TestMetricsTellHowLongKeysWait(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		want := Stats{Delayed: 1, Working: 1, Adds: 1, Retries: 1, Taken: 1, Waited: 2 * time.Second, Longest: 3 * time.Second, Unfinished: 3 * time.Second}
 		want.WaitedWithin[bucketOf(2*time.Second)] = 1
-		if m := q.Stats(); m != want {
+		if m := q.Stats(); !reflect.DeepEqual(m, want) {
 			t.Errorf("while working: %+v, want %+v", m, want)
 		}
 		q.Add("a") // waits for its worker
@@ -294,7 +295,7 @@ func TestMetricsTellHowLongKeysWait(t *testing.T) {
 		want.WaitedWithin[bucketOf(time.Second)]++
 		want.WorkedWithin[bucketOf(4*time.Second)]++
 		want.WorkedWithin[bucketOf(0)]++
-		if m := q.Stats(); m != want {
+		if m := q.Stats(); !reflect.DeepEqual(m, want) {
 			t.Errorf("at the end: %+v, want %+v", m, want)
 		}
 	})

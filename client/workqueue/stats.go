@@ -42,6 +42,10 @@ type Stats struct {
 	Worked   time.Duration // total time that workers had the Done
 	Rejected uint64        // keys added after the shutdown
 
+	// Priorities are the keys of Depth by priority, the highest first; those of which
+	// no key waits are not there.
+	Priorities []PriorityDepth
+
 	// Unfinished is for how long the keys that are being worked on have been,
 	// all together, and Longest for how long the oldest of them. A worker that
 	// is stuck makes both grow.
@@ -53,6 +57,9 @@ type Stats struct {
 	WaitedWithin, WorkedWithin [Buckets]uint64
 }
 
+// PriorityDepth is how many keys of one priority wait for a worker.
+type PriorityDepth struct{ Priority, Depth int }
+
 // Stats returns the counters and gauges of this moment. It looks at every
 // key that is being worked on.
 func (q *Queue[K]) Stats() Stats {
@@ -60,6 +67,7 @@ func (q *Queue[K]) Stats() Stats {
 	defer q.mu.Unlock()
 	m := q.counts
 	m.Depth, m.Delayed, m.Working = q.ready.n, len(q.delayed), q.busy
+	m.Priorities = q.ready.depths()
 	now := time.Now()
 	for i := q.working.first; i != nil; i = i.next {
 		worked := now.Sub(i.since)

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/metrics"
 	"github.com/levelwire/levelwire/client/workqueue"
@@ -178,4 +179,61 @@ func TestQueueShowsItsWork(t *testing.T) {
 	})
 	queue.Done(key)
 	expect(t, scrape(t, collector), map[string]float64{"workqueue_working{queue=pods}": 0, "workqueue_work_seconds{queue=pods}": 1})
+}
+
+// standing is a controller that stands as it says.
+type standing struct{ stats controller.Stats }
+
+func (standing) Name() string              { return "greeter" }
+func (s standing) Stats() controller.Stats { return s.stats }
+
+// Each call has one result; one that Consistent has put off is neither a success nor an
+// error, and comes again without a time that it asked for.
+func TestCallsAreCountedByResult(t *testing.T) {
+	const total = "controller_runtime_reconcile_total{controller=greeter,result="
+	expect(t, scrape(t, metrics.Controller(standing{controller.Stats{Successes: 1, Requeues: 2, PutOffs: 3, Failures: 4}})), map[string]float64{
+		total + "success}": 1, total + "requeue_after}": 2, total + "requeue}": 3, total + "error}": 4,
+	})
+}
+
+// The depth is shown by priority, of a bounded number of them, and a time series that
+// was there once goes on with 0.
+func TestQueueShowsItsDepthByPriority(t *testing.T) {
+	queue := workqueue.New(workqueue.Options[int]{})
+	defer queue.ShutDown()
+	collector := metrics.Workqueue("pods", queue.Stats)
+	depth := func(priority string) string {
+		return "workqueue_depth{controller=pods,name=pods,priority=" + priority + "}"
+	}
+	expect(t, scrape(t, collector), map[string]float64{depth("0"): 0})
+	for key, priority := range []int{0, -100, -100, 7} {
+		queue.AddWith(key, workqueue.AddOptions{Priority: priority})
+	}
+	queue.AddWith(1, workqueue.AddOptions{Priority: 7}) // raised
+	expect(t, scrape(t, collector), map[string]float64{depth("0"): 1, depth("-100"): 1, depth("7"): 2})
+	for range 4 {
+		key, _ := queue.Get(t.Context())
+		queue.Done(key)
+	}
+	expect(t, scrape(t, collector), map[string]float64{depth("0"): 0, depth("-100"): 0, depth("7"): 0})
+
+	const keys = 1000
+	for key := range keys {
+		queue.AddWith(key, workqueue.AddOptions{Priority: 1000 + key})
+	}
+	samples := scrape(t, collector)
+	var series, sum float64
+	for name, value := range samples {
+		if strings.HasPrefix(name, "workqueue_depth{") {
+			series, sum = series+1, sum+value
+		}
+	}
+	if series != 26 || sum != keys || samples[depth("exceeded_cardinality_limit")] != keys-22 {
+		t.Errorf("%v time series have %v keys, the last %v", series, sum, samples[depth("exceeded_cardinality_limit")])
+	}
+	for range keys {
+		key, _ := queue.Get(t.Context())
+		queue.Done(key)
+	}
+	expect(t, scrape(t, collector), map[string]float64{depth("1999"): 0, depth("exceeded_cardinality_limit"): 0})
 }
