@@ -20,8 +20,9 @@ import (
 // Programs that are built with the tag levelwire_detect_mutations have it in all
 // informers, with an Interval of a second.
 type MutationDetection struct {
-	// Interval is the time between comparisons of all objects. What a handler was
-	// called with is compared after each of its calls, too. Default: nothing is
+	// Interval is the time between comparisons of all objects, of which the last
+	// is when the informer stops. What a handler was called with is compared after
+	// each of its calls, too. Default: nothing is
 	// compared. At least a millisecond.
 	Interval time.Duration
 	// OnMutation is called for each object that was changed, once for each change
@@ -131,7 +132,8 @@ func (d *mutationDetector[T]) called(handler string, n notification[T]) {
 	}
 }
 
-// run compares all objects until ctx ends.
+// run compares all objects until ctx ends, and then once more: most tests take less
+// than an interval. The handler calls that still run are compared by called.
 func (d *mutationDetector[T]) run(ctx context.Context) {
 	ticker := time.NewTicker(d.opts.Interval)
 	defer ticker.Stop()
@@ -140,6 +142,7 @@ func (d *mutationDetector[T]) run(ctx context.Context) {
 		case <-ticker.C:
 			d.checkAll()
 		case <-ctx.Done():
+			d.checkAll()
 			return
 		}
 	}

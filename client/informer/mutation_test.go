@@ -216,3 +216,26 @@ func TestCopyOfATypeThatEmbedsAnother(t *testing.T) {
 		t.Errorf("copied %+v of %+v", copied, obj)
 	}
 }
+
+// Tests, and programs that do one thing, end before the first comparison.
+func TestWritesAreFoundAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript()
+		s.set("a", 1, map[string]string{"app": "web"})
+		i := New[*corev1.Pod]("pods", s, reflector.Options{PagedList: true, Logger: slog.New(slog.DiscardHandler)})
+		must(t, i.SetMutationDetection(MutationDetection{Interval: time.Second}))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- i.Run(ctx) }()
+		<-i.Synced()
+		pod, _ := i.Lister().Get("ns", "a")
+		pod.Labels["app"] = "mine"
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if n := i.Stats().Mutations; n != 1 {
+			t.Errorf("%d mutations were found", n)
+		}
+	})
+}
