@@ -97,6 +97,7 @@ type Informer interface {
 type runnable interface {
 	Informer
 	Run(ctx context.Context) error
+	hasStarted() bool
 }
 
 type informerKey struct {

@@ -81,7 +81,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Healthy returns nil if the informer's view is complete, confirmed by the
+// Healthy returns nil if the informer runs and its view is complete, confirmed by the
 // server, which has the resource, and not older than limit. Otherwise it says
 // what is wrong. A limit below a few minutes alarms without need: see
 // Freshness.AsOf.
@@ -90,8 +90,15 @@ func earlier(a, b time.Time) time.Time {
 // makes the views of all its clients old, and a restart would only empty their
 // caches. Package health serves it as /readyz.
 func (i *SharedInformer[T]) Healthy(limit time.Duration) error {
+	i.mu.Lock()
+	phase, failed := i.phase, i.failed
+	i.mu.Unlock()
 	f := i.Freshness()
 	switch {
+	case failed != nil:
+		return failed
+	case phase == stopped:
+		return fmt.Errorf("informer %s has stopped: its view gets older and older", i.name)
 	case f.Restored:
 		return fmt.Errorf("informer %s: the view was read from disk, is %v old, and the server has not confirmed it", i.name, f.Age.Round(time.Second))
 	case !f.GoneSince.IsZero():
@@ -108,15 +115,21 @@ func (i *SharedInformer[T]) Healthy(limit time.Duration) error {
 }
 
 // Healthy joins what [SharedInformer.Healthy] says of all informers that were
-// started. It is for readiness, too.
+// started, by the factory or the program. It is for readiness, too. If there are
+// informers and none was started, that is an error: a program that is asked before it
+// has called [Factory.Start] is not ready. Without informers it returns nil, as they may
+// all be made on first use.
 func (f *Factory) Healthy(limit time.Duration) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var all []error
 	for _, i := range f.order {
-		if f.started[i] != nil {
+		if f.started[i] != nil || i.hasStarted() {
 			all = append(all, i.Healthy(limit))
 		}
+	}
+	if len(all) == 0 && len(f.order) > 0 {
+		return errors.New("none of the informers was started: call Factory.Start")
 	}
 	return errors.Join(all...)
 }

@@ -287,6 +287,13 @@ func (i *SharedInformer[T]) start() error {
 	return nil
 }
 
+// hasStarted reports whether Run was called.
+func (i *SharedInformer[T]) hasStarted() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.phase != idle
+}
+
 // stop ends everything; err is why, if that is not the context.
 func (i *SharedInformer[T]) stop(err error) {
 	i.fifo.Close()

@@ -3,13 +3,16 @@ package informer
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
 
+	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/reflector"
 )
 
@@ -223,4 +226,46 @@ func TestWaitsForUnstartedInformers(t *testing.T) {
 			t.Errorf("version %q: %v", version, err)
 		}
 	}
+}
+
+// A readiness probe must not say that caches are ready that nothing fills: no informer was
+// started yet, or none is running any more.
+func TestFactoryIsHealthyOnlyWhileInformersRun(t *testing.T) {
+	c, err := client.New(&rest.Config{Host: "http://127.0.0.1:1"}, client.Options{})
+	must(t, err)
+	f := NewFactory(c, Options{Logger: slog.New(slog.DiscardHandler)})
+	says := func(when, what string) {
+		t.Helper()
+		if err := f.Healthy(time.Hour); (err == nil) != (what == "") || err != nil && !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+	says("without informers", "") // they may all be made on first use
+	pods := For[*corev1.Pod](f, ListOptions{})
+	says("before the start", "none of the informers was started")
+	ctx, cancel := context.WithCancel(t.Context())
+	f.Start(ctx)
+	says("after the start", "no complete list yet")
+	For[*corev1.Secret](f, ListOptions{}) // perhaps never started, on purpose
+	says("with another informer", "no complete list yet")
+	cancel()
+	<-pods.Done()
+	says("after the end", "informer pods has stopped")
+	f.Remove(pods)
+	says("without it", "none of the informers was started")
+
+	f = NewFactory(c, Options{Logger: slog.New(slog.DiscardHandler)})
+	own := For[*corev1.Pod](f, ListOptions{})
+	ctx, cancel = context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- own.Run(ctx) }()
+	cancel()
+	must(t, <-ended)
+	says("an informer that the program runs itself", "informer pods has stopped")
+
+	f = NewFactory(c, Options{Resync: -1, Logger: slog.New(slog.DiscardHandler), Disk: DiskOptions{Interval: time.Hour}})
+	For[*corev1.Pod](f, ListOptions{})
+	says("with options that cannot be used", "none of the informers was started")
+	f.Start(t.Context())
+	says("with options that cannot be used, after the start", "Disk")
 }
