@@ -37,7 +37,9 @@ type WebsiteStatus struct {
 func (w *Website) DeepCopy() *Website {
 	copied := *w
 	w.ObjectMeta.DeepCopyInto(&copied.ObjectMeta)
-	copied.Status.Conditions = make([]metav1.Condition, len(w.Status.Conditions))
+	if w.Status.Conditions != nil {
+		copied.Status.Conditions = make([]metav1.Condition, len(w.Status.Conditions))
+	}
 	for i := range w.Status.Conditions {
 		w.Status.Conditions[i].DeepCopyInto(&copied.Status.Conditions[i])
 	}

@@ -101,7 +101,11 @@ func (d *Detector[T]) Check(obj T) (key, path string, mutated bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if path, mutated = Difference(o.copy, obj); mutated {
-		o.copy = d.Copy(obj)
+		// Copies are compared with each other: a DeepCopy that is written by hand may make
+		// an empty slice of a nil one, say, and that is no write.
+		now := d.Copy(obj)
+		path, mutated = Difference(o.copy, now)
+		o.copy = now
 	}
 	return o.key, path, mutated
 }

@@ -145,3 +145,30 @@ func TestOneWriteToSeveralStatesIsFoundOnce(t *testing.T) {
 		t.Errorf("found %q, want %q", found, want)
 	}
 }
+
+// A DeepCopy that is written by hand may make an empty slice of a nil one. That is no
+// write to the object.
+func TestCopiesThatAreNotExactAreNoWrites(t *testing.T) {
+	copies := func(pod *corev1.Pod) *corev1.Pod {
+		copied := pod.DeepCopy()
+		copied.Status.Conditions = append([]corev1.PodCondition{}, pod.Status.Conditions...)
+		return copied
+	}
+	d := Detector[*corev1.Pod]{Copy: copies}
+	obj := pod()
+	d.Track("ns/a", obj)
+	if _, path, mutated := d.Check(obj); mutated {
+		t.Errorf("%s was not written to", path)
+	}
+	obj.Labels["app"] = "mine"
+	if _, path, mutated := d.Check(obj); !mutated || path != "metadata.labels.app" {
+		t.Errorf("found %v at %q", mutated, path)
+	}
+	obj.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady}}
+	if _, path, mutated := d.Check(obj); !mutated || path != "status.conditions" {
+		t.Errorf("found %v at %q", mutated, path)
+	}
+	if _, path, mutated := d.Check(obj); mutated {
+		t.Errorf("%s was found twice", path)
+	}
+}
