@@ -78,10 +78,12 @@ func TestSilentNodeLosesItsPods(t *testing.T) {
 	ctx, stopNode := context.WithCancel(c.ctx)
 	c.startNode(ctx, "flaky", time.Second)
 	spec := podTemplate("web:1").Spec
+	spec.NodeName = "flaky"
 	second := int64(1)
 	spec.Tolerations = []corev1.Toleration{{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &second}}
 	create(c, podAPI, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: spec})
 	await(c, podAPI, "p", "ready", podReady)
+	c.startNode(c.ctx, "sound", time.Second) // while no node is heard of, none loses its pods
 
 	change(c, nodes, "flaky", func(n *corev1.Node) { n.Spec.Unschedulable = true })
 	await(c, nodes, "flaky", "tainted unschedulable", func(n *corev1.Node) bool { return tainted(n, corev1.TaintNodeUnschedulable) })

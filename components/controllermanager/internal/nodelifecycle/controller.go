@@ -34,7 +34,8 @@ type Controller struct {
 	// nodes that pods are bound to.
 	missing map[string]time.Time
 	// seen has the pods that taints will make leave, by node.
-	seen map[string]map[sighting]time.Time
+	seen      map[string]map[sighting]time.Time
+	disrupted disruption
 }
 
 // New registers the controller with the factory's informers. The keys of its
@@ -52,6 +53,9 @@ func New(cl *client.Client, factory *informer.Factory, source *pods.Source, reco
 		beats:   heartbeats{seen: map[string]heartbeat{}},
 		missing: map[string]time.Time{},
 		seen:    map[string]map[sighting]time.Time{},
+	}
+	if err := c.nodes.AddIndexers(readinessIndex); err != nil {
+		return nil, err
 	}
 	var err error
 	c.Controller, err = controller.New(c.reconcile, controller.Options{Name: "nodelifecycle", Workers: workers, Logger: opts.Logger})

@@ -107,8 +107,9 @@ var ours = map[string]bool{
 }
 
 // taintsOf returns the taints a node should have: those of others as they
-// are, then ours by its conditions. A taint that stays keeps its time.
-func taintsOf(node *corev1.Node, now time.Time) []corev1.Taint {
+// are, then ours by its conditions. A taint that stays keeps its time. With spared, pods do
+// not leave a node that is not ready.
+func taintsOf(node *corev1.Node, spared bool, now time.Time) []corev1.Taint {
 	var taints []corev1.Taint
 	for _, taint := range node.Spec.Taints {
 		if !ours[taint.Key] {
@@ -117,6 +118,9 @@ func taintsOf(node *corev1.Node, now time.Time) []corev1.Taint {
 	}
 	add := func(key string, effect corev1.TaintEffect) {
 		taint := corev1.Taint{Key: key, Effect: effect}
+		if spared && isLostTaint(&taint) {
+			return
+		}
 		for _, old := range node.Spec.Taints {
 			if old.Key == key && old.Effect == effect {
 				taint = old

@@ -52,28 +52,32 @@ func TestTaintsFollowTheConditions(t *testing.T) {
 	foreign := corev1.Taint{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}
 	added := metav1.NewTime(epoch.Add(-time.Hour))
 	unreachable := corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute, TimeAdded: &added}
+	drained := corev1.Taint{Key: "drained", Effect: corev1.TaintEffectNoExecute}
 	type keys = map[string]int
 	for _, c := range []struct {
 		name   string
 		node   *corev1.Node
 		change func(*corev1.Node)
+		spared bool
 		want   keys
 	}{
-		{"healthy", node(corev1.ConditionTrue), nil, keys{}},
-		{"healthy again", node(corev1.ConditionTrue, unreachable, foreign), nil, keys{"gpu": 1}},
-		{"silent", node(corev1.ConditionUnknown, foreign), nil, keys{"gpu": 1, corev1.TaintNodeUnreachable: 2}},
-		{"not ready", node(corev1.ConditionFalse, unreachable), nil, keys{corev1.TaintNodeNotReady: 2}},
-		{"cordoned", node(corev1.ConditionTrue), func(n *corev1.Node) { n.Spec.Unschedulable = true }, keys{corev1.TaintNodeUnschedulable: 1}},
+		{"healthy", node(corev1.ConditionTrue), nil, false, keys{}},
+		{"healthy again", node(corev1.ConditionTrue, unreachable, foreign), nil, false, keys{"gpu": 1}},
+		{"silent", node(corev1.ConditionUnknown, foreign), nil, false, keys{"gpu": 1, corev1.TaintNodeUnreachable: 2}},
+		{"not ready", node(corev1.ConditionFalse, unreachable), nil, false, keys{corev1.TaintNodeNotReady: 2}},
+		{"cordoned", node(corev1.ConditionTrue), func(n *corev1.Node) { n.Spec.Unschedulable = true }, false, keys{corev1.TaintNodeUnschedulable: 1}},
 		{"full disk", node(corev1.ConditionTrue), func(n *corev1.Node) {
 			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeDiskPressure, Status: corev1.ConditionTrue})
-		}, keys{corev1.TaintNodeDiskPressure: 1}},
+		}, false, keys{corev1.TaintNodeDiskPressure: 1}},
+		{"silent as all are", node(corev1.ConditionUnknown, unreachable, drained), nil, true, keys{"drained": 1, corev1.TaintNodeUnreachable: 1}},
+		{"not ready as all are", node(corev1.ConditionFalse), nil, true, keys{corev1.TaintNodeNotReady: 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.change != nil {
 				c.change(c.node)
 			}
 			got := keys{}
-			taints := taintsOf(c.node, epoch)
+			taints := taintsOf(c.node, c.spared, epoch)
 			for _, taint := range taints {
 				got[taint.Key]++
 			}
@@ -85,12 +89,12 @@ func TestTaintsFollowTheConditions(t *testing.T) {
 			if len(got) != len(c.want) {
 				t.Errorf("taints %v, want %v", got, c.want)
 			}
-			if c.node.Spec.Taints = taints; !sameTaints(taintsOf(c.node, epoch.Add(time.Hour)), taints) {
+			if c.node.Spec.Taints = taints; !sameTaints(taintsOf(c.node, c.spared, epoch.Add(time.Hour)), taints) {
 				t.Error("the taints change although nothing else does")
 			}
 		})
 	}
-	for _, taint := range taintsOf(node(corev1.ConditionUnknown, unreachable), epoch) {
+	for _, taint := range taintsOf(node(corev1.ConditionUnknown, unreachable), false, epoch) {
 		if taint.Effect == corev1.TaintEffectNoExecute && !taint.TimeAdded.Equal(&added) {
 			t.Error("a taint that stays gets a new time, which puts evictions off for ever")
 		}

@@ -18,8 +18,7 @@ import (
 // lookAt judges one node and does what follows for its taints and pods.
 func (c *Controller) lookAt(ctx context.Context, node *corev1.Node) (time.Duration, error) {
 	now := c.opts.Now()
-	seen := c.beats.observe(node.Name, c.sign(node), now)
-	silent := now.Sub(seen) >= c.opts.GracePeriod
+	silent := c.silent(node, now)
 	if silent && readyStatus(node) != corev1.ConditionUnknown || silent && len(node.Status.Conditions) == 0 {
 		if err := c.seesAll(ctx, node); err != nil {
 			return 0, err
@@ -30,7 +29,11 @@ func (c *Controller) lookAt(ctx context.Context, node *corev1.Node) (time.Durati
 		}
 		node = written
 	}
-	node, err := c.taint(ctx, node, now)
+	spared, err := c.spares(ctx, node, now)
+	if err != nil {
+		return 0, err
+	}
+	node, err = c.taint(ctx, node, spared, now)
 	if err != nil || node == nil {
 		return 0, err
 	}
@@ -76,8 +79,8 @@ func (c *Controller) markUnknown(ctx context.Context, node *corev1.Node, now tim
 
 // taint brings our taints up to date. The write is guarded by the version, as
 // a list of taints can only be replaced as a whole.
-func (c *Controller) taint(ctx context.Context, node *corev1.Node, now time.Time) (*corev1.Node, error) {
-	wanted := taintsOf(node, now)
+func (c *Controller) taint(ctx context.Context, node *corev1.Node, spared bool, now time.Time) (*corev1.Node, error) {
+	wanted := taintsOf(node, spared, now)
 	if sameTaints(wanted, node.Spec.Taints) {
 		return node, nil
 	}
