@@ -44,7 +44,7 @@ func validatePodUpdate(pod, old *corev1.Pod) field.ErrorList {
 		// A pod that may not be scheduled yet may still be directed (KEP-3838).
 		rest.SchedulingGates = old.Spec.SchedulingGates
 		rest.NodeSelector = old.Spec.NodeSelector
-		rest.Affinity = old.Spec.Affinity
+		rest.Affinity = withNodeAffinity(rest.Affinity, old.Spec.Affinity)
 	}
 	if !structequal.Semantic(&rest, &old.Spec) {
 		errs = append(errs, field.Forbidden(validate.SpecPath, podSpecImmutable))
@@ -84,7 +84,7 @@ func validateAddedTolerations(now, before []corev1.Toleration) field.ErrorList {
 }
 
 // validateGateChange: scheduling gates may only be removed, and the node
-// selector of a gated pod only narrowed.
+// selector and the node affinity of a gated pod only narrowed.
 func validateGateChange(pod, old *corev1.Pod) field.ErrorList {
 	var errs field.ErrorList
 	before := map[string]bool{}
@@ -97,6 +97,7 @@ func validateGateChange(pod, old *corev1.Pod) field.ErrorList {
 		}
 	}
 	if len(old.Spec.SchedulingGates) > 0 {
+		errs = append(errs, validateNarrowedAffinity(nodeAffinity(pod.Spec.Affinity), nodeAffinity(old.Spec.Affinity))...)
 		for key, value := range old.Spec.NodeSelector {
 			if got, ok := pod.Spec.NodeSelector[key]; !ok || got != value {
 				errs = append(errs, field.Invalid(validate.SpecPath.Child("nodeSelector"), pod.Spec.NodeSelector, "only additions are allowed (no mutations or deletions)"))
@@ -105,4 +106,60 @@ func validateGateChange(pod, old *corev1.Pod) field.ErrorList {
 		}
 	}
 	return errs
+}
+
+// validateNarrowedAffinity: terms are alternatives, so that a term more or less lets a pod onto other
+// nodes; a requirement more in a term does not.
+func validateNarrowedAffinity(now, before *corev1.NodeAffinity) field.ErrorList {
+	terms, old := requiredTerms(now), requiredTerms(before)
+	if len(old) == 0 {
+		return nil
+	}
+	at := validate.SpecPath.Child("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+	if len(terms) != len(old) {
+		return field.ErrorList{field.Invalid(at, terms, "no additions/deletions to non-empty NodeSelectorTerms list are allowed")}
+	}
+	var errs field.ErrorList
+	for i := range old {
+		// A term without requirements matches no node.
+		matchesNone := len(old[i].MatchExpressions)+len(old[i].MatchFields) == 0
+		if matchesNone && len(terms[i].MatchExpressions)+len(terms[i].MatchFields) > 0 ||
+			!beginsWith(terms[i].MatchExpressions, old[i].MatchExpressions) || !beginsWith(terms[i].MatchFields, old[i].MatchFields) {
+			errs = append(errs, field.Invalid(at.Index(i), terms[i], "only additions are allowed (no mutations or deletions)"))
+		}
+	}
+	return errs
+}
+
+func beginsWith(now, before []corev1.NodeSelectorRequirement) bool {
+	return len(now) >= len(before) && (len(before) == 0 || equality.Semantic.DeepEqual(now[:len(before)], before))
+}
+
+func requiredTerms(affinity *corev1.NodeAffinity) []corev1.NodeSelectorTerm {
+	if affinity == nil || affinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return nil
+	}
+	return affinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+}
+
+func nodeAffinity(affinity *corev1.Affinity) *corev1.NodeAffinity {
+	if affinity == nil {
+		return nil
+	}
+	return affinity.NodeAffinity
+}
+
+// withNodeAffinity returns the affinity with the node affinity of another one.
+func withNodeAffinity(affinity, other *corev1.Affinity) *corev1.Affinity {
+	if equality.Semantic.DeepEqual(nodeAffinity(affinity), nodeAffinity(other)) {
+		return affinity
+	}
+	result := corev1.Affinity{NodeAffinity: nodeAffinity(other)}
+	if affinity != nil {
+		result.PodAffinity, result.PodAntiAffinity = affinity.PodAffinity, affinity.PodAntiAffinity
+	}
+	if other == nil && result == (corev1.Affinity{}) {
+		return nil
+	}
+	return &result
 }
