@@ -147,5 +147,23 @@ func v1Rules() define.Rules[*autoscalingv1.HorizontalPodAutoscaler] {
 			}
 			return validateAutoscaler(stored)
 		},
+		ValidateCreate: func(a *autoscalingv1.HorizontalPodAutoscaler) field.ErrorList { return validateV1Versions(a, nil) },
+		ValidateUpdate: validateV1Versions,
 	}
+}
+
+// validateV1Versions is validateVersions for the older version. What cannot be read is complained about before.
+func validateV1Versions(a, old *autoscalingv1.HorizontalPodAutoscaler) field.ErrorList {
+	stored, err := v1ToStored(a)
+	if err != nil {
+		return nil
+	}
+	if old == nil {
+		return validateVersions(stored, nil)
+	}
+	before, err := v1ToStored(old)
+	if err != nil {
+		return nil
+	}
+	return validateVersions(stored, before)
 }

@@ -53,6 +53,9 @@ func validateNetworkPolicy(p *networkingv1.NetworkPolicy) field.ErrorList {
 		errs = append(errs, validatePolicyPorts(at.Child("ports"), rule.Ports)...)
 		errs = append(errs, validatePeers(at.Child("to"), rule.To)...)
 	}
+	if len(p.Spec.PolicyTypes) > 2 {
+		return append(errs, field.Invalid(validate.SpecPath.Child("policyTypes"), p.Spec.PolicyTypes, "may not specify more than two policyTypes"))
+	}
 	for i, t := range p.Spec.PolicyTypes {
 		errs = append(errs, validate.OneOf(validate.SpecPath.Child("policyTypes").Index(i), t, networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress)...)
 	}

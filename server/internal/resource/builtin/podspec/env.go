@@ -64,11 +64,11 @@ func validateEnvSource(path *field.Path, e *corev1.EnvVar) field.ErrorList {
 	}
 	if from.ConfigMapKeyRef != nil {
 		sources++
-		errs = append(errs, validate.RequiredSyntax(path.Child("configMapKeyRef", "key"), from.ConfigMapKeyRef.Key, validation.IsConfigMapKey)...)
+		errs = append(errs, validateKeyRef(path.Child("configMapKeyRef"), from.ConfigMapKeyRef.Name, from.ConfigMapKeyRef.Key)...)
 	}
 	if from.SecretKeyRef != nil {
 		sources++
-		errs = append(errs, validate.RequiredSyntax(path.Child("secretKeyRef", "key"), from.SecretKeyRef.Key, validation.IsConfigMapKey)...)
+		errs = append(errs, validateKeyRef(path.Child("secretKeyRef"), from.SecretKeyRef.Name, from.SecretKeyRef.Key)...)
 	}
 	if from.FileKeyRef != nil {
 		sources++
@@ -83,6 +83,12 @@ func validateEnvSource(path *field.Path, e *corev1.EnvVar) field.ErrorList {
 		errs = append(errs, field.Invalid(path, "", "may not have more than one field specified at a time"))
 	}
 	return errs
+}
+
+// validateKeyRef checks a reference to a key of a ConfigMap or Secret.
+func validateKeyRef(path *field.Path, name, key string) field.ErrorList {
+	errs := validate.Invalid(path.Child("name"), name, validation.IsDNS1123Subdomain(name))
+	return append(errs, validate.RequiredSyntax(path.Child("key"), key, validation.IsConfigMapKey)...)
 }
 
 // validateFieldRef checks that a field may be shown to the pod's containers.

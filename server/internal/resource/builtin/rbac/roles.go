@@ -2,6 +2,7 @@ package rbac
 
 import (
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -90,10 +91,10 @@ func defaultBinding(ref *rbacv1.RoleRef, subjects []rbacv1.Subject) {
 }
 
 func validateBinding(ref rbacv1.RoleRef, subjects []rbacv1.Subject, namespaced bool, roles ...string) field.ErrorList {
-	path := field.NewPath("roleRef")
-	errs := validate.OneOf(path.Child("apiGroup"), ref.APIGroup, rbacv1.GroupName)
-	errs = append(errs, validate.OneOf(path.Child("kind"), ref.Kind, roles...)...)
-	errs = append(errs, validate.Required(path.Child("name"), ref.Name)...)
+	at := field.NewPath("roleRef")
+	errs := validate.OneOf(at.Child("apiGroup"), ref.APIGroup, rbacv1.GroupName)
+	errs = append(errs, validate.OneOf(at.Child("kind"), ref.Kind, roles...)...)
+	errs = append(errs, validate.RequiredSyntax(at.Child("name"), ref.Name, content.IsPathSegmentName)...)
 	for i, s := range subjects {
 		at := field.NewPath("subjects").Index(i)
 		errs = append(errs, validate.Required(at.Child("name"), s.Name)...)

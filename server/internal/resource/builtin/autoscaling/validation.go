@@ -1,0 +1,271 @@
+package autoscaling
+
+import (
+	"fmt"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/podspec"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
+)
+
+const (
+	maxPeriodSeconds = 1800
+	maxWindowSeconds = 3600
+)
+
+func validateAutoscaler(a *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
+	errs := validateReplicaRange(a.Spec.MinReplicas, a.Spec.MaxReplicas)
+	errs = append(errs, validateReference(validate.SpecPath.Child("scaleTargetRef"), a.Spec.ScaleTargetRef)...)
+	metrics, fromOutside := validate.SpecPath.Child("metrics"), false
+	for i := range a.Spec.Metrics {
+		m := &a.Spec.Metrics[i]
+		errs = append(errs, validateMetric(metrics.Index(i), m)...)
+		fromOutside = fromOutside || m.Type == autoscalingv2.ObjectMetricSourceType || m.Type == autoscalingv2.ExternalMetricSourceType
+	}
+	if a.Spec.MinReplicas != nil && *a.Spec.MinReplicas == 0 && !fromOutside {
+		errs = append(errs, field.Forbidden(metrics, "must specify at least one Object or External metric to support scaling to zero replicas"))
+	}
+	if b := a.Spec.Behavior; b != nil {
+		errs = append(errs, validateScalingRules(validate.SpecPath.Child("behavior", "scaleUp"), b.ScaleUp)...)
+		errs = append(errs, validateScalingRules(validate.SpecPath.Child("behavior", "scaleDown"), b.ScaleDown)...)
+	}
+	return errs
+}
+
+// validateVersions checks the versions of the objects that an autoscaler refers to; old is nil for a new one.
+// What was there before such checks may stay.
+func validateVersions(a, old *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
+	var errs field.ErrorList
+	target := a.Spec.ScaleTargetRef
+	if old == nil || old.Spec.ScaleTargetRef.APIVersion != target.APIVersion || old.Spec.ScaleTargetRef.Kind != target.Kind {
+		errs = validateVersion(validate.SpecPath.Child("scaleTargetRef"), target.APIVersion, target.Kind == "ReplicationController")
+	}
+	if old != nil {
+		for i := range old.Spec.Metrics {
+			if m := &old.Spec.Metrics[i]; m.Type == autoscalingv2.ObjectMetricSourceType && m.Object != nil && len(validateVersion(nil, m.Object.DescribedObject.APIVersion, true)) > 0 {
+				return errs
+			}
+		}
+	}
+	for i := range a.Spec.Metrics {
+		if object := a.Spec.Metrics[i].Object; object != nil {
+			errs = append(errs, validateVersion(validate.SpecPath.Child("metrics").Index(i).Child("object", "describedObject"), object.DescribedObject.APIVersion, true)...)
+		}
+	}
+	return errs
+}
+
+func validateVersion(at *field.Path, version string, core bool) field.ErrorList {
+	gv, err := schema.ParseGroupVersion(version)
+	switch {
+	case err != nil:
+		return field.ErrorList{field.Invalid(at.Child("apiVersion"), version, err.Error())}
+	case gv.Group == "" && !core:
+		return field.ErrorList{field.Invalid(at.Child("apiVersion"), version, "apiVersion must specify API group")}
+	}
+	return nil
+}
+
+func validateReplicaRange(minReplicas *int32, maxReplicas int32) field.ErrorList {
+	errs := validate.NotNegative(validate.SpecPath.Child("minReplicas"), minReplicas)
+	at := validate.SpecPath.Child("maxReplicas")
+	switch {
+	case maxReplicas == 0:
+		errs = append(errs, field.Required(at, "must be set and greater than 0"))
+	case maxReplicas < 0:
+		errs = append(errs, field.Invalid(at, maxReplicas, "must be greater than or equal to 1"))
+	}
+	if minReplicas != nil && maxReplicas < *minReplicas {
+		errs = append(errs, field.Invalid(at, maxReplicas, "must be greater than or equal to `minReplicas`"))
+	}
+	return errs
+}
+
+func validateReference(at *field.Path, ref autoscalingv2.CrossVersionObjectReference) field.ErrorList {
+	errs := validate.RequiredSyntax(at.Child("kind"), ref.Kind, content.IsPathSegmentName)
+	return append(errs, validate.RequiredSyntax(at.Child("name"), ref.Name, content.IsPathSegmentName)...)
+}
+
+// validateMetric checks that the source that the type names is there, alone
+// and complete.
+func validateMetric(at *field.Path, m *autoscalingv2.MetricSpec) field.ErrorList {
+	sources := []struct {
+		kind  autoscalingv2.MetricSourceType
+		name  string
+		there bool
+		check func(*field.Path) field.ErrorList
+	}{
+		{autoscalingv2.ObjectMetricSourceType, "object", m.Object != nil, func(at *field.Path) field.ErrorList { return validateObjectMetric(at, m.Object) }},
+		{autoscalingv2.ExternalMetricSourceType, "external", m.External != nil, func(at *field.Path) field.ErrorList { return validateExternalMetric(at, m.External) }},
+		{autoscalingv2.PodsMetricSourceType, "pods", m.Pods != nil, func(at *field.Path) field.ErrorList { return validatePodsMetric(at, m.Pods) }},
+		{autoscalingv2.ResourceMetricSourceType, "resource", m.Resource != nil, func(at *field.Path) field.ErrorList {
+			errs := requiredWith(at.Child("name"), string(m.Resource.Name), "must specify a resource name")
+			return append(errs, validateUtilization(at.Child("target"), m.Resource.Target)...)
+		}},
+		{autoscalingv2.ContainerResourceMetricSourceType, "containerResource", m.ContainerResource != nil, func(at *field.Path) field.ErrorList {
+			return validateContainerMetric(at, m.ContainerResource)
+		}},
+	}
+	var errs field.ErrorList
+	if m.Type == "" {
+		errs = append(errs, field.Required(at.Child("type"), "must specify a metric source type"))
+	}
+	kinds := []autoscalingv2.MetricSourceType{}
+	for _, source := range sources {
+		kinds = append(kinds, source.kind)
+	}
+	unsupported := validate.Supported(at.Child("type"), m.Type, kinds...)
+	errs = append(errs, unsupported...)
+	first := true
+	for _, source := range sources {
+		if source.there && first { // the others are not looked into
+			errs = append(errs, source.check(at.Child(source.name))...)
+			first = false
+		}
+	}
+	errs = append(errs, unsupported...) // kube-apiserver says it twice
+	for _, source := range sources {
+		switch {
+		case !source.there && source.kind == m.Type:
+			errs = append(errs, field.Required(at.Child(source.name), "must populate information for the given metric source"))
+		case source.there && source.kind != m.Type:
+			errs = append(errs, field.Forbidden(at.Child(source.name), "must populate the given metric source only"))
+		}
+	}
+	return errs
+}
+
+func validateObjectMetric(at *field.Path, m *autoscalingv2.ObjectMetricSource) field.ErrorList {
+	errs := validateReference(at.Child("describedObject"), m.DescribedObject)
+	errs = append(errs, validateMetricName(at, m.Metric)...)
+	errs = append(errs, validateTarget(at.Child("target"), m.Target)...)
+	if m.Target.Value == nil && m.Target.AverageValue == nil {
+		errs = append(errs, field.Required(at.Child("target", "averageValue"), "must set either a target value or averageValue"))
+	}
+	return errs
+}
+
+func validateExternalMetric(at *field.Path, m *autoscalingv2.ExternalMetricSource) field.ErrorList {
+	errs := validateMetricName(at, m.Metric)
+	errs = append(errs, validateTarget(at.Child("target"), m.Target)...)
+	switch {
+	case m.Target.Value == nil && m.Target.AverageValue == nil:
+		errs = append(errs, field.Required(at.Child("target", "averageValue"), "must set either a target value for metric or a per-pod target"))
+	case m.Target.Value != nil && m.Target.AverageValue != nil:
+		errs = append(errs, field.Forbidden(at.Child("target", "value"), "may not set both a target value for metric and a per-pod target"))
+	}
+	return errs
+}
+
+func validatePodsMetric(at *field.Path, m *autoscalingv2.PodsMetricSource) field.ErrorList {
+	errs := validateMetricName(at, m.Metric)
+	errs = append(errs, validateTarget(at.Child("target"), m.Target)...)
+	if m.Target.AverageValue == nil {
+		errs = append(errs, field.Required(at.Child("target", "averageValue"), "must specify a positive target averageValue"))
+	}
+	return errs
+}
+
+func validateContainerMetric(at *field.Path, m *autoscalingv2.ContainerResourceMetricSource) field.ErrorList {
+	errs := requiredWith(at.Child("name"), string(m.Name), "must specify a resource name")
+	if m.Name != "" {
+		errs = append(errs, podspec.ContainerResource(at.Child("name"), m.Name)...)
+	}
+	errs = append(errs, requiredWith(at.Child("container"), m.Container, "must specify a container")...)
+	if m.Container != "" {
+		errs = append(errs, validate.Invalid(at.Child("container"), m.Container, validation.IsDNS1123Label(m.Container))...)
+	}
+	return append(errs, validateUtilization(at.Child("target"), m.Target)...)
+}
+
+func requiredWith(at *field.Path, value, message string) field.ErrorList {
+	if value == "" {
+		return field.ErrorList{field.Required(at, message)}
+	}
+	return nil
+}
+
+func validateMetricName(at *field.Path, id autoscalingv2.MetricIdentifier) field.ErrorList {
+	name := at.Child("metric", "name")
+	if id.Name == "" {
+		return field.ErrorList{field.Required(name, "must specify a metric name")}
+	}
+	return validate.Invalid(name, id.Name, content.IsPathSegmentName(id.Name))
+}
+
+// validateUtilization checks the target of a metric that is measured against what pods request.
+func validateUtilization(at *field.Path, target autoscalingv2.MetricTarget) field.ErrorList {
+	errs := validateTarget(at, target)
+	switch {
+	case target.AverageUtilization == nil && target.AverageValue == nil:
+		errs = append(errs, field.Required(at.Child("averageUtilization"), "must set either a target raw value or a target utilization"))
+	case target.AverageUtilization != nil && target.AverageValue != nil:
+		errs = append(errs, field.Forbidden(at.Child("averageValue"), "may not set both a target raw value and a target utilization"))
+	}
+	return errs
+}
+
+func validateTarget(at *field.Path, target autoscalingv2.MetricTarget) field.ErrorList {
+	errs := requiredWith(at.Child("type"), string(target.Type), "must specify a metric target type")
+	switch target.Type {
+	case autoscalingv2.UtilizationMetricType, autoscalingv2.ValueMetricType, autoscalingv2.AverageValueMetricType:
+	default:
+		errs = append(errs, field.Invalid(at.Child("type"), target.Type, "must be either Utilization, Value, or AverageValue"))
+	}
+	positive := func(at *field.Path, amount *apiresource.Quantity) {
+		if amount != nil && amount.Sign() != 1 {
+			errs = append(errs, field.Invalid(at, amount, "must be positive"))
+		}
+	}
+	positive(at.Child("value"), target.Value)
+	positive(at.Child("averageValue"), target.AverageValue)
+	if target.AverageUtilization != nil && *target.AverageUtilization < 1 {
+		errs = append(errs, field.Invalid(at.Child("averageUtilization"), *target.AverageUtilization, "must be greater than 0"))
+	}
+	return errs
+}
+
+func validateScalingRules(at *field.Path, r *autoscalingv2.HPAScalingRules) field.ErrorList {
+	if r == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if seconds := r.StabilizationWindowSeconds; seconds != nil {
+		errs = append(errs, inRange(at.Child("stabilizationWindowSeconds"), *seconds, 0, maxWindowSeconds, "must be greater than or equal to zero")...)
+	}
+	if r.SelectPolicy != nil {
+		errs = append(errs, validate.Supported(at.Child("selectPolicy"), *r.SelectPolicy,
+			autoscalingv2.MaxChangePolicySelect, autoscalingv2.MinChangePolicySelect, autoscalingv2.DisabledPolicySelect)...)
+	}
+	if len(r.Policies) == 0 {
+		errs = append(errs, field.Required(at.Child("policies"), "must specify at least one Policy"))
+	}
+	for i, p := range r.Policies {
+		at := at.Child("policies").Index(i)
+		errs = append(errs, validate.Supported(at.Child("type"), p.Type, autoscalingv2.PodsScalingPolicy, autoscalingv2.PercentScalingPolicy)...)
+		if p.Value <= 0 {
+			errs = append(errs, field.Invalid(at.Child("value"), p.Value, "must be greater than zero"))
+		}
+		errs = append(errs, inRange(at.Child("periodSeconds"), p.PeriodSeconds, 1, maxPeriodSeconds, "must be greater than zero")...)
+	}
+	if r.Tolerance != nil {
+		errs = append(errs, validate.NotNegativeQuantity(at.Child("tolerance"), *r.Tolerance)...)
+	}
+	return errs
+}
+
+func inRange(at *field.Path, value, least, most int32, tooSmall string) field.ErrorList {
+	switch {
+	case value < least:
+		return field.ErrorList{field.Invalid(at, value, tooSmall)}
+	case value > most:
+		return field.ErrorList{field.Invalid(at, value, fmt.Sprintf("must be less than or equal to %d", most))}
+	}
+	return nil
+}
