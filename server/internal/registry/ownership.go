@@ -27,7 +27,7 @@ func (w *pendingWrite) trackOwnership(ctx context.Context, old resource.Object) 
 func (r Registry) FieldManager(subresource string) fieldmanager.Manager {
 	return fieldmanager.Manager{
 		Resource: r.res, Subresource: subresource, Now: r.set.Now().Time,
-		Version: r.version, Ignored: r.ignoredFields(subresource),
+		Version: r.version, Ignored: r.ignoredFields(subresource), IgnoresWritten: r.res.Strategy.Unowned[subresource] != nil,
 	}
 }
 
@@ -62,6 +62,8 @@ var besideStatus = func() (sets [resource.AllMetadata + 1]*fieldpath.Set) {
 // are.
 func (r Registry) ignoredFields(subresource string) *fieldpath.Set {
 	switch {
+	case r.res.Strategy.Unowned[subresource] != nil:
+		return r.res.Strategy.Unowned[subresource]
 	case subresource == "" && r.res.Status:
 		return statusFields
 	case subresource == "status":

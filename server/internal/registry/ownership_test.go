@@ -3,11 +3,13 @@ package registry_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -427,4 +429,56 @@ func widgetTypes() (managedfields.TypeConverter, error) {
 		map[string]any{"group": "example.com", "version": "v1", "kind": "Widget"},
 	}}
 	return managedfields.NewTypeConverter(map[string]*spec.Schema{"com.example.v1.Widget": &widget}, false)
+}
+
+// TestRequestsForCertificatesHaveFewOwners: nobody owns what a request asks for, nor conditions that
+// come with the status; who judges it owns the conditions, and who signs it the certificate.
+func TestRequestsForCertificatesHaveFewOwners(t *testing.T) {
+	f, _ := builtinFixture(t)
+	res := builtin.Table().Lookup("certificates.k8s.io", "v1", "certificatesigningrequests")
+	body, err := os.ReadFile("../resource/builtin/testdata/signingrequest.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, _, _, err := res.DecodeBody(resource.MediaTypeYAML, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.SetLabels(map[string]string{"a": "b"})
+	r, _ := f.Lookup(res.Group, res.Version, res.Plural)
+	created, err := r.Create(t.Context(), "", request, by("asker"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := `asker Update {"f:metadata":{"f:labels":{".":{},"f:a":{}}}}`
+	wantOwners(t, created.Object, labels)
+
+	write := func(subresource, manager string, change func(*certificatesv1.CertificateSigningRequest)) *registry.Result {
+		t.Helper()
+		result, err := r.UpdateSubresource(t.Context(), "", request.GetName(), subresource, func(current resource.Object) (resource.Object, error) {
+			obj := current.DeepCopyObject().(*certificatesv1.CertificateSigningRequest)
+			change(obj)
+			return obj, nil
+		}, registry.UpdateOptions{WriteOptions: by(manager), Unconditional: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result
+	}
+	condition := func(kind certificatesv1.RequestConditionType) certificatesv1.CertificateSigningRequestCondition {
+		return certificatesv1.CertificateSigningRequestCondition{Type: kind, Status: corev1.ConditionTrue, Reason: "R", Message: "m"}
+	}
+	approved := write("approval", "judge", func(r *certificatesv1.CertificateSigningRequest) {
+		r.Status.Conditions = append(r.Status.Conditions, condition(certificatesv1.CertificateApproved))
+	})
+	judged := `judge Update/approval {"f:status":{"f:conditions":{".":{},"k:{\"type\":\"Approved\"}":{".":{},"f:lastTransitionTime":{},"f:lastUpdateTime":{},"f:message":{},"f:reason":{},"f:status":{},"f:type":{}}}}}`
+	wantOwners(t, approved.Object, labels, judged)
+
+	failed := write("status", "signer", func(r *certificatesv1.CertificateSigningRequest) {
+		r.Status.Conditions = append(r.Status.Conditions, condition(certificatesv1.CertificateFailed))
+	})
+	if n := len(failed.Object.(*certificatesv1.CertificateSigningRequest).Status.Conditions); n != 2 {
+		t.Errorf("%d conditions, want both", n)
+	}
+	wantOwners(t, failed.Object, labels, judged)
 }

@@ -22,7 +22,7 @@ func TestAnswersShowWhatIsStored(t *testing.T) {
 	bare := func() *autoscalingv1.HorizontalPodAutoscaler {
 		a := &autoscalingv1.HorizontalPodAutoscaler{}
 		a.Name, a.Spec.MaxReplicas = "a", 3
-		a.Spec.ScaleTargetRef = autoscalingv1.CrossVersionObjectReference{Kind: "Deployment", Name: "d"}
+		a.Spec.ScaleTargetRef = autoscalingv1.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "d"}
 		return a
 	}
 	check := func(what string, result *registry.Result, err error) {

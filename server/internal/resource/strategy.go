@@ -3,6 +3,7 @@ package resource
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // Strategy is what a kind adds to the write path that all kinds share. Every
@@ -31,6 +32,9 @@ type Strategy struct {
 	// StatusKeeps is the metadata that a write to the status subresource leaves as it
 	// is; the rest of what clients set changes with the status, as in Kubernetes.
 	StatusKeeps Metadata
+	// Unowned are the fields that writers through an endpoint do not own, by subresource, where
+	// these are not just what the endpoint leaves as it is. It changes managedFields only.
+	Unowned map[string]*fieldpath.Set
 	// ValidateName checks the name and generateName of a new object, or of one that
 	// replaces another.
 	ValidateName func(obj Object, isNew bool) field.ErrorList

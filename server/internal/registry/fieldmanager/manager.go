@@ -29,6 +29,8 @@ type Manager struct {
 	// Ignored are fields that the endpoint does not write: a manager that sends
 	// them does not own them.
 	Ignored *fieldpath.Set
+	// IgnoresWritten: some of Ignored beside the status may change through the endpoint.
+	IgnoresWritten bool
 	// Now is the time of the write, in whole seconds.
 	Now time.Time
 }
@@ -45,7 +47,7 @@ func (m Manager) Update(ctx context.Context, live, obj resource.Object, manager 
 		manager = unknownManager
 	}
 	obj.GetObjectKind().SetGroupVersionKind(m.Resource.GroupVersionKind())
-	if _, custom := obj.(*unstructured.Unstructured); !custom {
+	if _, custom := obj.(*unstructured.Unstructured); !custom && !m.IgnoresWritten {
 		if live == nil && m.createByType(obj, manager) || live != nil && m.updateByType(live, obj, manager) {
 			return
 		}

@@ -40,7 +40,7 @@ func MetadataCells(columns []metav1.TableColumnDefinition, obj resource.Object, 
 	cells := make([]any, len(columns))
 	for i, c := range columns {
 		switch {
-		case obj != nil && c.Format == NameColumn.Format:
+		case obj != nil && c.Name == NameColumn.Name && c.Format == NameColumn.Format: // others may be of this format, too
 			cells[i] = obj.GetName()
 		case obj != nil && c.Name == AgeColumn.Name:
 			cells[i] = Since(obj.GetCreationTimestamp(), now)

@@ -15,6 +15,8 @@ func Resources() []*resource.Resource {
 		define.Resource[certificatesv1.CertificateSigningRequest, certificatesv1.CertificateSigningRequestList](certificatesv1.SchemeGroupVersion, define.Kind{
 			Name: "CertificateSigningRequest", Plural: "certificatesigningrequests", NameRule: path.ValidatePathSegmentName, ShortNames: []string{"csr"}, Cluster: true, Status: true, NoGeneration: true,
 			Fields: define.Fields("spec.signerName"),
+			// Nobody owns a request, which never changes, and only the approval's writers its conditions.
+			Unowned: map[string][]string{"": {"spec", "status"}, "status": {"spec", "status.conditions"}, "approval": {"spec", "status.certificate"}},
 		}, signingRequestRules()),
 	}
 }

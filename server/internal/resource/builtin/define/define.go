@@ -34,7 +34,9 @@ type Kind struct {
 	Status bool
 	// StatusKeeps is the metadata that a write to the status leaves as it is.
 	StatusKeeps resource.Metadata
-	Scale       *resource.Scale
+	// Unowned are fields, as in "status.conditions", that writers do not own, by subresource.
+	Unowned map[string][]string
+	Scale   *resource.Scale
 
 	// NameRule says what is wrong with a name; nil: it must be a DNS
 	// subdomain.

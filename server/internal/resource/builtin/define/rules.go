@@ -1,9 +1,12 @@
 package define
 
 import (
+	"strings"
+
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
@@ -36,6 +39,7 @@ func strategy[T resource.Object](k Kind, s Rules[T]) resource.Strategy {
 		PrepareForUpdate:       two(s.PrepareForUpdate),
 		PrepareForStatusUpdate: two(s.PrepareForStatusUpdate),
 		StatusKeeps:            k.StatusKeeps,
+		Unowned:                unowned(k.Unowned),
 		ValidateName:           checkName(k),
 		Validate:               check(s.Validate),
 		ValidateUpdate:         checkChange(s.ValidateUpdate),
@@ -142,4 +146,23 @@ func grace[T resource.Object](f func(T, *int64) int64) func(resource.Object, *in
 		return nil
 	}
 	return func(obj resource.Object, requested *int64) int64 { return f(obj.(T), requested) }
+}
+
+// unowned turns the fields of each subresource into a set.
+func unowned(fields map[string][]string) map[string]*fieldpath.Set {
+	if fields == nil {
+		return nil
+	}
+	sets := map[string]*fieldpath.Set{}
+	for subresource, paths := range fields {
+		sets[subresource] = fieldpath.NewSet()
+		for _, path := range paths {
+			var elements []any
+			for name := range strings.SplitSeq(path, ".") {
+				elements = append(elements, name)
+			}
+			sets[subresource].Insert(fieldpath.MakePathOrDie(elements...))
+		}
+	}
+	return sets
 }

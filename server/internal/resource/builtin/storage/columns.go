@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/server/internal/resource/columns"
 )
@@ -69,7 +70,7 @@ func volumeAttachmentLayout() columns.Layout {
 		}
 	},
 		columns.NameColumn,
-		columns.Text("Attacher", "The driver that attaches the volume."),
+		metav1.TableColumnDefinition{Name: "Attacher", Type: "string", Format: columns.NameColumn.Format, Description: "The driver that attaches the volume."},
 		columns.Text("PV", "The persistent volume."),
 		columns.Text("Node", "The node that the volume is attached to."),
 		columns.Boolean("Attached", "Whether the volume is attached."),
