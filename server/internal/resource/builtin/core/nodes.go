@@ -26,17 +26,12 @@ func nodeRules() define.Rules[*corev1.Node] {
 }
 
 // defaultNode makes the capacity the allocatable amount where that is not
-// said. Of the two forms of the pod range, older clients know only the first.
+// said.
 func defaultNode(node *corev1.Node) {
 	if node.Status.Allocatable == nil && node.Status.Capacity != nil {
 		node.Status.Allocatable = node.Status.Capacity.DeepCopy()
 	}
-	switch spec := &node.Spec; {
-	case spec.PodCIDR != "" && (len(spec.PodCIDRs) == 0 || spec.PodCIDRs[0] != spec.PodCIDR):
-		spec.PodCIDRs = []string{spec.PodCIDR}
-	case spec.PodCIDR == "" && len(spec.PodCIDRs) > 0:
-		spec.PodCIDR = spec.PodCIDRs[0]
-	}
+	define.SingularDecides(&node.Spec.PodCIDR, &node.Spec.PodCIDRs, func(cidr *string) *string { return cidr })
 }
 
 // validateNode checks a node in kube-apiserver's order, and at its paths.

@@ -141,12 +141,7 @@ func defaultPod(pod *corev1.Pod) {
 			}
 		}
 	}
-	if ip := pod.Status.PodIP; ip != "" && (len(pod.Status.PodIPs) == 0 || pod.Status.PodIPs[0].IP != ip) {
-		pod.Status.PodIPs = []corev1.PodIP{{IP: ip}}
-	}
-	if pod.Status.PodIP == "" && len(pod.Status.PodIPs) > 0 {
-		pod.Status.PodIP = pod.Status.PodIPs[0].IP
-	}
+	define.SingularDecides(&pod.Status.PodIP, &pod.Status.PodIPs, func(ip *corev1.PodIP) *string { return &ip.IP })
 }
 
 // requestLimits makes a limit the request where there is none.
