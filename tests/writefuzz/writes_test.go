@@ -36,6 +36,9 @@ func FuzzWrites(f *testing.F) {
 	for seed := range uint64(seeds) {
 		f.Add(seed, "")
 	}
+	for _, seed := range []uint64{721, 5053} { // 1e400 in raw JSON, on which the library of managedFields panics
+		f.Add(seed, "")
+	}
 	for i, value := range []string{`[{"name":"x","name":"y"}]`, `{"kind":"List"}`, "\xff", "---", `"` + strings.Repeat("9", 400) + `"`} {
 		f.Add(uint64(seeds+i), value)
 	}

@@ -3,11 +3,14 @@ package fieldmanager
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -63,7 +66,10 @@ func (m Manager) updateByLibrary(ctx context.Context, live, obj resource.Object,
 	before := live.GetManagedFields()
 	library, err := m.library(ctx)
 	if err == nil {
-		_, err = library.Update(live, obj, manager)
+		err = unreadable(func() error {
+			_, err := library.Update(live, obj, manager)
+			return err
+		})
 	}
 	if err != nil {
 		obj.SetManagedFields(before)
@@ -89,7 +95,11 @@ func (m Manager) Apply(ctx context.Context, live resource.Object, patch *unstruc
 		return nil, err
 	}
 	before := live.GetManagedFields()
-	merged, err := library.Apply(live, patch, manager, force)
+	var merged runtime.Object
+	err = unreadable(func() error {
+		merged, err = library.Apply(live, patch, manager, force)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -116,6 +126,17 @@ func (m Manager) library(ctx context.Context) (*managedfields.FieldManager, erro
 	// away; the one for custom resources is right for kinds in two groups, too.
 	types := everyVersion{v, map[*resource.Resource]managedfields.TypeConverter{}}
 	return managedfields.NewDefaultCRDFieldManager(types, v, v, v, m.Resource.GroupVersionKind(), gv, m.Subresource, ignored)
+}
+
+// unreadable calls the library, which panics on an object with raw JSON that it cannot read, as the number
+// 1e400 in the data of a ControllerRevision. Then it returns an error that is the client's.
+func unreadable(call func() error) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = apierrors.NewBadRequest(fmt.Sprintf("the fields of the object cannot be compared: %v", cause))
+		}
+	}()
+	return call()
 }
 
 // stamp replaces the time that the library took from the system's clock, in the
