@@ -257,7 +257,7 @@ func (s *Server) serve(ctx context.Context, store storage.Store, tracker *epoch.
 		case <-ctx.Done():
 		case <-groupCtx.Done():
 		}
-		s.leave(groupCtx, set, store, caches)
+		s.leave(groupCtx, writes, store, caches)
 		return nil
 	})
 	group.Go(func() error {
@@ -288,6 +288,9 @@ func (s *Server) serve(ctx context.Context, store storage.Store, tracker *epoch.
 		group.Go(func() error { return s.keepAuthentication(groupCtx, set) })
 	}
 	group.Go(func() error { return s.prepare(groupCtx, writes, caches, customs, authorization, fairness) })
+	if writes.lease != nil {
+		group.Go(func() error { s.keepLease(groupCtx, writes.lease); return nil })
+	}
 	if keeper := writes.keeper; keeper != nil && !s.config.ReadOnly {
 		group.Go(func() error { return ignoreCanceled(groupCtx, keeper.Run(groupCtx)) })
 	}

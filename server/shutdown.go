@@ -7,16 +7,15 @@ import (
 	"time"
 
 	"github.com/levelwire/levelwire/server/internal/apiserver/audit"
-	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/registry/bootstrap"
 	"github.com/levelwire/levelwire/server/internal/watchcache/caches"
 	"github.com/levelwire/levelwire/storage"
 )
 
 // leave is the first step of a shutdown: /readyz fails, the server removes its
-// address from default/kubernetes, and goes on serving for Config.ShutdownDelay, so
+// address from default/kubernetes and its Lease, and goes on serving for Config.ShutdownDelay, so
 // that load balancers notice.
-func (s *Server) leave(ctx context.Context, set *registry.Set, store storage.Store, caches *caches.Set) {
+func (s *Server) leave(ctx context.Context, writes *writePath, store storage.Store, caches *caches.Set) {
 	close(s.leaving)
 	select {
 	case <-s.ready:
@@ -24,7 +23,7 @@ func (s *Server) leave(ctx context.Context, set *registry.Set, store storage.Sto
 		return // its address has not been added, or not completely
 	}
 	if !s.config.ReadOnly {
-		s.withdraw(context.WithoutCancel(ctx), set, store, caches)
+		s.withdraw(context.WithoutCancel(ctx), writes, store, caches)
 	}
 	timer := time.NewTimer(s.config.ShutdownDelay)
 	defer timer.Stop()
@@ -37,13 +36,16 @@ func (s *Server) leave(ctx context.Context, set *registry.Set, store storage.Sto
 // withdrawTimeout bounds what withdraw adds to the time of stopping.
 const withdrawTimeout = time.Second
 
-// withdraw removes the server's address from default/kubernetes, and waits until
+// withdraw removes the server's address from default/kubernetes and its Lease, and waits until
 // open watches can have got that change. A store that fails does not delay the
 // shutdown: a server that starts at the same address again takes the entry over.
-func (s *Server) withdraw(ctx context.Context, set *registry.Set, store storage.Store, caches *caches.Set) {
+func (s *Server) withdraw(ctx context.Context, writes *writePath, store storage.Store, caches *caches.Set) {
 	ctx, cancel := context.WithTimeout(ctx, withdrawTimeout)
 	defer cancel()
-	err := bootstrap.Withdraw(ctx, set, s.endpoint())
+	err := bootstrap.Withdraw(ctx, writes.set, s.endpoint())
+	if err == nil && writes.lease != nil {
+		err = writes.lease.Release(ctx)
+	}
 	if err == nil {
 		err = caches.WaitCurrent(ctx, store)
 	}

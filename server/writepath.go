@@ -35,6 +35,8 @@ type writePath struct {
 	// and nil if service accounts are disabled.
 	contents []bootstrap.NamespaceContent
 	keeper   *serviceaccount.Keeper
+	// lease says that this server runs; nil if it only reads.
+	lease    *bootstrap.Lease
 	policies *admissionPolicies // set by admit
 	// resolve finds the addresses of webhooks' Services.
 	resolve  webhookclient.Resolve
@@ -69,8 +71,13 @@ func (s *Server) newWritePath(store storage.Store, table *resource.Table, caches
 		set:        set, services: services, accounts: accounts, tokens: tokens,
 		resolve: service.NewResolver(set).Resolve,
 	}
+	if !s.config.ReadOnly {
+		if w.lease = bootstrap.NewLease(set, hostname(), s.endpoint(), s.config.Logger); w.lease != nil {
+			w.contents = append(w.contents, w.lease.Content)
+		}
+	}
 	if !without {
-		w.contents = []bootstrap.NamespaceContent{accounts.Ensure}
+		w.contents = append(w.contents, accounts.Ensure)
 		w.keeper = serviceaccount.NewKeeper(accounts, tokens, s.config.Logger)
 	}
 	return w, nil
