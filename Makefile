@@ -13,7 +13,7 @@ DATA_DIR ?= levelwire-data
 KUBECTL_VERSION ?= v1.37.2
 
 .DEFAULT_GOAL := help
-.PHONY: help build up hunt test test-long test-race test-peers test-benchmarks test-kubectl test-adapters test-differential judge bench bench-client bench-server bench-storm bench-tree bench-startup soak filtered ui test-clock hostile crowding neighbours nodes-day relay-faults lint fmt ci clean
+.PHONY: help build up hunt test test-long test-race test-peers test-benchmarks test-kubectl test-adapters test-differential test-suites judge bench bench-client bench-server bench-storm bench-tree bench-startup soak filtered ui test-clock hostile crowding neighbours nodes-day relay-faults lint fmt ci clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -88,6 +88,13 @@ GROUPS   ?= 40
 
 test-differential: judge ## what kube-apiserver answers and what we do, compared: REQUESTS (0: all with one odd field) with SEED, of KINDS (e.g. Pod,Job) and VERBS; MATCH an expression for their names, or ONLY the request of a name; GROUPS (40) in the report
 	$(TEST) -count=1 -v -timeout=4h -run='^TestDifferential$$' ./tests/differential -differential.binaries=$(CURDIR)/bin -differential.recording=$(CURDIR)/bin/differential/recording.json.gz -differential.seed=$(SEED) -differential.requests=$(REQUESTS) -differential.kinds="$(KINDS)" -differential.verbs=$(VERBS) -differential.match='$(MATCH)' -differential.only='$(ONLY)' -differential.groups=$(GROUPS)
+
+SUITES       ?=
+SUITES_JUDGE ?= $(if $(and $(wildcard bin/kube-apiserver),$(wildcard bin/etcd)),bin)
+SUITES_FLAGS ?=
+
+test-suites: build ## other projects' envtest suites, unmodified, on Levelwire, into docs/users/suites.md; SUITES=lws,kro takes some; on the real kube-apiserver, too, if make judge has built it (SUITES_JUDGE: its folder); fetches modules, compiles for an hour
+	$(GO) run ./tests/suites -suites "$(SUITES)" -judge "$(SUITES_JUDGE)" $(SUITES_FLAGS)
 
 bench: ## benchmarks of the core
 	$(GO) test -run '^$$' -bench . -benchmem ./server/internal/watchcache ./server/internal/apiserver ./client/cache ./client/informer ./storage/...
