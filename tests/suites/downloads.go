@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os/exec"
 	"runtime"
 )
 
@@ -53,13 +54,24 @@ func serveDownloads(ctx context.Context) (*downloads, error) {
 
 func (d *downloads) close() { _ = d.server.Close() }
 
+// programs are what an archive has, and what its scripts run. Tests run kubectl without any
+// environment, so that its script knows where it is.
+func programs() map[string]string {
+	const assets = "$KUBEBUILDER_ASSETS/"
+	all := map[string]string{"etcd": assets + "etcd", "kube-apiserver": assets + "kube-apiserver", "kubectl": assets + "kubectl"}
+	if kubectl, err := exec.LookPath("kubectl"); err == nil {
+		all["kubectl"] = kubectl
+	}
+	return all
+}
+
 // archiveOfPrograms is an archive of scripts.
 func archiveOfPrograms() ([]byte, error) {
 	var packed bytes.Buffer
 	compressed := gzip.NewWriter(&packed)
 	archive := tar.NewWriter(compressed)
-	for _, name := range []string{"etcd", "kube-apiserver", "kubectl"} {
-		script := "#!/bin/sh\nexec \"$KUBEBUILDER_ASSETS/" + name + "\" \"$@\"\n"
+	for name, program := range programs() {
+		script := "#!/bin/sh\nexec \"" + program + "\" \"$@\"\n"
 		if err := archive.WriteHeader(&tar.Header{Name: "kubebuilder-envtest/" + name, Mode: 0o755, Size: int64(len(script))}); err != nil {
 			return nil, err
 		}
