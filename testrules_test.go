@@ -407,3 +407,20 @@ func TestTestsCheckInvariants(t *testing.T) {
 		}
 	}
 }
+
+// TestLogsAreNotDiscarded: who gives no logger gets slog.Default(), everywhere. Only what tests and
+// benchmarks run discards a log.
+func TestLogsAreNotDiscarded(t *testing.T) {
+	discard := regexp.MustCompile(`^(levelwiretest|recording|tests|benchmarks)/|_test\.go$`)
+	everySource(t, func(path string, file *ast.File, at *token.FileSet) {
+		if discard.MatchString(path) {
+			return
+		}
+		ast.Inspect(file, func(node ast.Node) bool {
+			if s, ok := node.(*ast.SelectorExpr); ok && s.Sel.Name == "DiscardHandler" {
+				t.Errorf("%s: a logger that discards: nil is slog.Default()", at.Position(s.Pos()))
+			}
+			return true
+		})
+	})
+}

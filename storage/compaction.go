@@ -40,7 +40,7 @@ type CompactionOptions struct {
 	// Now returns the time by which revisions age. Nil means time.Now.
 	Now func() time.Time
 	// Logger gets compactions that failed and are tried again at the next interval.
-	// Nil discards them.
+	// Nil is slog.Default().
 	Logger *slog.Logger
 }
 
@@ -56,7 +56,7 @@ func (o CompactionOptions) EnsureDefaults() CompactionOptions {
 		o.Now = time.Now
 	}
 	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
+		o.Logger = slog.Default()
 	}
 	return o
 }

@@ -24,7 +24,7 @@ type Options struct {
 	// for a key that holds parts of objects of several, and the zero value for one that
 	// holds none: its value is stored as it is. It is called concurrently. Required.
 	Resource func(key string) schema.GroupResource
-	// Logger; nil discards.
+	// Logger; nil is slog.Default().
 	Logger *slog.Logger
 
 	dial dial // for tests; kmsv2.NewGRPCService
@@ -49,7 +49,7 @@ type Store struct {
 // closes inner when it is closed.
 func New(inner storage.Store, config *Config, opts Options) (*Store, error) {
 	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
+		opts.Logger = slog.Default()
 	}
 	if opts.dial == nil {
 		opts.dial = kmsv2.NewGRPCService

@@ -1,6 +1,7 @@
 package epoch
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -75,7 +76,8 @@ type Config struct {
 	// server remembers, and has an epoch of its own: other servers of that store end
 	// then, and have to be started again.
 	AcceptOther bool
-	Logger      *slog.Logger
+	// Logger gets what operators should see. Nil is slog.Default().
+	Logger *slog.Logger
 }
 
 // ErrOther refuses a store, unless Config.AcceptOther is set: it is another one than the
@@ -102,7 +104,7 @@ type Tracker struct {
 // error, as for a store that does not answer or whose epoch cannot be read: without the
 // offset, its revisions would be below those that clients know.
 func Open(ctx context.Context, store storage.Store, config Config) (storage.Store, *Tracker, error) {
-	logger := config.Logger
+	logger := cmp.Or(config.Logger, slog.Default())
 	t := &Tracker{store: store, config: config, logger: logger}
 	known, err := t.read()
 	if err != nil {

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,7 +56,7 @@ type EmbedConfig struct {
 	// time can use it.
 	Dir string
 	// Logger gets etcd's log: errors, warnings, and everything else at debug level.
-	// Nil discards it.
+	// Nil is slog.Default().
 	Logger *slog.Logger
 	// QuotaBytes bounds the database; writes fail with storage.ErrFull beyond it.
 	// 0 means DefaultQuotaBytes.
@@ -109,7 +110,7 @@ func Embed(ctx context.Context, config EmbedConfig) (*Store, error) {
 
 // start runs etcd on a directory that is locked already.
 func (c EmbedConfig) start(ctx context.Context) (*Store, error) {
-	logger := orSilent(c.Logger)
+	logger := cmp.Or(c.Logger, slog.Default())
 	etcdLog := etcdlog.New(logger)
 	config, err := c.server(etcdLog)
 	if err != nil {

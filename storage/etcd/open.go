@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -44,7 +45,7 @@ type Config struct {
 	// DialTimeout bounds one attempt to reach the cluster. 0 means
 	// DefaultDialTimeout.
 	DialTimeout time.Duration
-	// Logger gets interruptions of watches. Nil discards them.
+	// Logger gets interruptions of watches. Nil is slog.Default().
 	Logger *slog.Logger
 	// Waiting, if set, is called by Open after each failed attempt.
 	Waiting func(Attempt)
@@ -73,7 +74,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		return nil, errors.Join(err, client.Close())
 	}
 	watches := pb.NewWatchClient(client.ActiveConnection())
-	store := newStore(client, remoteCommitter(client), func(ctx context.Context) (watchCall, error) { return watches.Watch(ctx) }, orSilent(config.Logger))
+	store := newStore(client, remoteCommitter(client), func(ctx context.Context) (watchCall, error) { return watches.Watch(ctx) }, cmp.Or(config.Logger, slog.Default()))
 	store.shutdown = client.Close
 	return store, nil
 }
@@ -167,11 +168,4 @@ func (c Config) tls() (*tls.Config, error) {
 		config.Certificates = []tls.Certificate{pair}
 	}
 	return config, nil
-}
-
-func orSilent(logger *slog.Logger) *slog.Logger {
-	if logger == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return logger
 }

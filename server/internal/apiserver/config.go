@@ -119,7 +119,7 @@ type Config struct {
 	// Complete is closed when Resources has every custom resource that is defined. Until
 	// then requests for resources that it lacks, and discovery, wait. nil: it has them.
 	Complete <-chan struct{}
-	// Logger receives what operators should see. Default: discard.
+	// Logger receives what operators should see. Default: slog.Default().
 	Logger *slog.Logger
 
 	// RequestTimeout ends every request but watches. Default 60 s.
@@ -180,7 +180,7 @@ func (c *Config) setDefaults() {
 		c.Version = "dev"
 	}
 	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
+		c.Logger = slog.Default()
 	}
 	if c.MaxBodyBytes <= 0 {
 		c.MaxBodyBytes = 3 << 20

@@ -57,7 +57,7 @@ type Options struct {
 	SettleTime time.Duration
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Logger gets what operators should see. Default: nothing is logged.
+	// Logger gets what operators should see. Default: slog.Default().
 	Logger *slog.Logger
 }
 
@@ -69,7 +69,7 @@ func (o *Options) setDefaults() {
 		o.Now = time.Now
 	}
 	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
+		o.Logger = slog.Default()
 	}
 }
 

@@ -50,7 +50,7 @@ type Options struct {
 	// nil does not. See response.ServedFor.
 	RunQueue *runqueue.Queue
 	// Logger gets panics in handlers (Error) and errors of clients (Debug). Nil
-	// discards them.
+	// is slog.Default().
 	Logger *slog.Logger
 }
 
@@ -71,7 +71,7 @@ func (o *Options) setDefaults() {
 		o.Unauthenticated = &limits
 	}
 	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
+		o.Logger = slog.Default()
 	}
 }
 

@@ -55,7 +55,7 @@ type Options struct {
 	// Deltas has the relay ask for changes as differences from what it has, which a
 	// Levelwire upstream sends: it saves bytes and costs processor time.
 	Deltas bool
-	// Logger receives what operators should see. Default: discard.
+	// Logger receives what operators should see. Default: slog.Default().
 	Logger *slog.Logger
 }
 
@@ -72,7 +72,7 @@ func (o *Options) setDefaults() {
 		}
 	}
 	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
+		o.Logger = slog.Default()
 	}
 }
 

@@ -27,7 +27,7 @@ var kind = batchv1.SchemeGroupVersion.WithKind("CronJob")
 type Options struct {
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Logger receives what operators should see. Default: discard.
+	// Logger receives what operators should see. Default: slog.Default().
 	Logger *slog.Logger
 }
 
@@ -49,7 +49,7 @@ func New(cl *client.Client, factory *informer.Factory, recorder *events.Recorder
 		opts.Now = time.Now
 	}
 	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
+		opts.Logger = slog.Default()
 	}
 	jobs, err := ownership.NewIndex(informer.For[*batchv1.Job](factory, informer.ListOptions{}))
 	if err != nil {

@@ -38,7 +38,7 @@ type Options struct {
 	Period time.Duration
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Logger receives what operators should see. Default: discard.
+	// Logger receives what operators should see. Default: slog.Default().
 	Logger *slog.Logger
 }
 
@@ -75,7 +75,7 @@ func New(cl *client.Client, factory *informer.Factory, source *pods.Source, reco
 		opts.Now = time.Now
 	}
 	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
+		opts.Logger = slog.Default()
 	}
 	c := &Controller{
 		client: cl, api: client.For[*autoscalingv2.HorizontalPodAutoscaler](cl),

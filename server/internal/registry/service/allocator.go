@@ -32,7 +32,7 @@ type Options struct {
 	// 32767.
 	FirstNodePort, LastNodePort int32
 	// Logger gets the claims that Repair has made and those it could not make.
-	// Default: nothing is logged.
+	// Default: slog.Default().
 	Logger *slog.Logger
 }
 
@@ -48,7 +48,7 @@ func (o *Options) setDefaults() {
 		o.LastNodePort = max(32767, o.FirstNodePort)
 	}
 	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
+		o.Logger = slog.Default()
 	}
 }
 

@@ -42,7 +42,7 @@ type Options struct {
 	// CheckInterval is how often every cache is compared with the store; 10
 	// minutes. Negative: never.
 	CheckInterval time.Duration
-	// Logger; nil discards.
+	// Logger; nil is slog.Default().
 	Logger *slog.Logger
 }
 
@@ -60,7 +60,7 @@ func (o Options) withDefaults() Options {
 		o.Now = time.Now
 	}
 	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
+		o.Logger = slog.Default()
 	}
 	return o
 }
