@@ -21,6 +21,7 @@ type answer struct {
 	body     io.ReadCloser // the answer's own
 	x        *transaction
 	received atomic.Int64
+	transfer *Transfer // nil: nobody asks
 	once     sync.Once
 }
 
@@ -31,6 +32,7 @@ func (a *answer) Read(p []byte) (int, error) {
 		err = a.x.limit.explain(err)
 	}
 	a.received.Add(int64(n))
+	a.transfer.receive(n)
 	a.x.client.counters.received.Add(int64(n))
 	return n, err
 }
@@ -98,12 +100,12 @@ func (c *Client) do(ctx context.Context, q *request) (*answer, error) {
 			if q.verb == "watch" {
 				c.counters.watches.Add(1)
 			}
-			return x.answered(resp), nil
+			return x.answered(ctx, resp), nil
 		}
 		again, wait := x.repeat(resp)
 		again = again && outlives(ctx, wait)
 		if q.anyStatus && !again {
-			return x.answered(resp), nil
+			return x.answered(ctx, resp), nil
 		}
 		received, statusErr := statusError(resp, q)
 		x.info.Received += received
@@ -170,11 +172,11 @@ func (x *transaction) send(ctx context.Context) (*http.Response, error) {
 }
 
 // answered returns the answer whose body is still to be read.
-func (x *transaction) answered(resp *http.Response) *answer {
+func (x *transaction) answered(ctx context.Context, resp *http.Response) *answer {
 	if x.request.verb == "raw" {
 		x.limit.lift() // its body may be a stream
 	}
-	return &answer{resp: resp, body: resp.Body, x: x}
+	return &answer{resp: resp, body: resp.Body, x: x, transfer: transferOf(ctx)}
 }
 
 // done reports the finished request.

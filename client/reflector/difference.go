@@ -86,8 +86,8 @@ func (r *Reflector[T]) difference(ctx context.Context) (done bool, err error) {
 		r.differing.due = false
 		return false, nil
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, r.opts.ListTimeout, errSilent)
-	defer cancel()
+	limited, release := r.limited(ctx)
+	defer release()
 	d, err := r.differing.differ.Difference(limited, held, metav1.ListOptions{ResourceVersion: version})
 	if err == nil && older(d.ResourceVersion, version) {
 		err = errOlder

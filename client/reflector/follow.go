@@ -20,7 +20,7 @@ func (r *Reflector[T]) resume(ctx context.Context) (*session[T], error) {
 	}
 	s.synthetic, r.followed = unset(version), version
 	if r.opts.PollTimeout == 0 && !r.unversioned { // a poll has asked for nothing yet
-		r.counts.watchOpened(s.opened)
+		r.counts.watchOpened(s.opened, s.transfer)
 	}
 	return s, nil
 }

@@ -80,7 +80,9 @@ func (r *Reflector[T]) judge(s *session[T], err error) verdict {
 		return verdict{relist: ListRewound}
 	case errors.Is(err, errOlder):
 		return verdict{relist: ListRepeated}
-	case errors.Is(err, errSilent):
+	case errors.Is(err, errUnfinished) && s != nil:
+		return r.judgeUnfinished(lasted)
+	case errors.Is(err, errSilent), errors.Is(err, errUnfinished):
 		return verdict{reason: ResumeSilent, cutAfter: lasted}
 	case unreachable(err):
 		return verdict{reason: ResumeRefused}
@@ -118,7 +120,7 @@ func (r *Reflector[T]) openedFor(s *session[T], err error) *session[T] {
 // of different kinds may alternate.
 type endings struct {
 	version     string
-	undecodable int       // because of what comes after the version
+	undecodable int       // because of what comes after the version: it cannot be read, or not in time
 	futile      int       // ends that may be because of it
 	since       time.Time // of the first of these
 }
@@ -151,6 +153,16 @@ func (r *Reflector[T]) judgeUndecodable() verdict {
 		return verdict{relist: ListDecode, unread: true, anyState: true}
 	}
 	return verdict{reason: ResumeDecode}
+}
+
+// judgeUnfinished is judge for an event that does not arrive as a whole in the time of a
+// watch, nor would in that of the next one. A list may lack it, or the server compresses that.
+func (r *Reflector[T]) judgeUnfinished(lasted time.Duration) verdict {
+	ends := r.ends.at(r.LastSyncResourceVersion())
+	if ends.undecodable++; ends.undecodable >= 2 {
+		return verdict{relist: ListStuck, unread: true, anyState: true}
+	}
+	return verdict{reason: ResumeSilent, cutAfter: lasted}
 }
 
 // maxFutile is how often a stream may fail at once at one version, before a list is

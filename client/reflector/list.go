@@ -97,8 +97,8 @@ func (r *Reflector[T]) firstPage(limit int64) metav1.ListOptions {
 
 // page reads one page.
 func (r *Reflector[T]) page(ctx context.Context, opts metav1.ListOptions) (*client.List[T], error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, r.opts.ListTimeout, errSilent)
-	defer cancel()
+	ctx, release := r.limited(ctx)
+	defer release()
 	list, err := r.source.List(ctx, opts)
 	if err != nil {
 		return nil, because(ctx, err)

@@ -48,8 +48,9 @@ type Options struct {
 	WatchTimeout time.Duration
 	// SilenceTimeout is how long an open watch may say nothing, not even a
 	// bookmark, before it is replaced by another from the same resourceVersion.
-	// Servers send bookmarks about once a minute. Default 3 minutes; negative:
-	// for ever.
+	// Servers send bookmarks about once a minute. An event that arrives slowly, as a large
+	// one does over a slow link, is waited for while bytes of it come, for as long as the
+	// watch was to last and SilenceTimeout. Default 3 minutes; negative: for ever.
 	SilenceTimeout time.Duration
 
 	// PollTimeout, if not zero, reads changes by long polling in place of
@@ -64,8 +65,9 @@ type Options struct {
 	// OpenTimeout is how long a watch may take to begin to answer. Default 30 s;
 	// negative: for ever.
 	OpenTimeout time.Duration
-	// ListTimeout bounds one request for a page. Default 2 minutes; negative:
-	// no bound.
+	// ListTimeout is for how long nothing may come of the answer to a request for a page, or
+	// for a difference. While bytes come, the whole of it may take five times as long.
+	// Default 2 minutes; negative: no bound.
 	ListTimeout time.Duration
 
 	// GoneAfter is how long the server must say, to each request that it

@@ -70,10 +70,14 @@ func (s *polls[T]) Close() { s.cancel() }
 // poll makes one request. What an answer that breaks off has brought is
 // complete events, and is kept.
 func (s *polls[T]) poll() error {
-	ctx, cancel := context.WithTimeoutCause(s.ctx, s.poller.wait+s.poller.grace, errPollOverdue)
-	defer cancel()
 	s.poller.count()
 	begun := time.Now()
+	ctx, transfer, cancel := withTransfer(s.ctx)
+	defer cancel(nil)
+	limit := s.poller.wait + s.poller.grace
+	dog := watchStream(limit, transfer, begun.Add(min(limit, forEver/slowest)*slowest), errPollOverdue, cancel)
+	defer dog.stop()
+	dog.begin()
 	stream, err := s.poller.ListerWatcher.Watch(ctx, s.opts)
 	if err != nil {
 		return &unansweredPoll{because(ctx, err)}

@@ -25,9 +25,13 @@ type session[T client.Object] struct {
 	ctx    context.Context // of the request
 	cancel context.CancelCauseFunc
 	dog    *watchdog
-	opened time.Time
-	asked  time.Duration // for how long the server was asked to keep it open
-	events int           // received, bookmarks included
+	// transfer says of a client's stream whether a part of an event has come.
+	transfer *client.Transfer
+	opened   time.Time
+	asked    time.Duration // for how long the server was asked to keep it open
+	// slowUntil is until when an event may arrive slowly.
+	slowUntil time.Time
+	events    int // received, bookmarks included
 	// synthetic: the stream may begin with ADDED events that are the state and
 	// not changes, in no order; their resourceVersions are none to resume from.
 	synthetic bool
@@ -48,7 +52,7 @@ func (r *Reflector[T]) open(ctx context.Context, opts metav1.ListOptions, limit 
 	}
 	seconds := int64((1 + r.opts.Rand()) * timeout.Seconds())
 	opts.TimeoutSeconds = &seconds
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, transfer, cancel := withTransfer(ctx)
 	r.counts.watch()
 	giveUp := time.AfterFunc(r.opts.OpenTimeout, func() { cancel(errUnopened) })
 	stream, err := r.source.Watch(ctx, opts)
@@ -62,15 +66,17 @@ func (r *Reflector[T]) open(ctx context.Context, opts metav1.ListOptions, limit 
 	if other, ok := stream.(interface{ Timeout() time.Duration }); ok {
 		asked = other.Timeout()
 	}
-	s := &session[T]{stream: stream, ctx: ctx, cancel: cancel, opened: time.Now(), asked: asked}
+	s := &session[T]{stream: stream, ctx: ctx, cancel: cancel, transfer: transfer, opened: time.Now(), asked: asked}
+	s.slowUntil = s.opened.Add(max(asked, r.opts.WatchTimeout))
 	s.limit(limit)
 	return s, nil
 }
 
-// limit gives the stream up when it is silent for d; negative: never.
+// limit gives the stream up when it is silent for d; negative: never. An event that arrives
+// slowly is no silence for as long as a watch lasts.
 func (s *session[T]) limit(d time.Duration) {
 	s.dog.stop()
-	s.dog = newWatchdog(d, func() { s.cancel(errSilent) })
+	s.dog = watchStream(d, s.transfer, s.slowUntil, errSilent, s.cancel)
 }
 
 // next waits for an event.

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/levelwire/levelwire/client"
 )
 
 // ListCause says why a Reflector listed.
@@ -28,7 +30,8 @@ const (
 	// ListUnversioned: lists of the server have no resourceVersion, and a watch has ended.
 	ListUnversioned ListCause = "unversioned"
 	// ListStuck: streams from the version ended at once, again and again, with an error of
-	// whatever code or empty, or the server answered each request for one with an error within it (500).
+	// whatever code or empty, or the server answered each request for one with an error within it
+	// (500), or an event did not arrive as a whole, twice, in the time for which a watch lasts.
 	ListStuck ListCause = "stuck"
 )
 
@@ -44,7 +47,7 @@ const (
 	ResumeServer    ResumeReason = "server"    // 5xx, as an answer or within the stream
 	ResumeDenied    ResumeReason = "denied"    // another 4xx: 401, 403
 	ResumeNotServed ResumeReason = "notserved" // 404: the server does not serve the resource
-	ResumeSilent    ResumeReason = "silent"    // nothing came for Options.SilenceTimeout
+	ResumeSilent    ResumeReason = "silent"    // nothing came for Options.SilenceTimeout, or a part of an event and not the rest
 	ResumeShort     ResumeReason = "short"     // the stream ended within a second, without an event
 	ResumeDecode    ResumeReason = "decode"    // an event could not be decoded, or was over the limit
 )
@@ -80,7 +83,8 @@ type Stats struct {
 	// LastContact is the last moment at which the store was known to lack nothing but
 	// what was on its way; zero if never: a list or a difference was complete, an event
 	// or a bookmark came, or a watch was opened that then was quiet for half a minute, or
-	// that the server has ended well after a second or more.
+	// that the server has ended well after a second or more. A watch on which a part of an
+	// event has come was not quiet since.
 	// Lists that show nothing beyond events that could not be read do not count, and nor
 	// do watches of servers whose lists have no resourceVersion.
 	LastContact time.Time
@@ -157,8 +161,7 @@ type counts struct {
 	// cannot jump when the clock is set.
 	contacted atomic.Int64
 	begun     time.Time
-	// opened is when a watch was opened that has not ended, in the same way.
-	opened atomic.Int64
+	open      atomic.Pointer[openWatch] // nil: none
 
 	mu sync.Mutex
 	s  Stats // without the members above
@@ -172,26 +175,43 @@ func (c *counts) offset(t time.Time) int64 { return int64(t.Sub(c.begun)) + 1 }
 
 // watchOpened notes when a watch was opened. As such that teaches nothing: the server
 // may end it with the first event.
-func (c *counts) watchOpened(t time.Time) { c.opened.Store(c.offset(t)) }
+func (c *counts) watchOpened(t time.Time, transfer *client.Transfer) {
+	c.open.Store(&openWatch{opened: t, transfer: transfer})
+}
+
+// openWatch is a watch that has not ended.
+type openWatch struct {
+	opened   time.Time
+	transfer *client.Transfer
+}
+
+// quiet is for how long nothing has come: not a part of an event either, which may have been
+// on its way since the watch was opened.
+func (w *openWatch) quiet() time.Duration {
+	if since, partial := w.transfer.PartialSince(); partial {
+		return since.Sub(w.opened)
+	}
+	return time.Since(w.opened)
+}
 
 // watchEnded keeps what the watch that was opened last has shown. One that the server has
 // ended well, and not at once, has shown that nothing was missed when it was opened.
 func (c *counts) watchEnded(well bool) {
 	contacted := c.lastContact()
-	if well {
-		contacted = max(contacted, c.opened.Load())
+	if open := c.open.Load(); well && open != nil {
+		contacted = max(contacted, c.offset(open.opened))
 	}
 	c.contacted.Store(contacted)
-	c.opened.Store(0)
+	c.open.Store(nil)
 }
 
-// lastContact is the later of contacted and opened, if the watch has lasted since then for
-// long enough to have shown that nothing was missed.
+// lastContact is the later of contacted and of when the open watch was opened, if that was
+// quiet for long enough to have shown that nothing was missed.
 func (c *counts) lastContact() int64 {
-	opened := c.opened.Load() // first: watchEnded stores it in the other one, and then takes it away
+	open := c.open.Load() // first: watchEnded stores it in the other one, and then takes it away
 	contacted := c.contacted.Load()
-	if opened > contacted && time.Duration(c.offset(time.Now())-opened) >= steady {
-		return opened
+	if open != nil && open.quiet() >= steady {
+		return max(contacted, c.offset(open.opened))
 	}
 	return contacted
 }

@@ -85,6 +85,8 @@ func (r *Reflector[T]) fallBack(ctx context.Context, err error) bool {
 		r.missed++
 		r.streaming = r.missed < 2
 		return true
+	case errors.Is(err, errUnfinished): // pages may be smaller, and no stream makes an event smaller
+		return true
 	case errors.Is(err, errNoVersion):
 		r.streaming = false
 		return true

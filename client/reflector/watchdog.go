@@ -13,20 +13,23 @@ import (
 type watchdog struct {
 	beats atomic.Uint64 // odd while the goroutine waits
 
-	mu      sync.Mutex
-	timer   *time.Timer // nil: the limit is none, or stop was called
-	period  time.Duration
-	seen    uint64
-	quiet   int
-	tooLong func()
+	mu       sync.Mutex
+	timer    *time.Timer // nil: the limit is none, or stop was called
+	period   time.Duration
+	seen     uint64
+	received int64
+	quiet    int
+	bytes    func() (received int64, arriving bool)
+	tooLong  func()
 }
 
 const looks = 4
 
 // newWatchdog starts a watchdog; a negative limit never barks. tooLong is called
-// once at most, from a goroutine of its own.
-func newWatchdog(limit time.Duration, tooLong func()) *watchdog {
-	w := &watchdog{period: max(limit/looks, 1), tooLong: tooLong}
+// once at most, from a goroutine of its own. bytes says how much was received, and
+// whether more of it is a sign that what the goroutine waits for is arriving.
+func newWatchdog(limit time.Duration, bytes func() (received int64, arriving bool), tooLong func()) *watchdog {
+	w := &watchdog{period: max(limit/looks, 1), bytes: bytes, tooLong: tooLong}
 	if limit < 0 {
 		return w
 	}
@@ -39,6 +42,13 @@ func newWatchdog(limit time.Duration, tooLong func()) *watchdog {
 func (w *watchdog) waiting() { w.beats.Add(1) }
 func (w *watchdog) working() { w.beats.Add(1) }
 
+// begin is waiting for a goroutine that waits since the watchdog was started.
+func (w *watchdog) begin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen = w.beats.Add(1)
+}
+
 // look runs at each period.
 func (w *watchdog) look() {
 	w.mu.Lock()
@@ -47,7 +57,10 @@ func (w *watchdog) look() {
 		return
 	}
 	now := w.beats.Load()
-	if now%2 == 1 && now == w.seen {
+	received, arriving := w.bytes()
+	arriving = arriving && received != w.received
+	w.received = received
+	if now%2 == 1 && now == w.seen && !arriving {
 		w.quiet++
 	} else {
 		w.seen, w.quiet = now, 0

@@ -7,6 +7,7 @@ import (
 
 // EventStream reads the events of one watch. It is for one goroutine at a time.
 type EventStream[T Item] struct {
+	src        *Source
 	reader     eventReader[T]
 	lastStates *lastStates
 }
@@ -21,7 +22,7 @@ type eventReader[T Item] interface {
 // watch.
 func (c *Codec[T]) NewEventStream(enc Encoding, src *Source) (*EventStream[T], error) {
 	share := c.newWatchSharer()
-	s := &EventStream[T]{lastStates: share.lastStates}
+	s := &EventStream[T]{src: src, lastStates: share.lastStates}
 	switch enc {
 	case EncodingJSON:
 		s.reader = &jsonEvents[T]{codec: c, src: src, dec: newJSONReader(src, share)}
@@ -38,6 +39,9 @@ func (c *Codec[T]) NewEventStream(enc Encoding, src *Source) (*EventStream[T], e
 // comes between events only.
 func (s *EventStream[T]) Next() (Event[T], *metav1.Status, error) {
 	ev, status, err := s.reader.next()
+	if err == nil {
+		s.src.endEvent()
+	}
 	if err == nil && status == nil && ev.Type == watch.Deleted {
 		s.lastStates.forget(ev.Object.GetUID())
 	}

@@ -18,6 +18,10 @@ type Source struct {
 	left       int64 // of limit, for the current frame
 	pending    error // came with the last bytes of buf
 	err        error // of the underlying reader, io.EOF included; sticky
+
+	inEvent   bool // a part of the current frame was read, and the rest was not
+	partial   bool // and was waited for
+	onPartial func(partial bool)
 }
 
 // A Source begins with a small buffer, as most watches are idle, and takes a large
@@ -43,6 +47,22 @@ func NewSource(r io.Reader, limit int64) *Source {
 // ahead has read a part of it already: the limit is exact to within the decoder's
 // buffer.
 func (s *Source) StartFrame() { s.left = s.limit }
+
+// OnPartial has f called with true when the rest of an event is waited for of which a part
+// has come, and with false when it is there. It costs nothing for events that come as a whole.
+func (s *Source) OnPartial(f func(partial bool)) { s.onPartial = f }
+
+// beginEvent notes that a part of an event was read.
+func (s *Source) beginEvent() { s.inEvent = true }
+
+// endEvent notes that the rest of it was, too.
+func (s *Source) endEvent() {
+	s.inEvent = false
+	if s.partial {
+		s.partial = false
+		s.onPartial(false)
+	}
+}
 
 // exhausted reports whether the limit of the current frame has been read.
 func (s *Source) exhausted() bool { return s.limit >= 0 && s.left <= 0 }
@@ -91,6 +111,10 @@ func (s *Source) fill() error {
 	}
 	s.resize()
 	s.start, s.end = 0, 0
+	if s.inEvent && !s.partial && s.onPartial != nil {
+		s.partial = true
+		s.onPartial(true)
+	}
 	for range maxEmptyReads {
 		n, err := s.in.Read(s.buf)
 		if n > 0 {

@@ -39,6 +39,7 @@ func (e *jsonEvents[T]) next() (Event[T], *metav1.Status, error) {
 		}
 		return none, nil, err // io.EOF only between documents
 	}
+	e.src.beginEvent()
 	var ev jsonEvent[T]
 	if err := e.read(&ev); err != nil {
 		return none, nil, unexpected(err)

@@ -22,14 +22,18 @@ func (e *protobufEvents[T]) next() (Event[T], *metav1.Status, error) {
 	var none Event[T]
 	e.src.StartFrame()
 	var head [4]byte
-	if _, err := io.ReadFull(e.src, head[:]); err != nil {
+	var err error
+	if head[0], err = e.src.ReadByte(); err != nil {
 		return none, nil, err // io.EOF only if there was nothing at all
+	}
+	e.src.beginEvent()
+	if _, err := io.ReadFull(e.src, head[1:]); err != nil {
+		return none, nil, unexpected(err)
 	}
 	size := binary.BigEndian.Uint32(head[:])
 	if limit := e.src.limit; limit >= 0 && int64(size) > limit-int64(len(head)) {
 		return none, nil, e.src.tooLarge()
 	}
-	var err error
 	if e.buf, err = readSized(e.src, e.buf, int(size)); err != nil {
 		return none, nil, err
 	}
