@@ -26,7 +26,8 @@ func WithTransfer(ctx context.Context, t *Transfer) context.Context {
 func (t *Transfer) Bytes() int64 { return t.bytes.Load() }
 
 // PartialSince returns since when the client has waited for the rest of an event of which
-// a part has come; false: it does not.
+// a part has come: of the one that [Watch.Next] waits for, or has returned last. It returns
+// false for one that has come as a whole.
 func (t *Transfer) PartialSince() (time.Time, bool) {
 	since := t.partial.Load()
 	if since == nil {
@@ -48,7 +49,7 @@ func (t *Transfer) receive(n int) {
 	}
 }
 
-// setPartial notes whether the rest of an event is waited for.
+// setPartial notes whether the rest of an event is waited for, or was.
 func (t *Transfer) setPartial(partial bool) {
 	if !partial {
 		t.partial.Store(nil)

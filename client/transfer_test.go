@@ -63,10 +63,16 @@ func watchInParts(t *testing.T, opts Options, contentType string, protobuf bool,
 	if err := <-next; err != nil {
 		t.Error(err)
 	}
+	if since, partial := transfer.PartialSince(); partial != (behind > 0) || partial && since.After(begun) {
+		t.Errorf("%d bytes of the event had come: partial %t since %v", behind, partial, since)
+	}
+	go read()
+	synctest.Wait()
 	if _, partial := transfer.PartialSince(); partial {
 		t.Error("partial behind the event")
 	}
 	w.Close()
+	<-next
 }
 
 // TestTransferOfOtherAnswers counts lists, differences and objects, and no refusals.

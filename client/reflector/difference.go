@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -86,6 +87,7 @@ func (r *Reflector[T]) difference(ctx context.Context) (done bool, err error) {
 		r.differing.due = false
 		return false, nil
 	}
+	r.asked = time.Now()
 	limited, release := r.limited(ctx)
 	defer release()
 	d, err := r.differing.differ.Difference(limited, held, metav1.ListOptions{ResourceVersion: version})

@@ -39,8 +39,15 @@ func (r *Reflector[T]) follow(s *session[T]) error {
 	}
 }
 
-// heard notes that the watch has brought something that is no repetition.
-func (r *Reflector[T]) heard() { r.counts.contact(time.Now()) }
+// heard notes that the watch has brought something that is no repetition. What arrived
+// slowly says nothing of the time since it began to.
+func (r *Reflector[T]) heard(s *session[T]) {
+	at := time.Now()
+	if since, partial := s.transfer.PartialSince(); partial {
+		at = since
+	}
+	r.counts.contact(at)
+}
 
 // isNews reports whether an event shows that the stream goes on. One of the version that was
 // reached already may be what a server begins each stream with: only a bookmark that does not
@@ -69,14 +76,14 @@ func (r *Reflector[T]) apply(s *session[T], ev client.WatchEvent[T]) error {
 	if ev.Type == apiwatch.Bookmark && older(version, r.LastSyncResourceVersion()) && !older(version, r.followed) {
 		r.counts.bookmark() // RequestProgress knew more, from another server
 		r.followed = version
-		r.heard()
+		r.heard(s)
 		return nil
 	}
 	if !s.synthetic && older(version, r.LastSyncResourceVersion()) {
 		if r.opts.Filtered && ev.Type == apiwatch.Added {
 			return r.write(ev) // it has become visible; a bookmark follows
 		}
-		return r.late(ev, version)
+		return r.late(s, ev, version)
 	}
 	news := r.isNews(s, ev)
 	if ev.Type == apiwatch.Bookmark {
@@ -88,7 +95,7 @@ func (r *Reflector[T]) apply(s *session[T], ev client.WatchEvent[T]) error {
 		return err
 	}
 	if news {
-		r.heard()
+		r.heard(s)
 	}
 	if s.synthetic {
 		if ev.Type == apiwatch.Added {
@@ -110,7 +117,7 @@ func (r *Reflector[T]) apply(s *session[T], ev client.WatchEvent[T]) error {
 // dropped. A bookmark from the past means that the server itself went back, as one
 // restored from a backup does; then only a list shows what exists. So it is for a
 // deletion if the store cannot say what it holds, or no version of it.
-func (r *Reflector[T]) late(ev client.WatchEvent[T], version string) error {
+func (r *Reflector[T]) late(s *session[T], ev client.WatchEvent[T], version string) error {
 	more, known := false, false
 	if ev.Type != apiwatch.Bookmark && r.getter != nil {
 		more, known = r.saysMore(ev, version)
@@ -119,7 +126,7 @@ func (r *Reflector[T]) late(ev client.WatchEvent[T], version string) error {
 		if err := r.write(ev); err != nil {
 			return err
 		}
-		r.heard()
+		r.heard(s)
 		return nil
 	}
 	r.counts.stale()

@@ -3,6 +3,7 @@ package reflector
 import (
 	"context"
 	"errors"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +13,7 @@ import (
 
 // listPages lists everything and replaces the store's content with it.
 func (r *Reflector[T]) listPages(ctx context.Context) error {
+	r.asked = time.Now()
 	items, version, err := r.pages(ctx, max(r.opts.PageSize, 0))
 	if err != nil {
 		r.fresh = r.fresh || expired(err) || tooLarge(err)

@@ -37,6 +37,9 @@ type Reflector[T client.Object] struct {
 	// watched: the server has opened a watch since the last list, and it has ended.
 	watched bool
 	refused watchRefusals // of watches since then
+	// asked is when the list, or difference, was asked for that came last. It may have taken
+	// long, and its state be of that moment.
+	asked time.Time
 	// fresh: ask the next list of pages for the most recent state, not merely
 	// for one that is not older than version.
 	fresh bool
@@ -286,7 +289,7 @@ func (r *Reflector[T]) replace(items []T, version string) error {
 func (r *Reflector[T]) learned(version string) {
 	if version != r.unread || version == "" {
 		r.unread = ""
-		r.counts.contact(time.Now())
+		r.counts.contact(r.asked)
 	}
 }
 

@@ -81,8 +81,8 @@ type Stats struct {
 	// DecodeErrors counts events and lists that could not be understood.
 	DecodeErrors int64
 	// LastContact is the last moment at which the store was known to lack nothing but
-	// what was on its way; zero if never: a list or a difference was complete, an event
-	// or a bookmark came, or a watch was opened that then was quiet for half a minute, or
+	// what was on its way; zero if never: a list or a difference was asked for that is now
+	// complete, an event or a bookmark came, or began to, or a watch was opened that then was quiet for half a minute, or
 	// that the server has ended well after a second or more. A watch on which a part of an
 	// event has come was not quiet since.
 	// Lists that show nothing beyond events that could not be read do not count, and nor

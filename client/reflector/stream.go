@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,7 @@ import (
 // goes on with changes.
 func (r *Reflector[T]) listStream(ctx context.Context) (*session[T], error) {
 	yes := true
+	r.asked = time.Now()
 	s, err := r.open(ctx, metav1.ListOptions{
 		SendInitialEvents:    &yes,
 		ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,

@@ -38,10 +38,8 @@ func (c *Codec[T]) NewEventStream(enc Encoding, src *Source) (*EventStream[T], e
 // Status is set: the server sends a Status before it ends the stream. io.EOF
 // comes between events only.
 func (s *EventStream[T]) Next() (Event[T], *metav1.Status, error) {
+	s.src.endEvent()
 	ev, status, err := s.reader.next()
-	if err == nil {
-		s.src.endEvent()
-	}
 	if err == nil && status == nil && ev.Type == watch.Deleted {
 		s.lastStates.forget(ev.Object.GetUID())
 	}

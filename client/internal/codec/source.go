@@ -49,13 +49,14 @@ func NewSource(r io.Reader, limit int64) *Source {
 func (s *Source) StartFrame() { s.left = s.limit }
 
 // OnPartial has f called with true when the rest of an event is waited for of which a part
-// has come, and with false when it is there. It costs nothing for events that come as a whole.
+// has come, and with false when the next event is asked for. It costs nothing for events
+// that come as a whole.
 func (s *Source) OnPartial(f func(partial bool)) { s.onPartial = f }
 
 // beginEvent notes that a part of an event was read.
 func (s *Source) beginEvent() { s.inEvent = true }
 
-// endEvent notes that the rest of it was, too.
+// endEvent notes that the next event is asked for.
 func (s *Source) endEvent() {
 	s.inEvent = false
 	if s.partial {
