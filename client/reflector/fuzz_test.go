@@ -25,7 +25,8 @@ import (
 
 // FuzzMisbehavingServer lets a server give good and broken answers, as the input says, and
 // then behave. While it misbehaves, nothing ends the Reflector, requests are spaced, and
-// LastContact is never later than the last moment at which the store was right. In the end
+// LastContact is never later than the last moment at which the store was right, but for what was
+// on its way. In the end
 // the store equals the server's state.
 func FuzzMisbehavingServer(f *testing.F) {
 	for fault := range byte(faults) {
@@ -38,6 +39,13 @@ func FuzzMisbehavingServer(f *testing.F) {
 	f.Add(byte(0), byte(0), []byte("177#011\"\""))
 	f.Add(byte(2), byte(0), []byte("70\"70\"x0"))
 	f.Add(byte('Z'), noClosingMark|noStreaming, []byte("709[#0112'"))
+	f.Add(byte(1), pagesAlways, []byte("xxxx$x9"))
+	for _, slow := range []string{"\xf0\xf0\xf0\xf0", "\xf1\xf1\xf1\xf1", "0\xf10\xf0\xf1x\xf0", "\xf1\x0f\xf1\x00\xf1"} {
+		for options := range byte(4) {
+			f.Add(options, byte(0), []byte(slow))
+			f.Add(options, noBookmarks, []byte("xx"+slow))
+		}
+	}
 	f.Fuzz(func(t *testing.T, options, traits byte, faults []byte) {
 		if len(faults) == 0 || len(faults) > 64 {
 			return
@@ -140,12 +148,19 @@ func (s *chaosServer) take() byte {
 	fault := s.faults[0]
 	s.faults = s.faults[1:]
 	s.change(fault)
+	if fault >= slowFaults {
+		return faults + fault%2
+	}
 	return fault % faults
 }
 
 // faults is how many kinds of faults there are: 0 is none, and those of garbled answers
 // are in list, in garbled and in watch.
 const faults = 40
+
+// slowFaults is the first byte of an answer that comes in parts, half a minute apart, all of them
+// (faults) or all but the last (faults + 1).
+const slowFaults = 240
 
 // refusals are faults of every request.
 var refusals = map[byte]answer{
@@ -222,9 +237,22 @@ func (s *chaosServer) list(w http.ResponseWriter, r *http.Request, fault byte) {
 	if fault == 16 {
 		body = body[:len(body)/2]
 	}
-	_, _ = io.WriteString(w, body)
+	s.write(w, r, body, fault)
 	if fault == 17 {
 		<-r.Context().Done()
+	}
+}
+
+// write sends a text, slowly if the fault is that.
+func (s *chaosServer) write(w http.ResponseWriter, r *http.Request, text string, fault byte) {
+	const parts = 10
+	switch fault {
+	case faults:
+		slowly(text, parts, 30*time.Second, end)(nil, w, r)
+	case faults + 1:
+		slowly(text[:len(text)*(parts-1)/parts], parts-1, 30*time.Second, func(_ *script, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })(nil, w, r)
+	default:
+		_, _ = io.WriteString(w, text)
 	}
 }
 
@@ -282,7 +310,10 @@ func (s *chaosServer) watch(w http.ResponseWriter, r *http.Request, fault byte) 
 		}
 		changed := s.changed
 		s.mu.Unlock()
-		_, _ = io.WriteString(w, text.String())
+		s.write(w, r, text.String(), fault)
+		if fault == faults {
+			fault = 0
+		}
 		text.Reset()
 		if http.NewResponseController(w).Flush() != nil || fault == 23 {
 			return // which ends the watch when it has been of use
@@ -325,10 +356,14 @@ func misbehave(t *testing.T, options, traits byte, input []byte) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ran := make(chan error, 1)
 	go func() { ran <- r.Run(ctx) }()
-	for range 4 * 60 * len(input) {
+	onItsWay := time.Duration(0)
+	if slices.ContainsFunc(input, func(b byte) bool { return b >= slowFaults }) {
+		onItsWay = 5 * time.Minute // for which the last byte of a slow answer is
+	}
+	for range 20 * 60 * len(input) { // a watch may last for 10 minutes, and its last event arrive slowly
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if contact := r.Stats().LastContact; !contact.IsZero() && !s.wasSince(store.snapshot(), contact) {
+		if contact := r.Stats().LastContact; !contact.IsZero() && !s.wasSince(store.snapshot(), contact.Add(-onItsWay)) {
 			t.Errorf("the store has %s at %v, which was not so since the last contact at %v: the server has %s", store.snapshot(), time.Now(), contact, s.state())
 		}
 		if !s.misbehaves() || t.Failed() {
