@@ -11,8 +11,12 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/levelwire/levelwire/client/internal/wiretest"
 )
 
 // An object of another kind can be decoded as one of most kinds, with nothing in it but
@@ -88,6 +92,10 @@ func TestObjectsOfAnotherKind(t *testing.T) {
 	for object, accepted := range map[string]string{
 		`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"7"}}`:                        "get create update status patch list watch bookmark dynamic metadata scale of-scale",
 		`{"metadata":{"name":"a","resourceVersion":"7"}}`:                                                       "get create update status patch list watch bookmark dynamic metadata scale of-scale review",
+		`{"kind":"Pod","metadata":{"name":"a","resourceVersion":"7"}}`:                                          "get create update status patch list watch bookmark dynamic metadata scale of-scale",
+		`{"apiVersion":"v1","metadata":{"name":"a","resourceVersion":"7"}}`:                                     "get create update status patch list watch bookmark dynamic metadata scale of-scale",
+		`{"kind":"Pod","apiVersion":"v2","metadata":{"name":"a","resourceVersion":"7"}}`:                        "dynamic metadata scale of-scale",
+		`{"kind":"Pod","apiVersion":"example.com/v1","metadata":{"name":"a","resourceVersion":"7"}}`:            "dynamic metadata scale of-scale",
 		`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"7"},"data":{"k":"v"}}`: "dynamic metadata scale of-scale",
 		`{}`: "create list watch bookmark scale of-scale review",
 	} {
@@ -130,4 +138,66 @@ func protobufConfigMap(t *testing.T) []byte {
 		t.Fatal(err)
 	}
 	return sent
+}
+
+// Kinds of one name may be in several groups and versions. Lists and watches, in both encodings,
+// take none of another one.
+func TestListsAndEventsOfAnotherVersion(t *testing.T) {
+	widgets := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+	newPod := func() *corev1.Pod { return &corev1.Pod{} }
+	for apiVersion, wrong := range map[string]bool{"v1": false, "": false, "v2": true, "example.com/v1": true} {
+		for _, protobuf := range []bool{false, true} {
+			c, _ := serve(t, Options{ContentType: Protobuf}, versionedPods(t, apiVersion, protobuf))
+			_, err := For[*corev1.Pod](c).List(t.Context(), metav1.ListOptions{})
+			var decode *DecodeError
+			if errors.As(err, &decode) != wrong || !wrong && err != nil {
+				t.Errorf("a list of %q, in protobuf %t: %v", apiVersion, protobuf, err)
+			}
+			w, err := For[*corev1.Pod](c).Watch(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err = w.Next(); errors.As(err, &decode) != wrong || !wrong && err != nil {
+				t.Errorf("an event of %q, in protobuf %t: %v", apiVersion, protobuf, err)
+			}
+			w.Close()
+			// A registered Go type at another resource has that one's group and version.
+			_, err = ForResource(c, widgets, newPod).List(t.Context(), metav1.ListOptions{})
+			if right := apiVersion == "example.com/v1" || apiVersion == ""; right != (err == nil) {
+				t.Errorf("a list of %q, in protobuf %t, of widgets: %v", apiVersion, protobuf, err)
+			}
+		}
+	}
+}
+
+// versionedPods answers with pods that say they are of an apiVersion.
+func versionedPods(t *testing.T, apiVersion string, protobuf bool) http.Handler {
+	kind := func(name string) *runtime.TypeMeta { return &runtime.TypeMeta{APIVersion: apiVersion, Kind: name} }
+	list, pod := wiretest.PodList(1), wiretest.Pod(1)
+	envelope := func(of *runtime.TypeMeta, m interface{ Marshal() ([]byte, error) }) []byte {
+		raw, err := m.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := (&runtime.Unknown{TypeMeta: *of, Raw: raw}).Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return append([]byte("k8s\x00"), data...)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		watched := r.URL.Query().Get("watch") != ""
+		switch {
+		case protobuf && watched:
+			w.Header().Set("Content-Type", string(Protobuf)+";stream=watch")
+			_, _ = w.Write(wiretest.Frame(t, watch.Added, envelope(kind("Pod"), pod), true))
+		case protobuf:
+			w.Header().Set("Content-Type", string(Protobuf))
+			_, _ = w.Write(envelope(kind("PodList"), list))
+		case watched:
+			answerJSON(w, http.StatusOK, `{"type":"ADDED","object":{"kind":"Pod","apiVersion":"`+apiVersion+`","metadata":{"name":"a"}}}`)
+		default:
+			answerJSON(w, http.StatusOK, `{"kind":"PodList","apiVersion":"`+apiVersion+`","metadata":{"resourceVersion":"7"},"items":[]}`)
+		}
+	})
 }

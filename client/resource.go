@@ -62,7 +62,7 @@ func ForResource[T Object](c *Client, gvr schema.GroupVersionResource, newT func
 	m, _ := c.Scheme().ByResource(gvr)
 	var kind schema.GroupVersionKind
 	if registered, err := c.Scheme().ByType(reflect.TypeFor[T]()); err == nil {
-		kind = registered.Kind
+		kind = gvr.GroupVersion().WithKind(registered.Kind.Kind)
 	}
 	return Resource[T]{client: c, gvr: gvr, mapping: m, writes: c.writeDefaults(), codec: codec.New(kind, codec.FormTyped, newT)}
 }

@@ -32,6 +32,8 @@ func TestWatchesThatCannotBeRead(t *testing.T) {
 		"a text as an error":      inStreamError(`"broken"`),
 		"a Status without a code": inStreamError(`{"kind":"Status","status":"Failure","message":"too old resource version: 5 (50)"}`),
 		"a code that is a text":   inStreamError(`{"kind":"Status","status":"Failure","code":"500"}`),
+		"another apiVersion":      raw(`{"type":"ADDED","object":{"kind":"ConfigMap","apiVersion":"example.com/v1","metadata":{"name":"b","resourceVersion":"6"}}}`),
+		"a bookmark of another":   raw(`{"type":"BOOKMARK","object":{"kind":"ConfigMap","apiVersion":"example.com/v1","metadata":{"resourceVersion":"6"}}}`),
 		"an unknown type":         raw(`{"type":"SYNC","object":{"metadata":{"name":"a"}}}`),
 		"no type":                 raw(`{"object":{"metadata":{"name":"a"}}}`),
 		"no object":               raw(`{"type":"ADDED"}`),

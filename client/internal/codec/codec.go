@@ -45,7 +45,8 @@ type Codec[T Item] struct {
 	// kind is that of types in a scheme, and empty for others. The codec clears kind
 	// and apiVersion of their items, as client-go does: the Go type implies them,
 	// and servers leave them out of the items of lists.
-	kind schema.GroupVersionKind
+	kind       schema.GroupVersionKind
+	apiVersion string // kind's
 	// listKind is the kind of their lists, for built-in types; "": it is not known, as a
 	// CustomResourceDefinition names it.
 	listKind string
@@ -59,7 +60,7 @@ type Codec[T Item] struct {
 // New returns the codec of items that newT makes, each time a new, empty one. kind
 // is what the scheme says of the items' Go type, or empty.
 func New[T Item](kind schema.GroupVersionKind, f Form, newT func() T) *Codec[T] {
-	c := &Codec[T]{newT: newT, form: f, kind: kind}
+	c := &Codec[T]{newT: newT, form: f, kind: kind, apiVersion: kind.GroupVersion().String()}
 	builtin := f == FormTyped && scheme.IsBuiltin(reflect.TypeFor[T]())
 	if f == FormMetadata || builtin {
 		_, c.protobuf = any(newT()).(protoUnmarshaler)
@@ -94,7 +95,7 @@ func (c *Codec[T]) finish(obj T) error {
 		return nil
 	}
 	of := obj.GetObjectKind()
-	if err := c.checkKind(of.GroupVersionKind().Kind); err != nil {
+	if err := c.checkKind(of.GroupVersionKind()); err != nil {
 		return err
 	}
 	of.SetGroupVersionKind(schema.GroupVersionKind{})
@@ -102,30 +103,59 @@ func (c *Codec[T]) finish(obj T) error {
 }
 
 // checkKind returns an error if an object of a kind is none of the items: most kinds
-// can be decoded as most others, with nothing in them but the metadata. "": the server
-// does not say, as in the items of its lists. Servers that cannot reduce objects to their
+// can be decoded as most others, with nothing in them but the metadata. What is empty, the
+// server does not say, as in the items of its lists. Servers that cannot reduce objects to their
 // metadata send them as they are, and objects without a Go type may be of any kind.
-func (c *Codec[T]) checkKind(kind string) error {
-	if kind == "" || kind == c.kind.Kind || c.form != FormTyped || c.kind.Empty() {
+func (c *Codec[T]) checkKind(kind schema.GroupVersionKind) error {
+	switch {
+	case c.form != FormTyped || c.kind.Empty():
+		return nil
+	case kind.Kind != "" && kind.Kind != c.kind.Kind:
+		return fmt.Errorf("an object of kind %.40q in place of one of kind %q", kind.Kind, c.kind.Kind)
+	default:
+		return c.checkVersion("an object", kind)
+	}
+}
+
+// checkTypeMeta is checkKind for the envelope of protobuf. It makes no strings of the right one.
+func (c *Codec[T]) checkTypeMeta(of typeMeta) error {
+	if string(of.kind) == c.kind.Kind && string(of.apiVersion) == c.apiVersion {
 		return nil
 	}
-	return fmt.Errorf("an object of kind %.40q in place of one of kind %q", kind, c.kind.Kind)
+	return c.checkKind(of.gvk())
+}
+
+// checkVersion returns an error if something is of another group or version than the items.
+// A kind of one name may be in several groups, with other members.
+func (c *Codec[T]) checkVersion(what string, kind schema.GroupVersionKind) error {
+	if kind.Version == "" || kind.GroupVersion() == c.kind.GroupVersion() {
+		return nil
+	}
+	return fmt.Errorf("%s of apiVersion %.80q in place of one of %q", what, kind.GroupVersion(), c.apiVersion)
 }
 
 // checkListKind returns an error if a list of a kind has other items. Those do not say
-// their kind. "": the server does not say; "List" is that of any items.
-func (c *Codec[T]) checkListKind(kind string) error {
-	if kind == "" || kind == "List" || c.listKind == "" || kind == c.listKind {
+// their kind. What is empty, the server does not say; "List" is the kind of any items.
+func (c *Codec[T]) checkListKind(kind schema.GroupVersionKind) error {
+	switch {
+	case kind.Kind == "List" || c.form != FormTyped || c.kind.Empty():
 		return nil
+	case kind.Kind != "" && c.listKind != "" && kind.Kind != c.listKind:
+		return fmt.Errorf("an answer of kind %.40q in place of one of kind %q", kind.Kind, c.listKind)
+	default:
+		return c.checkVersion("a list", kind)
 	}
-	return fmt.Errorf("an answer of kind %.40q in place of one of kind %q", kind, c.listKind)
 }
 
 // Decode decodes one object from a whole body.
 func (c *Codec[T]) Decode(enc Encoding, data []byte) (T, error) {
 	var none T
 	if enc == EncodingProtobuf { // finish sees no kind
-		if err := c.checkKind(KindOf(enc, data)); err != nil {
+		_, of, err := openEnvelope(data)
+		if err == nil {
+			err = c.checkTypeMeta(of)
+		}
+		if err != nil {
 			return none, err
 		}
 	}

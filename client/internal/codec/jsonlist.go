@@ -8,6 +8,7 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // decodeJSONList reads a list from a stream, item by item: of the encoded form
@@ -49,7 +50,7 @@ func (c *Codec[T]) decodeJSONList(src *Source) (*List[T], error) {
 	if !hasItems && list.ResourceVersion == "" { // an informer's cache would become empty because of its kind alone
 		return nil, fmt.Errorf("an answer of kind %.40q, without items and resourceVersion, in place of a list", kind)
 	}
-	if err := c.checkListKind(kind); err != nil {
+	if err := c.checkListKind(schema.FromAPIVersionAndKind(apiVersion, kind)); err != nil {
 		return nil, err
 	}
 	c.fillKinds(list.Items, kind, apiVersion)

@@ -37,6 +37,9 @@ const (
 	eventType       = 1
 	eventObject     = 2
 	extensionRaw    = 1
+
+	typeMetaAPIVersion = 1
+	typeMetaKind       = 2
 )
 
 const (
@@ -106,23 +109,38 @@ func findBytes(msg []byte, number int) ([]byte, error) {
 	return found, nil
 }
 
+// typeMeta is what an envelope says of its message. It aliases the envelope.
+type typeMeta struct{ apiVersion, kind []byte }
+
 // openEnvelope returns the message within `k8s\0` and runtime.Unknown, and the
-// kind that the envelope names.
-func openEnvelope(data []byte) (raw []byte, kind string, err error) {
+// type that the envelope names.
+func openEnvelope(data []byte) (raw []byte, of typeMeta, err error) {
 	body, ok := bytes.CutPrefix(data, protobufMagic)
 	if !ok {
-		return nil, "", errors.New("protobuf: the object does not start with k8s\\0")
+		return nil, of, errors.New("protobuf: the object does not start with k8s\\0")
 	}
-	typeMeta, err := findBytes(body, unknownTypeMeta)
+	encoded, err := findBytes(body, unknownTypeMeta)
 	if err != nil {
-		return nil, "", err
+		return nil, of, err
 	}
-	name, err := findBytes(typeMeta, 2)
-	if err != nil {
-		return nil, "", err
+	if of, err = readTypeMeta(encoded); err != nil {
+		return nil, of, err
 	}
 	raw, err = findBytes(body, unknownRaw)
-	return raw, string(name), err
+	return raw, of, err
+}
+
+func readTypeMeta(message []byte) (of typeMeta, err error) {
+	if of.apiVersion, err = findBytes(message, typeMetaAPIVersion); err != nil {
+		return of, err
+	}
+	of.kind, err = findBytes(message, typeMetaKind)
+	return of, err
+}
+
+// gvk is empty, but for the kind, if the apiVersion is none.
+func (t typeMeta) gvk() schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(string(t.apiVersion), string(t.kind))
 }
 
 // unmarshalProtobuf reads one object with its envelope.

@@ -126,7 +126,7 @@ func (r *protoReader) magic() error {
 }
 
 // checkEnvelope reads a field beside the message: the kind is the only one
-// that matters. Types that have a protobuf encoding are built in, and the kinds of
+// that matters beside its version. Types that have a protobuf encoding are built in, and the kinds of
 // their lists end with "List".
 func (c *Codec[T]) checkEnvelope(r *protoReader, number int) error {
 	r.src.StartFrame()
@@ -134,12 +134,12 @@ func (c *Codec[T]) checkEnvelope(r *protoReader, number int) error {
 	if err != nil || number != unknownTypeMeta {
 		return err
 	}
-	kind, err := findBytes(data, 2)
-	if err == nil && len(kind) > 0 && !bytes.HasSuffix(kind, []byte("List")) {
-		err = fmt.Errorf("an answer of kind %.40q in place of a list", kind)
+	of, err := readTypeMeta(data)
+	if err == nil && len(of.kind) > 0 && !bytes.HasSuffix(of.kind, []byte("List")) {
+		err = fmt.Errorf("an answer of kind %.40q in place of a list", of.kind)
 	}
 	if err == nil {
-		err = c.checkListKind(string(kind))
+		err = c.checkListKind(of.gvk())
 	}
 	return err
 }

@@ -16,8 +16,8 @@ func DecodeFailure(enc Encoding, body []byte) *metav1.Status {
 			return nil
 		}
 	case EncodingProtobuf:
-		raw, kind, err := openEnvelope(body)
-		if err != nil || kind != "Status" || status.Unmarshal(raw) != nil {
+		raw, of, err := openEnvelope(body)
+		if err != nil || string(of.kind) != "Status" || status.Unmarshal(raw) != nil {
 			return nil
 		}
 	default:
@@ -32,11 +32,11 @@ func DecodeFailure(enc Encoding, body []byte) *metav1.Status {
 // KindOf returns the kind that an encoded object says it is of, if any.
 func KindOf(enc Encoding, data []byte) string {
 	if enc == EncodingProtobuf {
-		_, kind, err := openEnvelope(data)
+		_, of, err := openEnvelope(data)
 		if err != nil {
 			return ""
 		}
-		return kind
+		return string(of.kind)
 	}
 	var meta metav1.TypeMeta
 	if json.Unmarshal(data, &meta) != nil {

@@ -59,18 +59,18 @@ func (e *protobufEvents[T]) decode(frame []byte) (Event[T], *metav1.Status, erro
 	if ev.Type, err = eventTypeOf(typ); err != nil {
 		return none, nil, err
 	}
-	raw, kind, err := openEnvelope(object)
+	raw, of, err := openEnvelope(object)
 	if err != nil {
 		return none, nil, fmt.Errorf("%s event: %w", ev.Type, err)
 	}
 	if ev.Type == watch.Error {
-		if kind != "Status" {
-			return none, nil, fmt.Errorf("%s event with a %q in place of a Status", ev.Type, kind)
+		if string(of.kind) != "Status" {
+			return none, nil, fmt.Errorf("%s event with a %q in place of a Status", ev.Type, of.kind)
 		}
 		status := &metav1.Status{}
 		return none, status, unexpected(status.Unmarshal(raw))
 	}
-	if err := e.codec.checkKind(kind); err != nil {
+	if err := e.codec.checkTypeMeta(of); err != nil {
 		return none, nil, fmt.Errorf("%s event: %w", ev.Type, err)
 	}
 	ev.Object = e.codec.newT()
