@@ -42,11 +42,19 @@ func (r *Reflector[T]) follow(s *session[T]) error {
 // heard notes that the watch has brought something that is no repetition. What arrived
 // slowly says nothing of the time since it began to.
 func (r *Reflector[T]) heard(s *session[T]) {
-	at := time.Now()
-	if since, partial := s.transfer.PartialSince(); partial {
-		at = since
+	at := arrivedAt(s.transfer)
+	if polls, ok := s.stream.(*polls[T]); ok {
+		at = polls.asOf // the whole answer was waited for
 	}
 	r.counts.contact(at)
+}
+
+// arrivedAt is when the last event arrived, or began to.
+func arrivedAt(transfer *client.Transfer) time.Time {
+	if since, partial := transfer.PartialSince(); partial {
+		return since
+	}
+	return time.Now()
 }
 
 // isNews reports whether an event shows that the stream goes on. One of the version that was

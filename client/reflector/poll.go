@@ -47,7 +47,8 @@ type polls[T client.Object] struct {
 	cancel context.CancelFunc
 	opts   metav1.ListOptions // of the next poll
 	events []client.WatchEvent[T]
-	err    error // follows the events; final
+	err    error     // follows the events; final
+	asOf   time.Time // until then the last answer, or the part of it that came, has what happened
 }
 
 // Next returns the next event of the last answer, or polls until there is one.
@@ -88,6 +89,9 @@ func (s *polls[T]) poll() error {
 	for len(s.events) < maxPolled {
 		ev, err := stream.Next()
 		if errors.Is(err, io.EOF) {
+			if _, partial := transfer.PartialSince(); !partial {
+				s.asOf = time.Now()
+			}
 			return s.complete(from, time.Since(begun))
 		}
 		if err != nil {
@@ -96,7 +100,7 @@ func (s *polls[T]) poll() error {
 		if version := versionOf(ev.Object); version != "" && !older(version, s.opts.ResourceVersion) {
 			s.opts.ResourceVersion = version
 		}
-		s.events = append(s.events, ev)
+		s.events, s.asOf = append(s.events, ev), arrivedAt(transfer)
 	}
 	return nil
 }

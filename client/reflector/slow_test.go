@@ -53,6 +53,9 @@ func TestSlowAnswers(t *testing.T) {
 		{name: "a page", opts: pages, steps: []step{{"list 0", slowList("5", 15)}, {"watch 5", hold}}, store: "a:3", version: "5", resumes: none, check: contactAt(0)},
 		{name: "a later page", opts: pages,
 			steps: []step{{"list 0", list("5 c1", "A 3")}, {"list - c1", slowList("5", 15)}, {"watch 5", hold}}, store: "A:3 a:3", version: "5", resumes: none},
+		{name: "an event in a poll that breaks off later", opts: Options{PollTimeout: 10 * time.Second},
+			steps: []step{begin, {"watch 5", events("ADDED b 6", slowly(event("ADDED c 7")[:40], 15, 9*time.Second, hold))}, {"watch 6", hold}},
+			store: "a:3 b:6", version: "6", any: true, check: contactAt(0)},
 		{name: "an event in a poll", opts: Options{PollTimeout: 10 * time.Second},
 			steps: []step{begin, {"watch 5", slowly(event("ADDED b 6")+"\n", 15, 9*time.Second, end)}, {"watch 6", hold}}, store: "a:3 b:6", version: "6", resumes: none},
 	} {
