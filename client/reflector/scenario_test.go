@@ -1,7 +1,9 @@
 package reflector
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 )
@@ -447,4 +449,28 @@ func TestWithdrawnRight(t *testing.T) {
 	scenario{name: "a refusal at once is none", opts: Options{PagedList: true},
 		steps: []step{{"list 0", list("5", "a 3")}, {"watch 5", events("ERROR 403", end)}, {"list 5 NotOlderThan", list("8", "b 7")}, {"watch 8", hold}},
 		store: "b:7", version: "8", lists: map[ListCause]int64{ListInitial: 1, ListUnwatched: 1}}.play(t)
+}
+
+// Versions may have up to 128 bits (KEP-5504), and apimachinery compares longer ones, too: they are
+// followed, compared and sent back as others are.
+func TestLongVersions(t *testing.T) {
+	for _, digits := range []string{"99999999999999999999999999", "340282366920938463463374607431768211455", strings.Repeat("7", 60)} {
+		long := func(last string) string { return digits[:len(digits)-1] + last }
+		for name, sc := range map[string]scenario{
+			"a list and events": {steps: []step{{"list 0", list(long("1"), "a "+long("0"))}, {"watch " + long("1"), events("ADDED b "+long("3")+",MODIFIED a "+long("4")+",BOOKMARK "+long("5"), end)},
+				{"watch " + long("5"), hold}}, store: "a:" + long("4") + " b:" + long("3"), version: long("5")},
+			"a bookmark after a short one": {steps: []step{{"list 0", list("5", "a 3")}, {"watch 5", events("BOOKMARK "+long("5"), end)}, {"watch " + long("5"), hold}},
+				store: "a:3", version: long("5")},
+			"an event that is older": {steps: []step{{"list 0", list(long("5"), "a "+long("5"))}, {"watch " + long("5"), events("MODIFIED a "+long("4"), hold)}},
+				store: "a:" + long("5"), version: long("5")},
+			"a list that is older": {steps: []step{{"list 0", list(long("5"), "a 3")}, {"watch " + long("5"), refusal("400")}, {"list -", list(long("4"), "a 3")}, {"watch " + long("4"), hold}},
+				store: "a:3", version: long("4")},
+			// A server that has said it once by mistake goes back, as far as one can tell.
+			"a bookmark before shorter versions": {steps: []step{{"list 0", list("5", "a 3")}, {"watch 5", events("BOOKMARK "+long("5")+",BOOKMARK 7", end)},
+				{"list -", list("8", "b 7")}, {"watch 8", hold}}, store: "b:7", version: "8"},
+		} {
+			sc.name, sc.opts, sc.any = fmt.Sprintf("%s of %d digits", name, len(digits)), Options{PagedList: true}, true
+			sc.play(t)
+		}
+	}
 }
