@@ -46,7 +46,7 @@ func (r *Reflector[T]) listPages(ctx context.Context) error {
 // everything at once: what a page lacks would be taken for deleted.
 func (r *Reflector[T]) pages(ctx context.Context, limit int64) ([]T, string, error) {
 	opts := r.firstPage(limit)
-	var read pagedList[T]
+	read := pagedList[T]{most: r.opts.MaxObjects, least: int(max(r.opts.PageSize, 0)) / 10}
 	var version string
 	for {
 		list, err := r.page(ctx, opts)

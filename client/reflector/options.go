@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"time"
 )
@@ -37,6 +38,11 @@ type Options struct {
 	PagedList bool
 	// PageSize is the limit of one page. Default 500; negative: one page.
 	PageSize int64
+	// MaxObjects is how many objects one list may have, so that a server that has always
+	// another page, or initial event, does not fill the memory, and is seen: a list of more
+	// fails as one that cannot be read does, with an error that says so, and is repeated. A page
+	// counts as a tenth of PageSize at least. Default 20 million; negative: no bound.
+	MaxObjects int
 	// InitialEventsTimeout is how long a streaming list may make no progress
 	// before pages are asked for instead. Default 30 s; negative: for ever,
 	// which a server that never sends the closing bookmark makes true.
@@ -113,6 +119,10 @@ type Backoff struct {
 
 func (o Options) withDefaults() Options {
 	setDefault(&o.PageSize, 500)
+	setDefault(&o.MaxObjects, 20_000_000)
+	if o.MaxObjects < 0 {
+		o.MaxObjects = math.MaxInt
+	}
 	setDefault(&o.InitialEventsTimeout, 30*time.Second)
 	setDefault(&o.WatchTimeout, 5*time.Minute)
 	setDefault(&o.SilenceTimeout, 3*time.Minute)

@@ -10,6 +10,9 @@ import (
 
 // pagedList is what has been read of one list.
 type pagedList[T client.Object] struct {
+	most   int // objects; Options.MaxObjects
+	least  int // for which a page counts
+	count  int
 	tokens pagetoken.Cycle
 	all    []T           // of a list of one page
 	some   collection[T] // of a list of several
@@ -19,6 +22,9 @@ type pagedList[T client.Object] struct {
 // was read before: it was sent in the place of another one. At a list of one page, as most
 // are, it does not look.
 func (p *pagedList[T]) add(page *client.List[T], first bool) error {
+	if p.count += max(len(page.Items), p.least); p.count > p.most && page.Continue != "" {
+		return tooManyObjects(p.most)
+	}
 	if first && page.Continue == "" {
 		p.all = page.Items
 		return nil
@@ -32,6 +38,12 @@ func (p *pagedList[T]) add(page *client.List[T], first bool) error {
 		}
 	}
 	return nil
+}
+
+// tooManyObjects is the error for a list that seems to have no end. It is none of what the server
+// has sent: that would be asked for at once, too.
+func tooManyObjects(most int) error {
+	return fmt.Errorf("the server's list goes on after %d objects: raise Options.MaxObjects of the reflector if there are so many", most)
 }
 
 // items returns the objects; the pagedList must not be used after it.

@@ -64,6 +64,9 @@ func (r *Reflector[T]) fill(s *session[T]) error {
 			initial.remove(ev.Object)
 		case ev.Type != apiwatch.Bookmark:
 			initial.put(ev.Object)
+			if len(initial.items) > r.opts.MaxObjects {
+				return tooManyObjects(r.opts.MaxObjects)
+			}
 		}
 	}
 }
