@@ -102,7 +102,13 @@ func (c *Controller) Run(ctx context.Context) error {
 func (c *Controller) watch(resource schema.GroupVersionResource, namespaced bool) (watched, error) {
 	factory := informer.NewFactory(c.client, informer.Options{Logger: c.log})
 	inf := informer.Metadata(factory, resource, informer.ListOptions{})
-	handler, err := inf.AddHandler(informer.HandlerFuncs[*metav1.PartialObjectMetadata]{
+	handler, err := inf.AddHandler(c.handlerOf(resource), informer.HandlerOptions{})
+	return watched{factory, inf, handler, namespaced, &answers{}}, err
+}
+
+// handlerOf keeps the graph for the objects of a resource.
+func (c *Controller) handlerOf(resource schema.GroupVersionResource) informer.Handler[*metav1.PartialObjectMetadata] {
+	return informer.HandlerFuncs[*metav1.PartialObjectMetadata]{
 		Add: func(obj *metav1.PartialObjectMetadata, _ bool) { c.changed(resource, obj) },
 		Update: func(old, obj *metav1.PartialObjectMetadata) {
 			if old.UID != obj.UID {
@@ -114,8 +120,7 @@ func (c *Controller) watch(resource schema.GroupVersionResource, namespaced bool
 			c.gone(obj)
 			c.definitionChanged(resource)
 		},
-	}, informer.HandlerOptions{})
-	return watched{factory, inf, handler, namespaced, &answers{}}, err
+	}
 }
 
 func (c *Controller) changed(resource schema.GroupVersionResource, obj *metav1.PartialObjectMetadata) {

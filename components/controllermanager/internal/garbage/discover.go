@@ -17,7 +17,7 @@ const (
 	// rediscover is how often the server is asked whether it serves other
 	// kinds, although nothing says so.
 	rediscover = 30 * time.Second
-	// settle is when it is asked once more after a definition has changed: what
+	// settle is when it is asked once more after one of definitions has changed: what
 	// is defined is served a little later.
 	settle = time.Second
 	// firstPatience is for how long the collector waits for all groups before it begins
@@ -33,12 +33,16 @@ var events = map[schema.GroupResource]bool{
 	{Group: "events.k8s.io", Resource: "events"}: true,
 }
 
-// definitions are what custom resources are made of. The collector watches them
-// like everything else. After each of their events it looks what is served.
-var definitions = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+// definitions are what makes a server serve other kinds: custom resources, and aggregated servers, whose status says
+// when they begin to answer. The collector watches them like everything else. After each of their events it looks what
+// is served.
+var definitions = map[schema.GroupResource]bool{
+	{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}: true,
+	{Group: "apiregistration.k8s.io", Resource: "apiservices"}:             true,
+}
 
 func (c *Controller) definitionChanged(resource schema.GroupVersionResource) {
-	if resource.GroupResource() != definitions {
+	if !definitions[resource.GroupResource()] {
 		return
 	}
 	select {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/discovery"
+	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/client/scheme"
 )
 
@@ -194,6 +195,55 @@ func TestVersionsChangeWhileAGroupCannotBeAsked(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// What is served is looked at after each event of what may have changed that, and otherwise only once in a while.
+func TestDefinitionsAreFollowed(t *testing.T) {
+	v1 := func(group, resource string) schema.GroupVersionResource {
+		return schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}
+	}
+	object := &metadata{}
+	for kind, resource := range map[string]struct {
+		schema.GroupVersionResource
+		defines bool
+	}{
+		"a definition":       {v1("apiextensions.k8s.io", "customresourcedefinitions"), true},
+		"an APIService":      {v1("apiregistration.k8s.io", "apiservices"), true},
+		"another definition": {v1("example.com", "customresourcedefinitions"), false},
+		"another APIService": {v1("example.com", "apiservices"), false},
+		"a Service":          {v1("", "services"), false},
+	} {
+		for event, happen := range map[string]func(informer.Handler[*metadata]){
+			"comes":   func(h informer.Handler[*metadata]) { h.OnAdd(object, false) },
+			"changes": func(h informer.Handler[*metadata]) { h.OnUpdate(object, object) }, // as its status does
+			"goes":    func(h informer.Handler[*metadata]) { h.OnDelete(object, false) },
+		} {
+			t.Run(kind+" "+event, func(t *testing.T) {
+				d := &discovered{served: []version{{"v1", []string{"widgets"}}}}
+				collects(t, d, func(t *testing.T, ctx context.Context, c *Controller) {
+					knows := func() bool {
+						c.mu.Lock()
+						defer c.mu.Unlock()
+						return len(c.watching) > 1
+					}
+					_ = c.discover(ctx) // one group cannot be asked
+					go c.keepDiscovering(ctx)
+					synctest.Wait()
+					happen(c.handlerOf(resource.GroupVersionResource))
+					synctest.Wait()
+					d.set(func(d *discovered) { d.served = []version{{"v1", []string{"gadgets", "widgets"}}} }) // a little later
+					time.Sleep(2 * settle)
+					if knows() != resource.defines {
+						t.Errorf("%v after the event the collector watches the other kind: %v", 2*settle, knows())
+					}
+					time.Sleep(rediscover)
+					if !knows() {
+						t.Error("the collector never looks again what is served")
+					}
+				})
+			})
+		}
 	}
 }
 
