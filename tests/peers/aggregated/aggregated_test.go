@@ -62,6 +62,7 @@ func serve(t *testing.T, kubeconfig string, storage rest.Storage) string {
 	config.ShutdownWatchTerminationGracePeriod = time.Second
 	serving := options.NewSecureServingOptions()
 	serving.Listener, serving.BindPort = listener, listener.Addr().(*net.TCPAddr).Port
+	serving.ServerCert.CertDirectory = "" // in memory, and no key in this folder
 	must(t, serving.MaybeDefaultWithSelfSignedCerts("flunders.default.svc", nil, []net.IP{net.IPv4(127, 0, 0, 1)}))
 	must(t, serving.WithLoopback().ApplyTo(&config.SecureServing, &config.LoopbackClientConfig))
 	config.PublicAddress = net.IPv4(127, 0, 0, 1)

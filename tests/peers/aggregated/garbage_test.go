@@ -36,7 +36,7 @@ func TestOwnersBesideAnAggregatedServer(t *testing.T) {
 			register(ctx, t, cl, serve(t, writeKubeconfig(t, s.UserConfig("ada", "system:masters")), storage))
 			controllers, err := client.New(s.UserConfig("controllers", "system:masters"), client.Options{})
 			must(t, err)
-			manager, err := controller.NewManager(controllers, controller.Options{Logger: slog.New(slog.DiscardHandler)})
+			manager, err := controller.NewManager(controllers, controller.Options{Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))})
 			must(t, err)
 			running, stop := context.WithCancel(ctx)
 			ended := make(chan error)
@@ -104,6 +104,7 @@ func register(ctx context.Context, t *testing.T, cl *client.Client, address stri
 		event, err := w.Next()
 		must(t, err)
 		for _, condition := range event.Object.Status.Conditions {
+			t.Logf("%s %s: %s", condition.Status, condition.Reason, condition.Message)
 			if condition.Type == apiregistrationv1.Available && condition.Status == apiregistrationv1.ConditionTrue {
 				return
 			}
