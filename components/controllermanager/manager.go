@@ -84,13 +84,13 @@ func NewManager(cl *client.Client, opts Options) (*Manager, error) {
 
 var errStopped = errors.New("stopped by itself")
 
-// Run runs the controllers until ctx ends or one of them fails, which ends
+// Run runs the controllers until parent ends or one of them fails, which ends
 // the others. It blocks, waits for an API server that is not there yet, and
-// leaves nothing running. A manager runs once.
-func (m *Manager) Run(ctx context.Context) error {
+// leaves nothing running. The error is nil if parent has ended. A manager runs once.
+func (m *Manager) Run(parent context.Context) error {
 	var background sync.WaitGroup
 	defer background.Wait()
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
 	background.Go(func() { _ = m.recorder.Run(ctx) })
 
@@ -110,5 +110,9 @@ func (m *Manager) Run(ctx context.Context) error {
 		})
 	}
 	m.log.Info("controllers are running", "count", len(m.running))
-	return group.Wait()
+	err := group.Wait()
+	if parent.Err() != nil { // it ends before the informers do, and groupCtx perhaps after them
+		return nil
+	}
+	return err
 }
