@@ -60,8 +60,21 @@ func (f *clientFlags) config() (*rest.Config, error) {
 	return config, nil
 }
 
-func newClient(kubeconfig, component string) (*client.Client, error) {
-	return client.FromKubeconfig(kubeconfig, clientOptions(component))
+func newClient(file, component string) (*client.Client, error) {
+	config, _, err := kubeconfig.Config(kubeconfig.Options{File: file})
+	if err != nil {
+		return nil, err
+	}
+	return newComponentClient(config, clientOptions(component))
+}
+
+// newComponentClient makes the client of a component. It says nothing about the server's
+// warnings, as Kubernetes' components do: the controllers watch deprecated kinds, such as
+// Endpoints, because somebody may use them, and who runs a component cannot change that.
+func newComponentClient(config *rest.Config, opts client.Options) (*client.Client, error) {
+	config = rest.CopyConfig(config)
+	config.WarningHandler, config.WarningHandlerWithContext = rest.NoWarnings{}, nil
+	return client.New(config, opts)
 }
 
 func clientOptions(component string) client.Options {
@@ -72,6 +85,7 @@ func newControllers() *cobra.Command {
 	var flags clientFlags
 	var election electionFlags
 	var asAccounts bool
+	var controllers []string
 	cmd := &cobra.Command{
 		Use:   "controllers",
 		Short: "Run the controller manager against an API server",
@@ -89,6 +103,9 @@ Of several such processes one at a time acts; see --leader-elect.`,
   levelwire controllers --leader-elect-identity "$POD_NAME"`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := controller.CheckNames(controllers); err != nil {
+				return cli.Usage(fmt.Errorf("--controllers: %w", err))
+			}
 			c, log, err := flags.connect(cmd, "controllers")
 			if err != nil {
 				return err
@@ -98,7 +115,7 @@ Of several such processes one at a time acts; see --leader-elect.`,
 				return err
 			}
 			run, err := election.elected(c, log, func(ctx context.Context) error {
-				opts := controller.Options{Logger: log}
+				opts := controller.Options{Logger: log, Controllers: controllers}
 				if asAccounts {
 					accounts := &accountClients{config: config, issuer: c, agent: "controllers", log: log}
 					defer accounts.close()
@@ -118,6 +135,7 @@ Of several such processes one at a time acts; see --leader-elect.`,
 	}
 	flags.register(cmd)
 	election.register(cmd, "kube-controller-manager")
+	registerControllers(cmd, &controllers)
 	cmd.Flags().BoolVar(&asAccounts, "use-service-account-credentials", false, "let each controller act as its own service account in kube-system, by tokens that the user of the kubeconfig creates: the role system:kube-controller-manager is enough for that user")
 	return cmd
 }

@@ -31,7 +31,7 @@ const (
 // newNodes makes the kubelets of count nodes of a cluster, beginning with the first-th. They
 // share a connection and starting, which bounds how many register at a time, and each acts as the user of its own node.
 func newNodes(s *server.Server, first, count, of int, starting chan struct{}, log *slog.Logger) (component, error) {
-	shared, err := client.New(&rest.Config{Host: s.URL(), TLSClientConfig: s.UserTokenConfig("").TLSClientConfig}, clientOptions("kubelet"))
+	shared, err := newComponentClient(&rest.Config{Host: s.URL(), TLSClientConfig: s.UserTokenConfig("").TLSClientConfig}, clientOptions("kubelet"))
 	if err != nil {
 		return component{}, fmt.Errorf("kubelets: %w", err)
 	}
@@ -56,7 +56,7 @@ func newNode(s *server.Server, i int, shared *client.Client, of int, starting ch
 	name := fmt.Sprintf("node-%d", i+1)
 	options := clientOptions("kubelet")
 	options.ConnectionsOf = shared
-	c, err := client.New(s.UserTokenConfig("system:node:"+name, "system:nodes"), options)
+	c, err := newComponentClient(s.UserTokenConfig("system:node:"+name, "system:nodes"), options)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -49,7 +49,7 @@ func (a *accountClients) client(ctx context.Context, account string) (*client.Cl
 	source := &tokenSource{account: account, issuer: a.issuer, context: func() context.Context { return ctx }, log: a.log, logged: rate.Sometimes{First: 1, Interval: time.Minute}}
 	config := rest.AnonymousClientConfig(a.config)
 	config.Wrap(clienttransport.ResettableTokenSourceWrapTransport(clienttransport.NewCachedTokenSource(source)))
-	c, err := client.New(config, clientOptions(a.agent))
+	c, err := newComponentClient(config, clientOptions(a.agent))
 	if err == nil {
 		a.made = append(a.made, c)
 	}

@@ -24,7 +24,7 @@ import (
 func newUp() *cobra.Command {
 	var flags serverFlags
 	var log cli.Logging
-	var nodes int
+	var parts upParts
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Run a whole cluster in this process",
@@ -33,11 +33,12 @@ of simulated nodes in this process. The components talk to the server over
 HTTPS like any other client. Objects survive a restart, unless --storage=memory.`,
 		Example: `  levelwire up
   levelwire up --nodes 10 --storage=memory
+  levelwire up --without scheduler,kubelets
   levelwire up --secure-port=0 --data-dir /tmp/cluster`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if nodes < 0 || nodes > maxNodes {
-				return cli.Usage(fmt.Errorf("--nodes %d: it is 0 to %d; levelwire kubelet adds single nodes from other processes", nodes, maxNodes))
+			if err := parts.complete(cmd); err != nil {
+				return cli.Usage(err)
 			}
 			config, err := flags.complete(cmd)
 			if err != nil {
@@ -50,12 +51,12 @@ HTTPS like any other client. Objects survive a restart, unless --storage=memory.
 			if err != nil {
 				return err
 			}
-			return up(cmd, s, nodes, config.Logger)
+			return up(cmd, s, parts, config.Logger)
 		},
 	}
 	flags.register(cmd)
 	log.Register(cmd, "warn")
-	cmd.Flags().IntVar(&nodes, "nodes", 3, fmt.Sprintf("how many nodes to simulate, at most %d", maxNodes))
+	parts.register(cmd)
 	return cmd
 }
 
@@ -70,7 +71,7 @@ type component struct {
 // up runs the server and the components until the command's context ends or
 // one of them fails. The components end first, so that the server does not
 // drain against them.
-func up(cmd *cobra.Command, s *server.Server, nodes int, log *slog.Logger) error {
+func up(cmd *cobra.Command, s *server.Server, parts upParts, log *slog.Logger) error {
 	serverCtx, stopServer := context.WithCancel(context.WithoutCancel(cmd.Context()))
 	defer stopServer()
 	ctx, stop := context.WithCancel(cmd.Context())
@@ -80,11 +81,11 @@ func up(cmd *cobra.Command, s *server.Server, nodes int, log *slog.Logger) error
 		defer stop() // a server that failed takes the components with it
 		served <- s.Run(serverCtx)
 	}()
-	components, err := newComponents(s, nodes, log)
+	components, err := newComponents(s, parts, log)
 	if err == nil {
 		err = runComponents(ctx, s, components, func(took time.Duration) {
 			announce(cmd.OutOrStdout(), s,
-				fmt.Sprintf("Levelwire is ready at %s after %s, with %d nodes.", s.URL(), took.Round(time.Millisecond), nodes),
+				fmt.Sprintf("Levelwire is ready at %s after %s, with %s.", s.URL(), took.Round(time.Millisecond), parts),
 				append(append([]string{"  kubectl get nodes", ""}, signIn(s)...), "Ctrl-C stops it.")...)
 		})
 	}
@@ -156,9 +157,12 @@ func (c component) keepRunning(ctx context.Context) error {
 
 // newComponents makes the components, each with the identity that Kubernetes gives it, so
 // that it can do what its default roles allow, and no more.
-func newComponents(s *server.Server, nodes int, log *slog.Logger) ([]component, error) {
+func newComponents(s *server.Server, parts upParts, log *slog.Logger) ([]component, error) {
 	var components []component
 	add := func(name, agent string, as user, make func(*client.Client, *identities) (runner, error)) error {
+		if parts.leavesOut(name) {
+			return nil
+		}
 		ids := &identities{server: s, agent: agent}
 		c, err := ids.client(as)
 		if err != nil {
@@ -172,16 +176,16 @@ func newComponents(s *server.Server, nodes int, log *slog.Logger) ([]component, 
 		return nil
 	}
 	err := errors.Join(
-		add("controllers", "controllers", user{"system:kube-controller-manager", nil}, func(c *client.Client, ids *identities) (runner, error) {
-			return controller.NewManager(c, controller.Options{Logger: log, ClientFor: ids.serviceAccount})
+		add(partControllers, "controllers", user{"system:kube-controller-manager", nil}, func(c *client.Client, ids *identities) (runner, error) {
+			return controller.NewManager(c, controller.Options{Logger: log, ClientFor: ids.serviceAccount, Controllers: parts.controllers})
 		}),
-		add("scheduler", "scheduler", user{"system:kube-scheduler", nil}, func(c *client.Client, _ *identities) (runner, error) {
+		add(partScheduler, "scheduler", user{"system:kube-scheduler", nil}, func(c *client.Client, _ *identities) (runner, error) {
 			return scheduler.New(c, scheduler.Options{Logger: log})
 		}),
-		add("proxy", "proxy", user{"system:kube-proxy", nil}, func(c *client.Client, _ *identities) (runner, error) {
+		add(partProxy, "proxy", user{"system:kube-proxy", nil}, func(c *client.Client, _ *identities) (runner, error) {
 			return proxy.New(c, proxy.Options{Logger: log})
 		}),
-		add("metrics", "metrics", serviceAccount("metrics-server"), func(c *client.Client, ids *identities) (runner, error) {
+		add(partMetrics, "metrics", serviceAccount("metrics-server"), func(c *client.Client, ids *identities) (runner, error) {
 			// The program's user is the cluster's administrator, who installs this.
 			installer, err := (&identities{server: s}).admin()
 			if err != nil {
@@ -191,8 +195,8 @@ func newComponents(s *server.Server, nodes int, log *slog.Logger) ([]component, 
 			return metrics.New(c, metrics.Options{Installer: installer, Logger: log})
 		}))
 	starting := make(chan struct{}, startingNodes)
-	for first := 0; first < nodes; first += nodesPerConnection {
-		group, groupErr := newNodes(s, first, min(nodesPerConnection, nodes-first), nodes, starting, log)
+	for first := 0; first < parts.nodes; first += nodesPerConnection {
+		group, groupErr := newNodes(s, first, min(nodesPerConnection, parts.nodes-first), parts.nodes, starting, log)
 		components = append(components, group)
 		err = errors.Join(err, groupErr)
 	}
@@ -217,7 +221,7 @@ func (i *identities) client(as user) (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := client.New(config, clientOptions(i.agent))
+	c, err := newComponentClient(config, clientOptions(i.agent))
 	if err == nil {
 		i.clients = append(i.clients, c)
 	}

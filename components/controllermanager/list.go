@@ -44,59 +44,64 @@ type runner interface {
 	Run(ctx context.Context) error
 }
 
-// controllers are all there are. Adding one is one entry. accounts are the service
-// accounts that Kubernetes runs the controller as; make gets a client of each.
-var controllers = []struct {
-	name     string
+// entry is one of the controllers.
+type entry struct {
+	name    string   // as kube-controller-manager has it
+	aliases []string // its former names there
+	// accounts are the service accounts that Kubernetes runs the controller as; make gets
+	// a client of each.
 	accounts []string
 	make     func(*shared, []*client.Client) (runner, error)
-}{
-	{"deployment", []string{"deployment-controller"}, func(s *shared, as []*client.Client) (runner, error) {
+}
+
+// controllers are all there are. Adding one is one entry.
+var controllers = []entry{
+	{"deployment-controller", []string{"deployment"}, []string{"deployment-controller"}, func(s *shared, as []*client.Client) (runner, error) {
 		return deployment.New(as[0], s.factory, s.pods, s.recorder, s.log)
 	}},
-	{"replicaset", []string{"replicaset-controller"}, func(s *shared, as []*client.Client) (runner, error) {
+	{"replicaset-controller", []string{"replicaset"}, []string{"replicaset-controller"}, func(s *shared, as []*client.Client) (runner, error) {
 		return replicaset.New(as[0], s.factory, s.pods, s.recorder, s.log)
 	}},
-	{"statefulset", []string{"statefulset-controller"}, func(s *shared, as []*client.Client) (runner, error) {
+	{"statefulset-controller", []string{"statefulset"}, []string{"statefulset-controller"}, func(s *shared, as []*client.Client) (runner, error) {
 		return statefulset.New(as[0], s.factory, s.pods, s.revisions.As(as[0]), s.recorder, s.log)
 	}},
-	{"daemonset", []string{"daemon-set-controller"}, func(s *shared, as []*client.Client) (runner, error) {
+	{"daemonset-controller", []string{"daemonset"}, []string{"daemon-set-controller"}, func(s *shared, as []*client.Client) (runner, error) {
 		return daemonset.New(as[0], s.factory, s.pods, s.revisions.As(as[0]), s.recorder, s.log)
 	}},
-	{"job", []string{"job-controller", "ttl-after-finished-controller"}, func(s *shared, as []*client.Client) (runner, error) {
+	{"job-controller", []string{"job"}, []string{"job-controller", "ttl-after-finished-controller"}, func(s *shared, as []*client.Client) (runner, error) {
 		return job.New(as[0], as[1], s.factory, s.pods, s.recorder, s.log)
 	}},
-	{"cronjob", []string{"cronjob-controller"}, func(s *shared, as []*client.Client) (runner, error) {
+	{"cronjob-controller", []string{"cronjob"}, []string{"cronjob-controller"}, func(s *shared, as []*client.Client) (runner, error) {
 		return cronjob.New(as[0], s.factory, s.recorder, cronjob.Options{Logger: s.log})
 	}},
-	{"disruption", []string{"disruption-controller"}, func(s *shared, as []*client.Client) (runner, error) {
+	{"disruption-controller", []string{"disruption"}, []string{"disruption-controller"}, func(s *shared, as []*client.Client) (runner, error) {
 		return disruption.New(as[0], s.factory, s.pods, s.recorder, s.log)
 	}},
-	{"podautoscaler", []string{"horizontal-pod-autoscaler"}, func(s *shared, as []*client.Client) (runner, error) {
+	{"horizontal-pod-autoscaler-controller", []string{"horizontalpodautoscaling"}, []string{"horizontal-pod-autoscaler"}, func(s *shared, as []*client.Client) (runner, error) {
 		return podautoscaler.New(as[0], s.factory, s.pods, s.recorder, podautoscaler.Options{Logger: s.log})
 	}},
-	{"endpoints", []string{"endpointslice-controller", "endpoint-controller"}, func(s *shared, as []*client.Client) (runner, error) {
+	{"endpointslice-controller", []string{"endpointslice"}, []string{"endpointslice-controller", "endpoint-controller"}, func(s *shared, as []*client.Client) (runner, error) {
 		return endpoints.New(as[0], as[1], s.factory, s.log)
 	}},
-	{"namespace", []string{"namespace-controller"}, func(s *shared, as []*client.Client) (runner, error) {
+	{"namespace-controller", []string{"namespace"}, []string{"namespace-controller"}, func(s *shared, as []*client.Client) (runner, error) {
 		return namespace.New(as[0], s.factory, s.log)
 	}},
-	{"garbage", []string{"generic-garbage-collector"}, func(s *shared, as []*client.Client) (runner, error) {
+	{"garbage-collector-controller", []string{"garbagecollector"}, []string{"generic-garbage-collector"}, func(s *shared, as []*client.Client) (runner, error) {
 		return garbage.New(as[0], s.log)
 	}},
-	{"resourcequota", []string{"resourcequota-controller"}, func(s *shared, as []*client.Client) (runner, error) {
+	{"resourcequota-controller", []string{"resourcequota"}, []string{"resourcequota-controller"}, func(s *shared, as []*client.Client) (runner, error) {
 		return resourcequota.New(as[0], s.factory, s.pods, resourcequota.Options{RecountAfter: s.recountQuotas, Logger: s.log})
 	}},
-	{"pvcprotection", []string{"pvc-protection-controller"}, func(s *shared, as []*client.Client) (runner, error) {
+	{"persistentvolumeclaim-protection-controller", []string{"pvc-protection"}, []string{"pvc-protection-controller"}, func(s *shared, as []*client.Client) (runner, error) {
 		return storageprotection.NewClaims(as[0], s.factory, s.pods, s.log)
 	}},
-	{"pvprotection", []string{"pv-protection-controller"}, func(s *shared, as []*client.Client) (runner, error) {
+	{"persistentvolume-protection-controller", []string{"pv-protection"}, []string{"pv-protection-controller"}, func(s *shared, as []*client.Client) (runner, error) {
 		return storageprotection.NewVolumes(as[0], s.factory, s.log)
 	}},
-	{"podgarbage", []string{"pod-garbage-collector"}, func(s *shared, as []*client.Client) (runner, error) {
+	{"pod-garbage-collector-controller", []string{"podgc"}, []string{"pod-garbage-collector"}, func(s *shared, as []*client.Client) (runner, error) {
 		return podgarbage.New(as[0], s.pods, s.log)
 	}},
-	{"nodelifecycle", []string{"node-controller"}, func(s *shared, as []*client.Client) (runner, error) {
+	{"node-lifecycle-controller", []string{"nodelifecycle"}, []string{"node-controller"}, func(s *shared, as []*client.Client) (runner, error) {
 		return nodelifecycle.New(as[0], s.factory, s.pods, s.recorder, nodelifecycle.Options{Logger: s.log})
 	}},
 }

@@ -27,6 +27,11 @@ type Options struct {
 	// That client has the informers, which all controllers share, and the events in any
 	// case. With ClientFor, the role system:kube-controller-manager is enough for it.
 	ClientFor func(serviceAccount string) (*client.Client, error)
+	// Controllers says which controllers run, as kube-controller-manager's --controllers
+	// does: "*" is all of them, a name is that one, and a name after "-" is not that one,
+	// whatever else says so. Names are those of kube-controller-manager; see Names.
+	// Default: all.
+	Controllers []string
 	// Logger receives what operators should see. Default slog.Default().
 	Logger *slog.Logger
 }
@@ -66,7 +71,11 @@ func NewManager(cl *client.Client, opts Options) (*Manager, error) {
 		recorder: events.New(cl, "controller-manager", events.Options{Logger: opts.Logger}),
 	}
 	m := &Manager{factory: factory, recorder: s.recorder, log: opts.Logger}
-	for _, c := range controllers {
+	chosen, err := choose(opts.Controllers)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range chosen {
 		clients := make([]*client.Client, len(c.accounts))
 		for i, account := range c.accounts {
 			if clients[i], err = opts.ClientFor(account); err != nil {
