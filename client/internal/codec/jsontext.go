@@ -60,7 +60,9 @@ func (t *jsonText) more() error {
 		t.large = largeBuffers.Get().(*[largestRead]byte)
 		into = t.large[:]
 	case 2*len(t.rest()) > len(t.buf):
-		into = make([]byte, 2*len(t.buf))
+		if size := t.src.atMost(len(t.rest()), 2*len(t.buf)); size > len(t.buf) {
+			into = make([]byte, size)
+		}
 	}
 	t.end, t.start, t.buf = copy(into, t.rest()), 0, into
 	for read := 0; t.end < len(t.buf) && (read == 0 || !t.src.exhausted()); {
@@ -134,6 +136,9 @@ func (t *jsonText) whole() ([]byte, bool) {
 // cut returns the error of a value that does not end: the source's, unless the
 // value is wrong in any case.
 func (t *jsonText) cut(err error) error {
+	if errors.Is(err, ErrFrameTooLarge) {
+		return err // to look for another error takes as much memory again
+	}
 	_, invalid := jsontext.NewDecoder(bytes.NewReader(t.rest()), jsonOptions).ReadValue()
 	if invalid == nil || errors.Is(invalid, io.EOF) || errors.Is(invalid, io.ErrUnexpectedEOF) {
 		return unexpected(err)

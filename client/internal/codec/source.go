@@ -68,6 +68,15 @@ func (s *Source) endEvent() {
 // exhausted reports whether the limit of the current frame has been read.
 func (s *Source) exhausted() bool { return s.limit >= 0 && s.left <= 0 }
 
+// atMost returns how large a buffer may become that has so many bytes of the current frame:
+// size, or as much as the frame may have, and in any case one byte more.
+func (s *Source) atMost(has, size int) int {
+	if s.limit < 0 {
+		return size
+	}
+	return int(min(int64(size), int64(has)+max(s.left, 1)))
+}
+
 // Read implements io.Reader. It never waits to fill p.
 func (s *Source) Read(p []byte) (int, error) {
 	if s.exhausted() {
