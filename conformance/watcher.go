@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -24,6 +25,9 @@ type watcher struct {
 	opened   time.Time
 	lasts    time.Duration // timeoutSeconds; 0: none
 }
+
+// bookmarksAllowed is in the path of a watch that has asked for bookmarks.
+const bookmarksAllowed = "allowWatchBookmarks=true"
 
 // pendingEvents bounds what a watcher holds that its check has not asked for.
 const pendingEvents = 256
@@ -152,9 +156,12 @@ func (w *watcher) next() event {
 	return v
 }
 
-// expect demands the next event.
+// expect demands the next event that is no bookmark: to a watch that has asked for them, a server may send them at any time.
 func (w *watcher) expect(kind, name string) event {
 	v := w.next()
+	for asked := strings.Contains(w.path, bookmarksAllowed); asked && v.Type == "BOOKMARK" && !v.initialEnd(); {
+		v = w.next()
+	}
 	if v.Type != kind || v.Object.Metadata.Name != name {
 		w.env.failf("watch %s: the next event is %s, not %s %s", w.path, v, kind, name)
 	}
