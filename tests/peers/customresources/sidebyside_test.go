@@ -56,7 +56,7 @@ func (p *peer) define(body, name, served string) {
 	if got := p.ask(request{method: "POST", path: definitions, body: body}); got.code != http.StatusCreated {
 		p.t.Fatalf("%s: %d %v", p.name, got.code, got.body)
 	}
-	p.until(request{method: "GET", path: definitions + "/" + name}, func(a answer) bool { return strings.Contains(text(a.body), `"type":"Established"`) })
+	p.until(request{method: "GET", path: definitions + "/" + name}, func(a answer) bool { return strings.Contains(text(a.body), `"status":"True","type":"Established"`) })
 	p.until(request{method: "GET", path: served}, func(a answer) bool { return a.code == http.StatusOK })
 }
 

@@ -175,7 +175,14 @@ func TestMisbehavingServers(t *testing.T) {
 		}, keys: "a", requests: 2},
 		"watches that are forbidden": {server: func() *misbehaving {
 			return &misbehaving{list: lists(widgetList("20", "", widget("a", "10")), widgetList("20", "", widget("a", "10")), widgetList("30", "", widget("c", "25"))),
-				watch: func(_ int64, w http.ResponseWriter, _ *http.Request) { refuse(w, http.StatusForbidden, "Forbidden") }}
+				watch: func(_ int64, w http.ResponseWriter, r *http.Request) {
+					if r.URL.Query().Get("resourceVersion") == "30" { // the end of the case, or requests would go on while they are counted
+						send(w)
+						hold(r)
+						return
+					}
+					refuse(w, http.StatusForbidden, "Forbidden")
+				}}
 		}, keys: "c", requests: 6},
 		"an event of a version that is known": {server: func() *misbehaving {
 			return &misbehaving{list: lists(widgetList("20", "", widget("a", "10"))), watch: from20(func(w http.ResponseWriter, r *http.Request) {
