@@ -72,7 +72,7 @@ var layers = map[string][]string{
 	"server/internal/serviceaccount":         {"storage", "server/internal/auth", "server/internal/resource", "server/internal/watchcache", "server/internal/registry/...", "internal/..."},
 	"server/internal/customresource":         {"storage", "server/internal/cel", "server/internal/webhookclient", "server/internal/resource/...", "server/internal/watchcache", "server/internal/registry", "internal/..."},
 	"server/internal/aggregation":            {"server/internal/auth", "server/internal/resource/...", "server/internal/watchcache", "server/internal/registry", "internal/..."},
-	"server/internal/openapi":                {"server/internal/resource/...", "internal/..."},
+	"server/internal/openapi":                {"server/internal/resource/...", "server/internal/gzipblock", "internal/..."},
 	"server/internal/status":                 {"storage", "server/internal/resource"},
 	"server/internal/ui":                     {"server/internal/auth"},
 	"server/internal/apiserver/...":          {"storage", "server/internal/...", "internal/..."},

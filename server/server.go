@@ -288,6 +288,14 @@ func (s *Server) serve(ctx context.Context, store storage.Store, tracker *epoch.
 		group.Go(func() error { return s.keepAuthentication(groupCtx, set) })
 	}
 	group.Go(func() error { return s.prepare(groupCtx, writes, caches, customs, authorization, fairness) })
+	group.Go(func() error {
+		select {
+		case <-s.ready:
+			api.MakeDocuments(groupCtx, table.Changed)
+		case <-groupCtx.Done():
+		}
+		return nil
+	})
 	if writes.lease != nil {
 		group.Go(func() error { s.keepLease(groupCtx, writes.lease); return nil })
 	}

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -148,6 +149,12 @@ func New(config Config) (*Server, error) {
 	})
 	s.inspect = &inspect.Handler{Resources: config.Resources, Cache: config.Cache, Streams: s.streams, Started: time.Now()}
 	return s, nil
+}
+
+// MakeDocuments makes what clients ask about the API before they do, until ctx ends. changed
+// returns a channel that is closed when Config.Resources has others than at the call.
+func (s *Server) MakeDocuments(ctx context.Context, changed func() <-chan struct{}) {
+	s.discovery.MakeDocuments(ctx, changed)
 }
 
 // newOpenWatches returns the registry of the watches that a withdrawn right ends.

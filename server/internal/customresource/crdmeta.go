@@ -8,6 +8,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/levelwire/levelwire/internal/jsonscan"
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 	"github.com/levelwire/levelwire/storage"
 )
@@ -77,26 +78,80 @@ func (crd *crdMeta) storageVersion() string {
 // schemaOf reads the schema of a version out of the definition's bytes; nil if
 // it has none.
 func schemaOf(source []byte, version string) (*apiextensionsv1.JSONSchemaProps, error) {
-	var doc struct {
-		Spec struct {
-			Versions []struct {
-				Name   string          `json:"name"`
-				Schema json.RawMessage `json:"schema"`
-			} `json:"versions"`
-		} `json:"spec"`
-	}
-	if err := json.Unmarshal(source, &doc); err != nil {
+	text, err := schemaJSON(source, version)
+	if err != nil || text == nil {
 		return nil, err
 	}
-	for _, v := range doc.Spec.Versions {
-		if v.Name != version || len(v.Schema) == 0 {
-			continue
+	props := &apiextensionsv1.JSONSchemaProps{}
+	if err := json.Unmarshal(text, props); err != nil {
+		return nil, err
+	}
+	return props, nil
+}
+
+// schemaJSON finds the schema of a version in the definition's bytes; nil if it has none.
+func schemaJSON(source []byte, version string) ([]byte, error) {
+	spec, err := member(source, "spec")
+	if err != nil {
+		return nil, err
+	}
+	versions, err := member(spec, "versions")
+	if err != nil || versions == nil {
+		return nil, err
+	}
+	s := jsonscan.Scanner{Data: versions}
+	if err := s.Expect('['); err != nil {
+		return nil, err
+	}
+	for first := true; !s.Take(']'); first = false {
+		if !first {
+			if err := s.Expect(','); err != nil {
+				return nil, err
+			}
 		}
-		var validation apiextensionsv1.CustomResourceValidation
-		if err := json.Unmarshal(v.Schema, &validation); err != nil {
+		one, err := s.Skip()
+		if err != nil {
 			return nil, err
 		}
-		return validation.OpenAPIV3Schema, nil
+		name, err := member(one, "name")
+		if err != nil {
+			return nil, err
+		}
+		if string(name) != `"`+version+`"` {
+			continue
+		}
+		schema, err := member(one, "schema")
+		if err != nil {
+			return nil, err
+		}
+		return member(schema, "openAPIV3Schema")
 	}
 	return nil, nil
+}
+
+// member returns a member of an object; nil if it is null, or there is none.
+func member(object []byte, name string) ([]byte, error) {
+	if object == nil {
+		return nil, nil
+	}
+	s := jsonscan.Scanner{Data: object}
+	if err := s.Expect('{'); err != nil {
+		return nil, err
+	}
+	for first := true; ; first = false {
+		key, ok, err := s.Member(first)
+		if err != nil || !ok {
+			return nil, err
+		}
+		value, err := s.Skip()
+		if err != nil {
+			return nil, err
+		}
+		if string(key.Raw()) == name {
+			if string(value) == "null" {
+				return nil, nil
+			}
+			return value, nil
+		}
+	}
 }

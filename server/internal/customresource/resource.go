@@ -36,6 +36,7 @@ func (d *definition) resourceOf(v *version) *resource.Resource {
 			return v.pruneBody(obj.(*unstructured.Unstructured))
 		},
 		OpenAPI:       v.schema.openAPI,
+		SchemaJSON:    v.schema.json,
 		TypeConverter: v.typeConverter,
 		Deprecation:   d.deprecation(v),
 	}

@@ -3,6 +3,7 @@ package customresource
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -28,20 +29,23 @@ type compiledSchema struct {
 	preserve bool // spec.preserveUnknownFields, of definitions from before v1
 
 	reading sync.Once
-	props   *apiextensions.JSONSchemaProps
-	nodes   *structuralschema.Structural // nil if nothing is pruned or defaulted
-	err     error
+	tree
+	err    error
+	isRead atomic.Bool // whether tree and err may be read without reading
 
 	checking sync.Once
 	checks   checks
 	checkErr error
 
-	publishing sync.Once
-	published  *spec.Schema
-
 	typing  sync.Once
 	types   managedfields.TypeConverter
 	typeErr error
+}
+
+// tree is a schema that has been decoded.
+type tree struct {
+	props *apiextensions.JSONSchemaProps
+	nodes *structuralschema.Structural // nil if nothing is pruned or defaulted
 }
 
 // checks are the validators of writes.
@@ -53,37 +57,39 @@ type checks struct {
 // structural returns the schema's tree; nil if the version has none.
 func (c *compiledSchema) structural() (*structuralschema.Structural, error) {
 	c.reading.Do(func() {
-		if err := c.read(); err != nil {
-			c.err = fmt.Errorf("the schema of version %s cannot be used, correct the CustomResourceDefinition: %w", c.version, err)
+		if c.tree, c.err = c.read(); c.err != nil {
+			c.err = fmt.Errorf("the schema of version %s cannot be used, correct the CustomResourceDefinition: %w", c.version, c.err)
 		}
+		c.isRead.Store(true)
 	})
 	return c.nodes, c.err
 }
 
-func (c *compiledSchema) read() error {
+// read decodes the schema.
+func (c *compiledSchema) read() (tree, error) {
 	defer processors.Computing()()
 	props, err := schemaOf(c.source, c.version)
 	if err != nil || props == nil {
-		return err
+		return tree{}, err
 	}
-	c.props = &apiextensions.JSONSchemaProps{}
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props, c.props, nil); err != nil {
-		return err
+	t := tree{props: &apiextensions.JSONSchemaProps{}}
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props, t.props, nil); err != nil {
+		return t, err
 	}
 	if c.preserve {
-		return nil
+		return t, nil
 	}
-	nodes, err := structuralschema.NewStructural(c.props)
+	nodes, err := structuralschema.NewStructural(t.props)
 	if err != nil {
-		return err
+		return t, err
 	}
 	// Without the copy, defaults would be shared with the source of the conversion.
 	nodes = nodes.DeepCopy()
 	if err := defaulting.PruneDefaults(nodes); err != nil {
-		return err
+		return t, err
 	}
-	c.nodes = nodes
-	return nil
+	t.nodes = nodes
+	return t, nil
 }
 
 // validators returns the validators of writes.
@@ -116,17 +122,35 @@ func (c *compiledSchema) compileChecks() error {
 	return nil
 }
 
-// openAPI returns the schema that is published. It allows everything if the version
-// has no schema or an unreadable one.
+// openAPI returns the schema that is published, made anew with each call. It allows everything
+// if the version has no schema or an unreadable one. What has to be decoded for it is not kept:
+// of most definitions the documents are all that is ever made.
 func (c *compiledSchema) openAPI() *spec.Schema {
-	c.publishing.Do(func() {
-		nodes, err := c.structural()
-		if err != nil || nodes == nil {
-			c.published = &spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"object"}}}
-			c.published.AddExtension("x-kubernetes-preserve-unknown-fields", true)
-			return
-		}
-		c.published = nodes.ToKubeOpenAPI()
-	})
-	return c.published
+	var nodes *structuralschema.Structural
+	var err error
+	if c.isRead.Load() {
+		nodes, err = c.nodes, c.err
+	} else {
+		var t tree
+		t, err = c.read()
+		nodes = t.nodes
+	}
+	if err != nil || nodes == nil {
+		open := &spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"object"}}}
+		open.AddExtension("x-kubernetes-preserve-unknown-fields", true)
+		return open
+	}
+	return nodes.ToKubeOpenAPI()
+}
+
+// json returns the schema as the definition has it; nil if nothing is to be published of it.
+func (c *compiledSchema) json() []byte {
+	if c.preserve {
+		return nil
+	}
+	text, err := schemaJSON(c.source, c.version)
+	if err != nil {
+		return nil // openAPI reports it
+	}
+	return text
 }

@@ -20,8 +20,8 @@ func customName(kind schema.GroupVersionKind) string {
 	return reversed(kind.Group) + "." + kind.Version + "." + kind.Kind
 }
 
-// isCustom says that a resource has no Go type of its own.
-func isCustom(res *resource.Resource) bool {
+// IsCustom reports whether a resource has no Go type of its own.
+func IsCustom(res *resource.Resource) bool {
 	_, ok := res.New().(*unstructured.Unstructured)
 	return ok
 }
@@ -29,7 +29,7 @@ func isCustom(res *resource.Resource) bool {
 // object adds the model of a resource's kind and returns its name.
 func (m *models) object(res *resource.Resource) string {
 	kind := res.GroupVersionKind()
-	if !isCustom(res) {
+	if !IsCustom(res) {
 		name := m.add(indirect(reflect.TypeOf(res.New())))
 		m.is(name, kind)
 		return name
@@ -37,8 +37,7 @@ func (m *models) object(res *resource.Resource) string {
 	name := customName(kind)
 	if m.byName[name] == nil {
 		m.byName[name] = &model{
-			schema: m.customSchema(res), uses: []string{m.add(reflect.TypeFor[metav1.ObjectMeta]())},
-			kinds: []schema.GroupVersionKind{kind}, custom: true,
+			custom: res, uses: []string{m.add(reflect.TypeFor[metav1.ObjectMeta]())}, kinds: []schema.GroupVersionKind{kind},
 		}
 	}
 	return name
@@ -55,18 +54,22 @@ func (m *models) customSchema(res *resource.Resource) spec.Schema {
 		s.AddExtension(preserveExtension, true)
 	}
 	m.addTypeMeta(&s)
-	s.SetProperty("metadata", *refTo(modelName(reflect.TypeFor[metav1.ObjectMeta]())).
-		WithDescription("Standard object's metadata: name, namespace, labels, annotations and what the server keeps."))
+	s.SetProperty("metadata", *metadataProperty())
 	if fields := selectableFields(res); fields != nil {
-		s.AddExtension("x-kubernetes-selectable-fields", fields)
+		s.AddExtension(selectableExtension, fields)
 	}
 	return s
+}
+
+func metadataProperty() *spec.Schema {
+	return refTo(modelName(reflect.TypeFor[metav1.ObjectMeta]())).
+		WithDescription("Standard object's metadata: name, namespace, labels, annotations and what the server keeps.")
 }
 
 // list adds the model of a resource's list and returns its name.
 func (m *models) list(res *resource.Resource) string {
 	kind := res.GroupVersion().WithKind(res.ListKind)
-	if !isCustom(res) {
+	if !IsCustom(res) {
 		name := m.add(indirect(reflect.TypeOf(res.NewList())))
 		m.is(name, kind)
 		return name
@@ -87,11 +90,16 @@ func (m *models) list(res *resource.Resource) string {
 
 // addTypeMeta adds kind and apiVersion with the words of the built-in kinds.
 func (m *models) addTypeMeta(s *spec.Schema) {
-	docs := metav1.TypeMeta{}.SwaggerDoc()
+	docs := typeMetaDocs()
 	for _, name := range []string{"apiVersion", "kind"} {
 		s.SetProperty(name, *typed("string", "").WithDescription(docs[name]))
 	}
 }
+
+func typeMetaDocs() map[string]string { return metav1.TypeMeta{}.SwaggerDoc() }
+
+// selectableExtension names the fields that a fieldSelector may name.
+const selectableExtension = "x-kubernetes-selectable-fields"
 
 // selectableFields lists the fields that a fieldSelector may name (KEP-4358).
 func selectableFields(res *resource.Resource) []any {

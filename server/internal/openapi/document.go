@@ -14,6 +14,8 @@ import (
 	openapi_v2 "github.com/google/gnostic-models/openapiv2"
 	openapi_v3 "github.com/google/gnostic-models/openapiv3"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/levelwire/levelwire/server/internal/gzipblock"
 )
 
 // Document is an encoded description. It is held compressed, an eighth of its
@@ -33,21 +35,17 @@ type Document struct {
 // NewDocument returns a document of the given JSON.
 func NewDocument(content []byte) (*Document, error) {
 	sum := sha256.Sum256(content)
-	return compressed(content, strings.ToUpper(hex.EncodeToString(sum[:])), time.Now().Truncate(time.Second))
+	return compressed(content, hashOf(sum), now())
 }
 
-// compressors are kept between documents: one is 800 kB, many documents are
-// small.
-var compressors = sync.Pool{New: func() any {
-	z, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is valid: no error
-	return z
-}}
+func hashOf(sum [sha256.Size]byte) string { return strings.ToUpper(hex.EncodeToString(sum[:])) }
+
+func now() time.Time { return time.Now().Truncate(time.Second) }
 
 func compressed(content []byte, hash string, made time.Time) (*Document, error) {
 	var out bytes.Buffer
-	z := compressors.Get().(*gzip.Writer)
-	defer compressors.Put(z)
-	z.Reset(&out)
+	z := gzipblock.NewWriter(&out)
+	defer z.Release()
 	if _, err := z.Write(content); err != nil {
 		return nil, err
 	}
@@ -150,35 +148,6 @@ func (r *contentReader) Seek(offset int64, whence int) (int64, error) {
 	}
 	r.at = offset
 	return offset, nil
-}
-
-// V3Document encodes the description of one group and version as JSON.
-func (b *Builder) V3Document(of Group) (*Document, error) {
-	described, err := b.V3(of)
-	if err != nil {
-		return nil, err
-	}
-	content, err := described.MarshalJSON()
-	if err != nil {
-		return nil, fmt.Errorf("encode OpenAPI of %s: %w", of.Version, err)
-	}
-	return NewDocument(content)
-}
-
-// V2Document encodes the description of everything as JSON.
-func (b *Builder) V2Document(groups []Group, others ...Foreign) (*Document, error) {
-	described, err := b.V2(groups)
-	if err != nil {
-		return nil, err
-	}
-	for _, other := range others {
-		other.mergeInto(described)
-	}
-	content, err := described.MarshalJSON()
-	if err != nil {
-		return nil, fmt.Errorf("encode OpenAPI version 2: %w", err)
-	}
-	return NewDocument(content)
 }
 
 // V3Protobuf turns a JSON document of version 3 into protobuf, under the same

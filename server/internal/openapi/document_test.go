@@ -136,10 +136,7 @@ func mustJSON(t *testing.T, value any) string {
 // Version 2 is what kubectl reads kinds from where version 3 is not used: its
 // reader fails on a reference or a form that it does not know.
 func TestV2IsWhatClientsRead(t *testing.T) {
-	document, err := NewBuilder("v1.99.0").V2Document(append(builtinGroups(), things(demanding)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	document := describeAll(t, builtinGroups(), things(demanding))
 	binary, err := V2Protobuf(document)
 	if err != nil {
 		t.Fatal(err)
@@ -184,10 +181,7 @@ func demanding() *spec.Schema {
 func TestCustomKinds(t *testing.T) {
 	shared := demanding()
 	b := NewBuilder("v1.99.0")
-	d, err := b.V3(things(func() *spec.Schema { return shared }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := describeV3(t, b, things(func() *spec.Schema { return shared }))
 	thing := d.Components.Schemas["com.example.shop.v1.Thing"]
 	if thing == nil || thing.Description != "A thing." {
 		t.Fatalf("got %v", thing)
@@ -270,9 +264,7 @@ func TestDeepSchemasAreTruncated(t *testing.T) {
 		if _, err := V3Protobuf(document); err != nil {
 			t.Error(err)
 		}
-		if _, err := NewBuilder("v1.99.0").V2Document([]Group{things(func() *spec.Schema { return whole })}); err != nil {
-			t.Error(err)
-		}
+		describeAll(t, nil, things(func() *spec.Schema { return whole }))
 		if !reflect.DeepEqual(whole, nested(depth)) {
 			t.Error("the schema itself has changed")
 		}

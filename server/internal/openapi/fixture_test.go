@@ -1,10 +1,12 @@
 package openapi
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/kube-openapi/pkg/spec3"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/randfill"
 
@@ -45,6 +48,45 @@ func builtinGroups() []Group {
 		groups[i].Endpoints = append(groups[i].Endpoints, e)
 	}
 	return groups
+}
+
+// describeV3 returns the description of a group, as clients decode it.
+func describeV3(t *testing.T, b *Builder, g Group) *spec3.OpenAPI {
+	t.Helper()
+	document, err := b.V3Document(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := document.Content()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d spec3.OpenAPI
+	if err := json.Unmarshal(content, &d); err != nil {
+		t.Fatalf("%s: %v", g.Version, err)
+	}
+	return &d
+}
+
+// describeAll makes the document of version 2.
+func describeAll(t testing.TB, builtin []Group, custom ...Group) *Document {
+	t.Helper()
+	part, err := NewBuilder("v1.99.0").BuiltinPart(builtin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := []*Part{part}
+	for _, g := range custom {
+		if part, err = NewBuilder("v1.99.0").CustomPart(g); err != nil {
+			t.Fatal(err)
+		}
+		parts = append(parts, part)
+	}
+	document, err := NewBuilder("v1.99.0").V2Document(parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return document
 }
 
 // things is a group with one custom kind.

@@ -5,12 +5,16 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/mergestrategy"
 )
 
@@ -20,7 +24,7 @@ const definitions = "#/definitions/"
 // publishes them. They refer to each other the way of version 2. A schema is
 // never changed once it is in the map, but is shared by the documents that are
 // made from it. Not safe for concurrent use: one build owns them, and drops
-// them, because the documents are kept encoded.
+// them, because the documents are kept encoded. Only those of common stay.
 type models struct {
 	byName map[string]*model
 	enums  map[reflect.Type][]any
@@ -30,13 +34,39 @@ type model struct {
 	schema spec.Schema
 	uses   []string // names of the models it refers to
 	kinds  []schema.GroupVersionKind
-	leaf   bool         // a type that says itself how it is written
-	custom bool         // a schema of a definition, in which only direct properties are references
-	v3     *spec.Schema // converted, on first use
+	leaf   bool               // a type that says itself how it is written
+	custom *resource.Resource // has the schema, in which only direct properties are references; nil: schema is set
+	text   [versions][]byte   // encoded, on first use
 }
 
+// common are the models that the documents of all custom kinds have, encoded. They are made
+// once for the process, and never changed: a hundred definitions that are installed would
+// otherwise take most of their time to read the same types again.
+var common = sync.OnceValues(func() (*models, error) {
+	m := &models{byName: make(map[string]*model), enums: allEnums()}
+	newGroup(m, schema.GroupVersion{Group: "common", Version: "v1"})
+	for _, t := range []reflect.Type{reflect.TypeFor[metav1.ObjectMeta](), reflect.TypeFor[metav1.ListMeta](), reflect.TypeFor[autoscalingv1.Scale]()} {
+		m.add(t)
+	}
+	for name := range m.byName {
+		for v := range versions {
+			if _, err := m.encoded(name, v); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return m, nil
+})
+
+var allEnums = sync.OnceValue(enums)
+
+// newModels returns the common models, to which others are added.
 func newModels() *models {
-	return &models{byName: make(map[string]*model), enums: enums()}
+	shared, err := common()
+	if err != nil { // they are made of types of the program, which a test encodes
+		return &models{byName: make(map[string]*model), enums: allEnums()}
+	}
+	return &models{byName: maps.Clone(shared.byName), enums: shared.enums}
 }
 
 // named is a type that knows its published name.
@@ -106,27 +136,40 @@ func kindsOf(t reflect.Type) []schema.GroupVersionKind {
 	return kinds
 }
 
-// is adds a kind that a model stands for.
+// is adds a kind that a model stands for. The model may be a common one, and is replaced.
 func (m *models) is(name string, kind schema.GroupVersionKind) {
-	if entry := m.byName[name]; !slices.Contains(entry.kinds, kind) {
-		entry.kinds, entry.v3 = append(entry.kinds, kind), nil
+	if entry := *m.byName[name]; !slices.Contains(entry.kinds, kind) {
+		entry.kinds, entry.text = append(slices.Clip(entry.kinds), kind), [versions][]byte{}
+		m.byName[name] = &entry
 	}
 }
 
 // definition returns a model as it is published: with its kinds.
 func (m *models) definition(name string) spec.Schema {
 	entry := m.byName[name]
-	s := entry.schema
+	s := m.schemaOf(entry)
 	if len(entry.kinds) == 0 {
 		return s
 	}
 	s.Extensions = maps.Clone(s.Extensions) // those of the model are shared
-	list := make([]any, 0, len(entry.kinds))
-	for _, kind := range entry.kinds {
+	s.AddExtension(kindExtension, kindValues(entry.kinds))
+	return s
+}
+
+func kindValues(kinds []schema.GroupVersionKind) []any {
+	list := make([]any, 0, len(kinds))
+	for _, kind := range kinds {
 		list = append(list, kindValue(kind))
 	}
-	s.AddExtension(kindExtension, list)
-	return s
+	return list
+}
+
+// schemaOf returns a model's schema. That of a custom kind is made anew with each call.
+func (m *models) schemaOf(entry *model) spec.Schema {
+	if entry.custom != nil {
+		return m.customSchema(entry.custom)
+	}
+	return entry.schema
 }
 
 // kindExtension names the kind of a model (a list) or of an operation.

@@ -19,7 +19,9 @@ type group struct {
 	id    string
 	tag   string
 	paths map[string]spec.PathItem
-	used  map[string]bool
+	// custom are the paths of custom kinds, which templates make.
+	custom []filledTemplate
+	used   map[string]bool
 
 	status, options, patch, event *spec.Schema // references
 }
@@ -70,12 +72,26 @@ type endpoint struct {
 	common       []spec.Parameter // of every path below a namespace or not
 }
 
-// add describes a resource and all that is below it.
-func (g *group) describe(e Endpoint) {
-	p := &endpoint{Endpoint: e, group: g, custom: isCustom(e.Resource), common: []spec.Parameter{pretty}}
-	p.object = g.mention(g.models.object(e.Resource))
+// describe adds a resource and all that is below it.
+func (g *group) describe(e Endpoint) error {
+	if IsCustom(e.Resource) {
+		return g.describeCustom(e)
+	}
+	list := ""
 	if e.NewList != nil {
-		p.list = g.mention(g.models.list(e.Resource))
+		list = g.models.list(e.Resource)
+	}
+	g.describeAs(e, g.models.object(e.Resource), list)
+	return nil
+}
+
+// describeAs describes a resource whose kind and list are the named models. list is "" if
+// there is none.
+func (g *group) describeAs(e Endpoint, object, list string) {
+	p := &endpoint{Endpoint: e, group: g, custom: IsCustom(e.Resource), common: []spec.Parameter{pretty}}
+	p.object = g.mention(object)
+	if list != "" {
+		p.list = g.mention(list)
 	}
 	place := "/" + e.Plural
 	if e.Namespaced {

@@ -37,7 +37,8 @@ func (m *models) resolved(name string, within []string) *spec.Schema {
 		s.AddExtension("x-kubernetes-int-or-string", true)
 		return &s
 	}
-	return m.withoutReferences(&entry.schema, append(within[:len(within):len(within)], name))
+	s := m.schemaOf(entry)
+	return m.withoutReferences(&s, append(within[:len(within):len(within)], name))
 }
 
 // withoutReferences returns s, or a copy of it if there is a reference in it.

@@ -104,8 +104,11 @@ type Resource struct {
 
 	// OpenAPI returns the schema that is published for the kind, in the form
 	// of OpenAPI v3 and without references to other schemas. nil for built-in
-	// kinds, whose schema is read off their Go type. The result is shared.
+	// kinds, whose schema is read off their Go type. The result must not be modified.
 	OpenAPI func() *spec.Schema
+	// SchemaJSON returns the same schema as the definition has it, in JSON, or nil if
+	// there is none. It must not be modified.
+	SchemaJSON func() []byte
 	// TypeConverter returns what field ownership (KEP-555) needs to know of the
 	// kind's lists and maps. nil for built-in kinds, which share one.
 	TypeConverter func() (managedfields.TypeConverter, error)

@@ -35,6 +35,8 @@ type tableView struct {
 	byKind  map[schema.GroupVersionKind]*Resource
 	byStore map[string]*Resource // stored resources by StorePrefix
 	groups  []Group
+	// replaced is closed when another view has taken the place of this one.
+	replaced chan struct{}
 }
 
 // NewTable returns a table of the given resources. It fails, naming the
@@ -92,6 +94,12 @@ func (t *Table) All() []*Resource {
 	return t.view.Load().all
 }
 
+// Changed returns a channel that is closed when All returns something else than it does now.
+// Who wants to miss nothing calls it before All.
+func (t *Table) Changed() <-chan struct{} {
+	return t.view.Load().replaced
+}
+
 // Groups returns the groups in the order of All. The slice is shared and must
 // not be modified.
 func (t *Table) Groups() []Group {
@@ -116,16 +124,17 @@ func (t *Table) publish(resources []*Resource) error {
 	if err != nil {
 		return err
 	}
-	t.view.Store(view)
+	close(t.view.Swap(view).replaced)
 	return nil
 }
 
 func newTableView(resources []*Resource) (*tableView, error) {
 	v := &tableView{
-		all:     slices.Clone(resources),
-		byName:  make(map[schema.GroupVersionResource]*Resource, len(resources)),
-		byKind:  make(map[schema.GroupVersionKind]*Resource, len(resources)),
-		byStore: make(map[string]*Resource, len(resources)),
+		replaced: make(chan struct{}),
+		all:      slices.Clone(resources),
+		byName:   make(map[schema.GroupVersionResource]*Resource, len(resources)),
+		byKind:   make(map[schema.GroupVersionKind]*Resource, len(resources)),
+		byStore:  make(map[string]*Resource, len(resources)),
 	}
 	for _, r := range v.all {
 		if err := v.index(r); err != nil {

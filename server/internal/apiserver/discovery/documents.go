@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/levelwire/levelwire/server/internal/aggregation"
+	"github.com/levelwire/levelwire/server/internal/openapi"
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
@@ -25,6 +26,7 @@ type documents struct {
 
 	aggregated [2]aggregatedDocument // of the core group, of the others
 	openAPI    openAPIDocuments
+	builtin    *builtinPart
 }
 
 // group is one API group: its versions in order of preference.
@@ -45,7 +47,8 @@ type groupVersion struct {
 	remote    *aggregation.Version // nil: this server serves it
 
 	discovery func() ([]byte, error) // one element of an aggregated document
-	openAPI   openAPIDocument
+	openAPI   *openAPIDocument
+	part      openAPIPart // of version 2, if there are only custom kinds
 }
 
 type documentCache struct {
@@ -88,22 +91,36 @@ func (d *documents) add(res *resource.Resource) {
 	v.resources = append(v.resources, res)
 }
 
-// keep takes over from before every version that has the same resources.
+// keep takes over from before every version that has the same resources, and of others what
+// another server of this process has made.
 func (d *documents) keep(before *documents) {
-	if before == nil {
-		return
-	}
+	var builtin []*groupVersion
 	for _, g := range d.groups {
 		for i, v := range g.versions {
 			if old := before.version(v.GroupVersion); old != nil && slices.Equal(old.resources, v.resources) && reflect.DeepEqual(old.remote, v.remote) {
 				g.versions[i] = old
+			} else if v.remote == nil {
+				v.openAPI = shared.of(v)
+			}
+			if v := g.versions[i]; v.remote == nil && !v.isCustom() {
+				builtin = append(builtin, v)
 			}
 		}
 	}
+	if before != nil && slices.Equal(before.builtin.of, builtin) {
+		d.builtin = before.builtin
+		return
+	}
+	d.builtin = &builtinPart{of: builtin}
+}
+
+// isCustom reports whether the version has only kinds without Go types.
+func (v *groupVersion) isCustom() bool {
+	return !slices.ContainsFunc(v.resources, func(res *resource.Resource) bool { return !openapi.IsCustom(res) })
 }
 
 func newGroupVersion(gv schema.GroupVersion) *groupVersion {
-	v := &groupVersion{GroupVersion: gv}
+	v := &groupVersion{GroupVersion: gv, openAPI: &openAPIDocument{}}
 	v.discovery = sync.OnceValues(func() ([]byte, error) { return json.Marshal(aggregatedVersion(v)) })
 	return v
 }
@@ -179,8 +196,11 @@ func (g *group) version(name string) *groupVersion {
 	return g.versions[i]
 }
 
-// version returns one version of a group, or nil.
+// version returns one version of a group, or nil. d may be nil.
 func (d *documents) version(gv schema.GroupVersion) *groupVersion {
+	if d == nil {
+		return nil
+	}
 	if g := d.byName[gv.Group]; g != nil {
 		return g.version(gv.Version)
 	}

@@ -25,7 +25,7 @@ func TestUnchangedVersionsKeepTheirDocuments(t *testing.T) {
 	h := NewHandler(HandlerConfig{Resources: table})
 	index := func() *groupVersion {
 		t.Helper()
-		if err := h.described().makeIndex(); err != nil {
+		if err := h.described().makeIndex(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		return h.described().version(schema.GroupVersion{Group: "apps", Version: "v1"})

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -35,9 +36,11 @@ type HandlerConfig struct {
 type Handler struct {
 	config    HandlerConfig
 	documents documentCache
+	// indexRead is whether the list of all documents of OpenAPI is worth making in advance.
+	indexRead atomic.Bool
 }
 
-// NewHandler returns a Handler. It makes no document before a client asks.
+// NewHandler returns a Handler. It makes no document before a client asks, or MakeDocuments is called.
 func NewHandler(config HandlerConfig) *Handler { return &Handler{config: config} }
 
 // For returns the handler of a path, which has no trailing slash; nil for a path

@@ -2,9 +2,11 @@ package discovery
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -83,6 +85,36 @@ type openAPIDocuments struct {
 	index, v2 openAPIDocument
 }
 
+// openAPIPart is what groups add to the description of version 2. Readers take no lock.
+type openAPIPart struct {
+	building sync.Mutex // held by the request that makes the part
+	made     atomic.Pointer[openapi.Part]
+}
+
+// make returns the part, and makes it unless it has been made.
+func (p *openAPIPart) make(describe func() (*openapi.Part, error)) (*openapi.Part, error) {
+	if part := p.made.Load(); part != nil {
+		return part, nil
+	}
+	p.building.Lock()
+	defer p.building.Unlock()
+	if part := p.made.Load(); part != nil {
+		return part, nil
+	}
+	defer processors.Computing()()
+	part, err := describe()
+	if err == nil {
+		p.made.Store(part)
+	}
+	return part, err
+}
+
+// builtinPart is the part of the groups that have kinds with Go types.
+type builtinPart struct {
+	of []*groupVersion
+	openAPIPart
+}
+
 // described returns what the OpenAPI of a version is made of.
 func (v *groupVersion) described() openapi.Group {
 	g := openapi.Group{Version: v.GroupVersion}
@@ -103,30 +135,35 @@ func endpointOf(res *resource.Resource) openapi.Endpoint {
 }
 
 // makeV3 makes the JSON documents of the given versions that have not been made yet.
-// They are made by one builder, because they share models.
-func makeV3(versions ...*groupVersion) error {
-	builder := sync.OnceValue(func() *openapi.Builder { return openapi.NewBuilder(kubernetesVersion) })
+// Those of kinds with Go types are made by one builder, because they share models. ctx may end
+// the work between two documents.
+func makeV3(ctx context.Context, versions ...*groupVersion) error {
+	builder := sync.OnceValue(newBuilder)
 	for _, v := range versions {
-		if err := v.openAPI.make(func() (*openapi.Document, error) { return builder().V3Document(v.described()) }); err != nil {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		describe := func() (*openapi.Document, error) {
+			if v.isCustom() {
+				return newBuilder().V3Document(v.described()) // shares nothing with others that is not kept
+			}
+			return builder().V3Document(v.described())
+		}
+		if err := v.openAPI.make(describe); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+func newBuilder() *openapi.Builder { return openapi.NewBuilder(kubernetesVersion) }
+
 // makeIndex makes the list of all documents of version 3, with the hashes that
 // let clients keep them, and so makes all of them.
-func (d *documents) makeIndex() error {
+func (d *documents) makeIndex(ctx context.Context) error {
 	return d.openAPI.index.make(func() (*openapi.Document, error) {
-		var versions []*groupVersion
-		for _, g := range d.groups {
-			for _, v := range g.versions {
-				if v.remote == nil {
-					versions = append(versions, v)
-				}
-			}
-		}
-		if err := makeV3(versions...); err != nil {
+		versions := slices.DeleteFunc(d.versions(), func(v *groupVersion) bool { return v.remote != nil })
+		if err := makeV3(ctx, versions...); err != nil {
 			return nil, err
 		}
 		type entry struct {
@@ -155,39 +192,53 @@ func openAPIURL(place, hash string) string {
 	return (&url.URL{Path: "/openapi/v3/" + place, RawQuery: "hash=" + hash}).String()
 }
 
-// makeV2 makes the one document of version 2.
+// makeV2 makes the one document of version 2, of parts of which only those are made that have
+// changed.
 func (d *documents) makeV2() error {
 	return d.openAPI.v2.make(func() (*openapi.Document, error) {
-		var groups []openapi.Group
-		for _, g := range d.groups {
-			for _, v := range g.versions {
-				if v.remote == nil {
-					groups = append(groups, v.described())
-				}
+		part, err := d.builtin.make(func() (*openapi.Part, error) {
+			var groups []openapi.Group
+			for _, v := range d.builtin.of {
+				groups = append(groups, v.described())
 			}
+			return newBuilder().BuiltinPart(groups)
+		})
+		if err != nil {
+			return nil, err
 		}
+		parts := []*openapi.Part{part}
 		var others []openapi.Foreign
-		for _, v := range d.remoteVersions() {
-			// One that cannot be read is left out, as that of a server that has none.
-			if document, err := v.remote.OpenAPIV2(); err == nil && document != nil {
-				others = append(others, openapi.Foreign{Version: v.GroupVersion, Document: document})
+		for _, v := range d.versions() {
+			switch {
+			case v.remote != nil:
+				// One that cannot be read is left out, as that of a server that has none.
+				if document, err := v.remote.OpenAPIV2(); err == nil && document != nil {
+					others = append(others, openapi.Foreign{Version: v.GroupVersion, Document: document})
+				}
+			case v.isCustom():
+				part, err := v.part.make(func() (*openapi.Part, error) { return newBuilder().CustomPart(v.described()) })
+				if err != nil {
+					return nil, err
+				}
+				parts = append(parts, part)
 			}
 		}
-		return openapi.NewBuilder(kubernetesVersion).V2Document(groups, others...)
+		return newBuilder().V2Document(parts, others...)
 	})
+}
+
+// versions returns all versions of all groups, in their order.
+func (d *documents) versions() []*groupVersion {
+	var list []*groupVersion
+	for _, g := range d.groups {
+		list = append(list, g.versions...)
+	}
+	return list
 }
 
 // remoteVersions returns what other servers serve.
 func (d *documents) remoteVersions() []*groupVersion {
-	var list []*groupVersion
-	for _, g := range d.groups {
-		for _, v := range g.versions {
-			if v.remote != nil {
-				list = append(list, v)
-			}
-		}
-	}
-	return list
+	return slices.DeleteFunc(d.versions(), func(v *groupVersion) bool { return v.remote == nil })
 }
 
 func (h *Handler) serveOpenAPIv2(w http.ResponseWriter, r *http.Request) {
@@ -200,8 +251,9 @@ func (h *Handler) serveOpenAPIv2(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Handler) serveOpenAPIv3Index(w http.ResponseWriter, r *http.Request) {
+	h.indexRead.Store(true)
 	d := h.described()
-	if err := d.makeIndex(); err != nil {
+	if err := d.makeIndex(r.Context()); err != nil {
 		encoding.WriteError(w, r, err)
 		return
 	}
@@ -218,7 +270,7 @@ func (h *Handler) serveOpenAPIv3(w http.ResponseWriter, r *http.Request) {
 		encoding.WriteError(w, r, status.NoSuchPath())
 		return
 	}
-	if err := makeV3(v); err != nil {
+	if err := makeV3(r.Context(), v); err != nil {
 		encoding.WriteError(w, r, err)
 		return
 	}
@@ -231,7 +283,7 @@ func (h *Handler) serveOpenAPIv3(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "public, immutable")
 		w.Header().Set("Expires", time.Now().AddDate(1, 0, 0).UTC().Format(http.TimeFormat))
 	}
-	serveOpenAPI(w, r, &v.openAPI, openAPIv3Protobuf, openapi.V3Protobuf)
+	serveOpenAPI(w, r, v.openAPI, openAPIv3Protobuf, openapi.V3Protobuf)
 }
 
 // place returns the version whose document is at a path below /openapi/v3/, or nil.
