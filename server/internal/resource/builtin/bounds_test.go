@@ -10,6 +10,7 @@ import (
 // what is larger than kube-apiserver lets it be.
 func TestReferencesAndBounds(t *testing.T) {
 	const (
+		inline  = "spec.source.inlineVolumeSpec"
 		metrics = "spec.metrics="
 		object  = "{type: Object, object: {describedObject: {apiVersion: v1, kind: Service, name: s}, metric: {name: m}, target: {type: Value, value: 1}}}"
 		up      = "spec.behavior.scaleUp"
@@ -50,6 +51,20 @@ func TestReferencesAndBounds(t *testing.T) {
 		{"attachment", []string{"spec.attacher=a_b", "spec.nodeName=a b"}, []string{"Invalid spec.attacher", "Invalid spec.nodeName"}},
 		{"attachment", []string{"spec.source.persistentVolumeName=A"}, []string{"Invalid spec.source.persistentVolumeName"}},
 		{"attachment", []string{"spec.source={}"}, []string{"Required spec.source"}},
+		{"attachment", []string{"spec.source={inlineVolumeSpec: {accessModes: [ReadWriteOnce], csi: {driver: d, volumeHandle: h}, persistentVolumeReclaimPolicy: Retain, volumeMode: Filesystem, volumeAttributesClassName: A_b}}"}, nil},
+		{"attachment", []string{"spec.source={inlineVolumeSpec: {}}"}, []string{"Required " + inline + ".csi", "Required " + inline + ".accessModes", "Required " + inline}},
+		{"attachment", []string{"spec.source={inlineVolumeSpec: {accessModes: [ReadWriteOnce, ReadWriteOncePod, Never], claimRef: {name: x}, capacity: {storage: 1Gi}, persistentVolumeReclaimPolicy: Delete, nodeAffinity: {}," +
+			" storageClassName: c, volumeMode: Block, hostPath: {path: /}, csi: {driver: d, volumeHandle: h}}}"},
+			[]string{
+				"Forbidden " + inline + ".claimRef", "Forbidden " + inline + ".capacity", "NotSupported " + inline + ".accessModes", "Forbidden " + inline + ".accessModes",
+				"Forbidden " + inline + ".persistentVolumeReclaimPolicy", "Forbidden " + inline + ".nodeAffinity", "Forbidden " + inline + ".csi",
+				"Forbidden " + inline + ".storageClassName", "Forbidden " + inline + ".volumeMode",
+			}},
+		{"attachment", []string{"spec.source={inlineVolumeSpec: {accessModes: [ReadWriteOnce], csi: {driver: '', volumeHandle: ''}}}"}, []string{"Required " + inline + ".csi.driver", "Required " + inline + ".csi.volumeHandle"}},
+		{"attachment", []string{"spec.source={inlineVolumeSpec: {accessModes: [ReadWriteOnce], local: {path: /a}, nodeAffinity: {required: {nodeSelectorTerms: [{}]}}}}"},
+			[]string{"Required " + inline + ".csi", "Forbidden " + inline + ".nodeAffinity", "Required " + inline + ".nodeAffinity"}},
+		{"attachment", []string{"spec.source={inlineVolumeSpec: {accessModes: [ReadWriteOnce], hostPath: {path: //}, persistentVolumeReclaimPolicy: Recycle}}"},
+			[]string{"Required " + inline + ".csi", "Forbidden " + inline + ".persistentVolumeReclaimPolicy", "Forbidden " + inline + ".persistentVolumeReclaimPolicy"}},
 		{"attributesclass", []string{"driverName=a/b/c"}, []string{"Invalid driverName"}},
 		{"attributesclass", []string{"parameters-"}, []string{"Required parameters"}},
 

@@ -1,8 +1,6 @@
 package core
 
 import (
-	"path"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,9 +48,7 @@ func validatePersistentVolume(v *corev1.PersistentVolume) field.ErrorList {
 		}
 	}
 	errs = append(errs, podspec.ValidatePersistentSource(at, v)...)
-	if spec.HostPath != nil && path.Clean(spec.HostPath.Path) == "/" && spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
-		errs = append(errs, field.Forbidden(at.Child("persistentVolumeReclaimPolicy"), "may not be 'recycle' for a hostPath mount of '/'"))
-	}
+	errs = append(errs, podspec.ValidateRecycledHost(at, spec)...)
 	errs = append(errs, podspec.ClassName(at.Child("storageClassName"), spec.StorageClassName)...)
 	errs = append(errs, podspec.ValidateVolumeMode(at.Child("volumeMode"), spec.VolumeMode)...)
 	if name, at := spec.VolumeAttributesClassName, at.Child("volumeAttributesClassName"); name != nil {

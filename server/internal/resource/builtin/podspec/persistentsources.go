@@ -1,6 +1,8 @@
 package podspec
 
 import (
+	"path"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -56,6 +58,48 @@ func ValidatePersistentSource(path *field.Path, v *corev1.PersistentVolume) fiel
 	member(u, "storageos", s.StorageOS, validatePersistentStorageOS)
 	member(u, "csi", s.CSI, validatePersistentCSI)
 	return u.done()
+}
+
+// ValidateInlineVolume checks a volume that an attachment describes in place of a PersistentVolume:
+// of a driver, and without what only concerns the binding of a volume to a claim.
+func ValidateInlineVolume(path *field.Path, spec *corev1.PersistentVolumeSpec) field.ErrorList {
+	const context = " in the context of inline volumes"
+	var errs field.ErrorList
+	forbid := func(name string, given bool) {
+		if given {
+			errs = append(errs, field.Forbidden(path.Child(name), "may not be specified"+context))
+		}
+	}
+	forbid("claimRef", spec.ClaimRef != nil)
+	forbid("capacity", len(spec.Capacity) > 0)
+	if spec.CSI == nil {
+		errs = append(errs, field.Required(path.Child("csi"), "has to be specified"+context))
+	}
+	if len(spec.AccessModes) == 0 {
+		errs = append(errs, field.Required(path.Child("accessModes"), ""))
+	}
+	errs = append(errs, ValidateAccessModes(path.Child("accessModes"), spec.AccessModes)...)
+	reclaim, at := spec.PersistentVolumeReclaimPolicy, path.Child("persistentVolumeReclaimPolicy")
+	if reclaim != "" && reclaim != corev1.PersistentVolumeReclaimRetain {
+		errs = append(errs, field.Forbidden(at, "may only be "+string(corev1.PersistentVolumeReclaimRetain)+context))
+	}
+	forbid("nodeAffinity", spec.NodeAffinity != nil)
+	// A local volume needs the affinity that an inline one may not have.
+	errs = append(errs, ValidatePersistentSource(path, &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: spec.PersistentVolumeSource}})...)
+	errs = append(errs, ValidateRecycledHost(path, spec)...)
+	forbid("storageClassName", spec.StorageClassName != "")
+	if mode := spec.VolumeMode; mode != nil && *mode != corev1.PersistentVolumeFilesystem {
+		errs = append(errs, field.Forbidden(path.Child("volumeMode"), "may not specify volumeMode other than "+string(corev1.PersistentVolumeFilesystem)+context))
+	}
+	return errs
+}
+
+// ValidateRecycledHost refuses to have all files of a host deleted.
+func ValidateRecycledHost(at *field.Path, spec *corev1.PersistentVolumeSpec) field.ErrorList {
+	if spec.HostPath == nil || path.Clean(spec.HostPath.Path) != "/" || spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRecycle {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(at.Child("persistentVolumeReclaimPolicy"), "may not be 'recycle' for a hostPath mount of '/'")}
 }
 
 func validatePersistentGlusterfs(path *field.Path, v *corev1.GlusterfsPersistentVolumeSource) field.ErrorList {

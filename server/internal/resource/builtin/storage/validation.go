@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/podspec"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
 )
 
@@ -105,6 +106,8 @@ func validateAttachedSource(at *field.Path, source storagev1.VolumeAttachmentSou
 		return field.ErrorList{field.Forbidden(at, exactlyOne)}
 	case name != nil && *name == "":
 		return field.ErrorList{field.Required(at.Child("persistentVolumeName"), "must specify non empty persistentVolumeName")}
+	case inline != nil:
+		return podspec.ValidateInlineVolume(at.Child("inlineVolumeSpec"), inline)
 	}
 	return nil
 }
