@@ -166,6 +166,9 @@ func (w *pendingWrite) storeKey() string {
 func (w *pendingWrite) attempt(ctx context.Context) (*Result, error) {
 	w.action, w.object, w.stored, w.shown, w.ownersWarning = keep, nil, nil, nil, ""
 	refused := w.verb.decide(ctx, w)
+	if refused == nil && w.object != nil {
+		refused = checkRawJSON(w.object, w.current.object)
+	}
 	if refused == nil {
 		w.prepare(ctx)
 		refused = w.admit(ctx)

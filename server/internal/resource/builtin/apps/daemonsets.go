@@ -1,6 +1,7 @@
 package apps
 
 import (
+	"encoding/json"
 	"maps"
 	"strconv"
 
@@ -116,13 +117,28 @@ func controllerRevisionRules() define.Rules[*appsv1.ControllerRevision] {
 	path := field.NewPath("data")
 	return define.Rules[*appsv1.ControllerRevision]{
 		Validate: func(c *appsv1.ControllerRevision) field.ErrorList {
-			if len(c.Data.Raw) == 0 && c.Data.Object == nil {
-				return field.ErrorList{field.Required(path, "data is mandatory")}
-			}
 			return validate.NotNegative(field.NewPath("revision"), &c.Revision)
 		},
+		ValidateCreate: func(c *appsv1.ControllerRevision) field.ErrorList { return validateRevisionData(path, c.Data.Raw) },
 		ValidateUpdate: func(c, old *appsv1.ControllerRevision) field.ErrorList {
 			return validate.Unchanged(path, c.Data, old.Data)
 		},
 	}
+}
+
+// validateRevisionData checks the data of a new revision: that of an old one never changes.
+func validateRevisionData(path *field.Path, data []byte) field.ErrorList {
+	var value any
+	switch {
+	case len(data) == 0:
+		return field.ErrorList{field.Required(path, "data is mandatory")}
+	case json.Unmarshal(data, &value) != nil:
+		return field.ErrorList{field.Invalid(path, "<value omitted>", "error parsing data: it is not valid JSON")}
+	case value == nil:
+		return field.ErrorList{field.Required(path, "data is mandatory")}
+	}
+	if _, ok := value.(map[string]any); !ok {
+		return field.ErrorList{field.Required(path, "data must be a valid JSON object")}
+	}
+	return nil
 }
