@@ -78,6 +78,7 @@ type DeltaFIFO[T any] struct {
 	awaited bool // initial counts current, although it was handed out as not initial
 
 	reached string   // every change up to this version is in the queue or was popped
+	shown   string   // no popped change is of a later version, see Shown
 	end     Position // of the object that was queued last
 
 	// unlisted are the namespaces whose first list is due; "" is that of
@@ -287,6 +288,7 @@ func (f *DeltaFIFO[T]) next(ctx context.Context) (*pending[T], error) {
 	p.next = nil
 	delete(f.items, p.key)
 	f.current = p
+	f.show(p.deltas.Newest())
 	return p, nil
 }
 

@@ -24,7 +24,7 @@ func (f *DeltaFIFO[T]) Merge(namespace string, dropped, changed []T, version str
 			}
 		}
 		if namespace == "" {
-			f.reached = version
+			f.listed(version)
 		}
 	})
 }

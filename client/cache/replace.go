@@ -18,7 +18,7 @@ func (f *DeltaFIFO[T]) Replace(objs []T, version string) error {
 	all := scope{}
 	return f.supersede(all, objs, func(present map[string]struct{}) {
 		f.queueTombstones(all, present)
-		f.reached = version
+		f.listed(version)
 	})
 }
 
@@ -233,6 +233,43 @@ func (f *DeltaFIFO[T]) Reached(version string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.reached = version
+	if version == "" {
+		f.shown = ""
+	}
+}
+
+// listed notes the version of a complete state. It may be older than what was popped before: the
+// server was restored, then. It needs f.mu.
+func (f *DeltaFIFO[T]) listed(version string) {
+	f.reached = version
+	if order, err := resourceversion.CompareResourceVersion(version, f.shown); f.shown != "" && (err != nil || order < 0) {
+		f.shown = version
+	}
+}
+
+// show notes that a change is popped. It needs f.mu.
+func (f *DeltaFIFO[T]) show(d Delta[T]) {
+	version := f.reached // of the list that a tombstone comes from
+	if !d.FinalStateUnknown {
+		if obj, ok := any(d.Object).(versioned); ok {
+			version = obj.GetResourceVersion()
+		}
+	}
+	if f.shown == "" {
+		f.shown = version
+	} else if order, err := resourceversion.CompareResourceVersion(f.shown, version); err == nil && order < 0 {
+		f.shown = version
+	}
+}
+
+// Shown returns the newest resourceVersion of a change that was popped, whether it was processed or not; "" if
+// none was. Processed is the other bound, and may be older: changes that came before may be
+// queued still, and Reached may not have been called. So Known shows everything up to Processed, and nothing after Shown, or
+// Processed if that is newer.
+func (f *DeltaFIFO[T]) Shown() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.shown
 }
 
 // Processed returns the version up to which every change was surely popped and

@@ -19,12 +19,29 @@ type versioned interface {
 	CatchUp(ctx context.Context, version string) error
 }
 
-// shown is the version that each informer of a controller showed at one moment. It is immutable.
+// newestShower is a versioned whose cache may show changes after LastSyncResourceVersion.
+type newestShower interface {
+	NewestResourceVersion() string
+}
+
+// shown is what each informer of a controller showed at one moment. It is immutable.
 type shown []showing
 
 type showing struct {
 	by      *Registration
-	version string
+	version string // up to which it showed everything
+	// newest is of what it showed. The handler of a change is called, and a call reads it, before version says so.
+	newest string
+}
+
+func showingOf(by *Registration) showing {
+	s := showing{by: by, version: by.informer.LastSyncResourceVersion()}
+	s.newest = s.version
+	other, ok := by.informer.(newestShower)
+	if ok && reaches(s.version, s.version) { // otherwise there is nothing to compare
+		s.newest = newest(s.version, other.NewestResourceVersion())
+	}
+	return s
 }
 
 // required is what a call has to have read. The controller's mu guards own and objects.
@@ -106,7 +123,7 @@ func (c *TypedController[K]) shown() shown {
 	all := make(shown, 0, len(c.sources))
 	for _, r := range c.sources {
 		if r.informer != nil {
-			all = append(all, showing{r, r.informer.LastSyncResourceVersion()})
+			all = append(all, showingOf(r))
 		}
 	}
 	return all
@@ -160,8 +177,12 @@ func (c *TypedController[K]) targets(call *consistentCall[K], objs []metav1.Obje
 			to.version = call.required.own
 		}
 		for _, other := range call.required.shown {
-			if !read.by.isForeign(other.by, now) && newest(to.version, other.version) != to.version {
-				to = target{other.version, other.by}
+			wanted := other.newest
+			if other.by == read.by {
+				wanted = other.version // its own changes are not compared with each other
+			}
+			if !read.by.isForeign(other.by, now) && newest(to.version, wanted) != to.version {
+				to = target{wanted, other.by}
 			}
 		}
 		if to.version == "" || reaches(read.version, to.version) {

@@ -25,8 +25,23 @@ type heldBack struct {
 
 	mu      sync.Mutex
 	shown   int
+	ahead   int // the newest change that it shows; 0: that of shown
 	changed chan struct{}
 	asked   []string
+}
+
+// NewestResourceVersion is what SharedInformers have.
+func (h *heldBack) NewestResourceVersion() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return strconv.Itoa(h.ahead)
+}
+
+// showAhead has it show a change before its version says so.
+func (h *heldBack) showAhead(version int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ahead = version
 }
 
 func hold(name string, shown int) *heldBack {
@@ -198,6 +213,48 @@ func TestConsistentWithWhatComesDuringTheCall(t *testing.T) {
 		b.show(20)
 		r.wantViews(t, map[string]int{"a": 20, "b": 20})
 	})
+}
+
+// TestConsistentWithOneThatMovesOn: a call may have read a part of an informer before a change, and a part after it.
+func TestConsistentWithOneThatMovesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, calls := hold("a", 10), 0
+		r := runConsistent(t, []*heldBack{a}, func(r *consistentRun) {
+			r.before = func(context.Context) {
+				if calls++; calls == 1 {
+					a.show(20)
+				}
+			}
+		})
+		r.Add(key)
+		r.wantViews(t, map[string]int{"a": 20})
+		if calls != 2 {
+			t.Errorf("%d calls", calls)
+		}
+	})
+}
+
+// TestConsistentWithAChangeThatIsShownEarly: an informer shows a change, and its handler is called, before its version is
+// that of the change. What has caused the call counts all the same, also once the version has come.
+func TestConsistentWithAChangeThatIsShownEarly(t *testing.T) {
+	for name, versions := range map[string]struct{ dependents, owners int }{
+		"the others are older": {10, 10},
+		"the others are newer": {10, 15}, // an own write, say
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				dependents, owners := hold("dependents", versions.dependents), hold("owners", versions.owners)
+				r := runConsistent(t, []*heldBack{dependents, owners})
+				dependents.showAhead(20)
+				r.Add(key) // by the handler
+				r.wantViews(t)
+				dependents.show(20)
+				r.wantViews(t) // the owner may want fewer by now
+				owners.show(20)
+				r.wantViews(t, map[string]int{"dependents": 20, "owners": 20})
+			})
+		})
+	}
 }
 
 // TestConsistentIncludes: own writes, and the versions of the objects that a decision is about.

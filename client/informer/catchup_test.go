@@ -233,3 +233,30 @@ func TestFlushWaitsForTheHandler(t *testing.T) {
 		}
 	})
 }
+
+// TestHandlersAreToldNothingNewer than what NewestResourceVersion says at that moment: Consistent relies on it.
+func TestHandlersAreToldNothingNewer(t *testing.T) {
+	catchingUp(t, func(t *testing.T, a *asking, i *SharedInformer[*corev1.Pod]) {
+		var told atomic.Int64
+		check := func(pod *corev1.Pod) {
+			told.Add(1)
+			if newest := i.NewestResourceVersion(); !covers(newest, pod.ResourceVersion) {
+				t.Errorf("the handler was told of version %s, and the newest is %s", pod.ResourceVersion, newest)
+			}
+		}
+		if _, err := i.AddHandler(HandlerFuncs[*corev1.Pod]{
+			Add:    func(pod *corev1.Pod, _ bool) { check(pod) },
+			Update: func(_, pod *corev1.Pod) { check(pod) },
+			Delete: func(pod *corev1.Pod, _ bool) { check(pod) },
+		}, HandlerOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"b", "a", "c", "b"} {
+			a.set(name, 1, nil)
+		}
+		synctest.Wait()
+		if told.Load() < 4 {
+			t.Errorf("the handler was called %d times", told.Load())
+		}
+	})
+}

@@ -194,6 +194,11 @@ func (i *SharedInformer[T]) Done() <-chan struct{} { return i.done }
 // shows every change; "" before the first list. Bookmarks move it too.
 func (i *SharedInformer[T]) LastSyncResourceVersion() string { return i.fifo.Processed() }
 
+// NewestResourceVersion is the newest version of a change that the cache shows, or is about to; "" if
+// there was none. It may be newer than LastSyncResourceVersion, because earlier changes of other objects are on their way, or
+// older, after a bookmark. The cache shows no change that is after both.
+func (i *SharedInformer[T]) NewestResourceVersion() string { return i.fifo.Shown() }
+
 // Stats is how an informer stands and what it did so far.
 type Stats struct {
 	Objects          int   // in the cache
