@@ -74,6 +74,7 @@ type chaosServer struct {
 	objects  map[string]int
 	history  []chaosEvent // of version n at n-1
 	states   []chaosState
+	slowFrom int // the version from which the open watch sends slowly; 0: none does
 	changed  chan struct{}
 	requests []time.Time
 }
@@ -117,6 +118,13 @@ func (s *chaosServer) state() string {
 	return s.states[len(s.states)-1].want
 }
 
+// arrived notes that a watch has sent what it sends slowly.
+func (s *chaosServer) arrived() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.slowFrom = 0
+}
+
 // misbehaves reports whether there are faults to come.
 func (s *chaosServer) misbehaves() bool {
 	s.mu.Lock()
@@ -124,10 +132,14 @@ func (s *chaosServer) misbehaves() bool {
 	return len(s.faults) > 0
 }
 
-// wasSince reports whether a state was the server's at a moment, or later.
+// wasSince reports whether a state was the server's at a moment, or later, or since the version whose
+// changes a watch still sends.
 func (s *chaosServer) wasSince(state string, moment time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.slowFrom > 0 && s.states[s.slowFrom-1].from.Before(moment) {
+		moment = s.states[s.slowFrom-1].from
+	}
 	for n := len(s.states) - 1; n >= 0; n-- {
 		if s.states[n].want == state {
 			return true
@@ -300,6 +312,10 @@ func (s *chaosServer) watch(w http.ResponseWriter, r *http.Request, fault byte) 
 			send("END " + strconv.Itoa(at))
 		}
 	}
+	s.slowFrom = 0
+	if fault >= faults {
+		s.slowFrom = at
+	}
 	seconds, _ := strconv.Atoi(q.Get("timeoutSeconds"))
 	timeout := time.After(time.Duration(seconds) * time.Second)
 	for {
@@ -314,6 +330,7 @@ func (s *chaosServer) watch(w http.ResponseWriter, r *http.Request, fault byte) 
 		s.write(w, r, text.String(), fault)
 		if fault == faults {
 			fault = 0
+			s.arrived()
 		}
 		text.Reset()
 		if http.NewResponseController(w).Flush() != nil || fault == 23 {

@@ -44,8 +44,10 @@ type Options struct {
 	// counts as a tenth of PageSize at least. Default 20 million; negative: no bound.
 	MaxObjects int
 	// InitialEventsTimeout is how long a streaming list may make no progress
-	// before pages are asked for instead. Default 30 s; negative: for ever,
-	// which a server that never sends the closing bookmark makes true.
+	// before pages are asked for instead. It is shorter for a server that answers a list
+	// meanwhile: after 5 seconds it is asked for one of one object, and has some seconds more
+	// after the answer. Default 30 s; negative: for ever, which a server that never sends
+	// the closing bookmark makes true.
 	InitialEventsTimeout time.Duration
 
 	// WatchTimeout is how long the server is asked to keep a watch open: each

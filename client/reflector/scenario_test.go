@@ -90,22 +90,42 @@ func TestListing(t *testing.T) {
 func TestStreamingListsThatFail(t *testing.T) {
 	for _, sc := range []scenario{
 		{name: "the closing bookmark never comes", opts: Options{SilenceTimeout: -1},
-			steps: []step{{"stream", events("ADDED a 3", hold)}, {"list 0", list("5", "b 4")}, {"watch 5", events("ERROR 410", end)},
+			steps: []step{{"stream", events("ADDED a 3", hold)}, {"list - limit=1", list("4", "b 4")}, {"list 0", list("5", "b 4")}, {"watch 5", events("ERROR 410", end)},
 				// The second time is not an accident any more.
-				{"stream", events("ADDED a 3", hold)}, {"list -", list("6")}, {"watch 6", events("ERROR 410", end)},
+				{"stream", events("ADDED a 3", hold)}, {"list - limit=1", list("6")}, {"list -", list("6")}, {"watch 6", events("ERROR 410", end)},
 				{"list -", list("7")}, {"watch 7", hold}},
 			version: "7", lists: map[ListCause]int64{ListInitial: 1, ListExpired: 2},
 			check: func(t *testing.T, s *script, stats Stats) {
-				if stats.StreamingFallbacks != 2 || s.at[1] < 30*time.Second || s.at[1] > 40*time.Second {
-					t.Errorf("%+v, %v", stats, s.at)
+				if stats.StreamingFallbacks != 2 || stats.PagedLists != 3 {
+					t.Errorf("%+v", stats)
 				}
+				at(0, 6000, 8000)(t, s, stats)
 			}},
+		{name: "a server that does not know of streaming lists",
+			steps: []step{{"stream", events("", hold)}, {"list - limit=1", list("0")}, {"list 0", list("5", "b 4")}, {"watch 5", hold}},
+			store: "b:4", version: "5", check: at(0, 6000, 8000)},
+		{name: "a slow server has more time",
+			steps: []step{{"stream", events("", hold)}, {"list - limit=1", after(2*time.Second, list("4"))}, {"list 0", list("5", "b 4")}, {"watch 5", hold}},
+			store: "b:4", version: "5", check: at(0, 6000, 6000+2000+2000+4*2000)},
+		{name: "a list is answered, and the stream goes on",
+			steps: []step{{"stream", events("ADDED a 3", after(7*time.Second, events("END 5", after(time.Minute, end))))}, {"list - limit=1", list("5")}, {"watch 5", hold}},
+			store: "a:3", version: "5", resumes: map[ResumeReason]int64{ResumeEnded: 1}, check: at(0, 6000, 67_100)},
+		{name: "a list is asked for when the stream is silent again",
+			steps: []step{{"stream", events("ADDED a 1", after(7*time.Second, events("ADDED b 2", hold)))}, {"list - limit=1", list("4")}, {"list - limit=1", list("4")},
+				{"list 0", list("5", "b 4")}, {"watch 5", hold}},
+			store: "b:4", version: "5", check: at(0, 6000, 13_000, 15_000)},
+		{name: "neither is answered",
+			steps: []step{{"stream", events("ADDED a 3", hold)}, {"list - limit=1", hold}, {"list 0", list("5", "b 4")}, {"watch 5", hold}},
+			store: "b:4", version: "5", check: at(0, 6000, 37_500)},
+		{name: "lists are refused meanwhile",
+			steps: join([]step{{"stream", events("ADDED a 3", hold)}}, times(7, step{"list - limit=1", refusal("503")}), []step{{"list 0", list("5", "b 4")}, {"watch 5", hold}}),
+			store: "b:4", version: "5", check: at(0, 6000, 11_000, 16_000, 21_000, 26_000, 31_000, 36_000, 37_500)},
 		{name: "the deadline is an option", opts: Options{InitialEventsTimeout: 4 * time.Second},
 			steps: []step{{"stream", events("ADDED a 3", hold)}, {"list 0", list("5", "b 4")}, {"watch 5", hold}},
 			store: "b:4", version: "5", check: at(0, 5000)},
 		{name: "no deadline", opts: Options{InitialEventsTimeout: -1},
 			steps: []step{{"stream", events("ADDED a 3", after(time.Hour, events("END 5", hold)))}},
-			store: "a:3", version: "5"},
+			store: "a:3", version: "5"}, // and no list is asked for
 		{name: "slow is not silent", opts: Options{InitialEventsTimeout: 4 * time.Second},
 			steps: []step{{"stream", events("ADDED a 1", after(3*time.Second, events("ADDED b 2", after(3*time.Second, events("END 5", hold)))))}},
 			store: "a:1 b:2", version: "5"},

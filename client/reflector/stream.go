@@ -26,7 +26,10 @@ func (r *Reflector[T]) listStream(ctx context.Context) (*session[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.fill(s); err != nil {
+	stop := r.doubt(s)
+	err = r.fill(s)
+	stop()
+	if err != nil {
 		s.close()
 		return nil, &unfinishedError{err}
 	}

@@ -49,6 +49,14 @@ func (w *watchdog) begin() {
 	w.seen = w.beats.Add(1)
 }
 
+// headway returns a number that is another one after each event, and whether the goroutine waits for an event of which
+// nothing has come.
+func (w *watchdog) headway() (beats uint64, silent bool) {
+	beats = w.beats.Load()
+	_, arriving := w.bytes()
+	return beats, beats%2 == 1 && !arriving
+}
+
 // look runs at each period.
 func (w *watchdog) look() {
 	w.mu.Lock()
