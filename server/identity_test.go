@@ -210,7 +210,7 @@ func TestReviewsOfOthers(t *testing.T) {
 	_, err = local.Create(deadline(t), &authorizationv1.LocalSubjectAccessReview{
 		Spec: authorizationv1.SubjectAccessReviewSpec{User: "jane", ResourceAttributes: attributes},
 	}, metav1.CreateOptions{})
-	if !apierrors.IsBadRequest(err) {
+	if !apierrors.IsInvalid(err) {
 		t.Errorf("a review of another namespace: %v", err)
 	}
 	_, err = client.For[*authorizationv1.SubjectAccessReview](c).Create(deadline(t), &authorizationv1.SubjectAccessReview{

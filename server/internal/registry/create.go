@@ -30,7 +30,7 @@ const generateAttempts = 8
 // registry takes over obj; its namespace may be left out. A name is generated if
 // only metadata.generateName is given.
 func (r Registry) Create(ctx context.Context, namespace string, obj resource.Object, opts WriteOptions) (*Result, error) {
-	if err := r.matchNamespace(obj, namespace); err != nil {
+	if err := r.MatchNamespace(obj, namespace); err != nil {
 		return nil, err
 	}
 	var refusal error
@@ -60,9 +60,9 @@ func (r Registry) Create(ctx context.Context, namespace string, obj resource.Obj
 	}
 }
 
-// matchNamespace gives the object the namespace of the request, or refuses
+// MatchNamespace gives the object the namespace of the request, or refuses
 // another one.
-func (r Registry) matchNamespace(obj resource.Object, namespace string) error {
+func (r Registry) MatchNamespace(obj resource.Object, namespace string) error {
 	switch got := obj.GetNamespace(); {
 	case !r.res.Namespaced:
 		obj.SetNamespace("")

@@ -104,7 +104,7 @@ func (u *update) decide(ctx context.Context, w *pendingWrite) error {
 
 // matchRequest refuses an object that is not the one in the request.
 func (w *pendingWrite) matchRequest(obj resource.Object) error {
-	if err := w.registry.matchNamespace(obj, w.namespace); err != nil {
+	if err := w.registry.MatchNamespace(obj, w.namespace); err != nil {
 		return err
 	}
 	switch obj.GetName() {

@@ -3,6 +3,7 @@ package authentication
 import (
 	"context"
 	"errors"
+	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 
@@ -28,10 +29,14 @@ func (a *Authenticator) ReviewToken(ctx context.Context, v *authenticationv1.Tok
 	if len(audiences) == 0 {
 		audiences = a.config.Audiences
 	}
-	identity, err := a.identify(ctx, v.Spec.Token, audiences)
+	token := inHeader(v.Spec.Token)
+	if token == "" {
+		return nil // as a request without a token
+	}
+	identity, err := a.identify(ctx, token, audiences)
 	switch {
 	case errors.Is(err, auth.ErrUnknownToken):
-		v.Status.Error = "[invalid bearer token]"
+		v.Status.Error = "invalid bearer token"
 	case err != nil:
 		v.Status.Error = "[invalid bearer token, " + err.Error() + "]"
 	default:
@@ -45,6 +50,12 @@ func (a *Authenticator) ReviewToken(ctx context.Context, v *authenticationv1.Tok
 		}
 	}
 	return nil
+}
+
+// inHeader returns what a server finds of a token in an Authorization header.
+func inHeader(token string) string {
+	token, _, _ = strings.Cut(strings.TrimRight(token, " "), " ")
+	return token
 }
 
 func intersect(a, b []string) []string {

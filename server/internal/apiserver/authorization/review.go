@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -17,48 +19,97 @@ import (
 
 var specPath = field.NewPath("spec")
 
-func invalid(kind schema.GroupKind, errs field.ErrorList) error {
-	return apierrors.NewInvalid(kind, "", errs)
-}
-
 // Review fills in the answer of a review that a user has sent to a namespace ("" if
-// the review is cluster-scoped). kind names it in errors. Any other kind than
+// the review is cluster-scoped), and returns what is sent back. Any other kind than
 // those of authorization.k8s.io stays as it is.
-func (a *Authorizer) Review(ctx context.Context, user auth.User, namespace string, kind schema.GroupKind, review resource.Object) error {
+func (a *Authorizer) Review(ctx context.Context, user auth.User, namespace string, review resource.Object) (resource.Object, error) {
 	switch v := review.(type) {
 	case *authorizationv1.SelfSubjectAccessReview:
-		if errs := oneQuestion(v.Spec.ResourceAttributes, v.Spec.NonResourceAttributes); len(errs) > 0 {
-			return invalid(kind, errs)
+		errs := append(oneQuestion(v.Spec.ResourceAttributes, v.Spec.NonResourceAttributes), withoutMetadata(v.ObjectMeta, "must be empty")...)
+		if len(errs) > 0 {
+			return nil, invalid(errs)
 		}
 		a.reviewAccess(ctx, user, v.Spec.ResourceAttributes, v.Spec.NonResourceAttributes, &v.Status)
 	case *authorizationv1.SubjectAccessReview:
-		return a.reviewSubject(ctx, kind, &v.Spec, &v.Status)
+		errs := append(validateSubject(&v.Spec), withoutMetadata(v.ObjectMeta, "must be empty")...)
+		if len(errs) > 0 {
+			return nil, invalid(errs)
+		}
+		a.reviewSubject(ctx, &v.Spec, &v.Status)
 	case *authorizationv1.LocalSubjectAccessReview:
-		if attributes := v.Spec.ResourceAttributes; attributes != nil && attributes.Namespace != namespace {
-			return status.BadRequest("spec.resourceAttributes.namespace must match namespace: %v", namespace)
+		if errs := validateLocal(v, namespace); len(errs) > 0 {
+			return nil, invalid(errs)
 		}
-		if v.Spec.NonResourceAttributes != nil {
-			return invalid(kind, field.ErrorList{field.Invalid(specPath.Child("nonResourceAttributes"), v.Spec.NonResourceAttributes,
-				"disallowed on this kind of request")})
-		}
-		return a.reviewSubject(ctx, kind, &v.Spec, &v.Status)
+		a.reviewSubject(ctx, &v.Spec, &v.Status)
 	case *authorizationv1.SelfSubjectRulesReview:
 		if v.Spec.Namespace == "" {
-			return status.BadRequest("no namespace on request")
+			return nil, status.BadRequest("no namespace on request")
 		}
-		v.Status = a.reviewRules(ctx, user, v.Spec.Namespace)
+		return &authorizationv1.SelfSubjectRulesReview{Status: a.reviewRules(ctx, user, v.Spec.Namespace)}, nil
 	}
-	return nil
+	return review, nil
 }
 
-func (a *Authorizer) reviewSubject(ctx context.Context, kind schema.GroupKind, spec *authorizationv1.SubjectAccessReviewSpec, status *authorizationv1.SubjectAccessReviewStatus) error {
-	errs := oneQuestion(spec.ResourceAttributes, spec.NonResourceAttributes)
+// invalid names no kind, as kube-apiserver's refusals of reviews.
+func invalid(errs field.ErrorList) error {
+	return apierrors.NewInvalid(schema.GroupKind{Group: authorizationv1.GroupName}, "", errs)
+}
+
+// withoutMetadata refuses what would not be kept. Who has sent the fields is noted in reviews, too.
+func withoutMetadata(meta metav1.ObjectMeta, why string) field.ErrorList {
+	besideManagers := meta
+	besideManagers.ManagedFields = nil
+	if equality.Semantic.DeepEqual(besideManagers, metav1.ObjectMeta{}) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("metadata"), meta, why)}
+}
+
+func validateLocal(v *authorizationv1.LocalSubjectAccessReview, namespace string) field.ErrorList {
+	besideNamespace := v.ObjectMeta
+	besideNamespace.Namespace = ""
+	errs := validateSubject(&v.Spec)
+	if len(withoutMetadata(besideNamespace, "")) > 0 {
+		errs = append(errs, withoutMetadata(v.ObjectMeta, "must be empty except for namespace")...)
+	}
+	if attributes := v.Spec.ResourceAttributes; attributes != nil && attributes.Namespace != namespace {
+		errs = append(errs, field.Invalid(specPath.Child("resourceAttributes", "namespace"), attributes.Namespace, "must match metadata.namespace"))
+	}
+	if path := v.Spec.NonResourceAttributes; path != nil {
+		errs = append(errs, field.Invalid(specPath.Child("nonResourceAttributes"), shown(path), "disallowed on this kind of request"))
+	}
+	return errs
+}
+
+func validateSubject(spec *authorizationv1.SubjectAccessReviewSpec) field.ErrorList {
+	errs := validateQuestions(spec.ResourceAttributes, spec.NonResourceAttributes)
 	if spec.User == "" && len(spec.Groups) == 0 {
 		errs = append(errs, field.Invalid(specPath.Child("user"), spec.User, "at least one of user or group must be specified"))
 	}
-	if len(errs) > 0 {
-		return invalid(kind, errs)
+	return append(errs, validateSelectors(spec.ResourceAttributes)...)
+}
+
+// oneQuestion refuses a review that asks nothing, or two things, or with wrong selectors.
+func oneQuestion(res *authorizationv1.ResourceAttributes, path *authorizationv1.NonResourceAttributes) field.ErrorList {
+	return append(validateQuestions(res, path), validateSelectors(res)...)
+}
+
+func validateQuestions(res *authorizationv1.ResourceAttributes, path *authorizationv1.NonResourceAttributes) field.ErrorList {
+	if (res == nil) != (path == nil) {
+		return nil
 	}
+	return field.ErrorList{field.Invalid(specPath, shown(path), "exactly one of nonResourceAttributes or resourceAttributes must be specified")}
+}
+
+// shown is what errors show of a path: the names of kube-apiserver's own type.
+func shown(path *authorizationv1.NonResourceAttributes) any {
+	if path == nil {
+		return nil
+	}
+	return struct{ Path, Verb string }{path.Path, path.Verb}
+}
+
+func (a *Authorizer) reviewSubject(ctx context.Context, spec *authorizationv1.SubjectAccessReviewSpec, status *authorizationv1.SubjectAccessReviewStatus) {
 	user := auth.User{Name: spec.User, UID: spec.UID, Groups: spec.Groups}
 	for key, values := range spec.Extra {
 		if user.Extra == nil {
@@ -67,20 +118,6 @@ func (a *Authorizer) reviewSubject(ctx context.Context, kind schema.GroupKind, s
 		user.Extra[key] = values
 	}
 	a.reviewAccess(ctx, user, spec.ResourceAttributes, spec.NonResourceAttributes, status)
-	return nil
-}
-
-// oneQuestion refuses a review that asks nothing, or two things, or with wrong selectors.
-func oneQuestion(res *authorizationv1.ResourceAttributes, path *authorizationv1.NonResourceAttributes) field.ErrorList {
-	switch {
-	case res != nil && path != nil:
-		return field.ErrorList{field.Invalid(specPath.Child("nonResourceAttributes"), path, "cannot be specified in combination with resourceAttributes")}
-	case res == nil && path == nil:
-		return field.ErrorList{field.Invalid(specPath.Child("resourceAttributes"), res, "exactly one of nonResourceAttributes or resourceAttributes must be specified")}
-	case res != nil:
-		return validateSelectors(res)
-	}
-	return nil
 }
 
 func (a *Authorizer) reviewAccess(ctx context.Context, user auth.User, res *authorizationv1.ResourceAttributes, path *authorizationv1.NonResourceAttributes, status *authorizationv1.SubjectAccessReviewStatus) {

@@ -18,6 +18,9 @@ import (
 // is given in one of its two forms. An operator that is not known is no error, because a
 // newer client may know it.
 func validateSelectors(res *authorizationv1.ResourceAttributes) (errs field.ErrorList) {
+	if res == nil {
+		return nil
+	}
 	path := specPath.Child("resourceAttributes")
 	if s := res.FieldSelector; s != nil {
 		path := path.Child("fieldSelector")

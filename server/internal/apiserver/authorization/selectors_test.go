@@ -7,7 +7,6 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/levelwire/levelwire/server/internal/auth"
 )
@@ -38,8 +37,7 @@ func byLabel(raw string, requirements ...metav1.LabelSelectorRequirement) author
 
 func review(decide auth.Authorizer, attributes authorizationv1.ResourceAttributes) (authorizationv1.SubjectAccessReviewStatus, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes}}
-	kind := schema.GroupKind{Group: authorizationv1.GroupName, Kind: "SelfSubjectAccessReview"}
-	err := New(decide).Review(context.Background(), auth.User{Name: "jane"}, "", kind, review)
+	_, err := New(decide).Review(context.Background(), auth.User{Name: "jane"}, "", review)
 	return review.Status, err
 }
 

@@ -1,10 +1,12 @@
 package handlers
 
 import (
+	"context"
 	"net/http"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authenticationv1beta1 "k8s.io/api/authentication/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/server/internal/apiserver/authentication"
 	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
@@ -38,26 +40,41 @@ func (h *Handlers) createReview(w http.ResponseWriter, r *http.Request, q *reque
 		return err
 	}
 	if h.config.Registry != nil {
-		admitted := registry.Unstored{Kind: q.Resource.GroupVersionKind(), Namespace: q.Namespace, Name: review.GetName(), Object: review, Options: x.opts}
-		if review, err = h.config.Registry.For(q.Resource).AdmitUnstored(r.Context(), admitted); err != nil {
+		if review, err = x.admitReview(r.Context(), review); err != nil {
 			return err
 		}
 	}
-	if err := h.review(r, q, review); err != nil {
+	answer, err := h.review(r, q, review)
+	if err != nil {
 		return err
 	}
-	return encoding.WriteObject(w, r, http.StatusCreated, review)
+	return encoding.WriteObject(w, r, http.StatusCreated, answer)
 }
 
-// review fills in the answer.
-func (h *Handlers) review(r *http.Request, q *request.Info, review resource.Object) error {
+// admitReview asks the hooks, and notes who has sent the review, as kube-apiserver does.
+func (x *writer) admitReview(ctx context.Context, review resource.Object) (resource.Object, error) {
+	if err := x.registry.MatchNamespace(review, x.q.Namespace); err != nil {
+		return nil, err
+	}
+	review, err := x.registry.AdmitUnstored(ctx, registry.Unstored{
+		Kind: x.q.Resource.GroupVersionKind(), Namespace: x.q.Namespace, Name: review.GetName(), Object: review, Options: x.opts,
+	})
+	if err == nil {
+		x.registry.FieldManager("").Update(ctx, nil, review, x.opts.FieldManager)
+	}
+	return review, err
+}
+
+// review returns the answer.
+func (h *Handlers) review(r *http.Request, q *request.Info, review resource.Object) (resource.Object, error) {
+	now := metav1.ObjectMeta{CreationTimestamp: metav1.Now()}
 	switch v := review.(type) {
 	case *authenticationv1.SelfSubjectReview:
-		v.Status.UserInfo = authentication.UserInfo(q.User)
+		return &authenticationv1.SelfSubjectReview{ObjectMeta: now, Status: authenticationv1.SelfSubjectReviewStatus{UserInfo: authentication.UserInfo(q.User)}}, nil
 	case *authenticationv1beta1.SelfSubjectReview:
-		v.Status.UserInfo = authentication.UserInfo(q.User)
+		return &authenticationv1beta1.SelfSubjectReview{ObjectMeta: now, Status: authenticationv1beta1.SelfSubjectReviewStatus{UserInfo: authentication.UserInfo(q.User)}}, nil
 	case *authenticationv1.TokenReview:
-		return h.config.Authenticator.ReviewToken(r.Context(), v)
+		return v, h.config.Authenticator.ReviewToken(r.Context(), v)
 	}
-	return h.config.Authorizer.Review(r.Context(), q.User, q.Namespace, q.Resource.GroupVersionKind().GroupKind(), review)
+	return h.config.Authorizer.Review(r.Context(), q.User, q.Namespace, review)
 }
