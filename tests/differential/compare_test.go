@@ -80,6 +80,7 @@ func TestNormalise(t *testing.T) {
 		"a name":               {k, `{}`, `{"metadata":{"name":"a-x7"}}`, `{"metadata":{"name":"a-x7"}}`},
 		"now":                  {k, `{}`, `{"a":"2026-01-02T03:05:05Z","b":"2020-01-02T03:05:05Z"}`, `{"a":"<now>","b":"2020-01-02T03:05:05Z"}`},
 		"a token volume":       {k, `{}`, `{"a":["kube-api-access-x7y8z"]}`, `{"a":["kube-api-access-*"]}`},
+		"a time in a message":  {k, `{}`, `{"message":"[{\"time\":\"2026-11-27T01:10:54Z\"}]: no"}`, `{"message":"[{\"time\":\"<a time>\"}]: no"}`},
 		"a pointer":            {k, `{}`, `{"message":"at 0xc000123abc: no"}`, `{"message":"at 0xc*: no"}`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -69,7 +69,8 @@ var words = []struct {
 	{"kube-api-access-*", regexp.MustCompile(`kube-api-access-[a-z0-9]{5}\b`)},
 	// Where kube-apiserver's source makes the table of its kinds.
 	{"", regexp.MustCompile(` in scheme "[^"]*"`)},
-	// Some messages of kube-apiserver print pointers.
+	// Some messages print metadata, and some of kube-apiserver's pointers.
+	{`"time":"<a time>"`, regexp.MustCompile(`"time":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"`)}, // of managed fields
 	{"0xc*", regexp.MustCompile(`\b0xc[0-9a-f]{9}\b`)},
 }
 
