@@ -4,9 +4,11 @@ import (
 	"context"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
 // CertificateRequester returns the hook that writes the requesting user into a
@@ -42,9 +44,24 @@ func setRequester(ctx context.Context, set *registry.Set, q *registry.Request) e
 				c.LastUpdateTime = set.Now()
 			}
 			if c.LastTransitionTime.IsZero() {
-				c.LastTransitionTime = set.Now()
+				c.LastTransitionTime = lastTransition(q.Old, c, set.Now())
 			}
 		}
 	}
 	return nil
+}
+
+// lastTransition returns since when a condition has its status.
+func lastTransition(old resource.Object, c *certificatesv1.CertificateSigningRequestCondition, now metav1.Time) metav1.Time {
+	request, ok := old.(*certificatesv1.CertificateSigningRequest)
+	if !ok {
+		return now
+	}
+	for i := range request.Status.Conditions {
+		before := &request.Status.Conditions[i]
+		if before.Type == c.Type && before.Status == c.Status && !before.LastTransitionTime.IsZero() {
+			return before.LastTransitionTime
+		}
+	}
+	return now
 }

@@ -457,8 +457,8 @@ func TestSignersDoNotJudge(t *testing.T) {
 		t.Errorf("a signer approved: %v", got)
 	}
 	_, obj = manifestAsIs(t, "signingrequest", "status.certificate=eA==")
-	if got := r.Strategy.ValidateStatus(obj, old); len(got) > 0 {
-		t.Errorf("a signer may not sign: %v", got)
+	if got := complaints(r.Strategy.ValidateStatus(obj, old)); !slices.Contains(got, "Invalid status.certificate") {
+		t.Errorf("a signer wrote something else than a certificate: %v", got)
 	}
 }
 

@@ -5,11 +5,11 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"slices"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -25,35 +25,48 @@ func signingRequestRules() define.Rules[*certificatesv1.CertificateSigningReques
 		PrepareForCreate: func(r *certificatesv1.CertificateSigningRequest) {
 			r.Status = certificatesv1.CertificateSigningRequestStatus{}
 		},
-		Validate:            validateSigningRequest,
-		ValidateStatus:      validateSigningStatus,
-		ValidateSubresource: validateApproval,
-		ValidateUpdate: func(r, old *certificatesv1.CertificateSigningRequest) field.ErrorList {
-			if !equality.Semantic.DeepEqual(r.Spec, old.Spec) {
-				return field.ErrorList{field.Invalid(validate.SpecPath, r.Spec, validate.Immutable)}
-			}
-			return nil
-		},
+		PrepareForUpdate:       func(r, old *certificatesv1.CertificateSigningRequest) { r.Spec = old.Spec },
+		PrepareForStatusUpdate: keepVerdicts,
+		ValidateCreate:         validateSigningRequest, // which nothing changes later
+		ValidateStatus:         validateSigningStatus,
+		ValidateSubresource:    validateApproval,
 	}
 }
+
+// usages are what a certificate may be asked for.
+var usages = sets.New(
+	certificatesv1.UsageSigning, certificatesv1.UsageDigitalSignature, certificatesv1.UsageContentCommitment, certificatesv1.UsageKeyEncipherment,
+	certificatesv1.UsageKeyAgreement, certificatesv1.UsageDataEncipherment, certificatesv1.UsageCertSign, certificatesv1.UsageCRLSign,
+	certificatesv1.UsageEncipherOnly, certificatesv1.UsageDecipherOnly, certificatesv1.UsageAny, certificatesv1.UsageServerAuth,
+	certificatesv1.UsageClientAuth, certificatesv1.UsageCodeSigning, certificatesv1.UsageEmailProtection, certificatesv1.UsageSMIME,
+	certificatesv1.UsageIPsecEndSystem, certificatesv1.UsageIPsecTunnel, certificatesv1.UsageIPsecUser, certificatesv1.UsageTimestamping,
+	certificatesv1.UsageOCSPSigning, certificatesv1.UsageMicrosoftSGC, certificatesv1.UsageNetscapeSGC,
+)
 
 func validateSigningRequest(r *certificatesv1.CertificateSigningRequest) field.ErrorList {
 	var errs field.ErrorList
 	if err := checkCertificateRequest(r.Spec.Request); err != nil {
 		errs = append(errs, field.Invalid(validate.SpecPath.Child("request"), r.Spec.Request, err.Error()))
 	}
-	errs = append(errs, validate.SignerName(validate.SpecPath.Child("signerName"), r.Spec.SignerName)...)
-	errs = append(errs, validate.AtLeast(validate.SpecPath.Child("expirationSeconds"), r.Spec.ExpirationSeconds, minCertificateSeconds)...)
-	usages := validate.SpecPath.Child("usages")
+	path := validate.SpecPath.Child("usages")
 	if len(r.Spec.Usages) == 0 {
-		errs = append(errs, field.Required(usages, ""))
+		errs = append(errs, field.Required(path, ""))
+	}
+	for i, usage := range r.Spec.Usages {
+		if !usages.Has(usage) {
+			errs = append(errs, field.NotSupported(path.Index(i), usage, sets.List(usages)))
+		}
 	}
 	seen := sets.New[certificatesv1.KeyUsage]()
 	for i, usage := range r.Spec.Usages {
 		if seen.Has(usage) {
-			errs = append(errs, field.Duplicate(usages.Index(i), usage))
+			errs = append(errs, field.Duplicate(path.Index(i), usage))
 		}
 		seen.Insert(usage)
+	}
+	errs = append(errs, validate.SignerName(validate.SpecPath.Child("signerName"), r.Spec.SignerName)...)
+	if seconds := r.Spec.ExpirationSeconds; seconds != nil && *seconds < minCertificateSeconds {
+		errs = append(errs, field.Invalid(validate.SpecPath.Child("expirationSeconds"), *seconds, "may not specify a duration less than 600 seconds (10 minutes)"))
 	}
 	return errs
 }
@@ -61,61 +74,142 @@ func validateSigningRequest(r *certificatesv1.CertificateSigningRequest) field.E
 // verdicts are the conditions that only the approval subresource gives.
 var verdicts = []certificatesv1.RequestConditionType{certificatesv1.CertificateApproved, certificatesv1.CertificateDenied}
 
-func verdict(r *certificatesv1.CertificateSigningRequest, kind certificatesv1.RequestConditionType) *certificatesv1.CertificateSigningRequestCondition {
+// lasting are the conditions that nobody takes away.
+var lasting = append(slices.Clone(verdicts), certificatesv1.CertificateFailed)
+
+// conditionsOf returns where a request has conditions of a type.
+func conditionsOf(r *certificatesv1.CertificateSigningRequest, kind certificatesv1.RequestConditionType) (at []int) {
 	for i := range r.Status.Conditions {
 		if r.Status.Conditions[i].Type == kind {
-			return &r.Status.Conditions[i]
+			at = append(at, i)
 		}
+	}
+	return at
+}
+
+// keepVerdicts leaves the verdicts as they are, unless there is one more or less, which is refused.
+func keepVerdicts(r, old *certificatesv1.CertificateSigningRequest) {
+	for _, kind := range verdicts {
+		before, now := conditionsOf(old, kind), conditionsOf(r, kind)
+		if len(before) != len(now) {
+			continue
+		}
+		for i := range now {
+			r.Status.Conditions[now[i]] = old.Status.Conditions[before[i]]
+		}
+	}
+}
+
+var conditionsPath = field.NewPath("status", "conditions")
+
+// validateConditions checks the conditions. What is wrong with the old ones, too, may stay.
+func validateConditions(r, old *certificatesv1.CertificateSigningRequest) field.ErrorList {
+	var errs field.ErrorList
+	hasOld := func(kind certificatesv1.RequestConditionType) bool { return len(conditionsOf(old, kind)) > 0 }
+	untyped, contradictory := hasOld(""), hasOld(certificatesv1.CertificateApproved) && hasOld(certificatesv1.CertificateDenied)
+	repeated := repeatsType(old)
+	seen := sets.New[certificatesv1.RequestConditionType]()
+	for i, c := range r.Status.Conditions {
+		at := conditionsPath.Index(i)
+		if c.Type == "" && !untyped {
+			errs = append(errs, field.Required(at.Child("type"), ""))
+		}
+		errs = append(errs, validateConditionStatus(at.Child("status"), c)...)
+		again := seen.Has(c.Type)
+		seen.Insert(c.Type)
+		if slices.Contains(verdicts, c.Type) && !contradictory && seen.HasAll(verdicts...) {
+			errs = append(errs, field.Invalid(conditionsPath, c.Type, "Approved and Denied conditions are mutually exclusive"))
+		}
+		if again && !repeated {
+			errs = append(errs, field.Duplicate(at.Child("type"), c.Type))
+		}
+	}
+	return errs
+}
+
+func validateConditionStatus(at *field.Path, c certificatesv1.CertificateSigningRequestCondition) field.ErrorList {
+	allowed := []corev1.ConditionStatus{corev1.ConditionFalse, corev1.ConditionTrue, corev1.ConditionUnknown}
+	if slices.Contains(lasting, c.Type) {
+		allowed = allowed[1:2]
+	}
+	switch {
+	case c.Status == "":
+		return field.ErrorList{field.Required(at, "")}
+	case !slices.Contains(allowed, c.Status):
+		return field.ErrorList{field.NotSupported(at, c.Status, allowed)}
 	}
 	return nil
 }
 
-func validateConditions(r *certificatesv1.CertificateSigningRequest) field.ErrorList {
-	at := field.NewPath("status", "conditions")
-	var errs field.ErrorList
+func repeatsType(r *certificatesv1.CertificateSigningRequest) bool {
 	seen := sets.New[certificatesv1.RequestConditionType]()
-	for i, c := range r.Status.Conditions {
-		errs = append(errs, validate.Required(at.Index(i).Child("type"), string(c.Type))...)
-		switch {
-		case c.Status == "":
-			errs = append(errs, field.Required(at.Index(i).Child("status"), ""))
-		case (slices.Contains(verdicts, c.Type) || c.Type == certificatesv1.CertificateFailed) && c.Status != corev1.ConditionTrue:
-			errs = append(errs, field.NotSupported(at.Index(i).Child("status"), c.Status, []corev1.ConditionStatus{corev1.ConditionTrue}))
-		}
-		if seen.Has(c.Type) {
-			errs = append(errs, field.Duplicate(at.Index(i).Child("type"), c.Type))
-		}
+	for _, c := range r.Status.Conditions {
 		seen.Insert(c.Type)
 	}
-	if seen.HasAll(verdicts...) {
-		errs = append(errs, field.Invalid(at, certificatesv1.CertificateDenied, "Approved and Denied conditions are mutually exclusive"))
+	return len(seen) < len(r.Status.Conditions)
+}
+
+// forbidChange refuses that one of the types has fewer conditions than before, or more.
+func forbidChange(r, old *certificatesv1.CertificateSigningRequest, verb string, types []certificatesv1.RequestConditionType, changed func(before, now int) bool) field.ErrorList {
+	var errs field.ErrorList
+	for _, kind := range types {
+		if changed(len(conditionsOf(old, kind)), len(conditionsOf(r, kind))) {
+			errs = append(errs, field.Forbidden(conditionsPath, fmt.Sprintf("updates may not %s a condition of type %q", verb, kind)))
+		}
 	}
 	return errs
 }
 
-// validateApproval: a verdict is given once.
+func fewer(before, now int) bool { return now < before }
+func more(before, now int) bool  { return now > before }
+
+// validateApproval: a verdict stays.
 func validateApproval(_ string, r, old *certificatesv1.CertificateSigningRequest) field.ErrorList {
-	errs := validateConditions(r)
-	for _, kind := range verdicts {
-		if was := verdict(old, kind); was != nil && !equality.Semantic.DeepEqual(was, verdict(r, kind)) {
-			errs = append(errs, field.Forbidden(field.NewPath("status", "conditions"), "updates may not remove or change a condition of type \""+string(kind)+"\""))
-		}
-	}
-	return errs
+	return append(validateConditions(r, old), forbidChange(r, old, "remove", lasting, fewer)...)
 }
 
 // validateSigningStatus: a signer reports, but does not judge.
 func validateSigningStatus(r, old *certificatesv1.CertificateSigningRequest) field.ErrorList {
-	errs := validateConditions(r)
-	for _, kind := range verdicts {
-		if !equality.Semantic.DeepEqual(verdict(old, kind), verdict(r, kind)) {
-			errs = append(errs, field.Forbidden(field.NewPath("status", "conditions"), "updates may not add or change a condition of type \""+string(kind)+"\""))
+	errs := validateConditions(r, old)
+	path := field.NewPath("status", "certificate")
+	changed := !bytes.Equal(old.Status.Certificate, r.Status.Certificate)
+	if changed && checkCertificate(old.Status.Certificate) == nil {
+		if err := checkCertificate(r.Status.Certificate); err != nil {
+			errs = append(errs, field.Invalid(path, "<certificate data>", err.Error()))
 		}
 	}
-	if len(old.Status.Certificate) > 0 && !bytes.Equal(old.Status.Certificate, r.Status.Certificate) {
-		errs = append(errs, field.Forbidden(field.NewPath("status", "certificate"), "updates may not modify certificate content once set"))
+	errs = append(errs, forbidChange(r, old, "remove", lasting, fewer)...)
+	errs = append(errs, forbidChange(r, old, "add", verdicts, more)...)
+	if changed && len(old.Status.Certificate) > 0 {
+		errs = append(errs, field.Forbidden(path, "updates may not modify existing certificate content"))
 	}
 	return errs
+}
+
+// checkCertificate checks that there is nothing, or a chain of certificates in PEM (RFC 7468).
+func checkCertificate(data []byte) error {
+	rest := data
+	for blocks := 0; ; blocks++ {
+		var block *pem.Block
+		block, rest = pem.Decode(rest)
+		switch {
+		case block == nil && blocks == 0 && len(data) > 0:
+			return errors.New("must contain at least one CERTIFICATE PEM block")
+		case block == nil:
+			return nil
+		case block.Type != "CERTIFICATE":
+			return fmt.Errorf("only CERTIFICATE PEM blocks are allowed, found %q", block.Type)
+		case len(block.Headers) != 0:
+			return errors.New("no PEM block headers are permitted")
+		}
+		certificates, err := x509.ParseCertificates(block.Bytes)
+		if err != nil {
+			return err
+		}
+		if len(certificates) == 0 {
+			return errors.New("found CERTIFICATE PEM block containing 0 certificates")
+		}
+	}
 }
 
 // checkCertificateRequest reads a PEM block with a PKCS#10 request (RFC 2986).
