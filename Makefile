@@ -13,7 +13,7 @@ DATA_DIR ?= levelwire-data
 KUBECTL_VERSION ?= v1.37.2
 
 .DEFAULT_GOAL := help
-.PHONY: help build up hunt test test-long test-race test-peers test-benchmarks test-kubectl test-adapters test-differential test-suites judge bench bench-client bench-server bench-storm bench-tree bench-startup soak filtered ui test-clock hostile crowding neighbours nodes-day relay-faults lint fmt ci clean
+.PHONY: help build up hunt test test-long test-race test-peers test-benchmarks test-kubectl test-adapters test-differential test-suites test-upstream judge components bench bench-client bench-server bench-storm bench-tree bench-startup soak filtered ui test-clock hostile crowding neighbours nodes-day relay-faults lint fmt ci clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -58,8 +58,10 @@ test-peers: ## tests against the upstream libraries (a module of its own; compil
 test-benchmarks: ## what the benchmarks report (a module of its own; compiles for minutes)
 	cd benchmarks && $(GO) vet ./... && $(TEST) ./...
 
-test-kubectl: ## a tour of every command of kubectl, with the one that is built from k8s.io/kubectl, without a relay and through one; of some in front of the upstream libraries
+bin/kubectl: tests/peers/go.mod tests/peers/go.sum $(wildcard tests/peers/kubectl/*.go)
 	cd tests/peers && $(GO) build -ldflags "-X k8s.io/component-base/version.gitVersion=$(KUBECTL_VERSION)" -o ../../bin/kubectl ./kubectl
+
+test-kubectl: bin/kubectl ## a tour of every command of kubectl, with the one that is built from k8s.io/kubectl, without a relay and through one; of some in front of the upstream libraries
 	LEVELWIRE_KUBECTL=$(CURDIR)/bin/kubectl $(TEST) -count=1 -timeout=20m -run='^TestKubectl' ./cmd/levelwire
 	cd tests/peers && LEVELWIRE_KUBECTL=$(CURDIR)/bin/kubectl $(TEST) -count=1 -timeout=20m -run='^TestKubectl' ./relay
 
@@ -72,12 +74,22 @@ JUDGE_VERSION = -X k8s.io/component-base/version.gitVersion=$(KUBECTL_VERSION) -
 
 judge: bin/kube-apiserver bin/etcd ## the real kube-apiserver and its etcd, for test-differential (the first time, four minutes of processor time)
 
-bin/kube-apiserver: tests/differential/judge/go.mod tests/differential/judge/go.sum
-	@echo "building kube-apiserver $(KUBECTL_VERSION): minutes"
-	cd tests/differential/judge && GOWORK=off $(GO) build -trimpath -ldflags "$(JUDGE_VERSION)" -o ../../../bin/kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
+# Kubernetes' own components; kubemark is its kubelet with a fake container runtime.
+COMPONENTS = kube-controller-manager kube-scheduler kubemark
+
+$(addprefix bin/,kube-apiserver $(COMPONENTS)): tests/differential/judge/go.mod tests/differential/judge/go.sum
+	@echo "building $(@F) $(KUBECTL_VERSION): minutes"
+	cd tests/differential/judge && GOWORK=off $(GO) build -trimpath -ldflags "$(JUDGE_VERSION)" -o ../../../$@ k8s.io/kubernetes/cmd/$(@F)
 
 bin/etcd: tests/differential/judge/go.mod tests/differential/judge/go.sum
 	cd tests/differential/judge && GOWORK=off $(GO) build -trimpath -o ../../../bin/etcd go.etcd.io/etcd/server/v3
+
+components: $(addprefix bin/,$(COMPONENTS)) ## Kubernetes' own controller manager, scheduler and kubelet with a fake runtime, below bin/ (the first time, five minutes of processor time)
+
+FLOWS ?=
+
+test-upstream: build judge components bin/kubectl ## Kubernetes' own components on our server and on kube-apiserver: what FLOWS (all; names of tests/upstream/testdata) end with, compared, and what is logged as an error
+	$(TEST) -count=1 -v -timeout=2h -run='^TestUpstream$$' ./tests/upstream -upstream.binaries=$(CURDIR)/bin -upstream.flows="$(FLOWS)"
 
 REQUESTS ?= 0
 KINDS    ?=

@@ -1,0 +1,13 @@
+// Package upstream runs Kubernetes' own controller manager, scheduler and kubelet against
+// two servers, Levelwire and kube-apiserver, and compares what comes of it.
+//
+// A flow (folder testdata) is a list of kubectl's command lines, which run one after another
+// in a namespace of their own, and say at last which objects are compared. These must be the
+// same on both servers, but for what each server chooses: names, times, addresses.
+//
+// What the components log as errors on Levelwire and not on kube-apiserver is counted, and is
+// a failure unless declared.go says why it stands.
+//
+// `make test-upstream` builds the components, with kube-apiserver, from the published modules,
+// and runs this.
+package upstream

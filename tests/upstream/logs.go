@@ -1,0 +1,47 @@
+package upstream
+
+import (
+	"bufio"
+	"os"
+	"regexp"
+)
+
+// errorLine is a line of klog at level error: the message follows the file and the line that print it.
+var errorLine = regexp.MustCompile(`^E\d{4} [\d:.]+ +\d+ ([\w.]+:\d+)\] (.*)$`)
+
+// variable is what differs between two lines that say the same, beside words.
+var variable = []struct {
+	pattern *regexp.Regexp
+	name    string
+}{
+	{regexp.MustCompile(`https?://[^/"\s]+`), "SERVER"},
+	{regexp.MustCompile(`-[0-9a-f]{8,10}(-[a-z0-9]{5})?\b`), "-*"},
+	{regexp.MustCompile(`\b0x[0-9a-f]+\b`), "POINTER"},
+	{regexp.MustCompile(`resourceVersion[=:]\s*"?\d+"?`), "resourceVersion=N"},
+	{regexp.MustCompile(`\d+(\.\d+)?(ns|µs|ms|s|m)\b`), "DURATION"},
+	{regexp.MustCompile(`/tmp/[^\s"]+`), "FILE"},
+}
+
+// errorLines counts what a component has logged as errors, without what differs each time.
+func errorLines(file string) (map[string]int, error) {
+	log, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	counts := map[string]int{}
+	lines := bufio.NewScanner(log)
+	lines.Buffer(nil, 4<<20)
+	for lines.Scan() {
+		found := errorLine.FindStringSubmatch(lines.Text())
+		if found == nil {
+			continue
+		}
+		text := inWords(found[2])
+		for _, v := range variable {
+			text = v.pattern.ReplaceAllString(text, v.name)
+		}
+		counts[found[1]+"] "+text]++
+	}
+	return counts, lines.Err()
+}

@@ -1,0 +1,136 @@
+package upstream
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// object is one of the objects at the end of a flow, without what each server or component chooses.
+type object struct {
+	name string // kind and name
+	text string // indented JSON
+}
+
+// readObjects reads what kubectl get -o json prints, in an order that does not depend on names that were generated.
+func readObjects(list []byte) ([]object, error) {
+	var content struct{ Items []map[string]any }
+	if err := json.Unmarshal(list, &content); err != nil {
+		return nil, err
+	}
+	objects := make([]object, 0, len(content.Items))
+	for _, item := range content.Items {
+		normal, _ := normalise("", item).(map[string]any)
+		metadata, _ := normal["metadata"].(map[string]any)
+		if prefix, ok := metadata["generateName"].(string); ok {
+			metadata["name"] = prefix + "*"
+		}
+		text, err := json.MarshalIndent(normal, "", "  ")
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, object{fmt.Sprint(normal["kind"], " ", metadata["name"]), string(text)})
+	}
+	slices.SortFunc(objects, func(a, b object) int { return strings.Compare(a.name+a.text, b.name+b.text) })
+	return objects, nil
+}
+
+// chosen are the members whose values a server or a component chooses, and that say nothing about what it did.
+var chosen = map[string]string{
+	"uid": "UID", "resourceVersion": "VERSION", "nodeName": "NODE", "containerID": "ID", "imageID": "ID",
+	"controller-uid": "UID", "batch.kubernetes.io/controller-uid": "UID", "time": "TIME",
+}
+
+// words are what is chosen within strings, whatever member has them.
+var words = []struct {
+	pattern *regexp.Regexp
+	name    string
+}{
+	{regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), "UID"},
+	{regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
+	{regexp.MustCompile(`\b(\d{1,3}\.){3}\d{1,3}\b`), "ADDRESS"},
+	{regexp.MustCompile(`\bkube-api-access-[a-z0-9]{5}\b`), "kube-api-access-*"},
+}
+
+// normalise returns a value of a member without what is chosen.
+func normalise(member string, value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, inner := range value {
+			delete(value, key)
+			value[inWords(key)] = normalise(key, inner)
+		}
+	case []any:
+		for i, inner := range value {
+			value[i] = normalise(member, inner)
+		}
+		if member == "managedFields" || member == "conditions" {
+			slices.SortFunc(value, func(a, b any) int { return strings.Compare(asText(a), asText(b)) })
+		}
+	case string:
+		if name, ok := chosen[member]; ok && value != "" {
+			return name
+		}
+		return inWords(value)
+	}
+	return value
+}
+
+func inWords(text string) string {
+	for _, word := range words {
+		text = word.pattern.ReplaceAllString(text, word.name)
+	}
+	return text
+}
+
+func asText(value any) string {
+	text, _ := json.Marshal(value) // it was read from JSON
+	return string(text)
+}
+
+// differences compares the objects at the end of a flow on two servers.
+func differences(ours, theirs []object) []string {
+	var found []string
+	left := slices.Clone(theirs)
+	for _, o := range ours {
+		same := slices.Index(left, o)
+		if same >= 0 {
+			left = slices.Delete(left, same, same+1)
+			continue
+		}
+		similar := slices.IndexFunc(left, func(other object) bool { return other.name == o.name && !slices.Contains(ours, other) })
+		if similar < 0 {
+			found = append(found, o.name+": only on Levelwire")
+			continue
+		}
+		found = append(found, o.name+":\n"+lineDifference(o.text, left[similar].text))
+		left = slices.Delete(left, similar, similar+1)
+	}
+	for _, o := range left {
+		found = append(found, o.name+": only on kube-apiserver")
+	}
+	return found
+}
+
+// lineDifference names the lines that only one of two texts has.
+func lineDifference(ours, theirs string) string {
+	a, b := strings.Split(ours, "\n"), strings.Split(theirs, "\n")
+	var text strings.Builder
+	for _, side := range []struct {
+		name        string
+		lines, less []string
+	}{{"Levelwire", a, b}, {"kube-apiserver", b, a}} {
+		count := map[string]int{}
+		for _, line := range side.less {
+			count[line]++
+		}
+		for _, line := range side.lines {
+			if count[line]--; count[line] < 0 {
+				fmt.Fprintf(&text, "    only %s: %s\n", side.name, strings.TrimSpace(line))
+			}
+		}
+	}
+	return text.String()
+}
