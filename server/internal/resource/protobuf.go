@@ -179,8 +179,8 @@ func (r *Resource) decodeStoredProtobuf(value []byte) (Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("stored value of %s: %w", r.GroupResource(), err)
 	}
-	if want := r.GroupVersionKind(); gvk != want {
-		return nil, fmt.Errorf("stored value of %s is a %s, not a %s: rewrite it in that version with the server that wrote it", r.GroupResource(), gvk, want)
+	if !r.isStoredAs(gvk) {
+		return nil, fmt.Errorf("stored value of %s is a %s, not a %s: rewrite it in that version with the server that wrote it", r.GroupResource(), gvk, r.GroupVersionKind())
 	}
 	obj := r.New()
 	if err := unmarshalProtobuf(raw, obj); err != nil {

@@ -71,6 +71,11 @@ type Resource struct {
 	// Upgrade decodes a stored value of another version of the kind, as other
 	// servers write it (CustomResourceDefinitions in v1beta1). nil: there is none.
 	Upgrade func(value []byte, version string) (Object, error)
+	// StoredIn are other versions of the kind in which other servers store it: a
+	// kube-apiserver keeps to the version before for one release. Their fields must
+	// have the names and numbers of this version's; one that this version lacks is
+	// dropped.
+	StoredIn []string
 
 	// Mixed: the stored objects are of several versions of the kind, and each
 	// says in its apiVersion of which (custom resources, whose storage version

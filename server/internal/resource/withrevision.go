@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/levelwire/levelwire/internal/jsonscan"
 )
 
@@ -103,7 +105,7 @@ func (r *Resource) restore(value []byte) ([]byte, error) {
 		}
 		return r.marshal(obj, dropRevision)
 	}
-	if kind != want {
+	if kind != want && !r.isStoredAs(kind) {
 		return nil, fmt.Errorf("stored value of %s is a %s, not a %s: rewrite it in that version with the server that wrote it", r.GroupResource(), kind, want)
 	}
 	canonical, err := r.canonical(value, dropRevision)
@@ -111,6 +113,12 @@ func (r *Resource) restore(value []byte) ([]byte, error) {
 		return canonical, err
 	}
 	return markUnchecked(canonical), nil
+}
+
+// isStoredAs reports whether a value of the kind can be read as one of this version.
+func (r *Resource) isStoredAs(kind schema.GroupVersionKind) bool {
+	own := r.GroupVersionKind()
+	return kind == own || kind.GroupKind() == own.GroupKind() && slices.Contains(r.StoredIn, kind.Version)
 }
 
 // A stored custom resource that Encode did not write has a space before its last

@@ -29,6 +29,8 @@ type Kind struct {
 	TTL  time.Duration
 	// Upgrade is that of the Resource.
 	Upgrade func(value []byte, version string) (resource.Object, error)
+	// StoredIn is that of the Resource.
+	StoredIn []string
 
 	Fields []resource.Field
 	Status bool
@@ -88,6 +90,7 @@ func Resource[T, L any, PT object[T], PL list[L]](gv schema.GroupVersion, k Kind
 		StorePrefix: "/registry/" + path + "/",
 		TTL:         k.TTL,
 		Upgrade:     k.Upgrade,
+		StoredIn:    k.StoredIn,
 		New:         func() resource.Object { return PT(new(T)) },
 		NewList:     func() runtime.Object { return PL(new(L)) },
 		Fields:      k.Fields,

@@ -29,7 +29,7 @@ func Resources() []*resource.Resource {
 			Fields: define.Fields("spec.nodeName", "spec.driver"),
 		}, resourceSliceRules()),
 		define.Resource[resourcev1.DeviceTaintRule, resourcev1.DeviceTaintRuleList](gv, define.Kind{
-			Name: "DeviceTaintRule", Plural: "devicetaintrules", Cluster: true, Status: true, StatusKeeps: resource.AllMetadata,
+			Name: "DeviceTaintRule", Plural: "devicetaintrules", StoredIn: []string{"v1beta2"}, Cluster: true, Status: true, StatusKeeps: resource.AllMetadata,
 		}, deviceTaintRuleRules()),
 	}
 }
