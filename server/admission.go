@@ -31,6 +31,7 @@ func (s *Server) admit(w *writePath, a *authorization) error {
 		return err
 	}
 	mutate, validate := admission.Chain(w.set, plugins, admission.Disabled(s.config.EnableAdmissionPlugins, s.config.DisableAdmissionPlugins))
+	w.set.Validate(csr.New(a.authorizer).EndPodRequest(w.set.Now))
 	w.set.Admit(s.traceAdmission("mutating admission", mutate))
 	w.set.Validate(s.traceAdmission("validating admission", validate))
 	w.set.Admit(w.services.Admit, admission.CertificateRequester(w.set))
@@ -79,6 +80,7 @@ func (s *Server) admissionPlugins(w *writePath, a *authorization) (admission.Plu
 		admission.CertificateApproval:                  {Validate: requests.Approve},
 		admission.CertificateSigning:                   {Validate: requests.Sign},
 		admission.CertificateSubjectRestriction:        {Validate: requests.RestrictSubject},
+		admission.ClusterTrustBundleAttest:             {Validate: requests.Attest},
 		admission.OwnerReferencesPermissionEnforcement: {Validate: admission.OwnerReferencesPermissions(w.set, a.authorizer)},
 	}
 	if s.plugins.Events != nil {

@@ -132,6 +132,8 @@ func (n *Authorizer) decide(ctx context.Context, node string, a *auth.Attributes
 		return csiNode(node, a), nil
 	case "resourceslices.resource.k8s.io":
 		return n.resourceSlice(ctx, node, a)
+	case "podcertificaterequests.certificates.k8s.io":
+		return n.podCertificateRequest(ctx, node, a)
 	case "nodes":
 		return ofNode(node, a), nil
 	case "pods":
@@ -244,6 +246,22 @@ func (n *Authorizer) resourceSlice(ctx context.Context, node string, a *auth.Att
 		return allowed, nil
 	}
 	return refused("can only list/watch/deletecollection resourceslices with nodeName field selector"), nil
+}
+
+func (n *Authorizer) podCertificateRequest(ctx context.Context, node string, a *auth.Attributes) (verdict, error) {
+	switch {
+	case a.Subresource != "":
+		return refused("nodes may not access the status subresource of PodCertificateRequests"), nil
+	case a.Verb == "create": // for which pod it is, admission sees
+		return allowed, nil
+	case a.Verb == "get":
+		return n.related(ctx, node, a)
+	case !isOneOf(a.Verb, "list", "watch"):
+		return refused(fmt.Sprintf("nodes may not %s podcertificaterequests", a.Verb)), nil
+	case selectedNode(a) == node:
+		return allowed, nil
+	}
+	return refused("can only list/watch podcertificaterequests with nodeName field selector"), nil
 }
 
 // selectedNode returns the one node that the request's field selector leaves, or "".

@@ -2,6 +2,10 @@ package nodeauthorizer
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
 	"errors"
 	"log/slog"
 	"strings"
@@ -9,10 +13,12 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/server/internal/auth"
@@ -140,6 +146,18 @@ func volume(name, claim, secret string) *corev1.PersistentVolume {
 	}}
 }
 
+func certificateRequest(t *testing.T, name, node string) *certificatesv1.PodCertificateRequest {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	stub, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
+	must(t, err)
+	return &certificatesv1.PodCertificateRequest{ObjectMeta: named("a", name), Spec: certificatesv1.PodCertificateRequestSpec{
+		SignerName: "example.com/s", PodName: "p", PodUID: "p", ServiceAccountName: "s", ServiceAccountUID: "s",
+		NodeName: types.NodeName(node), NodeUID: "n", StubPKCS10Request: stub,
+	}}
+}
+
 const unrelated = "no relationship found between node 'one' and this object"
 
 // TestNode: what the node one may do, which has the pod mine, while the node two has
@@ -161,94 +179,109 @@ func TestNode(t *testing.T) {
 			Attacher: "d", NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &name},
 		}})
 	}
+	for name, node := range map[string]string{"certificate-mine": "one", "certificate-yours": "two"} {
+		f.create(certificatesv1.GroupName, "podcertificaterequests", certificateRequest(t, name, node))
+	}
+	const certificates = "can only list/watch podcertificaterequests with nodeName field selector"
 	const pods = "can only list/watch pods with spec.nodeName field selector"
 	for asked, want := range map[string]string{ // reason; "" if it is allowed, "-" if it is not and there is none
-		"get secrets a/volume-mine":                                 "",
-		"list secrets a/volume-mine":                                "",
-		"watch secrets a/pull-mine":                                 "",
-		"get secrets a/env-mine":                                    "",
-		"get secrets a/key-mine":                                    "",
-		"get secrets a/projected-mine":                              "",
-		"get secrets a/volume-yours":                                unrelated,
-		"get secrets a/volume-mirror":                               unrelated,
-		"get secrets b/volume-mine":                                 unrelated,
-		"get secrets a/account-mine":                                unrelated,
-		"list secrets a/":                                           "No Object name found",
-		"list secrets /":                                            "can only read namespaced object of this type",
-		"update secrets a/volume-mine":                              "can only read resources of this type",
-		"get secrets storage/stage-mine":                            "",
-		"get secrets storage/controller-stage-mine":                 unrelated,
-		"get secrets storage/stage-yours":                           unrelated,
-		"get configmaps a/volume-mine":                              "",
-		"get configmaps a/env-mine":                                 "",
-		"get configmaps a/key-mine":                                 "",
-		"get configmaps a/projected-mine":                           "",
-		"get configmaps a/volume-yours":                             unrelated,
-		"get persistentvolumeclaims a/claim-mine":                   "",
-		"get persistentvolumeclaims a/mine-e":                       "",
-		"get persistentvolumeclaims a/claim-yours":                  unrelated,
-		"list persistentvolumeclaims a/":                            "can only get individual resources of this type",
-		"patch persistentvolumeclaims/status a/claim-mine":          "",
-		"patch persistentvolumeclaims/status a/claim-yours":         unrelated,
-		"get persistentvolumes /disk-mine":                          "",
-		"get persistentvolumes /disk-yours":                         unrelated,
-		"get persistentvolumes /disk-nobodys":                       unrelated,
-		"get resource.k8s.io:resourceclaims a/device-mine":          "",
-		"get resource.k8s.io:resourceclaims a/device-yours":         unrelated,
-		"get storage.k8s.io:volumeattachments /attached-mine":       "",
-		"get storage.k8s.io:volumeattachments /attached-yours":      unrelated,
-		"get serviceaccounts a/account-mine":                        "",
-		"create serviceaccounts/token a/account-mine":               "",
-		"create serviceaccounts/token a/account-yours":              unrelated,
-		"create serviceaccounts a/":                                 "can only create tokens for individual service accounts",
-		"update coordination.k8s.io:leases kube-node-lease/one":     "",
-		"create coordination.k8s.io:leases kube-node-lease/":        "",
-		"update coordination.k8s.io:leases kube-node-lease/two":     "can only access node lease with the same name as the requesting node",
-		"update coordination.k8s.io:leases kube-system/one":         `can only access leases in the "kube-node-lease" system namespace`,
-		"list coordination.k8s.io:leases kube-node-lease/":          "can only get, create, update, patch, or delete a node lease",
-		"patch storage.k8s.io:csinodes /one":                        "",
-		"patch storage.k8s.io:csinodes /two":                        "can only access CSINode with the same name as the requesting node",
-		"get nodes /one":                                            "",
-		"watch nodes /one":                                          "",
-		"get nodes /two":                                            "node 'one' cannot read 'two', only its own Node object",
-		"list nodes /":                                              "node 'one' cannot read all nodes, only its own Node object",
-		"patch nodes/status /one":                                   "",
-		"delete nodes /one":                                         "-",
-		"create pods a/":                                            "",
-		"get pods a/mine":                                           "",
-		"get pods a/yours":                                          unrelated,
-		"list pods / spec.nodeName=one":                             "",
-		"watch pods / status.phase!=Failed,spec.nodeName=one":       "",
-		"watch pods / spec.nodeName=two":                            pods,
-		"watch pods / spec.nodeName!=one":                           pods,
-		"list pods a/":                                              pods,
-		"update pods/status a/mine":                                 "",
-		"create pods/eviction a/mine":                               "",
-		"create pods/binding a/mine":                                "-",
-		"list resource.k8s.io:resourceslices / spec.nodeName=one":   "",
-		"deletecollection resource.k8s.io:resourceslices /":         "can only list/watch/deletecollection resourceslices with nodeName field selector",
-		"list services /":                                           "",
-		"create services a/":                                        "-",
-		"watch node.k8s.io:runtimeclasses /":                        "",
-		"create events.k8s.io:events a/":                            "",
-		"create certificates.k8s.io:certificatesigningrequests /":   "",
-		"list apps:deployments /":                                   "-",
-		"create authorization.k8s.io:subjectaccessreviews /":        "",
-		"impersonate users /x":                                      "-",
-		"create authorization.k8s.io:selfsubjectaccessreviews /":    "-",
-		"get rbac.authorization.k8s.io:clusterroles /cluster-admin": "-",
-		"get resource.k8s.io:resourceslices /unknown":               unrelated,
-		"patch storage.k8s.io:csinodes/status /one":                 "CSINode status access requires CSIVolumeHealth feature",
-		"get persistentvolumes/status /disk-mine":                   "cannot get subresource",
-		"create serviceaccounts/other a/account-mine":               "can only create token subresource of serviceaccount",
-		"get persistentvolumeclaims/status a/claim-mine":            "can only get/update/patch this type",
-		"create resource.k8s.io:resourceslices /":                   "",
-		"create storage.k8s.io:csinodes /":                          "",
-		"get secrets/x a/volume-mine":                               "cannot read subresource",
-		"bind storage.k8s.io:csinodes /one":                         "can only get, create, update, patch, or delete a CSINode",
-		"get storage.k8s.io:csinodes/other /one":                    "cannot authorize CSINode subresources",
-		"bind resource.k8s.io:resourceslices /x":                    "only the following verbs are allowed for a ResourceSlice: get, watch, list, create, update, patch, delete, deletecollection",
-		"get resource.k8s.io:resourceslices/status /x":              "cannot authorize ResourceSlice subresources",
+		"get secrets a/volume-mine":                                                   "",
+		"list secrets a/volume-mine":                                                  "",
+		"watch secrets a/pull-mine":                                                   "",
+		"get secrets a/env-mine":                                                      "",
+		"get secrets a/key-mine":                                                      "",
+		"get secrets a/projected-mine":                                                "",
+		"get secrets a/volume-yours":                                                  unrelated,
+		"get secrets a/volume-mirror":                                                 unrelated,
+		"get secrets b/volume-mine":                                                   unrelated,
+		"get secrets a/account-mine":                                                  unrelated,
+		"list secrets a/":                                                             "No Object name found",
+		"list secrets /":                                                              "can only read namespaced object of this type",
+		"update secrets a/volume-mine":                                                "can only read resources of this type",
+		"get secrets storage/stage-mine":                                              "",
+		"get secrets storage/controller-stage-mine":                                   unrelated,
+		"get secrets storage/stage-yours":                                             unrelated,
+		"get configmaps a/volume-mine":                                                "",
+		"get configmaps a/env-mine":                                                   "",
+		"get configmaps a/key-mine":                                                   "",
+		"get configmaps a/projected-mine":                                             "",
+		"get configmaps a/volume-yours":                                               unrelated,
+		"get persistentvolumeclaims a/claim-mine":                                     "",
+		"get persistentvolumeclaims a/mine-e":                                         "",
+		"get persistentvolumeclaims a/claim-yours":                                    unrelated,
+		"list persistentvolumeclaims a/":                                              "can only get individual resources of this type",
+		"patch persistentvolumeclaims/status a/claim-mine":                            "",
+		"patch persistentvolumeclaims/status a/claim-yours":                           unrelated,
+		"get persistentvolumes /disk-mine":                                            "",
+		"get persistentvolumes /disk-yours":                                           unrelated,
+		"get persistentvolumes /disk-nobodys":                                         unrelated,
+		"get resource.k8s.io:resourceclaims a/device-mine":                            "",
+		"get resource.k8s.io:resourceclaims a/device-yours":                           unrelated,
+		"get storage.k8s.io:volumeattachments /attached-mine":                         "",
+		"get storage.k8s.io:volumeattachments /attached-yours":                        unrelated,
+		"get serviceaccounts a/account-mine":                                          "",
+		"create serviceaccounts/token a/account-mine":                                 "",
+		"create serviceaccounts/token a/account-yours":                                unrelated,
+		"create serviceaccounts a/":                                                   "can only create tokens for individual service accounts",
+		"update coordination.k8s.io:leases kube-node-lease/one":                       "",
+		"create coordination.k8s.io:leases kube-node-lease/":                          "",
+		"update coordination.k8s.io:leases kube-node-lease/two":                       "can only access node lease with the same name as the requesting node",
+		"update coordination.k8s.io:leases kube-system/one":                           `can only access leases in the "kube-node-lease" system namespace`,
+		"list coordination.k8s.io:leases kube-node-lease/":                            "can only get, create, update, patch, or delete a node lease",
+		"patch storage.k8s.io:csinodes /one":                                          "",
+		"patch storage.k8s.io:csinodes /two":                                          "can only access CSINode with the same name as the requesting node",
+		"get nodes /one":                                                              "",
+		"watch nodes /one":                                                            "",
+		"get nodes /two":                                                              "node 'one' cannot read 'two', only its own Node object",
+		"list nodes /":                                                                "node 'one' cannot read all nodes, only its own Node object",
+		"patch nodes/status /one":                                                     "",
+		"delete nodes /one":                                                           "-",
+		"create pods a/":                                                              "",
+		"get pods a/mine":                                                             "",
+		"get pods a/yours":                                                            unrelated,
+		"list pods / spec.nodeName=one":                                               "",
+		"watch pods / status.phase!=Failed,spec.nodeName=one":                         "",
+		"watch pods / spec.nodeName=two":                                              pods,
+		"watch pods / spec.nodeName!=one":                                             pods,
+		"list pods a/":                                                                pods,
+		"update pods/status a/mine":                                                   "",
+		"create pods/eviction a/mine":                                                 "",
+		"create pods/binding a/mine":                                                  "-",
+		"list resource.k8s.io:resourceslices / spec.nodeName=one":                     "",
+		"deletecollection resource.k8s.io:resourceslices /":                           "can only list/watch/deletecollection resourceslices with nodeName field selector",
+		"list services /":                                                             "",
+		"create services a/":                                                          "-",
+		"watch node.k8s.io:runtimeclasses /":                                          "",
+		"create events.k8s.io:events a/":                                              "",
+		"create certificates.k8s.io:certificatesigningrequests /":                     "",
+		"create certificates.k8s.io:podcertificaterequests a/":                        "",
+		"get certificates.k8s.io:podcertificaterequests a/certificate-mine":           "",
+		"get certificates.k8s.io:podcertificaterequests a/certificate-yours":          unrelated,
+		"list certificates.k8s.io:podcertificaterequests / spec.nodeName=one":         "",
+		"watch certificates.k8s.io:podcertificaterequests a/ spec.nodeName=one":       "",
+		"watch certificates.k8s.io:podcertificaterequests / spec.nodeName=two":        certificates,
+		"list certificates.k8s.io:podcertificaterequests a/":                          certificates,
+		"delete certificates.k8s.io:podcertificaterequests a/certificate-mine":        "nodes may not delete podcertificaterequests",
+		"update certificates.k8s.io:podcertificaterequests/status a/certificate-mine": "nodes may not access the status subresource of PodCertificateRequests",
+		"watch certificates.k8s.io:clustertrustbundles /":                             "",
+		"create certificates.k8s.io:clustertrustbundles /":                            "-",
+		"list apps:deployments /":                                                     "-",
+		"create authorization.k8s.io:subjectaccessreviews /":                          "",
+		"impersonate users /x":                                                        "-",
+		"create authorization.k8s.io:selfsubjectaccessreviews /":                      "-",
+		"get rbac.authorization.k8s.io:clusterroles /cluster-admin":                   "-",
+		"get resource.k8s.io:resourceslices /unknown":                                 unrelated,
+		"patch storage.k8s.io:csinodes/status /one":                                   "CSINode status access requires CSIVolumeHealth feature",
+		"get persistentvolumes/status /disk-mine":                                     "cannot get subresource",
+		"create serviceaccounts/other a/account-mine":                                 "can only create token subresource of serviceaccount",
+		"get persistentvolumeclaims/status a/claim-mine":                              "can only get/update/patch this type",
+		"create resource.k8s.io:resourceslices /":                                     "",
+		"create storage.k8s.io:csinodes /":                                            "",
+		"get secrets/x a/volume-mine":                                                 "cannot read subresource",
+		"bind storage.k8s.io:csinodes /one":                                           "can only get, create, update, patch, or delete a CSINode",
+		"get storage.k8s.io:csinodes/other /one":                                      "cannot authorize CSINode subresources",
+		"bind resource.k8s.io:resourceslices /x":                                      "only the following verbs are allowed for a ResourceSlice: get, watch, list, create, update, patch, delete, deletecollection",
+		"get resource.k8s.io:resourceslices/status /x":                                "cannot authorize ResourceSlice subresources",
 	} {
 		a := parse(t, asked)
 		a.User = auth.User{Name: "system:node:one", Groups: []string{"system:nodes", "system:authenticated"}}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -31,6 +32,9 @@ func (n *Authorizer) isRelated(ctx context.Context, node string, a *auth.Attribu
 	case "resourceslices":
 		slice, err := find[*resourcev1.ResourceSlice](ctx, n.set, resourcev1.GroupName, "resourceslices", "", a.Name)
 		return slice != nil && slice.Spec.NodeName != nil && *slice.Spec.NodeName == node, err
+	case "podcertificaterequests":
+		request, err := find[*certificatesv1.PodCertificateRequest](ctx, n.set, certificatesv1.GroupName, "podcertificaterequests", a.Namespace, a.Name)
+		return request != nil && string(request.Spec.NodeName) == node, err
 	case "persistentvolumes":
 		volume, err := find[*corev1.PersistentVolume](ctx, n.set, "", "persistentvolumes", "", a.Name)
 		if volume == nil || err != nil {

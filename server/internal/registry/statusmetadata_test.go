@@ -27,6 +27,8 @@ var keptByStatus = map[string]string{
 	"prioritylevelconfigurations": "all",
 	"validatingadmissionpolicies": "all",
 	"apiservices":                 "all",
+	"podcertificaterequests":      "all",
+	"storageversionmigrations":    "all",
 }
 
 // builtinFixture is a fixture of the kinds of Kubernetes, in which put stores an object

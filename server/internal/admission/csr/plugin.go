@@ -20,8 +20,9 @@ import (
 
 var requestsResource = schema.GroupResource{Group: certificatesv1.GroupName, Resource: "certificatesigningrequests"}
 
-// Plugin is the plugins CertificateApproval, CertificateSigning and
-// CertificateSubjectRestriction, each of which is a method. It is safe for concurrent use.
+// Plugin is the plugins CertificateApproval, CertificateSigning, CertificateSubjectRestriction
+// and ClusterTrustBundleAttest, each of which is a method, and what every server sees to in
+// PodCertificateRequests. It is safe for concurrent use.
 type Plugin struct{ authorizer auth.Authorizer }
 
 // New returns the plugins, which ask an authorizer.

@@ -18,7 +18,8 @@ type Plugin struct {
 }
 
 // New returns the Plugin, which finds nodes and pods in a Set. authorizer is asked whether
-// a node may request tokens for an audience that its pods do not name.
+// a node may request tokens for an audience, and certificates of a signer, that its pods do
+// not name.
 func New(set *registry.Set, authorizer auth.Authorizer) *Plugin {
 	return &Plugin{set: set, authorizer: authorizer}
 }
@@ -62,6 +63,8 @@ func (p *Plugin) Admit(ctx context.Context, q *registry.Request) error {
 		return w.checkResourceSlice()
 	case "certificatesigningrequests.certificates.k8s.io":
 		return w.checkCertificateRequest()
+	case "podcertificaterequests.certificates.k8s.io":
+		return p.admitPodCertificateRequest(ctx, w)
 	}
 	return nil
 }

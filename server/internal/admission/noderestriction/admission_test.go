@@ -370,3 +370,66 @@ func TestCertificates(t *testing.T) {
 	c.expect("another's for serving", request("c", certificatesv1.KubeletServingSignerName, "system:node:two"), "can only create a node CSR with CN=system:node:one")
 	c.expect("of another signer", request("d", "example.com/s", "any"), "")
 }
+
+// TestPodCertificates: a node requests certificates for its pods as they are, of the signers that these name.
+func TestPodCertificates(t *testing.T) {
+	c := start(t)
+	node, err := c.node(c.one, "one", nil)
+	c.must(err)
+	two, err := c.node(c.admin, "two", nil)
+	c.must(err)
+	volume := func(p *corev1.Pod) {
+		p.Spec.Volumes = []corev1.Volume{{Name: "p", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+			{PodCertificate: &corev1.PodCertificateProjection{SignerName: "example.com/named", KeyType: "ECDSAP256", CredentialBundlePath: "b"}},
+		}}}}}
+	}
+	mine, yours := c.pod("mine", "one", volume), c.pod("yours", "two", volume)
+	account, err := client.For[*corev1.ServiceAccount](c.admin).Namespace("default").Get(t.Context(), "default", metav1.GetOptions{})
+	c.must(err)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	c.must(err)
+	stub, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
+	c.must(err)
+	request := func(pod *corev1.Pod, change func(*certificatesv1.PodCertificateRequestSpec)) error {
+		q := &certificatesv1.PodCertificateRequest{ObjectMeta: metav1.ObjectMeta{GenerateName: "q-"}, Spec: certificatesv1.PodCertificateRequestSpec{
+			SignerName: "example.com/named", PodName: pod.Name, PodUID: pod.UID, ServiceAccountName: account.Name, ServiceAccountUID: account.UID,
+			NodeName: "one", NodeUID: node.UID, StubPKCS10Request: stub,
+		}}
+		change(&q.Spec)
+		_, err := makeIn(c, c.one, "default", q)
+		return err
+	}
+	type spec = certificatesv1.PodCertificateRequestSpec
+	c.expect("of its pod", request(mine, func(*spec) {}), "")
+	c.expect("for another node", request(yours, func(s *spec) { s.NodeName, s.NodeUID = "two", two.UID }), `PodCertificateRequest.Spec.NodeName="two", which is not the requesting node "one"`)
+	c.expect("of another node's pod", request(yours, func(*spec) {}), `pod "default/yours" is not running on node "one"`)
+	c.expect("of another account", request(mine, func(s *spec) { s.ServiceAccountName = "other" }), "that differs from running pod")
+	c.expect("of a signer that no volume names", request(mine, func(s *spec) { s.SignerName = "example.com/granted" }),
+		`pod "default/mine" does not mount a podCertificate projected volume for signer "example.com/granted"`)
+	// What may be right a moment later, the kubelet should try again: it is not forbidden.
+	for what, change := range map[string]func(*spec){
+		"a node that was there before":     func(s *spec) { s.NodeUID = "before" },
+		"a pod that was there before":      func(s *spec) { s.PodUID = "before" },
+		"an account that was there before": func(s *spec) { s.ServiceAccountUID = "before" },
+		"no pod":                           func(s *spec) { s.PodName = "none" },
+	} {
+		if err := request(mine, change); err == nil || apierrors.IsForbidden(err) {
+			t.Errorf("%s: %v, want an error that is no 403", what, err)
+		}
+	}
+	made, err := client.For[*certificatesv1.PodCertificateRequest](c.one).Namespace("default").List(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=one"})
+	if err != nil || len(made.Items) != 1 {
+		t.Fatalf("the node lists %v, %v; want its one request", made, err)
+	}
+
+	_, err = makeIn(c, c.admin, "", &rbacv1.ClusterRole{ObjectMeta: named("granted"), Rules: []rbacv1.PolicyRule{
+		{Verbs: []string{"request-serviceaccounts-podcertificate-signer"}, APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"example.com:granted"}, ResourceNames: []string{"default"}},
+	}})
+	c.must(err)
+	_, err = makeIn(c, c.admin, "", &rbacv1.ClusterRoleBinding{
+		ObjectMeta: named("granted"), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "granted"},
+		Subjects: []rbacv1.Subject{{Kind: "Group", APIGroup: rbacv1.GroupName, Name: "system:nodes"}},
+	})
+	c.must(err)
+	c.expect("of a signer that is granted", request(mine, func(s *spec) { s.SignerName = "example.com/granted" }), "")
+}

@@ -26,6 +26,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/rbac"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/scheduling"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/storage"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/storagemigration"
 	"github.com/levelwire/levelwire/server/internal/resource/columns"
 )
 
@@ -69,7 +70,7 @@ var layouts = func() columns.Layouts {
 		core.Columns, apps.Columns, batch.Columns, autoscaling.Columns, coordination.Columns, discovery.Columns,
 		networking.Columns, policy.Columns, rbac.Columns, scheduling.Columns, storage.Columns, node.Columns,
 		certificates.Columns, admissionregistration.Columns, apiextensions.Columns, apiregistration.Columns, flowcontrol.Columns,
-		dynamicresource.Columns, storageVersionColumns,
+		dynamicresource.Columns, storagemigration.Columns, storageVersionColumns,
 	} {
 		add(all)
 	}

@@ -170,6 +170,11 @@ func TestSystemRows(t *testing.T) {
 		{"request issued", issued, []any{"r", "60m", "kubernetes.io/kubelet-serving", "ann", "60m", "Approved,Issued"}},
 		{"request denied", denied, []any{"r", "60m", "kubernetes.io/kubelet-serving", "ann", "60m", "Denied,Failed"}},
 		{"request empty", &certificatesv1.CertificateSigningRequest{}, []any{"", columns.Unknown, columns.None, "", columns.None, "Pending"}},
+		{"pod request", &certificatesv1.PodCertificateRequest{ObjectMeta: createdAgo("r", time.Hour), Spec: certificatesv1.PodCertificateRequestSpec{
+			PodName: "p", ServiceAccountName: "a", NodeName: "n", SignerName: "example.com/s", UnverifiedUserAnnotations: map[string]string{"x.y/b": "2", "x.y/a": "1"},
+		}}, []any{"r", "p", "a", "n", "example.com/s", "Pending", "x.y/a=1,x.y/b=2"}},
+		{"pod request denied", &certificatesv1.PodCertificateRequest{Status: certificatesv1.PodCertificateRequestStatus{Conditions: []metav1.Condition{{Type: "Denied"}}}},
+			[]any{"", "", "", "", "", "Denied", columns.None}},
 		{"lease", &coordinationv1.Lease{ObjectMeta: createdAgo("l", time.Hour), Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr("n1")}},
 			[]any{"l", "n1", "60m"}},
 		{"priority class", &schedulingv1.PriorityClass{
@@ -201,6 +206,13 @@ func TestSystemRows(t *testing.T) {
 		{"migration", &storagemigrationv1.StorageVersionMigration{
 			ObjectMeta: createdAgo("m", time.Hour),
 			Spec:       storagemigrationv1.StorageVersionMigrationSpec{Resource: metav1.GroupResource{Group: "apps", Resource: "deployments"}},
-		}, []any{"m", "deployments.apps"}},
+		}, []any{"m", "deployments.apps", "Unknown"}},
+		{"migration at its end", &storagemigrationv1.StorageVersionMigration{
+			ObjectMeta: createdAgo("m", time.Hour),
+			Spec:       storagemigrationv1.StorageVersionMigrationSpec{Resource: metav1.GroupResource{Resource: "pods"}},
+			Status: storagemigrationv1.StorageVersionMigrationStatus{Conditions: []metav1.Condition{
+				{Type: "Running", Status: metav1.ConditionFalse}, {Type: "Succeeded", Status: metav1.ConditionTrue}, {Type: "Other", Status: metav1.ConditionTrue},
+			}},
+		}, []any{"m", "pods", "Succeeded"}},
 	})
 }

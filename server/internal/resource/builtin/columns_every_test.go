@@ -61,6 +61,7 @@ batch/v1 CronJob: Name, Schedule, Timezone, Suspend, Active, Last Schedule, Age 
 batch/v1 Job: Name, Status, Completions, Duration, Age | Containers, Images, Selector
 certificates.k8s.io/v1 CertificateSigningRequest: Name, Age, SignerName, Requestor, RequestedDuration, Condition
 certificates.k8s.io/v1 ClusterTrustBundle: Name, SignerName
+certificates.k8s.io/v1 PodCertificateRequest: Name, PodName, ServiceAccountName, NodeName, SignerName, State, UnverifiedUserAnnotations
 coordination.k8s.io/v1 Lease: Name, Holder, Age
 coordination.k8s.io/v1beta1 LeaseCandidate: Name, LeaseName, BinaryVersion, EmulationVersion, Age
 discovery.k8s.io/v1 EndpointSlice: Name, AddressType, Ports, Endpoints, Age
@@ -93,7 +94,7 @@ storage.k8s.io/v1 VolumeAttachment: Name, Attacher, PV, Node, Attached, Age
 storage.k8s.io/v1 VolumeAttributesClass: Name, DriverName, Age
 apiextensions.k8s.io/v1 CustomResourceDefinition: Name, Scope, Versions, Created At | Group, Kind, ShortNames, Established
 apiregistration.k8s.io/v1 APIService: Name, Service, Available, Age
-storagemigration.k8s.io/v1 StorageVersionMigration: Name, Resource
+storagemigration.k8s.io/v1 StorageVersionMigration: Name, Resource, Status
 `
 
 func TestHeaders(t *testing.T) {

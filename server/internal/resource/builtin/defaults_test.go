@@ -74,7 +74,7 @@ func created(t *testing.T, r *resource.Resource, body []byte) []byte {
 	if s.PrepareForCreate != nil {
 		s.PrepareForCreate(obj)
 	}
-	if errs := s.Validate(obj); len(errs) > 0 {
+	if errs := validateNew(r, obj); len(errs) > 0 {
 		t.Errorf("refused: %v", errs.ToAggregate())
 	}
 	encoded, err := json.Marshal(obj)

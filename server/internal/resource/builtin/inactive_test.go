@@ -42,6 +42,7 @@ var acting = map[schema.GroupKind]string{
 	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}:                           "components/controllermanager/internal/podautoscaler",
 	{Group: "batch", Kind: "CronJob"}:                                                 "components/controllermanager/internal/cronjob",
 	{Group: "batch", Kind: "Job"}:                                                     "components/controllermanager/internal/job",
+	{Group: "certificates.k8s.io", Kind: "ClusterTrustBundle"}:                        "data: clients read it",
 	{Group: "coordination.k8s.io", Kind: "Lease"}:                                     "components/controllermanager/internal/nodelifecycle",
 	{Group: "discovery.k8s.io", Kind: "EndpointSlice"}:                                "components/proxy",
 	{Group: "events.k8s.io", Kind: "Event"}:                                           "data: clients read it",

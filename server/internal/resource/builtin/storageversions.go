@@ -4,16 +4,14 @@ import (
 	"time"
 
 	apiserverinternalv1alpha1 "k8s.io/api/apiserverinternal/v1alpha1"
-	storagemigrationv1 "k8s.io/api/storagemigration/v1"
 
 	"github.com/levelwire/levelwire/server/internal/resource/columns"
 )
 
-// storageVersionColumns adds the columns of kinds that a kube-apiserver keeps
-// for itself and that are not served here.
+// storageVersionColumns adds the columns of a kind that a kube-apiserver keeps
+// for itself and that is not served here.
 func storageVersionColumns(all columns.Layouts) {
 	all.Add(apiserverinternalv1alpha1.SchemeGroupVersion, "StorageVersion", storageVersionLayout())
-	all.Add(storagemigrationv1.SchemeGroupVersion, "StorageVersionMigration", storageVersionMigrationLayout())
 }
 
 func storageVersionLayout() columns.Layout {
@@ -32,11 +30,4 @@ func storageVersionLayout() columns.Layout {
 		columns.Text("StorageVersions", "The version that each server writes."),
 		columns.AgeColumn,
 	)
-}
-
-func storageVersionMigrationLayout() columns.Layout {
-	return columns.Table(func(m *storagemigrationv1.StorageVersionMigration, _ time.Time) []any {
-		resource := m.Spec.Resource.String()
-		return []any{m.Name, resource}
-	}, columns.NameColumn, columns.Text("Resource", "The resource whose objects are written again."))
 }

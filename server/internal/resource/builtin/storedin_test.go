@@ -16,7 +16,10 @@ import (
 // storedBefore are the kinds that a kube-apiserver 1.37 stores in another version than the one that it
 // prefers to show, so that the one before it can still read them.
 var storedBefore = map[schema.GroupVersionKind]string{
-	{Group: "resource.k8s.io", Version: "v1", Kind: "DeviceTaintRule"}: "v1beta2",
+	{Group: "certificates.k8s.io", Version: "v1", Kind: "ClusterTrustBundle"}:          "v1beta1",
+	{Group: "certificates.k8s.io", Version: "v1", Kind: "PodCertificateRequest"}:       "v1beta1",
+	{Group: "resource.k8s.io", Version: "v1", Kind: "DeviceTaintRule"}:                 "v1beta2",
+	{Group: "storagemigration.k8s.io", Version: "v1", Kind: "StorageVersionMigration"}: "v1beta1",
 }
 
 // TestVersionsThatOthersStore: what a kube-apiserver has stored in an older version, in protobuf or JSON,

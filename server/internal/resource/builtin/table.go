@@ -23,6 +23,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/rbac"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/scheduling"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/storage"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/storagemigration"
 )
 
 // Resources returns every built-in resource, each made anew, without any
@@ -47,6 +48,7 @@ func Resources() []*resource.Resource {
 		dynamicresource.Resources(),
 		apiextensions.Resources(),
 		apiregistration.Resources(),
+		storagemigration.Resources(),
 	)
 	for _, r := range all {
 		r.Columns, r.Row = Columns(r.GroupVersionKind())

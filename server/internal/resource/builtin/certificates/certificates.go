@@ -1,4 +1,5 @@
-// Package certificates defines CertificateSigningRequests.
+// Package certificates defines the kinds of certificates.k8s.io: CertificateSigningRequests,
+// ClusterTrustBundles and PodCertificateRequests.
 package certificates
 
 import (
@@ -10,13 +11,22 @@ import (
 
 // Resources returns the resources of the group, each made anew.
 func Resources() []*resource.Resource {
+	gv := certificatesv1.SchemeGroupVersion
 	return []*resource.Resource{
-		define.Resource[certificatesv1.CertificateSigningRequest, certificatesv1.CertificateSigningRequestList](certificatesv1.SchemeGroupVersion, define.Kind{
+		define.Resource[certificatesv1.CertificateSigningRequest, certificatesv1.CertificateSigningRequestList](gv, define.Kind{
 			Name: "CertificateSigningRequest", Plural: "certificatesigningrequests", NameRule: anyName, ShortNames: []string{"csr"}, Cluster: true, Status: true, NoGeneration: true,
 			Fields: define.Fields("spec.signerName"),
 			// Nobody owns a request, which never changes, and only the approval's writers its conditions.
 			Unowned: map[string][]string{"": {"spec", "status"}, "status": {"spec", "status.conditions"}, "approval": {"spec", "status.certificate"}},
 		}, signingRequestRules()),
+		define.Resource[certificatesv1.ClusterTrustBundle, certificatesv1.ClusterTrustBundleList](gv, define.Kind{
+			Name: "ClusterTrustBundle", Plural: "clustertrustbundles", StoredIn: []string{"v1beta1"}, Cluster: true, NoGeneration: true, ConditionalOnly: true,
+			Fields: define.Fields("spec.signerName"),
+		}, trustBundleRules()),
+		define.Resource[certificatesv1.PodCertificateRequest, certificatesv1.PodCertificateRequestList](gv, define.Kind{
+			Name: "PodCertificateRequest", Plural: "podcertificaterequests", StoredIn: []string{"v1beta1"}, NameRuleForNew: true, Status: true, StatusKeeps: resource.AllMetadata, NoGeneration: true, ConditionalOnly: true,
+			Fields: define.Fields("spec.signerName", "spec.podName", "spec.nodeName"),
+		}, podRequestRules()),
 	}
 }
 

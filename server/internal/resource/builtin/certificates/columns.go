@@ -1,9 +1,11 @@
 package certificates
 
 import (
+	"slices"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/levelwire/levelwire/server/internal/resource/columns"
@@ -14,6 +16,7 @@ func Columns(all columns.Layouts) {
 	gv := certificatesv1.SchemeGroupVersion
 	all.Add(gv, "CertificateSigningRequest", certificateSigningRequestLayout())
 	all.Add(gv, "ClusterTrustBundle", clusterTrustBundleLayout())
+	all.Add(gv, "PodCertificateRequest", podCertificateRequestLayout())
 }
 
 func certificateSigningRequestLayout() columns.Layout {
@@ -64,4 +67,27 @@ func clusterTrustBundleLayout() columns.Layout {
 	return columns.Table(func(b *certificatesv1.ClusterTrustBundle, _ time.Time) []any {
 		return []any{b.Name, columns.Or(b.Spec.SignerName, columns.None)}
 	}, columns.NameColumn, columns.Text("SignerName", "The signer whose roots the bundle holds."))
+}
+
+func podCertificateRequestLayout() columns.Layout {
+	return columns.Table(func(r *certificatesv1.PodCertificateRequest, _ time.Time) []any {
+		state := "Pending"
+		for _, c := range r.Status.Conditions {
+			if slices.Contains(outcomes, c.Type) {
+				state = c.Type
+			}
+		}
+		return []any{
+			r.Name, r.Spec.PodName, r.Spec.ServiceAccountName, string(r.Spec.NodeName), r.Spec.SignerName, state,
+			columns.Or(labels.Set(r.Spec.UnverifiedUserAnnotations).String(), columns.None),
+		}
+	},
+		columns.NameColumn,
+		columns.Text("PodName", "The pod whose volume gets the certificate."),
+		columns.Text("ServiceAccountName", "The account that the pod runs as."),
+		columns.Text("NodeName", "The node of the pod, whose kubelet asks."),
+		columns.Text("SignerName", "Who is asked to sign."),
+		columns.Text("State", "Whether the request is Pending, Issued, Denied or Failed."),
+		columns.Text("UnverifiedUserAnnotations", "What the pod's author tells the signer, which nobody has checked."),
+	)
 }

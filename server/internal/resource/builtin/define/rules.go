@@ -28,6 +28,9 @@ type Rules[T resource.Object] struct {
 	PrepareForDelete       func(obj T, now metav1.Time)
 	Warnings               func(obj, old T) []string // old is nil for a new object
 	Graceful               func(obj T, requested *int64) int64
+	// NameRule takes the place of those of the Kind where the name depends on the rest of
+	// the object.
+	NameRule func(obj T) apivalidation.ValidateNameFunc
 }
 
 // strategy joins an entry's flags with its typed rules.
@@ -40,7 +43,7 @@ func strategy[T resource.Object](k Kind, s Rules[T]) resource.Strategy {
 		PrepareForStatusUpdate: two(s.PrepareForStatusUpdate),
 		StatusKeeps:            k.StatusKeeps,
 		Unowned:                unowned(k.Unowned),
-		ValidateName:           checkName(k),
+		ValidateName:           checkName(k, s.NameRule),
 		Validate:               check(s.Validate),
 		ValidateUpdate:         checkChange(s.ValidateUpdate),
 		ValidateCreate:         check(s.ValidateCreate),
@@ -93,8 +96,9 @@ func two[T resource.Object](f func(obj, old T)) func(obj, old resource.Object) {
 	return func(obj, old resource.Object) { f(obj.(T), old.(T)) }
 }
 
-// checkName returns the rule for the names of a kind, so that every kind has one.
-func checkName(k Kind) func(obj resource.Object, isNew bool) field.ErrorList {
+// checkName returns the rule for the names of a kind, so that every kind has one. of is
+// Rules.NameRule.
+func checkName[T resource.Object](k Kind, of func(obj T) apivalidation.ValidateNameFunc) func(obj resource.Object, isNew bool) field.ErrorList {
 	rule := k.NameRule
 	if rule == nil {
 		rule = apivalidation.NameIsDNSSubdomain
@@ -104,18 +108,26 @@ func checkName(k Kind) func(obj resource.Object, isNew bool) field.ErrorList {
 		prefixRule = rule
 	}
 	return func(obj resource.Object, isNew bool) field.ErrorList {
-		if k.NameRuleForNew && !isNew {
+		switch {
+		case k.NameRuleForNew && !isNew:
 			return nil
+		case of != nil:
+			own := of(obj.(T))
+			return checkNames(obj, own, own)
 		}
-		var errs field.ErrorList
-		if prefix := obj.GetGenerateName(); prefix != "" {
-			errs = validate.Invalid(field.NewPath("metadata", "generateName"), prefix, prefixRule(prefix, true))
-		}
-		if name := obj.GetName(); name != "" { // the registry complains about a missing name
-			errs = append(errs, validate.Invalid(field.NewPath("metadata", "name"), name, rule(name, false))...)
-		}
-		return errs
+		return checkNames(obj, rule, prefixRule)
 	}
+}
+
+func checkNames(obj resource.Object, rule, prefixRule apivalidation.ValidateNameFunc) field.ErrorList {
+	var errs field.ErrorList
+	if prefix := obj.GetGenerateName(); prefix != "" {
+		errs = validate.Invalid(field.NewPath("metadata", "generateName"), prefix, prefixRule(prefix, true))
+	}
+	if name := obj.GetName(); name != "" { // the registry complains about a missing name
+		errs = append(errs, validate.Invalid(field.NewPath("metadata", "name"), name, rule(name, false))...)
+	}
+	return errs
 }
 
 func check[T resource.Object](f func(T) field.ErrorList) func(resource.Object) field.ErrorList {
