@@ -49,13 +49,17 @@ func NewAccounts(set *registry.Set, opts AccountOptions) *Accounts {
 	return &Accounts{set: set, rootCA: string(bytes.TrimSpace(opts.RootCA)) + "\n", noDefaults: opts.NoDefaults}
 }
 
-// Ensure creates or corrects the defaults of a namespace. It does nothing for a
-// namespace that does not exist or is being deleted.
+// Ensure creates the defaults that a namespace lacks. It does nothing for a namespace
+// that does not exist or is being deleted.
 func (a *Accounts) Ensure(ctx context.Context, namespace string) error {
 	err := a.ensureDefault(ctx, namespace)
 	if err == nil {
-		err = a.ensureRootCA(ctx, namespace)
+		err = a.createRootCA(ctx, namespace)
 	}
+	return unlessTerminating(err)
+}
+
+func unlessTerminating(err error) error {
 	if isTerminating(err) {
 		return nil
 	}
@@ -76,30 +80,43 @@ func (a *Accounts) ensureDefault(ctx context.Context, namespace string) error {
 	return accounts.Ensure(ctx, namespace, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: DefaultName}})
 }
 
-func (a *Accounts) ensureRootCA(ctx context.Context, namespace string) error {
+// createRootCA creates the ConfigMap of a namespace unless there is one.
+func (a *Accounts) createRootCA(ctx context.Context, namespace string) error {
 	configMaps, ok := a.set.Lookup("", "v1", "configmaps")
 	if !ok {
 		return nil
 	}
-	want := map[string]string{corev1.ServiceAccountRootCAKey: a.rootCA}
+	return configMaps.Ensure(ctx, namespace, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: RootCAName, Annotations: map[string]string{
+			description: "The authority that signed the certificate which the API server shows under its addresses in the cluster.",
+		}},
+		Data: a.rootCAData(),
+	})
+}
+
+// correctRootCA creates the ConfigMap of a namespace, or gives it the content that it should have.
+func (a *Accounts) correctRootCA(ctx context.Context, namespace string) error {
+	configMaps, ok := a.set.Lookup("", "v1", "configmaps")
+	if !ok {
+		return nil
+	}
 	current, err := registry.GetAs[*corev1.ConfigMap](ctx, configMaps, namespace, RootCAName)
 	switch {
 	case apierrors.IsNotFound(err):
-		return configMaps.Ensure(ctx, namespace, &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Name: RootCAName, Annotations: map[string]string{
-				description: "The authority that signed the certificate which the API server shows under its addresses in the cluster.",
-			}},
-			Data: want,
-		})
-	case err != nil || maps.Equal(current.Data, want):
+		return a.createRootCA(ctx, namespace)
+	case err != nil || maps.Equal(current.Data, a.rootCAData()):
 		return err
 	}
 	_, err = configMaps.Update(ctx, namespace, RootCAName, func(now resource.Object) (resource.Object, error) {
 		mended := now.DeepCopyObject().(*corev1.ConfigMap)
-		mended.Data, mended.BinaryData = want, nil
+		mended.Data, mended.BinaryData = a.rootCAData(), nil
 		return mended, nil
 	}, registry.UpdateOptions{WriteOptions: registry.WriteOptions{FieldManager: fieldManager}, Unconditional: true})
 	return err
+}
+
+func (a *Accounts) rootCAData() map[string]string {
+	return map[string]string{corev1.ServiceAccountRootCAKey: a.rootCA}
 }
 
 // get returns an account. It creates the default one if that is missing: a client

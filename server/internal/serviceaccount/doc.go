@@ -6,6 +6,7 @@
 // not know the cluster. issuer.go answers requests for tokens, authenticator.go
 // authenticates users by them, discovery.go lets other systems verify them (OpenID
 // Connect Discovery). content.go has the defaults of every namespace, keeper.go
-// restores them whenever they are missing, secrets.go fills in the legacy tokens
-// in secrets, and pods.go is the admission of pods.
+// restores them whenever they are missing, manager.go leaves one of them to a
+// kube-controller-manager, secrets.go fills in the legacy tokens in secrets, and pods.go
+// is the admission of pods.
 package serviceaccount

@@ -7,8 +7,10 @@ import (
 	"sync"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/levelwire/levelwire/server/internal/registry/namespace"
@@ -28,21 +30,36 @@ const (
 // Keeper restores the defaults of every namespace, and the tokens in secrets. It is
 // level-triggered: it begins with everything that exists, and compares again
 // whenever something changes or is deleted. Several servers may have one each.
+//
+// The ConfigMap RootCAName it leaves to a kube-controller-manager, if one runs (manager.go).
 type Keeper struct {
 	accounts *Accounts
 	tokens   *Tokens
 	log      *slog.Logger
-	pending  map[task]struct{} // used by the goroutine of follow alone
+
+	// What follows is used by the goroutine of follow alone.
+	pending map[task]time.Time // since when
+	manager manager
 }
 
 // NewKeeper returns a keeper, which does nothing before Run.
 func NewKeeper(accounts *Accounts, tokens *Tokens, log *slog.Logger) *Keeper {
-	return &Keeper{accounts: accounts, tokens: tokens, log: log, pending: map[task]struct{}{}}
+	return &Keeper{accounts: accounts, tokens: tokens, log: log, pending: map[task]time.Time{}}
 }
 
-// task is an object to compare with its desired state: a secret if it is named, and
-// otherwise the defaults of a namespace.
-type task struct{ namespace, secret string }
+// task is an object of a namespace to compare with its desired state: a secret if it is named, the
+// ConfigMap RootCAName, or else the account DefaultName.
+type task struct {
+	namespace, secret string
+	rootCA            bool
+}
+
+// add queues a task.
+func (k *Keeper) add(t task) {
+	if _, ok := k.pending[t]; !ok {
+		k.pending[t] = time.Now()
+	}
+}
 
 // Run restores what is missing until ctx ends.
 func (k *Keeper) Run(ctx context.Context) error {
@@ -60,17 +77,18 @@ func (k *Keeper) Run(ctx context.Context) error {
 
 // source is a kind that is watched, with the tasks that follow from its events.
 type source struct {
-	plural string
-	fields string // selector; "" for all
-	handle func(context.Context, watchcache.Event) error
+	group, plural string
+	fields        string // selector; "" for all
+	handle        func(context.Context, watchcache.Event) error
 }
 
 func (k *Keeper) sources() []source {
 	return []source{
-		{"namespaces", "", k.namespaceChanged},
-		{"serviceaccounts", "", k.accountChanged},
-		{"configmaps", "metadata.name=" + RootCAName, k.rootCAChanged},
-		{"secrets", "type=" + string(corev1.SecretTypeServiceAccountToken), k.secretChanged},
+		{"", "namespaces", "", k.namespaceChanged},
+		{"", "serviceaccounts", "", k.accountChanged},
+		{"", "configmaps", "metadata.name=" + RootCAName, k.rootCAChanged},
+		{"", "secrets", "type=" + string(corev1.SecretTypeServiceAccountToken), k.secretChanged},
+		{coordinationv1.GroupName, "leases", "metadata.namespace=" + metav1.NamespaceSystem + ",metadata.name=" + managerLease, k.managerChanged},
 	}
 }
 
@@ -103,9 +121,12 @@ func (k *Keeper) follow(ctx context.Context) error {
 				return err
 			}
 		}
+		if err := k.reviewManager(ctx); err != nil {
+			return err
+		}
 		var again <-chan time.Time
-		if !k.work(ctx) {
-			again = time.After(retryAfter)
+		if wait := k.work(ctx); wait > 0 {
+			again = time.After(wait)
 		}
 		select {
 		case <-wake:
@@ -132,7 +153,7 @@ func forward(ctx context.Context, from <-chan struct{}, to chan<- struct{}) {
 }
 
 func (k *Keeper) open(ctx context.Context, s source) (*watchcache.Watcher, error) {
-	r, ok := k.accounts.set.Lookup("", "v1", s.plural)
+	r, ok := k.accounts.set.Lookup(s.group, "v1", s.plural)
 	if !ok {
 		return nil, errors.New("serviceaccount: " + s.plural + " are not served")
 	}
@@ -165,7 +186,8 @@ func (c cursor) read(ctx context.Context) error {
 func (k *Keeper) namespaceChanged(_ context.Context, event watchcache.Event) error {
 	name := event.Object.Attributes.Name
 	if event.Type == watchcache.Added || event.Type == watchcache.Deleted && namespace.IsSystem(name) {
-		k.pending[task{namespace: name}] = struct{}{}
+		k.add(task{namespace: name})
+		k.add(task{namespace: name, rootCA: true})
 	}
 	return nil
 }
@@ -176,32 +198,33 @@ func (k *Keeper) accountChanged(ctx context.Context, event watchcache.Event) err
 	}
 	at := event.Object.Attributes
 	if at.Name == DefaultName {
-		k.pending[task{namespace: at.Namespace}] = struct{}{}
+		k.add(task{namespace: at.Namespace})
 	}
 	return k.reviewSecrets(ctx, at.Namespace)
 }
 
 func (k *Keeper) rootCAChanged(_ context.Context, event watchcache.Event) error {
 	if event.Type != watchcache.Added {
-		k.pending[task{namespace: event.Object.Attributes.Namespace}] = struct{}{}
+		k.add(task{namespace: event.Object.Attributes.Namespace, rootCA: true})
 	}
 	return nil
 }
 
 func (k *Keeper) secretChanged(_ context.Context, event watchcache.Event) error {
 	if at := event.Object.Attributes; event.Type != watchcache.Deleted {
-		k.pending[task{at.Namespace, at.Name}] = struct{}{}
+		k.add(task{namespace: at.Namespace, secret: at.Name})
 	}
 	return nil
 }
 
-// work runs the pending tasks and reports whether all have succeeded. Failed tasks
-// stay pending.
-func (k *Keeper) work(ctx context.Context) bool {
+// work runs the pending tasks whose time has come, and returns after how long there is something
+// to do again if nothing changes; 0 is never. Failed tasks stay pending.
+func (k *Keeper) work(ctx context.Context) time.Duration {
+	due, wait := k.due(time.Now())
 	slots := make(chan struct{}, keeperWorkers)
 	var mu sync.Mutex
 	var done sync.WaitGroup
-	for _, t := range k.tasks() {
+	for _, t := range due {
 		slots <- struct{}{}
 		done.Go(func() {
 			defer func() { <-slots }()
@@ -214,19 +237,34 @@ func (k *Keeper) work(ctx context.Context) bool {
 			// A write that the server itself refuses would be refused again.
 			if err == nil || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
 				delete(k.pending, t)
+			} else {
+				wait = sooner(wait, retryAfter)
 			}
 		})
 	}
 	done.Wait()
-	return len(k.pending) == 0
+	return wait
 }
 
-func (k *Keeper) tasks() []task {
-	tasks := make([]task, 0, len(k.pending))
-	for t := range k.pending {
+// due returns the tasks whose time has come, and after how long that changes.
+func (k *Keeper) due(now time.Time) (tasks []task, wait time.Duration) {
+	wait = k.manager.left(now)
+	for t, since := range k.pending {
+		if left := since.Add(publishAfter).Sub(now); t.rootCA && k.manager.runs && left > 0 {
+			wait = sooner(wait, left)
+			continue
+		}
 		tasks = append(tasks, t)
 	}
-	return tasks
+	return tasks, wait
+}
+
+// sooner returns the shorter of two waits, of which 0 is never.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
 }
 
 func (k *Keeper) do(ctx context.Context, t task) error {
@@ -239,5 +277,11 @@ func (k *Keeper) do(ctx context.Context, t task) error {
 			return err
 		}
 	}
-	return k.accounts.Ensure(ctx, t.namespace)
+	switch {
+	case !t.rootCA:
+		return unlessTerminating(k.accounts.ensureDefault(ctx, t.namespace))
+	case k.manager.runs:
+		return unlessTerminating(k.accounts.createRootCA(ctx, t.namespace))
+	}
+	return unlessTerminating(k.accounts.correctRootCA(ctx, t.namespace))
 }

@@ -36,7 +36,7 @@ func (k *Keeper) reviewSecrets(ctx context.Context, namespace string) error {
 	}
 	for o := range snapshot.Range(namespace+"/", "") {
 		if o.Attributes.Fields[field] == string(corev1.SecretTypeServiceAccountToken) {
-			k.pending[task{namespace, o.Attributes.Name}] = struct{}{}
+			k.add(task{namespace: namespace, secret: o.Attributes.Name})
 		}
 	}
 	return nil
