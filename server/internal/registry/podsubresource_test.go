@@ -14,6 +14,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/registry/patch"
 	"github.com/levelwire/levelwire/server/internal/registry/pod"
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin"
 )
 
 func binding(name, node string) *corev1.Binding {
@@ -48,7 +49,7 @@ func TestBindOnce(t *testing.T) {
 	if got.Spec.NodeName != "n" || got.Annotations["by"] != "test" || got.Generation != created.GetGeneration() {
 		t.Errorf("bound pod: node %q, annotations %v, generation %d", got.Spec.NodeName, got.Annotations, got.Generation)
 	}
-	if c := got.Status.Conditions; len(c) != 1 || c[0].Type != corev1.PodScheduled || c[0].Status != corev1.ConditionTrue || !c[0].LastTransitionTime.Time.Equal(f.clock.Now()) {
+	if c := got.Status.Conditions; len(c) != 1 || c[0].Type != corev1.PodScheduled || c[0].Status != corev1.ConditionTrue || c[0].ObservedGeneration != 0 || !c[0].LastTransitionTime.Time.Equal(f.clock.Now()) {
 		t.Errorf("conditions %+v", c)
 	}
 	_, err = pod.Bind(t.Context(), r, "default", "p", binding("p", "m"), registry.WriteOptions{})
@@ -60,6 +61,24 @@ func TestBindOnce(t *testing.T) {
 	wantStatus(t, "being deleted", err, 409, metav1.StatusReasonConflict, "pod p is being deleted, cannot be assigned to a host")
 	_, err = pod.Bind(t.Context(), r, "default", "none", binding("none", "m"), registry.WriteOptions{})
 	wantStatus(t, "no pod", err, 404, metav1.StatusReasonNotFound, "not found")
+}
+
+// TestBindingEndsANomination: a pod that has waited for others to make room keeps no trace of that.
+func TestBindingEndsANomination(t *testing.T) {
+	_, put := builtinFixture(t)
+	r := put(builtin.Table().Lookup("", "v1", "pods"), func(obj resource.Object) {
+		obj.(*corev1.Pod).Status = corev1.PodStatus{NominatedNodeName: "m", Conditions: []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, ObservedGeneration: 1, Reason: "Unschedulable", Message: "m"},
+		}}
+	})
+	result, err := pod.Bind(t.Context(), r, "default", "a", binding("a", "n"), registry.WriteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	status := result.Object.(*corev1.Pod).Status
+	if c := status.Conditions[0]; status.NominatedNodeName != "" || c.Status != corev1.ConditionTrue || c.ObservedGeneration != 0 || c.Reason != "" || c.Message != "" {
+		t.Errorf("bound pod: %+v", status)
+	}
 }
 
 func TestBindersRace(t *testing.T) {

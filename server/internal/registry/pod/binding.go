@@ -49,6 +49,7 @@ func Bind(ctx context.Context, pods registry.Registry, namespace, name string, b
 		bound := pod.DeepCopy()
 		bound.UID, bound.ResourceVersion = binding.UID, binding.ResourceVersion
 		bound.Spec.NodeName = binding.Target.Name
+		bound.Status.NominatedNodeName = "" // it has the node, or another one
 		for key, value := range binding.Annotations {
 			if bound.Annotations == nil {
 				bound.Annotations = make(map[string]string, len(binding.Annotations))
@@ -100,11 +101,10 @@ func bindable(pod *corev1.Pod) error {
 	return nil
 }
 
-// markScheduled sets the condition PodScheduled.
+// markScheduled sets the condition PodScheduled. Which generation of the pod it is about, the kubelet says.
 func markScheduled(pod *corev1.Pod, now metav1.Time) {
 	scheduled := corev1.PodCondition{
 		Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: now,
-		ObservedGeneration: pod.Generation,
 	}
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled {
