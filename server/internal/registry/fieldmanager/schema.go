@@ -65,6 +65,10 @@ func parseable(root *typeInfo) typed.ParseableType {
 	return parser.Type(*ref.NamedType)
 }
 
+// rawType is the type of fields with JSON of other kinds, such as the data of a
+// ControllerRevision, which Kubernetes' schemas have whole: it has one owner.
+var rawType = reflect.TypeFor[runtime.RawExtension]()
+
 type schemaBuilder struct {
 	types []schema.TypeDef
 	done  map[string]bool
@@ -91,6 +95,9 @@ func (b *schemaBuilder) ref(s *typeInfo) schema.TypeRef {
 		}
 		return schema.TypeRef{Inlined: schema.Atom{List: l}}
 	case anyKind:
+		if s.t == rawType {
+			return named(closedName)
+		}
 		return named(openName)
 	}
 	kind := scalarOf(s.t)

@@ -55,8 +55,11 @@ type comparison struct {
 
 func (c *comparison) compare(path string, ours, theirs schema.TypeRef) {
 	if theirs.NamedType != nil {
-		// The untyped ones are two types of theirs and one of ours.
+		// The untyped ones are two types of theirs, and open or whole of ours.
 		name := *theirs.NamedType
+		if name == "__untyped_atomic_" && (ours.NamedType == nil || *ours.NamedType != closedName) {
+			c.t.Errorf("%s: it is not whole", path)
+		}
 		if strings.HasPrefix(name, "__") || strings.HasSuffix(name, ".RawExtension") || strings.HasSuffix(name, ".FieldsV1") {
 			return
 		}
