@@ -20,7 +20,7 @@ help: ## show this list
 
 # Tests run with servers that check their invariants (server/internal/watchcache/invariant), also the
 # programs that they build. What is built to be used, and what is measured, has no checks.
-CHECKED := test test-long test-race test-peers test-benchmarks test-kubectl test-adapters test-differential test-clock hunt soak filtered ui cluster relay-faults
+CHECKED := test test-long test-race test-peers test-benchmarks test-kubectl test-adapters test-differential test-upstream test-clock hunt soak filtered ui cluster relay-faults
 $(CHECKED): export GOFLAGS += -tags=invariants
 
 build: ## build bin/levelwire

@@ -143,6 +143,7 @@ var layers = map[string][]string{
 	"tests/hunt":                 {"internal/..."},     // for tests only
 	"tests/differential":         {"internal/..."},     // for tests only
 	"tests/suites":               {"internal/..."},     // for tests only
+	"tests/upstream":             {"internal/..."},     // for tests only
 	"tests/client/exampleserver": {"server", "client"}, // for tests only
 	"tests/client/tour":          {"client/..."},       // for tests only
 	"conformance/...":            {"conformance/...", "internal/..."},

@@ -228,6 +228,20 @@ func (c *cluster) startComponents() error {
 	return err
 }
 
+// awaitNodes waits until all nodes are ready, so that no pod is unschedulable because a flow came first.
+func (c *cluster) awaitNodes(ctx context.Context) error {
+	nodes := []string{"node/hollow-1"}
+	for i := range ourNodes {
+		nodes = append(nodes, fmt.Sprintf("node/node-%d", i+1))
+	}
+	for _, condition := range []string{"create", "condition=Ready"} {
+		if _, err := c.kubectlIn(ctx, c.folder, "", append([]string{"wait", "--for=" + condition, "--timeout=240s"}, nodes...)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (c *cluster) startKubelet(node, program string, args ...string) error {
 	config, err := c.kubeconfig("system:node:"+node, "system:nodes")
 	if err != nil {

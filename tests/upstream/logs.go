@@ -16,6 +16,10 @@ var variable = []struct {
 }{
 	{regexp.MustCompile(`https?://[^/"\s]+`), "SERVER"},
 	{regexp.MustCompile(`-[0-9a-f]{8,10}(-[a-z0-9]{5})?\b`), "-*"},
+	{regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{5}_`), "-*_"}, // the end of a generated name in that of a container
+	{regexp.MustCompile(`\b(read|written) version: \d+`), "$1 version: N"},
+	{regexp.MustCompile(`_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}_`), "_UID_"},
+	{regexp.MustCompile(`\bworker=\d+`), "worker=N"},
 	{regexp.MustCompile(`\b0x[0-9a-f]+\b`), "POINTER"},
 	{regexp.MustCompile(`resourceVersion[=:]\s*"?\d+"?`), "resourceVersion=N"},
 	{regexp.MustCompile(`\d+(\.\d+)?(ns|µs|ms|s|m)\b`), "DURATION"},

@@ -43,6 +43,9 @@ var chosen = map[string]string{
 	"controller-uid": "UID", "batch.kubernetes.io/controller-uid": "UID", "time": "TIME",
 }
 
+// serverManagers are the names by which the servers themselves write.
+var serverManagers = []string{"levelwire", "kube-apiserver"}
+
 // words are what is chosen within strings, whatever member has them.
 var words = []struct {
 	pattern *regexp.Regexp
@@ -51,7 +54,8 @@ var words = []struct {
 	{regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), "UID"},
 	{regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
 	{regexp.MustCompile(`\b(\d{1,3}\.){3}\d{1,3}\b`), "ADDRESS"},
-	{regexp.MustCompile(`\bkube-api-access-[a-z0-9]{5}\b`), "kube-api-access-*"},
+	{regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{5}\b`), "-*"}, // the end of a generated name
+	{regexp.MustCompile(`-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----`), "CERTIFICATE"},
 }
 
 // normalise returns a value of a member without what is chosen.
@@ -63,6 +67,9 @@ func normalise(member string, value any) any {
 			value[inWords(key)] = normalise(key, inner)
 		}
 	case []any:
+		if member == "managedFields" {
+			value = slices.DeleteFunc(value, func(entry any) bool { return !ownsMore(entry) })
+		}
 		for i, inner := range value {
 			value[i] = normalise(member, inner)
 		}
@@ -73,9 +80,32 @@ func normalise(member string, value any) any {
 		if name, ok := chosen[member]; ok && value != "" {
 			return name
 		}
+		if member == "manager" && slices.Contains(serverManagers, value) {
+			return "SERVER"
+		}
 		return inWords(value)
 	}
 	return value
+}
+
+// ownsMore takes the owner of a condition's time away: it is whoever wrote the condition in another second
+// than the writer before. It reports whether the entry of managedFields is left with anything.
+func ownsMore(entry any) bool {
+	of, _ := entry.(map[string]any)
+	fields, _ := of["fieldsV1"].(map[string]any)
+	var prune func(fields map[string]any)
+	prune = func(fields map[string]any) {
+		for name, inner := range fields {
+			parts, _ := inner.(map[string]any)
+			had := len(parts) > 0
+			prune(parts)
+			if name == "f:lastTransitionTime" || had && len(parts) == 0 {
+				delete(fields, name)
+			}
+		}
+	}
+	prune(fields)
+	return len(fields) > 0
 }
 
 func inWords(text string) string {
@@ -101,6 +131,9 @@ func differences(ours, theirs []object) []string {
 			continue
 		}
 		similar := slices.IndexFunc(left, func(other object) bool { return other.name == o.name && !slices.Contains(ours, other) })
+		if similar < 0 {
+			similar = slices.IndexFunc(left, func(other object) bool { return other.name == o.name })
+		}
 		if similar < 0 {
 			found = append(found, o.name+": only on Levelwire")
 			continue

@@ -79,6 +79,9 @@ func runAll(t *testing.T, server string, start func(context.Context, *cluster) e
 	if err := c.startComponents(); err != nil {
 		t.Fatal(err)
 	}
+	if err := c.awaitNodes(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	r := result{objects: map[string][]object{}, errors: map[string]map[string]int{}}
 	for _, f := range flows {
 		objects, err := f.run(t.Context(), c, absolute(t, "testdata"))
