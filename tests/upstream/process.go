@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -29,7 +30,7 @@ func startProcess(folder, name, program string, args ...string) (*process, error
 		return nil, err
 	}
 	defer log.Close()
-	p := &process{name: name, log: log.Name(), cmd: exec.Command(program, args...), ended: make(chan struct{})}
+	p := &process{name: name, log: log.Name(), cmd: exec.CommandContext(context.Background(), program, args...), ended: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr, p.cmd.Dir = log, log, folder
 	if err := childprocess.Start(p.cmd); err != nil {
 		return nil, fmt.Errorf("start %s (make test-upstream builds it): %w", name, err)
@@ -60,7 +61,7 @@ func (p *process) failure() error {
 // freePorts returns ports of the loopback interface on which nothing listens.
 func freePorts(n int) (ports []string, err error) {
 	for range n {
-		listener, listenErr := net.Listen("tcp", "127.0.0.1:0")
+		listener, listenErr := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 		if listenErr != nil {
 			return nil, listenErr
 		}
