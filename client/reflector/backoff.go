@@ -18,6 +18,9 @@ func (b *backoff) next(now time.Time) time.Duration {
 	return b.wait(now, max(b.Base, 2*b.limit))
 }
 
+// restart has the limit begin at Base again.
+func (b *backoff) restart() { b.limit = 0 }
+
 // steady is how long a stream must last for its cut, or its early end, to be no
 // failure in a row with those before it: proxies that cut idle connections do so after a minute.
 const steady = 30 * time.Second

@@ -36,7 +36,7 @@ func (r *Reflector[T]) present() {
 		r.counts.gone(time.Time{})
 		r.opts.Logger.Info("the resource is back", "absent", time.Since(r.absence.since).Round(time.Second))
 	}
-	r.absence = absence{}
+	r.absence, r.outage = absence{}, outage{}
 	r.counts.failed(nil)
 }
 

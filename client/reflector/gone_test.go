@@ -177,6 +177,8 @@ func TestLogLevels(t *testing.T) {
 			[]string{"DEBUG listed", "WARN " + failed, "DEBUG listed"}, "6"},
 		{"denied", Options{}, []step{{"stream", events("END 5", after(time.Minute, end))}, {"watch 5", refusal("403")}, {"watch 5", hold}},
 			[]string{"DEBUG listed", "DEBUG opening the watch again", "WARN " + failed}, "5"},
+		{"neither streams nor pages", Options{}, []step{{"stream", refusal("403")}, {"list 0", refusal("403")}, {"stream", refusal("403")}, {"list 0", refusal("403")}, {"stream", events("END 5", hold)}},
+			[]string{"INFO asking for pages in place of a streaming list", "WARN " + failed, "DEBUG asking for pages in place of a streaming list", "WARN " + failed, "DEBUG listed"}, "5"},
 		{"not served", Options{}, []step{{"stream", refusal("404")}, {"stream", refusal("404")}, {"stream", refusal("503")}, {"stream", refusal("404")}, {"stream", events("END 5", hold)}},
 			[]string{"WARN " + failed, "DEBUG " + failed, "WARN " + failed, "WARN " + failed, "DEBUG listed"}, "5"},
 		{"gone", Options{GoneAfter: time.Millisecond}, []step{{"stream", refusal("404")}, {"stream", refusal("404")}, {"stream", refusal("404")}, {"stream", events("END 5", hold)}},

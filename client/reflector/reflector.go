@@ -48,6 +48,8 @@ type Reflector[T client.Object] struct {
 	// missed and broken count streaming lists in a row that lacked their
 	// closing bookmark, and that ended before it.
 	missed, broken int
+	// fellBack is why pages were asked for in place of the last one; "" after a list.
+	fellBack string
 	// followed is the version that the stream has reached. LastSyncResourceVersion may
 	// be later, see RequestProgress.
 	followed string
@@ -60,6 +62,7 @@ type Reflector[T client.Object] struct {
 	// yet, since the last event or list.
 	unknown int
 	absence absence
+	outage  outage
 	// unversioned: the server's lists have no resourceVersion, so that no watch can
 	// resume. versionless counts such lists in a row before the first that is believed.
 	unversioned bool
@@ -155,8 +158,7 @@ func (r *Reflector[T]) connect(ctx context.Context) (*session[T], error) {
 	if err == nil || !r.fallBack(ctx, err) {
 		return s, err
 	}
-	r.opts.Logger.Info("asking for pages in place of a streaming list", "error", err)
-	r.counts.fallback()
+	r.noteFallback(err)
 	return nil, r.listPages(ctx)
 }
 
@@ -193,6 +195,11 @@ func (r *Reflector[T]) recover(ctx context.Context, s *session[T], err error) er
 	wasGone := r.absence.gone
 	if err := r.absent(ctx, err); err != nil {
 		return err
+	}
+	if r.outage.failed(time.Now(), err, v) {
+		// While there was no server the limit has grown. Now there is one, and the store is of
+		// no use until it is listed. The clients have found that out at random moments.
+		r.backoff.restart()
 	}
 	// The random part comes on top of Retry-After, or all clients that a server has
 	// refused would come back at once.
@@ -238,7 +245,8 @@ func (r *Reflector[T]) report(err error, v verdict, delay time.Duration, wasGone
 		r.absence.noted = err.Error()
 	}
 	r.opts.Logger.Log(context.Background(), level, "list or watch failed", "error", err, "reason", v.reason, "relist", v.relist,
-		"resourceVersion", r.LastSyncResourceVersion(), "retryAfter", v.after, "delay", delay)
+		"resourceVersion", r.LastSyncResourceVersion(), "retryAfter", v.after, "delay", delay,
+		"failingFor", time.Since(r.outage.since).Round(time.Second))
 	if r.opts.OnError == nil {
 		return
 	}
@@ -250,13 +258,15 @@ func (r *Reflector[T]) report(err error, v verdict, delay time.Duration, wasGone
 // logLevel is Info for an error that passes by itself. It is Warn for one that
 // an operator may have to look at: a list failed or another has to follow, the
 // server denies access, asks for more time than it gets, or its answer cannot be
-// decoded. It is lower for a
+// decoded; and, now and then, for an outage that lasts. It is lower for a
 // resource that is already known to be gone, and for the same 404 once more.
 func (r *Reflector[T]) logLevel(err error, v verdict, wasGone bool) slog.Level {
 	switch {
 	case r.notServed(err) && (wasGone || r.absence.noted == err.Error()):
 		return slog.LevelDebug
 	case !r.synced, v.after > r.opts.Backoff.Max, v.reason == ResumeDenied, v.reason == ResumeNotServed, v.reason == ResumeDecode:
+		return slog.LevelWarn
+	case r.outage.warns(time.Now()):
 		return slog.LevelWarn
 	default:
 		return slog.LevelInfo
@@ -297,6 +307,7 @@ func (r *Reflector[T]) learned(version string) {
 func (r *Reflector[T]) complete(version string) {
 	r.synced, r.watched, r.fresh, r.ends, r.unknown, r.differing.due = true, false, false, endings{}, 0, false
 	r.followed, r.unversioned, r.versionless = version, version == "", 0
+	r.fellBack = ""
 	r.relisted(version)
 }
 

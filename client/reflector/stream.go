@@ -3,6 +3,7 @@ package reflector
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -104,6 +105,18 @@ func (r *Reflector[T]) fallBack(ctx context.Context, err error) bool {
 		return false
 	}
 	return r.brokenAgain()
+}
+
+// noteFallback counts and logs that pages are asked for in place of a streaming list. The same
+// reason once more, as while neither is allowed, stands in the warning of each attempt.
+func (r *Reflector[T]) noteFallback(err error) {
+	level := slog.LevelInfo
+	if r.fellBack == err.Error() {
+		level = slog.LevelDebug
+	}
+	r.fellBack = err.Error()
+	r.opts.Logger.Log(context.Background(), level, "asking for pages in place of a streaming list", "error", err)
+	r.counts.fallback()
 }
 
 // brokenAgain counts a streaming list that ended before its closing bookmark.
