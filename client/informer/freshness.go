@@ -100,18 +100,26 @@ func (i *SharedInformer[T]) Healthy(limit time.Duration) error {
 	case phase == stopped:
 		return fmt.Errorf("informer %s has stopped: its view gets older and older", i.name)
 	case f.Restored:
-		return fmt.Errorf("informer %s: the view was read from disk, is %v old, and the server has not confirmed it", i.name, f.Age.Round(time.Second))
+		return i.because("informer %s: the view was read from disk, is %v old, and the server has not confirmed it", i.name, f.Age.Round(time.Second))
 	case !f.GoneSince.IsZero():
 		return fmt.Errorf("informer %s: the server has not had the resource since %s", i.name, f.GoneSince.UTC().Format(time.RFC3339))
 	case !f.Synced:
-		return fmt.Errorf("informer %s: there is no complete list yet", i.name)
+		return i.because("informer %s: there is no complete list yet", i.name)
 	case f.Age > limit && f.AsOf.IsZero():
 		return fmt.Errorf("informer %s: the first list is still being applied", i.name)
 	case f.Age > limit:
-		return fmt.Errorf("informer %s: the view is %v old (limit %v), at resourceVersion %s, %d changes queued", i.name, f.Age.Round(time.Second), limit, f.Version, f.Queued)
+		return i.because("informer %s: the view is %v old (limit %v), at resourceVersion %s, %d changes queued", i.name, f.Age.Round(time.Second), limit, f.Version, f.Queued)
 	default:
 		return nil
 	}
+}
+
+// because is fmt.Errorf, with the last error of the reflector, if it did not succeed since.
+func (i *SharedInformer[T]) because(format string, args ...any) error {
+	if err := i.Stats().Reflector.LastError; err != nil {
+		return fmt.Errorf(format+": %w", append(args, err)...)
+	}
+	return fmt.Errorf(format, args...)
 }
 
 // Healthy joins what [SharedInformer.Healthy] says of all informers that were

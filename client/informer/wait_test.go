@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -225,6 +227,21 @@ func TestWaitsForUnstartedInformers(t *testing.T) {
 		if err := i.WaitForResourceVersion(ctx, version); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "informer pods was never started: call factory.Start") {
 			t.Errorf("version %q: %v", version, err)
 		}
+	}
+}
+
+// An informer that has no list yet says what the server or the network answered last.
+func TestHealthySaysWhy(t *testing.T) {
+	c, err := client.New(&rest.Config{Host: "http://127.0.0.1:1"}, client.Options{})
+	must(t, err)
+	failed := make(chan struct{})
+	once := sync.OnceFunc(func() { close(failed) })
+	f := NewFactory(c, Options{Logger: slog.New(slog.DiscardHandler), Reflector: reflector.Options{OnError: func(string, error) { once() }}})
+	For[*corev1.Pod](f, ListOptions{})
+	f.Start(t.Context())
+	<-failed
+	if err := f.Healthy(time.Hour); !errors.Is(err, syscall.ECONNREFUSED) || !strings.Contains(err.Error(), "there is no complete list yet: ") {
+		t.Errorf("healthy: %v", err)
 	}
 }
 
