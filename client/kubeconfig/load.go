@@ -97,7 +97,7 @@ func Config(from Options) (config *rest.Config, namespace string, err error) {
 			return config, namespace, err
 		}
 		err = noCurrentContext(files)
-	case clientcmd.IsEmptyConfig(err) && len(files.Contexts) > 0:
+	case clientcmd.IsEmptyConfig(err):
 		err = noCurrentContext(files)
 	}
 	if err != nil {
@@ -117,7 +117,7 @@ func check(files *clientcmdapi.Config, name string) error {
 	}
 	chosen := files.Contexts[name]
 	if chosen == nil {
-		return fmt.Errorf("context %s does not exist: choose one of (%s)", name, contexts(files))
+		return fmt.Errorf("context %s does not exist: %s", name, choose(files))
 	}
 	if files.Clusters[chosen.Cluster] == nil {
 		return fmt.Errorf("context %s: cluster %s does not exist", name, chosen.Cluster)
@@ -129,12 +129,15 @@ func check(files *clientcmdapi.Config, name string) error {
 }
 
 func noCurrentContext(files *clientcmdapi.Config) error {
-	return fmt.Errorf("no current-context: set one, or choose one of the contexts (%s)", contexts(files))
+	return fmt.Errorf("no current-context: set one, or %s", choose(files))
 }
 
-// contexts names those of the files.
-func contexts(files *clientcmdapi.Config) string {
-	return strings.Join(slices.Sorted(maps.Keys(files.Contexts)), ", ")
+// choose says which contexts there are.
+func choose(files *clientcmdapi.Config) string {
+	if len(files.Contexts) == 0 {
+		return "name a file that has contexts, this one has none"
+	}
+	return fmt.Sprintf("choose one of the contexts (%s)", strings.Join(slices.Sorted(maps.Keys(files.Contexts)), ", "))
 }
 
 // rulesFor returns which files are read. The home directory is the one of now:

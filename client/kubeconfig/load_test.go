@@ -106,14 +106,20 @@ func TestMistakesInFiles(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	empty := filepath.Join(dir, "empty")
+	if err := os.WriteFile(empty, []byte(`{"apiVersion":"v1","kind":"Config"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, test := range []struct {
 		kubeconfig string
 		from       Options
 		want       string
 	}{
+		{"", Options{File: empty}, "no current-context: set one, or name a file that has contexts, this one has none"},
+		{empty, Options{Context: "two"}, "context two does not exist: name a file that has contexts, this one has none"},
 		{"", Options{File: path}, "no current-context: set one, or choose one of the contexts (broken, two)"},
 		{path, Options{}, "no current-context: set one, or choose one of the contexts (broken, two)"},
-		{path, Options{Context: "three"}, "context three does not exist: choose one of (broken, two)"},
+		{path, Options{Context: "three"}, "context three does not exist: choose one of the contexts (broken, two)"},
 		{path, Options{Context: "broken"}, "context broken: cluster nix does not exist"},
 		{path, Options{Context: "two"}, "context two: user missing does not exist"},
 		{filepath.Join(dir, "a") + string(filepath.ListSeparator) + filepath.Join(dir, "b"), Options{}, "write " + filepath.Join(dir, "a") + " or " + filepath.Join(dir, "b")},
