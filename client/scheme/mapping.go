@@ -38,8 +38,20 @@ func (m Mapping) GroupVersionResource() schema.GroupVersionResource {
 }
 
 // pluralOf returns the plural of a kind as CustomResourceDefinitions and the API
-// of Kubernetes have it.
+// of Kubernetes have it: gateways, meshes. apimachinery's guess knows of nouns in -s and -y only,
+// and makes gatewaies of a Gateway.
 func pluralOf(kind schema.GroupVersionKind) string {
+	singular := strings.ToLower(kind.Kind)
+	for _, end := range []string{"x", "z", "ch", "sh"} {
+		if strings.HasSuffix(singular, end) {
+			return singular + "es"
+		}
+	}
+	for _, end := range []string{"ay", "ey", "oy", "uy"} {
+		if strings.HasSuffix(singular, end) {
+			return singular + "s"
+		}
+	}
 	plural, _ := meta.UnsafeGuessKindToResource(kind)
 	return plural.Resource
 }

@@ -208,3 +208,20 @@ func TestKindOf(t *testing.T) {
 		}
 	}
 }
+
+// Without a name in URLs, the kind's plural is what CustomResourceDefinitions have, whose names controller-gen makes.
+func TestPluralsOfKinds(t *testing.T) {
+	type custom struct{ corev1.ConfigMap }
+	for kind, want := range map[string]string{
+		"Widget": "widgets", "Policy": "policies", "Class": "classes", "Gateway": "gateways", "ApiKey": "apikeys",
+		"Mesh": "meshes", "Sandbox": "sandboxes", "Batch": "batches", "Proxy": "proxies",
+	} {
+		s := scheme.New()
+		if err := scheme.Register[*custom](s, scheme.Mapping{Kind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: kind}, Scope: scheme.Namespaced}); err != nil {
+			t.Fatal(err)
+		}
+		if m, err := s.ByType(reflect.TypeFor[*custom]()); err != nil || m.Resource != want {
+			t.Errorf("%s: %q, %v, want %q", kind, m.Resource, err, want)
+		}
+	}
+}
