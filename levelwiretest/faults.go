@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -31,7 +33,7 @@ type Faults struct {
 
 // Fault is what happens to some requests. It selects those whose fields are equal to
 // its own; an empty field selects all. Of what happens, the first that is set counts,
-// after Delay.
+// after Delay. If nothing is set, the requests pass, as exceptions to a fault that was added before.
 type Fault struct {
 	// Verb is get, list, watch, create, update, patch, delete, deletecollection or
 	// difference (client.Resource.Difference), or the method in lower case for a path
@@ -71,8 +73,12 @@ type Request struct {
 const rememberedRequests = 10_000
 
 // Add makes a fault happen from now on. Of several that select a request, the one
-// that was added last happens. remove ends it.
+// that was added last happens. remove ends it. Add panics if no request can be
+// selected: a test would pass for the wrong reason.
 func (f *Faults) Add(fault Fault) (remove func()) {
+	if err := fault.check(); err != nil {
+		panic("levelwiretest: " + err.Error())
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	added := &fault
@@ -208,6 +214,24 @@ func (f *Faults) take(req Request) (fault Fault, down bool) {
 		break
 	}
 	return fault, f.down
+}
+
+// verbs are those of requests for resources, and methods in lower case.
+var verbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "difference", "head", "options"}
+
+// check returns an error for a fault that never happens.
+func (f *Fault) check() error {
+	switch {
+	case f.Verb != "" && !slices.Contains(verbs, f.Verb):
+		return fmt.Errorf("no request has the verb %q: it is one of %s", f.Verb, strings.Join(verbs, ", "))
+	case strings.ContainsAny(f.Resource, "/.") || f.Resource != strings.ToLower(f.Resource):
+		return fmt.Errorf("no request is for the resource %q: it is the plural as in the path, such as pods, without group; a subresource has a field of its own", f.Resource)
+	case strings.Contains(f.Subresource, "/"):
+		return fmt.Errorf("no request is for the subresource %q: it is one name, such as status", f.Subresource)
+	case f.Times < 0:
+		return fmt.Errorf("a fault cannot happen %d times", f.Times)
+	}
+	return nil
 }
 
 func (f *Fault) selects(req Request) bool {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -222,5 +223,26 @@ func TestNothingIsSeenAfterTheCut(t *testing.T) {
 				t.Errorf("%d bytes are seen, and the error is %v", seen, err)
 			}
 		})
+	}
+}
+
+// A fault that cannot happen is a mistake of the test, which would pass without it.
+func TestFaultsThatCannotHappen(t *testing.T) {
+	err := errors.New("on purpose")
+	for what, fault := range map[string]levelwiretest.Fault{
+		"verb":               {Verb: "Update", Err: err},
+		"resource \"Pod\"":   {Resource: "Pod", Err: err},
+		"resource \"apps/v1": {Resource: "apps/v1/deployments", Err: err},
+		"subresource":        {Resource: "pods", Subresource: "status/x", Err: err},
+		"-1 times":           {Times: -1, Err: err},
+	} {
+		func() {
+			defer func() {
+				if said, _ := recover().(string); !strings.Contains(said, what) {
+					t.Errorf("%s: panicked with %q", what, said)
+				}
+			}()
+			new(levelwiretest.Faults).Add(fault)
+		}()
 	}
 }
