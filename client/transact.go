@@ -112,7 +112,7 @@ func (c *Client) do(ctx context.Context, q *request) (*answer, error) {
 		c.counters.received.Add(received)
 		if !again || !pause(ctx, wait) {
 			x.done()
-			return nil, statusErr
+			return nil, c.explainUnauthorized(statusErr)
 		}
 		c.counters.retries.Add(1)
 		c.counters.retryWait.Add(int64(wait))
