@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/conversion/queryparams"
@@ -111,8 +112,8 @@ func (r Resource[T]) path(q call) (string, error) {
 	}
 	b.WriteString(r.gvr.Version)
 	if r.namespace != "" {
-		if err := segment("namespace", r.namespace); err != nil {
-			return "", err
+		if reasons := validation.NameIsDNSLabel(r.namespace, false); len(reasons) > 0 {
+			return "", fmt.Errorf("namespace %q: no namespace has such a name: %s", r.namespace, strings.Join(reasons, ", "))
 		}
 		b.WriteString("/namespaces/")
 		b.WriteString(r.namespace)

@@ -169,6 +169,12 @@ func TestNamesThatWouldPointElsewhere(t *testing.T) {
 			t.Errorf("namespace %q without a name: no error", name)
 		}
 	}
+	// A list of what cannot exist would be empty for ever.
+	for _, namespace := range []string{"Default", "kube_system", "apps/web", strings.Repeat("a", 64)} {
+		if _, err := pods.Namespace(namespace).List(t.Context(), metav1.ListOptions{}); err == nil || !strings.Contains(err.Error(), "no namespace has such a name") {
+			t.Errorf("namespace %q: %v", namespace, err)
+		}
+	}
 	if len(rec.all) > 0 {
 		t.Errorf("requests were sent: %+v", rec.all)
 	}

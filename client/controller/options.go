@@ -9,7 +9,7 @@ import (
 	"github.com/levelwire/levelwire/client/workqueue"
 )
 
-// Options configures a Controller.
+// Options configures a Controller: its fields are those of [TypedOptions].
 type Options = TypedOptions[Key]
 
 // TypedOptions configures a TypedController.
