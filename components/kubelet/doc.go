@@ -3,6 +3,7 @@
 // no container runs. Everything it knows comes through client/informer and
 // everything it says is written through the API.
 //
-// plan.go is the heart: a pure function from a pod and a time to the status
-// the pod should show and when to look again.
+// plan.go is the heart: a pure function from a pod and a time to what is to be done, and when.
+// containers.go moves the containers: what each does, says program.go, from annotations and from
+// commands that are plain (sleep 5, exit 1); image.go says which images cannot be pulled.
 package kubelet

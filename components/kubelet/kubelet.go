@@ -159,14 +159,7 @@ func (k *Kubelet) remember(pod *corev1.Pod, now time.Time) times {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	seen := k.remembered[pod.UID]
-	setOnce := func(t *time.Time, when bool) {
-		if when && t.IsZero() {
-			*t = now
-		}
-	}
-	setOnce(&seen.accepted, pod.Status.StartTime != nil)
-	setOnce(&seen.started, pod.Status.Phase == corev1.PodRunning)
-	setOnce(&seen.deleting, pod.DeletionTimestamp != nil)
+	seen.remember(&k.opts, pod, now)
 	k.remembered[pod.UID] = seen
 	return seen
 }

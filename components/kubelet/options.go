@@ -16,10 +16,11 @@ import (
 // Annotations of a pod that direct its simulation.
 const (
 	// AnnotationRunFor is how long the pod's containers run before they end
-	// by themselves, as a Go duration ("90s"). Only pods that do not restart
-	// always can end.
+	// by themselves, as a Go duration ("90s"), whatever their commands are. It has
+	// no meaning for pods that restart always.
 	AnnotationRunFor = "kubelet.levelwire.dev/run-for"
-	// AnnotationExitCode is what its containers exit with; default 0.
+	// AnnotationExitCode is what its containers exit with. Default: what their commands
+	// say, or else 0.
 	AnnotationExitCode = "kubelet.levelwire.dev/exit-code"
 	// AnnotationExitCodeOfIndex is what the containers of an Indexed Job's pods exit
 	// with, by completion index: "1=3,4=42" has those of index 1 exit with 3, and
@@ -28,6 +29,8 @@ const (
 	// AnnotationStopAfter is how long its containers take to stop once the
 	// pod is deleted, as a Go duration. The pod's grace period is the limit.
 	AnnotationStopAfter = "kubelet.levelwire.dev/stop-after"
+	// AnnotationPullFails, "true", has none of its images exist.
+	AnnotationPullFails = "kubelet.levelwire.dev/pull-fails"
 )
 
 // Options configures a Kubelet.
@@ -49,7 +52,8 @@ type Options struct {
 	// StopAfter is how long they take to stop, within the pod's grace period.
 	// Default 200 ms.
 	StopAfter time.Duration
-	// RunFor is how long the containers of a Job's pod run. Default 2 s.
+	// RunFor is how long the containers of a Job's pod run whose command does not say it.
+	// Default 2 s.
 	RunFor time.Duration
 	// LeaseDuration is the time after which others may take the node for
 	// lost; it is renewed four times as often. Default 40 s.

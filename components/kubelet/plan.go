@@ -1,13 +1,9 @@
 package kubelet
 
 import (
-	"strconv"
-	"strings"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // stage is where a pod is in its simulated life.
@@ -15,18 +11,11 @@ type stage int
 
 const (
 	stageAccept  stage = iota // just bound: report it as Pending, creating
-	stageStart                // containers start: report Running
+	stageMove                 // containers start, end or wait: report that
 	stageReady                // runs, but shows another readiness than it has: report the true one
-	stageEnd                  // containers ended: report Succeeded or Failed
 	stageStop                 // deletion: report the containers as stopped, then delete
 	stageNothing              // nothing to do until it changes
 )
-
-// times are what the kubelet remembers of a pod, finer than the seconds the
-// API keeps. A restarted kubelet starts counting anew.
-type times struct {
-	accepted, started, deleting time.Time
-}
 
 // step is what to do with a pod now, or (with a wait) not before then.
 type step struct {
@@ -42,20 +31,27 @@ func (o *Options) next(pod *corev1.Pod, seen times, now time.Time) step {
 	if ended(pod) {
 		return step{stage: stageNothing}
 	}
-	if pod.Status.Phase == corev1.PodRunning {
-		if readinessMoved(pod) {
-			return step{stage: stageReady}
-		}
-		runFor, ends := o.runFor(pod)
-		if !ends {
-			return step{stage: stageNothing}
-		}
-		return until(stageEnd, seen.started.Add(runFor), now)
-	}
 	if pod.Status.StartTime == nil {
 		return step{stage: stageAccept}
 	}
-	return until(stageStart, seen.accepted.Add(o.StartAfter), now)
+	p := o.play(pod, seen, now)
+	switch {
+	case p.moved:
+		return step{stage: stageMove}
+	case readinessMoved(pod, p.status):
+		return step{stage: stageReady}
+	case !p.due.IsZero():
+		return until(stageMove, p.due, now)
+	default:
+		return step{stage: stageNothing}
+	}
+}
+
+// play moves a pod's containers to where they are at now.
+func (o *Options) play(pod *corev1.Pod, seen times, now time.Time) *play {
+	p := &play{opts: o, pod: pod, seen: seen, now: now, status: pod.Status.DeepCopy()}
+	p.run()
+	return p
 }
 
 func until(s stage, due, now time.Time) step {
@@ -82,43 +78,12 @@ func (o *Options) stopAfter(pod *corev1.Pod) time.Duration {
 	return stop
 }
 
-// runFor is how long the pod's containers run, if they end at all: a Job's
-// pod does, others only when asked to, and none that restarts always.
-func (o *Options) runFor(pod *corev1.Pod) (d time.Duration, ends bool) {
-	if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || pod.Spec.RestartPolicy == "" {
-		return 0, false
-	}
-	if d, err := time.ParseDuration(pod.Annotations[AnnotationRunFor]); err == nil && d >= 0 {
-		return d, true
-	}
-	owner := metav1.GetControllerOf(pod)
-	return o.RunFor, owner != nil && owner.Kind == "Job"
-}
-
 // killed is how a pod ends that is deleted while it runs: a server stops in
 // good order; what should have come to an end by itself was interrupted
 // (128 and SIGTERM).
 func killed(pod *corev1.Pod) (code int32, phase corev1.PodPhase) {
-	if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || pod.Spec.RestartPolicy == "" {
+	if alwaysRestarts(pod) {
 		return 0, corev1.PodSucceeded
 	}
 	return 128 + 15, corev1.PodFailed
-}
-
-// exitCode is what the pod's containers exit with: the code for its index if it is a
-// pod of an Indexed Job that has one, or else the one for all pods.
-func exitCode(pod *corev1.Pod) int32 {
-	text := pod.Annotations[AnnotationExitCode]
-	if index, ok := pod.Annotations[batchv1.JobCompletionIndexAnnotation]; ok {
-		for entry := range strings.SplitSeq(pod.Annotations[AnnotationExitCodeOfIndex], ",") {
-			if of, code, ok := strings.Cut(strings.TrimSpace(entry), "="); ok && of == index {
-				text = code
-			}
-		}
-	}
-	code, err := strconv.ParseInt(text, 10, 32)
-	if err != nil {
-		return 0
-	}
-	return int32(code)
 }

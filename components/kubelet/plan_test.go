@@ -21,80 +21,67 @@ func options(t *testing.T) Options {
 	return opts
 }
 
+// running is a pod whose one container has started at noon.
+func running(change func(*corev1.Pod)) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u"}, Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "c:1"}}}}
+	if change != nil {
+		change(pod)
+	}
+	opts := Options{RunFor: time.Second}
+	pod.Status = accepted(pod, netip.MustParseAddr("10.0.0.1"), noon)
+	pod.Status = played(pod, *opts.play(pod, times{accepted: noon}, noon).status, noon)
+	return pod
+}
+
+func ofJob(pod *corev1.Pod) {
+	yes := true
+	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "j", Controller: &yes}}
+}
+
 func TestNextStep(t *testing.T) {
 	started := metav1.NewTime(noon)
 	grace := func(seconds int64) *int64 { return &seconds }
-	jobOwner := []metav1.OwnerReference{{Kind: "Job", Name: "j", Controller: new(bool)}}
-	*jobOwner[0].Controller = true
+	pending := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}, Status: corev1.PodStatus{Phase: corev1.PodPending, StartTime: &started}}
 	cases := map[string]struct {
-		pod  corev1.Pod
+		pod  *corev1.Pod
 		seen times
+		at   time.Duration // after noon
 		want step
 	}{
-		"just bound": {
-			want: step{stage: stageAccept},
-		},
-		"containers are starting": {
-			pod:  corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending, StartTime: &started}},
-			seen: times{accepted: noon.Add(-400 * time.Millisecond)},
-			want: step{stageStart, 600 * time.Millisecond},
-		},
-		"containers have started": {
-			pod:  corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending, StartTime: &started}},
-			seen: times{accepted: noon.Add(-time.Second)},
-			want: step{stage: stageStart},
-		},
-		"a service runs for ever": {
-			pod:  corev1.Pod{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways}, Status: corev1.PodStatus{Phase: corev1.PodRunning}},
-			seen: times{started: noon.Add(-time.Hour)},
-			want: step{stage: stageNothing},
-		},
-		"a pod of its own that may end does not by itself": {
-			pod:  corev1.Pod{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever}, Status: corev1.PodStatus{Phase: corev1.PodRunning}},
-			seen: times{started: noon.Add(-time.Hour)},
-			want: step{stage: stageNothing},
-		},
-		"a Job's pod ends": {
-			pod: corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{OwnerReferences: jobOwner},
-				Spec:       corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
-			},
-			seen: times{started: noon.Add(-3 * time.Second)},
-			want: step{stageEnd, 2 * time.Second},
-		},
+		"just bound":                                       {pod: &corev1.Pod{}, want: step{stage: stageAccept}},
+		"containers are starting":                          {pod: pending, seen: times{accepted: noon}, at: 400 * time.Millisecond, want: step{stageMove, 600 * time.Millisecond}},
+		"containers have started":                          {pod: pending, seen: times{accepted: noon}, at: time.Second, want: step{stage: stageMove}},
+		"a service runs for ever":                          {pod: running(func(pod *corev1.Pod) { pod.Spec.RestartPolicy = corev1.RestartPolicyAlways }), at: time.Hour, want: step{stage: stageNothing}},
+		"a pod of its own that may end does not by itself": {pod: running(nil), at: time.Hour, want: step{stage: stageNothing}},
+		"a Job's pod ends":                                 {pod: running(ofJob), at: 3 * time.Second, want: step{stageMove, 2 * time.Second}},
 		"an annotation says how long": {
-			pod: corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{AnnotationRunFor: "10s"}},
-				Spec:       corev1.PodSpec{RestartPolicy: corev1.RestartPolicyOnFailure}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
-			},
-			seen: times{started: noon.Add(-3 * time.Second)},
-			want: step{stageEnd, 7 * time.Second},
+			pod: running(func(pod *corev1.Pod) { pod.Annotations = map[string]string{AnnotationRunFor: "10s"} }),
+			at:  3 * time.Second, want: step{stageMove, 7 * time.Second},
+		},
+		"so does a command": {
+			pod: running(func(pod *corev1.Pod) { pod.Spec.Containers[0].Command = []string{"sleep", "10"} }),
+			at:  3 * time.Second, want: step{stageMove, 7 * time.Second},
+		},
+		"what is remembered is finer": {
+			pod:  running(ofJob),
+			seen: times{containers: []containerTime{{name: "c", state: "running", since: noon.Add(700 * time.Millisecond)}}},
+			at:   3 * time.Second, want: step{stageMove, 2700 * time.Millisecond},
 		},
 		"a deleted pod stops in its own time": {
-			pod: corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &started, DeletionGracePeriodSeconds: grace(30)},
-				Status:     corev1.PodStatus{Phase: corev1.PodRunning},
-			},
-			seen: times{deleting: noon.Add(-time.Second)},
-			want: step{stageStop, time.Second},
+			pod:  &corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &started, DeletionGracePeriodSeconds: grace(30)}, Status: corev1.PodStatus{Phase: corev1.PodRunning}},
+			seen: times{deleting: noon.Add(-time.Second)}, want: step{stageStop, time.Second},
 		},
 		"but not beyond its grace": {
-			pod: corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{
-					DeletionTimestamp: &started, DeletionGracePeriodSeconds: grace(3), Annotations: map[string]string{AnnotationStopAfter: "1h"},
-				},
-			},
-			seen: times{deleting: noon.Add(-2 * time.Second)},
-			want: step{stageStop, time.Second},
+			pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+				DeletionTimestamp: &started, DeletionGracePeriodSeconds: grace(3), Annotations: map[string]string{AnnotationStopAfter: "1h"},
+			}},
+			seen: times{deleting: noon.Add(-2 * time.Second)}, want: step{stageStop, time.Second},
 		},
-		"an ended pod has nothing to come": {
-			pod:  corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodFailed}},
-			want: step{stage: stageNothing},
-		},
+		"an ended pod has nothing to come": {pod: &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodFailed}}, want: step{stage: stageNothing}},
 	}
 	opts := options(t)
 	for name, c := range cases {
-		if got := opts.next(&c.pod, c.seen, noon); got != c.want {
+		if got := opts.next(c.pod, c.seen, noon.Add(c.at)); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
@@ -127,26 +114,27 @@ func TestStatusesAgreeWithThemselves(t *testing.T) {
 	if pod.Status.ContainerStatuses[0].State.Waiting == nil {
 		t.Error("accepted: the container does not wait")
 	}
-	pod.Status = running(pod, netip.MustParseAddr("10.1.0.2"), noon.Add(time.Second))
+	opts := options(t)
+	pod.Status = played(pod, *opts.play(pod, times{accepted: noon}, noon.Add(time.Second)).status, noon.Add(time.Second))
 	check("running", corev1.PodRunning, corev1.ConditionTrue)
-	if pod.Status.PodIP != "10.1.0.2" || pod.Status.InitContainerStatuses[0].State.Terminated == nil {
+	if pod.Status.InitContainerStatuses[0].State.Terminated == nil {
 		t.Errorf("running: %+v", pod.Status)
 	}
-	pod.Status = finished(pod, 3, corev1.PodFailed, noon.Add(2*time.Second))
-	check("finished", corev1.PodFailed, corev1.ConditionFalse)
+	pod.Status = stopped(pod, 3, corev1.PodFailed, noon.Add(2*time.Second))
+	check("stopped", corev1.PodFailed, corev1.ConditionFalse)
 	ended := pod.Status.ContainerStatuses[0].State.Terminated
 	if ended == nil || ended.ExitCode != 3 || !ended.StartedAt.Time.Equal(noon.Add(time.Second)) {
-		t.Errorf("finished: %+v", ended)
+		t.Errorf("stopped: %+v", ended)
 	}
 }
 
 func TestReadinessGatesAreOthersToOpen(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: "lb"}}}}
-	if gatesOpen(pod) != corev1.ConditionFalse {
+	if gatesOpen(pod) {
 		t.Error("a gate without a condition is open")
 	}
 	pod.Status.Conditions = []corev1.PodCondition{{Type: "lb", Status: corev1.ConditionTrue}}
-	if gatesOpen(pod) != corev1.ConditionTrue {
+	if !gatesOpen(pod) {
 		t.Error("the gate stays closed")
 	}
 }
@@ -202,7 +190,7 @@ func TestExitCodes(t *testing.T) {
 		"of another index": {map[string]string{AnnotationExitCode: "3", AnnotationExitCodeOfIndex: "1=4", index: "12"}, 3},
 		"without an index": {map[string]string{AnnotationExitCodeOfIndex: "1=4"}, 0},
 	} {
-		if got := exitCode(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: c.annotations}}); got != c.want {
+		if got, _ := annotatedCode(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: c.annotations}}); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}

@@ -23,49 +23,51 @@ func (k *Kubelet) sync(ctx context.Context, key controller.Key) (controller.Resu
 	}
 	defer k.forgetIfGone(pod)
 	now := time.Now()
-	next := k.opts.next(pod, k.remember(pod, now), now)
+	seen := k.remember(pod, now)
+	next := k.opts.next(pod, seen, now)
 	if next.wait > 0 {
 		return controller.After(next.wait), nil
 	}
-	return controller.Result{}, k.enter(ctx, pod, next.stage, now)
+	return controller.Result{}, k.enter(ctx, pod, next.stage, seen, now)
 }
 
 // enter does what a stage of the pod's life begins with.
-func (k *Kubelet) enter(ctx context.Context, pod *corev1.Pod, stage stage, now time.Time) error {
+func (k *Kubelet) enter(ctx context.Context, pod *corev1.Pod, stage stage, seen times, now time.Time) error {
 	switch stage {
 	case stageAccept:
 		return k.patchStatus(ctx, pod, accepted(pod, k.opts.NodeIP, now))
-	case stageStart:
-		return k.start(ctx, pod, now)
+	case stageMove:
+		return k.move(ctx, pod, k.opts.play(pod, seen, now))
 	case stageReady:
-		return k.patchStatus(ctx, pod, readied(pod, now))
-	case stageEnd:
-		phase := corev1.PodSucceeded
-		code := exitCode(pod)
-		if code != 0 {
-			phase = corev1.PodFailed
-		}
-		return k.patchStatus(ctx, pod, finished(pod, code, phase, now))
+		return k.patchStatus(ctx, pod, played(pod, *pod.Status.DeepCopy(), now))
 	case stageStop:
 		return k.stop(ctx, pod, now)
 	}
 	return nil
 }
 
-func (k *Kubelet) start(ctx context.Context, pod *corev1.Pod, now time.Time) error {
-	ip, ok := k.opts.NodeIP, true
-	if !pod.Spec.HostNetwork {
-		ip, ok = k.ips.assign(pod.UID)
+// move reports where a pod's containers are.
+func (k *Kubelet) move(ctx context.Context, pod *corev1.Pod, p *play) error {
+	status := played(pod, *p.status, p.now)
+	if status.PodIP == "" {
+		ip, ok := k.opts.NodeIP, true
+		if !pod.Spec.HostNetwork {
+			ip, ok = k.ips.assign(pod.UID)
+		}
+		if !ok {
+			return errors.New("no pod address is free in " + k.opts.PodCIDR.String())
+		}
+		status.PodIP, status.PodIPs = ip.String(), []corev1.PodIP{{IP: ip.String()}}
 	}
-	if !ok {
-		return errors.New("no pod address is free in " + k.opts.PodCIDR.String())
-	}
-	if err := k.patchStatus(ctx, pod, running(pod, ip, now)); err != nil {
+	if err := k.patchStatus(ctx, pod, status); err != nil {
 		return err
 	}
-	for i := range pod.Spec.Containers {
-		container := &pod.Spec.Containers[i]
-		k.events.Normal(pod, "Started", "Started container %s (simulated: the image %q is not pulled)", container.Name, container.Image)
+	for _, e := range p.said {
+		record := k.events.Normal
+		if e.kind == corev1.EventTypeWarning {
+			record = k.events.Warning
+		}
+		record(pod, e.reason, "%s", e.message)
 	}
 	return nil
 }
@@ -77,7 +79,7 @@ func (k *Kubelet) start(ctx context.Context, pod *corev1.Pod, now time.Time) err
 func (k *Kubelet) stop(ctx context.Context, pod *corev1.Pod, now time.Time) error {
 	if pod.Status.Phase == corev1.PodRunning {
 		code, phase := killed(pod)
-		if err := k.patchStatus(ctx, pod, finished(pod, code, phase, now)); err != nil {
+		if err := k.patchStatus(ctx, pod, stopped(pod, code, phase, now)); err != nil {
 			return err
 		}
 	}

@@ -248,6 +248,33 @@ func TestPodsEndAsTheyAreTold(t *testing.T) {
 	}
 }
 
+// A command that is plain is done, and an image that cannot exist is not pulled, which events say.
+func TestPodsDoWhatTheirSpecSays(t *testing.T) {
+	s := newStation(t)
+	s.startNode(nil)
+	s.create("exits", func(pod *corev1.Pod) {
+		pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+		pod.Spec.Containers[0].Command = []string{"sh", "-c", "sleep 0.01; exit 3"}
+	})
+	pod := s.awaitPod("exits", "failed", inPhase(corev1.PodFailed))
+	if ended := pod.Status.ContainerStatuses[0].State.Terminated; ended == nil || ended.ExitCode != 3 {
+		t.Errorf("%+v", pod.Status.ContainerStatuses)
+	}
+	s.create("missing", func(pod *corev1.Pod) { pod.Spec.Containers[0].Image = "web:404" })
+	waits := func(pod *corev1.Pod) bool {
+		all := pod.Status.ContainerStatuses
+		return len(all) == 1 && all[0].State.Waiting != nil && all[0].State.Waiting.Reason == "ErrImagePull"
+	}
+	if pod := s.awaitPod("missing", "waits for its image", waits); pod.Status.Phase != corev1.PodPending || ready(pod) {
+		t.Errorf("%+v", pod.Status)
+	}
+	mended := `{"spec":{"containers":[{"name":"c","image":"web:1"}]}}`
+	if _, err := s.pods.Patch(s.ctx, "missing", types.StrategicMergePatchType, []byte(mended), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.awaitPod("missing", "ready", ready)
+}
+
 // Who holds a deleted pod by a finalizer sees how it ended: a Job counts by
 // that (KEP-3329).
 func TestDeletedPodEndsBeforeItGoes(t *testing.T) {

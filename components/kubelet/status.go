@@ -1,7 +1,6 @@
 package kubelet
 
 import (
-	"fmt"
 	"net/netip"
 	"time"
 
@@ -17,15 +16,12 @@ func accepted(pod *corev1.Pod, nodeIP netip.Addr, now time.Time) corev1.PodStatu
 	status.StartTime = &at
 	status.HostIP = nodeIP.String()
 	status.HostIPs = []corev1.HostIP{{IP: nodeIP.String()}}
-	waiting := func(string) corev1.ContainerState {
-		reason := "ContainerCreating"
-		if len(pod.Spec.InitContainers) > 0 {
-			reason = "PodInitializing"
-		}
-		return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}
+	reason := reasonCreating
+	if len(pod.Spec.InitContainers) > 0 {
+		reason = reasonInitializing
 	}
-	status.ContainerStatuses = containers(pod, pod.Spec.Containers, false, waiting)
-	status.InitContainerStatuses = containers(pod, pod.Spec.InitContainers, false, waiting)
+	status.ContainerStatuses = allCreated(pod.Spec.Containers, reason)
+	status.InitContainerStatuses = allCreated(pod.Spec.InitContainers, reason)
 	setConditions(&status, pod, at, map[corev1.PodConditionType]corev1.ConditionStatus{
 		corev1.PodScheduled:    corev1.ConditionTrue,
 		corev1.PodInitialized:  boolStatus(len(pod.Spec.InitContainers) == 0),
@@ -35,57 +31,110 @@ func accepted(pod *corev1.Pod, nodeIP netip.Addr, now time.Time) corev1.PodStatu
 	return status
 }
 
-// running is the status of a pod all of whose containers have started.
-func running(pod *corev1.Pod, ip netip.Addr, now time.Time) corev1.PodStatus {
-	status := *pod.Status.DeepCopy()
-	at := metav1.NewTime(now)
-	status.Phase = corev1.PodRunning
-	status.PodIP = ip.String()
-	status.PodIPs = []corev1.PodIP{{IP: ip.String()}}
-	status.ContainerStatuses = containers(pod, pod.Spec.Containers, true, func(string) corev1.ContainerState {
-		return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at}}
-	})
-	status.InitContainerStatuses = containers(pod, pod.Spec.InitContainers, true, func(string) corev1.ContainerState {
-		return terminated(0, at, at)
-	})
-	setConditions(&status, pod, at, map[corev1.PodConditionType]corev1.ConditionStatus{
-		corev1.PodScheduled:    corev1.ConditionTrue,
-		corev1.PodInitialized:  corev1.ConditionTrue,
-		corev1.ContainersReady: corev1.ConditionTrue,
-		corev1.PodReady:        gatesOpen(pod),
-	}, "ReadinessGatesNotReady")
-	return status
+func allCreated(containers []corev1.Container, reason string) (all []corev1.ContainerStatus) {
+	for i := range containers {
+		all = append(all, created(&containers[i], reason))
+	}
+	return all
 }
 
-// readied is the status of a running pod that shows another readiness than it
-// has.
-func readied(pod *corev1.Pod, now time.Time) corev1.PodStatus {
-	status := *pod.Status.DeepCopy()
+// played is the status of a pod whose containers are where status says.
+func played(pod *corev1.Pod, status corev1.PodStatus, now time.Time) corev1.PodStatus {
+	initialized, failed := initializedBy(pod, &status)
+	status.Phase = phaseOf(pod, &status, initialized, failed)
+	reason := "ContainersNotReady"
+	switch status.Phase {
+	case corev1.PodSucceeded:
+		reason = "PodCompleted"
+	case corev1.PodFailed:
+		reason = "PodFailed"
+	}
+	if status.Phase == corev1.PodSucceeded || status.Phase == corev1.PodFailed {
+		endSidecars(&status, now)
+	}
+	ready := containersReady(pod, &status)
+	if ready {
+		reason = "ReadinessGatesNotReady"
+	}
 	setConditions(&status, pod, metav1.NewTime(now), map[corev1.PodConditionType]corev1.ConditionStatus{
 		corev1.PodScheduled:    corev1.ConditionTrue,
-		corev1.PodInitialized:  corev1.ConditionTrue,
-		corev1.ContainersReady: corev1.ConditionTrue,
-		corev1.PodReady:        gatesOpen(pod),
-	}, "ReadinessGatesNotReady")
+		corev1.PodInitialized:  boolStatus(initialized),
+		corev1.ContainersReady: boolStatus(ready),
+		corev1.PodReady:        boolStatus(ready && gatesOpen(pod)),
+	}, reason)
 	return status
 }
 
-// finished is the status of a pod whose containers have ended, by themselves
-// or because it was deleted.
-func finished(pod *corev1.Pod, code int32, phase corev1.PodPhase, now time.Time) corev1.PodStatus {
+// initializedBy reports whether the init containers have done their part, and whether one has
+// failed for good.
+func initializedBy(pod *corev1.Pod, status *corev1.PodStatus) (initialized, failed bool) {
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		state := statusOf(&status.InitContainerStatuses, c).State
+		switch {
+		case sidecar(c) && state.Running != nil, state.Terminated != nil && state.Terminated.ExitCode == 0:
+		default:
+			return false, state.Terminated != nil
+		}
+	}
+	return true, false
+}
+
+// phaseOf is the phase that follows from the states of the containers.
+func phaseOf(pod *corev1.Pod, status *corev1.PodStatus, initialized, failed bool) corev1.PodPhase {
+	switch {
+	case failed:
+		return corev1.PodFailed
+	case !initialized:
+		return corev1.PodPending
+	}
+	ended, phase := true, corev1.PodSucceeded
+	for i := range pod.Spec.Containers {
+		switch s := statusOf(&status.ContainerStatuses, &pod.Spec.Containers[i]); {
+		case s.State.Terminated == nil:
+			ended = false
+			if s.State.Running == nil && s.LastTerminationState.Terminated == nil {
+				return corev1.PodPending // it has never run
+			}
+		case s.State.Terminated.ExitCode != 0:
+			phase = corev1.PodFailed
+		}
+	}
+	if !ended {
+		return corev1.PodRunning
+	}
+	return phase
+}
+
+// endSidecars ends what runs beside containers that have all ended.
+func endSidecars(status *corev1.PodStatus, now time.Time) {
+	for i := range status.InitContainerStatuses {
+		if s := &status.InitContainerStatuses[i]; s.State.Running != nil {
+			terminate(s, 0, now)
+		}
+	}
+}
+
+func containersReady(pod *corev1.Pod, status *corev1.PodStatus) bool {
+	for i := range pod.Spec.Containers {
+		if !statusOf(&status.ContainerStatuses, &pod.Spec.Containers[i]).Ready {
+			return false
+		}
+	}
+	return true
+}
+
+// stopped is the status of a pod whose containers have been stopped, since it was deleted.
+func stopped(pod *corev1.Pod, code int32, phase corev1.PodPhase, now time.Time) corev1.PodStatus {
 	status := *pod.Status.DeepCopy()
 	at := metav1.NewTime(now)
 	status.Phase = phase
 	for i := range status.ContainerStatuses {
-		container := &status.ContainerStatuses[i]
-		started := at
-		if container.State.Running != nil {
-			started = container.State.Running.StartedAt
+		if s := &status.ContainerStatuses[i]; s.State.Running != nil {
+			terminate(s, code, now)
 		}
-		container.State = terminated(code, started, at)
-		container.Ready = false
-		container.Started = new(bool)
 	}
+	endSidecars(&status, now)
 	reason := "PodCompleted"
 	if code != 0 {
 		reason = "PodFailed"
@@ -99,54 +148,28 @@ func finished(pod *corev1.Pod, code int32, phase corev1.PodPhase, now time.Time)
 	return status
 }
 
-func terminated(code int32, started, ended metav1.Time) corev1.ContainerState {
-	reason := "Completed"
-	if code != 0 {
-		reason = "Error"
-	}
-	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-		ExitCode: code, Reason: reason, StartedAt: started, FinishedAt: ended,
-	}}
-}
-
-func containers(pod *corev1.Pod, specs []corev1.Container, started bool, state func(string) corev1.ContainerState) []corev1.ContainerStatus {
-	var statuses []corev1.ContainerStatus
-	for i := range specs {
-		spec := &specs[i]
-		s := corev1.ContainerStatus{
-			Name: spec.Name, Image: spec.Image, State: state(spec.Name), Ready: started, Started: &started,
-		}
-		if started {
-			s.ContainerID = fmt.Sprintf("simulated://%s/%s", pod.UID, spec.Name)
-			s.ImageID = spec.Image
-		}
-		statuses = append(statuses, s)
-	}
-	return statuses
-}
-
 // gatesOpen is false as long as a readiness gate of the pod, which others
 // open, is closed.
-func gatesOpen(pod *corev1.Pod) corev1.ConditionStatus {
+func gatesOpen(pod *corev1.Pod) bool {
 	for _, gate := range pod.Spec.ReadinessGates {
 		open := false
 		for _, c := range pod.Status.Conditions {
 			open = open || c.Type == gate.ConditionType && c.Status == corev1.ConditionTrue
 		}
 		if !open {
-			return corev1.ConditionFalse
+			return false
 		}
 	}
-	return corev1.ConditionTrue
+	return true
 }
 
 // readinessMoved reports whether a running pod shows another readiness than it
 // has: a gate was opened or closed, or the node was silent for so long that
 // its pods were marked not ready.
-func readinessMoved(pod *corev1.Pod) bool {
+func readinessMoved(pod *corev1.Pod, status *corev1.PodStatus) bool {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady {
-			return c.Status != gatesOpen(pod)
+			return (c.Status == corev1.ConditionTrue) != (containersReady(pod, status) && gatesOpen(pod))
 		}
 	}
 	return false
