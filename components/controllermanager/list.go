@@ -98,6 +98,9 @@ var controllers = []entry{
 	{"persistentvolume-protection-controller", []string{"pv-protection"}, []string{"pv-protection-controller"}, func(s *shared, as []*client.Client) (runner, error) {
 		return storageprotection.NewVolumes(as[0], s.factory, s.log)
 	}},
+	{"volumeattributesclass-protection-controller", nil, []string{"volumeattributesclass-protection-controller"}, func(s *shared, as []*client.Client) (runner, error) {
+		return storageprotection.NewClasses(as[0], s.factory, s.log)
+	}},
 	{"pod-garbage-collector-controller", []string{"podgc"}, []string{"pod-garbage-collector"}, func(s *shared, as []*client.Client) (runner, error) {
 		return podgarbage.New(as[0], s.pods, s.log)
 	}},

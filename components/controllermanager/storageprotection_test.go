@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/client"
@@ -56,4 +57,42 @@ func TestUsedStorageStays(t *testing.T) {
 	}
 	setPhase(corev1.VolumeReleased)
 	awaitEach(c, volumes, metav1.ListOptions{}, "the volume's end", func(all map[string]*corev1.PersistentVolume) bool { return len(all) == 0 })
+}
+
+// TestUsedAttributesClassStays: a class that is deleted goes when no claim, and no volume, has it
+// any more.
+func TestUsedAttributesClassStays(t *testing.T) {
+	c := newCluster(t, 0)
+	c.startManager()
+	classes, claims, volumes := client.For[*storagev1.VolumeAttributesClass](c.client), in[*corev1.PersistentVolumeClaim](c), client.For[*corev1.PersistentVolume](c.client)
+	for _, name := range []string{"ofclaim", "ofvolume", "free"} {
+		create(c, classes, &storagev1.VolumeAttributesClass{ObjectMeta: metav1.ObjectMeta{Name: name}, DriverName: "csi.example.com", Parameters: map[string]string{"iops": "1"}})
+	}
+	ofClaim, ofVolume := "ofclaim", "ofvolume"
+	create(c, claims, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Spec: corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, Resources: storageOf("1Gi"), VolumeAttributesClassName: &ofClaim,
+	}})
+	create(c, volumes, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"}, Spec: corev1.PersistentVolumeSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, Capacity: storageOf("1Gi").Requests, VolumeAttributesClassName: &ofVolume,
+		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "csi.example.com", VolumeHandle: "v"}},
+	}})
+	for _, name := range []string{"ofclaim", "ofvolume", "free"} {
+		remove(c, classes, name, metav1.DeleteOptions{})
+	}
+	left := func(want ...string) {
+		t.Helper()
+		awaitEach(c, classes, metav1.ListOptions{}, "only what is used is left", func(all map[string]*storagev1.VolumeAttributesClass) bool {
+			for _, name := range want {
+				if all[name] == nil {
+					t.Fatalf("%s has gone, and is used", name)
+				}
+			}
+			return len(all) == len(want)
+		})
+	}
+	left("ofclaim", "ofvolume")
+	remove(c, claims, "c", metav1.DeleteOptions{})
+	left("ofvolume")
+	remove(c, volumes, "v", metav1.DeleteOptions{})
+	left()
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,6 +58,11 @@ func TestStorageObjectInUseProtection(t *testing.T) {
 	}
 	if _, err := volumes.Get(t.Context(), "v", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("without its finalizer: %v", err)
+	}
+	class := &storagev1.VolumeAttributesClass{ObjectMeta: metav1.ObjectMeta{Name: "gold"}, DriverName: "csi.example.com", Parameters: map[string]string{"iops": "1"}}
+	classes := client.For[*storagev1.VolumeAttributesClass](c.Client)
+	if made := must[*storagev1.VolumeAttributesClass](t, "class")(classes.Create(t.Context(), class, metav1.CreateOptions{})); !slices.Equal(made.Finalizers, []string{"kubernetes.io/vac-protection"}) {
+		t.Errorf("class: %v", made.Finalizers)
 	}
 	if made := must[*corev1.PersistentVolumeClaim](t, "claim")(create(without, newClaim("c"))); len(made.Finalizers) != 0 {
 		t.Errorf("without the plugin: %v", made.Finalizers)
