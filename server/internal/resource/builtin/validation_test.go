@@ -154,6 +154,8 @@ func TestValidate(t *testing.T) {
 		{"pod", []string{"spec.tolerations=[{key: a, operator: Exists, tolerationSeconds: 3}]"}, "Invalid spec.tolerations[0].effect"},
 		{"pod", []string{"spec.topologySpreadConstraints=[{maxSkew: 0, topologyKey: z}]"}, "Invalid spec.topologySpreadConstraints[0].maxSkew"},
 		{"pod", []string{"spec.affinity={podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{}]}}"}, "Required spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey"},
+		{"pod", []string{"spec.affinity={nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: In, values: [a b]}]}]}}}"}, "Invalid spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].values[0]"},
+		{"pod", []string{"spec.volumes=[{name: a, ephemeral: {volumeClaimTemplate: {metadata: {name: b}}}}]"}, "Forbidden spec.volumes[0].ephemeral.volumeClaimTemplate.metadata.name"},
 		{"pod", []string{"spec.affinity={nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: In}]}]}}}"}, "Required spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].values"},
 		{"pod", []string{"spec.schedulingGates=[{name: a}]", "spec.nodeName=node"}, "Forbidden spec.nodeName"},
 		{"pod", []string{"spec.ephemeralContainers=[{name: d, image: i}]"}, "Forbidden spec.ephemeralContainers"},
@@ -380,6 +382,8 @@ func TestValidateAllows(t *testing.T) {
 		{"deployment", []string{template + "containers.0.image=' '"}},
 		{"deployment", []string{template + "terminationGracePeriodSeconds=-1"}},
 		{"deployment", []string{template + "schedulerName=a b", template + "imagePullSecrets=[{}]"}},
+		// Nodes need not match what is preferred.
+		{"pod", []string{"spec.affinity={nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {matchExpressions: [{key: a, operator: In, values: [a b]}]}}]}}"}},
 	} {
 		t.Run(tt.manifest+" "+strings.Join(tt.edits, " "), func(t *testing.T) {
 			r, obj := manifest(t, tt.manifest, tt.edits...)

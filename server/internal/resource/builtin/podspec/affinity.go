@@ -26,7 +26,7 @@ func validateAffinity(path *field.Path, affinity *corev1.Affinity) field.ErrorLi
 		for i, preferred := range node.PreferredDuringSchedulingIgnoredDuringExecution {
 			term := at.Child("preferredDuringSchedulingIgnoredDuringExecution").Index(i)
 			errs = append(errs, affinityWeight(term, preferred.Weight)...)
-			errs = append(errs, validateNodeTerm(term.Child("preference"), &preferred.Preference)...)
+			errs = append(errs, validateNodeTerm(term.Child("preference"), &preferred.Preference, false)...)
 		}
 	}
 	if pod := affinity.PodAffinity; pod != nil {
@@ -112,7 +112,7 @@ func repeatedKeys(path *field.Path, match []string, selector *metav1.LabelSelect
 	return errs
 }
 
-// ValidateNodeSelector checks a node selector of an affinity or of a volume.
+// ValidateNodeSelector checks a node selector of an affinity, a volume or a device.
 func ValidateNodeSelector(path *field.Path, selector *corev1.NodeSelector) field.ErrorList {
 	at := path.Child("nodeSelectorTerms")
 	if len(selector.NodeSelectorTerms) == 0 {
@@ -120,17 +120,24 @@ func ValidateNodeSelector(path *field.Path, selector *corev1.NodeSelector) field
 	}
 	var errs field.ErrorList
 	for i := range selector.NodeSelectorTerms {
-		errs = append(errs, validateNodeTerm(at.Index(i), &selector.NodeSelectorTerms[i])...)
+		errs = append(errs, validateNodeTerm(at.Index(i), &selector.NodeSelectorTerms[i], true)...)
 	}
 	return errs
 }
 
-func validateNodeTerm(path *field.Path, term *corev1.NodeSelectorTerm) field.ErrorList {
+// validateNodeTerm checks a term. A term that nodes must match has values that labels can have (strict); one that is
+// only preferred may have others.
+func validateNodeTerm(path *field.Path, term *corev1.NodeSelectorTerm, strict bool) field.ErrorList {
 	var errs field.ErrorList
 	for i, r := range term.MatchExpressions {
 		at := path.Child("matchExpressions").Index(i)
-		errs = append(errs, metavalidation.ValidateLabelName(r.Key, at.Child("key"))...)
 		errs = append(errs, validateNodeRequirement(at, r)...)
+		errs = append(errs, metavalidation.ValidateLabelName(r.Key, at.Child("key"))...)
+		for j := range r.Values {
+			if strict {
+				errs = append(errs, validate.Invalid(at.Child("values").Index(j), r.Values[j], validation.IsValidLabelValue(r.Values[j]))...)
+			}
+		}
 	}
 	for i, r := range term.MatchFields {
 		at := path.Child("matchFields").Index(i)

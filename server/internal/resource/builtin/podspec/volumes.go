@@ -149,7 +149,8 @@ func validateEphemeral(path *field.Path, v *corev1.EphemeralVolumeSource) field.
 	if v.VolumeClaimTemplate == nil {
 		return field.ErrorList{field.Required(at, "")}
 	}
-	return ValidateClaimSpec(at.Child("spec"), &v.VolumeClaimTemplate.Spec)
+	errs := validate.TemplateMetadata(at.Child("metadata"), &v.VolumeClaimTemplate.ObjectMeta)
+	return append(errs, ValidateClaimSpec(at.Child("spec"), &v.VolumeClaimTemplate.Spec)...)
 }
 
 func validateImageVolume(path *field.Path, v *corev1.ImageVolumeSource) field.ErrorList {
