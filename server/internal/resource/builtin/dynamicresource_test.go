@@ -270,3 +270,31 @@ func TestDeallocatedDevices(t *testing.T) {
 		}
 	}
 }
+
+func TestDeviceClasses(t *testing.T) {
+	for _, tt := range []struct{ edits, want []string }{
+		{nil, nil},
+		{[]string{"spec={}"}, nil},
+		{[]string{"spec.selectors=[{}]", "spec.config=[{}, {opaque: {driver: d, parameters: a}}]", "spec.extendedResourceName=gpu"}, []string{
+			"spec.selectors[0].cel: Required value",
+			"spec.config[0].opaque: Required value",
+			`spec.config[1].opaque.parameters: Invalid value: "<value omitted>": must be a valid JSON object`,
+			`spec.extendedResourceName: Invalid value: "gpu": a name must be a domain-prefixed path, such as 'example.com/my-prop'`,
+		}},
+		{[]string{"spec.selectors=" + list(33, func(int) string { return "{}" }), "spec.config=" + list(33, func(int) string { return "{}" }), "spec.extendedResourceName=kubernetes.io/a"}, []string{
+			"spec.selectors: Too many: 33: must have at most 32 items",
+			"spec.config: Too many: 33: must have at most 32 items",
+			`spec.extendedResourceName: Invalid value: "kubernetes.io/a": must not have "kubernetes.io/" domain`,
+		}},
+		{[]string{"spec.config.0.opaque.driver=" + strings.Repeat("a.", 40) + "a"}, []string{"spec.config[0].opaque.driver: Too long: may not be more than 63 characters"}},
+	} {
+		r, class := manifest(t, "deviceclass", tt.edits...)
+		check(t, validateNew(r, class), tt.want...)
+		_, old := manifest(t, "deviceclass")
+		check(t, replaceAll(r, class, old), tt.want...)
+	}
+	large := "spec.config=[{opaque: {driver: d, parameters: {a: '" + strings.Repeat("a", 10<<10) + "'}}}]"
+	r, class := manifest(t, "deviceclass", large)
+	check(t, validateNew(r, class), "spec.config[0].opaque.parameters: Too long: may not be more than 10240 bytes")
+	check(t, replaceAll(r, class, class))
+}

@@ -2,6 +2,7 @@ package dynamicresource
 
 import (
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -11,7 +12,32 @@ import (
 )
 
 func deviceClassRules() define.Rules[*resourcev1.DeviceClass] {
-	return define.Rules[*resourcev1.DeviceClass]{}
+	return define.Rules[*resourcev1.DeviceClass]{
+		ValidateCreate: func(c *resourcev1.DeviceClass) field.ErrorList { return validateDeviceClass(&c.Spec, nil) },
+		ValidateUpdate: func(c, old *resourcev1.DeviceClass) field.ErrorList { return validateDeviceClass(&c.Spec, &old.Spec) },
+	}
+}
+
+// validateDeviceClass checks a class; what it was before, old, may be nil. Expressions and parameters that are as they
+// were are not measured again: their bounds were once others.
+func validateDeviceClass(spec, old *resourcev1.DeviceClassSpec) field.ErrorList {
+	selectors, config := validate.SpecPath.Child("selectors"), validate.SpecPath.Child("config")
+	sameSelectors := old != nil && equality.Semantic.DeepEqual(spec.Selectors, old.Selectors)
+	sameConfig := old != nil && equality.Semantic.DeepEqual(spec.Config, old.Config)
+
+	var errs field.ErrorList
+	if !sameSelectors {
+		errs = each(selectors, unlessTooMany(spec.Selectors, resourcev1.DeviceSelectorsMaxSize), validateSelector)
+	}
+	errs = append(errs, each(config, unlessTooMany(spec.Config, resourcev1.DeviceConfigMaxSize), func(at *field.Path, c resourcev1.DeviceClassConfiguration) field.ErrorList {
+		return validateConfiguration(at, c.DeviceConfiguration, sameConfig)
+	})...)
+
+	errs = append(errs, tooMany(selectors, spec.Selectors, resourcev1.DeviceSelectorsMaxSize)...)
+	errs = append(errs, eachUpTo(config, spec.Config, resourcev1.DeviceConfigMaxSize, func(at *field.Path, c resourcev1.DeviceClassConfiguration) field.ErrorList {
+		return tagsOfConfiguration(at, c.DeviceConfiguration)
+	})...)
+	return append(errs, present(extendedResource, validate.SpecPath.Child("extendedResourceName"), spec.ExtendedResourceName)...)
 }
 
 func resourceSliceRules() define.Rules[*resourcev1.ResourceSlice] {

@@ -22,6 +22,7 @@ var (
 	labelKey           tag = tags.LabelKey[string]
 	poolName           tag = tags.ResourcePoolName[string]
 	uuid               tag = tags.UUID[string]
+	extendedResource   tag = tags.ExtendedResourceName[string]
 	fullyQualifiedName tag = tags.ResourceFullyQualifiedName[string]
 	driverName         tag = func(ctx context.Context, op operation.Operation, at *field.Path, name, _ *string) field.ErrorList {
 		errs := tags.LongNameCaseless(ctx, op, at, name, nil)
