@@ -7,6 +7,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/operation"
 	tags "k8s.io/apimachinery/pkg/api/validate"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -14,10 +15,14 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
 )
 
+// maxQualifiedName is how many bytes of the name of an attribute or capacity are shown.
+const maxQualifiedName = resourcev1.DeviceMaxDomainLength + len("/") + resourcev1.DeviceMaxIDLength
+
 // tag is a check of the library that kube-apiserver makes for tags in the types.
 type tag func(context.Context, operation.Operation, *field.Path, *string, *string) field.ErrorList
 
 var (
+	shortName          tag = tags.ShortName[string]
 	longName           tag = tags.LongName[string]
 	labelKey           tag = tags.LabelKey[string]
 	poolName           tag = tags.ResourcePoolName[string]
@@ -73,4 +78,34 @@ func validatePool(at *field.Path, name string) field.ErrorList {
 		errs = append(errs, validate.Invalid(at, part, validation.IsDNS1123Subdomain(part))...)
 	}
 	return errs
+}
+
+// validateQualified checks the name of an attribute or capacity, whose domain may be left out. kube-apiserver does
+// not look at a name with several slashes.
+func validateQualified(at *field.Path, name resourcev1.QualifiedName) field.ErrorList {
+	parts := strings.Split(string(name), "/")
+	switch len(parts) {
+	case 1:
+		return validateIdentifier(at, parts[0])
+	case 2:
+		var errs field.ErrorList
+		if parts[0] == "" {
+			errs = append(errs, field.Invalid(at, "", "the domain must not be empty"))
+		} else {
+			errs = append(errs, validateDriver(at, parts[0])...)
+		}
+		if parts[1] == "" {
+			return append(errs, field.Invalid(at, "", "the name must not be empty"))
+		}
+		return append(errs, validateIdentifier(at, parts[1])...)
+	}
+	return nil
+}
+
+func validateIdentifier(at *field.Path, id string) field.ErrorList {
+	var errs field.ErrorList
+	if len(id) > resourcev1.DeviceMaxIDLength {
+		errs = append(errs, field.TooLong(at, "", resourcev1.DeviceMaxIDLength))
+	}
+	return append(errs, validate.Invalid(at, id, content.IsCIdentifier(id))...)
 }

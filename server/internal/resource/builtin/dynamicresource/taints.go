@@ -2,11 +2,32 @@ package dynamicresource
 
 import (
 	resourcev1 "k8s.io/api/resource/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
 )
+
+func deviceTaintRuleRules() define.Rules[*resourcev1.DeviceTaintRule] {
+	return define.Rules[*resourcev1.DeviceTaintRule]{
+		Validate: func(r *resourcev1.DeviceTaintRule) field.ErrorList {
+			at := validate.SpecPath.Child("taint")
+			errs := validate.RequiredSyntax(at.Child("key"), r.Spec.Taint.Key, validation.IsQualifiedName)
+			return append(errs, validate.Required(at.Child("effect"), string(r.Spec.Taint.Effect))...)
+		},
+	}
+}
+
+func validateTaint(at *field.Path, t resourcev1.DeviceTaint) field.ErrorList {
+	errs := metavalidation.ValidateLabelName(t.Key, at.Child("key"))
+	return append(errs, validate.Invalid(at.Child("value"), t.Value, validation.IsValidLabelValue(t.Value))...)
+}
+
+func tagsOfTaint(at *field.Path, t resourcev1.DeviceTaint) field.ErrorList {
+	return append(validate.Required(at.Child("effect"), string(t.Effect)), knownEffect(at.Child("effect"), t.Effect)...)
+}
 
 // knownEffect checks the effect of a taint, or of the taints that are tolerated, unless there is none.
 func knownEffect(at *field.Path, effect resourcev1.DeviceTaintEffect) field.ErrorList {
