@@ -469,3 +469,36 @@ func TestResourceSlicesStay(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestDeviceTaintRules(t *testing.T) {
+	for _, tt := range []struct{ edits, want []string }{
+		{nil, nil},
+		{[]string{"spec.deviceSelector-"}, nil},
+		{[]string{"spec.deviceSelector={driver: '', pool: a b, device: A}", "spec.taint={value: a b}"}, []string{
+			"spec.deviceSelector.driver: Required value", `spec.deviceSelector.pool: Invalid value: "a b": ` + subdomain, `spec.deviceSelector.device: Invalid value: "A": ` + label,
+			`spec.taint.key: Invalid value: "": name part must be non-empty`, `spec.taint.key: Invalid value: "": name part must consist of...`,
+			`spec.taint.value: Invalid value: "a b": a valid label must be...`, "spec.taint.effect: Required value",
+		}},
+		{[]string{"spec.taint.effect=Never"}, []string{`spec.taint.effect: Unsupported value: "Never": supported values: "NoExecute", "NoSchedule", "None"`}},
+	} {
+		r, rule := manifest(t, "devicetaintrule", tt.edits...)
+		check(t, validateNew(r, rule), tt.want...)
+		_, old := manifest(t, "devicetaintrule")
+		check(t, replaceAll(r, rule, old), tt.want...)
+	}
+	r, future := manifest(t, "devicetaintrule", "spec.taint.effect=Never")
+	check(t, replaceAll(r, future, future))
+}
+
+func TestDeviceTaintRuleStatus(t *testing.T) {
+	condition := func(i int) string {
+		return fmt.Sprintf("{type: T%d, status: 'True', reason: R, message: '', lastTransitionTime: '2026-01-01T00:00:00Z'}", i)
+	}
+	r, old := manifestAsIs(t, "devicetaintrule")
+	for n, want := range map[int][]string{8: nil, 9: {"status.conditions: Too many: 9: must have at most 8 items"}} {
+		_, rule := manifestAsIs(t, "devicetaintrule", "status.conditions="+list(n, condition))
+		check(t, r.Strategy.ValidateStatus(rule, old), want...)
+	}
+	_, rule := manifestAsIs(t, "devicetaintrule", "status.conditions="+list(2, func(int) string { return condition(1) }))
+	check(t, r.Strategy.ValidateStatus(rule, old), `status.conditions[1]: Duplicate value: "T1"`)
+}

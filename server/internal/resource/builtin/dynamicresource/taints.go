@@ -11,13 +11,41 @@ import (
 )
 
 func deviceTaintRuleRules() define.Rules[*resourcev1.DeviceTaintRule] {
+	taint := validate.SpecPath.Child("taint")
 	return define.Rules[*resourcev1.DeviceTaintRule]{
-		Validate: func(r *resourcev1.DeviceTaintRule) field.ErrorList {
-			at := validate.SpecPath.Child("taint")
-			errs := validate.RequiredSyntax(at.Child("key"), r.Spec.Taint.Key, validation.IsQualifiedName)
-			return append(errs, validate.Required(at.Child("effect"), string(r.Spec.Taint.Effect))...)
+		ValidateCreate: func(r *resourcev1.DeviceTaintRule) field.ErrorList {
+			return append(validateTaintRule(&r.Spec), tagsOfTaint(taint, r.Spec.Taint)...)
+		},
+		// An effect that stays may be one of a later version.
+		ValidateUpdate: func(r, old *resourcev1.DeviceTaintRule) field.ErrorList {
+			errs := validateTaintRule(&r.Spec)
+			if r.Spec.Taint.Effect == old.Spec.Taint.Effect {
+				return errs
+			}
+			return append(errs, tagsOfTaint(taint, r.Spec.Taint)...)
+		},
+		ValidateStatus: func(r, _ *resourcev1.DeviceTaintRule) field.ErrorList {
+			at := field.NewPath("status", "conditions")
+			errs := metavalidation.ValidateConditions(r.Status.Conditions, at)
+			return append(errs, tooMany(at, r.Status.Conditions, resourcev1.DeviceTaintRuleStatusMaxConditions)...)
 		},
 	}
+}
+
+func validateTaintRule(spec *resourcev1.DeviceTaintRuleSpec) field.ErrorList {
+	var errs field.ErrorList
+	if selector, at := spec.DeviceSelector, validate.SpecPath.Child("deviceSelector"); selector != nil {
+		if selector.Driver != nil {
+			errs = append(errs, validateDriver(at.Child("driver"), *selector.Driver)...)
+		}
+		if selector.Pool != nil {
+			errs = append(errs, validatePool(at.Child("pool"), *selector.Pool)...)
+		}
+		if selector.Device != nil {
+			errs = append(errs, validateLabel(at.Child("device"), *selector.Device)...)
+		}
+	}
+	return append(errs, validateTaint(validate.SpecPath.Child("taint"), spec.Taint)...)
 }
 
 func validateTaint(at *field.Path, t resourcev1.DeviceTaint) field.ErrorList {
