@@ -502,3 +502,20 @@ func TestDeviceTaintRuleStatus(t *testing.T) {
 	_, rule := manifestAsIs(t, "devicetaintrule", "status.conditions="+list(2, func(int) string { return condition(1) }))
 	check(t, r.Strategy.ValidateStatus(rule, old), `status.conditions[1]: Duplicate value: "T1"`)
 }
+
+// TestDeviceKinds: what kube-apiserver selects slices by, and how it takes the rules about taints: a PUT names the version
+// that it replaces, and the name that an object has is not checked again.
+func TestDeviceKinds(t *testing.T) {
+	r, _ := manifest(t, "resourceslice")
+	var fields []string
+	for _, f := range r.Fields {
+		fields = append(fields, f.Name)
+	}
+	if !slices.Equal(fields, []string{"spec.nodeName", "spec.driver", "spec.pool.name"}) {
+		t.Error(fields)
+	}
+	r, rule := manifest(t, "devicetaintrule", "metadata.generateName=A b")
+	if errs := r.Strategy.ValidateName(rule, false); len(errs) > 0 || r.Strategy.UnconditionalUpdate {
+		t.Error(errs, r.Strategy.UnconditionalUpdate)
+	}
+}

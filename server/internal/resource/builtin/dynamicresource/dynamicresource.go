@@ -26,10 +26,11 @@ func Resources() []*resource.Resource {
 		}, resourceClaimTemplateRules()),
 		define.Resource[resourcev1.ResourceSlice, resourcev1.ResourceSliceList](gv, define.Kind{
 			Name: "ResourceSlice", Plural: "resourceslices", NameRuleForNew: true, Cluster: true,
-			Fields: define.Fields("spec.nodeName", "spec.driver"),
+			Fields: define.Fields("spec.nodeName", "spec.driver", "spec.pool.name"),
 		}, resourceSliceRules()),
 		define.Resource[resourcev1.DeviceTaintRule, resourcev1.DeviceTaintRuleList](gv, define.Kind{
 			Name: "DeviceTaintRule", Plural: "devicetaintrules", StoredIn: []string{"v1beta2"}, Cluster: true, Status: true, StatusKeeps: resource.AllMetadata,
+			NameRuleForNew: true, ConditionalOnly: true,
 		}, deviceTaintRuleRules()),
 	}
 }
