@@ -3,6 +3,8 @@ package registry
 import (
 	"context"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/levelwire/levelwire/server/internal/registry/specstatus"
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
@@ -36,6 +38,7 @@ func (w *pendingWrite) prepareCreate(ctx context.Context) {
 		specstatus.ClearStatus(obj)
 	}
 	call(res.Strategy.Default, obj)
+	callTimes(res.Strategy.DefaultTimes, obj, set.Now())
 	w.trackOwnership(ctx, nil)
 	call(res.Strategy.PrepareForCreate, obj)
 }
@@ -43,7 +46,7 @@ func (w *pendingWrite) prepareCreate(ctx context.Context) {
 // prepareUpdate takes over from the current object what an update through the
 // endpoint cannot change.
 func (w *pendingWrite) prepareUpdate(ctx context.Context) {
-	obj, old, strategy := w.object, w.current.object, &w.registry.res.Strategy
+	obj, old, strategy, now := w.object, w.current.object, &w.registry.res.Strategy, w.registry.set.Now()
 	obj.SetSelfLink("")
 	obj.SetCreationTimestamp(old.GetCreationTimestamp())
 	obj.SetDeletionTimestamp(old.GetDeletionTimestamp())
@@ -58,8 +61,12 @@ func (w *pendingWrite) prepareUpdate(ctx context.Context) {
 			specstatus.CopyStatus(obj, old)
 		}
 		call(strategy.Default, obj)
+		callTimes(strategy.DefaultTimes, obj, now)
 		w.trackOwnership(ctx, old)
 		callUpdate(strategy.PrepareForUpdate, obj, old)
+		if strategy.RenewTimes != nil {
+			strategy.RenewTimes(obj, old, now)
+		}
 	case ScopeStatus:
 		call(strategy.Default, obj) // of which only the status counts
 		specstatus.KeepAllButStatus(obj, old, strategy.StatusKeeps)
@@ -108,12 +115,19 @@ func (w *pendingWrite) prepareAgain(ctx context.Context, before resource.Object)
 		specstatus.ClearStatus(obj)
 	}
 	call(res.Strategy.Default, obj)
+	callTimes(res.Strategy.DefaultTimes, obj, w.registry.set.Now())
 	call(res.Strategy.PrepareForCreate, obj)
 }
 
 func call(f func(resource.Object), obj resource.Object) {
 	if f != nil {
 		f(obj)
+	}
+}
+
+func callTimes(f func(resource.Object, metav1.Time), obj resource.Object, now metav1.Time) {
+	if f != nil {
+		f(obj, now)
 	}
 }
 

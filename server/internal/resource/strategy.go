@@ -19,11 +19,16 @@ type Strategy struct {
 	// Default fills in absent fields, on every decode of a request body and
 	// before validation.
 	Default func(obj Object)
+	// DefaultTimes follows Default in what clients create or replace: it fills in absent
+	// times that say since when something is wanted. now is the time of the write.
+	DefaultTimes func(obj Object, now metav1.Time)
 	// PrepareForCreate and PrepareForUpdate clear or set fields that clients
 	// do not own. A new object has its name, uid and creationTimestamp by
 	// then; validation comes after.
 	PrepareForCreate func(obj Object)
 	PrepareForUpdate func(obj, old Object)
+	// RenewTimes follows PrepareForUpdate: it moves such times in an object that has changed.
+	RenewTimes func(obj, old Object, now metav1.Time)
 	// CompleteNew sets in a new object what depends on what the client and the mutating
 	// hooks have set. It is called once, after the hooks and before validation.
 	CompleteNew func(obj Object)

@@ -16,9 +16,11 @@ import (
 // have nothing to add.
 type Rules[T resource.Object] struct {
 	Default                func(obj T)
+	DefaultTimes           func(obj T, now metav1.Time)
 	PrepareForCreate       func(obj T)
 	CompleteNew            func(obj T)
 	PrepareForUpdate       func(obj, old T)
+	RenewTimes             func(obj, old T, now metav1.Time)
 	PrepareForStatusUpdate func(obj, old T)
 	Validate               func(obj T) field.ErrorList
 	ValidateUpdate         func(obj, old T) field.ErrorList
@@ -37,9 +39,11 @@ type Rules[T resource.Object] struct {
 func strategy[T resource.Object](k Kind, s Rules[T]) resource.Strategy {
 	return resource.Strategy{
 		Default:                one(s.Default),
+		DefaultTimes:           timed(s.DefaultTimes),
 		PrepareForCreate:       one(s.PrepareForCreate),
 		CompleteNew:            one(s.CompleteNew),
 		PrepareForUpdate:       two(s.PrepareForUpdate),
+		RenewTimes:             renew(s.RenewTimes),
 		PrepareForStatusUpdate: two(s.PrepareForStatusUpdate),
 		StatusKeeps:            k.StatusKeeps,
 		Unowned:                unowned(k.Unowned),
@@ -48,7 +52,7 @@ func strategy[T resource.Object](k Kind, s Rules[T]) resource.Strategy {
 		ValidateUpdate:         checkChange(s.ValidateUpdate),
 		ValidateCreate:         check(s.ValidateCreate),
 		ValidateStatus:         checkChange(s.ValidateStatus),
-		PrepareForDelete:       beginDeletion(s.PrepareForDelete),
+		PrepareForDelete:       timed(s.PrepareForDelete),
 		Warnings:               warn(s.Warnings),
 		ValidateSubresource:    checkSubresource(s.ValidateSubresource),
 		Graceful:               grace(s.Graceful),
@@ -72,11 +76,18 @@ func one[T resource.Object](f func(T)) func(resource.Object) {
 	return func(obj resource.Object) { f(obj.(T)) }
 }
 
-func beginDeletion[T resource.Object](f func(T, metav1.Time)) func(resource.Object, metav1.Time) {
+func timed[T resource.Object](f func(T, metav1.Time)) func(resource.Object, metav1.Time) {
 	if f == nil {
 		return nil
 	}
 	return func(obj resource.Object, now metav1.Time) { f(obj.(T), now) }
+}
+
+func renew[T resource.Object](f func(obj, old T, now metav1.Time)) func(obj, old resource.Object, now metav1.Time) {
+	if f == nil {
+		return nil
+	}
+	return func(obj, old resource.Object, now metav1.Time) { f(obj.(T), old.(T), now) }
 }
 
 func warn[T resource.Object](f func(obj, old T) []string) func(obj, old resource.Object) []string {

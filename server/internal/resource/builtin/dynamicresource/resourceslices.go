@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -17,6 +18,13 @@ import (
 
 func resourceSliceRules() define.Rules[*resourcev1.ResourceSlice] {
 	return define.Rules[*resourcev1.ResourceSlice]{
+		DefaultTimes: func(s *resourcev1.ResourceSlice, now metav1.Time) {
+			for i := range s.Spec.Devices {
+				for j := range s.Spec.Devices[i].Taints {
+					define.SetDefaultPtr(&s.Spec.Devices[i].Taints[j].TimeAdded, now)
+				}
+			}
+		},
 		ValidateCreate: func(s *resourcev1.ResourceSlice) field.ErrorList { return validateSlice(&s.Spec, nil) },
 		ValidateUpdate: func(s, old *resourcev1.ResourceSlice) field.ErrorList { return validateSlice(&s.Spec, &old.Spec) },
 		Warnings: func(s, _ *resourcev1.ResourceSlice) []string {

@@ -2,6 +2,7 @@ package dynamicresource
 
 import (
 	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -13,6 +14,10 @@ import (
 func deviceTaintRuleRules() define.Rules[*resourcev1.DeviceTaintRule] {
 	taint := validate.SpecPath.Child("taint")
 	return define.Rules[*resourcev1.DeviceTaintRule]{
+		DefaultTimes: func(r *resourcev1.DeviceTaintRule, now metav1.Time) {
+			define.SetDefaultPtr(&r.Spec.Taint.TimeAdded, now)
+		},
+		RenewTimes: renewTaint,
 		ValidateCreate: func(r *resourcev1.DeviceTaintRule) field.ErrorList {
 			return append(validateTaintRule(&r.Spec), tagsOfTaint(taint, r.Spec.Taint)...)
 		},
@@ -29,6 +34,13 @@ func deviceTaintRuleRules() define.Rules[*resourcev1.DeviceTaintRule] {
 			errs := metavalidation.ValidateConditions(r.Status.Conditions, at)
 			return append(errs, tooMany(at, r.Status.Conditions, resourcev1.DeviceTaintRuleStatusMaxConditions)...)
 		},
+	}
+}
+
+// renewTaint: pods tolerate an effect for a while since it began, unless the client says that it began at another time.
+func renewTaint(r, old *resourcev1.DeviceTaintRule, now metav1.Time) {
+	if taint, before := &r.Spec.Taint, &old.Spec.Taint; taint.Effect != before.Effect && taint.TimeAdded.Equal(before.TimeAdded) {
+		taint.TimeAdded = &now
 	}
 }
 
