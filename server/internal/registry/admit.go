@@ -26,7 +26,7 @@ func (w *pendingWrite) admit(ctx context.Context) error {
 	}
 	if w.action == create && !canBeKey(w.object.GetName()) {
 		// The hooks use names in the keys of what they claim.
-		if err := w.validate(); err != nil {
+		if err := w.validate(ctx); err != nil {
 			return err
 		}
 	}
@@ -81,7 +81,7 @@ func (w *pendingWrite) askHooks(ctx context.Context) error {
 	if w.operation == Create {
 		call(w.registry.res.Strategy.CompleteNew, w.object)
 	}
-	if err := w.validate(); err != nil {
+	if err := w.validate(ctx); err != nil {
 		return err
 	}
 	for _, hook := range w.registry.set.config.Validation {

@@ -1,6 +1,10 @@
 package registry
 
 import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -10,19 +14,19 @@ import (
 )
 
 // validate checks an object that a client sent, after the hooks have seen it.
-func (w *pendingWrite) validate() error {
+func (w *pendingWrite) validate(ctx context.Context) error {
 	switch w.action {
 	case create:
-		return w.registry.validateCreate(w.object)
+		return w.registry.validateCreate(ctx, w.object)
 	case replace:
-		return w.registry.validateUpdate(w.object, w.current.object, w.endpoint)
+		return w.registry.validateUpdate(ctx, w.object, w.current.object, w.endpoint)
 	case keep, mark, remove: // nothing that a client sent is written
 	}
 	return nil
 }
 
-func (r Registry) validateCreate(obj resource.Object) error {
-	errs := objectmeta.Validate(r.res, obj)
+func (r Registry) validateCreate(ctx context.Context, obj resource.Object) error {
+	errs := append(r.checkLabel(ctx, obj, nil), objectmeta.Validate(r.res, obj)...)
 	if f := r.res.Strategy.ValidateName; f != nil {
 		errs = append(errs, f(obj, true)...)
 	}
@@ -35,7 +39,7 @@ func (r Registry) validateCreate(obj resource.Object) error {
 	return r.invalidObject(obj, errs)
 }
 
-func (r Registry) validateUpdate(obj, old resource.Object, endpoint Endpoint) error {
+func (r Registry) validateUpdate(ctx context.Context, obj, old resource.Object, endpoint Endpoint) error {
 	errs := validation.ValidateObjectMetaAccessorUpdate(obj, old, objectmeta.Path)
 	errs = append(errs, objectmeta.ValidateReplaced(r.res, obj)...)
 	if endpoint.Scope == ScopeMain {
@@ -49,13 +53,39 @@ func (r Registry) validateUpdate(obj, old resource.Object, endpoint Endpoint) er
 			errs = append(errs, f(obj, old)...)
 		}
 	}
-	if f := r.res.Strategy.ValidateStatus; endpoint.Scope == ScopeStatus && f != nil {
-		errs = append(errs, f(obj, old)...)
+	if endpoint.Scope == ScopeStatus {
+		errs = append(errs, r.checkLabel(ctx, obj, old)...)
+		if f := r.res.Strategy.ValidateStatus; f != nil {
+			errs = append(errs, f(obj, old)...)
+		}
 	}
 	if f := r.res.Strategy.ValidateSubresource; endpoint.Scope == ScopeSubresource && f != nil {
 		errs = append(errs, f(endpoint.Subresource, obj, old)...)
 	}
 	return r.invalidObject(obj, errs)
+}
+
+// checkLabel complains about what the object's namespace does not allow it by a label.
+func (r Registry) checkLabel(ctx context.Context, obj, old resource.Object) field.ErrorList {
+	if r.res.Strategy.NeedsLabel == nil {
+		return nil
+	}
+	need := r.res.Strategy.NeedsLabel(obj, old)
+	if need == nil {
+		return nil
+	}
+	namespaces, ok := r.set.Lookup("", "v1", "namespaces")
+	if !ok {
+		return nil
+	}
+	namespace, err := GetAs[*corev1.Namespace](ctx, namespaces, "", obj.GetNamespace())
+	switch {
+	case err != nil:
+		return field.ErrorList{field.InternalError(need.Field, fmt.Errorf("could not retrieve namespace to verify %s: %w", need.For, err))}
+	case namespace.Labels[need.Label] != "true":
+		return field.ErrorList{field.Forbidden(need.Field, need.Missing)}
+	}
+	return nil
 }
 
 // invalidObject returns the error that validation comes to, or nil. A name that

@@ -6,6 +6,14 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
+// NeededLabel is a label of a namespace, with the value "true", that allows its objects a field.
+type NeededLabel struct {
+	Field   *field.Path
+	Label   string
+	For     string // what the field asks for
+	Missing string // what is said without the label
+}
+
 // Strategy is what a kind adds to the write path that all kinds share. Every
 // member may be nil. The functions are pure: no I/O, no clock, no retained
 // references. They may modify the object they are given to prepare, never the
@@ -56,6 +64,9 @@ type Strategy struct {
 	// ValidateSubresource checks a change that came through another
 	// subresource than status and scale, named as in its URL.
 	ValidateSubresource func(subresource string, obj, old Object) field.ErrorList
+	// NeedsLabel returns what a new object asks for that its namespace has to allow by a label,
+	// or a change through the status subresource; nil: nothing. old is nil for a new object.
+	NeedsLabel func(obj, old Object) *NeededLabel
 	// Warnings are what clients that create or replace the object should be told,
 	// though it is stored as they want it. old is nil for a new object. Both are the
 	// registry's.

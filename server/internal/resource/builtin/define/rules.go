@@ -27,6 +27,7 @@ type Rules[T resource.Object] struct {
 	ValidateCreate         func(obj T) field.ErrorList
 	ValidateStatus         func(obj, old T) field.ErrorList
 	ValidateSubresource    func(subresource string, obj, old T) field.ErrorList
+	NeedsLabel             func(obj, old T) *resource.NeededLabel // old is nil for a new object
 	PrepareForDelete       func(obj T, now metav1.Time)
 	Warnings               func(obj, old T) []string // old is nil for a new object
 	Graceful               func(obj T, requested *int64) int64
@@ -52,6 +53,7 @@ func strategy[T resource.Object](k Kind, s Rules[T]) resource.Strategy {
 		ValidateUpdate:         checkChange(s.ValidateUpdate),
 		ValidateCreate:         check(s.ValidateCreate),
 		ValidateStatus:         checkChange(s.ValidateStatus),
+		NeedsLabel:             needs(s.NeedsLabel),
 		PrepareForDelete:       timed(s.PrepareForDelete),
 		Warnings:               warn(s.Warnings),
 		ValidateSubresource:    checkSubresource(s.ValidateSubresource),
@@ -95,6 +97,16 @@ func warn[T resource.Object](f func(obj, old T) []string) func(obj, old resource
 		return nil
 	}
 	return func(obj, old resource.Object) []string {
+		before, _ := old.(T)
+		return f(obj.(T), before)
+	}
+}
+
+func needs[T resource.Object](f func(obj, old T) *resource.NeededLabel) func(obj, old resource.Object) *resource.NeededLabel {
+	if f == nil {
+		return nil
+	}
+	return func(obj, old resource.Object) *resource.NeededLabel {
 		before, _ := old.(T)
 		return f(obj.(T), before)
 	}

@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
 )
@@ -31,6 +32,7 @@ func resourceClaimRules() define.Rules[*resourcev1.ResourceClaim] {
 			return nil
 		},
 		PrepareForStatusUpdate: dropDeallocated,
+		NeedsLabel:             adminAccessOfClaim,
 		ValidateStatus:         validateClaimStatus,
 	}
 }
@@ -45,6 +47,9 @@ func resourceClaimTemplateRules() define.Rules[*resourcev1.ResourceClaimTemplate
 		Default: func(t *resourcev1.ResourceClaimTemplate) { defaultDeviceClaim(&t.Spec.Spec.Devices) },
 		ValidateCreate: func(t *resourcev1.ResourceClaimTemplate) field.ErrorList {
 			return append(template(t), tagsOfDeviceClaim(devices, &t.Spec.Spec.Devices)...)
+		},
+		NeedsLabel: func(t, _ *resourcev1.ResourceClaimTemplate) *resource.NeededLabel {
+			return adminAccessOfRequests(t.Spec.Spec.Devices.Requests)
 		},
 		ValidateUpdate: func(t, old *resourcev1.ResourceClaimTemplate) field.ErrorList {
 			errs := append(template(t), validate.Unchanged(validate.SpecPath, t.Spec, old.Spec)...)
