@@ -464,6 +464,9 @@ func TestResourceSlicesStay(t *testing.T) {
 		`spec.pool.name: Invalid value: "other": field is immutable`, `spec.driver: Invalid value: "other": field is immutable`, `spec.nodeName: Invalid value: "other": field is immutable`)
 	_, slice = manifest(t, "resourceslice", "spec.devices=[]", "spec.pool.generation=2")
 	check(t, replaceAll(r, slice, old))
+	_, slice = manifest(t, "resourceslice", "spec.devices.0.taints=[{key: a, effect: Never}]")
+	check(t, replaceAll(r, slice, slice))
+	check(t, replaceAll(r, slice, old), `spec.devices[0].taints[0].effect: Unsupported value: "Never": supported values: "NoExecute", "NoSchedule", "None"`)
 	_, slice = manifest(t, "resourceslice", "spec.driver=GPU")
 	if got := r.Strategy.Warnings(slice, nil); !slices.Contains(got, `spec.driver: driver names should be lowercase; "GPU" contains uppercase characters`) {
 		t.Error(got)

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -56,6 +57,9 @@ func validateSlice(spec, old *resourcev1.ResourceSliceSpec) field.ErrorList {
 		errs = append(errs, validatePartitionType(at, spec, string(*spec.PartitionTypeAttribute))...)
 	}
 	errs = append(errs, validateSkipped(at.Child("skipNodeOperations"), spec.SkipNodeOperations)...)
+	if old == nil || !equality.Semantic.DeepEqual(spec.Devices, old.Devices) { // effects of taints may be those of a later version
+		errs = append(errs, each(at.Child("devices"), spec.Devices, tagsOfDevice)...)
+	}
 	return append(errs, tagsOfSlice(at, spec)...)
 }
 
@@ -194,10 +198,10 @@ func validatePartitionType(at *field.Path, spec *resourcev1.ResourceSliceSpec, n
 	return errs
 }
 
+// tagsOfSlice checks what is not about devices.
 func tagsOfSlice(at *field.Path, spec *resourcev1.ResourceSliceSpec) field.ErrorList {
-	errs := each(at.Child("devices"), spec.Devices, tagsOfDevice)
 	counters := at.Child("sharedCounters")
-	errs = append(errs, set(counters, spec.SharedCounters, resourcev1.ResourceSliceMaxCounterSets, func(s resourcev1.CounterSet) string { return s.Name })...)
+	errs := set(counters, spec.SharedCounters, resourcev1.ResourceSliceMaxCounterSets, func(s resourcev1.CounterSet) string { return s.Name })
 	errs = append(errs, each(counters, unlessTooMany(spec.SharedCounters, resourcev1.ResourceSliceMaxCounterSets), func(at *field.Path, s resourcev1.CounterSet) field.ErrorList {
 		return append(shortName.required(at.Child("name"), s.Name), tagsOfCounters(at.Child("counters"), s.Counters)...)
 	})...)
