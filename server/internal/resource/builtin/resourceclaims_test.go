@@ -34,6 +34,10 @@ func TestResourceClaims(t *testing.T) {
 			"spec.devices.requests[0].exactly.selectors[0].cel: Required value",
 			"spec.devices.requests[0].exactly.selectors[1].cel.expression: Too long: may not be more than 10240 bytes",
 		}},
+		{[]string{exactly + "selectors=[{cel: {expression: '1'}}, {cel: {expression: device.nix}}, {cel: {expression: device.driver.matches('x')}}]"}, []string{
+			`spec.devices.requests[0].exactly.selectors[0].cel.expression: Invalid value: "1": must evaluate to bool...`,
+			`spec.devices.requests[0].exactly.selectors[1].cel.expression: Invalid value: "device.nix": compilation failed: ERROR...`,
+		}},
 		{[]string{exactly + "selectors=" + list(33, func(int) string { return "{}" })}, []string{"spec.devices.requests[0].exactly.selectors: Too many: 33: must have at most 32 items"}},
 		{[]string{exactly + "count=-1"}, []string{"spec.devices.requests[0].exactly.count: Invalid value: -1: must be greater than zero"}},
 		{[]string{exactly + "allocationMode=All", exactly + "count=2"}, []string{
@@ -47,7 +51,7 @@ func TestResourceClaims(t *testing.T) {
 			`spec.devices.requests[0].exactly.tolerations[2].operator: Unsupported value: "In": supported values: "Equal", "Exists"`,
 			`spec.devices.requests[0].exactly.tolerations[2].effect: Unsupported value: "Never": supported values: "NoExecute", "NoSchedule", "None"`,
 		}},
-		{[]string{exactly + "derivedAttributes=[{name: a.example.com/b, expression: x}, {name: b}, {name: b}]", devices + "constraints=[{matchAttribute: a.example.com/b, requests: [gpu]}]"}, []string{
+		{[]string{exactly + "derivedAttributes=[{name: a.example.com/b, expression: device.driver}, {name: b}, {name: b}]", devices + "constraints=[{matchAttribute: a.example.com/b, requests: [gpu]}]"}, []string{
 			`spec.devices.requests[0].exactly.derivedAttributes[1].name: Invalid value: "b": must be referenced by at least one matchAttribute or distinctAttribute constraint targeting this request`,
 			`spec.devices.requests[0].exactly.derivedAttributes[2].name: Invalid value: "b": must be referenced by at least one matchAttribute or distinctAttribute constraint targeting this request`,
 			`spec.devices.requests[0].exactly.derivedAttributes[2]: Duplicate value: "b"`,

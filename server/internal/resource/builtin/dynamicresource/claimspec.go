@@ -2,6 +2,7 @@ package dynamicresource
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -11,7 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	apiservercel "k8s.io/apiserver/pkg/cel"
 
+	"github.com/levelwire/levelwire/server/internal/cel"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
 )
 
@@ -19,18 +22,23 @@ import (
 // everything else: see tagsOfDeviceClaim.
 func validateDeviceClaim(at *field.Path, claim *resourcev1.DeviceClaim) field.ErrorList {
 	names, constrained := namesOf(claim.Requests), constrainedAttributes(claim.Constraints)
+	var total uint64 // cost of derived attributes
 	errs := each(at.Child("requests"), unlessTooMany(claim.Requests, resourcev1.DeviceRequestsMaxSize),
 		func(at *field.Path, r resourcev1.DeviceRequest) field.ErrorList {
-			return validateRequest(at, &r, constrained)
+			return validateRequest(at, &r, constrained, &total)
 		})
 	errs = append(errs, each(at.Child("constraints"), unlessTooMany(claim.Constraints, resourcev1.DeviceConstraintsMaxSize),
 		func(at *field.Path, c resourcev1.DeviceConstraint) field.ErrorList {
 			return validateConstraint(at, c, names)
 		})...)
-	return append(errs, each(at.Child("config"), unlessTooMany(claim.Config, resourcev1.DeviceConfigMaxSize),
+	errs = append(errs, each(at.Child("config"), unlessTooMany(claim.Config, resourcev1.DeviceConfigMaxSize),
 		func(at *field.Path, c resourcev1.DeviceClaimConfiguration) field.ErrorList {
 			return append(validateReferences(at.Child("requests"), c.Requests, names), validateConfiguration(at, c.DeviceConfiguration, false)...)
 		})...)
+	if total > resourcev1.DeviceClaimDerivedAttributeCELMaxCost {
+		errs = append(errs, field.Forbidden(at, "too complex, total cost of derived attribute CEL expressions in the claim exceeds cost limit"))
+	}
+	return errs
 }
 
 // requestNames are the names of the requests of a claim with those of their alternatives.
@@ -86,7 +94,7 @@ func (a attributes) has(request, attribute string) bool {
 	return a[""].Has(attribute) || a[request].Has(attribute) || a[parent].Has(attribute)
 }
 
-func validateRequest(at *field.Path, r *resourcev1.DeviceRequest, constrained attributes) field.ErrorList {
+func validateRequest(at *field.Path, r *resourcev1.DeviceRequest, constrained attributes, total *uint64) field.ErrorList {
 	errs := validateLabel(at.Child("name"), r.Name)
 	switch alternatives := len(r.FirstAvailable) > 0; {
 	case r.Exactly == nil && !alternatives:
@@ -96,12 +104,12 @@ func validateRequest(at *field.Path, r *resourcev1.DeviceRequest, constrained at
 	case alternatives:
 		return append(errs, each(at.Child("firstAvailable"), unlessTooMany(r.FirstAvailable, resourcev1.FirstAvailableDeviceRequestMaxSize),
 			func(at *field.Path, alternative resourcev1.DeviceSubRequest) field.ErrorList {
-				return append(validateLabel(at.Child("name"), alternative.Name), askedOfAlternative(&alternative).validate(at, r.Name+"/"+alternative.Name, constrained)...)
+				return append(validateLabel(at.Child("name"), alternative.Name), askedOfAlternative(&alternative).validate(at, r.Name+"/"+alternative.Name, constrained, total)...)
 			})...)
 	}
 	exactly := at.Child("exactly")
 	errs = append(errs, validate.RequiredSyntax(exactly.Child("deviceClassName"), r.Exactly.DeviceClassName, validation.IsDNS1123Subdomain)...)
-	return append(errs, askedExactly(r.Exactly).validate(exactly, r.Name, constrained)...)
+	return append(errs, askedExactly(r.Exactly).validate(exactly, r.Name, constrained, total)...)
 }
 
 // asked is what requests and their alternatives have in common.
@@ -122,9 +130,9 @@ func askedOfAlternative(r *resourcev1.DeviceSubRequest) asked {
 }
 
 // validate checks what a request with a name asks for.
-func (a asked) validate(at *field.Path, request string, constrained attributes) field.ErrorList {
+func (a asked) validate(at *field.Path, request string, constrained attributes, total *uint64) field.ErrorList {
 	errs := each(at.Child("selectors"), unlessTooMany(a.selectors, resourcev1.DeviceSelectorsMaxSize), validateSelector)
-	errs = append(errs, a.validateDerived(at.Child("derivedAttributes"), request, constrained)...)
+	errs = append(errs, a.validateDerived(at.Child("derivedAttributes"), request, constrained, total)...)
 	switch count := at.Child("count"); {
 	case a.mode == resourcev1.DeviceAllocationModeAll && a.count != 0:
 		errs = append(errs, field.Invalid(count, a.count, fmt.Sprintf("must not be specified when allocationMode is '%s'", a.mode)))
@@ -135,13 +143,19 @@ func (a asked) validate(at *field.Path, request string, constrained attributes) 
 }
 
 // validateDerived: an attribute is derived for constraints, which say it of the request.
-func (a asked) validateDerived(at *field.Path, request string, constrained attributes) field.ErrorList {
+// What the expressions cost is added to total.
+func (a asked) validateDerived(at *field.Path, request string, constrained attributes, total *uint64) field.ErrorList {
 	errs := each(at, a.derived, func(at *field.Path, d resourcev1.DeviceDerivedAttribute) field.ErrorList {
 		var errs field.ErrorList
 		if d.Name != "" && !constrained.has(request, string(d.Name)) {
 			errs = append(errs, field.Invalid(at.Child("name"), d.Name, "must be referenced by at least one matchAttribute or distinctAttribute constraint targeting this request"))
 		}
-		return append(errs, validateExpression(at.Child("expression"), d.Expression)...)
+		if d.Expression == "" { // a tag refuses it
+			return errs
+		}
+		cost, refused := compileExpression(at.Child("expression"), d.Expression, true)
+		*total += cost
+		return append(errs, refused...)
 	})
 	name := func(d resourcev1.DeviceDerivedAttribute) string { return string(d.Name) }
 	return append(errs, repeated(at, a.derived, name, func(d resourcev1.DeviceDerivedAttribute) any { return name(d) })...)
@@ -154,12 +168,28 @@ func validateSelector(at *field.Path, s resourcev1.DeviceSelector) field.ErrorLi
 	return validateExpression(at.Child("cel", "expression"), s.CEL.Expression)
 }
 
-// validateExpression checks the length of an expression, which is not compiled.
+// validateExpression checks an expression that selects devices.
 func validateExpression(at *field.Path, expression string) field.ErrorList {
+	_, errs := compileExpression(at, expression, false)
+	return errs
+}
+
+// compileExpression returns what an expression costs at most. One that is too long is not compiled.
+func compileExpression(at *field.Path, expression string, derived bool) (cost uint64, errs field.ErrorList) {
 	if len(expression) > resourcev1.CELSelectorExpressionMaxLength {
-		return field.ErrorList{field.TooLong(at, "", resourcev1.CELSelectorExpressionMaxLength)}
+		return 0, field.ErrorList{field.TooLong(at, "", resourcev1.CELSelectorExpressionMaxLength)}
 	}
-	return nil
+	cost, err := cel.CompileDevice(expression, derived)
+	var compiled *apiservercel.Error
+	switch {
+	case errors.As(err, &compiled) && compiled.Type == apiservercel.ErrorTypeInvalid:
+		return 0, field.ErrorList{field.Invalid(at, expression, compiled.Detail)}
+	case err != nil:
+		return 0, field.ErrorList{field.InternalError(at, err)}
+	case cost > resourcev1.CELSelectorExpressionMaxCost:
+		return cost, field.ErrorList{field.Forbidden(at, "too complex, exceeds cost limit")}
+	}
+	return cost, nil
 }
 
 func validateConstraint(at *field.Path, c resourcev1.DeviceConstraint, names requestNames) field.ErrorList {
