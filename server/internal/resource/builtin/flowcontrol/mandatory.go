@@ -17,7 +17,7 @@ import (
 func mandatorySchema(s *flowcontrolv1.FlowSchema) field.ErrorList {
 	for _, mandatory := range bootstrap.MandatoryFlowSchemas {
 		if mandatory.Name == s.Name && !equality.Semantic.DeepEqual(s.Spec, mandatory.Spec) {
-			return field.ErrorList{field.Invalid(validate.SpecPath, field.OmitValueType{}, fmt.Sprintf("spec of '%s' must equal the fixed value", s.Name))}
+			return field.ErrorList{field.Invalid(validate.SpecPath, s.Spec, fmt.Sprintf("spec of '%s' must equal the fixed value", s.Name))}
 		}
 	}
 	return nil
@@ -35,7 +35,7 @@ func mandatoryLevel(p *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList
 			spec.Exempt, but = mandatory.Spec.Exempt, " except the 'spec.exempt' field"
 		}
 		if !equality.Semantic.DeepEqual(spec, mandatory.Spec) {
-			return field.ErrorList{field.Invalid(validate.SpecPath, field.OmitValueType{}, fmt.Sprintf("spec of '%s'%s must equal the fixed value", p.Name, but))}
+			return field.ErrorList{field.Invalid(validate.SpecPath, p.Spec, fmt.Sprintf("spec of '%s'%s must equal the fixed value", p.Name, but))}
 		}
 	}
 	return nil

@@ -46,8 +46,8 @@ func TestMandatoryObjects(t *testing.T) {
 		} else {
 			p.Spec.Limited.NominalConcurrencyShares = &seats
 		}
-		if errs := level.Validate(p); len(errs) != 1 || !strings.Contains(errs[0].Error(), "must equal the fixed value") {
-			t.Errorf("%s with another spec: %v", p.Name, errs)
+		if err := level.Validate(p).ToAggregate(); err == nil || !strings.Contains(err.Error(), "must equal the fixed value") {
+			t.Errorf("%s with another spec: %v", p.Name, err)
 		}
 	}
 	for _, suggested := range bootstrap.SuggestedPriorityLevelConfigurations {
