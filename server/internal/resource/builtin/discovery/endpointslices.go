@@ -1,22 +1,13 @@
 package discovery
 
 import (
-	"net/netip"
-
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
-	"github.com/levelwire/levelwire/server/internal/resource/builtin/podspec"
-	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
-)
-
-const (
-	maxSliceEndpoints    = 1000
-	maxEndpointAddresses = 100
 )
 
 func endpointSliceRules() define.Rules[*discoveryv1.EndpointSlice] {
@@ -27,69 +18,60 @@ func endpointSliceRules() define.Rules[*discoveryv1.EndpointSlice] {
 				define.SetDefaultPtr(&s.Ports[i].Protocol, corev1.ProtocolTCP)
 			}
 		},
-		Validate: validateEndpointSlice,
-		ValidateUpdate: func(s, old *discoveryv1.EndpointSlice) field.ErrorList {
-			return validate.Unchanged(field.NewPath("addressType"), s.AddressType, old.AddressType)
+		PrepareForCreate: func(s *discoveryv1.EndpointSlice) { dropTopology(s, nil) },
+		PrepareForUpdate: func(s, old *discoveryv1.EndpointSlice) {
+			if !equality.Semantic.DeepEqual(s.Labels, old.Labels) { // they say whose endpoints these are
+				s.Generation = old.Generation + 1
+			}
+			if !equality.Semantic.DeepEqual(s.Endpoints, old.Endpoints) {
+				dropTopology(s, old)
+			}
 		},
+		ValidateCreate: func(s *discoveryv1.EndpointSlice) field.ErrorList { return validateEndpointSlice(s, nil) },
+		ValidateUpdate: validateEndpointSlice,
+		Warnings:       endpointSliceWarnings,
 	}
 }
 
-func validateEndpointSlice(s *discoveryv1.EndpointSlice) field.ErrorList {
-	errs := validate.OneOf(field.NewPath("addressType"), s.AddressType, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6, discoveryv1.AddressTypeFQDN)
-	endpoints := field.NewPath("endpoints")
-	if n := len(s.Endpoints); n > maxSliceEndpoints {
-		return append(errs, field.TooMany(endpoints, n, maxSliceEndpoints))
-	}
-	for i, e := range s.Endpoints {
-		at := endpoints.Index(i).Child("addresses")
-		switch n := len(e.Addresses); {
-		case n == 0:
-			errs = append(errs, field.Required(at, "must contain at least 1 address"))
-		case n > maxEndpointAddresses:
-			errs = append(errs, field.TooMany(at, n, maxEndpointAddresses))
-		}
-		for j, address := range e.Addresses {
-			if s.AddressType == discoveryv1.AddressTypeFQDN {
-				errs = append(errs, validation.IsFullyQualifiedDomainName(at.Index(j), address)...)
-			} else {
-				errs = append(errs, validateEndpointIP(at.Index(j), address)...)
+// dropTopology removes the field that v1 only reads, from before there was nodeName. A client
+// that does not know nodeName and writes back the field keeps the node that way.
+func dropTopology(s, old *discoveryv1.EndpointSlice) {
+	before := map[string]bool{}
+	if old != nil {
+		for i := range old.Endpoints {
+			if name := old.Endpoints[i].DeprecatedTopology[corev1.LabelHostname]; name != "" {
+				before[name] = true
 			}
 		}
 	}
-	names := sets.New[string]()
-	for i, p := range s.Ports {
-		at := field.NewPath("ports").Index(i)
-		name := define.ValueOr(p.Name, "")
-		if name != "" {
-			errs = append(errs, validate.Invalid(at.Child("name"), name, validation.IsDNS1123Label(name))...)
+	for i := range s.Endpoints {
+		e := &s.Endpoints[i]
+		if name := e.DeprecatedTopology[corev1.LabelHostname]; e.NodeName == nil && before[name] && len(validation.IsDNS1123Subdomain(name)) == 0 {
+			e.NodeName = &name
 		}
-		if names.Has(name) {
-			errs = append(errs, field.Duplicate(at.Child("name"), name))
-		}
-		names.Insert(name)
-		errs = append(errs, podspec.Protocol(at.Child("protocol"), define.ValueOr(p.Protocol, ""))...)
-		if p.Port != nil {
-			errs = append(errs, validate.PortNumber(at.Child("port"), *p.Port)...)
-		}
+		e.DeprecatedTopology = nil
 	}
-	return errs
 }
 
-// validateEndpointIP refuses addresses that are those of no endpoint, and by which a user
-// who may write EndpointSlices could point this server, which calls webhooks and aggregated
-// servers there, at services of its own network. Unlike kube-apiserver it allows the
-// loopback: what serves metrics in the process of `levelwire up` listens there.
-func validateEndpointIP(at *field.Path, address string) field.ErrorList {
-	if errs := validate.IP(at, address); len(errs) > 0 {
-		return errs
+// endpointSliceWarnings are about a type of addresses on which little acts, and about addresses
+// that readers may understand differently. Kubernetes' controllers, which write most, write none.
+func endpointSliceWarnings(s, old *discoveryv1.EndpointSlice) []string {
+	if s.AddressType == discoveryv1.AddressTypeFQDN {
+		if old == nil {
+			return []string{"spec.addressType: FQDN endpoints are deprecated"}
+		}
+		return nil
 	}
-	switch ip, _ := netip.ParseAddr(address); {
-	case ip.IsUnspecified():
-		return field.ErrorList{field.Invalid(at, address, "may not be unspecified (0.0.0.0 or ::)")}
-	case ip.IsLinkLocalUnicast():
-		return field.ErrorList{field.Invalid(at, address, "may not be in the link-local range (169.254.0.0/16, fe80::/10)")}
-	case ip.IsLinkLocalMulticast():
-		return field.ErrorList{field.Invalid(at, address, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")}
+	switch s.Labels[discoveryv1.LabelManagedBy] {
+	case "endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io":
+		return nil
 	}
-	return nil
+	var warnings []string
+	for i := range s.Endpoints {
+		at := field.NewPath("endpoints").Index(i).Child("addresses")
+		for j, address := range s.Endpoints[i].Addresses {
+			warnings = append(warnings, validation.GetWarningsForIP(at.Index(j), address)...)
+		}
+	}
+	return warnings
 }

@@ -18,7 +18,7 @@ func TestAddressesOfEndpoints(t *testing.T) {
 		if strings.Contains(address, ":") {
 			slice.AddressType = discoveryv1.AddressTypeIPv6
 		}
-		err := validateEndpointSlice(slice).ToAggregate()
+		err := validateEndpointSlice(slice, nil).ToAggregate()
 		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v, want %q", address, err, says)
 		}
