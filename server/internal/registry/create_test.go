@@ -59,6 +59,29 @@ func TestGenerationOfOtherKinds(t *testing.T) {
 	}
 }
 
+// TestFirstGeneration: of a kind whose new objects have no generation, changes count from what the client says.
+func TestFirstGeneration(t *testing.T) {
+	f := newFixture(t)
+	secret := func(value string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "default"}, Data: map[string][]byte{"a": []byte(value)}}
+	}
+	result := f.create(t, "secrets", secret("1"))
+	for i, value := range []string{"1", "2", "2", "3"} {
+		if got, want := result.Object.GetGeneration(), []int64{0, 0, 1, 1}[i]; got != want {
+			t.Errorf("before change %d: generation %d, not %d", i, got, want)
+		}
+		sent := secret(value)
+		sent.ResourceVersion = result.Object.GetResourceVersion()
+		var err error
+		if result, err = f.of(t, "secrets").Update(t.Context(), "default", "a", replacing(sent), registry.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := result.Object.GetGeneration(); got != 2 {
+		t.Errorf("at last: generation %d", got)
+	}
+}
+
 func TestCreateRefuses(t *testing.T) {
 	f := newFixture(t)
 	f.create(t, "configmaps", configMap("taken", ""))

@@ -162,7 +162,9 @@ func kinds() []*resource.Resource {
 		kind[corev1.ConfigMap, corev1.ConfigMapList](corev1.SchemeGroupVersion, "ConfigMap", "configmaps", func(r *resource.Resource) {
 			r.Strategy = resource.Strategy{NoGeneration: true, UnconditionalUpdate: true, CompleteNew: noteLabel}
 		}),
-		kind[corev1.Secret, corev1.SecretList](corev1.SchemeGroupVersion, "Secret", "secrets", func(*resource.Resource) {}),
+		kind[corev1.Secret, corev1.SecretList](corev1.SchemeGroupVersion, "Secret", "secrets", func(r *resource.Resource) {
+			r.Strategy.NoFirstGeneration = true
+		}),
 		kind[corev1.Namespace, corev1.NamespaceList](corev1.SchemeGroupVersion, "Namespace", "namespaces", func(r *resource.Resource) {
 			r.Namespaced, r.Status = false, true
 			r.Strategy = resource.Strategy{UnconditionalUpdate: true, PrepareForCreate: func(obj resource.Object) {

@@ -31,7 +31,7 @@ func (w *pendingWrite) prepareCreate(ctx context.Context) {
 	obj.SetSelfLink("")
 	obj.SetUID(set.config.NewUID())
 	obj.SetCreationTimestamp(set.Now())
-	if !res.Strategy.NoGeneration { // of other kinds it is what the client says, as in Kubernetes
+	if !res.Strategy.NoGeneration && !res.Strategy.NoFirstGeneration { // of other kinds it is what the client says, as in Kubernetes
 		obj.SetGeneration(1)
 	}
 	if res.Status && !res.Strategy.CreateWithStatus {

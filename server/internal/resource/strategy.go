@@ -78,6 +78,9 @@ type Strategy struct {
 	// NoGeneration: metadata.generation is not kept for this kind, as in
 	// Kubernetes for those without a controller-observed spec.
 	NoGeneration bool
+	// NoFirstGeneration: changes count, but a new object has no generation, or what the
+	// client says, as Kubernetes has it for CSIDrivers.
+	NoFirstGeneration bool
 	// UpsertOnUpdate: a PUT of an object that does not exist creates it.
 	UpsertOnUpdate bool
 	// UnconditionalUpdate: a PUT without resourceVersion overwrites. False

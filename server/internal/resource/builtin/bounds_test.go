@@ -48,7 +48,7 @@ func TestReferencesAndBounds(t *testing.T) {
 		{"csinode", []string{"spec.drivers=[{name: a_b, nodeID: node}]"}, []string{"Invalid spec.drivers[0].name"}},
 		{"csinode", []string{"spec.drivers=[{name: A.b, nodeID: node, allocatable: {count: -1}, topologyKeys: [k, k]}]"}, []string{"Invalid spec.drivers[0].allocatable.count", "Duplicate spec.drivers[0]"}},
 		{"csinode", []string{"spec.drivers=[{name: a, nodeID: " + strings.Repeat("n", 257) + "}]"}, []string{"Invalid spec.drivers[0].nodeID"}},
-		{"attachment", []string{"spec.attacher=a_b", "spec.nodeName=a b"}, []string{"Invalid spec.attacher", "Invalid spec.nodeName"}},
+		{"attachment", []string{"spec.attacher=a_b", "spec.nodeName=a b"}, []string{"Invalid spec.nodeName", "Invalid spec.attacher"}},
 		{"attachment", []string{"spec.source.persistentVolumeName=A"}, []string{"Invalid spec.source.persistentVolumeName"}},
 		{"attachment", []string{"spec.source={}"}, []string{"Required spec.source"}},
 		{"attachment", []string{"spec.source={inlineVolumeSpec: {accessModes: [ReadWriteOnce], csi: {driver: d, volumeHandle: h}, persistentVolumeReclaimPolicy: Retain, volumeMode: Filesystem, volumeAttributesClassName: A_b}}"}, nil},

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
 // refusal is a new object that is refused with these errors, in this order and in kube-apiserver's words.
@@ -27,4 +29,9 @@ func checkRefusals(t *testing.T, table []refusal) {
 			}
 		})
 	}
+}
+
+// warnings are those of an object's rules, without the one about kinds on which nothing here acts.
+func warnings(r *resource.Resource, obj, old resource.Object) []string {
+	return slices.DeleteFunc(r.Strategy.Warnings(obj, old), func(w string) bool { return strings.Contains(w, "are neither provisioned") })
 }

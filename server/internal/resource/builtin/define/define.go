@@ -49,11 +49,13 @@ type Kind struct {
 	// an object that is replaced, too, but not of all kinds.
 	NameRuleForNew bool
 
-	NoGeneration    bool
-	ConditionalOnly bool // a PUT must name a resourceVersion
-	UpsertOnUpdate  bool
-	ReturnDeleted   bool
-	OrphanByDefault bool
+	NoGeneration bool
+	// NoFirstGeneration is that of the Strategy.
+	NoFirstGeneration bool
+	ConditionalOnly   bool // a PUT must name a resourceVersion
+	UpsertOnUpdate    bool
+	ReturnDeleted     bool
+	OrphanByDefault   bool
 	// CreateWithStatus: a POST may bring a status.
 	CreateWithStatus bool
 	// Verbs lists what may be done; nil: everything.

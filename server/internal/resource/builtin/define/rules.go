@@ -59,6 +59,7 @@ func strategy[T resource.Object](k Kind, s Rules[T]) resource.Strategy {
 		ValidateSubresource:    checkSubresource(s.ValidateSubresource),
 		Graceful:               grace(s.Graceful),
 		NoGeneration:           k.NoGeneration,
+		NoFirstGeneration:      k.NoFirstGeneration,
 		UnconditionalUpdate:    !k.ConditionalOnly,
 		UpsertOnUpdate:         k.UpsertOnUpdate,
 		ReturnDeleted:          k.ReturnDeleted,

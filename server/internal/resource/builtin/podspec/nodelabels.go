@@ -1,10 +1,12 @@
 package podspec
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -40,6 +42,25 @@ func NodeTermWarnings(path *field.Path, term *corev1.NodeSelectorTerm, values bo
 			for _, message := range validation.IsValidLabelValue(value) {
 				warnings = append(warnings, at.Child("values").Index(j).String()+": "+value+" is invalid, "+message)
 			}
+		}
+	}
+	return warnings
+}
+
+// NodeSelectorWarnings are those about a selector of nodes by their labels.
+func NodeSelectorWarnings(path *field.Path, selector *metav1.LabelSelector) []string {
+	if selector == nil {
+		return nil
+	}
+	var warnings []string
+	for i, r := range selector.MatchExpressions {
+		if text := NodeLabelWarning(r.Key); text != "" {
+			warnings = append(warnings, path.Child("matchExpressions").Index(i).Child("key").String()+": "+r.Key+" is "+text)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(selector.MatchLabels)) {
+		if text := NodeLabelWarning(key); text != "" {
+			warnings = append(warnings, path.Child("matchLabels").Child(key).String()+": "+text)
 		}
 	}
 	return warnings

@@ -1,0 +1,88 @@
+package storage
+
+import (
+	"unicode/utf8"
+
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/podspec"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
+)
+
+const (
+	maxAttacher        = 63
+	maxAttachmentBytes = 256 << 10
+	maxErrorMessage    = 1024
+)
+
+func volumeAttachmentRules() define.Rules[*storagev1.VolumeAttachment] {
+	return define.Rules[*storagev1.VolumeAttachment]{
+		Validate: validateAttachment,
+		ValidateUpdate: func(a, old *storagev1.VolumeAttachment) field.ErrorList {
+			return validate.Unchanged(validate.SpecPath, a.Spec, old.Spec)
+		},
+		ValidateStatus: func(a, _ *storagev1.VolumeAttachment) field.ErrorList { return validateAttachment(a) },
+	}
+}
+
+func validateAttachment(a *storagev1.VolumeAttachment) field.ErrorList {
+	errs := validateAttachedSource(validate.SpecPath.Child("source"), a.Spec.Source)
+	errs = append(errs, validate.Invalid(validate.SpecPath.Child("nodeName"), a.Spec.NodeName, validation.IsDNS1123Subdomain(a.Spec.NodeName))...)
+	errs = append(errs, validateAttachmentStatus(field.NewPath("status"), &a.Status)...)
+	if name := a.Spec.Source.PersistentVolumeName; name != nil {
+		errs = append(errs, validate.Invalid(field.NewPath("spec.source.persistentVolumeName"), *name, validation.IsDNS1123Subdomain(*name))...)
+	}
+	return append(errs, validateAttacher(validate.SpecPath.Child("attacher"), a.Spec.Attacher)...)
+}
+
+// validateAttacher checks the name of a driver as podspec.CSIDriverName does. kube-apiserver has
+// these rules in the tags of the type, which come last and have other words.
+func validateAttacher(path *field.Path, name string) field.ErrorList {
+	if name == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	errs := validate.Invalid(path, name, content.IsDNS1123SubdomainCaseless(name))
+	if utf8.RuneCountInString(name) > maxAttacher {
+		errs = append(errs, field.TooLongCharacters(path, name, maxAttacher))
+	}
+	return errs
+}
+
+func validateAttachedSource(at *field.Path, source storagev1.VolumeAttachmentSource) field.ErrorList {
+	const exactlyOne = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
+	switch inline, name := source.InlineVolumeSpec, source.PersistentVolumeName; {
+	case inline == nil && name == nil:
+		return field.ErrorList{field.Required(at, exactlyOne)}
+	case inline != nil && name != nil:
+		return field.ErrorList{field.Forbidden(at, exactlyOne)}
+	case name != nil && *name == "":
+		return field.ErrorList{field.Required(at.Child("persistentVolumeName"), "must specify non empty persistentVolumeName")}
+	case inline != nil:
+		return podspec.ValidateInlineVolume(at.Child("inlineVolumeSpec"), inline)
+	}
+	return nil
+}
+
+func validateAttachmentStatus(at *field.Path, status *storagev1.VolumeAttachmentStatus) field.ErrorList {
+	var errs field.ErrorList
+	if bytesOf(status.AttachmentMetadata) > maxAttachmentBytes {
+		errs = append(errs, field.TooLong(at.Child("attachmentMetadata"), "", maxAttachmentBytes))
+	}
+	errs = append(errs, validateVolumeError(at.Child("attachError"), status.AttachError)...)
+	return append(errs, validateVolumeError(at.Child("detachError"), status.DetachError)...)
+}
+
+func validateVolumeError(at *field.Path, e *storagev1.VolumeError) field.ErrorList {
+	if e == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if len(e.Message) > maxErrorMessage {
+		errs = append(errs, field.TooLong(at.Child("message"), "", maxErrorMessage))
+	}
+	return append(errs, validate.AtLeast(at.Child("errorCode"), e.ErrorCode, 0)...)
+}
