@@ -3,6 +3,8 @@ package rbac
 import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -12,36 +14,52 @@ import (
 
 func roleRules() define.Rules[*rbacv1.Role] {
 	return define.Rules[*rbacv1.Role]{
-		Validate: func(r *rbacv1.Role) field.ErrorList { return validatePolicyRules(r.Rules, true) },
+		Validate: func(r *rbacv1.Role) field.ErrorList {
+			return append(validatePolicyRules(r.Rules, true), validateVerbs(r.Rules)...)
+		},
 	}
 }
 
 func clusterRoleRules() define.Rules[*rbacv1.ClusterRole] {
 	return define.Rules[*rbacv1.ClusterRole]{
-		Validate: func(r *rbacv1.ClusterRole) field.ErrorList {
-			errs := validatePolicyRules(r.Rules, false)
-			if r.AggregationRule == nil {
-				return errs
-			}
-			at := field.NewPath("aggregationRule", "clusterRoleSelectors")
-			if len(r.AggregationRule.ClusterRoleSelectors) == 0 {
-				errs = append(errs, field.Required(at, "at least one clusterRoleSelector required if aggregationRule is non-nil"))
-			}
-			for i := range r.AggregationRule.ClusterRoleSelectors {
-				errs = append(errs, validate.LabelSelector(at.Index(i), &r.AggregationRule.ClusterRoleSelectors[i])...)
-			}
-			return errs
+		ValidateCreate: func(r *rbacv1.ClusterRole) field.ErrorList { return validateClusterRole(r, false) },
+		ValidateUpdate: func(r, old *rbacv1.ClusterRole) field.ErrorList {
+			return validateClusterRole(r, len(validateAggregation(old.AggregationRule, false)) > 0)
 		},
 	}
+}
+
+// validateClusterRole checks a role, whose selectors may have values that no label can have if
+// they had such before.
+func validateClusterRole(r *rbacv1.ClusterRole, lenient bool) field.ErrorList {
+	errs := append(validatePolicyRules(r.Rules, false), validateAggregation(r.AggregationRule, lenient)...)
+	return append(errs, validateVerbs(r.Rules)...)
+}
+
+func validateAggregation(rule *rbacv1.AggregationRule, lenient bool) field.ErrorList {
+	if rule == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	at := field.NewPath("aggregationRule", "clusterRoleSelectors")
+	if len(rule.ClusterRoleSelectors) == 0 {
+		errs = append(errs, field.Required(at, "at least one clusterRoleSelector required if aggregationRule is non-nil"))
+	}
+	options := metavalidation.LabelSelectorValidationOptions{AllowInvalidLabelValueInSelector: lenient}
+	for i := range rule.ClusterRoleSelectors {
+		selector := &rule.ClusterRoleSelectors[i]
+		errs = append(errs, metavalidation.ValidateLabelSelector(selector, options, at.Index(i))...)
+		if _, err := metav1.LabelSelectorAsSelector(selector); err != nil {
+			errs = append(errs, field.Invalid(at.Index(i), nil, "invalid label selector.")) // kube-apiserver shows no value, either
+		}
+	}
+	return errs
 }
 
 func validatePolicyRules(list []rbacv1.PolicyRule, namespaced bool) field.ErrorList {
 	var errs field.ErrorList
 	for i, rule := range list {
 		at := field.NewPath("rules").Index(i)
-		if len(rule.Verbs) == 0 {
-			errs = append(errs, field.Required(at.Child("verbs"), "verbs must contain at least one value"))
-		}
 		if len(rule.NonResourceURLs) > 0 {
 			if namespaced {
 				errs = append(errs, field.Invalid(at.Child("nonResourceURLs"), rule.NonResourceURLs, "namespaced rules cannot apply to non-resource URLs"))
@@ -59,6 +77,26 @@ func validatePolicyRules(list []rbacv1.PolicyRule, namespaced bool) field.ErrorL
 		}
 	}
 	return errs
+}
+
+// validateVerbs and validateNames are the rules that kube-apiserver has in the tags of the API's
+// types. It reports what they refuse last.
+func validateVerbs(list []rbacv1.PolicyRule) field.ErrorList {
+	var errs field.ErrorList
+	for i, rule := range list {
+		if len(rule.Verbs) == 0 {
+			errs = append(errs, field.Required(field.NewPath("rules").Index(i).Child("verbs"), ""))
+		}
+	}
+	return errs
+}
+
+func validateNames(ref rbacv1.RoleRef, subjects []rbacv1.Subject) field.ErrorList {
+	var errs field.ErrorList
+	for i, s := range subjects {
+		errs = append(errs, validate.Required(field.NewPath("subjects").Index(i).Child("name"), s.Name)...)
+	}
+	return append(errs, validate.Required(field.NewPath("roleRef", "name"), ref.Name)...)
 }
 
 func roleBindingRules() define.Rules[*rbacv1.RoleBinding] {
@@ -92,35 +130,35 @@ func defaultBinding(ref *rbacv1.RoleRef, subjects []rbacv1.Subject) {
 
 func validateBinding(ref rbacv1.RoleRef, subjects []rbacv1.Subject, namespaced bool, roles ...string) field.ErrorList {
 	at := field.NewPath("roleRef")
-	errs := validate.OneOf(at.Child("apiGroup"), ref.APIGroup, rbacv1.GroupName)
-	errs = append(errs, validate.OneOf(at.Child("kind"), ref.Kind, roles...)...)
-	errs = append(errs, validate.RequiredSyntax(at.Child("name"), ref.Name, content.IsPathSegmentName)...)
-	for i, s := range subjects {
-		at := field.NewPath("subjects").Index(i)
-		errs = append(errs, validate.Required(at.Child("name"), s.Name)...)
-		switch s.Kind {
-		case rbacv1.ServiceAccountKind:
-			if s.Name != "" {
-				errs = append(errs, validate.Invalid(at.Child("name"), s.Name, validation.IsDNS1123Subdomain(s.Name))...)
-			}
-			if s.APIGroup != "" {
-				errs = append(errs, field.NotSupported(at.Child("apiGroup"), s.APIGroup, []string{""}))
-			}
-			if !namespaced {
-				errs = append(errs, validate.Required(at.Child("namespace"), s.Namespace)...)
-			}
-		case rbacv1.UserKind, rbacv1.GroupKind:
-			errs = append(errs, validate.OneOf(at.Child("apiGroup"), s.APIGroup, rbacv1.GroupName)...)
-		default:
-			errs = append(errs, field.NotSupported(at.Child("kind"), s.Kind, []string{rbacv1.ServiceAccountKind, rbacv1.UserKind, rbacv1.GroupKind}))
-		}
+	errs := validate.Supported(at.Child("apiGroup"), ref.APIGroup, rbacv1.GroupName)
+	errs = append(errs, validate.SupportedInOrder(at.Child("kind"), ref.Kind, roles...)...)
+	if ref.Name != "" {
+		errs = append(errs, validate.Invalid(at.Child("name"), ref.Name, content.IsPathSegmentName(ref.Name))...)
 	}
-	return errs
+	for i := range subjects {
+		errs = append(errs, validateSubject(field.NewPath("subjects").Index(i), &subjects[i], namespaced)...)
+	}
+	return append(errs, validateNames(ref, subjects)...)
+}
+
+func validateSubject(at *field.Path, s *rbacv1.Subject, namespaced bool) field.ErrorList {
+	switch s.Kind {
+	case rbacv1.ServiceAccountKind:
+		var errs field.ErrorList
+		if s.Name != "" {
+			errs = validate.Invalid(at.Child("name"), s.Name, validation.IsDNS1123Subdomain(s.Name))
+		}
+		errs = append(errs, validate.Supported(at.Child("apiGroup"), s.APIGroup, "")...)
+		if !namespaced {
+			errs = append(errs, validate.Required(at.Child("namespace"), s.Namespace)...)
+		}
+		return errs
+	case rbacv1.UserKind, rbacv1.GroupKind:
+		return validate.Supported(at.Child("apiGroup"), s.APIGroup, rbacv1.GroupName)
+	}
+	return field.ErrorList{field.NotSupported(at.Child("kind"), s.Kind, []string{rbacv1.ServiceAccountKind, rbacv1.UserKind, rbacv1.GroupKind})}
 }
 
 func sameRole(now, before rbacv1.RoleRef) field.ErrorList {
-	if now != before {
-		return field.ErrorList{field.Invalid(field.NewPath("roleRef"), now, "cannot change roleRef")}
-	}
-	return nil
+	return validate.Unchanged(field.NewPath("roleRef"), now, before)
 }
