@@ -3,6 +3,7 @@ package apps
 import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -15,7 +16,12 @@ import (
 
 func deploymentRules() define.Rules[*appsv1.Deployment] {
 	return define.Rules[*appsv1.Deployment]{
-		Default:  defaultDeployment,
+		Default: defaultDeployment,
+		PrepareForUpdate: func(d, old *appsv1.Deployment) {
+			if !equality.Semantic.DeepEqual(d.Annotations, old.Annotations) { // its ReplicaSets get them, too
+				d.Generation = old.Generation + 1
+			}
+		},
 		Validate: validateDeployment,
 		ValidateUpdate: func(d, old *appsv1.Deployment) field.ErrorList {
 			return validate.Unchanged(validate.SpecPath.Child("selector"), d.Spec.Selector, old.Spec.Selector)

@@ -1,7 +1,12 @@
 package node
 
 import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -12,18 +17,50 @@ import (
 
 func runtimeClassRules() define.Rules[*nodev1.RuntimeClass] {
 	return define.Rules[*nodev1.RuntimeClass]{
-		Validate: func(c *nodev1.RuntimeClass) field.ErrorList {
-			errs := validate.RequiredSyntax(field.NewPath("handler"), c.Handler, validation.IsDNS1123Label)
-			if c.Overhead != nil {
-				errs = append(errs, validate.Quantities(field.NewPath("overhead", "podFixed"), c.Overhead.PodFixed)...)
-			}
-			if c.Scheduling != nil {
-				errs = append(errs, podspec.ValidateTolerations(field.NewPath("scheduling", "tolerations"), c.Scheduling.Tolerations)...)
-			}
-			return errs
-		},
+		Validate: validateRuntimeClass,
 		ValidateUpdate: func(c, old *nodev1.RuntimeClass) field.ErrorList {
 			return validate.Unchanged(field.NewPath("handler"), c.Handler, old.Handler)
 		},
+		Warnings: func(c, _ *nodev1.RuntimeClass) []string {
+			if c.Scheduling == nil {
+				return nil
+			}
+			var warnings []string
+			for _, key := range slices.Sorted(maps.Keys(c.Scheduling.NodeSelector)) {
+				if text := podspec.NodeLabelWarning(key); text != "" {
+					warnings = append(warnings, "scheduling.nodeSelector: "+text)
+				}
+			}
+			return warnings
+		},
 	}
+}
+
+func validateRuntimeClass(c *nodev1.RuntimeClass) field.ErrorList {
+	var errs field.ErrorList
+	if c.Overhead != nil {
+		errs = podspec.ValidateLimits(field.NewPath("overhead"), c.Overhead.PodFixed)
+	}
+	if c.Scheduling != nil {
+		at := field.NewPath("scheduling")
+		errs = append(errs, metavalidation.ValidateLabels(c.Scheduling.NodeSelector, at.Child("nodeSelector"))...)
+		errs = append(errs, validateTolerations(at.Child("tolerations"), c.Scheduling.Tolerations)...)
+	}
+	// kube-apiserver has this rule in the tags of the type, and reports it last.
+	return append(errs, validate.RequiredSyntax(field.NewPath("handler"), c.Handler, validation.IsDNS1123Label)...)
+}
+
+// validateTolerations checks tolerations of which none may be there twice, with another time or not.
+func validateTolerations(path *field.Path, tolerations []corev1.Toleration) field.ErrorList {
+	errs := podspec.ValidateTolerations(path, tolerations)
+	seen := map[corev1.Toleration]bool{}
+	for i, t := range tolerations {
+		key := t
+		key.TolerationSeconds = nil
+		if seen[key] {
+			errs = append(errs, field.Duplicate(path.Index(i), t))
+		}
+		seen[key] = true
+	}
+	return errs
 }

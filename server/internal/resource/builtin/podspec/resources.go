@@ -39,6 +39,12 @@ func validateResources(path *field.Path, r *corev1.ResourceRequirements, claims 
 	return append(errs, validateClaimUses(path.Child("claims"), r.Claims, claims)...)
 }
 
+// ValidateLimits checks amounts that are added to those of a pod's containers, whose path is that of
+// a container's limits.
+func ValidateLimits(path *field.Path, amounts corev1.ResourceList) field.ErrorList {
+	return validateRequirements(path, &corev1.ResourceRequirements{Limits: amounts}, ContainerResource)
+}
+
 // validateRequirements is validateResources for what is not only a container's: known checks a name.
 func validateRequirements(path *field.Path, r *corev1.ResourceRequirements, known func(*field.Path, corev1.ResourceName) field.ErrorList) field.ErrorList {
 	limits, requests := path.Child("limits"), path.Child("requests")

@@ -1,6 +1,7 @@
 package scheduling
 
 import (
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,7 +30,9 @@ func priorityClassRules() define.Rules[*schedulingv1.PriorityClass] {
 		Default: func(c *schedulingv1.PriorityClass) {
 			define.SetDefaultPtr(&c.PreemptionPolicy, corev1.PreemptLowerPriority)
 		},
-		Validate: validatePriorityClass,
+		// Changes of what may change do not count.
+		PrepareForCreate: func(c *schedulingv1.PriorityClass) { c.Generation = 1 },
+		Validate:         validatePriorityClass,
 		ValidateUpdate: func(c, old *schedulingv1.PriorityClass) field.ErrorList {
 			var errs field.ErrorList
 			if c.Value != old.Value {
@@ -42,13 +45,28 @@ func priorityClassRules() define.Rules[*schedulingv1.PriorityClass] {
 
 func validatePriorityClass(c *schedulingv1.PriorityClass) field.ErrorList {
 	var errs field.ErrorList
-	switch value, known := systemPriorities[c.Name]; {
-	case known && value != c.Value:
-		errs = append(errs, field.Invalid(field.NewPath("value"), c.Value, "a system priority class has a fixed value"))
-	case !known && strings.HasPrefix(c.Name, systemPrefix):
-		errs = append(errs, field.Forbidden(field.NewPath("metadata", "name"), "priority class names with '"+systemPrefix+"' prefix are reserved for system use only"))
-	case !known && c.Value > maxUserPriority:
-		errs = append(errs, field.Forbidden(field.NewPath("value"), "maximum allowed value of a user defined priority is 1000000000"))
+	if strings.HasPrefix(c.Name, systemPrefix) {
+		if wrong := wrongSystemClass(c); wrong != "" {
+			errs = append(errs, field.Forbidden(field.NewPath("metadata", "name"), "priority class names with '"+systemPrefix+"' prefix are reserved for system use only. error: "+wrong))
+		}
+	} else if c.Value > maxUserPriority {
+		errs = append(errs, field.Forbidden(field.NewPath("value"), fmt.Sprintf("maximum allowed value of a user defined priority is %d", maxUserPriority)))
 	}
-	return append(errs, validate.OneOf(field.NewPath("preemptionPolicy"), define.ValueOr(c.PreemptionPolicy, ""), corev1.PreemptLowerPriority, corev1.PreemptNever)...)
+	if c.PreemptionPolicy == nil {
+		return errs
+	}
+	return append(errs, validate.OneOfInOrder(field.NewPath("preemptionPolicy"), *c.PreemptionPolicy, corev1.PreemptLowerPriority, corev1.PreemptNever)...)
+}
+
+// wrongSystemClass says why a class is none of those that every cluster has; "" if it is one.
+func wrongSystemClass(c *schedulingv1.PriorityClass) string {
+	switch value, known := systemPriorities[c.Name]; {
+	case !known:
+		return c.Name + " is not a known system priority class"
+	case c.Value != value:
+		return fmt.Sprintf("value of %s PriorityClass must be %d", c.Name, value)
+	case c.GlobalDefault:
+		return fmt.Sprintf("globalDefault of %s PriorityClass must be false", c.Name)
+	}
+	return ""
 }

@@ -12,7 +12,7 @@ import (
 func Resources() []*resource.Resource {
 	return []*resource.Resource{
 		define.Resource[schedulingv1.PriorityClass, schedulingv1.PriorityClassList](schedulingv1.SchemeGroupVersion, define.Kind{
-			Name: "PriorityClass", Plural: "priorityclasses", NameRuleForNew: true, ShortNames: []string{"pc"}, Cluster: true,
+			Name: "PriorityClass", Plural: "priorityclasses", NameRuleForNew: true, ShortNames: []string{"pc"}, Cluster: true, NoGeneration: true,
 		}, priorityClassRules()),
 	}
 }
