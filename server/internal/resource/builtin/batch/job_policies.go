@@ -1,7 +1,7 @@
 package batch
 
 import (
-	"regexp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,14 +16,12 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
 )
 
-// Limits of a job's policies, and of its indexes.
+// Limits of a job's policies.
 const (
-	maxPolicyRules      = 20
-	maxExitCodes        = 255
-	maxPodConditions    = 20
-	maxIndexedParallel  = 100_000
-	maxParallelPerIndex = 10_000
-	maxBackoffPerIndex  = 100_000
+	maxPolicyRules   = 20
+	maxExitCodes     = 255
+	maxPodConditions = 20
+	maxIndexesBytes  = 64 << 10
 )
 
 // validateFailurePolicy checks what becomes of a job when its pods fail
@@ -33,9 +31,10 @@ func validateFailurePolicy(path *field.Path, spec *batchv1.JobSpec) field.ErrorL
 	if policy == nil {
 		return nil
 	}
+	var errs field.ErrorList
 	list := path.Child("rules")
 	if n := len(policy.Rules); n > maxPolicyRules {
-		return field.ErrorList{field.TooMany(list, n, maxPolicyRules)}
+		errs = append(errs, field.TooMany(list, n, maxPolicyRules))
 	}
 	containers := sets.New[string]()
 	for _, each := range [][]corev1.Container{spec.Template.Spec.InitContainers, spec.Template.Spec.Containers} {
@@ -43,7 +42,6 @@ func validateFailurePolicy(path *field.Path, spec *batchv1.JobSpec) field.ErrorL
 			containers.Insert(each[i].Name)
 		}
 	}
-	var errs field.ErrorList
 	for i := range policy.Rules {
 		errs = append(errs, validateFailureRule(list.Index(i), spec, &policy.Rules[i], containers)...)
 	}
@@ -52,16 +50,10 @@ func validateFailurePolicy(path *field.Path, spec *batchv1.JobSpec) field.ErrorL
 
 func validateFailureRule(path *field.Path, spec *batchv1.JobSpec, r *batchv1.PodFailurePolicyRule, containers sets.Set[string]) field.ErrorList {
 	action := path.Child("action")
-	errs := validate.OneOf(action, r.Action, batchv1.PodFailurePolicyActionCount, batchv1.PodFailurePolicyActionFailIndex,
+	errs := oneOf(action, r.Action, batchv1.PodFailurePolicyActionCount, batchv1.PodFailurePolicyActionFailIndex,
 		batchv1.PodFailurePolicyActionFailJob, batchv1.PodFailurePolicyActionIgnore)
 	if r.Action == batchv1.PodFailurePolicyActionFailIndex && spec.BackoffLimitPerIndex == nil {
 		errs = append(errs, field.Invalid(action, r.Action, "requires the backoffLimitPerIndex to be set"))
-	}
-	switch {
-	case r.OnExitCodes != nil && len(r.OnPodConditions) > 0:
-		errs = append(errs, field.Invalid(path, field.OmitValueType{}, "specifying both OnExitCodes and OnPodConditions is not supported"))
-	case r.OnExitCodes == nil && len(r.OnPodConditions) == 0:
-		errs = append(errs, field.Invalid(path, field.OmitValueType{}, "specifying one of OnExitCodes and OnPodConditions is required"))
 	}
 	if r.OnExitCodes != nil {
 		errs = append(errs, validateExitCodes(path.Child("onExitCodes"), r.OnExitCodes, containers)...)
@@ -72,14 +64,28 @@ func validateFailureRule(path *field.Path, spec *batchv1.JobSpec, r *batchv1.Pod
 	}
 	for i, c := range r.OnPodConditions {
 		at := conditions.Index(i)
-		errs = append(errs, validate.RequiredSyntax(at.Child("type"), string(c.Type), validation.IsQualifiedName)...)
-		errs = append(errs, validate.OneOf(at.Child("status"), c.Status, corev1.ConditionFalse, corev1.ConditionTrue, corev1.ConditionUnknown)...)
+		errs = append(errs, validate.Invalid(at.Child("type"), string(c.Type), validation.IsQualifiedName(string(c.Type)))...)
+		errs = append(errs, oneOf(at.Child("status"), c.Status, corev1.ConditionFalse, corev1.ConditionTrue, corev1.ConditionUnknown)...)
+	}
+	switch {
+	case r.OnExitCodes != nil && len(r.OnPodConditions) > 0:
+		errs = append(errs, field.Invalid(path, field.OmitValueType{}, "specifying both OnExitCodes and OnPodConditions is not supported"))
+	case r.OnExitCodes == nil && len(r.OnPodConditions) == 0:
+		errs = append(errs, field.Invalid(path, field.OmitValueType{}, "specifying one of OnExitCodes and OnPodConditions is required"))
 	}
 	return errs
 }
 
+// oneOf is validate.OneOf for the values in a job's policies: if there is none, the refusal lists what there may be.
+func oneOf[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
+	if value == "" {
+		return field.ErrorList{field.Required(path, fmt.Sprintf("valid values: %q", allowed))}
+	}
+	return validate.Supported(path, value, allowed...)
+}
+
 func validateExitCodes(path *field.Path, on *batchv1.PodFailurePolicyOnExitCodesRequirement, containers sets.Set[string]) field.ErrorList {
-	errs := validate.OneOf(path.Child("operator"), on.Operator, batchv1.PodFailurePolicyOnExitCodesOpIn, batchv1.PodFailurePolicyOnExitCodesOpNotIn)
+	errs := oneOf(path.Child("operator"), on.Operator, batchv1.PodFailurePolicyOnExitCodesOpIn, batchv1.PodFailurePolicyOnExitCodesOpNotIn)
 	if name := on.ContainerName; name != nil && !containers.Has(*name) {
 		errs = append(errs, field.Invalid(path.Child("containerName"), *name, "must be one of the container or initContainer names in the pod template"))
 	}
@@ -112,93 +118,90 @@ func validateSuccessPolicy(path *field.Path, spec *batchv1.JobSpec) field.ErrorL
 	if policy == nil {
 		return nil
 	}
-	if define.ValueOr(spec.CompletionMode, "") != batchv1.IndexedCompletion {
-		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, "requires indexed completion mode")}
+	if !isIndexed(spec) {
+		return field.ErrorList{field.Invalid(path, *policy, "requires indexed completion mode")}
 	}
+	var errs field.ErrorList
 	list := path.Child("rules")
 	switch n := len(policy.Rules); {
 	case n == 0:
-		return field.ErrorList{field.Required(list, "at least one rules must be specified when the successPolicy is specified")}
+		errs = append(errs, field.Required(list, "at least one rules must be specified when the successPolicy is specified"))
 	case n > maxPolicyRules:
-		return field.ErrorList{field.TooMany(list, n, maxPolicyRules)}
+		errs = append(errs, field.TooMany(list, n, maxPolicyRules))
 	}
-	completions := int(define.ValueOr(spec.Completions, 0))
-	var errs field.ErrorList
-	for i, r := range policy.Rules {
-		at := list.Index(i)
-		if r.SucceededCount == nil && r.SucceededIndexes == nil {
-			errs = append(errs, field.Required(at, "at least one of succeededCount or succeededIndexes must be specified"))
-		}
-		total := completions
-		if r.SucceededIndexes != nil {
-			n, err := countIndexes(*r.SucceededIndexes, completions)
-			if err != "" {
-				errs = append(errs, field.Invalid(at.Child("succeededIndexes"), *r.SucceededIndexes, err))
-			}
-			total = n
-		}
-		if n := r.SucceededCount; n != nil {
-			errs = append(errs, validate.AtLeast(at.Child("succeededCount"), n, 1)...)
-			if int(*n) > total {
-				errs = append(errs, field.Invalid(at.Child("succeededCount"), *n, "must be less than or equal to "+strconv.Itoa(total)))
-			}
-		}
+	for i := range policy.Rules {
+		errs = append(errs, validateSuccessRule(list.Index(i), &policy.Rules[i], define.ValueOr(spec.Completions, 0))...)
 	}
 	return errs
 }
 
-var indexSpan = regexp.MustCompile(`^\d+(-\d+)?$`)
-
-// countIndexes counts those of "0,3-5", which must ascend and be below limit.
-func countIndexes(text string, limit int) (count int, wrong string) {
-	last := -1
-	for item := range strings.SplitSeq(text, ",") {
-		if !indexSpan.MatchString(item) {
-			return 0, "error parsing succeededIndexes: cannot convert string to integer for index: " + strconv.Quote(item)
-		}
-		low, high, isSpan := strings.Cut(item, "-")
-		from, err := strconv.Atoi(low)
-		to := from
-		if isSpan && err == nil {
-			to, err = strconv.Atoi(high)
-		}
-		switch {
-		case err != nil || to >= limit:
-			return 0, "error parsing succeededIndexes: too large index: " + strconv.Quote(item)
-		case from <= last || to < from:
-			return 0, "error parsing succeededIndexes: non-increasing order, previous: " + strconv.Itoa(last) + ", current: " + strconv.Itoa(from)
-		}
-		count, last = count+to-from+1, to
-	}
-	return count, ""
-}
-
-// validateIndexes checks what only indexed jobs have, and how large they may
-// be.
-func validateIndexes(path *field.Path, spec *batchv1.JobSpec) field.ErrorList {
+func validateSuccessRule(path *field.Path, r *batchv1.SuccessPolicyRule, completions int32) field.ErrorList {
 	var errs field.ErrorList
-	perIndex := spec.BackoffLimitPerIndex != nil
-	if spec.MaxFailedIndexes != nil && !perIndex {
-		errs = append(errs, field.Required(path.Child("backoffLimitPerIndex"), "when maxFailedIndexes is specified"))
+	if r.SucceededCount == nil && r.SucceededIndexes == nil {
+		errs = append(errs, field.Required(path, "at least one of succeededCount or succeededIndexes must be specified"))
 	}
-	if define.ValueOr(spec.CompletionMode, "") != batchv1.IndexedCompletion {
+	var total int32
+	if indexes, at := r.SucceededIndexes, path.Child("succeededIndexes"); indexes != nil {
+		if len(*indexes) > maxIndexesBytes {
+			errs = append(errs, field.TooLong(at, "", maxIndexesBytes))
+		}
+		var err error
+		if total, err = countIndexes(*indexes, completions); err != nil {
+			errs = append(errs, field.Invalid(at, *indexes, "error parsing succeededIndexes: "+err.Error()))
+		}
+	}
+	n, at := r.SucceededCount, path.Child("succeededCount")
+	if n == nil {
 		return errs
 	}
-	parallel, completions := define.ValueOr(spec.Parallelism, 0), define.ValueOr(spec.Completions, 0)
-	if parallel > maxIndexedParallel {
-		errs = append(errs, field.Invalid(path.Child("parallelism"), parallel, "must be less than or equal to 100000 when completion mode is Indexed"))
+	errs = append(errs, validate.NotNegative(at, n)...)
+	if *n > completions {
+		errs = append(errs, field.Invalid(at, *n, fmt.Sprintf("must be less than or equal to %d (the number of specified completions)", completions)))
 	}
-	if most := spec.MaxFailedIndexes; most != nil && *most > completions {
-		errs = append(errs, field.Invalid(path.Child("maxFailedIndexes"), *most, "must be less than or equal to completions"))
-	}
-	if perIndex && completions > maxBackoffPerIndex {
-		most := spec.MaxFailedIndexes
-		if most == nil {
-			errs = append(errs, field.Required(path.Child("maxFailedIndexes"), "must be specified when completions is above 100000"))
-		}
-		if parallel > maxParallelPerIndex {
-			errs = append(errs, field.Invalid(path.Child("parallelism"), parallel, "must be less than or equal to 10000 when completions are above 100000 and used with backoff limit per index"))
-		}
+	if r.SucceededIndexes != nil && *n > total {
+		errs = append(errs, field.Invalid(at, *n, fmt.Sprintf("must be less than or equal to %d (the number of indexes in the specified succeededIndexes field)", total)))
 	}
 	return errs
+}
+
+// countIndexes counts those of "0,3-5", which must ascend and be below limit.
+func countIndexes(text string, limit int32) (int32, error) {
+	if text == "" {
+		return 0, nil
+	}
+	count, last := int32(0), int32(-1)
+	for i, item := range strings.Split(text, ",") {
+		first, end, err := parseSpan(item, limit)
+		switch {
+		case err != nil:
+			return 0, err
+		case i > 0 && last >= first:
+			return 0, fmt.Errorf("non-increasing order, previous: %d, current: %d", last, first)
+		}
+		count, last = count+end-first+1, end
+	}
+	return count, nil
+}
+
+// parseSpan reads "3" or "3-5".
+func parseSpan(item string, limit int32) (first, last int32, err error) {
+	ends := strings.Split(item, "-")
+	if len(ends) > 2 {
+		return 0, 0, fmt.Errorf("the fragment %q violates the requirement that an index interval can have at most two parts separated by '-'", item)
+	}
+	var numbers []int32
+	for _, end := range ends {
+		n, err := strconv.Atoi(end)
+		switch {
+		case err != nil:
+			return 0, 0, fmt.Errorf("cannot convert string to integer for index: %q", end)
+		case n >= int(limit):
+			return 0, 0, fmt.Errorf("too large index: %q", end)
+		}
+		numbers = append(numbers, int32(n)) //nolint:gosec // below limit, and without a sign
+	}
+	if len(numbers) == 2 && numbers[0] >= numbers[1] {
+		return 0, 0, fmt.Errorf("non-increasing order, previous: %d, current: %d", numbers[0], numbers[1])
+	}
+	return numbers[0], numbers[len(numbers)-1], nil
 }

@@ -1,14 +1,12 @@
 package batch
 
 import (
-	"fmt"
 	"maps"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
@@ -26,8 +24,8 @@ func jobRules() define.Rules[*batchv1.Job] {
 	return define.Rules[*batchv1.Job]{
 		Default:          defaultJob,
 		PrepareForCreate: prepareJobForCreate,
-		Validate:         validateJob,
-		ValidateUpdate:   validateJobUpdate,
+		ValidateCreate:   func(j *batchv1.Job) field.ErrorList { return append(validateGeneratedSelector(j), validateJob(j)...) },
+		ValidateUpdate:   func(j, old *batchv1.Job) field.ErrorList { return append(validateJob(j), validateJobUpdate(j, old)...) },
 	}
 }
 
@@ -51,13 +49,20 @@ func defaultJobSpec(spec *batchv1.JobSpec) {
 	define.SetDefaultPtr(&spec.BackoffLimit, 6)
 	if spec.PodFailurePolicy != nil {
 		define.SetDefaultPtr(&spec.PodReplacementPolicy, batchv1.Failed)
-		for i := range spec.PodFailurePolicy.Rules {
-			for j := range spec.PodFailurePolicy.Rules[i].OnPodConditions {
-				define.SetDefault(&spec.PodFailurePolicy.Rules[i].OnPodConditions[j].Status, corev1.ConditionTrue)
-			}
-		}
 	}
 	define.SetDefaultPtr(&spec.PodReplacementPolicy, batchv1.TerminatingOrFailed)
+	defaultPodConditions(spec.PodFailurePolicy)
+}
+
+func defaultPodConditions(policy *batchv1.PodFailurePolicy) {
+	if policy == nil {
+		return
+	}
+	for i := range policy.Rules {
+		for j := range policy.Rules[i].OnPodConditions {
+			define.SetDefault(&policy.Rules[i].OnPodConditions[j].Status, corev1.ConditionTrue)
+		}
+	}
 }
 
 // defaultJobLabels gives a job without labels those of its pods.
@@ -68,87 +73,28 @@ func defaultJobLabels(j *batchv1.Job) {
 }
 
 // prepareJobForCreate makes the selector, which is unique because it is made
-// of the job's uid, unless the user wants to be responsible for that.
+// of the job's uid, unless the user wants to be responsible for that. Labels of
+// its own names that the user has set stay, and are refused if they are others.
 func prepareJobForCreate(j *batchv1.Job) {
 	if define.ValueOr(j.Spec.ManualSelector, false) {
 		return
 	}
-	labels := maps.Clone(j.Spec.Template.Labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	uid := string(j.UID)
-	labels[legacyControllerUIDLabel], labels[batchv1.ControllerUidLabel] = uid, uid
-	labels[legacyJobNameLabel], labels[batchv1.JobNameLabel] = j.Name, j.Name
+	labels := generatedLabels(j)
+	maps.Copy(labels, j.Spec.Template.Labels)
 	j.Spec.Template.Labels = labels
 	defaultJobLabels(j)
 	define.SetDefaultPtr(&j.Spec.Selector, metav1.LabelSelector{})
-	selected := maps.Clone(j.Spec.Selector.MatchLabels)
-	if selected == nil {
-		selected = map[string]string{}
-	}
-	selected[batchv1.ControllerUidLabel] = uid
+	selected := map[string]string{batchv1.ControllerUidLabel: string(j.UID)}
+	maps.Copy(selected, j.Spec.Selector.MatchLabels)
 	j.Spec.Selector.MatchLabels = selected
 }
 
-func validateJob(j *batchv1.Job) field.ErrorList {
-	errs := validateJobSpec(validate.SpecPath, &j.Spec)
-	if selector := validate.SpecPath.Child("selector"); j.Spec.Selector == nil {
-		errs = append(errs, field.Required(selector, ""))
-	} else {
-		errs = append(errs, validate.LabelSelector(selector, j.Spec.Selector)...)
+// generatedLabels are those of the pods of a job that does not select them on its own.
+func generatedLabels(j *batchv1.Job) map[string]string {
+	uid := string(j.UID)
+	return map[string]string{
+		legacyControllerUIDLabel: uid, batchv1.ControllerUidLabel: uid, legacyJobNameLabel: j.Name, batchv1.JobNameLabel: j.Name,
 	}
-	errs = append(errs, validate.Selects(j.Spec.Selector, j.Spec.Template.Labels)...)
-	if define.ValueOr(j.Spec.CompletionMode, "") == batchv1.IndexedCompletion && define.ValueOr(j.Spec.Completions, 0) > 0 {
-		// The longest of the pods' hostnames must be one, too.
-		last := fmt.Sprintf("%s-%d", j.Name, *j.Spec.Completions-1)
-		for range validation.IsDNS1123Label(last) {
-			errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), j.Name, "will not able to create pod with invalid DNS label: "+last))
-		}
-	}
-	return errs
-}
-
-// validateJobSpec checks a job's spec, in a job or a cron job.
-func validateJobSpec(path *field.Path, spec *batchv1.JobSpec) field.ErrorList {
-	errs := validate.NotNegative(path.Child("parallelism"), spec.Parallelism)
-	errs = append(errs, validate.NotNegative(path.Child("completions"), spec.Completions)...)
-	errs = append(errs, validate.NotNegative(path.Child("activeDeadlineSeconds"), spec.ActiveDeadlineSeconds)...)
-	errs = append(errs, validate.NotNegative(path.Child("backoffLimit"), spec.BackoffLimit)...)
-	errs = append(errs, validate.NotNegative(path.Child("backoffLimitPerIndex"), spec.BackoffLimitPerIndex)...)
-	errs = append(errs, validate.NotNegative(path.Child("maxFailedIndexes"), spec.MaxFailedIndexes)...)
-	errs = append(errs, validate.NotNegative(path.Child("ttlSecondsAfterFinished"), spec.TTLSecondsAfterFinished)...)
-	if mode := spec.CompletionMode; mode != nil {
-		errs = append(errs, validate.SupportedInOrder(path.Child("completionMode"), *mode, batchv1.NonIndexedCompletion, batchv1.IndexedCompletion)...)
-		if *mode == batchv1.IndexedCompletion && spec.Completions == nil {
-			errs = append(errs, field.Required(path.Child("completions"), "when completion mode is Indexed"))
-		}
-		if *mode != batchv1.IndexedCompletion && spec.BackoffLimitPerIndex != nil {
-			errs = append(errs, field.Invalid(path.Child("backoffLimitPerIndex"), *spec.BackoffLimitPerIndex, "requires indexed completion mode"))
-		}
-	}
-	if policy := spec.PodReplacementPolicy; policy != nil {
-		errs = append(errs, validate.OneOf(path.Child("podReplacementPolicy"), *policy, batchv1.TerminatingOrFailed, batchv1.Failed)...)
-	}
-	if by := spec.ManagedBy; by != nil {
-		errs = append(errs, validation.IsDomainPrefixedPath(path.Child("managedBy"), *by)...)
-	}
-	errs = append(errs, validateIndexes(path, spec)...)
-	errs = append(errs, validateFailurePolicy(path.Child("podFailurePolicy"), spec)...)
-	errs = append(errs, validateSuccessPolicy(path.Child("successPolicy"), spec)...)
-	template := path.Child("template")
-	errs = append(errs, podspec.ValidateTemplate(template, &spec.Template)...)
-	restart := template.Child("spec", "restartPolicy")
-	switch spec.Template.Spec.RestartPolicy {
-	case corev1.RestartPolicyOnFailure:
-		if spec.PodFailurePolicy != nil {
-			errs = append(errs, field.Invalid(restart, spec.Template.Spec.RestartPolicy, "only \"Never\" is supported when podFailurePolicy is specified"))
-		}
-	case corev1.RestartPolicyNever:
-	default:
-		errs = append(errs, field.Required(restart, "valid values: \"OnFailure\", \"Never\""))
-	}
-	return errs
 }
 
 // validateJobUpdate: what decides which pods belong to the job, and how many
