@@ -15,9 +15,9 @@ const defaultUtilization int32 = 80
 func autoscalerRules() define.Rules[*autoscalingv2.HorizontalPodAutoscaler] {
 	return define.Rules[*autoscalingv2.HorizontalPodAutoscaler]{
 		Default:        defaultAutoscaler,
-		Validate:       validateAutoscaler,
-		ValidateCreate: func(a *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList { return validateVersions(a, nil) },
-		ValidateUpdate: validateVersions,
+		ValidateCreate: func(a *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList { return validateAutoscaler(a, nil) },
+		ValidateUpdate: validateAutoscaler,
+		ValidateStatus: func(a, _ *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList { return validateStatus(&a.Status) },
 	}
 }
 

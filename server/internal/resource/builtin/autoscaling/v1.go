@@ -139,31 +139,31 @@ func cpuTarget(m autoscalingv2.MetricSpec) *int32 {
 
 func v1Rules() define.Rules[*autoscalingv1.HorizontalPodAutoscaler] {
 	return define.Rules[*autoscalingv1.HorizontalPodAutoscaler]{
-		Default: func(a *autoscalingv1.HorizontalPodAutoscaler) { define.SetDefaultPtr(&a.Spec.MinReplicas, 1) },
-		Validate: func(a *autoscalingv1.HorizontalPodAutoscaler) field.ErrorList {
+		Default:        func(a *autoscalingv1.HorizontalPodAutoscaler) { define.SetDefaultPtr(&a.Spec.MinReplicas, 1) },
+		ValidateCreate: func(a *autoscalingv1.HorizontalPodAutoscaler) field.ErrorList { return validateV1(a, nil) },
+		ValidateUpdate: validateV1,
+		ValidateStatus: func(a, _ *autoscalingv1.HorizontalPodAutoscaler) field.ErrorList {
 			stored, err := v1ToStored(a)
 			if err != nil {
-				return field.ErrorList{field.InternalError(validate.SpecPath, err)}
+				return field.ErrorList{field.InternalError(field.NewPath("status"), err)}
 			}
-			return validateAutoscaler(stored)
+			return validateStatus(&stored.Status)
 		},
-		ValidateCreate: func(a *autoscalingv1.HorizontalPodAutoscaler) field.ErrorList { return validateV1Versions(a, nil) },
-		ValidateUpdate: validateV1Versions,
 	}
 }
 
-// validateV1Versions is validateVersions for the older version. What cannot be read is complained about before.
-func validateV1Versions(a, old *autoscalingv1.HorizontalPodAutoscaler) field.ErrorList {
+// validateV1 is validateAutoscaler for the older version.
+func validateV1(a, old *autoscalingv1.HorizontalPodAutoscaler) field.ErrorList {
 	stored, err := v1ToStored(a)
 	if err != nil {
-		return nil
+		return field.ErrorList{field.InternalError(validate.SpecPath, err)}
 	}
 	if old == nil {
-		return validateVersions(stored, nil)
+		return validateAutoscaler(stored, nil)
 	}
 	before, err := v1ToStored(old)
 	if err != nil {
-		return nil
+		return field.ErrorList{field.InternalError(validate.SpecPath, err)}
 	}
-	return validateVersions(stored, before)
+	return validateAutoscaler(stored, before)
 }

@@ -16,7 +16,7 @@ func v1With(annotations map[string]string) *autoscalingv1.HorizontalPodAutoscale
 	return &autoscalingv1.HorizontalPodAutoscaler{
 		ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: annotations},
 		Spec: autoscalingv1.HorizontalPodAutoscalerSpec{
-			ScaleTargetRef: autoscalingv1.CrossVersionObjectReference{Kind: "Deployment", Name: "d"},
+			ScaleTargetRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "d"},
 			MaxReplicas:    3, TargetCPUUtilizationPercentage: &percent,
 		},
 	}
@@ -44,7 +44,7 @@ func TestUnreadableAnnotationsCarryNothing(t *testing.T) {
 
 // TestCarriedMetricsAreValidated: a metric that an annotation carries counts as one of the spec.
 func TestCarriedMetricsAreValidated(t *testing.T) {
-	validate := v1Rules().Validate
+	validate := v1Rules().ValidateCreate
 	for text, valid := range map[string]bool{memoryMetric: true, `[{}]`: false, `[{"type":"Pods"}]`: false} {
 		if errs := validate(v1With(map[string]string{metricsAnnotation: text})); (len(errs) == 0) != valid {
 			t.Errorf("%s: %v", text, errs)
@@ -93,5 +93,23 @@ func TestBehaviorHasBothSides(t *testing.T) {
 	up, down := a.Spec.Behavior.ScaleUp, a.Spec.Behavior.ScaleDown
 	if up == nil || down == nil || len(up.Policies) != 2 || len(down.Policies) != 1 || *up.StabilizationWindowSeconds != 0 || down.StabilizationWindowSeconds != nil {
 		t.Errorf("up %+v, down %+v", up, down)
+	}
+}
+
+// TestStatusOfAutoscalers: in both versions, what a controller counts is not below zero.
+func TestStatusOfAutoscalers(t *testing.T) {
+	wrong := &autoscalingv2.HorizontalPodAutoscaler{Status: autoscalingv2.HorizontalPodAutoscalerStatus{
+		CurrentReplicas: -1, DesiredReplicas: -1,
+		Conditions: []autoscalingv2.HorizontalPodAutoscalerCondition{{ObservedGeneration: new(int64(-1))}},
+	}}
+	if errs := autoscalerRules().ValidateStatus(wrong, wrong); len(errs) != 3 {
+		t.Errorf("autoscaling/v2: %v", errs)
+	}
+	shown, err := v1FromStored(wrong)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if errs := v1Rules().ValidateStatus(shown, shown); len(errs) != 3 {
+		t.Errorf("autoscaling/v1: %v", errs)
 	}
 }

@@ -2,6 +2,7 @@ package autoscaling
 
 import (
 	"fmt"
+	"slices"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
@@ -19,46 +20,44 @@ const (
 	maxWindowSeconds = 3600
 )
 
-func validateAutoscaler(a *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
-	errs := validateReplicaRange(a.Spec.MinReplicas, a.Spec.MaxReplicas)
-	errs = append(errs, validateReference(validate.SpecPath.Child("scaleTargetRef"), a.Spec.ScaleTargetRef)...)
-	metrics, fromOutside := validate.SpecPath.Child("metrics"), false
-	for i := range a.Spec.Metrics {
-		m := &a.Spec.Metrics[i]
-		errs = append(errs, validateMetric(metrics.Index(i), m)...)
+// validateAutoscaler checks an autoscaler; old is nil for a new one. Versions of objects that it
+// refers to, and that were there before such checks, may stay.
+func validateAutoscaler(a, old *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
+	spec := &a.Spec
+	var errs field.ErrorList
+	if spec.MinReplicas != nil && spec.MaxReplicas < *spec.MinReplicas {
+		errs = append(errs, field.Invalid(validate.SpecPath.Child("maxReplicas"), spec.MaxReplicas, "must be greater than or equal to `minReplicas`"))
+	}
+	errs = append(errs, validateScaleTarget(validate.SpecPath.Child("scaleTargetRef"), spec.ScaleTargetRef, old)...)
+	metrics, fromOutside, wrongObjects := validate.SpecPath.Child("metrics"), false, hasWrongObject(old)
+	for i := range spec.Metrics {
+		m := &spec.Metrics[i]
+		errs = append(errs, validateMetric(metrics.Index(i), m, wrongObjects)...)
 		fromOutside = fromOutside || m.Type == autoscalingv2.ObjectMetricSourceType || m.Type == autoscalingv2.ExternalMetricSourceType
 	}
-	if a.Spec.MinReplicas != nil && *a.Spec.MinReplicas == 0 && !fromOutside {
+	if spec.MinReplicas != nil && *spec.MinReplicas == 0 && !fromOutside {
 		errs = append(errs, field.Forbidden(metrics, "must specify at least one Object or External metric to support scaling to zero replicas"))
 	}
-	if b := a.Spec.Behavior; b != nil {
+	if b := spec.Behavior; b != nil {
 		errs = append(errs, validateScalingRules(validate.SpecPath.Child("behavior", "scaleUp"), b.ScaleUp)...)
 		errs = append(errs, validateScalingRules(validate.SpecPath.Child("behavior", "scaleDown"), b.ScaleDown)...)
 	}
-	return errs
+	return append(errs, validateReplicaRange(spec.MinReplicas, spec.MaxReplicas)...)
 }
 
-// validateVersions checks the versions of the objects that an autoscaler refers to; old is nil for a new one.
-// What was there before such checks may stay.
-func validateVersions(a, old *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
-	var errs field.ErrorList
-	target := a.Spec.ScaleTargetRef
-	if old == nil || old.Spec.ScaleTargetRef.APIVersion != target.APIVersion || old.Spec.ScaleTargetRef.Kind != target.Kind {
-		errs = validateVersion(validate.SpecPath.Child("scaleTargetRef"), target.APIVersion, target.Kind == "ReplicationController")
+func validateScaleTarget(at *field.Path, target autoscalingv2.CrossVersionObjectReference, old *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
+	errs := validateReference(at, target)
+	if old != nil && old.Spec.ScaleTargetRef.APIVersion == target.APIVersion && old.Spec.ScaleTargetRef.Kind == target.Kind {
+		return errs
 	}
-	if old != nil {
-		for i := range old.Spec.Metrics {
-			if m := &old.Spec.Metrics[i]; m.Type == autoscalingv2.ObjectMetricSourceType && m.Object != nil && len(validateVersion(nil, m.Object.DescribedObject.APIVersion, true)) > 0 {
-				return errs
-			}
-		}
-	}
-	for i := range a.Spec.Metrics {
-		if object := a.Spec.Metrics[i].Object; object != nil {
-			errs = append(errs, validateVersion(validate.SpecPath.Child("metrics").Index(i).Child("object", "describedObject"), object.DescribedObject.APIVersion, true)...)
-		}
-	}
-	return errs
+	return append(errs, validateVersion(at, target.APIVersion, target.Kind == "ReplicationController")...)
+}
+
+// hasWrongObject reports whether a metric is about an object whose version cannot be one.
+func hasWrongObject(a *autoscalingv2.HorizontalPodAutoscaler) bool {
+	return a != nil && slices.ContainsFunc(a.Spec.Metrics, func(m autoscalingv2.MetricSpec) bool {
+		return m.Type == autoscalingv2.ObjectMetricSourceType && m.Object != nil && len(validateVersion(nil, m.Object.DescribedObject.APIVersion, true)) > 0
+	})
 }
 
 func validateVersion(at *field.Path, version string, core bool) field.ErrorList {
@@ -72,19 +71,29 @@ func validateVersion(at *field.Path, version string, core bool) field.ErrorList 
 	return nil
 }
 
+// validateReplicaRange checks what kube-apiserver has in the tags of the API's types: it reports
+// what they refuse last.
 func validateReplicaRange(minReplicas *int32, maxReplicas int32) field.ErrorList {
 	errs := validate.NotNegative(validate.SpecPath.Child("minReplicas"), minReplicas)
 	at := validate.SpecPath.Child("maxReplicas")
 	switch {
 	case maxReplicas == 0:
-		errs = append(errs, field.Required(at, "must be set and greater than 0"))
+		errs = append(errs, field.Required(at, ""))
 	case maxReplicas < 0:
 		errs = append(errs, field.Invalid(at, maxReplicas, "must be greater than or equal to 1"))
 	}
-	if minReplicas != nil && maxReplicas < *minReplicas {
-		errs = append(errs, field.Invalid(at, maxReplicas, "must be greater than or equal to `minReplicas`"))
-	}
 	return errs
+}
+
+// validateStatus checks what a controller reports.
+func validateStatus(status *autoscalingv2.HorizontalPodAutoscalerStatus) field.ErrorList {
+	var errs field.ErrorList
+	at := field.NewPath("status")
+	for i, c := range status.Conditions {
+		errs = append(errs, validate.NotNegative(at.Child("conditions").Index(i).Child("observedGeneration"), c.ObservedGeneration)...)
+	}
+	errs = append(errs, validate.NotNegative(at.Child("currentReplicas"), &status.CurrentReplicas)...)
+	return append(errs, validate.NotNegative(at.Child("desiredReplicas"), &status.DesiredReplicas)...)
 }
 
 func validateReference(at *field.Path, ref autoscalingv2.CrossVersionObjectReference) field.ErrorList {
@@ -94,14 +103,14 @@ func validateReference(at *field.Path, ref autoscalingv2.CrossVersionObjectRefer
 
 // validateMetric checks that the source that the type names is there, alone
 // and complete.
-func validateMetric(at *field.Path, m *autoscalingv2.MetricSpec) field.ErrorList {
+func validateMetric(at *field.Path, m *autoscalingv2.MetricSpec, wrongObjects bool) field.ErrorList {
 	sources := []struct {
 		kind  autoscalingv2.MetricSourceType
 		name  string
 		there bool
 		check func(*field.Path) field.ErrorList
 	}{
-		{autoscalingv2.ObjectMetricSourceType, "object", m.Object != nil, func(at *field.Path) field.ErrorList { return validateObjectMetric(at, m.Object) }},
+		{autoscalingv2.ObjectMetricSourceType, "object", m.Object != nil, func(at *field.Path) field.ErrorList { return validateObjectMetric(at, m.Object, wrongObjects) }},
 		{autoscalingv2.ExternalMetricSourceType, "external", m.External != nil, func(at *field.Path) field.ErrorList { return validateExternalMetric(at, m.External) }},
 		{autoscalingv2.PodsMetricSourceType, "pods", m.Pods != nil, func(at *field.Path) field.ErrorList { return validatePodsMetric(at, m.Pods) }},
 		{autoscalingv2.ResourceMetricSourceType, "resource", m.Resource != nil, func(at *field.Path) field.ErrorList {
@@ -122,11 +131,13 @@ func validateMetric(at *field.Path, m *autoscalingv2.MetricSpec) field.ErrorList
 	}
 	unsupported := validate.Supported(at.Child("type"), m.Type, kinds...)
 	errs = append(errs, unsupported...)
-	first := true
+	there := 0
 	for _, source := range sources {
-		if source.there && first { // the others are not looked into
+		if !source.there {
+			continue
+		}
+		if there++; there == 1 { // the others are not looked into
 			errs = append(errs, source.check(at.Child(source.name))...)
-			first = false
 		}
 	}
 	errs = append(errs, unsupported...) // kube-apiserver says it twice
@@ -134,15 +145,18 @@ func validateMetric(at *field.Path, m *autoscalingv2.MetricSpec) field.ErrorList
 		switch {
 		case !source.there && source.kind == m.Type:
 			errs = append(errs, field.Required(at.Child(source.name), "must populate information for the given metric source"))
-		case source.there && source.kind != m.Type:
+		case source.there && source.kind != m.Type && there > 1: // one alone is not looked at again
 			errs = append(errs, field.Forbidden(at.Child(source.name), "must populate the given metric source only"))
 		}
 	}
 	return errs
 }
 
-func validateObjectMetric(at *field.Path, m *autoscalingv2.ObjectMetricSource) field.ErrorList {
+func validateObjectMetric(at *field.Path, m *autoscalingv2.ObjectMetricSource, anyVersion bool) field.ErrorList {
 	errs := validateReference(at.Child("describedObject"), m.DescribedObject)
+	if !anyVersion {
+		errs = append(errs, validateVersion(at.Child("describedObject"), m.DescribedObject.APIVersion, true)...)
+	}
 	errs = append(errs, validateMetricName(at, m.Metric)...)
 	errs = append(errs, validateTarget(at.Child("target"), m.Target)...)
 	if m.Target.Value == nil && m.Target.AverageValue == nil {

@@ -135,8 +135,17 @@ func validateRatio(path *field.Path, name corev1.ResourceName, item *corev1.Limi
 	if !bounded || !both {
 		return errs
 	}
-	if widest := most.AsApproximateFloat64() / least.AsApproximateFloat64(); ratio.AsApproximateFloat64() > widest {
+	if widest, wanted := quotient(most, least, ratio); wanted > widest {
 		errs = append(errs, field.Invalid(path, ratio.String(), fmt.Sprintf("ratio %s is greater than max/min = %f", ratio.String(), widest)))
 	}
 	return errs
+}
+
+// quotient divides two amounts, and returns a ratio beside it. They are counted in thousandths, but
+// for numbers that become too large then.
+func quotient(most, least, ratio apiresource.Quantity) (quotient, value float64) {
+	if ratio.Value() < apiresource.MaxMilliValue && least.Value() < apiresource.MaxMilliValue && most.Value() < apiresource.MaxMilliValue {
+		return float64(most.MilliValue()) / float64(least.MilliValue()), float64(ratio.MilliValue()) / 1000
+	}
+	return float64(most.Value()) / float64(least.Value()), float64(ratio.Value())
 }
