@@ -21,6 +21,12 @@ func daemonSetRules() define.Rules[*appsv1.DaemonSet] {
 		PrepareForCreate: prepareDaemonSetForCreate,
 		PrepareForUpdate: prepareDaemonSetForUpdate,
 		Validate:         validateDaemonSet,
+		Warnings: func(d, old *appsv1.DaemonSet) []string {
+			if old != nil && templateGeneration(old) == templateGeneration(d) {
+				return nil
+			}
+			return podspec.TemplateWarnings(validate.SpecPath.Child("template"), &d.Spec.Template)
+		},
 		ValidateUpdate: func(d, old *appsv1.DaemonSet) field.ErrorList {
 			return validate.Unchanged(validate.SpecPath.Child("selector"), d.Spec.Selector, old.Spec.Selector)
 		},

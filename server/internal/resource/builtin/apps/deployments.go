@@ -23,6 +23,12 @@ func deploymentRules() define.Rules[*appsv1.Deployment] {
 			}
 		},
 		Validate: validateDeployment,
+		Warnings: func(d, old *appsv1.Deployment) []string {
+			if old == nil {
+				return podspec.WorkloadWarnings(d, nil, validate.SpecPath.Child("template"), &d.Spec.Template)
+			}
+			return podspec.WorkloadWarnings(d, old, validate.SpecPath.Child("template"), &d.Spec.Template)
+		},
 		ValidateUpdate: func(d, old *appsv1.Deployment) field.ErrorList {
 			return validate.Unchanged(validate.SpecPath.Child("selector"), d.Spec.Selector, old.Spec.Selector)
 		},

@@ -18,6 +18,12 @@ func replicaSetRules() define.Rules[*appsv1.ReplicaSet] {
 			define.SetDefaultPtr(&rs.Spec.Replicas, 1)
 		},
 		Validate: validateReplicaSet,
+		Warnings: func(rs, old *appsv1.ReplicaSet) []string {
+			if old == nil {
+				return podspec.WorkloadWarnings(rs, nil, validate.SpecPath.Child("template"), &rs.Spec.Template)
+			}
+			return podspec.WorkloadWarnings(rs, old, validate.SpecPath.Child("template"), &rs.Spec.Template)
+		},
 		ValidateUpdate: func(rs, old *appsv1.ReplicaSet) field.ErrorList {
 			return validate.Unchanged(validate.SpecPath.Child("selector"), rs.Spec.Selector, old.Spec.Selector)
 		},

@@ -22,7 +22,28 @@ func statefulSetRules() define.Rules[*appsv1.StatefulSet] {
 		Default:        defaultStatefulSet,
 		Validate:       validateStatefulSet,
 		ValidateUpdate: validateStatefulSetUpdate,
+		Warnings:       statefulSetWarnings,
 	}
+}
+
+// statefulSetWarnings are about the template, if an update changes the generation, the claims, whose
+// paths kube-apiserver spells in two ways, and a history that never ends.
+func statefulSetWarnings(s, old *appsv1.StatefulSet) []string {
+	var warnings []string
+	if old == nil || old.Generation != s.Generation {
+		warnings = podspec.TemplateWarnings(validate.SpecPath.Child("template"), &s.Spec.Template)
+	}
+	for i := range s.Spec.VolumeClaimTemplates {
+		at := validate.SpecPath.Child("volumeClaimTemplates").Index(i)
+		if old != nil {
+			at = at.Child("Spec")
+		}
+		warnings = append(warnings, podspec.ClaimWarnings(at, &s.Spec.VolumeClaimTemplates[i].Spec)...)
+	}
+	if limit := s.Spec.RevisionHistoryLimit; limit != nil && *limit < 0 {
+		warnings = append(warnings, "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended")
+	}
+	return warnings
 }
 
 func defaultStatefulSet(s *appsv1.StatefulSet) {

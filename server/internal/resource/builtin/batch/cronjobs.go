@@ -33,6 +33,18 @@ func cronJobRules() define.Rules[*batchv1.CronJob] {
 		},
 		ValidateCreate: func(c *batchv1.CronJob) field.ErrorList { return validateCronJob(c, nil) },
 		ValidateUpdate: validateCronJob,
+		Warnings: func(c, old *batchv1.CronJob) []string {
+			path, spec := validate.SpecPath.Child("jobTemplate", "spec"), &c.Spec.JobTemplate.Spec
+			if old == nil {
+				return jobWarnings(c, nil, path, spec)
+			}
+			warnings := jobWarnings(c, old, path, spec)
+			if strings.Contains(c.Spec.Schedule, "TZ") {
+				warnings = append(warnings, "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead,"+
+					" see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details")
+			}
+			return warnings
+		},
 	}
 }
 

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"fmt"
+	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -166,4 +167,19 @@ func validateRestartPolicy(path *field.Path, spec *batchv1.JobSpec) field.ErrorL
 	default:
 		return validate.SupportedInOrder(path, policy, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever)
 	}
+}
+
+// jobWarnings are about the job that an object describes at a path: its name, many completions at
+// once, and its template. old is nil for a new object.
+func jobWarnings(obj, old metav1.Object, path *field.Path, spec *batchv1.JobSpec) []string {
+	warnings := podspec.WorkloadWarnings(obj, old, path.Child("template"), &spec.Template)
+	changed := old == nil || obj.GetGeneration() != old.GetGeneration()
+	if many := define.ValueOr(spec.Completions, 0) > maxBackoffPerIndex && define.ValueOr(spec.Parallelism, 0) > maxParallelPerIndex; !changed || !many || !isIndexed(spec) {
+		return warnings
+	}
+	about := path.String() + ": In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4," +
+		" Kubernetes might not be able to track completedIndexes when a big number of indexes fail"
+	// After what the name gives, before the template's.
+	at := len(warnings) - len(podspec.TemplateWarnings(path.Child("template"), &spec.Template))
+	return slices.Insert(warnings, at, about)
 }

@@ -26,6 +26,12 @@ func jobRules() define.Rules[*batchv1.Job] {
 		PrepareForCreate: prepareJobForCreate,
 		ValidateCreate:   func(j *batchv1.Job) field.ErrorList { return append(validateGeneratedSelector(j), validateJob(j)...) },
 		ValidateUpdate:   func(j, old *batchv1.Job) field.ErrorList { return append(validateJob(j), validateJobUpdate(j, old)...) },
+		Warnings: func(j, old *batchv1.Job) []string {
+			if old == nil {
+				return jobWarnings(j, nil, validate.SpecPath, &j.Spec)
+			}
+			return jobWarnings(j, old, validate.SpecPath, &j.Spec)
+		},
 	}
 }
 

@@ -23,6 +23,12 @@ func podRules() define.Rules[*corev1.Pod] {
 		ValidateUpdate:      validatePodUpdate,
 		ValidateSubresource: validatePodSubresource,
 		Graceful:            podGrace,
+		Warnings: func(pod, old *corev1.Pod) []string {
+			if old != nil { // few write pods by hand, and many change them often
+				return nil
+			}
+			return podspec.PodWarnings(pod)
+		},
 	}
 }
 

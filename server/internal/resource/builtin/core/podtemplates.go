@@ -14,5 +14,11 @@ func podTemplateRules() define.Rules[*corev1.PodTemplate] {
 		Validate: func(t *corev1.PodTemplate) field.ErrorList {
 			return podspec.ValidateTemplate(field.NewPath("template"), &t.Template)
 		},
+		Warnings: func(t, old *corev1.PodTemplate) []string {
+			if old != nil && old.Generation == t.Generation {
+				return nil
+			}
+			return podspec.TemplateWarnings(field.NewPath("template"), &t.Template)
+		},
 	}
 }

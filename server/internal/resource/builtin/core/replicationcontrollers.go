@@ -18,6 +18,13 @@ func replicationControllerRules() define.Rules[*corev1.ReplicationController] {
 	return define.Rules[*corev1.ReplicationController]{
 		Default:  defaultReplicationController,
 		Validate: validateReplicationController,
+		Warnings: func(rc, old *corev1.ReplicationController) []string {
+			if old == nil {
+				return podspec.WorkloadWarnings(rc, nil, validate.SpecPath.Child("template"), rc.Spec.Template)
+			}
+			// kube-apiserver warns of the template as it was.
+			return podspec.WorkloadWarnings(rc, old, validate.SpecPath.Child("template"), old.Spec.Template)
+		},
 	}
 }
 
