@@ -16,11 +16,10 @@ func podRules() define.Rules[*corev1.Pod] {
 		CompleteNew:            completeNewPod,
 		PrepareForUpdate:       preparePodForUpdate,
 		PrepareForStatusUpdate: preparePodForStatusUpdate,
-		Validate: func(pod *corev1.Pod) field.ErrorList {
-			return podspec.ValidatePod(validate.SpecPath, &pod.Spec)
+		ValidateCreate:         validateNewPod,
+		ValidateUpdate: func(pod, old *corev1.Pod) field.ErrorList {
+			return append(podspec.ValidateChangedPod(pod, old), validatePodUpdate(pod, old)...)
 		},
-		ValidateCreate:      validateNewPod,
-		ValidateUpdate:      validatePodUpdate,
 		ValidateSubresource: validatePodSubresource,
 		Graceful:            podGrace,
 		Warnings: func(pod, old *corev1.Pod) []string {
@@ -35,14 +34,14 @@ func podRules() define.Rules[*corev1.Pod] {
 // validateNewPod checks what only new pods must not have. A template may have it: whoever makes
 // pods of it can change them.
 func validateNewPod(pod *corev1.Pod) field.ErrorList {
-	var errs field.ErrorList
+	errs := podspec.ValidateNewPod(pod)
 	if len(pod.Spec.EphemeralContainers) > 0 {
 		errs = append(errs, field.Forbidden(validate.SpecPath.Child("ephemeralContainers"), "cannot be set on create"))
 	}
 	if pod.Spec.NodeName != "" && len(pod.Spec.SchedulingGates) > 0 {
 		errs = append(errs, field.Forbidden(validate.SpecPath.Child("nodeName"), "cannot be set until all schedulingGates have been cleared"))
 	}
-	return errs
+	return append(errs, podspec.ValidatePodProfiles(pod)...)
 }
 
 // preparePodForCreate computes what a new pod's status begins with. The account,

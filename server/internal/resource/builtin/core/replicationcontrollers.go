@@ -45,17 +45,23 @@ func defaultReplicationController(rc *corev1.ReplicationController) {
 }
 
 func validateReplicationController(rc *corev1.ReplicationController) field.ErrorList {
-	errs := validate.NotNegative(validate.SpecPath.Child("minReadySeconds"), &rc.Spec.MinReadySeconds)
+	var errs field.ErrorList
 	if len(rc.Spec.Selector) == 0 {
 		errs = append(errs, field.Required(validate.SpecPath.Child("selector"), ""))
 	}
+	errs = append(errs, validateControllerTemplate(validate.SpecPath.Child("template"), rc)...)
+	// kube-apiserver has these rules in the tags of the type, and reports them last.
 	errs = append(errs, validate.NotNegative(validate.SpecPath.Child("replicas"), rc.Spec.Replicas)...)
-	template := validate.SpecPath.Child("template")
+	return append(errs, validate.NotNegative(validate.SpecPath.Child("minReadySeconds"), &rc.Spec.MinReadySeconds)...)
+}
+
+func validateControllerTemplate(path *field.Path, rc *corev1.ReplicationController) field.ErrorList {
 	if rc.Spec.Template == nil {
-		return append(errs, field.Required(template, ""))
+		return field.ErrorList{field.Required(path, "")}
 	}
+	var errs field.ErrorList
 	if selector := labels.Set(rc.Spec.Selector).AsSelector(); !selector.Empty() && !selector.Matches(labels.Set(rc.Spec.Template.Labels)) {
-		errs = append(errs, validate.OtherLabels(template, rc.Spec.Template.Labels))
+		errs = append(errs, validate.OtherLabels(path, rc.Spec.Template.Labels))
 	}
 	return append(errs, podspec.ValidateAlwaysRestartingTemplate(rc.Spec.Template, "ReplicationController")...)
 }

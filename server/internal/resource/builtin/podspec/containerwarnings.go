@@ -9,21 +9,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// each calls f with every container, and with the list in which it stands and its index there.
-func (w *warner) each(f func(list string, i int, c *corev1.Container)) {
-	for i := range w.spec.InitContainers {
-		f("initContainers", i, &w.spec.InitContainers[i])
+// eachContainer calls f with every container, and with the list in which it stands and its index there.
+func eachContainer(spec *corev1.PodSpec, f func(list string, i int, c *corev1.Container)) {
+	for i := range spec.InitContainers {
+		f("initContainers", i, &spec.InitContainers[i])
 	}
-	for i := range w.spec.Containers {
-		f("containers", i, &w.spec.Containers[i])
+	for i := range spec.Containers {
+		f("containers", i, &spec.Containers[i])
 	}
-	for i := range w.spec.EphemeralContainers {
-		f("ephemeralContainers", i, (*corev1.Container)(&w.spec.EphemeralContainers[i].EphemeralContainerCommon))
+	for i := range spec.EphemeralContainers {
+		f("ephemeralContainers", i, (*corev1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon))
 	}
 }
 
 func (w *warner) containers() {
-	w.each(func(list string, i int, c *corev1.Container) {
+	eachContainer(w.spec, func(list string, i int, c *corev1.Container) {
 		w.containerProfiles(c)
 		// By resource, as kube-apiserver does, and not by list.
 		for _, name := range []corev1.ResourceName{corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
@@ -97,7 +97,7 @@ func (w *warner) portPath(p port) func() *field.Path {
 }
 
 func (w *warner) eachPort(f func(p port)) {
-	w.each(func(list string, i int, c *corev1.Container) {
+	eachContainer(w.spec, func(list string, i int, c *corev1.Container) {
 		for j := range c.Ports {
 			f(port{&c.Ports[j], list, i, j})
 		}

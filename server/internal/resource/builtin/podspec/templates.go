@@ -32,7 +32,9 @@ func DefaultTemplate(template *corev1.PodTemplateSpec) {
 func ValidateTemplate(path *field.Path, template *corev1.PodTemplateSpec) field.ErrorList {
 	errs := metavalidation.ValidateLabels(template.Labels, path.Child("labels"))
 	errs = append(errs, apivalidation.ValidateAnnotations(template.Annotations, path.Child("annotations"))...)
+	errs = append(errs, validateAnnotations(path.Child("annotations"), template.Annotations, nil, &template.Spec)...)
 	errs = append(errs, Validate(path.Child("spec"), &template.Spec)...)
+	errs = append(errs, validateProfiles(path.Child("spec"), &template.ObjectMeta, &template.Spec)...)
 	if len(template.Spec.EphemeralContainers) > 0 {
 		errs = append(errs, field.Forbidden(path.Child("spec", "ephemeralContainers"), "ephemeral containers not allowed in pod template"))
 	}
