@@ -23,6 +23,7 @@ var keptByStatus = map[string]string{
 	"resourceclaims":              "all",
 	"devicetaintrules":            "all",
 	"volumeattachments":           "all",
+	"csinodes":                    "all",
 	"flowschemas":                 "all",
 	"prioritylevelconfigurations": "all",
 	"validatingadmissionpolicies": "all",

@@ -25,7 +25,9 @@ func volumeAttachmentRules() define.Rules[*storagev1.VolumeAttachment] {
 		ValidateUpdate: func(a, old *storagev1.VolumeAttachment) field.ErrorList {
 			return validate.Unchanged(validate.SpecPath, a.Spec, old.Spec)
 		},
-		ValidateStatus: func(a, _ *storagev1.VolumeAttachment) field.ErrorList { return validateAttachment(a) },
+		ValidateStatus: func(a, _ *storagev1.VolumeAttachment) field.ErrorList {
+			return validateAttachmentStatus(field.NewPath("status"), &a.Status)
+		},
 	}
 }
 
