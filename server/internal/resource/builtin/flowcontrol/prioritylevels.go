@@ -2,11 +2,11 @@ package flowcontrol
 
 import (
 	"fmt"
+	"math"
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	flowcontrolv1beta3 "k8s.io/api/flowcontrol/v1beta3"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apiserver/pkg/util/shufflesharding"
 
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
@@ -15,6 +15,7 @@ import (
 const (
 	defaultShares int32 = 30
 	maxQueues     int32 = 10_000_000
+	hashBits            = 60 // of the hash by which a flow gets its hand
 )
 
 func priorityLevelRules() define.Rules[*flowcontrolv1.PriorityLevelConfiguration] {
@@ -166,9 +167,9 @@ func validateHand(path *field.Path, q *flowcontrolv1.QueuingConfiguration) field
 		return field.ErrorList{field.Invalid(path, q.HandSize, "must be positive")}
 	case q.HandSize > q.Queues:
 		return field.ErrorList{field.Invalid(path, q.HandSize, fmt.Sprintf("should not be greater than queues (%d)", q.Queues))}
-	case shufflesharding.RequiredEntropyBits(int(q.Queues), int(q.HandSize)) > shufflesharding.MaxHashBits:
+	case math.Ceil(math.Log2(float64(q.Queues))*float64(q.HandSize)) > hashBits:
 		return field.ErrorList{field.Invalid(path, q.HandSize, fmt.Sprintf(
-			"required entropy bits of deckSize %d and handSize %d should not be greater than %d", q.Queues, q.HandSize, shufflesharding.MaxHashBits))}
+			"required entropy bits of deckSize %d and handSize %d should not be greater than %d", q.Queues, q.HandSize, hashBits))}
 	}
 	return nil
 }
