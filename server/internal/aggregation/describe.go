@@ -29,8 +29,8 @@ type Published struct{ Versions []Version }
 // Version is a group and version of an aggregated server.
 type Version struct {
 	schema.GroupVersion
-	// GroupPriority and VersionPriority are those of the APIService.
-	GroupPriority, VersionPriority int32
+	// Priority is that of the APIService.
+	Priority Priority
 	// Discovery is what the server serves, or served when it last answered, and then it is
 	// marked as stale.
 	Discovery apidiscoveryv2.APIVersionDiscovery
@@ -74,7 +74,7 @@ func (a *Aggregator) publish() {
 		if obj.Spec.Service == nil {
 			continue
 		}
-		v := Version{GroupVersion: s.gv, GroupPriority: obj.Spec.GroupPriorityMinimum, VersionPriority: obj.Spec.VersionPriority}
+		v := Version{GroupVersion: s.gv, Priority: Priority{obj.Spec.GroupPriorityMinimum, obj.Spec.VersionPriority}}
 		v.Discovery = apidiscoveryv2.APIVersionDiscovery{Version: s.gv.Version}
 		if d := s.described.Load(); d != nil {
 			v.Discovery, v.OpenAPIHash = d.discovery, d.openAPIHash
@@ -114,7 +114,7 @@ func (a *Aggregator) inOrder() []*Server {
 
 // compareVersions sorts by group, and within a group by priority, as kube-aggregator does.
 func compareVersions(v, w Version) int {
-	return cmp.Or(strings.Compare(v.Group, w.Group), cmp.Compare(w.VersionPriority, v.VersionPriority),
+	return cmp.Or(strings.Compare(v.Group, w.Group), cmp.Compare(w.Priority.Version, v.Priority.Version),
 		version.CompareKubeAwareVersionStrings(w.Version, v.Version))
 }
 

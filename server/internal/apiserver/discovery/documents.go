@@ -1,11 +1,9 @@
 package discovery
 
 import (
-	"cmp"
 	"encoding/json"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,7 +19,8 @@ import (
 type documents struct {
 	all    []*resource.Resource   // as the table had it
 	remote *aggregation.Published // what other servers serve
-	groups []*group               // core first
+	groups []*group               // core first, then in the order of aggregated discovery
+	plain  []*group               // the others in the order of plain discovery
 	byName map[string]*group
 
 	aggregated [2]aggregatedDocument // of the core group, of the others
@@ -33,9 +32,6 @@ type documents struct {
 type group struct {
 	name     string
 	versions []*groupVersion
-	// remotePriority is the priority of a group that only other servers serve; 0 for any
-	// other.
-	remotePriority int32
 }
 
 // groupVersion is one version of a group with its resources. As long as the
@@ -69,26 +65,32 @@ func (c *documentCache) get(all, createOnly []*resource.Resource, remote *aggreg
 		d.add(res)
 	}
 	d.addRemote()
+	d.sort()
 	d.keep(c.current)
 	c.current = d
 	return d
 }
 
-// add enters a resource. The table's order is that of preference, so that the
-// first version of a group that comes is the preferred one.
+// add enters a resource. Those of a version stay in the table's order.
 func (d *documents) add(res *resource.Resource) {
-	g := d.byName[res.Group]
-	if g == nil {
-		g = &group{name: res.Group}
-		d.byName[res.Group] = g
-		d.groups = append(d.groups, g)
-	}
+	g := d.group(res.Group)
 	v := g.version(res.Version)
 	if v == nil {
 		v = newGroupVersion(res.GroupVersion())
 		g.versions = append(g.versions, v)
 	}
 	v.resources = append(v.resources, res)
+}
+
+// group returns a group, which it adds if there is none of the name.
+func (d *documents) group(name string) *group {
+	g := d.byName[name]
+	if g == nil {
+		g = &group{name: name}
+		d.byName[name] = g
+		d.groups = append(d.groups, g)
+	}
+	return g
 }
 
 // keep takes over from before every version that has the same resources, and of others what
@@ -125,67 +127,21 @@ func newGroupVersion(gv schema.GroupVersion) *groupVersion {
 	return v
 }
 
-// The priorities of what this server serves itself, among the groups and versions of
-// other servers.
-const (
-	kubernetesPriority = 16000 // groups of Kubernetes: the least that kube-apiserver gives one
-	customPriority     = 1000  // groups of custom resources, as in kube-apiserver
-	ownVersionPriority = 100   // versions, as those of custom resources there
-)
-
-// addRemote enters what other servers serve. Groups that this server serves stay in their
-// order.
+// addRemote enters what other servers serve, and this one does not.
 func (d *documents) addRemote() {
 	if d.remote == nil {
 		return
 	}
 	for i := range d.remote.Versions {
 		remote := &d.remote.Versions[i]
-		g := d.byName[remote.Group]
-		if g == nil {
-			g = &group{name: remote.Group}
-			d.byName[remote.Group] = g
-			d.insert(g, d.remote.Versions[i:])
-		}
+		g := d.group(remote.Group)
 		if g.version(remote.Version) != nil {
 			continue // this server's own
 		}
 		v := newGroupVersion(remote.GroupVersion)
 		v.remote = remote
 		g.versions = append(g.versions, v)
-		slices.SortStableFunc(g.versions, func(a, b *groupVersion) int { return cmp.Compare(b.priority(), a.priority()) })
 	}
-}
-
-// insert enters a group of other servers. versions begin with those of the group.
-func (d *documents) insert(g *group, versions []aggregation.Version) {
-	for _, v := range versions {
-		if v.Group == g.name {
-			g.remotePriority = max(g.remotePriority, v.GroupPriority)
-		}
-	}
-	at := slices.IndexFunc(d.groups, func(other *group) bool { return other.name != "" && other.priority() < g.remotePriority })
-	if at < 0 {
-		at = len(d.groups)
-	}
-	d.groups = slices.Insert(d.groups, at, g)
-}
-
-func (g *group) priority() int32 {
-	switch {
-	case g.remotePriority > 0:
-		return g.remotePriority
-	case !strings.Contains(g.name, "."), strings.HasSuffix(g.name, ".k8s.io"):
-		return kubernetesPriority
-	}
-	return customPriority
-}
-
-func (v *groupVersion) priority() int32 {
-	if v.remote != nil {
-		return v.remote.VersionPriority
-	}
-	return ownVersionPriority
 }
 
 func (g *group) version(name string) *groupVersion {

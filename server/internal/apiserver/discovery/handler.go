@@ -84,10 +84,8 @@ func (h *Handler) serveGroups(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	list := &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{}}
-	for _, g := range d.groups {
-		if g.name != "" {
-			list.Groups = append(list.Groups, apiGroup(g))
-		}
+	for _, g := range d.plain {
+		list.Groups = append(list.Groups, apiGroup(g))
 	}
 	encoding.Respond(w, r, list)
 }
