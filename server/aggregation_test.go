@@ -477,17 +477,31 @@ func TestLocalAPIServices(t *testing.T) {
 	a.f.answer(func(http.ResponseWriter, *http.Request) {
 		t.Error("a request for a built-in kind went to another server")
 	})
-	for name, service := range map[string]*apiregistrationv1.ServiceReference{"v1.apps": {Namespace: "default", Name: "flunders"}, "v1.batch": nil} {
-		_, group, _ := strings.Cut(name, ".")
-		obj, err := client.For[*apiregistrationv1.APIService](a.api).Create(t.Context(), &apiregistrationv1.APIService{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec:       apiregistrationv1.APIServiceSpec{Group: group, Version: "v1", GroupPriorityMinimum: 1000, VersionPriority: 15, Service: service},
-		}, metav1.CreateOptions{})
-		must(t, err)
-		a.eventually(name+" does not become local", func(ctx context.Context) bool {
-			obj, err = client.For[*apiregistrationv1.APIService](a.api).Get(ctx, name, metav1.GetOptions{})
-			return err == nil && len(obj.Status.Conditions) == 1 && obj.Status.Conditions[0].Reason == "Local"
-		})
+	services := client.For[*apiregistrationv1.APIService](a.api)
+	all, err := services.List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	local := map[string]bool{}
+	for _, obj := range all.Items {
+		if obj.Spec.Service == nil {
+			local[obj.Name] = len(obj.Status.Conditions) == 1 && obj.Status.Conditions[0].Reason == "Local"
+		}
+	}
+	for _, name := range []string{"v1.", "v1.apps", "v1.authorization.k8s.io", "v1.storagemigration.k8s.io", "v2.autoscaling"} {
+		if !local[name] {
+			t.Errorf("a server that has started has no APIService %s, or it is not local", name)
+		}
+	}
+	apps, err := services.Get(t.Context(), "v1.apps", metav1.GetOptions{})
+	must(t, err)
+	apps.Spec.Service = &apiregistrationv1.ServiceReference{Namespace: "default", Name: "flunders"}
+	_, err = services.Update(t.Context(), apps, metav1.UpdateOptions{})
+	must(t, err)
+	a.eventually("v1.apps does not say that its Service has no effect", func(ctx context.Context) bool {
+		obj, err := services.Get(ctx, "v1.apps", metav1.GetOptions{})
+		return err == nil && len(obj.Status.Conditions) == 1 && obj.Status.Conditions[0].Reason == "Local" && strings.Contains(obj.Status.Conditions[0].Message, "no effect")
+	})
+	if _, body := a.do(http.MethodGet, "/apis", ""); strings.Count(body, `"name":"apps"`) != 1 {
+		t.Errorf("the group apps is not listed once: %s", body)
 	}
 	if code, body := a.do(http.MethodGet, "/apis/apps/v1/deployments", ""); code != http.StatusOK || !strings.Contains(body, "DeploymentList") {
 		t.Errorf("%d %s", code, body)

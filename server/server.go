@@ -285,6 +285,7 @@ func (s *Server) serve(ctx context.Context, store storage.Store, tracker *epoch.
 	group.Go(func() error { return runFairness(groupCtx, fairness) })
 	if !s.config.ReadOnly {
 		group.Go(func() error { aggregator.Run(groupCtx); return nil })
+		group.Go(func() error { writes.apiServices.Run(groupCtx); return nil })
 		group.Go(func() error { return s.keepAuthentication(groupCtx, set) })
 	}
 	group.Go(func() error { return s.prepare(groupCtx, writes, caches, customs, authorization, fairness) })
@@ -321,18 +322,7 @@ func (s *Server) serve(ctx context.Context, store storage.Store, tracker *epoch.
 // closes ready.
 func (s *Server) prepare(ctx context.Context, writes *writePath, caches *caches.Set, customs *customresource.Lifecycle, authorization *authorization, fairness *flowcontrol.Controller) error {
 	begin := time.Now()
-	bootstrapped := func() error {
-		if s.config.ReadOnly {
-			return authorization.bootstrap(ctx, writes.set)
-		}
-		if err := bootstrap.Run(ctx, writes.set, writes.services, s.endpoint(), writes.contents...); err != nil {
-			return err
-		}
-		if err := authorization.bootstrap(ctx, writes.set); err != nil || fairness == nil {
-			return err
-		}
-		return fairness.Ensure(ctx)
-	}
+	bootstrapped := func() error { return s.bootstrap(ctx, writes, authorization, fairness) }
 	err := s.retryWhileUnavailable(ctx, bootstrapped)
 	full := status.IsInsufficientStorage(err)
 	if full {
@@ -360,6 +350,25 @@ func (s *Server) prepare(ctx context.Context, writes *writePath, caches *caches.
 		return retryWhileFull(ctx, bootstrapped)
 	}
 	return nil
+}
+
+// bootstrap writes the objects that every cluster has. It may be called again if it fails.
+func (s *Server) bootstrap(ctx context.Context, writes *writePath, authorization *authorization, fairness *flowcontrol.Controller) error {
+	if s.config.ReadOnly {
+		return authorization.bootstrap(ctx, writes.set)
+	}
+	if err := bootstrap.Run(ctx, writes.set, writes.services, s.endpoint(), writes.contents...); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return writes.apiServices.Ensure(ctx) })
+	group.Go(func() error {
+		if err := authorization.bootstrap(ctx, writes.set); err != nil || fairness == nil {
+			return err
+		}
+		return fairness.Ensure(ctx)
+	})
+	return group.Wait()
 }
 
 // startRetryInterval is how often a start is tried that storage has stopped, which is full or

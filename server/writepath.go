@@ -13,6 +13,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/aggregation"
 	"github.com/levelwire/levelwire/server/internal/apiserver"
 	"github.com/levelwire/levelwire/server/internal/apiserver/audit"
+	"github.com/levelwire/levelwire/server/internal/apiserver/handlers"
 	"github.com/levelwire/levelwire/server/internal/apiserver/health"
 	"github.com/levelwire/levelwire/server/internal/flowcontrol"
 	"github.com/levelwire/levelwire/server/internal/registry"
@@ -35,6 +36,8 @@ type writePath struct {
 	// and nil if service accounts are disabled.
 	contents []bootstrap.NamespaceContent
 	keeper   *serviceaccount.Keeper
+	// apiServices are those of what this server serves itself; nil if it only reads.
+	apiServices *aggregation.AutoRegister
 	// lease says that this server runs; nil if it only reads.
 	lease    *bootstrap.Lease
 	policies *admissionPolicies // set by admit
@@ -72,6 +75,10 @@ func (s *Server) newWritePath(store storage.Store, table *resource.Table, caches
 		resolve: service.NewResolver(set).Resolve,
 	}
 	if !s.config.ReadOnly {
+		// The table has no custom resources yet.
+		if w.apiServices, err = aggregation.NewAutoRegister(set, slices.Concat(table.All(), handlers.CreateOnly), s.config.Logger); err != nil {
+			return nil, err
+		}
 		if w.lease = bootstrap.NewLease(set, hostname(), s.endpoint(), s.config.Logger); w.lease != nil {
 			w.contents = append(w.contents, w.lease.Content)
 		}

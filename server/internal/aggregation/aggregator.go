@@ -46,9 +46,18 @@ type Aggregator struct {
 	published atomic.Pointer[Published]
 
 	mu       sync.Mutex
-	byName   map[string]*Server // by the name of the APIService, also those that are shadowed
+	byName   map[string]*Server // by the name of the APIService with a Service, also those that are shadowed
 	own      map[schema.GroupVersion]bool
 	ownTable []*resource.Resource // own was read from
+
+	// decoded are the APIServices as they were last read. Only Run uses it.
+	decoded map[string]decoded
+}
+
+// decoded is an APIService with the state that it was decoded from.
+type decoded struct {
+	of  *watchcache.Object
+	obj *apiregistrationv1.APIService
 }
 
 // New returns an Aggregator over the objects of a Set. It connects to nothing before Run.
@@ -160,6 +169,9 @@ func (a *Aggregator) follow(ctx context.Context, running *sync.WaitGroup) error 
 				return err
 			}
 			a.replace(ctx, running, objects)
+			if err := a.correctLocal(ctx, objects); err != nil {
+				return err
+			}
 		}
 		select {
 		case <-watcher.Ready():
@@ -169,35 +181,45 @@ func (a *Aggregator) follow(ctx context.Context, running *sync.WaitGroup) error 
 	}
 }
 
-// read decodes all APIServices. One that cannot be read is left out.
+// read decodes the APIServices that have changed, and returns all. One that cannot be read is
+// left out.
 func (a *Aggregator) read(ctx context.Context) (map[string]*apiregistrationv1.APIService, error) {
 	snapshot, err := a.objects.Snapshot(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]*apiregistrationv1.APIService{}
+	before, all := a.decoded, map[string]*apiregistrationv1.APIService{}
+	a.decoded = make(map[string]decoded, len(before))
 	for o := range snapshot.Range("", "") {
-		obj, err := registry.DecodeAs[*apiregistrationv1.APIService](ctx, a.objects, o)
-		if err != nil {
-			a.opts.Logger.Error("an APIService cannot be read and is ignored", "object", o.Key, "error", err)
-			continue
+		next := before[o.Key]
+		if next.of != o {
+			obj, err := registry.DecodeAs[*apiregistrationv1.APIService](ctx, a.objects, o)
+			if err != nil {
+				a.opts.Logger.Error("an APIService cannot be read and is ignored", "object", o.Key, "error", err)
+				continue
+			}
+			next = decoded{o, obj}
 		}
-		all[obj.Name] = obj
+		a.decoded[o.Key] = next
+		all[next.obj.Name] = next.obj
 	}
 	return all, nil
 }
 
 // replace goes by the given APIServices in place of those before. Servers that are
-// connected to as before are kept.
+// connected to as before are kept. APIServices without a Service have none.
 func (a *Aggregator) replace(ctx context.Context, running *sync.WaitGroup, objects map[string]*apiregistrationv1.APIService) {
 	a.mu.Lock()
 	for name, s := range a.byName {
-		if obj := objects[name]; obj == nil || !s.sameConnection(obj) {
+		if obj := objects[name]; obj == nil || obj.Spec.Service == nil || !s.sameConnection(obj) {
 			s.stop()
 			delete(a.byName, name)
 		}
 	}
 	for name, obj := range objects {
+		if obj.Spec.Service == nil {
+			continue
+		}
 		if s := a.byName[name]; s != nil {
 			s.object.Store(obj)
 			continue
@@ -213,9 +235,7 @@ func (a *Aggregator) replace(ctx context.Context, running *sync.WaitGroup, objec
 	}
 	servers := map[schema.GroupVersion]*Server{}
 	for _, s := range a.byName {
-		if s.object.Load().Spec.Service != nil {
-			servers[s.gv] = s
-		}
+		servers[s.gv] = s
 	}
 	a.mu.Unlock()
 	if len(servers) == 0 {

@@ -72,7 +72,7 @@ func (s *Server) isDue(ctx context.Context) bool {
 	if last == nil || last.condition.Status != apiregistrationv1.ConditionTrue || time.Since(last.at) >= s.of.opts.CheckInterval {
 		return true
 	}
-	if s.object.Load().Spec.Service == nil || s.of.isOwn(s.gv) {
+	if s.of.isOwn(s.gv) {
 		return last.condition.Reason == passed
 	}
 	if last.condition.Reason != passed {
@@ -115,10 +115,6 @@ func (s *Server) check(ctx context.Context) {
 
 func (s *Server) examine(ctx context.Context) *outcome {
 	found := &outcome{at: time.Now()}
-	if s.object.Load().Spec.Service == nil {
-		found.condition = apiregistration.Local()
-		return found
-	}
 	if s.of.isOwn(s.gv) {
 		found.condition = apiregistration.Local()
 		found.condition.Message = "this server serves the group and version itself: spec.service has no effect"
@@ -212,12 +208,33 @@ func differs(has, want *apiregistrationv1.APIServiceCondition) bool {
 
 // writeCondition sets the condition Available of the APIService.
 func (s *Server) writeCondition(ctx context.Context, want apiregistrationv1.APIServiceCondition) error {
-	seen := s.object.Load()
-	_, err := s.of.objects.UpdateStatus(ctx, "", seen.Name, func(current resource.Object) (resource.Object, error) {
+	return s.of.writeCondition(ctx, s.object.Load(), want)
+}
+
+// correctLocal writes the condition of the APIServices without a Service that have another one:
+// those that had a Service before, or that a user wrote. Those that are created have it.
+func (a *Aggregator) correctLocal(ctx context.Context, objects map[string]*apiregistrationv1.APIService) error {
+	local := apiregistration.Local()
+	var failed error
+	for _, obj := range objects {
+		if obj.Spec.Service == nil && differs(conditionOf(obj), &local) {
+			failed = errors.Join(failed, a.writeCondition(ctx, obj, local))
+		}
+	}
+	return failed
+}
+
+// writeCondition sets the condition Available of an APIService that is still the one that was
+// seen, and leads where it led.
+func (a *Aggregator) writeCondition(ctx context.Context, seen *apiregistrationv1.APIService, want apiregistrationv1.APIServiceCondition) error {
+	_, err := a.objects.UpdateStatus(ctx, "", seen.Name, func(current resource.Object) (resource.Object, error) {
 		if current == nil || current.GetUID() != seen.UID {
 			return nil, apierrors.NewNotFound(apiregistrationv1.Resource("apiservices"), seen.Name)
 		}
 		changed := current.DeepCopyObject().(*apiregistrationv1.APIService)
+		if (changed.Spec.Service == nil) != (seen.Spec.Service == nil) {
+			return current, nil
+		}
 		if has := conditionOf(changed); has != nil {
 			if has.Status == want.Status {
 				want.LastTransitionTime = has.LastTransitionTime

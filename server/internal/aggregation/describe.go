@@ -71,9 +71,6 @@ func (a *Aggregator) publish() {
 	documents := int64(0)
 	for _, s := range a.inOrder() {
 		obj := s.object.Load()
-		if obj.Spec.Service == nil {
-			continue
-		}
 		v := Version{GroupVersion: s.gv, Priority: Priority{obj.Spec.GroupPriorityMinimum, obj.Spec.VersionPriority}}
 		v.Discovery = apidiscoveryv2.APIVersionDiscovery{Version: s.gv.Version}
 		if d := s.described.Load(); d != nil {
@@ -103,7 +100,7 @@ func (a *Aggregator) publish() {
 	}
 }
 
-// inOrder returns the servers of all APIServices, the oldest first, so that a new one
+// inOrder returns the servers of APIServices, the oldest first, so that a new one
 // displaces nothing of those before. a.mu must be held.
 func (a *Aggregator) inOrder() []*Server {
 	return slices.SortedFunc(maps.Values(a.byName), func(s, t *Server) int {

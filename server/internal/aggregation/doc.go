@@ -4,5 +4,5 @@
 // Available of each APIService.
 //
 // A group and version that this server serves itself is never another server's, whatever
-// an APIService says.
+// an APIService says. AutoRegister writes the APIServices that say so.
 package aggregation

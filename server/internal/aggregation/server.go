@@ -46,7 +46,7 @@ const (
 	kinds
 )
 
-// Server is the server of an APIService. It is safe for concurrent use.
+// Server is the server of an APIService with a Service. It is safe for concurrent use.
 type Server struct {
 	of *Aggregator
 	gv schema.GroupVersion
@@ -71,9 +71,6 @@ type Server struct {
 func newServer(a *Aggregator, obj *apiregistrationv1.APIService) *Server {
 	s := &Server{of: a, gv: schema.GroupVersion{Group: obj.Spec.Group, Version: obj.Spec.Version}}
 	s.object.Store(obj)
-	if obj.Spec.Service == nil {
-		return s
-	}
 	config, err := tlsConfig(&obj.Spec, a.opts.Certificate)
 	if err != nil {
 		s.broken = err
@@ -88,10 +85,10 @@ func newServer(a *Aggregator, obj *apiregistrationv1.APIService) *Server {
 // sameConnection reports whether the server is connected to as obj says.
 func (s *Server) sameConnection(obj *apiregistrationv1.APIService) bool {
 	old, spec := &s.object.Load().Spec, &obj.Spec
-	if (old.Service == nil) != (spec.Service == nil) || old.Group != spec.Group || old.Version != spec.Version {
+	if old.Group != spec.Group || old.Version != spec.Version {
 		return false
 	}
-	if old.Service != nil && (old.Service.Namespace != spec.Service.Namespace || old.Service.Name != spec.Service.Name || *old.Service.Port != *spec.Service.Port) {
+	if old.Service.Namespace != spec.Service.Namespace || old.Service.Name != spec.Service.Name || *old.Service.Port != *spec.Service.Port {
 		return false
 	}
 	return old.InsecureSkipTLSVerify == spec.InsecureSkipTLSVerify && bytes.Equal(old.CABundle, spec.CABundle) &&
