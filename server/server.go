@@ -303,6 +303,9 @@ func (s *Server) serve(ctx context.Context, store storage.Store, tracker *epoch.
 	if keeper := writes.keeper; keeper != nil && !s.config.ReadOnly {
 		group.Go(func() error { return ignoreCanceled(groupCtx, keeper.Run(groupCtx)) })
 	}
+	if writes.tracking != nil {
+		group.Go(func() error { return s.runTracking(groupCtx, writes.tracking) })
+	}
 	failure := make(chan error, 1)
 	group.Go(func() error {
 		err := awaitFailure(groupCtx, store)

@@ -32,6 +32,7 @@ type writePath struct {
 	services *service.Allocator
 	accounts *serviceaccount.Accounts
 	tokens   *serviceaccount.Tokens
+	tracking *serviceaccount.Tracking // nil if the server only reads
 	// contents make the objects of a new namespace, and keeper restores them; none
 	// and nil if service accounts are disabled.
 	contents []bootstrap.NamespaceContent
@@ -62,16 +63,20 @@ func (s *Server) newWritePath(store storage.Store, table *resource.Table, caches
 	}
 	without := slices.Contains(s.config.DisableAdmissionPlugins, admission.ServiceAccount)
 	accounts := serviceaccount.NewAccounts(set, serviceaccount.AccountOptions{RootCA: s.identity.rootCA, NoDefaults: without})
+	var tracking *serviceaccount.Tracking
+	if !s.config.ReadOnly {
+		tracking = serviceaccount.NewTracking(set, nil, s.config.Logger)
+	}
 	tokens, err := serviceaccount.NewTokens(set, accounts, serviceaccount.Options{
 		Issuers: s.config.ServiceAccountIssuers, Audiences: s.config.APIAudiences,
-		Keys: s.identity.tokenKeys,
+		Keys: s.identity.tokenKeys, Tracking: tracking,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("service account tokens: %w", err)
 	}
 	w := &writePath{
 		conditions: expressions.NewConditionMetrics(),
-		set:        set, services: services, accounts: accounts, tokens: tokens,
+		set:        set, services: services, accounts: accounts, tokens: tokens, tracking: tracking,
 		resolve: service.NewResolver(set).Resolve,
 	}
 	if !s.config.ReadOnly {
@@ -79,6 +84,7 @@ func (s *Server) newWritePath(store storage.Store, table *resource.Table, caches
 		if w.apiServices, err = aggregation.NewAutoRegister(set, slices.Concat(table.All(), handlers.CreateOnly), s.config.Logger); err != nil {
 			return nil, err
 		}
+		w.contents = append(w.contents, tracking.Ensure)
 		if w.lease = bootstrap.NewLease(set, hostname(), s.endpoint(), s.config.Logger); w.lease != nil {
 			w.contents = append(w.contents, w.lease.Content)
 		}
@@ -110,6 +116,16 @@ func (s *Server) newAPI(store storage.Store, table *resource.Table, caches *cach
 			{Name: "storage-writes", Check: checkWrites(store)},
 		}, encryptionHealth(store)...),
 	})
+}
+
+// runTracking notes the uses of legacy tokens when what every cluster has is there.
+func (s *Server) runTracking(ctx context.Context, tracking *serviceaccount.Tracking) error {
+	select {
+	case <-s.ready:
+		return ignoreCanceled(ctx, tracking.Run(ctx))
+	case <-ctx.Done():
+		return nil
+	}
 }
 
 var errStarting = errors.New("the server is starting: namespaces, services or custom resources are not all there yet")

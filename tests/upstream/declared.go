@@ -13,10 +13,6 @@ var declared = []struct {
 		"a controller has seen that its informer lags behind its own write, or another's, and tries again: which objects that happens to, and how often, differs from run to run on either server",
 	},
 	{
-		"kube-controller-manager", regexp.MustCompile(`configmaps \\?"kube-apiserver-legacy-service-account-token-tracking\\?" not found`),
-		"the use of legacy tokens, which are in secrets, is not tracked: the controller that cleans them up does nothing",
-	},
-	{
 		"hollow-1", regexp.MustCompile(`Failed to initialize CSINode: .*nodes "hollow-1" not found`),
 		"the kubelet annotates its CSINode while it has not registered its node yet, and tries again: one that starts slowly logs it",
 	},

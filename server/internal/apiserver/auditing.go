@@ -29,12 +29,13 @@ func (s *Server) beginAudit(r *http.Request, record *request.Record, user auth.U
 	t := s.target(r, user)
 	q := s.config.Audit.Begin(r, audit.Attributes{Attributes: t.attributes, Long: t.isLong(r)}, id, start)
 	if q == nil {
+		record.BeginAudit(nil)
 		return nil
 	}
 	if q.Rejected() {
 		return apierrors.NewInternalError(errors.New("the audit event of the request could not be stored"))
 	}
-	record.Audit = q
+	record.BeginAudit(q)
 	if refused != nil {
 		q.NotAuthenticated(r)
 	}

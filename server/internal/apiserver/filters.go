@@ -56,6 +56,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if rejected := s.beginAudit(r, record, user, err, id, start); rejected != nil && err == nil {
 			err = rejected
 		}
+	} else {
+		record.BeginAudit(nil)
 	}
 	if s.config.Tracer != nil {
 		var span trace.Span

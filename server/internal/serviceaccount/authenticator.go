@@ -2,7 +2,6 @@ package serviceaccount
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -51,11 +50,11 @@ func (t *Tokens) AuthenticateToken(ctx context.Context, token string, audiences 
 // checkReferences refuses a token whose account, or an object that it is bound to,
 // is not the one that it was issued for.
 func (t *Tokens) checkReferences(ctx context.Context, c *claims, token string) error {
+	if c.Kubernetes == nil {
+		return t.checkLegacy(ctx, c, token)
+	}
 	namespace, ref := c.account()
 	err := checkReference[*corev1.ServiceAccount](ctx, t, "serviceaccounts", namespace, &ref)
-	if err == nil && c.Kubernetes == nil {
-		return t.checkSecret(ctx, c, token)
-	}
 	if err == nil {
 		err = checkReference[*corev1.Secret](ctx, t, "secrets", namespace, c.Kubernetes.Secret)
 	}
@@ -85,18 +84,6 @@ func checkReference[T resource.Object](ctx context.Context, t *Tokens, plural, n
 	}
 	if at := obj.GetDeletionTimestamp(); at != nil && t.opts.Now().After(at.Add(deletionLeeway)) {
 		return fmt.Errorf("%s %q has been deleted", plural, ref.Name)
-	}
-	return nil
-}
-
-// checkSecret returns nil if the secret of a legacy token still holds the token.
-func (t *Tokens) checkSecret(ctx context.Context, c *claims, token string) error {
-	secret, err := lookup[*corev1.Secret](ctx, t.set, "secrets", c.LegacyNamespace, c.LegacySecret)
-	switch {
-	case err != nil:
-		return err
-	case secret.DeletionTimestamp != nil || string(secret.Data[corev1.ServiceAccountTokenKey]) != token:
-		return errors.New("token does not match server's copy")
 	}
 	return nil
 }

@@ -39,6 +39,8 @@ type Options struct {
 	Audiences []string
 	// Keys sign and verify tokens. Required.
 	Keys *KeyRing
+	// Tracking notes the uses of legacy tokens; nil: they are not noted.
+	Tracking *Tracking
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 }

@@ -119,6 +119,19 @@ func TestTokenSecret(t *testing.T) {
 	if status := review(); !status.Authenticated || status.User.Username != "system:serviceaccount:default:robot" {
 		t.Errorf("%+v", status)
 	}
+	used := await(ctx, t, secrets, func(s *corev1.Secret) bool {
+		return s.Name == "good" && s.Labels["kubernetes.io/legacy-token-last-used"] != ""
+	})
+	since, err := client.For[*corev1.ConfigMap](c).Namespace("kube-system").Get(ctx, serviceaccount.TrackingName, metav1.GetOptions{})
+	must(t, err)
+	if used.Labels["kubernetes.io/legacy-token-last-used"] < since.Data["since"] || since.Data["since"] == "" {
+		t.Errorf("used %v, noted since %v", used.Labels, since.Data)
+	}
+	_, err = secrets.Patch(ctx, "good", types.MergePatchType, []byte(`{"metadata":{"labels":{"kubernetes.io/legacy-token-invalid-since":"2026-01-01"}}}`), metav1.PatchOptions{})
+	must(t, err)
+	if status := review(); status.Authenticated || !strings.Contains(status.Error, "has been marked invalid") {
+		t.Errorf("marked as invalid: %+v", status)
+	}
 	err = accounts.Delete(ctx, "robot", metav1.DeleteOptions{})
 	must(t, err)
 	awaitGone(ctx, t, secrets, "good")

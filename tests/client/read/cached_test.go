@@ -90,6 +90,9 @@ func (f *fixture) wantReads(t *testing.T, want int64, what string) {
 	}
 }
 
+// ofServer are the ConfigMaps that every cluster has.
+var ofServer = []string{"kube-root-ca.crt", "extension-apiserver-authentication", "kube-apiserver-legacy-service-account-token-tracking"}
+
 // names lists, sorted.
 func names(ctx context.Context, t *testing.T, r cached.Resource[*corev1.ConfigMap], opts metav1.ListOptions) string {
 	t.Helper()
@@ -100,7 +103,7 @@ func names(ctx context.Context, t *testing.T, r cached.Resource[*corev1.ConfigMa
 	}
 	var all []string
 	for _, cm := range list.Items {
-		if cm.Name != "kube-root-ca.crt" && cm.Name != "extension-apiserver-authentication" {
+		if !slices.Contains(ofServer, cm.Name) {
 			all = append(all, cm.Namespace+"/"+cm.Name)
 		}
 	}

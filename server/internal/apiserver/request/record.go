@@ -38,8 +38,25 @@ type Record struct {
 
 	atEnd func() // nil: nothing
 
-	mu       sync.Mutex // guards warnings, and calls of Audit.Annotate
+	mu       sync.Mutex // guards what follows, and calls of Audit.Annotate
 	warnings []string
+	// early are the annotations of what comes before the audit: the authentication.
+	early [][2]string
+	begun bool
+}
+
+// BeginAudit says by what the request is audited, if it is, when its user is known. It is called
+// once; audit is nil if the request is not audited.
+func (c *Record) BeginAudit(audit Audit) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if audit != nil {
+		c.Audit = audit
+		for _, annotation := range c.early {
+			audit.Annotate(annotation[0], annotation[1])
+		}
+	}
+	c.early, c.begun = nil, true
 }
 
 // AtEnd has f called when the request has ended, before what AtEnd was called with earlier.
@@ -71,12 +88,14 @@ func (c *Record) Warn(text string) {
 
 // Annotate implements reporter.Reporter.
 func (c *Record) Annotate(key, value string) {
-	if c.Audit == nil {
-		return
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.Audit.Annotate(key, value)
+	switch {
+	case c.Audit != nil:
+		c.Audit.Annotate(key, value)
+	case !c.begun:
+		c.early = append(c.early, [2]string{key, value})
+	}
 }
 
 // addWarnings puts the warnings that there are into an answer that begins.

@@ -90,3 +90,30 @@ func (l *single) Close() error {
 }
 
 func (l *single) Addr() net.Addr { return &net.TCPAddr{} }
+
+// annotated is an audit that takes annotations.
+type annotated struct {
+	Audit
+	got []string
+}
+
+func (a *annotated) Annotate(key, value string) { a.got = append(a.got, key+"="+value) }
+
+// TestEarlyAnnotations: what the authentication says of a request is audited, although the audit
+// begins when the user is known.
+func TestEarlyAnnotations(t *testing.T) {
+	audit, record := &annotated{}, &Record{}
+	record.Annotate("early", "1")
+	record.BeginAudit(audit)
+	record.Annotate("late", "2")
+	if got := strings.Join(audit.got, " "); got != "early=1 late=2" {
+		t.Errorf("audited: %s", got)
+	}
+	record = &Record{}
+	record.Annotate("early", "1")
+	record.BeginAudit(nil)
+	record.Annotate("late", "2")
+	if record.early != nil {
+		t.Errorf("of a request that is not audited, %v is kept", record.early)
+	}
+}
