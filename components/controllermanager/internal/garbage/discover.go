@@ -75,6 +75,7 @@ func (c *Controller) discoverFirst(ctx context.Context) bool {
 func (c *Controller) keepDiscovering(ctx context.Context) {
 	timer := time.NewTimer(rediscover)
 	defer timer.Stop()
+	var failing time.Time // since when the kinds cannot be asked for; zero: they can
 	for {
 		next := rediscover
 		select {
@@ -84,8 +85,15 @@ func (c *Controller) keepDiscovering(ctx context.Context) {
 			next = settle
 		case <-timer.C:
 		}
-		if err := c.discover(ctx); err != nil && ctx.Err() == nil {
-			c.log.Warn("kinds not discovered, trying again later", "error", err)
+		switch err := c.discover(ctx); {
+		case err == nil:
+			failing = time.Time{}
+		case failing.IsZero():
+			// The server of a group may be starting, or ending. That passes, and is no warning.
+			failing = time.Now()
+			c.log.Info("kinds not discovered, trying again later", "error", err)
+		case ctx.Err() == nil && time.Since(failing) >= rediscover:
+			c.log.Warn("kinds not discovered, trying again later", "error", err, "failingFor", time.Since(failing).Round(time.Second))
 		}
 		timer.Reset(next)
 	}

@@ -1,6 +1,7 @@
 package garbage
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -245,6 +246,32 @@ func TestDefinitionsAreFollowed(t *testing.T) {
 			})
 		}
 	}
+}
+
+// That a group cannot be asked for a moment, as while its server starts or ends, is no warning.
+// That it goes on is one.
+func TestDiscoveryThatFailsForAMomentIsNoWarning(t *testing.T) {
+	d := &discovered{served: []version{{"v1", []string{"widgets"}}}}
+	collects(t, d, func(t *testing.T, ctx context.Context, c *Controller) {
+		var log bytes.Buffer
+		warned := func() bool { return strings.Contains(log.String(), "kinds not discovered") }
+		c.log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		go c.keepDiscovering(ctx)
+		for range 2 { // at once, and once more when that has settled
+			c.served <- struct{}{}
+			synctest.Wait()
+		}
+		time.Sleep(2 * settle)
+		synctest.Wait()
+		if warned() {
+			t.Errorf("after %v: %s", 2*settle, log.String())
+		}
+		time.Sleep(2 * rediscover)
+		synctest.Wait()
+		if !warned() {
+			t.Errorf("after %v: no warning", 2*rediscover)
+		}
+	})
 }
 
 // Events are not followed: they are many. Other kinds may have that name.
