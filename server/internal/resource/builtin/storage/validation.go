@@ -1,7 +1,9 @@
 package storage
 
 import (
+	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -56,7 +58,7 @@ func bytesOf(values map[string]string) int {
 // validateTopologies checks terms, none of which may say the same as one before it.
 func validateTopologies(at *field.Path, terms []corev1.TopologySelectorTerm) field.ErrorList {
 	var errs field.ErrorList
-	before := make([]map[string]sets.Set[string], len(terms)) // as many empty ones: kube-apiserver compares with these, too
+	before := map[string]int{describeTerm(nil): len(terms)} // as many empty ones: kube-apiserver compares with these, too
 	for i, term := range terms {
 		keys := map[string]sets.Set[string]{}
 		for j, requirement := range term.MatchLabelExpressions {
@@ -77,12 +79,24 @@ func validateTopologies(at *field.Path, terms []corev1.TopologySelectorTerm) fie
 			}
 			keys[requirement.Key] = values
 		}
-		for _, other := range before {
-			if maps.EqualFunc(keys, other, sets.Set[string].Equal) {
-				errs = append(errs, field.Duplicate(at.Index(i).Child("matchLabelExpressions"), ""))
-			}
+		same := describeTerm(keys)
+		for range min(before[same], maxRepeated) {
+			errs = append(errs, field.Duplicate(at.Index(i).Child("matchLabelExpressions"), ""))
 		}
-		before = append(before, keys)
+		before[same]++
 	}
 	return errs
+}
+
+// maxRepeated is how often it is said of one term that there was one like it: once for each.
+// A large object could have millions.
+const maxRepeated = 8
+
+// describeTerm returns the same text for terms that say the same.
+func describeTerm(keys map[string]sets.Set[string]) string {
+	var text strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		fmt.Fprintf(&text, "%q%q", key, sets.List(keys[key]))
+	}
+	return text.String()
 }

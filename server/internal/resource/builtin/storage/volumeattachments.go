@@ -47,7 +47,7 @@ func validateAttacher(path *field.Path, name string) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(path, "")}
 	}
-	errs := validate.Invalid(path, name, content.IsDNS1123SubdomainCaseless(name))
+	errs := validate.Invalid(path, name, content.IsDNS1123SubdomainCaseless(name)) //nolint:staticcheck // Kubernetes takes capitals in the names of drivers.
 	if utf8.RuneCountInString(name) > maxAttacher {
 		errs = append(errs, field.TooLongCharacters(path, name, maxAttacher))
 	}
