@@ -35,7 +35,7 @@ func TestTaintTimes(t *testing.T) {
 	}
 	began := f.clock.Now()
 	since(made, began)
-	if fields := made.Object.GetManagedFields(); len(fields) != 1 || !strings.Contains(string(fields[0].FieldsV1.Raw), "f:timeAdded") {
+	if fields := made.Object.GetManagedFields(); len(fields) != 1 || !strings.Contains(fields[0].FieldsV1.GetRawString(), "f:timeAdded") {
 		t.Errorf("its time belongs to %v", fields)
 	}
 

@@ -66,7 +66,10 @@ func TestPodGetsAccountAndToken(t *testing.T) {
 
 func TestPodsThatAreRefused(t *testing.T) {
 	f := newFixture(t)
-	mirror := func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} }
+	mirror := func(p *corev1.Pod) {
+		p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
+		p.Spec.NodeName = "n"
+	}
 	for name, test := range map[string]struct {
 		change func(*corev1.Pod)
 		says   string

@@ -30,7 +30,7 @@ var (
 	extendedResource   tag = tags.ExtendedResourceName[string]
 	fullyQualifiedName tag = tags.ResourceFullyQualifiedName[string]
 	driverName         tag = func(ctx context.Context, op operation.Operation, at *field.Path, name, _ *string) field.ErrorList {
-		errs := tags.LongNameCaseless(ctx, op, at, name, nil)
+		errs := tags.LongNameCaseless(ctx, op, at, name, nil) //nolint:staticcheck // The types of Kubernetes have this tag.
 		return append(errs, tags.MaxLength(ctx, op, at, name, nil, resourcev1.DriverNameMaxLength)...)
 	}
 )
