@@ -112,7 +112,7 @@ func (c *cluster) deploymentSeen() {
 	later.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "later"}}
 	later.Spec.Template.Labels = later.Spec.Selector.MatchLabels
 	create(c, deployments, later)
-	await(c, deployments, "later", "seen", func(d *appsv1.Deployment) bool { return d.Status.ObservedGeneration == 1 })
+	await(c, deployments, "later", "seen", func(d *appsv1.Deployment) bool { return d.Status.ObservedGeneration > 0 })
 }
 
 // heldStep is a change that comes to the controllers while one that was made before it is held back with
