@@ -109,6 +109,10 @@ func (k *matrixKind) writes() []matrixRequest {
 		o.SetName("new")
 		o.SetUID("")
 		o.SetResourceVersion("")
+		if k.Kind == "Job" { // these name the Job that was copied
+			unstructured.RemoveNestedField(o.Object, "spec", "selector")
+			unstructured.RemoveNestedField(o.Object, "spec", "template", "metadata", "labels")
+		}
 	})}
 	if strings.HasSuffix(k.Kind, "Review") {
 		created.shows = showsReview
