@@ -53,7 +53,7 @@ func TestKubectlHistory(t *testing.T) {
 			k.run("run", "comes", "--image=registry.example/any")
 			k.run("patch", "pod", "ripens", "--subresource=status", "--type=merge", "-p", `{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`)
 			k.run("patch", "deployment", "web", "--subresource=status", "--type=merge", "-p",
-				`{"status":{"observedGeneration":1,"replicas":1,"updatedReplicas":1,"readyReplicas":1,"availableReplicas":1}}`)
+				`{"status":{"observedGeneration":2,"replicas":1,"updatedReplicas":1,"readyReplicas":1,"availableReplicas":1}}`)
 			s.awaitCompacted(k, k.version("pods"), elsewhere)
 			s.process.kill()
 			s.start(ctx, home)
