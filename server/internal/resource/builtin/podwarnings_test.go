@@ -1,11 +1,16 @@
 package builtin_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/podspec"
 )
 
 // TestPodWarnings: what is odd in a pod, and in the template of everything that makes pods.
@@ -136,4 +141,69 @@ func TestWarningsOfWorkloads(t *testing.T) {
 	check("AppArmor in both", warnings(r, obj, nil), nil)
 	r, obj = of("deployment", "spec.template.spec.terminationGracePeriodSeconds=-1") // a pod gets 1
 	check("a negative grace", warnings(r, obj, nil), []string{"spec.template.spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1"})
+}
+
+// TestWarningsOfLargePods: what is looked at, and said, of one pod does not grow with the square of
+// what is in it. As many ports, variables, files and tolerations as these fit into one request, and
+// comparing each with each would take minutes and more memory than there is.
+func TestWarningsOfLargePods(t *testing.T) {
+	const many = 100_000
+	for name, change := range map[string]func(*corev1.PodSpec){
+		"equal ports": func(spec *corev1.PodSpec) {
+			spec.Containers[0].Ports = slices.Repeat([]corev1.ContainerPort{{ContainerPort: 80, Protocol: "TCP"}}, many)
+		},
+		"ports of the host": func(spec *corev1.PodSpec) {
+			for i := range many {
+				spec.Containers[0].Ports = append(spec.Containers[0].Ports, corev1.ContainerPort{ContainerPort: 80, HostPort: int32(i)})
+			}
+		},
+		"names of ports": func(spec *corev1.PodSpec) {
+			for i := range many {
+				spec.Containers[0].Ports = append(spec.Containers[0].Ports, corev1.ContainerPort{ContainerPort: int32(i), Name: fmt.Sprint("p", i)})
+			}
+		},
+		"variables": func(spec *corev1.PodSpec) {
+			for i := range many {
+				spec.Containers[0].Env = append(spec.Containers[0].Env, corev1.EnvVar{Name: fmt.Sprint("v", i)})
+			}
+		},
+		"files": func(spec *corev1.PodSpec) {
+			items := make([]corev1.KeyToPath, many)
+			for i := range items {
+				items[i].Path = fmt.Sprint("f", i)
+			}
+			spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{Items: items}}}}
+		},
+		"equal files": func(spec *corev1.PodSpec) {
+			items := slices.Repeat([]corev1.KeyToPath{{Path: "f"}}, many)
+			spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{Items: items}}}}
+		},
+		"aliases": func(spec *corev1.PodSpec) {
+			for i := range many {
+				spec.HostAliases = append(spec.HostAliases, corev1.HostAlias{IP: fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255)})
+			}
+		},
+	} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "large"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}}
+		change(&pod.Spec)
+		if said := podspec.PodWarnings(pod); len(said) > 200 {
+			t.Errorf("%s: %d warnings", name, len(said))
+		}
+	}
+}
+
+// TestManyTolerations: an update compares those of before with those of now, and not each with each.
+func TestManyTolerations(t *testing.T) {
+	r, old := manifest(t, "pod")
+	tolerations := make([]corev1.Toleration, 100_000)
+	for i := range tolerations {
+		tolerations[i] = corev1.Toleration{Key: fmt.Sprint("k", i), Operator: corev1.TolerationOpExists}
+	}
+	old.(*corev1.Pod).Spec.Tolerations = tolerations
+	pod := old.DeepCopyObject().(*corev1.Pod)
+	pod.Spec.Tolerations[len(tolerations)-1].Key = "another"
+	refusals := r.Strategy.ValidateUpdate(pod, old)
+	if !strings.Contains(fmt.Sprint(refusals), "existing toleration can not be modified") {
+		t.Errorf("%.500v", refusals)
+	}
 }

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
@@ -69,14 +70,14 @@ func validateDeadlineChange(now, before *int64) field.ErrorList {
 // validateAddedTolerations: tolerations may be added; of existing ones only
 // the seconds may change.
 func validateAddedTolerations(now, before []corev1.Toleration) field.ErrorList {
+	kept := make(sets.Set[corev1.Toleration], len(now))
+	for _, t := range now {
+		t.TolerationSeconds = nil
+		kept.Insert(t)
+	}
 	for _, old := range before {
-		kept := false
 		old.TolerationSeconds = nil
-		for _, t := range now {
-			t.TolerationSeconds = nil
-			kept = kept || equality.Semantic.DeepEqual(t, old)
-		}
-		if !kept {
+		if !kept.Has(old) {
 			return field.ErrorList{field.Forbidden(validate.SpecPath.Child("tolerations"), "existing toleration can not be modified except its tolerationSeconds")}
 		}
 	}

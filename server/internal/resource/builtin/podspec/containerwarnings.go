@@ -1,11 +1,11 @@
 package podspec
 
 import (
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -75,8 +75,12 @@ func annotatedAppArmor(annotation string) *corev1.AppArmorProfile {
 
 // env warns of a variable that replaces one before it, unless it has that one in its value.
 func (w *warner) env(list string, i int, env []corev1.EnvVar) {
+	if len(env) < 2 {
+		return
+	}
+	names := make(sets.Set[string], len(env))
 	for j, v := range env {
-		if !slices.ContainsFunc(env[:j], func(other corev1.EnvVar) bool { return other.Name == v.Name }) {
+		if !repeats(names, v.Name) {
 			continue
 		}
 		if before := "$(" + v.Name + ")"; v.ValueFrom != nil || v.Value == before || !strings.Contains(v.Value, before) {
@@ -106,17 +110,27 @@ func (w *warner) eachPort(f func(p port)) {
 
 // ports warns of ports of the pod that several containers have, or one has twice.
 func (w *warner) ports() {
-	var before []port
+	type number struct {
+		port     int32
+		protocol corev1.Protocol
+	}
+	var before map[number][]port
 	w.eachPort(func(p port) {
 		if p.HostIP != "" && p.HostPort == 0 {
 			w.add(w.portPath(p), "hostIP set without hostPort: %+v", *p.ContainerPort)
 		}
-		for _, other := range before {
+		at := number{p.ContainerPort.ContainerPort, p.Protocol}
+		for _, other := range before[at] {
 			if text := samePort(p.ContainerPort, other.ContainerPort); text != "" {
 				w.add(w.portPath(p), "%s with %s", text, w.portPath(other)())
 			}
 		}
-		before = append(before, p)
+		if before == nil {
+			before = map[number][]port{}
+		}
+		if len(before[at]) < maxCompared {
+			before[at] = append(before[at], p)
+		}
 	})
 }
 
@@ -137,17 +151,17 @@ func samePort(p, other *corev1.ContainerPort) string {
 
 // portNames warns of names of ports that several have: by such a name, the first is meant.
 func (w *warner) portNames() {
-	var named []port
+	named := map[string]port{}
 	w.eachPort(func(p port) {
 		if p.Name == "" {
 			return
 		}
-		i := slices.IndexFunc(named, func(other port) bool { return other.Name == p.Name })
-		if i < 0 {
-			named = append(named, p)
+		other, ok := named[p.Name]
+		if !ok {
+			named[p.Name] = p
 			return
 		}
-		first := w.portPath(named[i])()
+		first := w.portPath(other)()
 		w.add(w.portPath(p), "duplicate port name %q with %s, services and probes that select ports by name will use %s", p.Name, first, first)
 	})
 }

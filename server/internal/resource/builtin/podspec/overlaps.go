@@ -30,11 +30,13 @@ func overlapWarnings(v *corev1.Volume) []string {
 		for _, f := range files {
 			f.path = strings.TrimRight(f.path, "/")
 			for _, other := range before {
-				if overlap(f, other) {
+				if overlap(f, other) && len(warnings) < maxWarnings {
 					warnings = append(warnings, fmt.Sprintf("volume %q (%s): overlapping paths: %s with %s", v.Name, kind, f, other))
 				}
 			}
-			before = append(before, f)
+			if len(before) < maxCompared {
+				before = append(before, f)
+			}
 		}
 	}
 	switch {
@@ -57,7 +59,11 @@ func overlapWarnings(v *corev1.Volume) []string {
 }
 
 func overlap(a, b filed) bool {
-	return a.path != "" && b.path != "" && (strings.HasPrefix(a.path+"/", b.path+"/") || strings.HasPrefix(b.path+"/", a.path+"/"))
+	if len(a.path) > len(b.path) {
+		a, b = b, a
+	}
+	rest, ok := strings.CutPrefix(b.path, a.path)
+	return a.path != "" && ok && (rest == "" || rest[0] == '/')
 }
 
 func keysOf(items []corev1.KeyToPath, source string) []filed {

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -72,9 +73,24 @@ func warningsOf(path *field.Path, meta *metav1.ObjectMeta, spec *corev1.PodSpec)
 	return w.list
 }
 
-// add adds a warning about the field at a path.
+// maxWarnings is how many warnings are collected about one object, and maxCompared how many
+// elements of a list the others are compared with. A request of 3 MB has room for 100,000 ports,
+// and headers for a few KB of warnings.
+const (
+	maxWarnings = 200
+	maxCompared = 100
+)
+
+// add adds a warning about the field at a path, unless there are enough.
 func (w *warner) add(path func() *field.Path, text string, args ...any) {
-	w.list = append(w.list, path().String()+": "+fmt.Sprintf(text, args...))
+	if len(w.list) < maxWarnings {
+		w.list = append(w.list, path().String()+": "+fmt.Sprintf(text, args...))
+	}
+}
+
+// addAll adds warnings, unless there are enough.
+func (w *warner) addAll(warnings []string) {
+	w.list = append(w.list, warnings[:min(len(warnings), maxWarnings-len(w.list))]...)
 }
 
 // at is the path of a field of the pod's spec.
@@ -111,12 +127,12 @@ func (w *warner) nodes() {
 	if required := affinity.RequiredDuringSchedulingIgnoredDuringExecution; required != nil {
 		for i := range required.NodeSelectorTerms {
 			path := at.Child("requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms").Index(i)
-			w.list = append(w.list, NodeTermWarnings(path, &required.NodeSelectorTerms[i], false)...)
+			w.addAll(NodeTermWarnings(path, &required.NodeSelectorTerms[i], false))
 		}
 	}
 	for i := range affinity.PreferredDuringSchedulingIgnoredDuringExecution {
 		path := at.Child("preferredDuringSchedulingIgnoredDuringExecution").Index(i).Child("preference")
-		w.list = append(w.list, NodeTermWarnings(path, &affinity.PreferredDuringSchedulingIgnoredDuringExecution[i].Preference, true)...)
+		w.addAll(NodeTermWarnings(path, &affinity.PreferredDuringSchedulingIgnoredDuringExecution[i].Preference, true))
 	}
 }
 
@@ -177,13 +193,15 @@ func (w *warner) annotations() {
 
 // names warns of hosts and secrets that are there twice, and of secrets without a name.
 func (w *warner) names() {
+	addresses := sets.New[string]()
 	for i, alias := range w.spec.HostAliases {
-		if slices.ContainsFunc(w.spec.HostAliases[:i], func(other corev1.HostAlias) bool { return other.IP == alias.IP }) {
+		if repeats(addresses, alias.IP) {
 			w.add(w.item("hostAliases", i, "ip"), "duplicate ip %q", alias.IP)
 		}
 	}
+	secrets := sets.New[string]()
 	for i, secret := range w.spec.ImagePullSecrets {
-		if slices.Contains(w.spec.ImagePullSecrets[:i], secret) {
+		if repeats(secrets, secret.Name) {
 			w.add(w.item("imagePullSecrets", i, "name"), "duplicate name %q", secret.Name)
 		}
 	}
@@ -192,6 +210,15 @@ func (w *warner) names() {
 			w.add(w.item("imagePullSecrets", i, "name"), "invalid empty name %q", secret.Name)
 		}
 	}
+}
+
+// repeats notes a value, and reports whether it was there.
+func repeats(values sets.Set[string], value string) bool {
+	if values.Has(value) {
+		return true
+	}
+	values.Insert(value)
+	return false
 }
 
 // fractions warns of amounts that are no whole number of bytes.
@@ -221,11 +248,11 @@ func (w *warner) oldSeccomp(key string) {
 func (w *warner) addresses() {
 	if dns := w.spec.DNSConfig; dns != nil {
 		for i, server := range dns.Nameservers {
-			w.list = append(w.list, validation.GetWarningsForIP(w.at("dnsConfig", "nameservers")().Index(i), server)...)
+			w.addAll(validation.GetWarningsForIP(w.at("dnsConfig", "nameservers")().Index(i), server))
 		}
 	}
 	for i, alias := range w.spec.HostAliases {
-		w.list = append(w.list, validation.GetWarningsForIP(w.item("hostAliases", i, "ip")(), alias.IP)...)
+		w.addAll(validation.GetWarningsForIP(w.item("hostAliases", i, "ip")(), alias.IP))
 	}
 }
 
@@ -262,10 +289,12 @@ func (w *warner) volumes() {
 		}
 		if v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil {
 			path := w.item("volumes", i, "ephemeral", "volumeClaimTemplate", "spec")()
-			w.list = append(w.list, ClaimWarnings(path, &v.Ephemeral.VolumeClaimTemplate.Spec)...)
+			w.addAll(ClaimWarnings(path, &v.Ephemeral.VolumeClaimTemplate.Spec))
 		}
 	}
 	for i := range w.spec.Volumes {
-		w.list = append(w.list, overlapWarnings(&w.spec.Volumes[i])...)
+		if len(w.list) < maxWarnings {
+			w.addAll(overlapWarnings(&w.spec.Volumes[i]))
+		}
 	}
 }
