@@ -1,8 +1,6 @@
 package podspec
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -17,6 +15,7 @@ func validateMounts(path *field.Path, c *corev1.Container, volumes volumeNames) 
 	var errs field.ErrorList
 	list := path.Child("volumeMounts")
 	points := sets.New[string]()
+	devices := placesOf(c.VolumeDevices, func(d *corev1.VolumeDevice) (name, path string) { return d.Name, d.DevicePath })
 	for i := range c.VolumeMounts {
 		m, at := &c.VolumeMounts[i], list.Index(i)
 		errs = append(errs, validate.Required(at.Child("name"), m.Name)...)
@@ -28,10 +27,10 @@ func validateMounts(path *field.Path, c *corev1.Container, volumes volumeNames) 
 			errs = append(errs, field.Invalid(at.Child("mountPath"), m.MountPath, "must be unique"))
 		}
 		points.Insert(m.MountPath)
-		if slices.ContainsFunc(c.VolumeDevices, func(d corev1.VolumeDevice) bool { return d.Name == m.Name }) {
+		if devices.names.Has(m.Name) {
 			errs = append(errs, field.Invalid(at.Child("name"), m.Name, "must not already exist in volumeDevices"))
 		}
-		if slices.ContainsFunc(c.VolumeDevices, func(d corev1.VolumeDevice) bool { return d.DevicePath == m.MountPath }) {
+		if devices.paths.Has(m.MountPath) {
 			errs = append(errs, field.Invalid(at.Child("mountPath"), m.MountPath, "must not already exist as a path in volumeDevices"))
 		}
 		if m.SubPath != "" {
@@ -56,9 +55,26 @@ func validateMounts(path *field.Path, c *corev1.Container, volumes volumeNames) 
 	return append(errs, validateDevices(path.Child("volumeDevices"), c, volumes)...)
 }
 
+// places are the names and the paths of volumes in a container.
+type places struct{ names, paths sets.Set[string] }
+
+func placesOf[T any](list []T, of func(*T) (name, path string)) places {
+	if len(list) == 0 {
+		return places{} // an empty set
+	}
+	all := places{make(sets.Set[string], len(list)), make(sets.Set[string], len(list))}
+	for i := range list {
+		name, path := of(&list[i])
+		all.names.Insert(name)
+		all.paths.Insert(path)
+	}
+	return all
+}
+
 func validateDevices(path *field.Path, c *corev1.Container, volumes volumeNames) field.ErrorList {
 	var errs field.ErrorList
-	names, places := sets.New[string](), sets.New[string]()
+	names, paths := sets.New[string](), sets.New[string]()
+	mounts := placesOf(c.VolumeMounts, func(m *corev1.VolumeMount) (name, path string) { return m.Name, m.MountPath })
 	for i, d := range c.VolumeDevices {
 		at := path.Index(i)
 		errs = append(errs, validate.Required(at.Child("name"), d.Name)...)
@@ -72,18 +88,18 @@ func validateDevices(path *field.Path, c *corev1.Container, volumes volumeNames)
 			errs = append(errs, field.Invalid(at.Child("name"), d.Name, "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"))
 		}
 		errs = append(errs, validate.Required(at.Child("devicePath"), d.DevicePath)...)
-		if places.Has(d.DevicePath) {
+		if paths.Has(d.DevicePath) {
 			errs = append(errs, field.Invalid(at.Child("devicePath"), d.DevicePath, "must be unique"))
 		}
 		if d.DevicePath != "" && len(validate.NoParentDir(at, d.DevicePath)) > 0 {
 			errs = append(errs, field.Invalid(at.Child("devicePath"), d.DevicePath, "can not contain backsteps ('..')"))
 		} else {
-			places.Insert(d.DevicePath)
+			paths.Insert(d.DevicePath)
 		}
-		if slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == d.Name }) {
+		if mounts.names.Has(d.Name) {
 			errs = append(errs, field.Invalid(at.Child("name"), d.Name, "must not already exist in volumeMounts"))
 		}
-		if slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == d.DevicePath }) {
+		if mounts.paths.Has(d.DevicePath) {
 			errs = append(errs, field.Invalid(at.Child("devicePath"), d.DevicePath, "must not already exist as a path in volumeMounts"))
 		}
 		if d.Name != "" {

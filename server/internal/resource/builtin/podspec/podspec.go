@@ -5,7 +5,6 @@ package podspec
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -204,6 +203,14 @@ func TaintEffect(path *field.Path, effect corev1.TaintEffect) field.ErrorList {
 }
 
 func validateSpread(path *field.Path, constraints []corev1.TopologySpreadConstraint) field.ErrorList {
+	type term struct {
+		key  string
+		when corev1.UnsatisfiableConstraintAction
+	}
+	later := map[term]int{}
+	for i := range constraints {
+		later[term{constraints[i].TopologyKey, constraints[i].WhenUnsatisfiable}]++
+	}
 	var errs field.ErrorList
 	for i, c := range constraints {
 		at := path.Index(i)
@@ -214,10 +221,8 @@ func validateSpread(path *field.Path, constraints []corev1.TopologySpreadConstra
 			errs = append(errs, field.Required(at.Child("topologyKey"), "can not be empty"))
 		}
 		errs = append(errs, validate.Supported(at.Child("whenUnsatisfiable"), c.WhenUnsatisfiable, corev1.DoNotSchedule, corev1.ScheduleAnyway)...)
-		same := func(later corev1.TopologySpreadConstraint) bool {
-			return later.TopologyKey == c.TopologyKey && later.WhenUnsatisfiable == c.WhenUnsatisfiable
-		}
-		if slices.ContainsFunc(constraints[i+1:], same) {
+		same := term{c.TopologyKey, c.WhenUnsatisfiable}
+		if later[same]--; later[same] > 0 {
 			errs = append(errs, field.Duplicate(at.Child("{topologyKey, whenUnsatisfiable}"), fmt.Sprintf("{%s, %s}", c.TopologyKey, c.WhenUnsatisfiable)))
 		}
 		if n := c.MinDomains; n != nil && *n <= 0 {
