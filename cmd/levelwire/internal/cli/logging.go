@@ -6,7 +6,6 @@ import (
 	"log/slog"
 
 	"github.com/spf13/cobra"
-	"k8s.io/klog/v2"
 )
 
 // Logging are the flags of commands that log.
@@ -37,7 +36,6 @@ func (l *Logging) Logger(w io.Writer) (*slog.Logger, error) {
 	default:
 		return nil, Usage(fmt.Errorf("--log-format %q is unknown: it is text or json", l.Format))
 	}
-	logger := slog.New(handler)
-	klog.SetSlogLogger(logger.With("from", "klog"))
-	return logger, nil
+	kubernetesLog.Store(&handler)
+	return slog.New(handler), nil
 }
