@@ -97,9 +97,10 @@ VERBS    ?= create,update
 MATCH    ?=
 ONLY     ?=
 GROUPS   ?= 40
+LIST     ?=
 
-test-differential: judge ## what kube-apiserver answers and what we do, compared: REQUESTS (0: all with one odd field) with SEED, of KINDS (e.g. Pod,Job) and VERBS; MATCH an expression for their names, or ONLY the request of a name; GROUPS (40) in the report
-	$(TEST) -count=1 -v -timeout=4h -run='^TestDifferential$$' ./tests/differential -differential.binaries=$(CURDIR)/bin -differential.recording=$(CURDIR)/bin/differential/recording.json.gz -differential.seed=$(SEED) -differential.requests=$(REQUESTS) -differential.kinds="$(KINDS)" -differential.verbs=$(VERBS) -differential.match='$(MATCH)' -differential.only='$(ONLY)' -differential.groups=$(GROUPS)
+test-differential: judge ## what kube-apiserver answers and what we do, compared: REQUESTS (0: all with one odd field) with SEED, of KINDS (e.g. Pod,Job) and VERBS; MATCH an expression for their names, or ONLY the request of a name; GROUPS (40) in the report, and LIST a file for every difference, a line each
+	$(TEST) -count=1 -v -timeout=4h -run='^TestDifferential$$' ./tests/differential -differential.binaries=$(CURDIR)/bin -differential.recording=$(CURDIR)/bin/differential/recording.json.gz -differential.seed=$(SEED) -differential.requests=$(REQUESTS) -differential.kinds="$(KINDS)" -differential.verbs=$(VERBS) -differential.match='$(MATCH)' -differential.only='$(ONLY)' -differential.groups=$(GROUPS) $(if $(LIST),-differential.list=$(abspath $(LIST)))
 
 SUITES       ?=
 SUITES_JUDGE ?= $(if $(and $(wildcard bin/kube-apiserver),$(wildcard bin/etcd)),bin)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"flag"
+	"io"
 	"net/http"
 	"net/netip"
 	"os"
@@ -21,6 +22,7 @@ var (
 	binaries = flag.String("differential.binaries", "", "folder with the kube-apiserver and etcd that make judge builds; empty: they are not run")
 	keep     = flag.String("differential.recording", "", "file in which the judge's answers are kept; empty: it is asked each time")
 	reportAt = flag.String("differential.report", "", "file for the report; empty: it is printed")
+	listAt   = flag.String("differential.list", "", "file for a list of every difference, a line each; empty: none is written")
 	most     = flag.Int("differential.groups", 40, "how many groups of differences the report has")
 	seed     = flag.Uint64("differential.seed", 1, "decides on the order of requests, and on pairs of fields")
 	requests = flag.Int("differential.requests", 0, "how many requests; 0: all that set one field")
@@ -90,16 +92,23 @@ func TestDifferential(t *testing.T) {
 }
 
 func show(t *testing.T, result *report) {
+	if *listAt != "" {
+		writeFile(t, *listAt, result.list)
+	}
 	if *reportAt == "" {
 		result.write(t.Output(), *most)
 		return
 	}
-	file, err := os.Create(*reportAt)
+	writeFile(t, *reportAt, func(w io.Writer) { result.write(w, *most) })
+}
+
+func writeFile(t *testing.T, at string, write func(io.Writer)) {
+	file, err := os.Create(at)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	result.write(file, *most)
+	write(file)
 }
 
 // startOurs starts a server that is configured as the judge is.

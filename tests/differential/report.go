@@ -16,6 +16,7 @@ type report struct {
 	byKind   map[string]map[class]int // differences that are not declared
 	groups   map[groupKey]*group      // likewise
 	declared map[*declaration]int     // how often each applied
+	each     []difference             // those of groups, in the order of the requests
 }
 
 type groupKey struct {
@@ -57,6 +58,15 @@ func (r *report) add(request *request, found []difference, declared declarations
 			r.byKind[kind][d.class]++
 		}
 		r.group(d)
+		r.each = append(r.each, d)
+	}
+}
+
+// list writes every difference that is not declared in a line of its own: what differs,
+// the request, where, what we answer, what the judge answers. Tabs stand between them.
+func (r *report) list(w io.Writer) {
+	for _, d := range r.each {
+		fmt.Fprintf(w, "%s\t%s\t%q\t%q\t%q\n", d.class, d.request, d.at, d.ours, d.judge)
 	}
 }
 
