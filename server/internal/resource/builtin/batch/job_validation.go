@@ -45,21 +45,29 @@ func validateGeneratedSelector(j *batchv1.Job) field.ErrorList {
 }
 
 func validateJob(j *batchv1.Job) field.ErrorList {
+	return append(validateSelectingSpec(j), validateLongestHostname(j)...)
+}
+
+// validateSelectingSpec checks a job's spec, and that its selector selects its pods.
+func validateSelectingSpec(j *batchv1.Job) field.ErrorList {
 	errs := validateJobSpec(validate.SpecPath, &j.Spec)
 	if selector := validate.SpecPath.Child("selector"); j.Spec.Selector == nil {
 		errs = append(errs, field.Required(selector, ""))
 	} else {
 		errs = append(errs, validate.LabelSelector(selector, j.Spec.Selector)...)
 	}
-	errs = append(errs, validate.Selects(j.Spec.Selector, j.Spec.Template.Labels)...)
+	return append(errs, validate.Selects(j.Spec.Selector, j.Spec.Template.Labels)...)
+}
+
+// validateLongestHostname checks that the pod of an indexed job's last index can have a hostname.
+func validateLongestHostname(j *batchv1.Job) field.ErrorList {
 	if !isIndexed(&j.Spec) || define.ValueOr(j.Spec.Completions, 0) <= 0 {
-		return errs
+		return nil
 	}
-	// The longest of the pods' hostnames must be one, too.
 	if last := fmt.Sprintf("%s-%d", j.Name, *j.Spec.Completions-1); len(validation.IsDNS1123Label(last)) > 0 {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), j.Name, "will not able to create pod with invalid DNS label: "+last))
+		return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), j.Name, "will not able to create pod with invalid DNS label: "+last)}
 	}
-	return errs
+	return nil
 }
 
 func isIndexed(spec *batchv1.JobSpec) bool {

@@ -5,7 +5,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -25,7 +24,8 @@ func jobRules() define.Rules[*batchv1.Job] {
 		Default:          defaultJob,
 		PrepareForCreate: prepareJobForCreate,
 		ValidateCreate:   func(j *batchv1.Job) field.ErrorList { return append(validateGeneratedSelector(j), validateJob(j)...) },
-		ValidateUpdate:   func(j, old *batchv1.Job) field.ErrorList { return append(validateJob(j), validateJobUpdate(j, old)...) },
+		ValidateUpdate:   validateJobUpdate,
+		ValidateStatus:   validateJobStatusUpdate,
 		Warnings: func(j, old *batchv1.Job) []string {
 			if old == nil {
 				return jobWarnings(j, nil, validate.SpecPath, &j.Spec)
@@ -101,43 +101,4 @@ func generatedLabels(j *batchv1.Job) map[string]string {
 	return map[string]string{
 		legacyControllerUIDLabel: uid, batchv1.ControllerUidLabel: uid, legacyJobNameLabel: j.Name, batchv1.JobNameLabel: j.Name,
 	}
-}
-
-// validateJobUpdate: what decides which pods belong to the job, and how many
-// are needed, does not change once the job exists. A suspended job that has
-// not started may still be placed elsewhere (KEP-2926).
-func validateJobUpdate(j, old *batchv1.Job) field.ErrorList {
-	errs := validate.Unchanged(validate.SpecPath.Child("selector"), j.Spec.Selector, old.Spec.Selector)
-	errs = append(errs, validate.Unchanged(validate.SpecPath.Child("completionMode"), j.Spec.CompletionMode, old.Spec.CompletionMode)...)
-	errs = append(errs, validate.Unchanged(validate.SpecPath.Child("podFailurePolicy"), j.Spec.PodFailurePolicy, old.Spec.PodFailurePolicy)...)
-	errs = append(errs, validate.Unchanged(validate.SpecPath.Child("successPolicy"), j.Spec.SuccessPolicy, old.Spec.SuccessPolicy)...)
-	errs = append(errs, validate.Unchanged(validate.SpecPath.Child("backoffLimitPerIndex"), j.Spec.BackoffLimitPerIndex, old.Spec.BackoffLimitPerIndex)...)
-	errs = append(errs, validate.Unchanged(validate.SpecPath.Child("managedBy"), j.Spec.ManagedBy, old.Spec.ManagedBy)...)
-	errs = append(errs, validateCompletionsChange(j, old)...)
-
-	template, was := j.Spec.Template.DeepCopy(), &old.Spec.Template
-	if define.ValueOr(old.Spec.Suspend, false) && old.Status.StartTime == nil {
-		template.Labels, template.Annotations = was.Labels, was.Annotations
-		template.Spec.NodeSelector = was.Spec.NodeSelector
-		template.Spec.Affinity = was.Spec.Affinity
-		template.Spec.Tolerations = was.Spec.Tolerations
-		template.Spec.SchedulingGates = was.Spec.SchedulingGates
-	}
-	return append(errs, validate.Unchanged(validate.SpecPath.Child("template"), *template, *was)...)
-}
-
-// validateCompletionsChange: an indexed job is elastic, if completions and
-// parallelism change together (KEP-3715).
-func validateCompletionsChange(j, old *batchv1.Job) field.ErrorList {
-	if equality.Semantic.DeepEqual(j.Spec.Completions, old.Spec.Completions) {
-		return nil
-	}
-	at := validate.SpecPath.Child("completions")
-	elastic := define.ValueOr(old.Spec.CompletionMode, "") == batchv1.IndexedCompletion &&
-		j.Spec.Completions != nil && old.Spec.Completions != nil &&
-		equality.Semantic.DeepEqual(j.Spec.Completions, j.Spec.Parallelism)
-	if elastic {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(at, j.Spec.Completions, validate.Immutable)}
 }
