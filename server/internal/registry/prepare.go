@@ -47,10 +47,8 @@ func (w *pendingWrite) prepareCreate(ctx context.Context) {
 // endpoint cannot change.
 func (w *pendingWrite) prepareUpdate(ctx context.Context) {
 	obj, old, strategy, now := w.object, w.current.object, &w.registry.res.Strategy, w.registry.set.Now()
-	obj.SetSelfLink("")
 	obj.SetCreationTimestamp(old.GetCreationTimestamp())
-	obj.SetDeletionTimestamp(old.GetDeletionTimestamp())
-	obj.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
+	keepDeletion(obj, old)
 	obj.SetGeneration(old.GetGeneration())
 	if obj.GetUID() == "" {
 		obj.SetUID(old.GetUID())
@@ -77,6 +75,17 @@ func (w *pendingWrite) prepareUpdate(ctx context.Context) {
 		w.trackOwnership(ctx, old)
 	case ScopeBinding:
 		w.trackOwnership(ctx, old)
+	}
+}
+
+// keepDeletion keeps what a deletion has set. What a client sends without one, or another
+// grace period, stays in the object, and validation refuses it.
+func keepDeletion(obj, old resource.Object) {
+	if at := old.GetDeletionTimestamp(); at != nil {
+		obj.SetDeletionTimestamp(at)
+	}
+	if obj.GetDeletionGracePeriodSeconds() == nil {
+		obj.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
 	}
 }
 

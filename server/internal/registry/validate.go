@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -40,8 +41,8 @@ func (r Registry) validateCreate(ctx context.Context, obj resource.Object) error
 }
 
 func (r Registry) validateUpdate(ctx context.Context, obj, old resource.Object, endpoint Endpoint) error {
-	errs := validation.ValidateObjectMetaAccessorUpdate(obj, old, objectmeta.Path)
-	errs = append(errs, objectmeta.ValidateReplaced(r.res, obj)...)
+	errs := objectmeta.ValidateReplaced(r.res, obj)
+	errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(obj, old, objectmeta.Path)...)
 	if endpoint.Scope == ScopeMain {
 		if f := r.res.Strategy.ValidateName; f != nil {
 			errs = append(errs, f(obj, false)...)
@@ -100,7 +101,19 @@ func (r Registry) invalidObject(obj resource.Object, errs field.ErrorList) error
 	if len(errs) == 0 {
 		return nil
 	}
-	return r.invalid(obj.GetName(), errs)
+	return r.invalid(obj.GetName(), withoutRepetitions(errs))
+}
+
+// withoutRepetitions leaves out what several checks have said in the same words: those of
+// all objects, of the kind, of what replaces an object.
+func withoutRepetitions(errs field.ErrorList) field.ErrorList {
+	said := make(map[string]bool, len(errs))
+	return slices.DeleteFunc(errs, func(err *field.Error) bool {
+		words := err.Error()
+		repeated := said[words]
+		said[words] = true
+		return repeated
+	})
 }
 
 // canBeKey reports whether a name may become part of a key.

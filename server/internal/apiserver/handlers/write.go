@@ -171,15 +171,15 @@ func (x *writer) replacement() (registry.Updater, error) {
 // matchPath refuses an object that is not the one in the request's path.
 func (x *writer) matchPath(obj metav1.Object) error {
 	q := x.q
+	if ns := obj.GetNamespace(); q.Resource.Namespaced && ns != "" && ns != q.Namespace {
+		return status.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	}
 	switch name := obj.GetName(); name {
 	case q.Name:
 	case "":
 		return status.BadRequest("the name of the object (%s based on URL) was undeterminable: name must be provided", q.Name)
 	default:
 		return status.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", name, q.Name)
-	}
-	if ns := obj.GetNamespace(); q.Resource.Namespaced && ns != "" && ns != q.Namespace {
-		return status.BadRequest("the namespace of the object (%s) does not match the namespace on the request (%s)", ns, q.Namespace)
 	}
 	return nil
 }
