@@ -94,11 +94,13 @@ func end(c *cluster, name string, as batchv1.JobConditionType) {
 	}
 	now := metav1.Now()
 	job.Status.StartTime = &now
+	decided := batchv1.JobFailureTarget
 	if as == batchv1.JobComplete {
-		job.Status.CompletionTime = &now
-		job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobSuccessCriteriaMet, Status: "True", LastTransitionTime: now}}
+		job.Status.CompletionTime, decided = &now, batchv1.JobSuccessCriteriaMet
 	}
-	job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: as, Status: "True", LastTransitionTime: now})
+	for _, condition := range []batchv1.JobConditionType{decided, as} {
+		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: condition, Status: "True", LastTransitionTime: now})
+	}
 	if _, err := jobs.UpdateStatus(c.ctx, job, metav1.UpdateOptions{}); err != nil {
 		c.t.Fatal(err)
 	}

@@ -123,9 +123,6 @@ func (c EmbedConfig) start(ctx context.Context) (*Store, error) {
 		return nil, err
 	}
 	internals := c.usesInternals(logger)
-	if internals {
-		setSegmentBytes()
-	}
 	server, err := startGuarded(config, etcdLog)
 	if err != nil {
 		return nil, err

@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -40,8 +39,9 @@ var nextSegments = []string{"0.tmp", "1.tmp"}
 
 var segmentName = regexp.MustCompile(`^[0-9a-f]{16}-[0-9a-f]{16}\.wal$`)
 
-// setSegmentBytes shortens segments. etcd reads their length from a variable.
-var setSegmentBytes = sync.OnceFunc(func() { wal.SegmentSizeBytes = segmentBytes })
+// init shortens segments. etcd reads their length from a variable, without a lock: another
+// etcd may run in the process by the time at which the first of ours begins.
+func init() { wal.SegmentSizeBytes = segmentBytes }
 
 // segmentPreparer writes zeros into the segments of the write-ahead log before
 // etcd uses them. etcd only reserves their blocks, and each write into a block
