@@ -86,11 +86,22 @@ func keys(t *testing.T, s *replay.Store, at storage.Revision) string {
 	return strings.Join(list, " ")
 }
 
+// run lets a player run until the test is over. It ends before its recording is closed.
+func run(t *testing.T, p *replay.Player) {
+	ended := make(chan error)
+	go func() { ended <- p.Run(t.Context()) }()
+	t.Cleanup(func() {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestPlaysAtTheRecordedPace follows the store while time passes.
 func TestPlaysAtTheRecordedPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := open(t, 0)
-		go func() { check(t, p.Run(t.Context())) }()
+		run(t, p)
 		stream, err := s.Watch(t.Context(), "/registry/", 10)
 		check(t, err)
 		at := func(want storage.Revision) {
@@ -209,7 +220,7 @@ func TestStreamsEnd(t *testing.T) {
 // TestControl drives a player over HTTP and by lines.
 func TestControl(t *testing.T) {
 	_, p := open(t, 0)
-	go func() { _ = p.Run(t.Context()) }()
+	run(t, p)
 	server := httptest.NewServer(p.Handler())
 	defer server.Close()
 	ask := func(method, path string, header http.Header) (int, string) {

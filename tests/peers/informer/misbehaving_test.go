@@ -20,7 +20,6 @@ import (
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer"
@@ -120,7 +119,6 @@ const theirPatience = 1700 * time.Millisecond
 // TestMisbehavingServers gives the same broken answers to client-go's informer and to ours,
 // and asserts what ours does. What client-go's does is logged.
 func TestMisbehavingServers(t *testing.T) {
-	klog.SetLogger(klog.Logger{})
 	for name, test := range map[string]struct {
 		server  func() *misbehaving
 		keys    string // in the end

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/klog/v2"
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/informer/informertest"
@@ -15,7 +14,6 @@ import (
 )
 
 func TestContractOnAnUpstreamServer(t *testing.T) {
-	klog.SetLogger(klog.Logger{}) // the upstream libraries' chatter
 	etcd, err := upstream.StartEtcd(t.Context(), upstream.EtcdOptions{DataDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
