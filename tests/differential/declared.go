@@ -22,16 +22,17 @@ type declaration struct {
 	Verbs []string `json:"verbs,omitempty"`
 	// Class of the difference; none: all.
 	Class class `json:"class,omitempty"`
-	// At matches all of the place, Ours and Judge a part of the answers: regular
-	// expressions. Empty matches everything.
-	At    string `json:"at,omitempty"`
-	Ours  string `json:"ours,omitempty"`
-	Judge string `json:"judge,omitempty"`
+	// At matches all of the place, Request a part of the request's name, Ours and Judge a
+	// part of the answers: regular expressions. Empty matches everything.
+	At      string `json:"at,omitempty"`
+	Request string `json:"request,omitempty"`
+	Ours    string `json:"ours,omitempty"`
+	Judge   string `json:"judge,omitempty"`
 	// Why it stands, and what a user notices.
 	Why     string `json:"why"`
 	Notices string `json:"notices"`
 
-	at, ours, judge *regexp.Regexp
+	at, request, ours, judge *regexp.Regexp
 }
 
 type declarations []*declaration
@@ -52,7 +53,7 @@ func parseDeclarations(text []byte) (declarations, error) {
 		for _, pattern := range []struct {
 			compiled **regexp.Regexp
 			text     string
-		}{{&d.at, d.At}, {&d.ours, d.Ours}, {&d.judge, d.Judge}} {
+		}{{&d.at, d.At}, {&d.request, d.Request}, {&d.ours, d.Ours}, {&d.judge, d.Judge}} {
 			text := pattern.text
 			if pattern.compiled == &d.at && text != "" {
 				text = "^(?:" + text + ")$"
@@ -81,7 +82,7 @@ func (known *declaration) matches(d *difference) bool {
 	return (known.Class == "" || known.Class == d.class) &&
 		(len(known.Verbs) == 0 || slices.Contains(known.Verbs, d.verb)) &&
 		(len(known.Kinds) == 0 || matchesKind(known.Kinds, d.kind)) &&
-		known.at.MatchString(d.at) && known.ours.MatchString(d.ours) && known.judge.MatchString(d.judge)
+		known.at.MatchString(d.at) && known.request.MatchString(d.request) && known.ours.MatchString(d.ours) && known.judge.MatchString(d.judge)
 }
 
 // matchesKind reports whether a list has a kind, at its version ("apps/v1 Deployment") or

@@ -20,12 +20,12 @@ func dangling(s *flowcontrolv1.FlowSchema, levelExists bool) flowcontrolv1.FlowS
 	if levelExists {
 		return flowcontrolv1.FlowSchemaCondition{
 			Type: flowcontrolv1.FlowSchemaConditionDangling, Status: flowcontrolv1.ConditionFalse, Reason: "Found",
-			Message: fmt.Sprintf("the PriorityLevelConfiguration %q exists", level),
+			Message: fmt.Sprintf("This FlowSchema references the PriorityLevelConfiguration object named %q and it exists", level),
 		}
 	}
 	return flowcontrolv1.FlowSchemaCondition{
 		Type: flowcontrolv1.FlowSchemaConditionDangling, Status: flowcontrolv1.ConditionTrue, Reason: "NotFound",
-		Message: fmt.Sprintf("there is no PriorityLevelConfiguration %q: the FlowSchema matches no request", level),
+		Message: fmt.Sprintf("This FlowSchema references the PriorityLevelConfiguration object named %q but there is no such object", level),
 	}
 }
 

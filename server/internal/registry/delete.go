@@ -115,7 +115,11 @@ func (d *deletion) mark(r Registry, obj resource.Object) reasonToStay {
 		if !pending {
 			return noReason
 		}
-		r.set.markAt(obj, 0)
+		if !strategy.MarkedByTime {
+			r.set.markAt(obj, 0)
+		} else if obj.GetDeletionTimestamp() == nil {
+			obj.SetDeletionTimestamp(new(r.set.Now()))
+		}
 		terminateNamespace(obj)
 		return unfinished
 	}

@@ -43,8 +43,11 @@ func story(t *testing.T, events []storage.Event) string {
 			t.Fatal(err)
 		}
 		word := "written"
-		if obj.DeletionTimestamp != nil {
-			word = fmt.Sprintf("marked %d", *obj.DeletionGracePeriodSeconds)
+		switch grace := obj.DeletionGracePeriodSeconds; {
+		case grace != nil:
+			word = fmt.Sprintf("marked %d", *grace)
+		case obj.DeletionTimestamp != nil:
+			word = "marked"
 		}
 		words = append(words, word)
 	}
@@ -240,6 +243,9 @@ func TestNamespaceLifecycle(t *testing.T) {
 	marked, err := namespaces.Delete(t.Context(), "", "work", nil)
 	if err != nil || marked.Deleted || marked.Object.(*corev1.Namespace).Status.Phase != corev1.NamespaceTerminating {
 		t.Fatalf("%+v, %v", marked, err)
+	}
+	if marked.Object.GetDeletionTimestamp() == nil || marked.Object.GetDeletionGracePeriodSeconds() != nil {
+		t.Errorf("the namespace was marked with %v and %v seconds", marked.Object.GetDeletionTimestamp(), marked.Object.GetDeletionGracePeriodSeconds())
 	}
 	_, err = f.of(t, "configmaps").Create(t.Context(), "work", configMap("a", ""), registry.WriteOptions{})
 	wantStatus(t, "create in a terminating namespace", err, 403, metav1.StatusReasonForbidden, "because it is being terminated")

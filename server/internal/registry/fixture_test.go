@@ -167,7 +167,7 @@ func kinds() []*resource.Resource {
 		}),
 		kind[corev1.Namespace, corev1.NamespaceList](corev1.SchemeGroupVersion, "Namespace", "namespaces", func(r *resource.Resource) {
 			r.Namespaced, r.Status = false, true
-			r.Strategy = resource.Strategy{UnconditionalUpdate: true, PrepareForCreate: func(obj resource.Object) {
+			r.Strategy = resource.Strategy{UnconditionalUpdate: true, MarkedByTime: true, PrepareForCreate: func(obj resource.Object) {
 				ns := obj.(*corev1.Namespace)
 				ns.Spec.Finalizers = []corev1.FinalizerName{corev1.FinalizerKubernetes}
 				ns.Status.Phase = corev1.NamespaceActive

@@ -47,6 +47,7 @@ func (w *pendingWrite) prepareCreate(ctx context.Context) {
 // endpoint cannot change.
 func (w *pendingWrite) prepareUpdate(ctx context.Context) {
 	obj, old, strategy, now := w.object, w.current.object, &w.registry.res.Strategy, w.registry.set.Now()
+	obj.SetSelfLink("")
 	obj.SetCreationTimestamp(old.GetCreationTimestamp())
 	keepDeletion(obj, old)
 	obj.SetGeneration(old.GetGeneration())

@@ -90,6 +90,9 @@ type Strategy struct {
 	// period in seconds that applies to obj when the request asked for
 	// requested (nil: it did not say); 0 means remove at once.
 	Graceful func(obj Object, requested *int64) int64
+	// MarkedByTime: a deletion that waits sets the deletionTimestamp, and neither a grace
+	// period nor another generation, as Kubernetes has it for namespaces and definitions.
+	MarkedByTime bool
 	// ReturnDeleted: DELETE answers with the object instead of a Status.
 	ReturnDeleted bool
 	// CreateWithStatus: a POST may bring a status (nodes, which kubelets

@@ -417,7 +417,7 @@ func TestValidateUpdate(t *testing.T) {
 		{"replicaset", []string{"spec.selector.matchLabels.app=b"}, "Invalid spec.selector"},
 		{"daemonset", []string{"spec.selector.matchLabels.app=b"}, "Invalid spec.selector"},
 		{"statefulset", []string{"spec.replicas=3"}, ""},
-		{"statefulset", []string{"spec.serviceName=other"}, "Forbidden spec"},
+		{"statefulset", []string{"spec.serviceName=other"}, "Invalid spec.serviceName"},
 		{"job", []string{"spec.parallelism=3", "spec.completions=1"}, ""},
 		{"job", []string{"spec.completions=3", "spec.parallelism=1"}, "Invalid spec.completions"},
 		{"job", []string{"spec.template.spec.containers.0.image=b"}, "Invalid spec.template"},

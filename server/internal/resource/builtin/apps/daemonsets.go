@@ -20,7 +20,7 @@ func daemonSetRules() define.Rules[*appsv1.DaemonSet] {
 		Default:          defaultDaemonSet,
 		PrepareForCreate: prepareDaemonSetForCreate,
 		PrepareForUpdate: prepareDaemonSetForUpdate,
-		Validate:         validateDaemonSet,
+		ValidateCreate:   validateDaemonSet,
 		Warnings: func(d, old *appsv1.DaemonSet) []string {
 			if old != nil && templateGeneration(old) == templateGeneration(d) {
 				return nil
@@ -28,7 +28,8 @@ func daemonSetRules() define.Rules[*appsv1.DaemonSet] {
 			return podspec.TemplateWarnings(validate.SpecPath.Child("template"), &d.Spec.Template)
 		},
 		ValidateUpdate: func(d, old *appsv1.DaemonSet) field.ErrorList {
-			return validate.Unchanged(validate.SpecPath.Child("selector"), d.Spec.Selector, old.Spec.Selector)
+			errs := validate.Unchanged(validate.SpecPath.Child("selector"), d.Spec.Selector, old.Spec.Selector)
+			return append(errs, validateDaemonSet(d)...)
 		},
 	}
 }

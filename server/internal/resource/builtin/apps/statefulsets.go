@@ -14,13 +14,12 @@ import (
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/podspec"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
-	"github.com/levelwire/levelwire/server/internal/resource/structequal"
 )
 
 func statefulSetRules() define.Rules[*appsv1.StatefulSet] {
 	return define.Rules[*appsv1.StatefulSet]{
 		Default:        defaultStatefulSet,
-		Validate:       validateStatefulSet,
+		ValidateCreate: validateStatefulSet,
 		ValidateUpdate: validateStatefulSetUpdate,
 		Warnings:       statefulSetWarnings,
 	}
@@ -81,9 +80,17 @@ func validateMaxUnavailable(path *field.Path, value *intstr.IntOrString) field.E
 	return append(errs, validate.PercentAtMost100(path, value)...)
 }
 
-// validateStatefulSet checks a StatefulSet in kube-apiserver's order.
+// statefulSetChecks are what is checked of a set. What an update cannot change is not, of an
+// old one.
+type statefulSetChecks struct{ old, skipTemplate bool }
+
 func validateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
-	spec, at := &s.Spec, validate.SpecPath
+	return statefulSetChecks{}.validate(&s.Spec)
+}
+
+// validate checks a StatefulSet in kube-apiserver's order.
+func (c statefulSetChecks) validate(spec *appsv1.StatefulSetSpec) field.ErrorList {
+	at := validate.SpecPath
 	var errs field.ErrorList
 	switch policy := spec.PodManagementPolicy; policy {
 	case appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement:
@@ -96,20 +103,22 @@ func validateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
 		errs = append(errs, validateRetention(at.Child("whenDeleted"), policy.WhenDeleted)...)
 		errs = append(errs, validateRetention(at.Child("whenScaled"), policy.WhenScaled)...)
 	}
-	for i := range spec.VolumeClaimTemplates {
-		errs = append(errs, podspec.ValidateClaimSpec(at.Child("volumeClaimTemplates").Index(i).Child("spec"), &spec.VolumeClaimTemplates[i].Spec)...)
+	if !c.old {
+		for i := range spec.VolumeClaimTemplates {
+			errs = append(errs, podspec.ValidateClaimSpec(at.Child("volumeClaimTemplates").Index(i).Child("spec"), &spec.VolumeClaimTemplates[i].Spec)...)
+		}
 	}
 	errs = append(errs, validate.NotNegative(at.Child("replicas"), spec.Replicas)...)
 	errs = append(errs, validate.NotNegative(at.Child("minReadySeconds"), &spec.MinReadySeconds)...)
 	if spec.Ordinals != nil {
 		errs = append(errs, validate.NotNegative(at.Child("ordinals.start"), &spec.Ordinals.Start)...)
 	}
-	if spec.ServiceName != "" {
+	if spec.ServiceName != "" && !c.old {
 		errs = append(errs, validate.Invalid(at.Child("serviceName"), spec.ServiceName, validation.IsDNS1123Label(spec.ServiceName))...)
 	}
 	selector, ok := validate.WorkloadSelector(spec.Selector, spec.Template.Labels, "empty selector is invalid for statefulset", "")
 	errs = append(errs, selector...)
-	if ok {
+	if ok && !c.skipTemplate {
 		errs = append(errs, validateStatefulTemplate(spec)...)
 	}
 	return errs
@@ -145,19 +154,17 @@ func validateStatefulTemplate(spec *appsv1.StatefulSetSpec) field.ErrorList {
 	return podspec.ValidateAlwaysRestartingTemplate(&template, "StatefulSet")
 }
 
+// validateStatefulSetUpdate checks a set that takes the place of another. What cannot change is
+// not checked again, and a template is not if the old one would be refused: versions of
+// Kubernetes before this one allowed more.
 func validateStatefulSetUpdate(s, old *appsv1.StatefulSet) field.ErrorList {
-	rest := s.Spec
-	rest.Replicas = old.Spec.Replicas
-	rest.Ordinals = old.Spec.Ordinals
-	rest.Template = old.Spec.Template
-	rest.UpdateStrategy = old.Spec.UpdateStrategy
-	rest.RevisionHistoryLimit = old.Spec.RevisionHistoryLimit
-	rest.MinReadySeconds = old.Spec.MinReadySeconds
-	rest.PersistentVolumeClaimRetentionPolicy = old.Spec.PersistentVolumeClaimRetentionPolicy
-	if !structequal.Semantic(&rest, &old.Spec) {
-		return field.ErrorList{field.Forbidden(validate.SpecPath, "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden")}
-	}
-	return nil
+	lenient := statefulSetChecks{old: true}
+	lenient.skipTemplate = len(lenient.validate(&old.Spec)) > 0
+	errs := lenient.validate(&s.Spec)
+	errs = append(errs, validate.Unchanged(validate.SpecPath.Child("selector"), s.Spec.Selector, old.Spec.Selector)...)
+	errs = append(errs, validate.Unchanged(validate.SpecPath.Child("volumeClaimTemplates"), s.Spec.VolumeClaimTemplates, old.Spec.VolumeClaimTemplates)...)
+	errs = append(errs, validate.Unchanged(validate.SpecPath.Child("serviceName"), s.Spec.ServiceName, old.Spec.ServiceName)...)
+	return append(errs, validate.Unchanged(validate.SpecPath.Child("podManagementPolicy"), s.Spec.PodManagementPolicy, old.Spec.PodManagementPolicy)...)
 }
 
 func statefulSetScale() *resource.Scale {

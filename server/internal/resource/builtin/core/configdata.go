@@ -21,8 +21,10 @@ var dataPath = field.NewPath("data")
 func secretRules() define.Rules[*corev1.Secret] {
 	return define.Rules[*corev1.Secret]{
 		Default:        defaultSecret,
-		Validate:       validateSecret,
-		ValidateUpdate: validateSecretUpdate,
+		ValidateCreate: validateSecret,
+		ValidateUpdate: func(secret, old *corev1.Secret) field.ErrorList {
+			return append(validateSecretChange(secret, old), validateSecret(secret)...)
+		},
 	}
 }
 
@@ -92,7 +94,7 @@ func validateSecretType(secret *corev1.Secret) field.ErrorList {
 	return errs
 }
 
-func validateSecretUpdate(secret, old *corev1.Secret) field.ErrorList {
+func validateSecretChange(secret, old *corev1.Secret) field.ErrorList {
 	errs := validate.Unchanged(field.NewPath("type"), secret.Type, old.Type)
 	if define.ValueOr(old.Immutable, false) {
 		errs = append(errs, keepsImmutable(secret.Immutable)...)
@@ -113,8 +115,10 @@ func keepsImmutable(now *bool) field.ErrorList {
 
 func configMapRules() define.Rules[*corev1.ConfigMap] {
 	return define.Rules[*corev1.ConfigMap]{
-		Validate:       validateConfigMap,
-		ValidateUpdate: validateConfigMapUpdate,
+		ValidateCreate: validateConfigMap,
+		ValidateUpdate: func(cm, old *corev1.ConfigMap) field.ErrorList {
+			return append(validateConfigMapChange(cm, old), validateConfigMap(cm)...)
+		},
 	}
 }
 
@@ -139,7 +143,7 @@ func validateConfigMap(cm *corev1.ConfigMap) field.ErrorList {
 	return errs
 }
 
-func validateConfigMapUpdate(cm, old *corev1.ConfigMap) field.ErrorList {
+func validateConfigMapChange(cm, old *corev1.ConfigMap) field.ErrorList {
 	if !define.ValueOr(old.Immutable, false) {
 		return nil
 	}

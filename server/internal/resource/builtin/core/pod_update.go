@@ -1,11 +1,13 @@
 package core
 
 import (
+	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
@@ -23,7 +25,10 @@ func validatePodUpdate(pod, old *corev1.Pod) field.ErrorList {
 	if len(pod.Spec.InitContainers) != len(old.Spec.InitContainers) {
 		return field.ErrorList{field.Forbidden(validate.SpecPath.Child("initContainers"), "pod updates may not add or remove containers")}
 	}
-	errs := validateDeadlineChange(pod.Spec.ActiveDeadlineSeconds, old.Spec.ActiveDeadlineSeconds)
+	errs, stop := validateDeadlineChange(pod.Spec.ActiveDeadlineSeconds, old.Spec.ActiveDeadlineSeconds)
+	if stop {
+		return errs
+	}
 	errs = append(errs, validateAddedTolerations(pod.Spec.Tolerations, old.Spec.Tolerations)...)
 	errs = append(errs, validateGateChange(pod, old)...)
 
@@ -53,18 +58,21 @@ func validatePodUpdate(pod, old *corev1.Pod) field.ErrorList {
 	return errs
 }
 
-// validateDeadlineChange: a deadline may be set and shortened.
-func validateDeadlineChange(now, before *int64) field.ErrorList {
+// validateDeadlineChange: a deadline may be set and shortened. Of a pod with one that cannot be,
+// kube-apiserver says no more, and stop is true.
+func validateDeadlineChange(now, before *int64) (errs field.ErrorList, stop bool) {
 	at := validate.SpecPath.Child("activeDeadlineSeconds")
 	switch {
-	case before == nil:
-		return nil
+	case now == nil && before == nil:
+		return nil, false
 	case now == nil:
-		return field.ErrorList{field.Invalid(at, now, "must not update from a positive integer to nil value")}
-	case *now > *before:
-		return field.ErrorList{field.Invalid(at, *now, "must be less than or equal to previous value")}
+		return field.ErrorList{field.Invalid(at, now, "must not update from a positive integer to nil value")}, false
+	case *now < 0 || *now > math.MaxInt32:
+		return field.ErrorList{field.Invalid(at, *now, validation.InclusiveRangeError(0, math.MaxInt32))}, true
+	case before != nil && *now > *before:
+		return field.ErrorList{field.Invalid(at, *now, "must be less than or equal to previous value")}, true
 	}
-	return nil
+	return nil, false
 }
 
 // validateAddedTolerations: tolerations may be added; of existing ones only

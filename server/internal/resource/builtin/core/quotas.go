@@ -16,7 +16,10 @@ func resourceQuotaRules() define.Rules[*corev1.ResourceQuota] {
 	return define.Rules[*corev1.ResourceQuota]{
 		Validate: validateQuota,
 		ValidateUpdate: func(q, old *corev1.ResourceQuota) field.ErrorList {
-			return validate.Unchanged(validate.SpecPath.Child("scopes"), q.Spec.Scopes, old.Spec.Scopes)
+			if sets.New(q.Spec.Scopes...).Equal(sets.New(old.Spec.Scopes...)) {
+				return nil
+			}
+			return field.ErrorList{field.Invalid(validate.SpecPath.Child("scopes"), q.Spec.Scopes, validate.Immutable)}
 		},
 	}
 }

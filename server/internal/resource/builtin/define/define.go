@@ -54,6 +54,7 @@ type Kind struct {
 	NoFirstGeneration bool
 	ConditionalOnly   bool // a PUT must name a resourceVersion
 	UpsertOnUpdate    bool
+	MarkedByTime      bool
 	ReturnDeleted     bool
 	OrphanByDefault   bool
 	// CreateWithStatus: a POST may bring a status.

@@ -62,6 +62,7 @@ func strategy[T resource.Object](k Kind, s Rules[T]) resource.Strategy {
 		NoFirstGeneration:      k.NoFirstGeneration,
 		UnconditionalUpdate:    !k.ConditionalOnly,
 		UpsertOnUpdate:         k.UpsertOnUpdate,
+		MarkedByTime:           k.MarkedByTime,
 		ReturnDeleted:          k.ReturnDeleted,
 		OrphanByDefault:        k.OrphanByDefault,
 		CreateWithStatus:       k.CreateWithStatus,

@@ -46,10 +46,14 @@ func validateEndpointSlice(s, old *discoveryv1.EndpointSlice) field.ErrorList {
 // validateAddressType and validateCounts are the rules that kube-apiserver has in the tags of the
 // API's types. It reports what they refuse last.
 func validateAddressType(path *field.Path, s, old *discoveryv1.EndpointSlice) field.ErrorList {
-	if old != nil {
-		return append(validate.Required(path, string(s.AddressType)), validate.Unchanged(path, s.AddressType, old.AddressType)...)
+	if old != nil && s.AddressType == old.AddressType {
+		return nil
 	}
-	return validate.OneOf(path, s.AddressType, discoveryv1.AddressTypeFQDN, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6)
+	errs := validate.OneOf(path, s.AddressType, discoveryv1.AddressTypeFQDN, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6)
+	if old != nil {
+		errs = append(errs, validate.UnchangedUnsaid(path, s.AddressType, old.AddressType)...)
+	}
+	return errs
 }
 
 func validateCounts(path *field.Path, endpoints []discoveryv1.Endpoint) field.ErrorList {

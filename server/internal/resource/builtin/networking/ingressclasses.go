@@ -19,9 +19,10 @@ func ingressClassRules() define.Rules[*networkingv1.IngressClass] {
 				define.SetDefaultPtr(&c.Spec.Parameters.Scope, networkingv1.IngressClassParametersReferenceScopeCluster)
 			}
 		},
-		Validate: validateIngressClass,
+		ValidateCreate: validateIngressClass,
 		ValidateUpdate: func(c, old *networkingv1.IngressClass) field.ErrorList {
-			return validate.Unchanged(validate.SpecPath.Child("controller"), c.Spec.Controller, old.Spec.Controller)
+			errs := validate.Unchanged(validate.SpecPath.Child("controller"), c.Spec.Controller, old.Spec.Controller)
+			return append(errs, validateIngressClass(c)...)
 		},
 	}
 }

@@ -17,7 +17,7 @@ func ipAddressRules() define.Rules[*networkingv1.IPAddress] {
 			return validateParent(validate.SpecPath.Child("parentRef"), a.Spec.ParentRef)
 		},
 		ValidateUpdate: func(a, old *networkingv1.IPAddress) field.ErrorList {
-			return validate.Unchanged(validate.SpecPath.Child("parentRef"), a.Spec.ParentRef, old.Spec.ParentRef)
+			return validate.UnchangedUnsaid(validate.SpecPath.Child("parentRef"), a.Spec.ParentRef, old.Spec.ParentRef)
 		},
 	}
 }

@@ -32,7 +32,7 @@ func priorityClassRules() define.Rules[*schedulingv1.PriorityClass] {
 		},
 		// Changes of what may change do not count.
 		PrepareForCreate: func(c *schedulingv1.PriorityClass) { c.Generation = 1 },
-		Validate:         validatePriorityClass,
+		ValidateCreate:   validatePriorityClass,
 		ValidateUpdate: func(c, old *schedulingv1.PriorityClass) field.ErrorList {
 			var errs field.ErrorList
 			if c.Value != old.Value {

@@ -33,10 +33,10 @@ func storageClassRules() define.Rules[*storagev1.StorageClass] {
 			return append(errs, validate.Required(field.NewPath("provisioner"), c.Provisioner)...)
 		},
 		ValidateUpdate: func(c, old *storagev1.StorageClass) field.ErrorList {
-			errs := validate.Unchanged(field.NewPath("provisioner"), c.Provisioner, old.Provisioner)
-			errs = append(errs, validate.Unchanged(field.NewPath("parameters"), c.Parameters, old.Parameters)...)
-			errs = append(errs, validate.Unchanged(field.NewPath("reclaimPolicy"), c.ReclaimPolicy, old.ReclaimPolicy)...)
-			return append(errs, validate.Unchanged(field.NewPath("volumeBindingMode"), c.VolumeBindingMode, old.VolumeBindingMode)...)
+			errs := validate.UnchangedUnsaid(field.NewPath("provisioner"), c.Provisioner, old.Provisioner)
+			errs = append(errs, validate.UnchangedUnsaid(field.NewPath("parameters"), c.Parameters, old.Parameters)...)
+			errs = append(errs, validate.UnchangedUnsaid(field.NewPath("reclaimPolicy"), c.ReclaimPolicy, old.ReclaimPolicy)...)
+			return append(errs, validate.UnchangedUnsaid(field.NewPath("volumeBindingMode"), c.VolumeBindingMode, old.VolumeBindingMode)...)
 		},
 		Warnings: func(c, _ *storagev1.StorageClass) []string {
 			var warnings []string
@@ -55,9 +55,7 @@ func storageClassRules() define.Rules[*storagev1.StorageClass] {
 
 func volumeAttributesClassRules() define.Rules[*storagev1.VolumeAttributesClass] {
 	return define.Rules[*storagev1.VolumeAttributesClass]{
-		Validate: func(c *storagev1.VolumeAttributesClass) field.ErrorList {
-			return append(validateProvisioner(field.NewPath("driverName"), c.DriverName), validateParameters(c.Parameters, false)...)
-		},
+		ValidateCreate: validateAttributesClass,
 		ValidateUpdate: func(c, old *storagev1.VolumeAttributesClass) field.ErrorList {
 			var errs field.ErrorList
 			if c.DriverName != old.DriverName {
@@ -66,7 +64,11 @@ func volumeAttributesClassRules() define.Rules[*storagev1.VolumeAttributesClass]
 			if !maps.Equal(c.Parameters, old.Parameters) {
 				errs = append(errs, field.Forbidden(field.NewPath("parameters"), "updates to parameters are forbidden."))
 			}
-			return errs
+			return append(errs, validateAttributesClass(c)...)
 		},
 	}
+}
+
+func validateAttributesClass(c *storagev1.VolumeAttributesClass) field.ErrorList {
+	return append(validateProvisioner(field.NewPath("driverName"), c.DriverName), validateParameters(c.Parameters, false)...)
 }

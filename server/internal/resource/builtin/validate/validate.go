@@ -106,6 +106,15 @@ func Unchanged(path *field.Path, now, before any) field.ErrorList {
 	return nil
 }
 
+// UnchangedUnsaid is Unchanged for the fields of which kube-apiserver, which has the rule in the
+// tags of the type, does not say the value.
+func UnchangedUnsaid(path *field.Path, now, before any) field.ErrorList {
+	if !equality.Semantic.DeepEqual(now, before) {
+		return field.ErrorList{field.Invalid(path, nil, Immutable)}
+	}
+	return nil
+}
+
 // PortNumber complains about a number that is not a valid port.
 func PortNumber(path *field.Path, port int32) field.ErrorList {
 	return Invalid(path, port, validation.IsValidPortNum(int(port)))

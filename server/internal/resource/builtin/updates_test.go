@@ -1,0 +1,64 @@
+package builtin_test
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestUpdatesAreRefusedInOrder: what is said of a change, and of the object that it makes, has the
+// order and the words of kube-apiserver.
+func TestUpdatesAreRefusedInOrder(t *testing.T) {
+	const (
+		unsaid   = ": Invalid value: null: field is immutable"
+		deadline = "spec.activeDeadlineSeconds: Invalid value: "
+	)
+	for _, tt := range []struct {
+		kind       string
+		old, edits []string
+		want       []string
+	}{
+		{"daemonset", nil, []string{"spec.selector={matchLabels: {a: b}}", "spec.minReadySeconds=-1"}, []string{
+			`spec.selector: Invalid value: {"matchLabels":{"a":"b"}}: field is immutable`,
+			"spec.template.metadata.labels: Invalid value: {\"app\":\"web\"}: `selector` does not match template `labels`",
+			"spec.minReadySeconds: Invalid value: -1: must be greater than or equal to 0",
+		}},
+		{"statefulset", nil, []string{"spec.serviceName=Other", "spec.podManagementPolicy=Parallel"}, []string{
+			`spec.serviceName: Invalid value: "Other": field is immutable`, `spec.podManagementPolicy: Invalid value: "Parallel": field is immutable`,
+		}},
+		// What an older server has allowed in the template stays allowed.
+		{"statefulset", []string{"spec.template.spec.dnsPolicy=Other"}, []string{"spec.template.spec.dnsPolicy=Other", "spec.replicas=9"}, nil},
+		{"priorityclass", nil, []string{"preemptionPolicy=''", "value=3"}, []string{
+			"value: Forbidden: may not be changed in an update.", `preemptionPolicy: Invalid value: "": field is immutable`,
+		}},
+		{"ingressclass", nil, []string{"spec.controller="}, []string{
+			`spec.controller: Invalid value: "": field is immutable`, "spec.controller: Required value",
+		}},
+		{"ipaddress", nil, []string{"spec.parentRef.name=other"}, []string{"spec.parentRef" + unsaid}},
+		{"storageclass", nil, []string{"provisioner=other.example.com", "reclaimPolicy=Retain"}, []string{"provisioner" + unsaid, "reclaimPolicy" + unsaid}},
+		{"attributesclass", nil, []string{"driverName=''"}, []string{"driverName: Forbidden: updates to driverName are forbidden.", "driverName: Required value"}},
+		{"endpointslice", nil, []string{"addressType=Other", "endpoints=[]"}, []string{
+			`addressType: Unsupported value: "Other": supported values: "FQDN", "IPv4", "IPv6"`, "addressType" + unsaid,
+		}},
+		{"quota", []string{"spec.scopes=[BestEffort]"}, []string{"spec.scopes=[BestEffort, BestEffort]"}, nil},
+		{"quota", []string{"spec.scopes=[BestEffort]"}, nil, []string{`spec.scopes: Invalid value: ["NotTerminating"]: field is immutable`}},
+		{"pod", []string{"spec.activeDeadlineSeconds=5"}, []string{"spec.activeDeadlineSeconds=9", "spec.nodeName=other"}, []string{deadline + "9: must be less than or equal to previous value"}},
+		{"pod", nil, []string{"spec.activeDeadlineSeconds=-1"}, []string{
+			deadline + "-1: must be between 1 and 2147483647, inclusive", deadline + "-1: must be between 0 and 2147483647, inclusive",
+		}},
+	} {
+		r, old := manifest(t, tt.kind, tt.old...)
+		_, obj := manifest(t, tt.kind, tt.edits...)
+		var got []string
+		if f := r.Strategy.Validate; f != nil {
+			for _, err := range f(obj) {
+				got = append(got, err.Error())
+			}
+		}
+		for _, err := range r.Strategy.ValidateUpdate(obj, old) {
+			got = append(got, err.Error())
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s %v, then %v:\n%q\nnot\n%q", tt.kind, tt.old, tt.edits, got, tt.want)
+		}
+	}
+}
