@@ -13,6 +13,7 @@ type kind struct {
 	plural     string
 	namespaced bool
 	verbs      []string
+	hasStatus  bool // a subresource of it
 	schema     *schema
 }
 
@@ -75,6 +76,9 @@ type groupDiscovery struct {
 				ResponseKind groupVersionKind `json:"responseKind"`
 				Scope        string           `json:"scope"`
 				Verbs        []string         `json:"verbs"`
+				Subresources []struct {
+					Subresource string `json:"subresource"`
+				} `json:"subresources"`
 			} `json:"resources"`
 		} `json:"versions"`
 	} `json:"items"`
@@ -101,6 +105,9 @@ func (c *catalog) load() error {
 				for _, r := range version.Resources {
 					k := &kind{groupVersionKind: r.ResponseKind, plural: r.Resource, namespaced: r.Scope == "Namespaced", verbs: r.Verbs}
 					k.Group, k.Version = group.Metadata.Name, version.Version
+					for _, s := range r.Subresources {
+						k.hasStatus = k.hasStatus || s.Subresource == "status"
+					}
 					if d := documents[k.document()]; d != nil {
 						k.schema = d.schemaOf(k.groupVersionKind)
 					}

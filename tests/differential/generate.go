@@ -16,7 +16,11 @@ type object struct {
 // singles returns every request in which one field of an object has an odd value.
 func singles(verb string, o *object) []*request {
 	var list []*request
-	visitFields(o.kind, o.kind.schema, o.value, nil, func(at path, s *schema, current any) {
+	skip := skipped
+	if verb == updateStatus {
+		skip = func(_ *kind, at path) bool { return at[0] != "status" }
+	}
+	visitFields(o.kind, skip, o.kind.schema, o.value, nil, func(at path, s *schema, current any) {
 		for _, value := range oddValues(s, current) {
 			list = append(list, &request{verb, o.kind, o.base, []edit{{at, value}}})
 		}
@@ -44,20 +48,20 @@ func skipped(k *kind, at path) bool {
 }
 
 // visitFields calls visit for each field of an object and of what stands in it, whether the
-// object has it or not: depth first, in the order of names. Fields of what is not there are
+// object has it or not, but for what is skipped: depth first, in the order of names. Fields of what is not there are
 // not visited.
-func visitFields(k *kind, s *schema, value any, at path, visit func(at path, s *schema, current any)) {
+func visitFields(k *kind, skip func(*kind, path) bool, s *schema, value any, at path, visit func(at path, s *schema, current any)) {
 	switch s.kind {
 	case objectValue:
 		members, _ := value.(map[string]any)
 		for _, name := range s.fieldNames {
 			field := at.child(name)
-			if skipped(k, field) {
+			if skip(k, field) {
 				continue
 			}
 			visit(field, s.fields[name], members[name])
 			if members[name] != nil {
-				visitFields(k, s.fields[name], members[name], field, visit)
+				visitFields(k, skip, s.fields[name], members[name], field, visit)
 			}
 		}
 	case arrayValue:
@@ -66,13 +70,13 @@ func visitFields(k *kind, s *schema, value any, at path, visit func(at path, s *
 			if s.items.kind != objectValue {
 				visit(at.child(i), s.items, item)
 			}
-			visitFields(k, s.items, item, at.child(i), visit)
+			visitFields(k, skip, s.items, item, at.child(i), visit)
 		}
 	case mapValue:
 		members, _ := value.(map[string]any)
 		for _, key := range sortedKeys(members) {
 			visit(at.child(key), s.values, members[key])
-			visitFields(k, s.values, members[key], at.child(key), visit)
+			visitFields(k, skip, s.values, members[key], at.child(key), visit)
 		}
 	}
 }
@@ -95,7 +99,7 @@ func generate(objects []*object, verbs []string, seed uint64, n int) []*request 
 	var all []*request
 	for _, verb := range verbs {
 		for _, o := range objects {
-			if !slices.Contains(o.kind.verbs, verb) {
+			if !slices.Contains(o.kind.verbs, verbInDiscovery(verb)) || (verb == updateStatus) != (o.base == withStatus) {
 				continue
 			}
 			list := singles(verb, o)

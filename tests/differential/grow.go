@@ -15,23 +15,34 @@ type asker func(ctx context.Context, k *kind, value map[string]any) (*answer, er
 // set one after the other, in the order of names. Of fields that exclude each other, the
 // first stays.
 func grow(ctx context.Context, ask asker, small *object) (*object, error) {
-	g := &growth{ctx: ctx, ask: ask, kind: small.kind, value: small.value}
+	return growBase(ctx, ask, small, full, skippedInGrowth)
+}
+
+// growStatus returns the small object with a full status.
+func growStatus(ctx context.Context, ask asker, small *object) (*object, error) {
+	return growBase(ctx, ask, small, withStatus, func(at path) bool { return at[0] != "status" })
+}
+
+func growBase(ctx context.Context, ask asker, small *object, base string, skip func(path) bool) (*object, error) {
+	g := &growth{ctx: ctx, ask: ask, skip: skip, kind: small.kind, value: small.value}
 	g.fields(small.kind.schema, nil, []*schema{small.kind.schema})
 	if g.err != nil {
 		return nil, g.err
 	}
-	return &object{small.kind, full, g.value}, nil
+	return &object{small.kind, base, g.value}, nil
 }
 
 // Which object of a kind a request begins with.
 const (
-	small = "small"
-	full  = "full"
+	small      = "small"
+	full       = "full"
+	withStatus = "withstatus" // the small one with a full status
 )
 
 type growth struct {
 	ctx   context.Context
 	ask   asker
+	skip  func(path) bool
 	kind  *kind
 	value map[string]any // so far
 	err   error
@@ -44,7 +55,7 @@ func (g *growth) fields(s *schema, at path, within []*schema) {
 			return
 		}
 		field := at.child(name)
-		if skippedInGrowth(field) {
+		if g.skip(field) {
 			continue
 		}
 		g.field(s.fields[name], field, within)

@@ -35,6 +35,15 @@ func (p path) String() string {
 	return b.String()
 }
 
+// pointer writes a path as RFC 6901 does: /spec/ports/0/name.
+func (p path) pointer() string {
+	var b strings.Builder
+	for _, step := range p {
+		b.WriteString("/" + escapePointer.Replace(fmt.Sprint(step)))
+	}
+	return b.String()
+}
+
 // child returns the path of a member or item. It does not share memory with p.
 func (p path) child(step any) path {
 	return append(p[:len(p):len(p)], step)

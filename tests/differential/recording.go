@@ -17,13 +17,14 @@ type recording struct {
 	Catalog *catalog                  `json:"catalog"`
 	Small   map[string]map[string]any `json:"small"` // by kind: what the answers are about
 	Full    map[string]map[string]any `json:"full"`
+	Status  map[string]map[string]any `json:"status"`
 	Answers map[string]*answer        `json:"answers"` // by the request's name
 
 	mu sync.Mutex
 }
 
 func newRecording() *recording {
-	return &recording{Small: map[string]map[string]any{}, Full: map[string]map[string]any{}, Answers: map[string]*answer{}}
+	return &recording{Small: map[string]map[string]any{}, Full: map[string]map[string]any{}, Status: map[string]map[string]any{}, Answers: map[string]*answer{}}
 }
 
 // openRecording reads a file; one that is not there is an empty recording.

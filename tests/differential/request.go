@@ -10,17 +10,35 @@ import (
 type request struct {
 	verb  string
 	kind  *kind
-	base  string // which object of the kind: small or full
+	base  string // which object of the kind: small, full or withStatus
 	edits []edit
 }
 
 // The verbs. Every write is a dry run, so that requests do not change what others find.
 const (
-	create = "create"
-	update = "update"
+	create       = "create"
+	update       = "update"
+	updateStatus = "status" // an update through the subresource
+	// Patches that say what an update says.
+	mergePatch     = "merge"
+	strategicPatch = "strategic"
+	jsonPatch      = "json"
+	apply          = "apply"
 )
 
-var allVerbs = []string{create, update}
+var allVerbs = []string{create, update, updateStatus, mergePatch, strategicPatch, jsonPatch, apply}
+
+// verbInDiscovery is the verb in the discovery of a kind that a request needs.
+func verbInDiscovery(verb string) string {
+	switch verb {
+	case create, update:
+		return verb
+	case updateStatus:
+		return update
+	default:
+		return "patch"
+	}
+}
 
 // String is the request's name, which parseRequest reads.
 func (r *request) String() string {

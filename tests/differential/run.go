@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -38,7 +39,7 @@ type selection struct {
 
 // load reads what the judge serves and the objects of each kind, from the recording as far
 // as that has it.
-func (c *comparisonRun) load(ctx context.Context, kinds []string) error {
+func (c *comparisonRun) load(ctx context.Context, kinds, verbs []string) error {
 	r := c.recording
 	if r.Catalog == nil {
 		judge, err := c.judge()
@@ -65,6 +66,12 @@ func (c *comparisonRun) load(ctx context.Context, kinds []string) error {
 			return err
 		}
 		c.objects[key(o.kind, full)] = grown
+		if !o.kind.hasStatus || !slices.Contains(verbs, updateStatus) {
+			continue
+		}
+		if c.objects[key(o.kind, withStatus)], err = c.status(ctx, o); err != nil {
+			return err
+		}
 	}
 	if len(kinds) == 0 {
 		for _, k := range r.Catalog.creatable() {
@@ -87,6 +94,7 @@ func (r *recording) use(o *object) {
 	}
 	r.Small[name] = o.value
 	delete(r.Full, name)
+	delete(r.Status, name)
 	for request := range r.Answers {
 		if parsed, err := parseRequest(r.Catalog, request); err != nil || parsed.kind == o.kind {
 			delete(r.Answers, request)
@@ -96,34 +104,58 @@ func (r *recording) use(o *object) {
 
 // full returns the full object of a kind.
 func (c *comparisonRun) full(ctx context.Context, o *object) (*object, error) {
+	return c.grown(full, c.recording.Full, o, func(judge *side) (*object, int, error) {
+		asked := 0
+		grown, err := grow(ctx, func(ctx context.Context, k *kind, value map[string]any) (*answer, error) {
+			asked++
+			return judge.do(ctx, http.MethodPost, k.path(namespace)+"?dryRun=All", asJSON, value)
+		}, o)
+		return grown, asked, err
+	})
+}
+
+// status returns the object of a kind that has a full status.
+func (c *comparisonRun) status(ctx context.Context, o *object) (*object, error) {
+	return c.grown(withStatus, c.recording.Status, o, func(judge *side) (*object, int, error) {
+		if err := judge.store(ctx, o); err != nil {
+			return nil, 0, err
+		}
+		defer func() { _ = judge.remove(ctx, o) }()
+		asked := 0
+		grown, err := growStatus(ctx, func(ctx context.Context, k *kind, value map[string]any) (*answer, error) {
+			asked++
+			return judge.do(ctx, http.MethodPut, k.path(namespace)+"/"+nameOf(value)+"/status?dryRun=All", asJSON, value)
+		}, o)
+		return grown, asked, err
+	})
+}
+
+// grown returns an object from the recording, or one that the judge has let grow.
+func (c *comparisonRun) grown(base string, recorded map[string]map[string]any, o *object, ask func(judge *side) (*object, int, error)) (*object, error) {
 	name := o.kind.String()
-	if value := c.recording.Full[name]; value != nil {
-		return &object{o.kind, full, value}, nil
+	if value := recorded[name]; value != nil {
+		return &object{o.kind, base, value}, nil
 	}
 	judge, err := c.judge()
 	if err != nil {
 		return nil, err
 	}
-	asked := 0
-	grown, err := grow(ctx, func(ctx context.Context, k *kind, value map[string]any) (*answer, error) {
-		asked++
-		return judge.do(ctx, http.MethodPost, k.path(namespace)+"?dryRun=All", asJSON, value)
-	}, o)
+	grown, asked, err := ask(judge)
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(c.log, "the full object of %s: %d bytes, after %d requests\n", name, len(literal(grown.value)), asked)
+	fmt.Fprintf(c.log, "the %s object of %s: %d bytes, after %d requests\n", base, name, len(literal(grown.value)), asked)
 	// As the recording has it after it was read.
 	if grown.value, err = parseJSON([]byte(literal(grown.value))); err != nil {
 		return nil, err
 	}
-	c.recording.Full[name] = grown.value
+	recorded[name] = grown.value
 	return grown, nil
 }
 
 // run asks both servers what a selection says and returns how they differ.
 func (c *comparisonRun) run(ctx context.Context, s selection) (*report, error) {
-	if err := c.load(ctx, s.kinds); err != nil {
+	if err := c.load(ctx, s.kinds, s.neededVerbs()); err != nil {
 		return nil, err
 	}
 	requests, err := c.requests(s)
@@ -143,6 +175,15 @@ func (c *comparisonRun) run(ctx context.Context, s selection) (*report, error) {
 		}
 	}
 	return result, nil
+}
+
+// neededVerbs returns the verbs of what is asked.
+func (s *selection) neededVerbs() []string {
+	if s.only == "" {
+		return s.verbs
+	}
+	verb, _, _ := strings.Cut(s.only, " ")
+	return []string{verb}
 }
 
 func (c *comparisonRun) requests(s selection) ([]*request, error) {

@@ -23,40 +23,46 @@ const userAgent = "differential"
 // namespace is where the objects are that have one.
 const namespace = "differential"
 
+// do sends a message without a query of its own. A patch is a merge patch.
 func (s *side) do(ctx context.Context, method, path, accept string, body any) (*answer, error) {
-	response, err := s.send(ctx, method, path, accept, body)
+	m := message{method: method, contentType: asJSON, body: body}
+	if method == http.MethodPatch {
+		m.contentType = asMergePatch
+	}
+	return s.exchange(ctx, m, path, accept)
+}
+
+func (s *side) exchange(ctx context.Context, m message, path, accept string) (*answer, error) {
+	response, err := s.send(ctx, m, path, accept)
 	if err != nil {
 		return nil, err
 	}
 	defer response.Body.Close()
 	a, err := parseAnswer(response)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s %s: %w", s.name, method, path, err)
+		return nil, fmt.Errorf("%s: %s %s: %w", s.name, m.method, path, err)
 	}
 	return a, nil
 }
 
-func (s *side) send(ctx context.Context, method, path, accept string, body any) (*http.Response, error) {
+func (s *side) send(ctx context.Context, m message, path, accept string) (*http.Response, error) {
 	var reader io.Reader
-	if body != nil {
-		text, err := json.Marshal(body)
+	if m.body != nil {
+		text, err := json.Marshal(m.body)
 		if err != nil {
 			return nil, err
 		}
 		reader = bytes.NewReader(text)
 	}
-	request, err := http.NewRequestWithContext(ctx, method, s.url+path, reader)
+	request, err := http.NewRequestWithContext(ctx, m.method, s.url+path, reader)
 	if err != nil {
 		return nil, err
 	}
 	request.Header.Set("Accept", accept)
 	request.Header.Set("Authorization", "Bearer "+s.token)
 	request.Header.Set("User-Agent", userAgent)
-	switch {
-	case method == http.MethodPatch:
-		request.Header.Set("Content-Type", "application/merge-patch+json")
-	case body != nil:
-		request.Header.Set("Content-Type", asJSON)
+	if m.body != nil {
+		request.Header.Set("Content-Type", m.contentType)
 	}
 	response, err := s.client.Do(request)
 	if err != nil {
@@ -67,7 +73,7 @@ func (s *side) send(ctx context.Context, method, path, accept string, body any) 
 
 // read gets a document as it is.
 func (s *side) read(ctx context.Context, path, accept string) ([]byte, error) {
-	response, err := s.send(ctx, http.MethodGet, path, accept, nil)
+	response, err := s.send(ctx, message{method: http.MethodGet}, path, accept)
 	if err != nil {
 		return nil, err
 	}
@@ -155,15 +161,18 @@ func (s *side) ensure(ctx context.Context, path string, body map[string]any) err
 
 // ask asks a request, whose base is an object that the server has accepted.
 func (s *side) ask(ctx context.Context, r *request, base map[string]any) (*answer, error) {
-	body, err := r.body(base)
+	m, err := r.message(base)
 	if err != nil {
 		return nil, err
 	}
-	method, at := http.MethodPost, r.kind.path(namespace)
-	if r.verb == update {
-		method, at = http.MethodPut, at+"/"+nameOf(base)
+	at := r.kind.path(namespace)
+	if r.verb != create {
+		at += "/" + nameOf(base)
 	}
-	return s.do(ctx, method, at+"?dryRun=All", asJSON, body)
+	if r.verb == updateStatus {
+		at += "/status"
+	}
+	return s.exchange(ctx, m, at+"?dryRun=All"+m.query, asJSON)
 }
 
 func nameOf(object map[string]any) string {
@@ -172,13 +181,22 @@ func nameOf(object map[string]any) string {
 	return text
 }
 
-// store creates an object, whatever there was of its name.
+// store creates an object, whatever there was of its name, with its status if it is one
+// that has a status.
 func (s *side) store(ctx context.Context, o *object) error {
 	at := o.kind.path(namespace)
 	if err := s.remove(ctx, o); err != nil {
 		return err
 	}
-	return s.ensure(ctx, at, o.value)
+	if err := s.ensure(ctx, at, o.value); err != nil || o.base != withStatus {
+		return err
+	}
+	at += "/" + nameOf(o.value) + "/status"
+	a, err := s.do(ctx, http.MethodPut, at, asJSON, o.value)
+	if err == nil && !a.accepted() {
+		err = fmt.Errorf("%s: PUT %s: %d: %s%s", s.name, at, a.Code, a.text("message"), a.Text)
+	}
+	return err
 }
 
 // remove deletes an object at once, with its finalizers.
