@@ -70,7 +70,12 @@ func TestJobsHaveTheLabelsOfTheirPods(t *testing.T) {
 	_, obj := manifestAsIs(t, "job", "metadata.labels-", "spec.template.metadata.labels-")
 	job := obj.(*batchv1.Job)
 	job.UID = "1-2"
-	builtin.Table().ByKind(batchv1.SchemeGroupVersion.WithKind("Job")).Strategy.PrepareForCreate(job)
+	strategy := builtin.Table().ByKind(batchv1.SchemeGroupVersion.WithKind("Job")).Strategy
+	strategy.PrepareForCreate(job)
+	if len(job.Labels) > 0 {
+		t.Errorf("while it is validated, the job has the labels %v", job.Labels)
+	}
+	strategy.CompleteStored(job)
 	for label, want := range map[string]string{
 		"job-name": job.Name, batchv1.JobNameLabel: job.Name, "controller-uid": "1-2", batchv1.ControllerUidLabel: "1-2",
 	} {
