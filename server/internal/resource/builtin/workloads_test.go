@@ -64,6 +64,20 @@ func TestDaemonSetsHaveBothBounds(t *testing.T) {
 	}
 }
 
+// TestRollingStatefulSets: which of their updates is completed.
+func TestRollingStatefulSets(t *testing.T) {
+	for edit, want := range map[string]bool{
+		"spec.updateStrategy-": true, "spec.updateStrategy={rollingUpdate: {}}": true, "spec.updateStrategy={type: RollingUpdate, rollingUpdate: {}}": true,
+		"spec.updateStrategy={type: RollingUpdate}": false, "spec.updateStrategy={type: OnDelete}": false,
+	} {
+		_, obj := manifest(t, "statefulset", edit)
+		strategy := obj.(*appsv1.StatefulSet).Spec.UpdateStrategy
+		if got := strategy.RollingUpdate; (got != nil) != want || got != nil && (got.Partition == nil || got.MaxUnavailable == nil) {
+			t.Errorf("%s: %+v", edit, got)
+		}
+	}
+}
+
 // TestJobsHaveTheLabelsOfTheirPods: a job without labels gets those of its template, those that the server
 // adds to it included.
 func TestJobsHaveTheLabelsOfTheirPods(t *testing.T) {
