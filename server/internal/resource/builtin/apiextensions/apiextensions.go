@@ -36,6 +36,7 @@ func Resources() []*resource.Resource {
 func definitionRules() define.Rules[*apiextensionsv1.CustomResourceDefinition] {
 	return define.Rules[*apiextensionsv1.CustomResourceDefinition]{
 		Default:          defaultDefinition,
+		CompleteStored:   dropUnreadItems,
 		PrepareForCreate: rememberStoredVersion,
 		PrepareForUpdate: func(crd, _ *apiextensionsv1.CustomResourceDefinition) { rememberStoredVersion(crd) },
 		ValidateCreate: func(crd *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
