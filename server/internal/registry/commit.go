@@ -18,7 +18,7 @@ func (w *pendingWrite) encode(ctx context.Context) error {
 	if w.action == remove {
 		return nil
 	}
-	if w.action == create {
+	if w.action == create || w.action == replace && w.endpoint.Scope == ScopeMain { // else it may share memory
 		call(w.registry.res.Strategy.CompleteStored, w.object)
 	}
 	var err error

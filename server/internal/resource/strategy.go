@@ -40,8 +40,8 @@ type Strategy struct {
 	// CompleteNew sets in a new object what depends on what the client and the mutating
 	// hooks have set. It is called once, after the hooks and before validation.
 	CompleteNew func(obj Object)
-	// CompleteStored sets in a new object what Kubernetes sets in every one that it reads. It is
-	// called once, after all hooks and validation, which do not see it.
+	// CompleteStored sets in a new or replaced object what is different in one that Kubernetes reads
+	// again after it has stored it. It is called after all hooks and validation, which do not see it.
 	CompleteStored func(obj Object)
 	// PrepareForStatusUpdate is PrepareForUpdate for the status subresource.
 	PrepareForStatusUpdate func(obj, old Object)

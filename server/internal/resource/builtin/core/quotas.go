@@ -145,8 +145,9 @@ func validateScopeValues(at *field.Path, e corev1.ScopedResourceSelectorRequirem
 
 func limitRangeRules() define.Rules[*corev1.LimitRange] {
 	return define.Rules[*corev1.LimitRange]{
-		Default:  defaultLimitRange,
-		Validate: validateLimitRange,
+		CompleteStored: func(l *corev1.LimitRange) { define.NoEmptyList(&l.Spec.Limits) },
+		Default:        defaultLimitRange,
+		Validate:       validateLimitRange,
 	}
 }
 
