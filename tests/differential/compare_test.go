@@ -60,6 +60,7 @@ func TestCompare(t *testing.T) {
 func TestNormalise(t *testing.T) {
 	_, k := widgets(t)
 	service := &kind{groupVersionKind: groupVersionKind{Version: "v1", Kind: "Service"}}
+	limitRange := &kind{groupVersionKind: groupVersionKind{Version: "v1", Kind: "LimitRange"}}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for name, test := range map[string]struct {
 		kind             *kind
@@ -78,6 +79,9 @@ func TestNormalise(t *testing.T) {
 		"another kind's":       {k, `{}`, `{"spec":{"clusterIP":"10.96.1.2"}}`, `{"spec":{"clusterIP":"10.96.1.2"}}`},
 		"a generated name":     {k, `{"metadata":{"generateName":"a-"}}`, `{"metadata":{"generateName":"a-","name":"a-x7"}}`, `{"metadata":{"generateName":"a-","name":"<a generated name>"}}`},
 		"a name":               {k, `{}`, `{"metadata":{"name":"a-x7"}}`, `{"metadata":{"name":"a-x7"}}`},
+		"an unnamed one":       {limitRange, `{"metadata":{}}`, `{"metadata":{"name":"a-x7"}}`, `{"metadata":{"name":"<a generated name>"}}`},
+		"its own name":         {limitRange, `{"metadata":{"name":"a"}}`, `{"metadata":{"name":"a"}}`, `{"metadata":{"name":"a"}}`},
+		"the uid of a refused": {k, `{}`, `{"message":"{\"controller-uid\":\"cb54d168-f7e7-4359-af29-5467af383476\"}: no"}`, `{"message":"{\"controller-uid\":\"<the uid>\"}: no"}`},
 		"now":                  {k, `{}`, `{"a":"2026-01-02T03:05:05Z","b":"2020-01-02T03:05:05Z"}`, `{"a":"<now>","b":"2020-01-02T03:05:05Z"}`},
 		"a token volume":       {k, `{}`, `{"a":["kube-api-access-x7y8z"]}`, `{"a":["kube-api-access-*"]}`},
 		"a time in a message":  {k, `{}`, `{"message":"[{\"time\":\"2026-11-27T01:10:54Z\"}]: no"}`, `{"message":"[{\"time\":\"<a time>\"}]: no"}`},

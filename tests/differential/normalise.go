@@ -46,6 +46,7 @@ var rules = []rule{
 	{name: "an allocated port", kind: "v1 Service", shape: "spec.healthCheckNodePort"},
 	{name: "a token", kind: "v1 TokenRequest", shape: "status.token"},
 	{name: "a generated name", shape: "metadata.name", is: isGenerated},
+	{name: "a generated name", kind: "v1 LimitRange", shape: "metadata.name"},
 }
 
 func inServiceCIDR(_ *normaliser, value any) bool {
@@ -66,6 +67,8 @@ var words = []struct {
 	name    string
 	pattern *regexp.Regexp
 }{
+	// Of a Job that is refused: the answer has no object to know the uid from.
+	{`controller-uid":"<the uid>"`, regexp.MustCompile(`controller-uid":"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"`)},
 	{"kube-api-access-*", regexp.MustCompile(`kube-api-access-[a-z0-9]{5}\b`)},
 	// Where kube-apiserver's source makes the table of its kinds.
 	{"", regexp.MustCompile(` in scheme "[^"]*"`)},

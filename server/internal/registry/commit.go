@@ -18,6 +18,9 @@ func (w *pendingWrite) encode(ctx context.Context) error {
 	if w.action == remove {
 		return nil
 	}
+	if w.action == create || w.action == replace && w.endpoint.Scope == ScopeMain { // else it may share memory
+		call(w.registry.res.Strategy.CompleteStored, w.object)
+	}
 	var err error
 	if w.stored, err = w.registry.res.Encode(ctx, w.object); err != nil {
 		return w.registry.unencodable(w.object.GetName(), err)

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -34,13 +35,17 @@ func (r Registry) Create(ctx context.Context, namespace string, obj resource.Obj
 		return nil, err
 	}
 	var refusal error
-	if obj.GetResourceVersion() != "" && obj.GetResourceVersion() != "0" {
+	sent := obj.GetResourceVersion()
+	if namesRevision(sent) {
 		refusal = status.BadRequest("resourceVersion should not be set on objects to be created")
 	}
 	obj.SetResourceVersion("")
 	generated := obj.GetName() == "" && obj.GetGenerateName() != ""
+	if obj.GetName() == "" && !generated && r.res.Strategy.NamesUnnamed {
+		obj.SetName(string(r.set.config.NewUID()))
+	}
 	if !generated {
-		return r.createNamed(ctx, obj, opts, refusal)
+		return r.createNamed(ctx, obj, opts, sent, refusal)
 	}
 	// The stages change the object that they are given; each attempt starts from
 	// a copy of the client's.
@@ -50,7 +55,7 @@ func (r Registry) Create(ctx context.Context, namespace string, obj resource.Obj
 			candidate = obj.DeepCopyObject().(resource.Object)
 		}
 		candidate.SetName(r.set.generateName(obj.GetGenerateName()))
-		result, err := r.createNamed(ctx, candidate, opts, refusal)
+		result, err := r.createNamed(ctx, candidate, opts, sent, refusal)
 		if !apierrors.IsAlreadyExists(err) {
 			return result, err
 		}
@@ -58,6 +63,13 @@ func (r Registry) Create(ctx context.Context, namespace string, obj resource.Obj
 			return nil, apierrors.NewGenerateNameConflict(r.res.GroupResource(), candidate.GetName(), 1)
 		}
 	}
+}
+
+// namesRevision reports whether a resourceVersion is that of a state of an object. Kubernetes'
+// store overlooks what is not a number.
+func namesRevision(version string) bool {
+	n, err := strconv.ParseUint(version, 10, 64)
+	return err == nil && n != 0
 }
 
 // MatchNamespace gives the object the namespace of the request, or refuses
@@ -77,13 +89,13 @@ func (r Registry) MatchNamespace(obj resource.Object, namespace string) error {
 }
 
 // createNamed makes an object that has a name. It reads no current state: the
-// store refuses to create a key that exists. refusal is the store's error for the
-// object, if it has one.
-func (r Registry) createNamed(ctx context.Context, obj resource.Object, opts WriteOptions, refusal error) (*Result, error) {
+// store refuses to create a key that exists. sent is the resourceVersion that the client has
+// sent, and refusal the store's error for the object, if it has one.
+func (r Registry) createNamed(ctx context.Context, obj resource.Object, opts WriteOptions, sent string, refusal error) (*Result, error) {
 	w := &pendingWrite{
 		registry: r, verb: creation{obj}, namespace: obj.GetNamespace(), name: obj.GetName(),
 		manager: opts.FieldManager, dryRun: opts.DryRun, stated: opts.Stated, admitted: opts.Admitted,
-		mustNotExist: true, refusal: refusal, current: missing,
+		mustNotExist: true, sentVersion: sent, refusal: refusal, current: missing,
 	}
 	return w.run(ctx)
 }

@@ -2,7 +2,9 @@ package registry_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -102,6 +104,7 @@ func TestCreateRefuses(t *testing.T) {
 		{"", "default", nil, 422, metav1.StatusReasonInvalid, "name or generateName is required"},
 		{"a/b", "default", nil, 422, metav1.StatusReasonInvalid, "metadata.name"},
 		{"..", "default", nil, 422, metav1.StatusReasonInvalid, "metadata.name"},
+		{"a", "default", func(c *corev1.ConfigMap) { c.GenerateName = "a%b" }, 422, metav1.StatusReasonInvalid, "metadata.generateName"},
 		{"a", "default", func(c *corev1.ConfigMap) { c.Namespace = "other" }, 400, metav1.StatusReasonBadRequest,
 			"the namespace of the provided object does not match the namespace sent on the request"},
 		{"a", "default", func(c *corev1.ConfigMap) { c.ResourceVersion = "5" }, 400, metav1.StatusReasonBadRequest,
@@ -132,18 +135,67 @@ func TestCreateRefuses(t *testing.T) {
 	}
 }
 
+// TestMistakesAreSaidOnce: two labels with the same wrong value are one cause, as in Kubernetes, and
+// the name's comes first.
+func TestMistakesAreSaidOnce(t *testing.T) {
+	f := newFixture(t)
+	obj := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "A", Labels: map[string]string{"a": "?", "b": "?"}}}
+	_, err := f.of(t, "limitranges").Create(t.Context(), "default", obj, registry.WriteOptions{})
+	var refused *apierrors.StatusError
+	if !errors.As(err, &refused) {
+		t.Fatal(err)
+	}
+	var fields []string
+	for _, cause := range refused.ErrStatus.Details.Causes {
+		fields = append(fields, cause.Field)
+	}
+	if want := []string{"metadata.name", "metadata.labels"}; !slices.Equal(fields, want) {
+		t.Errorf("mistakes in %q, not %q", fields, want)
+	}
+}
+
+// TestUnnamedLimitRange: Kubernetes gives it a name, which it does for no other kind.
+func TestUnnamedLimitRange(t *testing.T) {
+	f := newFixture(t)
+	ranges := f.of(t, "limitranges")
+	first, err := ranges.Create(t.Context(), "default", &corev1.LimitRange{}, registry.WriteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := ranges.Create(t.Context(), "default", &corev1.LimitRange{}, registry.WriteOptions{})
+	if err != nil || first.Object.GetName() == "" || first.Object.GetName() == second.Object.GetName() {
+		t.Errorf("named %q and %q (%v)", first.Object.GetName(), second.Object.GetName(), err)
+	}
+	generated, err := ranges.Create(t.Context(), "default", &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{GenerateName: "small-"}}, registry.WriteOptions{})
+	if err != nil || !strings.HasPrefix(generated.Object.GetName(), "small-") {
+		t.Errorf("named %+v (%v)", generated, err)
+	}
+}
+
 // TestCreateWithARevision: Kubernetes' store refuses it, after the validation, so that
 // a dry run does not get as far.
 func TestCreateWithARevision(t *testing.T) {
 	f := newFixture(t)
-	create := func(name string, opts registry.WriteOptions) error {
+	send := func(name, version string, opts registry.WriteOptions) (*registry.Result, error) {
 		obj := configMap(name, "")
-		obj.ResourceVersion = "5"
-		_, err := f.of(t, "configmaps").Create(t.Context(), "default", obj, opts)
+		obj.ResourceVersion = version
+		return f.of(t, "configmaps").Create(t.Context(), "default", obj, opts)
+	}
+	create := func(name string, opts registry.WriteOptions) error {
+		_, err := send(name, "5", opts)
 		return err
 	}
-	if err := create("a", registry.WriteOptions{DryRun: true}); err != nil {
-		t.Errorf("a dry run: %v", err)
+	for _, version := range []string{"", "0", "5", "new"} {
+		result, err := send("a", version, registry.WriteOptions{DryRun: true})
+		if err != nil || result.Object.GetResourceVersion() != version {
+			t.Errorf("a dry run with %q: %+v, %v", version, result, err)
+		}
+	}
+	for _, version := range []string{"0", "new", "-1"} { // is none
+		result, err := send("with"+version, version, registry.WriteOptions{})
+		if err != nil || result.Object.GetResourceVersion() != fmt.Sprint(int64(result.Revision)) {
+			t.Errorf("with %q: %+v, %v", version, result, err)
+		}
 	}
 	wantStatus(t, "without dry run", create("a", registry.WriteOptions{}), 400, metav1.StatusReasonBadRequest, "resourceVersion should not be set")
 	for _, opts := range []registry.WriteOptions{{}, {DryRun: true}} {

@@ -13,10 +13,12 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/registry/bootstrap"
@@ -161,6 +163,15 @@ func kinds() []*resource.Resource {
 	return []*resource.Resource{
 		kind[corev1.ConfigMap, corev1.ConfigMapList](corev1.SchemeGroupVersion, "ConfigMap", "configmaps", func(r *resource.Resource) {
 			r.Strategy = resource.Strategy{NoGeneration: true, UnconditionalUpdate: true, CompleteNew: noteLabel}
+		}),
+		kind[corev1.LimitRange, corev1.LimitRangeList](corev1.SchemeGroupVersion, "LimitRange", "limitranges", func(r *resource.Resource) {
+			r.Strategy = resource.Strategy{NamesUnnamed: true, ValidateName: func(obj resource.Object, _ bool) field.ErrorList {
+				var errs field.ErrorList
+				for _, message := range apivalidation.NameIsDNSSubdomain(obj.GetName(), false) {
+					errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), obj.GetName(), message))
+				}
+				return errs
+			}}
 		}),
 		kind[corev1.Secret, corev1.SecretList](corev1.SchemeGroupVersion, "Secret", "secrets", func(r *resource.Resource) {
 			r.Strategy.NoFirstGeneration = true

@@ -78,7 +78,7 @@ func (w *pendingWrite) unchangedResult() (*Result, error) {
 // removedResult describes an object that has been removed. It carries the
 // revision of the deletion, as the watch event does.
 func (w *pendingWrite) removedResult() (*Result, error) {
-	result, err := w.registry.unstoredResult(w.object, w.revision)
+	result, err := w.registry.unstoredResult(w.object, w.revision, formatRevision(w.revision))
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,11 @@ func (w *pendingWrite) dryRunResult(ctx context.Context) (*Result, error) {
 			return nil, w.registry.alreadyExists(w.name)
 		}
 	}
-	result, err := w.registry.unstoredResult(w.answered(), w.current.revision)
+	version := w.sentVersion
+	if rev := w.current.revision; rev > 0 {
+		version = formatRevision(rev)
+	}
+	result, err := w.registry.unstoredResult(w.answered(), w.current.revision, version)
 	if err != nil {
 		return nil, err
 	}
@@ -120,13 +124,10 @@ func (r Registry) result(obj resource.Object, cached []byte, rev storage.Revisio
 	return &Result{Object: obj, JSON: shown, Revision: rev}, nil
 }
 
-// unstoredResult describes an object that is not in the store like this. It has
-// no resourceVersion if rev is 0.
-func (r Registry) unstoredResult(obj resource.Object, rev storage.Revision) (*Result, error) {
-	obj.SetResourceVersion("")
-	if rev > 0 {
-		obj.SetResourceVersion(formatRevision(rev))
-	}
+// unstoredResult describes an object that is not in the store like this, with a
+// resourceVersion of its own.
+func (r Registry) unstoredResult(obj resource.Object, rev storage.Revision, version string) (*Result, error) {
+	obj.SetResourceVersion(version)
 	obj.GetObjectKind().SetGroupVersionKind(r.res.GroupVersionKind())
 	shown, err := r.res.Marshal(obj)
 	if err != nil {

@@ -3,7 +3,6 @@ package registry
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -27,10 +26,11 @@ func (w *pendingWrite) validate(ctx context.Context) error {
 }
 
 func (r Registry) validateCreate(ctx context.Context, obj resource.Object) error {
-	errs := append(r.checkLabel(ctx, obj, nil), objectmeta.Validate(r.res, obj)...)
+	errs := r.checkLabel(ctx, obj, nil)
 	if f := r.res.Strategy.ValidateName; f != nil {
 		errs = append(errs, f(obj, true)...)
 	}
+	errs = append(errs, objectmeta.Validate(r.res, obj)...)
 	if f := r.res.Strategy.Validate; f != nil {
 		errs = append(errs, f(obj)...)
 	}
@@ -94,26 +94,27 @@ func (r Registry) checkLabel(ctx context.Context, obj, old resource.Object) fiel
 // that it never becomes a key.
 func (r Registry) invalidObject(obj resource.Object, errs field.ErrorList) error {
 	if len(errs) == 0 {
-		for _, message := range path.ValidatePathSegmentName(obj.GetName(), false) {
-			errs = append(errs, field.Invalid(objectmeta.Path.Child("name"), obj.GetName(), message))
-		}
+		errs = validatePathSegments(obj)
 	}
 	if len(errs) == 0 {
 		return nil
 	}
-	return r.invalid(obj.GetName(), withoutRepetitions(errs))
+	return r.invalid(obj.GetName(), errs)
 }
 
-// withoutRepetitions leaves out what several checks have said in the same words: those of
-// all objects, of the kind, of what replaces an object.
-func withoutRepetitions(errs field.ErrorList) field.ErrorList {
-	said := make(map[string]bool, len(errs))
-	return slices.DeleteFunc(errs, func(err *field.Error) bool {
-		words := err.Error()
-		repeated := said[words]
-		said[words] = true
-		return repeated
-	})
+// validatePathSegments complains about a name, or the start of a generated one, that cannot be
+// part of a path.
+func validatePathSegments(obj resource.Object) field.ErrorList {
+	var errs field.ErrorList
+	for _, part := range []struct {
+		field, value string
+		prefix       bool
+	}{{"generateName", obj.GetGenerateName(), true}, {"name", obj.GetName(), false}} {
+		for _, message := range path.ValidatePathSegmentName(part.value, part.prefix) {
+			errs = append(errs, field.Invalid(objectmeta.Path.Child(part.field), part.value, message))
+		}
+	}
+	return errs
 }
 
 // canBeKey reports whether a name may become part of a key.

@@ -40,6 +40,9 @@ type Strategy struct {
 	// CompleteNew sets in a new object what depends on what the client and the mutating
 	// hooks have set. It is called once, after the hooks and before validation.
 	CompleteNew func(obj Object)
+	// CompleteStored sets in a new or replaced object what is different in one that Kubernetes reads
+	// again after it has stored it. It is called after all hooks and validation, which do not see it.
+	CompleteStored func(obj Object)
 	// PrepareForStatusUpdate is PrepareForUpdate for the status subresource.
 	PrepareForStatusUpdate func(obj, old Object)
 	// StatusKeeps is the metadata that a write to the status subresource leaves as it
@@ -99,6 +102,8 @@ type Strategy struct {
 	// register with theirs). Otherwise a new object begins with an empty status, or what PrepareForCreate puts there: it runs
 	// after the reset.
 	CreateWithStatus bool
+	// NamesUnnamed: a new object with neither name nor generateName gets a random name.
+	NamesUnnamed bool
 	// OrphanByDefault: a DELETE without a propagation policy orphans the
 	// dependents.
 	OrphanByDefault bool

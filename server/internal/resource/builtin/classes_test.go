@@ -2,6 +2,7 @@ package builtin_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -29,6 +30,10 @@ func TestPriorityAndRuntimeClasses(t *testing.T) {
 			`scheduling.nodeSelector: Invalid value: "b c": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character` +
 				` (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')`,
 			"handler: Required value",
+		}},
+		{"runtimeclass", []string{"handler=" + strings.Repeat("x", 64)}, []string{"handler: Invalid value: \"" + strings.Repeat("x", 64) + "\": must be no more than 63 bytes"}},
+		{"runtimeclass", []string{"scheduling.tolerations=[{key: a, operator: Gt, value: '1'}]"}, []string{
+			`scheduling.tolerations[0].operator: Unsupported value: "Gt": supported values: "Equal", "Exists", "Lt", "Gt"`,
 		}},
 		{"runtimeclass", []string{"overhead.podFixed={hugepages-2Mi: 2Mi}"}, []string{"overhead: Forbidden: HugePages require cpu or memory"}},
 		{"runtimeclass", []string{"scheduling.tolerations=[{key: a, operator: Exists}, {key: a, operator: Exists}, {key: a, operator: Exists, effect: NoExecute}]"},

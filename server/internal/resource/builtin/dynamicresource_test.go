@@ -128,6 +128,7 @@ func TestResourceSlices(t *testing.T) {
 			`spec.devices[0].attributes: Invalid value: "": a valid C identifier...`, `spec.devices[0].attributes: Invalid value: "": the domain must not be empty`,
 			`spec.devices[0].attributes: Invalid value: "": the name must not be empty`, `spec.devices[0].attributes: Invalid value: "c d": a valid C identifier...`,
 			"spec.devices[0].attributes: Too long: may not be more than 32 bytes",
+			"spec.devices[0].attributes[" + strings.Repeat("x", 47) + "..." + strings.Repeat("x", 46) + `]: Invalid value: {"int":1,"bool":true}: exactly one value must be specified`,
 			"spec.devices[0].attributes[" + strings.Repeat("x", 100) + "]: Invalid value: \"{int, bool}\": must specify exactly one of: `int`, `bool`, `string`, `version`, `ints`, `bools`, `strings`, `versions`",
 		}},
 		"values": {[]string{device + "attributes={a: {}, b: {string: '" + strings.Repeat("b", 65) + "'}, c: {version: v1}, d: {ints: []}, e: {ints: [], int: 1}, f: {strings: ['" + strings.Repeat("b", 65) + "'], versions: ['1']}}"}, []string{

@@ -65,6 +65,13 @@ func TestNewPods(t *testing.T) {
 	if cpu, memory := shared.Requests.Cpu().String(), shared.Requests.Memory().String(); cpu != "3" || memory != "1Gi" {
 		t.Errorf("the pod requests %s and %s", cpu, memory)
 	}
+	limited := "spec.containers=[{name: a, image: a, resources: {limits: {cpu: 1, memory: 1Gi}}}, {name: b, image: b, resources: {limits: {cpu: 2}}}]"
+	for requested, want := range map[string]string{"1": "3", "4": "4"} {
+		shared := of(limited, "spec.initContainers-", "spec.resources={requests: {cpu: "+requested+"}}").Spec.Resources
+		if _, memory := shared.Limits["memory"]; shared.Limits.Cpu().String() != want || memory {
+			t.Errorf("a pod that requests %s is limited to %v", requested, shared.Limits)
+		}
+	}
 	if got := of("spec.resources={}").Status.QOSClass; got != corev1.PodQOSBurstable {
 		t.Errorf("a pod whose own resources are empty is %s", got)
 	}

@@ -39,7 +39,7 @@ func TestUpdatesAreRefusedInOrder(t *testing.T) {
 		{"endpointslice", nil, []string{"addressType=Other", "endpoints=[]"}, []string{
 			`addressType: Unsupported value: "Other": supported values: "FQDN", "IPv4", "IPv6"`, "addressType" + unsaid,
 		}},
-		{"quota", []string{"spec.scopes=[BestEffort]"}, []string{"spec.scopes=[BestEffort, BestEffort]"}, nil},
+		{"quota", nil, []string{"spec.scopes=[NotTerminating, NotTerminating]"}, nil},
 		{"quota", []string{"spec.scopes=[BestEffort]"}, nil, []string{`spec.scopes: Invalid value: ["NotTerminating"]: field is immutable`}},
 		{"pod", []string{"spec.activeDeadlineSeconds=5"}, []string{"spec.activeDeadlineSeconds=9", "spec.nodeName=other"}, []string{deadline + "9: must be less than or equal to previous value"}},
 		{"pod", nil, []string{"spec.activeDeadlineSeconds=-1"}, []string{

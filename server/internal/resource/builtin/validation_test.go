@@ -341,6 +341,10 @@ func TestValidate(t *testing.T) {
 		{"webhook", []string{"webhooks.0.sideEffects=Some"}, "NotSupported webhooks[0].sideEffects"},
 		{"webhook", []string{"webhooks.0.clientConfig={url: 'http://x'}"}, "Invalid webhooks[0].clientConfig.url"},
 		{"webhook", []string{"webhooks.0.timeoutSeconds=31"}, "Invalid webhooks[0].timeoutSeconds"},
+		{"budget", []string{"spec.unhealthyPodEvictionPolicy=''"}, "NotSupported spec.unhealthyPodEvictionPolicy"},
+		{"webhook", []string{"webhooks.0.sideEffects=''"}, "NotSupported webhooks[0].sideEffects"},
+		{"webhook", []string{"webhooks.0.failurePolicy=''"}, "NotSupported webhooks[0].failurePolicy"},
+		{"webhook", []string{"webhooks.0.matchPolicy=''"}, "NotSupported webhooks[0].matchPolicy"},
 	} {
 		t.Run(tt.manifest+" "+strings.Join(tt.edits, " "), func(t *testing.T) {
 			r, obj := manifest(t, tt.manifest, tt.edits...)

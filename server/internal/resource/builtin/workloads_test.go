@@ -64,13 +64,32 @@ func TestDaemonSetsHaveBothBounds(t *testing.T) {
 	}
 }
 
+// TestRollingStatefulSets: which of their updates is completed.
+func TestRollingStatefulSets(t *testing.T) {
+	for edit, want := range map[string]bool{
+		"spec.updateStrategy-": true, "spec.updateStrategy={rollingUpdate: {}}": true, "spec.updateStrategy={type: RollingUpdate, rollingUpdate: {}}": true,
+		"spec.updateStrategy={type: RollingUpdate}": false, "spec.updateStrategy={type: OnDelete}": false,
+	} {
+		_, obj := manifest(t, "statefulset", edit)
+		strategy := obj.(*appsv1.StatefulSet).Spec.UpdateStrategy
+		if got := strategy.RollingUpdate; (got != nil) != want || got != nil && (got.Partition == nil || got.MaxUnavailable == nil) {
+			t.Errorf("%s: %+v", edit, got)
+		}
+	}
+}
+
 // TestJobsHaveTheLabelsOfTheirPods: a job without labels gets those of its template, those that the server
 // adds to it included.
 func TestJobsHaveTheLabelsOfTheirPods(t *testing.T) {
 	_, obj := manifestAsIs(t, "job", "metadata.labels-", "spec.template.metadata.labels-")
 	job := obj.(*batchv1.Job)
 	job.UID = "1-2"
-	builtin.Table().ByKind(batchv1.SchemeGroupVersion.WithKind("Job")).Strategy.PrepareForCreate(job)
+	strategy := builtin.Table().ByKind(batchv1.SchemeGroupVersion.WithKind("Job")).Strategy
+	strategy.PrepareForCreate(job)
+	if len(job.Labels) > 0 {
+		t.Errorf("while it is validated, the job has the labels %v", job.Labels)
+	}
+	strategy.CompleteStored(job)
 	for label, want := range map[string]string{
 		"job-name": job.Name, batchv1.JobNameLabel: job.Name, "controller-uid": "1-2", batchv1.ControllerUidLabel: "1-2",
 	} {

@@ -47,11 +47,16 @@ func newExpressions(hasParams bool, before ...string) *expressions {
 	}
 }
 
-// check compiles an expression that must be there.
+// check compiles an expression that must be there, and says so with the name of its field.
 func (e *expressions) check(path *field.Path, expression string, d cel.Declarations, types ...*celgo.Type) field.ErrorList {
 	if strings.TrimSpace(expression) == "" {
 		return field.ErrorList{field.Required(path, path.String()[strings.LastIndexByte(path.String(), '.')+1:]+" is not specified")}
 	}
+	return e.compile(path, expression, d, types...)
+}
+
+// compile compiles an expression that is there.
+func (e *expressions) compile(path *field.Path, expression string, d cel.Declarations, types ...*celgo.Type) field.ErrorList {
 	mode := cel.New
 	if e.before.Has(expression) {
 		mode = cel.Stored
@@ -59,6 +64,15 @@ func (e *expressions) check(path *field.Path, expression string, d cel.Declarati
 	d.Params = e.params
 	_, err := e.compilers[mode].Compile(expression, d, types...)
 	return compileErrors(path, expression, err)
+}
+
+// checkTrimmed is check for an expression of which the space around it counts for nothing; that
+// one is not there is said without a word.
+func (e *expressions) checkTrimmed(path *field.Path, expression string, d cel.Declarations, types ...*celgo.Type) field.ErrorList {
+	if expression = strings.TrimSpace(expression); expression == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	return e.compile(path, expression, d, types...)
 }
 
 // compileErrors returns the error of a field whose expression does not compile.
@@ -91,7 +105,7 @@ func (e *expressions) declare(path *field.Path, variables []admissionv1.Variable
 		case strings.TrimSpace(v.Name) == "":
 			errs = append(errs, field.Required(at.Child("name"), "name is not specified"))
 		case !celIdentifier.MatchString(v.Name) || slices.Contains(celReserved, v.Name):
-			errs = append(errs, field.Invalid(at.Child("name"), v.Name, "name is not a valid CEL identifier"))
+			errs = append(errs, field.Invalid(at.Child("name"), v.Name, "must be a valid CEL identifier"))
 		case names.Has(v.Name):
 			errs = append(errs, field.Duplicate(at.Child("name"), v.Name))
 		}
@@ -114,11 +128,7 @@ func (e *expressions) matchConditions(path *field.Path, conditions []admissionv1
 	names := sets.New[string]()
 	for i, c := range conditions {
 		at := path.Index(i)
-		if strings.TrimSpace(c.Expression) == "" {
-			errs = append(errs, field.Required(at.Child("expression"), ""))
-		} else {
-			errs = append(errs, e.check(at.Child("expression"), strings.TrimSpace(c.Expression), cel.Declarations{Authorizer: true}, celgo.BoolType)...)
-		}
+		errs = append(errs, e.checkTrimmed(at.Child("expression"), c.Expression, cel.Declarations{Authorizer: true}, celgo.BoolType)...)
 		errs = append(errs, validate.RequiredSyntax(at.Child("name"), c.Name, validation.IsQualifiedName)...)
 		if c.Name != "" && names.Has(c.Name) {
 			errs = append(errs, field.Duplicate(at.Child("name"), c.Name))
@@ -130,7 +140,7 @@ func (e *expressions) matchConditions(path *field.Path, conditions []admissionv1
 
 // validationReasons are the reasons that a policy may refuse with.
 var validationReasons = []metav1.StatusReason{
-	metav1.StatusReasonForbidden, metav1.StatusReasonInvalid, metav1.StatusReasonRequestEntityTooLarge, metav1.StatusReasonUnauthorized,
+	metav1.StatusReasonForbidden, metav1.StatusReasonInvalid, metav1.StatusReasonRequestEntityTooLarge,
 }
 
 func (e *expressions) validations(path *field.Path, list []admissionv1.Validation) field.ErrorList {
@@ -147,12 +157,12 @@ func (e *expressions) validations(path *field.Path, list []admissionv1.Validatio
 		}
 		switch message := strings.TrimSpace(v.Message); {
 		case v.Message != "" && message == "":
-			errs = append(errs, field.Invalid(at.Child("message"), v.Message, "message must be non-empty if specified"))
+			errs = append(errs, field.Invalid(at.Child("message"), v.Message, "must be non-empty if specified"))
 		case strings.ContainsAny(message, "\r\n"):
-			errs = append(errs, field.Invalid(at.Child("message"), v.Message, "message must not contain line breaks"))
+			errs = append(errs, field.Invalid(at.Child("message"), v.Message, "must not contain line breaks"))
 		}
 		if v.Reason != nil {
-			errs = append(errs, validate.OneOf(at.Child("reason"), *v.Reason, validationReasons...)...)
+			errs = append(errs, validate.Supported(at.Child("reason"), *v.Reason, validationReasons...)...)
 		}
 	}
 	return errs
@@ -161,21 +171,26 @@ func (e *expressions) validations(path *field.Path, list []admissionv1.Validatio
 func (e *expressions) auditAnnotations(path *field.Path, policy string, list []admissionv1.AuditAnnotation) field.ErrorList {
 	var errs field.ErrorList
 	if len(list) > maxAuditAnnotations {
-		errs = append(errs, field.Invalid(path, len(list), fmt.Sprintf("must not have more than %d auditAnnotations", maxAuditAnnotations)))
+		errs = append(errs, field.Invalid(path, list, fmt.Sprintf("must not have more than %d auditAnnotations", maxAuditAnnotations)))
 	}
 	keys := sets.New[string]()
 	for i, a := range list {
 		at := path.Index(i)
-		errs = append(errs, validate.Invalid(at.Child("key"), a.Key, validation.IsQualifiedName(policy+"/"+a.Key))...)
+		if policy == "" {
+			errs = append(errs, field.Invalid(at.Child("key"), a.Key, "requires metadata.name be non-empty"))
+		} else {
+			name := policy + "/" + a.Key
+			errs = append(errs, validate.Invalid(at.Child("key"), name, validation.IsQualifiedName(name))...)
+		}
+		if n := len(strings.TrimSpace(a.ValueExpression)); n > maxAuditAnnotationExpression {
+			errs = append(errs, field.Required(at.Child("valueExpression"), fmt.Sprintf("must not exceed %d bytes in length", maxAuditAnnotationExpression)))
+		} else {
+			errs = append(errs, e.check(at.Child("valueExpression"), a.ValueExpression, cel.Declarations{Authorizer: true}, celgo.StringType, celgo.NullType)...)
+		}
 		if keys.Has(a.Key) {
 			errs = append(errs, field.Duplicate(at.Child("key"), a.Key))
 		}
 		keys.Insert(a.Key)
-		if n := len(strings.TrimSpace(a.ValueExpression)); n > maxAuditAnnotationExpression {
-			errs = append(errs, field.Required(at.Child("valueExpression"), fmt.Sprintf("must not exceed %d bytes in length", maxAuditAnnotationExpression)))
-			continue
-		}
-		errs = append(errs, e.check(at.Child("valueExpression"), a.ValueExpression, cel.Declarations{Authorizer: true}, celgo.StringType, celgo.NullType)...)
 	}
 	return errs
 }
@@ -188,22 +203,22 @@ func (e *expressions) mutations(path *field.Path, list []admissionv1.Mutation) f
 		patch, apply := at.Child("jsonPatch"), at.Child("applyConfiguration")
 		switch m.PatchType {
 		case admissionv1.PatchTypeJSONPatch:
-			if m.ApplyConfiguration != nil {
-				errs = append(errs, field.Invalid(apply, "{applyConfiguration}", "must not be specified when patchType is JSONPatch"))
-			}
 			if m.JSONPatch == nil {
 				errs = append(errs, field.Required(patch, "must be specified when patchType is JSONPatch"))
 			} else {
-				errs = append(errs, e.check(patch.Child("expression"), m.JSONPatch.Expression, d, jsonPatchType)...)
+				errs = append(errs, e.checkTrimmed(patch.Child("expression"), m.JSONPatch.Expression, d, jsonPatchType)...)
+			}
+			if m.ApplyConfiguration != nil {
+				errs = append(errs, field.Invalid(apply, "{applyConfiguration}", "must not be specified when patchType is JSONPatch"))
 			}
 		case admissionv1.PatchTypeApplyConfiguration:
-			if m.JSONPatch != nil {
-				errs = append(errs, field.Invalid(patch, "{jsonPatch}", "must not be specified when patchType is ApplyConfiguration"))
-			}
 			if m.ApplyConfiguration == nil {
 				errs = append(errs, field.Required(apply, "must be specified when patchType is ApplyConfiguration"))
 			} else {
-				errs = append(errs, e.check(apply.Child("expression"), m.ApplyConfiguration.Expression, d, objectType)...)
+				errs = append(errs, e.checkTrimmed(apply.Child("expression"), m.ApplyConfiguration.Expression, d, objectType)...)
+			}
+			if m.JSONPatch != nil {
+				errs = append(errs, field.Invalid(patch, "{jsonPatch}", "must not be specified when patchType is ApplyConfiguration"))
 			}
 		default:
 			errs = append(errs, validate.OneOf(at.Child("patchType"), m.PatchType, admissionv1.PatchTypeApplyConfiguration, admissionv1.PatchTypeJSONPatch)...)
@@ -212,7 +227,7 @@ func (e *expressions) mutations(path *field.Path, list []admissionv1.Mutation) f
 	return errs
 }
 
-// validatingExpressions checks the expressions of a policy. old is nil for a new one.
+// validatingExpressions checks what a policy evaluates. old is nil for a new one.
 func validatingExpressions(p, old *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
 	var before []string
 	if old != nil {
@@ -230,6 +245,11 @@ func validatingExpressions(p, old *admissionv1.ValidatingAdmissionPolicy) field.
 	e := newExpressions(p.Spec.ParamKind != nil, before...)
 	errs := e.matchConditions(validate.SpecPath.Child("matchConditions"), p.Spec.MatchConditions)
 	errs = append(errs, e.declare(validate.SpecPath.Child("variables"), p.Spec.Variables)...)
+	if len(p.Spec.Validations)+len(p.Spec.AuditAnnotations) == 0 {
+		for _, name := range []string{"validations", "auditAnnotations"} {
+			errs = append(errs, field.Required(validate.SpecPath.Child(name), "validations or auditAnnotations must contain at least one item"))
+		}
+	}
 	errs = append(errs, e.validations(validate.SpecPath.Child("validations"), p.Spec.Validations)...)
 	return append(errs, e.auditAnnotations(validate.SpecPath.Child("auditAnnotations"), p.Name, p.Spec.AuditAnnotations)...)
 }
@@ -254,7 +274,12 @@ func mutatingExpressions(p, old *admissionv1.MutatingAdmissionPolicy) field.Erro
 	e := newExpressions(p.Spec.ParamKind != nil, before...)
 	errs := e.matchConditions(validate.SpecPath.Child("matchConditions"), p.Spec.MatchConditions)
 	errs = append(errs, e.declare(validate.SpecPath.Child("variables"), p.Spec.Variables)...)
-	return append(errs, e.mutations(validate.SpecPath.Child("mutations"), p.Spec.Mutations)...)
+	if len(p.Spec.Mutations) == 0 {
+		errs = append(errs, field.Required(validate.SpecPath.Child("mutations"), "mutations must contain at least one item"))
+	}
+	errs = append(errs, e.mutations(validate.SpecPath.Child("mutations"), p.Spec.Mutations)...)
+	return append(errs, validate.OneOf(validate.SpecPath.Child("reinvocationPolicy"), p.Spec.ReinvocationPolicy,
+		admissionv1.NeverReinvocationPolicy, admissionv1.IfNeededReinvocationPolicy)...)
 }
 
 func conditionsOf(list []admissionv1.MatchCondition) []string {

@@ -22,13 +22,7 @@ func validatingPolicyRules() define.Rules[*admissionv1.ValidatingAdmissionPolicy
 			defaultMatch(p.Spec.MatchConstraints)
 		},
 		Validate: func(p *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
-			errs := validatePolicyMatch(p.Spec.ParamKind, p.Spec.MatchConstraints, p.Spec.FailurePolicy)
-			if len(p.Spec.Validations)+len(p.Spec.AuditAnnotations) == 0 {
-				for _, name := range []string{"validations", "auditAnnotations"} {
-					errs = append(errs, field.Required(validate.SpecPath.Child(name), "validations or auditAnnotations must contain at least one item"))
-				}
-			}
-			return errs
+			return validatePolicyMatch(p.Spec.ParamKind, p.Spec.MatchConstraints, p.Spec.FailurePolicy)
 		},
 		ValidateCreate: func(p *admissionv1.ValidatingAdmissionPolicy) field.ErrorList { return validatingExpressions(p, nil) },
 		ValidateUpdate: validatingExpressions,
@@ -43,19 +37,7 @@ func mutatingPolicyRules() define.Rules[*admissionv1.MutatingAdmissionPolicy] {
 		},
 		Validate: func(p *admissionv1.MutatingAdmissionPolicy) field.ErrorList {
 			errs := validatePolicyMatch(p.Spec.ParamKind, p.Spec.MatchConstraints, p.Spec.FailurePolicy)
-			if len(p.Spec.Mutations) == 0 {
-				errs = append(errs, field.Required(validate.SpecPath.Child("mutations"), "mutations must contain at least one item"))
-			}
-			for i, rule := range rulesOf(p.Spec.MatchConstraints) {
-				for j, operation := range rule.Operations {
-					if operation == admissionv1.Delete {
-						at := validate.SpecPath.Child("matchConstraints", "resourceRules").Index(i).Child("operations").Index(j)
-						errs = append(errs, field.NotSupported(at, operation, []admissionv1.OperationType{"*", admissionv1.Connect, admissionv1.Create, admissionv1.Update}))
-					}
-				}
-			}
-			return append(errs, validate.OneOf(validate.SpecPath.Child("reinvocationPolicy"), p.Spec.ReinvocationPolicy,
-				admissionv1.NeverReinvocationPolicy, admissionv1.IfNeededReinvocationPolicy)...)
+			return append(errs, validateMutableOperations(validate.SpecPath.Child("matchConstraints"), p.Spec.MatchConstraints)...)
 		},
 		ValidateCreate: func(p *admissionv1.MutatingAdmissionPolicy) field.ErrorList { return mutatingExpressions(p, nil) },
 		ValidateUpdate: mutatingExpressions,
@@ -78,18 +60,23 @@ func defaultMatch(m *admissionv1.MatchResources) {
 }
 
 func validatePolicyMatch(param *admissionv1.ParamKind, match *admissionv1.MatchResources, failure *admissionv1.FailurePolicyType) field.ErrorList {
-	errs := validate.OneOf(validate.SpecPath.Child("failurePolicy"), define.ValueOr(failure, ""), admissionv1.Ignore, admissionv1.Fail)
+	at := validate.SpecPath.Child("failurePolicy")
+	errs := oneOfPtr(at, failure, admissionv1.Ignore, admissionv1.Fail)
+	if failure == nil {
+		errs = append(errs, field.Required(at, ""))
+	}
 	if param != nil {
 		errs = append(errs, validateParamKind(validate.SpecPath.Child("paramKind"), param)...)
 	}
-	at := validate.SpecPath.Child("matchConstraints")
+	at = validate.SpecPath.Child("matchConstraints")
 	if match == nil {
 		return append(errs, field.Required(at, ""))
 	}
+	errs = append(errs, validateMatch(at, match)...)
 	if len(match.ResourceRules) == 0 {
 		errs = append(errs, field.Required(at.Child("resourceRules"), ""))
 	}
-	return append(errs, validateMatch(at, match)...)
+	return errs
 }
 
 func validateParamKind(path *field.Path, param *admissionv1.ParamKind) field.ErrorList {
@@ -116,7 +103,7 @@ func validateParamKind(path *field.Path, param *admissionv1.ParamKind) field.Err
 }
 
 func validateMatch(path *field.Path, match *admissionv1.MatchResources) field.ErrorList {
-	errs := validate.OneOf(path.Child("matchPolicy"), define.ValueOr(match.MatchPolicy, ""), admissionv1.Exact, admissionv1.Equivalent)
+	errs := oneOfPtr(path.Child("matchPolicy"), match.MatchPolicy, admissionv1.Exact, admissionv1.Equivalent)
 	errs = append(errs, validate.LabelSelector(path.Child("namespaceSelector"), match.NamespaceSelector)...)
 	errs = append(errs, validate.LabelSelector(path.Child("objectSelector"), match.ObjectSelector)...)
 	for i := range match.ResourceRules {
@@ -142,11 +129,22 @@ func validateNamedRule(path *field.Path, rule *admissionv1.NamedRuleWithOperatio
 	return append(errs, validateAdmissionRule(path, &rule.RuleWithOperations)...)
 }
 
-func rulesOf(match *admissionv1.MatchResources) []admissionv1.NamedRuleWithOperations {
+// mutableOperations are those of requests that have an object to change.
+var mutableOperations = []admissionv1.OperationType{admissionv1.OperationAll, admissionv1.Create, admissionv1.Update, admissionv1.Connect}
+
+// validateMutableOperations refuses the operations that a mutating policy cannot be for. As in
+// Kubernetes, the error does not say which of the rules it is about.
+func validateMutableOperations(path *field.Path, match *admissionv1.MatchResources) field.ErrorList {
 	if match == nil {
 		return nil
 	}
-	return match.ResourceRules
+	var errs field.ErrorList
+	for _, rule := range match.ResourceRules {
+		for _, operation := range rule.Operations {
+			errs = append(errs, validate.Supported(path.Child("resourceRules", "operations"), operation, mutableOperations...)...)
+		}
+	}
+	return errs
 }
 
 func validatingPolicyBindingRules() define.Rules[*admissionv1.ValidatingAdmissionPolicyBinding] {
@@ -156,11 +154,11 @@ func validatingPolicyBindingRules() define.Rules[*admissionv1.ValidatingAdmissio
 			errs := validatePolicyBinding(b.Spec.PolicyName, b.Spec.ParamRef, b.Spec.MatchResources)
 			at := validate.SpecPath.Child("validationActions")
 			if len(b.Spec.ValidationActions) == 0 {
-				errs = append(errs, field.Required(at, "at least one validation action is required"))
+				errs = append(errs, field.Required(at, ""))
 			}
 			seen := sets.New[admissionv1.ValidationAction]()
 			for i, action := range b.Spec.ValidationActions {
-				errs = append(errs, validate.OneOf(at.Index(i), action, admissionv1.Deny, admissionv1.Warn, admissionv1.Audit)...)
+				errs = append(errs, validate.Supported(at.Index(i), action, admissionv1.Deny, admissionv1.Warn, admissionv1.Audit)...)
 				if seen.Has(action) {
 					errs = append(errs, field.Duplicate(at.Index(i), action))
 				}
@@ -178,7 +176,8 @@ func mutatingPolicyBindingRules() define.Rules[*admissionv1.MutatingAdmissionPol
 	return define.Rules[*admissionv1.MutatingAdmissionPolicyBinding]{
 		Default: func(b *admissionv1.MutatingAdmissionPolicyBinding) { defaultMatch(b.Spec.MatchResources) },
 		Validate: func(b *admissionv1.MutatingAdmissionPolicyBinding) field.ErrorList {
-			return validatePolicyBinding(b.Spec.PolicyName, b.Spec.ParamRef, b.Spec.MatchResources)
+			errs := validatePolicyBinding(b.Spec.PolicyName, b.Spec.ParamRef, b.Spec.MatchResources)
+			return append(errs, validateMutableOperations(validate.SpecPath.Child("matchResources"), b.Spec.MatchResources)...)
 		},
 	}
 }
@@ -195,18 +194,21 @@ func validatePolicyBinding(policy string, param *admissionv1.ParamRef, match *ad
 }
 
 func validateParamRef(path *field.Path, param *admissionv1.ParamRef) field.ErrorList {
+	const exclusive = "name and selector are mutually exclusive"
 	var errs field.ErrorList
+	both := param.Name != "" && param.Selector != nil
 	if param.Name != "" {
 		errs = append(errs, validate.Invalid(path.Child("name"), param.Name, apipath.ValidatePathSegmentName(param.Name, false))...)
 	}
+	if both {
+		errs = append(errs, field.Forbidden(path.Child("name"), exclusive))
+	}
 	errs = append(errs, validate.LabelSelector(path.Child("selector"), param.Selector)...)
-	switch {
-	case param.Name != "" && param.Selector != nil:
-		for _, name := range []string{"name", "selector"} {
-			errs = append(errs, field.Forbidden(path.Child(name), "name and selector are mutually exclusive"))
-		}
-	case param.Name == "" && param.Selector == nil:
+	if both {
+		errs = append(errs, field.Forbidden(path.Child("selector"), exclusive))
+	}
+	if param.Name == "" && param.Selector == nil {
 		errs = append(errs, field.Required(path, "one of name or selector must be specified"))
 	}
-	return append(errs, validate.OneOf(path.Child("parameterNotFoundAction"), define.ValueOr(param.ParameterNotFoundAction, ""), admissionv1.AllowAction, admissionv1.DenyAction)...)
+	return append(errs, validate.OneOfInOrder(path.Child("parameterNotFoundAction"), define.ValueOr(param.ParameterNotFoundAction, ""), admissionv1.DenyAction, admissionv1.AllowAction)...)
 }

@@ -62,8 +62,12 @@ func TestMistakesInValidatingPolicies(t *testing.T) {
 		change func(p *policy)
 		want   []string
 	}{
-		"none":                {func(*policy) {}, nil},
-		"failure policy":      {func(p *policy) { p.Spec.FailurePolicy = new(admissionv1.FailurePolicyType("Retry")) }, []string{`spec.failurePolicy|supported values: "Fail", "Ignore"`}},
+		"none":           {func(*policy) {}, nil},
+		"failure policy": {func(p *policy) { p.Spec.FailurePolicy = new(admissionv1.FailurePolicyType("Retry")) }, []string{`spec.failurePolicy|supported values: "Fail", "Ignore"`}},
+		"empty enumerations": {func(p *policy) {
+			p.Spec.FailurePolicy, p.Spec.MatchConstraints.MatchPolicy = new(admissionv1.FailurePolicyType), new(admissionv1.MatchPolicyType)
+			p.Spec.MatchConstraints.ResourceRules[0].Scope = new(admissionv1.ScopeType)
+		}, []string{"spec.failurePolicy|Unsupported", "spec.matchConstraints.matchPolicy|Unsupported", "spec.matchConstraints.resourceRules[0].scope|Unsupported"}},
 		"no constraints":      {func(p *policy) { p.Spec.MatchConstraints = nil }, []string{"spec.matchConstraints|Required"}},
 		"no rules":            {func(p *policy) { p.Spec.MatchConstraints.ResourceRules = nil }, []string{"spec.matchConstraints.resourceRules|Required"}},
 		"match policy":        {func(p *policy) { p.Spec.MatchConstraints.MatchPolicy = new(admissionv1.MatchPolicyType("Some")) }, []string{"spec.matchConstraints.matchPolicy|Unsupported"}},
@@ -89,8 +93,8 @@ func TestMistakesInValidatingPolicies(t *testing.T) {
 		}, []string{"spec.validations[0].expression|no matching overload"}},
 		"variable's name": {func(p *policy) {
 			p.Spec.Variables = []admissionv1.Variable{{Name: "a-b", Expression: "1"}, {Expression: "1"}}
-		}, []string{"spec.variables[0].name|not a valid CEL identifier", "spec.variables[1].name|name is not specified"}},
-		"reserved name": {func(p *policy) { p.Spec.Variables = []admissionv1.Variable{{Name: "in", Expression: "1"}} }, []string{"spec.variables[0].name|not a valid CEL identifier"}},
+		}, []string{"spec.variables[0].name|must be a valid CEL identifier", "spec.variables[1].name|name is not specified"}},
+		"reserved name": {func(p *policy) { p.Spec.Variables = []admissionv1.Variable{{Name: "in", Expression: "1"}} }, []string{"spec.variables[0].name|must be a valid CEL identifier"}},
 		"variable before": {func(p *policy) {
 			p.Spec.Variables = []admissionv1.Variable{{Name: "a", Expression: "variables.b"}, {Name: "b", Expression: "1"}}
 		}, []string{"spec.variables[0].expression|undefined field 'b'"}},
@@ -102,6 +106,7 @@ func TestMistakesInValidatingPolicies(t *testing.T) {
 			p.Spec.Validations[0].MessageExpression = "authorizer.path('/').check('get').reason()"
 		}, []string{"spec.validations[0].messageExpression|undeclared reference to 'authorizer'"}},
 		"empty messageExpr": {func(p *policy) { p.Spec.Validations[0].MessageExpression = " " }, []string{"spec.validations[0].messageExpression|must be non-empty"}},
+		"unauthorized":      {func(p *policy) { p.Spec.Validations[0].Reason = new(metav1.StatusReasonUnauthorized) }, []string{`spec.validations[0].reason|supported values: "Forbidden", "Invalid", "RequestEntityTooLarge"`}},
 		"reason":            {func(p *policy) { p.Spec.Validations[0].Reason = new(metav1.StatusReasonGone) }, []string{"spec.validations[0].reason|Unsupported"}},
 		"condition's name": {func(p *policy) {
 			p.Spec.MatchConditions = []admissionv1.MatchCondition{{Name: "no name", Expression: "true"}, {Expression: "true"}}
@@ -160,9 +165,12 @@ func TestMistakesInMutatingPolicies(t *testing.T) {
 		"not an object":  {func(p *policy) { p.Spec.Mutations[0].ApplyConfiguration.Expression = "{'a': 1}" }, []string{"spec.mutations[0].applyConfiguration.expression|must evaluate to Object"}},
 		"not a patch":    {patch("[1]"), []string{"spec.mutations[0].jsonPatch.expression|must evaluate to list(JSONPatch)"}},
 		"patch member":   {patch("[JSONPatch{verb: 'add'}]"), []string{"spec.mutations[0].jsonPatch.expression|expected type of field 'verb'"}},
-		"no expression":  {patch(""), []string{"spec.mutations[0].jsonPatch.expression|expression is not specified"}},
+		"no expression":  {patch(""), []string{"spec.mutations[0].jsonPatch.expression|Required"}},
 		"reinvocation":   {func(p *policy) { p.Spec.ReinvocationPolicy = "" }, []string{"spec.reinvocationPolicy|Required"}},
-		"deletion":       {func(p *policy) { p.Spec.MatchConstraints = podRules("DELETE") }, []string{"spec.matchConstraints.resourceRules[0].operations[0]|Unsupported"}},
+		"deletion":       {func(p *policy) { p.Spec.MatchConstraints = podRules("DELETE") }, []string{`spec.matchConstraints.resourceRules.operations|supported values: "*", "CONNECT", "CREATE", "UPDATE"`}},
+		"no operation": {func(p *policy) { p.Spec.MatchConstraints = podRules("") }, []string{
+			"spec.matchConstraints.resourceRules[0].operations[0]|Unsupported", "spec.matchConstraints.resourceRules.operations|Unsupported",
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := mutatingPolicy()
@@ -184,7 +192,7 @@ func TestMistakesInPolicyBindings(t *testing.T) {
 		"none":          {func(*binding) {}, nil},
 		"no policy":     {func(b *binding) { b.Spec.PolicyName = "" }, []string{"spec.policyName|Required"}},
 		"policy's name": {func(b *binding) { b.Spec.PolicyName = "A" }, []string{"spec.policyName|Invalid"}},
-		"no actions":    {func(b *binding) { b.Spec.ValidationActions = nil }, []string{"spec.validationActions|at least one"}},
+		"no actions":    {func(b *binding) { b.Spec.ValidationActions = nil }, []string{"spec.validationActions|Required"}},
 		"action":        {func(b *binding) { b.Spec.ValidationActions = []admissionv1.ValidationAction{"Log"} }, []string{"spec.validationActions[0]|Unsupported"}},
 		"action twice":  {func(b *binding) { b.Spec.ValidationActions = []admissionv1.ValidationAction{"Deny", "Deny"} }, []string{"spec.validationActions[1]|Duplicate"}},
 		"deny and warn": {func(b *binding) { b.Spec.ValidationActions = []admissionv1.ValidationAction{"Deny", "Warn"} }, []string{"spec.validationActions|must not contain both"}},

@@ -40,7 +40,7 @@ func validatingWebhookRules() define.Rules[*admissionv1.ValidatingWebhookConfigu
 			for i, h := range c.Webhooks {
 				errs = append(errs, validateWebhook(webhooksPath.Index(i), webhook{
 					h.Name, h.ClientConfig, h.Rules, h.FailurePolicy, h.MatchPolicy, h.NamespaceSelector, h.ObjectSelector, h.SideEffects, h.TimeoutSeconds, h.AdmissionReviewVersions, h.MatchConditions,
-				}, names)...)
+				}, names, nil)...)
 			}
 			return errs
 		},
@@ -62,13 +62,11 @@ func mutatingWebhookRules() define.Rules[*admissionv1.MutatingWebhookConfigurati
 			var errs field.ErrorList
 			names := sets.New[string]()
 			for i, h := range c.Webhooks {
+				reinvocation := oneOfPtr(webhooksPath.Index(i).Child("reinvocationPolicy"), h.ReinvocationPolicy,
+					admissionv1.NeverReinvocationPolicy, admissionv1.IfNeededReinvocationPolicy)
 				errs = append(errs, validateWebhook(webhooksPath.Index(i), webhook{
 					h.Name, h.ClientConfig, h.Rules, h.FailurePolicy, h.MatchPolicy, h.NamespaceSelector, h.ObjectSelector, h.SideEffects, h.TimeoutSeconds, h.AdmissionReviewVersions, h.MatchConditions,
-				}, names)...)
-				if p := h.ReinvocationPolicy; p != nil {
-					errs = append(errs, validate.OneOf(webhooksPath.Index(i).Child("reinvocationPolicy"), *p,
-						admissionv1.NeverReinvocationPolicy, admissionv1.IfNeededReinvocationPolicy)...)
-				}
+				}, names, reinvocation)...)
 			}
 			return errs
 		},
@@ -111,28 +109,44 @@ type webhook struct {
 	conditions []admissionv1.MatchCondition
 }
 
-func validateWebhook(path *field.Path, h webhook, names sets.Set[string]) field.ErrorList {
+// validateWebhook checks what both kinds of webhooks have, in kube-apiserver's order. own are the
+// mistakes in the fields that one kind has.
+func validateWebhook(path *field.Path, h webhook, names sets.Set[string], own field.ErrorList) field.ErrorList {
 	errs := validation.IsFullyQualifiedName(path.Child("name"), h.name)
-	if names.Has(h.name) {
-		errs = append(errs, field.Duplicate(path.Child("name"), h.name))
-	}
-	names.Insert(h.name)
 	for i := range h.rules {
 		errs = append(errs, validateAdmissionRule(path.Child("rules").Index(i), &h.rules[i])...)
 	}
-	errs = append(errs, validate.OneOf(path.Child("failurePolicy"), define.ValueOr(h.failure, ""), admissionv1.Ignore, admissionv1.Fail)...)
-	errs = append(errs, validate.OneOf(path.Child("matchPolicy"), define.ValueOr(h.match, ""), admissionv1.Exact, admissionv1.Equivalent)...)
-	errs = append(errs, validate.OneOf(path.Child("sideEffects"), define.ValueOr(h.effects, ""), admissionv1.SideEffectClassNone, admissionv1.SideEffectClassNoneOnDryRun)...)
-	errs = append(errs, validate.LabelSelector(path.Child("namespaceSelector"), h.namespaces)...)
-	errs = append(errs, validate.LabelSelector(path.Child("objectSelector"), h.objects)...)
+	errs = append(errs, oneOfPtr(path.Child("failurePolicy"), h.failure, admissionv1.Ignore, admissionv1.Fail)...)
+	errs = append(errs, oneOfPtr(path.Child("matchPolicy"), h.match, admissionv1.Exact, admissionv1.Equivalent)...)
+	if h.effects == nil {
+		errs = append(errs, field.Required(path.Child("sideEffects"), "must specify one of None, NoneOnDryRun"))
+	}
+	errs = append(errs, oneOfPtr(path.Child("sideEffects"), h.effects, admissionv1.SideEffectClassNone, admissionv1.SideEffectClassNoneOnDryRun)...)
 	if t := define.ValueOr(h.timeout, webhookTimeout); t < 1 || t > maxWebhookTimeout {
 		errs = append(errs, field.Invalid(path.Child("timeoutSeconds"), t, "the timeout value must be between 1 and 30 seconds"))
 	}
-	errs = append(errs, validateReviewVersions(path.Child("admissionReviewVersions"), h.versions)...)
+	errs = append(errs, validate.LabelSelector(path.Child("namespaceSelector"), h.namespaces)...)
+	errs = append(errs, validate.LabelSelector(path.Child("objectSelector"), h.objects)...)
+	errs = append(errs, own...)
+	errs = append(errs, validateClientConfig(path.Child("clientConfig"), &h.client)...)
 	if len(h.conditions) > 0 {
 		errs = append(errs, newExpressions(false).matchConditions(path.Child("matchConditions"), h.conditions)...)
 	}
-	return append(errs, validateClientConfig(path.Child("clientConfig"), &h.client)...)
+	errs = append(errs, validateReviewVersions(path.Child("admissionReviewVersions"), h.versions)...)
+	if h.name != "" && names.Has(h.name) {
+		errs = append(errs, field.Duplicate(path.Child("name"), h.name))
+	}
+	names.Insert(h.name)
+	return errs
+}
+
+// oneOfPtr complains about a value that is not in the enumeration: the empty one, too, but not
+// one that is left out.
+func oneOfPtr[T ~string](path *field.Path, value *T, allowed ...T) field.ErrorList {
+	if value == nil {
+		return nil
+	}
+	return validate.Supported(path, *value, allowed...)
 }
 
 func validateReviewVersions(path *field.Path, versions []string) field.ErrorList {
@@ -166,24 +180,34 @@ func validateClientConfig(path *field.Path, c *admissionv1.WebhookClientConfig) 
 	return utilwebhook.ValidateWebhookService(path.Child("service"), c.Service.Name, c.Service.Namespace, c.Service.Path, define.ValueOr(c.Service.Port, webhookPort))
 }
 
-// validateResources refuses resources of a rule that others of its resources imply.
+// validateResources refuses resources of a rule that others before them, or all together, imply.
 func validateResources(path *field.Path, resources []string) field.ErrorList {
 	var errs field.ErrorList
-	all := sets.New(resources...)
+	before := sets.New[string]()
+	plain := false // the last resource that is no subresource is not "*", as in Kubernetes
 	for i, r := range resources {
 		name, subresource, ok := strings.Cut(r, "/")
-		switch {
-		case r == "":
+		if r == "" {
 			errs = append(errs, field.Required(path.Index(i), ""))
-		case r == "*/*" && len(resources) > 1:
-			errs = append(errs, field.Invalid(path, resources, "if '*/*' is present, must not specify other resources"))
-		case ok && name != "*" && subresource != "*" && all.Has(name+"/*"):
-			errs = append(errs, field.Invalid(path.Index(i), r, fmt.Sprintf("if '%s/*' is present, must not specify %s", name, r)))
-		case ok && name != "*" && all.Has("*/"+subresource):
-			errs = append(errs, field.Invalid(path.Index(i), r, fmt.Sprintf("if '*/%s' is present, must not specify %s", subresource, r)))
-		case !ok && r == "*" && slices.ContainsFunc(resources, func(other string) bool { return other != "*" && !strings.Contains(other, "/") }):
-			errs = append(errs, field.Invalid(path, resources, "if '*' is present, must not specify other resources without subresources"))
+			continue
 		}
+		if !ok {
+			plain = r != "*"
+			before.Insert(r)
+			continue
+		}
+		for _, wider := range []string{name + "/*", "*/" + subresource} {
+			if before.Has(wider) {
+				errs = append(errs, field.Invalid(path.Index(i), r, fmt.Sprintf("if '%s' is present, must not specify %s", wider, r)))
+			}
+		}
+		before.Insert(r)
+	}
+	if before.Has("*/*") && len(resources) > 1 {
+		errs = append(errs, field.Invalid(path, resources, "if '*/*' is present, must not specify other resources"))
+	}
+	if before.Has("*") && plain {
+		errs = append(errs, field.Invalid(path, resources, "if '*' is present, must not specify other resources without subresources"))
 	}
 	return errs
 }
@@ -191,36 +215,36 @@ func validateResources(path *field.Path, resources []string) field.ErrorList {
 // validateAdmissionRule checks one rule that says which requests are meant.
 func validateAdmissionRule(path *field.Path, r *admissionv1.RuleWithOperations) field.ErrorList {
 	var errs field.ErrorList
+	operations := path.Child("operations")
 	if len(r.Operations) == 0 {
-		errs = append(errs, field.Required(path.Child("operations"), ""))
-	}
-	for i, operation := range r.Operations {
-		errs = append(errs, validate.OneOf(path.Child("operations").Index(i), operation,
-			admissionv1.OperationAll, admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect)...)
+		errs = append(errs, field.Required(operations, ""))
 	}
 	if len(r.Operations) > 1 && slices.Contains(r.Operations, admissionv1.OperationAll) {
-		errs = append(errs, field.Invalid(path.Child("operations"), r.Operations, "if '*' is present, must not specify other operations"))
+		errs = append(errs, field.Invalid(operations, r.Operations, "if '*' is present, must not specify other operations"))
 	}
-	for _, part := range []struct {
-		name   string
-		values []string
-	}{{"apiGroups", r.APIGroups}, {"apiVersions", r.APIVersions}, {"resources", r.Resources}} {
-		at := path.Child(part.name)
-		if len(part.values) == 0 {
-			errs = append(errs, field.Required(at, ""))
-		}
-		if part.name != "resources" && len(part.values) > 1 && slices.Contains(part.values, "*") {
-			errs = append(errs, field.Invalid(at, part.values, "if '*' is present, must not specify other values"))
-		}
+	for i, operation := range r.Operations {
+		errs = append(errs, validate.Supported(operations.Index(i), operation,
+			admissionv1.OperationAll, admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect)...)
 	}
+	errs = append(errs, validateAnyOf(path.Child("apiGroups"), r.APIGroups, "API groups")...)
+	errs = append(errs, validateAnyOf(path.Child("apiVersions"), r.APIVersions, "API versions")...)
 	for i, version := range r.APIVersions {
-		if version == "" {
-			errs = append(errs, field.Required(path.Child("apiVersions").Index(i), ""))
-		}
+		errs = append(errs, validate.Required(path.Child("apiVersions").Index(i), version)...)
+	}
+	if len(r.Resources) == 0 {
+		errs = append(errs, field.Required(path.Child("resources"), ""))
 	}
 	errs = append(errs, validateResources(path.Child("resources"), r.Resources)...)
-	if r.Scope != nil {
-		errs = append(errs, validate.OneOf(path.Child("scope"), *r.Scope, admissionv1.AllScopes, admissionv1.ClusterScope, admissionv1.NamespacedScope)...)
+	return append(errs, oneOfPtr(path.Child("scope"), r.Scope, admissionv1.AllScopes, admissionv1.ClusterScope, admissionv1.NamespacedScope)...)
+}
+
+// validateAnyOf checks a list that is not empty, and in which "*" stands alone.
+func validateAnyOf(path *field.Path, values []string, what string) field.ErrorList {
+	switch {
+	case len(values) == 0:
+		return field.ErrorList{field.Required(path, "")}
+	case len(values) > 1 && slices.Contains(values, "*"):
+		return field.ErrorList{field.Invalid(path, values, "if '*' is present, must not specify other "+what)}
 	}
-	return errs
+	return nil
 }

@@ -36,6 +36,7 @@ func Resources() []*resource.Resource {
 func definitionRules() define.Rules[*apiextensionsv1.CustomResourceDefinition] {
 	return define.Rules[*apiextensionsv1.CustomResourceDefinition]{
 		Default:          defaultDefinition,
+		CompleteStored:   dropUnreadItems,
 		PrepareForCreate: rememberStoredVersion,
 		PrepareForUpdate: func(crd, _ *apiextensionsv1.CustomResourceDefinition) { rememberStoredVersion(crd) },
 		ValidateCreate: func(crd *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
@@ -102,8 +103,8 @@ func rememberStoredVersion(crd *apiextensionsv1.CustomResourceDefinition) {
 }
 
 // checkDefinitions runs a check of the library, which wants the unversioned
-// type. Of the metadata only the name and the approval of groups of Kubernetes
-// itself are its concern: the rest has been checked as everybody's.
+// type. Of the metadata only the names and the approval of groups of Kubernetes
+// itself are its concern: the rest, and that there is a name, has been checked as everybody's.
 func checkDefinitions(check func(...*apiextensions.CustomResourceDefinition) field.ErrorList, list ...*apiextensionsv1.CustomResourceDefinition) field.ErrorList {
 	unversioned := make([]*apiextensions.CustomResourceDefinition, len(list))
 	for i, crd := range list {
@@ -114,7 +115,12 @@ func checkDefinitions(check func(...*apiextensions.CustomResourceDefinition) fie
 		}
 	}
 	return slices.DeleteFunc(check(unversioned...), func(e *field.Error) bool {
-		return strings.HasPrefix(e.Field, "metadata.") && e.Field != "metadata.name" &&
-			e.Field != "metadata.annotations["+apiextensionsv1.KubeAPIApprovedAnnotation+"]"
+		switch e.Field {
+		case "metadata.name":
+			return e.Type == field.ErrorTypeRequired
+		case "metadata.generateName", "metadata.annotations[" + apiextensionsv1.KubeAPIApprovedAnnotation + "]":
+			return false
+		}
+		return strings.HasPrefix(e.Field, "metadata.")
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -22,7 +23,6 @@ func Resources() []*resource.Resource {
 		define.Resource[apiregistrationv1.APIService, apiregistrationv1.APIServiceList](apiregistrationv1.SchemeGroupVersion, define.Kind{
 			Name: "APIService", Plural: "apiservices", Categories: []string{"api-extensions"},
 			Cluster: true, Path: "apiregistration.k8s.io/apiservices", Status: true, StatusKeeps: resource.AllMetadata, NoGeneration: true, ConditionalOnly: true,
-			NameRule: func(name string, _ bool) []string { return content.IsPathSegmentName(name) }, // that it follows from the spec is checked with it
 		}, serviceRules()),
 	}
 }
@@ -39,6 +39,7 @@ func serviceRules() define.Rules[*apiregistrationv1.APIService] {
 				s.Status.Conditions = []apiregistrationv1.APIServiceCondition{Local()}
 			}
 		},
+		NameRule:       serviceName,
 		Validate:       validateService,
 		ValidateStatus: func(s, _ *apiregistrationv1.APIService) field.ErrorList { return validateStatus(&s.Status) },
 	}
@@ -59,12 +60,21 @@ const (
 	maxVersionPriority = 1000
 )
 
+// serviceName returns the rule for the name of an APIService, which follows from its spec. A
+// generateName, too, has to be all of it.
+func serviceName(s *apiregistrationv1.APIService) apivalidation.ValidateNameFunc {
+	want := s.Spec.Version + "." + s.Spec.Group
+	return func(name string, _ bool) []string {
+		if problems := content.IsPathSegmentName(name); len(problems) > 0 || name == want {
+			return problems
+		}
+		return []string{fmt.Sprintf("must be `spec.version+\".\"+spec.group`: %q", want)}
+	}
+}
+
 func validateService(s *apiregistrationv1.APIService) field.ErrorList {
 	spec, at := &s.Spec, validate.SpecPath
 	var errs field.ErrorList
-	if name := spec.Version + "." + spec.Group; s.Name != name {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), s.Name, fmt.Sprintf("must be `spec.version+\".\"+spec.group`: %q", name)))
-	}
 	if spec.Group == "" && spec.Version != "v1" {
 		errs = append(errs, field.Required(at.Child("group"), "only v1 may have an empty group and it better be legacy kube"))
 	}

@@ -1,12 +1,14 @@
 package apps
 
 import (
-	"slices"
+	"strconv"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -50,12 +52,7 @@ func defaultStatefulSet(s *appsv1.StatefulSet) {
 	define.SetDefaultPtr(&s.Spec.Replicas, 1)
 	define.SetDefaultPtr(&s.Spec.RevisionHistoryLimit, revisionHistory)
 	define.SetDefault(&s.Spec.PodManagementPolicy, appsv1.OrderedReadyPodManagement)
-	define.SetDefault(&s.Spec.UpdateStrategy.Type, appsv1.RollingUpdateStatefulSetStrategyType)
-	if s.Spec.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType {
-		define.SetDefaultPtr(&s.Spec.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateStatefulSetStrategy{})
-		define.SetDefaultPtr(&s.Spec.UpdateStrategy.RollingUpdate.Partition, 0)
-		define.SetDefaultPtr(&s.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))
-	}
+	defaultStatefulSetStrategy(&s.Spec.UpdateStrategy)
 	define.SetDefaultPtr(&s.Spec.PersistentVolumeClaimRetentionPolicy, appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{})
 	policy := s.Spec.PersistentVolumeClaimRetentionPolicy
 	define.SetDefault(&policy.WhenDeleted, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
@@ -68,13 +65,31 @@ func defaultStatefulSet(s *appsv1.StatefulSet) {
 	}
 }
 
+// defaultStatefulSetStrategy completes a rolling update. One that is asked for by its type only
+// stays as it is.
+func defaultStatefulSetStrategy(s *appsv1.StatefulSetUpdateStrategy) {
+	if s.Type == "" {
+		s.Type = appsv1.RollingUpdateStatefulSetStrategyType
+		define.SetDefaultPtr(&s.RollingUpdate, appsv1.RollingUpdateStatefulSetStrategy{})
+	}
+	if s.Type == appsv1.RollingUpdateStatefulSetStrategyType && s.RollingUpdate != nil {
+		define.SetDefaultPtr(&s.RollingUpdate.Partition, 0)
+		define.SetDefaultPtr(&s.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))
+	}
+}
+
 // validateMaxUnavailable: an update that may make no pod unavailable would not begin.
 func validateMaxUnavailable(path *field.Path, value *intstr.IntOrString) field.ErrorList {
 	if value == nil {
 		return nil
 	}
 	errs := validate.CountOrPercent(path, value)
-	if scaled, err := intstr.GetScaledValueFromIntOrPercent(value, 100, false); err != nil || scaled == 0 {
+	// A percentage that is none counts as 0, as in Kubernetes; another text as the number that it is.
+	count := value.IntValue()
+	if len(validation.IsValidPercent(value.StrVal)) == 0 {
+		count, _ = strconv.Atoi(strings.TrimSuffix(value.StrVal, "%"))
+	}
+	if count == 0 {
 		errs = append(errs, field.Invalid(path, value, "cannot be 0"))
 	}
 	return append(errs, validate.PercentAtMost100(path, value)...)
@@ -147,9 +162,8 @@ func validateStatefulSetStrategy(path *field.Path, s *appsv1.StatefulSetUpdateSt
 func validateStatefulTemplate(spec *appsv1.StatefulSetSpec) field.ErrorList {
 	template := spec.Template
 	template.Spec.Hostname, template.Spec.Subdomain = "", ""
-	template.Spec.Volumes = slices.Clone(template.Spec.Volumes)
-	for i := range spec.VolumeClaimTemplates {
-		template.Spec.Volumes = claimVolume(template.Spec.Volumes, spec.VolumeClaimTemplates[i].Name)
+	if len(spec.VolumeClaimTemplates) > 0 {
+		template.Spec.Volumes = withClaimVolumes(template.Spec.Volumes, spec.VolumeClaimTemplates)
 	}
 	return podspec.ValidateAlwaysRestartingTemplate(&template, "StatefulSet")
 }
@@ -173,17 +187,23 @@ func statefulSetScale() *resource.Scale {
 	})
 }
 
-// claimVolume adds the volume of a claim template, unless the template
-// already names such a volume: the claim's takes its place.
-func claimVolume(volumes []corev1.Volume, name string) []corev1.Volume {
-	volume := corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
-		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
-	}}
-	for i := range volumes {
-		if volumes[i].Name == name {
-			volumes[i] = volume
-			return volumes
+// withClaimVolumes returns the volumes of claim templates, and behind them those of the template that
+// have other names.
+func withClaimVolumes(volumes []corev1.Volume, claims []corev1.PersistentVolumeClaim) []corev1.Volume {
+	all := make([]corev1.Volume, 0, len(claims)+len(volumes))
+	names := sets.New[string]()
+	for i := range claims {
+		if name := claims[i].Name; !names.Has(name) {
+			names.Insert(name)
+			all = append(all, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+			}})
 		}
 	}
-	return append(volumes, volume)
+	for i := range volumes {
+		if !names.Has(volumes[i].Name) {
+			all = append(all, volumes[i])
+		}
+	}
+	return all
 }

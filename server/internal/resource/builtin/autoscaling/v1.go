@@ -139,7 +139,7 @@ func cpuTarget(m autoscalingv2.MetricSpec) *int32 {
 
 func v1Rules() define.Rules[*autoscalingv1.HorizontalPodAutoscaler] {
 	return define.Rules[*autoscalingv1.HorizontalPodAutoscaler]{
-		Default:        func(a *autoscalingv1.HorizontalPodAutoscaler) { define.SetDefaultPtr(&a.Spec.MinReplicas, 1) },
+		Default:        defaultV1,
 		ValidateCreate: func(a *autoscalingv1.HorizontalPodAutoscaler) field.ErrorList { return validateV1(a, nil) },
 		ValidateUpdate: validateV1,
 		ValidateStatus: func(a, _ *autoscalingv1.HorizontalPodAutoscaler) field.ErrorList {
@@ -149,6 +149,15 @@ func v1Rules() define.Rules[*autoscalingv1.HorizontalPodAutoscaler] {
 			}
 			return validateStatus(&stored.Status)
 		},
+	}
+}
+
+// defaultV1 completes an autoscaler. One that aims at nothing aims at a utilization of the cpu,
+// which its writer then owns.
+func defaultV1(a *autoscalingv1.HorizontalPodAutoscaler) {
+	define.SetDefaultPtr(&a.Spec.MinReplicas, 1)
+	if len(carried[[]autoscalingv1.MetricSpec](a.Annotations, metricsAnnotation)) == 0 {
+		define.SetDefaultPtr(&a.Spec.TargetCPUUtilizationPercentage, defaultUtilization)
 	}
 }
 

@@ -22,6 +22,18 @@ func v1With(annotations map[string]string) *autoscalingv1.HorizontalPodAutoscale
 	}
 }
 
+// TestDefaultTarget: an autoscaler that aims at nothing aims at a utilization, and says so.
+func TestDefaultTarget(t *testing.T) {
+	for annotation, want := range map[string]bool{"": true, "[]": true, memoryMetric: false} {
+		a := v1With(map[string]string{metricsAnnotation: annotation})
+		a.Spec.TargetCPUUtilizationPercentage = nil
+		v1Rules().Default(a)
+		if got := a.Spec.TargetCPUUtilizationPercentage; (got != nil) != want || got != nil && *got != defaultUtilization {
+			t.Errorf("with %q the target is %v", annotation, got)
+		}
+	}
+}
+
 // TestUnreadableAnnotationsCarryNothing: whatever such an annotation says, the object can be
 // written, and the annotation is not stored.
 func TestUnreadableAnnotationsCarryNothing(t *testing.T) {

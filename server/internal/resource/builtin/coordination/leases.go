@@ -9,14 +9,17 @@ import (
 )
 
 func leaseRules() define.Rules[*coordinationv1.Lease] {
-	return define.Rules[*coordinationv1.Lease]{
-		Validate: func(l *coordinationv1.Lease) field.ErrorList {
-			errs := validate.AtLeast(validate.SpecPath.Child("leaseDurationSeconds"), l.Spec.LeaseDurationSeconds, 1)
-			errs = append(errs, validate.NotNegative(validate.SpecPath.Child("leaseTransitions"), l.Spec.LeaseTransitions)...)
-			if define.ValueOr(l.Spec.PreferredHolder, "") != "" && define.ValueOr(l.Spec.Strategy, "") == "" {
-				errs = append(errs, field.Forbidden(validate.SpecPath.Child("preferredHolder"), "may only be specified if `strategy` is defined"))
-			}
-			return errs
-		},
+	return define.Rules[*coordinationv1.Lease]{Validate: validateLease}
+}
+
+func validateLease(l *coordinationv1.Lease) field.ErrorList {
+	var errs field.ErrorList
+	if seconds := l.Spec.LeaseDurationSeconds; seconds != nil && *seconds <= 0 {
+		errs = append(errs, field.Invalid(validate.SpecPath.Child("leaseDurationSeconds"), *seconds, "must be greater than 0"))
 	}
+	errs = append(errs, validate.NotNegative(validate.SpecPath.Child("leaseTransitions"), l.Spec.LeaseTransitions)...)
+	if define.ValueOr(l.Spec.PreferredHolder, "") != "" && define.ValueOr(l.Spec.Strategy, "") == "" {
+		errs = append(errs, field.Forbidden(validate.SpecPath.Child("preferredHolder"), "may only be specified if `strategy` is defined"))
+	}
+	return errs
 }

@@ -2,6 +2,7 @@ package core
 
 import (
 	"encoding/json"
+	"maps"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,12 +21,29 @@ var dataPath = field.NewPath("data")
 
 func secretRules() define.Rules[*corev1.Secret] {
 	return define.Rules[*corev1.Secret]{
+		CompleteStored: func(s *corev1.Secret) { s.Data = withoutMissing(s.Data) },
 		Default:        defaultSecret,
 		ValidateCreate: validateSecret,
 		ValidateUpdate: func(secret, old *corev1.Secret) field.ErrorList {
 			return append(validateSecretChange(secret, old), validateSecret(secret)...)
 		},
 	}
+}
+
+// withoutMissing returns data in which a value of null is an empty one, which is what Kubernetes
+// stores of it. It changes a copy: the data may be those of another object, too.
+func withoutMissing(data map[string][]byte) map[string][]byte {
+	result, copied := data, false
+	for key, value := range data {
+		if value != nil {
+			continue
+		}
+		if !copied {
+			result, copied = maps.Clone(data), true
+		}
+		result[key] = []byte{}
+	}
+	return result
 }
 
 // defaultSecret moves the strings into the data: stringData is only ever
@@ -115,6 +133,7 @@ func keepsImmutable(now *bool) field.ErrorList {
 
 func configMapRules() define.Rules[*corev1.ConfigMap] {
 	return define.Rules[*corev1.ConfigMap]{
+		CompleteStored: func(cm *corev1.ConfigMap) { cm.BinaryData = withoutMissing(cm.BinaryData) },
 		ValidateCreate: validateConfigMap,
 		ValidateUpdate: func(cm, old *corev1.ConfigMap) field.ErrorList {
 			return append(validateConfigMapChange(cm, old), validateConfigMap(cm)...)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
 )
 
 // Resources returns the kinds of core/v1 and, because events are one store
@@ -28,7 +29,7 @@ func podLike() []*resource.Resource {
 				define.Fields("status.phase", "status.podIP", "status.nominatedNodeName"), []resource.Field{define.SelectableOr("spec.hostNetwork", "false")}),
 		}, podRules()),
 		define.Resource[corev1.ReplicationController, corev1.ReplicationControllerList](gv, define.Kind{
-			Name: "ReplicationController", Plural: "replicationcontrollers", PrefixRule: path.ValidatePathSegmentName, ShortNames: []string{"rc"}, Categories: define.InAll,
+			Name: "ReplicationController", Plural: "replicationcontrollers", NameRule: validate.LongName, PrefixRule: path.ValidatePathSegmentName, ShortNames: []string{"rc"}, Categories: define.InAll,
 			Path: "controllers", Status: true, Scale: replicationControllerScale(), OrphanByDefault: true,
 			Fields: []resource.Field{define.SelectableOr("status.replicas", "0")},
 		}, replicationControllerRules()),
@@ -73,7 +74,7 @@ func cluster() []*resource.Resource {
 			Name: "ResourceQuota", Plural: "resourcequotas", NameRuleForNew: true, ShortNames: []string{"quota"}, Status: true, NoGeneration: true, ReturnDeleted: true,
 		}, resourceQuotaRules()),
 		define.Resource[corev1.LimitRange, corev1.LimitRangeList](gv, define.Kind{
-			Name: "LimitRange", Plural: "limitranges", ShortNames: []string{"limits"}, NoGeneration: true, UpsertOnUpdate: true,
+			Name: "LimitRange", Plural: "limitranges", ShortNames: []string{"limits"}, NoGeneration: true, UpsertOnUpdate: true, NamesUnnamed: true,
 		}, limitRangeRules()),
 	}
 }

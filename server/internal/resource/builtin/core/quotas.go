@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,33 +44,113 @@ func validateQuota(q *corev1.ResourceQuota) field.ErrorList {
 		}
 		errs = append(errs, podspec.ValidateAmount(at, name, q.Spec.Hard[name])...)
 	}
-	seen := sets.New[corev1.ResourceQuotaScope]()
-	for _, scope := range q.Spec.Scopes {
-		at := validate.SpecPath.Child("scopes")
-		switch scope {
-		case corev1.ResourceQuotaScopeTerminating, corev1.ResourceQuotaScopeNotTerminating, corev1.ResourceQuotaScopeBestEffort,
-			corev1.ResourceQuotaScopeNotBestEffort, corev1.ResourceQuotaScopePriorityClass, corev1.ResourceQuotaScopeCrossNamespacePodAffinity,
-			corev1.ResourceQuotaScopeVolumeAttributesClass:
-		default:
-			errs = append(errs, field.Invalid(at, q.Spec.Scopes, "unsupported scope"))
-		}
-		seen.Insert(scope)
+	errs = append(errs, validateQuotaScopes(q)...)
+	if q.Spec.ScopeSelector != nil {
+		errs = append(errs, validateScopeSelector(q)...)
 	}
-	for _, pair := range [][2]corev1.ResourceQuotaScope{
-		{corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopeNotBestEffort},
-		{corev1.ResourceQuotaScopeTerminating, corev1.ResourceQuotaScopeNotTerminating},
-	} {
-		if seen.HasAll(pair[0], pair[1]) {
-			errs = append(errs, field.Invalid(validate.SpecPath.Child("scopes"), q.Spec.Scopes, "conflicting scopes"))
+	return errs
+}
+
+// computeAmounts are those of pods, without the number of them.
+var computeAmounts = []corev1.ResourceName{
+	corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceLimitsCPU, corev1.ResourceLimitsMemory, corev1.ResourceRequestsCPU, corev1.ResourceRequestsMemory,
+}
+
+// amountsOfScope are the amounts that a scope can be about, by scope. Amounts of other names may
+// have any scope.
+var amountsOfScope = map[corev1.ResourceQuotaScope][]corev1.ResourceName{
+	corev1.ResourceQuotaScopeTerminating:               append([]corev1.ResourceName{corev1.ResourcePods}, computeAmounts...),
+	corev1.ResourceQuotaScopeNotTerminating:            append([]corev1.ResourceName{corev1.ResourcePods}, computeAmounts...),
+	corev1.ResourceQuotaScopeNotBestEffort:             append([]corev1.ResourceName{corev1.ResourcePods}, computeAmounts...),
+	corev1.ResourceQuotaScopePriorityClass:             append([]corev1.ResourceName{corev1.ResourcePods}, computeAmounts...),
+	corev1.ResourceQuotaScopeCrossNamespacePodAffinity: append([]corev1.ResourceName{corev1.ResourcePods}, computeAmounts...),
+	corev1.ResourceQuotaScopeBestEffort:                {corev1.ResourcePods},
+	corev1.ResourceQuotaScopeVolumeAttributesClass:     {corev1.ResourcePersistentVolumeClaims, corev1.ResourceRequestsStorage},
+}
+
+// validateScope checks a scope, at is where it stands and where the amounts are complained about.
+func validateScope(q *corev1.ResourceQuota, scope corev1.ResourceQuotaScope, at, amounts *field.Path, value, whole any) field.ErrorList {
+	var errs field.ErrorList
+	can, known := amountsOfScope[scope]
+	if !known {
+		return field.ErrorList{field.Invalid(at, value, "unsupported scope")}
+	}
+	for _, name := range validate.SortedNames(q.Spec.Hard) {
+		standard := quotaNames.Has(string(name)) || podspec.IsHugePages(name) || strings.HasPrefix(string(name), "requests.hugepages-")
+		if standard && !slices.Contains(can, name) {
+			errs = append(errs, field.Invalid(amounts, whole, "unsupported scope applied to resource"))
 		}
 	}
 	return errs
 }
 
+func validateQuotaScopes(q *corev1.ResourceQuota) field.ErrorList {
+	at := validate.SpecPath.Child("scopes")
+	var errs field.ErrorList
+	for _, scope := range q.Spec.Scopes {
+		errs = append(errs, validateScope(q, scope, at, at, q.Spec.Scopes, q.Spec.Scopes)...)
+	}
+	return append(errs, conflictingScopes(at, q.Spec.Scopes, sets.New(q.Spec.Scopes...))...)
+}
+
+// conflictingScopes complains about scopes that no pod has both of.
+func conflictingScopes(at *field.Path, list []corev1.ResourceQuotaScope, scopes sets.Set[corev1.ResourceQuotaScope]) field.ErrorList {
+	var errs field.ErrorList
+	for _, pair := range [][2]corev1.ResourceQuotaScope{
+		{corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopeNotBestEffort},
+		{corev1.ResourceQuotaScopeTerminating, corev1.ResourceQuotaScopeNotTerminating},
+	} {
+		if scopes.HasAll(pair[0], pair[1]) {
+			errs = append(errs, field.Invalid(at, list, "conflicting scopes"))
+		}
+	}
+	return errs
+}
+
+// validateScopeSelector checks the scopes that have values. The errors do not say which of the
+// expressions they are about, as in Kubernetes.
+func validateScopeSelector(q *corev1.ResourceQuota) field.ErrorList {
+	at := validate.SpecPath.Child("scopeSelector", "matchExpressions")
+	var errs field.ErrorList
+	scopes := sets.New[corev1.ResourceQuotaScope]()
+	for _, e := range q.Spec.ScopeSelector.MatchExpressions {
+		errs = append(errs, validateScope(q, e.ScopeName, at.Child("scopeName"), at, e.ScopeName, q.Spec.ScopeSelector)...)
+		switch e.ScopeName {
+		case corev1.ResourceQuotaScopePriorityClass, corev1.ResourceQuotaScopeVolumeAttributesClass:
+		default:
+			if _, known := amountsOfScope[e.ScopeName]; known && e.Operator != corev1.ScopeSelectorOpExists {
+				errs = append(errs, field.Invalid(at.Child("operator"), e.Operator,
+					"must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"))
+			}
+		}
+		errs = append(errs, validateScopeValues(at, e)...)
+		scopes.Insert(e.ScopeName)
+	}
+	return append(errs, conflictingScopes(at, q.Spec.Scopes, scopes)...)
+}
+
+// validateScopeValues checks that an expression has values if its operator needs some.
+func validateScopeValues(at *field.Path, e corev1.ScopedResourceSelectorRequirement) field.ErrorList {
+	switch e.Operator {
+	case corev1.ScopeSelectorOpIn, corev1.ScopeSelectorOpNotIn:
+		if len(e.Values) == 0 {
+			return field.ErrorList{field.Required(at.Child("values"), "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector")}
+		}
+	case corev1.ScopeSelectorOpExists, corev1.ScopeSelectorOpDoesNotExist:
+		if len(e.Values) != 0 {
+			return field.ErrorList{field.Invalid(at.Child("values"), e.Values, "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector")}
+		}
+	default:
+		return field.ErrorList{field.Invalid(at.Child("operator"), e.Operator, "not a valid selector operator")}
+	}
+	return nil
+}
+
 func limitRangeRules() define.Rules[*corev1.LimitRange] {
 	return define.Rules[*corev1.LimitRange]{
-		Default:  defaultLimitRange,
-		Validate: validateLimitRange,
+		CompleteStored: func(l *corev1.LimitRange) { define.NoEmptyList(&l.Spec.Limits) },
+		Default:        defaultLimitRange,
+		Validate:       validateLimitRange,
 	}
 }
 

@@ -15,6 +15,13 @@ func SetDefaultPtr[T any](p **T, value T) {
 	}
 }
 
+// NoEmptyList makes a list without items the same as none, which is what Kubernetes stores of it.
+func NoEmptyList[T any](list *[]T) {
+	if *list != nil && len(*list) == 0 {
+		*list = nil
+	}
+}
+
 // ValueOr returns *p, or fallback if p is nil.
 func ValueOr[T any](p *T, fallback T) T {
 	if p == nil {

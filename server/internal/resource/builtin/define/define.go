@@ -59,6 +59,8 @@ type Kind struct {
 	OrphanByDefault   bool
 	// CreateWithStatus: a POST may bring a status.
 	CreateWithStatus bool
+	// NamesUnnamed is that of the Strategy.
+	NamesUnnamed bool
 	// Verbs lists what may be done; nil: everything.
 	Verbs []string
 	// Deprecation is that of the Resource.

@@ -19,6 +19,7 @@ type Rules[T resource.Object] struct {
 	DefaultTimes           func(obj T, now metav1.Time)
 	PrepareForCreate       func(obj T)
 	CompleteNew            func(obj T)
+	CompleteStored         func(obj T)
 	PrepareForUpdate       func(obj, old T)
 	RenewTimes             func(obj, old T, now metav1.Time)
 	PrepareForStatusUpdate func(obj, old T)
@@ -43,6 +44,7 @@ func strategy[T resource.Object](k Kind, s Rules[T]) resource.Strategy {
 		DefaultTimes:           timed(s.DefaultTimes),
 		PrepareForCreate:       one(s.PrepareForCreate),
 		CompleteNew:            one(s.CompleteNew),
+		CompleteStored:         one(s.CompleteStored),
 		PrepareForUpdate:       two(s.PrepareForUpdate),
 		RenewTimes:             renew(s.RenewTimes),
 		PrepareForStatusUpdate: two(s.PrepareForStatusUpdate),
@@ -66,6 +68,7 @@ func strategy[T resource.Object](k Kind, s Rules[T]) resource.Strategy {
 		ReturnDeleted:          k.ReturnDeleted,
 		OrphanByDefault:        k.OrphanByDefault,
 		CreateWithStatus:       k.CreateWithStatus,
+		NamesUnnamed:           k.NamesUnnamed,
 	}
 }
 

@@ -12,6 +12,10 @@ import (
 
 func endpointSliceRules() define.Rules[*discoveryv1.EndpointSlice] {
 	return define.Rules[*discoveryv1.EndpointSlice]{
+		CompleteStored: func(s *discoveryv1.EndpointSlice) {
+			define.NoEmptyList(&s.Endpoints)
+			define.NoEmptyList(&s.Ports)
+		},
 		Default: func(s *discoveryv1.EndpointSlice) {
 			for i := range s.Ports {
 				define.SetDefaultPtr(&s.Ports[i].Name, "")

@@ -1,7 +1,9 @@
 package dynamicresource
 
 import (
+	"maps"
 	"regexp"
+	"slices"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -11,6 +13,42 @@ import (
 var semanticVersion = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)` +
 	`(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?` +
 	`(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?$`)
+
+// validateAttributes checks attributes and their names. What the tag says of the value is about the whole
+// name, so that kube-apiserver says it again where the name is shortened.
+func validateAttributes(at *field.Path, attributes map[resourcev1.QualifiedName]resourcev1.DeviceAttribute) field.ErrorList {
+	var errs field.ErrorList
+	for _, name := range slices.Sorted(maps.Keys(attributes)) {
+		a, value := attributes[name], at.Key(shorten(string(name), maxQualifiedName))
+		errs = append(errs, validateQualified(at, name)...)
+		errs = append(errs, validateAttribute(value, a)...)
+		if len(name) > maxQualifiedName {
+			errs = append(errs, exactlyOneValue(value, a)...)
+		}
+	}
+	return errs
+}
+
+// exactlyOneValue complains about an attribute without a value, or with several.
+func exactlyOneValue(at *field.Path, a resourcev1.DeviceAttribute) field.ErrorList {
+	given := 0
+	for _, is := range []bool{
+		a.IntValue != nil, a.BoolValue != nil, a.StringValue != nil, a.VersionValue != nil,
+		a.IntValues != nil, a.BoolValues != nil, a.StringValues != nil, a.VersionValues != nil,
+	} {
+		if is {
+			given++
+		}
+	}
+	const message = "exactly one value must be specified"
+	switch given {
+	case 0:
+		return field.ErrorList{field.Invalid(at, "", message)}
+	case 1:
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, a, message)}
+}
 
 // validateAttribute checks the value of an attribute. That there is one, and no more, its tag says.
 func validateAttribute(at *field.Path, a resourcev1.DeviceAttribute) field.ErrorList {

@@ -20,7 +20,7 @@ import (
 func validateDevice(at *field.Path, d, old *resourcev1.Device, perDevice bool) field.ErrorList {
 	errs := validateLabel(at.Child("name"), d.Name)
 	errs = append(errs, validateSize(at, d)...)
-	errs = append(errs, eachOf(at.Child("attributes"), d.Attributes, maxQualifiedName, validateQualified, validateAttribute)...)
+	errs = append(errs, validateAttributes(at.Child("attributes"), d.Attributes)...)
 	if old == nil || !equality.Semantic.DeepEqual(d.Capacity, old.Capacity) {
 		shared := define.ValueOr(d.AllowMultipleAllocations, false)
 		errs = append(errs, eachOf(at.Child("capacity"), d.Capacity, maxQualifiedName, validateQualified, func(at *field.Path, c resourcev1.DeviceCapacity) field.ErrorList {

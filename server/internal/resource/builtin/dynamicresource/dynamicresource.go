@@ -8,6 +8,7 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
 )
 
 // Resources returns the kinds of dynamic resource allocation,
@@ -16,7 +17,7 @@ func Resources() []*resource.Resource {
 	gv := resourcev1.SchemeGroupVersion
 	return []*resource.Resource{
 		define.Resource[resourcev1.DeviceClass, resourcev1.DeviceClassList](gv, define.Kind{
-			Name: "DeviceClass", Plural: "deviceclasses", PrefixRule: path.ValidatePathSegmentName, Cluster: true,
+			Name: "DeviceClass", Plural: "deviceclasses", NameRule: validate.LongName, PrefixRule: path.ValidatePathSegmentName, Cluster: true,
 		}, deviceClassRules()),
 		define.Resource[resourcev1.ResourceClaim, resourcev1.ResourceClaimList](gv, define.Kind{
 			Name: "ResourceClaim", Plural: "resourceclaims", Status: true, StatusKeeps: resource.AllMetadata, NoGeneration: true,

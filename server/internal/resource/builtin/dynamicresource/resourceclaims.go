@@ -13,6 +13,7 @@ import (
 func resourceClaimRules() define.Rules[*resourcev1.ResourceClaim] {
 	devices := validate.SpecPath.Child("devices")
 	return define.Rules[*resourcev1.ResourceClaim]{
+		CompleteStored: func(c *resourcev1.ResourceClaim) { define.NoEmptyList(&c.Spec.Devices.Requests) },
 		Default: func(c *resourcev1.ResourceClaim) {
 			defaultDeviceClaim(&c.Spec.Devices)
 			if c.Status.Allocation != nil {
@@ -44,7 +45,8 @@ func resourceClaimTemplateRules() define.Rules[*resourcev1.ResourceClaimTemplate
 		return append(errs, validateDeviceClaim(devices, &t.Spec.Spec.Devices)...)
 	}
 	return define.Rules[*resourcev1.ResourceClaimTemplate]{
-		Default: func(t *resourcev1.ResourceClaimTemplate) { defaultDeviceClaim(&t.Spec.Spec.Devices) },
+		CompleteStored: func(t *resourcev1.ResourceClaimTemplate) { define.NoEmptyList(&t.Spec.Spec.Devices.Requests) },
+		Default:        func(t *resourcev1.ResourceClaimTemplate) { defaultDeviceClaim(&t.Spec.Spec.Devices) },
 		ValidateCreate: func(t *resourcev1.ResourceClaimTemplate) field.ErrorList {
 			return append(template(t), tagsOfDeviceClaim(devices, &t.Spec.Spec.Devices)...)
 		},

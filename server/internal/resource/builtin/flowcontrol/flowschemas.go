@@ -23,6 +23,13 @@ var knownVerbs = []string{"create", "delete", "deletecollection", "get", "list",
 
 func flowSchemaRules() define.Rules[*flowcontrolv1.FlowSchema] {
 	return define.Rules[*flowcontrolv1.FlowSchema]{
+		CompleteStored: func(s *flowcontrolv1.FlowSchema) {
+			for i := range s.Spec.Rules {
+				for j := range s.Spec.Rules[i].ResourceRules {
+					define.NoEmptyList(&s.Spec.Rules[i].ResourceRules[j].Namespaces)
+				}
+			}
+		},
 		Default:  func(s *flowcontrolv1.FlowSchema) { define.SetDefault(&s.Spec.MatchingPrecedence, defaultPrecedence) },
 		Validate: validateFlowSchema,
 		ValidateStatus: func(s, _ *flowcontrolv1.FlowSchema) field.ErrorList {

@@ -6,8 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
@@ -47,12 +47,12 @@ func validateRuntimeClass(c *nodev1.RuntimeClass) field.ErrorList {
 		errs = append(errs, validateTolerations(at.Child("tolerations"), c.Scheduling.Tolerations)...)
 	}
 	// kube-apiserver has this rule in the tags of the type, and reports it last.
-	return append(errs, validate.RequiredSyntax(field.NewPath("handler"), c.Handler, validation.IsDNS1123Label)...)
+	return append(errs, validate.RequiredSyntax(field.NewPath("handler"), c.Handler, content.IsDNS1123Label)...)
 }
 
 // validateTolerations checks tolerations of which none may be there twice, with another time or not.
 func validateTolerations(path *field.Path, tolerations []corev1.Toleration) field.ErrorList {
-	errs := podspec.ValidateTolerations(path, tolerations)
+	errs := podspec.ValidateTolerationsOfClass(path, tolerations)
 	seen := map[corev1.Toleration]bool{}
 	for i, t := range tolerations {
 		key := t

@@ -46,32 +46,50 @@ func isShareable(name corev1.ResourceName) bool {
 }
 
 // DefaultPodResources completes what the containers of a new pod share by what they have, and reports
-// whether they share anything. A pod requests what they request together, or up to its limit.
+// whether they share anything. A pod requests what they request together, or up to its limit; and
+// may use what they may use together, if all of them have a limit.
 func DefaultPodResources(spec *corev1.PodSpec) bool {
 	r := spec.Resources
 	if r == nil || len(r.Limits)+len(r.Requests) == 0 {
 		return false
 	}
-	fill := func(list *corev1.ResourceList, from corev1.ResourceList, may func(corev1.ResourceName) bool) {
-		for name, amount := range from {
-			if _, ok := (*list)[name]; ok || !isShareable(name) || !may(name) {
-				continue
-			}
-			if *list == nil {
-				*list = corev1.ResourceList{}
-			}
-			(*list)[name] = amount.DeepCopy()
-		}
-	}
-	fill(&r.Limits, together(spec, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits }), func(name corev1.ResourceName) bool {
+	limits := together(spec, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits })
+	fillResources(&r.Limits, limits, func(name corev1.ResourceName) bool {
 		_, requested := r.Requests[name]
 		return IsHugePages(name) && !requested
 	})
-	if len(r.Limits) == 0 {
-		return true
+	fillResources(&r.Requests, together(spec, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests }), Overcommits)
+	fillResources(&r.Requests, r.Limits, func(corev1.ResourceName) bool { return true })
+	raise(limits, r.Requests) // a limit is no lower than the request
+	fillResources(&r.Limits, limits, func(name corev1.ResourceName) bool {
+		_, requested := r.Requests[name]
+		return requested && allLimit(spec, name)
+	})
+	return true
+}
+
+// fillResources adds to a list what can be shared and is not in it.
+func fillResources(list *corev1.ResourceList, from corev1.ResourceList, may func(corev1.ResourceName) bool) {
+	for name, amount := range from {
+		if _, ok := (*list)[name]; ok || !isShareable(name) || !may(name) {
+			continue
+		}
+		if *list == nil {
+			*list = corev1.ResourceList{}
+		}
+		(*list)[name] = amount.DeepCopy()
 	}
-	fill(&r.Requests, together(spec, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests }), Overcommits)
-	fill(&r.Requests, r.Limits, func(corev1.ResourceName) bool { return true })
+}
+
+// allLimit reports whether all containers have a limit of a resource.
+func allLimit(spec *corev1.PodSpec, name corev1.ResourceName) bool {
+	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range list {
+			if _, ok := list[i].Resources.Limits[name]; !ok {
+				return false
+			}
+		}
+	}
 	return true
 }
 

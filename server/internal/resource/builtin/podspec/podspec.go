@@ -154,8 +154,17 @@ func validateHostnameOverride(path *field.Path, spec *corev1.PodSpec) field.Erro
 	return append(errs, validate.Invalid(at, name, validation.IsDNS1123Subdomain(name))...)
 }
 
-// ValidateTolerations checks the tolerations of a pod or of a RuntimeClass.
+// ValidateTolerations checks tolerations of pods, which may compare numbers.
 func ValidateTolerations(path *field.Path, tolerations []corev1.Toleration) field.ErrorList {
+	return validateTolerations(path, tolerations, true)
+}
+
+// ValidateTolerationsOfClass checks the tolerations of a RuntimeClass.
+func ValidateTolerationsOfClass(path *field.Path, tolerations []corev1.Toleration) field.ErrorList {
+	return validateTolerations(path, tolerations, false)
+}
+
+func validateTolerations(path *field.Path, tolerations []corev1.Toleration, compares bool) field.ErrorList {
 	var errs field.ErrorList
 	for i, t := range tolerations {
 		at := path.Index(i)
@@ -167,25 +176,37 @@ func ValidateTolerations(path *field.Path, tolerations []corev1.Toleration) fiel
 		if t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute {
 			errs = append(errs, field.Invalid(at.Child("effect"), t.Effect, "effect must be 'NoExecute' when `tolerationSeconds` is set"))
 		}
-		switch t.Operator {
-		case corev1.TolerationOpEqual, "":
-			if messages := validation.IsValidLabelValue(t.Value); len(messages) > 0 {
-				errs = append(errs, field.Invalid(at.Child("operator"), t.Value, strings.Join(messages, ";")))
-			}
-		case corev1.TolerationOpExists:
-			if t.Value != "" {
-				errs = append(errs, field.Invalid(at.Child("operator"), t.Value, "value must be empty when `operator` is 'Exists'"))
-			}
-		case corev1.TolerationOpLt, corev1.TolerationOpGt: // numeric comparison, KEP-5471
-			errs = append(errs, validateNumber(at.Child("value"), t.Value)...)
-		default:
-			errs = append(errs, field.NotSupported(at.Child("operator"), t.Operator, []corev1.TolerationOperator{corev1.TolerationOpEqual, corev1.TolerationOpExists}))
-		}
+		errs = append(errs, validateTolerationOperator(at, t, compares)...)
 		if t.Effect != "" {
 			errs = append(errs, TaintEffect(at.Child("effect"), t.Effect)...)
 		}
 	}
 	return errs
+}
+
+// validateTolerationOperator checks what a toleration compares the value of a taint with. Unless
+// it compares numbers, kube-apiserver refuses the operators for them, and lists them all the same.
+func validateTolerationOperator(at *field.Path, t corev1.Toleration, compares bool) field.ErrorList {
+	operator := at.Child("operator")
+	switch t.Operator {
+	case corev1.TolerationOpEqual, "":
+		if messages := validation.IsValidLabelValue(t.Value); len(messages) > 0 {
+			return field.ErrorList{field.Invalid(operator, t.Value, strings.Join(messages, ";"))}
+		}
+	case corev1.TolerationOpExists:
+		if t.Value != "" {
+			return field.ErrorList{field.Invalid(operator, t.Value, "value must be empty when `operator` is 'Exists'")}
+		}
+	case corev1.TolerationOpLt, corev1.TolerationOpGt: // numeric comparison, KEP-5471
+		if !compares {
+			return field.ErrorList{field.NotSupported(operator, t.Operator,
+				[]corev1.TolerationOperator{corev1.TolerationOpEqual, corev1.TolerationOpExists, corev1.TolerationOpLt, corev1.TolerationOpGt})}
+		}
+		return validateNumber(at.Child("value"), t.Value)
+	default:
+		return field.ErrorList{field.NotSupported(operator, t.Operator, []corev1.TolerationOperator{corev1.TolerationOpEqual, corev1.TolerationOpExists})}
+	}
+	return nil
 }
 
 // validateNumber checks the value of a toleration that is compared as a number.

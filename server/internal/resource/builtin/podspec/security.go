@@ -120,10 +120,13 @@ func validateSeccomp(path *field.Path, p *corev1.SeccompProfile) field.ErrorList
 	if p == nil {
 		return nil
 	}
+	var errs field.ErrorList
 	if p.Type == "" {
-		return field.ErrorList{field.Required(path.Child("type"), "type is required when seccompProfile is set")}
+		errs = append(errs, field.Required(path.Child("type"), "type is required when seccompProfile is set"))
+	} else {
+		errs = append(errs, validate.Supported(path.Child("type"), p.Type,
+			corev1.SeccompProfileTypeLocalhost, corev1.SeccompProfileTypeRuntimeDefault, corev1.SeccompProfileTypeUnconfined)...)
 	}
-	errs := validate.Supported(path.Child("type"), p.Type, corev1.SeccompProfileTypeLocalhost, corev1.SeccompProfileTypeRuntimeDefault, corev1.SeccompProfileTypeUnconfined)
 	at := path.Child("localhostProfile")
 	switch local := p.Type == corev1.SeccompProfileTypeLocalhost; {
 	case local && p.LocalhostProfile == nil:

@@ -21,7 +21,7 @@ func podDisruptionBudgetRules() define.Rules[*policyv1.PodDisruptionBudget] {
 			errs = append(errs, validate.PercentAtMost100(validate.SpecPath.Child("maxUnavailable"), b.Spec.MaxUnavailable)...)
 			errs = append(errs, validate.LabelSelector(validate.SpecPath.Child("selector"), b.Spec.Selector)...)
 			if p := b.Spec.UnhealthyPodEvictionPolicy; p != nil {
-				errs = append(errs, validate.OneOf(validate.SpecPath.Child("unhealthyPodEvictionPolicy"), *p, policyv1.IfHealthyBudget, policyv1.AlwaysAllow)...)
+				errs = append(errs, validate.Supported(validate.SpecPath.Child("unhealthyPodEvictionPolicy"), *p, policyv1.IfHealthyBudget, policyv1.AlwaysAllow)...)
 			}
 			return errs
 		},

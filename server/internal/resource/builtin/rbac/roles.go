@@ -14,6 +14,7 @@ import (
 
 func roleRules() define.Rules[*rbacv1.Role] {
 	return define.Rules[*rbacv1.Role]{
+		CompleteStored: func(r *rbacv1.Role) { define.NoEmptyList(&r.Rules) },
 		Validate: func(r *rbacv1.Role) field.ErrorList {
 			return append(validatePolicyRules(r.Rules, true), validateVerbs(r.Rules)...)
 		},
@@ -22,6 +23,7 @@ func roleRules() define.Rules[*rbacv1.Role] {
 
 func clusterRoleRules() define.Rules[*rbacv1.ClusterRole] {
 	return define.Rules[*rbacv1.ClusterRole]{
+		CompleteStored: func(r *rbacv1.ClusterRole) { define.NoEmptyList(&r.Rules) },
 		ValidateCreate: func(r *rbacv1.ClusterRole) field.ErrorList { return validateClusterRole(r, false) },
 		ValidateUpdate: func(r, old *rbacv1.ClusterRole) field.ErrorList {
 			return validateClusterRole(r, len(validateAggregation(old.AggregationRule, false)) > 0)

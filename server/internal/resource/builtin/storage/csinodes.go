@@ -22,6 +22,12 @@ const (
 
 func csiNodeRules() define.Rules[*storagev1.CSINode] {
 	return define.Rules[*storagev1.CSINode]{
+		CompleteStored: func(n *storagev1.CSINode) {
+			define.NoEmptyList(&n.Spec.Drivers)
+			for i := range n.Spec.Drivers {
+				define.NoEmptyList(&n.Spec.Drivers[i].TopologyKeys)
+			}
+		},
 		Validate: func(n *storagev1.CSINode) field.ErrorList {
 			var errs field.ErrorList
 			seen := sets.New[string]()

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/labels"
@@ -81,6 +82,10 @@ func OneOfInOrder[T ~string](path *field.Path, value T, allowed ...T) field.Erro
 	}
 	return OneOf(path, value, allowed...)
 }
+
+// LongName is the rule for the names of those kinds whose types have it in their tags: in words
+// of its own, it is that of a DNS subdomain.
+func LongName(name string, _ bool) []string { return content.IsDNS1123Subdomain(name) }
 
 // NotNegative complains about a number below zero. A missing number is fine.
 func NotNegative[N int32 | int64](path *field.Path, value *N) field.ErrorList {
