@@ -18,6 +18,7 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/registry/reporter"
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
@@ -27,6 +28,9 @@ const (
 	// minLifetime and maxLifetime are Kubernetes' limits.
 	minLifetime = 10 * time.Minute
 	maxLifetime = (1 << 32) * time.Second
+	// auditIssued is the annotation of audit events by which a token that was made is found again
+	// in the events of the requests with it, in the user's extra values.
+	auditIssued = "authentication.kubernetes.io/issued-credential-id"
 )
 
 // Options are the options of Tokens.
@@ -51,6 +55,7 @@ type Tokens struct {
 	opts     Options
 	set      *registry.Set
 	accounts *Accounts
+	metrics  *metrics
 }
 
 // NewTokens returns the tokens of the accounts of a set.
@@ -64,7 +69,7 @@ func NewTokens(set *registry.Set, accounts *Accounts, opts Options) (*Tokens, er
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	return &Tokens{opts: opts, set: set, accounts: accounts}, nil
+	return &Tokens{opts: opts, set: set, accounts: accounts, metrics: newMetrics()}, nil
 }
 
 // Audiences returns the audiences that identify the server.
@@ -89,11 +94,12 @@ func (t *Tokens) IssueToken(ctx context.Context, namespace, name string, request
 		}
 	}
 	now := t.opts.Now()
+	id := uuid.NewString()
 	expiry := now.Add(time.Duration(*spec.ExpirationSeconds) * time.Second)
 	request.Status.Token, err = t.sign(&claims{
 		Claims: jwt.Claims{
 			Issuer: t.opts.Issuers[0], Subject: auth.ServiceAccountName(namespace, name),
-			ID: uuid.NewString(), IssuedAt: jwt.NewNumericDate(now), NotBefore: jwt.NewNumericDate(now), Expiry: jwt.NewNumericDate(expiry),
+			ID: id, IssuedAt: jwt.NewNumericDate(now), NotBefore: jwt.NewNumericDate(now), Expiry: jwt.NewNumericDate(expiry),
 		},
 		Audience: spec.Audiences, Kubernetes: c,
 	})
@@ -101,6 +107,7 @@ func (t *Tokens) IssueToken(ctx context.Context, namespace, name string, request
 		return apierrors.NewInternalError(fmt.Errorf("sign a token: %w", err))
 	}
 	request.Status.ExpirationTimestamp = metav1.NewTime(expiry.Truncate(time.Second))
+	reporter.Annotate(ctx, auditIssued, credentialID(id))
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"maps"
 	"reflect"
 	"strings"
 	"testing"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/registry/namespace"
+	"github.com/levelwire/levelwire/server/internal/registry/reporter"
 )
 
 func TestTokenStandsForItsAccount(t *testing.T) {
@@ -70,6 +72,54 @@ func TestTokenEnds(t *testing.T) {
 				t.Errorf("%v, want %q", err, test.says)
 			}
 		})
+	}
+}
+
+// TestTokenThatLivesOn after its holder should have replaced it, as kube-apiserver makes them for
+// pods, is counted, and the audit is told of it from then on.
+func TestTokenThatLivesOn(t *testing.T) {
+	for name, test := range map[string]struct {
+		warnAfter time.Duration // 0: nothing is said
+		counted   string
+		annotated string
+	}{
+		"in time": {time.Minute, "valid_tokens_total", ""},
+		"late":    {-time.Minute, "stale_tokens_total", "subject: system:serviceaccount:ns:default, seconds after warning threshold: 60"},
+		"another": {0, "", ""},
+	} {
+		f := newFixture(t)
+		account, err := f.accounts.get(t.Context(), "ns", DefaultName)
+		must(t, err)
+		c := &claims{
+			Claims:     jwt.Claims{Issuer: issuer, Subject: "system:serviceaccount:ns:default", Expiry: jwt.NewNumericDate(f.now.Add(time.Hour))},
+			Audience:   []string{issuer},
+			Kubernetes: &bound{Namespace: "ns", ServiceAccount: reference{account.Name, account.UID}},
+		}
+		if test.warnAfter != 0 {
+			c.Kubernetes.WarnAfter = jwt.NewNumericDate(f.now.Add(test.warnAfter))
+		}
+		token, err := f.sign(c)
+		must(t, err)
+		report := &reported{annotations: map[string]string{}}
+		_, err = f.AuthenticateToken(reporter.With(t.Context(), report), token, f.Audiences())
+		must(t, err)
+		if got := report.annotations["authentication.k8s.io/stale-token"]; got != test.annotated || !maps.Equal(f.counted(t), counts(test.counted)) {
+			t.Errorf("%s: annotated with %q, counted: %v", name, got, f.counted(t))
+		}
+	}
+}
+
+// TestIssuedTokenIsFoundAgain: the audit of the request for a token names it as the users of the
+// requests with it do.
+func TestIssuedTokenIsFoundAgain(t *testing.T) {
+	f := newFixture(t)
+	report := &reported{annotations: map[string]string{}}
+	request := &authenticationv1.TokenRequest{}
+	must(t, f.IssueToken(reporter.With(t.Context(), report), "ns", DefaultName, request))
+	identity, err := f.AuthenticateToken(t.Context(), request.Status.Token, f.Audiences())
+	must(t, err)
+	if got := report.annotations["authentication.kubernetes.io/issued-credential-id"]; got == "" || identity.User.Extra[extraCredential][0] != got {
+		t.Errorf("%q, and the user has %v", got, identity.User.Extra)
 	}
 }
 
