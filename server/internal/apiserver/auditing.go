@@ -32,10 +32,11 @@ func (s *Server) beginAudit(r *http.Request, record *request.Record, user auth.U
 		record.BeginAudit(nil)
 		return nil
 	}
-	if q.Rejected() {
+	record.BeginAudit(q)
+	if !q.Received() {
+		record.Audit = nil
 		return apierrors.NewInternalError(errors.New("the audit event of the request could not be stored"))
 	}
-	record.BeginAudit(q)
 	if refused != nil {
 		q.NotAuthenticated(r)
 	}

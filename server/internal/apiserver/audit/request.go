@@ -3,6 +3,7 @@ package audit
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -51,8 +52,6 @@ type Request struct {
 	long    bool                // a watch
 	started bool                // an answer has begun
 	ended   bool
-	// rejected says that the first event could not be stored.
-	rejected bool
 
 	onResource bool
 	response   []byte // of what was answered; only at the level RequestResponse
@@ -68,7 +67,8 @@ type Attributes struct {
 
 // Begin returns the audit of a request, or nil if the policy has none for it. received
 // is when the request arrived, and id what its events are known by. The user of the
-// attributes is the authenticated one, not the one that it impersonates.
+// attributes is the authenticated one, not the one that it impersonates. Received must be
+// called before anything else but Annotate.
 func (a *Auditor) Begin(r *http.Request, of Attributes, id string, received time.Time) *Request {
 	config := a.policy.EvaluatePolicyRule(attributes{of.Attributes})
 	a.metrics.levels.WithLabelValues(string(config.Level)).Inc()
@@ -93,16 +93,18 @@ func (a *Auditor) Begin(r *http.Request, of Attributes, id string, received time
 			APIGroup: of.Group, APIVersion: of.Version, Resource: of.Resource, Subresource: of.Subresource, Namespace: of.Namespace, Name: of.Name,
 		}
 	}
-	if !q.emit(auditinternal.StageRequestReceived, received) {
-		a.metrics.rejected.Inc()
-		q.rejected = true
-	}
 	return q
 }
 
-// Rejected reports that the request must not be served, because its first event could not
-// be stored.
-func (q *Request) Rejected() bool { return q.rejected }
+// Received writes the first event, with the annotations that there are. It returns false if the
+// request must not be served, because the event could not be stored.
+func (q *Request) Received() bool {
+	if !q.emit(auditinternal.StageRequestReceived, q.event.RequestReceivedTimestamp.Time) {
+		q.auditor.metrics.rejected.Inc()
+		return false
+	}
+	return true
+}
 
 // ID returns what a request's events are known by: what the client has sent as Audit-ID,
 // or fallback.
@@ -134,6 +136,9 @@ func (q *Request) emit(stage auditinternal.Stage, at time.Time) bool {
 	event.Stage, event.StageTimestamp = stage, metav1.NewMicroTime(at)
 	if q.event.ObjectRef != nil { // Body completes it
 		event.ObjectRef = new(*q.event.ObjectRef)
+	}
+	if !q.ended {
+		event.Annotations = maps.Clone(q.event.Annotations) // there may be more of them
 	}
 	return q.auditor.emit(&event)
 }
