@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -174,6 +175,17 @@ type Config struct {
 	// ServiceAccountKeyFiles are further keys, or certificates, that verify
 	// them.
 	ServiceAccountKeyFiles []string
+	// ServiceAccountMaxTokenExpiration bounds the lifetime of new tokens, an hour at least: a
+	// request for more gets as much, and a warning. Default: 2^32 seconds, and a request for
+	// more is refused.
+	ServiceAccountMaxTokenExpiration time.Duration
+	// ServiceAccountExtendTokenExpiration has the tokens that pods get without asking end after a
+	// year, as kube-apiserver does unless it is told not to, for programs that read their
+	// token once. Default: after an hour.
+	ServiceAccountExtendTokenExpiration bool
+	// ServiceAccountJWKSURI is the https URL of the keys that verify tokens, in
+	// /.well-known/openid-configuration. Default: /openid/v1/jwks of the server itself.
+	ServiceAccountJWKSURI string
 	// APIAudiences are the audiences of the server: a token must be for one of them.
 	// Default: the first issuer.
 	APIAudiences []string
@@ -392,6 +404,20 @@ func (c *Config) readEncryption() (err error) {
 	return nil
 }
 
+// checkTokens refuses what makes no sense for the tokens of service accounts.
+func (c *Config) checkTokens() error {
+	const least, most = time.Hour, (1 << 32) * time.Second
+	if limit := c.ServiceAccountMaxTokenExpiration; limit != 0 && (limit < least || limit > most) {
+		return fmt.Errorf("--service-account-max-token-expiration %v must be between 1 hour and 2^32 seconds", limit)
+	}
+	if uri := c.ServiceAccountJWKSURI; uri != "" {
+		if parsed, err := url.Parse(uri); err != nil || parsed.Scheme != "https" || parsed.Host == "" {
+			return fmt.Errorf("--service-account-jwks-uri %q is not an https URL", uri)
+		}
+	}
+	return nil
+}
+
 // completeIdentity is the part of ensureDefaults for authentication and
 // authorization.
 func (c *Config) completeIdentity() error {
@@ -400,6 +426,9 @@ func (c *Config) completeIdentity() error {
 	}
 	if slices.Contains(c.ServiceAccountIssuers, "") {
 		return errors.New("--service-account-issuer must not be empty")
+	}
+	if err := c.checkTokens(); err != nil {
+		return err
 	}
 	if (c.TLSCertFile == "") != (c.TLSKeyFile == "") {
 		return errors.New("--tls-cert-file and --tls-private-key-file go together")

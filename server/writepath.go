@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,6 +71,7 @@ func (s *Server) newWritePath(store storage.Store, table *resource.Table, caches
 	tokens, err := serviceaccount.NewTokens(set, accounts, serviceaccount.Options{
 		Issuers: s.config.ServiceAccountIssuers, Audiences: s.config.APIAudiences,
 		Keys: s.identity.tokenKeys, Tracking: tracking,
+		MaxLifetime: s.config.ServiceAccountMaxTokenExpiration, Extend: s.config.ServiceAccountExtendTokenExpiration,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("service account tokens: %w", err)
@@ -166,7 +168,7 @@ func (s *Server) tokenDocuments(tokens *serviceaccount.Tokens) map[string]apiser
 	return map[string]apiserver.Document{
 		serviceaccount.KeysPath: {ContentType: "application/jwk-set+json", Body: tokens.Keys},
 		serviceaccount.ConfigurationPath: {ContentType: "application/json", Body: func() ([]byte, error) {
-			return tokens.Configuration(s.URL() + serviceaccount.KeysPath)
+			return tokens.Configuration(cmp.Or(s.config.ServiceAccountJWKSURI, s.URL()+serviceaccount.KeysPath))
 		}},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-jose/go-jose/v4/jwt"
@@ -28,6 +29,8 @@ const (
 	// minLifetime and maxLifetime are Kubernetes' limits.
 	minLifetime = 10 * time.Minute
 	maxLifetime = (1 << 32) * time.Second
+	// extendedLifetime is that of the tokens that are extended.
+	extendedLifetime = 365 * 24 * time.Hour
 	// auditIssued is the annotation of audit events by which a token that was made is found again
 	// in the events of the requests with it, in the user's extra values.
 	auditIssued = "authentication.kubernetes.io/issued-credential-id"
@@ -45,6 +48,12 @@ type Options struct {
 	Keys *KeyRing
 	// Tracking notes the uses of legacy tokens; nil: they are not noted.
 	Tracking *Tracking
+	// MaxLifetime bounds the lifetime of new tokens; 0: nothing does. Who asks for more gets as
+	// much, and a warning.
+	MaxLifetime time.Duration
+	// Extend has the tokens that pods get without asking live for a year, and say when they
+	// should have been replaced, for programs that read their token once.
+	Extend bool
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 }
@@ -93,13 +102,15 @@ func (t *Tokens) IssueToken(ctx context.Context, namespace, name string, request
 			return err
 		}
 	}
+	t.shorten(ctx, spec)
 	now := t.opts.Now()
 	id := uuid.NewString()
 	expiry := now.Add(time.Duration(*spec.ExpirationSeconds) * time.Second)
+	end := t.extend(c, spec, now, expiry)
 	request.Status.Token, err = t.sign(&claims{
 		Claims: jwt.Claims{
 			Issuer: t.opts.Issuers[0], Subject: auth.ServiceAccountName(namespace, name),
-			ID: id, IssuedAt: jwt.NewNumericDate(now), NotBefore: jwt.NewNumericDate(now), Expiry: jwt.NewNumericDate(expiry),
+			ID: id, IssuedAt: jwt.NewNumericDate(now), NotBefore: jwt.NewNumericDate(now), Expiry: jwt.NewNumericDate(end),
 		},
 		Audience: spec.Audiences, Kubernetes: c,
 	})
@@ -109,6 +120,26 @@ func (t *Tokens) IssueToken(ctx context.Context, namespace, name string, request
 	request.Status.ExpirationTimestamp = metav1.NewTime(expiry.Truncate(time.Second))
 	reporter.Annotate(ctx, auditIssued, credentialID(id))
 	return nil
+}
+
+// shorten bounds the lifetime of a token.
+func (t *Tokens) shorten(ctx context.Context, spec *authenticationv1.TokenRequestSpec) {
+	most := int64(t.opts.MaxLifetime / time.Second)
+	if most == 0 || *spec.ExpirationSeconds <= most {
+		return
+	}
+	reporter.Warn(ctx, fmt.Sprintf("requested expiration of %d seconds shortened to %d seconds", *spec.ExpirationSeconds, most))
+	spec.ExpirationSeconds = &most
+}
+
+// extend returns when a token ends that should be replaced by expiry.
+func (t *Tokens) extend(c *bound, spec *authenticationv1.TokenRequestSpec, now, expiry time.Time) time.Time {
+	foreign := func(audience string) bool { return !slices.Contains(t.opts.Audiences, audience) }
+	if !t.opts.Extend || c.Pod == nil || *spec.ExpirationSeconds != podTokenSeconds || slices.ContainsFunc(spec.Audiences, foreign) {
+		return expiry
+	}
+	c.WarnAfter = jwt.NewNumericDate(expiry)
+	return now.Add(extendedLifetime)
 }
 
 // sign signs a token by the current key.

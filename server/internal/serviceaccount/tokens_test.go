@@ -109,6 +109,49 @@ func TestTokenThatLivesOn(t *testing.T) {
 	}
 }
 
+// TestLifetimes of tokens: what is asked for is bounded, and what pods get without asking lives on
+// if that is wanted.
+func TestLifetimes(t *testing.T) {
+	day := func(spec *authenticationv1.TokenRequestSpec) { spec.ExpirationSeconds = new(int64(24 * 60 * 60)) }
+	ofPods := func(spec *authenticationv1.TokenRequestSpec) {
+		boundTo("Pod", "p")(spec)
+		spec.ExpirationSeconds = new(int64(podTokenSeconds))
+	}
+	for name, test := range map[string]struct {
+		limit  time.Duration
+		extend bool
+		spec   func(*authenticationv1.TokenRequestSpec)
+		said   time.Duration // the lifetime in the answer
+		lives  time.Duration
+		warned string
+	}{
+		"no limit":             {0, false, day, 24 * time.Hour, 24 * time.Hour, ""},
+		"beyond the limit":     {2 * time.Hour, false, day, 2 * time.Hour, 2 * time.Hour, "requested expiration of 86400 seconds shortened to 7200 seconds"},
+		"below the limit":      {48 * time.Hour, false, day, 24 * time.Hour, 24 * time.Hour, ""},
+		"of a pod":             {0, false, ofPods, 3607 * time.Second, 3607 * time.Second, ""},
+		"of a pod, extended":   {2 * time.Hour, true, ofPods, 3607 * time.Second, 365 * 24 * time.Hour, ""},
+		"asked for by a user":  {0, true, day, 24 * time.Hour, 24 * time.Hour, ""},
+		"for another audience": {0, true, func(spec *authenticationv1.TokenRequestSpec) { ofPods(spec); spec.Audiences = []string{"vault"} }, 3607 * time.Second, 3607 * time.Second, ""},
+	} {
+		f := newFixture(t, func(o *Options) { o.MaxLifetime, o.Extend = test.limit, test.extend })
+		f.create("pods", newPod("p"))
+		request, report := &authenticationv1.TokenRequest{}, &reported{annotations: map[string]string{}}
+		test.spec(&request.Spec)
+		must(t, f.IssueToken(reporter.With(t.Context(), report), "ns", DefaultName, request))
+		var c claims
+		parsed, err := jwt.ParseSigned(request.Status.Token, algorithms)
+		must(t, err)
+		must(t, parsed.UnsafeClaimsWithoutVerification(&c))
+		said, lives := request.Status.ExpirationTimestamp.Sub(f.now.Truncate(time.Second)), c.Expiry.Time().Sub(f.now.Truncate(time.Second))
+		if said != test.said || lives != test.lives || time.Duration(*request.Spec.ExpirationSeconds)*time.Second != test.said || strings.Join(report.warnings, "") != test.warned {
+			t.Errorf("%s: it ends after %v, the answer says %v, the spec %d, warnings %q", name, lives, said, *request.Spec.ExpirationSeconds, report.warnings)
+		}
+		if after := c.Kubernetes.WarnAfter; (after != nil) != (test.lives > test.said) || after != nil && after.Time().Sub(f.now.Truncate(time.Second)) != test.said {
+			t.Errorf("%s: to be replaced by %v", name, after)
+		}
+	}
+}
+
 // TestIssuedTokenIsFoundAgain: the audit of the request for a token names it as the users of the
 // requests with it do.
 func TestIssuedTokenIsFoundAgain(t *testing.T) {
