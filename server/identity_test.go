@@ -209,6 +209,11 @@ func TestTokensAsConfigured(t *testing.T) {
 	if *request.Spec.ExpirationSeconds != 60*60 {
 		t.Errorf("%+v", request)
 	}
+	another := &authenticationv1.TokenRequest{ObjectMeta: metav1.ObjectMeta{Name: "another"}}
+	err := client.For[*corev1.ServiceAccount](s.client(t)).Namespace("default").SubResource("token").Create(ctx, "default", another, metav1.CreateOptions{})
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), `metadata.name: Invalid value: "another": must match the service account name if specified`) {
+		t.Errorf("a request that names another account: %v", err)
+	}
 	if code, body := s.fetch(t, s.adminConfig(t), "/.well-known/openid-configuration"); code != http.StatusOK || !strings.Contains(body, `"jwks_uri":"`+keys+`"`) {
 		t.Errorf("%d %s", code, body)
 	}

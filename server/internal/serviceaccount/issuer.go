@@ -27,8 +27,9 @@ const (
 	// defaultLifetime is the lifetime of a token if the request states none.
 	defaultLifetime = time.Hour
 	// minLifetime and maxLifetime are Kubernetes' limits.
-	minLifetime = 10 * time.Minute
-	maxLifetime = (1 << 32) * time.Second
+	minLifetime      = 10 * time.Minute
+	maxLifetime      = (1 << 32) * time.Second
+	tokenRequestKind = "TokenRequest"
 	// extendedLifetime is that of the tokens that are extended.
 	extendedLifetime = 365 * 24 * time.Hour
 	// auditIssued is the annotation of audit events by which a token that was made is found again
@@ -89,11 +90,14 @@ func (t *Tokens) Audiences() []string { return t.opts.Audiences }
 // *apierrors.StatusError.
 func (t *Tokens) IssueToken(ctx context.Context, namespace, name string, request *authenticationv1.TokenRequest) error {
 	spec := &request.Spec
-	if err := t.complete(spec); err != nil {
-		return err
-	}
 	account, err := t.accounts.get(ctx, namespace, name)
 	if err != nil {
+		return err
+	}
+	if err := matchAccount(request, account); err != nil {
+		return err
+	}
+	if err := t.complete(spec); err != nil {
 		return err
 	}
 	c := &bound{Namespace: namespace, ServiceAccount: reference{account.Name, account.UID}}
@@ -119,6 +123,17 @@ func (t *Tokens) IssueToken(ctx context.Context, namespace, name string, request
 	}
 	request.Status.ExpirationTimestamp = metav1.NewTime(expiry.Truncate(time.Second))
 	reporter.Annotate(ctx, auditIssued, credentialID(id))
+	return nil
+}
+
+// matchAccount refuses a request for a token of another account than the one that has the name
+// now, and fills in which one it is.
+func matchAccount(request *authenticationv1.TokenRequest, account *corev1.ServiceAccount) error {
+	if request.UID != "" && request.UID != account.UID {
+		return apierrors.NewConflict(schema.GroupResource{Group: authenticationv1.GroupName, Resource: tokenRequestKind}, account.Name, fmt.Errorf(
+			"the UID in the token request (%s) does not match the UID of the service account (%s)", request.UID, account.UID))
+	}
+	request.Name, request.Namespace, request.UID = account.Name, account.Namespace, account.UID
 	return nil
 }
 
@@ -166,7 +181,7 @@ func (t *Tokens) complete(spec *authenticationv1.TokenRequestSpec) error {
 		errs = append(errs, field.Required(at.Child("boundObjectRef", "name"), ""))
 	}
 	if len(errs) > 0 {
-		return apierrors.NewInvalid(schema.GroupKind{Group: authenticationv1.GroupName, Kind: "TokenRequest"}, "", errs)
+		return apierrors.NewInvalid(schema.GroupKind{Group: authenticationv1.GroupName, Kind: tokenRequestKind}, "", errs)
 	}
 	return nil
 }

@@ -262,8 +262,16 @@ func TestTokenRequestsAreChecked(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	stranger := &authenticationv1.TokenRequest{}
+	stranger.UID = "x"
+	if err := f.IssueToken(t.Context(), "ns", "builder", stranger); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "does not match the UID of the service account") {
+		t.Errorf("for an account that is gone: %v", err)
+	}
 	request := &authenticationv1.TokenRequest{Spec: seconds(600)}
 	must(t, f.IssueToken(t.Context(), "ns", "builder", request))
+	if request.UID == "" || request.Name != "builder" || request.Namespace != "ns" {
+		t.Errorf("%+v", request.ObjectMeta)
+	}
 	if left := request.Status.ExpirationTimestamp.Sub(f.now); left > 10*time.Minute || left < 10*time.Minute-time.Second || request.Spec.Audiences[0] != issuer {
 		t.Errorf("%v, %v", left, request.Spec)
 	}
