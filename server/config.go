@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -158,6 +159,12 @@ type Config struct {
 	// TLSCertFile and TLSKeyFile are a serving certificate in place of the one
 	// that the server makes for itself. They go together.
 	TLSCertFile, TLSKeyFile string
+	// TLSMinVersion is the oldest version of TLS that is accepted, VersionTLS12 or VersionTLS13.
+	// Default VersionTLS12.
+	TLSMinVersion string
+	// TLSCipherSuites are those that are accepted with TLS 1.2, by the names of crypto/tls.
+	// Default: Go's.
+	TLSCipherSuites []string
 	// ClientCAFile is a further authority, in PEM, that certifies users.
 	ClientCAFile string
 	// Authentication are further ways to be authenticated. Default: none.
@@ -271,6 +278,7 @@ type Config struct {
 	// Logger receives what operators should see. Default: slog.Default().
 	Logger *slog.Logger
 
+	tls        *tls.Config        // of the listener, without certificates
 	encryption *encryption.Config // the content of EncryptionProviderConfig
 	tracing    *tracing.Config    // the content of TracingConfigFile
 }
@@ -432,6 +440,10 @@ func (c *Config) completeIdentity() error {
 	}
 	if (c.TLSCertFile == "") != (c.TLSKeyFile == "") {
 		return errors.New("--tls-cert-file and --tls-private-key-file go together")
+	}
+	var err error
+	if c.tls, err = c.tlsConfig(); err != nil {
+		return err
 	}
 	if err := c.completeAuthorization(); err != nil {
 		return err

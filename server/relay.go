@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"slices"
@@ -177,7 +176,7 @@ func (s *Server) serveRelay(ctx context.Context) error {
 	})
 	group.Go(func() error {
 		defer stopFeed()
-		return api.Serve(serveCtx, s.listener, &tls.Config{GetCertificate: s.identity.certificates.get, MinVersion: tls.VersionTLS12})
+		return api.Serve(serveCtx, s.listener, s.serving())
 	})
 	group.Go(func() error { s.identity.certificates.run(groupCtx, s.config.Logger); return nil })
 	group.Go(func() error { s.identity.files.Run(groupCtx); return nil })

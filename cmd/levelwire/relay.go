@@ -34,6 +34,7 @@ func (f *relayFlags) register(cmd *cobra.Command) {
 	flags.StringSliceVar(&c.Hosts, "tls-hosts", nil, "further host names and addresses that clients reach the relay by")
 	flags.StringVar(&c.TLSCertFile, "tls-cert-file", "", "PEM file of the serving certificate (default: one that the relay makes)")
 	flags.StringVar(&c.TLSKeyFile, "tls-private-key-file", "", "PEM file of that certificate's key")
+	registerTLS(cmd, c)
 	flags.StringVar(&c.ClientCAFile, "client-ca-file", "", "PEM file of the authority that certifies the upstream's users: common name is the user, organizations are the groups")
 	flags.StringSliceVar(&c.APIAudiences, "api-audiences", nil, "what tokens must be for (default: what the upstream takes)")
 	flags.DurationVar(&c.ShutdownDelay, "shutdown-delay-duration", 0, "how long to go on serving after SIGTERM, while /readyz fails: as long as a load balancer needs to stop sending new connections")

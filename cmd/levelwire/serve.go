@@ -92,6 +92,7 @@ func (f *serverFlags) registerIdentity(cmd *cobra.Command) {
 	flags, c := cmd.Flags(), &f.config
 	flags.StringVar(&c.TLSCertFile, "tls-cert-file", "", "PEM file of the serving certificate (default: one that the server makes)")
 	flags.StringVar(&c.TLSKeyFile, "tls-private-key-file", "", "PEM file of that certificate's key")
+	registerTLS(cmd, c)
 	flags.StringVar(&c.ClientCAFile, "client-ca-file", "", "PEM file of a further authority that certifies users: common name is the user, organizations are the groups")
 	registerAuthentication(cmd, &c.Authentication)
 	flags.StringVar(&c.TokenAuthFile, "token-auth-file", "", "file of bearer tokens: lines of token,user,uid and, quoted, groups")
@@ -113,6 +114,13 @@ func (f *serverFlags) registerIdentity(cmd *cobra.Command) {
 	flags.StringSliceVar(&c.DisableAdmissionPlugins, "disable-admission-plugins", nil, "admission plugins that have no say: "+strings.Join(server.AdmissionPlugins(), ", "))
 	flags.StringSliceVar(&c.EnableAdmissionPlugins, "enable-admission-plugins", nil, "admission plugins that run although they are off by default: see docs/operators/admission-plugins.md")
 	flags.StringVar(&c.AdmissionConfigFile, "admission-control-config-file", "", "AdmissionConfiguration file of Kubernetes, for PodSecurity, EventRateLimit, PodNodeSelector, PodTolerationRestriction, ResourceQuota and the users as which webhooks are called")
+}
+
+// registerTLS adds the flags of how connections are secured.
+func registerTLS(cmd *cobra.Command, c *server.Config) {
+	flags := cmd.Flags()
+	flags.StringVar(&c.TLSMinVersion, "tls-min-version", "", "oldest version of TLS that is accepted: VersionTLS12 or VersionTLS13 (default VersionTLS12)")
+	flags.StringSliceVar(&c.TLSCipherSuites, "tls-cipher-suites", nil, "cipher suites that are accepted with TLS 1.2, by Go's names (default: Go's)")
 }
 
 // complete checks what the server does not see.
