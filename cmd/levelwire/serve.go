@@ -188,6 +188,7 @@ cluster. SIGTERM ends watches, lets requests finish and closes the storage.`,
 		},
 	}
 	flags.register(cmd)
+	explainUpstreamFlags(cmd)
 	log.Register(cmd, "info")
 	return cmd
 }
