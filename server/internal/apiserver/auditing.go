@@ -33,12 +33,13 @@ func (s *Server) beginAudit(r *http.Request, record *request.Record, user auth.U
 		return nil
 	}
 	record.BeginAudit(q)
+	if refused != nil {
+		q.NotAuthenticated(r)
+		return nil
+	}
 	if !q.Received() {
 		record.Audit = nil
 		return apierrors.NewInternalError(errors.New("the audit event of the request could not be stored"))
-	}
-	if refused != nil {
-		q.NotAuthenticated(r)
 	}
 	return nil
 }

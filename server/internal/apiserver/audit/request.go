@@ -50,6 +50,7 @@ type Request struct {
 	config  audit.RequestAuditConfig
 	event   auditinternal.Event // what is known so far
 	long    bool                // a watch
+	refused bool                // the credentials were refused
 	started bool                // an answer has begun
 	ended   bool
 
@@ -67,8 +68,8 @@ type Attributes struct {
 
 // Begin returns the audit of a request, or nil if the policy has none for it. received
 // is when the request arrived, and id what its events are known by. The user of the
-// attributes is the authenticated one, not the one that it impersonates. Received must be
-// called before anything else but Annotate.
+// attributes is the authenticated one, not the one that it impersonates. Received or
+// NotAuthenticated must be called before anything else but Annotate.
 func (a *Auditor) Begin(r *http.Request, of Attributes, id string, received time.Time) *Request {
 	config := a.policy.EvaluatePolicyRule(attributes{of.Attributes})
 	a.metrics.levels.WithLabelValues(string(config.Level)).Inc()
@@ -143,9 +144,11 @@ func (q *Request) emit(stage auditinternal.Stage, at time.Time) bool {
 	return q.auditor.emit(&event)
 }
 
-// NotAuthenticated notes that the request's credentials were refused: as in Kubernetes,
-// by which kind they were.
+// NotAuthenticated notes that the request's credentials were refused, and by which kind they
+// were. It takes the place of Received: as in Kubernetes, the only event of such a request is
+// that of its answer, of the stage ResponseStarted.
 func (q *Request) NotAuthenticated(r *http.Request) {
+	q.refused = true
 	var tried []string
 	if _, _, ok := r.BasicAuth(); ok {
 		tried = append(tried, "basic")
@@ -251,10 +254,15 @@ func (q *Request) object(object []byte) *runtime.Unknown {
 	return &runtime.Unknown{Raw: object, ContentType: runtime.ContentTypeJSON}
 }
 
-// Failed notes the Status of an error that is answered.
+// Failed notes the Status of an error that is answered. That of refused credentials says less
+// than what is noted already.
 func (q *Request) Failed(answer *metav1.Status) {
+	message := answer.Message
+	if q.refused {
+		message = q.event.ResponseStatus.Message
+	}
 	q.event.ResponseStatus = &metav1.Status{
-		Status: answer.Status, Message: answer.Message, Reason: answer.Reason, Details: answer.Details, Code: answer.Code,
+		Status: answer.Status, Message: message, Reason: answer.Reason, Details: answer.Details, Code: answer.Code,
 	}
 }
 
@@ -268,7 +276,7 @@ func (q *Request) Started(code int) {
 		q.event.ResponseStatus = &metav1.Status{}
 	}
 	q.event.ResponseStatus.Code = int32(code)
-	if q.long {
+	if q.long || q.refused {
 		q.emit(auditinternal.StageResponseStarted, time.Now())
 		q.event.ResponseStatus = new(*q.event.ResponseStatus) // the event keeps the other
 	}
@@ -307,7 +315,9 @@ func (q *Request) Completed(header http.Header) {
 		}
 		q.response = nil
 	}
-	q.emit(auditinternal.StageResponseComplete, time.Now())
+	if !q.refused {
+		q.emit(auditinternal.StageResponseComplete, time.Now())
+	}
 }
 
 // Panicked writes the last event of a request that has met a bug.
