@@ -263,6 +263,11 @@ type Config struct {
 	// (RLIMIT_NOFILE) leaves beside what the store needs.
 	MaxConnections int
 
+	// MaxBodyBytesInFlight bounds the bodies of requests that are in memory at the same time, and
+	// MaxSelectorBytes the selectors of open watches: each user has a share, administrators
+	// have as much for themselves. Defaults 255 MiB and 16 MiB.
+	MaxBodyBytesInFlight, MaxSelectorBytes int64
+
 	// HTTP2Server is the implementation of HTTP/2. Default HTTP2Levelwire, which is
 	// made for many watches on a connection. HTTP2NetHTTP is Go's own: widely used, at
 	// six times the processor time for events.
@@ -354,12 +359,8 @@ func (c *Config) ensureDefaults() error {
 	default:
 		return fmt.Errorf("--http2-server %q is neither %s nor %s", c.HTTP2Server, HTTP2Levelwire, HTTP2NetHTTP)
 	}
-	if c.MaxWatches < 0 || c.MaxConnections < 0 {
-		return fmt.Errorf("--max-watches %d and --max-connections %d must not be negative; 0 is the default", c.MaxWatches, c.MaxConnections)
-	}
-	if c.MaxRequestsInFlight < 0 || c.MaxMutatingRequestsInFlight < 0 {
-		return fmt.Errorf("--max-requests-inflight %d and --max-mutating-requests-inflight %d must not be negative; 0 is the default",
-			c.MaxRequestsInFlight, c.MaxMutatingRequestsInFlight)
+	if err := c.checkLimits(); err != nil {
+		return err
 	}
 	if c.ReadOnly {
 		if c.OpenStore == nil {
@@ -396,6 +397,26 @@ func (c *Config) ensureDefaults() error {
 		return err
 	}
 	return c.completeIdentity()
+}
+
+// checkLimits refuses limits of users that leave nothing.
+func (c *Config) checkLimits() error {
+	if c.MaxWatches < 0 || c.MaxConnections < 0 {
+		return fmt.Errorf("--max-watches %d and --max-connections %d must not be negative; 0 is the default", c.MaxWatches, c.MaxConnections)
+	}
+	if c.MaxRequestsInFlight < 0 || c.MaxMutatingRequestsInFlight < 0 {
+		return fmt.Errorf("--max-requests-inflight %d and --max-mutating-requests-inflight %d must not be negative; 0 is the default",
+			c.MaxRequestsInFlight, c.MaxMutatingRequestsInFlight)
+	}
+	// A single user's share has to have room for the largest body, and for long selectors.
+	const leastBodies, leastSelectors = 16 << 20, 1 << 20
+	if n := c.MaxBodyBytesInFlight; n != 0 && n < leastBodies {
+		return fmt.Errorf("--max-body-bytes-inflight %d must be %d (16Mi) at least", n, leastBodies)
+	}
+	if n := c.MaxSelectorBytes; n != 0 && n < leastSelectors {
+		return fmt.Errorf("--max-selector-bytes %d must be %d (1Mi) at least", n, leastSelectors)
+	}
+	return nil
 }
 
 // readEncryption reads the encryption configuration, if there is one.

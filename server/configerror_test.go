@@ -60,6 +60,8 @@ func TestImpossibleConfigurations(t *testing.T) {
 		"issuer":             {func(c *server.Config) { c.ServiceAccountIssuers = []string{""} }, "--service-account-issuer"},
 		"lifetime of tokens": {func(c *server.Config) { c.ServiceAccountMaxTokenExpiration = time.Minute }, "--service-account-max-token-expiration"},
 		"URL of the keys":    {func(c *server.Config) { c.ServiceAccountJWKSURI = "http://keys.example" }, "--service-account-jwks-uri"},
+		"bodies":             {func(c *server.Config) { c.MaxBodyBytesInFlight = 1 << 20 }, "--max-body-bytes-inflight"},
+		"selectors":          {func(c *server.Config) { c.MaxSelectorBytes = -1 }, "--max-selector-bytes"},
 		"old TLS":            {func(c *server.Config) { c.TLSMinVersion = "VersionTLS11" }, "--tls-min-version"},
 		"insecure suite":     {func(c *server.Config) { c.TLSCipherSuites = []string{"TLS_RSA_WITH_RC4_128_SHA"} }, "--tls-cipher-suites"},
 		"no suite of HTTP/2": {func(c *server.Config) {

@@ -209,6 +209,7 @@ func (s *Server) newRelayAPI(r *relay.Relay, authorizer auth.Authorizer, metrics
 		Profiling: s.config.Profiling, HTTP2Server: s.config.HTTP2Server, CatchUpTimeout: s.config.CatchUpTimeout,
 		Audit: auditor, Tracer: s.tracer, MaxReadsInFlight: s.config.MaxRequestsInFlight, MaxWritesInFlight: s.config.MaxMutatingRequestsInFlight,
 		MaxWatches: s.config.MaxWatches, MaxConnections: s.config.MaxConnections,
+		MaxBodyBytesInFlight: s.config.MaxBodyBytesInFlight, MaxSelectorBytes: s.config.MaxSelectorBytes,
 		Collectors: slices.Concat(r.Collectors(), s.identity.files.Collectors(), s.identity.tokenCache.Collectors(), metrics.Collectors()),
 		HealthChecks: []health.Check{
 			{Name: "leaving", Check: s.checkLeaving}, {Name: "upstream", Check: r.CheckUpstream},

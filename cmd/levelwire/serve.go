@@ -48,8 +48,7 @@ func (f *serverFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.fairness, "enable-priority-and-fairness", true, "divide the requests at a time by FlowSchemas and PriorityLevelConfigurations; false: each user has a share, and none waits in a queue")
 	flags.IntVar(&c.MaxRequestsInFlight, "max-requests-inflight", 0, "requests at a time, together with --max-mutating-requests-inflight; without priority and fairness: of those that read (default 800)")
 	flags.IntVar(&c.MaxMutatingRequestsInFlight, "max-mutating-requests-inflight", 0, "requests at a time, together with --max-requests-inflight; without priority and fairness: of those that write (default 400)")
-	flags.IntVar(&c.MaxWatches, "max-watches", 0, "open watches of all users, of which each has a share (default 1000000)")
-	flags.IntVar(&c.MaxConnections, "max-connections", 0, "open connections (default: what the limit of open files leaves)")
+	registerSharedLimits(cmd, c)
 	flags.BoolVar(&c.Profiling, "profiling", false, "serve profiles of the process at /debug/pprof/: kubectl get --raw '/debug/pprof/profile?seconds=10' > cpu.pprof")
 	flags.BoolVar(&c.UI, "ui", true, "serve a page that shows the server at work, at /ui/; what it shows, its user may get from the API")
 	f.registerIdentity(cmd)
@@ -114,6 +113,15 @@ func (f *serverFlags) registerIdentity(cmd *cobra.Command) {
 	flags.StringSliceVar(&c.DisableAdmissionPlugins, "disable-admission-plugins", nil, "admission plugins that have no say: "+strings.Join(server.AdmissionPlugins(), ", "))
 	flags.StringSliceVar(&c.EnableAdmissionPlugins, "enable-admission-plugins", nil, "admission plugins that run although they are off by default: see docs/operators/admission-plugins.md")
 	flags.StringVar(&c.AdmissionConfigFile, "admission-control-config-file", "", "AdmissionConfiguration file of Kubernetes, for PodSecurity, EventRateLimit, PodNodeSelector, PodTolerationRestriction, ResourceQuota and the users as which webhooks are called")
+}
+
+// registerSharedLimits adds the flags of what users share, whatever they ask for.
+func registerSharedLimits(cmd *cobra.Command, c *server.Config) {
+	flags := cmd.Flags()
+	flags.IntVar(&c.MaxWatches, "max-watches", 0, "open watches of all users, of which each has a share (default 1000000)")
+	flags.IntVar(&c.MaxConnections, "max-connections", 0, "open connections (default: what the limit of open files leaves)")
+	flags.Var((*cli.ByteSize)(&c.MaxBodyBytesInFlight), "max-body-bytes-inflight", "bodies of requests in memory at a time, of all users, of which each has a share (default 255Mi)")
+	flags.Var((*cli.ByteSize)(&c.MaxSelectorBytes), "max-selector-bytes", "selectors of the open watches of all users, of which each has a share (default 16Mi)")
 }
 
 // registerTLS adds the flags of how connections are secured.
