@@ -210,7 +210,7 @@ func (s *Server) newRelayAPI(r *relay.Relay, authorizer auth.Authorizer, metrics
 		Audit: auditor, Tracer: s.tracer, MaxReadsInFlight: s.config.MaxRequestsInFlight, MaxWritesInFlight: s.config.MaxMutatingRequestsInFlight,
 		MaxWatches: s.config.MaxWatches, MaxConnections: s.config.MaxConnections,
 		MaxBodyBytesInFlight: s.config.MaxBodyBytesInFlight, MaxSelectorBytes: s.config.MaxSelectorBytes,
-		Collectors: slices.Concat(r.Collectors(), s.identity.files.Collectors(), s.identity.tokenCache.Collectors(), metrics.Collectors()),
+		Collectors: slices.Concat(r.Collectors(), s.identity.files.Collectors(), s.identity.tokenCache.Collectors(), s.identity.examined.Collectors(), metrics.Collectors()),
 		HealthChecks: []health.Check{
 			{Name: "leaving", Check: s.checkLeaving}, {Name: "upstream", Check: r.CheckUpstream},
 		},
