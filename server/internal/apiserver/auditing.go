@@ -76,7 +76,7 @@ func (s *Server) authorize(r *http.Request, attributes auth.Attributes) error {
 	if s.config.Tracer != nil {
 		ctx, span = tracing.Start(ctx, "authorization")
 	}
-	reason, denied := s.authorizer.AuthorizeWithReason(ctx, attributes)
+	reason, denied := s.authorizer.AuthorizeRequest(ctx, attributes)
 	if span != nil {
 		tracing.End(span, denied)
 	}
