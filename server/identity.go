@@ -208,6 +208,7 @@ func (s *Server) reloadMetrics(store storage.Store) []prometheus.Collector {
 	var all []prometheus.Collector
 	if encryptionOf(store) != nil {
 		all = append(all, filewatch.ConfigCollectors("encryption", func() filewatch.Stats { return s.identity.files.Stats(encryptionFlag) })...)
+		all = append(all, newEncryptionCollector(encryptionOf(store)))
 	}
 	for kind, flag := range map[string]string{"authentication": authenticationConfigFlag, "authorization": authorizationConfigFlag} {
 		if s.identity.files.Stats(flag).Hash != "" {
