@@ -29,6 +29,8 @@ const (
 	annotationDecision  = "authorization.k8s.io/decision"
 	annotationReason    = "authorization.k8s.io/reason"
 	annotationTruncated = "audit.k8s.io/truncated"
+	// annotationLatency is how long a request took that was slow.
+	annotationLatency = "apiserver.latency.k8s.io/total"
 	// prefixPatch is that of the patches of webhooks, which are parts of objects.
 	prefixPatch = "patch.webhook.admission.k8s.io/"
 )
@@ -42,6 +44,8 @@ const (
 	// maxResponse bounds how much of an answer is kept for its event. An object in a
 	// larger answer is left out, and the event says so.
 	maxResponse = 4 << 20
+	// slow is how long a request takes at least whose event says how long it took.
+	slow = 500 * time.Millisecond
 )
 
 // Request is one audited request. It belongs to the goroutine that serves the request.
@@ -315,9 +319,14 @@ func (q *Request) Completed(header http.Header) {
 		}
 		q.response = nil
 	}
-	if !q.refused {
-		q.emit(auditinternal.StageResponseComplete, time.Now())
+	if q.refused {
+		return
 	}
+	now := time.Now()
+	if took := now.Sub(q.event.RequestReceivedTimestamp.Time); took > slow {
+		q.annotate(annotationLatency, took.String())
+	}
+	q.emit(auditinternal.StageResponseComplete, now)
 }
 
 // Panicked writes the last event of a request that has met a bug.

@@ -103,6 +103,24 @@ func TestWatchThatIsCutEarly(t *testing.T) {
 	}
 }
 
+// TestSlowRequests: their last event says how long they took, as in Kubernetes. One from the future is
+// quick however slow the machine is.
+func TestSlowRequests(t *testing.T) {
+	for age, want := range map[time.Duration]bool{-time.Hour: false, time.Minute: true} {
+		events := logged(t, "Metadata", func(a *Auditor) {
+			r := httptest.NewRequest(http.MethodGet, "/api/v1/pods", nil)
+			q := a.Begin(r, Attributes{Attributes: auth.Attributes{Verb: "list"}}, "id", time.Now().Add(-age))
+			q.Received()
+			q.Started(http.StatusOK)
+			q.Completed(http.Header{})
+		})
+		took, err := time.ParseDuration(events[1].Annotations["apiserver.latency.k8s.io/total"])
+		if (err == nil) != want || want && (took < age || took > 2*age) || len(events[0].Annotations) > 0 {
+			t.Errorf("a request %v ago: %v, %v", age, events[1].Annotations, err)
+		}
+	}
+}
+
 // TestManyAddresses in a header: the last ones are kept, which the nearest proxies have
 // added, and with them that of the connection.
 func TestManyAddresses(t *testing.T) {
