@@ -217,11 +217,34 @@ func TestAuditOfWatchesAndUsers(t *testing.T) {
 		t.Errorf("impersonation: %+v", jane)
 	}
 	stranger := auditLog(t, path, "by=stranger")
-	if len(stranger) != 2 || stranger[1].ResponseStatus.Code != 401 || stranger[1].User.Username != "" {
+	if len(stranger) != 1 || stranger[0].Stage != "ResponseStarted" || stranger[0].ResponseStatus.Code != 401 || stranger[0].User.Username != "" ||
+		stranger[0].ResponseStatus.Message != "Authentication failed, attempted: bearer" {
 		t.Errorf("a wrong token: %+v", stranger)
 	}
 	if content, _ := os.ReadFile(path); bytes.Contains(content, []byte("SECRET-TOKEN")) {
 		t.Error("a token is in the log")
+	}
+}
+
+// TestDeprecatedVersions: the audit log and a metric say who asks for what.
+func TestDeprecatedVersions(t *testing.T) {
+	ctx := deadline(t)
+	s, path := audited(t, "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: Metadata\n")
+	const of = `apiserver_requested_deprecated_apis{group="",removed_release="",resource="endpoints",subresource="",version="v1"} 1`
+	if strings.Contains(s.get(t, "/metrics"), of) {
+		t.Error("endpoints were asked for before the first request for them")
+	}
+	s.raw(ctx, t, http.MethodGet, "/api/v1/endpoints?by=test", "", nil)
+	s.raw(ctx, t, http.MethodGet, "/api/v1/pods?by=test", "", nil)
+	if !strings.Contains(s.get(t, "/metrics"), of) {
+		t.Errorf("no %s", of)
+	}
+	s.stop(t)
+	for uri, want := range map[string]string{"endpoints?by=test": "true", "pods?by=test": ""} {
+		events := auditLog(t, path, uri)
+		if len(events) != 2 || events[1].Annotations["k8s.io/deprecated"] != want {
+			t.Errorf("%s: %+v", uri, events)
+		}
 	}
 }
 

@@ -163,7 +163,7 @@ func (id *identity) readTokenAuthenticators(c *Config) error {
 		return nil
 	}
 	id.structured = authenticationconfig.New(authenticationconfig.Options{
-		DisallowedIssuers: c.ServiceAccountIssuers, CheckAnonymous: a.checkAnonymous, Metrics: id.tokenCache,
+		DisallowedIssuers: c.ServiceAccountIssuers, CheckAnonymous: a.checkAnonymous, Metrics: id.tokenCache, Examined: id.examined,
 	})
 	err := id.files.Watch(authenticationConfigFlag, []string{a.ConfigFile}, func(contents [][]byte) error { return id.structured.Load(contents[0]) })
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // TestAuthorizationMetrics: decisions and impersonation are counted by kube-apiserver's
-// metrics. What no authorizer allows or denies is not counted.
+// metrics. What no authorizer allows or denies is counted as a request only.
 func TestAuthorizationMetrics(t *testing.T) {
 	s := start(t, server.Config{
 		DataDir: t.TempDir(), Storage: server.Memory, AuthorizationModes: []string{"RBAC"},
@@ -59,7 +59,13 @@ func TestAuthorizationMetrics(t *testing.T) {
 	if err := impersonating.Body.Close(); err != nil || impersonating.StatusCode != http.StatusForbidden {
 		t.Errorf("an impersonation: %s, %v", impersonating.Status, err)
 	}
+	if n := read("apiserver_client_certificate_expiration_seconds_count"); n == "" || n == "0" || read(`apiserver_client_certificate_expiration_seconds_bucket{le="1.5552e+07"}`) != "0" {
+		t.Errorf("%q requests with client certificates, some of which end within half a year", n)
+	}
 	for name, want := range map[string]string{
+		`authorization_attempts_total{result="no-opinion"}`:                                        "1",
+		`authorization_duration_seconds_count{result="no-opinion"}`:                                "1",
+		`authorization_attempts_total{result="denied"}`:                                            "0",
 		`apiserver_impersonation_attempts_total{decision="denied",mode=""}`:                        "1",
 		`apiserver_impersonation_attempts_duration_seconds_count{decision="denied",mode=""}`:       "1",
 		`apiserver_impersonation_authorization_attempts_total{decision="denied",mode="legacy"}`:    "1",

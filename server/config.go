@@ -2,11 +2,13 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -157,6 +159,12 @@ type Config struct {
 	// TLSCertFile and TLSKeyFile are a serving certificate in place of the one
 	// that the server makes for itself. They go together.
 	TLSCertFile, TLSKeyFile string
+	// TLSMinVersion is the oldest version of TLS that is accepted, VersionTLS12 or VersionTLS13.
+	// Default VersionTLS12.
+	TLSMinVersion string
+	// TLSCipherSuites are those that are accepted with TLS 1.2, by the names of crypto/tls.
+	// Default: Go's.
+	TLSCipherSuites []string
 	// ClientCAFile is a further authority, in PEM, that certifies users.
 	ClientCAFile string
 	// Authentication are further ways to be authenticated. Default: none.
@@ -174,6 +182,17 @@ type Config struct {
 	// ServiceAccountKeyFiles are further keys, or certificates, that verify
 	// them.
 	ServiceAccountKeyFiles []string
+	// ServiceAccountMaxTokenExpiration bounds the lifetime of new tokens, an hour at least: a
+	// request for more gets as much, and a warning. Default: 2^32 seconds, and a request for
+	// more is refused.
+	ServiceAccountMaxTokenExpiration time.Duration
+	// ServiceAccountExtendTokenExpiration has the tokens that pods get without asking end after a
+	// year, as kube-apiserver does unless it is told not to, for programs that read their
+	// token once. Default: after an hour.
+	ServiceAccountExtendTokenExpiration bool
+	// ServiceAccountJWKSURI is the https URL of the keys that verify tokens, in
+	// /.well-known/openid-configuration. Default: /openid/v1/jwks of the server itself.
+	ServiceAccountJWKSURI string
 	// APIAudiences are the audiences of the server: a token must be for one of them.
 	// Default: the first issuer.
 	APIAudiences []string
@@ -244,6 +263,11 @@ type Config struct {
 	// (RLIMIT_NOFILE) leaves beside what the store needs.
 	MaxConnections int
 
+	// MaxBodyBytesInFlight bounds the bodies of requests that are in memory at the same time, and
+	// MaxSelectorBytes the selectors of open watches: each user has a share, administrators
+	// have as much for themselves. Defaults 255 MiB and 16 MiB.
+	MaxBodyBytesInFlight, MaxSelectorBytes int64
+
 	// HTTP2Server is the implementation of HTTP/2. Default HTTP2Levelwire, which is
 	// made for many watches on a connection. HTTP2NetHTTP is Go's own: widely used, at
 	// six times the processor time for events.
@@ -259,6 +283,7 @@ type Config struct {
 	// Logger receives what operators should see. Default: slog.Default().
 	Logger *slog.Logger
 
+	tls        *tls.Config        // of the listener, without certificates
 	encryption *encryption.Config // the content of EncryptionProviderConfig
 	tracing    *tracing.Config    // the content of TracingConfigFile
 }
@@ -334,12 +359,8 @@ func (c *Config) ensureDefaults() error {
 	default:
 		return fmt.Errorf("--http2-server %q is neither %s nor %s", c.HTTP2Server, HTTP2Levelwire, HTTP2NetHTTP)
 	}
-	if c.MaxWatches < 0 || c.MaxConnections < 0 {
-		return fmt.Errorf("--max-watches %d and --max-connections %d must not be negative; 0 is the default", c.MaxWatches, c.MaxConnections)
-	}
-	if c.MaxRequestsInFlight < 0 || c.MaxMutatingRequestsInFlight < 0 {
-		return fmt.Errorf("--max-requests-inflight %d and --max-mutating-requests-inflight %d must not be negative; 0 is the default",
-			c.MaxRequestsInFlight, c.MaxMutatingRequestsInFlight)
+	if err := c.checkLimits(); err != nil {
+		return err
 	}
 	if c.ReadOnly {
 		if c.OpenStore == nil {
@@ -378,6 +399,26 @@ func (c *Config) ensureDefaults() error {
 	return c.completeIdentity()
 }
 
+// checkLimits refuses limits of users that leave nothing.
+func (c *Config) checkLimits() error {
+	if c.MaxWatches < 0 || c.MaxConnections < 0 {
+		return fmt.Errorf("--max-watches %d and --max-connections %d must not be negative; 0 is the default", c.MaxWatches, c.MaxConnections)
+	}
+	if c.MaxRequestsInFlight < 0 || c.MaxMutatingRequestsInFlight < 0 {
+		return fmt.Errorf("--max-requests-inflight %d and --max-mutating-requests-inflight %d must not be negative; 0 is the default",
+			c.MaxRequestsInFlight, c.MaxMutatingRequestsInFlight)
+	}
+	// A single user's share has to have room for the largest body, and for long selectors.
+	const leastBodies, leastSelectors = 16 << 20, 1 << 20
+	if n := c.MaxBodyBytesInFlight; n != 0 && n < leastBodies {
+		return fmt.Errorf("--max-body-bytes-inflight %d must be %d (16Mi) at least", n, leastBodies)
+	}
+	if n := c.MaxSelectorBytes; n != 0 && n < leastSelectors {
+		return fmt.Errorf("--max-selector-bytes %d must be %d (1Mi) at least", n, leastSelectors)
+	}
+	return nil
+}
+
 // readEncryption reads the encryption configuration, if there is one.
 func (c *Config) readEncryption() (err error) {
 	if c.EncryptionProviderConfig == "" {
@@ -392,6 +433,20 @@ func (c *Config) readEncryption() (err error) {
 	return nil
 }
 
+// checkTokens refuses what makes no sense for the tokens of service accounts.
+func (c *Config) checkTokens() error {
+	const least, most = time.Hour, (1 << 32) * time.Second
+	if limit := c.ServiceAccountMaxTokenExpiration; limit != 0 && (limit < least || limit > most) {
+		return fmt.Errorf("--service-account-max-token-expiration %v must be between 1 hour and 2^32 seconds", limit)
+	}
+	if uri := c.ServiceAccountJWKSURI; uri != "" {
+		if parsed, err := url.Parse(uri); err != nil || parsed.Scheme != "https" || parsed.Host == "" {
+			return fmt.Errorf("--service-account-jwks-uri %q is not an https URL", uri)
+		}
+	}
+	return nil
+}
+
 // completeIdentity is the part of ensureDefaults for authentication and
 // authorization.
 func (c *Config) completeIdentity() error {
@@ -401,8 +456,15 @@ func (c *Config) completeIdentity() error {
 	if slices.Contains(c.ServiceAccountIssuers, "") {
 		return errors.New("--service-account-issuer must not be empty")
 	}
+	if err := c.checkTokens(); err != nil {
+		return err
+	}
 	if (c.TLSCertFile == "") != (c.TLSKeyFile == "") {
 		return errors.New("--tls-cert-file and --tls-private-key-file go together")
+	}
+	var err error
+	if c.tls, err = c.tlsConfig(); err != nil {
+		return err
 	}
 	if err := c.completeAuthorization(); err != nil {
 		return err

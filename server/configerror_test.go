@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/levelwire/levelwire/server"
 )
@@ -57,6 +58,15 @@ func TestImpossibleConfigurations(t *testing.T) {
 		}, "--requestheader-uid-headers"},
 		"admission plugin":   {func(c *server.Config) { c.DisableAdmissionPlugins = []string{"ServiceAccounts"} }, "--disable-admission-plugins"},
 		"issuer":             {func(c *server.Config) { c.ServiceAccountIssuers = []string{""} }, "--service-account-issuer"},
+		"lifetime of tokens": {func(c *server.Config) { c.ServiceAccountMaxTokenExpiration = time.Minute }, "--service-account-max-token-expiration"},
+		"URL of the keys":    {func(c *server.Config) { c.ServiceAccountJWKSURI = "http://keys.example" }, "--service-account-jwks-uri"},
+		"bodies":             {func(c *server.Config) { c.MaxBodyBytesInFlight = 1 << 20 }, "--max-body-bytes-inflight"},
+		"selectors":          {func(c *server.Config) { c.MaxSelectorBytes = -1 }, "--max-selector-bytes"},
+		"old TLS":            {func(c *server.Config) { c.TLSMinVersion = "VersionTLS11" }, "--tls-min-version"},
+		"insecure suite":     {func(c *server.Config) { c.TLSCipherSuites = []string{"TLS_RSA_WITH_RC4_128_SHA"} }, "--tls-cipher-suites"},
+		"no suite of HTTP/2": {func(c *server.Config) {
+			c.TLSCipherSuites = []string{"TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"}
+		}, "--tls-cipher-suites"},
 		"half a certificate": {func(c *server.Config) { c.TLSCertFile = "x" }, "--tls-private-key-file"},
 		"HTTP/2 server":      {func(c *server.Config) { c.HTTP2Server = "nginx" }, "--http2-server"},
 		"negative time":      {func(c *server.Config) { c.ShutdownTimeout = -1 }, "time to shut down"},

@@ -307,8 +307,15 @@ func TestEncryptionReload(t *testing.T) {
 	if err != nil || storage.EncryptedBy(item.Value) != "k8s:enc:aesgcm:v1:two:" {
 		t.Errorf("it is stored with %q, %v", storage.EncryptedBy(item.Value), err)
 	}
-	if metrics := s.get(t, "/metrics"); !strings.Contains(metrics, `apiserver_encryption_config_controller_last_config_info{hash="sha256:`) {
-		t.Error("no hash of the configuration in force")
+	metrics := s.get(t, "/metrics")
+	for _, want := range []string{
+		`apiserver_encryption_config_controller_last_config_info{hash="sha256:`,
+		`apiserver_storage_transformation_operations_total{resource="secrets",status="OK",transformation_type="to_storage",transformer_prefix="k8s:enc:aesgcm:v1:"} 1`,
+		`apiserver_storage_transformation_operations_total{resource="secrets",status="OK",transformation_type="to_storage",transformer_prefix="two:"} 1`,
+	} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("no %s", want)
+		}
 	}
 }
 

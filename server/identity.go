@@ -39,6 +39,7 @@ type identity struct {
 	structured *authenticationconfig.Authenticator
 	webhook    *tokenwebhook.Authenticator
 	tokenCache *tokencache.Metrics // of these two
+	examined   *authenticationconfig.Metrics
 	// rootCA, in PEM, verifies the serving certificate with which the server started.
 	rootCA []byte
 	// tokenKeys sign and verify the tokens of service accounts.
@@ -58,7 +59,7 @@ func (c *Config) prepareIdentity(address *net.TCPAddr, now func() time.Time) (*i
 	if err != nil {
 		return nil, fmt.Errorf("certificates: %w", err)
 	}
-	id := &identity{files: filewatch.New(c.Logger), tokenCache: tokencache.NewMetrics()}
+	id := &identity{files: filewatch.New(c.Logger), tokenCache: tokencache.NewMetrics(), examined: authenticationconfig.NewMetrics()}
 	id.certificates = &certificates{
 		dir: dir, authority: authority, hosts: c.servingHosts(), certFile: c.TLSCertFile, keyFile: c.TLSKeyFile,
 		kubeconfig: c.kubeconfigPath(), url: urlOf(address),
@@ -207,6 +208,7 @@ func (s *Server) reloadMetrics(store storage.Store) []prometheus.Collector {
 	var all []prometheus.Collector
 	if encryptionOf(store) != nil {
 		all = append(all, filewatch.ConfigCollectors("encryption", func() filewatch.Stats { return s.identity.files.Stats(encryptionFlag) })...)
+		all = append(all, newEncryptionCollector(encryptionOf(store)))
 	}
 	for kind, flag := range map[string]string{"authentication": authenticationConfigFlag, "authorization": authorizationConfigFlag} {
 		if s.identity.files.Stats(flag).Hash != "" {

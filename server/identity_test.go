@@ -13,6 +13,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -194,6 +195,27 @@ func TestAccountTokens(t *testing.T) {
 	}, metav1.CreateOptions{})
 	if err != nil || !review.Status.Authenticated || strings.Join(review.Status.Audiences, " ") != "vault" {
 		t.Errorf("%+v, %v", review, err)
+	}
+}
+
+// TestTokensAsConfigured: they live no longer than they may, and their documents say where the keys
+// are.
+func TestTokensAsConfigured(t *testing.T) {
+	ctx := deadline(t)
+	const keys = "https://keys.example/jwks"
+	s := start(t, server.Config{DataDir: t.TempDir(), Storage: server.Memory, ServiceAccountMaxTokenExpiration: time.Hour, ServiceAccountJWKSURI: keys})
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(2 * 60 * 60))}}
+	must(t, client.For[*corev1.ServiceAccount](s.client(t)).Namespace("default").SubResource("token").Create(ctx, "default", request, metav1.CreateOptions{}))
+	if *request.Spec.ExpirationSeconds != 60*60 {
+		t.Errorf("%+v", request)
+	}
+	another := &authenticationv1.TokenRequest{ObjectMeta: metav1.ObjectMeta{Name: "another"}}
+	err := client.For[*corev1.ServiceAccount](s.client(t)).Namespace("default").SubResource("token").Create(ctx, "default", another, metav1.CreateOptions{})
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), `metadata.name: Invalid value: "another": must match the service account name if specified`) {
+		t.Errorf("a request that names another account: %v", err)
+	}
+	if code, body := s.fetch(t, s.adminConfig(t), "/.well-known/openid-configuration"); code != http.StatusOK || !strings.Contains(body, `"jwks_uri":"`+keys+`"`) {
+		t.Errorf("%d %s", code, body)
 	}
 }
 

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"slices"
@@ -177,7 +176,7 @@ func (s *Server) serveRelay(ctx context.Context) error {
 	})
 	group.Go(func() error {
 		defer stopFeed()
-		return api.Serve(serveCtx, s.listener, &tls.Config{GetCertificate: s.identity.certificates.get, MinVersion: tls.VersionTLS12})
+		return api.Serve(serveCtx, s.listener, s.serving())
 	})
 	group.Go(func() error { s.identity.certificates.run(groupCtx, s.config.Logger); return nil })
 	group.Go(func() error { s.identity.files.Run(groupCtx); return nil })
@@ -210,7 +209,8 @@ func (s *Server) newRelayAPI(r *relay.Relay, authorizer auth.Authorizer, metrics
 		Profiling: s.config.Profiling, HTTP2Server: s.config.HTTP2Server, CatchUpTimeout: s.config.CatchUpTimeout,
 		Audit: auditor, Tracer: s.tracer, MaxReadsInFlight: s.config.MaxRequestsInFlight, MaxWritesInFlight: s.config.MaxMutatingRequestsInFlight,
 		MaxWatches: s.config.MaxWatches, MaxConnections: s.config.MaxConnections,
-		Collectors: slices.Concat(r.Collectors(), s.identity.files.Collectors(), s.identity.tokenCache.Collectors(), metrics.Collectors()),
+		MaxBodyBytesInFlight: s.config.MaxBodyBytesInFlight, MaxSelectorBytes: s.config.MaxSelectorBytes,
+		Collectors: slices.Concat(r.Collectors(), s.identity.files.Collectors(), s.identity.tokenCache.Collectors(), s.identity.examined.Collectors(), metrics.Collectors()),
 		HealthChecks: []health.Check{
 			{Name: "leaving", Check: s.checkLeaving}, {Name: "upstream", Check: r.CheckUpstream},
 		},

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -263,7 +262,7 @@ func (s *Server) serve(ctx context.Context, store storage.Store, tracker *epoch.
 	group.Go(func() error {
 		defer stopFeed()
 		defer aggregator.Close()
-		return api.Serve(serveCtx, s.listener, &tls.Config{GetCertificate: s.identity.certificates.get, MinVersion: tls.VersionTLS12})
+		return api.Serve(serveCtx, s.listener, s.serving())
 	})
 	group.Go(func() error {
 		s.identity.certificates.run(groupCtx, s.config.Logger)

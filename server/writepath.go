@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,6 +71,7 @@ func (s *Server) newWritePath(store storage.Store, table *resource.Table, caches
 	tokens, err := serviceaccount.NewTokens(set, accounts, serviceaccount.Options{
 		Issuers: s.config.ServiceAccountIssuers, Audiences: s.config.APIAudiences,
 		Keys: s.identity.tokenKeys, Tracking: tracking,
+		MaxLifetime: s.config.ServiceAccountMaxTokenExpiration, Extend: s.config.ServiceAccountExtendTokenExpiration,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("service account tokens: %w", err)
@@ -110,7 +112,8 @@ func (s *Server) newAPI(store storage.Store, table *resource.Table, caches *cach
 		Audit: auditor, Tracer: s.tracer, Aggregator: aggregator, UI: s.page,
 		Fairness: fairness, MaxReadsInFlight: s.config.MaxRequestsInFlight, MaxWritesInFlight: s.config.MaxMutatingRequestsInFlight,
 		MaxWatches: s.config.MaxWatches, MaxConnections: s.config.MaxConnections,
-		Collectors: slices.Concat(caches.Collectors(), s.identity.files.Collectors(), s.identity.tokenCache.Collectors(), authorization.metrics.Collectors(), writes.webhooks.Collectors(), writes.podSecurity.Collectors(), writes.conditions.Collectors(), s.reloadMetrics(store), writes.policies.collectors()),
+		MaxBodyBytesInFlight: s.config.MaxBodyBytesInFlight, MaxSelectorBytes: s.config.MaxSelectorBytes,
+		Collectors: slices.Concat(caches.Collectors(), s.identity.files.Collectors(), s.identity.tokenCache.Collectors(), s.identity.examined.Collectors(), writes.tokens.Collectors(), authorization.metrics.Collectors(), writes.webhooks.Collectors(), writes.podSecurity.Collectors(), writes.conditions.Collectors(), s.reloadMetrics(store), writes.policies.collectors()),
 		HealthChecks: append([]health.Check{
 			{Name: "startup", Check: s.checkStarted, Startup: true}, {Name: "leaving", Check: s.checkLeaving}, {Name: "storage", Check: checkStorage(store), Shared: true},
 			{Name: "storage-writes", Check: checkWrites(store)},
@@ -166,7 +169,7 @@ func (s *Server) tokenDocuments(tokens *serviceaccount.Tokens) map[string]apiser
 	return map[string]apiserver.Document{
 		serviceaccount.KeysPath: {ContentType: "application/jwk-set+json", Body: tokens.Keys},
 		serviceaccount.ConfigurationPath: {ContentType: "application/json", Body: func() ([]byte, error) {
-			return tokens.Configuration(s.URL() + serviceaccount.KeysPath)
+			return tokens.Configuration(cmp.Or(s.config.ServiceAccountJWKSURI, s.URL()+serviceaccount.KeysPath))
 		}},
 	}
 }

@@ -97,6 +97,18 @@ func (k *kubectl) comesToShow(patterns []string, args ...string) {
 	})
 }
 
+// isUser looks for patterns in what "auth whoami" prints. Before 1.28 it asks in versions of the API
+// that Kubernetes has off by default since, and is refused.
+func (k *kubectl) isUser(patterns []string, flags ...string) {
+	k.t.Helper()
+	args := append([]string{"auth", "whoami"}, flags...)
+	if regexp.MustCompile(`v1\.2[0-7]\.`).MatchString(k.run("version", "--client", "--output=json")) {
+		k.refused("is not enabled in the cluster", args...)
+		return
+	}
+	k.shows(patterns, args...)
+}
+
 // refused runs kubectl and expects it to fail and to say why.
 func (k *kubectl) refused(why string, args ...string) {
 	k.t.Helper()

@@ -12,7 +12,7 @@ func (k *kubectl) authorizationTour() {
 	k.t.Helper()
 	jane := k.user("jane-of-"+k.namespace, "dev-"+k.namespace)
 	name := "jane-of-" + k.namespace
-	jane.shows([]string{`^Username +` + name + `$`, `^Groups +\[dev-` + k.namespace + ` system:authenticated\]$`}, "auth", "whoami")
+	jane.isUser([]string{`^Username +` + name + `$`, `^Groups +\[dev-` + k.namespace + ` system:authenticated\]$`})
 	jane.refused("no", "auth", "can-i", "get", "pods")
 	jane.refused(fmt.Sprintf("pods is forbidden: User %q cannot list resource \"pods\" in API group \"\" in the namespace %q", name, k.namespace), "get", "pods")
 	jane.shows([]string{`^selfsubjectreviews\.authentication\.k8s\.io .*\[create\]$`}, "auth", "can-i", "--list")

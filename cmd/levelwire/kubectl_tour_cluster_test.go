@@ -35,8 +35,8 @@ func (k *kubectl) identityTour() {
 	k.t.Helper()
 	k.shows([]string{`^yes$`}, "auth", "can-i", "create", "pods")
 	k.shows([]string{`\*\.\*`}, "auth", "can-i", "--list")
-	k.shows([]string{`system:masters`}, "auth", "whoami")
-	k.shows([]string{`^Username +bob$`}, "auth", "whoami", "--as=bob")
+	k.isUser([]string{`system:masters`})
+	k.isUser([]string{`^Username +bob$`}, "--as=bob")
 	role := "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: reconciled, namespace: %s}\nrules: [{apiGroups: [''], resources: [pods], verbs: [%s]}]\n"
 	k.shows([]string{`reconciled$`}, "auth", "reconcile", "-f", k.file("role.yaml", fmt.Sprintf(role, k.namespace, "get")))
 	k.shows([]string{`reconciled$`}, "auth", "reconcile", "-f", k.file("role.yaml", fmt.Sprintf(role, k.namespace, "list")))
@@ -48,7 +48,7 @@ func (k *kubectl) identityTour() {
 	k.refused("no", append([]string{"auth", "can-i", "get", "pods"}, visitor...)...)
 	k.run("create", "rolebinding", "visitor", "--clusterrole=view", "--serviceaccount="+k.namespace+":visitor")
 	k.shows([]string{`^yes$`}, append([]string{"auth", "can-i", "get", "pods"}, visitor...)...)
-	k.shows([]string{`^Username +system:serviceaccount:` + k.namespace + `:visitor$`}, append([]string{"auth", "whoami"}, visitor...)...)
+	k.isUser([]string{`^Username +system:serviceaccount:` + k.namespace + `:visitor$`}, visitor...)
 
 	name := "wanted-by-" + k.namespace
 	k.run("create", "-f", k.file("csr.yaml", signingRequest(k, name)))

@@ -37,8 +37,7 @@ func (f *serverFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&c.EtcdCertFile, "etcd-certfile", "", "PEM file of the certificate to show etcd")
 	flags.StringVar(&c.EtcdKeyFile, "etcd-keyfile", "", "PEM file of that certificate's key")
 	flags.BoolVar(&c.AcceptOtherStorage, "accept-other-storage", false, "serve an etcd cluster although --data-dir remembers another one and it may have servers of its own: for one start, after the cluster has taken the place of the former one; its other servers end, and have to be started again")
-	flags.StringVar(&c.EncryptionProviderConfig, "encryption-provider-config", "", "EncryptionConfiguration file of Kubernetes: which objects are encrypted in the storage, and with which keys (default: none)")
-	flags.BoolVar(&c.EncryptionProviderConfigAutomaticReload, "encryption-provider-config-automatic-reload", false, "read that file again when it changes, instead of only at start")
+	registerEncryption(cmd, c)
 	flags.Var((*cli.ByteSize)(&c.QuotaBytes), "quota-backend-bytes", "how large the database of embedded storage may grow; beyond it, writes are refused (default 8Gi)")
 	flags.Var((*cli.ByteSize)(&c.DiskReserveBytes), "disk-reserve-bytes", "how much of the disk embedded storage leaves free, by refusing writes; negative: nothing, and the process ends when the disk is full (default 256Mi)")
 	f.registerHistory(cmd)
@@ -48,8 +47,7 @@ func (f *serverFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.fairness, "enable-priority-and-fairness", true, "divide the requests at a time by FlowSchemas and PriorityLevelConfigurations; false: each user has a share, and none waits in a queue")
 	flags.IntVar(&c.MaxRequestsInFlight, "max-requests-inflight", 0, "requests at a time, together with --max-mutating-requests-inflight; without priority and fairness: of those that read (default 800)")
 	flags.IntVar(&c.MaxMutatingRequestsInFlight, "max-mutating-requests-inflight", 0, "requests at a time, together with --max-requests-inflight; without priority and fairness: of those that write (default 400)")
-	flags.IntVar(&c.MaxWatches, "max-watches", 0, "open watches of all users, of which each has a share (default 1000000)")
-	flags.IntVar(&c.MaxConnections, "max-connections", 0, "open connections (default: what the limit of open files leaves)")
+	registerSharedLimits(cmd, c)
 	flags.BoolVar(&c.Profiling, "profiling", false, "serve profiles of the process at /debug/pprof/: kubectl get --raw '/debug/pprof/profile?seconds=10' > cpu.pprof")
 	flags.BoolVar(&c.UI, "ui", true, "serve a page that shows the server at work, at /ui/; what it shows, its user may get from the API")
 	f.registerIdentity(cmd)
@@ -92,24 +90,65 @@ func (f *serverFlags) registerIdentity(cmd *cobra.Command) {
 	flags, c := cmd.Flags(), &f.config
 	flags.StringVar(&c.TLSCertFile, "tls-cert-file", "", "PEM file of the serving certificate (default: one that the server makes)")
 	flags.StringVar(&c.TLSKeyFile, "tls-private-key-file", "", "PEM file of that certificate's key")
+	registerTLS(cmd, c)
 	flags.StringVar(&c.ClientCAFile, "client-ca-file", "", "PEM file of a further authority that certifies users: common name is the user, organizations are the groups")
 	registerAuthentication(cmd, &c.Authentication)
 	flags.StringVar(&c.TokenAuthFile, "token-auth-file", "", "file of bearer tokens: lines of token,user,uid and, quoted, groups")
 	flags.StringArrayVar(&c.ServiceAccountIssuers, "service-account-issuer", nil, "issuer of the tokens of service accounts; several are accepted, the first is in new tokens (default https://kubernetes.default.svc.cluster.local)")
 	flags.StringVar(&c.ServiceAccountSigningKeyFile, "service-account-signing-key-file", "", "PEM file of the private key that signs these tokens (default: a key that the server makes)")
 	flags.StringSliceVar(&c.ServiceAccountKeyFiles, "service-account-key-file", nil, "PEM files of further keys or certificates that verify these tokens")
+	registerTokens(cmd, c)
 	flags.StringSliceVar(&c.APIAudiences, "api-audiences", nil, "what the server calls itself in tokens (default: the first issuer)")
 	flags.StringSliceVar(&c.AuthorizationModes, "authorization-mode", []string{"Node", "RBAC"}, "what decides which requests users may make, asked in this order until one allows or denies: "+strings.Join(server.AuthorizationModes(), ", "))
-	flags.StringVar(&c.AuthorizationConfigFile, "authorization-config", "", "AuthorizationConfiguration file of Kubernetes, in place of --authorization-mode and --authorization-webhook-*: authorizers, and webhooks with conditions; read again when it changes")
 	flags.BoolVar(&c.FilteredLists, "filtered-lists", false, "lets users list and watch what they may see in all namespaces, by the parameter levelwireVisible; needs RBAC in --authorization-mode")
-	webhook := &c.AuthorizationWebhook
+	registerAuthorizers(cmd, c)
+	flags.StringSliceVar(&c.DisableAdmissionPlugins, "disable-admission-plugins", nil, "admission plugins that have no say: "+strings.Join(server.AdmissionPlugins(), ", "))
+	flags.StringSliceVar(&c.EnableAdmissionPlugins, "enable-admission-plugins", nil, "admission plugins that run although they are off by default: see docs/operators/admission-plugins.md")
+	registerAdmissionConfig(cmd, c)
+}
+
+// registerAuthorizers adds the flags of authorizers other than those of --authorization-mode alone.
+func registerAuthorizers(cmd *cobra.Command, c *server.Config) {
+	flags, webhook := cmd.Flags(), &c.AuthorizationWebhook
+	flags.StringVar(&c.AuthorizationConfigFile, "authorization-config", "", "AuthorizationConfiguration file of Kubernetes, in place of --authorization-mode and --authorization-webhook-*: authorizers, and webhooks with conditions; read again when it changes")
 	flags.StringVar(&webhook.ConfigFile, "authorization-webhook-config-file", "", "kubeconfig of the server that --authorization-mode=Webhook asks")
 	flags.StringVar(&webhook.Version, "authorization-webhook-version", "v1", "version of the SubjectAccessReviews that it is sent: v1 or v1beta1")
 	flags.DurationVar(&webhook.AllowedTTL, "authorization-webhook-cache-authorized-ttl", 0, "for how long its permissions are cached; negative: not at all (default 5m)")
 	flags.DurationVar(&webhook.DeniedTTL, "authorization-webhook-cache-unauthorized-ttl", 0, "for how long its refusals are cached; negative: not at all (default 30s)")
-	flags.StringSliceVar(&c.DisableAdmissionPlugins, "disable-admission-plugins", nil, "admission plugins that have no say: "+strings.Join(server.AdmissionPlugins(), ", "))
-	flags.StringSliceVar(&c.EnableAdmissionPlugins, "enable-admission-plugins", nil, "admission plugins that run although they are off by default: see docs/operators/admission-plugins.md")
-	flags.StringVar(&c.AdmissionConfigFile, "admission-control-config-file", "", "AdmissionConfiguration file of Kubernetes, for PodSecurity, EventRateLimit, PodNodeSelector, PodTolerationRestriction, ResourceQuota and the users as which webhooks are called")
+}
+
+func registerAdmissionConfig(cmd *cobra.Command, c *server.Config) {
+	cmd.Flags().StringVar(&c.AdmissionConfigFile, "admission-control-config-file", "", "AdmissionConfiguration file of Kubernetes, for PodSecurity, EventRateLimit, PodNodeSelector, PodTolerationRestriction, ResourceQuota and the users as which webhooks are called")
+}
+
+// registerTokens adds the flags of what the tokens of service accounts say.
+func registerTokens(cmd *cobra.Command, c *server.Config) {
+	flags := cmd.Flags()
+	flags.DurationVar(&c.ServiceAccountMaxTokenExpiration, "service-account-max-token-expiration", 0, "bound on the lifetime of new tokens, an hour at least; a request for more gets as much (default: 2^32 seconds, and more is refused)")
+	flags.BoolVar(&c.ServiceAccountExtendTokenExpiration, "service-account-extend-token-expiration", false, "have tokens that pods get without asking end after a year, and not after an hour, for programs that read their token once")
+	flags.StringVar(&c.ServiceAccountJWKSURI, "service-account-jwks-uri", "", "https URL of the keys that verify tokens, in /.well-known/openid-configuration (default: /openid/v1/jwks of the server)")
+}
+
+func registerEncryption(cmd *cobra.Command, c *server.Config) {
+	flags := cmd.Flags()
+	flags.StringVar(&c.EncryptionProviderConfig, "encryption-provider-config", "", "EncryptionConfiguration file of Kubernetes: which objects are encrypted in the storage, and with which keys (default: none)")
+	flags.BoolVar(&c.EncryptionProviderConfigAutomaticReload, "encryption-provider-config-automatic-reload", false, "read that file again when it changes, instead of only at start")
+}
+
+// registerSharedLimits adds the flags of what users share, whatever they ask for.
+func registerSharedLimits(cmd *cobra.Command, c *server.Config) {
+	flags := cmd.Flags()
+	flags.IntVar(&c.MaxWatches, "max-watches", 0, "open watches of all users, of which each has a share (default 1000000)")
+	flags.IntVar(&c.MaxConnections, "max-connections", 0, "open connections (default: what the limit of open files leaves)")
+	flags.Var((*cli.ByteSize)(&c.MaxBodyBytesInFlight), "max-body-bytes-inflight", "bodies of requests in memory at a time, of all users, of which each has a share (default 255Mi)")
+	flags.Var((*cli.ByteSize)(&c.MaxSelectorBytes), "max-selector-bytes", "selectors of the open watches of all users, of which each has a share (default 16Mi)")
+}
+
+// registerTLS adds the flags of how connections are secured.
+func registerTLS(cmd *cobra.Command, c *server.Config) {
+	flags := cmd.Flags()
+	flags.StringVar(&c.TLSMinVersion, "tls-min-version", "", "oldest version of TLS that is accepted: VersionTLS12 or VersionTLS13 (default VersionTLS12)")
+	flags.StringSliceVar(&c.TLSCipherSuites, "tls-cipher-suites", nil, "cipher suites that are accepted with TLS 1.2, by Go's names (default: Go's)")
 }
 
 // complete checks what the server does not see.
@@ -177,6 +216,7 @@ cluster. SIGTERM ends watches, lets requests finish and closes the storage.`,
 		},
 	}
 	flags.register(cmd)
+	explainUpstreamFlags(cmd)
 	log.Register(cmd, "info")
 	return cmd
 }

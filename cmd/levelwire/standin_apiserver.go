@@ -24,6 +24,7 @@ type apiServerFlags struct {
 	disabled    []string
 	modes       []string
 	enabled     []string
+	audit       auditLogFlags
 }
 
 // standInShutdown is short: a test has no use for answers once it stops its
@@ -40,28 +41,37 @@ memory and are gone when it stops, whatever --etcd-servers says. Flags, and valu
 --authorization-mode, that it does not know are ignored.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.serve(cmd) },
 	})
-	f, c := cmd.Flags(), &flags.config
-	f.StringVar(&c.BindAddress, "bind-address", "127.0.0.1", "IP address to listen on")
-	f.IntVar(&c.SecurePort, "secure-port", 6443, "port for HTTPS")
-	f.StringVar(&flags.certDir, "cert-dir", "", "directory of apiserver.crt and apiserver.key")
-	f.StringVar(&c.TLSCertFile, "tls-cert-file", "", "serving certificate")
-	f.StringVar(&c.TLSKeyFile, "tls-private-key-file", "", "key of the serving certificate")
-	f.StringVar(&c.ClientCAFile, "client-ca-file", "", "authority that certifies users")
-	registerAuthentication(cmd, &c.Authentication)
-	f.StringVar(&c.TokenAuthFile, "token-auth-file", "", "file of bearer tokens")
-	f.StringArrayVar(&c.ServiceAccountIssuers, "service-account-issuer", nil, "issuer of the tokens of service accounts")
-	f.StringVar(&c.ServiceAccountSigningKeyFile, "service-account-signing-key-file", "", "key that signs these tokens")
-	f.StringSliceVar(&c.ServiceAccountKeyFiles, "service-account-key-file", nil, "keys or certificates that verify these tokens")
-	f.StringSliceVar(&c.APIAudiences, "api-audiences", nil, "what the server calls itself in tokens")
-	f.StringVar(&flags.serviceCIDR, "service-cluster-ip-range", "10.96.0.0/16", "network that Services get their addresses from")
-	f.StringSliceVar(&flags.modes, "authorization-mode", nil, "what decides which requests users may make (default Node,RBAC)")
-	f.StringSliceVar(&flags.disabled, "disable-admission-plugins", nil, "admission plugins that have no say")
-	f.StringSliceVar(&flags.enabled, "enable-admission-plugins", nil, "admission plugins that have a say although they are disabled")
+	flags.register(cmd)
 	return cmd
 }
 
+func (f *apiServerFlags) register(cmd *cobra.Command) {
+	flags, c := cmd.Flags(), &f.config
+	flags.StringVar(&c.BindAddress, "bind-address", "127.0.0.1", "IP address to listen on")
+	flags.IntVar(&c.SecurePort, "secure-port", 6443, "port for HTTPS")
+	flags.StringVar(&f.certDir, "cert-dir", "", "directory of apiserver.crt and apiserver.key")
+	flags.StringVar(&c.TLSCertFile, "tls-cert-file", "", "serving certificate")
+	flags.StringVar(&c.TLSKeyFile, "tls-private-key-file", "", "key of the serving certificate")
+	flags.StringVar(&c.ClientCAFile, "client-ca-file", "", "authority that certifies users")
+	registerAuthentication(cmd, &c.Authentication)
+	registerAuthorizers(cmd, c)
+	registerAdmissionConfig(cmd, c)
+	registerTokens(cmd, c)
+	registerEncryption(cmd, c)
+	f.audit.register(cmd, c)
+	flags.StringVar(&c.TokenAuthFile, "token-auth-file", "", "file of bearer tokens")
+	flags.StringArrayVar(&c.ServiceAccountIssuers, "service-account-issuer", nil, "issuer of the tokens of service accounts")
+	flags.StringVar(&c.ServiceAccountSigningKeyFile, "service-account-signing-key-file", "", "key that signs these tokens")
+	flags.StringSliceVar(&c.ServiceAccountKeyFiles, "service-account-key-file", nil, "keys or certificates that verify these tokens")
+	flags.StringSliceVar(&c.APIAudiences, "api-audiences", nil, "what the server calls itself in tokens")
+	flags.StringVar(&f.serviceCIDR, "service-cluster-ip-range", "10.96.0.0/16", "network that Services get their addresses from")
+	flags.StringSliceVar(&f.modes, "authorization-mode", nil, "what decides which requests users may make (default Node,RBAC)")
+	flags.StringSliceVar(&f.disabled, "disable-admission-plugins", nil, "admission plugins that have no say")
+	flags.StringSliceVar(&f.enabled, "enable-admission-plugins", nil, "admission plugins that have a say although they are disabled")
+}
+
 func (f *apiServerFlags) serve(cmd *cobra.Command) (err error) {
-	c, err := f.complete()
+	c, err := f.complete(cmd)
 	if err != nil {
 		return err
 	}
@@ -86,7 +96,7 @@ func (f *apiServerFlags) serve(cmd *cobra.Command) (err error) {
 }
 
 // complete makes the configuration that the flags mean.
-func (f *apiServerFlags) complete() (server.Config, error) {
+func (f *apiServerFlags) complete(cmd *cobra.Command) (server.Config, error) {
 	c := f.config
 	c.Storage, c.Version, c.ShutdownTimeout = server.Memory, cli.Version(), standInShutdown
 	// Dual-stack clusters name two networks, of which the first is the main one.
@@ -96,6 +106,9 @@ func (f *apiServerFlags) complete() (server.Config, error) {
 		return c, cli.Usage(fmt.Errorf("--service-cluster-ip-range %q is not a network such as 10.0.0.0/24", f.serviceCIDR))
 	}
 	c.ServiceCIDR = cidr
+	if err := f.completeAudit(cmd, &c); err != nil {
+		return c, cli.Usage(err)
+	}
 	certificate, key := filepath.Join(f.certDir, "apiserver.crt"), filepath.Join(f.certDir, "apiserver.key")
 	if f.certDir != "" && c.TLSCertFile == "" && isFile(certificate) && isFile(key) {
 		c.TLSCertFile, c.TLSKeyFile = certificate, key
@@ -108,12 +121,38 @@ func (f *apiServerFlags) complete() (server.Config, error) {
 	if slices.Contains(c.AuthorizationModes, "AlwaysAllow") {
 		c.Authentication.Anonymous = nil // kube-apiserver ignores the flag then, too
 	}
+	if c.AuthorizationWebhook.ConfigFile != "" && !cmd.Flags().Changed("authorization-webhook-version") {
+		c.AuthorizationWebhook.Version = "v1beta1" // kube-apiserver's default
+	}
+	f.choosePlugins(&c)
+	return c, completeAuthorization(cmd, &c)
+}
+
+// choosePlugins disables and enables the admission plugins that there are.
+func (f *apiServerFlags) choosePlugins(c *server.Config) {
 	for _, name := range f.disabled {
 		if slices.Contains(server.AdmissionPlugins(), name) && !slices.Contains(f.enabled, name) {
 			c.DisableAdmissionPlugins = append(c.DisableAdmissionPlugins, name)
 		}
 	}
-	return c, nil
+	for _, name := range f.enabled {
+		if slices.Contains(server.AdmissionPlugins(), name) {
+			c.EnableAdmissionPlugins = append(c.EnableAdmissionPlugins, name)
+		}
+	}
+}
+
+// completeAudit has requests wait for the audit log, as they do in kube-apiserver by default: a test
+// reads it right after its request. Without a policy or without a backend, nothing is audited.
+func (f *apiServerFlags) completeAudit(cmd *cobra.Command, c *server.Config) error {
+	if c.Audit.PolicyFile == "" || c.Audit.LogPath == "" && c.Audit.WebhookConfigFile == "" {
+		c.Audit = server.AuditConfig{}
+		return nil
+	}
+	if !cmd.Flags().Changed("audit-log-mode") {
+		c.Audit.LogDelivery.Mode = "blocking"
+	}
+	return f.audit.complete(c)
 }
 
 func isFile(path string) bool {

@@ -12,11 +12,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +26,7 @@ import (
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/internal/pki"
+	"github.com/levelwire/levelwire/server"
 )
 
 // assets fills a folder as the command does.
@@ -238,6 +241,38 @@ func awaitHealth(ctx context.Context, t *testing.T, url string, config *tls.Conf
 		}
 		return nil
 	})
+}
+
+// TestAPIServerStandInFlags: what tests configure of trust is obeyed, and what does not exist here is
+// ignored.
+func TestAPIServerStandInFlags(t *testing.T) {
+	for args, is := range map[string]func(server.Config) bool{
+		"--audit-policy-file=p --audit-log-path=l":                        func(c server.Config) bool { return c.Audit.LogPath == "l" && c.Audit.LogDelivery.Mode == "blocking" },
+		"--audit-policy-file=p --audit-log-path=l --audit-log-mode=batch": func(c server.Config) bool { return c.Audit.LogDelivery.Mode == "batch" },
+		"--audit-policy-file=p":                                           func(c server.Config) bool { return c.Audit == server.AuditConfig{} },
+		"--authorization-config=a":                                        func(c server.Config) bool { return c.AuthorizationConfigFile == "a" && len(c.AuthorizationModes) == 0 },
+		"--authorization-mode=Webhook --authorization-webhook-config-file=w": func(c server.Config) bool {
+			return c.AuthorizationWebhook.ConfigFile == "w" && c.AuthorizationWebhook.Version == "v1beta1" && c.AuthorizationModes[0] == "Webhook"
+		},
+		"--authorization-mode=ABAC,RBAC --authorization-policy-file=p":                             func(c server.Config) bool { return slices.Equal(c.AuthorizationModes, []string{"RBAC"}) },
+		"--encryption-provider-config=e":                                                           func(c server.Config) bool { return c.EncryptionProviderConfig == "e" },
+		"--admission-control-config-file=c":                                                        func(c server.Config) bool { return c.AdmissionConfigFile == "c" },
+		"--service-account-max-token-expiration=2h":                                                func(c server.Config) bool { return c.ServiceAccountMaxTokenExpiration == 2*time.Hour },
+		"--enable-admission-plugins=EventRateLimit,ImagePolicyWebhook":                             func(c server.Config) bool { return slices.Equal(c.EnableAdmissionPlugins, []string{"EventRateLimit"}) },
+		"--disable-admission-plugins=Priority --enable-admission-plugins=Priority --etcd-prefix=x": func(c server.Config) bool { return len(c.DisableAdmissionPlugins) == 0 },
+	} {
+		var f apiServerFlags
+		var got server.Config
+		cmd := lenient(&cobra.Command{RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			got, err = f.complete(cmd)
+			return err
+		}})
+		f.register(cmd)
+		cmd.SetArgs(strings.Fields(args))
+		if err := cmd.Execute(); err != nil || !is(got) {
+			t.Errorf("%s: %v, %+v", args, err, got)
+		}
+	}
 }
 
 // TestAssetsAreReplaced: the second time, too, and where a link cannot be made.

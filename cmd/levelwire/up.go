@@ -55,6 +55,7 @@ HTTPS like any other client. Objects survive a restart, unless --storage=memory.
 		},
 	}
 	flags.register(cmd)
+	explainUpstreamFlags(cmd)
 	log.Register(cmd, "warn")
 	parts.register(cmd)
 	return cmd

@@ -110,11 +110,12 @@ func encrypt(ctx context.Context, keys []*key, at string, plain []byte) ([]byte,
 
 // decrypt returns the value of a stored form, and whether a write would store it in
 // another form. Every key with the prefix of the value is tried, because keys of two
-// entries may have the same name. It fails with an *storage.UnreadableError or, if a
-// plugin does not answer, with storage.ErrUnavailable.
-func decrypt(ctx context.Context, keys []*key, at string, stored []byte) (plain []byte, stale bool, err error) {
+// entries may have the same name; used is the one that has read it, or that failed. It fails
+// with an *storage.UnreadableError or, if a plugin does not answer, with
+// storage.ErrUnavailable.
+func decrypt(ctx context.Context, keys []*key, at string, stored []byte) (plain []byte, stale bool, used *key, err error) {
 	if len(keys) == 0 {
-		return stored, false, nil
+		return stored, false, nil, nil
 	}
 	var failed error
 	worked := false
@@ -122,7 +123,7 @@ func decrypt(ctx context.Context, keys []*key, at string, stored []byte) (plain 
 	for i, k := range keys {
 		if k.transformer == nil {
 			if !encrypted {
-				return stored, i > 0, nil
+				return stored, i > 0, k, nil
 			}
 			continue
 		}
@@ -133,17 +134,17 @@ func decrypt(ctx context.Context, keys []*key, at string, stored []byte) (plain 
 		plain, stale, err := k.transformer.TransformFromStorage(ctx, sealed, value.DefaultContext(at))
 		if err == nil {
 			k.worked.Store(true)
-			return plain, stale || i > 0, nil
+			return plain, stale || i > 0, k, nil
 		}
 		if failed == nil || errors.Is(err, storage.ErrUnavailable) {
-			failed = err
+			failed, used = err, k
 		}
 		worked = worked || k.worked.Load()
 	}
 	if errors.Is(failed, storage.ErrUnavailable) || ctx.Err() != nil {
-		return nil, false, unavailable(ctx, failed)
+		return nil, false, used, unavailable(ctx, failed)
 	}
-	return nil, false, &unreadable{prefix: storage.EncryptedBy(stored), cause: failed, damaged: worked}
+	return nil, false, used, &unreadable{prefix: storage.EncryptedBy(stored), cause: failed, damaged: worked}
 }
 
 // prefixEncrypted begins all encrypted values.

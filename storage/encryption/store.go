@@ -37,6 +37,8 @@ type Store struct {
 	opts  Options
 	rules atomic.Pointer[rules]
 
+	counts counts
+
 	reloading sync.Mutex      // held by Reload, and by Close while it ends ctx
 	ctx       context.Context // ends with Close
 	cancel    context.CancelFunc
@@ -103,7 +105,12 @@ func (s *Store) open(ctx context.Context, r *rules, key string, value []byte) ([
 	if len(value) == 0 {
 		return value, false, nil
 	}
-	plain, stale, err := decrypt(ctx, r.of(s.opts.Resource(key)), key, value)
+	resource := s.opts.Resource(key)
+	keys := r.of(resource)
+	plain, stale, used, err := decrypt(ctx, keys, key, value)
+	if len(keys) > 0 && (err == nil || ctx.Err() == nil) {
+		s.counts.decrypted(resource, used, err)
+	}
 	var bad *unreadable
 	if errors.As(err, &bad) {
 		return storage.Unreadable(bad.reason(r.config.path)), false, nil
@@ -211,7 +218,13 @@ func (s *Store) conflict(ctx context.Context, err error) error {
 }
 
 func (s *Store) encrypt(ctx context.Context, key string, value []byte) ([]byte, error) {
-	return encrypt(ctx, s.rules.Load().of(s.opts.Resource(key)), key, value)
+	resource := s.opts.Resource(key)
+	keys := s.rules.Load().of(resource)
+	stored, err := encrypt(ctx, keys, key, value)
+	if len(keys) > 0 && (err == nil || ctx.Err() == nil) {
+		s.counts.encrypted(resource, keys[0], err)
+	}
+	return stored, err
 }
 
 // Create implements storage.Writer.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -100,6 +101,39 @@ func TestWildcards(t *testing.T) {
 		if is := storage.EncryptedBy(get(t, inner, key).Value); is != want {
 			t.Errorf("%s is stored with %q, want %q", key, is, want)
 		}
+	}
+}
+
+// TestOperations: uses of keys are counted by resource, key and outcome, and those of values that
+// the configuration does not name are not.
+func TestOperations(t *testing.T) {
+	inner := storagetest.OpenMemory(t)
+	former := wrap(t, inner, document(keyed("aesgcm", "one=a")), encryption.Options{})
+	create(t, former, secretKey, "confidential")
+	create(t, former, "/registry/pods/default/one", "public")
+	store := wrap(t, inner, document(keyed("secretbox", "two=b"), keyed("aesgcm", "one=a"), identity), encryption.Options{})
+	create(t, store, "/registry/secrets/default/two", "confidential")
+	create(t, inner, "/registry/secrets/default/plain", "plain")
+	create(t, inner, "/registry/secrets/default/strange", "k8s:enc:aesgcm:v1:three:x")
+	create(t, inner, "/registry/secrets/default/damaged", "k8s:enc:aesgcm:v1:one:x")
+	for _, name := range []string{"one", "one", "two", "plain", "strange", "damaged"} {
+		get(t, store, "/registry/secrets/default/"+name)
+	}
+	get(t, store, "/registry/pods/default/one")
+	got := map[string]uint64{}
+	store.Operations(func(o encryption.Operation, n uint64) {
+		got[fmt.Sprintf("%s %v %s %s", o.Resource, o.ToStorage, o.Prefix, o.Status)] = n
+	})
+	want := map[string]uint64{
+		"secrets false k8s:enc:aesgcm:v1:one: OK":               2,
+		"secrets false k8s:enc:aesgcm:v1:one: unknown-non-grpc": 1,
+		"secrets false k8s:enc:secretbox:v1:two: OK":            1,
+		"secrets false  OK":                                     1,
+		"secrets false unknown unknown-non-grpc":                1,
+		"secrets true k8s:enc:secretbox:v1:two: OK":             1,
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

@@ -32,12 +32,14 @@ func (s *Server) beginAudit(r *http.Request, record *request.Record, user auth.U
 		record.BeginAudit(nil)
 		return nil
 	}
-	if q.Rejected() {
-		return apierrors.NewInternalError(errors.New("the audit event of the request could not be stored"))
-	}
 	record.BeginAudit(q)
 	if refused != nil {
 		q.NotAuthenticated(r)
+		return nil
+	}
+	if !q.Received() {
+		record.Audit = nil
+		return apierrors.NewInternalError(errors.New("the audit event of the request could not be stored"))
 	}
 	return nil
 }
@@ -74,7 +76,7 @@ func (s *Server) authorize(r *http.Request, attributes auth.Attributes) error {
 	if s.config.Tracer != nil {
 		ctx, span = tracing.Start(ctx, "authorization")
 	}
-	reason, denied := s.authorizer.AuthorizeWithReason(ctx, attributes)
+	reason, denied := s.authorizer.AuthorizeRequest(ctx, attributes)
 	if span != nil {
 		tracing.End(span, denied)
 	}

@@ -156,6 +156,10 @@ type Config struct {
 	MaxConnections int
 	// MaxBodyBytes bounds a request body. Default 3 MiB.
 	MaxBodyBytes int64
+	// MaxBodyBytesInFlight bounds the bodies of requests that are in memory at the same time, and
+	// MaxSelectorBytes the selectors of all open watches: one user has a share, administrators
+	// as much for themselves. Defaults 85 times MaxBodyBytes and 16 MiB.
+	MaxBodyBytesInFlight, MaxSelectorBytes int64
 }
 
 // Document is a file that is served as it is to those with credentials.
@@ -184,6 +188,12 @@ func (c *Config) setDefaults() {
 	}
 	if c.MaxBodyBytes <= 0 {
 		c.MaxBodyBytes = 3 << 20
+	}
+	if c.MaxBodyBytesInFlight <= 0 {
+		c.MaxBodyBytesInFlight = bodiesInMemory * c.MaxBodyBytes
+	}
+	if c.MaxSelectorBytes <= 0 {
+		c.MaxSelectorBytes = selectorBytes
 	}
 	if c.HTTP2Server == "" {
 		c.HTTP2Server = HTTP2Levelwire

@@ -45,6 +45,10 @@ func TestPlainDiscovery(t *testing.T) {
 	if i < 0 || groups.Groups[i].PreferredVersion.GroupVersion != "autoscaling/v2" || len(groups.Groups[i].Versions) != 2 {
 		t.Errorf("/apis: %+v", groups)
 	}
+	// Kubernetes has its v1beta1 off by default.
+	if got := decode[metav1.APIGroup](t, c.get("/apis/authentication.k8s.io")); len(got.Versions) != 1 || got.Versions[0].Version != "v1" {
+		t.Errorf("/apis/authentication.k8s.io: %+v", got)
+	}
 	if got := decode[metav1.APIGroup](t, c.get("/apis/apps")); got.Name != "apps" || got.Kind != "APIGroup" {
 		t.Errorf("/apis/apps: %+v", got)
 	}

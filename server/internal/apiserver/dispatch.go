@@ -35,11 +35,19 @@ func (s *Server) serveResource(w http.ResponseWriter, r *http.Request, t *target
 		return
 	}
 	if q.Resource.Deprecation != "" {
-		request.AddWarnings(w, q.Resource.Deprecation)
+		s.noteDeprecated(w, r, q)
 	}
 	if err := s.handlerOf(q)(w, r, q); err != nil {
 		encoding.WriteError(w, r, err)
 	}
+}
+
+// noteDeprecated warns the client of a version that will go, and has operators find out about the
+// client: by a metric and in the audit log, as with kube-apiserver.
+func (s *Server) noteDeprecated(w http.ResponseWriter, r *http.Request, q *request.Info) {
+	request.AddWarnings(w, q.Resource.Deprecation)
+	s.metrics.RequestedDeprecated(q)
+	request.RecordFrom(r.Context()).Annotate("k8s.io/deprecated", "true")
 }
 
 // writeDenied answers a request that is not authorized.

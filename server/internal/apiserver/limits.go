@@ -21,11 +21,11 @@ import (
 )
 
 const (
-	// bodiesInMemory is how many bodies of MaxBodyBytes are kept at the same time. Most
-	// are a thousand times smaller.
+	// bodiesInMemory is how many bodies of MaxBodyBytes are kept at the same time by default.
+	// Most are a thousand times smaller.
 	bodiesInMemory = 85
-	// selectorBytes bounds the selectors of all open watches: parsed, they take up to
-	// ten times as much. Each watch with selectors counts with selectorOverhead more.
+	// selectorBytes bounds the selectors of all open watches by default: parsed, they take
+	// up to ten times as much. Each watch with selectors counts with selectorOverhead more.
 	selectorBytes    = 16 << 20
 	selectorOverhead = 64
 	// maxDeltaBases bounds the former objects that all watches with deltas hold, each up to

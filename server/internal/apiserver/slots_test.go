@@ -170,9 +170,10 @@ func TestBodiesThatDoNotComeHoldNoSlots(t *testing.T) {
 // TestBodiesInMemoryAreBounded: bodies that stop before their ends take a part of the
 // memory for bodies, and none of what other users need.
 func TestBodiesInMemoryAreBounded(t *testing.T) {
-	c := newCluster(t, threeUsers, func(s *setup) { s.config.MaxBodyBytes = 64 << 10 })
+	const limit = 2 << 20
+	c := newCluster(t, threeUsers, func(s *setup) { s.config.MaxBodyBytes, s.config.MaxBodyBytesInFlight = 64<<10, limit })
 	a := c.attack(greedyToken)
-	for range 3 * bodiesInMemory { // each keeps up to 64 kB
+	for range 100 { // each keeps up to 64 kB
 		id := a.send("POST", "/api/v1/namespaces/default/configmaps", false, "content-type", "application/json", "content-length", "65536")
 		a.data(id, 10_000)
 		a.settle()
@@ -183,7 +184,6 @@ func TestBodiesInMemoryAreBounded(t *testing.T) {
 		}
 		a.settle()
 	}
-	limit := bodiesInMemory * c.server.config.MaxBodyBytes
 	if used := c.server.bodies.InUse(); used == 0 || used > limit*3/4 {
 		t.Errorf("%d bytes of bodies are kept, of %d", used, limit)
 	}

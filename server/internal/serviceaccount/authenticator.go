@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/levelwire/levelwire/server/internal/auth"
+	"github.com/levelwire/levelwire/server/internal/registry/reporter"
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
@@ -21,6 +22,10 @@ const (
 	extraNodeName   = "authentication.kubernetes.io/node-name"
 	extraNodeUID    = "authentication.kubernetes.io/node-uid"
 )
+
+// auditStale is the annotation of audit events that says for how long a token should have been
+// replaced.
+const auditStale = "authentication.k8s.io/stale-token"
 
 // deletionLeeway is how long a token stays valid after its account, or its object,
 // was marked as being deleted, so that its holder can finish.
@@ -37,6 +42,10 @@ func (t *Tokens) AuthenticateToken(ctx context.Context, token string, audiences 
 	if err := c.check(t.opts.Now()); err != nil {
 		return auth.Identity{}, err
 	}
+	if c.Kubernetes == nil {
+		t.metrics.legacy.Inc()
+		reporter.Annotate(ctx, auditLegacy, c.Subject)
+	}
 	common := c.intersectAudiences(audiences, t.opts.Audiences)
 	if len(common) == 0 {
 		return auth.Identity{}, fmt.Errorf("token audiences %q is invalid for the target audiences %q", c.Audience, audiences)
@@ -44,7 +53,23 @@ func (t *Tokens) AuthenticateToken(ctx context.Context, token string, audiences 
 	if err := t.checkReferences(ctx, c, token); err != nil {
 		return auth.Identity{}, err
 	}
+	t.noteAge(ctx, c)
 	return auth.Identity{User: userOf(c), Audiences: common}, nil
+}
+
+// noteAge counts a token that lives on after its holder should have replaced it, and says so in
+// the audit log from then on.
+func (t *Tokens) noteAge(ctx context.Context, c *claims) {
+	if c.Kubernetes == nil || c.Kubernetes.WarnAfter == nil || *c.Kubernetes.WarnAfter == 0 {
+		return
+	}
+	late := t.opts.Now().Unix() - c.Kubernetes.WarnAfter.Time().Unix()
+	if late <= 0 {
+		t.metrics.valid.Inc()
+		return
+	}
+	t.metrics.stale.Inc()
+	reporter.Annotate(ctx, auditStale, fmt.Sprintf("subject: %s, seconds after warning threshold: %d", c.Subject, late))
 }
 
 // checkReferences refuses a token whose account, or an object that it is bound to,
@@ -100,7 +125,7 @@ func userOf(c *claims) auth.User {
 		}
 	}
 	if c.ID != "" {
-		add(extraCredential, "JTI="+c.ID)
+		add(extraCredential, credentialID(c.ID))
 	}
 	if c.Kubernetes != nil {
 		addReference(add, c.Kubernetes.Pod, extraPodName, extraPodUID)
@@ -108,6 +133,9 @@ func userOf(c *claims) auth.User {
 	}
 	return user
 }
+
+// credentialID is how users and audit events name a token.
+func credentialID(id string) string { return "JTI=" + id }
 
 func addReference(add func(key, value string), ref *reference, name, uid string) {
 	if ref != nil {

@@ -37,6 +37,8 @@ type bound struct {
 	Pod            *reference `json:"pod,omitempty"`
 	Secret         *reference `json:"secret,omitempty"`
 	Node           *reference `json:"node,omitempty"`
+	// WarnAfter is when the holder of a token that lives on has to have replaced it.
+	WarnAfter *jwt.NumericDate `json:"warnafter,omitempty"`
 }
 
 type reference struct {

@@ -5,9 +5,11 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -121,6 +123,33 @@ func newPod(name string) *corev1.Pod {
 		Containers:     []corev1.Container{{Name: "c", Image: "i"}},
 		InitContainers: []corev1.Container{{Name: "i", Image: "i"}},
 	}}
+}
+
+// counted are the metrics that are not zero, without the part of their names that all have.
+func (f *fixture) counted(t testing.TB) map[string]float64 {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(f.Collectors()...)
+	families, err := registry.Gather()
+	must(t, err)
+	all := map[string]float64{}
+	for _, family := range families {
+		if value := family.GetMetric()[0].GetCounter().GetValue(); value > 0 {
+			all[strings.TrimPrefix(family.GetName(), "serviceaccount_")] = value
+		}
+	}
+	return all
+}
+
+// counts are metrics of one use each; "" is none.
+func counts(names ...string) map[string]float64 {
+	all := map[string]float64{}
+	for _, name := range names {
+		if name != "" {
+			all[name] = 1
+		}
+	}
+	return all
 }
 
 func newRing(t testing.TB, signing crypto.Signer, public ...crypto.PublicKey) *KeyRing {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-jose/go-jose/v4/jwt"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/registry/reporter"
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
@@ -25,8 +27,14 @@ const (
 	// defaultLifetime is the lifetime of a token if the request states none.
 	defaultLifetime = time.Hour
 	// minLifetime and maxLifetime are Kubernetes' limits.
-	minLifetime = 10 * time.Minute
-	maxLifetime = (1 << 32) * time.Second
+	minLifetime      = 10 * time.Minute
+	maxLifetime      = (1 << 32) * time.Second
+	tokenRequestKind = "TokenRequest"
+	// extendedLifetime is that of the tokens that are extended.
+	extendedLifetime = 365 * 24 * time.Hour
+	// auditIssued is the annotation of audit events by which a token that was made is found again
+	// in the events of the requests with it, in the user's extra values.
+	auditIssued = "authentication.kubernetes.io/issued-credential-id"
 )
 
 // Options are the options of Tokens.
@@ -41,6 +49,12 @@ type Options struct {
 	Keys *KeyRing
 	// Tracking notes the uses of legacy tokens; nil: they are not noted.
 	Tracking *Tracking
+	// MaxLifetime bounds the lifetime of new tokens; 0: nothing does. Who asks for more gets as
+	// much, and a warning.
+	MaxLifetime time.Duration
+	// Extend has the tokens that pods get without asking live for a year, and say when they
+	// should have been replaced, for programs that read their token once.
+	Extend bool
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 }
@@ -51,6 +65,7 @@ type Tokens struct {
 	opts     Options
 	set      *registry.Set
 	accounts *Accounts
+	metrics  *metrics
 }
 
 // NewTokens returns the tokens of the accounts of a set.
@@ -64,7 +79,7 @@ func NewTokens(set *registry.Set, accounts *Accounts, opts Options) (*Tokens, er
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	return &Tokens{opts: opts, set: set, accounts: accounts}, nil
+	return &Tokens{opts: opts, set: set, accounts: accounts, metrics: newMetrics()}, nil
 }
 
 // Audiences returns the audiences that identify the server.
@@ -75,11 +90,14 @@ func (t *Tokens) Audiences() []string { return t.opts.Audiences }
 // *apierrors.StatusError.
 func (t *Tokens) IssueToken(ctx context.Context, namespace, name string, request *authenticationv1.TokenRequest) error {
 	spec := &request.Spec
-	if err := t.complete(spec); err != nil {
-		return err
-	}
 	account, err := t.accounts.get(ctx, namespace, name)
 	if err != nil {
+		return err
+	}
+	if err := matchAccount(request, account); err != nil {
+		return err
+	}
+	if err := t.complete(spec); err != nil {
 		return err
 	}
 	c := &bound{Namespace: namespace, ServiceAccount: reference{account.Name, account.UID}}
@@ -88,12 +106,15 @@ func (t *Tokens) IssueToken(ctx context.Context, namespace, name string, request
 			return err
 		}
 	}
+	t.shorten(ctx, spec)
 	now := t.opts.Now()
+	id := uuid.NewString()
 	expiry := now.Add(time.Duration(*spec.ExpirationSeconds) * time.Second)
+	end := t.extend(c, spec, now, expiry)
 	request.Status.Token, err = t.sign(&claims{
 		Claims: jwt.Claims{
 			Issuer: t.opts.Issuers[0], Subject: auth.ServiceAccountName(namespace, name),
-			ID: uuid.NewString(), IssuedAt: jwt.NewNumericDate(now), NotBefore: jwt.NewNumericDate(now), Expiry: jwt.NewNumericDate(expiry),
+			ID: id, IssuedAt: jwt.NewNumericDate(now), NotBefore: jwt.NewNumericDate(now), Expiry: jwt.NewNumericDate(end),
 		},
 		Audience: spec.Audiences, Kubernetes: c,
 	})
@@ -101,7 +122,39 @@ func (t *Tokens) IssueToken(ctx context.Context, namespace, name string, request
 		return apierrors.NewInternalError(fmt.Errorf("sign a token: %w", err))
 	}
 	request.Status.ExpirationTimestamp = metav1.NewTime(expiry.Truncate(time.Second))
+	reporter.Annotate(ctx, auditIssued, credentialID(id))
 	return nil
+}
+
+// matchAccount refuses a request for a token of another account than the one that has the name
+// now, and fills in which one it is.
+func matchAccount(request *authenticationv1.TokenRequest, account *corev1.ServiceAccount) error {
+	if request.UID != "" && request.UID != account.UID {
+		return apierrors.NewConflict(schema.GroupResource{Group: authenticationv1.GroupName, Resource: tokenRequestKind}, account.Name, fmt.Errorf(
+			"the UID in the token request (%s) does not match the UID of the service account (%s)", request.UID, account.UID))
+	}
+	request.Name, request.Namespace, request.UID = account.Name, account.Namespace, account.UID
+	return nil
+}
+
+// shorten bounds the lifetime of a token.
+func (t *Tokens) shorten(ctx context.Context, spec *authenticationv1.TokenRequestSpec) {
+	most := int64(t.opts.MaxLifetime / time.Second)
+	if most == 0 || *spec.ExpirationSeconds <= most {
+		return
+	}
+	reporter.Warn(ctx, fmt.Sprintf("requested expiration of %d seconds shortened to %d seconds", *spec.ExpirationSeconds, most))
+	spec.ExpirationSeconds = &most
+}
+
+// extend returns when a token ends that should be replaced by expiry.
+func (t *Tokens) extend(c *bound, spec *authenticationv1.TokenRequestSpec, now, expiry time.Time) time.Time {
+	foreign := func(audience string) bool { return !slices.Contains(t.opts.Audiences, audience) }
+	if !t.opts.Extend || c.Pod == nil || *spec.ExpirationSeconds != podTokenSeconds || slices.ContainsFunc(spec.Audiences, foreign) {
+		return expiry
+	}
+	c.WarnAfter = jwt.NewNumericDate(expiry)
+	return now.Add(extendedLifetime)
 }
 
 // sign signs a token by the current key.
@@ -128,7 +181,7 @@ func (t *Tokens) complete(spec *authenticationv1.TokenRequestSpec) error {
 		errs = append(errs, field.Required(at.Child("boundObjectRef", "name"), ""))
 	}
 	if len(errs) > 0 {
-		return apierrors.NewInvalid(schema.GroupKind{Group: authenticationv1.GroupName, Kind: "TokenRequest"}, "", errs)
+		return apierrors.NewInvalid(schema.GroupKind{Group: authenticationv1.GroupName, Kind: tokenRequestKind}, "", errs)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"maps"
 	"reflect"
 	"strings"
 	"testing"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/registry/namespace"
+	"github.com/levelwire/levelwire/server/internal/registry/reporter"
 )
 
 func TestTokenStandsForItsAccount(t *testing.T) {
@@ -70,6 +72,97 @@ func TestTokenEnds(t *testing.T) {
 				t.Errorf("%v, want %q", err, test.says)
 			}
 		})
+	}
+}
+
+// TestTokenThatLivesOn after its holder should have replaced it, as kube-apiserver makes them for
+// pods, is counted, and the audit is told of it from then on.
+func TestTokenThatLivesOn(t *testing.T) {
+	for name, test := range map[string]struct {
+		warnAfter time.Duration // 0: nothing is said
+		counted   string
+		annotated string
+	}{
+		"in time": {time.Minute, "valid_tokens_total", ""},
+		"late":    {-time.Minute, "stale_tokens_total", "subject: system:serviceaccount:ns:default, seconds after warning threshold: 60"},
+		"another": {0, "", ""},
+	} {
+		f := newFixture(t)
+		account, err := f.accounts.get(t.Context(), "ns", DefaultName)
+		must(t, err)
+		c := &claims{
+			Claims:     jwt.Claims{Issuer: issuer, Subject: "system:serviceaccount:ns:default", Expiry: jwt.NewNumericDate(f.now.Add(time.Hour))},
+			Audience:   []string{issuer},
+			Kubernetes: &bound{Namespace: "ns", ServiceAccount: reference{account.Name, account.UID}},
+		}
+		if test.warnAfter != 0 {
+			c.Kubernetes.WarnAfter = jwt.NewNumericDate(f.now.Add(test.warnAfter))
+		}
+		token, err := f.sign(c)
+		must(t, err)
+		report := &reported{annotations: map[string]string{}}
+		_, err = f.AuthenticateToken(reporter.With(t.Context(), report), token, f.Audiences())
+		must(t, err)
+		if got := report.annotations["authentication.k8s.io/stale-token"]; got != test.annotated || !maps.Equal(f.counted(t), counts(test.counted)) {
+			t.Errorf("%s: annotated with %q, counted: %v", name, got, f.counted(t))
+		}
+	}
+}
+
+// TestLifetimes of tokens: what is asked for is bounded, and what pods get without asking lives on
+// if that is wanted.
+func TestLifetimes(t *testing.T) {
+	day := func(spec *authenticationv1.TokenRequestSpec) { spec.ExpirationSeconds = new(int64(24 * 60 * 60)) }
+	ofPods := func(spec *authenticationv1.TokenRequestSpec) {
+		boundTo("Pod", "p")(spec)
+		spec.ExpirationSeconds = new(int64(podTokenSeconds))
+	}
+	for name, test := range map[string]struct {
+		limit  time.Duration
+		extend bool
+		spec   func(*authenticationv1.TokenRequestSpec)
+		said   time.Duration // the lifetime in the answer
+		lives  time.Duration
+		warned string
+	}{
+		"no limit":             {0, false, day, 24 * time.Hour, 24 * time.Hour, ""},
+		"beyond the limit":     {2 * time.Hour, false, day, 2 * time.Hour, 2 * time.Hour, "requested expiration of 86400 seconds shortened to 7200 seconds"},
+		"below the limit":      {48 * time.Hour, false, day, 24 * time.Hour, 24 * time.Hour, ""},
+		"of a pod":             {0, false, ofPods, 3607 * time.Second, 3607 * time.Second, ""},
+		"of a pod, extended":   {2 * time.Hour, true, ofPods, 3607 * time.Second, 365 * 24 * time.Hour, ""},
+		"asked for by a user":  {0, true, day, 24 * time.Hour, 24 * time.Hour, ""},
+		"for another audience": {0, true, func(spec *authenticationv1.TokenRequestSpec) { ofPods(spec); spec.Audiences = []string{"vault"} }, 3607 * time.Second, 3607 * time.Second, ""},
+	} {
+		f := newFixture(t, func(o *Options) { o.MaxLifetime, o.Extend = test.limit, test.extend })
+		f.create("pods", newPod("p"))
+		request, report := &authenticationv1.TokenRequest{}, &reported{annotations: map[string]string{}}
+		test.spec(&request.Spec)
+		must(t, f.IssueToken(reporter.With(t.Context(), report), "ns", DefaultName, request))
+		var c claims
+		parsed, err := jwt.ParseSigned(request.Status.Token, algorithms)
+		must(t, err)
+		must(t, parsed.UnsafeClaimsWithoutVerification(&c))
+		said, lives := request.Status.ExpirationTimestamp.Sub(f.now.Truncate(time.Second)), c.Expiry.Time().Sub(f.now.Truncate(time.Second))
+		if said != test.said || lives != test.lives || time.Duration(*request.Spec.ExpirationSeconds)*time.Second != test.said || strings.Join(report.warnings, "") != test.warned {
+			t.Errorf("%s: it ends after %v, the answer says %v, the spec %d, warnings %q", name, lives, said, *request.Spec.ExpirationSeconds, report.warnings)
+		}
+		if after := c.Kubernetes.WarnAfter; (after != nil) != (test.lives > test.said) || after != nil && after.Time().Sub(f.now.Truncate(time.Second)) != test.said {
+			t.Errorf("%s: to be replaced by %v", name, after)
+		}
+	}
+}
+
+// TestIssuedTokenIsFoundAgain: the audit of the request for a token names it as the users of the
+// requests with it do.
+func TestIssuedTokenIsFoundAgain(t *testing.T) {
+	f := newFixture(t)
+	report := &reported{annotations: map[string]string{}}
+	request := &authenticationv1.TokenRequest{}
+	must(t, f.IssueToken(reporter.With(t.Context(), report), "ns", DefaultName, request))
+	identity, err := f.AuthenticateToken(t.Context(), request.Status.Token, f.Audiences())
+	must(t, err)
+	if got := report.annotations["authentication.kubernetes.io/issued-credential-id"]; got == "" || identity.User.Extra[extraCredential][0] != got {
+		t.Errorf("%q, and the user has %v", got, identity.User.Extra)
 	}
 }
 
@@ -169,8 +262,16 @@ func TestTokenRequestsAreChecked(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	stranger := &authenticationv1.TokenRequest{}
+	stranger.UID = "x"
+	if err := f.IssueToken(t.Context(), "ns", "builder", stranger); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "does not match the UID of the service account") {
+		t.Errorf("for an account that is gone: %v", err)
+	}
 	request := &authenticationv1.TokenRequest{Spec: seconds(600)}
 	must(t, f.IssueToken(t.Context(), "ns", "builder", request))
+	if request.UID == "" || request.Name != "builder" || request.Namespace != "ns" {
+		t.Errorf("%+v", request.ObjectMeta)
+	}
 	if left := request.Status.ExpirationTimestamp.Sub(f.now); left > 10*time.Minute || left < 10*time.Minute-time.Second || request.Spec.Audiences[0] != issuer {
 		t.Errorf("%v, %v", left, request.Spec)
 	}

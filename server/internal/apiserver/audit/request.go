@@ -3,6 +3,7 @@ package audit
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -28,6 +29,8 @@ const (
 	annotationDecision  = "authorization.k8s.io/decision"
 	annotationReason    = "authorization.k8s.io/reason"
 	annotationTruncated = "audit.k8s.io/truncated"
+	// annotationLatency is how long a request took that was slow.
+	annotationLatency = "apiserver.latency.k8s.io/total"
 	// prefixPatch is that of the patches of webhooks, which are parts of objects.
 	prefixPatch = "patch.webhook.admission.k8s.io/"
 )
@@ -41,6 +44,8 @@ const (
 	// maxResponse bounds how much of an answer is kept for its event. An object in a
 	// larger answer is left out, and the event says so.
 	maxResponse = 4 << 20
+	// slow is how long a request takes at least whose event says how long it took.
+	slow = 500 * time.Millisecond
 )
 
 // Request is one audited request. It belongs to the goroutine that serves the request.
@@ -49,10 +54,9 @@ type Request struct {
 	config  audit.RequestAuditConfig
 	event   auditinternal.Event // what is known so far
 	long    bool                // a watch
+	refused bool                // the credentials were refused
 	started bool                // an answer has begun
 	ended   bool
-	// rejected says that the first event could not be stored.
-	rejected bool
 
 	onResource bool
 	response   []byte // of what was answered; only at the level RequestResponse
@@ -68,7 +72,8 @@ type Attributes struct {
 
 // Begin returns the audit of a request, or nil if the policy has none for it. received
 // is when the request arrived, and id what its events are known by. The user of the
-// attributes is the authenticated one, not the one that it impersonates.
+// attributes is the authenticated one, not the one that it impersonates. Received or
+// NotAuthenticated must be called before anything else but Annotate.
 func (a *Auditor) Begin(r *http.Request, of Attributes, id string, received time.Time) *Request {
 	config := a.policy.EvaluatePolicyRule(attributes{of.Attributes})
 	a.metrics.levels.WithLabelValues(string(config.Level)).Inc()
@@ -93,16 +98,18 @@ func (a *Auditor) Begin(r *http.Request, of Attributes, id string, received time
 			APIGroup: of.Group, APIVersion: of.Version, Resource: of.Resource, Subresource: of.Subresource, Namespace: of.Namespace, Name: of.Name,
 		}
 	}
-	if !q.emit(auditinternal.StageRequestReceived, received) {
-		a.metrics.rejected.Inc()
-		q.rejected = true
-	}
 	return q
 }
 
-// Rejected reports that the request must not be served, because its first event could not
-// be stored.
-func (q *Request) Rejected() bool { return q.rejected }
+// Received writes the first event, with the annotations that there are. It returns false if the
+// request must not be served, because the event could not be stored.
+func (q *Request) Received() bool {
+	if !q.emit(auditinternal.StageRequestReceived, q.event.RequestReceivedTimestamp.Time) {
+		q.auditor.metrics.rejected.Inc()
+		return false
+	}
+	return true
+}
 
 // ID returns what a request's events are known by: what the client has sent as Audit-ID,
 // or fallback.
@@ -135,12 +142,17 @@ func (q *Request) emit(stage auditinternal.Stage, at time.Time) bool {
 	if q.event.ObjectRef != nil { // Body completes it
 		event.ObjectRef = new(*q.event.ObjectRef)
 	}
+	if !q.ended {
+		event.Annotations = maps.Clone(q.event.Annotations) // there may be more of them
+	}
 	return q.auditor.emit(&event)
 }
 
-// NotAuthenticated notes that the request's credentials were refused: as in Kubernetes,
-// by which kind they were.
+// NotAuthenticated notes that the request's credentials were refused, and by which kind they
+// were. It takes the place of Received: as in Kubernetes, the only event of such a request is
+// that of its answer, of the stage ResponseStarted.
 func (q *Request) NotAuthenticated(r *http.Request) {
+	q.refused = true
 	var tried []string
 	if _, _, ok := r.BasicAuth(); ok {
 		tried = append(tried, "basic")
@@ -246,10 +258,15 @@ func (q *Request) object(object []byte) *runtime.Unknown {
 	return &runtime.Unknown{Raw: object, ContentType: runtime.ContentTypeJSON}
 }
 
-// Failed notes the Status of an error that is answered.
+// Failed notes the Status of an error that is answered. That of refused credentials says less
+// than what is noted already.
 func (q *Request) Failed(answer *metav1.Status) {
+	message := answer.Message
+	if q.refused {
+		message = q.event.ResponseStatus.Message
+	}
 	q.event.ResponseStatus = &metav1.Status{
-		Status: answer.Status, Message: answer.Message, Reason: answer.Reason, Details: answer.Details, Code: answer.Code,
+		Status: answer.Status, Message: message, Reason: answer.Reason, Details: answer.Details, Code: answer.Code,
 	}
 }
 
@@ -263,7 +280,7 @@ func (q *Request) Started(code int) {
 		q.event.ResponseStatus = &metav1.Status{}
 	}
 	q.event.ResponseStatus.Code = int32(code)
-	if q.long {
+	if q.long || q.refused {
 		q.emit(auditinternal.StageResponseStarted, time.Now())
 		q.event.ResponseStatus = new(*q.event.ResponseStatus) // the event keeps the other
 	}
@@ -302,7 +319,14 @@ func (q *Request) Completed(header http.Header) {
 		}
 		q.response = nil
 	}
-	q.emit(auditinternal.StageResponseComplete, time.Now())
+	if q.refused {
+		return
+	}
+	now := time.Now()
+	if took := now.Sub(q.event.RequestReceivedTimestamp.Time); took > slow {
+		q.annotate(annotationLatency, took.String())
+	}
+	q.emit(auditinternal.StageResponseComplete, now)
 }
 
 // Panicked writes the last event of a request that has met a bug.

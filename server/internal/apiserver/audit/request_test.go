@@ -51,7 +51,11 @@ func logged(t *testing.T, level string, f func(a *Auditor)) (events []auditv1.Ev
 func begin(a *Auditor, long bool) *Request {
 	r := httptest.NewRequest(http.MethodGet, "/api/v1/pods", nil)
 	r.Header.Set("User-Agent", strings.Repeat("a", 5000))
-	return a.Begin(r, Attributes{Attributes: auth.Attributes{User: auth.User{Name: "jane"}, Verb: "list", Version: "v1", Resource: "pods"}, Long: long}, "id", time.Now())
+	q := a.Begin(r, Attributes{Attributes: auth.Attributes{User: auth.User{Name: "jane"}, Verb: "list", Version: "v1", Resource: "pods"}, Long: long}, "id", time.Now())
+	if q != nil {
+		q.Received()
+	}
+	return q
 }
 
 // TestPanicIsAStage, and the last one.
@@ -99,6 +103,24 @@ func TestWatchThatIsCutEarly(t *testing.T) {
 	}
 }
 
+// TestSlowRequests: their last event says how long they took, as in Kubernetes. One from the future is
+// quick however slow the machine is.
+func TestSlowRequests(t *testing.T) {
+	for age, want := range map[time.Duration]bool{-time.Hour: false, time.Minute: true} {
+		events := logged(t, "Metadata", func(a *Auditor) {
+			r := httptest.NewRequest(http.MethodGet, "/api/v1/pods", nil)
+			q := a.Begin(r, Attributes{Attributes: auth.Attributes{Verb: "list"}}, "id", time.Now().Add(-age))
+			q.Received()
+			q.Started(http.StatusOK)
+			q.Completed(http.Header{})
+		})
+		took, err := time.ParseDuration(events[1].Annotations["apiserver.latency.k8s.io/total"])
+		if (err == nil) != want || want && (took < age || took > 2*age) || len(events[0].Annotations) > 0 {
+			t.Errorf("a request %v ago: %v, %v", age, events[1].Annotations, err)
+		}
+	}
+}
+
 // TestManyAddresses in a header: the last ones are kept, which the nearest proxies have
 // added, and with them that of the connection.
 func TestManyAddresses(t *testing.T) {
@@ -106,7 +128,9 @@ func TestManyAddresses(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, "/api/v1/pods", nil)
 		r.Header.Set("X-Forwarded-For", strings.Repeat("::,", 20_000)+"192.0.2.7")
 		r.RemoteAddr = "192.0.2.8:1234"
-		a.Begin(r, Attributes{Attributes: auth.Attributes{Verb: "list"}}, "id", time.Now()).Completed(http.Header{})
+		q := a.Begin(r, Attributes{Attributes: auth.Attributes{Verb: "list"}}, "id", time.Now())
+		q.Received()
+		q.Completed(http.Header{})
 	})
 	if ips := events[0].SourceIPs; len(ips) != maxSourceIPs || ips[maxSourceIPs-2] != "192.0.2.7" || ips[maxSourceIPs-1] != "192.0.2.8" {
 		t.Errorf("%d addresses, the last are %q", len(ips), ips[max(0, len(ips)-3):])

@@ -24,7 +24,9 @@ func (a *Authenticator) userOfCertificate(r *http.Request) (auth.User, bool) {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 || a.config.ClientCAs == nil {
 		return auth.User{}, false
 	}
-	return a.config.ClientCAs.current.Load().user(r.TLS, time.Now())
+	now := time.Now()
+	a.metrics.remaining.Observe(r.TLS.PeerCertificates[0].NotAfter.Sub(now).Seconds())
+	return a.config.ClientCAs.current.Load().user(r.TLS, now)
 }
 
 // verifier verifies certificates by one set of authorities, and caches the verdicts. A

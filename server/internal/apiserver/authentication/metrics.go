@@ -12,6 +12,8 @@ type metrics struct {
 	users    *prometheus.CounterVec
 	attempts *prometheus.CounterVec
 	duration *prometheus.HistogramVec
+	// remaining is for how long the client certificates of requests are still valid.
+	remaining prometheus.Histogram
 }
 
 // result is what has become of a request's credentials, as a label.
@@ -34,8 +36,19 @@ func newMetrics() metrics {
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "authentication_duration_seconds", Help: "How long that took.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
 		}, []string{"result"}),
+		remaining: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "apiserver_client_certificate_expiration_seconds", Help: "For how long the client certificate of a request is still valid.",
+			Buckets: []float64{0, 30 * minute, hour, 2 * hour, 6 * hour, 12 * hour, day, 2 * day, 4 * day, 7 * day, 30 * day, 90 * day, 180 * day, 360 * day},
+		}),
 	}
 }
+
+// The lengths of time that kube-apiserver's buckets of remaining validity have, in seconds.
+const (
+	minute = 60
+	hour   = 60 * minute
+	day    = 24 * hour
+)
 
 func (m *metrics) count(r result, user string, took time.Duration) {
 	if r == succeeded {
@@ -60,5 +73,5 @@ func kindOfUser(name string) string {
 
 // Collectors returns the metrics of authentication.
 func (a *Authenticator) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{a.metrics.users, a.metrics.attempts, a.metrics.duration}
+	return []prometheus.Collector{a.metrics.users, a.metrics.attempts, a.metrics.duration, a.metrics.remaining}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,16 +31,26 @@ func New(decide auth.Authorizer) *Authorizer {
 	return &Authorizer{decide: decide, metrics: newMetrics()}
 }
 
-// Authorize returns nil if the request is allowed, and otherwise the 403 for
+// Authorize returns nil if something is allowed that a request needs, and otherwise the 403 for
 // the client.
 func (a *Authorizer) Authorize(ctx context.Context, attributes auth.Attributes) error {
-	_, err := a.AuthorizeWithReason(ctx, attributes)
+	decision, reason, err := a.decide.Authorize(ctx, attributes)
+	_, err = answer(attributes, decision, reason, err)
 	return err
 }
 
-// AuthorizeWithReason is Authorize that also returns why, for the audit log.
-func (a *Authorizer) AuthorizeWithReason(ctx context.Context, attributes auth.Attributes) (reason string, err error) {
+// AuthorizeRequest is Authorize for the request itself: the metrics count it, and it returns why
+// it is allowed or not, for the audit log.
+func (a *Authorizer) AuthorizeRequest(ctx context.Context, attributes auth.Attributes) (reason string, err error) {
+	start := time.Now()
 	decision, reason, err := a.decide.Authorize(ctx, attributes)
+	a.metrics.authorized(decision, err, start)
+	return answer(attributes, decision, reason, err)
+}
+
+// answer returns the reason of a decision for the audit log, and what the client is answered if it
+// is not allowed.
+func answer(attributes auth.Attributes, decision auth.Decision, reason string, err error) (string, error) {
 	switch {
 	case decision == auth.Allow:
 		return reason, nil
@@ -56,7 +67,7 @@ func (a *Authorizer) AuthorizeWithReason(ctx context.Context, attributes auth.At
 func (a *Authorizer) AuthorizeNow(ctx context.Context, attributes auth.Attributes) error {
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := a.Authorize(ctx, attributes); apierrors.IsForbidden(err) {
+	if _, err := a.AuthorizeRequest(ctx, attributes); apierrors.IsForbidden(err) {
 		return err
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	authenticationv1beta1 "k8s.io/api/authentication/v1beta1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,9 +19,6 @@ var CreateOnly = []*resource.Resource{
 	createOnlyKind(corev1.SchemeGroupVersion, "Binding", "bindings", true, func() resource.Object { return &corev1.Binding{} }),
 	createOnlyKind(authenticationv1.SchemeGroupVersion, "SelfSubjectReview", "selfsubjectreviews", false,
 		func() resource.Object { return &authenticationv1.SelfSubjectReview{} }),
-	// What kubectl before 1.28 asks for its "auth whoami".
-	createOnlyKind(authenticationv1beta1.SchemeGroupVersion, "SelfSubjectReview", "selfsubjectreviews", false,
-		func() resource.Object { return &authenticationv1beta1.SelfSubjectReview{} }),
 	createOnlyKind(authenticationv1.SchemeGroupVersion, "TokenReview", "tokenreviews", false,
 		func() resource.Object { return &authenticationv1.TokenReview{} }),
 	createOnlyKind(authorizationv1.SchemeGroupVersion, "LocalSubjectAccessReview", "localsubjectaccessreviews", true,

@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	authenticationv1beta1 "k8s.io/api/authentication/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/server/internal/apiserver/authentication"
@@ -71,8 +70,6 @@ func (h *Handlers) review(r *http.Request, q *request.Info, review resource.Obje
 	switch v := review.(type) {
 	case *authenticationv1.SelfSubjectReview:
 		return &authenticationv1.SelfSubjectReview{ObjectMeta: now, Status: authenticationv1.SelfSubjectReviewStatus{UserInfo: authentication.UserInfo(q.User)}}, nil
-	case *authenticationv1beta1.SelfSubjectReview:
-		return &authenticationv1beta1.SelfSubjectReview{ObjectMeta: now, Status: authenticationv1beta1.SelfSubjectReviewStatus{UserInfo: authentication.UserInfo(q.User)}}, nil
 	case *authenticationv1.TokenReview:
 		return v, h.config.Authenticator.ReviewToken(r.Context(), v)
 	}

@@ -4,7 +4,9 @@ import (
 	"net/http"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/apiserver/discovery"
 	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
@@ -26,11 +28,8 @@ func (h *Handlers) requestToken(w http.ResponseWriter, r *http.Request, q *reque
 	if err := x.decodeAs(discovery.TokenRequestKind, tokenRequest); err != nil {
 		return err
 	}
-	switch {
-	case tokenRequest.Name != "" && tokenRequest.Name != q.Name:
-		return status.BadRequest("metadata.name: %q must be the name of the service account, %q", tokenRequest.Name, q.Name)
-	case tokenRequest.Namespace != "" && tokenRequest.Namespace != q.Namespace:
-		return status.BadRequest("metadata.namespace: %q must be the namespace of the service account, %q", tokenRequest.Namespace, q.Namespace)
+	if err := matchPath(tokenRequest, q); err != nil {
+		return err
 	}
 	admitted, err := x.registry.AdmitUnstored(r.Context(), registry.Unstored{
 		Subresource: q.Subresource, Kind: discovery.TokenRequestKind, Namespace: q.Namespace, Name: q.Name, Object: tokenRequest, Options: x.opts,
@@ -45,7 +44,20 @@ func (h *Handlers) requestToken(w http.ResponseWriter, r *http.Request, q *reque
 	if err := h.config.Issuer.IssueToken(r.Context(), q.Namespace, q.Name, tokenRequest); err != nil {
 		return err
 	}
-	tokenRequest.Name, tokenRequest.Namespace = q.Name, q.Namespace
 	tokenRequest.CreationTimestamp = metav1.Now()
 	return encoding.WriteObject(w, r, http.StatusCreated, tokenRequest)
+}
+
+// matchPath refuses a request for a token that names another account than its path does.
+func matchPath(tokenRequest *authenticationv1.TokenRequest, q *request.Info) error {
+	refuse := func(child, value, message string) error {
+		return apierrors.NewInvalid(discovery.TokenRequestKind.GroupKind(), q.Name, field.ErrorList{field.Invalid(field.NewPath("metadata", child), value, message)})
+	}
+	switch {
+	case tokenRequest.Name != "" && tokenRequest.Name != q.Name:
+		return refuse("name", tokenRequest.Name, "must match the service account name if specified")
+	case tokenRequest.Namespace != "" && tokenRequest.Namespace != q.Namespace:
+		return refuse("namespace", tokenRequest.Namespace, "must match the service account namespace if specified")
+	}
+	return nil
 }

@@ -32,6 +32,8 @@ type Metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	bytes    *prometheus.CounterVec
+	// deprecated are the versions, of those that will go, that were asked for.
+	deprecated *prometheus.GaugeVec
 	// encodesOf holds the counters of encodes: looking them up by label costs
 	// as much as a small encode.
 	encodesOf map[string]prometheus.Counter
@@ -63,6 +65,9 @@ func New(others ...prometheus.Collector) *Metrics {
 		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "levelwire_response_bytes_total", Help: "Bytes of answers before compression by the client's protocol.",
 		}, []string{"verb"}),
+		deprecated: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "apiserver_requested_deprecated_apis", Help: "1 for each deprecated version of a resource that was asked for, by the release without it if that is known.",
+		}, []string{"group", "version", "resource", "subresource", "removed_release"}),
 		Encodes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "levelwire_encodes_total", Help: "Objects encoded into a form that was not cached yet.",
 		}, []string{"form"}),
@@ -70,7 +75,7 @@ func New(others ...prometheus.Collector) *Metrics {
 	for _, form := range []string{"json", "protobuf", "cbor", "metadata", "metadata protobuf", "metadata cbor", "table row", "delta"} {
 		m.encodesOf[form] = m.Encodes.WithLabelValues(form)
 	}
-	m.registry.MustRegister(m.requests, m.duration, m.Rejected, m.Watches, m.Events, m.bytes, m.Encodes, m.Difference.results, m.Difference.objects,
+	m.registry.MustRegister(m.requests, m.duration, m.Rejected, m.Watches, m.Events, m.bytes, m.deprecated, m.Encodes, m.Difference.results, m.Difference.objects,
 		goCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.registry.MustRegister(others...)
 	return m
@@ -116,6 +121,12 @@ func (m *Metrics) Observe(method string, record *request.Record, elapsed time.Du
 	if q.Verb != request.VerbWatch {
 		m.duration.WithLabelValues(q.Verb, res.Group, res.Version, res.Plural).Observe(elapsed.Seconds())
 	}
+}
+
+// RequestedDeprecated notes a request for a deprecated version of a resource.
+func (m *Metrics) RequestedDeprecated(q *request.Info) {
+	res := q.Resource
+	m.deprecated.WithLabelValues(res.Group, res.Version, res.Plural, knownOr(subresources, q.Subresource), "").Set(1)
 }
 
 // Handler serves all metrics in the formats of Prometheus.

@@ -25,6 +25,8 @@ type Options struct {
 	CheckAnonymous func(everywhere bool) error
 	// Metrics counts what is remembered of tokens; nil: nothing does.
 	Metrics *tokencache.Metrics
+	// Examined counts the tokens that were not remembered; nil: nothing does.
+	Examined *Metrics
 }
 
 // Authenticator authenticates users by the file that was loaded last. It is safe for

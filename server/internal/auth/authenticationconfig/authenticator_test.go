@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"go.uber.org/goleak"
 
 	_ "github.com/levelwire/levelwire/internal/testwatchdog"
@@ -30,6 +33,36 @@ func TestMappedClaims(t *testing.T) {
 	user := await(t, a, p.token(nil))
 	if user.Name != "oidc:jane" || !slices.Equal(user.Groups, []string{"dev", "ops"}) || !slices.Equal(user.Extra["example.com/tenant"], []string{"acme"}) {
 		t.Errorf("%+v", user)
+	}
+}
+
+// TestExaminedTokensAreCounted: by their issuer, unless they are remembered.
+func TestExaminedTokensAreCounted(t *testing.T) {
+	p := newProvider(t)
+	a := load(t, file(p.entry("")))
+	await(t, a, p.token(nil))
+	count := func(result string) uint64 {
+		t.Helper()
+		var m dto.Metric
+		hash := fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(p.URL)))
+		if err := a.opts.Examined.latency.WithLabelValues(result, hash).(prometheus.Metric).Write(&m); err != nil {
+			t.Fatal(err)
+		}
+		return m.GetHistogram().GetSampleCount()
+	}
+	accepted, refused := count("success"), count("failure") // until the issuer has answered, tokens are refused
+	good := p.token(map[string]any{"sub": "counted"})
+	for range 3 {
+		await(t, a, good)
+	}
+	if _, err := a.AuthenticateToken(t.Context(), p.token(map[string]any{"aud": "vault"}), nil); err == nil {
+		t.Error("a token for another audience was accepted")
+	}
+	if got := count("success") - accepted; got != 1 {
+		t.Errorf("%d accepted tokens are counted, want 1", got)
+	}
+	if got := count("failure") - refused; got != 1 {
+		t.Errorf("%d refused tokens are counted, want 1", got)
 	}
 }
 

@@ -169,7 +169,7 @@ func file(entries ...string) []byte {
 // load makes an Authenticator that has loaded a file.
 func load(t *testing.T, data []byte) *Authenticator {
 	t.Helper()
-	a := New(Options{DisallowedIssuers: []string{"https://own.example"}})
+	a := New(Options{DisallowedIssuers: []string{"https://own.example"}, Examined: NewMetrics()})
 	t.Cleanup(a.Close)
 	if err := a.Load(data); err != nil {
 		t.Fatal(err)

@@ -36,6 +36,8 @@ type issuer struct {
 	cache  *tokencache.Cache // of what tokens has found out
 	client *http.Client
 	cancel context.CancelFunc
+	// examined counts the tokens that the cache asks for; nil: nothing does.
+	examined *Metrics
 
 	// former is the issuer by the configuration before, which judges tokens until this one
 	// is ready, but not after until; nil if there is none.
@@ -57,7 +59,7 @@ func newIssuer(ctx context.Context, config apiserver.JWTAuthenticator, compiler 
 		cancel()
 		return nil, err
 	}
-	i := &issuer{config: config, tokens: tokens, client: client, cancel: cancel}
+	i := &issuer{config: config, tokens: tokens, client: client, cancel: cancel, examined: opts.Examined}
 	i.cache = tokencache.New(i, tokencache.Options{Success: remembered, End: endOf, Timeout: tokenTimeout, Metrics: opts.Metrics})
 	return i, nil
 }
@@ -81,7 +83,11 @@ func (i *issuer) authenticate(ctx context.Context, token string) (auth.Identity,
 // in the issuer's tokens.
 func (i *issuer) AuthenticateToken(ctx context.Context, token string, _ []string) (auth.Identity, error) {
 	notReady := i.tokens.HealthCheck()
+	start := time.Now()
 	response, ok, err := i.tokens.AuthenticateToken(ctx, token)
+	if ok || err != nil {
+		i.examined.examined(i.config.Issuer.URL, start, err)
+	}
 	switch {
 	case err != nil && notReady != nil:
 		return auth.Identity{}, fmt.Errorf("%w: issuer %s: %w", tokencache.ErrUnavailable, i.config.Issuer.URL, notReady)
