@@ -74,6 +74,8 @@ var words = []struct {
 	{"", regexp.MustCompile(` in scheme "[^"]*"`)},
 	// Some messages print metadata, and some of kube-apiserver's pointers.
 	{`"time":"<a time>"`, regexp.MustCompile(`"time":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"`)}, // of managed fields
+	// What a patch has made of an object, with its uid and in an order of its own.
+	{`Invalid value: <what the patch made>: `, regexp.MustCompile(`Invalid value: "\{(?:[^"\\]|\\.)*\\"metadata\\"(?:[^"\\]|\\.)*": `)},
 	{"0xc*", regexp.MustCompile(`\b0xc[0-9a-f]{9}\b`)},
 }
 
