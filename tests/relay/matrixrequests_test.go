@@ -209,7 +209,7 @@ func (s content) read(body []byte) (objects []string, err error) {
 }
 
 // ages are the columns whose cells depend on when a row is shown.
-var ages = []string{"Age", "Last Seen", "First Seen", "Duration"}
+var ages = []string{"Age", "Last Seen", "First Seen", "Duration", "Last Schedule", "TimeAdded"}
 
 // readTable returns the columns and the rows.
 func readTable(body []byte) ([]string, error) {

@@ -177,6 +177,9 @@ func stable(v any) any {
 			}
 			v[name] = stable(value)
 		}
+		if owners, ok := v["managedFields"].([]any); ok { // which stand in the order of their seconds
+			slices.SortFunc(owners, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+		}
 	case []any:
 		for i := range v {
 			v[i] = stable(v[i])

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"k8s.io/klog/v2"
+
+	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 )
 
 // TestKlogFollowsTheLogger: what the Kubernetes libraries log stands where the command that
