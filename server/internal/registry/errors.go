@@ -30,7 +30,7 @@ func (r Registry) conflict(name string, err error) error {
 // invalid names the kind as it is stored, like Kubernetes: what is wrong with an event of either group is
 // told of the core one.
 func (r Registry) invalid(name string, errs field.ErrorList) error {
-	return apierrors.NewInvalid(r.stored.GroupVersionKind().GroupKind(), name, errs)
+	return status.Invalid(r.stored.GroupVersionKind().GroupKind(), name, errs)
 }
 
 // StoreError returns the error that a client sees for an error of the store.

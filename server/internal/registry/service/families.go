@@ -6,10 +6,11 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/levelwire/levelwire/server/internal/status"
 )
 
 var (
@@ -246,5 +247,5 @@ func validateIPFamilies(spec *corev1.ServiceSpec) field.ErrorList {
 }
 
 func (a *allocation) invalid(errs ...*field.Error) error {
-	return apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, a.q.Name, errs)
+	return status.Invalid(schema.GroupKind{Kind: "Service"}, a.q.Name, errs)
 }

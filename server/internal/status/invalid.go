@@ -1,0 +1,35 @@
+package status
+
+import (
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// maxCauseBytes is how much text is said of what is wrong with one object. Some errors show the whole
+// list that they are about, as that of a second owner that is the controller: of a list of 3 MB with
+// 20,000 such elements, all of them together would be 80 GB.
+const maxCauseBytes = 1 << 20
+
+// Invalid is the 422 for an object of a kind and name, with a cause for each error. Those that are
+// beyond maxCauseBytes are only counted, in the last cause.
+func Invalid(kind schema.GroupKind, name string, errs field.ErrorList) error {
+	return apierrors.NewInvalid(kind, name, bounded(errs))
+}
+
+// bounded returns the first errors, and one that says how many come after them.
+func bounded(errs field.ErrorList) field.ErrorList {
+	size := 0
+	for i, err := range errs {
+		size += len(err.Error())
+		if rest := errs[i+1:]; size > maxCauseBytes && len(rest) > 0 {
+			return append(errs[:i+1:i+1], &field.Error{
+				Type: field.ErrorTypeInvalid, Field: rest[0].Field, BadValue: field.OmitValueType{},
+				Detail: fmt.Sprintf("this error and the %d after it are left out", len(rest)-1),
+			})
+		}
+	}
+	return errs
+}
