@@ -2,9 +2,12 @@ package status
 
 import (
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -16,7 +19,35 @@ const maxCauseBytes = 1 << 20
 // Invalid is the 422 for an object of a kind and name, with a cause for each error. Those that are
 // beyond maxCauseBytes are only counted, in the last cause.
 func Invalid(kind schema.GroupKind, name string, errs field.ErrorList) error {
-	return apierrors.NewInvalid(kind, name, bounded(errs))
+	refused := apierrors.NewInvalid(kind, name, nil)
+	if len(errs) == 0 {
+		return refused
+	}
+	errs = bounded(errs)
+	causes, texts := make([]metav1.StatusCause, len(errs)), make([]error, len(errs))
+	for i, err := range errs {
+		causes[i] = metav1.StatusCause{Type: metav1.CauseType(err.Type), Message: err.ErrorBody(), Field: err.Field}
+		texts[i] = err
+	}
+	refused.ErrStatus.Details.Causes = causes
+	refused.ErrStatus.Message += ": " + Texts(texts)
+	return refused
+}
+
+// Texts puts together what errors say, each text once, as an aggregate of the library does. That takes
+// the square of their number.
+func Texts(errs []error) string {
+	texts, seen := make([]string, 0, len(errs)), make(sets.Set[string], len(errs))
+	for _, err := range errs {
+		if text := err.Error(); !seen.Has(text) {
+			seen.Insert(text)
+			texts = append(texts, text)
+		}
+	}
+	if len(texts) == 1 {
+		return texts[0]
+	}
+	return "[" + strings.Join(texts, ", ") + "]"
 }
 
 // bounded returns the first errors, and one that says how many come after them.

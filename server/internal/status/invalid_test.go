@@ -3,10 +3,12 @@ package status
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -49,4 +51,28 @@ func TestInvalidIsBounded(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, last.Message, want)
 		}
 	}
+}
+
+// TestInvalidSaysWhatTheLibrarySays: up to the bound.
+func TestInvalidSaysWhatTheLibrarySays(t *testing.T) {
+	one, two := field.Required(field.NewPath("a"), "why"), field.Invalid(field.NewPath("b").Index(1), []string{"x"}, "wrong")
+	for _, errs := range []field.ErrorList{nil, {one}, {one, two}, {one, one}, {two, one, two}} {
+		kind := schema.GroupKind{Group: "g", Kind: "K"}
+		if got, want := Invalid(kind, "n", errs), error(apierrors.NewInvalid(kind, "n", errs)); !reflect.DeepEqual(normal(got), normal(want)) {
+			t.Errorf("%v: %+v, want %+v", errs, got, want)
+		}
+	}
+}
+
+// normal returns the status of an error, in which no causes are nil.
+func normal(err error) metav1.Status {
+	var refused *apierrors.StatusError
+	if !errors.As(err, &refused) {
+		return metav1.Status{}
+	}
+	if s := *refused.ErrStatus.DeepCopy(); len(s.Details.Causes) > 0 {
+		return s
+	}
+	refused.ErrStatus.Details.Causes = nil
+	return refused.ErrStatus
 }
