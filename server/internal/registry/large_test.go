@@ -2,8 +2,10 @@ package registry_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -41,6 +43,50 @@ func TestManyOwners(t *testing.T) {
 		}
 		if err != nil && len(err.Error()) > 16<<20 {
 			t.Errorf("%s: an answer of %d bytes", name, len(err.Error()))
+		}
+	}
+}
+
+// TestManyServicePorts: node ports are looked up, and a dry run does not look for more of them than
+// there are.
+func TestManyServicePorts(t *testing.T) {
+	const many = 50_000
+	ports := func(change func(p *corev1.ServicePort, i int)) []corev1.ServicePort {
+		list := make([]corev1.ServicePort, many)
+		for i := range list {
+			list[i] = corev1.ServicePort{Name: fmt.Sprint("p", i), Protocol: corev1.ProtocolTCP, Port: int32(i)}
+			change(&list[i], i)
+		}
+		return list
+	}
+	f := newFixture(t)
+	f.create(t, "services", newService("old", withType(corev1.ServiceTypeNodePort)))
+	for name, test := range map[string]struct {
+		change func(*corev1.Service)
+		want   string
+	}{
+		"node ports for all": {func(s *corev1.Service) {
+			s.Spec.Type, s.Spec.Ports = corev1.ServiceTypeNodePort, ports(func(*corev1.ServicePort, int) {})
+		}, "range is full"},
+		"one for all": {func(s *corev1.Service) { // whose rules the fixture's kind does not have
+			s.Spec.Type, s.Spec.Ports = corev1.ServiceTypeNodePort, ports(func(p *corev1.ServicePort, _ int) { p.Port = 80 })
+		}, ""},
+		"named": {func(s *corev1.Service) {
+			s.Spec.Type, s.Spec.Ports = corev1.ServiceTypeNodePort, ports(func(p *corev1.ServicePort, i int) { p.NodePort = 40_000 + int32(i) })
+		}, "provided port is not in the valid range"},
+		"families": {func(s *corev1.Service) {
+			for i := range many {
+				s.Spec.IPFamilies = append(s.Spec.IPFamilies, corev1.IPFamily(fmt.Sprint(i)))
+			}
+		}, "Unsupported value"},
+	} {
+		_, err := f.of(t, "services").Create(t.Context(), "default", newService("new", test.change), registry.WriteOptions{DryRun: true})
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %.300v, want %q", name, err, test.want)
+		}
+		_, err = f.of(t, "services").Update(t.Context(), "default", "old", changing(test.change), registry.UpdateOptions{WriteOptions: registry.WriteOptions{DryRun: true}})
+		if err == nil {
+			t.Errorf("%s: an update has no error", name)
 		}
 	}
 }
