@@ -170,6 +170,7 @@ func validateClientConfig(path *field.Path, c *admissionv1.WebhookClientConfig) 
 func validateResources(path *field.Path, resources []string) field.ErrorList {
 	var errs field.ErrorList
 	all := sets.New(resources...)
+	whole := slices.ContainsFunc(resources, func(r string) bool { return r != "*" && !strings.Contains(r, "/") })
 	for i, r := range resources {
 		name, subresource, ok := strings.Cut(r, "/")
 		switch {
@@ -181,7 +182,7 @@ func validateResources(path *field.Path, resources []string) field.ErrorList {
 			errs = append(errs, field.Invalid(path.Index(i), r, fmt.Sprintf("if '%s/*' is present, must not specify %s", name, r)))
 		case ok && name != "*" && all.Has("*/"+subresource):
 			errs = append(errs, field.Invalid(path.Index(i), r, fmt.Sprintf("if '*/%s' is present, must not specify %s", subresource, r)))
-		case !ok && r == "*" && slices.ContainsFunc(resources, func(other string) bool { return other != "*" && !strings.Contains(other, "/") }):
+		case !ok && r == "*" && whole:
 			errs = append(errs, field.Invalid(path, resources, "if '*' is present, must not specify other resources without subresources"))
 		}
 	}
