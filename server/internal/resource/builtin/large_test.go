@@ -84,6 +84,12 @@ func TestLargeObjects(t *testing.T) {
 				template.Spec.Containers = append(template.Spec.Containers, corev1.Container{Name: fmt.Sprint("n", i), Image: "i"})
 			}
 		}, "container not found"},
+		"claims of a StatefulSet": {"statefulset", func(obj resource.Object) {
+			spec := &obj.(*appsv1.StatefulSet).Spec
+			for _, name := range labels {
+				spec.VolumeClaimTemplates = append(spec.VolumeClaimTemplates, corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}})
+			}
+		}, ""},
 		"resources of a webhook": {"webhook", func(obj resource.Object) {
 			obj.(*admissionv1.ValidatingWebhookConfiguration).Webhooks[0].Rules[0].Resources = append(slices.Repeat([]string{"*"}, many), texts("r/", many)...)
 		}, ""},

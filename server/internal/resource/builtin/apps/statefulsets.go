@@ -139,9 +139,7 @@ func validateStatefulTemplate(spec *appsv1.StatefulSetSpec) field.ErrorList {
 	template := spec.Template
 	template.Spec.Hostname, template.Spec.Subdomain = "", ""
 	template.Spec.Volumes = slices.Clone(template.Spec.Volumes)
-	for i := range spec.VolumeClaimTemplates {
-		template.Spec.Volumes = claimVolume(template.Spec.Volumes, spec.VolumeClaimTemplates[i].Name)
-	}
+	template.Spec.Volumes = withClaims(template.Spec.Volumes, spec.VolumeClaimTemplates)
 	return podspec.ValidateAlwaysRestartingTemplate(&template, "StatefulSet")
 }
 
@@ -166,17 +164,24 @@ func statefulSetScale() *resource.Scale {
 	})
 }
 
-// claimVolume adds the volume of a claim template, unless the template
-// already names such a volume: the claim's takes its place.
-func claimVolume(volumes []corev1.Volume, name string) []corev1.Volume {
-	volume := corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
-		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
-	}}
-	for i := range volumes {
-		if volumes[i].Name == name {
-			volumes[i] = volume
-			return volumes
-		}
+// withClaims adds the volumes of claim templates, each unless the template already names such a
+// volume: the claim's takes its place.
+func withClaims(volumes []corev1.Volume, claims []corev1.PersistentVolumeClaim) []corev1.Volume {
+	places := make(map[string]int, len(volumes)+len(claims)) // of the first of each name
+	for i := range slices.Backward(volumes) {
+		places[volumes[i].Name] = i
 	}
-	return append(volumes, volume)
+	for i := range claims {
+		name := claims[i].Name
+		volume := corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+		}}
+		if at, ok := places[name]; ok {
+			volumes[at] = volume
+			continue
+		}
+		places[name] = len(volumes)
+		volumes = append(volumes, volume)
+	}
+	return volumes
 }
