@@ -60,7 +60,7 @@ var layers = map[string][]string{
 	"server/internal/registry/...":           {"storage", "server/internal/runqueue", "server/internal/auth", "server/internal/status", "server/internal/resource/...", "server/internal/watchcache/...", "server/internal/registry/...", "internal/..."},
 	"server/internal/podreference":           {},
 	"server/internal/webhookclient":          {"server/internal/runqueue"},
-	"server/internal/admission/...":          {"server/internal/admission/...", "server/internal/cel", "server/internal/configfile", "server/internal/openapi", "server/internal/podreference", "server/internal/tracing", "server/internal/webhookclient", "storage", "server/internal/auth", "server/internal/resource", "server/internal/resource/builtin/podspec", "server/internal/watchcache", "server/internal/registry/...", "internal/..."},
+	"server/internal/admission/...":          {"server/internal/admission/...", "server/internal/cel", "server/internal/configfile", "server/internal/openapi", "server/internal/podreference", "server/internal/tracing", "server/internal/webhookclient", "storage", "server/internal/auth", "server/internal/resource", "server/internal/status", "server/internal/resource/builtin/podspec", "server/internal/watchcache", "server/internal/registry/...", "internal/..."},
 	"server/internal/webhookauthorizer":      {"server/internal/auth", "server/internal/runqueue"},
 	"server/internal/flowcontrol/fairqueue":  {},
 	"server/internal/tracing":                {"storage", "server/internal/configfile"},

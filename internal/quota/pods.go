@@ -52,6 +52,11 @@ func (podKind) usage(obj any, now time.Time) corev1.ResourceList {
 		return used
 	}
 	used[corev1.ResourcePods] = one()
+	if isLarge(pod) {
+		requests, limits := allTogether(pod)
+		addCompute(used, requests, limits)
+		return used
+	}
 	opts := resourcehelper.PodResourcesOptions{UseStatusResources: true}
 	addCompute(used, resourcehelper.PodRequests(pod, opts), resourcehelper.PodLimits(pod, opts))
 	return used

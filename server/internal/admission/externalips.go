@@ -3,9 +3,9 @@ package admission
 import (
 	"context"
 	"errors"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
 )
@@ -17,12 +17,12 @@ func denyExternalIPs(_ context.Context, q *registry.Request) error {
 	if !ok || q.Operation != registry.Create && q.Operation != registry.Update || q.Subresource != "" {
 		return nil
 	}
-	var had []string
+	had := sets.New[string]()
 	if old, ok := q.Old.(*corev1.Service); ok {
-		had = old.Spec.ExternalIPs
+		had.Insert(old.Spec.ExternalIPs...)
 	}
 	for _, ip := range service.Spec.ExternalIPs {
-		if !slices.Contains(had, ip) {
+		if !had.Has(ip) {
 			return q.Forbidden(errors.New("Use of external IPs is denied by admission control")) //nolint:revive,staticcheck // the text of Kubernetes
 		}
 	}

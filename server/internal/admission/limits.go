@@ -2,15 +2,16 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
+	"github.com/levelwire/levelwire/server/internal/status"
 )
 
 // limitAnnotation describes in a pod what LimitRanger has set in it.
@@ -31,9 +32,32 @@ func (l limits) fill(ctx context.Context, q *registry.Request) error {
 		return err
 	}
 	for _, r := range ranges {
+		if err := boundLimits(q, pod, r); err != nil {
+			return err
+		}
 		fillIn(pod, r)
 	}
 	return nil
+}
+
+// maxLimited is how many amounts of a range are looked at for one pod: a range may name thousands,
+// for each of thousands of containers.
+const maxLimited = 200_000
+
+// boundLimits refuses a pod with more containers than a range of so many amounts is meant for.
+func boundLimits(q *registry.Request, pod *corev1.Pod, r *corev1.LimitRange) error {
+	amounts := 0
+	for i := range r.Spec.Limits {
+		item := &r.Spec.Limits[i]
+		if item.Type == corev1.LimitTypeContainer {
+			amounts += len(item.Max) + len(item.Min) + len(item.Default) + len(item.DefaultRequest) + len(item.MaxLimitRequestRatio)
+		}
+	}
+	containers := len(pod.Spec.Containers) + len(pod.Spec.InitContainers)
+	if amounts*containers <= maxLimited {
+		return nil
+	}
+	return q.Forbidden(fmt.Errorf("the LimitRange %s has %d amounts, and the pod %d containers, for each of which they are: at most %d together", r.Name, amounts, containers, maxLimited))
 }
 
 // check refuses what is outside of the ranges.
@@ -51,6 +75,11 @@ func (l limits) check(ctx context.Context, q *registry.Request) error {
 	}
 	var problems []error
 	for _, r := range ranges {
+		if pod != nil {
+			if err := boundLimits(q, pod, r); err != nil {
+				return err
+			}
+		}
 		for i := range r.Spec.Limits {
 			item := &r.Spec.Limits[i]
 			if pod != nil {
@@ -61,7 +90,7 @@ func (l limits) check(ctx context.Context, q *registry.Request) error {
 		}
 	}
 	if len(problems) > 0 {
-		return q.Forbidden(utilerrors.NewAggregate(problems))
+		return q.Forbidden(errors.New(status.Texts(problems)))
 	}
 	return nil
 }

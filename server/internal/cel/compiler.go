@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types/traits"
+	"k8s.io/apimachinery/pkg/util/sets"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 )
 
@@ -15,6 +16,7 @@ import (
 type Compiler struct {
 	mode      Mode
 	variables []variable
+	places    map[string]int // of variables, by name
 }
 
 // variable is one of the variables of a policy.
@@ -37,7 +39,13 @@ func (c *Compiler) Declare(name, expression string, declarations Declarations) e
 	if err == nil {
 		v.kind = declTypeOf(program.result)
 	}
-	c.variables = slices.DeleteFunc(c.variables, func(other variable) bool { return other.name == name })
+	if before, ok := c.places[name]; ok {
+		c.variables[before] = variable{} // whose name no expression has
+	}
+	if c.places == nil {
+		c.places = map[string]int{}
+	}
+	c.places[name] = len(c.variables)
 	c.variables = append(c.variables, v)
 	return err
 }
@@ -78,13 +86,22 @@ func (c *Compiler) usedBy(expression string) []variable {
 	if !strings.Contains(expression, "variables") {
 		return nil
 	}
-	var used []variable
-	for _, v := range c.variables {
-		if strings.Contains(expression, v.name) {
-			used = append(used, v)
+	found := sets.New[int]()
+	for name := range strings.FieldsFuncSeq(expression, func(r rune) bool { return !inIdentifier(r) }) {
+		if place, ok := c.places[name]; ok {
+			found.Insert(place)
 		}
 	}
+	var used []variable
+	for _, place := range sets.List(found) {
+		used = append(used, c.variables[place])
+	}
 	return used
+}
+
+// inIdentifier reports whether the name of a variable may have a character.
+func inIdentifier(r rune) bool {
+	return r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 }
 
 // compile does what Compile says, without sharing. The caller holds compiling.

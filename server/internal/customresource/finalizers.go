@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
@@ -24,7 +25,8 @@ func finalizerWarnings(obj, old resource.Object) []string {
 	}
 	added := slices.Compact(slices.Sorted(slices.Values(finalizers)))
 	if old != nil {
-		added = slices.DeleteFunc(added, func(name string) bool { return slices.Contains(old.GetFinalizers(), name) })
+		had := sets.New(old.GetFinalizers()...)
+		added = slices.DeleteFunc(added, had.Has)
 	}
 	var warnings []string
 	for _, name := range added {

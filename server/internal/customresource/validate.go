@@ -25,6 +25,9 @@ func (v *version) validateCreate(u *unstructured.Unstructured) field.ErrorList {
 	if len(errs) > 0 {
 		return errs
 	}
+	if wrong := v.schema.wrongElements(nil, u.Object, v.schema.props); wrong != nil {
+		return wrong
+	}
 	if name := u.GetName(); name != "" { // the registry refuses a missing name
 		for _, message := range apivalidation.NameIsDNSSubdomain(name, false) {
 			errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), name, message))
@@ -43,6 +46,9 @@ func (v *version) validateUpdate(u, old *unstructured.Unstructured) field.ErrorL
 	nodes, checks, errs := v.ready(u)
 	if len(errs) > 0 {
 		return errs
+	}
+	if wrong := v.schema.newlyWrong(nil, u.Object, old.Object, v.schema.props); wrong != nil {
+		return wrong
 	}
 	correlated := common.NewCorrelatedObject(u.Object, old.Object, &model.Structural{Structural: nodes})
 	errs = append(errs, validation.ValidateCustomResourceUpdate(nil, u.Object, old.Object, checks.whole, validation.WithRatcheting(correlated))...)
@@ -65,6 +71,9 @@ func (v *version) validateStatus(u, old *unstructured.Unstructured) field.ErrorL
 		options = append(options, validation.WithRatcheting(correlated.Key("status")))
 	}
 	if status, ok := u.Object["status"]; ok {
+		if wrong := v.schema.newlyWrong(field.NewPath("status"), status, old.Object["status"], statusProps(v.schema.props)); wrong != nil {
+			return wrong
+		}
 		errs = append(errs, validation.ValidateCustomResourceUpdate(field.NewPath("status"), status, old.Object["status"], checks.status, options...)...)
 	}
 	errs = append(errs, v.validateScale(u, false)...)

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/resource"
@@ -123,7 +124,7 @@ func (a *Aggregator) aggregate(ctx context.Context, all map[string]*rbacv1.Clust
 // AggregatedRules returns the rules of those of the roles that an aggregated role
 // selects, each rule once, in the order of the roles.
 func AggregatedRules(role *rbacv1.ClusterRole, all []*rbacv1.ClusterRole) []rbacv1.PolicyRule {
-	rules := []rbacv1.PolicyRule{}
+	rules, known := []rbacv1.PolicyRule{}, sets.New[string]()
 	for i := range role.AggregationRule.ClusterRoleSelectors {
 		selector, err := metav1.LabelSelectorAsSelector(&role.AggregationRule.ClusterRoleSelectors[i])
 		if err != nil {
@@ -134,9 +135,12 @@ func AggregatedRules(role *rbacv1.ClusterRole, all []*rbacv1.ClusterRole) []rbac
 				continue
 			}
 			for _, rule := range part.Rules {
-				if !slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool { return equalRules(r, rule) }) {
-					rules = append(rules, rule)
+				key, err := rule.Marshal()
+				if err == nil && known.Has(string(key)) {
+					continue
 				}
+				known.Insert(string(key))
+				rules = append(rules, rule)
 			}
 		}
 	}

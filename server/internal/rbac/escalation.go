@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/registry"
@@ -148,9 +147,9 @@ func (e escalation) allowed(ctx context.Context, asked auth.Attributes) bool {
 // checkRules returns which of the rules the user does not have.
 func (e escalation) checkRules(ctx context.Context, user auth.User, namespace string, rules []rbacv1.PolicyRule) error {
 	has, unresolved := e.index.PolicyRules(ctx, user, namespace)
-	covered, missing := validation.Covers(has, rules)
-	if covered {
-		return nil
+	missing, err := uncovered(has, rules)
+	if err != nil || len(missing) == 0 {
+		return err
 	}
 	message := fmt.Sprintf("user %q (groups=%q) is attempting to grant RBAC permissions not currently held:\n%s",
 		user.Name, user.Groups, strings.Join(describe(missing), "\n"))

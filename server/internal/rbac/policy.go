@@ -248,11 +248,14 @@ func (p *policy) decide(a *auth.Attributes) (by grant, allowed bool, errs []erro
 	return grant{}, false, errs
 }
 
+// maxUnresolved is how many roles that do not exist an answer names.
+const maxUnresolved = 100
+
 // rulesOf returns the rules of all roles at the cluster scope and in the namespace,
-// and the errors of those that do not exist.
+// and the errors of the first ones that do not exist.
 func rulesOf(all []*grants, namespace string) (rules []rbacv1.PolicyRule, errs []error) {
 	visit(all, namespace, func(b *boundRole) {
-		if b.role.compiled == nil {
+		if b.role.compiled == nil && len(errs) < maxUnresolved {
 			errs = append(errs, b.role.err())
 		}
 		rules = append(rules, b.role.rules...)

@@ -33,9 +33,13 @@ type ruleSet struct {
 	resources map[resourceKey]*permissions
 	urls      map[string]*permissions
 	prefixes  []urlPrefix // of URLs with a "*" at the end
+	prefixAt  map[string]int
 	// anyGroup, anyResource and anyParent: some key has "*" as group, as resource
 	// without a subresource, and with one. Otherwise there is no need to look.
 	anyGroup, anyResource, anyParent bool
+
+	combinations float64    // of the rules that were compiled
+	wide         []wideRule // those that were not
 }
 
 type urlPrefix struct {
@@ -71,14 +75,20 @@ func (s *ruleSet) add(rules []rbacv1.PolicyRule, source int32) {
 	for i := range rules {
 		rule := &rules[i]
 		p := permission{verbs: verbsOf(rule.Verbs), source: source}
+		for _, url := range rule.NonResourceURLs {
+			s.addURL(url, p)
+		}
+		n := combinations(rule)
+		if n > fewCombinations && s.combinations+n > maxCombinations {
+			s.wide = append(s.wide, newWideRule(rule, p))
+			continue
+		}
+		s.combinations += n
 		for _, group := range rule.APIGroups {
 			for _, name := range rule.Resources {
 				resource, subresource := splitResource(name)
 				s.addResource(resourceKey{group, resource, subresource}, rule.ResourceNames, p)
 			}
-		}
-		for _, url := range rule.NonResourceURLs {
-			s.addURL(url, p)
 		}
 	}
 }
@@ -112,14 +122,7 @@ func (s *ruleSet) addResource(key resourceKey, names []string, p permission) {
 func (s *ruleSet) addURL(url string, p permission) {
 	prefix, pattern := strings.CutSuffix(url, "*")
 	if pattern {
-		prefix = strings.TrimRight(prefix, "*")
-		for _, known := range s.prefixes {
-			if known.prefix == prefix {
-				known.permissions.all = merge(known.permissions.all, p)
-				return
-			}
-		}
-		s.prefixes = append(s.prefixes, urlPrefix{prefix, &permissions{all: []permission{p}}})
+		s.addPrefix(strings.TrimRight(prefix, "*"), p)
 		return
 	}
 	if s.urls == nil {
@@ -131,20 +134,42 @@ func (s *ruleSet) addURL(url string, p permission) {
 	s.urls[url].all = merge(s.urls[url].all, p)
 }
 
-// merge adds a permission to those of a key, unless it allows nothing more.
+func (s *ruleSet) addPrefix(prefix string, p permission) {
+	if i, known := s.prefixAt[prefix]; known {
+		at := s.prefixes[i].permissions
+		at.all = merge(at.all, p)
+		return
+	}
+	if s.prefixAt == nil {
+		s.prefixAt = map[string]int{}
+	}
+	s.prefixAt[prefix] = len(s.prefixes)
+	s.prefixes = append(s.prefixes, urlPrefix{prefix, &permissions{all: []permission{p}}})
+}
+
+// recentPermissions is how many of a key's permissions a new one is compared with: one that allows
+// nothing more is only not needed.
+const recentPermissions = 8
+
+// merge adds a permission to those of a key, unless it allows nothing more. Other verbs than the usual
+// ones belong to all keys of a rule, and are not copied.
 func merge(list []permission, p permission) []permission {
 	var known uint32
-	for i := range list {
-		known |= list[i].verbs.bits
+	for _, recent := range list[max(0, len(list)-recentPermissions):] {
+		known |= recent.verbs.bits
 	}
 	if known&anyVerb != 0 || p.verbs.bits&^known == 0 && len(p.verbs.others) == 0 {
 		return list
 	}
 	if last := len(list) - 1; last >= 0 && list[last].source == p.source {
 		verbs := &list[last].verbs
-		verbs.bits |= p.verbs.bits
-		verbs.others = append(verbs.others[:len(verbs.others):len(verbs.others)], p.verbs.others...)
-		return list
+		if len(verbs.others) == 0 || len(p.verbs.others) == 0 {
+			verbs.bits |= p.verbs.bits
+			if len(verbs.others) == 0 {
+				verbs.others = p.verbs.others
+			}
+			return list
+		}
 	}
 	return append(list, p)
 }
@@ -155,15 +180,17 @@ func (s *ruleSet) allows(q *question) int32 {
 		return s.allowsPath(q)
 	}
 	if len(s.resources) == 0 {
-		return notFound
+		return s.allowsWide(q)
 	}
 	if source := s.allowsIn(q.key.group, q); source != notFound {
 		return source
 	}
 	if s.anyGroup {
-		return s.allowsIn(rbacv1.APIGroupAll, q)
+		if source := s.allowsIn(rbacv1.APIGroupAll, q); source != notFound {
+			return source
+		}
 	}
-	return notFound
+	return s.allowsWide(q)
 }
 
 func (s *ruleSet) allowsIn(group string, q *question) int32 {

@@ -6,7 +6,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/status"
@@ -31,24 +30,7 @@ func (r Registry) conflict(name string, err error) error {
 // invalid names the kind as it is stored, like Kubernetes: what is wrong with an event of either group is
 // told of the core one.
 func (r Registry) invalid(name string, errs field.ErrorList) error {
-	return apierrors.NewInvalid(r.stored.GroupVersionKind().GroupKind(), name, withoutRepeated(errs))
-}
-
-// withoutRepeated leaves out what has been said before: each mistake is one cause, however many
-// checks find it.
-func withoutRepeated(errs field.ErrorList) field.ErrorList {
-	if len(errs) < 2 {
-		return errs
-	}
-	said := sets.New[string]()
-	var once field.ErrorList
-	for _, err := range errs {
-		if text := err.Error(); !said.Has(text) {
-			said.Insert(text)
-			once = append(once, err)
-		}
-	}
-	return once
+	return status.Invalid(r.stored.GroupVersionKind().GroupKind(), name, errs)
 }
 
 // StoreError returns the error that a client sees for an error of the store.

@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // Warnings about owner references that an object has twice. Clients know these texts.
@@ -26,11 +27,13 @@ func (w *pendingWrite) mergeOwners(admitted bool) {
 	if len(refs) < 2 {
 		return
 	}
+	seen := make(sets.Set[ownerKey], len(refs))
 	kept, duplicates := make([]metav1.OwnerReference, 0, len(refs)), []string(nil)
 	for i := range refs {
-		if hasOwner(kept, &refs[i]) {
+		if key := ownerKeyOf(&refs[i]); seen.Has(key) {
 			duplicates = append(duplicates, string(refs[i].UID))
 		} else {
+			seen.Insert(key)
 			kept = append(kept, refs[i])
 		}
 	}
@@ -45,11 +48,20 @@ func (w *pendingWrite) mergeOwners(admitted bool) {
 	w.ownersWarning = fmt.Sprintf(text, strings.Join(duplicates, ", "))
 }
 
-func hasOwner(refs []metav1.OwnerReference, ref *metav1.OwnerReference) bool {
-	for i := range refs {
-		if refs[i].UID == ref.UID && equality.Semantic.DeepEqual(&refs[i], ref) {
-			return true
-		}
+// ownerKey is an owner reference as a key. Its flags are what they point to, or nil.
+type ownerKey struct {
+	apiVersion, kind, name  string
+	uid                     types.UID
+	controller, blocksOwner any
+}
+
+func ownerKeyOf(ref *metav1.OwnerReference) ownerKey {
+	key := ownerKey{apiVersion: ref.APIVersion, kind: ref.Kind, name: ref.Name, uid: ref.UID}
+	if ref.Controller != nil {
+		key.controller = *ref.Controller
 	}
-	return false
+	if ref.BlockOwnerDeletion != nil {
+		key.blocksOwner = *ref.BlockOwnerDeletion
+	}
+	return key
 }

@@ -124,12 +124,14 @@ func mergeResize(current, wanted resource.Object) bool {
 }
 
 func resizeAll(containers, from []corev1.Container) {
+	wanted := make(map[string]*corev1.Container, len(from))
+	for i := range from {
+		wanted[from[i].Name] = &from[i]
+	}
 	for i := range containers {
-		for j := range from {
-			if from[j].Name == containers[i].Name {
-				containers[i].Resources = from[j].Resources
-				containers[i].ResizePolicy = from[j].ResizePolicy
-			}
+		if c := wanted[containers[i].Name]; c != nil {
+			containers[i].Resources = c.Resources
+			containers[i].ResizePolicy = c.ResizePolicy
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
 )
@@ -28,9 +29,10 @@ func ExtendedResourceToleration(_ context.Context, q *registry.Request) error {
 			}
 		}
 	}
+	has := sets.New(pod.Spec.Tolerations...)
 	for _, name := range slices.Sorted(maps.Keys(requested)) {
 		toleration := corev1.Toleration{Key: name, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}
-		if !slices.Contains(pod.Spec.Tolerations, toleration) {
+		if !has.Has(toleration) {
 			pod.Spec.Tolerations = append(pod.Spec.Tolerations, toleration)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
 )
@@ -50,9 +51,14 @@ func (r RuntimeClasses) Mutate(ctx context.Context, q *registry.Request) error {
 		}
 		pod.Spec.NodeSelector[label] = value
 	}
+	has := make(sets.Set[tolerationKey], len(pod.Spec.Tolerations))
+	for i := range pod.Spec.Tolerations {
+		has.Insert(keyOf(&pod.Spec.Tolerations[i]))
+	}
 	for i := range class.Scheduling.Tolerations {
 		toleration := class.Scheduling.Tolerations[i]
-		if !slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return equality.Semantic.DeepEqual(t, toleration) }) {
+		if key := keyOf(&toleration); !has.Has(key) {
+			has.Insert(key)
 			pod.Spec.Tolerations = append(pod.Spec.Tolerations, toleration)
 		}
 	}
@@ -93,4 +99,18 @@ func (r RuntimeClasses) classOf(ctx context.Context, q *registry.Request, pod *c
 		return nil, q.Forbidden(fmt.Errorf("pod rejected: RuntimeClass %q not found", *pod.Spec.RuntimeClassName))
 	}
 	return class, err
+}
+
+// tolerationKey is the same for equal tolerations. The seconds are nil, or a number.
+type tolerationKey struct {
+	rest    corev1.Toleration
+	seconds any
+}
+
+func keyOf(t *corev1.Toleration) tolerationKey {
+	key := tolerationKey{rest: *t}
+	if t.TolerationSeconds != nil {
+		key.rest.TolerationSeconds, key.seconds = nil, *t.TolerationSeconds
+	}
+	return key
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
@@ -104,8 +105,20 @@ func (t TolerationRestriction) Validate(ctx context.Context, q *registry.Request
 	if len(allowed) == 0 {
 		return nil
 	}
+	byKey := map[string][]corev1.Toleration{}
+	for _, a := range allowed {
+		byKey[a.Key] = append(byKey[a.Key], a) // the key of one for all keys is empty
+	}
+	checked := sets.New[tolerationKey]()
 	for i := range pod.Spec.Tolerations {
-		if !slices.ContainsFunc(allowed, func(a corev1.Toleration) bool { return includes(&a, &pod.Spec.Tolerations[i]) }) {
+		t := &pod.Spec.Tolerations[i]
+		key := keyOf(t)
+		if checked.Has(key) {
+			continue
+		}
+		checked.Insert(key)
+		included := func(a corev1.Toleration) bool { return includes(&a, t) }
+		if !slices.ContainsFunc(byKey[t.Key], included) && !slices.ContainsFunc(byKey[""], included) {
 			return q.Forbidden(fmt.Errorf("pod tolerations (possibly merged with namespace default tolerations) conflict with its %s whitelist", scope))
 		}
 	}
@@ -134,9 +147,15 @@ func (t TolerationRestriction) ofNamespace(ctx context.Context, q *registry.Requ
 	return tolerations, true, nil
 }
 
+// maxUnited is how many tolerations are compared each with each.
+const maxUnited = 1000
+
 // union returns the tolerations without those that another one includes. Of equal ones the
-// first stays.
+// first stays. Of very many, only equal ones are left out.
 func union(all []corev1.Toleration) []corev1.Toleration {
+	if len(all) > maxUnited {
+		return distinct(all)
+	}
 	var kept []corev1.Toleration
 	for i := range all {
 		t := &all[i]
@@ -146,6 +165,18 @@ func union(all []corev1.Toleration) []corev1.Toleration {
 			})
 		if !redundant {
 			kept = append(kept, *t)
+		}
+	}
+	return kept
+}
+
+func distinct(all []corev1.Toleration) []corev1.Toleration {
+	var kept []corev1.Toleration
+	seen := make(sets.Set[tolerationKey], len(all))
+	for i := range all {
+		if key := keyOf(&all[i]); !seen.Has(key) {
+			seen.Insert(key)
+			kept = append(kept, all[i])
 		}
 	}
 	return kept

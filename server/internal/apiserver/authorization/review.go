@@ -7,7 +7,6 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -52,7 +51,7 @@ func (a *Authorizer) Review(ctx context.Context, user auth.User, namespace strin
 
 // invalid names no kind, as kube-apiserver's refusals of reviews.
 func invalid(errs field.ErrorList) error {
-	return apierrors.NewInvalid(schema.GroupKind{Group: authorizationv1.GroupName}, "", errs)
+	return status.Invalid(schema.GroupKind{Group: authorizationv1.GroupName}, "", errs)
 }
 
 // withoutMetadata refuses what would not be kept. Who has sent the fields is noted in reviews, too.

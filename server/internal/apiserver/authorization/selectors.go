@@ -107,7 +107,7 @@ func labelSelectorOf(s *authorizationv1.LabelSelectorAttributes) (string, error)
 		}
 		return s.RawSelector, nil
 	}
-	selector := labels.NewSelector()
+	var terms []labels.Requirement // added at once: each addition sorts all
 	var errs []error
 	for _, r := range s.Requirements {
 		operator, ok := labelOperators[r.Operator]
@@ -120,9 +120,9 @@ func labelSelectorOf(s *authorizationv1.LabelSelectorAttributes) (string, error)
 			errs = append(errs, err)
 			continue
 		}
-		selector = selector.Add(*term)
+		terms = append(terms, *term)
 	}
-	return selector.String(), errors.Join(errs...)
+	return labels.NewSelector().Add(terms...).String(), errors.Join(errs...)
 }
 
 var labelOperators = map[metav1.LabelSelectorOperator]selection.Operator{

@@ -64,7 +64,8 @@ func (m Manager) updateByLibrary(ctx context.Context, live, obj resource.Object,
 		live = empty(m.Resource)
 	}
 	before := live.GetManagedFields()
-	library, err := m.library(ctx)
+	dropLargeFields(obj, before)
+	library, _, err := m.library(ctx)
 	if err == nil {
 		err = unreadable(func() error {
 			_, err := library.Update(live, obj, manager)
@@ -90,7 +91,7 @@ func (m Manager) Apply(ctx context.Context, live resource.Object, patch *unstruc
 	if live == nil {
 		live = empty(m.Resource)
 	}
-	library, err := m.library(ctx)
+	library, types, err := m.library(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -100,6 +101,9 @@ func (m Manager) Apply(ctx context.Context, live resource.Object, patch *unstruc
 		merged, err = library.Apply(live, patch, manager, force)
 		return err
 	})
+	if err != nil && types.refused != nil {
+		return nil, types.refused
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +117,8 @@ func (m Manager) Apply(ctx context.Context, live resource.Object, patch *unstruc
 	return obj, nil
 }
 
-func (m Manager) library(ctx context.Context) (*managedfields.FieldManager, error) {
+// library returns the library's manager, and what converts objects for it.
+func (m Manager) library(ctx context.Context) (*managedfields.FieldManager, *everyVersion, error) {
 	v := versions{ctx: ctx, own: m.Resource, other: m.Version}
 	gv := m.Resource.GroupVersion()
 	var ignored map[fieldpath.APIVersion]fieldpath.Filter
@@ -124,8 +129,9 @@ func (m Manager) library(ctx context.Context) (*managedfields.FieldManager, erro
 	}
 	// The hub is the endpoint's own version, from which each other is one step
 	// away; the one for custom resources is right for kinds in two groups, too.
-	types := everyVersion{v, map[*resource.Resource]managedfields.TypeConverter{}}
-	return managedfields.NewDefaultCRDFieldManager(types, v, v, v, m.Resource.GroupVersionKind(), gv, m.Subresource, ignored)
+	types := &everyVersion{versions: v, found: map[*resource.Resource]managedfields.TypeConverter{}}
+	manager, err := managedfields.NewDefaultCRDFieldManager(types, v, v, v, m.Resource.GroupVersionKind(), gv, m.Subresource, ignored)
+	return manager, types, err
 }
 
 // unreadable calls the library, which panics on an object with raw JSON that it cannot read, as the number
@@ -192,11 +198,40 @@ func EqualButTimes(a, b []metav1.ManagedFieldsEntry) bool {
 	if len(a) != len(b) {
 		return false
 	}
+	var first map[managerKey]*metav1.ManagedFieldsEntry // of each manager, if they are not in the same order
 	for i := range a {
-		j := slices.IndexFunc(b, func(e metav1.ManagedFieldsEntry) bool { return sameManager(&e, &a[i]) })
-		if j < 0 || a[i].APIVersion != b[j].APIVersion || a[i].FieldsV1.GetRawString() != b[j].FieldsV1.GetRawString() {
+		e := &b[i]
+		if !sameManager(e, &a[i]) {
+			if first == nil {
+				first = firstEntries(b)
+			}
+			e = first[managerKeyOf(&a[i])]
+		}
+		if e == nil || a[i].APIVersion != e.APIVersion || a[i].FieldsV1.GetRawString() != e.FieldsV1.GetRawString() {
 			return false
 		}
 	}
 	return true
+}
+
+func firstEntries(entries []metav1.ManagedFieldsEntry) map[managerKey]*metav1.ManagedFieldsEntry {
+	first := make(map[managerKey]*metav1.ManagedFieldsEntry, len(entries))
+	for i := range slices.Backward(entries) {
+		first[managerKeyOf(&entries[i])] = &entries[i]
+	}
+	return first
+}
+
+// managerKey is the same for entries of the same manager, as sameManager has it.
+type managerKey struct {
+	manager, subresource, version string
+	operation                     metav1.ManagedFieldsOperationType
+}
+
+func managerKeyOf(e *metav1.ManagedFieldsEntry) managerKey {
+	key := managerKey{manager: e.Manager, subresource: e.Subresource, operation: e.Operation}
+	if e.Operation != metav1.ManagedFieldsOperationApply {
+		key.version = e.APIVersion
+	}
+	return key
 }

@@ -123,10 +123,13 @@ var errNotConverted = fmt.Errorf("only whole objects are converted")
 type everyVersion struct {
 	versions
 	found map[*resource.Resource]managedfields.TypeConverter
+	// refused is why an object was not converted that is too large. The library puts its text into
+	// another error.
+	refused error
 }
 
 // ObjectToTyped returns obj with the type that its version has.
-func (e everyVersion) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptions) (*typed.TypedValue, error) {
+func (e *everyVersion) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptions) (*typed.TypedValue, error) {
 	res := e.in(obj.GetObjectKind().GroupVersionKind().GroupVersion())
 	if res == nil {
 		return nil, runtime.NewNotRegisteredErrForKind("levelwire", obj.GetObjectKind().GroupVersionKind())
@@ -139,10 +142,14 @@ func (e everyVersion) ObjectToTyped(obj runtime.Object, opts ...typed.Validation
 		}
 		e.found[res] = types
 	}
+	if err := checkCost(types, res, obj); err != nil {
+		e.refused = err
+		return nil, err
+	}
 	return types.ObjectToTyped(obj, opts...)
 }
 
 // TypedToObject returns an unstructured object.
-func (everyVersion) TypedToObject(value *typed.TypedValue) (runtime.Object, error) {
+func (*everyVersion) TypedToObject(value *typed.TypedValue) (runtime.Object, error) {
 	return managedfields.NewDeducedTypeConverter().TypedToObject(value)
 }

@@ -14,6 +14,7 @@ import (
 const (
 	maxPatchDepth     = 200
 	maxMergedElements = 10_000
+	maxMovedElements  = 500_000_000
 )
 
 // documentSize says how much work a JSON document makes.
@@ -68,6 +69,17 @@ func measure(doc []byte) documentSize {
 func (p *Patch) checkDepth() error {
 	if p.size = measure(p.body); p.size.depth > maxPatchDepth {
 		return status.BadRequest("the patch nests deeper than %d levels", maxPatchDepth)
+	}
+	return nil
+}
+
+// checkMoves refuses a JSON patch of many operations on long lists: each that adds or removes an element
+// copies its list.
+func (p *Patch) checkMoves(doc []byte) error {
+	elements := p.size.elements + measure(doc).elements
+	if n := len(p.ops); n > 0 && elements > maxMovedElements/n {
+		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf(
+			"%d operations on lists of %d elements, the limit is %d together: send fewer operations, or the whole object", n, elements, maxMovedElements))
 	}
 	return nil
 }

@@ -67,3 +67,52 @@ func TestWideStrategicPatches(t *testing.T) {
 		t.Errorf("a patch without lists: %v", err)
 	}
 }
+
+// TestManyOperationsOnLongLists: each that adds or removes an element copies its list.
+func TestManyOperationsOnLongLists(t *testing.T) {
+	for _, test := range []struct {
+		operations, elements int
+		refused              bool
+	}{{maxPatchOperations, 500_000, true}, {1, 500_000, false}, {1000, 1000, false}} {
+		operation := `{"op":"remove","path":"/list/0"}`
+		p, err := Parse(types.JSONPatchType, []byte("["+operation+strings.Repeat(","+operation, test.operations-1)+"]"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = p.Apply([]byte(`{"list":[1`+strings.Repeat(",1", test.elements-1)+`]}`), nil)
+		if test.refused != apierrors.IsRequestEntityTooLargeError(err) || err != nil && !test.refused {
+			t.Errorf("%d operations on %d elements: %v", test.operations, test.elements, err)
+		}
+	}
+	p, err := Parse(types.JSONPatchType, []byte(`[]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Apply([]byte(`{"list":[1]}`), nil); err != nil {
+		t.Errorf("no operations: %v", err)
+	}
+}
+
+// TestManyTouchedMembers: the members of an object are looked up in a patch.
+func TestManyTouchedMembers(t *testing.T) {
+	const many = 100_000
+	var doc, body strings.Builder
+	for i := range many {
+		fmt.Fprintf(&doc, `,"d%d":1`, i)
+		fmt.Fprintf(&body, `,"p%d":1`, i)
+	}
+	p, err := Parse(types.MergePatchType, []byte(`{"d1":2,"d1":3`+body.String()+`}`)) // a name that is there twice is left to the library
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, apply := range []func([]byte) ([]byte, error){
+		func(doc []byte) ([]byte, error) { return p.Apply(doc, nil) },
+		func(doc []byte) ([]byte, error) {
+			return p.applyToTouched(doc, func(doc []byte) ([]byte, error) { return doc, nil })
+		},
+	} {
+		if _, err := apply([]byte(`{"a":1` + doc.String() + `}`)); err != nil {
+			t.Error(err)
+		}
+	}
+}

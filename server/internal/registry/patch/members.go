@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/levelwire/levelwire/internal/jsonscan"
 )
@@ -49,10 +50,10 @@ func (p *Patch) applyToTouched(doc []byte, merge func(doc []byte) ([]byte, error
 	if p.touched.any {
 		return merge(doc)
 	}
-	all := make([]member, 0, 8)
+	all, names := make([]member, 0, 8), sets.New(p.touched.names...)
 	size := 0 // of those that the patch does not name
 	err := eachMember(doc, func(m member) error {
-		if all = append(all, m); !slices.Contains(p.touched.names, m.name) {
+		if all = append(all, m); !names.Has(m.name) {
 			size += m.size()
 		}
 		return nil
@@ -62,7 +63,7 @@ func (p *Patch) applyToTouched(doc []byte, merge func(doc []byte) ([]byte, error
 	}
 	touched, rest := make([]byte, 0, max(0, len(doc)-size)+2), make([]byte, 0, len(doc)+len(p.body))
 	for _, m := range all {
-		if slices.Contains(p.touched.names, m.name) {
+		if names.Has(m.name) {
 			touched = m.append(touched)
 		} else {
 			rest = m.append(rest)

@@ -118,6 +118,9 @@ func (p *Patch) Apply(doc []byte, like any) (out []byte, err error) {
 	}()
 	switch p.kind {
 	case types.JSONPatchType:
+		if err := p.checkMoves(doc); err != nil {
+			return nil, err
+		}
 		out, err = p.ops.Apply(doc)
 		err = operationError(err)
 	case types.MergePatchType:

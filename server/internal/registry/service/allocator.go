@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/registry"
@@ -194,22 +195,22 @@ func claimsOf(svc *corev1.Service) claims {
 			}
 		}
 	}
+	known := sets.New[int32](0) // one node port may serve TCP and UDP
+	add := func(port int32) {
+		if !known.Has(port) {
+			known.Insert(port)
+			c.ports = append(c.ports, port)
+		}
+	}
 	if takesPorts(svc) {
 		for i := range svc.Spec.Ports {
-			c.addPort(svc.Spec.Ports[i].NodePort)
+			add(svc.Spec.Ports[i].NodePort)
 		}
 	}
 	if takesHealthPort(svc) {
-		c.addPort(svc.Spec.HealthCheckNodePort)
+		add(svc.Spec.HealthCheckNodePort)
 	}
 	return c
-}
-
-// addPort adds a port once: one node port may serve TCP and UDP.
-func (c *claims) addPort(port int32) {
-	if port != 0 && !slices.Contains(c.ports, port) {
-		c.ports = append(c.ports, port)
-	}
 }
 
 func clusterIPs(svc *corev1.Service) []string {
@@ -275,22 +276,24 @@ func keepPorts(svc, old *corev1.Service) {
 	for i := range old.Spec.Ports {
 		had[old.Spec.Ports[i].Name] = old.Spec.Ports[i].NodePort
 	}
+	used := nodePortsOf(old)
 	var missing []*corev1.ServicePort
 	for i := range svc.Spec.Ports {
 		port := &svc.Spec.Ports[i]
 		switch {
 		case port.NodePort == 0:
 			missing = append(missing, port)
-		case !takesPorts(svc) && usesPort(old, port.NodePort):
+		case !takesPorts(svc) && used.Has(port.NodePort):
 			port.NodePort = 0
 		}
 	}
 	if !wantsPorts(svc) || !wantsPorts(old) {
 		return
 	}
+	used = nodePortsOf(svc)
 	kept := make([]int32, len(missing))
 	for i, port := range missing {
-		if nodePort := had[port.Name]; !usesPort(svc, nodePort) {
+		if nodePort := had[port.Name]; !used.Has(nodePort) {
 			kept[i] = nodePort
 		}
 	}
@@ -299,8 +302,12 @@ func keepPorts(svc, old *corev1.Service) {
 	}
 }
 
-func usesPort(svc *corev1.Service, nodePort int32) bool {
-	return slices.ContainsFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return p.NodePort == nodePort })
+func nodePortsOf(svc *corev1.Service) sets.Set[int32] {
+	all := sets.New[int32]()
+	for i := range svc.Spec.Ports {
+		all.Insert(svc.Spec.Ports[i].NodePort)
+	}
+	return all
 }
 
 // allocation makes the claims for one write of a Service.

@@ -6,10 +6,12 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/levelwire/levelwire/server/internal/status"
 )
 
 var (
@@ -190,13 +192,15 @@ func validateAddresses(spec *corev1.ServiceSpec) field.ErrorList {
 		errs = append(errs, field.Invalid(clusterIPsAt, spec.ClusterIPs, "first value must match `clusterIP`"))
 	}
 	known := []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
+	seen := sets.New[corev1.IPFamily]()
 	for i, family := range spec.IPFamilies {
 		if !slices.Contains(known, family) {
 			errs = append(errs, field.NotSupported(familiesAt.Index(i), family, known))
 		}
-		if slices.Contains(spec.IPFamilies[:i], family) {
+		if seen.Has(family) {
 			errs = append(errs, field.Duplicate(familiesAt.Index(i), family))
 		}
+		seen.Insert(family)
 	}
 	policies := []corev1.IPFamilyPolicy{corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack, corev1.IPFamilyPolicySingleStack}
 	if !slices.Contains(policies, *spec.IPFamilyPolicy) {
@@ -246,5 +250,5 @@ func validateIPFamilies(spec *corev1.ServiceSpec) field.ErrorList {
 }
 
 func (a *allocation) invalid(errs ...*field.Error) error {
-	return apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, a.q.Name, errs)
+	return status.Invalid(schema.GroupKind{Kind: "Service"}, a.q.Name, errs)
 }

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/storage"
@@ -42,38 +43,54 @@ func portKey(port int32) string { return nodePortPrefix + strconv.Itoa(int(port)
 // they are one port over several protocols.
 func (a *allocation) allocatePorts(ctx context.Context) error {
 	ports := a.svc.Spec.Ports
-	var done []int32
+	done, of, free := sets.New[int32](), nodePortsByNumber(ports), int32(0)
 	for _, named := range []bool{true, false} {
 		if !named && !wantsPorts(a.svc) {
 			return nil
 		}
 		for i := range ports {
-			if (ports[i].NodePort != 0) != named || slices.Contains(done, ports[i].NodePort) {
+			if (ports[i].NodePort != 0) != named || done.Has(ports[i].NodePort) {
 				continue
 			}
 			if a.old == nil && !named {
-				if ports[i].NodePort = nodePortOf(ports, ports[i].Port); ports[i].NodePort != 0 {
+				if ports[i].NodePort = of[ports[i].Port]; ports[i].NodePort != 0 {
 					continue
+				}
+			}
+			if !named {
+				if free++; free > a.allocator.nodePorts() { // a dry run would look for each
+					return noNodePort()
 				}
 			}
 			at := field.NewPath("spec", "ports").Index(i).Child("nodePort")
 			if err := a.allocatePort(ctx, &ports[i].NodePort, at); err != nil {
 				return err
 			}
-			done = append(done, ports[i].NodePort)
+			done.Insert(ports[i].NodePort)
+			if number := ports[i].Port; of[number] == 0 {
+				of[number] = ports[i].NodePort
+			}
 		}
 	}
 	return nil
 }
 
-// nodePortOf returns the node port of the first port with this number that has one, or 0.
-func nodePortOf(ports []corev1.ServicePort, number int32) int32 {
+// nodePortsByNumber returns the node port of the first port of each number that has one.
+func nodePortsByNumber(ports []corev1.ServicePort) map[int32]int32 {
+	of := make(map[int32]int32, len(ports))
 	for i := range ports {
-		if ports[i].Port == number && ports[i].NodePort != 0 {
-			return ports[i].NodePort
+		if number := ports[i].Port; of[number] == 0 {
+			of[number] = ports[i].NodePort
 		}
 	}
-	return 0
+	return of
+}
+
+// nodePorts is how many node ports there are.
+func (s *Allocator) nodePorts() int32 { return s.opts.LastNodePort - s.opts.FirstNodePort + 1 }
+
+func noNodePort() error {
+	return apierrors.NewInternalError(fmt.Errorf("failed to allocate a nodePort: %w", errRangeFull))
 }
 
 // allocatePort claims *port, or if that is 0 sets it to a free port and claims
@@ -98,7 +115,7 @@ func (a *allocation) allocatePort(ctx context.Context, port *int32, at *field.Pa
 }
 
 func (a *allocation) claimFreePort(ctx context.Context) (int32, error) {
-	size := a.allocator.opts.LastNodePort - a.allocator.opts.FirstNodePort + 1
+	size := a.allocator.nodePorts()
 	for range randomTries {
 		port := a.allocator.opts.FirstNodePort + rand.Int32N(size)
 		if err := a.claimPort(ctx, port); !errors.Is(err, errPortClaimed) {
@@ -112,7 +129,7 @@ func (a *allocation) claimFreePort(ctx context.Context) (int32, error) {
 			return port, err
 		}
 	}
-	return 0, apierrors.NewInternalError(fmt.Errorf("failed to allocate a nodePort: %w", errRangeFull))
+	return 0, noNodePort()
 }
 
 // claimPort creates the claim, or fails with errPortClaimed.

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
 )
@@ -99,9 +100,12 @@ func dropForType(svc, old *corev1.Service) {
 
 // dropNodePorts clears the node ports that the old service had.
 func dropNodePorts(spec, was *corev1.ServiceSpec) {
+	had := make(sets.Set[int32], len(was.Ports))
+	for i := range was.Ports {
+		had.Insert(was.Ports[i].NodePort)
+	}
 	for i := range spec.Ports {
-		had := slices.ContainsFunc(was.Ports, func(p corev1.ServicePort) bool { return p.NodePort == spec.Ports[i].NodePort })
-		if had {
+		if had.Has(spec.Ports[i].NodePort) {
 			spec.Ports[i].NodePort = 0
 		}
 	}

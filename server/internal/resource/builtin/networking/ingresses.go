@@ -8,6 +8,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	netutils "k8s.io/utils/net"
@@ -201,15 +202,15 @@ func validateResource(path *field.Path, r *corev1.TypedLocalObjectReference) fie
 // validateIngressStatus checks the addresses that a controller reports. Those that were there
 // before may have any form that was allowed then.
 func validateIngressStatus(ing, old *networkingv1.Ingress) field.ErrorList {
-	var before []string
+	before := sets.New[string]()
 	for _, ingress := range old.Status.LoadBalancer.Ingress {
-		before = append(before, ingress.IP)
+		before.Insert(ingress.IP)
 	}
 	var errs field.ErrorList
 	for i, ingress := range ing.Status.LoadBalancer.Ingress {
 		at := field.NewPath("status", "loadBalancer", "ingress").Index(i)
-		if ingress.IP != "" {
-			errs = append(errs, validation.IsValidIPForLegacyField(at.Child("ip"), ingress.IP, true, before)...)
+		if ingress.IP != "" && !before.Has(ingress.IP) {
+			errs = append(errs, validate.IP(at.Child("ip"), ingress.IP)...)
 		}
 		if ingress.Hostname != "" {
 			errs = append(errs, validate.Invalid(at.Child("hostname"), ingress.Hostname, validation.IsDNS1123Subdomain(ingress.Hostname))...)

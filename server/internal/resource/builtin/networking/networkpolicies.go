@@ -5,6 +5,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	netutils "k8s.io/utils/net"
@@ -48,14 +49,15 @@ func defaultPolicyPorts(ports []networkingv1.NetworkPolicyPort) {
 // policyOptions are what a policy may have because it had it before.
 type policyOptions struct {
 	selectors metavalidation.LabelSelectorValidationOptions
-	blocks    []string
+	blocks    sets.Set[string]
 }
 
 func optionsOf(old *networkingv1.NetworkPolicy) policyOptions {
-	options := policyOptions{}
+	options := policyOptions{blocks: sets.New[string]()}
 	options.selectors.AllowInvalidLabelValueInSelector = len(validate.LabelSelector(nil, &old.Spec.PodSelector)) > 0
 	forBlocks(old, func(_ *field.Path, block *networkingv1.IPBlock) {
-		options.blocks = append(append(options.blocks, block.CIDR), block.Except...)
+		options.blocks.Insert(block.CIDR)
+		options.blocks.Insert(block.Except...)
 	})
 	return options
 }
@@ -173,11 +175,11 @@ func validatePeers(path *field.Path, peers []networkingv1.NetworkPolicyPeer, opt
 }
 
 // validateIPBlock checks a block, but for what the policy had before.
-func validateIPBlock(path *field.Path, block *networkingv1.IPBlock, before []string) field.ErrorList {
+func validateIPBlock(path *field.Path, block *networkingv1.IPBlock, before sets.Set[string]) field.ErrorList {
 	if block.CIDR == "" {
 		return nil // validateNetworkPolicy complains
 	}
-	errs := validation.IsValidCIDRForLegacyField(path.Child("cidr"), block.CIDR, true, before)
+	errs := blockOrBefore(path.Child("cidr"), block.CIDR, before)
 	_, whole, err := netutils.ParseCIDRSloppy(block.CIDR)
 	if err != nil {
 		return errs
@@ -185,7 +187,7 @@ func validateIPBlock(path *field.Path, block *networkingv1.IPBlock, before []str
 	size, _ := whole.Mask.Size()
 	for i, except := range block.Except {
 		at := path.Child("except").Index(i)
-		errs = append(errs, validation.IsValidCIDRForLegacyField(at, except, true, before)...)
+		errs = append(errs, blockOrBefore(at, except, before)...)
 		_, part, err := netutils.ParseCIDRSloppy(except)
 		if err != nil {
 			continue
@@ -195,4 +197,12 @@ func validateIPBlock(path *field.Path, block *networkingv1.IPBlock, before []str
 		}
 	}
 	return errs
+}
+
+// blockOrBefore checks a block in any form, unless the policy had it before.
+func blockOrBefore(path *field.Path, block string, before sets.Set[string]) field.ErrorList {
+	if before.Has(block) {
+		return nil
+	}
+	return validate.CIDR(path, block)
 }

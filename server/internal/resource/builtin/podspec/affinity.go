@@ -91,8 +91,9 @@ func validateLabelKeys(path *field.Path, match, mismatch []string, selector *met
 	if selector != nil && len(match) > 0 {
 		errs = append(errs, repeatedKeys(path, match, selector)...)
 	}
+	others := sets.New(mismatch...)
 	for i, key := range match {
-		if slices.Contains(mismatch, key) {
+		if others.Has(key) {
 			errs = append(errs, field.Invalid(path.Child("matchLabelKeys").Index(i), key, "exists in both matchLabelKeys and mismatchLabelKeys"))
 		}
 	}
@@ -102,9 +103,12 @@ func validateLabelKeys(path *field.Path, match, mismatch []string, selector *met
 // repeatedKeys: a selector has a key of matchLabelKeys once, where it was merged.
 func repeatedKeys(path *field.Path, match []string, selector *metav1.LabelSelector) field.ErrorList {
 	var errs field.ErrorList
-	seen := sets.KeySet(selector.MatchLabels)
+	seen, places := sets.KeySet(selector.MatchLabels), make(map[string]int, len(match))
+	for i, key := range slices.Backward(match) {
+		places[key] = i
+	}
 	for _, r := range selector.MatchExpressions {
-		if i := slices.Index(match, r.Key); i >= 0 && seen.Has(r.Key) {
+		if i, ok := places[r.Key]; ok && seen.Has(r.Key) {
 			errs = append(errs, field.Invalid(path.Index(i), r.Key, "exists in both matchLabelKeys and labelSelector"))
 		}
 		seen.Insert(r.Key)

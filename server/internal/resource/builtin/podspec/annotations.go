@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
@@ -76,14 +77,17 @@ func seccompAnnotation(path *field.Path, profile string) field.ErrorList {
 
 func appArmorAnnotations(path *field.Path, annotations map[string]string, spec *corev1.PodSpec) field.ErrorList {
 	var errs field.ErrorList
+	var names sets.Set[string] // of the containers, if it is needed
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
 		name, ok := strings.CutPrefix(key, appArmorAnnotation)
 		if !ok {
 			continue
 		}
-		found := false
-		eachContainer(spec, func(_ string, _ int, c *corev1.Container) { found = found || c.Name == name })
-		if !found {
+		if names == nil {
+			names = sets.New[string]()
+			eachContainer(spec, func(_ string, _ int, c *corev1.Container) { names.Insert(c.Name) })
+		}
+		if !names.Has(name) {
 			errs = append(errs, field.Invalid(path.Key(key), name, "container not found"))
 		}
 		if profile := annotations[key]; profile != "" && profile != corev1.DeprecatedAppArmorBetaProfileRuntimeDefault &&

@@ -15,7 +15,7 @@ import (
 // references are what containers may refer to: volumes and resource claims, by their names.
 type references struct {
 	volumes volumeNames
-	claims  sets.Set[string]
+	claims  claimNames
 }
 
 // validateContainers checks all containers of a pod, and what must be unique

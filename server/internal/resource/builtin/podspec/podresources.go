@@ -2,14 +2,13 @@ package podspec
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/validate"
 )
 
 // validatePodResources checks the resources that the containers of a pod share (KEP-2837).
-func validatePodResources(path *field.Path, spec *corev1.PodSpec, claims sets.Set[string]) field.ErrorList {
+func validatePodResources(path *field.Path, spec *corev1.PodSpec, claims claimNames) field.ErrorList {
 	r := spec.Resources
 	if r == nil {
 		return nil
@@ -144,15 +143,19 @@ func together(spec *corev1.PodSpec, of func(*corev1.Container) corev1.ResourceLi
 	}
 	for i := range spec.InitContainers {
 		c := &spec.InitContainers[i]
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			add(sum, of(c))
-			add(sidecars, of(c))
-			raise(most, sidecars)
-			continue
+		own := of(c)
+		now := make(corev1.ResourceList, len(own)) // of the others, most has what the sidecars have
+		for name := range own {
+			if amount, ok := sidecars[name]; ok {
+				now[name] = amount.DeepCopy()
+			}
 		}
-		now := sidecars.DeepCopy()
-		add(now, of(c))
+		add(now, own)
 		raise(most, now)
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			add(sum, own)
+			add(sidecars, own)
+		}
 	}
 	raise(sum, most)
 	return sum

@@ -22,7 +22,7 @@ import (
 // wrong is told in kube-apiserver's order.
 func Validate(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
 	errs, volumes := validateVolumes(path.Child("volumes"), spec.Volumes)
-	claims := claimNames(spec.ResourceClaims)
+	claims := claimNamesOf(spec.ResourceClaims)
 	errs = append(errs, validatePodClaims(path.Child("resourceClaims"), spec.ResourceClaims)...)
 	errs = append(errs, validateContainers(path, spec, references{volumes, claims})...)
 	errs = append(errs, validatePodResources(path.Child("resources"), spec, claims)...)

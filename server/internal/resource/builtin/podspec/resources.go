@@ -2,6 +2,7 @@ package podspec
 
 import (
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
@@ -34,7 +35,7 @@ func native(name corev1.ResourceName) bool {
 
 // validateResources checks a container's requests and limits: known names,
 // none negative, and no request above its limit.
-func validateResources(path *field.Path, r *corev1.ResourceRequirements, claims sets.Set[string]) field.ErrorList {
+func validateResources(path *field.Path, r *corev1.ResourceRequirements, claims claimNames) field.ErrorList {
 	errs := validateRequirements(path, r, ContainerResource)
 	return append(errs, validateClaimUses(path.Child("claims"), r.Claims, claims)...)
 }
@@ -81,9 +82,10 @@ func validateRequirements(path *field.Path, r *corev1.ResourceRequirements, know
 }
 
 // validateClaimUses checks which claims of its pod a container uses, and which requests of them.
-func validateClaimUses(path *field.Path, uses []corev1.ResourceClaim, claims sets.Set[string]) field.ErrorList {
+func validateClaimUses(path *field.Path, uses []corev1.ResourceClaim, claims claimNames) field.ErrorList {
 	var errs field.ErrorList
 	whole, parts := sets.New[string](), sets.New[corev1.ResourceClaim]()
+	partsOf := map[string]int{}
 	for i, use := range uses {
 		at := path.Index(i)
 		if use.Name == "" {
@@ -97,37 +99,46 @@ func validateClaimUses(path *field.Path, uses []corev1.ResourceClaim, claims set
 		case whole.Has(use.Name):
 			errs = append(errs, field.Duplicate(at, use.Name))
 		case use.Request == "":
-			for part := range parts {
-				if part.Name == use.Name {
-					errs = append(errs, field.Duplicate(at, use.Name))
-				}
+			for range partsOf[use.Name] {
+				errs = append(errs, field.Duplicate(at, use.Name))
 			}
 			whole.Insert(use.Name)
 		case parts.Has(use):
 			errs = append(errs, field.Duplicate(at, use.Name+"/"+use.Request))
 		default:
 			parts.Insert(use)
+			partsOf[use.Name]++
 		}
-		if !claims.Has(use.Name) {
+		if !claims.set.Has(use.Name) {
 			err := field.NotFound(at, use.Name)
-			if err.Detail = "must be one of the names in pod.spec.resourceClaims which is empty"; len(claims) > 0 {
-				err.Detail = "must be one of the names in pod.spec.resourceClaims: " + strings.Join(sets.List(claims), ", ")
-			}
+			err.Detail = claims.expected()
 			errs = append(errs, err)
 		}
 	}
 	return errs
 }
 
-func claimNames(claims []corev1.PodResourceClaim) sets.Set[string] {
+// claimNames are the names of the resource claims of a pod.
+type claimNames struct {
+	set      sets.Set[string]
+	expected func() string // what an error says of another name; made once for all containers
+}
+
+func claimNamesOf(claims []corev1.PodResourceClaim) claimNames {
+	names := claimNames{expected: func() string { return "must be one of the names in pod.spec.resourceClaims which is empty" }}
 	if len(claims) == 0 {
-		return nil
+		return names
 	}
-	names := sets.New[string]()
+	names.set = sets.New[string]()
 	for _, claim := range claims {
 		if claim.Name != "" {
-			names.Insert(claim.Name)
+			names.set.Insert(claim.Name)
 		}
+	}
+	if len(names.set) > 0 {
+		names.expected = sync.OnceValue(func() string {
+			return "must be one of the names in pod.spec.resourceClaims: " + strings.Join(sets.List(names.set), ", ")
+		})
 	}
 	return names
 }

@@ -51,13 +51,16 @@ func csiNodeRules() define.Rules[*storagev1.CSINode] {
 // validateNodeDriversStay refuses a change of a driver but for how many volumes it can have.
 func validateNodeDriversStay(n, old *storagev1.CSINode) field.ErrorList {
 	var errs field.ErrorList
+	now := make(map[string][]storagev1.CSINodeDriver, len(n.Spec.Drivers))
+	for _, d := range n.Spec.Drivers {
+		now[d.Name] = append(now[d.Name], d)
+	}
 	for _, before := range old.Spec.Drivers {
-		for _, d := range n.Spec.Drivers {
-			if d.Name == before.Name {
-				d.Allocatable, before.Allocatable = nil, nil
-				errs = append(errs, validate.Unchanged(validate.SpecPath.Child("drivers"), d, before)...)
-			}
+		for _, d := range now[before.Name] {
+			d.Allocatable, before.Allocatable = nil, nil
+			errs = append(errs, validate.Unchanged(validate.SpecPath.Child("drivers"), d, before)...)
 		}
+		delete(now, before.Name)
 	}
 	return errs
 }
