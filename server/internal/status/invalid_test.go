@@ -53,14 +53,23 @@ func TestInvalidIsBounded(t *testing.T) {
 	}
 }
 
-// TestInvalidSaysWhatTheLibrarySays: up to the bound.
+// TestInvalidSaysWhatTheLibrarySays: up to the bound, but for what is said twice.
 func TestInvalidSaysWhatTheLibrarySays(t *testing.T) {
 	one, two := field.Required(field.NewPath("a"), "why"), field.Invalid(field.NewPath("b").Index(1), []string{"x"}, "wrong")
-	for _, errs := range []field.ErrorList{nil, {one}, {one, two}, {one, one}, {two, one, two}} {
+	for _, errs := range []field.ErrorList{nil, {one}, {one, two}, {two, one}} {
 		kind := schema.GroupKind{Group: "g", Kind: "K"}
 		if got, want := Invalid(kind, "n", errs), error(apierrors.NewInvalid(kind, "n", errs)); !reflect.DeepEqual(normal(got), normal(want)) {
 			t.Errorf("%v: %+v, want %+v", errs, got, want)
 		}
+	}
+}
+
+// TestInvalidSaysEachMistakeOnce: a check of all objects and one of a kind may find the same.
+func TestInvalidSaysEachMistakeOnce(t *testing.T) {
+	one, other := field.Required(field.NewPath("a"), "why"), field.Required(field.NewPath("a"), "because")
+	kind := schema.GroupKind{Group: "g", Kind: "K"}
+	if got, want := Invalid(kind, "n", field.ErrorList{one, other, one}), Invalid(kind, "n", field.ErrorList{one, other}); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 
