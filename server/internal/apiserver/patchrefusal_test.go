@@ -34,6 +34,7 @@ func TestPatchesAreJudgedAsBodies(t *testing.T) {
 		{merge, "", `{"spec":{"replicas":"x"}}`, 422, "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32", nil},
 		{merge, "", `{"kind":"Other"}`, 422, `no kind "Other" is registered for version "apps/v1" in scheme "pkg/runtime/scheme.go:111"`, nil},
 		{merge, "", `{"kind":7}`, 422, "couldn't get version/kind; json parse error: json: cannot unmarshal number into Go struct field .kind of type string", nil},
+		{merge, "", `{"apiVersion":null}`, 400, "the name of the object (d based on URL) was undeterminable: name must be provided", nil},
 		{merge, "", `{"spec"`, 400, "invalid JSON patch", nil},
 		{merge, "", `[]`, 400, "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}", nil},
 		{merge, "", `null`, 400, "Invalid JSON Patch", nil},
@@ -62,6 +63,7 @@ func TestPatchesAreJudgedAsBodies(t *testing.T) {
 		{operation, "", `[{"op":"replace","path":"","value":[]}]`, 422, `json parse error: json: cannot unmarshal array into Go value of type struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }`, nil},
 		{operation, "", `[{"op":"add","path":"/spec/replicas"}]`, 200, "", nil},
 		{operation, "", `[{"op":"remove","path":1}]`, 400, "error decoding patch: json: cannot unmarshal number into Go struct field jsonPatchOp.path of type string", nil},
+		{operation, "", `[{"op":"replace","path":"/apiVersion","value":""}]`, 400, "the name of the object (d based on URL) was undeterminable: name must be provided", nil},
 		{operation, "", `null`, 200, "", nil},
 		{operation, "", `[{"op":"test","path":"/spec/replicas","value":5}]`, 422, "the server rejected our request due to an error in our request", nil},
 	} {

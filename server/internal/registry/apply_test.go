@@ -236,7 +236,7 @@ func TestApplyRefuses(t *testing.T) {
 		{"p", podHead + "spec: {colour: red}", 500, metav1.StatusReasonUnknown, "failed to create typed patch object (/p; /v1, Kind=Pod): .spec.colour: field not declared in schema"},
 		{"p", podHead + "spec: {containers: [{name: a}, {name: a}]}", 500, metav1.StatusReasonUnknown, `duplicate entries for key [name="a"]`},
 		{"p", "apiVersion: v1\nkind: Pod\nmetadata: {name: p, managedFields: [{manager: me}]}", 400, metav1.StatusReasonBadRequest, "metadata.managedFields must be nil"},
-		{"p", "apiVersion: v1\nkind: Pod\n" + fmt.Sprintf(uid, "p"), 409, metav1.StatusReasonConflict, "UID in precondition"},
+		{"p", "apiVersion: v1\nkind: Pod\n" + fmt.Sprintf(uid, "p"), 422, metav1.StatusReasonInvalid, "metadata.uid: Invalid value"},
 		{"q", "apiVersion: v1\nkind: Pod\n" + fmt.Sprintf(uid, "q"), 409, metav1.StatusReasonConflict, "uid mismatch: the provided object specified uid 6d0ee7d5-f2a0-4dd2-8ac8-0c2d4a9fca5f, and no existing object was found"},
 		{"p", "apiVersion: v1\nkind: Pod\nmetadata: {name: p, resourceVersion: '1'}", 409, metav1.StatusReasonConflict, "the object has been modified"},
 		{"p", podHead + strings.Repeat("spec: {a: ", 1) + strings.Repeat("{a: ", 300) + strings.Repeat("}", 301), 400, metav1.StatusReasonBadRequest, "deeper than"},

@@ -93,7 +93,7 @@ func TestPatchRefuses(t *testing.T) {
 		{"configmaps", "a", types.MergePatchType, `{"metadata":{"name":"b"}}`, 400, metav1.StatusReasonBadRequest},
 		{"configmaps", "a", types.MergePatchType, `{"metadata":{"namespace":"b"}}`, 400, metav1.StatusReasonBadRequest},
 		{"configmaps", "a", types.MergePatchType, `{"kind":"Pod"}`, 400, metav1.StatusReasonBadRequest},
-		{"configmaps", "a", types.MergePatchType, `{"metadata":{"uid":"u"}}`, 409, metav1.StatusReasonConflict},
+		{"configmaps", "a", types.MergePatchType, `{"metadata":{"uid":"u"}}`, 422, metav1.StatusReasonInvalid},
 		{"configmaps", "a", types.MergePatchType, `{"metadata":{"resourceVersion":"1"}}`, 409, metav1.StatusReasonConflict},
 		{"configmaps", "a", types.MergePatchType, `{"metadata":{"labels":{"a b":"c"}}}`, 422, metav1.StatusReasonInvalid},
 		{"configmaps", "a", types.StrategicMergePatchType, `{"$patch":"nonsense"}`, 422, metav1.StatusReasonInvalid},

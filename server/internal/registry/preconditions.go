@@ -53,7 +53,9 @@ func (u *update) checkNew(ctx context.Context, w *pendingWrite, obj resource.Obj
 // checkVersion compares uid and resourceVersion with those of the current state,
 // and gives obj the version that it replaces.
 func (u *update) checkVersion(w *pendingWrite, obj resource.Object) error {
-	if uid := obj.GetUID(); uid != "" && uid != w.current.object.GetUID() {
+	// A patch that changes the uid is refused by validation, as in Kubernetes.
+	patched := u.patches || w.endpoint.Ownership == OwnershipStated
+	if uid := obj.GetUID(); !patched && uid != "" && uid != w.current.object.GetUID() {
 		//nolint:revive,staticcheck // clients know this text, capital letter included
 		return w.registry.conflict(w.name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, w.current.object.GetUID()))
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/registry/patch"
 	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/status"
 )
 
 // patch answers PATCH of an object.
@@ -89,12 +90,25 @@ func (x *writer) patchOptions(p *patch.Patch) registry.PatchOptions {
 		if err != nil {
 			return nil, x.patchedError(p, err, gvk, patched)
 		}
+		if losesVersion(p, patched) {
+			return nil, status.BadRequest("the name of the object (%s based on URL) was undeterminable: name must be provided", x.q.Name)
+		}
 		if warned && x.validation != validationStrict {
 			return obj, nil
 		}
 		warned = true
 		return obj, x.judgePatched(p, patched, strict)
 	}}
+}
+
+// losesVersion reports whether a JSON patch or a JSON merge patch takes the apiVersion away.
+// kube-apiserver then reads an object of no version, which has no name either.
+func losesVersion(p *patch.Patch, patched []byte) bool {
+	if p.IsStrategic() || !p.MayChange("apiVersion") {
+		return false
+	}
+	var left metav1.TypeMeta
+	return kjson.UnmarshalCaseSensitivePreserveInts(patched, &left) == nil && left.APIVersion == ""
 }
 
 // judgePatched is judge for a patched object.

@@ -85,7 +85,7 @@ func toGoType(in runtime.Object, res *resource.Resource) (resource.Object, error
 		return obj, nil
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, empty); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("unable to convert unstructured object to %v: %w", u.GroupVersionKind(), err)
 	}
 	return empty, nil
 }

@@ -23,6 +23,11 @@ func (p *Patch) Within(names ...string) bool {
 	return !p.touched.any && !slices.ContainsFunc(p.touched.names, func(name string) bool { return !slices.Contains(names, name) })
 }
 
+// MayChange reports whether the patch may change a member of the document.
+func (p *Patch) MayChange(name string) bool {
+	return p.touched.any || slices.Contains(p.touched.names, name)
+}
+
 // add adds a member that a merge names. Directives of strategic merges, which begin
 // with a dollar, may be about any.
 func (m *members) add(name string) {
