@@ -206,6 +206,11 @@ func (s *side) remove(ctx context.Context, o *object) error {
 	if err != nil || !a.accepted() {
 		return err // it was not there
 	}
-	_, err = s.do(ctx, http.MethodPatch, at, asJSON, map[string]any{"metadata": map[string]any{"finalizers": nil}})
+	if _, err = s.do(ctx, http.MethodPatch, at, asJSON, map[string]any{"metadata": map[string]any{"finalizers": nil}}); err != nil || o.kind.Kind != "Namespace" {
+		return err
+	}
+	// What ends a namespace is a controller, which neither server has.
+	left := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": nameOf(o.value)}}
+	_, err = s.do(ctx, http.MethodPut, at+"/finalize", asJSON, left)
 	return err
 }
