@@ -104,6 +104,10 @@ func TestAccountClients(t *testing.T) {
 	if err := accounts.Delete(t.Context(), "deployment-controller", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	// The server looks tokens up in its cache, which a consistent list has waited for.
+	if _, err := accounts.List(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	if refused, err := whoami(t, c); !apierrors.IsUnauthorized(err) {
 		t.Errorf("%+v, %v of an account that was deleted", refused, err)
 	}

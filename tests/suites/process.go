@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/levelwire/levelwire/internal/childprocess"
 )
@@ -21,10 +22,23 @@ func inGroup(cmd *exec.Cmd) {
 // runBound runs a command that ends with this process.
 func runBound(cmd *exec.Cmd) error { return childprocess.RunTests(cmd) }
 
-// endMarked kills every process that has the mark in its environment: envtest puts servers into
-// process groups of their own, and a test that panics does not stop them. Only Linux tells what
-// environment a process has; elsewhere, such servers go on.
+// Killed processes end when the kernel comes to it: how often, and for how long, that is awaited.
+const (
+	betweenLooks = 5 * time.Millisecond
+	patience     = 10 * time.Second
+)
+
+// endMarked kills every process that has the mark in its environment, and waits until none is left:
+// envtest puts servers into process groups of their own, and a test that panics does not stop them.
+// Only Linux tells what environment a process has; elsewhere, such servers go on.
 func endMarked(mark string) {
+	for began := time.Now(); killMarked(mark) && time.Since(began) < patience; {
+		time.Sleep(betweenLooks)
+	}
+}
+
+// killMarked kills the processes that have the mark, and reports whether there were any.
+func killMarked(mark string) (any bool) {
 	environments, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is right
 	for _, file := range environments {
 		environment, err := os.ReadFile(file)
@@ -33,8 +47,10 @@ func endMarked(mark string) {
 		}
 		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil && pid != os.Getpid() {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
+			any = true
 		}
 	}
+	return any
 }
 
 // leastRoom is what a suite may need: the sources of what it imports, objects of the compiler in

@@ -41,7 +41,7 @@ func (h *hesitating) Authorize(ctx context.Context, a auth.Attributes) (auth.Dec
 func TestUndecidedWatchesAreBounded(t *testing.T) {
 	for name, test := range map[string]struct{ verb, path, header string }{
 		"watch":         {path: "/api/v1/pods?watch=true"},
-		"impersonation": {path: "/api/v1/pods?watch=true", header: "Impersonate-User: other"},
+		"impersonation": {path: "/api/v1/pods?watch=true", header: "Impersonate-User: other-than-USER"},
 		"window":        {path: debugapi.WindowPath + "/api/v1/pods?watch=true", header: asTable, verb: "watch"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestUndecidedWatchesAreBounded(t *testing.T) {
 				if test.header == "" {
 					return []string{asUser(user)}
 				}
-				return []string{asUser(user), test.header}
+				return []string{asUser(user), strings.ReplaceAll(test.header, "USER", user)} // each has watches of its own
 			}
 			var waiting sync.WaitGroup
 			defer waiting.Wait()

@@ -25,13 +25,14 @@ func namespaceRules() define.Rules[*corev1.Namespace] {
 			ns.Spec.Finalizers = slices.Clone(old.Spec.Finalizers)
 		},
 		Validate:       validateNamespace,
-		ValidateUpdate: validateNamespaceUpdate,
+		ValidateStatus: validateNamespaceStatus,
 	}
 }
 
 // defaultNamespace puts the namespace's name among its labels, where
 // selectors find it (KEP-2161).
 func defaultNamespace(ns *corev1.Namespace) {
+	define.SetDefault(&ns.Status.Phase, corev1.NamespaceActive)
 	if ns.Name == "" {
 		return
 	}
@@ -62,15 +63,15 @@ func validateNamespace(ns *corev1.Namespace) field.ErrorList {
 	return errs
 }
 
-// validateNamespaceUpdate: a namespace is Terminating exactly while it is
-// being deleted.
-func validateNamespaceUpdate(ns, _ *corev1.Namespace) field.ErrorList {
-	at := field.NewPath("status", "phase")
-	switch {
-	case ns.DeletionTimestamp.IsZero() && ns.Status.Phase == corev1.NamespaceTerminating:
-		return field.ErrorList{field.Invalid(at, ns.Status.Phase, "may only be 'Active' if `deletionTimestamp` is empty")}
-	case !ns.DeletionTimestamp.IsZero() && ns.Status.Phase == corev1.NamespaceActive:
-		return field.ErrorList{field.Invalid(at, ns.Status.Phase, "may only be 'Terminating' if `deletionTimestamp` is not empty")}
+// validateNamespaceStatus: a namespace is Terminating exactly while it is being deleted. The path
+// is spelled as in kube-apiserver.
+func validateNamespaceStatus(ns, _ *corev1.Namespace) field.ErrorList {
+	at := field.NewPath("status", "Phase")
+	switch phase := ns.Status.Phase; {
+	case ns.DeletionTimestamp.IsZero() && phase != corev1.NamespaceActive:
+		return field.ErrorList{field.Invalid(at, phase, "may only be 'Active' if `deletionTimestamp` is empty")}
+	case !ns.DeletionTimestamp.IsZero() && phase != corev1.NamespaceTerminating:
+		return field.ErrorList{field.Invalid(at, phase, "may only be 'Terminating' if `deletionTimestamp` is not empty")}
 	}
 	return nil
 }
