@@ -3,6 +3,8 @@ package builtin_test
 import (
 	"slices"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // statusWrite is a write to the status of a manifest.
@@ -81,4 +83,64 @@ func TestTemplateGenerationIsNotTheStatusWriters(t *testing.T) {
 	if obj.GetAnnotations()["other"] != "kept" {
 		t.Error("another annotation does not change with the status")
 	}
+}
+
+// TestNodeStatus: a kubelet names its features in order, and its addresses once.
+func TestNodeStatus(t *testing.T) {
+	checkStatusWrites(t, []statusWrite{
+		{"node", nil, []string{"status.declaredFeatures=[A, B/c, Ba]", "status.addresses=[{type: InternalIP, address: 10.0.0.1}, {type: InternalIP, address: '::1'}]"}, nil},
+		{"node", nil, []string{"status.capacity={example.com/a: -1}", "status.allocatable={cpu: -1, example.com/a: 500m}"}, []string{
+			`status.capacity.example.com/a: Invalid value: "-1": must be greater than or equal to 0`, `status.allocatable.cpu: Invalid value: "-1": must be greater than or equal to 0`,
+			`status.allocatable.example.com/a: Invalid value: "500m": must be an integer`,
+		}},
+		{"node", nil, []string{"status.declaredFeatures=[B, B, A, a]"}, []string{
+			`status.declaredFeatures[1]: Duplicate value: "B"`, `status.declaredFeatures[2]: Invalid value: "A": list must be sorted alphabetically`,
+			`status.declaredFeatures[3]: Invalid value: "a": invalid feature name "a": must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes`,
+		}},
+		{"node", nil, []string{"status.addresses=[{type: InternalIP, address: 10.0.0.1}, {type: InternalIP, address: 10.0.0.1}]"}, []string{`status.addresses[1]: Duplicate value: {"type":"InternalIP","address":"10.0.0.1"}`}},
+	})
+}
+
+// TestNewNodeStatus: a node may come with its status, which is checked then.
+func TestNewNodeStatus(t *testing.T) {
+	r, obj := manifest(t, "node", "status.declaredFeatures=[A, A]", "status.nodeInfo={swap: {capacity: 0}}")
+	var got []string
+	for _, err := range r.Strategy.Validate(obj) {
+		got = append(got, err.Error())
+	}
+	if want := []string{"metadata.nodeSwapStatus.capacity: Invalid value: 0: must be greater than zero", `status.declaredFeatures[1]: Duplicate value: "A"`}; !slices.Equal(got, want) {
+		t.Errorf("got %q, not %q", got, want)
+	}
+}
+
+// TestNodeConfigIsDropped: what no kubelet says any more is stored for nodes that had it only.
+func TestNodeConfigIsDropped(t *testing.T) {
+	for _, tt := range []struct {
+		old  string
+		want bool
+	}{{"status.config-", false}, {"status.config={active: {}}", true}} {
+		r, old := manifestAsIs(t, "node", tt.old)
+		_, obj := manifestAsIs(t, "node")
+		r.Strategy.PrepareForStatusUpdate(obj, old)
+		if got := obj.(*corev1.Node).Status.Config != nil; got != tt.want {
+			t.Errorf("%s: there is a config: %t", tt.old, got)
+		}
+	}
+}
+
+// TestClaimStatus: a claim says how far storage has grown, or a resource of a driver's own.
+func TestClaimStatus(t *testing.T) {
+	const statuses = `: supported values: "ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizeInProgress", "NodeResizeInfeasible", "NodeResizePending"`
+	checkStatusWrites(t, []statusWrite{
+		{"claim", nil, []string{"status={capacity: {storage: 1Gi}, allocatedResources: {storage: 2Gi, example.com/a: 1}, allocatedResourceStatuses: {storage: NodeResizePending}}"}, nil},
+		{"claim", nil, []string{"status={capacity: {storage: -1}, allocatedResources: {storage: -1, cpu: 1}, allocatedResourceStatuses: {cpu: NodeResizePending}}"}, []string{
+			"status.capacity[storage]: Invalid value: -1: must be a valid resource quantity",
+			`status.allocatedResourceStatuses: Unsupported value: "cpu": supported values: "storage"`,
+			`status.allocatedResources: Unsupported value: "cpu": supported values: "storage"`,
+			"status.allocatedResources[storage]: Invalid value: -1: must be a valid resource quantity",
+		}},
+		{"claim", nil, []string{"status={allocatedResourceStatuses: {storage: Other}, allocatedResources: {storage: -500m}}"}, []string{
+			`status.allocatedResourceStatuses: Unsupported value: "storage"` + statuses, "status.allocatedResources[storage]: Invalid value: -1: must be a valid resource quantity",
+		}},
+	})
 }
