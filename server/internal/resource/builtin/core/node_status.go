@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
 )
 
 // validateNodeStatus checks what a kubelet says of its node.
@@ -15,6 +17,16 @@ func validateNodeStatus(s *corev1.NodeStatus) field.ErrorList {
 	errs := validateNodeResources(s)
 	errs = append(errs, validateDeclaredFeatures(s.DeclaredFeatures)...)
 	return append(errs, validateNodeAddresses(s.Addresses)...)
+}
+
+// completeNodeStatus leaves out what is empty, which kube-apiserver's store does not tell from what is
+// not there.
+func completeNodeStatus(node *corev1.Node) {
+	if len(node.Status.Allocatable) == 0 {
+		node.Status.Allocatable = nil
+		defaultNode(node)
+	}
+	define.NoEmptyListIn(&node.Status.Images, func(image *corev1.ContainerImage) *[]string { return &image.Names })
 }
 
 func validateNodeAddresses(addresses []corev1.NodeAddress) field.ErrorList {

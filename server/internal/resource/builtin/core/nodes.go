@@ -21,6 +21,8 @@ func nodeRules() define.Rules[*corev1.Node] {
 		Default:                defaultNode,
 		PrepareForCreate:       func(node *corev1.Node) { dropNodeConfig(node, &corev1.Node{}) },
 		PrepareForStatusUpdate: dropNodeConfig,
+		CompleteStored:         completeNodeStatus,
+		CompleteStatus:         completeNodeStatus,
 		Validate:               validateNode,
 		ValidateUpdate:         validateNodeUpdate,
 		ValidateStatus:         func(node, _ *corev1.Node) field.ErrorList { return validateNodeStatus(&node.Status) },
