@@ -18,8 +18,11 @@ func (w *pendingWrite) encode(ctx context.Context) error {
 	if w.action == remove {
 		return nil
 	}
-	if w.action == create || w.action == replace && w.endpoint.Scope == ScopeMain { // else it may share memory
+	switch {
+	case w.action == create || w.action == replace && w.endpoint.Scope == ScopeMain: // else it may share memory
 		call(w.registry.res.Strategy.CompleteStored, w.object)
+	case w.endpoint.Scope == ScopeStatus:
+		call(w.registry.res.Strategy.CompleteStatus, w.object)
 	}
 	var err error
 	if w.stored, err = w.registry.res.Encode(ctx, w.object); err != nil {

@@ -43,6 +43,9 @@ type Strategy struct {
 	// CompleteStored sets in a new or replaced object what is different in one that Kubernetes reads
 	// again after it has stored it. It is called after all hooks and validation, which do not see it.
 	CompleteStored func(obj Object)
+	// CompleteStatus is CompleteStored for a write through the status subresource. What it finds in
+	// lists may be the old object's, too.
+	CompleteStatus func(obj Object)
 	// PrepareForStatusUpdate is PrepareForUpdate for the status subresource.
 	PrepareForStatusUpdate func(obj, old Object)
 	// StatusKeeps is the metadata that a write to the status subresource leaves as it

@@ -190,8 +190,9 @@ func count(set *appsv1.StatefulSet, owned []*corev1.Pod, update string, now time
 	if status.CurrentRevision == "" {
 		status.CurrentRevision = update
 	}
-	var collisions int32
-	status.CollisionCount = &collisions
+	if status.CollisionCount == nil { // another controller may have counted: it must not go back
+		status.CollisionCount = new(int32)
+	}
 	for _, pod := range owned {
 		status.Replicas++
 		if pod.Status.Phase == corev1.PodRunning && pods.Ready(pod) {

@@ -31,6 +31,8 @@ func daemonSetRules() define.Rules[*appsv1.DaemonSet] {
 			errs := validate.Unchanged(validate.SpecPath.Child("selector"), d.Spec.Selector, old.Spec.Selector)
 			return append(errs, validateDaemonSet(d)...)
 		},
+		PrepareForStatusUpdate: func(d, old *appsv1.DaemonSet) { setTemplateGeneration(d, templateGeneration(old)) },
+		ValidateStatus:         validateDaemonSetStatus,
 	}
 }
 

@@ -32,6 +32,7 @@ func deploymentRules() define.Rules[*appsv1.Deployment] {
 		ValidateUpdate: func(d, old *appsv1.Deployment) field.ErrorList {
 			return validate.Unchanged(validate.SpecPath.Child("selector"), d.Spec.Selector, old.Spec.Selector)
 		},
+		ValidateStatus: validateDeploymentStatus,
 	}
 }
 

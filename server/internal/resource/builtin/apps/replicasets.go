@@ -27,6 +27,7 @@ func replicaSetRules() define.Rules[*appsv1.ReplicaSet] {
 		ValidateUpdate: func(rs, old *appsv1.ReplicaSet) field.ErrorList {
 			return validate.Unchanged(validate.SpecPath.Child("selector"), rs.Spec.Selector, old.Spec.Selector)
 		},
+		ValidateStatus: validateReplicaSetStatus,
 	}
 }
 

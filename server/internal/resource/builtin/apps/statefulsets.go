@@ -23,6 +23,7 @@ func statefulSetRules() define.Rules[*appsv1.StatefulSet] {
 		Default:        defaultStatefulSet,
 		ValidateCreate: validateStatefulSet,
 		ValidateUpdate: validateStatefulSetUpdate,
+		ValidateStatus: validateStatefulSetStatus,
 		Warnings:       statefulSetWarnings,
 	}
 }

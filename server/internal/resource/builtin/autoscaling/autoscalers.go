@@ -17,6 +17,7 @@ func autoscalerRules() define.Rules[*autoscalingv2.HorizontalPodAutoscaler] {
 		Default:        defaultAutoscaler,
 		ValidateCreate: func(a *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList { return validateAutoscaler(a, nil) },
 		ValidateUpdate: validateAutoscaler,
+		CompleteStatus: func(a *autoscalingv2.HorizontalPodAutoscaler) { define.NoEmptyList(&a.Status.CurrentMetrics) },
 		ValidateStatus: func(a, _ *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList { return validateStatus(&a.Status) },
 	}
 }

@@ -18,10 +18,23 @@ import (
 
 func nodeRules() define.Rules[*corev1.Node] {
 	return define.Rules[*corev1.Node]{
-		Default:        defaultNode,
-		Validate:       validateNode,
-		ValidateUpdate: validateNodeUpdate,
-		Warnings:       nodeWarnings,
+		Default:                defaultNode,
+		PrepareForCreate:       func(node *corev1.Node) { dropNodeConfig(node, &corev1.Node{}) },
+		PrepareForStatusUpdate: dropNodeConfig,
+		CompleteStored:         completeNodeStatus,
+		CompleteStatus:         completeNodeStatus,
+		Validate:               validateNode,
+		ValidateUpdate:         validateNodeUpdate,
+		ValidateStatus:         func(node, _ *corev1.Node) field.ErrorList { return validateNodeStatus(&node.Status) },
+		Warnings:               nodeWarnings,
+	}
+}
+
+// dropNodeConfig drops what kubelets said of a configuration that they got from the API, which none
+// has done since Kubernetes 1.24. A node that has it keeps it.
+func dropNodeConfig(node, old *corev1.Node) {
+	if old.Status.Config == nil {
+		node.Status.Config = nil
 	}
 }
 
@@ -37,8 +50,11 @@ func defaultNode(node *corev1.Node) {
 // validateNode checks a node in kube-apiserver's order, and at its paths.
 func validateNode(node *corev1.Node) field.ErrorList {
 	errs := validateTaints(field.NewPath("metadata", "taints"), node.Spec.Taints)
-	errs = append(errs, validateNodeAmounts("capacity", node.Status.Capacity)...)
-	errs = append(errs, validateNodeAmounts("allocatable", node.Status.Allocatable)...)
+	errs = append(errs, validateNodeResources(&node.Status)...)
+	if swap := node.Status.NodeInfo.Swap; swap != nil && swap.Capacity != nil && *swap.Capacity <= 0 { // at kube-apiserver's path
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "nodeSwapStatus", "capacity"), *swap.Capacity, "must be greater than zero"))
+	}
+	errs = append(errs, validateDeclaredFeatures(node.Status.DeclaredFeatures)...)
 	ranges := validate.SpecPath.Child("podCIDRs")
 	six := 0
 	for i, cidr := range node.Spec.PodCIDRs {
@@ -51,6 +67,10 @@ func validateNode(node *corev1.Node) field.ErrorList {
 		errs = append(errs, field.Invalid(ranges, node.Spec.PodCIDRs, "may specify no more than one CIDR for each IP family"))
 	}
 	return errs
+}
+
+func validateNodeResources(s *corev1.NodeStatus) field.ErrorList {
+	return append(validateNodeAmounts("capacity", s.Capacity), validateNodeAmounts("allocatable", s.Allocatable)...)
 }
 
 func validateNodeAmounts(list string, amounts corev1.ResourceList) field.ErrorList {
@@ -88,14 +108,7 @@ func validateTaints(path *field.Path, taints []corev1.Taint) field.ErrorList {
 
 // validateNodeUpdate: the pod range and the provider's name may be set once.
 func validateNodeUpdate(node, old *corev1.Node) field.ErrorList {
-	var errs field.ErrorList
-	seen := sets.New[corev1.NodeAddress]()
-	for i, address := range node.Status.Addresses {
-		if seen.Has(address) {
-			errs = append(errs, field.Duplicate(field.NewPath("status", "addresses").Index(i), address))
-		}
-		seen.Insert(address)
-	}
+	errs := validateNodeAddresses(node.Status.Addresses)
 	if len(old.Spec.PodCIDRs) > 0 && !slices.Equal(node.Spec.PodCIDRs, old.Spec.PodCIDRs) {
 		errs = append(errs, field.Forbidden(validate.SpecPath.Child("podCIDRs"), "node updates may not change podCIDR except from \"\" to valid"))
 	}

@@ -25,6 +25,7 @@ func persistentVolumeClaimRules() define.Rules[*corev1.PersistentVolumeClaim] {
 			return podspec.ValidateClaimSpec(validate.SpecPath, &c.Spec)
 		},
 		ValidateUpdate: validateClaimUpdate,
+		ValidateStatus: func(c, _ *corev1.PersistentVolumeClaim) field.ErrorList { return validateClaimStatus(&c.Status) },
 		Warnings: func(c, _ *corev1.PersistentVolumeClaim) []string {
 			warnings := annotationWarning(&c.ObjectMeta, corev1.BetaStorageClassAnnotation, useStorageClassName)
 			return append(warnings, podspec.ClaimWarnings(validate.SpecPath, &c.Spec)...)

@@ -20,6 +20,7 @@ func podRules() define.Rules[*corev1.Pod] {
 		ValidateUpdate: func(pod, old *corev1.Pod) field.ErrorList {
 			return append(podspec.ValidateChangedPod(pod, old), validatePodUpdate(pod, old)...)
 		},
+		ValidateStatus:      validatePodStatus,
 		ValidateSubresource: validatePodSubresource,
 		Graceful:            podGrace,
 		Warnings: func(pod, old *corev1.Pod) []string {
@@ -70,13 +71,6 @@ func preparePodForUpdate(pod, old *corev1.Pod) {
 		pod.Spec.Resources = old.Spec.Resources // of which older clients do not know
 	}
 	pod.Status.QOSClass = old.Status.QOSClass
-}
-
-// preparePodForStatusUpdate keeps the class that was computed at creation.
-func preparePodForStatusUpdate(pod, old *corev1.Pod) {
-	if pod.Status.QOSClass == "" {
-		pod.Status.QOSClass = old.Status.QOSClass
-	}
 }
 
 // podGrace says how long a pod that is being deleted may take. A pod that no

@@ -25,6 +25,7 @@ func replicationControllerRules() define.Rules[*corev1.ReplicationController] {
 			// kube-apiserver warns of the template as it was.
 			return podspec.WorkloadWarnings(rc, old, validate.SpecPath.Child("template"), old.Spec.Template)
 		},
+		ValidateStatus: validateControllerStatus,
 	}
 }
 
@@ -64,6 +65,17 @@ func validateControllerTemplate(path *field.Path, rc *corev1.ReplicationControll
 		errs = append(errs, validate.OtherLabels(path, rc.Spec.Template.Labels))
 	}
 	return append(errs, podspec.ValidateAlwaysRestartingTemplate(rc.Spec.Template, "ReplicationController")...)
+}
+
+// validateControllerStatus is as for a ReplicaSet.
+func validateControllerStatus(rc, _ *corev1.ReplicationController) field.ErrorList {
+	s, path := &rc.Status, field.NewPath("status")
+	labeled, ready := validate.Count{Field: "fullyLabeledReplicas", Value: int64(s.FullyLabeledReplicas)}, validate.Count{Field: "readyReplicas", Value: int64(s.ReadyReplicas)}
+	available := validate.Count{Field: "availableReplicas", Value: int64(s.AvailableReplicas)}
+	errs := validate.Counts(path, validate.Count{Field: "replicas", Value: int64(s.Replicas)},
+		labeled, ready, available, validate.Count{Field: "observedGeneration", Value: s.ObservedGeneration})
+	errs = append(errs, validate.AtMost(path, int64(s.Replicas), "status.replicas", labeled, ready, available)...)
+	return append(errs, validate.AtMost(path, ready.Value, "readyReplicas", available)...)
 }
 
 func replicationControllerScale() *resource.Scale {

@@ -20,6 +20,7 @@ type Rules[T resource.Object] struct {
 	PrepareForCreate       func(obj T)
 	CompleteNew            func(obj T)
 	CompleteStored         func(obj T)
+	CompleteStatus         func(obj T)
 	PrepareForUpdate       func(obj, old T)
 	RenewTimes             func(obj, old T, now metav1.Time)
 	PrepareForStatusUpdate func(obj, old T)
@@ -45,6 +46,7 @@ func strategy[T resource.Object](k Kind, s Rules[T]) resource.Strategy {
 		PrepareForCreate:       one(s.PrepareForCreate),
 		CompleteNew:            one(s.CompleteNew),
 		CompleteStored:         one(s.CompleteStored),
+		CompleteStatus:         one(s.CompleteStatus),
 		PrepareForUpdate:       two(s.PrepareForUpdate),
 		RenewTimes:             renew(s.RenewTimes),
 		PrepareForStatusUpdate: two(s.PrepareForStatusUpdate),

@@ -3,6 +3,7 @@ package dynamicresource
 import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
@@ -14,6 +15,9 @@ func resourceClaimRules() define.Rules[*resourcev1.ResourceClaim] {
 	devices := validate.SpecPath.Child("devices")
 	return define.Rules[*resourcev1.ResourceClaim]{
 		CompleteStored: func(c *resourcev1.ResourceClaim) { define.NoEmptyList(&c.Spec.Devices.Requests) },
+		CompleteStatus: func(c *resourcev1.ResourceClaim) {
+			define.NoEmptyListIn(&c.Status.Devices, func(device *resourcev1.AllocatedDeviceStatus) *[]metav1.Condition { return &device.Conditions })
+		},
 		Default: func(c *resourcev1.ResourceClaim) {
 			defaultDeviceClaim(&c.Spec.Devices)
 			if c.Status.Allocation != nil {

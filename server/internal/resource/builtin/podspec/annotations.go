@@ -208,3 +208,9 @@ func ValidateChangedPod(pod, old *corev1.Pod) field.ErrorList {
 	errs = append(errs, ValidatePod(validate.SpecPath, &pod.Spec)...)
 	return append(errs, validateAnnotationChanges(podAnnotations, pod.Annotations, old.Annotations, &pod.Spec)...)
 }
+
+// ValidateAnnotationChanges checks what a write does to a pod's annotations that leaves its spec
+// as it is.
+func ValidateAnnotationChanges(pod, old *corev1.Pod) field.ErrorList {
+	return validateAnnotationChanges(podAnnotations, pod.Annotations, old.Annotations, &pod.Spec)
+}

@@ -19,7 +19,7 @@ var containerResources = sets.New(corev1.ResourceCPU, corev1.ResourceMemory, cor
 // Overcommits tells whether the requests for a resource may be below its
 // limits: what the node cannot share must be asked for in full.
 func Overcommits(name corev1.ResourceName) bool {
-	return containerResources.Has(name) || native(name) && !IsHugePages(name)
+	return containerResources.Has(name) || IsNative(name) && !IsHugePages(name)
 }
 
 // IsHugePages reports whether a resource is huge pages of some size.
@@ -27,8 +27,8 @@ func IsHugePages(name corev1.ResourceName) bool {
 	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
-// native are the resources without a domain, or of Kubernetes' own.
-func native(name corev1.ResourceName) bool {
+// IsNative reports whether a resource is one without a domain, or of Kubernetes' own.
+func IsNative(name corev1.ResourceName) bool {
 	domain, _, qualified := strings.Cut(string(name), "/")
 	return !qualified || strings.HasSuffix("."+domain, ".kubernetes.io")
 }
@@ -185,7 +185,7 @@ func validateAmounts(path *field.Path, list corev1.ResourceList) field.ErrorList
 // ValidateAmount checks an amount of a resource. What cannot be divided is counted.
 func ValidateAmount(path *field.Path, name corev1.ResourceName, amount apiresource.Quantity) field.ErrorList {
 	errs := validate.NotNegativeQuantity(path, amount)
-	if (countedResources.Has(name) || !native(name) && isExtended(name)) && amount.MilliValue()%1000 != 0 {
+	if (countedResources.Has(name) || !IsNative(name) && isExtended(name)) && amount.MilliValue()%1000 != 0 {
 		errs = append(errs, field.Invalid(path, amount.String(), "must be an integer"))
 	}
 	return errs
@@ -203,7 +203,7 @@ func ContainerResource(path *field.Path, name corev1.ResourceName) field.ErrorLi
 		if !containerResources.Has(name) && !IsHugePages(name) {
 			errs = append(errs, field.Invalid(path, name, "must be a standard resource for containers"))
 		}
-	case !native(name) && !isExtended(name):
+	case !IsNative(name) && !isExtended(name):
 		errs = append(errs, field.Invalid(path, name, "doesn't follow extended resource name standard"))
 	}
 	return errs
