@@ -115,6 +115,31 @@ func (c *cluster) deploymentSeen() {
 	await(c, deployments, "later", "seen", func(d *appsv1.Deployment) bool { return d.Status.ObservedGeneration > 0 })
 }
 
+// replicaSetSeen is deploymentSeen for ReplicaSets, and statefulSetSeen for StatefulSets.
+func (c *cluster) replicaSetSeen() {
+	c.t.Helper()
+	sets, later := in[*appsv1.ReplicaSet](c), newSet("later", 0)
+	later.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "later"}}
+	later.Spec.Template.Labels = later.Spec.Selector.MatchLabels
+	create(c, sets, later)
+	await(c, sets, "later", "seen", func(s *appsv1.ReplicaSet) bool { return s.Status.ObservedGeneration > 0 })
+}
+
+func (c *cluster) statefulSetSeen() {
+	c.t.Helper()
+	sets, later := in[*appsv1.StatefulSet](c), newStatefulSet("later", 0)
+	later.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "later"}}
+	later.Spec.Template.Labels = later.Spec.Selector.MatchLabels
+	create(c, sets, later)
+	await(c, sets, "later", "seen", func(s *appsv1.StatefulSet) bool { return s.Status.ObservedGeneration > 0 })
+}
+
+func newStatefulSet(name string, replicas int32) *appsv1.StatefulSet {
+	return &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1.StatefulSetSpec{
+		Replicas: &replicas, Selector: selectWeb(), Template: podTemplate("web:1"), PodManagementPolicy: appsv1.ParallelPodManagement,
+	}}
+}
+
 // heldStep is a change that comes to the controllers while one that was made before it is held back with
 // another watch.
 type heldStep struct {
@@ -154,8 +179,13 @@ func TestControllersWithAWatchBehind(t *testing.T) {
 	one, two := ptr.To[int32](1), ptr.To[int32](2)
 	for name, step := range map[string]heldStep{
 		"ReplicaSet": {
-			held:   "replicasets",
-			before: func(c *cluster) { create(c, in[*appsv1.ReplicaSet](c), newSet("web", three)); c.awaitPods(3) },
+			held: "replicasets",
+			before: func(c *cluster) {
+				sets := in[*appsv1.ReplicaSet](c)
+				create(c, sets, newSet("web", three))
+				await(c, sets, "web", "three pods", func(s *appsv1.ReplicaSet) bool { return s.Status.FullyLabeledReplicas == 3 })
+				c.replicaSetSeen()
+			},
 			first: func(c *cluster) {
 				change(c, in[*appsv1.ReplicaSet](c), "web", func(s *appsv1.ReplicaSet) { s.Spec.Replicas = two })
 			},
@@ -182,10 +212,10 @@ func TestControllersWithAWatchBehind(t *testing.T) {
 		"StatefulSet": {
 			held: "statefulsets",
 			before: func(c *cluster) {
-				create(c, in[*appsv1.StatefulSet](c), &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.StatefulSetSpec{
-					Replicas: two, Selector: selectWeb(), Template: podTemplate("web:1"), PodManagementPolicy: appsv1.ParallelPodManagement,
-				}})
-				c.awaitPods(2)
+				sets := in[*appsv1.StatefulSet](c)
+				create(c, sets, newStatefulSet("web", *two))
+				await(c, sets, "web", "two pods", func(s *appsv1.StatefulSet) bool { return s.Status.Replicas == 2 && s.Status.UpdatedReplicas == 2 })
+				c.statefulSetSeen()
 			},
 			first: func(c *cluster) {
 				change(c, in[*appsv1.StatefulSet](c), "web", func(s *appsv1.StatefulSet) { s.Spec.Replicas = one })
