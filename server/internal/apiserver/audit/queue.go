@@ -141,38 +141,39 @@ func (q *queue) run(open context.Context) {
 	var sending sync.WaitGroup
 	defer sending.Wait()
 	for {
-		batch, closing := q.next()
-		if len(batch) > 0 {
-			slots <- struct{}{}
-			if q.throttle != nil {
-				_ = q.throttle.Wait(open) // an error says that the queue is closing
-			}
-			sending.Go(func() {
-				defer func() { <-slots }()
-				q.send(batch)
-			})
-			continue
-		}
-		if closing {
+		q.gather()
+		batch := q.next()
+		if len(batch) == 0 {
 			return
 		}
-		<-q.wake
-		q.gather()
+		slots <- struct{}{}
+		if q.throttle != nil {
+			_ = q.throttle.Wait(open) // an error says that the queue is closing
+		}
+		sending.Go(func() {
+			defer func() { <-slots }()
+			q.send(batch)
+		})
 	}
 }
 
-// gather waits until a batch is full, or its time is over.
+// gather waits for events, and then until a batch is full or its time is over. It returns
+// at once when the queue is closing: without events only then.
 func (q *queue) gather() {
+	for {
+		pending, closing := q.state()
+		if pending > 0 || closing {
+			break
+		}
+		<-q.wake
+	}
 	if q.limits.wait == 0 {
 		return
 	}
 	timer := time.NewTimer(q.limits.wait)
 	defer timer.Stop()
 	for {
-		q.mu.Lock()
-		enough := q.closing || len(q.pending) >= q.limits.batch
-		q.mu.Unlock()
-		if enough {
+		if pending, closing := q.state(); closing || pending >= q.limits.batch {
 			return
 		}
 		select {
@@ -183,16 +184,23 @@ func (q *queue) gather() {
 	}
 }
 
+func (q *queue) state() (pending int, closing bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.pending), q.closing
+}
+
 // next takes a batch.
-func (q *queue) next() (batch []*auditinternal.Event, closing bool) {
+func (q *queue) next() []*auditinternal.Event {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := min(len(q.pending), q.limits.batch)
-	batch, q.pending = q.pending[:n:n], q.pending[n:]
+	batch := q.pending[:n:n]
+	q.pending = q.pending[n:]
 	if len(q.pending) == 0 {
 		q.pending = nil // its array would grow without end
 	}
-	return batch, q.closing
+	return batch
 }
 
 func (q *queue) send(batch []*auditinternal.Event) {

@@ -133,20 +133,24 @@ func TestDelivery(t *testing.T) {
 	}
 }
 
-// TestQueueMakesBatches: full ones at once, and others when their time is over.
+// TestQueueMakesBatches: full ones at once, and others when their time is over, whenever
+// the queue's goroutine comes to look.
 func TestQueueMakesBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, m := newRecorder(), newMetrics()
 		q := newQueue(r.backend(), limits{events: 100, bytes: 1 << 30, batch: 3, senders: 1, wait: time.Minute}, m, slog.New(slog.DiscardHandler))
 		for i := range 7 {
 			q.add(event(i, ""))
+			if i%2 == 0 {
+				synctest.Wait()
+			}
 		}
 		time.Sleep(time.Second)
 		q.add(event(7, ""))
-		time.Sleep(time.Second)
+		time.Sleep(time.Minute - 2*time.Second)
 		before := len(r.sent())
-		time.Sleep(2 * time.Minute)
-		if got := fmt.Sprint(r.sent()); got != "[[0 1 2] [3 4 5] [6] [7]]" || before != 3 {
+		time.Sleep(3 * time.Second)
+		if got := fmt.Sprint(r.sent()); got != "[[0 1 2] [3 4 5] [6 7]]" || before != 2 {
 			t.Errorf("%s, %d before the time was over", got, before)
 		}
 		q.add(event(8, ""))
