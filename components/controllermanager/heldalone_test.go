@@ -266,25 +266,9 @@ func TestNamespaceThatAnotherHasReplaced(t *testing.T) {
 
 	watching, held := c.connectBehind("informers", "namespaces")
 	look := &looks{uid: old.UID, replaced: make(chan struct{}), seen: make(chan struct{})}
-	config := c.server.UserConfig("namespace-controller", "system:masters")
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+	c.startEmptier(watching, func(next http.RoundTripper) http.RoundTripper {
 		look.next = next
 		return look
-	})
-	connected, err := client.New(config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(connected.CloseIdleConnections)
-	factory := informer.NewFactory(watching, informer.Options{Logger: slog.New(slog.DiscardHandler)})
-	emptier, err := namespace.New(connected, factory, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	factory.Start(c.ctx)
-	c.start(c.ctx, "namespace", func(ctx context.Context) error {
-		defer factory.Shutdown()
-		return emptier.Run(ctx)
 	})
 	await(c, configs, "keeps", "being deleted", func(m *corev1.ConfigMap) bool { return m.DeletionTimestamp != nil })
 
@@ -302,6 +286,87 @@ func TestNamespaceThatAnotherHasReplaced(t *testing.T) {
 		t.Errorf("%v, %v: what is in the new namespace was deleted", m, err)
 	}
 	held.release()
+}
+
+// replacing has a namespace replaced right before the first request of a verb for its config maps.
+type replacing struct {
+	next    http.RoundTripper
+	verb    string
+	replace func()
+	once    sync.Once
+
+	replaced atomic.Bool
+	answered chan struct{} // closed when it has then been asked whether the namespace is there, or to delete in it
+	last     sync.Once
+}
+
+func (b *replacing) RoundTrip(r *http.Request) (*http.Response, error) {
+	emptying := r.URL.Path == "/api/v1/namespaces/team/configmaps"
+	if emptying && r.Method == b.verb {
+		b.once.Do(func() { b.replace(); b.replaced.Store(true) })
+	}
+	after := b.replaced.Load() && (emptying && r.Method == http.MethodDelete || r.URL.Path == "/api/v1/namespaces/team")
+	resp, err := b.next.RoundTrip(r)
+	if after {
+		b.last.Do(func() { close(b.answered) })
+	}
+	return resp, err
+}
+
+// TestNamespaceThatIsReplacedMeanwhile: the same while the controller empties the first one, at whichever request.
+func TestNamespaceThatIsReplacedMeanwhile(t *testing.T) {
+	for _, verb := range []string{http.MethodGet, http.MethodDelete} {
+		t.Run(verb, func(t *testing.T) {
+			c := newCluster(t, 0)
+			namespaces, configs := client.For[*corev1.Namespace](c.client), client.For[*corev1.ConfigMap](c.client).Namespace("team")
+			create(c, namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}})
+			create(c, configs, newConfig("again"))
+			look := &replacing{verb: verb, answered: make(chan struct{}), replace: func() {
+				finalize(c, "team")
+				create(c, namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}})
+				remove(c, configs, "again", metav1.DeleteOptions{})
+				create(c, configs, newConfig("again"))
+				create(c, configs, newConfig("new"))
+			}}
+			c.startEmptier(c.connectAs("informers", "system:masters"), func(next http.RoundTripper) http.RoundTripper {
+				look.next = next
+				return look
+			})
+			remove(c, namespaces, "team", metav1.DeleteOptions{})
+			select {
+			case <-look.answered:
+			case <-c.ctx.Done():
+				t.Fatal("the controller has not emptied the namespace")
+			}
+			for _, name := range []string{"again", "new"} {
+				if m, err := configs.Get(c.ctx, name, metav1.GetOptions{}); err != nil || m.DeletionTimestamp != nil {
+					t.Errorf("%v, %v: %s is in the new namespace, and was deleted", m, err, name)
+				}
+			}
+		})
+	}
+}
+
+// startEmptier runs a namespace controller whose informers read by one client, and whose requests pass through a transport.
+func (c *cluster) startEmptier(reads *client.Client, wrap func(http.RoundTripper) http.RoundTripper) {
+	c.t.Helper()
+	config := c.server.UserConfig("namespace-controller", "system:masters")
+	config.Wrap(wrap)
+	connected, err := client.New(config, client.Options{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(connected.CloseIdleConnections)
+	factory := informer.NewFactory(reads, informer.Options{Logger: slog.New(slog.DiscardHandler)})
+	emptier, err := namespace.New(connected, factory, slog.New(slog.DiscardHandler))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	factory.Start(c.ctx)
+	c.start(c.ctx, "namespace", func(ctx context.Context) error {
+		defer factory.Shutdown()
+		return emptier.Run(ctx)
+	})
 }
 
 // finalize removes a namespace as people do by hand who do not want to wait for what is in it.

@@ -307,6 +307,29 @@ func TestDeleteCollection(t *testing.T) {
 	c.send(200, "GET", configMaps+"/c01", "")
 }
 
+// TestDeletionOfAPageKeepsWhatCameLater: a page at a version is deleted as it was listed,
+// and not what was made under its names since.
+func TestDeletionOfAPageKeepsWhatCameLater(t *testing.T) {
+	c := newWritable(t)
+	for _, name := range []string{"a", "b", "d"} {
+		c.send(201, "POST", configMaps, fmt.Sprintf(`{"metadata":{"name":%q}}`, name))
+	}
+	var list corev1.ConfigMapList
+	c.send(200, "GET", configMaps+"?limit=2", "").into(t, &list)
+	c.send(200, "DELETE", configMaps+"/b", "")
+	c.send(201, "POST", configMaps, `{"metadata":{"name":"b"}}`)
+	c.send(201, "POST", configMaps, `{"metadata":{"name":"a2"}}`)
+	c.send(200, "DELETE", configMaps+"?limit=2&resourceVersionMatch=Exact&resourceVersion="+list.ResourceVersion, "")
+	left := ""
+	c.send(200, "GET", configMaps, "").into(t, &list)
+	for _, o := range list.Items {
+		left += o.Name + " "
+	}
+	if left != "a2 b d " {
+		t.Errorf("%q are left", left)
+	}
+}
+
 // TestDeleteCollectionByPage: with a limit one page is deleted, and not everything; the
 // continue token in the answer is the next page's, at the same version.
 func TestDeleteCollectionByPage(t *testing.T) {

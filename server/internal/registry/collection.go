@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 	"github.com/levelwire/levelwire/storage"
@@ -37,7 +38,9 @@ func (r Registry) DeleteCollection(ctx context.Context, namespace string, select
 	return listed, nil
 }
 
-// DeleteEach deletes objects that were listed, as DeleteCollection does.
+// DeleteEach deletes objects that were listed, as DeleteCollection does. The list may be
+// of an older version: an object that was made under the name of a listed one since then
+// stays.
 func (r Registry) DeleteEach(ctx context.Context, objects []*watchcache.Object, opts *metav1.DeleteOptions) error {
 	if opts == nil {
 		opts = &metav1.DeleteOptions{}
@@ -53,7 +56,8 @@ func (r Registry) DeleteEach(ctx context.Context, objects []*watchcache.Object, 
 			_, _ = cache.Latest(workCtx, r.set.config.Store)
 		}
 		workers.Go(func() error {
-			_, err := r.Delete(workCtx, obj.Attributes.Namespace, obj.Attributes.Name, opts.DeepCopy())
+			d := &deletion{opts: opts.DeepCopy(), listed: types.UID(obj.Attributes.UID)}
+			_, err := r.delete(workCtx, obj.Attributes.Namespace, obj.Attributes.Name, d, false)
 			if apierrors.IsNotFound(err) {
 				return nil
 			}

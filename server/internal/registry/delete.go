@@ -21,23 +21,23 @@ import (
 // Deleted, and the write that takes away the last reason removes it. opts may
 // be nil. A pod is always marked first and removed then, in two writes.
 func (r Registry) Delete(ctx context.Context, namespace, name string, opts *metav1.DeleteOptions) (*Result, error) {
-	return r.delete(ctx, namespace, name, opts, false)
+	return r.delete(ctx, namespace, name, &deletion{opts: opts}, false)
 }
 
 // DeleteAdmitted is Delete by the server itself, or in consequence of a request that
 // was admitted in another form: webhooks and policies are not asked (Request.Admitted).
 func (r Registry) DeleteAdmitted(ctx context.Context, namespace, name string, opts *metav1.DeleteOptions) (*Result, error) {
-	return r.delete(ctx, namespace, name, opts, true)
+	return r.delete(ctx, namespace, name, &deletion{opts: opts}, true)
 }
 
-func (r Registry) delete(ctx context.Context, namespace, name string, opts *metav1.DeleteOptions, admitted bool) (*Result, error) {
-	if opts == nil {
-		opts = &metav1.DeleteOptions{}
+func (r Registry) delete(ctx context.Context, namespace, name string, d *deletion, admitted bool) (*Result, error) {
+	if d.opts == nil {
+		d.opts = &metav1.DeleteOptions{}
 	}
+	opts := d.opts
 	if errs := validation.ValidateDeleteOptions(opts); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
 	}
-	d := &deletion{opts: opts}
 	w := &pendingWrite{
 		registry: r, verb: d, namespace: namespace, name: name, dryRun: len(opts.DryRun) > 0, deleteOptions: opts, admitted: admitted,
 	}
@@ -70,6 +70,9 @@ func (r Registry) deletedStatus(name string, uid types.UID) *metav1.Status {
 // deletion is the verb delete.
 type deletion struct {
 	opts *metav1.DeleteOptions
+	// listed is the only object to delete: another that has its name by now is not found.
+	// "": whichever has the name.
+	listed types.UID
 	// thenRemove: the last decision was to mark an object that has no reason to
 	// stay, so that it is removed next.
 	thenRemove bool
@@ -77,7 +80,7 @@ type deletion struct {
 
 func (d *deletion) decide(_ context.Context, w *pendingWrite) error {
 	d.thenRemove = false
-	if w.current.object == nil {
+	if w.current.object == nil || d.listed != "" && d.listed != w.current.object.GetUID() {
 		return w.registry.notFound(w.name)
 	}
 	if err := w.registry.CheckPreconditions(w.name, d.opts.Preconditions, w.current.object); err != nil {

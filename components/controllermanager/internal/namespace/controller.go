@@ -65,8 +65,10 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 	if namespace == nil || err != nil {
 		return controller.Result{}, err
 	}
-	p := c.empty(ctx, namespace.Name)
+	p := c.empty(ctx, namespace)
 	switch err := errors.Join(p.undiscovered, p.failed); {
+	case p.gone:
+		return controller.Result{}, nil
 	case err != nil:
 		return controller.Result{}, errors.Join(err, c.report(ctx, namespace, p))
 	case len(p.left) > 0:
@@ -97,6 +99,7 @@ func (c *Controller) stillThere(ctx context.Context, namespace *corev1.Namespace
 
 // pass is what one look at a namespace has found.
 type pass struct {
+	gone         bool     // it went meanwhile, and what there is now is another's
 	found        bool     // there was anything
 	left         []string // what is still there, as "3 pods"
 	undiscovered error    // of which groups it is not known what there is
@@ -105,7 +108,7 @@ type pass struct {
 
 // empty deletes everything in a namespace. A resource that cannot be read, and a group
 // that cannot be asked for its resources, keep the namespace, and nothing else in it.
-func (c *Controller) empty(ctx context.Context, namespace string) pass {
+func (c *Controller) empty(ctx context.Context, namespace *corev1.Namespace) pass {
 	resources, err := discovery.Fetch(ctx, c.client)
 	p := pass{undiscovered: err}
 	var failed []error
@@ -114,6 +117,9 @@ func (c *Controller) empty(ctx context.Context, namespace string) pass {
 			continue
 		}
 		before, remaining, err := c.emptyOf(ctx, r, namespace)
+		if errors.Is(err, errGone) {
+			return pass{gone: true}
+		}
 		p.found = p.found || before > 0
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", r.Mapping.Resource, err))
@@ -130,14 +136,15 @@ func (c *Controller) empty(ctx context.Context, namespace string) pass {
 // take both the server and the time that a request may take.
 const pageSize = 25
 
+// errGone: the namespace that is being emptied is not there any more.
+var errGone = errors.New("the namespace has gone")
+
 // emptyOf deletes what there is of one resource, page by page, and counts it before and
 // after. Between the pages it leaves the server to others. The server is believed when it
 // says that it does not list the resource, or delete several of it at once, although
 // discovery has these verbs: nothing else would let the namespace go.
-func (c *Controller) emptyOf(ctx context.Context, r discovery.Resource, namespace string) (before, remaining int, err error) {
-	endpoint := client.Metadata(c.client, r.GroupVersionResource()).Namespace(namespace)
-	background := metav1.DeletePropagationBackground
-	opts := metav1.DeleteOptions{PropagationPolicy: &background}
+func (c *Controller) emptyOf(ctx context.Context, r discovery.Resource, namespace *corev1.Namespace) (before, remaining int, err error) {
+	endpoint := client.Metadata(c.client, r.GroupVersionResource()).Namespace(namespace.Name)
 	for page := (metav1.ListOptions{Limit: pageSize}); ; {
 		list, err := endpoint.List(ctx, page)
 		if apierrors.IsMethodNotSupported(err) && client.IsStatus(err) { // and no page of a proxy
@@ -148,14 +155,7 @@ func (c *Controller) emptyOf(ctx context.Context, r discovery.Resource, namespac
 		}
 		before += len(list.Items)
 		if len(list.Items) > 0 {
-			err = c.pace.Do(ctx, func() error {
-				if r.Supports("deletecollection") {
-					if err := endpoint.DeleteCollection(ctx, opts, page); !apierrors.IsMethodNotSupported(err) {
-						return err
-					}
-				}
-				return c.deleteEach(ctx, endpoint, list.Items, opts)
-			})
+			err = c.deletePage(ctx, r, namespace, page, list)
 		}
 		if err != nil {
 			return before, before, err
@@ -171,6 +171,34 @@ func (c *Controller) emptyOf(ctx context.Context, r discovery.Resource, namespac
 	return before, remaining, err
 }
 
+// deletePage deletes what page has listed, if it was the namespace's: if the namespace is
+// still there after the list, nothing of the list belongs to another that has its name.
+// The deletion is of the list's version for the same reason, not of what there is by then.
+func (c *Controller) deletePage(ctx context.Context, r discovery.Resource, namespace *corev1.Namespace, page metav1.ListOptions, list *client.List[*metav1.PartialObjectMetadata]) error {
+	switch live, err := c.stillThere(ctx, namespace); {
+	case err != nil:
+		return err
+	case live == nil:
+		return errGone
+	}
+	if page.Continue == "" && list.ResourceVersion != "" && list.ResourceVersion != "0" {
+		page.ResourceVersion, page.ResourceVersionMatch = list.ResourceVersion, metav1.ResourceVersionMatchExact
+	}
+	endpoint := client.Metadata(c.client, r.GroupVersionResource()).Namespace(namespace.Name)
+	return c.pace.Do(ctx, func() error {
+		if r.Supports("deletecollection") {
+			if err := endpoint.DeleteCollection(ctx, inBackground(), page); !apierrors.IsMethodNotSupported(err) {
+				return err
+			}
+		}
+		return deleteEach(ctx, endpoint, list.Items)
+	})
+}
+
+func inBackground() metav1.DeleteOptions {
+	return metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
+}
+
 // count returns how many objects there are.
 func count(ctx context.Context, endpoint client.Resource[*metav1.PartialObjectMetadata]) (n int, err error) {
 	list, err := endpoint.List(ctx, metav1.ListOptions{Limit: 1})
@@ -184,9 +212,13 @@ func count(ctx context.Context, endpoint client.Resource[*metav1.PartialObjectMe
 	return n, nil
 }
 
-func (c *Controller) deleteEach(ctx context.Context, endpoint client.Resource[*metav1.PartialObjectMetadata], items []*metav1.PartialObjectMetadata, opts metav1.DeleteOptions) error {
+// deleteEach deletes the objects of items, and not others that have their names by now.
+func deleteEach(ctx context.Context, endpoint client.Resource[*metav1.PartialObjectMetadata], items []*metav1.PartialObjectMetadata) error {
 	for _, item := range items {
-		if err := endpoint.Delete(ctx, item.Name, opts); err != nil && !apierrors.IsNotFound(err) {
+		opts := inBackground()
+		opts.Preconditions = metav1.NewUIDPreconditions(string(item.UID))
+		err := endpoint.Delete(ctx, item.Name, opts)
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			return err
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
@@ -37,6 +39,8 @@ func (s *widgets) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
 	case slices.Contains(s.refuses, verb):
 		code, body = http.StatusMethodNotAllowed, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":405,"reason":"MethodNotAllowed"}`
+	case r.URL.Path == "/api/v1/namespaces/team":
+		body = `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"team","uid":"1"},"spec":{"finalizers":["kubernetes"]}}`
 	case verb == "deletecollection":
 		s.names = nil
 	case verb == "delete":
@@ -58,6 +62,7 @@ func (s *widgets) RoundTrip(r *http.Request) (*http.Response, error) {
 // A resource for which the server does not do what discovery says keeps no namespace, as
 // long as there is another way. One that cannot be deleted does, while there are any.
 func TestVerbsThatAreOnlyInDiscovery(t *testing.T) {
+	team := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "1"}}
 	for name, test := range map[string]struct {
 		refuses   []string
 		remaining int
@@ -76,10 +81,10 @@ func TestVerbsThatAreOnlyInDiscovery(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := &Controller{client: cl, pace: pace.New(1)}
+		c := &Controller{client: cl, api: client.For[*corev1.Namespace](cl), pace: pace.New(1)}
 		kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
 		r := discovery.Resource{Mapping: scheme.Mapping{Kind: kind, Resource: "widgets", Scope: scheme.Namespaced}, Verbs: []string{"list", "delete", "deletecollection"}}
-		_, remaining, err := c.emptyOf(t.Context(), r, "team")
+		_, remaining, err := c.emptyOf(t.Context(), r, team)
 		if remaining != test.remaining || (err != nil) != test.fails {
 			t.Errorf("%s: %d remain, %v", name, remaining, err)
 		}
