@@ -131,7 +131,8 @@ func kindsOf(t reflect.Type) []schema.GroupVersionKind {
 	if err != nil {
 		return nil // not registered: the endpoint that serves it says its kind
 	}
-	kinds = slices.DeleteFunc(kinds, func(k schema.GroupVersionKind) bool { return k.Version == runtime.APIVersionInternal })
+	// A clone: the slice is the scheme's, which all of the process use.
+	kinds = slices.DeleteFunc(slices.Clone(kinds), func(k schema.GroupVersionKind) bool { return k.Version == runtime.APIVersionInternal })
 	slices.SortFunc(kinds, func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) })
 	return kinds
 }

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/kube-openapi/pkg/spec3"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
@@ -35,6 +38,21 @@ func TestSchemasHaveTheFieldsOfTheirKinds(t *testing.T) {
 			c := comparison{t: t, document: d}
 			c.compare(e.Kind, value, &spec.Schema{SchemaProps: spec.SchemaProps{Ref: spec.MustCreateRef("/" + modelOf(d, e))}})
 		}
+	}
+}
+
+// TestSchemeStaysAsItIs: what the scheme answers is its own, and all of the process read it.
+func TestSchemeStaysAsItIs(t *testing.T) {
+	before, _, err := scheme.Scheme.ObjectKinds(&metav1.DeleteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before = slices.Clone(before)
+	if kinds := kindsOf(reflect.TypeFor[metav1.DeleteOptions]()); len(kinds) == 0 || !slices.IsSortedFunc(kinds, func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) }) {
+		t.Errorf("%v", kinds)
+	}
+	if after, _, _ := scheme.Scheme.ObjectKinds(&metav1.DeleteOptions{}); !slices.Equal(before, after) {
+		t.Errorf("%v\nwere\n%v", after, before)
 	}
 }
 
