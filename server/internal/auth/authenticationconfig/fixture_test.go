@@ -190,3 +190,17 @@ func await(t *testing.T, a *Authenticator, token string) auth.User {
 		}
 	}
 }
+
+// awaitRefusal waits until a token is refused, one of its own at each try.
+func awaitRefusal(t *testing.T, a *Authenticator, token func(i int) string) {
+	t.Helper()
+	deadline := time.Now().Add(3 * time.Minute)
+	for i := 0; ; i++ {
+		if _, err := a.AuthenticateToken(t.Context(), token(i), nil); err != nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the tokens are accepted")
+		}
+	}
+}
