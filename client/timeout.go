@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 )
 
@@ -32,10 +33,14 @@ func limitTime(ctx context.Context, q *request, timeout time.Duration) (context.
 	}
 }
 
-// explain adds that the time is over to the error of a read, if it is.
+// explain adds that the time is over to the error of a read, if it is. An answer that ends
+// then is not known to be whole: a server ends the answer of a request that was given up.
 func (l *timeLimit) explain(err error) error {
-	if l == nil || !errors.Is(l.cause(), l.over) || errors.Is(err, l.over) {
+	switch {
+	case l == nil || !errors.Is(l.cause(), l.over) || errors.Is(err, l.over):
 		return err
+	case errors.Is(err, io.EOF):
+		return l.over
 	}
 	return fmt.Errorf("%w (%w)", l.over, err)
 }

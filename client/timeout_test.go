@@ -78,6 +78,49 @@ func TestTimeoutOfTheConfiguration(t *testing.T) {
 	})
 }
 
+// endsWhenGivenUp is the body of an answer that its server ends as if it were whole, when it
+// learns that the request was given up.
+type endsWhenGivenUp struct {
+	io.Reader
+	given <-chan struct{}
+}
+
+func (b endsWhenGivenUp) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if errors.Is(err, io.EOF) {
+		<-b.given
+	}
+	return n, err
+}
+
+func (b endsWhenGivenUp) Close() error { return nil }
+
+// An answer that ends because the time is over says that, and is not taken for whole.
+func TestAnswerThatEndsWithTheTime(t *testing.T) {
+	for _, body := range []string{"{", `{"metadata":{"name":"a"}}`} {
+		synctest.Test(t, func(t *testing.T) {
+			c, err := New(&rest.Config{Host: "http://server", Timeout: time.Minute}, Options{WrapTransport: func(http.RoundTripper) http.RoundTripper {
+				return roundTripFunc(func(r *http.Request) (*http.Response, error) {
+					return &http.Response{
+						StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, ContentLength: -1,
+						Body: endsWhenGivenUp{strings.NewReader(body), r.Context().Done()}, Request: r,
+					}, nil
+				})
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			pods := For[*corev1.Pod](c).Namespace("ns")
+			if _, err := pods.Get(t.Context(), "a", metav1.GetOptions{}); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("get of %s: %v", body, err)
+			}
+			if _, err := pods.List(t.Context(), metav1.ListOptions{}); body == "{" && !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("list: %v", err)
+			}
+		})
+	}
+}
+
 // The limits of a rest.Config are obeyed, those of Options go before them, and what has no
 // effect is said.
 func TestLimitsOfTheConfiguration(t *testing.T) {

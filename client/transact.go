@@ -28,7 +28,7 @@ type answer struct {
 // Read implements io.Reader and counts.
 func (a *answer) Read(p []byte) (int, error) {
 	n, err := a.body.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
+	if err != nil {
 		err = a.x.limit.explain(err)
 	}
 	a.received.Add(int64(n))
