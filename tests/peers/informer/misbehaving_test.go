@@ -149,10 +149,10 @@ func TestMisbehavingServers(t *testing.T) {
 		}, keys: "a b c", requests: 6},
 		"a deletion with the version of the last change": {server: func() *misbehaving {
 			return &misbehaving{list: lists(widgetList("20", "", widget("a", "10"), widget("b", "11"))), watch: from20(func(w http.ResponseWriter, r *http.Request) {
-				send(w, event("MODIFIED", widget("b", "30")), event("DELETED", widget("a", "10")))
+				send(w, event("ADDED", widget("c", "30")), event("DELETED", widget("a", "10")))
 				hold(r)
 			})}
-		}, keys: "b", updates: 1, requests: 2},
+		}, keys: "b c", requests: 2},
 		"the same error in each stream": {server: func() *misbehaving {
 			return &misbehaving{list: lists(widgetList("20", "", widget("a", "10")), widgetList("40", "", widget("c", "35"))),
 				watch: from20(func(w http.ResponseWriter, _ *http.Request) { send(w, statusEvent(500)) })}
