@@ -112,6 +112,12 @@ func TestOldCacheDecidesNothing(t *testing.T) {
 	if err != nil || result.Revision != current.Revision {
 		t.Errorf("an update of the version that is really current: %+v, %v", result, err)
 	}
+	result, err = r.Update(t.Context(), "default", "a", replacing(configMap("a", "3")), registry.UpdateOptions{WriteOptions: registry.WriteOptions{DryRun: true}})
+	if err != nil || result.Revision != current.Revision {
+		t.Errorf("a dry run: %+v, %v", result, err)
+	}
+	_, err = r.Delete(t.Context(), "default", "gone", &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+	wantStatus(t, "a dry run of a delete of what is gone", err, 404, metav1.StatusReasonNotFound, "not found")
 	versioned.ResourceVersion = old.Object.GetResourceVersion()
 	_, err = r.Update(t.Context(), "default", "a", replacing(versioned), registry.UpdateOptions{})
 	wantStatus(t, "an update of the version that the cache shows", err, 409, metav1.StatusReasonConflict, errModified)

@@ -165,7 +165,7 @@ func (w *pendingWrite) storeKey() string {
 //
 // A state from the cache may be old. A write that was decided on it is refused
 // by the store, which compares revisions. Any other outcome (an error, nothing
-// to write) counts only once the store has confirmed the state.
+// to write, a dry run) counts only once the store has confirmed the state.
 func (w *pendingWrite) attempt(ctx context.Context) (*Result, error) {
 	w.action, w.object, w.stored, w.shown, w.ownersWarning = keep, nil, nil, nil, ""
 	refused := w.verb.decide(ctx, w)
@@ -198,6 +198,9 @@ func (w *pendingWrite) attempt(ctx context.Context) (*Result, error) {
 	}
 	if w.dryRun {
 		w.request.finish(ctx, Refused)
+		if confirmed, err := w.confirm(ctx); !confirmed || err != nil {
+			return nil, err
+		}
 		return w.dryRunResult(ctx)
 	}
 	if w.refusal != nil {
