@@ -48,6 +48,47 @@ func campaign(ctx context.Context, e *Elector, work func(context.Context) error)
 	return leads, result
 }
 
+// admission is a server that puts another name into each Lease that is written.
+type admission struct{ line }
+
+func (a admission) Create(ctx context.Context, lease *coordinationv1.Lease, opts metav1.CreateOptions) (*coordinationv1.Lease, error) {
+	return a.line.Create(ctx, renamed(lease), opts)
+}
+
+func (a admission) Update(ctx context.Context, lease *coordinationv1.Lease, opts metav1.UpdateOptions) (*coordinationv1.Lease, error) {
+	return a.line.Update(ctx, renamed(lease), opts)
+}
+
+func renamed(lease *coordinationv1.Lease) *coordinationv1.Lease {
+	lease = lease.DeepCopy()
+	other := "other"
+	lease.Spec.HolderIdentity = &other
+	return lease
+}
+
+// A candidate does not lead with a Lease that was written, and has another name.
+func TestAnswerWithAnotherHolder(t *testing.T) {
+	for name, before := range map[string]*coordinationv1.Lease{
+		"the lease is made":  nil,
+		"the lease is taken": {ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "it", ResourceVersion: "1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+				defer cancel()
+				e := candidate(t, "a", admission{line{store: &store{lease: before}}})
+				err := e.Run(ctx, func(context.Context) error {
+					t.Error("it leads")
+					return nil
+				})
+				if stats := e.Stats(); err != nil || stats.Acquired != 0 || stats.Failures == 0 || stats.Leader != "other" {
+					t.Errorf("%v, %+v", err, stats)
+				}
+			})
+		})
+	}
+}
+
 // TestNeverTwoLeaders runs three candidates for hours behind bad lines. Each
 // ends its work the moment its context ends.
 func TestNeverTwoLeaders(t *testing.T) {

@@ -91,8 +91,7 @@ func (e *Elector) create(ctx context.Context) (held bool, err error) {
 	if err != nil {
 		return false, e.failed("create", err)
 	}
-	e.wrote(created, sent)
-	return true, nil
+	return e.wrote("create", created, sent)
 }
 
 // write puts this candidate's name and the present time into the Lease. What
@@ -106,8 +105,7 @@ func (e *Elector) write(ctx context.Context, seen *coordinationv1.Lease) (held b
 	if err != nil {
 		return false, e.failed("write", err)
 	}
-	e.wrote(updated, sent)
-	return true, nil
+	return e.wrote("write", updated, sent)
 }
 
 func (e *Elector) sign(lease *coordinationv1.Lease, at instant) {
@@ -168,12 +166,20 @@ func (e *Elector) unsigned(seen *coordinationv1.Lease) *coordinationv1.Lease {
 	return lease
 }
 
-func (e *Elector) wrote(lease *coordinationv1.Lease, sent instant) {
+// wrote takes note of the answer to a write. The Lease is held only if the answer says so:
+// admission may have put another name into it, or something before the server has answered
+// with another state. It is then read before the next write, which conflicts or does not know
+// a holder.
+func (e *Elector) wrote(doing string, lease *coordinationv1.Lease, sent instant) (held bool, err error) {
+	if is := holder(lease); is != e.opts.Identity {
+		return false, e.failed(doing, fmt.Errorf("the answer has the holder %q and not %q, which was sent", is, e.opts.Identity))
+	}
 	e.mu.Lock()
 	e.renewed = sent
 	e.stats.Renewals++
 	e.mu.Unlock()
 	e.observe(lease)
+	return true, nil
 }
 
 func (e *Elector) observe(lease *coordinationv1.Lease) {
