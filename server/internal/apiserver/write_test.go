@@ -471,7 +471,16 @@ func TestServicesOverHTTP(t *testing.T) {
 	if replaced.Spec.ClusterIP != svc.Spec.ClusterIP || replaced.Spec.Ports[0].NodePort != svc.Spec.Ports[0].NodePort {
 		t.Errorf("a PUT moved the service to %+v", replaced.Spec)
 	}
-	c.send(422, "PATCH", path+"/web", `{"spec":{"clusterIP":"10.96.7.7","clusterIPs":["10.96.7.7"]}}`, merge)
+	for _, patch := range []string{
+		`{"spec":{"clusterIP":"10.96.7.7","clusterIPs":["10.96.7.7"]}}`, `{"spec":{"clusterIP":"10.96.7.7","clusterIPs":null}}`,
+		`{"spec":{"clusterIP":"11.0.0.5","clusterIPs":["11.0.0.5"]}}`, // not in the range, which is not what is wrong with it
+	} {
+		var refused metav1.Status
+		c.send(422, "PATCH", path+"/web", patch, merge).into(t, &refused)
+		if causes := refused.Details.Causes; len(causes) != 1 || causes[0].Field != "spec.clusterIPs[0]" || !strings.HasSuffix(causes[0].Message, "may not change once set") {
+			t.Errorf("%s is refused with %v", patch, causes)
+		}
+	}
 	c.send(404, "GET", "/apis/networking.k8s.io/v1/ipaddresses/10.96.7.7", "")
 	c.send(200, "DELETE", path+"/web", "")
 	c.send(404, "GET", "/apis/networking.k8s.io/v1/ipaddresses/"+svc.Spec.ClusterIP, "")

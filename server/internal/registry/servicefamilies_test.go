@@ -124,6 +124,17 @@ func TestUpdatesKeepFamilies(t *testing.T) {
 	}
 }
 
+// TestUpdatesOfTheFirstAddress: a client that knows only the first address is told what is wrong with
+// another one.
+func TestUpdatesOfTheFirstAddress(t *testing.T) {
+	f := newFixture(t)
+	f.create(t, "services", newService("a"))
+	_, err := f.of(t, "services").Update(t.Context(), "default", "a", changing(func(s *corev1.Service) {
+		s.Spec.ClusterIP, s.Spec.ClusterIPs = "nowhere", nil
+	}), registry.UpdateOptions{})
+	wantStatus(t, "an update", err, 422, metav1.StatusReasonInvalid, `spec.clusterIPs[0]: Invalid value: "nowhere": must be a valid IP address`)
+}
+
 // TestAllocatedFieldsHaveNoOwner: what the server has allocated conflicts with nobody.
 func TestAllocatedFieldsHaveNoOwner(t *testing.T) {
 	f := newFixture(t)

@@ -256,7 +256,7 @@ func keepAllocated(svc, old *corev1.Service) {
 		if svc.Spec.ClusterIP == "" {
 			svc.Spec.ClusterIP = old.Spec.ClusterIP
 		}
-		if len(svc.Spec.ClusterIPs) == 0 && svc.Spec.ClusterIP == old.Spec.ClusterIP {
+		if len(svc.Spec.ClusterIPs) == 0 { // of another clusterIP, matchClusterIPs makes the list
 			svc.Spec.ClusterIPs = slices.Clone(old.Spec.ClusterIPs)
 		}
 	}

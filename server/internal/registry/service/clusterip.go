@@ -38,6 +38,9 @@ func (a *allocation) allocateIPs(ctx context.Context) error {
 		return nil
 	}
 	ip := spec.ClusterIP
+	if a.old != nil && takesIP(a.old) && len(a.old.Spec.ClusterIPs) > 0 && a.old.Spec.ClusterIPs[0] != ip {
+		return nil // validation refuses the change, whether or not the address could be had
+	}
 	switch {
 	case ip == "":
 		var err error
