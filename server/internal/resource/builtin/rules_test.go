@@ -112,6 +112,19 @@ func TestServiceTypeChanges(t *testing.T) {
 	}
 }
 
+// TestTrafficPolicyOfNames: a service that is another name has no endpoints to choose from.
+func TestTrafficPolicyOfNames(t *testing.T) {
+	for to, want := range map[corev1.ServiceType]bool{corev1.ServiceTypeClusterIP: true, corev1.ServiceTypeExternalName: false} {
+		r, obj := manifest(t, "service-balanced", "spec.internalTrafficPolicy=Local")
+		svc := obj.(*corev1.Service)
+		svc.Spec.Type = to
+		r.Strategy.CompleteStored(svc)
+		if got := svc.Spec.InternalTrafficPolicy != nil; got != want {
+			t.Errorf("a service of type %s has a policy: %v", to, got)
+		}
+	}
+}
+
 func TestScaleSelector(t *testing.T) {
 	r, obj := manifest(t, "deployment", "spec.replicas=4")
 	spec, status, selector, err := r.Scale.Get(obj)

@@ -16,7 +16,12 @@ const affinitySeconds int32 = 10800
 
 func serviceRules() define.Rules[*corev1.Service] {
 	return define.Rules[*corev1.Service]{
-		Default:          defaultService,
+		Default: defaultService,
+		CompleteStored: func(svc *corev1.Service) {
+			if svc.Spec.Type == corev1.ServiceTypeExternalName { // it sends no traffic to endpoints
+				svc.Spec.InternalTrafficPolicy = nil
+			}
+		},
 		PrepareForUpdate: dropForType,
 		Validate:         validateService,
 		ValidateUpdate:   validateServiceUpdate,
