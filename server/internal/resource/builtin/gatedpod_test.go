@@ -40,6 +40,9 @@ func TestGatedPodIsOnlyNarrowed(t *testing.T) {
 		{"affinity of the node comes to that of pods", []string{apart}, []string{apart, required + "[" + term + "]"}, nil},
 		{"preferences come", []string{required + "[" + term + "]"}, []string{required + "[" + term + "]", prefer}, nil},
 		{"preferences go", []string{prefer}, nil, nil},
+		{"gates come", nil, []string{"spec.schedulingGates=[{name: h}, {name: g}, {name: i}, {name: h}]"}, []string{
+			"Duplicate spec.schedulingGates[3]", "Forbidden spec.schedulingGates[2].name", "Forbidden spec.schedulingGates[3].name",
+		}},
 		{"anti-affinity goes", []string{apart, required + "[" + term + "]"}, []string{required + "[" + term + "]"}, []string{"Forbidden spec"}},
 		{"anti-affinity comes", []string{required + "[" + term + "]"}, []string{required + "[" + term + "]", apart}, []string{"Forbidden spec"}},
 		{"affinity to pods comes with that to nodes", nil, []string{required + "[" + term + "]", together}, []string{"Forbidden spec"}},

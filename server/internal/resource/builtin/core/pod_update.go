@@ -95,16 +95,7 @@ func validateAddedTolerations(now, before []corev1.Toleration) field.ErrorList {
 // validateGateChange: scheduling gates may only be removed, and the node
 // selector and the node affinity of a gated pod only narrowed.
 func validateGateChange(pod, old *corev1.Pod) field.ErrorList {
-	var errs field.ErrorList
-	before := map[string]bool{}
-	for _, gate := range old.Spec.SchedulingGates {
-		before[gate.Name] = true
-	}
-	for i, gate := range pod.Spec.SchedulingGates {
-		if !before[gate.Name] {
-			errs = append(errs, field.Forbidden(validate.SpecPath.Child("schedulingGates").Index(i), "only deletion is allowed, but found new scheduling gate '"+gate.Name+"'"))
-		}
-	}
+	errs := validateAddedGates(pod.Spec.SchedulingGates, old.Spec.SchedulingGates)
 	if len(old.Spec.SchedulingGates) > 0 {
 		errs = append(errs, validateNarrowedAffinity(nodeAffinity(pod.Spec.Affinity), nodeAffinity(old.Spec.Affinity))...)
 		for key, value := range old.Spec.NodeSelector {
@@ -112,6 +103,24 @@ func validateGateChange(pod, old *corev1.Pod) field.ErrorList {
 				errs = append(errs, field.Invalid(validate.SpecPath.Child("nodeSelector"), pod.Spec.NodeSelector, "only additions are allowed (no mutations or deletions)"))
 				break
 			}
+		}
+	}
+	return errs
+}
+
+// validateAddedGates complains about each new gate, of several with one name at the last.
+func validateAddedGates(now, before []corev1.PodSchedulingGate) field.ErrorList {
+	last := make(map[string]int, len(now))
+	for i, gate := range now {
+		last[gate.Name] = i
+	}
+	for _, gate := range before {
+		delete(last, gate.Name)
+	}
+	var errs field.ErrorList
+	for i, gate := range now {
+		if at, added := last[gate.Name]; added && at == i {
+			errs = append(errs, field.Forbidden(validate.SpecPath.Child("schedulingGates").Index(i).Child("name"), "only deletion is allowed, but found new scheduling gate '"+gate.Name+"'"))
 		}
 	}
 	return errs
