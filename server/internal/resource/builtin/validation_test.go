@@ -98,7 +98,7 @@ func change(t *testing.T, tree any, path []string, value any, set bool) {
 func complaints(errs field.ErrorList) []string {
 	var list []string
 	for _, err := range errs {
-		list = append(list, string(err.Type)[len("FieldValue"):]+" "+err.Field)
+		list = append(list, strings.TrimPrefix(string(err.Type), "FieldValue")+" "+err.Field)
 	}
 	return list
 }
@@ -416,6 +416,7 @@ func TestValidateUpdate(t *testing.T) {
 		{"deployment", []string{"metadata.generateName=Web-"}, ""},
 		{"cronjob", []string{"metadata.generateName=Web-"}, ""},
 		{"quota", []string{"metadata.generateName=Web-"}, ""},
+		{"csidriver", []string{"metadata.generateName=Web-"}, ""},
 		{"deployment", []string{"spec.replicas=7", "spec.template.spec.containers.0.image=b"}, ""},
 		{"deployment", []string{"spec.selector.matchLabels.app=b"}, "Invalid spec.selector"},
 		{"replicaset", []string{"spec.selector.matchLabels.app=b"}, "Invalid spec.selector"},

@@ -12,7 +12,7 @@ import (
 func Resources() []*resource.Resource {
 	return []*resource.Resource{
 		define.Resource[coordinationv1.Lease, coordinationv1.LeaseList](coordinationv1.SchemeGroupVersion, define.Kind{
-			Name: "Lease", Plural: "leases", NoGeneration: true, ConditionalOnly: true, UpsertOnUpdate: true,
+			Name: "Lease", Plural: "leases", NameRuleForNew: true, NoGeneration: true, ConditionalOnly: true, UpsertOnUpdate: true,
 		}, leaseRules()),
 	}
 }

@@ -19,7 +19,7 @@ func Resources() []*resource.Resource {
 			Name: "VolumeAttachment", Plural: "volumeattachments", Cluster: true, Status: true, StatusKeeps: resource.AllMetadata, NoGeneration: true, ConditionalOnly: true, ReturnDeleted: true,
 		}, volumeAttachmentRules()),
 		define.Resource[storagev1.CSIDriver, storagev1.CSIDriverList](gv, define.Kind{
-			Name: "CSIDriver", Plural: "csidrivers", Cluster: true, NoFirstGeneration: true, ConditionalOnly: true, ReturnDeleted: true,
+			Name: "CSIDriver", Plural: "csidrivers", NameRuleForNew: true, Cluster: true, NoFirstGeneration: true, ConditionalOnly: true, ReturnDeleted: true,
 		}, csiDriverRules()),
 		define.Resource[storagev1.CSINode, storagev1.CSINodeList](gv, define.Kind{
 			Name: "CSINode", Plural: "csinodes", Cluster: true, Status: true, StatusKeeps: resource.AllMetadata, NoGeneration: true, ConditionalOnly: true, ReturnDeleted: true,
