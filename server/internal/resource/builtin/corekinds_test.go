@@ -52,6 +52,8 @@ func TestValidateCoreKinds(t *testing.T) {
 		{node + "spec: {podCIDR: 10.0.0.0/24, podCIDRs: [a]}}", nil}, // the first form counts
 		{node + "spec: {podCIDRs: [10.0.0.0/24, 10.1.0.0/24]}}", []string{"Invalid spec.podCIDRs"}},
 		{node + "spec: {podCIDRs: ['fd00::/64', 10.1.0.0/24]}}", nil},
+		{node + "spec: {podCIDRs: ['fd00::/64', 10.1.0.0/24, 'fd01::/64']}}", []string{"Invalid spec.podCIDRs"}},
+		{node + "spec: {podCIDRs: [10.0.0.0/24, a]}}", []string{"Invalid spec.podCIDRs[1]", "InternalError spec.podCIDRs", "Invalid spec.podCIDRs"}},
 		{node + "status: {capacity: {cpu: 1.5, pods: 1.5, a.example/b: 1.5}}}",
 			[]string{"Invalid status.capacity.a.example/b", "Invalid status.capacity.pods", "Invalid status.allocatable.a.example/b", "Invalid status.allocatable.pods"}},
 		{endpoints + "addresses: [{ip: 127.0.0.1, hostname: a.b, nodeName: a b}], ports: [{port: 1, appProtocol: a b}]}]}",

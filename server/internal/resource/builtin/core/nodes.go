@@ -1,7 +1,7 @@
 package core
 
 import (
-	"net/netip"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	netutils "k8s.io/utils/net"
 
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/podspec"
@@ -56,15 +57,25 @@ func validateNode(node *corev1.Node) field.ErrorList {
 	}
 	errs = append(errs, validateDeclaredFeatures(node.Status.DeclaredFeatures)...)
 	ranges := validate.SpecPath.Child("podCIDRs")
-	six := 0
 	for i, cidr := range node.Spec.PodCIDRs {
 		errs = append(errs, validate.CIDR(ranges.Index(i), cidr)...)
-		if prefix, err := netip.ParsePrefix(cidr); err == nil && prefix.Addr().Is6() {
-			six++
-		}
 	}
-	if n := len(node.Spec.PodCIDRs); n > 1 && (n > 2 || six != 1) {
-		errs = append(errs, field.Invalid(ranges, node.Spec.PodCIDRs, "may specify no more than one CIDR for each IP family"))
+	return append(errs, validateRangeFamilies(ranges, node.Spec.PodCIDRs)...)
+}
+
+// validateRangeFamilies: of several ranges, each is of another family. Of those that are no
+// ranges, kube-apiserver says so once more, as a mistake of its own.
+func validateRangeFamilies(path *field.Path, ranges []string) field.ErrorList {
+	if len(ranges) < 2 {
+		return nil
+	}
+	var errs field.ErrorList
+	both, err := netutils.IsDualStackCIDRStrings(ranges)
+	if err != nil {
+		errs = append(errs, field.InternalError(path, fmt.Errorf("invalid PodCIDRs. failed to check with dual stack with error:%w", err)))
+	}
+	if !both || len(ranges) > 2 {
+		errs = append(errs, field.Invalid(path, ranges, "may specify no more than one CIDR for each IP family"))
 	}
 	return errs
 }
