@@ -44,6 +44,8 @@ func TestUpdatesOfStorageKinds(t *testing.T) {
 		want       []string
 	}{
 		{"csidriver", nil, []string{"spec.attachRequired=false", "spec.volumeLifecycleModes=[Ephemeral]"}, []string{"Invalid spec.attachedRequired", "Invalid spec.volumeLifecycleModes"}},
+		{"claim", nil, []string{"spec.dataSourceRef={apiGroup: a b, kind: A, name: a}"}, []string{"Invalid spec.dataSource.apiGroup", "Invalid spec.dataSourceRef.apiGroup", "Forbidden spec"}},
+		{"claim", []string{"spec.dataSourceRef={apiGroup: a, kind: A, name: a}"}, []string{"spec.dataSourceRef={apiGroup: a b, kind: A, name: a}"}, []string{"Forbidden spec"}},
 		{"csinode", nil, []string{"spec.drivers.0.allocatable={count: 9}"}, nil},
 		{"csinode", nil, []string{"spec.drivers=[]"}, nil},
 		{"csinode", nil, []string{"spec.drivers.0.nodeID=other"}, []string{"Invalid spec.drivers"}},

@@ -21,7 +21,7 @@ func persistentVolumeClaimRules() define.Rules[*corev1.PersistentVolumeClaim] {
 			podspec.PrepareDataSources(&c.Spec, nil)
 		},
 		PrepareForUpdate: func(c, old *corev1.PersistentVolumeClaim) { podspec.PrepareDataSources(&c.Spec, &old.Spec) },
-		Validate: func(c *corev1.PersistentVolumeClaim) field.ErrorList {
+		ValidateCreate: func(c *corev1.PersistentVolumeClaim) field.ErrorList {
 			return podspec.ValidateClaimSpec(validate.SpecPath, &c.Spec)
 		},
 		ValidateUpdate: validateClaimUpdate,
@@ -36,7 +36,8 @@ func persistentVolumeClaimRules() define.Rules[*corev1.PersistentVolumeClaim] {
 // validateClaimUpdate: a claim may be bound once, and a bound one may grow; the class may be filled
 // in while there is none.
 func validateClaimUpdate(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
-	errs := validateClass(c, old)
+	errs := podspec.ValidateClaimSpecUpdate(validate.SpecPath, &c.Spec, &old.Spec)
+	errs = append(errs, validateClass(c, old)...)
 	now, was := c.Spec.DeepCopy(), old.Spec.DeepCopy()
 	podspec.PrepareDataSources(was, was)
 	if was.VolumeName == "" {

@@ -11,6 +11,12 @@ import (
 
 // ValidateClaimSpec checks the spec of a claim, in a claim or in a template.
 func ValidateClaimSpec(path *field.Path, spec *corev1.PersistentVolumeClaimSpec) field.ErrorList {
+	return ValidateClaimSpecUpdate(path, spec, nil)
+}
+
+// ValidateClaimSpecUpdate is ValidateClaimSpec for what replaces an old spec, nil if it is new. Of a claim
+// whose data sources have named a group, kube-apiserver does not check the group any more.
+func ValidateClaimSpecUpdate(path *field.Path, spec, old *corev1.PersistentVolumeClaimSpec) field.ErrorList {
 	var errs field.ErrorList
 	if len(spec.AccessModes) == 0 {
 		errs = append(errs, field.Required(path.Child("accessModes"), "at least 1 access mode is required"))
@@ -27,7 +33,7 @@ func ValidateClaimSpec(path *field.Path, spec *corev1.PersistentVolumeClaimSpec)
 		errs = append(errs, ClassName(path.Child("storageClassName"), *name)...)
 	}
 	errs = append(errs, ValidateVolumeMode(path.Child("volumeMode"), spec.VolumeMode)...)
-	errs = append(errs, validateDataSources(path, spec)...)
+	errs = append(errs, validateDataSources(path, spec, !namesGroup(old))...)
 	if name := spec.VolumeAttributesClassName; name != nil {
 		errs = append(errs, ClassName(path.Child("volumeAttributesClassName"), *name)...)
 	}
@@ -66,18 +72,24 @@ func ValidateAccessModes(path *field.Path, modes []corev1.PersistentVolumeAccess
 	return errs
 }
 
-// validateDataSources checks what a new volume is filled with, which two fields say.
-func validateDataSources(path *field.Path, spec *corev1.PersistentVolumeClaimSpec) field.ErrorList {
+// namesGroup reports whether a data source of a claim is of a group that the claim names.
+func namesGroup(spec *corev1.PersistentVolumeClaimSpec) bool {
+	return spec != nil && (spec.DataSource != nil && spec.DataSource.APIGroup != nil || spec.DataSourceRef != nil && spec.DataSourceRef.APIGroup != nil)
+}
+
+// validateDataSources checks what a new volume is filled with, which two fields say. The syntax of
+// groups is checked if groups is set.
+func validateDataSources(path *field.Path, spec *corev1.PersistentVolumeClaimSpec, groups bool) field.ErrorList {
 	var errs field.ErrorList
 	source, ref := spec.DataSource, spec.DataSourceRef
 	if source != nil {
-		errs = append(errs, validateDataSource(path.Child("dataSource"), source.APIGroup, source.Kind, source.Name)...)
+		errs = append(errs, validateDataSource(path.Child("dataSource"), source.APIGroup, source.Kind, source.Name, groups)...)
 	}
 	if ref == nil {
 		return errs
 	}
 	at := path.Child("dataSourceRef")
-	errs = append(errs, validateDataSource(at, ref.APIGroup, ref.Kind, ref.Name)...)
+	errs = append(errs, validateDataSource(at, ref.APIGroup, ref.Kind, ref.Name, groups)...)
 	namespace := define.ValueOr(ref.Namespace, "")
 	if namespace != "" {
 		errs = append(errs, validate.Invalid(at.Child("namespace"), namespace, validation.IsDNS1123Label(namespace))...)
@@ -95,9 +107,10 @@ func validateDataSources(path *field.Path, spec *corev1.PersistentVolumeClaimSpe
 
 const claimKind = "PersistentVolumeClaim"
 
-func validateDataSource(path *field.Path, group *string, kind, name string) field.ErrorList {
+func validateDataSource(path *field.Path, group *string, kind, name string, groups bool) field.ErrorList {
 	errs := append(validate.Required(path.Child("name"), name), validate.Required(path.Child("kind"), kind)...)
 	switch group := define.ValueOr(group, ""); {
+	case group != "" && !groups:
 	case group != "":
 		errs = append(errs, validate.Invalid(path.Child("apiGroup"), group, validation.IsDNS1123Subdomain(group))...)
 	case kind != claimKind:
