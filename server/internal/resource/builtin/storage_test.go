@@ -38,6 +38,9 @@ func TestStorageKinds(t *testing.T) {
 
 // TestUpdatesOfStorageKinds: what must not change, and what a selector that was wrong before may have.
 func TestUpdatesOfStorageKinds(t *testing.T) {
+	affinity := func(key string) string {
+		return "spec.nodeAffinity={required: {nodeSelectorTerms: [{matchExpressions: [{key: " + key + ", operator: Exists}]}]}}"
+	}
 	for _, tt := range []struct {
 		manifest   string
 		old, edits []string
@@ -46,6 +49,9 @@ func TestUpdatesOfStorageKinds(t *testing.T) {
 		{"csidriver", nil, []string{"spec.attachRequired=false", "spec.volumeLifecycleModes=[Ephemeral]"}, []string{"Invalid spec.attachedRequired", "Invalid spec.volumeLifecycleModes"}},
 		{"claim", nil, []string{"spec.dataSourceRef={apiGroup: a b, kind: A, name: a}"}, []string{"Invalid spec.dataSource.apiGroup", "Invalid spec.dataSourceRef.apiGroup", "Forbidden spec"}},
 		{"claim", []string{"spec.dataSourceRef={apiGroup: a, kind: A, name: a}"}, []string{"spec.dataSourceRef={apiGroup: a b, kind: A, name: a}"}, []string{"Forbidden spec"}},
+		{"volume", []string{affinity("a")}, []string{affinity("b")}, []string{"Invalid nodeAffinity"}},
+		{"volume", []string{affinity("a")}, []string{affinity("''")}, nil}, // refused as any volume with it
+		{"volume", []string{affinity("beta.kubernetes.io/os")}, []string{affinity("kubernetes.io/os")}, nil},
 		{"csinode", nil, []string{"spec.drivers.0.allocatable={count: 9}"}, nil},
 		{"csinode", nil, []string{"spec.drivers=[]"}, nil},
 		{"csinode", nil, []string{"spec.drivers.0.nodeID=other"}, []string{"Invalid spec.drivers"}},

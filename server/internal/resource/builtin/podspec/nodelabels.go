@@ -80,8 +80,8 @@ func SameNodeAffinity(now, old *corev1.VolumeNodeAffinity) bool {
 		return equality.Semantic.DeepEqual(now, old)
 	}
 	sameRequirement := func(now, old corev1.NodeSelectorRequirement) bool {
-		if key, renamed := newNodeLabels[old.Key]; renamed && key == now.Key {
-			old.Key = key
+		if now.Key == newNodeLabels[old.Key] { // also if both are none, as in kube-apiserver: validation says what is wrong with it
+			old.Key = now.Key
 		}
 		return equality.Semantic.DeepEqual(now, old)
 	}
