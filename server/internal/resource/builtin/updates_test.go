@@ -34,6 +34,9 @@ func TestUpdatesAreRefusedInOrder(t *testing.T) {
 			`spec.controller: Invalid value: "": field is immutable`, "spec.controller: Required value",
 		}},
 		{"ipaddress", nil, []string{"spec.parentRef.name=other"}, []string{"spec.parentRef" + unsaid}},
+		{"attachment", nil, []string{"spec.nodeName=other"}, []string{"spec" + unsaid}},
+		{"runtimeclass", nil, []string{"handler=other"}, []string{"handler" + unsaid}},
+		{"runtimeclass", nil, []string{"handler=''"}, []string{"handler" + unsaid, "handler: Required value"}},
 		{"storageclass", nil, []string{"provisioner=other.example.com", "reclaimPolicy=Retain"}, []string{"provisioner" + unsaid, "reclaimPolicy" + unsaid}},
 		{"attributesclass", nil, []string{"driverName=''"}, []string{"driverName: Forbidden: updates to driverName are forbidden.", "driverName: Required value"}},
 		{"endpointslice", nil, []string{"addressType=Other", "endpoints=[]"}, []string{

@@ -17,9 +17,14 @@ import (
 
 func runtimeClassRules() define.Rules[*nodev1.RuntimeClass] {
 	return define.Rules[*nodev1.RuntimeClass]{
-		Validate: validateRuntimeClass,
+		Validate:       validateRuntimeClass,
+		ValidateCreate: validateHandler,
 		ValidateUpdate: func(c, old *nodev1.RuntimeClass) field.ErrorList {
-			return validate.Unchanged(field.NewPath("handler"), c.Handler, old.Handler)
+			if c.Handler == old.Handler {
+				return nil
+			}
+			errs := validate.UnchangedUnsaid(field.NewPath("handler"), c.Handler, old.Handler)
+			return append(errs, validateHandler(c)...)
 		},
 		Warnings: func(c, _ *nodev1.RuntimeClass) []string {
 			if c.Scheduling == nil {
@@ -46,8 +51,12 @@ func validateRuntimeClass(c *nodev1.RuntimeClass) field.ErrorList {
 		errs = append(errs, metavalidation.ValidateLabels(c.Scheduling.NodeSelector, at.Child("nodeSelector"))...)
 		errs = append(errs, validateTolerations(at.Child("tolerations"), c.Scheduling.Tolerations)...)
 	}
-	// kube-apiserver has this rule in the tags of the type, and reports it last.
-	return append(errs, validate.RequiredSyntax(field.NewPath("handler"), c.Handler, content.IsDNS1123Label)...)
+	return errs
+}
+
+// validateHandler checks what kube-apiserver has in the tags of the type, and reports last.
+func validateHandler(c *nodev1.RuntimeClass) field.ErrorList {
+	return validate.RequiredSyntax(field.NewPath("handler"), c.Handler, content.IsDNS1123Label)
 }
 
 // validateTolerations checks tolerations of which none may be there twice, with another time or not.

@@ -23,7 +23,7 @@ func volumeAttachmentRules() define.Rules[*storagev1.VolumeAttachment] {
 	return define.Rules[*storagev1.VolumeAttachment]{
 		Validate: validateAttachment,
 		ValidateUpdate: func(a, old *storagev1.VolumeAttachment) field.ErrorList {
-			return validate.Unchanged(validate.SpecPath, a.Spec, old.Spec)
+			return validate.UnchangedUnsaid(validate.SpecPath, a.Spec, old.Spec)
 		},
 		ValidateStatus: func(a, _ *storagev1.VolumeAttachment) field.ErrorList {
 			return validateAttachmentStatus(field.NewPath("status"), &a.Status)
