@@ -45,6 +45,28 @@ func TestPriorityAndRuntimeClasses(t *testing.T) {
 	}
 }
 
+// TestStrictGenerations: of some kinds, kube-apiserver takes an empty list for another one than none.
+func TestStrictGenerations(t *testing.T) {
+	for _, tt := range []struct {
+		manifest, edit string
+		want           int64
+	}{
+		{"networkpolicy", "metadata.labels={a: b}", 3},
+		{"networkpolicy", "spec.podSelector.matchExpressions=[]", 4},
+		{"networkpolicy", "spec.egress=[]", 4},
+		{"webhook", "metadata.labels={a: b}", 3},
+		{"webhook", "webhooks.0.matchConditions=[]", 4},
+		{"webhook", "webhooks.0.clientConfig.caBundle=''", 4},
+	} {
+		r, old := manifestAsIs(t, tt.manifest, "metadata.generation=3")
+		_, obj := manifestAsIs(t, tt.manifest, "metadata.generation=3", tt.edit)
+		r.Strategy.PrepareForUpdate(obj, old)
+		if got := obj.GetGeneration(); got != tt.want {
+			t.Errorf("%s with %s: generation %d, not %d", tt.manifest, tt.edit, got, tt.want)
+		}
+	}
+}
+
 // TestGenerations: those of PriorityClasses stay, and annotations of Deployments count.
 func TestGenerations(t *testing.T) {
 	r, obj := manifest(t, "priorityclass")

@@ -56,7 +56,7 @@ func TestEndpointSlices(t *testing.T) {
 	})
 }
 
-// TestUpdatesOfEndpointSlices: labels count as a change, endpoints that stay are not checked, and the
+// TestUpdatesOfEndpointSlices: labels and a topology count as a change, endpoints that stay are not checked, and the
 // topology of old clients becomes the name of the node.
 func TestUpdatesOfEndpointSlices(t *testing.T) {
 	edit := func(edits ...string) *discoveryv1.EndpointSlice {
@@ -75,9 +75,9 @@ func TestUpdatesOfEndpointSlices(t *testing.T) {
 	}{
 		{"nothing", []string{"endpoints=[{addresses: [0.0.0.0], deprecatedTopology: {kubernetes.io/hostname: node}}]"}, 3, "", 1, nil},
 		{"labels", []string{"endpoints=[{addresses: [0.0.0.0], deprecatedTopology: {kubernetes.io/hostname: node}}]", "metadata.labels={a: b}"}, 4, "", 1, nil},
-		{"addresses", []string{"endpoints=[{addresses: [10.0.0.9], deprecatedTopology: {kubernetes.io/hostname: node}}]"}, 3, "node", 0, nil},
-		{"another node", []string{"endpoints=[{addresses: [0.0.0.0], deprecatedTopology: {kubernetes.io/hostname: other}}]"}, 3, "", 0, []string{"Invalid endpoints[0].addresses[0]"}},
-		{"the type", []string{"addressType=FQDN", "endpoints=[]"}, 3, "", 0, []string{"Invalid addressType"}},
+		{"addresses", []string{"endpoints=[{addresses: [10.0.0.9], deprecatedTopology: {kubernetes.io/hostname: node}}]"}, 4, "node", 0, nil},
+		{"another node", []string{"endpoints=[{addresses: [0.0.0.0], deprecatedTopology: {kubernetes.io/hostname: other}}]"}, 4, "", 0, []string{"Invalid endpoints[0].addresses[0]"}},
+		{"the type", []string{"addressType=FQDN", "endpoints=[]"}, 4, "", 0, []string{"Invalid addressType"}},
 	} {
 		changed := edit(append(tt.edits, "metadata.generation=3")...)
 		r.Strategy.PrepareForUpdate(changed, old)

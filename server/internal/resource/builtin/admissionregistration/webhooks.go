@@ -26,6 +26,9 @@ var webhooksPath = field.NewPath("webhooks")
 
 func validatingWebhookRules() define.Rules[*admissionv1.ValidatingWebhookConfiguration] {
 	return define.Rules[*admissionv1.ValidatingWebhookConfiguration]{
+		PrepareForUpdate: func(c, old *admissionv1.ValidatingWebhookConfiguration) {
+			define.CountStrictly(c, old, c.Webhooks, old.Webhooks)
+		},
 		Default: func(c *admissionv1.ValidatingWebhookConfiguration) {
 			for i := range c.Webhooks {
 				h := &c.Webhooks[i]
@@ -49,6 +52,9 @@ func validatingWebhookRules() define.Rules[*admissionv1.ValidatingWebhookConfigu
 
 func mutatingWebhookRules() define.Rules[*admissionv1.MutatingWebhookConfiguration] {
 	return define.Rules[*admissionv1.MutatingWebhookConfiguration]{
+		PrepareForUpdate: func(c, old *admissionv1.MutatingWebhookConfiguration) {
+			define.CountStrictly(c, old, c.Webhooks, old.Webhooks)
+		},
 		Default: func(c *admissionv1.MutatingWebhookConfiguration) {
 			for i := range c.Webhooks {
 				h := &c.Webhooks[i]

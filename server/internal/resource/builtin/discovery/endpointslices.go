@@ -24,7 +24,7 @@ func endpointSliceRules() define.Rules[*discoveryv1.EndpointSlice] {
 		},
 		PrepareForCreate: func(s *discoveryv1.EndpointSlice) { dropTopology(s, nil) },
 		PrepareForUpdate: func(s, old *discoveryv1.EndpointSlice) {
-			if !equality.Semantic.DeepEqual(s.Labels, old.Labels) { // they say whose endpoints these are
+			if !sameSlice(s, old) {
 				s.Generation = old.Generation + 1
 			}
 			if !equality.Semantic.DeepEqual(s.Endpoints, old.Endpoints) {
@@ -35,6 +35,13 @@ func endpointSliceRules() define.Rules[*discoveryv1.EndpointSlice] {
 		ValidateUpdate: validateEndpointSlice,
 		Warnings:       endpointSliceWarnings,
 	}
+}
+
+// sameSlice reports whether an update leaves the generation. Labels count, which say whose endpoints
+// these are, and so does the topology that an update brings and that is dropped.
+func sameSlice(s, old *discoveryv1.EndpointSlice) bool {
+	return equality.Semantic.DeepEqual(s.Labels, old.Labels) && s.AddressType == old.AddressType &&
+		equality.Semantic.DeepEqual(s.Endpoints, old.Endpoints) && equality.Semantic.DeepEqual(s.Ports, old.Ports)
 }
 
 // dropTopology removes the field that v1 only reads, from before there was nodeName. A client

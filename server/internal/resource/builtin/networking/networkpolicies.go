@@ -16,7 +16,10 @@ import (
 
 func networkPolicyRules() define.Rules[*networkingv1.NetworkPolicy] {
 	return define.Rules[*networkingv1.NetworkPolicy]{
-		Default:        defaultNetworkPolicy,
+		Default: defaultNetworkPolicy,
+		PrepareForUpdate: func(p, old *networkingv1.NetworkPolicy) {
+			define.CountStrictly(p, old, p.Spec, old.Spec)
+		},
 		ValidateCreate: func(p *networkingv1.NetworkPolicy) field.ErrorList { return validateNetworkPolicy(p, policyOptions{}) },
 		ValidateUpdate: func(p, old *networkingv1.NetworkPolicy) field.ErrorList {
 			return validateNetworkPolicy(p, optionsOf(old))
