@@ -181,6 +181,22 @@ func DecodeAny(mediaType string, body []byte, into runtime.Object) (gvk schema.G
 	return decode(mediaType, body, into)
 }
 
+// DecodeFields is DecodeAny for a body whose kind is judged later: what it says of its kind may be
+// anything, even no string.
+func DecodeFields(mediaType string, body []byte, into *unstructured.Unstructured) (strictErrs []error, err error) {
+	_, strictErrs, err = decode(mediaType, body, into)
+	var claim *claimError
+	if errors.As(err, &claim) {
+		err = nil
+	}
+	return strictErrs, err
+}
+
+// claimError is why a decoded body does not say of which kind it is.
+type claimError struct{ error }
+
+func (e *claimError) Unwrap() error { return e.error }
+
 // decode decodes a body of any kind and returns the kind it claims to be of.
 func decode(mediaType string, body []byte, into runtime.Object) (gvk schema.GroupVersionKind, strictErrs []error, err error) {
 	switch mediaType {
@@ -208,7 +224,9 @@ func decode(mediaType string, body []byte, into runtime.Object) (gvk schema.Grou
 		}
 		return gvk, nil, err
 	}
-	gvk, err = claimedKind(into)
+	if gvk, err = claimedKind(into); err != nil {
+		err = &claimError{err}
+	}
 	return gvk, append(strictErrs, more...), err
 }
 

@@ -52,12 +52,11 @@ func decodeApply(kind types.PatchType, body []byte, wanted *unstructured.Unstruc
 	case kind == types.ApplyCBORPatchType:
 		mediaType = resource.MediaTypeCBOR
 	case bytes.HasPrefix(body, []byte("{")):
-		if _, strict, err = resource.DecodeAny(resource.MediaTypeJSON, body, wanted); err == nil {
+		if strict, err = resource.DecodeFields(resource.MediaTypeJSON, body, wanted); err == nil {
 			return strict, nil
 		}
 	}
-	_, strict, err = resource.DecodeAny(mediaType, body, wanted)
-	return strict, err
+	return resource.DecodeFields(mediaType, body, wanted)
 }
 
 // nestsDeeper reports whether a decoded document nests deeper than so many levels,
