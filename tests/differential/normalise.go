@@ -76,6 +76,8 @@ var words = []struct {
 	{`"time":"<a time>"`, regexp.MustCompile(`"time":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"`)}, // of managed fields
 	// What a patch has made of an object, with its uid and in an order of its own.
 	{`Invalid value: <what the patch made>: `, regexp.MustCompile(`Invalid value: "\{(?:[^"\\]|\\.)*\\"metadata\\"(?:[^"\\]|\\.)*": `)},
+	// Of a Service that keeps its address.
+	{`"<an allocated address>": expected an IP`, regexp.MustCompile(`"10\.96\.\d+\.\d+": expected an IP`)},
 	{"0xc*", regexp.MustCompile(`\b0xc[0-9a-f]{9}\b`)},
 }
 
