@@ -85,6 +85,27 @@ func TestTemplateGenerationIsNotTheStatusWriters(t *testing.T) {
 	}
 }
 
+// TestStatusesOfQuotasAndServices: amounts are none below nothing, and addresses those of a load balancer.
+func TestStatusesOfQuotasAndServices(t *testing.T) {
+	const counts = `: Invalid value: "-1": must be greater than or equal to 0`
+	checkStatusWrites(t, []statusWrite{
+		{"quota", nil, []string{"status={hard: {cpu: 1, count/a.example.com: 2}, used: {cpu: 500m}}"}, nil},
+		{"quota", nil, []string{"status={hard: {cpu: -1}, used: {pods: -1}}"}, []string{"status.hard[cpu]" + counts, "status.used[pods]" + counts}},
+		{"service-balanced", nil, []string{"status.loadBalancer.ingress=[{ip: 10.0.0.1, ipMode: VIP}]"}, nil},
+		{"service", nil, []string{"status.loadBalancer.ingress=[{}]"}, []string{"status.loadBalancer.ingress: Forbidden: may only be used when `spec.type` is 'LoadBalancer'"}},
+	})
+}
+
+// TestLabelsOfJobsAfterTheirStatus: a write of a status that takes the labels away leaves those of the pods.
+func TestLabelsOfJobsAfterTheirStatus(t *testing.T) {
+	r, obj := manifestAsIs(t, "job", "spec.template.metadata.labels={app: a}")
+	obj.SetLabels(nil)
+	r.Strategy.CompleteStatus(obj)
+	if got := obj.GetLabels(); got["app"] != "a" {
+		t.Errorf("the labels are %v", got)
+	}
+}
+
 // TestNodeStatus: a kubelet names its features in order, and its addresses once.
 func TestNodeStatus(t *testing.T) {
 	checkStatusWrites(t, []statusWrite{

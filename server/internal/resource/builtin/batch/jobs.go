@@ -24,6 +24,7 @@ func jobRules() define.Rules[*batchv1.Job] {
 		Default:          defaultJob,
 		PrepareForCreate: prepareJobForCreate,
 		CompleteStored:   completeStoredJob,
+		CompleteStatus:   defaultJobLabels,
 		ValidateCreate:   func(j *batchv1.Job) field.ErrorList { return append(validateGeneratedSelector(j), validateJob(j)...) },
 		ValidateUpdate:   validateJobUpdate,
 		ValidateStatus:   validateJobStatusUpdate,

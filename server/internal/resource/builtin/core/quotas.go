@@ -15,7 +15,8 @@ import (
 
 func resourceQuotaRules() define.Rules[*corev1.ResourceQuota] {
 	return define.Rules[*corev1.ResourceQuota]{
-		Validate: validateQuota,
+		Validate:       validateQuota,
+		ValidateStatus: validateQuotaStatus,
 		ValidateUpdate: func(q, old *corev1.ResourceQuota) field.ErrorList {
 			if sets.New(q.Spec.Scopes...).Equal(sets.New(old.Spec.Scopes...)) {
 				return nil
@@ -32,21 +33,31 @@ var quotaNames = sets.New("cpu", "memory", "ephemeral-storage", "requests.cpu", 
 	"replicationcontrollers", "secrets", "persistentvolumeclaims", "configmaps", "services.nodeports", "services.loadbalancers")
 
 func validateQuota(q *corev1.ResourceQuota) field.ErrorList {
-	hard := validate.SpecPath.Child("hard")
+	errs := validateQuotaAmounts(validate.SpecPath.Child("hard"), q.Spec.Hard)
+	errs = append(errs, validateQuotaScopes(q)...)
+	if q.Spec.ScopeSelector != nil {
+		errs = append(errs, validateScopeSelector(q)...)
+	}
+	return errs
+}
+
+func validateQuotaStatus(q, _ *corev1.ResourceQuota) field.ErrorList {
+	status := field.NewPath("status")
+	return append(validateQuotaAmounts(status.Child("hard"), q.Status.Hard), validateQuotaAmounts(status.Child("used"), q.Status.Used)...)
+}
+
+// validateQuotaAmounts checks amounts of what a quota can limit.
+func validateQuotaAmounts(path *field.Path, amounts corev1.ResourceList) field.ErrorList {
 	var errs field.ErrorList
-	for _, name := range validate.SortedNames(q.Spec.Hard) {
-		text, at := string(name), hard.Key(string(name))
+	for _, name := range validate.SortedNames(amounts) {
+		text, at := string(name), path.Key(string(name))
 		if !strings.HasPrefix(text, "requests.hugepages-") {
 			errs = append(errs, podspec.QualifiedResource(at, name)...)
 		}
 		if !strings.Contains(text, "/") && !quotaNames.Has(text) && !strings.HasPrefix(text, "requests.hugepages-") && !podspec.IsHugePages(name) {
 			errs = append(errs, field.Invalid(at, name, "must be a standard resource for quota"))
 		}
-		errs = append(errs, podspec.ValidateAmount(at, name, q.Spec.Hard[name])...)
-	}
-	errs = append(errs, validateQuotaScopes(q)...)
-	if q.Spec.ScopeSelector != nil {
-		errs = append(errs, validateScopeSelector(q)...)
+		errs = append(errs, podspec.ValidateAmount(at, name, amounts[name])...)
 	}
 	return errs
 }

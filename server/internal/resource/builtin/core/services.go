@@ -25,6 +25,7 @@ func serviceRules() define.Rules[*corev1.Service] {
 		PrepareForUpdate: dropForType,
 		Validate:         validateService,
 		ValidateUpdate:   validateServiceUpdate,
+		ValidateStatus:   validateServiceStatus,
 		Warnings:         serviceWarnings,
 	}
 }

@@ -237,6 +237,14 @@ func validateServiceUpdate(svc, old *corev1.Service) field.ErrorList {
 	return errs
 }
 
+// validateServiceStatus: only a service with a load balancer has addresses of one.
+func validateServiceStatus(svc, _ *corev1.Service) field.ErrorList {
+	if svc.Spec.Type == corev1.ServiceTypeLoadBalancer || len(svc.Status.LoadBalancer.Ingress) == 0 {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("status", "loadBalancer", "ingress"), "may only be used when `spec.type` is 'LoadBalancer'")}
+}
+
 func serviceWarnings(svc, _ *corev1.Service) []string {
 	spec, at := &svc.Spec, validate.SpecPath
 	var warnings []string
