@@ -217,9 +217,19 @@ func (c *comparison) objects(ours, judge map[string]any) {
 	at := path{"metadata", "managedFields"}
 	a, _ := get(ours, at)
 	b, _ := get(judge, at)
-	if a, b := literal(a), literal(b); a != b {
+	if a, b := literal(unordered(a)), literal(unordered(b)); a != b {
 		c.add(otherObject, at.String(), a, b)
 	}
+}
+
+// unordered returns the entries of managedFields in an order of their own: theirs depends on whether
+// two writes, as of a client and of the server itself, were in the same second.
+func unordered(entries any) any {
+	list, ok := entries.([]any)
+	if !ok {
+		return entries
+	}
+	return slices.SortedFunc(slices.Values(list), func(a, b any) int { return strings.Compare(literal(a), literal(b)) })
 }
 
 func withoutManagedFields(object map[string]any) map[string]any {

@@ -39,6 +39,7 @@ func TestCompare(t *testing.T) {
 		"an extra member":  {201, 201, `{"metadata":{"name":"example"},"spec":{"size":1,"mode":"Fast"}}`, widgetMade, nil, []string{"other object: spec.mode extra"}},
 		"a longer list":    {201, 201, `{"spec":{"parts":[1,2]}}`, `{"spec":{"parts":[1]}}`, nil, []string{"other object: spec.parts differs"}},
 		"managed fields":   {201, 201, `{"metadata":{"managedFields":[1]}}`, `{"metadata":{"managedFields":[2]}}`, nil, []string{"other object: metadata.managedFields"}},
+		"their order":      {201, 201, `{"metadata":{"managedFields":[1,2]}}`, `{"metadata":{"managedFields":[2,1]}}`, nil, nil},
 		"what follows":     {201, 201, `{"metadata":{"managedFields":[1]},"spec":1}`, `{"metadata":{"managedFields":[2]},"spec":2}`, nil, []string{"other object: spec differs"}},
 		"no warning":       {201, 201, widgetMade, widgetMade, []string{`299 - "deprecated in 1.2"`}, []string{"other warnings: missing deprecated in N.N"}},
 		"a template's":     {201, 201, `{"spec":{"template":{"spec":{"a":1}}}}`, `{"spec":{"template":{"spec":{"a":2}}}}`, nil, []string{"other object: (template).spec.a differs"}},
