@@ -147,16 +147,18 @@ func (s *side) prepare(ctx context.Context) error {
 	return nil
 }
 
-// ensure creates an object, unless it is there.
+// ensure creates an object that may be there.
 func (s *side) ensure(ctx context.Context, path string, body map[string]any) error {
 	a, err := s.do(ctx, http.MethodPost, path, asJSON, body)
-	if err != nil {
-		return err
+	if err == nil && !a.accepted() && a.Code != http.StatusConflict {
+		err = s.refusal(http.MethodPost, path, a)
 	}
-	if !a.accepted() && a.Code != http.StatusConflict {
-		return fmt.Errorf("%s: POST %s: %d: %s%s", s.name, path, a.Code, a.text("message"), a.Text)
-	}
-	return nil
+	return err
+}
+
+// refusal is the error of a write that the comparison cannot do without.
+func (s *side) refusal(method, path string, a *answer) error {
+	return fmt.Errorf("%s: %s %s: %d: %s%s", s.name, method, path, a.Code, a.text("message"), a.Text)
 }
 
 // ask asks a request, whose base is an object that the server has accepted.
@@ -188,13 +190,20 @@ func (s *side) store(ctx context.Context, o *object) error {
 	if err := s.remove(ctx, o); err != nil {
 		return err
 	}
-	if err := s.ensure(ctx, at, o.value); err != nil || o.base != withStatus {
+	a, err := s.do(ctx, http.MethodPost, at, asJSON, o.value)
+	if err == nil && !a.accepted() {
+		err = s.refusal(http.MethodPost, at, a)
+	}
+	if err != nil || o.base != withStatus {
 		return err
 	}
 	at += "/" + nameOf(o.value) + "/status"
-	a, err := s.do(ctx, http.MethodPut, at, asJSON, o.value)
-	if err == nil && !a.accepted() {
-		err = fmt.Errorf("%s: PUT %s: %d: %s%s", s.name, at, a.Code, a.text("message"), a.Text)
+	// kube-apiserver takes no update of a VolumeAttachment without a version.
+	version, _ := get(a.Body, path{"metadata", "resourceVersion"})
+	metadata, _ := o.value["metadata"].(map[string]any)
+	value := with(o.value, "metadata", with(metadata, "resourceVersion", version))
+	if a, err = s.do(ctx, http.MethodPut, at, asJSON, value); err == nil && !a.accepted() {
+		err = s.refusal(http.MethodPut, at, a)
 	}
 	return err
 }
