@@ -3,6 +3,8 @@ package builtin_test
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -291,4 +293,31 @@ func TestPodStatusKeepsWhatWritersDoNotKnow(t *testing.T) {
 	if s := &obj.(*corev1.Pod).Status; len(s.ResourceClaimStatuses)+len(s.NodeAllocatableResourceClaimStatuses) > 0 {
 		t.Errorf("emptied, and still there: %+v", s)
 	}
+}
+
+// TestPhaseTransitionTime: a volume whose phase changes says when, whatever its writer knows of that.
+func TestPhaseTransitionTime(t *testing.T) {
+	first, second := `status.lastPhaseTransitionTime="2026-01-01T00:00:00Z"`, `status.lastPhaseTransitionTime="2026-01-02T00:00:00Z"`
+	const bound, available = "status.phase=Bound", "status.phase=Available"
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Now().UTC().Format(time.RFC3339)
+		for _, tt := range []struct {
+			old, edits []string
+			want       string
+		}{
+			{[]string{available, first}, []string{available}, "2026-01-01T00:00:00Z"},
+			{[]string{available, first}, []string{available, second}, "2026-01-02T00:00:00Z"},
+			{[]string{available, first}, []string{bound, second}, "2026-01-02T00:00:00Z"},
+			{[]string{available, first}, []string{bound, first}, now},
+			{[]string{available, first}, []string{bound}, now},
+			{[]string{available}, []string{bound}, now},
+		} {
+			r, old := manifestAsIs(t, "volume", tt.old...)
+			_, obj := manifestAsIs(t, "volume", tt.edits...)
+			r.Strategy.PrepareForStatusUpdate(obj, old)
+			if at := obj.(*corev1.PersistentVolume).Status.LastPhaseTransitionTime; at.UTC().Format(time.RFC3339) != tt.want {
+				t.Errorf("%v, then %v: %v, want %s", tt.old, tt.edits, at, tt.want)
+			}
+		}
+	})
 }

@@ -24,9 +24,22 @@ func persistentVolumeRules() define.Rules[*corev1.PersistentVolume] {
 			created := v.CreationTimestamp
 			v.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumePending, LastPhaseTransitionTime: &created}
 		},
-		Validate:       validatePersistentVolume,
-		ValidateUpdate: validatePersistentVolumeUpdate,
-		Warnings:       persistentVolumeWarnings,
+		PrepareForStatusUpdate: setPhaseTransition,
+		Validate:               validatePersistentVolume,
+		ValidateUpdate:         validatePersistentVolumeUpdate,
+		Warnings:               persistentVolumeWarnings,
+	}
+}
+
+// setPhaseTransition sets the time at which the phase changed, unless the writer did (KEP-3762).
+func setPhaseTransition(v, old *corev1.PersistentVolume) {
+	at, was := &v.Status.LastPhaseTransitionTime, old.Status.LastPhaseTransitionTime
+	switch changed := v.Status.Phase != old.Status.Phase; {
+	case !changed && *at == nil:
+		*at = was
+	case changed && (*at == nil || (*at).Equal(was)):
+		now := metav1.Now()
+		*at = &now
 	}
 }
 
