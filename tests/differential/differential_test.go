@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +22,7 @@ import (
 var (
 	binaries = flag.String("differential.binaries", "", "folder with the kube-apiserver and etcd that make judge builds; empty: they are not run")
 	keep     = flag.String("differential.recording", "", "file in which the judge's answers are kept; empty: it is asked each time")
+	recordAt = flag.String("differential.record", "", "file for the judge's answers to what is asked, from which TestRecorded reads them; empty: none is written")
 	reportAt = flag.String("differential.report", "", "file for the report; empty: it is printed")
 	listAt   = flag.String("differential.list", "", "file for a list of every difference, a line each; empty: none is written")
 	most     = flag.Int("differential.groups", 40, "how many groups of differences the report has")
@@ -80,6 +82,9 @@ func TestDifferential(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if *recordAt != "" {
+		record(t, c, s, result)
+	}
 	if n := result.undeclared(); n > 0 {
 		t.Errorf("%d of %d requests are answered differently", n, result.total())
 	}
@@ -88,6 +93,23 @@ func TestDifferential(t *testing.T) {
 	}
 	for _, d := range result.unused(declared) {
 		t.Errorf("no difference needs the declaration of %s at %q any more: remove it", d.Class, d.At)
+	}
+}
+
+// record writes what TestRecorded reads. Requests that are answered differently are left
+// out: they are known, and the test finds what has become different since.
+func record(t *testing.T, c *comparisonRun, s selection, result *report) {
+	requests, err := c.requests(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests = slices.DeleteFunc(requests, func(r *request) bool { return result.differed[r.String()] })
+	part, err := c.recording.of(requests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := part.save(*recordAt); err != nil {
+		t.Fatal(err)
 	}
 }
 

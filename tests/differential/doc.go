@@ -13,4 +13,8 @@
 //
 // The judge is built by `make judge`. What it has answered is kept in a file, so that the
 // same question is not asked twice; it is started only for what is new.
+//
+// Of a fixed set of requests the answers stand in testdata, so that TestRecorded compares
+// without the judge, in make test. `make record-differential` writes them: after a change
+// of the objects, and for a new version of Kubernetes.
 package differential

@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
+	"time"
 )
 
 // recording is what the judge has said: what it serves, what full objects it accepts, and
@@ -63,7 +66,7 @@ func (r *recording) save(name string) (err error) {
 	if err != nil {
 		return err
 	}
-	zipped := gzip.NewWriter(file)
+	zipped, _ := gzip.NewWriterLevel(file, gzip.BestCompression) // the level is valid
 	r.mu.Lock()
 	err = json.NewEncoder(zipped).Encode(r)
 	r.mu.Unlock()
@@ -71,6 +74,45 @@ func (r *recording) save(name string) (err error) {
 		return err
 	}
 	return os.Rename(next, name)
+}
+
+// of returns what a recording needs to have of requests, with their answers normalised.
+func (r *recording) of(requests []*request) (*recording, error) {
+	part := newRecording()
+	part.Catalog, part.Small, part.Full, part.Status = r.Catalog, r.Small, r.Full, r.Status
+	for _, q := range requests {
+		sent, err := q.body(r.base(q))
+		if err != nil {
+			return nil, err
+		}
+		a := r.answer(q.String())
+		if a == nil {
+			return nil, fmt.Errorf("%v was not asked", q)
+		}
+		a = normalise(a, q.kind, sent)
+		a.At = time.Time{}
+		part.keep(q.String(), a)
+	}
+	return part, nil
+}
+
+// base returns the object that a request edits.
+func (r *recording) base(q *request) map[string]any {
+	bases := map[string]map[string]map[string]any{small: r.Small, full: r.Full, withStatus: r.Status}
+	return bases[q.base][q.kind.String()]
+}
+
+// requests are the requests whose answers there are, in the order of their names.
+func (r *recording) requests() ([]*request, error) {
+	var list []*request
+	for _, name := range slices.Sorted(maps.Keys(r.Answers)) {
+		q, err := parseRequest(r.Catalog, name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, q)
+	}
+	return list, nil
 }
 
 func (r *recording) answer(name string) *answer {

@@ -162,6 +162,11 @@ func (c *comparisonRun) run(ctx context.Context, s selection) (*report, error) {
 	if err != nil {
 		return nil, err
 	}
+	return c.ask(ctx, requests)
+}
+
+// ask asks both servers each request and returns how they differ.
+func (c *comparisonRun) ask(ctx context.Context, requests []*request) (*report, error) {
 	result := newReport()
 	began, done := time.Now(), 0
 	for _, batch := range batches(requests) {
