@@ -28,6 +28,8 @@ type declaration struct {
 	Request string `json:"request,omitempty"`
 	Ours    string `json:"ours,omitempty"`
 	Judge   string `json:"judge,omitempty"`
+	// Field it is about, as docs/users/differences.md says it; none: the object or the request.
+	Field string `json:"field,omitempty"`
 	// Why it stands, and what a user notices.
 	Why     string `json:"why"`
 	Notices string `json:"notices"`
