@@ -184,6 +184,11 @@ func (s *shared[T]) selected(all State) State {
 }
 
 func (s *shared[T]) compare(want State) error {
+	select {
+	case <-s.informer.Synced():
+	default:
+		return errors.New("it has not listed")
+	}
 	if n := s.Stats().Lists[reflector.ListReturned]; n > 0 || !s.informer.Freshness().GoneSince.IsZero() {
 		return fmt.Errorf("%w: the resource was taken for gone, and then listed %d times", errWrong, n)
 	}
