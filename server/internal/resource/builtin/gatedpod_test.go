@@ -57,3 +57,13 @@ func TestGatedPodIsOnlyNarrowed(t *testing.T) {
 		})
 	}
 }
+
+// TestGateOfAPodWithoutGates: a gate that may not come is refused once.
+func TestGateOfAPodWithoutGates(t *testing.T) {
+	r, old := manifest(t, "pod", "spec.nodeName-")
+	_, obj := manifest(t, "pod", "spec.nodeName-", "spec.schedulingGates=[{name: g}]")
+	want := []string{"Forbidden spec.schedulingGates[0].name"}
+	if got := complaints(r.Strategy.ValidateUpdate(obj, old)); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -43,12 +43,12 @@ func validatePodUpdate(pod, old *corev1.Pod) field.ErrorList {
 	}
 	rest.ActiveDeadlineSeconds = old.Spec.ActiveDeadlineSeconds
 	rest.Tolerations = old.Spec.Tolerations
+	rest.SchedulingGates = old.Spec.SchedulingGates
 	if define.ValueOr(old.Spec.TerminationGracePeriodSeconds, 0) < 0 && define.ValueOr(pod.Spec.TerminationGracePeriodSeconds, 0) == 1 {
 		rest.TerminationGracePeriodSeconds = old.Spec.TerminationGracePeriodSeconds
 	}
 	if len(old.Spec.SchedulingGates) > 0 {
 		// A pod that may not be scheduled yet may still be directed (KEP-3838).
-		rest.SchedulingGates = old.Spec.SchedulingGates
 		rest.NodeSelector = old.Spec.NodeSelector
 		rest.Affinity = withNodeAffinity(rest.Affinity, old.Spec.Affinity)
 	}

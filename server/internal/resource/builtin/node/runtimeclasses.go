@@ -8,6 +8,7 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/resource/builtin/define"
@@ -23,8 +24,12 @@ func runtimeClassRules() define.Rules[*nodev1.RuntimeClass] {
 			if c.Handler == old.Handler {
 				return nil
 			}
-			errs := validate.UnchangedUnsaid(field.NewPath("handler"), c.Handler, old.Handler)
-			return append(errs, validateHandler(c)...)
+			at := field.NewPath("handler")
+			changed := validate.UnchangedUnsaid(at, c.Handler, old.Handler)
+			if c.Handler == "" {
+				return append(changed, field.Required(at, ""))
+			}
+			return append(validate.Invalid(at, c.Handler, validation.IsDNS1123Label(c.Handler)), changed...)
 		},
 		Warnings: func(c, _ *nodev1.RuntimeClass) []string {
 			if c.Scheduling == nil {
@@ -54,7 +59,7 @@ func validateRuntimeClass(c *nodev1.RuntimeClass) field.ErrorList {
 	return errs
 }
 
-// validateHandler checks what kube-apiserver has in the tags of the type, and reports last.
+// validateHandler checks a new class for what kube-apiserver has in the tags of the type, and reports last.
 func validateHandler(c *nodev1.RuntimeClass) field.ErrorList {
 	return validate.RequiredSyntax(field.NewPath("handler"), c.Handler, content.IsDNS1123Label)
 }

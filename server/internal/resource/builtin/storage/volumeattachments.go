@@ -22,8 +22,12 @@ const (
 func volumeAttachmentRules() define.Rules[*storagev1.VolumeAttachment] {
 	return define.Rules[*storagev1.VolumeAttachment]{
 		Validate: validateAttachment,
+		ValidateCreate: func(a *storagev1.VolumeAttachment) field.ErrorList {
+			return validateAttacher(attacherPath, a.Spec.Attacher)
+		},
 		ValidateUpdate: func(a, old *storagev1.VolumeAttachment) field.ErrorList {
-			return validate.UnchangedUnsaid(validate.SpecPath, a.Spec, old.Spec)
+			errs := podspec.CSIDriverName(attacherPath, a.Spec.Attacher)
+			return append(errs, validate.UnchangedUnsaid(validate.SpecPath, a.Spec, old.Spec)...)
 		},
 		ValidateStatus: func(a, _ *storagev1.VolumeAttachment) field.ErrorList {
 			return validateAttachmentStatus(field.NewPath("status"), &a.Status)
@@ -38,11 +42,13 @@ func validateAttachment(a *storagev1.VolumeAttachment) field.ErrorList {
 	if name := a.Spec.Source.PersistentVolumeName; name != nil {
 		errs = append(errs, validate.Invalid(field.NewPath("spec.source.persistentVolumeName"), *name, validation.IsDNS1123Subdomain(*name))...)
 	}
-	return append(errs, validateAttacher(validate.SpecPath.Child("attacher"), a.Spec.Attacher)...)
+	return errs
 }
 
-// validateAttacher checks the name of a driver as podspec.CSIDriverName does. kube-apiserver has
-// these rules in the tags of the type, which come last and have other words.
+var attacherPath = validate.SpecPath.Child("attacher")
+
+// validateAttacher checks the name of the driver of a new attachment as podspec.CSIDriverName does.
+// kube-apiserver has these rules in the tags of the type, too, whose words a creator sees.
 func validateAttacher(path *field.Path, name string) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(path, "")}
