@@ -197,15 +197,28 @@ func (s *side) store(ctx context.Context, o *object) error {
 	if err != nil || o.base != withStatus {
 		return err
 	}
-	at += "/" + nameOf(o.value) + "/status"
-	// kube-apiserver takes no update of a VolumeAttachment without a version.
-	version, _ := get(a.Body, path{"metadata", "resourceVersion"})
-	metadata, _ := o.value["metadata"].(map[string]any)
-	value := with(o.value, "metadata", with(metadata, "resourceVersion", version))
-	if a, err = s.do(ctx, http.MethodPut, at, asJSON, value); err == nil && !a.accepted() {
-		err = s.refusal(http.MethodPut, at, a)
+	return s.storeStatus(ctx, at+"/"+nameOf(o.value), o.value)
+}
+
+// storeStatus writes a status from the version that there is, which kube-apiserver demands for some
+// kinds, until no controller comes between.
+func (s *side) storeStatus(ctx context.Context, at string, value map[string]any) error {
+	for {
+		a, err := s.do(ctx, http.MethodGet, at, asJSON, nil)
+		if err != nil {
+			return err
+		}
+		version, _ := get(a.Body, path{"metadata", "resourceVersion"})
+		metadata, _ := value["metadata"].(map[string]any)
+		a, err = s.do(ctx, http.MethodPut, at+"/status", asJSON, with(value, "metadata", with(metadata, "resourceVersion", version)))
+		if err == nil && a.Code == http.StatusConflict {
+			continue
+		}
+		if err == nil && !a.accepted() {
+			err = s.refusal(http.MethodPut, at+"/status", a)
+		}
+		return err
 	}
-	return err
 }
 
 // remove deletes an object at once, with its finalizers.
