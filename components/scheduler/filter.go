@@ -7,19 +7,24 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
+
+	"github.com/levelwire/levelwire/internal/nodeaffinity"
 )
 
 // request is one pod's demands, worked out once and held against every node.
 type request struct {
-	pod      *corev1.Pod
-	amounts  amounts
-	affinity nodeaffinity.RequiredNodeAffinity
+	pod       *corev1.Pod
+	amounts   amounts
+	required  nodeaffinity.Required
+	preferred nodeaffinity.Preferred
 }
 
 func newRequest(pod *corev1.Pod) request {
-	return request{pod: pod, amounts: amountsOf(pod), affinity: nodeaffinity.GetRequiredNodeAffinity(pod)}
+	return request{
+		pod: pod, amounts: amountsOf(pod),
+		required: nodeaffinity.RequiredBy(&pod.Spec), preferred: nodeaffinity.PreferredBy(&pod.Spec),
+	}
 }
 
 // refusal returns why the pod cannot run on the node, in the words people
@@ -38,7 +43,7 @@ func (r *request) refusal(candidate *account) string {
 			return fmt.Sprintf("node(s) had untolerated taint {%s: %s}", taint.Key, taint.Value)
 		}
 	}
-	if matches, err := r.affinity.Match(node); err != nil || !matches {
+	if !r.required.Matches(node) {
 		return "node(s) didn't match Pod's node affinity/selector"
 	}
 	return r.lacking(&candidate.offers, &candidate.taken)

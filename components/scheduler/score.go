@@ -1,9 +1,6 @@
 package scheduler
 
-import (
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
-)
+import corev1 "k8s.io/api/core/v1"
 
 // score rates a node that fits, higher is better: room left on its fullest
 // resource spreads pods, preferred node affinity and soft taints move the
@@ -20,7 +17,7 @@ func (r *request) score(candidate *account) float64 {
 	// the same.
 	score := 100 * (1 - fullest)
 	score -= pods
-	score += r.preference(node)
+	score += float64(r.preferred.Score(node))
 	for i := range node.Spec.Taints {
 		taint := &node.Spec.Taints[i]
 		if taint.Effect == corev1.TaintEffectPreferNoSchedule && !r.tolerates(taint) {
@@ -28,20 +25,6 @@ func (r *request) score(candidate *account) float64 {
 		}
 	}
 	return score
-}
-
-func (r *request) preference(node *corev1.Node) float64 {
-	affinity := r.pod.Spec.Affinity
-	if affinity == nil || affinity.NodeAffinity == nil || len(affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution) == 0 {
-		return 0
-	}
-	terms, err := nodeaffinity.NewPreferredSchedulingTerms(affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
-	if err != nil {
-		// A preference that cannot be parsed prefers nothing; what is
-		// required has been checked by the filter.
-		return 0
-	}
-	return float64(terms.Score(node))
 }
 
 func share(used, of int64) float64 {
