@@ -11,10 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
 
 	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
+	"github.com/levelwire/levelwire/internal/nodeaffinity"
 )
 
 // tolerations that every daemon's pod has: it stays on nodes that are in
@@ -94,24 +94,34 @@ func nodeOf(pod *corev1.Pod) string {
 	return ""
 }
 
-// eligible reports whether a node should get the set's pod, and whether it may
-// keep one that it has.
-func eligible(set *appsv1.DaemonSet, node *corev1.Node) (run, keep bool) {
+// site is a node, with whether it should get the set's pod, and whether it may keep one that it has.
+type site struct {
+	node      *corev1.Node
+	run, keep bool
+}
+
+// sitesOf looks at all nodes. The template may be large: it is copied and read once.
+func sitesOf(set *appsv1.DaemonSet, nodes []*corev1.Node) []site {
 	pod := &corev1.Pod{Spec: *set.Spec.Template.Spec.DeepCopy()}
 	prepare(pod, "", "")
-	if name := set.Spec.Template.Spec.NodeName; name != "" && name != node.Name {
-		return false, false
+	required := nodeaffinity.RequiredBy(&pod.Spec)
+	sites := make([]site, 0, len(nodes))
+	for _, node := range nodes {
+		s := site{node: node}
+		if name := pod.Spec.NodeName; (name == "" || name == node.Name) && required.Matches(node) {
+			s.keep = tolerates(&pod.Spec, node, corev1.TaintEffectNoExecute)
+			s.run = s.keep && tolerates(&pod.Spec, node, corev1.TaintEffectNoSchedule)
+		}
+		sites = append(sites, s)
 	}
-	if fits, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !fits {
-		return false, false
-	}
-	untolerated := func(effects ...corev1.TaintEffect) bool {
-		return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
-			return slices.Contains(effects, taint.Effect) && !corev1helpers.TolerationsTolerateTaint(klog.Background(), pod.Spec.Tolerations, &taint, false)
-		})
-	}
-	keep = !untolerated(corev1.TaintEffectNoExecute)
-	return keep && !untolerated(corev1.TaintEffectNoSchedule), keep
+	return sites
+}
+
+// tolerates reports whether a pod tolerates all taints of a node with an effect.
+func tolerates(spec *corev1.PodSpec, node *corev1.Node, effect corev1.TaintEffect) bool {
+	return !slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
+		return taint.Effect == effect && !corev1helpers.TolerationsTolerateTaint(klog.Background(), spec.Tolerations, &taint, false)
+	})
 }
 
 // plan is what one reconciliation does.
@@ -137,26 +147,25 @@ func byNode(owned []*corev1.Pod) map[string][]*corev1.Pod {
 // place says where pods are missing and which are too many: one pod stays on
 // a node, the oldest that lives; ended ones make room for another. In an update
 // that surges, one of the old revisions may live beside one of the new.
-func place(set *appsv1.DaemonSet, nodes []*corev1.Node, groups map[string][]*corev1.Pod, revision string) plan {
+func place(set *appsv1.DaemonSet, sites []site, groups map[string][]*corev1.Pod, revision string) plan {
 	var p plan
-	for _, node := range nodes {
-		run, keep := eligible(set, node)
+	for _, site := range sites {
 		stopping := 0
 		living := map[bool]int{} // by whether they are new, if that matters
-		for _, pod := range groups[node.Name] {
+		for _, pod := range groups[site.node.Name] {
 			fresh := surges(set) && current(pod, revision)
 			switch {
 			case pod.DeletionTimestamp != nil:
 				stopping++
-			case !pods.Active(pod) || !keep || living[fresh] > 0:
+			case !pods.Active(pod) || !site.keep || living[fresh] > 0:
 				p.delete = append(p.delete, pod)
 				stopping++
 			default:
 				living[fresh]++
 			}
 		}
-		if run && len(living) == 0 && stopping == 0 {
-			p.create = append(p.create, node.Name)
+		if site.run && len(living) == 0 && stopping == 0 {
+			p.create = append(p.create, site.node.Name)
 		}
 	}
 	slices.Sort(p.create)
@@ -166,21 +175,20 @@ func place(set *appsv1.DaemonSet, nodes []*corev1.Node, groups map[string][]*cor
 // outdated returns pods of old revisions to delete in a rolling update: those
 // that are not available first, the others as long as no more than
 // maxUnavailable nodes go without.
-func outdated(set *appsv1.DaemonSet, nodes []*corev1.Node, groups map[string][]*corev1.Pod, revision string, now time.Time) ([]*corev1.Pod, error) {
+func outdated(set *appsv1.DaemonSet, sites []site, groups map[string][]*corev1.Pod, revision string, now time.Time) ([]*corev1.Pod, error) {
 	rolling := set.Spec.UpdateStrategy.RollingUpdate
 	if set.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType {
 		return nil, nil
 	}
 	var wanted, unavailable int
 	var dead, alive []*corev1.Pod
-	for _, node := range nodes {
-		run, _ := eligible(set, node)
-		if !run {
+	for _, site := range sites {
+		if !site.run {
 			continue
 		}
 		wanted++
 		served := false
-		for _, pod := range groups[node.Name] {
+		for _, pod := range groups[site.node.Name] {
 			available, _ := pods.Available(pod, set.Spec.MinReadySeconds, now)
 			available = available && pods.Active(pod)
 			served = served || available

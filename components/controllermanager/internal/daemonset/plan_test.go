@@ -51,8 +51,8 @@ func TestEligibleNodes(t *testing.T) {
 	} {
 		set := &appsv1.DaemonSet{}
 		set.Spec.Template.Spec.NodeSelector = map[string]string{"disk": "ssd"}
-		if run, keep := eligible(set, nodeOfName("n", c.node)); run != c.run || keep != c.keep {
-			t.Errorf("%s: run %v, keep %v", c.name, run, keep)
+		if got := sitesOf(set, []*corev1.Node{nodeOfName("n", c.node)})[0]; got.run != c.run || got.keep != c.keep {
+			t.Errorf("%s: run %v, keep %v", c.name, got.run, got.keep)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func TestPlaces(t *testing.T) {
 	failed := podOn("n3", "f", "r", false)
 	failed.Status.Phase = corev1.PodFailed
 	nodes := []*corev1.Node{nodeOfName("n1", nil), nodeOfName("n2", nil), nodeOfName("n3", nil), nodeOfName("n4", nil)}
-	p := place(&appsv1.DaemonSet{}, nodes, byNode([]*corev1.Pod{podOn("n2", "a", "r", true), podOn("n2", "b", "r", true), failed, deleting}), "r")
+	p := place(&appsv1.DaemonSet{}, sitesOf(&appsv1.DaemonSet{}, nodes), byNode([]*corev1.Pod{podOn("n2", "a", "r", true), podOn("n2", "b", "r", true), failed, deleting}), "r")
 	if !slices.Equal(p.create, []string{"n1"}) {
 		t.Errorf("creates on %v; where a pod stops, the next one waits", p.create)
 	}
@@ -130,7 +130,7 @@ func TestUpdatesKeepNodesServed(t *testing.T) {
 			nodes = append(nodes, nodeOfName(name, nil))
 			owned = append(owned, podOn(name, name, revision, i >= c.dead))
 		}
-		got, err := outdated(set, nodes, byNode(owned), "new", epoch)
+		got, err := outdated(set, sitesOf(set, nodes), byNode(owned), "new", epoch)
 		if err != nil || len(got) != c.want {
 			t.Errorf("%s: deletes %d, %v; want %d", c.name, len(got), err, c.want)
 		}

@@ -37,13 +37,13 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 		return controller.Result{}, err
 	}
 	hash := revision.Labels[appsv1.ControllerRevisionHashLabelKey]
-	nodes, now := c.nodes.Lister().List("", nil), c.now()
+	sites, now := sitesOf(set, c.nodes.Lister().List("", nil)), c.now()
 	groups := byNode(owned)
 	var failed error
 	if settled {
-		failed = c.carryOut(ctx, set, nodes, groups, hash, now)
+		failed = c.carryOut(ctx, set, sites, groups, hash, now)
 	}
-	again, err := c.writeStatus(ctx, set, nodes, groups, hash, now)
+	again, err := c.writeStatus(ctx, set, sites, groups, hash, now)
 	if err == nil && failed == nil {
 		failed = c.trim(ctx, set, owned, all)
 	}
@@ -52,14 +52,14 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 
 // carryOut places pods, and only when nothing is to be placed goes on with an
 // update: the deleted pod's place is filled by the next reconciliation.
-func (c *Controller) carryOut(ctx context.Context, set *appsv1.DaemonSet, nodes []*corev1.Node, groups map[string][]*corev1.Pod, hash string, now time.Time) error {
-	p := place(set, nodes, groups, hash)
+func (c *Controller) carryOut(ctx context.Context, set *appsv1.DaemonSet, sites []site, groups map[string][]*corev1.Pod, hash string, now time.Time) error {
+	p := place(set, sites, groups, hash)
 	if len(p.create)+len(p.delete) == 0 {
 		var err error
 		if surges(set) {
-			p, err = surge(set, nodes, groups, hash, now)
+			p, err = surge(set, sites, groups, hash, now)
 		} else {
-			p.delete, err = outdated(set, nodes, groups, hash, now)
+			p.delete, err = outdated(set, sites, groups, hash, now)
 		}
 		if err != nil {
 			return err
@@ -94,8 +94,8 @@ func (c *Controller) trim(ctx context.Context, set *appsv1.DaemonSet, owned []*c
 	return c.revisions.Trim(ctx, all, limit, inUse)
 }
 
-func (c *Controller) writeStatus(ctx context.Context, set *appsv1.DaemonSet, nodes []*corev1.Node, groups map[string][]*corev1.Pod, hash string, now time.Time) (time.Duration, error) {
-	status, again := count(set, nodes, groups, hash, now)
+func (c *Controller) writeStatus(ctx context.Context, set *appsv1.DaemonSet, sites []site, groups map[string][]*corev1.Pod, hash string, now time.Time) (time.Duration, error) {
+	status, again := count(set, sites, groups, hash, now)
 	if equality.Semantic.DeepEqual(status, set.Status) {
 		return again, nil
 	}
@@ -109,25 +109,24 @@ func (c *Controller) writeStatus(ctx context.Context, set *appsv1.DaemonSet, nod
 }
 
 // count makes the status: it counts nodes, by their oldest living pod.
-func count(set *appsv1.DaemonSet, nodes []*corev1.Node, groups map[string][]*corev1.Pod, hash string, now time.Time) (status appsv1.DaemonSetStatus, again time.Duration) {
+func count(set *appsv1.DaemonSet, sites []site, groups map[string][]*corev1.Pod, hash string, now time.Time) (status appsv1.DaemonSetStatus, again time.Duration) {
 	status = appsv1.DaemonSetStatus{
 		ObservedGeneration: set.Generation, Conditions: set.Status.Conditions, CollisionCount: set.Status.CollisionCount,
 	}
-	for _, node := range nodes {
-		run, _ := eligible(set, node)
+	for _, site := range sites {
 		var pod *corev1.Pod
-		for _, candidate := range groups[node.Name] {
+		for _, candidate := range groups[site.node.Name] {
 			if pod == nil && pods.Active(candidate) {
 				pod = candidate
 			}
 		}
 		switch {
-		case !run && pod != nil:
+		case !site.run && pod != nil:
 			status.NumberMisscheduled++
-		case run:
+		case site.run:
 			status.DesiredNumberScheduled++
 		}
-		if !run || pod == nil {
+		if !site.run || pod == nil {
 			continue
 		}
 		status.CurrentNumberScheduled++

@@ -31,22 +31,22 @@ func surges(set *appsv1.DaemonSet) bool {
 // surge is the step of such an update: an old pod goes when the new one beside
 // it is available; new ones come where the old one is unavailable anyhow, and
 // besides on as many nodes as maxSurge allows.
-func surge(set *appsv1.DaemonSet, nodes []*corev1.Node, groups map[string][]*corev1.Pod, revision string, now time.Time) (plan, error) {
+func surge(set *appsv1.DaemonSet, sites []site, groups map[string][]*corev1.Pod, revision string, now time.Time) (plan, error) {
 	var p plan
 	var wanted, surging int
 	var waiting []string
-	for _, node := range nodes {
-		if run, _ := eligible(set, node); !run {
+	for _, site := range sites {
+		if !site.run {
 			continue
 		}
 		wanted++
-		old, fresh := pair(groups[node.Name], revision)
+		old, fresh := pair(groups[site.node.Name], revision)
 		switch {
 		case old == nil:
 		case fresh == nil && !isAvailable(set, old, now):
-			p.create = append(p.create, node.Name)
+			p.create = append(p.create, site.node.Name)
 		case fresh == nil:
-			waiting = append(waiting, node.Name)
+			waiting = append(waiting, site.node.Name)
 		case isAvailable(set, fresh, now):
 			p.delete = append(p.delete, old)
 		default:

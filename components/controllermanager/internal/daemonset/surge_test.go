@@ -38,10 +38,10 @@ func TestSurge(t *testing.T) {
 		{"done", intstr.FromInt32(1), []*corev1.Pod{fresh("n1", true), fresh("n2", true), fresh("n3", true), fresh("n4", true)}, "", ""},
 	} {
 		set, groups := surgingSet(c.most), byNode(c.pods)
-		if p := place(set, nodes, groups, "new"); len(p.create)+len(p.delete) != 0 {
+		if p := place(set, sitesOf(set, nodes), groups, "new"); len(p.create)+len(p.delete) != 0 {
 			t.Errorf("%s: two pods on a node are one too many: %+v", c.name, p)
 		}
-		p, err := surge(set, nodes, groups, "new", epoch)
+		p, err := surge(set, sitesOf(set, nodes), groups, "new", epoch)
 		var gone []string
 		for _, pod := range p.delete {
 			gone = append(gone, pod.Name)
@@ -53,13 +53,13 @@ func TestSurge(t *testing.T) {
 }
 
 func TestOnlySurgesKeepTwo(t *testing.T) {
-	nodes := []*corev1.Node{nodeOfName("n1", nil)}
+	sites := sitesOf(surgingSet(intstr.FromInt32(0)), []*corev1.Node{nodeOfName("n1", nil)})
 	groups := byNode([]*corev1.Pod{podOn("n1", "a", "old", true), podOn("n1", "b", "new", true)})
-	if p := place(surgingSet(intstr.FromInt32(0)), nodes, groups, "new"); len(p.delete) != 1 || p.delete[0].Name != "b" {
+	if p := place(surgingSet(intstr.FromInt32(0)), sites, groups, "new"); len(p.delete) != 1 || p.delete[0].Name != "b" {
 		t.Errorf("without a surge: %+v", p)
 	}
 	three := slices.Concat(groups["n1"], []*corev1.Pod{podOn("n1", "c", "old", true)})
-	if p := place(surgingSet(intstr.FromInt32(1)), nodes, map[string][]*corev1.Pod{"n1": three}, "new"); len(p.delete) != 1 || p.delete[0].Name != "c" {
+	if p := place(surgingSet(intstr.FromInt32(1)), sites, map[string][]*corev1.Pod{"n1": three}, "new"); len(p.delete) != 1 || p.delete[0].Name != "c" {
 		t.Errorf("with a surge: %+v", p)
 	}
 }
