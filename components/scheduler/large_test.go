@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // grownBy are numbers of things in a pod, each twice the one before it.
@@ -53,6 +54,30 @@ func TestAffinityOfManyRequirements(t *testing.T) {
 				t.Errorf("%d bytes for one node, %d for twenty", one, many)
 			}
 		})
+	}
+}
+
+// TestManySidecars: what is allocated for the amounts of a large pod grows as its containers do.
+func TestManySidecars(t *testing.T) {
+	var bytes [len(grownBy)]uint64
+	for i, n := range grownBy {
+		pod := newPod("p", "1", nil)
+		for j := range n {
+			sidecar := corev1.Container{Name: fmt.Sprint("s", j), RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}
+			sidecar.Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1"), corev1.ResourceName(fmt.Sprint("example.com/r", j)): resource.MustParse("1")}
+			pod.Spec.InitContainers = append(pod.Spec.InitContainers, sidecar)
+		}
+		for j := range n {
+			pod.Spec.InitContainers = append(pod.Spec.InitContainers, corev1.Container{Name: fmt.Sprint("i", j)})
+		}
+		bytes[i] = allocated(func() {
+			if got, want := amountsOf(pod), int64(n+1)*1000; got.milliCPU != want || len(got.extended) != n {
+				t.Errorf("%d sidecars: %d millicores, want %d; %d extended resources", n, got.milliCPU, want, len(got.extended))
+			}
+		})
+	}
+	if bytes[2] > 3*bytes[1] && bytes[1] > 3*bytes[0] {
+		t.Errorf("%d bytes for %d sidecars", bytes, grownBy)
 	}
 }
 

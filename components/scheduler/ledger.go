@@ -6,7 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
-	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/levelwire/levelwire/internal/quota"
 )
 
 // ledger knows every node and what the pods bound to it have taken. A pod
@@ -206,7 +207,7 @@ func offersOf(node *corev1.Node) amounts {
 // included.
 func amountsOf(pod *corev1.Pod) amounts {
 	want := amounts{pods: 1}
-	for name, quantity := range resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}) {
+	for name, quantity := range quota.PodRequests(pod) {
 		want.set(name, quantity)
 	}
 	for i := range pod.Spec.Containers {

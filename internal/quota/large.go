@@ -1,10 +1,22 @@
 package quota
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	corev1 "k8s.io/api/core/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+)
 
 // The library adds up what init containers need at the same time by copying, for each of them, the amounts
 // of all before it: of a pod of 3 MB that took minutes.
 const maxCopied = 1_000_000
+
+// PodRequests returns what a node must have for a pod, as its spec says.
+func PodRequests(pod *corev1.Pod) corev1.ResourceList {
+	if isLarge(pod) {
+		requests, _ := allTogether(pod)
+		return requests
+	}
+	return resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+}
 
 // isLarge reports whether the amounts of a pod are too many for that.
 func isLarge(pod *corev1.Pod) bool {
