@@ -46,7 +46,7 @@ func (r *request) refusal(candidate *account) string {
 	if !r.required.Matches(node) {
 		return "node(s) didn't match Pod's node affinity/selector"
 	}
-	return r.lacking(&candidate.offers, &candidate.taken)
+	return r.lacking(candidate)
 }
 
 func (r *request) tolerates(taint *corev1.Taint) bool {
@@ -54,7 +54,8 @@ func (r *request) tolerates(taint *corev1.Taint) bool {
 }
 
 // lacking names the first resource the node does not have enough of.
-func (r *request) lacking(offers, taken *amounts) string {
+func (r *request) lacking(candidate *account) string {
+	offers, taken := &candidate.offers, &candidate.taken
 	if taken.pods+1 > offers.pods {
 		return "Too many pods"
 	}
@@ -72,17 +73,10 @@ func (r *request) lacking(offers, taken *amounts) string {
 			return "Insufficient " + string(name)
 		}
 	}
-	for _, port := range r.amounts.ports {
-		if slices.ContainsFunc(taken.ports, port.collides) {
-			return "node(s) didn't have free ports for the requested pod ports"
-		}
+	if slices.ContainsFunc(r.amounts.ports, candidate.ports.collides) {
+		return "node(s) didn't have free ports for the requested pod ports"
 	}
 	return ""
-}
-
-func (p hostPort) collides(o hostPort) bool {
-	everywhere := func(ip string) bool { return ip == "" || ip == "0.0.0.0" }
-	return p.port == o.port && p.protocol == o.protocol && (p.ip == o.ip || everywhere(p.ip) || everywhere(o.ip))
 }
 
 // summarize turns refusals by reason into the message of a FailedScheduling

@@ -31,6 +31,15 @@ type account struct {
 	// held against it.
 	offers amounts
 	taken  amounts
+	ports  portSet // taken
+}
+
+// charge adds what a pod takes, or with sign -1 takes it back.
+func (a *account) charge(c amounts, sign int) {
+	a.taken.add(c, int64(sign))
+	for _, port := range c.ports {
+		a.ports.add(port, sign)
+	}
 }
 
 // charge is what one pod takes, and where.
@@ -44,14 +53,8 @@ type charge struct {
 // amounts of what the filter compares, in millicores, bytes and pods.
 type amounts struct {
 	milliCPU, memory, ephemeral, pods int64
-	ports                             []hostPort
+	ports                             []hostPort // of a pod
 	extended                          map[corev1.ResourceName]int64
-}
-
-type hostPort struct {
-	ip       string
-	protocol corev1.Protocol
-	port     int32
 }
 
 func newLedger() *ledger {
@@ -156,7 +159,7 @@ func (l *ledger) put(uid types.UID, c charge) (freed bool) {
 		freed = l.drop(uid)
 	}
 	l.pods[uid] = c
-	l.account(c.node).taken.add(c.amounts, 1)
+	l.account(c.node).charge(c.amounts, 1)
 	return freed
 }
 
@@ -167,7 +170,7 @@ func (l *ledger) drop(uid types.UID) bool {
 	}
 	delete(l.pods, uid)
 	a := l.account(c.node)
-	a.taken.add(c.amounts, -1)
+	a.charge(c.amounts, -1)
 	l.dropIfEmpty(c.node, a)
 	return true
 }
@@ -237,33 +240,21 @@ func (a *amounts) set(name corev1.ResourceName, quantity resource.Quantity) {
 	}
 }
 
-// add adds sign times o.
+// add adds sign times o, but for its ports. What comes to nothing is forgotten: pods may invent names of resources.
 func (a *amounts) add(o amounts, sign int64) {
 	a.milliCPU += sign * o.milliCPU
 	a.memory += sign * o.memory
 	a.ephemeral += sign * o.ephemeral
 	a.pods += sign * o.pods
 	for name, value := range o.extended {
-		if a.extended == nil {
-			a.extended = map[corev1.ResourceName]int64{}
-		}
-		a.extended[name] += sign * value
-	}
-	if sign > 0 {
-		a.ports = append(a.ports, o.ports...)
-		return
-	}
-	for _, port := range o.ports {
-		a.removePort(port)
-	}
-}
-
-func (a *amounts) removePort(port hostPort) {
-	for i, have := range a.ports {
-		if have == port {
-			a.ports[i] = a.ports[len(a.ports)-1]
-			a.ports = a.ports[:len(a.ports)-1]
-			return
+		sum := a.extended[name] + sign*value
+		switch {
+		case sum == 0:
+			delete(a.extended, name)
+		case a.extended == nil:
+			a.extended = map[corev1.ResourceName]int64{name: sum}
+		default:
+			a.extended[name] = sum
 		}
 	}
 }
