@@ -3,6 +3,7 @@ package scheduler
 import (
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -142,4 +143,27 @@ func allocated(f func()) uint64 {
 	f()
 	runtime.ReadMemStats(&after)
 	return after.TotalAlloc - before.TotalAlloc
+}
+
+// TestRefusalsOfLargePods: what is remembered of a refused pod does not depend on its size.
+func TestRefusalsOfLargePods(t *testing.T) {
+	s := schedulerOver(newNode("a", nil))
+	before := live()
+	for i := range 40 {
+		pod := newPod("p", "", func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{fmt.Sprint(i): strings.Repeat("x", 1<<20)} })
+		if node, _ := s.decide(pod, 0); node != "" {
+			t.Fatalf("pod %d is placed on %s", i, node)
+		}
+	}
+	if after := live(); len(s.refused.why) != 40 || after > before+10<<20 {
+		t.Errorf("%d refusals take %d bytes", len(s.refused.why), after-before)
+	}
+}
+
+// live returns how many bytes are in use.
+func live() uint64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
 }

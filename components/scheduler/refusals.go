@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 
@@ -12,9 +13,12 @@ import (
 // quarter of a processor busy. Assumed pods only take room, so what was refused stays
 // refused. It belongs to the goroutine that schedules.
 type refusals struct {
-	rooms, nodes uint64            // for which the reasons are right: see Scheduler.rooms, ledger.nodeChanges
-	why          map[string]string // by signature
+	rooms, nodes uint64               // for which the reasons are right: see Scheduler.rooms, ledger.nodeChanges
+	why          map[signature]string // by signature
 }
+
+// signature is a hash: what it stands for may take a megabyte.
+type signature [sha256.Size]byte
 
 // maxRefusals bounds the memory: pods of DaemonSets, for example, each have a signature of
 // their own.
@@ -26,25 +30,29 @@ func (r *refusals) find(request *request, rooms, nodes uint64) (why string, ok b
 	if r.rooms != rooms || r.nodes != nodes || len(r.why) == 0 {
 		return "", false
 	}
-	why, ok = r.why[request.signature()]
+	key, ok := request.signature()
+	if !ok {
+		return "", false
+	}
+	why, ok = r.why[key]
 	return why, ok
 }
 
 // add notes why pods like the request's fit nowhere.
 func (r *refusals) add(request *request, rooms, nodes uint64, why string) {
-	signature := request.signature()
-	if signature == "" {
+	key, ok := request.signature()
+	if !ok {
 		return
 	}
 	if r.rooms != rooms || r.nodes != nodes || r.why == nil || len(r.why) >= maxRefusals {
-		*r = refusals{rooms: rooms, nodes: nodes, why: map[string]string{}}
+		*r = refusals{rooms: rooms, nodes: nodes, why: map[signature]string{}}
 	}
-	r.why[signature] = why
+	r.why[key] = why
 }
 
 // signature is everything that a refusal of the request depends on, beside the nodes and
-// what is taken on them. It is empty if it cannot be written.
-func (r *request) signature() string {
+// what is taken on them. It is not ok if that cannot be written.
+func (r *request) signature() (s signature, ok bool) {
 	spec := &r.pod.Spec
 	var required *corev1.NodeSelector
 	if spec.Affinity != nil && spec.Affinity.NodeAffinity != nil {
@@ -52,7 +60,7 @@ func (r *request) signature() string {
 	}
 	written, err := json.Marshal([]any{spec.Tolerations, spec.NodeSelector, required, r.amounts.extended})
 	if err != nil {
-		return ""
+		return signature{}, false
 	}
-	return fmt.Sprintf("%d %d %d %q %s", r.amounts.milliCPU, r.amounts.memory, r.amounts.ephemeral, r.amounts.ports, written)
+	return sha256.Sum256(fmt.Appendf(nil, "%d %d %d %q %s", r.amounts.milliCPU, r.amounts.memory, r.amounts.ephemeral, r.amounts.ports, written)), true
 }
