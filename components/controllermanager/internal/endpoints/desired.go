@@ -18,6 +18,7 @@ import (
 // another number in another pod, and a slice has one list of ports.
 type group struct {
 	ports     []discoveryv1.EndpointPort
+	id        string                 // of the ports
 	endpoints []discoveryv1.Endpoint // sorted by address
 }
 
@@ -43,7 +44,7 @@ func (c *Controller) desired(service *corev1.Service, candidates []*corev1.Pod) 
 		ports := portsOf(service, pod)
 		id := portsID(ports)
 		if groups[id] == nil {
-			groups[id] = &group{ports: ports}
+			groups[id] = &group{ports: ports, id: id}
 		}
 		endpoint, known := c.endpoint(service, pod, s)
 		groups[id].endpoints = append(groups[id].endpoints, endpoint)
@@ -56,7 +57,7 @@ func (c *Controller) desired(service *corev1.Service, candidates []*corev1.Pod) 
 		slices.SortFunc(g.endpoints, func(a, b discoveryv1.Endpoint) int { return cmp.Compare(a.Addresses[0], b.Addresses[0]) })
 		sorted = append(sorted, *g)
 	}
-	slices.SortFunc(sorted, func(a, b group) int { return cmp.Compare(portsID(a.ports), portsID(b.ports)) })
+	slices.SortFunc(sorted, func(a, b group) int { return cmp.Compare(a.id, b.id) })
 	return sorted, nowhere
 }
 
@@ -89,11 +90,20 @@ func (c *Controller) endpoint(service *corev1.Service, pod *corev1.Pod, s state)
 // has is left out.
 func portsOf(service *corev1.Service, pod *corev1.Pod) []discoveryv1.EndpointPort {
 	ports := []discoveryv1.EndpointPort{}
+	var named map[namedPort]int32
 	for i := range service.Spec.Ports {
 		port := &service.Spec.Ports[i]
-		number, ok := targetPort(port, pod)
-		if !ok {
-			continue
+		number := port.TargetPort.IntVal
+		if port.TargetPort.Type == intstr.String {
+			if named == nil {
+				named = namedPorts(pod)
+			}
+			var ok bool
+			if number, ok = named[namedPort{port.TargetPort.StrVal, port.Protocol}]; !ok {
+				continue
+			}
+		} else if number == 0 {
+			number = port.Port
 		}
 		name, protocol := port.Name, port.Protocol
 		ports = append(ports, discoveryv1.EndpointPort{Name: &name, Protocol: &protocol, Port: &number, AppProtocol: port.AppProtocol})
@@ -101,21 +111,23 @@ func portsOf(service *corev1.Service, pod *corev1.Pod) []discoveryv1.EndpointPor
 	return ports
 }
 
-func targetPort(port *corev1.ServicePort, pod *corev1.Pod) (int32, bool) {
-	if port.TargetPort.Type == intstr.Int {
-		if port.TargetPort.IntVal == 0 {
-			return port.Port, true
-		}
-		return port.TargetPort.IntVal, true
-	}
+type namedPort struct {
+	name     string
+	protocol corev1.Protocol
+}
+
+// namedPorts returns the numbers of a pod's ports, of which there may be as many as a service has. The first one of a
+// name counts.
+func namedPorts(pod *corev1.Pod) map[namedPort]int32 {
+	named := map[namedPort]int32{}
 	for i := range pod.Spec.Containers {
 		for _, p := range pod.Spec.Containers[i].Ports {
-			if p.Name == port.TargetPort.StrVal && p.Protocol == port.Protocol {
-				return p.ContainerPort, true
+			if key := (namedPort{p.Name, p.Protocol}); named[key] == 0 {
+				named[key] = p.ContainerPort
 			}
 		}
 	}
-	return 0, false
+	return named
 }
 
 // portsID is the same for equal lists of ports.

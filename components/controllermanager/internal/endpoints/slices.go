@@ -42,9 +42,8 @@ func (c *Controller) fit(ctx context.Context, service *corev1.Service, wanted []
 	}
 	var failed []error
 	for _, g := range wanted {
-		id := portsID(g.ports)
-		failed = append(failed, c.fitGroup(ctx, service, g, byPorts[id]))
-		delete(byPorts, id)
+		failed = append(failed, c.fitGroup(ctx, service, g, byPorts[g.id]))
+		delete(byPorts, g.id)
 	}
 	for _, pending := range byPorts {
 		for _, slice := range pending {
@@ -91,9 +90,16 @@ func arrange(existing []*discoveryv1.EndpointSlice, wanted []discoveryv1.Endpoin
 			}
 		}
 	}
+	room := 0                         // all slices before it are full
 	for _, endpoint := range wanted { // in order, so that the result can be repeated
 		if _, ok := missing[endpoint.Addresses[0]]; ok {
-			contents = place(contents, endpoint)
+			for room < len(contents) && len(contents[room]) >= perSlice {
+				room++
+			}
+			if room == len(contents) {
+				contents = append(contents, nil)
+			}
+			contents[room] = append(contents[room], endpoint)
 			delete(missing, endpoint.Addresses[0])
 		}
 	}
@@ -101,17 +107,6 @@ func arrange(existing []*discoveryv1.EndpointSlice, wanted []discoveryv1.Endpoin
 		contents = append(contents, nil)
 	}
 	return contents
-}
-
-// place puts an endpoint into the first slice with room.
-func place(contents [][]discoveryv1.Endpoint, endpoint discoveryv1.Endpoint) [][]discoveryv1.Endpoint {
-	for i := range contents {
-		if len(contents[i]) < perSlice {
-			contents[i] = append(contents[i], endpoint)
-			return contents
-		}
-	}
-	return append(contents, []discoveryv1.Endpoint{endpoint})
 }
 
 func sliceLabels(service *corev1.Service) map[string]string {

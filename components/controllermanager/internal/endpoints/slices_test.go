@@ -71,9 +71,25 @@ func TestTargetPorts(t *testing.T) {
 		{intstr.FromInt32(0), 80, true}, {intstr.FromInt32(9000), 9000, true},
 		{intstr.FromString("http"), 8080, true}, {intstr.FromString("grpc"), 0, false},
 	} {
-		got, ok := targetPort(&corev1.ServicePort{Port: 80, TargetPort: c.target, Protocol: corev1.ProtocolTCP}, pod)
-		if got != c.want || ok != c.ok {
-			t.Errorf("%s: %d %v", c.target.String(), got, ok)
+		service := &corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80, TargetPort: c.target, Protocol: corev1.ProtocolTCP}}}}
+		got := portsOf(service, pod)
+		if len(got) == 1 != c.ok || c.ok && *got[0].Port != c.want {
+			t.Errorf("%s: %v", c.target.String(), got)
 		}
+	}
+}
+
+// TestManyNamedPorts: the ports of a service are looked up among those of a pod. When each was compared with each, this took
+// 10,000,000,000 comparisons.
+func TestManyNamedPorts(t *testing.T) {
+	const many = 100_000
+	service, pod := &corev1.Service{}, &corev1.Pod{Spec: corev1.PodSpec{Containers: make([]corev1.Container, 1)}}
+	for i := range many {
+		service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{TargetPort: intstr.FromString(fmt.Sprintf("p%06d", i))})
+		pod.Spec.Containers[0].Ports = append(pod.Spec.Containers[0].Ports, corev1.ContainerPort{Name: fmt.Sprintf("p%06d", many-1-i), ContainerPort: int32(i + 1)})
+	}
+	got := portsOf(service, pod)
+	if len(got) != many || *got[0].Port != many || *got[many-1].Port != 1 {
+		t.Errorf("%d of %d ports", len(got), many)
 	}
 }
