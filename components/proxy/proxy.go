@@ -63,9 +63,16 @@ func (p *Proxy) Run(ctx context.Context) error {
 	return nil
 }
 
+// report logs why a service has no rules.
+func (p *Proxy) report(err error) {
+	if err != nil {
+		p.opts.Logger.Error("a service is too large", "error", err)
+	}
+}
+
 func (p *Proxy) serviceHandler() informer.Handler[*corev1.Service] {
 	set := func(service *corev1.Service) {
-		p.table.SetService(service)
+		p.report(p.table.SetService(service))
 		p.opts.Changed(p.table)
 	}
 	return informer.HandlerFuncs[*corev1.Service]{
@@ -81,14 +88,14 @@ func (p *Proxy) serviceHandler() informer.Handler[*corev1.Service] {
 func (p *Proxy) sliceHandler() informer.Handler[*discoveryv1.EndpointSlice] {
 	return informer.HandlerFuncs[*discoveryv1.EndpointSlice]{
 		Add: func(slice *discoveryv1.EndpointSlice, _ bool) {
-			p.table.SetSlice(slice)
+			p.report(p.table.SetSlice(slice))
 			p.opts.Changed(p.table)
 		},
 		Update: func(old, slice *discoveryv1.EndpointSlice) {
 			if serviceOf(old) != serviceOf(slice) {
 				p.table.RemoveSlice(old)
 			}
-			p.table.SetSlice(slice)
+			p.report(p.table.SetSlice(slice))
 			p.opts.Changed(p.table)
 		},
 		Delete: func(slice *discoveryv1.EndpointSlice, _ bool) {

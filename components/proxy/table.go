@@ -73,13 +73,13 @@ func (t *Table) Rules() []Rule {
 	return rules
 }
 
-// SetService records a service's present state; RemoveService its end.
-func (t *Table) SetService(service *corev1.Service) {
+// SetService records a service's present state; RemoveService its end. The error is that the service is too large to have rules.
+func (t *Table) SetService(service *corev1.Service) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	name := types.NamespacedName{Namespace: service.Namespace, Name: service.Name}
 	t.services[name] = service
-	t.rebuild(name)
+	return t.rebuild(name)
 }
 
 // RemoveService forgets a service and its rules.
@@ -87,12 +87,12 @@ func (t *Table) RemoveService(name types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.services, name)
-	t.rebuild(name)
+	_ = t.rebuild(name) // into nothing
 }
 
 // SetSlice records the present state of an EndpointSlice. One whose label
-// names no service is ignored.
-func (t *Table) SetSlice(slice *discoveryv1.EndpointSlice) {
+// names no service is ignored. The error is that the service is too large to have rules.
+func (t *Table) SetSlice(slice *discoveryv1.EndpointSlice) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	service := serviceOf(slice)
@@ -100,7 +100,7 @@ func (t *Table) SetSlice(slice *discoveryv1.EndpointSlice) {
 		t.slices[service] = map[string]*discoveryv1.EndpointSlice{}
 	}
 	t.slices[service][slice.Name] = slice
-	t.rebuild(service)
+	return t.rebuild(service)
 }
 
 // RemoveSlice forgets an EndpointSlice.
@@ -112,15 +112,22 @@ func (t *Table) RemoveSlice(slice *discoveryv1.EndpointSlice) {
 	if len(t.slices[service]) == 0 {
 		delete(t.slices, service)
 	}
-	t.rebuild(service)
+	_ = t.rebuild(service) // what is too large was said when it became so
 }
 
 func serviceOf(slice *discoveryv1.EndpointSlice) types.NamespacedName {
 	return types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}
 }
 
-// rebuild makes one service's rules anew; its cost is that service's alone.
-func (t *Table) rebuild(name types.NamespacedName) {
+// The most rules and backends of a service. It has a rule for each of its ports at each of its addresses, and backends for
+// each of its ports at each of its endpoints: objects of 1 MB could ask for more than any memory holds.
+const (
+	maxRules    = 10_000
+	maxBackends = 1_000_000
+)
+
+// rebuild makes one service's rules anew; its cost is that service's alone. One that is too large has none.
+func (t *Table) rebuild(name types.NamespacedName) error {
 	for _, frontend := range t.byService[name] {
 		if t.rules[frontend].Service == name {
 			delete(t.rules, frontend)
@@ -129,72 +136,51 @@ func (t *Table) rebuild(name types.NamespacedName) {
 	delete(t.byService, name)
 	service := t.services[name]
 	if service == nil {
-		return
+		return nil
+	}
+	ports, addresses, endpoints := len(service.Spec.Ports), addressesOf(service), t.endpointsOf(name)
+	if n := ports * (len(addresses) + 1); n > maxRules {
+		return fmt.Errorf("service %s has no rules: %d ports at %d addresses are more than %d", name, ports, len(addresses), maxRules)
+	}
+	if n := ports * endpoints.addresses; n > maxBackends {
+		return fmt.Errorf("service %s has no rules: %d ports at %d endpoints are more than %d", name, ports, endpoints.addresses, maxBackends)
 	}
 	for _, port := range service.Spec.Ports {
-		backends := t.backends(name, port)
-		for _, frontend := range frontends(service, port) {
+		backends := endpoints.of(port.Name)
+		for _, frontend := range frontends(addresses, port) {
 			t.rules[frontend] = Rule{Frontend: frontend, Service: name, PortName: port.Name, Backends: backends}
 			t.byService[name] = append(t.byService[name], frontend)
 		}
 	}
+	return nil
 }
 
 // nodePortAddress stands for every address of the node.
 const nodePortAddress = "0.0.0.0"
 
-func frontends(service *corev1.Service, port corev1.ServicePort) []Frontend {
-	var found []Frontend
+// addressesOf returns the addresses of a service.
+func addressesOf(service *corev1.Service) (found []string) {
 	addresses := slices.Concat(service.Spec.ClusterIPs, service.Spec.ExternalIPs)
 	for _, ingress := range service.Status.LoadBalancer.Ingress {
 		addresses = append(addresses, ingress.IP)
 	}
 	for _, address := range addresses {
 		if _, err := netip.ParseAddr(address); err == nil { // not "None" nor ""
-			found = append(found, Frontend{address, port.Port, port.Protocol})
+			found = append(found, address)
 		}
+	}
+	return found
+}
+
+func frontends(addresses []string, port corev1.ServicePort) []Frontend {
+	var found []Frontend
+	for _, address := range addresses {
+		found = append(found, Frontend{address, port.Port, port.Protocol})
 	}
 	if port.NodePort != 0 {
 		found = append(found, Frontend{nodePortAddress, port.NodePort, port.Protocol})
 	}
 	return found
-}
-
-func (t *Table) backends(service types.NamespacedName, port corev1.ServicePort) []string {
-	var found []string
-	for _, slice := range t.slices[service] {
-		number, ok := portNumber(slice, port)
-		if !ok {
-			continue
-		}
-		for i := range slice.Endpoints {
-			endpoint := &slice.Endpoints[i]
-			if endpoint.Conditions.Ready != nil && !*endpoint.Conditions.Ready {
-				continue
-			}
-			for _, address := range endpoint.Addresses {
-				// Slices of type FQDN hold names: nothing to forward to.
-				if ip, err := netip.ParseAddr(address); err == nil {
-					found = append(found, netip.AddrPortFrom(ip, uint16(number)).String())
-				}
-			}
-		}
-	}
-	slices.Sort(found)
-	return slices.Compact(found)
-}
-
-func portNumber(slice *discoveryv1.EndpointSlice, port corev1.ServicePort) (int32, bool) {
-	for _, p := range slice.Ports {
-		name := ""
-		if p.Name != nil {
-			name = *p.Name
-		}
-		if name == port.Name && p.Port != nil {
-			return *p.Port, true
-		}
-	}
-	return 0, false
 }
 
 // String formats the rule as one line.

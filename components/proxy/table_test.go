@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -45,11 +46,11 @@ func backends(t *testing.T, table *Table, ip string, port int32) []string {
 
 func TestTableJoinsSlicesInAnyOrder(t *testing.T) {
 	table := NewTable()
-	table.SetSlice(endpoints("web-b", "web", "http", 8080, true, "10.0.0.3"))
-	table.SetService(service("web", "10.96.0.7", tcp("http", 80)))
-	table.SetSlice(endpoints("web-a", "web", "http", 8080, true, "10.0.0.2", "10.0.0.1"))
-	table.SetSlice(endpoints("web-c", "web", "http", 8080, false, "10.0.0.9"))
-	table.SetSlice(endpoints("other", "db", "http", 8080, true, "10.0.0.8"))
+	_ = table.SetSlice(endpoints("web-b", "web", "http", 8080, true, "10.0.0.3"))
+	_ = table.SetService(service("web", "10.96.0.7", tcp("http", 80)))
+	_ = table.SetSlice(endpoints("web-a", "web", "http", 8080, true, "10.0.0.2", "10.0.0.1"))
+	_ = table.SetSlice(endpoints("web-c", "web", "http", 8080, false, "10.0.0.9"))
+	_ = table.SetSlice(endpoints("other", "db", "http", 8080, true, "10.0.0.8"))
 
 	want := []string{"10.0.0.1:8080", "10.0.0.2:8080", "10.0.0.3:8080"}
 	if got := backends(t, table, "10.96.0.7", 80); !slices.Equal(got, want) {
@@ -65,16 +66,16 @@ func TestTableFollowsServices(t *testing.T) {
 	table := NewTable()
 	web := service("web", "10.96.0.7", tcp("http", 80), tcp("admin", 81))
 	web.Spec.Ports[0].NodePort = 30080
-	table.SetService(web)
+	_ = table.SetService(web)
 	if got := len(table.Rules()); got != 3 {
 		t.Fatalf("%d rules, want two ports and a node port: %v", got, table.Rules())
 	}
 	// A headless service has no frontend.
-	table.SetService(service("web", "None", tcp("http", 80)))
+	_ = table.SetService(service("web", "None", tcp("http", 80)))
 	if got := table.Rules(); len(got) != 0 {
 		t.Fatalf("rules of a headless service: %v", got)
 	}
-	table.SetService(service("web", "10.96.0.8", tcp("http", 80)))
+	_ = table.SetService(service("web", "10.96.0.8", tcp("http", 80)))
 	table.RemoveService(types.NamespacedName{Namespace: "shop", Name: "web"})
 	if got := table.Rules(); len(got) != 0 {
 		t.Fatalf("rules of a deleted service: %v", got)
@@ -83,12 +84,46 @@ func TestTableFollowsServices(t *testing.T) {
 
 func TestAddressTakenOverByAnotherService(t *testing.T) {
 	table := NewTable()
-	table.SetService(service("old", "10.96.0.7", tcp("", 80)))
-	table.SetService(service("new", "10.96.0.7", tcp("", 80)))
+	_ = table.SetService(service("old", "10.96.0.7", tcp("", 80)))
+	_ = table.SetService(service("new", "10.96.0.7", tcp("", 80)))
 	// The events of two services have no order: the old one's end comes last.
 	table.RemoveService(types.NamespacedName{Namespace: "shop", Name: "old"})
 	rule, ok := table.Lookup(Frontend{"10.96.0.7", 80, corev1.ProtocolTCP})
 	if !ok || rule.Service.Name != "new" {
 		t.Fatalf("rule %v, %v; want that of the new service", rule, ok)
+	}
+}
+
+// TestServicesAreBounded: what takes the product of ports and addresses, or endpoints, has a limit, and says so.
+func TestServicesAreBounded(t *testing.T) {
+	var ports []corev1.ServicePort
+	for i := range 2_000 {
+		ports = append(ports, tcp(fmt.Sprint("p", i), int32(i+1)))
+	}
+	large := service("web", "10.96.0.7", ports...)
+	if err := NewTable().SetService(large); err != nil {
+		t.Error(err)
+	}
+	addresses := make([]string, 2_000)
+	for i := range addresses {
+		addresses[i] = fmt.Sprintf("10.0.%d.%d", i/256, i%256)
+	}
+	wide := large.DeepCopy()
+	wide.Spec.ExternalIPs = addresses
+	table := NewTable()
+	err := table.SetService(wide)
+	if rules := table.Rules(); err == nil || err.Error() != "service shop/web has no rules: 2000 ports at 2001 addresses are more than 10000" || len(rules) > 0 {
+		t.Errorf("%v; %d rules", err, len(rules))
+	}
+	if err := table.SetService(large); err != nil || len(table.Rules()) != 2_000 {
+		t.Errorf("smaller again: %v; %d rules", err, len(table.Rules()))
+	}
+	err = table.SetSlice(endpoints("web-a", "web", "p7", 8080, true, addresses...))
+	if rules := table.Rules(); err == nil || err.Error() != "service shop/web has no rules: 2000 ports at 2000 endpoints are more than 1000000" || len(rules) > 0 {
+		t.Errorf("%v; %d rules", err, len(rules))
+	}
+	table.RemoveSlice(endpoints("web-a", "web", "p7", 8080, true))
+	if rules := table.Rules(); len(rules) != 2_000 {
+		t.Errorf("without its endpoints: %d rules", len(rules))
 	}
 }
