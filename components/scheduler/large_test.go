@@ -150,7 +150,9 @@ func TestRefusalsOfLargePods(t *testing.T) {
 	s := schedulerOver(newNode("a", nil))
 	before := live()
 	for i := range 40 {
-		pod := newPod("p", "", func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{fmt.Sprint(i): strings.Repeat("x", 1<<20)} })
+		pod := newPod("p", "", func(p *corev1.Pod) {
+			p.Spec.NodeSelector = map[string]string{fmt.Sprint(i): strings.Repeat("x", 1<<20)}
+		})
 		if node, _ := s.decide(pod, 0); node != "" {
 			t.Fatalf("pod %d is placed on %s", i, node)
 		}
