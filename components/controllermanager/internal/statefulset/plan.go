@@ -43,26 +43,32 @@ func ordinalOf(set *appsv1.StatefulSet, pod *corev1.Pod) (int, bool) {
 	return n, ok && err == nil && n >= 0 && strconv.Itoa(n) == text
 }
 
+// slots are the places of a set's pods, by ordinals from its first one on: as many as the set wants, which may be two
+// billions. A walk ends soon after it has met more empty ones than it can fill.
+type slots struct {
+	n    int
+	pods map[int]*corev1.Pod // nil: empty
+}
+
 // next decides the step. update is the name of the revision that all pods are
 // to get.
 func next(set *appsv1.StatefulSet, owned []*corev1.Pod, update string, now time.Time) plan {
-	first := firstOrdinal(set)
-	slots := make([]*corev1.Pod, replicas(set))
+	first, s := firstOrdinal(set), slots{n: replicas(set), pods: map[int]*corev1.Pod{}}
 	var surplus []*corev1.Pod
 	for _, pod := range owned {
 		n, ok := ordinalOf(set, pod)
 		switch {
 		case !ok:
-		case n >= first && n < first+len(slots):
-			slots[n-first] = pod
+		case n >= first && n < first+s.n:
+			s.pods[n-first] = pod
 		default:
 			surplus = append(surplus, pod)
 		}
 	}
 	if parallel(set) {
-		return nextParallel(set, slots, surplus, update, now)
+		return nextParallel(set, s, surplus, update, now)
 	}
-	return nextOrdered(set, slots, surplus, update, now)
+	return nextOrdered(set, s, surplus, update, now)
 }
 
 func parallel(set *appsv1.StatefulSet) bool {
@@ -81,8 +87,9 @@ func healthy(set *appsv1.StatefulSet, pod *corev1.Pod, now time.Time) bool {
 
 // nextOrdered does one thing at a time: the lowest missing pod, when those
 // before it are healthy; then the highest surplus one; then updates.
-func nextOrdered(set *appsv1.StatefulSet, slots, surplus []*corev1.Pod, update string, now time.Time) plan {
-	for i, pod := range slots {
+func nextOrdered(set *appsv1.StatefulSet, s slots, surplus []*corev1.Pod, update string, now time.Time) plan {
+	for i := range s.n {
+		pod := s.pods[i]
 		switch {
 		case pod == nil:
 			return plan{create: []int{firstOrdinal(set) + i}}
@@ -95,7 +102,7 @@ func nextOrdered(set *appsv1.StatefulSet, slots, surplus []*corev1.Pod, update s
 			if len(surplus) > 0 {
 				return plan{}
 			}
-			return outdated(set, slots, update, now)
+			return outdated(set, s, update, now)
 		}
 	}
 	if len(surplus) > 0 {
@@ -109,13 +116,14 @@ func nextOrdered(set *appsv1.StatefulSet, slots, surplus []*corev1.Pod, update s
 		}
 		return plan{delete: []*corev1.Pod{last}}
 	}
-	return outdated(set, slots, update, now)
+	return outdated(set, s, update, now)
 }
 
-// nextParallel creates and deletes everything at once; updates stay in order.
-func nextParallel(set *appsv1.StatefulSet, slots, surplus []*corev1.Pod, update string, now time.Time) plan {
+// nextParallel creates and deletes everything at once, up to pods.Burst; updates stay in order.
+func nextParallel(set *appsv1.StatefulSet, s slots, surplus []*corev1.Pod, update string, now time.Time) plan {
 	var p plan
-	for i, pod := range slots {
+	for i := 0; i < s.n && len(p.create)+len(p.delete) < pods.Burst; i++ {
+		pod := s.pods[i]
 		switch {
 		case pod == nil:
 			p.create = append(p.create, firstOrdinal(set)+i)
@@ -124,24 +132,24 @@ func nextParallel(set *appsv1.StatefulSet, slots, surplus []*corev1.Pod, update 
 		}
 	}
 	for _, pod := range surplus {
-		if pod.DeletionTimestamp == nil {
+		if pod.DeletionTimestamp == nil && len(p.create)+len(p.delete) < pods.Burst {
 			p.delete = append(p.delete, pod)
 		}
 	}
 	if !p.empty() {
 		return p
 	}
-	return outdated(set, slots, update, now)
+	return outdated(set, s, update, now)
 }
 
 // outdated deletes the highest pod of an old revision, down to the partition,
 // once those above it are healthy. Created anew it gets the new revision.
-func outdated(set *appsv1.StatefulSet, slots []*corev1.Pod, update string, now time.Time) plan {
+func outdated(set *appsv1.StatefulSet, s slots, update string, now time.Time) plan {
 	if set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
 		return plan{}
 	}
-	for i := len(slots) - 1; i >= max(partition(set)-firstOrdinal(set), 0); i-- {
-		pod := slots[i]
+	for i := s.n - 1; i >= max(partition(set)-firstOrdinal(set), 0); i-- {
+		pod := s.pods[i]
 		switch {
 		case pod == nil || pod.DeletionTimestamp != nil:
 			return plan{}
