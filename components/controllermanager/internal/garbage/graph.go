@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // object is what the graph knows of one object.
@@ -59,8 +60,12 @@ func (g *graph) put(o object) (affected []types.UID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	n := g.node(o.uid)
+	var now sets.Set[types.UID]
+	if len(n.object.owners) > 0 {
+		now = uidsOf(o.owners)
+	}
 	for _, ref := range n.object.owners {
-		if !owned(o.owners, ref.UID) {
+		if !now.Has(ref.UID) {
 			g.unlink(ref.UID, o.uid)
 			affected = append(affected, ref.UID)
 		}
@@ -73,8 +78,13 @@ func (g *graph) put(o object) (affected []types.UID) {
 	return affected
 }
 
-func owned(owners []metav1.OwnerReference, uid types.UID) bool {
-	return slices.ContainsFunc(owners, func(ref metav1.OwnerReference) bool { return ref.UID == uid })
+// uidsOf returns the uids of owners: an object may have tens of thousands.
+func uidsOf(owners []metav1.OwnerReference) sets.Set[types.UID] {
+	uids := make(sets.Set[types.UID], len(owners))
+	for i := range owners {
+		uids.Insert(owners[i].UID)
+	}
+	return uids
 }
 
 // remove forgets an object and returns the dependents it leaves behind and

@@ -221,10 +221,11 @@ func sameOwners(a, b []metav1.OwnerReference) bool {
 }
 
 func (c *Controller) cutReferences(ctx context.Context, o object, refs []metav1.OwnerReference) error {
+	cut := uidsOf(refs)
 	return c.change(ctx, o, func(live *metav1.PartialObjectMetadata) map[string]any {
 		kept := []metav1.OwnerReference{}
 		for _, ref := range live.OwnerReferences {
-			if !owned(refs, ref.UID) {
+			if !cut.Has(ref.UID) {
 				kept = append(kept, ref)
 			}
 		}
