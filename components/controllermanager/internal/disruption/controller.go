@@ -20,6 +20,7 @@ import (
 	"github.com/levelwire/levelwire/client/discovery"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/components/controllermanager/internal/ownership"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
 )
 
@@ -93,8 +94,7 @@ func counts(old, pod *corev1.Pod) bool {
 
 func (c *Controller) podChanged(pod *corev1.Pod) {
 	for _, budget := range c.budgets.Lister().List(pod.Namespace, nil) {
-		selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
-		if err == nil && selector.Matches(labels.Set(pod.Labels)) {
+		if ownership.Selects(budget.Spec.Selector, pod.Labels) {
 			c.Add(controller.KeyOf(budget))
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/components/controllermanager/internal/ownership"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/pace"
 )
 
@@ -99,7 +100,7 @@ func sameEndpoint(old, pod *corev1.Pod) bool {
 // podChanged queues the services that select the pod.
 func (c *Controller) podChanged(pod *corev1.Pod) {
 	for _, service := range c.services.Lister().List(pod.Namespace, nil) {
-		if len(service.Spec.Selector) > 0 && labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels)) {
+		if len(service.Spec.Selector) > 0 && ownership.SelectsAll(service.Spec.Selector, pod.Labels) {
 			c.Add(controller.KeyOf(service))
 		}
 	}

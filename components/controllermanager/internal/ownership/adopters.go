@@ -2,7 +2,6 @@ package ownership
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/controller"
@@ -14,8 +13,8 @@ import (
 func OfferTo[O metav1.Object, T client.Object](owners *informer.SharedInformer[T], selector func(T) *metav1.LabelSelector, add func(controller.Key)) func(orphan O) {
 	return func(orphan O) {
 		for _, owner := range owners.Lister().List(orphan.GetNamespace(), nil) {
-			matching, err := metav1.LabelSelectorAsSelector(selector(owner))
-			if err == nil && !matching.Empty() && matching.Matches(labels.Set(orphan.GetLabels())) {
+			s := selector(owner)
+			if s != nil && len(s.MatchLabels)+len(s.MatchExpressions) > 0 && Selects(s, orphan.GetLabels()) {
 				add(controller.KeyOf(owner))
 			}
 		}
