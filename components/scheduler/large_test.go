@@ -162,6 +162,46 @@ func TestRefusalsOfLargePods(t *testing.T) {
 	}
 }
 
+// TestDemandsAreBounded: a pod with too many demands is not held against nodes, and says so.
+func TestDemandsAreBounded(t *testing.T) {
+	terms := func(n int) (list []corev1.NodeSelectorTerm) {
+		for range n {
+			list = append(list, corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}}})
+		}
+		return list
+	}
+	required := func(terms []corev1.NodeSelectorTerm) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}}}
+		}
+	}
+	names := make([]string, 10_000)
+	for i := range names {
+		names[i] = fmt.Sprint("n", i)
+	}
+	s := schedulerOver(newNode("a", nil))
+	for name, c := range map[string]struct {
+		change func(*corev1.Pod)
+		want   string // "": it fits
+	}{
+		"required":           {required(terms(500)), ""},
+		"required too often": {required(terms(501)), "the pod has 1002 tolerations, terms and requirements of its node, and 1000 are looked at."},
+		"preferred too often": {func(p *corev1.Pod) {
+			affinity := &corev1.NodeAffinity{}
+			for _, term := range terms(501) {
+				affinity.PreferredDuringSchedulingIgnoredDuringExecution = append(affinity.PreferredDuringSchedulingIgnoredDuringExecution, corev1.PreferredSchedulingTerm{Weight: 1, Preference: term})
+			}
+			p.Spec.Affinity = &corev1.Affinity{NodeAffinity: affinity}
+		}, "the pod has 1002 tolerations, terms and requirements of its node, and 1000 are looked at."},
+		"tolerations":         {func(p *corev1.Pod) { p.Spec.Tolerations = make([]corev1.Toleration, 1001) }, "the pod has 1001 tolerations, terms and requirements of its node, and 1000 are looked at."},
+		"many names of nodes": {required([]corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpNotIn, Values: names}}}}), ""},
+	} {
+		if node, why := s.decide(newPod("p", "", c.change), 0); why != c.want || (node == "a") != (c.want == "") {
+			t.Errorf("%s: %q, %q", name, node, why)
+		}
+	}
+}
+
 // live returns how many bytes are in use.
 func live() uint64 {
 	runtime.GC()

@@ -147,6 +147,9 @@ func (s *Scheduler) schedule(ctx context.Context, key controller.Key) (controlle
 // decide is place, but looks at no node if a pod like this one has been refused since room
 // last appeared.
 func (s *Scheduler) decide(pod *corev1.Pod, rooms uint64) (node, why string) {
+	if why := tooMany(&pod.Spec); why != "" {
+		return "", why
+	}
 	request, nodes := newRequest(pod), s.ledger.nodeChanges()
 	if why, ok := s.refused.find(&request, rooms, nodes); ok {
 		return "", why
