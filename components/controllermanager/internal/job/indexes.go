@@ -51,10 +51,7 @@ func (s indexSet) add(n span) indexSet {
 	return slices.Replace(s, at, end, n)
 }
 
-func (s indexSet) has(index int) bool {
-	at, found := slices.BinarySearchFunc(s, index, func(a span, i int) int { return a.first - i })
-	return found || at > 0 && s[at-1].last >= index
-}
+func (s indexSet) has(index int) bool { return s.past(index) > index }
 
 func (s indexSet) len() (n int) {
 	for _, r := range s {
@@ -96,12 +93,28 @@ func (s indexSet) String() string {
 // missing returns the first n indexes below limit that are in neither set.
 func (s indexSet) missing(also indexSet, limit, n int) []int {
 	var found []int
-	for i := 0; i < limit && len(found) < n; i++ {
-		if !s.has(i) && !also.has(i) {
+	for i := 0; i < limit && len(found) < n; {
+		switch next := max(s.past(i), also.past(i)); next {
+		case i:
 			found = append(found, i)
+			i++
+		default:
+			i = next // a range may have two billions
 		}
 	}
 	return found
+}
+
+// past returns the first index from one on that is not in the set.
+func (s indexSet) past(index int) int {
+	at, found := slices.BinarySearchFunc(s, index, func(a span, i int) int { return a.first - i })
+	switch {
+	case found:
+		return s[at].last + 1
+	case at > 0 && s[at-1].last >= index:
+		return s[at-1].last + 1
+	}
+	return index
 }
 
 func indexed(job *batchv1.Job) bool {

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -65,4 +66,13 @@ func FuzzParseIndexes(f *testing.F) {
 			t.Fatalf("%s is read as %s", set, again)
 		}
 	})
+}
+
+// TestMissingAfterMany: ranges of indexes are passed over at once. One by one, this took minutes.
+func TestMissingAfterMany(t *testing.T) {
+	const limit = math.MaxInt32
+	all := indexSet{{0, limit - 6}, {limit - 4, limit - 4}}
+	if got := all.missing(indexSet{{limit - 3, limit - 3}}, limit, 10); !slices.Equal(got, []int{limit - 5, limit - 2, limit - 1}) {
+		t.Errorf("missing %v", got)
+	}
 }
