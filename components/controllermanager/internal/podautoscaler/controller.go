@@ -273,9 +273,17 @@ func (c *Controller) readScale(ctx context.Context, h *autoscalingv2.HorizontalP
 	return scale, resource, err
 }
 
+// mostMetrics bounds the requests of one reconciliation: each metric takes one, after the other, on one of few workers.
+const mostMetrics = 100
+
 // compute returns the most replicas that a metric asks for, and that metric. One metric
 // that cannot be read does not prevent that there are more, only that there are less.
 func (c *Controller) compute(ctx context.Context, h *autoscalingv2.HorizontalPodAutoscaler, scale *autoscalingv1.Scale, s *status) (replicas int32, metric string, err error) {
+	if n := len(h.Spec.Metrics); n > mostMetrics {
+		err := fmt.Errorf("it has %d metrics, and %d are the most that are read", n, mostMetrics)
+		s.set(autoscalingv2.ScalingActive, false, "TooManyMetrics", "the HPA was unable to compute the replica count: %v", err)
+		return 0, "", err
+	}
 	if scale.Status.Selector == "" {
 		s.set(autoscalingv2.ScalingActive, false, "InvalidSelector", "the HPA target's scale is missing a selector")
 		return 0, "", fmt.Errorf("selector is required")
