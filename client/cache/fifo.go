@@ -34,6 +34,9 @@ type FIFOOptions[T any] struct {
 	// everything queued has been processed and Pop is about to wait. It must
 	// return quickly. Default: none.
 	OnIdle func()
+	// OnDropped is called for each object that a Replace, ReplaceNamespace or Merge finds gone,
+	// before that returns, with the DeltaFIFO's lock held. Default: none.
+	OnDropped func(last T)
 }
 
 // Known is what a DeltaFIFO asks of the store behind it. Both methods are
@@ -61,6 +64,7 @@ type DeltaFIFO[T any] struct {
 	maxDeltas int
 	onSynced  func()
 	onIdle    func()
+	onDropped func(last T)
 
 	// popping is held by the one Pop that is handing out an object. It is
 	// taken before mu.
@@ -111,6 +115,7 @@ func NewDeltaFIFO[T any](opts FIFOOptions[T]) *DeltaFIFO[T] {
 		maxDeltas: opts.MaxDeltas,
 		onSynced:  opts.OnSynced,
 		onIdle:    opts.OnIdle,
+		onDropped: opts.OnDropped,
 		popping:   make(chan struct{}, 1),
 		items:     make(map[string]*pending[T]),
 		synced:    make(chan struct{}),

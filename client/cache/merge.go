@@ -20,7 +20,7 @@ func (f *DeltaFIFO[T]) Merge(namespace string, dropped, changed []T, version str
 				continue
 			}
 			if last, ok := f.newest(key); ok {
-				f.pushTombstone(key, last)
+				f.drop(key, last)
 			}
 		}
 		if namespace == "" {

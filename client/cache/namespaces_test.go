@@ -63,3 +63,29 @@ func TestNamespacesAreReplacedApart(t *testing.T) {
 		t.Errorf("reached %q", got)
 	}
 }
+
+func TestDroppedObjectsAreNamed(t *testing.T) {
+	var dropped []string
+	c := newConsumer()
+	c.fifo = NewDeltaFIFO(FIFOOptions[*corev1.Pod]{Known: c.indexer, OnDropped: func(last *corev1.Pod) { dropped = append(dropped, last.Name+last.ResourceVersion) }})
+	expect := func(what string, want ...string) {
+		t.Helper()
+		if slices.Sort(dropped); !slices.Equal(dropped, want) {
+			t.Errorf("%s dropped %v, want %v", what, dropped, want)
+		}
+		dropped = nil
+	}
+	must(t, c.fifo.Add(pod("known", 1, 1)), c.fifo.Add(pod("deleted", 2, 2)), c.fifo.Delete(pod("deleted", 2, 3)))
+	c.pop(t)
+	must(t, c.fifo.Add(pod("in-hand", 3, 4)), c.fifo.Add(pod("queued", 4, 5)))
+	c.pop(t) // what was deleted
+	must(t, c.fifo.Pop(t.Context(), func(item Item[*corev1.Pod]) error {
+		must(t, c.fifo.Replace([]*corev1.Pod{pod("kept", 5, 6)}, "7"))
+		expect("a list", "in-hand4", "known1", "queued5")
+		return c.indexer.Add(item.Deltas.Newest().Object)
+	}))
+	must(t, c.fifo.Replace([]*corev1.Pod{pod("kept", 5, 6)}, "8"))
+	expect("the same list")
+	must(t, c.fifo.Merge("", []*corev1.Pod{pod("kept", 5, 6), pod("gone", 6, 6)}, []*corev1.Pod{pod("new", 7, 9)}, "9"))
+	expect("a difference", "kept6")
+}

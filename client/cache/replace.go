@@ -106,13 +106,13 @@ func (f *DeltaFIFO[T]) queueTombstones(of scope, present map[string]struct{}) {
 	}
 	for p := f.head; p != nil; p = p.next {
 		if last := p.deltas.Newest(); missing(p.key) && last.Type != Deleted {
-			f.pushTombstone(p.key, last.Object)
+			f.drop(p.key, last.Object)
 		}
 	}
 	if c := f.current; c != nil && missing(c.key) && f.items[c.key] == nil {
 		// The consumer has it in hand and will have put it into known.
 		if last := c.deltas.Newest(); last.Type != Deleted {
-			f.pushTombstone(c.key, last.Object)
+			f.drop(c.key, last.Object)
 		}
 	}
 	if f.known == nil {
@@ -120,10 +120,18 @@ func (f *DeltaFIFO[T]) queueTombstones(of scope, present map[string]struct{}) {
 	}
 	f.known.Range(func(key string, last T) bool {
 		if missing(key) && f.items[key] == nil && (f.current == nil || f.current.key != key) {
-			f.pushTombstone(key, last)
+			f.drop(key, last)
 		}
 		return true
 	})
+}
+
+// drop queues a tombstone for an object that a list lacks. It needs f.mu.
+func (f *DeltaFIFO[T]) drop(key string, last T) {
+	f.pushTombstone(key, last)
+	if f.onDropped != nil {
+		f.onDropped(last)
+	}
 }
 
 // pushTombstone needs f.mu.

@@ -119,7 +119,7 @@ func newInformer[T client.Object](name string, origins []origin[T], opts reflect
 	}
 	i.detectMutations(MutationDetection{Interval: mutationsByTag})
 	i.fifo = cache.NewDeltaFIFO(cache.FIFOOptions[T]{
-		Known: known[T]{i}, Namespaces: namespaces, OnSynced: i.declareSynced, OnIdle: i.settled,
+		Known: known[T]{i}, Namespaces: namespaces, OnSynced: i.declareSynced, OnIdle: i.settled, OnDropped: i.dropped,
 	})
 	return i
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,4 +78,50 @@ func TestDeletionsFromThePastOfWhatIsQueued(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestEventsOfWhatAListLacks: an event from before a list does not bring back what that lacks,
+// whether a list is of everything or of one namespace of several.
+func TestEventsOfWhatAListLacks(t *testing.T) {
+	for name, namespaces := range map[string][]string{"everything": {""}, "two namespaces": {"ns", "other"}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				scripts, origins := map[string]*script{}, []origin[*corev1.Pod]{}
+				for _, namespace := range namespaces {
+					scripts[namespace] = newScript()
+					origins = append(origins, origin[*corev1.Pod]{namespace: namespace, source: scripts[namespace]})
+				}
+				s, other := scripts[namespaces[0]], scripts[namespaces[len(namespaces)-1]]
+				i := newInformer("pods", origins, reflector.Options{PagedList: true}, 0)
+				var r record
+				add(t, i, &r, HandlerOptions{})
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				go func() { done <- i.Run(ctx) }()
+				other.bookmark()
+				s.bookmark()
+				s.set("a", 1, nil)
+				synctest.Wait()
+				r.take()
+				s.setDown(true)
+				s.endWatches()
+				s.remove("a")
+				s.forget()
+				s.bookmark()
+				s.setDown(false)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if said := r.take(); len(said) != 1 || said[0][:2] != "-a" {
+					t.Errorf("the list was followed by %v", said)
+				}
+				s.send(watch.Modified, "a", "2")
+				s.send(watch.Added, "a", "3")
+				r.expect(t)
+				cancel()
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
 }

@@ -24,6 +24,7 @@ type namespaceWatch[T client.Object] struct {
 	plainSource reflector.ListerWatcher[T] // see origin
 	reflector   *reflector.Reflector[T]    // set before the start ends, under mu
 	version     string                     // resourceVersion that it has reached; guarded by progress.mu
+	dropped     func(T)                    // tells the reflector what its list lacks; set when that is made
 	// frozen is when the server had last spoken before the list that is now
 	// under way; nil: there is none. Zero: it never had.
 	frozen atomic.Pointer[time.Time]
@@ -192,6 +193,18 @@ func (s sink[T]) Delete(obj T) error { return s.write(obj, s.namespaceWatch.info
 
 // Get implements reflector.Getter.
 func (s sink[T]) Get(obj T) (T, bool) { return s.namespaceWatch.informer.fifo.Get(obj) }
+
+// OnDrop implements reflector.Dropper.
+func (s sink[T]) OnDrop(dropped func(T)) { s.namespaceWatch.dropped = dropped }
+
+// dropped is called by the namespaceWatch whose list lacks an object.
+func (i *SharedInformer[T]) dropped(last T) {
+	for _, p := range i.namespaceWatches {
+		if p.namespace == "" || p.namespace == last.GetNamespace() {
+			p.dropped(last)
+		}
+	}
+}
 
 func (s sink[T]) write(obj T, queue func(T) error) error {
 	i := s.namespaceWatch.informer

@@ -124,7 +124,8 @@ func (r *Reflector[T]) apply(s *session[T], ev client.WatchEvent[T]) error {
 // objects, and may send a deletion with the version of the last change. Others are
 // dropped. A bookmark from the past means that the server itself went back, as one
 // restored from a backup does; then only a list shows what exists. So it is for a
-// deletion if the store cannot say what it holds, or no version of it.
+// deletion if the store cannot say what it holds, or no version of it, and for an object that
+// may have been deleted longer ago than is remembered.
 func (r *Reflector[T]) late(s *session[T], ev client.WatchEvent[T], version string) error {
 	more, known := false, false
 	if ev.Type != apiwatch.Bookmark && r.getter != nil {
@@ -138,6 +139,9 @@ func (r *Reflector[T]) late(s *session[T], ev client.WatchEvent[T], version stri
 		return nil
 	}
 	r.counts.stale()
+	if known && r.doubts(ev) {
+		return &rewoundError{from: r.LastSyncResourceVersion(), to: version}
+	}
 	if !known && (ev.Type == apiwatch.Bookmark || ev.Type == apiwatch.Deleted) {
 		return &rewoundError{from: r.LastSyncResourceVersion(), to: version}
 	}
@@ -152,13 +156,23 @@ func (r *Reflector[T]) saysMore(ev client.WatchEvent[T], version string) (more, 
 	deleted := ev.Type == apiwatch.Deleted
 	held, exists := r.getter.Get(ev.Object)
 	if !exists {
-		return !deleted && !r.deletions.has(ev.Object, ev.Type == apiwatch.Added), true
+		return !deleted && !r.deletions.mayHave(ev.Object) && !r.deletions.has(ev.Object, ev.Type == apiwatch.Added), true
 	}
 	if a, b := held.GetUID(), ev.Object.GetUID(); deleted && a != b && a != "" && b != "" {
 		return false, true // another object had the name
 	}
 	at := held.GetResourceVersion()
 	return older(at, version) || deleted && at == version, isNumber(at)
+}
+
+// doubts reports whether an event that was not applied may be of a new object, or of one that
+// was deleted longer ago than is remembered. The next list says it.
+func (r *Reflector[T]) doubts(ev client.WatchEvent[T]) bool {
+	if _, exists := r.getter.Get(ev.Object); exists || ev.Type == apiwatch.Deleted || !r.deletions.mayHave(ev.Object) {
+		return false
+	}
+	r.deletions.doubted = &ev.Object
+	return true
 }
 
 // write gives one event to the store.
@@ -171,7 +185,7 @@ func (r *Reflector[T]) write(ev client.WatchEvent[T]) error {
 		err = r.store.Update(ev.Object)
 	case apiwatch.Deleted:
 		if err = r.store.Delete(ev.Object); r.getter != nil {
-			r.deletions.note(ev.Object)
+			r.deletions.note(ev.Object, r.LastSyncResourceVersion())
 		}
 	default:
 		return &client.DecodeError{What: "event", Err: fmt.Errorf("type %q is not known", ev.Type)}

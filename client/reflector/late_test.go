@@ -2,6 +2,8 @@ package reflector
 
 import (
 	"fmt"
+	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -102,11 +104,11 @@ func TestLateDeletionsOfWhatHasNoVersion(t *testing.T) {
 // What a Reflector knows of deletions is bounded, and the latest are known.
 func TestDeletionsAreBounded(t *testing.T) {
 	var d deletions[*corev1.ConfigMap]
-	d.note(configMap("again", "1"))
+	d.note(configMap("again", "1"), "")
 	for n := range 10 * maxDeletions {
-		d.note(configMap(fmt.Sprint("c", n), "5"))
+		d.note(configMap(fmt.Sprint("c", n), "5"), "")
 		if n%(maxDeletions-10) == 0 {
-			d.note(configMap("again", "5"))
+			d.note(configMap("again", "5"), "")
 		}
 		if !d.has(configMap("again", "1"), false) {
 			t.Fatalf("it is forgotten after %d others that an object was deleted before and among them", n)
@@ -123,4 +125,75 @@ func TestDeletionsAreBounded(t *testing.T) {
 	if d.has(configMap("again", "6"), true) || d.has(configMap("never", "5"), true) {
 		t.Error("an object is known as deleted that is not")
 	}
+}
+
+// dropperMirror is a getterMirror that says what a list lacks.
+type dropperMirror struct {
+	getterMirror
+	dropped *func(*corev1.ConfigMap)
+}
+
+func (m dropperMirror) OnDrop(dropped func(*corev1.ConfigMap)) { *m.dropped = dropped }
+
+func (m dropperMirror) Replace(list []*corev1.ConfigMap, version string) error {
+	kept := map[string]bool{}
+	for _, obj := range list {
+		kept[obj.Name] = true
+	}
+	m.mu.Lock()
+	before := maps.Clone(m.objects)
+	m.mu.Unlock()
+	for name, version := range before {
+		if obj := configMap(name, version); !kept[name] {
+			obj.Namespace, obj.UID = "ns", "u"
+			(*m.dropped)(obj)
+		}
+	}
+	return m.mirror.Replace(list, version)
+}
+
+// What a list lacks is known as deleted before it, as what was deleted by an event is.
+func TestEventsFromBeforeAList(t *testing.T) {
+	expired := map[ListCause]int64{ListInitial: 1, ListExpired: 1}
+	for name, test := range map[string]struct{ events, store, version string }{
+		"a change of what it lacks":       {"MODIFIED a/u 10,MODIFIED a 30", "b:11", "50"},
+		"what it lacks, added once more":  {"ADDED a/u 10,ADDED a 49", "b:11", "50"},
+		"what it lacks, made again":       {"ADDED a 51", "a:51 b:11", "51"},
+		"another object of that name":     {"ADDED a/v 10", "a:10 b:11", "50"},
+		"an object that was never there":  {"ADDED c 10", "b:11 c:10", "50"},
+		"an end of what it lacks":         {"DELETED a 30,MODIFIED a 10", "b:11", "50"},
+		"made again, and changed earlier": {"ADDED a 51,MODIFIED a 10", "a:51 b:11", "51"},
+	} {
+		scenario{name: name, dropper: true, lists: expired, store: test.store, version: test.version, steps: []step{
+			{"stream", events("ADDED a/u 10,ADDED b 11,END 20,ERROR 410", end)}, {"stream", events("ADDED b 11,END 50,"+test.events, hold)}}}.play(t)
+	}
+	scenario{name: "a server that went back", dropper: true, lists: map[ListCause]int64{ListInitial: 1, ListRewound: 1}, store: "a:12 b:11", version: "13", steps: []step{
+		{"stream", events("ADDED a 10,ADDED b 11,END 20,DELETED a 25,BOOKMARK 9", hold)}, {"stream", events("ADDED b 11,END 13,ADDED a 12", hold)}}}.play(t)
+}
+
+// An event of an object that may have been deleted longer ago than is remembered is followed by
+// a list, and the second time it is known.
+func TestEventsOfWhatWasDeletedLongAgo(t *testing.T) {
+	var many strings.Builder
+	for n := range maxDeletions + 44 {
+		fmt.Fprintf(&many, "ADDED c%d %d,DELETED c%d %d,", n, 100+2*n, n, 101+2*n)
+	}
+	const forgotten, last = 43, 2*(maxDeletions+43) + 101
+	end := fmt.Sprintf("ADDED a 10,END %d", last)
+	rewound := map[ListCause]int64{ListInitial: 1, ListRewound: 1}
+	for name, old := range map[string]string{
+		"a change":         fmt.Sprintf("MODIFIED c%d %d", forgotten, 100+2*forgotten),
+		"it is added":      fmt.Sprintf("ADDED c%d %d", forgotten, 100+2*forgotten),
+		"the oldest":       "ADDED c0 100",
+		"before all lists": "MODIFIED z 2",
+	} {
+		scenario{name: name, dropper: true, lists: rewound, store: "a:10", version: fmt.Sprint(last), steps: []step{
+			{"stream", events("ADDED a 10,END 20,"+many.String()+old, hold)}, {"stream", events(end+","+old+","+old, hold)}}}.play(t)
+	}
+	scenario{name: "a new object", dropper: true, lists: rewound, store: "a:10 n:50", version: fmt.Sprint(last), steps: []step{
+		{"stream", events("ADDED a 10,END 20,"+many.String()+"ADDED n 50", hold)}, {"stream", events(end[:len("ADDED a 10,")]+"ADDED n 50,"+end[len("ADDED a 10,"):], hold)}}}.play(t)
+	scenario{name: "a new object that is newer than what is forgotten", dropper: true, store: fmt.Sprintf("a:10 n:%d", last-20), version: fmt.Sprint(last), steps: []step{
+		{"stream", events(fmt.Sprintf("ADDED a 10,END 20,%sADDED n %d", many.String(), last-20), hold)}}}.play(t)
+	scenario{name: "one that is remembered", dropper: true, store: "a:10", version: fmt.Sprint(last), steps: []step{
+		{"stream", events(fmt.Sprintf("ADDED a 10,END 20,%sADDED c60 220,DELETED c1 102", many.String()), hold)}}}.play(t)
 }

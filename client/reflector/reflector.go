@@ -97,6 +97,9 @@ func New[T client.Object](source ListerWatcher[T], store Store[T], opts Options)
 	r.version.Store(&opts.ResumeFrom)
 	r.synced = opts.ResumeFrom != ""
 	r.getter, _ = store.(Getter[T])
+	if dropper, can := store.(Dropper[T]); can {
+		dropper.OnDrop(r.deletions.dropped)
+	}
 	r.discoverer, _ = source.(Discoverer)
 	if !opts.NoDifferences {
 		r.differing = newDiffering(source, store)
@@ -297,6 +300,7 @@ func (r *Reflector[T]) replace(items []T, version string) error {
 // learned notes that a list, or a difference, has come, before the store has it: a
 // reader of both sees the cause first.
 func (r *Reflector[T]) learned(version string) {
+	r.deletions.listed(version, r.LastSyncResourceVersion())
 	if version != r.unread || version == "" {
 		r.unread = ""
 		r.counts.contact(r.asked)
@@ -308,6 +312,9 @@ func (r *Reflector[T]) complete(version string) {
 	r.synced, r.watched, r.fresh, r.ends, r.unknown, r.differing.due = true, false, false, endings{}, 0, false
 	r.followed, r.unversioned, r.versionless = version, version == "", 0
 	r.fellBack = ""
+	if r.getter != nil {
+		r.deletions.settle(r.getter)
+	}
 	r.relisted(version)
 }
 

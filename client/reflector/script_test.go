@@ -337,6 +337,7 @@ type scenario struct {
 	discovery answer
 	any       bool // whatever lists and resumes there were
 	getter    bool // the store is a Getter
+	dropper   bool // and a Dropper
 	maxFrame  int64
 }
 
@@ -369,7 +370,10 @@ func (sc scenario) run(t *testing.T, httpOpts client.Options) {
 	}
 	store := &mirror{}
 	written := Store[*corev1.ConfigMap](store)
-	if sc.getter {
+	switch {
+	case sc.dropper:
+		written = dropperMirror{getterMirror{store}, new(func(*corev1.ConfigMap))}
+	case sc.getter:
 		written = getterMirror{store}
 	}
 	r, err := New(Resource(client.For[*corev1.ConfigMap](c), nil), written, sc.opts)

@@ -59,6 +59,15 @@ type Getter[T client.Object] interface {
 	Get(obj T) (held T, exists bool)
 }
 
+// Dropper is what a Store implements, too, if it can say which objects a list or difference
+// lacks. A Reflector remembers some of them, as it does deletions, so that an event from before
+// that does not bring them back.
+type Dropper[T client.Object] interface {
+	// OnDrop is called once, before all other methods. Each Replace, and Merge, then calls dropped
+	// for each object that it drops, before it returns. dropped does not call the Store.
+	OnDrop(dropped func(obj T))
+}
+
 // Resource makes an endpoint a ListerWatcher. tweak, unless nil, changes the
 // options of each request before it is sent: selectors, for instance. If it panics, the
 // request is not sent and has failed. After a 404 in a
