@@ -121,6 +121,65 @@ func TestAnswerThatEndsWithTheTime(t *testing.T) {
 	}
 }
 
+// So it is for the context of the caller, and its cause is said.
+func TestAnswerThatEndsWithTheContext(t *testing.T) {
+	errStopped := errors.New("the caller has stopped")
+	for body, whole := range map[string]bool{"{": false, `{"metadata":{"name":"a"}}`: false, `{"metadata":{"name":"b"}}`: true} {
+		synctest.Test(t, func(t *testing.T) {
+			length := int64(-1)
+			if whole { // the answer says how long it is
+				length = int64(len(body))
+			}
+			c, err := New(&rest.Config{Host: "http://server"}, Options{WrapTransport: func(http.RoundTripper) http.RoundTripper {
+				return roundTripFunc(func(r *http.Request) (*http.Response, error) {
+					return &http.Response{
+						StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, ContentLength: length,
+						Body: endsWhenGivenUp{strings.NewReader(body), r.Context().Done()}, Request: r,
+					}, nil
+				})
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, ask := range map[string]func(ctx context.Context) error{
+				"get": func(ctx context.Context) error {
+					_, err := For[*corev1.Pod](c).Namespace("ns").Get(ctx, "a", metav1.GetOptions{})
+					return err
+				},
+				"list": func(ctx context.Context) error {
+					_, err := For[*corev1.Pod](c).Namespace("ns").List(ctx, metav1.ListOptions{})
+					return err
+				},
+				"watch": func(ctx context.Context) error {
+					w, err := For[*corev1.Pod](c).Namespace("ns").Watch(ctx, metav1.ListOptions{})
+					if err == nil {
+						_, err = w.Next()
+					}
+					return err
+				},
+				"raw": func(ctx context.Context) error {
+					resp, err := c.Raw(ctx, RawRequest{Path: "/version"})
+					if err != nil {
+						return err
+					}
+					_, err = io.ReadAll(resp.Body)
+					_ = resp.Body.Close()
+					return err
+				},
+			} {
+				if body != "{" && (name == "list" || name == "watch") {
+					continue // what they read ends before the answer does
+				}
+				ctx, cancel := context.WithCancelCause(t.Context())
+				time.AfterFunc(time.Second, func() { cancel(errStopped) })
+				if err := ask(ctx); errors.Is(err, errStopped) == whole || whole && err != nil {
+					t.Errorf("%s of %s: %v", name, body, err)
+				}
+			}
+		})
+	}
+}
+
 // The limits of a rest.Config are obeyed, those of Options go before them, and what has no
 // effect is said.
 func TestLimitsOfTheConfiguration(t *testing.T) {

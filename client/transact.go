@@ -18,7 +18,8 @@ import (
 // be called, once or more; while another goroutine reads, if need be.
 type answer struct {
 	resp     *http.Response
-	body     io.ReadCloser // the answer's own
+	body     io.ReadCloser   // the answer's own
+	ctx      context.Context // of the request
 	x        *transaction
 	received atomic.Int64
 	transfer *Transfer // nil: nobody asks
@@ -29,12 +30,21 @@ type answer struct {
 func (a *answer) Read(p []byte) (int, error) {
 	n, err := a.body.Read(p)
 	if err != nil {
-		err = a.x.limit.explain(err)
+		err = a.ended(a.x.limit.explain(err))
 	}
 	a.received.Add(int64(n))
 	a.transfer.receive(n)
 	a.x.client.counters.received.Add(int64(n))
 	return n, err
+}
+
+// ended returns why the request was given up in place of the end of an answer of unknown length: a
+// server ends the answer of a request that was given up, so it is not known to be whole.
+func (a *answer) ended(err error) error {
+	if !errors.Is(err, io.EOF) || a.resp.ContentLength >= 0 || a.ctx.Err() == nil {
+		return err
+	}
+	return context.Cause(a.ctx)
 }
 
 func (a *answer) encoding() codec.Encoding {
@@ -176,7 +186,7 @@ func (x *transaction) answered(ctx context.Context, resp *http.Response) *answer
 	if x.request.verb == "raw" {
 		x.limit.lift() // its body may be a stream
 	}
-	return &answer{resp: resp, body: resp.Body, x: x, transfer: transferOf(ctx)}
+	return &answer{resp: resp, body: resp.Body, ctx: ctx, x: x, transfer: transferOf(ctx)}
 }
 
 // done reports the finished request.
