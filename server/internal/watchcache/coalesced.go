@@ -54,6 +54,11 @@ func (w *Watcher) resumeFromSummary() bool {
 // history the object merely goes from one state that is not selected to another.
 // With these events first, a client has got before every event that exact history
 // would not send later, so it can resume from any event, on any server.
+//
+// A client that resumes from within coalesced history may get the deletion of an object
+// that it never got: the object was created before the event from which it resumes, and
+// left out, or to come later, because it has changed or gone since. That is not to be told
+// from a client that got every event and knows the object, which needs the deletion.
 func (w *Watcher) readSummary(buf []Event) int {
 	n := 0
 	for changes := w.summary.changes; n < len(buf); w.cursor++ {

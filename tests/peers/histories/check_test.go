@@ -24,7 +24,8 @@ type evidence struct {
 	expect  demand
 	// ahead: the client may have got a deletion early, from a server that has
 	// only coalesced history. It may then have been cut off and have resumed from
-	// a server that still has the events before that deletion.
+	// a server that still has the events before that deletion. Likewise it may not
+	// have got what another server takes for known at its version: see shownBefore.
 	ahead bool
 }
 
@@ -279,7 +280,7 @@ func knownEnds(e *evidence) error {
 				delete(known, n.key)
 				continue
 			}
-			if err := e.unknownDeletion(n); err != nil {
+			if err := e.unknownDeletion(i, n); err != nil {
 				return fmt.Errorf("note %d, deleted %v: %w", i, n.state, err)
 			}
 			continue
@@ -289,14 +290,14 @@ func knownEnds(e *evidence) error {
 	return nil
 }
 
-func (e *evidence) unknownDeletion(n note) error {
+func (e *evidence) unknownDeletion(i int, n note) error {
 	changes := e.history.byUID[n.uid]
 	switch {
 	case !e.manner.unknownDeletions:
 		return fmt.Errorf("it was not known")
 	case len(changes) == 0:
 		return fmt.Errorf("it has never been there")
-	case e.view.labels == "" && e.view.fields == "":
+	case e.view.labels == "" && e.view.fields == "" && (!e.ahead || e.shownBefore(i, n.uid)):
 		return fmt.Errorf("it was not known, and nothing enters or leaves such a view while it lives")
 	case e.view.namespace != "" && !e.view.selects(n.state):
 		return fmt.Errorf("it is not in the namespace")
@@ -304,6 +305,18 @@ func (e *evidence) unknownDeletion(n note) error {
 		return fmt.Errorf("it was not there before %d", changes[0].version)
 	}
 	return nil
+}
+
+// shownBefore reports whether the client got an object in a note before i. If it did not, and
+// was cut off within coalesced history, that may have left the object out, since it has
+// changed or gone since it was created. The client resumes from the version of an event
+// after the creation. A server cannot tell it from one that saw the creation and would
+// hold the object for ever without the deletion.
+func (e *evidence) shownBefore(i int, uid types.UID) bool {
+	return slices.ContainsFunc(e.notes[:i], func(n note) bool {
+		return n.kind != deleted && n.kind != relisted && n.uid == uid ||
+			n.kind == relisted && slices.ContainsFunc(n.list, func(s state) bool { return s.uid == uid })
+	})
 }
 
 func frugal(e *evidence) error {
