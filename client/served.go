@@ -43,8 +43,9 @@ func (r Resource[T]) discover(ctx context.Context) (*servedResource, error) {
 		path = "/api/" + gv.Version
 	}
 	var list struct {
-		Kind      string           `json:"kind"`
-		Resources []servedResource `json:"resources"`
+		Kind         string            `json:"kind"`
+		GroupVersion string            `json:"groupVersion"`
+		Resources    *[]servedResource `json:"resources"`
 	}
 	err := r.client.getJSON(ctx, path, &list)
 	if apierrors.IsNotFound(err) && gv.Group != "" {
@@ -56,9 +57,15 @@ func (r Resource[T]) discover(ctx context.Context) (*servedResource, error) {
 	if list.Kind != "APIResourceList" {
 		return nil, &DecodeError{What: path, Err: fmt.Errorf("the kind is %q and not APIResourceList", list.Kind)}
 	}
-	for n := range list.Resources {
-		if list.Resources[n].Name == r.gvr.Resource {
-			return &list.Resources[n], nil
+	if list.GroupVersion != "" && list.GroupVersion != gv.String() {
+		return nil, &DecodeError{What: path, Err: fmt.Errorf("it is the list of %q", list.GroupVersion)}
+	}
+	if list.Resources == nil { // it does not say that there are none
+		return nil, &DecodeError{What: path, Err: errors.New("the list has no resources member")}
+	}
+	for _, resource := range *list.Resources {
+		if resource.Name == r.gvr.Resource {
+			return &resource, nil
 		}
 	}
 	return nil, nil
@@ -73,6 +80,9 @@ func (c *Client) confirmNoGroupVersion(ctx context.Context, group, groupVersion 
 	}
 	if groups.Kind != "APIGroupList" {
 		return &DecodeError{What: "/apis", Err: fmt.Errorf("the kind is %q and not APIGroupList", groups.Kind)}
+	}
+	if groups.Groups == nil { // it does not say that there are none
+		return &DecodeError{What: "/apis", Err: errors.New("the list has no groups member")}
 	}
 	for _, g := range groups.Groups {
 		if g.Name != group {

@@ -32,6 +32,12 @@ func TestServed(t *testing.T) {
 		"no core group":                {gvr: pods, fallback: status, fail: true},
 		"another document":             {gvr: pods, answers: map[string]string{"/api/v1": `{}`}, fail: true},
 		"a page that pretends success": {gvr: pods, answers: map[string]string{"/api/v1": page}, fail: true},
+		"a list that says nothing":     {gvr: pods, answers: map[string]string{"/api/v1": `{"kind":"APIResourceList","groupVersion":"v1"}`}, fail: true},
+		"a list of null":               {gvr: pods, answers: map[string]string{"/api/v1": `{"kind":"APIResourceList","resources":null}`}, fail: true},
+		"a list of nothing":            {gvr: pods, answers: map[string]string{"/api/v1": `{"kind":"APIResourceList","groupVersion":"v1","resources":[]}`}},
+		"a list of others":             {gvr: pods, answers: map[string]string{"/api/v1": `{"kind":"APIResourceList","groupVersion":"apps/v1","resources":[{"name":"deployments"}]}`}, fail: true},
+		"groups that say nothing":      {gvr: widgets, answers: map[string]string{"/apis": `{"kind":"APIGroupList"}`}, fallback: status, fail: true},
+		"no groups":                    {gvr: widgets, answers: map[string]string{"/apis": `{"kind":"APIGroupList","groups":[]}`}, fallback: status},
 		"the groups have it": {gvr: widgets, fallback: status, fail: true,
 			answers: map[string]string{"/apis": `{"kind":"APIGroupList","groups":[{"name":"example.com","versions":[{"groupVersion":"example.com/v1"}]}]}`}},
 	} {

@@ -539,6 +539,11 @@ func notDocuments() map[string]answer {
 		"an empty object":       {200, "application/json", "{}"},
 		"an empty object as v2": {200, "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", "{}"},
 		"an object cut in two":  {200, "application/json", `{"kind":"API`},
+		"no items":              {200, "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", `{"kind":"APIGroupDiscoveryList"}`},
+		"no versions":           {200, "application/json", `{"kind":"APIVersions"}`},
+		"no groups":             {200, "application/json", `{"kind":"APIGroupList","apiVersion":"v1"}`},
+		"no resources":          {200, "application/json", `{"kind":"APIResourceList","groupVersion":"apps/v1"}`},
+		"those of another":      {200, "application/json", `{"kind":"APIResourceList","groupVersion":"other/v1","resources":[{"name":"others","kind":"Other"}]}`},
 	}
 }
 

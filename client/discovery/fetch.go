@@ -223,6 +223,18 @@ func isAggregated(contentType string) bool {
 	return err == nil && params["g"] == "apidiscovery.k8s.io" && params["as"] == "APIGroupDiscoveryList"
 }
 
+// hasMember reports whether a document that has nothing says so.
+func hasMember(data []byte, name string) bool {
+	var members map[string]json.RawMessage
+	return json.Unmarshal(data, &members) == nil && members[name] != nil
+}
+
+// unsaid is the error for a document that may have been cut out of a whole one: it names
+// nothing, and does not say that there is nothing.
+func unsaid(path, member string) error {
+	return &client.DecodeError{What: path, Err: fmt.Errorf("the document has no %s member", member)}
+}
+
 // groupDiscoveryList is the part of apidiscovery.k8s.io that is read, the same in all
 // its versions.
 type groupDiscoveryList struct {
@@ -260,6 +272,9 @@ func aggregated(path string, data []byte, before *root) (root, error) {
 	}
 	if list.Kind != "APIGroupDiscoveryList" {
 		return root{}, &client.DecodeError{What: path, Err: fmt.Errorf("the kind is %q and not APIGroupDiscoveryList", list.Kind)}
+	}
+	if list.Items == nil && !hasMember(data, "items") {
+		return root{}, unsaid(path, "items")
 	}
 	r := root{}
 	for _, group := range list.Items {
@@ -302,6 +317,9 @@ func groupVersions(path string, data []byte) ([]schema.GroupVersion, error) {
 	}
 	if document.Kind != "APIVersions" && document.Kind != "APIGroupList" {
 		return nil, &client.DecodeError{What: path, Err: fmt.Errorf("the kind is %q: is this the address of an API server?", document.Kind)}
+	}
+	if document.Versions == nil && document.Groups == nil && !hasMember(data, "versions") && !hasMember(data, "groups") {
+		return nil, unsaid(path, "groups")
 	}
 	var all []schema.GroupVersion
 	for _, version := range document.Versions {
@@ -370,6 +388,12 @@ func oneVersion(ctx context.Context, c *client.Client, gv schema.GroupVersion) (
 	// the kind.
 	if list.Kind != "APIResourceList" && (list.Kind != "" || list.APIResources == nil) {
 		return nil, &client.DecodeError{What: path, Err: fmt.Errorf("the kind is %q and not APIResourceList", list.Kind)}
+	}
+	if list.APIResources == nil && !hasMember(data, "resources") {
+		return nil, unsaid(path, "resources")
+	}
+	if list.GroupVersion != "" && list.GroupVersion != gv.String() {
+		return nil, &client.DecodeError{What: path, Err: fmt.Errorf("it is the list of %q", list.GroupVersion)}
 	}
 	var resources []Resource
 	subresources := map[string][]string{}
