@@ -3,10 +3,12 @@ package informer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/reflector"
@@ -19,7 +21,14 @@ type observedSource[T client.Object] struct{ namespaceWatch *namespaceWatch[T] }
 
 func (w observedSource[T]) List(ctx context.Context, opts metav1.ListOptions) (*client.List[T], error) {
 	w.namespaceWatch.listBegins()
-	return w.namespaceWatch.source.List(ctx, opts)
+	list, err := w.namespaceWatch.source.List(ctx, opts)
+	if err == nil {
+		err = w.namespaceWatch.ownsAll("list", list.Items)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
 }
 
 func (w observedSource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (reflector.Stream[T], error) {
@@ -29,18 +38,72 @@ func (w observedSource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (
 	}
 	informer := w.namespaceWatch.informer
 	if initial || !informer.isResuming() {
-		return w.namespaceWatch.source.Watch(ctx, opts)
+		return w.open(ctx, opts)
 	}
 	if informer.opts.PollTimeout == 0 {
 		seconds := int64(confirmingTimeout / time.Second)
 		opts.TimeoutSeconds = &seconds
 	}
-	stream, err := w.namespaceWatch.source.Watch(ctx, opts)
+	stream, err := w.open(ctx, opts)
 	if err != nil {
 		return nil, err
 	}
 	return &confirming[T]{stream: stream, confirm: informer.confirm, from: opts.ResourceVersion, opened: time.Now(),
 		timeout: time.Duration(*opts.TimeoutSeconds) * time.Second}, nil
+}
+
+// open opens a stream in which objects of another namespace are errors.
+func (w observedSource[T]) open(ctx context.Context, opts metav1.ListOptions) (reflector.Stream[T], error) {
+	stream, err := w.namespaceWatch.source.Watch(ctx, opts)
+	if err != nil || w.namespaceWatch.namespace == "" {
+		return stream, err
+	}
+	own := ownStream[T]{Stream: stream, namespaceWatch: w.namespaceWatch}
+	if opts.TimeoutSeconds != nil {
+		own.asked = time.Duration(*opts.TimeoutSeconds) * time.Second
+	}
+	return own, nil
+}
+
+// ownStream is the stream of one namespace of several.
+type ownStream[T client.Object] struct {
+	reflector.Stream[T]
+	namespaceWatch *namespaceWatch[T]
+	asked          time.Duration
+}
+
+// Timeout is that of the stream if it has one of its own.
+func (s ownStream[T]) Timeout() time.Duration {
+	if other, ok := s.Stream.(interface{ Timeout() time.Duration }); ok {
+		return other.Timeout()
+	}
+	return s.asked
+}
+
+func (s ownStream[T]) Next() (client.WatchEvent[T], error) {
+	event, err := s.Stream.Next()
+	if err == nil && event.Type != watch.Bookmark {
+		err = s.namespaceWatch.owns("event", event.Object)
+	}
+	return event, err
+}
+
+// owns returns an error for an object that is not in the namespace. No list of the namespace
+// would ever remove it from the cache, so what has brought it counts as what cannot be decoded.
+func (p *namespaceWatch[T]) owns(what string, obj T) error {
+	if p.namespace == "" || obj.GetNamespace() == p.namespace || obj.GetName() == "" { // the reflector looks at names
+		return nil
+	}
+	return &client.DecodeError{What: what, Err: fmt.Errorf("%q, asked for in namespace %q, is in namespace %q", obj.GetName(), p.namespace, obj.GetNamespace())}
+}
+
+func (p *namespaceWatch[T]) ownsAll(what string, objects []T) error {
+	for _, obj := range objects {
+		if err := p.owns(what, obj); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Served asks the server's discovery if the source can.
@@ -59,7 +122,14 @@ func (w observedSource[T]) Difference(ctx context.Context, held []T, opts metav1
 		return nil, client.ErrNoDifference
 	}
 	w.namespaceWatch.listBegins()
-	return differ.Difference(ctx, held, opts)
+	difference, err := differ.Difference(ctx, held, opts)
+	if err == nil {
+		err = w.namespaceWatch.ownsAll("difference", difference.Received)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return difference, nil
 }
 
 // confirmingTimeout is for how long the first watch from a restored version asks
