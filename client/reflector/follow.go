@@ -111,7 +111,7 @@ func (r *Reflector[T]) apply(s *session[T], ev client.WatchEvent[T]) error {
 		}
 		s.synthetic = false // changes follow the state, and bookmarks both
 	}
-	if version != "" && !r.unversioned {
+	if version != "" && !r.unversioned && leadsOn(r.LastSyncResourceVersion(), version) {
 		r.followed = version
 		r.reached(version)
 	}

@@ -97,7 +97,7 @@ func (s *polls[T]) poll() error {
 		if err != nil {
 			return because(ctx, err)
 		}
-		if version := versionOf(ev.Object); version != "" && !older(version, s.opts.ResourceVersion) {
+		if version := versionOf(ev.Object); version != "" && !older(version, s.opts.ResourceVersion) && leadsOn(s.opts.ResourceVersion, version) {
 			s.opts.ResourceVersion = version
 		}
 		s.events, s.asOf = append(s.events, ev), arrivedAt(transfer)

@@ -20,6 +20,12 @@ func isNumber(version string) bool {
 	return err == nil
 }
 
+// leadsOn reports whether a watch may resume from a version after another. An object may have
+// another kind of version than its server's lists and bookmarks, whose numbers can be resumed from.
+func leadsOn(from, version string) bool {
+	return isNumber(version) || unset(from) || !isNumber(from)
+}
+
 // versionOf is the resourceVersion of an event's object; "" if it names no state.
 func versionOf[T client.Object](obj T) string {
 	if version := obj.GetResourceVersion(); !unset(version) {
