@@ -81,7 +81,7 @@ func (r *Reflector[T]) RequestProgress(ctx context.Context, wanted string) error
 	pending := errors.Is(err, ErrChangesPending)
 	compare := r.compareNow(pending)
 	switch {
-	case err == nil && !older(through, wanted):
+	case err == nil && covers(through, wanted):
 		return nil
 	case errors.Is(err, errNoList), !compare:
 		return err
@@ -98,7 +98,7 @@ func (r *Reflector[T]) RequestProgress(ctx context.Context, wanted string) error
 	if watched != nil { // there are changes, or the server sends no bookmarks, say
 		return watched
 	}
-	if through, err = r.askOnce(ctx); err == nil && older(through, wanted) {
+	if through, err = r.askOnce(ctx); err == nil && !covers(through, wanted) {
 		err = fmt.Errorf("%w: its cache lags", ErrNoProgress)
 	}
 	return err
@@ -142,7 +142,9 @@ func (r *Reflector[T]) askOnce(ctx context.Context) (through string, err error) 
 	case ev.Type != apiwatch.Bookmark:
 		return "", fmt.Errorf("%w after %s", ErrChangesPending, from)
 	}
-	through = ev.Object.GetResourceVersion()
+	if through = versionOf(ev.Object); through == "" || !leadsOn(from, through) {
+		return "", fmt.Errorf("%w: a bookmark of resourceVersion %.40q follows %.40q", ErrNoProgress, ev.Object.GetResourceVersion(), from)
+	}
 	r.learn(from, through, lists)
 	return through, nil
 }

@@ -111,6 +111,10 @@ func TestProgressOnRequest(t *testing.T) {
 		"the server went back":              {short: []configEvent{bookmark("9")}, wanted: "9", after: []configEvent{bookmark("4")}, reached: []string{"5", "9", "4"}, stale: 1, relisted: true},
 		"the server's cache lags":           {short: []configEvent{bookmark("9")}, wanted: "10", recent: "10", err: ErrNoProgress, reached: []string{"5", "9"}},
 		"another storage":                   {short: []configEvent{bookmark("9")}, wanted: "1000", recent: "10", err: ErrOtherVersions, reached: []string{"5", "9"}},
+		"a bookmark without a version":      {short: []configEvent{bookmark("")}, wanted: "9", recent: "9", err: ErrNoProgress, reached: []string{"5"}},
+		"a bookmark of 0":                   {short: []configEvent{bookmark("0")}, wanted: "9", recent: "9", err: ErrNoProgress, reached: []string{"5"}},
+		"a bookmark of another kind":        {short: []configEvent{bookmark("abc")}, wanted: "9", recent: "9", err: ErrNoProgress, reached: []string{"5"}},
+		"a version of another kind":         {short: []configEvent{bookmark("9")}, wanted: "abc", recent: "9", err: ErrNoProgress, reached: []string{"5", "9"}},
 		"there is nothing":                  {wanted: "9", err: ErrNoProgress, reached: []string{"5"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,6 +14,11 @@ func older(a, b string) bool {
 	return err == nil && order < 0
 }
 
+// covers reports whether a version is surely not before another.
+func covers(version, other string) bool {
+	return version == other || isNumber(version) && isNumber(other) && !older(version, other)
+}
+
 // isNumber reports whether a resourceVersion can be compared with others.
 func isNumber(version string) bool {
 	_, err := resourceversion.CompareResourceVersion(version, version)
