@@ -77,7 +77,7 @@ func TestOddLists(t *testing.T) {
 		fails bool
 	}{
 		"null items":         {`{"kind":"PodList","metadata":{"resourceVersion":"1"},"items":null}`, 0, false},
-		"no items":           {`{"kind":"PodList","metadata":{"resourceVersion":"1"}}`, 0, false},
+		"no items":           {`{"kind":"PodList","metadata":{"resourceVersion":"1"}}`, 0, true},
 		"empty items":        {`{"items":[]}`, 0, false},
 		"a kind alone":       {`{"kind":"PodList","apiVersion":"v1","metadata":{}}`, 0, true},
 		"unknown members":    {`{"x":{"items":[1]},"items":[{"metadata":{"name":"a","new":1}}],"y":[[]]}`, 1, false},

@@ -85,3 +85,20 @@ func TestLaterPagesThatAreNone(t *testing.T) {
 			store: "a:3 b:4", version: "7", lists: map[ListCause]int64{ListInitial: 1, ListExpired: 1, ListRepeated: 1}}.play(t)
 	}
 }
+
+// A list that has a version, and lacks the member items, is none: an empty one has it, as null or [].
+func TestListsWithoutItems(t *testing.T) {
+	begin := []step{{"list 0", list("5", "a 3")}, {"watch 5", events("BOOKMARK 7,ERROR 410", end)}}
+	scenario{name: "absent", opts: Options{PagedList: true},
+		steps: join(begin, []step{{"list -", raw(`{"kind":"ConfigMapList","metadata":{"resourceVersion":"50"}}`)}, {"list -", hold}}),
+		store: "a:3", version: "7", any: true, check: func(t *testing.T, _ *script, s Stats) {
+			if s.DecodeErrors != 1 {
+				t.Errorf("%+v", s)
+			}
+		}}.play(t)
+	for name, items := range map[string]string{"null": "null", "empty": "[]"} {
+		scenario{name: name, opts: Options{PagedList: true},
+			steps: join(begin, []step{{"list -", raw(`{"kind":"ConfigMapList","metadata":{"resourceVersion":"50"},"items":` + items + `}`)}, {"watch 50", hold}}),
+			store: "", version: "50", any: true}.play(t)
+	}
+}

@@ -3,7 +3,6 @@ package codec
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -44,11 +43,10 @@ func (c *Codec[T]) decodeJSONList(src *Source) (*List[T], error) {
 	if kind == "Status" {
 		return nil, errors.New("a Status in place of a list")
 	}
-	if !hasItems && !strings.HasSuffix(kind, "List") {
-		return nil, fmt.Errorf("an answer of kind %.40q, and without items, in place of a list", kind)
-	}
-	if !hasItems && list.ResourceVersion == "" { // an informer's cache would become empty because of its kind alone
-		return nil, fmt.Errorf("an answer of kind %.40q, without items and resourceVersion, in place of a list", kind)
+	// An API server writes the member for an empty list, too, as null or []: no list type of Kubernetes
+	// and no list of custom resources omits it. In protobuf nothing shows an empty list.
+	if !hasItems {
+		return nil, fmt.Errorf("an answer of kind %.40q, without items, in place of a list", kind)
 	}
 	if err := c.checkListKind(schema.FromAPIVersionAndKind(apiVersion, kind)); err != nil {
 		return nil, err
