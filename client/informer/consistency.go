@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/cache"
 	"github.com/levelwire/levelwire/client/internal/pagetoken"
+	"github.com/levelwire/levelwire/client/reflector"
 )
 
 // ConsistencyCheckOptions has an informer compare its cache with the server from
@@ -66,7 +68,8 @@ func (i *SharedInformer[T]) checkWith(opts ConsistencyCheckOptions[T]) error {
 	case opts.List == nil || opts.Get == nil:
 		return errors.New("ConsistencyCheckOptions.List and ConsistencyCheckOptions.Get are both needed")
 	}
-	i.consistencyChecker = &consistencyChecker[T]{informer: i, opts: opts, seed: maphash.MakeSeed()}
+	i.consistencyChecker = &consistencyChecker[T]{informer: i, opts: opts, seed: maphash.MakeSeed(),
+		maxObjects: cmp.Or(i.opts.MaxObjects, reflector.DefaultMaxObjects)}
 	return nil
 }
 
@@ -76,7 +79,8 @@ const (
 	// digestPatience is how long the cache may take to reach the digest's
 	// version; bookmarks come about once a minute.
 	digestPatience = 3 * time.Minute
-	// maxCorrections bounds the objects that one round reads; the next goes on.
+	// maxCorrections bounds the objects that one round reads, and those that it drops; the next
+	// goes on.
 	maxCorrections = 1000
 )
 
@@ -86,6 +90,8 @@ type consistencyChecker[T client.Object] struct {
 	informer *SharedInformer[T]
 	opts     ConsistencyCheckOptions[T]
 	seed     maphash.Seed
+	// maxObjects is how many a digest may have; not positive: no bound.
+	maxObjects int
 
 	// mu makes queueing a change and recording it one step. It is taken before
 	// the DeltaFIFO's.
@@ -141,7 +147,7 @@ func (r *consistencyChecker[T]) round(ctx context.Context) (more bool) {
 	if corrected > 0 {
 		r.informer.log.Warn("the cache differed from the server and was corrected", "objects", corrected)
 	}
-	return corrected > 0 && len(found.differ) > maxCorrections
+	return corrected > 0 && (len(found.differ) > maxCorrections || found.moreExtra)
 }
 
 func (r *consistencyChecker[T]) watchKeys() {
@@ -195,15 +201,18 @@ func (r *consistencyChecker[T]) untouched(key string, queue func() error) (done 
 
 // difference is what the server has otherwise than the cache.
 type difference struct {
-	differ map[string]string // key to the version at the server
-	extra  []string          // keys that the server does not have
+	differ    map[string]string // key to the version at the server
+	extra     []string          // keys that the server does not have, maxCorrections at most
+	moreExtra bool              // there are others
+	// asOf is the version at which the server did not have them; "" if versions cannot be compared.
+	asOf string
 }
 
 // compare lists, waits until the cache is as far, and compares. Of
 // objects that agree it holds a hash of the key only.
 func (r *consistencyChecker[T]) compare(ctx context.Context) (d difference, err error) {
 	d.differ = map[string]string{}
-	version, seen, err := r.digest(ctx, func(key, version string) {
+	digest, err := r.digest(ctx, func(key, version string) {
 		if obj, ok := r.informer.indexer.Get(key); !ok || obj.GetResourceVersion() != version {
 			d.differ[key] = version
 		}
@@ -211,9 +220,14 @@ func (r *consistencyChecker[T]) compare(ctx context.Context) (d difference, err 
 	if err != nil {
 		return d, err
 	}
+	d.asOf = digest.first
 	limited, cancel := context.WithTimeout(ctx, digestPatience)
 	defer cancel()
-	if err := r.informer.WaitForResourceVersion(limited, version); err != nil {
+	if err := r.informer.WaitForResourceVersion(limited, digest.last); err != nil {
+		return d, err
+	}
+	// What an earlier round has corrected, and is queued, does not differ.
+	if err := r.informer.awaitPosition(limited, r.informer.fifo.Position()); err != nil {
 		return d, err
 	}
 	for key, version := range d.differ {
@@ -222,48 +236,71 @@ func (r *consistencyChecker[T]) compare(ctx context.Context) (d difference, err 
 		}
 	}
 	r.informer.indexer.Range(func(key string, _ T) bool {
-		if _, ok := seen[maphash.String(r.seed, key)]; !ok {
+		if _, ok := digest.seen[maphash.String(r.seed, key)]; ok {
+			return true
+		}
+		if d.moreExtra = len(d.extra) == maxCorrections; !d.moreExtra {
 			d.extra = append(d.extra, key)
 		}
-		return true
+		return !d.moreExtra
 	})
 	return d, nil
 }
 
-// digest calls visit for every object of one consistent list, or of one for
-// each namespace, and returns the version by which all of them were seen, and the hashes of
-// their keys. A page that repeats an object, or a token, was sent in the place of another one.
-func (r *consistencyChecker[T]) digest(ctx context.Context, visit func(key, version string)) (version string, seen map[uint64]struct{}, err error) {
-	seen = map[uint64]struct{}{}
+// digest is what was read of the server's names and versions.
+type digest struct {
+	seen map[uint64]struct{} // hashes of the keys
+	// first and last are the earliest and the latest version of its lists.
+	first, last string
+	count       int // of objects; a page counts as a tenth of digestPage at least
+}
+
+// digest calls visit for every object of one consistent list, or of one for each namespace.
+func (r *consistencyChecker[T]) digest(ctx context.Context, visit func(key, version string)) (d digest, err error) {
+	d.seen = map[uint64]struct{}{}
 	opts := metav1.ListOptions{Limit: digestPage}
 	var tokens pagetoken.Cycle
 	for {
 		page, err := r.opts.List(ctx, opts)
 		if err != nil {
-			return "", nil, fmt.Errorf("list of metadata: %w", err)
+			return d, fmt.Errorf("list of metadata: %w", err)
 		}
-		if page.ResourceVersion == "" {
-			return "", nil, errors.New("a page of the list of metadata has no resourceVersion")
-		}
-		version = latest(version, page.ResourceVersion)
-		for _, item := range page.Items {
-			key := cache.ObjectKey(item.Namespace, item.Name)
-			hash := maphash.String(r.seed, key)
-			if _, twice := seen[hash]; twice {
-				return "", nil, fmt.Errorf("%s is in the list of metadata twice", key)
-			}
-			seen[hash] = struct{}{}
-			visit(key, item.ResourceVersion)
+		if err := r.add(&d, page, visit); err != nil {
+			return d, err
 		}
 		if page.Continue == "" {
-			break
+			return d, nil
 		}
 		if tokens.Closes(page.Continue) {
-			return "", nil, errors.New("the server gave the same continue token twice")
+			return d, errors.New("the server gave the same continue token twice")
 		}
 		opts.Continue = page.Continue
 	}
-	return version, seen, nil
+}
+
+// add adds a page. One that repeats an object, or a token, was sent in the place of another one. A
+// server that has always another page would fill the memory.
+func (r *consistencyChecker[T]) add(d *digest, page *client.List[*metav1.PartialObjectMetadata], visit func(key, version string)) error {
+	if page.ResourceVersion == "" {
+		return errors.New("a page of the list of metadata has no resourceVersion")
+	}
+	if d.last == "" {
+		d.first = page.ResourceVersion
+	}
+	d.first, d.last = least(d.first, page.ResourceVersion), latest(d.last, page.ResourceVersion)
+	if d.count += max(len(page.Items), digestPage/10); r.maxObjects > 0 && d.count > r.maxObjects && page.Continue != "" {
+		return fmt.Errorf("the list of metadata goes on after %d objects: raise Options.MaxObjects of the reflector if there are so many", r.maxObjects)
+	}
+	for _, item := range page.Items {
+		key := cache.ObjectKey(item.Namespace, item.Name)
+		hash := maphash.String(r.seed, key)
+		if _, twice := d.seen[hash]; twice {
+			return fmt.Errorf("%s is in the list of metadata twice", key)
+		}
+		d.seen[hash] = struct{}{}
+		visit(key, item.ResourceVersion)
+	}
+	return nil
 }
 
 // correct queues what differs, unless an event for the object has come
@@ -272,6 +309,9 @@ func (r *consistencyChecker[T]) correct(ctx context.Context, d difference) (corr
 	for _, key := range d.extra {
 		buried := false
 		_, err := r.untouched(key, func() (err error) {
+			if last, ok := r.informer.indexer.Get(key); ok {
+				r.informer.absent(last, d.asOf)
+			}
 			buried, err = r.informer.fifo.QueueTombstone(key)
 			return err
 		})

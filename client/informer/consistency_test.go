@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/reflector"
@@ -195,6 +196,47 @@ func TestRepairWaitsForADifference(t *testing.T) {
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// TestEventsOfWhatAConsistencyCheckDropped: an event from before the comparison does not bring back
+// the object that the server lacked.
+func TestEventsOfWhatAConsistencyCheckDropped(t *testing.T) {
+	repairing(t, nil, func(s *script, i *SharedInformer[*corev1.Pod], r *record) {
+		s.bookmark()
+		extra := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "x", UID: "1", ResourceVersion: "2"}}
+		if _, _, err := i.indexer.Swap("ns/x", extra); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Hour)
+		r.expect(t, "-x2?")
+		s.send(watch.Modified, "x", "3")
+		s.send(watch.Added, "x", "2")
+		r.expect(t)
+		s.send(watch.Added, "x", "90") // it matches the selector again
+		r.expect(t, "+x90")
+	})
+}
+
+// TestConsistencyCheckDropsInParts: one round holds so many keys of objects that the server lacks, and
+// the next follows at once.
+func TestConsistencyCheckDropsInParts(t *testing.T) {
+	repairing(t, nil, func(_ *script, i *SharedInformer[*corev1.Pod], r *record) {
+		const extra = 2*maxCorrections + maxCorrections/2
+		for n := range extra {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "x" + strconv.Itoa(n), ResourceVersion: "2"}}
+			if _, _, err := i.indexer.Swap("ns/"+pod.Name, pod); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(90 * time.Minute)
+		synctest.Wait()
+		if got := i.Stats().ConsistencyCheck; got.Rounds != 3 || got.Extra != extra || got.Abandoned != 0 {
+			t.Errorf("%+v", got)
+		}
+		if said := r.take(); len(said) != extra || i.indexer.Len() != 3 {
+			t.Errorf("%d calls, %d objects are left", len(said), i.indexer.Len())
 		}
 	})
 }

@@ -1,15 +1,19 @@
 package informer
 
 import (
+	"cmp"
+	"context"
 	"hash/maphash"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/levelwire/levelwire/client"
@@ -27,11 +31,12 @@ func TestDigestOfBrokenPages(t *testing.T) {
 		name       string
 		namespaces []string
 		pages      map[string]string // by path and continue token
-		want       string
+		want       string            // the latest version
+		first      string            // the earliest one, if it is another
 	}{
 		{name: "two pages", pages: map[string]string{"/pods ": first, "/pods a|b": item("9")}, want: "9"},
 		{name: "two namespaces, one of them empty", namespaces: []string{"x", "y", "z"},
-			pages: map[string]string{"x/pods ": first, "x/pods a|b": item("9"), "y/pods ": empty, "z/pods ": strings.Replace(item("8"), `"b"`, `"c"`, 1)}, want: "12"},
+			pages: map[string]string{"x/pods ": first, "x/pods a|b": item("9"), "y/pods ": empty, "z/pods ": strings.Replace(item("8"), `"b"`, `"c"`, 1)}, want: "12", first: "8"},
 		{name: "another version", pages: map[string]string{"/pods ": first, "/pods a|b": item("10")}},
 		{name: "no version", pages: map[string]string{"/pods ": first, "/pods a|b": item("")}},
 		{name: "no version at all", pages: map[string]string{"/pods ": item("")}},
@@ -59,9 +64,36 @@ func TestDigestOfBrokenPages(t *testing.T) {
 			defer c.CloseIdleConnections()
 			checker := &consistencyChecker[*corev1.Pod]{seed: maphash.MakeSeed(),
 				opts: checkWith(time.Hour, c, client.For[*corev1.Pod](c), func() ListOptions { return ListOptions{Namespaces: test.namespaces} })}
-			version, _, err := checker.digest(t.Context(), func(string, string) {})
-			if (err != nil) != (test.want == "") || err == nil && version != test.want {
-				t.Errorf("got version %q, %v", version, err)
+			got, err := checker.digest(t.Context(), func(string, string) {})
+			if (err != nil) != (test.want == "") || err == nil && (got.last != test.want || got.first != cmp.Or(test.first, test.want)) {
+				t.Errorf("got versions %q to %q, %v", got.first, got.last, err)
+			}
+		})
+	}
+}
+
+// A server that has always another page does not fill the memory.
+func TestDigestWithoutAnEnd(t *testing.T) {
+	for name, items := range map[string]int{"of objects": digestPage, "of empty pages": 0} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			pages := 0
+			checker := &consistencyChecker[*corev1.Pod]{seed: maphash.MakeSeed(), maxObjects: 5 * digestPage}
+			checker.opts.List = func(context.Context, metav1.ListOptions) (*client.List[*metav1.PartialObjectMetadata], error) {
+				if pages++; pages > 1000 {
+					cancel()
+					return nil, ctx.Err()
+				}
+				list := &client.List[*metav1.PartialObjectMetadata]{}
+				list.ResourceVersion, list.Continue = "4", strconv.Itoa(pages)
+				for n := range items {
+					list.Items = append(list.Items, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: strconv.Itoa(pages*digestPage + n)}})
+				}
+				return list, nil
+			}
+			if _, err := checker.digest(ctx, func(string, string) {}); err == nil || ctx.Err() != nil || pages > 51 {
+				t.Errorf("%v after %d pages", err, pages)
 			}
 		})
 	}

@@ -206,6 +206,16 @@ func (i *SharedInformer[T]) dropped(last T) {
 	}
 }
 
+// absent is called by the consistency check before it has the cache drop an object that the server
+// lacks, as of a version that the cache has reached.
+func (i *SharedInformer[T]) absent(last T, version string) {
+	for _, p := range i.namespaceWatches {
+		if p.namespace == "" || p.namespace == last.GetNamespace() {
+			p.reflector.NoteAbsent(last, version)
+		}
+	}
+}
+
 func (s sink[T]) write(obj T, queue func(T) error) error {
 	i := s.namespaceWatch.informer
 	return ended(i.consistencyChecker.noting(i.transformed(obj), queue))

@@ -81,6 +81,22 @@ func (i *SharedInformer[T]) await(ctx context.Context, version string, only *nam
 	}
 }
 
+// awaitPosition waits until everything that was queued when the DeltaFIFO was at this position is in
+// the cache.
+func (i *SharedInformer[T]) awaitPosition(ctx context.Context, at cache.Position) error {
+	w := i.waits.enter(func() bool { return i.fifo.Passed(at) })
+	defer i.waits.leave(w)
+	i.advanced()
+	select {
+	case <-w.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-i.done:
+		return i.stoppedErr()
+	}
+}
+
 // reachedBy returns a function that reports whether the cache shows every change of the
 // namespace up to a version. The DeltaFIFO counts versions for all namespaces together,
 // so it is asked for the place behind what this watch had queued when it reached the

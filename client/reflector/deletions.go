@@ -1,6 +1,8 @@
 package reflector
 
 import (
+	"sync"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/levelwire/levelwire/client"
@@ -12,7 +14,10 @@ const maxDeletions = 256
 
 // deletions are the last ones that the store was given, and objects that lists lacked, so
 // that an event that is older than what the store has reached does not bring back what is deleted.
+// Its methods may be called concurrently; mu is held while none of the store is called, as
+// the store calls dropped with its own lock held.
 type deletions[T client.Object] struct {
+	mu   sync.Mutex
 	of   map[objectKey]deletion
 	ring []objectKey // in the order in which they came; its length is maxDeletions
 	next int         // in ring
@@ -21,7 +26,8 @@ type deletions[T client.Object] struct {
 	forgotten string
 	// asOf is the version of the list that drops objects; "": it has none.
 	asOf string
-	// doubted is a state of an object of which only the next list says whether it is deleted.
+	// doubted is a state of an object of which only the next list says whether it is deleted. It is
+	// the reflector's goroutine's, and needs no mu.
 	doubted *T
 }
 
@@ -40,16 +46,30 @@ func (d *deletions[T]) note(obj T, reached string) {
 	if !isNumber(version) {
 		until = reached
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.remember(obj, version, until)
 }
 
 // dropped remembers an object that is missing from a list, and so was deleted before it.
 func (d *deletions[T]) dropped(obj T) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if !unset(d.asOf) {
 		d.remember(obj, d.asOf, d.asOf)
 	}
 }
 
+// absent remembers an object that something else than a list of the Reflector lacks, of a version.
+func (d *deletions[T]) absent(obj T, version string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !unset(version) {
+		d.remember(obj, version, version)
+	}
+}
+
+// remember needs mu.
 func (d *deletions[T]) remember(obj T, version, until string) {
 	if d.of == nil {
 		d.of, d.ring = map[objectKey]deletion{}, make([]objectKey, maxDeletions)
@@ -69,8 +89,10 @@ func (d *deletions[T]) remember(obj T, version, until string) {
 // listed begins a list of a version, in place of what was reached. What is known of versions that
 // the server has gone back from says nothing of the list's.
 func (d *deletions[T]) listed(version, reached string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if older(version, reached) {
-		*d = deletions[T]{doubted: d.doubted}
+		d.of, d.ring, d.next, d.forgotten = nil, nil, 0, ""
 	}
 	d.asOf = version
 }
@@ -80,6 +102,8 @@ func (d *deletions[T]) listed(version, reached string) {
 // selector again; a change is from before the deletion, whatever its version is. Without UIDs the
 // versions say it.
 func (d *deletions[T]) has(state T, added bool) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	deleted, known := d.of[keyOf(state)]
 	before := !older(deleted.version, state.GetResourceVersion())
 	switch {
@@ -95,8 +119,17 @@ func (d *deletions[T]) has(state T, added bool) bool {
 // mayHave reports whether a state may be of an object whose deletion is not remembered any
 // more. Objects that are remembered have not been deleted by others than that.
 func (d *deletions[T]) mayHave(state T) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	_, known := d.of[keyOf(state)]
 	return !known && d.forgotten != "" && !older(d.forgotten, state.GetResourceVersion())
+}
+
+// emptied begins the end of all objects: there is none after the version that was reached.
+func (d *deletions[T]) emptied(reached string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.asOf = reached
 }
 
 // settle is called after a list with what the store holds. If that lacks the object that was

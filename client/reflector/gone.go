@@ -76,7 +76,7 @@ func (r *Reflector[T]) absent(ctx context.Context, err error) error {
 	if !known {
 		return nil
 	}
-	r.deletions.asOf = r.LastSyncResourceVersion()
+	r.deletions.emptied(r.LastSyncResourceVersion())
 	if err := r.store.Replace(nil, ""); err != nil {
 		return &storeError{err}
 	}

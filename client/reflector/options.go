@@ -106,6 +106,9 @@ type Options struct {
 	OnProgress func(resourceVersion string)
 }
 
+// DefaultMaxObjects is the default of Options.MaxObjects.
+const DefaultMaxObjects = 20_000_000
+
 // Backoff says how long to wait after failures: a random part ("full jitter")
 // of a limit that starts at Base and doubles. After a watch that had lasted for a
 // second or longer was cut, or ended by its server before its time, the limit
@@ -121,7 +124,7 @@ type Backoff struct {
 
 func (o Options) withDefaults() Options {
 	setDefault(&o.PageSize, 500)
-	setDefault(&o.MaxObjects, 20_000_000)
+	setDefault(&o.MaxObjects, DefaultMaxObjects)
 	if o.MaxObjects < 0 {
 		o.MaxObjects = math.MaxInt
 	}

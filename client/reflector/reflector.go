@@ -107,6 +107,12 @@ func New[T client.Object](source ListerWatcher[T], store Store[T], opts Options)
 	return r, nil
 }
 
+// NoteAbsent tells the Reflector that an object which the store has held does not exist, by a list of
+// another kind than its own: it remembers that as it does what its lists lack, so that an
+// older event does not bring the object back. version is that of the list, which the store has
+// reached. It may be called at any time, also while Run runs, and before the store drops the object.
+func (r *Reflector[T]) NoteAbsent(obj T, version string) { r.deletions.absent(obj, version) }
+
 // Run lists and watches until ctx is done, and then returns nil. Errors of the
 // server and of the network are recovered from; the only errors returned are the
 // store's, and a *client.ScopeError of the source: what it asks for cannot exist. It may
