@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/levelwire/levelwire/client/internal/contain"
 )
 
 // Observer receives reports of the requests of a Client, for metrics: client-go's
@@ -70,12 +72,17 @@ type Stats struct {
 	// on new connections; tokens are not among them. CredentialReloadErrors counts
 	// attempts to read them that failed.
 	CredentialReloads, CredentialReloadErrors int64
+
+	// Panics counts calls of Options.Observer, Options.RateLimiter and of rest.Config's
+	// handlers of warnings that panicked. A request whose rate limiter panics fails; others go on.
+	Panics int64
 }
 
 // counters are the Client's own, always on: a few atomic adds for a request.
 type counters struct {
 	requests, retries, watches, sent, received atomic.Int64
 	retryWait, limiterWait                     atomic.Int64 // nanoseconds
+	panics                                     contain.Counter
 }
 
 func (c *counters) stats() Stats {
@@ -87,5 +94,6 @@ func (c *counters) stats() Stats {
 		BytesReceived: c.received.Load(),
 		RetryWait:     time.Duration(c.retryWait.Load()),
 		LimiterWait:   time.Duration(c.limiterWait.Load()),
+		Panics:        c.panics.Count(),
 	}
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -54,6 +55,8 @@ func rateLimiterOf(cfg *rest.Config) RateLimiter {
 	return rate.NewLimiter(rate.Limit(cfg.QPS), burst)
 }
 
+var errLimiterPanicked = errors.New("it panicked")
+
 // throttle waits for the rate limiter. Watches are exempt, as in client-go: a
 // program has few, they last, and one that is late misses nothing but time.
 func (c *Client) throttle(ctx context.Context, q *request) (time.Duration, error) {
@@ -61,7 +64,8 @@ func (c *Client) throttle(ctx context.Context, q *request) (time.Duration, error
 		return 0, nil
 	}
 	started := time.Now()
-	err := c.opts.RateLimiter.Wait(ctx)
+	err := errLimiterPanicked
+	c.contain("RateLimiter", func() { err = c.opts.RateLimiter.Wait(ctx) })
 	waited := time.Since(started)
 	c.counters.limiterWait.Add(int64(waited))
 	if err != nil {

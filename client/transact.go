@@ -172,13 +172,19 @@ func (x *transaction) send(ctx context.Context) (*http.Response, error) {
 	resp, err := c.http.Do(req)
 	if err == nil {
 		x.info.Code = resp.StatusCode
-		c.warnings.read(ctx, resp.Header)
+		c.warnings.read(ctx, resp.Header, c.contain)
 	}
 	if c.opts.Observer != nil {
-		c.opts.Observer.AttemptDone(AttemptInfo{Verb: q.verb, Method: q.method, Host: c.base.Host, Resource: q.gvr, Number: x.info.Attempts,
-			Code: x.info.Code, Err: err, Duration: time.Since(started), LimiterWait: limiterWait, Sent: sent})
+		attempt := AttemptInfo{Verb: q.verb, Method: q.method, Host: c.base.Host, Resource: q.gvr, Number: x.info.Attempts,
+			Code: x.info.Code, Err: err, Duration: time.Since(started), LimiterWait: limiterWait, Sent: sent}
+		c.contain("Observer.AttemptDone", func() { c.opts.Observer.AttemptDone(attempt) })
 	}
 	return resp, err
+}
+
+// contain calls a function of the program that the request does not depend on.
+func (c *Client) contain(what string, call func()) {
+	c.counters.panics.Call(c.opts.Logger, what, call)
 }
 
 // answered returns the answer whose body is still to be read.
@@ -196,7 +202,7 @@ func (x *transaction) done() {
 		return
 	}
 	x.info.Duration = time.Since(x.started)
-	x.client.opts.Observer.RequestDone(x.info)
+	x.client.contain("Observer.RequestDone", func() { x.client.opts.Observer.RequestDone(x.info) })
 }
 
 // readAll sends a request and reads the answer, which is one object.

@@ -30,8 +30,8 @@ func newWarnings(cfg *rest.Config, log *slog.Logger) *warnings {
 }
 
 // read passes on the warnings of an answer. Headers that cannot be parsed are left
-// out.
-func (w *warnings) read(ctx context.Context, header http.Header) {
+// out. contained calls a handler, which may panic.
+func (w *warnings) read(ctx context.Context, header http.Header, contained func(what string, call func())) {
 	values := header.Values("Warning")
 	if len(values) == 0 {
 		return
@@ -40,9 +40,11 @@ func (w *warnings) read(ctx context.Context, header http.Header) {
 	for _, one := range parsed {
 		switch {
 		case w.handlerWithContext != nil:
-			w.handlerWithContext.HandleWarningHeaderWithContext(ctx, one.Code, one.Agent, one.Text)
+			contained("WarningHandlerWithContext", func() {
+				w.handlerWithContext.HandleWarningHeaderWithContext(ctx, one.Code, one.Agent, one.Text)
+			})
 		case w.handler != nil:
-			w.handler.HandleWarningHeader(one.Code, one.Agent, one.Text)
+			contained("WarningHandler", func() { w.handler.HandleWarningHeader(one.Code, one.Agent, one.Text) })
 		case w.isNew(one.Text):
 			w.log.Warn("the API server warns", "warning", one.Text)
 		}

@@ -2,6 +2,8 @@ package client
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -53,5 +55,38 @@ func TestWarningHandlerOfTheConfig(t *testing.T) {
 	}
 	if got := strings.Join(handler, ", "); got != "299 v1beta1 is deprecated, 299 unknown field 1" {
 		t.Errorf("got %s", got)
+	}
+}
+
+// panicking is each function of the program that a request calls.
+type panicking struct{}
+
+func (panicking) HandleWarningHeader(int, string, string) { panic("warning") }
+func (panicking) AttemptDone(AttemptInfo)                 { panic("attempt") }
+func (panicking) RequestDone(RequestInfo)                 { panic("request") }
+func (panicking) Wait(context.Context) error              { panic("limiter") }
+
+// Functions of the program that panic do not end the process, nor what the request is for.
+func TestFunctionsOfARequestThatPanic(t *testing.T) {
+	var log bytes.Buffer
+	opts := Options{Observer: panicking{}, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	client, _ := serve(t, opts, warningServer())
+	client.warnings = newWarnings(&rest.Config{WarningHandler: panicking{}}, nil)
+	if err := get(client, t); err != nil {
+		t.Fatal(err)
+	}
+	if got := client.Stats().Panics; got != 4 { // two warnings, an attempt and a request
+		t.Errorf("%d panics are counted", got)
+	}
+	if !strings.Contains(log.String(), "WarningHandler panicked: warning") || !strings.Contains(log.String(), "warning_test.go") {
+		t.Errorf("logged %s", log.String())
+	}
+	client.opts.RateLimiter = panicking{}
+	if err := get(client, t); !errors.Is(err, errLimiterPanicked) {
+		t.Errorf("got %v", err)
+	}
+	client.opts.RateLimiter = nil
+	if err := get(client, t); err != nil {
+		t.Error(err)
 	}
 }

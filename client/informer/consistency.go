@@ -15,6 +15,7 @@ import (
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/cache"
+	"github.com/levelwire/levelwire/client/internal/contain"
 	"github.com/levelwire/levelwire/client/internal/pagetoken"
 	"github.com/levelwire/levelwire/client/reflector"
 )
@@ -261,7 +262,11 @@ func (r *consistencyChecker[T]) digest(ctx context.Context, visit func(key, vers
 	opts := metav1.ListOptions{Limit: digestPage}
 	var tokens pagetoken.Cycle
 	for {
-		page, err := r.opts.List(ctx, opts)
+		var page *client.List[*metav1.PartialObjectMetadata]
+		var err error
+		if panicked := contain.Call("ConsistencyCheckOptions.List", func() { page, err = r.opts.List(ctx, opts) }); panicked != nil {
+			err = panicked
+		}
 		if err != nil {
 			return d, fmt.Errorf("list of metadata: %w", err)
 		}
@@ -349,7 +354,10 @@ func (r *consistencyChecker[T]) correctOne(ctx context.Context, key, version str
 	if done, _ := r.untouched(key, func() error { return nil }); !done {
 		return false, nil
 	}
-	obj, err := r.opts.Get(ctx, namespace, name)
+	var obj T
+	if panicked := contain.Call("ConsistencyCheckOptions.Get", func() { obj, err = r.opts.Get(ctx, namespace, name) }); panicked != nil {
+		err = panicked
+	}
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}

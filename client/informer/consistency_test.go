@@ -136,6 +136,29 @@ func TestRepairIsAbandonedWhenTheServerFails(t *testing.T) {
 	})
 }
 
+func TestRepairIsAbandonedWhenItsFunctionsPanic(t *testing.T) {
+	for name, change := range map[string]func(*script, *ConsistencyCheckOptions[*corev1.Pod]){
+		"List": func(_ *script, o *ConsistencyCheckOptions[*corev1.Pod]) {
+			o.List = func(context.Context, metav1.ListOptions) (*client.List[*metav1.PartialObjectMetadata], error) {
+				panic("no")
+			}
+		},
+		"Get": func(_ *script, o *ConsistencyCheckOptions[*corev1.Pod]) {
+			o.Get = func(context.Context, string, string) (*corev1.Pod, error) { panic("no") }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			repairing(t, change, func(_ *script, i *SharedInformer[*corev1.Pod], _ *record) {
+				diverge(t, i)
+				time.Sleep(90 * time.Minute)
+				if s := i.Stats().ConsistencyCheck; s.Rounds != 0 || s.Abandoned != 1 {
+					t.Errorf("%+v", s)
+				}
+			})
+		})
+	}
+}
+
 func TestRepairOptionsAreChecked(t *testing.T) {
 	s := newScript()
 	for want, opts := range map[string]ConsistencyCheckOptions[*corev1.Pod]{

@@ -3,6 +3,8 @@ package informer
 import (
 	"log/slog"
 	"sync"
+
+	"github.com/levelwire/levelwire/client/internal/contain"
 )
 
 // maxFailures is how many objects have a count of their own in failures; the others share one.
@@ -23,7 +25,7 @@ type failure struct{ what, key string }
 // warn logs that what has failed for an object, or only counts it.
 func (f *failures) warn(log *slog.Logger, what, key string, err error) {
 	n, others := f.add(what, key)
-	if !isPowerOfTen(n) {
+	if !contain.IsPowerOfTen(n) {
 		return
 	}
 	attributes := []any{"key", key, "failures", n, "error", err}
@@ -58,11 +60,4 @@ func (f *failures) forget(key string) {
 			delete(f.count, of)
 		}
 	}
-}
-
-func isPowerOfTen(n int64) bool {
-	for n >= 10 && n%10 == 0 {
-		n /= 10
-	}
-	return n == 1
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/client/internal/contain"
 	"github.com/levelwire/levelwire/client/internal/deepcopy"
 	"github.com/levelwire/levelwire/client/internal/mutation"
 )
@@ -84,6 +85,7 @@ type mutationDetector[T client.Object] struct {
 	informer *SharedInformer[T]
 	opts     MutationDetection
 	objects  mutation.Detector[T]
+	panics   contain.Counter // of OnMutation
 }
 
 // stored is called before an object can be read.
@@ -157,6 +159,6 @@ func (d *mutationDetector[T]) report(handler, key, path string) {
 	d.informer.mutated.Add(1)
 	d.informer.log.Error("a cached object was changed", "handler", handler, "key", key, "path", path, "error", m.String())
 	if d.opts.OnMutation != nil {
-		d.opts.OnMutation(m)
+		d.panics.Call(d.informer.log, "OnMutation", func() { d.opts.OnMutation(m) })
 	}
 }

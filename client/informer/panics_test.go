@@ -59,6 +59,7 @@ func TestFunctionsOfTheProgramThatPanic(t *testing.T) {
 		"the modifier, of watches":            {func(n int64) bool { return n > 2 && n < 6 }, informer.Options{Reflector: reflector.Options{PagedList: true}}, "modifier"},
 		"the modifier, of consistency checks": {func(n int64) bool { return n > 3 }, informer.Options{ConsistencyCheckInterval: time.Minute, Reflector: reflector.Options{PagedList: true}}, "modifier"},
 		"OnError":                             {func(int64) bool { return false }, informer.Options{Reflector: reflector.Options{PagedList: true, OnError: func(string, error) { panic("report") }}}, "report"},
+		"Rand":                                {func(int64) bool { return false }, informer.Options{Reflector: reflector.Options{PagedList: true, Rand: func() float64 { panic("random") }}}, "random"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/client/internal/contain"
 	"github.com/levelwire/levelwire/client/internal/diskcache"
 )
 
@@ -126,7 +127,11 @@ func (d *disk[T]) identify(ctx context.Context, timeout time.Duration) (known bo
 		defer cancel()
 	}
 	for delay := 250 * time.Millisecond; ; delay = min(2*delay, 30*time.Second) {
-		cluster, err := d.opts.Identify(ctx)
+		var cluster string
+		var err error
+		if panicked := contain.Call("DiskOptions.Identify", func() { cluster, err = d.opts.Identify(ctx) }); panicked != nil {
+			err = panicked
+		}
 		switch {
 		case err == nil && cluster != "":
 			d.cluster = cluster

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/client/internal/contain"
 )
 
 var (
@@ -23,6 +24,9 @@ var (
 	// order, but the Lease is still in its name: it could not be released. It runs
 	// out by itself.
 	ErrNotReleased = errors.New("the lease was not released")
+	// ErrPanicked is what Run returns when the function that leads has panicked, with the panic and
+	// its stack.
+	ErrPanicked = errors.New("the function that leads has failed")
 )
 
 // Elector is one candidate. Its methods may be called concurrently.
@@ -42,6 +46,7 @@ type Elector struct {
 	lostAt   time.Time // set while the leader function still runs after a loss
 	renewed  instant   // when the last renewal that succeeded was sent
 	stats    Stats
+	panics   contain.Counter
 }
 
 // leases is what is needed of the API.
@@ -60,6 +65,7 @@ type Stats struct {
 	Lost     uint64    // times it lost leadership
 	Renewals uint64    // writes of the Lease that succeeded, acquisitions too
 	Failures uint64    // attempts to read or write the Lease that failed
+	Panics   uint64    // calls of Options.OnNewLeader that panicked
 	// SlowRenewals are the renewals of the leader that had to read the Lease first,
 	// because another client had written it; also those that failed then.
 	SlowRenewals uint64
@@ -87,7 +93,8 @@ func newElector(api leases, opts Options) *Elector {
 // lead ends when ctx does, and the moment leadership is lost, with ErrLost as
 // its cause; lead must then return soon. Run returns after lead has: its error,
 // ErrLost if that is why, and nil if ctx has ended before this candidate led.
-// The Lease is renewed until lead has returned and is then released.
+// The Lease is renewed until lead has returned and is then released. If lead panics, its context ends,
+// Run returns an error, and the Lease is left to run out: what lead has begun may go on for a while.
 //
 // Run may be called again after it has returned, not before.
 func (e *Elector) Run(ctx context.Context, lead func(ctx context.Context) error) error {
@@ -201,6 +208,7 @@ func (e *Elector) Stats() Stats {
 	defer e.mu.Unlock()
 	s := e.stats
 	s.Leading, s.Leader, s.Renewed = e.leading, holder(e.observed.lease), e.renewed.wall
+	s.Panics = uint64(e.panics.Count())
 	return s
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/levelwire/levelwire/client/internal/contain"
 )
 
 // releaseTimeout bounds what releasing adds to a stop when the server is away: two attempts,
@@ -30,7 +32,13 @@ func (e *Elector) lead(ctx context.Context, work func(ctx context.Context) error
 	result := make(chan error, 1)
 	go func() {
 		defer close(result) // also if work ends its goroutine
-		result <- work(leading)
+		var err error
+		if panicked := contain.Call("it", func() { err = work(leading) }); panicked != nil {
+			err = fmt.Errorf("%w: %w", ErrPanicked, panicked)
+			e.opts.Logger.Error("not leading any more", "error", err)
+			stopLeading(err)
+		}
+		result <- err
 	}()
 	returned := make(chan struct{})
 	var err error
@@ -121,6 +129,9 @@ func (e *Elector) stop(ctx context.Context, err, cause error) error {
 	}
 	if e.opts.KeepOnStop {
 		return err
+	}
+	if errors.Is(err, ErrPanicked) { // its goroutines may not have ended
+		return errors.Join(err, ErrNotReleased)
 	}
 	return errors.Join(err, e.releaseInTime(context.WithoutCancel(ctx)))
 }

@@ -192,7 +192,7 @@ func (e *Elector) observe(lease *coordinationv1.Lease) {
 	e.mu.Unlock()
 	if is := holder(lease); is != "" && is != holder(before) {
 		e.opts.Logger.Info("the lease has a new holder", "holder", is)
-		e.opts.OnNewLeader(is)
+		e.panics.Call(e.opts.Logger, "OnNewLeader", func() { e.opts.OnNewLeader(is) })
 	}
 }
 

@@ -38,7 +38,7 @@ type Options struct {
 	KeepOnStop bool
 	// OnNewLeader is called when the identity in the Lease has changed, to this
 	// candidate's own too. It is called by the goroutine that renews, and must
-	// return quickly. Default: none.
+	// return quickly; a panic is logged. Default: none.
 	OnNewLeader func(identity string)
 	// Logger receives what happens. Default: slog.Default().
 	Logger *slog.Logger

@@ -28,6 +28,8 @@ func Client(name string, read func() client.Stats) prometheus.Collector {
 		func(s client.Stats) float64 { return float64(s.CredentialReloads) })
 	c.numbers.total(describe("credential_reload_errors_total", "How often changed certificates or CAs could not be read."),
 		func(s client.Stats) float64 { return float64(s.CredentialReloadErrors) })
+	c.numbers.total(describe("panics_total", "Calls of the program's observer, rate limiter and handlers of warnings that panicked."),
+		func(s client.Stats) float64 { return float64(s.Panics) })
 	c.numbers.gauge(describe("protobuf_refused", "Resources for which JSON is used because the server refuses protobuf."),
 		func(s client.Stats) float64 { return float64(len(s.ProtobufRefused)) })
 	return c

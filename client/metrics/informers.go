@@ -53,6 +53,7 @@ var informerNumbers = numbers[view]{
 	counter("bookmarks_total", "Bookmarks received.", func(v view) int64 { return v.Reflector.Bookmarks }),
 	counter("stale_total", "Events and lists dropped because they were older than what had been seen.", func(v view) int64 { return v.Reflector.Stale }),
 	counter("decode_errors_total", "Events and lists that could not be understood.", func(v view) int64 { return v.Reflector.DecodeErrors }),
+	counter("callback_panics_total", "Calls of OnError and Rand that panicked.", func(v view) int64 { return v.Reflector.Panics }),
 	counter("streaming_fallbacks_total", "Streaming lists given up for pages.", func(v view) int64 { return v.Reflector.StreamingFallbacks }),
 	counter("difference_objects_total", "Objects received as differences, in place of lists.", func(v view) int64 { return v.Reflector.DifferenceObjects }),
 	counter("difference_bytes_total", "Bytes that differences took, questions included.", func(v view) int64 { return v.Reflector.DifferenceBytes }),

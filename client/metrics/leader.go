@@ -23,5 +23,6 @@ func Leader(name string, read func() leader.Stats) prometheus.Collector {
 	l.numbers.counter(describe("levelwire_leader_lost_total", "Times it lost leadership."), func(s leader.Stats) uint64 { return s.Lost })
 	l.numbers.counter(describe("levelwire_leader_renewals_total", "Writes of the Lease that succeeded."), func(s leader.Stats) uint64 { return s.Renewals })
 	l.numbers.counter(describe("levelwire_leader_failures_total", "Attempts to read or write the Lease that failed."), func(s leader.Stats) uint64 { return s.Failures })
+	l.numbers.counter(describe("levelwire_leader_panics_total", "Calls of OnNewLeader that panicked."), func(s leader.Stats) uint64 { return s.Panics })
 	return l
 }

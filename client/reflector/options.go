@@ -89,7 +89,8 @@ type Options struct {
 
 	// Backoff spaces attempts that fail.
 	Backoff Backoff
-	// Rand returns a random number in [0,1); it is called from one goroutine.
+	// Rand returns a random number in [0,1); it is called from one goroutine. If it panics, that is
+	// logged, and the number is the default's.
 	// Default: math/rand/v2.
 	Rand func() float64
 
@@ -101,7 +102,7 @@ type Options struct {
 	OnError func(name string, err error)
 	// OnProgress is called with each new resourceVersion that the store has
 	// surely reached: after lists, events and bookmarks, by one goroutine at a time.
-	// It must return quickly.
+	// It must return quickly; a panic is logged.
 	// Default: none.
 	OnProgress func(resourceVersion string)
 }

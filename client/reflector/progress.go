@@ -231,6 +231,6 @@ func (r *Reflector[T]) move(version string) {
 	}
 	r.version.Store(&version)
 	if r.opts.OnProgress != nil {
-		r.opts.OnProgress(version)
+		r.counts.panics.Call(r.opts.Logger, "OnProgress", func() { r.opts.OnProgress(version) })
 	}
 }

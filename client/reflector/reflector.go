@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -88,8 +89,8 @@ func New[T client.Object](source ListerWatcher[T], store Store[T], opts Options)
 	}
 	opts = opts.withDefaults()
 	r := &Reflector[T]{source: source, streams: source, store: store, opts: opts,
-		backoff: backoff{Backoff: opts.Backoff, rand: opts.Rand},
-		cause:   ListInitial, streaming: !opts.PagedList, counts: counts{begun: time.Now()}}
+		cause: ListInitial, streaming: !opts.PagedList, counts: counts{begun: time.Now()}}
+	r.backoff = backoff{Backoff: opts.Backoff, rand: r.random}
 	if opts.PollTimeout > 0 {
 		r.source = &poller[T]{ListerWatcher: source, wait: opts.PollTimeout, grace: opts.OpenTimeout, count: r.counts.poll,
 			quiet: func() { r.counts.contact(time.Now()) }}
@@ -245,6 +246,13 @@ func (r *Reflector[T]) delay(v verdict) time.Duration {
 	return r.backoff.next(time.Now())
 }
 
+// random returns a random number in [0,1), also if the program's function panics.
+func (r *Reflector[T]) random() (n float64) {
+	n = rand.Float64()
+	r.counts.panics.Call(r.opts.Logger, "Rand", func() { n = r.opts.Rand() })
+	return n
+}
+
 // report logs an error that the reflector recovers from, and calls OnError.
 func (r *Reflector[T]) report(err error, v verdict, delay time.Duration, wasGone bool) {
 	r.counts.failed(err)
@@ -259,9 +267,7 @@ func (r *Reflector[T]) report(err error, v verdict, delay time.Duration, wasGone
 	if r.opts.OnError == nil {
 		return
 	}
-	if err := contain("OnError", func() { r.opts.OnError(r.opts.Name, err) }); err != nil {
-		r.opts.Logger.Warn("an error was not reported", "error", err)
-	}
+	r.counts.panics.Call(r.opts.Logger, "OnError", func() { r.opts.OnError(r.opts.Name, err) })
 }
 
 // logLevel is Info for an error that passes by itself. It is Warn for one that

@@ -50,7 +50,7 @@ func (r *Reflector[T]) open(ctx context.Context, opts metav1.ListOptions, limit 
 	if r.unversioned {
 		timeout = min(timeout, unversionedTimeout)
 	}
-	seconds := int64((1 + r.opts.Rand()) * timeout.Seconds())
+	seconds := int64((1 + r.random()) * timeout.Seconds())
 	opts.TimeoutSeconds = &seconds
 	ctx, transfer, cancel := withTransfer(ctx)
 	r.counts.watch()

@@ -3,14 +3,13 @@ package reflector
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/client/internal/contain"
 )
 
 // ListerWatcher is where a Reflector gets its objects from. [Resource] adapts a
@@ -98,19 +97,7 @@ func (e endpoint[T]) change(opts *metav1.ListOptions) error {
 	if e.tweak == nil {
 		return nil
 	}
-	return contain("the function that changes the options of requests", func() { e.tweak(opts) })
-}
-
-// contain calls a function of the program. A panic, which would end the process, is an
-// error: it concerns one request or one report, and the objects stay what they are.
-func contain(what string, call func()) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("%s panicked: %v\n%s", what, r, debug.Stack())
-		}
-	}()
-	call()
-	return nil
+	return contain.Call("the function that changes the options of requests", func() { e.tweak(opts) })
 }
 
 // checkScope returns a *client.ScopeError in place of a 404 that will not pass: the

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/client/internal/contain"
 )
 
 // ListCause says why a Reflector listed.
@@ -80,6 +81,8 @@ type Stats struct {
 	Stale int64
 	// DecodeErrors counts events and lists that could not be understood.
 	DecodeErrors int64
+	// Panics counts calls of Options.OnError, OnProgress and Rand that panicked. The Reflector goes on.
+	Panics int64
 	// LastContact is the last moment at which the store was known to lack nothing but
 	// what was on its way; zero if never: a list or a difference was asked for that is now
 	// complete, an event or a bookmark came, or began to, or a watch was opened that then was quiet for half a minute, or
@@ -132,6 +135,7 @@ func (s Stats) Plus(o Stats) Stats {
 	s.Bookmarks += o.Bookmarks
 	s.Stale += o.Stale
 	s.DecodeErrors += o.DecodeErrors
+	s.Panics += o.Panics
 	if o.LastContact.Before(s.LastContact) {
 		s.LastContact = o.LastContact
 	}
@@ -157,6 +161,7 @@ func sum[K comparable](a, b map[K]int64) map[K]int64 {
 // the rest is rare.
 type counts struct {
 	events, bookmarks atomic.Int64
+	panics            contain.Counter
 	// contacted is when, counted from begun, plus one; 0: never. Counted so it
 	// cannot jump when the clock is set.
 	contacted atomic.Int64
@@ -275,6 +280,7 @@ func (c *counts) stats() Stats {
 	s := c.s
 	s.Lists, s.Resumes, s.Differences = maps.Clone(s.Lists), maps.Clone(s.Resumes), maps.Clone(s.Differences)
 	s.Events, s.Bookmarks = c.events.Load(), c.bookmarks.Load()
+	s.Panics = c.panics.Count()
 	if t := c.lastContact(); t != 0 {
 		s.LastContact = c.begun.Add(time.Duration(t - 1))
 	}
