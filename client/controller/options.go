@@ -52,7 +52,7 @@ type TypedOptions[K comparable] struct {
 	// Logger receives what fails, and is what [Logger] returns in a call.
 	// Default: slog.Default().
 	Logger *slog.Logger
-	// Tracer observes the changes and the calls. Default: none.
+	// Tracer observes the changes and the calls; a panic of it is logged. Default: none.
 	Tracer Tracer
 }
 
@@ -117,5 +117,8 @@ func (o *TypedOptions[K]) complete() error {
 		o.Logger = slog.Default()
 	}
 	o.Logger = o.Logger.With("controller", o.Name)
+	if o.Tracer != nil {
+		o.Tracer = &containedTracer{tracer: o.Tracer, log: o.Logger}
+	}
 	return nil
 }
