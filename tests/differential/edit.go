@@ -12,6 +12,7 @@ import (
 //
 //	absent      the field is removed
 //	twice       the first item of a list stands there once more
+//	stored      what the server has of the field is filled in
 //	"x"*300     a string, repeated
 //	JSON        anything else
 type edit struct {
@@ -40,6 +41,8 @@ func (e edit) apply(object map[string]any) (map[string]any, error) {
 				return old, true
 			}
 			return append(list[:len(list):len(list)], list[0]), true
+		case stored:
+			return old, old != nil
 		}
 		value, rest, err := parseLiteral(e.value)
 		if err == nil && rest != "" {
@@ -69,7 +72,7 @@ func parseEdit(text string) (edit, string, error) {
 	if !ok {
 		return edit{}, "", fmt.Errorf("%q: '=' must follow %v", text, at)
 	}
-	for _, word := range []string{absent, twice} {
+	for _, word := range []string{absent, twice, stored} {
 		if after, ok := strings.CutPrefix(value, word); ok {
 			return edit{at, word}, after, nil
 		}

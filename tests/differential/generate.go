@@ -109,13 +109,16 @@ func generate(objects []*object, verbs []string, seed uint64, n int) []*request 
 		}
 	}
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	if n <= 0 {
-		return all
+	switch {
+	case n > len(all):
+		all = append(all, pairs(objects, byObject, random, n-len(all))...)
+	case n > 0:
+		all = all[:n]
 	}
-	if n <= len(all) {
-		return all[:n]
+	for i, r := range all {
+		all[i] = r.withVersion()
 	}
-	return append(all, pairs(objects, byObject, random, n-len(all))...)
+	return all
 }
 
 // pairs returns n requests with two fields each, none twice.

@@ -163,6 +163,13 @@ func (s *side) refusal(method, path string, a *answer) error {
 
 // ask asks a request, whose base is an object that the server has accepted.
 func (s *side) ask(ctx context.Context, r *request, base map[string]any) (*answer, error) {
+	if r.needsStored() {
+		return s.askFilled(ctx, r, base)
+	}
+	return s.askOnce(ctx, r, base)
+}
+
+func (s *side) askOnce(ctx context.Context, r *request, base map[string]any) (*answer, error) {
 	m, err := r.message(base)
 	if err != nil {
 		return nil, err
