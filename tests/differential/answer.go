@@ -13,8 +13,9 @@ type answer struct {
 	At       time.Time      `json:"at"` // when it came, which says what of it is the time of the request
 	Code     int            `json:"code"`
 	Warnings []string       `json:"warnings,omitempty"`
-	Body     map[string]any `json:"body,omitempty"` // a Status, if the request is refused
-	Text     string         `json:"text,omitempty"` // a body that is no JSON object
+	Body     map[string]any `json:"body,omitempty"`  // a Status, if the request is refused
+	Text     string         `json:"text,omitempty"`  // a body that is no JSON object
+	After    *answer        `json:"after,omitempty"` // of a delete that is no dry run: what a read finds then
 }
 
 func (a *answer) accepted() bool { return a.Code < 300 }

@@ -54,8 +54,17 @@ func compare(r *request, ours, judge *answer) []difference {
 		c.refusals(ours, judge)
 	}
 	c.warnings(ours.Warnings, judge.Warnings)
+	if ours.After != nil && judge.After != nil {
+		for _, d := range compare(r, ours.After, judge.After) {
+			d.at = afterIt + d.at
+			c.found = append(c.found, d)
+		}
+	}
 	return c.found
 }
+
+// afterIt stands before the place of a difference in what a delete has left.
+const afterIt = "after it: "
 
 type comparison struct {
 	request, kind, verb string

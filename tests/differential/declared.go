@@ -84,7 +84,7 @@ func (known *declaration) matches(d *difference) bool {
 	return (known.Class == "" || known.Class == d.class) &&
 		(len(known.Verbs) == 0 || slices.Contains(known.Verbs, d.verb)) &&
 		(len(known.Kinds) == 0 || matchesKind(known.Kinds, d.kind)) &&
-		known.at.MatchString(d.at) && known.request.MatchString(d.request) && known.ours.MatchString(d.ours) && known.judge.MatchString(d.judge)
+		known.at.MatchString(strings.TrimPrefix(d.at, afterIt)) && known.request.MatchString(d.request) && known.ours.MatchString(d.ours) && known.judge.MatchString(d.judge)
 }
 
 // matchesKind reports whether a list has a kind, at its version ("apps/v1 Deployment") or

@@ -15,6 +15,9 @@ type object struct {
 
 // singles returns every request in which one field of an object has an odd value.
 func singles(verb string, o *object) []*request {
+	if verb == deleteOne || verb == deleteCollection {
+		return deletions(verb, o)
+	}
 	var list []*request
 	skip := skipped
 	if verb == updateStatus {
@@ -125,17 +128,26 @@ func generate(objects []*object, verbs []string, seed uint64, n int) []*request 
 func pairs(objects []*object, singles map[*object][]*request, random *rand.Rand, n int) []*request {
 	var list []*request
 	seen := map[string]bool{}
+	for _, of := range singles {
+		for _, r := range of {
+			if r.deletes() { // two of whose options may be those of a third
+				seen[r.String()] = true
+			}
+		}
+	}
 	for tries := 0; len(list) < n && tries < 10*n; tries++ {
 		of := singles[objects[random.IntN(len(objects))]]
 		if len(of) == 0 {
 			continue
 		}
 		first, second := of[random.IntN(len(of))], of[random.IntN(len(of))]
-		if first.verb != second.verb || related(first.edits[0].at, second.edits[0].at) {
+		if first.verb != second.verb {
 			continue
 		}
-		edits := []edit{first.edits[0], second.edits[0]}
-		slices.SortFunc(edits, func(a, b edit) int { return cmp.Compare(a.String(), b.String()) })
+		edits := bothEdits(first, second)
+		if edits == nil {
+			continue
+		}
 		r := &request{first.verb, first.kind, first.base, edits}
 		if name := r.String(); !seen[name] {
 			seen[name] = true
@@ -143,6 +155,20 @@ func pairs(objects []*object, singles map[*object][]*request, random *rand.Rand,
 		}
 	}
 	return list
+}
+
+// bothEdits returns the edits of two requests in an order of their own, or nil if they cannot be made
+// together.
+func bothEdits(first, second *request) []edit {
+	if first.deletes() {
+		return bothOptions(first.edits, second.edits)
+	}
+	if related(first.edits[0].at, second.edits[0].at) {
+		return nil
+	}
+	edits := []edit{first.edits[0], second.edits[0]}
+	slices.SortFunc(edits, func(a, b edit) int { return cmp.Compare(a.String(), b.String()) })
+	return edits
 }
 
 // related reports whether one of two paths leads through the other, so that the second edit

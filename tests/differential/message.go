@@ -8,7 +8,7 @@ import (
 // message is what is sent of a request, whatever the server.
 type message struct {
 	method, contentType string
-	query               string // beside the dry run
+	query               string // beside the dry run; of a delete, all of it
 	body                any
 }
 
@@ -22,6 +22,9 @@ const (
 // message returns what is sent for an object that stands on the server, or is to. A patch
 // says what its edits change.
 func (r *request) message(base map[string]any) (message, error) {
+	if r.deletes() {
+		return r.deleteMessage(base)
+	}
 	edited, err := r.body(base)
 	if err != nil {
 		return message{}, err

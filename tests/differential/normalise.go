@@ -12,8 +12,10 @@ import (
 // sent is what the request sent: what the client has chosen is never replaced.
 func normalise(a *answer, k *kind, sent map[string]any) *answer {
 	n := &normaliser{kind: k, sent: sent, now: a.At}
-	if uid, ok := get(a.Body, path{"metadata", "uid"}); ok {
-		n.uid, _ = uid.(string)
+	for _, at := range []path{{"metadata", "uid"}, {"details", "uid"}, {"items", 0, "metadata", "uid"}} {
+		if uid, ok := get(a.Body, at); ok {
+			n.uid, _ = uid.(string)
+		}
 	}
 	result := &answer{At: a.At, Code: a.Code, Text: n.words(a.Text)}
 	if a.Body != nil {
@@ -21,6 +23,9 @@ func normalise(a *answer, k *kind, sent map[string]any) *answer {
 	}
 	for _, warning := range a.Warnings {
 		result.Warnings = append(result.Warnings, n.words(warning))
+	}
+	if a.After != nil {
+		result.After = normalise(a.After, k, sent)
 	}
 	return result
 }
@@ -38,6 +43,7 @@ type rule struct {
 var rules = []rule{
 	{name: "the uid", is: func(n *normaliser, value any) bool { return value == n.uid }},
 	{name: "a creation time", shape: "metadata.creationTimestamp"},
+	{name: "a deletion time", shape: "metadata.deletionTimestamp"},
 	{name: "a version", shape: "metadata.resourceVersion"},
 	{name: "a time of managed fields", shape: "metadata.managedFields[].time"},
 	{name: "an allocated address", kind: "v1 Service", shape: "spec.clusterIP", is: inServiceCIDR},
@@ -78,6 +84,9 @@ var words = []struct {
 	{`Invalid value: <what the patch made>: `, regexp.MustCompile(`Invalid value: "\{(?:[^"\\]|\\.)*\\"metadata\\"(?:[^"\\]|\\.)*": `)},
 	// Of a Service that keeps its address.
 	{`"<an allocated address>": expected an IP`, regexp.MustCompile(`"10\.96\.\d+\.\d+": expected an IP`)},
+	// Of preconditions that do not hold.
+	{"in record (<what is stored>)", regexp.MustCompile(`in record \([^)]*\)`)},
+	{"in object meta: <what is stored>", regexp.MustCompile(`in object meta: [0-9a-f-]+`)},
 	{"0xc*", regexp.MustCompile(`\b0xc[0-9a-f]{9}\b`)},
 }
 
@@ -118,7 +127,7 @@ func (n *normaliser) leaf(value any, at path) any {
 	if sent, ok := get(n.sent, at); ok && literal(sent) == literal(value) {
 		return value
 	}
-	shape := at.shape()
+	shape := strings.TrimPrefix(at.shape(), "items[].") // of what deletecollection has deleted
 	for _, r := range rules {
 		if (r.shape == "" || r.shape == shape) && (r.kind == "" || r.kind == n.kind.String()) && (r.is == nil || r.is(n, value)) {
 			return "<" + r.name + ">"

@@ -14,7 +14,8 @@ type request struct {
 	edits []edit
 }
 
-// The verbs. Every write is a dry run, so that requests do not change what others find.
+// The verbs. Every write is a dry run, so that requests do not change what others find; a delete
+// that is none (delete.go) has the object for itself.
 const (
 	create       = "create"
 	update       = "update"
@@ -26,12 +27,12 @@ const (
 	apply          = "apply"
 )
 
-var allVerbs = []string{create, update, updateStatus, mergePatch, strategicPatch, jsonPatch, apply}
+var allVerbs = []string{create, update, updateStatus, mergePatch, strategicPatch, jsonPatch, apply, deleteOne, deleteCollection}
 
 // verbInDiscovery is the verb in the discovery of a kind that a request needs.
 func verbInDiscovery(verb string) string {
 	switch verb {
-	case create, update:
+	case create, update, deleteOne, deleteCollection:
 		return verb
 	case updateStatus:
 		return update
@@ -79,9 +80,12 @@ func parseRequest(c *catalog, name string) (*request, error) {
 	return r, nil
 }
 
-// body returns the base with the edits.
+// body returns the base with the edits; of a delete, its options.
 func (r *request) body(base map[string]any) (map[string]any, error) {
 	object := base
+	if r.deletes() {
+		object = r.deletion(base)
+	}
 	for _, e := range r.edits {
 		var err error
 		if object, err = e.apply(object); err != nil {

@@ -208,8 +208,8 @@ func (c *comparisonRun) requests(s selection) ([]*request, error) {
 	return requests, nil
 }
 
-// batches are requests that need the same to be stored: nothing, or one object. Those that
-// need nothing come first. The order within a batch is that of the requests.
+// batches are requests that need the same to be stored: nothing, or one object, which a delete
+// that is no dry run has for itself. Those that need nothing come first. The order within a batch is that of the requests.
 func batches(requests []*request) [][]*request {
 	var list [][]*request
 	at := map[string]int{}
@@ -217,6 +217,9 @@ func batches(requests []*request) [][]*request {
 		name := r.verb
 		if r.verb != create {
 			name = "object " + key(r.kind, r.base)
+		}
+		if r.real() {
+			name = r.String()
 		}
 		if _, ok := at[name]; !ok {
 			at[name] = len(list)

@@ -48,7 +48,7 @@ func (s *side) exchange(ctx context.Context, m message, path, accept string) (*a
 func (s *side) send(ctx context.Context, m message, path, accept string) (*http.Response, error) {
 	var reader io.Reader
 	if m.body != nil {
-		text, err := json.Marshal(m.body)
+		text, err := bodyOf(m.body)
 		if err != nil {
 			return nil, err
 		}
@@ -175,6 +175,9 @@ func (s *side) askOnce(ctx context.Context, r *request, base map[string]any) (*a
 		return nil, err
 	}
 	at := r.kind.path(namespace)
+	if r.deletes() {
+		return s.askDelete(ctx, r, m, base)
+	}
 	if r.verb != create {
 		at += "/" + nameOf(base)
 	}
@@ -182,6 +185,21 @@ func (s *side) askOnce(ctx context.Context, r *request, base map[string]any) (*a
 		at += "/status"
 	}
 	return s.exchange(ctx, m, at+"?dryRun=All"+m.query, asJSON)
+}
+
+// askDelete asks a delete; one that is no dry run says also what a read finds after it.
+func (s *side) askDelete(ctx context.Context, r *request, m message, base map[string]any) (*answer, error) {
+	collection := r.kind.path(namespace)
+	one := collection + "/" + nameOf(base)
+	at := one
+	if r.verb == deleteCollection {
+		at = collection
+	}
+	a, err := s.exchange(ctx, m, at+"?"+m.query, asJSON)
+	if err == nil && r.real() {
+		a.After, err = s.do(ctx, http.MethodGet, one, asJSON, nil)
+	}
+	return a, err
 }
 
 func nameOf(object map[string]any) string {

@@ -49,7 +49,11 @@ func (r *request) fill(object map[string]any) (*request, error) {
 		if e.value != stored {
 			continue
 		}
-		value, ok := get(object, e.at)
+		at := e.at
+		if r.deletes() { // a precondition
+			at = path{"metadata", e.at[len(e.at)-1]}
+		}
+		value, ok := get(object, at)
 		if !ok {
 			return nil, fmt.Errorf("%v: the server has nothing at %v", r, e.at)
 		}
