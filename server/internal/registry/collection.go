@@ -7,7 +7,9 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/watchcache"
 	"github.com/levelwire/levelwire/storage"
@@ -45,6 +47,9 @@ func (r Registry) DeleteEach(ctx context.Context, objects []*watchcache.Object, 
 	if opts == nil {
 		opts = &metav1.DeleteOptions{}
 	}
+	if err := checkCollectionOptions(opts); err != nil {
+		return err
+	}
 	workers, workCtx := errgroup.WithContext(ctx)
 	workers.SetLimit(r.set.config.DeleteWorkers)
 	for i, obj := range objects {
@@ -69,6 +74,19 @@ func (r Registry) DeleteEach(ctx context.Context, objects []*watchcache.Object, 
 	}
 	if err := ctx.Err(); err != nil {
 		return r.StoreError("", err)
+	}
+	return nil
+}
+
+// checkCollectionOptions refuses options before an object is deleted with them, and if there is none.
+func checkCollectionOptions(opts *metav1.DeleteOptions) error {
+	errs := validation.ValidateDeleteOptions(opts)
+	if unsafe := opts.IgnoreStoreReadErrorWithClusterBreakingPotential; len(errs) == 0 && unsafe != nil && *unsafe {
+		errs = append(errs, field.Invalid(field.NewPath("ignoreStoreReadErrorWithClusterBreakingPotential"), true,
+			"is not allowed with DELETECOLLECTION, try again after removing the option"))
+	}
+	if len(errs) > 0 {
+		return invalidDeleteOptions(errs)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
@@ -36,7 +37,7 @@ func (r Registry) delete(ctx context.Context, namespace, name string, d *deletio
 	}
 	opts := d.opts
 	if errs := validation.ValidateDeleteOptions(opts); len(errs) > 0 {
-		return nil, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
+		return nil, invalidDeleteOptions(errs)
 	}
 	w := &pendingWrite{
 		registry: r, verb: d, namespace: namespace, name: name, dryRun: len(opts.DryRun) > 0, deleteOptions: opts, admitted: admitted,
@@ -55,6 +56,10 @@ func (r Registry) delete(ctx context.Context, namespace, name string, d *deletio
 		result.Status = r.deletedStatus(name, result.Object.GetUID())
 	}
 	return result, nil
+}
+
+func invalidDeleteOptions(errs field.ErrorList) error {
+	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
 }
 
 // deletedStatus is the answer for kinds that do not answer with the object.
@@ -83,6 +88,9 @@ func (d *deletion) decide(_ context.Context, w *pendingWrite) error {
 	if w.current.object == nil || d.listed != "" && d.listed != w.current.object.GetUID() {
 		return w.registry.notFound(w.name)
 	}
+	if unsafe := d.opts.IgnoreStoreReadErrorWithClusterBreakingPotential; unsafe != nil && *unsafe {
+		return w.registry.conflict(w.name, errDecodable)
+	}
 	if err := w.registry.CheckPreconditions(w.name, d.opts.Preconditions, w.current.object); err != nil {
 		return err
 	}
@@ -101,6 +109,10 @@ const (
 	unfinished              // finalizers or a grace period
 	toBeSeen                // watchers must see it being deleted before it goes
 )
+
+// errDecodable refuses a deletion that is meant for what cannot be read: of what can, it would skip
+// finalizers and preconditions.
+var errDecodable = errors.New("unsafe deletion is not allowed because the object is decodable from storage")
 
 // mark gives obj the finalizers and the deletion timestamp that the request
 // asks for, and returns the reason that the object then has to stay.

@@ -14,22 +14,35 @@ import (
 	"github.com/levelwire/levelwire/server/internal/status"
 )
 
-// CheckPreconditions compares the object with the preconditions of a DELETE.
+// CheckPreconditions compares the object with the preconditions of a DELETE. The refusal names the
+// kind in place of the resource, as in Kubernetes.
 func (r Registry) CheckPreconditions(name string, p *metav1.Preconditions, obj resource.Object) error {
 	if p == nil {
 		return nil
 	}
+	failed := func(what, wanted, has, happened string) error {
+		if r.res.Strategy.MarkedByTime { // Kubernetes looks at these before it comes to what all kinds share
+			return r.conflict(name, fmt.Errorf("%s: %s in precondition: %s, %[2]s in object meta: %[4]s", r.preconditionFailed(), what, wanted, has))
+		}
+		byKind := schema.GroupResource{Group: r.res.Group, Resource: r.res.Kind}
+		return apierrors.NewConflict(byKind, name, fmt.Errorf(
+			"the %s in the precondition (%s) does not match the %[1]s in record (%[3]s). The object might have been %[4]s", what, wanted, has, happened))
+	}
 	if p.UID != nil && *p.UID != obj.GetUID() {
-		return r.conflict(name, fmt.Errorf(
-			"the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated",
-			*p.UID, obj.GetUID()))
+		return failed("UID", string(*p.UID), string(obj.GetUID()), "deleted and then recreated")
 	}
 	if version := obj.GetResourceVersion(); p.ResourceVersion != nil && *p.ResourceVersion != version {
-		return r.conflict(name, fmt.Errorf(
-			"the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified",
-			*p.ResourceVersion, version))
+		return failed("ResourceVersion", *p.ResourceVersion, version, "modified")
 	}
 	return nil
+}
+
+// preconditionFailed begins with a capital for namespaces and with none for definitions, in Kubernetes.
+func (r Registry) preconditionFailed() string {
+	if r.res.Plural == "namespaces" {
+		return "Precondition failed"
+	}
+	return "precondition failed"
 }
 
 // checkNew refuses to create an object that the client took for an existing one.

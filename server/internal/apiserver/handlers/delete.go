@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/levelwire/levelwire/server/internal/apiserver/encoding"
 	"github.com/levelwire/levelwire/server/internal/apiserver/request"
@@ -55,24 +54,39 @@ func (h *Handlers) deletion(w http.ResponseWriter, r *http.Request, q *request.I
 	return h.config.Registry.For(q.Resource), opts, err
 }
 
-// deleteOptions reads the options in the body, and takes those that the body
-// lacks from the query.
+// deleteOptions reads the options in the body, or, of a request without one, in the query:
+// kube-apiserver does not look at the query of a request with a body, not even for a dry run.
 func (h *Handlers) deleteOptions(w http.ResponseWriter, r *http.Request, q *request.Info) (*metav1.DeleteOptions, error) {
 	body, err := encoding.ReadBody(w, r, h.config.MaxBodyBytes)
 	if err != nil {
 		return nil, err
 	}
-	opts := &metav1.DeleteOptions{}
-	if len(body) > 0 {
-		kind, err := encoding.BodyMediaType(r)
-		if err != nil {
-			return nil, err
-		}
-		if opts, _, err = resource.DecodeDeleteOptions(kind, body); err != nil {
-			return nil, deleteOptionsError(err)
-		}
+	if len(body) == 0 {
+		return queryDeleteOptions(q)
 	}
-	return opts, addDeleteQuery(opts, q)
+	kind, err := encoding.BodyMediaType(r)
+	if err != nil {
+		return nil, err
+	}
+	opts, _, err := resource.DecodeDeleteOptions(kind, body)
+	if err != nil {
+		return nil, deleteOptionsError(err)
+	}
+	return opts, nil
+}
+
+// queryDeleteOptions reads the options in the query, which has the members of the preconditions as
+// uid and resourceVersion.
+func queryDeleteOptions(q *request.Info) (*metav1.DeleteOptions, error) {
+	opts := &metav1.DeleteOptions{}
+	if err := metav1.Convert_url_Values_To_v1_DeleteOptions(&q.Query, opts, nil); err != nil {
+		return nil, status.BadRequest("%v", err)
+	}
+	opts.DryRun = slices.Clone(opts.DryRun) // of the query
+	if q.Name == "" && opts.Preconditions != nil {
+		opts.Preconditions.ResourceVersion = nil // of a collection, it is the version of the list
+	}
+	return opts, nil
 }
 
 func deleteOptionsError(err error) error {
@@ -82,49 +96,16 @@ func deleteOptionsError(err error) error {
 	case errors.As(err, &media):
 		return encoding.UnsupportedMediaType(media.MediaType)
 	case errors.As(err, &kind):
-		return status.BadRequest("decoded object cannot be converted to DeleteOptions: it is a %s", kind.Got.Kind)
-	}
-	return status.BadRequest("DeleteOptions cannot be read: %v", err)
-}
-
-func addDeleteQuery(opts *metav1.DeleteOptions, q *request.Info) error {
-	if len(opts.DryRun) == 0 {
-		opts.DryRun = slices.Clone(q.Query["dryRun"])
-	}
-	if q.Query.Has("gracePeriodSeconds") && opts.GracePeriodSeconds == nil {
-		seconds, err := request.IntParameter(q.Query, "gracePeriodSeconds")
-		if err != nil {
-			return err
+		gv := kind.Got.GroupVersion()
+		if gv.Empty() {
+			gv = metav1.SchemeGroupVersion
 		}
-		opts.GracePeriodSeconds = &seconds
-	}
-	if opts.PropagationPolicy == nil && opts.OrphanDependents == nil {
-		if q.Query.Has("propagationPolicy") {
-			policy := metav1.DeletionPropagation(q.Query.Get("propagationPolicy"))
-			opts.PropagationPolicy = &policy
+		if gv.Version == "v1" && kind.Got.Kind == "Status" { // which is of no group
+			return status.BadRequest("converting (v1.Status) to (v1.DeleteOptions): unknown conversion")
 		}
-		if q.Query.Has("orphanDependents") {
-			orphan := request.IsTrue(q.Query, "orphanDependents")
-			opts.OrphanDependents = &orphan
-		}
+		return status.BadRequest("no kind %q is registered for version %q", kind.Got.Kind, gv)
 	}
-	addPreconditions(opts, q)
-	return nil
-}
-
-func addPreconditions(opts *metav1.DeleteOptions, q *request.Info) {
-	uid, version := q.Query.Get("preconditions.uid"), q.Query.Get("preconditions.resourceVersion")
-	if opts.Preconditions != nil || uid == "" && version == "" {
-		return
-	}
-	opts.Preconditions = &metav1.Preconditions{}
-	if uid != "" {
-		typed := types.UID(uid)
-		opts.Preconditions.UID = &typed
-	}
-	if version != "" {
-		opts.Preconditions.ResourceVersion = &version
-	}
+	return status.BadRequest("%v", err)
 }
 
 // deleteCollection answers DELETE of a collection with the list of the

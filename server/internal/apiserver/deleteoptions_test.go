@@ -1,0 +1,68 @@
+package apiserver
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// TestDeleteOptionsInTheQuery: each is read as kube-apiserver reads it.
+func TestDeleteOptionsInTheQuery(t *testing.T) {
+	c := newWritable(t)
+	c.send(201, "POST", configMaps, `{"metadata":{"name":"a"}}`)
+	var made corev1.ConfigMap
+	c.send(200, "GET", configMaps+"/a", "").into(t, &made)
+	for _, test := range []struct {
+		query string
+		code  int
+		says  string
+	}{
+		{"uid=other", 409, `Operation cannot be fulfilled on ConfigMap "a": the UID in the precondition (other) does not match the UID in record`},
+		{"resourceVersion=1", 409, `the ResourceVersion in the precondition (1) does not match the ResourceVersion in record`},
+		{"uid=" + string(made.UID) + "&resourceVersion=" + made.ResourceVersion, 200, ""},
+		{"gracePeriodSeconds=", 400, `strconv.ParseInt: parsing "": invalid syntax`},
+		{"gracePeriodSeconds=soon", 400, `strconv.ParseInt: parsing "soon": invalid syntax`},
+		{"orphanDependents=true&propagationPolicy=Orphan", 422, "cannot be both set"},
+		{"ignoreStoreReadErrorWithClusterBreakingPotential=true", 409, "unsafe deletion is not allowed because the object is decodable from storage"},
+		{"ignoreStoreReadErrorWithClusterBreakingPotential=true&gracePeriodSeconds=0", 422, "cannot be set together with .gracePeriodSeconds"},
+	} {
+		if got := c.send(test.code, "DELETE", configMaps+"/a?dryRun=All&"+test.query, ""); !strings.Contains(string(got.body), strings.ReplaceAll(test.says, `"`, `\"`)) {
+			t.Errorf("%s: %s", test.query, got.body)
+		}
+	}
+	const unsafe = "ignoreStoreReadErrorWithClusterBreakingPotential=true"
+	if got := c.send(422, "DELETE", configMaps+"?"+unsafe, ""); !strings.Contains(string(got.body), "is not allowed with DELETECOLLECTION") {
+		t.Errorf("%s", got.body)
+	}
+	c.send(422, "DELETE", configMaps+"?labelSelector=none&propagationPolicy=Up", "")
+	c.send(200, "GET", configMaps+"/a", "")
+}
+
+// TestDeleteOptionsInTheBody: the query of a request with a body has no options.
+func TestDeleteOptionsInTheBody(t *testing.T) {
+	c := newWritable(t)
+	c.send(201, "POST", configMaps, `{"metadata":{"name":"a"}}`)
+	for body, says := range map[string]string{
+		`{"kind":"Pod"}`: `no kind \"Pod\" is registered for version \"meta.k8s.io/v1\"`,
+		`{"kind":"Eviction","apiVersion":"policy/v1"}`: `no kind \"Eviction\" is registered for version \"policy/v1\"`,
+		`{"gracePeriodSeconds":"1"}`:                   `"message":"json: cannot unmarshal string into Go struct field DeleteOptions.gracePeriodSeconds of type int64"`,
+	} {
+		if got := c.send(400, "DELETE", configMaps+"/a", body, jsonBody); !strings.Contains(string(got.body), says) {
+			t.Errorf("%s: %s", body, got.body)
+		}
+	}
+	c.send(200, "DELETE", configMaps+"/a?uid=other&propagationPolicy=Up", `{"dryRun":["All"]}`, jsonBody)
+	c.send(200, "GET", configMaps+"/a", "")
+	c.send(200, "DELETE", configMaps+"/a?dryRun=All", `{}`, jsonBody)
+	c.send(404, "GET", configMaps+"/a", "")
+}
+
+// TestPreconditionsOfNamespaces have other words than those of all other kinds.
+func TestPreconditionsOfNamespaces(t *testing.T) {
+	c := newWritable(t)
+	got := c.send(409, "DELETE", "/api/v1/namespaces/default?uid=other", "")
+	if !strings.Contains(string(got.body), `Operation cannot be fulfilled on namespaces \"default\": Precondition failed: UID in precondition: other, UID in object meta: `) {
+		t.Errorf("%s", got.body)
+	}
+}
