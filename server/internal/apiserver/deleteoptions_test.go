@@ -66,3 +66,18 @@ func TestPreconditionsOfNamespaces(t *testing.T) {
 		t.Errorf("%s", got.body)
 	}
 }
+
+// TestDeletedJobsWarnOfTheirPods, unless the request says what becomes of them.
+func TestDeletedJobsWarnOfTheirPods(t *testing.T) {
+	c := newWritable(t)
+	const jobs = "/apis/batch/v1/namespaces/default/jobs"
+	c.send(201, "POST", jobs, `{"metadata":{"name":"a"},"spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"a","image":"a"}]}}}}`)
+	for query, warns := range map[string]bool{
+		"/a?dryRun=All": true, "?dryRun=All": true, "/a?dryRun=All&propagationPolicy=Orphan": false, "/a?dryRun=All&orphanDependents=true": false,
+	} {
+		got := c.send(200, "DELETE", jobs+query, "").header.Values("Warning")
+		if warned := len(got) == 1 && strings.Contains(got[0], "child pods are preserved by default when jobs are deleted"); warned != warns || len(got) > 1 {
+			t.Errorf("%s: warnings %q", query, got)
+		}
+	}
+}

@@ -50,6 +50,7 @@ func (r Registry) DeleteEach(ctx context.Context, objects []*watchcache.Object, 
 	if err := checkCollectionOptions(opts); err != nil {
 		return err
 	}
+	r.warnOfOrphans(ctx, opts)
 	workers, workCtx := errgroup.WithContext(ctx)
 	workers.SetLimit(r.set.config.DeleteWorkers)
 	for i, obj := range objects {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/levelwire/levelwire/server/internal/registry/reporter"
 	"github.com/levelwire/levelwire/server/internal/resource"
 )
 
@@ -39,6 +40,9 @@ func (r Registry) delete(ctx context.Context, namespace, name string, d *deletio
 	if errs := validation.ValidateDeleteOptions(opts); len(errs) > 0 {
 		return nil, invalidDeleteOptions(errs)
 	}
+	if d.listed == "" {
+		r.warnOfOrphans(ctx, opts)
+	}
 	w := &pendingWrite{
 		registry: r, verb: d, namespace: namespace, name: name, dryRun: len(opts.DryRun) > 0, deleteOptions: opts, admitted: admitted,
 	}
@@ -56,6 +60,13 @@ func (r Registry) delete(ctx context.Context, namespace, name string, d *deletio
 		result.Status = r.deletedStatus(name, result.Object.GetUID())
 	}
 	return result, nil
+}
+
+// warnOfOrphans tells a client that does not say what becomes of the dependents that they stay.
+func (r Registry) warnOfOrphans(ctx context.Context, opts *metav1.DeleteOptions) {
+	if text := r.res.Strategy.OrphanWarning; text != "" && opts.PropagationPolicy == nil && opts.OrphanDependents == nil {
+		reporter.Warn(ctx, text)
+	}
 }
 
 func invalidDeleteOptions(errs field.ErrorList) error {

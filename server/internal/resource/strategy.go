@@ -110,4 +110,6 @@ type Strategy struct {
 	// OrphanByDefault: a DELETE without a propagation policy orphans the
 	// dependents.
 	OrphanByDefault bool
+	// OrphanWarning is what a client is told that deletes so; "": nothing.
+	OrphanWarning string
 }

@@ -14,7 +14,8 @@ func Resources() []*resource.Resource {
 	return []*resource.Resource{
 		define.Resource[batchv1.Job, batchv1.JobList](gv, define.Kind{
 			Name: "Job", Plural: "jobs", NameRuleForNew: true, Categories: define.InAll, Status: true, OrphanByDefault: true,
-			Fields: []resource.Field{{Name: "status.successful", Paths: [][]string{{"status", "succeeded"}}, Default: "0"}},
+			OrphanWarning: "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",
+			Fields:        []resource.Field{{Name: "status.successful", Paths: [][]string{{"status", "succeeded"}}, Default: "0"}},
 		}, jobRules()),
 		define.Resource[batchv1.CronJob, batchv1.CronJobList](gv, define.Kind{
 			Name: "CronJob", Plural: "cronjobs", NameRuleForNew: true, ShortNames: []string{"cj"}, Categories: define.InAll, Status: true,

@@ -57,6 +57,7 @@ type Kind struct {
 	MarkedByTime      bool
 	ReturnDeleted     bool
 	OrphanByDefault   bool
+	OrphanWarning     string // that of the Strategy
 	// CreateWithStatus: a POST may bring a status.
 	CreateWithStatus bool
 	// NamesUnnamed is that of the Strategy.

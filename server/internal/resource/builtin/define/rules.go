@@ -69,6 +69,7 @@ func strategy[T resource.Object](k Kind, s Rules[T]) resource.Strategy {
 		MarkedByTime:           k.MarkedByTime,
 		ReturnDeleted:          k.ReturnDeleted,
 		OrphanByDefault:        k.OrphanByDefault,
+		OrphanWarning:          k.OrphanWarning,
 		CreateWithStatus:       k.CreateWithStatus,
 		NamesUnnamed:           k.NamesUnnamed,
 	}
