@@ -101,7 +101,7 @@ var (
 	digits    = regexp.MustCompile(`[0-9]+`)
 	structs   = regexp.MustCompile(`(Go struct field) \S+`)
 	kindNames = regexp.MustCompile(`\b[A-Z][A-Za-z]+ in version "(?:[^"]*)" cannot be handled as a [A-Z][A-Za-z]+`)
-	templates = regexp.MustCompile(`^(spec\.jobTemplate\.spec\.template|spec\.template|template)\.(spec|metadata)\b`)
+	templates = regexp.MustCompile(`^(items\[\]\.)?(?:spec\.jobTemplate\.spec\.template|spec\.template|template)\.(spec|metadata)\b`)
 )
 
 // erase removes what tells two messages of the same kind apart.
@@ -114,7 +114,7 @@ func erase(message string) string {
 // eraseIndexes removes indexes and keys of a field, and where a pod's template stands.
 func eraseIndexes(field string) string {
 	field = inIndex.ReplaceAllString(field, "[]")
-	return templates.ReplaceAllString(field, "(template).$2")
+	return templates.ReplaceAllString(field, "$1(template).$2")
 }
 
 // refusals compares the causes of two refusals, and then their words.
