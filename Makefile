@@ -101,11 +101,13 @@ KINDS    ?=
 VERBS    ?= create,update
 MATCH    ?=
 ONLY     ?=
+PAIRS    ?=
+VALIDATION ?=
 GROUPS   ?= 40
 LIST     ?=
 
-test-differential: judge ## what kube-apiserver answers and what we do, compared: REQUESTS (0: all with one odd field) with SEED, of KINDS (e.g. Pod,Job) and VERBS (create, update, status, the patches merge, strategic, json and apply, delete and deletecollection); MATCH an expression for their names, or ONLY the request of a name; GROUPS (40) in the report, and LIST a file for every difference, a line each
-	$(TEST) -count=1 -v -timeout=4h -run='^TestDifferential$$' ./tests/differential -differential.binaries=$(CURDIR)/bin -differential.recording=$(CURDIR)/bin/differential/recording.json.gz -differential.seed=$(SEED) -differential.requests=$(REQUESTS) -differential.kinds="$(KINDS)" -differential.verbs=$(VERBS) -differential.match='$(MATCH)' -differential.only='$(ONLY)' -differential.groups=$(GROUPS) $(if $(LIST),-differential.list=$(abspath $(LIST)))
+test-differential: judge ## what kube-apiserver answers and what we do, compared: REQUESTS (0: all with one odd field) with SEED, of KINDS (e.g. Pod,Job) and VERBS (create, update, status, the patches merge, strategic, json and apply, delete and deletecollection); PAIRS: two odd fields at a time, of topics (containers,probes,volumes,selectors,ports,resources,strategies, or all); VALIDATION=1: unknown and doubled fields with each fieldValidation; MATCH an expression for their names, or ONLY the request of a name; GROUPS (40) in the report, and LIST a file for every difference, a line each
+	$(TEST) -count=1 -v -timeout=4h -run='^TestDifferential$$' ./tests/differential -differential.binaries=$(CURDIR)/bin -differential.recording=$(CURDIR)/bin/differential/recording.json.gz -differential.seed=$(SEED) -differential.requests=$(REQUESTS) -differential.kinds="$(KINDS)" -differential.verbs=$(VERBS) -differential.match='$(MATCH)' -differential.only='$(ONLY)' -differential.groups=$(GROUPS) $(if $(PAIRS),-differential.pairs=$(PAIRS)) $(if $(VALIDATION),-differential.validation) $(if $(LIST),-differential.list=$(abspath $(LIST)))
 
 record-differential: VERBS = create,update,status
 record-differential: REQUESTS = 20000

@@ -1,6 +1,7 @@
 package differential
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -194,5 +195,6 @@ func bodyOf(body any) ([]byte, error) {
 	if text, ok := body.(rawBody); ok {
 		return []byte(text), nil
 	}
-	return json.Marshal(body)
+	text, err := json.Marshal(body)
+	return bytes.ReplaceAll(text, []byte(secondOne), nil), err
 }

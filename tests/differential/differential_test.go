@@ -31,6 +31,8 @@ var (
 	kinds    = flag.String("differential.kinds", "", "kinds, separated by commas, as \"Pod\" or \"apps/v1 Deployment\"; empty: all")
 	verbs    = flag.String("differential.verbs", strings.Join(allVerbs, ","), "verbs, separated by commas")
 	match    = flag.String("differential.match", "", "an expression that the names of requests match; empty: all")
+	pairsOf  = flag.String("differential.pairs", "", "topics, separated by commas, or all: every request sets two fields of them (pairs.go); empty: one field comes first")
+	validate = flag.Bool("differential.validation", false, "ask about unknown fields, and those that stand twice, with each fieldValidation")
 	only     = flag.String("differential.only", "", "the name of the one request that is asked")
 )
 
@@ -66,12 +68,17 @@ func TestDifferential(t *testing.T) {
 			return s, s.prepare(t.Context())
 		}),
 	}
-	s := selection{seed: *seed, n: *requests, verbs: strings.Split(*verbs, ","), only: *only}
+	s := selection{seed: *seed, n: *requests, verbs: strings.Split(*verbs, ","), only: *only, fieldValidation: *validate}
 	if *kinds != "" {
 		s.kinds = strings.Split(*kinds, ",")
 	}
 	if *match != "" {
 		if s.match, err = regexp.Compile(*match); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if *pairsOf != "" {
+		if s.pairs, err = parseTopics(*pairsOf); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -88,7 +95,7 @@ func TestDifferential(t *testing.T) {
 	if n := result.undeclared(); n > 0 {
 		t.Errorf("%d of %d requests are answered differently", n, result.total())
 	}
-	if len(s.kinds) > 0 || *verbs != strings.Join(allVerbs, ",") || s.only != "" || s.match != nil || s.n > 0 {
+	if len(s.kinds) > 0 || *verbs != strings.Join(allVerbs, ",") || s.only != "" || s.match != nil || s.n > 0 || s.fieldValidation || len(s.pairs) > 0 {
 		return // a part may not need every declaration
 	}
 	for _, d := range result.unused(declared) {

@@ -13,6 +13,7 @@ import (
 //	absent      the field is removed
 //	twice       the first item of a list stands there once more
 //	stored      what the server has of the field is filled in
+//	doubled     the member stands there twice
 //	"x"*300     a string, repeated
 //	JSON        anything else
 type edit struct {
@@ -29,6 +30,9 @@ func (e edit) String() string { return e.at.String() + "=" + e.value }
 
 // apply returns an object with the edit. object stays as it was.
 func (e edit) apply(object map[string]any) (map[string]any, error) {
+	if e.value == doubled {
+		return double(object, e.at)
+	}
 	var failed error
 	result, _, err := replaceAt(object, e.at, func(old any) (any, bool) {
 		switch e.value {
@@ -72,7 +76,7 @@ func parseEdit(text string) (edit, string, error) {
 	if !ok {
 		return edit{}, "", fmt.Errorf("%q: '=' must follow %v", text, at)
 	}
-	for _, word := range []string{absent, twice, stored} {
+	for _, word := range []string{absent, twice, stored, doubled} {
 		if after, ok := strings.CutPrefix(value, word); ok {
 			return edit{at, word}, after, nil
 		}

@@ -2,6 +2,7 @@ package differential
 
 import (
 	"cmp"
+	"maps"
 	"math/rand/v2"
 	"slices"
 )
@@ -19,16 +20,25 @@ func singles(verb string, o *object) []*request {
 		return deletions(verb, o)
 	}
 	var list []*request
-	skip := skipped
-	if verb == updateStatus {
-		skip = func(_ *kind, at path) bool { return at[0] != "status" }
-	}
-	visitFields(o.kind, skip, o.kind.schema, o.value, nil, func(at path, s *schema, current any) {
+	visitFields(o.kind, skipFor(verb), o.kind.schema, o.value, nil, func(at path, s *schema, current any) {
 		for _, value := range oddValues(s, current) {
 			list = append(list, &request{verb, o.kind, o.base, []edit{{at, value}}})
 		}
 	})
 	return list
+}
+
+// skipFor returns what is left out of the fields that a verb sets.
+func skipFor(verb string) func(*kind, path) bool {
+	if verb == updateStatus {
+		return func(_ *kind, at path) bool { return at[0] != "status" }
+	}
+	return skipped
+}
+
+// applies reports whether an object can be asked about with a verb.
+func applies(verb string, o *object) bool {
+	return slices.Contains(o.kind.verbs, verbInDiscovery(verb)) && (verb == updateStatus) == (o.base == withStatus)
 }
 
 // everyMetadata are the kinds with which each field of the metadata is tried: its rules are
@@ -84,14 +94,7 @@ func visitFields(k *kind, skip func(*kind, path) bool, s *schema, value any, at 
 	}
 }
 
-func sortedKeys(members map[string]any) []string {
-	names := make([]string, 0, len(members))
-	for name := range members {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func sortedKeys(members map[string]any) []string { return slices.Sorted(maps.Keys(members)) }
 
 // generate returns requests in an order that the seed decides: as many as there are for a
 // single field of each object, and then, up to n, requests with two fields. n <= 0 means
@@ -102,7 +105,7 @@ func generate(objects []*object, verbs []string, seed uint64, n int) []*request 
 	var all []*request
 	for _, verb := range verbs {
 		for _, o := range objects {
-			if !slices.Contains(o.kind.verbs, verbInDiscovery(verb)) || (verb == updateStatus) != (o.base == withStatus) {
+			if !applies(verb, o) {
 				continue
 			}
 			list := singles(verb, o)
@@ -118,10 +121,7 @@ func generate(objects []*object, verbs []string, seed uint64, n int) []*request 
 	case n > 0:
 		all = all[:n]
 	}
-	for i, r := range all {
-		all[i] = r.withVersion()
-	}
-	return all
+	return versioned(all)
 }
 
 // pairs returns n requests with two fields each, none twice.

@@ -29,19 +29,23 @@ func (r *request) message(base map[string]any) (message, error) {
 	if err != nil {
 		return message{}, err
 	}
+	query, err := queryOf(r.edits)
+	if err != nil {
+		return message{}, err
+	}
 	switch r.verb {
 	case create:
-		return message{method: http.MethodPost, contentType: asJSON, body: edited}, nil
+		return message{http.MethodPost, asJSON, query, edited}, nil
 	case update, updateStatus:
-		return message{method: http.MethodPut, contentType: asJSON, body: edited}, nil
+		return message{http.MethodPut, asJSON, query, edited}, nil
 	case mergePatch:
-		return message{method: http.MethodPatch, contentType: asMergePatch, body: mergeOf(base, edited)}, nil
+		return message{http.MethodPatch, asMergePatch, query, mergeOf(base, edited)}, nil
 	case strategicPatch:
-		return message{method: http.MethodPatch, contentType: asStrategicPatch, body: mergeOf(base, edited)}, nil
+		return message{http.MethodPatch, asStrategicPatch, query, mergeOf(base, edited)}, nil
 	case jsonPatch:
-		return message{method: http.MethodPatch, contentType: asJSONPatch, body: operationsOf(r.edits, base, edited)}, nil
+		return message{http.MethodPatch, asJSONPatch, query, operationsOf(r.edits, base, edited)}, nil
 	default:
-		return message{method: http.MethodPatch, contentType: asApplyPatch, query: "&force=true&fieldManager=" + userAgent, body: edited}, nil
+		return message{http.MethodPatch, asApplyPatch, query + "&force=true&fieldManager=" + userAgent, edited}, nil
 	}
 }
 
@@ -63,6 +67,9 @@ func mergeOf(base, edited map[string]any) map[string]any {
 			value = mergeOf(was, members)
 		}
 		patch[name] = value
+		if first, isSecond := strings.CutSuffix(name, secondOne); isSecond {
+			patch[first] = edited[first]
+		}
 	}
 	return patch
 }
@@ -71,9 +78,16 @@ func mergeOf(base, edited map[string]any) map[string]any {
 func operationsOf(edits []edit, base, edited map[string]any) []map[string]any {
 	operations := []map[string]any{} // a patch without any is an empty list
 	for _, e := range edits {
-		_, had := get(base, e.at)
-		value, has := get(edited, e.at)
-		operation := map[string]any{"path": e.at.pointer()}
+		if e.at[0] == inQuery {
+			continue
+		}
+		at := e.at
+		if e.value == doubled {
+			at = at[:len(at)-1] // the object in which it stands twice
+		}
+		_, had := get(base, at)
+		value, has := get(edited, at)
+		operation := map[string]any{"path": at.pointer()}
 		switch {
 		case !has:
 			operation["op"] = "remove"

@@ -87,6 +87,9 @@ func (r *request) body(base map[string]any) (map[string]any, error) {
 		object = r.deletion(base)
 	}
 	for _, e := range r.edits {
+		if e.at[0] == inQuery && !r.deletes() {
+			continue
+		}
 		var err error
 		if object, err = e.apply(object); err != nil {
 			return nil, fmt.Errorf("%v: %w", r, err)

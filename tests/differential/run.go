@@ -35,6 +35,10 @@ type selection struct {
 	verbs []string
 	only  string         // the name of the one request; empty: all
 	match *regexp.Regexp // of their names; nil: all
+	// pairs are topics of which every request sets two fields; empty: one field comes first.
+	pairs []*regexp.Regexp
+	// fieldValidation: of fields that are unknown or stand twice.
+	fieldValidation bool
 }
 
 // load reads what the judge serves and the objects of each kind, from the recording as far
@@ -201,11 +205,22 @@ func (c *comparisonRun) requests(s selection) ([]*request, error) {
 		objects = append(objects, o)
 	}
 	sortObjects(objects)
-	requests := generate(objects, s.verbs, s.seed, s.n)
+	requests := s.generate(objects)
 	if s.match != nil {
 		requests = slices.DeleteFunc(requests, func(r *request) bool { return !s.match.MatchString(r.String()) })
 	}
 	return requests, nil
+}
+
+func (s *selection) generate(objects []*object) []*request {
+	switch {
+	case s.fieldValidation:
+		return fieldValidations(objects, s.verbs, s.seed, s.n)
+	case len(s.pairs) > 0:
+		return topicPairs(objects, s.verbs, s.seed, s.n, s.pairs)
+	default:
+		return generate(objects, s.verbs, s.seed, s.n)
+	}
 }
 
 // batches are requests that need the same to be stored: nothing, or one object, which a delete

@@ -37,6 +37,14 @@ func (r *request) withVersion() *request {
 	return &request{r.verb, r.kind, r.base, edits}
 }
 
+// versioned returns requests with the versions that they need.
+func versioned(requests []*request) []*request {
+	for i, r := range requests {
+		requests[i] = r.withVersion()
+	}
+	return requests
+}
+
 // needsStored reports whether an edit takes what the server has.
 func (r *request) needsStored() bool {
 	return slices.ContainsFunc(r.edits, func(e edit) bool { return e.value == stored })
