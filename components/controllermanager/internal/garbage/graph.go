@@ -29,8 +29,25 @@ type object struct {
 type node struct {
 	object     object
 	seen       bool
-	dependents map[types.UID]struct{}
+	dependents map[types.UID]bool // with whether they block its deletion in the foreground
+	blocking   int                // of the dependents
+	// told is when its dependents were last queued because it waits for them.
+	told time.Time
 }
+
+// link notes a dependent, and whether it blocks the owner.
+func (n *node) link(dependent types.UID, blocks bool) {
+	if before := n.dependents[dependent]; before && !blocks {
+		n.blocking--
+	} else if !before && blocks {
+		n.blocking++
+	}
+	n.dependents[dependent] = blocks
+}
+
+// tellAgain is after what time the dependents of an owner that waits for them are queued again, should one have been
+// missed: each that comes or changes is queued anyway.
+const tellAgain = 10 * time.Second
 
 // graph is safe for concurrent use.
 type graph struct {
@@ -68,10 +85,13 @@ func (g *graph) put(o object) (affected []types.UID) {
 		if !now.Has(ref.UID) {
 			g.unlink(ref.UID, o.uid)
 			affected = append(affected, ref.UID)
+		} else if owner := g.nodes[ref.UID]; owner != nil {
+			owner.link(o.uid, false) // until its present references are read
 		}
 	}
 	for _, ref := range o.owners {
-		g.node(ref.UID).dependents[o.uid] = struct{}{}
+		owner := g.node(ref.UID)
+		owner.link(o.uid, owner.dependents[o.uid] || ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion)
 		affected = append(affected, ref.UID)
 	}
 	n.object, n.seen = o, true
@@ -103,7 +123,7 @@ func (g *graph) remove(uid types.UID) (dependents, owners []types.UID) {
 		g.unlink(ref.UID, uid)
 		owners = append(owners, ref.UID)
 	}
-	n.object, n.seen = object{}, false
+	n.object, n.seen, n.told = object{}, false, time.Time{}
 	g.dropIfEmpty(uid, n)
 	return dependents, owners
 }
@@ -136,6 +156,35 @@ func (g *graph) dependents(uid types.UID) []object {
 	return found
 }
 
+// hasDependents reports whether an object has known dependents.
+func (g *graph) hasDependents(uid types.UID) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := g.nodes[uid]
+	return n != nil && len(n.dependents) > 0
+}
+
+// blocked reports whether dependents block the deletion of an owner that waits for them. It also returns those that
+// have to be looked at because it does, but not again before tellAgain: an owner is looked at when each of its
+// dependents goes.
+func (g *graph) blocked(uid types.UID) (blocked bool, tell []types.UID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := g.nodes[uid]
+	if n == nil {
+		return false, nil
+	}
+	if n.told.IsZero() || time.Since(n.told) >= tellAgain {
+		n.told = time.Now()
+		for dependent := range n.dependents {
+			if d := g.nodes[dependent]; d != nil && d.seen && !d.object.deleting {
+				tell = append(tell, dependent)
+			}
+		}
+	}
+	return n.blocking > 0, tell
+}
+
 // of returns the uids of the seen objects of some resources.
 func (g *graph) of(wanted func(schema.GroupVersionResource) bool) []types.UID {
 	g.mu.Lock()
@@ -152,7 +201,7 @@ func (g *graph) of(wanted func(schema.GroupVersionResource) bool) []types.UID {
 func (g *graph) node(uid types.UID) *node {
 	n := g.nodes[uid]
 	if n == nil {
-		n = &node{dependents: map[types.UID]struct{}{}}
+		n = &node{dependents: map[types.UID]bool{}}
 		g.nodes[uid] = n
 	}
 	return n
@@ -160,6 +209,7 @@ func (g *graph) node(uid types.UID) *node {
 
 func (g *graph) unlink(owner, dependent types.UID) {
 	if n := g.nodes[owner]; n != nil {
+		n.link(dependent, false)
 		delete(n.dependents, dependent)
 		g.dropIfEmpty(owner, n)
 	}

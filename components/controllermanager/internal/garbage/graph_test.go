@@ -4,9 +4,13 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/levelwire/levelwire/client/controller"
 )
 
 func thing(uid types.UID, owners ...types.UID) object {
@@ -93,5 +97,77 @@ func TestManyOwners(t *testing.T) {
 		if got := len(g.dependents(owners(i, i+1)[0].UID)); got != want {
 			t.Errorf("owner %d has %d dependents", i, got)
 		}
+	}
+}
+
+// TestManyDependentsOfAnOwner: an owner that waits is looked at when each of its dependents goes, and not at all of them
+// each time, which took 5,000 × 5,000 / 2 looks.
+func TestManyDependentsOfAnOwner(t *testing.T) {
+	const many = 5000
+	synctest.Test(t, func(t *testing.T) {
+		c := &Controller{graph: newGraph()}
+		var err error
+		c.Controller, err = controller.New(c.reconcile, controller.Options{Name: "garbage"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		owner := object{uid: "owner", name: "owner", deleting: true, foreground: true}
+		c.graph.put(owner)
+		dependent := func(i int, blocks bool) object {
+			o := thing(types.UID(fmt.Sprint("d", i)), "owner")
+			o.owners[0].BlockOwnerDeletion = &blocks
+			return o
+		}
+		for i := range many {
+			c.graph.put(dependent(i, true))
+		}
+		looks := 0
+		for i := range many {
+			blocked, tell := c.graph.blocked("owner")
+			if looks += len(tell); !blocked {
+				t.Fatalf("%d dependents do not block", many-i)
+			}
+			c.graph.remove(types.UID(fmt.Sprint("d", i)))
+		}
+		if looks != many {
+			t.Errorf("%d looks at %d dependents", looks, many)
+		}
+		if c.blocked(owner) {
+			t.Error("no dependent blocks")
+		}
+		c.graph.put(dependent(1, false))
+		if c.blocked(owner) {
+			t.Error("a dependent blocks that does not ask for it")
+		}
+		c.graph.put(dependent(1, true))
+		if !c.blocked(owner) {
+			t.Error("a dependent does not block that asks for it now")
+		}
+		time.Sleep(tellAgain)
+		if _, tell := c.graph.blocked("owner"); len(tell) != 1 {
+			t.Errorf("%d dependents are queued again", len(tell))
+		}
+	})
+}
+
+// TestBlockingIsOfAnyReference: an object may refer to its owner twice.
+func TestBlockingIsOfAnyReference(t *testing.T) {
+	twice := thing("a", "owner", "owner")
+	twice.owners[0].BlockOwnerDeletion = new(true)
+	g := newGraph()
+	g.put(twice)
+	g.put(twice)
+	if blocked, _ := g.blocked("owner"); !blocked {
+		t.Error("it does not block")
+	}
+	g.put(thing("a", "owner"))
+	if blocked, _ := g.blocked("owner"); blocked {
+		t.Error("it blocks after its reference does not")
+	}
+	g.put(twice)
+	g.put(thing("a", "other"))
+	g.put(thing("b", "owner"))
+	if blocked, _ := g.blocked("owner"); blocked {
+		t.Error("it blocks without a reference")
 	}
 }

@@ -55,14 +55,12 @@ func (c *Controller) judge(ctx context.Context, o object) error {
 		return c.cutReferences(ctx, o, append(dangling, waiting...))
 	case len(solid) > 0:
 		return nil
-	case len(waiting) > 0 && c.hasDependents(o):
+	case len(waiting) > 0 && c.graph.hasDependents(o.uid):
 		return c.delete(ctx, o, metav1.DeletePropagationForeground)
 	default:
 		return c.delete(ctx, o, metav1.DeletePropagationBackground)
 	}
 }
-
-func (c *Controller) hasDependents(o object) bool { return len(c.graph.dependents(o.uid)) > 0 }
 
 type ownerState int
 
@@ -125,24 +123,13 @@ func (c *Controller) deleteDependents(ctx context.Context, o object) error {
 	return c.removeFinalizer(ctx, o, metav1.FinalizerDeleteDependents)
 }
 
-// blocked reports whether the graph shows dependents that block an owner. All of its dependents
-// are looked at.
-func (c *Controller) blocked(o object) (blocked bool) {
-	for _, d := range c.graph.dependents(o.uid) {
-		if blocks(d, o.uid) {
-			blocked = true
-		}
-		if !d.deleting {
-			c.enqueue(d.uid) // judge deletes it, unless it has other owners
-		}
+// blocked reports whether the graph shows dependents that block an owner, and has those looked at that can go.
+func (c *Controller) blocked(o object) bool {
+	blocked, tell := c.graph.blocked(o.uid)
+	for _, dependent := range tell {
+		c.enqueue(dependent) // judge deletes it, unless it has other owners
 	}
 	return blocked
-}
-
-func blocks(dependent object, owner types.UID) bool {
-	return slices.ContainsFunc(dependent.owners, func(ref metav1.OwnerReference) bool {
-		return ref.UID == owner && ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion
-	})
 }
 
 // orphan cuts the references of all dependents and then lets the owner go. A dependent that
