@@ -34,6 +34,8 @@ type Controller struct {
 	pace   *pace.Pace // of the deletions
 	// waiting has an element for each worker that waits for the graph.
 	waiting chan struct{}
+	// asking has an element for each worker that asks for many owners of one object.
+	asking chan struct{}
 	// served receives a signal, sent without waiting, that the set of served
 	// resources may have changed.
 	served chan struct{}
@@ -73,6 +75,7 @@ func New(cl *client.Client, log *slog.Logger) (*Controller, error) {
 		graph:    newGraph(),
 		pace:     pace.New(deletions),
 		waiting:  make(chan struct{}, graphWaiters),
+		asking:   make(chan struct{}, manyOwners),
 		served:   make(chan struct{}, 1),
 		watching: map[schema.GroupVersionResource]watched{},
 		kinds:    map[schema.GroupKind]kind{},
