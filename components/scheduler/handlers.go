@@ -26,6 +26,7 @@ func (s *Scheduler) podHandler() informer.Handler[*corev1.Pod] {
 
 func (s *Scheduler) podChanged(old, pod *corev1.Pod) {
 	if pod.Spec.NodeName != "" {
+		s.waiting.forget(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
 		if s.ledger.observe(pod) {
 			s.retryWaiting()
 		}
@@ -40,9 +41,7 @@ func (s *Scheduler) podChanged(old, pod *corev1.Pod) {
 func (s *Scheduler) podGone(pod *corev1.Pod) {
 	key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 	s.loop.Forget(key)
-	s.mu.Lock()
-	delete(s.waiting, key)
-	s.mu.Unlock()
+	s.waiting.forget(key)
 	if s.ledger.release(pod.UID) {
 		s.retryWaiting()
 	}

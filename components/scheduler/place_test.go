@@ -179,7 +179,7 @@ func TestRoomThatAppearsMeanwhileIsNotMissed(t *testing.T) {
 		t.Fatal(err)
 	}
 	pod := newPod("p", "1", nil)
-	rooms := s.roomsSeen()
+	rooms := s.waiting.roomsSeen()
 	_, why := s.placed(pod)
 	s.retryWaiting() // a node came
 	if _, err := s.postpone(t.Context(), pod, why, rooms); err != nil {

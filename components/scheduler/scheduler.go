@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/controller"
@@ -57,14 +56,7 @@ type Scheduler struct {
 	binding sync.WaitGroup
 
 	refused refusals // used by the loop's one worker
-
-	mu sync.Mutex
-	// rooms counts the times room has appeared, so that a decision made
-	// meanwhile is not taken for one about the present.
-	rooms uint64
-	// waiting are the pods that fit nowhere and their priorities, to be tried
-	// again when room appears. Bounded by the pods that exist.
-	waiting map[types.NamespacedName]int
+	waiting *waitlist
 }
 
 // New makes a scheduler that reaches the API server through client.
@@ -78,7 +70,7 @@ func New(c *client.Client, opts Options) (*Scheduler, error) {
 		events:  events.New(c, opts.Name, events.Options{Logger: opts.Logger}),
 		ledger:  newLedger(),
 		binders: make(chan struct{}, opts.Binders),
-		waiting: map[types.NamespacedName]int{},
+		waiting: newWaitlist(),
 	}
 	s.pods = informer.For[*corev1.Pod](s.factory, informer.ListOptions{})
 	s.nodes = informer.For[*corev1.Node](s.factory, informer.ListOptions{})
@@ -119,12 +111,13 @@ func (s *Scheduler) Run(ctx context.Context) error {
 func (s *Scheduler) schedule(ctx context.Context, key controller.Key) (controller.Result, error) {
 	pod, ok := s.pods.Lister().Get(key.Namespace, key.Name)
 	if !ok || !s.responsible(pod) || s.ledger.charged(pod.UID) {
+		s.waiting.forget(key)
 		return controller.Result{Pending: true}, nil
 	}
 	if len(pod.Spec.SchedulingGates) > 0 {
 		return controller.Result{}, nil // an update that removes the gates brings the pod back
 	}
-	rooms := s.roomsSeen()
+	rooms := s.waiting.roomsSeen()
 	node, why := s.decide(pod, rooms)
 	if node == "" {
 		return s.postpone(ctx, pod, why, rooms)
@@ -186,13 +179,21 @@ func (s *Scheduler) place(request *request) (node, why string) {
 // event that made room did not look like one: kube-scheduler's default.
 const retryUnschedulable = 5 * time.Minute
 
-// keepRetrying tries pods that fit nowhere again from time to time, until ctx ends.
+// keepRetrying tries pods that fit nowhere again from time to time, and those that room has appeared for when their
+// back-off is over, until ctx ends.
 func (s *Scheduler) keepRetrying(ctx context.Context) {
-	ticker := time.NewTicker(retryUnschedulable)
-	defer ticker.Stop()
+	all := time.NewTicker(retryUnschedulable)
+	defer all.Stop()
+	first := time.NewTimer(retryUnschedulable)
+	defer first.Stop()
 	for {
+		if after := s.waiting.next(s.loop.AddPriority); after > 0 {
+			first.Reset(after)
+		}
 		select {
-		case <-ticker.C:
+		case <-first.C:
+		case <-s.waiting.earlier:
+		case <-all.C:
 			s.retryWaiting()
 		case <-ctx.Done():
 			return
@@ -200,50 +201,21 @@ func (s *Scheduler) keepRetrying(ctx context.Context) {
 	}
 }
 
-// postpone lets a pod wait for room. If some has appeared since rooms, the
-// pod is tried again at once: the handler that noted the room did not find the
-// pod waiting.
+// postpone lets a pod wait for room.
 func (s *Scheduler) postpone(ctx context.Context, pod *corev1.Pod, why string, rooms uint64) (controller.Result, error) {
 	key := controller.KeyOf(pod)
-	s.mu.Lock()
-	if s.rooms != rooms {
-		s.mu.Unlock()
+	if s.waiting.refuse(key, priority(pod), rooms) {
 		s.loop.AddPriority(key, priority(pod))
 		return controller.Result{Pending: true}, nil
 	}
-	s.waiting[key] = priority(pod)
-	s.mu.Unlock()
 	if err := s.reportUnschedulable(ctx, pod, why); err != nil {
 		return controller.Result{}, fmt.Errorf("write the pod's condition: %w", err)
 	}
 	return controller.Result{}, nil // until retryWaiting
 }
 
-// priority is a pod's importance, which admission has looked up.
-func priority(pod *corev1.Pod) int {
-	if pod.Spec.Priority == nil {
-		return 0
-	}
-	return int(*pod.Spec.Priority)
-}
-
-func (s *Scheduler) roomsSeen() uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.rooms
-}
-
-// retryWaiting queues every pod that fitted nowhere, as room has appeared.
-func (s *Scheduler) retryWaiting() {
-	s.mu.Lock()
-	s.rooms++
-	waiting := s.waiting
-	s.waiting = map[types.NamespacedName]int{}
-	s.mu.Unlock()
-	for key, priority := range waiting {
-		s.loop.AddPriority(key, priority)
-	}
-}
+// retryWaiting queues the pods that fitted nowhere, as room has appeared.
+func (s *Scheduler) retryWaiting() { s.waiting.room(s.loop.AddPriority) }
 
 func (s *Scheduler) responsible(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName == "" && pod.Spec.SchedulerName == s.opts.Name && pod.DeletionTimestamp == nil && !ended(pod)
