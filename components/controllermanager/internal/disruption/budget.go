@@ -1,6 +1,7 @@
 package disruption
 
 import (
+	"math"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,7 +35,7 @@ func demandOf(spec *policyv1.PodDisruptionBudgetSpec, covered int32, expected fu
 			return demand{}, err
 		}
 		spare, err := intstr.GetScaledValueFromIntOrPercent(spec.MaxUnavailable, int(total), true)
-		return demand{total, max(total-int32(spare), 0)}, err
+		return demand{total, max(total-saturated(spare), 0)}, err
 	case spec.MinAvailable == nil:
 		return demand{}, nil
 	case spec.MinAvailable.Type == intstr.Int:
@@ -45,8 +46,11 @@ func demandOf(spec *policyv1.PodDisruptionBudgetSpec, covered int32, expected fu
 		return demand{}, err
 	}
 	least, err := intstr.GetScaledValueFromIntOrPercent(spec.MinAvailable, int(total), true)
-	return demand{total, int32(least)}, err
+	return demand{total, saturated(least)}, err
 }
+
+// saturated is a number of pods as a status can say it: percentages of billions are rounded up.
+func saturated(n int) int32 { return int32(min(n, math.MaxInt32)) }
 
 // census is what a budget's pods look like now.
 type census struct {

@@ -2,6 +2,8 @@ package disruption
 
 import (
 	"errors"
+	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -32,6 +34,9 @@ func TestDemand(t *testing.T) {
 		{"a third may be missing, rounded up", nil, new(percent("34%")), 4, 4, 4, 2},
 		{"none may be missing", nil, new(percent("0%")), 4, 4, 4, 4},
 		{"nothing is asked", nil, nil, 4, 4, 0, 0},
+		{"all of as many as can be", new(percent("100%")), nil, 1, math.MaxInt32, math.MaxInt32, math.MaxInt32},
+		{"more of them than can be", new(percent("200%")), nil, 1, math.MaxInt32, math.MaxInt32, math.MaxInt32},
+		{"none may be missing of as many as can be", nil, new(percent("200%")), 1, math.MaxInt32, math.MaxInt32, 0},
 	} {
 		spec := &policyv1.PodDisruptionBudgetSpec{MinAvailable: c.least, MaxUnavailable: c.most}
 		got, err := demandOf(spec, c.covered, func() (int32, error) { return c.wanted, nil })
@@ -114,5 +119,21 @@ func TestFailureClosesTheBudget(t *testing.T) {
 	}
 	if len(budget.Status.Conditions) != 0 {
 		t.Error("the cached budget was changed")
+	}
+}
+
+// TestSumOfScales: owners of two billion pods each are no negative number of pods, for which a budget would allow
+// each eviction, or none.
+func TestSumOfScales(t *testing.T) {
+	for _, c := range []struct {
+		scales []int32
+		want   int32
+	}{
+		{nil, 0}, {[]int32{1, 2}, 3}, {[]int32{math.MaxInt32, math.MaxInt32, 5}, math.MaxInt32},
+		{[]int32{math.MaxInt32 - 1, 1}, math.MaxInt32}, {[]int32{math.MaxInt32, 1}, math.MaxInt32},
+	} {
+		if got := sum(slices.Values(c.scales)); got != c.want {
+			t.Errorf("%v: %d, want %d", c.scales, got, c.want)
+		}
 	}
 }

@@ -3,6 +3,9 @@ package disruption
 import (
 	"context"
 	"fmt"
+	"iter"
+	"maps"
+	"math"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -17,34 +20,52 @@ import (
 	"github.com/levelwire/levelwire/components/controllermanager/internal/scaling"
 )
 
+// mostAsked bounds the requests of one reconciliation, each of which comes after the one before it, on one of few
+// workers: each pod may name another controller, which does not exist.
+const mostAsked = 100
+
+// survey is one look at the controllers of the pods of a budget.
+type survey struct {
+	*Controller
+	asked int // controllers that only the server knows
+	// refreshed says that kinds were discovered anew, because one was not found.
+	refreshed bool
+}
+
 // expected adds up what the controllers of the pods want. Pods without a
 // controller count for nothing: no controller would replace them.
 func (c *Controller) expected(ctx context.Context, covered []*corev1.Pod) (int32, error) {
 	scales := map[types.UID]int32{}
 	seen := map[types.UID]bool{}
+	s := &survey{Controller: c}
 	for _, pod := range covered {
 		ref := metav1.GetControllerOfNoCopy(pod)
 		if ref == nil || seen[ref.UID] {
 			continue
 		}
 		seen[ref.UID] = true
-		uid, replicas, err := c.scaleOf(ctx, pod.Namespace, ref)
+		uid, replicas, err := s.scaleOf(ctx, pod.Namespace, ref)
 		if err != nil {
 			return 0, err
 		}
 		scales[uid] = replicas
 	}
-	var total int32
-	for _, n := range scales {
-		total += n
+	return sum(maps.Values(scales)), nil
+}
+
+// sum is at most the most that a status can say: each owner may want as many.
+func sum(scales iter.Seq[int32]) int32 {
+	var total int64
+	for n := range scales {
+		total = min(total+int64(n), math.MaxInt32)
 	}
-	return total, nil
+	return int32(total)
 }
 
 // scaleOf returns how many pods a pod's controller wants in the end, and the UID
 // of the object that says so: a ReplicaSet in a rollout holds a part of what its
 // Deployment wants.
-func (c *Controller) scaleOf(ctx context.Context, namespace string, ref *metav1.OwnerReference) (types.UID, int32, error) {
+func (c *survey) scaleOf(ctx context.Context, namespace string, ref *metav1.OwnerReference) (types.UID, int32, error) {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
 		return "", 0, fmt.Errorf("controller of pods: %w", err)
@@ -81,7 +102,10 @@ func replicas(n *int32) int32 {
 
 // askScale reads the scale subresource of an owner of any kind. A controller
 // that is gone wants nothing.
-func (c *Controller) askScale(ctx context.Context, namespace string, gv schema.GroupVersion, ref *metav1.OwnerReference) (types.UID, int32, error) {
+func (c *survey) askScale(ctx context.Context, namespace string, gv schema.GroupVersion, ref *metav1.OwnerReference) (types.UID, int32, error) {
+	if c.asked++; c.asked > mostAsked {
+		return "", 0, fmt.Errorf("its pods have more than %d controllers whose scales have to be asked for", mostAsked)
+	}
 	kind := gv.WithKind(ref.Kind)
 	served, err := c.servedAs(ctx, kind)
 	if err != nil {
@@ -92,7 +116,10 @@ func (c *Controller) askScale(ctx context.Context, namespace string, gv schema.G
 		return ref.UID, replicas, err
 	}
 	// The kind may be served in another version by now, or have no scale.
-	c.mapper.Invalidate()
+	if !c.refreshed {
+		c.refreshed = true
+		c.mapper.Invalidate()
+	}
 	now, err := c.servedAs(ctx, kind)
 	if err != nil {
 		return "", 0, err
