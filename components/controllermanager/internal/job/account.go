@@ -21,6 +21,7 @@ type account struct {
 	terminating int32
 	completed   indexSet // of an Indexed job, counted or about to be
 	taken       indexSet // indexes that active pods, or ones that still stop, work on
+	entering    entering
 	// free are the pods whose finalizer may go once the status is written.
 	free []*corev1.Pod
 	// uncounted says that ended pods are still to become numbers, or to be let
@@ -59,6 +60,17 @@ func ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
 
+// entering are the indexes of pods that have been looked at, until all have.
+type entering struct{ completed, taken, failed []span }
+
+// enter adds them to the sets.
+func (a *account) enter() {
+	a.completed = collect(append(a.entering.completed, a.completed...))
+	a.taken = collect(append(a.entering.taken, a.taken...))
+	a.failed = collect(append(a.entering.failed, a.failed...))
+	a.entering = entering{}
+}
+
 // settle does the bookkeeping on status, which is job's status and is changed:
 // uids whose pods have lost their finalizer become numbers, and ended pods
 // that have one become uids.
@@ -83,6 +95,7 @@ func settle(job *batchv1.Job, owned []*corev1.Pod, status *batchv1.JobStatus) *a
 	for _, pod := range owned {
 		a.look(job, pod, books, limit)
 	}
+	a.enter()
 	a.bookBroken(job, books)
 	if indexed(job) {
 		status.CompletedIndexes = a.completed.String()
@@ -183,7 +196,7 @@ func (a *account) bookBroken(job *batchv1.Job, books *batchv1.UncountedTerminate
 
 func (a *account) take(job *batchv1.Job, index int) {
 	if indexed(job) {
-		a.taken = a.taken.add(span{index, index})
+		a.entering.taken = append(a.entering.taken, span{index, index})
 	}
 }
 
@@ -195,7 +208,7 @@ func (a *account) succeed(job *batchv1.Job, pod *corev1.Pod, books *batchv1.Unco
 	// The index itself is the count: entering it twice changes nothing. A pod
 	// without the finalizer was let go on purpose or counted long ago.
 	if tracked(pod) {
-		a.completed = a.completed.add(span{index, index})
+		a.entering.completed = append(a.entering.completed, span{index, index})
 		a.release(pod)
 	}
 }

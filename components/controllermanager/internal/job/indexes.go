@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -20,7 +21,7 @@ type indexSet []span
 // parseIndexes reads the form of a status: "0,2-4,9". What lies beyond limit
 // or is not in that form is left out: it would only be run again.
 func parseIndexes(text string, limit int) indexSet {
-	var set indexSet
+	var spans []span
 	for part := range strings.SplitSeq(text, ",") {
 		from, to, ranged := strings.Cut(part, "-")
 		first, err := strconv.Atoi(from)
@@ -31,24 +32,24 @@ func parseIndexes(text string, limit int) indexSet {
 		if err != nil || first < 0 || last < first || first >= limit {
 			continue
 		}
-		set = set.add(span{first, min(last, limit-1)})
+		spans = append(spans, span{first, min(last, limit-1)})
 	}
-	return set
+	return collect(spans)
 }
 
-// add returns the set with a range more. The receiver's memory may be used.
-func (s indexSet) add(n span) indexSet {
-	at, _ := slices.BinarySearchFunc(s, n, func(a, b span) int { return a.first - b.first })
-	if at > 0 && s[at-1].last+1 >= n.first {
-		at--
-		n.first = s[at].first
+// collect makes a set of ranges in any order, whose memory it uses. To enter one after the other in their places would
+// move all others for each of a job's pods.
+func collect(spans []span) indexSet {
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.first, b.first) })
+	set := spans[:0]
+	for _, s := range spans {
+		if last := len(set) - 1; last >= 0 && set[last].last+1 >= s.first {
+			set[last].last = max(set[last].last, s.last)
+		} else {
+			set = append(set, s)
+		}
 	}
-	end := at
-	for end < len(s) && s[end].first <= n.last+1 {
-		n.last = max(n.last, s[end].last)
-		end++
-	}
-	return slices.Replace(s, at, end, n)
+	return indexSet(set)
 }
 
 func (s indexSet) has(index int) bool { return s.past(index) > index }

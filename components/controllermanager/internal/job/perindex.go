@@ -2,6 +2,7 @@ package job
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -68,7 +69,9 @@ func (a *account) lookAtIndex(job *batchv1.Job, pod *corev1.Pod, index int, fail
 	a.know(index, state)
 }
 
-func (a *account) failIndex(index int) { a.failed = a.failed.add(span{index, index}) }
+func (a *account) failIndex(index int) {
+	a.entering.failed = append(a.entering.failed, span{index, index})
+}
 
 // waitsForSuccessor reports whether a failed pod has to stay until a new pod carries
 // its count. It is asked once all pods have been entered.
@@ -84,6 +87,7 @@ func (a *account) waitsForSuccessor(job *batchv1.Job, pod *corev1.Pod) bool {
 // due splits off the indexes whose next pod must still wait: their wait doubles with
 // each failure. It returns them with the soonest end of a wait; 0 if there is none.
 func (a *account) due(now time.Time) (waiting indexSet, soonest time.Duration) {
+	var spans []span
 	for index, state := range a.indexes {
 		if state.last == nil || state.attempts() == 0 || a.taken.has(index) {
 			continue
@@ -93,12 +97,12 @@ func (a *account) due(now time.Time) (waiting indexSet, soonest time.Duration) {
 		if left <= 0 {
 			continue
 		}
-		waiting = waiting.add(span{index, index})
+		spans = append(spans, span{index, index})
 		if soonest == 0 || left < soonest {
 			soonest = left
 		}
 	}
-	return waiting, soonest
+	return collect(spans), soonest
 }
 
 // setFailureCounts gives a new pod the counts of its index.
@@ -120,13 +124,7 @@ func failedIndexes(job *batchv1.Job, status *batchv1.JobStatus) indexSet {
 
 // union returns the indexes that are in any of the sets, in memory of its own.
 func union(sets ...indexSet) indexSet {
-	var all indexSet
-	for _, set := range sets {
-		for _, part := range set {
-			all = all.add(part)
-		}
-	}
-	return all
+	return collect(slices.Concat(sets...))
 }
 
 // failsByIndexes returns why the job has failed for its failed indexes: too many of
