@@ -1,12 +1,16 @@
 package job
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 )
 
 func TestIndexesReadAndWrite(t *testing.T) {
@@ -95,5 +99,31 @@ func TestManyIndexes(t *testing.T) {
 	a.enter()
 	if len(a.taken) != many || !a.taken.has(2) || a.taken.has(3) || !a.taken.has(2*many) {
 		t.Errorf("%d ranges", len(a.taken))
+	}
+}
+
+// TestManyRedundantPods: the older pod of an index is looked up. When each of a job's pods was compared with each, this
+// took 10,000,000,000 comparisons.
+func TestManyRedundantPods(t *testing.T) {
+	const many = 100_000
+	job := &batchv1.Job{Spec: batchv1.JobSpec{Completions: new(int32(many))}}
+	books := &account{completed: indexSet{{7, 7}}}
+	at := func(name string, index int) *corev1.Pod {
+		pod := podOf(name, corev1.PodRunning)
+		pod.Annotations = map[string]string{batchv1.JobCompletionIndexAnnotation: strconv.Itoa(index)}
+		return pod
+	}
+	for i := range many {
+		books.active = append(books.active, at(fmt.Sprint("p", i), i))
+	}
+	later := at("later", 5)
+	later.CreationTimestamp.Time = later.CreationTimestamp.Add(time.Second)
+	books.active = append(books.active, later, at("a", 6), at("beyond", many), podOf("none", corev1.PodRunning))
+	var names []string
+	for _, pod := range redundant(job, books) {
+		names = append(names, pod.Name)
+	}
+	if want := []string{"p6", "p7", "later", "beyond", "none"}; !slices.Equal(names, want) {
+		t.Errorf("%v are redundant, want %v", names, want)
 	}
 }

@@ -57,7 +57,7 @@ func (c *Controller) scale(ctx context.Context, job *batchv1.Job, status *batchv
 	missing := wanted(job, status, len(active)) - len(active)
 	var surplus []*corev1.Pod
 	if indexed(job) {
-		surplus = slices.DeleteFunc(slices.Clone(active), func(pod *corev1.Pod) bool { return !c.redundant(job, books, pod) })
+		surplus = redundant(job, books)
 	}
 	if missing == 0 && len(surplus) == 0 {
 		return 0, nil
@@ -107,17 +107,22 @@ func patient(job *batchv1.Job) bool {
 	return job.Spec.PodReplacementPolicy != nil && *job.Spec.PodReplacementPolicy == batchv1.Failed
 }
 
-// redundant: the pod works on an index that is done or given up, that is not the job's,
+// redundant returns the active pods that work on an index that is done or given up, that is not the job's,
 // or that an older pod works on.
-func (c *Controller) redundant(job *batchv1.Job, books *account, pod *corev1.Pod) bool {
-	index, ok := indexOf(pod)
-	if !ok || index >= int(*job.Spec.Completions) || books.completed.has(index) || books.failed.has(index) {
-		return true
+func redundant(job *batchv1.Job, books *account) (surplus []*corev1.Pod) {
+	oldest := map[int]*corev1.Pod{}
+	for _, pod := range books.active {
+		if index, ok := indexOf(pod); ok && (oldest[index] == nil || older(pod, oldest[index])) {
+			oldest[index] = pod
+		}
 	}
-	return slices.ContainsFunc(books.active, func(other *corev1.Pod) bool {
-		i, ok := indexOf(other)
-		return ok && i == index && other.UID != pod.UID && older(other, pod)
-	})
+	for _, pod := range books.active {
+		index, ok := indexOf(pod)
+		if !ok || index >= int(*job.Spec.Completions) || books.completed.has(index) || books.failed.has(index) || oldest[index] != pod {
+			surplus = append(surplus, pod)
+		}
+	}
+	return surplus
 }
 
 func older(a, b *corev1.Pod) bool {
