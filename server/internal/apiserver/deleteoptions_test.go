@@ -39,7 +39,7 @@ func TestDeleteOptionsInTheQuery(t *testing.T) {
 	c.send(200, "GET", configMaps+"/a", "")
 }
 
-// TestDeleteOptionsInTheBody: the query of a request with a body has no options.
+// TestDeleteOptionsInTheBody: the query of a request with a body has no options but a dry run.
 func TestDeleteOptionsInTheBody(t *testing.T) {
 	c := newWritable(t)
 	c.send(201, "POST", configMaps, `{"metadata":{"name":"a"}}`)
@@ -55,6 +55,8 @@ func TestDeleteOptionsInTheBody(t *testing.T) {
 	c.send(200, "DELETE", configMaps+"/a?uid=other&propagationPolicy=Up", `{"dryRun":["All"]}`, jsonBody)
 	c.send(200, "GET", configMaps+"/a", "")
 	c.send(200, "DELETE", configMaps+"/a?dryRun=All", `{}`, jsonBody)
+	c.send(200, "GET", configMaps+"/a", "")
+	c.send(200, "DELETE", configMaps+"/a?uid=other", `{}`, jsonBody)
 	c.send(404, "GET", configMaps+"/a", "")
 }
 

@@ -54,8 +54,9 @@ func (h *Handlers) deletion(w http.ResponseWriter, r *http.Request, q *request.I
 	return h.config.Registry.For(q.Resource), opts, err
 }
 
-// deleteOptions reads the options in the body, or, of a request without one, in the query:
-// kube-apiserver does not look at the query of a request with a body, not even for a dry run.
+// deleteOptions reads the options in the body, or, of a request without one, in the query. As in
+// kube-apiserver, the query of a request with a body has no options, but for a dry run: kube-apiserver
+// deletes then what the client wanted to keep.
 func (h *Handlers) deleteOptions(w http.ResponseWriter, r *http.Request, q *request.Info) (*metav1.DeleteOptions, error) {
 	body, err := encoding.ReadBody(w, r, h.config.MaxBodyBytes)
 	if err != nil {
@@ -71,6 +72,9 @@ func (h *Handlers) deleteOptions(w http.ResponseWriter, r *http.Request, q *requ
 	opts, _, err := resource.DecodeDeleteOptions(kind, body)
 	if err != nil {
 		return nil, deleteOptionsError(err)
+	}
+	if len(opts.DryRun) == 0 {
+		opts.DryRun = slices.Clone(q.Query["dryRun"])
 	}
 	return opts, nil
 }
