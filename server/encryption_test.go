@@ -165,6 +165,7 @@ func expectNothingReadable(t *testing.T, provider string) {
 		t.Errorf("after a restart: %d secrets, %v", len(list.Items), err)
 	}
 	createSecret(ctx, t, s.client(t), "another")
+	expectKMSMetrics(ctx, t, s.client(t), provider)
 	s.stop(t)
 	if found := filesWith(t, dir, texts...); len(found) > 0 {
 		t.Errorf("these files can be read after a restart: %q", found)

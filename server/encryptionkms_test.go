@@ -5,12 +5,15 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
 	kmsapi "k8s.io/kms/apis/v2"
 	"k8s.io/kms/pkg/service"
+
+	"github.com/levelwire/levelwire/client"
 )
 
 // serveKMS serves a KMS plugin on a socket, as k8s.io/kms does, until the test ends, and
@@ -66,4 +69,22 @@ func inverted(b []byte) []byte {
 		out[i] = ^b[i]
 	}
 	return out
+}
+
+// expectKMSMetrics looks for what was asked of a KMS plugin, and which key it has used, if provider
+// is one.
+func expectKMSMetrics(ctx context.Context, t *testing.T, c *client.Client, provider string) {
+	t.Helper()
+	if !strings.Contains(provider, "kms") {
+		return
+	}
+	exposed := exposedMetrics(ctx, t, c)
+	for _, name := range []string{
+		"dek_source_cache_size", "key_id_hash_last_timestamp_seconds", "key_id_hash_status_last_timestamp_seconds", "key_id_hash_total",
+		"kms_operations_latency_seconds",
+	} {
+		if family := exposed["apiserver_envelope_encryption_"+name]; len(family.GetMetric()) == 0 {
+			t.Errorf("no metric %s of the KMS plugin", name)
+		}
+	}
 }

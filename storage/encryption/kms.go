@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/apis/apiserver"
 	"k8s.io/apiserver/pkg/storage/value"
 	"k8s.io/apiserver/pkg/storage/value/encrypt/envelope/kmsv2"
+	envelopemetrics "k8s.io/apiserver/pkg/storage/value/encrypt/envelope/metrics"
 	"k8s.io/kms/pkg/service"
 
 	"github.com/levelwire/levelwire/storage"
@@ -27,6 +28,9 @@ const (
 	pollInterval  = time.Minute
 	retryInterval = 10 * time.Second
 	seedLifetime  = 3 * time.Minute
+
+	// serverID is in the library's metrics of keys, which are those of the process.
+	serverID = ""
 )
 
 // plugin is a KMS v2 plugin. Values are encrypted with a seed that the server makes and
@@ -60,7 +64,7 @@ func startPlugin(first context.Context, config *apiserver.KMSConfiguration, dial
 		return nil, fmt.Errorf("the KMS plugin %s: %w", config.Name, err)
 	}
 	p := &plugin{name: config.Name, timeout: config.Timeout.Duration, service: classified{remote}, logger: logger, cancel: cancel}
-	p.transformer = kmsv2.NewEnvelopeTransformer(p.service, config.Name, p.current, "")
+	p.transformer = kmsv2.NewEnvelopeTransformer(p.service, config.Name, p.current, serverID)
 	err = p.ask(first)
 	p.running.Go(func() { p.follow(ctx, err) })
 	return p, nil
@@ -142,9 +146,11 @@ func (p *plugin) refresh(ctx context.Context) error {
 	if answer.Version != kmsv2.KMSAPIVersionv2 && answer.Version != kmsv2.KMSAPIVersionv2beta1 {
 		return fmt.Errorf("it speaks version %q of the protocol, not %s", answer.Version, kmsAPIVersion)
 	}
-	if _, err := kmsv2.ValidateKeyID(answer.KeyID); err != nil {
+	if code, err := kmsv2.ValidateKeyID(answer.KeyID); err != nil {
+		envelopemetrics.RecordInvalidKeyIDFromStatus(p.name, string(code))
 		return err
 	}
+	envelopemetrics.RecordKeyIDFromStatus(p.name, answer.KeyID, serverID)
 	p.mu.Lock()
 	if p.state.Transformer != nil && p.state.EncryptedObjectKeyID == answer.KeyID {
 		p.state.ExpirationTimestamp = until

@@ -131,7 +131,7 @@ func (m *Metrics) RequestedDeprecated(q *request.Info) {
 
 // Handler serves all metrics in the formats of Prometheus.
 func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	return promhttp.HandlerFor(m.gatherer(), promhttp.HandlerOpts{})
 }
 
 // CountEncode counts an object that was encoded into a form that was not cached yet.

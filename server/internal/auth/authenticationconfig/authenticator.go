@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apiserver/pkg/apis/apiserver"
 	authenticationcel "k8s.io/apiserver/pkg/authentication/cel"
+	"k8s.io/apiserver/plugin/pkg/authenticator/token/oidc"
 
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/auth/tokencache"
@@ -93,7 +94,18 @@ func (a *Authenticator) Load(data []byte) error {
 	for _, i := range before {
 		a.retire(i, next.issuers)
 	}
+	forgetKeys(before, next.issuers)
 	return nil
+}
+
+// forgetKeys takes the issuers that are gone out of the library's metrics of fetched keys.
+func forgetKeys(before, inForce []*issuer) {
+	for _, i := range before {
+		url := i.config.Issuer.URL
+		if !slices.ContainsFunc(inForce, func(next *issuer) bool { return next.config.Issuer.URL == url }) {
+			oidc.DeleteJWKSFetchMetrics(url, serverID)
+		}
+	}
 }
 
 // issuers returns an issuer for each configuration: one of before if it is the same.

@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"go.uber.org/goleak"
+	"k8s.io/component-base/metrics/legacyregistry"
 
 	_ "github.com/levelwire/levelwire/internal/testwatchdog"
 	"github.com/levelwire/levelwire/server/internal/auth"
@@ -67,6 +68,40 @@ func TestExaminedTokensAreCounted(t *testing.T) {
 }
 
 // TestRefusedTokens: what an attacker can make of a token, or without one.
+// TestFetchedKeysAreCounted: when, and which, until the issuer is taken out of the file.
+func TestFetchedKeysAreCounted(t *testing.T) {
+	p := newProvider(t)
+	a := load(t, file(p.entry("")))
+	await(t, a, p.token(nil))
+	issuer := fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(p.URL)))
+	const prefix = "apiserver_authentication_jwt_authenticator_jwks_fetch_last_"
+	expect := func(want ...string) {
+		t.Helper()
+		families, err := legacyregistry.DefaultGatherer.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var found []string
+		for _, family := range families {
+			rest, ok := strings.CutPrefix(family.GetName(), prefix)
+			of := func(m *dto.Metric) bool {
+				return slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetName() == "jwt_issuer_hash" && l.GetValue() == issuer })
+			}
+			if ok && slices.ContainsFunc(family.GetMetric(), of) {
+				found = append(found, rest)
+			}
+		}
+		if !slices.Equal(found, want) {
+			t.Errorf("metrics %q of the issuer, want %q", found, want)
+		}
+	}
+	expect("key_set_info", "timestamp_seconds")
+	if err := a.Load(file()); err != nil {
+		t.Fatal(err)
+	}
+	expect()
+}
+
 func TestRefusedTokens(t *testing.T) {
 	p, other := newProvider(t), newProvider(t)
 	a := load(t, file(p.entry(`  claimValidationRules:

@@ -28,6 +28,9 @@ const tokenTimeout = 10 * time.Second
 // remembered is how long an accepted token is remembered, as in kube-apiserver.
 const remembered = 10 * time.Second
 
+// serverID is in the library's metrics of fetched keys, which are those of the process.
+const serverID = ""
+
 // issuer authenticates the tokens of one issuer. It fetches the issuer's keys in the
 // background, until they are there, and then whenever a token has an unknown key.
 type issuer struct {
@@ -53,7 +56,7 @@ func newIssuer(ctx context.Context, config apiserver.JWTAuthenticator, compiler 
 	ctx, cancel := context.WithCancel(ctx)
 	tokens, err := oidc.New(ctx, oidc.Options{
 		JWTAuthenticator: config, Client: client, Compiler: compiler, DisallowedIssuers: opts.DisallowedIssuers,
-		SupportedSigningAlgs: oidc.AllValidSigningAlgorithms(),
+		SupportedSigningAlgs: oidc.AllValidSigningAlgorithms(), APIServerID: serverID,
 	})
 	if err != nil {
 		cancel()
