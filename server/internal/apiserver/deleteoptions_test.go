@@ -60,12 +60,23 @@ func TestDeleteOptionsInTheBody(t *testing.T) {
 	c.send(404, "GET", configMaps+"/a", "")
 }
 
-// TestPreconditionsOfNamespaces have other words than those of all other kinds.
-func TestPreconditionsOfNamespaces(t *testing.T) {
+const (
+	definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+	widgets     = `{"metadata":{"name":"widgets.example.com"},"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},` +
+		`"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`
+)
+
+// TestPreconditionsByKind: namespaces and definitions have other words than all other kinds.
+func TestPreconditionsByKind(t *testing.T) {
 	c := newWritable(t)
-	got := c.send(409, "DELETE", "/api/v1/namespaces/default?uid=other", "")
-	if !strings.Contains(string(got.body), `Operation cannot be fulfilled on namespaces \"default\": Precondition failed: UID in precondition: other, UID in object meta: `) {
-		t.Errorf("%s", got.body)
+	c.send(201, "POST", definitions, widgets)
+	for object, says := range map[string]string{
+		"/api/v1/namespaces/default":         `Operation cannot be fulfilled on namespaces "default": Precondition failed: UID in precondition: other, UID in object meta: `,
+		definitions + "/widgets.example.com": `Operation cannot be fulfilled on customresourcedefinitions.apiextensions.k8s.io "widgets.example.com": precondition failed: UID in precondition: other, UID in object meta: `,
+	} {
+		if got := c.send(409, "DELETE", object+"?uid=other", ""); !strings.Contains(string(got.body), strings.ReplaceAll(says, `"`, `\"`)) {
+			t.Errorf("%s: %s", object, got.body)
+		}
 	}
 }
 

@@ -21,8 +21,8 @@ func (r Registry) CheckPreconditions(name string, p *metav1.Preconditions, obj r
 		return nil
 	}
 	failed := func(what, wanted, has, happened string) error {
-		if r.res.Strategy.MarkedByTime { // Kubernetes looks at these before it comes to what all kinds share
-			return r.conflict(name, fmt.Errorf("%s: %s in precondition: %s, %[2]s in object meta: %[4]s", r.preconditionFailed(), what, wanted, has))
+		if words := r.res.Strategy.PreconditionFailed; words != "" {
+			return r.conflict(name, fmt.Errorf("%s: %s in precondition: %s, %[2]s in object meta: %[4]s", words, what, wanted, has))
 		}
 		byKind := schema.GroupResource{Group: r.res.Group, Resource: r.res.Kind}
 		return apierrors.NewConflict(byKind, name, fmt.Errorf(
@@ -35,14 +35,6 @@ func (r Registry) CheckPreconditions(name string, p *metav1.Preconditions, obj r
 		return failed("ResourceVersion", *p.ResourceVersion, version, "modified")
 	}
 	return nil
-}
-
-// preconditionFailed begins with a capital for namespaces and with none for definitions, in Kubernetes.
-func (r Registry) preconditionFailed() string {
-	if r.res.Plural == "namespaces" {
-		return "Precondition failed"
-	}
-	return "precondition failed"
 }
 
 // checkNew refuses to create an object that the client took for an existing one.

@@ -99,6 +99,9 @@ type Strategy struct {
 	// MarkedByTime: a deletion that waits sets the deletionTimestamp, and neither a grace
 	// period nor another generation, as Kubernetes has it for namespaces and definitions.
 	MarkedByTime bool
+	// PreconditionFailed begins the refusal of a DELETE by its preconditions, for kinds for which
+	// Kubernetes looks at these before it comes to what all kinds share; "": the words of all kinds.
+	PreconditionFailed string
 	// ReturnDeleted: DELETE answers with the object instead of a Status.
 	ReturnDeleted bool
 	// CreateWithStatus: a POST may bring a status (nodes, which kubelets

@@ -21,7 +21,7 @@ import (
 func Resources() []*resource.Resource {
 	return []*resource.Resource{
 		define.Resource[apiextensionsv1.CustomResourceDefinition, apiextensionsv1.CustomResourceDefinitionList](apiextensionsv1.SchemeGroupVersion, define.Kind{
-			Name: "CustomResourceDefinition", Plural: "customresourcedefinitions", MarkedByTime: true,
+			Name: "CustomResourceDefinition", Plural: "customresourcedefinitions", MarkedByTime: true, PreconditionFailed: "precondition failed",
 			ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"},
 			Cluster: true, Path: "apiextensions.k8s.io/customresourcedefinitions", Upgrade: upgrade,
 			Status: true, ConditionalOnly: true,

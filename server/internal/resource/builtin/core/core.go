@@ -67,8 +67,9 @@ func cluster() []*resource.Resource {
 		}, nodeRules()),
 		define.Resource[corev1.Namespace, corev1.NamespaceList](gv, define.Kind{
 			Name: "Namespace", Plural: "namespaces", NameRule: apivalidation.NameIsDNSLabel, ShortNames: []string{"ns"}, Cluster: true, Status: true, NoGeneration: true, MarkedByTime: true,
-			Fields: define.Fields("status.phase"),
-			Verbs:  []string{"create", "delete", "get", "list", "patch", "update", "watch"}, // not all at once
+			PreconditionFailed: "Precondition failed",
+			Fields:             define.Fields("status.phase"),
+			Verbs:              []string{"create", "delete", "get", "list", "patch", "update", "watch"}, // not all at once
 		}, namespaceRules()),
 		define.Resource[corev1.ResourceQuota, corev1.ResourceQuotaList](gv, define.Kind{
 			Name: "ResourceQuota", Plural: "resourcequotas", NameRuleForNew: true, ShortNames: []string{"quota"}, Status: true, NoGeneration: true, ReturnDeleted: true,

@@ -55,9 +55,11 @@ type Kind struct {
 	ConditionalOnly   bool // a PUT must name a resourceVersion
 	UpsertOnUpdate    bool
 	MarkedByTime      bool
-	ReturnDeleted     bool
-	OrphanByDefault   bool
-	OrphanWarning     string // that of the Strategy
+	// PreconditionFailed is that of the Strategy.
+	PreconditionFailed string
+	ReturnDeleted      bool
+	OrphanByDefault    bool
+	OrphanWarning      string // that of the Strategy
 	// CreateWithStatus: a POST may bring a status.
 	CreateWithStatus bool
 	// NamesUnnamed is that of the Strategy.

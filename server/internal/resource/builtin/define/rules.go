@@ -67,6 +67,7 @@ func strategy[T resource.Object](k Kind, s Rules[T]) resource.Strategy {
 		UnconditionalUpdate:    !k.ConditionalOnly,
 		UpsertOnUpdate:         k.UpsertOnUpdate,
 		MarkedByTime:           k.MarkedByTime,
+		PreconditionFailed:     k.PreconditionFailed,
 		ReturnDeleted:          k.ReturnDeleted,
 		OrphanByDefault:        k.OrphanByDefault,
 		OrphanWarning:          k.OrphanWarning,
