@@ -504,6 +504,31 @@ func TestSignersDoNotJudge(t *testing.T) {
 	}
 }
 
+// TestMissingNamesOfContainers: an init container without a name repeats that of a container without
+// one, and an ephemeral one repeats that of both.
+func TestMissingNamesOfContainers(t *testing.T) {
+	const spec, nameless = "spec.template.spec.", "[{image: i}, {image: i}]"
+	for _, tt := range []struct {
+		manifest string
+		edits    []string
+		want     []string
+	}{
+		{"deployment", []string{spec + "initContainers=" + nameless}, []string{"Required " + spec + "initContainers[0].name", "Required " + spec + "initContainers[1].name"}},
+		{"deployment", []string{spec + "containers=[{image: i}]", spec + "initContainers=" + nameless}, []string{
+			"Required " + spec + "containers[0].name", "Required " + spec + "initContainers[0].name", "Duplicate " + spec + "initContainers[0].name",
+			"Required " + spec + "initContainers[1].name", "Duplicate " + spec + "initContainers[1].name",
+		}},
+		{"pod", []string{"spec.initContainers=[{image: i}]", "spec.ephemeralContainers=[{image: i}]"}, []string{
+			"Required spec.initContainers[0].name", "Required spec.ephemeralContainers[0].name", "Duplicate spec.ephemeralContainers[0].name", "Forbidden spec.ephemeralContainers",
+		}},
+	} {
+		r, obj := manifest(t, tt.manifest, tt.edits...)
+		if got := complaints(validateNew(r, obj)); !slices.Equal(got, tt.want) {
+			t.Errorf("%q:\ngot  %q\nwant %q", tt.edits, got, tt.want)
+		}
+	}
+}
+
 // TestValidateInOrder: what is wrong with a pod is told in kube-apiserver's order, which follows
 // neither the alphabet nor the type.
 func TestValidateInOrder(t *testing.T) {

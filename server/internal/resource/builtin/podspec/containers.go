@@ -50,12 +50,15 @@ func validateContainers(path *field.Path, spec *corev1.PodSpec, refs references)
 		if c.RestartPolicy != nil || len(c.RestartPolicyRules) > 0 {
 			errs = append(errs, validateRestartPolicy(at, c)...)
 		}
-		if c.Name != "" {
+		if c.Name != "" || names.Has("") { // of several names that are missing, those of init containers alone are no repetition
 			unique(at, c.Name)
 		}
 		// Containers that run one after the other may have the same ports. The index is kube-apiserver's.
 		errs = append(errs, claimHostPorts(path.Child("initContainers").Index(0).Child("ports"), c.Ports, sets.New[string]())...)
 		errs = append(errs, validateInitContainer(at, c)...)
+	}
+	for i := range spec.InitContainers {
+		names.Insert(spec.InitContainers[i].Name)
 	}
 	targets := names.Clone()
 	for i := range spec.EphemeralContainers {
