@@ -3,6 +3,8 @@ package builtin_test
 import (
 	"slices"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // TestUpdatesAreRefusedInOrder: what is said of a change, and of the object that it makes, has the
@@ -35,6 +37,10 @@ func TestUpdatesAreRefusedInOrder(t *testing.T) {
 		}},
 		{"ipaddress", nil, []string{"spec.parentRef.name=other"}, []string{"spec.parentRef" + unsaid}},
 		{"attachment", nil, []string{"spec.nodeName=other"}, []string{"spec" + unsaid}},
+		{"attachment", nil, []string{"spec={}"}, []string{
+			"spec.attacher: Required value", "spec.source: Required value: must specify exactly one of inlineVolumeSpec and persistentVolumeName",
+			`spec.nodeName: Invalid value: "": ` + validation.IsDNS1123Subdomain("")[0], "spec" + unsaid,
+		}},
 		{"runtimeclass", nil, []string{"handler=other"}, []string{"handler" + unsaid}},
 		{"runtimeclass", nil, []string{"handler=''"}, []string{"handler" + unsaid, "handler: Required value"}},
 		{"storageclass", nil, []string{"provisioner=other.example.com", "reclaimPolicy=Retain"}, []string{"provisioner" + unsaid, "reclaimPolicy" + unsaid}},

@@ -21,12 +21,12 @@ const (
 
 func volumeAttachmentRules() define.Rules[*storagev1.VolumeAttachment] {
 	return define.Rules[*storagev1.VolumeAttachment]{
-		Validate: validateAttachment,
 		ValidateCreate: func(a *storagev1.VolumeAttachment) field.ErrorList {
-			return validateAttacher(attacherPath, a.Spec.Attacher)
+			return append(validateAttachment(a), validateAttacher(attacherPath, a.Spec.Attacher)...)
 		},
 		ValidateUpdate: func(a, old *storagev1.VolumeAttachment) field.ErrorList {
-			errs := podspec.CSIDriverName(attacherPath, a.Spec.Attacher)
+			// The attacher comes first here: a spec that has changed hides what its tags say of it.
+			errs := append(podspec.CSIDriverName(attacherPath, a.Spec.Attacher), validateAttachment(a)...)
 			return append(errs, validate.UnchangedUnsaid(validate.SpecPath, a.Spec, old.Spec)...)
 		},
 		ValidateStatus: func(a, _ *storagev1.VolumeAttachment) field.ErrorList {
