@@ -25,7 +25,7 @@ func (r Registry) apply(ctx context.Context, endpoint Endpoint, namespace, name 
 			return nil, ApplyError(err)
 		}
 		return obj, nil
-	}, UpdateOptions{WriteOptions: opts.WriteOptions, Unconditional: true, MayCreate: true})
+	}, UpdateOptions{WriteOptions: opts.WriteOptions, MayCreate: true})
 }
 
 // ApplyError returns the error that a client sees when the field manager refuses

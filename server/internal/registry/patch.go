@@ -39,7 +39,7 @@ func (r Registry) patch(ctx context.Context, endpoint Endpoint, namespace, name 
 	if p.IsApply() {
 		return r.apply(ctx, endpoint, namespace, name, p, opts)
 	}
-	u := &update{unconditional: true, patches: true}
+	u := &update{patches: true}
 	w := r.pendingUpdate(endpoint, namespace, name, opts.WriteOptions, u)
 	like := r.res.New()
 	u.updater = func(resource.Object) (resource.Object, error) {

@@ -114,6 +114,47 @@ func TestPatchRefuses(t *testing.T) {
 	}
 }
 
+// TestPatchWithoutVersionFollowsTheStrategy: a patch may take the version away, and only of some kinds
+// is an object without one the current one.
+func TestPatchWithoutVersionFollowsTheStrategy(t *testing.T) {
+	f := newFixture(t)
+	f.create(t, "configmaps", configMap("a", "1"))
+	f.create(t, "secrets", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a"}})
+	const whole = `[{"op":"replace","path":"","value":{"apiVersion":"v1","kind":"%s","metadata":{"name":"a"}}}]`
+	for _, test := range []struct {
+		plural string
+		kind   types.PatchType
+		body   string
+		code   int32
+	}{
+		{"configmaps", types.MergePatchType, `{"metadata":{"resourceVersion":null}}`, 0},
+		{"configmaps", types.JSONPatchType, fmt.Sprintf(whole, "ConfigMap"), 0},
+		{"secrets", types.MergePatchType, `{"metadata":{"resourceVersion":null}}`, 422},
+		{"secrets", types.MergePatchType, `{"metadata":{"resourceVersion":"0"}}`, 422},
+		{"secrets", types.StrategicMergePatchType, `{"metadata":{"resourceVersion":null}}`, 422},
+		{"secrets", types.JSONPatchType, `[{"op":"remove","path":"/metadata/resourceVersion"}]`, 422},
+		{"secrets", types.JSONPatchType, fmt.Sprintf(whole, "Secret"), 422},
+		{"secrets", types.MergePatchType, `{"metadata":{"labels":{"by":"merge"}}}`, 0},
+		{"secrets", types.JSONPatchType, `[{"op":"add","path":"/metadata/labels/by","value":"json"}]`, 0},
+	} {
+		what := fmt.Sprintf("%s of %s %s", test.kind, test.plural, test.body)
+		_, err := f.patch(t.Context(), t, test.plural, "a", test.kind, test.body)
+		if test.code == 0 && err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if test.code != 0 {
+			wantStatus(t, what, err, test.code, metav1.StatusReasonInvalid, `secrets "a" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update`)
+		}
+	}
+	apply, err := patch.Parse(types.ApplyYAMLPatchType, []byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a","labels":{"of":"apply"}}}`))
+	if err == nil {
+		_, err = f.of(t, "secrets").Patch(t.Context(), "default", "a", apply, registry.PatchOptions{WriteOptions: by("applier")})
+	}
+	if err != nil {
+		t.Errorf("apply: %v", err)
+	}
+}
+
 // TestPatchesOfDifferentFieldsAllTakeEffect is what the retry is for.
 func TestPatchesOfDifferentFieldsAllTakeEffect(t *testing.T) {
 	const writers = 32

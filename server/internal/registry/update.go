@@ -19,7 +19,7 @@ type UpdateOptions struct {
 	// MayCreate makes a missing object, whatever the strategy says.
 	MayCreate bool
 	// Unconditional allows the new object to be without resourceVersion,
-	// whatever the strategy says.
+	// whatever the strategy says: the server's own writes.
 	Unconditional bool
 }
 

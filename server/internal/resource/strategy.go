@@ -89,8 +89,8 @@ type Strategy struct {
 	NoFirstGeneration bool
 	// UpsertOnUpdate: a PUT of an object that does not exist creates it.
 	UpsertOnUpdate bool
-	// UnconditionalUpdate: a PUT without resourceVersion overwrites. False
-	// means it is refused, as Kubernetes does for a few kinds.
+	// UnconditionalUpdate: a PUT without resourceVersion overwrites, or a patch that takes it
+	// away. False means it is refused, as Kubernetes does for a few kinds.
 	UnconditionalUpdate bool
 	// Graceful: DELETE first marks the object and waits (pods). It returns the grace
 	// period in seconds that applies to obj when the request asked for
