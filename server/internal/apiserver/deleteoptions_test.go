@@ -1,10 +1,12 @@
 package apiserver
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // TestDeleteOptionsInTheQuery: each is read as kube-apiserver reads it.
@@ -76,6 +78,53 @@ func TestPreconditionsByKind(t *testing.T) {
 	} {
 		if got := c.send(409, "DELETE", object+"?uid=other", ""); !strings.Contains(string(got.body), strings.ReplaceAll(says, `"`, `\"`)) {
 			t.Errorf("%s: %s", object, got.body)
+		}
+	}
+}
+
+// TestFinalizersOfFirstDeletes: what a DELETE says of the dependents of a namespace, and of a definition, is another
+// thing than for all other kinds, until it is being deleted.
+func TestFinalizersOfFirstDeletes(t *testing.T) {
+	const cleanup = "customresourcecleanup.apiextensions.k8s.io"
+	c := newWritable(t)
+	c.send(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"plain"}}`)
+	c.send(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"waiting","finalizers":["foregroundDeletion","example.com/a"]}}`)
+	c.send(201, "POST", definitions, widgets)
+	remove := func(path string) (finalizers, grace string) {
+		var got metav1.PartialObjectMetadata
+		code := 200
+		if strings.Contains(path, "orphanDependents=false") {
+			code = 202
+		}
+		c.send(code, "DELETE", path, "").into(t, &got)
+		return strings.Join(got.Finalizers, " "), fmt.Sprint(got.DeletionGracePeriodSeconds != nil)
+	}
+	for _, test := range []struct{ object, query, finalizers string }{
+		{"/api/v1/namespaces/plain", "", ""},
+		{"/api/v1/namespaces/plain", "orphanDependents=false", "foregroundDeletion"},
+		{"/api/v1/namespaces/plain", "orphanDependents=true", "orphan"},
+		{"/api/v1/namespaces/plain", "propagationPolicy=Foreground", "foregroundDeletion"},
+		{"/api/v1/namespaces/plain", "propagationPolicy=Background", ""},
+		{"/api/v1/namespaces/waiting", "", "foregroundDeletion example.com/a"},
+		{"/api/v1/namespaces/waiting", "orphanDependents=false", "foregroundDeletion example.com/a"},
+		{"/api/v1/namespaces/waiting", "propagationPolicy=Background", "example.com/a"},
+		{"/api/v1/namespaces/waiting", "propagationPolicy=Orphan", "example.com/a orphan"},
+		{definitions + "/widgets.example.com", "", cleanup},
+		{definitions + "/widgets.example.com", "propagationPolicy=Orphan", cleanup},
+		{definitions + "/widgets.example.com", "orphanDependents=true", cleanup},
+	} {
+		if got, grace := remove(test.object + "?dryRun=All&" + test.query); got != test.finalizers || grace != "false" {
+			t.Errorf("%s %s: finalizers %q, a grace period: %s", test.object, test.query, got, grace)
+		}
+	}
+	for _, test := range []struct{ object, query, finalizers, grace string }{
+		{"/api/v1/namespaces/waiting", "", "foregroundDeletion example.com/a", "false"},
+		{"/api/v1/namespaces/waiting", "propagationPolicy=Orphan", "foregroundDeletion example.com/a", "false"},
+		{definitions + "/widgets.example.com", "propagationPolicy=Orphan", cleanup, "false"},
+		{definitions + "/widgets.example.com", "propagationPolicy=Orphan", cleanup + " orphan", "true"},
+	} {
+		if got, grace := remove(test.object + "?" + test.query); got != test.finalizers || grace != test.grace {
+			t.Errorf("%s %s: finalizers %q, a grace period: %s", test.object, test.query, got, grace)
 		}
 	}
 }

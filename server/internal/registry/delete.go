@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/levelwire/levelwire/server/internal/registry/reporter"
@@ -102,8 +103,15 @@ func (d *deletion) decide(_ context.Context, w *pendingWrite) error {
 	if unsafe := d.opts.IgnoreStoreReadErrorWithClusterBreakingPotential; unsafe != nil && *unsafe {
 		return w.registry.conflict(w.name, errDecodable)
 	}
-	if err := w.registry.CheckPreconditions(w.name, d.opts.Preconditions, w.current.object); err != nil {
+	words := w.registry.res.Strategy.PreconditionFailed
+	if d.listed != "" {
+		words = "" // which Kubernetes has for one object only
+	}
+	if err := w.registry.checkPreconditions(w.name, d.opts.Preconditions, w.current.object, words); err != nil {
 		return err
+	}
+	if w.current.object.GetDeletionTimestamp() != nil && hasSpecFinalizers(w.current.object) {
+		return nil // a namespace stays as it is until it is empty
 	}
 	w.operation, w.action, w.object = Delete, remove, w.current.object.DeepCopyObject().(resource.Object)
 	if stays := d.mark(w.registry, w.object); stays != noReason {
@@ -129,11 +137,11 @@ var errDecodable = errors.New("unsafe deletion is not allowed because the object
 // asks for, and returns the reason that the object then has to stay.
 func (d *deletion) mark(r Registry, obj resource.Object) reasonToStay {
 	strategy := &r.res.Strategy
-	finalizers := d.finalizers(obj, strategy.OrphanByDefault)
-	if !slices.Equal(finalizers, obj.GetFinalizers()) {
+	begins := obj.GetDeletionTimestamp() == nil
+	if finalizers := d.finalizers(obj, strategy); !sets.New(finalizers...).Equal(sets.New(obj.GetFinalizers()...)) {
 		obj.SetFinalizers(finalizers)
 	}
-	if obj.GetDeletionTimestamp() == nil && strategy.PrepareForDelete != nil {
+	if begins && strategy.PrepareForDelete != nil {
 		strategy.PrepareForDelete(obj, r.set.Now())
 	}
 	pending := len(obj.GetFinalizers()) > 0 || hasSpecFinalizers(obj)
@@ -141,10 +149,10 @@ func (d *deletion) mark(r Registry, obj resource.Object) reasonToStay {
 		if !pending {
 			return noReason
 		}
-		if !strategy.MarkedByTime {
-			r.set.markAt(obj, 0)
-		} else if obj.GetDeletionTimestamp() == nil {
+		if begins && strategy.MarkedByTime {
 			obj.SetDeletionTimestamp(new(r.set.Now()))
+		} else {
+			r.set.markAt(obj, 0)
 		}
 		terminateNamespace(obj)
 		return unfinished
@@ -203,7 +211,10 @@ func (s *Set) markAt(obj resource.Object, grace int64) {
 
 // finalizers returns the finalizers of obj, with the one that makes the garbage
 // collector treat the dependents as the request wants, and without the other.
-func (d *deletion) finalizers(obj resource.Object, orphanByDefault bool) []string {
+func (d *deletion) finalizers(obj resource.Object, strategy *resource.Strategy) []string {
+	if first := strategy.FirstFinalizers; first != nil && obj.GetDeletionTimestamp() == nil && d.listed == "" {
+		return first(obj, d.opts)
+	}
 	var want string
 	switch policy := d.opts.PropagationPolicy; {
 	case policy != nil && *policy == metav1.DeletePropagationOrphan:
@@ -217,7 +228,7 @@ func (d *deletion) finalizers(obj resource.Object, orphanByDefault bool) []strin
 		}
 	case hasAny(obj.GetFinalizers(), metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents):
 		return obj.GetFinalizers()
-	case orphanByDefault:
+	case strategy.OrphanByDefault:
 		want = metav1.FinalizerOrphanDependents
 	}
 	var out []string

@@ -17,11 +17,16 @@ import (
 // CheckPreconditions compares the object with the preconditions of a DELETE. The refusal names the
 // kind in place of the resource, as in Kubernetes.
 func (r Registry) CheckPreconditions(name string, p *metav1.Preconditions, obj resource.Object) error {
+	return r.checkPreconditions(name, p, obj, "")
+}
+
+// checkPreconditions is CheckPreconditions with a Strategy's words for the refusal; "": those of all kinds.
+func (r Registry) checkPreconditions(name string, p *metav1.Preconditions, obj resource.Object, words string) error {
 	if p == nil {
 		return nil
 	}
 	failed := func(what, wanted, has, happened string) error {
-		if words := r.res.Strategy.PreconditionFailed; words != "" {
+		if words != "" {
 			return r.conflict(name, fmt.Errorf("%s: %s in precondition: %s, %[2]s in object meta: %[4]s", words, what, wanted, has))
 		}
 		byKind := schema.GroupResource{Group: r.res.Group, Resource: r.res.Kind}

@@ -81,6 +81,10 @@ type Strategy struct {
 	// that the kind's own machinery takes off again, and what its status then
 	// says. now is the time of the deletion.
 	PrepareForDelete func(obj Object, now metav1.Time)
+	// FirstFinalizers returns the finalizers that the first DELETE of an object with these options
+	// leaves it with, before PrepareForDelete; nil: those of all kinds (Kubernetes' garbage
+	// collection). It is not asked about objects of a collection that is deleted.
+	FirstFinalizers func(obj Object, opts *metav1.DeleteOptions) []string
 	// NoGeneration: metadata.generation is not kept for this kind, as in
 	// Kubernetes for those without a controller-observed spec.
 	NoGeneration bool
@@ -96,7 +100,7 @@ type Strategy struct {
 	// period in seconds that applies to obj when the request asked for
 	// requested (nil: it did not say); 0 means remove at once.
 	Graceful func(obj Object, requested *int64) int64
-	// MarkedByTime: a deletion that waits sets the deletionTimestamp, and neither a grace
+	// MarkedByTime: a first deletion that waits sets the deletionTimestamp, and neither a grace
 	// period nor another generation, as Kubernetes has it for namespaces and definitions.
 	MarkedByTime bool
 	// PreconditionFailed begins the refusal of a DELETE by its preconditions, for kinds for which

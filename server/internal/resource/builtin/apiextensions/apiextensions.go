@@ -63,6 +63,10 @@ func definitionRules() define.Rules[*apiextensionsv1.CustomResourceDefinition] {
 				return apiextensionsvalidation.ValidateUpdateCustomResourceDefinitionStatus(context.Background(), list[0], list[1])
 			}, crd, old)
 		},
+		// Of the first DELETE, Kubernetes looks at no propagation policy: the definition's objects are no dependents.
+		FirstFinalizers: func(crd *apiextensionsv1.CustomResourceDefinition, _ *metav1.DeleteOptions) []string {
+			return crd.Finalizers
+		},
 		PrepareForDelete: beginDeletion,
 		Warnings:         warnings,
 	}

@@ -24,9 +24,34 @@ func namespaceRules() define.Rules[*corev1.Namespace] {
 		PrepareForStatusUpdate: func(ns, old *corev1.Namespace) {
 			ns.Spec.Finalizers = slices.Clone(old.Spec.Finalizers)
 		},
-		Validate:       validateNamespace,
-		ValidateStatus: validateNamespaceStatus,
+		Validate:        validateNamespace,
+		ValidateStatus:  validateNamespaceStatus,
+		FirstFinalizers: finalizersOfDeletion,
 	}
+}
+
+// finalizersOfDeletion: a namespace whose dependents are not to be orphaned waits for them, unlike
+// objects of other kinds.
+func finalizersOfDeletion(ns *corev1.Namespace, opts *metav1.DeleteOptions) []string {
+	var orphan, foreground bool
+	switch policy := opts.PropagationPolicy; {
+	case opts.OrphanDependents != nil:
+		orphan, foreground = *opts.OrphanDependents, !*opts.OrphanDependents
+	case policy != nil:
+		orphan, foreground = *policy == metav1.DeletePropagationOrphan, *policy == metav1.DeletePropagationForeground
+	default:
+		return ns.Finalizers
+	}
+	left := slices.DeleteFunc(slices.Clone(ns.Finalizers), func(name string) bool {
+		return name == metav1.FinalizerOrphanDependents || name == metav1.FinalizerDeleteDependents
+	})
+	if orphan {
+		left = append(left, metav1.FinalizerOrphanDependents)
+	}
+	if foreground {
+		left = append(left, metav1.FinalizerDeleteDependents)
+	}
+	return left
 }
 
 // defaultNamespace puts the namespace's name among its labels, where

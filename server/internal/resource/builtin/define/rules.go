@@ -31,6 +31,7 @@ type Rules[T resource.Object] struct {
 	ValidateSubresource    func(subresource string, obj, old T) field.ErrorList
 	NeedsLabel             func(obj, old T) *resource.NeededLabel // old is nil for a new object
 	PrepareForDelete       func(obj T, now metav1.Time)
+	FirstFinalizers        func(obj T, opts *metav1.DeleteOptions) []string
 	Warnings               func(obj, old T) []string // old is nil for a new object
 	Graceful               func(obj T, requested *int64) int64
 	// NameRule takes the place of those of the Kind where the name depends on the rest of
@@ -59,6 +60,7 @@ func strategy[T resource.Object](k Kind, s Rules[T]) resource.Strategy {
 		ValidateStatus:         checkChange(s.ValidateStatus),
 		NeedsLabel:             needs(s.NeedsLabel),
 		PrepareForDelete:       timed(s.PrepareForDelete),
+		FirstFinalizers:        finalizers(s.FirstFinalizers),
 		Warnings:               warn(s.Warnings),
 		ValidateSubresource:    checkSubresource(s.ValidateSubresource),
 		Graceful:               grace(s.Graceful),
@@ -183,6 +185,13 @@ func checkSubresource[T resource.Object](f func(string, T, T) field.ErrorList) f
 	return func(subresource string, obj, old resource.Object) field.ErrorList {
 		return f(subresource, obj.(T), old.(T))
 	}
+}
+
+func finalizers[T resource.Object](f func(T, *metav1.DeleteOptions) []string) func(resource.Object, *metav1.DeleteOptions) []string {
+	if f == nil {
+		return nil
+	}
+	return func(obj resource.Object, opts *metav1.DeleteOptions) []string { return f(obj.(T), opts) }
 }
 
 func grace[T resource.Object](f func(T, *int64) int64) func(resource.Object, *int64) int64 {
