@@ -129,6 +129,46 @@ func TestFinalizersOfFirstDeletes(t *testing.T) {
 	}
 }
 
+// TestListOptionsOfDeletedCollections are those of a list, and are looked at before those of the delete.
+func TestListOptionsOfDeletedCollections(t *testing.T) {
+	c := newWritable(t)
+	c.send(201, "POST", configMaps, `{"metadata":{"name":"a"}}`)
+	var old corev1.ConfigMapList
+	c.send(200, "GET", configMaps, "").into(t, &old)
+	c.send(201, "POST", configMaps, `{"metadata":{"name":"b"}}`)
+	for _, test := range []struct {
+		query string
+		code  int
+		says  string
+	}{
+		{"resourceVersion=x", 400, `invalid resource version: resourceVersion: Invalid value: "x": strconv.ParseUint: parsing "x": invalid syntax`},
+		{"resourceVersion=-1", 400, `invalid resource version: resourceVersion: Invalid value: "-1": `},
+		{"resourceVersionMatch=Exact", 422, "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"},
+		{"resourceVersionMatch=Exact&continue=x&propagationPolicy=Up", 422, "resourceVersionMatch is forbidden when continue is provided]"},
+		{"resourceVersionMatch=Exact&resourceVersion=0", 422, `resourceVersionMatch "exact" is forbidden for resourceVersion "0"`},
+		{"resourceVersionMatch=Some&resourceVersion=1", 422, `resourceVersionMatch: Unsupported value: "Some": supported values: "Exact", "NotOlderThan", ""`},
+		{"sendInitialEvents=true", 422, "sendInitialEvents is forbidden for list"},
+		{"continue=x", 400, "continue key is not valid"},
+		{"limit=x", 400, ""},
+		{"propagationPolicy=Up", 422, "DeleteOptions"},
+		{"resourceVersion=" + old.ResourceVersion, 200, `"name":"a"`},
+		{"resourceVersion=" + old.ResourceVersion + "&resourceVersionMatch=NotOlderThan", 200, `"name":"b"`},
+		{"resourceVersion=0", 200, `"name":"a"`},
+	} {
+		got := c.send(test.code, "DELETE", configMaps+"?dryRun=All&fieldSelector=metadata.name!=kube-root-ca.crt&"+test.query, "")
+		says := test.says
+		if test.code != 200 {
+			says = strings.ReplaceAll(says, `"`, `\"`)
+		}
+		if !strings.Contains(string(got.body), says) {
+			t.Errorf("%s: %s", test.query, got.body)
+		}
+	}
+	c.send(200, "DELETE", configMaps+"?resourceVersion="+old.ResourceVersion, "")
+	c.send(404, "GET", configMaps+"/a", "")
+	c.send(200, "GET", configMaps+"/b", "")
+}
+
 // TestDeletedJobsWarnOfTheirPods, unless the request says what becomes of them.
 func TestDeletedJobsWarnOfTheirPods(t *testing.T) {
 	c := newWritable(t)

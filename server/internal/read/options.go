@@ -58,10 +58,13 @@ func selectable(res *resource.Resource, field string) bool {
 	return ok
 }
 
-// Selection compiles what the options of a request select, for a delete of a
-// collection, which ignores the other options.
+// Selection checks the options of a list and compiles what they select, for a delete of a
+// collection.
 func (s Scope) Selection(opts *metav1.ListOptions) (*watchcache.Selection, error) {
 	sel, err := s.parse(opts)
+	if err == nil {
+		err = validateList(opts)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -1,12 +1,15 @@
 package read
 
 import (
+	"errors"
 	"math"
 	"strconv"
 
 	"github.com/levelwire/levelwire/server/internal/status"
 	"github.com/levelwire/levelwire/storage"
 )
+
+var errNoVersion = errors.New("must be a decimal number")
 
 // parseResourceVersion reads a resourceVersion. An empty one is 0; anything that
 // is not a decimal number without leading zeros (KEP-5504) is a 400.
@@ -15,8 +18,11 @@ func parseResourceVersion(text string) (storage.Revision, error) {
 		return 0, nil
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || n > math.MaxInt64 || text[0] == '0' && len(text) > 1 {
-		return 0, status.BadRequest("resourceVersion: Invalid value: %q: must be a decimal number", text)
+	if err == nil && (n > math.MaxInt64 || text[0] == '0' && len(text) > 1) {
+		err = errNoVersion
+	}
+	if err != nil {
+		return 0, status.BadRequest("invalid resource version: resourceVersion: Invalid value: %q: %v", text, err)
 	}
 	return storage.Revision(n), nil
 }

@@ -28,21 +28,27 @@ const (
 // validateList checks the options of a list against each other, as the table in the
 // API reference on resource versions (and KEP-2340) says.
 func validateList(o *metav1.ListOptions) error {
-	if o.SendInitialEvents != nil {
-		return invalidOptions(fieldForbidden(initialEventsOption, "sendInitialEvents is forbidden for list"))
+	var errs []*field.Error
+	if match := o.ResourceVersionMatch; match != "" {
+		if o.ResourceVersion == "" {
+			errs = append(errs, fieldForbidden(matchOption, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
+		}
+		if o.Continue != "" {
+			errs = append(errs, fieldForbidden(matchOption, "resourceVersionMatch is forbidden when continue is provided"))
+		}
+		if match != metav1.ResourceVersionMatchExact && match != metav1.ResourceVersionMatchNotOlderThan {
+			errs = append(errs, field.NotSupported(field.NewPath(matchOption), match, []metav1.ResourceVersionMatch{
+				metav1.ResourceVersionMatchExact, metav1.ResourceVersionMatchNotOlderThan, ""}))
+		}
+		if match == metav1.ResourceVersionMatchExact && o.ResourceVersion == "0" {
+			errs = append(errs, fieldForbidden(matchOption, `resourceVersionMatch "exact" is forbidden for resourceVersion "0"`))
+		}
 	}
-	switch {
-	case o.ResourceVersionMatch == "":
-		return nil
-	case o.Continue != "":
-		return invalidOptions(fieldForbidden(matchOption, "resourceVersionMatch is forbidden when continue is provided"))
-	case o.ResourceVersion == "":
-		return invalidOptions(fieldForbidden(matchOption, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
-	case o.ResourceVersionMatch != metav1.ResourceVersionMatchExact && o.ResourceVersionMatch != metav1.ResourceVersionMatchNotOlderThan:
-		return invalidOptions(field.NotSupported(field.NewPath(matchOption), o.ResourceVersionMatch, []metav1.ResourceVersionMatch{
-			metav1.ResourceVersionMatchExact, metav1.ResourceVersionMatchNotOlderThan}))
-	case o.ResourceVersionMatch == metav1.ResourceVersionMatchExact && o.ResourceVersion == "0":
-		return invalidOptions(fieldForbidden(matchOption, `resourceVersionMatch "Exact" is forbidden for resourceVersion "0"`))
+	if o.SendInitialEvents != nil {
+		errs = append(errs, fieldForbidden(initialEventsOption, "sendInitialEvents is forbidden for list"))
+	}
+	if len(errs) > 0 {
+		return invalidOptions(errs...)
 	}
 	return nil
 }

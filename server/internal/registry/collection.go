@@ -30,20 +30,24 @@ type DeletedCollection struct {
 // they do not run far ahead of it: consistent reads of every resource would wait
 // until it has caught up.
 func (r Registry) DeleteCollection(ctx context.Context, namespace string, selection *watchcache.Selection, opts *metav1.DeleteOptions) (*DeletedCollection, error) {
-	listed, err := r.listForDeletion(ctx, namespace, selection)
+	var listed *DeletedCollection
+	err := r.DeleteListed(ctx, opts, func() ([]*watchcache.Object, error) {
+		var err error
+		if listed, err = r.listForDeletion(ctx, namespace, selection); err != nil {
+			return nil, err
+		}
+		return listed.Objects, nil
+	})
 	if err != nil {
-		return nil, err
-	}
-	if err := r.DeleteEach(ctx, listed.Objects, opts); err != nil {
 		return nil, err
 	}
 	return listed, nil
 }
 
-// DeleteEach deletes objects that were listed, as DeleteCollection does. The list may be
-// of an older version: an object that was made under the name of a listed one since then
-// stays.
-func (r Registry) DeleteEach(ctx context.Context, objects []*watchcache.Object, opts *metav1.DeleteOptions) error {
+// DeleteListed deletes the objects that list returns, as DeleteCollection does. list is called once
+// the options are known to be right. It may return objects of an older version: one that was made
+// under the name of a listed one since then stays.
+func (r Registry) DeleteListed(ctx context.Context, opts *metav1.DeleteOptions, list func() ([]*watchcache.Object, error)) error {
 	if opts == nil {
 		opts = &metav1.DeleteOptions{}
 	}
@@ -51,6 +55,14 @@ func (r Registry) DeleteEach(ctx context.Context, objects []*watchcache.Object, 
 		return err
 	}
 	r.warnOfOrphans(ctx, opts)
+	objects, err := list()
+	if err != nil {
+		return err
+	}
+	return r.deleteEach(ctx, objects, opts)
+}
+
+func (r Registry) deleteEach(ctx context.Context, objects []*watchcache.Object, opts *metav1.DeleteOptions) error {
 	workers, workCtx := errgroup.WithContext(ctx)
 	workers.SetLimit(r.set.config.DeleteWorkers)
 	for i, obj := range objects {
@@ -82,7 +94,7 @@ func (r Registry) DeleteEach(ctx context.Context, objects []*watchcache.Object, 
 // checkCollectionOptions refuses options before an object is deleted with them, and if there is none.
 func checkCollectionOptions(opts *metav1.DeleteOptions) error {
 	errs := validation.ValidateDeleteOptions(opts)
-	if unsafe := opts.IgnoreStoreReadErrorWithClusterBreakingPotential; len(errs) == 0 && unsafe != nil && *unsafe {
+	if len(errs) == 0 && ignoresReadError(opts) {
 		errs = append(errs, field.Invalid(field.NewPath("ignoreStoreReadErrorWithClusterBreakingPotential"), true,
 			"is not allowed with DELETECOLLECTION, try again after removing the option"))
 	}

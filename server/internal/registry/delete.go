@@ -100,7 +100,7 @@ func (d *deletion) decide(_ context.Context, w *pendingWrite) error {
 	if w.current.object == nil || d.listed != "" && d.listed != w.current.object.GetUID() {
 		return w.registry.notFound(w.name)
 	}
-	if unsafe := d.opts.IgnoreStoreReadErrorWithClusterBreakingPotential; unsafe != nil && *unsafe {
+	if ignoresReadError(d.opts) {
 		return w.registry.conflict(w.name, errDecodable)
 	}
 	words := w.registry.res.Strategy.PreconditionFailed
@@ -132,6 +132,12 @@ const (
 // errDecodable refuses a deletion that is meant for what cannot be read: of what can, it would skip
 // finalizers and preconditions.
 var errDecodable = errors.New("unsafe deletion is not allowed because the object is decodable from storage")
+
+// ignoresReadError reports whether a deletion is meant for what cannot be read.
+func ignoresReadError(opts *metav1.DeleteOptions) bool {
+	ignore := opts.IgnoreStoreReadErrorWithClusterBreakingPotential
+	return ignore != nil && *ignore
+}
 
 // mark gives obj the finalizers and the deletion timestamp that the request
 // asks for, and returns the reason that the object then has to stay.

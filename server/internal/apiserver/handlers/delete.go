@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/registry"
 	"github.com/levelwire/levelwire/server/internal/resource"
 	"github.com/levelwire/levelwire/server/internal/status"
+	"github.com/levelwire/levelwire/server/internal/watchcache"
 )
 
 // delete answers DELETE of an object: with the object if it still exists or if
@@ -124,34 +126,48 @@ func (h *Handlers) deleteCollection(w http.ResponseWriter, r *http.Request, q *r
 	if err != nil {
 		return err
 	}
-	reg, opts, err := h.deletion(w, r, q)
-	if err != nil {
-		return err
-	}
 	list, err := request.ListOptions(q.Query)
 	if err != nil {
 		return err
-	}
-	if list.Limit > 0 || list.Continue != "" {
-		page, err := h.config.Reader.List(r.Context(), q.Scope(), &list)
-		if err != nil {
-			return err
-		}
-		if err := reg.DeleteEach(r.Context(), slices.Collect(page.Items), opts); err != nil {
-			return err
-		}
-		return encoding.WriteList(w, r, h.Encoder(q.Resource, form), include, page)
 	}
 	selection, err := q.Scope().Selection(&list)
 	if err != nil {
 		return err
 	}
-	deleted, err := reg.DeleteCollection(r.Context(), q.Namespace, selection, opts)
+	reg, opts, err := h.deletion(w, r, q)
 	if err != nil {
 		return err
 	}
-	return encoding.WriteList(w, r, h.Encoder(q.Resource, form), include, read.Page{
-		Items: slices.Values(deleted.Objects),
-		Meta:  metav1.ListMeta{ResourceVersion: read.FormatResourceVersion(deleted.Revision)},
+	page, err := h.deleteListed(r.Context(), q, reg, opts, &list, selection)
+	if err != nil {
+		return err
+	}
+	return encoding.WriteList(w, r, h.Encoder(q.Resource, form), include, page)
+}
+
+// deleteListed deletes what a list with the same options would show, and returns it. kube-apiserver
+// lists in pages, so that a resourceVersion alone is one at which the list is.
+func (h *Handlers) deleteListed(
+	ctx context.Context, q *request.Info, reg registry.Registry, opts *metav1.DeleteOptions, list *metav1.ListOptions, selection *watchcache.Selection,
+) (page read.Page, err error) {
+	if list.Limit == 0 && list.Continue == "" && list.ResourceVersion == "" {
+		deleted, err := reg.DeleteCollection(ctx, q.Namespace, selection, opts)
+		if err != nil {
+			return page, err
+		}
+		return read.Page{
+			Items: slices.Values(deleted.Objects),
+			Meta:  metav1.ListMeta{ResourceVersion: read.FormatResourceVersion(deleted.Revision)},
+		}, nil
+	}
+	if list.Limit == 0 && list.Continue == "" && list.ResourceVersion != "0" && list.ResourceVersionMatch == "" {
+		list.ResourceVersionMatch = metav1.ResourceVersionMatchExact
+	}
+	err = reg.DeleteListed(ctx, opts, func() ([]*watchcache.Object, error) {
+		if page, err = h.config.Reader.List(ctx, q.Scope(), list); err != nil {
+			return nil, err
+		}
+		return slices.Collect(page.Items), nil
 	})
+	return page, err
 }
