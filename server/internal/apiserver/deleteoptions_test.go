@@ -176,8 +176,12 @@ func TestDeletedJobsWarnOfTheirPods(t *testing.T) {
 	c.send(201, "POST", jobs, `{"metadata":{"name":"a"},"spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"a","image":"a"}]}}}}`)
 	for query, warns := range map[string]bool{
 		"/a?dryRun=All": true, "?dryRun=All": true, "/a?dryRun=All&propagationPolicy=Orphan": false, "/a?dryRun=All&orphanDependents=true": false,
+		// What is refused is told so, too, once the options themselves are right.
+		"/none": true, "/a?uid=other": true, "?resourceVersion=x": true, "?continue=x": true,
+		"/a?propagationPolicy=Up": false, "?propagationPolicy=Up": false, "?resourceVersionMatch=Exact": false, "?fieldSelector=x=y": false,
+		"/a?ignoreStoreReadErrorWithClusterBreakingPotential=true": false, "?ignoreStoreReadErrorWithClusterBreakingPotential=true": false,
 	} {
-		got := c.send(200, "DELETE", jobs+query, "").header.Values("Warning")
+		got := c.do("DELETE", jobs+query, "").header.Values("Warning")
 		if warned := len(got) == 1 && strings.Contains(got[0], "child pods are preserved by default when jobs are deleted"); warned != warns || len(got) > 1 {
 			t.Errorf("%s: warnings %q", query, got)
 		}

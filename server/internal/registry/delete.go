@@ -41,7 +41,7 @@ func (r Registry) delete(ctx context.Context, namespace, name string, d *deletio
 	if errs := validation.ValidateDeleteOptions(opts); len(errs) > 0 {
 		return nil, invalidDeleteOptions(errs)
 	}
-	if d.listed == "" {
+	if d.listed == "" && !ignoresReadError(opts) {
 		r.warnOfOrphans(ctx, opts)
 	}
 	w := &pendingWrite{
