@@ -26,13 +26,15 @@ const (
 	reasonCrashLoop    = "CrashLoopBackOff"
 )
 
-// play moves a pod's containers to where they are at now. It changes a copy of the status.
+// play moves a pod's containers to where they are at now. It changes a copy of the status, in which
+// those of containers are aligned.
 type play struct {
-	opts   *Options
-	pod    *corev1.Pod
-	seen   times
-	now    time.Time
-	status *corev1.PodStatus
+	opts     *Options
+	pod      *corev1.Pod
+	programs *programs
+	seen     times
+	now      time.Time
+	status   *corev1.PodStatus
 
 	moved bool      // a container is in another state than the pod shows
 	due   time.Time // when the next one will be; zero: none by itself
@@ -46,8 +48,7 @@ type event struct{ kind, reason, message string }
 func (p *play) run() {
 	creating := p.seen.accepted.Add(p.opts.StartAfter)
 	for i := range p.pod.Spec.InitContainers {
-		c := &p.pod.Spec.InitContainers[i]
-		status := statusOf(&p.status.InitContainerStatuses, c)
+		c, status := &p.pod.Spec.InitContainers[i], &p.status.InitContainerStatuses[i]
 		p.move(c, status, creating, true)
 		if sidecar(c) && status.State.Running != nil || status.State.Terminated != nil && status.State.Terminated.ExitCode == 0 {
 			continue
@@ -55,14 +56,13 @@ func (p *play) run() {
 		return
 	}
 	for i := range p.pod.Spec.Containers {
-		c := &p.pod.Spec.Containers[i]
-		p.move(c, statusOf(&p.status.ContainerStatuses, c), creating, false)
+		p.move(&p.pod.Spec.Containers[i], &p.status.ContainerStatuses[i], creating, false)
 	}
 }
 
 // move brings one container to its state at now.
 func (p *play) move(c *corev1.Container, s *corev1.ContainerStatus, creating time.Time, init bool) {
-	program := p.opts.programOf(p.pod, c, init)
+	program := p.programs.of(c, init)
 	since := p.seen.since(s)
 	for {
 		var due time.Time
@@ -208,15 +208,41 @@ func waits(s *corev1.ContainerStatus, reason string) bool {
 	return s.State.Waiting != nil && s.State.Waiting.Reason == reason
 }
 
-// statusOf returns the status of a container, which is added if it is not there.
-func statusOf(all *[]corev1.ContainerStatus, c *corev1.Container) *corev1.ContainerStatus {
-	for i := range *all {
-		if (*all)[i].Name == c.Name {
-			return &(*all)[i]
+// aligned returns statuses in the order of their containers, so that each is found without a search, and
+// then those that have none. One that is not there is added. It keeps what is aligned already.
+func aligned(containers []corev1.Container, statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
+	i := 0
+	for i < min(len(containers), len(statuses)) && containers[i].Name == statuses[i].Name {
+		i++
+	}
+	if i == len(containers) {
+		return statuses
+	}
+	of := make(map[string]int, len(statuses))
+	for i := len(statuses) - 1; i >= 0; i-- {
+		of[statuses[i].Name] = i // the first one, if two have the name
+	}
+	list, taken := make([]corev1.ContainerStatus, 0, len(containers)), make([]bool, len(statuses))
+	for i := range containers {
+		c := &containers[i]
+		if at, ok := of[c.Name]; ok {
+			list, taken[at] = append(list, statuses[at]), true
+		} else {
+			list = append(list, created(c, reasonCreating))
 		}
 	}
-	*all = append(*all, created(c, reasonCreating))
-	return &(*all)[len(*all)-1]
+	for i := range statuses {
+		if !taken[i] {
+			list = append(list, statuses[i])
+		}
+	}
+	return list
+}
+
+// alignAll aligns the statuses of a pod's containers.
+func alignAll(pod *corev1.Pod, status *corev1.PodStatus) {
+	status.InitContainerStatuses = aligned(pod.Spec.InitContainers, status.InitContainerStatuses)
+	status.ContainerStatuses = aligned(pod.Spec.Containers, status.ContainerStatuses)
 }
 
 // created is the status of a container that is to run.

@@ -1,7 +1,6 @@
 package kubelet
 
 import (
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,38 +10,35 @@ import (
 // API keeps. A restarted kubelet starts counting anew.
 type times struct {
 	accepted, deleting time.Time
-	// containers has those whose state ends after a while.
-	containers []containerTime
+	// containers is when the states were first seen that end after a while. It is replaced, and not changed:
+	// copies of times share it.
+	containers map[containerState]time.Time
 }
 
-// containerTime is when a container's state was first seen.
-type containerTime struct {
+// containerState is a state of a container.
+type containerState struct {
 	name     string
 	restarts int32
 	state    string // "running", or the reason why it waits
-	since    time.Time
 }
 
-// stateOf names the state of a container.
-func stateOf(s *corev1.ContainerStatus) string {
+// stateOf is the state of a container.
+func stateOf(s *corev1.ContainerStatus) containerState {
+	state := containerState{name: s.Name, restarts: s.RestartCount}
 	switch {
 	case s.State.Running != nil:
-		return "running"
+		state.state = "running"
 	case s.State.Waiting != nil:
-		return s.State.Waiting.Reason
-	default:
-		return ""
+		state.state = s.State.Waiting.Reason
 	}
+	return state
 }
 
 // since is when the container's state was first seen. If that is not remembered, it is what
 // the status says; zero: it does not say.
 func (t *times) since(s *corev1.ContainerStatus) time.Time {
-	state := stateOf(s)
-	for _, c := range t.containers {
-		if c.name == s.Name && c.restarts == s.RestartCount && c.state == state {
-			return c.since
-		}
+	if since, ok := t.containers[stateOf(s)]; ok {
+		return since
 	}
 	if s.State.Running != nil {
 		return s.State.Running.StartedAt.Time
@@ -59,29 +55,27 @@ func (t *times) remember(o *Options, pod *corev1.Pod, now time.Time) {
 	}
 	setOnce(&t.accepted, pod.Status.StartTime != nil)
 	setOnce(&t.deleting, pod.DeletionTimestamp != nil)
-	var containers []containerTime
+	var containers map[containerState]time.Time
+	programs := o.programsOf(pod)
 	note := func(specs []corev1.Container, statuses []corev1.ContainerStatus, init bool) {
-		for i := range statuses {
+		statuses = aligned(specs, statuses)
+		for i := range specs {
 			s := &statuses[i]
-			at := slices.IndexFunc(specs, func(c corev1.Container) bool { return c.Name == s.Name })
-			if at < 0 || s.State.Running != nil && o.programOf(pod, &specs[at], init).runs < 0 ||
+			if s.State.Running != nil && programs.of(&specs[i], init).runs < 0 ||
 				s.State.Running == nil && !waits(s, reasonCrashLoop) && !waits(s, reasonPullError) {
 				continue
 			}
-			seen := containerTime{name: s.Name, restarts: s.RestartCount, state: stateOf(s), since: now}
-			if i := slices.IndexFunc(t.containers, seen.same); i >= 0 {
-				seen = t.containers[i]
+			state, since := stateOf(s), now
+			if before, ok := t.containers[state]; ok {
+				since = before
 			}
-			containers = append(containers, seen)
+			if containers == nil {
+				containers = map[containerState]time.Time{}
+			}
+			containers[state] = since
 		}
 	}
 	note(pod.Spec.InitContainers, pod.Status.InitContainerStatuses, true)
 	note(pod.Spec.Containers, pod.Status.ContainerStatuses, false)
 	t.containers = containers
-}
-
-// same reports whether two are of the same state.
-func (c containerTime) same(other containerTime) bool {
-	other.since = c.since
-	return c == other
 }

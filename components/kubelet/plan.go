@@ -49,7 +49,8 @@ func (o *Options) next(pod *corev1.Pod, seen times, now time.Time) step {
 
 // play moves a pod's containers to where they are at now.
 func (o *Options) play(pod *corev1.Pod, seen times, now time.Time) *play {
-	p := &play{opts: o, pod: pod, seen: seen, now: now, status: pod.Status.DeepCopy()}
+	p := &play{opts: o, pod: pod, programs: o.programsOf(pod), seen: seen, now: now, status: pod.Status.DeepCopy()}
+	alignAll(pod, p.status)
 	p.run()
 	return p
 }

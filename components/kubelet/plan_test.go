@@ -64,7 +64,7 @@ func TestNextStep(t *testing.T) {
 		},
 		"what is remembered is finer": {
 			pod:  running(ofJob),
-			seen: times{containers: []containerTime{{name: "c", state: "running", since: noon.Add(700 * time.Millisecond)}}},
+			seen: times{containers: map[containerState]time.Time{{name: "c", state: "running"}: noon.Add(700 * time.Millisecond)}},
 			at:   3 * time.Second, want: step{stageMove, 2700 * time.Millisecond},
 		},
 		"a deleted pod stops in its own time": {

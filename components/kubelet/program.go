@@ -21,37 +21,58 @@ type program struct {
 // endless is the program of a container of which nothing says that it ends.
 var endless = program{runs: -1}
 
-// programOf returns what a container of the pod does: what annotations say, or else the
+// programs is what a pod says of those of all its containers. It is read once: annotations and owners
+// may be as long as the containers are many.
+type programs struct {
+	restarts bool
+	code     *int32         // what they exit with; nil: it does not say
+	runs     *time.Duration // for how long they run; nil: it does not say
+	job      *time.Duration // for how long those of a Job's pod run that do not say it; nil: it is none
+}
+
+func (o *Options) programsOf(pod *corev1.Pod) *programs {
+	p := &programs{restarts: alwaysRestarts(pod)}
+	if p.restarts {
+		return p // the rest is about containers that may end for good
+	}
+	if code, given := annotatedCode(pod); given {
+		p.code = &code
+	}
+	if d, err := time.ParseDuration(pod.Annotations[AnnotationRunFor]); err == nil && d >= 0 {
+		p.runs = &d
+	}
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owner.Kind == "Job" {
+		p.job = &o.RunFor
+	}
+	return p
+}
+
+// of returns what a container of the pod does: what annotations say, or else the
 // command where that is plain. Of other containers those of a Job's pod run for
 // Options.RunFor, init containers end at once, and all others run without an end.
-func (o *Options) programOf(pod *corev1.Pod, c *corev1.Container, init bool) program {
+func (p *programs) of(c *corev1.Container, init bool) program {
 	asked, plain := commandProgram(slices.Concat(c.Command, c.Args))
-	owner := metav1.GetControllerOf(pod)
-	job := owner != nil && owner.Kind == "Job"
 	switch {
-	case init && plain, alwaysRestarts(pod) && plain:
+	case init && plain, p.restarts && plain:
 		return asked
-	case sidecar(c), alwaysRestarts(pod) && !init:
+	case sidecar(c), p.restarts && !init:
 		return endless
 	case init:
 		return program{}
 	}
-	if code, given := annotatedCode(pod); given {
-		asked.code = code
-	}
-	if d, err := time.ParseDuration(pod.Annotations[AnnotationRunFor]); err == nil && d >= 0 {
-		asked.runs = d
-		return asked
+	if p.code != nil {
+		asked.code = *p.code
 	}
 	switch {
+	case p.runs != nil:
+		asked.runs = *p.runs
 	case plain:
-		return asked
-	case job:
-		asked.runs = o.RunFor
-		return asked
+	case p.job != nil:
+		asked.runs = *p.job
 	default:
 		return endless
 	}
+	return asked
 }
 
 // alwaysRestarts reports whether the pod's containers are started again however they end.

@@ -101,7 +101,7 @@ func TestProgramOfContainers(t *testing.T) {
 	} {
 		pod := running(c.change)
 		pod.Spec.Containers[0].Command = c.command
-		if got := opts.programOf(pod, &pod.Spec.Containers[0], c.init); got != c.want {
+		if got := opts.programsOf(pod).of(&pod.Spec.Containers[0], c.init); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}

@@ -40,6 +40,7 @@ func allCreated(containers []corev1.Container, reason string) (all []corev1.Cont
 
 // played is the status of a pod whose containers are where status says.
 func played(pod *corev1.Pod, status corev1.PodStatus, now time.Time) corev1.PodStatus {
+	alignAll(pod, &status)
 	initialized, failed := initializedBy(pod, &status)
 	status.Phase = phaseOf(pod, &status, initialized, failed)
 	reason := "ContainersNotReady"
@@ -66,11 +67,10 @@ func played(pod *corev1.Pod, status corev1.PodStatus, now time.Time) corev1.PodS
 }
 
 // initializedBy reports whether the init containers have done their part, and whether one has
-// failed for good.
+// failed for good. The status is aligned, for this and the next ones.
 func initializedBy(pod *corev1.Pod, status *corev1.PodStatus) (initialized, failed bool) {
 	for i := range pod.Spec.InitContainers {
-		c := &pod.Spec.InitContainers[i]
-		state := statusOf(&status.InitContainerStatuses, c).State
+		c, state := &pod.Spec.InitContainers[i], &status.InitContainerStatuses[i].State
 		switch {
 		case sidecar(c) && state.Running != nil, state.Terminated != nil && state.Terminated.ExitCode == 0:
 		default:
@@ -90,7 +90,7 @@ func phaseOf(pod *corev1.Pod, status *corev1.PodStatus, initialized, failed bool
 	}
 	ended, phase := true, corev1.PodSucceeded
 	for i := range pod.Spec.Containers {
-		switch s := statusOf(&status.ContainerStatuses, &pod.Spec.Containers[i]); {
+		switch s := &status.ContainerStatuses[i]; {
 		case s.State.Terminated == nil:
 			ended = false
 			if s.State.Running == nil && s.LastTerminationState.Terminated == nil {
@@ -117,7 +117,7 @@ func endSidecars(status *corev1.PodStatus, now time.Time) {
 
 func containersReady(pod *corev1.Pod, status *corev1.PodStatus) bool {
 	for i := range pod.Spec.Containers {
-		if !statusOf(&status.ContainerStatuses, &pod.Spec.Containers[i]).Ready {
+		if !status.ContainerStatuses[i].Ready {
 			return false
 		}
 	}
@@ -151,16 +151,16 @@ func stopped(pod *corev1.Pod, code int32, phase corev1.PodPhase, now time.Time) 
 // gatesOpen is false as long as a readiness gate of the pod, which others
 // open, is closed.
 func gatesOpen(pod *corev1.Pod) bool {
+	closed := map[corev1.PodConditionType]bool{}
 	for _, gate := range pod.Spec.ReadinessGates {
-		open := false
-		for _, c := range pod.Status.Conditions {
-			open = open || c.Type == gate.ConditionType && c.Status == corev1.ConditionTrue
-		}
-		if !open {
-			return false
+		closed[gate.ConditionType] = true
+	}
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Status == corev1.ConditionTrue {
+			delete(closed, c.Type)
 		}
 	}
-	return true
+	return len(closed) == 0
 }
 
 // readinessMoved reports whether a running pod shows another readiness than it
