@@ -348,6 +348,35 @@ func TestOthersWithAWatchBehind(t *testing.T) {
 				})
 			},
 		},
+		"claim of a pod": {
+			held:  "pods",
+			nodes: 1,
+			before: func(c *cluster) {
+				claim := newClaim("data")
+				create(c, in[*corev1.PersistentVolumeClaim](c), &claim)
+			},
+			first: func(c *cluster) {
+				createPod(c, "user", func(pod *corev1.Pod) {
+					onNode1(pod)
+					pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{
+						PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+					}}}
+				})
+			},
+			second: func(c *cluster) { remove(c, in[*corev1.PersistentVolumeClaim](c), "data", metav1.DeleteOptions{}) },
+			end: func(c *cluster) {
+				claims, free := in[*corev1.PersistentVolumeClaim](c), newClaim("free")
+				create(c, claims, &free)
+				remove(c, claims, "free", metav1.DeleteOptions{})
+				awaitClaims(c, "data")
+			},
+			done: func(c *cluster) func() []string {
+				last := newClaim("last")
+				return happened(c, in[*corev1.PersistentVolumeClaim](c), &last, func(ev client.WatchEvent[*corev1.PersistentVolumeClaim]) bool {
+					return ev.Object.Name == "data" && len(ev.Object.Finalizers) == 0
+				})
+			},
+		},
 		"eviction from a node whose taint is gone": {
 			held:  "nodes",
 			nodes: 1,

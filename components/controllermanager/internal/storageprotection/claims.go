@@ -2,9 +2,8 @@ package storageprotection
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"time"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,7 +26,6 @@ type Claims struct {
 	claims *informer.SharedInformer[*corev1.PersistentVolumeClaim]
 	pods   *pods.Source
 	api    client.Resource[*corev1.PersistentVolumeClaim]
-	podAPI client.Resource[*corev1.Pod]
 }
 
 // NewClaims registers the controller with the factory's informers.
@@ -36,7 +34,6 @@ func NewClaims(cl *client.Client, factory *informer.Factory, source *pods.Source
 		claims: informer.For[*corev1.PersistentVolumeClaim](factory, informer.ListOptions{}),
 		pods:   source,
 		api:    client.For[*corev1.PersistentVolumeClaim](cl),
-		podAPI: client.For[*corev1.Pod](cl),
 	}
 	err := source.Informer.AddIndexers(cache.Indexers[*corev1.Pod]{byClaim: func(pod *corev1.Pod) ([]string, error) {
 		var keys []string
@@ -95,41 +92,23 @@ func (c *Claims) reconcile(ctx context.Context, key controller.Key) (controller.
 		return controller.Result{}, nil
 	}
 	if claim.DeletionTimestamp != nil {
-		used, again, err := c.isUsed(ctx, claim)
-		if err != nil || used {
-			return controller.After(again), err
+		if used, err := c.isUsed(ctx, claim); err != nil || used {
+			return controller.Result{}, err // the end of the pods that use it brings us back
 		}
 	}
 	_, err := c.api.Namespace(claim.Namespace).Update(ctx, update, metav1.UpdateOptions{})
 	return controller.Result{}, ignoreOvertaken(err, "claim "+claim.Namespace+"/"+claim.Name)
 }
 
-// recheck is when a claim is looked at again that a pod uses of which the informer has not
-// heard: it may never hear of a pod that ends soon.
-const recheck = time.Second
-
-// isUsed reports whether a pod that is bound to a node uses the claim, and when to ask
-// again; 0: the pod's end brings the controller back. That no pod uses the claim is only
-// taken from the server: a pod may have been bound since the informer last heard.
-func (c *Claims) isUsed(ctx context.Context, claim *corev1.PersistentVolumeClaim) (used bool, again time.Duration, err error) {
+// isUsed reports whether a pod that is bound to a node uses the claim. A pod that was bound before the claim's deletion may
+// be one of which the informer has not heard: that none uses it is only taken from an informer that has come to the deletion. No
+// kubelet starts a pod that was bound after it.
+func (c *Claims) isUsed(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
 	known, err := c.pods.Informer.Lister().ByIndex(byClaim, cache.ObjectKey(claim.Namespace, claim.Name))
-	if err != nil || anyUses(known, claim) {
-		return true, 0, err
+	if err != nil || slices.ContainsFunc(known, func(pod *corev1.Pod) bool { return uses(pod, claim) }) {
+		return true, err
 	}
-	list, err := c.podAPI.Namespace(claim.Namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return true, 0, fmt.Errorf("list the pods that may use claim %s/%s: %w", claim.Namespace, claim.Name, err)
-	}
-	return anyUses(list.Items, claim), recheck, nil
-}
-
-func anyUses(all []*corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
-	for _, pod := range all {
-		if uses(pod, claim) {
-			return true
-		}
-	}
-	return false
+	return false, controller.Consistent(ctx, claim)
 }
 
 // uses reports whether the pod uses the claim. A pod without a node does not: no kubelet
