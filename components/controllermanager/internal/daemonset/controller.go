@@ -26,6 +26,7 @@ var kind = appsv1.SchemeGroupVersion.WithKind("DaemonSet")
 // Controller is the DaemonSet controller.
 type Controller struct {
 	*controller.Controller
+	selectors ownership.Selectors
 	sets      *informer.SharedInformer[*appsv1.DaemonSet]
 	nodes     *informer.SharedInformer[*corev1.Node]
 	pods      *pods.Source

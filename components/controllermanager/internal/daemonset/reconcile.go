@@ -20,10 +20,11 @@ import (
 func (c *Controller) reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	set, ok := c.sets.Lister().Get(key.Namespace, key.Name)
 	if !ok {
+		c.selectors.Forget(key)
 		c.control.Expectations.Forget(key)
 		return controller.Result{}, nil
 	}
-	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+	selector, err := c.selectors.Of(set, set.Spec.Selector)
 	if err != nil || selector.Empty() {
 		return controller.Result{}, nil // validation refuses such sets; one that slipped through owns nothing
 	}

@@ -23,6 +23,7 @@ var kind = appsv1.SchemeGroupVersion.WithKind("Deployment")
 // Controller is the Deployment controller.
 type Controller struct {
 	*controller.Controller
+	selectors   ownership.Selectors
 	deployments *informer.SharedInformer[*appsv1.Deployment]
 	sets        *ownership.Index[*appsv1.ReplicaSet]
 	pods        *pods.Source

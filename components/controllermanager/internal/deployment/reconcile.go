@@ -30,9 +30,10 @@ type rollout struct {
 func (c *Controller) reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	d, ok := c.deployments.Lister().Get(key.Namespace, key.Name)
 	if !ok {
+		c.selectors.Forget(key)
 		return controller.Result{}, nil
 	}
-	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	selector, err := c.selectors.Of(d, d.Spec.Selector)
 	if err != nil || selector.Empty() {
 		return controller.Result{}, nil // validation refuses such deployments; one that slipped through owns nothing
 	}

@@ -29,6 +29,7 @@ const workers = 4
 // Controller is the disruption controller.
 type Controller struct {
 	*controller.Controller
+	selectors    ownership.Selectors
 	client       *client.Client
 	api          client.Resource[*policyv1.PodDisruptionBudget]
 	budgets      *informer.SharedInformer[*policyv1.PodDisruptionBudget]
@@ -122,6 +123,7 @@ func scaled[T client.Object](c *Controller, replicas func(T) *int32) informer.Ha
 func (c *Controller) reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	budget, ok := c.budgets.Lister().Get(key.Namespace, key.Name)
 	if !ok {
+		c.selectors.Forget(key)
 		return controller.Result{}, nil
 	}
 	status, again, err := c.compute(ctx, budget)
@@ -137,7 +139,7 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 }
 
 func (c *Controller) compute(ctx context.Context, budget *policyv1.PodDisruptionBudget) (status policyv1.PodDisruptionBudgetStatus, again time.Duration, err error) {
-	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
+	selector, err := c.selectors.Of(budget, budget.Spec.Selector)
 	if err != nil {
 		return status, 0, fmt.Errorf("selector: %w", err)
 	}

@@ -28,15 +28,16 @@ const byJob = "tracked-job"
 // Controller is the Job controller.
 type Controller struct {
 	*controller.Controller
-	jobs    *informer.SharedInformer[*batchv1.Job]
-	pods    *pods.Source
-	api     client.Resource[*batchv1.Job]
-	ttlAPI  client.Resource[*batchv1.Job] // for the deletion of finished jobs alone
-	podAPI  client.Resource[*corev1.Pod]
-	control *pods.Control
-	events  *events.Recorder
-	written *controller.WriteTracker
-	now     func() time.Time
+	selectors ownership.Selectors
+	jobs      *informer.SharedInformer[*batchv1.Job]
+	pods      *pods.Source
+	api       client.Resource[*batchv1.Job]
+	ttlAPI    client.Resource[*batchv1.Job] // for the deletion of finished jobs alone
+	podAPI    client.Resource[*corev1.Pod]
+	control   *pods.Control
+	events    *events.Recorder
+	written   *controller.WriteTracker
+	now       func() time.Time
 }
 
 // New registers the controller with the factory's informers. ttl deletes the jobs whose

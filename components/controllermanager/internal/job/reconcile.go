@@ -19,6 +19,9 @@ import (
 
 func (c *Controller) reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	job, ok := c.jobs.Lister().Get(key.Namespace, key.Name)
+	if !ok {
+		c.selectors.Forget(key)
+	}
 	if err := c.freeStrays(ctx, key, job, ok); err != nil || !ok {
 		return controller.Result{}, err
 	}
@@ -32,7 +35,7 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (control
 		again, err := c.expire(ctx, job)
 		return controller.After(again), err
 	}
-	selector, err := metav1.LabelSelectorAsSelector(job.Spec.Selector)
+	selector, err := c.selectors.Of(job, job.Spec.Selector)
 	if err != nil || selector.Empty() {
 		return controller.Result{}, nil // validation refuses such jobs; one that slipped through owns nothing
 	}

@@ -42,6 +42,9 @@ func TestSelects(t *testing.T) {
 		if got := Selects(selector, set); got != want {
 			t.Fatalf("%v selects %v: %v", theirs, set, got)
 		}
+		if got := byKey(theirs).Matches(set); got != want {
+			t.Fatalf("%v, by key, selects %v: %v", theirs, set, got)
+		}
 		if want {
 			matched++
 		}

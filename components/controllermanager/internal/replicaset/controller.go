@@ -18,10 +18,11 @@ import (
 // Controller is the ReplicaSet controller.
 type Controller struct {
 	*controller.Controller
-	sets    *informer.SharedInformer[*appsv1.ReplicaSet]
-	pods    *pods.Source
-	api     client.Resource[*appsv1.ReplicaSet]
-	control *pods.Control
+	selectors ownership.Selectors
+	sets      *informer.SharedInformer[*appsv1.ReplicaSet]
+	pods      *pods.Source
+	api       client.Resource[*appsv1.ReplicaSet]
+	control   *pods.Control
 }
 
 const workers = 8

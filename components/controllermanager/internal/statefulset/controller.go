@@ -24,6 +24,7 @@ var kind = appsv1.SchemeGroupVersion.WithKind("StatefulSet")
 // Controller is the StatefulSet controller.
 type Controller struct {
 	*controller.Controller
+	selectors ownership.Selectors
 	sets      *informer.SharedInformer[*appsv1.StatefulSet]
 	pods      *pods.Source
 	revisions *revisionhistory.Revisions
