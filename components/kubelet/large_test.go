@@ -13,9 +13,9 @@ import (
 )
 
 // TestManyContainers: a step of a pod reads its containers, their statuses and what it says of them once. When each was
-// compared with each, this took minutes, in which the other pods of the node waited.
+// compared with each, this took an hour, beyond the time of all tests of the package, in which the other pods of the node waited.
 func TestManyContainers(t *testing.T) {
-	const many = 30_000
+	const many = 200_000
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
 		"batch.kubernetes.io/job-completion-index": "7", AnnotationExitCodeOfIndex: strings.Repeat("1=1,", 50_000) + "7=3",
 	}}}
@@ -27,7 +27,6 @@ func TestManyContainers(t *testing.T) {
 	}
 	opts := options(t)
 	var seen times
-	began := time.Now()
 	pod.Status = accepted(pod, netip.MustParseAddr("10.0.0.1"), noon)
 	for i, now := range []time.Time{noon.Add(time.Second), noon.Add(6 * time.Second)} {
 		slices.Reverse(pod.Status.InitContainerStatuses) // others may write them in any order
@@ -47,22 +46,18 @@ func TestManyContainers(t *testing.T) {
 	if pod.Status.Phase != corev1.PodFailed || len(pod.Status.ContainerStatuses) != many || len(pod.Status.InitContainerStatuses) != many {
 		t.Errorf("%s, %d and %d containers", pod.Status.Phase, len(pod.Status.InitContainerStatuses), len(pod.Status.ContainerStatuses))
 	}
-	if took := time.Since(began); took > time.Minute {
-		t.Errorf("two steps took %v", took)
-	}
 }
 
-// TestManyGates: each readiness gate is looked up in what is open.
+// TestManyGates: each readiness gate is looked up in what is open. To search for it took hours.
 func TestManyGates(t *testing.T) {
-	const many = 50_000
+	const many = 200_000
 	pod := &corev1.Pod{}
 	for i := range many {
 		kind := corev1.PodConditionType(fmt.Sprint("example.com/", i))
 		pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: kind})
 		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue})
 	}
-	began := time.Now()
-	for range 10 {
+	for range 100 {
 		if !gatesOpen(pod) {
 			t.Fatal("they are closed")
 		}
@@ -70,9 +65,6 @@ func TestManyGates(t *testing.T) {
 	pod.Status.Conditions[many-1].Status = corev1.ConditionFalse
 	if gatesOpen(pod) {
 		t.Error("the last one is open")
-	}
-	if took := time.Since(began); took > time.Minute {
-		t.Errorf("%v for %d gates", took, many)
 	}
 }
 

@@ -3,7 +3,6 @@ package ownership
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -89,21 +88,19 @@ func TestSelectorsOfOwners(t *testing.T) {
 	}
 }
 
-// TestManyRequirements: what a pod costs depends on its labels. Held against each requirement and value, these took minutes.
+// TestManyRequirements: what a pod costs depends on its labels. Held against each requirement and value, these took an hour, beyond the time
+// of all tests of the package.
 func TestManyRequirements(t *testing.T) {
-	const pods = 100_000
+	const pods = 1_000_000
 	var s Selectors
 	selector, err := s.Of(&metav1.ObjectMeta{Namespace: "default", Name: "o", UID: "1", Generation: 1}, manyRequirements(30_000))
 	if err != nil {
 		t.Fatal(err)
 	}
-	began, set := time.Now(), labels.Set{"app": "web"}
+	set := labels.Set{"app": "web"}
 	for range pods {
 		if !selector.Matches(set) {
 			t.Fatal("it does not match")
 		}
-	}
-	if took := time.Since(began); took > time.Minute {
-		t.Errorf("%v for %d pods", took, pods)
 	}
 }
