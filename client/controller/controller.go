@@ -99,7 +99,7 @@ func NewTyped[K comparable](fn TypedReconcileFunc[K], opts TypedOptions[K]) (*Ty
 	}
 	return &TypedController[K]{
 		opts: opts, fn: fn, synced: make(chan struct{}), putOff: map[K]*required{},
-		queue: workqueue.New(workqueue.Options[K]{RateLimiter: opts.RateLimiter, FairShare: opts.FairShare}),
+		queue: workqueue.New(workqueue.Options[K]{RateLimiter: opts.RateLimiter, FairShare: opts.FairShare, Logger: opts.Logger}),
 	}, nil
 }
 

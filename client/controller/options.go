@@ -25,7 +25,8 @@ type TypedOptions[K comparable] struct {
 	Backoff, MaxBackoff time.Duration
 	// RateLimiter replaces the exponential back-off; Backoff and MaxBackoff cannot
 	// be set beside it. Default: no overall limit, which would make each key that
-	// fails wait for all others.
+	// fails wait for all others. If it panics, the key has an exponential back-off, and
+	// Stats.Queue counts that.
 	RateLimiter workqueue.RateLimiter[K]
 	// Timeout ends the context of one call. Default: none.
 	Timeout time.Duration

@@ -38,6 +38,7 @@ func Controller(c ControllerStats) prometheus.Collector {
 	m.numbers.counter(describe("levelwire_controller_conflicts_total", "Calls that lost a race against another writer; they are errors, too."), func(s controller.Stats) uint64 { return s.Conflicts })
 	m.numbers.counter(describe("levelwire_controller_put_offs_total", "Calls that were put off because an informer was behind the others (controller.Consistent); they are no errors."), func(s controller.Stats) uint64 { return s.PutOffs })
 	m.numbers.gauge(describe("levelwire_controller_keys_put_off", "Keys that wait for an informer that is behind the others."), func(s controller.Stats) float64 { return float64(s.KeysPutOff) })
+	m.numbers.counter(describe("levelwire_controller_rate_limiter_panics_total", "Calls of the rate limiter that panicked; the key had an exponential back-off instead."), func(s controller.Stats) uint64 { return s.Queue.Panics })
 	m.numbers.gauge(describe("levelwire_controller_synced", "1 once everything that the controller watches has been listed."), func(s controller.Stats) float64 { return truth(s.Synced) })
 	return m
 }

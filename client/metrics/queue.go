@@ -25,6 +25,7 @@ func Queue(name string, read func() workqueue.Stats) prometheus.Collector {
 	q.numbers.counter(describe("adds_total", "Keys that began to wait."), func(m workqueue.Stats) uint64 { return m.Adds })
 	q.numbers.counter(describe("retries_total", "Keys added with a delay."), func(m workqueue.Stats) uint64 { return m.Retries })
 	q.numbers.counter(describe("rejected_total", "Keys added after the shutdown."), func(m workqueue.Stats) uint64 { return m.Rejected })
+	q.numbers.counter(describe("panics_total", "Calls of the rate limiter that panicked."), func(m workqueue.Stats) uint64 { return m.Panics })
 	q.waited = describe("wait_seconds", "How long keys waited for a worker.")
 	q.worked = describe("work_seconds", "How long workers had keys.")
 	return q

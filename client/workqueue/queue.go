@@ -2,13 +2,15 @@ package workqueue
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 )
 
 // Options configure a [Queue]. The zero value is ready to use.
 type Options[K comparable] struct {
-	// RateLimiter decides the delay of AddRateLimited. Default:
+	// RateLimiter decides the delay of AddRateLimited. If it panics, the key waits
+	// DefaultBaseDelay, and twice as long each further time, up to 30 s. Default:
 	// DefaultRateLimiter.
 	RateLimiter RateLimiter[K]
 	// FairShare keeps low priorities from starving: of every FairShare keys
@@ -16,6 +18,8 @@ type Options[K comparable] struct {
 	// whose first key has waited longest. Default: DefaultFairShare; negative: a
 	// lower priority waits for as long as a higher one does.
 	FairShare int
+	// Logger receives the panics of RateLimiter. Default: slog.Default().
+	Logger *slog.Logger
 }
 
 // DefaultFairShare is Options.FairShare if that is 0.
@@ -36,7 +40,7 @@ type AddOptions struct {
 // timer runs only while delayed keys wait. Time is the monotonic clock's:
 // setting the wall clock back delays no key.
 type Queue[K comparable] struct {
-	limiter RateLimiter[K]
+	limiter *containedLimiter[K]
 	share   int
 
 	mu      sync.Mutex
@@ -69,8 +73,11 @@ func New[K comparable](opts Options[K]) *Queue[K] {
 	if opts.FairShare == 0 {
 		opts.FairShare = DefaultFairShare
 	}
+	if opts.Logger == nil {
+		opts.Logger = slog.Default()
+	}
 	return &Queue[K]{
-		limiter: opts.RateLimiter,
+		limiter: containLimiter(opts.RateLimiter, opts.Logger),
 		share:   opts.FairShare,
 		items:   make(map[K]*item[K]),
 		wake:    make(chan struct{}, 1),

@@ -10,7 +10,8 @@ import (
 )
 
 // RateLimiter says how long a key must wait before it is tried again. Its
-// methods are called concurrently and must not call back into the queue.
+// methods are called concurrently and must not call back into the queue. A panic of
+// one is logged and counted.
 type RateLimiter[K comparable] interface {
 	// When counts one more attempt for key and returns how long to wait.
 	When(key K) time.Duration

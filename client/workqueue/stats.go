@@ -41,6 +41,7 @@ type Stats struct {
 	Waited   time.Duration // total time that the Taken waited for a worker
 	Worked   time.Duration // total time that workers had the Done
 	Rejected uint64        // keys added after the shutdown
+	Panics   uint64        // calls of Options.RateLimiter that panicked
 
 	// Priorities are the keys of Depth by priority, the highest first; those of which
 	// no key waits are not there.
@@ -67,6 +68,7 @@ func (q *Queue[K]) Stats() Stats {
 	defer q.mu.Unlock()
 	m := q.counts
 	m.Depth, m.Delayed, m.Working = q.ready.n, len(q.delayed), q.busy
+	m.Panics = uint64(q.limiter.panics.Count())
 	m.Priorities = q.ready.depths()
 	now := time.Now()
 	for i := q.working.first; i != nil; i = i.next {
