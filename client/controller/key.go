@@ -2,9 +2,12 @@ package controller
 
 import (
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/levelwire/levelwire/client/internal/contain"
 )
 
 // Key names the object to reconcile.
@@ -29,10 +32,16 @@ func (k ClusterKey) Key() Key { return Key{Namespace: k.Namespace, Name: k.Name}
 // String returns cluster/namespace/name.
 func (k ClusterKey) String() string { return k.Cluster + "/" + k.Key().String() }
 
-// keyText is how logs and spans show a key.
-func keyText(key any) string {
-	if s, ok := key.(fmt.Stringer); ok {
-		return s.String()
+// keyText is how logs and spans show a key. One whose String panics is shown without it, and with
+// the reason: a key that cannot be named is reconciled all the same.
+func keyText(key any) (text string) {
+	s, ok := key.(fmt.Stringer)
+	if !ok {
+		return fmt.Sprint(key) // which contains panics itself
 	}
-	return fmt.Sprint(key)
+	if panicked := contain.Call("its String", func() { text = s.String() }); panicked != nil {
+		reason, _, _ := strings.Cut(panicked.Error(), "\n") // without the stack
+		return fmt.Sprintf("%#v (%s)", key, reason)
+	}
+	return text
 }
