@@ -25,7 +25,7 @@ var (
 	// out by itself.
 	ErrNotReleased = errors.New("the lease was not released")
 	// ErrPanicked is what Run returns when the function that leads has panicked, with the panic and
-	// its stack.
+	// its stack, or has ended its goroutine (runtime.Goexit).
 	ErrPanicked = errors.New("the function that leads has failed")
 )
 
@@ -93,8 +93,9 @@ func newElector(api leases, opts Options) *Elector {
 // lead ends when ctx does, and the moment leadership is lost, with ErrLost as
 // its cause; lead must then return soon. Run returns after lead has: its error,
 // ErrLost if that is why, and nil if ctx has ended before this candidate led.
-// The Lease is renewed until lead has returned and is then released. If lead panics, its context ends,
-// Run returns an error, and the Lease is left to run out: what lead has begun may go on for a while.
+// The Lease is renewed until lead has returned and is then released. If lead panics, or ends its goroutine
+// (runtime.Goexit), its context ends, Run returns ErrPanicked, and the Lease is left to run out: what lead
+// has begun may go on for a while.
 //
 // Run may be called again after it has returned, not before.
 func (e *Elector) Run(ctx context.Context, lead func(ctx context.Context) error) error {

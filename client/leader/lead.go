@@ -29,17 +29,7 @@ func (e *Elector) lead(ctx context.Context, work func(ctx context.Context) error
 	deadline := time.AfterFunc(e.remaining(), func() { lose(e.overdue()) })
 	defer deadline.Stop()
 
-	result := make(chan error, 1)
-	go func() {
-		defer close(result) // also if work ends its goroutine
-		var err error
-		if panicked := contain.Call("it", func() { err = work(leading) }); panicked != nil {
-			err = fmt.Errorf("%w: %w", ErrPanicked, panicked)
-			e.opts.Logger.Error("not leading any more", "error", err)
-			stopLeading(err)
-		}
-		result <- err
-	}()
+	result := e.start(leading, stopLeading, work)
 	returned := make(chan struct{})
 	var err error
 	go func() {
@@ -50,6 +40,30 @@ func (e *Elector) lead(ctx context.Context, work func(ctx context.Context) error
 	e.keep(keeping, deadline, lose)
 	<-returned
 	return e.stop(ctx, err, context.Cause(keeping))
+}
+
+// start calls work on a goroutine of its own, and returns the channel that gets what work has returned. If
+// it has not returned, but panicked or ended its goroutine, start ends the context as well: what work has
+// begun may go on.
+func (e *Elector) start(leading context.Context, stopLeading context.CancelCauseFunc, work func(ctx context.Context) error) <-chan error {
+	result := make(chan error, 1)
+	go func() {
+		var err error
+		failure := fmt.Errorf("%w: it called runtime.Goexit", ErrPanicked)
+		defer func() {
+			if failure != nil {
+				e.opts.Logger.Error("not leading any more", "error", failure)
+				stopLeading(failure)
+				err = failure
+			}
+			result <- err
+		}()
+		failure = contain.Call("it", func() { err = work(leading) }) // unless it does not get here
+		if failure != nil {
+			failure = fmt.Errorf("%w: %w", ErrPanicked, failure)
+		}
+	}()
+	return result
 }
 
 // keep renews until ctx ends or leadership is lost.
