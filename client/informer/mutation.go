@@ -27,7 +27,7 @@ type MutationDetection struct {
 	// compared. At least a millisecond.
 	Interval time.Duration
 	// OnMutation is called for each object that was changed, once for each change
-	// that is found, from several goroutines. A test may panic in it. Default: it
+	// that is found, from several goroutines. A panic of it is logged. Default: it
 	// is logged as an error, and counted in Stats.Mutations, as always.
 	OnMutation func(Mutation)
 }
