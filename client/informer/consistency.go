@@ -148,7 +148,7 @@ func (r *consistencyChecker[T]) round(ctx context.Context) (more bool) {
 	if corrected > 0 {
 		r.informer.log.Warn("the cache differed from the server and was corrected", "objects", corrected)
 	}
-	return corrected > 0 && (len(found.differ) > maxCorrections || found.moreExtra)
+	return corrected > 0 && (len(found.differ.held) > maxCorrections || found.differ.more() || found.moreExtra)
 }
 
 func (r *consistencyChecker[T]) watchKeys() {
@@ -202,9 +202,9 @@ func (r *consistencyChecker[T]) untouched(key string, queue func() error) (done 
 
 // difference is what the server has otherwise than the cache.
 type difference struct {
-	differ    map[string]string // key to the version at the server
-	extra     []string          // keys that the server does not have, maxCorrections at most
-	moreExtra bool              // there are others
+	differ    candidates
+	extra     []string // keys that the server does not have, maxCorrections at most
+	moreExtra bool     // there are others
 	// asOf is the version at which the server did not have them; "" if versions cannot be compared.
 	asOf string
 }
@@ -212,10 +212,9 @@ type difference struct {
 // compare lists, waits until the cache is as far, and compares. Of
 // objects that agree it holds a hash of the key only.
 func (r *consistencyChecker[T]) compare(ctx context.Context) (d difference, err error) {
-	d.differ = map[string]string{}
 	digest, err := r.digest(ctx, func(key, version string) {
 		if obj, ok := r.informer.indexer.Get(key); !ok || obj.GetResourceVersion() != version {
-			d.differ[key] = version
+			d.differ.add(key, version)
 		}
 	})
 	if err != nil {
@@ -231,11 +230,10 @@ func (r *consistencyChecker[T]) compare(ctx context.Context) (d difference, err 
 	if err := r.informer.awaitPosition(limited, r.informer.fifo.Position()); err != nil {
 		return d, err
 	}
-	for key, version := range d.differ {
-		if obj, ok := r.informer.indexer.Get(key); ok && obj.GetResourceVersion() == version {
-			delete(d.differ, key)
-		}
-	}
+	d.differ.drop(func(c candidate) bool {
+		obj, ok := r.informer.indexer.Get(c.key)
+		return ok && obj.GetResourceVersion() == c.version
+	})
 	r.informer.indexer.Range(func(key string, _ T) bool {
 		if _, ok := digest.seen[maphash.String(r.seed, key)]; ok {
 			return true
@@ -328,12 +326,8 @@ func (r *consistencyChecker[T]) correct(ctx context.Context, d difference) (corr
 			r.count(func(s *ConsistencyCheckStats) { s.Extra++ })
 		}
 	}
-	reads := 0
-	for key, version := range d.differ {
-		if reads++; reads > maxCorrections {
-			break
-		}
-		done, err := r.correctOne(ctx, key, version)
+	for _, c := range d.differ.some(maxCorrections) {
+		done, err := r.correctOne(ctx, c.key, c.version)
 		if err != nil {
 			return corrected, err
 		}
