@@ -171,10 +171,30 @@ func (r *consistencyChecker[T]) noting(obj T, queue func(T) error) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.touch(obj)
+	return queue(obj)
+}
+
+// notingIf is noting if may returns true; nothing is corrected in between.
+func (r *consistencyChecker[T]) notingIf(may func() bool, obj T, queue func(T) error) error {
+	if r != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+	}
+	if !may() {
+		return nil
+	}
+	if r != nil {
+		r.touch(obj)
+	}
+	return queue(obj)
+}
+
+// touch needs mu.
+func (r *consistencyChecker[T]) touch(obj T) {
 	if r.touched != nil {
 		r.touched[cache.ObjectKey(obj.GetNamespace(), obj.GetName())] = struct{}{}
 	}
-	return queue(obj)
 }
 
 // notingList is noting for a list, or for the question for a difference, which

@@ -125,3 +125,66 @@ func TestEventsOfWhatAListLacks(t *testing.T) {
 		})
 	}
 }
+
+// TestLateEventsBesideACorrection: a consistency check corrects an object between the reflector's look at it and
+// its write, for which the transform stands. An event from before that does not set the object back.
+func TestLateEventsBesideACorrection(t *testing.T) {
+	for name, test := range map[string]struct {
+		kind    watch.EventType
+		correct func(i *SharedInformer[*corev1.Pod]) error
+		calls   []string
+		held    string // "": none
+	}{
+		"a later state": {watch.Modified, func(i *SharedInformer[*corev1.Pod]) error {
+			return i.fifo.Update(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "1", ResourceVersion: "6"}})
+		}, []string{"*a3>6"}, "6"},
+		"an earlier one": {watch.Modified, func(i *SharedInformer[*corev1.Pod]) error {
+			return i.fifo.Update(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "1", ResourceVersion: "4"}})
+		}, []string{"*a3>5"}, "5"},
+		"nothing": {watch.Modified, func(*SharedInformer[*corev1.Pod]) error { return nil }, []string{"*a3>5"}, "5"},
+		"the end": {watch.Modified, func(i *SharedInformer[*corev1.Pod]) error {
+			last, _ := i.indexer.Get("ns/a")
+			i.absent(last, "7")
+			_, err := i.fifo.QueueTombstone("ns/a")
+			return err
+		}, []string{"-a3?"}, ""},
+		"a later state, and the event is an end": {watch.Deleted, func(i *SharedInformer[*corev1.Pod]) error {
+			return i.fifo.Update(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "1", ResourceVersion: "6"}})
+		}, []string{"*a3>6"}, "6"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, r := newScript(), &record{}
+				i := New[*corev1.Pod]("pods", s, reflector.Options{PagedList: true, SilenceTimeout: -1})
+				must(t, i.SetConsistencyCheck(ConsistencyCheckOptions[*corev1.Pod]{Interval: time.Hour, List: s.digest, Get: s.get}))
+				must(t, i.SetTransform(func(pod *corev1.Pod) (*corev1.Pod, error) {
+					if pod.ResourceVersion == "5" {
+						if done, err := i.consistencyChecker.untouched("ns/a", func() error { return test.correct(i) }); !done || err != nil {
+							t.Errorf("corrected: %v, %v", done, err)
+						}
+					}
+					return pod, nil
+				}))
+				add(t, i, r, HandlerOptions{})
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				go func() { done <- i.Run(ctx) }()
+				synctest.Wait()
+				s.bookmark()
+				s.send(watch.Added, "a", "3")
+				s.send(watch.Added, "b", "10")
+				r.expect(t, "+a3", "+b10")
+				i.consistencyChecker.watchKeys() // a round begins
+				s.send(test.kind, "a", "5")
+				r.expect(t, test.calls...)
+				if pod, ok := i.Lister().Get("ns", "a"); ok != (test.held != "") || ok && pod.ResourceVersion != test.held {
+					t.Errorf("it is in the cache: %v, want %q", ok, test.held)
+				}
+				cancel()
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/cache"
@@ -193,6 +194,20 @@ func (s sink[T]) Delete(obj T) error { return s.write(obj, s.namespaceWatch.info
 
 // Get implements reflector.Getter.
 func (s sink[T]) Get(obj T) (T, bool) { return s.namespaceWatch.informer.fifo.Get(obj) }
+
+// WriteIf implements reflector.ConditionalWriter: a consistency check corrects what the cache holds.
+func (s sink[T]) WriteIf(ev client.WatchEvent[T], may func(held T, exists bool) bool) error {
+	i := s.namespaceWatch.informer
+	queue := i.fifo.Update
+	switch ev.Type {
+	case apiwatch.Added:
+		queue = i.fifo.Add
+	case apiwatch.Deleted:
+		queue = i.fifo.Delete
+	}
+	obj := i.transformed(ev.Object) // not while a lock is held
+	return ended(i.consistencyChecker.notingIf(func() bool { return may(i.fifo.Get(obj)) }, obj, queue))
+}
 
 // OnDrop implements reflector.Dropper.
 func (s sink[T]) OnDrop(dropped func(T)) { s.namespaceWatch.dropped = dropped }

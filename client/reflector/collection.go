@@ -3,6 +3,8 @@ package reflector
 import (
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/levelwire/levelwire/client"
 )
 
@@ -19,6 +21,17 @@ type objectKey struct{ namespace, name string }
 
 func keyOf[T client.Object](obj T) objectKey {
 	return objectKey{namespace: obj.GetNamespace(), name: obj.GetName()}
+}
+
+// identity is what says which object a state is of, and which of its states.
+type identity struct {
+	objectKey
+	uid     types.UID
+	version string
+}
+
+func identityOf[T client.Object](obj T) identity {
+	return identity{keyOf(obj), obj.GetUID(), obj.GetResourceVersion()}
 }
 
 // put adds an object, or replaces it. It reports whether the object was there.

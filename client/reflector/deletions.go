@@ -101,16 +101,16 @@ func (d *deletions[T]) listed(version, reached string) {
 // another UID has been made since. With the same UID, it is added only if it matches a
 // selector again; a change is from before the deletion, whatever its version is. Without UIDs the
 // versions say it.
-func (d *deletions[T]) has(state T, added bool) bool {
+func (d *deletions[T]) has(state identity, added bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	deleted, known := d.of[keyOf(state)]
-	before := !older(deleted.version, state.GetResourceVersion())
+	deleted, known := d.of[state.objectKey]
+	before := !older(deleted.version, state.version)
 	switch {
 	case !known:
 		return false
-	case deleted.uid != "" && state.GetUID() != "":
-		return deleted.uid == state.GetUID() && (before || !added)
+	case deleted.uid != "" && state.uid != "":
+		return deleted.uid == state.uid && (before || !added)
 	default:
 		return before
 	}
@@ -118,11 +118,11 @@ func (d *deletions[T]) has(state T, added bool) bool {
 
 // mayHave reports whether a state may be of an object whose deletion is not remembered any
 // more. Objects that are remembered have not been deleted by others than that.
-func (d *deletions[T]) mayHave(state T) bool {
+func (d *deletions[T]) mayHave(state identity) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	_, known := d.of[keyOf(state)]
-	return !known && d.forgotten != "" && !older(d.forgotten, state.GetResourceVersion())
+	_, known := d.of[state.objectKey]
+	return !known && d.forgotten != "" && !older(d.forgotten, state.version)
 }
 
 // emptied begins the end of all objects: there is none after the version that was reached.

@@ -129,12 +129,12 @@ func (r *Reflector[T]) apply(s *session[T], ev client.WatchEvent[T]) error {
 func (r *Reflector[T]) late(s *session[T], ev client.WatchEvent[T], version string) error {
 	more, known := false, false
 	if ev.Type != apiwatch.Bookmark && r.getter != nil {
-		more, known = r.saysMore(ev, version)
-	}
-	if more {
-		if err := r.write(ev); err != nil {
+		var err error
+		if more, known, err = r.writeMore(ev, version); err != nil {
 			return err
 		}
+	}
+	if more {
 		r.heard(s)
 		return nil
 	}
@@ -148,17 +148,43 @@ func (r *Reflector[T]) late(s *session[T], ev client.WatchEvent[T], version stri
 	return nil
 }
 
+// writeMore writes an event that says more of its object than the store holds. Where others write to the store,
+// it is judged again in one step with the write: meanwhile the object may have got a later state, or may have
+// gone, and would be set back for as long as nothing happens to it.
+func (r *Reflector[T]) writeMore(ev client.WatchEvent[T], version string) (more, known bool, err error) {
+	state := identityOf(ev.Object) // before the store changes it
+	held, exists := r.getter.Get(ev.Object)
+	more, known = r.saysMore(ev.Type, state, version, held, exists)
+	switch {
+	case !more:
+		return false, known, nil
+	case r.conditional == nil || !isChange(ev.Type):
+		return true, known, r.write(ev)
+	}
+	err = r.conditional.WriteIf(ev, func(held T, exists bool) bool {
+		more, known = r.saysMore(ev.Type, state, version, held, exists)
+		return more
+	})
+	if more || err != nil {
+		err = r.wrote(ev, err)
+	}
+	return more, known, err
+}
+
+func isChange(event apiwatch.EventType) bool {
+	return event == apiwatch.Added || event == apiwatch.Modified || event == apiwatch.Deleted
+}
+
 // saysMore judges an event by its object alone: whether it is later than what the store
 // holds of it. An object that the store does not hold is new, unless its deletion is known.
 // known is false if the version of what the store holds does not say it: the server sent
 // none, or the program's transform has removed it.
-func (r *Reflector[T]) saysMore(ev client.WatchEvent[T], version string) (more, known bool) {
-	deleted := ev.Type == apiwatch.Deleted
-	held, exists := r.getter.Get(ev.Object)
+func (r *Reflector[T]) saysMore(event apiwatch.EventType, state identity, version string, held T, exists bool) (more, known bool) {
+	deleted := event == apiwatch.Deleted
 	if !exists {
-		return !deleted && !r.deletions.mayHave(ev.Object) && !r.deletions.has(ev.Object, ev.Type == apiwatch.Added), true
+		return !deleted && !r.deletions.mayHave(state) && !r.deletions.has(state, event == apiwatch.Added), true
 	}
-	if a, b := held.GetUID(), ev.Object.GetUID(); deleted && a != b && a != "" && b != "" {
+	if a, b := held.GetUID(), state.uid; deleted && a != b && a != "" && b != "" {
 		return false, true // another object had the name
 	}
 	at := held.GetResourceVersion()
@@ -168,7 +194,7 @@ func (r *Reflector[T]) saysMore(ev client.WatchEvent[T], version string) (more, 
 // doubts reports whether an event that was not applied may be of a new object, or of one that
 // was deleted longer ago than is remembered. The next list says it.
 func (r *Reflector[T]) doubts(ev client.WatchEvent[T]) bool {
-	if _, exists := r.getter.Get(ev.Object); exists || ev.Type == apiwatch.Deleted || !r.deletions.mayHave(ev.Object) {
+	if _, exists := r.getter.Get(ev.Object); exists || ev.Type == apiwatch.Deleted || !r.deletions.mayHave(identityOf(ev.Object)) {
 		return false
 	}
 	r.deletions.doubted = &ev.Object
@@ -184,11 +210,17 @@ func (r *Reflector[T]) write(ev client.WatchEvent[T]) error {
 	case apiwatch.Modified:
 		err = r.store.Update(ev.Object)
 	case apiwatch.Deleted:
-		if err = r.store.Delete(ev.Object); r.getter != nil {
-			r.deletions.note(ev.Object, r.LastSyncResourceVersion())
-		}
+		err = r.store.Delete(ev.Object)
 	default:
 		return &client.DecodeError{What: "event", Err: fmt.Errorf("type %q is not known", ev.Type)}
+	}
+	return r.wrote(ev, err)
+}
+
+// wrote notes what the store has been given; err is what it has returned.
+func (r *Reflector[T]) wrote(ev client.WatchEvent[T], err error) error {
+	if ev.Type == apiwatch.Deleted && r.getter != nil {
+		r.deletions.note(ev.Object, r.LastSyncResourceVersion())
 	}
 	if err != nil {
 		return &storeError{fmt.Errorf("store: %s %s/%s: %w", ev.Type, ev.Object.GetNamespace(), ev.Object.GetName(), err)}

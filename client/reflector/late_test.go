@@ -8,6 +8,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/levelwire/levelwire/client"
 )
 
 // Events that are older than what the store has reached are judged by what it holds of
@@ -110,7 +113,7 @@ func TestDeletionsAreBounded(t *testing.T) {
 		if n%(maxDeletions-10) == 0 {
 			d.note(configMap("again", "5"), "")
 		}
-		if !d.has(configMap("again", "1"), false) {
+		if !d.has(identityOf(configMap("again", "1")), false) {
 			t.Fatalf("it is forgotten after %d others that an object was deleted before and among them", n)
 		}
 	}
@@ -118,11 +121,11 @@ func TestDeletionsAreBounded(t *testing.T) {
 		t.Errorf("%d deletions are held, in a ring of %d", len(d.of), len(d.ring))
 	}
 	for n := range 10 * maxDeletions {
-		if got, want := d.has(configMap(fmt.Sprint("c", n), "4"), true), n > 9*maxDeletions; got != want {
+		if got, want := d.has(identityOf(configMap(fmt.Sprint("c", n), "4")), true), n > 9*maxDeletions; got != want {
 			t.Errorf("deletion %d: known %v", n, got)
 		}
 	}
-	if d.has(configMap("again", "6"), true) || d.has(configMap("never", "5"), true) {
+	if d.has(identityOf(configMap("again", "6")), true) || d.has(identityOf(configMap("never", "5")), true) {
 		t.Error("an object is known as deleted that is not")
 	}
 }
@@ -196,4 +199,49 @@ func TestEventsOfWhatWasDeletedLongAgo(t *testing.T) {
 		{"stream", events(fmt.Sprintf("ADDED a 10,END 20,%sADDED n %d", many.String(), last-20), hold)}}}.play(t)
 	scenario{name: "one that is remembered", dropper: true, store: "a:10", version: fmt.Sprint(last), steps: []step{
 		{"stream", events(fmt.Sprintf("ADDED a 10,END 20,%sADDED c60 220,DELETED c1 102", many.String()), hold)}}}.play(t)
+}
+
+// sharedMirror is a getterMirror to which others write.
+type sharedMirror struct {
+	getterMirror
+	others func(*mirror)
+}
+
+func (m sharedMirror) WriteIf(ev client.WatchEvent[*corev1.ConfigMap], may func(*corev1.ConfigMap, bool) bool) error {
+	m.others(m.mirror)
+	switch {
+	case !may(m.Get(ev.Object)):
+		return nil
+	case ev.Type == watch.Deleted:
+		return m.Delete(ev.Object)
+	default:
+		return m.put(ev.Object)
+	}
+}
+
+// Where others write to the store, an event from the past is judged by what it holds when it is written.
+func TestLateEventsInASharedStore(t *testing.T) {
+	nothing := func(*mirror) {}
+	later := func(m *mirror) { _ = m.put(configMap("a", "26")) }
+	gone := func(m *mirror) { _ = m.Delete(configMap("a", "")) }
+	for name, test := range map[string]struct {
+		others        func(*mirror)
+		events, store string
+		stale         int64
+	}{
+		"nothing else is written":   {nothing, "MODIFIED a 25,ADDED c 12", "a:25 b:30 c:12", 0},
+		"a deletion":                {nothing, "DELETED a 25,ADDED a 10", "b:30", 1},
+		"a later state":             {later, "MODIFIED a 25", "a:26 b:30", 1},
+		"one before a deletion":     {later, "DELETED a 25", "a:26 b:30", 1},
+		"one, and a state after it": {later, "MODIFIED a 27", "a:27 b:30", 0},
+		"the deletion":              {gone, "DELETED a 25", "b:30", 1},
+	} {
+		scenario{name: name, others: test.others, steps: []step{{"stream", events("ADDED a 10,ADDED b 11,END 20,MODIFIED b 30,"+test.events, hold)}},
+			store: test.store, version: "30", check: func(t *testing.T, _ *script, s Stats) {
+				t.Helper()
+				if s.Stale != test.stale {
+					t.Errorf("%d stale events, want %d", s.Stale, test.stale)
+				}
+			}}.play(t)
+	}
 }

@@ -74,6 +74,8 @@ type Reflector[T client.Object] struct {
 	// one are deletions of use.
 	getter    Getter[T]
 	deletions deletions[T]
+	// conditional is nil if nothing else writes to the store.
+	conditional ConditionalWriter[T]
 	// discoverer is nil if the source cannot ask for discovery.
 	discoverer Discoverer
 	differing  differing[T]
@@ -98,6 +100,7 @@ func New[T client.Object](source ListerWatcher[T], store Store[T], opts Options)
 	r.version.Store(&opts.ResumeFrom)
 	r.synced = opts.ResumeFrom != ""
 	r.getter, _ = store.(Getter[T])
+	r.conditional, _ = store.(ConditionalWriter[T])
 	if dropper, can := store.(Dropper[T]); can {
 		dropper.OnDrop(r.deletions.dropped)
 	}

@@ -338,7 +338,9 @@ type scenario struct {
 	any       bool // whatever lists and resumes there were
 	getter    bool // the store is a Getter
 	dropper   bool // and a Dropper
-	maxFrame  int64
+	// others, unless nil, writes to the store before each WriteIf; the store is a ConditionalWriter then.
+	others   func(*mirror)
+	maxFrame int64
 }
 
 // play runs a scenario with each version of HTTP.
@@ -371,6 +373,8 @@ func (sc scenario) run(t *testing.T, httpOpts client.Options) {
 	store := &mirror{}
 	written := Store[*corev1.ConfigMap](store)
 	switch {
+	case sc.others != nil:
+		written = sharedMirror{getterMirror{store}, sc.others}
 	case sc.dropper:
 		written = dropperMirror{getterMirror{store}, new(func(*corev1.ConfigMap))}
 	case sc.getter:

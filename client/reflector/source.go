@@ -58,6 +58,14 @@ type Getter[T client.Object] interface {
 	Get(obj T) (held T, exists bool)
 }
 
+// ConditionalWriter is what a Getter implements, too, if others than the Reflector write to it: between
+// Get and a write of the Reflector, an object may have got a later state, or may have gone.
+type ConditionalWriter[T client.Object] interface {
+	// WriteIf does what Add, Update or Delete does, by the type of the event, which is one of these, if may
+	// returns true for what Get returns. Nothing else is written in between. may does not call the Store.
+	WriteIf(ev client.WatchEvent[T], may func(held T, exists bool) bool) error
+}
+
 // Dropper is what a Store implements, too, if it can say which objects a list or difference
 // lacks. A Reflector remembers some of them, as it does deletions, so that an event from before
 // that does not bring them back.
