@@ -90,7 +90,7 @@ func (r *Reflector[T]) difference(ctx context.Context) (done bool, err error) {
 	r.asked = time.Now()
 	limited, release := r.limited(ctx)
 	defer release()
-	d, err := r.differing.differ.Difference(limited, held, metav1.ListOptions{ResourceVersion: version})
+	d, err := differenceOf(limited, r.differing.differ, held, version)
 	if err == nil && older(d.ResourceVersion, version) {
 		err = errOlder
 	}

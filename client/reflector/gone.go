@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/client/internal/contain"
 )
 
 // Discoverer is what a ListerWatcher implements, too, if it can ask the server's
@@ -93,7 +94,11 @@ func (r *Reflector[T]) confirmAbsence(ctx context.Context, notFound error) bool 
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, r.opts.ListTimeout, errSilent)
 	defer cancel()
-	served, err := r.discoverer.Served(ctx)
+	var served bool
+	var err error
+	if panicked := contain.Call("Served", func() { served, err = r.discoverer.Served(ctx) }); panicked != nil {
+		served, err = false, panicked
+	}
 	if errors.Is(err, errors.ErrUnsupported) {
 		r.discoverer = nil
 		return client.IsStatus(notFound)

@@ -90,11 +90,12 @@ func New[T client.Object](source ListerWatcher[T], store Store[T], opts Options)
 		return nil, err
 	}
 	opts = opts.withDefaults()
-	r := &Reflector[T]{source: source, streams: source, store: store, opts: opts,
+	contained := containedSource[T]{source}
+	r := &Reflector[T]{source: contained, streams: contained, store: store, opts: opts,
 		cause: ListInitial, streaming: !opts.PagedList, counts: counts{begun: time.Now()}}
 	r.backoff = backoff{Backoff: opts.Backoff, rand: r.random}
 	if opts.PollTimeout > 0 {
-		r.source = &poller[T]{ListerWatcher: source, wait: opts.PollTimeout, grace: opts.OpenTimeout, count: r.counts.poll,
+		r.source = &poller[T]{ListerWatcher: contained, wait: opts.PollTimeout, grace: opts.OpenTimeout, count: r.counts.poll,
 			quiet: func() { r.counts.contact(time.Now()) }}
 	}
 	r.version.Store(&opts.ResumeFrom)
