@@ -85,20 +85,20 @@ type mutationDetector[T client.Object] struct {
 	informer *SharedInformer[T]
 	opts     MutationDetection
 	objects  mutation.Detector[T]
-	panics   contain.Counter // of OnMutation
+	panics   contain.Counter // of OnMutation, and of the objects' DeepCopyObject
 }
 
 // stored is called before an object can be read.
 func (d *mutationDetector[T]) stored(key string, obj T) {
-	if d != nil {
-		d.objects.Track(key, obj)
+	if d != nil { // an object that cannot be copied is not compared
+		d.panics.Call(d.informer.log, "DeepCopyObject", func() { d.objects.Track(key, obj) })
 	}
 }
 
 // removed is called before handlers get the last state of a deleted object.
 func (d *mutationDetector[T]) removed(key string, last T) {
 	if d != nil {
-		d.objects.Forget(key, last)
+		d.panics.Call(d.informer.log, "DeepCopyObject", func() { d.objects.Forget(key, last) })
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 
 	"github.com/levelwire/levelwire/client/cache"
+	"github.com/levelwire/levelwire/client/internal/deepcopy"
 )
 
 // transformed returns what is stored in obj's place: what the transform makes of it, or, if
@@ -15,11 +16,7 @@ func (i *SharedInformer[T]) transformed(obj T) T {
 	if i.transform == nil {
 		return obj
 	}
-	copied := obj
-	if !i.transformIsSafe {
-		copied = obj.DeepCopyObject().(T)
-	}
-	changed, err := i.callTransform(copied)
+	changed, err := i.callTransform(obj)
 	if err == nil {
 		err = checkTransformed(changed, obj.GetNamespace(), obj.GetName())
 	}
@@ -31,13 +28,17 @@ func (i *SharedInformer[T]) transformed(obj T) T {
 	return obj
 }
 
-// callTransform contains a panic: the other objects, and other informers, are not affected.
+// callTransform contains a panic, also one of the object's DeepCopyObject: the other objects, and other informers,
+// are not affected.
 func (i *SharedInformer[T]) callTransform(obj T) (changed T, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("the transform panicked: %v\n%s", r, debug.Stack())
 		}
 	}()
+	if !i.transformIsSafe {
+		obj = deepcopy.Of(obj)
+	}
 	return i.transform(obj)
 }
 

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/cache"
@@ -244,5 +245,41 @@ func TestPanickingIndexFunctionLosesNoObject(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// painted embeds a type of the API, whose DeepCopyObject is not one of its own.
+type painted struct {
+	corev1.ConfigMap
+	Color string `json:"color"`
+}
+
+// uncopied cannot be copied.
+type uncopied struct{ corev1.ConfigMap }
+
+func (*uncopied) DeepCopyObject() runtime.Object { panic("no copy") }
+
+// The copy that a transform gets is one of the object's own type. An object that cannot be copied is stored as it
+// came, and not compared with what it was.
+func TestTransformOfTypesThatAreCopiedInAnotherWay(t *testing.T) {
+	p := &painted{ConfigMap: corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}, Color: "red"}
+	i := newInformer[*painted]("painted", nil, reflector.Options{Logger: slog.New(slog.DiscardHandler)}, 0)
+	must(t, i.SetTransform(func(p *painted) (*painted, error) { p.Color = "blue"; return p, nil }))
+	if got := i.transformed(p); got.Color != "blue" || got.Name != "a" || p.Color != "red" || i.Stats().Untransformed != 0 {
+		t.Errorf("%+v is stored in place of %+v", got, p)
+	}
+	var log bytes.Buffer
+	u := &uncopied{corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}}
+	bad := newInformer[*uncopied]("uncopied", nil, reflector.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, 0)
+	must(t, bad.SetTransform(func(*uncopied) (*uncopied, error) { return nil, errors.New("it is called") }))
+	must(t, bad.SetMutationDetection(MutationDetection{Interval: interval}))
+	bad.mutations.stored("ns/a", u)
+	bad.mutations.removed("ns/a", u)
+	bad.mutations.checkAll()
+	if got := bad.transformed(u); got != u || bad.Stats().Untransformed != 1 || bad.mutations.panics.Count() != 2 {
+		t.Errorf("%+v is stored, %+v, %d panics", got, bad.Stats(), bad.mutations.panics.Count())
+	}
+	if said := log.String(); strings.Count(said, "no copy") != 2 || strings.Contains(said, "it is called") {
+		t.Errorf("logged %s", said)
 	}
 }
