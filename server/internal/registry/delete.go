@@ -166,6 +166,7 @@ func (d *deletion) mark(r Registry, obj resource.Object) reasonToStay {
 	grace, changed := d.gracePeriod(obj, strategy.Graceful)
 	if changed {
 		r.set.markAt(obj, grace)
+		endNotBefore(r.set.Now(), obj)
 	}
 	switch {
 	case pending || grace > 0:
@@ -182,9 +183,12 @@ const maxGraceSeconds = 100 * 365 * 24 * 3600
 
 // gracePeriod returns the grace period that obj has from now on, in seconds,
 // and whether that is a change. The grace period of an object that is being
-// deleted can only be shortened.
+// deleted can only be shortened. A negative one is a second, as in Kubernetes.
 func (d *deletion) gracePeriod(obj resource.Object, graceful func(resource.Object, *int64) int64) (seconds int64, changed bool) {
 	requested := d.opts.GracePeriodSeconds
+	if requested != nil && *requested < 0 {
+		requested = new(int64(1))
+	}
 	if obj.GetDeletionTimestamp() == nil {
 		return min(max(0, graceful(obj, requested)), maxGraceSeconds), true
 	}
@@ -193,7 +197,7 @@ func (d *deletion) gracePeriod(obj resource.Object, graceful func(resource.Objec
 		return 0, true
 	}
 	if requested != nil && *requested < *left {
-		return max(0, *requested), true
+		return *requested, true
 	}
 	return *left, false
 }
@@ -212,6 +216,18 @@ func (s *Set) markAt(obj resource.Object, grace int64) {
 	}
 	at := metav1.NewTime(begin.Add(time.Duration(grace) * time.Second))
 	obj.SetDeletionTimestamp(&at)
+	obj.SetDeletionGracePeriodSeconds(&grace)
+}
+
+// endNotBefore moves the end of a grace period that a shorter one has put into the past
+// to now. A second of grace is left unless there is none at all, so that the object's
+// kubelet and not this request removes it.
+func endNotBefore(now metav1.Time, obj resource.Object) {
+	if !obj.GetDeletionTimestamp().Before(&now) {
+		return
+	}
+	grace := min(1, *obj.GetDeletionGracePeriodSeconds())
+	obj.SetDeletionTimestamp(&now)
 	obj.SetDeletionGracePeriodSeconds(&grace)
 }
 

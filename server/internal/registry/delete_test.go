@@ -66,6 +66,10 @@ func TestDeletePodsIsSeenTwice(t *testing.T) {
 		{"forced", "n", []*metav1.DeleteOptions{seconds(0)}, "marked 0, deleted"},
 		{"bound", "n", []*metav1.DeleteOptions{nil}, "marked 30"},
 		{"shortened, then confirmed", "n", []*metav1.DeleteOptions{nil, seconds(10), seconds(0)}, "marked 30, marked 10, marked 0, deleted"},
+		{"a negative grace is a second", "n", []*metav1.DeleteOptions{seconds(-3)}, "marked 1"},
+		{"shortened to a negative grace", "n", []*metav1.DeleteOptions{nil, seconds(-3)}, "marked 30, marked 1"},
+		{"negative, and again", "n", []*metav1.DeleteOptions{seconds(-3), seconds(-3)}, "marked 1"},
+		{"shortened to what has passed", "n", []*metav1.DeleteOptions{nil, nil, nil, seconds(2)}, "marked 30, marked 1"},
 		{"never lengthened", "n", []*metav1.DeleteOptions{seconds(10), seconds(20), nil}, "marked 10"},
 	}
 	for _, test := range tests {
@@ -122,6 +126,27 @@ func TestShortenedGraceCountsFromTheFirstRequest(t *testing.T) {
 			t.Errorf("grace %d: deletion at %v, want %v", grace, result.Object.GetDeletionTimestamp(), want)
 		}
 		f.clock.Advance(3 * time.Second)
+	}
+}
+
+// TestShortenedGraceEndsNotInThePast: a grace period that is over by the time it is asked
+// for ends now, and leaves the removal to the kubelet.
+func TestShortenedGraceEndsNotInThePast(t *testing.T) {
+	for grace, want := range map[int64]int64{5: 1, -1: 1, 1: 1, 0: 0} {
+		f := newFixture(t)
+		f.create(t, "pods", newPod("p", "n"))
+		if _, err := f.of(t, "pods").Delete(t.Context(), "default", "p", nil); err != nil {
+			t.Fatal(err)
+		}
+		f.clock.Advance(20 * time.Second)
+		result, err := f.of(t, "pods").Delete(t.Context(), "default", "p", &metav1.DeleteOptions{GracePeriodSeconds: &grace})
+		if err != nil {
+			t.Fatal(err)
+		}
+		obj := result.Object
+		if at := obj.GetDeletionTimestamp(); !at.Time.Equal(f.clock.Now()) || *obj.GetDeletionGracePeriodSeconds() != want || result.Deleted != (want == 0) {
+			t.Errorf("grace %d: %d s until %v, deleted %v", grace, *obj.GetDeletionGracePeriodSeconds(), at, result.Deleted)
+		}
 	}
 }
 
