@@ -24,9 +24,10 @@ func namespaceRules() define.Rules[*corev1.Namespace] {
 		PrepareForStatusUpdate: func(ns, old *corev1.Namespace) {
 			ns.Spec.Finalizers = slices.Clone(old.Spec.Finalizers)
 		},
-		Validate:        validateNamespace,
-		ValidateStatus:  validateNamespaceStatus,
-		FirstFinalizers: finalizersOfDeletion,
+		Validate:            validateNamespace,
+		ValidateStatus:      validateNamespaceStatus,
+		ValidateSubresource: validateNamespaceFinalize,
+		FirstFinalizers:     finalizersOfDeletion,
 	}
 }
 
@@ -75,15 +76,33 @@ func prepareNamespaceForCreate(ns *corev1.Namespace) {
 	}
 }
 
+// validateNamespace names the list of finalizers in its errors, and not which of them is wrong, as
+// kube-apiserver does.
 func validateNamespace(ns *corev1.Namespace) field.ErrorList {
-	at := validate.SpecPath.Child("finalizers")
 	var errs field.ErrorList
 	for _, finalizer := range ns.Spec.Finalizers {
-		name := string(finalizer)
-		errs = append(errs, validate.Invalid(at, name, validation.IsQualifiedName(name))...)
-		if !strings.Contains(name, "/") && finalizer != corev1.FinalizerKubernetes && name != metav1.FinalizerOrphanDependents && name != metav1.FinalizerDeleteDependents {
-			errs = append(errs, field.Invalid(at, name, "name is neither a standard finalizer name nor is it fully qualified"))
-		}
+		errs = append(errs, validateFinalizer(namespaceFinalizers, finalizer)...)
+	}
+	return errs
+}
+
+// validateNamespaceFinalize checks what the finalize subresource, the only one, makes of the
+// finalizers.
+func validateNamespaceFinalize(_ string, ns, _ *corev1.Namespace) field.ErrorList {
+	var errs field.ErrorList
+	for i, finalizer := range ns.Spec.Finalizers {
+		errs = append(errs, validateFinalizer(namespaceFinalizers.Index(i), finalizer)...)
+	}
+	return errs
+}
+
+var namespaceFinalizers = validate.SpecPath.Child("finalizers")
+
+func validateFinalizer(at *field.Path, finalizer corev1.FinalizerName) field.ErrorList {
+	name := string(finalizer)
+	errs := validate.Invalid(at, name, validation.IsQualifiedName(name))
+	if !strings.Contains(name, "/") && finalizer != corev1.FinalizerKubernetes && name != metav1.FinalizerOrphanDependents && name != metav1.FinalizerDeleteDependents {
+		errs = append(errs, field.Invalid(at, name, "name is neither a standard finalizer name nor is it fully qualified"))
 	}
 	return errs
 }
