@@ -195,6 +195,45 @@ func TestStatusAndScale(t *testing.T) {
 	c.get(gadgets + "/g/scale").is(http.StatusNotFound)
 }
 
+// TestScaleOfUnsaidReplicas: a custom resource that does not say how many replicas it wants can be
+// scaled, and its scale be read from then on.
+func TestScaleOfUnsaidReplicas(t *testing.T) {
+	c := start(t)
+	crd := load(t, "widgets.yaml")
+	delete(at(crd, "spec.versions.0.schema.openAPIV3Schema.properties.spec.properties.size").(object), "default")
+	c.do(http.MethodPost, definitions, crd).is(http.StatusCreated)
+	it := widgets + "/it"
+	for _, tt := range []struct {
+		name, contentType string
+		body              any
+		code              int
+		want              string // of the answer, or ""
+		size              any
+	}{
+		{"a merge patch", "application/merge-patch+json", object{"spec": object{"replicas": 2}}, 200, `"replicas":2`, 2.},
+		{"a JSON patch", "application/json-patch+json", []object{{"op": "replace", "path": "/spec/replicas", "value": 2}}, 200, `"replicas":2`, 2.},
+		{"a patch of nothing", "application/merge-patch+json", object{}, 400, `the spec replicas field \".spec.size\" cannot be empty`, nil},
+		{"a patch to null", "application/merge-patch+json", object{"spec": object{"replicas": nil}}, 200, "", 0.},
+		{"a patch to too few", "application/merge-patch+json", object{"spec": object{"replicas": -1}}, 422, "Widget.example.com", nil},
+		{"a PUT", "", object{"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": object{"name": "it"}, "spec": object{"replicas": 2}}, 200, `"replicas":2`, 2.},
+	} {
+		c.do(http.MethodPost, widgets, widget("it", object{"color": "red"})).is(http.StatusCreated)
+		c.get(it + "/scale").is(http.StatusInternalServerError).says(`Internal error occurred: the spec replicas field \".spec.size\" does not exist`)
+		method, contentType := http.MethodPatch, tt.contentType
+		if contentType == "" {
+			method, contentType = http.MethodPut, "application/json"
+		}
+		got := c.do(method, it+"/scale", tt.body, "Content-Type: "+contentType)
+		if !strings.Contains(string(got.body), tt.want) || got.code != tt.code {
+			t.Errorf("%s: %d %s", tt.name, got.code, got.body)
+		}
+		if size := at(c.get(it).object(), "spec.size"); size != tt.size {
+			t.Errorf("%s: the object wants %v, want %v", tt.name, size, tt.size)
+		}
+		c.do(http.MethodDelete, it, nil).is(http.StatusOK)
+	}
+}
+
 // TestTables: columns are those of the definition, with their types.
 func TestTables(t *testing.T) {
 	c := start(t)

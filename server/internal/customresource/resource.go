@@ -106,25 +106,25 @@ func scaleOf(s *apiextensionsv1.CustomResourceSubresourceScale) *resource.Scale 
 	wanted, observed := splitPath(s.SpecReplicasPath), splitPath(s.StatusReplicasPath)
 	return &resource.Scale{
 		ReplicasPath: wanted,
-		Get: func(obj resource.Object) (spec, status int32, selector string, err error) {
+		Get: func(obj resource.Object) (spec *int32, status int32, selector string, err error) {
 			object := obj.(*unstructured.Unstructured).Object
 			replicas, found, err := unstructured.NestedInt64(object, wanted...)
 			if err != nil {
-				return 0, 0, "", err
+				return nil, 0, "", err
 			}
-			if !found {
-				return 0, 0, "", fmt.Errorf("the spec replicas field %q does not exist", s.SpecReplicasPath)
+			if found {
+				spec = new(int32(replicas))
 			}
 			has, _, err := unstructured.NestedInt64(object, observed...)
 			if err != nil {
-				return 0, 0, "", err
+				return nil, 0, "", err
 			}
 			if s.LabelSelectorPath != nil && *s.LabelSelectorPath != "" {
 				if selector, _, err = unstructured.NestedString(object, splitPath(*s.LabelSelectorPath)...); err != nil {
-					return 0, 0, "", err
+					return nil, 0, "", err
 				}
 			}
-			return int32(replicas), int32(has), selector, nil
+			return spec, int32(has), selector, nil
 		},
 		Set: func(obj resource.Object, replicas int32) error {
 			return unstructured.SetNestedField(obj.(*unstructured.Unstructured).Object, int64(replicas), wanted...)

@@ -252,13 +252,13 @@ func podGrace(obj resource.Object, requested *int64) int64 {
 
 func deploymentScale() *resource.Scale {
 	return &resource.Scale{
-		Get: func(obj resource.Object) (int32, int32, string, error) {
+		Get: func(obj resource.Object) (*int32, int32, string, error) {
 			d := obj.(*appsv1.Deployment)
 			selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
 			if err != nil || d.Spec.Replicas == nil {
-				return 0, d.Status.Replicas, "", err
+				return new(int32(0)), d.Status.Replicas, "", err
 			}
-			return *d.Spec.Replicas, d.Status.Replicas, selector.String(), nil
+			return d.Spec.Replicas, d.Status.Replicas, selector.String(), nil
 		},
 		Set: func(obj resource.Object, replicas int32) error {
 			obj.(*appsv1.Deployment).Spec.Replicas = &replicas

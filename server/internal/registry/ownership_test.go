@@ -266,9 +266,9 @@ func TestReplicasAreOwnedThroughTheScale(t *testing.T) {
 func TestReplicasMayBeElsewhere(t *testing.T) {
 	f := newFixture(t, func(c *registry.Config) {
 		c.Resources.(*resource.Table).Lookup("example.com", "v1", "widgets").Scale = &resource.Scale{
-			Get: func(obj resource.Object) (int32, int32, string, error) {
+			Get: func(obj resource.Object) (*int32, int32, string, error) {
 				size, _, err := unstructured.NestedInt64(obj.(*unstructured.Unstructured).Object, "spec", "size")
-				return int32(size), 0, "", err
+				return new(int32(size)), 0, "", err
 			},
 			Set: func(obj resource.Object, replicas int32) error {
 				return unstructured.SetNestedField(obj.(*unstructured.Unstructured).Object, int64(replicas), "spec", "size")

@@ -148,8 +148,8 @@ type Field struct {
 // Scale says where a kind keeps what autoscaling/v1 Scale shows.
 type Scale struct {
 	// Get reads replicas wanted, replicas observed, and the label selector in
-	// string form.
-	Get func(obj Object) (spec, status int32, selector string, err error)
+	// string form. spec is nil if the object does not say how many it wants.
+	Get func(obj Object) (spec *int32, status int32, selector string, err error)
 	// Set changes the replicas wanted.
 	Set func(obj Object, replicas int32) error
 	// ReplicasPath is where the replicas wanted are, for their ownership:

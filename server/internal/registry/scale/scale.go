@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
+	"strings"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,7 +24,8 @@ var Kind = autoscalingv1.SchemeGroupVersion.WithKind("Scale")
 var endpoint = registry.Endpoint{Subresource: "scale", Ownership: registry.OwnershipStated, View: &registry.View{
 	Kind: Kind,
 	Of: func(r registry.Registry, obj resource.Object) (resource.Object, error) {
-		return scaleOf(r, obj, obj.GetResourceVersion())
+		scale, _, err := scaleOf(r, obj)
+		return scale, err
 	},
 	Apply: func(r registry.Registry, obj, view resource.Object) error {
 		scale, ok := view.(*autoscalingv1.Scale)
@@ -33,7 +36,8 @@ var endpoint = registry.Endpoint{Subresource: "scale", Ownership: registry.Owner
 	},
 }}
 
-// Get reads how many replicas the object wants and has.
+// Get reads how many replicas the object wants and has. Of a custom resource that does not say how
+// many it wants there is no scale to read, as in Kubernetes, though there is one to write.
 func Get(ctx context.Context, r registry.Registry, namespace, name string) (*autoscalingv1.Scale, error) {
 	if err := scalable(r); err != nil {
 		return nil, err
@@ -42,7 +46,16 @@ func Get(ctx context.Context, r registry.Registry, namespace, name string) (*aut
 	if err != nil {
 		return nil, err
 	}
-	return scaleOf(r, obj, obj.GetResourceVersion())
+	scale, found, err := scaleOf(r, obj)
+	if err == nil && !found {
+		return nil, apierrors.NewInternalError(fmt.Errorf("the spec replicas field %q does not exist", specReplicasPath(r)))
+	}
+	return scale, err
+}
+
+// specReplicasPath names the field of the kind that says how many replicas an object wants.
+func specReplicasPath(r registry.Registry) string {
+	return "." + strings.Join(r.Resource().Scale.ReplicasPath, ".")
 }
 
 // Update sets how many replicas the object wants to what update makes of
@@ -104,7 +117,8 @@ func change(ctx context.Context, r registry.Registry, namespace, name string, op
 	if err != nil {
 		return nil, err
 	}
-	return scaleOf(r, result.Object, result.Object.GetResourceVersion())
+	scale, _, err := scaleOf(r, result.Object)
+	return scale, err
 }
 
 func scalable(r registry.Registry) error {
@@ -114,12 +128,19 @@ func scalable(r registry.Registry) error {
 	return nil
 }
 
+// unsaid are the replicas of the scale of an object that does not say how many it wants: a patch
+// that leaves them as they are is none.
+const unsaid = math.MinInt32
+
 // scaled returns the object with the replicas that decide wants. The other
 // fields of a Scale are preconditions or not the client's.
 func scaled(r registry.Registry, name string, current resource.Object, decide func(owners, *autoscalingv1.Scale) (*autoscalingv1.Scale, error)) (resource.Object, error) {
-	scale, err := scaleOf(r, current, current.GetResourceVersion())
+	scale, found, err := scaleOf(r, current)
 	if err != nil {
 		return nil, err
+	}
+	if !found {
+		scale.Spec.Replicas = unsaid
 	}
 	owners := ownersOf(r, current, scale)
 	wanted, err := decide(owners, scale)
@@ -132,6 +153,9 @@ func scaled(r registry.Registry, name string, current resource.Object, decide fu
 	if ns := current.GetNamespace(); wanted.Namespace != "" && wanted.Namespace != ns {
 		return nil, status.BadRequest("the namespace of the object (%s) does not match the namespace on the request (%s)", wanted.Namespace, ns)
 	}
+	if wanted.Spec.Replicas == unsaid {
+		return nil, status.BadRequest("the spec replicas field %q cannot be empty", specReplicasPath(r))
+	}
 	obj := current.DeepCopyObject().(resource.Object)
 	obj.SetResourceVersion(wanted.ResourceVersion)
 	obj.SetUID(wanted.UID)
@@ -142,9 +166,10 @@ func scaled(r registry.Registry, name string, current resource.Object, decide fu
 	return obj, nil
 }
 
-// setReplicas gives the object the replicas of a scale.
+// setReplicas gives the object the replicas of a scale. Those of a custom resource are checked as
+// fields of it.
 func setReplicas(r registry.Registry, obj resource.Object, wanted *autoscalingv1.Scale) error {
-	if wanted.Spec.Replicas < 0 {
+	if wanted.Spec.Replicas < 0 && !r.Resource().Stored().Mixed {
 		return apierrors.NewInvalid(Kind.GroupKind(), obj.GetName(), field.ErrorList{
 			field.Invalid(field.NewPath("spec", "replicas"), wanted.Spec.Replicas, "must be greater than or equal to 0"),
 		})
@@ -155,18 +180,22 @@ func setReplicas(r registry.Registry, obj resource.Object, wanted *autoscalingv1
 	return nil
 }
 
-func scaleOf(r registry.Registry, obj resource.Object, version string) (*autoscalingv1.Scale, error) {
+// scaleOf returns the scale of an object, and whether that says how many replicas it wants.
+func scaleOf(r registry.Registry, obj resource.Object) (*autoscalingv1.Scale, bool, error) {
 	spec, status, selector, err := r.Resource().Scale.Get(obj)
 	if err != nil {
-		return nil, apierrors.NewInternalError(fmt.Errorf("scale of %s %q: %w", r.Resource().GroupResource(), obj.GetName(), err))
+		return nil, false, apierrors.NewInternalError(fmt.Errorf("scale of %s %q: %w", r.Resource().GroupResource(), obj.GetName(), err))
 	}
-	return &autoscalingv1.Scale{
+	scale := &autoscalingv1.Scale{
 		TypeMeta: metav1.TypeMeta{Kind: Kind.Kind, APIVersion: Kind.GroupVersion().String()},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: obj.GetName(), Namespace: obj.GetNamespace(), UID: obj.GetUID(),
-			ResourceVersion: version, CreationTimestamp: obj.GetCreationTimestamp(),
+			ResourceVersion: obj.GetResourceVersion(), CreationTimestamp: obj.GetCreationTimestamp(),
 		},
-		Spec:   autoscalingv1.ScaleSpec{Replicas: spec},
 		Status: autoscalingv1.ScaleStatus{Replicas: status, Selector: selector},
-	}, nil
+	}
+	if spec != nil {
+		scale.Spec.Replicas = *spec
+	}
+	return scale, spec != nil, nil
 }

@@ -128,8 +128,8 @@ func TestTrafficPolicyOfNames(t *testing.T) {
 func TestScaleSelector(t *testing.T) {
 	r, obj := manifest(t, "deployment", "spec.replicas=4")
 	spec, status, selector, err := r.Scale.Get(obj)
-	if err != nil || spec != 4 || status != 0 || selector != "app=web" {
-		t.Errorf("got %d %d %q %v", spec, status, selector, err)
+	if err != nil || *spec != 4 || status != 0 || selector != "app=web" {
+		t.Errorf("got %d %d %q %v", *spec, status, selector, err)
 	}
 }
 

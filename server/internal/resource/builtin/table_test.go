@@ -240,8 +240,8 @@ func TestStrategiesSurviveAnything(t *testing.T) {
 				if err := r.Scale.Set(obj, 5); err != nil {
 					t.Error(err)
 				}
-				if spec, _, _, err := r.Scale.Get(obj); err == nil && spec != 5 {
-					t.Errorf("scaled to 5, got %d", spec)
+				if spec, _, _, err := r.Scale.Get(obj); err == nil && *spec != 5 {
+					t.Errorf("scaled to 5, got %d", *spec)
 				}
 			}
 		}

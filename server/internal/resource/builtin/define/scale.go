@@ -10,10 +10,10 @@ import (
 // object keeps the number of replicas wanted and observed, and its selector.
 func Scale[T resource.Object](of func(T) (wanted **int32, observed int32, selector *metav1.LabelSelector)) *resource.Scale {
 	return &resource.Scale{
-		Get: func(obj resource.Object) (int32, int32, string, error) {
+		Get: func(obj resource.Object) (*int32, int32, string, error) {
 			wanted, observed, selector := of(obj.(T))
 			text, err := selectorString(selector)
-			return ValueOr(*wanted, 0), observed, text, err
+			return new(ValueOr(*wanted, 0)), observed, text, err
 		},
 		Set: func(obj resource.Object, replicas int32) error {
 			wanted, _, _ := of(obj.(T))
