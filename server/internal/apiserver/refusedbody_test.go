@@ -29,9 +29,17 @@ func TestRefusedBodies(t *testing.T) {
 			`ConfigMap in version "v1" cannot be handled as a ConfigMap: no kind "ConfigMap" is registered for version "apps/v1"`},
 		"of a review, a kind that is not served": {"", `{"kind":"Map","apiVersion":"authentication.k8s.io/v1"}`,
 			`Map in version "v1" cannot be handled as a SelfSubjectReview: no kind "Map" is registered for version "authentication.k8s.io/v1"`},
-		"another kind": {"", `{"kind":"Secret","apiVersion":"v1"}`, `Secret in version "v1" cannot be handled as a ConfigMap`},
-		"another version": {"", `{"kind":"Deployment","apiVersion":"apps/v1"}`,
-			`the API version in the data (apps/v1) does not match the expected API version (v1)`},
+		"another kind": {"", `{"kind":"Secret","apiVersion":"v1"}`, `Secret in version "v1" cannot be handled as a ConfigMap: converting (v1.Secret) to (core.ConfigMap): unknown conversion`},
+		"a list": {"", `{"kind":"ConfigMapList","apiVersion":"v1"}`,
+			`ConfigMapList in version "v1" cannot be handled as a ConfigMap: converting (v1.ConfigMapList) to (core.ConfigMap): unknown conversion`},
+		"a status": {"", `{"kind":"Status","apiVersion":"v1"}`,
+			`Status in version "v1" cannot be handled as a ConfigMap: converting (v1.Status) to (core.ConfigMap): unknown conversion`},
+		"of a review, another kind": {"", `{"kind":"ConfigMap","apiVersion":"v1"}`,
+			`ConfigMap in version "v1" cannot be handled as a SelfSubjectReview: converting (v1.ConfigMap) to (authentication.SelfSubjectReview): unknown conversion`},
+		"a definition": {"", `{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1"}`,
+			`CustomResourceDefinition in version "v1" cannot be handled as a ConfigMap: no kind "CustomResourceDefinition" is registered for version "apiextensions.k8s.io/v1"`},
+		"another kind of another group": {"", `{"kind":"Deployment","apiVersion":"apps/v1"}`,
+			`Deployment in version "v1" cannot be handled as a ConfigMap: converting (v1.Deployment) to (core.ConfigMap): unknown conversion`},
 		"no version": {"", `{"apiVersion":"a/b/c"}`,
 			`the object provided is unrecognized (must be of type ConfigMap): unexpected GroupVersion string: a/b/c ({"apiVersion":"a/b/c"})`},
 		"no JSON": {"", `abc`,
@@ -50,6 +58,36 @@ func TestRefusedBodies(t *testing.T) {
 		got := c.do(http.MethodPost, path, tt.body, "Content-Type: "+contentType)
 		if got.code != http.StatusBadRequest || got.status(t).Message != tt.want {
 			t.Errorf("%s: %d %s\nwant %s", name, got.code, got.body, tt.want)
+		}
+	}
+}
+
+// TestRefusedKinds: what a body of another kind than the endpoint's is refused for depends on what
+// kube-apiserver could make of it.
+func TestRefusedKinds(t *testing.T) {
+	c := newCluster(t)
+	const pod, deployment = "/api/v1/namespaces/default/pods/p", "/apis/apps/v1/namespaces/default/deployments/d"
+	for _, tt := range []struct{ method, path, body, want string }{
+		{"POST", "/api/v1/namespaces/default/events", `{"kind":"Event","apiVersion":"events.k8s.io/v1"}`,
+			`the API version in the data (events.k8s.io/v1) does not match the expected API version (v1)`},
+		{"POST", "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers", `{"kind":"HorizontalPodAutoscaler","apiVersion":"autoscaling/v2"}`,
+			`the API version in the data (autoscaling/v2) does not match the expected API version (autoscaling/v1)`},
+		{"POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", `{"kind":"ConfigMap","apiVersion":"v1"}`,
+			`ConfigMap in version "v1" cannot be handled as a CustomResourceDefinition: no kind "ConfigMap" is registered for version "v1"`},
+		{"POST", pod + "/eviction", `{"kind":"Pod","apiVersion":"v1"}`,
+			`Pod in version "v1" cannot be handled as a Eviction: converting (v1.Pod) to (policy.Eviction): unknown conversion`},
+		{"POST", pod + "/eviction?fieldValidation=Strict", `{"kind":"Eviction","apiVersion":"policy/v1","a":1}`,
+			`Eviction in version "v1" cannot be handled as a Eviction: strict decoding error: unknown field "a"`},
+		{"PUT", deployment + "/scale", `{"kind":"Deployment","apiVersion":"apps/v1"}`,
+			`Deployment in version "v1" cannot be handled as a Scale: converting (v1.Deployment) to (autoscaling.Scale): unknown conversion`},
+		{"PUT", deployment + "/scale?fieldValidation=Strict", `{"kind":"Scale","apiVersion":"autoscaling/v1","a":1}`,
+			`Scale in version "v1" cannot be handled as a Scale: strict decoding error: unknown field "a"`},
+		{"PUT", deployment + "?fieldValidation=Strict", `{"kind":"Deployment","apiVersion":"apps/v1","a":1}`,
+			`Deployment in version "v1" cannot be handled as a Deployment: strict decoding error: unknown field "a"`},
+	} {
+		got := c.do(tt.method, tt.path, tt.body)
+		if got.code != http.StatusBadRequest || got.status(t).Message != tt.want {
+			t.Errorf("%s %s of %s: %d %s\nwant %s", tt.method, tt.path, tt.body, got.code, got.body, tt.want)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package handlers
 import (
 	"encoding/hex"
 	"errors"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,7 +35,7 @@ func (x *writer) decode() (resource.Object, error) {
 	if err != nil {
 		return nil, x.bodyError(err, gvk, x.body, false)
 	}
-	return obj, x.judge(strict)
+	return obj, x.judge(strict, x.q.Resource.GroupVersionKind())
 }
 
 // decodeAs reads the body as an object of another kind.
@@ -45,14 +44,13 @@ func (x *writer) decodeAs(want schema.GroupVersionKind, into runtime.Object) err
 	if err != nil {
 		return x.undecodable(err, gvk, want, x.body)
 	}
-	return x.judge(strict)
+	return x.judge(strict, want)
 }
 
 // judge handles the errors of strict decoding as fieldValidation demands: it
 // refuses the request, adds warnings to the answer, or ignores them.
-func (x *writer) judge(strict []error) error {
+func (x *writer) judge(strict []error, kind schema.GroupVersionKind) error {
 	if why := x.refuses(strict); why != "" {
-		kind := x.q.Resource.GroupVersionKind()
 		return status.BadRequest("%s in version %q cannot be handled as a %s: %s", kind.Kind, kind.Version, kind.Kind, why)
 	}
 	return nil
@@ -98,28 +96,6 @@ func (x *writer) bodyError(err error, got schema.GroupVersionKind, body []byte, 
 		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), version.String(), "must be "+want.GroupVersion().String()))
 	}
 	return apierrors.NewInvalid(kind.Got.GroupKind(), kind.Name, errs)
-}
-
-// undecodable is the function bodyError for an object of a kind whose Go type is known here. As
-// Kubernetes, it says so if the kind in the body is none that is served.
-func (x *writer) undecodable(err error, got, want schema.GroupVersionKind, body []byte) error {
-	var kind *resource.KindMismatchError
-	if errors.As(err, &kind) && !x.isServed(kind.Got) {
-		return status.BadRequest("%s in version %q cannot be handled as a %s: no kind %q is registered for version %q",
-			kind.Got.Kind, kind.Got.Version, kind.Want.Kind, kind.Got.Kind, kind.Got.GroupVersion())
-	}
-	return bodyError(err, got, want, body)
-}
-
-// isServed reports whether a kind is served. A server without a registry, which takes reviews only,
-// cannot tell.
-func (x *writer) isServed(kind schema.GroupVersionKind) bool {
-	set := x.registry.Set()
-	if set == nil {
-		return true
-	}
-	isKind := func(r *resource.Resource) bool { return r.GroupVersionKind() == kind }
-	return slices.ContainsFunc(set.Resources().All(), isKind) || slices.ContainsFunc(CreateOnly, isKind)
 }
 
 // bodyError returns Kubernetes' error for a body of which an object of the

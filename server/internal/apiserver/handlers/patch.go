@@ -57,7 +57,7 @@ func (h *Handlers) newPatcher(w http.ResponseWriter, r *http.Request, q *request
 		return nil, nil, err
 	}
 	if patch.IsApply() {
-		err = x.judge(patch.StrictErrors())
+		err = x.judge(patch.StrictErrors(), x.q.Resource.GroupVersionKind())
 	}
 	return x, patch, err
 }

@@ -1,0 +1,72 @@
+package handlers
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/levelwire/levelwire/server/internal/resource"
+	"github.com/levelwire/levelwire/server/internal/status"
+)
+
+// undecodable is the function bodyError for an object of a kind whose Go type is known here. If the
+// body is of another kind, it says why kube-apiserver does not take that: it knows no such kind, or
+// converts no object of it into the endpoint's, or does, but from another version than the path's.
+func (x *writer) undecodable(err error, got, want schema.GroupVersionKind, body []byte) error {
+	var kind *resource.KindMismatchError
+	if !errors.As(err, &kind) {
+		return bodyError(err, got, want, body)
+	}
+	got, want = kind.Got, kind.Want
+	switch {
+	case !x.isKnown(got, want.Group):
+		return status.BadRequest("%s in version %q cannot be handled as a %s: no kind %q is registered for version %q",
+			got.Kind, got.Version, want.Kind, got.Kind, got.GroupVersion())
+	case got.Kind == want.Kind && internalPackage(got.Group) == internalPackage(want.Group):
+		return bodyError(err, got, want, body)
+	}
+	return status.BadRequest("%s in version %q cannot be handled as a %s: converting (%s.%s) to (%s.%s): unknown conversion",
+		got.Kind, got.Version, want.Kind, got.Version, got.Kind, internalPackage(want.Group), want.Kind)
+}
+
+// isKnown reports whether the part of kube-apiserver that serves a group knows a kind: one that the
+// part serves, a list of those, or a Status. A server without a registry, which takes reviews
+// only, cannot tell.
+func (x *writer) isKnown(kind schema.GroupVersionKind, group string) bool {
+	set := x.registry.Set()
+	if set == nil {
+		return true
+	}
+	if kind.Version == "v1" && kind.Group == "" && kind.Kind == "Status" {
+		return true
+	}
+	isKind := func(r *resource.Resource) bool {
+		return !r.Stored().Mixed && r.Group == kind.Group && r.Version == kind.Version && (r.Kind == kind.Kind || r.Kind+"List" == kind.Kind)
+	}
+	return partOf(kind.Group) == partOf(group) && (slices.ContainsFunc(set.Resources().All(), isKind) || slices.ContainsFunc(CreateOnly, isKind))
+}
+
+// partOf names the part of kube-apiserver that serves a group of built-in kinds. Each knows only
+// its own kinds.
+func partOf(group string) string {
+	switch group {
+	case "apiextensions.k8s.io", "apiregistration.k8s.io":
+		return group
+	}
+	return "kube-apiserver"
+}
+
+// internalPackage is the Go package in which Kubernetes has the types that all versions of a group
+// are converted to. The two groups of Events share theirs.
+func internalPackage(group string) string {
+	switch group {
+	case "", "events.k8s.io":
+		return "core"
+	case "internal.apiserver.k8s.io":
+		return "apiserverinternal"
+	}
+	name, _, _ := strings.Cut(group, ".")
+	return name
+}
