@@ -46,8 +46,8 @@ func TestDeleteOptionsInTheBody(t *testing.T) {
 	c := newWritable(t)
 	c.send(201, "POST", configMaps, `{"metadata":{"name":"a"}}`)
 	for body, says := range map[string]string{
-		`{"kind":"Pod"}`: `no kind \"Pod\" is registered for version \"meta.k8s.io/v1\"`,
-		`{"kind":"Eviction","apiVersion":"policy/v1"}`: `no kind \"Eviction\" is registered for version \"policy/v1\"`,
+		`{"kind":"Pod"}`: `no kind \"Pod\" is registered for version \"meta.k8s.io/v1\" in scheme \"pkg/runtime/scheme.go:111\"`,
+		`{"kind":"Eviction","apiVersion":"policy/v1"}`: `no kind \"Eviction\" is registered for version \"policy/v1\" in scheme \"pkg/runtime/scheme.go:111\"`,
 		`{"gracePeriodSeconds":"1"}`:                   `"message":"json: cannot unmarshal string into Go struct field DeleteOptions.gracePeriodSeconds of type int64"`,
 	} {
 		if got := c.send(400, "DELETE", configMaps+"/a", body, jsonBody); !strings.Contains(string(got.body), says) {

@@ -109,7 +109,7 @@ func deleteOptionsError(err error) error {
 		if gv.Version == "v1" && kind.Got.Kind == "Status" { // which is of no group
 			return status.BadRequest("converting (v1.Status) to (v1.DeleteOptions): unknown conversion")
 		}
-		return status.BadRequest("no kind %q is registered for version %q", kind.Got.Kind, gv)
+		return status.BadRequest("%v", notRegistered(gv.WithKind(kind.Got.Kind)))
 	}
 	return status.BadRequest("%v", err)
 }

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -22,13 +23,18 @@ func (x *writer) undecodable(err error, got, want schema.GroupVersionKind, body 
 	got, want = kind.Got, kind.Want
 	switch {
 	case !x.isKnown(got, want.Group):
-		return status.BadRequest("%s in version %q cannot be handled as a %s: no kind %q is registered for version %q",
-			got.Kind, got.Version, want.Kind, got.Kind, got.GroupVersion())
+		return status.BadRequest("%s in version %q cannot be handled as a %s: %v", got.Kind, got.Version, want.Kind, notRegistered(got))
 	case got.Kind == want.Kind && internalPackage(got.Group) == internalPackage(want.Group):
 		return bodyError(err, got, want, body)
 	}
 	return status.BadRequest("%s in version %q cannot be handled as a %s: converting (%s.%s) to (%s.%s): unknown conversion",
 		got.Kind, got.Version, want.Kind, got.Version, got.Kind, internalPackage(want.Group), want.Kind)
+}
+
+// notRegistered says that kube-apiserver knows no such kind, in its words. The place in them is that
+// in its source where it makes each table of kinds.
+func notRegistered(kind schema.GroupVersionKind) error {
+	return fmt.Errorf("no kind %q is registered for version %q in scheme \"pkg/runtime/scheme.go:111\"", kind.Kind, kind.GroupVersion())
 }
 
 // isKnown reports whether the part of kube-apiserver that serves a group knows a kind: one that the

@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 
@@ -126,7 +125,7 @@ func (x *writer) patchedError(p *patch.Patch, err error, got schema.GroupVersion
 		if x.q.Resource.Stored().Mixed {
 			return x.bodyError(err, got, patched, true)
 		}
-		err = fmt.Errorf("no kind %q is registered for version %q in scheme \"pkg/runtime/scheme.go:111\"", kind.Got.Kind, kind.Got.GroupVersion())
+		err = notRegistered(kind.Got)
 	}
 	if p.IsStrategic() {
 		err = strategicWords(err, patched, x.q.Resource.New())
