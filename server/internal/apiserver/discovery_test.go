@@ -184,3 +184,13 @@ func TestVersionIsOneOfKubernetes(t *testing.T) {
 		t.Errorf("gitVersion %q with major %s minor %s", got.GitVersion, got.Major, got.Minor)
 	}
 }
+
+// TestDocumentsThatAreNoObjectsAreIndented: the version and the paths are for people to read.
+func TestDocumentsThatAreNoObjectsAreIndented(t *testing.T) {
+	c := newCluster(t)
+	for path, want := range map[string]string{"/version": "{\n  \"major\": ", "/": "{\n  \"paths\": [\n    \"/api\",\n", "/version?pretty=0": "{\n  \"major\": "} {
+		if got := c.get(path, "User-Agent: probe"); got.code != http.StatusOK || !strings.HasPrefix(string(got.body), want) {
+			t.Errorf("GET %s: %d %s", path, got.code, got.body)
+		}
+	}
+}

@@ -135,9 +135,10 @@ func (h *Handler) serveIndex(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, r, metav1.RootPaths{Paths: paths})
 }
 
-// writeJSON answers with a document that is not an API object.
+// writeJSON answers with a document that is not an API object: indented for every client and
+// whatever the query says, as by kube-apiserver.
 func writeJSON(w http.ResponseWriter, r *http.Request, document any) {
-	body, err := json.Marshal(document)
+	body, err := json.MarshalIndent(document, "", "  ")
 	if err != nil {
 		encoding.WriteError(w, r, err)
 		return
