@@ -44,14 +44,15 @@ func (r *Reflector[T]) present() {
 // absent notes an error that ended an attempt. When the server has said for
 // long enough that there is no such resource, and nothing else, and its
 // discovery confirms that, the store is emptied: what it held does not exist any
-// more. A server that cannot be reached, or refuses, says nothing about that, and
-// neither does a proxy. Any other answer of the server begins the wait anew.
+// more. Any other failure begins the wait anew: a server that refuses, cannot be
+// reached, or is hidden by a proxy's page may be one that starts, and has the resource
+// a moment later.
 //
 // No resourceVersion remains to resume from: a resource that has this name
 // later is listed.
 func (r *Reflector[T]) absent(ctx context.Context, err error) error {
 	if !r.notServed(err) {
-		if client.IsStatus(err) && !r.absence.gone {
+		if !r.absence.gone {
 			r.absence.since = time.Time{}
 		}
 		return nil

@@ -78,8 +78,8 @@ type Options struct {
 	// Default 2 minutes; negative: no bound.
 	ListTimeout time.Duration
 
-	// GoneAfter is how long the server must say, to each request that it
-	// answers, that it has no such resource (404) until that is believed: when
+	// GoneAfter is how long the server must say, to each request, and without another
+	// failure in between, that it has no such resource (404) until that is believed: when
 	// the CustomResourceDefinition was deleted, for instance. Its discovery must
 	// confirm it (see Discoverer): a 404 may be a proxy's. Then the store is
 	// emptied, and asking goes on quietly, spaced as by Backoff, until the
