@@ -57,8 +57,7 @@ func (t *Stream) writeInitial() error {
 	case errors.As(err, &broken):
 		return err
 	case err != nil:
-		t.fail(err)
-		return err
+		return t.end(nil, err)
 	}
 	return t.out.Flush()
 }
