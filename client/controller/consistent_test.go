@@ -499,6 +499,39 @@ func TestConsistentAsksForMarks(t *testing.T) {
 }
 
 // TestConsistentWithoutVersions: an informer of which nothing can be said holds up nobody.
+// TestConsistentBesideAnError: what else went wrong is counted, and the key comes back as soon as informers have caught up.
+func TestConsistentBesideAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := hold("a", 1), hold("b", 2)
+		other, calls := errors.New("the status was not written"), 0
+		c := made(t, func(ctx context.Context, _ Key) (Result, error) {
+			if calls++; calls > 1 {
+				return Result{}, Consistent(ctx)
+			}
+			return Result{}, fmt.Errorf("not yet: %w", errors.Join(errors.Join(Consistent(ctx), other), nil))
+		}, Options{})
+		c.RequireSync("a", a)
+		c.RequireSync("b", b)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- c.Run(ctx) }()
+		c.Add(key)
+		synctest.Wait()
+		if stats := c.Stats(); stats.Failures != 1 || stats.PutOffs != 1 {
+			t.Errorf("%+v", stats)
+		}
+		a.show(2)
+		synctest.Wait()
+		if stats := c.Stats(); calls != 2 || stats.Failures != 1 {
+			t.Errorf("%d calls, %+v", calls, stats)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestConsistentWithoutVersions(t *testing.T) {
 	for _, version := range []string{"", "0", "x", "007"} {
 		t.Run(version, func(t *testing.T) {

@@ -174,7 +174,9 @@ func (e *TypedExpectations[K]) forgetEarly(now time.Time) {
 }
 
 // Settled reports whether the informer has delivered everything that key's
-// controller wrote. Writes older than five minutes are dropped.
+// controller wrote. Call it before the objects are read: of what is read afterwards
+// it is true, of what was read before it may not be. Writes older than five minutes
+// are dropped.
 func (e *TypedExpectations[K]) Settled(key K) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -37,6 +37,10 @@ func (c *TypedController[K]) reconcile(ctx context.Context, key K) {
 	switch {
 	case ctx.Err() != nil:
 	case errors.As(err, &behind):
+		if other := besidesBehind(err); other != nil {
+			c.counts.failures.Add(1)
+			c.opts.Logger.Warn("not reconciled, trying again when the informers have caught up", "key", keyText(key), "error", other)
+		}
 		c.putKeyOff(key, behind)
 	case err != nil:
 		c.failed(key, err)
@@ -51,6 +55,22 @@ func (c *TypedController[K]) reconcile(ctx context.Context, key K) {
 			c.counts.successes.Add(1)
 		}
 	}
+}
+
+// besidesBehind returns the errors that are joined with that of [Consistent], or nil.
+func besidesBehind(err error) error {
+	var joined interface{ Unwrap() []error }
+	if !errors.As(err, &joined) {
+		return nil
+	}
+	var others []error
+	for _, err := range joined.Unwrap() {
+		if errors.As(err, new(behindError)) {
+			err = besidesBehind(err)
+		}
+		others = append(others, err)
+	}
+	return errors.Join(others...)
 }
 
 func (c *TypedController[K]) failed(key K, err error) {
