@@ -92,7 +92,7 @@ func (c *Controller) trim(ctx context.Context, set *appsv1.DaemonSet, owned []*c
 	for _, revision := range all {
 		inUse[revision.Name] = hashes[revision.Labels[appsv1.ControllerRevisionHashLabelKey]]
 	}
-	return c.revisions.Trim(ctx, all, limit, inUse)
+	return c.revisions.Trim(ctx, set, all, limit, inUse)
 }
 
 func (c *Controller) writeStatus(ctx context.Context, set *appsv1.DaemonSet, sites []site, groups map[string][]*corev1.Pod, hash string, now time.Time) (time.Duration, error) {

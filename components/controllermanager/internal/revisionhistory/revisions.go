@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/levelwire/levelwire/client"
+	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/client/informer"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/ownership"
 )
@@ -41,9 +42,10 @@ func (r *Revisions) As(c *client.Client) *Revisions {
 	return &Revisions{client.For[*appsv1.ControllerRevision](c), r.index}
 }
 
-// Synced is closed when the revisions are known; it makes Revisions a
-// controller.Source.
-func (r *Revisions) Synced() <-chan struct{} { return r.index.Informer.Synced() }
+// Informer has the revisions. A controller requires it, so that it counts for controller.Consistent.
+func (r *Revisions) Informer() *informer.SharedInformer[*appsv1.ControllerRevision] {
+	return r.index.Informer
+}
 
 // Of returns an owner's revisions, oldest first.
 func (r *Revisions) Of(owner metav1.Object) ([]*appsv1.ControllerRevision, error) {
@@ -199,14 +201,21 @@ func hashOf(data []byte, collision int) string {
 	return rand.SafeEncodeString(fmt.Sprint(hash.Sum32()))
 }
 
-// Trim deletes the oldest revisions beyond limit that inUse does not name; the
-// newest, the present one, always stays.
-func (r *Revisions) Trim(ctx context.Context, all []*appsv1.ControllerRevision, limit int, inUse map[string]bool) error {
+// Trim deletes the oldest revisions of an owner beyond limit that inUse does not name; the
+// newest, the present one, always stays. It deletes none while an informer of the controller is
+// behind: a pod that it does not show may use one.
+func (r *Revisions) Trim(ctx context.Context, owner metav1.Object, all []*appsv1.ControllerRevision, limit int, inUse map[string]bool) error {
 	if len(all) == 0 {
 		return nil
 	}
 	past := slices.DeleteFunc(slices.Clone(all[:len(all)-1]), func(r *appsv1.ControllerRevision) bool { return inUse[r.Name] })
-	for _, revision := range past[:max(len(past)-limit, 0)] {
+	if len(past) <= limit {
+		return nil
+	}
+	if err := controller.Consistent(ctx, owner); err != nil {
+		return err
+	}
+	for _, revision := range past[:len(past)-max(limit, 0)] {
 		err := r.api.Namespace(revision.Namespace).Delete(ctx, revision.Name, metav1.DeleteOptions{
 			Preconditions: &metav1.Preconditions{UID: &revision.UID},
 		})

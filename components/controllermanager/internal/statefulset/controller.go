@@ -53,6 +53,6 @@ func New(cl *client.Client, factory *informer.Factory, source *pods.Source, revi
 	controller.For(c.Controller, c.sets)
 	orphan := ownership.OfferTo[*corev1.Pod](c.sets, func(set *appsv1.StatefulSet) *metav1.LabelSelector { return set.Spec.Selector }, c.Add)
 	controller.Handle(c.Controller, source.Informer, c.control.Watch(c.Add, orphan))
-	c.RequireSync("revisions", revisions)
+	c.RequireSync("revisions", revisions.Informer())
 	return c, nil
 }

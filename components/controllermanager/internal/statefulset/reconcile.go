@@ -65,7 +65,7 @@ func (c *Controller) trim(ctx context.Context, set *appsv1.StatefulSet, owned []
 	for _, pod := range owned {
 		inUse[pod.Labels[appsv1.StatefulSetRevisionLabel]] = true
 	}
-	return c.revisions.Trim(ctx, all, limit, inUse)
+	return c.revisions.Trim(ctx, set, all, limit, inUse)
 }
 
 func (c *Controller) carryOut(ctx context.Context, set *appsv1.StatefulSet, p plan, update *appsv1.ControllerRevision, all []*appsv1.ControllerRevision) error {
