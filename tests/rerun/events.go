@@ -105,6 +105,9 @@ func (r *packageRun) add(e event) bool {
 	return false
 }
 
+// hasTests reports whether a test began.
+func (r *packageRun) hasTests() bool { return len(r.order) > 0 }
+
 // failedTests lists the tests that failed, in the order in which they began. A
 // test is left out if one of its subtests failed: what it says stands there.
 func (r *packageRun) failedTests() []string {

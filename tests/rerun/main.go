@@ -6,12 +6,14 @@
 //
 // A failed test runs again alone, at most twice; gotestsum does that. Rerun adds
 // what gotestsum lacks (v1.13.0): when a test binary panics or runs into its time
-// limit, gotestsum runs nothing again, and when a TestMain fails, it runs no test
-// and calls that a success. Such a package runs again as a whole, once.
+// limit, or any package prints what looks so, gotestsum runs nothing again, and
+// when a TestMain fails, it runs no test and calls that a success. Such a package
+// runs again as a whole, once, and what fails in it alone, once.
 //
-// Rerun appends what it found to the files "flaky" and "failed" in FOLDER. It
-// exits with 1 if something failed every time, or if more than mostFlaky tests
-// failed at least once.
+// Rerun appends what it found to the files "flaky" and "failed" in FOLDER, and to
+// "skipped" which tests did not run, and why. It exits with 1 if something failed
+// every time, or if more than mostFlaky tests failed at least once, and with 2 if
+// there is no test with the names that were asked for.
 package main
 
 import (
@@ -51,16 +53,22 @@ func main() {
 	}
 }
 
-// tester runs the tests of packages once, with reruns of single tests, and
-// returns the events of go test -json. An unsuccessful run is told apart by its
-// events; err says that there are none to trust.
-type tester func(flags, packages []string) (events []event, failed bool, err error)
+// tester runs the tests of packages once, and each that fails up to reruns times
+// alone. It returns the events of go test -json. An unsuccessful run is told apart
+// by its events; err says that there are none to trust.
+type tester func(flags, packages []string, reruns int) (events []event, failed bool, err error)
+
+// How often a test that failed runs again alone, and one of a package that ran again as a whole.
+const (
+	reruns      = 2
+	rerunsAgain = 1
+)
 
 // command is gotestsum as a program.
 type command struct{ gotestsum string }
 
 func (c command) test(ctx context.Context) tester {
-	return func(flags, packages []string) ([]event, bool, error) {
+	return func(flags, packages []string, reruns int) ([]event, bool, error) {
 		scratch, err := os.MkdirTemp("", "rerun")
 		if err != nil {
 			return nil, false, err
@@ -70,7 +78,7 @@ func (c command) test(ctx context.Context) tester {
 		args := []string{
 			"--format=standard-quiet",
 			"--jsonfile=" + record,
-			"--rerun-fails=2",
+			fmt.Sprintf("--rerun-fails=%d", reruns),
 			fmt.Sprintf("--rerun-fails-max-failures=%d", mostFlaky),
 			"--packages=" + strings.Join(packages, " "),
 			"--",
@@ -104,11 +112,14 @@ func run(test tester, args []string) (verdict, error) {
 	if len(packages) == 0 {
 		return verdict{}, errors.New("name the packages after the flags")
 	}
-	events, failed, err := test(flags, packages)
+	events, failed, err := test(flags, packages, reruns)
 	if err != nil {
 		return verdict{}, err
 	}
 	first := packageRuns(events)
+	if !failed && slices.ContainsFunc(flags, isRun) && !slices.ContainsFunc(first, (*packageRun).hasTests) {
+		return verdict{}, fmt.Errorf("no test of %s has the name asked for with %s", strings.Join(packages, " "), strings.Join(flags, " "))
+	}
 	found := judge(first, nil)
 	if failed && len(found.failures) == 0 {
 		return verdict{}, errors.New("go test failed without an event that says why; its output is above")
@@ -118,12 +129,14 @@ func run(test tester, args []string) (verdict, error) {
 		return found, nil
 	}
 	fmt.Printf("\nrunning again as a whole: %s\n", strings.Join(again, " "))
-	events, _, err = test(flags, again)
+	events, _, err = test(flags, again, rerunsAgain)
 	if err != nil {
 		return verdict{}, err
 	}
 	return judge(first, packageRuns(events)), nil
 }
+
+func isRun(flag string) bool { return strings.HasPrefix(flag, "-run=") }
 
 // split separates go test's flags from the packages, which come last.
 func split(args []string) (flags, packages []string) {

@@ -100,8 +100,17 @@ func TestVerdict(t *testing.T) {
 		{
 			name:   "a rerun that no longer has the subtest decides nothing",
 			first:  script{"p TestA/x fail", "p TestA fail", "p fail", "p pass"},
+			again:  script{"p TestA pass", "p pass"},
+			whole:  []string{"p"},
 			failed: []string{"p TestA/x 1/1"},
 			red:    true,
+		},
+		{
+			name:  "gotestsum ran nothing again",
+			first: script{"p TestA fail", "p fail"},
+			again: script{"p TestA pass", "p pass"},
+			whole: []string{"p"},
+			flaky: []string{"p TestA 1/2"},
 		},
 		{
 			name:   "a rerun that is skipped did not pass",
@@ -207,9 +216,9 @@ func TestVerdict(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var calls [][]string
 			scripts := []script{c.first, c.again}
-			got, err := run(func(flags, packages []string) ([]event, bool, error) {
-				if !slices.Equal(flags, []string{"-short", "-p=4"}) {
-					t.Errorf("flags %q", flags)
+			got, err := run(func(flags, packages []string, reruns int) ([]event, bool, error) {
+				if !slices.Equal(flags, []string{"-short", "-p=4"}) || reruns != 2-len(calls) {
+					t.Errorf("flags %q, %d reruns", flags, reruns)
 				}
 				calls = append(calls, packages)
 				said := scripts[len(calls)-1]
@@ -244,16 +253,50 @@ func TestVerdict(t *testing.T) {
 // TestFailureWithoutEvents: go test that fails before it runs a test is no
 // success.
 func TestFailureWithoutEvents(t *testing.T) {
-	_, err := run(func(_, _ []string) ([]event, bool, error) { return nil, true, nil }, []string{"-nosuchflag", "./..."})
+	_, err := run(func(_, _ []string, _ int) ([]event, bool, error) { return nil, true, nil }, []string{"-nosuchflag", "./..."})
 	if err == nil {
 		t.Error("no error for a go test that could not start")
 	}
-	_, err = run(func(_, _ []string) ([]event, bool, error) { return nil, false, errors.New("no gotestsum") }, []string{"./..."})
+	_, err = run(func(_, _ []string, _ int) ([]event, bool, error) { return nil, false, errors.New("no gotestsum") }, []string{"./..."})
 	if err == nil {
 		t.Error("no error where gotestsum cannot be run")
 	}
 	if _, err = run(nil, []string{"-short"}); err == nil {
 		t.Error("no error where no package is named")
+	}
+}
+
+// TestNamesOfNoTest: a -run that matches nothing is no success.
+func TestNamesOfNoTest(t *testing.T) {
+	for name, tt := range map[string]struct {
+		flag  string
+		first script
+		ok    bool
+	}{
+		"none":               {"-run=^TestGone", script{"p pass", "q pass"}, false},
+		"of one package":     {"-run=^TestA", script{"p pass", "q TestA pass", "q pass"}, true},
+		"skipped":            {"-run=^TestA", script{"p TestA skip", "p pass"}, true},
+		"all are asked for":  {"-short", script{"p pass"}, true},
+		"it did not compile": {"-run=^TestA", script{"p build"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := run(func(_, _ []string, _ int) ([]event, bool, error) { return tt.first.events(t), tt.first.broken(t), nil }, []string{tt.flag, "./..."})
+			if (err == nil) != tt.ok {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestSkippedTests are reported once, with what they say.
+func TestSkippedTests(t *testing.T) {
+	folder := t.TempDir()
+	runs := packageRuns(script{"p TestB skip", "p TestA skip", "p TestC fail", "p fail", "p TestC pass", "p TestA skip", "p pass"}.events(t))
+	if err := judge(runs, nil).write(folder); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := read(t, folder, "skipped"), "p: TestA: output of TestA\np: TestB: output of TestB\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

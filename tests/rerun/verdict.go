@@ -26,7 +26,10 @@ type failure struct {
 }
 
 // verdict is what became of one go test.
-type verdict struct{ failures []*failure }
+type verdict struct {
+	failures []*failure
+	skipped  []string // lines that say which tests were, and why
+}
 
 // judge follows each failure through all runs. The first run of a package in
 // first, and in again, is of all its tests; the others are of single tests.
@@ -35,6 +38,9 @@ func judge(first, again []*packageRun) verdict {
 	for _, runs := range [][]*packageRun{first, again} {
 		whole := map[string]bool{}
 		for _, run := range runs {
+			if !whole[run.pkg] {
+				v.skipped = append(v.skipped, run.skipped()...)
+			}
 			v.follow(run, !whole[run.pkg])
 			whole[run.pkg] = true
 		}
@@ -93,21 +99,22 @@ func (f *failure) follow(run *packageRun, whole bool) {
 }
 
 // undecided lists the packages to run again as a whole: those with failures that
-// have not passed, if one of them is of a package. Otherwise each test had its
-// reruns, or there are too many failures for any.
+// have not passed, if one of them is of a package, or of a test that gotestsum did
+// not run again. Otherwise each test had its reruns, or there are too many failures
+// for any.
 func (v verdict) undecided() []string {
 	var packages []string
-	died := false
+	open := false
 	for _, f := range v.failures {
 		if f.broken {
 			return nil
 		}
 		if !f.passed {
-			died = died || f.test == ""
+			open = open || f.test == "" || f.runs == 1
 			packages = append(packages, f.pkg)
 		}
 	}
-	if !died || len(v.failures) > mostFlaky {
+	if !open || len(v.failures) > mostFlaky {
 		return nil
 	}
 	slices.Sort(packages)
@@ -119,7 +126,7 @@ func (v verdict) red() bool {
 	return len(v.failures) > mostFlaky || slices.ContainsFunc(v.failures, failed)
 }
 
-// write appends the verdict to the files flaky and failed.
+// write appends the verdict to the files flaky, failed and skipped.
 func (v verdict) write(folder string) error {
 	var flaky, failed strings.Builder
 	for _, f := range v.failures {
@@ -135,7 +142,11 @@ func (v verdict) write(folder string) error {
 	if err := appendTo(filepath.Join(folder, "flaky"), flaky.String()); err != nil {
 		return err
 	}
-	return appendTo(filepath.Join(folder, "failed"), failed.String())
+	if err := appendTo(filepath.Join(folder, "failed"), failed.String()); err != nil {
+		return err
+	}
+	slices.Sort(v.skipped)
+	return appendTo(filepath.Join(folder, "skipped"), strings.Join(slices.Compact(v.skipped), ""))
 }
 
 // describe writes a line that says what failed and the lines that it printed.
