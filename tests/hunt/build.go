@@ -96,10 +96,11 @@ func buildIn(ctx context.Context, dir, folder string, race bool, packages []stri
 // testTimeout is how long a run may take: much longer than one takes under any load.
 const testTimeout = 20 * time.Minute
 
-// run runs all tests of the binary that are not long. What it starts ends with it, also if
+// run runs all tests of the binary that are not long. As with go test, a test that ends the
+// process has failed, also with 0. What it starts ends with it, also if
 // ctx ends.
 func (b binary) run(ctx context.Context) (output []byte, err error) {
-	cmd := exec.CommandContext(ctx, b.path, "-test.short", "-test.timeout="+testTimeout.String())
+	cmd := exec.CommandContext(ctx, b.path, "-test.paniconexit0", "-test.short", "-test.timeout="+testTimeout.String())
 	cmd.Dir = b.dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	group := func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -6,8 +6,9 @@
 //	go run ./tests/hunt -for 20m -at-once 3 -keep bin/hunt [-race] [PACKAGES]
 //
 // Without packages it takes those of all modules, also of those outside go.work. It
-// exits with 1 if a test has failed. An interrupt ends it as the end of its time does,
-// but for the runs that are under way: they end, and do not count.
+// exits with 1 if a test has failed, and with 2 if the time was too short for every
+// binary to run once. An interrupt ends it as the end of its time does, but for the runs
+// that are under way: they end, and do not count.
 package main
 
 import (
@@ -62,7 +63,7 @@ func (h *hunt) run(ctx context.Context, race bool, packages []string) (failed bo
 	if h.folder, err = filepath.Abs(h.folder); err != nil {
 		return false, err
 	}
-	if err := os.MkdirAll(h.folder, 0o755); err != nil {
+	if err := h.clear(); err != nil {
 		return false, err
 	}
 	fmt.Println("building the test binaries: minutes, if there are many")
@@ -78,7 +79,24 @@ func (h *hunt) run(ctx context.Context, race bool, packages []string) (failed bo
 	h.begun = time.Now()
 	h.runAll(ctx, binaries, workers)
 	fmt.Print(h.tally.summary(time.Since(h.begun), h.seed))
-	return h.tally.failed > 0, nil
+	if h.tally.failed > 0 {
+		return true, nil
+	}
+	return false, h.tally.unfinished(ctx, binaries)
+}
+
+// clear makes the folder, without the failures of the hunt before.
+func (h *hunt) clear() error {
+	before, err := filepath.Glob(filepath.Join(h.folder, "failure-*.log"))
+	if err != nil {
+		return err
+	}
+	for _, file := range before {
+		if err := os.Remove(file); err != nil {
+			return err
+		}
+	}
+	return os.MkdirAll(h.folder, 0o755)
 }
 
 // runAll runs binaries until the time is over, or ctx ends.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"regexp"
@@ -58,6 +59,25 @@ func (t *tally) summary(took time.Duration, seed uint64) string {
 	}
 	fmt.Fprintf(&text, "%d of %d runs of %d packages failed in %v, seed %d\n", t.failed, t.runs, len(t.of), took.Round(time.Second), seed)
 	return text.String()
+}
+
+// unfinished is the error of a hunt without failures that says nothing of some packages:
+// none of their runs came to its end.
+func (t *tally) unfinished(ctx context.Context, binaries []binary) error {
+	var never []string
+	for _, b := range binaries {
+		if t.of[b.pkg] == 0 {
+			never = append(never, b.pkg)
+		}
+	}
+	switch {
+	case len(never) == 0:
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("interrupted before %d of %d packages had run", len(never), len(binaries))
+	default:
+		return fmt.Errorf("the time was too short for these packages: %s", strings.Join(never, " "))
+	}
 }
 
 var (
