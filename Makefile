@@ -13,7 +13,7 @@ DATA_DIR ?= levelwire-data
 KUBECTL_VERSION ?= v1.37.2
 
 .DEFAULT_GOAL := help
-.PHONY: help build up hunt test test-long test-race test-peers test-benchmarks test-kubectl test-adapters test-differential record-differential test-suites test-upstream judge components bench bench-client bench-server bench-storm bench-tree bench-startup soak filtered ui test-clock hostile crowding neighbours nodes-day relay-faults lint fmt ci clean
+.PHONY: help build up hunt test test-long test-race test-peers test-benchmarks test-kubectl test-adapters test-differential record-differential test-suites test-upstream judge components bench bench-client bench-server bench-storm bench-tree bench-startup soak filtered ui test-clock hostile crowding neighbours nodes-day cluster relay-faults lint fmt ci clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -186,10 +186,10 @@ neighbours: build ## what definitions that change, and a namespace or an owner w
 	cd benchmarks && $(GO) build -o ../bin/neighbours ./neighbours
 	bin/neighbours -objects $(OBJECTS)
 
-NODES     ?= 10000
 NODE_RATE ?= 0.1
 STEPS     ?= 1
 
+nodes-day: NODES = 10000
 nodes-day: DURATION = 30s
 nodes-day: build ## leases, statuses, restarts and watches of NODES (10000) nodes at NODE_RATE (0.1) of their real rate, STEPS (1) times twice as much until something breaks (NODES=200 NODE_RATE=1 DURATION=3s SIDES=ours: seconds)
 	cd benchmarks && $(GO) build -o ../bin/nodesday ./nodesday
