@@ -1,6 +1,8 @@
 package ownership
 
 import (
+	"math"
+	"strconv"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +19,7 @@ import (
 const largeSelector = 100
 
 // Selectors reads the selectors of a controller's owners. A large one, of which a megabyte fits in an owner, is read once for
-// all reconciliations until the owner's generation changes. The zero value is ready to use, and safe for concurrent use.
+// all reconciliations and handlers until the owner's generation changes. The zero value is ready to use, and safe for concurrent use.
 type Selectors struct {
 	mu    sync.Mutex
 	large map[controller.Key]readSelector
@@ -63,6 +65,19 @@ func (s *Selectors) Forget(owner controller.Key) {
 	delete(s.large, owner)
 }
 
+// Indexed returns a selector that matches what another one does, at a cost that does not grow with the selector if that is large.
+func Indexed(selector labels.Selector) labels.Selector {
+	requirements, _ := selector.Requirements()
+	n := len(requirements)
+	for i := 0; i < len(requirements) && n < largeSelector; i++ {
+		n += len(requirements[i].ValuesUnsorted())
+	}
+	if n < largeSelector {
+		return selector
+	}
+	return byKey(selector)
+}
+
 func isLarge(selector *metav1.LabelSelector) bool {
 	if selector == nil {
 		return false
@@ -87,6 +102,8 @@ type required struct {
 	demanded, forbidden bool
 	among               sets.Set[string] // the value is one of these, unless it is nil
 	not                 sets.Set[string] // and none of these
+	integer             bool             // it is an integer
+	least, most         int64            // from here to there
 }
 
 // byKey makes of a label selector one that costs a pod as much as it has labels.
@@ -97,29 +114,60 @@ func byKey(selector labels.Selector) *keyed {
 		r := &requirements[i]
 		of := s.keys[r.Key()]
 		if of == nil {
-			of = &required{not: sets.Set[string]{}}
+			of = &required{not: sets.Set[string]{}, least: math.MinInt64, most: math.MaxInt64}
 			s.keys[r.Key()] = of
 		}
 		demanded := of.demanded
-		switch r.Operator() {
-		case selection.Equals, selection.In:
-			if of.demanded = true; of.among == nil {
-				of.among = sets.New(r.ValuesUnsorted()...)
-			} else {
-				of.among = of.among.Intersection(sets.New(r.ValuesUnsorted()...))
-			}
-		case selection.NotIn:
-			of.not.Insert(r.ValuesUnsorted()...)
-		case selection.Exists:
-			of.demanded = true
-		case selection.DoesNotExist:
-			of.forbidden = true
-		}
+		of.add(r)
 		if of.demanded && !demanded {
 			s.demanded++
 		}
 	}
 	return s
+}
+
+// add adds what one requirement says of the key.
+func (r *required) add(more *labels.Requirement) {
+	values := more.ValuesUnsorted()
+	switch more.Operator() {
+	case selection.Equals, selection.DoubleEquals, selection.In:
+		if r.demanded = true; r.among == nil {
+			r.among = sets.New(values...)
+		} else {
+			r.among = r.among.Intersection(sets.New(values...))
+		}
+	case selection.NotEquals, selection.NotIn:
+		r.not.Insert(values...)
+	case selection.Exists:
+		r.demanded = true
+	case selection.DoesNotExist:
+		r.forbidden = true
+	case selection.GreaterThan, selection.LessThan:
+		r.demanded, r.integer = true, true
+		for _, value := range values { // there is one
+			n, err := strconv.ParseInt(value, 10, 64)
+			switch greater := more.Operator() == selection.GreaterThan; {
+			case err != nil, greater && n == math.MaxInt64, !greater && n == math.MinInt64:
+				r.forbidden = true
+			case greater:
+				r.least = max(r.least, n+1)
+			default:
+				r.most = min(r.most, n-1)
+			}
+		}
+	}
+}
+
+// holds reports whether a label may have the value.
+func (r *required) holds(value string) bool {
+	if r.forbidden || r.not.Has(value) || r.among != nil && !r.among.Has(value) {
+		return false
+	}
+	if !r.integer {
+		return true
+	}
+	n, err := strconv.ParseInt(value, 10, 64)
+	return err == nil && r.least <= n && n <= r.most
 }
 
 // Matches implements labels.Selector.
@@ -134,7 +182,7 @@ func (s *keyed) Matches(of labels.Labels) bool {
 		switch {
 		case r == nil:
 			continue
-		case r.forbidden || r.not.Has(value) || r.among != nil && !r.among.Has(value):
+		case !r.holds(value):
 			return false
 		case r.demanded:
 			demanded++

@@ -3,6 +3,7 @@ package ownership
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,6 +55,42 @@ func TestSelects(t *testing.T) {
 	}
 	if Selects(nil, nil) || Selects(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}, nil) {
 		t.Error("nothing, or an operator that does not exist, selects")
+	}
+}
+
+// TestIndexedSelectors compares what is parsed, which has more operators, with Kubernetes' selectors.
+func TestIndexedSelectors(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	values := []string{"-9223372036854775808", "-1", "0", "1", "2", "9223372036854775807"}
+	one := func() string { return string(rune('a' + r.IntN(3))) }
+	value := func() string { return values[r.IntN(len(values))] }
+	matched := 0
+	for range 20_000 {
+		var terms []string
+		for range 1 + r.IntN(3) {
+			terms = append(terms, fmt.Sprintf([]string{"%[1]s=%[2]s", "%[1]s==%[2]s", "%[1]s!=%[2]s", "%[1]s in (%[2]s,1)", "%[1]s notin (%[2]s,0)", "%[1]s", "!%[1]s", "%[1]s>%[2]s", "%[1]s<%[2]s"}[r.IntN(9)], one(), value()))
+		}
+		theirs, err := labels.Parse(strings.Join(terms, ","))
+		if err != nil {
+			continue // a label begins with no sign, but an integer does
+		}
+		set := labels.Set{}
+		for range r.IntN(4) {
+			set[one()] = append(values, "x", "")[r.IntN(len(values)+2)]
+		}
+		want := theirs.Matches(set)
+		if got := byKey(theirs).Matches(set); got != want {
+			t.Fatalf("%v, by key, selects %v: %v", theirs, set, got)
+		}
+		if got := Indexed(theirs).Matches(set); got != want {
+			t.Fatalf("%v, indexed, selects %v: %v", theirs, set, got)
+		}
+		if want {
+			matched++
+		}
+	}
+	if matched < 2000 {
+		t.Errorf("only %d matched", matched)
 	}
 }
 

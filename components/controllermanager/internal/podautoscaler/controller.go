@@ -22,6 +22,7 @@ import (
 	"github.com/levelwire/levelwire/client/discovery"
 	"github.com/levelwire/levelwire/client/events"
 	"github.com/levelwire/levelwire/client/informer"
+	"github.com/levelwire/levelwire/components/controllermanager/internal/ownership"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/pods"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/scaling"
 )
@@ -284,13 +285,8 @@ func (c *Controller) compute(ctx context.Context, h *autoscalingv2.HorizontalPod
 		s.set(autoscalingv2.ScalingActive, false, "TooManyMetrics", "the HPA was unable to compute the replica count: %v", err)
 		return 0, "", err
 	}
-	if scale.Status.Selector == "" {
-		s.set(autoscalingv2.ScalingActive, false, "InvalidSelector", "the HPA target's scale is missing a selector")
-		return 0, "", fmt.Errorf("selector is required")
-	}
-	selector, err := labels.Parse(scale.Status.Selector)
+	selector, err := s.selector(scale)
 	if err != nil {
-		s.set(autoscalingv2.ScalingActive, false, "InvalidSelector", "the HPA target's scale has an invalid selector: %v", err)
 		return 0, "", err
 	}
 	selected := c.pods.Informer.Lister().List(h.Namespace, selector)
@@ -319,6 +315,20 @@ func (c *Controller) compute(ctx context.Context, h *autoscalingv2.HorizontalPod
 	}
 	s.set(autoscalingv2.ScalingActive, true, "ValidMetricFound", "the HPA was able to successfully calculate a replica count from %s", metric)
 	return replicas, metric, nil
+}
+
+// selector parses the scale's selector, which may be large, into one whose cost per pod is the pod's labels.
+func (s *status) selector(scale *autoscalingv1.Scale) (labels.Selector, error) {
+	if scale.Status.Selector == "" {
+		s.set(autoscalingv2.ScalingActive, false, "InvalidSelector", "the HPA target's scale is missing a selector")
+		return nil, fmt.Errorf("selector is required")
+	}
+	selector, err := labels.Parse(scale.Status.Selector)
+	if err != nil {
+		s.set(autoscalingv2.ScalingActive, false, "InvalidSelector", "the HPA target's scale has an invalid selector: %v", err)
+		return nil, err
+	}
+	return ownership.Indexed(selector), nil
 }
 
 // status sets conditions.
