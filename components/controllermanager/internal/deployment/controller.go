@@ -59,7 +59,7 @@ func New(cl *client.Client, factory *informer.Factory, source *pods.Source, reco
 	if err != nil {
 		return nil, err
 	}
-	c.orphan = ownership.OfferTo[*appsv1.ReplicaSet](c.deployments, func(d *appsv1.Deployment) *metav1.LabelSelector { return d.Spec.Selector }, c.Add)
+	c.orphan = ownership.OfferTo[*appsv1.ReplicaSet](c.deployments, &c.selectors, func(d *appsv1.Deployment) *metav1.LabelSelector { return d.Spec.Selector }, c.Add)
 	controller.For(c.Controller, c.deployments)
 	controller.Handle(c.Controller, sets.Informer, c.setHandler())
 	controller.Handle(c.Controller, source.Informer, informer.HandlerFuncs[*corev1.Pod]{

@@ -94,10 +94,9 @@ func counts(old, pod *corev1.Pod) bool {
 }
 
 func (c *Controller) podChanged(pod *corev1.Pod) {
-	for _, budget := range c.budgets.Lister().List(pod.Namespace, nil) {
-		if ownership.Selects(budget.Spec.Selector, pod.Labels) {
-			c.Add(controller.KeyOf(budget))
-		}
+	selector := func(budget *policyv1.PodDisruptionBudget) *metav1.LabelSelector { return budget.Spec.Selector }
+	for _, budget := range ownership.Selecting(c.budgets, &c.selectors, selector, pod) {
+		c.Add(controller.KeyOf(budget))
 	}
 }
 

@@ -81,7 +81,7 @@ func New(cl, ttl *client.Client, factory *informer.Factory, source *pods.Source,
 			c.Add(controller.KeyOf(job))
 		},
 	})
-	orphan := ownership.OfferTo[*corev1.Pod](c.jobs, func(job *batchv1.Job) *metav1.LabelSelector { return job.Spec.Selector }, c.Add)
+	orphan := ownership.OfferTo[*corev1.Pod](c.jobs, &c.selectors, func(job *batchv1.Job) *metav1.LabelSelector { return job.Spec.Selector }, c.Add)
 	controller.Handle(c.Controller, source.Informer, c.control.Watch(c.Add, orphan))
 	return c, nil
 }

@@ -29,33 +29,55 @@ type readSelector struct {
 	uid        types.UID
 	generation int64
 	selector   labels.Selector
+	err        error // why it selects nothing
 }
 
 // Of returns the selector of an owner. Nil selects nothing, and an empty one everything.
 func (s *Selectors) Of(owner metav1.Object, selector *metav1.LabelSelector) (labels.Selector, error) {
-	key := controller.KeyOf(owner)
 	if !isLarge(selector) {
-		s.Forget(key)
+		s.Forget(controller.KeyOf(owner))
 		return metav1.LabelSelectorAsSelector(selector)
 	}
+	read, _, err := s.ofLarge(owner, selector)
+	return read, err
+}
+
+// ofLarge returns a large selector, and whether it is kept since now. So is the error of one that cannot be read, which selects
+// nothing.
+func (s *Selectors) ofLarge(owner metav1.Object, selector *metav1.LabelSelector) (labels.Selector, bool, error) {
+	key := controller.KeyOf(owner)
 	s.mu.Lock()
 	read, ok := s.large[key]
 	s.mu.Unlock()
 	if ok && read.generation > 0 && read.uid == owner.GetUID() && read.generation == owner.GetGeneration() {
-		return read.selector, nil
+		return read.selector, false, read.err
 	}
-	parsed, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil {
-		return nil, err
+	read = readSelector{uid: owner.GetUID(), generation: owner.GetGeneration(), selector: labels.Nothing()}
+	if parsed, err := metav1.LabelSelectorAsSelector(selector); err != nil {
+		read.err = err
+	} else {
+		read.selector = byKey(parsed)
 	}
-	read = readSelector{owner.GetUID(), owner.GetGeneration(), byKey(parsed)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.large == nil {
 		s.large = map[controller.Key]readSelector{}
 	}
 	s.large[key] = read
-	return read.selector, nil
+	return read.selector, true, read.err
+}
+
+// selects reports whether an owner's selector matches labels; one that cannot be read matches nothing. current says whether the
+// owner is still as it is here: the selector of one that has just gone, or changed, is not kept.
+func (s *Selectors) selects(owner metav1.Object, selector *metav1.LabelSelector, set map[string]string, current func(metav1.Object) bool) bool {
+	if !isLarge(selector) {
+		return Selects(selector, set)
+	}
+	read, kept, _ := s.ofLarge(owner, selector)
+	if kept && !current(owner) {
+		s.Forget(controller.KeyOf(owner))
+	}
+	return read.Matches(labels.Set(set))
 }
 
 // Forget drops the selector of an owner that is gone.

@@ -55,7 +55,7 @@ func New(cl *client.Client, factory *informer.Factory, source *pods.Source, reco
 			c.Add(controller.KeyOf(set))
 		},
 	})
-	orphan := ownership.OfferTo[*corev1.Pod](c.sets, func(set *appsv1.ReplicaSet) *metav1.LabelSelector { return set.Spec.Selector }, c.Add)
+	orphan := ownership.OfferTo[*corev1.Pod](c.sets, &c.selectors, func(set *appsv1.ReplicaSet) *metav1.LabelSelector { return set.Spec.Selector }, c.Add)
 	controller.Handle(c.Controller, source.Informer, c.control.Watch(c.Add, orphan))
 	return c, nil
 }

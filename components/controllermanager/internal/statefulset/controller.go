@@ -51,7 +51,7 @@ func New(cl *client.Client, factory *informer.Factory, source *pods.Source, revi
 		return nil, err
 	}
 	controller.For(c.Controller, c.sets)
-	orphan := ownership.OfferTo[*corev1.Pod](c.sets, func(set *appsv1.StatefulSet) *metav1.LabelSelector { return set.Spec.Selector }, c.Add)
+	orphan := ownership.OfferTo[*corev1.Pod](c.sets, &c.selectors, func(set *appsv1.StatefulSet) *metav1.LabelSelector { return set.Spec.Selector }, c.Add)
 	controller.Handle(c.Controller, source.Informer, c.control.Watch(c.Add, orphan))
 	c.RequireSync("revisions", revisions.Informer())
 	return c, nil
