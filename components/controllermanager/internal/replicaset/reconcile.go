@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/levelwire/levelwire/client/controller"
 	"github.com/levelwire/levelwire/components/controllermanager/internal/ownership"
@@ -96,9 +95,8 @@ func count(set *appsv1.ReplicaSet, active []*corev1.Pod, now time.Time) (status 
 	status = *set.Status.DeepCopy()
 	status.ObservedGeneration = set.Generation
 	status.Replicas, status.FullyLabeledReplicas, status.ReadyReplicas, status.AvailableReplicas = int32(len(active)), 0, 0, 0
-	template := labels.Set(set.Spec.Template.Labels).AsSelectorPreValidated()
 	for _, pod := range active {
-		if template.Matches(labels.Set(pod.Labels)) {
+		if ownership.SelectsAll(set.Spec.Template.Labels, pod.Labels) {
 			status.FullyLabeledReplicas++
 		}
 		if !pods.Ready(pod) {
