@@ -73,7 +73,7 @@ func TestValidateCoreKinds(t *testing.T) {
 		{limits + "type: PersistentVolumeClaim}]}}", []string{"Required spec.limits[0].limits"}},
 		{quota + "count/a.example: 1.5, a: 1}}}", []string{"Invalid spec.hard[a]", "Invalid spec.hard[a]", "Invalid spec.hard[count/a.example]"}},
 		{quota + "requests.hugepages-2Mi: 1, pods: 1}}}", nil},
-		{quota + "pods: 1, services: 1}, scopes: [Terminating, NotTerminating]}}", []string{"Invalid spec.scopes", "Invalid spec.scopes", "Invalid spec.scopes"}},
+		{quota + "pods: 1, services: 1}, scopes: [Terminating, NotTerminating]}}", []string{"Invalid spec.scopes", "Invalid spec.scopes"}}, // one for both that do not fit
 		{quota + "pods: 1, cpu: 1}, scopes: [BestEffort]}}", []string{"Invalid spec.scopes"}},
 		{quota + "pods: 1}, scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: In, values: [a]}]}}}", nil},
 		{quota + "}, scopeSelector: {matchExpressions: [{}]}}}",
@@ -83,7 +83,7 @@ func TestValidateCoreKinds(t *testing.T) {
 		{quota + "services: 1}, scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: In}, {scopeName: VolumeAttributesClass, operator: Exists, values: [a]}]}}}",
 			[]string{
 				"Invalid spec.scopeSelector.matchExpressions", "Required spec.scopeSelector.matchExpressions.values",
-				"Invalid spec.scopeSelector.matchExpressions", "Invalid spec.scopeSelector.matchExpressions.values",
+				"Invalid spec.scopeSelector.matchExpressions.values",
 			}},
 		{quota + "}, scopeSelector: {matchExpressions: [{scopeName: BestEffort, operator: Exists}, {scopeName: NotBestEffort, operator: Exists}]}}}",
 			[]string{"Invalid spec.scopeSelector.matchExpressions"}},

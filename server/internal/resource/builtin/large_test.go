@@ -90,6 +90,19 @@ func TestLargeObjects(t *testing.T) {
 				spec.VolumeClaimTemplates = append(spec.VolumeClaimTemplates, corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}})
 			}
 		}, ""},
+		"scopes of a quota": {"quota", func(obj resource.Object) {
+			spec := &obj.(*corev1.ResourceQuota).Spec
+			spec.Hard = corev1.ResourceList{}
+			for _, name := range texts("hugepages-", many) {
+				spec.Hard[corev1.ResourceName(name)] = apiresource.MustParse("1")
+			}
+			spec.ScopeSelector = &corev1.ScopeSelector{}
+			for range many {
+				spec.Scopes = append(spec.Scopes, corev1.ResourceQuotaScopeTerminating)
+				spec.ScopeSelector.MatchExpressions = append(spec.ScopeSelector.MatchExpressions,
+					corev1.ScopedResourceSelectorRequirement{ScopeName: corev1.ResourceQuotaScopePriorityClass, Operator: corev1.ScopeSelectorOpExists})
+			}
+		}, "unsupported scope applied to resource"},
 		"resources of a webhook": {"webhook", func(obj resource.Object) {
 			obj.(*admissionv1.ValidatingWebhookConfiguration).Webhooks[0].Rules[0].Resources = append(slices.Repeat([]string{"*"}, many), texts("r/", many)...)
 		}, ""},

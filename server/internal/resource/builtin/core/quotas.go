@@ -79,27 +79,43 @@ var amountsOfScope = map[corev1.ResourceQuotaScope][]corev1.ResourceName{
 	corev1.ResourceQuotaScopeVolumeAttributesClass:     {corev1.ResourcePersistentVolumeClaims, corev1.ResourceRequestsStorage},
 }
 
-// validateScope checks a scope, at is where it stands and where the amounts are complained about.
-func validateScope(q *corev1.ResourceQuota, scope corev1.ResourceQuotaScope, at, amounts *field.Path, value, whole any) field.ErrorList {
-	var errs field.ErrorList
+// scopeCheck checks a list of scopes. A quota may name each scope, and of the amounts hugepages, ten thousands of times: that a
+// scope does not fit an amount is said once, as the error names neither.
+type scopeCheck struct {
+	standard []corev1.ResourceName // amounts that not every scope can be about
+	said     bool
+}
+
+func newScopeCheck(hard corev1.ResourceList) *scopeCheck {
+	c := &scopeCheck{}
+	for name := range hard {
+		if quotaNames.Has(string(name)) || podspec.IsHugePages(name) || strings.HasPrefix(string(name), "requests.hugepages-") {
+			c.standard = append(c.standard, name)
+		}
+	}
+	return c
+}
+
+// validate checks a scope, at is where it stands and where the amounts are complained about.
+func (c *scopeCheck) validate(scope corev1.ResourceQuotaScope, at, amounts *field.Path, value, whole any) field.ErrorList {
 	can, known := amountsOfScope[scope]
 	if !known {
 		return field.ErrorList{field.Invalid(at, value, "unsupported scope")}
 	}
-	for _, name := range validate.SortedNames(q.Spec.Hard) {
-		standard := quotaNames.Has(string(name)) || podspec.IsHugePages(name) || strings.HasPrefix(string(name), "requests.hugepages-")
-		if standard && !slices.Contains(can, name) {
-			errs = append(errs, field.Invalid(amounts, whole, "unsupported scope applied to resource"))
-		}
+	// A scope has few amounts, so that this ends soon, however many the quota has.
+	if c.said || !slices.ContainsFunc(c.standard, func(name corev1.ResourceName) bool { return !slices.Contains(can, name) }) {
+		return nil
 	}
-	return errs
+	c.said = true
+	return field.ErrorList{field.Invalid(amounts, whole, "unsupported scope applied to resource")}
 }
 
 func validateQuotaScopes(q *corev1.ResourceQuota) field.ErrorList {
 	at := validate.SpecPath.Child("scopes")
 	var errs field.ErrorList
+	check := newScopeCheck(q.Spec.Hard)
 	for _, scope := range q.Spec.Scopes {
-		errs = append(errs, validateScope(q, scope, at, at, q.Spec.Scopes, q.Spec.Scopes)...)
+		errs = append(errs, check.validate(scope, at, at, q.Spec.Scopes, q.Spec.Scopes)...)
 	}
 	return append(errs, conflictingScopes(at, q.Spec.Scopes, sets.New(q.Spec.Scopes...))...)
 }
@@ -123,9 +139,9 @@ func conflictingScopes(at *field.Path, list []corev1.ResourceQuotaScope, scopes 
 func validateScopeSelector(q *corev1.ResourceQuota) field.ErrorList {
 	at := validate.SpecPath.Child("scopeSelector", "matchExpressions")
 	var errs field.ErrorList
-	scopes := sets.New[corev1.ResourceQuotaScope]()
+	scopes, check := sets.New[corev1.ResourceQuotaScope](), newScopeCheck(q.Spec.Hard)
 	for _, e := range q.Spec.ScopeSelector.MatchExpressions {
-		errs = append(errs, validateScope(q, e.ScopeName, at.Child("scopeName"), at, e.ScopeName, q.Spec.ScopeSelector)...)
+		errs = append(errs, check.validate(e.ScopeName, at.Child("scopeName"), at, e.ScopeName, q.Spec.ScopeSelector)...)
 		switch e.ScopeName {
 		case corev1.ResourceQuotaScopePriorityClass, corev1.ResourceQuotaScopeVolumeAttributesClass:
 		default:
