@@ -190,3 +190,44 @@ func TestLargeUpdates(t *testing.T) {
 		}
 	}
 }
+
+// TestLargePodStatus: nor does what is compared of the status of a pod and its containers. Together, this took longer than all
+// tests of the package may.
+func TestLargePodStatus(t *testing.T) {
+	const many = 100_000
+	r, obj := manifest(t, "pod")
+	pod := obj.(*corev1.Pod)
+	spec, status := &pod.Spec, &pod.Status
+	spec.RestartPolicy = corev1.RestartPolicyOnFailure
+	one := corev1.ResourceList{"example.com/a": apiresource.MustParse("1")}
+	large := corev1.Container{Name: "large", Image: "i", Resources: corev1.ResourceRequirements{Requests: one}}
+	extended := &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "x"}
+	status.ExtendedResourceClaimStatus = extended
+	for i := range many {
+		name := fmt.Sprint("n", i)
+		spec.ResourceClaims = append(spec.ResourceClaims, corev1.PodResourceClaim{Name: name, ResourceClaimName: new("c")})
+		status.ResourceClaimStatuses = append(status.ResourceClaimStatuses, corev1.PodResourceClaimStatus{Name: name, ResourceClaimName: new("c")})
+		spec.Containers = append(spec.Containers, corev1.Container{Name: name, Image: "i", Resources: corev1.ResourceRequirements{Requests: one}})
+		status.ContainerStatuses = append(status.ContainerStatuses, corev1.ContainerStatus{Name: name, AllocatedResourcesStatus: []corev1.ResourceStatus{{Name: "example.com/a"}}})
+		large.Resources.Claims = append(large.Resources.Claims, corev1.ResourceClaim{Name: name, Request: "r"})
+		for _, container := range []string{name, large.Name} {
+			extended.RequestMappings = append(extended.RequestMappings, corev1.ContainerExtendedResourceRequest{ContainerName: container, ResourceName: "example.com/a", RequestName: name})
+		}
+	}
+	ofLarge := corev1.ContainerStatus{Name: large.Name}
+	for i := range many {
+		for _, claim := range []string{fmt.Sprint("claim:n", i, "/r"), fmt.Sprint("claim:x/n", i)} {
+			ofLarge.AllocatedResourcesStatus = append(ofLarge.AllocatedResourcesStatus, corev1.ResourceStatus{Name: corev1.ResourceName(claim)})
+		}
+	}
+	spec.Containers, status.ContainerStatuses = append(spec.Containers, large), append(status.ContainerStatuses, ofLarge)
+	old := pod.DeepCopy()
+	for i := range old.Status.ContainerStatuses {
+		state := &old.Status.ContainerStatuses[i].State
+		state.Terminated = &corev1.ContainerStateTerminated{ExitCode: int32(min(i, 1))} // all but the first have failed, and run again
+	}
+	errs := r.Strategy.ValidateStatus(pod, old)
+	if len(errs) != 1 || errs[0].Field != "status.containerStatuses[0].state" {
+		t.Errorf("%d errors: %v", len(errs), errs[:min(len(errs), 3)])
+	}
+}

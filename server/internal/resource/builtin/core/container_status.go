@@ -25,21 +25,33 @@ const (
 func (c *podStatusChange) checkRestarts() {
 	spec, s, was := &c.old.Spec, &c.pod.Status, &c.old.Status
 	if !restartsAll(spec) {
+		containers, initContainers := named{list: spec.Containers}, named{list: spec.InitContainers}
 		c.checkEnded(containerStatuses, s.ContainerStatuses, was.ContainerStatuses, func(name string, code int32) bool {
-			return runsAgain(spec, containerNamed(spec.Containers, name), code)
+			return runsAgain(spec, containers.get(name), code)
 		})
 		c.checkEnded(initStatuses, s.InitContainerStatuses, was.InitContainerStatuses, func(name string, code int32) bool {
-			return runsAgain(spec, containerNamed(spec.InitContainers, name), code)
+			return runsAgain(spec, initContainers.get(name), code)
 		})
 	}
 	c.checkEnded(ephemeralStatuses, s.EphemeralContainerStatuses, was.EphemeralContainerStatuses, func(string, int32) bool { return false })
 }
 
 func (c *podStatusChange) checkEnded(list string, now, before []corev1.ContainerStatus, restarts func(name string, code int32) bool) {
+	var running sets.Set[string] // now, if it matters
 	for i := range before {
 		ended := before[i].State.Terminated
-		runs := func(s corev1.ContainerStatus) bool { return s.Name == before[i].Name && s.State.Terminated == nil }
-		if ended != nil && slices.ContainsFunc(now, runs) && !restarts(before[i].Name, ended.ExitCode) {
+		if ended == nil {
+			continue
+		}
+		if running == nil {
+			running = sets.New[string]()
+			for j := range now {
+				if now[j].State.Terminated == nil {
+					running.Insert(now[j].Name)
+				}
+			}
+		}
+		if running.Has(before[i].Name) && !restarts(before[i].Name, ended.ExitCode) {
 			c.add(field.Forbidden(c.path.Child(list).Index(i).Child("state"), "may not be transitioned to non-terminated state"))
 		}
 	}
@@ -91,12 +103,12 @@ func isAbout(rule *corev1.ContainerRestartRule, code int32) bool {
 
 // checkContainers checks who the processes of containers are, and how their resources do.
 func (c *podStatusChange) checkContainers() {
-	spec, s := &c.pod.Spec, &c.pod.Status
+	s := &c.pod.Status
 	c.checkUsers(containerStatuses, s.ContainerStatuses)
 	c.checkUsers(initStatuses, s.InitContainerStatuses)
 	c.checkUsers(ephemeralStatuses, s.EphemeralContainerStatuses)
-	c.checkAllocated(containerStatuses, s.ContainerStatuses, spec.Containers)
-	c.checkAllocated(initStatuses, s.InitContainerStatuses, spec.InitContainers)
+	c.checkAllocated(containerStatuses, s.ContainerStatuses, &c.containers)
+	c.checkAllocated(initStatuses, s.InitContainerStatuses, &c.initContainers)
 	for i := range s.EphemeralContainerStatuses {
 		if len(s.EphemeralContainerStatuses[i].AllocatedResourcesStatus) > 0 {
 			c.add(field.Forbidden(c.path.Child(ephemeralStatuses).Index(i).Child("allocatedResourcesStatus"), "must not be specified in container status"))
@@ -137,9 +149,12 @@ func validateLinuxUser(path *field.Path, user *corev1.LinuxContainerUser) field.
 }
 
 // checkAllocated checks what is said of the health of containers' resources (KEP-4680).
-func (c *podStatusChange) checkAllocated(list string, statuses []corev1.ContainerStatus, containers []corev1.Container) {
+func (c *podStatusChange) checkAllocated(list string, statuses []corev1.ContainerStatus, containers *named) {
 	for i := range statuses {
-		container := containerNamed(containers, statuses[i].Name)
+		if len(statuses[i].AllocatedResourcesStatus) == 0 {
+			continue
+		}
+		container := containers.get(statuses[i].Name)
 		for j, allocated := range statuses[i].AllocatedResourcesStatus {
 			at := c.path.Child(list).Index(i).Child("allocatedResourcesStatus").Index(j)
 			if container != nil { // else it may be one of a newer pod
@@ -161,27 +176,10 @@ func (c *podStatusChange) checkAllocatedName(path *field.Path, name corev1.Resou
 		}
 		return nil
 	}
-	claims := func(own corev1.ResourceClaim) bool {
-		return own.Request == "" && own.Name == claim || own.Request != "" && own.Name+"/"+own.Request == claim
-	}
-	if slices.ContainsFunc(container.Resources.Claims, claims) || c.isExtendedRequest(claim, container) {
+	if c.allocatable.to(container, c.pod.Status.ExtendedResourceClaimStatus).Has(claim) {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(path, name, "must match one of the container's resource claims as 'claim:<claimName>/<requestName>' when container.resources.claims[*].request is set or 'claim:<claimName>' when it is empty")}
-}
-
-// isExtendedRequest reports whether a claim and its request stand for an extended resource that
-// the container requests.
-func (c *podStatusChange) isExtendedRequest(claim string, container *corev1.Container) bool {
-	extended := c.pod.Status.ExtendedResourceClaimStatus
-	name, request, ok := strings.Cut(claim, "/")
-	if extended == nil || !ok || name == "" || request == "" || name != extended.ResourceClaimName {
-		return false
-	}
-	return slices.ContainsFunc(extended.RequestMappings, func(m corev1.ContainerExtendedResourceRequest) bool {
-		amount := container.Resources.Requests[corev1.ResourceName(m.ResourceName)]
-		return m.ContainerName == container.Name && m.RequestName == request && !amount.IsZero()
-	})
 }
 
 func validateResourceHealth(path *field.Path, resources []corev1.ResourceHealth) field.ErrorList {

@@ -63,10 +63,14 @@ type podStatusChange struct {
 	pod, old *corev1.Pod
 	path     *field.Path
 	errs     field.ErrorList
+
+	containers, initContainers named // of the pod
+	allocatable                allocatable
 }
 
 func validatePodStatus(pod, old *corev1.Pod) field.ErrorList {
 	c := &podStatusChange{pod: pod, old: old, path: field.NewPath("status")}
+	c.containers.list, c.initContainers.list = pod.Spec.Containers, pod.Spec.InitContainers
 	c.add(podspec.ValidateAnnotationChanges(pod, old)...)
 	c.checkConditions()
 	c.checkNomination()
@@ -110,10 +114,16 @@ func (c *podStatusChange) checkNomination() {
 
 // checkClaims: the claims that were generated are those of the pod's templates, each once.
 func (c *podStatusChange) checkClaims() {
-	seen := sets.New[string]()
+	if len(c.pod.Status.ResourceClaimStatuses) == 0 {
+		return
+	}
+	claims, seen := sets.New[string](), sets.New[string]()
+	for i := range c.pod.Spec.ResourceClaims {
+		claims.Insert(c.pod.Spec.ResourceClaims[i].Name)
+	}
 	for i, status := range c.pod.Status.ResourceClaimStatuses {
 		at := c.path.Child("resourceClaimStatuses").Index(i)
-		if !slices.ContainsFunc(c.pod.Spec.ResourceClaims, func(claim corev1.PodResourceClaim) bool { return claim.Name == status.Name }) {
+		if !claims.Has(status.Name) {
 			c.add(field.Invalid(at.Child("name"), status.Name, "must match the name of an entry in `spec.resourceClaims`"))
 		}
 		if seen.Has(status.Name) {
@@ -139,9 +149,9 @@ func (c *podStatusChange) checkExtendedClaim() {
 	seen := sets.New[corev1.ContainerExtendedResourceRequest]()
 	for i, m := range claim.RequestMappings {
 		at := mappings.Index(i)
-		container := containerNamed(c.pod.Spec.Containers, m.ContainerName)
+		container := c.containers.get(m.ContainerName)
 		if container == nil {
-			container = containerNamed(c.pod.Spec.InitContainers, m.ContainerName)
+			container = c.initContainers.get(m.ContainerName)
 		}
 		if container == nil {
 			c.add(field.Invalid(at.Child("containerName"), m.ContainerName, "must match the name of an entry in spec.initContainers.name or spec.containers.name"))
@@ -157,15 +167,6 @@ func (c *podStatusChange) checkExtendedClaim() {
 	c.add(validate.RequiredSyntax(path.Child("resourceClaimName"), claim.ResourceClaimName, func(name string) []string {
 		return apivalidation.NameIsDNSSubdomain(name, false)
 	})...)
-}
-
-func containerNamed(containers []corev1.Container, name string) *corev1.Container {
-	for i := range containers {
-		if containers[i].Name == name {
-			return &containers[i]
-		}
-	}
-	return nil
 }
 
 // checkAddresses checks the addresses of the pod and of its node. Those that were there before
