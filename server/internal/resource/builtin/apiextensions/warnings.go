@@ -6,6 +6,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
@@ -18,14 +19,16 @@ func warnings(crd, old *apiextensionsv1.CustomResourceDefinition) []string {
 	if len(found) == 0 || old == nil {
 		return found
 	}
-	before := schemaWarnings(old)
-	return slices.DeleteFunc(found, func(text string) bool { return slices.Contains(before, text) })
+	before := sets.New(schemaWarnings(old)...)
+	return slices.DeleteFunc(found, before.Has)
 }
 
 func schemaWarnings(crd *apiextensionsv1.CustomResourceDefinition) []string {
-	var formats, sets []string
+	var formats, lists []string
+	said := sets.New[string]() // a schema may have a format for each of its 80,000 properties
 	add := func(list *[]string, text string) {
-		if !slices.Contains(*list, text) {
+		if !said.Has(text) {
+			said.Insert(text)
 			*list = append(*list, text)
 		}
 	}
@@ -40,9 +43,9 @@ func schemaWarnings(crd *apiextensionsv1.CustomResourceDefinition) []string {
 			return
 		}
 		if item := s.Items.Schema.Type; item == "object" || item == "array" {
-			add(&sets, fmt.Sprintf("x-kubernetes-list-type: set for items of type %q is not supported by server-side apply or CEL validation rules", item))
+			add(&lists, fmt.Sprintf("x-kubernetes-list-type: set for items of type %q is not supported by server-side apply or CEL validation rules", item))
 		}
 	})
-	slices.Sort(sets)
-	return append(formats, sets...)
+	slices.Sort(lists)
+	return append(formats, lists...)
 }
