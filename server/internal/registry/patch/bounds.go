@@ -2,7 +2,9 @@ package patch
 
 import (
 	"fmt"
+	"strings"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/levelwire/levelwire/server/internal/status"
@@ -15,6 +17,7 @@ const (
 	maxPatchDepth     = 200
 	maxMergedElements = 10_000
 	maxMovedElements  = 500_000_000
+	maxParsedBytes    = 64 << 20 // of all levels
 )
 
 // documentSize says how much work a JSON document makes.
@@ -82,6 +85,45 @@ func (p *Patch) checkMoves(doc []byte) error {
 			"%d operations on lists of %d elements, the limit is %d together: send fewer operations, or the whole object", n, elements, maxMovedElements))
 	}
 	return nil
+}
+
+// checkLevels refuses what goes down so many levels of a large document: what is below each is parsed, and written, again.
+func (p *Patch) checkLevels(what string, levels int, doc []byte, instead string) error {
+	if n := len(doc) + len(p.body); levels > 0 && n > maxParsedBytes/levels {
+		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf(
+			"%s %d levels deep in %d bytes of object and patch: levels times bytes may be %d at most; %s, or send the whole object",
+			what, levels, n, maxParsedBytes, instead))
+	}
+	return nil
+}
+
+// levelsOf returns down to which level a JSON patch has a document parsed at most.
+func levelsOf(ops jsonpatch.Patch) (down int) {
+	for _, op := range ops {
+		path, from := levelsIn(op.Path), levelsIn(op.From)
+		reached := max(path, from)
+		kind := op.Kind()
+		if kind == "test" { // what is there is parsed, as deep as the value nests
+			reached++
+			if value := op["value"]; value != nil {
+				reached += measure(*value).depth
+			}
+		}
+		down = max(down, reached)
+		if kind == "move" { // what is parsed of it stays so, and is further down then
+			down += max(0, path-from)
+		}
+	}
+	return down
+}
+
+// levelsIn returns how deep in a document a pointer of an operation is.
+func levelsIn(pointer func() (string, error)) int {
+	text, err := pointer()
+	if err != nil {
+		return 0
+	}
+	return strings.Count(text, "/")
 }
 
 // checkElements refuses a strategic merge of lists so long that it would take

@@ -38,6 +38,47 @@ func TestDeepPatches(t *testing.T) {
 	}
 }
 
+// TestDeepDocuments: each level that a patch goes down in a document costs the library another pass over the rest of that.
+func TestDeepDocuments(t *testing.T) {
+	const levels = 1000
+	nested := func(n int) string { return strings.Repeat(`{"x":`, n) + "1" + strings.Repeat("}", n) }
+	moves, last := "", "/x" // each into one that is deep itself, so that what is parsed of all of them is one below the other
+	for i := range 30 {
+		next := fmt.Sprint("/b", i)
+		moves += `,{"op":"add","path":"` + next + `","value":` + nested(44) + `},{"op":"move","from":"` + last + `","path":"` + next + strings.Repeat("/x", 44) + `"}`
+		last = next
+	}
+	sideways := strings.Repeat(`,{"op":"move","from":"/x","path":"/y"},{"op":"move","from":"/y","path":"/x"}`, 500)
+	for _, test := range []struct {
+		kind    types.PatchType
+		patch   string
+		bytes   int
+		refused bool
+	}{
+		{types.JSONPatchType, `[{"op":"add","path":"` + strings.Repeat("/x", levels) + `","value":1}]`, 1 << 20, true},
+		{types.JSONPatchType, `[{"op":"copy","path":"/y","from":"` + strings.Repeat("/x", levels) + `"}]`, 1 << 20, true},
+		{types.JSONPatchType, `[{"op":"add","path":"` + strings.Repeat("/x", levels) + `","value":1}]`, 1 << 10, false},
+		{types.JSONPatchType, `[{"op":"add","path":"` + strings.Repeat("/x", 20) + `","value":1}]`, 1 << 20, false},
+		{types.JSONPatchType, "[" + moves[1:] + "]", 1 << 20, true},
+		{types.JSONPatchType, "[" + moves[1:] + "]", 1 << 10, false},
+		{types.JSONPatchType, "[" + sideways[1:] + "]", 1 << 20, false},
+		{types.JSONPatchType, `[{"op":"test","path":"/x","value":` + nested(maxPatchDepth-2) + `}]`, 1 << 20, true},
+		{types.JSONPatchType, `[{"op":"test","path":"/none","value":null}]`, 1 << 20, false},
+		{types.MergePatchType, strings.Repeat(`{"y":1,"y":2,"x":`, maxPatchDepth) + "1" + strings.Repeat("}", maxPatchDepth), 1 << 20, true},
+		{types.MergePatchType, nested(maxPatchDepth), 1 << 20, false},
+	} {
+		p, err := Parse(test.kind, []byte(test.patch))
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc := strings.Repeat(`{"x":`, levels) + `{"text":"` + strings.Repeat("a", test.bytes) + `"}` + strings.Repeat("}", levels)
+		_, err = p.Apply([]byte(doc), nil)
+		if test.refused != apierrors.IsRequestEntityTooLargeError(err) || err != nil && !test.refused {
+			t.Errorf("%.60s of %d bytes: %v", test.patch, test.bytes, err)
+		}
+	}
+}
+
 // TestWideStrategicPatches: lists are compared element by element.
 func TestWideStrategicPatches(t *testing.T) {
 	environment := func(n int) []byte {

@@ -40,6 +40,7 @@ type Patch struct {
 	ops  jsonpatch.Patch
 
 	size    documentSize
+	levels  int // see levelsOf
 	touched members
 	onePass bool // see mergesInOnePass
 
@@ -103,6 +104,7 @@ func (p *Patch) parseOperations() error {
 	for _, op := range p.ops {
 		p.touched.addOperation(op)
 	}
+	p.levels = levelsOf(p.ops)
 	return nil
 }
 
@@ -118,20 +120,9 @@ func (p *Patch) Apply(doc []byte, like any) (out []byte, err error) {
 	}()
 	switch p.kind {
 	case types.JSONPatchType:
-		if err := p.checkMoves(doc); err != nil {
-			return nil, err
-		}
-		out, err = p.ops.Apply(doc)
-		err = operationError(err)
+		out, err = p.applyOperations(doc)
 	case types.MergePatchType:
-		if p.onePass {
-			out, err = merge(make([]byte, 0, len(doc)+len(p.body)), doc, p.body)
-		} else {
-			out, err = jsonpatch.MergePatch(doc, p.body)
-		}
-		if err != nil {
-			err = status.BadRequest("the merge patch cannot be applied: %v", err)
-		}
+		out, err = p.applyMerge(doc)
 	case types.ApplyYAMLPatchType, types.ApplyCBORPatchType:
 		return nil, status.BadRequest("what is applied is merged into an object, not into a document")
 	default:
@@ -146,6 +137,33 @@ func (p *Patch) Apply(doc []byte, like any) (out []byte, err error) {
 	}
 	if err == nil && len(out) > maxPatchedBytes {
 		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the patched object has %d bytes, the limit is %d", len(out), maxPatchedBytes))
+	}
+	return out, err
+}
+
+// applyOperations applies a JSON patch.
+func (p *Patch) applyOperations(doc []byte) ([]byte, error) {
+	if err := p.checkMoves(doc); err != nil {
+		return nil, err
+	}
+	if err := p.checkLevels("a JSON patch", p.levels, doc, "patch a higher level"); err != nil {
+		return nil, err
+	}
+	out, err := p.ops.Apply(doc)
+	return out, operationError(err)
+}
+
+// applyMerge applies a merge patch.
+func (p *Patch) applyMerge(doc []byte) (out []byte, err error) {
+	if p.onePass {
+		out, err = merge(make([]byte, 0, len(doc)+len(p.body)), doc, p.body)
+	} else if err = p.checkLevels("a merge patch", p.size.depth, doc, "name each member once"); err != nil {
+		return nil, err
+	} else {
+		out, err = jsonpatch.MergePatch(doc, p.body)
+	}
+	if err != nil {
+		err = status.BadRequest("the merge patch cannot be applied: %v", err)
 	}
 	return out, err
 }
