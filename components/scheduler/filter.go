@@ -16,15 +16,20 @@ import (
 type request struct {
 	pod       *corev1.Pod
 	amounts   amounts
+	ports     portSet // those of amounts
 	required  nodeaffinity.Required
 	preferred nodeaffinity.Preferred
 }
 
 func newRequest(pod *corev1.Pod) request {
-	return request{
+	r := request{
 		pod: pod, amounts: amountsOf(pod),
 		required: nodeaffinity.RequiredBy(&pod.Spec), preferred: nodeaffinity.PreferredBy(&pod.Spec),
 	}
+	for _, port := range r.amounts.ports {
+		r.ports.add(port, 1)
+	}
+	return r
 }
 
 // refusal returns why the pod cannot run on the node, in the words people
@@ -73,7 +78,7 @@ func (r *request) lacking(candidate *account) string {
 			return "Insufficient " + string(name)
 		}
 	}
-	if slices.ContainsFunc(r.amounts.ports, candidate.ports.collides) {
+	if r.ports.meets(candidate.ports) {
 		return "node(s) didn't have free ports for the requested pod ports"
 	}
 	return ""

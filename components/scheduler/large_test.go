@@ -113,6 +113,65 @@ func TestManyHostPorts(t *testing.T) {
 	}
 }
 
+// TestManyHostPortsOfOnePod: a node with few ports, as most are, costs a decision on a pod with many as little as one on others does.
+// When each port of the pod was looked up on each node, this took an hour, beyond the time of all tests of the package.
+func TestManyHostPortsOfOnePod(t *testing.T) {
+	pod := newPod("p", "", func(p *corev1.Pod) {
+		for i := range 60_000 {
+			p.Spec.Containers[0].Ports = append(p.Spec.Containers[0].Ports, corev1.ContainerPort{HostPort: int32(i + 1), HostIP: "10.0.0.1", Protocol: corev1.ProtocolTCP})
+		}
+	})
+	request, node := newRequest(pod), newNode("n", nil)
+	node.Status.Allocatable = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("10")}
+	candidate := account{node: node, offers: offersOf(node)}
+	for _, port := range []hostPort{{"10.0.0.2", corev1.ProtocolTCP, 7}, {"", corev1.ProtocolUDP, 7}} {
+		candidate.ports.add(port, 1)
+	}
+	for range 4_000_000 {
+		if why := request.lacking(&candidate); why != "" {
+			t.Fatal(why)
+		}
+	}
+	candidate.ports.add(hostPort{"0.0.0.0", corev1.ProtocolTCP, 7}, 1)
+	if why := request.lacking(&candidate); why == "" {
+		t.Error("the port 7 of all addresses is free")
+	}
+}
+
+// TestPortsOfAddresses: whichever of two pods has fewer ports, the same ones cannot be on one node.
+func TestPortsOfAddresses(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{{"", "", true}, {"", "10.0.0.1", true}, {"0.0.0.0", "10.0.0.1", true}, {"10.0.0.1", "10.0.0.1", true}, {"10.0.0.1", "10.0.0.2", false}} {
+		for more := range 4 {
+			var a, b portSet
+			a.add(hostPort{c.a, corev1.ProtocolTCP, 1}, 1)
+			b.add(hostPort{c.b, corev1.ProtocolTCP, 1}, 1)
+			for i := range more {
+				a.add(hostPort{"", corev1.ProtocolUDP, int32(i)}, 1)
+			}
+			if a.meets(b) != c.want || b.meets(a) != c.want {
+				t.Errorf("%q and %q with %d more: %v and %v, want %v", c.a, c.b, more, a.meets(b), b.meets(a), c.want)
+			}
+		}
+	}
+}
+
+// TestZeroAmounts: a node is not asked for resources of which the pod wants nothing.
+func TestZeroAmounts(t *testing.T) {
+	pod := newPod("p", "", func(p *corev1.Pod) {
+		requests := corev1.ResourceList{"example.com/one": resource.MustParse("1")}
+		for i := range 1000 {
+			requests[corev1.ResourceName(fmt.Sprint("example.com/zero-", i))] = resource.MustParse("0")
+		}
+		p.Spec.Containers[0].Resources.Requests = requests
+	})
+	if got := amountsOf(pod).extended; len(got) != 1 || got["example.com/one"] != 1 {
+		t.Errorf("it wants %d resources", len(got))
+	}
+}
+
 // TestInventedResources: the names of resources that pods have invented go with them.
 func TestInventedResources(t *testing.T) {
 	l := newLedger()

@@ -233,10 +233,15 @@ func (a *amounts) set(name corev1.ResourceName, quantity resource.Quantity) {
 	case corev1.ResourceEphemeralStorage:
 		a.ephemeral = quantity.Value()
 	default:
+		// A pod may want nothing of ten thousands of names, which each node would be asked for.
+		value := quantity.Value()
+		if value == 0 {
+			return
+		}
 		if a.extended == nil {
 			a.extended = map[corev1.ResourceName]int64{}
 		}
-		a.extended[name] = quantity.Value()
+		a.extended[name] = value
 	}
 }
 

@@ -45,3 +45,17 @@ func (s portSet) collides(p hostPort) bool {
 	}
 	return s[p] > 0 || s[p.on(everyIP)] > 0
 }
+
+// meets reports whether two pods with such ports could not run on one node. It goes through the fewer ports: a pod may have
+// ten thousands, and is held against thousands of nodes that have few.
+func (s portSet) meets(other portSet) bool {
+	if len(s) > len(other) {
+		s, other = other, s
+	}
+	for port := range s {
+		if port.ip != anyIP && other.collides(port) {
+			return true
+		}
+	}
+	return false
+}
