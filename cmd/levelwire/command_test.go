@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -367,7 +368,7 @@ func TestShellQuote(t *testing.T) {
 // none for what stays.
 func TestRulePrinter(t *testing.T) {
 	var lines []string
-	p := &rulePrinter{shown: map[proxy.Frontend]string{}, print: func(line string) { lines = append(lines, line) }}
+	p := newRulePrinter(func(line string) { lines = append(lines, line) })
 	table := proxy.NewTable()
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"}, Spec: corev1.ServiceSpec{
 		ClusterIPs: []string{"10.96.0.7"}, Ports: []corev1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP}},
@@ -389,11 +390,46 @@ func TestRulePrinter(t *testing.T) {
 	} {
 		lines = nil
 		step.change()
-		p.changed(table)
+		p.show(table)
 		if !slices.Equal(lines, step.want) {
 			t.Errorf("printed %q, want %q", lines, step.want)
 		}
 	}
+}
+
+// TestRulePrinterWaitsForNone: a change does not wait until the lines of the one before are printed, which are shown together.
+func TestRulePrinterWaitsForNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := proxy.NewTable()
+		var lines []string
+		reads := make(chan struct{})
+		p := newRulePrinter(func(line string) {
+			reads <- struct{}{}
+			lines = append(lines, line)
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go p.run(ctx, table)
+		set := func(port int32) {
+			_ = table.SetService(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"}, Spec: corev1.ServiceSpec{
+				ClusterIPs: []string{"10.96.0.7"}, Ports: []corev1.ServicePort{{Port: port, Protocol: corev1.ProtocolTCP}},
+			}})
+			p.changed(table)
+		}
+		set(1)
+		synctest.Wait() // it holds the first line
+		for port := range int32(100) {
+			set(port + 2)
+		}
+		for range 3 {
+			<-reads
+		}
+		synctest.Wait()
+		want := []string{"ns/web 10.96.0.7:1/TCP -> no endpoints", "ns/web 10.96.0.7:101/TCP -> no endpoints", "gone: ns/web 10.96.0.7:1/TCP -> no endpoints"}
+		if !slices.Equal(lines, want) {
+			t.Errorf("printed %q, want %q", lines, want)
+		}
+	})
 }
 
 // TestLogging: the level and the format are what the flags say.

@@ -237,28 +237,59 @@ forwarded.`,
 			if err != nil {
 				return err
 			}
-			printer := &rulePrinter{shown: map[proxy.Frontend]string{}, print: func(line string) { fmt.Fprintln(cmd.OutOrStdout(), line) }}
+			printer := newRulePrinter(func(line string) { fmt.Fprintln(cmd.OutOrStdout(), line) })
 			p, err := proxy.New(c, proxy.Options{Logger: log, Changed: printer.changed})
 			if err != nil {
 				return err
 			}
-			return component{"proxy", []*client.Client{c}, p.Run}.keepRunning(cmd.Context())
+			run := func(ctx context.Context) error {
+				var printing sync.WaitGroup
+				defer printing.Wait()
+				ctx, cancel := context.WithCancel(ctx)
+				defer cancel()
+				printing.Go(func() { printer.run(ctx, p.Table()) })
+				return p.Run(ctx)
+			}
+			return component{"proxy", []*client.Client{c}, run}.keepRunning(cmd.Context())
 		},
 	}
 	flags.register(cmd)
 	return cmd
 }
 
-// rulePrinter prints the lines of a table that have changed.
+// rulePrinter prints the lines of a table that have changed. Each time it makes all lines: changes that come meanwhile wait for
+// the next time, together, and hold up no informer.
 type rulePrinter struct {
-	mu    sync.Mutex
+	wake  chan struct{}
 	shown map[proxy.Frontend]string
 	print func(string)
 }
 
-func (p *rulePrinter) changed(table *proxy.Table) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func newRulePrinter(print func(string)) *rulePrinter {
+	return &rulePrinter{wake: make(chan struct{}, 1), shown: map[proxy.Frontend]string{}, print: print}
+}
+
+// changed has run print what has changed.
+func (p *rulePrinter) changed(*proxy.Table) {
+	select {
+	case p.wake <- struct{}{}:
+	default: // it has not begun since the change before
+	}
+}
+
+// run prints until ctx ends.
+func (p *rulePrinter) run(ctx context.Context, table *proxy.Table) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.wake:
+			p.show(table)
+		}
+	}
+}
+
+func (p *rulePrinter) show(table *proxy.Table) {
 	present := map[proxy.Frontend]string{}
 	for _, rule := range table.Rules() {
 		line := rule.String()

@@ -8,40 +8,46 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// serviceEndpoints are the addresses behind a service. They are read once for all of its ports.
-type serviceEndpoints struct {
-	byPort    map[string][]portEndpoints // by the port's name
-	addresses int                        // of all slices
-}
-
-// portEndpoints are the addresses of a slice, and what number a port has there.
-type portEndpoints struct {
-	number    uint16
+// sliceEndpoints are the ready addresses of a slice, and what numbers the ports have there, by their names. They are read once,
+// and not again whenever another slice of the service changes.
+type sliceEndpoints struct {
+	numbers   map[string]int32
 	addresses []netip.Addr
 }
 
-func (t *Table) endpointsOf(service types.NamespacedName) serviceEndpoints {
-	e := serviceEndpoints{byPort: map[string][]portEndpoints{}}
-	for _, slice := range t.slices[service] {
-		addresses := readyAddresses(slice)
-		e.addresses += len(addresses)
-		for name, number := range numbersOf(slice) {
-			e.byPort[name] = append(e.byPort[name], portEndpoints{uint16(number), addresses})
-		}
-	}
-	return e
+func endpointsIn(slice *discoveryv1.EndpointSlice) *sliceEndpoints {
+	return &sliceEndpoints{numbers: numbersOf(slice), addresses: readyAddresses(slice)}
 }
 
-// of returns the backends of a port, sorted.
-func (e *serviceEndpoints) of(port string) []string {
+// addressesBehind counts the addresses of all slices of a service.
+func (t *Table) addressesBehind(service types.NamespacedName) (n int) {
+	for _, slice := range t.slices[service] {
+		n += len(slice.addresses)
+	}
+	return n
+}
+
+// backendsOf returns what is behind the port of a service, sorted. It is made when it is first asked for: a service whose
+// slices come one after the other is not made anew with each.
+func (t *Table) backendsOf(service types.NamespacedName, port string) []string {
+	if found, ok := t.backends[service][port]; ok {
+		return found
+	}
 	var found []string
-	for _, p := range e.byPort[port] {
-		for _, ip := range p.addresses {
-			found = append(found, netip.AddrPortFrom(ip, p.number).String())
+	for _, slice := range t.slices[service] {
+		if number, ok := slice.numbers[port]; ok {
+			for _, ip := range slice.addresses {
+				found = append(found, netip.AddrPortFrom(ip, uint16(number)).String())
+			}
 		}
 	}
 	slices.Sort(found)
-	return slices.Compact(found)
+	found = slices.Compact(found)
+	if t.backends[service] == nil {
+		t.backends[service] = map[string][]string{}
+	}
+	t.backends[service][port] = found
+	return found
 }
 
 func readyAddresses(slice *discoveryv1.EndpointSlice) (found []netip.Addr) {

@@ -32,8 +32,10 @@ type Rule struct {
 type Table struct {
 	mu       sync.Mutex
 	services map[types.NamespacedName]*corev1.Service
-	slices   map[types.NamespacedName]map[string]*discoveryv1.EndpointSlice // by service, then slice name
-	rules    map[Frontend]Rule
+	slices   map[types.NamespacedName]map[string]*sliceEndpoints // by service, then slice name
+	rules    map[Frontend]Rule                                   // without backends
+	// backends of services, by the names of their ports. See backendsOf.
+	backends map[types.NamespacedName]map[string][]string
 	// byService says which frontends to drop when a service changes.
 	byService map[types.NamespacedName][]Frontend
 }
@@ -42,8 +44,9 @@ type Table struct {
 func NewTable() *Table {
 	return &Table{
 		services:  map[types.NamespacedName]*corev1.Service{},
-		slices:    map[types.NamespacedName]map[string]*discoveryv1.EndpointSlice{},
+		slices:    map[types.NamespacedName]map[string]*sliceEndpoints{},
 		rules:     map[Frontend]Rule{},
+		backends:  map[types.NamespacedName]map[string][]string{},
 		byService: map[types.NamespacedName][]Frontend{},
 	}
 }
@@ -53,7 +56,9 @@ func (t *Table) Lookup(f Frontend) (Rule, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	rule, ok := t.rules[f]
-	rule.Backends = slices.Clone(rule.Backends)
+	if ok {
+		rule.Backends = slices.Clone(t.backendsOf(rule.Service, rule.PortName))
+	}
 	return rule, ok
 }
 
@@ -63,7 +68,7 @@ func (t *Table) Rules() []Rule {
 	defer t.mu.Unlock()
 	rules := make([]Rule, 0, len(t.rules))
 	for _, rule := range t.rules {
-		rule.Backends = slices.Clone(rule.Backends)
+		rule.Backends = slices.Clone(t.backendsOf(rule.Service, rule.PortName))
 		rules = append(rules, rule)
 	}
 	slices.SortFunc(rules, func(a, b Rule) int {
@@ -93,13 +98,13 @@ func (t *Table) RemoveService(name types.NamespacedName) {
 // SetSlice records the present state of an EndpointSlice. One whose label
 // names no service is ignored. The error is that the service is too large to have rules.
 func (t *Table) SetSlice(slice *discoveryv1.EndpointSlice) error {
+	service, endpoints := serviceOf(slice), endpointsIn(slice)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	service := serviceOf(slice)
 	if t.slices[service] == nil {
-		t.slices[service] = map[string]*discoveryv1.EndpointSlice{}
+		t.slices[service] = map[string]*sliceEndpoints{}
 	}
-	t.slices[service][slice.Name] = slice
+	t.slices[service][slice.Name] = endpoints
 	return t.rebuild(service)
 }
 
@@ -134,21 +139,21 @@ func (t *Table) rebuild(name types.NamespacedName) error {
 		}
 	}
 	delete(t.byService, name)
+	delete(t.backends, name)
 	service := t.services[name]
 	if service == nil {
 		return nil
 	}
-	ports, addresses, endpoints := len(service.Spec.Ports), addressesOf(service), t.endpointsOf(name)
+	ports, addresses := len(service.Spec.Ports), addressesOf(service)
 	if n := ports * (len(addresses) + 1); n > maxRules {
 		return fmt.Errorf("service %s has no rules: %d ports at %d addresses are more than %d", name, ports, len(addresses), maxRules)
 	}
-	if n := ports * endpoints.addresses; n > maxBackends {
-		return fmt.Errorf("service %s has no rules: %d ports at %d endpoints are more than %d", name, ports, endpoints.addresses, maxBackends)
+	if behind := t.addressesBehind(name); ports*behind > maxBackends {
+		return fmt.Errorf("service %s has no rules: %d ports at %d endpoints are more than %d", name, ports, behind, maxBackends)
 	}
 	for _, port := range service.Spec.Ports {
-		backends := endpoints.of(port.Name)
 		for _, frontend := range frontends(addresses, port) {
-			t.rules[frontend] = Rule{Frontend: frontend, Service: name, PortName: port.Name, Backends: backends}
+			t.rules[frontend] = Rule{Frontend: frontend, Service: name, PortName: port.Name}
 			t.byService[name] = append(t.byService[name], frontend)
 		}
 	}

@@ -127,3 +127,29 @@ func TestServicesAreBounded(t *testing.T) {
 		t.Errorf("without its endpoints: %d rules", len(rules))
 	}
 }
+
+// TestSlicesAreReadOnce: a change of one slice of a service reads no other, and makes no backends that are not asked for.
+func TestSlicesAreReadOnce(t *testing.T) {
+	addresses := make([]string, 2_000)
+	for i := range addresses {
+		addresses[i] = fmt.Sprintf("10.0.%d.%d", i/256, i%256)
+	}
+	table := NewTable()
+	_ = table.SetService(service("web", "10.96.0.7", tcp("http", 80)))
+	for i := range 100 {
+		_ = table.SetSlice(endpoints(fmt.Sprint("web-", i), "web", "http", 8080, true, addresses...))
+	}
+	small := endpoints("web-z", "web", "http", 8080, true, "10.1.0.1")
+	if n := testing.AllocsPerRun(10, func() { _ = table.SetSlice(small) }); n > 1000 { // of the whole process; one for each backend were 2,000
+		t.Errorf("%v allocations for a slice with one endpoint", n)
+	}
+	for range 2 {
+		if got := backends(t, table, "10.96.0.7", 80); len(got) != len(addresses)+1 {
+			t.Errorf("%d backends", len(got))
+		}
+	}
+	table.RemoveSlice(small)
+	if got := backends(t, table, "10.96.0.7", 80); len(got) != len(addresses) {
+		t.Errorf("%d backends without the last slice", len(got))
+	}
+}
