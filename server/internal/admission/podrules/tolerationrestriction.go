@@ -52,13 +52,14 @@ func ParseTolerations(data []byte) (Tolerations, error) {
 // TolerationRestriction gives pods the default tolerations of their namespace, and refuses
 // those that the namespace does not allow (the plugin PodTolerationRestriction).
 type TolerationRestriction struct {
-	set     *registry.Set
-	cluster Tolerations
+	set       *registry.Set
+	cluster   Tolerations
+	whitelist *allowance // the cluster's
 }
 
 // NewTolerationRestriction returns the plugin for the namespaces of a set.
 func NewTolerationRestriction(set *registry.Set, cluster Tolerations) TolerationRestriction {
-	return TolerationRestriction{set, cluster}
+	return TolerationRestriction{set, cluster, allowanceOf(cluster.Whitelist)}
 }
 
 // Mutate adds the default tolerations to a new pod, and to every pod that requests memory
@@ -98,27 +99,15 @@ func (t TolerationRestriction) Validate(ctx context.Context, q *registry.Request
 	if err != nil {
 		return err
 	}
-	scope := "namespace"
-	if !stated {
-		allowed, scope = t.cluster.Whitelist, "cluster"
+	included, scope := t.whitelist, "cluster"
+	if stated {
+		included, scope = allowanceOf(allowed), "namespace"
 	}
-	if len(allowed) == 0 {
+	if included.isEmpty() {
 		return nil
 	}
-	byKey := map[string][]corev1.Toleration{}
-	for _, a := range allowed {
-		byKey[a.Key] = append(byKey[a.Key], a) // the key of one for all keys is empty
-	}
-	checked := sets.New[tolerationKey]()
 	for i := range pod.Spec.Tolerations {
-		t := &pod.Spec.Tolerations[i]
-		key := keyOf(t)
-		if checked.Has(key) {
-			continue
-		}
-		checked.Insert(key)
-		included := func(a corev1.Toleration) bool { return includes(&a, t) }
-		if !slices.ContainsFunc(byKey[t.Key], included) && !slices.ContainsFunc(byKey[""], included) {
+		if !included.has(&pod.Spec.Tolerations[i]) {
 			return q.Forbidden(fmt.Errorf("pod tolerations (possibly merged with namespace default tolerations) conflict with its %s whitelist", scope))
 		}
 	}
