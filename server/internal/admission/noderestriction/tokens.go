@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/levelwire/levelwire/server/internal/auth"
 	"github.com/levelwire/levelwire/server/internal/podreference"
@@ -80,17 +81,38 @@ func (p *Plugin) checkAudience(ctx context.Context, w *write, audiences []string
 // namesAudience reports whether a volume of the pod is one of tokens for the audience, or
 // of a CSI driver that gets such tokens.
 func (p *Plugin) namesAudience(ctx context.Context, pod *corev1.Pod, audience string) (bool, error) {
+	search := audienceSearch{
+		audience: audience,
+		claim:    func(name string) (string, error) { return p.driverOfClaim(ctx, pod.Namespace, name) },
+		driver: func(name string) (*storagev1.CSIDriver, error) {
+			return findIn[*storagev1.CSIDriver](ctx, p.set, storagev1.GroupName, "csidrivers", "", name)
+		},
+		asked: sets.New[string](),
+	}
+	return search.in(pod)
+}
+
+// audienceSearch looks for the volumes of a pod that name an audience. A pod may have thousands of the same claim or driver:
+// each of these is read once.
+type audienceSearch struct {
+	audience string
+	claim    func(name string) (driver string, err error)
+	driver   func(name string) (*storagev1.CSIDriver, error)
+	asked    sets.Set[string] // claims and drivers that have no such tokens, or could not be read
+}
+
+func (s *audienceSearch) in(pod *corev1.Pod) (bool, error) {
 	var errs []error
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
 		if v.Projected != nil {
 			for j := range v.Projected.Sources {
-				if token := v.Projected.Sources[j].ServiceAccountToken; token != nil && token.Audience == audience {
+				if token := v.Projected.Sources[j].ServiceAccountToken; token != nil && token.Audience == s.audience {
 					return true, nil
 				}
 			}
 		}
-		named, err := p.driverNamesAudience(ctx, pod, v, audience)
+		named, err := s.namedByDriver(pod, v)
 		if named {
 			return true, nil
 		}
@@ -101,38 +123,55 @@ func (p *Plugin) namesAudience(ctx context.Context, pod *corev1.Pod, audience st
 	return false, utilerrors.NewAggregate(errs)
 }
 
-func (p *Plugin) driverNamesAudience(ctx context.Context, pod *corev1.Pod, v *corev1.Volume, audience string) (bool, error) {
-	name, err := p.driverOf(ctx, pod, v)
-	if err != nil || name == "" {
+func (s *audienceSearch) namedByDriver(pod *corev1.Pod, v *corev1.Volume) (bool, error) {
+	name, err := s.driverOf(pod, v)
+	if err != nil || name == "" || s.wasAsked("driver/"+name) {
 		return false, err
 	}
-	driver, err := findIn[*storagev1.CSIDriver](ctx, p.set, storagev1.GroupName, "csidrivers", "", name)
+	driver, err := s.driver(name)
 	if err != nil {
 		return false, err
 	}
 	for _, request := range driver.Spec.TokenRequests {
-		if request.Audience == audience {
+		if request.Audience == s.audience {
 			return true, nil
 		}
 	}
 	return false, nil
 }
 
+// wasAsked reports whether something was asked for before.
+func (s *audienceSearch) wasAsked(what string) bool {
+	if s.asked.Has(what) {
+		return true
+	}
+	s.asked.Insert(what)
+	return false
+}
+
 // driverOf returns the CSI driver that mounts a volume of a pod, or "".
-func (p *Plugin) driverOf(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) (string, error) {
-	claimName := ""
+func (s *audienceSearch) driverOf(pod *corev1.Pod, v *corev1.Volume) (string, error) {
+	claim := ""
 	switch {
 	case v.CSI != nil:
 		return v.CSI.Driver, nil
 	case v.PersistentVolumeClaim != nil:
-		claimName = v.PersistentVolumeClaim.ClaimName
+		claim = v.PersistentVolumeClaim.ClaimName
 	case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
-		claimName = podreference.EphemeralClaim(pod, v)
+		claim = podreference.EphemeralClaim(pod, v)
 	default:
 		return migrated(v.AWSElasticBlockStore != nil, v.GCEPersistentDisk != nil, v.AzureDisk != nil, v.AzureFile != nil,
 			v.Cinder != nil, v.VsphereVolume != nil, v.PortworxVolume != nil), nil
 	}
-	claim, err := find[*corev1.PersistentVolumeClaim](ctx, p.set, "persistentvolumeclaims", pod.Namespace, claimName)
+	if s.wasAsked("claim/" + claim) {
+		return "", nil
+	}
+	return s.claim(claim)
+}
+
+// driverOfClaim returns the CSI driver that mounts the volume of a claim, or "".
+func (p *Plugin) driverOfClaim(ctx context.Context, namespace, name string) (string, error) {
+	claim, err := find[*corev1.PersistentVolumeClaim](ctx, p.set, "persistentvolumeclaims", namespace, name)
 	if err != nil {
 		return "", err
 	}
