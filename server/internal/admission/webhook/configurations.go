@@ -246,16 +246,17 @@ func (c *configurations) compile(ctx context.Context, o *watchcache.Object, befo
 		c.plugin.opts.Logger.Error("a webhook configuration cannot be read, and stays as it was", "configuration", o.Key, "error", err)
 		return before
 	}
-	hooks := make([]*hook, len(specs))
-	for i, s := range specs {
-		known := slices.IndexFunc(before, func(h *hook) bool { return h.Name == s.Name })
-		if known >= 0 && equality.Semantic.DeepEqual(before[known].spec, s) {
-			hooks[i] = before[known]
-			continue
+	hooks, known := make([]*hook, len(specs)), make(map[string]*hook, len(before))
+	for _, h := range before {
+		if known[h.Name] == nil { // of a repeated name the first
+			known[h.Name] = h
 		}
-		var old *hook
-		if known >= 0 {
-			old = before[known]
+	}
+	for i, s := range specs {
+		old := known[s.Name]
+		if old != nil && equality.Semantic.DeepEqual(old.spec, s) {
+			hooks[i] = old
+			continue
 		}
 		hooks[i] = c.newHook(strings.Clone(o.Key), s, old)
 	}
@@ -265,11 +266,23 @@ func (c *configurations) compile(ctx context.Context, o *watchcache.Object, befo
 
 // closeUnused closes the connections of hooks that are not used by others.
 func closeUnused(before, now []*hook) {
+	for _, client := range unused(before, now) {
+		client.Close()
+	}
+}
+
+// unused returns the connections of hooks that are not used by others.
+func unused(before, now []*hook) (clients []*webhookclient.Client) {
+	used := make(map[*webhookclient.Client]bool, len(now))
+	for _, h := range now {
+		used[h.client] = true
+	}
 	for _, h := range before {
-		if h.client != nil && !slices.ContainsFunc(now, func(n *hook) bool { return n.client == h.client }) {
-			h.client.Close()
+		if h.client != nil && !used[h.client] {
+			clients = append(clients, h.client)
 		}
 	}
+	return clients
 }
 
 // newHook compiles a webhook; an error in it is the answer to each of its calls. old is
