@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
 	"github.com/levelwire/levelwire/server/internal/cel"
@@ -86,7 +86,7 @@ func (v *validator) validate(ctx context.Context, h *hook) error {
 	if !matches || err != nil {
 		return nil
 	}
-	published := annotations{}
+	published := newAnnotations()
 	for _, b := range h.bindings {
 		if params, ok := v.bind(ctx, p, b); ok && len(params) > 0 {
 			shown, err := c.view(ctx, endpoint)
@@ -128,7 +128,7 @@ func (v *validator) bind(ctx context.Context, p *policy, b *binding) ([]any, boo
 }
 
 // evaluate asks a policy with one parameter.
-func (v *validator) evaluate(ctx context.Context, p *policy, b *binding, input *cel.Input, published annotations) {
+func (v *validator) evaluate(ctx context.Context, p *policy, b *binding, input *cel.Input, published *annotations) {
 	compiled := p.expressions()
 	matches, err := compiled.conditions.Match(ctx, input, string(v.call.match.Operation), v.call.policies.conditions)
 	if err != nil {
@@ -209,13 +209,30 @@ func (r *validation) explain(ctx context.Context, evaluation *cel.Evaluation) (s
 	return "failed expression: " + strings.TrimSpace(r.Text), nil
 }
 
-// annotations are the audit annotations of one policy: the distinct values of each key.
-type annotations map[string][]string
+// annotations are the audit annotations of one policy: the distinct values of each key. There may be one of each of thousands
+// of params.
+type annotations struct {
+	values map[string][]string
+	seen   sets.Set[keyValue]
+}
+
+type keyValue struct{ key, value string }
+
+func newAnnotations() *annotations {
+	return &annotations{values: map[string][]string{}, seen: sets.New[keyValue]()}
+}
+
+func (a *annotations) add(key, value string) {
+	if of := (keyValue{key, value}); value != "" && !a.seen.Has(of) {
+		a.seen.Insert(of)
+		a.values[key] = append(a.values[key], value)
+	}
+}
 
 // maxAnnotation bounds the length of one value.
 const maxAnnotation = 10 << 10
 
-func (v *validator) annotate(ctx context.Context, p *policy, b *binding, list []annotation, evaluation *cel.Evaluation, published annotations) {
+func (v *validator) annotate(ctx context.Context, p *policy, b *binding, list []annotation, evaluation *cel.Evaluation, published *annotations) {
 	for i := range list {
 		a := &list[i]
 		began := time.Now()
@@ -233,14 +250,12 @@ func (v *validator) annotate(ctx context.Context, p *policy, b *binding, list []
 		}
 		text, _ := value.(types.String) // or null
 		trimmed := strings.TrimSpace(string(text))
-		if trimmed = trimmed[:min(len(trimmed), maxAnnotation)]; trimmed != "" && !slices.Contains(published[a.key], trimmed) {
-			published[a.key] = append(published[a.key], trimmed)
-		}
+		published.add(a.key, trimmed[:min(len(trimmed), maxAnnotation)])
 	}
 }
 
-func (a annotations) publish(ctx context.Context, policy string) {
-	for key, values := range a {
+func (a *annotations) publish(ctx context.Context, policy string) {
+	for key, values := range a.values {
 		reporter.Annotate(ctx, policy+"/"+key, strings.Join(values, ", "))
 	}
 }
