@@ -103,7 +103,7 @@ var layers = map[string][]string{
 	"client/internal/gunzip":       {},
 	"client/internal/wiretest":     {}, // for tests only
 	"client/internal/...":          {"client/scheme", "client/internal/...", "internal/..."},
-	"client/cache":                 {"internal/..."},
+	"client/cache":                 {"client/internal/contain", "internal/..."},
 	"client/workqueue":             {"client/internal/contain", "internal/..."},
 	"client/reflector":             {"client", "client/cache", "client/internal/contain", "client/internal/pagetoken", "internal/..."},
 	"client/kubeconfig":            {},

@@ -3,8 +3,9 @@ package cache
 import (
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
+
+	"github.com/levelwire/levelwire/client/internal/contain"
 )
 
 // IndexError is an index function that failed, by an error or a panic. The object it names is stored,
@@ -127,7 +128,7 @@ func (x *Indexer[T]) reindex(slot uint32) (failed error) {
 func (ix *index[T]) call(obj T) (values []string, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			values, err = nil, fmt.Errorf("the index function panicked: %v\n%s", r, debug.Stack())
+			values, err = nil, contain.Recovered("the index function", r)
 		}
 	}()
 	return ix.valuesOf(obj)

@@ -3,9 +3,9 @@ package informer
 import (
 	"errors"
 	"fmt"
-	"runtime/debug"
 
 	"github.com/levelwire/levelwire/client/cache"
+	"github.com/levelwire/levelwire/client/internal/contain"
 	"github.com/levelwire/levelwire/client/internal/deepcopy"
 )
 
@@ -33,7 +33,7 @@ func (i *SharedInformer[T]) transformed(obj T) T {
 func (i *SharedInformer[T]) callTransform(obj T) (changed T, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("the transform panicked: %v\n%s", r, debug.Stack())
+			err = contain.Recovered("the transform", r)
 		}
 	}()
 	if !i.transformIsSafe {

@@ -2,7 +2,10 @@ package contain
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"log/slog"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -12,9 +15,32 @@ func TestCall(t *testing.T) {
 	if err := Call("it", func() { called = true }); err != nil || !called {
 		t.Errorf("called %v, %v", called, err)
 	}
-	err := Call("it", func() { panic("why") })
-	if err == nil || !strings.HasPrefix(err.Error(), "it panicked: why\n") || !strings.Contains(err.Error(), "TestCall") {
-		t.Errorf("got %v", err)
+}
+
+// TestPanicIsOneLine: the text says what panicked, why and where, and the stack is beside it.
+func TestPanicIsOneLine(t *testing.T) {
+	var nothing *struct{ field int }
+	for what, test := range map[string]struct {
+		call func()
+		want string
+	}{
+		"a panic":         {func() { panic("why") }, `^a panic panicked: why \(contain\.TestPanicIsOneLine\.func\d+, contain_test\.go:\d+\)$`},
+		"an error":        {func() { panic(io.EOF) }, `^an error panicked: EOF \(contain\.TestPanicIsOneLine\.func\d+, contain_test\.go:\d+\)$`},
+		"a nil pointer":   {func() { nothing.field++ }, `^a nil pointer panicked: runtime error: invalid memory .* \(contain\.TestPanicIsOneLine\.func\d+, contain_test\.go:\d+\)$`},
+		"a nested panic":  {func() { defer func() { panic(recover()) }(); panic("why") }, `^a nested panic panicked: why .*\(contain\.TestPanicIsOneLine\.func\d+\.\d+, contain_test\.go:\d+\)$`},
+		"a deep function": {func() { strings.Repeat("x", -1) }, `^a deep function panicked: strings: negative Repeat count \(strings\.Repeat, strings\.go:\d+\)$`},
+	} {
+		err := Call(what, test.call)
+		if err == nil || !regexp.MustCompile(test.want).MatchString(err.Error()) {
+			t.Errorf("%s: got %v, want %s", what, err, test.want)
+		}
+		var panicked *PanicError
+		if !errors.As(err, &panicked) || !bytes.Contains(panicked.Stack, []byte("TestPanicIsOneLine")) {
+			t.Errorf("%s: the stack is not known", what)
+		}
+		if errors.Is(err, io.EOF) != (what == "an error") {
+			t.Errorf("%s: wraps another error", what)
+		}
 	}
 }
 

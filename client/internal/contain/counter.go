@@ -1,6 +1,7 @@
 package contain
 
 import (
+	"errors"
 	"log/slog"
 	"sync/atomic"
 )
@@ -18,7 +19,9 @@ func (c *Counter) Call(log *slog.Logger, what string, call func()) {
 		return
 	}
 	if n := c.panics.Add(1); IsPowerOfTen(n) {
-		log.Error("a function of the program panicked", "panics", n, "error", err)
+		var panicked *PanicError
+		errors.As(err, &panicked)
+		log.Error("a function of the program panicked", "panics", n, "error", err, "stack", string(panicked.Stack))
 	}
 }
 
