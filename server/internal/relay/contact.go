@@ -100,19 +100,21 @@ func (r *Relay) probe(ctx context.Context) {
 	}
 }
 
-func (r *Relay) probeOnce(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+func (r *Relay) probeOnce(running context.Context) {
+	ctx, cancel := context.WithTimeout(running, probeTimeout)
 	defer cancel()
 	var on atomic.Pointer[net.Conn]
 	sent := r.contact.now()
 	response, err := r.client.Raw(onConnection(ctx, func(conn net.Conn) { on.Store(&conn) }), client.RawRequest{Path: versionPath})
+	if err == nil {
+		_ = response.Body.Close() // only the status counts
+		err = checkProbe(response.StatusCode)
+	}
 	if err != nil {
+		r.noteProbeFailed(running, sent, err)
 		return
 	}
-	_ = response.Body.Close() // only the status counts
-	if response.StatusCode >= http.StatusInternalServerError {
-		return
-	}
+	r.noteProbeAnswered()
 	// An upstream that is a relay may answer from memory: then it had the answer itself
 	// that long ago, and its streams are as current as that at most. It says besides how old
 	// its caches may be: what this relay has from them is older by that.
@@ -165,10 +167,13 @@ func (r *Relay) age() time.Duration {
 // CheckUpstream fails while a cache may be older than Options.MaxStaleness, or the upstream
 // has never answered.
 func (r *Relay) CheckUpstream(context.Context) error {
-	if r.contact.last.Load() == 0 {
+	age, unauthorized := r.age(), r.outage.unauthorized.Load()
+	switch {
+	case r.contact.last.Load() == 0 && unauthorized, age > r.opts.MaxStaleness && unauthorized:
+		return errUnauthorized
+	case r.contact.last.Load() == 0:
 		return errors.New("the upstream has not answered yet")
-	}
-	if age := r.age(); age > r.opts.MaxStaleness {
+	case age > r.opts.MaxStaleness:
 		return fmt.Errorf("the upstream has not answered for %s, which is longer than --max-staleness %s", age.Round(time.Second), r.opts.MaxStaleness)
 	}
 	for res, s := range *r.byResource.Load() {

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -19,7 +20,7 @@ func relayOf(t *testing.T, upstream http.HandlerFunc, change ...func(*rest.Confi
 	for _, f := range change {
 		f(config)
 	}
-	r, err := New(Options{Config: config})
+	r, err := New(Options{Config: config, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,6 +91,7 @@ type Relay struct {
 	kinds      kinds
 	documents  documents
 	contact    contact
+	outage     outage
 	counts     counts
 	// lateBookmarks: the upstream ends a watch of a second without a bookmark.
 	lateBookmarks atomic.Bool
