@@ -17,7 +17,7 @@ import (
 // kube-apiserver does for its files.
 const renewInterval = time.Minute
 
-// adminUser is the user of the administrator's certificate.
+// adminUser is the user of the administrator's certificate, unless the server is a relay.
 const adminUser = "levelwire-admin"
 
 // certificates are the serving certificate and the administrator's. Those that the
@@ -31,8 +31,8 @@ type certificates struct {
 	// certFile and keyFile are a configured serving certificate; "" for one of the
 	// authority's.
 	certFile, keyFile string
-	// kubeconfig is the administrator's file, and url the server in it.
-	kubeconfig, url string
+	// kubeconfig is the administrator's file, url the server in it, and admin the user.
+	kubeconfig, url, admin string
 
 	serving atomic.Pointer[tls.Certificate]
 }
@@ -68,7 +68,7 @@ func (c *certificates) renew() (rootCA []byte, err error) {
 	if before := c.serving.Load(); before == nil || !before.Leaf.Equal(serving.Leaf) {
 		c.serving.Store(serving)
 	}
-	admin, err := c.authority.Client(c.dir, "admin", adminUser, auth.Masters)
+	admin, err := c.authority.Client(c.dir, "admin", c.admin, auth.Masters)
 	if err != nil {
 		return nil, fmt.Errorf("certificates: %w", err)
 	}

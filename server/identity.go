@@ -20,6 +20,7 @@ import (
 	"github.com/levelwire/levelwire/server/internal/auth/tokencache"
 	"github.com/levelwire/levelwire/server/internal/auth/tokenwebhook"
 	"github.com/levelwire/levelwire/server/internal/filewatch"
+	"github.com/levelwire/levelwire/server/internal/relay"
 	"github.com/levelwire/levelwire/server/internal/serviceaccount"
 	"github.com/levelwire/levelwire/storage"
 )
@@ -62,7 +63,10 @@ func (c *Config) prepareIdentity(address *net.TCPAddr, now func() time.Time) (*i
 	id := &identity{files: filewatch.New(c.Logger), tokenCache: tokencache.NewMetrics(), examined: authenticationconfig.NewMetrics()}
 	id.certificates = &certificates{
 		dir: dir, authority: authority, hosts: c.servingHosts(), certFile: c.TLSCertFile, keyFile: c.TLSKeyFile,
-		kubeconfig: c.kubeconfigPath(), url: urlOf(address),
+		kubeconfig: c.kubeconfigPath(), url: urlOf(address), admin: adminUser,
+	}
+	if c.Relay != nil {
+		id.certificates.admin = relay.Administrator
 	}
 	if id.rootCA, err = id.certificates.renew(); err != nil {
 		return nil, err

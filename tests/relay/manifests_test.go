@@ -17,6 +17,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -176,6 +177,35 @@ func TestRightsAreEnough(t *testing.T) {
 	for _, path := range []string{"/readyz", "/livez"} {
 		if code := status(t, probe, "GET", path); code != http.StatusOK {
 			t.Errorf("%s: %d", path, code)
+		}
+	}
+}
+
+// TestUpstreamsAdministrator has the rights of the upstream through a relay that has fewer: the
+// relay has an administrator, too, who acts with the relay's own.
+func TestUpstreamsAdministrator(t *testing.T) {
+	w := newWithRights(t)
+	relay := w.start(t)
+	for name, user := range map[string]struct {
+		client *client.Client
+		may    bool
+	}{
+		"the upstream's": {userAt(t, relay, w.upstream.Config()), true}, "the relay's": {userAt(t, relay, relay.Config()), false},
+	} {
+		maps := client.For[*corev1.ConfigMap](user.client).Namespace("default")
+		// The upstream may not have the relay's rights in its memory yet.
+		eventually(t, name+" administrator lists", func() bool {
+			_, err := maps.List(t.Context(), metav1.ListOptions{})
+			return err == nil
+		})
+		write := func() error {
+			_, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "written"}}, metav1.CreateOptions{})
+			return err
+		}
+		if user.may {
+			eventually(t, name+" administrator writes", func() bool { return write() == nil })
+		} else if err := write(); !apierrors.IsForbidden(err) {
+			t.Errorf("%s administrator writes: %v", name, err)
 		}
 	}
 }

@@ -19,8 +19,9 @@ import (
 )
 
 // Administrator is the user of admin.kubeconfig. Requests of that user are passed on with
-// the relay's own credentials, those of all others by impersonation.
-const Administrator = "levelwire-admin"
+// the relay's own credentials, those of all others by impersonation. A Levelwire upstream
+// calls its administrator otherwise: that one has rights of its own there.
+const Administrator = "levelwire-relay-admin"
 
 // baseURL is where the upstream is.
 func (r *Relay) baseURL() (*url.URL, error) {
