@@ -66,10 +66,11 @@ func declaredStaleness(header http.Header) time.Duration {
 
 // contact is when the upstream was last known to answer.
 type contact struct {
-	now  func() time.Time
-	made chan struct{} // closed when it has answered for the first time
-	once sync.Once
-	last atomic.Int64 // when the last probe that was answered was sent, in Unix nanoseconds
+	now   func() time.Time
+	begun time.Time     // when the relay was made
+	made  chan struct{} // closed when it has answered for the first time
+	once  sync.Once
+	last  atomic.Int64 // when the last probe that was answered was sent, in Unix nanoseconds
 }
 
 // probeTimeout is how long the answer to a probe may take.
@@ -162,6 +163,15 @@ func (r *Relay) age() time.Duration {
 		return 0
 	}
 	return r.contact.now().Sub(time.Unix(0, last))
+}
+
+// silence is for how long the upstream is known not to have answered: since the relay was made, if it
+// never has.
+func (r *Relay) silence() time.Duration {
+	if r.contact.last.Load() == 0 {
+		return r.contact.now().Sub(r.contact.begun)
+	}
+	return max(r.age(), 0)
 }
 
 // CheckUpstream fails while a cache may be older than Options.MaxStaleness, or the upstream

@@ -21,6 +21,10 @@ func (r *Relay) Collectors() []prometheus.Collector {
 	}
 	return []prometheus.Collector{
 		staleness{r},
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "levelwire_relay_upstream_silence_seconds",
+			Help: "For how long the upstream has not answered, or has not accepted the relay's credentials: below two seconds while all is well.",
+		}, func() float64 { return r.silence().Seconds() }),
 		counter("caches_made", "Caches that were made because their resource was listed or watched.", &r.counts.made),
 		counter("caches_dropped", "Caches that were dropped because they were not used.", &r.counts.dropped),
 		counter("caches_broken", "Caches that were dropped because the upstream does not serve or allow their resource any more, or in a way that cannot be cached.", &r.counts.broken),

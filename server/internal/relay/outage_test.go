@@ -73,6 +73,29 @@ func TestOutageIsLoggedAgain(t *testing.T) {
 	}
 }
 
+// TestSilence: an upstream that has never answered is silent since the relay's start, although
+// there is no cache then whose age would be known.
+func TestSilence(t *testing.T) {
+	code := http.StatusServiceUnavailable
+	r := relayOf(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) })
+	now := r.contact.begun
+	r.contact.now = func() time.Time { return now }
+	for _, step := range []struct {
+		answer int
+		after  time.Duration
+		want   time.Duration
+	}{
+		{http.StatusServiceUnavailable, 90 * time.Second, 90 * time.Second}, {http.StatusUnauthorized, 30 * time.Second, 2 * time.Minute},
+		{http.StatusOK, time.Second, 0}, {http.StatusServiceUnavailable, 10 * time.Second, 10 * time.Second}, {http.StatusOK, time.Second, 0},
+	} {
+		now, code = now.Add(step.after), step.answer
+		r.probeOnce(context.Background())
+		if got := r.silence(); got != step.want {
+			t.Errorf("answered %d: silent for %s, want %s", step.answer, got, step.want)
+		}
+	}
+}
+
 // TestRefusedCredentials: a relay is not ready that the upstream does not accept, from the first
 // moment if it never has, and otherwise from --max-staleness on.
 func TestRefusedCredentials(t *testing.T) {

@@ -113,7 +113,7 @@ func New(opts Options) (*Relay, error) {
 	r.byResource.Store(&map[*resource.Resource]*source{})
 	r.documents.relay, r.documents.held = r, map[documentKey]*document{}
 	r.documents.downloads = make(chan struct{}, maxDownloads)
-	r.contact.now, r.contact.made = time.Now, make(chan struct{})
+	r.contact.now, r.contact.made, r.contact.begun = time.Now, make(chan struct{}), time.Now()
 	var err error
 	if r.client, err = client.New(opts.Config, client.Options{Logger: opts.Logger, Retry: client.RetryOptions{Max: -1}, WrapTransport: func(complete http.RoundTripper) http.RoundTripper {
 		return followsArrivals{notesWarnings{watchHistory{asksForProgress{asksForDeltas{complete}}}}}
