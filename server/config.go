@@ -381,6 +381,9 @@ func (c *Config) ensureDefaults() error {
 	if err := c.Relay.complete(); err != nil {
 		return err
 	}
+	if err := c.checkUpstream(); err != nil {
+		return err
+	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}

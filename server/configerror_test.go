@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/levelwire/levelwire/server"
 )
 
@@ -70,7 +72,17 @@ func TestImpossibleConfigurations(t *testing.T) {
 		"half a certificate": {func(c *server.Config) { c.TLSCertFile = "x" }, "--tls-private-key-file"},
 		"HTTP/2 server":      {func(c *server.Config) { c.HTTP2Server = "nginx" }, "--http2-server"},
 		"negative time":      {func(c *server.Config) { c.ShutdownTimeout = -1 }, "time to shut down"},
-		"service network":    {func(c *server.Config) { c.ServiceCIDR = netip.MustParsePrefix("10.0.0.0/31") }, "--service-cidr"},
+		"relay of itself": {func(c *server.Config) {
+			c.SecurePort, c.Relay = 7443, &server.Relay{Config: &rest.Config{Host: "https://localhost:7443"}}
+		}, "--kubeconfig leads to https://localhost:7443"},
+		"relay of itself, everywhere": {func(c *server.Config) {
+			c.BindAddress, c.Relay = "0.0.0.0", &server.Relay{Config: &rest.Config{Host: "https://127.0.0.1:6443/prefix"}}
+			c.SecurePort = 0 // the default
+		}, "--kubeconfig leads to https://127.0.0.1:6443"},
+		"relay of no address": {func(c *server.Config) {
+			c.SecurePort, c.Relay = 7443, &server.Relay{Config: &rest.Config{Host: "https://a b"}}
+		}, "--kubeconfig"},
+		"service network": {func(c *server.Config) { c.ServiceCIDR = netip.MustParsePrefix("10.0.0.0/31") }, "--service-cidr"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "data")

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -88,6 +91,43 @@ func (r *Relay) complete() (err error) {
 	}
 	r.Config = config
 	return nil
+}
+
+// checkUpstream refuses an upstream that is where the relay is going to listen: it would ask itself.
+// KUBECONFIG leads there if it is set as the relay advised when it was started before. An address
+// behind a proxy or a dialer may be one of another machine.
+func (c *Config) checkUpstream() error {
+	if c.Relay == nil || c.Listener != nil || c.SecurePort <= 0 || c.Relay.Config.Proxy != nil || c.Relay.Config.Dial != nil {
+		return nil
+	}
+	base, _, err := rest.DefaultServerUrlFor(c.Relay.Config)
+	if err != nil {
+		return fmt.Errorf("--kubeconfig: %w", err)
+	}
+	if portOf(base) != strconv.Itoa(c.SecurePort) || !c.listensAt(base.Hostname()) {
+		return nil
+	}
+	return fmt.Errorf("--kubeconfig leads to %s, where the relay itself is to listen: name the kubeconfig of the upstream, or choose another --secure-port", base.Redacted())
+}
+
+// portOf returns the port of an address, also if that leaves it out.
+func portOf(base *url.URL) string {
+	switch {
+	case base.Port() != "":
+		return base.Port()
+	case base.Scheme == "http":
+		return "80"
+	}
+	return "443"
+}
+
+// listensAt reports whether an address is surely one that the server listens on.
+func (c *Config) listensAt(host string) bool {
+	bound, ip := net.ParseIP(c.BindAddress), net.ParseIP(host)
+	if host == "localhost" {
+		ip = net.IPv4(127, 0, 0, 1)
+	}
+	return ip != nil && (ip.Equal(bound) || bound.IsUnspecified() && ip.IsLoopback())
 }
 
 // at returns the configuration of requests to one path of the upstream.
