@@ -222,17 +222,21 @@ func (s *Server) serveRelay(ctx context.Context) error {
 	group.Go(func() error { s.identity.files.Run(groupCtx); return nil })
 	group.Go(func() error { authorizer.Run(groupCtx); return nil })
 	group.Go(func() error { r.Run(groupCtx); return nil })
-	group.Go(func() error {
-		begin := time.Now()
-		select {
-		case <-r.Contacted():
-			s.once.Do(func() { close(s.ready) })
-			s.config.Logger.Info("ready", "url", s.URL(), "upstream", r.Upstream(), "took", time.Since(begin).Round(time.Millisecond))
-		case <-groupCtx.Done():
-		}
-		return nil
-	})
+	group.Go(func() error { s.awaitUpstream(groupCtx, r); return nil })
 	return group.Wait()
+}
+
+// awaitUpstream waits for the first answer of the upstream.
+func (s *Server) awaitUpstream(ctx context.Context, r *relay.Relay) {
+	begin := time.Now()
+	select {
+	case <-r.Contacted():
+	case <-ctx.Done():
+		return
+	}
+	s.once.Do(func() { close(s.ready) })
+	s.config.Logger.Info("ready", "url", s.URL(), "upstream", r.Upstream(), "took", time.Since(begin).Round(time.Millisecond))
+	r.LogMissingRights(ctx)
 }
 
 // newRelayAPI makes the API server of a relay.
