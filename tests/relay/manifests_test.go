@@ -22,9 +22,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/levelwire/levelwire/client"
 	"github.com/levelwire/levelwire/client/discovery"
+	"github.com/levelwire/levelwire/client/kubeconfig"
 	"github.com/levelwire/levelwire/client/subresource"
 	"github.com/levelwire/levelwire/levelwiretest"
 	"github.com/levelwire/levelwire/server"
@@ -64,6 +66,53 @@ func applyManifests(t *testing.T, c *client.Client, files ...string) {
 // TestManifests are accepted as they are.
 func TestManifests(t *testing.T) {
 	applyManifests(t, levelwiretest.Start(t).Client(client.Options{}), "rbac.yaml", "relay.yaml")
+}
+
+// TestClientKubeconfig: the kubeconfig for pods leads to the Service of the manifests, and with
+// it a program has the relay's certificate verified, and the token of its service account sent.
+func TestClientKubeconfig(t *testing.T) {
+	w := newWithRights(t)
+	applyManifests(t, w.admin, "relay.yaml")
+	relay := w.start(t)
+	file, err := clientcmd.LoadFromFile(filepath.Join(manifests, "client.kubeconfig"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster, user := file.Clusters["relay"], file.AuthInfos["pod"]
+	name, namespace, _ := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(cluster.Server, "https://"), ".svc"), ".")
+	if _, err := client.For[*corev1.Service](w.admin).Namespace(namespace).Get(t.Context(), name, metav1.GetOptions{}); err != nil {
+		t.Errorf("%s leads to no Service: %v", cluster.Server, err)
+	}
+
+	// Here the relay has another address, and there is no pod.
+	dir := t.TempDir()
+	cluster.Server, user.TokenFile = relay.Config().Host, filepath.Join(dir, "token")
+	authority, err := os.ReadFile(filepath.Join(filepath.Dir(relay.Kubeconfig()), "pki", "ca.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{user.TokenFile: []byte(w.robot), filepath.Join(dir, "ca.crt"): authority} {
+		if err := os.WriteFile(name, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(dir, "kubeconfig")
+	if err := clientcmd.WriteToFile(*file, path); err != nil {
+		t.Fatal(err)
+	}
+	config, _, err := kubeconfig.Config(kubeconfig.Options{File: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Dial = relay.Config().Dial
+	program, err := client.New(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(program.CloseIdleConnections)
+	eventually(t, "the pod lists through the relay", func() bool {
+		return w.answered(program, "/api/v1/namespaces/default/configmaps?resourceVersion=0") == nil
+	})
 }
 
 // withRights is an upstream whose relay has the rights that the manifests give it, and what a
