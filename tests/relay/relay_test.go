@@ -65,39 +65,65 @@ func metric(t *testing.T, s *levelwiretest.Server, name string) (sum float64) {
 	return sum
 }
 
-// TestGuaranteesHoldThroughRelays tries what levelwire verify does, but for what takes many
-// seconds, through one relay and through three in a row.
+// TestGuaranteesHoldThroughRelays tries what levelwire verify does, all but those marked slow,
+// through one relay and through three in a row.
 func TestGuaranteesHoldThroughRelays(t *testing.T) {
 	upstream := levelwiretest.Start(t)
 	relays := []*levelwiretest.Server{startRelay(t, upstream.Config())}
 	for len(relays) < 3 {
 		relays = append(relays, startRelay(t, relays[len(relays)-1].Config(), withDeltas))
 	}
-	for hops, groups := range map[int]string{
-		1: `^(get|list|pages|watch|select|delete|form|write|apply|discovery|shard)/`, 3: `^(get|list|pages|select|delete|shard|write)/`,
-	} {
-		t.Run(fmt.Sprint(hops, " hops"), func(t *testing.T) {
-			report, err := conformance.Run(t.Context(), relays[hops-1].Config(), conformance.Options{
-				Run: regexp.MustCompile(groups), Parallel: 4,
+	t.Run("hops", func(t *testing.T) {
+		for _, hops := range []int{1, 3} {
+			t.Run(fmt.Sprint(hops), func(t *testing.T) {
+				t.Parallel() // most of the time is spent waiting
+				passEach(t, relays[hops-1].Config())
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, result := range report.Results {
-				if result.Verdict == conformance.Fail || result.Verdict == conformance.NotDecided {
-					t.Errorf("%s: %s: %s", result.Name, result.Verdict, result.Reason)
-				}
-			}
-			if passed := report.Count(conformance.Pass); passed < 50 {
-				t.Errorf("%d guarantees were tried, which is too few", passed)
-			}
-		})
-	}
+		}
+	})
 	for i, relay := range relays {
 		if made, broken := metric(t, relay, "levelwire_relay_caches_made_total"), metric(t, relay, "levelwire_relay_caches_broken_total"); made == 0 || broken != 0 {
 			t.Errorf("relay %d has made %v caches, of which %v broke", i+1, made, broken)
 		}
 	}
+}
+
+// passEach fails unless each guarantee is kept. What is not decided, because the machine was too
+// busy, says nothing of the relays: it is tried once more, one at a time.
+func passEach(t *testing.T, server *rest.Config) {
+	passed, undecided := tryEach(t, server, conformance.Options{Parallel: 3})
+	if len(undecided) > 0 {
+		var names []string
+		for _, result := range undecided {
+			names = append(names, regexp.QuoteMeta(result.Name))
+		}
+		var more int
+		more, undecided = tryEach(t, server, conformance.Options{Parallel: 1, Run: regexp.MustCompile("^(" + strings.Join(names, "|") + ")$")})
+		passed += more
+	}
+	for _, result := range undecided {
+		t.Errorf("%s: %s: %s", result.Name, result.Verdict, result.Reason)
+	}
+	if passed < 115 {
+		t.Errorf("%d guarantees were tried, which is too few", passed)
+	}
+}
+
+// tryEach reports the guarantees that fail. It returns how many pass, and those that are not decided.
+func tryEach(t *testing.T, server *rest.Config, opts conformance.Options) (passed int, undecided []conformance.Result) {
+	report, err := conformance.Run(t.Context(), server, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, result := range report.Results {
+		switch result.Verdict {
+		case conformance.Fail:
+			t.Errorf("%s: %s", result.Name, result.Reason)
+		case conformance.NotDecided:
+			undecided = append(undecided, result)
+		}
+	}
+	return report.Count(conformance.Pass), undecided
 }
 
 // TestOneStreamForAllClients: the upstream has one watch of a resource, whatever the number
