@@ -49,8 +49,8 @@ type Relay struct {
 	// Other requests are passed on. Default: the whole.
 	Shard string
 	// Deltas has a Levelwire upstream send each change as the difference from what the relay
-	// has, compressed: for links with little bandwidth. It costs both sides processor time.
-	// Other upstreams ignore it.
+	// has, compressed, and any upstream fill caches by lists, which most compress, in place of
+	// streaming lists: for links with little bandwidth. It costs both sides processor time.
 	Deltas bool
 	// AllowedTTL and DeniedTTL are for how long answers of the upstream about what users
 	// may do are cached; TokenTTL is the same for bearer tokens. Defaults 10 s, 5 s, 10 s.

@@ -24,7 +24,7 @@ func (f *relayFlags) register(cmd *cobra.Command) {
 	flags.DurationVar(&r.MaxStaleness, "max-staleness", 0, "how old the caches may be, because the upstream does not answer, while /readyz succeeds (default 1m)")
 	flags.DurationVar(&r.IdleTimeout, "idle-timeout", 0, "for how long the cache of a resource is kept that no client uses (default 30m)")
 	flags.StringVar(&r.Shard, "shard", "", "the part of each collection to keep, so that several relays share it: i/n, counted from 0, or a shard selector (KEP-5866); other lists and watches are passed on (default: the whole)")
-	flags.BoolVar(&r.Deltas, "deltas", false, "have an upstream that is levelwire too send changes as differences from what the relay has, for links with little bandwidth; costs both processor time")
+	flags.BoolVar(&r.Deltas, "deltas", false, "for links with little bandwidth: have the upstream send compressed lists and, if it is levelwire too, changes as differences from what the relay has; costs both processor time")
 	flags.DurationVar(&r.AllowedTTL, "authorization-cache-ttl", 0, "for how long a permission that the upstream has given is cached (default 10s)")
 	flags.DurationVar(&r.DeniedTTL, "authorization-cache-denied-ttl", 0, "for how long a refusal of the upstream is cached (default 5s)")
 	flags.DurationVar(&r.TokenTTL, "token-cache-ttl", 0, "for how long the upstream's answer about a bearer token is cached (default 10s)")

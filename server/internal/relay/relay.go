@@ -53,7 +53,8 @@ type Options struct {
 	// watches of anything else are passed on.
 	Shard *shard.Selector
 	// Deltas has the relay ask for changes as differences from what it has, which a
-	// Levelwire upstream sends: it saves bytes and costs processor time.
+	// Levelwire upstream sends, and fill caches by lists, which most upstreams compress: it
+	// saves bytes and costs processor time.
 	Deltas bool
 	// Logger receives what operators should see. Default: slog.Default().
 	Logger *slog.Logger

@@ -90,6 +90,8 @@ func (s *source) run() error {
 	refl, err := reflector.New(reflector.ListerWatcher[*object](upstreamResource{s}), reflector.Store[*object](s), reflector.Options{
 		Name: s.res.GroupResource().String(), Logger: s.relay.opts.Logger, OnError: s.failed, OnProgress: s.reached,
 		ResumeFrom: s.fillFromPast(),
+		// Servers compress lists, but not the streams that take their place: bytes count here.
+		PagedList: s.relay.opts.Deltas,
 		// All clients of the relay wait for this one: it asks more often than a single
 		// informer would.
 		Backoff: reflector.Backoff{Base: 200 * time.Millisecond, Max: 3 * time.Second},
@@ -396,6 +398,10 @@ type upstreamResource struct{ source *source }
 
 // List implements reflector.ListerWatcher.
 func (u upstreamResource) List(ctx context.Context, opts metav1.ListOptions) (*client.List[*object], error) {
+	if opts.ResourceVersion == "0" {
+		// At any version servers ignore the limit, and nothing says how old the list is.
+		opts.ResourceVersion = ""
+	}
 	if opts.Continue == "" && opts.ResourceVersion == "" {
 		u.source.listed.Store(u.source.relay.contact.now().UnixNano())
 	}
